@@ -1,0 +1,10 @@
+// Time comes in from outside, so that tests can hold it.
+#pragma once
+
+typedef struct Clock {
+    double (*now)(void *state); // seconds from an arbitrary start, never going back
+    void *state;
+} Clock;
+
+Clock clock_monotonic(void);
+static inline double clock_now(Clock c) { return c.now(c.state); }

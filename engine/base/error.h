@@ -1,0 +1,30 @@
+// Why something failed, in one line that a user can act on.
+//
+// A function that can fail on outside input returns bool (or NULL) and fills the Error it was given. The
+// message is written where the knowledge is: lower case, what failed, 'the subject', the place, the mend.
+// Only main prints it and picks the exit code. A programming error is an assert instead.
+#pragma once
+#include <stdbool.h>
+
+typedef enum {
+    ERROR_NONE,
+    ERROR_INPUT,  // a file, flag or config of the user's: exit code 2
+    ERROR_SYSTEM, // memory, disk, device: exit code 1
+} ErrorKind;
+
+typedef struct Error {
+    ErrorKind kind;
+    char text[1024]; // one line, no control characters, valid UTF-8 where the input was
+} Error;
+
+// Both return false, so that a failing function can end with `return error_input(e, ...)`. The last
+// message wins. e may be NULL. Bytes of foreign files may be passed with %s: control characters are
+// replaced by '?', so that the message stays one line.
+bool error_input(Error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool error_system(Error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// Puts "prefix: " before the message that is there; for callers that know the place. Returns false.
+bool error_within(Error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// The exit code of a program that stops for this error.
+int error_exit_code(const Error *e);

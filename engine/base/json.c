@@ -1,0 +1,82 @@
+#include "engine/base/json.h"
+
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+
+json_t *json_from_bytes(const char *bytes, size_t n, const char *place, Error *e) {
+    json_error_t why;
+    json_t *root = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &why);
+    if (!root)
+        error_input(e, "cannot parse '%s': line %d, column %d: %s", place, why.line, why.column, why.text);
+    return root;
+}
+
+json_t *json_from_file(const char *path, size_t max_size, Error *e) {
+    char *bytes;
+    size_t n;
+    if (!file_read(path, max_size, &bytes, &n, e)) return NULL;
+    json_t *root = json_from_bytes(bytes, n, path, e);
+    mem_free(bytes);
+    return root;
+}
+
+bool field_present(const json_t *object, const char *key) {
+    const json_t *v = json_object_get(object, key);
+    return v && !json_is_null(v);
+}
+
+static bool missing(const char *key, const char *place, Error *e) {
+    return error_input(e, "'%s' is missing in '%s'", key, place);
+}
+
+bool field_int_optional(const json_t *object, const char *key, int64_t low, int64_t high, int64_t *out,
+                        const char *place, Error *e) {
+    if (!field_present(object, key)) return true;
+    const json_t *v = json_object_get(object, key);
+    if (!json_is_integer(v)) return error_input(e, "'%s' in '%s' must be an integer", key, place);
+    int64_t n = json_integer_value(v);
+    if (n < low || n > high)
+        return error_input(e, "'%s' in '%s' is %lld, must be from %lld to %lld", key, place, (long long)n,
+                           (long long)low, (long long)high);
+    *out = n;
+    return true;
+}
+
+bool field_int(const json_t *object, const char *key, int64_t low, int64_t high, int64_t *out,
+               const char *place, Error *e) {
+    if (!field_present(object, key)) return missing(key, place, e);
+    return field_int_optional(object, key, low, high, out, place, e);
+}
+
+bool field_real_optional(const json_t *object, const char *key, double low, double high, double *out,
+                         const char *place, Error *e) {
+    if (!field_present(object, key)) return true;
+    const json_t *v = json_object_get(object, key);
+    if (!json_is_number(v)) return error_input(e, "'%s' in '%s' must be a number", key, place);
+    double x = json_number_value(v);
+    if (!(x >= low && x <= high))
+        return error_input(e, "'%s' in '%s' is %g, must be from %g to %g", key, place, x, low, high);
+    *out = x;
+    return true;
+}
+
+bool field_real(const json_t *object, const char *key, double low, double high, double *out,
+                const char *place, Error *e) {
+    if (!field_present(object, key)) return missing(key, place, e);
+    return field_real_optional(object, key, low, high, out, place, e);
+}
+
+bool field_bool_optional(const json_t *object, const char *key, bool *out, const char *place, Error *e) {
+    if (!field_present(object, key)) return true;
+    const json_t *v = json_object_get(object, key);
+    if (!json_is_boolean(v)) return error_input(e, "'%s' in '%s' must be true or false", key, place);
+    *out = json_is_true(v);
+    return true;
+}
+
+const char *field_text(const json_t *object, const char *key, const char *place, Error *e) {
+    const json_t *v = json_object_get(object, key);
+    if (v && json_is_string(v)) return json_string_value(v);
+    error_input(e, "'%s' in '%s' must be a string", key, place);
+    return NULL;
+}

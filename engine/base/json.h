@@ -1,0 +1,32 @@
+// JSON, by jansson: duplicate keys refused, depth capped (jansson's own limit of 2,048), one line an error.
+//
+// The getters check type and range and name the key in their message; `place` is the file (and, where that
+// helps, the object in it) for the message.
+#pragma once
+#include "engine/base/error.h"
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Parses exactly n bytes; NULL with e filled if that is not JSON. Release with json_decref.
+json_t *json_from_bytes(const char *bytes, size_t n, const char *place, Error *e);
+json_t *json_from_file(const char *path, size_t max_size, Error *e);
+
+// True if the key is there and not null.
+bool field_present(const json_t *object, const char *key);
+
+// Each fills *out. A key that is absent or null is an error ("missing"); wrong type or range too. The
+// optional forms leave *out (the default) as it is where the key is absent or null.
+bool field_int(const json_t *object, const char *key, int64_t low, int64_t high, int64_t *out,
+               const char *place, Error *e);
+bool field_int_optional(const json_t *object, const char *key, int64_t low, int64_t high, int64_t *out,
+                        const char *place, Error *e);
+bool field_real(const json_t *object, const char *key, double low, double high, double *out,
+                const char *place,
+                Error *e); // an integer will do
+bool field_real_optional(const json_t *object, const char *key, double low, double high, double *out,
+                         const char *place, Error *e);
+bool field_bool_optional(const json_t *object, const char *key, bool *out, const char *place, Error *e);
+const char *field_text(const json_t *object, const char *key, const char *place,
+                       Error *e); // NULL: absent, e filled

@@ -1,0 +1,33 @@
+// Conversions between the three float formats that weights come in. bf16 and f16 travel as uint16_t.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef enum { DTYPE_F32, DTYPE_F16, DTYPE_BF16 } Dtype;
+
+static inline size_t dtype_size(Dtype t) { return t == DTYPE_F32 ? 4 : 2; }
+const char *dtype_name(Dtype t); // "F32", "F16", "BF16", as safetensors writes them
+
+static inline float bf16_to_f32(uint16_t h) {
+    uint32_t u = (uint32_t)h << 16;
+    float f;
+    memcpy(&f, &u, 4);
+    return f;
+}
+
+// Nearest, ties to even; a NaN stays a NaN (its payload is cut, the quiet bit set).
+static inline uint16_t f32_to_bf16(float f) {
+    uint32_t u;
+    memcpy(&u, &f, 4);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(u >> 16 | 0x40u);
+    return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
+}
+
+static inline float bf16_round(float f) { return bf16_to_f32(f32_to_bf16(f)); }
+
+float f16_to_f32(uint16_t h);
+uint16_t f32_to_f16(float f); // nearest, ties to even; too large becomes infinity
+
+// Element i of an array of that type.
+float dtype_load(Dtype t, const void *data, size_t i);

@@ -1,0 +1,83 @@
+// The only line between methods and hardware: what a backend must do, as one table of functions.
+//
+// A backend instance is one open model on one device, with its weights, its cache and its step area. All
+// integers (tree, positions, slots, who may see whom) are decided by core/session.c and handed over ready;
+// the backend does the arithmetic. Several instances are open side by side: nothing has file-scope state.
+//
+// Exactness: the numbers of a node are the same bits whatever shares the step with it (other nodes, either
+// layout, prefill in chunks of any size, any number of threads, wherever its keys stand). A backend takes
+// keys in position order, cuts them at absolute positions only, and lets masked lanes contribute exactly
+// nothing.
+#pragma once
+#include "engine/base/error.h"
+#include "engine/core/cache.h"
+#include "engine/core/shape.h"
+#include "engine/core/tree.h"
+
+#include <stddef.h>
+
+typedef enum { COMPUTE_F32, COMPUTE_BF16 } Compute;
+
+typedef struct BackendOptions {
+    Compute compute;
+    int context;     // positions; 0: the shape's own
+    int max_nodes;   // of a step; at most TREE_MAX_NODES
+    int slack;       // see cache.h
+    int threads;     // 0: as many as there are cores
+    const char *isa; // force a kernel set; NULL: the best that this machine has
+} BackendOptions;
+
+// Nodes [first, last) of a tree through layers [a, b).
+typedef struct StepRun {
+    const Tree *tree;
+    const Cache *cache;
+    int first, last;
+    int a, b;
+} StepRun;
+
+typedef enum { HEAD_ARGMAX = 1, HEAD_LOGITS = 2, HEAD_TOP = 4 } HeadWant;
+
+// What the LM head says of chosen nodes, row i for nodes[i]. The arrays are the caller's.
+typedef struct HeadOut {
+    int *argmax;      // (count): the lowest id among the largest
+    float *logits;    // (count, vocab); masked ids hold -INFINITY
+    int top;          // k for HEAD_TOP
+    int *top_id;      // (count, top), largest first, lowest id first among equals
+    float *top_logit; // (count, top)
+} HeadOut;
+
+typedef enum {
+    HIDDEN_RAW,    // the residual stream after the last layer that the node went through
+    HIDDEN_NORMED, // the same behind the final norm (after all layers)
+} HiddenKind;
+
+typedef struct BackendReport {
+    const char *name, *device, *isa;
+    size_t weight_bytes; // that one step must read: layers, norms and head
+    size_t layer_bytes;  // of one layer
+    size_t head_bytes;
+    size_t cache_bytes;           // allocated
+    size_t step_bytes;            // allocated: step area and scratch
+    size_t kv_bytes_per_position; // read by one query, all layers
+    double busy_seconds;          // in run, head and commit since the instance opened
+} BackendReport;
+
+typedef struct Backend {
+    const char *name;
+    // Runs nodes through layers, keeping their hidden states (at b) and their keys and values in the step
+    // area. Ancestors have been through these layers, or go along. Layer 0 starts from the token, or from
+    // set_hidden where the shape's input is hidden states.
+    bool (*run)(void *self, const StepRun *run, Error *e);
+    // The LM head on nodes that have been through all layers.
+    bool (*head)(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e);
+    // Rows of `width` floats.
+    bool (*get_hidden)(void *self, const int *nodes, int count, HiddenKind kind, float *rows, Error *e);
+    bool (*set_hidden)(void *self, int first, int count, const float *rows, Error *e);
+    // Copies keys and values of all layers from the step area, node nodes[i] to slot slots[i].
+    bool (*commit)(void *self, const int *nodes, const int *slots, int count, Error *e);
+    // Forgets everything (a new sequence begins). The arithmetic-free backend needs it; others may do
+    // nothing.
+    void (*reset)(void *self);
+    void (*report)(const void *self, BackendReport *out);
+    void (*close)(void *self); // takes NULL
+} Backend;

@@ -1,0 +1,66 @@
+// What a decoder-only model looks like, in numbers: enough to drive one forward pass for every family.
+//
+// A transformer layer is: norm, attention (grouped heads, RoPE, optional window), residual, norm, gated MLP,
+// residual. An adapter is the same thing with parts missing (mlp_width 0) and hidden states as its input.
+#pragma once
+#include "engine/base/error.h"
+#include "engine/base/numbers.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum {
+    INPUT_TOKENS, // rows of the embedding
+    INPUT_HIDDEN, // rows of `width` floats that the caller sets (adapters, heads)
+} InputKind;
+
+typedef enum { ACTIVATION_SILU, ACTIVATION_GELU_TANH } Activation;
+
+// How rotary frequencies are stretched beyond the trained context.
+typedef enum { ROPE_PLAIN, ROPE_LINEAR, ROPE_LLAMA3, ROPE_LONGROPE } RopeKind;
+
+enum { ROPE_MAX_PAIRS = 256 };
+
+typedef struct Rope {
+    RopeKind kind;
+    double theta;
+    double factor;                                      // linear, llama3: positions are divided by it
+    double low_frequency_factor, high_frequency_factor; // llama3
+    int original_context;                               // llama3, longrope
+    int pairs;                                          // rotated pairs a head: head_dim / 2
+    double attention_factor;                            // longrope: cos and sin are multiplied by it; else 1
+    float stretch[ROPE_MAX_PAIRS];                      // longrope: divisor of each frequency
+} Rope;
+
+typedef struct Shape {
+    InputKind input;
+    int layers;
+    int width;      // of the residual stream
+    int heads;      // query heads
+    int kv_heads;   // key and value heads; divides heads
+    int head_dim;   // even
+    int mlp_width;  // 0: a layer has no MLP
+    int vocab;      // rows of the LM head
+    int real_vocab; // ids from here on are masked: they win no argmax and have no probability
+    int context;    // positions 0 .. context-1
+    int window;     // key j is visible to query q iff 0 <= q - j < window; 0: no window
+    bool qkv_bias;
+    bool tied_head; // the LM head is the embedding
+    Activation activation;
+    float norm_epsilon;
+    Rope rope;
+} Shape;
+
+static inline int shape_q_width(const Shape *s) { return s->heads * s->head_dim; }
+static inline int shape_kv_width(const Shape *s) { return s->kv_heads * s->head_dim; }
+
+// What must hold before anything is allocated by these numbers; `place` names the file in the message.
+bool shape_check(const Shape *s, const char *place, Error *e);
+
+// Parameters of layers [a, b), and of the whole model with embedding and head (a tied one counts once).
+size_t shape_layer_parameters(const Shape *s);
+size_t shape_parameters(const Shape *s);
+
+// Frequencies for positions below original_context and beyond it alike: out[i] is the angle a position turns
+// pair i by, (rope.pairs) values.
+void rope_frequencies(const Rope *r, double *out);

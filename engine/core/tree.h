@@ -1,0 +1,97 @@
+// The token tree: what one step runs. Every method fills one; the verifier walks it; backends run it.
+//
+// A node is a token below a parent, at the position one past its parent's. It attends to the committed cache,
+// to its own ancestors and to itself, and to nothing else. A root hangs off the committed sequence.
+//
+//      cache ... x  |  root --- a --- b            root: the last token, not yet in the cache
+//                   |        \- c --- d            a, c: two candidates for what follows it
+//
+// Nodes are candidates (may be accepted), probes (only looked at) or both. Equal prefixes are the same thing
+// to the verifier however many nodes hold them: each node knows its `canonical` node, the first with the same
+// path. With `merge` on, an equal prefix is that node; with it off (or with rows, below) it is a node of its
+// own that costs its own row, and the emitted tokens are the same.
+//
+// LAYOUT_TREE has one root. LAYOUT_BATCH is k rows that each repeat the root and the context, as N-Grammys
+// runs them: tree_row starts the next row. A method calls tree_row and need not know the layout.
+//
+// Invariants (tree_assert checks them)
+//  1. a parent's number is less than its child's;
+//  2. depth[child] = depth[parent] + 1, depth[root] = 0; position = context + depth < limit;
+//  3. canonical[i] <= i, and canonical[canonical[i]] = canonical[i];
+//  4. proposals and children hang at canonical nodes only.
+#pragma once
+#include "engine/base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { TREE_NONE = -1, TREE_MAX_NODES = 1024, ONE_HOT = -1 };
+
+typedef enum { LAYOUT_TREE, LAYOUT_BATCH } Layout;
+
+typedef enum {
+    NODE_CANDIDATE = 1, // may be accepted
+    NODE_PROBE = 2,     // looked at only
+    NODE_READ = 4,      // what the model says after it is wanted; candidates and roots always have it
+} NodeFlag;
+
+// A proposal: at `child`'s parent, try child's token. One-hot (q = ONE_HOT) or drawn from distribution q.
+typedef struct Proposal {
+    int child;                // canonical node
+    int q;                    // number of a distribution (tree_distribution), or ONE_HOT
+    bool without_replacement; // drawn from q without the tokens of earlier siblings from the same q
+    int next;                 // the parent's next proposal in order, or TREE_NONE
+} Proposal;
+
+typedef struct Tree {
+    // set by tree_clear
+    int context; // committed tokens: the position of a root
+    int limit;   // positions from here on do not exist; nodes there are refused
+    bool merge;
+    Layout layout;
+    // nodes, each array (capacity)
+    int count, capacity;
+    int *token, *parent, *depth, *canonical;
+    unsigned char *flags;
+    int *first_child, *next_sibling; // canonical nodes below a canonical node, in order of creation
+    int *first_proposal, *last_proposal;
+    // proposals (proposal_count), distributions (distribution_count x vocab)
+    Proposal *proposals;
+    size_t proposal_count, proposal_capacity;
+    float *distributions;
+    size_t distribution_count, distribution_capacity;
+    int vocab;
+    int asked; // nodes asked for since tree_clear: what merging saved is asked - count
+} Tree;
+
+// capacity: at most TREE_MAX_NODES. vocab: the length of a distribution.
+bool tree_init(Tree *t, int capacity, int vocab, Error *e);
+void tree_release(Tree *t);
+
+// An empty tree on top of `context` committed tokens.
+void tree_clear(Tree *t, int context, int limit, bool merge, Layout layout);
+
+// Every call that adds a node gives its number, or TREE_NONE where there is no room (capacity, the context's
+// end); a parent of TREE_NONE gives TREE_NONE again, so a chain needs no test at every link.
+int tree_root(Tree *t, int token); // several roots need an empty parentage: n-gram tables, LAYOUT_BATCH
+int tree_row(Tree *t); // where a method's next chain starts: the root, or in LAYOUT_BATCH a new row
+int tree_propose(Tree *t, int parent, int token); // a one-hot candidate
+int tree_propose_sampled(Tree *t, int parent, int token, int q, bool without_replacement);
+int tree_probe(Tree *t, int parent, int token, bool read);
+
+// Room for one more distribution of `vocab` floats: its number, and where to write it. The pointer holds
+// until the next call. TREE_NONE if there is no memory.
+int tree_distribution(Tree *t, float **where);
+static inline const float *tree_q(const Tree *t, int q) {
+    return t->distributions + (size_t)q * (size_t)t->vocab;
+}
+
+// The canonical child of node (any node) that bears the token, or TREE_NONE.
+int tree_child(const Tree *t, int node, int token);
+
+static inline int tree_position(const Tree *t, int node) { return t->context + t->depth[node]; }
+
+// Writes the path root .. node, (depth + 1) numbers, and gives its length.
+int tree_path(const Tree *t, int node, int *out);
+
+void tree_assert(const Tree *t);

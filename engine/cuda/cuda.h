@@ -1,0 +1,9 @@
+// The CUDA backend. A build without a CUDA engine links a stub whose cuda_open says so.
+#pragma once
+#include "engine/core/backend.h"
+#include "engine/model/model.h"
+
+extern const Backend cuda_backend;
+
+// Like cpu_open; `ordinal` is the device's number.
+bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e);

@@ -1,0 +1,56 @@
+// The loop that every method runs in, and is timed in, alike:
+//
+//      prefill (all prompt tokens but the last), then step by step:
+//      root -> propose -> forward -> read -> verify -> commit -> observe
+#pragma once
+#include "engine/base/clock.h"
+#include "engine/decode/method.h"
+
+#include <stdint.h>
+
+typedef struct StepReport {
+    int number;  // from 0
+    int context; // committed tokens before it
+    int rows;    // nodes run
+    int asked;   // nodes before merging
+    int depth;   // of the deepest candidate
+    int drafted; // candidates on the longest chain
+    int probes;
+    int tried;    // proposals the verifier looked at
+    int accepted; // candidates
+    int emitted;  // after EOS and limits
+    double propose_s, forward_s, verify_s, observe_s;
+} StepReport;
+
+typedef struct DecodeOptions {
+    int max_tokens;
+    const int *eos;
+    int eos_count;
+    bool ignore_eos;
+    Sampling sampling;
+    uint64_t seed;
+    Layout layout;
+    bool merge;        // equal prefixes share nodes; changes neither S nor output
+    int prefill_chunk; // 0: as many as a step holds
+    Clock clock;
+    // Sees each emitted token in order; false ends the output there (a stop string). May be NULL.
+    bool (*emit)(void *state, int token);
+    // Sees each finished step. May be NULL.
+    void (*step)(void *state, const StepReport *report);
+    void *state;
+} DecodeOptions;
+
+typedef struct DecodeResult {
+    int *ids; // (tokens): the generated ones; for mem_free
+    int tokens, steps;
+    bool ended_by_eos;
+    double S; // tokens / steps; 0 where there was no step
+    double prefill_s, propose_s, forward_s, verify_s, observe_s;
+    double rows; // nodes run in all steps
+} DecodeResult;
+
+// Decodes one prompt of at least one token from an empty sequence. A session's context bounds prompt and
+// output together.
+bool decode(Session *target, Method *method, const int *prompt, int count, const DecodeOptions *o,
+            DecodeResult *out, Error *e);
+void decode_result_release(DecodeResult *r);

@@ -1,0 +1,74 @@
+// What a method is: it proposes; verify.c disposes.
+//
+// A method is told the prompt (begin), fills the tree (propose) and sees what the model said at every node
+// and what was accepted (observe). It never emits a token, so it cannot break losslessness. A new method is
+// one file under methods/ and one row in methods/table.c.
+#pragma once
+#include "engine/core/session.h"
+#include "engine/decode/param.h"
+#include "engine/decode/sampler.h"
+#include "engine/decode/verify.h"
+
+#include <stdint.h>
+
+// What a method may use. Sessions it does not need are NULL.
+typedef struct MethodEnv {
+    Session *target;
+    Session *draft;   // same vocabulary
+    Session *adapter; // input: the target's hidden states
+    Sampling sampling;
+    uint64_t seed;
+} MethodEnv;
+
+typedef struct Prompt {
+    const int *tokens; // the whole prompt; the last one is the first step's root
+    int count;
+    const float *hidden; // (count - 1, width) where the method asked for it (hidden_layer), else NULL
+} Prompt;
+
+// One finished step. The session's tree and outputs are those of the step: session_argmax and tree hold.
+typedef struct Observation {
+    const Session *target;
+    const Verdict *verdict;
+    const int *emitted;  // tokens that the step emitted: accepted ones, then the bonus
+    int emitted_count;   // after EOS and limits
+    const int *sequence; // the whole sequence so far, prompt and output
+    int length;
+} Observation;
+
+enum { HIDDEN_NONE = -1 };
+
+typedef struct MethodInfo {
+    const char *name;
+    const char *summary; // one line
+    const Param *params;
+    size_t param_count;
+    size_t param_size; // of the parameter struct
+    // values: the parameter struct, copied by open if needed later.
+    void *(*open)(const MethodEnv *env, const void *values, Error *e);
+    // A new sequence. State of the last one is dropped, unless the method keeps some by its parameters.
+    bool (*begin)(void *self, const Prompt *prompt, Error *e);
+    // The target's step is open and has its root (node 0). Adds what should be tried. May run the target's
+    // lower layers and other sessions.
+    bool (*propose)(void *self, Tree *tree, Error *e);
+    bool (*observe)(void *self, const Observation *seen, Error *e);
+    void (*close)(void *self); // takes NULL
+    // The layer whose hidden states of the prompt `begin` wants, or HIDDEN_NONE; NULL: none.
+    int (*hidden_layer)(const void *self);
+    // How many of the accepted tokens and the bonus to keep: NULL keeps all (see Lookahead's `bonus`).
+    bool (*drops_bonus)(const void *self, const Verdict *verdict);
+} MethodInfo;
+
+// All methods, in the order of --help.
+const MethodInfo *const *method_table(size_t *count);
+const MethodInfo *method_find(const char *name, Error *e); // unknown: e names the nearest
+
+// A method by "name" or "name:key=value,...".
+typedef struct Method {
+    const MethodInfo *info;
+    void *self;
+    void *values; // the parameter struct, as opened
+} Method;
+
+bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e);
+void method_close(Method *m);

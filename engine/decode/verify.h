@@ -1,0 +1,38 @@
+// The one place that decides which proposed tokens are emitted. No method can break losslessness, because no
+// method comes here.
+//
+// Greedy: walk down from the root; the model's argmax at a node is the next token; where a candidate child
+// bears it, go there, else stop. Sampling: at each node, try its proposals in order against the model's
+// distribution p (METHODS.md; Leviathan et al., Chen et al., SpecInfer):
+//
+//   one-hot x    accept with p(x); on rejection p(x) = 0, p renormalised. An equal one-hot is tried once.
+//   x drawn from q   accept with min(1, p(x)/q(x)); on rejection p = max(0, p - q), renormalised. Each is
+//   tried,
+//                    in the order drawn; a later sibling without replacement uses q without the tokens drawn.
+//
+// and if none is accepted, draw from what is left of p. The last token so gained is the bonus.
+#pragma once
+#include "engine/base/random.h"
+#include "engine/core/session.h"
+#include "engine/decode/sampler.h"
+
+typedef struct Verdict {
+    int accepted; // candidates accepted: depth of `node`
+    int node;     // the deepest accepted node (canonical), or the root
+    int bonus;    // the token that the model says after it
+    int tried;    // proposals looked at
+} Verdict;
+
+typedef struct Verifier {
+    Sampler sampler;
+    Random random; // STREAM_VERIFY
+    float *p, *q;  // (vocab) scratch
+} Verifier;
+
+bool verifier_init(Verifier *v, const Sampling *sampling, uint64_t seed, int vocab, Error *e);
+void verifier_release(Verifier *v);
+
+// What session_read must have read for verify: HEAD_ARGMAX, and HEAD_LOGITS when sampling.
+unsigned verifier_wants(const Verifier *v);
+
+void verify(Verifier *v, const Session *s, Verdict *out);

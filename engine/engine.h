@@ -1,0 +1,29 @@
+// Opens a model on a named backend: the one place that sees all the rooms of running a model.
+#pragma once
+#include "engine/base/error.h"
+#include "engine/core/session.h"
+#include "engine/model/model.h"
+#include "engine/text/tokenizer.h"
+
+typedef struct EngineOptions {
+    const char *device;     // "cpu" (the default, or NULL), "null", "cuda[:n]"
+    const char *compute;    // "f32", "bf16", or NULL: bf16 where the weights are bf16, else f32
+    BackendOptions backend; // compute is filled from the line above
+} EngineOptions;
+
+typedef struct Engine {
+    Model model;
+    Session session;
+    Tokenizer *tokenizer; // NULL where the directory has none
+} Engine;
+
+// What opening would take, in bytes, before anything is loaded.
+typedef struct EngineMemory {
+    size_t weights, cache, step;
+    size_t available; // as the system says
+} EngineMemory;
+
+// Opens; refuses with the context that would fit where memory does not suffice. False with e filled, and
+// `engine` empty, on failure. memory may be NULL.
+bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, EngineMemory *memory, Error *e);
+void engine_close(Engine *engine); // takes an empty one

@@ -1,0 +1,62 @@
+// A model on disk, opened: its shape, its weights by role, its special ids. No arithmetic here.
+//
+// model_open reads a Hugging Face directory: config.json, generation_config.json (EOS ids only), and
+// model.safetensors or the sharded index. Weights stay in the mapped files; a Tensor is a view into them.
+#pragma once
+#include "engine/base/error.h"
+#include "engine/base/file.h"
+#include "engine/core/shape.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { MODEL_MAX_EOS = 8, MODEL_MAX_SHARDS = 256 };
+
+// A row-major matrix (rows, columns), or a vector (1, columns). A fused tensor (Phi-3's qkv_proj) is seen as
+// several of them: data points at the first row of the part.
+typedef struct Tensor {
+    const void *data; // NULL: the model has no such tensor
+    Dtype dtype;
+    int rows, columns;
+} Tensor;
+
+static inline size_t tensor_bytes(const Tensor *t) {
+    return t->data ? (size_t)t->rows * (size_t)t->columns * dtype_size(t->dtype) : 0;
+}
+
+typedef struct LayerWeights {
+    Tensor attention_norm;         // (1, width)
+    Tensor q;                      // (heads * head_dim, width)
+    Tensor k, v;                   // (kv_heads * head_dim, width)
+    Tensor q_bias, k_bias, v_bias; // (1, rows of q, k, v), or absent
+    Tensor o;                      // (width, heads * head_dim)
+    Tensor mlp_norm;               // (1, width)
+    Tensor gate, up;               // (mlp_width, width)
+    Tensor down;                   // (width, mlp_width)
+} LayerWeights;
+
+typedef struct Model {
+    Shape shape;
+    Dtype dtype;           // of the weights: that of the first layer's q
+    char architecture[64]; // model_type of config.json
+    int bos;               // -1: none
+    int eos[MODEL_MAX_EOS], eos_count;
+    Tensor embedding;     // (vocab, width); absent where the input is hidden states
+    Tensor final_norm;    // (1, width)
+    Tensor head;          // (vocab, width); the embedding where the head is tied
+    LayerWeights *layers; // (shape.layers)
+    FileView *shards;     // (shard_count)
+    int shard_count;
+} Model;
+
+// False with e filled, m then empty, if anything in the directory is not as it must be.
+bool model_open(Model *m, const char *dir, Error *e);
+
+// config.json and generation_config.json alone: shape and ids, no weights (the null backend, memory
+// estimates).
+bool model_open_config(Model *m, const char *dir, Error *e);
+
+void model_close(Model *m); // takes an empty or half-built one
+
+// Bytes of all weights, tied ones once.
+size_t model_bytes(const Model *m);

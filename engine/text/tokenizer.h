@@ -1,0 +1,49 @@
+// Text to ids and back, as the model's own tokenizer.json says.
+#pragma once
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct Tokenizer Tokenizer;
+
+typedef struct IdList {
+    int *ids; // (count); for ids_release
+    size_t count, capacity;
+} IdList;
+
+void ids_release(IdList *list);
+
+// Opens tokenizer.json (or what the family has instead) in a model directory; NULL with e filled.
+Tokenizer *tokenizer_open(const char *dir, Error *e);
+// The bytes of a tokenizer.json; `place` is its name for messages.
+Tokenizer *tokenizer_parse(const char *bytes, size_t n, const char *place, Error *e);
+void tokenizer_close(Tokenizer *t); // takes NULL
+
+int tokenizer_size(const Tokenizer *t); // the largest id, plus 1
+
+// Appends the ids of n bytes of text (invalid UTF-8 included: each bad byte is a replacement character or a
+// byte token, as the family does). add_special: what the post-processor puts around a single text (BOS).
+bool tokenizer_encode(const Tokenizer *t, const char *text, size_t n, bool add_special, IdList *out,
+                      Error *e);
+
+// Appends the text of ids. skip_special leaves special tokens out.
+bool tokenizer_decode(const Tokenizer *t, const int *ids, size_t count, bool skip_special, Text *out,
+                      Error *e);
+
+// The piece as it stands in the vocabulary ("▁the", "<0x0A>"), or NULL.
+const char *tokenizer_piece(const Tokenizer *t, int id);
+
+// Decoding one id at a time, never half a character: what stays open is kept until the rest comes.
+typedef struct TextStream {
+    const Tokenizer *tokenizer;
+    bool skip_special;
+    bool started; // the leading space of the first piece has been dealt with
+    char open[8]; // the begun character
+    size_t open_length;
+} TextStream;
+
+void stream_begin(TextStream *s, const Tokenizer *t, bool skip_special);
+bool stream_next(TextStream *s, int id, Text *out, Error *e); // appends whole characters
+bool stream_end(TextStream *s, Text *out, Error *e); // appends what is left, as replacement characters
