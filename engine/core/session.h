@@ -21,17 +21,18 @@ typedef struct Session {
     int context; // positions in use: min(the shape's, the option's)
     Compute compute;
     Cache cache;
-    Tree tree; // of the open step
+    Tree tree; // of the open step; readable until the next one begins
+    bool open; // the step may still grow and run
     int *done; // (capacity): layers that node i has been through
     // what session_read left, by canonical node
     int *argmax;    // (capacity); -1: not read
     int *logit_row; // (capacity): row in logits, or -1
     float *logits;  // (rows read, vocab)
     size_t logits_capacity;
-    int read_count;
-    int *scratch;  // (3 * capacity)
-    double passes; // forward passes (session_run calls that ran at least one node)
-    double rows;   // nodes run, counted once for each time they entered layer 0
+    int logit_rows; // rows in use
+    int *scratch;   // (3 * capacity)
+    double passes;  // forward passes (session_run calls that ran at least one node)
+    double rows;    // nodes run, counted once for each time they entered layer 0
 } Session;
 
 // Takes over the instance: session_release closes it, also when init fails.
@@ -61,8 +62,9 @@ const float *session_logits(const Session *s, int node); // (vocab); needs HEAD_
 // The k best ids and logits of chosen nodes at the last layer; straight from the backend.
 bool session_top(Session *s, const int *nodes, int count, int k, int *ids, float *logits, Error *e);
 
-// Commits the first `count` nodes of the path root .. node and closes the step. count may stop short of the
-// path's end (a dropped bonus), and may be 0.
+// Commits the first `count` nodes of the path root .. node and closes the step: its tree and outputs stay
+// readable until the next begins, but nothing is added or run. count may stop short of the path's end (a
+// dropped bonus), and may be 0.
 bool session_commit(Session *s, int node, int count, Error *e);
 
 // Takes the committed sequence back to `length` tokens (see cache_truncate); the open step is dropped.

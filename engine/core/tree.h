@@ -61,6 +61,7 @@ typedef struct Tree {
     float *distributions;
     size_t distribution_count, distribution_capacity;
     int vocab;
+    int rows;  // rows that tree_row has started
     int asked; // nodes asked for since tree_clear: what merging saved is asked - count
 } Tree;
 

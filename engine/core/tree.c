@@ -1,0 +1,167 @@
+// Nodes stand in arrays, in order of creation, so that a parent always comes before its child and a backend
+// can run any prefix. Children and proposals are linked lists at the canonical node of a path: a method may
+// build the same path twice (merging off, rows of a batch) and the verifier still sees it once.
+#include "engine/core/tree.h"
+
+#include "engine/base/memory.h"
+
+#include <assert.h>
+
+bool tree_init(Tree *t, int capacity, int vocab, Error *e) {
+    assert(capacity >= 1 && capacity <= TREE_MAX_NODES && vocab >= 1);
+    *t = (Tree){.capacity = capacity, .vocab = vocab};
+    int **arrays[] = {&t->token,       &t->parent,       &t->depth,          &t->canonical,
+                      &t->first_child, &t->next_sibling, &t->first_proposal, &t->last_proposal};
+    bool ok = true;
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        ok = (*arrays[i] = mem_alloc((size_t)capacity, sizeof(int))) && ok;
+    ok = (t->flags = mem_alloc((size_t)capacity, 1)) && ok;
+    if (ok) return true;
+    tree_release(t);
+    return error_system(e, "out of memory for a tree of %d nodes", capacity);
+}
+
+void tree_release(Tree *t) {
+    void *arrays[] = {t->token,       t->parent,       t->depth,          t->canonical,
+                      t->first_child, t->next_sibling, t->first_proposal, t->last_proposal,
+                      t->flags,       t->proposals,    t->distributions};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) mem_free(arrays[i]);
+    *t = (Tree){0};
+}
+
+void tree_clear(Tree *t, int context, int limit, bool merge, Layout layout) {
+    t->context = context;
+    t->limit = limit;
+    t->merge = merge && layout == LAYOUT_TREE; // rows of a batch never share nodes
+    t->layout = layout;
+    t->count = t->rows = t->asked = 0;
+    t->proposal_count = t->distribution_count = 0;
+}
+
+static bool has_room(const Tree *t, int depth) {
+    return t->count < t->capacity && t->context + depth < t->limit;
+}
+
+// canonical: TREE_NONE makes the node its own.
+static int add_node(Tree *t, int parent, int token, int canonical) {
+    int n = t->count++;
+    t->token[n] = token;
+    t->parent[n] = parent;
+    t->depth[n] = parent == TREE_NONE ? 0 : t->depth[parent] + 1;
+    t->canonical[n] = canonical == TREE_NONE ? n : canonical;
+    t->flags[n] = 0;
+    t->first_child[n] = t->next_sibling[n] = t->first_proposal[n] = t->last_proposal[n] = TREE_NONE;
+    return n;
+}
+
+int tree_root(Tree *t, int token) {
+    t->asked++;
+    if (!has_room(t, 0)) return TREE_NONE;
+    int n = add_node(t, TREE_NONE, token, TREE_NONE);
+    t->flags[n] = NODE_READ;
+    t->rows = 0;
+    return n;
+}
+
+int tree_row(Tree *t) {
+    assert(t->count > 0);
+    if (t->layout == LAYOUT_TREE || t->rows++ == 0) return 0;
+    t->asked++;
+    return has_room(t, 0) ? add_node(t, TREE_NONE, t->token[0], 0) : TREE_NONE;
+}
+
+static void link_child(Tree *t, int parent, int child) {
+    int *end = &t->first_child[parent];
+    while (*end != TREE_NONE) end = &t->next_sibling[*end];
+    *end = child;
+}
+
+static int add_child(Tree *t, int parent, int token, int flags) {
+    t->asked++;
+    if (parent == TREE_NONE) return TREE_NONE;
+    int same = tree_child(t, parent, token), n = same;
+    if (same == TREE_NONE || !t->merge) {
+        if (!has_room(t, t->depth[parent] + 1)) return TREE_NONE;
+        n = add_node(t, parent, token, same);
+        if (same == TREE_NONE) link_child(t, t->canonical[parent], n);
+    }
+    t->flags[n] |= (unsigned char)(flags & ~NODE_READ); // only the canonical node is read
+    t->flags[t->canonical[n]] |= (unsigned char)flags;
+    return n;
+}
+
+static bool is_listed(const Tree *t, int parent, int child) {
+    for (int i = t->first_proposal[parent]; i != TREE_NONE; i = t->proposals[i].next)
+        if (t->proposals[i].child == child && t->proposals[i].q == ONE_HOT) return true;
+    return false;
+}
+
+static bool list_proposal(Tree *t, int parent, Proposal p) {
+    void *rows = t->proposals;
+    if (!mem_grow(&rows, &t->proposal_capacity, t->proposal_count + 1, sizeof *t->proposals)) return false;
+    t->proposals = rows;
+    int n = (int)t->proposal_count++;
+    t->proposals[n] = p;
+    if (t->first_proposal[parent] == TREE_NONE) t->first_proposal[parent] = n;
+    else t->proposals[t->last_proposal[parent]].next = n;
+    t->last_proposal[parent] = n;
+    return true;
+}
+
+static int propose(Tree *t, int parent, int token, int q, bool without_replacement) {
+    int n = add_child(t, parent, token, NODE_CANDIDATE | NODE_READ);
+    if (n == TREE_NONE) return TREE_NONE;
+    int at = t->canonical[parent], child = t->canonical[n];
+    if (q == ONE_HOT && is_listed(t, at, child)) return n; // an equal one-hot is tried once
+    Proposal p = {.child = child, .q = q, .without_replacement = without_replacement, .next = TREE_NONE};
+    return list_proposal(t, at, p) ? n : TREE_NONE;
+}
+
+int tree_propose(Tree *t, int parent, int token) { return propose(t, parent, token, ONE_HOT, false); }
+
+// Whether a sampled proposal is kept must not depend on its token, or the output's distribution would change:
+// so a full tree refuses it even where it would have merged.
+int tree_propose_sampled(Tree *t, int parent, int token, int q, bool without_replacement) {
+    if (parent == TREE_NONE || !has_room(t, t->depth[parent] + 1)) return TREE_NONE;
+    return propose(t, parent, token, q, without_replacement);
+}
+
+int tree_probe(Tree *t, int parent, int token, bool read) {
+    return add_child(t, parent, token, NODE_PROBE | (read ? NODE_READ : 0));
+}
+
+int tree_distribution(Tree *t, float **where) {
+    void *rows = t->distributions;
+    size_t need = (t->distribution_count + 1) * (size_t)t->vocab;
+    if (!mem_grow(&rows, &t->distribution_capacity, need, sizeof(float))) return TREE_NONE;
+    t->distributions = rows;
+    *where = t->distributions + t->distribution_count * (size_t)t->vocab;
+    return (int)t->distribution_count++;
+}
+
+int tree_child(const Tree *t, int node, int token) {
+    int child = t->first_child[t->canonical[node]];
+    while (child != TREE_NONE && t->token[child] != token) child = t->next_sibling[child];
+    return child;
+}
+
+int tree_path(const Tree *t, int node, int *out) {
+    int length = t->depth[node] + 1;
+    for (int i = length - 1; i >= 0; i--, node = t->parent[node]) out[i] = node;
+    return length;
+}
+
+static void assert_node(const Tree *t, int n) {
+    int parent = t->parent[n], same = t->canonical[n];
+    assert(parent < n);
+    assert(t->depth[n] == (parent == TREE_NONE ? 0 : t->depth[parent] + 1));
+    assert(tree_position(t, n) < t->limit);
+    assert(same <= n && t->canonical[same] == same && t->token[same] == t->token[n]);
+    assert(t->depth[same] == t->depth[n]);
+    assert(same == n || (t->first_child[n] == TREE_NONE && t->first_proposal[n] == TREE_NONE));
+    (void)parent, (void)same; // without asserts nobody reads them
+}
+
+void tree_assert(const Tree *t) {
+    for (int n = 0; n < t->count; n++) assert_node(t, n);
+}
