@@ -161,17 +161,19 @@ bool session_top(Session *s, const int *nodes, int count, int k, int *ids, float
     return s->backend->head(s->self, nodes, count, HEAD_TOP, &out, e);
 }
 
+// Where a ring is shorter than the path, only the last of it is copied: two nodes never share a slot.
 bool session_commit(Session *s, int node, int count, Error *e) {
     assert(s->open && node >= 0 && node < s->tree.count);
     int *path = s->scratch, *slots = s->scratch + s->tree.capacity;
     int length = tree_path(&s->tree, node, path);
+    int skip = count > s->cache.capacity ? count - s->cache.capacity : 0;
     assert(count >= 0 && count <= length);
-    for (int i = 0; i < count; i++) {
+    for (int i = skip; i < count; i++) {
         assert(s->done[path[i]] == s->shape.layers);
         slots[i] = cache_slot(&s->cache, s->cache.length + i);
     }
     (void)length;
-    if (count && !s->backend->commit(s->self, path, slots, count, e)) return false;
+    if (count && !s->backend->commit(s->self, path + skip, slots + skip, count - skip, e)) return false;
     cache_advance(&s->cache, count);
     s->open = false;
     return true;

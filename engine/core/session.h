@@ -30,7 +30,7 @@ typedef struct Session {
     float *logits;  // (rows read, vocab)
     size_t logits_capacity;
     int logit_rows; // rows in use
-    int *scratch;   // (3 * capacity)
+    int *scratch;   // (2 * capacity)
     double passes;  // forward passes (session_run calls that ran at least one node)
     double rows;    // nodes run, counted once for each time they entered layer 0
 } Session;
@@ -71,8 +71,8 @@ bool session_commit(Session *s, int node, int count, Error *e);
 bool session_truncate(Session *s, int length, Error *e);
 
 // Runs and commits a chain of tokens in chunks of at most `chunk` (0: as many as a step holds). hidden, where
-// not NULL, receives a row of `width` floats a token: the residual stream after hidden_layer layers, or the
-// final normed state where hidden_layer is the number of layers.
+// not NULL, receives a row of `width` floats a token: the residual stream after hidden_layer >= 1 layers, or
+// the final normed state where hidden_layer is the number of layers.
 bool session_prefill(Session *s, const int *tokens, int count, int chunk, int hidden_layer, float *hidden,
                      Error *e);
 

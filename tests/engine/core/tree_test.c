@@ -1,0 +1,157 @@
+// Random trees against a slow obvious model: a list of paths, each a string of tokens.
+#include "tests/check.h"
+
+#include "engine/core/tree.h"
+
+#include <string.h>
+
+enum { VOCAB = 3, NODES = 60, MAX_DEPTH = 80 };
+
+// The tokens from the root to a node.
+static int path_tokens(const Tree *t, int node, int *out) {
+    int path[MAX_DEPTH], n = tree_path(t, node, path);
+    for (int i = 0; i < n; i++) out[i] = t->token[path[i]];
+    return n;
+}
+
+static bool same_path(const Tree *t, int a, int b) {
+    int x[MAX_DEPTH], y[MAX_DEPTH], n = path_tokens(t, a, x), m = path_tokens(t, b, y);
+    return n == m && memcmp(x, y, sizeof(int) * (size_t)n) == 0;
+}
+
+static int first_with_path(const Tree *t, int node) {
+    for (int i = 0; i < node; i++)
+        if (same_path(t, i, node)) return i;
+    return node;
+}
+
+static void grow(Tree *t, Random *r, int steps) {
+    for (int i = 0; i < steps; i++) {
+        int parent = test_between(r, 0, t->count - 1), token = test_between(r, 0, VOCAB - 1);
+        if (test_between(r, 0, 9) == 0) tree_row(t);
+        if (test_between(r, 0, 1)) tree_propose(t, parent, token);
+        else tree_probe(t, parent, token, test_between(r, 0, 1));
+    }
+}
+
+static void check_against_model(const Tree *t) {
+    tree_assert(t);
+    for (int i = 0; i < t->count; i++) {
+        assert_int_equal(t->canonical[i], first_with_path(t, i));
+        for (int token = 0; token < VOCAB; token++) {
+            int want = TREE_NONE;
+            for (int j = t->count - 1; j >= 0; j--)
+                if (t->parent[j] != TREE_NONE && same_path(t, t->parent[j], i) && t->token[j] == token)
+                    want = t->canonical[j];
+            assert_int_equal(tree_child(t, i, token), want);
+        }
+    }
+}
+
+static void random_trees(void **state) {
+    (void)state;
+    Random r = test_random(1);
+    Tree t;
+    assert_true(tree_init(&t, NODES, VOCAB, NULL));
+    for (int round = 0; round < 300; round++) {
+        Layout layout = test_between(&r, 0, 1) ? LAYOUT_BATCH : LAYOUT_TREE;
+        bool merge = test_between(&r, 0, 1);
+        tree_clear(&t, 5, 5 + test_between(&r, 1, 12), merge, layout);
+        assert_int_equal(tree_root(&t, 1), 0);
+        grow(&t, &r, test_between(&r, 0, 100));
+        check_against_model(&t);
+        if (t.merge)
+            for (int i = 0; i < t.count; i++) assert_int_equal(t.canonical[i], i);
+    }
+    tree_release(&t);
+}
+
+// What the verifier sees is the same with merging, without, and in rows.
+static void proposals_do_not_depend_on_merging(void **state) {
+    (void)state;
+    enum { WAYS = 3, CHAINS = 8, LENGTH = 4 };
+    Random r = test_random(2);
+    for (int round = 0; round < 200; round++) {
+        int seen[WAYS][CHAINS * LENGTH][2 + LENGTH], count[WAYS] = {0};
+        uint64_t start = r.counter;
+        for (int way = 0; way < WAYS; way++) {
+            Tree t;
+            r.counter = start;
+            assert_true(tree_init(&t, 64, VOCAB, NULL));
+            tree_clear(&t, 0, 100, way == 0, way == 2 ? LAYOUT_BATCH : LAYOUT_TREE);
+            tree_root(&t, 0);
+            for (int c = 0; c < CHAINS; c++) {
+                int node = tree_row(&t);
+                for (int i = 0; i < LENGTH; i++)
+                    node = tree_propose(&t, node, test_between(&r, 0, VOCAB - 1));
+            }
+            // Depth first in the order of the proposals: the order in which the verifier would meet them.
+            int stack[128], top = 0;
+            stack[top++] = 0;
+            while (top) {
+                int node = stack[--top];
+                for (int p = t.first_proposal[node]; p != TREE_NONE; p = t.proposals[p].next) {
+                    int *row = seen[way][count[way]++];
+                    memset(row, 0, sizeof seen[0][0]);
+                    row[0] = path_tokens(&t, t.proposals[p].child, row + 1);
+                    stack[top++] = t.proposals[p].child;
+                }
+            }
+            tree_release(&t);
+        }
+        for (int way = 1; way < WAYS; way++) {
+            assert_int_equal(count[way], count[0]);
+            assert_memory_equal(seen[way], seen[0], sizeof seen[0][0] * (size_t)count[0]);
+        }
+    }
+}
+
+static void full_trees_refuse(void **state) {
+    (void)state;
+    Tree t;
+    assert_true(tree_init(&t, 4, VOCAB, NULL));
+    tree_clear(&t, 10, 13, true, LAYOUT_TREE);
+    int root = tree_root(&t, 0), a = tree_propose(&t, root, 1), b = tree_propose(&t, a, 1);
+    assert_int_equal(b, 2);
+    assert_int_equal(tree_propose(&t, b, 1), TREE_NONE);         // position 13 does not exist
+    assert_int_equal(tree_propose(&t, TREE_NONE, 1), TREE_NONE); // and a chain goes on as nothing
+    assert_int_equal(tree_propose(&t, root, 2), 3);
+    assert_int_equal(tree_propose(&t, root, 0), TREE_NONE); // full
+    assert_int_equal(tree_propose(&t, root, 2), 3);         // merging needs no room
+    assert_int_equal(tree_propose_sampled(&t, root, 2, 0, false),
+                     TREE_NONE); // but must not decide by the token
+    assert_int_equal(t.proposal_count, 3);
+    tree_clear(&t, 13, 13, true, LAYOUT_TREE);
+    assert_int_equal(tree_root(&t, 0), TREE_NONE);
+    tree_release(&t);
+}
+
+static void roles_of_a_merged_node(void **state) {
+    (void)state;
+    Tree t;
+    assert_true(tree_init(&t, 8, VOCAB, NULL));
+    tree_clear(&t, 0, 9, true, LAYOUT_TREE);
+    int root = tree_root(&t, 0), a = tree_probe(&t, root, 1, false);
+    assert_int_equal(t.flags[a], NODE_PROBE);
+    assert_int_equal(t.first_proposal[root], TREE_NONE); // a probe is never tried
+    assert_int_equal(tree_propose(&t, root, 1), a);
+    assert_int_equal(t.flags[a], NODE_PROBE | NODE_CANDIDATE | NODE_READ);
+    assert_int_equal(t.asked, 3);
+    float *q;
+    int n = tree_distribution(&t, &q);
+    q[0] = q[1] = q[2] = 1.0f / 3;
+    assert_int_equal(tree_propose_sampled(&t, root, 1, n, false), a);
+    assert_int_equal(tree_propose_sampled(&t, root, 1, n, false), a); // every sampled proposal counts
+    assert_int_equal(t.proposal_count, 3);
+    tree_release(&t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_trees),
+        cmocka_unit_test(proposals_do_not_depend_on_merging),
+        cmocka_unit_test(full_trees_refuse),
+        cmocka_unit_test(roles_of_a_merged_node),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
