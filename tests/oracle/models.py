@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Golden values for the forward pass, from Hugging Face transformers. Run by hand, from the repository's root:
+
+    python3 -m venv /tmp/oracle && /tmp/oracle/bin/pip install torch transformers safetensors
+    /tmp/oracle/bin/python tests/oracle/models.py
+
+For each row of CASES it writes tests/fixtures/golden/NAME/: a tiny random model as transformers saves it
+(config.json, model.safetensors or shards), golden.json (prompt, 64 greedy tokens of the f32 model, the error of
+transformers' own bf16 against its f32, versions) and logits.f32 (little-endian, (positions, vocab), the f32 model's
+logits over prompt and greedy tokens). tests/engine/golden_test.c holds our engine against them.
+
+A seed is searched for which no greedy choice is closer than MARGIN of the row's largest logit, so that equal
+tokens can be demanded of any correct f32 implementation.
+"""
+import json
+import os
+import shutil
+import sys
+
+import torch
+import transformers
+
+OUT = "tests/fixtures/golden"
+GREEDY, MARGIN = 64, 2e-4
+SMALL = dict(vocab_size=259, hidden_size=32, intermediate_size=56, num_hidden_layers=2, num_attention_heads=4,
+             num_key_value_heads=2, max_position_embeddings=128, bos_token_id=1, eos_token_id=2, pad_token_id=0)
+
+# name: (config class, changes to SMALL, weights, shard size or None, prompt length)
+CASES = {
+    "llama": ("Llama", {}, "bfloat16", None, 9),
+    "llama-f32-untied-mha": ("Llama", dict(num_key_value_heads=4, rms_norm_eps=1e-5, rope_theta=1e6), "float32", None, 9),
+    "llama-f16-shards": ("Llama", dict(num_hidden_layers=3), "float16", "24KB", 9),
+    "llama-tied-5to1": ("Llama", dict(hidden_size=40, num_attention_heads=5, num_key_value_heads=1,
+                                      tie_word_embeddings=True), "bfloat16", None, 1),
+    "llama-head80": ("Llama", dict(head_dim=80, num_attention_heads=2, num_key_value_heads=1), "bfloat16", None, 9),
+    "llama-linear-rope": ("Llama", dict(rope_scaling=dict(rope_type="linear", factor=4.0)), "bfloat16", None, 30),
+    "llama3-rope": ("Llama", dict(rope_theta=500000.0, eos_token_id=[2, 5], max_position_embeddings=256,
+                                  rope_scaling=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0,
+                                                    high_freq_factor=4.0, original_max_position_embeddings=64)),
+                    "bfloat16", None, 30),
+    "mistral-window7": ("Mistral", dict(sliding_window=7), "bfloat16", None, 40),
+    "mistral-nowindow": ("Mistral", dict(sliding_window=None), "bfloat16", None, 40),
+    "phi3": ("Phi3", dict(sliding_window=20), "bfloat16", None, 40),
+    "qwen2-tied-bias": ("Qwen2", dict(tie_word_embeddings=True, use_sliding_window=False), "bfloat16", None, 9),
+}
+
+
+def build(kind, changes, seed):
+    torch.manual_seed(seed)
+    config = getattr(transformers, kind + "Config")(**{**SMALL, **changes, "initializer_range": 0.15})
+    config._attn_implementation = "eager"
+    model = getattr(transformers, kind + "ForCausalLM")(config).eval()
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if "norm" in name:
+                p.copy_(1 + 0.2 * torch.randn_like(p))
+            elif name.endswith("bias"):
+                p.copy_(0.3 * torch.randn_like(p))
+    return model
+
+
+def logits_of(model, ids):
+    with torch.no_grad():
+        return model(torch.tensor([ids]), use_cache=False).logits[0].float()
+
+
+def greedy(model, prompt):
+    """Greedy tokens and the smallest relative margin met; no cache, so a row is the plain forward pass."""
+    ids, margin = list(prompt), 1.0
+    for _ in range(GREEDY):
+        row = logits_of(model, ids)[-1]
+        top = torch.topk(row, 2)
+        margin = min(margin, float((top.values[0] - top.values[1]) / row.abs().max()))
+        ids.append(int(top.indices[0]))
+    return ids[len(prompt):], margin
+
+
+def error(got, want):
+    """The largest difference of a position, relative to the position's largest logit."""
+    return float(((got - want).abs().max(dim=1).values / want.abs().max(dim=1).values).max())
+
+
+def write(name, kind, changes, dtype, shard, prompt_length):
+    for seed in range(1, 60):
+        model = build(kind, changes, seed).to(getattr(torch, dtype)).float()  # the values that are stored
+        torch.manual_seed(1000 + seed)
+        prompt = torch.randint(3, SMALL["vocab_size"], (prompt_length,)).tolist()
+        tokens, margin = greedy(model, prompt)
+        if margin > MARGIN and len(set(tokens)) > 8:
+            break
+    else:
+        sys.exit(f"{name}: no seed found")
+    ids = prompt + tokens
+    want = logits_of(model, ids)
+    bf16 = error(logits_of(build(kind, changes, seed).to(getattr(torch, dtype)).to(torch.bfloat16), ids), want)
+    path = f"{OUT}/{name}"
+    shutil.rmtree(path, ignore_errors=True)
+    build(kind, changes, seed).to(getattr(torch, dtype)).save_pretrained(path, max_shard_size=shard or "50GB")
+    want.numpy().astype("<f4").tofile(f"{path}/logits.f32")
+    json.dump(dict(prompt=prompt, greedy=tokens, vocab=want.shape[1], bf16_error=bf16, margin=margin, seed=seed,
+                   torch=torch.__version__, transformers=transformers.__version__), open(f"{path}/golden.json", "w"))
+    size = sum(os.path.getsize(f"{path}/{f}") for f in os.listdir(path))
+    print(f"{name}: seed {seed}, margin {margin:.1e}, bf16 error {bf16:.2e}, {size} bytes", flush=True)
+
+
+if __name__ == "__main__":
+    transformers.logging.set_verbosity_error()
+    for case in sys.argv[1:] or CASES:
+        write(case, *CASES[case])
