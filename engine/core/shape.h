@@ -61,6 +61,5 @@ bool shape_check(const Shape *s, const char *place, Error *e);
 size_t shape_layer_parameters(const Shape *s);
 size_t shape_parameters(const Shape *s);
 
-// Frequencies for positions below original_context and beyond it alike: out[i] is the angle a position turns
-// pair i by, (rope.pairs) values.
+// out[i] is the angle by which one position turns pair i, (pairs) values.
 void rope_frequencies(const Rope *r, double *out);

@@ -1,0 +1,23 @@
+// A Hugging Face config.json as a Shape. Unknown keys are ignored; a key that would change the arithmetic in
+// a way that is not supported is refused by name.
+#pragma once
+#include "engine/model/model.h"
+
+// Fills shape, architecture and ids of m from n bytes; `place` is the file's name for messages.
+bool config_parse(Model *m, const char *bytes, size_t n, const char *place, Error *e);
+
+// EOS ids from generation_config.json, added to those that m has. Nothing else in it matters: sampling
+// defaults must not change a greedy run.
+bool config_parse_generation(Model *m, const char *bytes, size_t n, const char *place, Error *e);
+
+// How an architecture names and packs its tensors. One row of a table; weights.c and synth.c read it.
+typedef struct Architecture {
+    const char *model_type;
+    bool fused_qkv;     // self_attn.qkv_proj: rows of q, then k, then v
+    bool fused_gate_up; // mlp.gate_up_proj: rows of gate, then up
+    bool qkv_bias;      // always there
+    bool windowed;      // `sliding_window` counts without `use_sliding_window`
+} Architecture;
+
+// NULL where the type is not supported.
+const Architecture *architecture_find(const char *model_type);

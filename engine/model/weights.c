@@ -1,0 +1,145 @@
+#include "engine/model/weights.h"
+
+#include "engine/model/config.h"
+
+#include <stdio.h>
+
+// The order of LayerWeights' fields.
+enum { ATTENTION_NORM, Q, K, V, Q_BIAS, K_BIAS, V_BIAS, O, MLP_NORM, GATE, UP, DOWN };
+
+Tensor *weights_field(LayerWeights *w, int which) {
+    Tensor *const fields[LAYER_WEIGHTS] = {&w->attention_norm, &w->q,      &w->k,      &w->v,
+                                           &w->q_bias,         &w->k_bias, &w->v_bias, &w->o,
+                                           &w->mlp_norm,       &w->gate,   &w->up,     &w->down};
+    return fields[which];
+}
+
+static WeightSpec matrix(int layer, const char *part, int rows, int columns) {
+    WeightSpec s = {.rows = rows, .columns = columns, .stored_rows = rows};
+    snprintf(s.name, sizeof s.name, "model.layers.%d.%s.weight", layer, part);
+    return s;
+}
+
+static WeightSpec vector(int layer, const char *part, int n) {
+    WeightSpec s = matrix(layer, part, 1, n);
+    s.vector = true;
+    return s;
+}
+
+static WeightSpec bias(int layer, const char *part, int n) {
+    WeightSpec s = vector(layer, part, n);
+    snprintf(s.name, sizeof s.name, "model.layers.%d.%s.bias", layer, part);
+    return s;
+}
+
+static WeightSpec slice(int layer, const char *part, int first, int rows, int stored, int columns) {
+    WeightSpec s = matrix(layer, part, rows, columns);
+    s.first_row = first;
+    s.stored_rows = stored;
+    return s;
+}
+
+int weights_of_layer(const Model *m, int layer, WeightSpec specs[LAYER_WEIGHTS]) {
+    const Architecture *a = architecture_find(m->architecture);
+    const Shape *s = &m->shape;
+    int q = shape_q_width(s), kv = shape_kv_width(s), width = s->width, mlp = s->mlp_width;
+    for (int i = 0; i < LAYER_WEIGHTS; i++) specs[i] = (WeightSpec){.name = ""};
+    specs[ATTENTION_NORM] = vector(layer, "input_layernorm", width);
+    specs[O] = matrix(layer, "self_attn.o_proj", width, q);
+    specs[MLP_NORM] = vector(layer, "post_attention_layernorm", width);
+    specs[DOWN] = matrix(layer, "mlp.down_proj", width, mlp);
+    if (a && a->fused_qkv) {
+        specs[Q] = slice(layer, "self_attn.qkv_proj", 0, q, q + 2 * kv, width);
+        specs[K] = slice(layer, "self_attn.qkv_proj", q, kv, q + 2 * kv, width);
+        specs[V] = slice(layer, "self_attn.qkv_proj", q + kv, kv, q + 2 * kv, width);
+    } else {
+        specs[Q] = matrix(layer, "self_attn.q_proj", q, width);
+        specs[K] = matrix(layer, "self_attn.k_proj", kv, width);
+        specs[V] = matrix(layer, "self_attn.v_proj", kv, width);
+    }
+    if (s->qkv_bias) {
+        specs[Q_BIAS] = bias(layer, "self_attn.q_proj", q);
+        specs[K_BIAS] = bias(layer, "self_attn.k_proj", kv);
+        specs[V_BIAS] = bias(layer, "self_attn.v_proj", kv);
+    }
+    if (a && a->fused_gate_up) {
+        specs[GATE] = slice(layer, "mlp.gate_up_proj", 0, mlp, 2 * mlp, width);
+        specs[UP] = slice(layer, "mlp.gate_up_proj", mlp, mlp, 2 * mlp, width);
+    } else {
+        specs[GATE] = matrix(layer, "mlp.gate_proj", mlp, width);
+        specs[UP] = matrix(layer, "mlp.up_proj", mlp, width);
+    }
+    return LAYER_WEIGHTS;
+}
+
+int weights_of_ends(const Model *m, WeightSpec specs[3]) {
+    const Shape *s = &m->shape;
+    specs[0] = (WeightSpec){"model.embed_tokens.weight", s->vocab, s->width, 0, s->vocab, false, false};
+    specs[1] = (WeightSpec){"model.norm.weight", 1, s->width, 0, 1, true, false};
+    specs[2] = (WeightSpec){"lm_head.weight", s->vocab, s->width, 0, s->vocab, false, false};
+    return s->tied_head ? 2 : 3;
+}
+
+static const StoredTensor *find(const Shard *shards, int count, const char *name, const Shard **where) {
+    for (int i = 0; i < count; i++) {
+        const StoredTensor *t = safetensors_find(&shards[i].header, name);
+        if (!t) continue;
+        *where = &shards[i];
+        return t;
+    }
+    return NULL;
+}
+
+static bool has_shape(const StoredTensor *t, const WeightSpec *s) {
+    if (s->vector) return t->rank == 1 && t->dims[0] == s->columns;
+    return t->rank == 2 && t->dims[0] == s->stored_rows && t->dims[1] == s->columns;
+}
+
+static bool wrong_shape(const StoredTensor *t, const WeightSpec *s, const char *file, Error *e) {
+    char found[128] = "", wanted[64];
+    size_t n = 0;
+    for (int i = 0; i < t->rank; i++)
+        n += (size_t)snprintf(found + n, sizeof found - n, "%s%lld", i ? ", " : "", (long long)t->dims[i]);
+    if (s->vector) snprintf(wanted, sizeof wanted, "%d", s->columns);
+    else snprintf(wanted, sizeof wanted, "%d, %d", s->stored_rows, s->columns);
+    return error_input(e, "tensor '%s' in '%s' has shape (%s), config.json needs (%s)", t->name, file, found,
+                       wanted);
+}
+
+static bool bind(Tensor *out, const WeightSpec *s, const Shard *shards, int count, const char *dir,
+                 Error *e) {
+    const Shard *shard = NULL;
+    if (!s->name[0]) return true; // this architecture has no such weight
+    const StoredTensor *t = find(shards, count, s->name, &shard);
+    if (!t) return error_input(e, "'%s' has no tensor '%s', which its config.json needs", dir, s->name);
+    if (!has_shape(t, s)) return wrong_shape(t, s, shard->name, e);
+    Dtype dtype;
+    if (!safetensors_dtype(t, &dtype))
+        return error_input(e, "tensor '%s' in '%s' has dtype %s; BF16, F16 and F32 are supported", t->name,
+                           shard->name, t->dtype);
+    if (t->begin % dtype_size(dtype))
+        return error_input(
+            e,
+            "tensor '%s' in '%s' begins at byte %zu, which is no multiple of its element's %zu; save "
+            "the model again with the safetensors library",
+            t->name, shard->name, t->begin, dtype_size(dtype));
+    size_t skip = (size_t)s->first_row * (size_t)s->columns * dtype_size(dtype);
+    *out = (Tensor){shard->data + t->begin + skip, dtype, s->rows, s->columns};
+    return true;
+}
+
+bool weights_bind(Model *m, const Shard *shards, int count, const char *dir, Error *e) {
+    WeightSpec specs[LAYER_WEIGHTS];
+    for (int layer = 0; layer < m->shape.layers; layer++) {
+        int n = weights_of_layer(m, layer, specs);
+        for (int i = 0; i < n; i++)
+            if (!bind(weights_field(&m->layers[layer], i), &specs[i], shards, count, dir, e)) return false;
+    }
+    Tensor *const ends[3] = {&m->embedding, &m->final_norm, &m->head};
+    int n = weights_of_ends(m, specs);
+    for (int i = 0; i < n; i++)
+        if (!bind(ends[i], &specs[i], shards, count, dir, e)) return false;
+    if (m->shape.tied_head) m->head = m->embedding;
+    m->dtype = m->layers[0].q.dtype;
+    return true;
+}
