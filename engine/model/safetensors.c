@@ -167,7 +167,7 @@ static bool header_length(const unsigned char *data, size_t size, const char *pl
 
 bool safetensors_parse(const unsigned char *data, size_t size, const char *place, Safetensors *out,
                        Error *e) {
-    size_t n;
+    size_t n = 0;
     *out = (Safetensors){0};
     if (!header_length(data, size, place, &n, e)) return false;
     json_t *root = json_from_bytes((const char *)data + PREFIX, n, place, e);

@@ -59,6 +59,13 @@ def build(kind, changes, seed):
     return model
 
 
+def cast(model, dtype):
+    """Parameters alone: the rotary frequencies stay f32, as they do when transformers loads a model."""
+    for p in model.parameters():
+        p.data = p.data.to(getattr(torch, dtype))
+    return model
+
+
 def logits_of(model, ids):
     with torch.no_grad():
         return model(torch.tensor([ids]), use_cache=False).logits[0].float()
@@ -82,7 +89,7 @@ def error(got, want):
 
 def write(name, kind, changes, dtype, shard, prompt_length):
     for seed in range(1, 60):
-        model = build(kind, changes, seed).to(getattr(torch, dtype)).float()  # the values that are stored
+        model = cast(cast(build(kind, changes, seed), dtype), "float32")  # the values that are stored
         torch.manual_seed(1000 + seed)
         prompt = torch.randint(3, SMALL["vocab_size"], (prompt_length,)).tolist()
         tokens, margin = greedy(model, prompt)
@@ -92,10 +99,10 @@ def write(name, kind, changes, dtype, shard, prompt_length):
         sys.exit(f"{name}: no seed found")
     ids = prompt + tokens
     want = logits_of(model, ids)
-    bf16 = error(logits_of(build(kind, changes, seed).to(getattr(torch, dtype)).to(torch.bfloat16), ids), want)
+    bf16 = error(logits_of(cast(cast(build(kind, changes, seed), dtype), "bfloat16"), ids), want)
     path = f"{OUT}/{name}"
     shutil.rmtree(path, ignore_errors=True)
-    build(kind, changes, seed).to(getattr(torch, dtype)).save_pretrained(path, max_shard_size=shard or "50GB")
+    cast(build(kind, changes, seed), dtype).save_pretrained(path, max_shard_size=shard or "50GB")
     want.numpy().astype("<f4").tofile(f"{path}/logits.f32")
     json.dump(dict(prompt=prompt, greedy=tokens, vocab=want.shape[1], bf16_error=bf16, margin=margin, seed=seed,
                    torch=torch.__version__, transformers=transformers.__version__), open(f"{path}/golden.json", "w"))

@@ -1,0 +1,211 @@
+#include "engine/cpu/cpu.h"
+
+#include "engine/base/clock.h"
+#include "engine/base/memory.h"
+#include "engine/cpu/instance.h"
+
+#include <math.h>
+#include <string.h>
+
+// Allocates count * size zeroed bytes into *p and adds them to *total.
+static bool take(void *p, size_t count, size_t size, size_t *total) {
+    void *block = mem_alloc(count, size);
+    memcpy(p, &block, sizeof block);
+    *total += count * size;
+    return block != NULL;
+}
+
+static size_t widest(const Shape *s) {
+    int w = s->width > shape_q_width(s) ? s->width : shape_q_width(s);
+    return (size_t)(w > s->mlp_width ? w : s->mlp_width);
+}
+
+static bool take_panel(Cpu *c) {
+    const Shape *s = &c->model->shape;
+    size_t rows = (size_t)(c->max_nodes < PANEL ? c->max_nodes : PANEL), f = sizeof(float);
+    size_t q = (size_t)shape_q_width(s), kv = (size_t)shape_kv_width(s), mlp = (size_t)s->mlp_width;
+    Panel *p = &c->panel;
+    size_t *total = &c->step_bytes;
+    return take(&p->normed, rows * (size_t)s->width, f, total) && take(&p->q, rows * q, f, total) &&
+           take(&p->k, rows * kv, f, total) && take(&p->v, rows * kv, f, total) &&
+           take(&p->mixed, rows * q, f, total) && take(&p->delta, rows * (size_t)s->width, f, total) &&
+           take(&p->gate, rows * mlp, f, total) && take(&p->up, rows * mlp, f, total) &&
+           take(&p->packed, c->ops->packed_bytes((int)rows, (int)widest(s)), 1, total);
+}
+
+static bool take_thread(Cpu *c, ThreadScratch *t) {
+    const Shape *s = &c->model->shape;
+    size_t nodes = (size_t)c->max_nodes, group = (size_t)(s->heads / s->kv_heads);
+    size_t rows = nodes < PANEL ? nodes : PANEL,
+           visible = ((size_t)c->context + ATTEND_UNIT) / ATTEND_UNIT * ATTEND_UNIT;
+    return take(&t->scores, group * visible, sizeof(float), &c->step_bytes) &&
+           take(&t->spans, nodes + 2, sizeof *t->spans, &c->step_bytes) &&
+           take(&t->path, nodes, sizeof *t->path, &c->step_bytes) &&
+           take(&t->logits, rows * HEAD_SLICE, sizeof(float), &c->step_bytes) &&
+           take(&t->top_id, rows * HEAD_TOP_MAX, sizeof(int), &c->step_bytes) &&
+           take(&t->top_logit, rows * HEAD_TOP_MAX, sizeof(float), &c->step_bytes);
+}
+
+static bool take_buffers(Cpu *c) {
+    const Shape *s = &c->model->shape;
+    size_t layers = (size_t)s->layers, row = kv_row_bytes(c);
+    c->cache.layer_bytes = (size_t)c->slots * row;
+    c->step.layer_bytes = (size_t)c->max_nodes * row;
+    bool ok = take(&c->cache.k, layers, c->cache.layer_bytes, &c->cache_bytes) &&
+              take(&c->cache.v, layers, c->cache.layer_bytes, &c->cache_bytes) &&
+              take(&c->step.k, layers, c->step.layer_bytes, &c->step_bytes) &&
+              take(&c->step.v, layers, c->step.layer_bytes, &c->step_bytes) &&
+              take(&c->hidden, (size_t)c->max_nodes * (size_t)s->width, sizeof(float), &c->step_bytes) &&
+              take(&c->cosine, (size_t)c->context * (size_t)s->rope.pairs, sizeof(float), &c->step_bytes) &&
+              take(&c->sine, (size_t)c->context * (size_t)s->rope.pairs, sizeof(float), &c->step_bytes) &&
+              take(&c->threads, (size_t)pool_threads(c->pool), sizeof *c->threads, &c->step_bytes) &&
+              take_panel(c);
+    for (int i = 0; ok && i < pool_threads(c->pool); i++) ok = take_thread(c, &c->threads[i]);
+    return ok;
+}
+
+// Angles are taken in double, so that the last position is as exact as the first.
+static void fill_rope(Cpu *c) {
+    const Rope *r = &c->model->shape.rope;
+    double frequency[ROPE_MAX_PAIRS];
+    rope_frequencies(r, frequency);
+    for (int p = 0; p < c->context; p++)
+        for (int i = 0; i < r->pairs; i++) {
+            size_t at = (size_t)p * (size_t)r->pairs + (size_t)i;
+            c->cosine[at] = (float)(cos(p * frequency[i]) * r->attention_factor);
+            c->sine[at] = (float)(sin(p * frequency[i]) * r->attention_factor);
+        }
+}
+
+static void cpu_close(void *self) {
+    Cpu *c = self;
+    if (!c) return;
+    for (int i = 0; c->threads && i < pool_threads(c->pool); i++) {
+        ThreadScratch *t = &c->threads[i];
+        void *blocks[] = {t->scores, t->spans, t->path, t->logits, t->top_id, t->top_logit};
+        for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) mem_free(blocks[j]);
+    }
+    Panel *p = &c->panel;
+    void *blocks[] = {c->cache.k, c->cache.v, c->step.k, c->step.v, c->hidden, c->cosine,
+                      c->sine,    c->threads, p->normed, p->q,      p->k,      p->v,
+                      p->mixed,   p->delta,   p->gate,   p->up,     p->packed};
+    for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) mem_free(blocks[j]);
+    pool_close(c->pool);
+    mem_free(c);
+}
+
+bool cpu_open(const Model *model, const BackendOptions *o, void **self, Error *e) {
+    const Shape *s = &model->shape;
+    Cache slots;
+    *self = NULL;
+    const CpuOps *ops = cpu_ops_find(o->isa, e);
+    Cpu *c = ops ? mem_alloc(1, sizeof *c) : NULL;
+    if (!c) return ops ? error_system(e, "out of memory for a CPU instance") : false;
+    *c = (Cpu){.model = model, .ops = ops, .compute = o->compute};
+    c->kv_dtype = o->compute == COMPUTE_BF16 ? DTYPE_BF16 : DTYPE_F32;
+    c->context = o->context > 0 && o->context < s->context ? o->context : s->context;
+    c->max_nodes = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
+    cache_init(&slots, c->context, s->window, o->slack > 0 ? o->slack : CACHE_SLACK);
+    c->slots = slots.capacity;
+    c->pool = pool_open(o->threads > 0 ? o->threads : pool_cores(), e);
+    if (c->pool && take_buffers(c)) {
+        fill_rope(c);
+        *self = c;
+        return true;
+    }
+    if (c->pool)
+        error_system(e, "out of memory for a context of %d tokens; a smaller --context needs less",
+                     c->context);
+    cpu_close(c);
+    return false;
+}
+
+static bool cpu_run(void *self, const StepRun *run, Error *e) {
+    (void)e;
+    Cpu *c = self;
+    double start = clock_now(clock_monotonic());
+    cpu_forward(c, run);
+    c->busy_seconds += clock_now(clock_monotonic()) - start;
+    return true;
+}
+
+static bool cpu_run_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
+    Cpu *c = self;
+    if (want & HEAD_TOP && (out->top < 1 || out->top > HEAD_TOP_MAX))
+        return error_input(e, "the %d best tokens are asked for, from 1 to %d can be had", out->top,
+                           HEAD_TOP_MAX);
+    double start = clock_now(clock_monotonic());
+    cpu_head(c, nodes, count, want, out);
+    c->busy_seconds += clock_now(clock_monotonic()) - start;
+    return true;
+}
+
+static bool cpu_get_hidden(void *self, const int *nodes, int count, HiddenKind kind, float *rows, Error *e) {
+    (void)e;
+    Cpu *c = self;
+    size_t width = (size_t)c->model->shape.width;
+    if (kind == HIDDEN_NORMED) cpu_normed(c, nodes, count, rows);
+    for (int i = 0; kind == HIDDEN_RAW && i < count; i++)
+        memcpy(rows + (size_t)i * width, c->hidden + (size_t)nodes[i] * width, width * sizeof *rows);
+    return true;
+}
+
+static bool cpu_set_hidden(void *self, int first, int count, const float *rows, Error *e) {
+    (void)e;
+    Cpu *c = self;
+    size_t width = (size_t)c->model->shape.width;
+    memcpy(c->hidden + (size_t)first * width, rows, (size_t)count * width * sizeof *rows);
+    return true;
+}
+
+static void copy_row(const KeyValues *to, int slot, const KeyValues *from, int node, int layer, size_t row) {
+    size_t a = (size_t)layer * to->layer_bytes + (size_t)slot * row,
+           b = (size_t)layer * from->layer_bytes + (size_t)node * row;
+    memcpy((unsigned char *)to->k + a, (const unsigned char *)from->k + b, row);
+    memcpy((unsigned char *)to->v + a, (const unsigned char *)from->v + b, row);
+}
+
+static bool cpu_commit(void *self, const int *nodes, const int *slots, int count, Error *e) {
+    (void)e;
+    Cpu *c = self;
+    double start = clock_now(clock_monotonic());
+    for (int layer = 0; layer < c->model->shape.layers; layer++)
+        for (int i = 0; i < count; i++)
+            copy_row(&c->cache, slots[i], &c->step, nodes[i], layer, kv_row_bytes(c));
+    c->busy_seconds += clock_now(clock_monotonic()) - start;
+    return true;
+}
+
+static void cpu_reset(void *self) {
+    (void)self;
+} // what stands in the cache is not read before it is written again
+
+static void cpu_report(const void *self, BackendReport *out) {
+    const Cpu *c = self;
+    const Model *m = c->model;
+    size_t layer = 0;
+    const LayerWeights *w = &m->layers[0];
+    const Tensor *const parts[] = {&w->attention_norm, &w->q, &w->k,        &w->v,    &w->q_bias, &w->k_bias,
+                                   &w->v_bias,         &w->o, &w->mlp_norm, &w->gate, &w->up,     &w->down};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) layer += tensor_bytes(parts[i]);
+    *out = (BackendReport){.name = "cpu",
+                           .device = "cpu",
+                           .isa = c->ops->name,
+                           .layer_bytes = layer,
+                           .head_bytes = tensor_bytes(&m->head) + tensor_bytes(&m->final_norm),
+                           .cache_bytes = c->cache_bytes,
+                           .step_bytes = c->step_bytes,
+                           .kv_bytes_per_position = 2 * (size_t)m->shape.layers * kv_row_bytes(c),
+                           .busy_seconds = c->busy_seconds};
+    out->weight_bytes = (size_t)m->shape.layers * layer + out->head_bytes;
+}
+
+const Backend cpu_backend = {.name = "cpu",
+                             .run = cpu_run,
+                             .head = cpu_run_head,
+                             .get_hidden = cpu_get_hidden,
+                             .set_hidden = cpu_set_hidden,
+                             .commit = cpu_commit,
+                             .reset = cpu_reset,
+                             .report = cpu_report,
+                             .close = cpu_close};

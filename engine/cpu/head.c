@@ -1,0 +1,109 @@
+// The LM head: only chosen rows, and for the best ids no logits are stored. Each thread takes a share of the
+// vocabulary in slices, keeps the k best of its share for every row, and the shares are merged in order of
+// id, so that the lowest id wins a tie however many threads there are.
+#include "engine/cpu/instance.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct {
+    Cpu *c;
+    int rows, k;
+    float *logits; // (rows, vocab), or NULL
+} HeadTask;
+
+// Puts (id, logit) into a list of at most k, best first; an equal logit goes behind those there.
+static void keep_best(int *ids, float *best, int k, int *count, int id, float logit) {
+    int at = *count;
+    if (at == k && !(logit > best[k - 1])) return;
+    if (at < k) (*count)++;
+    else at = k - 1;
+    for (; at > 0 && logit > best[at - 1]; at--) {
+        ids[at] = ids[at - 1];
+        best[at] = best[at - 1];
+    }
+    ids[at] = id;
+    best[at] = logit;
+}
+
+static void rank_slice(const HeadTask *t, ThreadScratch *s, const float *slice, size_t stride, int from,
+                       int to, int *counts) {
+    int limit = t->c->model->shape.real_vocab < to ? t->c->model->shape.real_vocab : to;
+    for (int r = 0; r < t->rows; r++)
+        for (int n = from; n < limit; n++)
+            keep_best(s->top_id + r * HEAD_TOP_MAX, s->top_logit + r * HEAD_TOP_MAX, t->k, &counts[r], n,
+                      slice[(size_t)r * stride + (size_t)(n - from)]);
+}
+
+static void mask_slice(const HeadTask *t, int from, int to) {
+    size_t vocab = (size_t)t->c->model->shape.vocab;
+    for (int r = 0; r < t->rows; r++)
+        for (int n = from > t->c->model->shape.real_vocab ? from : t->c->model->shape.real_vocab; n < to; n++)
+            t->logits[(size_t)r * vocab + (size_t)n] = -INFINITY;
+}
+
+static void head_share(void *argument, int thread, int threads) {
+    HeadTask *t = argument;
+    Cpu *c = t->c;
+    ThreadScratch *s = &c->threads[thread];
+    size_t vocab = (size_t)c->model->shape.vocab;
+    int from, to, counts[PANEL] = {0};
+    pool_share((int)vocab, MATMUL_UNIT, thread, threads, &from, &to);
+    for (int n = from; n < to; n += HEAD_SLICE) {
+        int end = n + HEAD_SLICE < to ? n + HEAD_SLICE : to;
+        size_t stride = t->logits ? vocab : HEAD_SLICE;
+        float *y = t->logits ? t->logits + n : s->logits; // column n of the first row
+        c->ops->matmul(&c->model->head, c->panel.packed, t->rows, c->compute, y, stride, n, end);
+        rank_slice(t, s, y, stride, n, end, counts);
+        if (t->logits) mask_slice(t, n, end);
+    }
+    for (int r = 0; r < t->rows; r++)
+        for (int i = counts[r]; i < t->k; i++) s->top_id[r * HEAD_TOP_MAX + i] = -1;
+}
+
+// The k best of all shares of row r; ids that no share has come as id 0 with -INFINITY.
+static void merge_shares(const HeadTask *t, int r, int *ids, float *logits) {
+    int count = 0;
+    for (int thread = 0; thread < pool_threads(t->c->pool); thread++) {
+        const ThreadScratch *s = &t->c->threads[thread];
+        for (int i = 0; i < t->k && s->top_id[r * HEAD_TOP_MAX + i] >= 0; i++)
+            keep_best(ids, logits, t->k, &count, s->top_id[r * HEAD_TOP_MAX + i],
+                      s->top_logit[r * HEAD_TOP_MAX + i]);
+    }
+    for (; count < t->k; count++) {
+        ids[count] = 0;
+        logits[count] = -INFINITY;
+    }
+}
+
+static void head_panel(Cpu *c, const int *nodes, int rows, unsigned want, HeadOut *out, int done) {
+    int ids[HEAD_TOP_MAX];
+    float best[HEAD_TOP_MAX];
+    size_t vocab = (size_t)c->model->shape.vocab;
+    HeadTask t = {c, rows, want & HEAD_TOP ? out->top : 1, NULL};
+    if (want & HEAD_LOGITS) t.logits = out->logits + (size_t)done * vocab;
+    cpu_normed(c, nodes, rows, c->panel.normed);
+    c->ops->pack(c->panel.normed, rows, c->model->shape.width, c->compute, c->panel.packed);
+    pool_run(c->pool, head_share, &t);
+    for (int r = 0; r < rows; r++) {
+        merge_shares(&t, r, ids, best);
+        if (want & HEAD_ARGMAX) out->argmax[done + r] = ids[0];
+        if (!(want & HEAD_TOP)) continue;
+        size_t at = (size_t)(done + r) * (size_t)out->top;
+        memcpy(out->top_id + at, ids, (size_t)t.k * sizeof *ids);
+        memcpy(out->top_logit + at, best, (size_t)t.k * sizeof *best);
+    }
+}
+
+void cpu_head(Cpu *c, const int *nodes, int count, unsigned want, HeadOut *out) {
+    for (int done = 0; done < count; done += PANEL)
+        head_panel(c, nodes + done, count - done < PANEL ? count - done : PANEL, want, out, done);
+}
+
+void cpu_normed(Cpu *c, const int *nodes, int count, float *rows) {
+    const Shape *s = &c->model->shape;
+    size_t width = (size_t)s->width;
+    for (int i = 0; i < count; i++)
+        c->ops->rmsnorm(c->hidden + (size_t)nodes[i] * width, &c->model->final_norm, s->norm_epsilon,
+                        s->width, rows + (size_t)i * width);
+}

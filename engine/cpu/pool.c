@@ -1,0 +1,145 @@
+// A task is published by raising `round`; a worker that has done it raises `finished`. Both sides first spin
+// on the atomic, then take the mutex and sleep on a condition: whoever may be waited for signals under the
+// mutex, after the atomic has changed, so no wake-up is lost.
+#include "engine/cpu/pool.h"
+
+#include "engine/base/memory.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+// About 50 microseconds: longer than the gaps inside a step, short against a scheduler's slice.
+enum { SPINS = 20000, MAX_THREADS = 1024 };
+
+typedef struct Worker {
+    Pool *pool;
+    pthread_t id;
+    int number;
+} Worker;
+
+struct Pool {
+    int threads;
+    Worker *workers; // (threads - 1)
+    int started;
+    PoolTask *task;
+    void *argument;
+    _Alignas(64) atomic_uint round;
+    _Alignas(64) atomic_int finished;
+    _Alignas(64) atomic_int sleepers; // workers that wait on `woken`
+    atomic_bool closing;
+    pthread_mutex_t mutex;
+    pthread_cond_t woken;
+};
+
+static inline void relax(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+static void sleep_until_round_changes(Pool *p, unsigned seen) {
+    pthread_mutex_lock(&p->mutex);
+    atomic_fetch_add(&p->sleepers, 1);
+    while (atomic_load(&p->round) == seen && !atomic_load(&p->closing))
+        pthread_cond_wait(&p->woken, &p->mutex);
+    atomic_fetch_sub(&p->sleepers, 1);
+    pthread_mutex_unlock(&p->mutex);
+}
+
+static void *work(void *argument) {
+    Worker *w = argument;
+    Pool *p = w->pool;
+    for (unsigned seen = 0;; seen++) {
+        for (int i = 0; i < SPINS && atomic_load_explicit(&p->round, memory_order_acquire) == seen; i++)
+            relax();
+        if (atomic_load(&p->round) == seen) sleep_until_round_changes(p, seen);
+        if (atomic_load(&p->closing)) return NULL;
+        p->task(p->argument, w->number, p->threads);
+        atomic_fetch_add_explicit(&p->finished, 1, memory_order_release);
+    }
+}
+
+static void wake(Pool *p) {
+    if (atomic_load(&p->sleepers) == 0) return;
+    pthread_mutex_lock(&p->mutex);
+    pthread_cond_broadcast(&p->woken);
+    pthread_mutex_unlock(&p->mutex);
+}
+
+Pool *pool_open(int threads, Error *e) {
+    if (threads < 1 || threads > MAX_THREADS) {
+        error_input(e, "cannot run %d threads: from 1 to %d are allowed", threads, MAX_THREADS);
+        return NULL;
+    }
+    Pool *p = mem_alloc(1, sizeof *p);
+    if (p) p->workers = mem_alloc((size_t)threads, sizeof *p->workers);
+    if (!p || !p->workers) {
+        mem_free(p);
+        error_system(e, "out of memory for %d threads", threads);
+        return NULL;
+    }
+    p->threads = threads;
+    pthread_mutex_init(&p->mutex, NULL);
+    pthread_cond_init(&p->woken, NULL);
+    for (int i = 0; i < threads - 1; i++) {
+        p->workers[i] = (Worker){.pool = p, .number = i + 1};
+        int why = pthread_create(&p->workers[i].id, NULL, work, &p->workers[i]);
+        if (why) {
+            error_system(e, "cannot start thread %d of %d: %s", i + 1, threads, strerror(why));
+            pool_close(p);
+            return NULL;
+        }
+        p->started = i + 1;
+    }
+    return p;
+}
+
+void pool_close(Pool *p) {
+    if (!p) return;
+    pthread_mutex_lock(&p->mutex);
+    atomic_store(&p->closing, true);
+    atomic_fetch_add(&p->round, 1);
+    pthread_cond_broadcast(&p->woken);
+    pthread_mutex_unlock(&p->mutex);
+    for (int i = 0; i < p->started; i++) pthread_join(p->workers[i].id, NULL);
+    pthread_cond_destroy(&p->woken);
+    pthread_mutex_destroy(&p->mutex);
+    mem_free(p->workers);
+    mem_free(p);
+}
+
+int pool_threads(const Pool *p) { return p->threads; }
+
+void pool_run(Pool *p, PoolTask *task, void *argument) {
+    if (p->threads == 1) {
+        task(argument, 0, 1);
+        return;
+    }
+    p->task = task;
+    p->argument = argument;
+    atomic_store_explicit(&p->finished, 0, memory_order_relaxed);
+    atomic_fetch_add(&p->round, 1);
+    wake(p);
+    task(argument, 0, p->threads);
+    // The others end within their share of the work; if one was preempted, let it have this core.
+    for (int i = 0; atomic_load_explicit(&p->finished, memory_order_acquire) < p->threads - 1; i++) {
+        if (i < SPINS) relax();
+        else sched_yield();
+    }
+}
+
+void pool_share(int n, int unit, int thread, int threads, int *from, int *to) {
+    int units = (n + unit - 1) / unit;
+    int a = (int)((long long)units * thread / threads) * unit;
+    int b = (int)((long long)units * (thread + 1) / threads) * unit;
+    *from = a < n ? a : n;
+    *to = b < n ? b : n;
+}
+
+int pool_cores(void) {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
