@@ -1,1 +1,73 @@
-int main(void) { return 0; }
+// Finds the subcommand, runs it; the only place that prints an error and picks the exit code.
+#include "harness/command.h"
+
+#include "engine/base/suggest.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static const Command *const COMMANDS[] = {&command_generate, &command_methods, &command_model,
+                                          &command_version};
+enum { COMMAND_COUNT = sizeof COMMANDS / sizeof *COMMANDS };
+
+static const char LESSON[] =
+    "outpace: a laboratory for lossless LLM decoding\n"
+    "\n"
+    "Runs real language models with the published methods that get several tokens out of one\n"
+    "forward pass, measures what each gains and costs, and proves that output is unchanged.\n"
+    "\n"
+    "usage: outpace COMMAND [ARGUMENTS]      outpace COMMAND --help teaches one\n"
+    "\n"
+    "Try first:\n"
+    "  outpace model synth tiny /tmp/tiny           write a small random model\n"
+    "  outpace generate /tmp/tiny \"Hello\" --stats    generate with it, one token a step\n"
+    "  outpace generate /tmp/tiny \"Hello\" --stats --method prompt-lookup\n"
+    "\n"
+    "Commands:\n";
+
+static void print_help(void) {
+    fputs(LESSON, stdout);
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        printf("  %-10s %s\n", COMMANDS[i]->name, COMMANDS[i]->summary);
+}
+
+static const char *name_at(const void *table, size_t i) { return ((const Command *const *)table)[i]->name; }
+
+static const Command *find(const char *name, Error *e) {
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(COMMANDS[i]->name, name) == 0) return COMMANDS[i];
+    const char *nearest = suggest(name, COMMANDS, COMMAND_COUNT, name_at);
+    if (nearest) error_input(e, "there is no command '%s'; did you mean '%s'?", name, nearest);
+    else error_input(e, "there is no command '%s'; 'outpace --help' lists them", name);
+    return NULL;
+}
+
+bool command_parse(const Command *c, int argc, char **argv, void *values, Positionals *rest, bool *stop,
+                   Error *e) {
+    Text text = {0};
+    if (!options_parse(c->options, c->option_count, argc, argv, values, rest, stop, e))
+        return error_within(e, "%s", c->name);
+    if (!*stop) return true;
+    text_printf(&text, "usage: outpace %s %s\n\n%s", c->name, c->usage, c->lesson);
+    if (c->option_count) text_puts(&text, "\nOptions:\n");
+    options_describe(c->options, c->option_count, &text);
+    fputs(text_get(&text), stdout);
+    text_release(&text);
+    return true;
+}
+
+int main(int argc, char **argv) {
+    Error e = {0};
+    int code = EXIT_DONE;
+    signal(SIGPIPE, SIG_IGN); // a reader that left is a failed write, not our death
+    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        print_help();
+        return argc < 2 ? EXIT_USAGE : EXIT_DONE;
+    }
+    const Command *c = find(strcmp(argv[1], "--version") == 0 ? "version" : argv[1], &e);
+    if (c && c->run(argc - 1, argv + 1, &code, &e)) return code;
+    fprintf(stderr, "outpace: %s\n", e.text);
+    return error_exit_code(&e);
+}

@@ -9,15 +9,15 @@
 #include <stdint.h>
 
 typedef struct StepReport {
-    int number;  // from 0
-    int context; // committed tokens before it
-    int rows;    // nodes run
-    int asked;   // nodes before merging
-    int depth;   // of the deepest candidate
-    int drafted; // candidates on the longest chain
+    int number;     // from 0
+    int context;    // committed tokens before it
+    int rows;       // nodes run
+    int asked;      // nodes before merging
+    int depth;      // of the deepest of them
+    int candidates; // nodes that may be accepted
     int probes;
     int tried;    // proposals the verifier looked at
-    int accepted; // candidates
+    int accepted; // of them
     int emitted;  // after EOS and limits
     double propose_s, forward_s, verify_s, observe_s;
 } StepReport;

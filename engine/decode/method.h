@@ -55,7 +55,8 @@ typedef struct MethodInfo {
     void (*close)(void *self); // takes NULL
     // The layer whose hidden states of the prompt `begin` wants, or HIDDEN_NONE; NULL: none.
     int (*hidden_layer)(const void *self);
-    // How many of the accepted tokens and the bonus to keep: NULL keeps all (see Lookahead's `bonus`).
+    // True where the step's bonus token is thrown away, as some authors' codes do (Lookahead's `bonus`);
+    // NULL: never. Only asked where at least one candidate was accepted.
     bool (*drops_bonus)(const void *self, const Verdict *verdict);
 } MethodInfo;
 
@@ -72,3 +73,6 @@ typedef struct Method {
 
 bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e);
 void method_close(Method *m);
+
+// Name, summary and a line a parameter, for `outpace methods`.
+void method_describe(const MethodInfo *info, Text *out);

@@ -8,7 +8,7 @@
 
 typedef enum { PARAM_INT, PARAM_REAL, PARAM_BOOL, PARAM_CHOICE, PARAM_TEXT } ParamType;
 
-enum { PARAM_TEXT_SIZE = 256 };
+enum { PARAM_TEXT_SIZE = 256, PARAM_MAX = 64 }; // bytes of a TEXT, parameters of a method
 
 // The value stands at `offset` in the method's own parameter struct, as int (INT, CHOICE: the choice's
 // number), double, bool or char[PARAM_TEXT_SIZE].
@@ -33,3 +33,6 @@ bool param_parse(const Param *params, size_t count, void *values, const char *te
 
 // Writes every parameter as key=value, comma separated, in table order: the form param_parse reads back.
 void param_write(const Param *params, size_t count, const void *values, Text *out);
+
+// A line a parameter: name, range, default, help.
+void param_describe(const Param *params, size_t count, Text *out);

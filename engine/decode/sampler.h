@@ -19,7 +19,8 @@ static inline bool sampling_is_greedy(const Sampling *s) { return s->temperature
 typedef struct Sampler {
     Sampling sampling;
     int vocab;
-    int *order; // (vocab) scratch
+    int *order;  // (vocab) scratch
+    float *keys; // (vocab) scratch
 } Sampler;
 
 bool sampler_init(Sampler *s, const Sampling *sampling, int vocab, Error *e);

@@ -26,7 +26,8 @@ typedef struct Verdict {
 typedef struct Verifier {
     Sampler sampler;
     Random random; // STREAM_VERIFY
-    float *p, *q;  // (vocab) scratch
+    int vocab;
+    float *p, *q; // (vocab) scratch; NULL when greedy
 } Verifier;
 
 bool verifier_init(Verifier *v, const Sampling *sampling, uint64_t seed, int vocab, Error *e);
@@ -36,3 +37,8 @@ void verifier_release(Verifier *v);
 unsigned verifier_wants(const Verifier *v);
 
 void verify(Verifier *v, const Session *s, Verdict *out);
+
+// The two rules of sampling, as pure functions, so that a test can sum over all outcomes. q is NULL for a
+// one-hot proposal.
+double verify_acceptance(const float *p, const float *q, int token); // the chance that token is accepted
+void verify_reject(float *p, const float *q, int token, int vocab);  // p becomes what its rejection leaves

@@ -35,15 +35,15 @@ bool tokenizer_decode(const Tokenizer *t, const int *ids, size_t count, bool ski
 // The piece as it stands in the vocabulary ("▁the", "<0x0A>"), or NULL.
 const char *tokenizer_piece(const Tokenizer *t, int id);
 
-// Decoding one id at a time, never half a character: what stays open is kept until the rest comes.
+// Decoding one id at a time, never half a character: a run of byte pieces is kept until it ends.
 typedef struct TextStream {
     const Tokenizer *tokenizer;
     bool skip_special;
-    bool started; // the leading space of the first piece has been dealt with
-    char open[8]; // the begun character
-    size_t open_length;
+    int strip;  // spaces still to be taken off the start
+    Text bytes; // of the open run
 } TextStream;
 
-void stream_begin(TextStream *s, const Tokenizer *t, bool skip_special);
-bool stream_next(TextStream *s, int id, Text *out, Error *e); // appends whole characters
-bool stream_end(TextStream *s, Text *out, Error *e); // appends what is left, as replacement characters
+void stream_begin(TextStream *s, const Tokenizer *t, bool skip_special); // t may be NULL if no id comes
+bool stream_next(TextStream *s, int id, Text *out, Error *e);            // appends whole characters
+bool stream_end(TextStream *s, Text *out, Error *e);                     // appends what is left
+void stream_release(TextStream *s);

@@ -1,0 +1,10 @@
+// What stands in for the CUDA backend in a build that has none: it can say so, and nothing else.
+#include "engine/cuda/cuda.h"
+
+const Backend cuda_backend = {.name = "cuda"};
+
+bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e) {
+    (void)model, (void)ordinal, (void)o;
+    *self = NULL;
+    return error_input(e, "this build of outpace has no CUDA engine; leave --device out to run on the CPU");
+}

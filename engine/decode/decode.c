@@ -1,0 +1,198 @@
+// A step, as told in decode.h. The sequence is kept here, prompt and output in one array; the session holds
+// all of it but the last token, which is the next step's root.
+//
+// Invariant between steps: session length = sequence length - 1.
+#include "engine/decode/decode.h"
+
+#include "engine/base/memory.h"
+
+#include <assert.h>
+#include <string.h>
+
+typedef struct Loop {
+    Session *target;
+    Method *method;
+    const DecodeOptions *o;
+    Verifier verifier;
+    int *sequence;                   // (limit + 1)
+    int length, prompt_count, limit; // tokens of prompt and output together
+    bool ended;                      // by EOS, the limit, or the caller
+    DecodeResult *out;
+} Loop;
+
+static double now(const Loop *l) { return clock_now(l->o->clock); }
+
+static bool is_eos(const DecodeOptions *o, int token) {
+    for (int i = 0; i < o->eos_count && !o->ignore_eos; i++)
+        if (o->eos[i] == token) return true;
+    return false;
+}
+
+static bool prefill(Loop *l, float **hidden, Error *e) {
+    const MethodInfo *info = l->method->info;
+    int layer = info->hidden_layer ? info->hidden_layer(l->method->self) : HIDDEN_NONE,
+        count = l->prompt_count - 1;
+    if (layer != HIDDEN_NONE) {
+        *hidden = mem_alloc((size_t)count * (size_t)l->target->shape.width, sizeof **hidden);
+        if (!*hidden) return error_system(e, "out of memory for the hidden states of %d tokens", count);
+    }
+    return session_prefill(l->target, l->sequence, count, l->o->prefill_chunk, layer, *hidden, e);
+}
+
+static bool begin(Loop *l, Error *e) {
+    float *hidden = NULL;
+    double start = now(l);
+    bool ok = prefill(l, &hidden, e);
+    Prompt prompt = {l->sequence, l->prompt_count, hidden};
+    ok = ok && l->method->info->begin(l->method->self, &prompt, e);
+    mem_free(hidden);
+    l->out->prefill_s = now(l) - start;
+    return ok;
+}
+
+// Appends tokens until one ends the output; gives how many were emitted.
+static int emit(Loop *l, const int *tokens, int count) {
+    int n = 0;
+    while (n < count && !l->ended) {
+        int token = tokens[n++];
+        l->sequence[l->length++] = token;
+        l->out->ended_by_eos = is_eos(l->o, token);
+        bool go_on = !l->o->emit || l->o->emit(l->o->state, token);
+        l->ended = l->out->ended_by_eos || !go_on || l->length == l->limit;
+    }
+    return n;
+}
+
+// The step's tokens: what was accepted, then the bonus unless it is dropped.
+static int gather(Loop *l, const Verdict *v, int *tokens) {
+    const Tree *t = &l->target->tree;
+    const MethodInfo *info = l->method->info;
+    int path[TREE_MAX_NODES], n = 0;
+    tree_path(t, v->node, path);
+    for (int i = 1; i <= v->accepted; i++) tokens[n++] = t->token[path[i]];
+    bool drop = v->accepted > 0 && info->drops_bonus && info->drops_bonus(l->method->self, v);
+    if (!drop) tokens[n++] = v->bonus;
+    return n;
+}
+
+static void count_nodes(const Tree *t, StepReport *r) {
+    r->rows = t->count;
+    r->asked = t->asked;
+    for (int i = 0; i < t->count; i++) {
+        if (t->flags[i] & NODE_CANDIDATE && t->depth[i] > r->depth) r->depth = t->depth[i];
+        r->probes += (t->flags[i] & NODE_PROBE) != 0;
+        r->candidates += (t->flags[i] & NODE_CANDIDATE) != 0;
+    }
+}
+
+static bool propose(Loop *l, Error *e) {
+    session_begin_step(l->target, l->o->merge, l->o->layout);
+    int root = tree_root(&l->target->tree, l->sequence[l->length - 1]);
+    assert(root == 0);
+    (void)root;
+    return l->method->info->propose(l->method->self, &l->target->tree, e);
+}
+
+static bool forward(Loop *l, Error *e) {
+    return session_run(l->target, l->target->shape.layers, e) &&
+           session_read(l->target, verifier_wants(&l->verifier), e);
+}
+
+// Emits what the verdict gives and commits all of it but the last token, the next root.
+static bool settle(Loop *l, const Verdict *v, int *tokens, StepReport *r, Error *e) {
+    int count = gather(l, v, tokens);
+    r->emitted = emit(l, tokens, count);
+    r->accepted = v->accepted;
+    r->tried = v->tried;
+    return session_commit(l->target, v->node, r->emitted, e);
+}
+
+static bool observe(Loop *l, const Verdict *v, const int *tokens, int emitted, Error *e) {
+    Observation seen = {.target = l->target,
+                        .verdict = v,
+                        .emitted = tokens,
+                        .emitted_count = emitted,
+                        .sequence = l->sequence,
+                        .length = l->length};
+    return l->method->info->observe(l->method->self, &seen, e);
+}
+
+static void add_step(DecodeResult *out, const StepReport *r) {
+    out->steps++;
+    out->rows += r->rows;
+    out->propose_s += r->propose_s;
+    out->forward_s += r->forward_s;
+    out->verify_s += r->verify_s;
+    out->observe_s += r->observe_s;
+}
+
+static bool step(Loop *l, Error *e) {
+    StepReport r = {.number = l->out->steps, .context = l->target->cache.length};
+    int tokens[TREE_MAX_NODES + 1];
+    Verdict v;
+    double t0 = now(l);
+    if (!propose(l, e)) return false;
+    double t1 = now(l);
+    if (!forward(l, e)) return false;
+    double t2 = now(l);
+    verify(&l->verifier, l->target, &v);
+    count_nodes(&l->target->tree, &r);
+    if (!settle(l, &v, tokens, &r, e)) return false;
+    double t3 = now(l);
+    if (!observe(l, &v, tokens, r.emitted, e)) return false;
+    r.propose_s = t1 - t0;
+    r.forward_s = t2 - t1;
+    r.verify_s = t3 - t2;
+    r.observe_s = now(l) - t3;
+    add_step(l->out, &r);
+    if (l->o->step) l->o->step(l->o->state, &r);
+    return true;
+}
+
+static bool check(const Session *s, const int *prompt, int count, Error *e) {
+    if (count < 1) return error_input(e, "the prompt is empty: give at least one token");
+    if (count > s->context)
+        return error_input(e, "the prompt has %d tokens, the context holds %d; shorten it or raise --context",
+                           count, s->context);
+    for (int i = 0; i < count; i++)
+        if (prompt[i] < 0 || prompt[i] >= s->shape.vocab)
+            return error_input(e, "token %d of the prompt is %d, outside the vocabulary of %d", i, prompt[i],
+                               s->shape.vocab);
+    return true;
+}
+
+static void finish(Loop *l) {
+    DecodeResult *out = l->out;
+    out->tokens = l->length - l->prompt_count;
+    out->S = out->steps ? (double)out->tokens / out->steps : 0;
+    memmove(l->sequence, l->sequence + l->prompt_count, (size_t)out->tokens * sizeof(int));
+    out->ids = l->sequence;
+}
+
+bool decode(Session *target, Method *method, const int *prompt, int count, const DecodeOptions *o,
+            DecodeResult *out, Error *e) {
+    *out = (DecodeResult){0};
+    if (!check(target, prompt, count, e)) return false;
+    int room = target->context - count, most = o->max_tokens < room ? o->max_tokens : room;
+    Loop l = {.target = target, .method = method, .o = o, .out = out, .length = count, .prompt_count = count};
+    l.limit = count + most;
+    l.ended = most <= 0;
+    l.sequence = mem_alloc((size_t)l.limit + 1, sizeof *l.sequence);
+    bool ok = l.sequence || error_system(e, "out of memory for %d tokens", l.limit);
+    ok = ok && verifier_init(&l.verifier, &o->sampling, o->seed, target->shape.vocab, e);
+    if (ok) {
+        memcpy(l.sequence, prompt, (size_t)count * sizeof *prompt);
+        session_reset(target);
+        ok = begin(&l, e);
+        while (ok && !l.ended) ok = step(&l, e);
+    }
+    verifier_release(&l.verifier);
+    if (ok) finish(&l);
+    else mem_free(l.sequence);
+    return ok;
+}
+
+void decode_result_release(DecodeResult *r) {
+    mem_free(r->ids);
+    *r = (DecodeResult){0};
+}

@@ -1,0 +1,53 @@
+#include "engine/decode/method.h"
+
+#include "engine/base/memory.h"
+#include "engine/base/suggest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *name_at(const void *table, size_t i) {
+    return ((const MethodInfo *const *)table)[i]->name;
+}
+
+const MethodInfo *method_find(const char *name, Error *e) {
+    size_t count;
+    const MethodInfo *const *table = method_table(&count);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(table[i]->name, name) == 0) return table[i];
+    const char *nearest = suggest(name, table, count, name_at);
+    if (nearest) error_input(e, "there is no method '%s'; did you mean '%s'?", name, nearest);
+    else error_input(e, "there is no method '%s'; 'outpace methods' lists them", name);
+    return NULL;
+}
+
+bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e) {
+    char name[64];
+    size_t n = strcspn(text, ":");
+    *m = (Method){0};
+    snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), text);
+    const MethodInfo *info = method_find(name, e);
+    if (!info) return false;
+    m->info = info;
+    m->values = mem_alloc(1, info->param_size);
+    if (!m->values) return error_system(e, "out of memory for method '%s'", name);
+    param_defaults(info->params, info->param_count, m->values);
+    if (param_parse(info->params, info->param_count, m->values, text[n] ? text + n + 1 : "", e)) {
+        m->self = info->open(env, m->values, e);
+        if (m->self) return true;
+    }
+    error_within(e, "method '%s'", name);
+    method_close(m);
+    return false;
+}
+
+void method_close(Method *m) {
+    if (m->self) m->info->close(m->self);
+    mem_free(m->values);
+    *m = (Method){0};
+}
+
+void method_describe(const MethodInfo *info, Text *out) {
+    text_printf(out, "%s\n    %s\n", info->name, info->summary);
+    param_describe(info->params, info->param_count, out);
+}

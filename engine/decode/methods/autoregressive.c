@@ -1,0 +1,34 @@
+// One token a step: proposes nothing, so that each step emits what the model says after the last token.
+#include "engine/decode/methods/methods.h"
+
+#include "engine/base/memory.h"
+
+static void *autoregressive_open(const MethodEnv *env, const void *values, Error *e) {
+    (void)env, (void)values;
+    void *self = mem_alloc(1, 1);
+    if (!self) error_system(e, "out of memory");
+    return self;
+}
+
+static bool autoregressive_begin(void *self, const Prompt *prompt, Error *e) {
+    (void)self, (void)prompt, (void)e;
+    return true;
+}
+
+static bool autoregressive_propose(void *self, Tree *tree, Error *e) {
+    (void)self, (void)tree, (void)e;
+    return true;
+}
+
+static bool autoregressive_observe(void *self, const Observation *seen, Error *e) {
+    (void)self, (void)seen, (void)e;
+    return true;
+}
+
+const MethodInfo method_autoregressive = {.name = "autoregressive",
+                                          .summary = "one token a step: the baseline",
+                                          .open = autoregressive_open,
+                                          .begin = autoregressive_begin,
+                                          .propose = autoregressive_propose,
+                                          .observe = autoregressive_observe,
+                                          .close = mem_free};

@@ -1,0 +1,129 @@
+// Jacobi decoding (Lookahead, section 2): the next m tokens are the solution of a fixed-point equation; a
+// block of m guesses is run as one chain, and each step replaces every guess by the model's argmax before it.
+//
+//      block   g0 g1 g2 g3          chain:  last - g0 - g1 - g2 - g3
+//      says    a0 a1 a2 a3 a4       a0: after last, a1: after g0, ...
+//      accepted: the longest i with g0 = a0, .., g(i-1) = a(i-1); the bonus is ai
+//      next block: a(i+1) .. a4, what the model said behind the bonus, then fresh guesses; or all fresh
+//      (refill)
+//
+// Invariant: between steps `block` holds m guesses for what follows the sequence's last token.
+#include "engine/decode/methods/methods.h"
+
+#include "engine/base/memory.h"
+
+#include <string.h>
+
+typedef enum { START_RANDOM, START_REPEAT, START_PAD } Start;
+typedef enum { REFILL_PREDICTIONS, REFILL_FRESH } Refill;
+
+typedef struct JacobiParams {
+    int m;
+    int start;
+    int pad;
+    int refill;
+} JacobiParams;
+
+static const char *const STARTS[] = {"random", "repeat", "pad", NULL};
+static const char *const REFILLS[] = {"predictions", "fresh", NULL};
+
+#define AT(name) offsetof(JacobiParams, name)
+static const Param PARAMS[] = {
+    {"m",      PARAM_INT,    AT(m),      1, TREE_MAX_NODES - 1, "8",           NULL,    "guesses in a block"    },
+    {"start",  PARAM_CHOICE, AT(start),  0, 0,                  "random",      STARTS,
+     "fresh guesses: of the prompt, the last token, pad"                                                        },
+    {"pad",    PARAM_INT,    AT(pad),    0, 1 << 21,            "0",           NULL,    "the token of start=pad"},
+    {"refill", PARAM_CHOICE, AT(refill), 0, 0,                  "predictions", REFILLS,
+     "the next block: the model's words, or fresh"                                                              },
+};
+#undef AT
+
+typedef struct Jacobi {
+    JacobiParams p;
+    Random random;
+    int *block, *nodes; // (m)
+    int *prompt;        // (prompt_count)
+    size_t prompt_capacity;
+    int prompt_count;
+} Jacobi;
+
+static void jacobi_close(void *self) {
+    Jacobi *j = self;
+    if (!j) return;
+    mem_free(j->block);
+    mem_free(j->nodes);
+    mem_free(j->prompt);
+    mem_free(j);
+}
+
+static bool jacobi_init(Jacobi *j, const MethodEnv *env, const JacobiParams *p, Error *e) {
+    j->p = *p;
+    j->random = (Random){.seed = env->seed, .stream = STREAM_METHOD};
+    j->block = mem_alloc((size_t)p->m, sizeof *j->block);
+    j->nodes = mem_alloc((size_t)p->m, sizeof *j->nodes);
+    if (!j->block || !j->nodes) return error_system(e, "out of memory for a block of %d guesses", p->m);
+    if (p->start == START_PAD && p->pad >= env->target->shape.vocab)
+        return error_input(e, "'pad' is %d, outside the vocabulary of %d", p->pad, env->target->shape.vocab);
+    return true;
+}
+
+static void *jacobi_open(const MethodEnv *env, const void *values, Error *e) {
+    Jacobi *j = mem_alloc(1, sizeof *j);
+    if (!j) error_system(e, "out of memory");
+    if (j && jacobi_init(j, env, values, e)) return j;
+    jacobi_close(j);
+    return NULL;
+}
+
+static int fresh_guess(Jacobi *j, int last) {
+    switch ((Start)j->p.start) {
+    case START_RANDOM: return j->prompt[random_below(&j->random, (uint32_t)j->prompt_count)];
+    case START_REPEAT: return last;
+    case START_PAD: return j->p.pad;
+    }
+    return last;
+}
+
+static bool jacobi_begin(void *self, const Prompt *prompt, Error *e) {
+    Jacobi *j = self;
+    void *copy = j->prompt;
+    if (!mem_grow(&copy, &j->prompt_capacity, (size_t)prompt->count, sizeof *j->prompt))
+        return error_system(e, "out of memory for a prompt of %d tokens", prompt->count);
+    j->prompt = copy;
+    j->prompt_count = prompt->count;
+    memcpy(j->prompt, prompt->tokens, (size_t)prompt->count * sizeof *j->prompt);
+    j->random.counter = 0; // a prompt's guesses do not depend on the prompts before it
+    for (int i = 0; i < j->p.m; i++) j->block[i] = fresh_guess(j, prompt->tokens[prompt->count - 1]);
+    return true;
+}
+
+static bool jacobi_propose(void *self, Tree *tree, Error *e) {
+    (void)e;
+    Jacobi *j = self;
+    int node = tree_row(tree);
+    for (int i = 0; i < j->p.m; i++) j->nodes[i] = node = tree_propose(tree, node, j->block[i]);
+    return true;
+}
+
+static bool jacobi_observe(void *self, const Observation *seen, Error *e) {
+    (void)e;
+    Jacobi *j = self;
+    int kept = 0, last = seen->sequence[seen->length - 1];
+    if (j->p.refill == REFILL_PREDICTIONS)
+        for (int i = seen->verdict->accepted; i < j->p.m && j->nodes[i] != TREE_NONE; i++)
+            j->block[kept++] = session_argmax(seen->target, j->nodes[i]);
+    for (; kept < j->p.m; kept++) j->block[kept] = fresh_guess(j, last);
+    return true;
+}
+
+const MethodInfo method_jacobi = {
+    .name = "jacobi",
+    .summary = "a block of guesses, replaced in each step by what the model says of them",
+    .params = PARAMS,
+    .param_count = sizeof PARAMS / sizeof *PARAMS,
+    .param_size = sizeof(JacobiParams),
+    .open = jacobi_open,
+    .begin = jacobi_begin,
+    .propose = jacobi_propose,
+    .observe = jacobi_observe,
+    .close = jacobi_close};

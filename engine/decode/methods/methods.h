@@ -1,0 +1,8 @@
+// Every published way of proposing tokens, a file each. To add one: a file with its MethodInfo, a line here,
+// a row in table.c, and a test of the same name.
+#pragma once
+#include "engine/decode/method.h"
+
+extern const MethodInfo method_autoregressive; // one token a step: the baseline of everything
+extern const MethodInfo method_jacobi;         // a block of guesses, replaced by what the model says of them
+extern const MethodInfo method_prompt_lookup;  // what followed the last tokens when they stood here before

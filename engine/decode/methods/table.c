@@ -1,0 +1,13 @@
+// One row a method. The order is that of --help.
+#include "engine/decode/methods/methods.h"
+
+static const MethodInfo *const METHODS[] = {
+    &method_autoregressive,
+    &method_jacobi,
+    &method_prompt_lookup,
+};
+
+const MethodInfo *const *method_table(size_t *count) {
+    *count = sizeof METHODS / sizeof *METHODS;
+    return METHODS;
+}

@@ -1,0 +1,115 @@
+#include "engine/decode/suffix.h"
+
+#include "engine/base/memory.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { FIRST_TABLE = 1024 };
+
+bool suffix_init(SuffixIndex *x, int longest, Error *e) {
+    assert(longest >= 1 && longest <= SUFFIX_LONGEST);
+    *x = (SuffixIndex){.longest = longest, .table_size = FIRST_TABLE};
+    x->table = mem_alloc(x->table_size, sizeof *x->table);
+    return x->table || error_system(e, "out of memory for an n-gram index");
+}
+
+void suffix_release(SuffixIndex *x) {
+    mem_free(x->tokens);
+    mem_free(x->earlier);
+    mem_free(x->table);
+    *x = (SuffixIndex){0};
+}
+
+void suffix_clear(SuffixIndex *x) {
+    x->length = x->used = 0;
+    memset(x->table, 0, x->table_size * sizeof *x->table);
+}
+
+static uint64_t mix(uint64_t h, uint64_t value) {
+    h = (h ^ value) * 0x9E3779B97F4A7C15u;
+    return h ^ h >> 29;
+}
+
+// Of the n tokens before `end`, from the last to the first, so that lengths 1..n share their beginning.
+static uint64_t hash_of(const SuffixIndex *x, int n, size_t end) {
+    uint64_t h = (uint64_t)n;
+    for (int i = 1; i <= n; i++) h = mix(h, (uint64_t)(unsigned)x->tokens[end - (size_t)i] + 1);
+    return h;
+}
+
+static bool same(const SuffixIndex *x, int n, size_t a, size_t b) {
+    return memcmp(x->tokens + a - n, x->tokens + b - n, (size_t)n * sizeof *x->tokens) == 0;
+}
+
+// The list of the n-gram before `end`, or the free place where it would be. The length is part of the hash,
+// but the tokens are compared too.
+static SuffixList *find(const SuffixIndex *x, int n, size_t end, uint64_t hash) {
+    for (size_t i = hash & (x->table_size - 1);; i = (i + 1) & (x->table_size - 1)) {
+        SuffixList *l = &x->table[i];
+        if (l->count == 0) return l;
+        if (l->hash == hash && l->newest >= n && same(x, n, (size_t)l->newest, end)) return l;
+    }
+}
+
+static bool grow_table(SuffixIndex *x) {
+    size_t size = 2 * x->table_size;
+    SuffixList *table = mem_alloc(size, sizeof *table);
+    if (!table) return false;
+    for (size_t i = 0; i < x->table_size; i++) {
+        if (x->table[i].count == 0) continue;
+        size_t at = x->table[i].hash & (size - 1);
+        while (table[at].count) at = (at + 1) & (size - 1);
+        table[at] = x->table[i];
+    }
+    mem_free(x->table);
+    x->table = table;
+    x->table_size = size;
+    return true;
+}
+
+static bool reserve(SuffixIndex *x) {
+    void *tokens = x->tokens, *earlier = x->earlier;
+    bool ok = mem_grow(&tokens, &x->token_capacity, x->length + 1, sizeof(int));
+    x->tokens = tokens;
+    ok = ok && mem_grow(&earlier, &x->earlier_capacity, (x->length + 1) * (size_t)x->longest, sizeof(int));
+    x->earlier = earlier;
+    if (ok && 2 * (x->used + (size_t)x->longest) > x->table_size) ok = grow_table(x);
+    return ok;
+}
+
+static void enter(SuffixIndex *x, int n) {
+    uint64_t hash = hash_of(x, n, x->length);
+    SuffixList *l = find(x, n, x->length, hash);
+    int end = (int)x->length, *earlier = &x->earlier[(x->length - 1) * (size_t)x->longest + (size_t)(n - 1)];
+    *earlier = l->count ? l->newest : SUFFIX_NONE;
+    if (l->count == 0) {
+        x->used++;
+        *l = (SuffixList){.hash = hash, .oldest = end};
+    }
+    l->newest = end;
+    l->count++;
+}
+
+bool suffix_push(SuffixIndex *x, int token, Error *e) {
+    if (!reserve(x)) return error_system(e, "out of memory for an n-gram index of %zu tokens", x->length);
+    x->tokens[x->length++] = token;
+    for (int n = 1; n <= x->longest; n++)
+        if ((size_t)n <= x->length) enter(x, n);
+    return true;
+}
+
+int suffix_newest(const SuffixIndex *x, int n) {
+    if ((size_t)n >= x->length || n > x->longest) return SUFFIX_NONE;
+    return suffix_before(x, n, (int)x->length);
+}
+
+int suffix_oldest(const SuffixIndex *x, int n) {
+    if ((size_t)n >= x->length || n > x->longest) return SUFFIX_NONE;
+    const SuffixList *l = find(x, n, x->length, hash_of(x, n, x->length));
+    return l->count > 1 ? l->oldest : SUFFIX_NONE;
+}
+
+int suffix_before(const SuffixIndex *x, int n, int end) {
+    return x->earlier[(size_t)(end - 1) * (size_t)x->longest + (size_t)(n - 1)];
+}

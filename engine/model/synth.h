@@ -1,0 +1,28 @@
+// A random model of any shape, as a Hugging Face directory that other programs load too: config.json,
+// generation_config.json, model.safetensors (in shards above 5 GB, with an index) and a made-up
+// tokenizer.json.
+//
+// The weights are a function of the seed, the tensor's number and the element alone. They are uniform, with a
+// spread that keeps activations at size 1 through any depth, so that no logit overflows and text does not
+// fall silent.
+#pragma once
+#include "engine/base/error.h"
+
+#include <stdint.h>
+
+typedef struct SynthOptions {
+    const char *shape;       // a name (shapes.h) or a path to a config.json
+    const char *const *sets; // "key=value" put on top of it; value as JSON, or else as text
+    int set_count;
+    uint64_t seed;
+    void (*progress)(void *state, double share); // may be NULL
+    void *state;
+} SynthOptions;
+
+// Writes into dir, which is made if it is not there. A directory that holds a model which was not made by
+// this function is refused. Every file appears whole or not at all, config.json last.
+bool model_synth(const char *dir, const SynthOptions *o, Error *e);
+
+// The tokenizer.json of a byte-fallback BPE with `vocab` pieces, at least SYNTH_TOKENIZER_MIN; for mem_free.
+enum { SYNTH_TOKENIZER_MIN = 259 };
+char *synth_tokenizer(int vocab, Error *e);

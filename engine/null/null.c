@@ -1,0 +1,183 @@
+// What a node says is a hash of the last ORDER tokens of its context, so that text repeats itself and methods
+// find something to accept, and so that every slip in slots, paths or truncation changes the output.
+//
+// Committed tokens stand by slot, as commit was told; a node's context is read through the slots and its
+// parents. An instance checks the contract of backend.h as it goes: layers in order, ancestors no less far.
+//
+// Logits are pseudo-random in [0, LOGIT_RANGE), and the token that the hash names has LOGIT_RANGE more than
+// any.
+#include "engine/null/null.h"
+
+#include "engine/base/memory.h"
+#include "engine/base/random.h"
+
+#include <assert.h>
+#include <math.h>
+
+enum { ORDER = 3, LOGIT_RANGE = 4 };
+
+typedef struct Null {
+    Shape shape;
+    int max_nodes, slot_count;
+    int *slots;     // (slot_count): the token committed there
+    int *tokens;    // (max_nodes)
+    int *layers;    // (max_nodes): layers that the node has been through
+    uint64_t *says; // (max_nodes): the hash of the node's context
+} Null;
+
+static void null_close(void *self) {
+    Null *b = self;
+    if (!b) return;
+    mem_free(b->slots);
+    mem_free(b->tokens);
+    mem_free(b->layers);
+    mem_free(b->says);
+    mem_free(b);
+}
+
+bool null_open(const Model *model, const BackendOptions *o, void **self, Error *e) {
+    const Shape *s = &model->shape;
+    int context = o->context > 0 && o->context < s->context ? o->context : s->context;
+    Cache cache;
+    cache_init(&cache, context, s->window, o->slack > 0 ? o->slack : CACHE_SLACK);
+    Null *b = mem_alloc(1, sizeof *b);
+    *self = b;
+    if (!b) return error_system(e, "out of memory");
+    b->shape = *s;
+    b->max_nodes = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
+    b->slot_count = cache.capacity;
+    b->slots = mem_alloc((size_t)b->slot_count, sizeof *b->slots);
+    b->tokens = mem_alloc((size_t)b->max_nodes, sizeof *b->tokens);
+    b->layers = mem_alloc((size_t)b->max_nodes, sizeof *b->layers);
+    b->says = mem_alloc((size_t)b->max_nodes, sizeof *b->says);
+    if (b->slots && b->tokens && b->layers && b->says) return true;
+    null_close(b);
+    *self = NULL;
+    return error_system(e, "out of memory for a context of %d tokens", context);
+}
+
+static uint64_t mix(uint64_t h, int token) {
+    h = (h ^ (uint64_t)(unsigned)(token + 1)) * 0x9E3779B97F4A7C15u;
+    return h ^ h >> 31;
+}
+
+// The last ORDER tokens up to the node, through its parents and then the slots; a window hides what it hides.
+static uint64_t context_hash(const Null *b, const StepRun *run, int node) {
+    const Tree *t = run->tree;
+    int position = tree_position(t, node), first = cache_first_visible(run->cache, position);
+    uint64_t h = 1;
+    for (int i = 0; i < ORDER && position - i >= first; i++) {
+        h = mix(h, node != TREE_NONE ? b->tokens[node] : b->slots[cache_slot(run->cache, position - i)]);
+        if (node != TREE_NONE) node = t->parent[node];
+    }
+    return h;
+}
+
+static bool null_run(void *self, const StepRun *run, Error *e) {
+    (void)e;
+    Null *b = self;
+    for (int i = run->first; i < run->last; i++) {
+        int parent = run->tree->parent[i];
+        assert(run->a == 0 || b->layers[i] == run->a);
+        assert(parent == TREE_NONE || b->layers[parent] >= run->b);
+        (void)parent;
+        if (b->shape.input == INPUT_TOKENS) b->tokens[i] = run->tree->token[i];
+        b->layers[i] = run->b;
+        if (run->a == 0) b->says[i] = context_hash(b, run, i);
+    }
+    return true;
+}
+
+static int next_token(const Null *b, uint64_t says) {
+    return (int)(((random_at(says, STREAM_TEST, 0) >> 32) * (uint64_t)b->shape.real_vocab) >> 32);
+}
+
+static float logit(const Null *b, uint64_t says, int token) {
+    if (token >= b->shape.real_vocab) return -INFINITY;
+    float x = (float)(random_at(says, STREAM_TEST, (uint64_t)token + 1) >> 40) * 0x1p-24f * LOGIT_RANGE;
+    return token == next_token(b, says) ? x + LOGIT_RANGE : x;
+}
+
+// The best `top` by insertion; slow, and never in the way: only tables of n-grams ask.
+static void top_tokens(const Null *b, uint64_t says, int top, int *ids, float *logits) {
+    int count = 0;
+    for (int v = 0; v < b->shape.vocab; v++) {
+        float x = logit(b, says, v);
+        if (count == top && !(x > logits[top - 1])) continue;
+        int at = count < top ? count++ : top - 1;
+        for (; at > 0 && x > logits[at - 1]; at--) {
+            ids[at] = ids[at - 1];
+            logits[at] = logits[at - 1];
+        }
+        ids[at] = v;
+        logits[at] = x;
+    }
+}
+
+static bool null_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
+    (void)e;
+    Null *b = self;
+    for (int i = 0; i < count; i++) {
+        uint64_t says = b->says[nodes[i]];
+        size_t vocab = (size_t)b->shape.vocab, top = (size_t)out->top;
+        assert(b->layers[nodes[i]] == b->shape.layers);
+        if (want & HEAD_ARGMAX) out->argmax[i] = next_token(b, says);
+        for (int v = 0; want & HEAD_LOGITS && v < b->shape.vocab; v++)
+            out->logits[(size_t)i * vocab + (size_t)v] = logit(b, says, v);
+        if (want & HEAD_TOP)
+            top_tokens(b, says, out->top, out->top_id + (size_t)i * top, out->top_logit + (size_t)i * top);
+    }
+    return true;
+}
+
+// Numbers that depend on the node's context, layer and kind, so that a mixed-up row shows.
+static bool null_get_hidden(void *self, const int *nodes, int count, HiddenKind kind, float *rows, Error *e) {
+    (void)e;
+    const Null *b = self;
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < b->shape.width; j++) {
+            uint64_t stream = (uint64_t)b->layers[nodes[i]] * 2 + (kind == HIDDEN_NORMED) + 1;
+            *rows++ = (float)(random_at(b->says[nodes[i]], stream << 8 | STREAM_TEST, (uint64_t)j) >> 40) *
+                      0x1p-24f;
+        }
+    return true;
+}
+
+// A model of hidden states says something that depends on the row's first number.
+static bool null_set_hidden(void *self, int first, int count, const float *rows, Error *e) {
+    (void)e;
+    Null *b = self;
+    for (int i = 0; i < count; i++)
+        b->tokens[first + i] = (int)fabsf(rows[(size_t)i * (size_t)b->shape.width] * 0x1p20f);
+    return true;
+}
+
+static bool null_commit(void *self, const int *nodes, const int *slots, int count, Error *e) {
+    (void)e;
+    Null *b = self;
+    for (int i = 0; i < count; i++) {
+        assert(slots[i] >= 0 && slots[i] < b->slot_count && b->layers[nodes[i]] == b->shape.layers);
+        b->slots[slots[i]] = b->tokens[nodes[i]];
+    }
+    return true;
+}
+
+static void null_reset(void *self) {
+    Null *b = self;
+    for (int i = 0; i < b->slot_count; i++) b->slots[i] = -1;
+}
+
+static void null_report(const void *self, BackendReport *out) {
+    (void)self;
+    *out = (BackendReport){.name = "null", .device = "none", .isa = "none"};
+}
+
+const Backend null_backend = {.name = "null",
+                              .run = null_run,
+                              .head = null_head,
+                              .get_hidden = null_get_hidden,
+                              .set_hidden = null_set_hidden,
+                              .commit = null_commit,
+                              .reset = null_reset,
+                              .report = null_report,
+                              .close = null_close};

@@ -1,0 +1,37 @@
+// Byte-pair encoding of one word: the pair of neighbours with the lowest rank is merged, the leftmost of
+// equals, until no pair is left.
+#pragma once
+#include "engine/text/tokenizer.h"
+#include "engine/text/vocab.h"
+
+#include <stdint.h>
+
+typedef struct Merge {
+    uint64_t pair; // left id << 32 | right id
+    int rank;      // -1: a free place
+    int id;        // of the two together
+} Merge;
+
+typedef struct Bpe {
+    Vocab vocab;
+    Merge *merges; // (merge_places), a power of two; by hash of the pair
+    size_t merge_places, merge_count;
+    int bytes[256];     // ids of <0x00> .. <0xFF>, -1 where there is none
+    bool byte_fallback; // a character without a piece becomes its bytes
+    int unknown;        // id for what has neither, or -1: left out
+    bool fuse_unknown;  // a run of those is one
+    bool ignore_merges; // a word that is a piece is that piece
+} Bpe;
+
+bool bpe_init(Bpe *b, int vocab_size, size_t merges, Error *e);
+void bpe_release(Bpe *b);
+
+// The next merge, in order of rank; the pieces must be in the vocabulary, and the two together too.
+bool bpe_add_merge(Bpe *b, const char *left, size_t left_n, const char *right, size_t right_n,
+                   const char *place, Error *e);
+
+// Fills `bytes` from the vocabulary; call it when the vocabulary is complete.
+void bpe_find_bytes(Bpe *b);
+
+// Appends the ids of n bytes of valid UTF-8. Time grows with n log n.
+bool bpe_encode(const Bpe *b, const char *word, size_t n, IdList *out, Error *e);

@@ -1,0 +1,313 @@
+// Generates one text: opens the model, decodes with one method, streams, and says what it cost.
+#include "harness/command.h"
+
+#include "engine/base/memory.h"
+#include "engine/decode/decode.h"
+#include "engine/engine.h"
+#include "harness/interrupt.h"
+#include "harness/prompt.h"
+#include "harness/stop.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    const char *file, *ids, *method, *device, *compute, *isa, *layout;
+    int max_tokens, top_k, threads, context, prefill_chunk;
+    double temperature, top_p;
+    uint64_t seed;
+    bool ignore_eos, no_merge, stats, json;
+    OptionList stops;
+} GenerateOptions;
+
+#define AT(name) offsetof(GenerateOptions, name)
+static const Option OPTIONS[] = {
+    {"file",          'f', OPTION_TEXT, AT(file),          0, 0,              "FILE",           "read the prompt from a file",                NULL               },
+    {"ids",           0,   OPTION_TEXT, AT(ids),           0, 0,              "1,2,3",          "the prompt as token ids",                    NULL               },
+    {"method",        'm', OPTION_TEXT, AT(method),        0, 0,              "NAME[:k=v,...]", "'outpace methods' lists them",
+     "autoregressive"                                                                                                                                            },
+    {"max-tokens",    'n', OPTION_INT,  AT(max_tokens),    0, 1 << 24,        "N",              "generate at most so many",                   "128"              },
+    {"temperature",   't', OPTION_REAL, AT(temperature),   0, 100,            "T",              "0 is greedy",                                "0"                },
+    {"top-k",         0,   OPTION_INT,  AT(top_k),         0, 1 << 24,        "K",              "sample from the K likeliest; 0 is off",      "0"                },
+    {"top-p",         0,   OPTION_REAL, AT(top_p),         0, 1,              "P",              "sample from the likeliest that hold P",      "1"                },
+    {"seed",          0,   OPTION_SEED, AT(seed),          0, 0,              "N",              "of everything random",                       "0"                },
+    {"stop",          0,   OPTION_LIST, AT(stops),         0, 0,              "TEXT",           "end before this text; repeatable",           NULL               },
+    {"ignore-eos",    0,   OPTION_FLAG, AT(ignore_eos),    0, 0,              NULL,             "go on after the end-of-sequence token",      NULL               },
+    {"threads",       0,   OPTION_INT,  AT(threads),       0, 1024,           "N",              "0: one a core",                              "0"                },
+    {"context",       'c', OPTION_INT,  AT(context),       0, 1 << 24,        "N",              "positions to hold; 0: as the model says",
+     "0"                                                                                                                                                         },
+    {"compute",       0,   OPTION_TEXT, AT(compute),       0, 0,              "f32|bf16",       "how activations enter products",
+     "as the weights"                                                                                                                                            },
+    {"isa",           0,   OPTION_TEXT, AT(isa),           0, 0,              "NAME",           "force a set of CPU kernels",                 "the best there is"},
+    {"device",        0,   OPTION_TEXT, AT(device),        0, 0,              "NAME",           "cpu, cuda[:n], null",                        "cpu"              },
+    {"layout",        0,   OPTION_TEXT, AT(layout),        0, 0,              "tree|batch",     "how rows share the context",                 "tree"             },
+    {"no-merge",      0,   OPTION_FLAG, AT(no_merge),      0, 0,              NULL,             "run equal prefixes separately",              NULL               },
+    {"prefill-chunk", 0,   OPTION_INT,  AT(prefill_chunk), 0, TREE_MAX_NODES, "N",
+     "prompt tokens a pass; 0: 1024",                                                                                                         "0"                },
+    {"stats",         's', OPTION_FLAG, AT(stats),         0, 0,              NULL,             "say afterwards what it cost, on stderr",     NULL               },
+    {"json",          0,   OPTION_FLAG, AT(json),          0, 0,              NULL,             "print one JSON object in place of the text", NULL               },
+};
+#undef AT
+
+// --- the stream
+// ----------------------------------------------------------------------------------------------------
+
+typedef struct {
+    bool quiet; // collect only
+    TextStream stream;
+    StopFilter filter;
+    Text text; // all of it, as shown
+    bool stopped, interrupted, closed;
+    Error error;
+} Output;
+
+static void show(Output *out, size_t from) {
+    size_t n = out->text.length - from;
+    if (out->quiet || n == 0) return;
+    if (fwrite(text_get(&out->text) + from, 1, n, stdout) != n || fflush(stdout)) out->closed = true;
+}
+
+// The decode loop's emit: false ends the output.
+static bool take_token(void *state, int token) {
+    Output *out = state;
+    Text piece = {0};
+    size_t from = out->text.length;
+    bool ok = true;
+    if (out->stream.tokenizer) {
+        ok = stream_next(&out->stream, token, &piece, &out->error);
+        out->stopped = ok && stop_feed(&out->filter, text_get(&piece), piece.length, &out->text);
+        show(out, from);
+    }
+    text_release(&piece);
+    out->interrupted = interrupt_seen();
+    return ok && !out->stopped && !out->interrupted && !out->closed;
+}
+
+static void end_stream(Output *out) {
+    Text piece = {0};
+    size_t from = out->text.length;
+    if (out->stream.tokenizer && !out->stopped) {
+        stream_end(&out->stream, &piece, &out->error);
+        out->stopped = stop_feed(&out->filter, text_get(&piece), piece.length, &out->text);
+        if (!out->stopped) stop_flush(&out->filter, &out->text);
+        show(out, from);
+    }
+    text_release(&piece);
+}
+
+static void release_output(Output *out) {
+    stream_release(&out->stream);
+    stop_release(&out->filter);
+    text_release(&out->text);
+}
+
+// --- one run
+// -------------------------------------------------------------------------------------------------------
+
+typedef struct {
+    const GenerateOptions *o;
+    const char *model;
+    Engine engine;
+    EngineMemory memory;
+    Method method;
+    IdList prompt;
+    Output out;
+    DecodeResult result;
+} Run;
+
+static bool open_run(Run *r, Error *e) {
+    const GenerateOptions *o = r->o;
+    EngineOptions options = {
+        .device = o->device,
+        .compute = o->compute,
+        .backend = {.context = o->context, .threads = o->threads, .isa = o->isa}
+    };
+    if (!engine_open(&r->engine, r->model, &options, &r->memory, e)) return false;
+    MethodEnv env = {
+        .target = &r->engine.session, .sampling = {o->temperature, o->top_k, o->top_p},
+             .seed = o->seed
+    };
+    return method_open(&r->method, o->method, &env, e);
+}
+
+static bool read_layout(const char *text, Layout *out, Error *e) {
+    *out = strcmp(text, "batch") == 0 ? LAYOUT_BATCH : LAYOUT_TREE;
+    return *out == LAYOUT_BATCH || strcmp(text, "tree") == 0 ||
+           error_input(e, "--layout is '%s', must be tree or batch", text);
+}
+
+static bool decode_run(Run *r, Error *e) {
+    const GenerateOptions *o = r->o;
+    DecodeOptions d = {
+        .max_tokens = o->max_tokens,
+        .eos = r->engine.model.eos,
+        .eos_count = r->engine.model.eos_count,
+        .ignore_eos = o->ignore_eos,
+        .sampling = {o->temperature, o->top_k, o->top_p},
+        .seed = o->seed,
+        .merge = !o->no_merge,
+        .prefill_chunk = o->prefill_chunk,
+        .clock = clock_monotonic(),
+        .emit = take_token,
+        .state = &r->out
+    };
+    if (!read_layout(o->layout, &d.layout, e)) return false;
+    if (o->stops.count && !r->engine.tokenizer)
+        return error_input(e, "--stop needs a tokenizer.json, which '%s' does not have", r->model);
+    stream_begin(&r->out.stream, r->engine.tokenizer, true);
+    if (!decode(&r->engine.session, &r->method, r->prompt.ids, (int)r->prompt.count, &d, &r->result, e))
+        return false;
+    end_stream(&r->out);
+    if (r->out.error.kind == ERROR_NONE) return true;
+    *e = r->out.error;
+    return false;
+}
+
+static void close_run(Run *r) {
+    decode_result_release(&r->result);
+    method_close(&r->method);
+    release_output(&r->out);
+    ids_release(&r->prompt);
+    engine_close(&r->engine);
+}
+
+// --- what is said of it
+// --------------------------------------------------------------------------------------------
+
+static double decode_seconds(const DecodeResult *d) {
+    return d->propose_s + d->forward_s + d->verify_s + d->observe_s;
+}
+
+static const char *ended_by(const Run *r) {
+    if (r->out.interrupted) return "interrupt";
+    if (r->out.stopped) return "stop";
+    if (r->result.ended_by_eos) return "eos";
+    return r->result.tokens < r->o->max_tokens ? "context" : "length";
+}
+
+static void method_text(const Run *r, Text *out) {
+    const MethodInfo *info = r->method.info;
+    text_puts(out, info->name);
+    if (info->param_count) text_puts(out, ":");
+    param_write(info->params, info->param_count, r->method.values, out);
+}
+
+static void print_ids(const DecodeResult *d) {
+    for (int i = 0; i < d->tokens; i++) printf("%s%d", i ? "," : "", d->ids[i]);
+}
+
+static void print_stats(const Run *r) {
+    const DecodeResult *d = &r->result;
+    const double gigabyte = 1e-9;
+    BackendReport b;
+    Text method = {0};
+    double s = decode_seconds(d), share = s > 0 ? 100 / s : 0, steps = d->steps > 0 ? d->steps : 1;
+    r->engine.session.backend->report(r->engine.session.self, &b);
+    method_text(r, &method);
+    fprintf(stderr, "method    %s\n", text_get(&method));
+    fprintf(stderr, "engine    %s, kernels %s, compute %s\n", b.device, b.isa,
+            r->engine.session.compute == COMPUTE_BF16 ? "bf16" : "f32");
+    fprintf(stderr, "memory    weights %.3f GB, cache %.3f GB, step %.3f GB\n",
+            (double)r->memory.weights * gigabyte, (double)r->memory.cache * gigabyte,
+            (double)r->memory.step * gigabyte);
+    fprintf(stderr, "prefill   %zu tokens in %.3f s\n", r->prompt.count, d->prefill_s);
+    fprintf(stderr, "decode    %d tokens in %.3f s, %.1f tokens/s, ended by %s\n", d->tokens, s,
+            s > 0 ? d->tokens / s : 0, ended_by(r));
+    fprintf(stderr, "steps     %d, S %.3f tokens a step, %.1f rows a step, %.3f ms a step\n", d->steps, d->S,
+            d->rows / steps, 1e3 * s / steps);
+    fprintf(stderr, "time      propose %.1f%%, forward %.1f%%, verify %.1f%%, observe %.1f%%\n",
+            share * d->propose_s, share * d->forward_s, share * d->verify_s, share * d->observe_s);
+    fprintf(stderr, "weights   %.3f GB a step, read at %.1f GB/s\n", (double)b.weight_bytes * gigabyte,
+            d->forward_s > 0 ? (double)b.weight_bytes * gigabyte * d->steps / d->forward_s : 0);
+    text_release(&method);
+}
+
+static bool print_json(const Run *r, Error *e) {
+    const DecodeResult *d = &r->result;
+    BackendReport b;
+    Text method = {0};
+    double s = decode_seconds(d);
+    json_t *ids = json_array();
+    for (int i = 0; i < d->tokens; i++) json_array_append_new(ids, json_integer(d->ids[i]));
+    r->engine.session.backend->report(r->engine.session.self, &b);
+    method_text(r, &method);
+    json_t *root =
+        json_pack("{s:o, s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "ids", ids, "text",
+                  text_get(&r->out.text), "tokens", d->tokens, "steps", d->steps, "S", d->S, "tokens_per_s",
+                  s > 0 ? d->tokens / s : 0.0, "prefill_s", d->prefill_s, "propose_s", d->propose_s,
+                  "forward_s", d->forward_s, "verify_s", d->verify_s, "observe_s", d->observe_s);
+    json_t *more =
+        json_pack("{s:s, s:s, s:i, s:f, s:s, s:s, s:s, s:s, s:I}", "method", text_get(&method), "model",
+                  r->model, "prompt_tokens", (int)r->prompt.count, "rows", d->rows, "ended_by", ended_by(r),
+                  "device", b.device, "isa", b.isa, "compute",
+                  r->engine.session.compute == COMPUTE_BF16 ? "bf16" : "f32", "seed", (json_int_t)r->o->seed);
+    text_release(&method);
+    bool ok = root && more && json_object_update(root, more) == 0 && json_dumpf(root, stdout, 0) == 0;
+    if (ok) puts("");
+    json_decref(root);
+    json_decref(more);
+    return ok || error_system(e, "cannot write the JSON object");
+}
+
+static bool report(Run *r, int *code, Error *e) {
+    if (!r->o->json && !r->engine.tokenizer) print_ids(&r->result);
+    if (!r->o->json) puts("");
+    if (r->o->stats) print_stats(r);
+    if (r->out.interrupted) *code = EXIT_INTERRUPTED;
+    return !r->o->json || print_json(r, e);
+}
+
+static bool check_options(const GenerateOptions *o, const Positionals *rest, Error *e) {
+    if (rest->count < 1)
+        return error_input(e, "generate: usage: outpace generate %s", command_generate.usage);
+    if (rest->count > 2)
+        return error_input(e, "generate: '%s' is one argument too many; put the prompt in quotes",
+                           rest->items[2]);
+    if ((rest->count == 2) + (o->file != NULL) + (o->ids != NULL) > 1)
+        return error_input(e, "generate: give one prompt only: a text, -f FILE or --ids");
+    for (int i = 0; i < o->stops.count; i++)
+        if (!o->stops.items[i][0]) return error_input(e, "generate: --stop may not be empty");
+    return true;
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    const char *threads = getenv("OUTPACE_THREADS");
+    GenerateOptions o = {.method = "autoregressive",
+                         .isa = getenv("OUTPACE_ISA"),
+                         .layout = "tree",
+                         .max_tokens = 128,
+                         .top_p = 1,
+                         .threads = threads ? (int)strtol(threads, NULL, 10) : 0};
+    Positionals rest;
+    bool stop;
+    if (!command_parse(&command_generate, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    if (!check_options(&o, &rest, e)) return false;
+    Run r = {
+        .o = &o, .model = rest.items[0], .out = {.quiet = o.json, .filter.stops = &o.stops}
+    };
+    PromptSource source = {rest.count > 1 ? rest.items[1] : NULL, o.file, o.ids};
+    interrupt_catch();
+    bool ok = open_run(&r, e) && prompt_read(&source, r.engine.tokenizer, &r.prompt, e) &&
+              decode_run(&r, e) && report(&r, code, e);
+    close_run(&r);
+    return ok;
+}
+
+const Command command_generate = {
+    .name = "generate",
+    .usage = "MODEL [PROMPT | -f FILE | - | --ids 1,2,3] [OPTIONS]",
+    .summary = "generate text with a model by one method",
+    .lesson =
+        "MODEL is a Hugging Face directory: config.json, model.safetensors (or shards), tokenizer.json.\n"
+        "Greedy output is the same token for token whatever the method; --stats shows what each gains.\n"
+        "\n"
+        "  outpace generate MODEL \"Once upon a time\" --stats\n"
+        "  outpace generate MODEL -f prompt.txt --method prompt-lookup:draft=8 --max-tokens 256\n"
+        "  echo \"2 + 2 =\" | outpace generate MODEL - --temperature 0.8 --top-p 0.9 --seed 7\n"
+        "  outpace generate MODEL --ids 1,15043 --json\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = run};

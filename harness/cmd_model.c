@@ -1,0 +1,90 @@
+#include "harness/command.h"
+
+#include "engine/model/describe.h"
+#include "engine/model/shapes.h"
+#include "engine/model/synth.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct {
+    uint64_t seed;
+    OptionList sets;
+} ModelOptions;
+
+#define AT(name) offsetof(ModelOptions, name)
+static const Option OPTIONS[] = {
+    {"seed", 0, OPTION_SEED, AT(seed), 0, 0, "N",         "synth: weights are a function of it alone", "0" },
+    {"set",  0, OPTION_LIST, AT(sets), 0, 0, "KEY=VALUE",
+     "synth: change a key of the shape's config.json; repeatable",                                     NULL},
+};
+#undef AT
+
+static void show_progress(void *state, double share) {
+    (void)state;
+    fprintf(stderr, "\rwriting weights %3.0f%%", 100 * share);
+}
+
+static bool synth(const char *shape, const char *dir, const ModelOptions *o, Error *e) {
+    bool terminal = isatty(STDERR_FILENO);
+    SynthOptions s = {.shape = shape,
+                      .sets = o->sets.items,
+                      .set_count = o->sets.count,
+                      .seed = o->seed,
+                      .progress = terminal ? show_progress : NULL};
+    bool ok = model_synth(dir, &s, e);
+    if (terminal) fputs("\r                     \r", stderr);
+    if (ok) printf("wrote a random model of shape %s to %s\n", shape, dir);
+    return ok;
+}
+
+static bool info(const char *dir, Error *e) {
+    Model m;
+    Text text = {0};
+    if (!model_open(&m, dir, e)) return false;
+    model_describe(&m, &text);
+    fputs(text_get(&text), stdout);
+    text_release(&text);
+    model_close(&m);
+    return true;
+}
+
+static bool shapes(Error *e) {
+    Text text = {0};
+    bool ok = shape_names(&text, e);
+    if (ok) fputs(text_get(&text), stdout);
+    text_release(&text);
+    return ok;
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    (void)code;
+    ModelOptions o = {0};
+    Positionals rest;
+    bool stop;
+    if (!command_parse(&command_model, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    const char *what = rest.count ? rest.items[0] : "";
+    if (strcmp(what, "synth") == 0 && rest.count == 3) return synth(rest.items[1], rest.items[2], &o, e);
+    if (strcmp(what, "info") == 0 && rest.count == 2) return info(rest.items[1], e);
+    if (strcmp(what, "shapes") == 0 && rest.count == 1) return shapes(e);
+    return error_input(e, "model: usage: outpace model synth SHAPE DIR | info DIR | shapes");
+}
+
+const Command command_model = {
+    .name = "model",
+    .usage = "synth SHAPE DIR | info DIR | shapes",
+    .summary = "write a random model of a shape; describe a model; list shapes",
+    .lesson = "synth writes a random model of a published shape as a Hugging Face directory: real cost, no "
+              "meaning.\n"
+              "info opens a directory, checks every file in it, and describes the model.\n"
+              "shapes lists the known shapes; the path of a config.json is a shape too.\n"
+              "\n"
+              "  outpace model synth tiny /tmp/tiny\n"
+              "  outpace model synth mistral-7b /tmp/m --set num_hidden_layers=4 --seed 7\n"
+              "  outpace model info ~/models/Llama-2-7b-hf\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = run};

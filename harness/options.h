@@ -1,0 +1,50 @@
+// Command lines, from one table a command: parsing, --help and "did you mean" all read its rows.
+//
+// Options and positionals come in any order; --key value and --key=value are the same; -- ends options; a
+// lone "-" is a positional (standard input).
+#pragma once
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum {
+    OPTION_FLAG, // bool; set when given
+    OPTION_INT,  // int
+    OPTION_REAL, // double
+    OPTION_SEED, // uint64_t
+    OPTION_TEXT, // const char *
+    OPTION_LIST, // OptionList: may be given several times
+} OptionType;
+
+enum { OPTION_LIST_MAX = 64, POSITIONALS_MAX = 64 };
+
+typedef struct OptionList {
+    const char *items[OPTION_LIST_MAX];
+    int count;
+} OptionList;
+
+typedef struct Option {
+    const char *name; // without the dashes
+    char letter;      // one-letter form, or 0
+    OptionType type;
+    size_t offset;        // of the value in the command's struct of options
+    double low, high;     // INT, REAL: inclusive
+    const char *value;    // what the value is called in --help ("N"); NULL for a flag
+    const char *help;     // one line
+    const char *fallback; // shown in --help; the struct holds the value itself
+} Option;
+
+typedef struct Positionals {
+    const char *items[POSITIONALS_MAX];
+    int count;
+} Positionals;
+
+// Fills values and positionals from argv[1..]. `help` becomes true, and the rest is not looked at, for --help
+// or -h.
+bool options_parse(const Option *options, size_t count, int argc, char **argv, void *values,
+                   Positionals *rest, bool *help, Error *e);
+
+// A line an option.
+void options_describe(const Option *options, size_t count, Text *out);
