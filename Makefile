@@ -1,38 +1,127 @@
-# Outpace. `make help` lists what there is to make; the settings below can be given on the command line.
+# Outpace. `make help` lists what there is to make; settings can be given on the command line (make CC=clang).
 CC       = gcc
 OPT      = -O3
 PREFIX   = /usr/local
 BUILD    = build
+NVCC     = $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+
+# Targets that build nothing here, or build through a make of their own.
+ifeq ($(filter help clean,$(MAKECMDGOALS)),)
+ifeq ($(MAKELEVEL),0)
+# ./setup is quiet and quick where nothing is missing.
+SETUP   := $(shell ./setup >&2 || echo failed)
+ifeq ($(SETUP),failed)
+$(error ./setup could not install what is missing; it said above what to run)
+endif
+endif
+endif
+ifeq ($(filter -j%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc)
+endif
 
 STD      = -std=c11 -D_GNU_SOURCE
 WARN     = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
 # No contraction of a*b+c: the same source must give the same bits in every place it is inlined to.
 EXACT    = -ffp-contract=off
-CFLAGS   = $(STD) $(OPT) -g $(WARN) $(EXACT) -I. -MMD -MP
+CFLAGS   = $(STD) $(OPT) -g $(WARN) $(EXACT) $(SANITIZE) -I. -MMD -MP
+LDFLAGS  = $(OPT) -g $(SANITIZE)
 PACKAGES = jansson libpcre2-8 libutf8proc yaml-0.1 sqlite3 gsl libcrypto
 LIBS     = $(shell pkg-config --libs $(PACKAGES)) -lpthread -lm
 
-SOURCES  = $(shell find engine simulate datasets results plots harness -name '*.c')
+ROOMS    = engine simulate datasets results plots harness
+SOURCES  = $(shell find $(ROOMS) -name '*.c')
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o)
 LIBRARY  = $(filter-out $(BUILD)/harness/main.o,$(OBJECTS))
+PROGRAM  = $(BUILD)/outpace
+# Kept, so that tests/run finds exactly the programs that have a source.
 TESTS    = $(patsubst %.c,$(BUILD)/%,$(shell find tests -name '*_test.c'))
+SHARED   = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/*.c))
+FUZZERS  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/fuzz/*_fuzz.c))
 
-outpace: $(OBJECTS)
-	$(CC) $(OPT) -g $^ -o $@ $(LIBS)
+outpace: $(PROGRAM) cuda-note
+	@cp -u $(PROGRAM) outpace
+
+$(PROGRAM): $(OBJECTS)
+	$(CC) $(LDFLAGS) $^ -o $@ $(LIBS)
 
 $(BUILD)/liboutpace.a: $(LIBRARY)
 	@rm -f $@
-	ar rcs $@ $^
+	@ar rcs $@ $^
 
-$(BUILD)/%.o: %.c
+# Which commit this is; only one file sees it, and it is rebuilt when it changes.
+COMMIT  := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+$(BUILD)/harness/version.o: CFLAGS += -DOUTPACE_COMMIT='"$(COMMIT)"'
+$(BUILD)/harness/version.o: $(BUILD)/commit-$(COMMIT)
+$(BUILD)/commit-$(COMMIT):
+	@mkdir -p $(BUILD) && rm -f $(BUILD)/commit-* && touch $@
+
+# Kernel sets for more than the processor that every x86-64 has; chosen at run time.
+$(BUILD)/engine/cpu/ops_avx2.o:   CFLAGS += -mavx2 -mfma -mf16c
+$(BUILD)/engine/cpu/ops_avx512.o: CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c
+$(BUILD)/engine/cpu/ops_amx.o:    CFLAGS += -mamx-tile -mamx-bf16 -mavx512f -mavx512bw -mavx512vl -mavx512bf16
+
+$(BUILD)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -c $< -o $@
 
-$(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(BUILD)/liboutpace.a
-	$(CC) $(OPT) -g $^ -o $@ -lcmocka $(LIBS)
+$(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(SHARED) $(BUILD)/liboutpace.a
+	$(CC) $(LDFLAGS) $^ -o $@ -lcmocka $(LIBS)
 
-tests: $(TESTS)
+# A program that fails allocations links them through tests/fault.c.
+$(BUILD)/tests/%_fault_test: LDFLAGS += -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
+
+cuda-note:
+	@[ -n "$(NVCC)" ] || echo "CUDA toolkit: none found; building for the CPU"
+
+tests: $(TESTS) $(FUZZERS)
+
+test: outpace tests
+	@OUTPACE=./outpace tests/run $(BUILD) test
+
+test-long: outpace tests
+	@OUTPACE=./outpace tests/run $(BUILD) long
+
+# AddressSanitizer and UndefinedBehaviorSanitizer; objects of their own.
+debug:
+	$(MAKE) BUILD=build/debug OPT=-O1 SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined' \
+	    build/debug/outpace
+	@cp -u build/debug/outpace outpace-debug && echo "built ./outpace-debug"
+
+test-debug: debug
+	$(MAKE) BUILD=build/debug OPT=-O1 SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined' tests
+	@OUTPACE=./outpace-debug tests/run build/debug test
+
+# Everything but the C library linked in, for a machine that has only that.
+portable: $(OBJECTS)
+	$(CC) $(LDFLAGS) $^ -o outpace-portable -Wl,-Bstatic \
+	    $(filter-out -lm -ldl -lpthread -pthread,$(shell pkg-config --static --libs $(PACKAGES))) -Wl,-Bdynamic -lm
+	@tools/check-portable outpace-portable
+
+lint:
+	@tools/lint $(ROOMS) tests
+
+demo: outpace
+	@tools/demo
+
+install: outpace
+	install -D outpace $(DESTDIR)$(PREFIX)/bin/outpace
+	mkdir -p $(DESTDIR)$(PREFIX)/share/outpace && cp -r configs $(DESTDIR)$(PREFIX)/share/outpace/
+
+clean:
+	rm -rf build outpace outpace-debug outpace-portable
+
+help:
+	@echo "make            build ./outpace (installs what is missing through ./setup)"
+	@echo "make demo       see it work: a synthetic model, three methods, S and the time in parts"
+	@echo "make test       all tests; under ten minutes on two cores"
+	@echo "make test-long  the longer suites too"
+	@echo "make debug      ./outpace-debug with AddressSanitizer and UBSan; test-debug runs the tests on it"
+	@echo "make lint       format, headers alone, layers, banned calls, file-scope state, cppcheck"
+	@echo "make portable   ./outpace-portable, which needs the C library only"
+	@echo "make install    PREFIX=$(PREFIX)"
+	@echo "make clean      remove what was built"
+	@echo "settings        CC=$(CC) OPT=$(OPT) PREFIX=$(PREFIX) BUILD=$(BUILD)"
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: tests
+.PHONY: outpace cuda-note tests test test-long debug test-debug portable lint demo install clean help
 .SECONDARY:

@@ -128,8 +128,9 @@ static unsigned long long ticks_of(const Usage *list, int n, int pid) {
 
 // Processes that used at least a quarter of a core between two looks.
 static int count_busy(void) {
-    Usage *before = mem_alloc(2 * MAX_PROCESSES, sizeof *before), *after = before + MAX_PROCESSES;
+    Usage *before = mem_alloc(2 * MAX_PROCESSES, sizeof *before);
     if (!before) return 0;
+    Usage *after = before + MAX_PROCESSES;
     int n = read_usage(before), busy = 0;
     usleep(LOOK_MICROSECONDS);
     int m = read_usage(after);

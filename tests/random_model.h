@@ -1,0 +1,19 @@
+// Small random models in memory, of any shape: no files, so a test makes hundreds.
+#pragma once
+#include "engine/base/random.h"
+#include "engine/model/model.h"
+
+typedef struct RandomModel {
+    Model model; // views into `weights`
+    unsigned char *weights;
+    size_t used, size;
+} RandomModel;
+
+// A random shape within what an engine must bear: grouped heads (5 to one among them), odd head sizes,
+// windows, tied or untied heads, biases, a masked end of the vocabulary.
+Shape random_shape(Random *r);
+
+// Weights for the shape, each tensor of dtype, or of a random one for every tensor where mixed. The scale
+// gives outputs that differ from token to token.
+void random_model_init(RandomModel *m, const Shape *shape, Dtype dtype, bool mixed, Random *r);
+void random_model_release(RandomModel *m);
