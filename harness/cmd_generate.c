@@ -272,16 +272,19 @@ static bool check_options(const GenerateOptions *o, const Positionals *rest, Err
     return true;
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
+// What stands in the environment holds where the command line says nothing.
+static bool read_environment(GenerateOptions *o, Error *e) {
     const char *threads = getenv("OUTPACE_THREADS");
-    GenerateOptions o = {.method = "autoregressive",
-                         .isa = getenv("OUTPACE_ISA"),
-                         .layout = "tree",
-                         .max_tokens = 128,
-                         .top_p = 1,
-                         .threads = threads ? (int)strtol(threads, NULL, 10) : 0};
+    o->isa = getenv("OUTPACE_ISA");
+    return !threads || options_set(OPTIONS, sizeof OPTIONS / sizeof *OPTIONS, "threads", threads, o, e) ||
+           error_within(e, "OUTPACE_THREADS");
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    GenerateOptions o = {.method = "autoregressive", .layout = "tree", .max_tokens = 128, .top_p = 1};
     Positionals rest;
     bool stop;
+    if (!read_environment(&o, e)) return false;
     if (!command_parse(&command_generate, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     if (!check_options(&o, &rest, e)) return false;

@@ -2,6 +2,7 @@
 
 #include "engine/base/suggest.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdint.h>
@@ -19,19 +20,21 @@ static bool set_number(const Option *o, void *values, const char *text, Error *e
     double x = strtod(text, &end);
     bool whole = o->type == OPTION_REAL || x == floor(x);
     if (end == text || *end || errno || !whole || !(x >= o->low && x <= o->high))
-        return error_input(e, "--%s is '%s', must be %s from %g to %g", o->name, text,
+        return error_input(e, "--%s is '%s', must be %s from %.10g to %.10g", o->name, text,
                            o->type == OPTION_INT ? "a whole number" : "a number", o->low, o->high);
     if (o->type == OPTION_INT) *(int *)field(o, values) = (int)x;
     else *(double *)field(o, values) = x;
     return true;
 }
 
+// A seed fits a signed number, so that JSON and SQLite give it back as it was. strtoull alone would take
+// "-5".
 static bool set_seed(const Option *o, void *values, const char *text, Error *e) {
     char *end;
     errno = 0;
     uint64_t n = strtoull(text, &end, 0);
-    if (end == text || *end || errno || text[0] == '-')
-        return error_input(e, "--%s is '%s', must be a whole number from 0 to 2^64 - 1", o->name, text);
+    if (!isdigit((unsigned char)text[0]) || *end || errno || n > INT64_MAX)
+        return error_input(e, "--%s is '%s', must be a whole number from 0 to 2^63 - 1", o->name, text);
     *(uint64_t *)field(o, values) = n;
     return true;
 }
@@ -52,6 +55,7 @@ static bool set_value(const Option *o, void *values, const char *text, Error *e)
     return true;
 }
 
+// The option that the first n bytes of word name.
 static const Option *find(const Option *options, size_t count, const char *word, size_t n, Error *e) {
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), word);
@@ -68,6 +72,12 @@ static const Option *find_letter(const Option *options, size_t count, const char
         if (options[i].letter && options[i].letter == word[1] && word[2] == 0) return &options[i];
     error_input(e, "there is no option %s; --help lists them", word);
     return NULL;
+}
+
+bool options_set(const Option *options, size_t count, const char *name, const char *text, void *values,
+                 Error *e) {
+    const Option *o = find(options, count, name, strlen(name), e);
+    return o && set_value(o, values, text, e);
 }
 
 // One option at argv[*i]; *i moves on over a value that stands in the next word.

@@ -13,7 +13,7 @@ typedef enum {
     OPTION_FLAG, // bool; set when given
     OPTION_INT,  // int
     OPTION_REAL, // double
-    OPTION_SEED, // uint64_t
+    OPTION_SEED, // uint64_t, below 2^63
     OPTION_TEXT, // const char *
     OPTION_LIST, // OptionList: may be given several times
 } OptionType;
@@ -45,6 +45,10 @@ typedef struct Positionals {
 // or -h.
 bool options_parse(const Option *options, size_t count, int argc, char **argv, void *values,
                    Positionals *rest, bool *help, Error *e);
+
+// Sets one option by its name, as --name text would: for values that come from the environment.
+bool options_set(const Option *options, size_t count, const char *name, const char *text, void *values,
+                 Error *e);
 
 // A line an option.
 void options_describe(const Option *options, size_t count, Text *out);

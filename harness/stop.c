@@ -2,12 +2,17 @@
 
 #include <string.h>
 
-// The first place where a whole stop string stands, or n.
+// Where the stop string begins that is complete first, or n; of two that end together the longer. To look for
+// the leftmost instead would make the output depend on how the text is cut into pieces.
 static size_t find_stop(const StopFilter *f, const char *text, size_t n) {
-    size_t first = n;
+    size_t first = n, first_end = n + 1;
     for (int i = 0; i < f->stops->count; i++) {
-        const char *at = memmem(text, n, f->stops->items[i], strlen(f->stops->items[i]));
-        if (at && (size_t)(at - text) < first) first = (size_t)(at - text);
+        size_t length = strlen(f->stops->items[i]);
+        const char *found = memmem(text, n, f->stops->items[i], length);
+        size_t at = found ? (size_t)(found - text) : n, end = at + length;
+        if (!found || end > first_end || (end == first_end && at > first)) continue;
+        first = at;
+        first_end = end;
     }
     return first;
 }

@@ -9,7 +9,7 @@ typedef struct StopFilter {
 } StopFilter;
 
 // Takes more text; appends to out what is safe to show. True if a stop string is complete: out then ends
-// before it, and nothing more may be given.
+// before it, and nothing more may be given. How the text is cut into pieces makes no difference.
 bool stop_feed(StopFilter *f, const char *text, size_t n, Text *out);
 
 // Appends what is still held: the stream has ended without a stop string.
