@@ -32,6 +32,7 @@ ROOMS    = engine simulate datasets results plots harness
 SOURCES  = $(shell find $(ROOMS) -name '*.c')
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o)
 LIBRARY  = $(filter-out $(BUILD)/harness/main.o,$(OBJECTS))
+VERSION  = $(BUILD)/harness/version.o
 PROGRAM  = $(BUILD)/outpace
 # Kept, so that tests/run finds exactly the programs that have a source.
 TESTS    = $(patsubst %.c,$(BUILD)/%,$(shell find tests -name '*_test.c'))
@@ -44,23 +45,29 @@ outpace: $(PROGRAM) cuda-note
 $(PROGRAM): $(OBJECTS)
 	$(CC) $(LDFLAGS) $^ -o $@ $(LIBS)
 
-$(BUILD)/liboutpace.a: $(LIBRARY)
+# A new commit alone links no test anew: version.o goes in, but does not make the library old.
+$(BUILD)/liboutpace.a: $(filter-out $(VERSION),$(LIBRARY)) | $(VERSION)
 	@rm -f $@
-	@ar rcs $@ $^
+	@ar rcs $@ $(LIBRARY)
 
-# Which commit this is; only one file sees it, and it is rebuilt when it changes.
+# Which commit this is: only one file sees it.
 COMMIT  := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
-$(BUILD)/harness/version.o: CFLAGS += -DOUTPACE_COMMIT='"$(COMMIT)"'
-$(BUILD)/harness/version.o: $(BUILD)/commit-$(COMMIT)
-$(BUILD)/commit-$(COMMIT):
-	@mkdir -p $(BUILD) && rm -f $(BUILD)/commit-* && touch $@
+$(VERSION): CFLAGS += -DOUTPACE_COMMIT='"$(COMMIT)"'
+$(VERSION): $(BUILD)/commit
+
+# What objects depend on beside their sources, in files that are written only when it has changed.
+$(BUILD)/commit:   CONTENT = $(COMMIT)
+$(BUILD)/settings: CONTENT = $(CC) $(OPT) $(SANITIZE)
+$(BUILD)/commit $(BUILD)/settings: always
+	@mkdir -p $(@D)
+	@echo '$(CONTENT)' | cmp -s - $@ || echo '$(CONTENT)' >$@
 
 # Kernel sets for more than the processor that every x86-64 has; chosen at run time.
 $(BUILD)/engine/cpu/ops_avx2.o:   CFLAGS += -mavx2 -mfma -mf16c
 $(BUILD)/engine/cpu/ops_avx512.o: CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c
 $(BUILD)/engine/cpu/ops_amx.o:    CFLAGS += -mamx-tile -mamx-bf16 -mavx512f -mavx512bw -mavx512vl -mavx512bf16
 
-$(BUILD)/%.o: %.c Makefile
+$(BUILD)/%.o: %.c Makefile $(BUILD)/settings
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -c $< -o $@
 
@@ -82,13 +89,13 @@ test-long: outpace tests
 	@OUTPACE=./outpace tests/run $(BUILD) long
 
 # AddressSanitizer and UndefinedBehaviorSanitizer; objects of their own.
+DEBUG = BUILD=build/debug OPT=-O1 SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined'
 debug:
-	$(MAKE) BUILD=build/debug OPT=-O1 SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined' \
-	    build/debug/outpace
+	$(MAKE) $(DEBUG) build/debug/outpace
 	@cp -u build/debug/outpace outpace-debug && echo "built ./outpace-debug"
 
 test-debug: debug
-	$(MAKE) BUILD=build/debug OPT=-O1 SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined' tests
+	$(MAKE) $(DEBUG) tests
 	@OUTPACE=./outpace-debug tests/run build/debug test
 
 # Everything but the C library linked in, for a machine that has only that.
@@ -97,7 +104,8 @@ portable: $(OBJECTS)
 	    $(filter-out -lm -ldl -lpthread -pthread,$(shell pkg-config --static --libs $(PACKAGES))) -Wl,-Bdynamic -lm
 	@tools/check-portable outpace-portable
 
-lint:
+lint: $(OBJECTS)
+	@./setup lint
 	@tools/lint $(ROOMS) tests
 
 demo: outpace
@@ -122,6 +130,6 @@ help:
 	@echo "make clean      remove what was built"
 	@echo "settings        CC=$(CC) OPT=$(OPT) PREFIX=$(PREFIX) BUILD=$(BUILD)"
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: outpace cuda-note tests test test-long debug test-debug portable lint demo install clean help
+-include $(patsubst %.o,%.d,$(OBJECTS) $(TESTS:=.o) $(SHARED) $(FUZZERS))
+.PHONY: always outpace cuda-note tests test test-long debug test-debug portable lint demo install clean help
 .SECONDARY:
