@@ -1,0 +1,72 @@
+// What a child reads and writes are temporary files, so that no pipe can fill up and block it.
+#include "tests/child.h"
+
+#include "tests/check.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void folder_make(char path[FOLDER_PATH_SIZE]) {
+    const char *place = getenv("TMPDIR");
+    snprintf(path, FOLDER_PATH_SIZE, "%s/outpace-test-XXXXXX", place ? place : "/tmp");
+    if (!mkdtemp(path)) fail_msg("cannot make a folder '%s'", path);
+}
+
+static int remove_entry(const char *path, const struct stat *s, int type, struct FTW *at) {
+    (void)s;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
+void folder_remove(const char *path) {
+    enum { OPEN_FOLDERS = 16 };
+    nftw(path, remove_entry, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
+}
+
+pid_t child_start(const char *folder, const char *const *argv, int in, int out, int err) {
+    enum { COULD_NOT_START = 127 };
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid > 0) return pid;
+    const int from[] = {in, out, err};
+    for (int i = 0; i < 3; i++)
+        if (dup2(from[i], i) < 0) _exit(COULD_NOT_START);
+    if (folder && chdir(folder)) _exit(COULD_NOT_START);
+    execvp(argv[0], (char *const *)(uintptr_t)argv);
+    _exit(COULD_NOT_START);
+}
+
+int child_wait(pid_t pid) {
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void read_all(FILE *f, Text *out) {
+    char buffer[4096];
+    rewind(f);
+    for (size_t n; (n = fread(buffer, 1, sizeof buffer, f)) > 0;) text_add(out, buffer, n);
+    fclose(f);
+}
+
+void child_run(Child *c, const char *folder, const char *input, const char *const *argv) {
+    FILE *in = tmpfile(), *out = tmpfile(), *err = tmpfile();
+    assert_true(in && out && err);
+    if (input) fputs(input, in);
+    rewind(in); // flushes, too
+    *c = (Child){.code = child_wait(child_start(folder, argv, fileno(in), fileno(out), fileno(err)))};
+    fclose(in);
+    read_all(out, &c->out);
+    read_all(err, &c->err);
+    if (c->code == 127) fail_msg("cannot start '%s'", argv[0]);
+}
+
+void child_release(Child *c) {
+    text_release(&c->out);
+    text_release(&c->err);
+}

@@ -1,0 +1,24 @@
+// A program run as a child, and a folder of its own to run in: what end-to-end tests are made of.
+#pragma once
+#include "engine/base/text.h"
+
+#include <sys/types.h>
+
+// Makes a new folder under $TMPDIR or /tmp; the path is written into `path`.
+enum { FOLDER_PATH_SIZE = 256 };
+void folder_make(char path[FOLDER_PATH_SIZE]);
+void folder_remove(const char *path); // with all that is in it
+
+typedef struct Child {
+    int code;      // exit code, or 128 + the signal that ended it
+    Text out, err; // all that it wrote
+} Child;
+
+// Runs argv (NULL at its end; argv[0] a path or a name on $PATH) in `folder` (NULL: here), with `input`
+// (NULL: nothing) on its standard input, until it ends. The test fails if it cannot be started.
+void child_run(Child *c, const char *folder, const char *input, const char *const *argv);
+void child_release(Child *c); // takes an empty one
+
+// Starts it with these files as its standard ones; child_wait gives the code as above.
+pid_t child_start(const char *folder, const char *const *argv, int in, int out, int err);
+int child_wait(pid_t pid);
