@@ -52,6 +52,8 @@ static bool set_choice(const Param *p, void *values, const char *text, Error *e)
 static bool set_text(const Param *p, void *values, const char *text, Error *e) {
     if (strlen(text) >= PARAM_TEXT_SIZE)
         return error_input(e, "'%s' has more than %d characters", p->name, PARAM_TEXT_SIZE - 1);
+    if (strchr(text, ',')) // it ends a value where parameters are written in a row
+        return error_input(e, "'%s' is '%s', must have no comma", p->name, text);
     snprintf(field(p, values), PARAM_TEXT_SIZE, "%s", text);
     return true;
 }

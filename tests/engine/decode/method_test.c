@@ -1,0 +1,190 @@
+// What must hold of every row of the table, and how a method is opened from text.
+#include "tests/check.h"
+#include "tests/null_session.h"
+
+#include "engine/decode/method.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    Session target, draft, adapter;
+    MethodEnv env;
+} World;
+
+static int open_world(void **state) {
+    static const NullSetup tokens = {.vocab = 20, .context = 100};
+    static const NullSetup hidden = {.vocab = 20, .context = 100, .input = INPUT_HIDDEN};
+    World *w = test_calloc(1, sizeof *w);
+    null_session_open(&w->target, &tokens);
+    null_session_open(&w->draft, &tokens);
+    null_session_open(&w->adapter, &hidden);
+    w->env = (MethodEnv){.target = &w->target, .draft = &w->draft, .adapter = &w->adapter, .seed = 1};
+    *state = w;
+    return 0;
+}
+
+static int close_world(void **state) {
+    World *w = *state;
+    session_release(&w->target);
+    session_release(&w->draft);
+    session_release(&w->adapter);
+    test_free(w);
+    return 0;
+}
+
+static void check_name(const char *name) {
+    assert_in_range(strlen(name), 1, 32);
+    for (const char *p = name; *p; p++) assert_true(islower(*p) || isdigit(*p) || *p == '-' || *p == '_');
+}
+
+static void check_row(const MethodInfo *m) {
+    check_name(m->name);
+    assert_true(m->summary && *m->summary && !strchr(m->summary, '\n'));
+    assert_true(m->open && m->begin && m->propose && m->observe && m->close);
+    assert_true(m->param_count <= PARAM_MAX);
+    for (size_t i = 0; i < m->param_count; i++) {
+        const Param *p = &m->params[i];
+        check_name(p->name);
+        assert_true(p->help && *p->help && !strchr(p->help, '\n'));
+        assert_true((p->type == PARAM_CHOICE) == (p->choices != NULL));
+        assert_true(p->offset < m->param_size);
+        for (size_t k = 0; k < i; k++) assert_string_not_equal(p->name, m->params[k].name);
+    }
+    m->close(NULL);
+}
+
+static void table_is_sound(void **state) {
+    (void)state;
+    size_t count;
+    const MethodInfo *const *table = method_table(&count);
+    assert_true(count > 0);
+    for (size_t i = 0; i < count; i++) {
+        check_row(table[i]);
+        assert_ptr_equal(method_find(table[i]->name, NULL), table[i]); // so names are unique, too
+    }
+}
+
+static void random_value(const Param *p, Random *r, char *out, size_t size) {
+    int choices = 0;
+    while (p->choices && p->choices[choices]) choices++;
+    switch (p->type) {
+    case PARAM_INT:
+        snprintf(out, size, "%.0f", p->low + (double)random_below(r, (uint32_t)(p->high - p->low + 1)));
+        break;
+    case PARAM_REAL: snprintf(out, size, "%.17g", p->low + (p->high - p->low) * random_uniform(r)); break;
+    case PARAM_BOOL: snprintf(out, size, "%s", test_between(r, 0, 1) ? "on" : "off"); break;
+    case PARAM_CHOICE: snprintf(out, size, "%s", p->choices[test_between(r, 0, choices - 1)]); break;
+    case PARAM_TEXT: snprintf(out, size, "file-%d", test_between(r, 0, 999)); break;
+    }
+}
+
+static void check_round_trip(const MethodInfo *m, void *values, void *back) {
+    Text text = {0}, again = {0};
+    Error e = {0};
+    param_write(m->params, m->param_count, values, &text);
+    param_defaults(m->params, m->param_count, back);
+    if (!param_parse(m->params, m->param_count, back, text_get(&text), &e))
+        fail_msg("%s: '%s': %s", m->name, text_get(&text), e.text);
+    param_write(m->params, m->param_count, back, &again);
+    assert_string_equal(text_get(&text), text_get(&again));
+    text_release(&text);
+    text_release(&again);
+}
+
+static void check_parameters(const MethodInfo *m, Random *r) {
+    char value[PARAM_TEXT_SIZE];
+    void *values = test_calloc(2, m->param_size + 8), *back = (char *)values + (m->param_size + 7) / 8 * 8;
+    for (size_t i = 0; i < m->param_count; i++) {
+        Error e = {0};
+        if (!param_set(&m->params[i], 1, values, m->params[i].name, m->params[i].fallback, &e))
+            fail_msg("%s: the default does not parse: %s", m->name, e.text);
+    }
+    check_round_trip(m, values, back);
+    for (int round = 0; round < 50; round++) {
+        for (size_t i = 0; i < m->param_count; i++) {
+            random_value(&m->params[i], r, value, sizeof value);
+            assert_true(param_set(m->params, m->param_count, values, m->params[i].name, value, NULL));
+        }
+        check_round_trip(m, values, back);
+    }
+    test_free(values);
+}
+
+static void parameters_round_trip(void **state) {
+    (void)state;
+    Random r = test_random(24);
+    size_t count;
+    const MethodInfo *const *table = method_table(&count);
+    for (size_t i = 0; i < count; i++) check_parameters(table[i], &r);
+}
+
+static void descriptions_name_everything(void **state) {
+    (void)state;
+    size_t count;
+    const MethodInfo *const *table = method_table(&count);
+    for (size_t i = 0; i < count; i++) {
+        Text text = {0};
+        method_describe(table[i], &text);
+        assert_non_null(strstr(text_get(&text), table[i]->name));
+        assert_non_null(strstr(text_get(&text), table[i]->summary));
+        for (size_t k = 0; k < table[i]->param_count; k++) {
+            assert_non_null(strstr(text_get(&text), table[i]->params[k].name));
+            assert_non_null(strstr(text_get(&text), table[i]->params[k].help));
+        }
+        text_release(&text);
+    }
+}
+
+static void opens_from_text(void **state) {
+    World *w = *state;
+    static const char *const good[] = {"autoregressive",
+                                       "jacobi",
+                                       "jacobi:",
+                                       "jacobi:m=3,start=pad,pad=19",
+                                       "prompt-lookup:ngram_max=2,match=newest",
+                                       "prompt-lookup:preset=hf-4.37"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        Method m;
+        Error e = {0};
+        if (!method_open(&m, good[i], &w->env, &e)) fail_msg("'%s': %s", good[i], e.text);
+        assert_memory_equal(m.info->name, good[i], strlen(m.info->name));
+        method_close(&m);
+        method_close(&m); // takes an empty one
+    }
+}
+
+static void refuses(void **state) {
+    World *w = *state;
+    static const char *const bad[][2] = {
+        {"jakobi",                    "there is no method 'jakobi'; did you mean 'jacobi'?"                     },
+        {"",                          "there is no method ''"                                                   },
+        {"completely-different",      "'outpace methods' lists them"                                            },
+        {"jacobi:n=3",                "method 'jacobi': there is no parameter 'n'"                              },
+        {"jacobi:m=0",                "method 'jacobi': 'm' is '0'"                                             },
+        {"jacobi:start=pad,pad=20",   "method 'jacobi': 'pad' is 20, outside the vocabulary of 20"              },
+        {"autoregressive:m=1",        "method 'autoregressive': there is no parameter 'm': this method has none"},
+        {"prompt-lookup:ngram_min=4", "method 'prompt-lookup': 'ngram_min' 4 is larger than 'ngram_max' 3"      },
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        Method m;
+        Error e = {0};
+        if (method_open(&m, bad[i][0], &w->env, &e)) fail_msg("'%s' was opened", bad[i][0]);
+        assert_int_equal(e.kind, ERROR_INPUT);
+        if (!strstr(e.text, bad[i][1])) fail_msg("'%s' says '%s', want '%s'", bad[i][0], e.text, bad[i][1]);
+        assert_null(m.info); // nothing to close, and closing it is harmless
+        method_close(&m);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(table_is_sound),
+        cmocka_unit_test(parameters_round_trip),
+        cmocka_unit_test(descriptions_name_everything),
+        cmocka_unit_test(opens_from_text),
+        cmocka_unit_test(refuses),
+    };
+    return cmocka_run_group_tests(tests, open_world, close_world);
+}

@@ -1,0 +1,164 @@
+// Parameters on a struct that has one of every type.
+#include "tests/check.h"
+
+#include "engine/decode/param.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    int count;
+    double share;
+    bool on;
+    int colour;
+    char path[PARAM_TEXT_SIZE];
+} Values;
+
+static const char *const COLOURS[] = {"red", "green", "blue", NULL};
+static const Param PARAMS[] = {
+    {"count",  PARAM_INT,    offsetof(Values, count),  -5, 500, "7",     NULL,    "how many"  },
+    {"share",  PARAM_REAL,   offsetof(Values, share),  0,  1,   "0.25",  NULL,    "how much"  },
+    {"on",     PARAM_BOOL,   offsetof(Values, on),     0,  0,   "on",    NULL,    "whether"   },
+    {"colour", PARAM_CHOICE, offsetof(Values, colour), 0,  0,   "green", COLOURS, "which one" },
+    {"path",   PARAM_TEXT,   offsetof(Values, path),   0,  0,   "",      NULL,    "from where"},
+};
+enum { COUNT = sizeof PARAMS / sizeof *PARAMS };
+
+static void defaults(void **state) {
+    (void)state;
+    Values v = {.path = "old"};
+    param_defaults(PARAMS, COUNT, &v);
+    assert_int_equal(v.count, 7);
+    assert_true(v.share == 0.25 && v.on);
+    assert_int_equal(v.colour, 1);
+    assert_string_equal(v.path, "");
+    assert_true(param_parse(PARAMS, COUNT, &v, "", NULL)); // sets none
+    assert_int_equal(v.count, 7);
+}
+
+// Any character that a user may write: not the comma, which ends a value.
+static void random_text(Random *r, char *out) {
+    int n = test_between(r, 0, PARAM_TEXT_SIZE - 1);
+    for (int i = 0; i < n; i++) {
+        out[i] = (char)test_between(r, ' ', '~');
+        if (out[i] == ',') out[i] = '=';
+    }
+    out[n] = 0;
+}
+
+static Values random_values(Random *r) {
+    Values v = {.count = test_between(r, -5, 500),
+                .share = random_uniform(r),
+                .on = test_between(r, 0, 1),
+                .colour = test_between(r, 0, 2)};
+    random_text(r, v.path);
+    return v;
+}
+
+static void written_values_parse_back(void **state) {
+    (void)state;
+    Random r = test_random(23);
+    for (int round = 0; round < 2000; round++) {
+        Values v = random_values(&r), back;
+        Text text = {0};
+        Error e = {0};
+        param_defaults(PARAMS, COUNT, &back);
+        param_write(PARAMS, COUNT, &v, &text);
+        if (!param_parse(PARAMS, COUNT, &back, text_get(&text), &e))
+            fail_msg("'%s': %s", text_get(&text), e.text);
+        assert_int_equal(back.count, v.count);
+        assert_true(back.share == v.share); // to the last bit
+        assert_int_equal(back.on, v.on);
+        assert_int_equal(back.colour, v.colour);
+        assert_string_equal(back.path, v.path);
+        text_release(&text);
+    }
+}
+
+static void spellings(void **state) {
+    (void)state;
+    Values v;
+    param_defaults(PARAMS, COUNT, &v);
+    assert_true(param_parse(PARAMS, COUNT, &v, "on=0,count=-5,share=1,colour=blue,path=a=b c", NULL));
+    assert_true(!v.on && v.count == -5 && v.share == 1 && v.colour == 2);
+    assert_string_equal(v.path, "a=b c");
+    const char *yes[] = {"on", "true", "1"}, *no[] = {"off", "false", "0"};
+    for (int i = 0; i < 3; i++) {
+        assert_true(param_set(PARAMS, COUNT, &v, "on", yes[i], NULL) && v.on);
+        assert_true(param_set(PARAMS, COUNT, &v, "on", no[i], NULL) && !v.on);
+    }
+}
+
+static void mistakes(void **state) {
+    (void)state;
+    static const char *const rows[][2] = {
+        {"count=501",         "'count' is '501', must be a whole number from -5 to 500"},
+        {"count=-6",          "from -5 to 500"                                         },
+        {"count=1.5",         "a whole number"                                         },
+        {"count=",            "'count' is ''"                                          },
+        {"count=3x",          "'3x'"                                                   },
+        {"count=nan",         "'nan'"                                                  },
+        {"count=99999999999", "'99999999999'"                                          },
+        {"share=1.0001",      "must be a number from 0 to 1"                           },
+        {"share=nan",         "'nan'"                                                  },
+        {"share=inf",         "'inf'"                                                  },
+        {"share=1e999",       "'1e999'"                                                },
+        {"on=maybe",          "'on' is 'maybe', must be on or off"                     },
+        {"colour=pink",       "must be one of red, green, blue"                        },
+        {"color=red",         "no parameter 'color'; did you mean 'colour'?"           },
+        {"xyzzy=1",           "no parameter 'xyzzy'"                                   },
+        {"count",             "must be written as key=value"                           },
+        {"count=1,,on=1",     "must be written as key=value"                           },
+        {"count=1,",          "end in a comma"                                         },
+        {",",                 "must be written as key=value"                           },
+        {"count=1,count=1",   "'count' is given twice"                                 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Values v;
+        Error e = {0};
+        param_defaults(PARAMS, COUNT, &v);
+        if (param_parse(PARAMS, COUNT, &v, rows[i][0], &e)) fail_msg("'%s' was taken", rows[i][0]);
+        assert_int_equal(e.kind, ERROR_INPUT);
+        if (!strstr(e.text, rows[i][1]))
+            fail_msg("'%s' says '%s', want '%s'", rows[i][0], e.text, rows[i][1]);
+    }
+}
+
+static void texts_keep_within_bounds(void **state) {
+    (void)state;
+    char text[2 * PARAM_TEXT_SIZE], pair[3 * PARAM_TEXT_SIZE];
+    for (size_t n = 0; n < sizeof text; n++) {
+        Values v;
+        memset(text, 'a', n);
+        text[n] = 0;
+        snprintf(pair, sizeof pair, "path=%s", text);
+        assert_int_equal(param_parse(PARAMS, COUNT, &v, pair, NULL), n < PARAM_TEXT_SIZE);
+        if (n < PARAM_TEXT_SIZE) assert_string_equal(v.path, text);
+    }
+    Values v;
+    Error e = {0};
+    assert_false(param_set(PARAMS, COUNT, &v, "path", "a,b", &e)); // it could not be read back
+    assert_non_null(strstr(e.text, "comma"));
+}
+
+static void descriptions(void **state) {
+    (void)state;
+    Text text = {0};
+    param_describe(PARAMS, COUNT, &text);
+    const char *want[] = {"-5..500", "0..1", "on|off", "red|green|blue", "how many", "from where"};
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) assert_non_null(strstr(text_get(&text), want[i]));
+    text_release(&text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults),
+        cmocka_unit_test(written_values_parse_back),
+        cmocka_unit_test(spellings),
+        cmocka_unit_test(mistakes),
+        cmocka_unit_test(texts_keep_within_bounds),
+        cmocka_unit_test(descriptions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,90 @@
+// The index against a search that compares every place with the end of the sequence.
+#include "tests/check.h"
+
+#include "engine/decode/suffix.h"
+
+#include <string.h>
+
+enum { MOST = 260 };
+
+// The newest end before `end` of the n tokens that stand before `end`; SUFFIX_NONE if there is none.
+static int slow_before(const int *tokens, int n, int end) {
+    for (int at = end - 1; at >= n; at--)
+        if (memcmp(tokens + at - n, tokens + end - n, (size_t)n * sizeof *tokens) == 0) return at;
+    return SUFFIX_NONE;
+}
+
+static void check_length(const SuffixIndex *x, const int *tokens, int length, int n) {
+    int want = n < length ? slow_before(tokens, n, length) : SUFFIX_NONE, oldest = SUFFIX_NONE;
+    int got = suffix_newest(x, n);
+    while (want != SUFFIX_NONE) {
+        if (got != want) fail_msg("n = %d of %d tokens: end %d, want %d", n, length, got, want);
+        oldest = want;
+        want = slow_before(tokens, n, want);
+        got = suffix_before(x, n, got);
+    }
+    assert_int_equal(got, SUFFIX_NONE);
+    if (suffix_oldest(x, n) != oldest)
+        fail_msg("n = %d of %d tokens: oldest %d, want %d", n, length, suffix_oldest(x, n), oldest);
+}
+
+static void random_streams(void **state) {
+    (void)state;
+    Random r = test_random(20);
+    for (int round = 0; round < 60; round++) {
+        int tokens[MOST], alphabet = test_between(&r, 1, 6), longest = test_between(&r, 1, SUFFIX_LONGEST);
+        SuffixIndex x;
+        assert_true(suffix_init(&x, longest, NULL));
+        for (int sequence = 0; sequence < 2; sequence++) { // the second one on a cleared index
+            int length = test_between(&r, 1, MOST);
+            for (int i = 0; i < length; i++) {
+                // Ids of every size, negative ones too: the index takes any int.
+                tokens[i] = test_between(&r, 0, alphabet - 1) * 1000003 - 7;
+                assert_true(suffix_push(&x, tokens[i], NULL));
+                for (int n = 1; n <= longest; n++) check_length(&x, tokens, i + 1, n);
+            }
+            suffix_clear(&x);
+            assert_int_equal(suffix_newest(&x, 1), SUFFIX_NONE);
+        }
+        suffix_release(&x);
+    }
+}
+
+static void asks_beyond_its_lengths(void **state) {
+    (void)state;
+    SuffixIndex x;
+    assert_true(suffix_init(&x, 2, NULL));
+    assert_int_equal(suffix_newest(&x, 1), SUFFIX_NONE);
+    assert_int_equal(suffix_oldest(&x, 1), SUFFIX_NONE);
+    for (int i = 0; i < 9; i++) assert_true(suffix_push(&x, 5, NULL));
+    assert_int_equal(suffix_newest(&x, 3), SUFFIX_NONE);
+    assert_int_equal(suffix_oldest(&x, 3), SUFFIX_NONE);
+    assert_int_equal(suffix_newest(&x, 2), 8); // it may overlap what stands at the end
+    assert_int_equal(suffix_oldest(&x, 2), 2);
+    suffix_release(&x);
+}
+
+// Enough different n-grams that the table grows many times, each found again at its one earlier place.
+static void long_streams(void **state) {
+    (void)state;
+    enum { HALF = 20000, N = 4 };
+    SuffixIndex x;
+    assert_true(suffix_init(&x, N, NULL));
+    for (int i = 0; i < 2 * HALF; i++) {
+        assert_true(suffix_push(&x, i % HALF, NULL));
+        for (int n = 1; n <= N && i >= HALF + N; n++) {
+            assert_int_equal(suffix_newest(&x, n), i + 1 - HALF);
+            assert_int_equal(suffix_oldest(&x, n), i + 1 - HALF);
+        }
+    }
+    suffix_release(&x);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_streams),
+        cmocka_unit_test(asks_beyond_its_lengths),
+        cmocka_unit_test(long_streams),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,45 @@
+#include "tests/null_session.h"
+
+#include "engine/null/null.h"
+#include "tests/check.h"
+
+#include <string.h>
+
+void null_session_open(Session *s, const NullSetup *setup) {
+    Model model = {
+        .shape = {.input = setup->input,
+                  .layers = NULL_LAYERS,
+                  .width = NULL_WIDTH,
+                  .vocab = setup->vocab,
+                  .real_vocab = setup->vocab,
+                  .context = setup->context,
+                  .window = setup->window}
+    };
+    BackendOptions o = {.max_nodes = setup->max_nodes, .slack = 16};
+    void *self;
+    Error e = {0};
+    if (!null_open(&model, &o, &self, &e)) fail_msg("%s", e.text);
+    if (!session_init(s, &null_backend, self, &model.shape, &o, &e)) fail_msg("%s", e.text);
+}
+
+static int step(Session *s, int token, float *logits) {
+    session_begin_step(s, true, LAYOUT_TREE);
+    int root = tree_root(&s->tree, token);
+    assert_true(session_run(s, s->shape.layers, NULL));
+    assert_true(session_read(s, logits ? HEAD_ARGMAX | HEAD_LOGITS : HEAD_ARGMAX, NULL));
+    if (logits) memcpy(logits, session_logits(s, root), (size_t)s->shape.vocab * sizeof *logits);
+    assert_true(session_commit(s, root, 1, NULL));
+    return session_argmax(s, root);
+}
+
+void slow_greedy(Session *s, const int *prompt, int prompt_count, int count, int *out) {
+    session_reset(s);
+    for (int i = 0; i < prompt_count - 1; i++) step(s, prompt[i], NULL);
+    for (int i = 0, last = prompt[prompt_count - 1]; i < count; i++) out[i] = last = step(s, last, NULL);
+}
+
+int slow_next(Session *s, const int *sequence, int length, float *logits) {
+    session_reset(s);
+    for (int i = 0; i < length - 1; i++) step(s, sequence[i], NULL);
+    return step(s, sequence[length - 1], logits);
+}

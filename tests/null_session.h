@@ -1,0 +1,21 @@
+// Sessions on the null backend, and what any backend says when it is asked the plain way: one token a step.
+#pragma once
+#include "engine/core/session.h"
+
+typedef struct NullSetup {
+    int vocab, context;
+    int window;    // 0: none
+    int max_nodes; // 0: as many as there may be
+    InputKind input;
+} NullSetup;
+
+enum { NULL_LAYERS = 3, NULL_WIDTH = 4 };
+
+void null_session_open(Session *s, const NullSetup *setup);
+
+// Greedy output without trees, methods or loop: writes `count` tokens that follow the prompt to `out`. The
+// session's sequence is lost.
+void slow_greedy(Session *s, const int *prompt, int prompt_count, int count, int *out);
+
+// What the session's model says after the sequence: its argmax, and where logits is not NULL, (vocab).
+int slow_next(Session *s, const int *sequence, int length, float *logits);
