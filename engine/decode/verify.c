@@ -32,7 +32,6 @@ unsigned verifier_wants(const Verifier *v) {
 }
 
 // --- greedy
-// --------------------------------------------------------------------------------------------------------
 
 static int pick_greedy(const Session *s, int node, Verdict *out) {
     const Tree *t = &s->tree;
@@ -46,7 +45,6 @@ static int pick_greedy(const Session *s, int node, Verdict *out) {
 }
 
 // --- sampling
-// ------------------------------------------------------------------------------------------------------
 
 static double sum_of(const float *p, int n) {
     double total = 0;
@@ -92,14 +90,6 @@ void verify_reject(float *p, const float *q, int token, int vocab) {
     }
 }
 
-// True if an earlier proposal at the node was the same one-hot.
-static bool was_tried(const Tree *t, int node, int proposal) {
-    for (int i = t->first_proposal[node]; i != proposal; i = t->proposals[i].next)
-        if (t->proposals[i].q == ONE_HOT && t->proposals[i].child == t->proposals[proposal].child)
-            return true;
-    return false;
-}
-
 static int pick_sampled(Verifier *v, const Session *s, int node, Verdict *out) {
     const Tree *t = &s->tree;
     sampler_distribution(&v->sampler, session_logits(s, node), v->p);
@@ -107,7 +97,6 @@ static int pick_sampled(Verifier *v, const Session *s, int node, Verdict *out) {
         const Proposal *proposal = &t->proposals[i];
         int token = t->token[proposal->child];
         const float *q = proposal->q == ONE_HOT ? NULL : v->q;
-        if (!q && was_tried(t, node, i)) continue;
         if (q) proposal_distribution(t, node, i, v->q);
         out->tried++;
         if (random_uniform(&v->random) < verify_acceptance(v->p, q, token)) return proposal->child;

@@ -5,10 +5,10 @@
 // bears it, go there, else stop. Sampling: at each node, try its proposals in order against the model's
 // distribution p (METHODS.md; Leviathan et al., Chen et al., SpecInfer):
 //
-//   one-hot x    accept with p(x); on rejection p(x) = 0, p renormalised. An equal one-hot is tried once.
+//   one-hot x        accept with p(x); on rejection p(x) = 0, p renormalised. The tree lists equal ones once.
 //   x drawn from q   accept with min(1, p(x)/q(x)); on rejection p = max(0, p - q), renormalised. Each is
-//   tried,
-//                    in the order drawn; a later sibling without replacement uses q without the tokens drawn.
+//                    tried, in the order drawn; a later sibling without replacement uses q without the
+//                    tokens drawn.
 //
 // and if none is accepted, draw from what is left of p. The last token so gained is the bonus.
 #pragma once
