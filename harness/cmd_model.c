@@ -1,6 +1,7 @@
 #include "harness/command.h"
 
 #include "engine/model/describe.h"
+#include "engine/model/finite.h"
 #include "engine/model/shapes.h"
 #include "engine/model/synth.h"
 
@@ -12,13 +13,16 @@
 typedef struct {
     uint64_t seed;
     OptionList sets;
+    bool check;
 } ModelOptions;
 
 #define AT(name) offsetof(ModelOptions, name)
 static const Option OPTIONS[] = {
-    {"seed", 0, OPTION_SEED, AT(seed), 0, 0, "N",         "synth: weights are a function of it alone", "0" },
-    {"set",  0, OPTION_LIST, AT(sets), 0, 0, "KEY=VALUE",
-     "synth: change a key of the shape's config.json; repeatable",                                     NULL},
+    {"seed",  0, OPTION_SEED, AT(seed),  0, 0, "N",         "synth: weights are a function of it alone", "0" },
+    {"set",   0, OPTION_LIST, AT(sets),  0, 0, "KEY=VALUE",
+     "synth: change a key of the shape's config.json; repeatable",                                       NULL},
+    {"check", 0, OPTION_FLAG, AT(check), 0, 0, NULL,
+     "info: read all weights too, and say whether each is a finite number",                              NULL},
 };
 #undef AT
 
@@ -40,15 +44,17 @@ static bool synth(const char *shape, const char *dir, const ModelOptions *o, Err
     return ok;
 }
 
-static bool info(const char *dir, Error *e) {
+static bool info(const char *dir, bool check, Error *e) {
     Model m;
     Text text = {0};
     if (!model_open(&m, dir, e)) return false;
     model_describe(&m, &text);
-    fputs(text_get(&text), stdout);
+    bool ok = !check || model_check_finite(&m, dir, e);
+    if (ok && check) text_puts(&text, "checked         every weight is a finite number\n");
+    if (ok) fputs(text_get(&text), stdout);
     text_release(&text);
     model_close(&m);
-    return true;
+    return ok;
 }
 
 static bool shapes(Error *e) {
@@ -68,7 +74,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (stop) return true;
     const char *what = rest.count ? rest.items[0] : "";
     if (strcmp(what, "synth") == 0 && rest.count == 3) return synth(rest.items[1], rest.items[2], &o, e);
-    if (strcmp(what, "info") == 0 && rest.count == 2) return info(rest.items[1], e);
+    if (strcmp(what, "info") == 0 && rest.count == 2) return info(rest.items[1], o.check, e);
     if (strcmp(what, "shapes") == 0 && rest.count == 1) return shapes(e);
     return error_input(e, "model: usage: outpace model synth SHAPE DIR | info DIR | shapes");
 }
@@ -79,12 +85,13 @@ const Command command_model = {
     .summary = "write a random model of a shape; describe a model; list shapes",
     .lesson = "synth writes a random model of a published shape as a Hugging Face directory: real cost, no "
               "meaning.\n"
-              "info opens a directory, checks every file in it, and describes the model.\n"
+              "info opens a directory, checks every file in it, and describes the model; --check reads every "
+              "weight.\n"
               "shapes lists the known shapes; the path of a config.json is a shape too.\n"
               "\n"
               "  outpace model synth tiny /tmp/tiny\n"
               "  outpace model synth mistral-7b /tmp/m --set num_hidden_layers=4 --seed 7\n"
-              "  outpace model info ~/models/Llama-2-7b-hf\n",
+              "  outpace model info ~/models/Llama-2-7b-hf --check\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run};

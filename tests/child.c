@@ -1,12 +1,14 @@
 // What a child reads and writes are temporary files, so that no pipe can fill up and block it.
 #include "tests/child.h"
 
+#include "engine/base/clock.h"
 #include "tests/check.h"
 
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,11 +43,13 @@ pid_t child_start(const char *folder, const char *const *argv, int in, int out, 
     _exit(COULD_NOT_START);
 }
 
-int child_wait(pid_t pid) {
+static int wait_for(pid_t pid, struct rusage *used) {
     int status;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(wait4(pid, &status, 0, used), pid);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
+
+int child_wait(pid_t pid) { return wait_for(pid, NULL); }
 
 static void read_all(FILE *f, Text *out) {
     char buffer[4096];
@@ -59,7 +63,11 @@ void child_run(Child *c, const char *folder, const char *input, const char *cons
     assert_true(in && out && err);
     if (input) fputs(input, in);
     rewind(in); // flushes, too
-    *c = (Child){.code = child_wait(child_start(folder, argv, fileno(in), fileno(out), fileno(err)))};
+    struct rusage used;
+    double start = clock_now(clock_monotonic());
+    *c = (Child){.code = wait_for(child_start(folder, argv, fileno(in), fileno(out), fileno(err)), &used)};
+    c->seconds = clock_now(clock_monotonic()) - start;
+    c->peak_bytes = (size_t)used.ru_maxrss << 10; // told in KiB
     fclose(in);
     read_all(out, &c->out);
     read_all(err, &c->err);

@@ -10,8 +10,10 @@ void folder_make(char path[FOLDER_PATH_SIZE]);
 void folder_remove(const char *path); // with all that is in it
 
 typedef struct Child {
-    int code;      // exit code, or 128 + the signal that ended it
-    Text out, err; // all that it wrote
+    int code;          // exit code, or 128 + the signal that ended it
+    double seconds;    // that it ran, by the wall clock
+    size_t peak_bytes; // most memory that it held
+    Text out, err;     // all that it wrote
 } Child;
 
 // Runs argv (NULL at its end; argv[0] a path or a name on $PATH) in `folder` (NULL: here), with `input`

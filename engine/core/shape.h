@@ -57,7 +57,7 @@ static inline int shape_kv_width(const Shape *s) { return s->kv_heads * s->head_
 // What must hold before anything is allocated by these numbers; `place` names the file in the message.
 bool shape_check(const Shape *s, const char *place, Error *e);
 
-// Parameters of layers [a, b), and of the whole model with embedding and head (a tied one counts once).
+// Parameters of one layer, and of the whole model with embedding and head (a tied one counts once).
 size_t shape_layer_parameters(const Shape *s);
 size_t shape_parameters(const Shape *s);
 

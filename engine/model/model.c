@@ -10,7 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_JSON = 64 << 20, MAX_PATH = 4096 };
+// A parsed JSON takes up to eighty times the memory of its text; real files have less than a tenth of this.
+enum { MAX_JSON = 1 << 20, MAX_PATH = 4096 };
+
+static const char INDEX[] = "model.safetensors.index.json";
 
 static bool join(char out[MAX_PATH], const char *dir, const char *name, Error *e) {
     int n = snprintf(out, MAX_PATH, "%s/%s", dir, name);
@@ -36,90 +39,97 @@ bool model_open_config(Model *m, const char *dir, Error *e) {
     return ok;
 }
 
-// The files of a model, each name once.
-typedef struct {
-    char names[MODEL_MAX_SHARDS][256];
-    int count;
-} ShardList;
-
-static bool add_shard(ShardList *list, const char *name, const char *place, Error *e) {
-    if (strchr(name, '/') || strcmp(name, "..") == 0 || !name[0] || strlen(name) >= sizeof list->names[0])
-        return error_input(e, "'%s' names the shard '%.200s': a plain file name beside it is allowed only",
+// Enters a file of weights, each name once.
+static bool add_shard(Model *m, const char *name, const char *place, Error *e) {
+    if (strchr(name, '/') || strcmp(name, "..") == 0 || strcmp(name, ".") == 0 || !name[0] ||
+        strlen(name) >= SHARD_NAME)
+        return error_input(e, "'%s' names the shard '%.200s': only a plain file name beside it is allowed",
                            place, name);
-    for (int i = 0; i < list->count; i++)
-        if (strcmp(list->names[i], name) == 0) return true;
-    if (list->count == MODEL_MAX_SHARDS)
+    for (int i = 0; i < m->shard_count; i++)
+        if (strcmp(m->shards[i].name, name) == 0) return true;
+    if (m->shard_count == MODEL_MAX_SHARDS)
         return error_input(e, "'%s' names more than %d shards", place, MODEL_MAX_SHARDS);
-    snprintf(list->names[list->count++], sizeof list->names[0], "%s", name);
+    snprintf(m->shards[m->shard_count++].name, SHARD_NAME, "%s", name);
     return true;
 }
 
-static bool read_index(ShardList *list, const char *path, Error *e) {
-    json_t *root = json_from_file(path, MAX_JSON, e);
-    if (!root) return false;
-    json_t *map = json_object_get(root, "weight_map"), *v;
+static bool read_index(Model *m, const json_t *index, const char *path, Error *e) {
+    json_t *map = json_object_get(index, "weight_map"), *v;
     const char *key;
-    bool ok = json_is_object(map) || error_input(e, "'%s' must hold an object 'weight_map'", path);
-    if (ok) json_object_foreach(map, key, v) {
-            if (!json_is_string(v))
-                ok = error_input(e, "'weight_map' of '%s' has no file for '%.100s'", path, key);
-            ok = ok && add_shard(list, json_string_value(v), path, e);
-            if (!ok) break;
-        }
-    if (ok && list->count == 0) ok = error_input(e, "'weight_map' of '%s' is empty", path);
-    json_decref(root);
-    return ok;
-}
-
-static bool list_shards(ShardList *list, const char *dir, Error *e) {
-    char path[MAX_PATH];
-    if (!join(path, dir, "model.safetensors", e)) return false;
-    if (file_exists(path)) return add_shard(list, "model.safetensors", path, e);
-    if (!join(path, dir, "model.safetensors.index.json", e)) return false;
-    if (file_exists(path)) return read_index(list, path, e);
-    return error_input(
-        e,
-        "'%s' has neither model.safetensors nor model.safetensors.index.json; other weight files are "
-        "not read: save the model as safetensors",
-        dir);
-}
-
-static bool open_shards(Model *m, const ShardList *list, Shard *shards, const char *dir, Error *e) {
-    for (int i = 0; i < list->count; i++) {
-        char path[MAX_PATH];
-        FileView *view = &m->shards[i];
-        if (!join(path, dir, list->names[i], e) || !file_map(path, view, e)) return false;
-        m->shard_count = i + 1;
-        shards[i] = (Shard){.data = view->data, .name = list->names[i]};
-        if (!safetensors_parse(view->data, view->size, path, &shards[i].header, e)) return false;
+    if (!json_is_object(map) || json_object_size(map) == 0)
+        return error_input(e, "'%s' must hold an object 'weight_map' with a file for each tensor", path);
+    json_object_foreach(map, key, v) {
+        if (!json_is_string(v))
+            return error_input(e, "'weight_map' of '%s' has no file for '%.100s'", path, key);
+        if (!add_shard(m, json_string_value(v), path, e)) return false;
     }
     return true;
 }
 
-static bool load(Model *m, const char *dir, ShardList *list, Shard *shards, Error *e) {
+// *index stays NULL where all weights are in one file.
+static bool list_shards(Model *m, const char *dir, json_t **index, Error *e) {
+    char path[MAX_PATH];
+    if (!join(path, dir, "model.safetensors", e)) return false;
+    if (file_exists(path)) return add_shard(m, "model.safetensors", path, e);
+    if (!join(path, dir, INDEX, e)) return false;
+    if (file_exists(path))
+        return (*index = json_from_file(path, MAX_JSON, e)) && read_index(m, *index, path, e);
+    return error_input(e,
+                       "'%s' has neither model.safetensors nor %s; other weight files are "
+                       "not read: save the model as safetensors",
+                       dir, INDEX);
+}
+
+static bool open_shards(Model *m, Shard *shards, const char *dir, Error *e) {
+    for (int i = 0; i < m->shard_count; i++) {
+        char path[MAX_PATH];
+        WeightFile *file = &m->shards[i];
+        if (!join(path, dir, file->name, e) || !file_map(path, &file->view, e)) return false;
+        shards[i] = (Shard){.data = file->view.data, .name = file->name};
+        if (!safetensors_parse(file->view.data, file->view.size, path, &shards[i].header, e)) return false;
+    }
+    return true;
+}
+
+// The index and the shards must agree: one of another model, or two that were swapped, are found here.
+static bool check_index(const json_t *index, const Shard *shards, int count, const char *dir, Error *e) {
+    json_t *map = json_object_get(index, "weight_map"), *v;
+    const char *key;
+    json_object_foreach(map, key, v) {
+        int i = 0;
+        while (i < count && strcmp(shards[i].name, json_string_value(v)) != 0) i++;
+        if (i == count || !safetensors_find(&shards[i].header, key))
+            return error_input(
+                e, "'%s/%s' says that '%s' holds the tensor '%.150s', which it does not; fetch both again",
+                dir, INDEX, json_string_value(v), key);
+    }
+    return true;
+}
+
+static bool load(Model *m, const char *dir, Shard *shards, Error *e) {
+    json_t *index = NULL;
     m->layers = mem_alloc((size_t)m->shape.layers, sizeof *m->layers);
     m->shards = mem_alloc(MODEL_MAX_SHARDS, sizeof *m->shards);
-    if (!m->layers || !m->shards || !list || !shards)
-        return error_system(e, "out of memory opening '%s'", dir);
-    bool ok = list_shards(list, dir, e) && open_shards(m, list, shards, dir, e) &&
-              weights_bind(m, shards, list->count, dir, e);
-    for (int i = 0; i < list->count; i++) safetensors_release(&shards[i].header);
+    if (!m->layers || !m->shards || !shards) return error_system(e, "out of memory opening '%s'", dir);
+    bool ok = list_shards(m, dir, &index, e) && open_shards(m, shards, dir, e) &&
+              check_index(index, shards, m->shard_count, dir, e) &&
+              weights_bind(m, shards, m->shard_count, dir, e);
+    for (int i = 0; i < m->shard_count; i++) safetensors_release(&shards[i].header);
+    json_decref(index);
     return ok;
 }
 
 bool model_open(Model *m, const char *dir, Error *e) {
     if (!model_open_config(m, dir, e)) return false;
-    ShardList *list = mem_alloc(1, sizeof *list);
     Shard *shards = mem_alloc(MODEL_MAX_SHARDS, sizeof *shards);
-    bool ok = load(m, dir, list, shards, e);
-    mem_free(list);
+    bool ok = load(m, dir, shards, e);
     mem_free(shards);
     if (!ok) model_close(m);
     return ok;
 }
 
 void model_close(Model *m) {
-    for (int i = 0; i < m->shard_count; i++) file_unmap(&m->shards[i]);
+    for (int i = 0; i < m->shard_count; i++) file_unmap(&m->shards[i].view);
     mem_free(m->shards);
     mem_free(m->layers);
     *m = (Model){0};

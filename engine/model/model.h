@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { MODEL_MAX_EOS = 8, MODEL_MAX_SHARDS = 256 };
+enum { MODEL_MAX_EOS = 8, MODEL_MAX_SHARDS = 256, SHARD_NAME = 256 };
 
 // A row-major matrix (rows, columns), or a vector (1, columns). A fused tensor (Phi-3's qkv_proj) is seen as
 // several of them: data points at the first row of the part.
@@ -35,6 +35,12 @@ typedef struct LayerWeights {
     Tensor down;                   // (width, mlp_width)
 } LayerWeights;
 
+// A file of weights, mapped for the model's life.
+typedef struct WeightFile {
+    FileView view;
+    char name[SHARD_NAME]; // in the model's directory
+} WeightFile;
+
 typedef struct Model {
     Shape shape;
     Dtype dtype;           // of the weights: that of the first layer's q
@@ -45,7 +51,7 @@ typedef struct Model {
     Tensor final_norm;    // (1, width)
     Tensor head;          // (vocab, width); the embedding where the head is tied
     LayerWeights *layers; // (shape.layers)
-    FileView *shards;     // (shard_count)
+    WeightFile *shards;   // (shard_count)
     int shard_count;
 } Model;
 

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PREFIX = 8, MAX_HEADER = 100 << 20 };
+// The format allows headers of 100 MB; parsed, one would take gigabytes. A thousand tensors take 0.13 MB.
+enum { PREFIX = 8, MAX_HEADER = 1 << 20 };
 
 typedef struct {
     const char *name;
@@ -51,8 +52,13 @@ static bool read_names(StoredTensor *t, const char *name, const json_t *v, const
                            TENSOR_NAME - 1, name);
     snprintf(t->name, sizeof t->name, "%s", name);
     const json_t *dtype = json_object_get(v, "dtype");
-    if (!json_is_string(dtype) || !dtype_bytes(json_string_value(dtype)))
-        return error_input(e, "tensor '%s' in '%s' has no dtype that safetensors knows", name, place);
+    if (!json_is_string(dtype))
+        return error_input(e, "tensor '%s' in '%s' must have a dtype, such as \"BF16\"", name, place);
+    if (!dtype_bytes(json_string_value(dtype)))
+        return error_input(e,
+                           "tensor '%s' in '%s' has dtype '%.20s', which is not known; save it as BF16, F16 "
+                           "or F32",
+                           name, place, json_string_value(dtype));
     snprintf(t->dtype, sizeof t->dtype, "%s", json_string_value(dtype));
     return true;
 }

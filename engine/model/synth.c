@@ -11,8 +11,10 @@
 #include "engine/model/shapes.h"
 #include "engine/model/weights.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,10 +124,10 @@ static void add_tensor(Plan *p, const WeightSpec *s, bool is_head) {
 }
 
 static void lay_out(Plan *p) {
-    size_t at = 0;
+    size_t at = 0, most = p->o->shard_bytes ? p->o->shard_bytes : SHARD_BYTES;
     for (int i = 0; i < p->count; i++) {
         size_t bytes = planned_bytes(p, &p->tensors[i]);
-        if (at && at + bytes > SHARD_BYTES) {
+        if (at && at + bytes > most) {
             p->shards++;
             at = 0;
         }
@@ -286,28 +288,56 @@ static bool write_weights(Plan *p, const char *dir, Error *e) {
 // --- the directory
 // -------------------------------------------------------------------------------------------------
 
-// Removes what an earlier synth left; refuses to touch anything else.
+static bool holds(const char *dir, const char *name) {
+    char *path = file_path(dir, name);
+    bool there = path && access(path, F_OK) == 0;
+    mem_free(path);
+    return there;
+}
+
+// False with e filled where the directory holds a model that is not ours to replace.
+static bool check_owner(const char *dir, Error *e) {
+    if (!holds(dir, "config.json"))
+        return !(holds(dir, "model.safetensors") || holds(dir, "model.safetensors.index.json")) ||
+               error_input(e, "'%s' holds weights without a config.json; give another directory", dir);
+    char *path = file_path(dir, "config.json");
+    json_t *root = path ? json_from_file(path, MAX_JSON, e) : NULL;
+    bool ours = json_object_get(root, MARK) != NULL;
+    json_decref(root);
+    mem_free(path);
+    return ours ||
+           error_input(e, "'%s' holds a model that 'synth' did not write; give another directory", dir);
+}
+
+static bool is_ours(const struct dirent *f) {
+    static const char *const patterns[] = {"model.safetensors",        "model.safetensors.index.json",
+                                           "model-*-of-*.safetensors", "tokenizer.json",
+                                           "tokenizer_config.json",    "generation_config.json"};
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
+        if (fnmatch(patterns[i], f->d_name, 0) == 0) return true;
+    return false;
+}
+
+// Removes what an earlier synth left, config.json first: without it the directory holds no model.
+static bool clear(const char *dir, Error *e) {
+    DIR *d = opendir(dir);
+    if (!d) return error_system(e, "cannot list '%s': %s", dir, strerror(errno));
+    bool ok = !holds(dir, "config.json") || unlinkat(dirfd(d), "config.json", 0) == 0;
+    for (struct dirent *f; ok && (f = readdir(d));)
+        if (is_ours(f)) ok = unlinkat(dirfd(d), f->d_name, 0) == 0;
+    if (!ok) error_system(e, "cannot replace the model in '%s': %s", dir, strerror(errno));
+    closedir(d);
+    return ok;
+}
+
 static bool prepare(const char *dir, Error *e) {
     if (mkdir(dir, 0777) && errno != EEXIST)
         return error_system(e, "cannot make '%s': %s", dir, strerror(errno));
-    char *path = file_path(dir, "config.json");
-    if (!path) return error_system(e, "out of memory");
-    bool ok = true;
-    if (file_exists(path)) {
-        json_t *root = json_from_file(path, MAX_JSON, e);
-        if (!json_object_get(root, MARK))
-            ok = error_input(e, "'%s' holds a model that 'synth' did not write; give another directory", dir);
-        json_decref(root);
-        if (ok && unlink(path)) ok = error_system(e, "cannot replace '%s': %s", path, strerror(errno));
-    }
-    mem_free(path);
-    static const char *const stale[] = {"model.safetensors", "model.safetensors.index.json"};
-    for (size_t i = 0; ok && i < sizeof stale / sizeof *stale; i++) {
-        char *old = file_path(dir, stale[i]);
-        if (old) unlink(old);
-        mem_free(old);
-    }
-    return ok;
+    struct stat st;
+    if (stat(dir, &st) || !S_ISDIR(st.st_mode))
+        return error_input(e, "'%s' is not a directory; give the path of one, or of nothing yet", dir);
+    if (!check_owner(dir, e)) return false;
+    return !holds(dir, "config.json") || clear(dir, e);
 }
 
 static bool write_tokenizer(const char *dir, int vocab, Error *e) {

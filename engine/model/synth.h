@@ -1,5 +1,5 @@
 // A random model of any shape, as a Hugging Face directory that other programs load too: config.json,
-// generation_config.json, model.safetensors (in shards above 5 GB, with an index) and a made-up
+// generation_config.json, model.safetensors (in shards, with an index, above 5 GB) and a made-up
 // tokenizer.json.
 //
 // The weights are a function of the seed, the tensor's number and the element alone. They are uniform, with a
@@ -8,6 +8,7 @@
 #pragma once
 #include "engine/base/error.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct SynthOptions {
@@ -15,6 +16,7 @@ typedef struct SynthOptions {
     const char *const *sets; // "key=value" put on top of it; value as JSON, or else as text
     int set_count;
     uint64_t seed;
+    size_t shard_bytes;                          // most in one file of weights; 0: 5 GB
     void (*progress)(void *state, double share); // may be NULL
     void *state;
 } SynthOptions;

@@ -80,14 +80,27 @@ int weights_of_ends(const Model *m, WeightSpec specs[3]) {
     return s->tied_head ? 2 : 3;
 }
 
-static const StoredTensor *find(const Shard *shards, int count, const char *name, const Shard **where) {
+// The tensor and its shard; NULL with e filled unless exactly one shard has it.
+static const StoredTensor *find(const Shard *shards, int count, const char *name, const char *dir,
+                                const Shard **where, Error *e) {
+    const StoredTensor *found = NULL;
     for (int i = 0; i < count; i++) {
         const StoredTensor *t = safetensors_find(&shards[i].header, name);
+        if (t && found) {
+            error_input(e,
+                        "tensor '%s' is in '%s/%s' and in '%s' too; remove the file that is not of this "
+                        "model",
+                        name, dir, (*where)->name, shards[i].name);
+            return NULL;
+        }
         if (!t) continue;
         *where = &shards[i];
-        return t;
+        found = t;
     }
-    return NULL;
+    if (!found)
+        error_input(e, "'%s' has no tensor '%s', which its config.json needs: is one of another model?", dir,
+                    name);
+    return found;
 }
 
 static bool has_shape(const StoredTensor *t, const WeightSpec *s) {
@@ -95,34 +108,39 @@ static bool has_shape(const StoredTensor *t, const WeightSpec *s) {
     return t->rank == 2 && t->dims[0] == s->stored_rows && t->dims[1] == s->columns;
 }
 
-static bool wrong_shape(const StoredTensor *t, const WeightSpec *s, const char *file, Error *e) {
+static bool wrong_shape(const StoredTensor *t, const WeightSpec *s, const char *dir, const char *file,
+                        Error *e) {
     char found[128] = "", wanted[64];
     size_t n = 0;
     for (int i = 0; i < t->rank; i++)
         n += (size_t)snprintf(found + n, sizeof found - n, "%s%lld", i ? ", " : "", (long long)t->dims[i]);
     if (s->vector) snprintf(wanted, sizeof wanted, "%d", s->columns);
     else snprintf(wanted, sizeof wanted, "%d, %d", s->stored_rows, s->columns);
-    return error_input(e, "tensor '%s' in '%s' has shape (%s), config.json needs (%s)", t->name, file, found,
-                       wanted);
+    return error_input(e,
+                       "tensor '%s' in '%s/%s' has shape (%s), config.json needs (%s): is one of "
+                       "another model?",
+                       t->name, dir, file, found, wanted);
 }
 
 static bool bind(Tensor *out, const WeightSpec *s, const Shard *shards, int count, const char *dir,
                  Error *e) {
     const Shard *shard = NULL;
-    if (!s->name[0]) return true; // this architecture has no such weight
-    const StoredTensor *t = find(shards, count, s->name, &shard);
-    if (!t) return error_input(e, "'%s' has no tensor '%s', which its config.json needs", dir, s->name);
-    if (!has_shape(t, s)) return wrong_shape(t, s, shard->name, e);
     Dtype dtype;
+    if (!s->name[0]) return true; // this architecture has no such weight
+    const StoredTensor *t = find(shards, count, s->name, dir, &shard, e);
+    if (!t) return false;
+    if (!has_shape(t, s)) return wrong_shape(t, s, dir, shard->name, e);
     if (!safetensors_dtype(t, &dtype))
-        return error_input(e, "tensor '%s' in '%s' has dtype %s; BF16, F16 and F32 are supported", t->name,
-                           shard->name, t->dtype);
+        return error_input(e,
+                           "tensor '%s' in '%s/%s' has dtype %s; BF16, F16 and F32 are supported: save the "
+                           "model in one of them",
+                           t->name, dir, shard->name, t->dtype);
     if (t->begin % dtype_size(dtype))
         return error_input(
             e,
-            "tensor '%s' in '%s' begins at byte %zu, which is no multiple of its element's %zu; save "
+            "tensor '%s' in '%s/%s' begins at byte %zu, which is no multiple of its element's %zu; save "
             "the model again with the safetensors library",
-            t->name, shard->name, t->begin, dtype_size(dtype));
+            t->name, dir, shard->name, t->begin, dtype_size(dtype));
     size_t skip = (size_t)s->first_row * (size_t)s->columns * dtype_size(dtype);
     *out = (Tensor){shard->data + t->begin + skip, dtype, s->rows, s->columns};
     return true;
