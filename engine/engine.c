@@ -15,7 +15,8 @@
 typedef struct Device {
     const char *name;
     const Backend *backend;
-    bool weights; // needs more than config.json
+    bool weights;  // needs more than config.json
+    bool numbered; // there may be several: "name:n"
     bool (*open)(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e);
 } Device;
 
@@ -30,18 +31,27 @@ static bool open_null(const Model *model, int ordinal, const BackendOptions *o, 
 }
 
 static const Device DEVICES[] = {
-    {"cpu",  &cpu_backend,  true,  open_cpu },
-    {"cuda", &cuda_backend, true,  cuda_open},
-    {"null", &null_backend, false, open_null},
+    {"cpu",  &cpu_backend,  true,  false, open_cpu },
+    {"cuda", &cuda_backend, true,  true,  cuda_open},
+    {"null", &null_backend, false, false, open_null},
 };
+
+// The number behind the colon, at most three digits; 0 where there is none. False if it is anything else.
+static bool read_ordinal(const Device *d, const char *text, int *ordinal) {
+    size_t digits = strspn(text, "0123456789");
+    *ordinal = (int)strtol(text, NULL, 10);
+    return d->numbered && digits > 0 && digits <= 3 && text[digits] == 0;
+}
 
 // "cuda:1" is device cuda, ordinal 1.
 static const Device *find_device(const char *text, int *ordinal, Error *e) {
     const char *name = text ? text : "cpu";
     size_t n = strcspn(name, ":");
-    *ordinal = name[n] ? (int)strtol(name + n + 1, NULL, 10) : 0;
+    *ordinal = 0;
     for (size_t i = 0; i < sizeof DEVICES / sizeof *DEVICES; i++)
-        if (strlen(DEVICES[i].name) == n && strncmp(DEVICES[i].name, name, n) == 0) return &DEVICES[i];
+        if (strlen(DEVICES[i].name) == n && strncmp(DEVICES[i].name, name, n) == 0 &&
+            (!name[n] || read_ordinal(&DEVICES[i], name + n + 1, ordinal)))
+            return &DEVICES[i];
     error_input(e, "there is no device '%s': cpu, cuda[:n] and null are known", name);
     return NULL;
 }

@@ -51,8 +51,7 @@ static const Option OPTIONS[] = {
 };
 #undef AT
 
-// --- the stream
-// ----------------------------------------------------------------------------------------------------
+// --- the stream ------------------------------------------------------------------------------------------
 
 typedef struct {
     bool quiet; // collect only
@@ -103,8 +102,7 @@ static void release_output(Output *out) {
     text_release(&out->text);
 }
 
-// --- one run
-// -------------------------------------------------------------------------------------------------------
+// --- one run ---------------------------------------------------------------------------------------------
 
 typedef struct {
     const GenerateOptions *o;
@@ -173,8 +171,7 @@ static void close_run(Run *r) {
     engine_close(&r->engine);
 }
 
-// --- what is said of it
-// --------------------------------------------------------------------------------------------
+// --- what is said of it ----------------------------------------------------------------------------------
 
 static double decode_seconds(const DecodeResult *d) {
     return d->propose_s + d->forward_s + d->verify_s + d->observe_s;
@@ -233,22 +230,25 @@ static bool print_json(const Run *r, Error *e) {
     for (int i = 0; i < d->tokens; i++) json_array_append_new(ids, json_integer(d->ids[i]));
     r->engine.session.backend->report(r->engine.session.self, &b);
     method_text(r, &method);
-    json_t *root =
-        json_pack("{s:o, s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "ids", ids, "text",
-                  text_get(&r->out.text), "tokens", d->tokens, "steps", d->steps, "S", d->S, "tokens_per_s",
-                  s > 0 ? d->tokens / s : 0.0, "prefill_s", d->prefill_s, "propose_s", d->propose_s,
-                  "forward_s", d->forward_s, "verify_s", d->verify_s, "observe_s", d->observe_s);
+    json_t *root = json_pack("{s:o, s:s%, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "ids", ids, "text",
+                             text_get(&r->out.text), r->out.text.length, "tokens", d->tokens, "steps",
+                             d->steps, "S", d->S, "tokens_per_s", s > 0 ? d->tokens / s : 0.0, "prefill_s",
+                             d->prefill_s, "propose_s", d->propose_s, "forward_s", d->forward_s, "verify_s",
+                             d->verify_s, "observe_s", d->observe_s);
     json_t *more =
         json_pack("{s:s, s:s, s:i, s:f, s:s, s:s, s:s, s:s, s:I}", "method", text_get(&method), "model",
                   r->model, "prompt_tokens", (int)r->prompt.count, "rows", d->rows, "ended_by", ended_by(r),
                   "device", b.device, "isa", b.isa, "compute",
                   r->engine.session.compute == COMPUTE_BF16 ? "bf16" : "f32", "seed", (json_int_t)r->o->seed);
     text_release(&method);
-    bool ok = root && more && json_object_update(root, more) == 0 && json_dumpf(root, stdout, 0) == 0;
-    if (ok) puts("");
+    bool ok = root && more && json_object_update(root, more) == 0;
+    char *line = ok ? json_dumps(root, 0) : NULL;
+    if (line) puts(line);
+    free(line); // jansson's own
     json_decref(root);
     json_decref(more);
-    return ok || error_system(e, "cannot write the JSON object");
+    return line ||
+           error_system(e, "cannot make the JSON object: no memory, or the model's path is not UTF-8");
 }
 
 static bool report(Run *r, int *code, Error *e) {
@@ -292,9 +292,9 @@ static bool run(int argc, char **argv, int *code, Error *e) {
         .o = &o, .model = rest.items[0], .out = {.quiet = o.json, .filter.stops = &o.stops}
     };
     PromptSource source = {rest.count > 1 ? rest.items[1] : NULL, o.file, o.ids};
-    interrupt_catch();
-    bool ok = open_run(&r, e) && prompt_read(&source, r.engine.tokenizer, &r.prompt, e) &&
-              decode_run(&r, e) && report(&r, code, e);
+    bool ok = open_run(&r, e) && prompt_read(&source, r.engine.tokenizer, &r.prompt, e);
+    interrupt_catch(); // until here nothing would be lost
+    ok = ok && decode_run(&r, e) && report(&r, code, e);
     close_run(&r);
     return ok;
 }

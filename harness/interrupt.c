@@ -12,7 +12,8 @@ static void mark(int number) {
 }
 
 void interrupt_catch(void) {
-    struct sigaction action = {.sa_handler = mark};
+    // A write that was under way goes on, so that what it wrote stays whole.
+    struct sigaction action = {.sa_handler = mark, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);

@@ -3,9 +3,11 @@
 
 #include "engine/base/suggest.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const Command *const COMMANDS[] = {&command_generate, &command_methods, &command_model,
                                           &command_version};
@@ -57,6 +59,20 @@ bool command_parse(const Command *c, int argc, char **argv, void *values, Positi
     return true;
 }
 
+// True if something that was printed did not arrive, and somebody still wanted it: of a pipe whose reader has
+// left, poll says POLLERR; of a full disk it does not.
+static bool output_is_lost(void) {
+    struct pollfd out = {.fd = STDOUT_FILENO};
+    bool failed = fflush(stdout) || ferror(stdout);
+    return failed && !(poll(&out, 1, 0) > 0 && out.revents & POLLERR);
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    const Command *c = find(strcmp(argv[0], "--version") == 0 ? "version" : argv[0], e);
+    if (!c || !c->run(argc, argv, code, e)) return false;
+    return !output_is_lost() || error_system(e, "cannot write to standard output: is the disk full?");
+}
+
 int main(int argc, char **argv) {
     Error e = {0};
     int code = EXIT_DONE;
@@ -66,8 +82,7 @@ int main(int argc, char **argv) {
         print_help();
         return argc < 2 ? EXIT_USAGE : EXIT_DONE;
     }
-    const Command *c = find(strcmp(argv[1], "--version") == 0 ? "version" : argv[1], &e);
-    if (c && c->run(argc - 1, argv + 1, &code, &e)) return code;
+    if (run(argc - 1, argv + 1, &code, &e)) return code;
     fprintf(stderr, "outpace: %s\n", e.text);
     return error_exit_code(&e);
 }

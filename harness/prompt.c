@@ -3,6 +3,7 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,17 +11,17 @@
 static const size_t MOST_BYTES = 64u << 20;
 
 static bool parse_ids(const char *text, IdList *out, Error *e) {
-    for (const char *p = text; *p;) {
+    for (const char *p = text; p;) {
         char *end;
         long id = strtol(p, &end, 10);
         void *ids = out->ids;
-        if (end == p || id < 0 || id > 1 << 24 || (*end && *end != ','))
+        if (end == p || id < 0 || id > INT_MAX || (*end && *end != ','))
             return error_input(e, "--ids must be numbers with commas between them, at '%.20s'", p);
         if (!mem_grow(&ids, &out->capacity, out->count + 1, sizeof *out->ids))
             return error_system(e, "out of memory");
         out->ids = ids;
         out->ids[out->count++] = (int)id;
-        p = *end ? end + 1 : end;
+        p = *end ? end + 1 : NULL;
     }
     return true;
 }
