@@ -14,12 +14,13 @@ typedef enum {
 
 typedef struct Error {
     ErrorKind kind;
-    char text[1024]; // one line, no control characters, valid UTF-8 where the input was
+    char text[1024]; // one line, no control characters, valid UTF-8; cut at a character's border if too long
 } Error;
 
 // Both return false, so that a failing function can end with `return error_input(e, ...)`. The last
-// message wins. e may be NULL. Bytes of foreign files may be passed with %s: control characters are
-// replaced by '?', so that the message stays one line.
+// message wins. e may be NULL. Bytes of foreign files may be passed with %s: control characters and what is
+// not UTF-8 are replaced by '?', so that the message stays one line that any terminal or file can take. No
+// argument may point into e itself; use error_within.
 bool error_input(Error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool error_system(Error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

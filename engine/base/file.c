@@ -4,11 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { MOST_TRIES = 10000 };
 
 // Opens a regular file and tells its size; -1 with e filled if that cannot be.
 static int open_regular(const char *path, size_t *size, Error *e) {
@@ -79,32 +82,63 @@ bool file_read(const char *path, size_t max_size, char **data, size_t *size, Err
     return true;
 }
 
+// Creates a new file beside path and puts its name into `name`. The name has the process's number and a count
+// that goes up past whatever is there already, so two writers of one path never share a file. (mkstemp would
+// give it permissions of its own instead of the umask's.)
+static int create_beside(const char *path, char *name, size_t capacity) {
+    for (int i = 0; i < MOST_TRIES; i++) {
+        int n = snprintf(name, capacity, "%s.%ld-%d.part", path, (long)getpid(), i);
+        if (n < 0 || (size_t)n >= capacity) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST) return fd;
+    }
+    return -1;
+}
+
 static bool write_all(int fd, const char *data, size_t size) {
     for (size_t done = 0; done < size;) {
         ssize_t n = write(fd, data + done, size - done);
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return false;
+        if (n < 0) return false;
         done += (size_t)n;
     }
     return fsync(fd) == 0;
 }
 
-bool file_write(const char *path, const void *data, size_t size, Error *e) {
-    char temporary[4096];
-    int n = snprintf(temporary, sizeof temporary, "%s.part", path);
-    if (n < 0 || (size_t)n >= sizeof temporary)
-        return error_input(e, "cannot write '%s': path too long", path);
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) return error_system(e, "cannot write '%s': %s", path, strerror(errno));
-    bool ok = write_all(fd, data, size);
+// Closes; false if the work before it or this failed, with errno from the first that did.
+static bool close_after(int fd, bool ok) {
     int why = errno;
-    if (close(fd) && ok) ok = false, why = errno;
-    if (ok && rename(temporary, path)) ok = false, why = errno;
-    if (!ok) {
+    if (close(fd) && ok) return false;
+    errno = why;
+    return ok;
+}
+
+// Makes a rename in path's directory last. Some file systems cannot sync a directory and say EINVAL.
+static bool sync_directory(const char *path) {
+    char directory[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd >= 0 && close_after(fd, fsync(fd) == 0 || errno == EINVAL);
+}
+
+bool file_write(const char *path, const void *data, size_t size, Error *e) {
+    char temporary[PATH_MAX];
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return error_input(e, "cannot write '%s': not a regular file", path);
+    int fd = create_beside(path, temporary, sizeof temporary);
+    if (fd < 0) return error_system(e, "cannot write '%s': %s", path, strerror(errno));
+    if (!close_after(fd, write_all(fd, data, size)) || rename(temporary, path)) {
+        int why = errno;
         unlink(temporary);
         return error_system(e, "cannot write '%s': %s", path, strerror(why));
     }
-    return true;
+    return sync_directory(path) ||
+           error_system(e, "cannot sync the directory of '%s': %s", path, strerror(errno));
 }
 
 bool file_exists(const char *path) { return access(path, R_OK) == 0; }

@@ -10,16 +10,23 @@ typedef struct FileView {
 } FileView;
 
 // Maps a regular file read-only. Pages arrive when touched. file_unmap takes a zeroed view too.
+//
+// A file that is cut shorter while it is mapped takes its last pages with it: touching them raises SIGBUS.
+// Whoever keeps a view for long (a model's weights) has to reckon with that; file_read does not, it reports
+// the end.
 bool file_map(const char *path, FileView *view, Error *e);
 void file_unmap(FileView *view);
 
 // Reads a whole file of at most max_size bytes into memory, with a NUL behind it. Free with mem_free.
 bool file_read(const char *path, size_t max_size, char **data, size_t *size, Error *e);
 
-// Writes to a temporary name beside path, syncs, renames: path holds either the old content or all of the
-// new.
+// Writes under a temporary name beside path, syncs, renames, syncs the directory: at any moment, and after a
+// crash, path holds either all of the old content or all of the new. A failure leaves nothing behind, and the
+// old content in place unless it was the last step that failed. Permissions are what the umask gives; a
+// symbolic link is replaced, anything else that is not a regular file is refused.
 bool file_write(const char *path, const void *data, size_t size, Error *e);
 
+// Whether there is something readable there, of whatever kind.
 bool file_exists(const char *path);
 
 // "dir/name", for mem_free; NULL if there is no memory.

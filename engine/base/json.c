@@ -6,9 +6,11 @@
 json_t *json_from_bytes(const char *bytes, size_t n, const char *place, Error *e) {
     json_error_t why;
     json_t *root = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &why);
-    if (!root)
+    if (root) return root;
+    if (*why.text)
         error_input(e, "cannot parse '%s': line %d, column %d: %s", place, why.line, why.column, why.text);
-    return root;
+    else error_system(e, "out of memory parsing '%s'", place); // jansson then says nothing
+    return NULL;
 }
 
 json_t *json_from_file(const char *path, size_t max_size, Error *e) {
@@ -76,7 +78,8 @@ bool field_bool_optional(const json_t *object, const char *key, bool *out, const
 
 const char *field_text(const json_t *object, const char *key, const char *place, Error *e) {
     const json_t *v = json_object_get(object, key);
-    if (v && json_is_string(v)) return json_string_value(v);
-    error_input(e, "'%s' in '%s' must be a string", key, place);
+    if (json_is_string(v)) return json_string_value(v);
+    if (field_present(object, key)) error_input(e, "'%s' in '%s' must be a string", key, place);
+    else missing(key, place, e);
     return NULL;
 }

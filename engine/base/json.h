@@ -1,5 +1,9 @@
 // JSON, by jansson: duplicate keys refused, depth capped (jansson's own limit of 2,048), one line an error.
 //
+// Out of memory is a system error where jansson tells it apart; as it tells some cases as wrong syntax, so do
+// we. In one case it (2.14) tells nothing: a string of 16 bytes or more may lose a byte if the buffer it
+// grows in cannot.
+//
 // The getters check type and range and name the key in their message; `place` is the file (and, where that
 // helps, the object in it) for the message.
 #pragma once

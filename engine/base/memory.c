@@ -21,11 +21,11 @@ bool size_add(size_t a, size_t b, size_t *out) {
 
 void *mem_alloc(size_t count, size_t size) {
     size_t bytes, padded;
-    if (!size_mul(count, size, &bytes) || !size_add(bytes, ALIGN, &padded)) return NULL;
-    padded = padded / ALIGN * ALIGN;
+    if (!size_mul(count, size, &bytes) || !size_add(bytes, 2 * ALIGN, &padded)) return NULL;
+    padded = padded / ALIGN * ALIGN; // room for the header below p, and at least a byte above the elements
     // Large blocks come from the system as zero pages; clearing them by hand would touch (and so
     // commit) step areas that a short run never uses. calloc knows, aligned_alloc does not, hence the header.
-    unsigned char *raw = calloc(1, padded + ALIGN);
+    unsigned char *raw = calloc(1, padded);
     if (!raw) return NULL;
     unsigned char *p = raw + ALIGN - ((size_t)raw & (ALIGN - 1));
     memcpy(p - sizeof raw, &raw, sizeof raw);
@@ -54,7 +54,8 @@ bool mem_grow(void **p, size_t *capacity, size_t need, size_t size) {
 }
 
 char *mem_text(const char *s, size_t n) {
-    char *copy = mem_alloc(n + 1, 1);
+    size_t bytes;
+    char *copy = size_add(n, 1, &bytes) ? mem_alloc(bytes, 1) : NULL;
     if (copy && n) memcpy(copy, s, n);
     return copy;
 }

@@ -29,7 +29,12 @@ uint16_t f32_to_f16(float f) {
 }
 
 float dtype_load(Dtype t, const void *data, size_t i) {
-    if (t == DTYPE_F32) return ((const float *)data)[i];
-    uint16_t h = ((const uint16_t *)data)[i];
+    float f;
+    uint16_t h;
+    if (t == DTYPE_F32) {
+        memcpy(&f, (const unsigned char *)data + i * sizeof f, sizeof f);
+        return f;
+    }
+    memcpy(&h, (const unsigned char *)data + i * sizeof h, sizeof h);
     return t == DTYPE_F16 ? f16_to_f32(h) : bf16_to_f32(h);
 }

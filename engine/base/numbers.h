@@ -27,7 +27,9 @@ static inline uint16_t f32_to_bf16(float f) {
 static inline float bf16_round(float f) { return bf16_to_f32(f32_to_bf16(f)); }
 
 float f16_to_f32(uint16_t h);
-uint16_t f32_to_f16(float f); // nearest, ties to even; too large becomes infinity
 
-// Element i of an array of that type.
+// Nearest, ties to even; 65520 and above become infinity, a NaN the quiet NaN of its sign.
+uint16_t f32_to_f16(float f);
+
+// Element i of an array of that type; data may have any alignment.
 float dtype_load(Dtype t, const void *data, size_t i);

@@ -1,6 +1,5 @@
 #include "engine/base/suggest.h"
 
-#include <limits.h>
 #include <string.h>
 
 enum { LONGEST = 64 };
@@ -31,7 +30,7 @@ int suggest_distance(const char *a, const char *b) {
 
 const char *suggest(const char *word, const void *table, size_t count,
                     const char *(*name_at)(const void *, size_t)) {
-    int best = INT_MAX, allowed = (int)strlen(word) / 3 + 1;
+    int best = LONGEST, allowed = (int)strlen(word) / 3 + 1;
     const char *found = NULL;
     for (size_t i = 0; i < count; i++) {
         int d = suggest_distance(word, name_at(table, i));

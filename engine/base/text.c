@@ -32,7 +32,8 @@ void text_printf(Text *t, const char *format, ...) {
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    if (n >= 0 && reserve(t, (size_t)n)) {
+    if (n < 0) t->failed = true;
+    else if (reserve(t, (size_t)n)) {
         vsnprintf(t->data + t->length, (size_t)n + 1, format, again);
         t->length += (size_t)n;
     }
