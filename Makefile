@@ -71,11 +71,17 @@ $(BUILD)/%.o: %.c Makefile $(BUILD)/settings
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -c $< -o $@
 
-$(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(SHARED) $(BUILD)/liboutpace.a
+# An archive, so that a program takes only what it uses: tests/fault.c links only where its wraps are.
+$(BUILD)/libtests.a: $(SHARED)
+	@rm -f $@
+	@ar rcs $@ $^
+
+$(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(BUILD)/libtests.a $(BUILD)/liboutpace.a
 	$(CC) $(LDFLAGS) $^ -o $@ -lcmocka $(LIBS)
 
-# A program that fails allocations links them through tests/fault.c.
-$(BUILD)/tests/%_fault_test: LDFLAGS += -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
+# A program that fails allocations or system calls links them through tests/fault.c.
+WRAPPED  = malloc calloc realloc free open read write fsync close rename
+$(BUILD)/tests/%_fault_test: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
 
 cuda-note:
 	@[ -n "$(NVCC)" ] || echo "CUDA toolkit: none found; building for the CPU"

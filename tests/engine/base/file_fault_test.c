@@ -1,0 +1,61 @@
+// Whatever system call fails: an error, the old file or all of the new, and nothing else left behind.
+#include "tests/check.h"
+
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+#include "tests/fault.h"
+#include "tests/folder.h"
+
+#include <string.h>
+
+static bool write_new(void *state, Error *e) {
+    return file_write(folder_path(state, "file"), "the new one", 11, e);
+}
+
+static void old_or_new(void *state, bool ok) {
+    char text[100];
+    size_t n = folder_read(state, "file", text, sizeof text);
+    bool is_old = n == 3 && memcmp(text, "old", 3) == 0,
+         is_new = n == 11 && memcmp(text, "the new one", 11) == 0;
+    if (!(is_new || (is_old && !ok)))
+        fail_msg("%s, but the file is '%.*s'", ok ? "written" : "failed", (int)n, text);
+    assert_int_equal(folder_count(state), 1);
+    folder_write(state, "file", "old", 3);
+}
+
+static void writing(void **state) {
+    folder_write(*state, "file", "old", 3);
+    // open, write, fsync, close, rename; open, fsync, close of the directory
+    assert_int_equal(fault_each(FAULT_CALL, write_new, old_or_new, *state), 8);
+}
+
+static bool read_old(void *state, Error *e) {
+    char *data;
+    size_t size;
+    bool ok = file_read(folder_path(state, "file"), 100, &data, &size, e);
+    if (ok) assert_true(size == 3 && memcmp(data, "old", 4) == 0);
+    mem_free(data);
+    return ok;
+}
+
+static void reading(void **state) {
+    folder_write(*state, "file", "old", 3);
+    fault_call_after(2);
+    Error e = {0};
+    assert_false(read_old(*state, &e));
+    assert_int_equal(e.kind, ERROR_SYSTEM);
+    assert_non_null(strstr(e.text, folder_path(*state, "file")));
+    fault_call_after(1);
+    assert_false(read_old(*state, &e)); // a file that cannot be opened is the user's
+    assert_int_equal(e.kind, ERROR_INPUT);
+    fault_call_after(0);
+    assert_true(read_old(*state, &e));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(writing, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(reading, folder_setup, folder_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,23 @@
+// Failing allocations and system calls, one at a time. Only for programs named *_fault_test, which the
+// Makefile links so that malloc and its family, open, read, write, fsync, close and rename of our own code go
+// through fault.c. jansson allocates through there too; other libraries' allocations are neither failed nor
+// counted.
+//
+// The way to use it is fault_each: it fails the first, the second, the third... until a run has no failure.
+#pragma once
+#include "engine/base/error.h"
+
+typedef enum { FAULT_ALLOCATION, FAULT_CALL } FaultKind;
+
+// The n-th allocation (from 1) or system call from now fails once. 0: none fails.
+void fault_after(int n);
+void fault_call_after(int n);
+
+bool fault_seen(void); // whether it failed since
+int fault_live(void);  // allocations alive
+
+// Runs `run`, failing what can fail one after the other, until nothing failed; returns how many failures
+// there were. Each failing run must return false with a system error, the last one true; none may leave an
+// allocation alive. `after`, where given, checks what a run left behind; ok is what the run returned.
+int fault_each(FaultKind kind, bool (*run)(void *state, Error *e), void (*after)(void *state, bool ok),
+               void *state);
