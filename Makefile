@@ -64,7 +64,7 @@ $(BUILD)/commit $(BUILD)/settings: always
 
 # Kernel sets for more than the processor that every x86-64 has; chosen at run time.
 $(BUILD)/engine/cpu/ops_avx2.o:   CFLAGS += -mavx2 -mfma -mf16c
-$(BUILD)/engine/cpu/ops_avx512.o: CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c
+$(BUILD)/engine/cpu/ops_avx512.o: CFLAGS += -mprefer-vector-width=512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c
 $(BUILD)/engine/cpu/ops_amx.o:    CFLAGS += -mamx-tile -mamx-bf16 -mavx512f -mavx512bw -mavx512vl -mavx512bf16
 
 $(BUILD)/%.o: %.c Makefile $(BUILD)/settings

@@ -35,46 +35,43 @@ static bool take_panel(Cpu *c) {
 
 static bool take_thread(Cpu *c, ThreadScratch *t) {
     const Shape *s = &c->model->shape;
-    size_t nodes = (size_t)c->max_nodes, group = (size_t)(s->heads / s->kv_heads);
-    size_t rows = nodes < PANEL ? nodes : PANEL,
-           visible = ((size_t)c->context + ATTEND_UNIT) / ATTEND_UNIT * ATTEND_UNIT;
-    return take(&t->scores, group * visible, sizeof(float), &c->step_bytes) &&
-           take(&t->spans, nodes + 2, sizeof *t->spans, &c->step_bytes) &&
-           take(&t->path, nodes, sizeof *t->path, &c->step_bytes) &&
-           take(&t->logits, rows * HEAD_SLICE, sizeof(float), &c->step_bytes) &&
-           take(&t->top_id, rows * HEAD_TOP_MAX, sizeof(int), &c->step_bytes) &&
-           take(&t->top_logit, rows * HEAD_TOP_MAX, sizeof(float), &c->step_bytes);
+    size_t nodes = (size_t)c->max_nodes, rows = nodes < PANEL ? nodes : PANEL, f = sizeof(float);
+    size_t block = (size_t)cpu_block_nodes(s), queries = block * (size_t)(s->heads / s->kv_heads);
+    size_t *total = &c->step_bytes;
+    return take(&t->scores, queries * cpu_score_row(c), f, total) &&
+           take(&t->sums, queries * key_value_pad(s->head_dim), f, total) &&
+           take(&t->spans, (block + 1) * (nodes + 2), sizeof *t->spans, total) &&
+           take(&t->own, block, sizeof *t->own, total) &&
+           take(&t->visible, block, sizeof *t->visible, total) &&
+           take(&t->logits, rows * HEAD_SLICE, f, total) &&
+           take(&t->top_id, rows * HEAD_TOP_MAX, sizeof *t->top_id, total) &&
+           take(&t->top_logit, rows * HEAD_TOP_MAX, f, total);
+}
+
+// Keys and values of `count` slots or nodes in every layer.
+static bool take_keys(const Cpu *c, KeyValues *area, int count, size_t *total) {
+    size_t layers = (size_t)c->model->shape.layers, size = dtype_size(c->layout.dtype);
+    area->k_bytes = key_area(&c->layout, count) * size;
+    area->v_bytes = value_area(&c->layout, count) * size;
+    return take(&area->k, layers, area->k_bytes, total) && take(&area->v, layers, area->v_bytes, total);
+}
+
+static bool take_paths(Paths *p, size_t nodes, size_t *total) {
+    return take(&p->runs, nodes * (nodes + 1) / 2, sizeof *p->runs, total) &&
+           take(&p->from, nodes, sizeof *p->from, total) && take(&p->size, nodes, sizeof *p->size, total);
 }
 
 static bool take_buffers(Cpu *c) {
     const Shape *s = &c->model->shape;
-    size_t layers = (size_t)s->layers, row = kv_row_bytes(c);
-    c->cache.layer_bytes = (size_t)c->slots * row;
-    c->step.layer_bytes = (size_t)c->max_nodes * row;
-    bool ok = take(&c->cache.k, layers, c->cache.layer_bytes, &c->cache_bytes) &&
-              take(&c->cache.v, layers, c->cache.layer_bytes, &c->cache_bytes) &&
-              take(&c->step.k, layers, c->step.layer_bytes, &c->step_bytes) &&
-              take(&c->step.v, layers, c->step.layer_bytes, &c->step_bytes) &&
-              take(&c->hidden, (size_t)c->max_nodes * (size_t)s->width, sizeof(float), &c->step_bytes) &&
-              take(&c->cosine, (size_t)c->context * (size_t)s->rope.pairs, sizeof(float), &c->step_bytes) &&
-              take(&c->sine, (size_t)c->context * (size_t)s->rope.pairs, sizeof(float), &c->step_bytes) &&
-              take(&c->threads, (size_t)pool_threads(c->pool), sizeof *c->threads, &c->step_bytes) &&
-              take_panel(c);
-    for (int i = 0; ok && i < pool_threads(c->pool); i++) ok = take_thread(c, &c->threads[i]);
+    size_t nodes = (size_t)c->max_nodes, angles = (size_t)c->context * (size_t)s->rope.pairs;
+    size_t threads = (size_t)pool_threads(c->pool), f = sizeof(float), *total = &c->step_bytes;
+    bool ok = take_keys(c, &c->cache, c->slots, &c->cache_bytes) &&
+              take_keys(c, &c->step, (int)nodes, total) &&
+              take(&c->hidden, nodes * (size_t)s->width, f, total) && take(&c->cosine, angles, f, total) &&
+              take(&c->sine, angles, f, total) && take_paths(&c->paths, nodes, total) &&
+              take(&c->threads, threads, sizeof *c->threads, total) && take_panel(c);
+    for (size_t i = 0; ok && i < threads; i++) ok = take_thread(c, &c->threads[i]);
     return ok;
-}
-
-// Angles are taken in double, so that the last position is as exact as the first.
-static void fill_rope(Cpu *c) {
-    const Rope *r = &c->model->shape.rope;
-    double frequency[ROPE_MAX_PAIRS];
-    rope_frequencies(r, frequency);
-    for (int p = 0; p < c->context; p++)
-        for (int i = 0; i < r->pairs; i++) {
-            size_t at = (size_t)p * (size_t)r->pairs + (size_t)i;
-            c->cosine[at] = (float)(cos(p * frequency[i]) * r->attention_factor);
-            c->sine[at] = (float)(sin(p * frequency[i]) * r->attention_factor);
-        }
 }
 
 static void cpu_close(void *self) {
@@ -82,13 +79,15 @@ static void cpu_close(void *self) {
     if (!c) return;
     for (int i = 0; c->threads && i < pool_threads(c->pool); i++) {
         ThreadScratch *t = &c->threads[i];
-        void *blocks[] = {t->scores, t->spans, t->path, t->logits, t->top_id, t->top_logit};
+        void *blocks[] = {t->scores,  t->sums,   t->spans,  t->own,
+                          t->visible, t->logits, t->top_id, t->top_logit};
         for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) mem_free(blocks[j]);
     }
     Panel *p = &c->panel;
-    void *blocks[] = {c->cache.k, c->cache.v, c->step.k, c->step.v, c->hidden, c->cosine,
-                      c->sine,    c->threads, p->normed, p->q,      p->k,      p->v,
-                      p->mixed,   p->delta,   p->gate,   p->up,     p->packed};
+    void *blocks[] = {c->cache.k, c->cache.v,    c->step.k,     c->step.v, c->hidden,
+                      c->cosine,  c->paths.runs, c->paths.from, c->sine,   c->threads,
+                      p->normed,  p->q,          c->paths.size, p->k,      p->v,
+                      p->mixed,   p->delta,      p->gate,       p->up,     p->packed};
     for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) mem_free(blocks[j]);
     pool_close(c->pool);
     mem_free(c);
@@ -102,14 +101,13 @@ bool cpu_open(const Model *model, const BackendOptions *o, void **self, Error *e
     Cpu *c = ops ? mem_alloc(1, sizeof *c) : NULL;
     if (!c) return ops ? error_system(e, "out of memory for a CPU instance") : false;
     *c = (Cpu){.model = model, .ops = ops, .compute = o->compute};
-    c->kv_dtype = o->compute == COMPUTE_BF16 ? DTYPE_BF16 : DTYPE_F32;
+    c->layout = key_layout(s, o->compute == COMPUTE_BF16 ? DTYPE_BF16 : DTYPE_F32);
     c->context = o->context > 0 && o->context < s->context ? o->context : s->context;
     c->max_nodes = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
     cache_init(&slots, c->context, s->window, o->slack > 0 ? o->slack : CACHE_SLACK);
     c->slots = slots.capacity;
     c->pool = pool_open(o->threads > 0 ? o->threads : pool_cores(), e);
     if (c->pool && take_buffers(c)) {
-        fill_rope(c);
         *self = c;
         return true;
     }
@@ -158,20 +156,17 @@ static bool cpu_set_hidden(void *self, int first, int count, const float *rows, 
     return true;
 }
 
-static void copy_row(const KeyValues *to, int slot, const KeyValues *from, int node, int layer, size_t row) {
-    size_t a = (size_t)layer * to->layer_bytes + (size_t)slot * row,
-           b = (size_t)layer * from->layer_bytes + (size_t)node * row;
-    memcpy((unsigned char *)to->k + a, (const unsigned char *)from->k + b, row);
-    memcpy((unsigned char *)to->v + a, (const unsigned char *)from->v + b, row);
-}
-
 static bool cpu_commit(void *self, const int *nodes, const int *slots, int count, Error *e) {
     (void)e;
     Cpu *c = self;
     double start = clock_now(clock_monotonic());
-    for (int layer = 0; layer < c->model->shape.layers; layer++)
-        for (int i = 0; i < count; i++)
-            copy_row(&c->cache, slots[i], &c->step, nodes[i], layer, kv_row_bytes(c));
+    for (size_t layer = 0; layer < (size_t)c->model->shape.layers; layer++) {
+        const unsigned char *k = (const unsigned char *)c->step.k + layer * c->step.k_bytes,
+                            *v = (const unsigned char *)c->step.v + layer * c->step.v_bytes;
+        unsigned char *to_k = (unsigned char *)c->cache.k + layer * c->cache.k_bytes,
+                      *to_v = (unsigned char *)c->cache.v + layer * c->cache.v_bytes;
+        for (int i = 0; i < count; i++) keys_copy(&c->layout, k, v, nodes[i], to_k, to_v, slots[i]);
+    }
     c->busy_seconds += clock_now(clock_monotonic()) - start;
     return true;
 }
@@ -179,6 +174,12 @@ static bool cpu_commit(void *self, const int *nodes, const int *slots, int count
 static void cpu_reset(void *self) {
     (void)self;
 } // what stands in the cache is not read before it is written again
+
+// Read by one query for each position that it sees.
+static size_t kv_position_bytes(const Cpu *c) {
+    const Shape *s = &c->model->shape;
+    return 2 * (size_t)s->layers * (size_t)shape_kv_width(s) * dtype_size(c->layout.dtype);
+}
 
 static void cpu_report(const void *self, BackendReport *out) {
     const Cpu *c = self;
@@ -195,7 +196,7 @@ static void cpu_report(const void *self, BackendReport *out) {
                            .head_bytes = tensor_bytes(&m->head) + tensor_bytes(&m->final_norm),
                            .cache_bytes = c->cache_bytes,
                            .step_bytes = c->step_bytes,
-                           .kv_bytes_per_position = 2 * (size_t)m->shape.layers * kv_row_bytes(c),
+                           .kv_bytes_per_position = kv_position_bytes(c),
                            .busy_seconds = c->busy_seconds};
     out->weight_bytes = (size_t)m->shape.layers * layer + out->head_bytes;
 }

@@ -10,6 +10,7 @@ typedef struct {
     Cpu *c;
     int rows, k;
     float *logits; // (rows, vocab), or NULL
+    Packed packed;
 } HeadTask;
 
 // Puts (id, logit) into a list of at most k, best first; an equal logit goes behind those there.
@@ -53,7 +54,7 @@ static void head_share(void *argument, int thread, int threads) {
         int end = n + HEAD_SLICE < to ? n + HEAD_SLICE : to;
         size_t stride = t->logits ? vocab : HEAD_SLICE;
         float *y = t->logits ? t->logits + n : s->logits; // column n of the first row
-        c->ops->matmul(&c->model->head, c->panel.packed, t->rows, c->compute, y, stride, n, end);
+        c->ops->matmul(&c->model->head, &t->packed, y, stride, n, end);
         rank_slice(t, s, y, stride, n, end, counts);
         if (t->logits) mask_slice(t, n, end);
     }
@@ -80,10 +81,17 @@ static void head_panel(Cpu *c, const int *nodes, int rows, unsigned want, HeadOu
     int ids[HEAD_TOP_MAX];
     float best[HEAD_TOP_MAX];
     size_t vocab = (size_t)c->model->shape.vocab;
-    HeadTask t = {c, rows, want & HEAD_TOP ? out->top : 1, NULL};
+    const Tensor *w = &c->model->head;
+    HeadTask t = {
+        c,
+        rows,
+        want & HEAD_TOP ? out->top : 1,
+        NULL,
+        {c->panel.packed, rows, w->columns, c->compute, w->dtype}
+    };
     if (want & HEAD_LOGITS) t.logits = out->logits + (size_t)done * vocab;
     cpu_normed(c, nodes, rows, c->panel.normed);
-    c->ops->pack(c->panel.normed, rows, c->model->shape.width, c->compute, c->panel.packed);
+    c->ops->pack(c->panel.normed, &t.packed, 0, rows);
     pool_run(c->pool, head_share, &t);
     for (int r = 0; r < rows; r++) {
         merge_shares(&t, r, ids, best);

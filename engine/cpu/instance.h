@@ -1,10 +1,10 @@
-// The insides of an open CPU instance, shared by cpu.c (its life), forward.c (layers) and head.c (what comes
-// out).
+// The insides of an open CPU instance, shared by cpu.c (its life), forward.c (layers), attention.c (who sees
+// what) and head.c (what comes out).
 //
 // Buffers are allocated at open for the largest step; pages that a run never needs are never touched.
 //
-//      cache   keys, values: (layers, slots, kv_width)        written by commit only
-//      step    keys, values: (layers, max_nodes, kv_width)    the open step's nodes
+//      cache   keys, values of each layer, by slot            written by commit only
+//      step    keys, values of each layer, by node            the open step
 //      hidden  (max_nodes, width)                             the residual stream of each node
 //      panel   scratch for PANEL rows on their way through a layer
 #pragma once
@@ -15,12 +15,13 @@ enum {
     PANEL = 256, // rows that go through a layer together: beyond this the weights' stream no longer counts
     HEAD_SLICE = 64, // outputs of the head that a thread holds at a time
     HEAD_TOP_MAX = 64,
+    BLOCK_QUERIES_MIN = 16, // queries of neighbouring nodes that attend together, if there are so many
 };
 
-// Keys and values of one layer's rows, or of all layers behind each other.
+// Keys and values of all layers behind each other.
 typedef struct KeyValues {
     void *k, *v;
-    size_t layer_bytes; // of k, and of v
+    size_t k_bytes, v_bytes; // of one layer
 } KeyValues;
 
 typedef struct Panel {
@@ -34,14 +35,28 @@ typedef struct Panel {
     void *packed;  // activations as the products read them
 } Panel;
 
+// Neighbouring nodes of the step area.
+typedef struct NodeRun {
+    int first, count;
+} NodeRun;
+
+// For each node the runs that its path from the root, itself included, consists of: the parent's, and one
+// node more. Made once a step, used in every layer.
+typedef struct Paths {
+    NodeRun *runs;    // (max_nodes * (max_nodes + 1) / 2): room for the worst tree
+    int *from, *size; // (max_nodes): where a node's runs stand
+    int used;
+} Paths;
+
 // What a thread has for itself.
 typedef struct ThreadScratch {
-    float *scores;    // (group, visible positions)
-    KeySpan *spans;   // (max_nodes + 2)
-    int *path;        // (max_nodes)
-    float *logits;    // (PANEL, HEAD_SLICE)
-    int *top_id;      // (PANEL, HEAD_TOP_MAX)
-    float *top_logit; // (PANEL, HEAD_TOP_MAX)
+    float *scores;      // (block queries, context rounded up)
+    float *sums;        // (block queries, head_dim rounded up)
+    KeySpan *spans;     // (block nodes * max_nodes + 2)
+    int *own, *visible; // (block nodes)
+    float *logits;      // (PANEL, HEAD_SLICE)
+    int *top_id;        // (PANEL, HEAD_TOP_MAX)
+    float *top_logit;   // (PANEL, HEAD_TOP_MAX)
 } ThreadScratch;
 
 typedef struct Cpu {
@@ -49,23 +64,42 @@ typedef struct Cpu {
     const CpuOps *ops;
     Pool *pool;
     Compute compute;
-    Dtype kv_dtype; // of cache and step area
+    KeyLayout layout;
     int context, max_nodes, slots;
     KeyValues cache, step;
     float *hidden;
     float *cosine, *sine; // (context, pairs)
+    int rope_filled;      // positions whose angles are there
     Panel panel;
+    Paths paths;
     ThreadScratch *threads; // (pool_threads)
     size_t cache_bytes, step_bytes;
     double busy_seconds;
 } Cpu;
 
-static inline size_t kv_row_bytes(const Cpu *c) {
-    return (size_t)shape_kv_width(&c->model->shape) * dtype_size(c->kv_dtype);
+// A part of the work of one panel in one layer, for all threads.
+typedef struct Work {
+    Cpu *c;
+    const StepRun *run;
+    const LayerWeights *w;
+    int layer;
+    int first, rows; // nodes of the panel
+} Work;
+
+// Neighbouring nodes that attend together.
+static inline int cpu_block_nodes(const Shape *s) {
+    int group = s->heads / s->kv_heads;
+    return group < BLOCK_QUERIES_MIN ? BLOCK_QUERIES_MIN / group : 1;
 }
+static inline size_t cpu_score_row(const Cpu *c) { return ((size_t)c->context + 31) / 16 * 16; }
 
 // Layers [a, b) for nodes [first, last); forward.c.
 void cpu_forward(Cpu *c, const StepRun *run);
+
+// Paths and angles of nodes [first, last), before they enter layer 0; and attention of a panel, q to mixed;
+// attention.c.
+void cpu_plan(Cpu *c, const StepRun *run);
+void cpu_attend(const Work *k);
 
 // The head for up to PANEL nodes at a time; head.c.
 void cpu_head(Cpu *c, const int *nodes, int count, unsigned want, HeadOut *out);

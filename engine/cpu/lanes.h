@@ -1,49 +1,129 @@
-// Sums over LANES partial sums, in C: element i goes to lane i mod LANES, and the lanes are added in one
-// fixed tree. The order is a function of the length alone, and a compiler turns the loops into vectors of any
-// width without changing it.
+// Sixteen f32 lanes: one AVX-512 register, two of AVX2, or a vector that the compiler lowers. What is written
+// in them is compiled once for each kernel set, and the order of every sum is the same in all.
+//
+// A sum over k goes in lanes, and at its end the lanes are added, halves onto halves. bf16 is read in pairs:
+// of 32 neighbours the even ones are one shift away from f32, the odd ones one mask.
 #pragma once
 #include "engine/base/numbers.h"
 
 #include <math.h>
 
-enum { LANES = 16 };
+enum { LANES = 16, LANE_PAIRS = 2 * LANES };
 
-// Adds the lanes: halves onto halves.
-static inline float lanes_sum(const float *lane) {
-    float s[LANES / 2];
-    for (int i = 0; i < LANES / 2; i++) s[i] = lane[i] + lane[i + LANES / 2];
-    for (int half = LANES / 4; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) s[i] += s[i + half];
-    return s[0];
+// For what must see its counts as constants.
+#define INLINE static inline __attribute__((always_inline))
+
+// The blocks that products and attention keep in registers: OUTPUTS x ROWS sums beside OUTPUTS weights.
+#if defined(__AVX512F__)
+#include <immintrin.h>
+enum { BLOCK_OUTPUTS = 4, BLOCK_ROWS = 6, BLOCK_QUERIES = 8 };
+typedef __m512 Lanes;
+
+static inline Lanes lanes_set(float x) { return _mm512_set1_ps(x); }
+static inline Lanes lanes_load(const float *p) { return _mm512_loadu_ps(p); }
+static inline void lanes_store(float *p, Lanes x) { _mm512_storeu_ps(p, x); }
+static inline Lanes lanes_fma(Lanes a, Lanes b, Lanes c) { return _mm512_fmadd_ps(a, b, c); }
+static inline Lanes lanes_f16(const uint16_t *p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+static inline Lanes lanes_bf16_even(const uint16_t *p) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_loadu_si512(p), 16));
+}
+static inline Lanes lanes_bf16_odd(const uint16_t *p) {
+    return _mm512_castsi512_ps(_mm512_and_si512(_mm512_loadu_si512(p), _mm512_set1_epi32(-65536)));
 }
 
-// e^x for x <= 0 and moderate x above: 2^n times a polynomial of degree 6 on [-ln2/2, ln2/2]; off by at most
-// 2 units in the last place (tests/engine/cpu/lanes_test.c). Below -87.3 it is 0. No branch, so that it
-// vectorises.
-static inline float lanes_exp(float x) {
-    float clamped = x < -87.3f ? -87.3f : x > 88.0f ? 88.0f : x;
-    float n = clamped * 1.44269504f;
-    n = (n + 12582912.0f) - 12582912.0f; // to the nearest integer
-    float r = (clamped - n * 0.693359375f) + n * 2.12194440e-4f;
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * (r * r) + r + 1.0f;
-    int32_t exponent = (int32_t)n + 127;
-    uint32_t bits = (uint32_t)exponent << 23;
-    float power;
-    memcpy(&power, &bits, sizeof power);
-    return x < -87.3f ? 0.0f : p * power;
+static inline float lanes_sum(Lanes x) {
+    __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1));
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
-static inline float lanes_silu(float x) { return x / (1.0f + lanes_exp(-x)); }
+#elif defined(__AVX2__)
+#include <immintrin.h>
+enum { BLOCK_OUTPUTS = 2, BLOCK_ROWS = 3, BLOCK_QUERIES = 4 };
+typedef struct {
+    __m256 a, b;
+} Lanes;
 
-// tanh through the exponential, with the sign put back: both ends are exact.
-static inline float lanes_gelu_tanh(float x) {
-    float t = 0.79788456f * (x + 0.044715f * x * x * x), e = lanes_exp(-2.0f * fabsf(t));
-    float tanh_t = copysignf((1.0f - e) / (1.0f + e), t);
-    return 0.5f * x * (1.0f + tanh_t);
+static inline Lanes lanes_set(float x) { return (Lanes){_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+static inline Lanes lanes_load(const float *p) { return (Lanes){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+static inline void lanes_store(float *p, Lanes x) {
+    _mm256_storeu_ps(p, x.a);
+    _mm256_storeu_ps(p + 8, x.b);
 }
+static inline Lanes lanes_fma(Lanes a, Lanes b, Lanes c) {
+    return (Lanes){_mm256_fmadd_ps(a.a, b.a, c.a), _mm256_fmadd_ps(a.b, b.b, c.b)};
+}
+static inline Lanes lanes_f16(const uint16_t *p) {
+    const __m128i *h = (const __m128i *)(const void *)p;
+    return (Lanes){_mm256_cvtph_ps(_mm_loadu_si128(h)), _mm256_cvtph_ps(_mm_loadu_si128(h + 1))};
+}
+static inline __m256 even_of_8(const uint16_t *p) {
+    __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    return _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));
+}
+static inline __m256 odd_of_8(const uint16_t *p) {
+    __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)p);
+    return _mm256_castsi256_ps(_mm256_and_si256(bits, _mm256_set1_epi32(-65536)));
+}
+static inline Lanes lanes_bf16_even(const uint16_t *p) { return (Lanes){even_of_8(p), even_of_8(p + 16)}; }
+static inline Lanes lanes_bf16_odd(const uint16_t *p) { return (Lanes){odd_of_8(p), odd_of_8(p + 16)}; }
+
+static inline float lanes_sum(Lanes x) {
+    __m256 eight = _mm256_add_ps(x.a, x.b);
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+#else
+enum { BLOCK_OUTPUTS = 2, BLOCK_ROWS = 1, BLOCK_QUERIES = 2 };
+typedef float Quarter __attribute__((vector_size(16))); // what the smallest vector unit holds
+typedef uint32_t QuarterBits __attribute__((vector_size(16)));
+typedef struct {
+    Quarter q[4];
+} Lanes;
+
+static inline Lanes lanes_load(const float *p) {
+    Lanes x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+static inline void lanes_store(float *p, Lanes x) { memcpy(p, &x, sizeof x); }
+static inline Lanes lanes_set(float x) {
+    Quarter q = {x, x, x, x};
+    return (Lanes){
+        {q, q, q, q}
+    };
+}
+static inline Lanes lanes_fma(Lanes a, Lanes b, Lanes c) { // rounded twice
+    for (int i = 0; i < 4; i++) c.q[i] += a.q[i] * b.q[i];
+    return c;
+}
+static inline Lanes lanes_f16(const uint16_t *p) {
+    float x[LANES];
+    for (int i = 0; i < LANES; i++) x[i] = f16_to_f32(p[i]);
+    return lanes_load(x);
+}
+static inline QuarterBits quarter_bits(const uint16_t *p) {
+    QuarterBits bits;
+    memcpy(&bits, p, sizeof bits);
+    return bits;
+}
+static inline Lanes lanes_bf16_even(const uint16_t *p) {
+    Lanes x;
+    for (int i = 0; i < 4; i++) x.q[i] = (Quarter)(quarter_bits(p + 8 * i) << 16);
+    return x;
+}
+static inline Lanes lanes_bf16_odd(const uint16_t *p) {
+    Lanes x;
+    for (int i = 0; i < 4; i++) x.q[i] = (Quarter)(quarter_bits(p + 8 * i) & 0xffff0000u);
+    return x;
+}
+static inline float lanes_sum(Lanes x) {
+    Quarter four = (x.q[0] + x.q[2]) + (x.q[1] + x.q[3]);
+    return (four[0] + four[2]) + (four[1] + four[3]);
+}
+#endif

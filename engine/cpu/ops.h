@@ -2,47 +2,59 @@
 // the pointer of the set below it, so every row is whole.
 //
 //      reference  sums in double, written to be read: what all tests compare with
-//      portable   C that any compiler vectorises
-//      ...        sets for more capable processors override upwards
+//      portable   the lanes of lanes.h in C that any compiler vectorises
+//      avx2       the same lanes on AVX2 with fused multiply-add
+//      avx512     on AVX-512
 //
 // Exactness, for every set by itself: an output element is a function of its own row and weights alone. Its
 // sum is taken in one order that depends on the length of the sum only, never on the number of rows, on the
-// columns asked for, or on threads. Two sets may differ in the last bits.
+// columns asked for, on where keys stand, or on threads. Two sets may differ in the last bits.
 #pragma once
 #include "engine/core/backend.h"
+#include "engine/cpu/keys.h"
 #include "engine/model/model.h"
 
-// Consecutive positions whose keys (and values) stand `stride` elements apart.
+// Activations in the form that a product with weights of that type reads.
+typedef struct Packed {
+    void *data;
+    int rows, columns;
+    Compute compute; // bf16: rounded to it
+    Dtype weights;
+} Packed;
+
+// Consecutive keys of one head, in ascending order of position: keys [first, first + count) of an area.
 typedef struct KeySpan {
-    const void *k, *v;
-    int count;
+    const void *k, *v; // of the head, see keys.h
+    int first, count;
 } KeySpan;
 
-// Attention of one node for one key head and the query heads that share it.
+// Attention of neighbouring nodes for one key head and the query heads that share it. What the nodes see
+// begins with `shared` positions that are the same for all, told once.
 typedef struct Attend {
-    const float *q; // (group, head_dim)
-    int group, head_dim;
-    float scale;          // of q . k
-    const KeySpan *spans; // (span_count), in ascending order of position, the node itself last
-    int span_count;
-    int visible;   // positions in all spans
-    size_t stride; // elements from one position to the next
-    Dtype dtype;   // of keys and values: F32 or BF16
-    float *scores; // (group, visible rounded up to 16) scratch
-    float *out;    // (group, head_dim)
+    int nodes, group, head_dim;
+    const KeyLayout *layout;
+    float scale;         // of q . k
+    const float *q;      // node n's heads at q + n * row: (group, head_dim)
+    float *out;          // likewise
+    size_t row;          // elements from one node to the next
+    const KeySpan *span; // the shared ones, then each node's own
+    int shared_spans, shared;
+    const int *own_spans; // (nodes)
+    const int *visible;   // (nodes): positions that it sees, shared ones included
+    float *scores;        // (nodes * group, score_row) scratch
+    size_t score_row;     // at least the largest `visible` and LANES more
+    float *sums;          // (nodes * group, head_dim rounded up to LANE_PAIRS) scratch
 } Attend;
 
 typedef struct CpuOps {
     const char *name;
-    bool (*available)(void); // on this processor
-
-    // Activations in the form that matmul reads: rounded to bf16 for COMPUTE_BF16. x is (rows, columns).
+    int pack_unit; // rows that are packed together
     size_t (*packed_bytes)(int rows, int columns);
-    void (*pack)(const float *x, int rows, int columns, Compute compute, void *packed);
+    // Rows [first, last) of x, (rows, columns); first is a multiple of pack_unit, last too or the end.
+    void (*pack)(const float *x, const Packed *p, int first, int last);
     // y[r * stride + n - from] = sum over k of w[n][k] * x[r][k], for n in [from, to). from is a multiple of
     // MATMUL_UNIT.
-    void (*matmul)(const Tensor *w, const void *packed, int rows, Compute compute, float *y, size_t stride,
-                   int from, int to);
+    void (*matmul)(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to);
 
     void (*rmsnorm)(const float *x, const Tensor *weight, float epsilon, int n, float *y);
     // Rotates the two halves of a head: (x[i], x[i + pairs]) by the angle whose cosine and sine are given.
@@ -52,12 +64,13 @@ typedef struct CpuOps {
     void (*attend)(const Attend *a);
 } CpuOps;
 
-enum { MATMUL_UNIT = 32, ATTEND_UNIT = 16 };
+enum { MATMUL_UNIT = 32 };
 
 // The best set that this processor has, or the one named; NULL with e filled (the message lists them).
 const CpuOps *cpu_ops_find(const char *name, Error *e);
 
-// All sets, slowest first.
-const CpuOps *const *cpu_ops_table(size_t *count);
+// All sets of this build, slowest first; available: whether this processor has it (may be NULL).
+size_t cpu_ops_count(void);
+const CpuOps *cpu_ops_at(size_t i, bool *available);
 
-extern const CpuOps cpu_ops_reference, cpu_ops_portable;
+extern const CpuOps cpu_ops_reference, cpu_ops_portable, cpu_ops_avx2, cpu_ops_avx512;

@@ -3,22 +3,18 @@
 
 #include <math.h>
 
-static bool always(void) { return true; }
-
 static size_t packed_bytes(int rows, int columns) { return (size_t)rows * (size_t)columns * sizeof(float); }
 
-static void pack(const float *x, int rows, int columns, Compute compute, void *packed) {
-    float *out = packed;
-    for (size_t i = 0; i < (size_t)rows * (size_t)columns; i++)
-        out[i] = compute == COMPUTE_BF16 ? bf16_round(x[i]) : x[i];
+static void pack(const float *x, const Packed *p, int first, int last) {
+    float *out = p->data;
+    for (size_t i = (size_t)first * (size_t)p->columns; i < (size_t)last * (size_t)p->columns; i++)
+        out[i] = p->compute == COMPUTE_BF16 ? bf16_round(x[i]) : x[i];
 }
 
-static void matmul(const Tensor *w, const void *packed, int rows, Compute compute, float *y, size_t stride,
-                   int from, int to) {
-    (void)compute;
-    const float *x = packed;
+static void matmul(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {
+    const float *x = p->data;
     size_t columns = (size_t)w->columns;
-    for (int r = 0; r < rows; r++)
+    for (int r = 0; r < p->rows; r++)
         for (int n = from; n < to; n++) {
             double sum = 0;
             for (size_t k = 0; k < columns; k++)
@@ -53,42 +49,72 @@ static void gate(float *gate, const float *up, int n, Activation activation) {
     for (int i = 0; i < n; i++) gate[i] = (float)(activate((double)gate[i], activation) * (double)up[i]);
 }
 
-static double dot(const float *q, const void *k, size_t at, Dtype dtype, int n) {
+// A walk over the keys of one node, in order of position.
+typedef struct Walk {
+    const KeySpan *span;
+    int shared_left, own_left; // spans
+    const KeySpan *own;
+    int in_span;
+} Walk;
+
+static Walk walk_begin(const Attend *a, int node) {
+    const KeySpan *own = a->span + a->shared_spans;
+    for (int n = 0; n < node; n++) own += a->own_spans[n];
+    return (Walk){a->shared_spans ? a->span : own, a->shared_spans, a->own_spans[node], own, 0};
+}
+
+// The next key: its span, and its number in the area.
+static const KeySpan *walk_next(Walk *w, int *key) {
+    const KeySpan *s = w->span;
+    *key = s->first + w->in_span++;
+    if (w->in_span == s->count) {
+        w->in_span = 0;
+        w->span++;
+        if (w->shared_left && --w->shared_left == 0) w->span = w->own;
+    }
+    return s;
+}
+
+static double score(const Attend *a, const float *q, const KeySpan *s, int key) {
     double sum = 0;
-    for (int i = 0; i < n; i++) sum += (double)q[i] * (double)dtype_load(dtype, k, at + (size_t)i);
-    return sum;
+    for (int d = 0; d < a->head_dim; d++)
+        sum += (double)q[d] * (double)dtype_load(a->layout->dtype, s->k, key_at(a->layout, key, d));
+    return (double)a->scale * sum;
 }
 
 // softmax(scale * q K) V for one query head.
-static void attend_head(const Attend *a, const float *q, float *scores, float *out) {
+static void attend_query(const Attend *a, int node, const float *q, float *out) {
+    int visible = a->visible[node], key;
     double highest = -INFINITY, total = 0;
-    int i = 0;
-    for (int s = 0; s < a->span_count; s++)
-        for (int j = 0; j < a->spans[s].count; j++, i++) {
-            double score =
-                (double)a->scale * dot(q, a->spans[s].k, (size_t)j * a->stride, a->dtype, a->head_dim);
-            scores[i] = (float)score;
-            highest = fmax(highest, (double)scores[i]);
-        }
-    for (i = 0; i < a->visible; i++) total += exp((double)scores[i] - highest);
+    Walk w = walk_begin(a, node);
+    for (int i = 0; i < visible; i++) {
+        const KeySpan *s = walk_next(&w, &key);
+        a->scores[i] = (float)score(a, q, s, key);
+        highest = fmax(highest, (double)a->scores[i]);
+    }
+    for (int i = 0; i < visible; i++) total += exp((double)a->scores[i] - highest);
     for (int d = 0; d < a->head_dim; d++) {
         double sum = 0;
-        i = 0;
-        for (int s = 0; s < a->span_count; s++)
-            for (int j = 0; j < a->spans[s].count; j++, i++)
-                sum += exp((double)scores[i] - highest) *
-                       (double)dtype_load(a->dtype, a->spans[s].v, (size_t)j * a->stride + (size_t)d);
+        w = walk_begin(a, node);
+        for (int i = 0; i < visible; i++) {
+            const KeySpan *s = walk_next(&w, &key);
+            sum += exp((double)a->scores[i] - highest) *
+                   (double)dtype_load(a->layout->dtype, s->v, value_at(a->layout, key, d));
+        }
         out[d] = (float)(sum / total);
     }
 }
 
 static void attend(const Attend *a) {
-    for (int g = 0; g < a->group; g++)
-        attend_head(a, a->q + g * a->head_dim, a->scores, a->out + g * a->head_dim);
+    for (int n = 0; n < a->nodes; n++)
+        for (int g = 0; g < a->group; g++) {
+            size_t at = (size_t)n * a->row + (size_t)(g * a->head_dim);
+            attend_query(a, n, a->q + at, a->out + at);
+        }
 }
 
 const CpuOps cpu_ops_reference = {.name = "reference",
-                                  .available = always,
+                                  .pack_unit = 1,
                                   .packed_bytes = packed_bytes,
                                   .pack = pack,
                                   .matmul = matmul,

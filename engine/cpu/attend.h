@@ -1,0 +1,46 @@
+// One key head of neighbouring nodes, start to end; part of each kernel set (see attention.h).
+#pragma once
+#include "engine/cpu/attention.h"
+
+typedef void SpanTask(const Attend *a, const KeySpan *s, int at, Queries q);
+
+// Hands every span to the task: the shared ones with all queries, then each node's own with its group.
+static void for_spans(const Attend *a, SpanTask *task) {
+    const KeySpan *s = a->span;
+    int at = 0;
+    for (int i = 0; i < a->shared_spans; at += s->count, i++, s++)
+        task(a, s, at, (Queries){0, a->nodes * a->group});
+    for (int n = 0; n < a->nodes; n++) {
+        at = a->shared;
+        for (int i = 0; i < a->own_spans[n]; at += s->count, i++, s++)
+            task(a, s, at, (Queries){n * a->group, a->group});
+    }
+}
+
+static void weigh(const Attend *a) {
+    for (int i = 0; i < a->nodes * a->group; i++) {
+        float *scores = score_row(a, i);
+        int visible = a->visible[i / a->group];
+        for (int j = 0; j < visible; j++) scores[j] *= a->scale;
+        softmax(scores, visible);
+    }
+}
+
+// A sum of bf16 values holds even dimensions in the lower half of each LANE_PAIRS, odd ones in the upper.
+static void put_out(const Attend *a, int i) {
+    const float *sum = sum_row(a, i);
+    float *out = a->out + (size_t)(i / a->group) * a->row + (size_t)(i % a->group) * (size_t)a->head_dim;
+    if (a->layout->dtype == DTYPE_F32) memcpy(out, sum, (size_t)a->head_dim * sizeof *out);
+    else
+        for (int d = 0; d < a->head_dim; d++)
+            out[d] = sum[d / LANE_PAIRS * LANE_PAIRS + d % 2 * LANES + d % LANE_PAIRS / 2];
+}
+
+static void attend(const Attend *a) {
+    int queries = a->nodes * a->group;
+    for_spans(a, score_span);
+    weigh(a);
+    memset(a->sums, 0, (size_t)queries * key_value_pad(a->head_dim) * sizeof *a->sums);
+    for_spans(a, mix_span);
+    for (int i = 0; i < queries; i++) put_out(a, i);
+}

@@ -1,0 +1,164 @@
+// Who sees what: the keys of each node as spans of the cache and of the step area.
+//
+// A node's keys, in ascending order of position: cached ones from the first visible one, in the one or two
+// runs in which the slots stand; then its ancestors in the step area; then itself. Ancestors that were added
+// one behind the other (a chain, a chunk of a prompt) form one span.
+//
+// Neighbouring nodes attend together. Their lists mostly begin alike: the cache, the root, the chain so far.
+// That part is told once, and read once.
+//
+//      chain, block of nodes 4 5 6:    shared | cache | 0 .. 4 |    own | - | 5 | 5 6 |
+#include "engine/cpu/instance.h"
+
+#include <math.h>
+
+// Angles are taken in double, so that the last position is as exact as the first; and only when a position is
+// reached, since contexts are often much longer than texts.
+static void fill_rope(Cpu *c, int positions) {
+    const Rope *r = &c->model->shape.rope;
+    double frequency[ROPE_MAX_PAIRS];
+    if (positions > c->rope_filled) rope_frequencies(r, frequency);
+    for (int p = c->rope_filled; p < positions; p++)
+        for (int i = 0; i < r->pairs; i++) {
+            size_t at = (size_t)p * (size_t)r->pairs + (size_t)i;
+            c->cosine[at] = (float)(cos(p * frequency[i]) * r->attention_factor);
+            c->sine[at] = (float)(sin(p * frequency[i]) * r->attention_factor);
+        }
+    if (positions > c->rope_filled) c->rope_filled = positions;
+}
+
+void cpu_plan(Cpu *c, const StepRun *run) {
+    Paths *p = &c->paths;
+    if (run->first == 0) p->used = 0;
+    for (int node = run->first; node < run->last; node++) {
+        int parent = run->tree->parent[node], n = 0;
+        NodeRun *to = p->runs + p->used;
+        if (parent != TREE_NONE)
+            for (; n < p->size[parent]; n++) to[n] = p->runs[p->from[parent] + n];
+        if (n && to[n - 1].first + to[n - 1].count == node) to[n - 1].count++;
+        else to[n++] = (NodeRun){node, 1};
+        p->from[node] = p->used;
+        p->size[node] = n;
+        p->used += n;
+        fill_rope(c, tree_position(run->tree, node) + 1);
+    }
+}
+
+static const void *at_bytes(const void *base, size_t bytes) { return (const unsigned char *)base + bytes; }
+
+// The head's keys and values in a layer of an area.
+static KeySpan span_of(const Work *k, const KeyValues *area, int head, int first, int count) {
+    const KeyLayout *l = &k->c->layout;
+    size_t size = dtype_size(l->dtype), layer = (size_t)k->layer;
+    return (KeySpan){at_bytes(area->k, layer * area->k_bytes + key_head(l, head) * size),
+                     at_bytes(area->v, layer * area->v_bytes + value_head(l, head) * size), first, count};
+}
+
+static int first_visible(const Work *k, int node) {
+    return cache_first_visible(k->run->cache, tree_position(k->run->tree, node));
+}
+
+static int cached_spans(const Work *k, int head, int from, KeySpan *out) {
+    SlotRun runs[2];
+    int n = cache_runs(k->run->cache, from, k->run->tree->context, runs);
+    for (int i = 0; i < n; i++) out[i] = span_of(k, &k->c->cache, head, runs[i].slot, runs[i].count);
+    return n;
+}
+
+// Nodes [from, to) of a node's path.
+static int path_spans(const Work *k, int head, int node, int from, int to, KeySpan *out) {
+    const Paths *p = &k->c->paths;
+    const NodeRun *runs = p->runs + p->from[node];
+    int n = 0;
+    for (int i = 0, at = 0; i < p->size[node] && at < to; at += runs[i++].count) {
+        int a = from > at ? from - at : 0, b = to - at < runs[i].count ? to - at : runs[i].count;
+        if (a < b) out[n++] = span_of(k, &k->c->step, head, runs[i].first + a, b - a);
+    }
+    return n;
+}
+
+// Nodes at the start of their paths that a and b have in common.
+static int common_path(const Paths *p, int a, int b) {
+    const NodeRun *x = p->runs + p->from[a], *y = p->runs + p->from[b];
+    int common = 0;
+    for (int i = 0; i < p->size[a] && i < p->size[b] && x[i].first == y[i].first; i++) {
+        common += x[i].count < y[i].count ? x[i].count : y[i].count;
+        if (x[i].count != y[i].count) break;
+    }
+    return common;
+}
+
+// What a node sees from position `from` on: of the cache, and of its path before node number `end`.
+static int node_spans(const Work *k, int head, int node, int from, int end, KeySpan *out) {
+    int context = k->run->tree->context, n = cached_spans(k, head, from, out);
+    return n + path_spans(k, head, node, from > context ? from - context : 0, end, out + n);
+}
+
+// How many nodes of their paths the block's nodes share: none where a window makes them begin at different
+// positions, as it does at different depths.
+static int shared_path(const Work *k, int node, int nodes) {
+    int first = first_visible(k, node), shared = k->run->tree->depth[node] + 1;
+    for (int i = 1; i < nodes; i++) {
+        int common = common_path(&k->c->paths, node, node + i);
+        if (common < shared) shared = common;
+        if (first_visible(k, node + i) != first) return 0;
+    }
+    return first <= k->run->tree->context ? shared : 0;
+}
+
+static void find_spans(const Work *k, int head, int node, ThreadScratch *t, Attend *a) {
+    const Tree *tree = k->run->tree;
+    int first = first_visible(k, node), path = shared_path(k, node, a->nodes), n = 0;
+    if (path) n = node_spans(k, head, node, first, path, t->spans);
+    a->shared_spans = n;
+    a->shared = path ? tree->context - first + path : 0;
+    for (int i = 0; i < a->nodes; i++) {
+        int from = first_visible(k, node + i), length = tree->depth[node + i] + 1;
+        KeySpan *own = t->spans + n;
+        t->own[i] = path ? path_spans(k, head, node + i, path, length, own)
+                         : node_spans(k, head, node + i, from, length, own);
+        t->visible[i] = tree_position(tree, node + i) - from + 1;
+        n += t->own[i];
+    }
+}
+
+static void attend_block(const Work *k, int row, int nodes, int head, ThreadScratch *t) {
+    const Cpu *c = k->c;
+    const Shape *s = &c->model->shape;
+    int group = s->heads / s->kv_heads;
+    size_t width = (size_t)shape_q_width(s);
+    size_t at = (size_t)row * width + (size_t)(head * group * s->head_dim);
+    Attend a = {.nodes = nodes,
+                .group = group,
+                .head_dim = s->head_dim,
+                .layout = &c->layout,
+                .scale = 1.0f / sqrtf((float)s->head_dim),
+                .q = c->panel.q + at,
+                .out = c->panel.mixed + at,
+                .row = width,
+                .span = t->spans,
+                .own_spans = t->own,
+                .visible = t->visible,
+                .scores = t->scores,
+                .score_row = cpu_score_row(c),
+                .sums = t->sums};
+    find_spans(k, head, k->first + row, t, &a);
+    c->ops->attend(&a);
+}
+
+// Threads take turns, so that nobody has all of the later, longer rows.
+static void attend_share(void *argument, int thread, int threads) {
+    const Work *k = argument;
+    const Shape *s = &k->c->model->shape;
+    int nodes = cpu_block_nodes(s), turn = 0;
+    for (int row = 0; row < k->rows; row += nodes)
+        for (int head = 0; head < s->kv_heads; head++)
+            if (turn++ % threads == thread)
+                attend_block(k, row, k->rows - row < nodes ? k->rows - row : nodes, head,
+                             &k->c->threads[thread]);
+}
+
+void cpu_attend(const Work *k) {
+    Work task = *k;
+    pool_run(k->c->pool, attend_share, &task);
+}

@@ -1,0 +1,124 @@
+// Attention in lanes; part of each kernel set (see lanes.h, keys.h for how keys lie).
+//
+// Scores: a vector holds one dimension of 16 keys, a query's value is broadcast, so that 16 scores grow side
+// by side, each summed over dimensions in order; BLOCK_QUERIES queries share each load. Values: weights are
+// broadcast and rows added in order of position. So a score does not depend on the lane that it stands in,
+// nor a sum on where its keys stand. Lanes whose keys are not visible are computed and dropped.
+//
+// What neighbouring nodes all see is read once for BLOCK_QUERIES of their queries; the rest, mostly a few
+// ancestors, for the query heads of one node.
+#pragma once
+#include "engine/cpu/rows.h"
+
+enum { PAIR = 2 };
+
+// Queries next to each other in (node, head of the group) order, from `first` on.
+typedef struct Queries {
+    int first, count;
+} Queries;
+
+static inline const float *query(const Attend *a, int i) {
+    return a->q + (size_t)(i / a->group) * a->row + (size_t)(i % a->group) * (size_t)a->head_dim;
+}
+static inline float *score_row(const Attend *a, int i) { return a->scores + (size_t)i * a->score_row; }
+static inline float *sum_row(const Attend *a, int i) {
+    return a->sums + (size_t)i * key_value_pad(a->head_dim);
+}
+
+// Copies lanes [from, to) to `out`.
+static inline void put_lanes(Lanes x, int from, int to, float *out) {
+    float lane[LANES];
+    if (to - from == LANES) lanes_store(out, x);
+    else {
+        lanes_store(lane, x);
+        memcpy(out, lane + from, (size_t)(to - from) * sizeof *out);
+    }
+}
+
+// Scores of the 16 keys at `block` for `count` queries, sum[q].
+INLINE void score_block(const Attend *a, const void *block, const float *const *q, int count, Lanes *sum) {
+#pragma GCC unroll 8
+    for (int i = 0; i < count; i++) sum[i] = lanes_set(0);
+    for (int d = 0; d < a->head_dim; d += PAIR) {
+        Lanes even, odd;
+        if (a->layout->dtype == DTYPE_BF16) {
+            const uint16_t *k = (const uint16_t *)block + (size_t)d * LANES;
+            even = lanes_bf16_even(k);
+            odd = lanes_bf16_odd(k);
+        } else {
+            const float *k = (const float *)block + (size_t)d * LANES;
+            even = lanes_load(k);
+            odd = lanes_load(k + LANES);
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < count; i++) {
+            sum[i] = lanes_fma(lanes_set(q[i][d]), even, sum[i]);
+            sum[i] = lanes_fma(lanes_set(q[i][d + 1]), odd, sum[i]);
+        }
+    }
+}
+
+// Scores of a span for queries [first, first + count), to position `at` of their rows.
+INLINE void score_queries(const Attend *a, const KeySpan *s, int at, int first, int count) {
+    const float *q[BLOCK_QUERIES];
+    Lanes sum[BLOCK_QUERIES];
+    size_t block_bytes = a->layout->block_elements * dtype_size(a->layout->dtype);
+    for (int i = 0; i < count; i++) q[i] = query(a, first + i);
+    for (int k = s->first, end = s->first + s->count, next; k < end; k = next) {
+        int block = k / KEY_BLOCK, from = k % KEY_BLOCK;
+        next = (block + 1) * KEY_BLOCK < end ? (block + 1) * KEY_BLOCK : end;
+        score_block(a, (const unsigned char *)s->k + (size_t)block * block_bytes, q, count, sum);
+        for (int i = 0; i < count; i++)
+            put_lanes(sum[i], from, from + next - k, score_row(a, first + i) + at + (k - s->first));
+    }
+}
+
+static void score_span(const Attend *a, const KeySpan *s, int at, Queries q) {
+    int i = q.first, end = q.first + q.count;
+    for (; i + BLOCK_QUERIES <= end; i += BLOCK_QUERIES) score_queries(a, s, at, i, BLOCK_QUERIES);
+    for (; i + 2 <= end; i += 2) score_queries(a, s, at, i, 2);
+    if (i < end) score_queries(a, s, at, i, 1);
+}
+
+// Dimensions [d, d + LANE_PAIRS) of the sums of `count` queries over a span whose weights begin at `at`.
+INLINE void mix_block(const Attend *a, const KeySpan *s, int at, int first, int count, int d) {
+    Lanes low[BLOCK_QUERIES], high[BLOCK_QUERIES];
+    size_t size = dtype_size(a->layout->dtype), step = a->layout->row_elements * size;
+    const unsigned char *v = (const unsigned char *)s->v + (size_t)s->first * step + (size_t)d * size;
+    const float *weight = score_row(a, first) + at;
+#pragma GCC unroll 8
+    for (int i = 0; i < count; i++) {
+        low[i] = lanes_load(sum_row(a, first + i) + d);
+        high[i] = lanes_load(sum_row(a, first + i) + d + LANES);
+    }
+    for (int j = 0; j < s->count; j++, v += step) {
+        Lanes a_half, b_half;
+        if (a->layout->dtype == DTYPE_BF16) {
+            a_half = lanes_bf16_even((const uint16_t *)(const void *)v);
+            b_half = lanes_bf16_odd((const uint16_t *)(const void *)v);
+        } else {
+            a_half = lanes_load((const float *)(const void *)v);
+            b_half = lanes_load((const float *)(const void *)v + LANES);
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < count; i++) {
+            Lanes w = lanes_set(weight[(size_t)i * a->score_row + (size_t)j]);
+            low[i] = lanes_fma(w, a_half, low[i]);
+            high[i] = lanes_fma(w, b_half, high[i]);
+        }
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < count; i++) {
+        lanes_store(sum_row(a, first + i) + d, low[i]);
+        lanes_store(sum_row(a, first + i) + d + LANES, high[i]);
+    }
+}
+
+static void mix_span(const Attend *a, const KeySpan *s, int at, Queries q) {
+    for (int d = 0; d < a->head_dim; d += LANE_PAIRS) {
+        int i = q.first, end = q.first + q.count;
+        for (; i + BLOCK_QUERIES <= end; i += BLOCK_QUERIES) mix_block(a, s, at, i, BLOCK_QUERIES, d);
+        for (; i + 2 <= end; i += 2) mix_block(a, s, at, i, 2, d);
+        if (i < end) mix_block(a, s, at, i, 1, d);
+    }
+}

@@ -1,0 +1,154 @@
+// Products of weights and activations in lanes; part of each kernel set (see lanes.h).
+//
+// y[r][n] = sum over k of w[n][k] x[r][k] takes both operands along k, as they lie: weights in place from the
+// mapped file, BLOCK_OUTPUTS x BLOCK_ROWS sums in registers. Floor: max(weights' bytes / memory bandwidth,
+// rows * outputs * columns / (lanes * units) cycles).
+//
+// Activations are packed BLOCK_ROWS rows together, steps of LANE_PAIRS columns behind each other, so that the
+// inner loop reads one stream. In front of bf16 weights a step holds its even columns, then its odd ones.
+// Columns are filled up with zeros.
+//
+//      group of rows r0 r1 .. | step 0: r0's 32, r1's 32, .. | step 1: r0's 32, ..
+#pragma once
+#include "engine/cpu/lanes.h"
+#include "engine/cpu/ops.h"
+
+// Of activations, and half as much of weights: a core's second-level cache has 1 MB or more.
+enum { CHUNK_BYTES = 448 << 10 };
+
+static inline int padded_columns(int columns) { return (columns + LANE_PAIRS - 1) / LANE_PAIRS * LANE_PAIRS; }
+
+static size_t packed_bytes(int rows, int columns) {
+    return (size_t)rows * (size_t)padded_columns(columns) * sizeof(float);
+}
+
+// One step of one row: n of its LANE_PAIRS columns are there.
+static void pack_step(const float *x, int n, const Packed *p, float *to) {
+    float step[LANE_PAIRS] = {0};
+    memcpy(step, x, (size_t)n * sizeof *x);
+    if (p->compute == COMPUTE_BF16)
+        for (int i = 0; i < LANE_PAIRS; i++) step[i] = bf16_round(step[i]);
+    if (p->weights != DTYPE_BF16) memcpy(to, step, sizeof step);
+    else
+        for (int i = 0; i < LANES; i++) {
+            to[i] = step[2 * i];
+            to[LANES + i] = step[2 * i + 1];
+        }
+}
+
+static void pack(const float *x, const Packed *p, int first, int last) {
+    int columns = p->columns;
+    for (int r = first; r < last; r++) {
+        int group = r / BLOCK_ROWS * BLOCK_ROWS, rows = p->rows - group;
+        if (rows > BLOCK_ROWS) rows = BLOCK_ROWS;
+        float *to = (float *)p->data + (size_t)group * (size_t)padded_columns(columns) +
+                    (size_t)(r - group) * LANE_PAIRS;
+        const float *from = x + (size_t)r * (size_t)columns;
+        for (int k = 0; k < columns; k += LANE_PAIRS, to += rows * LANE_PAIRS)
+            pack_step(from + k, columns - k < LANE_PAIRS ? columns - k : LANE_PAIRS, p, to);
+    }
+}
+
+// Half a step of weights: the even or the odd columns of bf16, the lower or the upper half of the others.
+INLINE Lanes load_half(Dtype dtype, const unsigned char *w, int half) {
+    if (dtype == DTYPE_F32) return lanes_load((const float *)(const void *)w + half * LANES);
+    const uint16_t *h = (const uint16_t *)(const void *)w;
+    if (dtype == DTYPE_F16) return lanes_f16(h + half * LANES);
+    return half ? lanes_bf16_odd(h) : lanes_bf16_even(h);
+}
+
+// One step of all sums of a block.
+INLINE void add_step(Dtype dtype, int outputs, int rows, const unsigned char *const *w, const float *x,
+                     Lanes (*sum)[BLOCK_ROWS]) {
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; half++) {
+        Lanes weight[BLOCK_OUTPUTS];
+#pragma GCC unroll 8
+        for (int o = 0; o < outputs; o++) weight[o] = load_half(dtype, w[o], half);
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++) {
+            Lanes in = lanes_load(x + r * LANE_PAIRS + half * LANES);
+#pragma GCC unroll 8
+            for (int o = 0; o < outputs; o++) sum[o][r] = lanes_fma(weight[o], in, sum[o][r]);
+        }
+    }
+}
+
+// Outputs [n, n + outputs) of the rows that stand at x, to y[r * stride + o].
+INLINE void product_block(Dtype dtype, int outputs, int rows, const Tensor *t, int n, const float *x,
+                          float *y, size_t stride) {
+    size_t size = dtype == DTYPE_F32 ? 4 : 2, row = (size_t)t->columns * size, step = LANE_PAIRS * size;
+    int whole = t->columns / LANE_PAIRS, rest = t->columns % LANE_PAIRS;
+    const unsigned char *w[BLOCK_OUTPUTS];
+    Lanes sum[BLOCK_OUTPUTS][BLOCK_ROWS];
+    for (int o = 0; o < outputs; o++) {
+        w[o] = (const unsigned char *)t->data + (size_t)(n + o) * row;
+        for (int r = 0; r < rows; r++) sum[o][r] = lanes_set(0);
+    }
+    for (int k = 0; k < whole; k++, x += rows * LANE_PAIRS) {
+        add_step(dtype, outputs, rows, w, x, sum);
+        for (int o = 0; o < outputs; o++) w[o] += step;
+    }
+    if (rest) {
+        unsigned char end[BLOCK_OUTPUTS][LANE_PAIRS * sizeof(float)] = {{0}};
+        for (int o = 0; o < outputs; o++) w[o] = memcpy(end[o], w[o], (size_t)rest * size);
+        add_step(dtype, outputs, rows, w, x, sum);
+    }
+    for (int o = 0; o < outputs; o++)
+        for (int r = 0; r < rows; r++) y[(size_t)r * stride + (size_t)o] = lanes_sum(sum[o][r]);
+}
+
+// The counts become constants here, so that the sums above stay in registers. Cases beyond BLOCK_ROWS do not
+// happen; they are clipped to compile.
+INLINE void product_rows(Dtype dtype, int outputs, int rows, const Tensor *t, int n, const float *x, float *y,
+                         size_t stride) {
+#define ROWS(count)                                                                                 \
+    case count:                                                                                     \
+        product_block(dtype, outputs, count < BLOCK_ROWS ? count : BLOCK_ROWS, t, n, x, y, stride); \
+        break
+    switch (rows) {
+        ROWS(1);
+        ROWS(2);
+        ROWS(3);
+        ROWS(4);
+        ROWS(5);
+        ROWS(6);
+    }
+#undef ROWS
+}
+
+// Outputs [n, end) of rows [first, last): both fit into the second-level cache together.
+INLINE void product_chunk(Dtype dtype, const Tensor *w, const Packed *p, float *y, size_t stride, int n,
+                          int end, int first, int last) {
+    size_t columns = (size_t)padded_columns(p->columns);
+    for (int outputs; n < end; n += outputs, y += outputs) {
+        outputs = end - n < BLOCK_OUTPUTS ? 1 : BLOCK_OUTPUTS;
+        for (int r = first; r < last; r += BLOCK_ROWS) {
+            const float *x = (const float *)p->data + (size_t)r * columns;
+            int rows = p->rows - r < BLOCK_ROWS ? p->rows - r : BLOCK_ROWS;
+            if (outputs == 1) product_rows(dtype, 1, rows, w, n, x, y + (size_t)r * stride, stride);
+            else product_rows(dtype, BLOCK_OUTPUTS, rows, w, n, x, y + (size_t)r * stride, stride);
+        }
+    }
+}
+
+static inline int at_least(int n, int unit) { return n < unit ? unit : n / unit * unit; }
+
+INLINE void product_of(Dtype dtype, const Tensor *w, const Packed *p, float *y, size_t stride, int from,
+                       int to) {
+    size_t columns = (size_t)padded_columns(p->columns);
+    int outputs = at_least((int)(CHUNK_BYTES / 2 / (columns * dtype_size(dtype))), BLOCK_OUTPUTS);
+    int rows = at_least((int)(CHUNK_BYTES / (columns * sizeof(float))), BLOCK_ROWS);
+    for (int n = from; n < to; n += outputs)
+        for (int r = 0; r < p->rows; r += rows)
+            product_chunk(dtype, w, p, y + (n - from), stride, n, n + outputs < to ? n + outputs : to, r,
+                          r + rows < p->rows ? r + rows : p->rows);
+}
+
+static void matmul(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {
+    switch (w->dtype) {
+    case DTYPE_F32: product_of(DTYPE_F32, w, p, y, stride, from, to); break;
+    case DTYPE_F16: product_of(DTYPE_F16, w, p, y, stride, from, to); break;
+    case DTYPE_BF16: product_of(DTYPE_BF16, w, p, y, stride, from, to); break;
+    }
+}
