@@ -79,39 +79,47 @@ static size_t position_bytes(const Shape *s, Compute compute) {
     return 2 * (size_t)s->layers * (size_t)shape_kv_width(s) * (compute == COMPUTE_BF16 ? 2 : 4);
 }
 
-static void estimate(const Model *m, const BackendOptions *o, EngineMemory *out) {
+static EngineMemory estimate(const Model *m, const BackendOptions *o) {
     const Shape *s = &m->shape;
     Cache cache;
     int context = o->context > 0 && o->context < s->context ? o->context : s->context;
     int nodes = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
     cache_init(&cache, context, s->window, o->slack > 0 ? o->slack : CACHE_SLACK);
-    out->weights = model_bytes(m);
-    out->cache = (size_t)cache.capacity * position_bytes(s, o->compute);
-    out->step = (size_t)nodes * (position_bytes(s, o->compute) + (size_t)s->width * sizeof(float)) +
-                (size_t)(3 * s->width + 2 * s->mlp_width + 2 * shape_q_width(s)) * 256 * sizeof(float);
-    out->available = available_memory();
+    size_t row = position_bytes(s, o->compute), angles = (size_t)context * (size_t)s->rope.pairs * 2;
+    size_t panel = 256 * (size_t)(3 * s->width + 2 * s->mlp_width + 2 * shape_q_width(s));
+    return (EngineMemory){.weights = model_bytes(m),
+                          .cache = (size_t)cache.capacity * row,
+                          .step = (size_t)nodes * (row + (size_t)s->width * sizeof(float)) +
+                                  (angles + panel) * sizeof(float)};
+}
+
+static size_t total(const EngineMemory *m) { return m->weights + m->cache + m->step; }
+
+// The longest context that fits, with a little to spare, since others use memory too; 0: none does.
+static int longest_context(const Model *m, const BackendOptions *o, size_t available) {
+    int low = 0, high = m->shape.context;
+    while (low < high) {
+        BackendOptions tried = *o;
+        tried.context = low + (high - low + 1) / 2;
+        EngineMemory need = estimate(m, &tried);
+        if (total(&need) <= available - available / 32) low = tried.context;
+        else high = tried.context - 1;
+    }
+    return low;
 }
 
 // Weights are mapped from files, so the system can drop their pages; but a step reads them all, so they must
 // fit.
 static bool check_memory(const Model *m, const BackendOptions *o, const EngineMemory *need, Error *e) {
-    size_t total = need->weights + need->cache + need->step;
     const double gigabyte = 1e9;
-    if (need->available == 0 || total <= need->available) return true;
-    if (need->weights + need->step >= need->available)
-        return error_system(
-            e,
-            "the model needs %.1f GB (weights %.1f, cache %.1f, step %.1f), %.1f GB are free: it does "
-            "not fit, whatever the context",
-            (double)total / gigabyte, (double)need->weights / gigabyte, (double)need->cache / gigabyte,
-            (double)need->step / gigabyte, (double)need->available / gigabyte);
-    size_t fits = (need->available - need->weights - need->step) / position_bytes(&m->shape, o->compute);
-    return error_system(e,
-                        "a context of %d tokens needs %.1f GB beside %.1f GB of weights, %.1f GB are free: "
-                        "--context %zu would fit",
-                        o->context > 0 ? o->context : m->shape.context, (double)need->cache / gigabyte,
-                        (double)need->weights / gigabyte, (double)need->available / gigabyte,
-                        fits > 256 ? fits - 256 : fits);
+    if (need->available == 0 || total(need) <= need->available) return true;
+    char mend[64] = "it does not fit, whatever the context";
+    int fits = longest_context(m, o, need->available);
+    if (fits) snprintf(mend, sizeof mend, "--context %d would fit", fits);
+    return error_system(
+        e, "the model needs %.1f GB (weights %.1f, cache %.1f, step %.1f), %.1f GB are free: %s",
+        (double)total(need) / gigabyte, (double)need->weights / gigabyte, (double)need->cache / gigabyte,
+        (double)need->step / gigabyte, (double)need->available / gigabyte, mend);
 }
 
 static bool open_tokenizer(Engine *engine, const char *dir, Error *e) {
@@ -134,6 +142,13 @@ static bool open_session(Engine *engine, const Device *device, int ordinal, cons
            session_init(&engine->session, device->backend, self, &engine->model.shape, o, e);
 }
 
+static void say_what_it_took(const Engine *engine, EngineMemory *out) {
+    BackendReport r;
+    engine->session.backend->report(engine->session.self, &r);
+    out->cache = r.cache_bytes;
+    out->step = r.step_bytes;
+}
+
 bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, EngineMemory *memory, Error *e) {
     int ordinal;
     EngineMemory need = {0};
@@ -145,11 +160,13 @@ bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, Engine
         device->weights ? model_open(&engine->model, dir, e) : model_open_config(&engine->model, dir, e);
     ok = ok && choose_compute(o->compute, &engine->model, &backend.compute, e);
     if (ok && device->weights) {
-        estimate(&engine->model, &backend, &need);
+        need = estimate(&engine->model, &backend);
+        need.available = available_memory();
         ok = check_memory(&engine->model, &backend, &need, e);
     }
-    if (memory) *memory = need;
     ok = ok && open_tokenizer(engine, dir, e) && open_session(engine, device, ordinal, &backend, e);
+    if (ok && device->weights) say_what_it_took(engine, &need);
+    if (memory) *memory = need;
     if (!ok) engine_close(engine);
     return ok;
 }

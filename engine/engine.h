@@ -17,10 +17,11 @@ typedef struct Engine {
     Tokenizer *tokenizer; // NULL where the directory has none
 } Engine;
 
-// What opening would take, in bytes, before anything is loaded.
+// Bytes: of an open engine what it took, of a refused one what it would have taken, about. All 0 where
+// config.json could not be read, and for a device that needs no weights.
 typedef struct EngineMemory {
     size_t weights, cache, step;
-    size_t available; // as the system says
+    size_t available; // before opening, as the system says
 } EngineMemory;
 
 // Opens; refuses with the context that would fit where memory does not suffice. False with e filled, and
