@@ -90,6 +90,7 @@ static bool count_ids(const Reader *r, const json_t *vocab, const json_t *added,
                                VOCAB_MAX - 1);
         if (id > highest) highest = id;
     }
+    r->t->base_size = (int)highest + 1;
     for (size_t i = 0; i < json_array_size(added); i++) {
         int64_t id = 0;
         if (!field_int(json_array_get(added, i), "id", 0, VOCAB_MAX - 1, &id, r->place, r->e)) return false;

@@ -25,6 +25,7 @@ struct Tokenizer {
     AddedToken *added; // (added_count), longest first
     int added_count;
     bool *is_special; // (vocab size)
+    int base_size;    // the largest id that is not only an added token's, plus 1
     // before BPE
     bool spaces_to_metaspace;
     Prepend prepend;

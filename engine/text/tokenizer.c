@@ -48,6 +48,8 @@ void tokenizer_close(Tokenizer *t) {
 
 int tokenizer_size(const Tokenizer *t) { return t->bpe.vocab.size; }
 
+int tokenizer_base_size(const Tokenizer *t) { return t->base_size; }
+
 const char *tokenizer_piece(const Tokenizer *t, int id) {
     return id >= 0 && id < t->bpe.vocab.size ? t->bpe.vocab.pieces[id].text : NULL;
 }

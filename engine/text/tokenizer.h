@@ -21,7 +21,8 @@ Tokenizer *tokenizer_open(const char *dir, Error *e);
 Tokenizer *tokenizer_parse(const char *bytes, size_t n, const char *place, Error *e);
 void tokenizer_close(Tokenizer *t); // takes NULL
 
-int tokenizer_size(const Tokenizer *t); // the largest id, plus 1
+int tokenizer_size(const Tokenizer *t);      // the largest id, plus 1
+int tokenizer_base_size(const Tokenizer *t); // the same without added tokens
 
 // Appends the ids of n bytes of text (invalid UTF-8 included: each bad byte is a replacement character or a
 // byte token, as the family does). add_special: what the post-processor puts around a single text (BOS).
