@@ -11,7 +11,7 @@ void null_session_open(Session *s, const NullSetup *setup) {
                   .layers = NULL_LAYERS,
                   .width = NULL_WIDTH,
                   .vocab = setup->vocab,
-                  .real_vocab = setup->vocab,
+                  .real_vocab = setup->vocab - setup->masked,
                   .context = setup->context,
                   .window = setup->window}
     };

@@ -4,6 +4,7 @@
 
 typedef struct NullSetup {
     int vocab, context;
+    int masked;    // ids at the vocabulary's end that are never said
     int window;    // 0: none
     int max_nodes; // 0: as many as there may be
     InputKind input;

@@ -55,8 +55,8 @@ static int add_node(Tree *t, int parent, int token, int canonical) {
 }
 
 int tree_root(Tree *t, int token) {
-    t->asked++;
     if (!has_room(t, 0)) return TREE_NONE;
+    t->asked++;
     int n = add_node(t, TREE_NONE, token, TREE_NONE);
     t->flags[n] = NODE_READ;
     t->rows = 0;
@@ -66,8 +66,9 @@ int tree_root(Tree *t, int token) {
 int tree_row(Tree *t) {
     assert(t->count > 0);
     if (t->layout == LAYOUT_TREE || t->rows++ == 0) return 0;
+    if (!has_room(t, 0)) return TREE_NONE;
     t->asked++;
-    return has_room(t, 0) ? add_node(t, TREE_NONE, t->token[0], 0) : TREE_NONE;
+    return add_node(t, TREE_NONE, t->token[0], 0);
 }
 
 static void link_child(Tree *t, int parent, int child) {
@@ -77,7 +78,6 @@ static void link_child(Tree *t, int parent, int child) {
 }
 
 static int add_child(Tree *t, int parent, int token, int flags) {
-    t->asked++;
     if (parent == TREE_NONE) return TREE_NONE;
     int same = tree_child(t, parent, token), n = same;
     if (same == TREE_NONE || !t->merge) {
@@ -85,6 +85,7 @@ static int add_child(Tree *t, int parent, int token, int flags) {
         n = add_node(t, parent, token, same);
         if (same == TREE_NONE) link_child(t, t->canonical[parent], n);
     }
+    t->asked++;
     t->flags[n] |= (unsigned char)(flags & ~NODE_READ); // only the canonical node is read
     t->flags[t->canonical[n]] |= (unsigned char)flags;
     return n;

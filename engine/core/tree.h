@@ -62,7 +62,7 @@ typedef struct Tree {
     size_t distribution_count, distribution_capacity;
     int vocab;
     int rows;  // rows that tree_row has started
-    int asked; // nodes asked for since tree_clear: what merging saved is asked - count
+    int asked; // nodes asked for and not refused since tree_clear: what merging saved is asked - count
 } Tree;
 
 // capacity: at most TREE_MAX_NODES. vocab: the length of a distribution.

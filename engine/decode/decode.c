@@ -70,7 +70,7 @@ static int gather(Loop *l, const Verdict *v, int *tokens) {
     int path[TREE_MAX_NODES], n = 0;
     tree_path(t, v->node, path);
     for (int i = 1; i <= v->accepted; i++) tokens[n++] = t->token[path[i]];
-    bool drop = v->accepted > 0 && info->drops_bonus && info->drops_bonus(l->method->self, v);
+    bool drop = v->accepted > 0 && info->drops_bonus && info->drops_bonus(l->method->self, v->accepted);
     if (!drop) tokens[n++] = v->bonus;
     return n;
 }

@@ -56,8 +56,11 @@ typedef struct MethodInfo {
     // The layer whose hidden states of the prompt `begin` wants, or HIDDEN_NONE; NULL: none.
     int (*hidden_layer)(const void *self);
     // True where the step's bonus token is thrown away, as some authors' codes do (Lookahead's `bonus`);
-    // NULL: never. Only asked where at least one candidate was accepted.
-    bool (*drops_bonus)(const void *self, const Verdict *verdict);
+    // NULL: never. Only asked after a full match: candidates were accepted, and the last of them has no
+    // proposals below it. Behind a rejection the bonus comes from what the rejection left of p; thrown away
+    // and drawn anew from p, the rejected token would get a second chance. For the same reason the bonus is
+    // not shown.
+    bool (*drops_bonus)(const void *self, int accepted);
 } MethodInfo;
 
 // All methods, in the order of --help.

@@ -33,7 +33,7 @@ static uint64_t mix(uint64_t h, uint64_t value) {
 
 // Of the n tokens before `end`, from the last to the first, so that lengths 1..n share their beginning.
 static uint64_t hash_of(const SuffixIndex *x, int n, size_t end) {
-    uint64_t h = (uint64_t)n;
+    uint64_t h = mix(0, (uint64_t)n);
     for (int i = 1; i <= n; i++) h = mix(h, (uint64_t)(unsigned)x->tokens[end - (size_t)i] + 1);
     return h;
 }
@@ -42,13 +42,12 @@ static bool same(const SuffixIndex *x, int n, size_t a, size_t b) {
     return memcmp(x->tokens + a - n, x->tokens + b - n, (size_t)n * sizeof *x->tokens) == 0;
 }
 
-// The list of the n-gram before `end`, or the free place where it would be. The length is part of the hash,
-// but the tokens are compared too.
+// The list of the n-gram before `end`, or the free place where it would be.
 static SuffixList *find(const SuffixIndex *x, int n, size_t end, uint64_t hash) {
     for (size_t i = hash & (x->table_size - 1);; i = (i + 1) & (x->table_size - 1)) {
         SuffixList *l = &x->table[i];
         if (l->count == 0) return l;
-        if (l->hash == hash && l->newest >= n && same(x, n, (size_t)l->newest, end)) return l;
+        if (l->hash == hash && l->n == n && same(x, n, (size_t)l->newest, end)) return l;
     }
 }
 
@@ -85,7 +84,7 @@ static void enter(SuffixIndex *x, int n) {
     *earlier = l->count ? l->newest : SUFFIX_NONE;
     if (l->count == 0) {
         x->used++;
-        *l = (SuffixList){.hash = hash, .oldest = end};
+        *l = (SuffixList){.hash = hash, .n = n, .oldest = end};
     }
     l->newest = end;
     l->count++;

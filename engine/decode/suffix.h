@@ -3,8 +3,8 @@
 //
 // An occurrence is named by its end: the position behind the n-gram's last token, where its continuation
 // starts. For each length the occurrences of equal n-grams are a linked list, newest first, found by a hash
-// of the n-gram; each list knows its oldest one too. Hashes are checked against the tokens, so a collision
-// costs time only.
+// of the n-gram; each list knows its oldest one too. Hashes are checked against length and tokens, so a
+// collision costs time only.
 #pragma once
 #include "engine/base/error.h"
 
@@ -16,6 +16,7 @@ enum { SUFFIX_LONGEST = 16, SUFFIX_NONE = -1 };
 
 typedef struct SuffixList {
     uint64_t hash;
+    int n;              // length of the n-gram
     int newest, oldest; // ends
     int count;          // 0: a free place in the table
 } SuffixList;

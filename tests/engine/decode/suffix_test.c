@@ -32,14 +32,15 @@ static void random_streams(void **state) {
     (void)state;
     Random r = test_random(20);
     for (int round = 0; round < 60; round++) {
+        // Small ids and ids of every size, negative ones too: the index takes any int.
+        int stride = test_between(&r, 0, 1) ? 1 : 1000003, first = test_between(&r, -8, 2);
         int tokens[MOST], alphabet = test_between(&r, 1, 6), longest = test_between(&r, 1, SUFFIX_LONGEST);
         SuffixIndex x;
         assert_true(suffix_init(&x, longest, NULL));
         for (int sequence = 0; sequence < 2; sequence++) { // the second one on a cleared index
             int length = test_between(&r, 1, MOST);
             for (int i = 0; i < length; i++) {
-                // Ids of every size, negative ones too: the index takes any int.
-                tokens[i] = test_between(&r, 0, alphabet - 1) * 1000003 - 7;
+                tokens[i] = test_between(&r, 0, alphabet - 1) * stride + first;
                 assert_true(suffix_push(&x, tokens[i], NULL));
                 for (int n = 1; n <= longest; n++) check_length(&x, tokens, i + 1, n);
             }
