@@ -2,6 +2,7 @@
 #include "harness/command.h"
 
 #include "engine/base/suggest.h"
+#include "harness/shrunk.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -77,6 +78,7 @@ int main(int argc, char **argv) {
     Error e = {0};
     int code = EXIT_DONE;
     signal(SIGPIPE, SIG_IGN); // a reader that left is a failed write, not our death
+    shrunk_catch();
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {
         print_help();
