@@ -5,30 +5,11 @@
 #include "tests/check.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-void folder_make(char path[FOLDER_PATH_SIZE]) {
-    const char *place = getenv("TMPDIR");
-    snprintf(path, FOLDER_PATH_SIZE, "%s/outpace-test-XXXXXX", place ? place : "/tmp");
-    if (!mkdtemp(path)) fail_msg("cannot make a folder '%s'", path);
-}
-
-static int remove_entry(const char *path, const struct stat *s, int type, struct FTW *at) {
-    (void)s;
-    (void)type;
-    (void)at;
-    return remove(path);
-}
-
-void folder_remove(const char *path) {
-    enum { OPEN_FOLDERS = 16 };
-    nftw(path, remove_entry, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
-}
 
 pid_t child_start(const char *folder, const char *const *argv, int in, int out, int err) {
     enum { COULD_NOT_START = 127 };

@@ -1,13 +1,9 @@
-// A program run as a child, and a folder of its own to run in: what end-to-end tests are made of.
+// A program run as a child, in a folder of its own: what end-to-end tests are made of.
 #pragma once
 #include "engine/base/text.h"
+#include "tests/folder.h"
 
 #include <sys/types.h>
-
-// Makes a new folder under $TMPDIR or /tmp; the path is written into `path`.
-enum { FOLDER_PATH_SIZE = 256 };
-void folder_make(char path[FOLDER_PATH_SIZE]);
-void folder_remove(const char *path); // with all that is in it
 
 typedef struct Child {
     int code;          // exit code, or 128 + the signal that ended it

@@ -6,58 +6,51 @@
 #include <ftw.h>
 #include <stdio.h>
 
-int folder_setup(void **state) {
-    Folder *f = calloc(1, sizeof *f);
-    if (!f) return -1;
-    snprintf(f->path, sizeof f->path, "/tmp/outpace-test-XXXXXX");
-    *state = f;
-    return mkdtemp(f->path) ? 0 : -1;
+void folder_make(char path[FOLDER_PATH_SIZE]) {
+    const char *place = getenv("TMPDIR");
+    snprintf(path, FOLDER_PATH_SIZE, "%s/outpace-test-XXXXXX", place ? place : "/tmp");
+    if (!mkdtemp(path)) fail_msg("cannot make a folder '%s'", path);
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *walk) {
-    (void)st, (void)type, (void)walk;
+static int remove_entry(const char *path, const struct stat *s, int type, struct FTW *at) {
+    (void)s;
+    (void)type;
+    (void)at;
     return remove(path);
 }
 
-int folder_teardown(void **state) {
-    Folder *f = *state;
-    int result = nftw(f->path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
-    free(f);
-    return result;
+void folder_remove(const char *path) {
+    enum { OPEN_FOLDERS = 16 };
+    nftw(path, remove_entry, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
 }
 
-const char *folder_path(const Folder *f, const char *name) {
-    static char paths[8][512];
+int folder_setup(void **state) {
+    char *path = calloc(1, FOLDER_PATH_SIZE);
+    if (!path) return -1;
+    folder_make(path);
+    *state = path;
+    return 0;
+}
+
+int folder_teardown(void **state) {
+    folder_remove(*state);
+    free(*state);
+    return 0;
+}
+
+const char *folder_path(const char *folder, const char *name) {
+    static char paths[8][2 * FOLDER_PATH_SIZE];
     static int next;
     char *path = paths[next++ % 8];
-    snprintf(path, sizeof paths[0], "%s/%s", f->path, name);
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
     return path;
 }
 
-int folder_count(const Folder *f) {
-    DIR *d = opendir(f->path);
+int folder_count(const char *folder) {
+    DIR *d = opendir(folder);
     int n = 0;
-    assert_non_null(d);
+    if (!d) fail_msg("cannot list '%s'", folder);
     while (readdir(d)) n++;
     closedir(d);
     return n - 2; // . and ..
-}
-
-static FILE *open_or_fail(const Folder *f, const char *name, const char *mode) {
-    FILE *file = fopen(folder_path(f, name), mode);
-    if (!file) fail_msg("cannot open '%s'", folder_path(f, name));
-    return file;
-}
-
-void folder_write(const Folder *f, const char *name, const void *data, size_t size) {
-    FILE *file = open_or_fail(f, name, "wb");
-    assert_int_equal(fwrite(data, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
-}
-
-size_t folder_read(const Folder *f, const char *name, void *data, size_t capacity) {
-    FILE *file = open_or_fail(f, name, "rb");
-    size_t n = fread(data, 1, capacity, file);
-    fclose(file);
-    return n;
 }

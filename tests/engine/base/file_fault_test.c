@@ -5,6 +5,7 @@
 #include "engine/base/memory.h"
 #include "tests/fault.h"
 #include "tests/folder.h"
+#include "tests/scratch.h"
 
 #include <string.h>
 
@@ -13,18 +14,19 @@ static bool write_new(void *state, Error *e) {
 }
 
 static void old_or_new(void *state, bool ok) {
-    char text[100];
-    size_t n = folder_read(state, "file", text, sizeof text);
+    size_t n;
+    char *text = scratch_read(state, "file", &n);
     bool is_old = n == 3 && memcmp(text, "old", 3) == 0,
          is_new = n == 11 && memcmp(text, "the new one", 11) == 0;
     if (!(is_new || (is_old && !ok)))
         fail_msg("%s, but the file is '%.*s'", ok ? "written" : "failed", (int)n, text);
+    mem_free(text);
     assert_int_equal(folder_count(state), 1);
-    folder_write(state, "file", "old", 3);
+    scratch_write(state, "file", "old", 3);
 }
 
 static void writing(void **state) {
-    folder_write(*state, "file", "old", 3);
+    scratch_write(*state, "file", "old", 3);
     // open, write, fsync, close, rename; open, fsync, close of the directory
     assert_int_equal(fault_each(FAULT_CALL, write_new, old_or_new, *state), 8);
 }
@@ -39,7 +41,7 @@ static bool read_old(void *state, Error *e) {
 }
 
 static void reading(void **state) {
-    folder_write(*state, "file", "old", 3);
+    scratch_write(*state, "file", "old", 3);
     fault_call_after(2);
     Error e = {0};
     assert_false(read_old(*state, &e));

@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "tests/fault.h"
 #include "tests/folder.h"
+#include "tests/scratch.h"
 
 #include <string.h>
 
@@ -78,8 +79,8 @@ static void everything(void **state) {
         "{\"text\": \"\\u00e4\", \"list\": [1, 2.5,"
         "[[], {}], true, null, -3e5], \"a\": {\"b\": {\"c\": [\"d\", \"e\"]}}, \"f\": 1, \"g\": 2,"
         "\"h\": 3, \"i\": 4, \"j\": 5, \"k\": 6, \"l\": 7}";
-    folder_write(*state, "file", "content", 7);
-    folder_write(*state, "json", JSON, sizeof JSON - 1);
+    scratch_write(*state, "file", "content", 7);
+    scratch_write(*state, "json", JSON, sizeof JSON - 1);
     assert_in_range(fault_each(FAULT_ALLOCATION, grow, NULL, NULL), 5, 8);
     assert_in_range(fault_each(FAULT_ALLOCATION, build_text, NULL, NULL), 5, 20);
     assert_int_equal(fault_each(FAULT_ALLOCATION, copy_texts, NULL, NULL), 2);
