@@ -1,0 +1,57 @@
+// The vectors of FIPS 180 and of bytes in a file.
+#include "tests/check.h"
+
+#include "engine/base/sha256.h"
+#include "tests/folder.h"
+#include "tests/scratch.h"
+
+#include <string.h>
+
+static void known_vectors(void **state) {
+    (void)state;
+    static char million[1000000];
+    memset(million, 'a', sizeof million);
+    const struct {
+        const char *bytes;
+        size_t n;
+        const char *want;
+    } rows[] = {
+        {"",                                                         0,              "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {"abc",                                                      3,              "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 56,
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"                                                                            },
+        {million,                                                    sizeof million, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char got[SHA256_TEXT];
+        assert_true(sha256_bytes(rows[i].bytes, rows[i].n, got, NULL));
+        assert_string_equal(got, rows[i].want);
+    }
+}
+
+static void files(void **state) {
+    static const size_t sizes[] = {0, 1, 4096, 100001};
+    static char bytes[100001];
+    Random r = test_random(1);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        char want[SHA256_TEXT], got[SHA256_TEXT];
+        for (size_t j = 0; j < sizes[i]; j++) bytes[j] = (char)random_bits(&r);
+        scratch_write(*state, "file", bytes, sizes[i]);
+        assert_true(sha256_bytes(bytes, sizes[i], want, NULL));
+        assert_true(sha256_file(folder_path(*state, "file"), got, NULL));
+        assert_string_equal(got, want);
+    }
+    char out[SHA256_TEXT];
+    Error e = {0};
+    assert_false(sha256_file(folder_path(*state, "none"), out, &e));
+    assert_int_equal(e.kind, ERROR_INPUT);
+    assert_non_null(strstr(e.text, "/none'"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(known_vectors),
+        cmocka_unit_test_setup_teardown(files, folder_setup, folder_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
