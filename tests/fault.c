@@ -23,7 +23,7 @@ int __real_close(int fd);
 int __real_rename(const char *from, const char *to);
 
 // Threads of the code under test allocate too, hence atomic.
-static atomic_int allocations_left, calls_left, live;
+static atomic_int allocations_left, calls_left, live, files;
 static atomic_bool seen;
 
 static void arm(int allocations, int calls) {
@@ -36,6 +36,7 @@ void fault_after(int n) { arm(n, 0); }
 void fault_call_after(int n) { arm(0, n); }
 bool fault_seen(void) { return seen; }
 int fault_live(void) { return live; }
+int fault_open(void) { return files; }
 
 // Counts down to the failing one; below it nothing fails any more.
 static bool fails(atomic_int *left, int why) {
@@ -71,7 +72,9 @@ int __wrap_open(const char *path, int flags, ...) {
     va_start(args, flags);
     mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
     va_end(args);
-    return call_fails() ? -1 : __real_open(path, flags, mode);
+    int fd = call_fails() ? -1 : __real_open(path, flags, mode);
+    if (fd >= 0) files++;
+    return fd;
 }
 ssize_t __wrap_read(int fd, void *data, size_t n) { return call_fails() ? -1 : __real_read(fd, data, n); }
 ssize_t __wrap_write(int fd, const void *data, size_t n) {
@@ -82,6 +85,7 @@ int __wrap_rename(const char *from, const char *to) { return call_fails() ? -1 :
 int __wrap_close(int fd) { // closes all the same, as Linux does
     bool failing = call_fails();
     int result = __real_close(fd);
+    if (result == 0) files--;
     if (failing) errno = EIO;
     return failing ? -1 : result;
 }
@@ -91,10 +95,11 @@ __attribute__((constructor)) static void watch_jansson(void) {
     json_set_alloc_funcs(__wrap_malloc, __wrap_free);
 }
 
-static void check_run(int n, bool ok, const Error *e, int leaked) {
+static void check_run(int n, bool ok, const Error *e, int leaked, int opened) {
     bool failed = fault_seen();
     fault_after(0);
     if (leaked) fail_msg("failure %d: %d allocations more than before it", n, leaked);
+    if (opened) fail_msg("failure %d: %d files more are open than before it", n, opened);
     if (failed && (ok || e->kind != ERROR_SYSTEM))
         fail_msg("failure %d: want a system error, got %s '%s'", n, ok ? "success" : "failure with", e->text);
     if (!failed && !ok) fail_msg("nothing failed, but: '%s'", e->text);
@@ -103,10 +108,10 @@ static void check_run(int n, bool ok, const Error *e, int leaked) {
 int fault_each(FaultKind kind, bool (*run)(void *, Error *), void (*after)(void *, bool), void *state) {
     for (int n = 1;; n++) {
         Error e = {.kind = ERROR_NONE};
-        int before = fault_live();
+        int before = fault_live(), were_open = fault_open();
         arm(kind == FAULT_ALLOCATION ? n : 0, kind == FAULT_CALL ? n : 0);
         bool ok = run(state, &e), failed = fault_seen();
-        check_run(n, ok, &e, fault_live() - before);
+        check_run(n, ok, &e, fault_live() - before, fault_open() - were_open);
         if (after) after(state, ok);
         if (!failed) return n - 1;
     }

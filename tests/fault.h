@@ -15,9 +15,11 @@ void fault_call_after(int n);
 
 bool fault_seen(void); // whether it failed since
 int fault_live(void);  // allocations alive
+int fault_open(void);  // files open
 
 // Runs `run`, failing what can fail one after the other, until nothing failed; returns how many failures
 // there were. Each failing run must return false with a system error, the last one true; none may leave an
-// allocation alive. `after`, where given, checks what a run left behind; ok is what the run returned.
+// allocation alive or a file open. `after`, where given, checks what a run left behind; ok is what the run
+// returned.
 int fault_each(FaultKind kind, bool (*run)(void *state, Error *e), void (*after)(void *state, bool ok),
                void *state);

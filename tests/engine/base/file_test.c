@@ -5,6 +5,7 @@
 #include "tests/folder.h"
 #include "tests/scratch.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,6 +53,13 @@ static void check_error(const Error *e, ErrorKind kind, const char *path, const 
                  (int)e->kind, e->text);
 }
 
+// The number that the next file would get: the same before and after, nothing was left open.
+static int next_file(void) {
+    int fd = open("/dev/null", O_RDONLY);
+    close(fd);
+    return fd;
+}
+
 static void what_cannot_be_read(void **state) {
     const char *paths[] = {folder_path(*state, "none"), folder_path(*state, "pipe"),
                            folder_path(*state, "dangling"), "/dev/null", *state};
@@ -60,6 +68,7 @@ static void what_cannot_be_read(void **state) {
     assert_int_equal(mkfifo(paths[1], 0600), 0); // nobody writes to it: opening it must not wait
     assert_int_equal(symlink("nowhere", paths[2]), 0);
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        int files = next_file();
         Error e = {0};
         FileView view = {(const unsigned char *)"", 1};
         char *data = "", text[FOLDER_PATH_SIZE];
@@ -72,6 +81,7 @@ static void what_cannot_be_read(void **state) {
         assert_false(file_read(paths[i], 100, &data, &size, &e));
         check_error(&e, ERROR_INPUT, text, why[i]);
         assert_true(data == NULL && size == 0);
+        assert_int_equal(next_file(), files);
     }
 }
 

@@ -90,6 +90,17 @@ static void everything(void **state) {
     assert_in_range(fault_each(FAULT_ALLOCATION, read_json, NULL, *state), 40, 400);
 }
 
+// What jansson does not explain is not the file's fault.
+static void json_out_of_memory(void **state) {
+    (void)state;
+    Error e = {0};
+    fault_after(1);
+    assert_null(json_from_bytes("{}", 2, "place", &e));
+    assert_true(fault_seen());
+    assert_int_equal(e.kind, ERROR_SYSTEM);
+    assert_string_equal(e.text, "out of memory parsing 'place'");
+}
+
 // The net itself: it sees a leak's count, and fails exactly the allocation asked for.
 static void counting(void **state) {
     (void)state;
@@ -109,6 +120,7 @@ static void counting(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counting),
+        cmocka_unit_test(json_out_of_memory),
         cmocka_unit_test_setup_teardown(everything, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

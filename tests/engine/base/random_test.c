@@ -70,17 +70,20 @@ static void uniformity(void **state) {
     assert_int_equal(random_below(&r, 1), 0);
 }
 
-// Every one of the 53 bits of a uniform and of the 64 raw ones is set half of the time.
+// Every one of the 64 raw bits, the 53 of a uniform and the 31 below a power of two is set half of the time.
 static void every_bit(void **state) {
     (void)state;
     enum { DRAWS = 200000 };
     Random r = test_random(2);
-    int bits[64] = {0}, fraction[53] = {0};
+    int bits[64] = {0}, fraction[53] = {0}, below[31] = {0};
     for (int i = 0; i < DRAWS; i++) {
         uint64_t x = random_bits(&r), u = (uint64_t)(random_uniform(&r) * 0x1p53);
+        uint32_t n = random_below(&r, 1u << 31);
+        for (int b = 0; b < 31; b++) below[b] += (int)(n >> b & 1);
         for (int b = 0; b < 64; b++) bits[b] += (int)(x >> b & 1);
         for (int b = 0; b < 53; b++) fraction[b] += (int)(u >> b & 1);
     }
+    for (int b = 0; b < 31; b++) assert_true(fabs(below[b] - DRAWS / 2.0) < 6 * sqrt(DRAWS / 4.0));
     for (int b = 0; b < 64; b++) assert_true(fabs(bits[b] - DRAWS / 2.0) < 6 * sqrt(DRAWS / 4.0));
     for (int b = 0; b < 53; b++) assert_true(fabs(fraction[b] - DRAWS / 2.0) < 6 * sqrt(DRAWS / 4.0));
 }
@@ -89,7 +92,7 @@ static void every_bit(void **state) {
 // 1/sqrt(n).
 static void normal_moments(void **state) {
     (void)state;
-    enum { DRAWS = 1000000 };
+    enum { DRAWS = 4000000 };
     static const double want[] = {0, 1, 0, 3, 0, 15}, deviation[] = {1, 1.42, 3.88, 9.8, 30.8, 101};
     Random r = test_random(3);
     double sum[6] = {0};
