@@ -13,10 +13,8 @@ SETUP   := $(shell ./setup >&2 || echo failed)
 ifeq ($(SETUP),failed)
 $(error ./setup could not install what is missing; it said above what to run)
 endif
-endif
-endif
-ifeq ($(filter -j%,$(MAKEFLAGS)),)
 MAKEFLAGS += -j$(shell nproc)
+endif
 endif
 
 STD      = -std=c11 -D_GNU_SOURCE
@@ -40,7 +38,7 @@ SHARED   = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/*.c))
 FUZZERS  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/fuzz/*_fuzz.c))
 
 outpace: $(PROGRAM) cuda-note
-	@cp -u $(PROGRAM) outpace
+	@cmp -s $(PROGRAM) outpace || cp --remove-destination $(PROGRAM) outpace
 
 $(PROGRAM): $(OBJECTS)
 	$(CC) $(LDFLAGS) $^ -o $@ $(LIBS)
@@ -97,11 +95,11 @@ test-long: outpace tests
 # AddressSanitizer and UndefinedBehaviorSanitizer; objects of their own.
 DEBUG = BUILD=build/debug OPT=-O1 SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined'
 debug:
-	$(MAKE) $(DEBUG) build/debug/outpace
-	@cp -u build/debug/outpace outpace-debug && echo "built ./outpace-debug"
+	@$(MAKE) --no-print-directory $(DEBUG) build/debug/outpace
+	@cp --remove-destination build/debug/outpace outpace-debug && echo "built ./outpace-debug"
 
 test-debug: debug
-	$(MAKE) $(DEBUG) tests
+	@$(MAKE) --no-print-directory $(DEBUG) tests
 	@OUTPACE=./outpace-debug tests/run build/debug test
 
 # Everything but the C library linked in, for a machine that has only that.
