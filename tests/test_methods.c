@@ -123,21 +123,20 @@ static void check_observation(const Scatter *s, const Observation *seen) {
     assert_int_equal(seen->target->cache.length, seen->length - 1);
 }
 
+static bool scatter_drops(const void *self, int accepted) {
+    return ((const Scatter *)self)->drops_bonus && accepted % 2;
+}
+
 static bool scatter_observe(void *self, const Observation *seen, Error *e) {
     (void)e;
     Scatter *s = self;
+    const Verdict *v = seen->verdict;
     check_observation(s, seen);
-    if (seen->target->tree.first_proposal[seen->verdict->node] == TREE_NONE && seen->verdict->accepted) {
-        s->full++;
-        s->odd += seen->verdict->accepted % 2;
-    }
+    bool full = v->accepted > 0 && seen->target->tree.first_proposal[v->node] == TREE_NONE;
+    s->dropped += full && scatter_drops(s, v->accepted);
     s->length = seen->length;
     s->at += seen->emitted_count;
     return true;
-}
-
-static bool scatter_drops(const void *self, int accepted) {
-    return ((const Scatter *)self)->drops_bonus && accepted % 2;
 }
 
 static const MethodInfo SCATTER = {.name = "scatter",

@@ -23,8 +23,8 @@ typedef struct Scatter {
     bool deep;        // long chains, besides the bush
     bool drops_bonus; // after an odd number of accepted tokens
     Random random;
-    int length;    // of the sequence, as last seen
-    int full, odd; // steps whose path ended at a leaf, and those of them whose bonus was to be dropped
+    int length;  // of the sequence, as last seen
+    int dropped; // bonuses
 } Scatter;
 
 Method scatter_method(Scatter *s);

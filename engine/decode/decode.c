@@ -63,14 +63,15 @@ static int emit(Loop *l, const int *tokens, int count) {
     return n;
 }
 
-// The step's tokens: what was accepted, then the bonus unless it is dropped.
+// The step's tokens: what was accepted, then the bonus unless it is dropped (method.h says when it may be).
 static int gather(Loop *l, const Verdict *v, int *tokens) {
     const Tree *t = &l->target->tree;
     const MethodInfo *info = l->method->info;
     int path[TREE_MAX_NODES], n = 0;
     tree_path(t, v->node, path);
     for (int i = 1; i <= v->accepted; i++) tokens[n++] = t->token[path[i]];
-    bool drop = v->accepted > 0 && info->drops_bonus && info->drops_bonus(l->method->self, v->accepted);
+    bool full = v->accepted > 0 && t->first_proposal[v->node] == TREE_NONE;
+    bool drop = full && info->drops_bonus && info->drops_bonus(l->method->self, v->accepted);
     if (!drop) tokens[n++] = v->bonus;
     return n;
 }
@@ -173,10 +174,10 @@ bool decode(Session *target, Method *method, const int *prompt, int count, const
             DecodeResult *out, Error *e) {
     *out = (DecodeResult){0};
     if (!check(target, prompt, count, e)) return false;
-    int room = target->context - count, most = o->max_tokens < room ? o->max_tokens : room;
+    int room = target->context - count, asked = o->max_tokens > 0 ? o->max_tokens : 0;
     Loop l = {.target = target, .method = method, .o = o, .out = out, .length = count, .prompt_count = count};
-    l.limit = count + most;
-    l.ended = most <= 0;
+    l.limit = count + (asked < room ? asked : room);
+    l.ended = l.limit == count;
     l.sequence = mem_alloc((size_t)l.limit + 1, sizeof *l.sequence);
     bool ok = l.sequence || error_system(e, "out of memory for %d tokens", l.limit);
     ok = ok && verifier_init(&l.verifier, &o->sampling, o->seed, target->shape.vocab, e);
