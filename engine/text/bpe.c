@@ -1,6 +1,7 @@
-// Symbols are a linked list in an array; a heap holds the possible merges by (rank, position). A merge joins
-// its right neighbour into the left symbol; entries of the heap that a later merge made stale are known by
-// their ids.
+// A word is cut where no merge joins the two characters that meet, since nothing can happen across; this
+// keeps the parts short where a text is one word, as in the byte-fallback families. Of each part, symbols are
+// a linked list in an array; a heap holds the possible merges by (rank, position). A merge joins its right
+// neighbour into the left symbol; entries of the heap that a later merge made stale are known by their ids.
 #include "engine/text/bpe.h"
 
 #include "engine/base/memory.h"
@@ -14,7 +15,11 @@ bool bpe_init(Bpe *b, int vocab_size, size_t merges, Error *e) {
     while (places < 2 * merges) places *= 2;
     *b = (Bpe){.merge_places = places, .unknown = -1};
     b->merges = mem_alloc(places, sizeof *b->merges);
-    if (!b->merges) return error_system(e, "out of memory for %zu merges", merges);
+    b->joints = mem_alloc(places, sizeof *b->joints);
+    if (!b->merges || !b->joints) {
+        bpe_release(b);
+        return error_system(e, "out of memory for %zu merges", merges);
+    }
     for (size_t i = 0; i < places; i++) b->merges[i].rank = -1;
     if (vocab_init(&b->vocab, vocab_size, e)) return true;
     bpe_release(b);
@@ -24,14 +29,27 @@ bool bpe_init(Bpe *b, int vocab_size, size_t merges, Error *e) {
 void bpe_release(Bpe *b) {
     vocab_release(&b->vocab);
     mem_free(b->merges);
+    mem_free(b->joints);
     *b = (Bpe){0};
+}
+
+// --- merges and joints
+// ---------------------------------------------------------------------------------------------
+
+static size_t place_of(const Bpe *b, uint64_t pair) {
+    return (size_t)(pair * 0x9E3779B97F4A7C15u >> 20) & (b->merge_places - 1);
 }
 
 static Merge *find(const Bpe *b, int left, int right) {
     uint64_t pair = (uint64_t)(unsigned)left << 32 | (unsigned)right;
-    size_t i = (size_t)(pair * 0x9E3779B97F4A7C15u >> 20) & (b->merge_places - 1);
+    size_t i = place_of(b, pair);
     while (b->merges[i].rank >= 0 && b->merges[i].pair != pair) i = (i + 1) & (b->merge_places - 1);
     return &b->merges[i];
+}
+
+void bpe_set_merge(Bpe *b, int left, int right, int rank, int id) {
+    *find(b, left, right) = (Merge){(uint64_t)(unsigned)left << 32 | (unsigned)right, rank, id};
+    b->merge_count++;
 }
 
 static int joined(const Bpe *b, const char *left, size_t left_n, const char *right, size_t right_n,
@@ -53,18 +71,38 @@ bool bpe_add_merge(Bpe *b, const char *left, size_t left_n, const char *right, s
     int l = vocab_find(&b->vocab, left, left_n), r = vocab_find(&b->vocab, right, right_n);
     int id = l >= 0 && r >= 0 ? joined(b, left, left_n, right, right_n, e) : -1;
     if (id < 0)
-        return error_input(e, "merge %zu of '%s' joins '%.40s' and '%.40s', but %s is not in the vocabulary",
-                           b->merge_count, place, left, right,
+        return error_input(e, "merge %zu of '%s' joins '%.*s' and '%.40s', but %s is not in the vocabulary",
+                           b->merge_count, place, (int)(left_n < 40 ? left_n : 40), left, right,
                            l < 0   ? "the first"
                            : r < 0 ? "the second"
                                    : "the result");
-    Merge *m = find(b, l, r);
-    if (m->rank < 0) *m = (Merge){(uint64_t)(unsigned)l << 32 | (unsigned)r, (int)b->merge_count, id};
-    b->merge_count++;
+    bpe_set_merge(b, l, r, (int)b->merge_count, id);
     return true;
 }
 
-void bpe_find_bytes(Bpe *b) {
+static uint64_t joint_of(uint32_t left, uint32_t right) { return (uint64_t)left << 32 | right | 1u << 31; }
+
+static uint64_t *find_joint(const Bpe *b, uint64_t joint) {
+    size_t i = place_of(b, joint);
+    while (b->joints[i] && b->joints[i] != joint) i = (i + 1) & (b->merge_places - 1);
+    return &b->joints[i];
+}
+
+// The characters that meet where the two pieces of a merge are joined.
+static uint64_t joint_of_merge(const Bpe *b, uint64_t pair) {
+    const Piece *left = &b->vocab.pieces[pair >> 32], *right = &b->vocab.pieces[pair & 0xFFFFFFFFu];
+    size_t last = utf8_last(left->text, left->length);
+    return joint_of(utf8_code(left->text + last, (int)(left->length - last)),
+                    utf8_code(right->text, utf8_length(right->text, right->length)));
+}
+
+// A byte piece or the unknown one stands for other characters than its text: no joint tells where it merges.
+static bool stands_for_other(const Bpe *b, int id) {
+    const Piece *p = &b->vocab.pieces[id];
+    return id == b->unknown || (p->length == 6 && memcmp(p->text, "<0x", 3) == 0);
+}
+
+static void find_bytes(Bpe *b) {
     char piece[8];
     for (int i = 0; i < 256; i++) {
         snprintf(piece, sizeof piece, "<0x%02X>", (unsigned)i);
@@ -72,36 +110,117 @@ void bpe_find_bytes(Bpe *b) {
     }
 }
 
-// --- one word
-// ------------------------------------------------------------------------------------------------------
+void bpe_finish(Bpe *b) {
+    find_bytes(b);
+    for (size_t i = 0; i < b->merge_places; i++) {
+        const Merge *m = &b->merges[i];
+        if (m->rank < 0) continue;
+        uint64_t joint = joint_of_merge(b, m->pair);
+        *find_joint(b, joint) = joint;
+        b->whole |=
+            stands_for_other(b, (int)(m->pair >> 32)) || stands_for_other(b, (int)(m->pair & 0xFFFFFFFFu));
+    }
+}
 
-typedef struct {
+// --- one part of a word
+// ------------------------------------------------------------------------------------------------
+
+struct BpeSymbol {
     int id;             // -1: joined into the one before
     int before, behind; // neighbours, -1 at the ends
-} Symbol;
+};
 
-typedef struct {
+struct BpeCandidate {
     int rank, at;    // of the left symbol
     int left, right; // ids when it was entered
     int id;
-} Candidate;
+};
 
-typedef struct {
-    const Bpe *b;
-    Symbol *symbols; // (symbol_count)
-    size_t symbol_count, symbol_capacity;
-    Candidate *heap; // (heap_count)
-    size_t heap_count, heap_capacity;
-} Word;
+void bpe_work_release(BpeWork *w) {
+    mem_free(w->symbols);
+    mem_free(w->heap);
+    *w = (BpeWork){0};
+}
 
-static bool add_symbol(Word *w, int id) {
+static bool add_symbol(BpeWork *w, int id) {
     void *symbols = w->symbols;
     if (!mem_grow(&symbols, &w->symbol_capacity, w->symbol_count + 1, sizeof *w->symbols)) return false;
     w->symbols = symbols;
     int n = (int)w->symbol_count++;
-    w->symbols[n] = (Symbol){id, n - 1, n + 1};
+    w->symbols[n] = (BpeSymbol){id, n - 1, n + 1};
     return true;
 }
+
+static bool before(const BpeCandidate *a, const BpeCandidate *b) {
+    return a->rank < b->rank || (a->rank == b->rank && a->at < b->at);
+}
+
+static void swap(BpeCandidate *a, BpeCandidate *b) {
+    BpeCandidate t = *a;
+    *a = *b;
+    *b = t;
+}
+
+// Enters the merge of symbol `at` with the one behind it, if there is one.
+static bool push(const Bpe *b, BpeWork *w, int at) {
+    int behind = at >= 0 ? w->symbols[at].behind : -1;
+    if (behind < 0) return true;
+    int left = w->symbols[at].id, right = w->symbols[behind].id;
+    const Merge *m = find(b, left, right);
+    if (m->rank < 0) return true;
+    void *heap = w->heap;
+    if (!mem_grow(&heap, &w->heap_capacity, w->heap_count + 1, sizeof *w->heap)) return false;
+    w->heap = heap;
+    size_t i = w->heap_count++;
+    w->heap[i] = (BpeCandidate){m->rank, at, left, right, m->id};
+    for (; i > 0 && before(&w->heap[i], &w->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        swap(&w->heap[i], &w->heap[(i - 1) / 2]);
+    return true;
+}
+
+static BpeCandidate pop(BpeWork *w) {
+    BpeCandidate top = w->heap[0];
+    w->heap[0] = w->heap[--w->heap_count];
+    for (size_t i = 0, child; (child = 2 * i + 1) < w->heap_count; i = child) {
+        if (child + 1 < w->heap_count && before(&w->heap[child + 1], &w->heap[child])) child++;
+        if (!before(&w->heap[child], &w->heap[i])) break;
+        swap(&w->heap[child], &w->heap[i]);
+    }
+    return top;
+}
+
+static bool merge_all(const Bpe *b, BpeWork *w) {
+    for (size_t i = 0; i < w->symbol_count; i++)
+        if (!push(b, w, (int)i)) return false;
+    while (w->heap_count) {
+        BpeCandidate c = pop(w);
+        BpeSymbol *left = &w->symbols[c.at];
+        if (left->id != c.left || left->behind < 0 || w->symbols[left->behind].id != c.right)
+            continue; // stale
+        BpeSymbol *right = &w->symbols[left->behind];
+        left->id = c.id;
+        right->id = -1;
+        left->behind = right->behind;
+        if (left->behind >= 0) w->symbols[left->behind].before = c.at;
+        if (!push(b, w, left->before) || !push(b, w, c.at)) return false;
+    }
+    return true;
+}
+
+// Merges the symbols that are there, appends what is left of them and forgets them.
+static bool end_part(const Bpe *b, BpeWork *w, IdList *out) {
+    bool ok = true;
+    if (w->symbol_count == 0) return true;
+    w->symbols[w->symbol_count - 1].behind = -1;
+    w->heap_count = 0;
+    if (w->symbol_count > 1) ok = merge_all(b, w);
+    for (int i = 0; ok && i >= 0; i = w->symbols[i].behind) ok = ids_add(out, w->symbols[i].id);
+    w->symbol_count = 0;
+    return ok;
+}
+
+// --- a word
+// --------------------------------------------------------------------------------------------------------
 
 static bool has_bytes(const Bpe *b, const char *s, int n) {
     for (int i = 0; i < n; i++)
@@ -109,8 +228,7 @@ static bool has_bytes(const Bpe *b, const char *s, int n) {
     return b->byte_fallback;
 }
 
-static bool add_character(Word *w, const char *s, int n, bool *last_unknown) {
-    const Bpe *b = w->b;
+static bool add_character(const Bpe *b, BpeWork *w, const char *s, int n, bool *last_unknown) {
     int id = vocab_find(&b->vocab, s, (size_t)n);
     bool was_unknown = *last_unknown;
     *last_unknown = false;
@@ -125,93 +243,24 @@ static bool add_character(Word *w, const char *s, int n, bool *last_unknown) {
     return add_symbol(w, b->unknown);
 }
 
-static bool split(Word *w, const char *word, size_t n) {
+static bool encode_word(const Bpe *b, BpeWork *w, const char *word, size_t n, IdList *out) {
     bool unknown = false;
+    uint32_t last = 0;
+    w->symbol_count = 0;
     for (size_t i = 0; i < n;) {
         int length = utf8_length(word + i, n - i);
         if (length == 0) length = 1; // the caller gives valid text; never loop on anything else
-        if (!add_character(w, word + i, length, &unknown)) return false;
+        uint32_t code = utf8_code(word + i, length);
+        if (i && !b->whole && !*find_joint(b, joint_of(last, code)) && !end_part(b, w, out)) return false;
+        if (!add_character(b, w, word + i, length, &unknown)) return false;
+        last = code;
         i += (size_t)length;
     }
-    if (w->symbol_count) w->symbols[w->symbol_count - 1].behind = -1;
-    return true;
+    return end_part(b, w, out);
 }
 
-static bool before(const Candidate *a, const Candidate *b) {
-    return a->rank < b->rank || (a->rank == b->rank && a->at < b->at);
-}
-
-static void swap(Candidate *a, Candidate *b) {
-    Candidate t = *a;
-    *a = *b;
-    *b = t;
-}
-
-// Enters the merge of symbol `at` with the one behind it, if there is one.
-static bool push(Word *w, int at) {
-    int behind = at >= 0 ? w->symbols[at].behind : -1;
-    if (behind < 0) return true;
-    int left = w->symbols[at].id, right = w->symbols[behind].id;
-    const Merge *m = find(w->b, left, right);
-    if (m->rank < 0) return true;
-    void *heap = w->heap;
-    if (!mem_grow(&heap, &w->heap_capacity, w->heap_count + 1, sizeof *w->heap)) return false;
-    w->heap = heap;
-    size_t i = w->heap_count++;
-    w->heap[i] = (Candidate){m->rank, at, left, right, m->id};
-    for (; i > 0 && before(&w->heap[i], &w->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        swap(&w->heap[i], &w->heap[(i - 1) / 2]);
-    return true;
-}
-
-static Candidate pop(Word *w) {
-    Candidate top = w->heap[0];
-    w->heap[0] = w->heap[--w->heap_count];
-    for (size_t i = 0, child; (child = 2 * i + 1) < w->heap_count; i = child) {
-        if (child + 1 < w->heap_count && before(&w->heap[child + 1], &w->heap[child])) child++;
-        if (!before(&w->heap[child], &w->heap[i])) break;
-        swap(&w->heap[child], &w->heap[i]);
-    }
-    return top;
-}
-
-static bool merge_all(Word *w) {
-    for (size_t i = 0; i < w->symbol_count; i++)
-        if (!push(w, (int)i)) return false;
-    while (w->heap_count) {
-        Candidate c = pop(w);
-        Symbol *left = &w->symbols[c.at];
-        if (left->id != c.left || left->behind < 0 || w->symbols[left->behind].id != c.right)
-            continue; // stale
-        Symbol *right = &w->symbols[left->behind];
-        left->id = c.id;
-        right->id = -1;
-        left->behind = right->behind;
-        if (left->behind >= 0) w->symbols[left->behind].before = c.at;
-        if (!push(w, left->before) || !push(w, c.at)) return false;
-    }
-    return true;
-}
-
-static bool add_id(IdList *out, int id) {
-    void *ids = out->ids;
-    if (!mem_grow(&ids, &out->capacity, out->count + 1, sizeof *out->ids)) return false;
-    out->ids = ids;
-    out->ids[out->count++] = id;
-    return true;
-}
-
-bool bpe_encode(const Bpe *b, const char *word, size_t n, IdList *out, Error *e) {
-    Word w = {.b = b};
+bool bpe_encode(const Bpe *b, BpeWork *w, const char *word, size_t n, IdList *out, Error *e) {
     int whole = b->ignore_merges ? vocab_find(&b->vocab, word, n) : -1;
-    bool ok = true;
-    if (whole >= 0) ok = add_id(out, whole);
-    else if (n) {
-        ok = split(&w, word, n) && merge_all(&w);
-        for (int i = w.symbol_count ? 0 : -1; ok && i >= 0; i = w.symbols[i].behind)
-            ok = add_id(out, w.symbols[i].id);
-    }
-    mem_free(w.symbols);
-    mem_free(w.heap);
+    bool ok = whole >= 0 ? ids_add(out, whole) : encode_word(b, w, word, n, out);
     return ok || error_system(e, "out of memory encoding %zu bytes", n);
 }

@@ -16,6 +16,8 @@ typedef struct Bpe {
     Vocab vocab;
     Merge *merges; // (merge_places), a power of two; by hash of the pair
     size_t merge_places, merge_count;
+    uint64_t *joints;   // (merge_places) pairs of characters that some merge joins, 0: a free place
+    bool whole;         // a word cannot be cut where no merge joins: byte or unknown pieces merge
     int bytes[256];     // ids of <0x00> .. <0xFF>, -1 where there is none
     bool byte_fallback; // a character without a piece becomes its bytes
     int unknown;        // id for what has neither, or -1: left out
@@ -26,12 +28,28 @@ typedef struct Bpe {
 bool bpe_init(Bpe *b, int vocab_size, size_t merges, Error *e);
 void bpe_release(Bpe *b);
 
-// The next merge, in order of rank; the pieces must be in the vocabulary, and the two together too.
+// The next merge, in order of rank; the pieces must be in the vocabulary, and the two together too. A pair
+// that comes twice has the later rank, as in Hugging Face tokenizers.
 bool bpe_add_merge(Bpe *b, const char *left, size_t left_n, const char *right, size_t right_n,
                    const char *place, Error *e);
 
-// Fills `bytes` from the vocabulary; call it when the vocabulary is complete.
-void bpe_find_bytes(Bpe *b);
+// A merge by ids, of any rank; at most as many as bpe_init was told.
+void bpe_set_merge(Bpe *b, int left, int right, int rank, int id);
+
+// Fills what follows from vocabulary and merges; call it when they and the settings are complete.
+void bpe_finish(Bpe *b);
+
+// Memory that words are taken apart in, used again from word to word. Starts zeroed.
+typedef struct BpeSymbol BpeSymbol;
+typedef struct BpeCandidate BpeCandidate;
+typedef struct BpeWork {
+    BpeSymbol *symbols; // (symbol_count)
+    size_t symbol_count, symbol_capacity;
+    BpeCandidate *heap; // (heap_count)
+    size_t heap_count, heap_capacity;
+} BpeWork;
+
+void bpe_work_release(BpeWork *w);
 
 // Appends the ids of n bytes of valid UTF-8. Time grows with n log n.
-bool bpe_encode(const Bpe *b, const char *word, size_t n, IdList *out, Error *e);
+bool bpe_encode(const Bpe *b, BpeWork *w, const char *word, size_t n, IdList *out, Error *e);

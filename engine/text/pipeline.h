@@ -1,44 +1,44 @@
-// What a tokenizer.json says, taken apart: the insides of a Tokenizer.
+// The insides of a Tokenizer, whatever file it was read from.
 //
-//      text -> added tokens cut out -> each rest: spaces to "▁", one put before -> words -> BPE -> template
-//      ids -> pieces -> "▁" to spaces, byte pieces to bytes -> leading space off
+//      text -> added tokens cut out -> each rest: normalizers -> normalized added tokens cut out
+//           -> each rest: pre-tokenizers -> words -> BPE -> ids, between prefix and suffix
+//      ids -> pieces -> decoders -> text
 #pragma once
+#include "engine/text/added.h"
 #include "engine/text/bpe.h"
+#include "engine/text/decoder.h"
+#include "engine/text/step.h"
 
-enum { TEMPLATE_MAX = 8 };
+#include <jansson.h>
 
-// When "▁" is put before a rest.
-typedef enum { PREPEND_NEVER, PREPEND_FIRST, PREPEND_ALWAYS, PREPEND_EVEN_TWICE } Prepend;
+enum { AFFIX_MAX = 8 };
 
-typedef struct AddedToken {
-    char *text;
-    size_t length;
-    int id;
-    bool special;     // left out of decoded text on request
-    bool left, right; // takes the white space on that side with it
-    bool single_word; // only where no word character stands beside it
-    bool normalized;  // sought in the text after spaces were replaced
-} AddedToken;
+// Ids put before or behind a text.
+typedef struct Affix {
+    int ids[AFFIX_MAX], count;
+} Affix;
 
 struct Tokenizer {
     Bpe bpe;
-    AddedToken *added; // (added_count), longest first
+    AddedToken *added; // (added_count)
     int added_count;
-    bool *is_special; // (vocab size)
     int base_size;    // the largest id that is not only an added token's, plus 1
-    // before BPE
-    bool spaces_to_metaspace;
-    Prepend prepend;
-    bool split_words; // at every "▁"
-    // around a text
-    int prefix[TEMPLATE_MAX], prefix_count;
-    int suffix[TEMPLATE_MAX], suffix_count;
-    // decoding
-    bool metaspace_to_spaces, join_bytes;
-    int strip_left; // spaces taken off the start
+    int *added_by_id; // (vocab size) index in `added` plus 1, or 0
+    AddedSet raw, normalized;
+    Steps normalizers, splitters;
+    Affix prefix, suffix;
+    Decoders decoders;
 };
 
-#define METASPACE "\xe2\x96\x81"
+// Fills an empty t from a tokenizer.json, from a tokenizer.model.
+bool pipeline_read_json(Tokenizer *t, const char *bytes, size_t n, const char *place, Error *e);
+bool pipeline_read_model(Tokenizer *t, const char *bytes, size_t n, const char *place, Error *e);
 
-// Fills t from a tokenizer.json.
-bool pipeline_parse(Tokenizer *t, const char *bytes, size_t n, const char *place, Error *e);
+// Steps and decoders of a parsed tokenizer.json: all but model, added tokens and post-processor.
+bool pipeline_read_steps(Tokenizer *t, const json_t *root, const char *place, Error *e);
+
+// Room for `count` added tokens, to be filled one by one, before which the vocabulary must be complete;
+// pipeline_end_added makes them findable.
+bool pipeline_begin_added(Tokenizer *t, size_t count, Error *e);
+bool pipeline_add_token(Tokenizer *t, AddedToken token, const char *content, const char *place, Error *e);
+bool pipeline_end_added(Tokenizer *t, Error *e);

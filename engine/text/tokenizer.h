@@ -1,4 +1,4 @@
-// Text to ids and back, as the model's own tokenizer.json says.
+// Text to ids and back, as the model's own tokenizer.json or tokenizer.model says.
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -13,12 +13,15 @@ typedef struct IdList {
     size_t count, capacity;
 } IdList;
 
+bool ids_add(IdList *list, int id); // false: no memory
 void ids_release(IdList *list);
 
-// Opens tokenizer.json (or what the family has instead) in a model directory; NULL with e filled.
+// Opens tokenizer.json, or where there is none tokenizer.model, in a model directory; NULL with e filled.
 Tokenizer *tokenizer_open(const char *dir, Error *e);
 // The bytes of a tokenizer.json; `place` is its name for messages.
 Tokenizer *tokenizer_parse(const char *bytes, size_t n, const char *place, Error *e);
+// The bytes of a tokenizer.model: a sentencepiece model of the kind BPE.
+Tokenizer *tokenizer_parse_model(const char *bytes, size_t n, const char *place, Error *e);
 void tokenizer_close(Tokenizer *t); // takes NULL
 
 int tokenizer_size(const Tokenizer *t);      // the largest id, plus 1
@@ -33,15 +36,24 @@ bool tokenizer_encode(const Tokenizer *t, const char *text, size_t n, bool add_s
 bool tokenizer_decode(const Tokenizer *t, const int *ids, size_t count, bool skip_special, Text *out,
                       Error *e);
 
+// The ids that add_special puts before a text.
+const int *tokenizer_prefix(const Tokenizer *t, int *count);
+
 // The piece as it stands in the vocabulary ("▁the", "<0x0A>"), or NULL.
 const char *tokenizer_piece(const Tokenizer *t, int id);
 
-// Decoding one id at a time, never half a character: a run of byte pieces is kept until it ends.
+// Decoding one id at a time, never half a character: what may still become one is kept until it is clear.
+enum { DECODERS_MAX = 8 };
+
 typedef struct TextStream {
     const Tokenizer *tokenizer;
     bool skip_special;
-    int strip;  // spaces still to be taken off the start
-    Text bytes; // of the open run
+    Text *out; // of the call under way
+    struct {
+        Text held;          // bytes that are not whole characters yet
+        int taken;          // so many were stripped off the start
+        bool begun;         // a token came
+    } stages[DECODERS_MAX]; // of each decoder
 } TextStream;
 
 void stream_begin(TextStream *s, const Tokenizer *t, bool skip_special); // t may be NULL if no id comes

@@ -1,11 +1,38 @@
 #include "engine/text/utf8.h"
 
-#include <utf8proc.h>
+#include <stdbool.h>
+
+// Length of the character that a first byte opens, and the range of its second byte, which is where overlong
+// forms, surrogates and codes past U+10FFFF are told apart. Length 0: no first byte.
+typedef struct {
+    int length;
+    unsigned char low, high;
+} Form;
+
+static Form form_of(unsigned char c) {
+    if (c < 0x80) return (Form){1, 0, 0};
+    if (c < 0xC2) return (Form){0, 0, 0};
+    if (c < 0xE0) return (Form){2, 0x80, 0xBF};
+    if (c < 0xF0) return (Form){3, c == 0xE0 ? 0xA0 : 0x80, c == 0xED ? 0x9F : 0xBF};
+    if (c < 0xF5) return (Form){4, c == 0xF0 ? 0x90 : 0x80, c == 0xF4 ? 0x8F : 0xBF};
+    return (Form){0, 0, 0};
+}
+
+// How many of the n bytes at s start a character of the form, the first byte included.
+static int matching(const char *s, size_t n, Form f) {
+    int count = 1;
+    for (; count < f.length && (size_t)count < n; count++) {
+        unsigned char c = (unsigned char)s[count];
+        if (c < (count == 1 ? f.low : 0x80) || c > (count == 1 ? f.high : 0xBF)) break;
+    }
+    return count;
+}
 
 int utf8_length(const char *s, size_t n) {
-    utf8proc_int32_t code;
-    utf8proc_ssize_t length = utf8proc_iterate((const utf8proc_uint8_t *)s, (utf8proc_ssize_t)n, &code);
-    return length > 0 ? (int)length : 0;
+    if (n == 0) return 0;
+    Form f = form_of((unsigned char)*s);
+    if (f.length <= 1) return f.length;
+    return matching(s, n, f) == f.length ? f.length : 0;
 }
 
 int utf8_valid(const char *s, size_t n) {
@@ -15,4 +42,58 @@ int utf8_valid(const char *s, size_t n) {
         i += (size_t)length;
     }
     return 1;
+}
+
+int utf8_bad_length(const char *s, size_t n) {
+    Form f = form_of((unsigned char)*s);
+    return f.length ? matching(s, n, f) : 1;
+}
+
+int utf8_is_cut(const char *s, size_t n) {
+    Form f = form_of((unsigned char)*s);
+    return n < (size_t)f.length && (size_t)matching(s, n, f) == n;
+}
+
+uint32_t utf8_code(const char *s, int length) {
+    static const unsigned char first_bits[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+    uint32_t code = (unsigned char)s[0] & first_bits[length];
+    for (int i = 1; i < length; i++) code = code << 6 | ((unsigned char)s[i] & 0x3F);
+    return code;
+}
+
+int utf8_put(uint32_t code, char out[4]) {
+    static const unsigned char marks[] = {0, 0, 0xC0, 0xE0, 0xF0};
+    int length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (int i = length - 1; i > 0; i--, code >>= 6) out[i] = (char)(0x80 | (code & 0x3F));
+    out[0] = (char)(marks[length] | code);
+    return length;
+}
+
+static bool is_space(uint32_t c) {
+    return (c >= 9 && c <= 13) || c == ' ' || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+           (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
+           c == 0x3000;
+}
+
+size_t utf8_last(const char *s, size_t n) {
+    size_t i = n - 1;
+    while (i > 0 && ((unsigned char)s[i] & 0xC0) == 0x80) i--;
+    return i;
+}
+
+size_t utf8_space_at_start(const char *s, size_t n) {
+    size_t i = 0;
+    for (int length; i < n && (length = utf8_length(s + i, n - i)) && is_space(utf8_code(s + i, length));)
+        i += (size_t)length;
+    return i;
+}
+
+size_t utf8_space_at_end(const char *s, size_t n) {
+    size_t end = n;
+    while (end > 0) {
+        size_t last = utf8_last(s, end);
+        if (!is_space(utf8_code(s + last, (int)(end - last)))) break;
+        end = last;
+    }
+    return n - end;
 }

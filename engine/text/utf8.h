@@ -1,6 +1,7 @@
 // UTF-8, one character at a time.
 #pragma once
 #include <stddef.h>
+#include <stdint.h>
 
 // Bytes of the valid character at s (n bytes are there), 1 to 4; 0 if there is none: a stray, overlong,
 // surrogate or cut-off sequence.
@@ -8,6 +9,25 @@ int utf8_length(const char *s, size_t n);
 
 // True if all n bytes are whole valid characters.
 int utf8_valid(const char *s, size_t n);
+
+// Where there is no valid character: how many bytes one replacement stands for (the longest start of a
+// character that is there, or 1), which is how Unicode and Rust count. `n` itself may be returned for bytes
+// that more bytes could still complete.
+int utf8_bad_length(const char *s, size_t n);
+
+// True if the n bytes, 1 to 3, start a character and end before it does.
+int utf8_is_cut(const char *s, size_t n);
+
+// The code of the valid character of `length` bytes at s, and back: the bytes of a code below 0x110000.
+uint32_t utf8_code(const char *s, int length);
+int utf8_put(uint32_t code, char out[4]);
+
+// Bytes of white space (Unicode's White_Space) at the start, at the end of n valid bytes.
+size_t utf8_space_at_start(const char *s, size_t n);
+size_t utf8_space_at_end(const char *s, size_t n);
+
+// Where the last character of n > 0 valid bytes starts.
+size_t utf8_last(const char *s, size_t n);
 
 // What stands for a byte that is no text: U+FFFD.
 #define UTF8_REPLACEMENT "\xef\xbf\xbd"

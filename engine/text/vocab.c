@@ -44,18 +44,25 @@ static size_t place_of(const Vocab *v, const char *text, size_t n) {
 
 int vocab_find(const Vocab *v, const char *text, size_t n) { return v->table[place_of(v, text, n)]; }
 
+bool vocab_name(Vocab *v, const char *text, size_t n, int id, const char *place, Error *e) {
+    const Piece *p = &v->pieces[id];
+    if (p->text && p->length == n && memcmp(p->text, text, n) == 0) return true;
+    if (p->text)
+        return error_input(e, "the id %d belongs to two pieces in '%s': '%.60s' and '%.60s'", id, place,
+                           p->text, text);
+    char *copy = mem_text(text, n);
+    if (!copy) return error_system(e, "out of memory for the vocabulary of '%s'", place);
+    v->pieces[id] = (Piece){copy, n};
+    return true;
+}
+
 bool vocab_add(Vocab *v, const char *text, size_t n, int id, const char *place, Error *e) {
     size_t at = place_of(v, text, n);
     if (v->table[at] == id) return true;
     if (v->table[at] >= 0)
         return error_input(e, "the piece '%.60s' has two ids in '%s': %d and %d", text, place, v->table[at],
                            id);
-    if (v->pieces[id].text)
-        return error_input(e, "the id %d belongs to two pieces in '%s': '%.60s' and '%.60s'", id, place,
-                           v->pieces[id].text, text);
-    char *copy = mem_text(text, n);
-    if (!copy) return error_system(e, "out of memory for the vocabulary of '%s'", place);
-    v->pieces[id] = (Piece){copy, n};
+    if (!vocab_name(v, text, n, id, place, e)) return false;
     v->table[at] = id;
     return true;
 }

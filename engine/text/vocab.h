@@ -26,5 +26,9 @@ void vocab_release(Vocab *v);
 // Copies the text. A piece or an id that is there already is an error, unless both are the same as before.
 bool vocab_add(Vocab *v, const char *text, size_t n, int id, const char *place, Error *e);
 
+// Gives the id a text, but does not let the text be found: an added token is no piece. The text may be a
+// piece of that id already.
+bool vocab_name(Vocab *v, const char *text, size_t n, int id, const char *place, Error *e);
+
 // The id of a piece, or -1.
 int vocab_find(const Vocab *v, const char *text, size_t n);

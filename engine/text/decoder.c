@@ -1,0 +1,252 @@
+#include "engine/text/decoder.h"
+
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
+#include "engine/text/pipeline.h"
+#include "engine/text/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const Decoder *decoder_of(const TextStream *s, int stage) {
+    return &s->tokenizer->decoders.items[stage];
+}
+
+bool decoder_pass(TextStream *s, int stage, const char *text, size_t n, Error *e) {
+    if (stage < s->tokenizer->decoders.count) return decoder_of(s, stage)->kind->take(s, stage, text, n, e);
+    text_add(s->out, text, n);
+    return true;
+}
+
+static bool read_text(char **out, const json_t *part, const char *key, const char *place, Error *e) {
+    const char *text = field_text(part, key, place, e);
+    if (!text) return false;
+    *out = mem_text(text, strlen(text));
+    return *out || error_system(e, "out of memory for '%s'", place);
+}
+
+// Passes the text on with `with` wherever d->find stood.
+static bool pass_replaced(TextStream *s, int stage, const char *text, size_t n, const char *with, Error *e) {
+    const char *find = decoder_of(s, stage)->find, *end = text + n;
+    size_t length = strlen(find);
+    Text out = {0};
+    for (const char *hit; (hit = memmem(text, (size_t)(end - text), find, length)); text = hit + length) {
+        text_add(&out, text, (size_t)(hit - text));
+        text_puts(&out, with);
+    }
+    text_add(&out, text, (size_t)(end - text));
+    bool ok = !out.failed || error_system(e, "out of memory decoding");
+    ok = ok && decoder_pass(s, stage + 1, text_get(&out), out.length, e);
+    text_release(&out);
+    return ok;
+}
+
+// --- Replace, Metaspace, Strip, Fuse, and nothing
+// --------------------------------------------------------------------
+
+static bool read_replace(Decoder *d, const json_t *part, const char *place, Error *e) {
+    const json_t *pattern = json_object_get(part, "pattern");
+    const char *literal = json_string_value(json_object_get(pattern, "String"));
+    if (d->joined || !literal || !*literal)
+        return error_input(e,
+                           "the decoder Replace of '%s' is supported with a 'pattern' {\"String\": ...} and "
+                           "before tokens are joined only",
+                           place);
+    return read_text(&d->find, pattern, "String", place, e) && read_text(&d->text, part, "content", place, e);
+}
+
+static bool take_replace(TextStream *s, int stage, const char *text, size_t n, Error *e) {
+    return pass_replaced(s, stage, text, n, decoder_of(s, stage)->text, e);
+}
+
+static bool read_metaspace(Decoder *d, const json_t *part, const char *place, Error *e) {
+    bool prefix = true;
+    const char *scheme = json_string_value(json_object_get(part, "prepend_scheme"));
+    if (!field_bool_optional(part, "add_prefix_space", &prefix, place, e)) return false;
+    d->start = scheme ? strcmp(scheme, "never") != 0 : prefix;
+    return read_text(&d->find, part, "replacement", place, e) &&
+           (*d->find || error_input(e, "'replacement' in '%s' is empty", place));
+}
+
+// The first token loses all its marks, as in Hugging Face tokenizers.
+static bool take_metaspace(TextStream *s, int stage, const char *text, size_t n, Error *e) {
+    bool drop = decoder_of(s, stage)->start && !s->stages[stage].begun;
+    s->stages[stage].begun = true;
+    return pass_replaced(s, stage, text, n, drop ? "" : " ", e);
+}
+
+static bool read_strip(Decoder *d, const json_t *part, const char *place, Error *e) {
+    int64_t start = 0, stop = 0;
+    if (!field_int_optional(part, "start", 0, 1 << 20, &start, place, e) ||
+        !field_int_optional(part, "stop", 0, 0, &stop, place, e))
+        return false;
+    d->start = (int)start;
+    return read_text(&d->find, part, "content", place, e) &&
+           (*d->find || error_input(e, "'content' of the decoder Strip in '%s' is empty", place));
+}
+
+static bool take_strip(TextStream *s, int stage, const char *text, size_t n, Error *e) {
+    const Decoder *d = decoder_of(s, stage);
+    size_t length = strlen(d->find);
+    int *taken = &s->stages[stage].taken;
+    if (!d->joined) *taken = 0;
+    for (; *taken < d->start && n >= length && memcmp(text, d->find, length) == 0; ++*taken) {
+        text += length;
+        n -= length;
+    }
+    if (n) *taken = d->start;
+    return decoder_pass(s, stage + 1, text, n, e);
+}
+
+static bool take_fuse(TextStream *s, int stage, const char *text, size_t n, Error *e) {
+    return decoder_pass(s, stage + 1, text, n, e);
+}
+
+static bool take_spaced(TextStream *s, int stage, const char *text, size_t n, Error *e) {
+    bool space = s->stages[stage].begun;
+    s->stages[stage].begun = true;
+    return (!space || decoder_pass(s, stage + 1, " ", 1, e)) && decoder_pass(s, stage + 1, text, n, e);
+}
+
+// --- ByteFallback: a run of byte pieces is held until another piece comes; only then is it known to be text
+// or not
+// ---
+
+static bool read_byte_fallback(Decoder *d, const json_t *part, const char *place, Error *e) {
+    if (d->joined) return error_input(e, "the decoder ByteFallback of '%s' must stand before Fuse", place);
+    return field_bool_optional(part, "each_byte", &d->each_byte, place, e);
+}
+
+// The byte of a piece "<0xNN>", or -1.
+static int byte_of(const char *piece, size_t n) {
+    static const char hex[] = "0123456789abcdefABCDEF";
+    if (n != 6 || memcmp(piece, "<0x", 3) != 0 || piece[5] != '>' || strspn(piece + 3, hex) != 2) return -1;
+    return (int)strtol(piece + 3, NULL, 16);
+}
+
+static bool end_run(TextStream *s, int stage, Error *e) {
+    Text *run = &s->stages[stage].held;
+    const char *bytes = text_get(run);
+    size_t n = run->length;
+    bool ok = true, each = decoder_of(s, stage)->each_byte;
+    if (n == 0) return true;
+    if (utf8_valid(bytes, n)) ok = decoder_pass(s, stage + 1, bytes, n, e);
+    else
+        for (size_t i = 0; ok && i < n;) {
+            int length = each ? utf8_length(bytes + i, n - i) : 0;
+            ok = decoder_pass(s, stage + 1, length ? bytes + i : UTF8_REPLACEMENT,
+                              length ? (size_t)length : 3, e);
+            i += length ? (size_t)length : 1;
+        }
+    text_clear(run);
+    return ok;
+}
+
+static bool take_byte_fallback(TextStream *s, int stage, const char *text, size_t n, Error *e) {
+    int byte = byte_of(text, n);
+    if (byte < 0) return end_run(s, stage, e) && decoder_pass(s, stage + 1, text, n, e);
+    char c = (char)byte;
+    text_add(&s->stages[stage].held, &c, 1);
+    return !s->stages[stage].held.failed || error_system(e, "out of memory decoding");
+}
+
+// --- ByteLevel
+// ------------------------------------------------------------------------------------------------------
+
+static bool read_byte_level(Decoder *d, const json_t *part, const char *place, Error *e) {
+    (void)part;
+    (void)place;
+    (void)e;
+    byte_letters_init(&d->letters);
+    return true;
+}
+
+// Passes on the held bytes: valid text as it is, and U+FFFD for what can become none. A character that may
+// still be completed stays, unless this is the end.
+static bool pass_valid(TextStream *s, int stage, bool end, Error *e) {
+    Text *held = &s->stages[stage].held, out = {0};
+    const char *bytes = text_get(held);
+    size_t n = held->length, i = 0;
+    while (i < n && (end || !utf8_is_cut(bytes + i, n - i))) {
+        int length = utf8_length(bytes + i, n - i);
+        if (length) text_add(&out, bytes + i, (size_t)length);
+        else text_puts(&out, UTF8_REPLACEMENT);
+        i += (size_t)(length ? length : utf8_bad_length(bytes + i, n - i));
+    }
+    if (i) memmove(held->data, bytes + i, n - i);
+    if (i) held->length = n - i;
+    bool ok = !(out.failed || held->failed) || error_system(e, "out of memory decoding");
+    ok = ok && decoder_pass(s, stage + 1, text_get(&out), out.length, e);
+    text_release(&out);
+    return ok;
+}
+
+// A token with a character that is no letter, such as a special one, stands for its own bytes.
+static bool take_byte_level(TextStream *s, int stage, const char *text, size_t n, Error *e) {
+    Text *held = &s->stages[stage].held;
+    if (!byte_letters_read(&decoder_of(s, stage)->letters, text, n, held)) text_add(held, text, n);
+    return pass_valid(s, stage, false, e);
+}
+
+static bool end_byte_level(TextStream *s, int stage, Error *e) { return pass_valid(s, stage, true, e); }
+
+// --- the table
+// ------------------------------------------------------------------------------------------------------
+
+static const DecoderKind KINDS[] = {
+    {"ByteLevel",    true,  read_byte_level,    take_byte_level,    end_byte_level},
+    {"ByteFallback", false, read_byte_fallback, take_byte_fallback, end_run       },
+    {"Metaspace",    false, read_metaspace,     take_metaspace,     NULL          },
+    {"Replace",      false, read_replace,       take_replace,       NULL          },
+    {"Strip",        false, read_strip,         take_strip,         NULL          },
+    {"Fuse",         true,  NULL,               take_fuse,          NULL          },
+};
+static const DecoderKind SPACED = {.type = "none", .joins = true, .take = take_spaced};
+
+static Decoder *add(Decoders *d, const DecoderKind *kind, const char *place, Error *e) {
+    if (d->count == DECODERS_MAX) {
+        error_input(e, "'%s' has more than %d decoders", place, DECODERS_MAX);
+        return NULL;
+    }
+    Decoder *last = d->count ? &d->items[d->count - 1] : NULL, *added = &d->items[d->count++];
+    *added = (Decoder){.kind = kind, .joined = last && (last->joined || last->kind->joins)};
+    return added;
+}
+
+static bool read_one(Decoders *d, const json_t *part, const char *place, Error *e) {
+    const char *type = field_text(part, "type", place, e);
+    if (!type) return false;
+    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++) {
+        if (strcmp(type, KINDS[i].type) != 0) continue;
+        Decoder *added = add(d, &KINDS[i], place, e);
+        return added && (!KINDS[i].read || KINDS[i].read(added, part, place, e));
+    }
+    Text known = {0};
+    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++) text_printf(&known, ", %s", KINDS[i].type);
+    error_input(e, "the decoder '%.40s' of '%s' is not supported; these are: Sequence%s", type, place,
+                text_get(&known));
+    text_release(&known);
+    return false;
+}
+
+static bool read_part(Decoders *d, const json_t *part, const char *place, Error *e) {
+    const char *type = json_string_value(json_object_get(part, "type"));
+    if (!type || strcmp(type, "Sequence") != 0) return read_one(d, part, place, e);
+    const json_t *members = json_object_get(part, "decoders");
+    for (size_t i = 0; i < json_array_size(members); i++)
+        if (!read_part(d, json_array_get(members, i), place, e)) return false;
+    return json_is_array(members) || error_input(e, "a Sequence of '%s' needs a list 'decoders'", place);
+}
+
+bool decoders_read(Decoders *d, const json_t *part, const char *place, Error *e) {
+    if (!part || json_is_null(part)) return add(d, &SPACED, place, e) != NULL;
+    return read_part(d, part, place, e);
+}
+
+void decoders_release(Decoders *d) {
+    for (int i = 0; i < d->count; i++) {
+        mem_free(d->items[i].find);
+        mem_free(d->items[i].text);
+    }
+    d->count = 0;
+}

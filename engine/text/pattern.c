@@ -1,0 +1,195 @@
+// A source is rewritten construct by construct, what is unknown is refused, and the rest goes to PCRE2 with
+// Oniguruma's defaults for Ruby's syntax: ^ and $ match at lines, a dot matches all but a line feed.
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "engine/text/pattern.h"
+
+#include "engine/base/memory.h"
+#include "engine/base/text.h"
+#include "engine/text/utf8.h"
+
+#include <pcre2.h>
+#include <string.h>
+
+enum { MATCH_LIMIT = 20 * 1000 * 1000, DEPTH_LIMIT = 100 * 1000, SOURCE_MAX = 1 << 16 };
+
+struct Pattern {
+    pcre2_code *code;
+    pcre2_match_context *limits;
+    bool compiled; // by the JIT
+    char *source;  // for messages
+};
+
+// --- from Oniguruma's language to PCRE2's
+// ------------------------------------------------------------------------
+
+#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
+
+typedef struct {
+    const char *at; // the rest of the source, NUL behind it
+    bool in_class;
+    Text *out;
+} Rewriter;
+
+static bool is_letter_or_digit(char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+// \uHHHH
+static bool rewrite_code(Rewriter *r) {
+    static const char hex[] = "0123456789abcdefABCDEF";
+    if (strspn(r->at + 2, hex) < 4) return false;
+    text_printf(r->out, "\\x{%.4s}", r->at + 2);
+    r->at += 6;
+    return true;
+}
+
+static bool rewrite_escape(Rewriter *r) {
+    char c = r->at[1];
+    if (c == 'u') return rewrite_code(r);
+    if (c == 's') text_puts(r->out, "\\p{White_Space}");
+    else if (c == 'S') text_puts(r->out, "\\P{White_Space}");
+    else if (c == 'w') text_puts(r->out, r->in_class ? WORD : "[" WORD "]");
+    else if (c == 'W' && !r->in_class) text_puts(r->out, "[^" WORD "]");
+    else if (c && (strchr("pPdDrntfxAzZ", c) || !is_letter_or_digit(c))) text_add(r->out, r->at, 2);
+    else return false;
+    r->at += 2;
+    if (*r->at != '{' || !strchr("pPx", c)) return true;
+    size_t name = strcspn(r->at, "}"); // a property's name, or a code
+    if (r->at[name]) name++;
+    text_add(r->out, r->at, name);
+    r->at += name;
+    return true;
+}
+
+// What has another meaning in PCRE2, or none.
+static bool is_foreign(const Rewriter *r) {
+    const char *s = r->at;
+    if (r->in_class) return *s == '[' || (s[0] == '&' && s[1] == '&');
+    return (s[0] == '(' && s[1] == '*') || (s[0] == '}' && s[1] == '+') ||
+           (s[0] == '(' && s[1] == '?' && (!s[2] || !strchr(":=!<>i", s[2])));
+}
+
+static bool rewrite(Rewriter *r) {
+    while (*r->at) {
+        if (*r->at == '\\') {
+            if (!rewrite_escape(r)) return false;
+            continue;
+        }
+        if (is_foreign(r)) return false;
+        bool opens = *r->at == '[' && !r->in_class;
+        if (opens) r->in_class = true;
+        else if (*r->at == ']') r->in_class = false;
+        text_add(r->out, r->at++, 1);
+        // A bracket that closes nothing yet is a character: []a] and [^]a].
+        if (opens && *r->at == '^') text_add(r->out, r->at++, 1);
+        if (opens && *r->at == ']') text_add(r->out, r->at++, 1);
+    }
+    return true;
+}
+
+// --- compiling
+// ---------------------------------------------------------------------------------------------------
+
+static bool compile(Pattern *p, const char *source, bool literal, const char *place, Error *e) {
+    int code;
+    PCRE2_SIZE offset;
+    PCRE2_UCHAR why[120];
+    uint32_t options = PCRE2_UTF | (literal ? PCRE2_LITERAL : PCRE2_UCP | PCRE2_MULTILINE);
+    p->code = pcre2_compile((PCRE2_SPTR)source, PCRE2_ZERO_TERMINATED, options, &code, &offset, NULL);
+    if (!p->code) {
+        pcre2_get_error_message(code, why, sizeof why);
+        return error_input(e, "the pattern '%.200s' of '%s' cannot be compiled: %s", p->source, place,
+                           (const char *)why);
+    }
+    p->limits = pcre2_match_context_create(NULL);
+    if (!p->limits) return error_system(e, "out of memory for a pattern of '%s'", place);
+    pcre2_set_match_limit(p->limits, MATCH_LIMIT);
+    pcre2_set_depth_limit(p->limits, DEPTH_LIMIT);
+    p->compiled = pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE) == 0;
+    return true;
+}
+
+static bool open_pattern(Pattern *p, const char *source, bool literal, const char *place, Error *e) {
+    Text text = {0};
+    Rewriter r = {source, false, &text};
+    if (strlen(source) > SOURCE_MAX || !utf8_valid(source, strlen(source)))
+        return error_input(e, "a pattern of '%s' is not UTF-8 or longer than %d bytes", place, SOURCE_MAX);
+    p->source = mem_text(source, strlen(source));
+    bool ok = (literal || rewrite(&r)) ||
+              error_input(e, "the pattern '%.200s' of '%s' is not supported at '%.20s'", source, place, r.at);
+    ok = ok && ((p->source && !text.failed) || error_system(e, "out of memory for a pattern of '%s'", place));
+    ok = ok && compile(p, literal ? source : text_get(&text), literal, place, e);
+    text_release(&text);
+    return ok;
+}
+
+Pattern *pattern_open(const char *source, bool literal, const char *place, Error *e) {
+    Pattern *p = mem_alloc(1, sizeof *p);
+    if (!p) {
+        error_system(e, "out of memory for a pattern of '%s'", place);
+        return NULL;
+    }
+    if (open_pattern(p, source, literal, place, e)) return p;
+    pattern_close(p);
+    return NULL;
+}
+
+void pattern_close(Pattern *p) {
+    if (!p) return;
+    pcre2_code_free(p->code);
+    pcre2_match_context_free(p->limits);
+    mem_free(p->source);
+    mem_free(p);
+}
+
+// --- searching
+// ---------------------------------------------------------------------------------------------------
+
+bool search_open(Search *s, const Pattern *p, Error *e) {
+    *s = (Search){.pattern = p, .match = pcre2_match_data_create(1, NULL)};
+    return s->match || error_system(e, "out of memory for a search");
+}
+
+void search_close(Search *s) { pcre2_match_data_free(s->match); }
+
+void search_begin(Search *s, const char *text, size_t n) {
+    s->text = text;
+    s->length = n;
+    s->at = 0;
+    s->last_end = n + 1;
+}
+
+// One match at or behind s->at. The JIT's stack is small and fixed: where it does not do, the interpreter,
+// whose memory grows, starts again.
+static int match(const Search *s) {
+    const Pattern *p = s->pattern;
+    int n = p->compiled ? pcre2_jit_match(p->code, (PCRE2_SPTR)s->text, s->length, s->at, PCRE2_NO_UTF_CHECK,
+                                          s->match, p->limits)
+                        : PCRE2_ERROR_JIT_STACKLIMIT;
+    if (n != PCRE2_ERROR_JIT_STACKLIMIT) return n;
+    return pcre2_match(p->code, (PCRE2_SPTR)s->text, s->length, s->at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
+                       s->match, p->limits);
+}
+
+bool search_next(Search *s, bool *found, size_t *from, size_t *to, Error *e) {
+    *found = false;
+    while (s->at <= s->length) {
+        int n = match(s);
+        if (n == PCRE2_ERROR_NOMATCH) return true;
+        if (n < 0)
+            return error_input(e, "the pattern '%.200s' of the tokenizer takes too long on this text",
+                               s->pattern->source);
+        const PCRE2_SIZE *range = pcre2_get_ovector_pointer(s->match);
+        *from = range[0];
+        *to = range[1];
+        *found = *from < *to || *to != s->last_end;
+        s->at = *to;
+        if (*found) {
+            s->last_end = *to;
+            return true;
+        }
+        int length = utf8_length(s->text + s->at, s->length - s->at);
+        s->at += length ? (size_t)length : 1;
+    }
+    return true;
+}

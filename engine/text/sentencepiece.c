@@ -1,0 +1,269 @@
+// Reads a sentencepiece model of the kind BPE. sentencepiece merges the two neighbours whose joint text is
+// the piece of the highest score, the leftmost of equals; so each cut of a piece into two pieces is a merge,
+// ranked by the score of the whole. What is done before and after is said in the words of tokenizer.json.
+#include "engine/text/pipeline.h"
+
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
+#include "engine/text/protobuf.h"
+#include "engine/text/utf8.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// The numbers are those of sentencepiece_model.proto.
+enum { MODEL_PIECE = 1, MODEL_TRAINER = 2, MODEL_NORMALIZER = 3, MODEL_DENORMALIZER = 5 };
+enum { PIECE_TEXT = 1, PIECE_SCORE = 2, PIECE_TYPE = 3, PIECE_LONGEST = 256 };
+enum { TRAINER_TYPE = 3, TRAINER_SUFFIX = 24, TRAINER_BYTES = 35, TRAINER_BOS = 41 };
+enum { NORM_NAME = 1, NORM_CHARSMAP = 2, NORM_PREFIX = 3, NORM_EXTRA = 4, NORM_ESCAPE = 5 };
+enum { TYPE_UNIGRAM = 1, TYPE_BPE = 2 };
+typedef enum { NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5, BYTE = 6 } PieceType;
+
+typedef struct {
+    const char *text;
+    size_t length;
+    float score;
+    PieceType type;
+    int rank; // by score; equal scores have equal ranks
+} ModelPiece;
+
+typedef struct {
+    Tokenizer *t;
+    const char *place;
+    Error *e;
+    ModelPiece *pieces; // (count)
+    size_t count, capacity;
+    int type, bos;
+    bool suffix, byte_fallback;
+    bool prefix, remove_extra, escape, charsmap;
+    char normalizer[64];
+} Model;
+
+static bool broken(const Model *m) {
+    return error_input(m->e, "'%s' is no sentencepiece model, or is cut off", m->place);
+}
+
+// --- the protocol buffer
+// --------------------------------------------------------------------------------------------
+
+static bool check_piece(const Model *m, const ModelPiece *p) {
+    if (p->length == 0 || p->length > PIECE_LONGEST || memchr(p->text, 0, p->length) ||
+        !utf8_valid(p->text, p->length))
+        return error_input(m->e, "piece %zu of '%s' is not UTF-8 of 1 to %d bytes", m->count, m->place,
+                           PIECE_LONGEST);
+    if (!isfinite(p->score)) return error_input(m->e, "piece %zu of '%s' has no score", m->count, m->place);
+    if (p->type < NORMAL || p->type > BYTE || p->type == UNUSED)
+        return error_input(m->e, "piece %zu of '%s' is of the type %d, which is not supported", m->count,
+                           m->place, (int)p->type);
+    return true;
+}
+
+static bool read_piece(Model *m, Proto message) {
+    ModelPiece p = {.text = "", .type = NORMAL};
+    ProtoField f;
+    bool more;
+    while (proto_next(&message, &f, &more) && more) {
+        if (f.number == PIECE_TEXT && f.wire == WIRE_BYTES) {
+            p.text = (const char *)f.bytes.at;
+            p.length = proto_size(&f.bytes);
+        } else if (f.number == PIECE_SCORE && f.wire == WIRE_FIXED32) p.score = proto_float(&f);
+        else if (f.number == PIECE_TYPE && f.wire == WIRE_VARINT) p.type = (PieceType)(f.value & 0xFF);
+    }
+    void *pieces = m->pieces;
+    if (more) return broken(m);
+    if (!check_piece(m, &p)) return false;
+    if (m->count == VOCAB_MAX) return error_input(m->e, "'%s' has more than %d pieces", m->place, VOCAB_MAX);
+    if (!mem_grow(&pieces, &m->capacity, m->count + 1, sizeof p))
+        return error_system(m->e, "out of memory for %zu pieces", m->count);
+    m->pieces = pieces;
+    m->pieces[m->count++] = p;
+    return true;
+}
+
+static bool read_trainer(Model *m, Proto message) {
+    ProtoField f;
+    bool more;
+    while (proto_next(&message, &f, &more) && more) {
+        if (f.wire != WIRE_VARINT) continue;
+        if (f.number == TRAINER_TYPE) m->type = (int)(f.value & 0xFF);
+        if (f.number == TRAINER_SUFFIX) m->suffix = f.value != 0;
+        if (f.number == TRAINER_BYTES) m->byte_fallback = f.value != 0;
+        if (f.number == TRAINER_BOS) m->bos = f.value < VOCAB_MAX ? (int)f.value : -1;
+    }
+    return !more || broken(m);
+}
+
+static bool read_normalizer(Model *m, Proto message) {
+    ProtoField f;
+    bool more;
+    while (proto_next(&message, &f, &more) && more) {
+        size_t n = f.wire == WIRE_BYTES ? proto_size(&f.bytes) : 0;
+        if (f.number == NORM_NAME && n && n < sizeof m->normalizer) memcpy(m->normalizer, f.bytes.at, n);
+        if (f.number == NORM_CHARSMAP && n) m->charsmap = true;
+        if (f.number == NORM_PREFIX) m->prefix = f.value != 0;
+        if (f.number == NORM_EXTRA) m->remove_extra = f.value != 0;
+        if (f.number == NORM_ESCAPE) m->escape = f.value != 0;
+    }
+    return !more || broken(m);
+}
+
+// What is changed in decoded text: only the table matters, which no model here has.
+static bool read_denormalizer(Model *m, Proto message) {
+    bool prefix = m->prefix, extra = m->remove_extra, escape = m->escape;
+    bool ok = read_normalizer(m, message);
+    m->prefix = prefix;
+    m->remove_extra = extra;
+    m->escape = escape;
+    return ok;
+}
+
+static bool read_file(Model *m, Proto file) {
+    ProtoField f;
+    bool more;
+    while (proto_next(&file, &f, &more) && more) {
+        bool ok = true;
+        if (f.wire != WIRE_BYTES) continue;
+        if (f.number == MODEL_PIECE) ok = read_piece(m, f.bytes);
+        if (f.number == MODEL_TRAINER) ok = read_trainer(m, f.bytes);
+        if (f.number == MODEL_NORMALIZER) ok = read_normalizer(m, f.bytes);
+        if (f.number == MODEL_DENORMALIZER) ok = read_denormalizer(m, f.bytes);
+        if (!ok) return false;
+    }
+    return !more || broken(m);
+}
+
+static bool check_file(const Model *m) {
+    static const char *const kinds[] = {"of an unknown kind", "unigram", "BPE", "word", "char"};
+    if (m->count == 0) return error_input(m->e, "'%s' is no sentencepiece model: it has no pieces", m->place);
+    if (m->type != TYPE_BPE)
+        return error_input(m->e, "the model '%s' is %s, supported is BPE", m->place,
+                           kinds[m->type >= 1 && m->type <= 4 ? m->type : 0]);
+    if (m->charsmap)
+        return error_input(m->e, "the normalizer '%s' of '%s' is not supported; this one is: identity",
+                           m->normalizer, m->place);
+    if (m->suffix || !m->escape)
+        return error_input(m->e, "'%s' writes spaces as suffixes or as they are, which is not supported",
+                           m->place);
+    return true;
+}
+
+// --- merges
+// ---------------------------------------------------------------------------------------------------------
+
+static int by_score(const void *a, const void *b) {
+    const ModelPiece *x = *(const ModelPiece *const *)a, *y = *(const ModelPiece *const *)b;
+    return (x->score < y->score) - (x->score > y->score);
+}
+
+static bool rank_pieces(Model *m) {
+    ModelPiece **order = mem_alloc(m->count, sizeof *order);
+    if (!order) return error_system(m->e, "out of memory for %zu pieces", m->count);
+    for (size_t i = 0; i < m->count; i++) order[i] = &m->pieces[i];
+    qsort(order, m->count, sizeof *order, by_score);
+    for (size_t i = 1; i < m->count; i++)
+        order[i]->rank = order[i]->score < order[i - 1]->score ? (int)i : order[i - 1]->rank;
+    mem_free(order);
+    return true;
+}
+
+// A cut inside a piece at most a character.
+static size_t count_cuts(const Model *m) {
+    size_t cuts = 0;
+    for (size_t i = 0; i < m->count; i++)
+        for (size_t at = 1; at < m->pieces[i].length; at++) cuts += (m->pieces[i].text[at] & 0xC0) != 0x80;
+    return cuts;
+}
+
+static int find_normal(const Model *m, const char *text, size_t n) {
+    int id = vocab_find(&m->t->bpe.vocab, text, n);
+    return id >= 0 && m->pieces[id].type == NORMAL ? id : -1;
+}
+
+static void add_cuts(const Model *m, int id) {
+    const ModelPiece *p = &m->pieces[id];
+    for (size_t at = 1; at < p->length; at++) {
+        if ((p->text[at] & 0xC0) == 0x80) continue;
+        int left = find_normal(m, p->text, at);
+        int right = left >= 0 ? find_normal(m, p->text + at, p->length - at) : -1;
+        if (right >= 0) bpe_set_merge(&m->t->bpe, left, right, p->rank, id);
+    }
+}
+
+static bool fill_bpe(Model *m) {
+    Bpe *b = &m->t->bpe;
+    if (!rank_pieces(m) || !bpe_init(b, (int)m->count, count_cuts(m), m->e)) return false;
+    for (size_t i = 0; i < m->count; i++) {
+        const ModelPiece *p = &m->pieces[i];
+        if (p->type == UNKNOWN) b->unknown = (int)i;
+        if (p->type == CONTROL || p->type == USER_DEFINED) continue;
+        if (!vocab_add(&b->vocab, p->text, p->length, (int)i, m->place, m->e)) return false;
+    }
+    for (size_t i = 0; i < m->count; i++)
+        if (m->pieces[i].type == NORMAL) add_cuts(m, (int)i);
+    m->t->base_size = (int)m->count;
+    b->byte_fallback = m->byte_fallback;
+    b->fuse_unknown = true;
+    bpe_finish(b);
+    return true;
+}
+
+// --- the rest
+// -------------------------------------------------------------------------------------------------------
+
+static bool add_token(const Model *m, int id) {
+    const ModelPiece *p = &m->pieces[id];
+    bool user = p->type == USER_DEFINED;
+    char *content = mem_text(p->text, p->length);
+    AddedToken a = {.id = id, .special = !user, .normalized = user};
+    bool ok = content ? pipeline_add_token(m->t, a, content, m->place, m->e)
+                      : error_system(m->e, "out of memory for '%s'", m->place);
+    mem_free(content);
+    return ok;
+}
+
+// User-defined pieces are sought in the normalized text, but as they are: so they are added while there are
+// no normalizers. Control pieces are sought in the text itself, as the families do that use them.
+static bool add_tokens(const Model *m) {
+    if (!pipeline_begin_added(m->t, m->count, m->e)) return false;
+    for (size_t i = 0; i < m->count; i++)
+        if (m->pieces[i].type != NORMAL && m->pieces[i].type != BYTE && !add_token(m, (int)i)) return false;
+    return pipeline_end_added(m->t, m->e);
+}
+
+static const char ONE_SPACE[] =
+    "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"\\\\A +|[ \xe2\x96\x81]+\\\\z\"},\"content\":\"\"},"
+    "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" \"},";
+static const char PREFIX[] = "{\"type\":\"Prepend\",\"prepend\":\"\xe2\x96\x81\"},";
+static const char STEPS[] =
+    "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[%s%s"
+    "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\xe2\x96\x81\"}]},"
+    "\"decoder\":{\"type\":\"Sequence\",\"decoders\":["
+    "{\"type\":\"Replace\",\"pattern\":{\"String\":\"\xe2\x96\x81\"},\"content\":\" \"},"
+    "{\"type\":\"ByteFallback\",\"each_byte\":true},{\"type\":\"Fuse\"},"
+    "{\"type\":\"Strip\",\"content\":\" \",\"start\":%d}]}}";
+
+static bool add_steps(const Model *m) {
+    Text text = {0};
+    text_printf(&text, STEPS, m->remove_extra ? ONE_SPACE : "", m->prefix ? PREFIX : "",
+                m->remove_extra ? 1 << 20 : (int)m->prefix); // each piece at the start loses its space
+    json_t *root =
+        text.failed ? NULL : json_from_bytes(text_get(&text), text.length, "steps of sentencepiece", m->e);
+    bool ok = root && pipeline_read_steps(m->t, root, m->place, m->e);
+    if (!root) error_system(m->e, "out of memory for '%s'", m->place);
+    json_decref(root);
+    text_release(&text);
+    return ok;
+}
+
+bool pipeline_read_model(Tokenizer *t, const char *bytes, size_t n, const char *place, Error *e) {
+    const unsigned char *start = (const unsigned char *)bytes;
+    Model m = {.t = t, .place = place, .e = e, .type = TYPE_UNIGRAM, .bos = 1};
+    m.prefix = m.remove_extra = m.escape = true;
+    bool ok = read_file(&m, (Proto){start, start + n}) && check_file(&m) && fill_bpe(&m) && add_tokens(&m) &&
+              add_steps(&m);
+    if (ok && m.bos >= 0 && (size_t)m.bos < m.count && m.pieces[m.bos].type == CONTROL)
+        t->prefix.ids[t->prefix.count++] = m.bos;
+    mem_free(m.pieces);
+    return ok;
+}

@@ -1,0 +1,327 @@
+#!/usr/bin/env python3
+"""Golden ids and texts of small tokenizers in the configuration of each family, from Hugging Face tokenizers and
+sentencepiece. Run by hand, from the repository's root:
+
+    python3 -m venv /tmp/oracle && /tmp/oracle/bin/pip install tokenizers sentencepiece
+    /tmp/oracle/bin/python tests/oracle/tokenizers.py
+
+Writes to tests/fixtures/tokenizers/:
+    strings.json         the texts
+    NAME/tokenizer.json  or tokenizer.model: trained here on Python's own files, with few pieces
+    NAME/golden.json     {"ids": a list a text, "text": {index: decoded where it differs from the text},
+                         "all": the same with special tokens kept, "versions": ...}
+tests/engine/text/golden_test.c holds our tokenizer against them.
+"""
+import glob
+import importlib.metadata
+import io
+import json
+import os
+import random
+import sys
+import sysconfig
+
+sys.path.pop(0)  # this file has the name of the package that it wants
+import sentencepiece
+import tokenizers
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+OUT = "tests/fixtures/tokenizers"
+PIECES = 1100
+
+# The published patterns.
+QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+         r"|\s+(?!\S)|\s+")
+LLAMA3 = QWEN2.replace(r"\p{N}| ?", r"\p{N}{1,3}| ?")
+DEEPSEEK_CODER = [r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+"]
+
+
+# --- texts ----------------------------------------------------------------------------------------------------
+
+ALPHABETS = [
+    "the quick brown fox's can't WE'LL they'Re I'm x1 2024 3.14159 e-9 12345678",
+    "def f(x, y=None):\n    return {k: v for k, v in x.items() if k != \"a\"}\n\t\t# ok\r\n",
+    "int main(void) { for (size_t i = 0; i < n; i++) a[i] += b->c; return 0; } // <<= != && ||",
+    "<html><body class='x'>&nbsp;</body></html> <s> </s> <unk> <0x41> <|x|>",
+    "Привет мир, как дела? Ёлка Žluťoučký kůň naïve café Straße İstanbul ǅ ſ",
+    "日本語のテキスト、漢字とカナ。中文字符測試 한국어 문장 입니다 ㄱㄴ 𠮷𠀋",
+    "ภาษาไทย ไม่มีช่องว่าง สวัสดี हिन्दी क्षत्रिय தமிழ் বাংলা",
+    "مرحبا بالعالم ١٢٣ שָׁלוֹם עולם ‏‎ ‮abc‬",
+    "é̂ ạ̈ ñ ö Å Å ﬁ ½ ① Ⅻ ² ㍍ ｆｕｌｌ ﷺ क़",
+    "👍🏽 👩‍👩‍👧‍👦 🏳️‍🌈 🇩🇪 ❤️ 😀😃 🧑🏿‍🚀 #️⃣",
+    " \t\n\r\f\v  　    ​‌‍﻿᠎ ",
+    "\x01\x02\x07\x08\x1b[31m\x1c\x1d\x7f\x80\x9f­￼�",
+    "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~«»‘’“”–—…¿¡§¶•‰€£¥©®™°±×÷≠≤≥∞√∑∫",
+    "▁▁ ▁a Ġ Ċ ġ Ā Ń",
+]
+FIXED = ["", " ", "  ", "   ", "\n", "\n\n", " \n", "\n ", "\r\n", "\t", "a", " a", "a ", "  a", "a  b", "a   b", "\n\na",
+         "Hello", " Hello", "Hello world", "Hello  world ", "I'll", "I'LL", "'s", "don't", "12", "123", "1234", "1234567",
+         "a1b2", "x = 1", "<s>", "</s>", "<s>a</s>", " <s> ", "a<s>b", "<x>", "a<x>b", " <x> y", "keep", "bookkeeper",
+         "a keep b", "<left>", "a  <left>  b", "<right>", "a  <right>  b", "<right>  <left>", "<s> <s>", "ékeep", "keepé",
+         " zqx", "zqx", "brown", "brown zqx brow", "日本語", "keep_", "_keep", "<both>", " \n <both> \n x", "<s", "s>", "<<s>>", "norm", "anorm", " norm", "xnorm norm",
+         "é", "é", "ﬁ", "日本", "日 本", "👍🏽", "a\u0301", "\u0301", "a\u0301\u0316", "a\u0316\u0301", "가", "각",
+         "\ufffd", "\ufffd\ufffd", "\u2581", "a\u2581b", "\u2581\u2581a", "<0x41>", "<0x0A>", "Ġ", "Ċ", "\x00"[:0],
+         "...", "....", "--", "- -", "''", "#include <stdio.h>\n", "if (a == b) {\n\treturn;\n}\n", "    ", "        x",
+         "the the the the", "aaaaaaaaaaaaaaaa", "                a", "\n\n\n\n\n", "😀😀😀😀", "0" * 20]
+
+
+def make_strings():
+    r = random.Random(20261120)
+    texts = list(dict.fromkeys(FIXED))
+    while len(texts) < 520:
+        parts = []
+        for _ in range(r.randint(1, 4)):
+            a = r.choice(ALPHABETS)
+            if r.random() < 0.5:
+                i = r.randrange(len(a))
+                parts.append(a[i:i + r.randint(1, 14)])
+            else:
+                parts.append("".join(r.choice(a) for _ in range(r.randint(1, 6))))
+            if r.random() < 0.15:
+                parts.append(r.choice(["<s>", "<x>", "<left>", "<right>", "<both>", "keep", "norm", " ", "\n"]))
+        texts.append(r.choice(["", "", " "]).join(parts))
+    return texts
+
+
+def corpus():
+    lib = sysconfig.get_paths()["stdlib"]
+    files = sorted(glob.glob(lib + "/*.py"))[:60] + [lib + "/pydoc_data/topics.py"]
+    lines = []
+    for name in files:
+        with open(name, encoding="utf-8", errors="replace") as f:
+            lines += f.read(60000).splitlines(keepends=True)
+    return lines + [a + "\n" for a in ALPHABETS for _ in range(12)]
+
+
+# --- tokenizer.json ------------------------------------------------------------------------------------------------
+
+def added(token, i, special=False, **more):
+    return dict(id=i, content=token, single_word=False, lstrip=False, rstrip=False, normalized=False,
+                special=special) | more
+
+
+def add_extra(root, normalized=True):
+    """Tokens with every flag, behind the vocabulary."""
+    vocab, n = root["model"]["vocab"], len(root["model"]["vocab"])
+    extra = [("<x>", dict(special=True)), ("keep", dict(single_word=True)), ("<left>", dict(lstrip=True)),
+             ("<right>", dict(rstrip=True, special=True)), ("<both>", dict(lstrip=True, rstrip=True)),
+             ("norm", dict(normalized=True))]
+    for token, flags in extra[:None if normalized else -1]:
+        i = vocab.get(token, n)  # a piece that is there already keeps its id
+        n += i == n
+        root["added_tokens"].append(added(token, i, **flags))
+    return root
+
+
+def train(pre_tokenizer, first, alphabet, limit):
+    t = Tokenizer(models.BPE())
+    t.pre_tokenizer = pre_tokenizer
+    t.train_from_iterator(CORPUS, trainers.BpeTrainer(
+        vocab_size=PIECES, special_tokens=first, initial_alphabet=alphabet, limit_alphabet=limit, show_progress=False))
+    model = json.loads(t.to_str())["model"]
+    return model["vocab"], model["merges"]
+
+
+def template(*before):
+    return dict(type="TemplateProcessing",
+                single=[{"SpecialToken": dict(id=b[0], type_id=0)} for b in before] + [
+                    {"Sequence": dict(id="A", type_id=0)}],
+                pair=[{"Sequence": dict(id="A", type_id=0)}, {"Sequence": dict(id="B", type_id=1)}],
+                special_tokens={b[0]: dict(id=b[0], ids=[b[1]], tokens=[b[0]]) for b in before})
+
+
+def sequence(key, *members):
+    return {"type": "Sequence", key: list(members)}
+
+
+def replace(a, b):
+    return dict(type="Replace", pattern=dict(String=a), content=b)
+
+
+def fallback_model():
+    first = ["<unk>", "<s>", "</s>"] + ["<0x%02X>" % i for i in range(256)]
+    vocab, merges = train(pre_tokenizers.Metaspace(), first, [], 150)
+    # Runs of spaces, as Llama 2's vocabulary has them.
+    for n in (2, 4, 8):
+        vocab["▁" * n] = len(vocab)
+        merges.append(["▁" * (n // 2)] * 2)
+    return dict(type="BPE", dropout=None, unk_token="<unk>", continuing_subword_prefix=None, end_of_word_suffix=None,
+                fuse_unk=True, byte_fallback=True, ignore_merges=False, vocab=vocab, merges=merges)
+
+
+def fallback_root(normalizer, pre_tokenizer, decoder, post=True, pairs=False):
+    model = dict(fallback_model())
+    if not pairs:
+        model["merges"] = [" ".join(m) for m in model["merges"]]
+    return dict(version="1.0", truncation=None, padding=None,
+                added_tokens=[added(t, i, special=True) for i, t in enumerate(["<unk>", "<s>", "</s>"])],
+                normalizer=normalizer, pre_tokenizer=pre_tokenizer, post_processor=template(("<s>", 1)) if post else None,
+                decoder=decoder, model=model)
+
+
+PREPEND = dict(type="Prepend", prepend="▁")
+STRIP = dict(type="Strip", content=" ", start=1, stop=0)
+FALLBACK = [replace("▁", " "), dict(type="ByteFallback"), dict(type="Fuse")]
+
+
+def llama2():
+    return add_extra(fallback_root(sequence("normalizers", PREPEND, replace(" ", "▁")), None,
+                                   sequence("decoders", *FALLBACK, STRIP)))
+
+
+def mistral():
+    meta = dict(type="Metaspace", replacement="▁", prepend_scheme="first", split=False)
+    return add_extra(fallback_root(None, meta, sequence("decoders", *FALLBACK, STRIP), pairs=True))
+
+
+def metaspace_always():
+    meta = dict(type="Metaspace", replacement="▁", prepend_scheme="always", split=True)
+    return add_extra(fallback_root(None, meta, meta, post=False))
+
+
+def metaspace_never():
+    meta = dict(type="Metaspace", replacement="▁", prepend_scheme="never", split=True)
+    root = fallback_root(sequence("normalizers", dict(type="Strip", strip_left=True, strip_right=True), dict(type="NFKC"),
+                                  dict(type="Replace", pattern=dict(Regex=r"\s{2,}|[\n\r\t]"), content=" ")), meta, meta)
+    root["model"]["byte_fallback"] = False
+    return add_extra(root)
+
+
+def yi():
+    return add_extra(fallback_root(replace(" ", "▁"), None, sequence("decoders", *FALLBACK), post=False))
+
+
+def phi3():
+    root = fallback_root(sequence("normalizers", PREPEND, replace(" ", "▁")), None,
+                         sequence("decoders", *FALLBACK, STRIP))
+    root["added_tokens"][2].update(rstrip=True, special=False)
+    return add_extra(root, normalized=False)
+
+
+def byte_root(normalizer, splitters, post, pairs, add_prefix_space=False, use_regex=False, pieces=()):
+    level = dict(type="ByteLevel", add_prefix_space=add_prefix_space, trim_offsets=True, use_regex=use_regex)
+    parts = splitters + [level]
+    trainer = Tokenizer(models.BPE())
+    shape = sequence("pretokenizers", *parts) if splitters else level
+    root = dict(version="1.0", truncation=None, padding=None, added_tokens=[], normalizer=normalizer, pre_tokenizer=shape,
+                post_processor=None if post == "bos" else post, decoder=dict(type="ByteLevel", add_prefix_space=True, trim_offsets=True, use_regex=True),
+                model=json.loads(trainer.to_str())["model"])
+    pre = Tokenizer.from_str(json.dumps(root)).pre_tokenizer
+    vocab, merges = train(pre, [], pre_tokenizers.ByteLevel.alphabet(), 256)
+    for piece in pieces:
+        vocab[piece] = len(vocab)
+    n = len(vocab)
+    root["added_tokens"] = [added(t, n + i, special=True) for i, t in enumerate(["<s>", "</s>", "<｜begin▁of▁sentence｜>"])]
+    root["model"].update(vocab=vocab, merges=merges if pairs else [" ".join(m) for m in merges])
+    if post == "bos":
+        root["post_processor"] = sequence("processors", level, template(("<s>", n)))
+    base = dict(root, model=dict(root["model"], vocab=dict(vocab, **{a["content"]: a["id"] for a in root["added_tokens"]})))
+    extra = add_extra(base)
+    return dict(extra, model=root["model"])
+
+
+def split(regex, behavior="Isolated", invert=False):
+    return dict(type="Split", pattern=dict(Regex=regex), behavior=behavior, invert=invert)
+
+
+def deepseek_coder():
+    return byte_root(sequence("normalizers"), [split(p) for p in DEEPSEEK_CODER] + [
+        dict(type="Digits", individual_digits=True)], "bos", False)
+
+
+def llama3():
+    root = byte_root(None, [split(LLAMA3)], "bos", True, pieces=["Ġzqx", "brown", "日本語"])  # reached by no merge
+    root["model"]["ignore_merges"] = True
+    return root
+
+
+def qwen2():
+    return byte_root(dict(type="NFC"), [split(QWEN2)], None, False)
+
+
+def gpt2():
+    return byte_root(None, [], dict(type="ByteLevel", add_prefix_space=True, trim_offsets=False, use_regex=True), False,
+                     add_prefix_space=True, use_regex=True)
+
+
+def behaviors():
+    """Every behaviour of Split, and the normalizers and pre-tokenizers that no family above has."""
+    return byte_root(dict(type="NFKD"), [
+        split(r"[,;]", "MergedWithPrevious"), split(r"\(|\[", "MergedWithNext"), split(r"[ \t]+", "Removed"),
+        split(r"[a-zA-Z0-9_]+", "Contiguous", True), dict(type="Digits", individual_digits=False),
+        dict(type="Punctuation", behavior="Contiguous")], None, False)
+
+
+FAMILIES = [llama2, mistral, metaspace_always, metaspace_never, yi, phi3, deepseek_coder, llama3, qwen2, gpt2, behaviors]
+
+
+# --- sentencepiece ------------------------------------------------------------------------------------------------
+
+def train_sentencepiece(**more):
+    out = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(CORPUS), model_writer=out, model_type="bpe", vocab_size=PIECES,
+        character_coverage=0.995, minloglevel=2, num_threads=1,
+        **(dict(byte_fallback=True, normalization_rule_name="identity", remove_extra_whitespaces=False, split_digits=True,
+                allow_whitespace_only_pieces=True) | more))
+    return out.getvalue()
+
+
+SENTENCEPIECES = {
+    "sp_llama": dict(),
+    "sp_strict": dict(remove_extra_whitespaces=True, add_dummy_prefix=False, user_defined_symbols=["<x>", "<x", "keep"],
+                      byte_fallback=False),
+    "sp_user": dict(user_defined_symbols=["<left>", "▁▁▁", "12"]),
+}
+
+
+# --- golden ---------------------------------------------------------------------------------------------------------
+
+def write(name, value):
+    with open(os.path.join(OUT, name), "w", encoding="utf-8") as f:
+        json.dump(value, f, ensure_ascii=False, separators=(",", ":"))
+        f.write("\n")
+
+
+def golden(name, strings, encode, decode, decode_all):
+    ids = [encode(s) for s in strings]
+    texts = [decode(i) for i in ids]
+    shown = [decode_all(i) for i in ids]
+    if not any(shown):
+        shown = strings  # not compared
+    write(name + "/golden.json", dict(
+        versions={p: importlib.metadata.version(p) for p in ("tokenizers", "sentencepiece")}, ids=ids,
+        text={str(i): t for i, (s, t) in enumerate(zip(strings, texts)) if s != t},
+        all={str(i): t for i, (s, t) in enumerate(zip(strings, shown)) if s != t}))
+    print("%-18s %6d ids of %d texts" % (name, sum(map(len, ids)), len(strings)))
+
+
+def main():
+    strings = make_strings()
+    os.makedirs(OUT, exist_ok=True)
+    write("strings.json", strings)
+    for family in FAMILIES:
+        name = family.__name__
+        os.makedirs(os.path.join(OUT, name), exist_ok=True)
+        root = family()
+        write(name + "/tokenizer.json", root)
+        t = Tokenizer.from_str(json.dumps(root))
+        for a in root["added_tokens"]:
+            assert t.token_to_id(a["content"]) == a["id"], (name, a, t.token_to_id(a["content"]))
+        golden(name, strings, lambda s: t.encode(s).ids, lambda i: t.decode(i),
+               lambda i: t.decode(i, skip_special_tokens=False))
+    for name, options in SENTENCEPIECES.items():
+        os.makedirs(os.path.join(OUT, name), exist_ok=True)
+        model = train_sentencepiece(**options)
+        with open(os.path.join(OUT, name, "tokenizer.model"), "wb") as f:
+            f.write(model)
+        sp = sentencepiece.SentencePieceProcessor(model_proto=model)
+        # Control pieces in a text are ours, and the unknown piece's surface: neither is compared.
+        plain = [s.replace("<s>", "<S>").replace("</s>", "</S>").replace("<unk>", "<UNK>") for s in strings]
+        golden(name, plain, lambda s: [sp.bos_id()] + sp.encode(s),
+               lambda ids: sp.decode([i for i in ids if i != sp.unk_id()]), lambda ids: "")
+
+
+if __name__ == "__main__":
+    CORPUS = corpus()
+    sys.exit(main())
