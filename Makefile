@@ -75,11 +75,18 @@ $(BUILD)/libtests.a: $(SHARED)
 	@ar rcs $@ $^
 
 $(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(BUILD)/libtests.a $(BUILD)/liboutpace.a
-	$(CC) $(LDFLAGS) $^ -o $@ -lcmocka $(LIBS)
+	$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) -o $@ -lcmocka $(LIBS)
 
 # A program that fails allocations or system calls links them through tests/fault.c.
 WRAPPED  = malloc calloc realloc free open read write fsync close rename
 $(BUILD)/tests/%_fault_test: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
+
+# libFuzzer finds an entry by one name; corpus_test links them all, each under its file's.
+$(BUILD)/tests/fuzz/%_fuzz.o: CFLAGS += $(if $(FUZZING),,-DLLVMFuzzerTestOneInput=$(basename $(@F)))
+$(BUILD)/tests/fuzz/corpus_test: $(FUZZERS)
+PARSERS  = $(filter $(patsubst %,$(BUILD)/%/%,engine/base engine/core engine/model engine/text datasets),$(OBJECTS))
+$(BUILD)/%_fuzz: $(BUILD)/tests/fuzz/%_fuzz.o $(PARSERS)
+	$(CC) $(LDFLAGS) -fsanitize=fuzzer $^ -o $@ $(LIBS)
 
 cuda-note:
 	@[ -n "$(NVCC)" ] || echo "CUDA toolkit: none found; building for the CPU"
@@ -102,6 +109,9 @@ test-debug: debug
 	@$(MAKE) --no-print-directory $(DEBUG) tests
 	@OUTPACE=./outpace-debug tests/run build/debug test
 
+fuzz:
+	@tools/fuzz $(FUZZ_SECONDS)
+
 # Everything but the C library linked in, for a machine that has only that.
 portable: $(OBJECTS)
 	$(CC) $(LDFLAGS) $^ -o outpace-portable -Wl,-Bstatic \
@@ -109,8 +119,7 @@ portable: $(OBJECTS)
 	@tools/check-portable outpace-portable
 
 lint: $(OBJECTS)
-	@./setup lint
-	@tools/lint $(ROOMS) tests
+	@./setup lint && tools/lint $(ROOMS) tests
 
 demo: outpace
 	@tools/demo
@@ -125,9 +134,9 @@ clean:
 help:
 	@echo "make            build ./outpace (installs what is missing through ./setup)"
 	@echo "make demo       see it work: a synthetic model, three methods, S and the time in parts"
-	@echo "make test       all tests; under ten minutes on two cores"
-	@echo "make test-long  the longer suites too"
+	@echo "make test       all tests, under ten minutes on two cores; test-long runs the longer ones too"
 	@echo "make debug      ./outpace-debug with AddressSanitizer and UBSan; test-debug runs the tests on it"
+	@echo "make fuzz       every parser fuzzed for FUZZ_SECONDS=60 (clang, libFuzzer)"
 	@echo "make lint       format, headers alone, layers, banned calls, file-scope state, cppcheck"
 	@echo "make portable   ./outpace-portable, which needs the C library only"
 	@echo "make install    PREFIX=$(PREFIX)"
@@ -135,5 +144,5 @@ help:
 	@echo "settings        CC=$(CC) OPT=$(OPT) PREFIX=$(PREFIX) BUILD=$(BUILD)"
 
 -include $(patsubst %.o,%.d,$(OBJECTS) $(TESTS:=.o) $(SHARED) $(FUZZERS))
-.PHONY: always outpace cuda-note tests test test-long debug test-debug portable lint demo install clean help
+.PHONY: always outpace cuda-note tests test test-long debug test-debug fuzz portable lint demo install clean help
 .SECONDARY:

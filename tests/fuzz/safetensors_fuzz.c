@@ -1,0 +1,79 @@
+// A safetensors file: whatever is taken tiles its data exactly, and a model bound to it reads nothing else.
+#include "engine/base/memory.h"
+#include "engine/model/config.h"
+#include "engine/model/finite.h"
+#include "engine/model/weights.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { PREFIX = 8, DATA = 96 };
+
+static void demand(bool holds) {
+    if (!holds) abort();
+}
+
+// Sorted by name, inside the file, and together as large as the data.
+static void check_tensors(const Safetensors *s, size_t size) {
+    size_t bytes = 0, start = size;
+    for (size_t i = 0; i < s->count; i++) {
+        const StoredTensor *t = &s->tensors[i];
+        demand(t->begin <= t->end && t->end <= size && t->begin >= PREFIX);
+        demand(t->rank >= 0 && t->rank <= TENSOR_MAX_RANK && strlen(t->name) < TENSOR_NAME);
+        demand(i == 0 || strcmp(t[-1].name, t->name) < 0);
+        demand(safetensors_find(s, t->name) == t);
+        bytes += t->end - t->begin;
+        if (t->begin < start) start = t->begin;
+    }
+    demand(bytes == size - start);
+}
+
+// A model so small that an input may well hold all of it: 2 wide, one layer, one head, head and embedding
+// tied.
+static void bind(const Safetensors *s, const uint8_t *data, const char *type) {
+    LayerWeights layer = {.q = {.data = NULL}};
+    Model m = {
+        .shape = {.layers = 1,
+                  .width = 2,
+                  .heads = 1,
+                  .kv_heads = 1,
+                  .head_dim = 2,
+                  .mlp_width = 1,
+                  .vocab = 2,
+                  .tied_head = true},
+        .layers = &layer
+    };
+    memcpy(m.architecture, type, strlen(type));
+    const Shard shard = {*s, data, "shard"};
+    Error e = {0};
+    if (weights_bind(&m, &shard, 1, "dir", &e)) model_check_finite(&m, "dir", &e); // reads every weight
+    else demand(e.kind != ERROR_NONE && e.text[0]);
+}
+
+static void parse(const uint8_t *data, size_t size) {
+    Safetensors s;
+    Error e = {0};
+    if (!safetensors_parse(data, size, "fuzz", &s, &e)) {
+        demand(e.kind == ERROR_INPUT && strstr(e.text, "fuzz") && !s.tensors);
+        return;
+    }
+    check_tensors(&s, size);
+    bind(&s, data, "llama");
+    bind(&s, data, "phi3");
+    safetensors_release(&s);
+}
+
+// Once as a file; and once as a header whose length is told right, so that lengths need not be guessed.
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    parse(data, size);
+    uint8_t *file = mem_alloc(PREFIX + size + DATA, 1);
+    demand(file != NULL);
+    for (int i = 0; i < PREFIX; i++) file[i] = (uint8_t)(size >> 8 * i);
+    if (size) memcpy(file + PREFIX, data, size);
+    parse(file, PREFIX + size);
+    parse(file, PREFIX + size + DATA);
+    mem_free(file);
+    return 0;
+}
