@@ -4,6 +4,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
+#include "engine/cpu/ceilings.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cuda/cuda.h"
 #include "engine/null/null.h"
@@ -18,6 +19,7 @@ typedef struct Device {
     bool weights;  // needs more than config.json
     bool numbered; // there may be several: "name:n"
     bool (*open)(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e);
+    bool (*ceilings)(int ordinal, const BackendOptions *o, Ceilings *out, Error *e);
 } Device;
 
 static bool open_cpu(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e) {
@@ -30,10 +32,21 @@ static bool open_null(const Model *model, int ordinal, const BackendOptions *o, 
     return null_open(model, o, self, e);
 }
 
+static bool ceilings_cpu(int ordinal, const BackendOptions *o, Ceilings *out, Error *e) {
+    (void)ordinal;
+    return cpu_ceilings(o, out, e);
+}
+
+static bool ceilings_none(int ordinal, const BackendOptions *o, Ceilings *out, Error *e) {
+    (void)ordinal, (void)o, (void)e;
+    *out = (Ceilings){.isa = "none"};
+    return true;
+}
+
 static const Device DEVICES[] = {
-    {"cpu",  &cpu_backend,  true,  false, open_cpu },
-    {"cuda", &cuda_backend, true,  true,  cuda_open},
-    {"null", &null_backend, false, false, open_null},
+    {"cpu",  &cpu_backend,  true,  false, open_cpu,  ceilings_cpu },
+    {"cuda", &cuda_backend, true,  true,  cuda_open, cuda_ceilings},
+    {"null", &null_backend, false, false, open_null, ceilings_none},
 };
 
 // The number behind the colon, at most three digits; 0 where there is none. False if it is anything else.
@@ -189,4 +202,10 @@ void engine_close(Engine *engine) {
     tokenizer_close(engine->tokenizer);
     model_close(&engine->model);
     *engine = (Engine){0};
+}
+
+bool engine_ceilings(const char *name, const BackendOptions *o, Ceilings *out, Error *e) {
+    int ordinal;
+    const Device *device = find_device(name, &ordinal, e);
+    return device && device->ceilings(ordinal, o, out, e);
 }

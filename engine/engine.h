@@ -28,3 +28,6 @@ typedef struct EngineMemory {
 // `engine` empty, on failure. memory may be NULL.
 bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, EngineMemory *memory, Error *e);
 void engine_close(Engine *engine); // takes an empty one
+
+// What the device (see EngineOptions) can do at most, measured now. All zero for a device without arithmetic.
+bool engine_ceilings(const char *device, const BackendOptions *o, Ceilings *out, Error *e);

@@ -62,6 +62,14 @@ typedef struct BackendReport {
     double busy_seconds;          // in run, head and commit since the instance opened
 } BackendReport;
 
+// What a device can do at most, measured on it: the two floors under a step's time.
+typedef struct Ceilings {
+    double bytes_per_s;      // read from its memory
+    double operations_per_s; // multiply and add count two
+    const char *isa;         // of the kernels that were measured
+    int threads;
+} Ceilings;
+
 typedef struct Backend {
     const char *name;
     // Runs nodes through layers, keeping their hidden states (at b) and their keys and values in the step

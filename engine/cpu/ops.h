@@ -62,6 +62,8 @@ typedef struct CpuOps {
     // gate = activation(gate) * up
     void (*gate)(float *gate, const float *up, int n, Activation activation);
     void (*attend)(const Attend *a);
+    // Multiply-adds in registers, nothing else; gives how many operations it did.
+    double (*peak)(long rounds);
 } CpuOps;
 
 enum { MATMUL_UNIT = 32 };

@@ -1,6 +1,7 @@
 // The lanes on AVX-512.
 #if defined(__x86_64__)
 #include "engine/cpu/attend.h"
+#include "engine/cpu/peak.h"
 #include "engine/cpu/product.h"
 #include "engine/cpu/rows.h"
 
@@ -12,5 +13,6 @@ const CpuOps cpu_ops_avx512 = {.name = "avx512",
                                .rmsnorm = rmsnorm,
                                .rope = rope,
                                .gate = gate,
-                               .attend = attend};
+                               .attend = attend,
+                               .peak = peak};
 #endif

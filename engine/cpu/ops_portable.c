@@ -1,6 +1,7 @@
 // The lanes in plain C: what any processor runs, and what other sets fall back to.
 #include "engine/cpu/attend.h"
 
+#include "engine/cpu/peak.h"
 #include "engine/cpu/product.h"
 #include "engine/cpu/rows.h"
 
@@ -12,4 +13,5 @@ const CpuOps cpu_ops_portable = {.name = "portable",
                                  .rmsnorm = rmsnorm,
                                  .rope = rope,
                                  .gate = gate,
-                                 .attend = attend};
+                                 .attend = attend,
+                                 .peak = peak};

@@ -1,9 +1,13 @@
 // A task is published by raising `round`; a worker that has done it raises `finished`. Both sides first spin
 // on the atomic, then take the mutex and sleep on a condition: whoever may be waited for signals under the
 // mutex, after the atomic has changed, so no wake-up is lost.
+//
+// Each thread stays on a core of its own while there are enough: a share of the weights is then always read
+// through the same caches, and two shares never wait for one core.
 #include "engine/cpu/pool.h"
 
 #include "engine/base/memory.h"
+#include "engine/cpu/cores.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -18,12 +22,15 @@ typedef struct Worker {
     Pool *pool;
     pthread_t id;
     int number;
+    int core; // -1: where the system likes
 } Worker;
 
 struct Pool {
     int threads;
     Worker *workers; // (threads - 1)
     int started;
+    cpu_set_t before; // where the caller might run
+    bool pinned;      // the caller too
     PoolTask *task;
     void *argument;
     _Alignas(64) atomic_uint round;
@@ -52,6 +59,7 @@ static void sleep_until_round_changes(Pool *p, unsigned seen) {
 static void *work(void *argument) {
     Worker *w = argument;
     Pool *p = w->pool;
+    if (w->core >= 0) cores_pin(w->core);
     for (unsigned seen = 0;; seen++) {
         for (int i = 0; i < SPINS && atomic_load_explicit(&p->round, memory_order_acquire) == seen; i++)
             relax();
@@ -69,6 +77,17 @@ static void wake(Pool *p) {
     pthread_mutex_unlock(&p->mutex);
 }
 
+// Called before a worker starts: a thread inherits what its maker may use.
+static void pin_threads(Pool *p) {
+    Cores cores;
+    cores_find(&cores);
+    bool enough = p->threads <= cores.count;
+    for (int i = 0; i < p->threads - 1; i++)
+        p->workers[i] = (Worker){.pool = p, .number = i + 1, .core = enough ? cores.number[i + 1] : -1};
+    p->pinned =
+        enough && sched_getaffinity(0, sizeof p->before, &p->before) == 0 && cores_pin(cores.number[0]);
+}
+
 Pool *pool_open(int threads, Error *e) {
     if (threads < 1 || threads > MAX_THREADS) {
         error_input(e, "cannot run %d threads: from 1 to %d are allowed", threads, MAX_THREADS);
@@ -84,8 +103,8 @@ Pool *pool_open(int threads, Error *e) {
     p->threads = threads;
     pthread_mutex_init(&p->mutex, NULL);
     pthread_cond_init(&p->woken, NULL);
+    pin_threads(p);
     for (int i = 0; i < threads - 1; i++) {
-        p->workers[i] = (Worker){.pool = p, .number = i + 1};
         int why = pthread_create(&p->workers[i].id, NULL, work, &p->workers[i]);
         if (why) {
             error_system(e, "cannot start thread %d of %d: %s", i + 1, threads, strerror(why));
@@ -107,6 +126,7 @@ void pool_close(Pool *p) {
     for (int i = 0; i < p->started; i++) pthread_join(p->workers[i].id, NULL);
     pthread_cond_destroy(&p->woken);
     pthread_mutex_destroy(&p->mutex);
+    if (p->pinned) sched_setaffinity(0, sizeof p->before, &p->before);
     mem_free(p->workers);
     mem_free(p);
 }
@@ -140,6 +160,7 @@ void pool_share(int n, int unit, int thread, int threads, int *from, int *to) {
 }
 
 int pool_cores(void) {
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    Cores cores;
+    cores_find(&cores);
+    return cores.physical;
 }

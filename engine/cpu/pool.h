@@ -1,7 +1,8 @@
 // A team of threads that runs one function at a time, all together, and waits for the last.
 //
 // The caller is thread 0. Workers spin for a short while after each task, since the next one comes within
-// microseconds inside a step, and then sleep, so that an idle engine costs nothing.
+// microseconds inside a step, and then sleep, so that an idle engine costs nothing. While there is a core for
+// each, every thread stays on its own, the caller too until the pool is closed.
 #pragma once
 #include "engine/base/error.h"
 
@@ -21,5 +22,5 @@ void pool_run(Pool *p, PoolTask *task, void *argument);
 // The share of thread t in n things, cut at multiples of `unit`: [*from, *to).
 void pool_share(int n, int unit, int thread, int threads, int *from, int *to);
 
-// Cores that this process may run on.
+// Cores that this process may run on; hardware threads of one core count once.
 int pool_cores(void);

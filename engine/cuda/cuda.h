@@ -7,3 +7,6 @@ extern const Backend cuda_backend;
 
 // Like cpu_open; `ordinal` is the device's number.
 bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e);
+
+// Of device `ordinal`, measured now.
+bool cuda_ceilings(int ordinal, const BackendOptions *o, Ceilings *out, Error *e);

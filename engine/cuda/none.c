@@ -3,8 +3,17 @@
 
 const Backend cuda_backend = {.name = "cuda"};
 
+static bool refuse(Error *e) {
+    return error_input(e, "this build of outpace has no CUDA engine; leave --device out to run on the CPU");
+}
+
 bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e) {
     (void)model, (void)ordinal, (void)o;
     *self = NULL;
-    return error_input(e, "this build of outpace has no CUDA engine; leave --device out to run on the CPU");
+    return refuse(e);
+}
+
+bool cuda_ceilings(int ordinal, const BackendOptions *o, Ceilings *out, Error *e) {
+    (void)ordinal, (void)o, (void)out;
+    return refuse(e);
 }

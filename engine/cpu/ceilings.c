@@ -1,0 +1,96 @@
+#include "engine/cpu/ceilings.h"
+
+#include "engine/base/clock.h"
+#include "engine/base/memory.h"
+#include "engine/cpu/ops.h"
+#include "engine/cpu/pool.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PASSES = 7, PEAK_ROUNDS = 400000, CACHE_LINE = 64 };
+static const size_t BUFFER_BYTES = (size_t)1 << 29; // virtual machines name caches of up to 480 MB
+
+typedef struct {
+    const CpuOps *ops;
+    unsigned char *buffer;
+    size_t bytes;
+    double operations; // of one thread
+    uint64_t seen;
+} Probe;
+
+static void share_of(const Probe *p, int thread, int threads, size_t *from, size_t *to) {
+    size_t lines = p->bytes / CACHE_LINE;
+    *from = lines * (size_t)thread / (size_t)threads * CACHE_LINE;
+    *to = lines * ((size_t)thread + 1) / (size_t)threads * CACHE_LINE;
+}
+
+static void touch(void *argument, int thread, int threads) {
+    Probe *p = argument;
+    size_t from, to;
+    share_of(p, thread, threads, &from, &to);
+    memset(p->buffer + from, thread + 1, to - from);
+}
+
+// Sums of eight streams of words, so that the loads are independent; the compiler makes vectors of them.
+static void read_all(void *argument, int thread, int threads) {
+    Probe *p = argument;
+    size_t from, to;
+    uint64_t sum[32] = {0}, total = 0;
+    share_of(p, thread, threads, &from, &to);
+    const uint64_t *word = (const uint64_t *)(const void *)(p->buffer + from);
+    for (size_t i = 0, n = (to - from) / sizeof *word / 32 * 32; i < n; i += 32)
+        for (size_t j = 0; j < 32; j++) sum[j] += word[i + j];
+    for (int j = 0; j < 32; j++) total += sum[j];
+    if (thread == 0) p->seen = total;
+}
+
+static void multiply_all(void *argument, int thread, int threads) {
+    Probe *p = argument;
+    (void)threads;
+    double operations = p->ops->peak(PEAK_ROUNDS);
+    if (thread == 0) p->operations = operations;
+}
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// The median of PASSES runs, after one that warms up.
+static double seconds_of(Pool *pool, PoolTask *task, Probe *p) {
+    double seconds[PASSES];
+    pool_run(pool, task, p);
+    for (int i = 0; i < PASSES; i++) {
+        double start = clock_now(clock_monotonic());
+        pool_run(pool, task, p);
+        seconds[i] = clock_now(clock_monotonic()) - start;
+    }
+    qsort(seconds, PASSES, sizeof *seconds, by_value);
+    return seconds[PASSES / 2];
+}
+
+static size_t buffer_bytes(void) {
+    long pages = sysconf(_SC_AVPHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    size_t quarter = pages > 0 && size > 0 ? (size_t)pages * (size_t)size / 4 : BUFFER_BYTES;
+    return quarter < BUFFER_BYTES ? quarter : BUFFER_BYTES;
+}
+
+bool cpu_ceilings(const BackendOptions *o, Ceilings *out, Error *e) {
+    Probe p = {.ops = cpu_ops_find(o->isa, e), .bytes = buffer_bytes()};
+    Pool *pool = p.ops ? pool_open(o->threads > 0 ? o->threads : pool_cores(), e) : NULL;
+    if (!pool) return false;
+    p.buffer = mem_alloc(p.bytes, 1);
+    if (p.buffer) {
+        pool_run(pool, touch, &p);
+        *out = (Ceilings){.isa = p.ops->name, .threads = pool_threads(pool)};
+        out->bytes_per_s = (double)p.bytes / seconds_of(pool, read_all, &p);
+        double seconds = seconds_of(pool, multiply_all, &p);
+        out->operations_per_s = out->threads * p.operations / seconds;
+    }
+    pool_close(pool);
+    mem_free(p.buffer);
+    return p.buffer || error_system(e, "out of memory for measuring %zu bytes", p.bytes);
+}

@@ -1,0 +1,7 @@
+// What this machine can do at most, measured: the two floors under every step's time.
+#pragma once
+#include "engine/core/backend.h"
+
+// Reads a buffer far larger than any cache with all threads, and runs the kernel set's multiply-adds in
+// registers. Takes about half a second.
+bool cpu_ceilings(const BackendOptions *o, Ceilings *out, Error *e);
