@@ -204,3 +204,10 @@ json_t *machine_json(const Machine *m) {
                      (json_int_t)m->available, "load", m->load, "busy_others", m->busy_others,
                      "virtual_machine", m->virtual_machine);
 }
+
+size_t machine_peak_memory(void) {
+    char text[SMALL_FILE];
+    slurp("/proc/self/status", text, sizeof text);
+    const char *peak = value_of(text, "VmHWM", ':');
+    return peak ? (size_t)strtoull(peak, NULL, 10) << 10 : 0;
+}

@@ -32,3 +32,6 @@ void machine_parse_cpuinfo(Machine *m, const char *text);
 int machine_warnings(const Machine *m, Text *out);
 
 json_t *machine_json(const Machine *m); // NULL: no memory
+
+// The most memory that this process has held so far, in bytes; 0 where the system does not say.
+size_t machine_peak_memory(void);

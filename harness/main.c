@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static const Command *const COMMANDS[] = {&command_generate, &command_methods, &command_model,
-                                          &command_version};
+                                          &command_bench,    &command_doctor,  &command_version};
 enum { COMMAND_COUNT = sizeof COMMANDS / sizeof *COMMANDS };
 
 static const char LESSON[] =

@@ -11,6 +11,7 @@ typedef enum {
     STREAM_METHOD = 3,  // a method's choices: Lookahead's first window, Jacobi's start
     STREAM_WEIGHTS = 4, // synthetic models; the tensor's number is added, shifted by 8
     STREAM_TEST = 5,
+    STREAM_BENCH = 6, // tokens that a benchmark runs
 } RandomStream;
 
 typedef struct Random {

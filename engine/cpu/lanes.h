@@ -102,10 +102,18 @@ static inline Lanes lanes_fma(Lanes a, Lanes b, Lanes c) { // rounded twice
     for (int i = 0; i < 4; i++) c.q[i] += a.q[i] * b.q[i];
     return c;
 }
+// Exponent and fraction in place, times 2^112: subnormals come right by themselves, the largest exponent by
+// hand.
+static inline Quarter quarter_f16(const uint16_t *p) {
+    QuarterBits h = {p[0], p[1], p[2], p[3]}, magnitude = h & 0x7fffu;
+    Quarter x = (Quarter)(magnitude << 13) * 0x1p112f;
+    QuarterBits special = (QuarterBits)(magnitude >= 0x7c00u) & 0x7f800000u;
+    return (Quarter)((QuarterBits)x | special | (h & 0x8000u) << 16);
+}
 static inline Lanes lanes_f16(const uint16_t *p) {
-    float x[LANES];
-    for (int i = 0; i < LANES; i++) x[i] = f16_to_f32(p[i]);
-    return lanes_load(x);
+    return (Lanes){
+        {quarter_f16(p), quarter_f16(p + 4), quarter_f16(p + 8), quarter_f16(p + 12)}
+    };
 }
 static inline QuarterBits quarter_bits(const uint16_t *p) {
     QuarterBits bits;

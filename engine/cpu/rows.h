@@ -42,7 +42,7 @@ static inline float fast_gelu_tanh(float x) {
     return 0.5f * x * (1.0f + tanh_t);
 }
 
-static void rmsnorm(const float *x, const Tensor *weight, float epsilon, int n, float *y) {
+static inline void rmsnorm(const float *x, const Tensor *weight, float epsilon, int n, float *y) {
     Partial sum = {{0}};
     int i = 0;
     for (; i + LANES <= n; i += LANES)
@@ -56,7 +56,7 @@ static void rmsnorm(const float *x, const Tensor *weight, float epsilon, int n, 
         for (i = 0; i < n; i++) y[i] = x[i] * scale * dtype_load(weight->dtype, weight->data, (size_t)i);
 }
 
-static void rope(float *head, const float *cosine, const float *sine, int pairs) {
+static inline void rope(float *head, const float *cosine, const float *sine, int pairs) {
     for (int i = 0; i < pairs; i++) {
         float a = head[i], b = head[i + pairs];
         head[i] = a * cosine[i] - b * sine[i];
@@ -64,7 +64,7 @@ static void rope(float *head, const float *cosine, const float *sine, int pairs)
     }
 }
 
-static void gate(float *gate, const float *up, int n, Activation activation) {
+static inline void gate(float *gate, const float *up, int n, Activation activation) {
     if (activation == ACTIVATION_SILU)
         for (int i = 0; i < n; i++) gate[i] = fast_silu(gate[i]) * up[i];
     else

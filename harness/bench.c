@@ -1,0 +1,112 @@
+// A sample is a whole step as decoding runs it: tree, forward pass, LM head on every node that may be
+// accepted, and the best token of each. Nothing is committed, so that every sample sees the same context.
+#include "harness/bench.h"
+
+#include "engine/base/random.h"
+#include "harness/step_cost.h"
+#include "simulate/statistics.h"
+
+#include <assert.h>
+
+enum { MOST_SAMPLES = 200, WARM_UP = 2, PROMPT_CHUNK = 256 };
+
+static int random_token(const Session *s, Random *r) {
+    return (int)random_below(r, (uint32_t)s->shape.real_vocab);
+}
+
+static bool set_context(Session *s, int context, Random *r, Error *e) {
+    int tokens[PROMPT_CHUNK];
+    if (s->cache.length == context) return true;
+    session_reset(s);
+    for (int done = 0, n; done < context; done += n) {
+        n = context - done < PROMPT_CHUNK ? context - done : PROMPT_CHUNK;
+        for (int i = 0; i < n; i++) tokens[i] = random_token(s, r);
+        if (!session_prefill(s, tokens, n, 0, 0, NULL, e)) return false;
+    }
+    return true;
+}
+
+// Fills the tree; what the nodes see is summed on the way.
+static StepShape build_step(Session *s, const BenchPoint *p, Random *r) {
+    session_begin_step(s, false, p->layout);
+    Tree *t = &s->tree;
+    int node = tree_root(t, random_token(s, r));
+    for (int i = 1; p->k == 0 && i < p->tokens; i++) node = tree_propose(t, node, random_token(s, r));
+    for (int row = 0; row < p->k; row++) {
+        node = tree_row(t);
+        for (int i = 0; i < p->w; i++) node = tree_propose(t, node, random_token(s, r));
+    }
+    StepShape step = {.rows = t->count, .read = t->count, .context = p->context, .cache_readers = 1};
+    if (p->layout == LAYOUT_BATCH && p->k > 1) step.cache_readers = p->k;
+    for (int i = 0; i < t->count; i++) step.seen += tree_position(t, i) + 1;
+    return step;
+}
+
+static bool time_step(Engine *engine, const BenchOptions *o, double *seconds, Error *e) {
+    Session *s = &engine->session;
+    double start = clock_now(o->clock);
+    bool ok = session_run(s, s->shape.layers, e) && session_read(s, HEAD_ARGMAX, e);
+    *seconds = clock_now(o->clock) - start;
+    return ok;
+}
+
+// Samples until there are enough of them, or enough time has gone; gives their number, 0 on an error.
+static int sample(Engine *engine, const BenchOptions *o, BenchPoint *p, StepShape *step, double *seconds,
+                  Error *e) {
+    Random r = {.seed = o->seed, .stream = STREAM_BENCH};
+    double spent = 0;
+    int n = -WARM_UP, most = o->max_samples < MOST_SAMPLES ? o->max_samples : MOST_SAMPLES;
+    for (; n < most && (n < o->min_samples || spent < o->seconds); n++) {
+        double once;
+        if (o->interrupted && o->interrupted()) return 0;
+        *step = build_step(&engine->session, p, &r);
+        if (!time_step(engine, o, &once, e)) return 0;
+        if (n < 0) continue;
+        seconds[n] = once;
+        spent += once;
+    }
+    return n;
+}
+
+static void set_floors(Engine *engine, const Ceilings *c, const StepShape *step, BenchPoint *p) {
+    BackendReport report;
+    Session *s = &engine->session;
+    s->backend->report(s->self, &report);
+    StepCost cost = step_cost(&s->shape, &report, step);
+    p->tokens = step->rows;
+    p->bytes = cost.bytes;
+    p->operations = cost.operations;
+    p->floor_bandwidth_s = c->bytes_per_s > 0 ? cost.bytes / c->bytes_per_s : 0;
+    p->floor_compute_s = c->operations_per_s > 0 ? cost.operations / c->operations_per_s : 0;
+}
+
+bool bench_point(Engine *engine, const Ceilings *ceilings, const BenchOptions *o, double one,
+                 BenchPoint *point, Error *e) {
+    double seconds[MOST_SAMPLES];
+    StepShape step;
+    Random r = {.seed = o->seed + 1, .stream = STREAM_BENCH};
+    if (!set_context(&engine->session, point->context, &r, e)) return false;
+    int n = sample(engine, o, point, &step, seconds, e);
+    if (n <= 0) return false;
+    set_floors(engine, ceilings, &step, point);
+    point->n = n;
+    point->median_s = median(seconds, (size_t)n);
+    point->mad_s = median_deviation(seconds, (size_t)n);
+    point->slowdown = one > 0 ? point->median_s / one : 1;
+    return true;
+}
+
+bool bench_prefill(Engine *engine, const BenchOptions *o, int tokens, double *seconds, double *operations,
+                   Error *e) {
+    Session *s = &engine->session;
+    Random r = {.seed = o->seed, .stream = STREAM_BENCH};
+    BackendReport report;
+    StepShape step = {.rows = tokens, .seen = 0.5 * tokens * (tokens + 1.0)};
+    session_reset(s);
+    double start = clock_now(o->clock);
+    if (!set_context(s, tokens, &r, e)) return false;
+    *seconds = clock_now(o->clock) - start;
+    s->backend->report(s->self, &report);
+    *operations = step_cost(&s->shape, &report, &step).operations;
+    return true;
+}

@@ -1,0 +1,36 @@
+// Times single steps of an open model: so many tokens on top of so much context, beside the two floors.
+#pragma once
+#include "engine/base/clock.h"
+#include "engine/engine.h"
+
+typedef struct BenchPoint {
+    // what is run
+    int context;
+    int k, w;      // k rows of w tokens below the root; k = 0: a chain of `tokens`
+    int tokens;    // nodes of the step
+    Layout layout; // of k and w
+    // what it cost
+    double median_s, mad_s;
+    int n;        // samples
+    double bytes; // that it must read
+    double operations;
+    double slowdown; // over one token at this context, same run
+    double floor_bandwidth_s, floor_compute_s;
+} BenchPoint;
+
+typedef struct BenchOptions {
+    int min_samples, max_samples;
+    double seconds; // enough for one point, once there are min_samples
+    uint64_t seed;  // of the tokens
+    Clock clock;
+    bool (*interrupted)(void); // asked between samples; may be NULL
+} BenchOptions;
+
+// Measures `point` on the model; `one` is the median time of one token at this context (0: this is that one).
+// The session's sequence is set to the context as needed. False without an error where interrupted.
+bool bench_point(Engine *engine, const Ceilings *ceilings, const BenchOptions *o, double one,
+                 BenchPoint *point, Error *e);
+
+// Seconds to run and commit a prompt of so many tokens from nothing, and its operations.
+bool bench_prefill(Engine *engine, const BenchOptions *o, int tokens, double *seconds, double *operations,
+                   Error *e);

@@ -1,0 +1,117 @@
+// What this machine is, what it can do at most, and what would spoil a measurement on it.
+#include "harness/command.h"
+
+#include "engine/engine.h"
+#include "harness/libraries.h"
+#include "harness/machine.h"
+#include "harness/version.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    int threads;
+    const char *isa;
+    bool json;
+} DoctorOptions;
+
+#define AT(name) offsetof(DoctorOptions, name)
+static const Option OPTIONS[] = {
+    {"threads", 0, OPTION_INT,  AT(threads), 0, 1024, "N",    "0: one a core",               "0"                },
+    {"isa",     0, OPTION_TEXT, AT(isa),     0, 0,    "NAME", "measure this set of kernels", "the best there is"},
+    {"json",    0, OPTION_FLAG, AT(json),    0, 0,    NULL,   "print one JSON object",       NULL               },
+};
+#undef AT
+
+typedef struct {
+    Machine machine;
+    Ceilings cpu;
+    Ceilings gpu;
+    Error no_gpu; // why there is none
+    Text warnings, libraries;
+} Report;
+
+static const char *known(const char *text) { return text[0] ? text : "unknown"; }
+
+static void print_report(const Report *r) {
+    const Machine *m = &r->machine;
+    printf("outpace     %s, %s\n", version_text(), version_compiler());
+    printf("system      %s, kernel %s\n", known(m->system), known(m->kernel));
+    printf("processor   %s%s\n", known(m->cpu), m->virtual_machine ? " (virtual machine)" : "");
+    printf("features    %s\n", m->isa[0] ? m->isa : "none that the kernels use");
+    printf("cores       %d of %d usable, governor %s, load %.2f\n", m->cores, m->cores_present,
+           known(m->governor), m->load);
+    printf("caches      L1 %zu KB, L2 %zu KB, L3 %zu KB\n", m->l1d >> 10, m->l2 >> 10, m->l3 >> 10);
+    printf("memory      %.1f GB, %.1f GB free\n", (double)m->memory / 1e9, (double)m->available / 1e9);
+    printf("kernels     %s, %d thread%s\n", r->cpu.isa, r->cpu.threads, r->cpu.threads == 1 ? "" : "s");
+    printf("reads       %.1f GB/s from memory\n", r->cpu.bytes_per_s / 1e9);
+    printf("computes    %.3f TFLOP/s, operands in registers\n", r->cpu.operations_per_s / 1e12);
+    if (r->no_gpu.kind == ERROR_NONE)
+        printf("GPU         %s: reads %.0f GB/s, computes %.1f TFLOP/s\n", r->gpu.isa,
+               r->gpu.bytes_per_s / 1e9, r->gpu.operations_per_s / 1e12);
+    else printf("GPU         none: %s\n", r->no_gpu.text);
+    printf("libraries   %s\n", text_get(&r->libraries));
+    for (const char *line = text_get(&r->warnings); *line; line += strcspn(line, "\n") + 1)
+        printf("warning     %.*s\n", (int)strcspn(line, "\n"), line);
+}
+
+static json_t *ceilings_json(const Ceilings *c) {
+    return json_pack("{s:s, s:i, s:f, s:f}", "kernels", c->isa, "threads", c->threads, "read_bytes_per_s",
+                     c->bytes_per_s, "operations_per_s", c->operations_per_s);
+}
+
+static json_t *warnings_json(const Text *warnings) {
+    json_t *list = json_array();
+    for (const char *line = text_get(warnings); *line; line += strcspn(line, "\n") + 1)
+        json_array_append_new(list, json_stringn(line, strcspn(line, "\n")));
+    return list;
+}
+
+static bool print_json(const Report *r, Error *e) {
+    json_t *root =
+        json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "version", version_text(), "compiler",
+                  version_compiler(), "machine", machine_json(&r->machine), "cpu", ceilings_json(&r->cpu),
+                  "gpu", r->no_gpu.kind == ERROR_NONE ? ceilings_json(&r->gpu) : json_null(), "libraries",
+                  libraries_json(), "warnings", warnings_json(&r->warnings));
+    char *line = root ? json_dumps(root, 0) : NULL;
+    if (line) puts(line);
+    free(line); // jansson's own
+    json_decref(root);
+    return line || error_system(e, "out of memory");
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    (void)code;
+    DoctorOptions o = {.isa = getenv("OUTPACE_ISA")};
+    Positionals rest;
+    bool stop;
+    Report r = {.cpu.isa = ""};
+    if (!command_parse(&command_doctor, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    if (rest.count) return error_input(e, "doctor: takes no argument, got '%s'", rest.items[0]);
+    BackendOptions measured = {.threads = o.threads, .isa = o.isa};
+    machine_read(&r.machine);
+    bool ok = engine_ceilings("cpu", &measured, &r.cpu, e);
+    engine_ceilings("cuda", &measured, &r.gpu, &r.no_gpu);
+    machine_warnings(&r.machine, &r.warnings);
+    libraries_text(&r.libraries);
+    if (ok && o.json) ok = print_json(&r, e);
+    else if (ok) print_report(&r);
+    text_release(&r.warnings);
+    text_release(&r.libraries);
+    return ok;
+}
+
+const Command command_doctor = {
+    .name = "doctor",
+    .usage = "[OPTIONS]",
+    .summary = "say what this machine can do, and what would spoil a measurement",
+    .lesson = "Reads what the system says of processor, caches, cores and memory, measures how fast memory "
+              "is read\n"
+              "and how fast the best kernels compute (the two floors of 'outpace bench'), lists the "
+              "libraries, and\n"
+              "warns of what makes numbers wrong: a governor that changes clocks, load, other processes.\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = run};

@@ -1,0 +1,9 @@
+// Numbers about numbers: what a set of measurements says, robustly.
+#pragma once
+#include <stddef.h>
+
+// The middle value; the mean of the two middle ones where the count is even. Sorts `values`. count >= 1.
+double median(double *values, size_t count);
+
+// Median absolute deviation from the median, unscaled. Sorts and overwrites `values`.
+double median_deviation(double *values, size_t count);

@@ -1,0 +1,110 @@
+// The pool: every thread runs every task once, whatever their number; shares cover everything once; threads
+// are given back. And cores: numbers that this process may use, each once.
+#include "tests/check.h"
+
+#include "engine/cpu/cores.h"
+#include "engine/cpu/pool.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+enum { MOST = 17 };
+
+typedef struct {
+    atomic_int runs[MOST];
+    atomic_int wrong;
+    int threads;
+} Seen;
+
+static void note(void *argument, int thread, int threads) {
+    Seen *s = argument;
+    if (threads != s->threads || thread < 0 || thread >= threads) atomic_fetch_add(&s->wrong, 1);
+    else atomic_fetch_add(&s->runs[thread], 1);
+}
+
+static void rest(long microseconds) {
+    struct timespec t = {0, microseconds * 1000};
+    nanosleep(&t, NULL);
+}
+
+static void all_run_once(void **state) {
+    (void)state;
+    for (int threads = 1; threads <= MOST; threads += threads < 4 ? 1 : 6) {
+        Seen s = {.threads = threads};
+        Pool *p = pool_open(threads, NULL);
+        assert_non_null(p);
+        assert_int_equal(pool_threads(p), threads);
+        for (int round = 1; round <= 200; round++) {
+            pool_run(p, note, &s);
+            for (int i = 0; i < threads; i++)
+                if (atomic_load(&s.runs[i]) != round)
+                    fail_msg("thread %d of %d ran %d times in %d rounds", i, threads, atomic_load(&s.runs[i]),
+                             round);
+            if (round % 50 == 0) rest(3000); // long enough for workers to fall asleep
+        }
+        assert_int_equal(atomic_load(&s.wrong), 0);
+        pool_close(p);
+    }
+}
+
+static void counts_are_checked(void **state) {
+    (void)state;
+    Error e = {0};
+    assert_null(pool_open(0, &e));
+    assert_non_null(strstr(e.text, "cannot run 0 threads"));
+    assert_null(pool_open(100000, &e));
+    pool_close(NULL);
+}
+
+static void shares_cover(void **state) {
+    (void)state;
+    Random r = test_random(32);
+    for (int round = 0; round < 2000; round++) {
+        int n = test_between(&r, 0, 500), unit = test_between(&r, 1, 40), threads = test_between(&r, 1, 20),
+            end = 0;
+        for (int t = 0; t < threads; t++) {
+            int from, to;
+            pool_share(n, unit, t, threads, &from, &to);
+            assert_int_equal(from, end);
+            assert_true(to >= from && (from % unit == 0 || from == n));
+            end = to;
+        }
+        assert_int_equal(end, n);
+    }
+}
+
+static void cores_are_ours(void **state) {
+    (void)state;
+    Cores c;
+    cpu_set_t allowed;
+    bool seen[CORES_MAX] = {false};
+    cores_find(&c);
+    assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    assert_int_equal(c.count, CPU_COUNT(&allowed));
+    assert_true(c.physical >= 1 && c.physical <= c.count);
+    for (int i = 0; i < c.count; i++) {
+        assert_true(CPU_ISSET((size_t)c.number[i], &allowed) && !seen[c.number[i]]);
+        seen[c.number[i]] = true;
+    }
+    assert_int_equal(pool_cores(), c.physical);
+}
+
+// A closed pool leaves its caller as free as it was.
+static void caller_is_freed(void **state) {
+    (void)state;
+    cpu_set_t before, after;
+    sched_getaffinity(0, sizeof before, &before);
+    Pool *p = pool_open(1, NULL);
+    pool_close(p);
+    sched_getaffinity(0, sizeof after, &after);
+    assert_true(CPU_EQUAL(&before, &after));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_run_once), cmocka_unit_test(counts_are_checked),
+                                       cmocka_unit_test(shares_cover), cmocka_unit_test(cores_are_ours),
+                                       cmocka_unit_test(caller_is_freed)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,37 @@
+#include "tests/check.h"
+
+#include "simulate/statistics.h"
+
+#include <math.h>
+
+static void middle_values(void **state) {
+    (void)state;
+    double odd[] = {5, 1, 3}, even[] = {4, 1, 3, 2}, one[] = {7};
+    assert_true(median(odd, 3) == 3 && median(even, 4) == 2.5 && median(one, 1) == 7);
+    double spread[] = {1, 1, 2, 2, 4, 6, 9};
+    assert_true(median_deviation(spread, 7) == 1);
+}
+
+// Half of the values are at most the median, half at least; the deviation likewise.
+static void halves(void **state) {
+    (void)state;
+    Random r = test_random(34);
+    for (size_t n = 1; n < 60; n++) {
+        double x[60], y[60];
+        for (size_t i = 0; i < n; i++) x[i] = y[i] = random_uniform(&r) - 0.5;
+        double m = median(x, n), d = median_deviation(x, n);
+        size_t low = 0, high = 0, near = 0, far = 0;
+        for (size_t i = 0; i < n; i++) {
+            low += y[i] <= m;
+            high += y[i] >= m;
+            near += fabs(y[i] - m) <= d;
+            far += fabs(y[i] - m) >= d;
+        }
+        assert_true(2 * low >= n && 2 * high >= n && 2 * near >= n && 2 * far >= n);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(middle_values), cmocka_unit_test(halves)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
