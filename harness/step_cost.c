@@ -1,6 +1,7 @@
 #include "harness/step_cost.h"
 
 StepCost step_cost(const Shape *shape, const BackendReport *report, const StepShape *step) {
+    if (report->weight_bytes == 0) return (StepCost){0, 0}; // a backend without arithmetic
     double layers = (double)shape->layers, rows = (double)step->rows;
     double parameters = layers * (double)shape_layer_parameters(shape);
     double head = (double)shape->vocab * (double)shape->width * (double)step->read;

@@ -5,7 +5,7 @@
 typedef void SpanTask(const Attend *a, const KeySpan *s, int at, Queries q);
 
 // Hands every span to the task: the shared ones with all queries, then each node's own with its group.
-static void for_spans(const Attend *a, SpanTask *task) {
+static inline void for_spans(const Attend *a, SpanTask *task) {
     const KeySpan *s = a->span;
     int at = 0;
     for (int i = 0; i < a->shared_spans; at += s->count, i++, s++)
@@ -17,7 +17,7 @@ static void for_spans(const Attend *a, SpanTask *task) {
     }
 }
 
-static void weigh(const Attend *a) {
+static inline void weigh(const Attend *a) {
     for (int i = 0; i < a->nodes * a->group; i++) {
         float *scores = score_row(a, i);
         int visible = a->visible[i / a->group];
@@ -27,7 +27,7 @@ static void weigh(const Attend *a) {
 }
 
 // A sum of bf16 values holds even dimensions in the lower half of each LANE_PAIRS, odd ones in the upper.
-static void put_out(const Attend *a, int i) {
+static inline void put_out(const Attend *a, int i) {
     const float *sum = sum_row(a, i);
     float *out = a->out + (size_t)(i / a->group) * a->row + (size_t)(i % a->group) * (size_t)a->head_dim;
     if (a->layout->dtype == DTYPE_F32) memcpy(out, sum, (size_t)a->head_dim * sizeof *out);
@@ -36,7 +36,7 @@ static void put_out(const Attend *a, int i) {
             out[d] = sum[d / LANE_PAIRS * LANE_PAIRS + d % 2 * LANES + d % LANE_PAIRS / 2];
 }
 
-static void attend(const Attend *a) {
+static inline void attend(const Attend *a) {
     int queries = a->nodes * a->group;
     for_spans(a, score_span);
     weigh(a);

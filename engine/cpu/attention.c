@@ -17,14 +17,15 @@
 static void fill_rope(Cpu *c, int positions) {
     const Rope *r = &c->model->shape.rope;
     double frequency[ROPE_MAX_PAIRS];
-    if (positions > c->rope_filled) rope_frequencies(r, frequency);
+    if (positions <= c->rope_filled) return;
+    rope_frequencies(r, frequency);
     for (int p = c->rope_filled; p < positions; p++)
         for (int i = 0; i < r->pairs; i++) {
             size_t at = (size_t)p * (size_t)r->pairs + (size_t)i;
             c->cosine[at] = (float)(cos(p * frequency[i]) * r->attention_factor);
             c->sine[at] = (float)(sin(p * frequency[i]) * r->attention_factor);
         }
-    if (positions > c->rope_filled) c->rope_filled = positions;
+    c->rope_filled = positions;
 }
 
 void cpu_plan(Cpu *c, const StepRun *run) {

@@ -73,7 +73,7 @@ INLINE void score_queries(const Attend *a, const KeySpan *s, int at, int first, 
     }
 }
 
-static void score_span(const Attend *a, const KeySpan *s, int at, Queries q) {
+static inline void score_span(const Attend *a, const KeySpan *s, int at, Queries q) {
     int i = q.first, end = q.first + q.count;
     for (; i + BLOCK_QUERIES <= end; i += BLOCK_QUERIES) score_queries(a, s, at, i, BLOCK_QUERIES);
     for (; i + 2 <= end; i += 2) score_queries(a, s, at, i, 2);
@@ -114,7 +114,7 @@ INLINE void mix_block(const Attend *a, const KeySpan *s, int at, int first, int 
     }
 }
 
-static void mix_span(const Attend *a, const KeySpan *s, int at, Queries q) {
+static inline void mix_span(const Attend *a, const KeySpan *s, int at, Queries q) {
     for (int d = 0; d < a->head_dim; d += LANE_PAIRS) {
         int i = q.first, end = q.first + q.count;
         for (; i + BLOCK_QUERIES <= end; i += BLOCK_QUERIES) mix_block(a, s, at, i, BLOCK_QUERIES, d);

@@ -4,7 +4,7 @@
 #include "engine/cpu/lanes.h"
 
 // Enough independent sums to cover the latency of a multiply-add on two units.
-static double peak(long rounds) {
+static inline double peak(long rounds) {
     enum { SUMS = BLOCK_OUTPUTS * BLOCK_ROWS > 12 ? 20 : BLOCK_OUTPUTS > 1 && BLOCK_ROWS > 1 ? 6 : 3 };
     Lanes sum[SUMS], factor = lanes_set(0.999f), term = lanes_set(0.001f);
     float total = 0;

@@ -3,51 +3,11 @@
 // y[r][n] = sum over k of w[n][k] x[r][k] takes both operands along k, as they lie: weights in place from the
 // mapped file, BLOCK_OUTPUTS x BLOCK_ROWS sums in registers. Floor: max(weights' bytes / memory bandwidth,
 // rows * outputs * columns / (lanes * units) cycles).
-//
-// Activations are packed BLOCK_ROWS rows together, steps of LANE_PAIRS columns behind each other, so that the
-// inner loop reads one stream. In front of bf16 weights a step holds its even columns, then its odd ones.
-// Columns are filled up with zeros.
-//
-//      group of rows r0 r1 .. | step 0: r0's 32, r1's 32, .. | step 1: r0's 32, ..
 #pragma once
-#include "engine/cpu/lanes.h"
-#include "engine/cpu/ops.h"
+#include "engine/cpu/pack.h"
 
 // Of activations, and half as much of weights: a core's second-level cache has 1 MB or more.
 enum { CHUNK_BYTES = 448 << 10 };
-
-static inline int padded_columns(int columns) { return (columns + LANE_PAIRS - 1) / LANE_PAIRS * LANE_PAIRS; }
-
-static size_t packed_bytes(int rows, int columns) {
-    return (size_t)rows * (size_t)padded_columns(columns) * sizeof(float);
-}
-
-// One step of one row: n of its LANE_PAIRS columns are there.
-static void pack_step(const float *x, int n, const Packed *p, float *to) {
-    float step[LANE_PAIRS] = {0};
-    memcpy(step, x, (size_t)n * sizeof *x);
-    if (p->compute == COMPUTE_BF16)
-        for (int i = 0; i < LANE_PAIRS; i++) step[i] = bf16_round(step[i]);
-    if (p->weights != DTYPE_BF16) memcpy(to, step, sizeof step);
-    else
-        for (int i = 0; i < LANES; i++) {
-            to[i] = step[2 * i];
-            to[LANES + i] = step[2 * i + 1];
-        }
-}
-
-static void pack(const float *x, const Packed *p, int first, int last) {
-    int columns = p->columns;
-    for (int r = first; r < last; r++) {
-        int group = r / BLOCK_ROWS * BLOCK_ROWS, rows = p->rows - group;
-        if (rows > BLOCK_ROWS) rows = BLOCK_ROWS;
-        float *to = (float *)p->data + (size_t)group * (size_t)padded_columns(columns) +
-                    (size_t)(r - group) * LANE_PAIRS;
-        const float *from = x + (size_t)r * (size_t)columns;
-        for (int k = 0; k < columns; k += LANE_PAIRS, to += rows * LANE_PAIRS)
-            pack_step(from + k, columns - k < LANE_PAIRS ? columns - k : LANE_PAIRS, p, to);
-    }
-}
 
 // Half a step of weights: the even or the odd columns of bf16, the lower or the upper half of the others.
 INLINE Lanes load_half(Dtype dtype, const unsigned char *w, int half) {
@@ -145,7 +105,7 @@ INLINE void product_of(Dtype dtype, const Tensor *w, const Packed *p, float *y, 
                           r + rows < p->rows ? r + rows : p->rows);
 }
 
-static void matmul(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {
+static inline void matmul(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {
     switch (w->dtype) {
     case DTYPE_F32: product_of(DTYPE_F32, w, p, y, stride, from, to); break;
     case DTYPE_F16: product_of(DTYPE_F16, w, p, y, stride, from, to); break;
