@@ -1,5 +1,5 @@
 // What every test program uses: cmocka with the headers that it wants first, and a seeded source of random
-// shapes and numbers. A test that fails prints its seed.
+// shapes and numbers. tests/run prints how to repeat a failure.
 #pragma once
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,8 +6,7 @@
 #pragma once
 #include "engine/cpu/pack.h"
 
-// Of activations, and half as much of weights: a core's second-level cache has 1 MB or more.
-enum { CHUNK_BYTES = 448 << 10 };
+enum { CHUNK_BYTES = 448 << 10 }; // of activations, half as much of weights: second-level caches have 1 MB
 
 // Half a step of weights: the even or the odd columns of bf16, the lower or the upper half of the others.
 INLINE Lanes load_half(Dtype dtype, const unsigned char *w, int half) {
@@ -62,17 +61,14 @@ INLINE void product_block(Dtype dtype, int outputs, int rows, const Tensor *t, i
 // happen; they are clipped to compile.
 INLINE void product_rows(Dtype dtype, int outputs, int rows, const Tensor *t, int n, const float *x, float *y,
                          size_t stride) {
-#define ROWS(count)                                                                                 \
-    case count:                                                                                     \
-        product_block(dtype, outputs, count < BLOCK_ROWS ? count : BLOCK_ROWS, t, n, x, y, stride); \
-        break
+#define ROWS(count) (count < BLOCK_ROWS ? count : BLOCK_ROWS)
     switch (rows) {
-        ROWS(1);
-        ROWS(2);
-        ROWS(3);
-        ROWS(4);
-        ROWS(5);
-        ROWS(6);
+    case 1: product_block(dtype, outputs, ROWS(1), t, n, x, y, stride); break;
+    case 2: product_block(dtype, outputs, ROWS(2), t, n, x, y, stride); break;
+    case 3: product_block(dtype, outputs, ROWS(3), t, n, x, y, stride); break;
+    case 4: product_block(dtype, outputs, ROWS(4), t, n, x, y, stride); break;
+    case 5: product_block(dtype, outputs, ROWS(5), t, n, x, y, stride); break;
+    case 6: product_block(dtype, outputs, ROWS(6), t, n, x, y, stride); break;
     }
 #undef ROWS
 }
