@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { CONTEXT = 260, TOKENS = 70 };
+enum { CONTEXT = 180, TOKENS = 48 };
 
 static double no_time(void *state) {
     (void)state;
@@ -327,7 +327,7 @@ static void a_seed_repeats(void **state) {
     for (int i = 0; i < 40; i++) { // each seed twice
         DecodeOptions o = {
             .max_tokens = 40,
-            .sampling = {.temperature = 1, .top_p = 1},
+            .sampling = {.temperature = 5, .top_p = 1}, // flat, whatever the model
             .seed = (uint64_t)i / 2,
             .merge = true,
             .clock = {no_time,          NULL      }
