@@ -60,10 +60,11 @@ static int guess(Scatter *s, int depth) {
     return knows ? s->truth[true_one] : random;
 }
 
+// TREE_NONE where there is no memory: then the tree refuses what would be drawn from it.
 static int flat_distribution(const Scatter *s, Tree *tree) {
     float *q;
     int number = tree_distribution(tree, &q);
-    for (int i = 0; i < s->vocab; i++) q[i] = 1 / (float)s->vocab;
+    for (int i = 0; i < s->vocab && number != TREE_NONE; i++) q[i] = 1 / (float)s->vocab;
     return number;
 }
 

@@ -121,9 +121,10 @@ static int propose(Tree *t, int parent, int token, int q, bool without_replaceme
 int tree_propose(Tree *t, int parent, int token) { return propose(t, parent, token, ONE_HOT, false); }
 
 // Whether a sampled proposal is kept must not depend on its token, or the output's distribution would change:
-// so a full tree refuses it even where it would have merged.
+// so a full tree refuses it even where it would have merged. Nor may a draw become a one-hot because there
+// was no memory for its q.
 int tree_propose_sampled(Tree *t, int parent, int token, int q, bool without_replacement) {
-    if (parent == TREE_NONE || !has_room(t, t->depth[parent] + 1)) return TREE_NONE;
+    if (parent == TREE_NONE || q == TREE_NONE || !has_room(t, t->depth[parent] + 1)) return TREE_NONE;
     return propose(t, parent, token, q, without_replacement);
 }
 

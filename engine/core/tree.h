@@ -73,7 +73,7 @@ void tree_release(Tree *t);
 void tree_clear(Tree *t, int context, int limit, bool merge, Layout layout);
 
 // Every call that adds a node gives its number, or TREE_NONE where there is no room (capacity, the context's
-// end); a parent of TREE_NONE gives TREE_NONE again, so a chain needs no test at every link.
+// end); a parent or a q of TREE_NONE gives TREE_NONE again, so a chain needs no test at every link.
 int tree_root(Tree *t, int token); // several roots need an empty parentage: n-gram tables, LAYOUT_BATCH
 int tree_row(Tree *t); // where a method's next chain starts: the root, or in LAYOUT_BATCH a new row
 int tree_propose(Tree *t, int parent, int token); // a one-hot candidate

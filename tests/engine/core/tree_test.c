@@ -142,6 +142,7 @@ static void roles_of_a_merged_node(void **state) {
     q[0] = q[1] = q[2] = 1.0f / 3;
     assert_int_equal(tree_propose_sampled(&t, root, 1, n, false), a);
     assert_int_equal(tree_propose_sampled(&t, root, 1, n, false), a); // every sampled proposal counts
+    assert_int_equal(tree_propose_sampled(&t, root, 2, TREE_NONE, false), TREE_NONE); // a draw without its q
     assert_int_equal(t.proposal_count, 3);
     tree_release(&t);
 }

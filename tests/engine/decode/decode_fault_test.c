@@ -1,0 +1,109 @@
+// Every allocation of a run fails once: opening the session and the method, prefill, each step. A run then
+// ends with its message, or what it says is still the truth (a tree without memory for a proposal is a
+// smaller tree). Either way nothing stays allocated.
+#include "tests/check.h"
+#include "tests/fault.h"
+#include "tests/null_session.h"
+#include "tests/test_methods.h"
+
+#include "engine/decode/decode.h"
+#include "engine/null/null.h"
+
+#include <string.h>
+
+enum { VOCAB = 4, CONTEXT = 60, PROMPT = 20, TOKENS = 25 };
+
+typedef struct {
+    int prompt[PROMPT], truth[TOKENS];
+    const char *method; // NULL: scatter
+    double temperature;
+} Run;
+
+static double no_time(void *state) {
+    (void)state;
+    return 0;
+}
+
+static bool open_session(Session *s, Error *e) {
+    Model model = {
+        .shape = {.layers = 2, .width = 2, .vocab = VOCAB, .real_vocab = VOCAB, .context = CONTEXT}
+    };
+    BackendOptions o = {.max_nodes = 64};
+    void *self;
+    return null_open(&model, &o, &self, e) && session_init(s, &null_backend, self, &model.shape, &o, e);
+}
+
+static bool decode_with(const Run *run, Session *s, Method *m, DecodeResult *out, Error *e) {
+    DecodeOptions o = {
+        .max_tokens = TOKENS,
+        .sampling = {.temperature = run->temperature, .top_p = 1},
+        .seed = 5,
+        .merge = true,
+        .clock = {no_time,                         NULL      }
+    };
+    return decode(s, m, run->prompt, PROMPT, &o, out, e);
+}
+
+static bool run_all(const Run *run, Session *s, DecodeResult *out, Error *e) {
+    Scatter scatter = {.seed = 3, .vocab = VOCAB};
+    Method m = scatter_method(&scatter);
+    MethodEnv env = {.target = s};
+    if (run->method && !method_open(&m, run->method, &env, e)) return false;
+    bool ok = decode_with(run, s, &m, out, e);
+    if (run->method) method_close(&m);
+    return ok;
+}
+
+static void check_run(const Run *run, bool ok, const DecodeResult *out, const Error *e) {
+    if (!ok) {
+        assert_int_equal(e->kind, ERROR_SYSTEM);
+        assert_true(strlen(e->text) > 0);
+        return;
+    }
+    assert_int_equal(out->tokens, TOKENS);
+    if (run->temperature == 0) assert_memory_equal(out->ids, run->truth, sizeof run->truth);
+}
+
+static int fail_each(const Run *run) {
+    int failures = 0, live = fault_live();
+    for (int n = 1;; n++) {
+        Session s = {.backend = NULL};
+        DecodeResult out = {0};
+        Error e = {0};
+        fault_after(n);
+        bool ok = open_session(&s, &e) && run_all(run, &s, &out, &e), seen = fault_seen();
+        fault_after(0);
+        check_run(run, ok, &out, &e);
+        decode_result_release(&out);
+        session_release(&s);
+        assert_int_equal(fault_live(), live);
+        if (!seen) {
+            assert_true(ok);
+            return failures;
+        }
+        failures += !ok;
+    }
+}
+
+static void every_allocation(void **state) {
+    (void)state;
+    static const char *const methods[] = {"autoregressive", "jacobi", "prompt-lookup", NULL};
+    Random r = test_random(80);
+    Run run = {.method = NULL};
+    Session s;
+    for (int i = 0; i < PROMPT; i++) run.prompt[i] = test_between(&r, 0, VOCAB - 1);
+    assert_true(open_session(&s, NULL));
+    slow_greedy(&s, run.prompt, PROMPT, TOKENS, run.truth);
+    session_release(&s);
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+        for (int hot = 0; hot < 2; hot++) {
+            run.method = methods[i];
+            run.temperature = 2 * hot;
+            assert_true(fail_each(&run) > 15);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
