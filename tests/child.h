@@ -7,7 +7,7 @@
 
 typedef struct Child {
     int code;          // exit code, or 128 + the signal that ended it
-    double seconds;    // that it ran, by the wall clock
+    double seconds;    // of processor time: a busy machine makes it no longer
     size_t peak_bytes; // most memory that it held
     Text out, err;     // all that it wrote
 } Child;
