@@ -60,18 +60,27 @@ static int guess(Scatter *s, int depth) {
     return knows ? s->truth[true_one] : random;
 }
 
-// TREE_NONE where there is no memory: then the tree refuses what would be drawn from it.
-static int flat_distribution(const Scatter *s, Tree *tree) {
+// q grows with the id. TREE_NONE where there is no memory: then the tree refuses what would be drawn from it.
+static double skewed(const Scatter *s, int token) { return 2.0 * (token + 1) / (s->vocab * (s->vocab + 1)); }
+
+static int skewed_distribution(const Scatter *s, Tree *tree) {
     float *q;
     int number = tree_distribution(tree, &q);
-    for (int i = 0; i < s->vocab && number != TREE_NONE; i++) q[i] = 1 / (float)s->vocab;
+    for (int i = 0; i < s->vocab && number != TREE_NONE; i++) q[i] = (float)skewed(s, i);
     return number;
+}
+
+static int draw_skewed(Scatter *s) {
+    double u = random_uniform(&s->random);
+    int token = 0;
+    while (token < s->vocab - 1 && (u -= skewed(s, token)) >= 0) token++;
+    return token;
 }
 
 // A draw from q stands anywhere among the other kinds; a one-hot's token may depend on anything but draws
 // that come after it.
 static int add(Scatter *s, Tree *tree, int parent, int depth, int q) {
-    int drawn = test_between(&s->random, 0, s->vocab - 1), token = guess(s, depth);
+    int drawn = draw_skewed(s), token = guess(s, depth);
     switch (test_between(&s->random, 0, 7)) {
     case 0: return tree_probe(tree, parent, token, true);
     case 1: return tree_propose_sampled(tree, parent, drawn, q, false);
@@ -100,7 +109,7 @@ static void chains(Scatter *s, Tree *tree) {
 static bool scatter_propose(void *self, Tree *tree, Error *e) {
     (void)e;
     Scatter *s = self;
-    int q = flat_distribution(s, tree);
+    int q = skewed_distribution(s, tree);
     chains(s, tree);
     bush(s, tree, q);
     chains(s, tree);

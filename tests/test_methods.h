@@ -12,9 +12,9 @@ typedef struct Oracle {
 
 Method oracle_method(Oracle *o);
 
-// Each step proposes random chains and trees, with many equal prefixes, probes and draws from a flat q among
-// them. Where it knows the truth, most tokens are true ones. What it proposes does not depend on merging or
-// layout. It checks each Observation that it is shown.
+// Each step proposes random chains and trees, with many equal prefixes, probes and draws from a skewed q
+// among them. Where it knows the truth, most tokens are true ones. What it proposes does not depend on
+// merging or layout. It checks each Observation that it is shown.
 typedef struct Scatter {
     const int *truth; // or NULL
     int truth_count, at;

@@ -122,7 +122,11 @@ static void all_kinds_of_proposals(void **state) {
     World *w = *state;
     int likely[LENGTH];
     slow_greedy(&w->slow, w->prompt, PROMPT, LENGTH, likely);
-    for (int drops = 0; drops < 2; drops++) {
+    static const char *const ways[] = {"scatter", "scatter that drops bonuses", "scatter in a narrow tree"};
+    int capacity = w->session.tree.capacity;
+    for (int way = 0; way < 3; way++) {
+        bool drops = way == 1;
+        w->session.tree.capacity = way == 2 ? 9 : capacity;
         double count[WORDS] = {0};
         int steps = 0, dropped = 0;
         for (uint64_t seed = 0; seed < DRAWS; seed++) {
@@ -132,9 +136,10 @@ static void all_kinds_of_proposals(void **state) {
             count[draw_word(w, &m, seed, &steps)]++;
             dropped += scatter.dropped;
         }
-        check_counts(w, count, drops ? "scatter that drops bonuses" : "scatter");
+        check_counts(w, count, ways[way]);
         assert_true(steps < (int)(0.8 * LENGTH * DRAWS) && dropped >= 1000 * drops);
     }
+    w->session.tree.capacity = capacity;
 }
 
 static void the_seed_decides(void **state) {
