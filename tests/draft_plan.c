@@ -41,6 +41,18 @@ Plan plan_random(Random *r) {
     return plan;
 }
 
+Plan plan_example(bool one_hot_first) {
+    static const float p[] = {.5f, .3f, .2f}, q[] = {.6f, .3f, .1f};
+    Plan plan = {.count = 2, .room = PLAN_NODES, .merge = true};
+    plan.slots[0] = plan.slots[1] = (PlanSlot){.parent = -1, .kind = SLOT_ONE_HOT, .token = 0};
+    plan.slots[one_hot_first].kind = SLOT_DRAWN;
+    for (int i = 0; i < PLAN_PLACES; i++) {
+        memcpy(plan.p[i], p, sizeof p);
+        memcpy(plan.q[i], q, sizeof q);
+    }
+    return plan;
+}
+
 void plan_chances(const Plan *plan, const int *tokens, int slot, double *chance) {
     const PlanSlot *s = &plan->slots[slot];
     memset(chance, 0, PLAN_VOCAB * sizeof *chance);

@@ -40,6 +40,10 @@ int plan_place(const Plan *plan, const int *tokens, int slot);
 
 Plan plan_random(Random *r);
 
+// p = (.5, .3, .2) and q = (.6, .3, .1) at every place, a draw and a one-hot on token 0 below the root: what
+// breaks careless verifiers.
+Plan plan_example(bool one_hot_first);
+
 // The chance of each token at a slot, the earlier ones being drawn. All zero where q has no token left: then
 // the slot stays empty.
 void plan_chances(const Plan *plan, const int *tokens, int slot, double *chance);

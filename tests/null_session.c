@@ -43,3 +43,10 @@ int slow_next(Session *s, const int *sequence, int length, float *logits) {
     for (int i = 0; i < length - 1; i++) step(s, sequence[i], NULL);
     return step(s, sequence[length - 1], logits);
 }
+
+static double no_time(void *state) {
+    (void)state;
+    return 0;
+}
+
+Clock still_clock(void) { return (Clock){no_time, NULL}; }

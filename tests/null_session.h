@@ -1,5 +1,6 @@
 // Sessions on the null backend, and what any backend says when it is asked the plain way: one token a step.
 #pragma once
+#include "engine/base/clock.h"
 #include "engine/core/session.h"
 
 typedef struct NullSetup {
@@ -20,3 +21,6 @@ void slow_greedy(Session *s, const int *prompt, int prompt_count, int count, int
 
 // What the session's model says after the sequence: its argmax, and where logits is not NULL, (vocab).
 int slow_next(Session *s, const int *sequence, int length, float *logits);
+
+// A clock that stands: for runs whose time is nobody's business.
+Clock still_clock(void);

@@ -2,6 +2,7 @@
 // token a step, id for id, for any model, window, layout and compute; sampled output has the model's
 // distribution. The models are small and random.
 #include "tests/check.h"
+#include "tests/chi_square.h"
 #include "tests/null_session.h"
 #include "tests/random_model.h"
 #include "tests/test_methods.h"
@@ -11,16 +12,9 @@
 #include "engine/cpu/ops.h"
 #include "engine/decode/decode.h"
 
-#include <gsl/gsl_cdf.h>
-#include <math.h>
 #include <string.h>
 
 enum { CONTEXT = 180, TOKENS = 48 };
-
-static double no_time(void *state) {
-    (void)state;
-    return 0;
-}
 
 static void open_cpu(Session *s, const RandomModel *m, Compute compute, const char *isa) {
     BackendOptions o = {
@@ -55,14 +49,12 @@ static void random_prompt(World *w, Random *r) {
 }
 
 static void random_options(World *w, Random *r) {
-    w->o = (DecodeOptions){
-        .max_tokens = TOKENS,
-        .sampling = {.top_p = 1},
-        .merge = test_between(r, 0, 1),
-        .layout = test_between(r, 0, 1) ? LAYOUT_TREE : LAYOUT_BATCH,
-        .prefill_chunk = test_between(r, 0, 60),
-        .clock = { no_time,      NULL}
-    };
+    w->o = (DecodeOptions){.max_tokens = TOKENS,
+                           .sampling = {.top_p = 1},
+                           .merge = test_between(r, 0, 1),
+                           .layout = test_between(r, 0, 1) ? LAYOUT_TREE : LAYOUT_BATCH,
+                           .prefill_chunk = test_between(r, 0, 60),
+                           .clock = still_clock()};
 }
 
 static void check_method(World *w, Method *m, const char *name) {
@@ -251,8 +243,7 @@ static void likely_prompt(Session *s, const Sampling *sampling, int *prompt) {
 static void draw(Session *s, Method *m, const Sampling *sampling, const int *prompt, uint64_t seed, int *ids,
                  int *steps) {
     DecodeOptions o = {
-        .max_tokens = 2, .sampling = *sampling, .seed = seed, .merge = true, .clock = {no_time, NULL}
-    };
+        .max_tokens = 2, .sampling = *sampling, .seed = seed, .merge = true, .clock = still_clock()};
     DecodeResult out;
     assert_true(decode(s, m, prompt, PROMPT, &o, &out, NULL));
     assert_int_equal(out.tokens, 2);
@@ -261,28 +252,8 @@ static void draw(Session *s, Method *m, const Sampling *sampling, const int *pro
     decode_result_release(&out);
 }
 
-// Pearson's test over the words expected at least five times; the rest are one cell. A false alarm has a
-// chance of 1e-6 a sampling; the seeds are fixed.
-static void check_counts(const double *count, const double *chance) {
-    double sum = 0, rare_want = 0, rare_got = 0;
-    int cells = 0;
-    for (int i = 0; i < WORDS; i++) {
-        double want = DRAWS * chance[i];
-        if (chance[i] == 0) assert_true(count[i] == 0); // what top-k or top-p cuts off never comes
-        if (want < 5) {
-            rare_want += want;
-            rare_got += count[i];
-            continue;
-        }
-        sum += (count[i] - want) * (count[i] - want) / want;
-        cells++;
-    }
-    if (rare_want > 1) sum += (rare_got - rare_want) * (rare_got - rare_want) / rare_want;
-    assert_true(cells > 4);
-    double alarm = gsl_cdf_chisq_Q(sum, cells - (rare_want > 1 ? 0 : 1));
-    if (alarm < 1e-6) fail_msg("the counts have a chance of %g (chi-square %g, %d cells)", alarm, sum, cells);
-}
-
+// A false alarm has a chance of 1e-6 a sampling; the seeds are fixed. What top-k or top-p cut off has the
+// chance 0 and may never come.
 static void sampled_lookup_has_the_distribution(void **state) {
     (void)state;
     static const Sampling samplings[] = {
@@ -306,7 +277,8 @@ static void sampled_lookup_has_the_distribution(void **state) {
             draw(&s, &m, &samplings[i], prompt, (uint64_t)k, ids, &steps);
             count[ids[0] * VOCAB + ids[1]]++;
         }
-        check_counts(count, chance);
+        double alarm = chi_square(count, chance, WORDS, DRAWS);
+        if (alarm < 1e-6) fail_msg("sampling %d: the counts have a chance of %g", i, alarm);
         assert_true(steps < 2 * DRAWS - DRAWS / 50); // something was accepted
     }
     method_close(&m);
@@ -330,7 +302,7 @@ static void a_seed_repeats(void **state) {
             .sampling = {.temperature = 5, .top_p = 1}, // flat, whatever the model
             .seed = (uint64_t)i / 2,
             .merge = true,
-            .clock = {no_time,          NULL      }
+            .clock = still_clock()
         };
         DecodeResult out;
         assert_true(decode(&s, &m, prompt, 3, &o, &out, NULL));

@@ -20,11 +20,6 @@ typedef struct {
     int count;
 } World;
 
-static double no_time(void *state) {
-    (void)state;
-    return 0;
-}
-
 static void keep_step(void *state, const StepReport *r) {
     World *w = state;
     w->steps[w->count++] = *r;
@@ -49,14 +44,12 @@ static int close_world(void **state) {
 }
 
 static DecodeOptions plain(World *w, int max_tokens) {
-    return (DecodeOptions){
-        .max_tokens = max_tokens,
-        .sampling = {.top_p = 1},
-        .merge = true,
-        .clock = { no_time,      NULL},
-        .step = keep_step,
-        .state = w
-    };
+    return (DecodeOptions){.max_tokens = max_tokens,
+                           .sampling = {.top_p = 1},
+                           .merge = true,
+                           .clock = still_clock(),
+                           .step = keep_step,
+                           .state = w};
 }
 
 static DecodeResult run(World *w, Method m, const DecodeOptions *o) {

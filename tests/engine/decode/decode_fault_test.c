@@ -19,11 +19,6 @@ typedef struct {
     double temperature;
 } Run;
 
-static double no_time(void *state) {
-    (void)state;
-    return 0;
-}
-
 static bool open_session(Session *s, Error *e) {
     Model model = {
         .shape = {.layers = 2, .width = 2, .vocab = VOCAB, .real_vocab = VOCAB, .context = CONTEXT}
@@ -39,7 +34,7 @@ static bool decode_with(const Run *run, Session *s, Method *m, DecodeResult *out
         .sampling = {.temperature = run->temperature, .top_p = 1},
         .seed = 5,
         .merge = true,
-        .clock = {no_time,                         NULL      }
+        .clock = still_clock()
     };
     return decode(s, m, run->prompt, PROMPT, &o, out, e);
 }

@@ -3,14 +3,13 @@
 // many seeds. This sees what the verifier's own tests cannot: streams that are not independent, bonuses
 // dropped where they may not be, a step that starts from the wrong distribution.
 #include "tests/check.h"
+#include "tests/chi_square.h"
 #include "tests/null_session.h"
 #include "tests/test_methods.h"
 
 #include "engine/base/memory.h"
 #include "engine/decode/decode.h"
 
-#include <gsl/gsl_cdf.h>
-#include <math.h>
 #include <string.h>
 
 enum { VOCAB = 4, LENGTH = 3, WORDS = 64, PROMPT = 9, DRAWS = 20000 };
@@ -61,21 +60,14 @@ static int close_world(void **state) {
     return 0;
 }
 
-static double no_time(void *state) {
-    (void)state;
-    return 0;
-}
-
 // The word that the seed gives; seeds are used by method and verifier alike, as the program does it.
 static int draw_word(World *w, Method *m, uint64_t seed, int *steps) {
-    DecodeOptions o = {
-        .max_tokens = LENGTH,
-        .sampling = SAMPLING,
-        .seed = seed,
-        .merge = seed % 2,
-        .layout = seed % 3 ? LAYOUT_TREE : LAYOUT_BATCH,
-        .clock = {no_time, NULL}
-    };
+    DecodeOptions o = {.max_tokens = LENGTH,
+                       .sampling = SAMPLING,
+                       .seed = seed,
+                       .merge = seed % 2,
+                       .layout = seed % 3 ? LAYOUT_TREE : LAYOUT_BATCH,
+                       .clock = still_clock()};
     DecodeResult out;
     int word = 0;
     assert_true(decode(&w->session, m, w->prompt, PROMPT, &o, &out, NULL));
@@ -85,16 +77,10 @@ static int draw_word(World *w, Method *m, uint64_t seed, int *steps) {
     return word;
 }
 
-// Pearson's test; false alarms have a chance of 1e-6 each, and the seeds are fixed.
+// False alarms have a chance of 1e-6 each, and the seeds are fixed.
 static void check_counts(const World *w, const double *count, const char *name) {
-    double sum = 0;
-    for (int i = 0; i < WORDS; i++) {
-        double want = DRAWS * w->chance[i];
-        assert_true(want > 5); // or the test would not hold
-        sum += (count[i] - want) * (count[i] - want) / want;
-    }
-    double alarm = gsl_cdf_chisq_Q(sum, WORDS - 1);
-    if (alarm < 1e-6) fail_msg("%s: the counts have a chance of %g (chi-square %g)", name, alarm, sum);
+    double alarm = chi_square(count, w->chance, WORDS, DRAWS);
+    if (alarm < 1e-6) fail_msg("%s: the counts have a chance of %g", name, alarm);
 }
 
 static void methods_of_the_table(void **state) {

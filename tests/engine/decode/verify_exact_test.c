@@ -212,32 +212,14 @@ static void rejects_what_is_broken(void **state) {
 
 // --- by hand
 
-// p and q of every place alike, one sampled proposal and a one-hot on token 0.
-static Plan by_hand(bool one_hot_first) {
-    static const float p[] = {.5f, .3f, .2f}, q[] = {.6f, .3f, .1f};
-    Plan plan = {
-        .slots = {{-1, SLOT_ONE_HOT, 0}, {-1, SLOT_DRAWN, 0}},
-          .count = 2, .room = PLAN_NODES, .merge = true
-    };
-    if (!one_hot_first) {
-        plan.slots[0].kind = SLOT_DRAWN;
-        plan.slots[1].kind = SLOT_ONE_HOT;
-    }
-    for (int i = 0; i < PLAN_PLACES; i++) {
-        memcpy(plan.p[i], p, sizeof p);
-        memcpy(plan.q[i], q, sizeof q);
-    }
-    return plan;
-}
-
 static void a_draw_beside_a_one_hot(void **state) {
     static const Rule skipping = {"", verify_acceptance, verify_reject, true, false, false};
     for (int first = 0; first < 2; first++) {
-        Plan plan = by_hand(first);
+        Plan plan = plan_example(first);
         assert_true(deviation(&plan, &OURS, *state) < 1e-6);
     }
     // One-hot 0 falls with .5 and leaves (0, .6, .4). Skipping a drawn 0 then emits 1 with .6 * .6 + .3.
-    Plan plan = by_hand(true);
+    Plan plan = plan_example(true);
     Sum s = {.plan = &plan, .rule = &skipping, .session = *state};
     int tokens[PLAN_SLOTS];
     double ones = 0;

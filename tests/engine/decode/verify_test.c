@@ -2,12 +2,12 @@
 // numbers in double, and by a chi-square of what it emits. That the rules replayed here are lossless is shown
 // in verify_exact_test.
 #include "tests/check.h"
+#include "tests/chi_square.h"
 #include "tests/draft_plan.h"
 #include "tests/null_session.h"
 
 #include "engine/decode/verify.h"
 
-#include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <string.h>
 
@@ -312,40 +312,10 @@ static void count_words(const Plan *plan, Session *s, uint64_t seed, double *cou
     verifier_release(&v);
 }
 
-// The chance that counts differ so much from the model's by accident (Pearson). Words expected fewer than
-// five times are one cell.
 static double chance_of(const Plan *plan, const double *count) {
-    double sum = 0, rare_want = 0, rare_got = 0;
-    int cells = 0;
-    for (int i = 0; i < PLAN_WORDS; i++) {
-        double want = DRAWS * plan_word_chance(plan, i);
-        if (want < 5) {
-            rare_want += want;
-            rare_got += count[i];
-            continue;
-        }
-        sum += (count[i] - want) * (count[i] - want) / want;
-        cells++;
-    }
-    if (rare_want < 1e-2) return rare_got > 5 ? 0 : cells > 1 ? gsl_cdf_chisq_Q(sum, cells - 1) : 1;
-    sum += (rare_got - rare_want) * (rare_got - rare_want) / rare_want;
-    return gsl_cdf_chisq_Q(sum, cells);
-}
-
-// p and q as in the example that breaks careless verifiers: (.5, .3, .2), (.6, .3, .1), a draw and a one-hot.
-static Plan example(void) {
-    static const float p[] = {.5f, .3f, .2f}, q[] = {.6f, .3f, .1f};
-    Plan plan = {
-        .slots = {{-1, SLOT_DRAWN, 0}, {-1, SLOT_ONE_HOT, 0}, {0, SLOT_DRAWN, 0}},
-        .count = 3,
-        .room = PLAN_NODES,
-        .merge = true
-    };
-    for (int i = 0; i < PLAN_PLACES; i++) {
-        memcpy(plan.p[i], p, sizeof p);
-        memcpy(plan.q[i], q, sizeof q);
-    }
-    return plan;
+    double chance[PLAN_WORDS];
+    for (int i = 0; i < PLAN_WORDS; i++) chance[i] = plan_word_chance(plan, i);
+    return chi_square(count, chance, PLAN_WORDS, DRAWS);
 }
 
 // A false alarm has a chance of 1e-6 in each of eight comparisons; the seeds are fixed, so there is none as
@@ -354,7 +324,7 @@ static void sampling_counted(void **state) {
     Random r = test_random(28);
     for (int i = 0; i < 8; i++) {
         double count[PLAN_WORDS] = {0};
-        Plan plan = i ? shallow_plan(&r) : example();
+        Plan plan = i ? shallow_plan(&r) : plan_example(false);
         count_words(&plan, *state, 100 + (uint64_t)i, count);
         double chance = chance_of(&plan, count);
         if (chance < 1e-6) fail_msg("plan %d: what is emitted has a chance of %g", i, chance);

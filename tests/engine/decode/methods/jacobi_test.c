@@ -51,11 +51,6 @@ static void next_block(Watch *w, int accepted, int proposed) {
     memcpy(w->block, next, sizeof next);
 }
 
-static double no_time(void *state) {
-    (void)state;
-    return 0;
-}
-
 static bool on_emit(void *state, int token) {
     Watch *w = state;
     w->sequence[w->length++] = token;
@@ -85,7 +80,7 @@ static void watch_decode(Session *s, Method *m, Watch *w, uint64_t seed, Random 
         .seed = random_bits(r),
         .merge = test_between(r, 0, 1),
         .layout = test_between(r, 0, 1) ? LAYOUT_TREE : LAYOUT_BATCH,
-        .clock = {no_time,                   NULL                   },
+        .clock = still_clock(),
         .emit = on_emit,
         .step = on_step,
         .state = w

@@ -73,11 +73,6 @@ static int slow_proposal(const Watch *w) {
 
 // --- watching
 
-static double no_time(void *state) {
-    (void)state;
-    return 0;
-}
-
 static bool on_emit(void *state, int token) {
     Watch *w = state;
     w->sequence[w->length++] = token;
@@ -111,7 +106,7 @@ static void watch_decode(Session *s, Method *m, Watch *w, const int *prompt, int
         .seed = random_bits(r),
         .merge = test_between(r, 0, 1),
         .layout = test_between(r, 0, 1) ? LAYOUT_TREE : LAYOUT_BATCH,
-        .clock = {no_time,                   NULL                   },
+        .clock = still_clock(),
         .emit = on_emit,
         .step = on_step,
         .state = w
