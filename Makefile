@@ -61,9 +61,10 @@ $(BUILD)/commit $(BUILD)/settings: always
 	@echo '$(CONTENT)' | cmp -s - $@ || echo '$(CONTENT)' >$@
 
 # Kernel sets for more than the processor that every x86-64 has; chosen at run time.
+AVX512 = -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mprefer-vector-width=512
 $(BUILD)/engine/cpu/ops_avx2.o:   CFLAGS += -mavx2 -mfma -mf16c
-$(BUILD)/engine/cpu/ops_avx512.o: CFLAGS += -mprefer-vector-width=512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c
-$(BUILD)/engine/cpu/ops_amx.o:    CFLAGS += -mamx-tile -mamx-bf16 -mavx512f -mavx512bw -mavx512vl -mavx512bf16
+$(BUILD)/engine/cpu/ops_avx512.o: CFLAGS += $(AVX512)
+$(BUILD)/engine/cpu/ops_amx.o:    CFLAGS += $(AVX512) -mamx-tile -mamx-bf16
 
 $(BUILD)/%.o: %.c Makefile $(BUILD)/settings
 	@mkdir -p $(@D)

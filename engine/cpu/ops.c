@@ -16,6 +16,7 @@ static bool always(void) { return true; }
 #if defined(__x86_64__)
 static bool has_avx2(void) { return cpu_features().avx2; }
 static bool has_avx512(void) { return cpu_features().avx512; }
+static bool has_amx(void) { return cpu_features().amx; }
 #endif
 
 static const KernelSet SETS[] = {
@@ -24,6 +25,7 @@ static const KernelSet SETS[] = {
 #if defined(__x86_64__)
     {&cpu_ops_avx2,      has_avx2  },
     {&cpu_ops_avx512,    has_avx512},
+    {&cpu_ops_amx,       has_amx   },
 #endif
 };
 enum { SET_COUNT = sizeof SETS / sizeof *SETS };

@@ -1,0 +1,212 @@
+// bf16 products on matrix tiles; everything else as on AVX-512.
+//
+// Weights are the left operand as they lie in the file: 16 rows of 32 are one tile, no copy, no packing. What
+// is packed are the activations, 16 rows side by side in pairs along k; the sums come out with outputs as
+// rows and are turned over on their way to y. One block is 32 outputs by 32 rows: four tiles of sums, for
+// four loads four products. Rows beyond 32 are filled up to a multiple of 32 with zeros.
+//
+// Each row of a weight matrix is a page or more, so that no hardware prefetcher runs ahead: while one block
+// of outputs is multiplied, the next one is fetched to the second-level cache.
+//
+// A sum runs over k in steps of 32, from first to last, whatever the number of rows: exact in the sense of
+// ops.h. Products with other weights than bf16, and with f32 activations, are those of lanes.
+//
+// Floor: a tile product takes 16 cycles for 16,384 operations; see CPU ceilings in the README for what is
+// measured.
+#include "engine/cpu/attend.h"
+#include "engine/cpu/product.h"
+#include "engine/cpu/rows.h"
+#include "engine/cpu/tiles.h"
+#include "engine/cpu/transpose.h"
+
+enum { GROUP = TILE_ROWS, BLOCK = 2 * GROUP, PAIRS = TILE_K / 2 };
+
+static inline bool on_tiles(const Packed *p) {
+    return p->compute == COMPUTE_BF16 && p->weights == DTYPE_BF16;
+}
+
+static inline int k_steps(int columns) { return (columns + TILE_K - 1) / TILE_K; }
+
+// Rows of a group as they are packed: exactly those there are, while one block holds all.
+static inline int group_rows(int rows, int first) {
+    int left = rows - first;
+    return rows > BLOCK || left >= GROUP ? GROUP : left > 0 ? left : 0;
+}
+
+static inline int packed_rows(int rows) { return rows > BLOCK ? (rows + BLOCK - 1) / BLOCK * BLOCK : rows; }
+
+static size_t amx_packed_bytes(int rows, int columns) {
+    size_t tiles = (size_t)packed_rows(rows) * (size_t)k_steps(columns) * TILE_BYTES;
+    size_t lanes = packed_bytes(rows, columns);
+    return tiles > lanes ? tiles : lanes;
+}
+
+// The group's tile of step k begins here, its pairs group_rows words apart.
+static inline uint32_t *packed_tile(const Packed *p, int first, int step) {
+    size_t steps = (size_t)k_steps(p->columns), before = (size_t)first * steps * PAIRS;
+    return (uint32_t *)p->data + before + (size_t)step * PAIRS * (size_t)group_rows(p->rows, first);
+}
+
+// --- packing ---------------------------------------------------------------------------------------------
+
+// Columns [k, k + TILE_K) of row r as bf16 pairs; zeros where there are none.
+static inline void round_step(const float *x, const Packed *p, int r, int k, uint32_t pairs[PAIRS]) {
+    float step[TILE_K] = {0};
+    uint16_t half[TILE_K];
+    int count = p->columns - k < TILE_K ? p->columns - k : TILE_K;
+    if (r < p->rows) memcpy(step, x + (size_t)r * (size_t)p->columns + (size_t)k, (size_t)count * sizeof *x);
+    for (int i = 0; i < TILE_K; i++) half[i] = f32_to_bf16(step[i]);
+    memcpy(pairs, half, sizeof half);
+}
+
+static inline void pack_group(const float *x, const Packed *p, int first) {
+    int rows = group_rows(p->rows, first);
+    uint32_t square[SQUARE][SQUARE] = {{0}};
+    for (int step = 0; step < k_steps(p->columns); step++) {
+        for (int r = 0; r < rows; r++) round_step(x, p, first + r, step * TILE_K, square[r]);
+        transpose_square((const uint32_t(*)[SQUARE])square, packed_tile(p, first, step), (size_t)rows, rows,
+                         PAIRS);
+    }
+}
+
+static void amx_pack(const float *x, const Packed *p, int first, int last) {
+    if (!on_tiles(p)) {
+        pack(x, p, first, last);
+        return;
+    }
+    int end = last == p->rows ? packed_rows(p->rows) : last; // whoever has the last rows fills up
+    for (int r = first; r < end; r += GROUP) pack_group(x, p, r);
+}
+
+// --- products --------------------------------------------------------------------------------------------
+
+// 16 rows of weights from row n, column k on, with zeros where there are none.
+static inline const void *edge_tile(const Tensor *w, int n, int k, uint16_t tile[GROUP][TILE_K]) {
+    int columns = w->columns - k < TILE_K ? w->columns - k : TILE_K;
+    memset(tile, 0, GROUP * TILE_K * sizeof(uint16_t));
+    for (int r = 0; r < GROUP && n + r < w->rows; r++)
+        memcpy(tile[r], (const uint16_t *)w->data + (size_t)(n + r) * (size_t)w->columns + (size_t)k,
+               (size_t)columns * sizeof(uint16_t));
+    return tile;
+}
+
+// One block of a product: outputs [n, n + BLOCK) of rows [first, first + BLOCK).
+typedef struct BlockTask {
+    const Tensor *w;
+    const Packed *p;
+    int n, first;
+    int left, right; // rows of the two groups
+    bool fetch;      // the next block of outputs
+} BlockTask;
+
+static inline void fetch_next(const BlockTask *b, int k) {
+#if defined(__AMX_BF16__)
+    const uint16_t *w =
+        (const uint16_t *)b->w->data + (size_t)(b->n + BLOCK) * (size_t)b->w->columns + (size_t)k;
+    for (int r = 0; r < BLOCK; r++, w += b->w->columns) _mm_prefetch((const char *)w, _MM_HINT_T1);
+#else
+    (void)b, (void)k;
+#endif
+}
+
+// Adds one step of k to the four tiles of sums.
+INLINE void block_step(Tiles *t, const BlockTask *b, const void *upper, const void *lower, size_t row,
+                       int step) {
+    (void)t; // real tiles are the processor's own
+    tile_load(t, 4, upper, row);
+    tile_load(t, 6, packed_tile(b->p, b->first, step), 4 * (size_t)b->left);
+    tile_multiply(t, 0, 4, 6);
+    tile_load(t, 5, lower, row);
+    tile_multiply(t, 2, 5, 6);
+    if (!b->right) return;
+    tile_load(t, 7, packed_tile(b->p, b->first + GROUP, step), 4 * (size_t)b->right);
+    tile_multiply(t, 1, 4, 7);
+    tile_multiply(t, 3, 5, 7);
+}
+
+static void sum_block(Tiles *t, const BlockTask *b) {
+    const Tensor *w = b->w;
+    size_t row = (size_t)w->columns * sizeof(uint16_t);
+    const unsigned char *at = (const unsigned char *)w->data + (size_t)b->n * row;
+    int whole = b->n + BLOCK <= w->rows ? w->columns / TILE_K : 0, steps = k_steps(w->columns);
+    tile_zero(t, 0);
+    tile_zero(t, 1);
+    tile_zero(t, 2);
+    tile_zero(t, 3);
+    for (int step = 0; step < whole; step++, at += TILE_BYTES) {
+        block_step(t, b, at, at + GROUP * row, row, step);
+        if (b->fetch) fetch_next(b, step * TILE_K);
+    }
+    for (int step = whole; step < steps; step++) {
+        uint16_t upper[GROUP][TILE_K], lower[GROUP][TILE_K];
+        block_step(t, b, edge_tile(w, b->n, step * TILE_K, upper),
+                   edge_tile(w, b->n + GROUP, step * TILE_K, lower), TILE_BYTES, step);
+    }
+}
+
+// A tile of sums, outputs as rows, to y[row * stride + output].
+static inline void put_sums(const float sums[GROUP][GROUP], float *y, size_t stride, int outputs, int rows) {
+    if (outputs <= 0 || rows <= 0) return;
+    uint32_t words[SQUARE][SQUARE];
+    memcpy(words, sums, sizeof words);
+    transpose_square((const uint32_t(*)[SQUARE])words, (uint32_t *)(void *)y, stride,
+                     outputs < GROUP ? outputs : GROUP, rows < GROUP ? rows : GROUP);
+}
+
+static void put_block(Tiles *t, const BlockTask *b, float *y, size_t stride, int outputs) {
+    float sums[GROUP][GROUP];
+    int rows = b->p->rows - b->first;
+    (void)t;
+    tile_store(t, 0, sums, sizeof *sums);
+    put_sums((const float(*)[GROUP])sums, y, stride, outputs, rows);
+    tile_store(t, 2, sums, sizeof *sums);
+    put_sums((const float(*)[GROUP])sums, y + GROUP, stride, outputs - GROUP, rows);
+    if (rows <= GROUP) return;
+    tile_store(t, 1, sums, sizeof *sums);
+    put_sums((const float(*)[GROUP])sums, y + GROUP * stride, stride, outputs, rows - GROUP);
+    tile_store(t, 3, sums, sizeof *sums);
+    put_sums((const float(*)[GROUP])sums, y + GROUP * stride + GROUP, stride, outputs - GROUP, rows - GROUP);
+}
+
+static void amx_matmul(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {
+    if (!on_tiles(p)) {
+        matmul(w, p, y, stride, from, to);
+        return;
+    }
+    Tiles tiles;
+    BlockTask b = {.w = w, .p = p, .left = group_rows(p->rows, 0), .right = group_rows(p->rows, GROUP)};
+    tiles_begin(&tiles, b.left, b.right);
+    for (b.n = from; b.n < to; b.n += BLOCK)
+        for (b.first = 0; b.first < p->rows; b.first += BLOCK) {
+            b.fetch = b.first == 0 && b.n + 2 * BLOCK <= to;
+            sum_block(&tiles, &b);
+            put_block(&tiles, &b, y + (size_t)b.first * stride + (b.n - from), stride,
+                      to - b.n < BLOCK ? to - b.n : BLOCK);
+        }
+    tiles_end(&tiles);
+}
+
+// Tile products with all operands in tiles.
+static double amx_peak(long rounds) {
+    Tiles tiles;
+    tiles_begin(&tiles, GROUP, GROUP);
+    for (long i = 0; i < rounds / GROUP; i++) {
+        tile_multiply(&tiles, 0, 4, 6);
+        tile_multiply(&tiles, 1, 4, 7);
+        tile_multiply(&tiles, 2, 5, 6);
+        tile_multiply(&tiles, 3, 5, 7);
+    }
+    tiles_end(&tiles);
+    return 4.0 * 2 * GROUP * GROUP * TILE_K * (double)(rounds / GROUP);
+}
+
+const CpuOps cpu_ops_amx = {.name = "amx",
+                            .pack_unit = GROUP,
+                            .packed_bytes = amx_packed_bytes,
+                            .pack = amx_pack,
+                            .matmul = amx_matmul,
+                            .rmsnorm = rmsnorm,
+                            .rope = rope,
+                            .gate = gate,
+                            .attend = attend,
+                            .peak = amx_peak};

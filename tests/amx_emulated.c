@@ -1,0 +1,4 @@
+#include "tests/amx_emulated.h"
+
+#define cpu_ops_amx cpu_ops_amx_emulated
+#include "engine/cpu/ops_amx.c" // compiled without the flags that make tiles real

@@ -1,0 +1,5 @@
+// The matrix-tile kernels on emulated tiles (engine/cpu/tiles.h): the same source, for any processor.
+#pragma once
+#include "engine/cpu/ops.h"
+
+extern const CpuOps cpu_ops_amx_emulated;
