@@ -228,19 +228,30 @@ static bool has_bytes(const Bpe *b, const char *s, int n) {
     return b->byte_fallback;
 }
 
-static bool add_character(const Bpe *b, BpeWork *w, const char *s, int n, bool *last_unknown) {
-    int id = vocab_find(&b->vocab, s, (size_t)n);
+// What a character is to the vocabulary.
+typedef struct {
+    const char *text;
+    int length;
+    int id;     // -1: no piece
+    bool bytes; // it becomes its bytes
+} Character;
+
+static Character character_at(const Bpe *b, const char *s, size_t n) {
+    int length = utf8_length(s, n);
+    if (length == 0) length = 1; // the caller gives valid text; never loop on anything else
+    Character c = {.text = s, .length = length, .id = vocab_find(&b->vocab, s, (size_t)length)};
+    c.bytes = c.id < 0 && has_bytes(b, s, length);
+    return c;
+}
+
+static bool add_character(const Bpe *b, BpeWork *w, const Character *c, bool *last_unknown) {
     bool was_unknown = *last_unknown;
-    *last_unknown = false;
-    if (id >= 0) return add_symbol(w, id);
-    if (has_bytes(b, s, n)) {
-        for (int i = 0; i < n; i++)
-            if (!add_symbol(w, b->bytes[(unsigned char)s[i]])) return false;
-        return true;
-    }
-    *last_unknown = true;
-    if (b->unknown < 0 || (was_unknown && b->fuse_unknown)) return true;
-    return add_symbol(w, b->unknown);
+    *last_unknown = c->id < 0 && !c->bytes;
+    if (c->id >= 0) return add_symbol(w, c->id);
+    if (!c->bytes) return (was_unknown && b->fuse_unknown) || add_symbol(w, b->unknown);
+    for (int i = 0; i < c->length; i++)
+        if (!add_symbol(w, b->bytes[(unsigned char)c->text[i]])) return false;
+    return true;
 }
 
 static bool encode_word(const Bpe *b, BpeWork *w, const char *word, size_t n, IdList *out) {
@@ -248,13 +259,13 @@ static bool encode_word(const Bpe *b, BpeWork *w, const char *word, size_t n, Id
     uint32_t last = 0;
     w->symbol_count = 0;
     for (size_t i = 0; i < n;) {
-        int length = utf8_length(word + i, n - i);
-        if (length == 0) length = 1; // the caller gives valid text; never loop on anything else
-        uint32_t code = utf8_code(word + i, length);
-        if (i && !b->whole && !*find_joint(b, joint_of(last, code)) && !end_part(b, w, out)) return false;
-        if (!add_character(b, w, word + i, length, &unknown)) return false;
+        Character c = character_at(b, word + i, n - i);
+        i += (size_t)c.length;
+        if (c.id < 0 && !c.bytes && b->unknown < 0) continue; // left out: its neighbours meet
+        uint32_t code = utf8_code(c.text, c.length);
+        bool cut = w->symbol_count && !b->whole && !*find_joint(b, joint_of(last, code));
+        if ((cut && !end_part(b, w, out)) || !add_character(b, w, &c, &unknown)) return false;
         last = code;
-        i += (size_t)length;
     }
     return end_part(b, w, out);
 }
