@@ -26,7 +26,7 @@ Plan plan_random(Random *r) {
     Plan plan = {.count = test_between(r, 1, PLAN_SLOTS),
                  .room = test_between(r, 0, 1) ? PLAN_NODES : test_between(r, 2, PLAN_SLOTS),
                  .merge = test_between(r, 0, 1),
-                 .layout = LAYOUT_TREE};
+                 .layout = test_between(r, 0, 2) ? LAYOUT_TREE : LAYOUT_BATCH};
     for (int i = 0; i < PLAN_PLACES; i++) {
         random_distribution(r, plan.p[i]);
         random_distribution(r, plan.q[i]);
@@ -103,7 +103,7 @@ void plan_build(const Plan *plan, const int *tokens, Session *s, bool keeps_merg
     tree_root(t, 0);
     for (int i = 0; i < plan->count; i++) {
         const PlanSlot *slot = &plan->slots[i];
-        int parent = slot->parent < 0 ? 0 : node[slot->parent], token = tokens[i];
+        int parent = slot->parent < 0 ? tree_row(t) : node[slot->parent], token = tokens[i];
         node[i] = TREE_NONE;
         if (token < 0 || parent == TREE_NONE) continue;
         bool stays = keeps_merging && t->merge && tree_child(t, parent, token) != TREE_NONE;
