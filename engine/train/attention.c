@@ -1,0 +1,145 @@
+#include "engine/train/attention.h"
+
+#include <math.h>
+#include <string.h>
+
+// Rows of a block over all query heads: many enough to pay for packing the keys.
+enum { BLOCK_ROWS_ALL_HEADS = 256 };
+
+// One block's queries, gathered so that all heads of the group are rows of one matrix: row h * count + i is
+// head h of query first + i.
+typedef struct Block {
+    const AttentionTask *t;
+    const TrainKernels *k;
+    int first, count; // queries
+    int rows;         // count * group
+    int keys;         // that the last one sees
+    size_t stride;    // of p and dp, an odd number of cache lines: rows of one tile fall into different sets
+    float *q, *mixed; // (rows, head_dim): what goes in, what comes out; of the backward pass dmixed, dq
+    float *p, *dp;    // (rows, keys)
+    float *scratch;   // of the products
+} Block;
+
+static int block_queries(int group) {
+    return group < BLOCK_ROWS_ALL_HEADS ? BLOCK_ROWS_ALL_HEADS / group : 1;
+}
+
+static size_t score_stride(int keys) { return ((size_t)(keys + 15) / 16 | 1) * 16; }
+
+size_t attention_scratch(const TrainKernels *k, int rows, int group, int head_dim) {
+    size_t block = (size_t)(block_queries(group) * group);
+    return k->scratch + 2 * block * ((size_t)head_dim + score_stride(rows));
+}
+
+static Block block_at(const AttentionTask *t, const TrainKernels *k, int first, float *scratch) {
+    int most = block_queries(t->group), left = t->rows - first;
+    size_t width = (size_t)(most * t->group) * (size_t)t->head_dim;
+    Block b = {.t = t, .k = k, .first = first, .count = left < most ? left : most};
+    b.rows = b.count * t->group;
+    b.keys = first + b.count;
+    b.stride = score_stride(b.keys);
+    b.q = scratch;
+    b.mixed = b.q + width;
+    b.p = b.mixed + width;
+    b.dp = b.p + (size_t)(most * t->group) * score_stride(t->rows);
+    b.scratch = b.dp + (size_t)(most * t->group) * score_stride(t->rows);
+    return b;
+}
+
+static void gather(const Block *b, const float *from, size_t stride, float *to) {
+    size_t n = (size_t)b->t->head_dim;
+    for (int h = 0; h < b->t->group; h++)
+        for (int i = 0; i < b->count; i++, to += n)
+            memcpy(to, from + (size_t)(b->first + i) * stride + (size_t)h * n, n * sizeof *to);
+}
+
+static void scatter(const Block *b, const float *from, float *to, size_t stride) {
+    size_t n = (size_t)b->t->head_dim;
+    for (int h = 0; h < b->t->group; h++)
+        for (int i = 0; i < b->count; i++, from += n)
+            memcpy(to + (size_t)(b->first + i) * stride + (size_t)h * n, from, n * sizeof *to);
+}
+
+static float scale_of(const AttentionTask *t) { return 1.0f / sqrtf((float)t->head_dim); }
+
+// (rows, keys) = a (rows, head_dim) times keys or values, transposed.
+static void against(const Block *b, const float *a, const float *keys, float *out) {
+    Product p = {.a = view_rows(a, (size_t)b->t->head_dim),
+                 .b = view_transposed(keys, b->t->stride),
+                 .c = out,
+                 .stride = b->stride,
+                 .m = b->rows,
+                 .n = b->keys,
+                 .k = b->t->head_dim};
+    b->k->product(&p, b->scratch);
+}
+
+// (rows, head_dim) = weights (rows, keys) times keys or values.
+static void mix(const Block *b, const float *weights, const float *values, float *out) {
+    Product p = {.a = view_rows(weights, b->stride),
+                 .b = view_rows(values, b->t->stride),
+                 .c = out,
+                 .stride = (size_t)b->t->head_dim,
+                 .m = b->rows,
+                 .n = b->t->head_dim,
+                 .k = b->keys};
+    b->k->product(&p, b->scratch);
+}
+
+// The gradient of keys or values grows by weights^T (keys, rows) times (rows, head_dim).
+static void spread(const Block *b, const float *weights, const float *from, float *gradient) {
+    Product p = {.a = view_transposed(weights, b->stride),
+                 .b = view_rows(from, (size_t)b->t->head_dim),
+                 .c = gradient,
+                 .stride = b->t->stride,
+                 .m = b->keys,
+                 .n = b->t->head_dim,
+                 .k = b->rows,
+                 .add = true};
+    b->k->product(&p, b->scratch);
+}
+
+static int visible(const Block *b, int row) { return b->first + row % b->count + 1; }
+
+static void weigh(const Block *b) {
+    gather(b, b->t->q, b->t->stride, b->q);
+    against(b, b->q, b->t->k, b->p);
+    for (int r = 0; r < b->rows; r++)
+        b->k->softmax_forward(b->p + (size_t)r * b->stride, scale_of(b->t), visible(b, r), b->keys);
+}
+
+void attention_forward(const AttentionTask *t, const TrainKernels *k, float *scratch) {
+    for (int first = 0; first < t->rows; first += block_queries(t->group)) {
+        Block b = block_at(t, k, first, scratch);
+        weigh(&b);
+        mix(&b, b.p, t->v, b.mixed);
+        scatter(&b, b.mixed, t->mixed, t->mixed_stride);
+    }
+}
+
+static void backward_block(const Block *b) {
+    const AttentionTask *t = b->t;
+    weigh(b);
+    gather(b, t->dmixed, t->mixed_stride, b->mixed);
+    spread(b, b->p, b->mixed, t->dv);
+    against(b, b->mixed, t->v, b->dp);
+    for (int r = 0; r < b->rows; r++) {
+        size_t row = (size_t)r * b->stride;
+        b->k->softmax_backward(b->dp + row, b->p + row, scale_of(t), visible(b, r), b->keys);
+    }
+    spread(b, b->dp, b->q, t->dk);
+    mix(b, b->dp, t->k, b->mixed);
+    scatter(b, b->mixed, t->dq, t->stride);
+}
+
+void attention_backward(const AttentionTask *t, const TrainKernels *k, float *scratch) {
+    size_t bytes = (size_t)t->head_dim * sizeof(float);
+    for (int r = 0; r < t->rows; r++) {
+        memset(t->dk + (size_t)r * t->stride, 0, bytes);
+        memset(t->dv + (size_t)r * t->stride, 0, bytes);
+    }
+    for (int first = 0; first < t->rows; first += block_queries(t->group)) {
+        Block b = block_at(t, k, first, scratch);
+        backward_block(&b);
+    }
+}

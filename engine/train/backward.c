@@ -1,0 +1,202 @@
+// The backward pass of a batch: forward.c read from its end. In each layer rows come first, from gradients
+// above to gradients below, then the weights' gradients, where a thread owns outputs.
+#include "engine/train/pass.h"
+
+#include <string.h>
+
+// --- the head --------------------------------------------------------------------------------------------
+
+static void head_rows(void *argument, int thread, int threads) {
+    const Pass *p = argument;
+    Network *n = p->n;
+    int from, to, vocab = n->shape.vocab, width = n->shape.width;
+    Linear head = pass_linear(p, thread, width, vocab);
+    head.y_stride = n->logit_stride;
+    pool_share(p->rows, n->kernels->row_unit, thread, threads, &from, &to);
+    for (int r = from; r < to; r++) {
+        int target = p->batch->targets[p->first + r];
+        float *logits = n->logits + (size_t)r * n->logit_stride;
+        if (target < 0) memset(logits, 0, (size_t)vocab * sizeof *logits);
+        else n->kernels->cross_entropy_backward(logits, target, p->scale, vocab);
+    }
+    linear_backward_input(&head, n->logits, n->weights + n->parameters.embedding,
+                          pass_row(n->slopes.normed, p->first, width), from, to);
+}
+
+static void head_weight(void *argument, int thread, int threads) {
+    const Pass *p = argument;
+    Network *n = p->n;
+    int from, to, vocab = n->shape.vocab, width = n->shape.width;
+    Linear head = pass_linear(p, thread, width, vocab);
+    head.y_stride = n->logit_stride;
+    pool_share(vocab, n->kernels->row_unit, thread, threads, &from, &to);
+    linear_backward_weight(&head, n->logits, pass_row(n->out_normed, p->first, width), p->rows,
+                           n->gradients + n->parameters.embedding, from, to);
+}
+
+void pass_head_backward(Pass *p) {
+    pool_run(p->n->pool, head_rows, p);
+    pool_run(p->n->pool, head_weight, p);
+}
+
+// --- norms -----------------------------------------------------------------------------------------------
+
+// A norm's input, and where its gradients go.
+typedef struct NormSlope {
+    const float *in, *inverse; // (rows, width), (rows)
+    size_t weight;
+    const float *past; // (rows, width): the gradient that goes past the norm
+    float *below;      // (rows, width)
+    float *parts;      // (blocks, width)
+} NormSlope;
+
+// slopes.normed through the norm, for rows that begin at a block's first.
+static void norm_backward(const Network *n, const NormSlope *s, int from, int to) {
+    size_t width = (size_t)n->shape.width;
+    for (size_t r = (size_t)from; r < (size_t)to; r++) {
+        float *part = s->parts + r / NORM_BLOCK * width;
+        if (r % NORM_BLOCK == 0) memset(part, 0, width * sizeof *part);
+        n->kernels->rmsnorm_backward(n->slopes.normed + r * width, s->in + r * width, n->weights + s->weight,
+                                     s->inverse[r], (int)width, s->past + r * width, s->below + r * width,
+                                     part);
+    }
+}
+
+// The parts, in order, to the weight's gradient.
+static void add_parts(const Pass *p, const float *parts, size_t weight) {
+    size_t width = (size_t)p->n->shape.width;
+    for (int first = 0; first < p->batch->rows; first += NORM_BLOCK, parts += width)
+        p->n->kernels->add(p->n->gradients + weight, parts, width);
+}
+
+static void last_norm(void *argument, int thread, int threads) {
+    const Pass *p = argument;
+    Network *n = p->n;
+    int from, to;
+    pass_share(p, thread, threads, &from, &to);
+    NormSlope s = {.in = n->out,
+                   .inverse = n->out_inverse,
+                   .weight = n->parameters.final_norm,
+                   .past = n->slopes.stream,
+                   .below = n->slopes.stream,
+                   .parts = n->slopes.mlp_norm};
+    memset(pass_row(n->slopes.stream, from, n->shape.width), 0,
+           (size_t)(to - from) * (size_t)n->shape.width * sizeof(float));
+    norm_backward(n, &s, from, to);
+}
+
+// --- a layer ---------------------------------------------------------------------------------------------
+
+// From the stream above down to what attention gave.
+static void mlp_rows(void *argument, int thread, int threads) {
+    const Pass *p = argument;
+    Network *n = p->n;
+    const Shape *s = &n->shape;
+    const LayerPlan *plan = &n->parameters.layers[p->layer];
+    const LayerTrace *t = &n->layers[p->layer];
+    const Slopes *d = &n->slopes;
+    Linear o = pass_linear(p, thread, shape_q_width(s), s->width);
+    Linear gate_up = pass_linear(p, thread, s->width, 2 * s->mlp_width);
+    Linear down = pass_linear(p, thread, s->mlp_width, s->width);
+    NormSlope norm = {t->middle, t->middle_inverse, plan->mlp_norm, d->stream, d->middle, d->mlp_norm};
+    int from, to, mlp = s->mlp_width;
+    pass_share(p, thread, threads, &from, &to);
+    linear_backward_input(&down, d->stream, n->weights + plan->down, d->active, from, to);
+    for (int r = from; r < to; r++) {
+        const float *gate = pass_row(t->gate_up, r, 2 * mlp);
+        float *dgate = pass_row(d->gate_up, r, 2 * mlp);
+        n->kernels->swiglu_backward(pass_row(d->active, r, mlp), gate, gate + mlp, mlp, dgate, dgate + mlp);
+    }
+    linear_backward_input(&gate_up, d->gate_up, n->weights + plan->gate_up, d->normed, from, to);
+    norm_backward(n, &norm, from, to);
+    linear_backward_input(&o, d->middle, n->weights + plan->o, d->mixed, from, to);
+}
+
+// A thread's outputs of one weight.
+static void weight_share(const Pass *p, int thread, int threads, int inputs, int outputs, const float *dy,
+                         const float *x, size_t weight) {
+    Linear l = pass_linear(p, thread, inputs, outputs);
+    int from, to;
+    pool_share(outputs, p->n->kernels->row_unit, thread, threads, &from, &to);
+    linear_backward_weight(&l, dy, x, p->batch->rows, p->n->gradients + weight, from, to);
+}
+
+static void mlp_weights(void *argument, int thread, int threads) {
+    const Pass *p = argument;
+    Network *n = p->n;
+    const Shape *s = &n->shape;
+    const LayerPlan *plan = &n->parameters.layers[p->layer];
+    const LayerTrace *t = &n->layers[p->layer];
+    const Slopes *d = &n->slopes;
+    weight_share(p, thread, threads, s->mlp_width, s->width, d->stream, t->active, plan->down);
+    weight_share(p, thread, threads, s->width, 2 * s->mlp_width, d->gate_up, t->middle_normed, plan->gate_up);
+    weight_share(p, thread, threads, shape_q_width(s), s->width, d->middle, t->mixed, plan->o);
+    if (thread == 0) add_parts(p, d->mlp_norm, plan->mlp_norm);
+}
+
+static void attention(void *argument, int thread, int threads) {
+    pass_attention(argument, thread, threads, true);
+}
+
+static void turn_back(const Pass *p, int from, int to) {
+    const Network *n = p->n;
+    const Shape *s = &n->shape;
+    size_t pairs = (size_t)s->rope.pairs;
+    for (int r = from; r < to; r++) {
+        size_t angle = (size_t)(r - p->batch->start[r]) * pairs;
+        float *head = pass_row(n->slopes.qkv, r, pass_qkv_width(s));
+        for (int h = 0; h < s->heads + s->kv_heads; h++, head += s->head_dim)
+            n->kernels->rope_backward(head, n->cosine + angle, n->sine + angle, (int)pairs);
+    }
+}
+
+// From queries, keys and values down to the stream below.
+static void qkv_rows(void *argument, int thread, int threads) {
+    const Pass *p = argument;
+    Network *n = p->n;
+    const LayerPlan *plan = &n->parameters.layers[p->layer];
+    const LayerTrace *t = &n->layers[p->layer];
+    const Slopes *d = &n->slopes;
+    Linear qkv = pass_linear(p, thread, n->shape.width, pass_qkv_width(&n->shape));
+    NormSlope norm = {t->in, t->inverse, plan->attention_norm, d->middle, d->stream, d->attention_norm};
+    int from, to;
+    pass_share(p, thread, threads, &from, &to);
+    turn_back(p, from, to);
+    linear_backward_input(&qkv, d->qkv, n->weights + plan->qkv, d->normed, from, to);
+    norm_backward(n, &norm, from, to);
+}
+
+static void qkv_weights(void *argument, int thread, int threads) {
+    const Pass *p = argument;
+    Network *n = p->n;
+    const LayerPlan *plan = &n->parameters.layers[p->layer];
+    weight_share(p, thread, threads, n->shape.width, pass_qkv_width(&n->shape), n->slopes.qkv,
+                 n->layers[p->layer].normed, plan->qkv);
+    if (thread == 0) add_parts(p, n->slopes.attention_norm, plan->attention_norm);
+}
+
+// Tokens may come again in any row, so a thread owns columns and takes all rows in order.
+static void embedding_backward(void *argument, int thread, int threads) {
+    const Pass *p = argument;
+    Network *n = p->n;
+    int from, to, width = n->shape.width;
+    float *table = n->gradients + n->parameters.embedding;
+    pool_share(width, 16, thread, threads, &from, &to);
+    for (int r = 0; r < p->batch->rows; r++)
+        n->kernels->add(pass_row(table, p->batch->tokens[r], width) + from,
+                        pass_row(n->slopes.stream, r, width) + from, (size_t)(to - from));
+}
+
+void pass_backward(Pass *p) {
+    Network *n = p->n;
+    pool_run(n->pool, last_norm, p);
+    add_parts(p, n->slopes.mlp_norm, n->parameters.final_norm);
+    for (p->layer = n->shape.layers - 1; p->layer >= 0; p->layer--) {
+        pool_run(n->pool, mlp_rows, p);
+        pool_run(n->pool, mlp_weights, p);
+        pool_run(n->pool, attention, p);
+        pool_run(n->pool, qkv_rows, p);
+        pool_run(n->pool, qkv_weights, p);
+    }
+    pool_run(n->pool, embedding_backward, p);
+}
