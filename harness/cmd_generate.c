@@ -14,7 +14,7 @@
 #include <string.h>
 
 typedef struct {
-    const char *file, *ids, *method, *device, *compute, *isa, *layout;
+    const char *file, *ids, *template, *system, *method, *device, *compute, *isa, *layout;
     int max_tokens, top_k, threads, context, prefill_chunk;
     double temperature, top_p;
     uint64_t seed;
@@ -24,30 +24,33 @@ typedef struct {
 
 #define AT(name) offsetof(GenerateOptions, name)
 static const Option OPTIONS[] = {
-    {"file",          'f', OPTION_TEXT, AT(file),          0, 0,              "FILE",           "read the prompt from a file",                NULL               },
-    {"ids",           0,   OPTION_TEXT, AT(ids),           0, 0,              "1,2,3",          "the prompt as token ids",                    NULL               },
+    {"file",          'f', OPTION_TEXT, AT(file),          0, 0,              "FILE",           "read the prompt from a file",                NULL                },
+    {"ids",           0,   OPTION_TEXT, AT(ids),           0, 0,              "1,2,3",          "the prompt as token ids",                    NULL                },
+    {"template",      0,   OPTION_TEXT, AT(template),      0, 0,              "NAME",
+     "put the prompt into a chat template; 'outpace tokenize --help' lists them",                                                             "none"              },
+    {"system",        0,   OPTION_TEXT, AT(system),        0, 0,              "TEXT",           "the template's system text",                 "the template's own"},
     {"method",        'm', OPTION_TEXT, AT(method),        0, 0,              "NAME[:k=v,...]", "'outpace methods' lists them",
-     "autoregressive"                                                                                                                                            },
-    {"max-tokens",    'n', OPTION_INT,  AT(max_tokens),    0, 1 << 24,        "N",              "generate at most so many",                   "128"              },
-    {"temperature",   't', OPTION_REAL, AT(temperature),   0, 100,            "T",              "0 is greedy",                                "0"                },
-    {"top-k",         0,   OPTION_INT,  AT(top_k),         0, 1 << 24,        "K",              "sample from the K likeliest; 0 is off",      "0"                },
-    {"top-p",         0,   OPTION_REAL, AT(top_p),         0, 1,              "P",              "sample from the likeliest that hold P",      "1"                },
-    {"seed",          0,   OPTION_SEED, AT(seed),          0, 0,              "N",              "of everything random",                       "0"                },
-    {"stop",          0,   OPTION_LIST, AT(stops),         0, 0,              "TEXT",           "end before this text; repeatable",           NULL               },
-    {"ignore-eos",    0,   OPTION_FLAG, AT(ignore_eos),    0, 0,              NULL,             "go on after the end-of-sequence token",      NULL               },
-    {"threads",       0,   OPTION_INT,  AT(threads),       0, 1024,           "N",              "0: one a core",                              "0"                },
+     "autoregressive"                                                                                                                                             },
+    {"max-tokens",    'n', OPTION_INT,  AT(max_tokens),    0, 1 << 24,        "N",              "generate at most so many",                   "128"               },
+    {"temperature",   't', OPTION_REAL, AT(temperature),   0, 100,            "T",              "0 is greedy",                                "0"                 },
+    {"top-k",         0,   OPTION_INT,  AT(top_k),         0, 1 << 24,        "K",              "sample from the K likeliest; 0 is off",      "0"                 },
+    {"top-p",         0,   OPTION_REAL, AT(top_p),         0, 1,              "P",              "sample from the likeliest that hold P",      "1"                 },
+    {"seed",          0,   OPTION_SEED, AT(seed),          0, 0,              "N",              "of everything random",                       "0"                 },
+    {"stop",          0,   OPTION_LIST, AT(stops),         0, 0,              "TEXT",           "end before this text; repeatable",           NULL                },
+    {"ignore-eos",    0,   OPTION_FLAG, AT(ignore_eos),    0, 0,              NULL,             "go on after the end-of-sequence token",      NULL                },
+    {"threads",       0,   OPTION_INT,  AT(threads),       0, 1024,           "N",              "0: one a core",                              "0"                 },
     {"context",       'c', OPTION_INT,  AT(context),       0, 1 << 24,        "N",              "positions to hold; 0: as the model says",
-     "0"                                                                                                                                                         },
+     "0"                                                                                                                                                          },
     {"compute",       0,   OPTION_TEXT, AT(compute),       0, 0,              "f32|bf16",       "how activations enter products",
-     "as the weights"                                                                                                                                            },
-    {"isa",           0,   OPTION_TEXT, AT(isa),           0, 0,              "NAME",           "force a set of CPU kernels",                 "the best there is"},
-    {"device",        0,   OPTION_TEXT, AT(device),        0, 0,              "NAME",           "cpu, cuda[:n], null",                        "cpu"              },
-    {"layout",        0,   OPTION_TEXT, AT(layout),        0, 0,              "tree|batch",     "how rows share the context",                 "tree"             },
-    {"no-merge",      0,   OPTION_FLAG, AT(no_merge),      0, 0,              NULL,             "run equal prefixes separately",              NULL               },
+     "as the weights"                                                                                                                                             },
+    {"isa",           0,   OPTION_TEXT, AT(isa),           0, 0,              "NAME",           "force a set of CPU kernels",                 "the best there is" },
+    {"device",        0,   OPTION_TEXT, AT(device),        0, 0,              "NAME",           "cpu, cuda[:n], null",                        "cpu"               },
+    {"layout",        0,   OPTION_TEXT, AT(layout),        0, 0,              "tree|batch",     "how rows share the context",                 "tree"              },
+    {"no-merge",      0,   OPTION_FLAG, AT(no_merge),      0, 0,              NULL,             "run equal prefixes separately",              NULL                },
     {"prefill-chunk", 0,   OPTION_INT,  AT(prefill_chunk), 0, TREE_MAX_NODES, "N",
-     "prompt tokens a pass; 0: 1024",                                                                                                         "0"                },
-    {"stats",         's', OPTION_FLAG, AT(stats),         0, 0,              NULL,             "say afterwards what it cost, on stderr",     NULL               },
-    {"json",          0,   OPTION_FLAG, AT(json),          0, 0,              NULL,             "print one JSON object in place of the text", NULL               },
+     "prompt tokens a pass; 0: 1024",                                                                                                         "0"                 },
+    {"stats",         's', OPTION_FLAG, AT(stats),         0, 0,              NULL,             "say afterwards what it cost, on stderr",     NULL                },
+    {"json",          0,   OPTION_FLAG, AT(json),          0, 0,              NULL,             "print one JSON object in place of the text", NULL                },
 };
 #undef AT
 
@@ -291,7 +294,11 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     Run r = {
         .o = &o, .model = rest.items[0], .out = {.quiet = o.json, .filter.stops = &o.stops}
     };
-    PromptSource source = {rest.count > 1 ? rest.items[1] : NULL, o.file, o.ids};
+    PromptSource source = {.text = rest.count > 1 ? rest.items[1] : NULL,
+                           .file = o.file,
+                           .ids = o.ids,
+                           .template = o.template,
+                           .system = o.system};
     bool ok = open_run(&r, e) && prompt_read(&source, r.engine.tokenizer, &r.prompt, e);
     interrupt_catch(); // until here nothing would be lost
     ok = ok && decode_run(&r, e) && report(&r, code, e);
@@ -313,7 +320,8 @@ const Command command_generate = {
         "  outpace generate MODEL \"Once upon a time\" --stats\n"
         "  outpace generate MODEL -f prompt.txt --method prompt-lookup:draft=8 --max-tokens 256\n"
         "  echo \"2 + 2 =\" | outpace generate MODEL - --temperature 0.8 --top-p 0.9 --seed 7\n"
-        "  outpace generate MODEL --ids 1,15043 --json\n",
+        "  outpace generate MODEL --ids 1,15043 --json\n"
+        "  outpace generate MODEL \"What is a token?\" --template llama-2 --system \"Be brief.\"\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run};

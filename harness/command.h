@@ -25,7 +25,7 @@ typedef struct Command {
 } Command;
 
 extern const Command command_bench, command_doctor, command_generate, command_methods, command_model,
-    command_version;
+    command_tokenize, command_version;
 
 // Parses by the command's table; on --help prints it, sets *code and *stop.
 bool command_parse(const Command *c, int argc, char **argv, void *values, Positionals *rest, bool *stop,

@@ -2,6 +2,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
+#include "engine/text/template.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -14,13 +15,9 @@ static bool parse_ids(const char *text, IdList *out, Error *e) {
     for (const char *p = text; p;) {
         char *end;
         long id = strtol(p, &end, 10);
-        void *ids = out->ids;
         if (end == p || id < 0 || id > INT_MAX || (*end && *end != ','))
             return error_input(e, "--ids must be numbers with commas between them, at '%.20s'", p);
-        if (!mem_grow(&ids, &out->capacity, out->count + 1, sizeof *out->ids))
-            return error_system(e, "out of memory");
-        out->ids = ids;
-        out->ids[out->count++] = (int)id;
+        if (!ids_add(out, (int)id)) return error_system(e, "out of memory");
         p = *end ? end + 1 : NULL;
     }
     return true;
@@ -52,13 +49,47 @@ static bool read_text(const PromptSource *source, Text *out, Error *e) {
     return !out->failed || error_system(e, "out of memory");
 }
 
+static bool apply_template(const PromptSource *source, const Template *t, Text *text, Error *e) {
+    Text rendered = {0};
+    if (memchr(text_get(text), 0, text->length))
+        return error_input(e, "a prompt with NUL bytes fits no template");
+    bool ok = template_render(t, source->system, &(Turn){.user = text_get(text)}, 1, &rendered, e);
+    text_release(text);
+    *text = rendered;
+    return ok;
+}
+
+// What a text said itself at its start, and the tokenizer said before it, is said once.
+static void drop_double_prefix(const Tokenizer *tokenizer, IdList *ids) {
+    int count;
+    const int *prefix = tokenizer_prefix(tokenizer, &count);
+    size_t n = (size_t)count, bytes = n * sizeof *prefix;
+    if (n == 0 || ids->count < 2 * n || memcmp(ids->ids + n, prefix, bytes) != 0) return;
+    ids->count -= n;
+    memmove(ids->ids, ids->ids + n, ids->count * sizeof *ids->ids);
+}
+
+static bool encode_text(const PromptSource *source, const Tokenizer *tokenizer, const Template *t, Text *text,
+                        IdList *out, Error *e) {
+    bool special = !source->no_special && !(t && t->begin);
+    if (!read_text(source, text, e) || (t && !apply_template(source, t, text, e)) ||
+        !tokenizer_encode(tokenizer, text_get(text), text->length, special, out, e))
+        return false;
+    if (special) drop_double_prefix(tokenizer, out);
+    return true;
+}
+
 bool prompt_read(const PromptSource *source, const Tokenizer *tokenizer, IdList *out, Error *e) {
-    if (source->ids) return parse_ids(source->ids, out, e);
+    const Template *t = source->template ? template_find(source->template, e) : NULL;
+    if (source->template && !t) return false;
+    if (source->system && !t) return error_input(e, "--system needs a --template to stand in");
+    if (source->ids)
+        return (!t || error_input(e, "--template is for texts, not for --ids")) &&
+               parse_ids(source->ids, out, e);
     Text text = {0};
-    bool ok = read_text(source, &text, e);
-    if (ok && !tokenizer)
-        ok = error_input(e, "the model has no tokenizer.json: give the prompt as --ids 1,2,3");
-    ok = ok && tokenizer_encode(tokenizer, text_get(&text), text.length, true, out, e);
+    bool ok = tokenizer || !(source->text || source->file) ||
+              error_input(e, "the model has no tokenizer.json: give the prompt as --ids 1,2,3");
+    ok = ok && encode_text(source, tokenizer, t, &text, out, e);
     text_release(&text);
     return ok;
 }

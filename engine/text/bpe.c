@@ -33,8 +33,7 @@ void bpe_release(Bpe *b) {
     *b = (Bpe){0};
 }
 
-// --- merges and joints
-// ---------------------------------------------------------------------------------------------
+// --- merges and joints ---------------------------------------------------------------------------------
 
 static size_t place_of(const Bpe *b, uint64_t pair) {
     return (size_t)(pair * 0x9E3779B97F4A7C15u >> 20) & (b->merge_places - 1);
@@ -122,8 +121,7 @@ void bpe_finish(Bpe *b) {
     }
 }
 
-// --- one part of a word
-// ------------------------------------------------------------------------------------------------
+// --- one part of a word --------------------------------------------------------------------------------
 
 struct BpeSymbol {
     int id;             // -1: joined into the one before
@@ -219,8 +217,7 @@ static bool end_part(const Bpe *b, BpeWork *w, IdList *out) {
     return ok;
 }
 
-// --- a word
-// --------------------------------------------------------------------------------------------------------
+// --- a word --------------------------------------------------------------------------------------------
 
 static bool has_bytes(const Bpe *b, const char *s, int n) {
     for (int i = 0; i < n; i++)

@@ -41,8 +41,7 @@ static bool pass_replaced(TextStream *s, int stage, const char *text, size_t n, 
     return ok;
 }
 
-// --- Replace, Metaspace, Strip, Fuse, and nothing
-// --------------------------------------------------------------------
+// --- Replace, Metaspace, Strip, Fuse, and nothing ------------------------------------------------------
 
 static bool read_replace(Decoder *d, const json_t *part, const char *place, Error *e) {
     const json_t *pattern = json_object_get(part, "pattern");
@@ -108,9 +107,9 @@ static bool take_spaced(TextStream *s, int stage, const char *text, size_t n, Er
     return (!space || decoder_pass(s, stage + 1, " ", 1, e)) && decoder_pass(s, stage + 1, text, n, e);
 }
 
-// --- ByteFallback: a run of byte pieces is held until another piece comes; only then is it known to be text
-// or not
-// ---
+// --- ByteFallback --------------------------------------------------------------------------------------
+
+// A run of byte pieces is held until another piece comes: only then is it known to be text or not.
 
 static bool read_byte_fallback(Decoder *d, const json_t *part, const char *place, Error *e) {
     if (d->joined) return error_input(e, "the decoder ByteFallback of '%s' must stand before Fuse", place);
@@ -150,8 +149,7 @@ static bool take_byte_fallback(TextStream *s, int stage, const char *text, size_
     return !s->stages[stage].held.failed || error_system(e, "out of memory decoding");
 }
 
-// --- ByteLevel
-// ------------------------------------------------------------------------------------------------------
+// --- ByteLevel -----------------------------------------------------------------------------------------
 
 static bool read_byte_level(Decoder *d, const json_t *part, const char *place, Error *e) {
     (void)part;
@@ -190,8 +188,7 @@ static bool take_byte_level(TextStream *s, int stage, const char *text, size_t n
 
 static bool end_byte_level(TextStream *s, int stage, Error *e) { return pass_valid(s, stage, true, e); }
 
-// --- the table
-// ------------------------------------------------------------------------------------------------------
+// --- the table -----------------------------------------------------------------------------------------
 
 static const DecoderKind KINDS[] = {
     {"ByteLevel",    true,  read_byte_level,    take_byte_level,    end_byte_level},

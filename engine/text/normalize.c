@@ -8,8 +8,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
-// --- NFC, NFD, NFKC, NFKD
-// -----------------------------------------------------------------------------------------
+// --- NFC, NFD, NFKC, NFKD ------------------------------------------------------------------------------
 
 // Normalizes n bytes that are few or hold other characters than ASCII.
 static bool normalize_part(const char *text, size_t n, utf8proc_option_t form, Text *out, Error *e) {
@@ -71,8 +70,7 @@ static bool run_nfkd(const Step *s, const Words *in, Words *out, Error *e) {
     return normalize(in, UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT, out, e);
 }
 
-// --- Prepend, Replace, Strip
-// ----------------------------------------------------------------------------------------
+// --- Prepend, Replace, Strip ---------------------------------------------------------------------------
 
 static bool read_prepend(Step *s, const json_t *part, const char *place, Error *e) {
     return step_read_text(s, part, "prepend", place, e);

@@ -19,8 +19,7 @@ struct Pattern {
     char *source;  // for messages
 };
 
-// --- from Oniguruma's language to PCRE2's
-// ------------------------------------------------------------------------
+// --- from Oniguruma's language to PCRE2's --------------------------------------------------------------
 
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
 
@@ -87,8 +86,7 @@ static bool rewrite(Rewriter *r) {
     return true;
 }
 
-// --- compiling
-// ---------------------------------------------------------------------------------------------------
+// --- compiling -----------------------------------------------------------------------------------------
 
 static bool compile(Pattern *p, const char *source, bool literal, const char *place, Error *e) {
     int code;
@@ -142,8 +140,7 @@ void pattern_close(Pattern *p) {
     mem_free(p);
 }
 
-// --- searching
-// ---------------------------------------------------------------------------------------------------
+// --- searching -----------------------------------------------------------------------------------------
 
 bool search_open(Search *s, const Pattern *p, Error *e) {
     *s = (Search){.pattern = p, .match = pcre2_match_data_create(1, NULL)};

@@ -44,8 +44,7 @@ static bool broken(const Model *m) {
     return error_input(m->e, "'%s' is no sentencepiece model, or is cut off", m->place);
 }
 
-// --- the protocol buffer
-// --------------------------------------------------------------------------------------------
+// --- the protocol buffer -------------------------------------------------------------------------------
 
 static bool check_piece(const Model *m, const ModelPiece *p) {
     if (p->length == 0 || p->length > PIECE_LONGEST || memchr(p->text, 0, p->length) ||
@@ -148,8 +147,7 @@ static bool check_file(const Model *m) {
     return true;
 }
 
-// --- merges
-// ---------------------------------------------------------------------------------------------------------
+// --- merges --------------------------------------------------------------------------------------------
 
 static int by_score(const void *a, const void *b) {
     const ModelPiece *x = *(const ModelPiece *const *)a, *y = *(const ModelPiece *const *)b;
@@ -208,8 +206,7 @@ static bool fill_bpe(Model *m) {
     return true;
 }
 
-// --- the rest
-// -------------------------------------------------------------------------------------------------------
+// --- the rest ------------------------------------------------------------------------------------------
 
 static bool add_token(const Model *m, int id) {
     const ModelPiece *p = &m->pieces[id];

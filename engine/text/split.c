@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-// --- by a pattern
-// ---------------------------------------------------------------------------------------------------
+// --- by a pattern --------------------------------------------------------------------------------------
 
 // Receives the parts of a word in order, matches and what is between them, and joins or drops them.
 typedef struct {
@@ -102,8 +101,7 @@ static bool read_punctuation(Step *s, const json_t *part, const char *place, Err
     return s->pattern && read_behavior(s, part, SPLIT_ISOLATED, place, e);
 }
 
-// --- Metaspace
-// ------------------------------------------------------------------------------------------------------
+// --- Metaspace -----------------------------------------------------------------------------------------
 
 static bool read_scheme(Step *s, const json_t *part, const char *place, Error *e) {
     const char *scheme =
@@ -157,8 +155,7 @@ static bool run_metaspace(const Step *s, const Words *in, Words *out, Error *e) 
     return true;
 }
 
-// --- ByteLevel
-// ------------------------------------------------------------------------------------------------------
+// --- ByteLevel -----------------------------------------------------------------------------------------
 
 static const char GPT2_WORDS[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";

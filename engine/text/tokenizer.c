@@ -23,8 +23,7 @@ void ids_release(IdList *list) {
     *list = (IdList){0};
 }
 
-// --- opening
-// -----------------------------------------------------------------------------------------------------
+// --- opening -------------------------------------------------------------------------------------------
 
 typedef bool Reader(Tokenizer *t, const char *bytes, size_t n, const char *place, Error *e);
 
@@ -91,8 +90,7 @@ const int *tokenizer_prefix(const Tokenizer *t, int *count) {
     return t->prefix.ids;
 }
 
-// --- encoding
-// ----------------------------------------------------------------------------------------------------
+// --- encoding ------------------------------------------------------------------------------------------
 
 typedef struct {
     const Tokenizer *t;

@@ -12,8 +12,7 @@ typedef struct {
     Error *e;
 } Reader;
 
-// --- vocabulary, merges
-// --------------------------------------------------------------------------------------------
+// --- vocabulary, merges --------------------------------------------------------------------------------
 
 // The largest id of vocabulary and added tokens, plus 1.
 static bool count_ids(const Reader *r, json_t *vocab, const json_t *added, int *size) {
@@ -112,8 +111,7 @@ static bool read_model(const Reader *r, const json_t *model, const json_t *added
     return true;
 }
 
-// --- added tokens
-// --------------------------------------------------------------------------------------------------
+// --- added tokens --------------------------------------------------------------------------------------
 
 static bool read_added_token(const Reader *r, const json_t *v) {
     const char *content = field_text(v, "content", r->place, r->e);
@@ -134,8 +132,7 @@ static bool read_added(const Reader *r, const json_t *added) {
     return pipeline_end_added(r->t, r->e);
 }
 
-// --- post-processor
-// -----------------------------------------------------------------------------------------------
+// --- post-processor ------------------------------------------------------------------------------------
 
 static bool add_ids(const Reader *r, const json_t *special, Affix *out) {
     const json_t *list = json_object_get(special, "ids");

@@ -2,15 +2,17 @@
 """Golden ids and texts of small tokenizers in the configuration of each family, from Hugging Face tokenizers and
 sentencepiece. Run by hand, from the repository's root:
 
-    python3 -m venv /tmp/oracle && /tmp/oracle/bin/pip install tokenizers sentencepiece
+    python3 -m venv /tmp/oracle && /tmp/oracle/bin/pip install tokenizers sentencepiece jinja2
     /tmp/oracle/bin/python tests/oracle/tokenizers.py
 
 Writes to tests/fixtures/tokenizers/:
     strings.json         the texts
-    NAME/tokenizer.json  or tokenizer.model: trained here on Python's own files, with few pieces
+    NAME/tokenizer.json  or tokenizer.model: trained here on Python's own files, with few pieces (not the same ones
+                         in every run: the trainer does not break ties the same way)
     NAME/golden.json     {"ids": a list a text, "text": {index: decoded where it differs from the text},
                          "all": the same with special tokens kept, "versions": ...}
-tests/engine/text/golden_test.c holds our tokenizer against them.
+    templates.json       chats, and the prompts that the published chat templates make of them
+tests/engine/text/golden_test.c and template_test.c hold our code against them.
 """
 import glob
 import importlib.metadata
@@ -22,6 +24,7 @@ import sys
 import sysconfig
 
 sys.path.pop(0)  # this file has the name of the package that it wants
+import jinja2
 import sentencepiece
 import tokenizers
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
@@ -277,6 +280,72 @@ SENTENCEPIECES = {
 
 # --- golden ---------------------------------------------------------------------------------------------------------
 
+# --- chat templates ---------------------------------------------------------------------------------------------------
+
+# chat_template of the models' tokenizer_config.json, as published on the Hugging Face Hub.
+LLAMA2_CHAT = (
+    "{% if messages[0]['role'] == 'system' %}{% set loop_messages = messages[1:] %}"
+    "{% set system_message = messages[0]['content'] %}{% else %}{% set loop_messages = messages %}"
+    "{% set system_message = false %}{% endif %}{% for message in loop_messages %}"
+    "{% if loop.index0 == 0 and system_message != false %}"
+    "{% set content = '<<SYS>>\\n' + system_message + '\\n<</SYS>>\\n\\n' + message['content'] %}"
+    "{% else %}{% set content = message['content'] %}{% endif %}"
+    "{% if message['role'] == 'user' %}{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}"
+    "{% elif message['role'] == 'assistant' %}{{ ' '  + content.strip() + ' ' + eos_token }}{% endif %}{% endfor %}")
+MISTRAL_CHAT = (  # 0.2's; the system text, which it refuses, is put before the first user's text by those who have one
+    "{{ bos_token }}{% for message in messages %}{% if message['role'] == 'user' %}"
+    "{{ '[INST] ' + message['content'] + ' [/INST]' }}{% elif message['role'] == 'assistant' %}"
+    "{{ message['content'] + eos_token}}{% endif %}{% endfor %}")
+PHI3_CHAT = (
+    "{% for message in messages %}{% if message['role'] == 'system' %}"
+    "{{'<|system|>\\n' + message['content'] + '<|end|>\\n'}}{% elif message['role'] == 'user' %}"
+    "{{'<|user|>\\n' + message['content'] + '<|end|>\\n'}}{% elif message['role'] == 'assistant' %}"
+    "{{'<|assistant|>\\n' + message['content'] + '<|end|>\\n'}}{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% else %}{{ eos_token }}{% endif %}")
+LLAMA3_CHAT = (
+    "{% set loop_messages = messages %}{% for message in loop_messages %}"
+    "{% set content = '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n'+ message['content'] | trim "
+    "+ '<|eot_id|>' %}{% if loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}{{ content }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}")
+TEMPLATES = {"llama-2": LLAMA2_CHAT, "codellama": LLAMA2_CHAT, "mistral": MISTRAL_CHAT, "phi-3": PHI3_CHAT,
+             "llama-3": LLAMA3_CHAT}
+VICUNA_SYSTEM = ("A chat between a curious user and an artificial intelligence assistant. The assistant gives helpful, "
+                 "detailed, and polite answers to the user's questions.")
+CHATS = [  # system text or None; user, reply, user, ...
+    (None, ["Hello"]), ("Be brief.", ["Hello"]), (None, ["What is 2 + 2?\n", "4", "Why?"]),
+    ("Be brief.", ["  one  ", " two ", "\tthree\n", "four", "five"]), (None, [" \u00a0padded\u3000 "]), ("", [""]),
+    ("  padded\n", ["def f(x):\n    return x\n"]), (None, ["</s> <s> [INST]"]), ("\u65e5\u672c", ["\u8a9e"])]
+
+
+def vicuna(system, texts):
+    """FastChat's conv_vicuna_v1.1: two separators, ' ' and '</s>'."""
+    out = (VICUNA_SYSTEM if system is None else system) + " "
+    for i, text in enumerate(texts):
+        out += ["USER: ", "ASSISTANT: "][i % 2] + text + [" ", "</s>"][i % 2]
+    return out + "ASSISTANT:"
+
+
+def render(name, system, texts):
+    if name == "none":
+        return "".join(texts)
+    if name == "vicuna":
+        return vicuna(system, texts)
+    if name == "mistral" and system is not None:
+        system, texts = None, [system + "\n\n" + texts[0]] + texts[1:]
+    messages = [] if system is None else [dict(role="system", content=system)]
+    messages += [dict(role=["user", "assistant"][i % 2], content=t) for i, t in enumerate(texts)]
+    bos = "<|begin_of_text|>" if name == "llama-3" else "<s>"
+    return jinja2.Template(TEMPLATES[name]).render(messages=messages, bos_token=bos, eos_token="</s>",
+                                                   add_generation_prompt=True)
+
+
+def write_templates():
+    rows = [dict(template=name, system=system, texts=texts, prompt=render(name, system, texts))
+            for name in list(TEMPLATES) + ["vicuna", "none"] for system, texts in CHATS
+            if name != "none" or system is None and len(texts) == 1]
+    write("templates.json", rows)
+
+
 def write(name, value):
     with open(os.path.join(OUT, name), "w", encoding="utf-8") as f:
         json.dump(value, f, ensure_ascii=False, separators=(",", ":"))
@@ -300,6 +369,7 @@ def main():
     strings = make_strings()
     os.makedirs(OUT, exist_ok=True)
     write("strings.json", strings)
+    write_templates()
     for family in FAMILIES:
         name = family.__name__
         os.makedirs(os.path.join(OUT, name), exist_ok=True)

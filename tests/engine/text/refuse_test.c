@@ -28,8 +28,7 @@ static void expect_refusal(const char *bytes, size_t n, const char *what, const 
     if (strchr(e.text, '\n')) fail_msg("%s: more than a line", what);
 }
 
-// --- a part of a good file replaced
-// ------------------------------------------------------------------------------
+// --- a part of a good file replaced --------------------------------------------------------------------
 
 typedef struct {
     const char *key, *value; // of the root, or "model.KEY"; the value is JSON
@@ -142,8 +141,7 @@ static void no_json(void **state) {
     expect_refusal("{\"a\":1,\"a\":2}", 13, "a key twice", "duplicate");
 }
 
-// --- what looks strange and is right
-// ----------------------------------------------------------------------------------
+// --- what looks strange and is right -------------------------------------------------------------------
 
 // Pieces that look like bytes but are none; a hole among the ids; an added token behind the vocabulary.
 static void odd_but_right(void **state) {
@@ -188,8 +186,7 @@ static void endless_pattern(void **state) {
     free(text);
 }
 
-// --- spoiled bytes
-// ----------------------------------------------------------------------------------------------------
+// --- spoiled bytes -------------------------------------------------------------------------------------
 
 // Opens, and where that works encodes and decodes.
 static void use(const char *bytes, size_t n, bool model) {
@@ -232,8 +229,7 @@ static void spoiled_model(void **state) {
     spoiled(MODEL, true, 1500);
 }
 
-// --- models that are refused
-// ------------------------------------------------------------------------------------------
+// --- models that are refused ---------------------------------------------------------------------------
 
 typedef struct {
     const char *bytes;

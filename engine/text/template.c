@@ -1,0 +1,131 @@
+#include "engine/text/template.h"
+
+#include "engine/base/suggest.h"
+#include "engine/text/utf8.h"
+
+#include <string.h>
+
+#define LLAMA2_PARTS                                                                                       \
+    .begin = "<s>", .system_before = "<<SYS>>\n", .system_after = "\n<</SYS>>\n\n", .system_inside = true, \
+    .user_before = "[INST] ", .user_after = " [/INST]", .reply_before = " ", .reply_after = " </s>",       \
+    .again = "<s>", .trim = true
+
+static const Template NONE = {.name = "none", .about = "the text as it is"};
+
+static const Template VICUNA = {
+    .name = "vicuna",
+    .about = "Vicuna 1.1 and 1.5 (FastChat)",
+    .system = "A chat between a curious user and an artificial intelligence assistant. The assistant gives "
+              "helpful, detailed, and polite answers to the user's questions.",
+    .system_after = " ",
+    .user_before = "USER: ",
+    .user_after = " ASSISTANT:",
+    .reply_before = " ",
+    .reply_after = "</s>"};
+
+static const Template LLAMA_2 = {.name = "llama-2", .about = "Llama 2 chat", LLAMA2_PARTS};
+
+static const Template CODELLAMA = {
+    .name = "codellama", .about = "CodeLlama instruct, as Llama 2", LLAMA2_PARTS};
+
+static const Template MISTRAL = {.name = "mistral",
+                                 .about = "Mistral instruct 0.1 and 0.2",
+                                 .begin = "<s>",
+                                 .system_after = "\n\n",
+                                 .system_inside = true,
+                                 .user_before = "[INST] ",
+                                 .user_after = " [/INST]",
+                                 .reply_after = "</s>"};
+
+static const Template PHI_3 = {.name = "phi-3",
+                               .about = "Phi-3 instruct",
+                               .begin = "",
+                               .system_before = "<|system|>\n",
+                               .system_after = "<|end|>\n",
+                               .user_before = "<|user|>\n",
+                               .user_after = "<|end|>\n<|assistant|>\n",
+                               .reply_after = "<|end|>\n"};
+
+static const Template LLAMA_3 = {.name = "llama-3",
+                                 .about = "Llama 3 instruct",
+                                 .begin = "<|begin_of_text|>",
+                                 .system_before = "<|start_header_id|>system<|end_header_id|>\n\n",
+                                 .system_after = "<|eot_id|>",
+                                 .user_before = "<|start_header_id|>user<|end_header_id|>\n\n",
+                                 .user_after = "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
+                                 .reply_after = "<|eot_id|>",
+                                 .trim = true,
+                                 .trim_system = true};
+
+static const Template *const TEMPLATES[] = {&NONE, &VICUNA, &LLAMA_2, &CODELLAMA, &MISTRAL, &PHI_3, &LLAMA_3};
+enum { TEMPLATE_COUNT = sizeof TEMPLATES / sizeof *TEMPLATES };
+
+const Template *const *template_table(size_t *count) {
+    *count = TEMPLATE_COUNT;
+    return TEMPLATES;
+}
+
+static const char *name_at(const void *table, size_t i) { return ((const Template *const *)table)[i]->name; }
+
+const Template *template_find(const char *name, Error *e) {
+    Text known = {0};
+    for (size_t i = 0; i < TEMPLATE_COUNT; i++) {
+        if (strcmp(TEMPLATES[i]->name, name) == 0) return TEMPLATES[i];
+        text_printf(&known, "%s%s", i ? ", " : "", TEMPLATES[i]->name);
+    }
+    const char *nearest = suggest(name, TEMPLATES, TEMPLATE_COUNT, name_at);
+    error_input(e, "there is no template '%.40s'%s%s%s; these are: %s", name,
+                nearest ? ", did you mean '" : "", nearest ? nearest : "", nearest ? "'" : "",
+                text_get(&known));
+    text_release(&known);
+    return NULL;
+}
+
+static void put(Text *out, const char *part) {
+    if (part) text_puts(out, part);
+}
+
+static void put_text(Text *out, const char *s, bool trim) {
+    size_t n = strlen(s), from = trim ? utf8_space_at_start(s, n) : 0;
+    size_t end = trim ? utf8_space_at_end(s + from, n - from) : 0;
+    text_add(out, s + from, n - from - end);
+}
+
+static void put_system(const Template *t, const char *system, Text *out) {
+    if (!system) return;
+    put(out, t->system_before);
+    put_text(out, system, t->trim_system);
+    put(out, t->system_after);
+}
+
+// What stands between user_before and user_after.
+static void put_content(const Template *t, const char *system, const char *user, Text *out) {
+    Text content = {0};
+    if (t->system_inside) put_system(t, system, &content);
+    text_puts(&content, user);
+    put_text(out, text_get(&content), t->trim);
+    out->failed |= content.failed;
+    text_release(&content);
+}
+
+static void put_turn(const Template *t, const char *system, const Turn *turn, bool first, Text *out) {
+    if (!first) put(out, t->again);
+    if (!t->system_inside) put_system(t, system, out);
+    put(out, t->user_before);
+    put_content(t, system, turn->user, out);
+    put(out, t->user_after);
+    if (!turn->reply) return;
+    put(out, t->reply_before);
+    put_text(out, turn->reply, t->trim);
+    put(out, t->reply_after);
+}
+
+bool template_render(const Template *t, const char *system, const Turn *turns, size_t count, Text *out,
+                     Error *e) {
+    if (system && !t->system_after)
+        return error_input(e, "the template '%s' has no place for a system text", t->name);
+    if (!system) system = t->system;
+    put(out, t->begin);
+    for (size_t i = 0; i < count; i++) put_turn(t, i == 0 ? system : NULL, &turns[i], i == 0, out);
+    return !out->failed || error_system(e, "out of memory");
+}

@@ -1,0 +1,124 @@
+// outpace tokenize, the real program: there and back, templates, and what it refuses.
+#include "tests/check.h"
+
+#include "tests/child.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FIXTURES "tests/fixtures/tokenizers/"
+
+static const char *program(void) {
+    const char *s = getenv("OUTPACE");
+    return s ? s : "./outpace";
+}
+
+// Runs tokenize with up to four arguments; for child_release.
+static Child tokenize(int code, const char *input, const char *a, const char *b, const char *c,
+                      const char *d) {
+    Child child = {0};
+    const char *argv[] = {program(), "tokenize", a, b, c, d, NULL};
+    child_run(&child, NULL, input, argv);
+    if (child.code != code)
+        fail_msg("wanted exit code %d, got %d: %s", code, child.code, text_get(&child.err));
+    return child;
+}
+
+static void expect_output(const char *want, Child child) {
+    assert_string_equal(text_get(&child.out), want);
+    child_release(&child);
+}
+
+static void expect_error(const char *want, Child child) {
+    if (!strstr(text_get(&child.err), want)) fail_msg("wanted '%s', got '%s'", want, text_get(&child.err));
+    assert_int_equal(child.out.length, 0);
+    const char *line = strchr(text_get(&child.err), '\n');
+    assert_true(line && !line[1]);
+    child_release(&child);
+}
+
+// The ids that it prints come back as the text.
+static void there_and_back(void **state) {
+    (void)state;
+    static const char *const families[] = {FIXTURES "llama2", FIXTURES "llama3", FIXTURES "sp_llama"};
+    for (int i = 0; i < 3; i++) {
+        char ids[1024] = "";
+        Child c = tokenize(0,
+                           "d\xc3\xa9"
+                           "f f(x):\n\treturn 1\n",
+                           families[i], "-", "--json", NULL);
+        json_t *all = json_loads(text_get(&c.out), 0, NULL);
+        const json_t *list = json_object_get(all, "ids");
+        assert_true(json_array_size(list) > 5);
+        assert_int_equal(json_array_size(json_object_get(all, "pieces")), json_array_size(list));
+        assert_string_equal(json_string_value(json_object_get(all, "text")), "d\xc3\xa9"
+                                                                             "f f(x):\n\treturn 1\n");
+        for (size_t k = 0; k < json_array_size(list); k++)
+            snprintf(ids + strlen(ids), sizeof ids - strlen(ids), "%s%d", k ? "," : "",
+                     (int)json_integer_value(json_array_get(list, k)));
+        Child back = tokenize(0, NULL, families[i], "--ids", ids, "--json");
+        assert_string_equal(text_get(&back.out), text_get(&c.out));
+        child_release(&back);
+        child_release(&c);
+        json_decref(all);
+    }
+}
+
+static void lines(void **state) {
+    (void)state;
+    expect_output("tokens  3\nids     1,1,2\npieces  \"<s>\" \"<s>\" \"</s>\"\ntext    \"\"\n",
+                  tokenize(0, NULL, FIXTURES "llama2", "--ids", "1,1,2", NULL));
+    expect_output("tokens  0\nids     \npieces \ntext    \"\"\n",
+                  tokenize(0, "", FIXTURES "llama2", "-", "--no-special", NULL));
+    // A text that says the BOS itself has one.
+    expect_output("tokens  2\nids     1,2\npieces  \"<s>\" \"</s>\"\ntext    \"\"\n",
+                  tokenize(0, NULL, FIXTURES "llama2", "<s></s>", NULL, NULL));
+    expect_output("tokens  1\nids     1\npieces  \"<s>\"\ntext    \"\"\n",
+                  tokenize(0, NULL, FIXTURES "llama2", "<s>", NULL, NULL));
+}
+
+// A template's BOS is one, whoever writes it.
+static void templates(void **state) {
+    (void)state;
+    static const char *const rows[][2] = {
+        {"--template=llama-2",   "[INST] hi [/INST]"},
+        {"--template=mistral",   "[INST] hi [/INST]"},
+        {"--template=none",      "hi"               },
+        {"--template=codellama", "[INST] hi [/INST]"}
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Child c = tokenize(0, NULL, FIXTURES "llama2", "hi", rows[i][0], "--json");
+        json_t *all = json_loads(text_get(&c.out), 0, NULL);
+        const json_t *ids = json_object_get(all, "ids");
+        assert_int_equal(json_integer_value(json_array_get(ids, 0)), 1);
+        assert_int_not_equal(json_integer_value(json_array_get(ids, 1)), 1);
+        assert_string_equal(json_string_value(json_object_get(all, "text")), rows[i][1]);
+        json_decref(all);
+        child_release(&c);
+    }
+}
+
+static void refused(void **state) {
+    (void)state;
+    expect_error("'/nowhere/tokenizer.json'", tokenize(2, NULL, "/nowhere", "x", NULL, NULL));
+    expect_error("there is no template 'lama-2', did you mean 'llama-2'",
+                 tokenize(2, NULL, FIXTURES "llama2", "x", "--template", "lama-2"));
+    expect_error("--system needs a --template", tokenize(2, NULL, FIXTURES "llama2", "x", "--system", "y"));
+    expect_error("--template is for texts",
+                 tokenize(2, NULL, FIXTURES "llama2", "--ids=1", "--template=vicuna", NULL));
+    expect_error("the largest id of the tokenizer",
+                 tokenize(2, NULL, FIXTURES "llama2", "--ids", "1,99999", NULL));
+    expect_error("one text only", tokenize(2, NULL, FIXTURES "llama2", "x", "--ids", "1"));
+    expect_error("usage: outpace tokenize", tokenize(2, NULL, NULL, NULL, NULL, NULL));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(there_and_back),
+        cmocka_unit_test(lines),
+        cmocka_unit_test(templates),
+        cmocka_unit_test(refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
