@@ -71,10 +71,25 @@ static int next_level(const Session *s, int after, int b) {
     return level;
 }
 
+static bool is_part_root(const Tree *t, int node) {
+    for (int i = 1; i < t->parts; i++)
+        if (t->part_root[i] == node) return true;
+    return false;
+}
+
+// The end of the run of neighbours at layer a that starts at `first`. Parts run one after another, as the
+// machines that they stand for would.
+static int run_end(const Session *s, int first, int a) {
+    int last = first;
+    while (last < s->tree.count && s->done[last] == a && (last == first || !is_part_root(&s->tree, last)))
+        last++;
+    return last;
+}
+
 // Runs every node that stands at layer a to layer b, in runs of neighbours.
 static bool run_level(Session *s, int a, int b, Error *e) {
     for (int first = 0, last; first < s->tree.count; first = last) {
-        for (last = first; last < s->tree.count && s->done[last] == a; last++) {}
+        last = run_end(s, first, a);
         if (first == last) {
             last++;
             continue;

@@ -35,6 +35,8 @@ void tree_clear(Tree *t, int context, int limit, bool merge, Layout layout) {
     t->merge = merge && layout == LAYOUT_TREE; // rows of a batch never share nodes
     t->layout = layout;
     t->count = t->rows = t->asked = 0;
+    t->parts = 1;
+    t->part_root[0] = 0;
     t->proposal_count = t->distribution_count = 0;
 }
 
@@ -63,12 +65,24 @@ int tree_root(Tree *t, int token) {
     return n;
 }
 
-int tree_row(Tree *t) {
-    assert(t->count > 0);
-    if (t->layout == LAYOUT_TREE || t->rows++ == 0) return 0;
+static int repeat_root(Tree *t) {
     if (!has_room(t, 0)) return TREE_NONE;
     t->asked++;
     return add_node(t, TREE_NONE, t->token[0], 0);
+}
+
+int tree_row(Tree *t) {
+    assert(t->count > 0);
+    if (t->layout == LAYOUT_TREE || t->rows++ == 0) return t->part_root[t->parts - 1];
+    return repeat_root(t);
+}
+
+int tree_part(Tree *t) {
+    assert(t->count > 0 && t->parts < TREE_MAX_PARTS);
+    int root = repeat_root(t);
+    if (root != TREE_NONE) t->part_root[t->parts++] = root;
+    t->rows = 0;
+    return root;
 }
 
 static void link_child(Tree *t, int parent, int child) {
@@ -77,10 +91,19 @@ static void link_child(Tree *t, int parent, int child) {
     *end = child;
 }
 
+// The child of `parent` itself that stands for `same`, which may stand in an earlier part.
+static int child_in_part(const Tree *t, int parent, int same) {
+    if (same == TREE_NONE || same >= t->part_root[t->parts - 1]) return same;
+    for (int n = parent + 1; n < t->count; n++)
+        if (t->parent[n] == parent && t->canonical[n] == same) return n;
+    return TREE_NONE;
+}
+
 static int add_child(Tree *t, int parent, int token, int flags) {
     if (parent == TREE_NONE) return TREE_NONE;
-    int same = tree_child(t, parent, token), n = same;
-    if (same == TREE_NONE || !t->merge) {
+    assert(parent >= t->part_root[t->parts - 1]);
+    int same = tree_child(t, parent, token), n = t->merge ? child_in_part(t, parent, same) : TREE_NONE;
+    if (n == TREE_NONE) {
         if (!has_room(t, t->depth[parent] + 1)) return TREE_NONE;
         n = add_node(t, parent, token, same);
         if (same == TREE_NONE) link_child(t, t->canonical[parent], n);

@@ -14,6 +14,9 @@
 // LAYOUT_TREE has one root. LAYOUT_BATCH is k rows that each repeat the root and the context, as N-Grammys
 // runs them: tree_row starts the next row. A method calls tree_row and need not know the layout.
 //
+// A tree may be built in parts, each with a root of its own, that would run on machines of their own
+// (Lookahead, section 3.4): tree_part starts the next one. Prefixes are shared within a part only.
+//
 // Invariants (tree_assert checks them)
 //  1. a parent's number is less than its child's;
 //  2. depth[child] = depth[parent] + 1, depth[root] = 0; position = context + depth < limit;
@@ -25,7 +28,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { TREE_NONE = -1, TREE_MAX_NODES = 1024, ONE_HOT = -1 };
+enum { TREE_NONE = -1, TREE_MAX_NODES = 1024, TREE_MAX_PARTS = 16, ONE_HOT = -1 };
 
 typedef enum { LAYOUT_TREE, LAYOUT_BATCH } Layout;
 
@@ -61,7 +64,9 @@ typedef struct Tree {
     float *distributions;
     size_t distribution_count, distribution_capacity;
     int vocab;
-    int rows;  // rows that tree_row has started
+    int rows;                      // rows that tree_row has started in this part
+    int parts;                     // at least 1
+    int part_root[TREE_MAX_PARTS]; // (parts): a part is the nodes from its root to the next one's
     int asked; // nodes asked for and not refused since tree_clear: what merging saved is asked - count
 } Tree;
 
@@ -75,7 +80,9 @@ void tree_clear(Tree *t, int context, int limit, bool merge, Layout layout);
 // Every call that adds a node gives its number, or TREE_NONE where there is no room (capacity, the context's
 // end); a parent or a q of TREE_NONE gives TREE_NONE again, so a chain needs no test at every link.
 int tree_root(Tree *t, int token); // several roots need an empty parentage: n-gram tables, LAYOUT_BATCH
-int tree_row(Tree *t); // where a method's next chain starts: the root, or in LAYOUT_BATCH a new row
+int tree_row(Tree *t); // where a method's next chain starts: the part's root, or in LAYOUT_BATCH a new row
+int tree_part(
+    Tree *t); // starts the next part; later nodes hang below it, or below tree_row's. Gives its root
 int tree_propose(Tree *t, int parent, int token); // a one-hot candidate
 int tree_propose_sampled(Tree *t, int parent, int token, int q, bool without_replacement);
 int tree_probe(Tree *t, int parent, int token, bool read);

@@ -79,6 +79,9 @@ static int gather(Loop *l, const Verdict *v, int *tokens) {
 static void count_nodes(const Tree *t, StepReport *r) {
     r->rows = t->count;
     r->asked = t->asked;
+    r->parts = t->parts;
+    for (int i = 0; i < t->parts; i++)
+        r->part_rows[i] = (i + 1 < t->parts ? t->part_root[i + 1] : t->count) - t->part_root[i];
     for (int i = 0; i < t->count; i++) {
         if (t->flags[i] & NODE_CANDIDATE && t->depth[i] > r->depth) r->depth = t->depth[i];
         r->probes += (t->flags[i] & NODE_PROBE) != 0;

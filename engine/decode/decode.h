@@ -16,6 +16,8 @@ typedef struct StepReport {
     int depth;      // of the deepest of them
     int candidates; // nodes that may be accepted
     int probes;
+    int parts; // of the tree, and the nodes of each (Lookahead's ranks)
+    int part_rows[TREE_MAX_PARTS];
     int tried;    // proposals the verifier looked at
     int accepted; // of them
     int emitted;  // after EOS and limits

@@ -27,8 +27,10 @@ static int first_with_path(const Tree *t, int node) {
 
 static void grow(Tree *t, Random *r, int steps) {
     for (int i = 0; i < steps; i++) {
-        int parent = test_between(r, 0, t->count - 1), token = test_between(r, 0, VOCAB - 1);
         if (test_between(r, 0, 9) == 0) tree_row(t);
+        if (test_between(r, 0, 29) == 0 && t->parts < TREE_MAX_PARTS) tree_part(t);
+        int parent = test_between(r, t->part_root[t->parts - 1], t->count - 1),
+            token = test_between(r, 0, VOCAB - 1);
         if (test_between(r, 0, 1)) tree_propose(t, parent, token);
         else tree_probe(t, parent, token, test_between(r, 0, 1));
     }
@@ -48,10 +50,23 @@ static void check_against_model(const Tree *t) {
     }
 }
 
+// A part hangs together, and where prefixes merge it has each of them once.
+static void check_parts(const Tree *t) {
+    for (int part = 0; part < t->parts; part++) {
+        int first = t->part_root[part], last = part + 1 < t->parts ? t->part_root[part + 1] : t->count;
+        assert_int_equal(t->parent[first], TREE_NONE);
+        for (int i = first; i < last; i++) {
+            assert_true(t->parent[i] == TREE_NONE || t->parent[i] >= first);
+            for (int k = first; t->merge && k < i; k++) assert_false(same_path(t, i, k));
+        }
+    }
+}
+
 static void random_trees(void **state) {
     (void)state;
     Random r = test_random(1);
     Tree t;
+    int parts = 0;
     assert_true(tree_init(&t, NODES, VOCAB, NULL));
     for (int round = 0; round < 300; round++) {
         Layout layout = test_between(&r, 0, 1) ? LAYOUT_BATCH : LAYOUT_TREE;
@@ -60,9 +75,10 @@ static void random_trees(void **state) {
         assert_int_equal(tree_root(&t, 1), 0);
         grow(&t, &r, test_between(&r, 0, 100));
         check_against_model(&t);
-        if (t.merge)
-            for (int i = 0; i < t.count; i++) assert_int_equal(t.canonical[i], i);
+        check_parts(&t);
+        parts += t.parts;
     }
+    assert_true(parts > 500);
     tree_release(&t);
 }
 
