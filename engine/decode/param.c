@@ -144,12 +144,23 @@ static void describe_range(const Param *p, Text *out) {
     }
 }
 
+static size_t longer(size_t n, const char *s) { return strlen(s) > n ? strlen(s) : n; }
+
 void param_describe(const Param *params, size_t count, Text *out) {
+    size_t name = 0, range = 0, fallback = 0; // widths of the columns
+    Text text = {0};
     for (size_t i = 0; i < count; i++) {
-        Text range = {0};
-        describe_range(&params[i], &range);
-        text_printf(out, "    %-18s %-32s default %-12s %s\n", params[i].name, text_get(&range),
-                    params[i].fallback, params[i].help);
-        text_release(&range);
+        text_clear(&text);
+        describe_range(&params[i], &text);
+        name = longer(name, params[i].name);
+        range = longer(range, text_get(&text));
+        fallback = longer(fallback, params[i].fallback);
     }
+    for (size_t i = 0; i < count; i++) {
+        text_clear(&text);
+        describe_range(&params[i], &text);
+        text_printf(out, "    %-*s  %-*s  default %-*s  %s\n", (int)name, params[i].name, (int)range,
+                    text_get(&text), (int)fallback, params[i].fallback, params[i].help);
+    }
+    text_release(&text);
 }
