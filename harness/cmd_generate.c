@@ -127,8 +127,11 @@ static bool open_run(Run *r, Error *e) {
     };
     if (!engine_open(&r->engine, r->model, &options, &r->memory, e)) return false;
     MethodEnv env = {
-        .target = &r->engine.session, .sampling = {o->temperature, o->top_k, o->top_p},
-             .seed = o->seed
+        .target = &r->engine.session,
+        .sampling = {o->temperature, o->top_k, o->top_p},
+        .seed = o->seed,
+        .eos = r->engine.model.eos,
+        .eos_count = o->ignore_eos ? 0 : r->engine.model.eos_count
     };
     return method_open(&r->method, o->method, &env, e);
 }

@@ -18,6 +18,8 @@ typedef struct MethodEnv {
     Session *adapter; // input: the target's hidden states
     Sampling sampling;
     uint64_t seed;
+    const int *eos; // tokens that end the output; they outlive the method
+    int eos_count;
 } MethodEnv;
 
 typedef struct Prompt {

@@ -5,6 +5,7 @@ static const MethodInfo *const METHODS[] = {
     &method_autoregressive,
     &method_jacobi,
     &method_prompt_lookup,
+    &method_lookahead,
 };
 
 const MethodInfo *const *method_table(size_t *count) {

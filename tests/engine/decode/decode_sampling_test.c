@@ -85,7 +85,11 @@ static void check_counts(const World *w, const double *count, const char *name) 
 
 static void methods_of_the_table(void **state) {
     World *w = *state;
-    static const char *const settings[] = {"autoregressive", "jacobi:m=3", "jacobi:m=4,refill=fresh",
+    static const char *const settings[] = {"autoregressive",
+                                           "jacobi:m=3",
+                                           "jacobi:m=4,refill=fresh",
+                                           "lookahead:W=3,N=2,G=3,prompt_pool=on",
+                                           "lookahead:W=2,N=3,G=3,prompt_pool=on,bonus=drop,ranks=2",
                                            "prompt-lookup:draft=3,match=newest,allow_short=on",
                                            "prompt-lookup:draft=2"};
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {

@@ -39,6 +39,11 @@ static void check_name(const char *name) {
     for (const char *p = name; *p; p++) assert_true(islower(*p) || isdigit(*p) || *p == '-' || *p == '_');
 }
 
+// A paper's letter stays as it is: W, N, G.
+static void check_parameter_name(const char *name) {
+    if (!isupper(*name) || name[1]) check_name(name);
+}
+
 static void check_row(const MethodInfo *m) {
     check_name(m->name);
     assert_true(m->summary && *m->summary && !strchr(m->summary, '\n'));
@@ -46,7 +51,7 @@ static void check_row(const MethodInfo *m) {
     assert_true(m->param_count <= PARAM_MAX);
     for (size_t i = 0; i < m->param_count; i++) {
         const Param *p = &m->params[i];
-        check_name(p->name);
+        check_parameter_name(p->name);
         assert_true(p->help && *p->help && !strchr(p->help, '\n'));
         assert_true((p->type == PARAM_CHOICE) == (p->choices != NULL));
         assert_true(p->offset < m->param_size);
@@ -144,7 +149,10 @@ static void opens_from_text(void **state) {
                                        "jacobi:",
                                        "jacobi:m=3,start=pad,pad=19",
                                        "prompt-lookup:ngram_max=2,match=newest",
-                                       "prompt-lookup:preset=hf-4.37"};
+                                       "prompt-lookup:preset=hf-4.37",
+                                       "lookahead",
+                                       "lookahead:preset=paper-7b,mode=reference",
+                                       "lookahead:W=1,N=2,G=0,ranks=16"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         Method m;
         Error e = {0};
@@ -165,6 +173,7 @@ static void refuses(void **state) {
         {"jacobi:m=0",                "method 'jacobi': 'm' is '0'"                                             },
         {"jacobi:start=pad,pad=20",   "method 'jacobi': 'pad' is 20, outside the vocabulary of 20"              },
         {"autoregressive:m=1",        "method 'autoregressive': there is no parameter 'm': this method has none"},
+        {"lookahead:W=200,N=20",      "method 'lookahead': W=200, N=20 and G=15 make a step of 4085 tokens"     },
         {"prompt-lookup:ngram_min=4", "method 'prompt-lookup': 'ngram_min' 4 is larger than 'ngram_max' 3"      },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -1,0 +1,247 @@
+// Lookahead decoding: one step both makes n-grams and verifies some. A window of guesses (window.h) runs as
+// probes; the n-grams down its columns go into a pool (pool.h); those that the pool holds under the
+// sequence's last token are this step's candidates.
+//
+//      root -+- window: (N-1) rows of W               (W+G)(N-1) tokens a step with the root, before equal
+//            +- n-gram 1: N-1 tokens                  prefixes are merged
+//            +- ...
+//            +- n-gram G
+//
+// Ranks (section 3.4): the columns and the n-grams are cut into R shares, each a part of the tree with a root
+// of its own and as much of row 0 as its columns hang off. Every rank keeps window and pool and learns all
+// that was said, so that all stand alike; what is emitted is what R = 1 emits.
+//
+// The authors' code does not verify while the window fills, drops the token that a full match gives for free,
+// and slides by one whatever was accepted.
+#include "engine/decode/methods/methods.h"
+
+#include "engine/base/memory.h"
+#include "engine/decode/window.h"
+
+#include <assert.h>
+
+typedef enum { MODE_PAPER, MODE_REFERENCE } Mode;
+typedef enum { SLIDE_ONE, SLIDE_ACCEPTED } Slide;
+typedef enum { BONUS_KEEP, BONUS_DROP } Bonus;
+typedef enum { SCOPE_TURN, SCOPE_CONVERSATION } Scope;
+
+enum { N_MOST = 32, WG_MOST = 256 };
+
+typedef struct LookaheadParams {
+    int preset, mode;
+    int W, N, G;
+    bool verify_while_filling;
+    int slide, bonus;
+    int pool_cap, eviction, pool_scope;
+    bool prompt_pool;
+    int ranks;
+} LookaheadParams;
+
+typedef struct Preset {
+    int W, N, G;
+} Preset;
+
+// Lookahead's Table 4 with G = W (its Table 3 prints the same triples as N, W, G), and the README's 7B.
+static const char *const PRESETS[] = {"none", "paper-7b", "paper-13b", "paper-34b", "readme-7b", NULL};
+static const Preset PRESET_VALUES[] = {
+    {0,  0, 0 },
+    {15, 5, 15},
+    {10, 5, 10},
+    {7,  5, 7 },
+    {7,  5, 7 }
+};
+
+static const char *const MODES[] = {"paper", "reference", NULL};
+static const char *const SLIDES[] = {"one", "accepted", NULL};
+static const char *const BONUSES[] = {"keep", "drop", NULL};
+static const char *const EVICTIONS[] = {"lru", "fifo", NULL}; // as PoolEviction
+static const char *const SCOPES[] = {"turn", "conversation", NULL};
+
+#define AT(name) offsetof(LookaheadParams, name)
+static const Param PARAMS[] = {
+    {"preset",               PARAM_CHOICE, AT(preset),               0, 0,              "none",  PRESETS,
+     "a published setting, in place of W, N and G"                                                                                                      },
+    {"mode",                 PARAM_CHOICE, AT(mode),                 0, 0,              "paper", MODES,
+     "reference: verify_while_filling=off,slide=one,bonus=drop"                                                                                         },
+    {"W",                    PARAM_INT,    AT(W),                    1, WG_MOST,        "15",    NULL,      "columns of the window"                     },
+    {"N",                    PARAM_INT,    AT(N),                    2, N_MOST,         "5",     NULL,      "tokens of an n-gram"                       },
+    {"G",                    PARAM_INT,    AT(G),                    0, WG_MOST,        "15",    NULL,      "n-grams verified a step, at most"          },
+    {"verify_while_filling", PARAM_BOOL,   AT(verify_while_filling), 0, 0,              "on",    NULL,
+     "in the first N-2 steps, too"                                                                                                                      },
+    {"slide",                PARAM_CHOICE, AT(slide),                0, 0,              "one",   SLIDES,    "how far the window moves a step"           },
+    {"bonus",                PARAM_CHOICE, AT(bonus),                0, 0,              "keep",  BONUSES,   "the token that a full match gives for free"},
+    {"pool_cap",             PARAM_INT,    AT(pool_cap),             0, 1024,           "0",     NULL,      "n-grams kept under a token; 0: G"          },
+    {"eviction",             PARAM_CHOICE, AT(eviction),             0, 0,              "lru",   EVICTIONS, "which n-gram a full key gives up"          },
+    {"pool_scope",           PARAM_CHOICE, AT(pool_scope),           0, 0,              "turn",  SCOPES,    "how long the pool lives"                   },
+    {"prompt_pool",          PARAM_BOOL,   AT(prompt_pool),          0, 0,              "off",   NULL,      "n-grams of prompt and output, too"         },
+    {"ranks",                PARAM_INT,    AT(ranks),                1, TREE_MAX_PARTS, "1",     NULL,      "parts that a step is cut into"             },
+};
+#undef AT
+
+typedef struct Lookahead {
+    LookaheadParams p;
+    Window window;
+    Pool pools[TREE_MAX_PARTS]; // (ranks)
+    Random random;
+    int last; // the sequence's last token, the root of the next step
+    const int *eos;
+    int eos_count;
+} Lookahead;
+
+// --- open and close
+
+static void apply_presets(LookaheadParams *p) {
+    const Preset *preset = &PRESET_VALUES[p->preset];
+    if (p->preset) {
+        p->W = preset->W;
+        p->N = preset->N;
+        p->G = preset->G;
+    }
+    if (p->mode == MODE_REFERENCE) {
+        p->verify_while_filling = false;
+        p->slide = SLIDE_ONE;
+        p->bonus = BONUS_DROP;
+    }
+    if (p->pool_cap == 0) p->pool_cap = p->G > 0 ? p->G : 1;
+}
+
+static void lookahead_close(void *self) {
+    Lookahead *l = self;
+    if (!l) return;
+    window_release(&l->window);
+    for (int i = 0; i < l->p.ranks; i++) pool_release(&l->pools[i]);
+    mem_free(l);
+}
+
+static bool check_size(const LookaheadParams *p, Error *e) {
+    int nodes = (p->W + p->G) * (p->N - 1);
+    return nodes <= TREE_MAX_NODES ||
+           error_input(e, "W=%d, N=%d and G=%d make a step of %d tokens, (W+G)(N-1); it holds at most %d",
+                       p->W, p->N, p->G, nodes, TREE_MAX_NODES);
+}
+
+static bool lookahead_init(Lookahead *l, const MethodEnv *env, Error *e) {
+    const LookaheadParams *p = &l->p;
+    if (!check_size(p, e)) return false;
+    l->random = (Random){.seed = env->seed, .stream = STREAM_METHOD};
+    l->eos = env->eos;
+    l->eos_count = env->eos_count;
+    if (!window_init(&l->window, p->W, p->N, e)) return false;
+    for (int i = 0; i < p->ranks; i++)
+        if (!pool_init(&l->pools[i], env->target->shape.vocab, p->N - 1, p->pool_cap,
+                       (PoolEviction)p->eviction, e))
+            return false;
+    return true;
+}
+
+static void *lookahead_open(const MethodEnv *env, const void *values, Error *e) {
+    Lookahead *l = mem_alloc(1, sizeof *l);
+    if (!l) {
+        error_system(e, "out of memory");
+        return NULL;
+    }
+    l->p = *(const LookaheadParams *)values;
+    apply_presets(&l->p);
+    if (lookahead_init(l, env, e)) return l;
+    lookahead_close(l);
+    return NULL;
+}
+
+// --- the pool
+
+// The n-gram that ends in front of `end`.
+static void insert_text(Lookahead *l, const int *sequence, int end) {
+    const int *ngram = sequence + end - l->p.N;
+    if (end < l->p.N) return;
+    for (int i = 0; i < l->p.ranks; i++) pool_insert(&l->pools[i], ngram[0], ngram + 1);
+}
+
+// What every rank learns of a step: the n-grams of all columns.
+static void insert_columns(Lookahead *l) {
+    for (int i = 0; i < l->p.ranks; i++) {
+        window_collect(&l->window, l->last, &l->pools[i]);
+        assert(pool_equal(&l->pools[i], &l->pools[0]));
+    }
+}
+
+// --- a step
+
+static bool lookahead_begin(void *self, const Prompt *prompt, Error *e) {
+    (void)e;
+    Lookahead *l = self;
+    l->random.counter = 0; // a prompt's window does not depend on the prompts before it
+    l->last = prompt->tokens[prompt->count - 1];
+    window_start(&l->window, &(WindowSource){&l->random, prompt->tokens, prompt->count});
+    for (int i = 0; i < l->p.ranks && l->p.pool_scope == SCOPE_TURN; i++) pool_clear(&l->pools[i]);
+    for (int end = 1; end <= prompt->count && l->p.prompt_pool; end++) insert_text(l, prompt->tokens, end);
+    return true;
+}
+
+static void add_guesses(const Lookahead *l, const Pool *pool, Tree *tree, int first, int last) {
+    for (int i = first; i < last; i++) {
+        const int *tuple = pool_tuple(pool, l->last, i);
+        int node = tree_row(tree);
+        for (int k = 0; k < pool->width; k++) node = tree_propose(tree, node, tuple[k]);
+    }
+}
+
+static int guesses(const Lookahead *l) {
+    int n = pool_count(&l->pools[0], l->last);
+    if (window_is_filling(&l->window) && !l->p.verify_while_filling) return 0;
+    return n < l->p.G ? n : l->p.G;
+}
+
+static int share_end(int share, int rank, int count) {
+    return share * (rank + 1) < count ? share * (rank + 1) : count;
+}
+
+static int share_of(int count, int ranks) { return (count + ranks - 1) / ranks; }
+
+// Newest n-gram first. Where there is no room for a rank's root, its columns have no end.
+static bool lookahead_propose(void *self, Tree *tree, Error *e) {
+    (void)e;
+    Lookahead *l = self;
+    int columns = window_columns(&l->window), column = 0, guess = 0;
+    for (int rank = 0; rank < l->p.ranks; rank++) {
+        int columns_end = share_end(share_of(columns, l->p.ranks), rank, columns);
+        int guesses_end = share_end(share_of(l->p.G, l->p.ranks), rank, guesses(l));
+        int base = rank == 0 ? tree->part_root[0] : tree_part(tree);
+        if (base != TREE_NONE) add_guesses(l, &l->pools[rank], tree, guess, guesses_end);
+        window_probe(&l->window, tree, base, column, columns_end);
+        column = columns_end;
+        guess = guesses_end;
+    }
+    return true;
+}
+
+static bool lookahead_observe(void *self, const Observation *seen, Error *e) {
+    (void)e;
+    Lookahead *l = self;
+    WindowSource text = {&l->random, seen->sequence, seen->length};
+    int by = l->p.slide == SLIDE_ACCEPTED ? seen->emitted_count : 1;
+    window_read(&l->window, seen->target, &text);
+    insert_columns(l);
+    for (int end = seen->length - seen->emitted_count + 1; end <= seen->length && l->p.prompt_pool; end++)
+        insert_text(l, seen->sequence, end);
+    window_slide(&l->window, by, l->eos, l->eos_count, &text);
+    l->last = seen->sequence[seen->length - 1];
+    return true;
+}
+
+static bool lookahead_drops_bonus(const void *self, int accepted) {
+    const Lookahead *l = self;
+    return l->p.bonus == BONUS_DROP && accepted == l->p.N - 1;
+}
+
+const MethodInfo method_lookahead = {
+    .name = "lookahead",
+    .summary = "n-grams from a window of guesses that the model improves, verified as it goes",
+    .params = PARAMS,
+    .param_count = sizeof PARAMS / sizeof *PARAMS,
+    .param_size = sizeof(LookaheadParams),
+    .open = lookahead_open,
+    .begin = lookahead_begin,
+    .propose = lookahead_propose,
+    .observe = lookahead_observe,
+    .close = lookahead_close,
+    .drops_bonus = lookahead_drops_bonus};

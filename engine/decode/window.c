@@ -1,0 +1,83 @@
+#include "engine/decode/window.h"
+
+#include "engine/base/memory.h"
+
+#include <assert.h>
+
+bool window_init(Window *w, int W, int N, Error *e) {
+    assert(W >= 1 && N >= 2);
+    *w = (Window){.W = W, .N = N, .stride = W + N - 2};
+    w->tokens = mem_alloc((size_t)N * (size_t)w->stride, sizeof *w->tokens);
+    w->ends = mem_alloc((size_t)w->stride, sizeof *w->ends);
+    if (w->tokens && w->ends) return true;
+    window_release(w);
+    return error_system(e, "out of memory for a window of %d columns and %d rows", W, N - 1);
+}
+
+void window_release(Window *w) {
+    mem_free(w->tokens);
+    mem_free(w->ends);
+    *w = (Window){0};
+}
+
+static int *row(const Window *w, int l) { return w->tokens + (size_t)l * (size_t)w->stride; }
+static int row_length(int l, int length) { return l == 0 ? length : length + 1; }
+
+static int draw(const WindowSource *from) {
+    return from->tokens[random_below(from->random, (uint32_t)from->count)];
+}
+
+void window_start(Window *w, const WindowSource *from) {
+    w->rows = 1;
+    w->length = w->W + w->N - 3;
+    for (int i = 0; i < w->length; i++) row(w, 0)[i] = draw(from);
+}
+
+void window_probe(Window *w, Tree *tree, int base, int first, int last) {
+    int chain = base, deepest = w->rows - 1;
+    for (int i = 0; i < last && first < last; i++) {
+        if (i > 0) chain = tree_probe(tree, chain, row(w, 0)[i - 1], deepest == 0 && i >= first);
+        int node = chain;
+        for (int l = 1; l <= deepest && i >= first; l++)
+            node = tree_probe(tree, node, row(w, l)[i], l == deepest);
+        if (i >= first) w->ends[i] = node;
+    }
+}
+
+void window_read(Window *w, const Session *s, const WindowSource *from) {
+    for (int i = 0; i < window_columns(w); i++)
+        row(w, w->rows)[i] = w->ends[i] == TREE_NONE ? draw(from) : session_argmax(s, w->ends[i]);
+}
+
+void window_collect(const Window *w, int last, Pool *pool) {
+    int tuple[TREE_MAX_NODES];
+    assert(pool->width == w->N - 1 && pool->width <= TREE_MAX_NODES);
+    if (window_is_filling(w)) return;
+    for (int i = 0; i < window_columns(w); i++) {
+        if (w->ends[i] == TREE_NONE) continue;
+        for (int l = 1; l < w->N; l++) tuple[l - 1] = row(w, l)[i];
+        pool_insert(pool, i == 0 ? last : row(w, 0)[i - 1], tuple);
+    }
+}
+
+static void replace_eos(Window *w, const int *eos, int eos_count, const WindowSource *from) {
+    for (int i = 0; i < window_columns(w); i++)
+        for (int k = 0; k < eos_count; k++)
+            if (row(w, w->rows)[i] == eos[k]) row(w, w->rows)[i] = draw(from);
+}
+
+// While filling, every row stays where it is and its tokens' positions move by `by`. Then row l+1 becomes row
+// l: its tokens stood one further along, except row 1's, which stood where row 0's did.
+void window_slide(Window *w, int by, const int *eos, int eos_count, const WindowSource *from) {
+    bool filling = window_is_filling(w);
+    int rows = filling ? w->rows + 1 : w->rows, length = filling ? w->length - 1 : w->length;
+    replace_eos(w, eos, eos_count, from);
+    for (int l = 0; l < rows; l++) {
+        int old = filling ? l : l + 1, skip = filling || l == 0 ? by : by - 1;
+        int have = row_length(old, w->length) - skip;
+        for (int i = 0; i < row_length(l, length); i++)
+            row(w, l)[i] = i < have ? row(w, old)[i + skip] : draw(from);
+    }
+    w->rows = rows;
+    w->length = length;
+}
