@@ -1,5 +1,15 @@
-// Numbers in, numbers out: laws of decoding, fits (GSL), hardware models, Monte Carlo, tuning, statistics.
+// Numbers in, numbers out: laws of decoding, fits (GSL), hardware models, Monte Carlo, statistics.
 //
-// Nothing lives here yet. This room knows no model and no method: it may include engine/base only, so that
-// anybody's measurements can be fitted and priced.
+// This room knows no model and no method: it may include engine/base only, so that anybody's measurements can
+// be fitted and priced. Each header is one idea:
+//   laws.h        tokens a step, and S, from (alpha, f): Lookahead Eq. 4 to 7
+//   drafting.h    CTAR, the cost of drafting, the best gamma and eta (Kangaroo)
+//   montecarlo.h  the same processes drawn at random, which the closed forms are held against
+//   statistics.h  median, deviation, quantiles
+//   bootstrap.h   intervals by drawing again, paired and nested
+//   points.h      measured points of S, from a TSV file
+//   fit.h         (alpha, f) from points; its estimators and its warnings
+//   leave_out.h   how well the law and its rivals predict points that they have not seen
+//   hardware.h    the time of a step on a machine
+//   surface.h     measured step times, and a machine fitted to them
 #pragma once

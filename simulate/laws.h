@@ -1,0 +1,53 @@
+// Tokens a step, and S, by the laws of guess-and-verify decoding (Lookahead, section 4, Eq. 4 to 7).
+//
+// A step is good with chance phi = 1/f. A good step verifies b guesses of gamma tokens; each token is right
+// with chance alpha, given that those before it in its guess are. So the accepted length A has the tail
+//
+//     P(A >= i) = phi (1 - (1 - alpha^i)^b),   i = 1 .. gamma
+//
+// and a step emits A + 1 tokens: what was accepted, and the model's own next one (on a full match: the
+// bonus). With every term off this is the paper's law; each term mends one thing that implementations do
+// otherwise.
+#pragma once
+#include "engine/base/error.h"
+
+typedef enum {
+    LAW_PAPER = 0,
+    LAW_BONUS_DROPPED = 1, // a full match emits gamma tokens, not gamma + 1
+    LAW_FILLING = 2,       // the first `filling` steps of an output emit one token each
+    LAW_CANDIDATES = 4,    // steps bear c guesses in share[c] of the cases, in place of b in all
+    LAW_UNCAPPED = 8,      // a guess goes on for as long as it is right: gamma does not bind
+} LawTerm;
+
+enum { LAW_MOST_GAMMA = 1024, LAW_MOST_GUESSES = 1 << 20 };
+
+typedef struct Law {
+    double alpha;        // [0, 1]; uncapped: at most 0.999
+    double f;            // at least 1; 1: every step is good
+    int gamma;           // [0, LAW_MOST_GAMMA]; 0: no guess, one token a step
+    double b;            // guesses a step, [0, LAW_MOST_GUESSES]; a fraction is a mean of sorts
+    unsigned terms;      // of LawTerm
+    int filling;         // LAW_FILLING: steps, at least 0
+    double output;       // LAW_FILLING: tokens that an output emits on average, at least `filling`, above 0
+    const double *share; // LAW_CANDIDATES: (share_count), sums to 1; borrowed
+    int share_count;
+} Law;
+
+// False, with the parameter and its domain named, if one is outside. The functions below assert it.
+bool law_check(const Law *law, Error *e);
+
+double law_one_sequence(double alpha, int gamma);        // Eq. 4
+double law_sequences(double alpha, int gamma, double b); // Eq. 5; b = 1 is Eq. 4
+double law_some_match(double alpha, int i, double b);    // 1 - (1 - alpha^i)^b: some guess is right for i
+double law_some_slope(double alpha, int i, double b); // its derivative by alpha; infinite at alpha = 1, b < 1
+double law_tail(const Law *law, int i);               // P(A >= i) of a step past filling; i >= 0
+double law_good_tokens(const Law *law);               // tokens of a good step: Eq. 5 with the terms
+double law_good_slope(const Law *law);                // its derivative by alpha
+double law_tokens(const Law *law);                    // of a step past filling: (f - 1 + good) / f, Eq. 7
+double law_compression(const Law *law);               // S, Eq. 6, with the filling steps counted
+
+// S as an output with filling steps shows it, from the tokens of a step past them, and back. Exact where
+// `output` is the mean of the tokens emitted (Wald's identity), as S is their sum over the sum of steps.
+// Back: `s` must be below output / filling, which no process of this kind reaches; else infinity.
+double law_with_filling(double tokens, int filling, double output);
+double law_without_filling(double s, int filling, double output);

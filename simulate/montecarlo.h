@@ -1,0 +1,31 @@
+// The processes that the laws describe, drawn step by step at random: what the closed forms are held against.
+//
+// Nothing here uses a closed form: guesses are drawn token by token, the longest match wins.
+#pragma once
+#include "simulate/drafting.h"
+#include "simulate/laws.h"
+
+#include <gsl/gsl_rng.h>
+
+typedef struct Estimate {
+    double mean, se; // se: of the mean
+} Estimate;
+
+// Accepted tokens of one step past filling. The law must pass its check, and have few guesses: each is drawn.
+int montecarlo_accepted(const Law *law, gsl_rng *random);
+
+// Tokens of a step past filling, over so many steps (at least 2).
+Estimate montecarlo_tokens(const Law *law, int steps, gsl_rng *random);
+
+// Share of steps that accept at least i.
+Estimate montecarlo_tail(const Law *law, int i, int steps, gsl_rng *random);
+
+// S over so many outputs (at least 2), each running until it has `stop` tokens or more: filling steps first.
+// *output becomes the mean of the tokens emitted, which is what the law wants to be told.
+Estimate montecarlo_compression(const Law *law, int outputs, int stop, double *output, gsl_rng *random);
+
+typedef struct DraftEstimate {
+    Estimate tokens, drafted; // a step
+} DraftEstimate;
+
+DraftEstimate montecarlo_draft(const Draft *draft, int gamma, double eta, int steps, gsl_rng *random);
