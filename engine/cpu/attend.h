@@ -2,19 +2,24 @@
 #pragma once
 #include "engine/cpu/attention.h"
 
-typedef void SpanTask(const Attend *a, const KeySpan *s, int at, Queries q);
+typedef void SpanTask(const Attend *a, const KeySpan *s, const Queries *q);
 
-// Hands every span to the task: the shared ones with all queries, then each node's own with its group.
+// Spans that stand behind each other, in front of the same queries.
+static inline void for_each(const Attend *a, const KeySpan *s, int count, Queries q, SpanTask *task) {
+    for (int i = 0; i < count; q.at += s[i++].count) task(a, &s[i], &q);
+}
+
+// Hands every span to the task, each node's in order of position: first what nodes have before the shared
+// spans, then these with all queries, then what nodes have behind.
 static inline void for_spans(const Attend *a, SpanTask *task) {
-    const KeySpan *s = a->span;
-    int at = 0;
-    for (int i = 0; i < a->shared_spans; at += s->count, i++, s++)
-        task(a, s, at, (Queries){0, a->nodes * a->group});
-    for (int n = 0; n < a->nodes; n++) {
-        at = a->shared;
-        for (int i = 0; i < a->own_spans[n]; at += s->count, i++, s++)
-            task(a, s, at, (Queries){n * a->group, a->group});
-    }
+    const KeySpan *s = a->span + a->shared_spans;
+    for (int n = 0; n < a->nodes; s += a->before_spans[n] + a->after_spans[n], n++)
+        for_each(a, s, a->before_spans[n], (Queries){n * a->group, a->group, 0, false}, task);
+    for_each(a, a->span, a->shared_spans, (Queries){0, a->nodes * a->group, 0, true}, task);
+    s = a->span + a->shared_spans;
+    for (int n = 0; n < a->nodes; s += a->before_spans[n] + a->after_spans[n], n++)
+        for_each(a, s + a->before_spans[n], a->after_spans[n],
+                 (Queries){n * a->group, a->group, a->before[n] + a->shared, false}, task);
 }
 
 static inline void weigh(const Attend *a) {

@@ -59,9 +59,9 @@ static int first_visible(const Work *k, int node) {
     return cache_first_visible(k->run->cache, tree_position(k->run->tree, node));
 }
 
-static int cached_spans(const Work *k, int head, int from, KeySpan *out) {
+static int cached_spans(const Work *k, int head, int from, int to, KeySpan *out) {
     SlotRun runs[2];
-    int n = cache_runs(k->run->cache, from, k->run->tree->context, runs);
+    int n = cache_runs(k->run->cache, from, to, runs);
     for (int i = 0; i < n; i++) out[i] = span_of(k, &k->c->cache, head, runs[i].slot, runs[i].count);
     return n;
 }
@@ -89,37 +89,39 @@ static int common_path(const Paths *p, int a, int b) {
     return common;
 }
 
-// What a node sees from position `from` on: of the cache, and of its path before node number `end`.
-static int node_spans(const Work *k, int head, int node, int from, int end, KeySpan *out) {
-    int context = k->run->tree->context, n = cached_spans(k, head, from, out);
-    return n + path_spans(k, head, node, from > context ? from - context : 0, end, out + n);
+// Positions [from, to) of a node's sequence: cached ones, then those of its path.
+static int spans_of(const Work *k, int head, int node, int from, int to, KeySpan *out) {
+    int context = k->run->tree->context;
+    int n = cached_spans(k, head, from, to < context ? to : context, out);
+    return n + path_spans(k, head, node, from > context ? from - context : 0, to - context, out + n);
 }
 
-// How many nodes of their paths the block's nodes share: none where a window makes them begin at different
-// positions, as it does at different depths.
-static int shared_path(const Work *k, int node, int nodes) {
-    int first = first_visible(k, node), shared = k->run->tree->depth[node] + 1;
+// The positions that all nodes of a block see, and see the same: from the latest first one on, as long as
+// their paths agree. Empty where a window has moved past that.
+static void shared_positions(const Work *k, int node, int nodes, int *from, int *to) {
+    int common = k->run->tree->depth[node] + 1;
+    *from = first_visible(k, node);
     for (int i = 1; i < nodes; i++) {
-        int common = common_path(&k->c->paths, node, node + i);
-        if (common < shared) shared = common;
-        if (first_visible(k, node + i) != first) return 0;
+        int first = first_visible(k, node + i), with_first = common_path(&k->c->paths, node, node + i);
+        if (with_first < common) common = with_first;
+        if (first > *from) *from = first;
     }
-    return first <= k->run->tree->context ? shared : 0;
+    *to = k->run->tree->context + common;
+    if (*to < *from) *to = *from;
 }
 
 static void find_spans(const Work *k, int head, int node, ThreadScratch *t, Attend *a) {
-    const Tree *tree = k->run->tree;
-    int first = first_visible(k, node), path = shared_path(k, node, a->nodes), n = 0;
-    if (path) n = node_spans(k, head, node, first, path, t->spans);
-    a->shared_spans = n;
-    a->shared = path ? tree->context - first + path : 0;
+    int from, to, n = 0;
+    shared_positions(k, node, a->nodes, &from, &to);
+    a->shared = to - from;
+    a->shared_spans = n = spans_of(k, head, node, from, to, t->spans);
     for (int i = 0; i < a->nodes; i++) {
-        int from = first_visible(k, node + i), length = tree->depth[node + i] + 1;
-        KeySpan *own = t->spans + n;
-        t->own[i] = path ? path_spans(k, head, node + i, path, length, own)
-                         : node_spans(k, head, node + i, from, length, own);
-        t->visible[i] = tree_position(tree, node + i) - from + 1;
-        n += t->own[i];
+        int first = first_visible(k, node + i), end = tree_position(k->run->tree, node + i) + 1;
+        int before = from < end ? from : end, after = to < end ? to : end; // a shallow node may end before
+        t->before[i] = before - first;
+        t->visible[i] = end - first;
+        n += t->before_spans[i] = spans_of(k, head, node + i, first, before, t->spans + n);
+        n += t->after_spans[i] = spans_of(k, head, node + i, after, end, t->spans + n);
     }
 }
 
@@ -138,7 +140,9 @@ static void attend_block(const Work *k, int row, int nodes, int head, ThreadScra
                 .out = c->panel.mixed + at,
                 .row = width,
                 .span = t->spans,
-                .own_spans = t->own,
+                .before_spans = t->before_spans,
+                .after_spans = t->after_spans,
+                .before = t->before,
                 .visible = t->visible,
                 .scores = t->scores,
                 .score_row = cpu_score_row(c),

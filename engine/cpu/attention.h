@@ -12,15 +12,20 @@
 
 enum { PAIR = 2 };
 
-// Queries next to each other in (node, head of the group) order, from `first` on.
+// Queries next to each other in (node, head of the group) order, from `first` on, and where in their rows of
+// scores a span's positions begin: `at`, behind what a node has before the shared spans where they are these.
 typedef struct Queries {
-    int first, count;
+    int first, count, at;
+    bool shared;
 } Queries;
 
 static inline const float *query(const Attend *a, int i) {
     return a->q + (size_t)(i / a->group) * a->row + (size_t)(i % a->group) * (size_t)a->head_dim;
 }
 static inline float *score_row(const Attend *a, int i) { return a->scores + (size_t)i * a->score_row; }
+static inline float *span_scores(const Attend *a, const Queries *q, int i) {
+    return score_row(a, i) + q->at + (q->shared ? a->before[i / a->group] : 0);
+}
 static inline float *sum_row(const Attend *a, int i) {
     return a->sums + (size_t)i * key_value_pad(a->head_dim);
 }
@@ -58,36 +63,37 @@ INLINE void score_block(const Attend *a, const void *block, const float *const *
     }
 }
 
-// Scores of a span for queries [first, first + count), to position `at` of their rows.
-INLINE void score_queries(const Attend *a, const KeySpan *s, int at, int first, int count) {
-    const float *q[BLOCK_QUERIES];
+// Scores of a span for queries [first, first + count) of q.
+INLINE void score_queries(const Attend *a, const KeySpan *s, const Queries *q, int first, int count) {
+    const float *row[BLOCK_QUERIES];
     Lanes sum[BLOCK_QUERIES];
     size_t block_bytes = a->layout->block_elements * dtype_size(a->layout->dtype);
-    for (int i = 0; i < count; i++) q[i] = query(a, first + i);
+    for (int i = 0; i < count; i++) row[i] = query(a, first + i);
     for (int k = s->first, end = s->first + s->count, next; k < end; k = next) {
         int block = k / KEY_BLOCK, from = k % KEY_BLOCK;
         next = (block + 1) * KEY_BLOCK < end ? (block + 1) * KEY_BLOCK : end;
-        score_block(a, (const unsigned char *)s->k + (size_t)block * block_bytes, q, count, sum);
+        score_block(a, (const unsigned char *)s->k + (size_t)block * block_bytes, row, count, sum);
         for (int i = 0; i < count; i++)
-            put_lanes(sum[i], from, from + next - k, score_row(a, first + i) + at + (k - s->first));
+            put_lanes(sum[i], from, from + next - k, span_scores(a, q, first + i) + (k - s->first));
     }
 }
 
-static inline void score_span(const Attend *a, const KeySpan *s, int at, Queries q) {
-    int i = q.first, end = q.first + q.count;
-    for (; i + BLOCK_QUERIES <= end; i += BLOCK_QUERIES) score_queries(a, s, at, i, BLOCK_QUERIES);
-    for (; i + 2 <= end; i += 2) score_queries(a, s, at, i, 2);
-    if (i < end) score_queries(a, s, at, i, 1);
+static inline void score_span(const Attend *a, const KeySpan *s, const Queries *q) {
+    int i = q->first, end = q->first + q->count;
+    for (; i + BLOCK_QUERIES <= end; i += BLOCK_QUERIES) score_queries(a, s, q, i, BLOCK_QUERIES);
+    for (; i + 2 <= end; i += 2) score_queries(a, s, q, i, 2);
+    if (i < end) score_queries(a, s, q, i, 1);
 }
 
-// Dimensions [d, d + LANE_PAIRS) of the sums of `count` queries over a span whose weights begin at `at`.
-INLINE void mix_block(const Attend *a, const KeySpan *s, int at, int first, int count, int d) {
+// Adds a span to dimensions [d, d + LANE_PAIRS) of the sums of queries [first, first + count) of q.
+INLINE void mix_block(const Attend *a, const KeySpan *s, const Queries *q, int first, int count, int d) {
     Lanes low[BLOCK_QUERIES], high[BLOCK_QUERIES];
+    const float *weight[BLOCK_QUERIES];
     size_t size = dtype_size(a->layout->dtype), step = a->layout->row_elements * size;
     const unsigned char *v = (const unsigned char *)s->v + (size_t)s->first * step + (size_t)d * size;
-    const float *weight = score_row(a, first) + at;
 #pragma GCC unroll 8
     for (int i = 0; i < count; i++) {
+        weight[i] = span_scores(a, q, first + i);
         low[i] = lanes_load(sum_row(a, first + i) + d);
         high[i] = lanes_load(sum_row(a, first + i) + d + LANES);
     }
@@ -102,7 +108,7 @@ INLINE void mix_block(const Attend *a, const KeySpan *s, int at, int first, int 
         }
 #pragma GCC unroll 8
         for (int i = 0; i < count; i++) {
-            Lanes w = lanes_set(weight[(size_t)i * a->score_row + (size_t)j]);
+            Lanes w = lanes_set(weight[i][j]);
             low[i] = lanes_fma(w, a_half, low[i]);
             high[i] = lanes_fma(w, b_half, high[i]);
         }
@@ -114,11 +120,11 @@ INLINE void mix_block(const Attend *a, const KeySpan *s, int at, int first, int 
     }
 }
 
-static inline void mix_span(const Attend *a, const KeySpan *s, int at, Queries q) {
+static inline void mix_span(const Attend *a, const KeySpan *s, const Queries *q) {
     for (int d = 0; d < a->head_dim; d += LANE_PAIRS) {
-        int i = q.first, end = q.first + q.count;
-        for (; i + BLOCK_QUERIES <= end; i += BLOCK_QUERIES) mix_block(a, s, at, i, BLOCK_QUERIES, d);
-        for (; i + 2 <= end; i += 2) mix_block(a, s, at, i, 2, d);
-        if (i < end) mix_block(a, s, at, i, 1, d);
+        int i = q->first, end = q->first + q->count;
+        for (; i + BLOCK_QUERIES <= end; i += BLOCK_QUERIES) mix_block(a, s, q, i, BLOCK_QUERIES, d);
+        for (; i + 2 <= end; i += 2) mix_block(a, s, q, i, 2, d);
+        if (i < end) mix_block(a, s, q, i, 1, d);
     }
 }

@@ -40,8 +40,10 @@ static bool take_thread(Cpu *c, ThreadScratch *t) {
     size_t *total = &c->step_bytes;
     return take(&t->scores, queries * cpu_score_row(c), f, total) &&
            take(&t->sums, queries * key_value_pad(s->head_dim), f, total) &&
-           take(&t->spans, (block + 1) * (nodes + 2), sizeof *t->spans, total) &&
-           take(&t->own, block, sizeof *t->own, total) &&
+           take(&t->spans, (block + 1) * (nodes + 4), sizeof *t->spans, total) &&
+           take(&t->before_spans, block, sizeof *t->before_spans, total) &&
+           take(&t->after_spans, block, sizeof *t->after_spans, total) &&
+           take(&t->before, block, sizeof *t->before, total) &&
            take(&t->visible, block, sizeof *t->visible, total) &&
            take(&t->logits, rows * HEAD_SLICE, f, total) &&
            take(&t->top_id, rows * HEAD_TOP_MAX, sizeof *t->top_id, total) &&
@@ -79,8 +81,8 @@ static void cpu_close(void *self) {
     if (!c) return;
     for (int i = 0; c->threads && i < pool_threads(c->pool); i++) {
         ThreadScratch *t = &c->threads[i];
-        void *blocks[] = {t->scores,  t->sums,   t->spans,  t->own,
-                          t->visible, t->logits, t->top_id, t->top_logit};
+        void *blocks[] = {t->scores, t->sums,    t->spans,  t->before_spans, t->after_spans,
+                          t->before, t->visible, t->logits, t->top_id,       t->top_logit};
         for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) mem_free(blocks[j]);
     }
     Panel *p = &c->panel;

@@ -50,13 +50,13 @@ typedef struct Paths {
 
 // What a thread has for itself.
 typedef struct ThreadScratch {
-    float *scores;      // (block queries, context rounded up)
-    float *sums;        // (block queries, head_dim rounded up)
-    KeySpan *spans;     // (block nodes * max_nodes + 2)
-    int *own, *visible; // (block nodes)
-    float *logits;      // (PANEL, HEAD_SLICE)
-    int *top_id;        // (PANEL, HEAD_TOP_MAX)
-    float *top_logit;   // (PANEL, HEAD_TOP_MAX)
+    float *scores;                                      // (block queries, context rounded up)
+    float *sums;                                        // (block queries, head_dim rounded up)
+    KeySpan *spans;                                     // (block nodes * max_nodes + 2)
+    int *before_spans, *after_spans, *before, *visible; // (block nodes), see Attend
+    float *logits;                                      // (PANEL, HEAD_SLICE)
+    int *top_id;                                        // (PANEL, HEAD_TOP_MAX)
+    float *top_logit;                                   // (PANEL, HEAD_TOP_MAX)
 } ThreadScratch;
 
 typedef struct Cpu {

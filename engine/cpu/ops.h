@@ -29,22 +29,28 @@ typedef struct KeySpan {
     int first, count;
 } KeySpan;
 
-// Attention of neighbouring nodes for one key head and the query heads that share it. What the nodes see
-// begins with `shared` positions that are the same for all, told once.
+// Attention of neighbouring nodes for one key head and the query heads that share it. What a node sees is, in
+// order of position: spans of its own, spans that all nodes here share (told once), spans of its own again. A
+// window gives it some before the shared ones, the tree some behind.
+//
+//      node 0   | before | shared ............ | after |
+//      node 1       | before | shared ........ | after     |
+//      spans    shared, before of node 0, after of node 0, before of node 1, ..
 typedef struct Attend {
     int nodes, group, head_dim;
     const KeyLayout *layout;
-    float scale;         // of q . k
-    const float *q;      // node n's heads at q + n * row: (group, head_dim)
-    float *out;          // likewise
-    size_t row;          // elements from one node to the next
-    const KeySpan *span; // the shared ones, then each node's own
-    int shared_spans, shared;
-    const int *own_spans; // (nodes)
-    const int *visible;   // (nodes): positions that it sees, shared ones included
-    float *scores;        // (nodes * group, score_row) scratch
-    size_t score_row;     // at least the largest `visible` and LANES more
-    float *sums;          // (nodes * group, head_dim rounded up to LANE_PAIRS) scratch
+    float scale;    // of q . k
+    const float *q; // node n's heads at q + n * row: (group, head_dim)
+    float *out;     // likewise
+    size_t row;     // elements from one node to the next
+    const KeySpan *span;
+    int shared_spans, shared;              // spans, and positions in them
+    const int *before_spans, *after_spans; // (nodes)
+    const int *before;                     // (nodes): positions in a node's spans before the shared ones
+    const int *visible;                    // (nodes): positions that it sees in all
+    float *scores;                         // (nodes * group, score_row) scratch
+    size_t score_row;                      // at least the largest `visible`
+    float *sums;                           // (nodes * group, head_dim rounded up to LANE_PAIRS) scratch
 } Attend;
 
 typedef struct CpuOps {

@@ -49,28 +49,32 @@ static void gate(float *gate, const float *up, int n, Activation activation) {
     for (int i = 0; i < n; i++) gate[i] = (float)(activate((double)gate[i], activation) * (double)up[i]);
 }
 
-// A walk over the keys of one node, in order of position.
+// A walk over the keys of one node, in order of position: its spans before the shared ones, these, its
+// others.
 typedef struct Walk {
-    const KeySpan *span;
-    int shared_left, own_left; // spans
-    const KeySpan *own;
-    int in_span;
+    const KeySpan *part[3]; // where the spans of each part begin
+    int left[3];            // spans in it
+    int now, in_span;
 } Walk;
 
 static Walk walk_begin(const Attend *a, int node) {
     const KeySpan *own = a->span + a->shared_spans;
-    for (int n = 0; n < node; n++) own += a->own_spans[n];
-    return (Walk){a->shared_spans ? a->span : own, a->shared_spans, a->own_spans[node], own, 0};
+    for (int n = 0; n < node; n++) own += a->before_spans[n] + a->after_spans[n];
+    return (Walk){
+        .part = {own,                   a->span,         own + a->before_spans[node]},
+        .left = {a->before_spans[node], a->shared_spans, a->after_spans[node]       }
+    };
 }
 
 // The next key: its span, and its number in the area.
 static const KeySpan *walk_next(Walk *w, int *key) {
-    const KeySpan *s = w->span;
+    while (w->left[w->now] == 0) w->now++;
+    const KeySpan *s = w->part[w->now];
     *key = s->first + w->in_span++;
     if (w->in_span == s->count) {
         w->in_span = 0;
-        w->span++;
-        if (w->shared_left && --w->shared_left == 0) w->span = w->own;
+        w->part[w->now]++;
+        w->left[w->now]--;
     }
     return s;
 }

@@ -185,7 +185,7 @@ typedef struct {
     KeyLayout layout;
     Attend a;
     KeySpan spans[MAX_SPANS];
-    int own[MAX_NODES], visible[MAX_NODES];
+    int before_spans[MAX_NODES], after_spans[MAX_NODES], before[MAX_NODES], visible[MAX_NODES];
     void *k, *v;
     size_t used[2]; // elements of k and v
 } Case;
@@ -224,7 +224,9 @@ static void make_case(Case *c, Random *r, int round) {
                     .scale = 0.3f,
                     .span = c->spans,
                     .shared_spans = test_between(r, 0, 3),
-                    .own_spans = c->own,
+                    .before_spans = c->before_spans,
+                    .after_spans = c->after_spans,
+                    .before = c->before,
                     .visible = c->visible};
     int n = 0, head = test_between(r, 0, shape.kv_heads - 1);
     for (; n < c->a.shared_spans; n++) {
@@ -232,10 +234,13 @@ static void make_case(Case *c, Random *r, int round) {
         c->a.shared += c->spans[n].count;
     }
     for (int node = 0; node < c->a.nodes; node++) {
-        c->own[node] = test_between(r, c->a.shared ? 0 : 1, 4);
+        c->before_spans[node] = test_between(r, 0, 2);
+        c->after_spans[node] = test_between(r, c->a.shared || c->before_spans[node] ? 0 : 1, 3);
+        c->before[node] = 0;
         c->visible[node] = c->a.shared;
-        for (int i = 0; i < c->own[node]; i++) {
+        for (int i = 0; i < c->before_spans[node] + c->after_spans[node]; i++) {
             c->spans[n] = random_span(c, r, head);
+            if (i < c->before_spans[node]) c->before[node] += c->spans[n].count;
             c->visible[node] += c->spans[n++].count;
         }
     }
@@ -256,19 +261,22 @@ static float *run_attend(const CpuOps *ops, Attend a) {
     return out;
 }
 
-// Node `node` by itself, its shared spans as its own.
+// Node `node` by itself, all its spans its own.
 static float *run_one_node(const CpuOps *ops, const Case *c, int node) {
     Attend a = c->a;
     KeySpan spans[MAX_SPANS];
-    int own = 0, skip = a.shared_spans;
-    for (int i = 0; i < a.shared_spans; i++) spans[own++] = c->spans[i];
-    for (int i = 0; i < node; i++) skip += c->own[i];
-    for (int i = 0; i < c->own[node]; i++) spans[own++] = c->spans[skip + i];
+    const KeySpan *own = c->spans + a.shared_spans;
+    int none = 0, n = 0;
+    for (int i = 0; i < node; i++) own += c->before_spans[i] + c->after_spans[i];
+    for (int i = 0; i < c->before_spans[node]; i++) spans[n++] = *own++;
+    for (int i = 0; i < a.shared_spans; i++) spans[n++] = c->spans[i];
+    for (int i = 0; i < c->after_spans[node]; i++) spans[n++] = *own++;
     a.nodes = 1;
     a.q += (size_t)node * a.row;
     a.span = spans;
     a.shared = a.shared_spans = 0;
-    a.own_spans = &own;
+    a.before_spans = a.before = &none;
+    a.after_spans = &n;
     a.visible = &c->visible[node];
     return run_attend(ops, a);
 }
