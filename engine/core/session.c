@@ -211,18 +211,35 @@ static bool run_chunk(Session *s, int n, int hidden_layer, float *hidden, Error 
     return session_run(s, layers, e);
 }
 
+// Opens a step that is a chain of n tokens; gives its last node.
+static int begin_chain(Session *s, const int *tokens, int n) {
+    session_begin_step(s, true, LAYOUT_TREE);
+    int node = tree_root(&s->tree, tokens[0]);
+    for (int i = 1; i < n; i++) node = tree_probe(&s->tree, node, tokens[i], false);
+    return node;
+}
+
 bool session_prefill(Session *s, const int *tokens, int count, int chunk, int hidden_layer, float *hidden,
                      Error *e) {
     assert(s->cache.length + count <= s->context);
     if (chunk <= 0 || chunk > s->tree.capacity) chunk = s->tree.capacity;
     for (int done = 0; done < count;) {
-        int n = count - done < chunk ? count - done : chunk, node;
-        session_begin_step(s, true, LAYOUT_TREE);
-        node = tree_root(&s->tree, tokens[done]);
-        for (int i = 1; i < n; i++) node = tree_probe(&s->tree, node, tokens[done + i], false);
+        int n = count - done < chunk ? count - done : chunk, node = begin_chain(s, tokens + done, n);
         float *rows = hidden ? hidden + (size_t)done * (size_t)s->shape.width : NULL;
         if (!run_chunk(s, n, hidden_layer, rows, e) || !session_commit(s, node, n, e)) return false;
         done += n;
+    }
+    return true;
+}
+
+bool session_prefill_hidden(Session *s, const int *tokens, int count, const float *rows, Error *e) {
+    assert(s->cache.length + count <= s->context);
+    for (int done = 0, n; done < count; done += n) {
+        n = count - done < s->tree.capacity ? count - done : s->tree.capacity;
+        int node = begin_chain(s, tokens + done, n);
+        if (!session_set_hidden(s, 0, n, rows + (size_t)done * (size_t)s->shape.width, e) ||
+            !session_run(s, s->shape.layers, e) || !session_commit(s, node, n, e))
+            return false;
     }
     return true;
 }

@@ -76,4 +76,7 @@ bool session_truncate(Session *s, int length, Error *e);
 bool session_prefill(Session *s, const int *tokens, int count, int chunk, int hidden_layer, float *hidden,
                      Error *e);
 
+// The same for a model of hidden states: rows (count, width) go in, a token names each of them.
+bool session_prefill_hidden(Session *s, const int *tokens, int count, const float *rows, Error *e);
+
 void session_assert(const Session *s);

@@ -43,7 +43,7 @@ static bool begin(Loop *l, Error *e) {
     float *hidden = NULL;
     double start = now(l);
     bool ok = prefill(l, &hidden, e);
-    Prompt prompt = {l->sequence, l->prompt_count, hidden};
+    Prompt prompt = {l->sequence, l->prompt_count, hidden, l->o->seed};
     ok = ok && l->method->info->begin(l->method->self, &prompt, e);
     mem_free(hidden);
     l->out->prefill_s = now(l) - start;

@@ -14,8 +14,10 @@
 // What a method may use. Sessions it does not need are NULL.
 typedef struct MethodEnv {
     Session *target;
-    Session *draft;   // same vocabulary
-    Session *adapter; // input: the target's hidden states
+    Session *draft;    // same vocabulary
+    Session *adapters; // (adapter_count): Kangaroo's adapter, or Medusa's heads; input: hidden states
+    int adapter_count;
+    int adapter_layer; // of the target, whose states they take; its number of layers: the final normed ones
     Sampling sampling;
     uint64_t seed;
     const int *eos; // tokens that end the output; they outlive the method
@@ -26,9 +28,11 @@ typedef struct Prompt {
     const int *tokens; // the whole prompt; the last one is the first step's root
     int count;
     const float *hidden; // (count - 1, width) where the method asked for it (hidden_layer), else NULL
+    uint64_t seed;       // of this output: what is drawn for it (STREAM_DRAFT) begins here
 } Prompt;
 
-// One finished step. The session's tree and outputs are those of the step: session_argmax and tree hold.
+// One finished step. The session's tree and outputs are those of the step: session_argmax, session_get_hidden
+// and tree hold.
 typedef struct Observation {
     const Session *target;
     const Verdict *verdict;

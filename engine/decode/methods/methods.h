@@ -7,3 +7,4 @@ extern const MethodInfo method_autoregressive; // one token a step: the baseline
 extern const MethodInfo method_jacobi;         // a block of guesses, replaced by what the model says of them
 extern const MethodInfo method_prompt_lookup;  // what followed the last tokens when they stood here before
 extern const MethodInfo method_lookahead;      // n-grams from a window of guesses, verified as it goes
+extern const MethodInfo method_speculative;    // a second, smaller model writes ahead

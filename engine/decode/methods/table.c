@@ -6,6 +6,7 @@ static const MethodInfo *const METHODS[] = {
     &method_jacobi,
     &method_prompt_lookup,
     &method_lookahead,
+    &method_speculative,
 };
 
 const MethodInfo *const *method_table(size_t *count) {

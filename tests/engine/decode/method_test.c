@@ -20,7 +20,12 @@ static int open_world(void **state) {
     null_session_open(&w->target, &tokens);
     null_session_open(&w->draft, &tokens);
     null_session_open(&w->adapter, &hidden);
-    w->env = (MethodEnv){.target = &w->target, .draft = &w->draft, .adapter = &w->adapter, .seed = 1};
+    w->env = (MethodEnv){.target = &w->target,
+                         .draft = &w->draft,
+                         .adapters = &w->adapter,
+                         .adapter_count = 1,
+                         .adapter_layer = 1,
+                         .seed = 1};
     *state = w;
     return 0;
 }
@@ -152,7 +157,9 @@ static void opens_from_text(void **state) {
                                        "prompt-lookup:preset=hf-4.37",
                                        "lookahead",
                                        "lookahead:preset=paper-7b,mode=reference",
-                                       "lookahead:W=1,N=2,G=0,ranks=16"};
+                                       "lookahead:W=1,N=2,G=0,ranks=16",
+                                       "speculative:gamma=7,adaptive=confidence,confidence=0.5",
+                                       "speculative:temperature=0,top_k=3"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         Method m;
         Error e = {0};

@@ -1,0 +1,58 @@
+// A guessing model's words as proposals: its most likely token as a one-hot, or a draw from its distribution
+// q together with q, so that the verifier can weigh both.
+#pragma once
+#include "engine/base/random.h"
+#include "engine/core/session.h"
+#include "engine/decode/param.h"
+#include "engine/decode/sampler.h"
+
+// A draft's own sampling, as parameters: what is -1 is as in the run.
+typedef struct DraftSampling {
+    double temperature, top_p;
+    int top_k;
+} DraftSampling;
+
+// Rows of a method's table; `at` is the offset of its DraftSampling.
+#define DRAFT_SAMPLING_PARAMS(at)                                                                        \
+    {.name = "temperature",                                                                              \
+     .type = PARAM_REAL,                                                                                 \
+     .offset = (at) + offsetof(DraftSampling, temperature),                                              \
+     .low = -1,                                                                                          \
+     .high = 100,                                                                                        \
+     .fallback = "-1",                                                                                   \
+     .help = "the draft's; 0 is greedy, -1 as the run's"},                                               \
+        {.name = "top_k",                                                                                \
+         .type = PARAM_INT,                                                                              \
+         .offset = (at) + offsetof(DraftSampling, top_k),                                                \
+         .low = -1,                                                                                      \
+         .high = 1 << 24,                                                                                \
+         .fallback = "-1",                                                                               \
+         .help = "the draft's; 0 is off, -1 as the run's"},                                              \
+    {                                                                                                    \
+        .name = "top_p", .type = PARAM_REAL, .offset = (at) + offsetof(DraftSampling, top_p), .low = -1, \
+        .high = 1, .fallback = "-1", .help = "the draft's; 1 is off, -1 as the run's"                    \
+    }
+
+typedef struct Drafter {
+    Session *session; // the model that guesses
+    Sampler sampler;  // empty where it is greedy
+    Random random;    // STREAM_DRAFT
+    int vocab;        // ids that both models have
+    bool confidence;  // is asked for
+} Drafter;
+
+typedef struct Draft {
+    int token, node;   // node: in the target's tree, or TREE_NONE: it had no room
+    double confidence; // chance of the model's most likely token, at temperature 1; 1 where nobody asked
+} Draft;
+
+// target_vocab: the length of q in the target's tree.
+bool drafter_init(Drafter *d, Session *session, int target_vocab, const DraftSampling *own,
+                  const Sampling *run, bool confidence, Error *e);
+void drafter_release(Drafter *d);
+
+// A new output: draws begin anew.
+void drafter_begin(Drafter *d, uint64_t seed);
+
+// Reads what the session says at `node`, which has been through all layers, and proposes it below `parent`.
+bool drafter_propose(Drafter *d, int node, Tree *tree, int parent, Draft *out, Error *e);

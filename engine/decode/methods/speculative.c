@@ -1,0 +1,130 @@
+// Speculative decoding (Leviathan et al.; Chen et al.): a small model of the same vocabulary writes a chain
+// of gamma tokens, one pass each; the target verifies them all in one.
+//
+//      draft:   .. x | d1 d2 d3       a pass a token; the last one is not run
+//      target:  x d1 d2 d3            one pass; accepts a prefix, gives the token behind it
+//
+// adaptive=heuristic (Hugging Face): gamma is where the length starts; a full match makes it two longer,
+// anything else one shorter. adaptive=confidence: the chain ends behind a token at which the draft's best
+// choice had at most that chance. That token is kept: whether one is proposed must not depend on what it is.
+#include "engine/decode/methods/methods.h"
+
+#include "engine/base/memory.h"
+#include "engine/decode/drafter.h"
+#include "engine/decode/follower.h"
+
+typedef enum { ADAPTIVE_OFF, ADAPTIVE_HEURISTIC, ADAPTIVE_CONFIDENCE } Adaptive;
+
+enum { LONGEST = TREE_MAX_NODES - 2 };
+
+typedef struct SpeculativeParams {
+    int gamma;
+    int adaptive;
+    double confidence;
+    DraftSampling sampling;
+} SpeculativeParams;
+
+static const char *const ADAPTIVES[] = {"off", "heuristic", "confidence", NULL};
+
+#define AT(name) offsetof(SpeculativeParams, name)
+static const Param PARAMS[] = {
+    {"gamma",      PARAM_INT,    AT(gamma),      1, LONGEST, "5",   NULL,      "tokens drafted; where adaptive=heuristic starts"},
+    {"adaptive",   PARAM_CHOICE, AT(adaptive),   0, 0,       "off", ADAPTIVES,
+     "how the length follows what is accepted"                                                                                  },
+    {"confidence", PARAM_REAL,   AT(confidence), 0, 1,       "0.4", NULL,
+     "adaptive=confidence: end where the draft is no surer"                                                                     },
+    DRAFT_SAMPLING_PARAMS(AT(sampling)),
+};
+#undef AT
+
+typedef struct Speculative {
+    SpeculativeParams p;
+    Follower follower;
+    Drafter drafter;
+    int length;  // how many to draft
+    int drafted; // in this step
+} Speculative;
+
+static void speculative_close(void *self) {
+    Speculative *s = self;
+    if (!s) return;
+    follower_release(&s->follower);
+    drafter_release(&s->drafter);
+    mem_free(s);
+}
+
+static bool check(const MethodEnv *env, Error *e) {
+    if (!env->draft) return error_input(e, "a draft model is needed: give one with --draft DIR");
+    int own = env->draft->shape.real_vocab, want = env->target->shape.real_vocab;
+    return own == want ||
+           error_input(e, "the draft model has %d tokens, the target %d: they must share a vocabulary", own,
+                       want);
+}
+
+static void *speculative_open(const MethodEnv *env, const void *values, Error *e) {
+    const SpeculativeParams *p = values;
+    if (!check(env, e)) return NULL;
+    Speculative *s = mem_alloc(1, sizeof *s);
+    if (!s) error_system(e, "out of memory");
+    if (s) s->p = *p;
+    if (s && follower_init(&s->follower, env->draft, env->target->context, e) &&
+        drafter_init(&s->drafter, env->draft, env->target->shape.vocab, &p->sampling, &env->sampling,
+                     p->adaptive == ADAPTIVE_CONFIDENCE, e))
+        return s;
+    speculative_close(s);
+    return NULL;
+}
+
+static bool speculative_begin(void *self, const Prompt *prompt, Error *e) {
+    Speculative *s = self;
+    int vocab = s->follower.session->shape.vocab;
+    for (int i = 0; i < prompt->count; i++)
+        if (prompt->tokens[i] >= vocab)
+            return error_input(e, "token %d of the prompt is %d, outside the draft's vocabulary of %d", i,
+                               prompt->tokens[i], vocab);
+    s->length = s->p.gamma;
+    drafter_begin(&s->drafter, prompt->seed);
+    return follower_begin(&s->follower, prompt->tokens, prompt->count, NULL, e);
+}
+
+static bool is_last(const Speculative *s, const Draft *d) {
+    if (s->drafted + 1 == s->length) return true;
+    return s->p.adaptive == ADAPTIVE_CONFIDENCE && d->confidence <= s->p.confidence;
+}
+
+static bool speculative_propose(void *self, Tree *tree, Error *e) {
+    Speculative *s = self;
+    Session *draft = s->follower.session;
+    int node = follower_catch_up(&s->follower), parent = tree_row(tree);
+    for (s->drafted = 0; node != TREE_NONE; s->drafted++) {
+        Draft d;
+        if (!session_run(draft, draft->shape.layers, e) ||
+            !drafter_propose(&s->drafter, node, tree, parent, &d, e))
+            return false;
+        if (d.node == TREE_NONE) break;
+        parent = d.node;
+        node = is_last(s, &d) ? TREE_NONE : follower_guess(&s->follower, node, d.token);
+    }
+    return true;
+}
+
+static bool speculative_observe(void *self, const Observation *seen, Error *e) {
+    Speculative *s = self;
+    if (s->p.adaptive == ADAPTIVE_HEURISTIC && s->drafted) {
+        s->length += seen->verdict->accepted >= s->drafted ? 2 : -1;
+        if (s->length < 1) s->length = 1;
+        if (s->length > LONGEST) s->length = LONGEST;
+    }
+    return follower_settle(&s->follower, seen->emitted, seen->emitted_count, e);
+}
+
+const MethodInfo method_speculative = {.name = "speculative",
+                                       .summary = "a second, smaller model writes ahead (--draft DIR)",
+                                       .params = PARAMS,
+                                       .param_count = sizeof PARAMS / sizeof *PARAMS,
+                                       .param_size = sizeof(SpeculativeParams),
+                                       .open = speculative_open,
+                                       .begin = speculative_begin,
+                                       .propose = speculative_propose,
+                                       .observe = speculative_observe,
+                                       .close = speculative_close};
