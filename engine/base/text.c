@@ -9,6 +9,7 @@
 static bool reserve(Text *t, size_t more) {
     void *data = t->data;
     size_t need;
+    if (!t->failed && more < t->capacity - t->length) return true;
     if (t->failed || !size_add(t->length + 1, more, &need) || !mem_grow(&data, &t->capacity, need, 1)) {
         t->failed = true;
         return false;

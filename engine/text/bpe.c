@@ -36,7 +36,7 @@ void bpe_release(Bpe *b) {
 // --- merges and joints ---------------------------------------------------------------------------------
 
 static size_t place_of(const Bpe *b, uint64_t pair) {
-    return (size_t)(pair * 0x9E3779B97F4A7C15u >> 20) & (b->merge_places - 1);
+    return (size_t)(pair * 0x9E3779B97F4A7C15u >> 32) & (b->merge_places - 1); // bits that both halves reach
 }
 
 static Merge *find(const Bpe *b, int left, int right) {
@@ -51,24 +51,23 @@ void bpe_set_merge(Bpe *b, int left, int right, int rank, int id) {
     b->merge_count++;
 }
 
-static int joined(const Bpe *b, const char *left, size_t left_n, const char *right, size_t right_n,
-                  Error *e) {
-    char *text = mem_alloc(left_n + right_n + 1, 1);
-    if (!text) {
-        error_system(e, "out of memory for a merge");
-        return -1;
-    }
-    memcpy(text, left, left_n);
-    memcpy(text + left_n, right, right_n);
-    int id = vocab_find(&b->vocab, text, left_n + right_n);
+// The id of the two together, -1 if that is no piece.
+static bool find_joined(const Bpe *b, const Piece *left, const Piece *right, int *id, Error *e) {
+    size_t n = left->length + right->length;
+    char *text = mem_alloc(n + 1, 1);
+    if (!text) return error_system(e, "out of memory for a merge");
+    memcpy(text, left->text, left->length);
+    memcpy(text + left->length, right->text, right->length);
+    *id = vocab_find(&b->vocab, text, n);
     mem_free(text);
-    return id;
+    return true;
 }
 
 bool bpe_add_merge(Bpe *b, const char *left, size_t left_n, const char *right, size_t right_n,
                    const char *place, Error *e) {
     int l = vocab_find(&b->vocab, left, left_n), r = vocab_find(&b->vocab, right, right_n);
-    int id = l >= 0 && r >= 0 ? joined(b, left, left_n, right, right_n, e) : -1;
+    int id = -1;
+    if (l >= 0 && r >= 0 && !find_joined(b, &b->vocab.pieces[l], &b->vocab.pieces[r], &id, e)) return false;
     if (id < 0)
         return error_input(e, "merge %zu of '%s' joins '%.*s' and '%.40s', but %s is not in the vocabulary",
                            b->merge_count, place, (int)(left_n < 40 ? left_n : 40), left, right,
@@ -142,7 +141,9 @@ void bpe_work_release(BpeWork *w) {
 
 static bool add_symbol(BpeWork *w, int id) {
     void *symbols = w->symbols;
-    if (!mem_grow(&symbols, &w->symbol_capacity, w->symbol_count + 1, sizeof *w->symbols)) return false;
+    if (w->symbol_count == w->symbol_capacity &&
+        !mem_grow(&symbols, &w->symbol_capacity, w->symbol_count + 1, sizeof *w->symbols))
+        return false;
     w->symbols = symbols;
     int n = (int)w->symbol_count++;
     w->symbols[n] = (BpeSymbol){id, n - 1, n + 1};
@@ -167,7 +168,9 @@ static bool push(const Bpe *b, BpeWork *w, int at) {
     const Merge *m = find(b, left, right);
     if (m->rank < 0) return true;
     void *heap = w->heap;
-    if (!mem_grow(&heap, &w->heap_capacity, w->heap_count + 1, sizeof *w->heap)) return false;
+    if (w->heap_count == w->heap_capacity &&
+        !mem_grow(&heap, &w->heap_capacity, w->heap_count + 1, sizeof *w->heap))
+        return false;
     w->heap = heap;
     size_t i = w->heap_count++;
     w->heap[i] = (BpeCandidate){m->rank, at, left, right, m->id};

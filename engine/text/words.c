@@ -5,7 +5,7 @@
 void words_end(Words *w) {
     void *ends = w->ends;
     if (w->text.length == words_from(w, w->count)) return;
-    if (!mem_grow(&ends, &w->capacity, w->count + 1, sizeof *w->ends)) {
+    if (w->count == w->capacity && !mem_grow(&ends, &w->capacity, w->count + 1, sizeof *w->ends)) {
         w->text.failed = true;
         return;
     }
