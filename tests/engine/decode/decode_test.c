@@ -202,7 +202,9 @@ static void open_world(World *w, const NullSetup *setup, uint64_t seed) {
     null_session_open(&w->adapter, &hidden);
     w->env = (MethodEnv){.target = &w->target,
                          .draft = &w->draft,
-                         .adapter = &w->adapter,
+                         .adapters = &w->adapter,
+                         .adapter_count = 1,
+                         .adapter_layer = 1,
                          .sampling = {.top_p = 1},
                          .seed = seed};
 }
