@@ -89,6 +89,14 @@ static void count_nodes(const Tree *t, StepReport *r) {
     }
 }
 
+static void judge_sources(const Loop *l, const Verdict *v, StepReport *r) {
+    const MethodInfo *info = l->method->info;
+    const Offers *offers = info->offers ? info->offers(l->method->self) : NULL;
+    if (!offers) return;
+    r->source_count = offers->source_count;
+    sources_judge(offers, &l->target->tree, v, r->sources);
+}
+
 static bool propose(Loop *l, Error *e) {
     session_begin_step(l->target, l->o->merge, l->o->layout);
     int root = tree_root(&l->target->tree, l->sequence[l->length - 1]);
@@ -128,6 +136,8 @@ static void add_step(DecodeResult *out, const StepReport *r) {
     out->forward_s += r->forward_s;
     out->verify_s += r->verify_s;
     out->observe_s += r->observe_s;
+    out->source_count = r->source_count;
+    sources_add(out->sources, r->sources, r->source_count);
 }
 
 static bool step(Loop *l, Error *e) {
@@ -141,6 +151,7 @@ static bool step(Loop *l, Error *e) {
     double t2 = now(l);
     verify(&l->verifier, l->target, &v);
     count_nodes(&l->target->tree, &r);
+    judge_sources(l, &v, &r);
     if (!settle(l, &v, tokens, &r, e)) return false;
     double t3 = now(l);
     if (!observe(l, &v, tokens, r.emitted, e)) return false;

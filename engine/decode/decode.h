@@ -21,6 +21,8 @@ typedef struct StepReport {
     int tried;    // proposals the verifier looked at
     int accepted; // of them
     int emitted;  // after EOS and limits
+    int source_count;
+    SourceReport sources[SOURCES_MAX]; // (source_count)
     double propose_s, forward_s, verify_s, observe_s;
 } StepReport;
 
@@ -49,6 +51,8 @@ typedef struct DecodeResult {
     double S; // tokens / steps; 0 where there was no step
     double prefill_s, propose_s, forward_s, verify_s, observe_s;
     double rows; // nodes run in all steps
+    int source_count;
+    SourceTotals sources[SOURCES_MAX]; // (source_count)
 } DecodeResult;
 
 // Decodes one prompt of at least one token from an empty sequence. A session's context bounds prompt and

@@ -7,9 +7,28 @@
 #include "engine/core/session.h"
 #include "engine/decode/param.h"
 #include "engine/decode/sampler.h"
+#include "engine/decode/sources.h"
 #include "engine/decode/verify.h"
 
 #include <stdint.h>
+
+typedef enum { EMBEDDING_INPUT, EMBEDDING_OUTPUT } EmbeddingKind;
+
+// What is known of the target beside what it says. All zero: nothing.
+typedef struct TargetFacts {
+    const char *identity; // equal only where the weights are; NULL: what is made of them is not kept
+    const int *prefix;    // (prefix_count): what stands before every text, BOS
+    int prefix_count;
+    const void *model;
+    // Writes a token's row of the input or output embedding, (width); NULL: there are no weights.
+    void (*embedding)(const void *model, EmbeddingKind kind, int token, float *row);
+} TargetFacts;
+
+// Told while something long is made; share is in [0, 1]. say may be NULL.
+typedef struct Progress {
+    void (*say)(void *state, const char *what, double share);
+    void *state;
+} Progress;
 
 // What a method may use. Sessions it does not need are NULL.
 typedef struct MethodEnv {
@@ -22,6 +41,9 @@ typedef struct MethodEnv {
     uint64_t seed;
     const int *eos; // tokens that end the output; they outlive the method
     int eos_count;
+    TargetFacts facts;
+    const char *cache; // a directory for what is made once and used again; NULL: nothing is kept
+    Progress progress;
 } MethodEnv;
 
 typedef struct Prompt {
@@ -67,6 +89,8 @@ typedef struct MethodInfo {
     // and drawn anew from p, the rejected token would get a second chance. For the same reason the bonus is
     // not shown.
     bool (*drops_bonus)(const void *self, int accepted);
+    // Where the rows of the last propose came from; NULL: the method has no sources to tell apart.
+    const Offers *(*offers)(const void *self);
 } MethodInfo;
 
 // All methods, in the order of --help.

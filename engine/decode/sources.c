@@ -1,0 +1,46 @@
+#include "engine/decode/sources.h"
+
+void offer_row(Offers *o, Tree *tree, int source, const int *tokens, int count) {
+    int node = tree_row(tree), last = TREE_NONE;
+    for (int i = 0; i < count && node != TREE_NONE; i++) {
+        node = tree_propose(tree, node, tokens[i]);
+        if (node != TREE_NONE) last = node;
+    }
+    if (last != TREE_NONE && o->count < TREE_MAX_NODES) o->rows[o->count++] = (Offer){source, last};
+}
+
+// How deep the row that ends in `node` goes along with the path that ends in `accepted`: both climb to one
+// depth, then together until they are the same place.
+static int match_of(const Tree *t, int node, int accepted) {
+    while (t->depth[node] > t->depth[accepted]) node = t->parent[node];
+    while (t->depth[accepted] > t->depth[node]) accepted = t->parent[accepted];
+    while (t->canonical[node] != t->canonical[accepted]) {
+        node = t->parent[node];
+        accepted = t->parent[accepted];
+    }
+    return t->depth[node];
+}
+
+void sources_judge(const Offers *o, const Tree *tree, const Verdict *v, SourceReport *out) {
+    for (int i = 0; i < o->source_count; i++) out[i] = (SourceReport){.name = o->names[i]};
+    for (int i = 0; i < o->count; i++) {
+        SourceReport *source = &out[o->rows[i].source];
+        int match = match_of(tree, o->rows[i].node, v->node);
+        source->rows++;
+        if (match <= source->match) continue;
+        source->match = match;
+        source->rank = source->rows;
+    }
+}
+
+void sources_add(SourceTotals *totals, const SourceReport *reports, int count) {
+    int best = 0;
+    for (int i = 0; i < count; i++) {
+        totals[i].name = reports[i].name;
+        totals[i].rows += reports[i].rows;
+        if (reports[i].match > reports[best].match) best = i;
+    }
+    if (count == 0 || reports[best].match == 0) return;
+    totals[best].won++;
+    totals[best].tokens += reports[best].match;
+}
