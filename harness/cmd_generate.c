@@ -4,6 +4,7 @@
 #include "engine/base/memory.h"
 #include "engine/decode/decode.h"
 #include "engine/engine.h"
+#include "harness/facts.h"
 #include "harness/interrupt.h"
 #include "harness/prompt.h"
 #include "harness/stop.h"
@@ -14,7 +15,7 @@
 #include <string.h>
 
 typedef struct {
-    const char *file, *ids, *template, *system, *method, *device, *compute, *isa, *layout;
+    const char *file, *ids, *template, *system, *method, *device, *compute, *isa, *layout, *cache;
     int max_tokens, top_k, threads, context, prefill_chunk;
     double temperature, top_p;
     uint64_t seed;
@@ -49,6 +50,8 @@ static const Option OPTIONS[] = {
     {"no-merge",      0,   OPTION_FLAG, AT(no_merge),      0, 0,              NULL,             "run equal prefixes separately",              NULL                },
     {"prefill-chunk", 0,   OPTION_INT,  AT(prefill_chunk), 0, TREE_MAX_NODES, "N",
      "prompt tokens a pass; 0: 1024",                                                                                                         "0"                 },
+    {"cache",         0,   OPTION_TEXT, AT(cache),         0, 0,              "DIR",
+     "where methods keep tables made of a model; '' is nowhere",                                                                              "~/.cache/outpace"  },
     {"stats",         's', OPTION_FLAG, AT(stats),         0, 0,              NULL,             "say afterwards what it cost, on stderr",     NULL                },
     {"json",          0,   OPTION_FLAG, AT(json),          0, 0,              NULL,             "print one JSON object in place of the text", NULL                },
 };
@@ -112,6 +115,8 @@ typedef struct {
     const char *model;
     Engine engine;
     EngineMemory memory;
+    EngineFacts facts;
+    char *cache; // NULL: none
     Method method;
     IdList prompt;
     Output out;
@@ -126,12 +131,17 @@ static bool open_run(Run *r, Error *e) {
         .backend = {.context = o->context, .threads = o->threads, .isa = o->isa}
     };
     if (!engine_open(&r->engine, r->model, &options, &r->memory, e)) return false;
+    r->facts = (EngineFacts){&r->engine, r->model};
+    if (!facts_cache(o->cache, &r->cache, e)) return false;
     MethodEnv env = {
         .target = &r->engine.session,
         .sampling = {o->temperature, o->top_k, o->top_p},
         .seed = o->seed,
         .eos = r->engine.model.eos,
-        .eos_count = o->ignore_eos ? 0 : r->engine.model.eos_count
+        .eos_count = o->ignore_eos ? 0 : r->engine.model.eos_count,
+        .facts = facts_of(&r->facts),
+        .cache = r->cache,
+        .progress = facts_progress()
     };
     return method_open(&r->method, o->method, &env, e);
 }
@@ -174,6 +184,7 @@ static void close_run(Run *r) {
     method_close(&r->method);
     release_output(&r->out);
     ids_release(&r->prompt);
+    mem_free(r->cache);
     engine_close(&r->engine);
 }
 

@@ -143,6 +143,22 @@ bool file_write(const char *path, const void *data, size_t size, Error *e) {
 
 bool file_exists(const char *path) { return access(path, R_OK) == 0; }
 
+static bool make_one(const char *path, Error *e) {
+    struct stat st;
+    if (mkdir(path, 0777) == 0 || (stat(path, &st) == 0 && S_ISDIR(st.st_mode))) return true;
+    return error_system(e, "cannot make the directory '%s': %s", path, strerror(errno));
+}
+
+bool file_make_directory(const char *path, Error *e) {
+    char part[PATH_MAX];
+    if (strlen(path) >= sizeof part) return error_input(e, "the path '%.200s...' is too long", path);
+    for (const char *slash = path; (slash = strchr(slash + 1, '/'));) {
+        snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
+        if (!make_one(part, e)) return false;
+    }
+    return make_one(path, e);
+}
+
 char *file_path(const char *dir, const char *name) {
     size_t n = strlen(dir), bytes = n + strlen(name) + 2;
     char *path = mem_alloc(bytes, 1);

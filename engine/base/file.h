@@ -29,5 +29,8 @@ bool file_write(const char *path, const void *data, size_t size, Error *e);
 // Whether there is something readable there, of whatever kind.
 bool file_exists(const char *path);
 
+// Makes a directory, and those above it, where they are missing.
+bool file_make_directory(const char *path, Error *e);
+
 // "dir/name", for mem_free; NULL if there is no memory.
 char *file_path(const char *dir, const char *name);

@@ -4,6 +4,7 @@
 // and what was accepted (observe). It never emits a token, so it cannot break losslessness. A new method is
 // one file under methods/ and one row in methods/table.c.
 #pragma once
+#include "engine/base/sha256.h"
 #include "engine/core/session.h"
 #include "engine/decode/param.h"
 #include "engine/decode/sampler.h"
@@ -16,12 +17,13 @@ typedef enum { EMBEDDING_INPUT, EMBEDDING_OUTPUT } EmbeddingKind;
 
 // What is known of the target beside what it says. All zero: nothing.
 typedef struct TargetFacts {
-    const char *identity; // equal only where the weights are; NULL: what is made of them is not kept
-    const int *prefix;    // (prefix_count): what stands before every text, BOS
+    const int *prefix; // (prefix_count): what stands before every text, BOS
     int prefix_count;
-    const void *model;
+    const void *self; // of the functions
+    // Names the weights, equal only where they are; NULL: what is made of them is not kept.
+    bool (*identify)(const void *self, char out[SHA256_TEXT], Error *e);
     // Writes a token's row of the input or output embedding, (width); NULL: there are no weights.
-    void (*embedding)(const void *model, EmbeddingKind kind, int token, float *row);
+    void (*embedding)(const void *self, EmbeddingKind kind, int token, float *row);
 } TargetFacts;
 
 // Told while something long is made; share is in [0, 1]. say may be NULL.

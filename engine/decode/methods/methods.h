@@ -8,3 +8,4 @@ extern const MethodInfo method_jacobi;         // a block of guesses, replaced b
 extern const MethodInfo method_prompt_lookup;  // what followed the last tokens when they stood here before
 extern const MethodInfo method_lookahead;      // n-grams from a window of guesses, verified as it goes
 extern const MethodInfo method_speculative;    // a second, smaller model writes ahead
+extern const MethodInfo method_ngrammys; // rows of n-grams, of the context and of the model's own tables

@@ -1,0 +1,16 @@
+// The tables that N-Grammys takes from the model alone (section 4.1), taken from the cache directory where
+// they are kept there, made and kept otherwise. What the table depends on is in its key: the weights'
+// identity, the backend, its kernels and compute, the prefix. Where the weights have no identity, or there is
+// no cache directory, the table is made for this run only.
+#pragma once
+#include "engine/decode/method.h"
+#include "engine/decode/token_table.h"
+#include "engine/decode/unigram.h"
+
+// The k continuations of w tokens of every token (bigram.h), fewer where the model can say fewer; the text's
+// prefix stands before each token, or nothing. k and w of the table are at least these. The session's
+// sequence is lost.
+bool bigram_table(const MethodEnv *env, bool prefix, int k, int w, TokenTable *out, Error *e);
+
+// The k first tokens as the continuations of one token 0.
+bool unigram_table(const MethodEnv *env, UnigramOrder order, int k, TokenTable *out, Error *e);

@@ -1,0 +1,20 @@
+// What a method may know of an open engine's model beside what it says, where it may keep what it makes of
+// it, and how it says that it is at work.
+#pragma once
+#include "engine/decode/method.h"
+#include "engine/engine.h"
+
+typedef struct EngineFacts {
+    const Engine *engine;
+    const char *dir; // that the engine was opened from
+} EngineFacts;
+
+// `of` must live as long as the result is used.
+TargetFacts facts_of(const EngineFacts *of);
+
+// The directory for what is made once: `option` where it is given ("" is none), else outpace/ under
+// $XDG_CACHE_HOME or ~/.cache. For mem_free; NULL with no error: there is none.
+bool facts_cache(const char *option, char **out, Error *e);
+
+// Writes what is being made to standard error, where that is a terminal.
+Progress facts_progress(void);
