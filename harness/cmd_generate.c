@@ -234,9 +234,10 @@ static void print_stats(const Run *r) {
     fprintf(stderr, "time      propose %.1f%%, forward %.1f%%, verify %.1f%%, observe %.1f%%\n",
             share * d->propose_s, share * d->forward_s, share * d->verify_s, share * d->observe_s);
     for (int i = 0; i < d->source_count; i++)
-        fprintf(stderr, "source    %s: %.1f rows a step, won %.1f%% of steps with %.2f tokens\n",
-                d->sources[i].name, d->sources[i].rows / steps, 100.0 * d->sources[i].won / steps,
-                d->sources[i].won ? d->sources[i].tokens / d->sources[i].won : 0);
+        if (d->sources[i].rows > 0)
+            fprintf(stderr, "source    %s: %.1f rows a step, won %.1f%% of steps with %.2f tokens\n",
+                    d->sources[i].name, d->sources[i].rows / steps, 100.0 * d->sources[i].won / steps,
+                    d->sources[i].won ? d->sources[i].tokens / d->sources[i].won : 0);
     fprintf(stderr, "weights   %.3f GB a step, read at %.1f GB/s\n", (double)b.weight_bytes * gigabyte,
             d->forward_s > 0 ? (double)b.weight_bytes * gigabyte * d->steps / d->forward_s : 0);
     text_release(&method);
