@@ -3,6 +3,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/suggest.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,6 +22,35 @@ const MethodInfo *method_find(const char *name, Error *e) {
     return NULL;
 }
 
+static bool shares_vocabulary(const Session *s, const char *what, const MethodEnv *env, Error *e) {
+    int own = s->shape.real_vocab, want = env->target->shape.real_vocab;
+    return own == want || error_input(e, "the %s has %d tokens, the target %d: they must share a vocabulary",
+                                      what, own, want);
+}
+
+static bool check_adapters(const MethodEnv *env, Error *e) {
+    for (int i = 0; i < env->adapter_count; i++) {
+        const Shape *s = &env->adapters[i].shape;
+        assert(s->input == INPUT_HIDDEN && s->width == env->target->shape.width);
+        (void)s;
+        if (!shares_vocabulary(&env->adapters[i], "adapter", env, e)) return false;
+    }
+    return true;
+}
+
+static bool check_needs(const MethodInfo *info, const MethodEnv *env, Error *e) {
+    bool final = env->adapter_layer == env->target->shape.layers;
+    if (info->needs & NEEDS_DRAFT && !env->draft)
+        return error_input(e, "a draft model is needed: give one with --draft DIR");
+    if (info->needs & NEEDS_DRAFT && !shares_vocabulary(env->draft, "draft model", env, e)) return false;
+    if (info->needs & NEEDS_ADAPTER && (env->adapter_count != 1 || final))
+        return error_input(e, "an adapter on one of the target's lower layers is needed: give one with "
+                              "--adapter DIR");
+    if (info->needs & NEEDS_HEADS && (env->adapter_count < 1 || !final))
+        return error_input(e, "Medusa heads are needed: give them with --adapter DIR");
+    return check_adapters(env, e);
+}
+
 bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e) {
     char name[64];
     size_t n = strcspn(text, ":");
@@ -32,7 +62,8 @@ bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e) {
     m->values = mem_alloc(1, info->param_size);
     if (!m->values) return error_system(e, "out of memory for method '%s'", name);
     param_defaults(info->params, info->param_count, m->values);
-    if (param_parse(info->params, info->param_count, m->values, text[n] ? text + n + 1 : "", e)) {
+    if (param_parse(info->params, info->param_count, m->values, text[n] ? text + n + 1 : "", e) &&
+        check_needs(info, env, e)) {
         m->self = info->open(env, m->values, e);
         if (m->self) return true;
     }

@@ -68,9 +68,17 @@ typedef struct Observation {
 
 enum { HIDDEN_NONE = -1 };
 
+// What a method cannot do without; method_open sees to it that it is there and fits the target.
+typedef enum {
+    NEEDS_DRAFT = 1,
+    NEEDS_ADAPTER = 2, // one, on a layer below the last
+    NEEDS_HEADS = 4,   // adapters on the final normed states, one for each further token
+} MethodNeed;
+
 typedef struct MethodInfo {
     const char *name;
     const char *summary; // one line
+    unsigned needs;      // of MethodNeed
     const Param *params;
     size_t param_count;
     size_t param_size; // of the parameter struct

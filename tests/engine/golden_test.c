@@ -128,7 +128,8 @@ static void check_model(const char *name) {
     size_t count;
     const MethodInfo *const *methods = method_table(&count);
     assert_true(count > 0);
-    for (size_t i = 0; i < count; i++) greedy_tokens(&engine, &g, methods[i]);
+    for (size_t i = 0; i < count; i++)
+        if (!methods[i]->needs) greedy_tokens(&engine, &g, methods[i]); // a second model has tests of its own
     engine_close(&engine);
     open_engine(&engine, &g, "bf16");
     double error = chain_error(&engine.session, &g, 128), limit = BF16_FACTOR * g.bf16_error;

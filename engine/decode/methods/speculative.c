@@ -53,17 +53,8 @@ static void speculative_close(void *self) {
     mem_free(s);
 }
 
-static bool check(const MethodEnv *env, Error *e) {
-    if (!env->draft) return error_input(e, "a draft model is needed: give one with --draft DIR");
-    int own = env->draft->shape.real_vocab, want = env->target->shape.real_vocab;
-    return own == want ||
-           error_input(e, "the draft model has %d tokens, the target %d: they must share a vocabulary", own,
-                       want);
-}
-
 static void *speculative_open(const MethodEnv *env, const void *values, Error *e) {
     const SpeculativeParams *p = values;
-    if (!check(env, e)) return NULL;
     Speculative *s = mem_alloc(1, sizeof *s);
     if (!s) error_system(e, "out of memory");
     if (s) s->p = *p;
@@ -120,6 +111,7 @@ static bool speculative_observe(void *self, const Observation *seen, Error *e) {
 
 const MethodInfo method_speculative = {.name = "speculative",
                                        .summary = "a second, smaller model writes ahead (--draft DIR)",
+                                       .needs = NEEDS_DRAFT,
                                        .params = PARAMS,
                                        .param_count = sizeof PARAMS / sizeof *PARAMS,
                                        .param_size = sizeof(SpeculativeParams),

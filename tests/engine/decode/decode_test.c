@@ -8,6 +8,7 @@
 #include "engine/base/memory.h"
 #include "engine/decode/decode.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { CONTEXT = 160, MOST_EOS = 3 };
@@ -215,10 +216,19 @@ static void close_world(World *w) {
     session_release(&w->adapter);
 }
 
+// Heads stand on the last layer, an adapter below it.
+static void seat_adapters(World *w, const char *text) {
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
+    const MethodInfo *info = method_find(name, NULL);
+    w->env.adapter_layer = info->needs & NEEDS_HEADS ? w->target.shape.layers : 1;
+}
+
 static void check_method(Case *c, World *w, const char *text) {
     Method m;
     DecodeResult out;
     Error e = {0};
+    seat_adapters(w, text);
     if (!method_open(&m, text, &w->env, &e)) fail_msg("%s: %s", text, e.text);
     for (int again = 0; again < 2; again++) { // a second time on the same session and method
         run(c, &w->target, &m, &out);
