@@ -77,14 +77,19 @@ static void unknown_shape(const char *name, Error *e) {
 char *shape_file(const char *name, Error *e) {
     char folder[MAX_PATH], file[256];
     if (strchr(name, '/') || strstr(name, ".json")) {
-        if (file_exists(name)) return mem_text(name, strlen(name));
+        char *path = mem_text(name, strlen(name));
+        if (!path) error_system(e, "out of memory for the path of the shape '%s'", name);
+        if (!path || file_exists(path)) return path;
+        mem_free(path);
         error_input(e, "cannot read the shape '%s'", name);
         return NULL;
     }
     snprintf(file, sizeof file, "%.200s.json", name);
     for (int i = 0; i < PLACES; i++) {
-        char *path = place(i, folder) ? file_path(folder, file) : NULL;
-        if (path && file_exists(path)) return path;
+        if (!place(i, folder)) continue;
+        char *path = file_path(folder, file);
+        if (!path) error_system(e, "out of memory for the path of the shape '%s'", name);
+        if (!path || file_exists(path)) return path;
         mem_free(path);
     }
     unknown_shape(name, e);

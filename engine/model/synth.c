@@ -24,6 +24,8 @@
 
 enum { BUFFER = 1 << 16, MAX_PATH = 4096, MAX_JSON = 16 << 20 };
 static const size_t SHARD_BYTES = 5000000000u;
+// The name of config.json until all the rest is there; it tells a later synth whose the rest is.
+static const char UNFINISHED[] = "outpace-synth.json";
 static const char MARK[] = "outpace_synth"; // the key in config.json that says who made it
 
 // A tensor as it will be stored.
@@ -208,7 +210,7 @@ static void header_text(const Plan *p, int shard, Text *t) {
                     x->begin + planned_bytes(p, x));
     }
     text_puts(t, "}");
-    while (t->length % 8) text_puts(t, " "); // so that the data is aligned
+    while (t->length % 8 && !t->failed) text_puts(t, " "); // so that the data is aligned
 }
 
 static bool write_shard_to(Plan *p, int shard, int fd, Error *e) {
@@ -254,9 +256,19 @@ static bool write_text(const char *dir, const char *name, const char *text, Erro
     return ok;
 }
 
+// jansson (2.14) may drop a key, and say nothing, where memory runs out while it writes: what it wrote is
+// read again.
+static bool is_text_of(const char *text, const json_t *root) {
+    json_t *again = text ? json_loads(text, 0, NULL) : NULL;
+    bool same = again && json_equal(again, root);
+    json_decref(again);
+    return same;
+}
+
 static bool write_json(const char *dir, const char *name, const json_t *root, Error *e) {
     char *text = json_dumps(root, JSON_INDENT(2));
-    bool ok = text ? write_text(dir, name, text, e) : error_system(e, "out of memory for '%s'", name);
+    bool ok = is_text_of(text, root) ? write_text(dir, name, text, e)
+                                     : error_system(e, "out of memory for '%s'", name);
     free(text); // jansson's own
     return ok;
 }
@@ -297,11 +309,14 @@ static bool holds(const char *dir, const char *name) {
 
 // False with e filled where the directory holds a model that is not ours to replace.
 static bool check_owner(const char *dir, Error *e) {
-    if (!holds(dir, "config.json"))
-        return !(holds(dir, "model.safetensors") || holds(dir, "model.safetensors.index.json")) ||
+    const char *name = holds(dir, "config.json") ? "config.json" : UNFINISHED;
+    bool weights = holds(dir, "model.safetensors") || holds(dir, "model.safetensors.index.json");
+    if (!holds(dir, name))
+        return !weights ||
                error_input(e, "'%s' holds weights without a config.json; give another directory", dir);
-    char *path = file_path(dir, "config.json");
-    json_t *root = path ? json_from_file(path, MAX_JSON, e) : NULL;
+    char *path = file_path(dir, name);
+    if (!path) return error_system(e, "out of memory");
+    json_t *root = json_from_file(path, MAX_JSON, e);
     bool ours = json_object_get(root, MARK) != NULL;
     json_decref(root);
     mem_free(path);
@@ -330,14 +345,23 @@ static bool clear(const char *dir, Error *e) {
     return ok;
 }
 
-static bool prepare(const char *dir, Error *e) {
+static bool prepare(const char *dir, const json_t *config, Error *e) {
     if (mkdir(dir, 0777) && errno != EEXIST)
         return error_system(e, "cannot make '%s': %s", dir, strerror(errno));
     struct stat st;
     if (stat(dir, &st) || !S_ISDIR(st.st_mode))
         return error_input(e, "'%s' is not a directory; give the path of one, or of nothing yet", dir);
-    if (!check_owner(dir, e)) return false;
-    return !holds(dir, "config.json") || clear(dir, e);
+    return check_owner(dir, e) && write_json(dir, UNFINISHED, config, e) && clear(dir, e);
+}
+
+static bool finish(const char *dir, Error *e) {
+    char *from = file_path(dir, UNFINISHED), *to = file_path(dir, "config.json");
+    bool ok = from && to
+                  ? rename(from, to) == 0 || error_system(e, "cannot write '%s': %s", to, strerror(errno))
+                  : error_system(e, "out of memory");
+    mem_free(from);
+    mem_free(to);
+    return ok;
 }
 
 static bool write_tokenizer(const char *dir, int vocab, Error *e) {
@@ -368,9 +392,9 @@ static bool synth(const char *dir, const json_t *config, Model *m, Plan *p, Erro
     char *text = json_dumps(config, 0);
     bool ok = text ? config_parse(m, text, strlen(text), p->o->shape, e) : error_system(e, "out of memory");
     free(text); // jansson's own
-    return ok && read_dtype(config, &p->dtype, e) && make_plan(p, m, e) && prepare(dir, e) &&
+    return ok && read_dtype(config, &p->dtype, e) && make_plan(p, m, e) && prepare(dir, config, e) &&
            write_tokenizer(dir, m->shape.vocab, e) && write_generation(dir, config, e) &&
-           write_weights(p, dir, e) && write_json(dir, "config.json", config, e);
+           write_weights(p, dir, e) && finish(dir, e);
 }
 
 bool model_synth(const char *dir, const SynthOptions *o, Error *e) {

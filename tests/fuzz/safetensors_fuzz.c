@@ -15,6 +15,16 @@ static void demand(bool holds) {
     if (!holds) abort();
 }
 
+// The bytes of its shape; a dtype has its bits in its name.
+static size_t shape_bytes(const StoredTensor *t) {
+    const char *bits = strpbrk(t->dtype, "0123456789");
+    size_t bytes = bits ? strtoul(bits, NULL, 10) / 8 : 1; // BOOL
+    for (int i = 0; i < t->rank; i++) {
+        demand(t->dims[i] >= 0 && !__builtin_mul_overflow(bytes, (size_t)t->dims[i], &bytes));
+    }
+    return bytes;
+}
+
 // Sorted by name, inside the file, and together as large as the data.
 static void check_tensors(const Safetensors *s, size_t size) {
     size_t bytes = 0, start = size;
@@ -22,6 +32,7 @@ static void check_tensors(const Safetensors *s, size_t size) {
         const StoredTensor *t = &s->tensors[i];
         demand(t->begin <= t->end && t->end <= size && t->begin >= PREFIX);
         demand(t->rank >= 0 && t->rank <= TENSOR_MAX_RANK && strlen(t->name) < TENSOR_NAME);
+        demand(t->end - t->begin == shape_bytes(t));
         demand(i == 0 || strcmp(t[-1].name, t->name) < 0);
         demand(safetensors_find(s, t->name) == t);
         bytes += t->end - t->begin;
