@@ -301,10 +301,9 @@ static bool write_weights(Plan *p, const char *dir, Error *e) {
 // -------------------------------------------------------------------------------------------------
 
 static bool holds(const char *dir, const char *name) {
-    char *path = file_path(dir, name);
-    bool there = path && access(path, F_OK) == 0;
-    mem_free(path);
-    return there;
+    char path[MAX_PATH];
+    snprintf(path, sizeof path, "%s/%s", dir, name); // model_synth has seen to the length
+    return access(path, F_OK) == 0;
 }
 
 // False with e filled where the directory holds a model that is not ours to replace.
@@ -318,10 +317,11 @@ static bool check_owner(const char *dir, Error *e) {
     if (!path) return error_system(e, "out of memory");
     json_t *root = json_from_file(path, MAX_JSON, e);
     bool ours = json_object_get(root, MARK) != NULL;
+    if (root && !ours)
+        error_input(e, "'%s' holds a model that 'synth' did not write; give another directory", dir);
     json_decref(root);
     mem_free(path);
-    return ours ||
-           error_input(e, "'%s' holds a model that 'synth' did not write; give another directory", dir);
+    return ours;
 }
 
 static bool is_ours(const struct dirent *f) {

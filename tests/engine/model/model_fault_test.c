@@ -7,6 +7,7 @@
 #include "tests/fault.h"
 #include "tests/folder.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -37,8 +38,14 @@ static void whole_or_no_model(void *state, bool ok) {
     if (there && !open_and_close(state, &e)) fail_msg("%s", e.text);
 }
 
-// Every failure one after the other. fault_each would have each called the system's, but jansson takes some
-// failing allocations for wrong syntax (engine/base/json.h).
+// For jansson, which (2.14) reads and writes wrong things where memory runs out in it, and may crash: fault.c
+// fails an allocation once, so the second time it comes.
+static void *persist(size_t n) {
+    void *p = malloc(n);
+    return p ? p : malloc(n);
+}
+
+// Every failure one after the other; unlike fault_each, a run may survive one, for jansson's sake.
 static int each(FaultKind kind, bool (*run)(void *, Error *), void (*after)(void *, bool), void *folder) {
     for (int n = 1;; n++) {
         Error e = {0};
@@ -51,7 +58,8 @@ static int each(FaultKind kind, bool (*run)(void *, Error *), void (*after)(void
         if (fault_live() != live || fault_open() != files)
             fail_msg("failure %d leaves %d allocations, %d files: '%s'", n, fault_live() - live,
                      fault_open() - files, e.text);
-        if (!ok && !e.text[0]) fail_msg("failure %d has no message", n);
+        if (!ok && (!e.text[0] || (kind == FAULT_ALLOCATION && e.kind != ERROR_SYSTEM)))
+            fail_msg("failure %d is not called the system's: '%s'", n, e.text);
         if (after) after(folder, ok);
         if (!failed && !ok) fail_msg("nothing failed, but '%s'", e.text);
         if (!failed) return n - 1;
@@ -73,6 +81,7 @@ static void opening(void **state) {
 int main(void) {
     const char *root = getenv("OUTPACE_ROOT");
     if (root && chdir(root)) return 1;
+    json_set_alloc_funcs(persist, free);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(making, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(opening, folder_setup, folder_teardown),
