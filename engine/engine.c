@@ -77,6 +77,14 @@ static bool choose_compute(const char *text, const Model *m, Compute *out, Error
     return true;
 }
 
+// Without its window a model sees all that stands before: the baseline that a window is measured against.
+static bool choose_window(const char *text, Shape *shape, Error *e) {
+    if (text && strcmp(text, "off") == 0) shape->window = 0;
+    else if (text && strcmp(text, "on") != 0)
+        return error_input(e, "the sliding window is '%s', must be on or off", text);
+    return true;
+}
+
 static size_t available_memory(void) {
     char line[256];
     unsigned long long kilobytes = 0;
@@ -184,7 +192,8 @@ bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, Engine
     if (!device) return false;
     bool ok =
         device->weights ? model_open(&engine->model, dir, e) : model_open_config(&engine->model, dir, e);
-    ok = ok && choose_compute(o->compute, &engine->model, &backend.compute, e);
+    ok = ok && choose_compute(o->compute, &engine->model, &backend.compute, e) &&
+         choose_window(o->window, &engine->model.shape, e);
     if (ok && device->weights) {
         need = estimate(&engine->model, &backend);
         need.available = available_memory();

@@ -8,6 +8,7 @@
 typedef struct EngineOptions {
     const char *device;     // "cpu" (the default, or NULL), "null", "cuda[:n]"
     const char *compute;    // "f32", "bf16", or NULL: bf16 where the weights are bf16, else f32
+    const char *window;     // "on" or NULL: the sliding window that config.json gives; "off": none
     BackendOptions backend; // compute is filled from the line above
 } EngineOptions;
 

@@ -15,7 +15,7 @@
 #include <string.h>
 
 typedef struct {
-    const char *file, *ids, *template, *system, *method, *device, *compute, *isa, *layout, *cache;
+    const char *file, *ids, *template, *system, *method, *device, *window, *compute, *isa, *layout, *cache;
     int max_tokens, top_k, threads, context, prefill_chunk;
     double temperature, top_p;
     uint64_t seed;
@@ -25,35 +25,37 @@ typedef struct {
 
 #define AT(name) offsetof(GenerateOptions, name)
 static const Option OPTIONS[] = {
-    {"file",          'f', OPTION_TEXT, AT(file),          0, 0,              "FILE",           "read the prompt from a file",                NULL                },
-    {"ids",           0,   OPTION_TEXT, AT(ids),           0, 0,              "1,2,3",          "the prompt as token ids",                    NULL                },
-    {"template",      0,   OPTION_TEXT, AT(template),      0, 0,              "NAME",
-     "put the prompt into a chat template; 'outpace tokenize --help' lists them",                                                             "none"              },
-    {"system",        0,   OPTION_TEXT, AT(system),        0, 0,              "TEXT",           "the template's system text",                 "the template's own"},
-    {"method",        'm', OPTION_TEXT, AT(method),        0, 0,              "NAME[:k=v,...]", "'outpace methods' lists them",
-     "autoregressive"                                                                                                                                             },
-    {"max-tokens",    'n', OPTION_INT,  AT(max_tokens),    0, 1 << 24,        "N",              "generate at most so many",                   "128"               },
-    {"temperature",   't', OPTION_REAL, AT(temperature),   0, 100,            "T",              "0 is greedy",                                "0"                 },
-    {"top-k",         0,   OPTION_INT,  AT(top_k),         0, 1 << 24,        "K",              "sample from the K likeliest; 0 is off",      "0"                 },
-    {"top-p",         0,   OPTION_REAL, AT(top_p),         0, 1,              "P",              "sample from the likeliest that hold P",      "1"                 },
-    {"seed",          0,   OPTION_SEED, AT(seed),          0, 0,              "N",              "of everything random",                       "0"                 },
-    {"stop",          0,   OPTION_LIST, AT(stops),         0, 0,              "TEXT",           "end before this text; repeatable",           NULL                },
-    {"ignore-eos",    0,   OPTION_FLAG, AT(ignore_eos),    0, 0,              NULL,             "go on after the end-of-sequence token",      NULL                },
-    {"threads",       0,   OPTION_INT,  AT(threads),       0, 1024,           "N",              "0: one a core",                              "0"                 },
-    {"context",       'c', OPTION_INT,  AT(context),       0, 1 << 24,        "N",              "positions to hold; 0: as the model says",
-     "0"                                                                                                                                                          },
-    {"compute",       0,   OPTION_TEXT, AT(compute),       0, 0,              "f32|bf16",       "how activations enter products",
-     "as the weights"                                                                                                                                             },
-    {"isa",           0,   OPTION_TEXT, AT(isa),           0, 0,              "NAME",           "force a set of CPU kernels",                 "the best there is" },
-    {"device",        0,   OPTION_TEXT, AT(device),        0, 0,              "NAME",           "cpu, cuda[:n], null",                        "cpu"               },
-    {"layout",        0,   OPTION_TEXT, AT(layout),        0, 0,              "tree|batch",     "how rows share the context",                 "tree"              },
-    {"no-merge",      0,   OPTION_FLAG, AT(no_merge),      0, 0,              NULL,             "run equal prefixes separately",              NULL                },
-    {"prefill-chunk", 0,   OPTION_INT,  AT(prefill_chunk), 0, TREE_MAX_NODES, "N",
-     "prompt tokens a pass; 0: 1024",                                                                                                         "0"                 },
-    {"cache",         0,   OPTION_TEXT, AT(cache),         0, 0,              "DIR",
-     "where methods keep tables made of a model; '' is nowhere",                                                                              "~/.cache/outpace"  },
-    {"stats",         's', OPTION_FLAG, AT(stats),         0, 0,              NULL,             "say afterwards what it cost, on stderr",     NULL                },
-    {"json",          0,   OPTION_FLAG, AT(json),          0, 0,              NULL,             "print one JSON object in place of the text", NULL                },
+    {"file",           'f', OPTION_TEXT, AT(file),          0, 0,              "FILE",           "read the prompt from a file",                NULL                },
+    {"ids",            0,   OPTION_TEXT, AT(ids),           0, 0,              "1,2,3",          "the prompt as token ids",                    NULL                },
+    {"template",       0,   OPTION_TEXT, AT(template),      0, 0,              "NAME",
+     "put the prompt into a chat template; 'outpace tokenize --help' lists them",                                                              "none"              },
+    {"system",         0,   OPTION_TEXT, AT(system),        0, 0,              "TEXT",           "the template's system text",                 "the template's own"},
+    {"method",         'm', OPTION_TEXT, AT(method),        0, 0,              "NAME[:k=v,...]", "'outpace methods' lists them",
+     "autoregressive"                                                                                                                                              },
+    {"max-tokens",     'n', OPTION_INT,  AT(max_tokens),    0, 1 << 24,        "N",              "generate at most so many",                   "128"               },
+    {"temperature",    't', OPTION_REAL, AT(temperature),   0, 100,            "T",              "0 is greedy",                                "0"                 },
+    {"top-k",          0,   OPTION_INT,  AT(top_k),         0, 1 << 24,        "K",              "sample from the K likeliest; 0 is off",      "0"                 },
+    {"top-p",          0,   OPTION_REAL, AT(top_p),         0, 1,              "P",              "sample from the likeliest that hold P",      "1"                 },
+    {"seed",           0,   OPTION_SEED, AT(seed),          0, 0,              "N",              "of everything random",                       "0"                 },
+    {"stop",           0,   OPTION_LIST, AT(stops),         0, 0,              "TEXT",           "end before this text; repeatable",           NULL                },
+    {"ignore-eos",     0,   OPTION_FLAG, AT(ignore_eos),    0, 0,              NULL,             "go on after the end-of-sequence token",      NULL                },
+    {"threads",        0,   OPTION_INT,  AT(threads),       0, 1024,           "N",              "0: one a core",                              "0"                 },
+    {"context",        'c', OPTION_INT,  AT(context),       0, 1 << 24,        "N",              "positions to hold; 0: as the model says",
+     "0"                                                                                                                                                           },
+    {"compute",        0,   OPTION_TEXT, AT(compute),       0, 0,              "f32|bf16",       "how activations enter products",
+     "as the weights"                                                                                                                                              },
+    {"isa",            0,   OPTION_TEXT, AT(isa),           0, 0,              "NAME",           "force a set of CPU kernels",                 "the best there is" },
+    {"device",         0,   OPTION_TEXT, AT(device),        0, 0,              "NAME",           "cpu, cuda[:n], null",                        "cpu"               },
+    {"sliding-window", 0,   OPTION_TEXT, AT(window),        0, 0,              "on|off",         "off: see all, as if there were no window",
+     "on"                                                                                                                                                          },
+    {"layout",         0,   OPTION_TEXT, AT(layout),        0, 0,              "tree|batch",     "how rows share the context",                 "tree"              },
+    {"no-merge",       0,   OPTION_FLAG, AT(no_merge),      0, 0,              NULL,             "run equal prefixes separately",              NULL                },
+    {"prefill-chunk",  0,   OPTION_INT,  AT(prefill_chunk), 0, TREE_MAX_NODES, "N",
+     "prompt tokens a pass; 0: 1024",                                                                                                          "0"                 },
+    {"cache",          0,   OPTION_TEXT, AT(cache),         0, 0,              "DIR",
+     "where methods keep tables made of a model; '' is nowhere",                                                                               "~/.cache/outpace"  },
+    {"stats",          's', OPTION_FLAG, AT(stats),         0, 0,              NULL,             "say afterwards what it cost, on stderr",     NULL                },
+    {"json",           0,   OPTION_FLAG, AT(json),          0, 0,              NULL,             "print one JSON object in place of the text", NULL                },
 };
 #undef AT
 
@@ -127,6 +129,7 @@ static bool open_run(Run *r, Error *e) {
     const GenerateOptions *o = r->o;
     EngineOptions options = {
         .device = o->device,
+        .window = o->window,
         .compute = o->compute,
         .backend = {.context = o->context, .threads = o->threads, .isa = o->isa}
     };
