@@ -3,3 +3,4 @@
 #include "engine/cpu/ops.h"
 
 extern const CpuOps cpu_ops_amx_emulated;
+bool amx_emulated_works(void);

@@ -16,7 +16,7 @@ static bool always(void) { return true; }
 #if defined(__x86_64__)
 static bool has_avx2(void) { return cpu_features().avx2; }
 static bool has_avx512(void) { return cpu_features().avx512; }
-static bool has_amx(void) { return cpu_features().amx; }
+static bool has_amx(void) { return cpu_features().amx && cpu_amx_works(); }
 #endif
 
 static const KernelSet SETS[] = {

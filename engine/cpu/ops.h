@@ -83,3 +83,6 @@ size_t cpu_ops_count(void);
 const CpuOps *cpu_ops_at(size_t i, bool *available);
 
 extern const CpuOps cpu_ops_reference, cpu_ops_portable, cpu_ops_avx2, cpu_ops_avx512, cpu_ops_amx;
+
+// Whether this processor's tiles multiply as they should: a virtual machine may name what it cannot do.
+bool cpu_amx_works(void);

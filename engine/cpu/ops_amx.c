@@ -81,13 +81,12 @@ static void amx_pack(const float *x, const Packed *p, int first, int last) {
 // --- products --------------------------------------------------------------------------------------------
 
 // 16 rows of weights from row n, column k on, with zeros where there are none.
-static inline const void *edge_tile(const Tensor *w, int n, int k, uint16_t tile[GROUP][TILE_K]) {
+static inline void edge_tile(const Tensor *w, int n, int k, uint16_t tile[GROUP][TILE_K]) {
     int columns = w->columns - k < TILE_K ? w->columns - k : TILE_K;
     memset(tile, 0, GROUP * TILE_K * sizeof(uint16_t));
     for (int r = 0; r < GROUP && n + r < w->rows; r++)
         memcpy(tile[r], (const uint16_t *)w->data + (size_t)(n + r) * (size_t)w->columns + (size_t)k,
                (size_t)columns * sizeof(uint16_t));
-    return tile;
 }
 
 // One block of a product: outputs [n, n + BLOCK) of rows [first, first + BLOCK).
@@ -139,8 +138,10 @@ static void sum_block(Tiles *t, const BlockTask *b) {
     }
     for (int step = whole; step < steps; step++) {
         uint16_t upper[GROUP][TILE_K], lower[GROUP][TILE_K];
-        block_step(t, b, edge_tile(w, b->n, step * TILE_K, upper),
-                   edge_tile(w, b->n + GROUP, step * TILE_K, lower), TILE_BYTES, step);
+        edge_tile(w, b->n, step * TILE_K, upper);
+        edge_tile(w, b->n + GROUP, step * TILE_K, lower);
+        tiles_see_memory();
+        block_step(t, b, upper, lower, TILE_BYTES, step);
     }
 }
 
@@ -186,10 +187,18 @@ static void amx_matmul(const Tensor *w, const Packed *p, float *y, size_t stride
     tiles_end(&tiles);
 }
 
-// Tile products with all operands in tiles.
+// Tile products with all operands in tiles; not zeros, which cost less power.
 static double amx_peak(long rounds) {
     Tiles tiles;
+    uint16_t ones[GROUP][TILE_K];
+    for (int r = 0; r < GROUP; r++)
+        for (int i = 0; i < TILE_K; i++) ones[r][i] = (uint16_t)(0x3f00 + r + i);
     tiles_begin(&tiles, GROUP, GROUP);
+    tiles_see_memory();
+    tile_load(&tiles, 4, ones, TILE_BYTES);
+    tile_load(&tiles, 5, ones, TILE_BYTES);
+    tile_load(&tiles, 6, ones, TILE_BYTES);
+    tile_load(&tiles, 7, ones, TILE_BYTES);
     for (long i = 0; i < rounds / GROUP; i++) {
         tile_multiply(&tiles, 0, 4, 6);
         tile_multiply(&tiles, 1, 4, 7);
@@ -210,3 +219,31 @@ const CpuOps cpu_ops_amx = {.name = "amx",
                             .gate = gate,
                             .attend = attend,
                             .peak = amx_peak};
+
+// --- what is asked of a processor before it is trusted -----------------------------------------------------
+
+// A product with edges on all sides, twice: by tiles and by hand, and a row of it alone.
+bool cpu_amx_works(void) {
+    enum { ROWS = 35, OUTPUTS = 41, COLUMNS = 70 };
+    static const float allowed = 1e-3f; // of sums of 70 products of numbers below 2
+    uint16_t weights[OUTPUTS * COLUMNS];
+    float x[ROWS * COLUMNS], y[ROWS * OUTPUTS], alone[OUTPUTS];
+    uint32_t packed[2 * BLOCK * 3 * PAIRS];
+    bool works = true;
+    for (int i = 0; i < OUTPUTS * COLUMNS; i++) weights[i] = f32_to_bf16((float)(i * 37 % 101) / 64 - 0.75f);
+    for (int i = 0; i < ROWS * COLUMNS; i++) x[i] = bf16_round((float)(i * 53 % 97) / 64 - 0.7f);
+    Tensor w = {weights, DTYPE_BF16, OUTPUTS, COLUMNS};
+    for (int pass = 0; pass < 2; pass++) {
+        Packed p = {packed, pass ? 1 : ROWS, COLUMNS, COMPUTE_BF16, DTYPE_BF16};
+        amx_pack(x, &p, 0, p.rows);
+        amx_matmul(&w, &p, pass ? alone : y, OUTPUTS, 0, OUTPUTS);
+    }
+    for (int r = 0; r < ROWS; r++)
+        for (int n = 0; n < OUTPUTS; n++) {
+            float sum = 0;
+            for (int k = 0; k < COLUMNS; k++)
+                sum += bf16_to_f32(weights[n * COLUMNS + k]) * x[r * COLUMNS + k];
+            works = works && fabsf(sum - y[r * OUTPUTS + n]) < allowed;
+        }
+    return works && memcmp(alone, y, sizeof alone) == 0;
+}

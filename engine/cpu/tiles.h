@@ -36,8 +36,13 @@ typedef struct Tiles {
     TileConfig config;
 } Tiles;
 
+// gcc's tile loads do not tell the compiler that they read memory: what was just written for them must be
+// forced out.
+static inline void tiles_see_memory(void) { __asm__ volatile("" ::: "memory"); }
+
 static inline void tiles_begin(Tiles *t, int left_columns, int right_columns) {
     t->config = tiles_config(left_columns, right_columns);
+    __asm__ volatile("" ::"r"(&t->config) : "memory");
     _tile_loadconfig(&t->config);
 }
 static inline void tiles_end(Tiles *t) {
@@ -59,6 +64,7 @@ typedef struct Tiles {
     Tile tile[8];
 } Tiles;
 
+static inline void tiles_see_memory(void) {}
 static inline void tiles_begin(Tiles *t, int left_columns, int right_columns) {
     memset(t, 0, sizeof *t);
     t->config = tiles_config(left_columns, right_columns);

@@ -342,6 +342,7 @@ static void speed(void **state) {
         free_tensor(&w);
     }
     assert_true(ops->peak(1000) > 0);
+    assert_true(amx_emulated_works()); // what real tiles are asked before they are trusted
 }
 
 // The sets of this build, and behind them the tiles that are only emulated.
