@@ -228,7 +228,7 @@ bool cpu_amx_works(void) {
     static const float allowed = 1e-3f; // of sums of 70 products of numbers below 2
     uint16_t weights[OUTPUTS * COLUMNS];
     float x[ROWS * COLUMNS], y[ROWS * OUTPUTS], alone[OUTPUTS];
-    uint32_t packed[2 * BLOCK * 3 * PAIRS];
+    uint32_t packed[2 * BLOCK * 3 * PAIRS] = {0};
     bool works = true;
     for (int i = 0; i < OUTPUTS * COLUMNS; i++) weights[i] = f32_to_bf16((float)(i * 37 % 101) / 64 - 0.75f);
     for (int i = 0; i < ROWS * COLUMNS; i++) x[i] = bf16_round((float)(i * 53 % 97) / 64 - 0.7f);
