@@ -12,6 +12,7 @@ typedef enum {
     STREAM_WEIGHTS = 4, // synthetic models; the tensor's number is added, shifted by 8
     STREAM_TEST = 5,
     STREAM_BENCH = 6, // tokens that a benchmark runs
+    STREAM_TRAIN = 7, // the order of documents; the epoch's number is added, shifted by 8
 } RandomStream;
 
 typedef struct Random {

@@ -1,0 +1,159 @@
+#include "engine/train/checkpoint.h"
+
+#include "engine/base/memory.h"
+#include "engine/base/sha256.h"
+#include "engine/base/text.h"
+#include "engine/model/safetensors.h"
+#include "engine/train/tensors.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PROGRESS = 4, NAME = TENSOR_NAME + 16 };
+
+// Exact numbers (%a) of all that a step depends on.
+static void identity_text(const Trainer *t, const char *corpus, Text *out) {
+    const TrainConfig *c = &t->config;
+    const Shape *s = &c->shape;
+    const OptimizerOptions *o = &c->optimizer;
+    text_printf(out, "shape %d %d %d %d %d %d %d %d %a %a\n", s->layers, s->width, s->heads, s->kv_heads,
+                s->head_dim, s->mlp_width, s->vocab, s->context, (double)s->norm_epsilon, s->rope.theta);
+    text_printf(out, "optimizer %d %d %a %a %a %a %a %a %a\n", o->steps, o->warmup, o->rate, o->last_rate,
+                o->beta1, o->beta2, o->epsilon, o->weight_decay, o->clip);
+    text_printf(out, "batch %d %d held out %a seed %llu kernels %s corpus %s\n", c->batch, c->pass,
+                c->held_out, (unsigned long long)c->seed, t->network.kernels->name, corpus);
+}
+
+static bool identity_of(const Trainer *t, char out[SHA256_TEXT], Error *e) {
+    char ids[SHA256_TEXT], ends[SHA256_TEXT], both[2 * SHA256_TEXT];
+    Text text = {0};
+    const Corpus *c = t->corpus;
+    if (!sha256_bytes(c->ids, c->count * sizeof *c->ids, ids, e) ||
+        !sha256_bytes(c->ends, c->documents * sizeof *c->ends, ends, e))
+        return false;
+    snprintf(both, sizeof both, "%s%s", ids, ends);
+    identity_text(t, both, &text);
+    bool ok = text.failed ? error_system(e, "out of memory for a checkpoint")
+                          : sha256_bytes(text.data, text.length, out, e);
+    text_release(&text);
+    return ok;
+}
+
+// The three arrays, and what is put behind a parameter's name in each.
+typedef struct Moments {
+    const char *suffix;
+    float *numbers;
+} Moments;
+
+enum { ARRAYS = 3 };
+
+static void arrays_of(const Trainer *t, Moments out[ARRAYS]) {
+    out[0] = (Moments){"", t->network.weights};
+    out[1] = (Moments){".mean", t->optimizer.mean};
+    out[2] = (Moments){".square", t->optimizer.square};
+}
+
+static TensorOut parameter_out(const Parameter *p, const Moments *m, char *name) {
+    snprintf(name, NAME, "%s%s", p->name, m->suffix);
+    return (TensorOut){.name = name,
+                       .dtype = "F32",
+                       .rows = p->vector ? 0 : (size_t)p->rows,
+                       .columns = (size_t)p->columns,
+                       .data = m->numbers + p->at,
+                       .bytes = parameter_size(p) * sizeof(float)};
+}
+
+bool checkpoint_write(const Trainer *t, const char *path, Error *e) {
+    const Parameters *p = &t->network.parameters;
+    const int64_t progress[PROGRESS] = {t->step, (int64_t)t->feed.epoch, (int64_t)t->feed.document,
+                                        (int64_t)t->feed.offset};
+    char identity[SHA256_TEXT];
+    size_t count = 0, most = ARRAYS * (size_t)p->count + 2;
+    TensorOut *out = mem_alloc(most, sizeof *out);
+    char(*names)[NAME] = mem_alloc(most, NAME);
+    Moments arrays[ARRAYS];
+    bool ok = out && names ? identity_of(t, identity, e) : error_system(e, "out of memory for a checkpoint");
+    arrays_of(t, arrays);
+    for (int i = 0; ok && i < p->count; i++)
+        for (int a = 0; a < ARRAYS; a++, count++)
+            out[count] = parameter_out(&p->list[i], &arrays[a], names[count]);
+    if (ok) {
+        out[count++] = (TensorOut){"progress", "I64", 0, PROGRESS, progress, sizeof progress};
+        out[count++] = (TensorOut){"identity", "U8", 0, SHA256_TEXT - 1, identity, SHA256_TEXT - 1};
+        ok = tensors_write(path, out, count, e);
+    }
+    mem_free(out);
+    mem_free(names);
+    return ok;
+}
+
+// --- reading ---------------------------------------------------------------------------------------------
+
+typedef struct Reading {
+    const unsigned char *data;
+    Safetensors header;
+    const char *path;
+    Error *e;
+} Reading;
+
+// The bytes of a tensor, which must be as many as wanted.
+static const unsigned char *bytes_of(const Reading *r, const char *name, const char *dtype, size_t bytes) {
+    const StoredTensor *t = safetensors_find(&r->header, name);
+    if (t && strcmp(t->dtype, dtype) == 0 && t->end - t->begin == bytes) return r->data + t->begin;
+    error_input(r->e, "the checkpoint '%s' has no '%s' of %zu bytes of %s: remove it to start anew", r->path,
+                name, bytes, dtype);
+    return NULL;
+}
+
+static bool same_run(const Reading *r, const Trainer *t) {
+    char identity[SHA256_TEXT];
+    const unsigned char *there = bytes_of(r, "identity", "U8", SHA256_TEXT - 1);
+    if (!there || !identity_of(t, identity, r->e)) return false;
+    return memcmp(there, identity, SHA256_TEXT - 1) == 0 ||
+           error_input(
+               r->e,
+               "the checkpoint '%s' is of a run with another configuration, text, tokenizer or kernel "
+               "set: put them back, or remove it to start anew",
+               r->path);
+}
+
+// All tensors are looked up before the first one is copied.
+static bool read_numbers(const Reading *r, Trainer *t, bool copy) {
+    Moments arrays[ARRAYS];
+    char name[NAME];
+    arrays_of(t, arrays);
+    for (int i = 0; i < t->network.parameters.count; i++)
+        for (int a = 0; a < ARRAYS; a++) {
+            TensorOut x = parameter_out(&t->network.parameters.list[i], &arrays[a], name);
+            const unsigned char *from = bytes_of(r, name, "F32", x.bytes);
+            if (!from) return false;
+            if (copy) memcpy(arrays[a].numbers + t->network.parameters.list[i].at, from, x.bytes);
+        }
+    return true;
+}
+
+static bool read_progress(const Reading *r, Trainer *t) {
+    int64_t p[PROGRESS];
+    const unsigned char *from = bytes_of(r, "progress", "I64", sizeof p);
+    if (!from) return false;
+    memcpy(p, from, sizeof p);
+    if (p[0] < 0 || p[0] > t->config.optimizer.steps ||
+        !feed_seek(&t->feed, (uint64_t)p[1], (size_t)p[2], (size_t)p[3]))
+        return error_input(
+            r->e, "the checkpoint '%s' stands where this text has nothing: remove it to start anew", r->path);
+    t->step = (int)p[0];
+    return true;
+}
+
+bool checkpoint_read(Trainer *t, const char *path, Error *e) {
+    FileView view;
+    Reading r = {.path = path, .e = e};
+    if (!file_map(path, &view, e)) return false;
+    r.data = view.data;
+    bool ok = safetensors_parse(view.data, view.size, path, &r.header, e);
+    ok = ok && same_run(&r, t) && read_numbers(&r, t, false) && read_progress(&r, t) &&
+         read_numbers(&r, t, true);
+    safetensors_release(&r.header);
+    file_unmap(&view);
+    return ok;
+}

@@ -1,0 +1,19 @@
+// Everything that a training run is, in one safetensors file: a killed run goes on from it to the same
+// result, bit for bit.
+//
+//      NAME          F32  a parameter, under its Hugging Face name
+//      NAME.mean     F32  AdamW's moving average of its gradient
+//      NAME.square   F32  and of the gradient's square
+//      progress      I64  steps done; epoch, document and offset where reading stands
+//      identity      U8   SHA-256 (as text) of configuration, kernel set and corpus
+//
+// Random numbers are functions of the seed and of where reading stands (engine/base/random.h), so there is no
+// other state.
+#pragma once
+#include "engine/train/trainer.h"
+
+bool checkpoint_write(const Trainer *t, const char *path, Error *e);
+
+// Into a trainer that was opened with the same configuration and corpus; anything else is refused, and the
+// trainer then stands at its start.
+bool checkpoint_read(Trainer *t, const char *path, Error *e);

@@ -1,0 +1,112 @@
+#include "engine/train/corpus.h"
+
+#include "engine/base/memory.h"
+#include "engine/base/random.h"
+
+#include <string.h>
+
+static bool grow(void *list, size_t *capacity, size_t need, size_t size, Error *e) {
+    void *block;
+    memcpy(&block, list, sizeof block);
+    if (!mem_grow(&block, capacity, need, size)) return error_system(e, "out of memory for %zu tokens", need);
+    memcpy(list, &block, sizeof block);
+    return true;
+}
+
+bool corpus_add(Corpus *c, const int *ids, size_t n, Error *e) {
+    if (n < 2) return true;
+    if (!grow(&c->ids, &c->capacity, c->count + n, sizeof *c->ids, e) ||
+        !grow(&c->ends, &c->end_capacity, c->documents + 1, sizeof *c->ends, e))
+        return false;
+    memcpy(c->ids + c->count, ids, n * sizeof *ids);
+    c->count += n;
+    c->ends[c->documents++] = c->count;
+    return true;
+}
+
+void corpus_release(Corpus *c) {
+    mem_free(c->ids);
+    mem_free(c->ends);
+    *c = (Corpus){0};
+}
+
+static size_t rows_of(const Corpus *c, size_t document) {
+    return c->ends[document] - corpus_begin(c, document) - 1;
+}
+
+// FNV-1a over the ids, then one random number from it.
+static double place_of(const Corpus *c, size_t document, uint64_t seed) {
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = corpus_begin(c, document); i < c->ends[document]; i++)
+        h = (h ^ (uint64_t)c->ids[i]) * 0x100000001b3u;
+    return (double)(random_at(seed, STREAM_TRAIN, h) >> 11) * 0x1p-53;
+}
+
+// Fisher and Yates, from the corpus's order: an epoch's order depends on the seed and its number alone.
+static void shuffle(Feed *f) {
+    Random r = {.seed = f->seed, .stream = STREAM_TRAIN + ((f->epoch + 1) << 8)};
+    memcpy(f->documents, f->given, f->count * sizeof *f->given);
+    for (size_t i = f->count; i > 1; i--) {
+        size_t j = random_below(&r, (uint32_t)i), swapped = f->documents[i - 1];
+        f->documents[i - 1] = f->documents[j];
+        f->documents[j] = swapped;
+    }
+}
+
+bool feed_open(Feed *f, const Corpus *c, double share, bool held_out, uint64_t seed, Error *e) {
+    *f = (Feed){.corpus = c, .seed = seed};
+    f->documents = mem_alloc(c->documents, sizeof *f->documents);
+    f->given = mem_alloc(c->documents, sizeof *f->given);
+    if (!f->documents || !f->given) {
+        feed_close(f);
+        return error_system(e, "out of memory for %zu documents", c->documents);
+    }
+    for (size_t i = 0; i < c->documents; i++)
+        if ((place_of(c, i, seed) < share) == held_out) {
+            f->given[f->count++] = i;
+            f->rows += rows_of(c, i);
+        }
+    if (!f->count) {
+        feed_close(f);
+        return error_input(e, "none of %zu documents %s; change the held-out share, or give more text",
+                           c->documents, held_out ? "is held out" : "is left to learn from");
+    }
+    shuffle(f);
+    return true;
+}
+
+void feed_close(Feed *f) {
+    mem_free(f->documents);
+    mem_free(f->given);
+    *f = (Feed){0};
+}
+
+static void move_to(Feed *f, uint64_t epoch, size_t document, size_t offset) {
+    f->epoch = epoch;
+    f->document = document;
+    f->offset = offset;
+    shuffle(f);
+}
+
+bool feed_seek(Feed *f, uint64_t epoch, size_t document, size_t offset) {
+    move_to(f, epoch, document, offset);
+    if (document < f->count && offset < rows_of(f->corpus, f->documents[document])) return true;
+    move_to(f, 0, 0, 0);
+    return false;
+}
+
+static void next_document(Feed *f) {
+    f->offset = 0;
+    if (++f->document == f->count) move_to(f, f->epoch + 1, 0, 0);
+}
+
+void feed_fill(Feed *f, int rows, int context, int *tokens, int *targets, int *start) {
+    for (int r = 0; r < rows; r++) {
+        size_t document = f->documents[f->document];
+        const int *ids = f->corpus->ids + corpus_begin(f->corpus, document) + f->offset;
+        start[r] = f->offset == 0 || r % context == 0 ? r : start[r - 1];
+        tokens[r] = ids[0];
+        targets[r] = ids[1];
+        if (++f->offset == rows_of(f->corpus, document)) next_document(f);
+    }
+}

@@ -1,0 +1,94 @@
+#include "engine/train/export.h"
+
+#include "engine/base/file.h"
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
+#include "engine/base/numbers.h"
+#include "engine/train/tensors.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool write_json(const char *dir, const char *name, const json_t *root, Error *e) {
+    char *path = file_path(dir, name), *text = json_dumps(root, JSON_INDENT(2));
+    bool ok = path && text ? file_write(path, text, strlen(text), e)
+                           : error_system(e, "out of memory for '%s'", name);
+    free(text); // jansson's own
+    mem_free(path);
+    return ok;
+}
+
+// An id of -1 is left out.
+static bool set_ids(json_t *root, const ExportNotes *n) {
+    return (n->bos < 0 || json_object_set_new(root, "bos_token_id", json_integer(n->bos)) == 0) &&
+           (n->eos < 0 || json_object_set_new(root, "eos_token_id", json_integer(n->eos)) == 0);
+}
+
+// What the training was: Hugging Face ignores the key.
+static bool set_training(json_t *root, const Trainer *t, const ExportNotes *n) {
+    json_t *training = json_pack("{s:i, s:I, s:f}", "steps", t->step, "tokens",
+                                 (json_int_t)t->step * (json_int_t)t->config.batch, "loss", n->loss);
+    return json_object_set_new(root, "outpace_train", training) == 0 &&
+           (isnan(n->held_out_loss) ||
+            json_object_set_new(training, "held_out_loss", json_real(n->held_out_loss)) == 0);
+}
+
+static json_t *shape_json(const Shape *s) {
+    return json_pack(
+        "{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:s, s:b, s:b, s:b, s:s}",
+        "architectures", "LlamaForCausalLM", "model_type", "llama", "hidden_size", s->width,
+        "intermediate_size", s->mlp_width, "num_hidden_layers", s->layers, "num_attention_heads", s->heads,
+        "num_key_value_heads", s->kv_heads, "head_dim", s->head_dim, "vocab_size", s->vocab,
+        "max_position_embeddings", s->context, "rms_norm_eps", (double)s->norm_epsilon, "rope_theta",
+        s->rope.theta, "hidden_act", "silu", "tie_word_embeddings", true, "attention_bias", false, "mlp_bias",
+        false, "torch_dtype", "bfloat16");
+}
+
+static bool write_config(const Trainer *t, const ExportNotes *notes, const char *dir, Error *e) {
+    json_t *root = shape_json(&t->config.shape);
+    bool ok = (root && set_ids(root, notes) && set_training(root, t, notes)) ||
+              error_system(e, "out of memory for the model's config");
+    ok = ok && write_json(dir, "config.json", root, e);
+    json_decref(root);
+    return ok;
+}
+
+static bool write_generation(const ExportNotes *notes, const char *dir, Error *e) {
+    json_t *root = json_object();
+    bool ok = (root && set_ids(root, notes)) || error_system(e, "out of memory for the model's config");
+    ok = ok && write_json(dir, "generation_config.json", root, e);
+    json_decref(root);
+    return ok;
+}
+
+static bool write_weights(const Trainer *t, const char *dir, Error *e) {
+    const Parameters *p = &t->network.parameters;
+    uint16_t *numbers = mem_alloc(p->total, sizeof *numbers);
+    TensorOut *out = mem_alloc((size_t)p->count, sizeof *out);
+    char *path = file_path(dir, "model.safetensors");
+    bool ok = (numbers && out && path) || error_system(e, "out of memory for the weights");
+    for (size_t i = 0; ok && i < p->total; i++) numbers[i] = f32_to_bf16(t->network.weights[i]);
+    for (int i = 0; ok && i < p->count; i++) {
+        const Parameter *x = &p->list[i];
+        out[i] = (TensorOut){.name = x->name,
+                             .dtype = "BF16",
+                             .rows = x->vector ? 0 : (size_t)x->rows,
+                             .columns = (size_t)x->columns,
+                             .data = numbers + x->at,
+                             .bytes = parameter_size(x) * sizeof *numbers};
+    }
+    ok = ok && tensors_write(path, out, (size_t)p->count, e);
+    mem_free(numbers);
+    mem_free(out);
+    mem_free(path);
+    return ok;
+}
+
+bool export_model(const Trainer *t, const ExportNotes *notes, const char *dir, Error *e) {
+    if (mkdir(dir, 0777) && errno != EEXIST)
+        return error_system(e, "cannot make '%s': %s", dir, strerror(errno));
+    return write_generation(notes, dir, e) && write_weights(t, dir, e) && write_config(t, notes, dir, e);
+}

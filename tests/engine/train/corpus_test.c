@@ -1,0 +1,109 @@
+// Documents, their split, and the rows that are cut from them, against slow and obvious ones.
+#include "tests/check.h"
+
+#include "engine/train/corpus.h"
+#include "tests/learner.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { ROWS = 96, CONTEXT = 16 };
+
+// Rows go on from one to the next within a document, and no document crosses a multiple of the context.
+static void rows_are_documents(void **state) {
+    (void)state;
+    Corpus c;
+    Feed f;
+    int tokens[ROWS], targets[ROWS], start[ROWS];
+    learner_corpus(&c, 40, 60, test_seed());
+    assert_true(feed_open(&f, &c, 0.3, false, 9, NULL));
+    for (int batch = 0; f.epoch < 3; batch++) {
+        feed_fill(&f, ROWS, CONTEXT, tokens, targets, start);
+        for (int r = 0; r < ROWS; r++) {
+            assert_true(start[r] <= r && start[r] / CONTEXT == r / CONTEXT);
+            assert_int_equal(start[start[r]], start[r]);
+            if (start[r] != r) assert_int_equal(tokens[r], targets[r - 1]);
+            assert_int_equal(targets[r], (tokens[r] * 7 + 3) % LEARNER_VOCAB);
+        }
+    }
+    feed_close(&f);
+    corpus_release(&c);
+}
+
+static size_t tokens_of(const Corpus *c, size_t document) {
+    return c->ends[document] - corpus_begin(c, document);
+}
+
+// The feed's rows are those of its documents in its order, epoch after epoch; and each epoch has each
+// document.
+static void an_epoch_is_all_documents(void **state) {
+    (void)state;
+    Corpus c;
+    Feed f, slow;
+    int token, target, start, orders_differ = 0;
+    learner_corpus(&c, 40, 60, test_seed());
+    assert_true(feed_open(&f, &c, 0.3, false, 9, NULL));
+    assert_true(feed_open(&slow, &c, 0.3, false, 9, NULL));
+    for (uint64_t epoch = 0; epoch < 4; epoch++) {
+        bool seen[40] = {false};
+        assert_true(feed_seek(&slow, epoch, 0, 0));
+        for (size_t i = 0; i < f.count; i++) {
+            size_t d = slow.documents[i];
+            assert_false(seen[d]);
+            seen[d] = true;
+            orders_differ += slow.documents[i] != slow.given[i];
+            for (size_t k = 0; k + 1 < tokens_of(&c, d); k++) {
+                feed_fill(&f, 1, 1, &token, &target, &start);
+                assert_int_equal(token, c.ids[corpus_begin(&c, d) + k]);
+                assert_int_equal(target, c.ids[corpus_begin(&c, d) + k + 1]);
+            }
+        }
+    }
+    assert_true(orders_differ > 40);
+    feed_close(&f);
+    feed_close(&slow);
+    corpus_release(&c);
+}
+
+// Both sides together are all documents; equal ones are on one side; the share is about what was asked for.
+static void split_is_fair(void **state) {
+    (void)state;
+    Corpus c = {0};
+    Feed learn, held;
+    int held_documents[1000] = {0};
+    for (int d = 0; d < 1000; d++) // 500 different ones, each twice
+        assert_true(corpus_add(&c, (int[]){d % 500, 1, d % 500 / 7}, 3, NULL));
+    assert_true(feed_open(&learn, &c, 0.25, false, 3, NULL));
+    assert_true(feed_open(&held, &c, 0.25, true, 3, NULL));
+    assert_int_equal(learn.count + held.count, 1000);
+    assert_true(fabs((double)held.count - 250) < 5 * sqrt(2 * 250 * 0.75));
+    for (size_t i = 0; i < held.count; i++) held_documents[held.given[i]] = 1;
+    for (int d = 0; d < 500; d++) assert_int_equal(held_documents[d], held_documents[d + 500]);
+    for (size_t i = 0; i < learn.count; i++) assert_false(held_documents[learn.given[i]]);
+    feed_close(&learn);
+    feed_close(&held);
+    corpus_release(&c);
+}
+
+static void places(void **state) {
+    (void)state;
+    Corpus c = {0};
+    Feed f;
+    assert_true(corpus_add(&c, (int[]){1}, 1, NULL)); // teaches nothing
+    assert_int_equal(c.documents, 0);
+    assert_true(corpus_add(&c, (int[]){1, 2, 3}, 3, NULL));
+    assert_true(feed_open(&f, &c, 0, false, 3, NULL));
+    assert_true(feed_seek(&f, 7, 0, 1));
+    assert_false(feed_seek(&f, 7, 0, 2)); // its third token is only a target
+    assert_int_equal(f.epoch, 0);
+    assert_false(feed_seek(&f, 0, 1, 0));
+    feed_close(&f);
+    corpus_release(&c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_are_documents),
+                                       cmocka_unit_test(an_epoch_is_all_documents),
+                                       cmocka_unit_test(split_is_fair), cmocka_unit_test(places)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,87 @@
+// Memory and disk: opening a trainer and writing a checkpoint with the n-th allocation or call failing, for
+// every n, gives an error and loses nothing; and a step allocates nothing.
+#include "tests/check.h"
+
+#include "engine/train/checkpoint.h"
+#include "engine/train/export.h"
+#include "tests/fault.h"
+#include "tests/folder.h"
+#include "tests/learner.h"
+
+#include <math.h>
+#include <stdio.h>
+
+typedef struct Case {
+    Corpus corpus;
+    Trainer trainer;
+    char path[FOLDER_PATH_SIZE + 32], dir[FOLDER_PATH_SIZE + 32];
+} Case;
+
+static void open_case(Case *c, const char *folder) {
+    TrainConfig config = learner_config(10);
+    learner_corpus(&c->corpus, 30, 50, 4);
+    assert_true(trainer_open(&c->trainer, &config, &c->corpus, NULL));
+    snprintf(c->path, sizeof c->path, "%s/checkpoint", folder);
+    snprintf(c->dir, sizeof c->dir, "%s/model", folder);
+}
+
+static void close_case(Case *c) {
+    trainer_close(&c->trainer);
+    corpus_release(&c->corpus);
+}
+
+static bool open_and_close(void *state, Error *e) {
+    Case *c = state;
+    TrainConfig config = learner_config(10);
+    Trainer t;
+    bool ok = trainer_open(&t, &config, &c->corpus, e);
+    trainer_close(&t);
+    return ok;
+}
+
+static bool write_checkpoint(void *state, Error *e) {
+    Case *c = state;
+    return checkpoint_write(&c->trainer, c->path, e);
+}
+
+static bool write_model(void *state, Error *e) {
+    Case *c = state;
+    return export_model(&c->trainer, &(ExportNotes){1, 2, 0.5, NAN}, c->dir, e);
+}
+
+// Whatever failed, the checkpoint there is a whole one.
+static void whole_checkpoint(void *state, bool ok) {
+    Case *c = state;
+    Error e = {0};
+    (void)ok;
+    if (!checkpoint_read(&c->trainer, c->path, &e)) fail_msg("%s", e.text);
+}
+
+static void failures(void **state) {
+    Case c;
+    open_case(&c, *state);
+    assert_true(fault_each(FAULT_ALLOCATION, open_and_close, NULL, &c) > 30);
+    assert_true(checkpoint_write(&c.trainer, c.path, NULL));
+    assert_true(fault_each(FAULT_ALLOCATION, write_checkpoint, whole_checkpoint, &c) > 3);
+    assert_true(fault_each(FAULT_CALL, write_checkpoint, whole_checkpoint, &c) > 3);
+    assert_true(fault_each(FAULT_CALL, write_model, NULL, &c) > 9);
+    close_case(&c);
+}
+
+static void a_step_allocates_nothing(void **state) {
+    Case c;
+    open_case(&c, *state);
+    fault_after(1);
+    for (int i = 0; i < 5; i++) trainer_step(&c.trainer);
+    trainer_held_out(&c.trainer);
+    assert_false(fault_seen());
+    fault_after(0);
+    close_case(&c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(failures, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(a_step_allocates_nothing, folder_setup, folder_teardown)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

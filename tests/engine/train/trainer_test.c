@@ -1,0 +1,217 @@
+// A training run as a whole: it learns, it resumes to the same bits, and it writes a model that opens.
+#include "tests/check.h"
+
+#include "engine/base/memory.h"
+#include "engine/train/checkpoint.h"
+#include "engine/train/export.h"
+#include "tests/folder.h"
+#include "tests/learner.h"
+#include "tests/scratch.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static Trainer open_trainer(const TrainConfig *c, const Corpus *corpus) {
+    Trainer t;
+    Error e = {0};
+    if (!trainer_open(&t, c, corpus, &e)) fail_msg("%s", e.text);
+    return t;
+}
+
+static void expect_same(const Trainer *a, const Trainer *b) {
+    size_t bytes = a->network.parameters.total * sizeof(float);
+    assert_int_equal(a->step, b->step);
+    assert_memory_equal(a->network.weights, b->network.weights, bytes);
+    assert_memory_equal(a->optimizer.mean, b->optimizer.mean, bytes);
+    assert_memory_equal(a->optimizer.square, b->optimizer.square, bytes);
+}
+
+// What follows from the token before is learned to nothing, also for documents that were never seen; what
+// cannot be known is the first token, which is no target.
+static void it_learns(void **state) {
+    (void)state;
+    Corpus corpus;
+    learner_corpus(&corpus, 60, 80, 1);
+    TrainConfig c = learner_config(400);
+    Trainer t = open_trainer(&c, &corpus);
+    double first = trainer_step(&t).loss, last = first, start = trainer_held_out(&t);
+    assert_true(fabs(first - log(LEARNER_VOCAB)) < 0.3); // at first, any token is as likely as any other
+    assert_true(fabs(start - log(LEARNER_VOCAB)) < 0.6);
+    while (t.step < 400) last = trainer_step(&t).loss;
+    if (!(last < 0.02 && trainer_held_out(&t) < 0.03))
+        fail_msg("after 400 steps: loss %g, held out %g, wanted less than 0.02 and 0.03", last,
+                 trainer_held_out(&t));
+    trainer_close(&t);
+    corpus_release(&corpus);
+}
+
+// 30 steps at once, and 30 steps in pieces of random length, each by a new trainer with other threads; a
+// held-out loss in between changes nothing.
+static void resumed_is_uninterrupted(void **state) {
+    const char *path = folder_path(*state, "checkpoint.safetensors");
+    Random r = test_random(1);
+    Corpus corpus;
+    TrainConfig c = learner_config(30);
+    learner_corpus(&corpus, 20, 90, 2);
+    Trainer whole = open_trainer(&c, &corpus);
+    while (whole.step < 30) trainer_step(&whole);
+    for (int step = 0; step < 30;) {
+        c.threads = test_between(&r, 1, 3);
+        Trainer piece = open_trainer(&c, &corpus);
+        Error e = {0};
+        if (step && !checkpoint_read(&piece, path, &e)) fail_msg("%s", e.text);
+        assert_int_equal(piece.step, step);
+        for (int n = test_between(&r, 1, 9); n > 0 && piece.step < 30; n--) trainer_step(&piece);
+        trainer_held_out(&piece);
+        step = piece.step;
+        assert_true(checkpoint_write(&piece, path, &e));
+        if (step == 30) expect_same(&whole, &piece);
+        trainer_close(&piece);
+    }
+    trainer_close(&whole);
+    corpus_release(&corpus);
+}
+
+static void expect_refused(const TrainConfig *c, const Corpus *corpus, const char *path, const char *what) {
+    Trainer t = open_trainer(c, corpus), fresh = open_trainer(c, corpus);
+    Error e = {0};
+    if (checkpoint_read(&t, path, &e)) fail_msg("a checkpoint of another run was taken (%s)", what);
+    assert_int_equal(e.kind, ERROR_INPUT);
+    assert_non_null(strstr(e.text, path));
+    expect_same(&t, &fresh);
+    trainer_close(&t);
+    trainer_close(&fresh);
+}
+
+static void another_run_is_refused(void **state) {
+    const char *path = folder_path(*state, "checkpoint.safetensors");
+    Corpus corpus, other;
+    TrainConfig c = learner_config(30), changed;
+    learner_corpus(&corpus, 20, 90, 2);
+    learner_corpus(&other, 20, 90, 3);
+    Trainer t = open_trainer(&c, &corpus);
+    trainer_step(&t);
+    assert_true(checkpoint_write(&t, path, NULL));
+    trainer_close(&t);
+    expect_refused(&c, &other, path, "text");
+    changed = c, changed.seed++;
+    expect_refused(&changed, &corpus, path, "seed");
+    changed = c, changed.optimizer.rate *= 1.0001;
+    expect_refused(&changed, &corpus, path, "rate");
+    changed = c, changed.pass = 32;
+    expect_refused(&changed, &corpus, path, "pass");
+    changed = c, changed.shape.mlp_width++;
+    expect_refused(&changed, &corpus, path, "shape");
+    changed = c, changed.isa = "portable";
+    expect_refused(&changed, &corpus, path, "kernels");
+    corpus_release(&corpus);
+    corpus_release(&other);
+}
+
+// Any byte of the header changed, or the file cut anywhere: refused or as good as before, never a crash.
+static void broken_checkpoints(void **state) {
+    const char *path = folder_path(*state, "checkpoint.safetensors");
+    Random r = test_random(2);
+    Corpus corpus;
+    TrainConfig c = learner_config(30);
+    size_t size;
+    learner_corpus(&corpus, 20, 90, 2);
+    Trainer t = open_trainer(&c, &corpus);
+    trainer_step(&t);
+    assert_true(checkpoint_write(&t, path, NULL));
+    char *good = scratch_read(*state, "checkpoint.safetensors", &size);
+    for (int round = 0; round < 200; round++) {
+        Error e = {0};
+        size_t at = random_below(&r, 6000), left = round % 2 ? size : random_below(&r, (uint32_t)size);
+        char was = good[at];
+        if (round % 2) good[at] = (char)random_below(&r, 256);
+        scratch_write(*state, "broken", good, left);
+        if (!checkpoint_read(&t, folder_path(*state, "broken"), &e)) assert_int_equal(e.kind, ERROR_INPUT);
+        else if (round % 2 == 0) fail_msg("a checkpoint cut at byte %zu of %zu was taken", left, size);
+        good[at] = was;
+    }
+    trainer_step(&t);
+    mem_free(good);
+    trainer_close(&t);
+    corpus_release(&corpus);
+}
+
+static void expect_tensor(const Trainer *t, size_t at, const Tensor *x) {
+    const uint16_t *numbers = x->data;
+    assert_int_equal(x->dtype, DTYPE_BF16);
+    for (size_t i = 0; i < (size_t)x->rows * (size_t)x->columns; i++)
+        assert_int_equal(numbers[i], f32_to_bf16(t->network.weights[at + i]));
+}
+
+static void exported_model_opens(void **state) {
+    const char *dir = folder_path(*state, "model");
+    Corpus corpus;
+    TrainConfig c = learner_config(5);
+    Error e = {0};
+    Model m;
+    learner_corpus(&corpus, 20, 90, 2);
+    Trainer t = open_trainer(&c, &corpus);
+    trainer_step(&t);
+    if (!export_model(&t, &(ExportNotes){.bos = 1, .eos = 2, .held_out_loss = 3.5}, dir, &e))
+        fail_msg("%s", e.text);
+    if (!model_open(&m, dir, &e)) fail_msg("%s", e.text);
+    const LayerPlan *plan = &t.network.parameters.layers[1];
+    size_t q_size = (size_t)(shape_q_width(&c.shape) * c.shape.width);
+    assert_int_equal(m.shape.layers, 2);
+    assert_int_equal(m.shape.kv_heads, 1);
+    assert_int_equal(m.shape.head_dim, 8);
+    assert_int_equal(m.shape.context, 32);
+    assert_true(m.shape.tied_head);
+    assert_int_equal(m.bos, 1);
+    assert_int_equal(m.eos[0], 2);
+    expect_tensor(&t, t.network.parameters.embedding, &m.embedding);
+    expect_tensor(&t, t.network.parameters.final_norm, &m.final_norm);
+    expect_tensor(&t, plan->qkv, &m.layers[1].q);
+    expect_tensor(&t, plan->qkv + q_size, &m.layers[1].k);
+    expect_tensor(&t, plan->gate_up, &m.layers[1].gate);
+    expect_tensor(&t, plan->down, &m.layers[1].down);
+    model_close(&m);
+    trainer_close(&t);
+    corpus_release(&corpus);
+}
+
+static void expect_error(const TrainConfig *c, const Corpus *corpus, const char *want) {
+    Trainer t;
+    Error e = {0};
+    assert_false(trainer_open(&t, c, corpus, &e));
+    if (!strstr(e.text, want)) fail_msg("wanted '...%s...', got '%s'", want, e.text);
+    trainer_close(&t);
+}
+
+static void bad_configurations(void **state) {
+    (void)state;
+    Corpus corpus, none = {0};
+    TrainConfig c = learner_config(5), bad;
+    learner_corpus(&corpus, 20, 90, 2);
+    bad = c, bad.batch = 100;
+    expect_error(&bad, &corpus, "multiple of the 64 rows");
+    bad = c, bad.pass = bad.batch = 48;
+    expect_error(&bad, &corpus, "multiple of the context, 32");
+    bad = c, bad.shape.vocab = bad.shape.real_vocab = 10;
+    expect_error(&bad, &corpus, "vocabulary ends at 9");
+    bad = c, bad.held_out = 1;
+    expect_error(&bad, &corpus, "left to learn from");
+    bad = c, bad.held_out = 1e-9;
+    expect_error(&bad, &corpus, "is held out");
+    bad = c, bad.shape.heads = 3, bad.shape.kv_heads = 2;
+    expect_error(&bad, &corpus, "do not divide");
+    expect_error(&c, &none, "no document");
+    corpus_release(&corpus);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_learns),
+        cmocka_unit_test_setup_teardown(resumed_is_uninterrupted, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(another_run_is_refused, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(broken_checkpoints, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(exported_model_opens, folder_setup, folder_teardown),
+        cmocka_unit_test(bad_configurations)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
