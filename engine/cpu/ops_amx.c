@@ -227,7 +227,7 @@ bool cpu_amx_works(void) {
     enum { ROWS = 35, OUTPUTS = 41, COLUMNS = 70 };
     static const float allowed = 1e-3f; // of sums of 70 products of numbers below 2
     uint16_t weights[OUTPUTS * COLUMNS];
-    float x[ROWS * COLUMNS], y[ROWS * OUTPUTS], alone[OUTPUTS];
+    float x[ROWS * COLUMNS], y[ROWS * OUTPUTS] = {0}, alone[OUTPUTS] = {0};
     uint32_t packed[2 * BLOCK * 3 * PAIRS] = {0};
     bool works = true;
     for (int i = 0; i < OUTPUTS * COLUMNS; i++) weights[i] = f32_to_bf16((float)(i * 37 % 101) / 64 - 0.75f);
