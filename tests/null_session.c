@@ -50,3 +50,21 @@ static double no_time(void *state) {
 }
 
 Clock still_clock(void) { return (Clock){no_time, NULL}; }
+
+static bool ends(const DecodeOptions *o, int token) {
+    for (int i = 0; i < o->eos_count; i++)
+        if (o->eos[i] == token) return true;
+    return false;
+}
+
+void check_greedy(Session *slow, const int *prompt, int prompt_count, const DecodeOptions *o,
+                  const DecodeResult *out) {
+    int room = slow->context - prompt_count, most = o->max_tokens < room ? o->max_tokens : room, want[4096];
+    assert_true(most <= 4096);
+    slow_greedy(slow, prompt, prompt_count, most, want);
+    for (int i = 0; i < most; i++)
+        if (ends(o, want[i])) most = i + 1;
+    assert_int_equal(out->tokens, most);
+    for (int i = 0; i < most; i++)
+        if (out->ids[i] != want[i]) fail_msg("token %d is %d, want %d", i, out->ids[i], want[i]);
+}

@@ -1,7 +1,7 @@
 // Sessions on the null backend, and what any backend says when it is asked the plain way: one token a step.
 #pragma once
 #include "engine/base/clock.h"
-#include "engine/core/session.h"
+#include "engine/decode/decode.h"
 
 typedef struct NullSetup {
     int vocab, context;
@@ -18,6 +18,10 @@ void null_session_open(Session *s, const NullSetup *setup);
 // Greedy output without trees, methods or loop: writes `count` tokens that follow the prompt to `out`. The
 // session's sequence is lost.
 void slow_greedy(Session *s, const int *prompt, int prompt_count, int count, int *out);
+
+// What decode gave is what slow_greedy gives, up to and with the first EOS, or to the limit.
+void check_greedy(Session *slow, const int *prompt, int prompt_count, const DecodeOptions *o,
+                  const DecodeResult *out);
 
 // What the session's model says after the sequence: its argmax, and where logits is not NULL, (vocab).
 int slow_next(Session *s, const int *sequence, int length, float *logits);

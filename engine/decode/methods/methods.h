@@ -8,4 +8,5 @@ extern const MethodInfo method_jacobi;         // a block of guesses, replaced b
 extern const MethodInfo method_prompt_lookup;  // what followed the last tokens when they stood here before
 extern const MethodInfo method_lookahead;      // n-grams from a window of guesses, verified as it goes
 extern const MethodInfo method_speculative;    // a second, smaller model writes ahead
-extern const MethodInfo method_ngrammys; // rows of n-grams, of the context and of the model's own tables
+extern const MethodInfo method_ngrammys;  // rows of n-grams, of the context and of the model's own tables
+extern const MethodInfo method_ouroboros; // a draft model that writes phrases, and learns from the target

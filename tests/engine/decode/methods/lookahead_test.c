@@ -1,15 +1,15 @@
-// Lookahead's bookkeeping against a slow one: tokens lie on a grid of age and place, as in the paper's Figure
-// 2, and the model is asked about one path at a time. At every step: the tree's paths and their flags, the
-// order of the guesses, the rows of every rank.
+// Lookahead's bookkeeping against a slow one. At every step: the tree's paths and their flags, the order of
+// the guesses, the rows of every rank.
 #include "tests/check.h"
 #include "tests/null_session.h"
+#include "tests/slow_lookahead.h"
 
 #include "engine/decode/decode.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { CONTEXT = 70, VOCAB = 7, TOKENS = 24, MOST = 5000, MOST_N = 6, REACH = 24, NOTHING = -1, NODES = 600 };
+enum { CONTEXT = 70, VOCAB = 7, TOKENS = 24, NODES = 600 };
 
 typedef struct {
     int W, N, G, cap, ranks;
@@ -20,130 +20,26 @@ typedef struct {
     Setting a;
     const Session *session;
     Session slow;
-    Random random;
-    int eos;
+    SlowWindow window;
+    SlowPool pool;
     int sequence[CONTEXT + 1], length, before, prompt_count;
-    int grid[MOST_N + 1][REACH];           // [row][place relative to the last token]
-    int rows;                              // of guesses
-    int missing[REACH];                    // columns whose end had no room, by place of the new token
-    int ngrams[MOST][MOST_N], ngram_count; // oldest first
     bool merge;
     int guesses, filled, kept, dropped; // what was seen, so that a test that sees nothing fails
 } Watch;
 
-// --- the slow pool: one list for all keys
-
-static bool same_ngram(const Watch *w, const int *a, const int *b) {
-    return memcmp(a, b, (size_t)w->a.N * sizeof *a) == 0;
-}
-
-static void forget(Watch *w, int i) {
-    memmove(w->ngrams[i], w->ngrams[i + 1], (size_t)(w->ngram_count - i - 1) * sizeof w->ngrams[0]);
-    w->ngram_count--;
-}
-
-static void insert(Watch *w, const int *ngram) {
-    int of_key = 0, oldest = NOTHING;
-    for (int i = 0; i < w->ngram_count; i++) {
-        if (!same_ngram(w, w->ngrams[i], ngram)) continue;
-        if (w->a.fifo) return;
-        forget(w, i);
-        break;
-    }
-    for (int i = w->ngram_count - 1; i >= 0; i--)
-        if (w->ngrams[i][0] == ngram[0]) {
-            of_key++;
-            oldest = i;
-        }
-    if (of_key == w->a.cap) forget(w, oldest);
-    assert_true(w->ngram_count < MOST);
-    memcpy(w->ngrams[w->ngram_count++], ngram, (size_t)w->a.N * sizeof *ngram);
-}
-
-// The i-th newest n-gram of the key, or NULL.
-static const int *ngram_of(const Watch *w, int key, int i) {
-    for (int k = w->ngram_count - 1; k >= 0; k--)
-        if (w->ngrams[k][0] == key && i-- == 0) return w->ngrams[k];
-    return NULL;
-}
-
-// --- the slow window
-
-static int draw(Watch *w, int count) { return w->sequence[random_below(&w->random, (uint32_t)count)]; }
-
-static bool is_filling(const Watch *w) { return w->rows < w->a.N - 1; }
-static int columns(const Watch *w) { return is_filling(w) ? w->a.W + w->a.N - 1 - w->rows : w->a.W; }
-
-// The places of row l: row 0's begin at 1, row l's at l.
-static int first_place(int l) { return l == 0 ? 1 : l; }
-static int last_place(const Watch *w, int l) { return l + columns(w) - 1; }
-
-static void clear_grid(Watch *w) {
-    for (int l = 0; l <= MOST_N; l++)
-        for (int q = 0; q < REACH; q++) w->grid[l][q] = NOTHING;
-}
-
-// The path from behind the last token to column i's end: row 0 up to place i, then the column. Gives its
-// length.
-static int column_path(const Watch *w, int i, int *path) {
-    int n = 0;
-    for (int q = 1; q <= i; q++) path[n++] = w->grid[0][q];
-    for (int l = 1; l < w->rows; l++) path[n++] = w->grid[l][l + i];
-    return n;
-}
-
+static bool is_filling(const Watch *w) { return slow_window_is_filling(&w->window); }
+static int columns(const Watch *w) { return slow_window_columns(&w->window); }
 static bool has_room(const Watch *w, int depth) { return w->before - 1 + depth < CONTEXT; }
-
-static int says(Watch *w, const int *path, int n) {
-    int whole[CONTEXT + 1];
-    assert_true(w->before + n <= CONTEXT);
-    memcpy(whole, w->sequence, (size_t)w->before * sizeof *whole);
-    memcpy(whole + w->before, path, (size_t)n * sizeof *whole);
-    return slow_next(&w->slow, whole, w->before + n, NULL);
-}
-
-static void new_row(Watch *w) {
-    int path[REACH];
-    for (int i = 0; i < columns(w); i++) {
-        int n = column_path(w, i, path), place = w->rows + i;
-        w->missing[place] = !has_room(w, n);
-        w->grid[w->rows][place] = w->missing[place] ? draw(w, w->length) : says(w, path, n);
-    }
-}
-
-// Down every column: its token of row 0 stands one place before that of row 1.
-static void collect(Watch *w) {
-    for (int i = 0; i < columns(w) && !is_filling(w); i++) {
-        int ngram[MOST_N];
-        ngram[0] = i == 0 ? w->sequence[w->before - 1] : w->grid[0][i];
-        for (int l = 1; l < w->a.N; l++) ngram[l] = w->grid[l][l + i];
-        if (!w->missing[w->rows + i]) insert(w, ngram);
-    }
-    w->kept += w->ngram_count > 0;
-}
-
-// Places count from the last token, so they shrink as it moves on; rows move down once all are full.
-static void slide(Watch *w, int by) {
-    int old[MOST_N + 1][REACH], down = is_filling(w) ? 0 : 1;
-    for (int i = 0; i < columns(w); i++)
-        if (w->grid[w->rows][w->rows + i] == w->eos) w->grid[w->rows][w->rows + i] = draw(w, w->length);
-    memcpy(old, w->grid, sizeof old);
-    clear_grid(w);
-    if (!down) w->rows++;
-    for (int l = 0; l < w->rows; l++)
-        for (int q = first_place(l); q <= last_place(w, l); q++) {
-            int was = q + by < REACH ? old[l + down][q + by] : NOTHING;
-            w->grid[l][q] = was != NOTHING ? was : draw(w, w->length);
-        }
+static const int *guess(const Watch *w, int i) {
+    return slow_pool_get(&w->pool, w->sequence[w->before - 1], i);
 }
 
 static void start(Watch *w, uint64_t seed) {
-    w->random = (Random){.seed = seed, .stream = STREAM_METHOD};
-    w->rows = 1;
-    clear_grid(w);
-    for (int q = 1; q <= w->a.W + w->a.N - 3; q++) w->grid[0][q] = draw(w, w->prompt_count);
-    if (!w->a.keeps_pool) w->ngram_count = 0;
-    for (int end = w->a.N; end <= w->length && w->a.prompt_pool; end++) insert(w, w->sequence + end - w->a.N);
+    w->window.random = (Random){.seed = seed, .stream = STREAM_METHOD}; // begins anew with each prompt
+    slow_window_start(&w->window, w->sequence, w->prompt_count);
+    if (!w->a.keeps_pool) w->pool.count = 0;
+    for (int end = w->a.N; end <= w->length && w->a.prompt_pool; end++)
+        slow_pool_insert(&w->pool, w->sequence + end - w->a.N);
 }
 
 // --- the tree of a step
@@ -151,7 +47,7 @@ static void start(Watch *w, uint64_t seed) {
 static int guess_count(const Watch *w) {
     int n = 0;
     if (is_filling(w) && !w->a.verify_filling) return 0;
-    while (n < w->a.G && ngram_of(w, w->sequence[w->before - 1], n)) n++;
+    while (n < w->a.G && guess(w, n)) n++;
     return n;
 }
 
@@ -180,16 +76,16 @@ static int mark(const Watch *w, const int *path, int from, int n, unsigned flag,
 
 static int mark_rank(const Watch *w, int rank, unsigned char *want) {
     int share = (columns(w) + w->a.ranks - 1) / w->a.ranks, few = (w->a.G + w->a.ranks - 1) / w->a.ranks;
-    int asked = 1, path[REACH] = {0};
+    int asked = 1, path[SLOW_REACH] = {0};
     for (int g = rank * few; g < (rank + 1) * few && g < guess_count(w); g++)
-        asked += mark(w, ngram_of(w, w->sequence[w->before - 1], g) + 1, 1, w->a.N - 1, NODE_CANDIDATE, want);
+        asked += mark(w, guess(w, g) + 1, 1, w->a.N - 1, NODE_CANDIDATE, want);
     int last = (rank + 1) * share < columns(w) ? (rank + 1) * share : columns(w);
     if (last > rank * share) { // row 0 as far as the last column hangs off it
-        column_path(w, last - 1, path);
+        slow_window_path(&w->window, last - 1, path);
         asked += mark(w, path, 1, last - 1, NODE_PROBE, want);
     }
     for (int i = rank * share; i < last; i++)
-        asked += mark(w, path, i + 1, column_path(w, i, path), NODE_PROBE, want);
+        asked += mark(w, path, i + 1, slow_window_path(&w->window, i, path), NODE_PROBE, want);
     return asked;
 }
 
@@ -197,7 +93,7 @@ static void check_order(const Watch *w) {
     const Tree *t = &w->session->tree;
     int seen[VOCAB] = {0}, at = t->first_proposal[0];
     for (int g = 0; g < guess_count(w) && has_room(w, 1); g++) {
-        int token = ngram_of(w, w->sequence[w->before - 1], g)[1];
+        int token = guess(w, g)[1];
         if (seen[token]++) continue;
         assert_true(at != TREE_NONE);
         assert_int_equal(t->token[t->proposals[at].child], token);
@@ -231,16 +127,16 @@ static void check_step(Watch *w, const StepReport *r) {
 static void on_step(void *state, const StepReport *r) {
     Watch *w = state;
     check_step(w, r);
-    new_row(w);
-    collect(w);
+    slow_window_step(&w->window, w->sequence, w->before, w->length, &w->pool);
     for (int end = w->before + 1; end <= w->length && w->a.prompt_pool; end++)
-        if (end >= w->a.N) insert(w, w->sequence + end - w->a.N);
+        if (end >= w->a.N) slow_pool_insert(&w->pool, w->sequence + end - w->a.N);
+    w->kept += w->pool.count > 0;
     w->filled += is_filling(w);
     if (r->accepted == w->a.N - 1) { // the output's end may cut either short
         assert_in_range(w->length - w->before, 1, w->a.drops ? w->a.N - 1 : w->a.N);
         w->dropped += w->a.drops;
     }
-    slide(w, w->a.slides_far ? w->length - w->before : 1);
+    slow_window_slide(&w->window, w->a.slides_far ? w->length - w->before : 1, w->sequence, w->length);
     w->before = w->length;
 }
 
@@ -269,13 +165,17 @@ static int decode_watched(Session *s, Method *m, Watch *w, uint64_t seed, Random
     };
     DecodeResult out;
     Error e = {0};
-    int count = test_between(r, 0, 3) ? test_between(r, 1, 40) : test_between(r, 1, CONTEXT);
+    int eos = test_between(r, 0, VOCAB - 1),
+        count = test_between(r, 0, 3) ? test_between(r, 1, 40) : test_between(r, 1, CONTEXT);
     for (int i = 0; i < count; i++) w->sequence[i] = test_between(r, 0, VOCAB - 1);
+    o.eos = &eos;
+    o.eos_count = test_between(r, 0, 3) == 0;
     w->length = w->before = w->prompt_count = count;
     // A batch repeats the root for every guess, which the slow model does not count.
     w->merge = o.merge || o.layout == LAYOUT_BATCH;
     start(w, seed);
     if (!decode(s, m, w->sequence, count, &o, &out, &e)) fail_msg("%s", e.text);
+    if (sampling_is_greedy(&o.sampling)) check_greedy(&w->slow, w->sequence, count, &o, &out);
     int gained = out.tokens - out.steps;
     decode_result_release(&out);
     return gained;
@@ -283,7 +183,7 @@ static int decode_watched(Session *s, Method *m, Watch *w, uint64_t seed, Random
 
 static Setting random_setting(Random *r) {
     Setting a = {.W = test_between(r, 1, 7),
-                 .N = test_between(r, 2, MOST_N),
+                 .N = test_between(r, 2, SLOW_N),
                  .G = test_between(r, 0, 5),
                  .ranks = test_between(r, 0, 2) ? 1 : test_between(r, 2, 6),
                  .verify_filling = test_between(r, 0, 1),
@@ -319,10 +219,13 @@ static void every_setting(void **state) {
         Session s;
         Method m;
         uint64_t seed = random_bits(&r);
-        w = (Watch){.a = random_setting(&r), .session = &s, .eos = test_between(&r, -1, VOCAB - 1)};
+        w = (Watch){.a = random_setting(&r), .session = &s};
+        w.window = (SlowWindow){.W = w.a.W, .N = w.a.N, .model = &w.slow, .context = CONTEXT};
+        w.window.eos = test_between(&r, -1, VOCAB - 1);
+        w.pool = (SlowPool){.N = w.a.N, .cap = w.a.cap, .fifo = w.a.fifo};
         null_session_open(&s, &setup);
         null_session_open(&w.slow, &one);
-        MethodEnv env = {.target = &s, .seed = seed, .eos = &w.eos, .eos_count = w.eos >= 0};
+        MethodEnv env = {.target = &s, .seed = seed, .eos = &w.window.eos, .eos_count = w.window.eos >= 0};
         open_setting(&m, &w.a, &env);
         for (int prompt = 0; prompt < 2; prompt++) gained += decode_watched(&s, &m, &w, seed, &r);
         guesses += w.guesses;

@@ -1,0 +1,305 @@
+// Ouroboros: a small model writes a draft, phrase by phrase; phrases that go on from its end are tried with
+// it; and what the target says of all that makes new phrases.
+//
+//      draft model: lookahead steps with the pool's phrases    d1 .. dm, m up to gamma
+//      target:      x - d1 - d2 .. dm -+- phrase 1             1 + gamma + K(beta-1) tokens
+//                                      +- ...
+//                                      +- phrase K             the newest that start with dm
+//      pool:        n-grams of the draft model's window; inspiration and refinement (phrases.h)
+//
+// The draft is greedy, so that every proposal is a one-hot: sampling keeps the target's distribution.
+//
+// Invariants between steps: `text` holds the sequence; the draft model's cache holds the first tokens of it,
+// at most all but the last. While drafting, the draft stands in `text` behind the sequence, and the same
+// holds.
+#include "engine/decode/methods/methods.h"
+
+#include "engine/base/memory.h"
+#include "engine/decode/phrases.h"
+#include "engine/decode/window.h"
+
+#include <string.h>
+
+typedef enum { MODE_PAPER, MODE_REFERENCE } Mode;
+typedef enum { REFINE_ALWAYS, REFINE_ON_ACCEPT, REFINE_OFF } Refine;
+
+enum { BETA_MOST = 32 };
+
+typedef struct OuroborosParams {
+    int preset, mode;
+    int gamma, K, beta, W, window;
+    bool suffixes, inspiration;
+    int refine;
+    bool warm;
+} OuroborosParams;
+
+typedef struct Preset {
+    int gamma, K, beta, W, window;
+} Preset;
+
+// The authors' code (its function's defaults, its README) and the paper's summaries; they try all that the
+// pool holds under a token.
+static const char *const PRESETS[] = {"none", "code", "readme", "cnn-dm", NULL};
+static const Preset PRESET_VALUES[] = {
+    {0,  0,  0, 0,  0 },
+    {4,  20, 7, 20, 20},
+    {12, 20, 7, 20, 20},
+    {10, 15, 5, 15, 15}
+};
+
+static const char *const MODES[] = {"paper", "reference", NULL};
+static const char *const REFINES[] = {"always", "on_accept", "off", NULL};
+
+#define AT(name) offsetof(OuroborosParams, name)
+static const Param PARAMS[] = {
+    {"preset",      PARAM_CHOICE, AT(preset),      0, 0,                  "none",   PRESETS,
+     "a published setting of gamma, K, beta, W and window"                                                                            },
+    {"mode",        PARAM_CHOICE, AT(mode),        0, 0,                  "paper",  MODES,   "reference: refine=on_accept"            },
+    {"gamma",       PARAM_INT,    AT(gamma),       1, TREE_MAX_NODES - 1, "12",     NULL,    "tokens of a draft, at most"             },
+    {"K",           PARAM_INT,    AT(K),           0, 256,                "20",     NULL,    "phrases tried behind the draft, at most"},
+    {"beta",        PARAM_INT,    AT(beta),        2, BETA_MOST,          "7",      NULL,    "tokens of a phrase"                     },
+    {"W",           PARAM_INT,    AT(W),           1, 1024,               "20",     NULL,    "phrases kept under a token"             },
+    {"window",      PARAM_INT,    AT(window),      1, 256,                "20",     NULL,    "columns of the draft model's window"    },
+    {"suffixes",    PARAM_BOOL,   AT(suffixes),    0, 0,                  "on",     NULL,    "try phrases behind the draft"           },
+    {"inspiration", PARAM_BOOL,   AT(inspiration), 0, 0,                  "on",     NULL,
+     "learn from what agrees behind a wrong token"                                                                                    },
+    {"refine",      PARAM_CHOICE, AT(refine),      0, 0,                  "always", REFINES,
+     "when tried phrases take the target's words"                                                                                     },
+    {"warm",        PARAM_BOOL,   AT(warm),        0, 0,                  "off",    NULL,    "keep the phrases from prompt to prompt" },
+};
+#undef AT
+
+typedef struct Ouroboros {
+    OuroborosParams p;
+    Session *target, *draft;
+    Window window;
+    Pool pool;
+    Random random;
+    int *text;           // (the target's context)
+    int length, drafted; // tokens of the sequence, of the draft behind it
+    int *nodes, *says; // (gamma), (gamma + 1): the draft in the target's tree, and what the target says there
+    int tried;         // phrases behind the draft
+    int *phrases;      // (K, beta - 1)
+    int *phrase_nodes; // (K, beta - 1)
+    const int *eos;
+    int eos_count;
+} Ouroboros;
+
+// --- open and close
+
+static void apply_presets(OuroborosParams *p) {
+    const Preset *preset = &PRESET_VALUES[p->preset];
+    if (p->preset) {
+        p->gamma = preset->gamma;
+        p->K = preset->K;
+        p->beta = preset->beta;
+        p->W = preset->W;
+        p->window = preset->window;
+    }
+    if (p->mode == MODE_REFERENCE) p->refine = REFINE_ON_ACCEPT;
+    if (!p->suffixes) p->K = 0;
+}
+
+static void ouroboros_close(void *self) {
+    Ouroboros *o = self;
+    if (!o) return;
+    window_release(&o->window);
+    pool_release(&o->pool);
+    mem_free(o->text);
+    mem_free(o->nodes);
+    mem_free(o->says);
+    mem_free(o->phrases);
+    mem_free(o->phrase_nodes);
+    mem_free(o);
+}
+
+static bool check(const OuroborosParams *p, const MethodEnv *env, Error *e) {
+    int nodes = 1 + p->gamma + p->K * (p->beta - 1);
+    if (!env->draft) return error_input(e, "a draft model is needed; give one with --draft DIR");
+    int draft = env->draft->shape.vocab, target = env->target->shape.vocab;
+    if (draft != target)
+        return error_input(
+            e, "the draft model has a vocabulary of %d, the target one of %d: they must be the same", draft,
+            target);
+    return nodes <= TREE_MAX_NODES ||
+           error_input(
+               e,
+               "gamma=%d, K=%d and beta=%d make a step of %d tokens, 1+gamma+K(beta-1); it holds at most %d",
+               p->gamma, p->K, p->beta, nodes, TREE_MAX_NODES);
+}
+
+static bool allocate(Ouroboros *o, Error *e) {
+    size_t gamma = (size_t)o->p.gamma, tails = (size_t)o->p.K * (size_t)(o->p.beta - 1);
+    o->text = mem_alloc((size_t)o->target->context, sizeof *o->text);
+    o->nodes = mem_alloc(gamma, sizeof *o->nodes);
+    o->says = mem_alloc(gamma + 1, sizeof *o->says);
+    o->phrases = mem_alloc(tails, sizeof *o->phrases);
+    o->phrase_nodes = mem_alloc(tails, sizeof *o->phrase_nodes);
+    return (o->text && o->nodes && o->says && o->phrases && o->phrase_nodes) ||
+           error_system(e, "out of memory for a draft of %d tokens", o->p.gamma);
+}
+
+static bool ouroboros_init(Ouroboros *o, const MethodEnv *env, Error *e) {
+    const OuroborosParams *p = &o->p;
+    o->target = env->target;
+    o->draft = env->draft;
+    o->random = (Random){.seed = env->seed, .stream = STREAM_METHOD};
+    o->eos = env->eos;
+    o->eos_count = env->eos_count;
+    return check(p, env, e) && allocate(o, e) && window_init(&o->window, p->window, p->beta, e) &&
+           pool_init(&o->pool, env->target->shape.vocab, p->beta - 1, p->W, POOL_LRU, e);
+}
+
+static void *ouroboros_open(const MethodEnv *env, const void *values, Error *e) {
+    Ouroboros *o = mem_alloc(1, sizeof *o);
+    if (!o) {
+        error_system(e, "out of memory");
+        return NULL;
+    }
+    o->p = *(const OuroborosParams *)values;
+    apply_presets(&o->p);
+    if (ouroboros_init(o, env, e)) return o;
+    ouroboros_close(o);
+    return NULL;
+}
+
+// A prompt that is too long for the draft model is not followed: its steps are the pool's alone.
+static bool ouroboros_begin(void *self, const Prompt *prompt, Error *e) {
+    Ouroboros *o = self;
+    o->random.counter = 0; // a prompt's window does not depend on the prompts before it
+    if (!o->p.warm) pool_clear(&o->pool);
+    memcpy(o->text, prompt->tokens, (size_t)prompt->count * sizeof *o->text);
+    o->length = prompt->count;
+    window_start(&o->window, &(WindowSource){&o->random, o->text, o->length});
+    session_reset(o->draft);
+    if (o->length - 1 > o->draft->context) return true;
+    return session_prefill(o->draft, o->text, o->length - 1, 0, HIDDEN_NONE, NULL, e);
+}
+
+// --- the draft model's steps
+
+// Opens a step with the tokens that its cache lacks. Gives the last one's node, or TREE_NONE where the model
+// has no room for them.
+static int open_draft_step(Ouroboros *o) {
+    Session *s = o->draft;
+    int first = s->cache.length, last = o->length + o->drafted - 1;
+    session_begin_step(s, true, LAYOUT_TREE);
+    int node = tree_root(&s->tree, o->text[first]);
+    for (int i = first + 1; i <= last; i++) node = tree_probe(&s->tree, node, o->text[i], i == last);
+    return node;
+}
+
+// Appends what the model says from `base` on, as far as the phrases know it and one token more. Gives the
+// last phrase token's node.
+static int append_words(Ouroboros *o, int base, int room) {
+    const Tree *t = &o->draft->tree;
+    int *out = o->text + o->length, node = base;
+    while (o->drafted < room) {
+        out[o->drafted++] = session_argmax(o->draft, node);
+        int next = tree_child(t, node, out[o->drafted - 1]);
+        if (next == TREE_NONE || !(t->flags[next] & NODE_CANDIDATE)) break;
+        node = next;
+    }
+    return node;
+}
+
+// The last word stays out of the cache: it is where the next step begins.
+static bool draft_step(Ouroboros *o, int base, int room, Error *e) {
+    Session *s = o->draft;
+    int last = o->text[o->length + o->drafted - 1];
+    WindowSource from = {&o->random, o->text, o->length + o->drafted};
+    for (int i = 0; i < pool_count(&o->pool, last); i++)
+        pool_propose(&o->pool, last, i, &s->tree, base, NULL);
+    window_probe(&o->window, &s->tree, base, 0, window_columns(&o->window));
+    if (!session_run(s, s->shape.layers, e) || !session_read(s, HEAD_ARGMAX, e)) return false;
+    int node = append_words(o, base, room);
+    window_read(&o->window, s, &from);
+    window_collect(&o->window, last, &o->pool);
+    window_slide(&o->window, 1, o->eos, o->eos_count, &from);
+    return session_commit(s, node, o->length + o->drafted - 1 - s->cache.length, e);
+}
+
+static bool write_draft(Ouroboros *o, Error *e) {
+    int room = o->target->context - o->length, base;
+    if (room > o->p.gamma) room = o->p.gamma;
+    o->drafted = 0;
+    while (o->drafted < room && (base = open_draft_step(o)) != TREE_NONE)
+        if (!draft_step(o, base, room, e)) return false;
+    return true;
+}
+
+// --- the target's step
+
+static bool ouroboros_propose(void *self, Tree *tree, Error *e) {
+    Ouroboros *o = self;
+    int node = tree_row(tree), width = o->pool.width;
+    if (!write_draft(o, e)) return false;
+    for (int i = 0; i < o->drafted; i++)
+        o->nodes[i] = node = tree_propose(tree, node, o->text[o->length + i]);
+    int last = o->text[o->length + o->drafted - 1], count = pool_count(&o->pool, last);
+    o->tried = count < o->p.K ? count : o->p.K;
+    for (int i = 0; i < o->tried; i++) {
+        memcpy(o->phrases + i * width, pool_tuple(&o->pool, last, i), (size_t)width * sizeof *o->phrases);
+        pool_propose(&o->pool, last, i, tree, node, o->phrase_nodes + i * width);
+    }
+    return true;
+}
+
+static int words_that_ran(const Ouroboros *o) {
+    int n = 0;
+    while (n < o->drafted && o->nodes[n] != TREE_NONE) n++;
+    return n;
+}
+
+// The phrase begins with what the target says after the draft; a phrase that had no room is left as it is.
+static void refine_phrase(Ouroboros *o, const Session *target, int i) {
+    int width = o->pool.width, said[BETA_MOST];
+    const int *nodes = o->phrase_nodes + i * width;
+    if (width > 1 && nodes[width - 2] == TREE_NONE) return;
+    said[0] = o->says[o->drafted];
+    for (int k = 1; k < width; k++) said[k] = session_argmax(target, nodes[k - 1]);
+    phrases_refine(&o->pool, o->text[o->length + o->drafted - 1], o->phrases + i * width, said);
+}
+
+static void learn(Ouroboros *o, const Observation *seen) {
+    int ran = words_that_ran(o), accepted = seen->verdict->accepted;
+    if (accepted > ran) accepted = ran;
+    for (int i = 0; i <= ran; i++) o->says[i] = session_argmax(seen->target, i == 0 ? 0 : o->nodes[i - 1]);
+    if (o->p.inspiration) phrases_inspire(&o->pool, o->text + o->length, o->says, ran, accepted);
+    if (o->p.refine == REFINE_OFF || ran < o->drafted) return;
+    if (o->p.refine == REFINE_ON_ACCEPT && accepted < o->drafted) return;
+    for (int i = o->tried; i-- > 0;) refine_phrase(o, seen->target, i); // so that the newest stays the newest
+}
+
+// Takes the draft model back to what the sequence bears; where its ring has lost what that needs, it reads
+// the text again.
+static bool follow(Ouroboros *o, const Observation *seen, Error *e) {
+    const int *emitted = seen->emitted;
+    int same = 0, most = seen->emitted_count - 1, length = o->draft->cache.length;
+    while (same < most && same < o->drafted && o->text[o->length + same] == emitted[same]) same++;
+    int keep = o->length + same;
+    memcpy(o->text + o->length, emitted, (size_t)seen->emitted_count * sizeof *emitted);
+    o->length = seen->length;
+    o->drafted = 0;
+    if (length <= keep || session_truncate(o->draft, keep, NULL)) return true;
+    session_reset(o->draft);
+    return session_prefill(o->draft, o->text, keep, 0, HIDDEN_NONE, NULL, e);
+}
+
+static bool ouroboros_observe(void *self, const Observation *seen, Error *e) {
+    Ouroboros *o = self;
+    learn(o, seen);
+    return follow(o, seen, e);
+}
+
+const MethodInfo method_ouroboros = {
+    .name = "ouroboros",
+    .summary = "a draft model that writes by phrases, and a pool of them that the target improves",
+    .params = PARAMS,
+    .param_count = sizeof PARAMS / sizeof *PARAMS,
+    .param_size = sizeof(OuroborosParams),
+    .open = ouroboros_open,
+    .begin = ouroboros_begin,
+    .propose = ouroboros_propose,
+    .observe = ouroboros_observe,
+    .close = ouroboros_close};

@@ -1,0 +1,16 @@
+// The draft EFGHIWKLMN, of which the target would write EFGHIJKLMN and then O, beta = 4: EFGHI stands, J is
+// its correction; KLM and LMN agree behind it, so KLMN and LMNO are phrases.
+#include "engine/decode/phrases.h"
+
+#include <string.h>
+
+void phrases_inspire(Pool *p, const int *draft, const int *says, int count, int accepted) {
+    size_t matched = (size_t)p->width * sizeof *draft; // beta - 1 tokens
+    for (int i = accepted + 1; i + p->width <= count; i++)
+        if (memcmp(draft + i, says + i, matched) == 0) pool_insert(p, says[i], says + i + 1);
+}
+
+void phrases_refine(Pool *p, int key, const int *phrase, const int *says) {
+    pool_remove(p, key, phrase);
+    pool_insert(p, key, says);
+}

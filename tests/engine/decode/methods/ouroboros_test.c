@@ -1,0 +1,473 @@
+// Ouroboros' bookkeeping against a slow one that asks both models about one path at a time; its walk-through
+// (Figure 1); its greedy output on real models.
+#include "tests/check.h"
+#include "tests/null_session.h"
+#include "tests/random_model.h"
+#include "tests/slow_lookahead.h"
+
+#include "engine/cpu/cpu.h"
+#include "engine/decode/decode.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { CONTEXT = 110, VOCAB = 7, TOKENS = 18, NODES = 600, MOST_GAMMA = 40, MOST_K = 4 };
+
+typedef enum { ALWAYS, ON_ACCEPT, OFF } Refine;
+static const char *const REFINES[] = {"always", "on_accept", "off"};
+
+typedef struct {
+    int gamma, K, beta, W, window;
+    bool suffixes, inspiration, warm;
+    Refine refine;
+} Setting;
+
+typedef struct {
+    Setting a;
+    const Session *session;
+    Session slow_target, slow_draft;
+    SlowWindow window;
+    SlowPool pool;
+    int sequence[CONTEXT + 1], length, before;
+    int draft[CONTEXT], drafted;
+    int phrases[MOST_K][SLOW_N], tried; // with the key
+    int inspired, refined, gained, short_of_room;
+} Watch;
+
+// What a model says after the sequence before the step, the draft's first m tokens and `more` of a phrase.
+static int says(Session *model, const Watch *w, int m, const int *more, int n) {
+    int whole[CONTEXT + 50];
+    memcpy(whole, w->sequence, (size_t)w->before * sizeof *whole);
+    memcpy(whole + w->before, w->draft, (size_t)m * sizeof *whole);
+    memcpy(whole + w->before + m, more, (size_t)n * sizeof *whole);
+    return slow_next(model, whole, w->before + m + n, NULL);
+}
+
+static const int *phrase(const Watch *w, int i) {
+    int last = w->drafted ? w->draft[w->drafted - 1] : w->sequence[w->before - 1];
+    return slow_pool_get(&w->pool, last, i);
+}
+
+// --- the draft
+
+// Tokens of the phrase that the draft model would say itself, as far as its context reaches.
+static int agrees(Watch *w, const int *tokens) {
+    int n = 0, end = w->before + w->drafted;
+    while (n < w->a.beta - 1 && end + n < w->window.context &&
+           tokens[n] == says(&w->slow_draft, w, w->drafted, tokens, n))
+        n++;
+    return n;
+}
+
+static void write_phrase(Watch *w, int room) {
+    int best = 0, text[CONTEXT + 1], length = w->before + w->drafted, end = w->drafted;
+    for (int i = 0; phrase(w, i); i++) {
+        int n = agrees(w, phrase(w, i) + 1);
+        if (n > best) best = n;
+    }
+    memcpy(text, w->sequence, (size_t)w->before * sizeof *text);
+    memcpy(text + w->before, w->draft, (size_t)w->drafted * sizeof *text);
+    for (int i = 0; i <= best && end < room; i++, end++)
+        w->draft[end] = says(&w->slow_draft, w, end, NULL, 0);
+    slow_window_step(&w->window, text, length, length, &w->pool);
+    slow_window_slide(&w->window, 1, text, length);
+    w->drafted = end;
+}
+
+static void write_draft(Watch *w) {
+    int room = CONTEXT - w->before < w->a.gamma ? CONTEXT - w->before : w->a.gamma;
+    w->drafted = 0;
+    while (w->drafted < room && w->before + w->drafted <= w->window.context) write_phrase(w, room);
+    w->short_of_room += w->drafted < w->a.gamma;
+    for (w->tried = 0; w->a.suffixes && w->tried < w->a.K && phrase(w, w->tried); w->tried++)
+        memcpy(w->phrases[w->tried], phrase(w, w->tried), (size_t)w->a.beta * sizeof(int));
+}
+
+// --- the target's tree
+
+static bool has_room(const Watch *w, int depth) { return w->before - 1 + depth < CONTEXT; }
+
+static int walk(const Watch *w, int node, const int *tokens, int n, unsigned char *want) {
+    const Tree *t = &w->session->tree;
+    int depth = t->depth[node];
+    for (int i = 0; i < n; i++) {
+        node = tree_child(t, node, tokens[i]);
+        if ((node != TREE_NONE) != has_room(w, ++depth))
+            fail_msg("token %d of %d behind %d: node %d (gamma %d, K %d, beta %d)", i, n, w->before, node,
+                     w->a.gamma, w->a.K, w->a.beta);
+        if (node == TREE_NONE) break;
+        want[node] = 1;
+    }
+    return node;
+}
+
+static void check_step(const Watch *w, const StepReport *r) {
+    const Tree *t = &w->session->tree;
+    unsigned char want[NODES] = {1};
+    int end = walk(w, 0, w->draft, w->drafted, want), asked = 1 + w->drafted;
+    for (int i = 0; i < w->tried; i++) {
+        walk(w, end, w->phrases[i] + 1, w->a.beta - 1, want);
+        for (int k = 1; k < w->a.beta; k++) asked += has_room(w, w->drafted + k);
+    }
+    for (int n = 1; n < t->count; n++)
+        if (t->canonical[n] == n && !want[n]) fail_msg("node %d, token %d is too many", n, t->token[n]);
+    assert_int_equal(r->asked, asked);
+    assert_true(asked <= 1 + w->a.gamma + w->a.K * (w->a.beta - 1)); // section 2.3
+    int seen[VOCAB] = {0}, at = t->first_proposal[end];
+    for (int i = 0; i < w->tried && has_room(w, w->drafted + 1); i++) { // the newest phrase first
+        if (seen[w->phrases[i][1]]++) continue;
+        assert_int_equal(t->token[t->proposals[at].child], w->phrases[i][1]);
+        at = t->proposals[at].next;
+    }
+    assert_int_equal(at, TREE_NONE);
+}
+
+// --- what is learnt
+
+// The paper's i counts from 1, and so does its draft.
+static void inspire(Watch *w, int accepted) {
+    for (int i = accepted + 2; i <= w->drafted - w->a.beta + 2; i++) {
+        int ngram[SLOW_N], same = 0;
+        for (int k = 0; k < w->a.beta; k++) ngram[k] = says(&w->slow_target, w, i + k - 1, NULL, 0);
+        while (same < w->a.beta - 1 && ngram[same] == w->draft[i + same - 1]) same++;
+        if (same < w->a.beta - 1) continue;
+        slow_pool_insert(&w->pool, ngram);
+        w->inspired++;
+    }
+}
+
+static void refine(Watch *w) {
+    for (int i = w->tried - 1; i >= 0; i--) {
+        int said[SLOW_N] = {w->phrases[i][0]};
+        if (!has_room(w, w->drafted + w->a.beta - 2)) continue;
+        for (int k = 1; k < w->a.beta; k++)
+            said[k] = says(&w->slow_target, w, w->drafted, w->phrases[i] + 1, k - 1);
+        slow_pool_remove(&w->pool, w->phrases[i]);
+        slow_pool_insert(&w->pool, said);
+        w->refined++;
+    }
+}
+
+static void on_step(void *state, const StepReport *r) {
+    Watch *w = state;
+    int accepted = 0;
+    write_draft(w);
+    check_step(w, r);
+    accepted = r->accepted < w->drafted ? r->accepted : w->drafted;
+    if (w->a.inspiration) inspire(w, accepted);
+    if (w->a.refine == ALWAYS || (w->a.refine == ON_ACCEPT && accepted == w->drafted)) refine(w);
+    w->gained += r->emitted - 1;
+    w->before = w->length;
+}
+
+static bool on_emit(void *state, int token) {
+    Watch *w = state;
+    w->sequence[w->length++] = token;
+    return true;
+}
+
+static double no_time(void *state) {
+    (void)state;
+    return 0;
+}
+
+static void decode_watched(Session *s, Method *m, Watch *w, uint64_t seed, Random *r) {
+    DecodeOptions o = {
+        .max_tokens = TOKENS,
+        .sampling = {.temperature = test_between(r, 0, 2) ? 0 : 3, .top_p = 1},
+        .seed = random_bits(r),
+        .merge = test_between(r, 0, 1),
+        .layout = test_between(r, 0, 2) ? LAYOUT_TREE : LAYOUT_BATCH,
+        .clock = {no_time,                   NULL                   },
+        .emit = on_emit,
+        .step = on_step,
+        .state = w
+    };
+    DecodeResult out;
+    Error e = {0};
+    int eos = test_between(r, 0, VOCAB - 1),
+        count = test_between(r, 0, 3) ? test_between(r, 1, 40) : test_between(r, 1, CONTEXT);
+    for (int i = 0; i < count; i++) w->sequence[i] = test_between(r, 0, VOCAB - 1);
+    o.eos = &eos;
+    o.eos_count = test_between(r, 0, 3) == 0;
+    w->length = w->before = count;
+    w->window.random = (Random){.seed = seed, .stream = STREAM_METHOD};
+    slow_window_start(&w->window, w->sequence, count);
+    if (!w->a.warm) w->pool.count = 0;
+    if (!decode(s, m, w->sequence, count, &o, &out, &e)) fail_msg("%s", e.text);
+    if (sampling_is_greedy(&o.sampling)) check_greedy(&w->slow_target, w->sequence, count, &o, &out);
+    decode_result_release(&out);
+}
+
+static Setting random_setting(Random *r) {
+    return (Setting){.gamma = test_between(r, 0, 4) ? test_between(r, 1, 10) : test_between(r, 1, MOST_GAMMA),
+                     .K = test_between(r, 0, MOST_K),
+                     .beta = test_between(r, 2, 5),
+                     .W = test_between(r, 1, 5),
+                     .window = test_between(r, 1, 5),
+                     .suffixes = test_between(r, 0, 3),
+                     .inspiration = test_between(r, 0, 1),
+                     .warm = test_between(r, 0, 1),
+                     .refine = (Refine)test_between(r, 0, 2)};
+}
+
+static void open_setting(Method *m, const Setting *a, const MethodEnv *env) {
+    char text[300];
+    Error e = {0};
+    snprintf(text, sizeof text,
+             "ouroboros:gamma=%d,K=%d,beta=%d,W=%d,window=%d,suffixes=%s,inspiration=%s,refine=%s,warm=%s",
+             a->gamma, a->K, a->beta, a->W, a->window, a->suffixes ? "on" : "off",
+             a->inspiration ? "on" : "off", REFINES[a->refine], a->warm ? "on" : "off");
+    if (!method_open(m, text, env, &e)) fail_msg("'%s': %s", text, e.text);
+}
+
+// Target and draft model share half of their words; some draft models have less context, some a ring that is
+// too short to take a draft back.
+static void every_setting(void **state) {
+    (void)state;
+    static Watch w;
+    Random r = test_random(81);
+    int inspired = 0, refined = 0, gained = 0, short_of_room = 0;
+    for (int round = 0; round < 300; round++) {
+        Session s, draft;
+        Method m;
+        uint64_t seed = random_bits(&r);
+        NullSetup target = {.vocab = VOCAB, .context = CONTEXT, .max_nodes = NODES};
+        NullSetup small = {.vocab = VOCAB,
+                           .context = test_between(&r, 0, 2) ? CONTEXT : test_between(&r, 1, CONTEXT),
+                           .window = test_between(&r, 0, 1) ? 0 : test_between(&r, 3, 12),
+                           .masked = test_between(&r, 0, 2),
+                           .max_nodes = NODES};
+        w = (Watch){.a = random_setting(&r), .session = &s};
+        null_session_open(&s, &target);
+        null_session_open(&draft, &small);
+        target.max_nodes = small.max_nodes = 1;
+        null_session_open(&w.slow_target, &target);
+        null_session_open(&w.slow_draft, &small);
+        w.window = (SlowWindow){
+            .W = w.a.window, .N = w.a.beta, .model = &w.slow_draft, .context = small.context, .eos = -1};
+        w.pool = (SlowPool){.N = w.a.beta, .cap = w.a.W};
+        MethodEnv env = {.target = &s, .draft = &draft, .seed = seed};
+        open_setting(&m, &w.a, &env);
+        for (int prompt = 0; prompt < 3; prompt++) decode_watched(&s, &m, &w, seed, &r);
+        inspired += w.inspired;
+        refined += w.refined;
+        gained += w.gained;
+        short_of_room += w.short_of_room;
+        method_close(&m);
+        session_release(&s);
+        session_release(&draft);
+        session_release(&w.slow_target);
+        session_release(&w.slow_draft);
+    }
+    print_message("inspired %d, refined %d, gained %d, short drafts %d\n", inspired, refined, gained,
+                  short_of_room);
+    assert_true(inspired > 1000 && refined > 2000 && gained > 3000 && short_of_room > 500);
+}
+
+// --- the walk-through
+
+// A model that knows the alphabet: what it says depends on a token and its place.
+typedef struct {
+    int (*say)(int position, int token);
+    int token[NODES], position[NODES];
+} Script;
+
+static bool script_run(void *self, const StepRun *run, Error *e) {
+    (void)e;
+    Script *s = self;
+    for (int i = run->first; i < run->last; i++) {
+        s->token[i] = run->tree->token[i];
+        s->position[i] = tree_position(run->tree, i);
+    }
+    return true;
+}
+
+static bool script_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
+    (void)want, (void)e;
+    Script *s = self;
+    for (int i = 0; i < count; i++) out->argmax[i] = s->say(s->position[nodes[i]], s->token[nodes[i]]) % 26;
+    return true;
+}
+
+static bool script_commit(void *self, const int *nodes, const int *slots, int count, Error *e) {
+    (void)self, (void)nodes, (void)slots, (void)count, (void)e;
+    return true;
+}
+
+static void script_nothing(void *self) { (void)self; }
+
+static const Backend SCRIPT = {.name = "script",
+                               .run = script_run,
+                               .head = script_head,
+                               .commit = script_commit,
+                               .reset = script_nothing,
+                               .close = script_nothing};
+
+// "the target model ... will continue the sequence with consecutive letters": the letter of the next place.
+static int target_says(int position, int token) {
+    (void)token;
+    return position + 1;
+}
+
+// "while a smaller model might output EFGHIWKLMN": after I comes W, after W K.
+static int draft_says(int position, int token) {
+    (void)position;
+    return token == 'I' - 'A' ? 'W' - 'A' : token == 'W' - 'A' ? 'K' - 'A' : token + 1;
+}
+
+static void open_script(Session *s, Script *script) {
+    Shape shape = {.layers = 1, .width = 1, .vocab = 26, .real_vocab = 26, .context = 60};
+    BackendOptions o = {.max_nodes = NODES};
+    assert_true(session_init(s, &SCRIPT, script, &shape, &o, NULL));
+}
+
+typedef struct {
+    const Session *target;
+    char draft[40], emitted[40]; // of the first step
+    int steps, count;
+} Letters;
+
+static bool note_letter(void *state, int token) {
+    Letters *l = state;
+    if (l->steps == 0) l->emitted[l->count++] = (char)('A' + token);
+    return true;
+}
+
+static void note_draft(void *state, const StepReport *r) {
+    Letters *l = state;
+    const Tree *t = &l->target->tree;
+    if (r->number == 0)
+        for (int node = t->first_child[0], n = 0; node != TREE_NONE; node = t->first_child[node])
+            l->draft[n++] = (char)('A' + t->token[node]);
+    l->steps++;
+}
+
+// "The target model finds that the next token of I should be J instead of W, so that EFGHIJ can be used as
+// generation." The draft after it begins with K: a KLMN that the pool learnt from what stood behind W saves
+// the draft model's steps.
+static int draft_passes(bool inspiration) {
+    static Script target_script, draft_script;
+    Session target, draft;
+    Method m;
+    DecodeResult out;
+    Letters l = {.target = &target};
+    DecodeOptions o = {
+        .max_tokens = 17, .merge = true, .clock = {no_time, NULL},
+                .emit = note_letter, .step = note_draft
+    };
+    MethodEnv env = {.target = &target, .draft = &draft};
+    o.sampling.top_p = 1;
+    o.state = &l;
+    target_script.say = target_says;
+    draft_script.say = draft_says;
+    open_script(&target, &target_script);
+    open_script(&draft, &draft_script);
+    assert_true(method_open(&m,
+                            inspiration ? "ouroboros:gamma=10,K=0,beta=4,W=4,window=1"
+                                        : "ouroboros:gamma=10,K=0,beta=4,W=4,window=1,inspiration=off",
+                            &env, NULL));
+    assert_true(decode(&target, &m, (int[]){0, 1, 2, 3}, 4, &o, &out, NULL));
+    assert_string_equal(l.draft, "EFGHIWKLMN");
+    assert_string_equal(l.emitted, "EFGHIJ");
+    for (int i = 0; i < out.tokens; i++) assert_int_equal(out.ids[i], 4 + i);
+    int passes = (int)draft.passes;
+    decode_result_release(&out);
+    method_close(&m);
+    session_release(&target);
+    session_release(&draft);
+    return passes;
+}
+
+static void walk_through(void **state) {
+    (void)state;
+    int with = draft_passes(true), without = draft_passes(false);
+    if (with >= without) fail_msg("%d passes of the draft model with inspiration, %d without", with, without);
+}
+
+static void refuses(void **state) {
+    (void)state;
+    Session target, draft;
+    Error e = {0};
+    Method m;
+    null_session_open(&target, &(NullSetup){.vocab = VOCAB, .context = CONTEXT});
+    null_session_open(&draft, &(NullSetup){.vocab = VOCAB + 1, .context = CONTEXT});
+    MethodEnv env = {.target = &target};
+    assert_false(method_open(&m, "ouroboros", &env, &e));
+    assert_non_null(strstr(e.text, "method 'ouroboros': a draft model is needed"));
+    env.draft = &draft;
+    assert_false(method_open(&m, "ouroboros", &env, &e));
+    assert_non_null(strstr(e.text, "the draft model has a vocabulary of 8, the target one of 7"));
+    env.draft = &target;
+    assert_false(method_open(&m, "ouroboros:gamma=1000,K=20", &env, &e));
+    assert_non_null(strstr(e.text, "make a step of 1121 tokens"));
+    assert_int_equal(e.kind, ERROR_INPUT);
+    session_release(&target);
+    session_release(&draft);
+}
+
+// --- real models
+
+static void open_cpu(Session *s, const RandomModel *m, Compute compute) {
+    BackendOptions o = {.compute = compute, .context = CONTEXT, .max_nodes = 256, .slack = 16, .threads = 1};
+    void *self;
+    Error e = {0};
+    if (!cpu_open(&m->model, &o, &self, &e)) fail_msg("%s", e.text);
+    if (!session_init(s, &cpu_backend, self, &m->model.shape, &o, &e)) fail_msg("%s", e.text);
+}
+
+static void check_settings(Session *target, Session *draft, Random *r, double *gained) {
+    static const char *const settings[] = {"ouroboros:gamma=6,K=5,beta=4,W=5,window=5",
+                                           "ouroboros:gamma=3,K=3,beta=3,W=8,window=3,mode=reference,warm=on",
+                                           "ouroboros:preset=cnn-dm,suffixes=off"};
+    int prompt[CONTEXT], count = test_between(r, 1, CONTEXT - 20);
+    for (int i = 0; i < count; i++)
+        prompt[i] =
+            i > 4 && test_between(r, 0, 2) ? prompt[i - 3] : test_between(r, 0, target->shape.vocab - 1);
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        MethodEnv env = {.target = target, .draft = draft, .seed = random_bits(r)};
+        DecodeOptions o = {
+            .max_tokens = 30, .merge = i % 2 == 0, .clock = {no_time, NULL}
+        };
+        DecodeResult out;
+        Method m;
+        assert_true(method_open(&m, settings[i], &env, NULL));
+        for (int turn = 0; turn < 2; turn++) {
+            assert_true(decode(target, &m, prompt, count, &o, &out, NULL));
+            check_greedy(target, prompt, count, &o, &out);
+            *gained += out.tokens - out.steps;
+            decode_result_release(&out);
+        }
+        method_close(&m);
+    }
+}
+
+// The draft model is the target's twin that rounds to bf16, with its own window: its words are nearly right.
+static void greedy_output_is_identical(void **state) {
+    (void)state;
+    Random r = test_random(82);
+    double gained = 0;
+    for (int i = 0; i < 10; i++) {
+        RandomModel model;
+        Session target, draft;
+        Shape shape = random_shape(&r);
+        random_model_init(&model, &shape, DTYPE_BF16, false, &r);
+        open_cpu(&target, &model, COMPUTE_F32);
+        open_cpu(&draft, &model, COMPUTE_BF16);
+        check_settings(&target, &draft, &r, &gained);
+        session_release(&target);
+        session_release(&draft);
+        random_model_release(&model);
+    }
+    assert_true(gained > 300);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_setting),
+        cmocka_unit_test(walk_through),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(greedy_output_is_identical),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
