@@ -57,8 +57,8 @@ static bool ends(const DecodeOptions *o, int token) {
     return false;
 }
 
-void check_greedy(Session *slow, const int *prompt, int prompt_count, const DecodeOptions *o,
-                  const DecodeResult *out) {
+void slow_check_greedy(Session *slow, const int *prompt, int prompt_count, const DecodeOptions *o,
+                       const DecodeResult *out) {
     int room = slow->context - prompt_count, most = o->max_tokens < room ? o->max_tokens : room, want[4096];
     assert_true(most <= 4096);
     slow_greedy(slow, prompt, prompt_count, most, want);

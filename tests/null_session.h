@@ -20,8 +20,8 @@ void null_session_open(Session *s, const NullSetup *setup);
 void slow_greedy(Session *s, const int *prompt, int prompt_count, int count, int *out);
 
 // What decode gave is what slow_greedy gives, up to and with the first EOS, or to the limit.
-void check_greedy(Session *slow, const int *prompt, int prompt_count, const DecodeOptions *o,
-                  const DecodeResult *out);
+void slow_check_greedy(Session *slow, const int *prompt, int prompt_count, const DecodeOptions *o,
+                       const DecodeResult *out);
 
 // What the session's model says after the sequence: its argmax, and where logits is not NULL, (vocab).
 int slow_next(Session *s, const int *sequence, int length, float *logits);

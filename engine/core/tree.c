@@ -143,6 +143,16 @@ static int propose(Tree *t, int parent, int token, int q, bool without_replaceme
 
 int tree_propose(Tree *t, int parent, int token) { return propose(t, parent, token, ONE_HOT, false); }
 
+int tree_chain(Tree *t, int parent, const int *tokens, int count, int *nodes) {
+    int last = TREE_NONE;
+    for (int i = 0; i < count; i++) {
+        parent = tree_propose(t, parent, tokens[i]);
+        if (parent != TREE_NONE) last = parent;
+        if (nodes) nodes[i] = parent;
+    }
+    return last;
+}
+
 // Whether a sampled proposal is kept must not depend on its token, or the output's distribution would change:
 // so a full tree refuses it even where it would have merged. Nor may a draw become a one-hot because there
 // was no memory for its q.

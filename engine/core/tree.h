@@ -85,6 +85,9 @@ int tree_part(
     Tree *t); // starts the next part; later nodes hang below it, or below tree_row's. Gives its root
 int tree_propose(Tree *t, int parent, int token); // a one-hot candidate
 int tree_propose_sampled(Tree *t, int parent, int token, int q, bool without_replacement);
+// One-hots below one another; their nodes go to `nodes` (count) where that is not NULL. Gives the last that
+// found room, or TREE_NONE.
+int tree_chain(Tree *t, int parent, const int *tokens, int count, int *nodes);
 int tree_probe(Tree *t, int parent, int token, bool read);
 
 // Room for one more distribution of `vocab` floats: its number, and where to write it. The pointer holds

@@ -22,6 +22,14 @@ const MethodInfo *method_find(const char *name, Error *e) {
     return NULL;
 }
 
+bool prompt_fits(const Prompt *prompt, const Session *draft, Error *e) {
+    for (int i = 0; i < prompt->count; i++)
+        if (prompt->tokens[i] >= draft->shape.vocab)
+            return error_input(e, "token %d of the prompt is %d, outside the draft's vocabulary of %d", i,
+                               prompt->tokens[i], draft->shape.vocab);
+    return true;
+}
+
 static bool shares_vocabulary(const Session *s, const char *what, const MethodEnv *env, Error *e) {
     int own = s->shape.real_vocab, want = env->target->shape.real_vocab;
     return own == want || error_input(e, "the %s has %d tokens, the target %d: they must share a vocabulary",

@@ -55,6 +55,9 @@ typedef struct Prompt {
     uint64_t seed;       // of this output: what is drawn for it (STREAM_DRAFT) begins here
 } Prompt;
 
+// Whether a draft model has all of the prompt's ids: a target may have more padding at its vocabulary's end.
+bool prompt_fits(const Prompt *prompt, const Session *draft, Error *e);
+
 // One finished step. The session's tree and outputs are those of the step: session_argmax, session_get_hidden
 // and tree hold.
 typedef struct Observation {

@@ -63,14 +63,6 @@ void pool_remove(Pool *p, int key, const int *tuple) {
     memmove(place(p, key, i), place(p, key, i + 1), bytes(p, p->count[key] - i));
 }
 
-void pool_propose(const Pool *p, int key, int i, Tree *tree, int parent, int *nodes) {
-    const int *tuple = pool_tuple(p, key, i);
-    for (int k = 0; k < p->width; k++) {
-        parent = tree_propose(tree, parent, tuple[k]);
-        if (nodes) nodes[k] = parent;
-    }
-}
-
 bool pool_equal(const Pool *a, const Pool *b) {
     if (a->vocab != b->vocab || a->width != b->width || a->size != b->size) return false;
     if (memcmp(a->count, b->count, (size_t)a->vocab * sizeof *a->count) != 0) return false;

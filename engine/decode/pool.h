@@ -9,7 +9,7 @@
 //
 //      tuples   | key 0: newest .. oldest | key 1: ... |      a tuple: `width` tokens
 #pragma once
-#include "engine/core/tree.h"
+#include "engine/base/error.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,9 +41,6 @@ static inline int pool_count(const Pool *p, int key) { return p->count[key]; }
 static inline const int *pool_tuple(const Pool *p, int key, int i) {
     return p->tuples + ((size_t)key * (size_t)p->cap + (size_t)i) * (size_t)p->width;
 }
-
-// Proposes the i-th newest below `parent` as a chain; its nodes go to `nodes` (width) where that is not NULL.
-void pool_propose(const Pool *p, int key, int i, Tree *tree, int parent, int *nodes);
 
 // The same tuples under every key, in the same order.
 bool pool_equal(const Pool *a, const Pool *b);

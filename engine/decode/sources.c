@@ -1,12 +1,11 @@
 #include "engine/decode/sources.h"
 
+void offer(Offers *o, int source, int node) {
+    if (node != TREE_NONE && o->count < TREE_MAX_NODES) o->rows[o->count++] = (Offer){source, node};
+}
+
 void offer_row(Offers *o, Tree *tree, int source, const int *tokens, int count) {
-    int node = tree_row(tree), last = TREE_NONE;
-    for (int i = 0; i < count && node != TREE_NONE; i++) {
-        node = tree_propose(tree, node, tokens[i]);
-        if (node != TREE_NONE) last = node;
-    }
-    if (last != TREE_NONE && o->count < TREE_MAX_NODES) o->rows[o->count++] = (Offer){source, last};
+    offer(o, source, tree_chain(tree, tree_row(tree), tokens, count, NULL));
 }
 
 // How deep the row that ends in `node` goes along with the path that ends in `accepted`: both climb to one

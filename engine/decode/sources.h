@@ -24,6 +24,9 @@ typedef struct Offers {
     Offer rows[TREE_MAX_NODES]; // (count)
 } Offers;
 
+// Enters a row by its last node; TREE_NONE is no offer.
+void offer(Offers *o, int source, int node);
+
 // Adds a row of one-hot candidates and enters it. What finds no room in the tree is cut off; a row of which
 // nothing is left is no offer.
 void offer_row(Offers *o, Tree *tree, int source, const int *tokens, int count);

@@ -81,7 +81,6 @@ static void check_prompt(World *w, Random *r) {
         "lookahead:W=5,N=4,G=5",
         "lookahead:W=10,N=3,G=4,mode=reference,prompt_pool=on",
         "lookahead:W=3,N=5,G=7,ranks=3,slide=accepted,pool_scope=conversation",
-        "lookahead:W=1,N=2,G=3",
         "prompt-lookup:match=newest,allow_short=on",
         "prompt-lookup:match=frequent,draft=4,ngram_max=2"};
     MethodEnv env = {.target = &w->session, .seed = random_bits(r)};

@@ -100,8 +100,7 @@ static bool jacobi_begin(void *self, const Prompt *prompt, Error *e) {
 static bool jacobi_propose(void *self, Tree *tree, Error *e) {
     (void)e;
     Jacobi *j = self;
-    int node = tree_row(tree);
-    for (int i = 0; i < j->p.m; i++) j->nodes[i] = node = tree_propose(tree, node, j->block[i]);
+    tree_chain(tree, tree_row(tree), j->block, j->p.m, j->nodes);
     return true;
 }
 

@@ -55,6 +55,8 @@ static const char *const MODES[] = {"paper", "reference", NULL};
 static const char *const SLIDES[] = {"one", "accepted", NULL};
 static const char *const BONUSES[] = {"keep", "drop", NULL};
 static const char *const EVICTIONS[] = {"lru", "fifo", NULL}; // as PoolEviction
+static const char *const SOURCES[] = {"pool"};
+enum { SOURCE_POOL };
 static const char *const SCOPES[] = {"turn", "conversation", NULL};
 
 #define AT(name) offsetof(LookaheadParams, name)
@@ -82,6 +84,7 @@ typedef struct Lookahead {
     LookaheadParams p;
     Window window;
     Pool pools[TREE_MAX_PARTS]; // (ranks)
+    Offers offers;              // of the open step: the pool's n-grams, newest first
     Random random;
     int last; // the sequence's last token, the root of the next step
     const int *eos;
@@ -124,6 +127,7 @@ static bool lookahead_init(Lookahead *l, const MethodEnv *env, Error *e) {
     const LookaheadParams *p = &l->p;
     if (!check_size(p, e)) return false;
     l->random = (Random){.seed = env->seed, .stream = STREAM_METHOD};
+    l->offers = (Offers){.names = SOURCES, .source_count = 1};
     l->eos = env->eos;
     l->eos_count = env->eos_count;
     if (!window_init(&l->window, p->W, p->N, e)) return false;
@@ -177,8 +181,9 @@ static bool lookahead_begin(void *self, const Prompt *prompt, Error *e) {
     return true;
 }
 
-static void add_guesses(const Lookahead *l, const Pool *pool, Tree *tree, int first, int last) {
-    for (int i = first; i < last; i++) pool_propose(pool, l->last, i, tree, tree_row(tree), NULL);
+static void add_guesses(Lookahead *l, const Pool *pool, Tree *tree, int first, int last) {
+    for (int i = first; i < last; i++)
+        offer_row(&l->offers, tree, SOURCE_POOL, pool_tuple(pool, l->last, i), pool->width);
 }
 
 static int guesses(const Lookahead *l) {
@@ -198,6 +203,7 @@ static bool lookahead_propose(void *self, Tree *tree, Error *e) {
     (void)e;
     Lookahead *l = self;
     int columns = window_columns(&l->window), column = 0, guess = 0;
+    l->offers.count = 0;
     for (int rank = 0; rank < l->p.ranks; rank++) {
         int columns_end = share_end(share_of(columns, l->p.ranks), rank, columns);
         int guesses_end = share_end(share_of(l->p.G, l->p.ranks), rank, guesses(l));
@@ -229,6 +235,8 @@ static bool lookahead_drops_bonus(const void *self, int accepted) {
     return l->p.bonus == BONUS_DROP && accepted == l->p.N - 1;
 }
 
+static const Offers *lookahead_offers(const void *self) { return &((const Lookahead *)self)->offers; }
+
 const MethodInfo method_lookahead = {
     .name = "lookahead",
     .summary = "n-grams from a window of guesses that the model improves, verified as it goes",
@@ -240,4 +248,5 @@ const MethodInfo method_lookahead = {
     .propose = lookahead_propose,
     .observe = lookahead_observe,
     .close = lookahead_close,
-    .drops_bonus = lookahead_drops_bonus};
+    .drops_bonus = lookahead_drops_bonus,
+    .offers = lookahead_offers};

@@ -48,6 +48,8 @@ static const Preset PRESET_VALUES[] = {
 };
 
 static const char *const MODES[] = {"paper", "reference", NULL};
+static const char *const SOURCES[] = {"draft", "phrases"};
+enum { SOURCE_DRAFT, SOURCE_PHRASES };
 static const char *const REFINES[] = {"always", "on_accept", "off", NULL};
 
 #define AT(name) offsetof(OuroborosParams, name)
@@ -78,6 +80,7 @@ typedef struct Ouroboros {
     int *text;           // (the target's context)
     int length, drafted; // tokens of the sequence, of the draft behind it
     int *nodes, *says; // (gamma), (gamma + 1): the draft in the target's tree, and what the target says there
+    Offers offers;     // of the open step: the draft, then the phrases
     int tried;         // phrases behind the draft
     int *phrases;      // (K, beta - 1)
     int *phrase_nodes; // (K, beta - 1)
@@ -113,14 +116,8 @@ static void ouroboros_close(void *self) {
     mem_free(o);
 }
 
-static bool check(const OuroborosParams *p, const MethodEnv *env, Error *e) {
+static bool check_size(const OuroborosParams *p, Error *e) {
     int nodes = 1 + p->gamma + p->K * (p->beta - 1);
-    if (!env->draft) return error_input(e, "a draft model is needed; give one with --draft DIR");
-    int draft = env->draft->shape.vocab, target = env->target->shape.vocab;
-    if (draft != target)
-        return error_input(
-            e, "the draft model has a vocabulary of %d, the target one of %d: they must be the same", draft,
-            target);
     return nodes <= TREE_MAX_NODES ||
            error_input(
                e,
@@ -143,10 +140,11 @@ static bool ouroboros_init(Ouroboros *o, const MethodEnv *env, Error *e) {
     const OuroborosParams *p = &o->p;
     o->target = env->target;
     o->draft = env->draft;
+    o->offers = (Offers){.names = SOURCES, .source_count = 2};
     o->random = (Random){.seed = env->seed, .stream = STREAM_METHOD};
     o->eos = env->eos;
     o->eos_count = env->eos_count;
-    return check(p, env, e) && allocate(o, e) && window_init(&o->window, p->window, p->beta, e) &&
+    return check_size(p, e) && allocate(o, e) && window_init(&o->window, p->window, p->beta, e) &&
            pool_init(&o->pool, env->target->shape.vocab, p->beta - 1, p->W, POOL_LRU, e);
 }
 
@@ -166,6 +164,7 @@ static void *ouroboros_open(const MethodEnv *env, const void *values, Error *e) 
 // A prompt that is too long for the draft model is not followed: its steps are the pool's alone.
 static bool ouroboros_begin(void *self, const Prompt *prompt, Error *e) {
     Ouroboros *o = self;
+    if (!prompt_fits(prompt, o->draft, e)) return false;
     o->random.counter = 0; // a prompt's window does not depend on the prompts before it
     if (!o->p.warm) pool_clear(&o->pool);
     memcpy(o->text, prompt->tokens, (size_t)prompt->count * sizeof *o->text);
@@ -209,7 +208,7 @@ static bool draft_step(Ouroboros *o, int base, int room, Error *e) {
     int last = o->text[o->length + o->drafted - 1];
     WindowSource from = {&o->random, o->text, o->length + o->drafted};
     for (int i = 0; i < pool_count(&o->pool, last); i++)
-        pool_propose(&o->pool, last, i, &s->tree, base, NULL);
+        tree_chain(&s->tree, base, pool_tuple(&o->pool, last, i), o->pool.width, NULL);
     window_probe(&o->window, &s->tree, base, 0, window_columns(&o->window));
     if (!session_run(s, s->shape.layers, e) || !session_read(s, HEAD_ARGMAX, e)) return false;
     int node = append_words(o, base, room);
@@ -230,18 +229,24 @@ static bool write_draft(Ouroboros *o, Error *e) {
 
 // --- the target's step
 
-static bool ouroboros_propose(void *self, Tree *tree, Error *e) {
-    Ouroboros *o = self;
-    int node = tree_row(tree), width = o->pool.width;
-    if (!write_draft(o, e)) return false;
-    for (int i = 0; i < o->drafted; i++)
-        o->nodes[i] = node = tree_propose(tree, node, o->text[o->length + i]);
-    int last = o->text[o->length + o->drafted - 1], count = pool_count(&o->pool, last);
+static void propose_phrases(Ouroboros *o, Tree *tree, int parent) {
+    int last = o->text[o->length + o->drafted - 1], count = pool_count(&o->pool, last), width = o->pool.width;
     o->tried = count < o->p.K ? count : o->p.K;
     for (int i = 0; i < o->tried; i++) {
-        memcpy(o->phrases + i * width, pool_tuple(&o->pool, last, i), (size_t)width * sizeof *o->phrases);
-        pool_propose(&o->pool, last, i, tree, node, o->phrase_nodes + i * width);
+        int *phrase = o->phrases + i * width;
+        memcpy(phrase, pool_tuple(&o->pool, last, i), (size_t)width * sizeof *phrase);
+        offer(&o->offers, SOURCE_PHRASES,
+              tree_chain(tree, parent, phrase, width, o->phrase_nodes + i * width));
     }
+}
+
+static bool ouroboros_propose(void *self, Tree *tree, Error *e) {
+    Ouroboros *o = self;
+    int root = tree_row(tree);
+    if (!write_draft(o, e)) return false;
+    o->offers.count = 0;
+    offer(&o->offers, SOURCE_DRAFT, tree_chain(tree, root, o->text + o->length, o->drafted, o->nodes));
+    propose_phrases(o, tree, o->drafted ? o->nodes[o->drafted - 1] : root);
     return true;
 }
 
@@ -292,9 +297,12 @@ static bool ouroboros_observe(void *self, const Observation *seen, Error *e) {
     return follow(o, seen, e);
 }
 
+static const Offers *ouroboros_offers(const void *self) { return &((const Ouroboros *)self)->offers; }
+
 const MethodInfo method_ouroboros = {
     .name = "ouroboros",
     .summary = "a draft model that writes by phrases, and a pool of them that the target improves",
+    .needs = NEEDS_DRAFT,
     .params = PARAMS,
     .param_count = sizeof PARAMS / sizeof *PARAMS,
     .param_size = sizeof(OuroborosParams),
@@ -302,4 +310,5 @@ const MethodInfo method_ouroboros = {
     .begin = ouroboros_begin,
     .propose = ouroboros_propose,
     .observe = ouroboros_observe,
-    .close = ouroboros_close};
+    .close = ouroboros_close,
+    .offers = ouroboros_offers};

@@ -138,8 +138,7 @@ static bool lookup_propose(void *self, Tree *tree, Error *e) {
     int end = SUFFIX_NONE;
     for (int n = l->p.ngram_max; n >= l->p.ngram_min && end == SUFFIX_NONE; n--) end = find_match(l, n);
     if (end == SUFFIX_NONE) return true;
-    int node = tree_row(tree);
-    for (int i = 0; i < followers(l, end); i++) node = tree_propose(tree, node, l->index.tokens[end + i]);
+    tree_chain(tree, tree_row(tree), l->index.tokens + end, followers(l, end), NULL);
     return true;
 }
 

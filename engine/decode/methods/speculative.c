@@ -68,11 +68,7 @@ static void *speculative_open(const MethodEnv *env, const void *values, Error *e
 
 static bool speculative_begin(void *self, const Prompt *prompt, Error *e) {
     Speculative *s = self;
-    int vocab = s->follower.session->shape.vocab;
-    for (int i = 0; i < prompt->count; i++)
-        if (prompt->tokens[i] >= vocab)
-            return error_input(e, "token %d of the prompt is %d, outside the draft's vocabulary of %d", i,
-                               prompt->tokens[i], vocab);
+    if (!prompt_fits(prompt, s->follower.session, e)) return false;
     s->length = s->p.gamma;
     drafter_begin(&s->drafter, prompt->seed);
     return follower_begin(&s->follower, prompt->tokens, prompt->count, NULL, e);

@@ -137,6 +137,13 @@ static void full_trees_refuse(void **state) {
     assert_int_equal(tree_propose_sampled(&t, root, 2, 0, false),
                      TREE_NONE); // but must not decide by the token
     assert_int_equal(t.proposal_count, 3);
+    int nodes[3];
+    tree_clear(&t, 10, 13, true, LAYOUT_TREE);
+    root = tree_root(&t, 0);
+    assert_int_equal(tree_chain(&t, root, (int[]){1, 2, 0}, 3, nodes), 2); // the last that found room
+    assert_memory_equal(nodes, ((int[]){1, 2, TREE_NONE}), sizeof nodes);
+    assert_int_equal(tree_chain(&t, 2, (int[]){1}, 1, NULL), TREE_NONE);
+    assert_int_equal(tree_chain(&t, root, NULL, 0, NULL), TREE_NONE);
     tree_clear(&t, 13, 13, true, LAYOUT_TREE);
     assert_int_equal(tree_root(&t, 0), TREE_NONE);
     tree_release(&t);

@@ -18,7 +18,7 @@ enum { VOCAB = 4, LENGTH = 3, WORDS = 64, PROMPT = 9, DRAWS = 20000 };
 static const Sampling SAMPLING = {.temperature = 4, .top_p = 1};
 
 typedef struct {
-    Session session, slow;
+    Session session, slow, draft;
     int prompt[PROMPT];
     double chance[WORDS];
 } World;
@@ -46,6 +46,8 @@ static int open_world(void **state) {
     int sequence[PROMPT + LENGTH] = {1, 3, 0, 1, 3, 2, 0, 1, 3}; // repeats itself, for lookups
     null_session_open(&w->session, &setup);
     null_session_open(&w->slow, &setup);
+    setup.window = 2; // it says something else than the target
+    null_session_open(&w->draft, &setup);
     memcpy(w->prompt, sequence, sizeof w->prompt);
     fill_chances(w, sequence, PROMPT, 0, 1);
     *state = w;
@@ -56,6 +58,7 @@ static int close_world(void **state) {
     World *w = *state;
     session_release(&w->session);
     session_release(&w->slow);
+    session_release(&w->draft);
     test_free(w);
     return 0;
 }
@@ -91,12 +94,13 @@ static void methods_of_the_table(void **state) {
                                            "lookahead:W=3,N=2,G=3,prompt_pool=on",
                                            "lookahead:W=2,N=3,G=3,prompt_pool=on,bonus=drop,ranks=2",
                                            "prompt-lookup:draft=3,match=newest,allow_short=on",
-                                           "prompt-lookup:draft=2"};
+                                           "prompt-lookup:draft=2",
+                                           "ouroboros:gamma=2,K=2,beta=2,W=2,window=2"};
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         double count[WORDS] = {0};
         int steps = 0;
         for (uint64_t seed = 0; seed < DRAWS; seed++) {
-            MethodEnv env = {.target = &w->session, .sampling = SAMPLING, .seed = seed};
+            MethodEnv env = {.target = &w->session, .draft = &w->draft, .sampling = SAMPLING, .seed = seed};
             Method m;
             assert_true(method_open(&m, settings[i], &env, NULL));
             count[draw_word(w, &m, seed, &steps)]++;

@@ -146,11 +146,6 @@ static bool on_emit(void *state, int token) {
     return true;
 }
 
-static double no_time(void *state) {
-    (void)state;
-    return 0;
-}
-
 static int decode_watched(Session *s, Method *m, Watch *w, uint64_t seed, Random *r) {
     DecodeOptions o = {
         .max_tokens = TOKENS,
@@ -158,7 +153,7 @@ static int decode_watched(Session *s, Method *m, Watch *w, uint64_t seed, Random
         .seed = random_bits(r),
         .merge = test_between(r, 0, 1),
         .layout = test_between(r, 0, 2) ? LAYOUT_TREE : LAYOUT_BATCH,
-        .clock = {no_time,                   NULL                   },
+        .clock = still_clock(),
         .emit = on_emit,
         .step = on_step,
         .state = w
@@ -175,7 +170,7 @@ static int decode_watched(Session *s, Method *m, Watch *w, uint64_t seed, Random
     w->merge = o.merge || o.layout == LAYOUT_BATCH;
     start(w, seed);
     if (!decode(s, m, w->sequence, count, &o, &out, &e)) fail_msg("%s", e.text);
-    if (sampling_is_greedy(&o.sampling)) check_greedy(&w->slow, w->sequence, count, &o, &out);
+    if (sampling_is_greedy(&o.sampling)) slow_check_greedy(&w->slow, w->sequence, count, &o, &out);
     int gained = out.tokens - out.steps;
     decode_result_release(&out);
     return gained;
@@ -254,8 +249,7 @@ static void note_step(void *state, const StepReport *r) {
 
 static DecodeResult run_text(Session *s, const char *text, const Sampling *sampling, Steps *steps) {
     DecodeOptions o = {
-        .max_tokens = 40, .sampling = *sampling, .seed = 5, .merge = true, .clock = {no_time, NULL}
-    };
+        .max_tokens = 40, .sampling = *sampling, .seed = 5, .merge = true, .clock = still_clock()};
     MethodEnv env = {.target = s, .seed = 9, .sampling = *sampling};
     Method m;
     DecodeResult out;
