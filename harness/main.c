@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 static const Command *const COMMANDS[] = {&command_generate, &command_methods, &command_model,
-                                          &command_tokenize, &command_bench,   &command_doctor,
-                                          &command_version};
+                                          &command_tokenize, &command_bench,   &command_fit,
+                                          &command_doctor,   &command_version};
 enum { COMMAND_COUNT = sizeof COMMANDS / sizeof *COMMANDS };
 
 static const char LESSON[] =

@@ -7,3 +7,7 @@ double median(double *values, size_t count);
 
 // Median absolute deviation from the median, unscaled. Sorts and overwrites `values`.
 double median_deviation(double *values, size_t count);
+
+// The value below which the share p in [0, 1] lies, between two values by proportion. Sorts `values`.
+// count >= 1.
+double quantile(double *values, size_t count, double p);

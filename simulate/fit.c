@@ -1,0 +1,276 @@
+#include "simulate/fit.h"
+
+#include "engine/base/memory.h"
+#include "simulate/bootstrap.h"
+#include "simulate/least_squares.h"
+#include "simulate/likelihood.h"
+
+#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_randist.h>
+#include <math.h>
+#include <string.h>
+
+const double FIT_WARNING_CORRELATION = 0.99;
+
+// What a resample changes and begins from. The sample is a second one, so that the first stays as measured.
+typedef struct {
+    const Points *points;
+    const Sample *measured;
+    Sample drawn;
+    double alpha, phi; // of the fit to what was measured
+    double error;      // of S, for points without an se
+} Resampling;
+
+// --- intervals of least squares --------------------------------------------------------------------------
+
+static bool answer_least_squares(const Resampling *r, double *out) {
+    LeastSquares fit;
+    for (int i = 0; i < r->drawn.count; i++)
+        if (!isfinite(r->drawn.points[i].tokens)) return false;
+    least_squares_near(&r->drawn, r->alpha, &fit);
+    out[0] = fit.alpha, out[1] = 1 / fit.phi;
+    return true;
+}
+
+static bool least_squares_of_prompts(void *context, const double *weights, double *out) {
+    Resampling *r = context;
+    sample_weigh(&r->drawn, r->points, weights);
+    return answer_least_squares(r, out);
+}
+
+// Points are drawn about what the fit predicts, by the error of each.
+static bool least_squares_of_errors(void *context, const double *normal, double *out) {
+    Resampling *r = context;
+    for (int i = 0; i < r->drawn.count; i++) {
+        SamplePoint *p = &r->drawn.points[i];
+        double error = p->se > 0 ? p->se : r->error;
+        sample_move(p, fmax(1, sample_predict(p, r->alpha, r->phi) + error * normal[i]));
+    }
+    return answer_least_squares(r, out);
+}
+
+// --- intervals of the likelihood -------------------------------------------------------------------------
+
+static bool answer_likelihood(const Resampling *r, double *out) {
+    Likelihood fit;
+    double hits = 0;
+    for (int i = 0; i < r->drawn.count; i++) hits += r->drawn.points[i].fitted ? r->drawn.points[i].hits : 0;
+    if (hits == 0) return false;
+    likelihood_near(&r->drawn, r->alpha, &fit);
+    out[0] = fit.alpha, out[1] = 1 / fit.phi;
+    return true;
+}
+
+static bool likelihood_of_prompts(void *context, const double *weights, double *out) {
+    Resampling *r = context;
+    sample_weigh(&r->drawn, r->points, weights);
+    return answer_likelihood(r, out);
+}
+
+// Steps are drawn again: the number that falls on each length is Poisson about what it was.
+static void draw_steps(gsl_rng *random, const void *plan, double *draws, size_t count) {
+    const Sample *s = plan;
+    (void)count;
+    for (int i = 0; i < s->count; i++)
+        for (int a = 0; a <= s->points[i].law.gamma; a++)
+            *draws++ = gsl_ran_poisson(random, s->points[i].accepted[a]);
+}
+
+static bool likelihood_of_steps(void *context, const double *counts, double *out) {
+    Resampling *r = context;
+    for (int i = 0; i < r->drawn.count; i++) {
+        SamplePoint *p = &r->drawn.points[i];
+        sample_count(p, counts);
+        counts += p->at.N;
+    }
+    return answer_likelihood(r, out);
+}
+
+// --- an estimate with its interval -----------------------------------------------------------------------
+
+static size_t lengths_of(const Sample *s) {
+    size_t sum = 0;
+    for (int i = 0; i < s->count; i++) sum += (size_t)s->points[i].at.N;
+    return sum;
+}
+
+// Where resamples are all alike, rounding alone may put the value outside.
+static FitValue value_within(double value, const Interval *i) {
+    return (FitValue){value, i->se, fmin(i->low, value), fmax(i->high, value)};
+}
+
+static bool set_intervals(Bootstrap *b, Resampling *r, const FitOptions *o, FitEstimate *out, Error *e) {
+    Interval intervals[2];
+    if (!sample_open(r->points, o, &r->drawn, e)) return false;
+    b->context = r, b->outputs = 2;
+    b->resamples = o->resamples, b->level = o->level, b->seed = o->seed;
+    out->interval = bootstrap(b, intervals, NULL, &out->refused);
+    out->alpha = value_within(r->alpha, &intervals[0]);
+    out->f = value_within(1 / r->phi, &intervals[1]);
+    sample_release(&r->drawn);
+    return out->interval || error_within(e, "%s", out->refused.text);
+}
+
+static bool all_have_errors(const Sample *s) {
+    for (int i = 0; i < s->count; i++)
+        if (s->points[i].fitted && !(s->points[i].se > 0)) return false;
+    return true;
+}
+
+static double residual_squares(const Sample *s, double alpha, double phi) {
+    double squares = 0;
+    for (int i = 0; i < s->count; i++) {
+        double residual = sample_predict(&s->points[i], alpha, phi) - s->points[i].S;
+        if (s->points[i].fitted) squares += residual * residual;
+    }
+    return squares;
+}
+
+// Two points without errors are met exactly, and say nothing of how far off they may be.
+static void without_interval(FitEstimate *out, double alpha, double phi) {
+    out->interval = false;
+    out->alpha = (FitValue){alpha, 0, alpha, alpha};
+    out->f = (FitValue){1 / phi, 0, 1 / phi, 1 / phi};
+}
+
+static bool run_least_squares(const Points *points, const Sample *s, const FitOptions *o, FitEstimate *out,
+                              Error *e) {
+    LeastSquares fit;
+    if (!least_squares(s, &fit, &out->refused)) return true;
+    double squares = residual_squares(s, fit.alpha, fit.phi);
+    bool errors = all_have_errors(s);
+    Resampling r = {.points = points, .measured = s, .alpha = fit.alpha, .phi = fit.phi};
+    Bootstrap b = {.draws = (size_t)s->count, .draw = draw_normal, .statistic = least_squares_of_errors};
+    out->given = true;
+    out->condition = fit.condition, out->correlation = fit.correlation;
+    out->rms = sqrt(squares / s->fitted);
+    out->drawn = points->prompts > 1 ? DRAWN_PROMPTS : errors ? DRAWN_ERRORS : DRAWN_RESIDUALS;
+    if (out->drawn == DRAWN_PROMPTS) {
+        b.draws = (size_t)points->prompts;
+        b.draw = draw_units, b.statistic = least_squares_of_prompts;
+    } else if (out->drawn == DRAWN_RESIDUALS && s->fitted <= 2) {
+        without_interval(out, fit.alpha, fit.phi);
+        return true;
+    }
+    r.error = s->fitted > 2 ? sqrt(squares / (s->fitted - 2)) : 0;
+    return set_intervals(&b, &r, o, out, e);
+}
+
+static bool run_likelihood(const Points *points, const Sample *s, const FitOptions *o, FitEstimate *out,
+                           Error *e) {
+    Likelihood fit;
+    if (!likelihood(s, &fit, &out->refused)) return true;
+    Resampling r = {.points = points, .measured = s, .alpha = fit.alpha, .phi = fit.phi};
+    Bootstrap b = {.draws = lengths_of(s), .draw = draw_steps, .plan = s, .statistic = likelihood_of_steps};
+    out->given = true;
+    out->condition = fit.condition, out->correlation = fit.correlation;
+    out->log_likelihood = fit.log_likelihood;
+    out->rms = sqrt(residual_squares(s, fit.alpha, fit.phi) / s->fitted);
+    out->drawn = points->prompts > 1 ? DRAWN_PROMPTS : DRAWN_STEPS;
+    if (out->drawn == DRAWN_PROMPTS) {
+        b.draws = (size_t)points->prompts;
+        b.draw = draw_units, b.statistic = likelihood_of_prompts;
+    }
+    return set_intervals(&b, &r, o, out, e);
+}
+
+// --- the rest of it --------------------------------------------------------------------------------------
+
+static void set_chi_square(const Sample *s, Fit *out) {
+    const FitEstimate *best = out->best;
+    out->freedom = s->fitted - 2;
+    out->chi_square_given = all_have_errors(s) && out->freedom > 0;
+    if (!out->chi_square_given) return;
+    for (int i = 0; i < s->count; i++) {
+        const SamplePoint *p = &s->points[i];
+        if (!p->fitted) continue;
+        double off = (sample_predict(p, best->alpha.value, 1 / best->f.value) - p->S) / p->se;
+        out->chi_square += off * off;
+    }
+    out->chance = gsl_cdf_chisq_Q(out->chi_square, out->freedom);
+}
+
+static bool set_predictions(const Sample *s, Fit *out, Error *e) {
+    out->predictions = mem_alloc((size_t)s->count, sizeof *out->predictions);
+    if (!out->predictions) return error_system(e, "fit: out of memory");
+    out->count = s->count, out->fitted = s->fitted;
+    for (int i = 0; i < s->count; i++) {
+        const SamplePoint *p = &s->points[i];
+        double predicted = sample_predict(p, out->best->alpha.value, 1 / out->best->f.value);
+        out->predictions[i] = (FitPrediction){p->at, p->S, p->se, predicted, p->fitted};
+    }
+    return true;
+}
+
+static void add_other(const Points *points, FitOptions o, bool flip_bonus, bool flip_filling, Fit *out) {
+    Sample s;
+    LeastSquares fit;
+    if (flip_bonus) o.bonus_dropped = !o.bonus_dropped;
+    if (flip_filling) o.output = 0;
+    FitOther *other = &out->others[out->other_count++];
+    *other = (FitOther){.bonus_dropped = o.bonus_dropped, .output = o.output};
+    other->given = sample_open(points, &o, &s, NULL) && least_squares(&s, &fit, NULL);
+    if (other->given) {
+        other->alpha = fit.alpha, other->f = 1 / fit.phi;
+        other->rms = sqrt(residual_squares(&s, fit.alpha, fit.phi) / s.fitted);
+    }
+    sample_release(&s);
+}
+
+// How long outputs were is known only where filling was asked for, so it can be left out but not put in.
+static void set_others(const Points *points, const FitOptions *o, Fit *out) {
+    add_other(points, *o, true, false, out);
+    if (o->output <= 0) return;
+    add_other(points, *o, false, true, out);
+    add_other(points, *o, true, true, out);
+}
+
+static bool choose_best(Fit *out, Error *e) {
+    if (out->least_squares.given || out->likelihood.given) {
+        out->best = out->least_squares.given ? &out->least_squares : &out->likelihood;
+        return true;
+    }
+    if (out->likelihood.refused.kind == ERROR_NONE)
+        return error_input(e, "%s", out->least_squares.refused.text);
+    return error_input(e, "%s; %s", out->least_squares.refused.text, out->likelihood.refused.text);
+}
+
+static bool run_sample(const Points *points, Sample *s, const FitOptions *o, Fit *out, Error *e) {
+    bool lengths = points->columns & POINTS_ACCEPTED;
+    if (s->fitted == 0)
+        return error_input(e, "fit: no point has W = G, which the paper's law needs; try --law corrected");
+    return run_least_squares(points, s, o, &out->least_squares, e) &&
+           (!lengths || run_likelihood(points, s, o, &out->likelihood, e)) && choose_best(out, e) &&
+           set_predictions(s, out, e) &&
+           (o->alone ||
+            (leave_out(s, points, false, &out->by_W, e) && leave_out(s, points, true, &out->by_N, e)));
+}
+
+bool fit_run(const Points *points, const FitOptions *o, Fit *out, Error *e) {
+    Sample s;
+    *out = (Fit){.prompts = points->columns & POINTS_PROMPT ? points->prompts : 0};
+    bool ok = sample_open(points, o, &s, e) && run_sample(points, &s, o, out, e);
+    if (ok) {
+        set_chi_square(&s, out);
+        if (!o->alone) set_others(points, o, out);
+    }
+    sample_release(&s);
+    return ok;
+}
+
+void fit_release(Fit *f) {
+    mem_free(f->predictions);
+    f->predictions = NULL;
+}
+
+int fit_warnings(const FitEstimate *estimate, const char *out[FIT_MOST_WARNINGS]) {
+    int count = 0;
+    if (estimate->condition > FIT_WARNING_CONDITION)
+        out[count++] = "the condition number is above 15: a small error of S moves alpha and f far";
+    if (fabs(estimate->correlation) > FIT_WARNING_CORRELATION)
+        out[count++] = "alpha and f are correlated above 0.99: trust what they predict, not each alone";
+    if (!estimate->interval) out[count++] = "two points without errors are met exactly: there is no interval";
+    if (estimate->f.value == 1 || estimate->alpha.value >= 1 - 1e-9 || estimate->alpha.value <= 1e-5)
+        out[count++] = "the fit lies at the edge of what the law can be: it may not hold here";
+    return count;
+}

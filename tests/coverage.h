@@ -1,0 +1,7 @@
+// Do intervals hold what they promise? Prompts that differ in phi are drawn, fitted, and their intervals held
+// against the truth.
+#pragma once
+
+// So many draws, each with so many resamples; the test fails unless the 95% intervals of alpha and f, by both
+// estimators, hold the truth about as often.
+void coverage_run(int draws, int resamples);

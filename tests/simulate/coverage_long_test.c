@@ -1,0 +1,13 @@
+#include "tests/check.h"
+
+#include "tests/coverage.h"
+
+static void intervals_cover(void **state) {
+    (void)state;
+    coverage_run(1000, 200);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(intervals_cover)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

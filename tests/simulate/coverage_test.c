@@ -1,0 +1,14 @@
+// A first look at what coverage_long_test holds properly.
+#include "tests/check.h"
+
+#include "tests/coverage.h"
+
+static void intervals_cover(void **state) {
+    (void)state;
+    coverage_run(100, 100);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(intervals_cover)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
