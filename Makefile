@@ -98,7 +98,7 @@ test: outpace tests
 	@OUTPACE=./outpace tests/run $(BUILD) test
 
 test-long: outpace tests
-	@OUTPACE=./outpace tests/run $(BUILD) long
+	@OUTPACE=./outpace tests/run $(BUILD) long && ./setup fuzz && tools/fuzz 60
 
 # AddressSanitizer and UndefinedBehaviorSanitizer; objects of their own.
 DEBUG = BUILD=build/debug OPT=-O1 SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined'
@@ -111,7 +111,7 @@ test-debug: debug
 	@OUTPACE=./outpace-debug tests/run build/debug test
 
 fuzz:
-	@tools/fuzz $(FUZZ_SECONDS)
+	@./setup fuzz && tools/fuzz $(FUZZ_SECONDS)
 
 # Everything but the C library linked in, for a machine that has only that.
 portable: $(OBJECTS)
