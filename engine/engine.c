@@ -95,6 +95,13 @@ static size_t available_memory(void) {
     return (size_t)kilobytes << 10;
 }
 
+// What is free for a model that is open together with another, whose weights lie in pages that the system
+// could drop, but must not.
+static size_t memory_beside(const Engine *other) {
+    size_t available = available_memory(), taken = other ? model_bytes(&other->model) : 0;
+    return available > taken ? available - taken : available > 0;
+}
+
 // Bytes of keys and values of one position, all layers.
 static size_t position_bytes(const Shape *s, Compute compute) {
     return 2 * (size_t)s->layers * (size_t)shape_kv_width(s) * (compute == COMPUTE_BF16 ? 2 : 4);
@@ -169,18 +176,22 @@ static bool open_tokenizer(Engine *engine, const char *dir, Error *e) {
     return true;
 }
 
-static bool open_session(Engine *engine, const Device *device, int ordinal, const BackendOptions *o,
-                         Error *e) {
+static bool open_session(Session *s, const Model *model, const Device *device, int ordinal,
+                         const BackendOptions *o, Error *e) {
     void *self;
-    return device->open(&engine->model, ordinal, o, &self, e) &&
-           session_init(&engine->session, device->backend, self, &engine->model.shape, o, e);
+    return device->open(model, ordinal, o, &self, e) &&
+           session_init(s, device->backend, self, &model->shape, o, e);
 }
 
-static void say_what_it_took(const Engine *engine, EngineMemory *out) {
+static void add_what_it_took(const Session *s, EngineMemory *out) {
     BackendReport r;
-    engine->session.backend->report(engine->session.self, &r);
-    out->cache = r.cache_bytes;
-    out->step = r.step_bytes;
+    s->backend->report(s->self, &r);
+    out->cache += r.cache_bytes;
+    out->step += r.step_bytes;
+}
+
+static void *instance_beside(const Engine *other, const Device *device) {
+    return other && other->session.backend == device->backend ? other->session.self : NULL;
 }
 
 bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, EngineMemory *memory, Error *e) {
@@ -190,17 +201,21 @@ bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, Engine
     *engine = (Engine){0};
     const Device *device = find_device(o->device, &ordinal, e);
     if (!device) return false;
+    backend.beside = instance_beside(o->beside, device);
     bool ok =
         device->weights ? model_open(&engine->model, dir, e) : model_open_config(&engine->model, dir, e);
     ok = ok && choose_compute(o->compute, &engine->model, &backend.compute, e) &&
          choose_window(o->window, &engine->model.shape, e);
     if (ok && device->weights) {
         need = estimate(&engine->model, &backend);
-        need.available = available_memory();
+        need.available = memory_beside(o->beside);
         ok = check_memory(&engine->model, &backend, &need, e);
     }
-    ok = ok && open_tokenizer(engine, dir, e) && open_session(engine, device, ordinal, &backend, e);
-    if (ok && device->weights) say_what_it_took(engine, &need);
+    ok = ok && open_tokenizer(engine, dir, e) &&
+         open_session(&engine->session, &engine->model, device, ordinal, &backend, e);
+    need.cache = ok ? 0 : need.cache;
+    need.step = ok ? 0 : need.step;
+    if (ok && device->weights) add_what_it_took(&engine->session, &need);
     if (memory) *memory = need;
     if (!ok) engine_close(engine);
     return ok;
@@ -211,6 +226,67 @@ void engine_close(Engine *engine) {
     tokenizer_close(engine->tokenizer);
     model_close(&engine->model);
     *engine = (Engine){0};
+}
+
+static bool same_piece(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
+
+bool engine_same_vocabulary(const Engine *target, const Engine *draft, Error *e) {
+    int n = target->model.shape.real_vocab, own = draft->model.shape.real_vocab;
+    if (n != own)
+        return error_input(e, "the draft model has %d tokens, the target %d: they must share a vocabulary",
+                           own, n);
+    if (!target->tokenizer || !draft->tokenizer) return true;
+    for (int id = 0; id < n; id++) {
+        const char *a = tokenizer_piece(target->tokenizer, id), *b = tokenizer_piece(draft->tokenizer, id);
+        if (!same_piece(a, b))
+            return error_input(e,
+                               "token %d is '%s' for the target, '%s' for the draft model: they must share a "
+                               "vocabulary",
+                               id, a ? a : "nothing", b ? b : "nothing");
+    }
+    return true;
+}
+
+// --- adapters
+
+// Heads see one row a step, an adapter the whole prompt.
+static bool open_adapter_sessions(AdapterEngine *a, const Device *device, int ordinal,
+                                  const BackendOptions *o, EngineMemory *took, Error *e) {
+    for (int i = 0; i < a->adapter.kind.heads; i++) {
+        if (!open_session(&a->sessions[i], &a->adapter.models[i], device, ordinal, o, e)) return false;
+        a->count++;
+        if (!device->weights) continue;
+        add_what_it_took(&a->sessions[i], took);
+        took->weights += model_bytes(&a->adapter.models[i]);
+    }
+    return true;
+}
+
+bool engine_open_adapter(AdapterEngine *a, const Engine *target, const char *dir, const EngineOptions *o,
+                         EngineMemory *memory, Error *e) {
+    int ordinal;
+    EngineMemory took = {0};
+    BackendOptions backend = o->backend;
+    *a = (AdapterEngine){0};
+    const Device *device = find_device(o->device, &ordinal, e);
+    if (!device) return false;
+    took.available = device->weights ? memory_beside(target) : 0;
+    backend.beside = instance_beside(target, device);
+    backend.compute = target->session.compute;
+    backend.context = target->session.context;
+    bool ok = device->weights ? adapter_open(&a->adapter, &target->model, dir, e)
+                              : adapter_open_config(&a->adapter, &target->model, dir, e);
+    if (a->adapter.kind.variant == ADAPTER_MEDUSA) backend.max_nodes = 1;
+    ok = ok && open_adapter_sessions(a, device, ordinal, &backend, &took, e);
+    if (memory) *memory = took;
+    if (!ok) engine_close_adapter(a);
+    return ok;
+}
+
+void engine_close_adapter(AdapterEngine *a) {
+    for (int i = 0; i < ADAPTER_HEADS_MAX; i++) session_release(&a->sessions[i]);
+    adapter_close(&a->adapter);
+    *a = (AdapterEngine){0};
 }
 
 bool engine_ceilings(const char *name, const BackendOptions *o, Ceilings *out, Error *e) {

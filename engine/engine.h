@@ -2,21 +2,26 @@
 #pragma once
 #include "engine/base/error.h"
 #include "engine/core/session.h"
+#include "engine/model/adapter.h"
 #include "engine/model/model.h"
 #include "engine/text/tokenizer.h"
+
+typedef struct Engine Engine;
 
 typedef struct EngineOptions {
     const char *device;     // "cpu" (the default, or NULL), "null", "cuda[:n]"
     const char *compute;    // "f32", "bf16", or NULL: bf16 where the weights are bf16, else f32
     const char *window;     // "on" or NULL: the sliding window that config.json gives; "off": none
     BackendOptions backend; // compute is filled from the line above
+    const Engine *beside; // one that is open at the same time, and is closed later: memory has room for both,
+                          // and they take turns with the same threads. NULL: alone
 } EngineOptions;
 
-typedef struct Engine {
+struct Engine {
     Model model;
     Session session;
     Tokenizer *tokenizer; // NULL where the directory has none
-} Engine;
+};
 
 // Bytes: of an open engine what it took, of a refused one what it would have taken, about. All 0 where
 // config.json could not be read, and for a device that needs no weights.
@@ -29,6 +34,21 @@ typedef struct EngineMemory {
 // `engine` empty, on failure. memory may be NULL.
 bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, EngineMemory *memory, Error *e);
 void engine_close(Engine *engine); // takes an empty one
+
+// Whether a draft's ids mean what the target's mean: as many, and the same pieces where both have a
+// tokenizer.
+bool engine_same_vocabulary(const Engine *target, const Engine *draft, Error *e);
+
+// A target's adapter or heads, on the target's device, closed before it.
+typedef struct AdapterEngine {
+    Adapter adapter;
+    Session sessions[ADAPTER_HEADS_MAX]; // (count)
+    int count;
+} AdapterEngine;
+
+bool engine_open_adapter(AdapterEngine *a, const Engine *target, const char *dir, const EngineOptions *o,
+                         EngineMemory *memory, Error *e);
+void engine_close_adapter(AdapterEngine *a); // takes an empty one
 
 // What the device (see EngineOptions) can do at most, measured now. All zero for a device without arithmetic.
 bool engine_ceilings(const char *device, const BackendOptions *o, Ceilings *out, Error *e);

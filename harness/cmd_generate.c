@@ -15,7 +15,8 @@
 #include <string.h>
 
 typedef struct {
-    const char *file, *ids, *template, *system, *method, *device, *window, *compute, *isa, *layout, *cache;
+    const char *file, *ids, *template, *system, *method, *device, *window, *compute, *isa, *layout, *cache,
+        *draft, *adapter;
     int max_tokens, top_k, threads, context, prefill_chunk;
     double temperature, top_p;
     uint64_t seed;
@@ -32,6 +33,8 @@ static const Option OPTIONS[] = {
     {"system",         0,   OPTION_TEXT, AT(system),        0, 0,              "TEXT",           "the template's system text",                 "the template's own"},
     {"method",         'm', OPTION_TEXT, AT(method),        0, 0,              "NAME[:k=v,...]", "'outpace methods' lists them",
      "autoregressive"                                                                                                                                              },
+    {"draft",          0,   OPTION_TEXT, AT(draft),         0, 0,              "DIR",            "the model that drafts, where one is needed", NULL                },
+    {"adapter",        0,   OPTION_TEXT, AT(adapter),       0, 0,              "DIR",            "Kangaroo's adapter or Medusa's heads",       NULL                },
     {"max-tokens",     'n', OPTION_INT,  AT(max_tokens),    0, 1 << 24,        "N",              "generate at most so many",                   "128"               },
     {"temperature",    't', OPTION_REAL, AT(temperature),   0, 100,            "T",              "0 is greedy",                                "0"                 },
     {"top-k",          0,   OPTION_INT,  AT(top_k),         0, 1 << 24,        "K",              "sample from the K likeliest; 0 is off",      "0"                 },
@@ -115,8 +118,9 @@ static void release_output(Output *out) {
 typedef struct {
     const GenerateOptions *o;
     const char *model;
-    Engine engine;
-    EngineMemory memory;
+    Engine engine, draft;
+    AdapterEngine adapters;
+    EngineMemory memory, draft_memory, adapter_memory;
     EngineFacts facts;
     char *cache; // NULL: none
     Method method;
@@ -124,6 +128,18 @@ typedef struct {
     Output out;
     DecodeResult result;
 } Run;
+
+// The models beside the target that the command line names.
+static bool open_helpers(Run *r, const EngineOptions *target, Error *e) {
+    EngineOptions options = *target;
+    options.beside = &r->engine;
+    if (r->o->draft && !engine_open(&r->draft, r->o->draft, &options, &r->draft_memory, e))
+        return error_within(e, "--draft '%s'", r->o->draft);
+    if (r->o->draft && !engine_same_vocabulary(&r->engine, &r->draft, e)) return false;
+    return !r->o->adapter ||
+           engine_open_adapter(&r->adapters, &r->engine, r->o->adapter, &options, &r->adapter_memory, e) ||
+           error_within(e, "--adapter '%s'", r->o->adapter);
+}
 
 static bool open_run(Run *r, Error *e) {
     const GenerateOptions *o = r->o;
@@ -136,8 +152,13 @@ static bool open_run(Run *r, Error *e) {
     if (!engine_open(&r->engine, r->model, &options, &r->memory, e)) return false;
     r->facts = (EngineFacts){&r->engine, r->model};
     if (!facts_cache(o->cache, &r->cache, e)) return false;
+    if (!open_helpers(r, &options, e)) return false;
     MethodEnv env = {
         .target = &r->engine.session,
+        .draft = o->draft ? &r->draft.session : NULL,
+        .adapters = r->adapters.sessions,
+        .adapter_count = r->adapters.count,
+        .adapter_layer = r->adapters.adapter.kind.exit_layer,
         .sampling = {o->temperature, o->top_k, o->top_p},
         .seed = o->seed,
         .eos = r->engine.model.eos,
@@ -188,6 +209,8 @@ static void close_run(Run *r) {
     release_output(&r->out);
     ids_release(&r->prompt);
     mem_free(r->cache);
+    engine_close_adapter(&r->adapters);
+    engine_close(&r->draft);
     engine_close(&r->engine);
 }
 
@@ -215,6 +238,12 @@ static void print_ids(const DecodeResult *d) {
     for (int i = 0; i < d->tokens; i++) printf("%s%d", i ? "," : "", d->ids[i]);
 }
 
+static void print_memory(const char *what, const EngineMemory *m) {
+    const double gigabyte = 1e-9;
+    fprintf(stderr, "%-9s weights %.3f GB, cache %.3f GB, step %.3f GB\n", what,
+            (double)m->weights * gigabyte, (double)m->cache * gigabyte, (double)m->step * gigabyte);
+}
+
 static void print_stats(const Run *r) {
     const DecodeResult *d = &r->result;
     const double gigabyte = 1e-9;
@@ -226,9 +255,9 @@ static void print_stats(const Run *r) {
     fprintf(stderr, "method    %s\n", text_get(&method));
     fprintf(stderr, "engine    %s, kernels %s, compute %s\n", b.device, b.isa,
             r->engine.session.compute == COMPUTE_BF16 ? "bf16" : "f32");
-    fprintf(stderr, "memory    weights %.3f GB, cache %.3f GB, step %.3f GB\n",
-            (double)r->memory.weights * gigabyte, (double)r->memory.cache * gigabyte,
-            (double)r->memory.step * gigabyte);
+    print_memory("memory", &r->memory);
+    if (r->o->draft) print_memory("draft", &r->draft_memory);
+    if (r->o->adapter) print_memory("adapter", &r->adapter_memory);
     fprintf(stderr, "prefill   %zu tokens in %.3f s\n", r->prompt.count, d->prefill_s);
     fprintf(stderr, "decode    %d tokens in %.3f s, %.1f tokens/s, ended by %s\n", d->tokens, s,
             s > 0 ? d->tokens / s : 0, ended_by(r));

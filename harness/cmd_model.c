@@ -1,5 +1,6 @@
 #include "harness/command.h"
 
+#include "engine/model/adapter.h"
 #include "engine/model/describe.h"
 #include "engine/model/finite.h"
 #include "engine/model/shapes.h"
@@ -14,15 +15,24 @@ typedef struct {
     uint64_t seed;
     OptionList sets;
     bool check;
+    const char *variant;
+    int exit_layer, heads, kv_heads;
 } ModelOptions;
 
 #define AT(name) offsetof(ModelOptions, name)
 static const Option OPTIONS[] = {
-    {"seed",  0, OPTION_SEED, AT(seed),  0, 0, "N",         "synth: weights are a function of it alone", "0" },
-    {"set",   0, OPTION_LIST, AT(sets),  0, 0, "KEY=VALUE",
-     "synth: change a key of the shape's config.json; repeatable",                                       NULL},
-    {"check", 0, OPTION_FLAG, AT(check), 0, 0, NULL,
-     "info: read all weights too, and say whether each is a finite number",                              NULL},
+    {"seed",       0, OPTION_SEED, AT(seed),       0, 0,                 "N",         "synth, adapter: weights are a function of it alone", "0"       },
+    {"set",        0, OPTION_LIST, AT(sets),       0, 0,                 "KEY=VALUE",
+     "synth: change a key of the shape's config.json; repeatable",                                                                          NULL      },
+    {"check",      0, OPTION_FLAG, AT(check),      0, 0,                 NULL,
+     "info: read all weights too, and say whether each is a finite number",                                                                 NULL      },
+    {"variant",    0, OPTION_TEXT, AT(variant),    0, 0,                 "NAME",
+     "adapter: kangaroo, with-head, one-layer, mlp, medusa",                                                                                "kangaroo"},
+    {"exit-layer", 0, OPTION_INT,  AT(exit_layer), 1, 1000,              "L",
+     "adapter: it reads what L layers of the model give",                                                                                   "2"       },
+    {"heads",      0, OPTION_INT,  AT(heads),      1, ADAPTER_HEADS_MAX, "N",         "adapter: heads of medusa",                           "4"       },
+    {"kv-heads",   0, OPTION_INT,  AT(kv_heads),   0, 1 << 10,           "N",
+     "adapter: key-value heads; 0: as many as query heads",                                                                                 "0"       },
 };
 #undef AT
 
@@ -41,6 +51,20 @@ static bool synth(const char *shape, const char *dir, const ModelOptions *o, Err
     bool ok = model_synth(dir, &s, e);
     if (terminal) fputs("\r                     \r", stderr);
     if (ok) printf("wrote a random model of shape %s to %s\n", shape, dir);
+    return ok;
+}
+
+static bool adapter(const char *model, const char *dir, const ModelOptions *o, Error *e) {
+    Model target;
+    AdapterKind kind = {.heads = 1, .kv_heads = o->kv_heads};
+    if (!adapter_variant_find(o->variant, &kind.variant, e)) return false;
+    if (!model_open(&target, model, e)) return false;
+    bool medusa = kind.variant == ADAPTER_MEDUSA;
+    kind.exit_layer = medusa ? target.shape.layers : o->exit_layer;
+    if (medusa) kind.heads = o->heads;
+    bool ok = adapter_synth(dir, &target, &kind, o->seed, e);
+    if (ok) printf("wrote a random adapter (%s) for %s to %s\n", o->variant, model, dir);
+    model_close(&target);
     return ok;
 }
 
@@ -67,30 +91,33 @@ static bool shapes(Error *e) {
 
 static bool run(int argc, char **argv, int *code, Error *e) {
     (void)code;
-    ModelOptions o = {0};
+    ModelOptions o = {.variant = "kangaroo", .exit_layer = 2, .heads = 4};
     Positionals rest;
     bool stop;
     if (!command_parse(&command_model, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     const char *what = rest.count ? rest.items[0] : "";
     if (strcmp(what, "synth") == 0 && rest.count == 3) return synth(rest.items[1], rest.items[2], &o, e);
+    if (strcmp(what, "adapter") == 0 && rest.count == 3) return adapter(rest.items[1], rest.items[2], &o, e);
     if (strcmp(what, "info") == 0 && rest.count == 2) return info(rest.items[1], o.check, e);
     if (strcmp(what, "shapes") == 0 && rest.count == 1) return shapes(e);
-    return error_input(e, "model: usage: outpace model synth SHAPE DIR | info DIR | shapes");
+    return error_input(e, "model: usage: outpace model %s", command_model.usage);
 }
 
 const Command command_model = {
     .name = "model",
-    .usage = "synth SHAPE DIR | info DIR | shapes",
-    .summary = "write a random model of a shape; describe a model; list shapes",
+    .usage = "synth SHAPE DIR | adapter MODEL DIR | info DIR | shapes",
+    .summary = "write a random model of a shape, or an adapter for it; describe a model; list shapes",
     .lesson = "synth writes a random model of a published shape as a Hugging Face directory: real cost, no "
               "meaning.\n"
+              "adapter writes a random Kangaroo adapter, or Medusa's heads, for a model.\n"
               "info opens a directory, checks every file in it, and describes the model; --check reads every "
               "weight.\n"
               "shapes lists the known shapes; the path of a config.json is a shape too.\n"
               "\n"
               "  outpace model synth tiny /tmp/tiny\n"
               "  outpace model synth mistral-7b /tmp/m --set num_hidden_layers=4 --seed 7\n"
+              "  outpace model adapter /tmp/m /tmp/m-adapter --exit-layer 2\n"
               "  outpace model info ~/models/Llama-2-7b-hf --check\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,

@@ -25,6 +25,9 @@ typedef struct BackendOptions {
     int slack;       // see cache.h
     int threads;     // 0: as many as there are cores
     const char *isa; // force a kernel set; NULL: the best that this machine has
+    // An instance of the same backend whose threads this one uses too (they take turns; `threads` is then
+    // ignored). It is closed later than this one. NULL: threads of its own.
+    void *beside;
 } BackendOptions;
 
 // Nodes [first, last) of a tree through layers [a, b).

@@ -91,7 +91,7 @@ static void cpu_close(void *self) {
                       p->normed,  p->q,          c->paths.size, p->k,      p->v,
                       p->mixed,   p->delta,      p->gate,       p->up,     p->packed};
     for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) mem_free(blocks[j]);
-    pool_close(c->pool);
+    if (!c->shares_pool) pool_close(c->pool);
     mem_free(c);
 }
 
@@ -108,7 +108,9 @@ bool cpu_open(const Model *model, const BackendOptions *o, void **self, Error *e
     c->max_nodes = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
     cache_init(&slots, c->context, s->window, o->slack > 0 ? o->slack : CACHE_SLACK);
     c->slots = slots.capacity;
-    c->pool = pool_open(o->threads > 0 ? o->threads : pool_cores(), e);
+    c->shares_pool = o->beside != NULL;
+    c->pool = c->shares_pool ? ((const Cpu *)o->beside)->pool
+                             : pool_open(o->threads > 0 ? o->threads : pool_cores(), e);
     if (c->pool && take_buffers(c)) {
         *self = c;
         return true;
@@ -189,7 +191,8 @@ static void cpu_report(const void *self, BackendReport *out) {
     size_t layer = 0;
     const LayerWeights *w = &m->layers[0];
     const Tensor *const parts[] = {&w->attention_norm, &w->q, &w->k,        &w->v,    &w->q_bias, &w->k_bias,
-                                   &w->v_bias,         &w->o, &w->mlp_norm, &w->gate, &w->up,     &w->down};
+                                   &w->v_bias,         &w->o, &w->mlp_norm, &w->gate, &w->up,     &w->down,
+                                   &w->gate_bias};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) layer += tensor_bytes(parts[i]);
     *out = (BackendReport){.name = "cpu",
                            .device = "cpu",

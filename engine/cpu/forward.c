@@ -88,7 +88,11 @@ static void norm(const Work *k, const Tensor *weight, int row) {
                        k->c->panel.normed + (size_t)row * (size_t)s->width);
 }
 static void norm_attention(const Work *k, int row) { norm(k, &k->w->attention_norm, row); }
-static void norm_mlp(const Work *k, int row) { norm(k, &k->w->mlp_norm, row); }
+static void norm_mlp(const Work *k, int row) {
+    size_t width = (size_t)k->c->model->shape.width;
+    if (k->w->mlp_norm.data) norm(k, &k->w->mlp_norm, row);
+    else memcpy(k->c->panel.normed + (size_t)row * width, hidden_row(k, row), width * sizeof(float));
+}
 
 static void add_bias(const Tensor *bias, float *row) {
     for (int i = 0; bias->data && i < bias->columns; i++)
@@ -149,10 +153,24 @@ static void run_attention(Work *k) {
 
 // --- MLP
 
+// Without `up` the activations are multiplied by ones, which changes no bit.
 static void gate_row(const Work *k, int row) {
     const Shape *s = &k->c->model->shape;
     size_t at = (size_t)row * (size_t)s->mlp_width;
-    k->c->ops->gate(k->c->panel.gate + at, k->c->panel.up + at, s->mlp_width, s->activation);
+    float *gate = k->c->panel.gate + at, *up = k->c->panel.up + at;
+    add_bias(&k->w->gate_bias, gate);
+    for (int i = 0; !k->w->up.data && i < s->mlp_width; i++) up[i] = 1;
+    k->c->ops->gate(gate, up, s->mlp_width, s->activation);
+}
+
+// An MLP that ends in its activations.
+static void add_activations(const Work *k) {
+    int width = k->c->model->shape.width;
+    for (int r = 0; r < k->rows; r++) {
+        float *x = hidden_row(k, r);
+        gate_row(k, r);
+        for (int i = 0; i < width; i++) x[i] += k->c->panel.gate[(size_t)r * (size_t)width + (size_t)i];
+    }
 }
 
 static void run_mlp(Work *k) {
@@ -164,7 +182,7 @@ static void run_mlp(Work *k) {
         .x = p->normed,
         .w = {&w->gate, &w->up},
         .y = {p->gate,  p->up },
-        .count = 2
+        .count = w->up.data ? 2 : 1
     };
     Products out = {.work = k,
                     .ready = gate_row,
@@ -174,7 +192,8 @@ static void run_mlp(Work *k) {
                     .count = 1,
                     .residual = true};
     project(&in);
-    project(&out);
+    if (w->down.data) project(&out);
+    else add_activations(k);
 }
 
 // --- the pass
@@ -196,7 +215,7 @@ void cpu_forward(Cpu *c, const StepRun *run) {
         for (int first = run->first; first < run->last; first += PANEL) {
             int rows = run->last - first < PANEL ? run->last - first : PANEL;
             Work k = {c, run, &c->model->layers[layer], layer, first, rows};
-            run_attention(&k);
-            if (c->model->shape.mlp_width) run_mlp(&k);
+            if (k.w->q.data) run_attention(&k);
+            if (k.w->gate.data) run_mlp(&k);
         }
 }

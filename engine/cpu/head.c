@@ -111,7 +111,11 @@ void cpu_head(Cpu *c, const int *nodes, int count, unsigned want, HeadOut *out) 
 void cpu_normed(Cpu *c, const int *nodes, int count, float *rows) {
     const Shape *s = &c->model->shape;
     size_t width = (size_t)s->width;
-    for (int i = 0; i < count; i++)
-        c->ops->rmsnorm(c->hidden + (size_t)nodes[i] * width, &c->model->final_norm, s->norm_epsilon,
-                        s->width, rows + (size_t)i * width);
+    for (int i = 0; i < count; i++) {
+        const float *x = c->hidden + (size_t)nodes[i] * width;
+        float *row = rows + (size_t)i * width;
+        if (c->model->final_norm.data)
+            c->ops->rmsnorm(x, &c->model->final_norm, s->norm_epsilon, s->width, row);
+        else memcpy(row, x, width * sizeof *row);
+    }
 }

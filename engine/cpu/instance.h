@@ -63,6 +63,7 @@ typedef struct Cpu {
     const Model *model;
     const CpuOps *ops;
     Pool *pool;
+    bool shares_pool; // it is another instance's
     Compute compute;
     KeyLayout layout;
     int context, max_nodes, slots;

@@ -24,6 +24,9 @@ static inline size_t tensor_bytes(const Tensor *t) {
     return t->data ? (size_t)t->rows * (size_t)t->columns * dtype_size(t->dtype) : 0;
 }
 
+// A layer lacks what is absent: attention without q, its MLP without gate. Adapters lack more: an MLP without
+// norm reads the residual stream, one without up is not gated, and without down its activations (mlp_width =
+// width) are added as they are.
 typedef struct LayerWeights {
     Tensor attention_norm;         // (1, width)
     Tensor q;                      // (heads * head_dim, width)
@@ -33,6 +36,7 @@ typedef struct LayerWeights {
     Tensor mlp_norm;               // (1, width)
     Tensor gate, up;               // (mlp_width, width)
     Tensor down;                   // (width, mlp_width)
+    Tensor gate_bias;              // (1, mlp_width), or absent
 } LayerWeights;
 
 // A file of weights, mapped for the model's life.
@@ -48,7 +52,7 @@ typedef struct Model {
     int bos;               // -1: none
     int eos[MODEL_MAX_EOS], eos_count;
     Tensor embedding;     // (vocab, width); absent where the input is hidden states
-    Tensor final_norm;    // (1, width)
+    Tensor final_norm;    // (1, width); absent where a Medusa head reads what is normed already
     Tensor head;          // (vocab, width); the embedding where the head is tied
     LayerWeights *layers; // (shape.layers)
     WeightFile *shards;   // (shard_count)

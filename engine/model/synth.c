@@ -125,6 +125,9 @@ static void add_tensor(Plan *p, const WeightSpec *s, bool is_head) {
     choose_values(t, is_head);
 }
 
+// Of a list without roles: what has the most rows, by far, is the projection to the vocabulary.
+static bool is_head(const WeightSpec *s) { return !s->vector && s->rows > s->columns * 4; }
+
 static void lay_out(Plan *p) {
     size_t at = 0, most = p->o->shard_bytes ? p->o->shard_bytes : SHARD_BYTES;
     for (int i = 0; i < p->count; i++) {
@@ -403,6 +406,25 @@ bool model_synth(const char *dir, const SynthOptions *o, Error *e) {
     if (strlen(dir) > MAX_PATH - 128) return error_input(e, "the path of the directory is too long");
     json_t *config = read_config(o, e);
     bool ok = config && synth(dir, config, &m, &p, e);
+    json_decref(config);
+    mem_free(p.tensors);
+    return ok;
+}
+
+bool synth_tensors(const char *dir, const SynthTensors *t, Error *e) {
+    SynthOptions o = {.seed = t->seed};
+    Plan p = {.o = &o, .dtype = t->dtype};
+    if (strlen(dir) > MAX_PATH - 128) return error_input(e, "the path of the directory is too long");
+    json_t *config = json_from_bytes(t->config, strlen(t->config), "config.json", e);
+    bool ok = config != NULL;
+    p.tensors = mem_alloc((size_t)t->count, sizeof *p.tensors);
+    if (ok && !p.tensors) ok = error_system(e, "out of memory for a list of tensors");
+    if (ok) {
+        json_object_set_new(config, MARK, json_pack("{s:I}", "seed", (json_int_t)t->seed));
+        for (int i = 0; i < t->count; i++) add_tensor(&p, &t->specs[i], is_head(&t->specs[i]));
+        lay_out(&p);
+        ok = prepare(dir, config, e) && write_weights(&p, dir, e) && finish(dir, e);
+    }
     json_decref(config);
     mem_free(p.tensors);
     return ok;

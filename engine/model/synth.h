@@ -7,6 +7,7 @@
 // fall silent.
 #pragma once
 #include "engine/base/error.h"
+#include "engine/model/weights.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,6 +25,17 @@ typedef struct SynthOptions {
 // Writes into dir, which is made if it is not there. A directory that holds a model which was not made by
 // this function is refused. Every file appears whole or not at all, config.json last.
 bool model_synth(const char *dir, const SynthOptions *o, Error *e);
+
+// A directory of any tensors: model.safetensors with random weights, and a config.json. The same rules.
+typedef struct SynthTensors {
+    const WeightSpec *specs; // (count); those without a name are left out
+    int count;
+    Dtype dtype;
+    const char *config; // an object, as JSON
+    uint64_t seed;
+} SynthTensors;
+
+bool synth_tensors(const char *dir, const SynthTensors *t, Error *e);
 
 // The tokenizer.json of a byte-fallback BPE with `vocab` pieces, at least SYNTH_TOKENIZER_MIN; for mem_free.
 enum { SYNTH_TOKENIZER_MIN = 259 };

@@ -4,13 +4,10 @@
 
 #include <stdio.h>
 
-// The order of LayerWeights' fields.
-enum { ATTENTION_NORM, Q, K, V, Q_BIAS, K_BIAS, V_BIAS, O, MLP_NORM, GATE, UP, DOWN };
-
 Tensor *weights_field(LayerWeights *w, int which) {
-    Tensor *const fields[LAYER_WEIGHTS] = {&w->attention_norm, &w->q,      &w->k,      &w->v,
-                                           &w->q_bias,         &w->k_bias, &w->v_bias, &w->o,
-                                           &w->mlp_norm,       &w->gate,   &w->up,     &w->down};
+    Tensor *const fields[LAYER_WEIGHTS] = {
+        &w->attention_norm, &w->q,    &w->k,  &w->v,    &w->q_bias,   &w->k_bias, &w->v_bias, &w->o,
+        &w->mlp_norm,       &w->gate, &w->up, &w->down, &w->gate_bias};
     return fields[which];
 }
 
@@ -44,30 +41,30 @@ int weights_of_layer(const Model *m, int layer, WeightSpec specs[LAYER_WEIGHTS])
     const Shape *s = &m->shape;
     int q = shape_q_width(s), kv = shape_kv_width(s), width = s->width, mlp = s->mlp_width;
     for (int i = 0; i < LAYER_WEIGHTS; i++) specs[i] = (WeightSpec){.name = ""};
-    specs[ATTENTION_NORM] = vector(layer, "input_layernorm", width);
-    specs[O] = matrix(layer, "self_attn.o_proj", width, q);
-    specs[MLP_NORM] = vector(layer, "post_attention_layernorm", width);
-    specs[DOWN] = matrix(layer, "mlp.down_proj", width, mlp);
+    specs[WEIGHT_ATTENTION_NORM] = vector(layer, "input_layernorm", width);
+    specs[WEIGHT_O] = matrix(layer, "self_attn.o_proj", width, q);
+    specs[WEIGHT_MLP_NORM] = vector(layer, "post_attention_layernorm", width);
+    specs[WEIGHT_DOWN] = matrix(layer, "mlp.down_proj", width, mlp);
     if (a && a->fused_qkv) {
-        specs[Q] = slice(layer, "self_attn.qkv_proj", 0, q, q + 2 * kv, width);
-        specs[K] = slice(layer, "self_attn.qkv_proj", q, kv, q + 2 * kv, width);
-        specs[V] = slice(layer, "self_attn.qkv_proj", q + kv, kv, q + 2 * kv, width);
+        specs[WEIGHT_Q] = slice(layer, "self_attn.qkv_proj", 0, q, q + 2 * kv, width);
+        specs[WEIGHT_K] = slice(layer, "self_attn.qkv_proj", q, kv, q + 2 * kv, width);
+        specs[WEIGHT_V] = slice(layer, "self_attn.qkv_proj", q + kv, kv, q + 2 * kv, width);
     } else {
-        specs[Q] = matrix(layer, "self_attn.q_proj", q, width);
-        specs[K] = matrix(layer, "self_attn.k_proj", kv, width);
-        specs[V] = matrix(layer, "self_attn.v_proj", kv, width);
+        specs[WEIGHT_Q] = matrix(layer, "self_attn.q_proj", q, width);
+        specs[WEIGHT_K] = matrix(layer, "self_attn.k_proj", kv, width);
+        specs[WEIGHT_V] = matrix(layer, "self_attn.v_proj", kv, width);
     }
     if (s->qkv_bias) {
-        specs[Q_BIAS] = bias(layer, "self_attn.q_proj", q);
-        specs[K_BIAS] = bias(layer, "self_attn.k_proj", kv);
-        specs[V_BIAS] = bias(layer, "self_attn.v_proj", kv);
+        specs[WEIGHT_Q_BIAS] = bias(layer, "self_attn.q_proj", q);
+        specs[WEIGHT_K_BIAS] = bias(layer, "self_attn.k_proj", kv);
+        specs[WEIGHT_V_BIAS] = bias(layer, "self_attn.v_proj", kv);
     }
     if (a && a->fused_gate_up) {
-        specs[GATE] = slice(layer, "mlp.gate_up_proj", 0, mlp, 2 * mlp, width);
-        specs[UP] = slice(layer, "mlp.gate_up_proj", mlp, mlp, 2 * mlp, width);
+        specs[WEIGHT_GATE] = slice(layer, "mlp.gate_up_proj", 0, mlp, 2 * mlp, width);
+        specs[WEIGHT_UP] = slice(layer, "mlp.gate_up_proj", mlp, mlp, 2 * mlp, width);
     } else {
-        specs[GATE] = matrix(layer, "mlp.gate_proj", mlp, width);
-        specs[UP] = matrix(layer, "mlp.up_proj", mlp, width);
+        specs[WEIGHT_GATE] = matrix(layer, "mlp.gate_proj", mlp, width);
+        specs[WEIGHT_UP] = matrix(layer, "mlp.up_proj", mlp, width);
     }
     return LAYER_WEIGHTS;
 }
@@ -122,7 +119,7 @@ static bool wrong_shape(const StoredTensor *t, const WeightSpec *s, const char *
                        t->name, dir, file, found, wanted);
 }
 
-static bool bind(Tensor *out, const WeightSpec *s, const Shard *shards, int count, const char *dir,
+bool weight_bind(Tensor *out, const WeightSpec *s, const Shard *shards, int count, const char *dir,
                  Error *e) {
     const Shard *shard = NULL;
     Dtype dtype;
@@ -151,12 +148,13 @@ bool weights_bind(Model *m, const Shard *shards, int count, const char *dir, Err
     for (int layer = 0; layer < m->shape.layers; layer++) {
         int n = weights_of_layer(m, layer, specs);
         for (int i = 0; i < n; i++)
-            if (!bind(weights_field(&m->layers[layer], i), &specs[i], shards, count, dir, e)) return false;
+            if (!weight_bind(weights_field(&m->layers[layer], i), &specs[i], shards, count, dir, e))
+                return false;
     }
     Tensor *const ends[3] = {&m->embedding, &m->final_norm, &m->head};
     int n = weights_of_ends(m, specs);
     for (int i = 0; i < n; i++)
-        if (!bind(ends[i], &specs[i], shards, count, dir, e)) return false;
+        if (!weight_bind(ends[i], &specs[i], shards, count, dir, e)) return false;
     if (m->shape.tied_head) m->head = m->embedding;
     m->dtype = m->layers[0].q.dtype;
     return true;

@@ -14,7 +14,23 @@ typedef struct WeightSpec {
     bool optional;
 } WeightSpec;
 
-enum { LAYER_WEIGHTS = 12 };
+// The order of LayerWeights' fields.
+enum {
+    WEIGHT_ATTENTION_NORM,
+    WEIGHT_Q,
+    WEIGHT_K,
+    WEIGHT_V,
+    WEIGHT_Q_BIAS,
+    WEIGHT_K_BIAS,
+    WEIGHT_V_BIAS,
+    WEIGHT_O,
+    WEIGHT_MLP_NORM,
+    WEIGHT_GATE,
+    WEIGHT_UP,
+    WEIGHT_DOWN,
+    WEIGHT_GATE_BIAS,
+    LAYER_WEIGHTS
+};
 
 // The weights of one layer and the fields of LayerWeights they belong to, in the same order.
 int weights_of_layer(const Model *m, int layer, WeightSpec specs[LAYER_WEIGHTS]);
@@ -28,6 +44,9 @@ typedef struct Shard {
     const unsigned char *data;
     const char *name;
 } Shard;
+
+// Fills one Tensor from the shards; a spec without a name is no weight.
+bool weight_bind(Tensor *out, const WeightSpec *s, const Shard *shards, int count, const char *dir, Error *e);
 
 // Fills every Tensor of m (layers allocated by the caller) from the shards.
 bool weights_bind(Model *m, const Shard *shards, int count, const char *dir, Error *e);

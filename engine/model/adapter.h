@@ -1,0 +1,66 @@
+// Small models on top of a target's hidden states: Kangaroo's adapters and Medusa's heads, as a directory of
+// config.json and model.safetensors.
+//
+//      x: the target's state at one position
+//      kangaroo   h = x + attention(norm(x));             the target's head on norm(h)
+//      with-head  the same, with a head of its own
+//      one-layer  a whole transformer layer;              the target's head on norm(h)
+//      mlp        h = x + W2 silu(W1 norm(x));            a head of its own on norm(h)
+//      medusa     h = x + silu(W x + b);                  a head of its own on h; `heads` such models
+//
+// The first four are Kangaroo's Table 2 and read the residual stream after exit_layer layers; Medusa's heads
+// read the final normed state. Attention has as many heads, of the same size, as the target; no bias; RoPE
+// and window as the target's.
+//
+// config.json: "model_type": "outpace_adapter", "variant": one of the names above, "exit_layer" (not
+// medusa), "heads" (medusa), "hidden_size" and "vocab_size" (of the target), "num_key_value_heads" (optional;
+// as many as query heads where it is not there).
+//
+//      input_layernorm.weight               (width)                 all but medusa
+//      self_attn.{q,k,v,o}_proj.weight                              kangaroo, with-head, one-layer
+//      post_attention_layernorm.weight      (width)                 one-layer
+//      mlp.{gate,up,down}_proj.weight       as the target's         one-layer
+//      linear.0.weight, linear.1.weight     (width, width)          mlp: W1, W2
+//      norm.weight                          (width)                 all but medusa
+//      lm_head.weight                       (vocab, width)          with-head, mlp
+//      I.0.linear.weight, I.0.linear.bias   (width, width), (width) medusa, head I from 0
+//      I.1.weight                           (vocab, width)          medusa
+#pragma once
+#include "engine/model/model.h"
+
+#include <stdint.h>
+
+typedef enum {
+    ADAPTER_KANGAROO,
+    ADAPTER_WITH_HEAD,
+    ADAPTER_ONE_LAYER,
+    ADAPTER_MLP,
+    ADAPTER_MEDUSA
+} AdapterVariant;
+
+enum { ADAPTER_HEADS_MAX = 8 };
+
+// What an adapter is, beside its target.
+typedef struct AdapterKind {
+    AdapterVariant variant;
+    int exit_layer; // of the target; its number of layers for medusa
+    int heads;      // medusa's; else 1
+    int kv_heads;   // 0: as many as query heads
+} AdapterKind;
+
+typedef struct Adapter {
+    AdapterKind kind;
+    Model models[ADAPTER_HEADS_MAX]; // (kind.heads), each of one layer; without weights after open_config
+    WeightFile file;
+} Adapter;
+
+// False with e filled, a then empty. The target outlives the adapter, whose models may share its head.
+bool adapter_open(Adapter *a, const Model *target, const char *dir, Error *e);
+bool adapter_open_config(Adapter *a, const Model *target, const char *dir, Error *e); // no weights
+void adapter_close(Adapter *a);                                                       // takes an empty one
+
+const char *adapter_variant_name(AdapterVariant v);
+bool adapter_variant_find(const char *name, AdapterVariant *out, Error *e);
+
+// Random weights for a target, of its dtype.
+bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind, uint64_t seed, Error *e);
