@@ -10,3 +10,5 @@ extern const MethodInfo method_lookahead;      // n-grams from a window of guess
 extern const MethodInfo method_speculative;    // a second, smaller model writes ahead
 extern const MethodInfo method_ngrammys;  // rows of n-grams, of the context and of the model's own tables
 extern const MethodInfo method_ouroboros; // a draft model that writes phrases, and learns from the target
+extern const MethodInfo method_kangaroo;  // the target's first layers and an adapter write ahead
+extern const MethodInfo method_medusa;    // heads that each say one further token, as a tree

@@ -282,6 +282,7 @@ static void prompts_follow_one_another(void **state) {
         Case c;
         random_setup(&c, &r);
         open_world(&w, &c.setup, 7);
+        seat_adapters(&w, setting(i));
         assert_true(method_open(&m, setting(i), &w.env, NULL));
         for (int prompt = 0; prompt < 20; prompt++) {
             DecodeResult out;

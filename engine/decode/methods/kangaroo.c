@@ -1,0 +1,164 @@
+// Kangaroo (Liu et al.): the target's own first l layers and a small adapter are the draft. A guess runs
+// through layers [0, l) of the target as a node of its tree, the adapter reads the state f there, and the
+// target's head says the next guess:
+//
+//      target's tree   x ---- d1 ---- d2 ---- d3          [0, l) one by one, [l, L) all at once by the loop
+//                      f0     f1      f2      f3
+//      adapter's chain f0 --> f1 ---> f2                   f3 is not read: there is no fourth guess
+//
+// Drafting ends at gamma guesses, or behind one at which the best choice's chance has fallen to eta (Eq. 4).
+// That guess is kept and verified: whether one is proposed must not depend on what it is.
+//
+// Invariant between steps: exits[0 .. pending) are the states of the tokens that the adapter's cache lacks,
+// but for the last token, which comes first in the next step. After a full acceptance that is one: f3 here,
+// and the next step feeds the adapter two rows.
+#include "engine/decode/methods/methods.h"
+
+#include "engine/base/memory.h"
+#include "engine/decode/drafter.h"
+#include "engine/decode/follower.h"
+
+#include <string.h>
+
+enum { LONGEST = TREE_MAX_NODES - 3 };
+
+typedef struct KangarooParams {
+    int gamma;
+    double eta;
+    bool strict;
+    int exit_layer;
+    DraftSampling sampling;
+} KangarooParams;
+
+#define AT(name) offsetof(KangarooParams, name)
+static const Param PARAMS[] = {
+    {"gamma",      PARAM_INT,  AT(gamma),      1, LONGEST, "6",   NULL, "most tokens drafted"                           },
+    {"eta",        PARAM_REAL, AT(eta),        0, 1,       "0.6", NULL, "end where the best choice's chance falls to it"},
+    {"strict",     PARAM_BOOL, AT(strict),     0, 0,       "off", NULL, "end only below eta, as the authors' code does" },
+    {"exit_layer", PARAM_INT,  AT(exit_layer), 0, 1000,    "0",   NULL,
+     "the adapter's must be this one; 0: whatever"                                                                      },
+    DRAFT_SAMPLING_PARAMS(AT(sampling)),
+};
+#undef AT
+
+typedef struct Kangaroo {
+    KangarooParams p;
+    Session *target;
+    Follower follower; // the adapter's
+    Drafter drafter;
+    size_t width;
+    float *exits; // (gamma + 2, width): states at layer l, from the first token that the adapter lacks
+    int pending;
+    int run;     // rows of exits that this step has filled
+    int guessed; // the last guess of this step
+} Kangaroo;
+
+static void kangaroo_close(void *self) {
+    Kangaroo *k = self;
+    if (!k) return;
+    follower_release(&k->follower);
+    drafter_release(&k->drafter);
+    mem_free(k->exits);
+    mem_free(k);
+}
+
+static bool kangaroo_init(Kangaroo *k, const MethodEnv *env, const KangarooParams *p, Error *e) {
+    k->p = *p;
+    k->p.exit_layer = env->adapter_layer;
+    k->target = env->target;
+    k->width = (size_t)env->target->shape.width;
+    k->exits = mem_alloc((size_t)p->gamma + 2, k->width * sizeof *k->exits);
+    if (!k->exits) return error_system(e, "out of memory for %d hidden states", p->gamma + 2);
+    return follower_init(&k->follower, env->adapters, env->target->context, e) &&
+           drafter_init(&k->drafter, env->adapters, env->target->shape.vocab, &p->sampling, &env->sampling,
+                        p->eta > 0, e);
+}
+
+static void *kangaroo_open(const MethodEnv *env, const void *values, Error *e) {
+    const KangarooParams *p = values;
+    if (p->exit_layer && p->exit_layer != env->adapter_layer) {
+        error_input(e, "'exit_layer' is %d, the adapter was made for layer %d", p->exit_layer,
+                    env->adapter_layer);
+        return NULL;
+    }
+    Kangaroo *k = mem_alloc(1, sizeof *k);
+    if (!k) error_system(e, "out of memory");
+    if (k && kangaroo_init(k, env, p, e)) return k;
+    kangaroo_close(k);
+    return NULL;
+}
+
+static int kangaroo_hidden_layer(const void *self) { return ((const Kangaroo *)self)->p.exit_layer; }
+
+static bool kangaroo_begin(void *self, const Prompt *prompt, Error *e) {
+    Kangaroo *k = self;
+    k->pending = k->run = 0;
+    drafter_begin(&k->drafter, prompt->seed);
+    return follower_begin(&k->follower, prompt->tokens, prompt->count, prompt->hidden, e);
+}
+
+// Takes a node of the target's tree, and all before it, through the shallow layers and keeps its state.
+static bool run_shallow(Kangaroo *k, int node, Error *e) {
+    float *exit = k->exits + (size_t)k->run++ * k->width;
+    return session_run(k->target, k->p.exit_layer, e) &&
+           session_get_hidden(k->target, &node, 1, HIDDEN_RAW, exit, e);
+}
+
+// Takes the adapter's chain from node `first` on to its end; the states are the last ones kept.
+static bool run_adapter(Kangaroo *k, int first, Error *e) {
+    Session *s = k->follower.session;
+    int count = s->tree.count - first;
+    const float *rows = k->exits + (size_t)(k->run - count) * k->width;
+    return session_set_hidden(s, first, count, rows, e) && session_run(s, s->shape.layers, e);
+}
+
+static bool is_unsure(const Kangaroo *k, const Draft *d) {
+    return k->p.strict ? d->confidence < k->p.eta : d->confidence <= k->p.eta;
+}
+
+static bool kangaroo_propose(void *self, Tree *tree, Error *e) {
+    Kangaroo *k = self;
+    int parent = tree_row(tree), first = 0, node = TREE_NONE;
+    if (follower_missing(&k->follower) == k->pending + 1) node = follower_catch_up(&k->follower);
+    k->run = k->pending;
+    if (node != TREE_NONE && !run_shallow(k, parent, e)) return false;
+    for (int drafted = 0; node != TREE_NONE; drafted++) {
+        Draft d;
+        if (!run_adapter(k, first, e) || !drafter_propose(&k->drafter, node, tree, parent, &d, e))
+            return false;
+        if (d.node == TREE_NONE) break;
+        if (!run_shallow(k, d.node, e)) return false;
+        parent = d.node;
+        k->guessed = d.token;
+        bool last = drafted + 1 == k->p.gamma || is_unsure(k, &d);
+        first = node = last ? TREE_NONE : follower_guess(&k->follower, node, d.token);
+    }
+    return true;
+}
+
+// The adapter may lack the last guess, whose state was kept. Any other token that it lacks (another method
+// proposed it) cannot be made up for: the adapter then rests until the next prompt.
+static bool kangaroo_observe(void *self, const Observation *seen, Error *e) {
+    Kangaroo *k = self;
+    Follower *f = &k->follower;
+    int before = f->session->cache.length;
+    if (!follower_settle(f, seen->emitted, seen->emitted_count, e)) return false;
+    int taken = f->session->cache.length - before;
+    k->pending = follower_missing(f) == 2 && k->run == taken + 1 && f->sequence[f->length - 2] == k->guessed;
+    if (k->pending) memcpy(k->exits, k->exits + (size_t)taken * k->width, k->width * sizeof *k->exits);
+    return true;
+}
+
+const MethodInfo method_kangaroo = {
+    .name = "kangaroo",
+    .summary = "the target's first layers and an adapter write ahead (--adapter DIR)",
+    .needs = NEEDS_ADAPTER,
+    .params = PARAMS,
+    .param_count = sizeof PARAMS / sizeof *PARAMS,
+    .param_size = sizeof(KangarooParams),
+    .open = kangaroo_open,
+    .begin = kangaroo_begin,
+    .propose = kangaroo_propose,
+    .observe = kangaroo_observe,
+    .close = kangaroo_close,
+    .hidden_layer = kangaroo_hidden_layer};
