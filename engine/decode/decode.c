@@ -152,6 +152,7 @@ static bool step(Loop *l, Error *e) {
     verify(&l->verifier, l->target, &v);
     count_nodes(&l->target->tree, &r);
     judge_sources(l, &v, &r);
+    if (l->method->info->note) l->method->info->note(l->method->self, &r.note);
     if (!settle(l, &v, tokens, &r, e)) return false;
     double t3 = now(l);
     if (!observe(l, &v, tokens, r.emitted, e)) return false;

@@ -23,6 +23,7 @@ typedef struct StepReport {
     int emitted;  // after EOS and limits
     int source_count;
     SourceReport sources[SOURCES_MAX]; // (source_count)
+    StepNote note;                     // the method's own
     double propose_s, forward_s, verify_s, observe_s;
 } StepReport;
 

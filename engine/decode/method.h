@@ -71,6 +71,13 @@ typedef struct Observation {
 
 enum { HIDDEN_NONE = -1 };
 
+// What a method says of its step beside the tree; all zero: nothing.
+typedef struct StepNote {
+    const char *kind;             // "filling", "steady"; NULL: its steps are all alike
+    int pool, pool_hits;          // n-grams in its pool, and those that it tried
+    int draft_passes, draft_rows; // of its draft model, for this step
+} StepNote;
+
 // What a method cannot do without; method_open sees to it that it is there and fits the target.
 typedef enum {
     NEEDS_DRAFT = 1,
@@ -104,6 +111,7 @@ typedef struct MethodInfo {
     bool (*drops_bonus)(const void *self, int accepted);
     // Where the rows of the last propose came from; NULL: the method has no sources to tell apart.
     const Offers *(*offers)(const void *self);
+    void (*note)(const void *self, StepNote *out); // asked before observe, out all zero; NULL: nothing to say
 } MethodInfo;
 
 // All methods, in the order of --help.

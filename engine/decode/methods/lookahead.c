@@ -237,6 +237,13 @@ static bool lookahead_drops_bonus(const void *self, int accepted) {
 
 static const Offers *lookahead_offers(const void *self) { return &((const Lookahead *)self)->offers; }
 
+static void lookahead_note(const void *self, StepNote *out) {
+    const Lookahead *l = self;
+    out->kind = window_is_filling(&l->window) ? "filling" : "steady";
+    out->pool = (int)l->pools[0].size;
+    out->pool_hits = guesses(l);
+}
+
 const MethodInfo method_lookahead = {
     .name = "lookahead",
     .summary = "n-grams from a window of guesses that the model improves, verified as it goes",
@@ -249,4 +256,5 @@ const MethodInfo method_lookahead = {
     .observe = lookahead_observe,
     .close = lookahead_close,
     .drops_bonus = lookahead_drops_bonus,
-    .offers = lookahead_offers};
+    .offers = lookahead_offers,
+    .note = lookahead_note};

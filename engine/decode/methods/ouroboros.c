@@ -84,6 +84,7 @@ typedef struct Ouroboros {
     int tried;         // phrases behind the draft
     int *phrases;      // (K, beta - 1)
     int *phrase_nodes; // (K, beta - 1)
+    double passes_before, rows_before; // the draft model's, as the step began
     const int *eos;
     int eos_count;
 } Ouroboros;
@@ -222,6 +223,8 @@ static bool write_draft(Ouroboros *o, Error *e) {
     int room = o->target->context - o->length, base;
     if (room > o->p.gamma) room = o->p.gamma;
     o->drafted = 0;
+    o->passes_before = o->draft->passes;
+    o->rows_before = o->draft->rows;
     while (o->drafted < room && (base = open_draft_step(o)) != TREE_NONE)
         if (!draft_step(o, base, room, e)) return false;
     return true;
@@ -299,6 +302,14 @@ static bool ouroboros_observe(void *self, const Observation *seen, Error *e) {
 
 static const Offers *ouroboros_offers(const void *self) { return &((const Ouroboros *)self)->offers; }
 
+static void ouroboros_note(const void *self, StepNote *out) {
+    const Ouroboros *o = self;
+    out->pool = (int)o->pool.size;
+    out->pool_hits = o->tried;
+    out->draft_passes = (int)(o->draft->passes - o->passes_before);
+    out->draft_rows = (int)(o->draft->rows - o->rows_before);
+}
+
 const MethodInfo method_ouroboros = {
     .name = "ouroboros",
     .summary = "a draft model that writes by phrases, and a pool of them that the target improves",
@@ -311,4 +322,5 @@ const MethodInfo method_ouroboros = {
     .propose = ouroboros_propose,
     .observe = ouroboros_observe,
     .close = ouroboros_close,
-    .offers = ouroboros_offers};
+    .offers = ouroboros_offers,
+    .note = ouroboros_note};

@@ -39,10 +39,10 @@ static bool decode_with(const Run *run, Session *s, Method *m, DecodeResult *out
     return decode(s, m, run->prompt, PROMPT, &o, out, e);
 }
 
-static bool run_all(const Run *run, Session *s, DecodeResult *out, Error *e) {
+static bool run_all(const Run *run, Session *s, Session *draft, DecodeResult *out, Error *e) {
     Scatter scatter = {.seed = 3, .vocab = VOCAB};
     Method m = scatter_method(&scatter);
-    MethodEnv env = {.target = s};
+    MethodEnv env = {.target = s, .draft = draft};
     if (run->method && !method_open(&m, run->method, &env, e)) return false;
     bool ok = decode_with(run, s, &m, out, e);
     if (run->method) method_close(&m);
@@ -62,15 +62,17 @@ static void check_run(const Run *run, bool ok, const DecodeResult *out, const Er
 static int fail_each(const Run *run) {
     int failures = 0, live = fault_live();
     for (int n = 1;; n++) {
-        Session s = {.backend = NULL};
+        Session s = {.backend = NULL}, draft = s;
         DecodeResult out = {0};
         Error e = {0};
         fault_after(n);
-        bool ok = open_session(&s, &e) && run_all(run, &s, &out, &e), seen = fault_seen();
+        bool ok = open_session(&s, &e) && open_session(&draft, &e) && run_all(run, &s, &draft, &out, &e);
+        bool seen = fault_seen();
         fault_after(0);
         check_run(run, ok, &out, &e);
         decode_result_release(&out);
         session_release(&s);
+        session_release(&draft);
         assert_int_equal(fault_live(), live);
         if (!seen) {
             assert_true(ok);
@@ -82,7 +84,12 @@ static int fail_each(const Run *run) {
 
 static void every_allocation(void **state) {
     (void)state;
-    static const char *const methods[] = {"autoregressive", "jacobi", "prompt-lookup", NULL};
+    static const char *const methods[] = {"autoregressive",
+                                          "jacobi",
+                                          "prompt-lookup",
+                                          "lookahead:W=3,N=3,G=2,ranks=2,prompt_pool=on",
+                                          "ouroboros:gamma=4,K=2,beta=3,W=3,window=3",
+                                          NULL};
     Random r = test_random(80);
     Run run = {.method = NULL};
     Session s;

@@ -30,8 +30,8 @@ typedef struct {
     SlowWindow window;
     SlowPool pool;
     int sequence[CONTEXT + 1], length, before;
-    int draft[CONTEXT], drafted;
-    int phrases[MOST_K][SLOW_N], tried; // with the key
+    int draft[CONTEXT], drafted, passes; // of the draft model
+    int phrases[MOST_K][SLOW_N], tried;  // with the key
     int inspired, refined, gained, short_of_room;
 } Watch;
 
@@ -73,11 +73,12 @@ static void write_phrase(Watch *w, int room) {
     slow_window_step(&w->window, text, length, length, &w->pool);
     slow_window_slide(&w->window, 1, text, length);
     w->drafted = end;
+    w->passes++;
 }
 
 static void write_draft(Watch *w) {
     int room = CONTEXT - w->before < w->a.gamma ? CONTEXT - w->before : w->a.gamma;
-    w->drafted = 0;
+    w->drafted = w->passes = 0;
     while (w->drafted < room && w->before + w->drafted <= w->window.context) write_phrase(w, room);
     w->short_of_room += w->drafted < w->a.gamma;
     for (w->tried = 0; w->a.suffixes && w->tried < w->a.K && phrase(w, w->tried); w->tried++)
@@ -113,6 +114,9 @@ static void check_step(const Watch *w, const StepReport *r) {
     for (int n = 1; n < t->count; n++)
         if (t->canonical[n] == n && !want[n]) fail_msg("node %d, token %d is too many", n, t->token[n]);
     assert_int_equal(r->asked, asked);
+    assert_int_equal(r->note.pool, w->pool.count);
+    assert_int_equal(r->note.pool_hits, w->tried);
+    assert_int_equal(r->note.draft_passes, w->passes);
     assert_true(asked <= 1 + w->a.gamma + w->a.K * (w->a.beta - 1)); // section 2.3
     int seen[MOST_VOCAB] = {0}, at = t->first_proposal[end];
     for (int i = 0; i < w->tried && has_room(w, w->drafted + 1); i++) { // the newest phrase first
