@@ -44,12 +44,15 @@ static size_t place_of(const Vocab *v, const char *text, size_t n) {
 
 int vocab_find(const Vocab *v, const char *text, size_t n) { return v->table[place_of(v, text, n)]; }
 
+// How much of a text, which may have no NUL behind it, a message shows.
+static int shown(size_t n) { return n < 60 ? (int)n : 60; }
+
 bool vocab_name(Vocab *v, const char *text, size_t n, int id, const char *place, Error *e) {
     const Piece *p = &v->pieces[id];
     if (p->text && p->length == n && memcmp(p->text, text, n) == 0) return true;
     if (p->text)
-        return error_input(e, "the id %d belongs to two pieces in '%s': '%.60s' and '%.60s'", id, place,
-                           p->text, text);
+        return error_input(e, "the id %d belongs to two pieces in '%s': '%.60s' and '%.*s'", id, place,
+                           p->text, shown(n), text);
     char *copy = mem_text(text, n);
     if (!copy) return error_system(e, "out of memory for the vocabulary of '%s'", place);
     v->pieces[id] = (Piece){copy, n};
@@ -60,8 +63,8 @@ bool vocab_add(Vocab *v, const char *text, size_t n, int id, const char *place, 
     size_t at = place_of(v, text, n);
     if (v->table[at] == id) return true;
     if (v->table[at] >= 0)
-        return error_input(e, "the piece '%.60s' has two ids in '%s': %d and %d", text, place, v->table[at],
-                           id);
+        return error_input(e, "the piece '%.*s' has two ids in '%s': %d and %d", shown(n), text, place,
+                           v->table[at], id);
     if (!vocab_name(v, text, n, id, place, e)) return false;
     v->table[at] = id;
     return true;

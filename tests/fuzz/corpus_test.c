@@ -12,7 +12,7 @@
 
 // As the Makefile names the entry of each file when they are linked together.
 typedef int FuzzEntry(const uint8_t *data, size_t size);
-FuzzEntry config_fuzz, safetensors_fuzz;
+FuzzEntry config_fuzz, safetensors_fuzz, tokenizer_fuzz;
 
 typedef struct {
     const char *name;
@@ -22,6 +22,7 @@ typedef struct {
 static const Fuzzer FUZZERS[] = {
     {"config",      config_fuzz     },
     {"safetensors", safetensors_fuzz},
+    {"tokenizer",   tokenizer_fuzz  },
 };
 enum { FUZZER_COUNT = sizeof FUZZERS / sizeof *FUZZERS };
 
