@@ -67,17 +67,21 @@ const Template *const *template_table(size_t *count) {
 
 static const char *name_at(const void *table, size_t i) { return ((const Template *const *)table)[i]->name; }
 
-const Template *template_find(const char *name, Error *e) {
+static void no_such(const char *name, Error *e) {
     Text known = {0};
-    for (size_t i = 0; i < TEMPLATE_COUNT; i++) {
-        if (strcmp(TEMPLATES[i]->name, name) == 0) return TEMPLATES[i];
-        text_printf(&known, "%s%s", i ? ", " : "", TEMPLATES[i]->name);
-    }
     const char *nearest = suggest(name, TEMPLATES, TEMPLATE_COUNT, name_at);
+    for (size_t i = 0; i < TEMPLATE_COUNT; i++)
+        text_printf(&known, "%s%s", i ? ", " : "", TEMPLATES[i]->name);
     error_input(e, "there is no template '%.40s'%s%s%s; these are: %s", name,
                 nearest ? ", did you mean '" : "", nearest ? nearest : "", nearest ? "'" : "",
                 text_get(&known));
     text_release(&known);
+}
+
+const Template *template_find(const char *name, Error *e) {
+    for (size_t i = 0; i < TEMPLATE_COUNT; i++)
+        if (strcmp(TEMPLATES[i]->name, name) == 0) return TEMPLATES[i];
+    no_such(name, e);
     return NULL;
 }
 

@@ -4,6 +4,7 @@
 
 #include "engine/base/json.h"
 
+#include <limits.h>
 #include <string.h>
 
 typedef struct {
@@ -138,7 +139,8 @@ static bool add_ids(const Reader *r, const json_t *special, Affix *out) {
     const json_t *list = json_object_get(special, "ids");
     for (size_t i = 0; i < json_array_size(list); i++) {
         json_int_t id = json_integer_value(json_array_get(list, i));
-        if (id < 0 || id >= r->t->bpe.vocab.size || out->count == AFFIX_MAX)
+        const char *piece = id >= 0 && id <= INT_MAX ? tokenizer_piece(r->t, (int)id) : NULL;
+        if (!piece || out->count == AFFIX_MAX)
             return error_input(r->e, "the post_processor of '%s' adds an unknown id, or more than %d",
                                r->place, AFFIX_MAX);
         out->ids[out->count++] = (int)id;

@@ -82,7 +82,8 @@ static void check_ids(Family *f, const char *text, size_t n, const IdList *want)
     Error e = {0};
     IdList got = {0};
     if (!tokenizer_encode(f->t, text, n, true, &got, &e)) fail_msg("%s", e.text);
-    if (got.count != want->count || memcmp(got.ids, want->ids, got.count * sizeof *got.ids) != 0) {
+    if (got.count != want->count ||
+        (got.count && memcmp(got.ids, want->ids, got.count * sizeof *got.ids) != 0)) {
         complain(f, "ids", text);
         print_ids("wanted", want);
         print_ids("got   ", &got);
