@@ -14,7 +14,6 @@
 #include "engine/base/memory.h"
 #include "engine/decode/methods/medusa_tree.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { MOST_NODES = TREE_MAX_NODES - 1, MOST_TEXT = 1 << 16 };
@@ -71,9 +70,9 @@ static bool make_tree(Medusa *m, const MedusaParams *p, Error *e) {
 }
 
 static int ranks_used(const Medusa *m) {
-    int most = 0;
+    int most = 0, vocab = m->target->shape.real_vocab;
     for (int i = 0; i < m->count; i++) most = m->tree[i].rank > most ? m->tree[i].rank : most;
-    return most + 1;
+    return most + 1 < vocab ? most + 1 : vocab;
 }
 
 static bool medusa_init(Medusa *m, const MethodEnv *env, const MedusaParams *p, Error *e) {
@@ -110,18 +109,14 @@ static bool medusa_begin(void *self, const Prompt *prompt, Error *e) {
     return true;
 }
 
-// The best ids of one head; -1 where the vocabulary has no more.
+// The best ids of one head.
 static bool ask(Medusa *m, int head, Error *e) {
     Session *s = &m->heads[head];
     float logits[MEDUSA_RANKS];
     session_begin_step(s, true, LAYOUT_TREE);
     int node = tree_root(&s->tree, 0);
-    if (!session_set_hidden(s, node, 1, m->state, e) || !session_run(s, s->shape.layers, e) ||
-        !session_top(s, &node, 1, m->top, m->ids[head], logits, e))
-        return false;
-    for (int i = 0; i < m->top; i++)
-        if (isinf(logits[i])) m->ids[head][i] = -1;
-    return true;
+    return session_set_hidden(s, node, 1, m->state, e) && session_run(s, s->shape.layers, e) &&
+           session_top(s, &node, 1, m->top, m->ids[head], logits, e);
 }
 
 // In rows of a batch the whole tree hangs off the first row: it is a tree because its branches share nodes.
@@ -132,8 +127,9 @@ static bool medusa_propose(void *self, Tree *tree, Error *e) {
         if (!ask(m, i, e)) return false;
     for (int i = 0; m->ready && i < m->count; i++) {
         const MedusaNode *n = &m->tree[i];
-        int parent = n->parent < 0 ? root : m->placed[n->parent], id = m->ids[n->depth][n->rank];
-        m->placed[i] = id < 0 ? TREE_NONE : tree_propose(tree, parent, id);
+        int parent = n->parent < 0 ? root : m->placed[n->parent];
+        bool there = n->rank < m->top; // a vocabulary may be smaller than the tree is wide
+        m->placed[i] = there ? tree_propose(tree, parent, m->ids[n->depth][n->rank]) : TREE_NONE;
     }
     return true;
 }

@@ -1,0 +1,285 @@
+// The tree that is tried: its shape against a slow search, its text, and its tokens against heads that are
+// asked anew, on random streams of the null backend.
+#include "tests/check.h"
+#include "tests/folder.h"
+#include "tests/null_session.h"
+
+#include "engine/decode/decode.h"
+#include "engine/decode/methods/medusa_tree.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { CONTEXT = 60, TOKENS = 40, MOST_HEADS = 4 };
+
+// --- the tree
+
+static double chance_of(const MedusaNode *tree, int node) {
+    double chance = 1;
+    for (; node >= 0; node = tree[node].parent) chance *= medusa_chance(tree[node].depth, tree[node].rank);
+    return chance;
+}
+
+static bool has_child(const MedusaNode *tree, int count, int parent, int rank) {
+    for (int i = 0; i < count; i++)
+        if (tree[i].parent == parent && tree[i].rank == rank) return true;
+    return false;
+}
+
+// No node that could be there and is not is likelier than one that is.
+static void check_likeliest(const MedusaNode *tree, int count, int depth, int ranks) {
+    double least = 1;
+    for (int i = 0; i < count; i++) least = chance_of(tree, i) < least ? chance_of(tree, i) : least;
+    for (int parent = -1; parent < count; parent++)
+        for (int rank = 0; rank < ranks; rank++) {
+            int level = parent < 0 ? 0 : tree[parent].depth + 1;
+            if (level == depth || has_child(tree, count, parent, rank)) continue;
+            double chance = (parent < 0 ? 1 : chance_of(tree, parent)) * medusa_chance(level, rank);
+            if (chance > least * (1 + 1e-12))
+                fail_msg("rank %d below %d: %g is left out, %g is in", rank, parent, chance, least);
+        }
+}
+
+static void grows_the_likeliest(void **state) {
+    (void)state;
+    Random r = test_random(83);
+    for (int round = 0; round < 60; round++) {
+        MedusaNode tree[200];
+        int wanted = test_between(&r, 1, 200), depth = test_between(&r, 1, 5),
+            ranks = test_between(&r, 1, 10);
+        int count = medusa_tree_grow(tree, wanted, depth, ranks);
+        assert_in_range(count, 1, wanted);
+        for (int i = 0; i < count; i++) {
+            int parent = tree[i].parent;
+            assert_true(parent < i && tree[i].rank < ranks && tree[i].depth < depth);
+            assert_int_equal(tree[i].depth, parent < 0 ? 0 : tree[parent].depth + 1);
+            assert_false(has_child(tree, i, parent, tree[i].rank));
+        }
+        check_likeliest(tree, count, depth, ranks);
+        int whole = 0;
+        for (int level = 0, size = 1; level < depth && whole < wanted; level++) whole += size *= ranks;
+        assert_int_equal(count, whole < wanted ? whole : wanted);
+    }
+}
+
+static void write_tree(const MedusaNode *tree, int count, char *text) {
+    for (int i = 0; i < count; i++) {
+        char path[MEDUSA_DEPTH + 1] = "";
+        int at = i;
+        for (int n = tree[i].depth; n >= 0; n--, at = tree[at].parent) path[n] = (char)('0' + tree[at].rank);
+        path[tree[i].depth + 1] = 0;
+        text += sprintf(text, "%s%s", i % 3 ? ";" : "\n ", path);
+    }
+}
+
+static void text_comes_back(void **state) {
+    (void)state;
+    for (int count = 1; count < 120; count += 7) {
+        MedusaNode tree[120] =
+            {
+                {0, 0, 0}
+        },
+                   back[120] = {{0, 0, 0}};
+        char text[120 * 12];
+        assert_int_equal(medusa_tree_grow(tree, count, 4, 10), count);
+        write_tree(tree, count, text);
+        assert_int_equal(medusa_tree_parse(back, 120, 4, text, "it", NULL), count);
+        assert_memory_equal(tree, back, (size_t)count * sizeof *tree);
+    }
+}
+
+static void wrong_trees(void **state) {
+    (void)state;
+    static const char *const bad[][2] = {
+        {"0;00000", "the path '00000' in it is longer than the 4 heads"          },
+        {"0;10",    "the path '10' in it stands before the one that it continues"},
+        {"00;0",    "the path '00' in it stands before the one that it continues"},
+        {"0;1;0",   "the path '0' stands twice in it"                            },
+        {";;",      "it holds no path, such as 0 or 01"                          },
+        {"0;1;2;3", "it has more than 3 paths"                                   },
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        MedusaNode tree[3];
+        Error e = {0};
+        assert_int_equal(medusa_tree_parse(tree, 3, 4, bad[i][0], "it", &e), -1);
+        assert_string_equal(e.text, bad[i][1]);
+    }
+}
+
+// --- what is proposed
+
+typedef struct {
+    Session target, heads[MOST_HEADS], slow_target, slow_head;
+    MedusaNode tree[100];
+    int count, depth, vocab;
+    int sequence[CONTEXT], length, before, accepted;
+} Watch;
+
+static bool on_emit(void *state, int token) {
+    Watch *w = state;
+    w->sequence[w->length++] = token;
+    return true;
+}
+
+// The final normed state of the last token but one.
+static void slow_state(Watch *w, float *row) {
+    Session *s = &w->slow_target;
+    int n = w->before - 1, last = n - 1;
+    session_reset(s);
+    session_begin_step(s, true, LAYOUT_TREE);
+    int node = tree_root(&s->tree, w->sequence[0]);
+    for (int i = 1; i < n; i++) node = tree_probe(&s->tree, node, w->sequence[i], false);
+    assert_true(session_run(s, s->shape.layers, NULL));
+    assert_true(session_get_hidden(s, &last, 1, HIDDEN_NORMED, row, NULL));
+}
+
+// The rank-th best token of a head, by looking through its logits.
+static int slow_choice(Watch *w, const float *row, int rank) {
+    Session *s = &w->slow_head;
+    session_begin_step(s, true, LAYOUT_TREE);
+    int root = tree_root(&s->tree, 0), better = 0;
+    assert_true(session_set_hidden(s, root, 1, row, NULL) && session_run(s, s->shape.layers, NULL));
+    assert_true(session_read(s, HEAD_ARGMAX | HEAD_LOGITS, NULL));
+    const float *x = session_logits(s, root);
+    for (int id = 0; id < w->vocab; id++, better = 0) {
+        for (int other = 0; other < w->vocab; other++)
+            better += x[other] > x[id] || (x[other] == x[id] && other < id);
+        if (better == rank) return id;
+    }
+    return -1; // there are not so many
+}
+
+static void on_step(void *state, const StepReport *r) {
+    Watch *w = state;
+    const Tree *t = &w->target.tree;
+    int placed[100], want = 0;
+    float row[NULL_WIDTH];
+    if (w->before > 1) slow_state(w, row);
+    for (int i = 0; i < w->count; i++) {
+        const MedusaNode *n = &w->tree[i];
+        int parent = n->parent < 0 ? 0 : placed[n->parent];
+        int id = w->before > 1 ? slow_choice(w, row, n->rank) : -1;
+        bool room = w->before + n->depth < CONTEXT && want + 1 < t->capacity;
+        placed[i] = parent >= 0 && id >= 0 && room ? ++want : -1;
+        if (placed[i] < 0) continue;
+        assert_true(want < t->count);
+        assert_int_equal(t->parent[want], parent);
+        if (t->token[want] != id)
+            fail_msg("step %d: guess %d (depth %d, rank %d) is %d, want %d", r->number, i, n->depth, n->rank,
+                     t->token[want], id);
+    }
+    assert_int_equal(t->count - 1, want);
+    w->accepted += r->accepted;
+    w->before = w->length;
+}
+
+static void open_watch(Watch *w, Random *r) {
+    NullSetup setup = {
+        .vocab = test_between(r, 3, 12), .context = CONTEXT, .max_nodes = test_between(r, 20, 80)};
+    NullSetup head = {.vocab = setup.vocab, .context = 1, .max_nodes = 1, .input = INPUT_HIDDEN};
+    w->vocab = setup.vocab;
+    null_session_open(&w->target, &setup);
+    for (int i = 0; i < MOST_HEADS; i++) null_session_open(&w->heads[i], &head);
+    setup.max_nodes = 0;
+    null_session_open(&w->slow_target, &setup);
+    null_session_open(&w->slow_head, &head);
+}
+
+static void close_watch(Watch *w) {
+    session_release(&w->target);
+    for (int i = 0; i < MOST_HEADS; i++) session_release(&w->heads[i]);
+    session_release(&w->slow_target);
+    session_release(&w->slow_head);
+}
+
+static void open_method(Watch *w, Method *m, const char *folder, Random *r) {
+    int heads = test_between(r, 1, MOST_HEADS), depth = test_between(r, 1, 5), top = test_between(r, 1, 10);
+    char text[300], tree[1200];
+    Error e = {0};
+    MethodEnv env = {.target = &w->target,
+                     .adapters = w->heads,
+                     .adapter_count = heads,
+                     .adapter_layer = NULL_LAYERS,
+                     .sampling = {.top_p = 1}};
+    w->depth = depth < heads ? depth : heads;
+    w->count = medusa_tree_grow(w->tree, test_between(r, 1, 99), w->depth, top);
+    write_tree(w->tree, w->count, tree);
+    FILE *f = fopen(folder_path(folder, "tree.txt"), "w");
+    assert_true(f && fputs(tree, f) >= 0 && fclose(f) == 0);
+    if (test_between(r, 0, 1))
+        snprintf(text, sizeof text, "medusa:nodes=%d,top=%d,depth=%d", w->count, top, depth);
+    else snprintf(text, sizeof text, "medusa:depth=%d,tree=%s", depth, folder_path(folder, "tree.txt"));
+    if (!method_open(m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
+}
+
+static void watch_decode(Watch *w, Method *m, Random *r) {
+    DecodeOptions o = {
+        .max_tokens = TOKENS,
+        .sampling = {.temperature = test_between(r, 0, 1) ? 0 : 2, .top_p = 1},
+        .seed = random_bits(r),
+        .merge = test_between(r, 0, 1),
+        .layout = test_between(r, 0, 1) ? LAYOUT_TREE : LAYOUT_BATCH,
+        .prefill_chunk = test_between(r, 0, 5),
+        .clock = still_clock(),
+        .emit = on_emit,
+        .step = on_step,
+        .state = w
+    };
+    DecodeResult out;
+    Error e = {0};
+    int prompt[CONTEXT], count = test_between(r, 1, test_between(r, 0, 4) ? 8 : CONTEXT);
+    for (int i = 0; i < count; i++) prompt[i] = w->sequence[i] = test_between(r, 0, w->vocab - 1);
+    w->length = w->before = count;
+    if (!decode(&w->target, m, prompt, count, &o, &out, &e)) fail_msg("%s", e.text);
+    decode_result_release(&out);
+}
+
+static void every_setting(void **state) {
+    const char *folder = *state;
+    Random r = test_random(84);
+    int accepted = 0;
+    for (int round = 0; round < 60; round++) {
+        Watch w = {.accepted = 0};
+        Method m;
+        open_watch(&w, &r);
+        open_method(&w, &m, folder, &r);
+        for (int prompt = 0; prompt < 2; prompt++) watch_decode(&w, &m, &r);
+        accepted += w.accepted;
+        method_close(&m);
+        close_watch(&w);
+    }
+    print_message("%d guesses accepted\n", accepted);
+    assert_true(accepted > 500);
+}
+
+static void inline_trees_and_missing_files(void **state) {
+    (void)state;
+    Watch w = {.accepted = 0};
+    Random r = test_random(85);
+    Method m;
+    Error e = {0};
+    open_watch(&w, &r);
+    MethodEnv env = {
+        .target = &w.target, .adapters = w.heads, .adapter_count = 2, .adapter_layer = NULL_LAYERS};
+    assert_true(method_open(&m, "medusa:tree=0;1;00;01", &env, &e));
+    method_close(&m);
+    assert_false(method_open(&m, "medusa:tree=0;000", &env, &e));
+    assert_string_equal(e.text, "method 'medusa': the path '000' in 'tree' is longer than the 2 heads");
+    assert_false(method_open(&m, "medusa:tree=/no/such/tree", &env, &e));
+    assert_non_null(strstr(e.text, "/no/such/tree"));
+    env.adapter_layer = 1;
+    assert_false(method_open(&m, "medusa", &env, &e));
+    assert_string_equal(e.text, "method 'medusa': Medusa heads are needed: give them with --adapter DIR");
+    close_watch(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(grows_the_likeliest),
+        cmocka_unit_test(text_comes_back),
+        cmocka_unit_test(wrong_trees),
+        cmocka_unit_test_setup_teardown(every_setting, folder_setup, folder_teardown),
+        cmocka_unit_test(inline_trees_and_missing_files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
