@@ -12,7 +12,7 @@
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
-#include "engine/decode/followers.h"
+#include "engine/decode/context_ngrams.h"
 #include "engine/decode/model_tables.h"
 
 typedef enum { MIXED, CONTEXT, BIGRAM, EXTENDED, UNIGRAM } Strategy;
@@ -58,29 +58,29 @@ static const Param PARAMS[] = {
 
 typedef struct Ngrammys {
     NgrammysParams p;
-    Followers context;
+    ContextNgrams context;
     TokenTable bigrams, unigrams; // empty where the strategy does not use them
     int last;                     // the sequence's last token
-    Follower found[TOKEN_TABLE_MAX_K];
+    ContextNgram found[TOKEN_TABLE_MAX_K];
     Offers offers;
 } Ngrammys;
 
 static void ngrammys_close(void *self) {
     Ngrammys *n = self;
     if (!n) return;
-    followers_release(&n->context);
+    context_ngrams_release(&n->context);
     token_table_release(&n->bigrams);
     token_table_release(&n->unigrams);
     mem_free(n);
 }
 
 static bool open_context(Ngrammys *n, const MethodEnv *env, Error *e) {
-    FollowersSetup setup = {.q = n->p.q,
-                            .w = n->p.w,
-                            .ties = (Ties)n->p.ties,
-                            .keep_short = n->p.keep_short,
-                            .context = env->target->context};
-    return followers_init(&n->context, &setup, e);
+    ContextSetup setup = {.q = n->p.q,
+                          .w = n->p.w,
+                          .ties = (Ties)n->p.ties,
+                          .keep_short = n->p.keep_short,
+                          .context = env->target->context};
+    return context_ngrams_init(&n->context, &setup, e);
 }
 
 static bool open_tables(Ngrammys *n, const MethodEnv *env, Error *e) {
@@ -111,15 +111,15 @@ static void *ngrammys_open(const MethodEnv *env, const void *values, Error *e) {
 
 static bool ngrammys_begin(void *self, const Prompt *prompt, Error *e) {
     Ngrammys *n = self;
-    followers_clear(&n->context);
+    context_ngrams_clear(&n->context);
     n->last = prompt->tokens[prompt->count - 1];
-    return followers_push(&n->context, prompt->tokens, prompt->count, e);
+    return context_ngrams_push(&n->context, prompt->tokens, prompt->count, e);
 }
 
 static int offer_context(Ngrammys *n, Tree *tree) {
-    int count = followers_find(&n->context, n->p.k, n->found);
+    int count = context_ngrams_find(&n->context, n->p.k, n->found);
     for (int i = 0; i < count; i++)
-        offer_row(&n->offers, tree, FROM_CONTEXT, followers_tokens(&n->context, &n->found[i]),
+        offer_row(&n->offers, tree, FROM_CONTEXT, context_ngrams_tokens(&n->context, &n->found[i]),
                   n->found[i].length);
     return count;
 }
@@ -165,7 +165,7 @@ static bool ngrammys_propose(void *self, Tree *tree, Error *e) {
 static bool ngrammys_observe(void *self, const Observation *seen, Error *e) {
     Ngrammys *n = self;
     n->last = seen->sequence[seen->length - 1];
-    return followers_push(&n->context, seen->emitted, seen->emitted_count, e);
+    return context_ngrams_push(&n->context, seen->emitted, seen->emitted_count, e);
 }
 
 static const Offers *ngrammys_offers(const void *self) { return &((const Ngrammys *)self)->offers; }

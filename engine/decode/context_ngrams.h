@@ -11,39 +11,39 @@
 
 typedef enum { TIES_RECENT, TIES_SORTED } Ties;
 
-typedef struct FollowersSetup {
+typedef struct ContextSetup {
     int q; // 1 to SUFFIX_LONGEST
     int w; // at least 1
     Ties ties;
     bool keep_short; // places with fewer than w tokens behind them
     int context;     // tokens that the sequence may have
-} FollowersSetup;
+} ContextSetup;
 
 // Equal places.
-typedef struct Follower {
+typedef struct ContextNgram {
     int end;    // of the newest: its tokens stand at index.tokens + end
     int length; // at most w
     int count;  // places
     uint64_t hash;
-} Follower;
+} ContextNgram;
 
-typedef struct Followers {
-    FollowersSetup setup;
-    SuffixIndex index; // of the whole sequence
-    Follower *groups;  // (context)
+typedef struct ContextNgrams {
+    ContextSetup setup;
+    SuffixIndex index;    // of the whole sequence
+    ContextNgram *groups; // (context)
     int group_count;
     int *table;     // (table_size): group number + 1; 0: free. All free between lookups
     int *used;      // (context): places in the table that are taken
     int table_size; // a power of two, at least twice the context
-} Followers;
+} ContextNgrams;
 
-bool followers_init(Followers *f, const FollowersSetup *setup, Error *e);
-void followers_release(Followers *f);
-void followers_clear(Followers *f);
-bool followers_push(Followers *f, const int *tokens, int count, Error *e);
+bool context_ngrams_init(ContextNgrams *f, const ContextSetup *setup, Error *e);
+void context_ngrams_release(ContextNgrams *f);
+void context_ngrams_clear(ContextNgrams *f);
+bool context_ngrams_push(ContextNgrams *f, const int *tokens, int count, Error *e);
 
 // The best `most` at the sequence's end, best first; gives their number. Allocates nothing.
-int followers_find(Followers *f, int most, Follower *out);
-static inline const int *followers_tokens(const Followers *f, const Follower *x) {
+int context_ngrams_find(ContextNgrams *f, int most, ContextNgram *out);
+static inline const int *context_ngrams_tokens(const ContextNgrams *f, const ContextNgram *x) {
     return f->index.tokens + x->end;
 }

@@ -1,34 +1,34 @@
 // Places are visited newest first, so that a group's number is its rank by recency.
-#include "engine/decode/followers.h"
+#include "engine/decode/context_ngrams.h"
 
 #include "engine/base/memory.h"
 
 #include <assert.h>
 #include <string.h>
 
-bool followers_init(Followers *f, const FollowersSetup *setup, Error *e) {
+bool context_ngrams_init(ContextNgrams *f, const ContextSetup *setup, Error *e) {
     assert(setup->w >= 1 && setup->context >= 1);
-    *f = (Followers){.setup = *setup, .table_size = 2};
+    *f = (ContextNgrams){.setup = *setup, .table_size = 2};
     while (f->table_size < 2 * setup->context) f->table_size *= 2;
     f->groups = mem_alloc((size_t)setup->context, sizeof *f->groups);
     f->used = mem_alloc((size_t)setup->context, sizeof *f->used);
     f->table = mem_alloc((size_t)f->table_size, sizeof *f->table);
     if (f->groups && f->used && f->table && suffix_init(&f->index, setup->q, e)) return true;
-    followers_release(f);
+    context_ngrams_release(f);
     return error_system(e, "out of memory for the n-grams of a context of %d", setup->context);
 }
 
-void followers_release(Followers *f) {
+void context_ngrams_release(ContextNgrams *f) {
     suffix_release(&f->index);
     mem_free(f->groups);
     mem_free(f->used);
     mem_free(f->table);
-    *f = (Followers){0};
+    *f = (ContextNgrams){0};
 }
 
-void followers_clear(Followers *f) { suffix_clear(&f->index); }
+void context_ngrams_clear(ContextNgrams *f) { suffix_clear(&f->index); }
 
-bool followers_push(Followers *f, const int *tokens, int count, Error *e) {
+bool context_ngrams_push(ContextNgrams *f, const int *tokens, int count, Error *e) {
     for (int i = 0; i < count; i++)
         if (!suffix_push(&f->index, tokens[i], e)) return false;
     return true;
@@ -43,18 +43,19 @@ static uint64_t hash_tokens(const int *tokens, int count) {
     return h;
 }
 
-static bool same(const Followers *f, const Follower *a, const Follower *b) {
+static bool same(const ContextNgrams *f, const ContextNgram *a, const ContextNgram *b) {
     return a->hash == b->hash && a->length == b->length &&
-           memcmp(followers_tokens(f, a), followers_tokens(f, b), (size_t)a->length * sizeof(int)) == 0;
+           memcmp(context_ngrams_tokens(f, a), context_ngrams_tokens(f, b),
+                  (size_t)a->length * sizeof(int)) == 0;
 }
 
 // Counts a place.
-static void enter(Followers *f, int end, int length) {
-    Follower place = {.end = end, .length = length, .count = 1};
-    place.hash = hash_tokens(followers_tokens(f, &place), length);
+static void enter(ContextNgrams *f, int end, int length) {
+    ContextNgram place = {.end = end, .length = length, .count = 1};
+    place.hash = hash_tokens(context_ngrams_tokens(f, &place), length);
     int at = (int)(place.hash & (uint64_t)(f->table_size - 1));
     for (; f->table[at]; at = (at + 1) & (f->table_size - 1)) {
-        Follower *group = &f->groups[f->table[at] - 1];
+        ContextNgram *group = &f->groups[f->table[at] - 1];
         if (!same(f, group, &place)) continue;
         group->count++;
         return;
@@ -64,7 +65,7 @@ static void enter(Followers *f, int end, int length) {
     f->table[at] = f->group_count;
 }
 
-static void collect(Followers *f) {
+static void collect(ContextNgrams *f) {
     int length = (int)f->index.length, w = f->setup.w, q = f->setup.q;
     for (int end = suffix_newest(&f->index, q); end != SUFFIX_NONE; end = suffix_before(&f->index, q, end)) {
         int behind = length - end < w ? length - end : w;
@@ -73,25 +74,25 @@ static void collect(Followers *f) {
 }
 
 // Ascending, as lists of tokens; a prefix first.
-static bool stands_before(const Followers *f, const Follower *a, const Follower *b) {
-    const int *x = followers_tokens(f, a), *y = followers_tokens(f, b);
+static bool stands_before(const ContextNgrams *f, const ContextNgram *a, const ContextNgram *b) {
+    const int *x = context_ngrams_tokens(f, a), *y = context_ngrams_tokens(f, b);
     int n = a->length < b->length ? a->length : b->length, i = 0;
     while (i < n && x[i] == y[i]) i++;
     return i < n ? x[i] < y[i] : a->length < b->length;
 }
 
 // b has been found later, so by recency it is never better than its equal.
-static bool is_worse(const Followers *f, const Follower *a, const Follower *b) {
+static bool is_worse(const ContextNgrams *f, const ContextNgram *a, const ContextNgram *b) {
     if (a->count != b->count) return a->count < b->count;
     return f->setup.ties == TIES_SORTED && stands_before(f, b, a);
 }
 
-int followers_find(Followers *f, int most, Follower *out) {
+int context_ngrams_find(ContextNgrams *f, int most, ContextNgram *out) {
     int n = 0;
     f->group_count = 0;
     collect(f);
     for (int i = 0; i < f->group_count; i++) {
-        const Follower *x = &f->groups[i];
+        const ContextNgram *x = &f->groups[i];
         f->table[f->used[i]] = 0;
         if (most == 0 || (n == most && !is_worse(f, &out[n - 1], x))) continue;
         int at = n < most ? n++ : n - 1;
