@@ -83,6 +83,7 @@ typedef enum {
     NEEDS_DRAFT = 1,
     NEEDS_ADAPTER = 2, // one, on a layer below the last
     NEEDS_HEADS = 4,   // adapters on the final normed states, one for each further token
+    NEEDS_FILE = 8,    // named by a parameter that has no default
 } MethodNeed;
 
 typedef struct MethodInfo {

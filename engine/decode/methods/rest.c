@@ -188,6 +188,7 @@ static const Offers *rest_offers(const void *self) { return &((const Rest *)self
 
 const MethodInfo method_rest = {.name = "rest",
                                 .summary = "what followed the last tokens in a datastore of texts",
+                                .needs = NEEDS_FILE,
                                 .params = PARAMS,
                                 .param_count = sizeof PARAMS / sizeof *PARAMS,
                                 .param_size = sizeof(RestParams),

@@ -181,13 +181,14 @@ static const char *const SETTINGS[] = {
 };
 enum { SETTING_COUNT = sizeof SETTINGS / sizeof *SETTINGS };
 
-// The settings above, then every row of the table by its defaults.
+// The settings above, then every row of the table by its defaults, where those are enough.
 static const char *setting(size_t i) {
     size_t count;
     const MethodInfo *const *table = method_table(&count);
-    return i < SETTING_COUNT           ? SETTINGS[i]
-           : i < SETTING_COUNT + count ? table[i - SETTING_COUNT]->name
-                                       : NULL;
+    if (i < SETTING_COUNT) return SETTINGS[i];
+    for (size_t k = 0, left = i - SETTING_COUNT; k < count; k++)
+        if (!(table[k]->needs & NEEDS_FILE) && left-- == 0) return table[k]->name;
+    return NULL;
 }
 
 typedef struct {
