@@ -277,19 +277,20 @@ static void every_method_is_lossless(void **state) {
 static void prompts_follow_one_another(void **state) {
     (void)state;
     Random r = test_random(41);
-    for (size_t i = 0; setting(i); i++) {
+    const char *text;
+    for (size_t i = 0; (text = setting(i)) != NULL; i++) {
         World w;
         Method m;
         Case c;
         random_setup(&c, &r);
         open_world(&w, &c.setup, 7);
-        seat_adapters(&w, setting(i));
-        assert_true(method_open(&m, setting(i), &w.env, NULL));
+        seat_adapters(&w, text);
+        assert_true(method_open(&m, text, &w.env, NULL));
         for (int prompt = 0; prompt < 20; prompt++) {
             DecodeResult out;
             random_request(&c, &r);
             run(&c, &w.target, &m, &out);
-            check_truth(&c, setting(i), &out);
+            check_truth(&c, text, &out);
             decode_result_release(&out);
         }
         method_close(&m);
