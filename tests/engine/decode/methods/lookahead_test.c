@@ -239,6 +239,38 @@ static void every_setting(void **state) {
     assert_true(gained > 2000 && guesses > 10000 && filled > 1000 && kept > 5000 && dropped > 100);
 }
 
+// A step may hold less than the method asks for.
+static void small_steps(void **state) {
+    (void)state;
+    Random r = test_random(84);
+    int gained = 0;
+    for (int round = 0; round < 200; round++) {
+        Session s, slow;
+        Method m;
+        DecodeOptions o = {.max_tokens = 30,
+                           .sampling.top_p = 1,
+                           .merge = test_between(&r, 0, 1),
+                           .layout = test_between(&r, 0, 1) ? LAYOUT_TREE : LAYOUT_BATCH,
+                           .clock = still_clock()};
+        DecodeResult out;
+        Setting a = random_setting(&r);
+        int prompt[] = {1, 0, 2, 1, 0};
+        NullSetup setup = {.vocab = 3, .context = CONTEXT, .max_nodes = test_between(&r, 1, 40)};
+        null_session_open(&s, &setup);
+        null_session_open(&slow, &setup);
+        MethodEnv env = {.target = &s, .seed = random_bits(&r)};
+        open_setting(&m, &a, &env);
+        assert_true(decode(&s, &m, prompt, 5, &o, &out, NULL));
+        slow_check_greedy(&slow, prompt, 5, &o, &out);
+        gained += out.tokens - out.steps;
+        decode_result_release(&out);
+        method_close(&m);
+        session_release(&s);
+        session_release(&slow);
+    }
+    assert_true(gained > 200);
+}
+
 // --- ranks and modes
 
 typedef struct {
@@ -326,6 +358,7 @@ static void presets_are_their_parts(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_setting),
+        cmocka_unit_test(small_steps),
         cmocka_unit_test(ranks_change_nothing),
         cmocka_unit_test(presets_are_their_parts),
     };

@@ -69,7 +69,7 @@ static void write_phrase(Watch *w, int room) {
     memcpy(text, w->sequence, (size_t)w->before * sizeof *text);
     memcpy(text + w->before, w->draft, (size_t)w->drafted * sizeof *text);
     for (int i = 0; i <= best && end < room; i++, end++)
-        w->draft[end] = says(&w->slow_draft, w, end, NULL, 0);
+        w->draft[end] = says(&w->slow_draft, w, end, w->draft, 0);
     slow_window_step(&w->window, text, length, length, &w->pool);
     slow_window_slide(&w->window, 1, text, length);
     w->drafted = end;
@@ -133,7 +133,7 @@ static void check_step(const Watch *w, const StepReport *r) {
 static void inspire(Watch *w, int accepted) {
     for (int i = accepted + 2; i <= w->drafted - w->a.beta + 2; i++) {
         int ngram[SLOW_N], same = 0;
-        for (int k = 0; k < w->a.beta; k++) ngram[k] = says(&w->slow_target, w, i + k - 1, NULL, 0);
+        for (int k = 0; k < w->a.beta; k++) ngram[k] = says(&w->slow_target, w, i + k - 1, w->draft, 0);
         while (same < w->a.beta - 1 && ngram[same] == w->draft[i + same - 1]) same++;
         if (same < w->a.beta - 1) continue;
         slow_pool_insert(&w->pool, ngram);
@@ -263,6 +263,41 @@ static void every_setting(void **state) {
     print_message("inspired %d, refined %d, gained %d, short drafts %d\n", inspired, refined, gained,
                   short_of_room);
     assert_true(inspired > 1000 && refined > 2000 && gained > 3000 && short_of_room > 500);
+}
+
+// A step may hold less than the method asks for.
+static void small_steps(void **state) {
+    (void)state;
+    Random r = test_random(83);
+    int gained = 0;
+    for (int round = 0; round < 200; round++) {
+        Session s, draft, slow;
+        Method m;
+        DecodeOptions o = {
+            .max_tokens = 30, .sampling.top_p = 1, .merge = test_between(&r, 0, 1), .clock = still_clock()};
+        DecodeResult out;
+        Setting a = random_setting(&r);
+        int prompt[] = {1, 0, 2, 1, 0};
+        NullSetup setup = {.vocab = 3, .context = CONTEXT, .max_nodes = test_between(&r, 1, 12)};
+        null_session_open(&s, &setup);
+        null_session_open(&slow, &setup);
+        setup.max_nodes = test_between(&r, 1, 40);
+        setup.window = test_between(&r, 2, 3);
+        null_session_open(&draft, &setup);
+        MethodEnv env = {.target = &s, .draft = &draft, .seed = random_bits(&r)};
+        open_setting(&m, &a, &env);
+        for (int turn = 0; turn < 2; turn++) {
+            assert_true(decode(&s, &m, prompt, 5, &o, &out, NULL));
+            slow_check_greedy(&slow, prompt, 5, &o, &out);
+            gained += out.tokens - out.steps;
+            decode_result_release(&out);
+        }
+        method_close(&m);
+        session_release(&s);
+        session_release(&draft);
+        session_release(&slow);
+    }
+    assert_true(gained > 2000);
 }
 
 // --- the walk-through
@@ -464,6 +499,7 @@ static void greedy_output_is_identical(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_setting),
+        cmocka_unit_test(small_steps),
         cmocka_unit_test(walk_through),
         cmocka_unit_test(refuses),
         cmocka_unit_test(greedy_output_is_identical),
