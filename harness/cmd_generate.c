@@ -265,6 +265,8 @@ static void print_stats(const Run *r) {
             d->rows / steps, 1e3 * s / steps);
     fprintf(stderr, "time      propose %.1f%%, forward %.1f%%, verify %.1f%%, observe %.1f%%\n",
             share * d->propose_s, share * d->forward_s, share * d->verify_s, share * d->observe_s);
+    for (int i = 0; i < d->parts && d->parts > 1; i++)
+        fprintf(stderr, "rank %-4d %.1f rows a step\n", i, d->part_rows[i] / steps);
     for (int i = 0; i < d->source_count; i++)
         if (d->sources[i].rows > 0)
             fprintf(stderr, "source    %s: %.1f rows a step, won %.1f%% of steps with %.2f tokens\n",

@@ -132,6 +132,8 @@ static bool observe(Loop *l, const Verdict *v, const int *tokens, int emitted, E
 static void add_step(DecodeResult *out, const StepReport *r) {
     out->steps++;
     out->rows += r->rows;
+    out->parts = r->parts > out->parts ? r->parts : out->parts;
+    for (int i = 0; i < r->parts; i++) out->part_rows[i] += r->part_rows[i];
     out->propose_s += r->propose_s;
     out->forward_s += r->forward_s;
     out->verify_s += r->verify_s;

@@ -52,6 +52,8 @@ typedef struct DecodeResult {
     double S; // tokens / steps; 0 where there was no step
     double prefill_s, propose_s, forward_s, verify_s, observe_s;
     double rows; // nodes run in all steps
+    int parts;   // of the steps' trees, and the rows of each
+    double part_rows[TREE_MAX_PARTS];
     int source_count;
     SourceTotals sources[SOURCES_MAX]; // (source_count)
 } DecodeResult;
