@@ -1,0 +1,132 @@
+#include "simulate/hardware.h"
+
+#include <assert.h>
+#include <math.h>
+
+void hardware_floor(Hardware *h) {
+    h->read_share = h->compute_share = h->attention_share = 1;
+    h->row_passes = 2; // read and written once
+    h->overlap = 16;   // all but the longer of two hides
+    h->step_s = 0;
+}
+
+bool hardware_check(const Hardware *h, Error *e) {
+    const struct {
+        const char *name;
+        double value, low;
+    } ROWS[] = {
+        {"bytes_per_s",      h->bytes_per_s,      1   },
+        {"operations_per_s", h->operations_per_s, 1   },
+        {"memory_bytes",     h->memory_bytes,     1   },
+        {"processors",       h->processors,       1   },
+        {"tile_rows",        h->tile_rows,        1   },
+        {"tile_columns",     h->tile_columns,     1   },
+        {"least_rows",       h->least_rows,       1   },
+        {"launch_s",         h->launch_s,         0   },
+        {"launches",         h->launches,         0   },
+        {"read_share",       h->read_share,       1e-9},
+        {"compute_share",    h->compute_share,    1e-9},
+        {"attention_share",  h->attention_share,  1e-9},
+        {"row_passes",       h->row_passes,       0   },
+        {"overlap",          h->overlap,          1   },
+        {"step_s",           h->step_s,           0   },
+    };
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
+        if (!(ROWS[i].value >= ROWS[i].low) || !isfinite(ROWS[i].value))
+            return error_input(e, "hardware '%s': %s is %g, must be at least %g", h->name, ROWS[i].name,
+                               ROWS[i].value, ROWS[i].low);
+    return h->least_rows <= h->tile_rows ||
+           error_input(e, "hardware '%s': least_rows is %d, above tile_rows, %d", h->name, h->least_rows,
+                       h->tile_rows);
+}
+
+StepPlan step_chain(int tokens, int context) {
+    double n = tokens;
+    return (StepPlan){tokens, tokens, context, 1, n * context + n * (n + 1) / 2, false};
+}
+
+StepPlan step_tree(int k, int w, int context) {
+    double chain = (double)w * (context + 1) + 0.5 * w * (w + 1.0);
+    return (StepPlan){1 + k * w, 1 + k * w, context, 1, context + 1 + k * chain, false};
+}
+
+StepPlan step_batch(int k, int w, int context) {
+    StepPlan one = step_chain(w + 1, context);
+    return (StepPlan){k * one.rows, k * one.rows, context, k, k * one.seen, false};
+}
+
+// Both at once, as far as the machine lets them.
+static double together(const Hardware *h, double a, double b) {
+    double longer = fmax(a, b), shorter = fmin(a, b);
+    return longer > 0 ? longer * pow(1 + pow(shorter / longer, h->overlap), 1 / h->overlap) : 0;
+}
+
+static double read_time(const Hardware *h, double bytes) { return bytes / (h->bytes_per_s * h->read_share); }
+
+// The tile that fits so few rows best: a power of two, as kernels have them.
+static int rows_of_tile(const Hardware *h, int rows) {
+    int tile = h->least_rows;
+    while (tile < rows && tile < h->tile_rows) tile *= 2;
+    return tile < h->tile_rows ? tile : h->tile_rows;
+}
+
+double hardware_waves(const Hardware *h, int rows, int columns) {
+    int tile_rows = rows_of_tile(h, rows);
+    double tiles = ceil((double)rows / tile_rows) * ceil((double)columns / h->tile_columns);
+    if (tiles >= h->processors) return ceil(tiles / h->processors);
+    return 1 / floor(h->processors / tiles);
+}
+
+double hardware_product(const Hardware *h, int rows, int inner, int columns, double weight_bytes) {
+    if (columns == 0) return 0;
+    double activations = 2.0 * rows * ((double)inner + columns);
+    double bytes = weight_bytes * inner * columns + activations;
+    double tile = 2.0 * rows_of_tile(h, rows) * h->tile_columns * inner;
+    double rate = h->operations_per_s * h->compute_share / h->processors;
+    return together(h, read_time(h, bytes), hardware_waves(h, rows, columns) * tile / rate);
+}
+
+static double visible(const StepModel *m, int context) {
+    return m->window && context > m->window ? m->window : context;
+}
+
+static double attention(const Hardware *h, const StepModel *m, const StepPlan *s) {
+    double seen = m->window ? fmin(s->seen, (double)m->window * s->rows) : s->seen;
+    double keys = visible(m, s->context) * s->sequences + s->rows;
+    double bytes = 2 * keys * m->kv_width * m->cache_bytes;
+    return together(h, read_time(h, bytes),
+                    4 * m->q_width * seen / (h->operations_per_s * h->attention_share));
+}
+
+// Read once, written once a sequence, before attention reads it.
+static double copy(const Hardware *h, const StepModel *m, const StepPlan *s) {
+    if (!s->copied || s->sequences < 2) return 0;
+    double bytes = 2 * visible(m, s->context) * m->kv_width * m->cache_bytes;
+    return read_time(h, bytes * (1 + s->sequences));
+}
+
+static double layer_products(const Hardware *h, const StepModel *m, int rows) {
+    return hardware_product(h, rows, m->width, m->q_width + 2 * m->kv_width, m->weight_bytes) +
+           hardware_product(h, rows, m->q_width, m->width, m->weight_bytes) +
+           hardware_product(h, rows, m->width, 2 * m->mlp_width, m->weight_bytes) +
+           hardware_product(h, rows, m->mlp_width, m->mlp_width ? m->width : 0, m->weight_bytes);
+}
+
+StepPrice hardware_price(const Hardware *h, const StepModel *m, const StepPlan *s) {
+    StepPrice p = {0};
+    assert(hardware_check(h, NULL) && s->rows > 0);
+    p.products = m->layers * layer_products(h, m, s->rows);
+    if (s->read > 0) p.products += hardware_product(h, s->read, m->width, m->vocab, m->weight_bytes);
+    p.attention = m->layers * attention(h, m, s);
+    p.copy = m->layers * copy(h, m, s);
+    p.rows = read_time(h, 4.0 * m->layers * s->rows * ((double)m->width + m->mlp_width) * h->row_passes);
+    p.launches = h->step_s + h->launch_s * ((double)h->launches * m->layers + 1);
+    p.total = p.products + p.attention + p.copy + p.rows + p.launches;
+    return p;
+}
+
+double hardware_slowdown(const Hardware *h, const StepModel *m, int k, int w, int context, bool copied) {
+    StepPlan many = step_batch(k, w, context), one = step_chain(1, context);
+    many.copied = copied;
+    return hardware_price(h, m, &many).total / hardware_price(h, m, &one).total;
+}

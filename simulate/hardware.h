@@ -1,0 +1,82 @@
+// The time of a step on a machine, from a handful of numbers: what it must read, what it must compute, and
+// how the work falls into tiles (N-Grammys, section 3).
+//
+// Each product of a layer takes the longer of two times, or their sum where they do not overlap: its bytes at
+// the memory's speed, and its tiles at the processors'. Tiles come in waves: 109 tiles on 108 processors take
+// as long as 216. Attention reads the cached context once, or once a sequence where rows repeat it; a cache
+// that is copied to be repeated costs that copy too. With the shares at 1 a data sheet's machine is a floor;
+// fitted to measured steps (surface.h) it is a model.
+#pragma once
+#include "engine/base/error.h"
+
+#include <stddef.h>
+
+enum { HARDWARE_NAME = 80 };
+
+typedef struct Hardware {
+    char name[HARDWARE_NAME];
+    // of the data sheet, or measured
+    double bytes_per_s;      // memory, read
+    double operations_per_s; // products in 16 bits, dense; a multiply-add counts two
+    double memory_bytes;
+    int processors;              // that run one tile each at a time
+    int tile_rows, tile_columns; // largest tile of a product's output
+    int least_rows;              // tiles have fewer rows where the product has, down to these
+    double launch_s;             // of one kernel behind another
+    int launches;                // kernels of a layer
+    // reached of it; fitted, else 1, and 0 for step_s
+    double read_share, compute_share;
+    double attention_share; // of operations_per_s, in attention
+    double row_passes;      // times that a row's activations pass through memory in a layer, beside products
+    double overlap;         // p of (a^p + b^p)^(1/p), from 1 (reading and computing take turns) up
+    double step_s;          // of a step, whatever it runs
+} Hardware;
+
+// A decoder's widths, as far as a step's cost goes.
+typedef struct StepModel {
+    int layers, width, q_width, kv_width, mlp_width, vocab;
+    int window;                       // 0: none
+    double weight_bytes, cache_bytes; // of one number
+} StepModel;
+
+typedef struct StepPlan {
+    int rows;      // nodes run
+    int read;      // of them that reach the LM head
+    int context;   // committed tokens
+    int sequences; // times the context is read: 1, or the rows of a batch
+    double seen;   // positions that the nodes see, summed over nodes
+    bool copied;   // the cache is copied for each sequence of a batch, not viewed
+} StepPlan;
+
+typedef struct StepPrice { // seconds
+    double products, attention, copy, rows, launches;
+    double total;
+} StepPrice;
+
+// A machine with the data sheet's part set, its shares as a floor has them.
+void hardware_floor(Hardware *h);
+
+// False, with the name and the domain, if a number is outside its own: above 0 and finite, overlap at
+// least 1.
+bool hardware_check(const Hardware *h, Error *e);
+
+// Steps as the bench runs them; every node is read. tokens >= 1; k >= 1, w >= 0.
+StepPlan step_chain(int tokens, int context);
+StepPlan step_tree(int k, int w, int context);  // k chains of w below one root
+StepPlan step_batch(int k, int w, int context); // k sequences of w + 1, each repeating the context
+
+// Of (rows, inner) x (inner, columns). rows >= 1; 0 columns cost nothing.
+double hardware_product(const Hardware *h, int rows, int inner, int columns, double weight_bytes);
+
+// How many times as long as one tile the product's tiles take. Fewer tiles than processors are split along
+// the sum, so that all processors work on them.
+double hardware_waves(const Hardware *h, int rows, int columns);
+
+StepPrice hardware_price(const Hardware *h, const StepModel *m, const StepPlan *step);
+
+// Time of k sequences of w + 1 over that of one token: the slowdown of N-Grammys' Figure 1.
+double hardware_slowdown(const Hardware *h, const StepModel *m, int k, int w, int context, bool copied);
+
+// configs/hardware/NAME.json: each number an object of "value" and "source"; one without a source is refused.
+bool hardware_open(const char *path, Hardware *out, Error *e);
+bool hardware_parse(const char *bytes, size_t n, const char *place, Hardware *out, Error *e);

@@ -1,0 +1,256 @@
+// The file: cut into lines and fields in place. The fit: gsl_multifit_nlinear over logarithms of what is
+// fitted.
+#include "simulate/surface.h"
+
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+#include "simulate/statistics.h"
+
+#include <errno.h>
+#include <gsl/gsl_errno.h>
+#include <gsl/gsl_multifit_nlinear.h>
+#include <gsl/gsl_randist.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// --- the file --------------------------------------------------------------------------------------------
+
+enum { MOST_BYTES = 16 << 20, MOST_FIELDS = 32, MOST_POINTS = 1 << 16, MOST_ROWS = 1 << 20 };
+
+typedef enum { TOKENS, CONTEXT, K, W, LAYOUT, SECONDS, COLUMN_COUNT } Column;
+static const char *const COLUMNS[COLUMN_COUNT] = {"tokens", "context", "k", "w", "layout", "median_s"};
+
+typedef struct {
+    const char *place;
+    int line;
+    int at[COLUMN_COUNT]; // which field a column is
+    size_t capacity;
+    Error *e;
+} Reader;
+
+// Cuts the line at its commas; gives the number of fields.
+static int cut(char *line, char **fields) {
+    int count = 0;
+    while (line && count < MOST_FIELDS) {
+        char *comma = strchr(line, ',');
+        fields[count++] = line;
+        if (comma) *comma = 0;
+        line = comma ? comma + 1 : NULL;
+    }
+    return count;
+}
+
+static bool read_header(Reader *r, char *line) {
+    char *fields[MOST_FIELDS];
+    int count = cut(line, fields);
+    for (int c = 0; c < COLUMN_COUNT; c++) {
+        r->at[c] = -1;
+        for (int i = 0; i < count; i++)
+            if (strcmp(fields[i], COLUMNS[c]) == 0) r->at[c] = i;
+        if (r->at[c] < 0)
+            return error_input(r->e, "%s:%d: there is no column '%s'; 'outpace bench --csv' prints it",
+                               r->place, r->line, COLUMNS[c]);
+    }
+    return true;
+}
+
+static bool read_number(Reader *r, char **fields, Column c, double low, double high, double *out) {
+    const char *text = fields[r->at[c]];
+    char *end;
+    errno = 0;
+    *out = strtod(text, &end);
+    return (end != text && *end == 0 && !errno && *out >= low && *out <= high) ||
+           error_input(r->e, "%s:%d: %s is '%.40s', must be a number from %g to %g", r->place, r->line,
+                       COLUMNS[c], text, low, high);
+}
+
+static bool read_whole(Reader *r, char **fields, Column c, double low, int *out) {
+    double x;
+    if (!read_number(r, fields, c, low, MOST_ROWS, &x)) return false;
+    *out = (int)x;
+    return x == *out ||
+           error_input(r->e, "%s:%d: %s is %g, must be a whole number", r->place, r->line, COLUMNS[c], x);
+}
+
+static bool read_point(Reader *r, char *line, SurfacePoint *out) {
+    char *fields[MOST_FIELDS];
+    int count = cut(line, fields), tokens, context, k, w;
+    for (int c = 0; c < COLUMN_COUNT; c++)
+        if (r->at[c] >= count)
+            return error_input(r->e, "%s:%d: only %d fields, '%s' is missing", r->place, r->line, count,
+                               COLUMNS[c]);
+    if (!read_whole(r, fields, TOKENS, 1, &tokens) || !read_whole(r, fields, CONTEXT, 0, &context) ||
+        !read_whole(r, fields, K, 0, &k) || !read_whole(r, fields, W, 0, &w) ||
+        !read_number(r, fields, SECONDS, 1e-9, 1e6, &out->seconds))
+        return false;
+    const char *layout = fields[r->at[LAYOUT]];
+    if (strcmp(layout, "chain") == 0) out->step = step_chain(tokens, context);
+    else if (strcmp(layout, "tree") == 0 && k > 0) out->step = step_tree(k, w, context);
+    else if (strcmp(layout, "batch") == 0 && k > 0) out->step = step_batch(k, w, context);
+    else
+        return error_input(r->e,
+                           "%s:%d: layout is '%.40s' with k %d, must be chain, or tree or batch of k rows",
+                           r->place, r->line, layout, k);
+    // Rows of one tree may share nodes; what was run is what counts.
+    out->step.rows = out->step.read = tokens;
+    return true;
+}
+
+static bool read_lines(Reader *r, char *text, Surface *out) {
+    bool header = false;
+    for (char *line = text, *next; line; line = next) {
+        if ((next = strchr(line, '\n'))) *next++ = 0;
+        size_t length = strlen(line);
+        if (length && line[length - 1] == '\r') line[length - 1] = 0;
+        r->line++;
+        if (!*line) continue;
+        if (!header) {
+            if (!(header = read_header(r, line))) return false;
+            continue;
+        }
+        if (out->count == MOST_POINTS)
+            return error_input(r->e, "%s: more than %d points", r->place, MOST_POINTS);
+        if (!mem_grow((void **)&out->points, &r->capacity, (size_t)out->count + 1, sizeof *out->points))
+            return error_system(r->e, "%s: out of memory", r->place);
+        if (!read_point(r, line, &out->points[out->count])) return false;
+        out->count++;
+    }
+    return out->count || error_input(r->e, "%s: no points in it", r->place);
+}
+
+bool surface_parse(const char *bytes, size_t n, const char *place, Surface *out, Error *e) {
+    Reader r = {.place = place, .e = e};
+    *out = (Surface){0};
+    if (n && memchr(bytes, 0, n)) return error_input(e, "%s: has a zero byte; not a text file", place);
+    char *text = mem_text(bytes, n);
+    if (!text) return error_system(e, "%s: out of memory", place);
+    bool ok = read_lines(&r, text, out);
+    mem_free(text);
+    return ok;
+}
+
+bool surface_open(const char *path, Surface *out, Error *e) {
+    char *data;
+    size_t size;
+    *out = (Surface){0};
+    if (!file_read(path, MOST_BYTES, &data, &size, e)) return false;
+    bool ok = surface_parse(data, size, path, out, e);
+    mem_free(data);
+    return ok;
+}
+
+void surface_release(Surface *s) {
+    mem_free(s->points);
+    *s = (Surface){0};
+}
+
+// Knuth's selection: each point is taken with the chance that keeps the number exact.
+void surface_hold_out(Surface *s, double share, uint64_t seed) {
+    gsl_error_handler_t *before = gsl_set_error_handler_off();
+    gsl_rng *random = gsl_rng_alloc(gsl_rng_mt19937);
+    gsl_set_error_handler(before);
+    int wanted = (int)fmin(fmax(round(share * s->count), 1), s->count - 1);
+    if (random) gsl_rng_set(random, (unsigned long)seed);
+    for (int i = 0; i < s->count; i++) {
+        double u = random ? gsl_rng_uniform(random) : 0;
+        s->points[i].held_out = u * (s->count - i) < wanted;
+        wanted -= s->points[i].held_out;
+    }
+    if (random) gsl_rng_free(random);
+}
+
+// --- the fit ---------------------------------------------------------------------------------------------
+
+// What is fitted, as offsets into Hardware. `low` is where its logarithm begins: overlap is 1 at least.
+static const struct {
+    size_t offset;
+    double low, start; // start: what the search begins from and is held near
+} FREE[] = {
+    {offsetof(Hardware, read_share),      0, 0.8 },
+    {offsetof(Hardware, compute_share),   0, 0.6 },
+    {offsetof(Hardware, attention_share), 0, 0.1 },
+    {offsetof(Hardware, row_passes),      0, 10  },
+    {offsetof(Hardware, overlap),         1, 2   },
+    {offsetof(Hardware, step_s),          0, 1e-4},
+};
+enum { FREE_COUNT = sizeof FREE / sizeof *FREE, MOST_ITERATIONS = 200 };
+
+// Standard deviations: of a measured time, and of a fitted number about its start, as logarithms.
+static const double TIME_ERROR = 0.05, PRIOR_ERROR = 2;
+
+typedef struct {
+    const Surface *surface;
+    const Hardware *start;
+    const StepModel *model;
+} Problem;
+
+static Hardware machine_of(const Problem *p, const gsl_vector *x) {
+    Hardware h = *p->start;
+    for (size_t i = 0; i < FREE_COUNT; i++) {
+        double moved = fmin(fmax(gsl_vector_get(x, i), -15), 15);
+        *(double *)((char *)&h + FREE[i].offset) = FREE[i].low + FREE[i].start * exp(moved);
+    }
+    return h;
+}
+
+static int residuals(const gsl_vector *x, void *context, gsl_vector *out) {
+    const Problem *p = context;
+    Hardware h = machine_of(p, x);
+    size_t row = 0;
+    for (int i = 0; i < p->surface->count; i++) {
+        const SurfacePoint *point = &p->surface->points[i];
+        if (point->held_out) continue;
+        double priced = hardware_price(&h, p->model, &point->step).total;
+        gsl_vector_set(out, row++, log(priced / point->seconds) / TIME_ERROR);
+    }
+    for (size_t i = 0; i < FREE_COUNT; i++) gsl_vector_set(out, row++, gsl_vector_get(x, i) / PRIOR_ERROR);
+    return GSL_SUCCESS;
+}
+
+static bool solve(Problem *p, size_t rows, Hardware *out) {
+    gsl_multifit_nlinear_parameters settings = gsl_multifit_nlinear_default_parameters();
+    gsl_multifit_nlinear_fdf system = {.f = residuals, .n = rows, .p = FREE_COUNT, .params = p};
+    gsl_error_handler_t *before = gsl_set_error_handler_off();
+    gsl_vector *x = gsl_vector_calloc(FREE_COUNT);
+    gsl_multifit_nlinear_workspace *w =
+        gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &settings, rows, FREE_COUNT);
+    int info;
+    bool ok = x && w && gsl_multifit_nlinear_init(x, &system, w) == GSL_SUCCESS;
+    if (ok) {
+        gsl_multifit_nlinear_driver(MOST_ITERATIONS, 1e-8, 1e-8, 0, NULL, NULL, &info, w);
+        *out = machine_of(p, w->x);
+    }
+    if (w) gsl_multifit_nlinear_free(w);
+    gsl_vector_free(x);
+    gsl_set_error_handler(before);
+    return ok;
+}
+
+static bool set_error(const Surface *s, const Hardware *h, const StepModel *m, bool held_out,
+                      SurfaceError *out) {
+    double *errors = mem_alloc((size_t)s->count, sizeof *errors);
+    *out = (SurfaceError){0};
+    for (int i = 0; errors && i < s->count; i++) {
+        const SurfacePoint *p = &s->points[i];
+        if (p->held_out != held_out) continue;
+        double error = fabs(hardware_price(h, m, &p->step).total / p->seconds - 1);
+        errors[out->points++] = error;
+        out->worst = fmax(out->worst, error);
+    }
+    if (out->points) out->median = median(errors, (size_t)out->points);
+    mem_free(errors);
+    return errors != NULL;
+}
+
+bool surface_fit(const Surface *s, const Hardware *start, const StepModel *model, SurfaceFit *out, Error *e) {
+    Problem p = {s, start, model};
+    size_t fitted = 0;
+    for (int i = 0; i < s->count; i++) fitted += !s->points[i].held_out;
+    if (fitted < 2) return error_input(e, "surface: %zu points to fit, two at least", fitted);
+    if (!hardware_check(start, e)) return false;
+    bool ok = solve(&p, fitted + FREE_COUNT, &out->machine) &&
+              set_error(s, &out->machine, model, false, &out->fitted) &&
+              set_error(s, &out->machine, model, true, &out->held_out);
+    return ok || error_system(e, "surface: out of memory");
+}
