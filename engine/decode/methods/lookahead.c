@@ -55,9 +55,10 @@ static const char *const MODES[] = {"paper", "reference", NULL};
 static const char *const SLIDES[] = {"one", "accepted", NULL};
 static const char *const BONUSES[] = {"keep", "drop", NULL};
 static const char *const EVICTIONS[] = {"lru", "fifo", NULL}; // as PoolEviction
-static const char *const SOURCES[] = {"pool"};
-enum { SOURCE_POOL };
 static const char *const SCOPES[] = {"turn", "conversation", NULL};
+
+enum { SOURCE_POOL };
+static const char *const SOURCES[] = {"pool"};
 
 #define AT(name) offsetof(LookaheadParams, name)
 static const Param PARAMS[] = {
@@ -74,7 +75,7 @@ static const Param PARAMS[] = {
     {"bonus",                PARAM_CHOICE, AT(bonus),                0, 0,              "keep",  BONUSES,   "the token that a full match gives for free"},
     {"pool_cap",             PARAM_INT,    AT(pool_cap),             0, 1024,           "0",     NULL,      "n-grams kept under a token; 0: G"          },
     {"eviction",             PARAM_CHOICE, AT(eviction),             0, 0,              "lru",   EVICTIONS, "which n-gram a full key gives up"          },
-    {"pool_scope",           PARAM_CHOICE, AT(pool_scope),           0, 0,              "turn",  SCOPES,    "how long the pool lives"                   },
+    {"pool_scope",           PARAM_CHOICE, AT(pool_scope),           0, 0,              "turn",  SCOPES,    "conversation: from prompt to prompt"       },
     {"prompt_pool",          PARAM_BOOL,   AT(prompt_pool),          0, 0,              "off",   NULL,      "n-grams of prompt and output, too"         },
     {"ranks",                PARAM_INT,    AT(ranks),                1, TREE_MAX_PARTS, "1",     NULL,      "parts that a step is cut into"             },
 };

@@ -48,9 +48,10 @@ static const Preset PRESET_VALUES[] = {
 };
 
 static const char *const MODES[] = {"paper", "reference", NULL};
-static const char *const SOURCES[] = {"draft", "phrases"};
-enum { SOURCE_DRAFT, SOURCE_PHRASES };
 static const char *const REFINES[] = {"always", "on_accept", "off", NULL};
+
+enum { SOURCE_DRAFT, SOURCE_PHRASES };
+static const char *const SOURCES[] = {"draft", "phrases"};
 
 #define AT(name) offsetof(OuroborosParams, name)
 static const Param PARAMS[] = {
