@@ -68,7 +68,7 @@ bool checkpoint_write(const Trainer *t, const char *path, Error *e) {
     const int64_t progress[PROGRESS] = {t->step, (int64_t)t->feed.epoch, (int64_t)t->feed.document,
                                         (int64_t)t->feed.offset};
     char identity[SHA256_TEXT];
-    size_t count = 0, most = ARRAYS * (size_t)p->count + 2;
+    size_t count = 0, most = ARRAYS * (size_t)p->count + 3;
     TensorOut *out = mem_alloc(most, sizeof *out);
     char(*names)[NAME] = mem_alloc(most, NAME);
     Moments arrays[ARRAYS];
@@ -79,6 +79,7 @@ bool checkpoint_write(const Trainer *t, const char *path, Error *e) {
             out[count] = parameter_out(&p->list[i], &arrays[a], names[count]);
     if (ok) {
         out[count++] = (TensorOut){"progress", "I64", 0, PROGRESS, progress, sizeof progress};
+        out[count++] = (TensorOut){"loss", "F64", 0, 1, &t->loss, sizeof t->loss};
         out[count++] = (TensorOut){"identity", "U8", 0, SHA256_TEXT - 1, identity, SHA256_TEXT - 1};
         ok = tensors_write(path, out, count, e);
     }
@@ -135,13 +136,15 @@ static bool read_numbers(const Reading *r, Trainer *t, bool copy) {
 static bool read_progress(const Reading *r, Trainer *t) {
     int64_t p[PROGRESS];
     const unsigned char *from = bytes_of(r, "progress", "I64", sizeof p);
-    if (!from) return false;
+    const unsigned char *loss = bytes_of(r, "loss", "F64", sizeof t->loss);
+    if (!from || !loss) return false;
     memcpy(p, from, sizeof p);
     if (p[0] < 0 || p[0] > t->config.optimizer.steps ||
         !feed_seek(&t->feed, (uint64_t)p[1], (size_t)p[2], (size_t)p[3]))
         return error_input(
             r->e, "the checkpoint '%s' stands where this text has nothing: remove it to start anew", r->path);
     t->step = (int)p[0];
+    memcpy(&t->loss, loss, sizeof t->loss);
     return true;
 }
 

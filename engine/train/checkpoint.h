@@ -5,6 +5,7 @@
 //      NAME.mean     F32  AdamW's moving average of its gradient
 //      NAME.square   F32  and of the gradient's square
 //      progress      I64  steps done; epoch, document and offset where reading stands
+//      loss          F64  of the last step
 //      identity      U8   SHA-256 (as text) of configuration, kernel set and corpus
 //
 // Random numbers are functions of the seed and of where reading stands (engine/base/random.h), so there is no

@@ -30,7 +30,7 @@ static bool set_ids(json_t *root, const ExportNotes *n) {
 // What the training was: Hugging Face ignores the key.
 static bool set_training(json_t *root, const Trainer *t, const ExportNotes *n) {
     json_t *training = json_pack("{s:i, s:I, s:f}", "steps", t->step, "tokens",
-                                 (json_int_t)t->step * (json_int_t)t->config.batch, "loss", n->loss);
+                                 (json_int_t)t->step * (json_int_t)t->config.batch, "loss", t->loss);
     return json_object_set_new(root, "outpace_train", training) == 0 &&
            (isnan(n->held_out_loss) ||
             json_object_set_new(training, "held_out_loss", json_real(n->held_out_loss)) == 0);

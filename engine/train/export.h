@@ -6,8 +6,7 @@
 
 typedef struct ExportNotes {
     int bos, eos;         // ids, or -1
-    double loss;          // of the last steps, for config.json
-    double held_out_loss; // NAN: not known
+    double held_out_loss; // for config.json; NAN: not known
 } ExportNotes;
 
 // Makes `dir` if it is not there. Every file appears whole or not at all, config.json last.

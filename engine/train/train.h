@@ -1,6 +1,14 @@
-// Learning: backward passes and AdamW, for small reference models, Kangaroo adapters and Medusa heads.
+// Learning: backward passes and AdamW, for small reference models. Only the harness uses this room.
 //
-// Nothing lives here yet. What will: x_forward beside x_backward for every operation of a layer, the
-// optimiser, checkpoints from which a killed run resumes. May use engine/cpu, model, core and base; only the
-// harness uses it.
+//      kernels     the products and row operations of each instruction set, forward and backward
+//      network     a whole model: loss and gradients of a batch (forward.c, backward.c, attention.c)
+//      parameters  its numbers by name           optimizer   what moves them
+//      corpus      documents, split, batches     trainer     steps over them
+//      checkpoint  a run that can go on          export      the model that it gives
+//
+// Opening allocates all; a step allocates nothing. Results are the same bit for bit for any number of
+// threads, and for a run that was stopped and resumed.
 #pragma once
+#include "engine/train/checkpoint.h"
+#include "engine/train/export.h"
+#include "engine/train/trainer.h"

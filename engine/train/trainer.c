@@ -67,7 +67,8 @@ StepReport trainer_step(Trainer *t) {
         loss += network_learn(&t->network, &b, 1.0f / (float)c->batch);
     }
     double length = optimizer_step(&t->optimizer, &t->network, t->step);
-    return (StepReport){loss / c->batch, length, optimizer_rate(&c->optimizer, t->step)};
+    t->loss = loss / c->batch;
+    return (StepReport){t->loss, length, optimizer_rate(&c->optimizer, t->step)};
 }
 
 double trainer_held_out(Trainer *t) {

@@ -26,6 +26,7 @@ typedef struct Trainer {
     Feed feed, held_out;           // held_out.count is 0 where nothing is held out
     int *tokens, *targets, *start; // (pass)
     int step;                      // steps done
+    double loss;                   // of the last one
 } Trainer;
 
 typedef struct StepReport {

@@ -46,7 +46,7 @@ static bool write_checkpoint(void *state, Error *e) {
 
 static bool write_model(void *state, Error *e) {
     Case *c = state;
-    return export_model(&c->trainer, &(ExportNotes){1, 2, 0.5, NAN}, c->dir, e);
+    return export_model(&c->trainer, &(ExportNotes){1, 2, NAN}, c->dir, e);
 }
 
 // Whatever failed, the checkpoint there is a whole one.

@@ -1,0 +1,451 @@
+// Words are counted once for each different one. A merge is found by looking at the counts of all pairs, and
+// made by going over all words: simple, and for a few thousand pieces a matter of seconds.
+//
+// What must hold: pairs[(a, b)] is the number of places, times the words' counts, where a stands before b.
+#include "engine/text/learn.h"
+
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
+#include "engine/base/text.h"
+#include "engine/text/vocab.h"
+#include "engine/text/utf8.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define METASPACE "\xe2\x96\x81" // ▁
+
+enum { LONGEST_PIECE = 16, BREAK = -1, LONGEST_WORD = 1 << 12 };
+
+// Characters beyond these are left to byte fallback: their share of a text is nothing.
+static const double COVERED = 0.9998;
+
+typedef struct Word {
+    size_t at, length; // bytes in Learner.text
+    int64_t count;
+} Word;
+
+struct Learner {
+    Text text; // of all different words
+    Word *words;
+    size_t word_count, word_capacity;
+    uint32_t *places; // (place_count), a power of two: word + 1 by hash of its text, 0 where free
+    size_t place_count;
+};
+
+Learner *learner_open(Error *e) {
+    Learner *l = mem_alloc(1, sizeof *l);
+    if (!l) error_system(e, "out of memory for a tokenizer");
+    return l;
+}
+
+void learner_close(Learner *l) {
+    if (!l) return;
+    text_release(&l->text);
+    mem_free(l->words);
+    mem_free(l->places);
+    mem_free(l);
+}
+
+// --- counting words --------------------------------------------------------------------------------------
+
+static uint64_t hash_of(const char *s, size_t n) { // FNV-1a
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 0x100000001b3u;
+    return h ^ h >> 32;
+}
+
+// Where the word is, or would be.
+static uint32_t *place_of(const Learner *l, const char *s, size_t n) {
+    size_t i = hash_of(s, n) & (l->place_count - 1);
+    for (; l->places[i]; i = (i + 1) & (l->place_count - 1)) {
+        const Word *w = &l->words[l->places[i] - 1];
+        if (w->length == n && memcmp(l->text.data + w->at, s, n) == 0) break;
+    }
+    return &l->places[i];
+}
+
+static bool make_room(Learner *l) {
+    void *words = l->words;
+    if (!mem_grow(&words, &l->word_capacity, l->word_count + 1, sizeof *l->words)) return false;
+    l->words = words;
+    if (2 * l->word_count < l->place_count) return true;
+    size_t count = l->place_count ? 2 * l->place_count : 1024;
+    uint32_t *places = mem_alloc(count, sizeof *places);
+    if (!places) return false;
+    mem_free(l->places);
+    l->places = places;
+    l->place_count = count;
+    for (size_t i = 0; i < l->word_count; i++)
+        *place_of(l, l->text.data + l->words[i].at, l->words[i].length) = (uint32_t)i + 1;
+    return true;
+}
+
+static bool count_word(Learner *l, const char *s, size_t n) {
+    if (n == 0) return true;
+    if (!make_room(l)) return false;
+    uint32_t *place = place_of(l, s, n);
+    if (*place == 0) {
+        l->words[l->word_count] = (Word){l->text.length, n, 0};
+        text_add(&l->text, s, n);
+        *place = (uint32_t)++l->word_count;
+    }
+    l->words[*place - 1].count++;
+    return !l->text.failed;
+}
+
+typedef enum { SPACE, LETTER, SIGN, LINE, DIGIT } Kind;
+
+static Kind kind_of(const char *s, int length) {
+    if (*s == ' ' || (length == 3 && memcmp(s, METASPACE, 3) == 0)) return SPACE;
+    if (length > 1 || isalpha((unsigned char)*s)) return LETTER;
+    return *s == '\n' ? LINE : isdigit((unsigned char)*s) ? DIGIT : SIGN;
+}
+
+// Whether a word goes on from a character of one kind to one of the next; it depends on the two alone.
+static bool goes_on(Kind before, Kind next) {
+    return before == SPACE ? next != DIGIT : before == next && before != DIGIT;
+}
+
+// The text as a tokenizer's normalizer would have it: "▁" in front, and for each space.
+bool learner_add(Learner *l, const char *text, size_t n, Error *e) {
+    char word[LONGEST_WORD] = METASPACE;
+    size_t length = 3;
+    Kind before = SPACE;
+    bool ok = true;
+    for (size_t i = 0; ok && i < n;) {
+        int bytes = utf8_length(text + i, n - i);
+        Kind kind = bytes ? kind_of(text + i, bytes) : DIGIT;
+        if (!goes_on(before, kind) || length + 4 > sizeof word) {
+            ok = count_word(l, word, length);
+            length = 0;
+        }
+        const char *from = kind == SPACE ? METASPACE : text + i;
+        size_t more = kind == SPACE ? 3 : (size_t)bytes;
+        memcpy(word + length, from, more);
+        length += more;
+        before = kind;
+        i += bytes ? (size_t)bytes : 1;
+    }
+    return (ok && count_word(l, word, length)) || error_system(e, "out of memory for the words of a text");
+}
+
+// --- characters ------------------------------------------------------------------------------------------
+
+typedef struct Character {
+    char text[5];
+    int64_t count;
+} Character;
+
+typedef struct Pair {
+    uint64_t key; // left << 32 | right; 0 where free: <unk> is in no pair
+    int64_t count;
+} Pair;
+
+// Finds the pieces.
+typedef struct Finder {
+    const Learner *l;
+    Vocab vocab;
+    int pieces; // so far
+    int target;
+    int *symbols;    // of all words; BREAK behind each
+    int64_t *counts; // (symbols): of the word that the symbol is in
+    size_t symbol_count;
+    Pair *pairs; // (pair_places), a power of two
+    size_t pair_places, pair_count;
+    json_t *merges;
+    Error *e;
+} Finder;
+
+static bool add_piece(Finder *s, const char *text, size_t n) {
+    return vocab_add(&s->vocab, text, n, s->pieces++, "a new tokenizer", s->e);
+}
+
+static bool add_fixed(Finder *s) {
+    static const char *const special[] = {"<unk>", "<s>", "</s>"};
+    char piece[16];
+    for (int i = 0; i < 3; i++)
+        if (!add_piece(s, special[i], strlen(special[i]))) return false;
+    for (int i = 0; i < 256; i++) {
+        snprintf(piece, sizeof piece, "<0x%02X>", (unsigned)i);
+        if (!add_piece(s, piece, strlen(piece))) return false;
+    }
+    return true;
+}
+
+static int commonest_first(const void *a, const void *b) {
+    const Character *x = a, *y = b;
+    if (x->count != y->count) return x->count > y->count ? -1 : 1;
+    return strcmp(x->text, y->text);
+}
+
+// Counts of the different characters, found by a vocabulary of their own. ASCII's printable ones are always
+// there.
+static Character *count_characters(const Learner *l, size_t *count, Error *e) {
+    enum { MOST = 1 << 16 };
+    Vocab seen;
+    Character *list = mem_alloc(MOST, sizeof *list);
+    if (!list || !vocab_init(&seen, MOST, e)) {
+        mem_free(list);
+        return NULL;
+    }
+    bool ok = true;
+    *count = 0;
+    for (int c = 33; ok && c < 127; c++, ++*count) {
+        list[*count].text[0] = (char)c;
+        ok = vocab_add(&seen, list[*count].text, 1, (int)*count, "characters", e);
+    }
+    for (size_t w = 0; ok && w < l->word_count; w++) {
+        const char *text = l->text.data + l->words[w].at;
+        for (size_t i = 0; ok && i < l->words[w].length;) {
+            size_t n = (size_t)utf8_length(text + i, l->words[w].length - i);
+            int id = vocab_find(&seen, text + i, n);
+            if (id < 0 && *count < MOST) {
+                memcpy(list[id = (int)(*count)++].text, text + i, n);
+                ok = vocab_add(&seen, text + i, n, id, "characters", e);
+            }
+            if (id >= 0) list[id].count += l->words[w].count;
+            i += n;
+        }
+    }
+    vocab_release(&seen);
+    if (ok) return list;
+    mem_free(list);
+    return NULL;
+}
+
+static bool add_characters(Finder *s) {
+    size_t count = 0;
+    int64_t all = 0, covered = 0;
+    Character *list = count_characters(s->l, &count, s->e);
+    bool ok = list != NULL;
+    for (size_t i = 0; ok && i < count; i++) all += list[i].count;
+    if (ok) qsort(list, count, sizeof *list, commonest_first);
+    for (size_t i = 0; ok && i < count; i++) {
+        bool ascii = list[i].text[1] == 0 && (unsigned char)list[i].text[0] > 32;
+        bool common =
+            (double)covered < COVERED * (double)all && list[i].count > 0 && s->pieces < s->target - 96;
+        covered += list[i].count;
+        if (ascii || common || strcmp(list[i].text, METASPACE) == 0)
+            ok = add_piece(s, list[i].text, strlen(list[i].text));
+    }
+    mem_free(list);
+    return ok;
+}
+
+// --- merges ----------------------------------------------------------------------------------------------
+
+static uint64_t key_of(int left, int right) { return (uint64_t)(unsigned)left << 32 | (unsigned)right; }
+
+static Pair *pair_at(Pair *pairs, size_t places, uint64_t key) {
+    size_t i = (size_t)(key * 0x9E3779B97F4A7C15u >> 20) & (places - 1);
+    while (pairs[i].key && pairs[i].key != key) i = (i + 1) & (places - 1);
+    return &pairs[i];
+}
+
+static bool grow_pairs(Finder *s) {
+    size_t places = s->pair_places ? 2 * s->pair_places : 1 << 14;
+    Pair *pairs = mem_alloc(places, sizeof *pairs);
+    if (!pairs) return error_system(s->e, "out of memory for the pairs of a tokenizer");
+    for (size_t i = 0; i < s->pair_places; i++)
+        if (s->pairs[i].key) *pair_at(pairs, places, s->pairs[i].key) = s->pairs[i];
+    mem_free(s->pairs);
+    s->pairs = pairs;
+    s->pair_places = places;
+    return true;
+}
+
+static bool count_pair(Finder *s, int left, int right, int64_t by) {
+    if (left == BREAK || right == BREAK) return true;
+    if (2 * s->pair_count >= s->pair_places && !grow_pairs(s)) return false;
+    Pair *p = pair_at(s->pairs, s->pair_places, key_of(left, right));
+    if (!p->key) s->pair_count++;
+    p->key = key_of(left, right);
+    p->count += by;
+    return true;
+}
+
+// Words as characters; one without a piece is a break.
+static bool lay_out(Finder *s) {
+    const Learner *l = s->l;
+    size_t most = l->text.length + l->word_count, n = 0;
+    s->symbols = mem_alloc(most, sizeof *s->symbols);
+    s->counts = mem_alloc(most, sizeof *s->counts);
+    if (!s->symbols || !s->counts) return error_system(s->e, "out of memory for %zu words", l->word_count);
+    for (size_t w = 0; w < l->word_count; w++) {
+        const char *text = l->text.data + l->words[w].at;
+        for (size_t i = 0, bytes; i < l->words[w].length; i += bytes) {
+            bytes = (size_t)utf8_length(text + i, l->words[w].length - i);
+            s->counts[n] = l->words[w].count;
+            s->symbols[n++] = vocab_find(&s->vocab, text + i, bytes);
+        }
+        s->symbols[n++] = BREAK;
+    }
+    s->symbol_count = n;
+    for (size_t i = 0; i + 1 < n; i++)
+        if (!count_pair(s, s->symbols[i], s->symbols[i + 1], s->counts[i])) return false;
+    return true;
+}
+
+static int characters_of(const Piece *p) {
+    int n = 0;
+    for (size_t i = 0; i < p->length; i++) n += ((unsigned char)p->text[i] & 0xc0) != 0x80;
+    return n;
+}
+
+static bool may_merge(const Finder *s, uint64_t key) {
+    const Piece *left = &s->vocab.pieces[key >> 32], *right = &s->vocab.pieces[key & 0xffffffffu];
+    return characters_of(left) + characters_of(right) <= LONGEST_PIECE;
+}
+
+// The commonest pair, the lowest ids of equals; NULL if none comes twice.
+static const Pair *best_pair(const Finder *s) {
+    const Pair *best = NULL;
+    for (size_t i = 0; i < s->pair_places; i++) {
+        const Pair *p = &s->pairs[i];
+        if (p->count < 2 || (best && p->count < best->count)) continue;
+        if (best && p->count == best->count && p->key > best->key) continue;
+        if (may_merge(s, p->key)) best = p;
+    }
+    return best;
+}
+
+// The id of the two together: a new one, unless other pieces made the same text before.
+static int join(Finder *s, int left, int right) {
+    const Piece *a = &s->vocab.pieces[left], *b = &s->vocab.pieces[right];
+    char text[8 * LONGEST_PIECE], merge[16 * LONGEST_PIECE];
+    size_t n = a->length + b->length;
+    memcpy(text, a->text, a->length);
+    memcpy(text + a->length, b->text, b->length);
+    snprintf(merge, sizeof merge, "%s %s", a->text, b->text);
+    if (json_array_append_new(s->merges, json_string(merge))) {
+        error_system(s->e, "out of memory for the merges of a tokenizer");
+        return BREAK;
+    }
+    int id = vocab_find(&s->vocab, text, n);
+    if (id >= 0) return id;
+    return add_piece(s, text, n) ? s->pieces - 1 : BREAK;
+}
+
+// Puts id for each left, right; symbols move together, and the pairs around are counted anew.
+static bool replace(Finder *s, int left, int right, int id) {
+    size_t to = 0;
+    bool ok = true;
+    for (size_t i = 0; ok && i < s->symbol_count; i++, to++) {
+        s->symbols[to] = s->symbols[i];
+        s->counts[to] = s->counts[i];
+        if (s->symbols[i] != left || i + 1 == s->symbol_count || s->symbols[i + 1] != right) continue;
+        int before = to ? s->symbols[to - 1] : BREAK,
+            behind = i + 2 < s->symbol_count ? s->symbols[i + 2] : BREAK;
+        int64_t count = s->counts[i];
+        s->symbols[to] = id;
+        ok = count_pair(s, before, left, -count) && count_pair(s, before, id, count) &&
+             count_pair(s, left, right, -count) && count_pair(s, right, behind, -count) &&
+             count_pair(s, id, behind, count);
+        i++;
+    }
+    s->symbol_count = to;
+    return ok;
+}
+
+static bool merge_pairs(Finder *s) {
+    while (s->pieces < s->target) {
+        const Pair *p = best_pair(s);
+        if (!p)
+            return error_input(
+                s->e, "there is too little text for %d pieces: it gives %d; give more, or --vocab %d",
+                s->target, s->pieces, s->pieces);
+        int left = (int)(p->key >> 32), right = (int)(p->key & 0xffffffffu), id = join(s, left, right);
+        if (id == BREAK || !replace(s, left, right, id)) return false;
+    }
+    return true;
+}
+
+// --- the file --------------------------------------------------------------------------------------------
+
+static json_t *added_token(int id, const char *text) {
+    return json_pack("{s:i, s:s, s:b, s:b, s:b, s:b, s:b}", "id", id, "content", text, "single_word", 0,
+                     "lstrip", 0, "rstrip", 0, "normalized", 0, "special", 1);
+}
+
+static json_t *replacement(const char *from, const char *to) {
+    return json_pack("{s:s, s:{s:s}, s:s}", "type", "Replace", "pattern", "String", from, "content", to);
+}
+
+static json_t *normalizer(void) {
+    return json_pack("{s:s, s:[{s:s, s:s}, o]}", "type", "Sequence", "normalizers", "type", "Prepend",
+                     "prepend", METASPACE, replacement(" ", METASPACE));
+}
+
+static json_t *decoder(void) {
+    return json_pack("{s:s, s:[o, {s:s}, {s:s}, {s:s, s:s, s:i, s:i}]}", "type", "Sequence", "decoders",
+                     replacement(METASPACE, " "), "type", "ByteFallback", "type", "Fuse", "type", "Strip",
+                     "content", " ", "start", 1, "stop", 0);
+}
+
+static json_t *special_piece(int type) {
+    return json_pack("{s:{s:s, s:i}}", "SpecialToken", "id", "<s>", "type_id", type);
+}
+
+static json_t *sequence_piece(const char *id, int type) {
+    return json_pack("{s:{s:s, s:i}}", "Sequence", "id", id, "type_id", type);
+}
+
+static json_t *post_processor(void) {
+    return json_pack("{s:s, s:[o, o], s:[o, o, o, o], s:{s:{s:s, s:[i], s:[s]}}}", "type",
+                     "TemplateProcessing", "single", special_piece(0), sequence_piece("A", 0), "pair",
+                     special_piece(0), sequence_piece("A", 0), special_piece(1), sequence_piece("B", 1),
+                     "special_tokens", "<s>", "id", "<s>", "ids", 1, "tokens", "<s>");
+}
+
+static json_t *vocabulary(const Finder *s) {
+    json_t *out = json_object();
+    for (int i = 0; out && i < s->pieces; i++)
+        if (json_object_set_new(out, s->vocab.pieces[i].text, json_integer(i))) {
+            json_decref(out);
+            return NULL;
+        }
+    return out;
+}
+
+static json_t *model(const Finder *s) {
+    return json_pack("{s:s, s:n, s:s, s:n, s:n, s:b, s:b, s:b, s:o, s:O}", "type", "BPE", "dropout",
+                     "unk_token", "<unk>", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", 1,
+                     "byte_fallback", 1, "ignore_merges", 0, "vocab", vocabulary(s), "merges", s->merges);
+}
+
+static char *file_text(const Finder *s) {
+    json_t *root =
+        json_pack("{s:s, s:n, s:n, s:[o, o, o], s:o, s:n, s:o, s:o, s:o}", "version", "1.0", "truncation",
+                  "padding", "added_tokens", added_token(0, "<unk>"), added_token(1, "<s>"),
+                  added_token(2, "</s>"), "normalizer", normalizer(), "pre_tokenizer", "post_processor",
+                  post_processor(), "decoder", decoder(), "model", model(s));
+    char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL,
+         *copy = text ? mem_text(text, strlen(text)) : NULL;
+    if (!copy) error_system(s->e, "out of memory for a tokenizer of %d pieces", s->pieces);
+    free(text); // jansson's own
+    json_decref(root);
+    return copy;
+}
+
+char *learner_finish(Learner *l, int vocab, Error *e) {
+    Finder s = {.l = l, .target = vocab, .e = e};
+    char *out = NULL;
+    if (vocab < LEARN_MIN_VOCAB || vocab > VOCAB_MAX) {
+        error_input(e, "a vocabulary of %d pieces cannot be: from %d to %d", vocab, LEARN_MIN_VOCAB,
+                    VOCAB_MAX);
+        return NULL;
+    }
+    if (!vocab_init(&s.vocab, vocab, e)) return NULL;
+    s.merges = json_array();
+    if (!s.merges) error_system(e, "out of memory for the merges of a tokenizer");
+    else if (add_fixed(&s) && add_characters(&s) && lay_out(&s) && merge_pairs(&s)) out = file_text(&s);
+    json_decref(s.merges);
+    vocab_release(&s.vocab);
+    mem_free(s.symbols);
+    mem_free(s.counts);
+    mem_free(s.pairs);
+    return out;
+}

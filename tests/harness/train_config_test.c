@@ -1,0 +1,121 @@
+// Training files in YAML: what they set, and one line with the place and the mend for what is wrong.
+#include "tests/check.h"
+
+#include "harness/train_config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char GOOD[] = "# a small one\n"
+                           "out: models/small\n"
+                           "tokenizer: t.json\n"
+                           "files: [a.txt, 'b/*.txt']\n"
+                           "layers: 2\nwidth: 64\nheads: 4\nkey_heads: 2\nmlp: 128\ncontext: 96\n"
+                           "steps: 100\nrate: 3e-3\nbatch: 1152\n";
+
+static void parse(TrainFile *f, const char *text) {
+    Error e = {0};
+    if (!train_file_parse(f, text, strlen(text), "x.yaml", &e)) fail_msg("%s", e.text);
+}
+
+static void values(void **state) {
+    (void)state;
+    TrainFile f;
+    parse(&f, GOOD);
+    assert_string_equal(f.out, "models/small");
+    assert_int_equal(f.file_count, 2);
+    assert_string_equal(f.files[1], "b/*.txt");
+    assert_int_equal(f.config.shape.width, 64);
+    assert_int_equal(f.config.shape.head_dim, 16);
+    assert_int_equal(f.config.shape.rope.pairs, 8);
+    assert_int_equal(f.config.shape.kv_heads, 2);
+    assert_true(f.config.optimizer.rate == 3e-3);
+    assert_true(f.config.optimizer.beta2 == 0.95);
+    assert_int_equal(f.config.pass, 576); // the largest of 96's multiples up to 1024 that divides 1152
+    assert_string_equal(f.eos, "</s>");
+    assert_null(f.separator);
+    train_file_release(&f);
+}
+
+static void all_keys(void **state) {
+    (void)state;
+    char text[2000];
+    TrainFile f;
+    snprintf(text, sizeof text, "%s%s", GOOD,
+             "eos: '<|end|>'\nseparator: '---8<---'\nheld_out: 0.25\nheld_out_rows: 10\nheld_out_every: 7\n"
+             "checkpoint_every: 9\nhead_size: 32\nrope_theta: 500000\nnorm_epsilon: 1e-6\nwarmup: 20\n"
+             "last_rate: 1e-4\nbeta1: 0.8\nbeta2: 0.9\nepsilon: 1e-9\nweight_decay: 0\nclip: 0\npass: 96\n"
+             "seed: 9223372036854775807\nthreads: 3\nisa: avx2\n");
+    parse(&f, text);
+    assert_string_equal(f.separator, "---8<---");
+    assert_int_equal(f.config.shape.head_dim, 32);
+    assert_true(f.config.shape.norm_epsilon == 1e-6f);
+    assert_true(f.config.seed == INT64_MAX);
+    assert_int_equal(f.config.pass, 96);
+    assert_int_equal(f.held_out_every, 7);
+    assert_string_equal(f.config.isa, "avx2");
+    assert_true(f.config.optimizer.clip == 0);
+    train_file_release(&f);
+}
+
+// GOOD with one line put for another (or added), and what is said of it.
+static void expect_error(const char *was, const char *is, const char *want) {
+    char text[2000];
+    const char *at = strstr(GOOD, was);
+    TrainFile f;
+    Error e = {0};
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - GOOD), GOOD, is, at + strlen(was));
+    if (train_file_parse(&f, text, strlen(text), "x.yaml", &e)) fail_msg("'%s' was taken", is);
+    if (strcmp(e.text, want)) fail_msg("'%s': wanted '%s', got '%s'", is, want, e.text);
+    assert_int_equal(e.kind, ERROR_INPUT);
+    train_file_release(&f);
+}
+
+static void errors(void **state) {
+    (void)state;
+    expect_error("steps:", "stesp:", "'x.yaml' line 11: there is no key 'stesp'; did you mean 'steps'?");
+    expect_error("steps:", "qqqqqqqq:", "'x.yaml' line 11: there is no key 'qqqqqqqq'");
+    expect_error("width: 64", "width: 6.5",
+                 "'x.yaml' line 6: width is '6.5', must be a whole number from 1 to 131072");
+    expect_error("width: 64", "width: 64k",
+                 "'x.yaml' line 6: width is '64k', must be a whole number from 1 to 131072");
+    expect_error("width: 64", "width: [64]", "'x.yaml' line 6: width must be one value");
+    expect_error("rate: 3e-3", "rate: .nan",
+                 "'x.yaml' line 12: rate is '.nan', must be a number from 0 to 10");
+    expect_error("mlp: 128\n", "", "'x.yaml' does not say mlp: add a line 'mlp: ...'");
+    expect_error("mlp: 128\n", "width: 1\n", "'x.yaml' line 9: width is given twice");
+    expect_error("mlp: 128", "mlp: 128\nseed: -1",
+                 "'x.yaml' line 10: seed is '-1', must be a whole number from 0 to 2^63 - 1");
+    expect_error("models/small", "", "'x.yaml' line 2: out is empty");
+    expect_error("a.txt", "[a, b]", "'x.yaml' line 4: each of files must be a path or a pattern");
+    expect_error("a.txt, 'b/*.txt'", "a, *b", "'x.yaml' line 4: found undefined alias");
+    expect_error(GOOD, "just a text", "'x.yaml' must be a mapping: lines such as 'steps: 1000'");
+    expect_error(GOOD, "", "'x.yaml' must be a mapping: lines such as 'steps: 1000'");
+    expect_error("steps", "\x01", "'x.yaml' line 1: control characters are not allowed");
+}
+
+// Any bytes at all: a line or values, never a crash.
+static void random_bytes(void **state) {
+    (void)state;
+    Random r = test_random(1);
+    for (int round = 0; round < 3000; round++) {
+        char text[sizeof GOOD];
+        size_t n = random_below(&r, sizeof GOOD);
+        memcpy(text, GOOD, sizeof GOOD);
+        for (int i = test_between(&r, 1, 6); i > 0; i--)
+            text[random_below(&r, sizeof GOOD)] =
+                (char)(random_below(&r, 4) ? "[]{}*&:-'\"\n 1"[random_below(&r, 13)]
+                                           : (int)random_below(&r, 256));
+        TrainFile f;
+        Error e = {0};
+        if (!train_file_parse(&f, text, round % 2 ? n : sizeof GOOD - 1, "x", &e))
+            assert_int_equal(e.kind, ERROR_INPUT);
+        train_file_release(&f);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(values), cmocka_unit_test(all_keys),
+                                       cmocka_unit_test(errors), cmocka_unit_test(random_bytes)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
