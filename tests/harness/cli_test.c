@@ -4,6 +4,7 @@
 #include "engine/base/memory.h"
 #include "engine/text/utf8.h"
 #include "tests/child.h"
+#include "tests/scratch.h"
 
 #include <jansson.h>
 #include <sched.h>
@@ -460,6 +461,66 @@ static void reader_leaves(void **state) {
     child_release(&c);
 }
 
+// Gives two of a model's pieces each other's id.
+static void swap_pieces(Cli *cli, const char *model, const char *a, const char *b) {
+    char dir[FOLDER_PATH_SIZE + 64];
+    snprintf(dir, sizeof dir, "%s/%s", cli->folder, model);
+    json_t *root = scratch_json(dir, "tokenizer.json"),
+           *vocab = json_object_get(json_object_get(root, "model"), "vocab");
+    json_int_t first = json_integer_value(json_object_get(vocab, a)),
+               second = json_integer_value(json_object_get(vocab, b));
+    assert_true(first && second);
+    json_object_set_new(vocab, a, json_integer(second));
+    json_object_set_new(vocab, b, json_integer(first));
+    scratch_write_json(dir, "tokenizer.json", root);
+    json_decref(root);
+}
+
+// The same ids with a draft, an adapter and heads as without, and what they took is told; what does not fit
+// is refused in one line.
+static void second_models(void **state) {
+    Cli *cli = *state;
+    static const char *const lines[] = {
+        "generate tiny --ids 1,5,9 --max-tokens 30 --json --method speculative --draft small",
+        "generate tiny --ids 1,5,9 --max-tokens 30 --json --method speculative:adaptive=heuristic --draft "
+        "tiny",
+        "generate tiny --ids 1,5,9 --max-tokens 30 --json --method kangaroo:eta=0 --adapter kangaroo",
+        "generate tiny --ids 1,5,9 --max-tokens 30 --json --method medusa --adapter medusa"};
+    run(cli, 0, "model synth tiny small --set num_hidden_layers=1 --seed 4");
+    run(cli, 0, "model synth tiny other --set vocab_size=400");
+    run(cli, 0, "model adapter tiny kangaroo --exit-layer 1");
+    run(cli, 0, "model adapter tiny medusa --variant medusa --heads 3");
+    json_t *want = json_of(cli, "generate tiny --ids 1,5,9 --max-tokens 30 --json");
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        json_t *got = json_of(cli, lines[i]);
+        expect_equal(want, got, "ids", lines[i]);
+        json_decref(got);
+    }
+    json_decref(want);
+    const Child *c =
+        run(cli, 0, "generate tiny --ids 1,5 --max-tokens 4 --stats --method speculative --draft small");
+    assert_non_null(strstr(text_get(&c->err), "\ndraft     weights 0."));
+    expect_error(cli, 2, "generate tiny --ids 1 --method speculative --draft other",
+                 "outpace: the draft model has 400 tokens, the target 512: they must share a vocabulary\n");
+    swap_pieces(cli, "small", "<0x41>", "<0x42>");
+    expect_error(
+        cli, 2, "generate tiny --ids 1 --method speculative --draft small",
+        "outpace: token 68 is '<0x41>' for the target, '<0x42>' for the draft model: they must share a "
+        "vocabulary\n");
+    expect_error(cli, 2, "generate tiny --ids 1 --method medusa --adapter kangaroo",
+                 "outpace: method 'medusa': Medusa heads are needed: give them with --adapter DIR\n");
+    expect_error(
+        cli, 2, "generate tiny --ids 1 --method kangaroo",
+        "outpace: method 'kangaroo': an adapter on one of the target's lower layers is needed: give one "
+        "with --adapter DIR\n");
+    expect_error(
+        cli, 2, "generate tiny --ids 1 --method kangaroo --adapter nowhere",
+        "outpace: --adapter 'nowhere': there is no readable 'nowhere/config.json': give an adapter's "
+        "directory\n");
+    expect_error(cli, 2, "model adapter tiny never --exit-layer 9",
+                 "outpace: the exit layer of 'never' is 9, must be from 1 to 2, below the target's last\n");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(help),
@@ -479,6 +540,7 @@ int main(void) {
         cmocka_unit_test(whole_characters),
         cmocka_unit_test(interrupted),
         cmocka_unit_test(reader_leaves),
+        cmocka_unit_test(second_models),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
