@@ -1,6 +1,8 @@
-// Fits (alpha, f) of Lookahead's law to measured points and prints what they say, and how far to trust it.
+// Fits (alpha, f) of Lookahead's law to measured points and prints what they say, and how far to trust it; or
+// a machine to measured steps.
 #include "harness/command.h"
 
+#include "harness/fit_surface.h"
 #include "simulate/fit.h"
 
 #include <errno.h>
@@ -11,6 +13,7 @@
 
 typedef struct {
     const char *points, *law, *bonus, *filling;
+    const char *surface, *model, *on;
     int resamples;
     uint64_t seed;
     bool json;
@@ -18,16 +21,20 @@ typedef struct {
 
 #define AT(name) offsetof(FitArguments, name)
 static const Option OPTIONS[] = {
-    {"points",    'p', OPTION_TEXT, AT(points),    0,   0,      "FILE.tsv",        "points of S to fit",                       NULL  },
+    {"points",    'p', OPTION_TEXT, AT(points),    0,   0,      "FILE.tsv",        "points of S to fit",                          NULL  },
     {"law",       0,   OPTION_TEXT, AT(law),       0,   0,      "paper|corrected", "b = W = G, or each step's own candidates",
-     "paper"                                                                                                                         },
-    {"bonus",     0,   OPTION_TEXT, AT(bonus),     0,   0,      "kept|dropped",    "what a full match emits: N or N - 1",      "kept"},
+     "paper"                                                                                                                            },
+    {"bonus",     0,   OPTION_TEXT, AT(bonus),     0,   0,      "kept|dropped",    "what a full match emits: N or N - 1",         "kept"},
     {"filling",   0,   OPTION_TEXT, AT(filling),   0,   0,      "none|N",
-     "tokens of an output, whose first N - 2 steps emit one each",                                                             "none"},
+     "tokens of an output, whose first N - 2 steps emit one each",                                                                "none"},
+    {"surface",   0,   OPTION_TEXT, AT(surface),   0,   0,      "FILE.csv",
+     "steps measured by bench --csv: fit a machine to them",                                                                      NULL  },
+    {"model",     0,   OPTION_TEXT, AT(model),     0,   0,      "DIR",             "with --surface: the model that was measured", NULL  },
+    {"on",        0,   OPTION_TEXT, AT(on),        0,   0,      "MACHINE.json",    "with --surface: the machine's data sheet",    NULL  },
     {"resamples", 0,   OPTION_INT,  AT(resamples), 100, 100000, "N",               "of the bootstrap behind the intervals",
-     "1000"                                                                                                                          },
-    {"seed",      0,   OPTION_SEED, AT(seed),      0,   0,      "N",               "of the bootstrap",                         "0"   },
-    {"json",      0,   OPTION_FLAG, AT(json),      0,   0,      NULL,              "print one JSON object",                    NULL  },
+     "1000"                                                                                                                             },
+    {"seed",      0,   OPTION_SEED, AT(seed),      0,   0,      "N",               "of the bootstrap, and what is held out",      "0"   },
+    {"json",      0,   OPTION_FLAG, AT(json),      0,   0,      NULL,              "print one JSON object",                       NULL  },
 };
 #undef AT
 
@@ -242,6 +249,8 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     (void)code;
     if (!command_parse(&command_fit, argc, argv, &a, &rest, &stop, e)) return false;
     if (stop) return true;
+    if (a.surface && a.points) return error_input(e, "fit: give --points or --surface, not both");
+    if (a.surface) return fit_surface(&(SurfaceArguments){a.surface, a.model, a.on, a.seed, a.json}, e);
     if (!read_options(&a, &o, e)) return false;
     bool ok = load_points(&a, &rest, &points, e) && fit_run(&points, &o, &fit, e);
     if (ok && a.json) ok = print_json(&a, &o, &fit, e);
@@ -253,8 +262,8 @@ static bool run(int argc, char **argv, int *code, Error *e) {
 
 const Command command_fit = {
     .name = "fit",
-    .usage = "--points FILE.tsv [OPTIONS]",
-    .summary = "fit the law of step compression to measured points",
+    .usage = "--points FILE.tsv | --surface FILE.csv [OPTIONS]",
+    .summary = "fit the law of step compression, or a machine, to measured points",
     .lesson =
         "Fits alpha, the chance that a guessed token is right, and f, one step in f having a good guess at\n"
         "all, to measured step compression S (Lookahead, Eq. 5 and 7). The file has a header line and tabs:\n"
@@ -264,7 +273,12 @@ const Command command_fit = {
         "--filling): another way may fit as well, and gives another alpha and f.\n"
         "\n"
         "  outpace fit --points published.tsv\n"
-        "  outpace fit --points mine.tsv --law corrected --bonus dropped --filling 256 --json\n",
+        "  outpace fit --points mine.tsv --law corrected --bonus dropped --filling 256 --json\n"
+        "\n"
+        "With --surface it fits a machine to the times of steps instead; a third of them is held out, to be\n"
+        "priced unseen:\n"
+        "  outpace bench MODEL --csv > surface.csv\n"
+        "  outpace fit --surface surface.csv --model MODEL --on configs/hardware/cpu-8core-avx2.json\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run};

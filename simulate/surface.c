@@ -189,7 +189,8 @@ static Hardware machine_of(const Problem *p, const gsl_vector *x) {
     Hardware h = *p->start;
     for (size_t i = 0; i < FREE_COUNT; i++) {
         double moved = fmin(fmax(gsl_vector_get(x, i), -15), 15);
-        *(double *)((char *)&h + FREE[i].offset) = FREE[i].low + FREE[i].start * exp(moved);
+        double value = FREE[i].low + FREE[i].start * exp(moved);
+        memcpy((char *)&h + FREE[i].offset, &value, sizeof value);
     }
     return h;
 }

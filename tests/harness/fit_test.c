@@ -61,6 +61,41 @@ static void fits(void **state) {
     child_release(&c);
 }
 
+// Times that grow with rows and context as a slow machine's would; the fit prices those it has not seen.
+static void write_surface(const char *folder) {
+    FILE *f = fopen(folder_path(folder, "surface.csv"), "w");
+    fputs("tokens,context,k,w,layout,median_s\n", f);
+    for (int context = 25; context <= 800; context *= 2)
+        for (int n = 1; n <= 128; n *= 2)
+            fprintf(f, "%d,%d,0,0,chain,%.9g\n", n, context, 1e-3 + 1e-4 * n + 1e-8 * n * context);
+    fclose(f);
+}
+
+static void fits_a_machine(void **state) {
+    char path[4096], machine[4200];
+    Child c;
+    const char *root = getenv("OUTPACE_ROOT");
+    char *here = realpath(root ? root : ".", NULL);
+    snprintf(machine, sizeof machine, "%s/configs/hardware/cpu-8core-avx2.json", here);
+    free(here);
+    const char *synth[] = {program(path, sizeof path), "model", "synth", "tiny", "tiny", NULL};
+    const char *fit[] = {path,   "fit",  "--surface", "surface.csv", "--model",
+                         "tiny", "--on", machine,     "--json",      NULL};
+    const char *without[] = {path, "fit", "--surface", "surface.csv", NULL};
+    write_surface(*state);
+    run(*state, synth, 0, &c);
+    child_release(&c);
+    run(*state, fit, 0, &c);
+    json_t *result = json_loads(text_get(&c.out), 0, NULL);
+    assert_true(field(result, "held_out", "points") == 14 && field(result, "fitted", "points") == 34);
+    assert_true(field(result, "held_out", "median") < 0.05);
+    json_decref(result);
+    child_release(&c);
+    run(*state, without, 2, &c);
+    assert_non_null(strstr(text_get(&c.err), "--surface needs --model DIR"));
+    child_release(&c);
+}
+
 static void says_what_is_wrong(void **state) {
     static const struct {
         const char *option, *value, *said;
@@ -90,6 +125,7 @@ static void says_what_is_wrong(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(fits, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(fits_a_machine, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(says_what_is_wrong, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

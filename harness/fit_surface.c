@@ -1,0 +1,80 @@
+#include "harness/fit_surface.h"
+
+#include "engine/model/model.h"
+#include "simulate/surface.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const double HELD_OUT = 0.3;
+
+// The cache holds 16-bit numbers on every backend.
+static StepModel step_model(const Model *m) {
+    const Shape *s = &m->shape;
+    return (StepModel){.layers = s->layers,
+                       .width = s->width,
+                       .q_width = shape_q_width(s),
+                       .kv_width = shape_kv_width(s),
+                       .mlp_width = s->mlp_width,
+                       .vocab = s->vocab,
+                       .window = s->window,
+                       .weight_bytes = (double)dtype_size(m->dtype),
+                       .cache_bytes = 2};
+}
+
+static void print_error(const char *name, const SurfaceError *x) {
+    printf("%-10s %d points: median error %.1f%%, worst %.1f%%\n", name, x->points, 100 * x->median,
+           100 * x->worst);
+}
+
+static void print_fit(const SurfaceFit *f) {
+    const Hardware *h = &f->machine;
+    printf("machine    %s\n", h->name);
+    printf("reached    reads %.0f%%, products %.0f%%, attention %.1f%% of the data sheet's peaks\n",
+           100 * h->read_share, 100 * h->compute_share, 100 * h->attention_share);
+    printf("beside     %.3g passes over a row's activations a layer, %.3g ms a step, overlap %.2f\n",
+           h->row_passes, 1e3 * h->step_s, h->overlap);
+    print_error("fitted", &f->fitted);
+    print_error("held out", &f->held_out);
+}
+
+static json_t *error_json(const SurfaceError *x) {
+    return json_pack("{s:i, s:f, s:f}", "points", x->points, "median", x->median, "worst", x->worst);
+}
+
+static bool print_json(const SurfaceFit *f, Error *e) {
+    const Hardware *h = &f->machine;
+    json_t *root =
+        json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "machine", h->name, "read_share",
+                  h->read_share, "compute_share", h->compute_share, "attention_share", h->attention_share,
+                  "row_passes", h->row_passes, "step_s", h->step_s, "overlap", h->overlap, "fitted",
+                  error_json(&f->fitted), "held_out", error_json(&f->held_out));
+    char *line = root ? json_dumps(root, 0) : NULL;
+    if (line) puts(line);
+    free(line); // jansson's own
+    json_decref(root);
+    return line || error_system(e, "fit: cannot make the JSON object: out of memory");
+}
+
+bool fit_surface(const SurfaceArguments *a, Error *e) {
+    Model model = {0};
+    Surface surface = {0};
+    Hardware machine;
+    SurfaceFit fit;
+    if (!a->model || !a->machine)
+        return error_input(
+            e, "fit: --surface needs --model DIR, whose steps were measured, and --on MACHINE.json");
+    bool ok = surface_open(a->surface, &surface, e) && hardware_open(a->machine, &machine, e) &&
+              model_open(&model, a->model, e);
+    if (ok) {
+        StepModel shape = step_model(&model);
+        surface_hold_out(&surface, HELD_OUT, a->seed);
+        ok = surface_fit(&surface, &machine, &shape, &fit, e);
+    }
+    if (ok && a->json) ok = print_json(&fit, e);
+    else if (ok) print_fit(&fit);
+    model_close(&model);
+    surface_release(&surface);
+    return ok;
+}
