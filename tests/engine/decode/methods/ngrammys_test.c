@@ -143,6 +143,14 @@ static void describe(const Watch *w, char *out, size_t n) {
              x->sorted ? "sorted" : "recent", x->keep_short ? "on" : "off");
 }
 
+// Ties and short matches are then as the appendix has them, whatever else is said.
+static void describe_preset(const Watch *w, char *out, size_t n) {
+    const Setting *x = &w->x;
+    snprintf(out, n,
+             "ngrammys:k=%d,w=%d,q=%d,strategy=%s,extend=%s,bos=%s,ties=recent,short=on,preset=appendix",
+             x->k, x->w, x->q, NAMES[x->strategy], x->by_model ? "model" : "repeat", x->bos ? "on" : "off");
+}
+
 // Every row stands in the tree, and nothing else does.
 static void check_tree(const Watch *w, const Row *rows, int count) {
     const Tree *t = &w->session->tree;
@@ -271,6 +279,7 @@ static void every_setting(void **state) {
             .target = &s, .facts = {.prefix = prefix, .prefix_count = 1}
         };
         describe(&w, text, sizeof text);
+        if (w.x.sorted && !w.x.keep_short) describe_preset(&w, text, sizeof text);
         if (!method_open(&m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
         ask_model(&w);
         for (int prompt = 0; prompt < 2; prompt++) watch_decode(&s, &m, &w, &r);
@@ -391,6 +400,52 @@ static void output_is_the_models_on_the_cpu(void **state) {
     }
 }
 
+// --- unigrams and the preset
+
+// A token's row is its number: the mean is far from 0, and the order known.
+static void number(const void *self, EmbeddingKind kind, int token, float *row) {
+    (void)self;
+    for (int i = 0; i < NULL_WIDTH; i++) row[i] = i ? 0 : kind == EMBEDDING_INPUT ? 1 : (float)token;
+}
+
+typedef struct {
+    const Session *session;
+    const int *want;
+} Firsts;
+
+static void check_firsts(void *state, const StepReport *r) {
+    const Firsts *f = state;
+    const Tree *t = &f->session->tree;
+    assert_int_equal(r->sources[2].rows, 3);
+    for (int i = 0; i < 3; i++) assert_int_equal(t->token[i + 1], f->want[i]);
+    assert_int_equal(t->count, 4);
+}
+
+static void check_unigrams(const char *text, const int *want) {
+    NullSetup setup = {.vocab = 7, .context = CONTEXT};
+    Session s;
+    Method m;
+    DecodeResult out;
+    Error e = {0};
+    null_session_open(&s, &setup);
+    Firsts firsts = {&s, want};
+    MethodEnv env = {.target = &s, .facts.embedding = number};
+    DecodeOptions o = {
+        .max_tokens = 20, .clock = still_clock(), .merge = true, .step = check_firsts, .state = &firsts};
+    if (!method_open(&m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
+    assert_true(decode(&s, &m, (int[]){1, 2}, 2, &o, &out, NULL));
+    decode_result_release(&out);
+    method_close(&m);
+    session_release(&s);
+}
+
+static void unigrams_are_offered(void **state) {
+    (void)state;
+    check_unigrams("ngrammys:strategy=unigram,k=3", (int[]){3, 2, 4}); // about the mean of 3
+    check_unigrams("ngrammys:strategy=unigram,k=3,order=inner", (int[]){0, 1, 2});
+    check_unigrams("ngrammys:strategy=unigram,k=3,preset=appendix", (int[]){0, 1, 2});
+}
+
 static void refuses(void **state) {
     (void)state;
     static const char *const bad[][2] = {
@@ -412,8 +467,9 @@ static void refuses(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_setting), cmocka_unit_test(output_is_the_models),
-        cmocka_unit_test(output_is_the_models_on_the_cpu), cmocka_unit_test(refuses)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_setting),
+                                       cmocka_unit_test(output_is_the_models),
+                                       cmocka_unit_test(output_is_the_models_on_the_cpu),
+                                       cmocka_unit_test(unigrams_are_offered), cmocka_unit_test(refuses)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
