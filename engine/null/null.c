@@ -92,17 +92,26 @@ static int next_token(const Null *b, uint64_t says) {
     return (int)(((random_at(says, STREAM_TEST, 0) >> 32) * (uint64_t)b->shape.real_vocab) >> 32);
 }
 
-static float logit(const Null *b, uint64_t says, int token) {
+// In [0, 1): the finalizer of SplitMix64 (Steele et al., OOPSLA 2014). Cheaper than random_at, since a table
+// of bigrams asks for the square of the vocabulary.
+static float noise(uint64_t says, int token) {
+    uint64_t x = says + (uint64_t)(token + 1) * 0x9E3779B97F4A7C15u;
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+    return (float)((x ^ x >> 31) >> 40) * 0x1p-24f;
+}
+
+static float logit(const Null *b, uint64_t says, int token, int next) {
     if (token >= b->shape.real_vocab) return -INFINITY;
-    float x = (float)(random_at(says, STREAM_TEST, (uint64_t)token + 1) >> 40) * 0x1p-24f * LOGIT_RANGE;
-    return token == next_token(b, says) ? x + LOGIT_RANGE : x;
+    float x = noise(says, token) * LOGIT_RANGE;
+    return token == next ? x + LOGIT_RANGE : x;
 }
 
 // The best `top` by insertion; slow, and never in the way: only tables of n-grams ask.
 static void top_tokens(const Null *b, uint64_t says, int top, int *ids, float *logits) {
-    int count = 0;
+    int count = 0, next = next_token(b, says);
     for (int v = 0; v < b->shape.vocab; v++) {
-        float x = logit(b, says, v);
+        float x = logit(b, says, v, next);
         if (count == top && !(x > logits[top - 1])) continue;
         int at = count < top ? count++ : top - 1;
         for (; at > 0 && x > logits[at - 1]; at--) {
@@ -120,10 +129,11 @@ static bool null_head(void *self, const int *nodes, int count, unsigned want, He
     for (int i = 0; i < count; i++) {
         uint64_t says = b->says[nodes[i]];
         size_t vocab = (size_t)b->shape.vocab, top = (size_t)out->top;
+        int next = next_token(b, says);
         assert(b->layers[nodes[i]] == b->shape.layers);
-        if (want & HEAD_ARGMAX) out->argmax[i] = next_token(b, says);
+        if (want & HEAD_ARGMAX) out->argmax[i] = next;
         for (int v = 0; want & HEAD_LOGITS && v < b->shape.vocab; v++)
-            out->logits[(size_t)i * vocab + (size_t)v] = logit(b, says, v);
+            out->logits[(size_t)i * vocab + (size_t)v] = logit(b, says, v, next);
         if (want & HEAD_TOP)
             top_tokens(b, says, out->top, out->top_id + (size_t)i * top, out->top_logit + (size_t)i * top);
     }
