@@ -87,6 +87,7 @@ static void every_allocation(void **state) {
     static const char *const methods[] = {"autoregressive",
                                           "jacobi",
                                           "prompt-lookup",
+                                          "ngrammys:k=3,w=3,extend=model",
                                           "lookahead:W=3,N=3,G=2,ranks=2,prompt_pool=on",
                                           "ouroboros:gamma=4,K=2,beta=3,W=3,window=3",
                                           NULL};
