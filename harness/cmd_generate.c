@@ -372,6 +372,7 @@ const Command command_generate = {
         "\n"
         "  outpace generate MODEL \"Once upon a time\" --stats\n"
         "  outpace generate MODEL -f prompt.txt --method prompt-lookup:draft=8 --max-tokens 256\n"
+        "  outpace generate MODEL -f prompt.txt --method speculative:gamma=4 --draft SMALLER-MODEL\n"
         "  echo \"2 + 2 =\" | outpace generate MODEL - --temperature 0.8 --top-p 0.9 --seed 7\n"
         "  outpace generate MODEL --ids 1,15043 --json\n"
         "  outpace generate MODEL \"What is a token?\" --template llama-2 --system \"Be brief.\"\n",

@@ -81,6 +81,15 @@ static void check_second(const DraftWatch *w, int accepted, int proposed) {
         fail_msg("the second model holds %d tokens of %d, want %d", w->second.cache.length, w->length, want);
 }
 
+// A pass for each guess; one more where the target had no room for what it gave. A row a pass, and one for
+// the guess that was not run the last time.
+static void check_work(const StepReport *r, int proposed) {
+    int passes = r->note.draft_passes;
+    if (proposed == 0) return;
+    assert_in_range(passes, proposed, proposed + 1);
+    assert_in_range(r->note.draft_rows, passes, passes + 1);
+}
+
 static void on_step(void *state, const StepReport *r) {
     DraftWatch *w = state;
     const Tree *t = &w->target.tree;
@@ -90,6 +99,7 @@ static void on_step(void *state, const StepReport *r) {
                  t->count - 1, want, w->target.context, w->second.context, w->before);
     for (int i = 0; i < want; i++) check_token(w, t, i);
     check_second(w, r->accepted, want);
+    check_work(r, want);
     bool full = r->accepted >= want;
     if (w->heuristic && want) w->length_wanted += full ? 2 : -1;
     if (w->length_wanted < 1) w->length_wanted = 1;
