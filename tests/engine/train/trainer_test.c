@@ -22,6 +22,7 @@ static Trainer open_trainer(const TrainConfig *c, const Corpus *corpus) {
 static void expect_same(const Trainer *a, const Trainer *b) {
     size_t bytes = a->network.parameters.total * sizeof(float);
     assert_int_equal(a->step, b->step);
+    assert_true(a->loss == b->loss);
     assert_memory_equal(a->network.weights, b->network.weights, bytes);
     assert_memory_equal(a->optimizer.mean, b->optimizer.mean, bytes);
     assert_memory_equal(a->optimizer.square, b->optimizer.square, bytes);
@@ -66,7 +67,11 @@ static void resumed_is_uninterrupted(void **state) {
         trainer_held_out(&piece);
         step = piece.step;
         assert_true(checkpoint_write(&piece, path, &e));
-        if (step == 30) expect_same(&whole, &piece);
+        Trainer read = open_trainer(&c, &corpus);
+        assert_true(checkpoint_read(&read, path, &e));
+        expect_same(&piece, &read);
+        if (step == 30) expect_same(&whole, &read);
+        trainer_close(&read);
         trainer_close(&piece);
     }
     trainer_close(&whole);
