@@ -16,6 +16,7 @@
 //                 dW += dy^T x   b = x: packed along        a = dy^T: packed
 #pragma once
 #include "engine/cpu/lanes.h"
+#include "engine/cpu/transpose.h"
 #include "engine/train/kernels.h"
 
 // As many sums as registers hold beside a row of b and a number of a.
@@ -55,20 +56,33 @@ INLINE void pack_along(const float *from, size_t stride, size_t columns, size_t 
     }
 }
 
-// The same from columns that are contiguous: `columns` runs of `depth` numbers.
-static inline void pack_across(const float *from, size_t stride, size_t columns, size_t depth, size_t width,
+// Up to SQUARE x SQUARE numbers turned over, `from` by runs, `to` by rows `width` apart.
+static inline void pack_square(const float *from, size_t stride, int runs, int depth, size_t width,
                                float *to) {
-    for (size_t j = 0; j < columns; j++)
-        for (size_t i = 0; i < depth; i++)
-            to[(j / width * depth + i) * width + j % width] = from[j * stride + i];
-    for (size_t j = columns; j % width; j++)
-        for (size_t i = 0; i < depth; i++) to[(j / width * depth + i) * width + j % width] = 0;
+    uint32_t square[SQUARE][SQUARE] = {{0}}, turned[SQUARE * SQUARE];
+    for (int j = 0; j < runs; j++) memcpy(square[j], from + (size_t)j * stride, (size_t)depth * sizeof *from);
+    transpose_square((const uint32_t(*)[SQUARE])square, turned, SQUARE, SQUARE, SQUARE);
+    for (int i = 0; i < depth; i++) memcpy(to + (size_t)i * width, turned + i * SQUARE, SQUARE * sizeof *to);
+}
+
+// The same from columns that are contiguous: `columns` runs of `depth` numbers. width is a multiple of
+// SQUARE.
+static inline void pack_across(const float *from, size_t stride, int columns, int depth, size_t width,
+                               float *to) {
+    int panels = (columns + (int)width - 1) / (int)width;
+    for (int j = 0; j < panels * (int)width; j += SQUARE)
+        for (int i = 0; i < depth; i += SQUARE) {
+            float *at = to + ((size_t)j / width * (size_t)depth + (size_t)i) * width + (size_t)j % width;
+            int first = smaller(j, columns), runs = smaller(SQUARE, columns - first);
+            pack_square(from + (size_t)first * stride + i, stride, runs, smaller(SQUARE, depth - i), width,
+                        at);
+        }
 }
 
 // Columns [0, n) of k rows of b.
 static inline void pack_b(const View *b, int k, int n, float *to) {
     if (b->column == 1) pack_along(b->data, b->row, (size_t)n, (size_t)k, TILE_COLUMNS, to);
-    else pack_across(b->data, b->column, (size_t)n, (size_t)k, TILE_COLUMNS, to);
+    else pack_across(b->data, b->column, n, k, TILE_COLUMNS, to);
 }
 
 // Rows [0, m) of k columns of a whose columns are contiguous.
