@@ -14,86 +14,15 @@
 //      forward    y  = x  W^T    b = W^T: packed across     a = x as it lies
 //      backward   dx = dy W      b = W: packed along        a = dy as it lies
 //                 dW += dy^T x   b = x: packed along        a = dy^T: packed
+//
+// Reached on one AVX-512 core of 2.5 GHz that does 147 GFLOP/s with operands in registers, neighbours busy,
+// with 2,048 rows of a model 256 wide: 85 to 110 forward, 85 to 118 for dx, 102 to 112 for dW, so 58 to 80%.
 #pragma once
-#include "engine/cpu/lanes.h"
-#include "engine/cpu/transpose.h"
-#include "engine/train/kernels.h"
-
-// As many sums as registers hold beside a row of b and a number of a.
-#if defined(__AVX512F__)
-enum { TILE_ROWS = 12, TILE_LANES = 2 };
-#elif defined(__AVX2__)
-enum { TILE_ROWS = 6, TILE_LANES = 1 };
-#else
-enum { TILE_ROWS = 2, TILE_LANES = 1 };
-#endif
-enum { TILE_COLUMNS = TILE_LANES * LANES };
-
-// K_BLOCK x TILE_COLUMNS floats are half a first-level cache or less; K_BLOCK x COLUMN_BLOCK and ROW_BLOCK x
-// K_BLOCK together stay in the second level.
-enum { K_BLOCK = 192, COLUMN_BLOCK = 2048, ROW_BLOCK = 24 * TILE_ROWS };
-enum { PRODUCT_SCRATCH = K_BLOCK * COLUMN_BLOCK + ROW_BLOCK * K_BLOCK };
-
-static inline int smaller(int a, int b) { return a < b ? a : b; }
-
-// Both packings turn contiguous rows, `stride` apart, into panels that are `width` wide and `depth` rows
-// deep, filled up with zeros. PACK_DEEP rows at a time, from one end to the other, so that what is read is
-// read once and in order.
-enum { PACK_DEEP = 8 };
-
-INLINE void pack_along(const float *from, size_t stride, size_t columns, size_t depth, size_t width,
-                       float *to) {
-    size_t whole = columns / width, rest = columns % width;
-    for (size_t start = 0; start < depth; start += PACK_DEEP) {
-        size_t end = start + PACK_DEEP < depth ? start + PACK_DEEP : depth;
-        for (size_t panel = 0; panel < whole; panel++)
-            for (size_t i = start; i < end; i++)
-                memcpy(to + (panel * depth + i) * width, from + i * stride + panel * width,
-                       width * sizeof *to);
-        for (size_t i = start; rest && i < end; i++)
-            for (size_t c = 0; c < width; c++)
-                to[(whole * depth + i) * width + c] = c < rest ? from[i * stride + whole * width + c] : 0;
-    }
-}
-
-// Up to SQUARE x SQUARE numbers turned over, `from` by runs, `to` by rows `width` apart.
-static inline void pack_square(const float *from, size_t stride, int runs, int depth, size_t width,
-                               float *to) {
-    uint32_t square[SQUARE][SQUARE] = {{0}}, turned[SQUARE * SQUARE];
-    for (int j = 0; j < runs; j++) memcpy(square[j], from + (size_t)j * stride, (size_t)depth * sizeof *from);
-    transpose_square((const uint32_t(*)[SQUARE])square, turned, SQUARE, SQUARE, SQUARE);
-    for (int i = 0; i < depth; i++) memcpy(to + (size_t)i * width, turned + i * SQUARE, SQUARE * sizeof *to);
-}
-
-// The same from columns that are contiguous: `columns` runs of `depth` numbers. width is a multiple of
-// SQUARE.
-static inline void pack_across(const float *from, size_t stride, int columns, int depth, size_t width,
-                               float *to) {
-    int panels = (columns + (int)width - 1) / (int)width;
-    for (int j = 0; j < panels * (int)width; j += SQUARE)
-        for (int i = 0; i < depth; i += SQUARE) {
-            float *at = to + ((size_t)j / width * (size_t)depth + (size_t)i) * width + (size_t)j % width;
-            int first = smaller(j, columns), runs = smaller(SQUARE, columns - first);
-            pack_square(from + (size_t)first * stride + i, stride, runs, smaller(SQUARE, depth - i), width,
-                        at);
-        }
-}
-
-// Columns [0, n) of k rows of b.
-static inline void pack_b(const View *b, int k, int n, float *to) {
-    if (b->column == 1) pack_along(b->data, b->row, (size_t)n, (size_t)k, TILE_COLUMNS, to);
-    else pack_across(b->data, b->column, n, k, TILE_COLUMNS, to);
-}
-
-// Rows [0, m) of k columns of a whose columns are contiguous.
-static inline void pack_a(const View *a, int m, int k, float *to) {
-    pack_along(a->data, a->column, (size_t)m, (size_t)k, TILE_ROWS, to);
-}
+#include "engine/train/pack.h"
 
 // What a tile reads: number (r, i) of a stands at rows[r][i * column].
 typedef struct TileRows {
     const float *rows[TILE_ROWS];
-    size_t column;
 } TileRows;
 
 // A tile at c: its sums over k steps, alone or added to what stands there. c is fetched early: it is needed
@@ -149,7 +78,7 @@ typedef struct Block {
 
 // Rows beyond the last are the last again: what they give is thrown away.
 static inline TileRows tile_rows(const Block *p, int i) {
-    TileRows a = {.column = p->column};
+    TileRows a;
     for (int r = 0; r < TILE_ROWS; r++)
         a.rows[r] =
             p->row ? p->a + (size_t)smaller(i + r, p->m - 1) * p->row : p->a + (size_t)i * (size_t)p->k + r;
