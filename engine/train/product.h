@@ -78,7 +78,7 @@ typedef struct Block {
 
 // Rows beyond the last are the last again: what they give is thrown away.
 static inline TileRows tile_rows(const Block *p, int i) {
-    TileRows a;
+    TileRows a = {{0}};
     for (int r = 0; r < TILE_ROWS; r++)
         a.rows[r] =
             p->row ? p->a + (size_t)smaller(i + r, p->m - 1) * p->row : p->a + (size_t)i * (size_t)p->k + r;
