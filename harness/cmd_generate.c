@@ -4,8 +4,8 @@
 #include "engine/base/memory.h"
 #include "engine/decode/decode.h"
 #include "engine/engine.h"
-#include "harness/facts.h"
 #include "harness/interrupt.h"
+#include "harness/models.h"
 #include "harness/prompt.h"
 #include "harness/stop.h"
 
@@ -118,55 +118,28 @@ static void release_output(Output *out) {
 typedef struct {
     const GenerateOptions *o;
     const char *model;
-    Engine engine, draft;
-    AdapterEngine adapters;
-    EngineMemory memory, draft_memory, adapter_memory;
-    EngineFacts facts;
-    char *cache; // NULL: none
+    Models models;
     Method method;
     IdList prompt;
     Output out;
     DecodeResult result;
 } Run;
 
-// The models beside the target that the command line names.
-static bool open_helpers(Run *r, const EngineOptions *target, Error *e) {
-    EngineOptions options = *target;
-    options.beside = &r->engine;
-    if (r->o->draft && !engine_open(&r->draft, r->o->draft, &options, &r->draft_memory, e))
-        return error_within(e, "--draft '%s'", r->o->draft);
-    if (r->o->draft && !engine_same_vocabulary(&r->engine, &r->draft, e)) return false;
-    return !r->o->adapter ||
-           engine_open_adapter(&r->adapters, &r->engine, r->o->adapter, &options, &r->adapter_memory, e) ||
-           error_within(e, "--adapter '%s'", r->o->adapter);
-}
-
 static bool open_run(Run *r, Error *e) {
     const GenerateOptions *o = r->o;
-    EngineOptions options = {
-        .device = o->device,
-        .window = o->window,
-        .compute = o->compute,
-        .backend = {.context = o->context, .threads = o->threads, .isa = o->isa}
-    };
-    if (!engine_open(&r->engine, r->model, &options, &r->memory, e)) return false;
-    r->facts = (EngineFacts){&r->engine, r->model};
-    if (!facts_cache(o->cache, &r->cache, e)) return false;
-    if (!open_helpers(r, &options, e)) return false;
-    MethodEnv env = {
-        .target = &r->engine.session,
-        .draft = o->draft ? &r->draft.session : NULL,
-        .adapters = r->adapters.sessions,
-        .adapter_count = r->adapters.count,
-        .adapter_layer = r->adapters.adapter.kind.exit_layer,
-        .sampling = {o->temperature, o->top_k, o->top_p},
-        .seed = o->seed,
-        .eos = r->engine.model.eos,
-        .eos_count = o->ignore_eos ? 0 : r->engine.model.eos_count,
-        .facts = facts_of(&r->facts),
-        .cache = r->cache,
-        .progress = facts_progress()
-    };
+    ModelChoice choice = {.target = r->model,
+                          .draft = o->draft,
+                          .adapter = o->adapter,
+                          .device = o->device,
+                          .window = o->window,
+                          .compute = o->compute,
+                          .isa = o->isa,
+                          .context = o->context,
+                          .threads = o->threads,
+                          .cache = o->cache};
+    Sampling sampling = {o->temperature, o->top_k, o->top_p};
+    if (!models_open(&r->models, &choice, e)) return false;
+    MethodEnv env = models_env(&r->models, &sampling, o->seed, o->ignore_eos);
     return method_open(&r->method, o->method, &env, e);
 }
 
@@ -180,8 +153,8 @@ static bool decode_run(Run *r, Error *e) {
     const GenerateOptions *o = r->o;
     DecodeOptions d = {
         .max_tokens = o->max_tokens,
-        .eos = r->engine.model.eos,
-        .eos_count = r->engine.model.eos_count,
+        .eos = r->models.target.model.eos,
+        .eos_count = r->models.target.model.eos_count,
         .ignore_eos = o->ignore_eos,
         .sampling = {o->temperature, o->top_k, o->top_p},
         .seed = o->seed,
@@ -192,10 +165,11 @@ static bool decode_run(Run *r, Error *e) {
         .state = &r->out
     };
     if (!read_layout(o->layout, &d.layout, e)) return false;
-    if (o->stops.count && !r->engine.tokenizer)
+    if (o->stops.count && !r->models.target.tokenizer)
         return error_input(e, "--stop needs a tokenizer.json, which '%s' does not have", r->model);
-    stream_begin(&r->out.stream, r->engine.tokenizer, true);
-    if (!decode(&r->engine.session, &r->method, r->prompt.ids, (int)r->prompt.count, &d, &r->result, e))
+    stream_begin(&r->out.stream, r->models.target.tokenizer, true);
+    if (!decode(&r->models.target.session, &r->method, r->prompt.ids, (int)r->prompt.count, &d, &r->result,
+                e))
         return false;
     end_stream(&r->out);
     if (r->out.error.kind == ERROR_NONE) return true;
@@ -208,10 +182,7 @@ static void close_run(Run *r) {
     method_close(&r->method);
     release_output(&r->out);
     ids_release(&r->prompt);
-    mem_free(r->cache);
-    engine_close_adapter(&r->adapters);
-    engine_close(&r->draft);
-    engine_close(&r->engine);
+    models_close(&r->models);
 }
 
 // --- what is said of it ----------------------------------------------------------------------------------
@@ -250,14 +221,14 @@ static void print_stats(const Run *r) {
     BackendReport b;
     Text method = {0};
     double s = decode_seconds(d), share = s > 0 ? 100 / s : 0, steps = d->steps > 0 ? d->steps : 1;
-    r->engine.session.backend->report(r->engine.session.self, &b);
+    r->models.target.session.backend->report(r->models.target.session.self, &b);
     method_text(r, &method);
     fprintf(stderr, "method    %s\n", text_get(&method));
     fprintf(stderr, "engine    %s, kernels %s, compute %s\n", b.device, b.isa,
-            r->engine.session.compute == COMPUTE_BF16 ? "bf16" : "f32");
-    print_memory("memory", &r->memory);
-    if (r->o->draft) print_memory("draft", &r->draft_memory);
-    if (r->o->adapter) print_memory("adapter", &r->adapter_memory);
+            r->models.target.session.compute == COMPUTE_BF16 ? "bf16" : "f32");
+    print_memory("memory", &r->models.memory);
+    if (r->o->draft) print_memory("draft", &r->models.draft_memory);
+    if (r->o->adapter) print_memory("adapter", &r->models.adapter_memory);
     fprintf(stderr, "prefill   %zu tokens in %.3f s\n", r->prompt.count, d->prefill_s);
     fprintf(stderr, "decode    %d tokens in %.3f s, %.1f tokens/s, ended by %s\n", d->tokens, s,
             s > 0 ? d->tokens / s : 0, ended_by(r));
@@ -284,18 +255,18 @@ static bool print_json(const Run *r, Error *e) {
     double s = decode_seconds(d);
     json_t *ids = json_array();
     for (int i = 0; i < d->tokens; i++) json_array_append_new(ids, json_integer(d->ids[i]));
-    r->engine.session.backend->report(r->engine.session.self, &b);
+    r->models.target.session.backend->report(r->models.target.session.self, &b);
     method_text(r, &method);
     json_t *root = json_pack("{s:o, s:s%, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "ids", ids, "text",
                              text_get(&r->out.text), r->out.text.length, "tokens", d->tokens, "steps",
                              d->steps, "S", d->S, "tokens_per_s", s > 0 ? d->tokens / s : 0.0, "prefill_s",
                              d->prefill_s, "propose_s", d->propose_s, "forward_s", d->forward_s, "verify_s",
                              d->verify_s, "observe_s", d->observe_s);
-    json_t *more =
-        json_pack("{s:s, s:s, s:i, s:f, s:s, s:s, s:s, s:s, s:I}", "method", text_get(&method), "model",
-                  r->model, "prompt_tokens", (int)r->prompt.count, "rows", d->rows, "ended_by", ended_by(r),
-                  "device", b.device, "isa", b.isa, "compute",
-                  r->engine.session.compute == COMPUTE_BF16 ? "bf16" : "f32", "seed", (json_int_t)r->o->seed);
+    json_t *more = json_pack("{s:s, s:s, s:i, s:f, s:s, s:s, s:s, s:s, s:I}", "method", text_get(&method),
+                             "model", r->model, "prompt_tokens", (int)r->prompt.count, "rows", d->rows,
+                             "ended_by", ended_by(r), "device", b.device, "isa", b.isa, "compute",
+                             r->models.target.session.compute == COMPUTE_BF16 ? "bf16" : "f32", "seed",
+                             (json_int_t)r->o->seed);
     text_release(&method);
     bool ok = root && more && json_object_update(root, more) == 0;
     char *line = ok ? json_dumps(root, 0) : NULL;
@@ -308,7 +279,7 @@ static bool print_json(const Run *r, Error *e) {
 }
 
 static bool report(Run *r, int *code, Error *e) {
-    if (!r->o->json && !r->engine.tokenizer) print_ids(&r->result);
+    if (!r->o->json && !r->models.target.tokenizer) print_ids(&r->result);
     if (!r->o->json) puts("");
     if (r->o->stats) print_stats(r);
     if (r->out.interrupted) *code = EXIT_INTERRUPTED;
@@ -352,7 +323,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
                            .ids = o.ids,
                            .template = o.template,
                            .system = o.system};
-    bool ok = open_run(&r, e) && prompt_read(&source, r.engine.tokenizer, &r.prompt, e);
+    bool ok = open_run(&r, e) && prompt_read(&source, r.models.target.tokenizer, &r.prompt, e);
     interrupt_catch(); // until here nothing would be lost
     ok = ok && decode_run(&r, e) && report(&r, code, e);
     close_run(&r);

@@ -1,0 +1,28 @@
+// The models of one run, opened together: the target, and beside it what a method may need.
+#pragma once
+#include "engine/engine.h"
+#include "harness/facts.h"
+
+// What a command line or a config says of them; NULL or 0 where it says nothing.
+typedef struct ModelChoice {
+    const char *target, *draft, *adapter; // directories
+    const char *device, *window, *compute, *isa;
+    int context, threads;
+    const char *cache; // see facts_cache
+} ModelChoice;
+
+typedef struct Models {
+    Engine target, draft;
+    AdapterEngine adapters;
+    EngineMemory memory, draft_memory, adapter_memory;
+    EngineFacts facts;
+    char *cache; // NULL: none
+    bool has_draft;
+} Models;
+
+// `m` may not move while it is open.
+bool models_open(Models *m, const ModelChoice *choice, Error *e);
+void models_close(Models *m); // takes an empty or half-opened one
+
+// What a method is opened with; it uses m.
+MethodEnv models_env(Models *m, const Sampling *sampling, uint64_t seed, bool ignore_eos);
