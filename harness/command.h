@@ -25,7 +25,8 @@ typedef struct Command {
 } Command;
 
 extern const Command command_bench, command_datastore, command_doctor, command_fit, command_generate,
-    command_methods, command_model, command_tokenize, command_tokenizer, command_train, command_version;
+    command_methods, command_model, command_tokenize, command_tokenizer, command_train, command_verify,
+    command_version;
 
 // Parses by the command's table; on --help prints it, sets *code and *stop.
 bool command_parse(const Command *c, int argc, char **argv, void *values, Positionals *rest, bool *stop,

@@ -1,0 +1,23 @@
+// The certificate that a method's output is the model's own: greedy ids against autoregressive ones, and,
+// when sampling, whether each token was drawn from what the model says in front of it.
+//
+// A sampled token becomes a number: the probability that stands before it in the model's distribution, in the
+// order of likelihood, and a random share of its own. Whatever the model and the text, these numbers are
+// uniform and independent if, and only if, tokens are drawn as the model says (simulate/uniformity.h).
+#pragma once
+#include "engine/decode/decode.h"
+
+typedef struct Divergence {
+    int position;  // of the output; -1: none
+    int want, got; // tokens; -1: the output had ended there
+    float margin;  // between the two best logits there
+} Divergence;
+
+// Where `got` first differs from `want`, both outputs of one prompt. The session is run for the margin.
+bool certify_greedy(Session *s, const int *prompt, int prompt_count, const DecodeResult *want,
+                    const DecodeResult *got, Divergence *out, Error *e);
+
+// Writes a number in [0, 1) for each of the `count` ids that follow the prompt to u. *impossible becomes how
+// many of them had no probability at all.
+bool certify_sampled(Session *s, const Sampling *sampling, const int *prompt, int prompt_count,
+                     const int *ids, int count, Random *random, double *u, int *impossible, Error *e);
