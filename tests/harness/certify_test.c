@@ -20,7 +20,7 @@ static int draw(Kind kind, float *p, Random *r) {
     if (kind == GREEDY_OFTEN && random_below(r, 5) == 0) return best;
     for (int i = 0; kind == SHARPENED && i < VOCAB; i++) p[i] = powf(p[i], 1.15f);
     int token = sampler_draw(p, VOCAB, u);
-    return kind == SHIFTED && random_below(r, 12) == 0 ? (token + 1) % VOCAB : token;
+    return kind == SHIFTED && random_below(r, 5) == 0 ? (token + 1) % VOCAB : token;
 }
 
 static double p_value(Kind kind) {
