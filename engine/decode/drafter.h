@@ -13,24 +13,24 @@ typedef struct DraftSampling {
 } DraftSampling;
 
 // Rows of a method's table; `at` is the offset of its DraftSampling.
-#define DRAFT_SAMPLING_PARAMS(at)                                                                        \
-    {.name = "temperature",                                                                              \
-     .type = PARAM_REAL,                                                                                 \
-     .offset = (at) + offsetof(DraftSampling, temperature),                                              \
-     .low = -1,                                                                                          \
-     .high = 100,                                                                                        \
-     .fallback = "-1",                                                                                   \
-     .help = "the draft's; 0 is greedy, -1 as the run's"},                                               \
-        {.name = "top_k",                                                                                \
-         .type = PARAM_INT,                                                                              \
-         .offset = (at) + offsetof(DraftSampling, top_k),                                                \
-         .low = -1,                                                                                      \
-         .high = 1 << 24,                                                                                \
-         .fallback = "-1",                                                                               \
-         .help = "the draft's; 0 is off, -1 as the run's"},                                              \
-    {                                                                                                    \
-        .name = "top_p", .type = PARAM_REAL, .offset = (at) + offsetof(DraftSampling, top_p), .low = -1, \
-        .high = 1, .fallback = "-1", .help = "the draft's; 1 is off, -1 as the run's"                    \
+#define DRAFT_SAMPLING_PARAMS(at)                                                                   \
+    {.name = "draft_temperature",                                                                   \
+     .type = PARAM_REAL,                                                                            \
+     .offset = (at) + offsetof(DraftSampling, temperature),                                         \
+     .low = -1,                                                                                     \
+     .high = 100,                                                                                   \
+     .fallback = "-1",                                                                              \
+     .help = "the draft's; 0 is greedy, -1 as the run's"},                                          \
+        {.name = "draft_top_k",                                                                     \
+         .type = PARAM_INT,                                                                         \
+         .offset = (at) + offsetof(DraftSampling, top_k),                                           \
+         .low = -1,                                                                                 \
+         .high = 1 << 24,                                                                           \
+         .fallback = "-1",                                                                          \
+         .help = "the draft's; 0 is off, -1 as the run's"},                                         \
+    {                                                                                               \
+        .name = "draft_top_p", .type = PARAM_REAL, .offset = (at) + offsetof(DraftSampling, top_p), \
+        .low = -1, .high = 1, .fallback = "-1", .help = "the draft's; 1 is off, -1 as the run's"    \
     }
 
 // What a session has done since some moment, for a step's note.

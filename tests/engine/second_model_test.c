@@ -108,7 +108,7 @@ static void check(World *w, const char *text, const char *second, Random *r) {
 
 static void check_drafts(World *w, Random *r) {
     static const char *const settings[] = {"speculative", "speculative:gamma=9,adaptive=confidence",
-                                           "speculative:adaptive=heuristic,temperature=1",
+                                           "speculative:adaptive=heuristic,draft_temperature=1",
                                            "ouroboros:gamma=6"};
     RandomModel other;
     Shape shape = random_shape(r);
@@ -138,7 +138,7 @@ static void check_adapter(World *w, Random *r) {
     w->env.adapter_layer = w->exit_layer;
     check(w, "kangaroo:eta=0.3", "an adapter that agrees", r);
     check(w, "kangaroo:gamma=4,eta=0", "an adapter that agrees", r);
-    check(w, "kangaroo:gamma=4,eta=0,temperature=1", "an adapter that agrees", r);
+    check(w, "kangaroo:gamma=4,eta=0,draft_temperature=1", "an adapter that agrees", r);
     session_release(&s);
     random_model_release(&adapter);
 }
@@ -371,7 +371,8 @@ static void sampled_output_has_the_distribution(void **state) {
                          .adapter_layer = 1,
                          .sampling = samplings[i]};
         check_words(&env, "speculative:gamma=2");
-        check_words(&env, "speculative:gamma=2,temperature=3,top_k=0,top_p=1,adaptive=confidence");
+        check_words(
+            &env, "speculative:gamma=2,draft_temperature=3,draft_top_k=0,draft_top_p=1,adaptive=confidence");
         check_words(&env, "kangaroo:gamma=2,eta=0.4");
         env.adapters = heads;
         env.adapter_count = env.adapter_layer = 2;

@@ -162,7 +162,7 @@ static void opens_from_text(void **state) {
                                        "lookahead:preset=paper-7b,mode=reference",
                                        "lookahead:W=1,N=2,G=0,ranks=16",
                                        "speculative:gamma=7,adaptive=confidence,confidence=0.5",
-                                       "speculative:temperature=0,top_k=3"};
+                                       "speculative:draft_temperature=0,draft_top_k=3"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         Method m;
         Error e = {0};

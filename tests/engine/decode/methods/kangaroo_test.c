@@ -78,7 +78,8 @@ static void open_method(Kangaroo *k, Method *m, Random *r) {
     if (w->confidence < 0) w->confidence = 0;
     w->strict = test_between(r, 0, 1);
     w->sampling = (Sampling){temperatures[test_between(r, 0, 3)], test_between(r, 0, 3), 1};
-    snprintf(text, sizeof text, "kangaroo:gamma=%d,eta=%.2f,strict=%s,exit_layer=%d,temperature=%g,top_k=%d",
+    snprintf(text, sizeof text,
+             "kangaroo:gamma=%d,eta=%.2f,strict=%s,exit_layer=%d,draft_temperature=%g,draft_top_k=%d",
              w->gamma, w->confidence, w->strict ? "on" : "off", test_between(r, 0, 1) ? k->layer : 0,
              w->sampling.temperature, w->sampling.top_k);
     if (!method_open(m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);

@@ -39,9 +39,11 @@ static void open_method(DraftWatch *w, Method *m, Random *r) {
     w->confidence = adaptive == 2 ? confidence : 0;
     w->sampling = (Sampling){temperatures[test_between(r, 0, 3)], test_between(r, 0, 3), 1};
     if (test_between(r, 0, 1)) w->sampling.top_p = 0.8;
-    snprintf(text, sizeof text,
-             "speculative:gamma=%d,adaptive=%s,confidence=%.2f,temperature=%g,top_k=%d,top_p=%g", w->gamma,
-             ADAPTIVES[adaptive], confidence, w->sampling.temperature, w->sampling.top_k, w->sampling.top_p);
+    snprintf(
+        text, sizeof text,
+        "speculative:gamma=%d,adaptive=%s,confidence=%.2f,draft_temperature=%g,draft_top_k=%d,draft_top_p=%g",
+        w->gamma, ADAPTIVES[adaptive], confidence, w->sampling.temperature, w->sampling.top_k,
+        w->sampling.top_p);
     if (!method_open(m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
 }
 

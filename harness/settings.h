@@ -1,0 +1,40 @@
+// What a point sets beside its method: where and how the model runs, and what is generated. Each row is a
+// parameter like a method's (engine/decode/param.h) and so may be an axis: of the whole experiment, or of one
+// method.
+#pragma once
+#include "engine/decode/param.h"
+
+typedef struct Settings {
+    // hardware
+    char device[PARAM_TEXT_SIZE]; // cpu, cuda[:n], null
+    int math;                     // SettingsMath
+    int compute;                  // SettingsCompute
+    int threads;                  // 0: one a core
+    int layout;                   // Layout (engine/core/tree.h)
+    bool merge;                   // equal prefixes run once
+    bool sliding_window;          // off: as if the model had none
+    // generation
+    int max_tokens;
+    double temperature; // 0 is greedy
+    int top_k;          // 0: off
+    double top_p;       // 1: off
+    int seed;
+    bool ignore_eos;
+} Settings;
+
+typedef enum { MATH_EXACT, MATH_FAST } SettingsMath; // FAST: may differ with the number of rows
+typedef enum { SETTINGS_AS_STORED, SETTINGS_F32, SETTINGS_BF16 } SettingsCompute;
+
+// The rows of a section of the config.
+typedef struct SettingsSection {
+    const char *name;
+    const Param *params;
+    size_t count;
+} SettingsSection;
+
+enum { SETTINGS_SECTIONS = 2 };
+extern const SettingsSection settings_sections[SETTINGS_SECTIONS]; // hardware, generation
+
+// The rows of both, in that order.
+extern const Param *const settings_params;
+extern const size_t settings_count;
