@@ -188,7 +188,7 @@ static void wrong_axes(void **state) {
     expect_error("G: [5, 10]", "W: [5, 10]",
                  "x.yaml:15:10: 'W' is an axis of this method twice: take one away");
     expect_error("{N: [5, 7], G: [5, 10]}", "[{N: 5}, {N: 7}]",
-                 "x.yaml:16:16: 'N' is an axis of this method twice: take one away");
+                 "x.yaml:16:15: 'N' is an axis of this method twice: take one away");
     expect_error("W > G", "{W: 5}",
                  "x.yaml:17:20: 'exclude where' must be a condition, such as W > 15, or a list of them");
     expect_error("W > G", "[[W > G]]",

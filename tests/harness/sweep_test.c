@@ -2,6 +2,8 @@
 // change of each part changes; conditions; limits.
 #include "tests/check.h"
 
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
 #include "engine/base/text.h"
 #include "harness/sweep.h"
 
@@ -484,6 +486,28 @@ static void decoders_parse(void **state) {
     }
 }
 
+// The example of configs/README.md is one.
+static void readme_is_true(void **state) {
+    (void)state;
+    char *text, path[4096];
+    size_t n;
+    const char *root = getenv("OUTPACE_ROOT");
+    Experiment x;
+    Sweep s;
+    Error e = {0};
+    snprintf(path, sizeof path, "%s/configs/README.md", root ? root : ".");
+    if (!file_read(path, 1 << 20, &text, &n, &e)) fail_msg("%s", e.text);
+    char *begin = strstr(text, "```yaml\n") + 8, *end = strstr(begin, "```");
+    assert_non_null(end);
+    *end = 0;
+    expand(begin, &x, &s);
+    // Datasets, compute; seeds of the one, W, N, pool_cap and zip of the other, whose zip replaces the seeds.
+    assert_int_equal(s.count + s.excluded, 3 * 2 * (3 + 3 * 3 * 4 * 2));
+    assert_int_equal(s.excluded, 2 * (3 * 4) * (1 + 1 + 0)); // W = 15: G = 5 but where the dataset is mix
+    release(&x, &s);
+    mem_free(text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_experiments),
@@ -496,6 +520,7 @@ int main(void) {
         cmocka_unit_test(fits_to_the_brim),
         cmocka_unit_test(names_mean_one_thing),
         cmocka_unit_test(decoders_parse),
+        cmocka_unit_test(readme_is_true),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
