@@ -93,8 +93,7 @@ static bool take_document(void *state, const char *text, size_t n, Error *e) {
 static bool read_text(Run *r, Error *e) {
     const TrainFile *f = &r->file;
     double start = now();
-    if (!documents_read((const char *const *)f->files, f->file_count, f->separator, take_document, r, e))
-        return false;
+    if (!documents_read(f->files.items, f->files.count, f->separator, take_document, r, e)) return false;
     fprintf(stderr, "text      %zu documents, %zu tokens, read in %.1f s\n", r->corpus.documents,
             r->corpus.count, now() - start);
     return true;

@@ -198,9 +198,9 @@ static bool read_not(Reader *r, bool *holds);
 
 static bool read_inner(Reader *r, bool *holds) {
     if (is(r, "not")) {
-        bool ok = next(r) && read_not(r, holds);
+        if (!next(r) || !read_not(r, holds)) return false;
         *holds = !*holds;
-        return ok;
+        return true;
     }
     if (!is(r, "(")) return compare(r, holds);
     if (!next(r) || !read_any(r, holds)) return false;

@@ -93,6 +93,8 @@ typedef struct Reading {
     YamlTree *t;
     yaml_parser_t parser;
     const char *file;
+    const char *bytes; // (size)
+    size_t size;
     YamlNode *open[YAML_DEEPEST]; // maps and lists that have not ended
     int depth;
     YamlNode *key; // read, its value still to come
@@ -104,10 +106,22 @@ static YamlNode place_at(const Reading *r, yaml_mark_t mark) {
     return (YamlNode){.file = r->file, .line = (int)mark.line + 1, .column = (int)mark.column + 1};
 }
 
+// Where a byte stands. libyaml's reader, which runs ahead of its marks, says no more of a wrong character.
+static YamlNode place_of_byte(const Reading *r, size_t offset) {
+    YamlNode at = {.file = r->file, .line = 1, .column = 1};
+    for (size_t i = 0; i < offset && i < r->size; i++) {
+        bool ends_line = r->bytes[i] == '\n', continues = (r->bytes[i] & 0xc0) == 0x80;
+        at.line += ends_line;
+        at.column = ends_line ? 1 : at.column + !continues;
+    }
+    return at;
+}
+
 static bool parser_failed(const Reading *r) {
     const yaml_parser_t *p = &r->parser;
     if (p->error == YAML_MEMORY_ERROR) return out_of_memory(r->e);
-    YamlNode at = place_at(r, p->error == YAML_READER_ERROR ? p->mark : p->problem_mark);
+    YamlNode at =
+        p->error == YAML_READER_ERROR ? place_of_byte(r, p->problem_offset) : place_at(r, p->problem_mark);
     return yaml_error(&at, r->e, "this is not YAML: %s", p->problem ? p->problem : "unknown reason");
 }
 
@@ -201,7 +215,7 @@ static bool take_all(Reading *r) {
 
 // The node that the bytes are; it belongs to t, but nothing there points to it yet.
 static YamlNode *read_node(YamlTree *t, const char *bytes, size_t n, const char *file, Error *e) {
-    Reading r = {.t = t, .file = file, .e = e};
+    Reading r = {.t = t, .file = file, .bytes = bytes, .size = n, .e = e};
     if (n > YAML_BYTES) {
         error_input(e, "%s:1:1: it has more than %d bytes: no config needs so many", file, YAML_BYTES);
         return NULL;

@@ -23,8 +23,8 @@ static void values(void **state) {
     TrainFile f;
     parse(&f, GOOD);
     assert_string_equal(f.out, "models/small");
-    assert_int_equal(f.file_count, 2);
-    assert_string_equal(f.files[1], "b/*.txt");
+    assert_int_equal(f.files.count, 2);
+    assert_string_equal(f.files.items[1], "b/*.txt");
     assert_int_equal(f.config.shape.width, 64);
     assert_int_equal(f.config.shape.head_dim, 16);
     assert_int_equal(f.config.shape.rope.pairs, 8);
@@ -73,25 +73,25 @@ static void expect_error(const char *was, const char *is, const char *want) {
 
 static void errors(void **state) {
     (void)state;
-    expect_error("steps:", "stesp:", "'x.yaml' line 11: there is no key 'stesp'; did you mean 'steps'?");
-    expect_error("steps:", "qqqqqqqq:", "'x.yaml' line 11: there is no key 'qqqqqqqq'");
+    expect_error(
+        "steps:", "stesp:", "x.yaml:11:1: a training file has no key 'stesp'; did you mean 'steps'?");
     expect_error("width: 64", "width: 6.5",
-                 "'x.yaml' line 6: width is '6.5', must be a whole number from 1 to 131072");
+                 "x.yaml:6:8: 'width' is '6.5', must be a whole number from 1 to 131072");
     expect_error("width: 64", "width: 64k",
-                 "'x.yaml' line 6: width is '64k', must be a whole number from 1 to 131072");
-    expect_error("width: 64", "width: [64]", "'x.yaml' line 6: width must be one value");
-    expect_error("rate: 3e-3", "rate: .nan",
-                 "'x.yaml' line 12: rate is '.nan', must be a number from 0 to 10");
-    expect_error("mlp: 128\n", "", "'x.yaml' does not say mlp: add a line 'mlp: ...'");
-    expect_error("mlp: 128\n", "width: 1\n", "'x.yaml' line 9: width is given twice");
+                 "x.yaml:6:8: 'width' is '64k', must be a whole number from 1 to 131072");
+    expect_error("width: 64", "width: [64]", "x.yaml:6:8: 'width' must be one value");
+    expect_error("rate: 3e-3", "rate: .nan", "x.yaml:12:7: 'rate' is '.nan', must be a number from 0 to 10");
+    expect_error("mlp: 128\n", "", "x.yaml:2:1: a training file needs 'mlp': add a line 'mlp: ...'");
+    expect_error("mlp: 128\n", "width: 1\n",
+                 "x.yaml:9:1: 'width' is given twice, first in line 6: take one away");
     expect_error("mlp: 128", "mlp: 128\nseed: -1",
-                 "'x.yaml' line 10: seed is '-1', must be a whole number from 0 to 2^63 - 1");
-    expect_error("models/small", "", "'x.yaml' line 2: out is empty");
-    expect_error("a.txt", "[a, b]", "'x.yaml' line 4: each of files must be a path or a pattern");
-    expect_error("a.txt, 'b/*.txt'", "a, *b", "'x.yaml' line 4: found undefined alias");
-    expect_error(GOOD, "just a text", "'x.yaml' must be a mapping: lines such as 'steps: 1000'");
-    expect_error(GOOD, "", "'x.yaml' must be a mapping: lines such as 'steps: 1000'");
-    expect_error("steps", "\x01", "'x.yaml' line 1: control characters are not allowed");
+                 "x.yaml:10:7: 'seed' is '-1', must be a whole number from 0 to 2^63 - 1");
+    expect_error("models/small", "", "x.yaml:2:5: 'out' is empty: give it a value or take the line away");
+    expect_error("a.txt", "[a, b]", "x.yaml:4:9: 'files' must be one value");
+    expect_error("a.txt, 'b/*.txt'", "a, *b", "x.yaml:4:12: '*b' is an alias: write the value itself");
+    expect_error(GOOD, "just a text", "x.yaml:1:1: a training file must be a map: lines such as 'out: ...'");
+    expect_error(GOOD, "", "x.yaml:1:1: there is nothing in it");
+    expect_error("steps", "\x01", "x.yaml:11:1: this is not YAML: control characters are not allowed");
 }
 
 // Any bytes at all: a line or values, never a crash.
