@@ -34,16 +34,23 @@ static void touch(void *argument, int thread, int threads) {
     memset(p->buffer + from, thread + 1, to - from);
 }
 
-// Sums of eight streams of words, so that the loads are independent; the compiler makes vectors of them.
+// Four streams side by side, fetched ahead: what gets the most out of the memory on the machines seen so far.
+// The sums are independent, and the compiler makes vectors of them.
 static void read_all(void *argument, int thread, int threads) {
+    enum { STREAMS = 4, WORDS = 32, AHEAD = 2048 };
     Probe *p = argument;
     size_t from, to;
-    uint64_t sum[32] = {0}, total = 0;
+    uint64_t sum[WORDS] = {0}, total = 0;
     share_of(p, thread, threads, &from, &to);
-    const uint64_t *word = (const uint64_t *)(const void *)(p->buffer + from);
-    for (size_t i = 0, n = (to - from) / sizeof *word / 32 * 32; i < n; i += 32)
-        for (size_t j = 0; j < 32; j++) sum[j] += word[i + j];
-    for (int j = 0; j < 32; j++) total += sum[j];
+    size_t part = (to - from) / STREAMS / sizeof sum * sizeof sum;
+    for (size_t i = 0; i < part; i += sizeof sum)
+        for (size_t s = 0; s < STREAMS; s++) {
+            const unsigned char *at = p->buffer + from + s * part + i;
+            for (size_t line = 0; line < sizeof sum; line += CACHE_LINE)
+                __builtin_prefetch(at + AHEAD + line);
+            for (size_t j = 0; j < WORDS; j++) sum[j] += ((const uint64_t *)(const void *)at)[j];
+        }
+    for (int j = 0; j < WORDS; j++) total += sum[j];
     if (thread == 0) p->seen = total;
 }
 

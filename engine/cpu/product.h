@@ -8,6 +8,14 @@
 
 enum { CHUNK_BYTES = 448 << 10 }; // of activations, half as much of weights: second-level caches have 1 MB
 
+// Rows of weights are a page or two long, and hardware prefetchers end at a page: so they are told what
+// comes. 2 KB ahead in each of the rows side by side is worth a tenth of the memory's speed.
+enum { FETCH_AHEAD = 2048, CACHE_LINE = 64 };
+
+INLINE void fetch(const unsigned char *at, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += CACHE_LINE) __builtin_prefetch(at + i);
+}
+
 // Half a step of weights: the even or the odd columns of bf16, the lower or the upper half of the others.
 INLINE Lanes load_half(Dtype dtype, const unsigned char *w, int half) {
     if (dtype == DTYPE_F32) return lanes_load((const float *)(const void *)w + half * LANES);
@@ -44,7 +52,11 @@ INLINE void product_block(Dtype dtype, int outputs, int rows, const Tensor *t, i
         w[o] = (const unsigned char *)t->data + (size_t)(n + o) * row;
         for (int r = 0; r < rows; r++) sum[o][r] = lanes_set(0);
     }
+    size_t ahead = FETCH_AHEAD;
     for (int k = 0; k < whole; k++, x += rows * LANE_PAIRS) {
+        if ((size_t)(whole - k) * step == FETCH_AHEAD)
+            ahead += (size_t)(outputs - 1) * row; // the next block's
+        for (int o = 0; o < outputs; o++) fetch(w[o] + ahead, step);
         add_step(dtype, outputs, rows, w, x, sum);
         for (int o = 0; o < outputs; o++) w[o] += step;
     }
