@@ -10,7 +10,7 @@
 #pragma once
 #include "engine/cpu/rows.h"
 
-enum { PAIR = 2 };
+enum { PAIR = 2, HALF_BLOCK = BLOCK_QUERIES > 2 ? BLOCK_QUERIES / 2 : 2 }; // groups of 4 are common
 
 // Queries next to each other in (node, head of the group) order, from `first` on, and where in their rows of
 // scores a span's positions begin: `at`, behind what a node has before the shared spans where they are these.
@@ -81,6 +81,7 @@ INLINE void score_queries(const Attend *a, const KeySpan *s, const Queries *q, i
 static inline void score_span(const Attend *a, const KeySpan *s, const Queries *q) {
     int i = q->first, end = q->first + q->count;
     for (; i + BLOCK_QUERIES <= end; i += BLOCK_QUERIES) score_queries(a, s, q, i, BLOCK_QUERIES);
+    for (; i + HALF_BLOCK <= end; i += HALF_BLOCK) score_queries(a, s, q, i, HALF_BLOCK);
     for (; i + 2 <= end; i += 2) score_queries(a, s, q, i, 2);
     if (i < end) score_queries(a, s, q, i, 1);
 }
@@ -124,6 +125,7 @@ static inline void mix_span(const Attend *a, const KeySpan *s, const Queries *q)
     for (int d = 0; d < a->head_dim; d += LANE_PAIRS) {
         int i = q->first, end = q->first + q->count;
         for (; i + BLOCK_QUERIES <= end; i += BLOCK_QUERIES) mix_block(a, s, q, i, BLOCK_QUERIES, d);
+        for (; i + HALF_BLOCK <= end; i += HALF_BLOCK) mix_block(a, s, q, i, HALF_BLOCK, d);
         for (; i + 2 <= end; i += 2) mix_block(a, s, q, i, 2, d);
         if (i < end) mix_block(a, s, q, i, 1, d);
     }

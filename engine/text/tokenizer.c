@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { FILE_MAX = 256 << 20 };
+enum { FILE_MAX = 64 << 20 };
 
 bool ids_add(IdList *list, int id) {
     void *ids = list->ids;
