@@ -8,7 +8,7 @@
 
 #include <assert.h>
 
-enum { MOST_SAMPLES = 200, WARM_UP = 2, PROMPT_CHUNK = 256 };
+enum { MOST_SAMPLES = 200, PROMPT_CHUNK = 256 };
 
 static int random_token(const Session *s, Random *r) {
     return (int)random_below(r, (uint32_t)s->shape.real_vocab);
@@ -55,7 +55,7 @@ static int sample(Engine *engine, const BenchOptions *o, BenchPoint *p, StepShap
                   Error *e) {
     Random r = {.seed = o->seed, .stream = STREAM_BENCH};
     double spent = 0;
-    int n = -WARM_UP, most = o->max_samples < MOST_SAMPLES ? o->max_samples : MOST_SAMPLES;
+    int n = -o->warm_up, most = o->max_samples < MOST_SAMPLES ? o->max_samples : MOST_SAMPLES;
     for (; n < most && (n < o->min_samples || spent < o->seconds); n++) {
         double once;
         if (o->interrupted && o->interrupted()) return 0;

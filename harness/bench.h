@@ -19,6 +19,7 @@ typedef struct BenchPoint {
 } BenchPoint;
 
 typedef struct BenchOptions {
+    int warm_up; // steps before the first sample
     int min_samples, max_samples;
     double seconds; // enough for one point, once there are min_samples
     uint64_t seed;  // of the tokens

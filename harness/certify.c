@@ -3,16 +3,15 @@
 #include "engine/base/memory.h"
 #include "engine/base/random.h"
 
-#include <assert.h>
 #include <math.h>
 
-// Leaves the model's logits after sequence[0 .. length) in the session, root of an open step.
-static bool ask(Session *s, const int *sequence, int length, Error *e) {
-    if (s->cache.length > length - 1) session_reset(s);
-    int done = s->cache.length;
-    if (!session_prefill(s, sequence + done, length - 1 - done, 0, 0, NULL, e)) return false;
+enum { AT_ONCE = 64 }; // tokens of a pass: each leaves logits for the whole vocabulary
+
+// Runs tokens as one chain behind what is committed; node i's logits can be read then.
+static bool read_chain(Session *s, const int *tokens, int count, Error *e) {
     session_begin_step(s, true, LAYOUT_TREE);
-    tree_root(&s->tree, sequence[length - 1]);
+    int node = tree_root(&s->tree, tokens[0]);
+    for (int i = 1; i < count; i++) node = tree_probe(&s->tree, node, tokens[i], true);
     return session_run(s, s->shape.layers, e) && session_read(s, HEAD_LOGITS, e);
 }
 
@@ -43,8 +42,9 @@ bool certify_greedy(Session *s, const int *prompt, int prompt_count, const Decod
     if (n == want->tokens && n == got->tokens) return true;
     *out = (Divergence){n, n < want->tokens ? want->ids[n] : -1, n < got->tokens ? got->ids[n] : -1, 0};
     int *all = join(prompt, prompt_count, want->ids, n, e);
-    if (all) session_reset(s);
-    bool ok = all && ask(s, all, prompt_count + n, e);
+    session_reset(s);
+    bool ok = all && session_prefill(s, all, prompt_count + n - 1, 0, 0, NULL, e) &&
+              read_chain(s, all + prompt_count + n - 1, 1, e);
     if (ok) out->margin = margin_of(session_logits(s, 0), s->shape.vocab);
     mem_free(all);
     return ok;
@@ -69,13 +69,18 @@ bool certify_sampled(Session *s, const Sampling *sampling, const int *prompt, in
     bool ok = all && sampler_init(&sampler, sampling, vocab, e);
     if (ok && !p) ok = error_system(e, "out of memory for %d probabilities", vocab);
     session_reset(s);
+    ok = ok && session_prefill(s, all, prompt_count - 1, 0, 0, NULL, e);
     *impossible = 0;
-    for (int i = 0; ok && i < count; i++) {
-        ok = ask(s, all, prompt_count + i, e);
-        if (!ok) break;
-        sampler_distribution(&sampler, session_logits(s, 0), p);
-        *impossible += !(p[ids[i]] > 0);
-        u[i] = place_of(p, vocab, ids[i], random_uniform(random));
+    for (int done = 0, n; ok && done < count; done += n) {
+        n = count - done < AT_ONCE ? count - done : AT_ONCE;
+        if (n > s->tree.capacity) n = s->tree.capacity;
+        ok = read_chain(s, all + prompt_count - 1 + done, n, e);
+        for (int i = 0; ok && i < n; i++) {
+            sampler_distribution(&sampler, session_logits(s, i), p);
+            *impossible += !(p[ids[done + i]] > 0);
+            u[done + i] = place_of(p, vocab, ids[done + i], random_uniform(random));
+        }
+        ok = ok && session_commit(s, n - 1, n, e);
     }
     sampler_release(&sampler);
     mem_free(p);

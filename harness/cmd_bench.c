@@ -151,7 +151,8 @@ static void show_progress(const Bench *b, int done) {
 
 // One token is measured anew at every context, as what the others are slower than.
 static bool measure(Bench *b, Error *e) {
-    BenchOptions o = {.min_samples = b->a->samples,
+    BenchOptions o = {.warm_up = 2,
+                      .min_samples = b->a->samples,
                       .max_samples = 200,
                       .seconds = b->a->seconds,
                       .seed = b->a->seed,

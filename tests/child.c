@@ -59,3 +59,18 @@ void child_release(Child *c) {
     text_release(&c->out);
     text_release(&c->err);
 }
+
+void child_outpace(Child *c, const char *folder, int code, const char *const *words) {
+    enum { MOST_WORDS = 30 };
+    const char *program = getenv("OUTPACE"), *argv[MOST_WORDS + 2] = {NULL};
+    char *path = realpath(program ? program : "./outpace", NULL);
+    assert_non_null(path);
+    argv[0] = path;
+    for (int i = 0; words[i] && i < MOST_WORDS; i++) argv[i + 1] = words[i];
+    *c = (Child){.code = 0};
+    child_run(c, folder, NULL, argv);
+    free(path);
+    if (c->code != code)
+        fail_msg("outpace %s: wanted exit code %d, got %d: %s%s", words[0], code, c->code, text_get(&c->out),
+                 text_get(&c->err));
+}

@@ -20,3 +20,9 @@ void child_release(Child *c); // takes an empty one
 // Starts it with these files as its standard ones; child_wait gives the code as above.
 pid_t child_start(const char *folder, const char *const *argv, int in, int out, int err);
 int child_wait(pid_t pid);
+
+// Runs the program under test ($OUTPACE, or ./outpace) with these words in `folder`; the test fails unless it
+// ends with `code`. What `c` held before is not released.
+void child_outpace(Child *c, const char *folder, int code, const char *const *words);
+#define CHILD_OUTPACE(c, folder, code, ...) \
+    child_outpace(c, folder, code, (const char *const[]){__VA_ARGS__, NULL})

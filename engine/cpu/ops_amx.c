@@ -11,8 +11,7 @@
 // A sum runs over k in steps of 32, from first to last, whatever the number of rows: exact in the sense of
 // ops.h. Products with other weights than bf16, and with f32 activations, are those of lanes.
 //
-// Floor: a tile product takes 16 cycles for 16,384 operations; see CPU ceilings in the README for what is
-// measured.
+// Floor: a tile product takes 16 cycles for 16,384 operations. What is reached has not been measured.
 #include "engine/cpu/attend.h"
 #include "engine/cpu/product.h"
 #include "engine/cpu/rows.h"

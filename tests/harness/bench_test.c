@@ -9,40 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct {
-    char *program;
-    char folder[FOLDER_PATH_SIZE];
-} Bench;
-
-enum { MOST = 24 };
-
-static void run(const Bench *b, Child *c, int code, const char *const *arguments) {
-    const char *argv[MOST] = {b->program};
-    for (int i = 0; arguments[i]; i++) argv[i + 1] = arguments[i];
-    *c = (Child){.code = 0};
-    child_run(c, b->folder, NULL, argv);
-    if (c->code != code) fail_msg("wanted exit code %d, got %d: %s", code, c->code, text_get(&c->err));
-}
-
-#define RUN(b, c, code, ...) run(b, c, code, (const char *const[]){__VA_ARGS__, NULL})
-
 static int set_up(void **state) {
-    static Bench b;
     Child c;
-    const char *program = getenv("OUTPACE");
-    b.program = realpath(program ? program : "./outpace", NULL);
-    if (!b.program) return -1;
-    folder_make(b.folder);
-    RUN(&b, &c, 0, "model", "synth", "tiny", "tiny");
+    if (folder_setup(state)) return -1;
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "tiny");
     child_release(&c);
-    *state = &b;
-    return 0;
-}
-
-static int tear_down(void **state) {
-    Bench *b = *state;
-    folder_remove(b->folder);
-    free(b->program);
     return 0;
 }
 
@@ -72,10 +43,9 @@ static void check_point(const json_t *p, double bandwidth, double rate) {
 }
 
 static void chains(void **state) {
-    const Bench *b = *state;
     Child c;
-    RUN(b, &c, 0, "bench", "tiny", "--tokens", "1,8", "--context", "5,20", "--samples", "3", "--seconds", "0",
-        "--prefill", "30", "--json");
+    CHILD_OUTPACE(&c, *state, 0, "bench", "tiny", "--tokens", "1,8", "--context", "5,20", "--samples", "3",
+                  "--seconds", "0", "--prefill", "30", "--json");
     json_t *root = parse(&c.out), *points = json_object_get(root, "points");
     const json_t *machine = json_object_get(root, "machine");
     double bandwidth = number(machine, "read_bytes_per_s"), rate = number(machine, "operations_per_s");
@@ -100,11 +70,10 @@ static void chains(void **state) {
 
 // k rows of w tokens: 1 + k w nodes as a tree, k (w + 1) as a batch.
 static void grids(void **state) {
-    const Bench *b = *state;
     for (int batch = 0; batch < 2; batch++) {
         Child c;
-        RUN(b, &c, 0, "bench", "tiny", "--k", "1,3", "--w", "0..4:2", "--context", "9", "--samples", "3",
-            "--seconds", "0", "--layout", batch ? "batch" : "tree", "--csv");
+        CHILD_OUTPACE(&c, *state, 0, "bench", "tiny", "--k", "1,3", "--w", "0..4:2", "--context", "9",
+                      "--samples", "3", "--seconds", "0", "--layout", batch ? "batch" : "tree", "--csv");
         int lines = 0, tokens, context, k, w;
         for (const char *line = text_get(&c.out); *line; line += strcspn(line, "\n") + 1, lines++) {
             if (lines == 0) continue;
@@ -118,7 +87,6 @@ static void grids(void **state) {
 }
 
 static void mistakes(void **state) {
-    const Bench *b = *state;
     static const struct {
         const char *option, *value, *want;
     } rows[] = {
@@ -132,7 +100,7 @@ static void mistakes(void **state) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Child c;
-        RUN(b, &c, 2, "bench", "tiny", rows[i].option, rows[i].value);
+        CHILD_OUTPACE(&c, *state, 2, "bench", "tiny", rows[i].option, rows[i].value);
         if (!strstr(text_get(&c.err), rows[i].want))
             fail_msg("wanted '%s', got '%s'", rows[i].want, text_get(&c.err));
         child_release(&c);
@@ -140,9 +108,8 @@ static void mistakes(void **state) {
 }
 
 static void doctor(void **state) {
-    const Bench *b = *state;
     Child c;
-    RUN(b, &c, 0, "doctor", "--json");
+    CHILD_OUTPACE(&c, *state, 0, "doctor", "--json");
     json_t *root = parse(&c.out);
     assert_true(number(json_object_get(root, "cpu"), "read_bytes_per_s") > 1e8);
     assert_true(number(json_object_get(root, "cpu"), "operations_per_s") > 1e8);
@@ -151,7 +118,7 @@ static void doctor(void **state) {
     assert_true(number(json_object_get(root, "machine"), "cores") >= 1);
     json_decref(root);
     child_release(&c);
-    RUN(b, &c, 0, "doctor");
+    CHILD_OUTPACE(&c, *state, 0, "doctor");
     static const char *const words[] = {"processor   ", "caches      ", "reads       ",
                                         "computes    ", "GPU         ", "libraries   jansson "};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -162,11 +129,11 @@ static void doctor(void **state) {
 // What the engine itself costs where a model costs nothing: a chain of 10 in under 5 microseconds. Three
 // tries, since a test machine may be busy.
 static void overhead(void **state) {
-    const Bench *b = *state;
     double best = 1;
     for (int i = 0; i < 3; i++) {
         Child c;
-        RUN(b, &c, 0, "bench", "tiny", "--device", "null", "--tokens", "10", "--context", "25", "--json");
+        CHILD_OUTPACE(&c, *state, 0, "bench", "tiny", "--device", "null", "--tokens", "10", "--context", "25",
+                      "--json");
         json_t *root = parse(&c.out);
         double took = number(json_array_get(json_object_get(root, "points"), 0), "median_s");
         if (took < best) best = took;
@@ -181,5 +148,5 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(chains), cmocka_unit_test(grids),
                                        cmocka_unit_test(mistakes), cmocka_unit_test(doctor),
                                        cmocka_unit_test(overhead)};
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }

@@ -21,22 +21,7 @@ static char *program(void) {
     return path;
 }
 
-// Runs the program with these words in the folder; the test fails unless it ends with `code`.
-static void run(const char *folder, int code, Child *c, const char *const *words) {
-    const char *argv[16];
-    char *path = program();
-    int n = 0;
-    argv[n++] = path;
-    while (*words) argv[n++] = *words++;
-    argv[n] = NULL;
-    memset(c, 0, sizeof *c);
-    child_run(c, folder, NULL, argv);
-    if (c->code != code)
-        fail_msg("%s: wanted exit code %d, got %d: %s", argv[1], code, c->code, text_get(&c->err));
-    free(path);
-}
-
-#define RUN(folder, code, child, ...) run(folder, code, child, (const char *const[]){__VA_ARGS__, NULL})
+#define RUN(folder, code, child, ...) CHILD_OUTPACE(child, folder, code, __VA_ARGS__)
 
 static void write_config(const char *folder, const char *name, int steps, const char *more) {
     char text[1000];
