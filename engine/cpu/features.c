@@ -19,7 +19,7 @@ static unsigned saved_state(void) {
 static bool has(unsigned bits, unsigned wanted) { return (bits & wanted) == wanted; }
 
 CpuFeatures cpu_features(void) {
-    CpuFeatures f = {false, false, false};
+    CpuFeatures f = {0};
     unsigned a, b, c, d, b7, c7, d7;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !has(c, bit_OSXSAVE) ||
         !__get_cpuid_count(7, 0, &a, &b7, &c7, &d7))
@@ -28,10 +28,11 @@ CpuFeatures cpu_features(void) {
     f.avx2 = has(state, XSAVE_AVX) && has(c, bit_AVX | bit_FMA | bit_F16C) && has(b7, bit_AVX2);
     f.avx512 = f.avx2 && has(state, XSAVE_AVX512) &&
                has(b7, bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL);
+    f.avx512_bf16 = f.avx512 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && has(a, bit_AVX512BF16);
     f.amx = f.avx512 && has(state, XSAVE_TILES) && has(d7, tiles) &&
             syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA) == 0;
     return f;
 }
 #else
-CpuFeatures cpu_features(void) { return (CpuFeatures){false, false, false}; }
+CpuFeatures cpu_features(void) { return (CpuFeatures){0}; }
 #endif

@@ -16,16 +16,18 @@ static bool always(void) { return true; }
 #if defined(__x86_64__)
 static bool has_avx2(void) { return cpu_features().avx2; }
 static bool has_avx512(void) { return cpu_features().avx512; }
+static bool has_avx512_bf16(void) { return cpu_features().avx512_bf16; }
 static bool has_amx(void) { return cpu_features().amx && cpu_amx_works(); }
 #endif
 
 static const KernelSet SETS[] = {
-    {&cpu_ops_reference, always    },
-    {&cpu_ops_portable,  always    },
+    {&cpu_ops_reference,   always         },
+    {&cpu_ops_portable,    always         },
 #if defined(__x86_64__)
-    {&cpu_ops_avx2,      has_avx2  },
-    {&cpu_ops_avx512,    has_avx512},
-    {&cpu_ops_amx,       has_amx   },
+    {&cpu_ops_avx2,        has_avx2       },
+    {&cpu_ops_avx512,      has_avx512     },
+    {&cpu_ops_avx512_bf16, has_avx512_bf16},
+    {&cpu_ops_amx,         has_amx        },
 #endif
 };
 enum { SET_COUNT = sizeof SETS / sizeof *SETS };

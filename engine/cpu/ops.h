@@ -1,11 +1,12 @@
 // The table of CPU operations: one row a kernel set. A set that lacks a faster version of an operation holds
 // the pointer of the set below it, so every row is whole.
 //
-//      reference  sums in double, written to be read: what all tests compare with
-//      portable   the lanes of lanes.h in C that any compiler vectorises
-//      avx2       the same lanes on AVX2 with fused multiply-add
-//      avx512     on AVX-512
-//      amx        bf16 products on matrix tiles, the rest as avx512
+//      reference    sums in double, written to be read: what all tests compare with
+//      portable     the lanes of lanes.h in C that any compiler vectorises
+//      avx2         the same lanes on AVX2 with fused multiply-add
+//      avx512       on AVX-512
+//      avx512_bf16  products of bf16 pairs, the rest as avx512
+//      amx          bf16 products on matrix tiles, the rest as avx512
 //
 // Exactness, for every set by itself: an output element is a function of its own row and weights alone. Its
 // sum is taken in one order that depends on the length of the sum only, never on the number of rows, on the
@@ -82,7 +83,8 @@ const CpuOps *cpu_ops_find(const char *name, Error *e);
 size_t cpu_ops_count(void);
 const CpuOps *cpu_ops_at(size_t i, bool *available);
 
-extern const CpuOps cpu_ops_reference, cpu_ops_portable, cpu_ops_avx2, cpu_ops_avx512, cpu_ops_amx;
+extern const CpuOps cpu_ops_reference, cpu_ops_portable, cpu_ops_avx2, cpu_ops_avx512, cpu_ops_avx512_bf16,
+    cpu_ops_amx;
 
 // Whether this processor's tiles multiply as they should: a virtual machine may name what it cannot do.
 bool cpu_amx_works(void);

@@ -1,43 +1,68 @@
 // Activations as products in lanes read them; part of each kernel set (see product.h).
 //
 // Activations are packed BLOCK_ROWS rows together, steps of LANE_PAIRS columns behind each other, so that the
-// inner loop reads one stream. In front of bf16 weights a step holds its even columns, then its odd ones.
-// Columns are filled up with zeros.
+// inner loop reads one stream. In front of bf16 weights a step of floats holds its even columns, then its odd
+// ones; where the set multiplies pairs of bf16, a step is 32 of them as they come. Columns are filled up with
+// zeros.
 //
 //      group of rows r0 r1 .. | step 0: r0's 32, r1's 32, .. | step 1: r0's 32, ..
 #pragma once
 #include "engine/cpu/lanes.h"
 #include "engine/cpu/ops.h"
 
+// How a product is done, by what weights are and how activations are rounded.
+typedef enum { FORM_F32, FORM_F16, FORM_BF16, FORM_PAIRS } Form;
+
+static inline Form packed_form(const Packed *p) {
+    if (p->weights == DTYPE_F32) return FORM_F32;
+    if (p->weights == DTYPE_F16) return FORM_F16;
+    return HAS_PAIRS && p->compute == COMPUTE_BF16 ? FORM_PAIRS : FORM_BF16;
+}
+
 static inline int padded_columns(int columns) { return (columns + LANE_PAIRS - 1) / LANE_PAIRS * LANE_PAIRS; }
 
+// A weight; a step of a packed row; the row.
+static inline size_t weight_bytes(Form form) { return form == FORM_F32 ? sizeof(float) : sizeof(uint16_t); }
+static inline size_t step_bytes(Form form) {
+    return LANE_PAIRS * (form == FORM_PAIRS ? sizeof(uint16_t) : sizeof(float));
+}
+static inline size_t row_bytes(Form form, int columns) {
+    return (size_t)padded_columns(columns) / LANE_PAIRS * step_bytes(form);
+}
+
 static inline size_t packed_bytes(int rows, int columns) {
-    return (size_t)rows * (size_t)padded_columns(columns) * sizeof(float);
+    return (size_t)rows * row_bytes(FORM_F32, columns);
 }
 
 // One step of one row: n of its LANE_PAIRS columns are there.
-static inline void pack_step(const float *x, int n, const Packed *p, float *to) {
-    float step[LANE_PAIRS] = {0};
+static inline void pack_step(const float *x, int n, const Packed *p, Form form, void *to) {
+    float step[LANE_PAIRS] = {0}, apart[LANE_PAIRS];
+    uint16_t half[LANE_PAIRS];
     memcpy(step, x, (size_t)n * sizeof *x);
+    if (form == FORM_PAIRS) {
+        for (int i = 0; i < LANE_PAIRS; i++) half[i] = f32_to_bf16(step[i]);
+        memcpy(to, half, sizeof half);
+        return;
+    }
     if (p->compute == COMPUTE_BF16)
         for (int i = 0; i < LANE_PAIRS; i++) step[i] = bf16_round(step[i]);
-    if (p->weights != DTYPE_BF16) memcpy(to, step, sizeof step);
-    else
-        for (int i = 0; i < LANES; i++) {
-            to[i] = step[2 * i];
-            to[LANES + i] = step[2 * i + 1];
-        }
+    for (int i = 0; i < LANES; i++) {
+        apart[i] = step[2 * i];
+        apart[LANES + i] = step[2 * i + 1];
+    }
+    memcpy(to, form == FORM_BF16 ? apart : step, sizeof step);
 }
 
 static inline void pack(const float *x, const Packed *p, int first, int last) {
+    Form form = packed_form(p);
     int columns = p->columns;
     for (int r = first; r < last; r++) {
         int group = r / BLOCK_ROWS * BLOCK_ROWS, rows = p->rows - group;
         if (rows > BLOCK_ROWS) rows = BLOCK_ROWS;
-        float *to = (float *)p->data + (size_t)group * (size_t)padded_columns(columns) +
-                    (size_t)(r - group) * LANE_PAIRS;
+        unsigned char *to = (unsigned char *)p->data + (size_t)group * row_bytes(form, columns) +
+                            (size_t)(r - group) * step_bytes(form);
         const float *from = x + (size_t)r * (size_t)columns;
-        for (int k = 0; k < columns; k += LANE_PAIRS, to += rows * LANE_PAIRS)
-            pack_step(from + k, columns - k < LANE_PAIRS ? columns - k : LANE_PAIRS, p, to);
+        for (int k = 0; k < columns; k += LANE_PAIRS, to += (size_t)rows * step_bytes(form))
+            pack_step(from + k, columns - k < LANE_PAIRS ? columns - k : LANE_PAIRS, p, form, to);
     }
 }
