@@ -41,8 +41,7 @@ static inline float lanes_sum(Lanes x) {
 }
 
 #if defined(__AVX512BF16__)
-// sum + a . b of the two bf16 in each lane, which is how 32 neighbours lie: no shift, no mask, half the
-// instructions. Subnormal numbers count as zero.
+// sum + a . b of the two bf16 in each lane, as 32 neighbours lie: no shift, no mask. Subnormals are zero.
 enum { HAS_PAIRS = 1 };
 static inline Lanes lanes_pairs(Lanes a, Lanes b, Lanes sum) {
     return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
@@ -146,6 +145,6 @@ static inline float lanes_sum(Lanes x) {
 #endif
 
 #if !defined(__AVX512BF16__)
-enum { HAS_PAIRS = 0 };
-static inline Lanes lanes_pairs(Lanes a, Lanes b, Lanes sum) { return (void)a, (void)b, sum; } // never asked
+enum { HAS_PAIRS = 0 }; // so that this is never asked
+static inline Lanes lanes_pairs(Lanes a, Lanes b, Lanes sum) { return (void)a, (void)b, sum; }
 #endif

@@ -37,9 +37,9 @@ static inline size_t packed_bytes(int rows, int columns) {
 // One step of one row: n of its LANE_PAIRS columns are there.
 static inline void pack_step(const float *x, int n, const Packed *p, Form form, void *to) {
     float step[LANE_PAIRS] = {0}, apart[LANE_PAIRS];
-    uint16_t half[LANE_PAIRS];
     memcpy(step, x, (size_t)n * sizeof *x);
     if (form == FORM_PAIRS) {
+        uint16_t half[LANE_PAIRS] = {0};
         for (int i = 0; i < LANE_PAIRS; i++) half[i] = f32_to_bf16(step[i]);
         memcpy(to, half, sizeof half);
         return;

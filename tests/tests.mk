@@ -1,0 +1,47 @@
+# How tests and fuzzers are built and run; the Makefile includes this.
+
+# Kept, so that tests/run finds exactly the programs that have a source.
+TESTS    = $(patsubst %.c,$(BUILD)/%,$(shell find tests -name '*_test.c'))
+SHARED   = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/*.c))
+FUZZERS  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/fuzz/*_fuzz.c))
+
+# An archive, so that a program takes only what it uses: tests/fault.c links only where its wraps are.
+$(BUILD)/libtests.a: $(SHARED)
+	@rm -f $@
+	@ar rcs $@ $^
+
+$(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(BUILD)/libtests.a $(BUILD)/liboutpace.a
+	$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) -o $@ -lcmocka $(LIBS)
+
+# A program that fails allocations or system calls links them through tests/fault.c.
+WRAPPED  = malloc calloc realloc free open read write fsync close rename
+$(BUILD)/tests/%_fault_test: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
+
+# libFuzzer finds an entry by one name; corpus_test links them all, each under its file's.
+$(BUILD)/tests/fuzz/%_fuzz.o: CFLAGS += $(if $(FUZZING),,-DLLVMFuzzerTestOneInput=$(basename $(@F)))
+$(BUILD)/tests/fuzz/corpus_test: $(FUZZERS)
+PARSERS  = $(filter $(patsubst %,$(BUILD)/%/%,engine/base engine/core engine/model engine/text engine/decode simulate datasets) \
+    $(patsubst %,$(BUILD)/harness/%.o,yaml fields settings axis condition experiment sweep),$(OBJECTS))
+$(BUILD)/%_fuzz: $(BUILD)/tests/fuzz/%_fuzz.o $(PARSERS)
+	$(CC) $(LDFLAGS) -fsanitize=fuzzer $^ -o $@ $(LIBS)
+
+tests: $(TESTS) $(FUZZERS)
+
+test: outpace tests
+	@OUTPACE=./outpace tests/run $(BUILD) test
+
+test-long: outpace tests
+	@OUTPACE=./outpace tests/run $(BUILD) long && ./setup fuzz && tools/fuzz 60
+
+# AddressSanitizer and UndefinedBehaviorSanitizer; objects of their own.
+DEBUG = BUILD=build/debug OPT=-O1 SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined'
+debug:
+	@$(MAKE) --no-print-directory $(DEBUG) build/debug/outpace
+	@cp --remove-destination build/debug/outpace outpace-debug && echo "built ./outpace-debug"
+
+test-debug: debug
+	@$(MAKE) --no-print-directory $(DEBUG) tests
+	@OUTPACE=./outpace-debug tests/run build/debug test
+
+fuzz:
+	@./setup fuzz && tools/fuzz $(FUZZ_SECONDS)
