@@ -40,7 +40,7 @@ static const MethodInfo ORACLE = {.name = "oracle",
                                   .observe = oracle_observe,
                                   .close = leave};
 
-Method oracle_method(Oracle *o) { return (Method){&ORACLE, o, NULL}; }
+Method oracle_method(Oracle *o) { return (Method){.info = &ORACLE, .self = o}; }
 
 // --- scatter
 
@@ -157,4 +157,4 @@ static const MethodInfo SCATTER = {.name = "scatter",
                                    .close = leave,
                                    .drops_bonus = scatter_drops};
 
-Method scatter_method(Scatter *s) { return (Method){&SCATTER, s, NULL}; }
+Method scatter_method(Scatter *s) { return (Method){.info = &SCATTER, .self = s}; }

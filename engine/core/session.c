@@ -86,6 +86,10 @@ static int run_end(const Session *s, int first, int a) {
     return last;
 }
 
+static void note_pass(Session *s, int a, int b, int rows) {
+    if (s->log) pass_log_add(s->log, &(Pass){s->log_as, a, b, rows, s->cache.length, 1});
+}
+
 // Runs every node that stands at layer a to layer b, in runs of neighbours.
 static bool run_level(Session *s, int a, int b, Error *e) {
     for (int first = 0, last; first < s->tree.count; first = last) {
@@ -98,6 +102,7 @@ static bool run_level(Session *s, int a, int b, Error *e) {
         if (!s->backend->run(s->self, &run, e)) return false;
         for (int i = first; i < last; i++) s->done[i] = b;
         s->passes++;
+        note_pass(s, a, b, last - first);
         if (a == 0) s->rows += last - first;
     }
     return true;
@@ -152,6 +157,7 @@ bool session_read(Session *s, unsigned want, Error *e) {
         out.logits = s->logits + (size_t)s->logit_rows * (size_t)s->shape.vocab;
     }
     if (!s->backend->head(s->self, nodes, count, want | HEAD_ARGMAX, &out, e)) return false;
+    note_pass(s, s->shape.layers, s->shape.layers, count);
     for (int i = 0; i < count; i++) {
         s->argmax[nodes[i]] = best[i];
         if (want & HEAD_LOGITS) s->logit_row[nodes[i]] = s->logit_rows++;
@@ -173,6 +179,7 @@ const float *session_logits(const Session *s, int node) {
 
 bool session_top(Session *s, const int *nodes, int count, int k, int *ids, float *logits, Error *e) {
     HeadOut out = {.top = k, .top_id = ids, .top_logit = logits};
+    note_pass(s, s->shape.layers, s->shape.layers, count);
     return s->backend->head(s->self, nodes, count, HEAD_TOP, &out, e);
 }
 

@@ -13,6 +13,7 @@
 // the tree's context equals the cache's length; nodes are read only at the last layer.
 #pragma once
 #include "engine/core/backend.h"
+#include "engine/core/passes.h"
 
 typedef struct Session {
     const Backend *backend;
@@ -33,6 +34,8 @@ typedef struct Session {
     int *scratch;   // (2 * capacity)
     double passes;  // forward passes (session_run calls that ran at least one node)
     double rows;    // nodes run, counted once for each time they entered layer 0
+    PassLog *log;   // where each pass is noted, as one of `log_as`; NULL: nowhere
+    PassModel log_as;
 } Session;
 
 // Takes over the instance: session_release closes it, also when init fails.

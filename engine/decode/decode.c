@@ -14,6 +14,7 @@ typedef struct Loop {
     Method *method;
     const DecodeOptions *o;
     Verifier verifier;
+    PassLog *log;                    // of the open step
     int *sequence;                   // (limit + 1)
     int length, prompt_count, limit; // tokens of prompt and output together
     bool ended;                      // by EOS, the limit, or the caller
@@ -41,12 +42,16 @@ static bool prefill(Loop *l, float **hidden, Error *e) {
 
 static bool begin(Loop *l, Error *e) {
     float *hidden = NULL;
-    double start = now(l);
+    double t0 = now(l);
     bool ok = prefill(l, &hidden, e);
+    double t1 = now(l);
     Prompt prompt = {l->sequence, l->prompt_count, hidden, l->o->seed};
     ok = ok && l->method->info->begin(l->method->self, &prompt, e);
     mem_free(hidden);
-    l->out->prefill_s = now(l) - start;
+    double t2 = now(l);
+    l->out->prefill_s = t2 - t0;
+    StepReport r = report_prefill(l->prompt_count - 1, l->log, t1 - t0, t2 - t1);
+    if (ok && l->o->prefill) l->o->prefill(l->o->state, &r);
     return ok;
 }
 
@@ -76,19 +81,6 @@ static int gather(Loop *l, const Verdict *v, int *tokens) {
     return n;
 }
 
-static void count_nodes(const Tree *t, StepReport *r) {
-    r->rows = t->count;
-    r->asked = t->asked;
-    r->parts = t->parts;
-    for (int i = 0; i < t->parts; i++)
-        r->part_rows[i] = (i + 1 < t->parts ? t->part_root[i + 1] : t->count) - t->part_root[i];
-    for (int i = 0; i < t->count; i++) {
-        if (t->flags[i] & NODE_CANDIDATE && t->depth[i] > r->depth) r->depth = t->depth[i];
-        r->probes += (t->flags[i] & NODE_PROBE) != 0;
-        r->candidates += (t->flags[i] & NODE_CANDIDATE) != 0;
-    }
-}
-
 static void judge_sources(const Loop *l, const Verdict *v, StepReport *r) {
     const MethodInfo *info = l->method->info;
     const Offers *offers = info->offers ? info->offers(l->method->self) : NULL;
@@ -98,6 +90,7 @@ static void judge_sources(const Loop *l, const Verdict *v, StepReport *r) {
 }
 
 static bool propose(Loop *l, Error *e) {
+    pass_log_clear(l->log);
     session_begin_step(l->target, l->o->merge, l->o->layout);
     int root = tree_root(&l->target->tree, l->sequence[l->length - 1]);
     assert(root == 0);
@@ -114,8 +107,6 @@ static bool forward(Loop *l, Error *e) {
 static bool settle(Loop *l, const Verdict *v, int *tokens, StepReport *r, Error *e) {
     int count = gather(l, v, tokens);
     r->emitted = emit(l, tokens, count);
-    r->accepted = v->accepted;
-    r->tried = v->tried;
     return session_commit(l->target, v->node, r->emitted, e);
 }
 
@@ -152,7 +143,7 @@ static bool step(Loop *l, Error *e) {
     if (!forward(l, e)) return false;
     double t2 = now(l);
     verify(&l->verifier, l->target, &v);
-    count_nodes(&l->target->tree, &r);
+    report_tree(l->target, &v, &r);
     judge_sources(l, &v, &r);
     if (l->method->info->note) l->method->info->note(l->method->self, &r.note);
     if (!settle(l, &v, tokens, &r, e)) return false;
@@ -162,6 +153,8 @@ static bool step(Loop *l, Error *e) {
     r.forward_s = t2 - t1;
     r.verify_s = t3 - t2;
     r.observe_s = now(l) - t3;
+    r.passes = l->log->passes;
+    r.pass_count = l->log->count;
     add_step(l->out, &r);
     if (l->o->step) l->o->step(l->o->state, &r);
     return true;
@@ -179,10 +172,24 @@ static bool check(const Session *s, const int *prompt, int count, Error *e) {
     return true;
 }
 
+// Lets all that runs note its passes in the log, or in none.
+static void note_passes(const Loop *l, PassLog *log) {
+    const Method *m = l->method;
+    l->target->log = log;
+    l->target->log_as = PASS_TARGET;
+    if (m->draft) m->draft->log = log;
+    if (m->draft) m->draft->log_as = PASS_DRAFT;
+    for (int i = 0; i < m->adapter_count; i++) {
+        m->adapters[i].log = log;
+        m->adapters[i].log_as = PASS_ADAPTER;
+    }
+}
+
 static void finish(Loop *l) {
     DecodeResult *out = l->out;
     out->tokens = l->length - l->prompt_count;
     out->S = out->steps ? (double)out->tokens / out->steps : 0;
+    out->S_reference = (double)(out->tokens + 1) / (out->steps + 1);
     memmove(l->sequence, l->sequence + l->prompt_count, (size_t)out->tokens * sizeof(int));
     out->ids = l->sequence;
 }
@@ -196,14 +203,18 @@ bool decode(Session *target, Method *method, const int *prompt, int count, const
     l.limit = count + (asked < room ? asked : room);
     l.ended = l.limit == count;
     l.sequence = mem_alloc((size_t)l.limit + 1, sizeof *l.sequence);
-    bool ok = l.sequence || error_system(e, "out of memory for %d tokens", l.limit);
+    l.log = mem_alloc(1, sizeof *l.log);
+    bool ok = (l.sequence && l.log) || error_system(e, "out of memory for %d tokens", l.limit);
     ok = ok && verifier_init(&l.verifier, &o->sampling, o->seed, target->shape.vocab, e);
     if (ok) {
         memcpy(l.sequence, prompt, (size_t)count * sizeof *prompt);
         session_reset(target);
+        note_passes(&l, l.log);
         ok = begin(&l, e);
         while (ok && !l.ended) ok = step(&l, e);
     }
+    note_passes(&l, NULL);
+    mem_free(l.log);
     verifier_release(&l.verifier);
     if (ok) finish(&l);
     else mem_free(l.sequence);

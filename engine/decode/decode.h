@@ -4,28 +4,9 @@
 //      root -> propose -> forward -> read -> verify -> commit -> observe
 #pragma once
 #include "engine/base/clock.h"
-#include "engine/decode/method.h"
+#include "engine/decode/report.h"
 
 #include <stdint.h>
-
-typedef struct StepReport {
-    int number;     // from 0
-    int context;    // committed tokens before it
-    int rows;       // nodes run
-    int asked;      // nodes before merging
-    int depth;      // of the deepest of them
-    int candidates; // nodes that may be accepted
-    int probes;
-    int parts; // of the tree, and the nodes of each (Lookahead's ranks)
-    int part_rows[TREE_MAX_PARTS];
-    int tried;    // proposals the verifier looked at
-    int accepted; // of them
-    int emitted;  // after EOS and limits
-    int source_count;
-    SourceReport sources[SOURCES_MAX]; // (source_count)
-    StepNote note;                     // the method's own
-    double propose_s, forward_s, verify_s, observe_s;
-} StepReport;
 
 typedef struct DecodeOptions {
     int max_tokens;
@@ -40,7 +21,8 @@ typedef struct DecodeOptions {
     Clock clock;
     // Sees each emitted token in order; false ends the output there (a stop string). May be NULL.
     bool (*emit)(void *state, int token);
-    // Sees each finished step. May be NULL.
+    // Sees the finished prefill, and each finished step. May be NULL.
+    void (*prefill)(void *state, const StepReport *report);
     void (*step)(void *state, const StepReport *report);
     void *state;
 } DecodeOptions;
@@ -50,6 +32,8 @@ typedef struct DecodeResult {
     int tokens, steps;
     bool ended_by_eos;
     double S; // tokens / steps; 0 where there was no step
+    // As the authors' codes count: their prefill runs the whole prompt, counts as a step and gives a token.
+    double S_reference; // (tokens + 1) / (steps + 1)
     double prefill_s, propose_s, forward_s, verify_s, observe_s;
     double rows; // nodes run in all steps
     int parts;   // of the steps' trees, and the rows of each

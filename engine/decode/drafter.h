@@ -33,13 +33,6 @@ typedef struct DraftSampling {
         .low = -1, .high = 1, .fallback = "-1", .help = "the draft's; 1 is off, -1 as the run's"    \
     }
 
-// What a session has done since some moment, for a step's note.
-typedef struct DraftWork {
-    double passes, rows; // the session's own counts at that moment
-} DraftWork;
-
-static inline DraftWork draft_work(const Session *s) { return (DraftWork){s->passes, s->rows}; }
-
 typedef struct Drafter {
     Session *session; // the model that guesses
     Sampler sampler;  // empty where it is greedy

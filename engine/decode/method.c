@@ -7,6 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *step_kind_name(StepKind kind) {
+    static const char *const NAMES[] = {"steady", "filling", "prefill"};
+    return NAMES[kind];
+}
+
 static const char *name_at(const void *table, size_t i) {
     return ((const MethodInfo *const *)table)[i]->name;
 }
@@ -66,7 +71,8 @@ bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e) {
     snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), text);
     const MethodInfo *info = method_find(name, e);
     if (!info) return false;
-    m->info = info;
+    *m = (Method){
+        .info = info, .draft = env->draft, .adapters = env->adapters, .adapter_count = env->adapter_count};
     m->values = mem_alloc(1, info->param_size);
     if (!m->values) return error_system(e, "out of memory for method '%s'", name);
     param_defaults(info->params, info->param_count, m->values);

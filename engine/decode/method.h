@@ -71,11 +71,18 @@ typedef struct Observation {
 
 enum { HIDDEN_NONE = -1 };
 
+typedef enum {
+    STEP_STEADY,
+    STEP_FILLING, // of Lookahead's window: not all of its rows are there yet
+    STEP_PREFILL, // not a step: the prompt's run
+} StepKind;
+
+const char *step_kind_name(StepKind kind);
+
 // What a method says of its step beside the tree; all zero: nothing.
 typedef struct StepNote {
-    const char *kind;             // "filling", "steady"; NULL: its steps are all alike
-    int pool, pool_hits;          // n-grams in its pool, and those that it tried
-    int draft_passes, draft_rows; // of its draft model, for this step
+    StepKind kind;
+    int pool, pool_hits; // n-grams in its pool, and those that it tried
 } StepNote;
 
 // What a method cannot do without; method_open sees to it that it is there and fits the target.
@@ -124,6 +131,9 @@ typedef struct Method {
     const MethodInfo *info;
     void *self;
     void *values; // the parameter struct, as opened
+    // What it runs beside the target (see MethodEnv): here so that the loop can note their passes.
+    Session *draft, *adapters; // adapters: (adapter_count)
+    int adapter_count;
 } Method;
 
 bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e);

@@ -51,7 +51,6 @@ typedef struct Kangaroo {
     int pending;
     int run;     // rows of exits that this step has filled
     int guessed; // the last guess of this step
-    DraftWork before;
 } Kangaroo;
 
 static void kangaroo_close(void *self) {
@@ -120,7 +119,6 @@ static bool is_unsure(const Kangaroo *k, const Draft *d) {
 static bool kangaroo_propose(void *self, Tree *tree, Error *e) {
     Kangaroo *k = self;
     int parent = tree_row(tree), first = 0, node = TREE_NONE;
-    k->before = draft_work(k->follower.session);
     if (follower_missing(&k->follower) == k->pending + 1) node = follower_catch_up(&k->follower);
     k->run = k->pending;
     if (node != TREE_NONE && !run_shallow(k, parent, e)) return false;
@@ -151,13 +149,6 @@ static bool kangaroo_observe(void *self, const Observation *seen, Error *e) {
     return true;
 }
 
-// The adapter's work; the shallow layers' is the target's own.
-static void kangaroo_note(const void *self, StepNote *out) {
-    const Kangaroo *k = self;
-    out->draft_passes = (int)(k->follower.session->passes - k->before.passes);
-    out->draft_rows = (int)(k->follower.session->rows - k->before.rows);
-}
-
 const MethodInfo method_kangaroo = {
     .name = "kangaroo",
     .summary = "the target's first layers and an adapter write ahead (--adapter DIR)",
@@ -170,5 +161,4 @@ const MethodInfo method_kangaroo = {
     .propose = kangaroo_propose,
     .observe = kangaroo_observe,
     .close = kangaroo_close,
-    .hidden_layer = kangaroo_hidden_layer,
-    .note = kangaroo_note};
+    .hidden_layer = kangaroo_hidden_layer};

@@ -247,7 +247,7 @@ static const Offers *lookahead_offers(const void *self) { return &((const Lookah
 
 static void lookahead_note(const void *self, StepNote *out) {
     const Lookahead *l = self;
-    out->kind = window_is_filling(&l->window) ? "filling" : "steady";
+    out->kind = window_is_filling(&l->window) ? STEP_FILLING : STEP_STEADY;
     out->pool = (int)l->pools[0].size;
     out->pool_hits = guesses(l);
 }

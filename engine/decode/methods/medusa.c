@@ -40,7 +40,6 @@ typedef struct Medusa {
     int *placed;  // (count): the step's node, or TREE_NONE
     float *state; // (width): where the heads begin
     bool ready;   // there is one
-    int asked;    // heads, in this step
     int ids[MEDUSA_DEPTH][MEDUSA_RANKS];
 } Medusa;
 
@@ -124,8 +123,8 @@ static bool ask(Medusa *m, int head, Error *e) {
 static bool medusa_propose(void *self, Tree *tree, Error *e) {
     Medusa *m = self;
     int root = tree_row(tree);
-    for (m->asked = 0; m->ready && m->asked < m->depth; m->asked++)
-        if (!ask(m, m->asked, e)) return false;
+    for (int head = 0; m->ready && head < m->depth; head++)
+        if (!ask(m, head, e)) return false;
     for (int i = 0; m->ready && i < m->count; i++) {
         const MedusaNode *n = &m->tree[i];
         int parent = n->parent < 0 ? root : m->placed[n->parent];
@@ -145,10 +144,6 @@ static bool medusa_observe(void *self, const Observation *seen, Error *e) {
     return session_get_hidden(m->target, &node, 1, HIDDEN_NORMED, m->state, e);
 }
 
-static void medusa_note(const void *self, StepNote *out) {
-    out->draft_passes = out->draft_rows = ((const Medusa *)self)->asked; // each reads one row
-}
-
 const MethodInfo method_medusa = {
     .name = "medusa",
     .summary = "heads that each say one further token, tried as a tree (--adapter DIR)",
@@ -161,5 +156,4 @@ const MethodInfo method_medusa = {
     .propose = medusa_propose,
     .observe = medusa_observe,
     .close = medusa_close,
-    .hidden_layer = medusa_hidden_layer,
-    .note = medusa_note};
+    .hidden_layer = medusa_hidden_layer};

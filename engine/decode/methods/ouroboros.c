@@ -85,7 +85,6 @@ typedef struct Ouroboros {
     int tried;         // phrases behind the draft
     int *phrases;      // (K, beta - 1)
     int *phrase_nodes; // (K, beta - 1)
-    double passes_before, rows_before; // the draft model's, as the step began
     const int *eos;
     int eos_count;
 } Ouroboros;
@@ -224,8 +223,6 @@ static bool write_draft(Ouroboros *o, Error *e) {
     int room = o->target->context - o->length, base;
     if (room > o->p.gamma) room = o->p.gamma;
     o->drafted = 0;
-    o->passes_before = o->draft->passes;
-    o->rows_before = o->draft->rows;
     while (o->drafted < room && (base = open_draft_step(o)) != TREE_NONE)
         if (!draft_step(o, base, room, e)) return false;
     return true;
@@ -307,8 +304,6 @@ static void ouroboros_note(const void *self, StepNote *out) {
     const Ouroboros *o = self;
     out->pool = (int)o->pool.size;
     out->pool_hits = o->tried;
-    out->draft_passes = (int)(o->draft->passes - o->passes_before);
-    out->draft_rows = (int)(o->draft->rows - o->rows_before);
 }
 
 const MethodInfo method_ouroboros = {

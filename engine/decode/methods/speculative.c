@@ -43,7 +43,6 @@ typedef struct Speculative {
     Drafter drafter;
     int length;  // how many to draft
     int drafted; // in this step
-    DraftWork before;
 } Speculative;
 
 static void speculative_close(void *self) {
@@ -83,7 +82,6 @@ static bool is_last(const Speculative *s, const Draft *d) {
 static bool speculative_propose(void *self, Tree *tree, Error *e) {
     Speculative *s = self;
     Session *draft = s->follower.session;
-    s->before = draft_work(draft);
     int node = follower_catch_up(&s->follower), parent = tree_row(tree);
     for (s->drafted = 0; node != TREE_NONE; s->drafted++) {
         Draft d;
@@ -107,12 +105,6 @@ static bool speculative_observe(void *self, const Observation *seen, Error *e) {
     return follower_settle(&s->follower, seen->emitted, seen->emitted_count, e);
 }
 
-static void speculative_note(const void *self, StepNote *out) {
-    const Speculative *s = self;
-    out->draft_passes = (int)(s->follower.session->passes - s->before.passes);
-    out->draft_rows = (int)(s->follower.session->rows - s->before.rows);
-}
-
 const MethodInfo method_speculative = {.name = "speculative",
                                        .summary = "a second, smaller model writes ahead (--draft DIR)",
                                        .needs = NEEDS_DRAFT,
@@ -123,5 +115,4 @@ const MethodInfo method_speculative = {.name = "speculative",
                                        .begin = speculative_begin,
                                        .propose = speculative_propose,
                                        .observe = speculative_observe,
-                                       .close = speculative_close,
-                                       .note = speculative_note};
+                                       .close = speculative_close};

@@ -198,7 +198,7 @@ static void a_dropped_bonus(void **state) {
     for (int m = 1; m < 9; m++) {
         Oracle oracle = {w->truth, TRUTH, m, 0};
         MethodInfo dropping = *oracle_method(&oracle).info;
-        Method method = {&dropping, &oracle, NULL};
+        Method method = {.info = &dropping, .self = &oracle};
         dropping.drops_bonus = always_drops;
         DecodeOptions o = plain(w, 5 * m);
         DecodeResult out = run(w, method, &o);
@@ -233,7 +233,7 @@ static void hidden_states_reach_begin(void **state) {
         for (int count = 1; count <= PROMPT; count++) {
             Listener listener = {.layer = layer};
             MethodInfo info = *method_find("autoregressive", NULL);
-            Method m = {&info, &listener, NULL};
+            Method m = {.info = &info, .self = &listener};
             DecodeResult out;
             info.hidden_layer = listener_layer;
             info.begin = listener_begin;
@@ -305,7 +305,7 @@ static void methods_that_fail(void **state) {
         .name = "failing", .begin = failing_begin, .propose = failing_propose, .observe = failing_observe};
     for (int call = 1; call <= CALLS + 1; call++) {
         Failing failing = {.fails_at = call};
-        Method m = {&info, &failing, NULL};
+        Method m = {.info = &info, .self = &failing};
         DecodeOptions o = plain(w, 3);
         DecodeResult out;
         Error e = {0};

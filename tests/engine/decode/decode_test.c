@@ -136,8 +136,9 @@ static void check_result(const Case *c, const Watch *w, const DecodeResult *out)
     assert_int_equal(out->steps, w->steps);
     assert_memory_equal(out->ids, w->tokens, (size_t)w->count * sizeof *w->tokens);
     assert_true(out->S == (w->steps ? (double)w->count / w->steps : 0));
+    assert_true(out->S_reference == (w->count + 1.0) / (w->steps + 1.0));
     assert_true(out->rows == w->rows);
-    assert_true(out->prefill_s == 1 && out->propose_s == w->steps && out->forward_s == w->steps &&
+    assert_true(out->prefill_s == 2 && out->propose_s == w->steps && out->forward_s == w->steps &&
                 out->verify_s == w->steps && out->observe_s == w->steps);
     assert_int_equal(out->ended_by_eos, w->count && is_end(c, w->tokens[w->count - 1]));
 }

@@ -121,7 +121,7 @@ static void check_step(Watch *w, const StepReport *r) {
         guess_count(w) == w->a.G && t->layout == LAYOUT_TREE)
         assert_int_equal(r->asked, (w->a.W + w->a.G) * (w->a.N - 1)); // section 5.5
     check_order(w);
-    assert_string_equal(r->note.kind, is_filling(w) ? "filling" : "steady");
+    assert_int_equal(r->note.kind, is_filling(w) ? STEP_FILLING : STEP_STEADY);
     assert_int_equal(r->note.pool, w->pool.count);
     assert_int_equal(r->note.pool_hits, guess_count(w));
     w->guesses += guess_count(w);

@@ -103,6 +103,15 @@ static int walk(const Watch *w, int node, const int *tokens, int n, unsigned cha
     return node;
 }
 
+// Passes of the draft model but for those that read the text again, which come behind the step.
+static int passes_to_draft(const StepReport *r) {
+    int heads = 0;
+    for (int i = 0; i < r->pass_count; i++)
+        heads +=
+            r->passes[i].model == PASS_DRAFT && r->passes[i].a == r->passes[i].b ? r->passes[i].count : 0;
+    return heads;
+}
+
 static void check_step(const Watch *w, const StepReport *r) {
     const Tree *t = &w->session->tree;
     unsigned char want[NODES] = {1};
@@ -116,7 +125,7 @@ static void check_step(const Watch *w, const StepReport *r) {
     assert_int_equal(r->asked, asked);
     assert_int_equal(r->note.pool, w->pool.count);
     assert_int_equal(r->note.pool_hits, w->tried);
-    assert_int_equal(r->note.draft_passes, w->passes);
+    assert_int_equal(passes_to_draft(r), w->passes);
     assert_true(asked <= 1 + w->a.gamma + w->a.K * (w->a.beta - 1)); // section 2.3
     int seen[MOST_VOCAB] = {0}, at = t->first_proposal[end];
     for (int i = 0; i < w->tried && has_room(w, w->drafted + 1); i++) { // the newest phrase first
