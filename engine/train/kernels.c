@@ -16,13 +16,15 @@ static bool always(void) { return true; }
 #if defined(__x86_64__)
 static bool has_avx2(void) { return cpu_features().avx2; }
 static bool has_avx512(void) { return cpu_features().avx512; }
+static bool has_avx512_bf16(void) { return cpu_features().avx512_bf16; }
 #endif
 
 static const KernelSet SETS[] = {
-    {&train_kernels_portable, always    },
+    {&train_kernels_portable,    always         },
 #if defined(__x86_64__)
-    {&train_kernels_avx2,     has_avx2  },
-    {&train_kernels_avx512,   has_avx512},
+    {&train_kernels_avx2,        has_avx2       },
+    {&train_kernels_avx512,      has_avx512     },
+    {&train_kernels_avx512_bf16, has_avx512_bf16},
 #endif
 };
 enum { SET_COUNT = sizeof SETS / sizeof *SETS };

@@ -44,8 +44,9 @@ typedef struct AdamStep {
 
 typedef struct TrainKernels {
     const char *name;
-    int row_unit;   // rows of c that are computed together: shares of m are cut at multiples of it
-    size_t scratch; // floats that product needs, for each thread
+    bool rounds_to_bf16; // the operands of products, to nearest even; sums are f32
+    int row_unit;        // rows of c that are computed together: shares of m are cut at multiples of it
+    size_t scratch;      // floats that product needs, for each thread
     void (*product)(const Product *p, float *scratch);
 
     // y = x * inverse * weight; inverse = 1 / sqrt(mean of squares + epsilon) is returned.
@@ -83,4 +84,5 @@ const TrainKernels *train_kernels_find(const char *name, Error *e);
 size_t train_kernels_count(void);
 const TrainKernels *train_kernels_at(size_t i, bool *available);
 
-extern const TrainKernels train_kernels_portable, train_kernels_avx2, train_kernels_avx512;
+extern const TrainKernels train_kernels_portable, train_kernels_avx2, train_kernels_avx512,
+    train_kernels_avx512_bf16;

@@ -1,13 +1,14 @@
-// What a kernel set is made of; each kernels_*.c includes it under its own compiler flags.
+// What a kernel set is made of; each kernels_*.c includes it under its own compiler flags, behind the product
+// that it takes: product.h in f32, or product_bf16.h.
 #pragma once
-#include "engine/train/product.h"
 #include "engine/train/rows.h"
 
-// A kernel set's row of the table: every function of product.h and rows.h.
-#define TRAIN_KERNELS(set)                                                                              \
+// A kernel set's row of the table: the product and every function of rows.h. round: what the product does to
+// its operands.
+#define TRAIN_KERNELS(set, round)                                                                       \
     {                                                                                                   \
-        .name = set, .row_unit = TILE_ROWS, .scratch = PRODUCT_SCRATCH, .product = product,             \
-        .rmsnorm_forward = rmsnorm_forward, .rmsnorm_backward = rmsnorm_backward,                       \
+        .name = set, .rounds_to_bf16 = round, .row_unit = TILE_ROWS, .scratch = PRODUCT_SCRATCH,        \
+        .product = product, .rmsnorm_forward = rmsnorm_forward, .rmsnorm_backward = rmsnorm_backward,   \
         .rope_forward = rope_forward, .rope_backward = rope_backward, .swiglu_forward = swiglu_forward, \
         .swiglu_backward = swiglu_backward, .softmax_forward = softmax_forward,                         \
         .softmax_backward = softmax_backward, .cross_entropy_forward = cross_entropy_forward,           \

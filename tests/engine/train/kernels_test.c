@@ -41,13 +41,23 @@ static View random_view(int rows, int columns, float **block, Random *r) {
     return turned ? view_transposed(*block, stride) : view_rows(*block, stride);
 }
 
+// What a product makes of an operand.
+static double operand(const TrainKernels *k, float x) {
+    uint32_t bits;
+    if (!k->rounds_to_bf16) return (double)x;
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000; // to nearest even
+    memcpy(&x, &bits, sizeof x);
+    return (double)x;
+}
+
 static void compare_product(const TrainKernels *k, const Product *p, const float *before) {
     for (int i = 0; i < p->m; i++)
         for (int j = 0; j < (int)p->stride; j++) {
             size_t place = (size_t)i * p->stride + (size_t)j;
             double want = p->add || j >= p->n ? (double)before[place] : 0;
             for (int x = 0; j < p->n && x < p->k; x++)
-                want += (double)at(&p->a, i, x) * (double)at(&p->b, x, j);
+                want += operand(k, at(&p->a, i, x)) * operand(k, at(&p->b, x, j));
             if (fabs((double)p->c[place] - want) > 2e-6 * sqrt(p->k) + 1e-6 * fabs(want))
                 fail_msg("%s: %d x %d x %d, add %d, element (%d, %d): wanted %.8g, got %.8g", k->name, p->m,
                          p->n, p->k, p->add, i, j, want, (double)p->c[place]);
