@@ -23,7 +23,7 @@ WARN     = -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
 EXACT    = -ffp-contract=off
 CFLAGS   = $(STD) $(OPT) -g $(WARN) $(EXACT) $(SANITIZE) -I. -MMD -MP
 LDFLAGS  = $(OPT) -g $(SANITIZE)
-PACKAGES = jansson libpcre2-8 libutf8proc yaml-0.1 sqlite3 gsl libcrypto
+PACKAGES = jansson libpcre2-8 libutf8proc yaml-0.1 sqlite3 gsl libcrypto zlib
 LIBS     = $(shell pkg-config --libs $(PACKAGES)) -lpthread -lm
 
 ROOMS    = engine simulate datasets results plots harness
@@ -61,6 +61,9 @@ $(BUILD)/engine/cpu/ops_avx2.o $(BUILD)/engine/train/kernels_avx2.o: CFLAGS += -
 $(BUILD)/engine/cpu/ops_avx512.o $(BUILD)/engine/train/kernels_avx512.o $(BUILD)/tests/transpose_avx512.o: CFLAGS += $(AVX512)
 $(BUILD)/engine/cpu/ops_avx512_bf16.o $(BUILD)/engine/train/kernels_avx512_bf16.o: CFLAGS += $(AVX512) -mavx512bf16
 $(BUILD)/engine/cpu/ops_amx.o:    CFLAGS += $(AVX512) -mamx-tile -mamx-bf16
+
+# What the assembler reads into it (.incbin), which no compiler's -MMD tells.
+$(BUILD)/datasets/embedded.o: datasets/sources.tsv $(wildcard datasets/small/*.jsonl)
 
 $(BUILD)/%.o: %.c Makefile $(BUILD)/settings
 	@mkdir -p $(@D)

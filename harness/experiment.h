@@ -4,6 +4,7 @@
 // Texts and nodes belong to the tree, which lives until experiment_release. Each struct begins with its
 // place.
 #pragma once
+#include "datasets/datasets.h"
 #include "engine/decode/method.h"
 #include "harness/fields.h"
 #include "harness/options.h"
@@ -22,8 +23,6 @@ typedef struct ModelSpec {
     const char *draft, *adapter, *heads; // directories; NULL: none
     uint64_t seed;                       // of random weights
 } ModelSpec;
-
-typedef enum { ORDER_WRITTEN, ORDER_SHUFFLED, ORDER_BY_TASK } DatasetOrder;
 
 typedef struct DatasetSpec {
     const YamlNode *at;

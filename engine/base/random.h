@@ -13,6 +13,7 @@ typedef enum {
     STREAM_TEST = 5,
     STREAM_BENCH = 6, // tokens that a benchmark runs
     STREAM_TRAIN = 7, // the order of documents; the epoch's number is added, shifted by 8
+    STREAM_ORDER = 8, // the order of a dataset's prompts
 } RandomStream;
 
 typedef struct Random {

@@ -1,0 +1,185 @@
+// Opening: a request says where the bytes are; bytes become rows, rows prompts; prompts are checked, cut,
+// ordered.
+#include "datasets/datasets.h"
+
+#include "datasets/format.h"
+#include "datasets/gzip.h"
+#include "datasets/known.h"
+#include "datasets/prompts.h"
+#include "datasets/rows.h"
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const size_t MOST_BYTES = (size_t)1 << 30, MOST_UNPACKED = (size_t)256 << 20;
+
+typedef struct Loading {
+    Dataset *d;
+    const DatasetRequest *request;
+    const Format *format; // NULL: told by the first row
+    const Frame *frame;
+} Loading;
+
+// What stands behind the colon of "NAME:FRAME"; NULL: nothing does.
+static const char *frame_of(const char *name) {
+    const char *colon = name ? strchr(name, ':') : NULL;
+    return colon ? colon + 1 : NULL;
+}
+
+static bool in_split(const FormatSplit *split, const char *id) {
+    char *end;
+    long n = strtol(id, &end, 10);
+    return end != id && !*end && n >= split->first && n <= split->last;
+}
+
+static bool find_split(const Format *f, const char *name, const FormatSplit **out, Error *e) {
+    for (*out = f->splits; (*out)->name; ++*out)
+        if (strcmp((*out)->name, name) == 0) return true;
+    return error_input(e, "the format %s has no split '%s'; its first is '%s'", f->name, name,
+                       f->splits->name);
+}
+
+// Whether the row, which was added, is of the split that is asked for.
+static bool wanted(const Loading *l, const Row *row, bool *out, Error *e) {
+    const FormatSplit *split;
+    const char *name = l->request->split;
+    *out = true;
+    if (!name) return true;
+    if (l->format->splits) {
+        if (!find_split(l->format, name, &split, e)) return false;
+        *out = in_split(split, l->d->prompts[l->d->count - 1].id);
+        return true;
+    }
+    const json_t *said = row_find(row->json, "split", 5);
+    if (!json_is_string(said))
+        return row_error(row, "split", "is missing: without it, no split of this file can be asked for", e);
+    *out = strcmp(json_string_value(said), name) == 0;
+    return true;
+}
+
+static bool tell_format(Loading *l, const Row *row, Error *e) {
+    const char *frame = frame_of(l->request->name);
+    if (!l->format) l->format = format_of_row(row->json);
+    if (!l->frame && frame && !(l->frame = format_frame(l->format, frame, e))) return false;
+    return true;
+}
+
+static bool take_row(void *state, Row *row, Error *e) {
+    Loading *l = state;
+    bool keep;
+    if (l->d->count == 0 && !tell_format(l, row, e)) return false;
+    row->format = l->format->name;
+    row->keys = *l->format->keys ? l->format->keys : "prompt, or turns";
+    if (!prompts_add(l->d, l->format, l->frame, row, e) || !wanted(l, row, &keep, e)) return false;
+    if (!keep) prompts_cut(l->d, l->d->count - 1);
+    return true;
+}
+
+static bool ends_in(const char *s, const char *end) {
+    size_t n = strlen(s), k = strlen(end);
+    return n >= k && strcmp(s + n - k, end) == 0;
+}
+
+static bool finish(Dataset *d, const DatasetRequest *q, bool by_set, Error *e) {
+    if (!prompts_order(d, q, by_set, e)) return false;
+    if (!by_set && q->limit) prompts_cut(d, q->limit);
+    return prompts_hash(d, e);
+}
+
+static bool load(Dataset *d, const char *bytes, size_t n, const char *place, const DatasetRequest *q,
+                 Error *e) {
+    Loading l = {.d = d, .request = q};
+    const char *format = q->format ? q->format : ends_in(place, ".txt") ? "text" : NULL;
+    if (format && !(l.format = format_find(format, &l.frame, e))) return false;
+    RowsKind kind = l.format && l.format->is_text ? ROWS_TEXT : ROWS_JSON;
+    if (!rows_each(bytes, n, place, kind, take_row, &l, e)) return false;
+    if (d->count == 0)
+        return q->split && l.format
+                   ? error_input(e, "'%s' has no row of the split '%s'", place, q->split)
+                   : error_input(e, "'%s' has no rows: one prompt a line, or JSON Lines", place);
+    if (!prompts_check_ids(d, place, e)) return false;
+    if (q->turns) prompts_cut_turns(d, q->turns);
+    return finish(d, q, false, e);
+}
+
+static bool name_it(Dataset *d, const DatasetRequest *q, Error *e) {
+    *d = (Dataset){.name = mem_text(q->name, strlen(q->name))};
+    return d->name || error_system(e, "out of memory");
+}
+
+bool dataset_parse(Dataset *d, const char *bytes, size_t n, const char *place, const DatasetRequest *request,
+                   Error *e) {
+    char *unpacked = NULL;
+    size_t size = n;
+    bool ok = name_it(d, request, e);
+    if (ok && gzip_is(bytes, n)) ok = gzip_expand(bytes, n, place, MOST_UNPACKED, &unpacked, &size, e);
+    ok = ok && load(d, unpacked ? unpacked : bytes, size, place, request, e);
+    mem_free(unpacked);
+    if (!ok) dataset_release(d);
+    return ok;
+}
+
+static bool open_path(Dataset *d, const char *path, const DatasetRequest *q, Error *e) {
+    char *bytes;
+    size_t n;
+    if (!file_read(path, MOST_BYTES, &bytes, &n, e)) return false;
+    bool ok = dataset_parse(d, bytes, n, path, q, e);
+    mem_free(bytes);
+    return ok;
+}
+
+static bool not_found(const KnownFile *file, const DatasetRequest *q, Error *e) {
+    const char *name = q->name;
+    if (known_is(file->url, "-", 1))
+        return error_input(
+            e, "the dataset '%s' is not there: set OUTPACE_DATA to a folder that has '%.*s' (%.*s)", name,
+            (int)file->file.n, file->file.at, (int)file->about.n, file->about.at);
+    if (!q->folder)
+        return error_input(e,
+                           "where is the dataset '%s'? set OUTPACE_DATA to a folder that has '%.*s', as "
+                           "'datasets/fetch FOLDER %.*s' makes it",
+                           name, (int)file->file.n, file->file.at, (int)file->name.n, file->name.at);
+    return error_input(e, "the dataset '%s' is not in '%s': 'datasets/fetch FOLDER %.*s' puts '%.*s' there",
+                       name, q->folder, (int)file->name.n, file->name.at, (int)file->file.n, file->file.at);
+}
+
+static bool open_known(Dataset *d, const DatasetRequest *q, Error *e) {
+    KnownFile file;
+    bool failed = false;
+    if (!known_find(q->name, q->split, &file, e)) return false;
+    DatasetRequest found = *q;
+    if (!known_is(file.split, "-", 1)) found.split = NULL; // the file is the split
+    if (file.content) return dataset_parse(d, file.content, file.content_size, q->name, &found, e);
+    char *path = q->folder ? known_path(&file, q->folder, &failed) : NULL;
+    if (!path) return failed ? error_system(e, "out of memory") : not_found(&file, q, e);
+    char *format = mem_text(file.format.at, file.format.n);
+    found.format = format;
+    bool ok = format ? open_path(d, path, &found, e) : error_system(e, "out of memory");
+    mem_free(format);
+    mem_free(path);
+    return ok;
+}
+
+static bool open_parts(Dataset *d, const DatasetRequest *q, Error *e) {
+    bool ok = name_it(d, q, e);
+    for (int i = 0; ok && i < q->part_count; i++) {
+        Dataset part = {0};
+        DatasetRequest of = *q;
+        of.name = q->parts[i];
+        if (of.order == ORDER_BY_TASK) of.order = ORDER_WRITTEN;
+        ok = (open_known(&part, &of, e) || error_within(e, "'%s'", q->name)) && prompts_move(d, &part, e);
+        dataset_release(&part);
+    }
+    ok = ok && prompts_check_ids(d, q->name, e) && finish(d, q, true, e);
+    if (!ok) dataset_release(d);
+    return ok;
+}
+
+bool dataset_open(Dataset *d, const DatasetRequest *request, Error *e) {
+    *d = (Dataset){0};
+    if (request->part_count) return open_parts(d, request, e);
+    if (request->path) return open_path(d, request->path, request, e);
+    return open_known(d, request, e);
+}

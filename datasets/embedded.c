@@ -1,0 +1,24 @@
+// The assembler reads the files: no generator, no generated source. The Makefile tells make about them.
+#include "datasets/embedded.h"
+
+#include <string.h>
+
+#define EMBED(symbol, path)                                 \
+    __asm__(".pushsection .rodata\n"                        \
+            "embedded_" #symbol ":\n.incbin \"" path "\"\n" \
+            "embedded_" #symbol "_end:\n.byte 0\n"          \
+            ".popsection\n");                               \
+    extern const char embedded_##symbol[], embedded_##symbol##_end[];
+
+#define FILES(X) X(sources, "datasets/sources.tsv")
+
+#define ROW(symbol, path) {path, embedded_##symbol, embedded_##symbol##_end},
+
+FILES(EMBED)
+
+const Embedded *embedded_find(const char *file, size_t n) {
+    static const Embedded files[] = {FILES(ROW)};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (strlen(files[i].file) == n && memcmp(files[i].file, file, n) == 0) return &files[i];
+    return NULL;
+}

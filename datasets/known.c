@@ -1,0 +1,96 @@
+#include "datasets/known.h"
+
+#include "datasets/embedded.h"
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+#include "engine/base/suggest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_KNOWN = 64, NAME = 64 };
+static const char SOURCES[] = "datasets/sources.tsv";
+
+// The next field of a line that ends at a tab or the line's end.
+static KnownText next_field(const char **at, const char *end) {
+    KnownText t = {*at, 0};
+    while (t.at + t.n < end && t.at[t.n] != '\t' && t.at[t.n] != '\n') t.n++;
+    *at = t.at + t.n + (t.at + t.n < end && t.at[t.n] == '\t');
+    return t;
+}
+
+static void read_line(const char *at, const char *end, KnownFile *out) {
+    KnownText *const fields[] = {&out->name,  &out->split,  &out->format,  &out->file, &out->rows,
+                                 &out->bytes, &out->sha256, &out->licence, &out->url,  &out->about};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) *fields[i] = next_field(&at, end);
+    const Embedded *own = embedded_find(out->file.at, out->file.n);
+    out->content = own ? own->data : NULL;
+    out->content_size = own ? (size_t)(own->end - own->data) : 0;
+}
+
+bool known_at(size_t i, KnownFile *out) {
+    const Embedded *table = embedded_find(SOURCES, strlen(SOURCES));
+    const char *at = table->data;
+    for (i++; i > 0 && at < table->end; i--) { // the first line names the columns
+        const char *line = memchr(at, '\n', (size_t)(table->end - at));
+        at = line ? line + 1 : table->end;
+    }
+    if (at == table->end) return false;
+    read_line(at, table->end, out);
+    return true;
+}
+
+bool known_is(KnownText text, const char *s, size_t n) {
+    size_t bare = strcspn(s, ":");
+    if (bare > n) bare = n;
+    return text.n == bare && memcmp(text.at, s, bare) == 0;
+}
+
+typedef struct Names {
+    char rows[MOST_KNOWN][NAME];
+    size_t count;
+} Names;
+
+static const char *name_at(const void *table, size_t i) { return ((const Names *)table)->rows[i]; }
+
+static bool unknown(const char *name, Error *e) {
+    Names names = {.count = 0};
+    KnownFile file;
+    for (size_t i = 0; known_at(i, &file) && names.count < MOST_KNOWN; i++)
+        snprintf(names.rows[names.count++], NAME, "%.*s", (int)file.name.n, file.name.at);
+    const char *nearest = suggest(name, &names, names.count, name_at);
+    if (nearest) return error_input(e, "there is no dataset '%s'; did you mean '%s'?", name, nearest);
+    return error_input(e, "there is no dataset '%s'; 'outpace datasets' lists them, and a file has a path",
+                       name);
+}
+
+bool known_find(const char *name, const char *split, KnownFile *out, Error *e) {
+    bool seen = false;
+    for (size_t i = 0; known_at(i, out); i++) {
+        if (!known_is(out->name, name, strlen(name))) continue;
+        if (!split || known_is(out->split, "-", 1) || known_is(out->split, split, strlen(split))) return true;
+        seen = true;
+    }
+    return seen ? error_input(e, "the dataset '%s' has no split '%s'; 'outpace datasets' lists them", name,
+                              split)
+                : unknown(name, e);
+}
+
+// The path with the last `cut` bytes of the file's name left away.
+static char *path_in(const KnownFile *file, const char *folder, size_t cut, bool *failed) {
+    char *name = mem_text(file->file.at, file->file.n - cut), *path = name ? file_path(folder, name) : NULL;
+    mem_free(name);
+    if (!path) *failed = true;
+    if (path && file_exists(path)) return path;
+    mem_free(path);
+    return NULL;
+}
+
+char *known_path(const KnownFile *file, const char *folder, bool *failed) {
+    static const char GZ[] = ".gz";
+    size_t n = file->file.n, gz = sizeof GZ - 1;
+    *failed = false;
+    char *path = path_in(file, folder, 0, failed);
+    if (path || *failed || n < gz || memcmp(file->file.at + n - gz, GZ, gz) != 0) return path;
+    return path_in(file, folder, gz, failed);
+}

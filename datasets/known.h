@@ -1,0 +1,35 @@
+// Datasets that are known by name: the small sets of our own (datasets/small), which are in the program, and
+// those that others publish (datasets/sources.tsv), which datasets/fetch downloads.
+#pragma once
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+
+#include <stddef.h>
+
+// One file of a dataset. Texts live as long as the program, but are no C strings: sizes stand beside them.
+typedef struct KnownText {
+    const char *at;
+    size_t n;
+} KnownText;
+
+typedef struct KnownFile {
+    KnownText name, split; // the first split of a name is its default; "-": all in one
+    KnownText format;      // of format.h
+    KnownText file;        // where it lies in the folder; of our own "datasets/small/NAME.jsonl"
+    KnownText rows, bytes, sha256, licence, url, about;
+    const char *content; // of our own; NULL: to be found
+    size_t content_size;
+} KnownFile;
+
+// The i-th, in the order of the table; false behind the last.
+bool known_at(size_t i, KnownFile *out);
+
+// By name and split. split NULL: the first; where the dataset is one file, its format may know splits.
+bool known_find(const char *name, const char *split, KnownFile *out, Error *e);
+
+// Where it is in `folder` (as it is published, or unpacked), for mem_free. NULL without a message if it is
+// not there; NULL and *failed if there is no memory.
+char *known_path(const KnownFile *file, const char *folder, bool *failed);
+
+// The name without the frame: "gsm8k:qa" is gsm8k.
+bool known_is(KnownText text, const char *s, size_t n);

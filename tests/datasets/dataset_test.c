@@ -1,0 +1,454 @@
+// Rows become prompts: look-alikes of every format, orders and limits against a slow model, malformed rows
+// named by file, line and field; the published files where they are beside the checkout.
+#include "tests/check.h"
+
+#include "datasets/datasets.h"
+#include "engine/base/file.h"
+#include "tests/folder.h"
+#include "tests/scratch.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+static const DatasetRequest PLAIN = {.name = "own"};
+
+static void parse(Dataset *d, const char *text, const char *place, const DatasetRequest *q) {
+    Error e = {0};
+    if (!dataset_parse(d, text, strlen(text), place, q, &e))
+        fail_msg("%s: wanted prompts, got '%s'", place, e.text);
+}
+
+// A row, the only turn that it gives, id, task and reference.
+typedef struct {
+    const char *format, *row, *turn, *id, *task, *reference;
+} Look;
+
+#define TESTS "\"test_list\": [\"assert f(1) == 2\", \"assert f(2) == 3\"]"
+#define ASKED                                                                                           \
+    "You are an expert Python programmer, and here is your task: Add one. Your code should pass these " \
+    "tests:\n\n"                                                                                        \
+    "assert f(1) == 2\nassert f(2) == 3\n"
+#define CLASS_ROW                                                                                           \
+    "{\"task_id\": \"C_0\", \"skeleton\": \"class A:\\n    pass\", \"solution_code\": \"class A: ...\", "   \
+    "\"import_statement\": [\"import os\", \"import re\"], \"class_description\": \"    \\\"It.\\\"\\n\", " \
+    "\"class_constructor\": \"class A: \\n    def __init__(self):\\n        pass\\n\\n\"}"
+
+static const Look LOOKS[] = {
+    {NULL,                  "{\"prompt\": \"a\\r\\n\\u00e9\\ud83d\\ude00\"}",                                                   "a\r\n\xC3\xA9\xF0\x9F\x98\x80",    "1",   "",              NULL            },
+    {NULL,                  "{\"prompt\": \"a\", \"id\": 7, \"task\": \"t\", \"reference\": \"r\"}",                            "a",                                "7",   "t",             "r"             },
+    {NULL,                  "{\"turns\": [\"a\"], \"id\": \"x\", \"reference\": [\"r\"]}",                                      "a",                                "x",   "",              "r"             },
+    {NULL,                  "{\"question_id\": 81, \"category\": \"math\", \"turns\": [\"a\"], \"reference\": [[\"r\"]]}",      "a",
+     "81",                                                                                                                                                                 "math",          "r"             },
+    {NULL,                  "{\"task_id\": \"H/0\", \"prompt\": \"def f():\\n\", \"canonical_solution\": \"    return 1\\n\"}",
+     "def f():\n",                                                                                                                                                  "H/0", "code",          "    return 1\n"},
+    {"humaneval:ouroboros",
+     "{\"task_id\": \"H/0\", \"prompt\": \"def f():\\n\", \"canonical_solution\": \"r\"}",                                      "Please complete the following Python code without providing any additional tasks such as testing or "
+     "explanations\ndef f():\n",                                          "H/0", "code",          "r"             },
+    {NULL,                  "{\"task_id\": 11, \"text\": \"Add one.\", \"code\": \"r\", " TESTS "}",                            ASKED,                              "11",  "code",          "r"             },
+    {"mbpp:begin",          "{\"task_id\": 11, \"text\": \"Add one.\", \"code\": \"r\", " TESTS "}",                            ASKED "[BEGIN]\n",
+     "11",                                                                                                                                                                 "code",          "r"             },
+    {"mbpp:bare",           "{\"task_id\": 11, \"text\": \"Add one.\", \"code\": \"r\", " TESTS "}",                            "Add one.",                         "11",
+     "code",                                                                                                                                                                                "r"             },
+    {NULL,                  "{\"task_id\": 11, \"prompt\": \"Add one.\", \"code\": \"r\", " TESTS "}",                          ASKED,                              "11",  "code",
+     "r"                                                                                                                                                                                                    },
+    {NULL,                  "{\"question\": \"How many?\", \"answer\": \"2\\n#### 2\"}",                                        "How many?",                        "1",   "mathematics",
+     "2\n#### 2"                                                                                                                                                                                            },
+    {"gsm8k:qa",            "{\"question\": \"How many?\", \"answer\": \"r\"}",                                                 "Question: How many?\nAnswer:",     "1",
+     "mathematics",                                                                                                                                                                         "r"             },
+    {"gsm8k:ouroboros",     "{\"question\": \"How many?\", \"answer\": \"r\"}",                                                 "Q: How many?\nA:",                 "1",
+     "mathematics",                                                                                                                                                                         "r"             },
+    {NULL,                  CLASS_ROW,                                                                                          "class A:\n    pass",               "C_0", "code",          "class A: ..."  },
+    {"classeval:lookahead", CLASS_ROW,
+     "import os\nimport re\nclass A:  \n    \"It.\"\n\n    def __init__(self):\n        pass\n\n",                                                                  "C_0",
+     "code",                                                                                                                                                                                "class A: ..."  },
+    {NULL,                  "{\"id\": \"i\", \"article\": \"News.\", \"highlights\": \"r\"}",                                   "Summarize: News.",                 "i",
+     "summarization",                                                                                                                                                                       "r"             },
+    {"cnndm:ouroboros",     "{\"id\": \"i\", \"article\": \"News.\", \"highlights\": \"r\"}",
+     "Please summarize the following document within one sentence. Document: News.  Summary: ",                                                                     "i",
+     "summarization",                                                                                                                                                                       "r"             },
+    {NULL,                  "{\"query\": \"q\", \"docs\": [\"News.\"], \"result\": {\"text\": \"1####r\"}}",                    "q",                                "1",
+     "summarization",                                                                                                                                                                       "r"             },
+    {"cnndm-llma:bare",     "{\"query\": \"q\", \"docs\": [\"News.\"], \"result\": {\"text\": \"r\"}}",
+     "Summarize: News.",                                                                                                                                            "1",   "summarization", "r"             },
+    {NULL,                  "{\"id\": \"i\", \"document\": \"News.\", \"summary\": \"r\"}",
+     "News.\n\nSummarize the above article in 1 sentence.\n",                                                                                                       "i",   "summarization", "r"             },
+    {NULL,                  "{\"article\": \"q\", \"summary_gt\": \"r\"}",                                                      "q",                                "1",   "summarization", "r"             },
+    {NULL,                  "{\"translation\": {\"de\": \"Ja.\", \"en\": \"r\"}}",                                              "Translate German to English: Ja.", "1",
+     "translation",                                                                                                                                                                         "r"             },
+    {"wmt:ouroboros",       "{\"translation\": {\"de\": \"Ja.\", \"en\": \"r\"}}",
+     "Translate this German sentence to English. German: Ja. English: ",                                                                                            "1",   "translation",   "r"             },
+    {"text",                "{\"prompt\": 1",                                                                                   "{\"prompt\": 1",                   "1",   "",              NULL            },
+};
+
+static void expect_text(const Look *l, const char *what, const char *got, const char *want) {
+    if (strcmp(got, want) != 0) fail_msg("%s: %s: wanted '%s', got '%s'", l->row, what, want, got);
+}
+
+static void check_look(const Look *l, const Dataset *d) {
+    assert_int_equal(d->count, 1);
+    const DatasetPrompt *p = d->prompts;
+    assert_int_equal(p->turn_count, 1);
+    expect_text(l, "turn", p->turns[0], l->turn);
+    expect_text(l, "id", p->id, l->id);
+    expect_text(l, "task", p->task, l->task);
+    assert_int_equal(p->reference_count, l->reference != NULL);
+    if (l->reference) expect_text(l, "reference", p->references[0].text, l->reference);
+}
+
+static void look_alikes(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof LOOKS / sizeof *LOOKS; i++) {
+        Dataset d;
+        parse(&d, LOOKS[i].row, "look.jsonl", &(DatasetRequest){.name = "own", .format = LOOKS[i].format});
+        check_look(&LOOKS[i], &d);
+        dataset_release(&d);
+    }
+}
+
+static void lines_arrays_and_space(void **state) {
+    (void)state;
+    static const char *const same[] = {
+        "{\"prompt\": \"a\"}\n{\"prompt\": \"b\"}\n",
+        "\xEF\xBB\xBF{\"prompt\": \"a\"}\r\n\r\n  \n{\"prompt\": \"b\"}",
+        " [{\"prompt\": \"a\"},\n {\"prompt\": \"b\"}]\n",
+    };
+    for (size_t i = 0; i < 3; i++) {
+        Dataset d;
+        parse(&d, same[i], "same", &PLAIN);
+        assert_int_equal(d.count, 2);
+        assert_string_equal(d.prompts[0].turns[0], "a");
+        assert_string_equal(d.prompts[1].turns[0], "b");
+        assert_int_equal(d.prompts[1].row, i == 1 ? 4 : 2);
+        dataset_release(&d);
+    }
+    Dataset d;
+    parse(&d, "one\r\n\n[two\n", "own.txt", &PLAIN);
+    assert_int_equal(d.count, 2);
+    assert_string_equal(d.prompts[0].turns[0], "one");
+    assert_string_equal(d.prompts[1].turns[0], "[two");
+    dataset_release(&d);
+}
+
+// What an answer answers: an item a turn, several where there is one turn.
+static void references_of_turns(void **state) {
+    (void)state;
+    static const char ROWS[] =
+        "{\"question_id\": 1, \"category\": \"c\", \"turns\": [\"a\", \"b\"], \"reference\": [\"\", "
+        "\"second\"]}\n"
+        "{\"question_id\": 2, \"category\": \"c\", \"turns\": [\"a\", \"b\"], \"reference\": [\"x\", "
+        "\"y\"]}\n"
+        "{\"question_id\": 3, \"category\": \"c\", \"turns\": [\"a\"], \"reference\": [[\"x\", \"y\"]]}\n"
+        "{\"question_id\": 4, \"category\": \"c\", \"turns\": [\"a\"], \"reference\": [\"x\", \"y\"]}\n";
+    static const int turns[] = {1, 0, 1, 0, 0, 0, 0};
+    Dataset d;
+    int n = 0;
+    parse(&d, ROWS, "rows", &PLAIN);
+    for (size_t i = 0; i < d.count; i++)
+        for (int k = 0; k < d.prompts[i].reference_count; k++)
+            assert_int_equal(d.prompts[i].references[k].turn, turns[n++]);
+    assert_int_equal(n, 7);
+    dataset_release(&d);
+    parse(&d, ROWS, "rows", &(DatasetRequest){.name = "own", .turns = 1});
+    assert_int_equal(d.prompts[0].turn_count, 1);
+    assert_int_equal(d.prompts[0].reference_count, 0);
+    assert_int_equal(d.prompts[1].reference_count, 1);
+    dataset_release(&d);
+}
+
+// A text and what its message must hold.
+static void malformed(void **state) {
+    (void)state;
+    static const char *const rows[][3] = {
+        {"",                                                                       NULL,       "'bad' has no rows"                       },
+        {"\n \n",                                                                  NULL,       "'bad' has no rows"                       },
+        {"{\"prompt\": \"a\"}\nhello",                                             NULL,       "'bad', line 2, column 5: is not JSON"    },
+        {"{\"prompt\": \"a\"}\n\n{\"prompt\": 3.5}",                               NULL,       "'bad', line 3: field 'prompt' must be"   },
+        {"{\"prompt\": \"a\"}\n{\"promt\": \"b\"}",                                NULL,       "'bad', line 2: field 'prompt' is missing"},
+        {"{\"prompt\": \"\"}",                                                     NULL,       "'bad', line 1: field 'prompt' is empty"  },
+        {"{\"prompt\": \"a\", \"prompt\": \"b\"}",                                 NULL,       "duplicate"                               },
+        {"{\"prompt\": \"a\\u0000b\"}",                                            NULL,       "line 1"                                  },
+        {"{\"prompt\": \"\\ud800\"}",                                              NULL,       "line 1"                                  },
+        {"{\"prompt\": \"\xC3\"}",                                                 NULL,       "line 1"                                  },
+        {"7",                                                                      NULL,       "'bad', line 1: must be a JSON object"    },
+        {"[{\"prompt\": \"a\"}, 7]",                                               NULL,       "'bad', row 2: must be a JSON object"     },
+        {"[{\"prompt\": \"a\"}",                                                   NULL,       "'bad': line 1"                           },
+        {"{\"turns\": []}",                                                        NULL,       "field 'turns' must be a list"            },
+        {"{\"turns\": [\"a\", 7]}",                                                NULL,       "field 'turns' must be a list"            },
+        {"{\"turns\": [\"a\", \"\"]}",                                             NULL,       "field 'turns' is empty"                  },
+        {"{\"turns\": \"a\"}",                                                     NULL,       "field 'turns' must be a list"            },
+        {"{\"prompt\": \"a\", \"id\": [1]}",                                       NULL,       "field 'id' must be a string"             },
+        {"{\"prompt\": \"a\", \"id\": \"\"}",                                      NULL,       "field 'id' is empty"                     },
+        {"{\"prompt\": \"a\", \"reference\": 7}",                                  NULL,       "field 'reference' must be"               },
+        {"{\"prompt\": \"a\", \"reference\": [[7]]}",                              NULL,       "field 'reference' must be"               },
+        {"{\"prompt\": \"a\", \"id\": \"x\"}\n{\"prompt\": \"b\", \"id\": \"x\"}", NULL,
+         "rows at 1 and 2 have the same id 'x'"                                                                                          },
+        {"{\"question\": \"q\", \"answer\": \"a\"}\n{\"question\": \"q\"}",        NULL,
+         "line 2: field 'answer' is missing; a row of the format gsm8k has question answer"                                              },
+        {"{\"prompt\": \"a\"}",                                                    "gsm8k",    "field 'question' is missing"             },
+        {"{\"prompt\": \"a\"}",                                                    "gsm9k",    "did you mean 'gsm8k'"                    },
+        {"{\"question\": \"q\", \"answer\": \"a\"}",                               "gsm8k:qb", "no frame 'qb'; it has 'qa'"              },
+        {"{\"prompt\": \"a\"}",                                                    "jsonl:qa", "leave ':qa' away"                        },
+        {"{\"translation\": {\"de\": \"a\"}}",                                     "wmt",      "field 'translation/en' is missing"       },
+        {"a\nb\xFF\n",                                                             "text",     "'bad', line 2: is not text in UTF-8"     },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Dataset d;
+        Error e = {0};
+        DatasetRequest q = {.name = "own", .format = rows[i][1], .limit = 1};
+        if (dataset_parse(&d, rows[i][0], strlen(rows[i][0]), "bad", &q, &e))
+            fail_msg("%s: was taken", rows[i][0]);
+        if (!strstr(e.text, rows[i][2]))
+            fail_msg("%s: wanted '%s', got '%s'", rows[i][0], rows[i][2], e.text);
+        assert_int_equal(e.kind, ERROR_INPUT);
+        assert_null(d.prompts);
+        dataset_release(&d);
+    }
+    Dataset d;
+    Error e = {0};
+    assert_false(dataset_parse(&d, "a\0b", 3, "bad", &(DatasetRequest){.name = "own", .format = "text"}, &e));
+    assert_non_null(strstr(e.text, "line 1: is not text"));
+}
+
+static void splits(void **state) {
+    (void)state;
+    static const char OWN[] = "{\"prompt\": \"a\", \"split\": \"x\"}\n{\"prompt\": \"b\", \"split\": \"y\"}";
+    static const char MBPP[] = "{\"task_id\": 10, \"text\": \"t\", \"code\": \"c\", \"test_list\": []}\n"
+                               "{\"task_id\": 11, \"text\": \"t\", \"code\": \"c\", \"test_list\": []}\n"
+                               "{\"task_id\": 511, \"text\": \"t\", \"code\": \"c\", \"test_list\": []}\n";
+    Dataset d;
+    Error e = {0};
+    parse(&d, OWN, "own", &(DatasetRequest){.name = "own", .split = "y"});
+    assert_int_equal(d.count, 1);
+    assert_string_equal(d.prompts[0].turns[0], "b");
+    dataset_release(&d);
+    parse(&d, MBPP, "mbpp", &(DatasetRequest){.name = "own", .split = "test"});
+    assert_int_equal(d.count, 1);
+    assert_string_equal(d.prompts[0].id, "11");
+    dataset_release(&d);
+    assert_false(
+        dataset_parse(&d, OWN, strlen(OWN), "own", &(DatasetRequest){.name = "own", .split = "z"}, &e));
+    assert_non_null(strstr(e.text, "no row of the split 'z'"));
+    assert_false(
+        dataset_parse(&d, MBPP, strlen(MBPP), "m", &(DatasetRequest){.name = "own", .split = "tset"}, &e));
+    assert_non_null(strstr(e.text, "no split 'tset'"));
+}
+
+// 30 rows of three tasks, the n-th of task n % 3 or so.
+static void make_rows(char *out, size_t size) {
+    size_t n = 0;
+    for (int i = 0; i < 30; i++)
+        n += (size_t)snprintf(out + n, size - n, "{\"prompt\": \"p%d\", \"id\": %d, \"task\": \"t%d\"}\n", i,
+                              i, i < 20 ? i % 2 : 2);
+}
+
+static int id_of(const Dataset *d, size_t i) { return (int)strtol(d->prompts[i].id, NULL, 10); }
+
+static void orders(void **state) {
+    (void)state;
+    char rows[4096];
+    Dataset a, b, c;
+    make_rows(rows, sizeof rows);
+    DatasetRequest q = {.name = "own", .order = ORDER_SHUFFLED, .seed = 1};
+    parse(&a, rows, "rows", &q);
+    q.limit = 7;
+    parse(&b, rows, "rows", &q);
+    assert_int_equal(b.count, 7);
+    for (size_t i = 0; i < 7; i++) assert_int_equal(id_of(&a, i), id_of(&b, i));
+    bool seen[30] = {0}, moved = false;
+    for (size_t i = 0; i < 30; i++) {
+        assert_false(seen[id_of(&a, i)]);
+        seen[id_of(&a, i)] = true;
+        moved |= id_of(&a, i) != (int)i;
+    }
+    assert_true(moved);
+    q.seed = 2;
+    parse(&c, rows, "rows", &q);
+    assert_string_not_equal(b.sha256, c.sha256);
+    dataset_release(&a);
+    dataset_release(&b);
+    dataset_release(&c);
+}
+
+// The slow model: walk over the tasks, each time take the next rows of the task that were not taken.
+static void turns_of_tasks(void **state) {
+    (void)state;
+    char rows[4096];
+    make_rows(rows, sizeof rows);
+    for (int consecutive = 0; consecutive <= 11; consecutive++) {
+        Dataset d;
+        bool taken[30] = {0};
+        size_t n = 0;
+        parse(&d, rows, "rows",
+              &(DatasetRequest){.name = "own", .order = ORDER_BY_TASK, .consecutive = consecutive});
+        while (n < 30)
+            for (int task = 0; task < 3; task++) {
+                int left = consecutive ? consecutive : 30;
+                for (int i = 0; i < 30 && left > 0; i++) {
+                    if (taken[i] || (i < 20 ? i % 2 : 2) != task) continue;
+                    taken[i] = true;
+                    left--;
+                    assert_int_equal(id_of(&d, n++), i);
+                }
+            }
+        dataset_release(&d);
+    }
+}
+
+static void hash_of_what_is_loaded(void **state) {
+    (void)state;
+    static const char *const differ[] = {
+        "{\"prompt\": \"a\"}",
+        "{\"prompt\": \"b\"}",
+        "{\"prompt\": \"a\", \"id\": \"2\"}",
+        "{\"prompt\": \"a\", \"task\": \"t\"}",
+        "{\"prompt\": \"a\", \"reference\": \"r\"}",
+        "{\"turns\": [\"a\", \"a\"]}",
+    };
+    Dataset list[6], other;
+    for (size_t i = 0; i < 6; i++) {
+        parse(&list[i], differ[i], "place", &PLAIN);
+        for (size_t k = 0; k < i; k++) assert_string_not_equal(list[i].sha256, list[k].sha256);
+    }
+    parse(&other, " {\"extra\": 1, \"prompt\":\"a\"}\n\n", "other", &PLAIN);
+    assert_string_equal(other.sha256, list[0].sha256);
+    dataset_release(&other);
+    for (size_t i = 0; i < 6; i++) dataset_release(&list[i]);
+}
+
+static size_t compress_to(unsigned char *out, size_t most, const void *bytes, size_t n) {
+    z_stream s = {0};
+    assert_int_equal(deflateInit2(&s, 9, Z_DEFLATED, 31, 9, Z_DEFAULT_STRATEGY), Z_OK);
+    s.next_in = (Bytef *)(uintptr_t)bytes;
+    s.avail_in = (uInt)n;
+    s.next_out = out;
+    s.avail_out = (uInt)most;
+    assert_int_equal(deflate(&s, Z_FINISH), Z_STREAM_END);
+    deflateEnd(&s);
+    return s.total_out;
+}
+
+static void compressed(void **state) {
+    (void)state;
+    static const char first[] = "{\"prompt\": \"a\"}\n", second[] = "{\"prompt\": \"b\"}\n";
+    unsigned char gz[512];
+    size_t n = compress_to(gz, sizeof gz, first, sizeof first - 1);
+    size_t both = n + compress_to(gz + n, sizeof gz - n, second, sizeof second - 1);
+    Dataset d;
+    Error e = {0};
+    if (!dataset_parse(&d, (char *)gz, both, "two.gz", &PLAIN, &e)) fail_msg("%s", e.text);
+    assert_int_equal(d.count, 2);
+    dataset_release(&d);
+    for (size_t cut = 3; cut < n; cut++) { // any cut is seen
+        if (dataset_parse(&d, (char *)gz, cut, "cut.gz", &PLAIN, &e))
+            fail_msg("cut to %zu of %zu: was taken", cut, n);
+        if (!strstr(e.text, "fetch it again")) fail_msg("cut to %zu: got '%s'", cut, e.text);
+    }
+    for (size_t i = 10; i < n; i++) { // any changed byte of the data or its check sum too
+        gz[i] ^= 0x55;
+        assert_false(dataset_parse(&d, (char *)gz, n, "bad.gz", &PLAIN, &e));
+        gz[i] ^= 0x55;
+    }
+}
+
+// A thousand times its size: refused by what comes out, not by what it says.
+static void bomb(void **state) {
+    (void)state;
+    size_t block = 1u << 20, n = 0, most = 1u << 20;
+    char *zeros = calloc(block, 1);
+    unsigned char *gz = malloc(most);
+    for (int i = 0; i < 300; i++) n += compress_to(gz + n, most - n, zeros, block);
+    Dataset d;
+    Error e = {0};
+    assert_false(dataset_parse(&d, (char *)gz, n, "bomb.gz", &PLAIN, &e));
+    assert_non_null(strstr(e.text, "'bomb.gz' unpacks to more than"));
+    free(zeros);
+    free(gz);
+}
+
+static void files(void **state) {
+    const char *folder = *state;
+    static const char ROWS[] = "{\"question\": \"q\", \"answer\": \"a\"}\n";
+    Dataset d;
+    Error e = {0};
+    assert_true(file_make_directory(folder_path(folder, "gsm8k"), NULL));
+    scratch_write(folder, "gsm8k/train.jsonl", ROWS, sizeof ROWS - 1);
+    DatasetRequest q = {.name = "gsm8k:qa", .folder = folder, .split = "train"};
+    if (!dataset_open(&d, &q, &e)) fail_msg("%s", e.text);
+    assert_string_equal(d.prompts[0].turns[0], "Question: q\nAnswer:");
+    assert_string_equal(d.prompts[0].set, "gsm8k:qa");
+    dataset_release(&d);
+    q.split = NULL;
+    assert_false(dataset_open(&d, &q, &e));
+    assert_non_null(strstr(e.text, "gsm8k/test.jsonl"));
+    q.folder = NULL;
+    assert_false(dataset_open(&d, &q, &e));
+    assert_non_null(strstr(e.text, "OUTPACE_DATA"));
+    assert_false(dataset_open(&d, &(DatasetRequest){.name = "gsm8"}, &e));
+    assert_non_null(strstr(e.text, "did you mean 'gsm8k'"));
+    assert_false(dataset_open(&d, &(DatasetRequest){.name = "x", .path = "/nowhere/x.jsonl"}, &e));
+    assert_non_null(strstr(e.text, "/nowhere/x.jsonl"));
+    DatasetRequest own = {
+        .name = "x", .path = folder_path(folder, "gsm8k/train.jsonl"), .format = "gsm8k:ouroboros"};
+    if (!dataset_open(&d, &own, &e)) fail_msg("%s", e.text);
+    assert_string_equal(d.prompts[0].turns[0], "Q: q\nA:");
+    dataset_release(&d);
+}
+
+// Every published file that is there is what sources.tsv says, whole.
+static void published(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *split;
+        size_t rows;
+    } files[] = {
+        {"mt-bench",            NULL,         80  },
+        {"spec-bench",          NULL,         480 },
+        {"humaneval",           NULL,         164 },
+        {"mbpp",                NULL,         974 },
+        {"mbpp",                "test",       500 },
+        {"mbpp",                "validation", 90  },
+        {"mbpp",                "train",      374 },
+        {"mbpp",                "prompt",     10  },
+        {"mbpp-sanitized",      NULL,         427 },
+        {"gsm8k",               NULL,         1319},
+        {"gsm8k",               "train",      7473},
+        {"classeval",           NULL,         100 },
+        {"cnndm-llma",          NULL,         100 },
+        {"xsum-helm",           NULL,         100 },
+        {"classeval:lookahead", NULL,         100 },
+        {"humaneval:ouroboros", NULL,         164 }
+    };
+    const char *said = getenv("OUTPACE_DATA"), *folder = said ? said : "../shared/datasets";
+    if (!file_exists(folder)) skip();
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        Dataset d;
+        Error e = {0};
+        DatasetRequest q = {.name = files[i].name, .split = files[i].split, .folder = folder};
+        if (!dataset_open(&d, &q, &e)) fail_msg("%s: %s", files[i].name, e.text);
+        if (d.count != files[i].rows)
+            fail_msg("%s: wanted %zu rows, got %zu", files[i].name, files[i].rows, d.count);
+        dataset_release(&d);
+    }
+}
+
+int main(void) {
+    const char *root = getenv("OUTPACE_ROOT");
+    if (root && chdir(root)) return 1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(look_alikes),
+        cmocka_unit_test(lines_arrays_and_space),
+        cmocka_unit_test(references_of_turns),
+        cmocka_unit_test(malformed),
+        cmocka_unit_test(splits),
+        cmocka_unit_test(orders),
+        cmocka_unit_test(turns_of_tasks),
+        cmocka_unit_test(hash_of_what_is_loaded),
+        cmocka_unit_test(compressed),
+        cmocka_unit_test(bomb),
+        cmocka_unit_test_setup_teardown(files, folder_setup, folder_teardown),
+        cmocka_unit_test(published),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
