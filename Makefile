@@ -3,7 +3,6 @@ CC       = gcc
 OPT      = -O3
 PREFIX   = /usr/local
 BUILD    = build
-NVCC     = $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
 
 # Targets that build nothing here, or build through a make of their own.
 ifeq ($(filter help clean,$(MAKECMDGOALS)),)
@@ -24,16 +23,18 @@ EXACT    = -ffp-contract=off
 CFLAGS   = $(STD) $(OPT) -g $(WARN) $(EXACT) $(SANITIZE) -I. -MMD -MP
 LDFLAGS  = $(OPT) -g $(SANITIZE)
 PACKAGES = jansson libpcre2-8 libutf8proc yaml-0.1 sqlite3 gsl libcrypto zlib
-LIBS     = $(shell pkg-config --libs $(PACKAGES)) -lpthread -lm
+LIBS     = $(shell pkg-config --libs $(PACKAGES)) $(CUDA_LIBS) -lpthread -lm
 
 ROOMS    = engine simulate datasets results plots harness
-SOURCES  = $(shell find $(ROOMS) -name '*.c')
-OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o)
+SOURCES  = $(filter-out $(CUDA_OUT),$(shell find $(ROOMS) -name '*.c'))
+OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS)
 LIBRARY  = $(filter-out $(BUILD)/harness/main.o,$(OBJECTS))
 VERSION  = $(BUILD)/harness/version.o
 PROGRAM  = $(BUILD)/outpace
 outpace: $(PROGRAM) cuda-note
 	@cmp -s $(PROGRAM) outpace || cp --remove-destination $(PROGRAM) outpace
+
+include engine/cuda/cuda.mk
 
 $(PROGRAM): $(OBJECTS)
 	$(CC) $(LDFLAGS) $^ -o $@ $(LIBS)
@@ -69,9 +70,6 @@ $(BUILD)/%.o: %.c Makefile $(BUILD)/settings
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -c $< -o $@
 
-cuda-note:
-	@[ -n "$(NVCC)" ] || echo "CUDA toolkit: none found; building for the CPU"
-
 include tests/tests.mk
 
 # Everything but the C library linked in, for a machine that has only that.
@@ -106,5 +104,5 @@ help:
 	@echo "settings        CC=$(CC) OPT=$(OPT) PREFIX=$(PREFIX) BUILD=$(BUILD)"
 
 -include $(patsubst %.o,%.d,$(OBJECTS) $(TESTS:=.o) $(SHARED) $(FUZZERS))
-.PHONY: always outpace cuda-note tests test test-long debug test-debug fuzz portable lint demo install clean help
+.PHONY: always outpace tests test test-long debug test-debug fuzz portable lint demo install clean help
 .SECONDARY:

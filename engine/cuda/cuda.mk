@@ -1,0 +1,45 @@
+# The CUDA engine, compiled twice: by nvcc for GPUs, where there is one; and by the C++ compiler for the tests, which
+# run every kernel on the CPU (tests/simt). Part of the Makefile.
+CXX      = g++
+NVCC     = $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+CUDA_HOME = $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
+
+CUDA_C   = $(filter-out engine/cuda/none.c,$(wildcard engine/cuda/*.c))
+CUDA_CU  = $(wildcard engine/cuda/*.cu)
+ifeq ($(and $(NVCC),$(wildcard engine/cuda/cuda.c)),)
+CUDA_OUT = $(CUDA_C)
+else
+CUDA_OUT = engine/cuda/none.c
+# The same for every BUILD: sanitizers do not change what runs on a GPU.
+CUDA_OBJECTS = $(CUDA_CU:%.cu=build/cuda/%.o)
+CUDA_LIBS = -L$(CUDA_HOME)/lib64 -lcudart_static -lsupc++ -ldl -lrt
+endif
+
+# Instructions of Hopper's own need the a; PTX is for what comes after. No contraction of a*b+c (see EXACT). Spills fail.
+CUDA_ARCH = -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_90a,code=sm_90a
+NVCCFLAGS = -std=c++17 -O3 --fmad=false -Xcompiler -Wall,-Wextra -Xptxas --warn-on-spills -Werror all-warnings -I. -MMD -MP
+build/cuda/%.o: %.cu engine/cuda/cuda.mk
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) $(CUDA_ARCH) -c $< -o $@
+
+# The host's meaning of the same sources; what a device would trap on traps here too.
+SIMTFLAGS = -std=c++17 -O2 -g -Wall -Wextra -Wshadow -Wno-unused-function -Wno-unknown-pragmas -Werror $(EXACT) \
+    -fsanitize=bounds,alignment -fsanitize-undefined-trap-on-error $(filter-out -fno-sanitize-recover=undefined,$(SANITIZE)) -I. -MMD -MP
+SIMT     = $(patsubst %,$(BUILD)/simt/%.o,$(basename $(wildcard tests/simt/*.cpp) $(filter-out %/runtime.cu,$(CUDA_CU)))) \
+    $(CUDA_C:%.c=$(BUILD)/%.o)
+$(BUILD)/simt/%.o: %.cu engine/cuda/cuda.mk $(BUILD)/settings
+	@mkdir -p $(@D)
+	$(CXX) -x c++ -include tests/simt/simt.hpp $(SIMTFLAGS) -c $< -o $@
+$(BUILD)/simt/%.o: %.cpp engine/cuda/cuda.mk $(BUILD)/settings
+	@mkdir -p $(@D)
+	$(CXX) $(SIMTFLAGS) -c $< -o $@
+
+SIMT_TESTS = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/simt/*_test.c tests/engine/cuda/*_test.c))
+$(SIMT_TESTS): $(SIMT)
+$(SIMT_TESTS): CUDA_LIBS = -lstdc++
+$(BUILD)/tests/simt/simt_test: $(BUILD)/simt/tests/simt/planted.o
+
+cuda-note:
+	@[ -n "$(NVCC)" ] || echo "CUDA toolkit: none found; building for the CPU"
+.PHONY: cuda-note
+-include $(CUDA_OBJECTS:.o=.d) $(SIMT:.o=.d)

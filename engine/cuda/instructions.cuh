@@ -1,0 +1,198 @@
+// Every instruction that has no spelling in C, once for the device and once with its plain meaning for the
+// host, where the tests run the kernels (tests/simt/simt.hpp stands in front of this file then). Nothing else
+// under engine/cuda knows that there are two machines.
+//
+// A kernel is launched by LAUNCH(kernel, grid, block, bytes of shared memory, stream, arguments...), and
+// names its shared memory once, SHARED(Type, name). Collectives are of whole warps.
+#pragma once
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __CUDACC__
+#define LAUNCH(kernel, grid, block, shared, stream, ...) \
+    (kernel)<<<(grid), (block), (shared), (cudaStream_t)(stream)>>>(__VA_ARGS__)
+#define SHARED(T, name)                                     \
+    extern __shared__ __align__(128) unsigned char arena[]; \
+    T *name = (T *)arena
+#endif
+
+enum { WARP = 32 };
+static const unsigned ALL_LANES = 0xffffffffu;
+
+__device__ __forceinline__ int warp_lane() { return (int)(threadIdx.x % WARP); }
+__device__ __forceinline__ int warp_number() { return (int)(threadIdx.x / WARP); }
+
+// --- numbers
+
+__device__ __forceinline__ float bits_f32(uint32_t u) {
+    float f;
+    memcpy(&f, &u, 4);
+    return f;
+}
+__device__ __forceinline__ uint32_t f32_bits(float f) {
+    uint32_t u;
+    memcpy(&u, &f, 4);
+    return u;
+}
+__device__ __forceinline__ float bf16_f32(uint16_t h) { return bits_f32((uint32_t)h << 16); }
+
+// Nearest, ties to even, as the CPU rounds.
+__device__ __forceinline__ uint16_t f32_bf16(float f) {
+    uint32_t u = f32_bits(f);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(u >> 16 | 0x40u);
+    return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
+}
+__device__ __forceinline__ float bf16_rounded(float f) { return bf16_f32(f32_bf16(f)); }
+__device__ __forceinline__ uint32_t bf16_pair(float low, float high) {
+    return (uint32_t)f32_bf16(low) | (uint32_t)f32_bf16(high) << 16;
+}
+
+__device__ __forceinline__ float f16_f32(uint16_t h) {
+#ifdef __CUDACC__
+    float f;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
+    return f;
+#else
+    uint32_t sign = (uint32_t)(h >> 15) << 31, exponent = h >> 10 & 31u, fraction = h & 1023u;
+    if (exponent == 0) return sign ? -(float)fraction * 0x1p-24f : (float)fraction * 0x1p-24f;
+    return bits_f32(sign | (exponent == 31 ? 255u : exponent + 112u) << 23 | fraction << 13);
+#endif
+}
+
+// --- tensor cores: d (16, 8) += a (16, 16) b (16, 8), bf16 into f32
+//
+//      lane 4g + q holds   a[0] a[1]   rows g, g + 8, columns 2q and 2q + 1
+//                          a[2] a[3]   the same, columns 8 further on
+//                          b[0] b[1]   rows 2q and 2q + 1, and 8 further on, of column g
+//                          d[0] d[1]   row g, columns 2q and 2q + 1;  d[2] d[3]: row g + 8
+
+#ifdef __CUDACC__
+__device__ __forceinline__ void mma_16816(float d[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+#else
+struct MmaLane {
+    float *d;
+    const uint32_t *a;
+    uint32_t b[2];
+};
+// An element's sum goes in double over ascending k, so it does not depend on what stands in other columns.
+static void mma_lanes(void *const lanes[32]) {
+    float a[16][16], b[8][16];
+    for (int t = 0; t < WARP; t++) {
+        const MmaLane *l = (const MmaLane *)lanes[t];
+        int g = t / 4, q = t % 4 * 2;
+        for (int i = 0; i < 4; i++)
+            for (int h = 0; h < 2; h++)
+                a[g + i % 2 * 8][q + i / 2 * 8 + h] = bf16_f32((uint16_t)(l->a[i] >> 16 * h));
+        for (int i = 0; i < 2; i++)
+            for (int h = 0; h < 2; h++) b[g][q + i * 8 + h] = bf16_f32((uint16_t)(l->b[i] >> 16 * h));
+    }
+    for (int t = 0; t < WARP; t++) {
+        const MmaLane *l = (const MmaLane *)lanes[t];
+        for (int i = 0; i < 4; i++) {
+            double sum = (double)l->d[i];
+            for (int k = 0; k < 16; k++)
+                sum += (double)a[t / 4 + i / 2 * 8][k] * (double)b[t % 4 * 2 + i % 2][k];
+            l->d[i] = (float)sum;
+        }
+    }
+}
+static inline void mma_16816(float d[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
+    MmaLane l = {
+        d, a, {b0, b1}
+    };
+    simt_warp(mma_lanes, &l);
+}
+#endif
+
+// --- ldmatrix: four 8x8 matrices of 16-bit elements from shared memory. Lane 8i + r points at row r of
+// matrix i (16 bytes). out[i] of lane 4g + q: elements 2q and 2q + 1 of row g of matrix i; transposed: of
+// column g.
+
+#ifdef __CUDACC__
+__device__ __forceinline__ uint32_t shared_address(const void *p) {
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
+__device__ __forceinline__ void load_matrices(uint32_t out[4], const void *row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                 : "r"(shared_address(row))
+                 : "memory");
+}
+__device__ __forceinline__ void load_matrices_transposed(uint32_t out[4], const void *row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                 : "r"(shared_address(row))
+                 : "memory");
+}
+#else
+struct MatrixLane {
+    uint32_t *out;
+    const void *row;
+};
+static inline uint16_t matrix_element(void *const lanes[32], int matrix, int row, int column) {
+    const uint4 *at = (const uint4 *)((const MatrixLane *)lanes[8 * matrix + row])->row; // must be aligned
+    uint16_t elements[8];
+    uint4 v = *at;
+    memcpy(elements, &v, sizeof v);
+    return elements[column];
+}
+static void matrix_lanes(void *const lanes[32]) {
+    for (int t = 0; t < WARP; t++)
+        for (int i = 0; i < 4; i++)
+            ((MatrixLane *)lanes[t])->out[i] = matrix_element(lanes, i, t / 4, t % 4 * 2) |
+                                               (uint32_t)matrix_element(lanes, i, t / 4, t % 4 * 2 + 1) << 16;
+}
+static void matrix_lanes_transposed(void *const lanes[32]) {
+    for (int t = 0; t < WARP; t++)
+        for (int i = 0; i < 4; i++)
+            ((MatrixLane *)lanes[t])->out[i] = matrix_element(lanes, i, t % 4 * 2, t / 4) |
+                                               (uint32_t)matrix_element(lanes, i, t % 4 * 2 + 1, t / 4) << 16;
+}
+static inline void load_matrices(uint32_t out[4], const void *row) {
+    MatrixLane l = {out, row};
+    simt_warp(matrix_lanes, &l);
+}
+static inline void load_matrices_transposed(uint32_t out[4], const void *row) {
+    MatrixLane l = {out, row};
+    simt_warp(matrix_lanes_transposed, &l);
+}
+#endif
+
+// --- asynchronous copies of 16 bytes from global to shared memory; zeros where there is nothing to copy
+
+#ifdef __CUDACC__
+__device__ __forceinline__ void copy_async(void *shared, const void *global) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(shared)), "l"(global)
+                 : "memory");
+}
+// `any` is some valid address: none of it is read where there is nothing to copy.
+__device__ __forceinline__ void copy_async_or_zero(void *shared, const void *global, const void *any) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)),
+                 "l"(global ? global : any), "r"(global ? 16 : 0)
+                 : "memory");
+}
+__device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int GROUPS_LEFT> __device__ __forceinline__ void copy_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS_LEFT) : "memory");
+}
+#else
+static inline void copy_async(void *shared, const void *global) { simt_copy(shared, global); }
+static inline void copy_async_or_zero(void *shared, const void *global, const void *) {
+    simt_copy(shared, global);
+}
+static inline void copy_commit() { simt_copy_commit(); }
+template <int GROUPS_LEFT> static inline void copy_wait() { simt_copy_wait(GROUPS_LEFT); }
+#endif
+
+// --- sums and maxima of a warp, the same in every lane: lanes are added in a fixed order
+
+__device__ __forceinline__ float warp_sum(float x) {
+#pragma unroll
+    for (int step = 16; step; step /= 2) x += __shfl_xor_sync(ALL_LANES, x, step);
+    return x;
+}

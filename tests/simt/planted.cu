@@ -1,0 +1,76 @@
+// A reversal through shared memory, sums of a warp and a copy that does not wait, with bugs to order.
+#include "tests/simt/planted.h"
+
+#include "engine/cuda/instructions.cuh"
+#include "engine/cuda/runtime.h"
+
+enum { THREADS = 64, BLOCKS = PLANTED_ITEMS / THREADS };
+
+struct Buffers {
+    float copied[THREADS];
+    float reversed[THREADS];
+    float tail[4];
+};
+
+// out[i] = input reversed within the block + sum of the lane's warp + twice the input
+__global__ void __launch_bounds__(THREADS) mixed(Plant plant, const float *input, float *out, int items) {
+    SHARED(Buffers, sm);
+    int t = (int)threadIdx.x, i = (int)blockIdx.x * THREADS + t;
+    float x = input[plant == PLANT_GLOBAL_READ ? i + 1 : i];
+    if (t < THREADS / 4) copy_async(&sm->copied[t * 4], &input[blockIdx.x * THREADS + (unsigned)t * 4]);
+    copy_commit();
+    if (plant == PLANT_LEAVE) return;
+    if (plant != PLANT_WAIT) copy_wait<0>();
+    sm->reversed[THREADS - 1 - t] = x;
+    if (plant != PLANT_BARRIER) __syncthreads();
+    float sum = plant == PLANT_UNWRITTEN && t == 3 ? sm->tail[3] : 0;
+    if (plant == PLANT_COLLECTIVE && t % WARP < 16) sum += __ballot_sync(ALL_LANES, 1);
+    else sum += warp_sum(x);
+    float y = sm->reversed[t] + sum + 2 * sm->copied[t];
+    if (plant == PLANT_ARRAY) y += sm->tail[t % 5];
+    if (plant == PLANT_SHARED) y += ((float *)sm)[sizeof *sm / sizeof(float) + (unsigned)t * 4];
+    if (plant == PLANT_ALIGNMENT) y += ((const float4 *)(sm->copied + 1 + t % 2))->x;
+    if (plant == PLANT_BLOCKS && blockIdx.x) y += out[i - THREADS];
+    if (plant == PLANT_GLOBAL && i == items - 1) out[items + 4] = y;
+    out[i] = y;
+    copy_wait<0>();
+}
+
+__global__ void __launch_bounds__(THREADS) leaving(Plant plant, float *out) {
+    int t = (int)threadIdx.x;
+    if (plant == PLANT_HALF_BARRIER && t >= WARP) return;
+    if (plant == PLANT_TWO_BARRIERS && t >= WARP) {
+        __syncthreads();
+        return;
+    }
+    if (plant == PLANT_LANE_LEAVES && t == 5) return;
+    out[t] = warp_sum(1);
+    if (plant == PLANT_HALF_BARRIER && t < 16) return;
+    if (plant == PLANT_HALF_BARRIER) out[t] += warp_sum(2);
+    __syncthreads();
+}
+
+static bool leaves(Plant p) {
+    return p == PLANT_HALF_BARRIER || p == PLANT_TWO_BARRIERS || p == PLANT_LANE_LEAVES;
+}
+
+void planted_run(Plant plant, const float *input, float *out) {
+    void *stream, *device_in, *device_out;
+    size_t bytes = PLANTED_ITEMS * sizeof(float), shared = sizeof(Buffers);
+    int threads = plant == PLANT_THREADS ? 2048 : THREADS;
+    if (plant == PLANT_SHARED_BYTES) shared = 300 << 10;
+    if (plant == PLANT_SHARED_STRUCT) shared = 64;
+    gpu_stream_open(&stream);
+    gpu_take(&device_in, bytes);
+    gpu_take(&device_out, bytes);
+    gpu_copy(device_in, input, bytes, stream);
+    if (leaves(plant)) LAUNCH(leaving, 1, threads, shared, stream, plant, (float *)device_out);
+    else
+        LAUNCH(mixed, BLOCKS, threads, shared, stream, plant, (const float *)device_in, (float *)device_out,
+               (int)PLANTED_ITEMS);
+    gpu_copy(out, device_out, bytes, stream);
+    gpu_stream_wait(stream);
+    gpu_give(device_in);
+    gpu_give(device_out);
+    gpu_stream_close(stream);
+}

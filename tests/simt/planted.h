@@ -1,0 +1,38 @@
+// Kernels with one bug each, and the same kernels without: what the shim must catch, and what it must let
+// pass.
+#pragma once
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { PLANTED_ITEMS = 256 };
+
+typedef enum {
+    PLANT_NONE,
+    PLANT_BARRIER,       // a block reads what others wrote without waiting for them
+    PLANT_WAIT,          // an asynchronous copy is read before it was waited for
+    PLANT_LEAVE,         // a thread leaves without waiting for its copies
+    PLANT_GLOBAL,        // one element beyond an allocation is written
+    PLANT_GLOBAL_READ,   // .. is read
+    PLANT_SHARED,        // .. beyond shared memory
+    PLANT_ARRAY,         // .. beyond an array, inside the struct
+    PLANT_ALIGNMENT,     // 16 bytes from an address that is not a multiple of 16
+    PLANT_UNWRITTEN,     // a sum that starts from what was there
+    PLANT_COLLECTIVE,    // half a warp shuffles, the other half votes
+    PLANT_HALF_BARRIER,  // half a block waits at a barrier, the other half leaves after a collective of its
+                         // own
+    PLANT_TWO_BARRIERS,  // the halves of a block wait at different barriers
+    PLANT_LANE_LEAVES,   // one lane leaves, the others shuffle
+    PLANT_BLOCKS,        // a block reads what another wrote in the same launch
+    PLANT_THREADS,       // a launch of too many threads
+    PLANT_SHARED_BYTES,  // .. of too much shared memory
+    PLANT_SHARED_STRUCT, // .. of less than the kernel uses
+} Plant;
+
+// out (PLANTED_ITEMS): item i is what the kernel makes of input (PLANTED_ITEMS), see planted.cu.
+void planted_run(Plant plant, const float *input, float *out);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,185 @@
+// engine/cuda/runtime.h on a machine without a GPU. Everything that is put into a stream happens as late as
+// the program allows: when somebody waits. So reading a result too early, or changing a copy's source too
+// early, shows.
+#include "engine/cuda/runtime.h"
+
+#include "tests/simt/memory.hpp"
+#include "tests/simt/settings.h"
+#include "tests/simt/simt.hpp"
+
+#include <ctime>
+#include <memory>
+#include <vector>
+
+enum { FAILED = 1, NO_MEMORY = 2 };
+
+typedef std::vector<SimtWork> Works;
+struct Stream {
+    Works queue;
+    std::shared_ptr<Works> captured; // empty: nothing is being captured
+};
+struct Event {
+    Stream *stream;
+    double at;
+};
+
+static std::vector<Stream *> &streams() {
+    static std::vector<Stream *> list;
+    return list;
+}
+
+void simt_enqueue(void *stream, SimtWork work) {
+    Stream *s = (Stream *)stream;
+    (s->captured ? *s->captured : s->queue).push_back(std::move(work));
+}
+
+static void drain(Stream *s) {
+    if (s->queue.empty()) return;
+    if (simt_settings.locked) device_lock(false);
+    for (SimtWork &work : s->queue) work();
+    s->queue.clear();
+    if (simt_settings.locked) device_lock(true);
+}
+
+const char *gpu_error(int code) {
+    return code == NO_MEMORY ? "out of memory" : code == FAILED ? "the call failed" : "no error";
+}
+
+int gpu_count(int *count) {
+    *count = 1;
+    return 0;
+}
+int gpu_use(int ordinal) { return ordinal == 0 ? 0 : FAILED; }
+int gpu_facts(int, GpuFacts *out) {
+    *out = {};
+    snprintf(out->name, sizeof out->name, "SIMT shim");
+    out->major = 9;
+    out->multiprocessors = 4;
+    out->shared_bytes = 227 << 10;
+    out->total_bytes = out->free_bytes = (size_t)1 << 30;
+    return 0;
+}
+
+// The counted-down allocation fails, and all behind it.
+static int take(void **out, size_t bytes) {
+    *out = nullptr;
+    if (simt_settings.fail_after == 0) return NO_MEMORY;
+    if (simt_settings.fail_after > 0) simt_settings.fail_after--;
+    *out = device_take(bytes);
+    return 0;
+}
+
+// A device waits for all its work before it gives memory back; an engine that counts on it stalls the device.
+static int give(void *data) {
+    for (Stream *s : streams())
+        if (!s->queue.empty()) {
+            fprintf(stderr, "simt: memory is given back while work is queued\n");
+            abort();
+        }
+    if (simt_settings.locked) device_lock(false);
+    if (data) device_give(data);
+    if (simt_settings.locked) device_lock(true);
+    return 0;
+}
+
+int gpu_take(void **device, size_t bytes) {
+    int code = take(device, bytes);
+    if (simt_settings.locked) device_lock(true);
+    return code;
+}
+int gpu_give(void *device) { return give(device); }
+
+// Pinned memory is the host's too, so it is never locked.
+int gpu_take_pinned(void **host, size_t bytes) {
+    *host = nullptr;
+    if (simt_settings.fail_after == 0) return NO_MEMORY;
+    if (simt_settings.fail_after > 0) simt_settings.fail_after--;
+    *host = malloc(bytes);
+    memset(*host, simt_settings.poison, bytes);
+    return 0;
+}
+int gpu_give_pinned(void *host) {
+    free(host);
+    return 0;
+}
+
+int gpu_stream_open(void **stream) {
+    Stream *s = new Stream;
+    streams().push_back(s);
+    *stream = s;
+    return 0;
+}
+int gpu_stream_close(void *stream) {
+    for (size_t i = 0; i < streams().size(); i++)
+        if (streams()[i] == stream) {
+            streams().erase(streams().begin() + (long)i);
+            delete (Stream *)stream;
+            return 0;
+        }
+    return FAILED;
+}
+int gpu_stream_wait(void *stream) {
+    drain((Stream *)stream);
+    return 0;
+}
+int gpu_copy(void *to, const void *from, size_t bytes, void *stream) {
+    simt_enqueue(stream, [=] { memcpy(to, from, bytes); });
+    return 0;
+}
+int gpu_fill(void *device, int byte, size_t bytes, void *stream) {
+    simt_enqueue(stream, [=] { memset(device, byte, bytes); });
+    return 0;
+}
+int gpu_launched() { return 0; }
+
+static double now() {
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+int gpu_event_open(void **event) {
+    *event = new Event();
+    return 0;
+}
+int gpu_event_close(void *event) {
+    delete (Event *)event;
+    return 0;
+}
+int gpu_event_record(void *event, void *stream) {
+    Event *e = (Event *)event;
+    e->stream = (Stream *)stream;
+    simt_enqueue(stream, [=] { e->at = now(); });
+    return 0;
+}
+int gpu_event_wait(void *event) {
+    Event *e = (Event *)event;
+    if (e->stream) drain(e->stream);
+    return 0;
+}
+int gpu_event_seconds(void *from, void *to, double *seconds) {
+    *seconds = ((Event *)to)->at - ((Event *)from)->at;
+    return 0;
+}
+
+int gpu_graph_begin(void *stream) {
+    ((Stream *)stream)->captured = std::make_shared<Works>();
+    return 0;
+}
+int gpu_graph_end(void *stream, void **graph) {
+    Stream *s = (Stream *)stream;
+    *graph = new std::shared_ptr<Works>(s->captured);
+    s->captured.reset();
+    return 0;
+}
+int gpu_graph_run(void *graph, void *stream) {
+    std::shared_ptr<Works> works = *(std::shared_ptr<Works> *)graph;
+    simt_enqueue(stream, [=] {
+        for (SimtWork &work : *works) work();
+    });
+    return 0;
+}
+int gpu_graph_close(void *graph) {
+    delete (std::shared_ptr<Works> *)graph;
+    return 0;
+}

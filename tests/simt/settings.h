@@ -1,0 +1,32 @@
+// What a test sets and asks of the SIMT shim. The rest is in simt.hpp.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum { SIMT_NATURAL, SIMT_REVERSED, SIMT_RANDOM, SIMT_ORDERS } SimtOrder;
+
+typedef struct SimtSettings {
+    SimtOrder order;      // of threads, and of blocks
+    uint32_t seed;        // of the random order
+    unsigned char poison; // byte of memory that nothing has been written to
+    bool locked;          // device memory is out of the host's reach while nothing runs (slow)
+    long fail_after;      // so many allocations succeed, the next does not; negative: all do
+} SimtSettings;
+
+// Natural order, poison 0xff (a NaN in every float format), not locked, no failures.
+extern SimtSettings simt_settings;
+
+// Bytes of device and pinned memory that are allocated now.
+size_t simt_live_bytes(void);
+
+// Blocks run since the program began: whether a test reached the kernels at all.
+unsigned long simt_blocks(void);
+
+#ifdef __cplusplus
+}
+#endif
