@@ -1,0 +1,236 @@
+// Opening: find out whose file this is, choose how it keeps a journal, bring it to this version, renew the
+// views.
+//
+// A new store and an old one come to this version alike: by the scripts that they have not seen, all in one
+// transaction. Views are no data: where their text is another than the program's, they are made anew; of a
+// store that may only be read they are made beside it, in memory.
+#include "results/open.h"
+
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+#include "engine/base/sha256.h"
+#include "engine/base/text.h"
+#include "results/rows.h"
+#include "results/sql.h"
+
+#include <limits.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+enum { APPLICATION = 1330992208, DEFAULT_WAIT_S = 10 };
+
+// The assembler reads the files; the Makefile tells make about them.
+#define EMBED(symbol, path)                                                                      \
+    __asm__(".pushsection .rodata\n" #symbol ":\n.incbin \"" path "\"\n.byte 0\n.popsection\n"); \
+    extern const char symbol[];
+
+EMBED(results_schema, "results/schema.sql")
+EMBED(results_views, "results/views.sql")
+
+static const StoreScript SCRIPTS[] = {results_schema};
+enum { VERSION = sizeof SCRIPTS / sizeof *SCRIPTS };
+
+// --- what the file says of itself ------------------------------------------------------------------------
+
+static bool ask(Store *s, const char *sql, int64_t *out, Error *e) {
+    *out = 0;
+    Error own = {0};
+    if (rows_one_int(s, sql, 0, out, &own) || own.kind == ERROR_NONE) return true;
+    if (e) *e = own;
+    return false;
+}
+
+// Its version; 0: it is new.
+static bool read_version(Store *s, int newest, int64_t *version, Error *e) {
+    int64_t application, tables;
+    if (!ask(s, "PRAGMA application_id", &application, e) || !ask(s, "PRAGMA user_version", version, e) ||
+        !ask(s, "SELECT count(*) FROM sqlite_schema", &tables, e))
+        return false;
+    if (application != APPLICATION && (tables > 0 || application || *version))
+        return error_input(e, "store '%s': it is a database of another program", s->path);
+    if (*version < 0 || *version > newest)
+        return error_input(
+            e, "store '%s': its version is %lld, this program knows up to %d: use a newer outpace", s->path,
+            (long long)*version, newest);
+    return true;
+}
+
+// --- the journal -----------------------------------------------------------------------------------------
+
+// WAL needs memory that all processes share, which a network file system cannot give though it may say so.
+static bool on_network(const char *path) {
+    static const unsigned long KINDS[] = {0x6969, 0x517b, 0xff534d42, 0xfe534d42, 0x01021997, 0x65735546};
+    struct statfs at; // NFS, SMB (three), 9P, FUSE
+    if (statfs(path, &at)) return false;
+    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
+        if (((unsigned long)at.f_type & 0xffffffff) == KINDS[i]) return true;
+    return false;
+}
+
+// WAL where that works, a rollback journal where it does not. SQLite tells at the first access whether it
+// does.
+static bool choose_journal(Store *s, Error *e) {
+    int64_t ignored;
+    if (!on_network(s->path) &&
+        sqlite3_exec(s->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL) == SQLITE_OK &&
+        ask(s, "SELECT count(*) FROM sqlite_schema", &ignored, NULL))
+        return true;
+    return sql_script(s, "PRAGMA journal_mode = DELETE", e);
+}
+
+// --- versions and views ----------------------------------------------------------------------------------
+
+bool store_migrate(Store *s, const StoreScript *scripts, int count, Error *e) {
+    int64_t version;
+    if (!read_version(s, count, &version, e)) return false;
+    if (version == count) return true;
+    if (!sql_enter(s, e)) return false;
+    bool ok = read_version(s, count, &version, e); // again: another process may have been first
+    for (int64_t v = version; ok && v < count; v++) ok = sql_script(s, scripts[v], e);
+    return sql_leave(s, ok, e);
+}
+
+static bool drop_views(Store *s, Error *e) {
+    Text t = {0};
+    Rows *r =
+        rows_open(s,
+                  "SELECT 'DROP VIEW \"' || replace(name, '\"', '\"\"') || '\";' FROM main.sqlite_schema"
+                  " WHERE type = 'view'",
+                  e);
+    if (!r) return false;
+    Error own = {0};
+    while (rows_next(r, &own)) text_puts(&t, rows_text(r, 0));
+    rows_close(r);
+    bool ok = own.kind == ERROR_NONE && !t.failed;
+    if (!ok && e) *e = own;
+    ok = ok && sql_script(s, text_get(&t), e);
+    text_release(&t);
+    return ok;
+}
+
+// In memory, in front of those in the file. No comment of views.sql says CREATE VIEW.
+static bool views_aside(Store *s, Error *e) {
+    static const char CREATE[] = "CREATE VIEW ";
+    Text t = {0};
+    const char *from = results_views;
+    for (const char *at; (at = strstr(from, CREATE)); from = at + strlen(CREATE)) {
+        text_add(&t, from, (size_t)(at - from));
+        text_puts(&t, "CREATE TEMP VIEW ");
+    }
+    text_puts(&t, from);
+    bool ok = t.failed ? error_system(e, "out of memory") : sql_script(s, text_get(&t), e);
+    text_release(&t);
+    return ok;
+}
+
+static bool make_views(Store *s, const char *hash, Error *e) {
+    if (!sql_enter(s, e)) return false;
+    bool ok = drop_views(s, e) && sql_script(s, results_views, e) &&
+              sql_run(s, STATEMENT_VIEWS_SET, VALUES(of_text(hash)), e);
+    return sql_leave(s, ok, e);
+}
+
+static bool renew_views(Store *s, Error *e) {
+    char hash[SHA256_TEXT];
+    int64_t same;
+    if (!sha256_bytes(results_views, strlen(results_views), hash, e) ||
+        !sql_find(s, STATEMENT_VIEWS_SAME, VALUES(of_text(hash)), &same, NULL, e))
+        return false;
+    return same || (s->writable ? make_views(s, hash, e) : views_aside(s, e));
+}
+
+// --- open and close --------------------------------------------------------------------------------------
+
+static bool check_path(const char *path, StoreMode mode, Error *e) {
+    struct stat st;
+    char directory[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    if (stat(path, &st) == 0)
+        return S_ISREG(st.st_mode) || error_input(e, "store '%s': not a regular file", path);
+    if (mode == STORE_READ)
+        return error_input(e, "store '%s': there is none; 'outpace run CONFIG' makes it", path);
+    if (!slash || slash == path) return true;
+    if ((size_t)(slash - path) >= sizeof directory)
+        return error_input(e, "store '%s': the path is too long", path);
+    snprintf(directory, sizeof directory, "%.*s", (int)(slash - path), path);
+    return file_make_directory(directory, e);
+}
+
+// A store in WAL mode, in a directory that cannot be written, can only be read as a file that nobody changes.
+static bool open_immutable(Store *s, const char *vfs) {
+    Text uri = {0};
+    text_puts(&uri, "file:");
+    for (const char *p = s->path; *p; p++)
+        if (strchr("?#%", *p)) text_printf(&uri, "%%%02x", (unsigned)*p);
+        else text_add(&uri, p, 1);
+    text_puts(&uri, "?immutable=1");
+    sqlite3_close(s->db);
+    int code = uri.failed
+                   ? SQLITE_NOMEM
+                   : sqlite3_open_v2(text_get(&uri), &s->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, vfs);
+    text_release(&uri);
+    return code == SQLITE_OK;
+}
+
+static bool has_log(const char *path) {
+    char wal[PATH_MAX];
+    return snprintf(wal, sizeof wal, "%s-wal", path) < (int)sizeof wal && access(wal, F_OK) == 0;
+}
+
+static bool connect(Store *s, StoreMode mode, const char *vfs, Error *e) {
+    int64_t ignored;
+    int flags = mode == STORE_WRITE ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+    int code = sqlite3_open_v2(s->path, &s->db, flags, vfs);
+    if (code) return sql_error(s, code, e);
+    if (mode == STORE_READ &&
+        sqlite3_exec(s->db, "SELECT 1 FROM sqlite_schema", NULL, NULL, NULL) == SQLITE_CANTOPEN &&
+        !has_log(s->path) && !open_immutable(s, vfs))
+        return sql_error(s, SQLITE_CANTOPEN, e);
+    sqlite3_extended_result_codes(s->db, 1);
+    sqlite3_busy_timeout(s->db, (int)(s->wait_s * 1000));
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    return sql_script(
+               s, "PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -65536", e) &&
+           ask(s, "SELECT count(*) FROM sqlite_schema", &ignored, e);
+}
+
+static bool prepare(Store *s, Error *e) {
+    int64_t version;
+    if (!read_version(s, VERSION, &version, e)) return false; // before anything is changed
+    if (!s->writable && version < VERSION)
+        return error_input(
+            e, "store '%s': its version is %lld, this program reads %d: open it once where it may be written",
+            s->path, (long long)version, (int)VERSION);
+    if (s->writable && !(choose_journal(s, e) && store_migrate(s, SCRIPTS, VERSION, e))) return false;
+    return sql_script(s, "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL", e) && renew_views(s, e);
+}
+
+Store *store_open(const char *path, StoreMode mode, const StoreOptions *options, Error *e) {
+    if (!check_path(path, mode, e)) return NULL;
+    Store *s = mem_alloc(1, sizeof *s);
+    if (!s || !(s->path = mem_text(path, strlen(path)))) {
+        mem_free(s);
+        error_system(e, "out of memory");
+        return NULL;
+    }
+    s->wait_s = options && options->wait_s > 0 ? options->wait_s : DEFAULT_WAIT_S;
+    s->writable = mode == STORE_WRITE;
+    if (connect(s, mode, options ? options->vfs : NULL, e) && prepare(s, e)) return s;
+    store_close(s);
+    return NULL;
+}
+
+void store_close(Store *s) {
+    if (!s) return;
+    store_rollback(s);
+    for (int i = 0; i < STATEMENTS; i++) sqlite3_finalize(s->prepared[i]);
+    sqlite3_close(s->db);
+    mem_free(s->path);
+    mem_free(s);
+}
+
+const char *store_path(const Store *s) { return s->path; }

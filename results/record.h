@@ -1,0 +1,148 @@
+// What is stored, as plain structs: a struct a table of schema.sql, with the meaning of each column there.
+//
+// Texts are UTF-8 and belong to the caller; NULL is unknown. Ids are those that the store gave (store.h); 0
+// is none. Times of steps are in seconds here and become whole nanoseconds; a time below 0 is unknown.
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum { VALUE_NULL, VALUE_INT, VALUE_REAL, VALUE_TEXT, VALUE_BLOB } ValueType; // of a column
+
+typedef struct StoreContent {
+    const char *kind, *name, *hash, *path; // kind: weights, draft, tokenizer, template, dataset, config...
+} StoreContent;
+
+typedef struct StoreRun {
+    const char *hash; // of all that decides what is measured, the machine and device included where they do
+    const char *kind; // sweep, surface, import
+    const char *name, *about, *config_file, *config, *overrides, *version;
+    bool dirty;
+    const StoreContent *contents; // (content_count)
+    int content_count;
+} StoreRun;
+
+typedef struct StoreEnvironment {
+    const char *version, *compiler, *flags, *libraries; // libraries: a JSON object
+    const char *host, *system, *kernel, *cpu, *isa, *governor;
+    int64_t cores, threads, virtual_machine, l1d, l2, l3, memory;
+    double bandwidth, peak; // bytes/s, operations/s; 0: not measured
+    const char *gpu, *gpu_uuid, *driver, *cuda, *cublas;
+    int64_t gpu_memory;
+    double gpu_bandwidth, gpu_peak;
+} StoreEnvironment;
+
+// NAN where the device does not say.
+typedef struct StoreReading {
+    double at; // seconds since 1970
+    const char *moment, *device, *throttle;
+    double clock_mhz, memory_clock_mhz, power_w, temperature_c, load;
+    int busy_others;
+} StoreReading;
+
+typedef struct StoreModel {
+    const char *name, *hash, *path, *shape, *dtype, *stand_in; // shape: a JSON object
+    int layers;
+} StoreModel;
+
+typedef struct StoreDataset {
+    const char *name, *hash, *path;
+} StoreDataset;
+
+typedef struct StorePrompt {
+    int64_t dataset;
+    int number, turn;
+    const char *name, *task;
+} StorePrompt;
+
+// A value that reads as a whole or real number is stored as one.
+typedef struct StoreParam {
+    const char *section, *name, *value; // section: method, hardware, generation
+} StoreParam;
+
+typedef struct StorePoint {
+    int number;
+    const char *hash;
+    int64_t model, dataset;
+    const char *method, *decoder, *label, *skipped;
+    double temperature;
+    int64_t baseline,
+        same_path;            // points; 0: none. An autoregressive point's own is none: it is 1 by definition
+    const StoreParam *params; // (param_count)
+    int param_count;
+} StorePoint;
+
+typedef struct StoreOutput {
+    const int *ids; // (count)
+    int count;
+    const char *text; // (text_bytes)
+    int64_t text_bytes;
+    double repeated; // below 0: unknown
+    bool looping;
+} StoreOutput;
+
+typedef enum { STEP_STEADY, STEP_FILLING, STEP_PREFILL } StoreStepKind;
+typedef enum { ROLE_TARGET, ROLE_DRAFT, ROLE_ADAPTER } StoreRole;
+
+// Through layers [a, b); a = b: the head.
+typedef struct StorePass {
+    StoreRole model;
+    int a, b, rows, context, count;
+} StorePass;
+
+typedef struct StoreSource {
+    const char *name;
+    int rows, length, rank; // rank: of the row that had most, from 1; 0: nothing matched
+} StoreSource;
+
+typedef struct StoreStep {
+    StoreStepKind kind;
+    int context, rows, asked, depth, candidates, probes, drafted, tried, accepted, emitted;
+    const uint8_t *matches; // (match_bytes): see step.matches; NULL: no drafted chain
+    int match_bytes;
+    int pool, pool_hits; // pool below 0: the method has none
+    double propose_s, forward_s, verify_s, observe_s, device_s;
+    const StorePass *passes; // (pass_count)
+    int pass_count;
+    const StoreSource *sources; // (source_count), each name once
+    int source_count;
+} StoreStep;
+
+typedef struct StoreDivergence {
+    int position, wanted, got;
+    double margin; // NAN: unknown
+} StoreDivergence;
+
+// Bits of a sample's flags; table flag says what they mean.
+enum {
+    FLAG_OUTLIER = 1,
+    FLAG_THROTTLED = 2,
+    FLAG_CLOCK = 4,
+    FLAG_LOAD = 8,
+    FLAG_DIVERGED = 16,
+    FLAG_CUT = 32
+};
+
+typedef struct StoreSample {
+    int64_t point, prompt, attempt;
+    int pass, position, flags;
+    double started; // seconds since 1970
+    int prompt_tokens, tokens, prefill_tokens, prefill_steps;
+    double prefill_s, decode_s;        // wall clock
+    const StoreOutput *output;         // NULL: not kept
+    const StoreDivergence *divergence; // NULL: none
+    const StoreStep *steps;            // (step_count): those after prefill, in order
+    int step_count;
+} StoreSample;
+
+typedef struct StoreSurface {
+    int64_t attempt, model;
+    const char *kind, *device, *compute, *layout, *cache;
+    int k, w, a, b, rows, head_rows, context, samples, flags; // k, b or head_rows below 0: does not apply
+    double mean_s, median_s, deviation_s, slowdown, floor_s, bytes, operations; // below 0: unknown
+} StoreSurface;
+
+typedef struct StoreEstimate {
+    const char *metric;
+    double value, low, high, deviation; // NAN: not made
+    int64_t resamples, seed;
+} StoreEstimate;

@@ -1,0 +1,38 @@
+// Questions to the store: one SQL statement, its parameters, its rows.
+//
+//      Rows *r = rows_open(store, "SELECT method, S FROM point_summary WHERE run_id = ?1", &e);
+//      rows_bind_int(r, 1, run);
+//      while (rows_next(r, &e)) printf("%s %.2f\n", rows_text(r, 0), rows_real(r, 1));
+//      rows_close(r);
+//
+// A statement that would write is refused. views.sql has what tables and figures ask.
+#pragma once
+#include "engine/base/error.h"
+#include "results/store.h"
+
+typedef struct Rows Rows;
+
+// NULL with e filled: wrong SQL (ERROR_INPUT, with SQLite's own words), several statements, one that writes.
+Rows *rows_open(Store *s, const char *sql, Error *e);
+void rows_close(Rows *r); // takes NULL
+
+// Parameters from 1; before the first rows_next. A text must live until rows_close.
+void rows_bind_int(Rows *r, int at, int64_t value);
+void rows_bind_real(Rows *r, int at, double value);
+void rows_bind_text(Rows *r, int at, const char *value); // NULL is SQL's
+int rows_parameters(const Rows *r);
+
+// False at the end, and where something failed: *e then has a kind. Every rows_next after either is false.
+bool rows_next(Rows *r, Error *e);
+
+// Columns from 0. A value of another type is converted as SQLite does; NULL is 0, NAN, "".
+int rows_columns(const Rows *r);
+const char *rows_name(const Rows *r, int column);
+ValueType rows_type(const Rows *r, int column);
+int64_t rows_int(const Rows *r, int column);
+double rows_real(const Rows *r, int column);
+const char *rows_text(const Rows *r, int column); // good until the next rows_ call on this column, or row
+const void *rows_blob(const Rows *r, int column, size_t *size);
+
+// One value of the first row: for questions that have one. False also where there is no row.
+bool rows_one_int(Store *s, const char *sql, int64_t parameter, int64_t *out, Error *e);

@@ -1,0 +1,262 @@
+// What came out: samples with their steps. A sample is written with its steps first, then the sums over them
+// are taken by SQL from what was written, so that they cannot say anything else.
+#include "engine/base/memory.h"
+#include "engine/base/sha256.h"
+#include "engine/base/text.h"
+#include "results/rows.h"
+#include "results/sql.h"
+
+#include <limits.h>
+
+// --- outputs ---------------------------------------------------------------------------------------------
+
+static void put_ids(unsigned char *to, const int *ids, int count) {
+    for (int i = 0; i < count; i++)
+        for (int b = 0; b < 4; b++) *to++ = (unsigned char)((uint32_t)ids[i] >> (8 * b));
+}
+
+static void get_ids(int *ids, const unsigned char *from, int count) {
+    for (int i = 0; i < count; i++, from += 4)
+        ids[i] = (int)((uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 |
+                       (uint32_t)from[3] << 24);
+}
+
+static bool add_output(Store *s, const StoreOutput *o, const unsigned char *ids, int64_t *id, Error *e) {
+    char hash[SHA256_TEXT];
+    Text all = {0};
+    bool found = false;
+    size_t n = (size_t)o->count * 4;
+    text_add(&all, (const char *)ids, n);
+    if (o->text) text_add(&all, o->text, (size_t)o->text_bytes);
+    bool ok =
+        all.failed ? error_system(e, "out of memory") : sha256_bytes(text_get(&all), all.length, hash, e);
+    text_release(&all);
+    Value text = {.type = o->text ? VALUE_TEXT : VALUE_NULL, .bytes = o->text, .i = o->text_bytes};
+    ok = ok && sql_find(s, STATEMENT_OUTPUT_FIND, VALUES(of_text(hash)), id, &found, e);
+    if (!ok || found) return ok;
+    ok = sql_run(s, STATEMENT_OUTPUT_ADD,
+                 VALUES(of_text(hash), of_blob(ids, n), of_int(o->count), text,
+                        of_count(o->text ? o->text_bytes : -1), of_measure(o->repeated), of_int(o->looping)),
+                 e);
+    *id = sql_last_id(s);
+    return ok;
+}
+
+static bool find_or_add_output(Store *s, const StoreOutput *o, int64_t *id, Error *e) {
+    *id = 0;
+    if (!o) return true;
+    unsigned char *ids = mem_alloc((size_t)o->count, 4);
+    if (!ids) return error_system(e, "out of memory");
+    put_ids(ids, o->ids, o->count);
+    bool ok = add_output(s, o, ids, id, e);
+    mem_free(ids);
+    return ok;
+}
+
+// --- steps -----------------------------------------------------------------------------------------------
+
+// Whether the step's passes are what the view `pass` shows of its other columns; *head is then the head's
+// rows.
+static bool is_plain(const StoreStep *t, int layers, int *head) {
+    const StorePass *whole = t->passes, *top = t->passes + 1;
+    if (t->pass_count != 2) return false;
+    *head = top->rows;
+    return whole->model == ROLE_TARGET && whole->a == 0 && whole->b == layers && whole->rows == t->rows &&
+           whole->context == t->context && whole->count == 1 && top->model == ROLE_TARGET &&
+           top->a == layers && top->b == layers && top->context == t->context && top->count == 1;
+}
+
+static bool add_passes(Store *s, int64_t sample, int number, const StoreStep *t, Error *e) {
+    for (int i = 0; i < t->pass_count; i++) {
+        const StorePass *p = &t->passes[i];
+        if (!sql_run(s, STATEMENT_PASS_ADD,
+                     VALUES(of_int(sample), of_int(number), of_int(i), of_int(p->model), of_int(p->a),
+                            of_int(p->b), of_int(p->rows), of_int(p->context), of_int(p->count)),
+                     e))
+            return false;
+    }
+    return true;
+}
+
+static bool source_id(Store *s, const char *name, int64_t *id, Error *e) {
+    bool found = false;
+    if (!sql_find(s, STATEMENT_SOURCE_FIND, VALUES(of_text(name)), id, &found, e)) return false;
+    if (found) return true;
+    if (!sql_run(s, STATEMENT_SOURCE_ADD, VALUES(of_text(name)), e)) return false;
+    *id = sql_last_id(s);
+    return true;
+}
+
+static bool add_sources(Store *s, int64_t sample, int number, const StoreStep *t, Error *e) {
+    int best = 0;
+    for (int i = 1; i < t->source_count; i++)
+        if (t->sources[i].length > t->sources[best].length) best = i;
+    for (int i = 0; i < t->source_count; i++) {
+        const StoreSource *q = &t->sources[i];
+        int64_t id;
+        if (q->rows == 0) continue;
+        if (!source_id(s, q->name, &id, e) ||
+            !sql_run(s, STATEMENT_STEP_SOURCE_ADD,
+                     VALUES(of_int(sample), of_int(number), of_int(id), of_int(q->rows), of_int(q->length),
+                            of_int(q->rank), of_int(i == best && q->length > 0)),
+                     e))
+            return false;
+    }
+    return true;
+}
+
+static bool add_step(Store *s, int64_t sample, int number, int layers, const StoreStep *t, Error *e) {
+    int head;
+    bool plain = is_plain(t, layers, &head);
+    return sql_run(s, STATEMENT_STEP_ADD,
+                   VALUES(of_int(sample), of_int(number), of_int(t->kind), of_int(t->context),
+                          of_int(t->rows), of_int(t->asked), of_int(t->depth), of_int(t->candidates),
+                          of_int(t->probes), of_int(t->drafted), of_int(t->tried), of_int(t->accepted),
+                          of_int(t->emitted), of_blob(t->matches, (size_t)t->match_bytes), of_count(t->pool),
+                          t->pool < 0 ? of_count(-1) : of_int(t->pool_hits),
+                          plain ? of_int(head) : of_count(-1), of_ns(t->propose_s), of_ns(t->forward_s),
+                          of_ns(t->verify_s), of_ns(t->observe_s), of_ns(t->device_s)),
+                   e) &&
+           (plain || add_passes(s, sample, number, t, e)) && add_sources(s, sample, number, t, e);
+}
+
+// --- samples ---------------------------------------------------------------------------------------------
+
+typedef struct {
+    int64_t filling, rows, asked, drafted, accepted, tried;
+    double propose_s, forward_s, verify_s, observe_s, device_s; // device: below 0 where a step's is
+} Sums;
+
+static Sums sum_steps(const StoreSample *x) {
+    Sums t = {.device_s = x->step_count ? 0 : -1};
+    for (const StoreStep *p = x->steps; p < x->steps + x->step_count; p++) {
+        t.filling += p->kind == STEP_FILLING;
+        t.rows += p->rows;
+        t.asked += p->asked;
+        t.drafted += p->drafted;
+        t.accepted += p->accepted;
+        t.tried += p->tried;
+        t.propose_s += p->propose_s;
+        t.forward_s += p->forward_s;
+        t.verify_s += p->verify_s;
+        t.observe_s += p->observe_s;
+        t.device_s = t.device_s < 0 || p->device_s < 0 ? -1 : t.device_s + p->device_s;
+    }
+    return t;
+}
+
+static bool add_sample_row(Store *s, const StoreSample *x, int64_t *id, Error *e) {
+    int64_t output, there;
+    bool found = false;
+    Sums t = sum_steps(x);
+    int flags = x->flags | (x->divergence ? FLAG_DIVERGED : 0);
+    if (!sql_find(s, STATEMENT_SAMPLE_FIND, VALUES(of_int(x->point), of_int(x->pass), of_int(x->prompt)),
+                  &there, &found, e))
+        return false;
+    if (found)
+        return error_input(
+            e,
+            "store '%s': prompt %lld of pass %d of point %lld is there already: does another process "
+            "run this?",
+            s->path, (long long)x->prompt, x->pass, (long long)x->point);
+    bool ok = find_or_add_output(s, x->output, &output, e) &&
+              sql_run(s, STATEMENT_SAMPLE_ADD,
+                      VALUES(of_int(x->point), of_int(x->pass), of_int(x->prompt), of_int(x->attempt),
+                             of_id(output), of_int(x->position), of_real(x->started), of_int(flags),
+                             of_int(x->prompt_tokens), of_int(x->tokens), of_int(x->step_count),
+                             of_int(x->prefill_tokens), of_int(x->prefill_steps), of_int(t.filling),
+                             of_int(t.rows), of_int(t.asked), of_int(t.drafted), of_int(t.accepted),
+                             of_int(t.tried), of_ns(x->prefill_s), of_ns(x->decode_s), of_ns(t.propose_s),
+                             of_ns(t.forward_s), of_ns(t.verify_s), of_ns(t.observe_s), of_ns(t.device_s)),
+                      e);
+    *id = sql_last_id(s);
+    return ok;
+}
+
+static bool add_sums(Store *s, const StoreSample *x, int64_t id, Error *e) {
+    const StoreDivergence *d = x->divergence;
+    return sql_run(s, STATEMENT_SUM_ACCEPT, VALUES(of_int(id)), e) &&
+           sql_run(s, STATEMENT_SUM_SOURCE, VALUES(of_int(id)), e) &&
+           sql_run(s, STATEMENT_SUM_RANK, VALUES(of_int(id)), e) &&
+           (!d || sql_run(s, STATEMENT_DIVERGENCE_ADD,
+                          VALUES(of_int(id), of_int(d->position), of_int(d->wanted), of_int(d->got),
+                                 of_real(d->margin)),
+                          e));
+}
+
+static bool add_sample(Store *s, const StoreSample *x, Error *e) {
+    int64_t id, layers;
+    if (!sql_find(s, STATEMENT_LAYERS_OF, VALUES(of_int(x->point)), &layers, NULL, e) ||
+        !add_sample_row(s, x, &id, e))
+        return false;
+    for (int i = 0; i < x->step_count; i++)
+        if (!add_step(s, id, i, (int)layers, &x->steps[i], e)) return false;
+    return add_sums(s, x, id, e) && sql_run(s, STATEMENT_ESTIMATES_DROP, VALUES(of_int(x->point)), e);
+}
+
+bool store_samples(Store *s, const StoreSample *samples, int count, Error *e) {
+    bool ok = true;
+    if (!sql_enter(s, e)) return false;
+    for (int i = 0; i < count && ok; i++) ok = add_sample(s, &samples[i], e);
+    return sql_leave(s, ok, e);
+}
+
+// --- what is there ---------------------------------------------------------------------------------------
+
+bool store_done(Store *s, int64_t point, int pass, int64_t prompt, bool *done, Error *e) {
+    int64_t id;
+    return sql_find(s, STATEMENT_SAMPLE_FIND, VALUES(of_int(point), of_int(pass), of_int(prompt)), &id, done,
+                    e);
+}
+
+// Of the output's bytes; a blob whose length is no whole number of ids is damage.
+static bool read_ids(Store *s, Rows *r, int **ids, int *count, Error *e) {
+    size_t n;
+    const void *bytes = rows_blob(r, 0, &n);
+    if (n % 4 || n / 4 > INT_MAX)
+        return error_system(e, "store '%s': an output has %zu bytes of ids", s->path, n);
+    *ids = mem_alloc(n / 4, sizeof **ids);
+    if (!*ids) return error_system(e, "out of memory");
+    *count = (int)(n / 4);
+    get_ids(*ids, bytes, *count);
+    return true;
+}
+
+bool store_output(Store *s, int64_t point, int pass, int64_t prompt, int **ids, int *count, Error *e) {
+    *ids = NULL;
+    *count = -1;
+    Error own = {0};
+    Rows *r = rows_open(s,
+                        "SELECT ids FROM sample JOIN output ON output.id = output_id"
+                        " WHERE point_id = ?1 AND pass = ?2 AND prompt_id = ?3",
+                        e);
+    if (!r) return false;
+    rows_bind_int(r, 1, point);
+    rows_bind_int(r, 2, pass);
+    rows_bind_int(r, 3, prompt);
+    bool ok = rows_next(r, &own) ? read_ids(s, r, ids, count, &own) : own.kind == ERROR_NONE;
+    rows_close(r);
+    if (!ok && e) *e = own;
+    return ok;
+}
+
+bool store_score(Store *s, int64_t point, int pass, int64_t prompt, const char *metric, double value,
+                 Error *e) {
+    int64_t output;
+    bool found = false;
+    if (!sql_enter(s, e)) return false;
+    bool ok = sql_find(s, STATEMENT_OUTPUT_OF, VALUES(of_int(point), of_int(pass), of_int(prompt)), &output,
+                       &found, e) &&
+              (found || error_input(e, "store '%s': no output is kept of this sample, so it has no %s",
+                                    s->path, metric)) &&
+              sql_run(s, STATEMENT_SCORE_SET,
+                      VALUES(of_int(output), of_int(prompt), of_text(metric), of_real(value)), e);
+    return sql_leave(s, ok, e);
+}
+
+bool store_flag(Store *s, int64_t point, int pass, int64_t prompt, int flags, Error *e) {
+    if (!sql_enter(s, e)) return false;
+    bool ok =
+        sql_run(s, STATEMENT_FLAG_ADD, VALUES(of_int(point), of_int(pass), of_int(prompt), of_int(flags)), e);
+    return sql_leave(s, ok, e);
+}

@@ -1,0 +1,157 @@
+// Written, read back, found again; sums that equal a scan; errors in one line.
+#include "tests/check.h"
+
+#include "engine/base/memory.h"
+#include "results/rows.h"
+#include "tests/filled_store.h"
+#include "tests/folder.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int64_t one(Store *s, const char *sql) {
+    int64_t out = -1;
+    Error e = {0};
+    if (!rows_one_int(s, sql, 0, &out, &e) && e.kind != ERROR_NONE) fail_msg("%s: %s", sql, e.text);
+    return out;
+}
+
+static FilledStore filled(const char *path, int points, int prompts, int passes) {
+    FilledStore f;
+    Error e = {0};
+    if (!filled_open(&f, path, NULL, points, prompts, &e) || !filled_add_all(&f, passes, &e))
+        fail_msg("%s", e.text);
+    return f;
+}
+
+static void counts(void **state) {
+    FilledStore f = filled(folder_path(*state, "a.db"), 3, 4, 2);
+    assert_int_equal(one(f.store, "SELECT count(*) FROM sample"), 3 * 4 * 2);
+    assert_int_equal(one(f.store, "SELECT count(*) FROM step"), 3 * 4 * 2 * 10);
+    assert_int_equal(one(f.store, "SELECT count(*) FROM divergence"), 2);
+    assert_int_equal(one(f.store, "SELECT count(*) FROM step_pass"), 2 * 4 * 2 * 5 * 3); // halved steps only
+    assert_true(store_check(f.store, NULL));
+    filled_close(&f);
+}
+
+// What the sums say and a scan of the steps, by SQL that shares nothing with what wrote them.
+static void sums(void **state) {
+    static const char *const WRONG[] = {
+        "SELECT count(*) FROM sample s WHERE steps != (SELECT count(*) FROM step WHERE sample_id = s.id)",
+        "SELECT count(*) FROM sample s WHERE tokens != (SELECT sum(emitted) FROM step WHERE sample_id = "
+        "s.id)",
+        "SELECT count(*) FROM sample s WHERE rows != (SELECT sum(rows) FROM step WHERE sample_id = s.id)",
+        "SELECT count(*) FROM sample s WHERE accepted != (SELECT sum(accepted * steps) FROM sample_accept "
+        "WHERE"
+        " sample_id = s.id)",
+        "SELECT count(*) FROM sample s WHERE filling_steps != (SELECT coalesce(sum(steps), 0) FROM "
+        "sample_accept"
+        " WHERE sample_id = s.id AND kind = 1)",
+        "SELECT count(*) FROM sample_source q WHERE won != (SELECT count(*) FROM step_source t WHERE "
+        "t.sample_id ="
+        " q.sample_id AND t.source_id = q.source_id AND won)",
+        "SELECT count(*) FROM sample_source q WHERE won != (SELECT coalesce(sum(steps), 0) FROM sample_rank "
+        "t WHERE"
+        " t.sample_id = q.sample_id AND t.source_id = q.source_id)",
+        "SELECT count(*) FROM (SELECT sum(won) AS w FROM step_source GROUP BY sample_id, number) WHERE w > 1",
+        "SELECT abs(sum(propose_ns) - (SELECT sum(propose_ns) FROM step)) > 1000 FROM sample",
+    };
+    FilledStore f = filled(folder_path(*state, "a.db"), 3, 4, 2);
+    for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++)
+        if (one(f.store, WRONG[i]) != 0)
+            fail_msg("%s gave %lld", WRONG[i], (long long)one(f.store, WRONG[i]));
+    assert_true(one(f.store, "SELECT sum(won) FROM sample_source") > 0);
+    filled_close(&f);
+}
+
+static void resumed(void **state) {
+    const char *path = folder_path(*state, "a.db");
+    FilledStore f = filled(path, 2, 2, 1);
+    int64_t run = f.run, point = f.points[1], prompt = f.prompts[1];
+    filled_close(&f);
+    f = filled(path, 2, 2, 2);
+    assert_true(f.run == run && f.points[1] == point && f.prompts[1] == prompt);
+    assert_int_equal(one(f.store, "SELECT count(*) FROM attempt"), 2);
+    assert_int_equal(one(f.store, "SELECT count(*) FROM environment"), 1);
+    assert_int_equal(one(f.store, "SELECT count(*) FROM sample"), 2 * 2 * 2);
+    bool done = true;
+    assert_true(store_done(f.store, point, 2, prompt, &done, NULL));
+    assert_false(done);
+    assert_true(store_done(f.store, point, 1, prompt, &done, NULL));
+    assert_true(done);
+    filled_close(&f);
+}
+
+static void changed_content(void **state) {
+    FilledStore f = filled(folder_path(*state, "a.db"), 1, 1, 1);
+    StoreRun other = {.hash = "other", .kind = "sweep", .name = "filled", .version = "0.1.0"};
+    int64_t id;
+    bool found = true;
+    assert_true(store_run(f.store, &other, &id, &found, NULL));
+    assert_true(!found && id != f.run);
+    assert_true(store_run_new(f.store, &other, &id, NULL));
+    int64_t newest;
+    assert_true(store_run(f.store, &other, &newest, &found, NULL));
+    assert_true(found && newest == id);
+    filled_close(&f);
+}
+
+static void output_comes_back(void **state) {
+    FilledStore f = filled(folder_path(*state, "a.db"), 1, 2, 1);
+    int *ids, count;
+    assert_true(store_output(f.store, f.points[0], 0, f.prompts[1], &ids, &count, NULL));
+    assert_int_equal(count, 10);
+    for (int i = 0; i < count; i++) assert_int_equal(ids[i], i * 7 + 1);
+    mem_free(ids);
+    assert_true(store_output(f.store, f.points[0], 7, f.prompts[1], &ids, &count, NULL));
+    assert_true(!ids && count == -1);
+    filled_close(&f);
+}
+
+static void values_keep_their_type(void **state) {
+    FilledStore f = filled(folder_path(*state, "a.db"), 2, 1, 0);
+    assert_int_equal(one(f.store, "SELECT count(*) FROM point_param WHERE name = 'k' AND value = 1"), 1);
+    assert_int_equal(
+        one(f.store, "SELECT typeof(value) = 'real' FROM point_param WHERE name = 'temperature'"), 1);
+    assert_int_equal(one(f.store, "SELECT typeof(value) = 'text' FROM point_param WHERE name = 'device'"), 1);
+    filled_close(&f);
+}
+
+static void twice_is_refused(void **state) {
+    Error e = {0};
+    FilledStore f = filled(folder_path(*state, "a.db"), 1, 2, 1);
+    StoreSample both[2] = {
+        {.point = f.points[0], .prompt = f.prompts[0], .attempt = f.attempt, .pass = 1},
+        {.point = f.points[0], .prompt = f.prompts[0], .attempt = f.attempt, .pass = 0}
+    };
+    assert_false(store_samples(f.store, both, 2, &e));
+    assert_non_null(strstr(e.text, "is there already"));
+    assert_int_equal(e.kind, ERROR_INPUT);
+    assert_int_equal(one(f.store, "SELECT count(*) FROM sample"), 2); // nor the first of them
+    filled_close(&f);
+}
+
+static void estimates_go_with_new_samples(void **state) {
+    FilledStore f = filled(folder_path(*state, "a.db"), 3, 1, 1);
+    StoreEstimate x = {.metric = "S", .value = 1.5, .low = 1, .high = 2, .deviation = 0.1, .resamples = 1000};
+    for (int i = 0; i < 3; i++) assert_true(store_estimate(f.store, f.points[i], &x, NULL));
+    assert_true(filled_add(&f, 1, 1, 0, NULL));
+    assert_int_equal(one(f.store, "SELECT count(*) FROM estimate"), 2);
+    assert_true(filled_add(&f, 0, 1, 0, NULL)); // the baseline of all
+    assert_int_equal(one(f.store, "SELECT count(*) FROM estimate"), 0);
+    filled_close(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(counts, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(sums, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(resumed, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(changed_content, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(output_comes_back, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(values_keep_their_type, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(twice_is_refused, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(estimates_go_with_new_samples, folder_setup, folder_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
