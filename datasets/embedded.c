@@ -10,7 +10,13 @@
             ".popsection\n");                               \
     extern const char embedded_##symbol[], embedded_##symbol##_end[];
 
-#define FILES(X) X(sources, "datasets/sources.tsv")
+#define FILES(X)                                           \
+    X(sources, "datasets/sources.tsv")                     \
+    X(chat, "datasets/small/chat.jsonl")                   \
+    X(code, "datasets/small/code.jsonl")                   \
+    X(mathematics, "datasets/small/mathematics.jsonl")     \
+    X(summarisation, "datasets/small/summarisation.jsonl") \
+    X(translation, "datasets/small/translation.jsonl")
 
 #define ROW(symbol, path) {path, embedded_##symbol, embedded_##symbol##_end},
 

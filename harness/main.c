@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static const Command *const COMMANDS[] = {&command_generate,  &command_methods,   &command_model,
-                                          &command_tokenize,  &command_tokenizer, &command_train,
-                                          &command_verify,    &command_bench,     &command_fit,
-                                          &command_datastore, &command_doctor,    &command_version};
+static const Command *const COMMANDS[] = {
+    &command_generate,  &command_methods, &command_model,  &command_tokenize, &command_tokenizer,
+    &command_train,     &command_verify,  &command_bench,  &command_fit,      &command_datasets,
+    &command_datastore, &command_doctor,  &command_version};
 enum { COMMAND_COUNT = sizeof COMMANDS / sizeof *COMMANDS };
 
 static const char LESSON[] =
