@@ -17,7 +17,7 @@
 typedef struct {
     const char *file, *ids, *template, *system, *method, *device, *window, *compute, *isa, *layout, *cache,
         *draft, *adapter;
-    int max_tokens, top_k, threads, context, prefill_chunk;
+    int max_tokens, top_k, threads, context, prefill_chunk, max_rows;
     double temperature, top_p;
     uint64_t seed;
     bool ignore_eos, no_merge, stats, json;
@@ -53,6 +53,8 @@ static const Option OPTIONS[] = {
      "on"                                                                                                                                                          },
     {"layout",         0,   OPTION_TEXT, AT(layout),        0, 0,              "tree|batch",     "how rows share the context",                 "tree"              },
     {"no-merge",       0,   OPTION_FLAG, AT(no_merge),      0, 0,              NULL,             "run equal prefixes separately",              NULL                },
+    {"max-rows",       0,   OPTION_INT,  AT(max_rows),      0, TREE_MAX_NODES, "N",
+     "rows of a step, at most; 0: as many as the method asks for",                                                                             "0"                 },
     {"prefill-chunk",  0,   OPTION_INT,  AT(prefill_chunk), 0, TREE_MAX_NODES, "N",
      "prompt tokens a pass; 0: 1024",                                                                                                          "0"                 },
     {"cache",          0,   OPTION_TEXT, AT(cache),         0, 0,              "DIR",
@@ -159,6 +161,7 @@ static bool decode_run(Run *r, Error *e) {
         .sampling = {o->temperature, o->top_k, o->top_p},
         .seed = o->seed,
         .merge = !o->no_merge,
+        .max_rows = o->max_rows,
         .prefill_chunk = o->prefill_chunk,
         .clock = clock_monotonic(),
         .emit = take_token,
@@ -344,6 +347,7 @@ const Command command_generate = {
         "  outpace generate MODEL \"Once upon a time\" --stats\n"
         "  outpace generate MODEL -f prompt.txt --method prompt-lookup:draft=8 --max-tokens 256\n"
         "  outpace generate MODEL -f prompt.txt --method speculative:gamma=4 --draft SMALLER-MODEL\n"
+        "  outpace generate MODEL -f prompt.txt --method 'mix:ngrammys(k=5)+lookahead(W=7,G=7),rows=64'\n"
         "  echo \"2 + 2 =\" | outpace generate MODEL - --temperature 0.8 --top-p 0.9 --seed 7\n"
         "  outpace generate MODEL --ids 1,15043 --json\n"
         "  outpace generate MODEL \"What is a token?\" --template llama-2 --system \"Be brief.\"\n",

@@ -19,7 +19,7 @@ typedef struct {
     ModelChoice models;
     OptionList methods;
     const char *prompts;
-    int count, max_tokens, top_k;
+    int count, max_tokens, top_k, max_rows;
     bool sampling;
     double temperature, top_p;
     uint64_t seed;
@@ -28,28 +28,30 @@ typedef struct {
 #define AT(name) offsetof(VerifyOptions, name)
 static const Option OPTIONS[] = {
     {"methods",     'm', OPTION_LIST, AT(methods),        0,    0,       "all|NAME[:k=v,...]",
-     "repeatable; all that the models given allow",                                                                                          "all"              },
+     "repeatable; all that the models given allow",                                                                                           "all"              },
     {"prompts",     'f', OPTION_TEXT, AT(prompts),        0,    0,       "FILE",               "a line each: text, or JSON with \"prompt\"",
-     "a few of our own"                                                                                                                                         },
-    {"count",       'n', OPTION_INT,  AT(count),          1,    1 << 20, "N",                  "prompts, at most",                           "8"                },
-    {"max-tokens",  0,   OPTION_INT,  AT(max_tokens),     1,    1 << 20, "N",                  "of each output",                             "64"               },
-    {"sampling",    0,   OPTION_FLAG, AT(sampling),       0,    0,       NULL,                 "test the distribution, too",                 NULL               },
-    {"temperature", 't', OPTION_REAL, AT(temperature),    1e-3, 100,     "T",                  "of that",                                    "1"                },
-    {"top-k",       0,   OPTION_INT,  AT(top_k),          0,    1 << 24, "K",                  "0 is off",                                   "0"                },
-    {"top-p",       0,   OPTION_REAL, AT(top_p),          0,    1,       "P",                  "1 is off",                                   "1"                },
-    {"seed",        0,   OPTION_SEED, AT(seed),           0,    0,       "N",                  "of everything random",                       "0"                },
+     "a few of our own"                                                                                                                                          },
+    {"count",       'n', OPTION_INT,  AT(count),          1,    1 << 20, "N",                  "prompts, at most",                            "8"                },
+    {"max-tokens",  0,   OPTION_INT,  AT(max_tokens),     1,    1 << 20, "N",                  "of each output",                              "64"               },
+    {"sampling",    0,   OPTION_FLAG, AT(sampling),       0,    0,       NULL,                 "test the distribution, too",                  NULL               },
+    {"temperature", 't', OPTION_REAL, AT(temperature),    1e-3, 100,     "T",                  "of that",                                     "1"                },
+    {"top-k",       0,   OPTION_INT,  AT(top_k),          0,    1 << 24, "K",                  "0 is off",                                    "0"                },
+    {"top-p",       0,   OPTION_REAL, AT(top_p),          0,    1,       "P",                  "1 is off",                                    "1"                },
+    {"seed",        0,   OPTION_SEED, AT(seed),           0,    0,       "N",                  "of everything random",                        "0"                },
     {"draft",       0,   OPTION_TEXT, AT(models.draft),   0,    0,       "DIR",                "a draft model, for methods that need one",
-     NULL                                                                                                                                                       },
-    {"adapter",     0,   OPTION_TEXT, AT(models.adapter), 0,    0,       "DIR",                "an adapter or heads, likewise",              NULL               },
-    {"threads",     0,   OPTION_INT,  AT(models.threads), 0,    1024,    "N",                  "0: one a core",                              "0"                },
+     NULL                                                                                                                                                        },
+    {"adapter",     0,   OPTION_TEXT, AT(models.adapter), 0,    0,       "DIR",                "an adapter or heads, likewise",               NULL               },
+    {"max-rows",    0,   OPTION_INT,  AT(max_rows),       0,    1024,    "N",                  "rows of a step; 0: as many as are asked for",
+     "0"                                                                                                                                                         },
+    {"threads",     0,   OPTION_INT,  AT(models.threads), 0,    1024,    "N",                  "0: one a core",                               "0"                },
     {"context",     'c', OPTION_INT,  AT(models.context), 0,    1 << 24, "N",
-     "positions to hold; 0: as the model says",                                                                                              "0"                },
+     "positions to hold; 0: as the model says",                                                                                               "0"                },
     {"compute",     0,   OPTION_TEXT, AT(models.compute), 0,    0,       "f32|bf16",           "how activations enter products",
-     "as the weights"                                                                                                                                           },
-    {"isa",         0,   OPTION_TEXT, AT(models.isa),     0,    0,       "NAME",               "force a set of CPU kernels",                 "the best there is"},
-    {"device",      0,   OPTION_TEXT, AT(models.device),  0,    0,       "NAME",               "cpu, cuda[:n], null",                        "cpu"              },
+     "as the weights"                                                                                                                                            },
+    {"isa",         0,   OPTION_TEXT, AT(models.isa),     0,    0,       "NAME",               "force a set of CPU kernels",                  "the best there is"},
+    {"device",      0,   OPTION_TEXT, AT(models.device),  0,    0,       "NAME",               "cpu, cuda[:n], null",                         "cpu"              },
     {"cache",       0,   OPTION_TEXT, AT(models.cache),   0,    0,       "DIR",
-     "where methods keep tables made of a model; '' is nowhere",                                                                             "~/.cache/outpace" },
+     "where methods keep tables made of a model; '' is nowhere",                                                                              "~/.cache/outpace" },
 };
 #undef AT
 
@@ -69,6 +71,7 @@ static DecodeOptions decode_options(const Verify *v, const Sampling *sampling, u
                            .sampling = *sampling,
                            .seed = seed,
                            .merge = true,
+                           .max_rows = v->o->max_rows,
                            .clock = clock_monotonic()};
 }
 
@@ -250,6 +253,7 @@ const Command command_verify = {
         "  outpace verify MODEL\n"
         "  outpace verify MODEL --methods prompt-lookup:draft=8 --methods lookahead --prompts mine.txt -n "
         "50\n"
+        "  outpace verify MODEL --methods 'mix:lookahead(W=5,G=5)+prompt-lookup' --max-rows 32\n"
         "  outpace verify MODEL --draft SMALLER --sampling --temperature 0.8\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,

@@ -12,6 +12,7 @@ static const Param PARAMS[] = {
     {"threads",        PARAM_INT,    AT(threads),        0, 1024,    "0",       NULL,     "0: one a core"                              },
     {"layout",         PARAM_CHOICE, AT(layout),         0, 0,       "tree",    LAYOUTS,  "how rows share the context"                 },
     {"merge",          PARAM_BOOL,   AT(merge),          0, 0,       "on",      NULL,     "equal prefixes run once"                    },
+    {"max_rows",       PARAM_INT,    AT(max_rows),       0, 1024,    "0",       NULL,     "of a step; 0: as many as a method asks for" },
     {"sliding_window", PARAM_BOOL,   AT(sliding_window), 0, 0,       "on",      NULL,     "off: as if the model had none"              },
     {"max_tokens",     PARAM_INT,    AT(max_tokens),     1, 1 << 24, "128",     NULL,     "generated at most"                          },
     {"temperature",    PARAM_REAL,   AT(temperature),    0, 100,     "0",       NULL,     "0 is greedy"                                },
@@ -21,7 +22,7 @@ static const Param PARAMS[] = {
     {"ignore_eos",     PARAM_BOOL,   AT(ignore_eos),     0, 0,       "off",     NULL,     "go on after the end-of-sequence token"      },
 };
 #undef AT
-enum { HARDWARE_COUNT = 7, COUNT = sizeof PARAMS / sizeof *PARAMS };
+enum { HARDWARE_COUNT = 8, COUNT = sizeof PARAMS / sizeof *PARAMS };
 
 const SettingsSection settings_sections[SETTINGS_SECTIONS] = {
     {"hardware",   PARAMS,                  HARDWARE_COUNT        },

@@ -12,6 +12,7 @@ typedef struct Settings {
     int threads;                  // 0: one a core
     int layout;                   // Layout (engine/core/tree.h)
     bool merge;                   // equal prefixes run once
+    int max_rows;                 // of a step; 0: as many as a method asks for
     bool sliding_window;          // off: as if the model had none
     // generation
     int max_tokens;

@@ -132,7 +132,8 @@ static Variable variable_of(const Param *p, const void *values) {
     switch (p->type) {
     case PARAM_INT: v.number = *(const int *)at; break;
     case PARAM_REAL: v.number = *(const double *)at; break;
-    case PARAM_TEXT: v.text = at; break;
+    case PARAM_TEXT:
+    case PARAM_METHODS: v.text = at; break;
     case PARAM_BOOL:
         v.text = *(const bool *)at ? "on" : "off";
         v.choices = condition_on_off;

@@ -133,8 +133,8 @@ static void check_observation(const Scatter *s, const Observation *seen) {
     assert_int_equal(seen->target->cache.length, seen->length - 1);
 }
 
-static bool scatter_drops(const void *self, int accepted) {
-    return ((const Scatter *)self)->drops_bonus && accepted % 2;
+static bool scatter_drops(const void *self, const Verdict *verdict) {
+    return ((const Scatter *)self)->drops_bonus && verdict->accepted % 2;
 }
 
 static bool scatter_observe(void *self, const Observation *seen, Error *e) {
@@ -143,7 +143,7 @@ static bool scatter_observe(void *self, const Observation *seen, Error *e) {
     const Verdict *v = seen->verdict;
     check_observation(s, seen);
     bool full = v->accepted > 0 && seen->target->tree.first_proposal[v->node] == TREE_NONE;
-    s->dropped += full && scatter_drops(s, v->accepted);
+    s->dropped += full && scatter_drops(s, v);
     s->length = seen->length;
     s->at += seen->emitted_count;
     return true;

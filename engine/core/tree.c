@@ -32,6 +32,7 @@ void tree_release(Tree *t) {
 void tree_clear(Tree *t, int context, int limit, bool merge, Layout layout) {
     t->context = context;
     t->limit = limit;
+    t->most = t->capacity;
     t->merge = merge && layout == LAYOUT_TREE; // rows of a batch never share nodes
     t->layout = layout;
     t->count = t->rows = t->asked = 0;
@@ -40,9 +41,9 @@ void tree_clear(Tree *t, int context, int limit, bool merge, Layout layout) {
     t->proposal_count = t->distribution_count = 0;
 }
 
-static bool has_room(const Tree *t, int depth) {
-    return t->count < t->capacity && t->context + depth < t->limit;
-}
+void tree_limit_rows(Tree *t, int rows) { t->most = rows < t->capacity ? rows : t->capacity; }
+
+static bool has_room(const Tree *t, int depth) { return tree_room(t) && t->context + depth < t->limit; }
 
 // canonical: TREE_NONE makes the node its own.
 static int add_node(Tree *t, int parent, int token, int canonical) {

@@ -50,6 +50,7 @@ typedef struct Tree {
     // set by tree_clear
     int context; // committed tokens: the position of a root
     int limit;   // positions from here on do not exist; nodes there are refused
+    int most;    // nodes, at most capacity (tree_limit_rows)
     bool merge;
     Layout layout;
     // nodes, each array (capacity)
@@ -77,8 +78,13 @@ void tree_release(Tree *t);
 // An empty tree on top of `context` committed tokens.
 void tree_clear(Tree *t, int context, int limit, bool merge, Layout layout);
 
-// Every call that adds a node gives its number, or TREE_NONE where there is no room (capacity, the context's
-// end); a parent or a q of TREE_NONE gives TREE_NONE again, so a chain needs no test at every link.
+// From now on the tree holds at most `rows` nodes, those that it has among them; more than its capacity is
+// its capacity.
+void tree_limit_rows(Tree *t, int rows);
+static inline int tree_room(const Tree *t) { return t->count < t->most ? t->most - t->count : 0; }
+
+// Every call that adds a node gives its number, or TREE_NONE where there is no room (for rows, or at the
+// context's end); a parent or a q of TREE_NONE gives TREE_NONE again, so a chain needs no test at every link.
 int tree_root(Tree *t, int token); // several roots need an empty parentage: n-gram tables, LAYOUT_BATCH
 int tree_row(Tree *t); // where a method's next chain starts: the part's root, or in LAYOUT_BATCH a new row
 int tree_part(

@@ -76,7 +76,7 @@ static int gather(Loop *l, const Verdict *v, int *tokens) {
     tree_path(t, v->node, path);
     for (int i = 1; i <= v->accepted; i++) tokens[n++] = t->token[path[i]];
     bool full = v->accepted > 0 && t->first_proposal[v->node] == TREE_NONE;
-    bool drop = full && info->drops_bonus && info->drops_bonus(l->method->self, v->accepted);
+    bool drop = full && info->drops_bonus && info->drops_bonus(l->method->self, v);
     if (!drop) tokens[n++] = v->bonus;
     return n;
 }
@@ -92,6 +92,7 @@ static void judge_sources(const Loop *l, const Verdict *v, StepReport *r) {
 static bool propose(Loop *l, Error *e) {
     pass_log_clear(l->log);
     session_begin_step(l->target, l->o->merge, l->o->layout);
+    if (l->o->max_rows > 0) tree_limit_rows(&l->target->tree, l->o->max_rows);
     int root = tree_root(&l->target->tree, l->sequence[l->length - 1]);
     assert(root == 0);
     (void)root;

@@ -17,6 +17,7 @@ typedef struct DecodeOptions {
     uint64_t seed;
     Layout layout;
     bool merge;        // equal prefixes share nodes; changes neither S nor output
+    int max_rows;      // nodes of a step, the root among them; 0: as many as it holds
     int prefill_chunk; // 0: as many as a step holds
     Clock clock;
     // Sees each emitted token in order; false ends the output there (a stop string). May be NULL.

@@ -45,6 +45,7 @@ typedef struct MethodEnv {
     int eos_count;
     TargetFacts facts;
     const char *cache; // a directory for what is made once and used again; NULL: nothing is kept
+    bool mixed;        // others fill the same tree: what is accepted may not be the method's own
     Progress progress;
 } MethodEnv;
 
@@ -67,6 +68,7 @@ typedef struct Observation {
     int emitted_count;   // after EOS and limits
     const int *sequence; // the whole sequence so far, prompt and output
     int length;
+    const float *hidden; // (nodes, width) at the method's hidden_layer, where it is mixed; else NULL
 } Observation;
 
 enum { HIDDEN_NONE = -1 };
@@ -116,7 +118,7 @@ typedef struct MethodInfo {
     // proposals below it. Behind a rejection the bonus comes from what the rejection left of p; thrown away
     // and drawn anew from p, the rejected token would get a second chance. For the same reason the bonus is
     // not shown.
-    bool (*drops_bonus)(const void *self, int accepted);
+    bool (*drops_bonus)(const void *self, const Verdict *verdict);
     // Where the rows of the last propose came from; NULL: the method has no sources to tell apart.
     const Offers *(*offers)(const void *self);
     void (*note)(const void *self, StepNote *out); // asked before observe, out all zero; NULL: nothing to say

@@ -49,11 +49,23 @@ static bool set_choice(const Param *p, void *values, const char *text, Error *e)
     return false;
 }
 
+// Bytes in front of the first `end` outside parentheses; *open: how many are not closed there.
+static size_t span(const char *text, char end, int *open) {
+    size_t n = 0;
+    for (*open = 0; text[n] && (*open || text[n] != end); n++) {
+        if (text[n] == '(') ++*open;
+        if (text[n] == ')' && *open) --*open;
+    }
+    return n;
+}
+
 static bool set_text(const Param *p, void *values, const char *text, Error *e) {
     if (strlen(text) >= PARAM_TEXT_SIZE)
         return error_input(e, "'%s' has more than %d characters", p->name, PARAM_TEXT_SIZE - 1);
-    if (strchr(text, ',')) // it ends a value where parameters are written in a row
-        return error_input(e, "'%s' is '%s', must have no comma", p->name, text);
+    int open;
+    if (text[span(text, ',', &open)] || open) // a value that could not be read back from a row of them
+        return error_input(e, "'%s' is '%s', must have no comma outside parentheses, and close those",
+                           p->name, text);
     snprintf(field(p, values), PARAM_TEXT_SIZE, "%s", text);
     return true;
 }
@@ -64,7 +76,8 @@ static bool set_value(const Param *p, void *values, const char *text, Error *e) 
     case PARAM_REAL: return set_number(p, values, text, e);
     case PARAM_BOOL: return set_bool(p, values, text, e);
     case PARAM_CHOICE: return set_choice(p, values, text, e);
-    case PARAM_TEXT: return set_text(p, values, text, e);
+    case PARAM_TEXT:
+    case PARAM_METHODS: return set_text(p, values, text, e);
     }
     return false;
 }
@@ -90,6 +103,26 @@ bool param_set(const Param *params, size_t count, void *values, const char *key,
     return p && set_value(p, values, value, e);
 }
 
+size_t param_span(const char *text, char end) {
+    int open;
+    return span(text, end, &open);
+}
+
+// The key in front of a pair's '=', or of a METHODS that is given without; NULL: there is none. Ends the key
+// and gives the value.
+static const char *split_pair(const Param *params, size_t count, char *pair, const char **value) {
+    size_t n = param_span(pair, '=');
+    *value = pair;
+    if (pair[n]) {
+        pair[n] = 0;
+        *value = pair + n + 1;
+        return pair;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (params[i].type == PARAM_METHODS) return params[i].name;
+    return NULL;
+}
+
 // One "key=value" of n bytes.
 static bool parse_pair(const Param *params, size_t count, void *values, const char *pair, size_t n,
                        unsigned char *seen, Error *e) {
@@ -97,19 +130,18 @@ static bool parse_pair(const Param *params, size_t count, void *values, const ch
     if (n >= sizeof copy) return error_input(e, "the parameter '%.40s...' is too long", pair);
     memcpy(copy, pair, n);
     copy[n] = 0;
-    char *equals = strchr(copy, '=');
-    if (!equals) return error_input(e, "the parameter '%s' must be written as key=value", copy);
-    *equals = 0;
-    const Param *p = find(params, count, copy, e);
+    const char *value, *key = split_pair(params, count, copy, &value);
+    if (!key) return error_input(e, "the parameter '%s' must be written as key=value", copy);
+    const Param *p = find(params, count, key, e);
     if (!p) return false;
-    if (seen[p - params]++) return error_input(e, "the parameter '%s' is given twice", copy);
-    return set_value(p, values, equals + 1, e);
+    if (seen[p - params]++) return error_input(e, "the parameter '%s' is given twice", key);
+    return set_value(p, values, value, e);
 }
 
 bool param_parse(const Param *params, size_t count, void *values, const char *text, Error *e) {
     unsigned char seen[PARAM_MAX] = {0};
     for (const char *p = text; *p;) {
-        size_t n = strcspn(p, ",");
+        size_t n = param_span(p, ',');
         if (!parse_pair(params, count, values, p, n, seen, e)) return false;
         p += n;
         if (*p == ',' && !*++p) return error_input(e, "the parameters '%s' end in a comma", text);
@@ -127,7 +159,8 @@ void param_write(const Param *params, size_t count, const void *values, Text *ou
         case PARAM_REAL: text_printf(out, "%.17g", *(const double *)v); break;
         case PARAM_BOOL: text_puts(out, *(const bool *)v ? "on" : "off"); break;
         case PARAM_CHOICE: text_puts(out, p->choices[*(const int *)v]); break;
-        case PARAM_TEXT: text_puts(out, v); break;
+        case PARAM_TEXT:
+        case PARAM_METHODS: text_puts(out, v); break;
         }
     }
 }
@@ -141,6 +174,7 @@ static void describe_range(const Param *p, Text *out) {
         for (int i = 0; p->choices[i]; i++) text_printf(out, "%s%s", i ? "|" : "", p->choices[i]);
         break;
     case PARAM_TEXT: text_puts(out, "text"); break;
+    case PARAM_METHODS: text_puts(out, "methods"); break;
     }
 }
 

@@ -8,9 +8,8 @@ void offer_row(Offers *o, Tree *tree, int source, const int *tokens, int count) 
     offer(o, source, tree_chain(tree, tree_row(tree), tokens, count, NULL));
 }
 
-// How deep the row that ends in `node` goes along with the path that ends in `accepted`: both climb to one
-// depth, then together until they are the same place.
-static int match_of(const Tree *t, int node, int accepted) {
+// Both climb to one depth, then together until they are the same place.
+int sources_match(const Tree *t, int node, int accepted) {
     while (t->depth[node] > t->depth[accepted]) node = t->parent[node];
     while (t->depth[accepted] > t->depth[node]) accepted = t->parent[accepted];
     while (t->canonical[node] != t->canonical[accepted]) {
@@ -24,7 +23,7 @@ void sources_judge(const Offers *o, const Tree *tree, const Verdict *v, SourceRe
     for (int i = 0; i < o->source_count; i++) out[i] = (SourceReport){.name = o->names[i]};
     for (int i = 0; i < o->count; i++) {
         SourceReport *source = &out[o->rows[i].source];
-        int match = match_of(tree, o->rows[i].node, v->node);
+        int match = sources_match(tree, o->rows[i].node, v->node);
         source->rows++;
         if (match <= source->match) continue;
         source->match = match;

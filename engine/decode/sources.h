@@ -9,7 +9,7 @@
 #include "engine/core/tree.h"
 #include "engine/decode/verify.h"
 
-enum { SOURCES_MAX = 8 };
+enum { SOURCES_MAX = 24 };
 
 typedef struct Offer {
     int source; // number of a name
@@ -30,6 +30,9 @@ void offer(Offers *o, int source, int node);
 // Adds a row of one-hot candidates and enters it. What finds no room in the tree is cut off; a row of which
 // nothing is left is no offer.
 void offer_row(Offers *o, Tree *tree, int source, const int *tokens, int count);
+
+// How many tokens of the row that ends in `node` stand on the path that ends in `accepted`.
+int sources_match(const Tree *tree, int node, int accepted);
 
 // One source in one step.
 typedef struct SourceReport {

@@ -358,11 +358,12 @@ static void describes(void **state) {
     Text text = {0};
     expand(ONE, &x, &s);
     sweep_describe(&x, s.points, &text);
-    const char *want = "target 1 m\ndraft 1 s\nmodel-seed 0\ndataset 1 d\n"
-                       "rows limit=5,turns=1,order=0,consecutive=1,seed=0\n"
-                       "settings device=cpu,math=exact,compute=weights,threads=2,layout=tree,merge=on,"
-                       "sliding_window=on,max_tokens=128,temperature=0,top_k=0,top_p=1,seed=3,ignore_eos=on\n"
-                       "method ";
+    const char *want =
+        "target 1 m\ndraft 1 s\nmodel-seed 0\ndataset 1 d\n"
+        "rows limit=5,turns=1,order=0,consecutive=1,seed=0\n"
+        "settings device=cpu,math=exact,compute=weights,threads=2,layout=tree,merge=on,"
+        "max_rows=0,sliding_window=on,max_tokens=128,temperature=0,top_k=0,top_p=1,seed=3,ignore_eos=on\n"
+        "method ";
     if (strncmp(text_get(&text), want, strlen(want)) != 0)
         fail_msg("wanted\n%sgot\n%s", want, text_get(&text));
     text_release(&text);

@@ -38,6 +38,8 @@ static const Param PARAMS[] = {
 };
 #undef AT
 
+static const char *const SOURCES[] = {"guesses"};
+
 typedef struct Jacobi {
     JacobiParams p;
     Random random;
@@ -45,6 +47,7 @@ typedef struct Jacobi {
     int *prompt;        // (prompt_count)
     size_t prompt_capacity;
     int prompt_count;
+    Offers offers; // of the open step: the block
 } Jacobi;
 
 static void jacobi_close(void *self) {
@@ -58,6 +61,7 @@ static void jacobi_close(void *self) {
 
 static bool jacobi_init(Jacobi *j, const MethodEnv *env, const JacobiParams *p, Error *e) {
     j->p = *p;
+    j->offers = (Offers){.names = SOURCES, .source_count = 1};
     j->random = (Random){.seed = env->seed, .stream = STREAM_METHOD};
     j->block = mem_alloc((size_t)p->m, sizeof *j->block);
     j->nodes = mem_alloc((size_t)p->m, sizeof *j->nodes);
@@ -100,7 +104,8 @@ static bool jacobi_begin(void *self, const Prompt *prompt, Error *e) {
 static bool jacobi_propose(void *self, Tree *tree, Error *e) {
     (void)e;
     Jacobi *j = self;
-    tree_chain(tree, tree_row(tree), j->block, j->p.m, j->nodes);
+    j->offers.count = 0;
+    offer(&j->offers, 0, tree_chain(tree, tree_row(tree), j->block, j->p.m, j->nodes));
     return true;
 }
 
@@ -115,6 +120,8 @@ static bool jacobi_observe(void *self, const Observation *seen, Error *e) {
     return true;
 }
 
+static const Offers *jacobi_offers(const void *self) { return &((const Jacobi *)self)->offers; }
+
 const MethodInfo method_jacobi = {
     .name = "jacobi",
     .summary = "a block of guesses, replaced in each step by what the model says of them",
@@ -125,4 +132,5 @@ const MethodInfo method_jacobi = {
     .begin = jacobi_begin,
     .propose = jacobi_propose,
     .observe = jacobi_observe,
-    .close = jacobi_close};
+    .close = jacobi_close,
+    .offers = jacobi_offers};

@@ -41,16 +41,19 @@ static const Param PARAMS[] = {
 };
 #undef AT
 
+static const char *const SOURCES[] = {"adapter"};
+
 typedef struct Kangaroo {
     KangarooParams p;
     Session *target;
     Follower follower; // the adapter's
     Drafter drafter;
     size_t width;
-    float *exits; // (gamma + 2, width): states at layer l, from the first token that the adapter lacks
-    int pending;
+    float *exits; // (capacity, width): states at layer l, from the first token that the adapter lacks
+    int capacity, pending;
     int run;     // rows of exits that this step has filled
     int guessed; // the last guess of this step
+    Offers offers;
 } Kangaroo;
 
 static void kangaroo_close(void *self) {
@@ -67,8 +70,10 @@ static bool kangaroo_init(Kangaroo *k, const MethodEnv *env, const KangarooParam
     k->p.exit_layer = env->adapter_layer;
     k->target = env->target;
     k->width = (size_t)env->target->shape.width;
-    k->exits = mem_alloc((size_t)p->gamma + 2, k->width * sizeof *k->exits);
-    if (!k->exits) return error_system(e, "out of memory for %d hidden states", p->gamma + 2);
+    k->offers = (Offers){.names = SOURCES, .source_count = 1};
+    k->capacity = p->gamma + 2 + (env->mixed ? TREE_MAX_NODES : 0);
+    k->exits = mem_alloc((size_t)k->capacity, k->width * sizeof *k->exits);
+    if (!k->exits) return error_system(e, "out of memory for %d hidden states", k->capacity);
     return follower_init(&k->follower, env->adapters, env->target->context, e) &&
            drafter_init(&k->drafter, env->adapters, env->target->shape.vocab, &p->sampling, &env->sampling,
                         p->eta > 0, e);
@@ -133,21 +138,40 @@ static bool kangaroo_propose(void *self, Tree *tree, Error *e) {
         bool last = drafted + 1 == k->p.gamma || is_unsure(k, &d);
         first = node = last ? TREE_NONE : follower_guess(&k->follower, node, d.token);
     }
+    k->offers.count = 0;
+    if (tree->depth[parent] > 0) offer(&k->offers, 0, parent);
     return true;
 }
 
-// The adapter may lack the last guess, whose state was kept. Any other token that it lacks (another method
-// proposed it) cannot be made up for: the adapter then rests until the next prompt.
+// In a mix the adapter may lack whatever another method proposed: the step's states are at hand for that.
+static void take_states(Kangaroo *k, const Observation *seen) {
+    int path[TREE_MAX_NODES], before = seen->length - seen->emitted_count;
+    int lacks = follower_missing(&k->follower) - 1, first = k->follower.session->cache.length - before + 1;
+    tree_path(&k->target->tree, seen->verdict->node, path);
+    k->pending = first >= 0 ? lacks : 0;
+    for (int i = 0; i < k->pending; i++)
+        memcpy(k->exits + (size_t)i * k->width, seen->hidden + (size_t)path[first + i] * k->width,
+               k->width * sizeof *k->exits);
+}
+
+// The adapter may lack the last guess, whose state was kept. Where it lacks another token, as where its
+// context is too short, it rests until the next prompt.
 static bool kangaroo_observe(void *self, const Observation *seen, Error *e) {
     Kangaroo *k = self;
     Follower *f = &k->follower;
     int before = f->session->cache.length;
     if (!follower_settle(f, seen->emitted, seen->emitted_count, e)) return false;
     int taken = f->session->cache.length - before;
+    if (seen->hidden) {
+        take_states(k, seen);
+        return true;
+    }
     k->pending = follower_missing(f) == 2 && k->run == taken + 1 && f->sequence[f->length - 2] == k->guessed;
     if (k->pending) memcpy(k->exits, k->exits + (size_t)taken * k->width, k->width * sizeof *k->exits);
     return true;
 }
+
+static const Offers *kangaroo_offers(const void *self) { return &((const Kangaroo *)self)->offers; }
 
 const MethodInfo method_kangaroo = {
     .name = "kangaroo",
@@ -161,4 +185,5 @@ const MethodInfo method_kangaroo = {
     .propose = kangaroo_propose,
     .observe = kangaroo_observe,
     .close = kangaroo_close,
-    .hidden_layer = kangaroo_hidden_layer};
+    .hidden_layer = kangaroo_hidden_layer,
+    .offers = kangaroo_offers};

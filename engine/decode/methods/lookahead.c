@@ -127,6 +127,8 @@ static bool check_size(const LookaheadParams *p, Error *e) {
 static bool lookahead_init(Lookahead *l, const MethodEnv *env, Error *e) {
     const LookaheadParams *p = &l->p;
     if (!check_size(p, e)) return false;
+    if (env->mixed && p->ranks > 1)
+        return error_input(e, "'ranks' is %d, must be 1 in a mix: its methods share one tree", p->ranks);
     l->random = (Random){.seed = env->seed, .stream = STREAM_METHOD};
     l->offers = (Offers){.names = SOURCES, .source_count = 1};
     l->eos = env->eos;
@@ -238,9 +240,9 @@ static bool lookahead_observe(void *self, const Observation *seen, Error *e) {
     return true;
 }
 
-static bool lookahead_drops_bonus(const void *self, int accepted) {
+static bool lookahead_drops_bonus(const void *self, const Verdict *verdict) {
     const Lookahead *l = self;
-    return l->p.bonus == BONUS_DROP && accepted == l->p.N - 1;
+    return l->p.bonus == BONUS_DROP && verdict->accepted == l->p.N - 1;
 }
 
 static const Offers *lookahead_offers(const void *self) { return &((const Lookahead *)self)->offers; }

@@ -32,14 +32,17 @@ static const Param PARAMS[] = {
 };
 #undef AT
 
+static const char *const SOURCES[] = {"heads"};
+
 typedef struct Medusa {
     Session *target, *heads;
     int depth, top;   // heads asked; choices wanted of each
     MedusaNode *tree; // (count)
     int count;
-    int *placed;  // (count): the step's node, or TREE_NONE
-    float *state; // (width): where the heads begin
-    bool ready;   // there is one
+    int *placed;   // (count): the step's node, or TREE_NONE
+    float *state;  // (width): where the heads begin
+    bool ready;    // there is one
+    Offers offers; // of the open step: the paths to the tree's leaves, in its order
     int ids[MEDUSA_DEPTH][MEDUSA_RANKS];
 } Medusa;
 
@@ -76,6 +79,7 @@ static int ranks_used(const Medusa *m) {
 }
 
 static bool medusa_init(Medusa *m, const MethodEnv *env, const MedusaParams *p, Error *e) {
+    m->offers = (Offers){.names = SOURCES, .source_count = 1};
     m->target = env->target;
     m->heads = env->adapters;
     m->depth = p->depth < env->adapter_count ? p->depth : env->adapter_count;
@@ -119,6 +123,16 @@ static bool ask(Medusa *m, int head, Error *e) {
            session_top(s, &node, 1, m->top, m->ids[head], logits, e);
 }
 
+// A path ends where nothing found room below.
+static void offer_leaves(Medusa *m) {
+    bool inner[MOST_NODES] = {false};
+    m->offers.count = 0;
+    for (int i = 0; m->ready && i < m->count; i++)
+        if (m->placed[i] != TREE_NONE && m->tree[i].parent >= 0) inner[m->tree[i].parent] = true;
+    for (int i = 0; m->ready && i < m->count; i++)
+        if (!inner[i]) offer(&m->offers, 0, m->placed[i]);
+}
+
 // In rows of a batch the whole tree hangs off the first row: it is a tree because its branches share nodes.
 static bool medusa_propose(void *self, Tree *tree, Error *e) {
     Medusa *m = self;
@@ -131,6 +145,7 @@ static bool medusa_propose(void *self, Tree *tree, Error *e) {
         bool there = n->rank < m->top; // a vocabulary may be smaller than the tree is wide
         m->placed[i] = there ? tree_propose(tree, parent, m->ids[n->depth][n->rank]) : TREE_NONE;
     }
+    offer_leaves(m);
     return true;
 }
 
@@ -144,6 +159,8 @@ static bool medusa_observe(void *self, const Observation *seen, Error *e) {
     return session_get_hidden(m->target, &node, 1, HIDDEN_NORMED, m->state, e);
 }
 
+static const Offers *medusa_offers(const void *self) { return &((const Medusa *)self)->offers; }
+
 const MethodInfo method_medusa = {
     .name = "medusa",
     .summary = "heads that each say one further token, tried as a tree (--adapter DIR)",
@@ -156,4 +173,5 @@ const MethodInfo method_medusa = {
     .propose = medusa_propose,
     .observe = medusa_observe,
     .close = medusa_close,
-    .hidden_layer = medusa_hidden_layer};
+    .hidden_layer = medusa_hidden_layer,
+    .offers = medusa_offers};

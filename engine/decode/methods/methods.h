@@ -12,4 +12,5 @@ extern const MethodInfo method_ngrammys;  // rows of n-grams, of the context and
 extern const MethodInfo method_ouroboros; // a draft model that writes phrases, and learns from the target
 extern const MethodInfo method_kangaroo;  // the target's first layers and an adapter write ahead
 extern const MethodInfo method_medusa;    // heads that each say one further token, as a tree
+extern const MethodInfo method_mix;       // several of them in one tree
 extern const MethodInfo method_rest;      // what followed the last tokens in a datastore of texts

@@ -220,8 +220,9 @@ static bool draft_step(Ouroboros *o, int base, int room, Error *e) {
 }
 
 static bool write_draft(Ouroboros *o, Error *e) {
-    int room = o->target->context - o->length, base;
+    int room = o->target->context - o->length, rows = tree_room(&o->target->tree), base;
     if (room > o->p.gamma) room = o->p.gamma;
+    if (room > rows) room = rows;
     o->drafted = 0;
     while (o->drafted < room && (base = open_draft_step(o)) != TREE_NONE)
         if (!draft_step(o, base, room, e)) return false;
@@ -268,8 +269,8 @@ static void refine_phrase(Ouroboros *o, const Session *target, int i) {
 }
 
 static void learn(Ouroboros *o, const Observation *seen) {
-    int ran = words_that_ran(o), accepted = seen->verdict->accepted;
-    if (accepted > ran) accepted = ran;
+    int ran = words_that_ran(o), accepted = 0;
+    if (ran) accepted = sources_match(&seen->target->tree, o->nodes[ran - 1], seen->verdict->node);
     for (int i = 0; i <= ran; i++) o->says[i] = session_argmax(seen->target, i == 0 ? 0 : o->nodes[i - 1]);
     if (o->p.inspiration) phrases_inspire(&o->pool, o->text + o->length, o->says, ran, accepted);
     if (o->p.refine == REFINE_OFF || ran < o->drafted) return;

@@ -40,8 +40,11 @@ static const Param PARAMS[] = {
 static const LookupParams HF_4_37 = {
     .ngram_max = 2, .ngram_min = 1, .draft = 10, .match = MATCH_OLDEST, .allow_short = true};
 
+static const char *const SOURCES[] = {"text"};
+
 typedef struct Lookup {
     LookupParams p;
+    Offers offers;     // of the open step: the match's continuation
     SuffixIndex index; // of the whole sequence, prompt and output
 } Lookup;
 
@@ -62,7 +65,10 @@ static void *lookup_open(const MethodEnv *env, const void *values, Error *e) {
     }
     Lookup *l = mem_alloc(1, sizeof *l);
     if (!l) error_system(e, "out of memory");
-    if (l) l->p = p;
+    if (l)
+        *l = (Lookup){
+            .p = p, .offers = {.names = SOURCES, .source_count = 1}
+        };
     if (l && suffix_init(&l->index, p.ngram_max, e)) return l;
     lookup_close(l);
     return NULL;
@@ -137,14 +143,16 @@ static bool lookup_propose(void *self, Tree *tree, Error *e) {
     Lookup *l = self;
     int end = SUFFIX_NONE;
     for (int n = l->p.ngram_max; n >= l->p.ngram_min && end == SUFFIX_NONE; n--) end = find_match(l, n);
-    if (end == SUFFIX_NONE) return true;
-    tree_chain(tree, tree_row(tree), l->index.tokens + end, followers(l, end), NULL);
+    l->offers.count = 0;
+    if (end != SUFFIX_NONE) offer_row(&l->offers, tree, 0, l->index.tokens + end, followers(l, end));
     return true;
 }
 
 static bool lookup_observe(void *self, const Observation *seen, Error *e) {
     return push_all(self, seen->emitted, seen->emitted_count, e);
 }
+
+static const Offers *lookup_offers(const void *self) { return &((const Lookup *)self)->offers; }
 
 const MethodInfo method_prompt_lookup = {
     .name = "prompt-lookup",
@@ -156,4 +164,5 @@ const MethodInfo method_prompt_lookup = {
     .begin = lookup_begin,
     .propose = lookup_propose,
     .observe = lookup_observe,
-    .close = lookup_close};
+    .close = lookup_close,
+    .offers = lookup_offers};

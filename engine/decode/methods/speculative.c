@@ -37,12 +37,16 @@ static const Param PARAMS[] = {
 };
 #undef AT
 
+static const char *const SOURCES[] = {"draft"};
+
 typedef struct Speculative {
     SpeculativeParams p;
     Follower follower;
     Drafter drafter;
     int length;  // how many to draft
     int drafted; // in this step
+    int last;    // the last of them in the target's tree, or its root
+    Offers offers;
 } Speculative;
 
 static void speculative_close(void *self) {
@@ -57,7 +61,10 @@ static void *speculative_open(const MethodEnv *env, const void *values, Error *e
     const SpeculativeParams *p = values;
     Speculative *s = mem_alloc(1, sizeof *s);
     if (!s) error_system(e, "out of memory");
-    if (s) s->p = *p;
+    if (s)
+        *s = (Speculative){
+            .p = *p, .offers = {.names = SOURCES, .source_count = 1}
+        };
     if (s && follower_init(&s->follower, env->draft, env->target->context, e) &&
         drafter_init(&s->drafter, env->draft, env->target->shape.vocab, &p->sampling, &env->sampling,
                      p->adaptive == ADAPTIVE_CONFIDENCE, e))
@@ -92,18 +99,24 @@ static bool speculative_propose(void *self, Tree *tree, Error *e) {
         parent = d.node;
         node = is_last(s, &d) ? TREE_NONE : follower_guess(&s->follower, node, d.token);
     }
+    s->last = parent;
+    s->offers.count = 0;
+    if (s->drafted) offer(&s->offers, 0, parent);
     return true;
 }
 
 static bool speculative_observe(void *self, const Observation *seen, Error *e) {
     Speculative *s = self;
     if (s->p.adaptive == ADAPTIVE_HEURISTIC && s->drafted) {
-        s->length += seen->verdict->accepted >= s->drafted ? 2 : -1;
+        int accepted = sources_match(&seen->target->tree, s->last, seen->verdict->node);
+        s->length += accepted >= s->drafted ? 2 : -1;
         if (s->length < 1) s->length = 1;
         if (s->length > LONGEST) s->length = LONGEST;
     }
     return follower_settle(&s->follower, seen->emitted, seen->emitted_count, e);
 }
+
+static const Offers *speculative_offers(const void *self) { return &((const Speculative *)self)->offers; }
 
 const MethodInfo method_speculative = {.name = "speculative",
                                        .summary = "a second, smaller model writes ahead (--draft DIR)",
@@ -115,4 +128,5 @@ const MethodInfo method_speculative = {.name = "speculative",
                                        .begin = speculative_begin,
                                        .propose = speculative_propose,
                                        .observe = speculative_observe,
-                                       .close = speculative_close};
+                                       .close = speculative_close,
+                                       .offers = speculative_offers};

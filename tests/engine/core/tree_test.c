@@ -149,6 +149,29 @@ static void full_trees_refuse(void **state) {
     tree_release(&t);
 }
 
+// A limit is a smaller capacity for as long as it stands.
+static void limited_rows(void **state) {
+    (void)state;
+    Tree t;
+    assert_true(tree_init(&t, 10, 5, NULL));
+    tree_clear(&t, 0, 100, true, LAYOUT_TREE);
+    int root = tree_root(&t, 0);
+    assert_int_equal(tree_room(&t), 9);
+    tree_limit_rows(&t, 2);
+    int a = tree_propose(&t, root, 1);
+    assert_int_not_equal(a, TREE_NONE);
+    assert_int_equal(tree_propose(&t, a, 1), TREE_NONE);
+    assert_int_equal(tree_propose(&t, root, 1), a); // merged: no row
+    tree_limit_rows(&t, 1);                         // fewer than it has
+    assert_int_equal(tree_room(&t), 0);
+    tree_limit_rows(&t, 99);
+    assert_int_equal(tree_room(&t), 8);
+    tree_limit_rows(&t, 3);
+    tree_clear(&t, 0, 100, true, LAYOUT_TREE);
+    assert_int_equal(tree_room(&t), 10);
+    tree_release(&t);
+}
+
 static void roles_of_a_merged_node(void **state) {
     (void)state;
     Tree t;
@@ -172,9 +195,8 @@ static void roles_of_a_merged_node(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_trees),
-        cmocka_unit_test(proposals_do_not_depend_on_merging),
-        cmocka_unit_test(full_trees_refuse),
+        cmocka_unit_test(random_trees),           cmocka_unit_test(proposals_do_not_depend_on_merging),
+        cmocka_unit_test(full_trees_refuse),      cmocka_unit_test(limited_rows),
         cmocka_unit_test(roles_of_a_merged_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,9 +186,9 @@ static void merging_changes_rows_only(void **state) {
     assert_true(saved > 10000);
 }
 
-static bool always_drops(const void *self, int accepted) {
+static bool always_drops(const void *self, const Verdict *verdict) {
     (void)self;
-    assert_true(accepted > 0);
+    assert_true(verdict->accepted > 0);
     return true;
 }
 

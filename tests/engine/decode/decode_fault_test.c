@@ -90,6 +90,7 @@ static void every_allocation(void **state) {
                                           "ngrammys:k=3,w=3,extend=model",
                                           "lookahead:W=3,N=3,G=2,ranks=2,prompt_pool=on",
                                           "ouroboros:gamma=4,K=2,beta=3,W=3,window=3",
+                                          "mix:jacobi+ngrammys(k=2,w=2)+speculative(gamma=2),rows=9",
                                           NULL};
     Random r = test_random(80);
     Run run = {.method = NULL};

@@ -179,6 +179,9 @@ static const char *const SETTINGS[] = {
     "prompt-lookup:match=frequent,draft=3,ngram_max=5",
     "prompt-lookup:ngram_min=2,draft=40,allow_short=on",
     "prompt-lookup:preset=hf-4.37",
+    "mix:jacobi(m=4)+prompt-lookup+lookahead(W=3,N=3,G=3),rows=20",
+    "mix:kangaroo(gamma=3)+speculative(gamma=3)+ngrammys(k=3,w=3)",
+    "mix:ouroboros(gamma=4,K=2,beta=3)+medusa(nodes=9),rows=17",
 };
 enum { SETTING_COUNT = sizeof SETTINGS / sizeof *SETTINGS };
 
@@ -222,8 +225,8 @@ static void close_world(World *w) {
 static void seat_adapters(World *w, const char *text) {
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
-    const MethodInfo *info = method_find(name, NULL);
-    w->env.adapter_layer = info->needs & NEEDS_HEADS ? w->target.shape.layers : 1;
+    bool heads = method_find(name, NULL)->needs & NEEDS_HEADS || strstr(text, "medusa");
+    w->env.adapter_layer = heads ? w->target.shape.layers : 1;
 }
 
 static void check_method(Case *c, World *w, const char *text) {

@@ -86,7 +86,10 @@ static void random_value(const Param *p, Random *r, char *out, size_t size) {
     case PARAM_REAL: snprintf(out, size, "%.17g", p->low + (p->high - p->low) * random_uniform(r)); break;
     case PARAM_BOOL: snprintf(out, size, "%s", test_between(r, 0, 1) ? "on" : "off"); break;
     case PARAM_CHOICE: snprintf(out, size, "%s", p->choices[test_between(r, 0, choices - 1)]); break;
-    case PARAM_TEXT: snprintf(out, size, "file-%d", test_between(r, 0, 999)); break;
+    case PARAM_TEXT:
+    case PARAM_METHODS:
+        snprintf(out, size, "a-%d(b=%d,c)", test_between(r, 0, 999), test_between(r, 0, 9));
+        break;
     }
 }
 

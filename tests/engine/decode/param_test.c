@@ -37,13 +37,15 @@ static void defaults(void **state) {
     assert_int_equal(v.count, 7);
 }
 
-// Any character that a user may write: not the comma, which ends a value.
+// Any character that a user may write: not the comma, which ends a value, and parentheses in pairs.
 static void random_text(Random *r, char *out) {
     int n = test_between(r, 0, PARAM_TEXT_SIZE - 1);
     for (int i = 0; i < n; i++) {
         out[i] = (char)test_between(r, ' ', '~');
-        if (out[i] == ',') out[i] = '=';
+        if (out[i] == ',' || out[i] == '(') out[i] = '=';
     }
+    for (int i = 0; i + 5 < n; i++)
+        if (out[i] == '~') memcpy(out + i, "(,)=", 4);
     out[n] = 0;
 }
 
@@ -142,6 +144,43 @@ static void texts_keep_within_bounds(void **state) {
     assert_non_null(strstr(e.text, "comma"));
 }
 
+// Methods with parameters of their own: parentheses hold their commas, and the key may be left out.
+static void methods_in_parentheses(void **state) {
+    (void)state;
+    typedef struct {
+        char of[PARAM_TEXT_SIZE];
+        int rows;
+    } Mixed;
+    static const Param rows[] = {
+        {"of",   PARAM_METHODS, offsetof(Mixed, of),   0, 0, "a", NULL, "what"    },
+        {"rows", PARAM_INT,     offsetof(Mixed, rows), 0, 9, "0", NULL, "how many"},
+    };
+    static const char *const texts[][2] = {
+        {"a(x=1,y=2)+b,rows=3",      "a(x=1,y=2)+b"     },
+        {"rows=3,of=a(x=1,y=2)+b",   "a(x=1,y=2)+b"     },
+        {"a(b(c,d),e)+(f,g),rows=3", "a(b(c,d),e)+(f,g)"},
+        {"of=a),rows=3",             "a)"               },
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        Mixed v;
+        Text text = {0};
+        param_defaults(rows, 2, &v);
+        assert_true(param_parse(rows, 2, &v, texts[i][0], NULL));
+        assert_string_equal(v.of, texts[i][1]);
+        assert_int_equal(v.rows, 3);
+        param_write(rows, 2, &v, &text);
+        param_defaults(rows, 2, &v);
+        assert_true(param_parse(rows, 2, &v, text_get(&text), NULL));
+        assert_string_equal(v.of, texts[i][1]);
+        text_release(&text);
+    }
+    Mixed v;
+    assert_false(param_parse(rows, 2, &v, "a(x=1,rows=3", NULL));
+    assert_false(param_set(rows, 2, &v, "of", "a,b", NULL));
+    assert_int_equal(param_span("a(+)+b", '+'), 4);
+    assert_int_equal(param_span("a(+", '+'), 3);
+}
+
 static void descriptions(void **state) {
     (void)state;
     Text text = {0};
@@ -158,6 +197,7 @@ int main(void) {
         cmocka_unit_test(spellings),
         cmocka_unit_test(mistakes),
         cmocka_unit_test(texts_keep_within_bounds),
+        cmocka_unit_test(methods_in_parentheses),
         cmocka_unit_test(descriptions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
