@@ -40,13 +40,17 @@ static inline __m512i pairs_along(const float *from, int n) {
     return rounded(some_of(from, n), n > WORDS ? some_of(from + WORDS, n - WORDS) : _mm512_setzero_ps());
 }
 
-// 16 pairs of two rows above each other, the first `columns` of them; `rows` of the two are there.
-static inline __m512i pairs_across(const float *from, size_t stride, int rows, int columns) {
-    const __m512i woven = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23,
+// 16 pairs of two rows that lie above each other.
+static inline __m512i woven(__m512 first, __m512 second) {
+    const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23,
                                            7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-    __m512 first = rows > 0 ? some_of(from, columns) : _mm512_setzero_ps();
-    __m512 second = rows > 1 ? some_of(from + stride, columns) : _mm512_setzero_ps();
-    return _mm512_permutexvar_epi16(woven, rounded(first, second));
+    return _mm512_permutexvar_epi16(order, rounded(first, second));
+}
+
+// The same where only `rows` of the two are there, and of them the first `columns` numbers.
+static inline __m512i pairs_across(const float *from, size_t stride, int rows, int columns) {
+    return woven(rows > 0 ? some_of(from, columns) : _mm512_setzero_ps(),
+                 rows > 1 ? some_of(from + stride, columns) : _mm512_setzero_ps());
 }
 
 static inline void store_rows(const __m512i *row, uint32_t *to, size_t step) {
@@ -71,8 +75,13 @@ static inline void turn_along(const float *from, size_t stride, int rows, int k,
 static inline void turn_across(const float *from, size_t stride, int k, int columns, uint32_t *to,
                                size_t step) {
     __m512i word[WORDS];
-    for (int p = 0; p < WORDS; p++)
-        word[p] = pairs_across(from + (size_t)smaller(2 * p, k) * stride, stride, k - 2 * p, columns);
+    if (k >= RUN && columns >= WORDS)
+        for (size_t p = 0; p < WORDS; p++)
+            word[p] =
+                woven(_mm512_loadu_ps(from + 2 * p * stride), _mm512_loadu_ps(from + (2 * p + 1) * stride));
+    else
+        for (int p = 0; p < WORDS; p++)
+            word[p] = pairs_across(from + (size_t)smaller(2 * p, k) * stride, stride, k - 2 * p, columns);
     transpose(word);
     store_rows(word, to, step);
 }
@@ -86,8 +95,8 @@ static inline void pack_a(const View *a, int m, int k, uint32_t *to) {
                 _mm512_storeu_si512(to + (size_t)i * depth + x / 2,
                                     pairs_along(a->data + (size_t)i * a->row + x, k - x));
     else
-        for (int i = 0; i < m; i += WORDS)
-            for (int x = 0; x < k; x += RUN)
+        for (int x = 0; x < k; x += RUN) // the inner loop stays on RUN pages of memory
+            for (int i = 0; i < m; i += WORDS)
                 turn_across(a->data + (size_t)x * a->column + i, a->column, k - x, m - i,
                             to + (size_t)i * depth + x / 2, depth);
     memset(to + (size_t)m * depth, 0, (size_t)(whole_of(m, TILE_ROWS) - m) * depth * sizeof *to);
@@ -99,10 +108,18 @@ static inline void pack_b_across(const View *b, int k, int n, uint32_t *to) {
     for (int start = 0; start < depth; start += DEEP)
         for (int j = 0; j < whole_of(n, PANEL); j += WORDS) {
             uint32_t *panel = to + (size_t)(j / PANEL * depth) * PANEL + j % PANEL;
-            for (int p = start; p < start + DEEP; p++)
-                _mm512_storeu_si512(panel + (size_t)p * PANEL,
-                                    pairs_across(b->data + (size_t)smaller(2 * p, k) * b->row + smaller(j, n),
-                                                 b->row, k - 2 * p, n - j));
+            const float *from = b->data + (size_t)smaller(2 * start, k) * b->row + smaller(j, n);
+            if (n - j >= WORDS && k - 2 * start >= 2 * DEEP)
+                for (size_t p = 0; p < DEEP; p++)
+                    _mm512_storeu_si512(panel + ((size_t)start + p) * PANEL,
+                                        woven(_mm512_loadu_ps(from + 2 * p * b->row),
+                                              _mm512_loadu_ps(from + (2 * p + 1) * b->row)));
+            else
+                for (int p = start; p < start + DEEP; p++)
+                    _mm512_storeu_si512(
+                        panel + (size_t)p * PANEL,
+                        pairs_across(b->data + (size_t)smaller(2 * p, k) * b->row + smaller(j, n), b->row,
+                                     k - 2 * p, n - j));
         }
 }
 

@@ -1,17 +1,15 @@
 // What happens to one row at a time, forward and backward; part of each kernel set (see
-// engine/cpu/lanes.h). Plain loops that the compiler turns into vectors; sums go in lanes.
+// engine/cpu/lanes.h). Lanes by hand where a loop is not turned into vectors; sums go in lanes.
 #pragma once
-#include "engine/cpu/rows.h"
 #include "engine/train/kernels.h"
+#include "engine/train/row_lanes.h"
 
 // Sum over i of a[i] b[i].
 static inline float dot(const float *a, const float *b, int n) {
-    Partial sum = {{0}};
-    int i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int j = 0; j < LANES; j++) sum.lane[j] += a[i + j] * b[i + j];
-    for (; i < n; i++) sum.lane[i % LANES] += a[i] * b[i];
-    return partial_sum(&sum);
+    Lanes sum = lanes_set(0);
+    for (int i = 0; i < n; i += LANES)
+        sum = lanes_fma(lanes_take(a + i, n - i, 0), lanes_take(b + i, n - i, 0), sum);
+    return lanes_sum(sum);
 }
 
 static inline float rmsnorm_forward(const float *x, const float *weight, float epsilon, int n, float *y) {
@@ -46,47 +44,50 @@ static inline void rope_backward(float *head, const float *cosine, const float *
     }
 }
 
-static inline float sigmoid(float x) { return 1.0f / (1.0f + fast_exp(-x)); }
+static inline Lanes sigmoid(Lanes x) {
+    return lanes_inverse(lanes_plus(lanes_exp(lanes_times(x, lanes_set(-1))), lanes_set(1)));
+}
 
 static inline void swiglu_forward(const float *gate_in, const float *up, int n, float *y) {
-    for (int i = 0; i < n; i++) y[i] = gate_in[i] * sigmoid(gate_in[i]) * up[i];
+    for (int i = 0; i < n; i += LANES) {
+        Lanes x = lanes_take(gate_in + i, n - i, 0);
+        lanes_give(y + i, n - i, lanes_times(lanes_times(x, sigmoid(x)), lanes_take(up + i, n - i, 0)));
+    }
 }
 
 // silu'(x) = s + x s (1 - s), with s = sigmoid(x).
 static inline void swiglu_backward(const float *dy, const float *gate_in, const float *up, int n,
                                    float *dgate, float *dup) {
-    for (int i = 0; i < n; i++) {
-        float x = gate_in[i], s = sigmoid(x), d = dy[i];
-        dgate[i] = d * up[i] * (s + x * s * (1.0f - s));
-        dup[i] = d * x * s;
+    const Lanes one = lanes_set(1), minus = lanes_set(-1);
+    for (int i = 0; i < n; i += LANES) {
+        Lanes x = lanes_take(gate_in + i, n - i, 0), d = lanes_take(dy + i, n - i, 0), s = sigmoid(x);
+        Lanes xs = lanes_times(x, s), slope = lanes_fma(xs, lanes_fma(s, minus, one), s);
+        lanes_give(dgate + i, n - i, lanes_times(lanes_times(d, lanes_take(up + i, n - i, 0)), slope));
+        lanes_give(dup + i, n - i, lanes_times(d, xs));
     }
 }
 
 static inline float highest_of(const float *x, int n) {
-    Partial high;
-    float highest = -INFINITY;
-    int i = 0;
-    for (int j = 0; j < LANES; j++) high.lane[j] = -INFINITY;
-    for (; i + LANES <= n; i += LANES)
-        for (int j = 0; j < LANES; j++) high.lane[j] = x[i + j] > high.lane[j] ? x[i + j] : high.lane[j];
-    for (; i < n; i++) high.lane[i % LANES] = x[i] > high.lane[i % LANES] ? x[i] : high.lane[i % LANES];
-    for (int j = 0; j < LANES; j++) highest = high.lane[j] > highest ? high.lane[j] : highest;
-    return highest;
+    Lanes highest = lanes_set(-INFINITY);
+    for (int i = 0; i < n; i += LANES) highest = lanes_max(highest, lanes_take(x + i, n - i, -INFINITY));
+    return lanes_highest(highest);
 }
 
 // x becomes e^(scale (x - highest)); gives their sum.
 static inline float exponentials(float *x, float scale, float highest, int n) {
-    Partial sum = {{0}};
-    int i = 0;
-    for (i = 0; i < n; i++) x[i] = fast_exp((x[i] - highest) * scale);
-    for (i = 0; i + LANES <= n; i += LANES)
-        for (int j = 0; j < LANES; j++) sum.lane[j] += x[i + j];
-    for (; i < n; i++) sum.lane[i % LANES] += x[i];
-    return partial_sum(&sum);
+    const Lanes by = lanes_set(scale), down = lanes_set(-highest);
+    Lanes sum = lanes_set(0);
+    for (int i = 0; i < n; i += LANES) {
+        Lanes e = lanes_exp(lanes_times(lanes_plus(lanes_take(x + i, n - i, -INFINITY), down), by));
+        lanes_give(x + i, n - i, e);
+        sum = lanes_plus(sum, e);
+    }
+    return lanes_sum(sum);
 }
 
 static inline void multiply(float *x, float by, int n) {
-    for (int i = 0; i < n; i++) x[i] *= by;
+    for (int i = 0; i < n; i += LANES)
+        lanes_give(x + i, n - i, lanes_times(lanes_take(x + i, n - i, 0), lanes_set(by)));
 }
 
 static inline void softmax_forward(float *scores, float scale, int visible, int n) {
@@ -97,8 +98,12 @@ static inline void softmax_forward(float *scores, float scale, int visible, int 
 
 // ds = scale * p (dp - sum of p dp)
 static inline void softmax_backward(float *dp, const float *p, float scale, int visible, int n) {
-    float sum = dot(dp, p, visible);
-    for (int i = 0; i < visible; i++) dp[i] = scale * p[i] * (dp[i] - sum);
+    const Lanes by = lanes_set(scale), down = lanes_set(-dot(dp, p, visible));
+    for (int i = 0; i < visible; i += LANES) {
+        Lanes weight = lanes_times(lanes_take(p + i, visible - i, 0), by);
+        lanes_give(dp + i, visible - i,
+                   lanes_times(weight, lanes_plus(lanes_take(dp + i, visible - i, 0), down)));
+    }
     memset(dp + visible, 0, (size_t)(n - visible) * sizeof *dp);
 }
 
