@@ -85,6 +85,9 @@ lint: $(OBJECTS)
 demo: outpace
 	@tools/demo
 
+reference: outpace
+	@tools/reference-family
+
 install: outpace
 	install -D outpace $(DESTDIR)$(PREFIX)/bin/outpace
 	mkdir -p $(DESTDIR)$(PREFIX)/share/outpace && cp -r configs $(DESTDIR)$(PREFIX)/share/outpace/
@@ -95,6 +98,7 @@ clean:
 help:
 	@echo "make            build ./outpace (installs what is missing through ./setup)"
 	@echo "make demo       see it work: a synthetic model, three methods, S and the time in parts"
+	@echo "make reference  the reference family anew: text, tokenizer, training; goes on where it was stopped"
 	@echo "make test       all tests, under ten minutes on two cores; test-long runs the longer ones too"
 	@echo "make debug      ./outpace-debug with AddressSanitizer and UBSan; test-debug runs the tests on it"
 	@echo "make fuzz       every parser fuzzed for FUZZ_SECONDS=60 (clang, libFuzzer)"
@@ -105,5 +109,5 @@ help:
 	@echo "settings        CC=$(CC) OPT=$(OPT) PREFIX=$(PREFIX) BUILD=$(BUILD)"
 
 -include $(patsubst %.o,%.d,$(OBJECTS) $(TESTS:=.o) $(SHARED) $(FUZZERS))
-.PHONY: always outpace tests test test-long debug test-debug fuzz portable lint demo install clean help
+.PHONY: always outpace tests test test-long debug test-debug fuzz portable lint demo reference install clean help
 .SECONDARY:

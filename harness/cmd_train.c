@@ -6,6 +6,7 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/text/tokenizer.h"
+#include "engine/train/ngram.h"
 #include "engine/train/train.h"
 #include "harness/documents.h"
 #include "harness/interrupt.h"
@@ -21,14 +22,16 @@ static const double SECONDS_BETWEEN_LINES = 10, SECONDS_ON_A_TERMINAL = 0.5;
 
 typedef struct {
     int steps;
-    bool fresh;
+    bool fresh, baseline;
 } TrainOptions;
 
 #define AT(name) offsetof(TrainOptions, name)
 static const Option OPTIONS[] = {
-    {"stop-after", 0, OPTION_INT,  AT(steps), 0, 1 << 30, "N",
-     "end with a checkpoint after so many steps more; 0: at the end",                                       "0" },
-    {"fresh",      0, OPTION_FLAG, AT(fresh), 0, 0,       NULL, "start anew, whatever checkpoint there is", NULL},
+    {"stop-after", 0, OPTION_INT,  AT(steps),    0, 1 << 30, "N",
+     "end with a checkpoint after so many steps more; 0: at the end",                                          "0" },
+    {"fresh",      0, OPTION_FLAG, AT(fresh),    0, 0,       NULL, "start anew, whatever checkpoint there is", NULL},
+    {"baseline",   0, OPTION_FLAG, AT(baseline), 0, 0,       NULL,
+     "train nothing: print the held-out loss of a 5-gram model beside the checkpoint's",                       NULL},
 };
 #undef AT
 
@@ -202,6 +205,21 @@ static bool train(Run *r, Error *e) {
     return checkpoint_write(t, r->checkpoint, e);
 }
 
+// What counting alone reaches on the same split, and what the checkpoint has reached.
+static bool show_baseline(Run *r, Error *e) {
+    enum { ORDER = 5 };
+    Trainer *t = &r->trainer;
+    Ngram m;
+    if (!t->held_out.count)
+        return error_input(e, "a baseline needs documents that are held out; set held_out");
+    if (!ngram_learn(&m, &t->feed, ORDER, t->config.shape.vocab, e)) return false;
+    printf("%d-gram  held-out loss %.4f\n", ORDER,
+           ngram_loss(&m, &t->held_out, (size_t)t->config.held_out_rows));
+    ngram_release(&m);
+    if (t->step) show_held_out(r);
+    return true;
+}
+
 static bool finish(Run *r, int *code, Error *e) {
     bool done = r->trainer.step == r->trainer.config.optimizer.steps;
     if (!done) {
@@ -223,7 +241,8 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (rest.count != 1) return error_input(e, "train: usage: outpace train %s", command_train.usage);
     Run r = {.o = &o};
     interrupt_catch();
-    bool ok = open_run(&r, rest.items[0], e) && train(&r, e) && finish(&r, code, e);
+    bool ok = open_run(&r, rest.items[0], e) &&
+              (o.baseline ? show_baseline(&r, e) : train(&r, e) && finish(&r, code, e));
     close_run(&r);
     return ok;
 }
@@ -237,6 +256,8 @@ const Command command_train = {
               "and writes it as a Hugging Face directory. Ctrl-C ends with a checkpoint beside that "
               "directory; the\n"
               "same command goes on from it, to the same result bit for bit. configs/train/ has examples.\n"
+              "--baseline tells what a model that only counts (5-grams, modified Kneser-Ney) reaches on the\n"
+              "same split.\n"
               "\n"
               "  outpace tokenizer train 'corpus/*.txt' --vocab 2048 -o tokenizer.json\n"
               "  outpace train configs/train/small.yaml\n"

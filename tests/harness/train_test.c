@@ -63,6 +63,28 @@ static void a_text_learned_by_heart(void **state) {
     child_release(&c);
 }
 
+// The 5-grams' loss with the checkpoint's beside it where there is one; nothing is trained or written.
+static void a_baseline(void **state) {
+    Child c;
+    prepare(*state);
+    write_config(*state, "base", 20, "held_out: 0.3\n");
+    RUN(*state, 0, &c, "train", "base.yaml", "--baseline");
+    assert_non_null(strstr(text_get(&c.out), "5-gram  held-out loss "));
+    assert_null(strstr(text_get(&c.out), "step "));
+    assert_int_equal(access(folder_path(*state, "base.checkpoint"), R_OK), -1);
+    child_release(&c);
+    RUN(*state, 0, &c, "train", "base.yaml", "--stop-after", "3");
+    child_release(&c);
+    RUN(*state, 0, &c, "train", "base.yaml", "--baseline");
+    assert_non_null(strstr(text_get(&c.out), "5-gram  held-out loss "));
+    assert_non_null(strstr(text_get(&c.out), "step 3  held-out loss "));
+    child_release(&c);
+    write_config(*state, "all", 20, "");
+    RUN(*state, 2, &c, "train", "all.yaml", "--baseline");
+    assert_non_null(strstr(text_get(&c.err), "set held_out"));
+    child_release(&c);
+}
+
 static void expect_same_file(const char *folder, const char *a, const char *b, const char *name) {
     size_t n, m;
     char *x = scratch_read(folder_path(folder, a), name, &n),
@@ -153,6 +175,7 @@ static void refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_text_learned_by_heart, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(a_baseline, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(killed_is_uninterrupted, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(refusals, folder_setup, folder_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);

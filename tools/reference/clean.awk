@@ -52,7 +52,6 @@ function is_repeat(text,    key, head) {
 }
 
 function take(text) {
-    total++
     sub(/\n$/, "", text)
     if (!is_clean(text)) unclean++
     else if (is_repeat(text)) repeats++
@@ -64,9 +63,7 @@ function take(text) {
     }
 }
 
-BEGIN {
-    prompts = 1
-}
+BEGIN { prompts = 1 }
 
 prompts {
     gsub(/\\u[0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F]/, " ")

@@ -2,7 +2,10 @@
 # Markup goes, code stays, wrapped lines are joined; tables, footnotes and what only names things for an index are left out.
 
 function plain(text) {
-    while (match(text, /:[a-zA-Z:+-]+:`[^`]*`/)) text = substr(text, 1, RSTART - 1) role(substr(text, RSTART, RLENGTH)) substr(text, RSTART + RLENGTH)
+    while (match(text, /:[a-zA-Z:+-]+:`[^`]*`/)) {
+        inner = substr(text, RSTART, RLENGTH)
+        text = substr(text, 1, RSTART - 1) role(inner) substr(text, RSTART + length(inner))
+    }
     gsub(/ <[^<>` ]+>`_?_?/, "`", text)
     gsub(/\*\*/, "", text)
     while (match(text, /(^|[ (])\*[A-Za-z_][A-Za-z_0-9, ]*\*/)) {
@@ -43,12 +46,14 @@ function add(text) {
     if (length(passage) > enough && !literal) put()
 }
 
+function spaces(n) { return n > 0 ? sprintf("%" n "s", "") : "" }
+
 # A paragraph is complete.
 function close_paragraph(    text, i) {
     if (!count) return
     text = ""
     if (literal && indents[1] > literal_indent || lines[1] ~ /^>>>/) {
-        for (i = 1; i <= count; i++) text = text (i > 1 ? "\n" : "") sprintf("%" (indents[i] - indents[1] > 0 ? indents[i] - indents[1] : 0) "s", "") lines[i]
+        for (i = 1; i <= count; i++) text = text (i > 1 ? "\n" : "") spaces(indents[i] - indents[1]) lines[i]
         if (lines[1] !~ /^>>>/) {
             gsub(/\n/, "\n    ", text)
             text = "    " text
@@ -79,7 +84,7 @@ function directive(indent,    name, rest) {
     sub(/::.*/, "", name)
     sub(/^[^:]*:: */, "", rest)
     sub(/^[a-z]+:/, "", name)
-    if (name ~ /^(function|class|method|exception|classmethod|staticmethod|decorator|coroutinefunction|coroutinemethod|data|attribute|describe|cmdoption|option|opcode|macro|type|member|abstractmethod|awaitablefunction|awaitablemethod)$/) {
+    if (name ~ opening) {
         put()
         title = plain(rest)
         opened = indent
@@ -97,13 +102,18 @@ function directive(indent,    name, rest) {
     hidden = indent
 }
 
+# Directives that say what a name is.
+BEGIN {
+    opening = "^(function|class|method|exception|classmethod|staticmethod|decorator|coroutinefunction|coroutinemethod|data" \
+        "|attribute|describe|cmdoption|option|opcode|macro|type|member|abstractmethod|awaitablefunction|awaitablemethod)$"
+}
+
 function start() {
     close_paragraph()
     put()
     title = section = ""
     count = literal = 0
     hidden = opened = -1
-    held = 0
 }
 
 function take(    indent, text) {
@@ -139,7 +149,8 @@ FNR == 1 { start() }
 {
     sub(/[ \t\r]+$/, "")
     # A line of marks under a line of text makes that a title; the text was taken as a paragraph of one line.
-    if ($0 ~ /^(===+|---+|~~~+|\^\^\^+|\*\*\*+|"""+|'''+|\+\+\++|###+)$/ && count == 1 && indents[1] == 0 && !literal && length($0) >= length(lines[1]) - 2) {
+    if ($0 ~ /^(===+|---+|~~~+|\^\^\^+|\*\*\*+|"""+|'''+|\+\+\++|###+)$/ && count == 1 && indents[1] == 0 && !literal &&
+        length($0) >= length(lines[1]) - 2) {
         section = plain(lines[1])
         count = 0
         put()
