@@ -69,14 +69,18 @@ static void drop_double_prefix(const Tokenizer *tokenizer, IdList *ids) {
     memmove(ids->ids, ids->ids + n, ids->count * sizeof *ids->ids);
 }
 
+bool prompt_encode(const Tokenizer *tokenizer, const char *text, size_t n, bool special, IdList *out,
+                   Error *e) {
+    if (!tokenizer_encode(tokenizer, text, n, special, out, e)) return false;
+    if (special) drop_double_prefix(tokenizer, out);
+    return true;
+}
+
 static bool encode_text(const PromptSource *source, const Tokenizer *tokenizer, const Template *t, Text *text,
                         IdList *out, Error *e) {
     bool special = !source->no_special && !(t && t->begin);
-    if (!read_text(source, text, e) || (t && !apply_template(source, t, text, e)) ||
-        !tokenizer_encode(tokenizer, text_get(text), text->length, special, out, e))
-        return false;
-    if (special) drop_double_prefix(tokenizer, out);
-    return true;
+    return read_text(source, text, e) && (!t || apply_template(source, t, text, e)) &&
+           prompt_encode(tokenizer, text_get(text), text->length, special, out, e);
 }
 
 bool prompt_read(const PromptSource *source, const Tokenizer *tokenizer, IdList *out, Error *e) {

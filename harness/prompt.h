@@ -14,3 +14,7 @@ typedef struct PromptSource {
 // Fills `out` with the prompt's ids. The tokenizer may be NULL where ids are given. A text that starts with
 // the BOS itself, as a rendered prompt may, is not given a second one.
 bool prompt_read(const PromptSource *source, const Tokenizer *tokenizer, IdList *out, Error *e);
+
+// Appends the ids of a text; special: with what the tokenizer puts around it, said once (see above).
+bool prompt_encode(const Tokenizer *tokenizer, const char *text, size_t n, bool special, IdList *out,
+                   Error *e);
