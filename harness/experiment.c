@@ -74,9 +74,10 @@ static const FieldTable METHOD = {.what = "a method",
 
 static const char *const STOPS[] = {"passes", "timing", NULL};
 static const Field MEASUREMENT_FIELDS[] = {
-    INT(Measurement, warmup, 0, 1000),        INT(Measurement, passes, 1, 1000),
-    INT(Measurement, most_passes, 1, 1000),   CHOICE(Measurement, stop, STOPS),
-    REAL(Measurement, timing_error, 1e-6, 1), REAL(Measurement, time_limit, 0, 1e9),
+    INT(Measurement, reruns, 0, 1000),     INT(Measurement, warmup, 0, 1000),
+    INT(Measurement, passes, 1, 1000),     INT(Measurement, most_passes, 1, 1000),
+    CHOICE(Measurement, stop, STOPS),      REAL(Measurement, timing_error, 1e-6, 1),
+    REAL(Measurement, time_limit, 0, 1e9),
 };
 static const FieldTable MEASUREMENT = {.what = "measurement",
                                        .fields = MEASUREMENT_FIELDS,
@@ -305,7 +306,7 @@ static bool check_measurement(const Measurement *m, Error *e) {
 
 static bool read_experiment(Experiment *x, Error *e) {
     x->measurement = (Measurement){
-        .at = x->tree.root, .warmup = 1, .passes = 1, .most_passes = 1000, .timing_error = 0.02};
+        .at = x->tree.root, .warmup = 1, .passes = 1, .most_passes = 1000, .reruns = 2, .timing_error = 0.02};
     if (!fields_read(&EXPERIMENT, x->tree.root, x, e)) return false;
     if (!check_models(x, e) || !check_datasets(x, e) || !check_measurement(&x->measurement, e)) return false;
     for (int i = 0; i < SETTINGS_SECTIONS; i++)

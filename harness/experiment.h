@@ -54,6 +54,7 @@ typedef struct Measurement {
     const YamlNode *at;
     int warmup;              // prompts before the first that counts
     int passes, most_passes; // most: under STOP_TIMING
+    int reruns;              // of passes that keep state and were disturbed
     int stop;                // StopRule
     double timing_error;     // relative, within a prompt; STOP_TIMING ends there
     double time_limit;       // seconds a point; 0: none

@@ -10,6 +10,8 @@ static bool open_beside(Models *m, const ModelChoice *c, const EngineOptions *ta
         return error_within(e, "--draft '%s'", c->draft);
     m->has_draft = c->draft != NULL;
     if (c->draft && !engine_same_vocabulary(&m->target, &m->draft, e)) return false;
+    if (c->heads && !engine_open_adapter(&m->heads, &m->target, c->heads, &options, &m->heads_memory, e))
+        return error_within(e, "heads '%s'", c->heads);
     return !c->adapter ||
            engine_open_adapter(&m->adapters, &m->target, c->adapter, &options, &m->adapter_memory, e) ||
            error_within(e, "--adapter '%s'", c->adapter);
@@ -32,6 +34,7 @@ bool models_open(Models *m, const ModelChoice *c, Error *e) {
 
 void models_close(Models *m) {
     mem_free(m->cache);
+    engine_close_adapter(&m->heads);
     engine_close_adapter(&m->adapters);
     engine_close(&m->draft);
     engine_close(&m->target);
@@ -51,4 +54,11 @@ MethodEnv models_env(Models *m, const Sampling *sampling, uint64_t seed, bool ig
                        .facts = facts_of(&m->facts),
                        .cache = m->cache,
                        .progress = facts_progress()};
+}
+
+void models_give_heads(Models *m, MethodEnv *env) {
+    if (!m->heads.count) return;
+    env->adapters = m->heads.sessions;
+    env->adapter_count = m->heads.count;
+    env->adapter_layer = m->heads.adapter.kind.exit_layer;
 }

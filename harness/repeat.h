@@ -10,3 +10,7 @@ double repeat_error(const double *seconds, int passes, int prompts);
 
 // passes: those that count; spent: seconds of the point so far.
 bool repeat_is_done(const Measurement *m, int passes, double error, double spent);
+
+// Marks the passes of one prompt, at least three, whose time is far from the middle one. seconds: (passes),
+// `stride` apart.
+void repeat_outliers(const double *seconds, int passes, int stride, bool *out);

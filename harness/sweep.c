@@ -319,8 +319,9 @@ static bool walk_all(Expansion *run) {
 static bool hash_sweep(const Experiment *x, Sweep *s, Error *e) {
     const Measurement *m = &x->measurement;
     Text text = {0};
-    text_printf(&text, "warmup=%d,passes=%d,most_passes=%d,stop=%d,timing_error=%.17g,time_limit=%.17g\n",
-                m->warmup, m->passes, m->most_passes, m->stop, m->timing_error, m->time_limit);
+    text_printf(&text,
+                "warmup=%d,passes=%d,most_passes=%d,reruns=%d,stop=%d,timing_error=%.17g,time_limit=%.17g\n",
+                m->warmup, m->passes, m->most_passes, m->reruns, m->stop, m->timing_error, m->time_limit);
     for (int i = 0; i < s->count; i++) text_printf(&text, "%s\n", s->points[i].hash);
     bool ok = text.failed ? out_of_memory(e) : sha256_bytes(text.data, text.length, s->hash, e);
     text_release(&text);

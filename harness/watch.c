@@ -1,7 +1,6 @@
 #include "harness/watch.h"
 
-#include "engine/base/memory.h"
-#include "simulate/statistics.h"
+#include "results/record.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -9,12 +8,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { CHAIN = 16384, TRIES = 5, STEPS_TO_JUDGE = 8 };
-static const double SHORTEST = 0.1;       // seconds that a window lasts at least
-static const double MOST_LOAD = 0.25;     // cores of others
-static const double MOST_DRIFT = 0.05;    // of the clock
-static const double OUT_OF_ALL = 8;       // times the median step
-static const double LEAST_OUTLIER = 5e-3; // seconds
+enum { CHAIN = 16384, TRIES = 5 };
+static const double SHORTEST = 0.1;    // seconds that a window lasts at least
+static const double MOST_LOAD = 0.25;  // cores of others
+static const double MOST_DRIFT = 0.05; // of the clock
 
 // Each product waits for the last one, so that the time is the core's cycles and nothing else.
 static double time_chain(Clock clock) {
@@ -67,27 +64,13 @@ void watch_begin(Watch *w, Clock clock) {
     w->first = w->last = look_now(w);
 }
 
-unsigned watch_judge(Watch *w) {
+int watch_judge(Watch *w) {
     if (clock_now(w->clock) - w->last.at < SHORTEST) return 0;
     WatchLook seen = look_now(w);
     double others = (seen.busy - w->last.busy) - (seen.own - w->last.own);
-    unsigned flags = 0;
+    int flags = 0;
     if (others > MOST_LOAD * (seen.at - w->last.at)) flags |= FLAG_LOAD;
     if (w->first.cycles > 0 && fabs(seen.cycles / w->first.cycles - 1) > MOST_DRIFT) flags |= FLAG_CLOCK;
     w->last = seen;
     return flags;
-}
-
-unsigned watch_steps(const StepReport *steps, int count) {
-    if (count < STEPS_TO_JUDGE) return 0;
-    double *seconds = mem_alloc((size_t)count, sizeof *seconds), most = 0;
-    if (!seconds) return 0;
-    for (int i = 0; i < count; i++) {
-        const StepReport *s = &steps[i];
-        seconds[i] = s->propose_s + s->forward_s + s->verify_s + s->observe_s;
-        most = fmax(most, seconds[i]);
-    }
-    double middle = median(seconds, (size_t)count);
-    mem_free(seconds);
-    return most > OUT_OF_ALL * middle && most > LEAST_OUTLIER ? FLAG_OUTLIER : 0;
 }

@@ -80,7 +80,7 @@ typedef struct StoreOutput {
     bool looping;
 } StoreOutput;
 
-typedef enum { STEP_STEADY, STEP_FILLING, STEP_PREFILL } StoreStepKind;
+typedef enum { STORE_STEADY, STORE_FILLING, STORE_PREFILL } StoreStepKind;
 typedef enum { ROLE_TARGET, ROLE_DRAFT, ROLE_ADAPTER } StoreRole;
 
 // Through layers [a, b); a = b: the head.

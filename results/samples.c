@@ -130,7 +130,7 @@ typedef struct {
 static Sums sum_steps(const StoreSample *x) {
     Sums t = {.device_s = x->step_count ? 0 : -1};
     for (const StoreStep *p = x->steps; p < x->steps + x->step_count; p++) {
-        t.filling += p->kind == STEP_FILLING;
+        t.filling += p->kind == STORE_FILLING;
         t.rows += p->rows;
         t.asked += p->asked;
         t.drafted += p->drafted;

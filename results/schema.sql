@@ -118,7 +118,7 @@ CREATE TABLE prompt (
 CREATE TABLE point (
     id           INTEGER PRIMARY KEY,
     run_id       INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,
-    number       INTEGER NOT NULL,
+    number       INTEGER NOT NULL,   -- from 1
     hash         TEXT NOT NULL,
     model_id     INTEGER NOT NULL REFERENCES model,
     dataset_id   INTEGER NOT NULL REFERENCES dataset,

@@ -97,7 +97,7 @@ static double some_s(Random *r, double most) { return most * random_uniform(r); 
 
 static void make_drafted(Made *m, int i, int k, Random *r) {
     StoreStep *t = &m->steps[i];
-    t->kind = i < 2 ? STEP_FILLING : STEP_STEADY;
+    t->kind = i < 2 ? STORE_FILLING : STORE_STEADY;
     t->rows = t->asked = 1 + k * CHAIN;
     t->depth = t->drafted = CHAIN;
     t->candidates = k * CHAIN;

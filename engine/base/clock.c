@@ -11,3 +11,9 @@ static double monotonic(void *state) {
 }
 
 Clock clock_monotonic(void) { return (Clock){monotonic, NULL}; }
+
+double clock_wall(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}

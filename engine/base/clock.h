@@ -8,3 +8,5 @@ typedef struct Clock {
 
 Clock clock_monotonic(void);
 static inline double clock_now(Clock c) { return c.now(c.state); }
+
+double clock_wall(void); // seconds since 1970: when something happened, not how long it took

@@ -62,8 +62,22 @@ static void rule(void **state) {
     }
 }
 
+static void outliers(void **state) {
+    (void)state;
+    double seconds[2 * 5] = {1, 9, 1.01, 9, 0.99, 9, 1.2, 9, 1.005, 9};
+    bool out[5];
+    repeat_outliers(seconds, 5, 2, out);
+    for (int i = 0; i < 5; i++) assert_int_equal(out[i], i == 3);
+    seconds[6] = 1.015; // repeats that agree by chance make no outlier of a hundredth
+    repeat_outliers(seconds, 5, 2, out);
+    for (int i = 0; i < 5; i++) assert_false(out[i]);
+    seconds[2] = 2;
+    repeat_outliers(seconds, 2, 2, out); // of two, which is it?
+    assert_false(out[0] || out[1]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(error_of_timing), cmocka_unit_test(too_few),
-                                       cmocka_unit_test(rule)};
+                                       cmocka_unit_test(rule), cmocka_unit_test(outliers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,9 @@
+// How much a text repeats itself: a small model that falls into a loop makes any method look fast.
+#pragma once
+#include <stdbool.h>
+
+// The share of its 4-grams that it has said before; below 0: it has none, or there is no memory.
+double repetition_share(const int *ids, int count);
+
+// Whether it ends in a loop: its last part stands there three times in a row, twelve tokens or more in all.
+bool repetition_loops(const int *ids, int count);

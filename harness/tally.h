@@ -1,0 +1,34 @@
+// What the samples of a point say beside those of its baseline, with intervals: prompts are drawn again, and
+// within each its passes. A pure function.
+#pragma once
+#include "simulate/bootstrap.h"
+
+// One prompt in one pass, all its turns, decoded by the point and by its baseline.
+typedef struct TallyPair {
+    int prompt, pass;
+    double tokens, steps, decode_s, prefill_s;
+    double base_tokens, base_decode_s, base_prefill_s;
+} TallyPair;
+
+// DESIGN's names.
+typedef enum {
+    TALLY_S,
+    TALLY_SPEEDUP,     // of summed decode times; where outputs are sampled, of times per token
+    TALLY_SPEEDUP_E2E, // the same with prefill
+    TALLY_SPECBENCH,   // ratio of the means of the prompts' tokens per second
+    TALLY_RATE,        // tokens per second
+    TALLY_METRICS
+} TallyMetric;
+extern const char *const tally_names[TALLY_METRICS]; // as the store calls them
+
+typedef struct Tally {
+    int prompts, pairs;
+    double value[TALLY_METRICS]; // NAN: not defined
+    Interval interval[TALLY_METRICS];
+    bool has_interval; // two prompts at least
+} Tally;
+
+enum { TALLY_RESAMPLES = 2000, TALLY_SEED = 1 };
+
+// Sorts the pairs. false with e filled where memory runs out.
+bool tally(TallyPair *pairs, int count, bool sampled, Tally *out, Error *e);

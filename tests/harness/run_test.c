@@ -1,0 +1,262 @@
+// Experiments run by the real program on the null backend: a whole run, one that is killed, an
+// interrupted one, changed content, partial ones.
+#include "tests/check.h"
+
+#include "tests/child.h"
+#include "tests/stores.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PROMPTS = 20 };
+
+static const char CONFIG[] = "name: test\n"
+                             "models: [{name: tiny, target: tiny}]\n"
+                             "datasets: [{name: own, path: own.jsonl, turns: 2}]\n"
+                             "hardware: {device: 'null'}\n"
+                             "generation: {max_tokens: 24, ignore_eos: on}\n"
+                             "methods:\n"
+                             "  - jacobi\n"
+                             "  - {name: prompt-lookup, matrix: {allow_short: on, draft: [2, 6]}}\n"
+                             "  - lookahead\n";
+
+static void write_file(const char *folder, const char *name, const char *text) {
+    FILE *f = fopen(folder_path(folder, name), "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void write_prompts(const char *folder) {
+    FILE *f = fopen(folder_path(folder, "own.jsonl"), "w");
+    assert_non_null(f);
+    for (int i = 0; i < PROMPTS; i++)
+        fprintf(f, "{\"turns\": [\"text %d of this file, and more of it\"%s]}\n", i,
+                i % 3 ? "" : ", \"and on\"");
+    fclose(f);
+}
+
+static int set_up(void **state) {
+    Child c;
+    if (folder_setup(state)) return -1;
+    write_file(*state, "x.yaml", CONFIG);
+    write_prompts(*state);
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "tiny");
+    child_release(&c);
+    return 0;
+}
+
+// --- whole runs ------------------------------------------------------------------------------------------
+
+static void whole(void **state) {
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--db", "whole.db");
+    assert_non_null(strstr(text_get(&c.out), "4 points measured, 0 skipped, 0 failed, 0 with another text"));
+    assert_int_equal(strchr(text_get(&c.err), '\r') != NULL, 0); // quiet off a terminal
+    child_release(&c);
+    int turns = PROMPTS + (PROMPTS + 2) / 3;
+    assert_int_equal(stores_ask(*state, "whole.db", "SELECT count(*) FROM sample"),
+                     5 * turns); // a baseline of its own
+    assert_int_equal(stores_ask(*state, "whole.db", "SELECT count(DISTINCT attempt_id) FROM sample"), 1);
+    assert_int_equal(stores_ask(*state, "whole.db", "SELECT result = 'done' FROM attempt"), 1);
+    // Every method stands at every place as often as any other.
+    assert_int_equal(
+        stores_ask(*state, "whole.db",
+                   "SELECT count(*) FROM (SELECT point_id, position FROM sample JOIN prompt ON prompt.id ="
+                   " prompt_id WHERE turn = 0 GROUP BY 1, 2 HAVING count(*) = 4)"),
+        25);
+    assert_int_equal(stores_ask(*state, "whole.db",
+                                "SELECT count(*) FROM sample s WHERE tokens <> (SELECT sum(emitted) FROM"
+                                " step WHERE sample_id = s.id)"),
+                     0);
+    // The same command again has nothing to do.
+    CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--db", "whole.db");
+    child_release(&c);
+    assert_int_equal(stores_ask(*state, "whole.db", "SELECT count(DISTINCT attempt_id) FROM sample"), 1);
+    assert_int_equal(stores_ask(*state, "whole.db", "SELECT count(*) FROM run"), 1);
+}
+
+static void second_turns_follow_replies(void **state) {
+    // A prompt of two turns: the second's holds the first, its reply and the question.
+    assert_int_equal(
+        stores_ask(*state, "whole.db",
+                   "SELECT count(*) FROM sample b JOIN prompt q ON q.id = b.prompt_id AND q.turn = 1"
+                   " JOIN prompt p ON p.dataset_id = q.dataset_id AND p.number = q.number AND p.turn = 0"
+                   " JOIN sample a ON a.prompt_id = p.id AND a.point_id = b.point_id AND a.pass = b.pass"
+                   " WHERE b.prompt_tokens > a.prompt_tokens + 2"),
+        5 * ((PROMPTS + 2) / 3));
+}
+
+static void changed_content(void **state) {
+    Child c;
+    char config[2048];
+    CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--db", "whole.db", "--set", "generation.max_tokens=8");
+    child_release(&c);
+    assert_int_equal(stores_ask(*state, "whole.db", "SELECT count(*) FROM run"), 2);
+    CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--db", "whole.db", "--again");
+    child_release(&c);
+    assert_int_equal(stores_ask(*state, "whole.db", "SELECT count(*) FROM run"), 3);
+    // A comment and a name in the config change nothing that is measured.
+    snprintf(config, sizeof config, "# a comment\n%s", CONFIG);
+    write_file(*state, "y.yaml", config);
+    CHILD_OUTPACE(&c, *state, 0, "run", "y.yaml", "--db", "whole.db");
+    child_release(&c);
+    assert_int_equal(stores_ask(*state, "whole.db", "SELECT count(*) FROM run"), 3);
+    FILE *f = fopen(folder_path(*state, "own.jsonl"), "a");
+    assert_non_null(f);
+    fputs("{\"turns\": [\"one more\"]}\n", f);
+    fclose(f);
+    CHILD_OUTPACE(&c, *state, 2, "resume", "--db", "whole.db");
+    assert_non_null(strstr(text_get(&c.err), "are not those of that run any more"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--db", "whole.db");
+    child_release(&c);
+    assert_int_equal(stores_ask(*state, "whole.db", "SELECT count(*) FROM run"), 4);
+    write_prompts(*state);
+}
+
+// --- killed and interrupted ------------------------------------------------------------------------------
+
+static pid_t start(const char *folder, const char *db) {
+    const char *program = getenv("OUTPACE") ? getenv("OUTPACE") : "./outpace";
+    char *path = realpath(program, NULL);
+    assert_non_null(path);
+    int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    pid_t pid = child_start(
+        folder,
+        (const char *const[]){path, "run", "x.yaml", "--set", "measurement.passes=3", "--db", db, NULL},
+        nowhere, nowhere, nowhere);
+    close(nowhere);
+    free(path);
+    return pid;
+}
+
+// Waits until something is measured.
+static void wait_for_samples(const char *folder, const char *db) {
+    for (int i = 0; i < 2000; i++) {
+        usleep(5000);
+        Store *s = access(folder_path(folder, db), R_OK)
+                       ? NULL
+                       : store_open(folder_path(folder, db), STORE_READ, NULL, NULL);
+        int64_t count = 0;
+        bool any = s && rows_one_int(s, "SELECT count(*) FROM sample", 0, &count, NULL) && count > 0;
+        store_close(s);
+        if (any) return;
+    }
+    fail_msg("nothing was measured in '%s'", db);
+}
+
+static void stopped(const char *folder, const char *db, int signal_number, int want) {
+    pid_t pid = start(folder, db);
+    wait_for_samples(folder, db);
+    kill(pid, signal_number);
+    assert_int_equal(child_wait(pid), want);
+    assert_true(stores_ask(folder, db, "SELECT count(DISTINCT point_id || ' ' || pass) < 5 * 3 FROM sample"));
+}
+
+// Killed, it goes on by the same command; interrupted, its prompt ends, and it is resumed by its number.
+static void killed_and_interrupted(void **state) {
+    Child c;
+    assert_int_equal(child_wait(start(*state, "calm.db")), 0);
+    stopped(*state, "killed.db", SIGKILL, 128 + SIGKILL);
+    assert_int_equal(child_wait(start(*state, "killed.db")), 0);
+    stores_same(*state, "calm.db", "killed.db");
+    stopped(*state, "interrupted.db", SIGINT, 130);
+    assert_int_equal(stores_ask(*state, "interrupted.db", "SELECT result = 'interrupted' FROM attempt"), 1);
+    CHILD_OUTPACE(&c, *state, 0, "resume", "1", "--db", "interrupted.db");
+    child_release(&c);
+    stores_same(*state, "calm.db", "interrupted.db");
+}
+
+// --- what cannot be run ----------------------------------------------------------------------------------
+
+static void partial(void **state) {
+    Child c;
+    CHILD_OUTPACE(&c, *state, 3, "run", "x.yaml", "--db", "partial.db", "--set",
+                  "methods=[jacobi, speculative, medusa]", "--set", "datasets.own.limit=2");
+    assert_non_null(strstr(text_get(&c.out), "skipped: needs a draft model"));
+    assert_non_null(strstr(text_get(&c.out), "1 points measured, 2 skipped"));
+    child_release(&c);
+    // A parameter that only the open model can refuse.
+    CHILD_OUTPACE(&c, *state, 3, "run", "x.yaml", "--db", "partial.db", "--set",
+                  "methods=[jacobi, {name: rest, matrix: {datastore: nowhere}}]", "--set",
+                  "datasets.own.limit=2");
+    assert_non_null(strstr(text_get(&c.out), "1 points measured, 0 skipped, 1 failed"));
+    assert_non_null(strstr(text_get(&c.out), "failed: "));
+    child_release(&c);
+}
+
+static void mistakes(void **state) {
+    static const struct {
+        const char *set, *want;
+    } rows[] = {
+        {"datasets.own.path=nowhere.jsonl",      "nowhere.jsonl"               },
+        {"datasets.own.template=vicunna",        "did you mean 'vicuna'"       },
+        {"models.tiny.target=nowhere",           "nowhere"                     },
+        {"models=[{reference: nobody}]",         "the reference model 'nobody'"},
+        {"methods=[jakobi]",                     "did you mean 'jacobi'"       },
+        {"hardware.math=fast",                   "math"                        },
+        {"models=[{target: tiny, inflate: 7b}]", "inflate"                     },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Child c;
+        CHILD_OUTPACE(&c, *state, 2, "validate", "x.yaml", "--set", rows[i].set);
+        if (!strstr(text_get(&c.err), rows[i].want))
+            fail_msg("%s: wanted '%s', got '%s'", rows[i].set, rows[i].want, text_get(&c.err));
+        child_release(&c);
+    }
+}
+
+// --- what is said ----------------------------------------------------------------------------------------
+
+static void plans(void **state) {
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "plan", "x.yaml", "--points", "--db", "calm.db", "--set",
+                  "measurement.passes=3");
+    assert_non_null(strstr(text_get(&c.out), "x.yaml: 4 points, 0 skipped"));
+    assert_non_null(strstr(text_get(&c.out), "60 of 60 rounds done"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "plan", "x.yaml", "--db", "none.db");
+    assert_non_null(strstr(text_get(&c.out), "0 of 20 rounds done"));
+    child_release(&c);
+}
+
+static void events(void **state) {
+    Child c;
+    int samples = 0;
+    CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--json", "--db", "json.db", "--set",
+                  "datasets.own.limit=3");
+    for (const char *p = text_get(&c.out); (p = strstr(p, "{\"event\":\"sample\"")); p++) samples++;
+    assert_int_equal(samples, 5 * 4);
+    assert_non_null(
+        strstr(text_get(&c.out), "\"event\":\"end\",\"result\":\"done\",\"points\":4,\"failed\":0"));
+    child_release(&c);
+}
+
+static void shows(void **state) {
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "status", "--db", "calm.db");
+    assert_non_null(strstr(text_get(&c.out), "done"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "show", "test", "--db", "calm.db", "--json");
+    assert_non_null(strstr(text_get(&c.out), "\"label\":\"prompt-lookup allow_short=on draft=2\""));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "show", "7", "--db", "calm.db");
+    child_release(&c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(whole),
+                                       cmocka_unit_test(second_turns_follow_replies),
+                                       cmocka_unit_test(changed_content),
+                                       cmocka_unit_test(killed_and_interrupted),
+                                       cmocka_unit_test(partial),
+                                       cmocka_unit_test(mistakes),
+                                       cmocka_unit_test(plans),
+                                       cmocka_unit_test(events),
+                                       cmocka_unit_test(shows)};
+    return cmocka_run_group_tests(tests, set_up, folder_teardown);
+}
