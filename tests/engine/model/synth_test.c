@@ -170,10 +170,10 @@ static void only_its_own_is_replaced(void **state) {
     assert_non_null(strstr(e.text, "weights without a config.json"));
     assert_true(access(under(p, "foreign/model.safetensors"), F_OK) == 0);
     json_t *ours = json_pack("{s:{}}", "outpace_synth"); // as one that was interrupted leaves it
-    scratch_write_json(under(p, "foreign"), "outpace-synth.json", ours);
+    scratch_write_json(under(p, "foreign"), "outpace-unfinished.json", ours);
     json_decref(ours);
     make(p->dir, &o);
-    assert_true(access(under(p, "foreign/outpace-synth.json"), F_OK) != 0);
+    assert_true(access(under(p, "foreign/outpace-unfinished.json"), F_OK) != 0);
     scratch_write(p->root, "file", "x", 1);
     assert_false(model_synth(under(p, "file"), &o, &e)); // a file where the directory should be
     assert_non_null(strstr(e.text, "/file'"));

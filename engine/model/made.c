@@ -1,0 +1,117 @@
+#include "engine/model/made.h"
+
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// The name of config.json until all the rest is there; it tells a later maker whose the rest is.
+static const char UNFINISHED[] = "outpace-unfinished.json";
+
+bool made_text(const char *dir, const char *name, const char *text, Error *e) {
+    char *path = file_path(dir, name);
+    bool ok = path ? file_write(path, text, strlen(text), e) : error_system(e, "out of memory");
+    mem_free(path);
+    return ok;
+}
+
+// jansson (2.14) may drop a key, and say nothing, where memory runs out while it writes: what it wrote is
+// read again.
+static bool is_text_of(const char *text, const json_t *root) {
+    json_t *again = text ? json_loads(text, 0, NULL) : NULL;
+    bool same = again && json_equal(again, root);
+    json_decref(again);
+    return same;
+}
+
+bool made_json(const char *dir, const char *name, const json_t *root, Error *e) {
+    char *text = json_dumps(root, JSON_INDENT(2));
+    bool ok = is_text_of(text, root) ? made_text(dir, name, text, e)
+                                     : error_system(e, "out of memory for '%s'", name);
+    free(text); // jansson's own
+    return ok;
+}
+
+static bool holds(const char *dir, const char *name) {
+    char path[MADE_MAX_PATH];
+    snprintf(path, sizeof path, "%s/%s", dir, name); // made_begin has seen to the length
+    return access(path, F_OK) == 0;
+}
+
+// False with e filled where the directory holds a model that is not the maker's to replace.
+static bool check_owner(const Made *m, Error *e) {
+    const char *name = holds(m->dir, "config.json") ? "config.json" : UNFINISHED;
+    bool weights = holds(m->dir, "model.safetensors") || holds(m->dir, "model.safetensors.index.json");
+    if (!holds(m->dir, name))
+        return !weights ||
+               error_input(e, "'%s' holds weights without a config.json; give another directory", m->dir);
+    char *path = file_path(m->dir, name);
+    if (!path) return error_system(e, "out of memory");
+    json_t *root = json_from_file(path, MADE_MAX_CONFIG, e);
+    bool ours = json_object_get(root, m->mark) != NULL;
+    if (root && !ours)
+        error_input(e, "'%s' holds a model that '%s' did not write; give another directory", m->dir,
+                    m->maker);
+    json_decref(root);
+    mem_free(path);
+    return ours;
+}
+
+static bool is_made(const char *name) {
+    static const char *const patterns[] = {"model.safetensors",        "model.safetensors.index.json",
+                                           "model-*-of-*.safetensors", "tokenizer.json",
+                                           "model*.safetensors.part",  "tokenizer_config.json",
+                                           "tokenizer.model",          "generation_config.json"};
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
+        if (fnmatch(patterns[i], name, 0) == 0) return true;
+    return false;
+}
+
+// Removes what an earlier maker left, config.json first: without it the directory holds no model.
+static bool clear(const char *dir, Error *e) {
+    DIR *d = opendir(dir);
+    if (!d) return error_system(e, "cannot list '%s': %s", dir, strerror(errno));
+    bool ok = !holds(dir, "config.json") || unlinkat(dirfd(d), "config.json", 0) == 0;
+    for (struct dirent *f; ok && (f = readdir(d));)
+        if (is_made(f->d_name)) ok = unlinkat(dirfd(d), f->d_name, 0) == 0;
+    if (!ok) error_system(e, "cannot replace the model in '%s': %s", dir, strerror(errno));
+    closedir(d);
+    return ok;
+}
+
+bool made_begin(const Made *m, const json_t *config, Error *e) {
+    if (strlen(m->dir) > MADE_MAX_PATH - 128) return error_input(e, "the path of the directory is too long");
+    if (mkdir(m->dir, 0777) && errno != EEXIST)
+        return error_system(e, "cannot make '%s': %s", m->dir, strerror(errno));
+    struct stat st;
+    if (stat(m->dir, &st) || !S_ISDIR(st.st_mode))
+        return error_input(e, "'%s' is not a directory; give the path of one, or of nothing yet", m->dir);
+    if (!check_owner(m, e)) return false;
+    if (made_json(m->dir, UNFINISHED, config, e) && clear(m->dir, e)) return true;
+    rmdir(m->dir); // fails, as it should, unless nothing is in it
+    return false;
+}
+
+bool made_finish(const Made *m, Error *e) {
+    char *from = file_path(m->dir, UNFINISHED), *to = file_path(m->dir, "config.json");
+    bool ok = from && to
+                  ? rename(from, to) == 0 || error_system(e, "cannot write '%s': %s", to, strerror(errno))
+                  : error_system(e, "out of memory");
+    mem_free(from);
+    mem_free(to);
+    return ok;
+}
+
+void made_abandon(const Made *m) {
+    char path[MADE_MAX_PATH];
+    snprintf(path, sizeof path, "%s/%s", m->dir, UNFINISHED);
+    if (clear(m->dir, NULL)) unlink(path); // last: it says whose the rest is
+    rmdir(m->dir);                         // fails, as it should, where something else is in it
+}

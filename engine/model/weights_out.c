@@ -1,0 +1,156 @@
+// Within a file tensors of four bytes an element come first: so all begin at multiples of their element's
+// size, whatever the sizes are.
+#include "engine/model/weights_out.h"
+
+#include "engine/base/memory.h"
+#include "engine/base/text.h"
+#include "engine/model/made.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BUFFER = 1 << 16, PROGRESS_STEPS = 256 };
+static const size_t SHARD_BYTES = 5000000000u;
+
+bool tensor_plan(const WeightSpec *s, Dtype dtype, TensorPlan *out) {
+    if (!s->name[0] || s->first_row) return false;
+    *out = (TensorPlan){
+        .rows = (size_t)s->stored_rows, .columns = (size_t)s->columns, .vector = s->vector, .dtype = dtype};
+    memcpy(out->name, s->name, sizeof out->name);
+    return true;
+}
+
+static size_t bytes_of(const TensorPlan *t) { return t->rows * t->columns * dtype_size(t->dtype); }
+
+static void choose_shards(WeightsOut *w) {
+    size_t at = 0, most = w->shard_bytes ? w->shard_bytes : SHARD_BYTES;
+    w->shards = 0;
+    w->bytes = w->written = 0;
+    for (int i = 0; i < w->count; i++) {
+        size_t bytes = bytes_of(&w->tensors[i]);
+        if (at && at + bytes > most) {
+            w->shards++;
+            at = 0;
+        }
+        w->tensors[i].shard = w->shards;
+        at += bytes;
+        w->bytes += bytes;
+    }
+    w->shards++;
+}
+
+// The tensor behind `i` in a shard's file, -1 being its start; count behind the last.
+static int next(const WeightsOut *w, int shard, int i) {
+    bool wide = i < 0 || w->tensors[i].dtype == DTYPE_F32;
+    for (i++; i < w->count || wide; i++) {
+        if (i == w->count) {
+            wide = false;
+            i = 0;
+        }
+        if (w->tensors[i].shard == shard && (w->tensors[i].dtype == DTYPE_F32) == wide) return i;
+    }
+    return w->count;
+}
+
+static bool write_all(int fd, const void *data, size_t n) {
+    for (size_t done = 0; done < n;) {
+        ssize_t k = write(fd, (const char *)data + done, n - done);
+        if (k < 0 && errno == EINTR) continue;
+        if (k <= 0) return false;
+        done += (size_t)k;
+    }
+    return true;
+}
+
+static bool write_tensor(WeightsOut *w, int tensor, int fd, unsigned char *buffer) {
+    const TensorPlan *t = &w->tensors[tensor];
+    size_t elements = t->rows * t->columns, step = BUFFER / 4, size = dtype_size(t->dtype);
+    for (size_t done = 0; done < elements; done += step) {
+        size_t n = elements - done < step ? elements - done : step;
+        w->fill(w->source, tensor, done, n, buffer);
+        if (!write_all(fd, buffer, n * size)) return false;
+        w->written += n * size;
+        if (w->progress && done % (step * PROGRESS_STEPS) == 0)
+            w->progress(w->state, (double)w->written / (double)w->bytes);
+    }
+    return true;
+}
+
+static void header_text(WeightsOut *w, int shard, Text *t) {
+    size_t at = 0;
+    text_puts(t, "{\"__metadata__\":{\"format\":\"pt\"}");
+    for (int i = next(w, shard, -1); i < w->count; i = next(w, shard, i)) {
+        TensorPlan *x = &w->tensors[i];
+        x->begin = at;
+        at += bytes_of(x);
+        text_printf(t, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", x->name, dtype_name(x->dtype));
+        if (!x->vector) text_printf(t, "%zu,", x->rows);
+        text_printf(t, "%zu],\"data_offsets\":[%zu,%zu]}", x->columns, x->begin, at);
+    }
+    text_puts(t, "}");
+    while (t->length % 8 && !t->failed) text_puts(t, " "); // so that the data is aligned
+}
+
+static bool write_shard_to(WeightsOut *w, int shard, int fd, Error *e) {
+    Text header = {0};
+    unsigned char length[8], *buffer = mem_alloc(BUFFER, 1);
+    header_text(w, shard, &header);
+    for (int i = 0; i < 8; i++) length[i] = (unsigned char)((uint64_t)header.length >> 8 * i);
+    bool ok = (buffer && !header.failed) || error_system(e, "out of memory for the header of a shard");
+    if (ok) {
+        ok = write_all(fd, length, 8) && write_all(fd, header.data, header.length);
+        for (int i = next(w, shard, -1); ok && i < w->count; i = next(w, shard, i))
+            ok = write_tensor(w, i, fd, buffer);
+        ok = ok && fsync(fd) == 0;
+        if (!ok) error_system(e, "cannot write weights: %s", strerror(errno));
+    }
+    mem_free(buffer);
+    text_release(&header);
+    return ok;
+}
+
+static bool write_shard(WeightsOut *w, const char *dir, const char *name, int shard, Error *e) {
+    char path[MADE_MAX_PATH], part[MADE_MAX_PATH + 8];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    snprintf(part, sizeof part, "%s.part", path);
+    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) return error_system(e, "cannot write '%s': %s", part, strerror(errno));
+    bool ok = write_shard_to(w, shard, fd, e) || error_within(e, "'%s'", path);
+    if (close(fd) && ok) ok = error_system(e, "cannot write '%s': %s", path, strerror(errno));
+    if (ok && rename(part, path)) ok = error_system(e, "cannot write '%s': %s", path, strerror(errno));
+    if (!ok) unlink(part);
+    return ok;
+}
+
+static void shard_name(const WeightsOut *w, int shard, char out[64]) {
+    if (w->shards == 1) snprintf(out, 64, "model.safetensors");
+    else snprintf(out, 64, "model-%05d-of-%05d.safetensors", shard + 1, w->shards);
+}
+
+static bool write_index(const WeightsOut *w, const char *dir, Error *e) {
+    json_t *map = json_object();
+    for (int i = 0; i < w->count; i++) {
+        char name[64];
+        shard_name(w, w->tensors[i].shard, name);
+        json_object_set_new(map, w->tensors[i].name, json_string(name));
+    }
+    json_t *root =
+        json_pack("{s:{s:I}, s:o}", "metadata", "total_size", (json_int_t)w->bytes, "weight_map", map);
+    bool ok =
+        root ? made_json(dir, "model.safetensors.index.json", root, e) : error_system(e, "out of memory");
+    json_decref(root);
+    return ok;
+}
+
+bool weights_out(WeightsOut *w, const char *dir, Error *e) {
+    char name[64];
+    choose_shards(w);
+    for (int shard = 0; shard < w->shards; shard++) {
+        shard_name(w, shard, name);
+        if (!write_shard(w, dir, name, shard, e)) return false;
+    }
+    return w->shards == 1 || write_index(w, dir, e);
+}
