@@ -189,6 +189,7 @@ static void print_table(const Bench *b) {
            c->threads, c->threads == 1 ? "" : "s", c->isa, c->bytes_per_s / 1e9, c->operations_per_s / 1e12);
     printf("model     %s: first logits %.3f s after opening; peak memory %.2f GB\n", b->dir, b->open_s,
            (double)machine_peak_memory() / 1e9);
+    if (b->engine.model.stand_in[0]) printf("stand-in  %s\n", b->engine.model.stand_in);
     printf("\n%7s %7s %5s %7s %10s %6s %7s %8s %9s %9s %9s %7s\n", "tokens", "context", "k x w", "layout",
            "step ms", "+- %", "GB/s", "TFLOP/s", "slowdown", "memory ms", "compute ms", "floor");
     for (int i = 0; i < b->count; i++) {
@@ -238,6 +239,8 @@ static bool print_json(const Bench *b, Error *e) {
     if (machine && ceilings && json_object_update(machine, ceilings) == 0)
         root = json_pack("{s:O, s:O, s:s, s:f, s:I}", "machine", machine, "points", points, "model", b->dir,
                          "open_s", b->open_s, "peak_memory_bytes", (json_int_t)machine_peak_memory());
+    if (root && b->engine.model.stand_in[0])
+        json_object_set_new(root, "stand_in", json_string(b->engine.model.stand_in));
     if (root && b->prefill_s > 0)
         json_object_set_new(root, "prefill",
                             json_pack("{s:i, s:f, s:f}", "tokens", b->a->prefill, "seconds", b->prefill_s,

@@ -226,6 +226,8 @@ static void print_stats(const Run *r) {
     double s = decode_seconds(d), share = s > 0 ? 100 / s : 0, steps = d->steps > 0 ? d->steps : 1;
     r->models.target.session.backend->report(r->models.target.session.self, &b);
     method_text(r, &method);
+    if (r->models.target.model.stand_in[0])
+        fprintf(stderr, "stand-in  %s\n", r->models.target.model.stand_in);
     fprintf(stderr, "method    %s\n", text_get(&method));
     fprintf(stderr, "engine    %s, kernels %s, compute %s\n", b.device, b.isa,
             r->models.target.session.compute == COMPUTE_BF16 ? "bf16" : "f32");
@@ -271,7 +273,9 @@ static bool print_json(const Run *r, Error *e) {
                              r->models.target.session.compute == COMPUTE_BF16 ? "bf16" : "f32", "seed",
                              (json_int_t)r->o->seed);
     text_release(&method);
-    bool ok = root && more && json_object_update(root, more) == 0;
+    const char *stand_in = r->models.target.model.stand_in;
+    bool ok = root && more && json_object_update(root, more) == 0 &&
+              (!stand_in[0] || json_object_set_new(root, "stand_in", json_string(stand_in)) == 0);
     char *line = ok ? json_dumps(root, 0) : NULL;
     if (line) puts(line);
     free(line); // jansson's own

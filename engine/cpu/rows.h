@@ -50,8 +50,11 @@ static inline void rmsnorm(const float *x, const Tensor *weight, float epsilon, 
     for (; i < n; i++) sum.lane[i % LANES] += x[i] * x[i];
     float scale = 1.0f / sqrtf(partial_sum(&sum) / (float)n + epsilon);
     const uint16_t *h = weight->data;
+    const float *f = weight->data;
     if (weight->dtype == DTYPE_BF16)
         for (i = 0; i < n; i++) y[i] = x[i] * scale * bf16_to_f32(h[i]);
+    else if (weight->dtype == DTYPE_F32)
+        for (i = 0; i < n; i++) y[i] = x[i] * scale * f[i];
     else
         for (i = 0; i < n; i++) y[i] = x[i] * scale * dtype_load(weight->dtype, weight->data, (size_t)i);
 }

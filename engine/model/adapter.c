@@ -4,14 +4,12 @@
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
-#include "engine/base/text.h"
 #include "engine/model/synth.h"
-#include "engine/model/weights.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_JSON = 1 << 16, FINAL_NORM = LAYER_WEIGHTS, HEAD, ADAPTER_WEIGHTS };
+enum { MAX_JSON = 1 << 16 };
 
 static const char MODEL_TYPE[] = "outpace_adapter";
 static const char *const VARIANTS[] = {"kangaroo", "with-head", "one-layer", "mlp", "medusa"};
@@ -39,7 +37,7 @@ static bool has_head(AdapterVariant v) {
 }
 
 // Without attention the cache is as small as one can be.
-static Shape shape_of(const AdapterKind *kind, const Shape *target) {
+Shape adapter_shape(const AdapterKind *kind, const Shape *target) {
     Shape s = *target;
     s.input = INPUT_HIDDEN;
     s.layers = 1;
@@ -74,19 +72,18 @@ static void medusa_weights(const Shape *s, int head, WeightSpec specs[ADAPTER_WE
     specs[WEIGHT_GATE_BIAS] = vector(name, s->width);
     snprintf(specs[WEIGHT_GATE_BIAS].name, TENSOR_NAME, "%d.0.linear.bias", head);
     snprintf(name, sizeof name, "%d.1", head);
-    specs[HEAD] = matrix(name, s->vocab, s->width);
+    specs[ADAPTER_HEAD] = matrix(name, s->vocab, s->width);
 }
 
-// The weights of one model; those that it lacks have no name.
-static void adapter_weights(AdapterVariant v, const Shape *s, int head, WeightSpec specs[ADAPTER_WEIGHTS]) {
+void adapter_weights(AdapterVariant v, const Shape *s, int head, WeightSpec specs[ADAPTER_WEIGHTS]) {
     int q = shape_q_width(s), kv = shape_kv_width(s), width = s->width, mlp = s->mlp_width;
     for (int i = 0; i < ADAPTER_WEIGHTS; i++) specs[i] = (WeightSpec){.name = ""};
     if (v == ADAPTER_MEDUSA) {
         medusa_weights(s, head, specs);
         return;
     }
-    specs[FINAL_NORM] = vector("norm", width);
-    if (has_head(v)) specs[HEAD] = matrix("lm_head", s->vocab, width);
+    specs[ADAPTER_FINAL_NORM] = vector("norm", width);
+    if (has_head(v)) specs[ADAPTER_HEAD] = matrix("lm_head", s->vocab, width);
     if (v == ADAPTER_MLP) {
         specs[WEIGHT_MLP_NORM] = vector("input_layernorm", width);
         specs[WEIGHT_GATE] = matrix("linear.0", width, width);
@@ -157,7 +154,7 @@ static bool read_config(Adapter *a, const Model *target, const char *path, Error
     json_decref(root);
     for (int i = 0; ok && i < a->kind.heads; i++) {
         a->models[i] =
-            (Model){.shape = shape_of(&a->kind, &target->shape), .dtype = target->dtype, .bos = -1};
+            (Model){.shape = adapter_shape(&a->kind, &target->shape), .dtype = target->dtype, .bos = -1};
         snprintf(a->models[i].architecture, sizeof a->models[i].architecture, "%s",
                  VARIANTS[a->kind.variant]);
     }
@@ -181,9 +178,9 @@ static bool bind(Adapter *a, int head, const Model *target, const Shard *shard, 
     adapter_weights(a->kind.variant, &m->shape, head, specs);
     for (int i = 0; i < LAYER_WEIGHTS; i++)
         if (!weight_bind(weights_field(m->layers, i), &specs[i], shard, 1, dir, e)) return false;
-    if (!weight_bind(&m->final_norm, &specs[FINAL_NORM], shard, 1, dir, e)) return false;
+    if (!weight_bind(&m->final_norm, &specs[ADAPTER_FINAL_NORM], shard, 1, dir, e)) return false;
     m->head = target->head;
-    return weight_bind(&m->head, &specs[HEAD], shard, 1, dir, e);
+    return weight_bind(&m->head, &specs[ADAPTER_HEAD], shard, 1, dir, e);
 }
 
 static bool load(Adapter *a, const Model *target, const char *dir, const char *path, Error *e) {
@@ -214,7 +211,7 @@ void adapter_close(Adapter *a) {
 
 // --- writing
 
-static void config_text(const AdapterKind *k, const Shape *target, Text *t) {
+void adapter_config(const AdapterKind *k, const Shape *target, Text *t) {
     text_printf(t, "{\"model_type\": \"%s\", \"variant\": \"%s\", ", MODEL_TYPE, VARIANTS[k->variant]);
     if (k->variant == ADAPTER_MEDUSA) text_printf(t, "\"heads\": %d, ", k->heads);
     else text_printf(t, "\"exit_layer\": %d, ", k->exit_layer);
@@ -224,12 +221,12 @@ static void config_text(const AdapterKind *k, const Shape *target, Text *t) {
 
 bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind, uint64_t seed, Error *e) {
     WeightSpec specs[ADAPTER_HEADS_MAX * ADAPTER_WEIGHTS];
-    Shape shape = shape_of(kind, &target->shape);
+    Shape shape = adapter_shape(kind, &target->shape);
     Text config = {0};
     if (!check_kind(kind, target, dir, e)) return false;
     for (int i = 0; i < kind->heads; i++)
         adapter_weights(kind->variant, &shape, i, specs + (size_t)i * ADAPTER_WEIGHTS);
-    config_text(kind, &target->shape, &config);
+    adapter_config(kind, &target->shape, &config);
     SynthTensors t = {specs, kind->heads * ADAPTER_WEIGHTS, target->dtype, text_get(&config), seed};
     bool ok = config.failed ? error_system(e, "out of memory") : synth_tensors(dir, &t, e);
     text_release(&config);

@@ -26,7 +26,8 @@
 //      I.0.linear.weight, I.0.linear.bias   (width, width), (width) medusa, head I from 0
 //      I.1.weight                           (vocab, width)          medusa
 #pragma once
-#include "engine/model/model.h"
+#include "engine/base/text.h"
+#include "engine/model/weights.h"
 
 #include <stdint.h>
 
@@ -64,3 +65,10 @@ bool adapter_variant_find(const char *name, AdapterVariant *out, Error *e);
 
 // Random weights for a target, of its dtype.
 bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind, uint64_t seed, Error *e);
+
+// For those who write one: the shape of its models, the weights of model `head` in the order of LayerWeights
+// (those that it lacks have no name), and config.json.
+enum { ADAPTER_FINAL_NORM = LAYER_WEIGHTS, ADAPTER_HEAD, ADAPTER_WEIGHTS };
+Shape adapter_shape(const AdapterKind *kind, const Shape *target);
+void adapter_weights(AdapterVariant v, const Shape *s, int head, WeightSpec specs[ADAPTER_WEIGHTS]);
+void adapter_config(const AdapterKind *kind, const Shape *target, Text *out);

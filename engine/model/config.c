@@ -223,6 +223,21 @@ static bool read_type(const Reader *r, Model *m, const Architecture **a) {
     return true;
 }
 
+// Shown in tables as it is, so: no control characters.
+static bool read_stand_in(const Reader *r, Model *m) {
+    static const char key[] = "outpace_stand_in";
+    if (!field_present(r->root, key)) return true;
+    const char *text = field_text(r->root, key, r->place, r->e);
+    if (!text) return false;
+    bool fits = text[0] && strlen(text) < sizeof m->stand_in;
+    for (const char *c = text; *c; c++) fits = fits && (unsigned char)*c >= ' ' && *c != 0x7f;
+    if (!fits)
+        return error_input(r->e, "'%s' in '%s' must be a line of 1 to %zu characters", key, r->place,
+                           sizeof m->stand_in - 1);
+    snprintf(m->stand_in, sizeof m->stand_in, "%s", text);
+    return true;
+}
+
 static bool read_root(const Reader *r, Model *m) {
     const Architecture *a;
     m->bos = -1;
@@ -230,7 +245,7 @@ static bool read_root(const Reader *r, Model *m) {
     return read_type(r, m, &a) && read_sizes(r, &m->shape) && read_window(r, a, &m->shape) &&
            read_switches(r, a, &m->shape) && read_rope(r, &m->shape) &&
            read_int_optional(r, "bos_token_id", -1, m->shape.vocab - 1, &m->bos) &&
-           read_eos(m, r->root, r->place, r->e);
+           read_eos(m, r->root, r->place, r->e) && read_stand_in(r, m);
 }
 
 bool config_parse(Model *m, const char *bytes, size_t n, const char *place, Error *e) {

@@ -16,6 +16,7 @@ static void describe_ids(const Model *m, Text *out) {
 void model_describe(const Model *m, Text *out) {
     const Shape *s = &m->shape;
     int group = s->heads / s->kv_heads;
+    if (m->stand_in[0]) text_printf(out, "stand-in        %s\n", m->stand_in);
     text_printf(out, "architecture    %s\n", m->architecture);
     text_printf(out, "parameters      %.1f million\n", (double)shape_parameters(s) * 1e-6);
     text_printf(out, "layers          %d of width %d, MLP %d\n", s->layers, s->width, s->mlp_width);

@@ -86,6 +86,14 @@ static bool clear(const char *dir, Error *e) {
     return ok;
 }
 
+// What says whose the rest is, and the directory, which stays, as it should, where something else is in it.
+static void remove_last(const char *dir) {
+    char path[MADE_MAX_PATH];
+    snprintf(path, sizeof path, "%s/%s", dir, UNFINISHED);
+    unlink(path);
+    rmdir(dir);
+}
+
 bool made_begin(const Made *m, const json_t *config, Error *e) {
     if (strlen(m->dir) > MADE_MAX_PATH - 128) return error_input(e, "the path of the directory is too long");
     if (mkdir(m->dir, 0777) && errno != EEXIST)
@@ -94,8 +102,8 @@ bool made_begin(const Made *m, const json_t *config, Error *e) {
     if (stat(m->dir, &st) || !S_ISDIR(st.st_mode))
         return error_input(e, "'%s' is not a directory; give the path of one, or of nothing yet", m->dir);
     if (!check_owner(m, e)) return false;
-    if (made_json(m->dir, UNFINISHED, config, e) && clear(m->dir, e)) return true;
-    rmdir(m->dir); // fails, as it should, unless nothing is in it
+    if (made_json(m->dir, UNFINISHED, config, e)) return clear(m->dir, e);
+    remove_last(m->dir);
     return false;
 }
 
@@ -110,8 +118,5 @@ bool made_finish(const Made *m, Error *e) {
 }
 
 void made_abandon(const Made *m) {
-    char path[MADE_MAX_PATH];
-    snprintf(path, sizeof path, "%s/%s", m->dir, UNFINISHED);
-    if (clear(m->dir, NULL)) unlink(path); // last: it says whose the rest is
-    rmdir(m->dir);                         // fails, as it should, where something else is in it
+    if (clear(m->dir, NULL)) remove_last(m->dir);
 }

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { MODEL_MAX_EOS = 8, MODEL_MAX_SHARDS = 256, SHARD_NAME = 256 };
+enum { MODEL_MAX_EOS = 8, MODEL_MAX_SHARDS = 256, SHARD_NAME = 256, MODEL_STAND_IN = 160 };
 
 // A row-major matrix (rows, columns), or a vector (1, columns). A fused tensor (Phi-3's qkv_proj) is seen as
 // several of them: data points at the first row of the part.
@@ -49,7 +49,10 @@ typedef struct Model {
     Shape shape;
     Dtype dtype;           // of the weights: that of the first layer's q
     char architecture[64]; // model_type of config.json
-    int bos;               // -1: none
+    // What it stands in for a real model by ("reference (1f...) inflated to mistral-7b"); empty: it does not.
+    // Whatever is shown of such a model's runs says `stand-in`.
+    char stand_in[MODEL_STAND_IN];
+    int bos; // -1: none
     int eos[MODEL_MAX_EOS], eos_count;
     Tensor embedding;     // (vocab, width); absent where the input is hidden states
     Tensor final_norm;    // (1, width); absent where a Medusa head reads what is normed already

@@ -90,6 +90,9 @@ static const Refused REFUSED[] = {
     {"{\"intermediate_size\":0}",                                                                           "'intermediate_size'"      },
     {"{\"vocab_size\":0}",                                                                                  "'vocab_size'"             },
     {"{\"vocab_size\":4294967296}",                                                                         "'vocab_size'"             },
+    {"{\"outpace_stand_in\":\"\"}",                                                                         "'outpace_stand_in'"       },
+    {"{\"outpace_stand_in\":7}",                                                                            "'outpace_stand_in'"       },
+    {"{\"outpace_stand_in\":\"a\\u001b[2J\"}",                                                              "must be a line of 1"      },
     {"{\"real_vocab_size\":513}",                                                                           "'real_vocab_size'"        },
     {"{\"max_position_embeddings\":0}",                                                                     "'max_position_embeddings'"},
     {"{\"max_position_embeddings\":1e3}",                                                                   "'max_position_embeddings'"},
@@ -152,7 +155,9 @@ static void defaults(void **state) {
     assert_int_equal(m.bos, -1);
     assert_int_equal(m.eos_count, 0);
     assert_true(m.shape.norm_epsilon == 1e-6f && m.shape.rope.theta == 10000);
-    assert_true(!m.shape.tied_head && !m.shape.qkv_bias && m.shape.window == 0);
+    assert_true(!m.shape.tied_head && !m.shape.qkv_bias && m.shape.window == 0 && !m.stand_in[0]);
+    taken(&m, "{\"outpace_stand_in\":\"a inflated to b\"}");
+    assert_string_equal(m.stand_in, "a inflated to b");
     taken(&m, "{\"head_dim\":80,\"tie_word_embeddings\":true,\"real_vocab_size\":500,\"unknown_key\":[{}],"
               "\"hidden_act\":\"gelu_pytorch_tanh\",\"eos_token_id\":[2,5,2]}");
     assert_int_equal(m.shape.head_dim, 80);

@@ -1,0 +1,79 @@
+// Whatever allocation or system call fails while a model is inflated: one error, nothing alive, and nothing
+// half-done in its place: the directory is not there, or empty.
+#include "tests/check.h"
+
+#include "engine/model/inflate.h"
+#include "engine/model/model.h"
+#include "engine/model/synth.h"
+#include "tests/fault.h"
+#include "tests/folder.h"
+
+#include <jansson.h>
+#include <unistd.h>
+
+static const char *small(void *folder) { return folder_path(folder, "small"); }
+static const char *large(void *folder) { return folder_path(folder, "large"); }
+
+static bool inflate(void *folder, Error *e) {
+    InflateOptions o = {
+        .small = small(folder), .shape = folder_path(small(folder), "config.json"), .shard_bytes = 1500};
+    return model_inflate(large(folder), &o, e);
+}
+
+static void whole_or_nothing(void *folder, bool ok) {
+    Model m;
+    Error e = {0};
+    bool there = access(folder_path(large(folder), "config.json"), F_OK) == 0;
+    if (ok != there) fail_msg("%s, but config.json is %s", ok ? "made" : "failed", there ? "there" : "not");
+    if (there && !model_open(&m, large(folder), &e)) fail_msg("%s", e.text);
+    if (there) model_close(&m);
+    else if (access(large(folder), F_OK) == 0)
+        fail_msg("%d files are left behind", folder_count(large(folder)));
+    folder_remove(large(folder));
+}
+
+// For jansson, see model_fault_test.c.
+static void *persist(size_t n) {
+    void *p = malloc(n);
+    return p ? p : malloc(n);
+}
+
+static int each(FaultKind kind, void *folder) {
+    for (int n = 1;; n++) {
+        Error e = {0};
+        int live = fault_live(), files = fault_open();
+        if (kind == FAULT_ALLOCATION) fault_after(n);
+        else fault_call_after(n);
+        bool ok = inflate(folder, &e), failed = fault_seen();
+        fault_after(0);
+        fault_call_after(0);
+        if (fault_live() != live || fault_open() != files)
+            fail_msg("failure %d leaves %d allocations, %d files: '%s'", n, fault_live() - live,
+                     fault_open() - files, e.text);
+        if (!ok && (!e.text[0] || (kind == FAULT_ALLOCATION && e.kind != ERROR_SYSTEM)))
+            fail_msg("failure %d is not called the system's: '%s'", n, e.text);
+        whole_or_nothing(folder, ok);
+        if (!failed && !ok) fail_msg("nothing failed, but '%s'", e.text);
+        if (!failed) return n - 1;
+    }
+}
+
+static void every_failure(void **state) {
+    static const char *const sets[] = {"num_hidden_layers=1", "vocab_size=40", "hidden_size=8",
+                                       "intermediate_size=8"};
+    SynthOptions o = {.shape = "tiny", .sets = sets, .set_count = 4};
+    Error e = {0};
+    if (!model_synth(small(*state), &o, &e)) fail_msg("%s", e.text);
+    assert_true(each(FAULT_ALLOCATION, *state) > 100);
+    assert_true(each(FAULT_CALL, *state) > 30);
+}
+
+int main(void) {
+    const char *root = getenv("OUTPACE_ROOT");
+    if (root && chdir(root)) return 1;
+    json_set_alloc_funcs(persist, free);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_failure, folder_setup, folder_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
