@@ -1,16 +1,209 @@
--- What tables and figures ask, from sums only: no view but `pass` looks at steps. Definitions: DESIGN.md.
+-- What tables and figures ask. Definitions: DESIGN.md. No view but `pass` and `step_time` looks at steps.
+--
+--   result           a line a point: the table that `outpace show` prints
+--   point_sums       S, tokens, times, flags          pass_sums      the same for each pass
+--   point_speedup    the speedups, each under its name task_speedup   the same for each task of a dataset
+--   ctar             share of steps that accepted w    prompt_speedup per prompt: what intervals resample
+--   point_source     who proposed, who won             point_rank     length and rank of what won
+--   point_text       bytes a step, loops, repeats      point_setting  parameters, a line each
+--   step_time        a step's time in parts            pass           what ran on which model
+--   heat             the memory-to-compute surface     flagged        samples that something disturbed
+--   run_state        what is there of each run
+--
+-- The baseline of a point is that of point.baseline_id; a point without one is a baseline, and its speedups are 1.
+-- Where one has more passes than the other, each prompt's mean over its passes stands for it.
 
--- Per point. S: tokens after prefill over steps after prefill. S_reference counts prefill and its token.
 CREATE VIEW point_sums AS
 SELECT point_id,
        count(*) AS samples, count(DISTINCT prompt_id) AS prompts, count(DISTINCT pass) AS passes,
        sum(tokens) AS tokens, sum(steps) AS steps,
        1.0 * sum(tokens) / nullif(sum(steps), 0) AS S,
        1.0 * (sum(tokens) + sum(prefill_tokens)) / nullif(sum(steps) + sum(prefill_steps), 0) AS S_reference,
+       1.0 * sum(tokens) / nullif(count(*), 0) AS tokens_per_output,
        1.0 * sum(rows) / nullif(sum(steps), 0) AS rows_per_step,
+       1.0 * sum(asked) / nullif(sum(steps), 0) AS asked_per_step,
+       1.0 * sum(drafted) / nullif(sum(steps), 0) AS drafted_per_step,
+       1.0 * sum(accepted) / nullif(sum(steps), 0) AS accepted_per_step,
+       sum(filling_steps) AS filling_steps,
        sum(prefill_ns) AS prefill_ns, sum(decode_ns) AS decode_ns,
        sum(propose_ns) AS propose_ns, sum(forward_ns) AS forward_ns, sum(verify_ns) AS verify_ns,
-       sum(observe_ns) AS observe_ns,
+       sum(observe_ns) AS observe_ns, sum(device_ns) AS device_ns,
        1e9 * sum(tokens) / nullif(sum(decode_ns), 0) AS tokens_per_s,
-       sum(flags <> 0) AS flagged, sum(flags & 16 <> 0) AS diverged
+       sum(flags & 31 <> 0) AS flagged, sum(flags & 16 <> 0) AS diverged
 FROM sample GROUP BY point_id;
+
+CREATE VIEW pass_sums AS
+SELECT point_id, pass, count(*) AS samples, sum(tokens) AS tokens, sum(steps) AS steps,
+       1.0 * sum(tokens) / nullif(sum(steps), 0) AS S,
+       sum(prefill_ns) AS prefill_ns, sum(decode_ns) AS decode_ns,
+       1e9 * sum(tokens) / nullif(sum(decode_ns), 0) AS tokens_per_s
+FROM sample GROUP BY point_id, pass;
+
+-- --- speedups --------------------------------------------------------------------------------------------
+
+CREATE VIEW prompt_mean AS
+SELECT point_id, prompt_id, count(*) AS passes, avg(tokens) AS tokens, avg(steps) AS steps,
+       avg(decode_ns) AS decode_ns, avg(prefill_ns) AS prefill_ns
+FROM sample GROUP BY point_id, prompt_id;
+
+CREATE VIEW prompt_speedup AS
+SELECT p.id AS point_id, m.prompt_id, p.temperature, m.tokens, m.steps, m.decode_ns, m.prefill_ns,
+       b.tokens AS base_tokens, b.decode_ns AS base_decode_ns, b.prefill_ns AS base_prefill_ns
+FROM point AS p
+JOIN prompt_mean AS m ON m.point_id = p.id
+JOIN prompt_mean AS b ON b.point_id = coalesce(p.baseline_id, p.id) AND b.prompt_id = m.prompt_id;
+
+CREATE VIEW prompt_same_path AS
+SELECT p.id AS point_id, m.prompt_id, p.temperature, m.tokens, m.decode_ns,
+       b.tokens AS base_tokens, b.decode_ns AS base_decode_ns
+FROM point AS p
+JOIN prompt_mean AS m ON m.point_id = p.id
+JOIN prompt_mean AS b ON b.point_id = coalesce(p.same_path_id, p.id) AND b.prompt_id = m.prompt_id;
+
+-- Spec-Bench's own: speeds of whole conversations, prefill included, ratio of their means, mean of passes.
+CREATE VIEW conversation AS
+SELECT point_id, pass, dataset_id, number, min(task) AS task,
+       1e9 * sum(tokens + prefill_tokens) / nullif(sum(decode_ns + prefill_ns), 0) AS tokens_per_s
+FROM sample JOIN prompt ON prompt.id = prompt_id GROUP BY point_id, pass, dataset_id, number;
+
+CREATE VIEW pass_specbench AS
+SELECT p.id AS point_id, m.pass, avg(m.tokens_per_s) / avg(b.tokens_per_s) AS speedup
+FROM point AS p
+JOIN conversation AS m ON m.point_id = p.id
+JOIN conversation AS b ON b.point_id = coalesce(p.baseline_id, p.id) AND b.pass = m.pass
+     AND b.dataset_id = m.dataset_id AND b.number = m.number
+GROUP BY p.id, m.pass;
+
+-- When sampling, texts differ: then by the time of a token.
+CREATE VIEW decode_speedup AS
+SELECT point_id, count(*) AS prompts,
+       CASE WHEN temperature > 0
+            THEN (sum(base_decode_ns) / sum(base_tokens)) / (sum(decode_ns) / sum(tokens))
+            ELSE sum(base_decode_ns) / sum(decode_ns) END AS speedup,
+       CASE WHEN temperature > 0
+            THEN (sum(base_decode_ns + base_prefill_ns) / sum(base_tokens)) / (sum(decode_ns + prefill_ns) / sum(tokens))
+            ELSE sum(base_decode_ns + base_prefill_ns) / sum(decode_ns + prefill_ns) END AS speedup_e2e
+FROM prompt_speedup GROUP BY point_id;
+
+CREATE VIEW same_path_speedup AS
+SELECT point_id,
+       CASE WHEN temperature > 0
+            THEN (sum(base_decode_ns) / sum(base_tokens)) / (sum(decode_ns) / sum(tokens))
+            ELSE sum(base_decode_ns) / sum(decode_ns) END AS speedup_same_path
+FROM prompt_same_path GROUP BY point_id;
+
+CREATE VIEW task_speedup AS
+SELECT point_id, prompt.task AS task, count(*) AS prompts,
+       sum(tokens) / sum(steps) AS S,
+       CASE WHEN temperature > 0
+            THEN (sum(base_decode_ns) / sum(base_tokens)) / (sum(decode_ns) / sum(tokens))
+            ELSE sum(base_decode_ns) / sum(decode_ns) END AS speedup,
+       1e9 * sum(tokens) / sum(decode_ns) AS tokens_per_s
+FROM prompt_speedup JOIN prompt ON prompt.id = prompt_id GROUP BY point_id, prompt.task;
+
+CREATE VIEW point_speedup AS
+SELECT d.point_id, d.prompts, d.speedup, d.speedup_e2e, s.speedup_same_path, b.speedup_specbench, t.speedup_task_mean
+FROM decode_speedup AS d
+LEFT JOIN same_path_speedup AS s ON s.point_id = d.point_id
+LEFT JOIN (SELECT point_id, avg(speedup) AS speedup_specbench FROM pass_specbench GROUP BY point_id) AS b
+       ON b.point_id = d.point_id
+LEFT JOIN (SELECT point_id, avg(speedup) AS speedup_task_mean FROM task_speedup GROUP BY point_id) AS t
+       ON t.point_id = d.point_id;
+
+-- --- acceptance ------------------------------------------------------------------------------------------
+
+CREATE VIEW point_accept AS
+SELECT point_id, q.kind, q.accepted, sum(q.steps) AS steps
+FROM sample_accept AS q JOIN sample ON sample.id = q.sample_id GROUP BY point_id, q.kind, q.accepted;
+
+-- CTAR(w) for w from 1: the share of steps in which at least w drafted tokens were accepted.
+CREATE VIEW ctar AS
+SELECT point_id, w, 1.0 * at_least / steps AS ctar
+FROM (SELECT point_id, accepted AS w,
+             sum(sum(steps)) OVER (PARTITION BY point_id ORDER BY accepted DESC) AS at_least,
+             sum(sum(steps)) OVER (PARTITION BY point_id) AS steps
+      FROM point_accept GROUP BY point_id, accepted)
+WHERE w > 0;
+
+CREATE VIEW point_source AS
+SELECT point_id, source.name AS source, sum(q.rows) AS rows, sum(q.steps) AS steps, sum(q.won) AS won,
+       sum(q.tokens) AS tokens
+FROM sample_source AS q JOIN sample ON sample.id = q.sample_id JOIN source ON source.id = q.source_id
+GROUP BY point_id, q.source_id;
+
+CREATE VIEW point_rank AS
+SELECT point_id, source.name AS source, length, rank, sum(q.steps) AS steps
+FROM sample_rank AS q JOIN sample ON sample.id = q.sample_id JOIN source ON source.id = q.source_id
+GROUP BY point_id, q.source_id, length, rank;
+
+-- --- texts -----------------------------------------------------------------------------------------------
+
+-- S_calm: of the outputs that do not end in a loop.
+CREATE VIEW point_text AS
+SELECT point_id, 1.0 * sum(bytes) / nullif(sum(steps), 0) AS bytes_per_step, avg(repeated) AS repeated,
+       sum(looping) AS looping,
+       1.0 * sum(sample.tokens) FILTER (WHERE NOT looping) / nullif(sum(steps) FILTER (WHERE NOT looping), 0) AS S_calm
+FROM sample JOIN output ON output.id = output_id GROUP BY point_id;
+
+CREATE VIEW point_score AS
+SELECT point_id, metric, count(*) AS outputs, avg(value) AS value
+FROM sample JOIN score ON score.output_id = sample.output_id AND score.prompt_id = sample.prompt_id
+GROUP BY point_id, metric;
+
+-- --- what ran --------------------------------------------------------------------------------------------
+
+CREATE VIEW point_setting AS
+SELECT point_id, run_id, method, section, name, value
+FROM point_param JOIN point ON point.id = point_id;
+
+CREATE VIEW result AS
+SELECT p.id AS point_id, p.run_id, p.number, m.name AS model, m.stand_in, d.name AS dataset, p.method, p.decoder,
+       p.label, p.temperature, p.baseline_id, p.skipped,
+       s.samples, s.prompts, s.passes, s.tokens, s.steps, s.S, e.low AS S_low, e.high AS S_high, s.S_reference,
+       s.rows_per_step, s.tokens_per_s, u.speedup, f.low AS speedup_low, f.high AS speedup_high, u.speedup_e2e,
+       u.speedup_same_path, u.speedup_specbench, u.speedup_task_mean, s.diverged, s.flagged,
+       (SELECT count(*) FROM failure WHERE failure.point_id = p.id) AS failures
+FROM point AS p
+JOIN model AS m ON m.id = p.model_id
+JOIN dataset AS d ON d.id = p.dataset_id
+LEFT JOIN point_sums AS s ON s.point_id = p.id
+LEFT JOIN point_speedup AS u ON u.point_id = p.id
+LEFT JOIN estimate AS e ON e.point_id = p.id AND e.metric = 'S'
+LEFT JOIN estimate AS f ON f.point_id = p.id AND f.metric = 'speedup';
+
+CREATE VIEW run_state AS
+SELECT run.id AS run_id, run.name, run.kind, run.version, run.created,
+       (SELECT count(*) FROM point WHERE point.run_id = run.id) AS points,
+       (SELECT count(*) FROM point WHERE point.run_id = run.id AND skipped IS NOT NULL) AS skipped,
+       (SELECT count(*) FROM attempt WHERE attempt.run_id = run.id) AS attempts,
+       (SELECT result FROM attempt WHERE attempt.run_id = run.id ORDER BY id DESC LIMIT 1) AS last_result,
+       (SELECT count(*) FROM point JOIN sample ON sample.point_id = point.id WHERE point.run_id = run.id) AS samples,
+       (SELECT count(*) FROM attempt JOIN failure ON failure.attempt_id = attempt.id
+        WHERE attempt.run_id = run.id) AS failures
+FROM run;
+
+CREATE VIEW flagged AS
+SELECT sample.id AS sample_id, point_id, pass, prompt_id, attempt_id, flag.name AS flag, meaning
+FROM sample JOIN flag ON sample.flags & flag.bit <> 0;
+
+CREATE VIEW step_time AS
+SELECT point_id, prompt_id, pass, step.number, step_kind.name AS kind, context, step.rows, step.emitted,
+       step.propose_ns, step.forward_ns, step.verify_ns, step.observe_ns, step.device_ns
+FROM sample JOIN step ON step.sample_id = sample.id JOIN step_kind ON step_kind.id = kind;
+
+-- Both kinds of steps alike: see step_pass. a = b: the head.
+CREATE VIEW pass AS
+SELECT sample_id, number, pass, pass_model.name AS model, a, b, rows, context, count
+FROM step_pass JOIN pass_model ON pass_model.id = step_pass.model
+UNION ALL
+SELECT sample_id, step.number, 0, 'target', 0, layers, step.rows, context, 1
+FROM step JOIN sample ON sample.id = sample_id JOIN point ON point.id = point_id JOIN model ON model.id = model_id
+WHERE head_rows IS NOT NULL
+UNION ALL
+SELECT sample_id, step.number, 1, 'target', layers, layers, head_rows, context, 1
+FROM step JOIN sample ON sample.id = sample_id JOIN point ON point.id = point_id JOIN model ON model.id = model_id
+WHERE head_rows IS NOT NULL;
+
+CREATE VIEW heat AS
+SELECT attempt_id, model_id, device, layout, cache, context, k, w, rows, mean_ns, median_ns, slowdown, floor_ns
+FROM surface WHERE kind = 'step' AND k IS NOT NULL;

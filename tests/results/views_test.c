@@ -1,0 +1,260 @@
+// What the views say against loops over the samples, written from the definitions in words.
+#include "tests/check.h"
+
+#include "results/rows.h"
+#include "tests/filled_store.h"
+#include "tests/folder.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { POINTS = 3, PROMPTS = 6, PASSES = 2, MOST_STEPS = 10 };
+
+typedef struct {
+    bool there;
+    double tokens, steps, decode, prefill;
+    int accepted[MOST_STEPS];
+} Sample;
+
+typedef struct {
+    FilledStore f;
+    Sample samples[POINTS][PASSES][PROMPTS];
+} World;
+
+static void read_samples(World *w) {
+    Error e = {0};
+    Rows *r =
+        rows_open(w->f.store,
+                  "SELECT point.number, pass, 2 * prompt.number + turn, tokens, steps, decode_ns, prefill_ns,"
+                  " step.number, step.accepted FROM sample JOIN point ON point.id = point_id"
+                  " JOIN prompt ON prompt.id = prompt_id JOIN step ON step.sample_id = sample.id",
+                  &e);
+    if (!r) fail_msg("%s", e.text);
+    while (rows_next(r, &e)) {
+        Sample *s = &w->samples[rows_int(r, 0)][rows_int(r, 1)][rows_int(r, 2)];
+        s->there = true;
+        s->tokens = rows_real(r, 3);
+        s->steps = rows_real(r, 4);
+        s->decode = rows_real(r, 5);
+        s->prefill = rows_real(r, 6);
+        s->accepted[rows_int(r, 7)] = (int)rows_int(r, 8);
+    }
+    rows_close(r);
+}
+
+// The baseline lacks the second pass of one conversation.
+static int setup(void **state) {
+    static World w;
+    Error e = {0};
+    folder_setup(state);
+    memset(&w, 0, sizeof w);
+    if (!filled_open(&w.f, folder_path(*state, "a.db"), NULL, POINTS, PROMPTS, &e)) fail_msg("%s", e.text);
+    for (int p = 0; p < POINTS; p++)
+        for (int pass = 0; pass < PASSES; pass++)
+            for (int q = 0; q < PROMPTS; q++)
+                if (!(p == 0 && pass == 1 && q >= 4) && !filled_add(&w.f, p, pass, q, &e))
+                    fail_msg("%s", e.text);
+    read_samples(&w);
+    *state = &w;
+    return 0;
+}
+
+static int teardown(void **state) {
+    World *w = *state;
+    char folder[FOLDER_PATH_SIZE];
+    snprintf(folder, sizeof folder, "%s", store_path(w->f.store));
+    *strrchr(folder, '/') = 0;
+    filled_close(&w->f);
+    folder_remove(folder);
+    return 0;
+}
+
+static double view(World *w, const char *sql, int point) {
+    Error e = {0};
+    Rows *r = rows_open(w->f.store, sql, &e);
+    if (!r) fail_msg("%s", e.text);
+    rows_bind_int(r, 1, w->f.points[point]);
+    double value = rows_next(r, &e) ? rows_real(r, 0) : NAN;
+    rows_close(r);
+    return value;
+}
+
+static void expect(World *w, const char *sql, int point, double want) {
+    double got = view(w, sql, point);
+    if (!(fabs(got - want) <= 1e-9 * fabs(want)))
+        fail_msg("%s of point %d: wanted %.12g, got %.12g", sql, point, want, got);
+}
+
+static void s_and_speed(void **state) {
+    World *w = *state;
+    for (int p = 0; p < POINTS; p++) {
+        double tokens = 0, steps = 0, time = 0;
+        for (int i = 0; i < PASSES * PROMPTS; i++) {
+            Sample *s = &w->samples[p][i / PROMPTS][i % PROMPTS];
+            tokens += s->tokens;
+            steps += s->steps;
+            time += s->decode;
+        }
+        expect(w, "SELECT S FROM result WHERE point_id = ?1", p, tokens / steps);
+        expect(w, "SELECT S_reference FROM result WHERE point_id = ?1", p,
+               tokens / steps); // prefill gave none
+        expect(w, "SELECT tokens_per_s FROM result WHERE point_id = ?1", p, 1e9 * tokens / time);
+    }
+    expect(w, "SELECT S FROM result WHERE point_id = ?1", 0, 1);
+}
+
+static void ctar(void **state) {
+    World *w = *state;
+    for (int p = 1; p < POINTS; p++)
+        for (int at_least = 1; at_least <= 3; at_least++) {
+            char sql[128];
+            double met = 0, steps = 0;
+            snprintf(sql, sizeof sql, "SELECT ctar FROM ctar WHERE point_id = ?1 AND w = %d", at_least);
+            for (int i = 0; i < PASSES * PROMPTS; i++)
+                for (int t = 0; t < MOST_STEPS; t++, steps++)
+                    met += w->samples[p][i / PROMPTS][i % PROMPTS].accepted[t] >= at_least;
+            expect(w, sql, p, met / steps);
+        }
+}
+
+static double mean(const World *w, int point, int prompt, bool prefill) {
+    double sum = 0, n = 0;
+    for (int pass = 0; pass < PASSES; pass++) {
+        const Sample *s = &w->samples[point][pass][prompt];
+        if (!s->there) continue;
+        sum += s->decode + (prefill ? s->prefill : 0);
+        n++;
+    }
+    return sum / n;
+}
+
+static void speedups(void **state) {
+    World *w = *state;
+    for (int p = 0; p < POINTS; p++)
+        for (int prefill = 0; prefill < 2; prefill++) {
+            double base = 0, own = 0;
+            for (int q = 0; q < PROMPTS; q++) {
+                base += mean(w, 0, q, prefill);
+                own += mean(w, p, q, prefill);
+            }
+            expect(w,
+                   prefill ? "SELECT speedup_e2e FROM result WHERE point_id = ?1"
+                           : "SELECT speedup FROM result WHERE point_id = ?1",
+                   p, base / own);
+            if (!prefill)
+                expect(w, "SELECT speedup_same_path FROM result WHERE point_id = ?1", p, base / own);
+        }
+}
+
+static void task_means(void **state) {
+    World *w = *state;
+    double sum = 0;
+    for (int task = 0; task < 2; task++) {
+        double base = 0, own = 0;
+        for (int q = 0; q < PROMPTS; q++)
+            if (q / 2 % 2 == task) {
+                base += mean(w, 0, q, false);
+                own += mean(w, 2, q, false);
+            }
+        sum += base / own;
+    }
+    expect(w, "SELECT speedup_task_mean FROM result WHERE point_id = ?1", 2, sum / 2);
+}
+
+static double conversation(const World *w, int point, int pass, int q) {
+    const Sample *s = w->samples[point][pass];
+    return (s[q].tokens + s[q + 1].tokens) /
+           (s[q].decode + s[q].prefill + s[q + 1].decode + s[q + 1].prefill);
+}
+
+static void specbench(void **state) {
+    World *w = *state;
+    double ratios = 0;
+    for (int pass = 0; pass < PASSES; pass++) {
+        double own = 0, base = 0;
+        for (int q = 0; q < PROMPTS; q += 2) {
+            if (!w->samples[0][pass][q].there) continue;
+            own += conversation(w, 1, pass, q);
+            base += conversation(w, 0, pass, q);
+        }
+        ratios += own / base;
+    }
+    expect(w, "SELECT speedup_specbench FROM result WHERE point_id = ?1", 1, ratios / PASSES);
+}
+
+// Plain steps and those in halves: each step runs all layers over all its rows.
+static void passes(void **state) {
+    World *w = *state;
+    static const char WORK[] =
+        "SELECT sum((b - a) * pass.rows * count) FROM pass JOIN sample ON sample.id = sample_id"
+        " WHERE point_id = ?1";
+    static const char ROWS[] = "SELECT sum(rows) * 4.0 FROM sample WHERE point_id = ?1";
+    static const char HEADS[] = "SELECT count(*) FROM pass JOIN sample ON sample.id = sample_id"
+                                " WHERE point_id = ?1 AND a = b";
+    for (int p = 0; p < POINTS; p++) {
+        expect(w, WORK, p, view(w, ROWS, p));
+        expect(w, HEADS, p, view(w, "SELECT sum(steps) FROM sample WHERE point_id = ?1", p));
+    }
+}
+
+// When sampling, texts differ, so the time of a token counts.
+static void by_token_when_sampling(void **state) {
+    World *w = *state;
+    StorePoint p = {
+        .number = 9, .hash = "hot", .model = w->f.model, .dataset = w->f.dataset, .method = "autoregressive"};
+    StoreStep t = {.rows = 1, .asked = 1, .emitted = 1, .pool = -1, .forward_s = 0.1, .device_s = -1};
+    StoreSample x = {.attempt = w->f.attempt, .prompt = w->f.prompts[0], .steps = &t, .step_count = 1};
+    int64_t base, other;
+    p.decoder = p.label = "autoregressive";
+    p.temperature = 1;
+    assert_true(store_point(w->f.store, w->f.run, &p, &base, NULL));
+    p.number = 10;
+    p.hash = "hot too";
+    p.baseline = base;
+    assert_true(store_point(w->f.store, w->f.run, &p, &other, NULL));
+    x.point = base;
+    x.tokens = 10;
+    x.decode_s = 1;
+    assert_true(store_samples(w->f.store, &x, 1, NULL));
+    x.point = other;
+    x.tokens = 40;
+    x.decode_s = 2;
+    assert_true(store_samples(w->f.store, &x, 1, NULL));
+    w->f.points[0] = other;
+    expect(w, "SELECT speedup FROM result WHERE point_id = ?1", 0, 2);
+}
+
+// A view is not looked at when it is made: each must be asked once.
+static void all_can_be_asked(void **state) {
+    World *w = *state;
+    Error e = {0};
+    int count = 0;
+    Rows *names =
+        rows_open(w->f.store, "SELECT 'SELECT * FROM ' || name FROM sqlite_schema WHERE type = 'view'", &e);
+    for (; rows_next(names, &e); count++) {
+        Rows *r = rows_open(w->f.store, rows_text(names, 0), &e);
+        if (!r) fail_msg("%s", e.text);
+        while (rows_next(r, &e)) {}
+        if (e.kind != ERROR_NONE) fail_msg("%s: %s", rows_text(names, 0), e.text);
+        rows_close(r);
+    }
+    rows_close(names);
+    assert_true(count > 20);
+}
+
+#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        IN_WORLD(s_and_speed),
+        IN_WORLD(ctar),
+        IN_WORLD(speedups),
+        IN_WORLD(task_means),
+        IN_WORLD(specbench),
+        IN_WORLD(passes),
+        IN_WORLD(by_token_when_sampling),
+        IN_WORLD(all_can_be_asked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
