@@ -74,11 +74,12 @@ static bool on_network(const char *path) {
 // WAL where that works, a rollback journal where it does not. SQLite tells at the first access whether it
 // does.
 static bool choose_journal(Store *s, Error *e) {
-    int64_t ignored;
-    if (!on_network(s->path) &&
-        sqlite3_exec(s->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL) == SQLITE_OK &&
-        ask(s, "SELECT count(*) FROM sqlite_schema", &ignored, NULL))
-        return true;
+    static const char TRY[] = "PRAGMA journal_mode = WAL; SELECT count(*) FROM sqlite_schema";
+    int code = on_network(s->path) ? SQLITE_IOERR : sqlite3_exec(s->db, TRY, NULL, NULL, NULL);
+    int primary = code & 0xff;
+    if (code == SQLITE_OK) return true;
+    if (primary != SQLITE_IOERR && primary != SQLITE_CANTOPEN && primary != SQLITE_PROTOCOL)
+        return sql_error(s, code, e);
     return sql_script(s, "PRAGMA journal_mode = DELETE", e);
 }
 
@@ -181,21 +182,25 @@ static bool has_log(const char *path) {
     return snprintf(wal, sizeof wal, "%s-wal", path) < (int)sizeof wal && access(wal, F_OK) == 0;
 }
 
+// Whether a store that may only be read cannot be read as it stands: WAL asks for files beside it.
+static bool cannot_read(Store *s) {
+    int code = 0xff & sqlite3_exec(s->db, "SELECT 1 FROM sqlite_schema", NULL, NULL, NULL);
+    return code == SQLITE_CANTOPEN || code == SQLITE_READONLY;
+}
+
 static bool connect(Store *s, StoreMode mode, const char *vfs, Error *e) {
+    static const char SETTINGS[] =
+        "PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -65536";
     int64_t ignored;
     int flags = mode == STORE_WRITE ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
     int code = sqlite3_open_v2(s->path, &s->db, flags, vfs);
     if (code) return sql_error(s, code, e);
-    if (mode == STORE_READ &&
-        sqlite3_exec(s->db, "SELECT 1 FROM sqlite_schema", NULL, NULL, NULL) == SQLITE_CANTOPEN &&
-        !has_log(s->path) && !open_immutable(s, vfs))
+    if (mode == STORE_READ && cannot_read(s) && !has_log(s->path) && !open_immutable(s, vfs))
         return sql_error(s, SQLITE_CANTOPEN, e);
     sqlite3_extended_result_codes(s->db, 1);
     sqlite3_busy_timeout(s->db, (int)(s->wait_s * 1000));
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    return sql_script(
-               s, "PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -65536", e) &&
-           ask(s, "SELECT count(*) FROM sqlite_schema", &ignored, e);
+    return sql_script(s, SETTINGS, e) && ask(s, "SELECT count(*) FROM sqlite_schema", &ignored, e);
 }
 
 static bool prepare(Store *s, Error *e) {

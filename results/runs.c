@@ -103,14 +103,19 @@ static bool find_environment(Store *s, const StoreEnvironment *on, int64_t *id, 
     return true;
 }
 
-// A word that is not UTF-8 is told as "?": an argument may be any bytes.
+// A word that is not UTF-8 is told as "?": an argument may be any bytes. jansson gives NULL for it, and where
+// there is no memory; then malloc has said so.
+static json_t *word_json(const char *word) {
+    errno = 0;
+    json_t *j = json_string(word);
+    return j || errno == ENOMEM ? j : json_string("?");
+}
+
 static char *words_json(int argc, char *const *argv) {
     json_t *list = json_array();
-    for (int i = 0; i < argc; i++) {
-        json_t *word = json_string(argv[i]);
-        json_array_append_new(list, word ? word : json_string("?"));
-    }
-    char *text = json_dumps(list, JSON_COMPACT);
+    bool ok = list != NULL;
+    for (int i = 0; i < argc && ok; i++) ok = json_array_append_new(list, word_json(argv[i])) == 0;
+    char *text = ok ? json_dumps(list, JSON_COMPACT) : NULL;
     json_decref(list);
     return text;
 }

@@ -1,6 +1,9 @@
+#include "tests/check.h"
+
 #include "tests/filled_store.h"
 
 #include "engine/base/random.h"
+#include "results/rows.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -173,4 +176,64 @@ bool filled_add_all(FilledStore *f, int passes, Error *e) {
             for (int point = 0; point < f->point_count; point++)
                 if (!filled_add(f, point, pass, prompt, e)) return false;
     return true;
+}
+
+// --- what is in a store ----------------------------------------------------------------------------------
+
+#define SAMPLE "run.hash, point.hash, sample.pass, prompt.number, turn"
+#define FROM                                                                                                \
+    " FROM sample JOIN point ON point.id = point_id JOIN run ON run.id = run_id JOIN prompt ON prompt.id =" \
+    " sample.prompt_id "
+
+static const char *const DUMPS[] = {
+    "SELECT hash, kind, name, config FROM run ORDER BY hash",
+    "SELECT run.hash, content.kind, content.name, content.hash FROM content JOIN run ON run.id = run_id "
+    "ORDER BY 1, 2, 3",
+    "SELECT run.hash, point.hash, section, point_param.name, value FROM point_param JOIN point ON point.id = "
+    "point_id"
+    " JOIN run ON run.id = run_id ORDER BY 1, 2, 3, 4",
+    "SELECT run.hash, p.hash, b.hash, s.hash, model.name, dataset.name FROM point AS p JOIN run ON run.id = "
+    "p.run_id"
+    " LEFT JOIN point AS b ON b.id = p.baseline_id LEFT JOIN point AS s ON s.id = p.same_path_id JOIN model "
+    "ON"
+    " model.id = p.model_id JOIN dataset ON dataset.id = p.dataset_id ORDER BY 1, 2",
+    "SELECT " SAMPLE
+    ", position, started, flags, prompt_tokens, sample.tokens, steps, prefill_tokens, rows, asked, drafted,"
+    " accepted, tried, prefill_ns, decode_ns, propose_ns, forward_ns, verify_ns, observe_ns, device_ns, "
+    "output.hash,"
+    " hex(ids), text" FROM "LEFT JOIN output ON output.id = output_id ORDER BY 1, 2, 3, 4, 5",
+    "SELECT " SAMPLE ", q.*" FROM
+    "JOIN step AS q ON q.sample_id = sample.id ORDER BY 1, 2, 3, 4, 5, q.number",
+    "SELECT " SAMPLE ", q.*" FROM
+    "JOIN step_pass AS q ON q.sample_id = sample.id ORDER BY 1, 2, 3, 4, 5, q.number, q.pass",
+    "SELECT " SAMPLE ", source.name, q.*" FROM
+    "JOIN step_source AS q ON q.sample_id = sample.id JOIN source ON source.id = source_id"
+    " ORDER BY 1, 2, 3, 4, 5, q.number, 6",
+    "SELECT " SAMPLE ", q.*" FROM
+    "JOIN sample_accept AS q ON q.sample_id = sample.id ORDER BY 1, 2, 3, 4, 5, kind, q.accepted",
+    "SELECT " SAMPLE ", source.name, q.*" FROM "JOIN sample_source AS q ON q.sample_id = sample.id JOIN "
+    "source ON source.id = source_id ORDER BY 1, 2, 3, 4, 5, 6",
+    "SELECT " SAMPLE ", source.name, q.*" FROM
+    "JOIN sample_rank AS q ON q.sample_id = sample.id JOIN source ON source.id = source_id"
+    " ORDER BY 1, 2, 3, 4, 5, 6, length, rank",
+    "SELECT " SAMPLE ", q.*" FROM "JOIN divergence AS q ON q.sample_id = sample.id ORDER BY 1, 2, 3, 4, 5",
+};
+
+static void dump_rows(Store *s, const char *sql, Text *out) {
+    Error e = {0};
+    Rows *r = rows_open(s, sql, &e);
+    while (r && rows_next(r, &e)) {
+        for (int i = 0; i < rows_columns(r); i++) {
+            const char *name = rows_name(r, i);
+            if (strcmp(name, "sample_id") && strcmp(name, "source_id"))
+                text_printf(out, "%s|", rows_text(r, i));
+        }
+        text_puts(out, "\n");
+    }
+    if (e.kind != ERROR_NONE) fail_msg("%s", e.text);
+    rows_close(r);
+}
+
+void filled_dump(Store *s, Text *out) {
+    for (size_t i = 0; i < sizeof DUMPS / sizeof *DUMPS; i++) dump_rows(s, DUMPS[i], out);
 }

@@ -1,6 +1,7 @@
 // A store filled with made-up samples: one run, one model, one dataset, an autoregressive point and others
 // that divide by it. A sample is a pure function of (point, pass, prompt), so two fillings can be compared.
 #pragma once
+#include "engine/base/text.h"
 #include "results/store.h"
 
 enum { FILLED_POINTS = 64, FILLED_PROMPTS = 512, FILLED_STEPS = 512 };
@@ -24,3 +25,7 @@ bool filled_add(FilledStore *f, int point, int pass, int prompt, Error *e);
 
 // All samples of these passes, prompt by prompt, those there already left out.
 bool filled_add_all(FilledStore *f, int passes, Error *e);
+
+// All that its samples say, in an order of their own, with no ids: equal for equal content however it came
+// in.
+void filled_dump(Store *s, Text *out);

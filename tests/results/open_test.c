@@ -1,0 +1,259 @@
+// Files that are no store, or not one for us, or not for now: one clear line each, and nothing changed.
+#include "tests/check.h"
+
+#include "engine/base/memory.h"
+#include "results/open.h"
+#include "results/rows.h"
+#include "results/sql.h"
+#include "tests/filled_store.h"
+#include "tests/folder.h"
+#include "tests/scratch.h"
+
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void make(const char *path) {
+    FilledStore f;
+    Error e = {0};
+    if (!filled_open(&f, path, NULL, 2, 2, &e) || !filled_add_all(&f, 1, &e)) fail_msg("%s", e.text);
+    filled_close(&f);
+}
+
+static void expect_refused(const char *path, StoreMode mode, const char *want, ErrorKind kind) {
+    Error e = {0};
+    Store *s = store_open(path, mode, &(StoreOptions){.wait_s = 0.05}, &e);
+    if (s || !strstr(e.text, want) || !strstr(e.text, path) || e.kind != kind)
+        fail_msg("%s: wanted '%s', got %s '%s'", path, want, s ? "a store" : "error", e.text);
+}
+
+static void run_sql(const char *path, const char *sql) {
+    sqlite3 *db;
+    char *why = NULL;
+    if (sqlite3_open(path, &db) || sqlite3_exec(db, sql, NULL, NULL, &why)) fail_msg("%s: %s", sql, why);
+    sqlite3_close(db);
+}
+
+static void not_a_store(void **state) {
+    const char *path = folder_path(*state, "a.db");
+    expect_refused(path, STORE_READ, "there is none", ERROR_INPUT);
+    expect_refused(*state, STORE_WRITE, "not a regular file", ERROR_INPUT);
+    scratch_write(*state, "a.db",
+                  "some text that is long enough to be read as a header of a database, which it is"
+                  " not, for it says so itself in its hundred and more bytes",
+                  140);
+    expect_refused(path, STORE_WRITE, "no SQLite database", ERROR_INPUT);
+    unlink(path);
+    run_sql(path, "CREATE TABLE t (x); PRAGMA user_version = 1");
+    expect_refused(path, STORE_WRITE, "another program", ERROR_INPUT);
+    expect_refused(path, STORE_READ, "another program", ERROR_INPUT);
+    unlink(path);
+    scratch_write(*state, "a.db", "", 0); // an empty file is a new store
+    make(path);
+}
+
+static void newer(void **state) {
+    const char *path = folder_path(*state, "a.db");
+    size_t before, after;
+    make(path);
+    run_sql(path, "PRAGMA user_version = 99; PRAGMA wal_checkpoint(TRUNCATE)");
+    mem_free(scratch_read(*state, "a.db", &before));
+    expect_refused(path, STORE_WRITE, "use a newer outpace", ERROR_INPUT);
+    expect_refused(path, STORE_READ, "use a newer outpace", ERROR_INPUT);
+    mem_free(scratch_read(*state, "a.db", &after));
+    assert_int_equal(before, after);
+}
+
+// Bytes changed anywhere must never bring the program down; it says so, or what they were in is not asked.
+static void damaged(void **state) {
+    const char *path = folder_path(*state, "a.db");
+    Random r = test_random(1);
+    size_t size;
+    make(path);
+    unsigned char *bytes = (unsigned char *)scratch_read(*state, "a.db", &size);
+    int found = 0;
+    for (int i = 0; i < 60; i++) {
+        size_t at = 100 + random_below(&r, (uint32_t)size - 164);
+        unsigned char kept[64];
+        memcpy(kept, bytes + at, sizeof kept);
+        for (size_t j = 0; j < sizeof kept; j++) bytes[at + j] = (unsigned char)random_bits(&r);
+        scratch_write(*state, "a.db", bytes, size);
+        Error e = {0};
+        Store *s = store_open(path, STORE_READ, NULL, &e);
+        if (!s || !store_check(s, &e)) {
+            found++;
+            if (e.kind == ERROR_NONE || !strstr(e.text, path)) fail_msg("damage %d: '%s'", i, e.text);
+        }
+        store_close(s);
+        memcpy(bytes + at, kept, sizeof kept);
+    }
+    assert_true(found > 5);
+    scratch_write(*state, "a.db", bytes, size / 2 / 4096 * 4096); // cut
+    Error e = {0};
+    Store *s = store_open(path, STORE_READ, NULL, &e);
+    assert_false(s && store_check(s, &e));
+    assert_int_equal(e.kind, ERROR_SYSTEM);
+    store_close(s);
+    mem_free(bytes);
+}
+
+static void locked(void **state) {
+    const char *path = folder_path(*state, "a.db");
+    FilledStore f;
+    Error e = {0};
+    int64_t id;
+    make(path);
+    assert_true(filled_open(&f, path, &(StoreOptions){.wait_s = 0.05}, 2, 2, NULL));
+    sqlite3 *other;
+    sqlite3_open(path, &other);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    StoreRun run = {.hash = "new", .kind = "sweep", .name = "new", .version = "1"};
+    assert_false(store_run(f.store, &run, &id, NULL, &e));
+    assert_non_null(strstr(e.text, "another process has kept it locked"));
+    assert_int_equal(e.kind, ERROR_INPUT);
+    bool done = false;
+    assert_true(store_done(f.store, f.points[0], 0, f.prompts[0], &done, NULL) && done); // reading goes on
+    sqlite3_close(other);
+    assert_true(store_run(f.store, &run, &id, NULL, NULL));
+    filled_close(&f);
+}
+
+// As root every file may be written, so the child gives that up.
+static void read_only(void **state) {
+    const char *path = folder_path(*state, "a.db");
+    make(path);
+    chmod(path, 0444);
+    chmod(*state, 0555);
+    pid_t child = fork();
+    if (child == 0) {
+        if (geteuid() == 0 && setuid(65534)) _exit(3);
+        Error e = {0};
+        int64_t samples = 0;
+        Store *s = store_open(path, STORE_READ, NULL, &e);
+        bool reads = s && rows_one_int(s, "SELECT sum(samples) FROM result", 0, &samples, &e) && samples == 4;
+        if (!reads) fprintf(stderr, "%s\n", e.text);
+        store_close(s);
+        s = store_open(path, STORE_WRITE, NULL, &e);
+        bool refuses = !s && e.kind == ERROR_INPUT && strstr(e.text, "read-only");
+        if (!refuses) fprintf(stderr, "%s\n", e.text);
+        _exit(reads && refuses ? 0 : 1);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    chmod(*state, 0755);
+    assert_int_equal(status, 0);
+}
+
+// A query may not write, however it is written.
+static void only_reading(void **state) {
+    const char *path = folder_path(*state, "a.db");
+    static const char *const BAD[] = {"DELETE FROM step",   "SELECT 1; DELETE FROM step", "", "SELEC",
+                                      "CREATE TABLE t (x)", "PRAGMA user_version = 7"};
+    make(path);
+    for (int mode = 0; mode < 2; mode++) {
+        Store *s = store_open(path, mode ? STORE_READ : STORE_WRITE, NULL, NULL);
+        for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
+            Error e = {0};
+            Rows *r = rows_open(s, BAD[i], &e);
+            if (r || e.kind != ERROR_INPUT) fail_msg("'%s' was taken: '%s'", BAD[i], e.text);
+        }
+        int64_t n;
+        assert_true(rows_one_int(s, "SELECT count(*) FROM step", 0, &n, NULL) && n > 0);
+        store_close(s);
+    }
+}
+
+// --- versions --------------------------------------------------------------------------------------------
+
+// A store as version 1 made it comes to version 3 with all that it holds; where a script fails, it stays as
+// it is.
+static void migrates(void **state) {
+    static const StoreScript GOOD[] = {"none",
+                                       "ALTER TABLE run ADD COLUMN colour TEXT; PRAGMA user_version = 2",
+                                       "UPDATE run SET colour = 'red'; PRAGMA user_version = 3"};
+    static const StoreScript BAD[] = {"none",
+                                      "ALTER TABLE run ADD COLUMN colour TEXT; PRAGMA user_version = 2",
+                                      "UPDATE no_such_table SET x = 1; PRAGMA user_version = 3"};
+    const char *path = folder_path(*state, "a.db");
+    Error e = {0};
+    int64_t n;
+    make(path);
+    Store *s = store_open(path, STORE_WRITE, NULL, NULL);
+    assert_false(store_migrate(s, BAD, 3, &e));
+    assert_true(rows_one_int(s, "PRAGMA user_version", 0, &n, NULL) && n == 1);
+    assert_null(rows_open(s, "SELECT colour FROM run", NULL));
+    assert_true(store_migrate(s, GOOD, 3, &e));
+    assert_true(rows_one_int(s, "SELECT count(*) FROM run WHERE colour = 'red'", 0, &n, NULL) && n == 1);
+    assert_true(rows_one_int(s, "SELECT count(*) FROM sample", 0, &n, NULL) && n == 4);
+    assert_true(rows_one_int(s, "PRAGMA user_version", 0, &n, NULL) && n == 3);
+    assert_true(store_migrate(s, GOOD, 3, &e)); // nothing to do
+    store_close(s);
+    expect_refused(path, STORE_WRITE, "use a newer outpace", ERROR_INPUT);
+}
+
+// Views of another program version are made anew; where nothing may be written, they stand in front of the
+// old ones.
+static void views_are_renewed(void **state) {
+    const char *path = folder_path(*state, "a.db");
+    int64_t n;
+    make(path);
+    run_sql(path,
+            "DROP VIEW point_sums; CREATE VIEW point_sums AS SELECT 7 AS point_id, 7 AS S, 7 AS samples;"
+            " CREATE VIEW old AS SELECT 1; UPDATE made SET hash = 'older'");
+    Store *s = store_open(path, STORE_READ, NULL, NULL);
+    assert_true(rows_one_int(s, "SELECT sum(samples) FROM point_sums", 0, &n, NULL) && n == 4);
+    store_close(s);
+    store_close(store_open(path, STORE_WRITE, NULL, NULL));
+    s = store_open(path, STORE_READ, NULL, NULL);
+    assert_true(rows_one_int(s, "SELECT sum(samples) FROM main.point_sums", 0, &n, NULL) && n == 4);
+    assert_null(rows_open(s, "SELECT * FROM old", NULL));
+    store_close(s);
+}
+
+// --- killed ----------------------------------------------------------------------------------------------
+
+// Killed 30 times while it fills; each next one goes on. What comes out is what an undisturbed one holds.
+static void killed(void **state) {
+    Text want = {0}, got = {0};
+    Random r = test_random(2);
+    const char *path = folder_path(*state, "a.db"), *calm = folder_path(*state, "calm.db");
+    FilledStore f;
+    assert_true(filled_open(&f, calm, NULL, 3, 20, NULL) && filled_add_all(&f, 2, NULL));
+    filled_dump(f.store, &want);
+    filled_close(&f);
+    for (int i = 0; i <= 30; i++) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(filled_open(&f, path, NULL, 3, 20, NULL) && filled_add_all(&f, 2, NULL) ? 0 : 1);
+        if (i < 30) usleep(random_below(&r, 40000));
+        if (i < 30) kill(child, SIGKILL);
+        int status;
+        waitpid(child, &status, 0);
+        if (i == 30) assert_int_equal(status, 0);
+    }
+    Store *s = store_open(path, STORE_WRITE, NULL, NULL);
+    assert_true(store_check(s, NULL));
+    filled_dump(s, &got);
+    size_t at = 0;
+    while (at < want.length && text_get(&got)[at] == text_get(&want)[at]) at++;
+    if (got.length != want.length || at < want.length)
+        fail_msg("at byte %zu: wanted '%.80s', got '%.80s'", at, text_get(&want) + at, text_get(&got) + at);
+    store_close(s);
+    text_release(&got);
+    text_release(&want);
+}
+
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, folder_setup, folder_teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER(not_a_store), IN_FOLDER(newer),        IN_FOLDER(damaged),  IN_FOLDER(locked),
+        IN_FOLDER(read_only),   IN_FOLDER(only_reading), IN_FOLDER(migrates), IN_FOLDER(views_are_renewed),
+        IN_FOLDER(killed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
