@@ -8,7 +8,8 @@ repository's root:
 A run of no steps gives the first weights, one that is stopped after STEPS steps gives weights and moments; the same
 steps are made here from the same weights, in double, by autograd and torch.optim.AdamW. There is one document, so
 the order of documents is known: it comes again and again, and its copies must not see each other. AdamW's epsilon is
-large, or a first step would blow up what is only rounding in gradients next to nothing.
+large, or a first step would blow up what is only rounding in gradients next to nothing. The kernels are the f32 set that
+OUTPACE_ISA names, portable without it: one that multiplies in bf16 rounds too much to be held against this.
 """
 import math
 import os
@@ -22,11 +23,13 @@ from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
 OUTPACE = os.environ.get("OUTPACE", "./outpace")
+ISA = os.environ.get("OUTPACE_ISA", "portable")
 STEPS, ALL_STEPS, WARMUP, RATE, LAST = 5, 8, 3, 0.01, 0.001
 LAYERS, WIDTH, HEADS, KEYS, MLP, CONTEXT, BATCH, THETA, EPSILON = 3, 64, 8, 2, 96, 80, 320, 10000.0, 1e-5
 SIZE = WIDTH // HEADS
 CONFIG = f"""
 tokenizer: tokenizer.json
+isa: {ISA}
 files: text.txt
 layers: {LAYERS}
 width: {WIDTH}
