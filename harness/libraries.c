@@ -10,8 +10,9 @@
 #include <string.h>
 #include <utf8proc.h>
 #include <yaml.h>
+#include <zlib.h>
 
-enum { LIBRARIES = 7, VERSION = 64 };
+enum { LIBRARIES = 8, VERSION = 64 };
 
 typedef struct {
     const char *name;
@@ -20,7 +21,7 @@ typedef struct {
 
 static void find(Library out[LIBRARIES]) {
     static const char *const names[LIBRARIES] = {"jansson", "pcre2", "utf8proc", "libyaml",
-                                                 "sqlite",  "gsl",   "openssl"};
+                                                 "sqlite",  "gsl",   "openssl",  "zlib"};
     char pcre2[VERSION] = ""; // "10.42 2022-12-11"
     pcre2_config(PCRE2_CONFIG_VERSION, pcre2);
     const char *const versions[LIBRARIES] = {jansson_version_str(),
@@ -29,7 +30,8 @@ static void find(Library out[LIBRARIES]) {
                                              yaml_get_version_string(),
                                              results_library(),
                                              gsl_version,
-                                             OpenSSL_version(OPENSSL_VERSION_STRING)};
+                                             OpenSSL_version(OPENSSL_VERSION_STRING),
+                                             zlibVersion()};
     for (int i = 0; i < LIBRARIES; i++) {
         out[i].name = names[i];
         snprintf(out[i].version, VERSION, "%.*s", (int)strcspn(versions[i], " "), versions[i]);

@@ -1,0 +1,167 @@
+#include "datasets/rouge.h"
+
+#include "datasets/porter.h"
+#include "engine/base/memory.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Both texts' words, each with a number that equal words share: [0, split) are the reference's.
+typedef struct Words {
+    char *text;         // the words, a NUL behind each
+    const char **words; // (count)
+    uint32_t *ids;      // (count)
+    size_t count, split;
+} Words;
+
+// The next letter or digit in its small form, 0 for what is neither. Two characters outside of ASCII have
+// small forms in it: the Kelvin sign, and the dotted I, an i with a mark that ends the word: LAST_I.
+enum { LAST_I = 'I' };
+
+static char fold(const char **s) {
+    char c = *(*s)++;
+    if (c >= 'A' && c <= 'Z') return (char)(c - 'A' + 'a');
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) return c;
+    bool is_dotted = c == '\xC4' && **s == '\xB0', is_kelvin = c == '\xE2' && strncmp(*s, "\x84\xAA", 2) == 0;
+    *s += is_dotted ? 1 : is_kelvin ? 2 : 0;
+    return is_dotted ? LAST_I : is_kelvin ? 'k' : 0;
+}
+
+// The next word of `s`, put at `to`; its length, 0 at the end.
+static size_t next_word(const char **s, char *to) {
+    char c = 0;
+    size_t n = 0;
+    while (**s && !(c = fold(s))) continue;
+    for (; c && c != LAST_I; c = **s ? fold(s) : 0) to[n++] = c;
+    if (c == LAST_I) to[n++] = 'i';
+    return n;
+}
+
+// Appends the words of `s` at `to`, and returns the place behind them.
+static char *split_words(Words *w, const char *s, char *to) {
+    for (size_t n; (n = next_word(&s, to));) {
+        if (n > 3) n = porter_stem(to, n);
+        if (n == 0) continue;
+        w->words[w->count++] = to;
+        to[n] = 0;
+        to += n + 1;
+    }
+    return to;
+}
+
+static int compare(const void *a, const void *b) {
+    return strcmp(**(const char **const *)a, **(const char **const *)b);
+}
+
+// Sorted, equal words stand side by side; `sorted` points into `words`.
+static void number_words(Words *w, const char ***sorted) {
+    uint32_t id = 0;
+    for (size_t i = 0; i < w->count; i++) sorted[i] = &w->words[i];
+    qsort(sorted, w->count, sizeof *sorted, compare);
+    for (size_t i = 0; i < w->count; i++) {
+        if (i && strcmp(*sorted[i], *sorted[i - 1]) != 0) id++;
+        w->ids[sorted[i] - w->words] = id;
+    }
+}
+
+static bool words_open(Words *w, const char *reference, const char *candidate) {
+    size_t most =
+        strlen(reference) + strlen(candidate) + 2; // each word ends at a byte that is none, or the end
+    *w = (Words){.text = mem_alloc(most, 1),
+                 .words = mem_alloc(most, sizeof *w->words),
+                 .ids = mem_alloc(most, sizeof *w->ids)};
+    const char ***sorted = mem_alloc(most, sizeof *sorted);
+    bool ok = w->text && w->words && w->ids && sorted;
+    if (ok) {
+        char *to = split_words(w, reference, w->text);
+        w->split = w->count;
+        split_words(w, candidate, to);
+        number_words(w, sorted);
+    }
+    mem_free(sorted);
+    return ok;
+}
+
+static void words_close(Words *w) {
+    mem_free(w->text);
+    mem_free(w->words);
+    mem_free(w->ids);
+}
+
+static RougeScore score(size_t common, size_t reference, size_t candidate) {
+    RougeScore s = {candidate ? (double)common / (double)candidate : 0,
+                    reference ? (double)common / (double)reference : 0, 0};
+    double sum = s.precision + s.recall;
+    s.f = sum > 0 ? 2 * s.precision * s.recall / sum : 0;
+    return s;
+}
+
+static int by_value(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+// The n-grams (n 1 or 2) of a text, sorted; returns how many.
+static size_t grams(const uint32_t *ids, size_t count, size_t n, uint64_t *out) {
+    size_t grams = count >= n ? count - n + 1 : 0;
+    for (size_t i = 0; i < grams; i++) out[i] = n == 1 ? ids[i] : (uint64_t)ids[i] << 32 | ids[i + 1];
+    qsort(out, grams, sizeof *out, by_value);
+    return grams;
+}
+
+static RougeScore score_grams(const Words *w, size_t n, uint64_t *room) {
+    size_t a = grams(w->ids, w->split, n, room), common = 0, i = 0, k = 0;
+    uint64_t *other = room + a;
+    size_t b = grams(w->ids + w->split, w->count - w->split, n, other);
+    while (i < a && k < b)
+        if (room[i] == other[k]) i++, k++, common++;
+        else if (room[i] < other[k]) i++;
+        else k++;
+    return score(common, a, b);
+}
+
+// A row of the table of longest common subsequences at a time.
+static RougeScore score_longest(const Words *w, uint64_t *row) {
+    const uint32_t *a = w->ids, *b = w->ids + w->split;
+    size_t n = w->split, m = w->count - w->split;
+    memset(row, 0, (m + 1) * sizeof *row);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t corner = 0; // row[k] of the row above
+        for (size_t k = 0; k < m; k++) {
+            uint64_t above = row[k + 1];
+            if (a[i] == b[k]) row[k + 1] = corner + 1;
+            else if (row[k] > above) row[k + 1] = row[k];
+            corner = above;
+        }
+    }
+    return score((size_t)row[m], n, m);
+}
+
+bool rouge_score(const char *reference, const char *candidate, Rouge *out, Error *e) {
+    Words w;
+    bool ok = words_open(&w, reference, candidate);
+    uint64_t *room = ok ? mem_alloc(w.count + 1, sizeof *room) : NULL;
+    if (room) *out = (Rouge){score_grams(&w, 1, room), score_grams(&w, 2, room), score_longest(&w, room)};
+    else error_system(e, "out of memory for the words of a reference");
+    ok = room;
+    mem_free(room);
+    words_close(&w);
+    return ok;
+}
+
+static void take_better(RougeScore *best, const RougeScore *s) {
+    if (s->f > best->f) *best = *s;
+}
+
+bool rouge_best(const char *const *references, int count, const char *candidate, Rouge *out, Error *e) {
+    for (int i = 0; i < count; i++) {
+        Rouge r;
+        if (!rouge_score(references[i], candidate, &r, e)) return false;
+        if (i == 0) *out = r;
+        take_better(&out->one, &r.one);
+        take_better(&out->two, &r.two);
+        take_better(&out->longest, &r.longest);
+    }
+    return true;
+}
