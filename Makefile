@@ -97,7 +97,7 @@ clean:
 
 help:
 	@echo "make            build ./outpace (installs what is missing through ./setup)"
-	@echo "make demo       see it work: a synthetic model, three methods, S and the time in parts"
+	@echo "make demo       see it work: S and speedup of each method, on the reference model and inflated to 500m"
 	@echo "make reference  the reference family anew: text, tokenizer, training; goes on where it was stopped"
 	@echo "make test       all tests, under ten minutes on two cores; test-long runs the longer ones too"
 	@echo "make debug      ./outpace-debug with AddressSanitizer and UBSan; test-debug runs the tests on it"
