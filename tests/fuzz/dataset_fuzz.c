@@ -1,5 +1,7 @@
-// A dataset's file in each order: what is taken is whole, and the same twice.
+// A dataset's file in each order: what is taken is whole, and the same twice; any text beside any other has
+// scores.
 #include "datasets/datasets.h"
+#include "datasets/rouge.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +20,19 @@ static void check_prompt(const DatasetPrompt *p) {
                p->references[i].turn < p->turn_count);
 }
 
+static void check_score(const RougeScore *s) {
+    demand(s->precision >= 0 && s->precision <= 1 && s->recall >= 0 && s->recall <= 1 && s->f >= 0 &&
+           s->f <= 1);
+}
+
+static void check_rouge(const char *reference, const char *candidate) {
+    Rouge r;
+    demand(rouge_score(reference, candidate, &r, NULL));
+    check_score(&r.one);
+    check_score(&r.two);
+    check_score(&r.longest);
+}
+
 static void load(const uint8_t *data, size_t size, const DatasetRequest *q) {
     Dataset d, again;
     Error e = {0};
@@ -29,6 +44,7 @@ static void load(const uint8_t *data, size_t size, const DatasetRequest *q) {
     for (size_t i = 0; i < d.count; i++) check_prompt(&d.prompts[i]);
     demand(dataset_parse(&again, (const char *)data, size, "fuzz", q, &e));
     demand(strcmp(d.sha256, again.sha256) == 0);
+    check_rouge(d.prompts[0].turns[0], d.prompts[d.count - 1].turns[0]);
     dataset_release(&d);
     dataset_release(&again);
 }
