@@ -90,7 +90,8 @@ reference: outpace
 
 install: outpace
 	install -D outpace $(DESTDIR)$(PREFIX)/bin/outpace
-	mkdir -p $(DESTDIR)$(PREFIX)/share/outpace && cp -r configs $(DESTDIR)$(PREFIX)/share/outpace/
+	mkdir -p $(DESTDIR)$(PREFIX)/share/outpace/datasets && cp -r configs $(DESTDIR)$(PREFIX)/share/outpace/
+	cp datasets/fetch datasets/sources.tsv $(DESTDIR)$(PREFIX)/share/outpace/datasets/
 
 clean:
 	rm -rf build outpace outpace-debug outpace-portable

@@ -152,8 +152,9 @@ static bool open_known(Dataset *d, const DatasetRequest *q, Error *e) {
     DatasetRequest found = *q;
     if (!known_is(file.split, "-", 1)) found.split = NULL; // the file is the split
     if (file.content) return dataset_parse(d, file.content, file.content_size, q->name, &found, e);
-    char *path = q->folder ? known_path(&file, q->folder, &failed) : NULL;
-    if (!path) return failed ? error_system(e, "out of memory") : not_found(&file, q, e);
+    if (found.folder && !*found.folder) found.folder = NULL; // a variable that is set to nothing
+    char *path = found.folder ? known_path(&file, found.folder, &failed) : NULL;
+    if (!path) return failed ? error_system(e, "out of memory") : not_found(&file, &found, e);
     char *format = mem_text(file.format.at, file.format.n);
     found.format = format;
     bool ok = format ? open_path(d, path, &found, e) : error_system(e, "out of memory");

@@ -382,9 +382,12 @@ static void files(void **state) {
     q.split = NULL;
     assert_false(dataset_open(&d, &q, &e));
     assert_non_null(strstr(e.text, "gsm8k/test.jsonl"));
-    q.folder = NULL;
-    assert_false(dataset_open(&d, &q, &e));
-    assert_non_null(strstr(e.text, "OUTPACE_DATA"));
+    static const char *const nowhere[] = {NULL, ""};
+    for (int i = 0; i < 2; i++) {
+        q.folder = nowhere[i];
+        assert_false(dataset_open(&d, &q, &e));
+        assert_non_null(strstr(e.text, "OUTPACE_DATA"));
+    }
     assert_false(dataset_open(&d, &(DatasetRequest){.name = "gsm8"}, &e));
     assert_non_null(strstr(e.text, "did you mean 'gsm8k'"));
     assert_false(dataset_open(&d, &(DatasetRequest){.name = "x", .path = "/nowhere/x.jsonl"}, &e));
