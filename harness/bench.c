@@ -2,7 +2,6 @@
 // accepted, and the best token of each. Nothing is committed, so that every sample sees the same context.
 #include "harness/bench.h"
 
-#include "engine/base/random.h"
 #include "harness/step_cost.h"
 #include "simulate/statistics.h"
 
@@ -14,7 +13,7 @@ static int random_token(const Session *s, Random *r) {
     return (int)random_below(r, (uint32_t)s->shape.real_vocab);
 }
 
-static bool set_context(Session *s, int context, Random *r, Error *e) {
+bool bench_set_context(Session *s, int context, Random *r, Error *e) {
     int tokens[PROMPT_CHUNK];
     if (s->cache.length == context) return true;
     session_reset(s);
@@ -85,11 +84,13 @@ bool bench_point(Engine *engine, const Ceilings *ceilings, const BenchOptions *o
     double seconds[MOST_SAMPLES];
     StepShape step;
     Random r = {.seed = o->seed + 1, .stream = STREAM_BENCH};
-    if (!set_context(&engine->session, point->context, &r, e)) return false;
+    if (!bench_set_context(&engine->session, point->context, &r, e)) return false;
     int n = sample(engine, o, point, &step, seconds, e);
     if (n <= 0) return false;
     set_floors(engine, ceilings, &step, point);
     point->n = n;
+    point->mean_s = 0;
+    for (int i = 0; i < n; i++) point->mean_s += seconds[i] / n;
     point->median_s = median(seconds, (size_t)n);
     point->mad_s = median_deviation(seconds, (size_t)n);
     point->slowdown = one > 0 ? point->median_s / one : 1;
@@ -104,7 +105,7 @@ bool bench_prefill(Engine *engine, const BenchOptions *o, int tokens, double *se
     StepShape step = {.rows = tokens, .seen = 0.5 * tokens * (tokens + 1.0)};
     session_reset(s);
     double start = clock_now(o->clock);
-    if (!set_context(s, tokens, &r, e)) return false;
+    if (!bench_set_context(s, tokens, &r, e)) return false;
     *seconds = clock_now(o->clock) - start;
     s->backend->report(s->self, &report);
     *operations = step_cost(&s->shape, &report, &step).operations;

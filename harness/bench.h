@@ -1,6 +1,7 @@
 // Times single steps of an open model: so many tokens on top of so much context, beside the two floors.
 #pragma once
 #include "engine/base/clock.h"
+#include "engine/base/random.h"
 #include "engine/engine.h"
 
 typedef struct BenchPoint {
@@ -10,7 +11,7 @@ typedef struct BenchPoint {
     int tokens;    // nodes of the step
     Layout layout; // of k and w
     // what it cost
-    double median_s, mad_s;
+    double mean_s, median_s, mad_s;
     int n;        // samples
     double bytes; // that it must read
     double operations;
@@ -26,6 +27,9 @@ typedef struct BenchOptions {
     Clock clock;
     bool (*interrupted)(void); // asked between samples; may be NULL
 } BenchOptions;
+
+// Sets the session's sequence to so many random tokens, unless it is as long already.
+bool bench_set_context(Session *s, int context, Random *r, Error *e);
 
 // Measures `point` on the model; `one` is the median time of one token at this context (0: this is that one).
 // The session's sequence is set to the context as needed. False without an error where interrupted.

@@ -24,10 +24,10 @@ typedef struct Command {
     bool (*run)(int argc, char **argv, int *code, Error *e);
 } Command;
 
-extern const Command command_bench, command_datasets, command_datastore, command_doctor, command_fit,
-    command_generate, command_methods, command_model, command_plan, command_resume, command_run, command_show,
-    command_status, command_tokenize, command_tokenizer, command_train, command_validate, command_verify,
-    command_version;
+extern const Command command_bench, command_compare, command_datasets, command_datastore, command_doctor,
+    command_fit, command_generate, command_methods, command_model, command_plan, command_resume, command_run,
+    command_show, command_status, command_surface, command_tokenize, command_tokenizer, command_train,
+    command_validate, command_verify, command_version;
 
 // Parses by the command's table; on --help prints it, sets *code and *stop.
 bool command_parse(const Command *c, int argc, char **argv, void *values, Positionals *rest, bool *stop,

@@ -3,8 +3,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "engine/model/adapter.h"
-#include "engine/model/identity.h"
+#include "harness/content.h"
 #include "harness/conversation.h"
 #include "harness/facts.h"
 
@@ -30,34 +29,6 @@ static InputContent *add_content(Inputs *in, const char *kind, const char *name,
     return c;
 }
 
-static bool hash_adapter(const Model *target, const char *dir, char out[SHA256_TEXT], Error *e) {
-    Adapter adapter;
-    if (!adapter_open(&adapter, target, dir, e)) return false;
-    Model file = {.shards = &adapter.file, .shard_count = 1};
-    bool ok = model_identity(&file, dir, out, e);
-    adapter_close(&adapter);
-    return ok;
-}
-
-static bool hash_model(const char *dir, bool weights, char out[SHA256_TEXT], Error *e) {
-    Model m;
-    if (!(weights ? model_open(&m, dir, e) : model_open_config(&m, dir, e))) return false;
-    bool ok = model_identity(&m, dir, out, e);
-    model_close(&m);
-    return ok;
-}
-
-static bool hash_tokenizer(const char *dir, char out[SHA256_TEXT], Error *e) {
-    char *path = file_path(dir, "tokenizer.json");
-    if (path && !file_exists(path)) {
-        mem_free(path);
-        path = file_path(dir, "tokenizer.model");
-    }
-    bool ok = path ? sha256_file(path, out, e) : out_of_memory(e);
-    mem_free(path);
-    return ok;
-}
-
 // --- models ----------------------------------------------------------------------------------------------
 
 static bool is_null(const char *device) { return strcmp(device, "null") == 0; }
@@ -76,12 +47,12 @@ static bool hash_parts(Inputs *in, int i, bool weights, Error *e) {
     const char *const dirs[] = {f->target, f->draft}, *const kinds[] = {"weights", "draft"};
     const char *const small[] = {f->adapter, f->heads}, *const small_kinds[] = {"adapter", "heads"};
     for (int k = 0; k < 2; k++)
-        if (dirs[k] && !hash_model(dirs[k], weights, add_content(in, kinds[k], name, dirs[k])->hash, e))
+        if (dirs[k] && !content_model(dirs[k], weights, add_content(in, kinds[k], name, dirs[k])->hash, e))
             return false;
-    if (!hash_tokenizer(f->target, add_content(in, "tokenizer", name, f->target)->hash, e)) return false;
+    if (!content_tokenizer(f->target, add_content(in, "tokenizer", name, f->target)->hash, e)) return false;
     for (int k = 0; weights && k < 2; k++)
         if (small[k] &&
-            !hash_adapter(&m->model, small[k], add_content(in, small_kinds[k], name, small[k])->hash, e))
+            !content_adapter(&m->model, small[k], add_content(in, small_kinds[k], name, small[k])->hash, e))
             return false;
     return true;
 }

@@ -78,16 +78,32 @@ static bool add_reading(Ledger *l, const char *moment, const Machine *m, Error *
 
 // --- what it measures ------------------------------------------------------------------------------------
 
+// What a price of its steps needs; for free.
+static char *shape_text(const Shape *s) {
+    json_t *o =
+        json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "layers", s->layers, "width", s->width,
+                  "heads", s->heads, "kv_heads", s->kv_heads, "head_dim", s->head_dim, "mlp_width",
+                  s->mlp_width, "vocab", s->vocab, "context", s->context, "window", s->window);
+    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+    json_decref(o);
+    return text;
+}
+
 static bool add_models(Ledger *l, int64_t *ids, Error *e) {
     const Experiment *x = l->inputs->experiment;
     for (int i = 0; i < x->model_count; i++) {
         const InputModel *m = &l->inputs->models[i];
+        char *shape = shape_text(&m->model.shape);
         StoreModel row = {.name = x->models[i].name,
                           .hash = m->hash,
                           .path = m->files.target,
+                          .shape = shape,
                           .dtype = dtype_name(m->model.dtype),
+                          .stand_in = m->model.stand_in[0] ? m->model.stand_in : NULL,
                           .layers = m->model.shape.layers};
-        if (!store_model(l->store, &row, &ids[i], e)) return false;
+        bool ok = store_model(l->store, &row, &ids[i], e);
+        free(shape); // jansson's own
+        if (!ok) return false;
     }
     return true;
 }

@@ -3,8 +3,9 @@
 
 #include "engine/base/memory.h"
 #include "harness/repetition.h"
+#include "harness/scores.h"
 
-#include <math.h>
+#include <string.h>
 
 // Room for the rows of some samples; freed together.
 typedef struct Batch {
@@ -165,13 +166,34 @@ static bool add_sample(Batch *b, const Ledger *l, const LedgerEntry *entry, int 
     return true;
 }
 
+static bool same_output(const LedgerEntry *a, const LedgerEntry *b, int turn) {
+    if (turn >= a->said->count || turn >= b->said->count) return false;
+    const DecodeResult *p = &a->said->turns[turn].result, *q = &b->said->turns[turn].result;
+    return p->tokens == q->tokens && memcmp(p->ids, q->ids, (size_t)p->tokens * sizeof *p->ids) == 0;
+}
+
+// Equal outputs are one row of the store: of greedy ones the first method's score is all methods'.
+static bool add_scores(const Batch *b, Ledger *l, const LedgerEntry *entries, int count, Error *e) {
+    const Text *text = b->texts;
+    for (int i = 0; i < count; i++)
+        for (int turn = 0; turn < entries[i].said->count; turn++, text++) {
+            bool equal = i > 0 && entries[i].prompt == entries[i - 1].prompt &&
+                         same_output(&entries[i], &entries[i - 1], turn);
+            if (entries[i].pass == 0 && !equal && !scores_add(l, &entries[i], turn, text_get(text), e))
+                return false;
+        }
+    return true;
+}
+
 bool ledger_add(Ledger *l, const LedgerEntry *entries, int count, const Tokenizer *tokenizer, Error *e) {
     Batch b;
     bool ok = make_room(&b, entries, count, e);
     for (int i = 0; ok && i < count; i++)
         for (int turn = 0; ok && turn < entries[i].said->count; turn++)
             ok = add_sample(&b, l, &entries[i], turn, tokenizer, e);
-    ok = ok && store_samples(l->store, b.samples, (int)b.sample_count, e);
+    ok = ok && store_begin(l->store, e) && store_samples(l->store, b.samples, (int)b.sample_count, e) &&
+         add_scores(&b, l, entries, count, e) && store_commit(l->store, e);
+    if (!ok) store_rollback(l->store);
     release(&b);
     return ok;
 }

@@ -5,6 +5,7 @@
 #include "engine/base/sha256.h"
 #include "engine/model/shapes.h"
 #include "engine/model/synth.h"
+#include "harness/inflated.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -103,14 +104,34 @@ static bool find_target(const ModelSpec *m, const char *cache, char **out, Error
     return *out != NULL;
 }
 
+// A path in place of itself, of the model in another shape; `adapter` is of the small model, or NULL.
+static bool inflate_one(const ModelSpec *m, const char *cache, const char *small, const char *adapter,
+                        char **path, Error *e) {
+    InflateOptions o = {.small = small, .adapter = adapter, .shape = m->inflate, .seed = m->seed};
+    char *dir = inflated_open(cache, &o, e);
+    if (!dir) return error_within(e, "%s:%d:%d", m->at->file, m->at->line, m->at->column);
+    mem_free(*path);
+    *path = dir;
+    return true;
+}
+
+// The draft stays as small as it is: inflate it by itself where it should not.
+static bool inflate_all(const ModelSpec *m, const char *cache, ModelFiles *f, Error *e) {
+    char *small = NULL;
+    if (!cache)
+        return yaml_error(m->at, e, "there is no place for an inflated model: set HOME or XDG_CACHE_HOME");
+    bool ok = copy(f->target, &small, e) && inflate_one(m, cache, small, NULL, &f->target, e) &&
+              (!f->adapter || inflate_one(m, cache, small, f->adapter, &f->adapter, e)) &&
+              (!f->heads || inflate_one(m, cache, small, f->heads, &f->heads, e));
+    mem_free(small);
+    return ok;
+}
+
 bool model_files_find(const ModelSpec *m, const char *cache, ModelFiles *out, Error *e) {
     *out = (ModelFiles){0};
-    if (m->inflate)
-        return yaml_error(yaml_find(m->at, "inflate"), e,
-                          "models cannot be inflated by a config yet: give the "
-                          "directory that 'outpace model inflate' wrote as target");
     if (find_target(m, cache, &out->target, e) && find_beside(m, m->draft, &out->draft, e) &&
-        find_beside(m, m->adapter, &out->adapter, e) && find_beside(m, m->heads, &out->heads, e))
+        find_beside(m, m->adapter, &out->adapter, e) && find_beside(m, m->heads, &out->heads, e) &&
+        (!m->inflate || inflate_all(m, cache, out, e)))
         return true;
     model_files_release(out);
     return false;

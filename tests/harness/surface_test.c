@@ -1,0 +1,62 @@
+// outpace surface on the null backend: every point of the grid, and every part, stands in the store.
+#include "tests/check.h"
+
+#include "tests/child.h"
+#include "tests/stores.h"
+
+static int set_up(void **state) {
+    Child c;
+    if (folder_setup(state)) return -1;
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "tiny");
+    child_release(&c);
+    return 0;
+}
+
+static void grid_and_parts(void **state) {
+    Child c;
+    const char *f = *state;
+    CHILD_OUTPACE(&c, f, 0, "surface", "tiny", "--device", "null", "--k", "1,2", "--w", "0,3", "--context",
+                  "25,40", "--rows", "1,8", "--samples", "3", "--db", "s.db");
+    child_release(&c);
+    assert_int_equal(stores_ask(f, "s.db", "SELECT count(*) FROM surface WHERE kind = 'step'"), 2 * 4);
+    assert_int_equal(
+        stores_ask(f, "s.db", "SELECT count(*) FROM surface WHERE kind = 'step' AND rows = k * (w + 1)"), 8);
+    assert_int_equal(
+        stores_ask(f, "s.db", "SELECT count(*) FROM surface WHERE k = 1 AND w = 0 AND slowdown = 1"), 2);
+    assert_int_equal(stores_ask(f, "s.db", "SELECT count(*) FROM surface WHERE kind = 'layers' AND a = 0"),
+                     2 * 2 * 2);
+    assert_int_equal(
+        stores_ask(f, "s.db",
+                   "SELECT count(*) FROM surface WHERE kind IN ('head', 'prefill', 'commit', 'host')"),
+        2 * 2 * 4);
+    assert_int_equal(stores_ask(f, "s.db", "SELECT count(*) FROM surface WHERE samples <> 3 OR mean_ns <= 0"),
+                     0);
+    assert_int_equal(stores_ask(f, "s.db", "SELECT count(*) FROM run WHERE kind = 'surface'"), 1);
+}
+
+// A tree of k chains has one root.
+static void trees(void **state) {
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "surface", "tiny", "--device", "null", "--k", "4", "--w", "5", "--context",
+                  "25", "--rows", "0", "--layout", "tree", "--db", "t.db");
+    child_release(&c);
+    assert_int_equal(
+        stores_ask(*state, "t.db", "SELECT count(*) FROM surface WHERE rows = 21 AND layout = 'tree'"), 1);
+    assert_int_equal(stores_ask(*state, "t.db", "SELECT count(*) FROM surface"), 1);
+}
+
+static void mistakes(void **state) {
+    Child c;
+    CHILD_OUTPACE(&c, *state, 2, "surface", "tiny", "--k", "500", "--w", "500", "--db", "n.db");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "surface", "tiny", "--layout", "bush", "--db", "n.db");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "surface", "tiny", "--context", "5000", "--db", "n.db");
+    child_release(&c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(grid_and_parts), cmocka_unit_test(trees),
+                                       cmocka_unit_test(mistakes)};
+    return cmocka_run_group_tests(tests, set_up, folder_teardown);
+}
