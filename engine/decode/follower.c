@@ -41,12 +41,23 @@ int follower_guess(Follower *f, int node, int token) {
     return tree_probe(&f->session->tree, node, token, true);
 }
 
+void follower_append(Follower *f, const int *tokens, int count) {
+    assert(f->length + count <= f->capacity);
+    memcpy(f->sequence + f->length, tokens, (size_t)count * sizeof *tokens);
+    f->length += count;
+}
+
+bool follower_take_back(Follower *f, int length, Error *e) {
+    Session *s = f->session;
+    if (s->cache.length <= length || session_truncate(s, length, NULL)) return true;
+    session_reset(s);
+    return session_prefill(s, f->sequence, length, 0, 0, NULL, e);
+}
+
 bool follower_settle(Follower *f, const int *emitted, int count, Error *e) {
     Session *s = f->session;
     int first = s->cache.length, n = 0;
-    assert(f->length + count <= f->capacity);
-    memcpy(f->sequence + f->length, emitted, (size_t)count * sizeof *emitted);
-    f->length += count;
+    follower_append(f, emitted, count);
     if (!s->open) return true;
     while (n < s->tree.count && first + n < f->length - 1 && s->tree.token[n] == f->sequence[first + n]) n++;
     return n == 0 ? session_truncate(s, first, e) : session_commit(s, n - 1, n, e);

@@ -9,6 +9,9 @@
 // turned out to bear. Nothing is ever taken back, so a rolling window never loses what it needs. After a full
 // acceptance the last guess was never run: next time the chain begins with two tokens.
 //
+// A draft of several steps (Ouroboros) is appended to the sequence and committed as it is written; what
+// turned out otherwise is taken back.
+//
 // Invariant between steps: the cache holds the first session->cache.length tokens of the sequence, at most
 // all but the last.
 #pragma once
@@ -16,7 +19,7 @@
 
 typedef struct Follower {
     Session *session;
-    int *sequence; // (capacity): prompt and output
+    int *sequence; // (capacity): prompt and output, and a draft behind them
     int length, capacity;
 } Follower;
 
@@ -38,6 +41,13 @@ int follower_catch_up(Follower *f);
 
 // A guess below `node`, to be run; TREE_NONE where there is no room.
 int follower_guess(Follower *f, int node, int token);
+
+// More of the sequence, or of a draft behind it.
+void follower_append(Follower *f, const int *tokens, int count);
+
+// Takes the cache back to the first `length` tokens of the sequence, if it holds more; where its ring has
+// lost what that needs, the model reads the sequence again.
+bool follower_take_back(Follower *f, int length, Error *e);
 
 // What the target's step emitted. All nodes of the chain have been run.
 bool follower_settle(Follower *f, const int *emitted, int count, Error *e);

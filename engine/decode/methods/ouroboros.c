@@ -9,12 +9,12 @@
 //
 // The draft is greedy, so that every proposal is a one-hot: sampling keeps the target's distribution.
 //
-// Invariants between steps: `text` holds the sequence; the draft model's cache holds the first tokens of it,
-// at most all but the last. While drafting, the draft stands in `text` behind the sequence, and the same
-// holds.
+// While drafting, the draft stands behind the sequence that the draft model follows (follower.h), and is
+// committed as it is written; what the target did not say is taken back.
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
+#include "engine/decode/follower.h"
 #include "engine/decode/phrases.h"
 #include "engine/decode/window.h"
 
@@ -74,11 +74,11 @@ static const Param PARAMS[] = {
 
 typedef struct Ouroboros {
     OuroborosParams p;
-    Session *target, *draft;
+    Session *target;
+    Follower follower; // the draft model's
     Window window;
     Pool pool;
     Random random;
-    int *text;           // (the target's context)
     int length, drafted; // tokens of the sequence, of the draft behind it
     int *nodes, *says; // (gamma), (gamma + 1): the draft in the target's tree, and what the target says there
     Offers offers;     // of the open step: the draft, then the phrases
@@ -107,9 +107,9 @@ static void apply_presets(OuroborosParams *p) {
 static void ouroboros_close(void *self) {
     Ouroboros *o = self;
     if (!o) return;
+    follower_release(&o->follower);
     window_release(&o->window);
     pool_release(&o->pool);
-    mem_free(o->text);
     mem_free(o->nodes);
     mem_free(o->says);
     mem_free(o->phrases);
@@ -128,24 +128,24 @@ static bool check_size(const OuroborosParams *p, Error *e) {
 
 static bool allocate(Ouroboros *o, Error *e) {
     size_t gamma = (size_t)o->p.gamma, tails = (size_t)o->p.K * (size_t)(o->p.beta - 1);
-    o->text = mem_alloc((size_t)o->target->context, sizeof *o->text);
     o->nodes = mem_alloc(gamma, sizeof *o->nodes);
     o->says = mem_alloc(gamma + 1, sizeof *o->says);
     o->phrases = mem_alloc(tails, sizeof *o->phrases);
     o->phrase_nodes = mem_alloc(tails, sizeof *o->phrase_nodes);
-    return (o->text && o->nodes && o->says && o->phrases && o->phrase_nodes) ||
+    return (o->nodes && o->says && o->phrases && o->phrase_nodes) ||
            error_system(e, "out of memory for a draft of %d tokens", o->p.gamma);
 }
 
 static bool ouroboros_init(Ouroboros *o, const MethodEnv *env, Error *e) {
     const OuroborosParams *p = &o->p;
     o->target = env->target;
-    o->draft = env->draft;
     o->offers = (Offers){.names = SOURCES, .source_count = 2};
     o->random = (Random){.seed = env->seed, .stream = STREAM_METHOD};
     o->eos = env->eos;
     o->eos_count = env->eos_count;
-    return check_size(p, e) && allocate(o, e) && window_init(&o->window, p->window, p->beta, e) &&
+    return check_size(p, e) && allocate(o, e) &&
+           follower_init(&o->follower, env->draft, env->target->context, e) &&
+           window_init(&o->window, p->window, p->beta, e) &&
            pool_init(&o->pool, env->target->shape.vocab, p->beta - 1, p->W, POOL_LRU, e);
 }
 
@@ -162,42 +162,36 @@ static void *ouroboros_open(const MethodEnv *env, const void *values, Error *e) 
     return NULL;
 }
 
+// The draft, of which `drafted` tokens are there.
+static int *draft_of(const Ouroboros *o) { return o->follower.sequence + o->length; }
+
+// The last token of the sequence, or of the draft behind it.
+static int last_word(const Ouroboros *o) { return draft_of(o)[o->drafted - 1]; }
+
 // A prompt that is too long for the draft model is not followed: its steps are the pool's alone.
 static bool ouroboros_begin(void *self, const Prompt *prompt, Error *e) {
     Ouroboros *o = self;
-    if (!prompt_fits(prompt, o->draft, e)) return false;
+    if (!prompt_fits(prompt, o->follower.session, e)) return false;
     o->random.counter = 0; // a prompt's window does not depend on the prompts before it
     if (!o->p.warm) pool_clear(&o->pool);
-    memcpy(o->text, prompt->tokens, (size_t)prompt->count * sizeof *o->text);
     o->length = prompt->count;
-    window_start(&o->window, &(WindowSource){&o->random, o->text, o->length});
-    session_reset(o->draft);
-    if (o->length - 1 > o->draft->context) return true;
-    return session_prefill(o->draft, o->text, o->length - 1, 0, HIDDEN_NONE, NULL, e);
+    o->drafted = 0;
+    window_start(&o->window, &(WindowSource){&o->random, prompt->tokens, prompt->count});
+    return follower_begin(&o->follower, prompt->tokens, prompt->count, NULL, e);
 }
 
 // --- the draft model's steps
 
-// Opens a step with the tokens that its cache lacks. Gives the last one's node, or TREE_NONE where the model
-// has no room for them.
-static int open_draft_step(Ouroboros *o) {
-    Session *s = o->draft;
-    int first = s->cache.length, last = o->length + o->drafted - 1;
-    session_begin_step(s, true, LAYOUT_TREE);
-    int node = tree_root(&s->tree, o->text[first]);
-    for (int i = first + 1; i <= last; i++) node = tree_probe(&s->tree, node, o->text[i], i == last);
-    return node;
-}
-
 // Appends what the model says from `base` on, as far as the phrases know it and one token more. Gives the
 // last phrase token's node.
 static int append_words(Ouroboros *o, int base, int room) {
-    const Tree *t = &o->draft->tree;
-    int *out = o->text + o->length, node = base;
+    const Session *s = o->follower.session;
+    int node = base;
     while (o->drafted < room) {
-        out[o->drafted++] = session_argmax(o->draft, node);
-        int next = tree_child(t, node, out[o->drafted - 1]);
-        if (next == TREE_NONE || !(t->flags[next] & NODE_CANDIDATE)) break;
+        int word = session_argmax(s, node), next = tree_child(&s->tree, node, word);
+        follower_append(&o->follower, &word, 1);
+        o->drafted++;
+        if (next == TREE_NONE || !(s->tree.flags[next] & NODE_CANDIDATE)) break;
         node = next;
     }
     return node;
@@ -205,9 +199,9 @@ static int append_words(Ouroboros *o, int base, int room) {
 
 // The last word stays out of the cache: it is where the next step begins.
 static bool draft_step(Ouroboros *o, int base, int room, Error *e) {
-    Session *s = o->draft;
-    int last = o->text[o->length + o->drafted - 1];
-    WindowSource from = {&o->random, o->text, o->length + o->drafted};
+    Session *s = o->follower.session;
+    int last = last_word(o);
+    WindowSource from = {&o->random, o->follower.sequence, o->length + o->drafted};
     for (int i = 0; i < pool_count(&o->pool, last); i++)
         tree_chain(&s->tree, base, pool_tuple(&o->pool, last, i), o->pool.width, NULL);
     window_probe(&o->window, &s->tree, base, 0, window_columns(&o->window));
@@ -216,7 +210,7 @@ static bool draft_step(Ouroboros *o, int base, int room, Error *e) {
     window_read(&o->window, s, &from);
     window_collect(&o->window, last, &o->pool);
     window_slide(&o->window, 1, o->eos, o->eos_count, &from);
-    return session_commit(s, node, o->length + o->drafted - 1 - s->cache.length, e);
+    return session_commit(s, node, follower_missing(&o->follower) - 1, e);
 }
 
 static bool write_draft(Ouroboros *o, Error *e) {
@@ -224,7 +218,7 @@ static bool write_draft(Ouroboros *o, Error *e) {
     if (room > o->p.gamma) room = o->p.gamma;
     if (room > rows) room = rows;
     o->drafted = 0;
-    while (o->drafted < room && (base = open_draft_step(o)) != TREE_NONE)
+    while (o->drafted < room && (base = follower_catch_up(&o->follower)) != TREE_NONE)
         if (!draft_step(o, base, room, e)) return false;
     return true;
 }
@@ -232,7 +226,7 @@ static bool write_draft(Ouroboros *o, Error *e) {
 // --- the target's step
 
 static void propose_phrases(Ouroboros *o, Tree *tree, int parent) {
-    int last = o->text[o->length + o->drafted - 1], count = pool_count(&o->pool, last), width = o->pool.width;
+    int last = last_word(o), count = pool_count(&o->pool, last), width = o->pool.width;
     o->tried = count < o->p.K ? count : o->p.K;
     for (int i = 0; i < o->tried; i++) {
         int *phrase = o->phrases + i * width;
@@ -247,7 +241,7 @@ static bool ouroboros_propose(void *self, Tree *tree, Error *e) {
     int root = tree_row(tree);
     if (!write_draft(o, e)) return false;
     o->offers.count = 0;
-    offer(&o->offers, SOURCE_DRAFT, tree_chain(tree, root, o->text + o->length, o->drafted, o->nodes));
+    offer(&o->offers, SOURCE_DRAFT, tree_chain(tree, root, draft_of(o), o->drafted, o->nodes));
     propose_phrases(o, tree, o->drafted ? o->nodes[o->drafted - 1] : root);
     return true;
 }
@@ -265,32 +259,29 @@ static void refine_phrase(Ouroboros *o, const Session *target, int i) {
     if (width > 1 && nodes[width - 2] == TREE_NONE) return;
     said[0] = o->says[o->drafted];
     for (int k = 1; k < width; k++) said[k] = session_argmax(target, nodes[k - 1]);
-    phrases_refine(&o->pool, o->text[o->length + o->drafted - 1], o->phrases + i * width, said);
+    phrases_refine(&o->pool, last_word(o), o->phrases + i * width, said);
 }
 
 static void learn(Ouroboros *o, const Observation *seen) {
     int ran = words_that_ran(o), accepted = 0;
     if (ran) accepted = sources_match(&seen->target->tree, o->nodes[ran - 1], seen->verdict->node);
     for (int i = 0; i <= ran; i++) o->says[i] = session_argmax(seen->target, i == 0 ? 0 : o->nodes[i - 1]);
-    if (o->p.inspiration) phrases_inspire(&o->pool, o->text + o->length, o->says, ran, accepted);
+    if (o->p.inspiration) phrases_inspire(&o->pool, draft_of(o), o->says, ran, accepted);
     if (o->p.refine == REFINE_OFF || ran < o->drafted) return;
     if (o->p.refine == REFINE_ON_ACCEPT && accepted < o->drafted) return;
     for (int i = o->tried; i-- > 0;) refine_phrase(o, seen->target, i); // so that the newest stays the newest
 }
 
-// Takes the draft model back to what the sequence bears; where its ring has lost what that needs, it reads
-// the text again.
+// Takes the draft model back to what the sequence bears.
 static bool follow(Ouroboros *o, const Observation *seen, Error *e) {
-    const int *emitted = seen->emitted;
-    int same = 0, most = seen->emitted_count - 1, length = o->draft->cache.length;
-    while (same < most && same < o->drafted && o->text[o->length + same] == emitted[same]) same++;
+    int same = 0, most = seen->emitted_count - 1;
+    while (same < most && same < o->drafted && draft_of(o)[same] == seen->emitted[same]) same++;
     int keep = o->length + same;
-    memcpy(o->text + o->length, emitted, (size_t)seen->emitted_count * sizeof *emitted);
+    o->follower.length = o->length; // without the draft
+    follower_append(&o->follower, seen->emitted, seen->emitted_count);
     o->length = seen->length;
     o->drafted = 0;
-    if (length <= keep || session_truncate(o->draft, keep, NULL)) return true;
-    session_reset(o->draft);
-    return session_prefill(o->draft, o->text, keep, 0, HIDDEN_NONE, NULL, e);
+    return follower_take_back(&o->follower, keep, e);
 }
 
 static bool ouroboros_observe(void *self, const Observation *seen, Error *e) {
