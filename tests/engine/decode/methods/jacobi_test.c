@@ -1,6 +1,7 @@
 // The block of every step, against one that asks the model about each guess by itself.
 #include "tests/check.h"
 #include "tests/null_session.h"
+#include "tests/watched.h"
 
 #include "engine/decode/decode.h"
 
@@ -13,22 +14,22 @@ typedef enum { RANDOM, REPEAT, START_OF_PAD } Start;
 static const char *const STARTS[] = {"random", "repeat", "pad"};
 
 typedef struct {
+    Watched text; // first: it is what the loop is given
     int m;
     Start start;
     bool fresh; // refill
     const Session *session;
     Session slow;
     Random random;
-    int sequence[CONTEXT], length, prompt_count; // with what was emitted
-    int before;                                  // length when the step began
-    int block[MOST_M];                           // what the step should propose
+    int prompt_count;
+    int block[MOST_M]; // what the step should propose
     int accepted, refilled;
 } Watch;
 
 static int fresh_guess(Watch *w) {
     switch (w->start) {
-    case RANDOM: return w->sequence[random_below(&w->random, (uint32_t)w->prompt_count)];
-    case REPEAT: return w->sequence[w->length - 1];
+    case RANDOM: return w->text.sequence[random_below(&w->random, (uint32_t)w->prompt_count)];
+    case REPEAT: return w->text.sequence[w->text.length - 1];
     case START_OF_PAD: return PAD;
     }
     return -1;
@@ -37,9 +38,9 @@ static int fresh_guess(Watch *w) {
 // What the model says after the sequence before the step and the first n guesses.
 static int says(Watch *w, int n) {
     int whole[CONTEXT + MOST_M];
-    memcpy(whole, w->sequence, (size_t)w->before * sizeof *whole);
-    memcpy(whole + w->before, w->block, (size_t)n * sizeof *whole);
-    return slow_next(&w->slow, whole, w->before + n, NULL);
+    memcpy(whole, w->text.sequence, (size_t)w->text.before * sizeof *whole);
+    memcpy(whole + w->text.before, w->block, (size_t)n * sizeof *whole);
+    return slow_next(&w->slow, whole, w->text.before + n, NULL);
 }
 
 // Guess number accepted + 1 is the model's word behind the first wrong guess, and so on.
@@ -51,16 +52,10 @@ static void next_block(Watch *w, int accepted, int proposed) {
     memcpy(w->block, next, sizeof next);
 }
 
-static bool on_emit(void *state, int token) {
-    Watch *w = state;
-    w->sequence[w->length++] = token;
-    return true;
-}
-
 static void on_step(void *state, const StepReport *r) {
     Watch *w = state;
     const Tree *t = &w->session->tree;
-    int room = CONTEXT - w->before, want = w->m < room ? w->m : room;
+    int room = CONTEXT - w->text.before, want = w->m < room ? w->m : room;
     assert_int_equal(t->count - 1, want);
     for (int i = 0; i < want; i++) {
         assert_int_equal(t->parent[i + 1], i);
@@ -70,29 +65,15 @@ static void on_step(void *state, const StepReport *r) {
     }
     w->accepted += r->accepted;
     next_block(w, r->accepted, want);
-    w->before = w->length;
 }
 
 static void watch_decode(Session *s, Method *m, Watch *w, uint64_t seed, Random *r) {
-    DecodeOptions o = {
-        .max_tokens = TOKENS,
-        .sampling = {.temperature = test_between(r, 0, 1) ? 0 : 3, .top_p = 1},
-        .seed = random_bits(r),
-        .merge = test_between(r, 0, 1),
-        .layout = test_between(r, 0, 1) ? LAYOUT_TREE : LAYOUT_BATCH,
-        .clock = still_clock(),
-        .emit = on_emit,
-        .step = on_step,
-        .state = w
-    };
-    DecodeResult out;
-    Error e = {0};
-    int prompt[CONTEXT], count = test_between(r, 1, CONTEXT);
-    for (int i = 0; i < count; i++) prompt[i] = w->sequence[i] = test_between(r, 0, VOCAB - 1);
-    w->length = w->before = w->prompt_count = count;
+    DecodeOptions o = watched_options(TOKENS, 1, 2, r);
+    watched_prompt(&w->text, test_between(r, 1, CONTEXT), VOCAB, r);
+    w->prompt_count = w->text.length;
     w->random = (Random){.seed = seed, .stream = STREAM_METHOD}; // begins anew with each prompt
     for (int i = 0; i < w->m; i++) w->block[i] = fresh_guess(w);
-    if (!decode(s, m, prompt, count, &o, &out, &e)) fail_msg("%s", e.text);
+    DecodeResult out = watched_decode(&w->text, on_step, s, m, &o);
     decode_result_release(&out);
 }
 

@@ -2,6 +2,7 @@
 // the guesses, the rows of every rank.
 #include "tests/check.h"
 #include "tests/null_session.h"
+#include "tests/watched.h"
 #include "tests/slow_lookahead.h"
 
 #include "engine/decode/decode.h"
@@ -17,29 +18,30 @@ typedef struct {
 } Setting;
 
 typedef struct {
+    Watched text; // first: it is what the loop is given
     Setting a;
     const Session *session;
     Session slow;
     SlowWindow window;
     SlowPool pool;
-    int sequence[CONTEXT + 1], length, before, prompt_count;
+    int prompt_count;
     bool merge;
     int guesses, filled, kept, dropped; // what was seen, so that a test that sees nothing fails
 } Watch;
 
 static bool is_filling(const Watch *w) { return slow_window_is_filling(&w->window); }
 static int columns(const Watch *w) { return slow_window_columns(&w->window); }
-static bool has_room(const Watch *w, int depth) { return w->before - 1 + depth < CONTEXT; }
+static bool has_room(const Watch *w, int depth) { return w->text.before - 1 + depth < CONTEXT; }
 static const int *guess(const Watch *w, int i) {
-    return slow_pool_get(&w->pool, w->sequence[w->before - 1], i);
+    return slow_pool_get(&w->pool, w->text.sequence[w->text.before - 1], i);
 }
 
 static void start(Watch *w, uint64_t seed) {
     w->window.random = (Random){.seed = seed, .stream = STREAM_METHOD}; // begins anew with each prompt
-    slow_window_start(&w->window, w->sequence, w->prompt_count);
+    slow_window_start(&w->window, w->text.sequence, w->prompt_count);
     if (!w->a.keeps_pool) w->pool.count = 0;
-    for (int end = w->a.N; end <= w->length && w->a.prompt_pool; end++)
-        slow_pool_insert(&w->pool, w->sequence + end - w->a.N);
+    for (int end = w->a.N; end <= w->text.length && w->a.prompt_pool; end++)
+        slow_pool_insert(&w->pool, w->text.sequence + end - w->a.N);
 }
 
 // --- the tree of a step
@@ -58,7 +60,7 @@ static int find(const Watch *w, const int *path, int n, const char *what) {
     for (int i = 0; i < n && node != TREE_NONE; i++) node = tree_child(t, node, path[i]);
     if ((node != TREE_NONE) != has_room(w, n))
         fail_msg("%s of %d tokens from %d on: node %d, but room is %d (W %d, N %d, G %d, ranks %d)", what, n,
-                 w->before, node, has_room(w, n), w->a.W, w->a.N, w->a.G, w->a.ranks);
+                 w->text.before, node, has_room(w, n), w->a.W, w->a.N, w->a.G, w->a.ranks);
     return node;
 }
 
@@ -130,50 +132,32 @@ static void check_step(Watch *w, const StepReport *r) {
 static void on_step(void *state, const StepReport *r) {
     Watch *w = state;
     check_step(w, r);
-    slow_window_step(&w->window, w->sequence, w->before, w->length, &w->pool);
-    for (int end = w->before + 1; end <= w->length && w->a.prompt_pool; end++)
-        if (end >= w->a.N) slow_pool_insert(&w->pool, w->sequence + end - w->a.N);
+    slow_window_step(&w->window, w->text.sequence, w->text.before, w->text.length, &w->pool);
+    for (int end = w->text.before + 1; end <= w->text.length && w->a.prompt_pool; end++)
+        if (end >= w->a.N) slow_pool_insert(&w->pool, w->text.sequence + end - w->a.N);
     w->kept += w->pool.count > 0;
     w->filled += is_filling(w);
     if (r->accepted == w->a.N - 1) { // the output's end may cut either short
-        assert_in_range(w->length - w->before, 1, w->a.drops ? w->a.N - 1 : w->a.N);
+        assert_in_range(w->text.length - w->text.before, 1, w->a.drops ? w->a.N - 1 : w->a.N);
         w->dropped += w->a.drops;
     }
-    slow_window_slide(&w->window, w->a.slides_far ? w->length - w->before : 1, w->sequence, w->length);
-    w->before = w->length;
-}
-
-static bool on_emit(void *state, int token) {
-    Watch *w = state;
-    w->sequence[w->length++] = token;
-    return true;
+    slow_window_slide(&w->window, w->a.slides_far ? w->text.length - w->text.before : 1, w->text.sequence,
+                      w->text.length);
 }
 
 static int decode_watched(Session *s, Method *m, Watch *w, uint64_t seed, Random *r) {
-    DecodeOptions o = {
-        .max_tokens = TOKENS,
-        .sampling = {.temperature = test_between(r, 0, 2) ? 0 : 3, .top_p = 1},
-        .seed = random_bits(r),
-        .merge = test_between(r, 0, 1),
-        .layout = test_between(r, 0, 2) ? LAYOUT_TREE : LAYOUT_BATCH,
-        .clock = still_clock(),
-        .emit = on_emit,
-        .step = on_step,
-        .state = w
-    };
-    DecodeResult out;
-    Error e = {0};
+    DecodeOptions o = watched_options(TOKENS, 2, 3, r);
     int eos = test_between(r, 0, VOCAB - 1),
         count = test_between(r, 0, 3) ? test_between(r, 1, 40) : test_between(r, 1, CONTEXT);
-    for (int i = 0; i < count; i++) w->sequence[i] = test_between(r, 0, VOCAB - 1);
+    watched_prompt(&w->text, count, VOCAB, r);
     o.eos = &eos;
     o.eos_count = test_between(r, 0, 3) == 0;
-    w->length = w->before = w->prompt_count = count;
+    w->prompt_count = count;
     // A batch repeats the root for every guess, which the slow model does not count.
     w->merge = o.merge || o.layout == LAYOUT_BATCH;
     start(w, seed);
-    if (!decode(s, m, w->sequence, count, &o, &out, &e)) fail_msg("%s", e.text);
-    if (sampling_is_greedy(&o.sampling)) slow_check_greedy(&w->slow, w->sequence, count, &o, &out);
+    DecodeResult out = watched_decode(&w->text, on_step, s, m, &o);
+    if (sampling_is_greedy(&o.sampling)) slow_check_greedy(&w->slow, w->text.sequence, count, &o, &out);
     int gained = out.tokens - out.steps;
     decode_result_release(&out);
     return gained;

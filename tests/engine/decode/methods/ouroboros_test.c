@@ -2,6 +2,7 @@
 // (Figure 1); its greedy output on real models.
 #include "tests/check.h"
 #include "tests/null_session.h"
+#include "tests/watched.h"
 #include "tests/random_model.h"
 #include "tests/slow_lookahead.h"
 
@@ -23,13 +24,13 @@ typedef struct {
 } Setting;
 
 typedef struct {
+    Watched text; // first: it is what the loop is given
     Setting a;
     const Session *session;
     int vocab;
     Session slow_target, slow_draft;
     SlowWindow window;
     SlowPool pool;
-    int sequence[CONTEXT + 1], length, before;
     int draft[CONTEXT], drafted, passes; // of the draft model
     int phrases[MOST_K][SLOW_N], tried;  // with the key
     int inspired, refined, gained, short_of_room;
@@ -38,14 +39,14 @@ typedef struct {
 // What a model says after the sequence before the step, the draft's first m tokens and `more` of a phrase.
 static int says(Session *model, const Watch *w, int m, const int *more, int n) {
     int whole[CONTEXT + 50];
-    memcpy(whole, w->sequence, (size_t)w->before * sizeof *whole);
-    memcpy(whole + w->before, w->draft, (size_t)m * sizeof *whole);
-    memcpy(whole + w->before + m, more, (size_t)n * sizeof *whole);
-    return slow_next(model, whole, w->before + m + n, NULL);
+    memcpy(whole, w->text.sequence, (size_t)w->text.before * sizeof *whole);
+    memcpy(whole + w->text.before, w->draft, (size_t)m * sizeof *whole);
+    memcpy(whole + w->text.before + m, more, (size_t)n * sizeof *whole);
+    return slow_next(model, whole, w->text.before + m + n, NULL);
 }
 
 static const int *phrase(const Watch *w, int i) {
-    int last = w->drafted ? w->draft[w->drafted - 1] : w->sequence[w->before - 1];
+    int last = w->drafted ? w->draft[w->drafted - 1] : w->text.sequence[w->text.before - 1];
     return slow_pool_get(&w->pool, last, i);
 }
 
@@ -53,7 +54,7 @@ static const int *phrase(const Watch *w, int i) {
 
 // Tokens of the phrase that the draft model would say itself, as far as its context reaches.
 static int agrees(Watch *w, const int *tokens) {
-    int n = 0, end = w->before + w->drafted;
+    int n = 0, end = w->text.before + w->drafted;
     while (n < w->a.beta - 1 && end + n < w->window.context &&
            tokens[n] == says(&w->slow_draft, w, w->drafted, tokens, n))
         n++;
@@ -61,13 +62,13 @@ static int agrees(Watch *w, const int *tokens) {
 }
 
 static void write_phrase(Watch *w, int room) {
-    int best = 0, text[CONTEXT + 1], length = w->before + w->drafted, end = w->drafted;
+    int best = 0, text[CONTEXT + 1], length = w->text.before + w->drafted, end = w->drafted;
     for (int i = 0; phrase(w, i); i++) {
         int n = agrees(w, phrase(w, i) + 1);
         if (n > best) best = n;
     }
-    memcpy(text, w->sequence, (size_t)w->before * sizeof *text);
-    memcpy(text + w->before, w->draft, (size_t)w->drafted * sizeof *text);
+    memcpy(text, w->text.sequence, (size_t)w->text.before * sizeof *text);
+    memcpy(text + w->text.before, w->draft, (size_t)w->drafted * sizeof *text);
     for (int i = 0; i <= best && end < room; i++, end++)
         w->draft[end] = says(&w->slow_draft, w, end, w->draft, 0);
     slow_window_step(&w->window, text, length, length, &w->pool);
@@ -77,9 +78,9 @@ static void write_phrase(Watch *w, int room) {
 }
 
 static void write_draft(Watch *w) {
-    int room = CONTEXT - w->before < w->a.gamma ? CONTEXT - w->before : w->a.gamma;
+    int room = CONTEXT - w->text.before < w->a.gamma ? CONTEXT - w->text.before : w->a.gamma;
     w->drafted = w->passes = 0;
-    while (w->drafted < room && w->before + w->drafted <= w->window.context) write_phrase(w, room);
+    while (w->drafted < room && w->text.before + w->drafted <= w->window.context) write_phrase(w, room);
     w->short_of_room += w->drafted < w->a.gamma;
     for (w->tried = 0; w->a.suffixes && w->tried < w->a.K && phrase(w, w->tried); w->tried++)
         memcpy(w->phrases[w->tried], phrase(w, w->tried), (size_t)w->a.beta * sizeof(int));
@@ -87,7 +88,7 @@ static void write_draft(Watch *w) {
 
 // --- the target's tree
 
-static bool has_room(const Watch *w, int depth) { return w->before - 1 + depth < CONTEXT; }
+static bool has_room(const Watch *w, int depth) { return w->text.before - 1 + depth < CONTEXT; }
 
 static int walk(const Watch *w, int node, const int *tokens, int n, unsigned char *want) {
     const Tree *t = &w->session->tree;
@@ -95,8 +96,8 @@ static int walk(const Watch *w, int node, const int *tokens, int n, unsigned cha
     for (int i = 0; i < n; i++) {
         node = tree_child(t, node, tokens[i]);
         if ((node != TREE_NONE) != has_room(w, ++depth))
-            fail_msg("token %d of %d behind %d: node %d (gamma %d, K %d, beta %d)", i, n, w->before, node,
-                     w->a.gamma, w->a.K, w->a.beta);
+            fail_msg("token %d of %d behind %d: node %d (gamma %d, K %d, beta %d)", i, n, w->text.before,
+                     node, w->a.gamma, w->a.K, w->a.beta);
         if (node == TREE_NONE) break;
         want[node] = 1;
     }
@@ -171,40 +172,21 @@ static void on_step(void *state, const StepReport *r) {
     if (w->a.inspiration) inspire(w, accepted);
     if (w->a.refine == ALWAYS || (w->a.refine == ON_ACCEPT && accepted == w->drafted)) refine(w);
     w->gained += r->emitted - 1;
-    w->before = w->length;
-}
-
-static bool on_emit(void *state, int token) {
-    Watch *w = state;
-    w->sequence[w->length++] = token;
-    return true;
 }
 
 static void decode_watched(Session *s, Method *m, Watch *w, uint64_t seed, Random *r) {
-    DecodeOptions o = {
-        .max_tokens = TOKENS,
-        .sampling = {.temperature = test_between(r, 0, 2) ? 0 : 3, .top_p = 1},
-        .seed = random_bits(r),
-        .merge = test_between(r, 0, 1),
-        .layout = test_between(r, 0, 2) ? LAYOUT_TREE : LAYOUT_BATCH,
-        .clock = still_clock(),
-        .emit = on_emit,
-        .step = on_step,
-        .state = w
-    };
-    DecodeResult out;
-    Error e = {0};
+    DecodeOptions o = watched_options(TOKENS, 2, 3, r);
     int eos = test_between(r, 0, w->vocab - 1),
         count = test_between(r, 0, 3) ? test_between(r, 1, 40) : test_between(r, 1, CONTEXT);
-    for (int i = 0; i < count; i++) w->sequence[i] = test_between(r, 0, w->vocab - 1);
+    watched_prompt(&w->text, count, w->vocab, r);
     o.eos = &eos;
     o.eos_count = test_between(r, 0, 3) == 0;
-    w->length = w->before = count;
     w->window.random = (Random){.seed = seed, .stream = STREAM_METHOD};
-    slow_window_start(&w->window, w->sequence, count);
+    slow_window_start(&w->window, w->text.sequence, count);
     if (!w->a.warm) w->pool.count = 0;
-    if (!decode(s, m, w->sequence, count, &o, &out, &e)) fail_msg("%s", e.text);
-    if (sampling_is_greedy(&o.sampling)) slow_check_greedy(&w->slow_target, w->sequence, count, &o, &out);
+    DecodeResult out = watched_decode(&w->text, on_step, s, m, &o);
+    if (sampling_is_greedy(&o.sampling))
+        slow_check_greedy(&w->slow_target, w->text.sequence, count, &o, &out);
     decode_result_release(&out);
 }
 

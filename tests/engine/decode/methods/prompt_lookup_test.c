@@ -1,6 +1,7 @@
 // What is proposed in every step, against a search that looks at each place of the text.
 #include "tests/check.h"
 #include "tests/null_session.h"
+#include "tests/watched.h"
 
 #include "engine/decode/decode.h"
 
@@ -19,23 +20,23 @@ typedef struct {
 } Setting;
 
 typedef struct {
+    Watched text; // first: it is what the loop is given
     Setting setting;
     const Session *session;
-    int sequence[CONTEXT], length; // with what was emitted
-    int before;                    // length when the step began
-    int proposed, whole;           // tokens, and continuations of full length
+    int proposed, whole; // tokens, and continuations of full length
 } Watch;
 
 // --- the slow model
 
 static int followers(const Watch *w, int end) {
-    int n = w->before - end;
+    int n = w->text.before - end;
     return n < w->setting.draft ? n : w->setting.draft;
 }
 
 // Whether the n tokens before `end` are those at the text's end, and what follows will do.
 static bool is_match(const Watch *w, int n, int end) {
-    bool same = memcmp(w->sequence + end - n, w->sequence + w->before - n, (size_t)n * sizeof(int)) == 0;
+    bool same = memcmp(w->text.sequence + end - n, w->text.sequence + w->text.before - n,
+                       (size_t)n * sizeof(int)) == 0;
     return same && (w->setting.allow_short || followers(w, end) == w->setting.draft);
 }
 
@@ -43,14 +44,14 @@ static int count_equal(const Watch *w, const int *ends, int count, int end) {
     int equal = 0, n = followers(w, end);
     for (int i = 0; i < count; i++)
         equal += followers(w, ends[i]) == n &&
-                 memcmp(w->sequence + ends[i], w->sequence + end, (size_t)n * sizeof(int)) == 0;
+                 memcmp(w->text.sequence + ends[i], w->text.sequence + end, (size_t)n * sizeof(int)) == 0;
     return equal;
 }
 
 // The place where the continuation starts; 0: no match of this length.
 static int slow_match(const Watch *w, int n) {
     int ends[CONTEXT], count = 0, best = 0, most = 0;
-    for (int end = w->before - 1; end >= n; end--) // newest first
+    for (int end = w->text.before - 1; end >= n; end--) // newest first
         if (is_match(w, n, end)) ends[count++] = end;
     if (count == 0) return 0;
     if (w->setting.match == NEWEST) return ends[0];
@@ -67,57 +68,29 @@ static int slow_match(const Watch *w, int n) {
 static int slow_proposal(const Watch *w) {
     int end = 0;
     for (int n = w->setting.ngram_max; n >= w->setting.ngram_min && !end; n--)
-        if (n < w->before) end = slow_match(w, n);
+        if (n < w->text.before) end = slow_match(w, n);
     return end;
 }
 
 // --- watching
 
-static bool on_emit(void *state, int token) {
-    Watch *w = state;
-    w->sequence[w->length++] = token;
-    return true;
-}
-
 static void on_step(void *state, const StepReport *r) {
     Watch *w = state;
     const Tree *t = &w->session->tree;
-    int end = slow_proposal(w), want = end ? followers(w, end) : 0, room = CONTEXT - w->before;
+    int end = slow_proposal(w), want = end ? followers(w, end) : 0, room = CONTEXT - w->text.before;
     if (want > room) want = room;
     if (t->count - 1 != want || r->candidates != want)
         fail_msg("%d tokens proposed behind %d, want %d (%s, n %d to %d, draft %d, short %d)", t->count - 1,
-                 w->before, want, MATCHES[w->setting.match], w->setting.ngram_max, w->setting.ngram_min,
+                 w->text.before, want, MATCHES[w->setting.match], w->setting.ngram_max, w->setting.ngram_min,
                  w->setting.draft, w->setting.allow_short);
     for (int i = 0; i < want; i++) {
         assert_int_equal(t->parent[i + 1], i);
-        if (t->token[i + 1] != w->sequence[end + i])
-            fail_msg("token %d of %d behind %d is %d, want %d from %d (%s)", i, want, w->before,
-                     t->token[i + 1], w->sequence[end + i], end + i, MATCHES[w->setting.match]);
+        if (t->token[i + 1] != w->text.sequence[end + i])
+            fail_msg("token %d of %d behind %d is %d, want %d from %d (%s)", i, want, w->text.before,
+                     t->token[i + 1], w->text.sequence[end + i], end + i, MATCHES[w->setting.match]);
     }
     w->proposed += want;
     w->whole += want == w->setting.draft;
-    w->before = w->length;
-}
-
-static void watch_decode(Session *s, Method *m, Watch *w, const int *prompt, int count, Random *r) {
-    DecodeOptions o = {
-        .max_tokens = TOKENS,
-        .sampling = {.temperature = test_between(r, 0, 1) ? 0 : 3, .top_p = 1},
-        .seed = random_bits(r),
-        .merge = test_between(r, 0, 1),
-        .layout = test_between(r, 0, 1) ? LAYOUT_TREE : LAYOUT_BATCH,
-        .clock = still_clock(),
-        .emit = on_emit,
-        .step = on_step,
-        .state = w
-    };
-    DecodeResult out;
-    Error e = {0};
-    memcpy(w->sequence, prompt, (size_t)count * sizeof *prompt);
-    w->length = w->before = count;
-    w->session = s;
-    if (!decode(s, m, prompt, count, &o, &out, &e)) fail_msg("%s", e.text);
-    decode_result_release(&out);
 }
 
 // Two texts on one method, so that the second would see what was left of the first.
@@ -125,16 +98,18 @@ static void watch_method(const char *text, const Setting *setting, Random *r, Wa
     Session s;
     Method m;
     Error e = {0};
-    int prompt[MOST_PROMPT], vocab = test_between(r, 1, 6);
+    int vocab = test_between(r, 1, 6);
     NullSetup setup = {.vocab = vocab, .context = CONTEXT};
     null_session_open(&s, &setup);
     MethodEnv env = {.target = &s};
     if (!method_open(&m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
     w->setting = *setting;
+    w->session = &s;
     for (int again = 0; again < 2; again++) {
-        int count = test_between(r, 1, MOST_PROMPT);
-        for (int i = 0; i < count; i++) prompt[i] = test_between(r, 0, vocab - 1);
-        watch_decode(&s, &m, w, prompt, count, r);
+        DecodeOptions o = watched_options(TOKENS, 1, 2, r);
+        watched_prompt(&w->text, test_between(r, 1, MOST_PROMPT), vocab, r);
+        DecodeResult out = watched_decode(&w->text, on_step, &s, &m, &o);
+        decode_result_release(&out);
     }
     method_close(&m);
     session_release(&s);
