@@ -10,6 +10,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/sha256.h"
 #include "engine/base/text.h"
+#include "results/embed.h"
 #include "results/rows.h"
 #include "results/sql.h"
 
@@ -22,11 +23,6 @@
 #include <unistd.h>
 
 enum { APPLICATION = 1330992208, DEFAULT_WAIT_S = 10 };
-
-// The assembler reads the files; the Makefile tells make about them.
-#define EMBED(symbol, path)                                                                      \
-    __asm__(".pushsection .rodata\n" #symbol ":\n.incbin \"" path "\"\n.byte 0\n.popsection\n"); \
-    extern const char symbol[];
 
 EMBED(results_schema, "results/schema.sql")
 EMBED(results_views, "results/views.sql")

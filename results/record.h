@@ -94,6 +94,8 @@ typedef struct StoreSource {
     int rows, length, rank; // rank: of the row that had most, from 1; 0: nothing matched
 } StoreSource;
 
+// Numbers and times below 0 are unknown, as they may be in steps of other engines; accepted and emitted never
+// are.
 typedef struct StoreStep {
     StoreStepKind kind;
     int context, rows, asked, depth, candidates, probes, drafted, tried, accepted, emitted;
@@ -127,10 +129,10 @@ typedef struct StoreSample {
     int pass, position, flags;
     double started; // seconds since 1970
     int prompt_tokens, tokens, prefill_tokens, prefill_steps;
-    double prefill_s, decode_s;        // wall clock
+    double prefill_s, decode_s;        // wall clock; prefill below 0: it is in decode
     const StoreOutput *output;         // NULL: not kept
     const StoreDivergence *divergence; // NULL: none
-    const StoreStep *steps;            // (step_count): those after prefill, in order
+    const StoreStep *steps; // (step_count): those after prefill, in order; NULL: only their number is known
     int step_count;
 } StoreSample;
 

@@ -109,9 +109,9 @@ static bool add_step(Store *s, int64_t sample, int number, int layers, const Sto
     int head;
     bool plain = is_plain(t, layers, &head);
     return sql_run(s, STATEMENT_STEP_ADD,
-                   VALUES(of_int(sample), of_int(number), of_int(t->kind), of_int(t->context),
-                          of_int(t->rows), of_int(t->asked), of_int(t->depth), of_int(t->candidates),
-                          of_int(t->probes), of_int(t->drafted), of_int(t->tried), of_int(t->accepted),
+                   VALUES(of_int(sample), of_int(number), of_int(t->kind), of_count(t->context),
+                          of_count(t->rows), of_count(t->asked), of_count(t->depth), of_count(t->candidates),
+                          of_count(t->probes), of_count(t->drafted), of_count(t->tried), of_int(t->accepted),
                           of_int(t->emitted), of_blob(t->matches, (size_t)t->match_bytes), of_count(t->pool),
                           t->pool < 0 ? of_count(-1) : of_int(t->pool_hits),
                           plain ? of_int(head) : of_count(-1), of_ns(t->propose_s), of_ns(t->forward_s),
@@ -123,24 +123,28 @@ static bool add_step(Store *s, int64_t sample, int number, int layers, const Sto
 // --- samples ---------------------------------------------------------------------------------------------
 
 typedef struct {
-    int64_t filling, rows, asked, drafted, accepted, tried;
-    double propose_s, forward_s, verify_s, observe_s, device_s; // device: below 0 where a step's is
+    int64_t filling, accepted, rows, asked, drafted, tried; // below 0: of a step it is unknown
+    double propose_s, forward_s, verify_s, observe_s, device_s;
 } Sums;
 
+static void add_number(int64_t *sum, int x) { *sum = *sum < 0 || x < 0 ? -1 : *sum + x; }
+static void add_time(double *sum, double x) { *sum = *sum < 0 || x < 0 ? -1 : *sum + x; }
+
 static Sums sum_steps(const StoreSample *x) {
+    if (!x->steps) return (Sums){0, 0, -1, -1, -1, -1, -1, -1, -1, -1, -1};
     Sums t = {.device_s = x->step_count ? 0 : -1};
     for (const StoreStep *p = x->steps; p < x->steps + x->step_count; p++) {
         t.filling += p->kind == STORE_FILLING;
-        t.rows += p->rows;
-        t.asked += p->asked;
-        t.drafted += p->drafted;
         t.accepted += p->accepted;
-        t.tried += p->tried;
-        t.propose_s += p->propose_s;
-        t.forward_s += p->forward_s;
-        t.verify_s += p->verify_s;
-        t.observe_s += p->observe_s;
-        t.device_s = t.device_s < 0 || p->device_s < 0 ? -1 : t.device_s + p->device_s;
+        add_number(&t.rows, p->rows);
+        add_number(&t.asked, p->asked);
+        add_number(&t.drafted, p->drafted);
+        add_number(&t.tried, p->tried);
+        add_time(&t.propose_s, p->propose_s);
+        add_time(&t.forward_s, p->forward_s);
+        add_time(&t.verify_s, p->verify_s);
+        add_time(&t.observe_s, p->observe_s);
+        add_time(&t.device_s, p->device_s);
     }
     return t;
 }
@@ -165,8 +169,8 @@ static bool add_sample_row(Store *s, const StoreSample *x, int64_t *id, Error *e
                              of_id(output), of_int(x->position), of_real(x->started), of_int(flags),
                              of_int(x->prompt_tokens), of_int(x->tokens), of_int(x->step_count),
                              of_int(x->prefill_tokens), of_int(x->prefill_steps), of_int(t.filling),
-                             of_int(t.rows), of_int(t.asked), of_int(t.drafted), of_int(t.accepted),
-                             of_int(t.tried), of_ns(x->prefill_s), of_ns(x->decode_s), of_ns(t.propose_s),
+                             of_count(t.rows), of_count(t.asked), of_count(t.drafted), of_int(t.accepted),
+                             of_count(t.tried), of_ns(x->prefill_s), of_ns(x->decode_s), of_ns(t.propose_s),
                              of_ns(t.forward_s), of_ns(t.verify_s), of_ns(t.observe_s), of_ns(t.device_s)),
                       e);
     *id = sql_last_id(s);
@@ -189,7 +193,7 @@ static bool add_sample(Store *s, const StoreSample *x, Error *e) {
     if (!sql_find(s, STATEMENT_LAYERS_OF, VALUES(of_int(x->point)), &layers, NULL, e) ||
         !add_sample_row(s, x, &id, e))
         return false;
-    for (int i = 0; i < x->step_count; i++)
+    for (int i = 0; x->steps && i < x->step_count; i++)
         if (!add_step(s, id, i, (int)layers, &x->steps[i], e)) return false;
     return add_sums(s, x, id, e) && sql_run(s, STATEMENT_ESTIMATES_DROP, VALUES(of_int(x->point)), e);
 }

@@ -15,7 +15,8 @@
 --  3. Nothing is changed or deleted once it is in, but by gc; estimates and one's own failures are made anew.
 --  4. A run's content never changes: other content has another hash, and so is another run.
 --
--- Times of steps are whole nanoseconds; moments are seconds since 1970, UTC. Numbers from 0 unless said.
+-- Times of steps are whole nanoseconds; moments are seconds since 1970, UTC. Numbers from 0 unless said. What is NULL
+-- was not told: of our own steps everything is, of imported ones what their engine reports.
 
 -- What the program makes of its own text, to be made anew where that has changed: views.
 CREATE TABLE made (what TEXT PRIMARY KEY, hash TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -215,12 +216,11 @@ CREATE TABLE sample (
     prefill_tokens INTEGER NOT NULL, -- what prefill itself gave, as the authors' codes count it
     prefill_steps  INTEGER NOT NULL,
     filling_steps  INTEGER NOT NULL,
-    rows           INTEGER NOT NULL, asked INTEGER NOT NULL, drafted INTEGER NOT NULL, -- over all steps
-    accepted       INTEGER NOT NULL, tried INTEGER NOT NULL,
-    prefill_ns     INTEGER NOT NULL,
+    rows           INTEGER, asked INTEGER, drafted INTEGER, -- over all steps
+    accepted       INTEGER NOT NULL, tried INTEGER,
+    prefill_ns     INTEGER,          -- NULL: in decode_ns (of what was imported only)
     decode_ns      INTEGER NOT NULL, -- by the wall clock, prefill excluded
-    propose_ns     INTEGER NOT NULL, forward_ns INTEGER NOT NULL, verify_ns INTEGER NOT NULL,
-    observe_ns     INTEGER NOT NULL,
+    propose_ns     INTEGER, forward_ns INTEGER, verify_ns INTEGER, observe_ns INTEGER,
     device_ns      INTEGER,          -- of forward, by the device's events
     UNIQUE (point_id, pass, prompt_id)
 ) STRICT;
@@ -275,22 +275,20 @@ CREATE TABLE step (
     sample_id  INTEGER NOT NULL REFERENCES sample ON DELETE CASCADE,
     number     INTEGER NOT NULL,
     kind       INTEGER NOT NULL REFERENCES step_kind,
-    context    INTEGER NOT NULL,     -- committed tokens before it
-    rows       INTEGER NOT NULL,     -- nodes run
-    asked      INTEGER NOT NULL,     -- nodes before merging
-    depth      INTEGER NOT NULL,     -- of the deepest
-    candidates INTEGER NOT NULL,     -- nodes that may be accepted
-    probes     INTEGER NOT NULL,
-    drafted    INTEGER NOT NULL,     -- longest chain of candidates
-    tried      INTEGER NOT NULL,     -- proposals that the verifier looked at
+    context    INTEGER,              -- committed tokens before it
+    rows       INTEGER,              -- nodes run
+    asked      INTEGER,              -- nodes before merging
+    depth      INTEGER,              -- of the deepest
+    candidates INTEGER,              -- nodes that may be accepted
+    probes     INTEGER,
+    drafted    INTEGER,              -- longest chain of candidates
+    tried      INTEGER,              -- proposals that the verifier looked at
     accepted   INTEGER NOT NULL,
     emitted    INTEGER NOT NULL,     -- after EOS and limits
     matches    BLOB,                 -- of a drafted chain: bit i (from the lowest of byte 0): the target agrees
     pool       INTEGER, pool_hits INTEGER,
     head_rows  INTEGER,              -- see step_pass
-    propose_ns INTEGER NOT NULL, forward_ns INTEGER NOT NULL, verify_ns INTEGER NOT NULL,
-    observe_ns INTEGER NOT NULL,
-    device_ns  INTEGER,
+    propose_ns INTEGER, forward_ns INTEGER, verify_ns INTEGER, observe_ns INTEGER, device_ns INTEGER,
     PRIMARY KEY (sample_id, number)
 ) STRICT, WITHOUT ROWID;
 

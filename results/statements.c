@@ -122,4 +122,12 @@ const char *const statement_sql[STATEMENTS] = {
                               " AND id NOT IN (SELECT model_id FROM surface)",
     [STATEMENT_ENVIRONMENT_SWEEP] =
         "DELETE FROM environment WHERE id NOT IN (SELECT environment_id FROM attempt)",
+
+    [STATEMENT_IMPORT_BASELINES] =
+        "UPDATE point SET baseline_id = b.id, same_path_id = b.id FROM point AS b WHERE point.run_id = ?1 AND"
+        " b.run_id = ?1 AND b.method = 'autoregressive' AND point.method != 'autoregressive' AND"
+        " b.model_id = point.model_id AND b.dataset_id = point.dataset_id AND b.temperature = "
+        "point.temperature",
+    [STATEMENT_ATTACH] = "ATTACH ?1 AS other",
+    [STATEMENT_DETACH] = "DETACH other",
 };

@@ -1,0 +1,326 @@
+// Steps of other engines: a line a sample, as docs/steps.md says. What a line does not tell is unknown, and
+// stays so.
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
+#include "engine/base/text.h"
+#include "results/import.h"
+#include "results/sql.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_STEPS = 1 << 20, MOST = 1 << 24, MOST_PARAMS = 64, MATCH_BYTES = 128 };
+static const double LONG_S = 1e8;
+
+// --- lists with their memory -----------------------------------------------------------------------------
+
+// All steps of a line, with what hangs off them.
+typedef struct {
+    StoreStep *steps; // (count)
+    int count;
+    StorePass **passes;              // (count)
+    StoreSource **sources;           // (count)
+    uint8_t (*matches)[MATCH_BYTES]; // (count)
+} Steps;
+
+static void release(Steps *s) {
+    for (int i = 0; i < s->count; i++) {
+        if (s->passes) mem_free(s->passes[i]);
+        if (s->sources) mem_free(s->sources[i]);
+    }
+    mem_free(s->steps);
+    mem_free(s->passes);
+    mem_free(s->sources);
+    mem_free(s->matches);
+}
+
+static bool reserve(Steps *s, size_t n, Error *e) {
+    *s = (Steps){.steps = mem_alloc(n, sizeof *s->steps), .passes = mem_alloc(n, sizeof *s->passes)};
+    s->sources = mem_alloc(n, sizeof *s->sources);
+    s->matches = mem_alloc(n, sizeof *s->matches);
+    s->count = (int)n;
+    if (s->steps && s->passes && s->sources && s->matches) return true;
+    s->count = 0;
+    return error_system(e, "out of memory");
+}
+
+// --- fields ----------------------------------------------------------------------------------------------
+
+static bool number(const json_t *from, const char *key, int fallback, int *out, const char *place, Error *e) {
+    int64_t value = fallback;
+    bool ok = field_int_optional(from, key, 0, MOST, &value, place, e);
+    *out = (int)value;
+    return ok;
+}
+
+static bool seconds(const json_t *from, const char *key, double *out, const char *place, Error *e) {
+    *out = -1;
+    return field_real_optional(from, key, 0, LONG_S, out, place, e);
+}
+
+static bool word(const json_t *from, const char *key, const char **out, const char *place, Error *e) {
+    *out = NULL;
+    return !field_present(from, key) || (*out = field_text(from, key, place, e)) != NULL;
+}
+
+// One of a list of words; absent is the first.
+static bool choice(const json_t *from, const char *key, const char *const *words, int count, int *out,
+                   const char *place, Error *e) {
+    const char *text;
+    *out = 0;
+    if (!word(from, key, &text, place, e)) return false;
+    for (int i = 0; text && i < count; i++)
+        if (strcmp(words[i], text) == 0) {
+            *out = i;
+            return true;
+        }
+    return !text || error_input(e, "%s: '%s' is '%s'; known are %s, %s, %s", place, key, text, words[0],
+                                words[1], words[2]);
+}
+
+static bool list(const json_t *from, const char *key, size_t most, const json_t **out, size_t *count,
+                 const char *place, Error *e) {
+    *out = json_object_get(from, key);
+    *count = 0;
+    if (!*out || json_is_null(*out)) return true;
+    if (!json_is_array(*out)) return error_input(e, "%s: '%s' must be a list", place, key);
+    *count = json_array_size(*out);
+    for (size_t i = 0; i < *count; i++)
+        if (!json_is_object(json_array_get(*out, i)))
+            return error_input(e, "%s: '%s' must hold objects", place, key);
+    return *count <= most ||
+           error_input(e, "%s: '%s' has %zu entries, at most %zu are taken", place, key, *count, most);
+}
+
+// --- one step --------------------------------------------------------------------------------------------
+
+static bool read_passes(const json_t *from, StoreStep *t, StorePass **to, const char *place, Error *e) {
+    static const char *const MODELS[] = {"target", "draft", "adapter"};
+    const json_t *all;
+    size_t n;
+    if (!list(from, "passes", MOST_STEPS, &all, &n, place, e)) return false;
+    if (n && !(*to = mem_alloc(n, sizeof **to))) return error_system(e, "out of memory");
+    t->passes = *to;
+    t->pass_count = (int)n;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *p = json_array_get(all, i);
+        StorePass *x = &(*to)[i];
+        int model;
+        if (!choice(p, "model", MODELS, 3, &model, place, e) || !number(p, "a", 0, &x->a, place, e) ||
+            !number(p, "b", 0, &x->b, place, e) || !number(p, "rows", 1, &x->rows, place, e) ||
+            !number(p, "context", 0, &x->context, place, e) || !number(p, "count", 1, &x->count, place, e))
+            return false;
+        x->model = (StoreRole)model;
+    }
+    return true;
+}
+
+static bool read_sources(const json_t *from, StoreStep *t, StoreSource **to, const char *place, Error *e) {
+    const json_t *all;
+    size_t n;
+    if (!list(from, "sources", MOST_PARAMS, &all, &n, place, e)) return false;
+    if (n && !(*to = mem_alloc(n, sizeof **to))) return error_system(e, "out of memory");
+    t->sources = *to;
+    t->source_count = (int)n;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *p = json_array_get(all, i);
+        StoreSource *x = &(*to)[i];
+        if (!(x->name = field_text(p, "name", place, e)) || !number(p, "rows", 1, &x->rows, place, e) ||
+            !number(p, "length", 0, &x->length, place, e) || !number(p, "rank", 0, &x->rank, place, e))
+            return false;
+        for (size_t j = 0; j < i; j++)
+            if (strcmp((*to)[j].name, x->name) == 0)
+                return error_input(e, "%s: source '%s' stands twice in a step", place, x->name);
+    }
+    return true;
+}
+
+static int digit(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool read_matches(const json_t *from, StoreStep *t, uint8_t to[MATCH_BYTES], const char *place,
+                         Error *e) {
+    const char *text;
+    if (!word(from, "matches", &text, place, e)) return false;
+    if (!text) return true;
+    size_t n = strlen(text);
+    if (n % 2 || n / 2 > MATCH_BYTES || strspn(text, "0123456789abcdef") != n)
+        return error_input(e, "%s: 'matches' must be at most %d pairs of hexadecimal digits", place,
+                           (int)MATCH_BYTES);
+    for (size_t i = 0; i < n / 2; i++) to[i] = (uint8_t)(digit(text[2 * i]) << 4 | digit(text[2 * i + 1]));
+    t->matches = to;
+    t->match_bytes = (int)(n / 2);
+    return true;
+}
+
+static bool read_numbers(const json_t *from, StoreStep *t, const char *place, Error *e) {
+    static const char *const KINDS[] = {"steady", "filling", "prefill"};
+    const struct {
+        const char *key;
+        int *to;
+    } rows[] = {
+        {"context",    &t->context   },
+        {"rows",       &t->rows      },
+        {"asked",      &t->asked     },
+        {"depth",      &t->depth     },
+        {"candidates", &t->candidates},
+        {"probes",     &t->probes    },
+        {"drafted",    &t->drafted   },
+        {"tried",      &t->tried     },
+        {"pool",       &t->pool      },
+        {"pool_hits",  &t->pool_hits }
+    };
+    const struct {
+        const char *key;
+        double *to;
+    } times[] = {
+        {"propose_s", &t->propose_s},
+        {"forward_s", &t->forward_s},
+        {"verify_s",  &t->verify_s },
+        {"observe_s", &t->observe_s},
+        {"device_s",  &t->device_s }
+    };
+    int kind;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!number(from, rows[i].key, -1, rows[i].to, place, e)) return false;
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        if (!seconds(from, times[i].key, times[i].to, place, e)) return false;
+    if (!choice(from, "kind", KINDS, 3, &kind, place, e) ||
+        !number(from, "accepted", -1, &t->accepted, place, e) ||
+        !number(from, "emitted", -1, &t->emitted, place, e))
+        return false;
+    t->kind = (StoreStepKind)kind;
+    if (t->accepted >= 0 && t->emitted >= 0) return true;
+    return error_input(e, "%s: a step must say 'accepted' and 'emitted'", place);
+}
+
+static bool read_steps(const json_t *line, Steps *out, const char *place, Error *e) {
+    const json_t *all;
+    size_t n;
+    if (!list(line, "steps", MOST_STEPS, &all, &n, place, e) || !reserve(out, n, e)) return false;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *from = json_array_get(all, i);
+        StoreStep *t = &out->steps[i];
+        if (!read_numbers(from, t, place, e) || !read_matches(from, t, out->matches[i], place, e) ||
+            !read_passes(from, t, &out->passes[i], place, e) ||
+            !read_sources(from, t, &out->sources[i], place, e))
+            return error_within(e, "step %zu", i);
+    }
+    return true;
+}
+
+// --- one sample ------------------------------------------------------------------------------------------
+
+typedef struct {
+    StoreParam rows[MOST_PARAMS];
+    char *texts[MOST_PARAMS]; // of values
+    int count;
+} Params;
+
+static void release_params(Params *p) {
+    for (int i = 0; i < p->count; i++) mem_free(p->texts[i]);
+}
+
+static char *value_text(const json_t *value) {
+    Text t = {0};
+    if (json_is_string(value)) text_puts(&t, json_string_value(value));
+    else if (json_is_integer(value)) text_printf(&t, "%lld", (long long)json_integer_value(value));
+    else if (json_is_real(value)) text_printf(&t, "%.17g", json_real_value(value));
+    else text_puts(&t, json_is_true(value) ? "true" : "false");
+    char *text = t.failed ? NULL : mem_text(text_get(&t), t.length);
+    text_release(&t);
+    return text;
+}
+
+static bool read_params(json_t *from, Params *out, const char *place, Error *e) {
+    const char *key;
+    json_t *value;
+    if (!from || json_is_null(from)) return true;
+    if (!json_is_object(from) || json_object_size(from) > MOST_PARAMS)
+        return error_input(e, "%s: 'params' must be an object of at most %d values", place, (int)MOST_PARAMS);
+    json_object_foreach(from, key, value) {
+        if (json_is_array(value) || json_is_object(value) || json_is_null(value))
+            return error_input(e, "%s: parameter '%s' must be a number, a text, true or false", place, key);
+        char *text = value_text(value);
+        if (!text) return error_system(e, "out of memory");
+        out->texts[out->count] = text;
+        out->rows[out->count++] = (StoreParam){"method", key, text};
+    }
+    return true;
+}
+
+static bool find_point(Import *m, const json_t *line, int64_t *point, int64_t *dataset, const char *place,
+                       Error *e) {
+    ImportPoint p = {.layers = 0};
+    Params params = {.count = 0};
+    bool ok = (p.model = field_text(line, "model", place, e)) &&
+              (p.dataset = field_text(line, "dataset", place, e)) &&
+              (p.method = field_text(line, "method", place, e)) && word(line, "label", &p.label, place, e) &&
+              number(line, "layers", 0, &p.layers, place, e) &&
+              field_real_optional(line, "temperature", 0, 100, &p.temperature, place, e) &&
+              read_params(json_object_get(line, "params"), &params, place, e);
+    p.params = params.rows;
+    p.param_count = params.count;
+    ok = ok && import_point(m, &p, point, dataset, e);
+    release_params(&params);
+    return ok;
+}
+
+static bool find_prompt(Import *m, const json_t *line, int64_t dataset, int64_t *prompt, const char *place,
+                        Error *e) {
+    StorePrompt p = {.dataset = dataset};
+    return number(line, "prompt", -1, &p.number, place, e) &&
+           (p.number >= 0 || error_input(e, "%s: 'prompt', the number of the prompt, is missing", place)) &&
+           number(line, "turn", 0, &p.turn, place, e) && word(line, "name", &p.name, place, e) &&
+           word(line, "task", &p.task, place, e) && store_prompt(m->store, &p, prompt, e);
+}
+
+static bool read_sample(const json_t *line, const Steps *steps, StoreSample *x, const char *place, Error *e) {
+    int64_t emitted = 0;
+    for (int i = 0; i < steps->count; i++) emitted += steps->steps[i].emitted;
+    if (emitted > MOST) return error_input(e, "%s: the steps emitted more than %d tokens", place, (int)MOST);
+    x->steps = steps->steps;
+    x->step_count = steps->count;
+    if (steps->count == 0) return error_input(e, "%s: 'steps' is missing or empty", place);
+    if (!number(line, "pass", 0, &x->pass, place, e) ||
+        !number(line, "tokens", (int)emitted, &x->tokens, place, e) ||
+        !number(line, "prompt_tokens", 0, &x->prompt_tokens, place, e) ||
+        !number(line, "flags", 0, &x->flags, place, e) ||
+        !number(line, "prefill_tokens", 0, &x->prefill_tokens, place, e) ||
+        !number(line, "prefill_steps", 0, &x->prefill_steps, place, e) ||
+        !seconds(line, "prefill_s", &x->prefill_s, place, e) ||
+        !field_real(line, "decode_s", 0, LONG_S, &x->decode_s, place, e) ||
+        !field_real_optional(line, "started", 0, 1e12, &x->started, place, e))
+        return false;
+    return x->tokens == emitted ||
+           error_input(e, "%s: 'tokens' is %d, but the steps emitted %d", place, x->tokens, (int)emitted);
+}
+
+static bool add_line(void *state, const json_t *line, const char *place, Error *e) {
+    Import *m = state;
+    Steps steps = {.count = 0};
+    StoreSample x = {.pass = 0};
+    StoreOutput output = {.repeated = -1};
+    int64_t dataset;
+    bool ok = read_steps(line, &steps, place, e) && read_sample(line, &steps, &x, place, e) &&
+              word(line, "text", &output.text, place, e) &&
+              find_point(m, line, &x.point, &dataset, place, e) &&
+              find_prompt(m, line, dataset, &x.prompt, place, e);
+    if (ok && output.text) {
+        output.text_bytes = (int64_t)strlen(output.text);
+        x.output = &output;
+    }
+    ok = ok && (import_sample(m, &x, e) || error_within(e, "%s", place));
+    release(&steps);
+    return ok;
+}
+
+bool store_import_steps(Store *s, const StoreImport *from, StoreImported *out, Error *e) {
+    Import m;
+    if (!sql_enter(s, e)) return false;
+    bool ok = import_begin(&m, s, from, NULL, out, e) && import_lines(from, add_line, &m, e) &&
+              (out->samples || error_input(e, "'%s' holds no samples", from->path)) && import_end(&m, e);
+    return sql_leave(s, ok, e);
+}

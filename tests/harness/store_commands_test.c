@@ -1,0 +1,106 @@
+// The real program on a store: sql, export, import, merge, gc.
+#include "tests/check.h"
+
+#include "engine/base/memory.h"
+#include "tests/child.h"
+#include "tests/filled_store.h"
+#include "tests/scratch.h"
+
+#include <string.h>
+
+static void make(const char *folder, const char *name, int passes) {
+    FilledStore f;
+    Error e = {0};
+    if (!filled_open(&f, folder_path(folder, name), NULL, 3, 4, &e) || !filled_add_all(&f, passes, &e))
+        fail_msg("%s", e.text);
+    filled_close(&f);
+}
+
+static void expect_out(const Child *c, const char *want) {
+    if (!strstr(text_get(&c->out), want)) fail_msg("wanted '%s', got '%s'", want, text_get(&c->out));
+}
+
+static void expect_err(const Child *c, const char *want) {
+    if (!strstr(text_get(&c->err), want)) fail_msg("wanted '%s', got '%s'", want, text_get(&c->err));
+}
+
+static void questions(void **state) {
+    Child c = {0};
+    make(*state, "a.db", 1);
+    CHILD_OUTPACE(&c, *state, 0, "sql",
+                  "SELECT method, count(*) AS n FROM sample JOIN point ON point.id = point_id GROUP BY 1",
+                  "--db", "a.db");
+    assert_string_equal(text_get(&c.out), "method          n\nautoregressive  4\nngrammys        8\n");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "sql", "SELECT 1 AS x, 'a\nb' AS y", "--format", "jsonl", "--db", "a.db");
+    assert_string_equal(text_get(&c.out), "{\"x\":1,\"y\":\"a\\nb\"}\n");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "sql", "DELETE FROM step", "--db", "a.db");
+    expect_err(&c, "the query would write");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "sql", "SELECT 1", "--db", "none.db");
+    expect_err(&c, "there is none");
+    child_release(&c);
+}
+
+static void formats(void **state) {
+    Child c = {0};
+    size_t n;
+    make(*state, "a.db", 2);
+    CHILD_OUTPACE(&c, *state, 0, "export", "1", "--format", "spec-bench", "-o", "answers", "--db", "a.db");
+    expect_out(&c, "answers/2-ngrammys-pass1.jsonl: 2 answers");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "import", "spec-bench", "answers/2-ngrammys-pass1.jsonl", "--baseline",
+                  "answers/0-autoregressive-pass1.jsonl", "--method", "n", "--db", "b.db");
+    expect_out(&c, "run 1: 8 samples with 80 steps");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "export", "1", "--format", "jsonl", "--what", "steps", "-o", "s.jsonl",
+                  "--db", "a.db");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "import", "steps", "s.jsonl", "--name", "other", "--db", "b.db");
+    expect_out(&c, "run 2: 24 samples with 240 steps");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "import", "steps", "s.jsonl", "--db", "b.db");
+    expect_err(&c, "is in the store already, as run 2");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "export", "1", "--what", "samples", "-o", "samples.csv", "--db", "a.db");
+    child_release(&c);
+    char *csv = scratch_read(*state, "samples.csv", &n);
+    assert_int_equal(strncmp(csv, "point,label,dataset,prompt,turn,", 32), 0);
+    mem_free(csv);
+    CHILD_OUTPACE(&c, *state, 2, "export", "1", "--format", "xml", "--db", "a.db");
+    expect_err(&c, "must be csv, jsonl or spec-bench");
+    child_release(&c);
+}
+
+static void together_and_away(void **state) {
+    Child c = {0};
+    make(*state, "a.db", 1);
+    make(*state, "b.db", 2);
+    CHILD_OUTPACE(&c, *state, 0, "merge", "a.db", "b.db", "--db", "all.db");
+    assert_string_equal(text_get(&c.out),
+                        "a.db: 1 new runs, 12 new samples\nb.db: 1 new runs, 24 new samples\n");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "gc", "2", "--check", "--db", "all.db");
+    expect_out(&c, "deleted 1 runs,");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "sql", "SELECT count(*) AS n FROM sample", "--format", "csv", "--db",
+                  "all.db");
+    assert_string_equal(text_get(&c.out), "n\r\n12\r\n");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "gc", "1", "--db", "all.db"); // the last: nothing is left that it stood on
+    expect_out(&c, "4 prompts, 1 datasets, 1 models, 1 environments");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "gc", "7", "--db", "all.db");
+    expect_err(&c, "7");
+    child_release(&c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(questions, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(formats, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(together_and_away, folder_setup, folder_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

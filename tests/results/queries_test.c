@@ -1,0 +1,47 @@
+// Every query of docs/queries.md runs, and finds something in a store that has a bit of everything.
+#include "tests/check.h"
+
+#include "engine/base/memory.h"
+#include "results/rows.h"
+#include "tests/filled_store.h"
+#include "tests/folder.h"
+#include "tests/scratch.h"
+
+#include <string.h>
+
+static void run(Store *s, const char *sql, size_t n) {
+    Error e = {0};
+    char *query = mem_text(sql, n);
+    Rows *r = rows_open(s, query, &e);
+    if (!r) fail_msg("%s\n%s", query, e.text);
+    int rows = 0;
+    while (rows_next(r, &e)) rows++;
+    if (e.kind != ERROR_NONE || rows == 0) fail_msg("%s\ngave %d rows: '%s'", query, rows, e.text);
+    rows_close(r);
+    mem_free(query);
+}
+
+static void documented(void **state) {
+    static const char OPEN[] = "```sql\n", CLOSE[] = "\n```";
+    const char *root = getenv("OUTPACE_ROOT");
+    Error e = {0};
+    FilledStore f;
+    size_t size;
+    int count = 0;
+    if (!filled_open(&f, folder_path(*state, "a.db"), NULL, 3, 4, &e) || !filled_add_all(&f, 2, &e))
+        fail_msg("%s", e.text);
+    char *page = scratch_read(root ? root : ".", "docs/queries.md", &size);
+    for (char *at = page; (at = strstr(at, OPEN)); count++) {
+        at += strlen(OPEN);
+        run(f.store, at, (size_t)(strstr(at, CLOSE) - at));
+    }
+    assert_true(count >= 20);
+    mem_free(page);
+    filled_close(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(documented, folder_setup, folder_teardown)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
