@@ -107,8 +107,8 @@ static bool open_trainer(Run *r, Error *e) {
     c->shape.vocab = c->shape.real_vocab = tokenizer_size(r->tokenizer);
     if (!trainer_open(&r->trainer, c, &r->corpus, e)) return error_within(e, "train");
     const Trainer *t = &r->trainer;
-    fprintf(stderr, "model     %zu parameters, kernels %s, %d threads\n", t->network.parameters.total,
-            t->network.kernels->name, pool_threads(t->network.pool));
+    fprintf(stderr, "model     %zu parameters, kernels %s, %d threads\n", t->networks[0].parameters.total,
+            t->networks[0].kernels->name, pool_threads(t->networks[0].pool));
     fprintf(stderr, "split     %zu documents to learn from, %zu held out\n", t->feed.count,
             t->held_out.count);
     return true;

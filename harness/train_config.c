@@ -56,6 +56,7 @@ static void set_rest(TrainFile *f) {
     Shape *s = &f->config.shape;
     s->head_dim = f->head_size ? f->head_size : s->width / s->heads;
     s->rope.pairs = s->head_dim / 2;
+    s->rope.attention_factor = 1;
     s->norm_epsilon = (float)f->norm_epsilon;
     s->tied_head = true;
     if (!f->config.pass) f->config.pass = choose_pass(&f->config);

@@ -28,7 +28,7 @@ TrainConfig learner_config(int steps) {
                   .context = 32,
                   .tied_head = true,
                   .norm_epsilon = 1e-5f,
-                  .rope = {.theta = 10000, .pairs = 4}},
+                  .rope = {.theta = 10000, .pairs = 4, .attention_factor = 1}},
         .optimizer = {.steps = steps,
                   .warmup = steps / 10,
                   .rate = 0.01,

@@ -102,8 +102,7 @@ void adapter_weights(AdapterVariant v, const Shape *s, int head, WeightSpec spec
     specs[WEIGHT_DOWN] = matrix("mlp.down_proj", width, mlp);
 }
 
-// Whether the kind fits the target.
-static bool check_kind(const AdapterKind *k, const Model *target, const char *place, Error *e) {
+bool adapter_check(const AdapterKind *k, const Model *target, const char *place, Error *e) {
     int layers = target->shape.layers, heads = target->shape.heads;
     if (k->variant != ADAPTER_MEDUSA && (k->exit_layer < 1 || k->exit_layer >= layers))
         return error_input(e, "the exit layer of '%s' is %d, must be from 1 to %d, below the target's last",
@@ -142,7 +141,8 @@ static bool read_kind(const json_t *root, const Model *target, const char *place
     out->heads = (int)heads;
     out->kv_heads = (int)kv_heads;
     return same_size(root, "hidden_size", target->shape.width, place, e) &&
-           same_size(root, "vocab_size", target->shape.vocab, place, e) && check_kind(out, target, place, e);
+           same_size(root, "vocab_size", target->shape.vocab, place, e) &&
+           adapter_check(out, target, place, e);
 }
 
 static bool read_config(Adapter *a, const Model *target, const char *path, Error *e) {
@@ -223,7 +223,7 @@ bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind
     WeightSpec specs[ADAPTER_HEADS_MAX * ADAPTER_WEIGHTS];
     Shape shape = adapter_shape(kind, &target->shape);
     Text config = {0};
-    if (!check_kind(kind, target, dir, e)) return false;
+    if (!adapter_check(kind, target, dir, e)) return false;
     for (int i = 0; i < kind->heads; i++)
         adapter_weights(kind->variant, &shape, i, specs + (size_t)i * ADAPTER_WEIGHTS);
     adapter_config(kind, &target->shape, &config);

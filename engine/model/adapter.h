@@ -69,6 +69,7 @@ bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind
 // For those who write one: the shape of its models, the weights of model `head` in the order of LayerWeights
 // (those that it lacks have no name), and config.json.
 enum { ADAPTER_FINAL_NORM = LAYER_WEIGHTS, ADAPTER_HEAD, ADAPTER_WEIGHTS };
+bool adapter_check(const AdapterKind *kind, const Model *target, const char *place, Error *e); // that it fits
 Shape adapter_shape(const AdapterKind *kind, const Shape *target);
 void adapter_weights(AdapterVariant v, const Shape *s, int head, WeightSpec specs[ADAPTER_WEIGHTS]);
 void adapter_config(const AdapterKind *kind, const Shape *target, Text *out);

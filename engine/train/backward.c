@@ -6,37 +6,41 @@
 
 // --- the head --------------------------------------------------------------------------------------------
 
+// Probabilities of row r of the chunk become the gradient of its logits.
+static void judge_backward(const Pass *p, int r) {
+    const Network *n = p->n;
+    int vocab = n->shape.real_vocab, target = p->batch->targets[p->first + r];
+    size_t at = (size_t)r * n->logit_stride;
+    float *logits = n->logits + at;
+    if (target < 0) memset(logits, 0, (size_t)vocab * sizeof *logits);
+    else if (n->target_head) n->kernels->distillation_backward(logits, n->wanted + at, p->scale, vocab);
+    else n->kernels->cross_entropy_backward(logits, target, p->scale, vocab);
+}
+
 static void head_rows(void *argument, int thread, int threads) {
     const Pass *p = argument;
     Network *n = p->n;
-    int from, to, vocab = n->shape.vocab, width = n->shape.width;
-    Linear head = pass_linear(p, thread, width, vocab);
-    head.y_stride = n->logit_stride;
+    int from, to;
+    Linear head = pass_head_linear(p, thread);
     pool_share(p->rows, n->kernels->row_unit, thread, threads, &from, &to);
-    for (int r = from; r < to; r++) {
-        int target = p->batch->targets[p->first + r];
-        float *logits = n->logits + (size_t)r * n->logit_stride;
-        if (target < 0) memset(logits, 0, (size_t)vocab * sizeof *logits);
-        else n->kernels->cross_entropy_backward(logits, target, p->scale, vocab);
-    }
-    linear_backward_input(&head, n->logits, n->weights + n->parameters.embedding,
-                          pass_row(n->slopes.normed, p->first, width), from, to);
+    for (int r = from; r < to; r++) judge_backward(p, r);
+    linear_backward_input(&head, n->logits, n->head, pass_row(n->slopes.normed, p->first, n->shape.width),
+                          from, to);
 }
 
 static void head_weight(void *argument, int thread, int threads) {
     const Pass *p = argument;
     Network *n = p->n;
-    int from, to, vocab = n->shape.vocab, width = n->shape.width;
-    Linear head = pass_linear(p, thread, width, vocab);
-    head.y_stride = n->logit_stride;
-    pool_share(vocab, n->kernels->row_unit, thread, threads, &from, &to);
-    linear_backward_weight(&head, n->logits, pass_row(n->out_normed, p->first, width), p->rows,
-                           n->gradients + n->parameters.embedding, from, to);
+    int from, to;
+    Linear head = pass_head_linear(p, thread);
+    pool_share(head.outputs, n->kernels->row_unit, thread, threads, &from, &to);
+    linear_backward_weight(&head, n->logits, pass_row(n->out_normed, p->first, n->shape.width), p->rows,
+                           n->gradients + n->parameters.head, from, to);
 }
 
 void pass_head_backward(Pass *p) {
     pool_run(p->n->pool, head_rows, p);
-    pool_run(p->n->pool, head_weight, p);
+    if (p->n->parameters.head != NO_PARAMETER) pool_run(p->n->pool, head_weight, p);
 }
 
 // --- norms -----------------------------------------------------------------------------------------------
@@ -80,6 +84,10 @@ static void last_norm(void *argument, int thread, int threads) {
                    .past = n->slopes.stream,
                    .below = n->slopes.stream,
                    .parts = n->slopes.mlp_norm};
+    if (s.weight == NO_PARAMETER) {
+        pass_copy(n, n->slopes.stream, n->slopes.normed, from, to);
+        return;
+    }
     memset(pass_row(n->slopes.stream, from, n->shape.width), 0,
            (size_t)(to - from) * (size_t)n->shape.width * sizeof(float));
     norm_backward(n, &s, from, to);
@@ -87,38 +95,65 @@ static void last_norm(void *argument, int thread, int threads) {
 
 // --- a layer ---------------------------------------------------------------------------------------------
 
-// From the stream above down to what attention gave.
-static void mlp_rows(void *argument, int thread, int threads) {
-    const Pass *p = argument;
+// slopes.stream through the MLP: slopes.middle is that and what comes past it.
+static void mlp_backward(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
     const Shape *s = &n->shape;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     const LayerTrace *t = &n->layers[p->layer];
     const Slopes *d = &n->slopes;
-    Linear o = pass_linear(p, thread, shape_q_width(s), s->width);
-    Linear gate_up = pass_linear(p, thread, s->width, 2 * s->mlp_width);
-    Linear down = pass_linear(p, thread, s->mlp_width, s->width);
+    Linear gate_up = pass_gate_up(p, thread), down = pass_linear(p, thread, s->mlp_width, s->width);
     NormSlope norm = {t->middle, t->middle_inverse, plan->mlp_norm, d->stream, d->middle, d->mlp_norm};
-    int from, to, mlp = s->mlp_width;
-    pass_share(p, thread, threads, &from, &to);
-    linear_backward_input(&down, d->stream, n->weights + plan->down, d->active, from, to);
+    int mlp = s->mlp_width;
+    if (plan->down == NO_PARAMETER) pass_copy(n, d->active, d->stream, from, to);
+    else linear_backward_input(&down, d->stream, n->weights + plan->down, d->active, from, to);
     for (int r = from; r < to; r++) {
         const float *gate = pass_row(t->gate_up, r, 2 * mlp);
         float *dgate = pass_row(d->gate_up, r, 2 * mlp);
         n->kernels->swiglu_backward(pass_row(d->active, r, mlp), gate, gate + mlp, mlp, dgate, dgate + mlp);
     }
     linear_backward_input(&gate_up, d->gate_up, n->weights + plan->gate_up, d->normed, from, to);
-    norm_backward(n, &norm, from, to);
-    linear_backward_input(&o, d->middle, n->weights + plan->o, d->mixed, from, to);
+    if (plan->mlp_norm != NO_PARAMETER) {
+        norm_backward(n, &norm, from, to);
+        return;
+    }
+    pass_copy(n, d->middle, d->stream, from, to);
+    n->kernels->add(pass_row(d->middle, from, s->width), pass_row(d->normed, from, s->width),
+                    (size_t)(to - from) * (size_t)s->width);
 }
 
-// A thread's outputs of one weight.
-static void weight_share(const Pass *p, int thread, int threads, int inputs, int outputs, const float *dy,
-                         const float *x, size_t weight) {
-    Linear l = pass_linear(p, thread, inputs, outputs);
+// From the stream above down to what attention gave.
+static void mlp_rows(void *argument, int thread, int threads) {
+    const Pass *p = argument;
+    Network *n = p->n;
+    const Shape *s = &n->shape;
+    const LayerPlan *plan = &n->parameters.layers[p->layer];
+    const Slopes *d = &n->slopes;
+    Linear o = pass_linear(p, thread, shape_q_width(s), s->width);
     int from, to;
-    pool_share(outputs, p->n->kernels->row_unit, thread, threads, &from, &to);
-    linear_backward_weight(&l, dy, x, p->batch->rows, p->n->gradients + weight, from, to);
+    pass_share(p, thread, threads, &from, &to);
+    if (plan->gate_up == NO_PARAMETER) pass_copy(n, d->middle, d->stream, from, to);
+    else mlp_backward(p, thread, from, to);
+    if (plan->o != NO_PARAMETER)
+        linear_backward_input(&o, d->middle, n->weights + plan->o, d->mixed, from, to);
+}
+
+// A thread's outputs of one weight, which may not be there.
+static void weight_share(const Pass *p, const Linear *l, int thread, int threads, const float *dy,
+                         const float *x, size_t weight) {
+    int from, to;
+    if (weight == NO_PARAMETER) return;
+    pool_share(l->outputs, p->n->kernels->row_unit, thread, threads, &from, &to);
+    linear_backward_weight(l, dy, x, p->batch->rows, p->n->gradients + weight, from, to);
+}
+
+// A thread owns outputs and takes all rows in order.
+static void bias_share(const Pass *p, int thread, int threads, size_t bias) {
+    int from, to, mlp = p->n->shape.mlp_width;
+    pool_share(mlp, 16, thread, threads, &from, &to);
+    for (int r = 0; r < p->batch->rows; r++)
+        p->n->kernels->add(p->n->gradients + bias + from, pass_row(p->n->slopes.gate_up, r, 2 * mlp) + from,
+                           (size_t)(to - from));
 }
 
 static void mlp_weights(void *argument, int thread, int threads) {
@@ -128,10 +163,13 @@ static void mlp_weights(void *argument, int thread, int threads) {
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     const LayerTrace *t = &n->layers[p->layer];
     const Slopes *d = &n->slopes;
-    weight_share(p, thread, threads, s->mlp_width, s->width, d->stream, t->active, plan->down);
-    weight_share(p, thread, threads, s->width, 2 * s->mlp_width, d->gate_up, t->middle_normed, plan->gate_up);
-    weight_share(p, thread, threads, shape_q_width(s), s->width, d->middle, t->mixed, plan->o);
-    if (thread == 0) add_parts(p, d->mlp_norm, plan->mlp_norm);
+    Linear down = pass_linear(p, thread, s->mlp_width, s->width), gate_up = pass_gate_up(p, thread),
+           o = pass_linear(p, thread, shape_q_width(s), s->width);
+    weight_share(p, &down, thread, threads, d->stream, t->active, plan->down);
+    weight_share(p, &gate_up, thread, threads, d->gate_up, t->middle_normed, plan->gate_up);
+    weight_share(p, &o, thread, threads, d->middle, t->mixed, plan->o);
+    if (plan->gate_bias != NO_PARAMETER) bias_share(p, thread, threads, plan->gate_bias);
+    if (thread == 0 && plan->mlp_norm != NO_PARAMETER) add_parts(p, d->mlp_norm, plan->mlp_norm);
 }
 
 static void attention(void *argument, int thread, int threads) {
@@ -170,9 +208,17 @@ static void qkv_weights(void *argument, int thread, int threads) {
     const Pass *p = argument;
     Network *n = p->n;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
-    weight_share(p, thread, threads, n->shape.width, pass_qkv_width(&n->shape), n->slopes.qkv,
-                 n->layers[p->layer].normed, plan->qkv);
+    Linear qkv = pass_linear(p, thread, n->shape.width, pass_qkv_width(&n->shape));
+    weight_share(p, &qkv, thread, threads, n->slopes.qkv, n->layers[p->layer].normed, plan->qkv);
     if (thread == 0) add_parts(p, n->slopes.attention_norm, plan->attention_norm);
+}
+
+// Below a layer without attention the gradient is what it was in the middle.
+static void pass_middle(void *argument, int thread, int threads) {
+    const Pass *p = argument;
+    int from, to;
+    pass_share(p, thread, threads, &from, &to);
+    pass_copy(p->n, p->n->slopes.stream, p->n->slopes.middle, from, to);
 }
 
 // Tokens may come again in any row, so a thread owns columns and takes all rows in order.
@@ -187,16 +233,22 @@ static void embedding_backward(void *argument, int thread, int threads) {
                         pass_row(n->slopes.stream, r, width) + from, (size_t)(to - from));
 }
 
+static void below_attention(Pass *p) {
+    Pool *pool = p->n->pool;
+    pool_run(pool, attention, p);
+    pool_run(pool, qkv_rows, p);
+    pool_run(pool, qkv_weights, p);
+}
+
 void pass_backward(Pass *p) {
     Network *n = p->n;
     pool_run(n->pool, last_norm, p);
-    add_parts(p, n->slopes.mlp_norm, n->parameters.final_norm);
+    if (n->parameters.final_norm != NO_PARAMETER) add_parts(p, n->slopes.mlp_norm, n->parameters.final_norm);
     for (p->layer = n->shape.layers - 1; p->layer >= 0; p->layer--) {
         pool_run(n->pool, mlp_rows, p);
         pool_run(n->pool, mlp_weights, p);
-        pool_run(n->pool, attention, p);
-        pool_run(n->pool, qkv_rows, p);
-        pool_run(n->pool, qkv_weights, p);
+        if (n->parameters.layers[p->layer].qkv != NO_PARAMETER) below_attention(p);
+        else pool_run(n->pool, pass_middle, p);
     }
-    pool_run(n->pool, embedding_backward, p);
+    if (n->parameters.embedding != NO_PARAMETER) pool_run(n->pool, embedding_backward, p);
 }

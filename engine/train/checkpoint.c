@@ -21,7 +21,11 @@ static void identity_text(const Trainer *t, const char *corpus, Text *out) {
     text_printf(out, "optimizer %d %d %a %a %a %a %a %a %a\n", o->steps, o->warmup, o->rate, o->last_rate,
                 o->beta1, o->beta2, o->epsilon, o->weight_decay, o->clip);
     text_printf(out, "batch %d %d held out %a seed %llu kernels %s corpus %s\n", c->batch, c->pass,
-                c->held_out, (unsigned long long)c->seed, t->network.kernels->name, corpus);
+                c->held_out, (unsigned long long)c->seed, t->networks[0].kernels->name, corpus);
+    if (!c->adapter) return;
+    const AdapterKind *k = &c->adapter->kind;
+    text_printf(out, "adapter %s exit %d heads %d key heads %d target %s\n", adapter_variant_name(k->variant),
+                k->exit_layer, k->heads, k->kv_heads, c->adapter->name);
 }
 
 static bool identity_of(const Trainer *t, char out[SHA256_TEXT], Error *e) {
@@ -47,10 +51,16 @@ typedef struct Moments {
 
 enum { ARRAYS = 3 };
 
-static void arrays_of(const Trainer *t, Moments out[ARRAYS]) {
-    out[0] = (Moments){"", t->network.weights};
-    out[1] = (Moments){".mean", t->optimizer.mean};
-    out[2] = (Moments){".square", t->optimizer.square};
+static void arrays_of(const Trainer *t, int network, Moments out[ARRAYS]) {
+    out[0] = (Moments){"", t->networks[network].weights};
+    out[1] = (Moments){".mean", t->optimizers[network].mean};
+    out[2] = (Moments){".square", t->optimizers[network].square};
+}
+
+static size_t parameter_count(const Trainer *t) {
+    size_t sum = 0;
+    for (int i = 0; i < t->count; i++) sum += (size_t)t->networks[i].parameters.count;
+    return sum;
 }
 
 static TensorOut parameter_out(const Parameter *p, const Moments *m, char *name) {
@@ -63,21 +73,30 @@ static TensorOut parameter_out(const Parameter *p, const Moments *m, char *name)
                        .bytes = parameter_size(p) * sizeof(float)};
 }
 
+// All networks' numbers; the names of heads' parameters tell which head's they are.
+static size_t numbers_out(const Trainer *t, TensorOut *out, char (*names)[NAME]) {
+    size_t count = 0;
+    for (int n = 0; n < t->count; n++) {
+        const Parameters *p = &t->networks[n].parameters;
+        Moments arrays[ARRAYS];
+        arrays_of(t, n, arrays);
+        for (int i = 0; i < p->count; i++)
+            for (int a = 0; a < ARRAYS; a++, count++)
+                out[count] = parameter_out(&p->list[i], &arrays[a], names[count]);
+    }
+    return count;
+}
+
 bool checkpoint_write(const Trainer *t, const char *path, Error *e) {
-    const Parameters *p = &t->network.parameters;
     const int64_t progress[PROGRESS] = {t->step, (int64_t)t->feed.epoch, (int64_t)t->feed.document,
                                         (int64_t)t->feed.offset};
     char identity[SHA256_TEXT];
-    size_t count = 0, most = ARRAYS * (size_t)p->count + 3;
+    size_t most = ARRAYS * parameter_count(t) + 3;
     TensorOut *out = mem_alloc(most, sizeof *out);
     char(*names)[NAME] = mem_alloc(most, NAME);
-    Moments arrays[ARRAYS];
     bool ok = out && names ? identity_of(t, identity, e) : error_system(e, "out of memory for a checkpoint");
-    arrays_of(t, arrays);
-    for (int i = 0; ok && i < p->count; i++)
-        for (int a = 0; a < ARRAYS; a++, count++)
-            out[count] = parameter_out(&p->list[i], &arrays[a], names[count]);
     if (ok) {
+        size_t count = numbers_out(t, out, names);
         out[count++] = (TensorOut){"progress", "I64", 0, PROGRESS, progress, sizeof progress};
         out[count++] = (TensorOut){"loss", "F64", 0, 1, &t->loss, sizeof t->loss};
         out[count++] = (TensorOut){"identity", "U8", 0, SHA256_TEXT - 1, identity, SHA256_TEXT - 1};
@@ -118,18 +137,25 @@ static bool same_run(const Reading *r, const Trainer *t) {
                r->path);
 }
 
-// All tensors are looked up before the first one is copied.
-static bool read_numbers(const Reading *r, Trainer *t, bool copy) {
+static bool read_network(const Reading *r, Trainer *t, int network, bool copy) {
+    const Parameters *p = &t->networks[network].parameters;
     Moments arrays[ARRAYS];
     char name[NAME];
-    arrays_of(t, arrays);
-    for (int i = 0; i < t->network.parameters.count; i++)
+    arrays_of(t, network, arrays);
+    for (int i = 0; i < p->count; i++)
         for (int a = 0; a < ARRAYS; a++) {
-            TensorOut x = parameter_out(&t->network.parameters.list[i], &arrays[a], name);
+            TensorOut x = parameter_out(&p->list[i], &arrays[a], name);
             const unsigned char *from = bytes_of(r, name, "F32", x.bytes);
             if (!from) return false;
-            if (copy) memcpy(arrays[a].numbers + t->network.parameters.list[i].at, from, x.bytes);
+            if (copy) memcpy(arrays[a].numbers + p->list[i].at, from, x.bytes);
         }
+    return true;
+}
+
+// All tensors are looked up before the first one is copied.
+static bool read_numbers(const Reading *r, Trainer *t, bool copy) {
+    for (int i = 0; i < t->count; i++)
+        if (!read_network(r, t, i, copy)) return false;
     return true;
 }
 

@@ -64,14 +64,11 @@ static bool write_generation(const ExportNotes *notes, const char *dir, Error *e
     return ok;
 }
 
-static bool write_weights(const Trainer *t, const char *dir, Error *e) {
-    const Parameters *p = &t->network.parameters;
-    uint16_t *numbers = mem_alloc(p->total, sizeof *numbers);
-    TensorOut *out = mem_alloc((size_t)p->count, sizeof *out);
-    char *path = file_path(dir, "model.safetensors");
-    bool ok = (numbers && out && path) || error_system(e, "out of memory for the weights");
-    for (size_t i = 0; ok && i < p->total; i++) numbers[i] = f32_to_bf16(t->network.weights[i]);
-    for (int i = 0; ok && i < p->count; i++) {
+// The parameters of one network behind those that are there, in bf16.
+static void tensors_of(const Network *n, TensorOut *out, uint16_t *numbers) {
+    const Parameters *p = &n->parameters;
+    for (size_t i = 0; i < p->total; i++) numbers[i] = f32_to_bf16(n->weights[i]);
+    for (int i = 0; i < p->count; i++) {
         const Parameter *x = &p->list[i];
         out[i] = (TensorOut){.name = x->name,
                              .dtype = "BF16",
@@ -80,15 +77,63 @@ static bool write_weights(const Trainer *t, const char *dir, Error *e) {
                              .data = numbers + x->at,
                              .bytes = parameter_size(x) * sizeof *numbers};
     }
-    ok = ok && tensors_write(path, out, (size_t)p->count, e);
+}
+
+static bool write_weights(const Trainer *t, const char *dir, Error *e) {
+    size_t most = 0, count = 0, at = 0;
+    for (int i = 0; i < t->count; i++) most += (size_t)t->networks[i].parameters.count;
+    uint16_t *numbers = mem_alloc(trainer_parameters(t), sizeof *numbers);
+    TensorOut *out = mem_alloc(most, sizeof *out);
+    char *path = file_path(dir, "model.safetensors");
+    bool ok = (numbers && out && path) || error_system(e, "out of memory for the weights");
+    for (int i = 0; ok && i < t->count; i++) {
+        tensors_of(&t->networks[i], out + count, numbers + at);
+        count += (size_t)t->networks[i].parameters.count;
+        at += t->networks[i].parameters.total;
+    }
+    ok = ok && tensors_write(path, out, count, e);
     mem_free(numbers);
     mem_free(out);
     mem_free(path);
     return ok;
 }
 
+static bool make_folder(const char *dir, Error *e) {
+    return !mkdir(dir, 0777) || errno == EEXIST ||
+           error_system(e, "cannot make '%s': %s", dir, strerror(errno));
+}
+
 bool export_model(const Trainer *t, const ExportNotes *notes, const char *dir, Error *e) {
-    if (mkdir(dir, 0777) && errno != EEXIST)
-        return error_system(e, "cannot make '%s': %s", dir, strerror(errno));
-    return write_generation(notes, dir, e) && write_weights(t, dir, e) && write_config(t, notes, dir, e);
+    return make_folder(dir, e) && write_generation(notes, dir, e) && write_weights(t, dir, e) &&
+           write_config(t, notes, dir, e);
+}
+
+// --- an adapter ------------------------------------------------------------------------------------------
+
+// The share of held-out positions at which each model's likeliest token is the target's.
+static bool set_agreement(json_t *root, const Trainer *t) {
+    json_t *training = json_object_get(root, "outpace_train"), *list = json_array();
+    for (int i = 0; i < t->count; i++)
+        if (json_array_append_new(list, json_real(t->agreement[i]))) break;
+    return json_object_set_new(training, "agreement", list) == 0 && json_array_size(list) == (size_t)t->count;
+}
+
+static json_t *adapter_json(const Trainer *t, const ExportNotes *notes) {
+    Text text = {0};
+    const TargetChoice *c = t->config.adapter;
+    adapter_config(&c->kind, &c->model->shape, &text);
+    json_t *root = text.failed ? NULL : json_loads(text_get(&text), 0, NULL);
+    text_release(&text);
+    if (root && set_training(root, t, notes) && (isnan(notes->held_out_loss) || set_agreement(root, t)))
+        return root;
+    json_decref(root);
+    return NULL;
+}
+
+bool export_adapter(const Trainer *t, const ExportNotes *notes, const char *dir, Error *e) {
+    json_t *root = adapter_json(t, notes);
+    bool ok = (root || error_system(e, "out of memory for the adapter's config")) && make_folder(dir, e) &&
+              write_weights(t, dir, e) && write_json(dir, "config.json", root, e);
+    json_decref(root);
+    return ok;
 }

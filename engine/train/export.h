@@ -11,3 +11,7 @@ typedef struct ExportNotes {
 
 // Makes `dir` if it is not there. Every file appears whole or not at all, config.json last.
 bool export_model(const Trainer *t, const ExportNotes *notes, const char *dir, Error *e);
+
+// An adapter's directory (engine/model/adapter.h), in bf16 too; of the notes it takes the loss, with which
+// t->agreement is written.
+bool export_adapter(const Trainer *t, const ExportNotes *notes, const char *dir, Error *e);

@@ -4,15 +4,17 @@
 
 #include <string.h>
 
-static void embedding_forward(void *argument, int thread, int threads) {
+// What the first layer reads: rows of the embedding, or states that were given.
+static void input_forward(void *argument, int thread, int threads) {
     const Pass *p = argument;
     Network *n = p->n;
     int from, to, width = n->shape.width;
-    const float *table = n->weights + n->parameters.embedding;
     pass_share(p, thread, threads, &from, &to);
-    for (int r = from; r < to; r++)
-        memcpy(pass_row(n->layers[0].in, r, width), table + (size_t)p->batch->tokens[r] * (size_t)width,
-               (size_t)width * sizeof(float));
+    for (int r = from; r < to; r++) {
+        size_t at = (size_t)(p->batch->states ? r : p->batch->tokens[r]) * (size_t)width;
+        const float *row = p->batch->states ? p->batch->states : n->weights + n->parameters.embedding;
+        memcpy(pass_row(n->layers[0].in, r, width), row + at, (size_t)width * sizeof(float));
+    }
 }
 
 static void norm_rows(const Network *n, const float *x, size_t weight, float *y, float *inverse, int from,
@@ -85,6 +87,37 @@ void pass_attention(const Pass *p, int thread, int threads, bool backward) {
     }
 }
 
+static void gate_forward(const Pass *p, int from, int to) {
+    const Network *n = p->n;
+    const LayerPlan *plan = &n->parameters.layers[p->layer];
+    const LayerTrace *t = &n->layers[p->layer];
+    int mlp = n->shape.mlp_width;
+    for (int r = from; r < to; r++) {
+        float *gate = pass_row(t->gate_up, r, 2 * mlp);
+        if (plan->gate_bias != NO_PARAMETER) n->kernels->add(gate, n->weights + plan->gate_bias, (size_t)mlp);
+        n->kernels->swiglu_forward(gate, gate + mlp, mlp, pass_row(t->active, r, mlp));
+    }
+}
+
+// The stream above grows by what the MLP makes of the stream in the middle.
+static void mlp_forward(const Pass *p, int thread, int from, int to) {
+    Network *n = p->n;
+    const Shape *s = &n->shape;
+    const LayerPlan *plan = &n->parameters.layers[p->layer];
+    LayerTrace *t = &n->layers[p->layer];
+    Linear gate_up = pass_gate_up(p, thread), down = pass_linear(p, thread, s->mlp_width, s->width);
+    float *above = pass_above(n, p->layer);
+    if (plan->mlp_norm == NO_PARAMETER) pass_copy(n, t->middle_normed, t->middle, from, to);
+    else norm_rows(n, t->middle, plan->mlp_norm, t->middle_normed, t->middle_inverse, from, to);
+    linear_forward(&gate_up, t->middle_normed, n->weights + plan->gate_up, t->gate_up, from, to, false);
+    gate_forward(p, from, to);
+    if (plan->down != NO_PARAMETER)
+        linear_forward(&down, t->active, n->weights + plan->down, above, from, to, true);
+    else
+        n->kernels->add(pass_row(above, from, s->width), pass_row(t->active, from, s->width),
+                        (size_t)(to - from) * (size_t)s->width);
+}
+
 // What attention gives, and the MLP, each added to the stream.
 static void after_attention(void *argument, int thread, int threads) {
     const Pass *p = argument;
@@ -93,30 +126,22 @@ static void after_attention(void *argument, int thread, int threads) {
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     LayerTrace *t = &n->layers[p->layer];
     Linear o = pass_linear(p, thread, shape_q_width(s), s->width);
-    Linear gate_up = pass_linear(p, thread, s->width, 2 * s->mlp_width);
-    Linear down = pass_linear(p, thread, s->mlp_width, s->width);
-    float *above = pass_above(n, p->layer);
-    int from, to, mlp = s->mlp_width;
+    int from, to;
     pass_share(p, thread, threads, &from, &to);
-    size_t at = (size_t)from * (size_t)s->width,
-           bytes = (size_t)(to - from) * (size_t)s->width * sizeof(float);
-    memcpy(t->middle + at, t->in + at, bytes);
-    linear_forward(&o, t->mixed, n->weights + plan->o, t->middle, from, to, true);
-    norm_rows(n, t->middle, plan->mlp_norm, t->middle_normed, t->middle_inverse, from, to);
-    linear_forward(&gate_up, t->middle_normed, n->weights + plan->gate_up, t->gate_up, from, to, false);
-    for (int r = from; r < to; r++) {
-        const float *gate = pass_row(t->gate_up, r, 2 * mlp);
-        n->kernels->swiglu_forward(gate, gate + mlp, mlp, pass_row(t->active, r, mlp));
-    }
-    memcpy(above + at, t->middle + at, bytes);
-    linear_forward(&down, t->active, n->weights + plan->down, above, from, to, true);
+    pass_copy(n, t->middle, t->in, from, to);
+    if (plan->o != NO_PARAMETER)
+        linear_forward(&o, t->mixed, n->weights + plan->o, t->middle, from, to, true);
+    pass_copy(n, pass_above(n, p->layer), t->middle, from, to);
+    if (plan->gate_up != NO_PARAMETER) mlp_forward(p, thread, from, to);
 }
 
 static void last_norm(void *argument, int thread, int threads) {
     const Pass *p = argument;
+    Network *n = p->n;
     int from, to;
     pass_share(p, thread, threads, &from, &to);
-    norm_rows(p->n, p->n->out, p->n->parameters.final_norm, p->n->out_normed, p->n->out_inverse, from, to);
+    if (n->parameters.final_norm == NO_PARAMETER) pass_copy(n, n->out_normed, n->out, from, to);
+    else norm_rows(n, n->out, n->parameters.final_norm, n->out_normed, n->out_inverse, from, to);
 }
 
 static int find_documents(const Batch *b, DocumentRows *out) {
@@ -131,29 +156,57 @@ static int find_documents(const Batch *b, DocumentRows *out) {
 void pass_forward(Pass *p) {
     Pool *pool = p->n->pool;
     p->documents = find_documents(p->batch, p->n->documents);
-    pool_run(pool, embedding_forward, p);
+    pool_run(pool, input_forward, p);
     for (p->layer = 0; p->layer < p->n->shape.layers; p->layer++) {
-        pool_run(pool, before_attention, p);
-        pool_run(pool, attention, p);
+        if (p->n->parameters.layers[p->layer].qkv != NO_PARAMETER) {
+            pool_run(pool, before_attention, p);
+            pool_run(pool, attention, p);
+        }
         pool_run(pool, after_attention, p);
     }
     pool_run(pool, last_norm, p);
 }
 
+// --- the head --------------------------------------------------------------------------------------------
+
+static int likeliest(const float *x, int n) {
+    int best = 0;
+    for (int i = 1; i < n; i++)
+        if (x[i] > x[best]) best = i;
+    return best;
+}
+
+// The loss of row r of the chunk, whose logits become probabilities.
+static void judge(const Pass *p, int r) {
+    Network *n = p->n;
+    const TrainKernels *k = n->kernels;
+    int vocab = n->shape.real_vocab, target = p->batch->targets[p->first + r];
+    float *logits = n->logits + (size_t)r * n->logit_stride, loss = 0;
+    float *wanted = n->target_head ? n->wanted + (size_t)r * n->logit_stride : NULL;
+    if (p->agreement && target >= 0) {
+        int best = wanted ? likeliest(wanted, vocab) : target;
+        n->agreeing[p->first + r] = likeliest(logits, vocab) == best;
+    }
+    if (target >= 0 && wanted) {
+        k->softmax_forward(wanted, 1, vocab, vocab);
+        loss = k->distillation_forward(logits, wanted, vocab);
+    } else if (target >= 0) {
+        loss = k->cross_entropy_forward(logits, target, vocab);
+    }
+    n->losses[p->first + r] = loss;
+}
+
 static void head_forward(void *argument, int thread, int threads) {
     const Pass *p = argument;
     Network *n = p->n;
-    int from, to, vocab = n->shape.vocab, width = n->shape.width;
-    Linear head = pass_linear(p, thread, width, vocab);
-    head.y_stride = n->logit_stride;
+    int from, to, width = n->shape.width;
+    Linear head = pass_head_linear(p, thread);
     pool_share(p->rows, n->kernels->row_unit, thread, threads, &from, &to);
-    linear_forward(&head, pass_row(n->out_normed, p->first, width), n->weights + n->parameters.embedding,
-                   n->logits, from, to, false);
-    for (int r = from; r < to; r++) {
-        int target = p->batch->targets[p->first + r];
-        float *logits = n->logits + (size_t)r * n->logit_stride;
-        n->losses[p->first + r] = target < 0 ? 0 : n->kernels->cross_entropy_forward(logits, target, vocab);
-    }
+    linear_forward(&head, pass_row(n->out_normed, p->first, width), n->head, n->logits, from, to, false);
+    if (n->target_head)
+        linear_forward(&head, p->batch->wanted + (size_t)p->first * (size_t)width, n->target_head, n->wanted,
+                       from, to, false);
+    for (int r = from; r < to; r++) judge(p, r);
 }
 
 void pass_head(Pass *p) { pool_run(p->n->pool, head_forward, p); }
@@ -166,18 +219,25 @@ static double sum_losses(const Network *n, int rows) {
 
 // The head runs chunk by chunk; in training its backward pass follows each chunk, so that logits are held
 // once.
-static double run(Network *n, const Batch *batch, float scale, bool learn) {
-    Pass p = {.n = n, .batch = batch, .scale = scale};
-    pass_forward(&p);
-    for (p.first = 0; p.first < batch->rows; p.first += HEAD_ROWS) {
-        p.rows = batch->rows - p.first < HEAD_ROWS ? batch->rows - p.first : HEAD_ROWS;
-        pass_head(&p);
-        if (learn) pass_head_backward(&p);
+static double run(Pass *p, bool learn) {
+    const Batch *b = p->batch;
+    pass_forward(p);
+    for (p->first = 0; p->first < b->rows; p->first += HEAD_ROWS) {
+        p->rows = b->rows - p->first < HEAD_ROWS ? b->rows - p->first : HEAD_ROWS;
+        pass_head(p);
+        if (learn) pass_head_backward(p);
     }
-    if (learn) pass_backward(&p);
-    return sum_losses(n, batch->rows);
+    if (learn) pass_backward(p);
+    return sum_losses(p->n, b->rows);
 }
 
-double network_loss(Network *n, const Batch *batch) { return run(n, batch, 0, false); }
+double network_loss(Network *n, const Batch *batch, int *agreed) {
+    Pass p = {.n = n, .batch = batch, .agreement = agreed != NULL};
+    double loss = run(&p, false);
+    for (int r = 0; agreed && r < batch->rows; r++) *agreed += batch->targets[r] >= 0 && n->agreeing[r];
+    return loss;
+}
 
-double network_learn(Network *n, const Batch *batch, float scale) { return run(n, batch, scale, true); }
+double network_learn(Network *n, const Batch *batch, float scale) {
+    return run(&(Pass){.n = n, .batch = batch, .scale = scale}, true);
+}

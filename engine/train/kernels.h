@@ -2,7 +2,7 @@
 // of engine/cpu/lanes.h. Every x_forward has its x_backward beside it.
 //
 //      product    the one matrix product that all of training goes through (product.h)
-//      the rest   what happens to one row at a time (rows.h)
+//      the rest   what happens to one row at a time (rows.h, row_losses.h)
 //
 // Exactness, for every set by itself: an element of a product is summed over k in ascending order in one
 // accumulator, K_BLOCK terms at a time, whatever stands beside it in the matrix. So results depend neither on
@@ -69,6 +69,9 @@ typedef struct TrainKernels {
     float (*cross_entropy_forward)(float *logits, int target, int n);
     // Probabilities become the logits' gradient of scale * loss.
     void (*cross_entropy_backward)(float *p, int target, float scale, int n);
+    // The same against a distribution: the loss is -sum of wanted log p.
+    float (*distillation_forward)(float *logits, const float *wanted, int n);
+    void (*distillation_backward)(float *p, const float *wanted, float scale, int n);
 
     void (*add)(float *to, const float *from, size_t n); // to += from
     double (*sum_of_squares)(const float *x, size_t n);

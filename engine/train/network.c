@@ -53,8 +53,10 @@ static void fill_angles(Network *n) {
     rope_frequencies(&n->shape.rope, frequency);
     for (size_t at = 0; at < (size_t)n->options.longest; at++)
         for (size_t i = 0; i < pairs; i++) {
-            n->cosine[at * pairs + i] = (float)cos((double)at * frequency[i]);
-            n->sine[at * pairs + i] = (float)sin((double)at * frequency[i]);
+            n->cosine[at * pairs + i] =
+                (float)(cos((double)at * frequency[i]) * n->shape.rope.attention_factor);
+            n->sine[at * pairs + i] =
+                (float)(sin((double)at * frequency[i]) * n->shape.rope.attention_factor);
         }
 }
 
@@ -68,19 +70,26 @@ static bool take_scratch(Network *n) {
     return n->scratch != NULL;
 }
 
+static bool take_head(Network *n) {
+    size_t rows = (size_t)(n->options.rows < HEAD_ROWS ? n->options.rows : HEAD_ROWS);
+    n->logit_stride = ((size_t)(n->shape.vocab + 15) / 16 | 1) * 16; // see score_stride in attention.c
+    n->agreeing = mem_alloc((size_t)n->options.rows, sizeof *n->agreeing);
+    return n->agreeing && take(&n->losses, (size_t)n->options.rows, 1) &&
+           take(&n->logits, rows, n->logit_stride) &&
+           (!n->target_head || take(&n->wanted, rows, n->logit_stride));
+}
+
 static bool take_buffers(Network *n) {
     const Shape *s = &n->shape;
     size_t rows = (size_t)n->options.rows, width = (size_t)s->width, layers = (size_t)s->layers;
     size_t longest = (size_t)n->options.longest, pairs = (size_t)s->rope.pairs;
-    n->logit_stride = ((size_t)(s->vocab + 15) / 16 | 1) * 16; // see score_stride in attention.c
     n->layers = mem_alloc(layers, sizeof *n->layers);
     n->documents = mem_alloc(rows, sizeof *n->documents);
     bool ok = n->layers && n->documents && take(&n->weights, n->parameters.total, 1) &&
               take(&n->gradients, n->parameters.total, 1) && take(&n->out, rows, width) &&
-              take(&n->out_normed, rows, width) && take(&n->out_inverse, rows, 1) &&
-              take(&n->logits, rows < HEAD_ROWS ? rows : HEAD_ROWS, n->logit_stride) &&
-              take(&n->losses, rows, 1) && take(&n->cosine, longest, pairs) &&
-              take(&n->sine, longest, pairs) && take_slopes(n, &n->slopes) && take_scratch(n);
+              take(&n->out_normed, rows, width) && take(&n->out_inverse, rows, 1) && take_head(n) &&
+              take(&n->cosine, longest, pairs) && take(&n->sine, longest, pairs) &&
+              take_slopes(n, &n->slopes) && take_scratch(n);
     for (size_t i = 0; ok && i < layers; i++) ok = take_trace(n, &n->layers[i]);
     return ok;
 }
@@ -88,30 +97,75 @@ static bool take_buffers(Network *n) {
 void network_close(Network *n) {
     for (int i = 0; n->layers && i < n->shape.layers; i++) release_trace(&n->layers[i]);
     for (int i = 0; n->scratch && i < pool_threads(n->pool); i++) mem_free(n->scratch[i]);
-    void *blocks[] = {n->layers,      n->documents, n->weights, n->gradients, n->out,  n->out_normed,
-                      n->out_inverse, n->logits,    n->losses,  n->cosine,    n->sine, n->scratch};
+    void *blocks[] = {n->layers,     n->documents,   n->weights, n->gradients, n->out,
+                      n->out_normed, n->out_inverse, n->logits,  n->wanted,    n->losses,
+                      n->agreeing,   n->cosine,      n->sine,    n->scratch};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) mem_free(blocks[i]);
     release_slopes(&n->slopes);
     parameters_release(&n->parameters);
-    pool_close(n->pool);
+    if (!n->options.pool) pool_close(n->pool);
     *n = (Network){0};
+}
+
+// An MLP without up has ones there, once and for all: its products write the gates only.
+static void fill_ones(Network *n) {
+    size_t mlp = (size_t)n->shape.mlp_width, rows = (size_t)n->options.rows;
+    for (int layer = 0; layer < n->shape.layers; layer++)
+        for (size_t r = 0; r < rows && !n->parameters.layers[layer].gated; r++)
+            for (size_t i = 0; i < mlp; i++) n->layers[layer].gate_up[(2 * r + 1) * mlp + i] = 1;
+}
+
+static bool open_pool(Network *n, Error *e) {
+    const NetworkOptions *o = &n->options;
+    n->pool = o->pool ? o->pool : pool_open(o->threads > 0 ? o->threads : pool_cores(), e);
+    return n->pool != NULL;
+}
+
+// What is left when parameters and target_head are there.
+static bool open_rest(Network *n, Error *e) {
+    n->kernels = train_kernels_find(n->options.isa, e);
+    if (n->kernels && open_pool(n, e)) {
+        if (take_buffers(n)) {
+            size_t head = n->parameters.head;
+            n->head = head == NO_PARAMETER ? n->target_head : n->weights + head;
+            fill_angles(n);
+            fill_ones(n);
+            return true;
+        }
+        error_system(e, "out of memory to train %zu parameters on %d rows; fewer rows a pass need less",
+                     n->parameters.total, n->options.rows);
+    }
+    network_close(n);
+    return false;
+}
+
+static bool check_rows(const NetworkOptions *o, int context, Error *e) {
+    return (o->rows >= 1 && o->longest >= 1 && o->longest <= context) ||
+           error_input(e, "cannot train on %d rows of documents up to %d tokens with a context of %d",
+                       o->rows, o->longest, context);
 }
 
 bool network_open(Network *n, const Shape *shape, const NetworkOptions *o, Error *e) {
     *n = (Network){.shape = *shape, .options = *o};
-    if (o->rows < 1 || o->longest < 1 || o->longest > shape->context)
-        return error_input(e, "cannot train on %d rows of documents up to %d tokens with a context of %d",
-                           o->rows, o->longest, shape->context);
-    n->kernels = train_kernels_find(o->isa, e);
-    if (n->kernels && parameters_plan(&n->parameters, shape, e) &&
-        (n->pool = pool_open(o->threads > 0 ? o->threads : pool_cores(), e))) {
-        if (take_buffers(n)) {
-            fill_angles(n);
-            return true;
-        }
-        error_system(e, "out of memory to train %zu parameters on %d rows; fewer rows a pass need less",
-                     n->parameters.total, o->rows);
-    }
-    network_close(n);
-    return false;
+    return check_rows(o, shape->context, e) && parameters_plan(&n->parameters, shape, e) && open_rest(n, e);
+}
+
+// A window is nothing to a document that fits into it.
+static bool check_adapter(const Shape *s, const NetworkOptions *o, Error *e) {
+    if (s->window && o->longest > s->window)
+        return error_input(e, "documents of %d tokens do not fit into the target's window of %d: set context",
+                           o->longest, s->window);
+    if (s->mlp_width && s->activation != ACTIVATION_SILU)
+        return error_input(e, "can only train a layer whose activation is silu, which the target's is not");
+    return true;
+}
+
+bool network_open_adapter(Network *n, const AdapterPart *part, const NetworkOptions *o, Error *e) {
+    const Shape *target = &part->target->shape;
+    *n = (Network){
+        .shape = adapter_shape(&part->kind, target), .options = *o, .target_head = part->target_head};
+    return adapter_check(&part->kind, part->target, "the adapter to train", e) &&
+           check_rows(o, target->context, e) && check_adapter(&n->shape, o, e) &&
+           parameters_plan_adapter(&n->parameters, part->kind.variant, &n->shape, part->head, e) &&
+           open_rest(n, e);
 }

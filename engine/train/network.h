@@ -9,6 +9,9 @@
 //      start    0   0   0   3   3   5   5   5
 //      targets  a1  a2  -1  b1  -1  c1  c2  -1      -1: nothing to learn here
 //
+// An adapter's network reads a target's states in place of tokens, and learns distributions in place of
+// tokens: what the target's head makes of the states that are `wanted`. Its head is frozen, or its own.
+//
 // A gradient is the same, bit for bit, for any number of threads: products share out rows or outputs, and
 // sums over rows are taken NORM_BLOCK rows at a time and then added in order. Nothing is allocated after
 // open.
@@ -18,8 +21,11 @@
 #include "engine/train/parameters.h"
 
 typedef struct Batch {
-    const int *tokens, *targets, *start; // (rows)
+    const int *tokens, *targets,
+        *start; // (rows); an adapter has no tokens, and any target but -1 means `wanted`
     int rows;
+    const float *states; // (rows, width): what an adapter reads
+    const float *wanted; // (rows, width): final normed states of the target
 } Batch;
 
 enum {
@@ -37,7 +43,7 @@ typedef struct LayerTrace {
     float *middle;         // (width) the residual stream between attention and MLP
     float *middle_normed;  // (width)
     float *middle_inverse; // of `middle`
-    float *gate_up;        // (2 mlp_width)
+    float *gate_up;        // (2 mlp_width); an MLP without up has ones there
     float *active;         // (mlp_width): silu(gate) * up
 } LayerTrace;
 
@@ -64,7 +70,16 @@ typedef struct NetworkOptions {
     int longest;     // document; at most the shape's context
     int threads;     // 0: one a core
     const char *isa; // NULL: the best there is
+    Pool *pool;      // whose threads are used, in place of `threads` of its own; closed later. NULL: none
 } NetworkOptions;
+
+// Which network of an adapter it is.
+typedef struct AdapterPart {
+    AdapterKind kind;
+    int head;                 // 0 .. kind.heads - 1
+    const Model *target;      // outlives the network
+    const float *target_head; // (target's vocab, width), outlives it too
+} AdapterPart;
 
 typedef struct Network {
     Shape shape;
@@ -73,13 +88,16 @@ typedef struct Network {
     Pool *pool;
     Parameters parameters;
     float *weights, *gradients; // (parameters.total)
+    const float *head;          // (vocab, width)
+    const float *target_head;   // (vocab, width); NULL: tokens are learned
     LayerTrace *layers;         // (shape.layers)
     float *out;                 // (rows, width) above the last layer
     float *out_normed;          // (rows, width)
     float *out_inverse;         // (rows)
-    float *logits;              // (HEAD_ROWS, logit_stride)
+    float *logits, *wanted;     // (HEAD_ROWS, logit_stride); what was said and what was wanted
     size_t logit_stride;
-    float *losses; // (rows)
+    float *losses;  // (rows)
+    bool *agreeing; // (rows): the likeliest token is the one wanted
     Slopes slopes;
     DocumentRows *documents; // (rows)
     float *cosine, *sine;    // (longest, pairs)
@@ -88,10 +106,12 @@ typedef struct Network {
 
 // False with e filled, n then empty. Weights are zero: parameters_start or a checkpoint fills them.
 bool network_open(Network *n, const Shape *shape, const NetworkOptions *o, Error *e);
+bool network_open_adapter(Network *n, const AdapterPart *part, const NetworkOptions *o, Error *e);
 void network_close(Network *n); // takes an empty or half-built one
 
-// Sum of -log p(target) over the batch's targets.
-double network_loss(Network *n, const Batch *batch);
+// Sum of -log p(target) over the batch's targets; for an adapter of -sum of wanted log p. *agreed (may be
+// NULL) grows by the rows whose likeliest token is the target, or the likeliest of those wanted.
+double network_loss(Network *n, const Batch *batch, int *agreed);
 
 // The same, and adds the gradient of scale * that sum to n->gradients.
 double network_learn(Network *n, const Batch *batch, float scale);

@@ -6,7 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+// A spec without a name is no weight.
 static size_t add_parameter(Parameters *p, const WeightSpec *s) {
+    if (!s->name[0]) return NO_PARAMETER;
     Parameter *x = &p->list[p->count++];
     memcpy(x->name, s->name, sizeof x->name);
     x->at = p->total;
@@ -17,41 +19,55 @@ static size_t add_parameter(Parameters *p, const WeightSpec *s) {
     return x->at;
 }
 
-// The order of weights_of_layer is that of LayerWeights: norm, q, k, v, biases, o, norm, gate, up, down.
-static void add_layer(Parameters *p, const Model *m, int layer) {
-    enum { NORM, Q, K, V, O = 7, MLP_NORM, GATE, UP, DOWN };
-    WeightSpec s[LAYER_WEIGHTS];
-    LayerPlan *plan = &p->layers[layer];
-    weights_of_layer(m, layer, s);
-    plan->attention_norm = add_parameter(p, &s[NORM]);
-    plan->qkv = add_parameter(p, &s[Q]);
-    add_parameter(p, &s[K]);
-    add_parameter(p, &s[V]);
-    plan->o = add_parameter(p, &s[O]);
-    plan->mlp_norm = add_parameter(p, &s[MLP_NORM]);
-    plan->gate_up = add_parameter(p, &s[GATE]);
-    add_parameter(p, &s[UP]);
-    plan->down = add_parameter(p, &s[DOWN]);
+static void add_layer(Parameters *p, const WeightSpec s[LAYER_WEIGHTS], LayerPlan *plan) {
+    plan->attention_norm = add_parameter(p, &s[WEIGHT_ATTENTION_NORM]);
+    plan->qkv = add_parameter(p, &s[WEIGHT_Q]);
+    add_parameter(p, &s[WEIGHT_K]);
+    add_parameter(p, &s[WEIGHT_V]);
+    plan->o = add_parameter(p, &s[WEIGHT_O]);
+    plan->mlp_norm = add_parameter(p, &s[WEIGHT_MLP_NORM]);
+    plan->gate_up = add_parameter(p, &s[WEIGHT_GATE]);
+    plan->gated = add_parameter(p, &s[WEIGHT_UP]) != NO_PARAMETER;
+    plan->gate_bias = add_parameter(p, &s[WEIGHT_GATE_BIAS]);
+    plan->down = add_parameter(p, &s[WEIGHT_DOWN]);
+}
+
+static bool begin_plan(Parameters *p, int layers, Error *e) {
+    *p = (Parameters){0};
+    p->list = mem_alloc((size_t)layers * LAYER_WEIGHTS + 3, sizeof *p->list);
+    p->layers = mem_alloc((size_t)layers, sizeof *p->layers);
+    if (p->list && p->layers) return true;
+    parameters_release(p);
+    return error_system(e, "out of memory for a list of parameters");
 }
 
 bool parameters_plan(Parameters *p, const Shape *shape, Error *e) {
     Model m = {.shape = *shape, .architecture = "llama"};
-    WeightSpec ends[3];
+    WeightSpec ends[3], layer[LAYER_WEIGHTS];
     *p = (Parameters){0};
     if (!shape_check(shape, "the model to train", e)) return false;
     if (!shape->tied_head || shape->qkv_bias || !shape->mlp_width || shape->window)
         return error_input(e,
                            "can only train a model with a tied head and an MLP, without biases and window");
-    p->list = mem_alloc((size_t)shape->layers * LAYER_WEIGHTS + 3, sizeof *p->list);
-    p->layers = mem_alloc((size_t)shape->layers, sizeof *p->layers);
-    if (!p->list || !p->layers) {
-        parameters_release(p);
-        return error_system(e, "out of memory for a list of parameters");
-    }
+    if (!begin_plan(p, shape->layers, e)) return false;
     weights_of_ends(&m, ends);
-    p->embedding = add_parameter(p, &ends[0]);
-    for (int layer = 0; layer < shape->layers; layer++) add_layer(p, &m, layer);
+    p->embedding = p->head = add_parameter(p, &ends[0]);
+    for (int i = 0; i < shape->layers; i++) {
+        weights_of_layer(&m, i, layer);
+        add_layer(p, layer, &p->layers[i]);
+    }
     p->final_norm = add_parameter(p, &ends[1]);
+    return true;
+}
+
+bool parameters_plan_adapter(Parameters *p, AdapterVariant v, const Shape *shape, int head, Error *e) {
+    WeightSpec s[ADAPTER_WEIGHTS];
+    if (!begin_plan(p, 1, e)) return false;
+    adapter_weights(v, shape, head, s);
+    p->embedding = NO_PARAMETER;
+    add_layer(p, s, p->layers);
+    p->final_norm = add_parameter(p, &s[ADAPTER_FINAL_NORM]);
+    p->head = add_parameter(p, &s[ADAPTER_HEAD]);
     return true;
 }
 

@@ -5,10 +5,11 @@
 //
 //      embedding | layer 0: norm | q k v | o | norm | gate up | down | layer 1 ... | final norm
 //
-// Gradients and the optimiser's moments are arrays of the same layout.
+// An adapter (engine/model/adapter.h) is one layer and the ends, without what its variant lacks. Gradients
+// and the optimiser's moments are arrays of the same layout.
 #pragma once
 #include "engine/base/error.h"
-#include "engine/model/weights.h"
+#include "engine/model/adapter.h"
 
 #include <stdint.h>
 
@@ -19,14 +20,19 @@ typedef struct Parameter {
     bool vector; // a norm's weight: no weight decay
 } Parameter;
 
-// Where the matrices of a layer begin.
+// Where a tensor would begin that is not there.
+#define NO_PARAMETER SIZE_MAX
+
+// Where the tensors of a layer begin, those that it has.
 typedef struct LayerPlan {
     size_t attention_norm; // (width)
     size_t qkv;            // (q_width + 2 kv_width, width)
     size_t o;              // (width, q_width)
     size_t mlp_norm;       // (width)
-    size_t gate_up;        // (2 mlp_width, width)
+    size_t gate_up;        // (2 mlp_width, width); without up (mlp_width, width)
+    size_t gate_bias;      // (mlp_width)
     size_t down;           // (width, mlp_width)
+    bool gated;            // there is an up
 } LayerPlan;
 
 typedef struct Parameters {
@@ -34,12 +40,16 @@ typedef struct Parameters {
     int count;
     size_t total;      // numbers
     LayerPlan *layers; // (shape.layers)
-    size_t embedding;  // (vocab, width), the head too
+    size_t embedding;  // (vocab, width); an adapter has none
     size_t final_norm; // (width)
+    size_t head;       // (vocab, width): a model's embedding, an adapter's own, or none
 } Parameters;
 
 // A model without biases whose head is its embedding, of `shape`. Release with parameters_release.
 bool parameters_plan(Parameters *p, const Shape *shape, Error *e);
+
+// Model `head` of an adapter, of adapter_shape.
+bool parameters_plan_adapter(Parameters *p, AdapterVariant v, const Shape *shape, int head, Error *e);
 void parameters_release(Parameters *p); // takes an empty one
 
 static inline size_t parameter_size(const Parameter *p) { return (size_t)p->rows * (size_t)p->columns; }

@@ -3,6 +3,8 @@
 #include "engine/train/linear.h"
 #include "engine/train/network.h"
 
+#include <string.h>
+
 // A part of the work of one layer, or of the head, for all threads.
 typedef struct Pass {
     Network *n;
@@ -11,6 +13,7 @@ typedef struct Pass {
     int layer;
     int first, rows; // of the head's chunk
     float scale;     // of the loss
+    bool agreement;  // is wanted too
 } Pass;
 
 // A product of a thread in this pass; y's rows are contiguous.
@@ -22,9 +25,32 @@ static inline Linear pass_linear(const Pass *p, int thread, int inputs, int outp
                     .y_stride = (size_t)outputs};
 }
 
+// Without up the products leave its half of the rows as it is.
+static inline Linear pass_gate_up(const Pass *p, int thread) {
+    int mlp = p->n->shape.mlp_width;
+    Linear l =
+        pass_linear(p, thread, p->n->shape.width, p->n->parameters.layers[p->layer].gated ? 2 * mlp : mlp);
+    l.y_stride = 2 * (size_t)mlp;
+    return l;
+}
+
+// Rows of a vocabulary that are masked have no part in it.
+static inline Linear pass_head_linear(const Pass *p, int thread) {
+    Linear l = pass_linear(p, thread, p->n->shape.width, p->n->shape.real_vocab);
+    l.y_stride = p->n->logit_stride;
+    return l;
+}
+
 static inline int pass_qkv_width(const Shape *s) { return shape_q_width(s) + 2 * shape_kv_width(s); }
 
 static inline float *pass_row(float *x, int row, int width) { return x + (size_t)row * (size_t)width; }
+
+// Rows [from, to) of one stream into another.
+static inline void pass_copy(const Network *n, float *to_rows, const float *from_rows, int from, int to) {
+    size_t width = (size_t)n->shape.width;
+    memcpy(to_rows + (size_t)from * width, from_rows + (size_t)from * width,
+           (size_t)(to - from) * width * sizeof(float));
+}
 
 // Rows of a thread: cut so that the sums of a NORM_BLOCK stay in one hand.
 static inline void pass_share(const Pass *p, int thread, int threads, int *from, int *to) {
@@ -39,11 +65,11 @@ static inline float *pass_above(const Network *n, int layer) {
 // Calls work for every document and key head that are this thread's.
 void pass_attention(const Pass *p, int thread, int threads, bool backward);
 
-// From tokens to out_normed.
+// From tokens or states to out_normed.
 void pass_forward(Pass *p);
 // Logits of rows [p->first, + p->rows) become probabilities, and n->losses is filled; forward.c.
 void pass_head(Pass *p);
-// From the head's gradient in slopes.normed down to the embedding; backward.c.
+// From the head's gradient in slopes.normed down to the first layer's input; backward.c.
 void pass_backward(Pass *p);
-// Probabilities of the same rows become gradients; slopes.normed and the embedding's gradient get their part.
+// Probabilities of the same rows become gradients; slopes.normed and the head's gradient get their part.
 void pass_head_backward(Pass *p);

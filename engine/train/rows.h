@@ -107,19 +107,6 @@ static inline void softmax_backward(float *dp, const float *p, float scale, int 
     memset(dp + visible, 0, (size_t)(n - visible) * sizeof *dp);
 }
 
-// The target's logit is taken before it is gone: the probability itself may be 0.
-static inline float cross_entropy_forward(float *logits, int target, int n) {
-    float highest = highest_of(logits, n), wanted = logits[target];
-    float sum = exponentials(logits, 1.0f, highest, n);
-    multiply(logits, 1.0f / sum, n);
-    return logf(sum) + highest - wanted;
-}
-
-static inline void cross_entropy_backward(float *p, int target, float scale, int n) {
-    multiply(p, scale, n);
-    p[target] -= scale;
-}
-
 static inline void add(float *to, const float *from, size_t n) {
     for (size_t i = 0; i < n; i++) to[i] += from[i];
 }

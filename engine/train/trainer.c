@@ -35,54 +35,143 @@ static bool open_feeds(Trainer *t, Error *e) {
            (c->held_out <= 0 || feed_open(&t->held_out, t->corpus, c->held_out, true, c->seed, e));
 }
 
+static bool open_network(Trainer *t, int i, Error *e) {
+    const TrainConfig *c = &t->config;
+    Network *n = &t->networks[i];
+    NetworkOptions o = {.rows = c->pass,
+                        .longest = c->shape.context,
+                        .threads = c->threads,
+                        .isa = c->isa,
+                        .pool = i ? t->networks[0].pool : NULL};
+    bool ok;
+    if (c->adapter) {
+        AdapterPart part = {
+            .kind = c->adapter->kind, .head = i, .target = c->adapter->model, .target_head = t->target.head};
+        ok = network_open_adapter(n, &part, &o, e);
+        if (ok) target_start(&t->target, n, c->seed);
+    } else {
+        ok = network_open(n, &c->shape, &o, e);
+        if (ok) parameters_start(&n->parameters, &c->shape, c->seed, n->weights);
+    }
+    t->count += ok;
+    return ok && optimizer_open(&t->optimizers[i], &c->optimizer, n, e);
+}
+
+static bool open_networks(Trainer *t, Error *e) {
+    const TargetChoice *a = t->config.adapter;
+    int count = a ? a->kind.heads : 1;
+    if (a && !(adapter_check(&a->kind, a->model, "the adapter to train", e) &&
+               target_open(&t->target, a, t->config.pass, e)))
+        return false;
+    for (int i = 0; i < count; i++)
+        if (!open_network(t, i, e)) return false;
+    return true;
+}
+
 bool trainer_open(Trainer *t, const TrainConfig *c, const Corpus *corpus, Error *e) {
     *t = (Trainer){.config = *c, .corpus = corpus};
-    NetworkOptions n = {.rows = c->pass, .longest = c->shape.context, .threads = c->threads, .isa = c->isa};
-    bool ok = shape_check(&c->shape, "the model to train", e) && check(c, corpus, e) &&
-              network_open(&t->network, &c->shape, &n, e) &&
-              optimizer_open(&t->optimizer, &c->optimizer, &t->network, e) && open_feeds(t, e);
-    if (ok) parameters_start(&t->network.parameters, &c->shape, c->seed, t->network.weights);
-    else trainer_close(t);
+    bool ok = shape_check(&c->shape, "the model to train", e) && check(c, corpus, e) && open_networks(t, e) &&
+              open_feeds(t, e);
+    if (!ok) trainer_close(t);
     return ok;
 }
 
 void trainer_close(Trainer *t) {
     feed_close(&t->feed);
     feed_close(&t->held_out);
-    optimizer_close(&t->optimizer);
-    network_close(&t->network);
+    for (int i = ADAPTER_HEADS_MAX - 1; i >= 0; i--) { // the first owns the threads
+        optimizer_close(&t->optimizers[i]);
+        network_close(&t->networks[i]);
+    }
+    target_close(&t->target);
     mem_free(t->tokens);
     mem_free(t->targets);
     mem_free(t->start);
     *t = (Trainer){0};
 }
 
+size_t trainer_parameters(const Trainer *t) {
+    size_t sum = 0;
+    for (int i = 0; i < t->count; i++) sum += t->networks[i].parameters.total;
+    return sum;
+}
+
+// --- a pass ----------------------------------------------------------------------------------------------
+
+// What network i is to learn, and from how many rows; text is its own target.
+static int batch_of(Trainer *t, int i, int rows, Batch *b) {
+    if (t->config.adapter) return target_batch(&t->target, i, t->start, rows, t->targets, b);
+    *b = (Batch){.tokens = t->tokens, .targets = t->targets, .start = t->start, .rows = rows};
+    return rows;
+}
+
+static double weight_of(const Trainer *t, int i) {
+    return t->config.adapter ? target_weight(&t->target, i) : 1;
+}
+
+static bool next_pass(Trainer *t, Feed *f, int rows) {
+    feed_fill(f, rows, t->config.shape.context, t->tokens, t->targets, t->start);
+    return !t->config.adapter || target_run(&t->target, t->tokens, t->start, rows, &t->failure);
+}
+
+// Sums over the passes of a batch, or of what is held out, for each network.
+typedef struct Sums {
+    double loss[ADAPTER_HEADS_MAX];
+    int rows[ADAPTER_HEADS_MAX], agreed[ADAPTER_HEADS_MAX];
+} Sums;
+
+static double mean_loss(const Trainer *t, const Sums *s) {
+    double sum = 0, weights = 0;
+    for (int i = 0; i < t->count; i++) {
+        sum += weight_of(t, i) * s->loss[i] / (s->rows[i] ? s->rows[i] : 1);
+        weights += weight_of(t, i);
+    }
+    return sum / weights;
+}
+
+static void learn_pass(Trainer *t, Sums *s) {
+    const TrainConfig *c = &t->config;
+    for (int i = 0; i < t->count; i++) {
+        Batch b;
+        s->rows[i] += batch_of(t, i, c->pass, &b);
+        s->loss[i] += network_learn(&t->networks[i], &b, (float)(weight_of(t, i) / c->batch));
+    }
+}
+
 StepReport trainer_step(Trainer *t) {
     const TrainConfig *c = &t->config;
-    double loss = 0;
+    Sums sums = {0};
+    double squares = 0, rate = optimizer_rate(&c->optimizer, t->step + 1);
     t->step++;
     for (int done = 0; done < c->batch; done += c->pass) {
-        Batch b = {t->tokens, t->targets, t->start, c->pass};
-        feed_fill(&t->feed, c->pass, c->shape.context, t->tokens, t->targets, t->start);
-        loss += network_learn(&t->network, &b, 1.0f / (float)c->batch);
+        if (!next_pass(t, &t->feed, c->pass)) return (StepReport){.loss = NAN};
+        learn_pass(t, &sums);
     }
-    double length = optimizer_step(&t->optimizer, &t->network, t->step);
-    t->loss = loss / c->batch;
-    return (StepReport){t->loss, length, optimizer_rate(&c->optimizer, t->step)};
+    for (int i = 0; i < t->count; i++) {
+        double length = optimizer_step(&t->optimizers[i], &t->networks[i], t->step);
+        squares += length * length;
+    }
+    t->loss = mean_loss(t, &sums);
+    return (StepReport){t->loss, sqrt(squares), rate};
 }
 
 double trainer_held_out(Trainer *t) {
     const TrainConfig *c = &t->config;
     size_t rows = t->held_out.rows, most = (size_t)c->held_out_rows;
-    double loss = 0;
+    Sums sums = {0};
     if (!t->held_out.count) return NAN;
     if (rows > most) rows = most;
     feed_seek(&t->held_out, 0, 0, 0);
     for (size_t done = 0; done < rows; done += (size_t)c->pass) {
         int n = rows - done < (size_t)c->pass ? (int)(rows - done) : c->pass;
-        Batch b = {t->tokens, t->targets, t->start, n};
-        feed_fill(&t->held_out, n, c->shape.context, t->tokens, t->targets, t->start);
-        loss += network_loss(&t->network, &b);
+        if (!next_pass(t, &t->held_out, n)) return NAN;
+        for (int i = 0; i < t->count; i++) {
+            Batch b;
+            sums.rows[i] += batch_of(t, i, n, &b);
+            sums.loss[i] += network_loss(&t->networks[i], &b, &sums.agreed[i]);
+        }
     }
-    return loss / (double)rows;
+    for (int i = 0; i < t->count; i++)
+        t->agreement[i] = sums.rows[i] ? (double)sums.agreed[i] / sums.rows[i] : NAN;
+    return mean_loss(t, &sums);
 }

@@ -174,6 +174,21 @@ static void plain_cross_entropy(const Row *row, double *y) {
     y[0] = log(sum) - row->in[0][row->target];
 }
 
+// The second input is any numbers: their softmax is wanted, and learned by the first alone.
+static void plain_wanted(const Row *row, double *wanted) {
+    double sum = 0;
+    for (int i = 0; i < row->n; i++) sum += wanted[i] = exp(row->in[1][i]);
+    for (int i = 0; i < row->n; i++) wanted[i] /= sum;
+}
+
+static void plain_distillation(const Row *row, double *y) {
+    double sum = 0, wanted[LONGEST];
+    plain_wanted(row, wanted);
+    memset(y, 0, LONGEST * sizeof *y);
+    for (int i = 0; i < row->n; i++) sum += exp(row->in[0][i]);
+    for (int i = 0; i < row->n; i++) y[0] += wanted[i] * (log(sum) - row->in[0][i]);
+}
+
 // What a kernel gives for the same row: outputs, and gradients of the inputs for those of the outputs.
 typedef void Fast(const TrainKernels *k, const Row *row, const float (*in)[LONGEST], float *y,
                   const float *dy, float (*gradient)[LONGEST]);
@@ -220,9 +235,21 @@ static void fast_cross_entropy(const TrainKernels *k, const Row *row, const floa
     k->cross_entropy_backward(gradient[0], row->target, dy[0], row->n);
 }
 
+static void fast_distillation(const TrainKernels *k, const Row *row, const float (*in)[LONGEST], float *y,
+                              const float *dy, float (*gradient)[LONGEST]) {
+    double exact[LONGEST];
+    float wanted[LONGEST];
+    plain_wanted(row, exact);
+    for (int i = 0; i < row->n; i++) wanted[i] = (float)exact[i];
+    memcpy(gradient[0], in[0], LONGEST * sizeof *y);
+    memset(y, 0, LONGEST * sizeof *y);
+    y[0] = k->distillation_forward(gradient[0], wanted, row->n);
+    k->distillation_backward(gradient[0], wanted, dy[0], row->n);
+}
+
 static const struct {
     const char *name;
-    int inputs;
+    int inputs; // whose gradients are looked at
     Plain *plain;
     Fast *fast;
 } OPERATIONS[] = {
@@ -231,6 +258,7 @@ static const struct {
     {"swiglu",        2, plain_swiglu,        fast_swiglu       },
     {"softmax",       1, plain_softmax,       fast_softmax      },
     {"cross entropy", 1, plain_cross_entropy, fast_cross_entropy},
+    {"distillation",  1, plain_distillation,  fast_distillation },
 };
 enum { OPERATION_COUNT = sizeof OPERATIONS / sizeof *OPERATIONS };
 

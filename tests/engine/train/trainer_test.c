@@ -20,12 +20,12 @@ static Trainer open_trainer(const TrainConfig *c, const Corpus *corpus) {
 }
 
 static void expect_same(const Trainer *a, const Trainer *b) {
-    size_t bytes = a->network.parameters.total * sizeof(float);
+    size_t bytes = a->networks[0].parameters.total * sizeof(float);
     assert_int_equal(a->step, b->step);
     assert_true(a->loss == b->loss);
-    assert_memory_equal(a->network.weights, b->network.weights, bytes);
-    assert_memory_equal(a->optimizer.mean, b->optimizer.mean, bytes);
-    assert_memory_equal(a->optimizer.square, b->optimizer.square, bytes);
+    assert_memory_equal(a->networks[0].weights, b->networks[0].weights, bytes);
+    assert_memory_equal(a->optimizers[0].mean, b->optimizers[0].mean, bytes);
+    assert_memory_equal(a->optimizers[0].square, b->optimizers[0].square, bytes);
 }
 
 // What follows from the token before is learned to nothing, also for documents that were never seen; what
@@ -146,7 +146,7 @@ static void expect_tensor(const Trainer *t, size_t at, const Tensor *x) {
     const uint16_t *numbers = x->data;
     assert_int_equal(x->dtype, DTYPE_BF16);
     for (size_t i = 0; i < (size_t)x->rows * (size_t)x->columns; i++)
-        assert_int_equal(numbers[i], f32_to_bf16(t->network.weights[at + i]));
+        assert_int_equal(numbers[i], f32_to_bf16(t->networks[0].weights[at + i]));
 }
 
 static void exported_model_opens(void **state) {
@@ -161,7 +161,7 @@ static void exported_model_opens(void **state) {
     if (!export_model(&t, &(ExportNotes){.bos = 1, .eos = 2, .held_out_loss = 3.5}, dir, &e))
         fail_msg("%s", e.text);
     if (!model_open(&m, dir, &e)) fail_msg("%s", e.text);
-    const LayerPlan *plan = &t.network.parameters.layers[1];
+    const LayerPlan *plan = &t.networks[0].parameters.layers[1];
     size_t q_size = (size_t)(shape_q_width(&c.shape) * c.shape.width);
     assert_int_equal(m.shape.layers, 2);
     assert_int_equal(m.shape.kv_heads, 1);
@@ -170,8 +170,8 @@ static void exported_model_opens(void **state) {
     assert_true(m.shape.tied_head);
     assert_int_equal(m.bos, 1);
     assert_int_equal(m.eos[0], 2);
-    expect_tensor(&t, t.network.parameters.embedding, &m.embedding);
-    expect_tensor(&t, t.network.parameters.final_norm, &m.final_norm);
+    expect_tensor(&t, t.networks[0].parameters.embedding, &m.embedding);
+    expect_tensor(&t, t.networks[0].parameters.final_norm, &m.final_norm);
     expect_tensor(&t, plan->qkv, &m.layers[1].q);
     expect_tensor(&t, plan->qkv + q_size, &m.layers[1].k);
     expect_tensor(&t, plan->gate_up, &m.layers[1].gate);

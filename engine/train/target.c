@@ -1,0 +1,89 @@
+#include "engine/train/target.h"
+
+#include "engine/base/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool is_medusa(const Target *t) { return t->choice.kind.variant == ADAPTER_MEDUSA; }
+
+static void load(const Tensor *x, float *out) {
+    size_t n = (size_t)x->rows * (size_t)x->columns;
+    for (size_t i = 0; i < n; i++) out[i] = dtype_load(x->dtype, x->data, i);
+}
+
+bool target_open(Target *t, const TargetChoice *c, int rows, Error *e) {
+    size_t width = (size_t)c->model->shape.width, row = width * sizeof(float);
+    *t = (Target){.choice = *c, .rows = rows};
+    if (rows > c->session->tree.capacity)
+        return error_input(e, "a pass of %d rows is more than the target takes at once, %d", rows,
+                           c->session->tree.capacity);
+    t->head = mem_alloc((size_t)c->model->head.rows, row);
+    t->exits = is_medusa(t) ? NULL : mem_alloc((size_t)rows, row);
+    t->states = mem_alloc((size_t)rows + ADAPTER_HEADS_MAX, row);
+    t->nodes = mem_alloc((size_t)rows, sizeof *t->nodes);
+    if (t->head && (t->exits || is_medusa(t)) && t->states && t->nodes) {
+        load(&c->model->head, t->head);
+        return true;
+    }
+    target_close(t);
+    return error_system(e, "out of memory for the states of %d rows", rows);
+}
+
+void target_close(Target *t) {
+    mem_free(t->head);
+    mem_free(t->exits);
+    mem_free(t->states);
+    mem_free(t->nodes);
+    *t = (Target){0};
+}
+
+// Several roots on an empty context are several sequences: none sees another.
+static void plant(Target *t, const int *tokens, const int *start, int rows) {
+    Tree *tree = &t->choice.session->tree;
+    for (int r = 0; r < rows; r++)
+        t->nodes[r] =
+            start[r] == r ? tree_root(tree, tokens[r]) : tree_probe(tree, t->nodes[r - 1], tokens[r], false);
+}
+
+bool target_run(Target *t, const int *tokens, const int *start, int rows, Error *e) {
+    Session *s = t->choice.session;
+    int layers = s->shape.layers;
+    session_reset(s);
+    session_begin_step(s, false, LAYOUT_TREE);
+    plant(t, tokens, start, rows);
+    if (s->tree.count < rows)
+        return error_input(e, "the target has no room for a document of a pass: its context is %d",
+                           s->context);
+    return (is_medusa(t) || (session_run(s, t->choice.kind.exit_layer, e) &&
+                             session_get_hidden(s, t->nodes, rows, HIDDEN_RAW, t->exits, e))) &&
+           session_run(s, layers, e) && session_get_hidden(s, t->nodes, rows, HIDDEN_NORMED, t->states, e);
+}
+
+int target_batch(const Target *t, int head, const int *start, int rows, int *targets, Batch *b) {
+    int ahead = is_medusa(t) ? head + 1 : 0, learned = 0;
+    for (int r = 0; r < rows; r++) {
+        targets[r] = r + ahead < rows && start[r + ahead] == start[r] ? 0 : -1;
+        learned += targets[r] + 1;
+    }
+    *b = (Batch){.targets = targets,
+                 .start = start,
+                 .rows = rows,
+                 .states = is_medusa(t) ? t->states : t->exits,
+                 .wanted = t->states + (size_t)ahead * (size_t)t->choice.model->shape.width};
+    return learned;
+}
+
+double target_weight(const Target *t, int head) { return is_medusa(t) ? pow(MEDUSA_DECAY, head + 1) : 1; }
+
+void target_start(const Target *t, Network *n, uint64_t seed) {
+    const Parameters *p = &n->parameters;
+    size_t width = (size_t)n->shape.width;
+    parameters_start(p, &n->shape, seed, n->weights);
+    if (p->final_norm != NO_PARAMETER) load(&t->choice.model->final_norm, n->weights + p->final_norm);
+    if (p->head != NO_PARAMETER)
+        memcpy(n->weights + p->head, t->head, (size_t)n->shape.vocab * width * sizeof(float));
+    if (!is_medusa(t)) return;
+    memset(n->weights + p->layers->gate_up, 0, width * width * sizeof(float));
+    memset(n->weights + p->layers->gate_bias, 0, width * sizeof(float));
+}

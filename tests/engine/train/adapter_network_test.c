@@ -1,0 +1,183 @@
+// The networks of adapters, of every variant: losses and gradients against the plain network in double, and
+// what must not matter, the number of threads.
+#include "tests/check.h"
+
+#include "engine/base/memory.h"
+#include "tests/plain_network.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { VARIANTS = ADAPTER_MEDUSA + 1 };
+
+// A target in name, and a batch of random states in documents; some rows have nothing to learn.
+typedef struct Case {
+    Model target;
+    AdapterKind kind;
+    float *head, *states, *wanted;
+    int targets[PLAIN_ROWS], start[PLAIN_ROWS];
+    Batch batch;
+} Case;
+
+static float *random_floats(size_t n, Random *r) {
+    float *x = mem_alloc(n, sizeof *x);
+    assert_non_null(x);
+    for (size_t i = 0; i < n; i++) x[i] = random_normal(r);
+    return x;
+}
+
+static void open_case(Case *c, AdapterVariant v, int rows, int longest, Random *r) {
+    int kv = test_between(r, 1, 2), size = 2 * test_between(r, 1, 5), width = test_between(r, 3, 40),
+        vocab = test_between(r, 5, 60), heads = kv * test_between(r, 1, 3);
+    Shape s = {
+        .layers = 3,
+        .width = width,
+        .heads = heads,
+        .kv_heads = kv,
+        .head_dim = size,
+        .mlp_width = test_between(r, 1, 50),
+        .vocab = vocab + 3,
+        .real_vocab = vocab, // the last ids are masked
+        .context = PLAIN_ROWS,
+        .norm_epsilon = 1e-5f,
+        .rope = {.theta = 10000, .factor = 1, .pairs = size / 2, .attention_factor = 1}
+    };
+    *c = (Case){
+        .target.shape = s, .kind = {v, v == ADAPTER_MEDUSA ? 3 : 2, v == ADAPTER_MEDUSA ? 2 : 1, 0}
+    };
+    if (random_below(r, 2)) c->kind.kv_heads = kv;
+    c->head = random_floats((size_t)s.vocab * (size_t)width, r);
+    c->states = random_floats((size_t)rows * (size_t)width, r);
+    c->wanted = random_floats((size_t)rows * (size_t)width, r);
+    for (int i = 0, start = 0; i < rows; i++) {
+        if (i - start >= longest || random_below(r, 12) == 0) start = i;
+        c->start[i] = start;
+        c->targets[i] = random_below(r, 6) ? 0 : -1;
+    }
+    c->batch = (Batch){
+        .targets = c->targets, .start = c->start, .rows = rows, .states = c->states, .wanted = c->wanted};
+}
+
+static void close_case(Case *c) {
+    mem_free(c->head);
+    mem_free(c->states);
+    mem_free(c->wanted);
+}
+
+static Network open_network(const Case *c, int threads, const char *isa) {
+    Network n;
+    Error e = {0};
+    AdapterPart part = {
+        .kind = c->kind, .head = c->kind.heads - 1, .target = &c->target, .target_head = c->head};
+    NetworkOptions o = {.rows = c->batch.rows, .longest = c->batch.rows, .threads = threads, .isa = isa};
+    if (!network_open_adapter(&n, &part, &o, &e)) fail_msg("%s", e.text);
+    for (size_t i = 0; i < n.parameters.total; i++) n.weights[i] = 0;
+    return n;
+}
+
+static void random_weights(const Network *n, Random *r) {
+    for (size_t i = 0; i < n->parameters.total; i++) n->weights[i] = (float)(random_uniform(r) - 0.5);
+}
+
+static void check_variant(const TrainKernels *k, AdapterVariant v, Random *r) {
+    Case c;
+    open_case(&c, v, test_between(r, 1, 70), 40, r);
+    Network n = open_network(&c, 2, k->name);
+    random_weights(&n, r);
+    plain_compare(&n, &c.batch, r);
+    network_close(&n);
+    close_case(&c);
+}
+
+static void for_variants(void (*check)(const TrainKernels *k, AdapterVariant v, Random *r), uint64_t stream) {
+    Random r = test_random(stream);
+    for (size_t i = 0; i < train_kernels_count(); i++) {
+        bool available;
+        const TrainKernels *k = train_kernels_at(i, &available);
+        for (int round = 0; available && round < 6; round++)
+            for (int v = 0; v < VARIANTS; v++) check(k, (AdapterVariant)v, &r);
+    }
+}
+
+static void plain_network(void **state) {
+    (void)state;
+    for_variants(check_variant, 1);
+}
+
+// One thread or three, not a bit may differ.
+static void compare_threads(const TrainKernels *k, AdapterVariant v, Random *r) {
+    Case c;
+    open_case(&c, v, PLAIN_ROWS, 150, r);
+    Network one = open_network(&c, 1, k->name), three = open_network(&c, 3, k->name);
+    size_t bytes = one.parameters.total * sizeof(float);
+    random_weights(&one, r);
+    memcpy(three.weights, one.weights, bytes);
+    double a = network_learn(&one, &c.batch, 1), b = network_learn(&three, &c.batch, 1);
+    assert_true(a == b);
+    assert_memory_equal(one.gradients, three.gradients, bytes);
+    network_close(&three);
+    network_close(&one);
+    close_case(&c);
+}
+
+static void threads_do_not_matter(void **state) {
+    (void)state;
+    for_variants(compare_threads, 2);
+}
+
+// A Medusa head that adds nothing and has the target's head says what the target says; with another token's
+// row in place of each it says another token. Masked ids are never said.
+static void agreement(void **state) {
+    (void)state;
+    Random r = test_random(3);
+    Case c;
+    open_case(&c, ADAPTER_MEDUSA, 90, 40, &r);
+    Network n = open_network(&c, 1, NULL);
+    size_t width = (size_t)n.shape.width, vocab = (size_t)n.shape.real_vocab;
+    float *head = n.weights + n.parameters.head;
+    int learned = 0, agreed = 0;
+    c.batch.wanted = c.states;
+    for (int i = 0; i < 90; i++) learned += c.targets[i] >= 0;
+    memcpy(head, c.head, (size_t)n.shape.vocab * width * sizeof *head);
+    network_loss(&n, &c.batch, &agreed);
+    assert_int_equal(agreed, learned);
+    memcpy(head, c.head + width, (vocab - 1) * width * sizeof *head);
+    memcpy(head + (vocab - 1) * width, c.head, width * sizeof *head);
+    network_loss(&n, &c.batch, &agreed);
+    assert_int_equal(agreed, learned);
+    network_close(&n);
+    close_case(&c);
+}
+
+static void expect_refused(const Case *c, int longest, const char *want) {
+    Network n;
+    Error e = {0};
+    AdapterPart part = {.kind = c->kind, .target = &c->target, .target_head = c->head};
+    assert_false(network_open_adapter(&n, &part, &(NetworkOptions){.rows = 90, .longest = longest}, &e));
+    if (!strstr(e.text, want)) fail_msg("wanted '...%s...', got '%s'", want, e.text);
+    network_close(&n);
+}
+
+static void refusals(void **state) {
+    (void)state;
+    Random r = test_random(4);
+    Case c;
+    open_case(&c, ADAPTER_ONE_LAYER, 90, 40, &r);
+    c.target.shape.window = 30;
+    expect_refused(&c, 31, "window of 30");
+    c.target.shape.window = 0;
+    expect_refused(&c, PLAIN_ROWS + 1, "with a context of");
+    c.target.shape.activation = ACTIVATION_GELU_TANH;
+    expect_refused(&c, 30, "silu");
+    c.kind.exit_layer = 3;
+    expect_refused(&c, 30, "exit layer");
+    close_case(&c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plain_network),
+                                       cmocka_unit_test(threads_do_not_matter), cmocka_unit_test(agreement),
+                                       cmocka_unit_test(refusals)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
