@@ -153,7 +153,7 @@ static bool add_to_step(Store *s, int64_t sample, json_t *step, Error *e) {
         "SELECT name, rows, length, rank FROM step_source JOIN source ON source.id = source_id"
         " WHERE sample_id = ?1 AND number = ?2 ORDER BY won DESC, source_id";
     static const char PASSES[] = "SELECT model, a, b, rows, context, count FROM pass"
-                                 " WHERE sample_id = ?1 AND number = ?2 ORDER BY pass";
+                                 " WHERE sample_id = ?1 AND number = ?2 ORDER BY place";
     int64_t number = json_integer_value(json_object_get(step, "number"));
     json_object_del(step, "number");
     return add_list(step, "sources", rows_json(s, SOURCES, sample, number, NULL, e), e) &&

@@ -191,18 +191,22 @@ SELECT point_id, prompt_id, pass, step.number, step_kind.name AS kind, context, 
        step.propose_ns, step.forward_ns, step.verify_ns, step.observe_ns, step.device_ns
 FROM sample JOIN step ON step.sample_id = sample.id JOIN step_kind ON step_kind.id = kind;
 
--- Both kinds of steps alike: see step_pass. a = b: the head.
+-- Both kinds of steps alike: see step_pass. a = b: the head; place: which of the step's. Ask it by point, run or
+-- sample: SQLite then looks at their steps only.
 CREATE VIEW pass AS
-SELECT sample_id, number, pass, pass_model.name AS model, a, b, rows, context, count
-FROM step_pass JOIN pass_model ON pass_model.id = step_pass.model
+SELECT run_id, point_id, q.sample_id, q.number, step_kind.name AS kind, q.pass AS place, pass_model.name AS model, q.a, q.b,
+       q.rows, q.context, q.count
+FROM sample JOIN point ON point.id = point_id JOIN step_pass AS q ON q.sample_id = sample.id
+JOIN step ON step.sample_id = q.sample_id AND step.number = q.number JOIN step_kind ON step_kind.id = step.kind
+JOIN pass_model ON pass_model.id = q.model
 UNION ALL
-SELECT sample_id, step.number, 0, 'target', 0, layers, step.rows, context, 1
-FROM step JOIN sample ON sample.id = sample_id JOIN point ON point.id = point_id JOIN model ON model.id = model_id
-WHERE head_rows IS NOT NULL
+SELECT run_id, point_id, sample_id, step.number, step_kind.name, 0, 'target', 0, layers, step.rows, context, 1
+FROM sample JOIN point ON point.id = point_id JOIN model ON model.id = model_id JOIN step ON step.sample_id = sample.id
+JOIN step_kind ON step_kind.id = kind WHERE head_rows IS NOT NULL
 UNION ALL
-SELECT sample_id, step.number, 1, 'target', layers, layers, head_rows, context, 1
-FROM step JOIN sample ON sample.id = sample_id JOIN point ON point.id = point_id JOIN model ON model.id = model_id
-WHERE head_rows IS NOT NULL;
+SELECT run_id, point_id, sample_id, step.number, step_kind.name, 1, 'target', layers, layers, head_rows, context, 1
+FROM sample JOIN point ON point.id = point_id JOIN model ON model.id = model_id JOIN step ON step.sample_id = sample.id
+JOIN step_kind ON step_kind.id = kind WHERE head_rows IS NOT NULL;
 
 CREATE VIEW heat AS
 SELECT attempt_id, model_id, device, layout, cache, context, k, w, rows, mean_ns, median_ns, slowdown, floor_ns

@@ -12,8 +12,8 @@
 
 // As the Makefile names the entry of each file when they are linked together.
 typedef int FuzzEntry(const uint8_t *data, size_t size);
-FuzzEntry config_fuzz, dataset_fuzz, experiment_fuzz, points_fuzz, safetensors_fuzz, surface_fuzz,
-    tokenizer_fuzz;
+FuzzEntry config_fuzz, dataset_fuzz, experiment_fuzz, import_fuzz, points_fuzz, safetensors_fuzz,
+    surface_fuzz, tokenizer_fuzz;
 
 typedef struct {
     const char *name;
@@ -24,6 +24,7 @@ static const Fuzzer FUZZERS[] = {
     {"config",      config_fuzz     },
     {"dataset",     dataset_fuzz    },
     {"experiment",  experiment_fuzz },
+    {"import",      import_fuzz     },
     {"points",      points_fuzz     },
     {"safetensors", safetensors_fuzz},
     {"surface",     surface_fuzz    },
