@@ -127,11 +127,11 @@ enum {
 typedef struct StoreSample {
     int64_t point, prompt, attempt;
     int pass, position, flags;
-    double started; // seconds since 1970
-    int prompt_tokens, tokens, prefill_tokens, prefill_steps;
-    double prefill_s, decode_s;        // wall clock; prefill below 0: it is in decode
-    const StoreOutput *output;         // NULL: not kept
-    const StoreDivergence *divergence; // NULL: none
+    double started;                                           // seconds since 1970
+    int prompt_tokens, tokens, prefill_tokens, prefill_steps; // prefill_: see schema.sql
+    double prefill_s, decode_s;                               // wall clock; prefill below 0: it is in decode
+    const StoreOutput *output;                                // NULL: not kept
+    const StoreDivergence *divergence;                        // NULL: none
     const StoreStep *steps; // (step_count): those after prefill, in order; NULL: only their number is known
     int step_count;
 } StoreSample;

@@ -58,8 +58,8 @@ static bool find_or_add_output(Store *s, const StoreOutput *o, int64_t *id, Erro
 // Whether the step's passes are what the view `pass` shows of its other columns; *head is then the head's
 // rows.
 static bool is_plain(const StoreStep *t, int layers, int *head) {
-    const StorePass *whole = t->passes, *top = t->passes + 1;
     if (t->pass_count != 2) return false;
+    const StorePass *whole = t->passes, *top = t->passes + 1;
     *head = top->rows;
     return whole->model == ROLE_TARGET && whole->a == 0 && whole->b == layers && whole->rows == t->rows &&
            whole->context == t->context && whole->count == 1 && top->model == ROLE_TARGET &&

@@ -213,8 +213,8 @@ CREATE TABLE sample (
     prompt_tokens  INTEGER NOT NULL,
     tokens         INTEGER NOT NULL, -- emitted after prefill
     steps          INTEGER NOT NULL, -- after prefill
-    prefill_tokens INTEGER NOT NULL, -- what prefill itself gave, as the authors' codes count it
-    prefill_steps  INTEGER NOT NULL,
+    prefill_tokens INTEGER NOT NULL, -- what S_reference counts beside: prefill as a step, with the token that it gives
+    prefill_steps  INTEGER NOT NULL, -- or would give; in no other number
     filling_steps  INTEGER NOT NULL,
     rows           INTEGER, asked INTEGER, drafted INTEGER, -- over all steps
     accepted       INTEGER NOT NULL, tried INTEGER,

@@ -71,8 +71,8 @@ static bool end(Answer *a, FILE *out, int *lines, Error *e) {
 bool store_export_specbench(Store *s, int64_t point, int pass, FILE *out, int *lines, Error *e) {
     static const char SAMPLES[] =
         "SELECT prompt.number, coalesce(prompt.name, ''), coalesce(task, ''), run.uid || '-' || sample.id,"
-        " model.name || '-' || label, started, sample.id, coalesce(text, ''), steps + prefill_steps,"
-        " sample.tokens + prefill_tokens, (decode_ns + coalesce(prefill_ns, 0)) / 1e9, prompt.dataset_id"
+        " model.name || '-' || label, started, sample.id, coalesce(text, ''), steps,"
+        " sample.tokens, (decode_ns + coalesce(prefill_ns, 0)) / 1e9, prompt.dataset_id"
         " FROM sample JOIN point ON point.id = point_id JOIN run ON run.id = run_id JOIN model ON model.id = "
         "model_id"
         " JOIN prompt ON prompt.id = prompt_id LEFT JOIN output ON output.id = output_id"

@@ -60,10 +60,10 @@ FROM point AS p
 JOIN prompt_mean AS m ON m.point_id = p.id
 JOIN prompt_mean AS b ON b.point_id = coalesce(p.same_path_id, p.id) AND b.prompt_id = m.prompt_id;
 
--- Spec-Bench's own: speeds of whole conversations, prefill included, ratio of their means, mean of passes.
+-- Spec-Bench's own: speeds of whole conversations, time of prefill included, ratio of their means, mean of passes.
 CREATE VIEW conversation AS
 SELECT point_id, pass, dataset_id, number, min(task) AS task,
-       1e9 * sum(tokens + prefill_tokens) / nullif(sum(decode_ns + coalesce(prefill_ns, 0)), 0) AS tokens_per_s
+       1e9 * sum(tokens) / nullif(sum(decode_ns + coalesce(prefill_ns, 0)), 0) AS tokens_per_s
 FROM sample JOIN prompt ON prompt.id = prompt_id GROUP BY point_id, pass, dataset_id, number;
 
 CREATE VIEW pass_specbench AS

@@ -152,6 +152,7 @@ static bool make_sample(FilledStore *f, Made *m, int point, int pass, int prompt
         x.decode_s += m->steps[i].forward_s + m->steps[i].propose_s;
     }
     x.prefill_s = some_s(&r, 0.1);
+    x.prefill_tokens = x.prefill_steps = 1;
     x.steps = m->steps;
     x.position = (point + prompt) % f->point_count;
     x.started = 1.7e9 + prompt;

@@ -47,7 +47,7 @@ static const struct {
     {"SELECT rows, context / 64, count(*), avg(forward_ns) FROM step_time WHERE point_id = 7 GROUP BY 1, 2",
      3                                                                                                        },
     {"SELECT kind, model, a, b, rows, sum(count) FROM pass WHERE point_id = 7 GROUP BY 1, 2, 3, 4, 5",       3},
-    {"SELECT emitted, count(*), avg(forward_ns) FROM step GROUP BY emitted",                                 3}, // of all five million
+    {"SELECT count(*), sum(emitted), avg(forward_ns) FROM step",                                             3}, // all five million
 };
 
 static void ask(Store *s, const char *sql, double limit_s) {

@@ -54,6 +54,12 @@ static void sums(void **state) {
         "t WHERE"
         " t.sample_id = q.sample_id AND t.source_id = q.source_id)",
         "SELECT count(*) FROM (SELECT sum(won) AS w FROM step_source GROUP BY sample_id, number) WHERE w > 1",
+        "SELECT count(*) FROM step_source AS t WHERE won AND length < (SELECT max(length) FROM step_source "
+        "AS u"
+        " WHERE u.sample_id = t.sample_id AND u.number = t.number)",
+        "SELECT (SELECT sum(won) FROM step_source) - count(*) FROM (SELECT max(length) AS most FROM "
+        "step_source"
+        " GROUP BY sample_id, number) WHERE most > 0",
         "SELECT abs(sum(propose_ns) - (SELECT sum(propose_ns) FROM step)) > 1000 FROM sample",
     };
     FilledStore f = filled(folder_path(*state, "a.db"), 3, 4, 2);
@@ -61,6 +67,36 @@ static void sums(void **state) {
         if (one(f.store, WRONG[i]) != 0)
             fail_msg("%s gave %lld", WRONG[i], (long long)one(f.store, WRONG[i]));
     assert_true(one(f.store, "SELECT sum(won) FROM sample_source") > 0);
+    filled_close(&f);
+}
+
+// Passes that differ in anything from one of the whole target and its head are kept as they are.
+static void unlike_passes(void **state) {
+    static const StorePass WHOLE[2] = {
+        {ROLE_TARGET, 0, 4, 5, 9, 1},
+        {ROLE_TARGET, 4, 4, 2, 9, 1}
+    };
+    FilledStore f = filled(folder_path(*state, "a.db"), 1, 1, 0);
+    StorePass passes[11][2];
+    StoreStep steps[11];
+    for (int i = 0; i < 11; i++) {
+        memcpy(passes[i], WHOLE, sizeof WHOLE);
+        steps[i] = (StoreStep){
+            .context = 9, .rows = 5, .emitted = 1, .pool = -1, .passes = passes[i], .pass_count = 2};
+    }
+    passes[1][0].model = passes[2][1].model = ROLE_DRAFT;
+    passes[3][0].a = passes[4][1].a = 1;
+    passes[5][0].b = passes[6][1].b = 3;
+    passes[7][0].rows = 4;
+    passes[8][0].context = 8;
+    passes[9][0].count = passes[10][1].count = 2;
+    StoreSample x = {
+        .point = f.points[0], .prompt = f.prompts[0], .attempt = f.attempt, .steps = steps, .step_count = 11};
+    assert_true(store_samples(f.store, &x, 1, NULL));
+    assert_int_equal(one(f.store, "SELECT count(*) FROM step_pass"), 20);
+    assert_int_equal(one(f.store, "SELECT sum(head_rows) FROM step WHERE number = 0"), 2);
+    assert_int_equal(one(f.store, "SELECT count(*) FROM pass"), 22);
+    assert_int_equal(one(f.store, "SELECT count(*) FROM pass WHERE b = 3"), 2);
     filled_close(&f);
 }
 
@@ -146,6 +182,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(counts, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(sums, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(unlike_passes, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(resumed, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(changed_content, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(output_comes_back, folder_setup, folder_teardown),

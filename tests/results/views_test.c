@@ -89,16 +89,17 @@ static void expect(World *w, const char *sql, int point, double want) {
 static void s_and_speed(void **state) {
     World *w = *state;
     for (int p = 0; p < POINTS; p++) {
-        double tokens = 0, steps = 0, time = 0;
+        double tokens = 0, steps = 0, time = 0, prefills = 0;
         for (int i = 0; i < PASSES * PROMPTS; i++) {
             Sample *s = &w->samples[p][i / PROMPTS][i % PROMPTS];
             tokens += s->tokens;
             steps += s->steps;
             time += s->decode;
+            prefills += s->there;
         }
         expect(w, "SELECT S FROM result WHERE point_id = ?1", p, tokens / steps);
         expect(w, "SELECT S_reference FROM result WHERE point_id = ?1", p,
-               tokens / steps); // prefill gave none
+               (tokens + prefills) / (steps + prefills));
         expect(w, "SELECT tokens_per_s FROM result WHERE point_id = ?1", p, 1e9 * tokens / time);
     }
     expect(w, "SELECT S FROM result WHERE point_id = ?1", 0, 1);
