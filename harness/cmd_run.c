@@ -2,6 +2,7 @@
 #include "harness/command.h"
 
 #include "engine/base/memory.h"
+#include "harness/baselines.h"
 #include "harness/estimates.h"
 #include "harness/interrupt.h"
 #include "harness/prepare.h"
@@ -68,7 +69,8 @@ static bool print_table(const Ledger *l, const RunnerResult *r, Error *e) {
 // What failed is written down where it can be: a full disk takes no last words.
 static bool run_ledger(Ledger *l, const RunOptions *o, int *code, Error *e) {
     RunnerResult result;
-    bool ok = runner_run(l, o->json, NULL, &result, e) && estimates_make(l->store, l->run, e);
+    bool ok = runner_run(l, o->json, NULL, &result, e) && (result.interrupted || baselines_choose(l, e)) &&
+              estimates_make(l->store, l->run, e);
     if (!ok) {
         Error ignored = {0};
         ledger_end(l, "failed", &ignored);

@@ -24,7 +24,9 @@ static bool add_row(PairList *list, Rows *r, Error *e) {
                                              .prefill_s = 1e-9 * rows_real(r, 5),
                                              .base_tokens = rows_real(r, 6),
                                              .base_decode_s = 1e-9 * rows_real(r, 7),
-                                             .base_prefill_s = 1e-9 * rows_real(r, 8)};
+                                             .base_prefill_s = 1e-9 * rows_real(r, 8),
+                                             .prefill_tokens = rows_real(r, 9),
+                                             .base_prefill_tokens = rows_real(r, 10)};
     return true;
 }
 
@@ -32,7 +34,7 @@ static bool add_row(PairList *list, Rows *r, Error *e) {
 static bool read_pairs(Store *store, int64_t point, int64_t baseline, PairList *out, Error *e) {
     static const char SQL[] =
         "SELECT number, a.pass, sum(a.tokens), sum(a.steps), sum(a.decode_ns), sum(a.prefill_ns),"
-        " sum(b.tokens), sum(b.decode_ns), sum(b.prefill_ns)"
+        " sum(b.tokens), sum(b.decode_ns), sum(b.prefill_ns), sum(a.prefill_tokens), sum(b.prefill_tokens)"
         " FROM sample a JOIN prompt ON prompt.id = a.prompt_id"
         " JOIN sample b ON b.point_id = ?2 AND b.pass = a.pass AND b.prompt_id = a.prompt_id"
         " WHERE a.point_id = ?1 GROUP BY number, a.pass";
@@ -72,7 +74,6 @@ typedef struct PointRow {
 
 static bool list_points(Store *store, int64_t run, PointRow **out, size_t *count, Error *e) {
     static const char SQL[] = "SELECT id, baseline_id, temperature > 0 FROM point WHERE run_id = ?1"
-                              " AND NOT EXISTS (SELECT 1 FROM estimate WHERE point_id = point.id)"
                               " AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)";
     Error why = {0};
     size_t capacity = 0;
@@ -92,6 +93,18 @@ static bool list_points(Store *store, int64_t run, PointRow **out, size_t *count
     if (!ok) return error_system(e, "out of memory for the points of a run");
     if (why.kind != ERROR_NONE) *e = why;
     return why.kind == ERROR_NONE;
+}
+
+bool estimates_missing(Store *store, int64_t run, bool *missing, Error *e) {
+    static const char SQL[] = "SELECT count(*) FROM point WHERE run_id = ?1"
+                              " AND NOT EXISTS (SELECT 1 FROM estimate WHERE point_id = point.id)"
+                              " AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)";
+    int64_t count;
+    Error why = {0};
+    bool ok = rows_one_int(store, SQL, run, &count, &why);
+    if (ok) *missing = count > 0;
+    else *e = why;
+    return ok;
 }
 
 bool estimates_make(Store *store, int64_t run, Error *e) {

@@ -4,5 +4,9 @@
 #include "harness/tally.h"
 #include "results/store.h"
 
-// Of all points of the run; those that have no estimates yet, or old ones, get them.
+// Whether a point of the run has samples, and no estimates: its run was killed, or the samples came
+// otherwise.
+bool estimates_missing(Store *store, int64_t run, bool *missing, Error *e);
+
+// Of all points of the run, in place of older ones.
 bool estimates_make(Store *store, int64_t run, Error *e);

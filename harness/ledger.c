@@ -89,7 +89,7 @@ static char *shape_text(const Shape *s) {
     return text;
 }
 
-static bool add_models(Ledger *l, int64_t *ids, Error *e) {
+static bool add_models(Ledger *l, Error *e) {
     const Experiment *x = l->inputs->experiment;
     for (int i = 0; i < x->model_count; i++) {
         const InputModel *m = &l->inputs->models[i];
@@ -101,7 +101,7 @@ static bool add_models(Ledger *l, int64_t *ids, Error *e) {
                           .dtype = dtype_name(m->model.dtype),
                           .stand_in = m->model.stand_in[0] ? m->model.stand_in : NULL,
                           .layers = m->model.shape.layers};
-        bool ok = store_model(l->store, &row, &ids[i], e);
+        bool ok = store_model(l->store, &row, &l->models[i], e);
         free(shape); // jansson's own
         if (!ok) return false;
     }
@@ -118,7 +118,7 @@ static bool add_prompt(Ledger *l, int64_t dataset, const DatasetPrompt *p, int n
     return true;
 }
 
-static bool add_datasets(Ledger *l, int64_t *ids, Error *e) {
+static bool add_datasets(Ledger *l, Error *e) {
     const Experiment *x = l->inputs->experiment;
     for (int i = 0; i < x->dataset_count; i++) {
         const Dataset *d = &l->inputs->datasets[i];
@@ -127,29 +127,32 @@ static bool add_datasets(Ledger *l, int64_t *ids, Error *e) {
         if (!size_mul(d->count, CONVERSATION_TURNS, &cells)) return out_of_memory(e);
         l->prompts[i] = mem_alloc(cells, sizeof **l->prompts);
         if (!l->prompts[i]) return out_of_memory(e);
-        if (!store_dataset(l->store, &row, &ids[i], e)) return false;
+        if (!store_dataset(l->store, &row, &l->datasets[i], e)) return false;
         for (size_t k = 0; k < d->count; k++)
-            if (!add_prompt(l, ids[i], &d->prompts[k], (int)k, l->prompts[i] + k * CONVERSATION_TURNS, e))
+            if (!add_prompt(l, l->datasets[i], &d->prompts[k], (int)k, l->prompts[i] + k * CONVERSATION_TURNS,
+                            e))
                 return false;
     }
     return true;
 }
 
-static bool add_point(Ledger *l, int number, int64_t model, int64_t dataset, int64_t baseline, Error *e) {
+static int64_t id_of(const Ledger *l, int point) { return point < 0 ? 0 : l->points[point]; }
+
+bool ledger_baseline(Ledger *l, int number, int baseline, int same_path, Error *e) {
     const Point *p = &l->inputs->schedule->points[number];
     PointName name;
     if (!point_name(l->inputs->experiment, p, &name, e)) return false;
     StorePoint row = {.number = number + 1,
                       .hash = p->hash,
-                      .model = model,
-                      .dataset = dataset,
+                      .model = l->models[p->model],
+                      .dataset = l->datasets[p->dataset],
                       .method = name.method,
                       .decoder = p->decoder,
                       .label = text_get(&name.label),
                       .skipped = inputs_skips(l->inputs, p),
                       .temperature = p->settings.temperature,
-                      .baseline = baseline,
-                      .same_path = baseline,
+                      .baseline = id_of(l, baseline),
+                      .same_path = id_of(l, same_path),
                       .params = name.params,
                       .param_count = name.param_count};
     bool ok = store_point(l->store, l->run, &row, &l->points[number], e);
@@ -158,26 +161,22 @@ static bool add_point(Ledger *l, int number, int64_t model, int64_t dataset, int
 }
 
 // A group's baseline first: the others name it.
-static bool add_group(Ledger *l, const Group *g, const int64_t *models, const int64_t *datasets, Error *e) {
+static bool add_group(Ledger *l, const Group *g, Error *e) {
     const Schedule *s = l->inputs->schedule;
     int base = s->members[g->baseline];
-    int64_t model = models[s->setups[g->setup].model], dataset = datasets[g->dataset];
-    if (!add_point(l, base, model, dataset, 0, e)) return false;
+    if (!ledger_baseline(l, base, -1, -1, e)) return false;
     for (int i = g->first; i < g->first + g->count; i++)
-        if (i != g->baseline && !add_point(l, s->members[i], model, dataset, l->points[base], e))
-            return false;
+        if (i != g->baseline && !ledger_baseline(l, s->members[i], base, base, e)) return false;
     return true;
 }
 
 static bool add_all(Ledger *l, const LedgerStart *start, Error *e) {
     const Schedule *s = l->inputs->schedule;
-    int64_t models[EXPERIMENT_MODELS], datasets[EXPERIMENT_DATASETS];
     if (!open_run(l, start, e) || !open_attempt(l, start, e) ||
-        !add_reading(l, "before", start->machine, e) || !add_models(l, models, e) ||
-        !add_datasets(l, datasets, e))
+        !add_reading(l, "before", start->machine, e) || !add_models(l, e) || !add_datasets(l, e))
         return false;
     for (int i = 0; i < s->group_count; i++)
-        if (!add_group(l, &s->groups[i], models, datasets, e)) return false;
+        if (!add_group(l, &s->groups[i], e)) return false;
     return true;
 }
 
@@ -256,8 +255,10 @@ bool ledger_samples(Store *store, int64_t run, bool (*take)(void *state, const L
 
 bool ledger_failures(Store *store, int64_t run, bool (*take)(void *state, int point, const char *why),
                      void *state, Error *e) {
-    static const char SQL[] = "SELECT point.number, message FROM failure JOIN point ON point.id = point_id"
-                              " WHERE run_id = ?1 ORDER BY failure.id";
+    static const char SQL[] =
+        "SELECT point.number, message FROM failure AS f JOIN point ON point.id = f.point_id"
+        " WHERE run_id = ?1 AND NOT EXISTS (SELECT 1 FROM sample AS s"
+        " WHERE s.point_id = f.point_id AND s.attempt_id > f.attempt_id) ORDER BY f.id";
     Error why = {0};
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;

@@ -12,8 +12,9 @@ typedef struct Ledger {
     Store *store;
     const Inputs *inputs;
     int64_t run, attempt;
-    bool found;                            // the run was there, and goes on
-    int64_t *points;                       // (points of the schedule)
+    bool found;      // the run was there, and goes on
+    int64_t *points; // (points of the schedule)
+    int64_t models[EXPERIMENT_MODELS], datasets[EXPERIMENT_DATASETS];
     int64_t *prompts[EXPERIMENT_DATASETS]; // (prompts, CONVERSATION_TURNS) in a row; 0: no such turn
 } Ledger;
 
@@ -44,6 +45,10 @@ typedef struct LedgerEntry {
 // All of them in one transaction.
 bool ledger_add(Ledger *l, const LedgerEntry *entries, int count, const Tokenizer *tokenizer, Error *e);
 
+// Names the point that another is held against, and the one with the same settings; -1: none. ledger_open has
+// named the group's baseline as both.
+bool ledger_baseline(Ledger *l, int point, int baseline, int same_path, Error *e);
+
 bool ledger_failure(Ledger *l, int point, const char *message, Error *e);
 bool ledger_one_off(Ledger *l, int point, double seconds, Error *e); // opening the method
 bool ledger_outlier(Ledger *l, int point, int pass, int dataset, int prompt, Error *e);
@@ -59,6 +64,6 @@ typedef struct LedgerSample {
 bool ledger_samples(Store *store, int64_t run, bool (*take)(void *state, const LedgerSample *s, Error *e),
                     void *state, Error *e);
 
-// Points that failed before, and why.
+// Points that failed before, and why; but those that a later start has measured.
 bool ledger_failures(Store *store, int64_t run, bool (*take)(void *state, int point, const char *why),
                      void *state, Error *e);

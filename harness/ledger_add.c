@@ -17,6 +17,7 @@ typedef struct Batch {
     StorePass *passes;
     StoreSource *sources;
     uint8_t (*matches)[8]; // (steps)
+    size_t room;           // samples
     size_t sample_count, step_count, pass_count, source_count;
 } Batch;
 
@@ -29,7 +30,8 @@ static bool make_room(Batch *b, const LedgerEntry *entries, int count, Error *e)
             steps += (size_t)t->result.steps;
             passes += t->pass_count;
         }
-    *b = (Batch){.samples = mem_alloc(samples, sizeof *b->samples),
+    *b = (Batch){.room = samples,
+                 .samples = mem_alloc(samples, sizeof *b->samples),
                  .divergences = mem_alloc(samples, sizeof *b->divergences),
                  .outputs = mem_alloc(samples, sizeof *b->outputs),
                  .texts = mem_alloc(samples, sizeof *b->texts),
@@ -43,7 +45,7 @@ static bool make_room(Batch *b, const LedgerEntry *entries, int count, Error *e)
 }
 
 static void release(Batch *b) {
-    for (size_t i = 0; i < b->sample_count; i++) text_release(&b->texts[i]);
+    for (size_t i = 0; b->texts && i < b->room; i++) text_release(&b->texts[i]);
     mem_free(b->samples);
     mem_free(b->divergences);
     mem_free(b->outputs);

@@ -77,6 +77,13 @@ static void share_times(const Runner *r, const Group *g) {
     }
 }
 
+// What failed stays out of a group that has begun: it would be measured without its neighbours. Where nothing
+// is measured yet, all may try again.
+static void forgive(const Runner *r, const Group *g) {
+    if (r->states[r->schedule->members[g->baseline]].passes > 0) return;
+    for (int i = g->first; i < g->first + g->count; i++) r->states[r->schedule->members[i]].failed = false;
+}
+
 static bool read_states(Runner *r, Error *e) {
     const Schedule *s = r->schedule;
     r->states = mem_alloc((size_t)s->point_count, sizeof *r->states);
@@ -86,7 +93,10 @@ static bool read_states(Runner *r, Error *e) {
     if (!ledger_samples(r->ledger->store, r->ledger->run, take_sample, r, e) ||
         !ledger_failures(r->ledger->store, r->ledger->run, take_failure, r, e))
         return false;
-    for (int i = 0; i < s->group_count; i++) share_times(r, &s->groups[i]);
+    for (int i = 0; i < s->group_count; i++) {
+        share_times(r, &s->groups[i]);
+        forgive(r, &s->groups[i]);
+    }
     return true;
 }
 

@@ -39,14 +39,14 @@ static bool same_setup(const Point *a, const Point *b) {
            s->compute == t->compute && s->threads == t->threads && s->sliding_window == t->sliding_window;
 }
 
-static bool same_output(const Settings *s, const Settings *t) {
+bool schedule_same_output(const Settings *s, const Settings *t) {
     return s->max_tokens == t->max_tokens && !(s->temperature < t->temperature) &&
            !(s->temperature > t->temperature) && s->top_k == t->top_k && !(s->top_p < t->top_p) &&
            !(s->top_p > t->top_p) && s->seed == t->seed && s->ignore_eos == t->ignore_eos;
 }
 
 static bool same_group(const Point *a, const Point *b) {
-    return same_setup(a, b) && a->dataset == b->dataset && same_output(&a->settings, &b->settings) &&
+    return same_setup(a, b) && a->dataset == b->dataset && schedule_same_output(&a->settings, &b->settings) &&
            schedule_is_warm(a->decoder) == schedule_is_warm(b->decoder);
 }
 
@@ -90,8 +90,9 @@ static bool add_baseline(const Maker *m, const Group *g, int *number, Error *e) 
     Point *p = &s->points[s->point_count];
     static const char NAME[] = "autoregressive";
     *p = (Point){.model = like->model, .dataset = like->dataset, .method = -1, .settings = like->settings};
-    p->settings.layout = LAYOUT_TREE; // it has one row: neither means anything to it
+    p->settings.layout = LAYOUT_TREE; // it has one row: none of these means anything to it
     p->settings.merge = true;
+    p->settings.max_rows = 0;
     p->decoder = mem_text(NAME, sizeof NAME - 1);
     if (!p->decoder) return out_of_memory(e);
     *number = s->point_count++;

@@ -13,7 +13,8 @@
 
 typedef struct Setup {
     int model;                // which of the config's
-    const Settings *settings; // of its first point; those of hardware but layout and merge are all points'
+    const Settings *settings; // of its first point; those of hardware but layout, merge and max_rows are all
+                              // points'
 } Setup;
 
 typedef struct Group {
@@ -38,6 +39,9 @@ void schedule_release(Schedule *s); // takes an empty one
 
 // Whether a decoder, as a point writes it, keeps state from prompt to prompt.
 bool schedule_is_warm(const char *decoder);
+
+// Whether all settings of generation are the same.
+bool schedule_same_output(const Settings *s, const Settings *t);
 
 // The order in which `count` members run in a round: turned by one from round to round, every other time
 // backwards, so that each stands at each place as often as any other, and behind more than one neighbour.

@@ -70,46 +70,50 @@ enum {
     SPEEDUP_HIGH,
     E2E,
     SPECBENCH,
+    AGAINST,
+    SAME_PATH,
     COLUMNS
 };
 
-#define ESTIMATE(column, metric) \
-    "(SELECT " column " FROM estimate WHERE point_id = p.id AND metric = '" metric "')"
-#define ACCEPTED(w) "(SELECT total(c) FROM accepts WHERE point_id = p.id AND accepted >= " #w ")"
-
-// Disturbed: outlier, throttled, clock, load.
+// Disturbed: outlier, throttled, clock, load. A point that is not held against its own settings' baseline
+// says against which, and what it is beside its own.
 static const char SQL[] =
-    "WITH sums AS MATERIALIZED (SELECT point_id, count(DISTINCT prompt.number) prompts, count(DISTINCT pass) "
-    "passes,"
-    " count(*) samples, sum(flags & 15 <> 0) disturbed, sum(flags & 16 <> 0) diverged, sum(sample.steps) "
-    "steps"
+    "WITH sums AS MATERIALIZED (SELECT point_id, count(DISTINCT prompt.number) AS prompts,"
+    " count(DISTINCT pass) AS passes, count(*) AS samples, sum(flags & 15 <> 0) AS disturbed,"
+    " sum(flags & 16 <> 0) AS diverged, sum(sample.tokens) AS tokens, sum(sample.steps) AS steps"
     " FROM point JOIN sample ON point_id = point.id JOIN prompt ON prompt_id = prompt.id"
     " WHERE run_id = ?1 GROUP BY point_id),"
-    " accepts AS MATERIALIZED (SELECT point_id, sample_accept.accepted, sum(sample_accept.steps) c"
-    " FROM point JOIN sample ON point_id = point.id JOIN sample_accept ON sample_id = sample.id"
-    " WHERE run_id = ?1 GROUP BY point_id, sample_accept.accepted)"
-    " SELECT p.number, model.name, stand_in, dataset.name, label, temperature, baseline_id IS NULL, skipped,"
-    " (SELECT message FROM failure WHERE point_id = p.id ORDER BY id DESC LIMIT 1),"
-    " prompts, passes, samples, disturbed, diverged, steps, " ACCEPTED(1) ", " ACCEPTED(2) ", " ACCEPTED(4) ", " ESTIMATE("value", "S") ", " ESTIMATE("low", "S") ", " ESTIMATE(
-        "high",
-        "S") ", " ESTIMATE("value",
-                           "tokens_per_s") ", " ESTIMATE("value",
-                                                         "speedup") ", " ESTIMATE("low",
-                                                                                  "speedup") ", " ESTIMATE("h"
-                                                                                                           "i"
-                                                                                                           "g"
-                                                                                                           "h",
-                                                                                                           "s"
-                                                                                                           "p"
-                                                                                                           "e"
-                                                                                                           "e"
-                                                                                                           "d"
-                                                                                                           "u"
-                                                                                                           "p") ", " ESTIMATE("value",
-                                                                                                                              "speedup_e2e") ", " ESTIMATE("value",
-                                                                                                                                                           "speedup_specbench") " FROM point p JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id"
-                                                                                                                                                                                " LEFT JOIN sums ON sums.point_id = p.id"
-                                                                                                                                                                                " WHERE run_id = ?1 ORDER BY model_id, dataset_id, temperature, baseline_id IS NOT NULL, p.number";
+    " accepts AS MATERIALIZED (SELECT point_id,"
+    " total(a.steps) FILTER (WHERE a.accepted >= 1) AS one,"
+    " total(a.steps) FILTER (WHERE a.accepted >= 2) AS two,"
+    " total(a.steps) FILTER (WHERE a.accepted >= 4) AS four"
+    " FROM point JOIN sample ON point_id = point.id JOIN sample_accept AS a ON sample_id = sample.id"
+    " WHERE run_id = ?1 GROUP BY point_id),"
+    " estimates AS MATERIALIZED (SELECT point_id,"
+    " max(value) FILTER (WHERE metric = 'S') AS S,"
+    " max(low) FILTER (WHERE metric = 'S') AS S_low,"
+    " max(high) FILTER (WHERE metric = 'S') AS S_high,"
+    " max(value) FILTER (WHERE metric = 'tokens_per_s') AS rate,"
+    " max(value) FILTER (WHERE metric = 'speedup') AS speedup,"
+    " max(low) FILTER (WHERE metric = 'speedup') AS speedup_low,"
+    " max(high) FILTER (WHERE metric = 'speedup') AS speedup_high,"
+    " max(value) FILTER (WHERE metric = 'speedup_e2e') AS e2e,"
+    " max(value) FILTER (WHERE metric = 'speedup_specbench') AS specbench"
+    " FROM point JOIN estimate ON point_id = point.id WHERE run_id = ?1 GROUP BY point_id)"
+    " SELECT p.number, model.name, stand_in, dataset.name, p.label, p.temperature, p.baseline_id IS NULL,"
+    " p.skipped, (SELECT message FROM failure AS f WHERE point_id = p.id AND NOT EXISTS (SELECT 1 FROM "
+    "sample AS s"
+    " WHERE s.point_id = p.id AND s.attempt_id > f.attempt_id) ORDER BY id DESC LIMIT 1),"
+    " prompts, passes, samples, disturbed, diverged, steps, one, two, four,"
+    " coalesce(S, 1.0 * tokens / nullif(steps, 0)), S_low, S_high, rate, speedup, speedup_low, speedup_high,"
+    " e2e, specbench, CASE WHEN p.baseline_id IS NOT p.same_path_id THEN base.label END,"
+    " CASE WHEN p.baseline_id IS NOT p.same_path_id AND p.same_path_id IS NOT NULL"
+    " THEN (SELECT speedup_same_path FROM same_path_speedup WHERE point_id = p.id) END"
+    " FROM point AS p JOIN model ON model.id = p.model_id JOIN dataset ON dataset.id = p.dataset_id"
+    " LEFT JOIN point AS base ON base.id = p.baseline_id LEFT JOIN sums ON sums.point_id = p.id"
+    " LEFT JOIN accepts ON accepts.point_id = p.id LEFT JOIN estimates ON estimates.point_id = p.id"
+    " WHERE p.run_id = ?1"
+    " ORDER BY p.model_id, p.dataset_id, p.temperature, p.baseline_id IS NOT NULL, p.number";
 
 static double real_at(const Rows *r, int column) {
     return rows_type(r, column) == VALUE_NULL ? NAN : rows_real(r, column);
@@ -160,6 +164,9 @@ static void put_point(Text *out, const Rows *r) {
         put_number(out, 6, 3, real_at(r, E2E));
         put_number(out, 6, 3, real_at(r, SPECBENCH));
         put_lossless(out, r);
+        if (rows_type(r, AGAINST) != VALUE_NULL) text_printf(out, "; against %s", rows_text(r, AGAINST));
+        if (rows_type(r, SAME_PATH) != VALUE_NULL)
+            text_printf(out, ", %.3f against its own settings", rows_real(r, SAME_PATH));
         if (rows_int(r, DISTURBED))
             text_printf(out, "; %lld of %lld disturbed", (long long)rows_int(r, DISTURBED),
                         (long long)rows_int(r, SAMPLES));
@@ -239,7 +246,9 @@ static void put_object(void *state, const Rows *r) {
                                                "speedup_low",
                                                "speedup_high",
                                                "speedup_e2e",
-                                               "speedup_specbench"};
+                                               "speedup_specbench",
+                                               "against",
+                                               "speedup_same_path"};
     json_t *object = json_object();
     for (int i = 0; i < COLUMNS; i++) {
         bool ctar = i >= CTAR && i < CTAR + CTARS && rows_real(r, STEPS) > 0;

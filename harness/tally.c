@@ -28,8 +28,9 @@ static void add_pair(Sums *s, const TallyPair *p, double weight) {
     s->base_tokens += weight * p->base_tokens;
     s->base_decode += weight * p->base_decode_s;
     s->base_prefill += weight * p->base_prefill_s;
-    s->rates += p->decode_s > 0 ? weight * p->tokens / p->decode_s : 0;
-    s->base_rates += p->base_decode_s > 0 ? weight * p->base_tokens / p->base_decode_s : 0;
+    double seconds = p->decode_s + p->prefill_s, base_seconds = p->base_decode_s + p->base_prefill_s;
+    s->rates += seconds > 0 ? weight * (p->tokens + p->prefill_tokens) / seconds : 0;
+    s->base_rates += base_seconds > 0 ? weight * (p->base_tokens + p->base_prefill_tokens) / base_seconds : 0;
 }
 
 static double ratio(double a, double b) { return b > 0 ? a / b : NAN; }

@@ -8,6 +8,7 @@ typedef struct TallyPair {
     int prompt, pass;
     double tokens, steps, decode_s, prefill_s;
     double base_tokens, base_decode_s, base_prefill_s;
+    double prefill_tokens, base_prefill_tokens; // what the authors' codes count beside `tokens`
 } TallyPair;
 
 // DESIGN's names.
@@ -15,7 +16,7 @@ typedef enum {
     TALLY_S,
     TALLY_SPEEDUP,     // of summed decode times; where outputs are sampled, of times per token
     TALLY_SPEEDUP_E2E, // the same with prefill
-    TALLY_SPECBENCH,   // ratio of the means of the prompts' tokens per second
+    TALLY_SPECBENCH,   // ratio of the means of the prompts' tokens per second, prefill included
     TALLY_RATE,        // tokens per second
     TALLY_METRICS
 } TallyMetric;

@@ -34,7 +34,7 @@ typedef struct FitOther {
 } FitOther;
 
 typedef struct FitPrediction {
-    PointAt at;
+    Point at;
     double S, se, predicted;
     bool fitted;
 } FitPrediction;

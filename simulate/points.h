@@ -37,12 +37,12 @@ typedef struct PointRow {
     Histogram accepted, candidates;
 } PointRow;
 
-typedef struct PointAt {
+typedef struct Point {
     int N, W, G;
-} PointAt;
+} Point;
 
 typedef struct Points {
-    PointAt *points;    // (count), in the file's order
+    Point *points;      // (count), in the file's order
     PointRow *rows;     // (count, prompts)
     char **names;       // (prompts) of the prompts; NULL entries where there is no such column
     int count, prompts; // prompts: 1 where there is no such column

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { PROMPTS = 20 };
@@ -74,6 +75,14 @@ static void whole(void **state) {
                      0);
     // Ten prompts have a reference of their first turn; outputs are equal, and scored once.
     assert_int_equal(stores_ask(*state, "whole.db", "SELECT count(*) FROM score"), 3 * PROMPTS / 2);
+    // What is resampled here, and what the store's own views say of the same samples.
+    assert_int_equal(
+        stores_ask(*state, "whole.db",
+                   "SELECT count(*) FROM point_speedup AS s JOIN estimate AS e USING (point_id) WHERE"
+                   " (metric = 'speedup' AND abs(value / speedup - 1) < 1e-9) OR"
+                   " (metric = 'speedup_e2e' AND abs(value / speedup_e2e - 1) < 1e-9) OR"
+                   " (metric = 'speedup_specbench' AND abs(value / speedup_specbench - 1) < 1e-9)"),
+        3 * 5);
     // The same command again has nothing to do.
     CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--db", "whole.db");
     child_release(&c);
@@ -211,6 +220,47 @@ static void mistakes(void **state) {
     }
 }
 
+// --- where models come from ------------------------------------------------------------------------------
+
+static void in_order(const char *folder, const char *config, const char *set) {
+    Child c;
+    CHILD_OUTPACE(&c, folder, 0, "validate", config, "--set", set, "--set", "methods=[speculative]", "--set",
+                  "hardware.device=cpu");
+    assert_non_null(strstr(text_get(&c.out), "1 points, 0 cannot be run"));
+    child_release(&c);
+}
+
+static void models(void **state) {
+    Child c;
+    char *cache = realpath(folder_path(*state, "tiny"), NULL); // any folder will do
+    assert_int_equal(mkdir(folder_path(*state, "family"), 0777), 0);
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "family/large");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "family/small", "--seed", "2");
+    child_release(&c);
+    setenv("OUTPACE_MODELS", "family", 1);
+    in_order(*state, "x.yaml", "models=[{reference: large, draft: small}]");
+    in_order(*state, "x.yaml", "models=[{reference: large, draft: ./tiny}]");
+    unsetenv("OUTPACE_MODELS");
+    setenv("XDG_CACHE_HOME", cache, 1);
+    for (int i = 0; i < 2; i++)
+        in_order(*state, "x.yaml", "models=[{synthesise: tiny, seed: 3, draft: tiny}]");
+    assert_int_equal(folder_count(folder_path(*state, "tiny/outpace/random")), 1); // made once
+    unsetenv("XDG_CACHE_HOME");
+    free(cache);
+}
+
+// The config of 'make demo' is in order, on any model.
+static void demo(void **state) {
+    Child c;
+    char *path = realpath("configs/demo.yaml", NULL);
+    assert_non_null(path);
+    CHILD_OUTPACE(&c, *state, 0, "plan", path, "--model", "target=tiny", "--db", "none.db");
+    assert_non_null(strstr(text_get(&c.out), "20 points, 0 skipped"));
+    child_release(&c);
+    free(path);
+}
+
 // --- what is said ----------------------------------------------------------------------------------------
 
 static void plans(void **state) {
@@ -237,6 +287,21 @@ static void events(void **state) {
     child_release(&c);
 }
 
+// Threads are a way to the same output: the faster baseline is everybody's, and each one's own stands beside
+// it.
+static void fastest_baseline(void **state) {
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--db", "threads.db", "--set", "hardware.threads=[1, 2]",
+                  "--set", "methods=[jacobi]", "--set", "datasets.own.limit=4");
+    assert_non_null(strstr(text_get(&c.out), "; against autoregressive threads="));
+    assert_non_null(strstr(text_get(&c.out), " against its own settings"));
+    child_release(&c);
+    assert_int_equal(stores_ask(*state, "threads.db", "SELECT count(*) FROM point WHERE baseline_id IS NULL"),
+                     1);
+    assert_int_equal(stores_ask(*state, "threads.db", "SELECT count(DISTINCT baseline_id) FROM point"), 1);
+    assert_int_equal(stores_ask(*state, "threads.db", "SELECT count(DISTINCT same_path_id) FROM point"), 2);
+}
+
 static void shows(void **state) {
     Child c;
     CHILD_OUTPACE(&c, *state, 0, "status", "--db", "calm.db");
@@ -256,8 +321,11 @@ int main(void) {
                                        cmocka_unit_test(killed_and_interrupted),
                                        cmocka_unit_test(partial),
                                        cmocka_unit_test(mistakes),
+                                       cmocka_unit_test(models),
+                                       cmocka_unit_test(demo),
                                        cmocka_unit_test(plans),
                                        cmocka_unit_test(events),
+                                       cmocka_unit_test(fastest_baseline),
                                        cmocka_unit_test(shows)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }

@@ -3,10 +3,8 @@
 #include "tests/check.h"
 
 #include "engine/base/clock.h"
-#include "engine/base/memory.h"
-#include "harness/estimates.h"
-#include "harness/runner.h"
 #include "tests/child.h"
+#include "tests/small_run.h"
 #include "tests/stores.h"
 
 #include <signal.h>
@@ -24,73 +22,6 @@ static int set_up(void **state) {
     return chdir(*state);
 }
 
-// --- a run without a program around it -------------------------------------------------------------------
-
-typedef struct Bench {
-    Experiment x;
-    Sweep sweep;
-    Schedule schedule;
-    Inputs inputs;
-    char config[2048];
-} Bench;
-
-#define MUST(call)                           \
-    do {                                     \
-        if (!(call)) fail_msg("%s", e.text); \
-    } while (0)
-
-static Bench *bench_open(const char *methods, const char *measurement, int prompts) {
-    Error e = {0};
-    FILE *f = fopen("own.txt", "w");
-    Bench *b = mem_alloc(1, sizeof *b);
-    assert_non_null(b);
-    assert_non_null(f);
-    for (int i = 0; i < prompts; i++) fprintf(f, "text %d of this file\n", i);
-    fclose(f);
-    snprintf(b->config, sizeof b->config,
-             "name: test\nmodels: [{target: tiny, draft: tiny}]\ndatasets: [{name: own, path: own.txt}]\n"
-             "hardware: {device: 'null'}\ngeneration: {max_tokens: 24, ignore_eos: on}\nmethods: [%s]\n"
-             "measurement: {%s}\n",
-             methods, measurement);
-    MUST(experiment_parse(&b->x, b->config, strlen(b->config), "x.yaml", NULL, &e));
-    MUST(sweep_expand(&b->x, &b->sweep, &e));
-    MUST(schedule_make(&b->x, &b->sweep, &b->schedule, &e));
-    MUST(inputs_open(&b->inputs, &b->x, &b->schedule, b->sweep.hash, "here", &e));
-    return b;
-}
-
-static void bench_close(Bench *b) {
-    inputs_release(&b->inputs);
-    schedule_release(&b->schedule);
-    sweep_release(&b->sweep);
-    experiment_release(&b->x);
-    mem_free(b);
-}
-
-static bool run_into(const Bench *b, const char *db, const RunnerSeams *seams, RunnerResult *out, Error *e) {
-    Ledger l;
-    Machine machine = {.cores = 1};
-    char word[] = "test", *argv[] = {word, NULL};
-    LedgerStart start = {.store = db,
-                         .config_file = "x.yaml",
-                         .config = b->config,
-                         .overrides = "[]",
-                         .machine = &machine,
-                         .argc = 1,
-                         .argv = argv};
-    bool ok = ledger_open(&l, &b->inputs, &start, e) && runner_run(&l, false, seams, out, e) &&
-              estimates_make(l.store, l.run, e);
-    ledger_close(&l);
-    return ok;
-}
-
-static RunnerResult run_whole(const Bench *b, const char *db, const RunnerSeams *seams) {
-    Error e = {0};
-    RunnerResult result;
-    MUST(run_into(b, db, seams, &result, &e));
-    return result;
-}
-
 static const char METHODS[] = "jacobi, {name: prompt-lookup, matrix: {allow_short: on}}, lookahead,"
                               " {name: ouroboros, matrix: {warm: [on, off]}}";
 
@@ -100,11 +31,11 @@ static double seconds(void) { return clock_now(clock_monotonic()); }
 
 // Each start gets about a thirtieth of the way.
 static void killed(void **state) {
-    Bench *b = bench_open(METHODS, "passes: 2, reruns: 0", 25);
+    SmallRun *b = small_open(METHODS, "passes: 2, reruns: 0", 25);
     Random r = test_random(1);
     int kills = 0, stores = 0;
     double start = seconds();
-    run_whole(b, "calm.db", NULL);
+    small_run(b, "calm.db", NULL);
     double whole = seconds() - start;
     for (; kills < KILLS; stores++) {
         char db[32];
@@ -115,7 +46,7 @@ static void killed(void **state) {
             assert_true(pid >= 0);
             if (pid == 0) {
                 RunnerResult result;
-                _exit(run_into(b, db, NULL, &result, NULL) ? 0 : 1);
+                _exit(small_try(b, db, NULL, &result, NULL) ? 0 : 1);
             }
             usleep((useconds_t)(1e6 * whole * 3 / KILLS * random_uniform(&r)));
             kill(pid, SIGKILL);
@@ -123,11 +54,11 @@ static void killed(void **state) {
             assert_true(code == 0 || code == 128 + SIGKILL);
             kills += code != 0;
         }
-        run_whole(b, db, NULL);
+        small_run(b, db, NULL);
         stores_same(*state, "calm.db", db);
     }
     printf("%d kills of %d runs, %.2f s undisturbed\n", kills, stores, whole);
-    bench_close(b);
+    small_close(b);
 }
 
 // True at the n-th question.
@@ -140,25 +71,25 @@ static Countdown countdown; // the question has no state of its own
 static bool is_up(void) { return --countdown.left < 0; }
 
 static void stopped_at_every_round(void **state) {
-    Bench *b = bench_open(METHODS, "passes: 2, reruns: 0", 3);
+    SmallRun *b = small_open(METHODS, "passes: 2, reruns: 0", 3);
     RunnerSeams seams = {.interrupted = is_up};
     RunnerResult result = {.interrupted = true};
-    run_whole(b, "calm3.db", NULL);
+    small_run(b, "calm3.db", NULL);
     for (int n = 1; result.interrupted; n++) {
         char db[32];
         snprintf(db, sizeof db, "stopped%d.db", n);
         countdown.left = n;
-        result = run_whole(b, db, &seams);
-        run_whole(b, db, NULL);
+        result = small_run(b, db, &seams);
+        small_run(b, db, NULL);
         stores_same(*state, "calm3.db", db);
     }
     // As often as there are rounds to stop: and each start of a start.
     do {
         countdown.left = 14;
-        result = run_whole(b, "often.db", &seams);
+        result = small_run(b, "often.db", &seams);
     } while (result.interrupted);
     stores_same(*state, "calm3.db", "often.db");
-    bench_close(b);
+    small_close(b);
 }
 
 // --- a method that lies ----------------------------------------------------------------------------------
@@ -195,8 +126,8 @@ static bool open_liar(Method *m, const char *text, const MethodEnv *env, Error *
 }
 
 static void lies_are_found(void **state) {
-    Bench *b = bench_open("autoregressive, jacobi, lookahead", "passes: 1", 6);
-    RunnerResult result = run_whole(b, "lies.db", &(RunnerSeams){.open_method = open_liar});
+    SmallRun *b = small_open("autoregressive, jacobi, lookahead", "passes: 1", 6);
+    RunnerResult result = small_run(b, "lies.db", &(RunnerSeams){.open_method = open_liar});
     assert_int_equal(result.diverged, 1);
     assert_int_equal(stores_ask(*state, "lies.db", "SELECT count(*) FROM divergence"), 6);
     assert_int_equal(
@@ -216,7 +147,7 @@ static void lies_are_found(void **state) {
             " substr(o.ids, 4 * divergence.position + 1, 4) <> substr(q.ids, 4 * divergence.position + 1, "
             "4)"),
         6);
-    bench_close(b);
+    small_close(b);
 }
 
 // --- disturbed passes ------------------------------------------------------------------------------------
@@ -236,10 +167,10 @@ static void look_at_others(void *state, WatchLook *out) {
     *out = (WatchLook){.busy = o->busy, .cycles = 1};
 }
 
-static int64_t passes_of(Bench *b, const char *folder, const char *db, int disturbed) {
+static int64_t passes_of(SmallRun *b, const char *folder, const char *db, int disturbed) {
     double now = 0;
     Others others = {.disturbed = disturbed};
-    run_whole(b, db,
+    small_run(b, db,
               &(RunnerSeams){
                   .look = look_at_others, .look_state = &others, .clock = {tick, &now}
     });
@@ -248,24 +179,24 @@ static int64_t passes_of(Bench *b, const char *folder, const char *db, int distu
 
 static void disturbed_passes_run_again(void **state) {
     enum { PROMPTS = 5 };
-    Bench *b =
-        bench_open("{name: ouroboros, matrix: {warm: on}}", "passes: 2, reruns: 1, warmup: 0", PROMPTS);
+    SmallRun *b =
+        small_open("{name: ouroboros, matrix: {warm: on}}", "passes: 2, reruns: 1, warmup: 0", PROMPTS);
     assert_int_equal(passes_of(b, *state, "rest.db", 0), 2);
     assert_int_equal(passes_of(b, *state, "busy.db", 3), 3);
     assert_int_equal(stores_ask(*state, "busy.db", "SELECT count(DISTINCT pass) FROM sample WHERE flags & 8"),
                      1);
     assert_int_equal(passes_of(b, *state, "always.db", 1000), 3); // only so often
-    bench_close(b);
-    b = bench_open("lookahead", "passes: 2, reruns: 1, warmup: 0", PROMPTS);
+    small_close(b);
+    b = small_open("lookahead", "passes: 2, reruns: 1, warmup: 0", PROMPTS);
     assert_int_equal(passes_of(b, *state, "cold.db", 1000), 2);
-    bench_close(b);
+    small_close(b);
 }
 
 // A warm method's pool is empty at the start of each pass, and learns within it: S is the same in all passes,
 // and another than where the pool is emptied before every prompt.
 static void warm_passes(void **state) {
-    Bench *b = bench_open("{name: ouroboros, matrix: {warm: [on, off]}}", "passes: 3, reruns: 0", 8);
-    run_whole(b, "warm.db", NULL);
+    SmallRun *b = small_open("{name: ouroboros, matrix: {warm: [on, off]}}", "passes: 3, reruns: 0", 8);
+    small_run(b, "warm.db", NULL);
     assert_int_equal(
         stores_ask(*state, "warm.db",
                    "SELECT count(*) FROM (SELECT point_id, prompt_id FROM sample GROUP BY 1, 2 HAVING"
@@ -278,29 +209,30 @@ static void warm_passes(void **state) {
                    "SELECT count(DISTINCT total) > 1 FROM (SELECT sum(pool) total FROM step JOIN sample ON"
                    " sample.id = sample_id JOIN point ON point.id = point_id WHERE method = 'ouroboros'"
                    " GROUP BY point_id)"));
-    bench_close(b);
+    small_close(b);
 }
 
 // --- when a point is done --------------------------------------------------------------------------------
 
 static void repeats_end(void **state) {
-    Bench *b = bench_open("lookahead", "passes: 2, most_passes: 5, stop: timing, timing_error: 0.000001", 3);
-    run_whole(b, "most.db", NULL);
+    SmallRun *b =
+        small_open("lookahead", "passes: 2, most_passes: 5, stop: timing, timing_error: 0.000001", 3);
+    small_run(b, "most.db", NULL);
     assert_int_equal(stores_ask(*state, "most.db", "SELECT count(DISTINCT pass) FROM sample"), 5);
-    bench_close(b);
-    b = bench_open("lookahead", "passes: 2, most_passes: 5, stop: timing, timing_error: 1", 3);
-    run_whole(b, "few.db", NULL);
+    small_close(b);
+    b = small_open("lookahead", "passes: 2, most_passes: 5, stop: timing, timing_error: 1", 3);
+    small_run(b, "few.db", NULL);
     assert_int_equal(stores_ask(*state, "few.db", "SELECT count(DISTINCT pass) FROM sample"), 2);
-    bench_close(b);
+    small_close(b);
 }
 
 static void own_cost(void **state) {
     (void)state;
-    Bench *b = bench_open(METHODS, "passes: 1, reruns: 0", 20);
-    RunnerResult r = run_whole(b, "cost.db", NULL);
+    SmallRun *b = small_open(METHODS, "passes: 1, reruns: 0", 20);
+    RunnerResult r = small_run(b, "cost.db", NULL);
     printf("own cost: %.2f ms a round of %d methods (%d rounds)\n", 1e3 * r.harness_s / r.rounds,
            b->schedule.groups[0].count, r.rounds);
-    bench_close(b);
+    small_close(b);
 }
 
 int main(void) {

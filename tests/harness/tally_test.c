@@ -38,7 +38,9 @@ static void sums(void **state) {
          .prefill_s = 1,
          .base_tokens = 10,
          .base_decode_s = 6,
-         .base_prefill_s = 1.5},
+         .base_prefill_s = 1.5,
+         .prefill_tokens = 1,
+         .base_prefill_tokens = 1},
         {.prompt = 0,
          .tokens = 30,
          .steps = 10,
@@ -46,7 +48,9 @@ static void sums(void **state) {
          .prefill_s = 1,
          .base_tokens = 20,
          .base_decode_s = 8,
-         .base_prefill_s = 0.5},
+         .base_prefill_s = 0.5,
+         .prefill_tokens = 1,
+         .base_prefill_tokens = 1},
     };
     Tally t;
     assert_true(tally(pairs, 2, false, &t, NULL));
@@ -54,7 +58,7 @@ static void sums(void **state) {
     close_to(40.0 / 14, t.value[TALLY_S]);
     close_to(14.0 / 5, t.value[TALLY_SPEEDUP]);
     close_to(16.0 / 7, t.value[TALLY_SPEEDUP_E2E]);
-    close_to((10.0 / 2 + 30.0 / 3) / (10.0 / 6 + 20.0 / 8), t.value[TALLY_SPECBENCH]);
+    close_to((11.0 / 3 + 31.0 / 4) / (11.0 / 7.5 + 21.0 / 8.5), t.value[TALLY_SPECBENCH]);
     close_to(40.0 / 5, t.value[TALLY_RATE]);
     assert_true(tally(pairs, 2, true, &t, NULL));
     close_to((14.0 / 30) / (5.0 / 40), t.value[TALLY_SPEEDUP]);

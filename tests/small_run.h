@@ -1,0 +1,20 @@
+// A small sweep on the null backend without a program around it: the model in `tiny` here (model synth), also
+// as its own draft, and prompts of our own.
+#pragma once
+#include "harness/runner.h"
+
+typedef struct SmallRun {
+    Experiment x;
+    Sweep sweep;
+    Schedule schedule;
+    Inputs inputs;
+    char config[2048];
+} SmallRun;
+
+// methods and measurement: what stands between the brackets of the config. Writes own.txt here.
+SmallRun *small_open(const char *methods, const char *measurement, int prompts);
+void small_close(SmallRun *r);
+
+// Runs it, or goes on with it, in the store `db`.
+bool small_try(const SmallRun *r, const char *db, const RunnerSeams *seams, RunnerResult *out, Error *e);
+RunnerResult small_run(const SmallRun *r, const char *db, const RunnerSeams *seams); // must not fail
