@@ -1,4 +1,35 @@
-// Figures by gnuplot, from the store: one common style and one script a figure, and the report.
+// Figures by gnuplot, from the store: one query, one script and one row of a table a figure, and one common
+// style. What a figure says beside its numbers (titles, labels, what failed) comes from data too: it reaches
+// gnuplot as single-quoted text only, in which nothing is substituted.
 //
-// Nothing lives here yet. May include results and engine/base.
+//   NAME.sql     what a figure asks (figures.h says what its columns may be called)
+//   NAME.gp      draws it, behind style.gp, which lays out panels and picks colours
+//
+// Beside a plot stand the two files that redraw it: PLOT.dat, its numbers, and PLOT.gp, all of the script.
 #pragma once
+#include "engine/base/text.h"
+#include "plots/figures.h"
+#include "results/store.h"
+
+typedef enum { PLOT_SVG, PLOT_PNG, PLOT_PDF, PLOT_TEX, PLOT_TERM, PLOT_FORMATS } PlotFormat;
+
+// "svg", "png", ...: how a user says it, and how files of it end. NULL for the last.
+extern const char *const plot_format_names[PLOT_FORMATS + 1];
+
+typedef struct PlotOptions {
+    PlotFormat format;
+    bool dark;           // on a dark page
+    bool colour;         // PLOT_TERM: the terminal shows colours
+    int columns;         // PLOT_TERM: of the terminal; 0: 100
+    const char *gnuplot; // the program; NULL: "gnuplot" on $PATH
+} PlotOptions;
+
+// Draws figure f of a run into the file `path`, with .dat and .gp beside it. False with e filled: nothing to
+// draw (it says what to run), no gnuplot, no such run.
+bool plot_write(Store *store, const Figure *f, int64_t run, const PlotOptions *o, const char *path, Error *e);
+
+// The same as text: SVG, or lines for a terminal. It goes through a folder of its own under $TMPDIR or /tmp.
+bool plot_text(Store *store, const Figure *f, int64_t run, const PlotOptions *o, Text *out, Error *e);
+
+// The newest run that holds what f draws; 0: there is none.
+bool plot_newest(Store *store, const Figure *f, int64_t *run, Error *e);

@@ -1,0 +1,157 @@
+#include "plots/data.h"
+
+#include "engine/base/memory.h"
+#include "plots/letters.h"
+#include "results/rows.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// --- texts -----------------------------------------------------------------------------------------------
+
+// The number of a text, from 1; 0: out of memory.
+static int name_number(Names *n, const char *text) {
+    for (size_t i = 0; i < n->count; i++)
+        if (strcmp(n->items[i], text) == 0) return (int)i + 1;
+    if (!mem_grow((void **)&n->items, &n->capacity, n->count + 1, sizeof *n->items)) return 0;
+    if (!(n->items[n->count] = mem_text(text, strlen(text)))) return 0;
+    return (int)++n->count;
+}
+
+static void names_release(Names *n) {
+    for (size_t i = 0; i < n->count; i++) mem_free(n->items[i]);
+    mem_free(n->items);
+    *n = (Names){0};
+}
+
+void plot_data_release(PlotData *d) {
+    text_release(&d->numbers);
+    names_release(&d->panels);
+    names_release(&d->series);
+    names_release(&d->labels);
+    names_release(&d->notes);
+    mem_free(d->blocks);
+    *d = (PlotData){0};
+}
+
+// --- rows ------------------------------------------------------------------------------------------------
+
+typedef enum { COLUMN_NUMBER, COLUMN_PANEL, COLUMN_SERIES, COLUMN_SCAN, COLUMN_LABEL } ColumnKind;
+
+static ColumnKind column_kind(const char *name) {
+    return strcmp(name, "panel") == 0       ? COLUMN_PANEL
+           : strcmp(name, "series") == 0    ? COLUMN_SERIES
+           : strcmp(name, "scan") == 0      ? COLUMN_SCAN
+           : strncmp(name, "label", 5) == 0 ? COLUMN_LABEL
+                                            : COLUMN_NUMBER;
+}
+
+// One row's place, and whether it is another than the last's.
+typedef struct Place {
+    int panel, series;
+    double scan;
+} Place;
+
+static Place place_of(PlotData *d, const Rows *r) {
+    Place at = {0};
+    for (int i = 0; i < rows_columns(r); i++) switch (column_kind(rows_name(r, i))) {
+        case COLUMN_PANEL: at.panel = name_number(&d->panels, rows_text(r, i)); break;
+        case COLUMN_SERIES: at.series = name_number(&d->series, rows_text(r, i)); break;
+        case COLUMN_SCAN: at.scan = rows_real(r, i); break;
+        default: break;
+        }
+    return at;
+}
+
+// A text in a comment of the data file: on one line, whatever is in it.
+static void put_comment(Text *out, const char *text) {
+    char letter[LETTER_SIZE];
+    while (letters_next(&text, letter)) text_puts(out, letter);
+}
+
+static bool open_block(PlotData *d, Place at, const Rows *r) {
+    if (!mem_grow((void **)&d->blocks, &d->capacity, d->count + 1, sizeof *d->blocks)) return false;
+    text_puts(&d->numbers, d->count ? "\n\n# " : "# ");
+    put_comment(&d->numbers, d->panels.items[at.panel - 1]);
+    text_puts(&d->numbers, ": ");
+    put_comment(&d->numbers, d->series.items[at.series - 1]);
+    text_puts(&d->numbers, "\n#");
+    for (int i = 0; i < rows_columns(r); i++)
+        if (column_kind(rows_name(r, i)) == COLUMN_NUMBER || column_kind(rows_name(r, i)) == COLUMN_LABEL)
+            text_printf(&d->numbers, " %s", rows_name(r, i));
+    text_puts(&d->numbers, "\n");
+    d->blocks[d->count++] = (PlotBlock){.panel = at.panel, .series = at.series};
+    return true;
+}
+
+static bool put_row(PlotData *d, const Rows *r) {
+    const char *between = "";
+    for (int i = 0; i < rows_columns(r); i++) {
+        ColumnKind kind = column_kind(rows_name(r, i));
+        bool null = rows_type(r, i) == VALUE_NULL;
+        if (kind != COLUMN_NUMBER && kind != COLUMN_LABEL) continue;
+        text_puts(&d->numbers, between);
+        between = " ";
+        if (kind == COLUMN_LABEL) {
+            int number = null ? 0 : name_number(&d->labels, rows_text(r, i));
+            if (!null && !number) return false;
+            text_printf(&d->numbers, "%d", number);
+        } else if (null) text_puts(&d->numbers, "nan");
+        else text_printf(&d->numbers, "%.9g", rows_real(r, i));
+    }
+    text_puts(&d->numbers, "\n");
+    d->blocks[d->count - 1].rows++;
+    return true;
+}
+
+static bool read_rows(PlotData *d, Rows *r, Error *e) {
+    Place last = {0};
+    while (rows_next(r, e)) {
+        Place at = place_of(d, r);
+        if (!at.panel || !at.series) return error_system(e, "out of memory for a figure");
+        if (at.panel > PLOT_MOST_PANELS) continue;
+        bool another = at.panel != last.panel || at.series != last.series;
+        if (another && !open_block(d, at, r)) return error_system(e, "out of memory for a figure");
+        if (!another && (at.scan < last.scan || at.scan > last.scan)) text_puts(&d->numbers, "\n");
+        if (!put_row(d, r)) return error_system(e, "out of memory for a figure");
+        last = at;
+    }
+    return e->kind == ERROR_NONE;
+}
+
+// --- all of it -------------------------------------------------------------------------------------------
+
+static bool each(Store *store, const char *sql, int64_t run, PlotData *d,
+                 bool (*take)(PlotData *d, Rows *r, Error *e), Error *e) {
+    Error own = {0};
+    Rows *r = rows_open(store, sql, &own);
+    if (r) rows_bind_int(r, 1, run);
+    bool ok = r && take(d, r, &own);
+    rows_close(r);
+    if (!ok && e) *e = own;
+    return ok;
+}
+
+static bool read_notes(PlotData *d, Rows *r, Error *e) {
+    while (rows_next(r, e))
+        if (!name_number(&d->notes, rows_text(r, 0))) return error_system(e, "out of memory for a figure");
+    return e->kind == ERROR_NONE;
+}
+
+static bool note_left_out(PlotData *d, Error *e) {
+    char line[64];
+    if (d->panels.count <= PLOT_MOST_PANELS) return true;
+    d->left_out = (int)d->panels.count - PLOT_MOST_PANELS;
+    snprintf(line, sizeof line, "%d more panels are left out", d->left_out);
+    return name_number(&d->notes, line) || error_system(e, "out of memory for a figure");
+}
+
+bool plot_data(Store *store, const Figure *f, int64_t run, PlotData *out, Error *e) {
+    *out = (PlotData){0};
+    if (!each(store, f->query, run, out, read_rows, e)) return false;
+    if (out->count == 0)
+        return error_input(e, "run %lld of '%s' has nothing to draw for %s: %s", (long long)run,
+                           store_path(store), f->name, f->needs);
+    if (!each(store, figures_notes, run, out, read_notes, e) || !note_left_out(out, e)) return false;
+    return !out->numbers.failed || error_system(e, "out of memory for a figure");
+}

@@ -1,0 +1,31 @@
+// What a figure's query gave, as gnuplot reads it: a file of numbers in blocks, a block a series of a panel,
+// and beside it every text, each known to the script by its number.
+#pragma once
+#include "engine/base/text.h"
+#include "plots/figures.h"
+#include "results/store.h"
+
+enum { PLOT_MOST_PANELS = 12 }; // more are left out, and the figure says so
+
+typedef struct Names {
+    char **items; // (count): no two equal
+    size_t count, capacity;
+} Names;
+
+typedef struct PlotBlock {
+    int panel, series; // numbers of texts, from 1
+    int rows;
+} PlotBlock;
+
+typedef struct PlotData {
+    Text numbers; // of the data file
+    Names panels, series, labels;
+    Names notes;       // lines under the figure: run and machine, stand-ins, what was left out
+    PlotBlock *blocks; // (count): those of a panel follow each other
+    size_t count, capacity;
+    int left_out; // panels
+} PlotData;
+
+// False with e filled, also where the run has nothing to draw. Release it either way.
+bool plot_data(Store *store, const Figure *f, int64_t run, PlotData *out, Error *e);
+void plot_data_release(PlotData *d); // takes an empty one

@@ -1,0 +1,10 @@
+SELECT model || ', ' || dataset || iif(what = 'S', ': S, tokens a step', ': speedup') AS panel, 'gamma=' || gamma.value || ', eta=' || eta.value AS series,
+       l.value AS layer, iif(what = 'S', S, speedup) AS value, iif(what = 'S', S_low, speedup_low) AS low,
+       iif(what = 'S', S_high, speedup_high) AS high
+FROM result
+JOIN (SELECT 'S' AS what UNION ALL SELECT 'speedup')
+JOIN point_param AS l ON l.point_id = result.point_id AND l.section = 'method' AND l.name = 'exit_layer'
+JOIN point_param AS gamma ON gamma.point_id = result.point_id AND gamma.section = 'method' AND gamma.name = 'gamma'
+JOIN point_param AS eta ON eta.point_id = result.point_id AND eta.section = 'method' AND eta.name = 'eta'
+WHERE run_id = ?1 AND method = 'kangaroo' AND S IS NOT NULL AND temperature = 0 AND l.value > 0
+ORDER BY model, dataset, what, gamma.value, eta.value, l.value, number;

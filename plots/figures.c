@@ -1,0 +1,122 @@
+#include "plots/figures.h"
+
+#include <string.h>
+
+// The assembler reads the files; the Makefile tells make about them.
+#define EMBED(symbol, path)                                                                      \
+    __asm__(".pushsection .rodata\n" #symbol ":\n.incbin \"" path "\"\n.byte 0\n.popsection\n"); \
+    extern const char symbol[];
+#define EMBED_FIGURE(symbol, name)                    \
+    EMBED(plots_##symbol##_sql, "plots/" name ".sql") \
+    EMBED(plots_##symbol##_gp, "plots/" name ".gp")
+
+EMBED_FIGURE(speedup, "speedup")
+EMBED_FIGURE(step_time, "step-time")
+EMBED_FIGURE(ctar, "ctar")
+EMBED_FIGURE(lookahead, "lookahead")
+EMBED_FIGURE(ngrammys, "ngrammys")
+EMBED_FIGURE(top_k, "top-k")
+EMBED_FIGURE(exit_layer, "exit-layer")
+EMBED_FIGURE(eta, "eta")
+EMBED_FIGURE(slowdown, "slowdown")
+EMBED_FIGURE(rows, "rows")
+EMBED_FIGURE(samples, "samples")
+EMBED(plots_curve_gp, "plots/curve.gp")
+EMBED(plots_heat_gp, "plots/heat.gp")
+__asm__(".pushsection .rodata\n.globl figures_style, figures_notes\n"
+        "figures_style:\n.incbin \"plots/style.gp\"\n.byte 0\n"
+        "figures_notes:\n.incbin \"plots/notes.sql\"\n.byte 0\n.popsection\n");
+
+#define ASKED(symbol) .query = plots_##symbol##_sql, .script = plots_##symbol##_gp
+#define SURFACE       "measure one: outpace surface MODEL"
+
+const Figure figures[] = {
+    {.name = "speedup",
+     .summary = "Speedup of each method's fastest setting",
+     ASKED(speedup),
+     .drawing = "",
+     .needs = "let a config name methods, and run it: outpace run CONFIG",
+     .width = 900,
+     .height = 90,
+     .row_height = 30},
+    {.name = "step-time",
+     .summary = "A step's time in parts",
+     ASKED(step_time),
+     .drawing = "",
+     .needs = "no sample is stored: outpace run CONFIG",
+     .width = 900,
+     .height = 120,
+     .row_height = 30},
+    {.name = "ctar",
+     .summary = "CTAR(w): how often a step accepts w drafted tokens or more",
+     ASKED(ctar),
+     .drawing = plots_curve_gp,
+     .needs = "run a config with methods that draft: outpace run CONFIG",
+     .width = 900,
+     .height = 300                                    },
+    {.name = "lookahead",
+     .summary = "Lookahead: S over (W, N, G)",
+     ASKED(lookahead),
+     .drawing = plots_curve_gp,
+     .needs = "run a config with lookahead over several W, as {name: lookahead, matrix: {W: [5, 10, 15]}}",
+     .width = 600,
+     .height = 300  },
+    {.name = "ngrammys",
+     .summary = "N-Grammys: S and speedup over (k, w); lines at 1.0, 1.5 and 2.0",
+     ASKED(ngrammys),
+     .drawing = plots_heat_gp,
+     .needs =
+         "run a config with ngrammys over k and w, as {name: ngrammys, matrix: {k: [1, 5, 10], w: [2, 4]}}",                                                      .width = 400,
+     .height = 340 },
+    {.name = "top-k",
+     .summary = "N-Grammys: tokens per call against k, for each strategy",
+     ASKED(top_k),
+     .drawing = plots_curve_gp,
+     .needs = "run a config with ngrammys over k, as {name: ngrammys, matrix: {k: [1, 5, 10]}}",
+     .width = 600,
+     .height = 300             },
+    {.name = "exit-layer",
+     .summary = "Kangaroo: S and speedup against the exit layer",
+     ASKED(exit_layer),
+     .drawing = plots_curve_gp,
+     .needs =
+         "run a config with kangaroo over exit layers, as {name: kangaroo, matrix: {exit_layer: [1, 2, 3]}}",                                                    .width = 600,
+     .height = 300},
+    {.name = "eta",
+     .summary = "Kangaroo: S and speedup against eta, for each gamma",
+     ASKED(eta),
+     .drawing = plots_curve_gp,
+     .needs = "run a config with kangaroo over eta, as {name: kangaroo, matrix: {eta: [0.2, 0.4, 0.6]}}",
+     .width = 600,
+     .height = 300    },
+    {.name = "slowdown",
+     .summary = "Slowdown of a step of k rows of w + 1 tokens; lines at 1.1, 1.5 and 2.0",
+     .kind = RUN_SURFACE,
+     ASKED(slowdown),
+     .drawing = plots_heat_gp,
+     .needs = SURFACE,
+     .width = 400,
+     .height = 340},
+    {.name = "rows",
+     .summary = "Slowdown by the rows of a step, and the roofline",
+     .kind = RUN_SURFACE,
+     ASKED(rows),
+     .drawing = "",
+     .needs = SURFACE,
+     .width = 600,
+     .height = 340},
+    {.name = "samples",
+     .summary = "Every sample in the order of measuring",
+     ASKED(samples),
+     .drawing = "",
+     .needs = "no sample is stored: outpace run CONFIG",
+     .width = 600,
+     .height = 280                                                                                         },
+};
+const int figure_count = sizeof figures / sizeof *figures;
+
+const Figure *figure_find(const char *name) {
+    for (int i = 0; i < figure_count; i++)
+        if (strcmp(figures[i].name, name) == 0) return &figures[i];
+    return NULL;
+}

@@ -1,0 +1,9 @@
+// Text of foreign origin, letter by letter, so that it stays one line of valid UTF-8 wherever it goes.
+#pragma once
+#include <stdbool.h>
+
+enum { LETTER_SIZE = 5 };
+
+// The next letter of *at, and *at behind it; false at the end. What is a control character, not UTF-8, or no
+// letter of XML comes out as '?'.
+bool letters_next(const char **at, char out[LETTER_SIZE]);

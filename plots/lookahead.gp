@@ -1,0 +1,2 @@
+set xlabel 'window W'
+set ylabel 'S, tokens a step'

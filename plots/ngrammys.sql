@@ -1,0 +1,18 @@
+-- Speedup and S of every (k, w), a panel a quantity and strategy; NULL where the grid was not measured.
+WITH at AS (
+    SELECT model, dataset, temperature, t.value AS strategy, k.value AS k, w.value AS w, max(S) AS S, max(speedup) AS speedup
+    FROM result
+    JOIN point_param AS k ON k.point_id = result.point_id AND k.section = 'method' AND k.name = 'k'
+    JOIN point_param AS w ON w.point_id = result.point_id AND w.section = 'method' AND w.name = 'w'
+    JOIN point_param AS t ON t.point_id = result.point_id AND t.section = 'method' AND t.name = 'strategy'
+    WHERE run_id = ?1 AND method = 'ngrammys'
+    GROUP BY model, dataset, temperature, strategy, k.value, w.value),
+ks AS (SELECT k, row_number() OVER (ORDER BY k) AS y FROM (SELECT DISTINCT k FROM at)),
+ws AS (SELECT w, row_number() OVER (ORDER BY w) AS x FROM (SELECT DISTINCT w FROM at)),
+panels AS (SELECT DISTINCT model, dataset, temperature, strategy FROM at WHERE S IS NOT NULL)
+SELECT model || ', ' || dataset || ', ' || strategy || CASE WHEN temperature > 0 THEN ', temperature ' || temperature ELSE '' END ||
+       iif(what = 'S', ': S', ': speedup') AS panel,
+       what AS series, y AS scan, x, y, iif(what = 'S', S, speedup) AS value, ws.w AS label_x, ks.k AS label_y
+FROM panels JOIN (SELECT 'S' AS what UNION ALL SELECT 'speedup') JOIN ks JOIN ws
+LEFT JOIN at USING (model, dataset, temperature, strategy, k, w)
+ORDER BY model, dataset, temperature, strategy, what DESC, y, x;

@@ -1,0 +1,13 @@
+-- The lines under every figure of run ?1: what was run on what, and what only stands in.
+SELECT 'run ' || run.id || ', ' || run.name || ': outpace ' || run.version || ', ' ||
+       coalesce(environment.gpu, environment.cpu || coalesce(', ' || environment.cores || ' cores', ''), 'unknown machine')
+FROM run JOIN attempt ON attempt.run_id = run.id JOIN environment ON environment.id = environment_id
+WHERE run.id = ?1 AND attempt.id = (SELECT max(id) FROM attempt WHERE run_id = ?1)
+UNION ALL
+SELECT * FROM (
+    SELECT DISTINCT 'stand-in: ' || model.name || ', ' || stand_in
+    FROM model
+    WHERE stand_in IS NOT NULL
+      AND (id IN (SELECT model_id FROM point WHERE run_id = ?1)
+           OR id IN (SELECT model_id FROM attempt JOIN surface ON attempt_id = attempt.id WHERE run_id = ?1))
+    ORDER BY model.name);

@@ -1,0 +1,129 @@
+#include "plots/plots.h"
+
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+#include "plots/data.h"
+#include "plots/gnuplot.h"
+#include "plots/script.h"
+#include "results/rows.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *const plot_format_names[PLOT_FORMATS + 1] = {"svg", "png", "pdf", "tex", "term", NULL};
+
+enum { MOST_SVG = 64 << 20 };
+
+// --- files -----------------------------------------------------------------------------------------------
+
+// A plot's files: all in one folder, of one stem.
+typedef struct Files {
+    char *folder;
+    Text data, script, output; // names in it
+} Files;
+
+static bool name_files(Files *f, const char *path, Error *e) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+    int stem = (int)(dot && dot > name ? dot - name : (long)strlen(name));
+    bool taken = dot && (strcmp(dot, ".gp") == 0 || strcmp(dot, ".dat") == 0);
+    *f = (Files){0};
+    if (!*name || taken)
+        return error_input(e, "a plot cannot be written to '%s': its .dat and .gp stand beside it", path);
+    f->folder = slash ? mem_text(path, slash > path ? (size_t)(slash - path) : 1) : mem_text(".", 1);
+    text_printf(&f->data, "%.*s.dat", stem, name);
+    text_printf(&f->script, "%.*s.gp", stem, name);
+    text_puts(&f->output, name);
+    if (!f->folder || f->data.failed || f->script.failed || f->output.failed)
+        return error_system(e, "out of memory for a figure");
+    return true;
+}
+
+static void files_release(Files *f) {
+    mem_free(f->folder);
+    text_release(&f->data);
+    text_release(&f->script);
+    text_release(&f->output);
+}
+
+static bool write_one(const Files *f, const Text *name, const Text *content, Error *e) {
+    if (content->failed) return error_system(e, "out of memory for a figure");
+    char *path = file_path(f->folder, text_get(name));
+    bool ok = path ? file_write(path, text_get(content), content->length, e)
+                   : error_system(e, "out of memory for a figure");
+    mem_free(path);
+    return ok;
+}
+
+// Half a plot is none.
+static void remove_one(const Files *f, const Text *name) {
+    char *path = file_path(f->folder, text_get(name));
+    if (path) unlink(path);
+    mem_free(path);
+}
+
+// --- plots -----------------------------------------------------------------------------------------------
+
+static bool draw(const Files *f, const Figure *figure, const PlotData *d, const PlotOptions *o, Error *e) {
+    Text script = {0};
+    plot_script(figure, d, o, text_get(&f->data), text_get(&f->output), &script);
+    bool ok = file_make_directory(f->folder, e) && write_one(f, &f->data, &d->numbers, e) &&
+              write_one(f, &f->script, &script, e);
+    text_release(&script);
+    if (ok && !gnuplot_run(o->gnuplot ? o->gnuplot : "gnuplot", f->folder, text_get(&f->script), e)) {
+        remove_one(f, &f->output);
+        ok = false;
+    }
+    return ok;
+}
+
+bool plot_write(Store *store, const Figure *f, int64_t run, const PlotOptions *o, const char *path,
+                Error *e) {
+    Files files;
+    PlotData d = {0};
+    bool ok = name_files(&files, path, e) && plot_data(store, f, run, &d, e) && draw(&files, f, &d, o, e);
+    plot_data_release(&d);
+    files_release(&files);
+    return ok;
+}
+
+static bool read_plot(const char *path, Text *out, Error *e) {
+    char *bytes;
+    size_t size;
+    if (!file_read(path, MOST_SVG, &bytes, &size, e)) return false;
+    size_t from = size && bytes[0] == '\f'; // a terminal's first page needs no feed
+    text_add(out, bytes + from, size - from);
+    mem_free(bytes);
+    return !out->failed || error_system(e, "out of memory for a figure");
+}
+
+bool plot_text(Store *store, const Figure *f, int64_t run, const PlotOptions *o, Text *out, Error *e) {
+    static const char *const PARTS[] = {"plot.txt", "plot.gp", "plot.dat"};
+    const char *temporary = getenv("TMPDIR");
+    char folder[512], path[540];
+    int n = snprintf(folder, sizeof folder, "%s/outpace-plot-XXXXXX", temporary ? temporary : "/tmp");
+    if (n < 0 || (size_t)n >= sizeof folder || !mkdtemp(folder))
+        return error_system(e, "cannot make a folder in '%s': %s", temporary ? temporary : "/tmp",
+                            strerror(errno));
+    snprintf(path, sizeof path, "%s/plot.txt", folder);
+    bool ok = plot_write(store, f, run, o, path, e) && read_plot(path, out, e);
+    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, PARTS[i]);
+        unlink(path);
+    }
+    rmdir(folder);
+    return ok;
+}
+
+bool plot_newest(Store *store, const Figure *f, int64_t *run, Error *e) {
+    static const char SWEEP[] = "SELECT max(id) FROM run WHERE kind = 'sweep'";
+    static const char SURFACE[] = "SELECT max(id) FROM run WHERE kind = 'surface'";
+    Error own = {0};
+    *run = 0;
+    if (rows_one_int(store, f->kind == RUN_SURFACE ? SURFACE : SWEEP, 0, run, &own)) return true;
+    if (own.kind == ERROR_NONE) return true;
+    *e = own;
+    return false;
+}

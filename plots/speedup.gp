@@ -1,0 +1,25 @@
+# Bars from 0, the best setting of each method: row speedup low high label_bar label_why.
+set xlabel 'speedup, and the interval that holds 95 of 100 resamples'
+said(v, why) = (v < 0 ? '' : sprintf('%.2f ', v)) . (why ? label[why] : '')
+set key off
+set grid noytics
+set ytics scale 0
+do for [p = 1:panels] {
+    set origin left_of(p), bottom_of(p)
+    set size wide, high
+    set title panel[p]
+    set autoscale xy
+    stats data index first[p]:last[p] using (valid(4) ? $4 : valid(2) ? $2 : 0.04) name 'V' nooutput
+    set xrange [0:1.3 * (V_max > 1 ? V_max : 1)]
+    bars = last[p] - first[p] + 1
+    set yrange [bars + 0.6:0.4]
+    set arrow 1 from first 1, graph 0 to first 1, graph 1 nohead linecolor rgb ink dashtype 2 back
+    plot for [i = first[p]:last[p]] data index i using 2:1:(0):2:($1 - 0.35):($1 + 0.35):ytic(label[int($5)]) with boxxyerror fillcolor rgb colour(block_series[i + 1]), \
+         for [i = first[p]:last[p]] data index i using (valid(2) ? NaN : 0.02):1:(0):(0.04):($1 - 0.35):($1 + 0.35):ytic(label[int($5)]) \
+             with boxxyerror fillstyle transparent pattern 4 border fillcolor rgb ink, \
+         for [i = first[p]:last[p]] data index i using 2:1:3:4 with xerrorbars pointtype 0 linewidth 1.5 linecolor rgb ink, \
+         for [i = first[p]:last[p]] data index i using (valid(4) ? $4 : valid(2) ? $2 : 0.04):1:(said(valid(2) ? $2 : -1, int($6))) \
+             with labels left offset 0.8, 0 textcolor rgb ink font small
+    unset for [i = 1:1 + |note|] label i
+}
+unset multiplot

@@ -1,0 +1,45 @@
+# The common style. The program has said before it: chars (1: drawn in characters), dark, the figure's title,
+# panels, across (panels beside each other), down, pixels (the height; in lines where chars), and arrays: panel (titles), first and last
+# (blocks of data of each), series, label, note; of blocks: block_series, block_rows, block_panel.
+
+ink   = dark ? '#e6e6e6' : '#1a1a1a'
+faint = dark ? '#3a4048' : '#dddddd'
+paper = dark ? '#16191d' : '#ffffff'
+
+# Okabe and Ito's colours, told apart by colour-blind eyes; each has a mark and a dash of its own for grey print.
+array hue[8] = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#888888', '#b09a00']
+array mark[8] = [7, 5, 9, 11, 13, 6, 4, 8]
+colour(s) = hue[1 + (s - 1) % 8]
+point_of(s) = mark[1 + (s - 1) % 8]
+dash_of(s) = 1 + ((s - 1) / 8) % 4
+
+# From dark to light at an even pace, so that grey print keeps the order (the stops are those of cividis).
+set palette defined (0 '#00224e', 1 '#35456c', 2 '#666970', 3 '#948e77', 4 '#c8b866', 5 '#fee838')
+
+small = chars ? '' : ',10'
+set border 3 linecolor rgb ink
+set tics nomirror out scale 0.6 textcolor rgb ink font small
+set grid linecolor rgb faint linetype 1 linewidth 0.7
+set xlabel textcolor rgb ink font (chars ? '' : ',11')
+set ylabel textcolor rgb ink font (chars ? '' : ',11')
+set key textcolor rgb ink font small outside right top Left reverse samplen 2 noautotitle
+set title textcolor rgb ink font (chars ? '' : ',11') offset 0, -0.5
+set style fill solid 1.0 noborder
+set bars small
+set samples 200
+
+# Where panel p stands: under the title, over the notes.
+line = (chars ? 1.0 : 18.0) / pixels
+foot = line * (|note| + 0.7)
+head = 2.0 * line
+wide = 1.0 / across
+high = (1.0 - head - foot) / down
+left_of(p) = ((p - 1) % across) * wide
+bottom_of(p) = foot + (down - 1 - (p - 1) / across) * high
+
+if (chars) set grid noxtics noytics
+set multiplot
+set label 1 title at screen 0.01, screen 1.0 - 0.8 * line left textcolor rgb ink font (chars ? '' : ',15')
+do for [i = 1:|note|] {
+    set label 1 + i note[i] at screen 0.01, screen line * (|note| - i + 0.6) left textcolor rgb ink font small
+}

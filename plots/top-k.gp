@@ -1,0 +1,2 @@
+set xlabel 'rows k'
+set ylabel 'S, tokens a step'

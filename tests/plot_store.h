@@ -1,0 +1,12 @@
+// A small store that has something to draw in every figure, always the same: a sweep of many methods over two
+// datasets, one of an awkward name, with a method that failed, one that is skipped and one whose text is
+// another; and a surface with a hole. Its model is a stand-in.
+#pragma once
+#include "results/store.h"
+
+enum { PLOT_SWEEP = 1, PLOT_SURFACE = 2 }; // its runs
+
+#define PLOT_AWKWARD "`id` <script>alert(1)</script> it's \"50%\" @x_{2} \\n"
+
+// change: 0, or another number for other measurements. The test fails where it cannot.
+void plot_store_make(const char *path, int change);

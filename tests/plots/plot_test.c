@@ -1,0 +1,233 @@
+// Every figure of the table, from a small store: its data as the files in tests/fixtures/plots say, its SVG
+// the same bytes each time, other bytes for other measurements; awkward names; what can go wrong.
+//
+// OUTPACE_GOLDEN=write writes the fixtures anew: then look at each figure before they are committed.
+#include "tests/check.h"
+
+#include "engine/base/memory.h"
+#include "engine/base/sha256.h"
+#include "plots/plots.h"
+#include "tests/child.h"
+#include "tests/plot_store.h"
+#include "tests/scratch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const PlotOptions SVG = {.format = PLOT_SVG};
+
+typedef struct Stores {
+    char folder[FOLDER_PATH_SIZE];
+    Store *plain, *changed;
+} Stores;
+
+static Store *make_store(const Stores *s, const char *name, int change) {
+    Error e = {0};
+    plot_store_make(folder_path(s->folder, name), change);
+    Store *store = store_open(folder_path(s->folder, name), STORE_READ, NULL, &e);
+    if (!store) fail_msg("%s", e.text);
+    return store;
+}
+
+static int set_up(void **state) {
+    Stores *s = mem_alloc(1, sizeof *s);
+    folder_make(s->folder);
+    s->plain = make_store(s, "plain.db", 0);
+    s->changed = make_store(s, "changed.db", 1);
+    *state = s;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    Stores *s = *state;
+    store_close(s->plain);
+    store_close(s->changed);
+    folder_remove(s->folder);
+    mem_free(s);
+    return 0;
+}
+
+static int64_t run_of(const Figure *f) { return f->kind == RUN_SURFACE ? PLOT_SURFACE : PLOT_SWEEP; }
+
+// --- fixtures --------------------------------------------------------------------------------------------
+
+static bool writes_fixtures(void) {
+    const char *golden = getenv("OUTPACE_GOLDEN");
+    return golden && strcmp(golden, "write") == 0;
+}
+
+static void check_fixture(const char *name, const char *got, size_t size) {
+    const char *root = getenv("OUTPACE_ROOT");
+    char folder[512];
+    size_t wanted_size;
+    snprintf(folder, sizeof folder, "%s/tests/fixtures/plots", root ? root : ".");
+    if (writes_fixtures()) scratch_write(folder, name, got, size);
+    char *wanted = scratch_read(folder, name, &wanted_size);
+    assert_string_equal(got, wanted);
+    mem_free(wanted);
+}
+
+static void data_is_as_written_down(void **state) {
+    const Stores *s = *state;
+    for (int i = 0; i < figure_count; i++) {
+        char name[64];
+        Error e = {0};
+        snprintf(name, sizeof name, "%s.svg", figures[i].name);
+        if (!plot_write(s->plain, &figures[i], run_of(&figures[i]), &SVG, folder_path(s->folder, name), &e))
+            fail_msg("%s: %s", figures[i].name, e.text);
+        size_t size;
+        snprintf(name, sizeof name, "%s.dat", figures[i].name);
+        char *data = scratch_read(s->folder, name, &size);
+        check_fixture(name, data, size);
+        mem_free(data);
+    }
+}
+
+static void draw(Store *store, const Figure *f, const PlotOptions *o, Text *out) {
+    Error e = {0};
+    if (!plot_text(store, f, run_of(f), o, out, &e)) fail_msg("%s: %s", f->name, e.text);
+}
+
+// The hashes hold for one gnuplot, which the first line names; another draws other curves of the same data.
+static void svgs_are_stable(void **state) {
+    const Stores *s = *state;
+    Text list = {0};
+    Child c;
+    child_run(&c, NULL, NULL, (const char *const[]){"gnuplot", "--version", NULL});
+    text_printf(&list, "%s", text_get(&c.out));
+    child_release(&c);
+    for (int i = 0; i < figure_count; i++) {
+        char hash[SHA256_TEXT];
+        Text one = {0}, other = {0};
+        Error e = {0};
+        draw(s->plain, &figures[i], &SVG, &one);
+        draw(s->changed, &figures[i], &SVG, &other);
+        if (strcmp(text_get(&one), text_get(&other)) == 0)
+            fail_msg("%s: other measurements, same figure", figures[i].name);
+        assert_true(sha256_bytes(text_get(&one), one.length, hash, &e));
+        text_printf(&list, "%s %s\n", figures[i].name, hash);
+        text_release(&one);
+        text_release(&other);
+    }
+    if (writes_fixtures() || strncmp(text_get(&list), "gnuplot 5.4 patchlevel 4\n", 25) == 0)
+        check_fixture("svg.sha256", text_get(&list), list.length);
+    text_release(&list);
+}
+
+static void terminals(void **state) {
+    const Stores *s = *state;
+    const PlotOptions o = {.format = PLOT_TERM, .columns = 80};
+    static const char *const NAMES[] = {"slowdown", "lookahead", "speedup"};
+    for (int i = 0; i < 3; i++) {
+        char name[64];
+        Text text = {0};
+        snprintf(name, sizeof name, "%s.txt", NAMES[i]);
+        draw(s->plain, figure_find(NAMES[i]), &o, &text);
+        for (const char *line = text_get(&text); *line; line += strspn(line, "\n")) {
+            assert_true(strcspn(line, "\n") <= 80);
+            line += strcspn(line, "\n");
+        }
+        check_fixture(name, text_get(&text), text.length);
+        text_release(&text);
+    }
+}
+
+// --- names -----------------------------------------------------------------------------------------------
+
+// What looks like a command, a tag or markup is drawn as it is.
+static void awkward_names(void **state) {
+    const Stores *s = *state;
+    Text text = {0};
+    draw(s->plain, figure_find("speedup"), &SVG, &text);
+    assert_non_null(strstr(text_get(&text), "`id` &lt;script>alert(1)&lt;/script> it's \"50%\" @x_{2} \\n"));
+    assert_null(strstr(text_get(&text), "<script"));
+    assert_non_null(strstr(text_get(&text), "failed: out of memory for a tree"));
+    assert_non_null(strstr(text_get(&text), "stand-in: small, reference inflated to 500m"));
+    text_release(&text);
+    draw(s->plain, figure_find("speedup"), &(PlotOptions){.format = PLOT_TEX}, &text);
+    assert_non_null(strstr(text_get(&text), "it's \"50\\%\" @x\\_\\{2\\} \\textbackslash{}n"));
+    text_release(&text);
+}
+
+// The files beside a plot make it anew.
+static void redrawn(void **state) {
+    const Stores *s = *state;
+    Child c;
+    Error e = {0};
+    size_t size, again_size;
+    assert_true(plot_write(s->plain, figure_find("rows"), PLOT_SURFACE, &SVG,
+                           folder_path(s->folder, "a b's.svg"), &e));
+    char *first = scratch_read(s->folder, "a b's.svg", &size);
+    remove(folder_path(s->folder, "a b's.svg"));
+    child_run(&c, s->folder, NULL, (const char *const[]){"gnuplot", "-d", "a b's.gp", NULL});
+    assert_int_equal(c.code, 0);
+    child_release(&c);
+    char *again = scratch_read(s->folder, "a b's.svg", &again_size);
+    assert_string_equal(first, again);
+    mem_free(first);
+    mem_free(again);
+}
+
+// --- what can go wrong -----------------------------------------------------------------------------------
+
+static void refused(Store *store, const Figure *f, int64_t run, const PlotOptions *o, const char *path,
+                    ErrorKind kind, const char *wanted) {
+    Error e = {0};
+    assert_false(plot_write(store, f, run, o, path, &e));
+    if (!strstr(e.text, wanted)) fail_msg("wanted '%s' in: %s", wanted, e.text);
+    assert_int_equal(e.kind, kind);
+}
+
+static void mistakes(void **state) {
+    const Stores *s = *state;
+    const Figure *f = figure_find("eta");
+    const char *path = folder_path(s->folder, "m.svg");
+    Figure broken = *f;
+    broken.drawing = "plot data nonsense\n";
+    refused(s->plain, f, PLOT_SURFACE, &SVG, path, ERROR_INPUT,
+            "nothing to draw for eta: run a config with kangaroo");
+    refused(s->plain, f, PLOT_SWEEP, &(PlotOptions){.gnuplot = "/no/gnuplot"}, path, ERROR_SYSTEM,
+            "'/no/gnuplot' is not there, and draws the plots: install it");
+    refused(s->plain, &broken, PLOT_SWEEP, &SVG, path, ERROR_SYSTEM, "'gnuplot' failed on");
+    assert_int_equal(remove(path), -1); // half a plot is none
+    refused(s->plain, f, PLOT_SWEEP, &SVG, folder_path(s->folder, "m.gp"), ERROR_INPUT, "stand beside it");
+    refused(s->plain, f, PLOT_SWEEP, &SVG, folder_path(s->folder, "plain.db/m.svg"), ERROR_SYSTEM,
+            "plain.db");
+    assert_null(figure_find("nothing"));
+}
+
+static void by_command(void **state) {
+    const Stores *s = *state;
+    Child c;
+    CHILD_OUTPACE(&c, s->folder, 0, "plot");
+    assert_non_null(strstr(text_get(&c.out), "slowdown "));
+    child_release(&c);
+    CHILD_OUTPACE(&c, s->folder, 0, "plot", "slowdown", "--format", "term", "--db", "plain.db");
+    assert_non_null(strstr(text_get(&c.out), "///")); // the hole
+    child_release(&c);
+    CHILD_OUTPACE(&c, s->folder, 0, "plot", "speedup", "--db", "plain.db", "-o", "new/x.pdf");
+    assert_string_equal(text_get(&c.out), "new/x.pdf, with its data and script (.dat, .gp) beside it\n");
+    child_release(&c);
+    CHILD_OUTPACE(&c, s->folder, 2, "plot", "spedup", "--db", "plain.db");
+    assert_non_null(strstr(text_get(&c.err), "did you mean 'speedup'?"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, s->folder, 2, "plot", "speedup", "--db", "plain.db", "-o", "x.bmp");
+    assert_non_null(strstr(text_get(&c.err), "a plot cannot be 'bmp'"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, s->folder, 2, "plot", "slowdown", "--run", "demo", "--db", "plain.db");
+    assert_non_null(strstr(text_get(&c.err), "outpace surface MODEL"));
+    child_release(&c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(data_is_as_written_down),
+        cmocka_unit_test(svgs_are_stable),
+        cmocka_unit_test(terminals),
+        cmocka_unit_test(awkward_names),
+        cmocka_unit_test(redrawn),
+        cmocka_unit_test(mistakes),
+        cmocka_unit_test(by_command),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
