@@ -88,3 +88,34 @@ void random_model_release(RandomModel *m) {
     mem_free(m->model.layers);
     *m = (RandomModel){.weights = NULL};
 }
+
+// --- models that agree now and then
+
+static void shrink(RandomModel *m, const Tensor *t, float factor) {
+    unsigned char *bytes = m->weights + ((const unsigned char *)t->data - m->weights);
+    for (size_t i = 0; i < (size_t)t->rows * (size_t)t->columns; i++) {
+        float x = dtype_load(t->dtype, t->data, i) * factor;
+        uint16_t h = f32_to_bf16(x);
+        if (t->dtype == DTYPE_F32) memcpy(bytes + 4 * i, &x, 4);
+        else memcpy(bytes + 2 * i, &h, 2);
+    }
+}
+
+void random_model_calm(RandomModel *m, int first) {
+    for (int i = first; i < m->model.shape.layers; i++) {
+        shrink(m, &m->model.layers[i].o, 0.05f);
+        if (m->model.layers[i].down.data) shrink(m, &m->model.layers[i].down, 0.05f);
+    }
+}
+
+void random_adapter_init(RandomModel *m, const Model *target, Random *r) {
+    Shape shape = target->shape;
+    shape.input = INPUT_HIDDEN;
+    shape.layers = 1;
+    shape.qkv_bias = shape.tied_head = false;
+    if (random_below(r, 2)) shape.mlp_width = 0;
+    random_model_init(m, &shape, target->dtype, false, r);
+    random_model_calm(m, 0);
+    m->model.final_norm = target->final_norm;
+    m->model.head = target->head;
+}

@@ -17,3 +17,10 @@ Shape random_shape(Random *r);
 // gives outputs that differ from token to token.
 void random_model_init(RandomModel *m, const Shape *shape, Dtype dtype, bool mixed, Random *r);
 void random_model_release(RandomModel *m);
+
+// Layers from `first` on change the residual stream a little only: what leaves an earlier one is nearly
+// final, so that a draft of the lower layers is right now and then.
+void random_model_calm(RandomModel *m, int first);
+
+// An adapter that hardly changes its input, in front of the target's own norm and head.
+void random_adapter_init(RandomModel *m, const Model *target, Random *r);

@@ -1,6 +1,7 @@
 #include "engine/decode/drafter.h"
 
-#include <math.h>
+#include "engine/decode/chance.h"
+
 #include <string.h>
 
 static Sampling choose(const DraftSampling *own, const Sampling *run) {
@@ -27,15 +28,6 @@ void drafter_release(Drafter *d) {
 void drafter_begin(Drafter *d, uint64_t seed) { d->random = (Random){.seed = seed, .stream = STREAM_DRAFT}; }
 
 static bool is_greedy(const Drafter *d) { return d->sampler.order == NULL; }
-
-// 1 / sum of exp(x - largest). What is 2^-40 of the largest or less cannot matter.
-static double top_chance(const float *logits, int n, float largest) {
-    const float negligible = -28;
-    double sum = 0;
-    for (int i = 0; i < n; i++)
-        if (logits[i] - largest > negligible) sum += (double)expf(logits[i] - largest);
-    return 1 / sum;
-}
 
 // The tree's q has the target's length; ids that only one model has are padding, which nobody says.
 static bool propose_draw(Drafter *d, int node, Tree *tree, int parent, Draft *out, Error *e) {

@@ -25,40 +25,6 @@ static void open_cpu(Session *s, const Model *m, Compute compute) {
     if (!session_init(s, &cpu_backend, self, &m->shape, &o, &e)) fail_msg("%s", e.text);
 }
 
-// --- models that agree now and then
-
-static void shrink(RandomModel *m, const Tensor *t, float factor) {
-    unsigned char *bytes = m->weights + ((const unsigned char *)t->data - m->weights);
-    for (size_t i = 0; i < (size_t)t->rows * (size_t)t->columns; i++) {
-        float x = dtype_load(t->dtype, t->data, i) * factor;
-        uint16_t h = f32_to_bf16(x);
-        if (t->dtype == DTYPE_F32) memcpy(bytes + 4 * i, &x, 4);
-        else memcpy(bytes + 2 * i, &h, 2);
-    }
-}
-
-// Layers from `first` on change the residual stream a little only: what leaves an earlier one is nearly
-// final.
-static void calm(RandomModel *m, int first) {
-    for (int i = first; i < m->model.shape.layers; i++) {
-        shrink(m, &m->model.layers[i].o, 0.05f);
-        if (m->model.layers[i].down.data) shrink(m, &m->model.layers[i].down, 0.05f);
-    }
-}
-
-// An adapter that hardly changes its input, in front of the target's own norm and head.
-static void make_adapter(RandomModel *m, const Model *target, Random *r) {
-    Shape shape = target->shape;
-    shape.input = INPUT_HIDDEN;
-    shape.layers = 1;
-    shape.qkv_bias = shape.tied_head = false;
-    if (test_between(r, 0, 1)) shape.mlp_width = 0;
-    random_model_init(m, &shape, target->dtype, false, r);
-    calm(m, 0);
-    m->model.final_norm = target->final_norm;
-    m->model.head = target->head;
-}
-
 // --- greedy
 
 typedef struct {
@@ -131,7 +97,7 @@ static void check_drafts(World *w, Random *r) {
 static void check_adapter(World *w, Random *r) {
     RandomModel adapter;
     Session s;
-    make_adapter(&adapter, &w->model.model, r);
+    random_adapter_init(&adapter, &w->model.model, r);
     open_cpu(&s, &adapter.model, w->compute);
     w->env.adapters = &s;
     w->env.adapter_count = 1;
@@ -171,7 +137,7 @@ static void greedy_output_is_identical(void **state) {
         if (shape.layers == 1) shape.layers = 2;
         random_model_init(&w.model, &shape, i % 2 ? DTYPE_BF16 : DTYPE_F32, false, &r);
         w.exit_layer = test_between(&r, 1, shape.layers - 1);
-        calm(&w.model, w.exit_layer);
+        random_model_calm(&w.model, w.exit_layer);
         open_cpu(&w.target, &w.model.model, w.compute);
         w.env.target = &w.target;
         check_drafts(&w, &r);
@@ -238,8 +204,8 @@ static void cached_as_from_scratch(void **state) {
         if (shape.layers == 1) shape.layers = 2;
         random_model_init(&w.model, &shape, DTYPE_F32, false, &r);
         w.exit_layer = test_between(&r, 1, shape.layers - 1);
-        calm(&w.model, w.exit_layer);
-        make_adapter(&adapter, &w.model.model, &r);
+        random_model_calm(&w.model, w.exit_layer);
+        random_adapter_init(&adapter, &w.model.model, &r);
         open_cpu(&w.target, &w.model.model, w.compute);
         open_cpu(&followed, &adapter.model, w.compute);
         open_cpu(&fresh, &adapter.model, w.compute);
@@ -356,7 +322,7 @@ static void sampled_output_has_the_distribution(void **state) {
     const char *dir = folder_path(*state, "heads");
     random_model_init(&model, &shape, DTYPE_F32, false, &r);
     random_model_init(&other, &shape, DTYPE_F32, false, &r);
-    make_adapter(&adapter, &model.model, &r);
+    random_adapter_init(&adapter, &model.model, &r);
     assert_true(adapter_synth(dir, &model.model, &kind, 3, NULL) &&
                 adapter_open(&medusa, &model.model, dir, NULL));
     open_cpu(&target, &model.model, COMPUTE_F32);

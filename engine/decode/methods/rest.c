@@ -4,10 +4,12 @@
 //
 //      store  ... a b | c d ... a b | c e ... a b | f        prefixes: c 2, c d 1, c e 1, f 1
 //
-// Places of one phrase are neighbours in the store's order, and so are equal continuations: the trie is built
-// in one sweep, each continuation sharing nodes with the one before only. Ties go to the shorter prefix, then
-// to the smaller tokens. Of a phrase with more than `matches` places, so many are looked at, evenly spread:
-// a place costs a cache miss or two.
+// Places of one phrase are neighbours in the store's order, and so are equal continuations: a prefix is a
+// range of places, and its children are ranges of that. Only the ranges of prefixes that are among the best
+// are ever looked through. Ties go to the shorter prefix, then to the smaller tokens. Of a phrase with more
+// than `matches` places, so many are looked at, evenly spread: a place costs a cache miss.
+//
+// The longest phrase that stands in the store is found by halving, since its own end stands there too.
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
@@ -35,21 +37,23 @@ static const Param PARAMS[] = {
 
 static const char *const SOURCES[] = {"datastore"};
 
-// A prefix of what follows. In order of creation; a parent stands before its children.
-typedef struct TrieNode {
-    int token, parent; // parent: TREE_NONE at depth 1
-    int depth, count;
-    bool kept, inner; // among the best; with a child that is
-} TrieNode;
+// A prefix of what follows: the continuations [from, to) begin with it. A parent is always better than its
+// child, so among the best it stands before it.
+typedef struct Prefix {
+    int token, parent; // parent: number among the best, or TREE_NONE at depth 1
+    int depth;
+    int from, to;
+    bool inner; // with a child among the best
+} Prefix;
 
 typedef struct Rest {
     RestParams p;
     Datastore store;
     int recent[MOST_PHRASE]; // (recent_count): the sequence's end
     int recent_count;
-    TrieNode *trie; // (matches * draft)
-    int trie_count;
-    int *best; // (nodes): numbers in the trie
+    int64_t *places; // (matches): where the continuations begin, in their order
+    int place_count;
+    Prefix *best; // (nodes): best first
     int best_count;
     Offers offers;
 } Rest;
@@ -58,7 +62,7 @@ static void rest_close(void *self) {
     Rest *r = self;
     if (!r) return;
     datastore_close(&r->store);
-    mem_free(r->trie);
+    mem_free(r->places);
     mem_free(r->best);
     mem_free(r);
 }
@@ -75,9 +79,9 @@ static bool rest_init(Rest *r, const MethodEnv *env, const RestParams *p, Error 
         return error_input(e,
                            "'%s' is of a vocabulary of %d, the model's is %d: build one with its tokenizer",
                            p->datastore, r->store.vocab, env->target->shape.vocab);
-    r->trie = mem_alloc((size_t)p->matches * (size_t)p->draft, sizeof *r->trie);
+    r->places = mem_alloc((size_t)p->matches, sizeof *r->places);
     r->best = mem_alloc((size_t)p->nodes, sizeof *r->best);
-    return (r->trie && r->best) || error_system(e, "out of memory for a trie of %d places", p->matches);
+    return (r->places && r->best) || error_system(e, "out of memory for %d places", p->matches);
 }
 
 static void *rest_open(const MethodEnv *env, const void *values, Error *e) {
@@ -100,68 +104,85 @@ static bool rest_begin(void *self, const Prompt *prompt, Error *e) {
     return true;
 }
 
-// --- the trie
+// --- what follows a phrase
 
-static int add_node(Rest *r, int parent, int token) {
-    r->trie[r->trie_count] = (TrieNode){
-        .token = token, .parent = parent, .depth = parent == TREE_NONE ? 1 : r->trie[parent].depth + 1};
-    return r->trie_count++;
+static int find(const Rest *r, int n, int *first) {
+    return datastore_find(&r->store, r->recent + r->recent_count - n, n, first);
 }
 
-// path (draft): the nodes of the continuation before, *length of them; becomes that of this one.
-static void add_continuation(Rest *r, const int32_t *tokens, int count, int *path, int *length) {
-    int shared = 0;
-    while (shared < count && shared < *length && r->trie[path[shared]].token == tokens[shared]) shared++;
-    for (int i = shared; i < count; i++) path[i] = add_node(r, i ? path[i - 1] : TREE_NONE, tokens[i]);
-    for (int i = 0; i < count; i++) r->trie[path[i]].count++;
-    *length = count;
-}
-
-// What follows the n last tokens, wherever they stand in the store.
-static void build_trie(Rest *r, int n) {
-    int first, path[MOST_FOLLOWING], length = 0;
-    int places = datastore_find(&r->store, r->recent + r->recent_count - n, n, &first);
-    int looked_at = places < r->p.matches ? places : r->p.matches;
-    r->trie_count = 0;
-    for (int i = 0; i < looked_at; i++) {
-        const int32_t *tokens;
-        int at = first + (int)((int64_t)i * places / looked_at);
-        int count = datastore_read(&r->store, (int64_t)r->store.places[at] + n, r->p.draft, &tokens);
-        add_continuation(r, tokens, count, path, &length);
+// The longest end of the sequence that stands in the store; less than `shortest` where none does.
+static int longest_match(const Rest *r) {
+    int first, low = r->p.shortest - 1,
+               high = r->p.longest < r->recent_count ? r->p.longest : r->recent_count;
+    while (low < high) {
+        int n = high - (high - low) / 2;
+        if (find(r, n, &first)) low = n;
+        else high = n - 1;
     }
+    return low;
+}
+
+// The places of all continuations are asked of memory together, before the first is read.
+static void take_places(Rest *r, int n) {
+    int first, found = find(r, n, &first);
+    r->place_count = found < r->p.matches ? found : r->p.matches;
+    for (int i = 0; i < r->place_count; i++) {
+        int at = first + (int)((int64_t)i * found / r->place_count);
+        r->places[i] = (int64_t)r->store.places[at] + n;
+        if (r->places[i] < r->store.count) __builtin_prefetch(r->store.tokens + r->places[i]);
+    }
+}
+
+// Token number `depth` of continuation i, or DATASTORE_BREAK where it has ended.
+static int token_of(const Rest *r, int i, int depth) {
+    int64_t at = r->places[i] + depth;
+    return at < r->store.count ? r->store.tokens[at] : DATASTORE_BREAK;
 }
 
 // --- the best prefixes
 
-// Of nodes of one depth the first made has the smaller tokens. A parent is always better than its child.
-static bool is_better(const Rest *r, int a, int b) {
-    const TrieNode *x = &r->trie[a], *y = &r->trie[b];
-    if (x->count != y->count) return x->count > y->count;
-    return x->depth != y->depth ? x->depth < y->depth : a < b;
+// Of prefixes of one depth the earlier range has the smaller tokens.
+static bool is_better(const Prefix *x, const Prefix *y) {
+    int a = x->to - x->from, b = y->to - y->from;
+    if (a != b) return a > b;
+    return x->depth != y->depth ? x->depth < y->depth : x->from < y->from;
 }
 
+static void keep(Rest *r, const Prefix *p) {
+    if (r->best_count == r->p.nodes && !is_better(p, &r->best[r->best_count - 1])) return;
+    int at = r->best_count < r->p.nodes ? r->best_count++ : r->best_count - 1;
+    for (; at > 0 && is_better(p, &r->best[at - 1]); at--) r->best[at] = r->best[at - 1];
+    r->best[at] = *p;
+}
+
+// The ranges of [from, to) that go on alike; a continuation that has ended is part of none.
+static void keep_children(Rest *r, int parent, int depth, int from, int to) {
+    for (int end; from < to; from = end) {
+        int token = token_of(r, from, depth);
+        for (end = from + 1; end < to && token_of(r, end, depth) == token;) end++;
+        if (token != DATASTORE_BREAK)
+            keep(r, &(Prefix){.token = token, .parent = parent, .depth = depth + 1, .from = from, .to = end});
+    }
+}
+
+// Children stand behind their parent, which therefore has its place for good when its turn comes.
 static void choose(Rest *r) {
     r->best_count = 0;
-    for (int i = 0; i < r->trie_count; i++) {
-        if (r->best_count == r->p.nodes && !is_better(r, i, r->best[r->best_count - 1])) continue;
-        int at = r->best_count < r->p.nodes ? r->best_count++ : r->best_count - 1;
-        for (; at > 0 && is_better(r, i, r->best[at - 1]); at--) r->best[at] = r->best[at - 1];
-        r->best[at] = i;
-    }
+    keep_children(r, TREE_NONE, 0, 0, r->place_count);
     for (int i = 0; i < r->best_count; i++) {
-        TrieNode *node = &r->trie[r->best[i]];
-        node->kept = true;
-        if (node->parent != TREE_NONE) r->trie[node->parent].inner = true;
+        Prefix p = r->best[i];
+        if (p.depth < r->p.draft) keep_children(r, i, p.depth, p.from, p.to);
     }
+    for (int i = 0; i < r->best_count; i++)
+        if (r->best[i].parent != TREE_NONE) r->best[r->best[i].parent].inner = true;
 }
 
 // A row for each of the best that no other goes on from: together they are the tree.
 static void offer_leaves(Rest *r, Tree *tree) {
     for (int i = 0; i < r->best_count; i++) {
-        int row[MOST_FOLLOWING], depth = r->trie[r->best[i]].depth;
-        if (r->trie[r->best[i]].inner) continue;
-        for (int n = r->best[i], k = depth - 1; n != TREE_NONE; n = r->trie[n].parent)
-            row[k--] = r->trie[n].token;
+        int row[MOST_FOLLOWING], depth = r->best[i].depth;
+        if (r->best[i].inner) continue;
+        for (int n = i, k = depth - 1; n != TREE_NONE; n = r->best[n].parent) row[k--] = r->best[n].token;
         offer_row(&r->offers, tree, 0, row, depth);
     }
 }
@@ -170,10 +191,11 @@ static void offer_leaves(Rest *r, Tree *tree) {
 static bool rest_propose(void *self, Tree *tree, Error *e) {
     (void)e;
     Rest *r = self;
-    int n = r->p.longest < r->recent_count ? r->p.longest : r->recent_count;
-    r->offers.count = r->trie_count = 0;
-    for (; n >= r->p.shortest && r->trie_count == 0; n--) build_trie(r, n);
-    choose(r);
+    r->offers.count = r->best_count = 0;
+    for (int n = longest_match(r); n >= r->p.shortest && r->best_count == 0; n--) {
+        take_places(r, n);
+        choose(r);
+    }
     offer_leaves(r, tree);
     return true;
 }

@@ -82,16 +82,18 @@ static int fail_each(const Run *run) {
     }
 }
 
+static const char *const METHODS[] = {"autoregressive",
+                                      "speculative:gamma=3",
+                                      "jacobi",
+                                      "prompt-lookup",
+                                      "ngrammys:k=3,w=3,extend=model",
+                                      "lookahead:W=3,N=3,G=2,ranks=2,prompt_pool=on",
+                                      "ouroboros:gamma=4,K=2,beta=3,W=3,window=3",
+                                      "mix:jacobi+ngrammys(k=2,w=2)+speculative(gamma=2),rows=9",
+                                      NULL};
+
 static void every_allocation(void **state) {
     (void)state;
-    static const char *const methods[] = {"autoregressive",
-                                          "jacobi",
-                                          "prompt-lookup",
-                                          "ngrammys:k=3,w=3,extend=model",
-                                          "lookahead:W=3,N=3,G=2,ranks=2,prompt_pool=on",
-                                          "ouroboros:gamma=4,K=2,beta=3,W=3,window=3",
-                                          "mix:jacobi+ngrammys(k=2,w=2)+speculative(gamma=2),rows=9",
-                                          NULL};
     Random r = test_random(80);
     Run run = {.method = NULL};
     Session s;
@@ -99,15 +101,58 @@ static void every_allocation(void **state) {
     assert_true(open_session(&s, NULL));
     slow_greedy(&s, run.prompt, PROMPT, TOKENS, run.truth);
     session_release(&s);
-    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+    for (size_t i = 0; i < sizeof METHODS / sizeof *METHODS; i++)
         for (int hot = 0; hot < 2; hot++) {
-            run.method = methods[i];
+            run.method = METHODS[i];
             run.temperature = 2 * hot;
             assert_true(fail_each(&run) > 15);
         }
 }
 
+// --- steps take no memory
+
+static void arm_behind_the_first(void *state, const StepReport *r) {
+    (void)state;
+    if (r->number == 0) fault_after(1);
+}
+
+// Once one text has been written, the steps of the next allocate nothing: the first that did would fail.
+static void check_steps(const char *text, double temperature) {
+    Session s, draft;
+    Method m;
+    DecodeOptions o = {
+        .max_tokens = TOKENS,
+        .sampling = {.temperature = temperature, .top_p = 1},
+        .seed = 5,
+        .clock = still_clock()
+    };
+    int prompt[PROMPT];
+    for (int i = 0; i < PROMPT; i++) prompt[i] = i * i % VOCAB;
+    assert_true(open_session(&s, NULL) && open_session(&draft, NULL));
+    MethodEnv env = {.target = &s, .draft = &draft, .sampling = o.sampling};
+    assert_true(method_open(&m, text, &env, NULL));
+    for (int again = 0; again < 2; again++) {
+        DecodeResult out;
+        o.step = again ? arm_behind_the_first : NULL;
+        bool ok = decode(&s, &m, prompt, PROMPT, &o, &out, NULL);
+        bool allocated = fault_seen();
+        fault_after(0);
+        if (!ok || allocated) fail_msg("%s at temperature %g takes memory in a step", text, temperature);
+        decode_result_release(&out);
+    }
+    method_close(&m);
+    session_release(&s);
+    session_release(&draft);
+}
+
+static void steps_allocate_nothing(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof METHODS / sizeof *METHODS; i++)
+        for (int hot = 0; hot < 2 && METHODS[i]; hot++) check_steps(METHODS[i], 2 * hot);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_allocation),
+                                       cmocka_unit_test(steps_allocate_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

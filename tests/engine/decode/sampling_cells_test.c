@@ -1,0 +1,14 @@
+// Every method samples the model's own distribution from a warm state (tests/sampling_cells.h): few draws a
+// cell here, 200,000 in `make test-long`.
+#include "tests/check.h"
+#include "tests/sampling_cells.h"
+
+static void every_cell(void **state) {
+    (void)state;
+    sampling_cells(2000);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_cell)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

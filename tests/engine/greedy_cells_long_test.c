@@ -1,0 +1,13 @@
+// Greedy identity of every method (tests/greedy_cells.h) on many models.
+#include "tests/check.h"
+#include "tests/greedy_cells.h"
+
+static void every_cell(void **state) {
+    (void)state;
+    greedy_cells(400);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_cell)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

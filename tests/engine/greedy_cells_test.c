@@ -1,0 +1,13 @@
+// Greedy identity of every method (tests/greedy_cells.h) on a few models; on many in `make test-long`.
+#include "tests/check.h"
+#include "tests/greedy_cells.h"
+
+static void every_cell(void **state) {
+    (void)state;
+    greedy_cells(8);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_cell)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
