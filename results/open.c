@@ -10,6 +10,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/sha256.h"
 #include "engine/base/text.h"
+#include "results/connect.h"
 #include "results/embed.h"
 #include "results/rows.h"
 #include "results/sql.h"
@@ -19,8 +20,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
-#include <unistd.h>
 
 enum { APPLICATION = 1330992208, DEFAULT_WAIT_S = 10 };
 
@@ -53,30 +52,6 @@ static bool read_version(Store *s, int newest, int64_t *version, Error *e) {
             e, "store '%s': its version is %lld, this program knows up to %d: use a newer outpace", s->path,
             (long long)*version, newest);
     return true;
-}
-
-// --- the journal -----------------------------------------------------------------------------------------
-
-// WAL needs memory that all processes share, which a network file system cannot give though it may say so.
-static bool on_network(const char *path) {
-    static const unsigned long KINDS[] = {0x6969, 0x517b, 0xff534d42, 0xfe534d42, 0x01021997, 0x65735546};
-    struct statfs at; // NFS, SMB (three), 9P, FUSE
-    if (statfs(path, &at)) return false;
-    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
-        if (((unsigned long)at.f_type & 0xffffffff) == KINDS[i]) return true;
-    return false;
-}
-
-// WAL where that works, a rollback journal where it does not. SQLite tells at the first access whether it
-// does.
-static bool choose_journal(Store *s, Error *e) {
-    static const char TRY[] = "PRAGMA journal_mode = WAL; SELECT count(*) FROM sqlite_schema";
-    int code = on_network(s->path) ? SQLITE_IOERR : sqlite3_exec(s->db, TRY, NULL, NULL, NULL);
-    int primary = code & 0xff;
-    if (code == SQLITE_OK) return true;
-    if (primary != SQLITE_IOERR && primary != SQLITE_CANTOPEN && primary != SQLITE_PROTOCOL)
-        return sql_error(s, code, e);
-    return sql_script(s, "PRAGMA journal_mode = DELETE", e);
 }
 
 // --- versions and views ----------------------------------------------------------------------------------
@@ -157,48 +132,6 @@ static bool check_path(const char *path, StoreMode mode, Error *e) {
     return file_make_directory(directory, e);
 }
 
-// A store in WAL mode, in a directory that cannot be written, can only be read as a file that nobody changes.
-static bool open_immutable(Store *s, const char *vfs) {
-    Text uri = {0};
-    text_puts(&uri, "file:");
-    for (const char *p = s->path; *p; p++)
-        if (strchr("?#%", *p)) text_printf(&uri, "%%%02x", (unsigned)*p);
-        else text_add(&uri, p, 1);
-    text_puts(&uri, "?immutable=1");
-    sqlite3_close(s->db);
-    int code = uri.failed
-                   ? SQLITE_NOMEM
-                   : sqlite3_open_v2(text_get(&uri), &s->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, vfs);
-    text_release(&uri);
-    return code == SQLITE_OK;
-}
-
-static bool has_log(const char *path) {
-    char wal[PATH_MAX];
-    return snprintf(wal, sizeof wal, "%s-wal", path) < (int)sizeof wal && access(wal, F_OK) == 0;
-}
-
-// Whether a store that may only be read cannot be read as it stands: WAL asks for files beside it.
-static bool cannot_read(Store *s) {
-    int code = 0xff & sqlite3_exec(s->db, "SELECT 1 FROM sqlite_schema", NULL, NULL, NULL);
-    return code == SQLITE_CANTOPEN || code == SQLITE_READONLY;
-}
-
-static bool connect(Store *s, StoreMode mode, const char *vfs, Error *e) {
-    static const char SETTINGS[] =
-        "PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -65536";
-    int64_t ignored;
-    int flags = mode == STORE_WRITE ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
-    int code = sqlite3_open_v2(s->path, &s->db, flags, vfs);
-    if (code) return sql_error(s, code, e);
-    if (mode == STORE_READ && cannot_read(s) && !has_log(s->path) && !open_immutable(s, vfs))
-        return sql_error(s, SQLITE_CANTOPEN, e);
-    sqlite3_extended_result_codes(s->db, 1);
-    sqlite3_busy_timeout(s->db, (int)(s->wait_s * 1000));
-    sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    return sql_script(s, SETTINGS, e) && ask(s, "SELECT count(*) FROM sqlite_schema", &ignored, e);
-}
-
 static bool prepare(Store *s, Error *e) {
     int64_t version;
     if (!read_version(s, VERSION, &version, e)) return false; // before anything is changed
@@ -206,7 +139,7 @@ static bool prepare(Store *s, Error *e) {
         return error_input(
             e, "store '%s': its version is %lld, this program reads %d: open it once where it may be written",
             s->path, (long long)version, (int)VERSION);
-    if (s->writable && !(choose_journal(s, e) && store_migrate(s, SCRIPTS, VERSION, e))) return false;
+    if (s->writable && !(store_journal(s, e) && store_migrate(s, SCRIPTS, VERSION, e))) return false;
     return sql_script(s, "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL", e) && renew_views(s, e);
 }
 
@@ -220,7 +153,8 @@ Store *store_open(const char *path, StoreMode mode, const StoreOptions *options,
     }
     s->wait_s = options && options->wait_s > 0 ? options->wait_s : DEFAULT_WAIT_S;
     s->writable = mode == STORE_WRITE;
-    if (connect(s, mode, options ? options->vfs : NULL, e) && prepare(s, e)) return s;
+    s->vfs = options ? options->vfs : NULL;
+    if (store_connect(s, e) && prepare(s, e)) return s;
     store_close(s);
     return NULL;
 }

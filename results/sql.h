@@ -14,6 +14,8 @@ struct Store {
     struct sqlite3 *db;
     struct sqlite3_stmt *prepared[STATEMENTS]; // NULL until first used
     char *path;
+    const char *vfs; // while it is opened
+    bool alone;      // opened for one that shares no memory
     double wait_s;
     int depth;   // of transactions: the outermost is SQLite's
     bool failed; // something in the open transaction did: it will be taken back

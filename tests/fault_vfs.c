@@ -5,7 +5,7 @@
 #include <string.h>
 
 static int left;
-static bool is_full, stays_dead, seen;
+static bool is_full, stays_dead, seen, is_apart;
 
 void fault_vfs_after(int n, bool full, bool dead) {
     left = n;
@@ -15,6 +15,7 @@ void fault_vfs_after(int n, bool full, bool dead) {
 }
 
 bool fault_vfs_seen(void) { return seen; }
+void fault_vfs_apart(bool apart) { is_apart = apart; }
 
 static bool fails(void) {
     if (seen && stays_dead) return true;
@@ -58,6 +59,7 @@ static int file_control(sqlite3_file *f, int op, void *p) { return CALL(f, xFile
 static int file_sector(sqlite3_file *f) { return ASK(f, xSectorSize); }
 static int file_device(sqlite3_file *f) { return ASK(f, xDeviceCharacteristics); }
 static int file_shm_map(sqlite3_file *f, int i, int n, int extend, void volatile **p) {
+    if (is_apart) return SQLITE_IOERR_SHMMAP;
     return CALL(f, xShmMap, i, n, extend, p);
 }
 static int file_shm_lock(sqlite3_file *f, int at, int n, int flags) {

@@ -5,6 +5,7 @@
 #include "results/open.h"
 #include "results/rows.h"
 #include "results/sql.h"
+#include "tests/fault_vfs.h"
 #include "tests/filled_store.h"
 #include "tests/folder.h"
 #include "tests/scratch.h"
@@ -148,6 +149,34 @@ static void read_only(void **state) {
     assert_int_equal(status, 0);
 }
 
+// Where WAL cannot work, a rollback journal does; what was in WAL elsewhere goes on as well.
+static void without_shared_memory(void **state) {
+    const char *path = folder_path(*state, "a.db");
+    StoreOptions o = {.vfs = fault_vfs()};
+    FilledStore f;
+    Error e = {0};
+    int64_t n = 0;
+    fault_vfs_apart(true);
+    if (!filled_open(&f, path, &o, 2, 2, &e) || !filled_add_all(&f, 1, &e)) fail_msg("%s", e.text);
+    assert_true(
+        rows_one_int(f.store, "SELECT journal_mode = 'delete' FROM pragma_journal_mode", 0, &n, NULL) &&
+        n == 1);
+    assert_int_equal(folder_count(*state), 1); // no -wal, no -shm
+    filled_close(&f);
+    fault_vfs_apart(false);
+    make(path);
+    Store *s = store_open(path, STORE_READ, NULL, NULL);
+    assert_true(rows_one_int(s, "SELECT journal_mode = 'wal' FROM pragma_journal_mode", 0, &n, NULL) &&
+                n == 1);
+    assert_true(rows_one_int(s, "SELECT count(*) FROM sample", 0, &n, NULL) && n == 4);
+    store_close(s);
+    fault_vfs_apart(true); // the same store, moved
+    if (!filled_open(&f, path, &o, 2, 2, &e) || !filled_add_all(&f, 2, &e)) fail_msg("%s", e.text);
+    assert_true(rows_one_int(f.store, "SELECT count(*) FROM sample", 0, &n, NULL) && n == 8);
+    filled_close(&f);
+    fault_vfs_apart(false);
+}
+
 // A query may not write, however it is written.
 static void only_reading(void **state) {
     const char *path = folder_path(*state, "a.db");
@@ -251,9 +280,11 @@ static void killed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(not_a_store), IN_FOLDER(newer),        IN_FOLDER(damaged),  IN_FOLDER(locked),
-        IN_FOLDER(read_only),   IN_FOLDER(only_reading), IN_FOLDER(migrates), IN_FOLDER(views_are_renewed),
-        IN_FOLDER(killed),
+        IN_FOLDER(not_a_store), IN_FOLDER(newer),
+        IN_FOLDER(damaged),     IN_FOLDER(locked),
+        IN_FOLDER(read_only),   IN_FOLDER(only_reading),
+        IN_FOLDER(migrates),    IN_FOLDER(views_are_renewed),
+        IN_FOLDER(killed),      IN_FOLDER(without_shared_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
