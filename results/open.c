@@ -1,5 +1,4 @@
-// Opening: find out whose file this is, choose how it keeps a journal, bring it to this version, renew the
-// views.
+// Opening: find out whose file this is, bring it to this version, renew the views.
 //
 // A new store and an old one come to this version alike: by the scripts that they have not seen, all in one
 // transaction. Views are no data: where their text is another than the program's, they are made anew; of a
