@@ -78,7 +78,7 @@ include tests/tests.mk
 # Everything but the C library linked in, for a machine that has only that.
 portable: $(OBJECTS)
 	$(CC) $(LDFLAGS) $^ -o outpace-portable -Wl,-Bstatic \
-	    $(filter-out -lm -ldl -lpthread -pthread,$(shell pkg-config --static --libs $(PACKAGES))) -Wl,-Bdynamic -lm
+	    $(filter-out -lm -ldl -lpthread -pthread,$(shell pkg-config --static --libs $(PACKAGES))) -Wl,-Bdynamic $(CUDA_LIBS) -lm
 	@tools/check-portable outpace-portable
 
 lint: $(OBJECTS)

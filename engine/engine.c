@@ -17,6 +17,7 @@ typedef struct Device {
     const char *name;
     const Backend *backend;
     bool weights;  // needs more than config.json
+    bool host;     // each step reads the weights from this machine's memory, so they must fit there
     bool numbered; // there may be several: "name:n"
     bool (*open)(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e);
     bool (*ceilings)(int ordinal, const BackendOptions *o, Ceilings *out, Error *e);
@@ -44,9 +45,9 @@ static bool ceilings_none(int ordinal, const BackendOptions *o, Ceilings *out, E
 }
 
 static const Device DEVICES[] = {
-    {"cpu",  &cpu_backend,  true,  false, open_cpu,  ceilings_cpu },
-    {"cuda", &cuda_backend, true,  true,  cuda_open, cuda_ceilings},
-    {"null", &null_backend, false, false, open_null, ceilings_none},
+    {"cpu",  &cpu_backend,  true,  true,  false, open_cpu,  ceilings_cpu },
+    {"cuda", &cuda_backend, true,  false, true,  cuda_open, cuda_ceilings},
+    {"null", &null_backend, false, false, false, open_null, ceilings_none},
 };
 
 // The number behind the colon, at most three digits; 0 where there is none. False if it is anything else.
@@ -56,16 +57,17 @@ static bool read_ordinal(const Device *d, const char *text, int *ordinal) {
     return d->numbered && digits > 0 && digits <= 3 && text[digits] == 0;
 }
 
-// "cuda:1" is device cuda, ordinal 1.
+// "cuda:1" is device cuda, ordinal 1; "auto" is the first GPU that can be used, or else the CPU.
 static const Device *find_device(const char *text, int *ordinal, Error *e) {
     const char *name = text ? text : "cpu";
+    if (strcmp(name, "auto") == 0) name = cuda_usable() ? "cuda" : "cpu";
     size_t n = strcspn(name, ":");
     *ordinal = 0;
     for (size_t i = 0; i < sizeof DEVICES / sizeof *DEVICES; i++)
         if (strlen(DEVICES[i].name) == n && strncmp(DEVICES[i].name, name, n) == 0 &&
             (!name[n] || read_ordinal(&DEVICES[i], name + n + 1, ordinal)))
             return &DEVICES[i];
-    error_input(e, "there is no device '%s': cpu, cuda[:n] and null are known", name);
+    error_input(e, "there is no device '%s': cpu, cuda[:n], auto and null are known", name);
     return NULL;
 }
 
@@ -206,7 +208,7 @@ bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, Engine
         device->weights ? model_open(&engine->model, dir, e) : model_open_config(&engine->model, dir, e);
     ok = ok && choose_compute(o->compute, &engine->model, &backend.compute, e) &&
          choose_window(o->window, &engine->model.shape, e);
-    if (ok && device->weights) {
+    if (ok && device->host) {
         need = estimate(&engine->model, &backend);
         need.available = memory_beside(o->beside);
         ok = check_memory(&engine->model, &backend, &need, e);
@@ -215,6 +217,7 @@ bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, Engine
          open_session(&engine->session, &engine->model, device, ordinal, &backend, e);
     need.cache = ok ? 0 : need.cache;
     need.step = ok ? 0 : need.step;
+    need.weights = ok && device->weights ? model_bytes(&engine->model) : need.weights;
     if (ok && device->weights) add_what_it_took(&engine->session, &need);
     if (memory) *memory = need;
     if (!ok) engine_close(engine);
@@ -270,7 +273,7 @@ bool engine_open_adapter(AdapterEngine *a, const Engine *target, const char *dir
     *a = (AdapterEngine){0};
     const Device *device = find_device(o->device, &ordinal, e);
     if (!device) return false;
-    took.available = device->weights ? memory_beside(target) : 0;
+    took.available = device->host ? memory_beside(target) : 0;
     backend.beside = instance_beside(target, device);
     backend.compute = target->session.compute;
     backend.context = target->session.context;

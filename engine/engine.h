@@ -9,7 +9,7 @@
 typedef struct Engine Engine;
 
 typedef struct EngineOptions {
-    const char *device;     // "cpu" (the default, or NULL), "null", "cuda[:n]"
+    const char *device;     // "cpu" (the default, or NULL), "null", "cuda[:n]", "auto"
     const char *compute;    // "f32", "bf16", or NULL: bf16 where the weights are bf16, else f32
     const char *window;     // "on" or NULL: the sliding window that config.json gives; "off": none
     BackendOptions backend; // compute is filled from the line above
@@ -27,7 +27,7 @@ struct Engine {
 // config.json could not be read, and for a device that needs no weights.
 typedef struct EngineMemory {
     size_t weights, cache, step;
-    size_t available; // before opening, as the system says
+    size_t available; // before opening, as the system says; 0 where the weights are not in its memory
 } EngineMemory;
 
 // Opens; refuses with the context that would fit where memory does not suffice. False with e filled, and

@@ -38,7 +38,7 @@ static const Option OPTIONS[] = {
     {"compute",        0,   OPTION_TEXT, AT(compute), 0, 0,       "f32|bf16",   "how activations enter products",
      "as the weights"                                                                                                                          },
     {"isa",            0,   OPTION_TEXT, AT(isa),     0, 0,       "NAME",       "force a set of CPU kernels",               "the best there is"},
-    {"device",         0,   OPTION_TEXT, AT(device),  0, 0,       "NAME",       "cpu, cuda[:n], null",                      "cpu"              },
+    {"device",         0,   OPTION_TEXT, AT(device),  0, 0,       "NAME",       "cpu, cuda[:n], auto, null",                "cpu"              },
     {"sliding-window", 0,   OPTION_TEXT, AT(window),  0, 0,       "on|off",     "off: see all, as if there were no window",
      "on"                                                                                                                                      },
     {"seed",           0,   OPTION_SEED, AT(seed),    0, 0,       "N",          "of the tokens that are run",               "0"                },

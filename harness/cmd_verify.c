@@ -49,7 +49,7 @@ static const Option OPTIONS[] = {
     {"compute",     0,   OPTION_TEXT, AT(models.compute), 0,    0,       "f32|bf16",           "how activations enter products",
      "as the weights"                                                                                                                                            },
     {"isa",         0,   OPTION_TEXT, AT(models.isa),     0,    0,       "NAME",               "force a set of CPU kernels",                  "the best there is"},
-    {"device",      0,   OPTION_TEXT, AT(models.device),  0,    0,       "NAME",               "cpu, cuda[:n], null",                         "cpu"              },
+    {"device",      0,   OPTION_TEXT, AT(models.device),  0,    0,       "NAME",               "cpu, cuda[:n], auto, null",                   "cpu"              },
     {"cache",       0,   OPTION_TEXT, AT(models.cache),   0,    0,       "DIR",
      "where methods keep tables made of a model; '' is nowhere",                                                                              "~/.cache/outpace" },
 };

@@ -6,7 +6,7 @@
 
 typedef struct Settings {
     // hardware
-    char device[PARAM_TEXT_SIZE]; // cpu, cuda[:n], null
+    char device[PARAM_TEXT_SIZE]; // cpu, cuda[:n], auto, null
     int math;                     // SettingsMath
     int compute;                  // SettingsCompute
     int threads;                  // 0: one a core

@@ -34,7 +34,7 @@ typedef struct FitOther {
 } FitOther;
 
 typedef struct FitPrediction {
-    Point at;
+    PointAt at;
     double S, se, predicted;
     bool fitted;
 } FitPrediction;

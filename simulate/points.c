@@ -15,7 +15,7 @@
 enum { MOST_COLUMNS = 16, MOST_ROWS = 1 << 16, MOST_GUESSES = 1 << 20 };
 
 typedef struct {
-    Point point;
+    PointAt point;
     const char *prompt; // in the text; NULL where there is no such column
     PointRow row;
 } Raw;
@@ -234,7 +234,7 @@ static bool read_lines(Reader *r, char *text, unsigned *columns) {
 
 // --- points x prompts ------------------------------------------------------------------------------------
 
-static int find_point(const Points *p, const Point *wanted) {
+static int find_point(const Points *p, const PointAt *wanted) {
     int i = 0;
     while (i < p->count &&
            (p->points[i].N != wanted->N || p->points[i].W != wanted->W || p->points[i].G != wanted->G))
@@ -285,7 +285,7 @@ static bool fill_matrix(Points *p, Reader *r) {
 
 static bool check_complete(const Points *p, const Reader *r) {
     for (int i = 0; i < p->count * p->prompts; i++) {
-        const Point *point = &p->points[i / p->prompts];
+        const PointAt *point = &p->points[i / p->prompts];
         if (!p->rows[i].line)
             return error_input(r->e,
                                "%s: prompt '%.40s' has no row at N %d, W %d, G %d; every prompt must be "

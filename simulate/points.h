@@ -37,12 +37,12 @@ typedef struct PointRow {
     Histogram accepted, candidates;
 } PointRow;
 
-typedef struct Point {
+typedef struct PointAt {
     int N, W, G;
-} Point;
+} PointAt;
 
 typedef struct Points {
-    Point *points;      // (count), in the file's order
+    PointAt *points;    // (count), in the file's order
     PointRow *rows;     // (count, prompts)
     char **names;       // (prompts) of the prompts; NULL entries where there is no such column
     int count, prompts; // prompts: 1 where there is no such column

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static bool open_point(const Points *points, int at, const FitOptions *o, SamplePoint *p) {
-    Point point = points->points[at];
+    PointAt point = points->points[at];
     *p = (SamplePoint){.at = point};
     p->law = (Law){.f = 1, .gamma = point.N - 1, .b = point.G, .output = o->output};
     p->fitted = o->law == FIT_CORRECTED || point.W == point.G;

@@ -24,7 +24,7 @@ typedef struct FitOptions {
 } FitOptions;
 
 typedef struct SamplePoint {
-    Point at;
+    PointAt at;
     Law law;          // f = 1; alpha is the estimator's
     double *share;    // (law.share_count), the law's; or NULL
     double *accepted; // (gamma + 1) steps that accepted so many; or NULL

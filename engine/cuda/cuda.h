@@ -8,5 +8,8 @@ extern const Backend cuda_backend;
 // Like cpu_open; `ordinal` is the device's number.
 bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e);
 
+// Whether the first device is there and can run the engine.
+bool cuda_usable(void);
+
 // Of device `ordinal`, measured now.
 bool cuda_ceilings(int ordinal, const BackendOptions *o, Ceilings *out, Error *e);

@@ -6,13 +6,13 @@ CUDA_HOME = $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
 
 CUDA_C   = $(filter-out engine/cuda/none.c,$(wildcard engine/cuda/*.c))
 CUDA_CU  = $(wildcard engine/cuda/*.cu)
-ifeq ($(and $(NVCC),$(wildcard engine/cuda/cuda.c)),)
+ifeq ($(NVCC),)
 CUDA_OUT = $(CUDA_C)
 else
 CUDA_OUT = engine/cuda/none.c
 # The same for every BUILD: sanitizers do not change what runs on a GPU.
 CUDA_OBJECTS = $(CUDA_CU:%.cu=build/cuda/%.o)
-CUDA_LIBS = -L$(CUDA_HOME)/lib64 -lcudart_static -lsupc++ -ldl -lrt
+CUDA_LIBS = -L$(CUDA_HOME)/lib64 -lcudart_static -lsupc++ -static-libgcc -ldl -lrt
 endif
 
 # Instructions of Hopper's own need the a; PTX is for what comes after. No contraction of a*b+c (see EXACT). Spills fail.

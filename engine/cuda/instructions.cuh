@@ -9,8 +9,12 @@
 #include <string.h>
 
 #ifdef __CUDACC__
-#define LAUNCH(kernel, grid, block, shared, stream, ...) \
-    (kernel)<<<(grid), (block), (shared), (cudaStream_t)(stream)>>>(__VA_ARGS__)
+#define LAUNCH(kernel, grid, block, shared, stream, ...)                                                \
+    do {                                                                                                \
+        if ((shared) > 48 << 10) /* more than a kernel has without asking */                            \
+            cudaFuncSetAttribute((kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(shared)); \
+        (kernel)<<<(grid), (block), (shared), (cudaStream_t)(stream)>>>(__VA_ARGS__);                   \
+    } while (0)
 #define SHARED(T, name)                                     \
     extern __shared__ __align__(128) unsigned char arena[]; \
     T *name = (T *)arena

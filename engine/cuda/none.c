@@ -13,6 +13,8 @@ bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **
     return refuse(e);
 }
 
+bool cuda_usable(void) { return false; }
+
 bool cuda_ceilings(int ordinal, const BackendOptions *o, Ceilings *out, Error *e) {
     (void)ordinal, (void)o, (void)out;
     return refuse(e);

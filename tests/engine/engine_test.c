@@ -284,15 +284,15 @@ static void context_too_large(void **state) {
 static void names(void **state) {
     const Models *m = *state;
     static const char *const rows[][3] = {
-        {"gpu",    NULL,   "there is no device 'gpu': cpu, cuda[:n] and null are known"   },
-        {"",       NULL,   "there is no device '': cpu, cuda[:n] and null are known"      },
-        {"CPU",    NULL,   "there is no device 'CPU': cpu, cuda[:n] and null are known"   },
-        {"cpu:0",  NULL,   "there is no device 'cpu:0': cpu, cuda[:n] and null are known" },
-        {"null:1", NULL,   "there is no device 'null:1': cpu, cuda[:n] and null are known"},
-        {"cuda:",  NULL,   "there is no device 'cuda:': cpu, cuda[:n] and null are known" },
-        {"cuda:x", NULL,   "there is no device 'cuda:x': cpu, cuda[:n] and null are known"},
-        {"cpu",    "fp8",  "there is no compute 'fp8': f32 and bf16 are known"            },
-        {"null",   "BF16", "there is no compute 'BF16': f32 and bf16 are known"           },
+        {"gpu",    NULL,   "there is no device 'gpu': cpu, cuda[:n], auto and null are known"   },
+        {"",       NULL,   "there is no device '': cpu, cuda[:n], auto and null are known"      },
+        {"CPU",    NULL,   "there is no device 'CPU': cpu, cuda[:n], auto and null are known"   },
+        {"cpu:0",  NULL,   "there is no device 'cpu:0': cpu, cuda[:n], auto and null are known" },
+        {"null:1", NULL,   "there is no device 'null:1': cpu, cuda[:n], auto and null are known"},
+        {"cuda:",  NULL,   "there is no device 'cuda:': cpu, cuda[:n], auto and null are known" },
+        {"cuda:x", NULL,   "there is no device 'cuda:x': cpu, cuda[:n], auto and null are known"},
+        {"cpu",    "fp8",  "there is no compute 'fp8': f32 and bf16 are known"                  },
+        {"null",   "BF16", "there is no compute 'BF16': f32 and bf16 are known"                 },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Engine engine;

@@ -14,7 +14,7 @@ static void demand(bool holds) {
 static void check_points(const Points *p) {
     demand(p->count > 0 && p->prompts > 0);
     for (int i = 0; i < p->count * p->prompts; i++) {
-        const Point *point = &p->points[i / p->prompts];
+        const PointAt *point = &p->points[i / p->prompts];
         const PointRow *row = &p->rows[i];
         demand(point->N >= 2 && point->W >= 1 && point->G >= 1 && row->S >= 1 && row->S <= point->N);
         demand(row->se >= 0 && isfinite(row->se) && row->steps >= 1 && isfinite(row->steps));

@@ -153,7 +153,7 @@ static void mistakes(void **state) {
         {"generate tiny --ids 1,600",
          "outpace: token 1 of the prompt is 600, outside the vocabulary of 512\n"                                          },
         {"generate tiny x --device gpu",
-         "outpace: there is no device 'gpu': cpu, cuda[:n] and null are known\n"                                           },
+         "outpace: there is no device 'gpu': cpu, cuda[:n], auto and null are known\n"                                     },
         {"generate nowhere x",
          "outpace: 'nowhere' has no readable config.json: give a Hugging Face model directory\n"                           },
         {"generate tiny 'far too long' -c 3",

@@ -105,7 +105,7 @@ static void says_what_is_wrong(void **state) {
         {"--bonus",     "no",       "--bonus is 'no', must be kept or dropped"  },
         {"--filling",   "some",     "--filling is 'some', must be none or"      },
         {"--filling",   "nan",      "--filling is 'nan'"                        },
-        {"7",           "8",        "stored runs cannot be read yet"            },
+        {"7",           "8",        "give one of RUN, --points FILE.tsv and"    },
         {"--resamples", "1",        "resamples"                                 },
     };
     char path[4096];

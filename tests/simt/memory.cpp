@@ -15,10 +15,14 @@ static const unsigned char CANARY = 0xc5;
 static size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 static unsigned char *map_of(const Guarded *g) { return (unsigned char *)g->map; }
-static size_t usable(const Guarded *g) { return g->mapped - (size_t)sysconf(_SC_PAGESIZE); }
+static size_t page_size() {
+    static const size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    return size;
+}
+static size_t usable(const Guarded *g) { return g->mapped - page_size(); }
 
 Guarded guarded_open(size_t bytes) {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), body = round_up(bytes + 16, page);
+    size_t page = page_size(), body = round_up(bytes + 16, page);
     void *map = mmap(nullptr, body + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED || mprotect((char *)map + body, page, PROT_NONE)) abort();
     Guarded g = {(char *)map + body - round_up(bytes, 16), bytes, map, body + page};
@@ -28,7 +32,7 @@ Guarded guarded_open(size_t bytes) {
 
 static void check(const Guarded *g) {
     const unsigned char *map = map_of(g), *data = (const unsigned char *)g->data;
-    for (size_t i = 0; i < usable(g); i++)
+    for (size_t i = 0, n = usable(g); i < n; i++)
         if ((map + i < data || map + i >= data + g->bytes) && map[i] != CANARY) {
             fprintf(stderr, "simt: memory of %zu bytes was written to at offset %td\n", g->bytes,
                     map + i - data);

@@ -22,6 +22,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <tuple>
 
 #define __global__
 #define __device__
@@ -52,14 +53,15 @@ typedef std::function<void()> SimtWork;
 void simt_enqueue(void *stream, SimtWork work); // in runtime.cpp: streams run late, when someone waits
 void simt_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &thread);
 
-#define LAUNCH(kernel, grid, block, shared, stream, ...)                                    \
-    do {                                                                                    \
-        dim3 simt_grid = (grid), simt_block = (block);                                      \
-        size_t simt_bytes = (shared);                                                       \
-        simt_enqueue((stream), [=] {                                                        \
-            simt_launch(simt_grid, simt_block, simt_bytes, [&] { (kernel)(__VA_ARGS__); }); \
-        });                                                                                 \
-    } while (0)
+// The arguments are taken now, as a device takes them; the kernel runs when the stream does.
+template <typename... Parameters, typename... Arguments>
+static inline void simt_put(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared, void *stream,
+                            Arguments... arguments) {
+    std::tuple<Parameters...> bound(arguments...);
+    simt_enqueue(stream, [=] { simt_launch(grid, block, shared, [&] { std::apply(kernel, bound); }); });
+}
+#define LAUNCH(kernel, grid, block, shared, stream, ...) \
+    simt_put((kernel), (grid), (block), (shared), (stream), __VA_ARGS__)
 
 // A kernel's shared memory is one struct.
 void *simt_shared(size_t bytes);

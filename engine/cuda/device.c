@@ -1,0 +1,25 @@
+#include "engine/cuda/device.h"
+
+#include "engine/cuda/cuda.h"
+
+enum { LEAST_MAJOR = 8 }; // bf16 on tensor cores, asynchronous copies
+
+bool device_find(int ordinal, GpuFacts *out, Error *e) {
+    int count, code = gpu_count(&count);
+    if (code)
+        return error_system(e, "cuda:%d: the NVIDIA driver does not answer: %s", ordinal, gpu_error(code));
+    if (count == 0)
+        return error_system(
+            e, "cuda:%d: this machine has no NVIDIA GPU, or no driver for it; --device cpu runs on the CPU",
+            ordinal);
+    if (ordinal >= count)
+        return error_input(e, "cuda:%d: this machine has %d NVIDIA GPU%s, from cuda:0 on", ordinal, count,
+                           count > 1 ? "s" : "");
+    code = gpu_use(ordinal);
+    if (!code) code = gpu_facts(ordinal, out);
+    if (code) return error_system(e, "cuda:%d: cannot be used: %s", ordinal, gpu_error(code));
+    return out->major >= LEAST_MAJOR || error_input(e,
+                                                    "cuda:%d: '%s' is of compute capability %d.%d, at least "
+                                                    "%d.0 is needed; --device cpu runs on the CPU",
+                                                    ordinal, out->name, out->major, out->minor, LEAST_MAJOR);
+}

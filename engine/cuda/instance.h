@@ -1,0 +1,121 @@
+// The insides of an open CUDA instance, shared by cuda.c (its life), memory.c (what it allocates), weights.c
+// (what it loads), step.c and layers.c (a run), head.c (what comes out).
+//
+// Everything is allocated at open, for the largest step. A call puts copies and kernels into one stream and
+// comes back; only what is read back is waited for (head, get_hidden), and a commit that nothing was read
+// before, so that the time of a prefill is its own.
+//
+//      host:   fill pinned memory ----+                        +--> ids, logits
+//      stream:                        copy, graph of layers, head
+#pragma once
+#include "engine/core/backend.h"
+#include "engine/cuda/kernels.h"
+#include "engine/cuda/runtime.h"
+#include "engine/model/model.h"
+
+// Products of a layer, and the vectors beside them. Absent: data NULL.
+typedef struct GpuLayer {
+    Matrix qkv, o;   // rows of q, k, v behind each other, q's and k's in rotary pairs
+    Matrix in, down; // in: gate and up in turns, or gate alone
+    bool gated;      // in has up
+    float *attention_norm, *qkv_bias, *mlp_norm, *gate_bias; // NULL: none
+} GpuLayer;
+
+// Activations by what they are; packed or plain as the product that reads them is.
+typedef enum { ROLE_NORMED, ROLE_MIXED, ROLE_GATED, ROLES } Role;
+
+// Pinned memory on its way to the device: it is not written again before it has been read.
+typedef struct Staging {
+    void *host;
+    size_t bytes;
+    void *event;
+    bool sent;
+} Staging;
+
+// Launches of a run, captured once for all runs alike.
+typedef struct StepGraph {
+    int most, spans, a, b; // most 0: free
+    void *graph;
+    unsigned long used; // when last
+} StepGraph;
+enum { GRAPHS = 48, STEP_STAGINGS = 2 };
+
+typedef struct Cuda {
+    const Model *model;
+    Compute compute;
+    int ordinal;
+    GpuFacts facts;
+    char isa[16];
+    int context, max_nodes, slots;
+    Cache cache; // its window and ring
+    Heads heads;
+    void *stream, *begin, *end; // events around what is being waited for
+    bool working, unread;       // something is in the stream; of it a run that nothing was read of
+    double busy_seconds;
+
+    // device memory; every block is in `blocks` too
+    bool planning; // nothing is allocated, only summed up
+    void **blocks;
+    size_t block_count, block_capacity;
+    size_t weight_bytes, cache_bytes, step_bytes;
+
+    GpuLayer *layers;
+    Matrix embedding, head;
+    float *final_norm;
+    void *cache_k, *cache_v, *step_k, *step_v;
+    Step *step;      // and its nodes and paths
+    RowList *chosen; // nodes that the head looks at
+    CommitList *moves;
+    float *hidden; // (max_nodes, width)
+    void *q;
+    double *frequency;
+    float *cosine, *sine;
+    Activations roles[ROLES][2]; // [packed]
+    float *parts, *attention_parts;
+    size_t attention_floats;
+    unsigned *done, *attention_done;
+    float *logits; // (PANEL_ROWS, max(vocab, width))
+    int *top_id, *slice_id;
+    float *top_logit, *slice_logit;
+
+    Staging steps[STEP_STAGINGS], list, rows;
+    int turn;     // of the step stagings
+    int *host_id; // pinned: (PANEL_ROWS, TOP_MAX), and logits behind
+    float *host_logit;
+    StepGraph graphs[GRAPHS];
+    unsigned long graph_clock;
+} Cuda;
+
+// memory.c. A block of zeros where `zero`; counted in *total. False with e filled.
+bool cuda_take(Cuda *c, void *out, size_t bytes, bool zero, size_t *total, Error *e);
+bool cuda_take_buffers(Cuda *c, Error *e); // everything but weights
+bool cuda_take_pinned(Cuda *c, Error *e);
+void cuda_give_all(Cuda *c);
+bool cuda_ok(const Cuda *c, int code, const char *what, Error *e);
+
+// Memory that may be written now: waits for the last copy from it. And the copy.
+void *staging_begin(Staging *s);
+bool staging_send(Cuda *c, Staging *s, void *to, size_t bytes, Error *e);
+
+// weights.c. Describes all matrices, and allocates them; then fills them.
+bool cuda_take_weights(Cuda *c, Error *e);
+bool cuda_load_weights(Cuda *c, Error *e);
+
+// step.c. Marks that work is in the stream; waits for all of it.
+bool cuda_begin(Cuda *c, Error *e);
+bool cuda_wait(Cuda *c, Error *e);
+bool cuda_step(Cuda *c, const StepRun *run, Error *e);
+
+// Spans of positions, at most, that a tile of rows at positions [from, to] sees.
+int cuda_spans(const Cuda *c, int from, int to);
+
+// layers.c. Puts the kernels of layers [a, b) into the stream.
+void cuda_layers(Cuda *c, int most, int spans, int a, int b);
+
+// head.c
+bool cuda_head(Cuda *c, const int *nodes, int count, unsigned want, HeadOut *out, Error *e);
+bool cuda_normed(Cuda *c, const int *nodes, int count, float *rows, Error *e);
+
+static inline const Activations *cuda_role(const Cuda *c, Role role, const Matrix *reader) {
+    return &c->roles[role][reader->packed];
+}

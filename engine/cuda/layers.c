@@ -1,0 +1,124 @@
+// The kernels of a run, in order:
+//
+//      embed                               the first time only
+//      norm, q k v, attention, o           q k v ends with rotation and the write of keys and values,
+//      norm, gate up, down                 gate up with the activation, o and down with the residual
+#include "engine/cuda/instance.h"
+
+typedef struct Work {
+    Cuda *c;
+    int most, spans;
+} Work;
+
+static void norm(const Work *w, const float *weight, const Matrix *reader) {
+    const Cuda *c = w->c;
+    const Shape *s = &c->model->shape;
+    Norm n = {.rows = step_rows(c->step),
+              .hidden = c->hidden,
+              .weight = weight,
+              .epsilon = s->norm_epsilon,
+              .width = s->width,
+              .to = *cuda_role(c, ROLE_NORMED, reader)};
+    gpu_norm(&n, w->most, c->stream);
+}
+
+static void multiply(const Work *w, const Matrix *m, Role from, const Put *put) {
+    const Cuda *c = w->c;
+    Product p = {.rows = step_rows(c->step),
+                 .w = *m,
+                 .x = *cuda_role(c, from, m),
+                 .put = *put,
+                 .parts = c->parts,
+                 .done = c->done};
+    gpu_product(&p, w->most, c->facts.shared_bytes, c->stream);
+}
+
+static void add_to_hidden(const Work *w, const Matrix *m, Role from) {
+    Put put = {.kind = PUT_RESIDUAL, .out = w->c->hidden, .stride = w->c->model->shape.width};
+    multiply(w, m, from, &put);
+}
+
+// Bytes of one layer's keys in an area of so many slots or nodes.
+static size_t layer_bytes(const Cuda *c, int count) {
+    const Heads *h = &c->heads;
+    return (size_t)h->kv_heads * (size_t)count * (size_t)h->pitch * (h->bf16 ? 2 : 4);
+}
+static void *of_layer(void *area, size_t bytes, int layer) {
+    return (unsigned char *)area + (size_t)layer * bytes;
+}
+
+static void attend(const Work *w, int layer) {
+    const Cuda *c = w->c;
+    const GpuLayer *l = &c->layers[layer];
+    size_t slots = layer_bytes(c, c->slots), area = layer_bytes(c, c->max_nodes);
+    Put put = {.kind = PUT_QKV,
+               .bias = l->qkv_bias,
+               .heads = c->heads,
+               .q = c->q,
+               .k = of_layer(c->step_k, area, layer),
+               .v = of_layer(c->step_v, area, layer),
+               .area = c->max_nodes,
+               .cosine = c->cosine,
+               .sine = c->sine};
+    Attention a = {.step = c->step,
+                   .heads = c->heads,
+                   .q = c->q,
+                   .cache_k = of_layer(c->cache_k, slots, layer),
+                   .cache_v = of_layer(c->cache_v, slots, layer),
+                   .step_k = put.k,
+                   .step_v = put.v,
+                   .slots = c->slots,
+                   .area = c->max_nodes,
+                   .window = c->cache.window,
+                   .ring = c->cache.ring,
+                   .to = *cuda_role(c, ROLE_MIXED, &l->o),
+                   .parts = c->attention_parts,
+                   .parts_floats = c->attention_floats,
+                   .done = c->attention_done};
+    norm(w, l->attention_norm, &l->qkv);
+    multiply(w, &l->qkv, ROLE_NORMED, &put);
+    gpu_attention(&a, w->most, w->spans, c->stream);
+    add_to_hidden(w, &l->o, ROLE_MIXED);
+}
+
+// Without `down` the activations are what is added.
+static void run_mlp(const Work *w, int layer) {
+    const Cuda *c = w->c;
+    const GpuLayer *l = &c->layers[layer];
+    Put put = {.kind = l->gated ? PUT_GATED : PUT_ACTIVATED,
+               .bias = l->gate_bias,
+               .activation = c->model->shape.activation,
+               .to = *cuda_role(c, ROLE_GATED, &l->down)};
+    if (!l->down.data) {
+        put.kind = PUT_ACTIVATED_RESIDUAL;
+        put.out = c->hidden;
+        put.stride = c->model->shape.width;
+    }
+    norm(w, l->mlp_norm, &l->in);
+    multiply(w, &l->in, ROLE_NORMED, &put);
+    if (l->down.data) add_to_hidden(w, &l->down, ROLE_GATED);
+}
+
+static void embed(const Work *w) {
+    const Cuda *c = w->c;
+    const Shape *s = &c->model->shape;
+    Embed e = {.step = c->step,
+               .table = c->embedding,
+               .hidden = c->hidden,
+               .frequency = c->frequency,
+               .factor = s->rope.attention_factor,
+               .pairs = s->rope.pairs,
+               .cosine = c->cosine,
+               .sine = c->sine};
+    if (s->input != INPUT_TOKENS) e.table.data = NULL;
+    gpu_embed(&e, w->most, c->stream);
+}
+
+void cuda_layers(Cuda *c, int most, int spans, int a, int b) {
+    Work w = {c, most, spans};
+    if (a == 0) embed(&w);
+    for (int layer = a; layer < b; layer++) {
+        if (c->layers[layer].qkv.data) attend(&w, layer);
+        if (c->layers[layer].in.data) run_mlp(&w, layer);
+    }
+}

@@ -1,0 +1,61 @@
+// Weights and activations on the device, in the forms that products read.
+#pragma once
+#include "engine/base/numbers.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __CUDACC__
+#define HOST_AND_DEVICE __host__ __device__
+#else
+#define HOST_AND_DEVICE
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    PACKED_K = 64, // packed weights and activations are padded to so many columns, with zeros,
+    PLAIN_K = 128, // plain ones to so many
+};
+
+// Weights (rows, columns). Packed: bf16 in the order in which a tensor core's lanes hold them, see pack.cu.
+// Plain: row after row. Rows are padded to 16 where packed.
+typedef struct Matrix {
+    void *data;
+    int rows, columns, pitch; // pitch: columns with padding
+    Dtype dtype;
+    bool packed;
+    int splits; // of a packed product's sum
+} Matrix;
+
+// What a product reads. Packed: bf16 in blocks of 8 rows and 8 columns. Plain: f32, (rows, pitch).
+typedef struct Activations {
+    void *data;
+    int pitch;
+    bool packed, round; // round: plain, but rounded to bf16
+} Activations;
+
+// Puts rows of a model's tensor into a matrix. Row r of the source becomes row base + stride * r; where
+// `pairs` is set, rows of each head of 2 * pairs are first put in the order 0, pairs, 1, pairs + 1, ..
+typedef struct Pack {
+    const void *from; // (rows, columns) of dtype, on the device
+    Dtype dtype;
+    int rows, columns, first; // first: of these rows in the whole tensor
+    int base, stride, pairs;
+    Matrix to;
+} Pack;
+void gpu_pack(const Pack *p, void *stream);
+HOST_AND_DEVICE static inline int pack_row(int row, int base, int stride, int pairs) {
+    if (pairs) {
+        int i = row % (2 * pairs);
+        row += (i < pairs ? 2 * i : 2 * (i - pairs) + 1) - i;
+    }
+    return base + stride * row;
+}
+size_t gpu_matrix_bytes(const Matrix *m);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,171 @@
+// What an instance allocates, by one list that is gone through twice: to tell beforehand whether it fits, and
+// to do it.
+#include "engine/cuda/instance.h"
+
+#include "engine/base/memory.h"
+
+#include <string.h>
+
+bool cuda_ok(const Cuda *c, int code, const char *what, Error *e) {
+    return code == 0 || error_system(e, "cuda:%d: %s: %s", c->ordinal, what, gpu_error(code));
+}
+
+bool cuda_take(Cuda *c, void *out, size_t bytes, bool zero, size_t *total, Error *e) {
+    void *block = NULL, *list = c->blocks;
+    *total += (bytes + 255) / 256 * 256; // what a device rounds it up to
+    if (c->planning) return true;
+    if (!mem_grow(&list, &c->block_capacity, c->block_count + 1, sizeof *c->blocks))
+        return error_system(e, "out of memory for a list of %zu blocks", c->block_count + 1);
+    c->blocks = list;
+    if (!cuda_ok(c, gpu_take(&block, bytes), "no memory for the model", e)) return false;
+    c->blocks[c->block_count++] = block;
+    memcpy(out, &block, sizeof block);
+    return !zero || cuda_ok(c, gpu_fill(block, 0, bytes, c->stream), "cannot write its memory", e);
+}
+
+static int round_up(int n, int to) { return (n + to - 1) / to * to; }
+
+// One role's activations for readers of one kind. Padding is never written, and so stays zero.
+static bool take_role(Cuda *c, Role role, int columns, bool packed, Error *e) {
+    Activations *a = &c->roles[role][packed];
+    size_t rows = (size_t)round_up(c->max_nodes > PANEL_ROWS ? c->max_nodes : PANEL_ROWS, 8);
+    *a = (Activations){.pitch = round_up(columns, packed ? PACKED_K : PLAIN_K),
+                       .packed = packed,
+                       .round = c->compute == COMPUTE_BF16};
+    return cuda_take(c, &a->data, rows * (size_t)a->pitch * (packed ? 2 : 4), true, &c->step_bytes, e);
+}
+
+static bool reads(const Matrix *m, bool packed) { return m->rows > 0 && m->packed == packed; }
+
+static bool take_roles(Cuda *c, Error *e) {
+    const Shape *s = &c->model->shape;
+    for (int packed = 0; packed < 2; packed++) {
+        bool need[ROLES] = {reads(&c->head, packed), false, false};
+        for (int i = 0; i < s->layers; i++) {
+            const GpuLayer *l = &c->layers[i];
+            need[ROLE_NORMED] |= reads(&l->qkv, packed) || reads(&l->in, packed);
+            need[ROLE_MIXED] |= reads(&l->o, packed);
+            need[ROLE_GATED] |= reads(&l->down, packed);
+        }
+        if (need[ROLE_NORMED] && !take_role(c, ROLE_NORMED, s->width, packed, e)) return false;
+        if (need[ROLE_MIXED] && !take_role(c, ROLE_MIXED, shape_q_width(s), packed, e)) return false;
+        if (need[ROLE_GATED] && !take_role(c, ROLE_GATED, s->mlp_width, packed, e)) return false;
+    }
+    return true;
+}
+
+typedef struct Largest {
+    size_t parts, tiles;
+} Largest;
+
+static void see_matrix(Largest *l, const Matrix *m) {
+    size_t rows = (size_t)round_up(m->rows, 16),
+           parts = m->splits > 1 ? (size_t)m->splits * PANEL_ROWS * rows : 0;
+    if (parts > l->parts) l->parts = parts;
+    if (rows / 128 + 1 > l->tiles) l->tiles = rows / 128 + 1;
+}
+
+static Largest largest_product(const Cuda *c) {
+    Largest l = {0, 1};
+    see_matrix(&l, &c->head);
+    for (int i = 0; i < c->model->shape.layers; i++) {
+        const GpuLayer *w = &c->layers[i];
+        const Matrix *const all[] = {&w->qkv, &w->o, &w->in, &w->down};
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) see_matrix(&l, all[k]);
+    }
+    return l;
+}
+
+// Room for the parts of as many tiles as a step has, up to 64 MB; at least one tile's.
+static bool take_attention(Cuda *c, Error *e) {
+    const size_t most = (size_t)16 << 20;
+    int spans = cuda_spans(c, 0, c->context - 1), counters = gpu_attention_counters(&c->heads, c->max_nodes);
+    size_t part = gpu_attention_part(&c->heads, spans), tiles = (size_t)(counters / c->heads.kv_heads);
+    c->attention_floats = spans == 1 ? 0 : part * tiles < most ? part * tiles : part < most ? most : part;
+    return cuda_take(c, &c->attention_parts, c->attention_floats * 4, false, &c->step_bytes, e) &&
+           cuda_take(c, &c->attention_done, (size_t)counters * sizeof(unsigned), true, &c->step_bytes, e);
+}
+
+static size_t step_size(int nodes) {
+    size_t n = (size_t)nodes;
+    return sizeof(Step) + n * sizeof(StepNode) + n * (n + 1) / 2 * sizeof(uint16_t);
+}
+
+static size_t list_size(int nodes) { return sizeof(RowList) + 2 * (size_t)nodes * sizeof(int); }
+
+bool cuda_take_buffers(Cuda *c, Error *e) {
+    const Shape *s = &c->model->shape;
+    Largest l = largest_product(c);
+    size_t nodes = (size_t)c->max_nodes, f = sizeof(float), *t = &c->step_bytes;
+    size_t head = (size_t)c->heads.pitch * (c->heads.bf16 ? 2 : 4), layers = (size_t)s->layers;
+    size_t slots = layers * (size_t)s->kv_heads * (size_t)c->slots * head,
+           area = layers * (size_t)s->kv_heads * nodes * head;
+    size_t pairs = (size_t)s->rope.pairs, widest = (size_t)(s->vocab > s->width ? s->vocab : s->width);
+    return cuda_take(c, &c->cache_k, slots, false, &c->cache_bytes, e) &&
+           cuda_take(c, &c->cache_v, slots, false, &c->cache_bytes, e) &&
+           cuda_take(c, &c->step_k, area, false, t, e) && cuda_take(c, &c->step_v, area, false, t, e) &&
+           cuda_take(c, &c->step, step_size(c->max_nodes), false, t, e) &&
+           cuda_take(c, &c->chosen, list_size(PANEL_ROWS), false, t, e) &&
+           cuda_take(c, &c->moves, list_size(c->max_nodes), false, t, e) &&
+           cuda_take(c, &c->hidden, nodes * (size_t)s->width * f, false, t, e) &&
+           cuda_take(c, &c->q, nodes * (size_t)s->heads * head, false, t, e) &&
+           cuda_take(c, &c->frequency, pairs * sizeof(double), false, t, e) &&
+           cuda_take(c, &c->cosine, nodes * pairs * f, false, t, e) &&
+           cuda_take(c, &c->sine, nodes * pairs * f, false, t, e) && take_roles(c, e) &&
+           cuda_take(c, &c->parts, l.parts * f, false, t, e) &&
+           cuda_take(c, &c->done, (l.tiles > PANEL_ROWS ? l.tiles : PANEL_ROWS) * sizeof(unsigned), true, t,
+                     e) &&
+           take_attention(c, e) && cuda_take(c, &c->logits, PANEL_ROWS * widest * f, false, t, e) &&
+           cuda_take(c, &c->top_id, PANEL_ROWS * TOP_MAX * f, false, t, e) &&
+           cuda_take(c, &c->top_logit, PANEL_ROWS * TOP_MAX * f, false, t, e) &&
+           cuda_take(c, &c->slice_id, (size_t)PANEL_ROWS * TOP_SLICES * TOP_MAX * f, false, t, e) &&
+           cuda_take(c, &c->slice_logit, (size_t)PANEL_ROWS * TOP_SLICES * TOP_MAX * f, false, t, e);
+}
+
+static bool take_staging(Cuda *c, Staging *s, size_t bytes, Error *e) {
+    s->bytes = bytes;
+    return cuda_ok(c, gpu_take_pinned(&s->host, bytes), "no pinned memory", e) &&
+           cuda_ok(c, gpu_event_open(&s->event), "no event", e);
+}
+
+bool cuda_take_pinned(Cuda *c, Error *e) {
+    void *ids, *logits;
+    size_t top = (size_t)PANEL_ROWS * TOP_MAX * sizeof(int);
+    for (int i = 0; i < STEP_STAGINGS; i++)
+        if (!take_staging(c, &c->steps[i], step_size(c->max_nodes), e)) return false;
+    if (!take_staging(c, &c->list, list_size(c->max_nodes > PANEL_ROWS ? c->max_nodes : PANEL_ROWS), e) ||
+        !take_staging(c, &c->rows, (size_t)c->model->shape.width * PANEL_ROWS * sizeof(float), e))
+        return false;
+    if (!cuda_ok(c, gpu_take_pinned(&ids, top), "no pinned memory", e)) return false;
+    c->host_id = ids;
+    if (!cuda_ok(c, gpu_take_pinned(&logits, top), "no pinned memory", e)) return false;
+    c->host_logit = logits;
+    return true;
+}
+
+static void give_staging(Staging *s) {
+    gpu_give_pinned(s->host);
+    if (s->event) gpu_event_close(s->event);
+}
+
+void cuda_give_all(Cuda *c) {
+    for (size_t i = 0; i < c->block_count; i++) gpu_give(c->blocks[i]);
+    mem_free(c->blocks);
+    for (int i = 0; i < STEP_STAGINGS; i++) give_staging(&c->steps[i]);
+    give_staging(&c->list);
+    give_staging(&c->rows);
+    gpu_give_pinned(c->host_id);
+    gpu_give_pinned(c->host_logit);
+}
+
+void *staging_begin(Staging *s) {
+    if (s->sent) gpu_event_wait(s->event);
+    s->sent = false;
+    return s->host;
+}
+
+bool staging_send(Cuda *c, Staging *s, void *to, size_t bytes, Error *e) {
+    s->sent = true;
+    return cuda_ok(c, gpu_copy(to, s->host, bytes, c->stream), "cannot copy to it", e) &&
+           cuda_ok(c, gpu_event_record(s->event, c->stream), "cannot mark its work", e);
+}

@@ -1,0 +1,42 @@
+// What a card can do at most, to measure it: reading memory, and multiplying in registers.
+#include "engine/cuda/rows.cuh"
+
+enum { THREADS = 256, CHAINS = 8 };
+
+// 16 bytes a thread at a time, four loads in flight.
+__global__ void __launch_bounds__(THREADS) probe_read(const uint4 *data, size_t count, uint32_t *sink) {
+    size_t stride = (size_t)gridDim.x * THREADS, i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    uint32_t seen = 0;
+    for (; i + 3 * stride < count; i += 4 * stride) {
+        uint4 a = data[i], b = data[i + stride], c = data[i + 2 * stride], d = data[i + 3 * stride];
+        seen ^= a.x ^ a.y ^ a.z ^ a.w ^ b.x ^ b.y ^ b.z ^ b.w ^ c.x ^ c.y ^ c.z ^ c.w ^ d.x ^ d.y ^ d.z ^ d.w;
+    }
+    for (; i < count; i += stride) seen ^= data[i].x ^ data[i].y ^ data[i].z ^ data[i].w;
+    sink[(size_t)blockIdx.x * THREADS + threadIdx.x] = seen;
+}
+
+void gpu_probe_read(const void *data, size_t bytes, int blocks, uint32_t *sink, void *stream) {
+    LAUNCH(probe_read, (unsigned)blocks, THREADS, 0, stream, (const uint4 *)data, bytes / sizeof(uint4),
+           sink);
+}
+
+// Independent chains of mma on operands that are not zero (zeros draw less power and run faster).
+__global__ void __launch_bounds__(THREADS) probe_mma(int rounds, float *sink) {
+    float sum[CHAINS][4];
+    uint32_t a[4], seed = 0x3f80u + threadIdx.x % 97;
+    for (int i = 0; i < 4; i++) a[i] = (seed + (uint32_t)i) | 0xbf90u << 16;
+#pragma unroll
+    for (int i = 0; i < CHAINS * 4; i++) sum[i / 4][i % 4] = (float)i;
+    for (int r = 0; r < rounds; r++)
+#pragma unroll
+        for (int i = 0; i < CHAINS; i++) mma_16816(sum[i], a, a[i % 4], a[(i + 1) % 4]);
+    float total = 0;
+#pragma unroll
+    for (int i = 0; i < CHAINS * 4; i++) total += sum[i / 4][i % 4];
+    sink[(size_t)blockIdx.x * THREADS + threadIdx.x] = total;
+}
+
+double gpu_probe_mma(int rounds, int blocks, float *sink, void *stream) {
+    LAUNCH(probe_mma, (unsigned)blocks, THREADS, 0, stream, rounds, sink);
+    return 2.0 * 16 * 8 * 16 * CHAINS * (THREADS / WARP) * (double)rounds * (double)blocks;
+}

@@ -1,0 +1,55 @@
+// A product, and what becomes of its outputs.
+#pragma once
+#include "engine/core/shape.h"
+#include "engine/cuda/matrix.h"
+#include "engine/cuda/step_rows.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { PANEL_ROWS = 128 }; // rows that one launch of a product takes
+
+// What becomes of a product's outputs, two neighbours (2j, 2j + 1) at a time.
+typedef enum {
+    PUT_LOGITS,    // stored; those from `real` on are -INFINITY
+    PUT_RESIDUAL,  // added to the node's hidden state
+    PUT_QKV,       // bias; rotation of q and k, whose pairs are neighbours here; q, and k and v of the node
+    PUT_GATED,     // activation(gate 2j) * up 2j + 1: activation j
+    PUT_ACTIVATED, // activation(2j), activation(2j + 1)
+    PUT_ACTIVATED_RESIDUAL, // the same, added to the node's hidden state
+} PutKind;
+
+typedef struct Heads {
+    int heads, kv_heads, head_dim, pitch; // pitch: elements of one head of q, k or v, padded with zeros
+    bool bf16;                            // of q, k and v; else f32
+} Heads;
+
+typedef struct Put {
+    PutKind kind;
+    const float *bias; // (rows of the matrix), or NULL
+    float *out;        // logits (rows, stride) or hidden states (nodes, stride)
+    int stride, real;
+    Activations to;
+    Activation activation;
+    Heads heads;
+    void *q;                    // (rows, heads, pitch)
+    void *k, *v;                // of this layer's step area: (kv_heads, area, pitch)
+    int area;                   // nodes that fit there
+    const float *cosine, *sine; // (nodes, head_dim / 2)
+} Put;
+
+typedef struct Product {
+    const RowList *rows;
+    Matrix w;
+    Activations x;
+    Put put;
+    float *parts;   // (splits, PANEL_ROWS, rows of w) where splits > 1
+    unsigned *done; // (rows of w / 128), zeros between launches
+} Product;
+void gpu_product(const Product *p, int most, size_t shared_bytes, void *stream);
+void gpu_product_plain(const Product *p, int most, void *stream); // of a plain matrix; gpu_product knows
+
+#ifdef __cplusplus
+}
+#endif

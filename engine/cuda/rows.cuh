@@ -1,0 +1,45 @@
+// Which node a row is, and where an activation stands; shared by the kernels.
+#pragma once
+#include "engine/cuda/instructions.cuh"
+#include "engine/cuda/kernels.h"
+
+__device__ __forceinline__ int row_node(const RowList *rows, int row) {
+    return rows->first >= 0 ? rows->first + row : rows->node[row];
+}
+
+__device__ __forceinline__ const StepNode *step_nodes(const Step *s) { return (const StepNode *)(s + 1); }
+__device__ __forceinline__ const uint16_t *step_path(const Step *s, int node) {
+    return (const uint16_t *)(step_nodes(s) + s->nodes) + step_nodes(s)[node].path;
+}
+
+// Packed: block of 8 rows, block of 8 columns, row, column: what ldmatrix reads as one 8x8 matrix of 128
+// bytes, and a stage of 64 columns as one run.
+__device__ __forceinline__ size_t packed_at(int pitch, int row, int column) {
+    return ((size_t)(row / 8) * (size_t)(pitch / 8) + (size_t)(column / 8)) * 64 +
+           (size_t)(row % 8 * 8 + column % 8);
+}
+
+__device__ __forceinline__ void put_activation(const Activations &a, int row, int column, float x) {
+    if (a.packed) ((uint16_t *)a.data)[packed_at(a.pitch, row, column)] = f32_bf16(x);
+    else ((float *)a.data)[(size_t)row * (size_t)a.pitch + (size_t)column] = a.round ? bf16_rounded(x) : x;
+}
+
+// Element i of an array of that type.
+__device__ __forceinline__ float load_number(Dtype dtype, const void *data, size_t i) {
+    if (dtype == DTYPE_F32) return ((const float *)data)[i];
+    uint16_t h = ((const uint16_t *)data)[i];
+    return dtype == DTYPE_F16 ? f16_f32(h) : bf16_f32(h);
+}
+
+// Fragment order: tile of 16 rows, 16 columns, lane, then the lane's a[0..3], two elements each.
+__device__ __forceinline__ size_t fragment_at(int pitch, int row, int column) {
+    int r = row % 16, c = column % 16, lane = r % 8 * 4 + c % 8 / 2,
+        element = (c / 8 * 2 + r / 8) * 2 + c % 2;
+    return (((size_t)(row / 16) * (size_t)(pitch / 16) + (size_t)(column / 16)) * WARP + (size_t)lane) * 8 +
+           (size_t)element;
+}
+
+__device__ __forceinline__ float matrix_at(const Matrix &m, int row, int column) {
+    size_t at = m.packed ? fragment_at(m.pitch, row, column) : (size_t)row * (size_t)m.pitch + (size_t)column;
+    return load_number(m.dtype, m.data, at);
+}

@@ -1,0 +1,104 @@
+// engine/cuda/runtime.h by the CUDA runtime.
+#include "engine/cuda/runtime.h"
+
+#include <cuda_runtime.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *gpu_error(int code) { return cudaGetErrorString((cudaError_t)code); }
+
+// Without a driver the call fails and leaves the count unset.
+int gpu_count(int *count) {
+    *count = 0;
+    cudaError_t code = cudaGetDeviceCount(count);
+    if (code == cudaErrorInsufficientDriver || code == cudaErrorNoDevice) {
+        *count = 0;
+        cudaGetLastError();
+        return 0;
+    }
+    if (code != cudaSuccess) *count = 0;
+    return (int)code;
+}
+
+int gpu_use(int ordinal) { return (int)cudaSetDevice(ordinal); }
+
+static void write_uuid(const unsigned char *bytes, char out[48]) {
+    int n = snprintf(out, 48, "GPU-");
+    for (int i = 0; i < 16; i++)
+        n += snprintf(out + n, (size_t)(48 - n), i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
+                      bytes[i]);
+}
+
+int gpu_facts(int ordinal, GpuFacts *out) {
+    cudaDeviceProp p;
+    *out = {};
+    cudaError_t code = cudaGetDeviceProperties(&p, ordinal);
+    if (code == cudaSuccess) code = cudaMemGetInfo(&out->free_bytes, &out->total_bytes);
+    if (code == cudaSuccess) code = cudaDriverGetVersion(&out->driver);
+    if (code == cudaSuccess) code = cudaRuntimeGetVersion(&out->runtime);
+    if (code != cudaSuccess) return (int)code;
+    snprintf(out->name, sizeof out->name, "%s", p.name);
+    write_uuid((const unsigned char *)p.uuid.bytes, out->uuid);
+    out->major = p.major;
+    out->minor = p.minor;
+    out->multiprocessors = p.multiProcessorCount;
+    out->shared_bytes = p.sharedMemPerBlockOptin;
+    return 0;
+}
+
+int gpu_take(void **device, size_t bytes) {
+    *device = NULL;
+    cudaError_t code = cudaMalloc(device, bytes ? bytes : 1);
+    if (code != cudaSuccess) cudaGetLastError(); // it is told here, and not again at the next launch
+    return (int)code;
+}
+int gpu_give(void *device) { return (int)cudaFree(device); }
+int gpu_take_pinned(void **host, size_t bytes) {
+    *host = NULL;
+    cudaError_t code = cudaHostAlloc(host, bytes ? bytes : 1, cudaHostAllocDefault);
+    if (code != cudaSuccess) cudaGetLastError();
+    return (int)code;
+}
+int gpu_give_pinned(void *host) { return host ? (int)cudaFreeHost(host) : 0; }
+
+int gpu_stream_open(void **stream) {
+    return (int)cudaStreamCreateWithFlags((cudaStream_t *)stream, cudaStreamNonBlocking);
+}
+int gpu_stream_close(void *stream) { return (int)cudaStreamDestroy((cudaStream_t)stream); }
+int gpu_stream_wait(void *stream) { return (int)cudaStreamSynchronize((cudaStream_t)stream); }
+int gpu_copy(void *to, const void *from, size_t bytes, void *stream) {
+    return (int)cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, (cudaStream_t)stream);
+}
+int gpu_fill(void *device, int byte, size_t bytes, void *stream) {
+    return (int)cudaMemsetAsync(device, byte, bytes, (cudaStream_t)stream);
+}
+int gpu_launched(void) { return (int)cudaGetLastError(); }
+
+int gpu_event_open(void **event) { return (int)cudaEventCreate((cudaEvent_t *)event); }
+int gpu_event_close(void *event) { return (int)cudaEventDestroy((cudaEvent_t)event); }
+int gpu_event_record(void *event, void *stream) {
+    return (int)cudaEventRecord((cudaEvent_t)event, (cudaStream_t)stream);
+}
+int gpu_event_wait(void *event) { return (int)cudaEventSynchronize((cudaEvent_t)event); }
+int gpu_event_seconds(void *from, void *to, double *seconds) {
+    float ms = 0;
+    cudaError_t code = cudaEventElapsedTime(&ms, (cudaEvent_t)from, (cudaEvent_t)to);
+    *seconds = ms * 1e-3;
+    return (int)code;
+}
+
+int gpu_graph_begin(void *stream) {
+    return (int)cudaStreamBeginCapture((cudaStream_t)stream, cudaStreamCaptureModeThreadLocal);
+}
+int gpu_graph_end(void *stream, void **graph) {
+    cudaGraph_t captured = NULL;
+    *graph = NULL;
+    cudaError_t code = cudaStreamEndCapture((cudaStream_t)stream, &captured);
+    if (code == cudaSuccess) code = cudaGraphInstantiate((cudaGraphExec_t *)graph, captured, 0);
+    if (captured) cudaGraphDestroy(captured);
+    return (int)code;
+}
+int gpu_graph_run(void *graph, void *stream) {
+    return (int)cudaGraphLaunch((cudaGraphExec_t)graph, (cudaStream_t)stream);
+}
+int gpu_graph_close(void *graph) { return (int)cudaGraphExecDestroy((cudaGraphExec_t)graph); }

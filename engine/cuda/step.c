@@ -1,0 +1,101 @@
+// A run: what changes from step to step goes up in one copy, then the layers follow as one graph.
+//
+// Graphs are kept by what sizes their launches: rows and spans, both rounded up to powers of two, and the
+// range of layers. So nothing is captured anew as the context grows, but at every doubling.
+#include "engine/cuda/instance.h"
+
+#include <string.h>
+
+bool cuda_begin(Cuda *c, Error *e) {
+    if (!cuda_ok(c, gpu_use(c->ordinal), "cannot be used", e)) return false;
+    if (c->working) return true;
+    c->working = true;
+    return cuda_ok(c, gpu_event_record(c->begin, c->stream), "cannot mark its work", e);
+}
+
+bool cuda_wait(Cuda *c, Error *e) {
+    double seconds = 0;
+    if (!c->working) return true;
+    c->working = c->unread = false;
+    if (!cuda_ok(c, gpu_event_record(c->end, c->stream), "cannot mark its work", e) ||
+        !cuda_ok(c, gpu_event_wait(c->end), "a kernel failed", e) ||
+        !cuda_ok(c, gpu_event_seconds(c->begin, c->end, &seconds), "cannot time its work", e))
+        return false;
+    c->busy_seconds += seconds;
+    return true;
+}
+
+int cuda_spans(const Cuda *c, int from, int to) {
+    int lowest = cache_first_visible(&c->cache, from), all = to / SPAN - lowest / SPAN + 1;
+    int limit = c->context / SPAN + 1;
+    return all < limit ? all : limit;
+}
+
+// Node, position and path of every node up to the last that runs. Gives the bytes.
+static size_t write_step(const StepRun *run, Step *to) {
+    const Tree *t = run->tree;
+    StepNode *nodes = (StepNode *)(void *)(to + 1);
+    uint16_t *paths = (uint16_t *)(void *)(nodes + run->last);
+    unsigned used = 0;
+    *to = (Step){
+        .count = run->last - run->first, .first = run->first, .nodes = run->last, .context = t->context};
+    for (int i = 0; i < run->last; i++) {
+        int parent = t->parent[i];
+        nodes[i] = (StepNode){t->token[i], tree_position(t, i), used};
+        if (parent != TREE_NONE)
+            memcpy(paths + used, paths + nodes[parent].path, (size_t)t->depth[i] * sizeof *paths);
+        used += (unsigned)t->depth[i];
+        paths[used++] = (uint16_t)i;
+    }
+    return sizeof *to + (size_t)run->last * sizeof *nodes + used * sizeof *paths;
+}
+
+static int round_to_power(int n, int least) {
+    while (least < n) least *= 2;
+    return least;
+}
+
+static int spans_of(const Cuda *c, const StepRun *run) {
+    int from = tree_position(run->tree, run->first), to = from;
+    for (int i = run->first; i < run->last; i++) {
+        int p = tree_position(run->tree, i);
+        if (p < from) from = p;
+        if (p > to) to = p;
+    }
+    int spans = round_to_power(cuda_spans(c, from, to), 1), limit = cuda_spans(c, 0, c->context - 1);
+    return spans < limit ? spans : limit;
+}
+
+// The one that was used last long ago makes room.
+static StepGraph *find_graph(Cuda *c, const StepGraph *want) {
+    StepGraph *oldest = c->graphs;
+    for (int i = 0; i < GRAPHS; i++) {
+        StepGraph *g = &c->graphs[i];
+        if (g->most == want->most && g->spans == want->spans && g->a == want->a && g->b == want->b) return g;
+        if (g->used < oldest->used) oldest = g;
+    }
+    if (oldest->graph) gpu_graph_close(oldest->graph);
+    *oldest = *want;
+    return oldest;
+}
+
+static bool capture(Cuda *c, StepGraph *g, Error *e) {
+    if (!cuda_ok(c, gpu_graph_begin(c->stream), "cannot record a step", e)) return false;
+    cuda_layers(c, g->most, g->spans, g->a, g->b);
+    if (cuda_ok(c, gpu_graph_end(c->stream, &g->graph), "cannot record a step", e)) return true;
+    *g = (StepGraph){.most = 0};
+    return false;
+}
+
+bool cuda_step(Cuda *c, const StepRun *run, Error *e) {
+    Staging *s = &c->steps[c->turn ^= 1];
+    if (run->first == run->last || run->a == run->b) return true;
+    size_t bytes = write_step(run, staging_begin(s));
+    StepGraph want = {round_to_power(run->last - run->first, 8), spans_of(c, run), run->a, run->b, NULL, 0};
+    if (!cuda_begin(c, e) || !staging_send(c, s, c->step, bytes, e)) return false;
+    StepGraph *g = find_graph(c, &want);
+    g->used = ++c->graph_clock;
+    c->unread = true;
+    return (g->graph || capture(c, g, e)) &&
+           cuda_ok(c, gpu_graph_run(g->graph, c->stream), "cannot run a step", e);
+}

@@ -1,0 +1,205 @@
+// Weights on the device: what is read together stands together, in the order that its product wants.
+//
+// A group (q k v; o; gate up; down; head) is packed for tensor cores if all of it is bf16 and so is the
+// arithmetic, else it keeps its type, or is widened to f32 where its tensors have several. Tensors go up row
+// by row as they stand in the file, and the device puts them in order.
+#include "engine/cuda/instance.h"
+
+#include "engine/base/memory.h"
+
+#include <string.h>
+
+static int round_up(int n, int to) { return (n + to - 1) / to * to; }
+
+// How many parts a packed product's sum has: enough that 132 blocks work on it, by shape alone. 132 is no
+// card's count here, but a part of the definition of the numbers.
+static int splits_of(const Matrix *m) {
+    int want = 132 / ((m->rows + 255) / 256), most = m->pitch / 512;
+    int n = want < most ? want : most;
+    return n > 1 ? n : 1;
+}
+
+// The matrix that holds these tensors' rows.
+static Matrix describe(const Cuda *c, const Tensor *const *t, int count) {
+    Matrix m = {.dtype = t[0]->dtype, .columns = t[0]->columns, .splits = 1};
+    for (int i = 0; i < count; i++) {
+        if (t[i]->dtype != m.dtype) m.dtype = DTYPE_F32;
+        m.rows += t[i]->rows;
+    }
+    m.packed = c->compute == COMPUTE_BF16 && m.dtype == DTYPE_BF16;
+    m.pitch = round_up(m.columns, m.packed ? PACKED_K : PLAIN_K);
+    if (m.packed) m.splits = splits_of(&m);
+    return m;
+}
+
+static bool take_matrix(Cuda *c, Matrix *m, const Tensor *const *t, int count, Error *e) {
+    if (!t[0]->data) return true;
+    *m = describe(c, t, count);
+    return cuda_take(c, &m->data, gpu_matrix_bytes(m), true, &c->weight_bytes, e);
+}
+
+static bool take_vector(Cuda *c, float **v, const Tensor *t, int n, Error *e) {
+    return !t->data || cuda_take(c, v, (size_t)n * sizeof(float), false, &c->weight_bytes, e);
+}
+
+static bool take_layer(Cuda *c, GpuLayer *l, const LayerWeights *w, Error *e) {
+    const Shape *s = &c->model->shape;
+    const Tensor *const qkv[] = {&w->q, &w->k, &w->v}, *const o[] = {&w->o}, *const down[] = {&w->down};
+    const Tensor *const in[] = {&w->gate, &w->up};
+    l->gated = w->up.data != NULL;
+    return take_matrix(c, &l->qkv, qkv, 3, e) && take_matrix(c, &l->o, o, 1, e) &&
+           take_matrix(c, &l->in, in, l->gated ? 2 : 1, e) && take_matrix(c, &l->down, down, 1, e) &&
+           take_vector(c, &l->attention_norm, &w->attention_norm, s->width, e) &&
+           take_vector(c, &l->mlp_norm, &w->mlp_norm, s->width, e) &&
+           take_vector(c, &l->qkv_bias, &w->q_bias, shape_q_width(s) + 2 * shape_kv_width(s), e) &&
+           take_vector(c, &l->gate_bias, &w->gate_bias, l->gated ? 2 * s->mlp_width : s->mlp_width, e);
+}
+
+// The embedding is the head where it is tied.
+bool cuda_take_weights(Cuda *c, Error *e) {
+    const Model *m = c->model;
+    const Tensor *const embedding[] = {&m->embedding}, *const head[] = {&m->head};
+    for (int i = 0; i < m->shape.layers; i++)
+        if (!take_layer(c, &c->layers[i], &m->layers[i], e)) return false;
+    if (!take_matrix(c, &c->head, head, 1, e)) return false;
+    if (m->embedding.data == m->head.data) c->embedding = c->head;
+    else if (!take_matrix(c, &c->embedding, embedding, 1, e)) return false;
+    return take_vector(c, &c->final_norm, &m->final_norm, m->shape.width, e);
+}
+
+// --- filling: two buffers take turns, so that the file is read while the last part goes up
+
+typedef struct Loader {
+    Cuda *c;
+    Staging staging[2];
+    void *device[2];
+    size_t bytes;
+    int turn;
+} Loader;
+
+static size_t largest_tensor(const Model *m) {
+    size_t most = tensor_bytes(&m->embedding);
+    if (tensor_bytes(&m->head) > most) most = tensor_bytes(&m->head);
+    for (int i = 0; i < m->shape.layers; i++) {
+        const LayerWeights *w = &m->layers[i];
+        const Tensor *const all[] = {&w->q, &w->k, &w->v, &w->o, &w->gate, &w->up, &w->down};
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+            if (tensor_bytes(all[k]) > most) most = tensor_bytes(all[k]);
+    }
+    return most;
+}
+
+// A few rows of the largest matrix at least; vectors of f32 too.
+static bool loader_open(Loader *l, Cuda *c, Error *e) {
+    const size_t most = (size_t)32 << 20;
+    const Shape *s = &c->model->shape;
+    int widest = s->mlp_width > s->width ? s->mlp_width : s->width;
+    size_t least = 4 * (size_t)(widest > shape_q_width(s) ? widest : shape_q_width(s)) * sizeof(double);
+    *l = (Loader){.c = c, .bytes = largest_tensor(c->model)};
+    if (l->bytes > most) l->bytes = most;
+    if (l->bytes < least) l->bytes = least;
+    for (int i = 0; i < 2; i++)
+        if (!cuda_ok(c, gpu_take_pinned(&l->staging[i].host, l->bytes), "no pinned memory", e) ||
+            !cuda_ok(c, gpu_event_open(&l->staging[i].event), "no event", e) ||
+            !cuda_ok(c, gpu_take(&l->device[i], l->bytes), "no memory to load through", e))
+            return false;
+    return true;
+}
+
+static void loader_close(Loader *l) {
+    gpu_stream_wait(l->c->stream);
+    for (int i = 0; i < 2; i++) {
+        gpu_give_pinned(l->staging[i].host);
+        if (l->staging[i].event) gpu_event_close(l->staging[i].event);
+        gpu_give(l->device[i]);
+    }
+}
+
+static bool load_tensor(Loader *l, const Tensor *t, Pack *p, Error *e) {
+    size_t row = (size_t)t->columns * dtype_size(t->dtype);
+    int at_once = (int)(l->bytes / row < (size_t)t->rows ? l->bytes / row : (size_t)t->rows);
+    p->dtype = t->dtype;
+    p->columns = t->columns;
+    for (p->first = 0; p->first < t->rows; p->first += p->rows) {
+        Staging *s = &l->staging[l->turn ^= 1];
+        p->rows = t->rows - p->first < at_once ? t->rows - p->first : at_once;
+        p->from = l->device[l->turn];
+        memcpy(staging_begin(s), (const unsigned char *)t->data + (size_t)p->first * row,
+               (size_t)p->rows * row);
+        if (!staging_send(l->c, s, l->device[l->turn], (size_t)p->rows * row, e)) return false;
+        gpu_pack(p, l->c->stream);
+    }
+    return cuda_ok(l->c, gpu_launched(), "cannot pack weights", e);
+}
+
+// Tensors behind each other, or row by row in turns; the first `paired` of them in rotary pairs.
+static bool load_matrix(Loader *l, const Matrix *m, const Tensor *const *t, int count, bool in_turns,
+                        int paired, Error *e) {
+    for (int i = 0, base = 0; i < count && m->data; i++) {
+        Pack p = {.base = in_turns ? i : base,
+                  .stride = in_turns ? count : 1,
+                  .pairs = i < paired ? l->c->model->shape.head_dim / 2 : 0,
+                  .to = *m};
+        if (!load_tensor(l, t[i], &p, e)) return false;
+        base += t[i]->rows;
+    }
+    return true;
+}
+
+// The same order for a vector, as f32. Absent ones leave zeros.
+static bool load_vector(Loader *l, float *to, const Tensor *const *t, int count, bool in_turns, int paired,
+                        Error *e) {
+    if (!to) return true;
+    Staging *s = &l->staging[l->turn ^= 1];
+    float *host = staging_begin(s);
+    int base = 0, total = 0;
+    for (int i = 0; i < count; i++) total += t[i]->data ? t[i]->columns : t[0]->columns;
+    memset(host, 0, (size_t)total * sizeof *host);
+    for (int i = 0; i < count; base += t[i++]->columns)
+        for (int k = 0; t[i]->data && k < t[i]->columns; k++)
+            host[pack_row(k, in_turns ? i : base, in_turns ? count : 1,
+                          i < paired ? l->c->model->shape.head_dim / 2 : 0)] =
+                dtype_load(t[i]->dtype, t[i]->data, (size_t)k);
+    return staging_send(l->c, s, to, (size_t)total * sizeof *host, e);
+}
+
+static bool load_layer(Loader *l, const GpuLayer *g, const LayerWeights *w, Error *e) {
+    const Tensor none = {.data = NULL};
+    const Tensor *const qkv[] = {&w->q, &w->k, &w->v}, *const o[] = {&w->o}, *const down[] = {&w->down};
+    const Tensor *const in[] = {&w->gate, &w->up}, *const bias[] = {&w->q_bias, &w->k_bias, &w->v_bias};
+    const Tensor *const gate_bias[] = {&w->gate_bias, &none};
+    const Tensor *const first[] = {&w->attention_norm}, *const second[] = {&w->mlp_norm};
+    int ins = g->gated ? 2 : 1;
+    return load_matrix(l, &g->qkv, qkv, 3, false, 2, e) && load_matrix(l, &g->o, o, 1, false, 0, e) &&
+           load_matrix(l, &g->in, in, ins, true, 0, e) && load_matrix(l, &g->down, down, 1, false, 0, e) &&
+           load_vector(l, g->attention_norm, first, 1, false, 0, e) &&
+           load_vector(l, g->mlp_norm, second, 1, false, 0, e) &&
+           load_vector(l, g->qkv_bias, bias, 3, false, 2, e) &&
+           load_vector(l, g->gate_bias, gate_bias, ins, true, 0, e);
+}
+
+static bool load_frequencies(Loader *l, Error *e) {
+    const Rope *r = &l->c->model->shape.rope;
+    Staging *s = &l->staging[l->turn ^= 1];
+    rope_frequencies(r, staging_begin(s));
+    return staging_send(l->c, s, l->c->frequency, (size_t)r->pairs * sizeof(double), e);
+}
+
+static bool load_all(Loader *l, Error *e) {
+    Cuda *c = l->c;
+    const Model *m = c->model;
+    const Tensor *const embedding[] = {&m->embedding}, *const head[] = {&m->head},
+                        *const norm[] = {&m->final_norm};
+    for (int i = 0; i < m->shape.layers; i++)
+        if (!load_layer(l, &c->layers[i], &m->layers[i], e)) return false;
+    return load_matrix(l, &c->head, head, 1, false, 0, e) &&
+           (c->embedding.data == c->head.data || load_matrix(l, &c->embedding, embedding, 1, false, 0, e)) &&
+           load_vector(l, c->final_norm, norm, 1, false, 0, e) && load_frequencies(l, e);
+}
+
+bool cuda_load_weights(Cuda *c, Error *e) {
+    Loader l;
+    bool ok = loader_open(&l, c, e) && load_all(&l, e);
+    loader_close(&l);
+    return ok;
+}

@@ -1,0 +1,84 @@
+// The CUDA kernels against Hugging Face transformers, on the CPU (tests/simt): the same tolerances as the CPU
+// backend's, and greedy tokens of two methods. The last model runs with device memory out of the host's
+// reach, so that a step that touches it without a copy ends the program.
+#include "tests/check.h"
+#include "tests/golden.h"
+#include "tests/simt/settings.h"
+
+#include "engine/decode/decode.h"
+#include "engine/engine.h"
+
+static const double F32_TOLERANCE = 2e-5, BF16_FACTOR = 2;
+enum { CHECKED = 24, TOKENS = 8 }; // ids behind the prompt whose logits are compared, and that are generated
+
+static void open_engine(Engine *engine, const Golden *g, const char *compute) {
+    Error e = {0};
+    EngineOptions o = {
+        .device = "cuda", .compute = compute, .backend = {.context = 160, .max_nodes = 128}
+    };
+    if (!engine_open(engine, g->dir, &o, NULL, &e)) fail_msg("%s", e.text);
+}
+
+static void greedy_tokens(Engine *engine, const Golden *g, const char *method) {
+    Error e = {0};
+    Method m;
+    MethodEnv env = {.target = &engine->session};
+    DecodeOptions o = {.max_tokens = TOKENS,
+                       .ignore_eos = true,
+                       .sampling = {.top_p = 1},
+                       .merge = true,
+                       .clock = clock_monotonic()};
+    DecodeResult r;
+    if (!method_open(&m, method, &env, &e) ||
+        !decode(&engine->session, &m, g->ids, g->prompt_count, &o, &r, &e))
+        fail_msg("%s", e.text);
+    assert_int_equal(r.tokens, TOKENS);
+    for (int i = 0; i < TOKENS; i++)
+        if (r.ids[i] != g->ids[g->prompt_count + i])
+            fail_msg("%s, %s: token %d is %d, wanted %d", g->dir, method, i, r.ids[i],
+                     g->ids[g->prompt_count + i]);
+    decode_result_release(&r);
+    method_close(&m);
+}
+
+static void check(const char *name, bool tokens) {
+    Golden g;
+    Engine engine;
+    golden_open(&g, name);
+    g.greedy_count = CHECKED;
+    open_engine(&engine, &g, "f32");
+    double error = golden_error(&engine.session, &g, 100);
+    if (!(error <= F32_TOLERANCE)) fail_msg("%s: f32 error %.3g, wanted %.3g", name, error, F32_TOLERANCE);
+    if (tokens) greedy_tokens(&engine, &g, "autoregressive");
+    if (tokens) greedy_tokens(&engine, &g, "lookahead:W=3,N=3,G=3");
+    engine_close(&engine);
+    open_engine(&engine, &g, "bf16");
+    double bf16 = golden_error(&engine.session, &g, 100);
+    if (!(bf16 <= BF16_FACTOR * g.bf16_error))
+        fail_msg("%s: bf16 error %.3g, wanted at most %.3g", name, bf16, BF16_FACTOR * g.bf16_error);
+    engine_close(&engine);
+    print_message("%s: f32 error %.2e, bf16 error %.2e (transformers' %.2e)\n", name, error, bf16,
+                  g.bf16_error);
+    golden_release(&g);
+}
+
+static void check_model(const char *name) { check(name, false); }
+
+static void all_models(void **state) {
+    (void)state;
+    assert_true(golden_each(check_model) >= 11);
+    assert_int_equal(simt_live_bytes(), 0);
+}
+
+static void nothing_is_touched_by_the_host(void **state) {
+    (void)state;
+    simt_settings.locked = true;
+    check("mistral-window7", true);
+    simt_settings.locked = false;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_models),
+                                       cmocka_unit_test(nothing_is_touched_by_the_host)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,26 @@
+// The tiny models of tests/fixtures/golden with what Hugging Face transformers said of them
+// (tests/oracle/models.py made them), and how far an open session is off.
+#pragma once
+#include "engine/core/session.h"
+
+enum { GOLDEN_MAX_IDS = 256 };
+
+typedef struct Golden {
+    char dir[512];
+    int prompt_count, greedy_count, vocab;
+    int ids[GOLDEN_MAX_IDS]; // the prompt, then the greedy tokens
+    double bf16_error;       // of transformers' own bf16
+    const float *logits;     // (prompt_count + greedy_count, vocab)
+    char *logit_bytes;
+} Golden;
+
+// The test fails if the model's files are not there.
+void golden_open(Golden *g, const char *name);
+void golden_release(Golden *g);
+
+// Calls check with the name of every model; gives how many there are.
+int golden_each(void (*check)(const char *name));
+
+// All ids as one chain, in steps of at most `chunk` nodes: the largest difference of a logit, relative to the
+// position's largest wanted logit.
+double golden_error(Session *s, const Golden *g, int chunk);
