@@ -10,13 +10,25 @@
 
 #include <assert.h>
 
+// As if nodes [0, count) had never run: no step reads what is behind its nodes, so most of them stay as they
+// are.
+static void forget_nodes(Session *s, int count) {
+    for (int i = 0; i < count; i++) {
+        s->done[i] = 0;
+        s->argmax[i] = s->logit_row[i] = -1;
+    }
+}
+
 static bool allocate(Session *s, int capacity, Error *e) {
     size_t n = (size_t)capacity;
     s->done = mem_alloc(n, sizeof(int));
     s->argmax = mem_alloc(n, sizeof(int));
     s->logit_row = mem_alloc(n, sizeof(int));
     s->scratch = mem_alloc(2 * n, sizeof(int));
-    if (s->done && s->argmax && s->logit_row && s->scratch) return true;
+    if (s->done && s->argmax && s->logit_row && s->scratch) {
+        forget_nodes(s, capacity);
+        return true;
+    }
     return error_system(e, "out of memory for a step of %d nodes", capacity);
 }
 
@@ -43,6 +55,7 @@ void session_release(Session *s) {
 }
 
 static void drop_step(Session *s) {
+    forget_nodes(s, s->tree.count);
     s->open = false;
     s->tree.count = 0;
 }
@@ -54,11 +67,8 @@ void session_reset(Session *s) {
 }
 
 void session_begin_step(Session *s, bool merge, Layout layout) {
+    forget_nodes(s, s->tree.count);
     tree_clear(&s->tree, s->cache.length, s->context, merge, layout);
-    for (int i = 0; i < s->tree.capacity; i++) {
-        s->done[i] = 0;
-        s->argmax[i] = s->logit_row[i] = -1;
-    }
     s->logit_rows = 0;
     s->open = true;
 }

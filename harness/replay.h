@@ -1,0 +1,45 @@
+// Given answers, decoded again by methods that need nothing but text: how much a method would accept, at
+// millions of tokens a second where a model says dozens.
+//
+// It is the real loop, the real methods and the real verifier, on a model that says the answers (script.h):
+// S is what a greedy run would have whose outputs were these.
+#pragma once
+#include "datasets/datasets.h"
+#include "engine/text/template.h"
+#include "engine/text/tokenizer.h"
+
+typedef struct ReplayText {
+    int *ids;          // (prompt + answer)
+    int prompt, count; // tokens of the prompt, and of both
+    const char *task;  // the dataset's
+} ReplayText;
+
+typedef struct ReplayTexts {
+    ReplayText *texts; // (count)
+    size_t count, capacity;
+    int vocab, longest;        // tokens of the longest text
+    size_t tokens, unanswered; // tokens of all answers; turns without an answer, or an empty one
+} ReplayTexts;
+
+// Every turn of the dataset that has an answer, its first; what was said before is given too. A conversation
+// ends at its first turn without one. template: may be NULL. Release also what failed.
+bool replay_texts(const Dataset *d, const Tokenizer *tokenizer, const Template *template, ReplayTexts *out,
+                  Error *e);
+void replay_texts_release(ReplayTexts *t);
+
+enum { REPLAY_LENGTHS = 32 };
+
+typedef struct Replay {
+    double *tokens, *steps; // (texts)
+    double total_tokens, total_steps;
+    double rows;                     // of all steps
+    double accepted[REPLAY_LENGTHS]; // steps that accepted so many; the last: so many or more
+    double seconds;                  // of the processor
+} Replay;
+
+// method: as everywhere, "prompt-lookup:draft=8". Fails for one that needs a model. Release also what failed.
+bool replay_run(const ReplayTexts *texts, const char *method, Replay *out, Error *e);
+void replay_release(Replay *r);
+
+// The share of steps that accepted w or more; w < REPLAY_LENGTHS.
+double replay_ctar(const Replay *r, int w);
