@@ -14,7 +14,7 @@
 
 typedef struct {
     const char *points, *law, *bonus, *filling; // bonus, filling: NULL where not given
-    const char *surface, *model, *on, *db;
+    const char *surface, *model, *on, *save, *db;
     int resamples;
     uint64_t seed;
     bool tsv, json;
@@ -33,7 +33,10 @@ static const Option OPTIONS[] = {
     {"surface",   0,   OPTION_TEXT, AT(surface),   0,   0,      "FILE.csv",
      "steps measured by bench --csv: fit a machine to them",                                                                               NULL                       },
     {"model",     0,   OPTION_TEXT, AT(model),     0,   0,      "DIR",             "with --surface: the model that was measured",          NULL                       },
-    {"on",        0,   OPTION_TEXT, AT(on),        0,   0,      "MACHINE.json",    "with --surface: the machine's data sheet",             NULL                       },
+    {"on",        0,   OPTION_TEXT, AT(on),        0,   0,      "MACHINE",
+     "with --surface: the machine's data sheet, of configs/hardware or a file",                                                            NULL                       },
+    {"save",      0,   OPTION_TEXT, AT(save),      0,   0,      "FILE.json",
+     "with --surface: write the fitted machine, for simulate --on",                                                                        NULL                       },
     {"resamples", 0,   OPTION_INT,  AT(resamples), 100, 100000, "N",               "of the bootstrap behind the intervals",
      "1000"                                                                                                                                                           },
     {"seed",      0,   OPTION_SEED, AT(seed),      0,   0,      "N",               "of the bootstrap, and what is held out",               "0"                        },
@@ -143,7 +146,8 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (stop) return true;
     if (rest.count + (a.points != NULL) + (a.surface != NULL) != 1)
         return error_input(e, "fit: give one of RUN, --points FILE.tsv and --surface FILE.csv");
-    if (a.surface) return fit_surface(&(SurfaceArguments){a.surface, a.model, a.on, a.seed, a.json}, e);
+    if (a.surface)
+        return fit_surface(&(SurfaceArguments){a.surface, a.model, a.on, a.save, a.seed, a.json}, e);
     return a.points ? fit_file(&a, e) : fit_stored(&a, rest.items[0], e);
 }
 
@@ -169,7 +173,7 @@ const Command command_fit = {
         "With --surface it fits a machine to the times of steps instead; a third of them is held out, to be\n"
         "priced unseen:\n"
         "  outpace bench MODEL --csv > surface.csv\n"
-        "  outpace fit --surface surface.csv --model MODEL --on configs/hardware/cpu-8core-avx2.json\n",
+        "  outpace fit --surface surface.csv --model MODEL --on cpu-8core-avx2 --save mine.json\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run};

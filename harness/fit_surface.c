@@ -1,27 +1,16 @@
 #include "harness/fit_surface.h"
 
-#include "engine/model/model.h"
+#include "engine/base/file.h"
+#include "engine/base/text.h"
+#include "harness/step_model.h"
 #include "simulate/surface.h"
 
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const double HELD_OUT = 0.3;
-
-// The cache holds 16-bit numbers on every backend.
-static StepModel step_model(const Model *m) {
-    const Shape *s = &m->shape;
-    return (StepModel){.layers = s->layers,
-                       .width = s->width,
-                       .q_width = shape_q_width(s),
-                       .kv_width = shape_kv_width(s),
-                       .mlp_width = s->mlp_width,
-                       .vocab = s->vocab,
-                       .window = s->window,
-                       .weight_bytes = (double)dtype_size(m->dtype),
-                       .cache_bytes = 2};
-}
 
 static void print_error(const char *name, const SurfaceError *x) {
     printf("%-10s %d points: median error %.1f%%, worst %.1f%%\n", name, x->points, 100 * x->median,
@@ -57,6 +46,20 @@ static bool print_json(const SurfaceFit *f, Error *e) {
     return line || error_system(e, "fit: cannot make the JSON object: out of memory");
 }
 
+static bool save(const SurfaceArguments *a, const SurfaceFit *f, Error *e) {
+    Text sheet = {0}, reached = {0};
+    text_printf(&sheet, "as in '%s', which names its source", a->machine);
+    text_printf(&reached, "fitted to '%s'; median error of %d points held out %.1f%%", a->surface,
+                f->held_out.points, 100 * f->held_out.median);
+    bool there = !sheet.failed && !reached.failed;
+    char *text = there ? hardware_write(&f->machine, text_get(&sheet), text_get(&reached)) : NULL;
+    bool ok = text ? file_write(a->save, text, strlen(text), e) : error_system(e, "fit: out of memory");
+    free(text); // jansson's own
+    text_release(&sheet);
+    text_release(&reached);
+    return ok;
+}
+
 bool fit_surface(const SurfaceArguments *a, Error *e) {
     Model model = {0};
     Surface surface = {0};
@@ -65,13 +68,14 @@ bool fit_surface(const SurfaceArguments *a, Error *e) {
     if (!a->model || !a->machine)
         return error_input(
             e, "fit: --surface needs --model DIR, whose steps were measured, and --on MACHINE.json");
-    bool ok = surface_open(a->surface, &surface, e) && hardware_open(a->machine, &machine, e) &&
+    bool ok = surface_open(a->surface, &surface, e) && machine_open(a->machine, &machine, e) &&
               model_open(&model, a->model, e);
     if (ok) {
-        StepModel shape = step_model(&model);
+        StepModel shape = step_model(&model.shape, (double)dtype_size(model.dtype));
         surface_hold_out(&surface, HELD_OUT, a->seed);
         ok = surface_fit(&surface, &machine, &shape, &fit, e);
     }
+    if (ok && a->save) ok = save(a, &fit, e);
     if (ok && a->json) ok = print_json(&fit, e);
     else if (ok) print_fit(&fit);
     model_close(&model);

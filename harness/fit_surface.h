@@ -6,8 +6,9 @@
 
 typedef struct SurfaceArguments {
     const char *surface; // CSV of `outpace bench --csv`
-    const char *model;   // directory of the model whose steps they are: its widths, and its weights\' type
+    const char *model;   // directory of the model whose steps they are: its widths, and its weights' type
     const char *machine; // a file of configs/hardware
+    const char *save;    // where the fitted machine is written, for 'outpace simulate'; NULL: nowhere
     uint64_t seed;       // of what is held out
     bool json;
 } SurfaceArguments;

@@ -3,6 +3,7 @@
 
 #include "engine/base/json.h"
 
+#include <math.h>
 #include <stdio.h>
 
 enum { MOST_BYTES = 1 << 16 };
@@ -43,11 +44,31 @@ static bool read_machine(const json_t *root, const char *place, Hardware *h, Err
            read_whole(root, "launches", &h->launches, place, e);
 }
 
+// What is reached of the data sheet, where the file says it: fitted to measured steps.
+static bool read_reached(const json_t *root, const char *place, Hardware *h, Error *e) {
+    const struct {
+        const char *key;
+        double *value;
+    } ROWS[] = {
+        {"read_share",      &h->read_share     },
+        {"compute_share",   &h->compute_share  },
+        {"attention_share", &h->attention_share},
+        {"row_passes",      &h->row_passes     },
+        {"overlap",         &h->overlap        },
+        {"step_s",          &h->step_s         },
+    };
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
+        if (json_object_get(root, ROWS[i].key) && !read_number(root, ROWS[i].key, ROWS[i].value, place, e))
+            return false;
+    return true;
+}
+
 static bool read_root(json_t *root, const char *place, Hardware *out, Error *e) {
     *out = (Hardware){0};
     hardware_floor(out);
     bool ok = root && (json_is_object(root) || error_input(e, "%s: not a JSON object", place)) &&
-              read_machine(root, place, out, e) && (hardware_check(out, e) || error_within(e, "%s", place));
+              read_machine(root, place, out, e) && read_reached(root, place, out, e) &&
+              (hardware_check(out, e) || error_within(e, "%s", place));
     json_decref(root);
     return ok;
 }
@@ -58,4 +79,34 @@ bool hardware_parse(const char *bytes, size_t n, const char *place, Hardware *ou
 
 bool hardware_open(const char *path, Hardware *out, Error *e) {
     return read_root(json_from_file(path, MOST_BYTES, e), path, out, e);
+}
+
+// --- writing ---------------------------------------------------------------------------------------------
+
+static void put(json_t *root, const char *key, double value, const char *source) {
+    bool whole = value == floor(value) && fabs(value) < 1e15;
+    json_t *number = whole ? json_integer((json_int_t)value) : json_real(value);
+    json_object_set_new(root, key, json_pack("{s:o, s:s}", "value", number, "source", source));
+}
+
+char *hardware_write(const Hardware *h, const char *sheet, const char *reached) {
+    json_t *root = json_pack("{s:s}", "name", h->name);
+    put(root, "bytes_per_s", h->bytes_per_s, sheet);
+    put(root, "operations_per_s", h->operations_per_s, sheet);
+    put(root, "memory_bytes", h->memory_bytes, sheet);
+    put(root, "processors", h->processors, sheet);
+    put(root, "tile_rows", h->tile_rows, sheet);
+    put(root, "tile_columns", h->tile_columns, sheet);
+    put(root, "least_rows", h->least_rows, sheet);
+    put(root, "launch_s", h->launch_s, sheet);
+    put(root, "launches", h->launches, sheet);
+    put(root, "read_share", h->read_share, reached);
+    put(root, "compute_share", h->compute_share, reached);
+    put(root, "attention_share", h->attention_share, reached);
+    put(root, "row_passes", h->row_passes, reached);
+    put(root, "overlap", h->overlap, reached);
+    put(root, "step_s", h->step_s, reached);
+    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+    json_decref(root);
+    return text;
 }

@@ -12,4 +12,5 @@
 //   leave_out.h   how well the law and its rivals predict points that they have not seen
 //   hardware.h    the time of a step on a machine
 //   surface.h     measured step times, and a machine fitted to them
+//   recorded.h    passes that were recorded on one machine, priced on another
 #pragma once
