@@ -247,11 +247,33 @@ static void file_mistakes(void **state) {
     assert_string_equal(said, "");
 }
 
+// What is reached of a machine is written beside its data sheet, and read again.
+static void written_and_read(void **state) {
+    (void)state;
+    Hardware h, back;
+    Error e = {0};
+    open_machine(FILES[0], &h);
+    h.read_share = 0.8125, h.compute_share = 0.1, h.attention_share = 1.0 / 3;
+    h.row_passes = 7, h.overlap = 1.5, h.step_s = 1e-4;
+    char *text = hardware_write(&h, "a sheet", "fitted");
+    assert_true(hardware_parse(text, strlen(text), "f.json", &back, &e));
+    assert_string_equal(h.name, back.name);
+    assert_true(price(&h, &MISTRAL, step_tree(7, 5, 300)) == price(&back, &MISTRAL, step_tree(7, 5, 300)));
+    assert_true(back.row_passes == 7 && back.attention_share == 1.0 / 3 &&
+                back.memory_bytes == h.memory_bytes);
+    free(text);
+    h.overlap = 0.5;
+    text = hardware_write(&h, "a sheet", "fitted");
+    assert_false(hardware_parse(text, strlen(text), "f.json", &back, &e));
+    assert_non_null(strstr(e.text, "overlap is 0.5"));
+    free(text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(waves),     cmocka_unit_test(floors),        cmocka_unit_test(monotone),
-        cmocka_unit_test(attention), cmocka_unit_test(plans),         cmocka_unit_test(known_machine),
-        cmocka_unit_test(files),     cmocka_unit_test(file_mistakes),
+        cmocka_unit_test(written_and_read), cmocka_unit_test(waves),     cmocka_unit_test(floors),
+        cmocka_unit_test(monotone),         cmocka_unit_test(attention), cmocka_unit_test(plans),
+        cmocka_unit_test(known_machine),    cmocka_unit_test(files),     cmocka_unit_test(file_mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
