@@ -1,212 +1,110 @@
-// Trains a model as a YAML file says: reads the text, goes on from a checkpoint if there is one, and ends
-// with a model directory, or well before that when it is interrupted.
+// Trains a model as a YAML file says, or adapters on top of one: reads the text, goes on from a checkpoint if
+// there is one, and ends with a model directory, or well before that when it is interrupted.
 #include "harness/command.h"
 
-#include "engine/base/clock.h"
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "engine/text/tokenizer.h"
 #include "engine/train/ngram.h"
-#include "engine/train/train.h"
-#include "harness/documents.h"
 #include "harness/interrupt.h"
-#include "harness/train_config.h"
+#include "harness/train_adapter.h"
+#include "harness/train_run.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static const size_t MOST_TOKENIZER_BYTES = 256u << 20;
-static const double SECONDS_BETWEEN_LINES = 10, SECONDS_ON_A_TERMINAL = 0.5;
 
 typedef struct {
-    int steps;
+    int stop_after;
     bool fresh, baseline;
+    TrainAdapterOptions adapter;
 } TrainOptions;
 
 #define AT(name) offsetof(TrainOptions, name)
 static const Option OPTIONS[] = {
-    {"stop-after", 0, OPTION_INT,  AT(steps),    0, 1 << 30, "N",
-     "end with a checkpoint after so many steps more; 0: at the end",                                          "0" },
-    {"fresh",      0, OPTION_FLAG, AT(fresh),    0, 0,       NULL, "start anew, whatever checkpoint there is", NULL},
-    {"baseline",   0, OPTION_FLAG, AT(baseline), 0, 0,       NULL,
-     "train nothing: print the held-out loss of a 5-gram model beside the checkpoint's",                       NULL},
+    {"stop-after", 0,   OPTION_INT,  AT(stop_after),         0, 1 << 30,           "N",
+     "end with a checkpoint after so many steps more; 0: at the end",                                                                          "0"       },
+    {"fresh",      0,   OPTION_FLAG, AT(fresh),              0, 0,                 NULL,   "start anew, whatever checkpoint there is",         NULL      },
+    {"baseline",   0,   OPTION_FLAG, AT(baseline),           0, 0,                 NULL,
+     "train nothing: print the held-out loss of a 5-gram model beside the checkpoint's",                                                       NULL      },
+    {"exit-layer", 'l', OPTION_INT,  AT(adapter.exit_layer), 1, 1000,              "L",
+     "adapter: it reads what L layers of the model give",                                                                                      "2"       },
+    {"variant",    0,   OPTION_TEXT, AT(adapter.variant),    0, 0,                 "NAME",
+     "adapter: kangaroo, with-head, one-layer, mlp",                                                                                           "kangaroo"},
+    {"heads",      0,   OPTION_INT,  AT(adapter.heads),      1, ADAPTER_HEADS_MAX, "N",    "heads: how many",                                  "4"       },
+    {"config",     0,   OPTION_TEXT, AT(adapter.config),     0, 0,                 "FILE",
+     "adapter, heads: a YAML file of what follows and more",                                                                                   NULL      },
+    {"out",        'o', OPTION_TEXT, AT(adapter.out),        0, 0,                 "DIR",  "adapter, heads: the directory to write",           NULL      },
+    {"text",       0,   OPTION_LIST, AT(adapter.files),      0, 0,                 "FILE",
+     "adapter, heads: what to learn from; repeatable, and a pattern in quotes",                                                                NULL      },
+    {"separator",  0,   OPTION_TEXT, AT(adapter.separator),  0, 0,                 "LINE",
+     "adapter, heads: the line that ends a document in the files",                                                                             NULL      },
+    {"steps",      0,   OPTION_INT,  AT(adapter.steps),      0, 1 << 30,           "N",
+     "adapter, heads: how many; 0: as the file says",                                                                                          "0"       },
+    {"batch",      0,   OPTION_INT,  AT(adapter.batch),      0, 1 << 24,           "N",
+     "adapter, heads: tokens a step; 0: as the file says",                                                                                     "0"       },
+    {"rate",       0,   OPTION_REAL, AT(adapter.rate),       0, 10,                "R",    "adapter, heads: of learning; 0: as the file says",
+     "0"                                                                                                                                                 },
 };
 #undef AT
 
-typedef struct Run {
-    const TrainOptions *o;
-    TrainFile file;
+typedef struct ModelRun {
+    TrainRun run;
     char *tokenizer_json;
     size_t tokenizer_bytes;
     Tokenizer *tokenizer;
-    int bos, eos;
-    Corpus corpus;
-    Trainer trainer;
-    char *checkpoint; // path
-    // what is shown
-    bool terminal;
-    double start, shown; // seconds
-    int first_step, shown_step;
-    double held_out; // loss, at the last look
-} Run;
+    int bos;
+} ModelRun;
 
-static double now(void) { return clock_now(clock_monotonic()); }
-
-// --- what is read ----------------------------------------------------------------------------------------
-
-static bool find_specials(Run *r, Error *e) {
+static bool find_specials(ModelRun *m, Error *e) {
     IdList empty = {0};
-    if (!tokenizer_encode(r->tokenizer, "", 0, true, &empty, e)) return false;
-    r->bos = empty.count ? empty.ids[0] : -1;
+    if (!tokenizer_encode(m->tokenizer, "", 0, true, &empty, e)) return false;
+    m->bos = empty.count ? empty.ids[0] : -1;
     ids_release(&empty);
-    r->eos = -1;
-    for (int i = 0; i < tokenizer_size(r->tokenizer); i++) {
-        const char *piece = tokenizer_piece(r->tokenizer, i);
-        if (piece && strcmp(piece, r->file.eos) == 0) r->eos = i;
+    m->run.eos = -1;
+    for (int i = 0; i < tokenizer_size(m->tokenizer); i++) {
+        const char *piece = tokenizer_piece(m->tokenizer, i);
+        if (piece && strcmp(piece, m->run.file.eos) == 0) m->run.eos = i;
     }
-    return r->eos >= 0 || error_input(e, "'%s' has no piece '%s' to end documents with; name it as eos",
-                                      r->file.tokenizer, r->file.eos);
+    return m->run.eos >= 0 || error_input(e, "'%s' has no piece '%s' to end documents with; name it as eos",
+                                          m->run.file.tokenizer, m->run.file.eos);
 }
 
-static bool open_tokenizer(Run *r, Error *e) {
-    const char *path = r->file.tokenizer;
-    if (!file_read(path, MOST_TOKENIZER_BYTES, &r->tokenizer_json, &r->tokenizer_bytes, e)) return false;
-    r->tokenizer = tokenizer_parse(r->tokenizer_json, r->tokenizer_bytes, path, e);
-    return r->tokenizer && find_specials(r, e);
+static bool open_tokenizer(ModelRun *m, Error *e) {
+    const char *path = m->run.file.tokenizer;
+    if (!file_read(path, MOST_TOKENIZER_BYTES, &m->tokenizer_json, &m->tokenizer_bytes, e)) return false;
+    m->tokenizer = tokenizer_parse(m->tokenizer_json, m->tokenizer_bytes, path, e);
+    return m->tokenizer && find_specials(m, e);
 }
 
-// BOS, the text, EOS.
-static bool take_document(void *state, const char *text, size_t n, Error *e) {
-    Run *r = state;
-    IdList ids = {0};
-    bool ok = tokenizer_encode(r->tokenizer, text, n, true, &ids, e);
-    void *list = ids.ids;
-    if (ok && !mem_grow(&list, &ids.capacity, ids.count + 1, sizeof *ids.ids))
-        ok = error_system(e, "out of memory");
-    ids.ids = list;
-    if (ok) ids.ids[ids.count++] = r->eos;
-    ok = ok && corpus_add(&r->corpus, ids.ids, ids.count, e);
-    ids_release(&ids);
-    if (ok && interrupt_seen()) return error_system(e, "interrupted while reading the text");
-    return ok;
+static bool open_run(ModelRun *m, const char *config, Error *e) {
+    Shape *s = &m->run.file.config.shape;
+    if (!train_file_open(&m->run.file, config, TRAIN_MODEL, e) || !open_tokenizer(m, e)) return false;
+    s->vocab = s->real_vocab = tokenizer_size(m->tokenizer);
+    m->run.tokenizer = m->tokenizer;
+    return train_run_open(&m->run, e);
 }
 
-static bool read_text(Run *r, Error *e) {
-    const TrainFile *f = &r->file;
-    double start = now();
-    if (!documents_read(f->files.items, f->files.count, f->separator, take_document, r, e)) return false;
-    fprintf(stderr, "text      %zu documents, %zu tokens, read in %.1f s\n", r->corpus.documents,
-            r->corpus.count, now() - start);
-    return true;
+static void close_run(ModelRun *m) {
+    train_run_close(&m->run);
+    tokenizer_close(m->tokenizer);
+    mem_free(m->tokenizer_json);
 }
 
-static bool open_trainer(Run *r, Error *e) {
-    TrainConfig *c = &r->file.config;
-    c->shape.vocab = c->shape.real_vocab = tokenizer_size(r->tokenizer);
-    if (!trainer_open(&r->trainer, c, &r->corpus, e)) return error_within(e, "train");
-    const Trainer *t = &r->trainer;
-    fprintf(stderr, "model     %zu parameters, kernels %s, %d threads\n", t->networks[0].parameters.total,
-            t->networks[0].kernels->name, pool_threads(t->networks[0].pool));
-    fprintf(stderr, "split     %zu documents to learn from, %zu held out\n", t->feed.count,
-            t->held_out.count);
-    return true;
-}
-
-// The checkpoint stands beside the model's directory, so that this holds nothing but the model.
-static bool resume(Run *r, Error *e) {
-    Text path = {0};
-    size_t n = strlen(r->file.out);
-    while (n > 1 && r->file.out[n - 1] == '/') n--;
-    text_printf(&path, "%.*s.checkpoint", (int)n, r->file.out);
-    r->checkpoint = path.failed ? NULL : mem_text(path.data, path.length);
-    text_release(&path);
-    if (!r->checkpoint) return error_system(e, "out of memory");
-    if (r->o->fresh || !file_exists(r->checkpoint)) return true;
-    if (!checkpoint_read(&r->trainer, r->checkpoint, e)) return false;
-    fprintf(stderr, "resumed   at step %d from %s\n", r->trainer.step, r->checkpoint);
-    return true;
-}
-
-static bool open_run(Run *r, const char *config, Error *e) {
-    r->terminal = isatty(STDERR_FILENO);
-    r->held_out = NAN;
-    return train_file_open(&r->file, config, e) && open_tokenizer(r, e) && read_text(r, e) &&
-           open_trainer(r, e) && resume(r, e);
-}
-
-static void close_run(Run *r) {
-    trainer_close(&r->trainer);
-    corpus_release(&r->corpus);
-    tokenizer_close(r->tokenizer);
-    mem_free(r->tokenizer_json);
-    mem_free(r->checkpoint);
-    train_file_release(&r->file);
-}
-
-// --- what is said ----------------------------------------------------------------------------------------
-
-static void show_progress(Run *r, const StepReport *s) {
-    const Trainer *t = &r->trainer;
-    double at = now(), wait = r->terminal ? SECONDS_ON_A_TERMINAL : SECONDS_BETWEEN_LINES;
-    int steps = t->config.optimizer.steps;
-    if (at - r->shown < wait && t->step < steps) return;
-    double speed = (double)(t->step - r->shown_step) * t->config.batch / (at - r->shown);
-    int left = (int)((at - r->start) / (t->step - r->first_step) * (steps - t->step));
-    fprintf(stderr,
-            "%sstep %d of %d  loss %.4f  gradient %.3f  rate %.2e  %.0f tokens/s  %d:%02d:%02d left%s",
-            r->terminal ? "\r" : "", t->step, steps, s->loss, s->length, s->rate, speed, left / 3600,
-            left / 60 % 60, left % 60, r->terminal ? "  " : "\n");
-    r->shown = at;
-    r->shown_step = t->step;
-}
-
-static void show_held_out(Run *r) {
-    r->held_out = trainer_held_out(&r->trainer);
-    if (!isnan(r->held_out))
-        printf("%sstep %d  held-out loss %.4f\n", r->terminal ? "\n" : "", r->trainer.step, r->held_out);
-    fflush(stdout);
-}
-
-// --- the run ---------------------------------------------------------------------------------------------
-
-static bool write_model(Run *r, Error *e) {
-    ExportNotes notes = {.bos = r->bos, .eos = r->eos, .held_out_loss = r->held_out};
-    if (!export_model(&r->trainer, &notes, r->file.out, e)) return false;
-    char *path = file_path(r->file.out, "tokenizer.json");
+static bool write_model(ModelRun *m, Error *e) {
+    const char *dir = m->run.file.out;
+    ExportNotes notes = {.bos = m->bos, .eos = m->run.eos, .held_out_loss = m->run.held_out};
+    if (!export_model(&m->run.trainer, &notes, dir, e)) return false;
+    char *path = file_path(dir, "tokenizer.json");
     bool ok =
-        path ? file_write(path, r->tokenizer_json, r->tokenizer_bytes, e) : error_system(e, "out of memory");
+        path ? file_write(path, m->tokenizer_json, m->tokenizer_bytes, e) : error_system(e, "out of memory");
     mem_free(path);
-    if (ok) printf("wrote the model to %s\n", r->file.out);
+    if (ok) printf("wrote the model to %s\n", dir);
     return ok;
-}
-
-static bool every(const Run *r, int steps) { return r->trainer.step % steps == 0; }
-
-// Steps until the end, an interrupt, or as many as were asked for; a checkpoint whatever it was.
-static bool train(Run *r, Error *e) {
-    Trainer *t = &r->trainer;
-    int end = t->config.optimizer.steps;
-    if (r->o->steps && r->o->steps < end - t->step) end = t->step + r->o->steps;
-    r->start = r->shown = now();
-    r->first_step = r->shown_step = t->step;
-    while (t->step < end && !interrupt_seen()) {
-        StepReport s = trainer_step(t);
-        show_progress(r, &s);
-        if (!isfinite(s.loss))
-            return error_input(e, "the loss is no number at step %d: try a lower rate or a longer warmup",
-                               t->step);
-        if (every(r, r->file.held_out_every) && t->step < end) show_held_out(r);
-        if (every(r, r->file.checkpoint_every) && t->step < end && !checkpoint_write(t, r->checkpoint, e))
-            return false;
-    }
-    if (r->terminal) fputs("\n", stderr);
-    return checkpoint_write(t, r->checkpoint, e);
 }
 
 // What counting alone reaches on the same split, and what the checkpoint has reached.
-static bool show_baseline(Run *r, Error *e) {
+static bool show_baseline(TrainRun *r, Error *e) {
     enum { ORDER = 5 };
     Trainer *t = &r->trainer;
     Ngram m;
@@ -216,52 +114,64 @@ static bool show_baseline(Run *r, Error *e) {
     printf("%d-gram  held-out loss %.4f\n", ORDER,
            ngram_loss(&m, &t->held_out, (size_t)t->config.held_out_rows));
     ngram_release(&m);
-    if (t->step) show_held_out(r);
-    return true;
+    return !t->step || train_run_held_out(r, e);
 }
 
-static bool finish(Run *r, int *code, Error *e) {
-    bool done = r->trainer.step == r->trainer.config.optimizer.steps;
-    if (!done) {
-        fprintf(stderr, "stopped   after step %d; the same command goes on from %s\n", r->trainer.step,
-                r->checkpoint);
-        if (interrupt_seen()) *code = EXIT_INTERRUPTED;
-        return true;
-    }
-    show_held_out(r);
-    return write_model(r, e);
+static bool train_model(const TrainOptions *o, const char *config, int *code, Error *e) {
+    ModelRun m = {
+        .run = {.stop_after = o->stop_after, .fresh = o->fresh}
+    };
+    bool done = false, ok = open_run(&m, config, e);
+    if (ok && o->baseline) ok = show_baseline(&m.run, e);
+    else ok = ok && train_run(&m.run, &done, code, e) && (!done || write_model(&m, e));
+    close_run(&m);
+    return ok;
 }
 
 static bool run(int argc, char **argv, int *code, Error *e) {
-    TrainOptions o = {0};
+    TrainOptions o = {
+        .adapter = {.exit_layer = 2, .variant = "kangaroo", .heads = 4}
+    };
     Positionals rest;
     bool stop;
     if (!command_parse(&command_train, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (rest.count != 1) return error_input(e, "train: usage: outpace train %s", command_train.usage);
-    Run r = {.o = &o};
+    o.adapter.stop_after = o.stop_after;
+    o.adapter.fresh = o.fresh;
     interrupt_catch();
-    bool ok = open_run(&r, rest.items[0], e) &&
-              (o.baseline ? show_baseline(&r, e) : train(&r, e) && finish(&r, code, e));
-    close_run(&r);
-    return ok;
+    if (rest.count == 1) return train_model(&o, rest.items[0], code, e);
+    bool heads = rest.count == 2 && strcmp(rest.items[0], "heads") == 0;
+    if (heads || (rest.count == 2 && strcmp(rest.items[0], "adapter") == 0))
+        return train_adapter(rest.items[1], &o.adapter, heads, code, e);
+    return error_input(e, "train: usage: outpace train %s", command_train.usage);
 }
 
 const Command command_train = {
     .name = "train",
-    .usage = "CONFIG.yaml [OPTIONS]",
-    .summary = "train a small model from text",
-    .lesson = "Trains a decoder-only model (RMSNorm, grouped heads, RoPE, SwiGLU, tied head) as the YAML "
-              "file says\n"
-              "and writes it as a Hugging Face directory. Ctrl-C ends with a checkpoint beside that "
-              "directory; the\n"
-              "same command goes on from it, to the same result bit for bit. configs/train/ has examples.\n"
-              "--baseline tells what a model that only counts (5-grams, modified Kneser-Ney) reaches on the\n"
-              "same split.\n"
-              "\n"
-              "  outpace tokenizer train 'corpus/*.txt' --vocab 2048 -o tokenizer.json\n"
-              "  outpace train configs/train/small.yaml\n"
-              "  outpace generate models/small \"Once upon a time\"\n",
+    .usage = "CONFIG.yaml | adapter MODEL | heads MODEL [OPTIONS]",
+    .summary = "train a small model from text, or an adapter or heads for a model",
+    .lesson =
+        "Trains a decoder-only model (RMSNorm, grouped heads, RoPE, SwiGLU, tied head) as the YAML file "
+        "says\n"
+        "and writes it as a Hugging Face directory. Ctrl-C ends with a checkpoint beside that directory; "
+        "the\n"
+        "same command goes on from it, to the same result bit for bit. configs/train/ has examples.\n"
+        "--baseline tells what a model that only counts (5-grams, modified Kneser-Ney) reaches on the\n"
+        "same split.\n"
+        "\n"
+        "adapter and heads learn from what MODEL itself says after any text: Kangaroo's adapter (its "
+        "paper's\n"
+        "Table 2 has the variants) and Medusa's heads. The model does not change. What is held out shows "
+        "the\n"
+        "agreement: at how many positions the likeliest token is the model's.\n"
+        "\n"
+        "  outpace tokenizer train 'corpus/*.txt' --vocab 2048 -o tokenizer.json\n"
+        "  outpace train configs/train/small.yaml\n"
+        "  outpace generate models/small \"Once upon a time\"\n"
+        "  outpace train adapter models/small --exit-layer 2 --text 'corpus/*.txt' -o models/small-kangaroo\n"
+        "  outpace generate models/small \"Once upon a time\" -m kangaroo --adapter models/small-kangaroo\n"
+        "  outpace train heads models/small --config configs/train/heads.yaml -o models/small-medusa\n"
+        "  outpace generate models/small \"Once upon a time\" -m medusa --adapter models/small-medusa\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run};

@@ -15,7 +15,7 @@ static const char GOOD[] = "# a small one\n"
 
 static void parse(TrainFile *f, const char *text) {
     Error e = {0};
-    if (!train_file_parse(f, text, strlen(text), "x.yaml", &e)) fail_msg("%s", e.text);
+    if (!train_file_parse(f, text, strlen(text), "x.yaml", TRAIN_MODEL, &e)) fail_msg("%s", e.text);
 }
 
 static void values(void **state) {
@@ -59,13 +59,33 @@ static void all_keys(void **state) {
 }
 
 // GOOD with one line put for another (or added), and what is said of it.
+// Everything has a fallback; shape and tokenizer are the model's.
+static void adapters(void **state) {
+    (void)state;
+    const char *text = "files: a.txt\nbatch: 2048\nrate: 1e-3\n", *bad = "files: a.txt\nlayers: 2\n";
+    TrainFile f, fallbacks = {0};
+    Error e = {0};
+    train_file_defaults(&fallbacks, TRAIN_ADAPTER);
+    if (!train_file_parse(&f, text, strlen(text), "x.yaml", TRAIN_ADAPTER, &e)) fail_msg("%s", e.text);
+    assert_null(f.out);
+    assert_int_equal(f.config.batch, 2048);
+    assert_true(f.config.optimizer.rate == 1e-3);
+    assert_int_equal(f.config.optimizer.steps, fallbacks.config.optimizer.steps);
+    assert_int_equal(f.config.pass, 0);
+    train_file_set_context(&f, 256);
+    assert_int_equal(f.config.pass, 1024);
+    train_file_release(&f);
+    assert_false(train_file_parse(&f, bad, strlen(bad), "x.yaml", TRAIN_ADAPTER, &e));
+    assert_non_null(strstr(e.text, "x.yaml:2:1: an adapter's training file has no key 'layers'"));
+}
+
 static void expect_error(const char *was, const char *is, const char *want) {
     char text[2000];
     const char *at = strstr(GOOD, was);
     TrainFile f;
     Error e = {0};
     snprintf(text, sizeof text, "%.*s%s%s", (int)(at - GOOD), GOOD, is, at + strlen(was));
-    if (train_file_parse(&f, text, strlen(text), "x.yaml", &e)) fail_msg("'%s' was taken", is);
+    if (train_file_parse(&f, text, strlen(text), "x.yaml", TRAIN_MODEL, &e)) fail_msg("'%s' was taken", is);
     if (strcmp(e.text, want)) fail_msg("'%s': wanted '%s', got '%s'", is, want, e.text);
     assert_int_equal(e.kind, ERROR_INPUT);
     train_file_release(&f);
@@ -108,7 +128,7 @@ static void random_bytes(void **state) {
                                            : (int)random_below(&r, 256));
         TrainFile f;
         Error e = {0};
-        if (!train_file_parse(&f, text, round % 2 ? n : sizeof GOOD - 1, "x", &e))
+        if (!train_file_parse(&f, text, round % 2 ? n : sizeof GOOD - 1, "x", (TrainKind)(round % 2), &e))
             assert_int_equal(e.kind, ERROR_INPUT);
         train_file_release(&f);
     }
@@ -116,6 +136,7 @@ static void random_bytes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(values), cmocka_unit_test(all_keys),
-                                       cmocka_unit_test(errors), cmocka_unit_test(random_bytes)};
+                                       cmocka_unit_test(errors), cmocka_unit_test(adapters),
+                                       cmocka_unit_test(random_bytes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,161 @@
+// Adapters and heads by the real program ($OUTPACE): trained on a small model, used by its methods, stopped
+// and gone on with to the same files.
+#include "tests/check.h"
+
+#include "engine/base/memory.h"
+#include "engine/base/text.h"
+#include "tests/child.h"
+#include "tests/scratch.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#define RUN(folder, code, child, ...) CHILD_OUTPACE(child, folder, code, __VA_ARGS__)
+
+static const char CONFIG[] =
+    "out: heart\ntokenizer: tokenizer.json\nfiles: rhymes.txt\nseparator: '-'\n"
+    "layers: 3\nwidth: 48\nheads: 4\nkey_heads: 2\nmlp: 96\ncontext: 64\nbatch: 256\n"
+    "steps: 100\nrate: 0.02\nlast_rate: 0.002\nwarmup: 10\n";
+static const char LESSON[] =
+    "files: rhymes.txt\nseparator: '-'\nbatch: 256\nsteps: 80\nrate: 0.01\nheld_out: 0.2\n"
+    "held_out_every: 30\nthreads: %d\n";
+
+// A model that has learned a rhyme by heart, and lesson1.yaml and lesson2.yaml for one thread and two.
+static void prepare(const char *folder) {
+    Text text = {0};
+    Child c;
+    for (int i = 0; i < 20; i++)
+        text_printf(&text, "twinkle twinkle little star how i wonder what you are\n-\nthe sky is up %d\n-\n",
+                    i);
+    scratch_write(folder, "rhymes.txt", text.data, text.length);
+    text_release(&text);
+    scratch_write(folder, "heart.yaml", CONFIG, sizeof CONFIG - 1);
+    for (int i = 1; i <= 2; i++) {
+        char name[20], lesson[sizeof LESSON];
+        snprintf(name, sizeof name, "lesson%d.yaml", i);
+        scratch_write(folder, name, lesson, (size_t)snprintf(lesson, sizeof lesson, LESSON, i));
+    }
+    RUN(folder, 0, &c, "tokenizer", "train", "rhymes.txt", "--vocab", "390", "--separator", "-");
+    child_release(&c);
+    RUN(folder, 0, &c, "train", "heart.yaml");
+    child_release(&c);
+}
+
+static json_t *config_of(const char *folder, const char *dir) {
+    json_t *root = json_load_file(folder_path(folder_path(folder, dir), "config.json"), 0, NULL);
+    assert_non_null(root);
+    return root;
+}
+
+// The rhyme by the method: the same text as without, in steps of several tokens.
+static void expect_fast(const char *folder, const char *method, const char *adapter) {
+    Child c;
+    RUN(folder, 0, &c, "generate", "heart", "twinkle twinkle", "--json", "-n", "30", "-m", method,
+        "--adapter", adapter);
+    json_t *root = json_loads(text_get(&c.out), 0, NULL);
+    double S = json_real_value(json_object_get(root, "S"));
+    assert_string_equal(json_string_value(json_object_get(root, "text")),
+                        "little star how i wonder what you are");
+    if (!(S > 1.5)) fail_msg("%s with %s: S is %g, wanted more than 1.5", method, adapter, S);
+    json_decref(root);
+    child_release(&c);
+}
+
+static void every_variant(void **state) {
+    static const char *const variants[] = {"kangaroo", "with-head", "one-layer", "mlp"};
+    Child c;
+    prepare(*state);
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        RUN(*state, 0, &c, "train", "adapter", "heart", "--config", "lesson1.yaml", "--exit-layer", "2",
+            "--variant", variants[i], "-o", variants[i]);
+        assert_non_null(strstr(text_get(&c.out), "step 30  held-out loss "));
+        assert_non_null(strstr(text_get(&c.out), "wrote the adapter to "));
+        child_release(&c);
+        json_t *root = config_of(*state, variants[i]), *training = json_object_get(root, "outpace_train");
+        assert_string_equal(json_string_value(json_object_get(root, "variant")), variants[i]);
+        assert_int_equal(json_integer_value(json_object_get(training, "steps")), 80);
+        assert_true(json_real_value(json_object_get(training, "held_out_loss")) > 0);
+        assert_true(json_real_value(json_array_get(json_object_get(training, "agreement"), 0)) > 0.7);
+        json_decref(root);
+        expect_fast(*state, "kangaroo", variants[i]);
+    }
+}
+
+static void heads(void **state) {
+    Child c;
+    prepare(*state);
+    scratch_write(*state, "split.yaml", "held_out: 0.2\n", 14);
+    RUN(*state, 0, &c, "train", "heads", "heart", "--config", "split.yaml", "--text", "rhymes.txt",
+        "--separator", "-", "--batch", "256", "--steps", "80", "--rate", "0.01", "--heads", "3", "-o",
+        "medusa");
+    assert_non_null(strstr(text_get(&c.out), "wrote the heads to medusa"));
+    child_release(&c);
+    json_t *root = config_of(*state, "medusa");
+    assert_int_equal(json_integer_value(json_object_get(root, "heads")), 3);
+    assert_int_equal(json_array_size(json_object_get(json_object_get(root, "outpace_train"), "agreement")),
+                     3);
+    json_decref(root);
+    expect_fast(*state, "medusa", "medusa");
+}
+
+static void expect_same_file(const char *folder, const char *name) {
+    size_t n, m;
+    char *x = scratch_read(folder_path(folder, "whole"), name, &n),
+         *y = scratch_read(folder_path(folder, "pieces"), name, &m);
+    if (n != m || memcmp(x, y, n)) fail_msg("%s of a run in pieces differs from that of a whole one", name);
+    mem_free(x);
+    mem_free(y);
+}
+
+static void in_pieces(void **state) {
+    Child c;
+    prepare(*state);
+    RUN(*state, 0, &c, "train", "heads", "heart", "--config", "lesson2.yaml", "--heads", "2", "-o", "whole");
+    child_release(&c);
+    RUN(*state, 0, &c, "train", "heads", "heart", "--config", "lesson1.yaml", "--heads", "2", "-o", "pieces",
+        "--stop-after", "31");
+    assert_non_null(strstr(text_get(&c.err), "goes on from pieces.checkpoint"));
+    child_release(&c);
+    RUN(*state, 2, &c, "train", "heads", "heart", "--config", "lesson1.yaml", "--heads", "3", "-o", "pieces");
+    assert_non_null(strstr(text_get(&c.err), "'pieces.checkpoint' is of a run with another configuration"));
+    child_release(&c);
+    RUN(*state, 0, &c, "train", "heads", "heart", "--config", "lesson2.yaml", "--heads", "2", "-o", "pieces");
+    assert_non_null(strstr(text_get(&c.err), "resumed   at step 31"));
+    child_release(&c);
+    expect_same_file(*state, "model.safetensors");
+    expect_same_file(*state, "config.json");
+}
+
+#define REFUSED(folder, want, ...)                                                \
+    do {                                                                          \
+        Child child_;                                                             \
+        RUN(folder, 2, &child_, "train", __VA_ARGS__);                            \
+        if (!strstr(text_get(&child_.err), want))                                 \
+            fail_msg("wanted '...%s...', got '%s'", want, text_get(&child_.err)); \
+        child_release(&child_);                                                   \
+    } while (0)
+
+static void refusals(void **state) {
+    prepare(*state);
+    REFUSED(*state, "-o DIR", "adapter", "heart", "--text", "rhymes.txt");
+    REFUSED(*state, "--text FILE", "adapter", "heart", "-o", "a");
+    REFUSED(*state, "from 1 to 2", "adapter", "heart", "--text", "rhymes.txt", "-o", "a", "-l", "3");
+    REFUSED(*state, "outpace train heads", "adapter", "heart", "--text", "rhymes.txt", "-o", "a", "--variant",
+            "medusa");
+    REFUSED(*state, "no adapter variant 'none'", "adapter", "heart", "--text", "rhymes.txt", "-o", "a",
+            "--variant", "none");
+    REFUSED(*state, "config.json", "heads", "nowhere", "--text", "rhymes.txt", "-o", "a");
+    REFUSED(*state, "multiple of the 64 rows", "heads", "heart", "--text", "rhymes.txt", "-o", "a", "--batch",
+            "100");
+    REFUSED(*state, "usage", "adapters", "heart");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_variant, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(heads, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(in_pieces, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(refusals, folder_setup, folder_teardown)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
