@@ -88,7 +88,7 @@ static void set_shape(TrainFile *f) {
     train_file_set_context(f, s->context);
 }
 
-// Adapters are small and their target is frozen: three million tokens do for the reference family.
+// An adapter's are those of configs/train/adapter.yaml.
 void train_file_defaults(TrainFile *f, TrainKind kind) {
     OptimizerOptions *o = &f->config.optimizer;
     f->eos = "</s>";
@@ -97,12 +97,12 @@ void train_file_defaults(TrainFile *f, TrainKind kind) {
     f->config = (TrainConfig){.held_out_rows = 1 << 16, .shape.rope.theta = 10000};
     *o = (OptimizerOptions){.beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .weight_decay = 0.1, .clip = 1};
     if (kind == TRAIN_MODEL) return;
-    o->steps = 800;
-    o->warmup = 40;
+    o->steps = 1200;
+    o->warmup = 60;
     o->rate = 3e-3;
     o->last_rate = 1e-4;
     o->weight_decay = 0;
-    f->config.batch = 4096;
+    f->config.batch = 2048;
     f->config.held_out = 0.01;
     f->config.held_out_rows = 1 << 14;
 }
