@@ -47,6 +47,35 @@ static bool print_run(Store *store, int64_t run, Error *e) {
     return why.kind == ERROR_NONE;
 }
 
+// What a run of 'outpace surface' measured; nothing of others.
+static bool print_surface(Store *store, int64_t run, Error *e) {
+    static const char SQL[] =
+        "SELECT s.kind, k, w, a, b, s.rows, context, samples, 1e-6 * median_ns, 1e-6 * mean_ns,"
+        " 1e-6 * deviation_ns, slowdown, 1e-6 * floor_ns FROM surface AS s JOIN attempt ON"
+        " attempt.id = attempt_id WHERE run_id = ?1 ORDER BY context, s.kind, k, w, b, s.rows";
+    Error why = {0};
+    Rows *r = rows_open(store, SQL, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    for (bool first = true; rows_next(r, &why); first = false) {
+        if (first)
+            printf("\n%-8s %7s %7s %9s %6s %8s %10s %10s %10s %9s %10s\n", "kind", "context", "k x w",
+                   "layers", "rows", "samples", "median ms", "mean ms", "+- ms", "slowdown", "floor ms");
+        printf("%-8s %7lld ", rows_text(r, 0), (long long)rows_int(r, 6));
+        if (rows_type(r, 1) == VALUE_NULL) printf("%7s ", "-");
+        else printf("%3lldx%-3lld ", (long long)rows_int(r, 1), (long long)rows_int(r, 2));
+        if (rows_type(r, 4) == VALUE_NULL) printf("%9s ", "-");
+        else printf("%4lld-%-4lld ", (long long)rows_int(r, 3), (long long)rows_int(r, 4));
+        printf("%6lld %8lld %10.4f %10.4f %10.4f", (long long)rows_int(r, 5), (long long)rows_int(r, 7),
+               rows_real(r, 8), rows_real(r, 9), rows_real(r, 10));
+        if (rows_type(r, 11) != VALUE_NULL) printf(" %9.3f %10.4f", rows_real(r, 11), rows_real(r, 12));
+        printf("\n");
+    }
+    rows_close(r);
+    if (why.kind != ERROR_NONE) *e = why;
+    return why.kind == ERROR_NONE;
+}
+
 // Of a run that was killed nobody has made the estimates; where the store cannot be written, the table has
 // none.
 static void make_estimates(const char *db, int64_t run) {
@@ -84,6 +113,7 @@ static bool show(int argc, char **argv, int *code, Error *e) {
     if (ok) {
         fputs(text_get(&text), stdout);
         if (o.json) puts("");
+        else ok = print_surface(store, run, e);
     }
     text_release(&text);
     store_close(store);
@@ -95,7 +125,9 @@ const Command command_show = {
     .usage = "[RUN] [OPTIONS]",
     .summary = "print a stored run's points: S, CTAR, speedups, whether text is the same",
     .lesson =
-        "RUN is a number, or a name, of which the newest run is taken; without it, the newest of all.\n"
+        "RUN is a number, or a name, of which the newest run is taken; without it, the newest experiment. Of "
+        "a run\n"
+        "of 'outpace surface', the surface.\n"
         "\n"
         "S is tokens per step after prefill; CTARw the share of steps in which w drafted tokens or more\n"
         "were accepted; speedup the ratio of summed decode times over the same prompts, e2e with prefill,\n"

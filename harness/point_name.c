@@ -27,6 +27,7 @@ static void write_value(const Param *p, const void *values, Text *out) {
     param_write(p, 1, values, &pair);
     const char *equals = strchr(text_get(&pair), '=');
     text_puts(out, equals ? equals + 1 : "");
+    out->failed = out->failed || pair.failed;
     text_release(&pair);
 }
 

@@ -1,8 +1,8 @@
-// Setups, groups, passes; rounds are round.c's. What has been measured is told from the ledger alone, before
-// anything starts, so that a run that goes on takes the decisions that it would have taken.
+// Setups, groups, passes. Rounds are round.c's; what is left to do is agenda.c's.
 #include "harness/runner.h"
 
 #include "engine/base/memory.h"
+#include "harness/agenda.h"
 #include "harness/interrupt.h"
 #include "harness/point_name.h"
 #include "harness/prompt_file.h"
@@ -20,9 +20,8 @@ typedef struct Runner {
     Ledger *ledger;
     const Inputs *in;
     const Schedule *schedule;
-    const Measurement *measurement;
+    Agenda agenda;
     RunnerSeams seams;
-    PointState *states; // (points of the schedule)
     Reporter reporter;
     Watch watch;
     Models models; // of the open setup
@@ -32,127 +31,6 @@ typedef struct Runner {
 } Runner;
 
 static bool out_of_memory(Error *e) { return error_system(e, "out of memory for a run"); }
-
-// --- what was measured before ----------------------------------------------------------------------------
-
-// Turns of a sample come one after the other.
-static bool take_sample(void *state, const LedgerSample *s, Error *e) {
-    Runner *r = state;
-    bool known = s->point >= 0 && s->point < r->schedule->point_count && s->prompt >= 0;
-    PointState *p = known ? &r->states[s->point] : NULL;
-    if (!known || s->prompt >= p->prompts || s->pass < 0)
-        return error_system(e, "the store has a sample that this run cannot have");
-    double before = state_has(p, s->pass, s->prompt)
-                        ? p->seconds[(size_t)s->pass * (size_t)p->prompts + (size_t)s->prompt]
-                        : 0;
-    RoundTimes t = {.pass = s->pass,
-                    .prompt = s->prompt,
-                    .tokens = s->tokens,
-                    .steps = s->steps,
-                    .decode_s = s->decode_s,
-                    .flagged = s->flags & (FLAG_LOAD | FLAG_CLOCK | FLAG_THROTTLED),
-                    .diverged = s->diverged};
-    if (!state_add(p, &t, e)) return false;
-    p->seconds[(size_t)s->pass * (size_t)p->prompts + (size_t)s->prompt] += before;
-    return true;
-}
-
-static bool take_failure(void *state, int point, const char *why) {
-    Runner *r = state;
-    if (point < 0 || point >= r->schedule->point_count) return true;
-    r->states[point].failed = true;
-    snprintf(r->states[point].why, sizeof r->states[point].why, "%s", why);
-    return true;
-}
-
-// What a point shares with its baseline, for what is said on the way.
-static void share_times(const Runner *r, const Group *g) {
-    const PointState *base = &r->states[r->schedule->members[g->baseline]];
-    for (int i = g->first; i < g->first + g->count; i++) {
-        PointState *p = &r->states[r->schedule->members[i]];
-        for (int k = 0; k < p->passes * p->prompts; k++)
-            if (state_has(p, k / p->prompts, k % p->prompts) &&
-                state_has(base, k / p->prompts, k % p->prompts))
-                p->base_s += base->seconds[k];
-    }
-}
-
-// What failed stays out of a group that has begun: it would be measured without its neighbours. Where nothing
-// is measured yet, all may try again.
-static void forgive(const Runner *r, const Group *g) {
-    if (r->states[r->schedule->members[g->baseline]].passes > 0) return;
-    for (int i = g->first; i < g->first + g->count; i++) r->states[r->schedule->members[i]].failed = false;
-}
-
-static bool read_states(Runner *r, Error *e) {
-    const Schedule *s = r->schedule;
-    r->states = mem_alloc((size_t)s->point_count, sizeof *r->states);
-    if (!r->states) return out_of_memory(e);
-    for (int i = 0; i < s->point_count; i++)
-        r->states[i].prompts = (int)r->in->datasets[s->points[i].dataset].count;
-    if (!ledger_samples(r->ledger->store, r->ledger->run, take_sample, r, e) ||
-        !ledger_failures(r->ledger->store, r->ledger->run, take_failure, r, e))
-        return false;
-    for (int i = 0; i < s->group_count; i++) {
-        share_times(r, &s->groups[i]);
-        forgive(r, &s->groups[i]);
-    }
-    return true;
-}
-
-// --- what is left to do ----------------------------------------------------------------------------------
-
-static bool is_skipped(const Runner *r, int point) {
-    return inputs_skips(r->in, &r->schedule->points[point]) != NULL;
-}
-
-static bool wants(const Runner *r, const Group *g, int member, int passes) {
-    int point = r->schedule->members[member];
-    const PointState *p = &r->states[point];
-    if (p->failed || is_skipped(r, point)) return false;
-    return !state_is_done(p, r->measurement, passes, g->warm);
-}
-
-// Which members another pass is for. A baseline that nobody asked for runs beside others only.
-static bool ask(const Runner *r, const Group *g, int passes, bool *asked) {
-    bool any = false;
-    for (int i = 0; i < g->count; i++) {
-        bool own =
-            g->first + i == g->baseline && r->schedule->members[g->baseline] >= r->schedule->sweep_count;
-        asked[i] = !own && wants(r, g, g->first + i, passes);
-        any = any || asked[i];
-    }
-    return any;
-}
-
-// The pass that is to be run next: the first that somebody wants and that is not whole.
-static bool round_is_there(const Runner *r, const Group *g, int pass, int prompt) {
-    return state_has(&r->states[r->schedule->members[g->baseline]], pass, prompt);
-}
-
-static int next_prompt(const Runner *r, const Group *g, int pass, int from, int prompts) {
-    while (from < prompts && round_is_there(r, g, pass, from)) from++;
-    return from;
-}
-
-static double tokens_of_pass(const Runner *r, const Group *g) {
-    const Point *p = &r->schedule->points[r->schedule->members[g->first]];
-    return (double)g->count * (double)r->in->datasets[g->dataset].count * p->settings.max_tokens;
-}
-
-// Tokens, as if every output were as long as it may be.
-static double work_of(const Runner *r) {
-    const Schedule *s = r->schedule;
-    double work = 0;
-    for (int i = 0; i < s->group_count; i++) {
-        const Group *g = &s->groups[i];
-        int prompts = (int)r->in->datasets[g->dataset].count, rounds = 0;
-        for (int pass = 0; pass < r->measurement->passes; pass++)
-            for (int k = 0; k < prompts; k++) rounds += !round_is_there(r, g, pass, k);
-        work += tokens_of_pass(r, g) * rounds / (prompts ? prompts : 1);
-    }
-    return work;
-}
 
 // --- a group's methods -----------------------------------------------------------------------------------
 
@@ -165,7 +43,7 @@ static bool open_seat(Runner *r, GroupRun *g, int i, Error *e) {
     MethodEnv env = models_env(&r->models, &sampling, (uint64_t)set->seed, set->ignore_eos);
     if (p->method >= 0 && r->in->experiment->methods[p->method].info->needs & NEEDS_HEADS)
         models_give_heads(&r->models, &env);
-    if (s->state->failed || is_skipped(r, s->point)) return true;
+    if (s->state->failed || agenda_skips(&r->agenda, s->point)) return true;
     double start = clock_now(g->measuring.clock);
     s->open = r->seams.open_method(&s->method, p->decoder, &env, &why);
     if (s->open) return ledger_one_off(r->ledger, s->point, clock_now(g->measuring.clock) - start, e);
@@ -214,7 +92,7 @@ static bool warm_up_seat(Runner *r, GroupRun *g, Seat *s, const PromptList *prom
 static bool warm_up(Runner *r, GroupRun *g, Error *e) {
     PromptList prompts = {0};
     int vocab = r->models.target.model.shape.real_vocab;
-    bool ok = prompts_random(vocab, (size_t)r->measurement->warmup, WARM_UP_SEED, &prompts, e);
+    bool ok = prompts_random(vocab, (size_t)r->agenda.measurement->warmup, WARM_UP_SEED, &prompts, e);
     for (int i = 0; ok && i < g->group->count && !r->seams.interrupted(); i++) {
         Error why = {0};
         Seat *s = &g->seats[i];
@@ -258,16 +136,16 @@ static void tell(Runner *r, const GroupRun *g, int pass, int prompt) {
 static bool run_pass(Runner *r, GroupRun *g, int pass, const bool *asked, Error *e) {
     int prompts = (int)r->in->datasets[g->group->dataset].count;
     bool warm = g->group->warm;
-    int first = next_prompt(r, g->group, pass, 0, prompts);
+    int first = agenda_next(&r->agenda, g->group, pass, 0);
     if (first < prompts && warm && !open_seats(r, g, e)) return false;
-    for (int i = first; i < prompts; i = warm ? i + 1 : next_prompt(r, g->group, pass, i + 1, prompts)) {
+    for (int i = first; i < prompts; i = warm ? i + 1 : agenda_next(&r->agenda, g->group, pass, i + 1)) {
         r->interrupted = r->seams.interrupted();
         if (r->interrupted) break;
         double start = clock_now(g->measuring.clock);
         if (!round_run(g, pass, i, asked, e) || (!warm && !round_store(g, e))) return false;
         g->rounds++;
         g->round_s += clock_now(g->measuring.clock) - start;
-        r->reporter.done += tokens_of_pass(r, g->group) / prompts;
+        r->reporter.done += agenda_tokens(&r->agenda, g->group) / prompts;
         tell(r, g, pass, i);
         if (g->seats[g->baseline].state->failed) break;
     }
@@ -297,7 +175,7 @@ static bool mark_outliers(Runner *r, const GroupRun *g, Error *e) {
 
 static bool run_passes(Runner *r, GroupRun *g, Error *e) {
     bool *asked = mem_alloc((size_t)g->group->count, sizeof *asked), ok = asked || out_of_memory(e);
-    for (int pass = 0; ok && !r->interrupted && ask(r, g->group, pass, asked); pass++)
+    for (int pass = 0; ok && !r->interrupted && agenda_ask(&r->agenda, g->group, pass, asked); pass++)
         ok = run_pass(r, g, pass, asked, e);
     mem_free(asked);
     return ok && (r->interrupted || mark_outliers(r, g, e));
@@ -305,21 +183,13 @@ static bool run_passes(Runner *r, GroupRun *g, Error *e) {
 
 // --- groups ----------------------------------------------------------------------------------------------
 
-static bool is_done(const Runner *r, const Group *g) {
-    bool *asked = mem_alloc((size_t)g->count, sizeof *asked), any = true;
-    int passes = r->states[r->schedule->members[g->baseline]].passes;
-    if (asked) any = ask(r, g, passes, asked);
-    mem_free(asked);
-    return !any;
-}
-
 static bool seat_all(Runner *r, GroupRun *g, Error *e) {
     g->seats = mem_alloc((size_t)g->group->count, sizeof *g->seats);
     if (!g->seats) return out_of_memory(e);
     for (int i = 0; i < g->group->count; i++) {
         int point = r->schedule->members[g->group->first + i];
         PointName name;
-        g->seats[i] = (Seat){.point = point, .state = &r->states[point]};
+        g->seats[i] = (Seat){.point = point, .state = &r->agenda.states[point]};
         if (!point_name(r->in->experiment, &r->schedule->points[point], &name, e)) return false;
         g->seats[i].label = name.label;
         name.label = (Text){0};
@@ -389,7 +259,7 @@ static bool fail_setup(Runner *r, int setup, const char *why, Error *e) {
     for (int i = 0; i < s->group_count; i++) {
         GroupRun g = {.ledger = r->ledger, .reporter = &r->reporter, .group = &s->groups[i]};
         g.baseline = g.group->baseline - g.group->first;
-        if (g.group->setup != setup || is_done(r, g.group)) continue;
+        if (g.group->setup != setup || agenda_is_done(&r->agenda, g.group)) continue;
         bool ok = seat_all(r, &g, e) && round_fail(&g, g.baseline, why, e);
         release_group(&g);
         if (!ok) return false;
@@ -402,7 +272,7 @@ static bool run_setup(Runner *r, int setup, Error *e) {
     Error why = {0};
     bool any = false, ok = true;
     for (int i = 0; i < s->group_count; i++)
-        any = any || (s->groups[i].setup == setup && !is_done(r, &s->groups[i]));
+        any = any || (s->groups[i].setup == setup && !agenda_is_done(&r->agenda, &s->groups[i]));
     if (!any) return true;
     if (!open_models(r, setup, &why)) {
         if (why.kind == ERROR_INPUT) return fail_setup(r, setup, why.text, e);
@@ -410,7 +280,8 @@ static bool run_setup(Runner *r, int setup, Error *e) {
         return false;
     }
     for (int i = 0; ok && !r->interrupted && i < s->group_count; i++)
-        if (s->groups[i].setup == setup && !is_done(r, &s->groups[i])) ok = run_group(r, &s->groups[i], e);
+        if (s->groups[i].setup == setup && !agenda_is_done(&r->agenda, &s->groups[i]))
+            ok = run_group(r, &s->groups[i], e);
     models_close(&r->models);
     return ok;
 }
@@ -423,10 +294,10 @@ static void sum_up(const Runner *r, RunnerResult *out) {
                           .seconds = r->round_s,
                           .harness_s = r->round_s - r->decode_s};
     for (int i = 0; i < r->schedule->point_count; i++) {
-        const PointState *p = &r->states[i];
+        const PointState *p = &r->agenda.states[i];
         out->diverged += p->diverged > 0;
         if (i >= r->schedule->sweep_count) continue;
-        if (is_skipped(r, i)) out->skipped++;
+        if (agenda_skips(&r->agenda, i)) out->skipped++;
         else if (p->failed) out->failed++;
         else out->points++;
     }
@@ -443,17 +314,15 @@ static RunnerSeams real_seams(const RunnerSeams *given) {
 bool runner_run(Ledger *ledger, bool json, const RunnerSeams *seams, RunnerResult *out, Error *e) {
     Runner r = {.ledger = ledger, .in = ledger->inputs, .seams = real_seams(seams)};
     r.schedule = r.in->schedule;
-    r.measurement = &r.in->experiment->measurement;
     r.watch.look = r.seams.look;
     r.watch.state = r.seams.look_state;
     watch_begin(&r.watch, r.seams.clock);
-    bool ok = read_states(&r, e);
-    if (ok) reporter_begin(&r.reporter, json, r.schedule->sweep_count, work_of(&r));
+    bool ok = agenda_open(&r.agenda, ledger, e);
+    if (ok) reporter_begin(&r.reporter, json, r.schedule->sweep_count, agenda_work(&r.agenda));
     for (int i = 0; ok && !r.interrupted && i < r.schedule->setup_count; i++) ok = run_setup(&r, i, e);
     reporter_clear(&r.reporter);
     *out = (RunnerResult){0};
-    if (r.states) sum_up(&r, out);
-    for (int i = 0; r.states && i < r.schedule->point_count; i++) state_release(&r.states[i]);
-    mem_free(r.states);
+    if (r.agenda.states) sum_up(&r, out);
+    agenda_release(&r.agenda);
     return ok;
 }

@@ -299,6 +299,12 @@ static void fastest_baseline(void **state) {
     assert_int_equal(stores_ask(*state, "threads.db", "SELECT count(*) FROM point WHERE baseline_id IS NULL"),
                      1);
     assert_int_equal(stores_ask(*state, "threads.db", "SELECT count(DISTINCT baseline_id) FROM point"), 1);
+    assert_int_equal(
+        stores_ask(*state, "threads.db",
+                   "SELECT baseline_id IS NULL FROM point JOIN sample ON point_id = point.id WHERE"
+                   " method = 'autoregressive' GROUP BY point_id"
+                   " ORDER BY 1.0 * sum(decode_ns) / sum(tokens) LIMIT 1"),
+        1);
     assert_int_equal(stores_ask(*state, "threads.db", "SELECT count(DISTINCT same_path_id) FROM point"), 2);
 }
 

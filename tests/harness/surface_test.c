@@ -4,6 +4,8 @@
 #include "tests/child.h"
 #include "tests/stores.h"
 
+#include <string.h>
+
 static int set_up(void **state) {
     Child c;
     if (folder_setup(state)) return -1;
@@ -32,6 +34,10 @@ static void grid_and_parts(void **state) {
     assert_int_equal(stores_ask(f, "s.db", "SELECT count(*) FROM surface WHERE samples <> 3 OR mean_ns <= 0"),
                      0);
     assert_int_equal(stores_ask(f, "s.db", "SELECT count(*) FROM run WHERE kind = 'surface'"), 1);
+    CHILD_OUTPACE(&c, f, 0, "show", "1", "--db", "s.db");
+    assert_non_null(strstr(text_get(&c.out), "2x3"));
+    assert_non_null(strstr(text_get(&c.out), "prefill"));
+    child_release(&c);
 }
 
 // A tree of k chains has one root.
