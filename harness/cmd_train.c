@@ -4,6 +4,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
+#include "engine/model/identity.h"
 #include "engine/train/ngram.h"
 #include "harness/interrupt.h"
 #include "harness/train_adapter.h"
@@ -17,6 +18,7 @@ static const size_t MOST_TOKENIZER_BYTES = 256u << 20;
 typedef struct {
     int stop_after;
     bool fresh, baseline;
+    const char *start;
     TrainAdapterOptions adapter;
 } TrainOptions;
 
@@ -25,6 +27,8 @@ static const Option OPTIONS[] = {
     {"stop-after", 0,   OPTION_INT,  AT(stop_after),         0, 1 << 30,           "N",
      "end with a checkpoint after so many steps more; 0: at the end",                                                                          "0"       },
     {"fresh",      0,   OPTION_FLAG, AT(fresh),              0, 0,                 NULL,   "start anew, whatever checkpoint there is",         NULL      },
+    {"start",      0,   OPTION_TEXT, AT(start),              0, 0,                 "DIR",
+     "begin with this model's weights; with --baseline, tell its loss",                                                                        NULL      },
     {"baseline",   0,   OPTION_FLAG, AT(baseline),           0, 0,                 NULL,
      "train nothing: print the held-out loss of a 5-gram model beside the checkpoint's",                                                       NULL      },
     {"exit-layer", 'l', OPTION_INT,  AT(adapter.exit_layer), 1, 1000,              "L",
@@ -54,6 +58,8 @@ typedef struct ModelRun {
     size_t tokenizer_bytes;
     Tokenizer *tokenizer;
     int bos;
+    Model start; // whose weights training begins with; empty: none
+    char start_name[SHA256_TEXT];
 } ModelRun;
 
 static bool find_specials(ModelRun *m, Error *e) {
@@ -77,9 +83,19 @@ static bool open_tokenizer(ModelRun *m, Error *e) {
     return m->tokenizer && find_specials(m, e);
 }
 
-static bool open_run(ModelRun *m, const char *config, Error *e) {
+static bool open_start(ModelRun *m, const char *dir, Error *e) {
+    if (!dir) dir = m->run.file.start;
+    if (!dir) return true;
+    m->run.file.config.start = &m->start;
+    m->run.file.config.start_name = m->start_name;
+    return model_open(&m->start, dir, e) && model_identity(&m->start, dir, m->start_name, e);
+}
+
+static bool open_run(ModelRun *m, const char *config, const char *start, Error *e) {
     Shape *s = &m->run.file.config.shape;
-    if (!train_file_open(&m->run.file, config, TRAIN_MODEL, e) || !open_tokenizer(m, e)) return false;
+    if (!train_file_open(&m->run.file, config, TRAIN_MODEL, e) || !open_tokenizer(m, e) ||
+        !open_start(m, start, e))
+        return false;
     s->vocab = s->real_vocab = tokenizer_size(m->tokenizer);
     m->run.tokenizer = m->tokenizer;
     return train_run_open(&m->run, e);
@@ -87,6 +103,7 @@ static bool open_run(ModelRun *m, const char *config, Error *e) {
 
 static void close_run(ModelRun *m) {
     train_run_close(&m->run);
+    model_close(&m->start);
     tokenizer_close(m->tokenizer);
     mem_free(m->tokenizer_json);
 }
@@ -114,14 +131,14 @@ static bool show_baseline(TrainRun *r, Error *e) {
     printf("%d-gram  held-out loss %.4f\n", ORDER,
            ngram_loss(&m, &t->held_out, (size_t)t->config.held_out_rows));
     ngram_release(&m);
-    return !t->step || train_run_held_out(r, e);
+    return (!t->step && !t->config.start) || train_run_held_out(r, e);
 }
 
 static bool train_model(const TrainOptions *o, const char *config, int *code, Error *e) {
     ModelRun m = {
         .run = {.stop_after = o->stop_after, .fresh = o->fresh}
     };
-    bool done = false, ok = open_run(&m, config, e);
+    bool done = false, ok = open_run(&m, config, o->start, e);
     if (ok && o->baseline) ok = show_baseline(&m.run, e);
     else ok = ok && train_run(&m.run, &done, code, e) && (!done || write_model(&m, e));
     close_run(&m);

@@ -10,6 +10,7 @@ typedef struct TrainFile {
     const char *out;       // directory of the model, or of the adapter
     const char *tokenizer; // a tokenizer.json
     const char *eos;       // the piece that ends a document
+    const char *start;     // directory of the model whose weights it starts from; NULL: random ones
     const char *separator; // NULL: a file is a document
     const char *isa;
     FieldTexts files;     // paths and patterns

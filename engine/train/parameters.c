@@ -91,3 +91,31 @@ void parameters_start(const Parameters *p, const Shape *shape, uint64_t seed, fl
             weights[x->at + j] = x->vector ? 1.0f : deviation * random_normal(&r);
     }
 }
+
+void tensor_load(const Tensor *x, float *out) {
+    size_t n = (size_t)x->rows * (size_t)x->columns;
+    for (size_t i = 0; i < n; i++) out[i] = dtype_load(x->dtype, x->data, i);
+}
+
+static bool same_shape(const Shape *a, const Shape *b) {
+    return a->layers == b->layers && a->width == b->width && a->heads == b->heads &&
+           a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->mlp_width == b->mlp_width &&
+           a->vocab == b->vocab && b->tied_head && !b->qkv_bias;
+}
+
+bool parameters_load(const Parameters *p, const Shape *shape, const Model *from, float *weights, Error *e) {
+    int i = 0;
+    if (!same_shape(shape, &from->shape))
+        return error_input(e, "the model to start from has another shape than the one to train");
+    tensor_load(&from->embedding, weights + p->list[i++].at);
+    for (int layer = 0; layer < shape->layers; layer++) {
+        WeightSpec specs[LAYER_WEIGHTS];
+        weights_of_layer(from, layer, specs);
+        for (int w = 0; w < LAYER_WEIGHTS; w++) {
+            const Tensor *x = weights_field(&from->layers[layer], w);
+            if (x->data) tensor_load(x, weights + p->list[i++].at);
+        }
+    }
+    tensor_load(&from->final_norm, weights + p->list[i].at);
+    return true;
+}

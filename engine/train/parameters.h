@@ -57,3 +57,9 @@ static inline size_t parameter_size(const Parameter *p) { return (size_t)p->rows
 // What training starts from: norms 1, matrices normal with deviation 0.02; those that write to the residual
 // stream (o, down) less by the root of 2 * layers, so that it keeps its size through the depth (GPT-2).
 void parameters_start(const Parameters *p, const Shape *shape, uint64_t seed, float *weights);
+
+// The weights of a model of that shape, as parameters_plan has them; false where its shape is another.
+bool parameters_load(const Parameters *p, const Shape *shape, const Model *from, float *weights, Error *e);
+
+// All numbers of a tensor.
+void tensor_load(const Tensor *x, float *out);

@@ -7,11 +7,6 @@
 
 static bool is_medusa(const Target *t) { return t->choice.kind.variant == ADAPTER_MEDUSA; }
 
-static void load(const Tensor *x, float *out) {
-    size_t n = (size_t)x->rows * (size_t)x->columns;
-    for (size_t i = 0; i < n; i++) out[i] = dtype_load(x->dtype, x->data, i);
-}
-
 bool target_open(Target *t, const TargetChoice *c, int rows, Error *e) {
     size_t width = (size_t)c->model->shape.width, row = width * sizeof(float);
     *t = (Target){.choice = *c, .rows = rows};
@@ -23,7 +18,7 @@ bool target_open(Target *t, const TargetChoice *c, int rows, Error *e) {
     t->states = mem_alloc((size_t)rows + ADAPTER_HEADS_MAX, row);
     t->nodes = mem_alloc((size_t)rows, sizeof *t->nodes);
     if (t->head && (t->exits || is_medusa(t)) && t->states && t->nodes) {
-        load(&c->model->head, t->head);
+        tensor_load(&c->model->head, t->head);
         return true;
     }
     target_close(t);
@@ -80,7 +75,7 @@ void target_start(const Target *t, Network *n, uint64_t seed) {
     const Parameters *p = &n->parameters;
     size_t width = (size_t)n->shape.width;
     parameters_start(p, &n->shape, seed, n->weights);
-    if (p->final_norm != NO_PARAMETER) load(&t->choice.model->final_norm, n->weights + p->final_norm);
+    if (p->final_norm != NO_PARAMETER) tensor_load(&t->choice.model->final_norm, n->weights + p->final_norm);
     if (p->head != NO_PARAMETER)
         memcpy(n->weights + p->head, t->head, (size_t)n->shape.vocab * width * sizeof(float));
     if (!is_medusa(t)) return;

@@ -51,7 +51,8 @@ static bool open_network(Trainer *t, int i, Error *e) {
         if (ok) target_start(&t->target, n, c->seed);
     } else {
         ok = network_open(n, &c->shape, &o, e);
-        if (ok) parameters_start(&n->parameters, &c->shape, c->seed, n->weights);
+        if (ok && c->start) ok = parameters_load(&n->parameters, &c->shape, c->start, n->weights, e);
+        else if (ok) parameters_start(&n->parameters, &c->shape, c->seed, n->weights);
     }
     t->count += ok;
     return ok && optimizer_open(&t->optimizers[i], &c->optimizer, n, e);

@@ -18,6 +18,8 @@ typedef struct TrainConfig {
     uint64_t seed;
     int threads;                 // 0: one a core
     const char *isa;             // NULL: the best there is
+    const Model *start;          // whose weights a model starts from; NULL: random ones
+    const char *start_name;      // model_identity: a checkpoint goes on with the same start only
     const TargetChoice *adapter; // of an adapter: its target, and what it is. NULL: a model
 } TrainConfig;
 
@@ -43,7 +45,7 @@ typedef struct StepReport {
     double rate;
 } StepReport;
 
-// Checks the configuration; weights start from the seed. The corpus must outlive the trainer.
+// Checks the configuration; weights start from the seed, or a model. The corpus must outlive the trainer.
 bool trainer_open(Trainer *t, const TrainConfig *c, const Corpus *corpus, Error *e);
 void trainer_close(Trainer *t); // takes an empty or half-built one
 

@@ -68,6 +68,16 @@ static void questions(void **state) {
            "Question: He \"has\" 2*3?\nAnswer: 2*3=6\n#### 6\n<|end|>\n");
 }
 
+// Two lines may begin alike, a third may not; a long document is left out whatever it says.
+static void brief(void **state) {
+    (void)state;
+    expect("brief", "-v longest=60 -v alike=2",
+           "    self.assert_(1)\nself.assert_(2)\n}\n}\n}\n<|end|>\n"
+           "self.assert_(1)\nself.assert_(2)\n    self.assert_(3)\n<|end|>\n"
+           "a line that says nothing new but is too long to end soon enough\n<|end|>\nlast\n<|end|>\n",
+           "    self.assert_(1)\nself.assert_(2)\n}\n}\n}\n<|end|>\nlast\n<|end|>\n");
+}
+
 #define TEN "one two three four five six seven eight nine ten "
 
 // Too short, a repeat but for its number, thirteen words of a prompt, other bytes than ASCII.
@@ -88,8 +98,11 @@ static void cleaning(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(functions), cmocka_unit_test(methods), cmocka_unit_test(passages),
+        cmocka_unit_test(functions),
+        cmocka_unit_test(methods),
+        cmocka_unit_test(passages),
         cmocka_unit_test(questions),
+        cmocka_unit_test(brief),
         cmocka_unit_test_setup_teardown(cleaning, folder_setup, folder_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,6 +47,41 @@ static void it_learns(void **state) {
     corpus_release(&corpus);
 }
 
+// A model that was written is what another training starts from; one of another shape is refused, and so is
+// a checkpoint with another start.
+static void started_from_a_model(void **state) {
+    const char *dir = folder_path(*state, "first"), *path = folder_path(*state, "start.safetensors");
+    char from[300], to[300];
+    snprintf(from, sizeof from, "%s", dir);
+    snprintf(to, sizeof to, "%s", path);
+    Corpus corpus;
+    Error e = {0};
+    TrainConfig c = learner_config(3);
+    learner_corpus(&corpus, 20, 90, 4);
+    Trainer first = open_trainer(&c, &corpus);
+    while (first.step < 3) trainer_step(&first);
+    if (!export_model(&first, &(ExportNotes){-1, -1, NAN}, from, &e)) fail_msg("%s", e.text);
+    Model m;
+    if (!model_open(&m, from, &e)) fail_msg("%s", e.text);
+    c.start = &m;
+    c.start_name = "a";
+    Trainer second = open_trainer(&c, &corpus);
+    const float *was = first.networks[0].weights, *is = second.networks[0].weights;
+    for (size_t i = 0; i < first.networks[0].parameters.total; i++) assert_true(bf16_round(was[i]) == is[i]);
+    assert_true(checkpoint_write(&second, to, &e));
+    c.start_name = "b";
+    Trainer third = open_trainer(&c, &corpus);
+    assert_false(checkpoint_read(&third, to, &e));
+    c.shape.mlp_width *= 2;
+    Trainer other;
+    assert_false(trainer_open(&other, &c, &corpus, &(Error){0}));
+    trainer_close(&third);
+    trainer_close(&second);
+    trainer_close(&first);
+    model_close(&m);
+    corpus_release(&corpus);
+}
+
 // 30 steps at once, and 30 steps in pieces of random length, each by a new trainer with other threads; a
 // held-out loss in between changes nothing.
 static void resumed_is_uninterrupted(void **state) {
@@ -216,6 +251,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(resumed_is_uninterrupted, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(another_run_is_refused, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(broken_checkpoints, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(started_from_a_model, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(exported_model_opens, folder_setup, folder_teardown),
         cmocka_unit_test(bad_configurations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
