@@ -66,7 +66,7 @@ $(BUILD)/engine/cpu/ops_amx.o:    CFLAGS += $(AVX512) -mamx-tile -mamx-bf16
 # What the assembler reads into it (.incbin), which no compiler's -MMD tells.
 $(BUILD)/datasets/embedded.o: datasets/sources.tsv $(wildcard datasets/small/*.jsonl)
 $(BUILD)/results/open.o: results/schema.sql results/views.sql
-$(BUILD)/plots/figures.o: $(wildcard plots/*.sql plots/*.gp)
+$(BUILD)/plots/figures.o $(BUILD)/plots/page.o $(BUILD)/plots/report.o: $(wildcard plots/*.sql plots/*.gp plots/report.*s)
 $(BUILD)/results/merge.o: results/merge.sql
 
 $(BUILD)/%.o: %.c Makefile $(BUILD)/settings

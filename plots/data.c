@@ -149,9 +149,6 @@ static bool note_left_out(PlotData *d, Error *e) {
 bool plot_data(Store *store, const Figure *f, int64_t run, PlotData *out, Error *e) {
     *out = (PlotData){0};
     if (!each(store, f->query, run, out, read_rows, e)) return false;
-    if (out->count == 0)
-        return error_input(e, "run %lld of '%s' has nothing to draw for %s: %s", (long long)run,
-                           store_path(store), f->name, f->needs);
     if (!each(store, figures_notes, run, out, read_notes, e) || !note_left_out(out, e)) return false;
     return !out->numbers.failed || error_system(e, "out of memory for a figure");
 }

@@ -26,6 +26,6 @@ typedef struct PlotData {
     int left_out; // panels
 } PlotData;
 
-// False with e filled, also where the run has nothing to draw. Release it either way.
+// False with e filled. A count of 0: the run has nothing to draw. Release it either way.
 bool plot_data(Store *store, const Figure *f, int64_t run, PlotData *out, Error *e);
 void plot_data_release(PlotData *d); // takes an empty one

@@ -1,11 +1,9 @@
 #include "plots/figures.h"
 
+#include "plots/embed.h"
+
 #include <string.h>
 
-// The assembler reads the files; the Makefile tells make about them.
-#define EMBED(symbol, path)                                                                      \
-    __asm__(".pushsection .rodata\n" #symbol ":\n.incbin \"" path "\"\n.byte 0\n.popsection\n"); \
-    extern const char symbol[];
 #define EMBED_FIGURE(symbol, name)                    \
     EMBED(plots_##symbol##_sql, "plots/" name ".sql") \
     EMBED(plots_##symbol##_gp, "plots/" name ".gp")

@@ -18,3 +18,22 @@ bool letters_next(const char **at, char out[LETTER_SIZE]) {
     *at += size;
     return true;
 }
+
+const char *letters_tex(char c) {
+    switch (c) {
+    case '\\': return "\\textbackslash{}";
+    case '~': return "\\textasciitilde{}";
+    case '^': return "\\textasciicircum{}";
+    case '<': return "\\textless{}";
+    case '>': return "\\textgreater{}";
+    case '|': return "\\textbar{}";
+    case '{': return "\\{";
+    case '}': return "\\}";
+    case '$': return "\\$";
+    case '&': return "\\&";
+    case '#': return "\\#";
+    case '_': return "\\_";
+    case '%': return "\\%";
+    default: return NULL;
+    }
+}

@@ -7,3 +7,6 @@ enum { LETTER_SIZE = 5 };
 // The next letter of *at, and *at behind it; false at the end. What is a control character, not UTF-8, or no
 // letter of XML comes out as '?'.
 bool letters_next(const char **at, char out[LETTER_SIZE]);
+
+// How LaTeX writes a letter that means something to it; NULL: as it is.
+const char *letters_tex(char c);

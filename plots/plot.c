@@ -2,7 +2,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "plots/data.h"
+#include "plots/draw.h"
 #include "plots/gnuplot.h"
 #include "plots/script.h"
 #include "results/rows.h"
@@ -79,12 +79,9 @@ static bool draw(const Files *f, const Figure *figure, const PlotData *d, const 
     return ok;
 }
 
-bool plot_write(Store *store, const Figure *f, int64_t run, const PlotOptions *o, const char *path,
-                Error *e) {
+bool plot_draw(const Figure *f, const PlotData *d, const PlotOptions *o, const char *path, Error *e) {
     Files files;
-    PlotData d = {0};
-    bool ok = name_files(&files, path, e) && plot_data(store, f, run, &d, e) && draw(&files, f, &d, o, e);
-    plot_data_release(&d);
+    bool ok = name_files(&files, path, e) && draw(&files, f, d, o, e);
     files_release(&files);
     return ok;
 }
@@ -99,7 +96,7 @@ static bool read_plot(const char *path, Text *out, Error *e) {
     return !out->failed || error_system(e, "out of memory for a figure");
 }
 
-bool plot_text(Store *store, const Figure *f, int64_t run, const PlotOptions *o, Text *out, Error *e) {
+bool plot_draw_text(const Figure *f, const PlotData *d, const PlotOptions *o, Text *out, Error *e) {
     static const char *const PARTS[] = {"plot.txt", "plot.gp", "plot.dat"};
     const char *temporary = getenv("TMPDIR");
     char folder[512], path[540];
@@ -108,12 +105,35 @@ bool plot_text(Store *store, const Figure *f, int64_t run, const PlotOptions *o,
         return error_system(e, "cannot make a folder in '%s': %s", temporary ? temporary : "/tmp",
                             strerror(errno));
     snprintf(path, sizeof path, "%s/plot.txt", folder);
-    bool ok = plot_write(store, f, run, o, path, e) && read_plot(path, out, e);
+    bool ok = plot_draw(f, d, o, path, e) && read_plot(path, out, e);
     for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, PARTS[i]);
         unlink(path);
     }
     rmdir(folder);
+    return ok;
+}
+
+// --- from the store --------------------------------------------------------------------------------------
+
+static bool read_data(Store *store, const Figure *f, int64_t run, PlotData *d, Error *e) {
+    if (!plot_data(store, f, run, d, e)) return false;
+    return d->count || error_input(e, "run %lld of '%s' has nothing to draw for %s: %s", (long long)run,
+                                   store_path(store), f->name, f->needs);
+}
+
+bool plot_write(Store *store, const Figure *f, int64_t run, const PlotOptions *o, const char *path,
+                Error *e) {
+    PlotData d = {0};
+    bool ok = read_data(store, f, run, &d, e) && plot_draw(f, &d, o, path, e);
+    plot_data_release(&d);
+    return ok;
+}
+
+bool plot_text(Store *store, const Figure *f, int64_t run, const PlotOptions *o, Text *out, Error *e) {
+    PlotData d = {0};
+    bool ok = read_data(store, f, run, &d, e) && plot_draw_text(f, &d, o, out, e);
+    plot_data_release(&d);
     return ok;
 }
 

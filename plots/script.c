@@ -9,29 +9,13 @@ enum { WHOLE = INT_MAX }; // of a text
 
 // --- texts -----------------------------------------------------------------------------------------------
 
-static const char *tex_escape(char c) {
-    switch (c) {
-    case '\\': return "\\textbackslash{}";
-    case '~': return "\\textasciitilde{}";
-    case '^': return "\\textasciicircum{}";
-    case '{': return "\\{";
-    case '}': return "\\}";
-    case '$': return "\\$";
-    case '&': return "\\&";
-    case '#': return "\\#";
-    case '_': return "\\_";
-    case '%': return "\\%";
-    default: return NULL;
-    }
-}
-
 // In single quotes nothing is substituted, and only a quote needs doubling. Terminals run without enhanced
 // text; of them only TeX reads more into letters. Of a text of more than `most` letters the rest is dots.
 static void put_quoted(Text *out, const char *text, int most, PlotFormat format) {
     char letter[LETTER_SIZE];
     text_puts(out, "'");
     for (int i = 0; letters_next(&text, letter); i++) {
-        const char *escaped = format == PLOT_TEX ? tex_escape(*letter) : NULL;
+        const char *escaped = format == PLOT_TEX ? letters_tex(*letter) : NULL;
         if (i == most - 1 && *text) {
             text_puts(out, "...");
             break;

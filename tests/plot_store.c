@@ -23,7 +23,7 @@ static const Setting SETTINGS[] = {
     {"autoregressive", "",                             2.0, 0 },
     {"jacobi",         "m=8",                          2.2, 1 },
     {"prompt-lookup",  "draft=10",                     2.1, -1},
-    {"ouroboros",      "gamma=12",                     3.5, 9 },
+    {"ouroboros",      "gamma=12",                     2.4, 9 },
     {"lookahead",      "W=5 N=3 G=5",                  2.4, 3 },
     {"lookahead",      "W=10 N=3 G=5",                 2.6, 5 },
     {"lookahead",      "W=15 N=3 G=5",                 3.0, 6 },
@@ -50,7 +50,7 @@ static void must(bool ok, const Error *e) {
 
 static void set_up(Made *m, const char *kind, const char *hash) {
     Error e = {0};
-    char *words[] = {"outpace", "run", "demo.yaml"};
+    char *words[] = {"run", "demo.yaml", "--set", "name=it's"};
     StoreRun run = {.hash = hash,
                     .kind = kind,
                     .name = hash,
@@ -61,7 +61,7 @@ static void set_up(Made *m, const char *kind, const char *hash) {
         .version = "0.1.0", .cpu = "made-up processor", .cores = 2, .bandwidth = 4e9, .peak = 1e11};
     StoreModel model = {.name = "small", .hash = "11", .layers = 4, .stand_in = "reference inflated to 500m"};
     must(store_run(m->store, &run, &m->run, NULL, &e), &e);
-    must(store_attempt(m->store, m->run, 3, words, &on, &m->attempt, &e), &e);
+    must(store_attempt(m->store, m->run, 4, words, &on, &m->attempt, &e), &e);
     must(store_model(m->store, &model, &m->model, &e), &e);
 }
 

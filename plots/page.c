@@ -1,0 +1,267 @@
+#include "plots/page.h"
+
+#include "plots/embed.h"
+#include "plots/letters.h"
+#include "plots/svg.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+EMBED(plots_report_css, "plots/report.css")
+EMBED(plots_report_js, "plots/report.js")
+
+const char *const page_format_names[PAGE_FORMATS + 1] = {"html", "md", "tex", NULL};
+
+// --- texts -----------------------------------------------------------------------------------------------
+
+static const char *html_escape(char c) {
+    switch (c) {
+    case '<': return "&lt;";
+    case '>': return "&gt;";
+    case '&': return "&amp;";
+    case '"': return "&quot;";
+    case '\'': return "&#39;";
+    default: return NULL;
+    }
+}
+
+static void put_text(const Page *p, const char *text) {
+    char letter[LETTER_SIZE];
+    while (letters_next(&text, letter)) {
+        const char *escaped = p->format == PAGE_TEX ? letters_tex(*letter) : html_escape(*letter);
+        if (p->format == PAGE_MD && (*letter == '"' || *letter == '\'')) escaped = NULL;
+        // Markdown holds HTML, so it needs that escaped, and its own marks.
+        if (p->format == PAGE_MD && strchr("\\`*_{}[]()#+!|~$", *letter)) text_puts(p->out, "\\");
+        text_puts(p->out, escaped ? escaped : letter);
+    }
+}
+
+static void put_between(const Page *p, const char *before, const char *text, const char *after) {
+    text_puts(p->out, before);
+    put_text(p, text);
+    text_puts(p->out, after);
+}
+
+// --- the page --------------------------------------------------------------------------------------------
+
+// The policy holds the page to itself: it can load nothing from anywhere.
+static void open_html(const Page *p, const char *title) {
+    text_puts(p->out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+                      "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n");
+    put_between(p, "<title>", title, "</title>\n<style>\n");
+    text_puts(p->out, plots_report_css);
+    put_between(p, "</style>\n</head>\n<body>\n<h1>", title, "</h1>\n");
+}
+
+void page_open(const Page *p, const char *title) {
+    switch (p->format) {
+    case PAGE_HTML: open_html(p, title); return;
+    case PAGE_MD: put_between(p, "# ", title, "\n\n"); return;
+    default:
+        text_puts(
+            p->out,
+            "\\documentclass[a4paper]{article}\n\\usepackage[utf8]{inputenc}\n\\usepackage[T1]{fontenc}\n"
+            "\\usepackage[margin=15mm,landscape]{geometry}\n\\usepackage{graphicx,longtable}\n"
+            "\\begin{document}\n");
+        put_between(p, "\\section*{", title, "}\n");
+    }
+}
+
+void page_close(const Page *p) {
+    if (p->format == PAGE_TEX) text_puts(p->out, "\\end{document}\n");
+    if (p->format != PAGE_HTML) return;
+    text_puts(p->out, "<script>\n");
+    text_puts(p->out, plots_report_js);
+    text_puts(p->out, "</script>\n</body>\n</html>\n");
+}
+
+typedef struct Frame {
+    const char *before, *after;
+} Frame;
+
+static void put_framed(const Page *p, const Frame frames[PAGE_FORMATS], const char *text) {
+    put_between(p, frames[p->format].before, text, frames[p->format].after);
+}
+
+void page_heading(const Page *p, const char *text) {
+    static const Frame FRAMES[PAGE_FORMATS] = {
+        {"<h2>",             "</h2>\n"},
+        {"\n## ",            "\n\n"   },
+        {"\n\\subsection*{", "}\n"    }
+    };
+    put_framed(p, FRAMES, text);
+}
+
+void page_sentence(const Page *p, const char *text) {
+    static const Frame FRAMES[PAGE_FORMATS] = {
+        {"<p>", "</p>\n"},
+        {"",    "\n\n"  },
+        {"",    "\n\n"  }
+    };
+    put_framed(p, FRAMES, text);
+}
+
+void page_verdict(const Page *p, const char *about, const char *says, bool bad) {
+    static const Frame ABOUT[PAGE_FORMATS] = {
+        {"<b>",       "</b>"},
+        {"- **",      ":** "},
+        {"\\textbf{", "}: " }
+    };
+    static const Frame SAYS[PAGE_FORMATS] = {
+        {" ", "</div>\n"},
+        {"",  "\n"      },
+        {"",  "\n\n"    }
+    };
+    if (p->format == PAGE_HTML)
+        text_puts(p->out, bad ? "<div class=\"verdict bad\">" : "<div class=\"verdict\">");
+    put_framed(p, ABOUT, about);
+    put_framed(p, SAYS, says);
+}
+
+// Line by line: what else is control characters is shown as '?'. In Markdown four spaces need no escape.
+void page_code(const Page *p, const char *text) {
+    Page plain = *p;
+    Text line = {0};
+    text_puts(p->out, p->format == PAGE_HTML  ? "<pre>"
+                      : p->format == PAGE_TEX ? "\\begin{flushleft}\\ttfamily\n"
+                                              : "\n");
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+        char letter[LETTER_SIZE];
+        text_clear(&line);
+        text_add(&line, text, n);
+        const char *at = text_get(&line);
+        text_puts(p->out, p->format == PAGE_MD ? "    " : "");
+        if (p->format == PAGE_MD)
+            while (letters_next(&at, letter)) text_puts(p->out, letter);
+        else put_text(&plain, at);
+        text_puts(p->out, p->format == PAGE_TEX ? "\\\\\n" : "\n");
+        text += n + (text[n] != 0);
+    }
+    text_puts(p->out, p->format == PAGE_HTML  ? "</pre>\n"
+                      : p->format == PAGE_TEX ? "\\end{flushleft}\n"
+                                              : "\n");
+    text_release(&line);
+}
+
+enum { LONG = 40 }; // texts that may be broken into lines
+
+// --- tables ----------------------------------------------------------------------------------------------
+
+static const char *value_text(const Rows *r, int column, char *own, size_t size) {
+    double value = rows_real(r, column);
+    switch (rows_type(r, column)) {
+    case VALUE_NULL: return "-";
+    case VALUE_REAL:
+        snprintf(own, size, fabs(value) >= 1e4 || (value != 0 && fabs(value) < 1e-3) ? "%.4g" : "%.3f",
+                 value);
+        return own;
+    default: return rows_text(r, column);
+    }
+}
+
+static bool is_number(const Rows *r, int column) {
+    return rows_type(r, column) == VALUE_INT || rows_type(r, column) == VALUE_REAL;
+}
+
+static const char *cell_tag(const Rows *r, int column, const char *text) {
+    return is_number(r, column) ? "<td class=\"n\">" : strlen(text) > LONG ? "<td class=\"long\">" : "<td>";
+}
+
+static void put_cell(const Page *p, const Rows *r, int column) {
+    char own[64];
+    const char *text = value_text(r, column, own, sizeof own);
+    switch (p->format) {
+    case PAGE_HTML: put_between(p, cell_tag(r, column, text), text, "</td>"); return;
+    case PAGE_MD: put_between(p, "| ", text, " "); return;
+    default: put_between(p, column ? " & " : "", text, "");
+    }
+}
+
+static void put_heads(const Page *p, const Rows *r) {
+    for (int i = 0; i < rows_columns(r); i++)
+        put_between(p,
+                    p->format == PAGE_HTML ? "<th>"
+                    : p->format == PAGE_MD ? "| "
+                    : i                    ? " & "
+                                           : "",
+                    rows_name(r, i),
+                    p->format == PAGE_HTML ? "</th>"
+                    : p->format == PAGE_MD ? " "
+                                           : "");
+}
+
+void page_columns(const Page *p, const Rows *r) {
+    if (p->format == PAGE_HTML)
+        text_puts(p->out, "<div class=\"scroll\"><table class=\"rows\">\n<thead><tr>");
+    if (p->format == PAGE_TEX) {
+        text_puts(p->out, "{\\footnotesize\n\\begin{longtable}{");
+        for (int i = 0; i < rows_columns(r); i++) text_puts(p->out, "l");
+        text_puts(p->out, "}\n");
+    }
+    put_heads(p, r);
+    if (p->format == PAGE_HTML) text_puts(p->out, "</tr></thead>\n<tbody>\n");
+    if (p->format == PAGE_TEX) text_puts(p->out, " \\\\ \\hline\n");
+    if (p->format != PAGE_MD) return;
+    text_puts(p->out, "|\n");
+    for (int i = 0; i < rows_columns(r); i++) text_puts(p->out, is_number(r, i) ? "|---:" : "|---");
+    text_puts(p->out, "|\n");
+}
+
+void page_row(const Page *p, const Rows *r) {
+    text_puts(p->out, p->format == PAGE_HTML ? "<tr>" : "");
+    for (int i = 0; i < rows_columns(r); i++) put_cell(p, r, i);
+    text_puts(p->out, p->format == PAGE_HTML ? "</tr>\n" : p->format == PAGE_MD ? "|\n" : " \\\\\n");
+}
+
+void page_end_table(const Page *p) {
+    static const char *const ENDS[PAGE_FORMATS] = {"</tbody>\n</table></div>\n", "\n", "\\end{longtable}}\n"};
+    text_puts(p->out, ENDS[p->format]);
+}
+
+void page_facts(const Page *p, const Rows *r) {
+    char own[64];
+    static const char *const OPEN[PAGE_FORMATS] = {"<div class=\"scroll\"><table>\n<tbody>\n",
+                                                   "| | |\n|---|---|\n",
+                                                   "{\\footnotesize\n\\begin{longtable}{lp{20cm}}\n"};
+    text_puts(p->out, OPEN[p->format]);
+    for (int i = 0; i < rows_columns(r); i++) {
+        if (rows_type(r, i) == VALUE_NULL) continue;
+        put_between(p,
+                    p->format == PAGE_HTML ? "<tr><th>"
+                    : p->format == PAGE_MD ? "| "
+                                           : "",
+                    rows_name(r, i),
+                    p->format == PAGE_HTML ? "</th><td class=\"long\">"
+                    : p->format == PAGE_MD ? " | "
+                                           : " & ");
+        put_between(p, "", value_text(r, i, own, sizeof own),
+                    p->format == PAGE_HTML ? "</td></tr>\n"
+                    : p->format == PAGE_MD ? " |\n"
+                                           : " \\\\\n");
+    }
+    page_end_table(p);
+}
+
+// --- figures ---------------------------------------------------------------------------------------------
+
+void page_figure(const Page *p, const char *name, const char *title, const char *light, const char *dark) {
+    char prefix[64];
+    put_between(p, "<figure aria-label=\"", title, "\">\n<div class=\"light\">");
+    snprintf(prefix, sizeof prefix, "%s-light-", name);
+    svg_inline(light, prefix, p->out);
+    text_puts(p->out, "</div>\n<div class=\"dark\">");
+    snprintf(prefix, sizeof prefix, "%s-dark-", name);
+    svg_inline(dark, prefix, p->out);
+    text_puts(p->out, "</div>\n</figure>\n");
+}
+
+void page_figure_file(const Page *p, const char *file, const char *title) {
+    if (p->format == PAGE_MD) {
+        put_between(p, "![", title, "](");
+        text_printf(p->out, "<%s>)\n\n", file);
+    } else text_printf(p->out, "\n\\includegraphics[width=0.9\\linewidth]{%s}\n\n", file);
+}

@@ -1,0 +1,24 @@
+-- What is best for each model and dataset, by how much, and whether its text is the baseline's.
+WITH setting AS (
+    SELECT *, row_number() OVER (PARTITION BY model, dataset, temperature
+                                 ORDER BY diverged > 0 AND temperature = 0, speedup DESC NULLS LAST, number) AS place
+    FROM result WHERE run_id = ?1 AND baseline_id IS NOT NULL AND speedup IS NOT NULL),
+lost AS (
+    SELECT model, dataset, temperature, count(*) AS points FROM setting WHERE diverged > 0 AND temperature = 0
+    GROUP BY model, dataset, temperature)
+SELECT model || ', ' || dataset || CASE WHEN temperature > 0 THEN ', temperature ' || temperature ELSE '' END ||
+       coalesce(' (stand-in: ' || stand_in || ')', '') AS about,
+       CASE WHEN speedup > 1 AND coalesce(speedup_low, speedup) > 1
+            THEN label || ' is fastest: ' || printf('%.2f', speedup) || ' times its baseline'
+            WHEN speedup > 1 THEN 'no method is surely faster than its baseline; nearest is ' || label || ': ' || printf('%.2f', speedup) || ' times'
+            ELSE 'no method is faster than its baseline; nearest is ' || label || ': ' || printf('%.2f', speedup) || ' times' END ||
+       iif(speedup_low IS NULL, '', printf(' [%.2f, %.2f]', speedup_low, speedup_high)) || ', at S = ' || printf('%.2f', S) ||
+       ' tokens a step over ' || prompts || ' prompts. ' ||
+       CASE WHEN temperature > 0 THEN 'Its text is sampled: ''outpace verify'' tests that.'
+            WHEN diverged > 0 THEN 'NOT lossless: ' || diverged || ' of its ' || samples || ' texts are not the baseline''s.'
+            ELSE 'Lossless here: each of its ' || samples || ' texts is the baseline''s.' END ||
+       coalesce(' NOT lossless here: ' || points || iif(points = 1, ' other setting, which is', ' other settings, which are') || ' left out.', '') AS says,
+       diverged > 0 AND temperature = 0 AS bad
+FROM setting LEFT JOIN lost USING (model, dataset, temperature)
+WHERE place = 1
+ORDER BY model, dataset, temperature;

@@ -1,0 +1,204 @@
+#include "plots/report.h"
+
+#include "engine/base/file.h"
+#include "plots/draw.h"
+#include "plots/embed.h"
+
+#include <stdio.h>
+#include <string.h>
+
+EMBED(plots_report_verdict, "plots/report-verdict.sql")
+EMBED(plots_report_points, "plots/report-points.sql")
+EMBED(plots_report_missing, "plots/report-missing.sql")
+EMBED(plots_report_text, "plots/report-text.sql")
+EMBED(plots_report_costs, "plots/report-costs.sql")
+EMBED(plots_report_disturbed, "plots/report-disturbed.sql")
+EMBED(plots_report_diverged, "plots/report-diverged.sql")
+EMBED(plots_report_environment, "plots/report-environment.sql")
+EMBED(plots_report_starts, "plots/report-starts.sql")
+EMBED(plots_report_content, "plots/report-content.sql")
+EMBED(plots_report_repeat, "plots/report-repeat.sql")
+
+typedef struct Report {
+    Store *store;
+    int64_t run, surface; // surface: the run whose surface is drawn; 0: none
+    const ReportOptions *o;
+    const char *path;
+    Page page;
+    Text undrawn; // figures that have no data
+} Report;
+
+// --- sections --------------------------------------------------------------------------------------------
+
+// Puts one row; `first` of its section.
+typedef void (*PutRow)(const Page *p, const Rows *r, bool first);
+
+static void put_verdict(const Page *p, const Rows *r, bool first) {
+    (void)first;
+    page_verdict(p, rows_text(r, 0), rows_text(r, 1), rows_int(r, 2) != 0);
+}
+
+static void put_row(const Page *p, const Rows *r, bool first) {
+    if (first) page_columns(p, r);
+    page_row(p, r);
+}
+
+static void put_facts(const Page *p, const Rows *r, bool first) {
+    (void)first;
+    page_facts(p, r);
+}
+
+static void put_code(const Page *p, const Rows *r, bool first) {
+    (void)first;
+    page_sentence(p, rows_text(r, 0));
+    page_code(p, rows_text(r, 1));
+}
+
+typedef struct Section {
+    const char *title, *about; // about: NULL, or a sentence under the title
+    const char *query;
+    PutRow put;
+} Section;
+
+static const Section BEFORE[] = {
+    {"Verdict",              NULL,                                                                    plots_report_verdict, put_verdict},
+    {"Points",
+     "S is tokens per step after prefill; speedup the ratio of summed decode times over the same prompts, "
+     "the baseline's over "
+     "the point's own; intervals hold 95 of 100 resamples of prompts, and of passes within prompts.", plots_report_points,  put_row    },
+    {"Not measured",         NULL,                                                                    plots_report_missing, put_row    },
+    {"Quality of texts",     NULL,                                                                    plots_report_text,    put_row    },
+    {"Costs that come once", "Not part of any speedup.",                                              plots_report_costs,   put_row    },
+};
+
+static const Section AFTER[] = {
+    {"Texts that differ",
+     "Where a text first leaves the baseline's, which tokens stand there, and how far apart the two highest "
+     "logits are.",                                               plots_report_diverged,    put_row  },
+    {"Disturbed samples", "They are part of every number above.", plots_report_disturbed,   put_row  },
+    {"Machine",           NULL,                                   plots_report_environment, put_facts},
+    {"Starts",            NULL,                                   plots_report_starts,      put_row  },
+    {"What it stands on", NULL,                                   plots_report_content,     put_row  },
+    {"To repeat it",      NULL,                                   plots_report_repeat,      put_code },
+};
+
+static bool put_rows(Report *p, const Section *s, Rows *r, Error *e) {
+    bool first = true;
+    rows_bind_int(r, 1, p->run);
+    for (; rows_next(r, e); first = false) {
+        if (first) page_heading(&p->page, s->title);
+        if (first && s->about) page_sentence(&p->page, s->about);
+        s->put(&p->page, r, first);
+    }
+    if (!first && s->put == put_row) page_end_table(&p->page);
+    return e->kind == ERROR_NONE;
+}
+
+// A section with no rows is left out.
+static bool put_sections(Report *p, const Section *sections, size_t count, Error *e) {
+    for (size_t i = 0; i < count; i++) {
+        Error own = {0};
+        Rows *r = rows_open(p->store, sections[i].query, &own);
+        bool ok = r && put_rows(p, &sections[i], r, &own);
+        rows_close(r);
+        if (!ok) {
+            *e = own;
+            return false;
+        }
+    }
+    return true;
+}
+
+// --- figures ---------------------------------------------------------------------------------------------
+
+static bool put_inline(Report *p, const Figure *f, const PlotData *d, Error *e) {
+    Text light = {0}, dark = {0};
+    PlotOptions o = {.format = PLOT_SVG, .gnuplot = p->o->gnuplot}, on_dark = o;
+    on_dark.dark = true;
+    bool ok = plot_draw_text(f, d, &o, &light, e) && plot_draw_text(f, d, &on_dark, &dark, e);
+    if (ok) page_figure(&p->page, f->name, f->summary, text_get(&light), text_get(&dark));
+    text_release(&light);
+    text_release(&dark);
+    return ok;
+}
+
+static bool put_beside(Report *p, const Figure *f, const PlotData *d, Error *e) {
+    const char *slash = strrchr(p->path, '/'), *name = slash ? slash + 1 : p->path, *dot = strrchr(name, '.');
+    int stem = (int)(dot && dot > name ? dot - p->path : (long)strlen(p->path));
+    PlotOptions o = {.format = p->o->format == PAGE_TEX ? PLOT_PDF : PLOT_SVG, .gnuplot = p->o->gnuplot};
+    Text path = {0};
+    text_printf(&path, "%.*s-%s.%s", stem, p->path, f->name, plot_format_names[o.format]);
+    bool ok =
+        path.failed ? error_system(e, "out of memory for a report") : plot_draw(f, d, &o, text_get(&path), e);
+    if (ok) page_figure_file(&p->page, text_get(&path) + (name - p->path), f->summary);
+    text_release(&path);
+    return ok;
+}
+
+static bool put_figure(Report *p, const Figure *f, Error *e) {
+    PlotData d = {0};
+    int64_t run = f->kind == RUN_SURFACE ? p->surface : p->run;
+    bool ok = !run || plot_data(p->store, f, run, &d, e);
+    if (ok && d.count) ok = p->page.format == PAGE_HTML ? put_inline(p, f, &d, e) : put_beside(p, f, &d, e);
+    else if (ok) text_printf(&p->undrawn, "%s%s", p->undrawn.length ? ", " : "", f->name);
+    plot_data_release(&d);
+    return ok;
+}
+
+static bool put_figures(Report *p, Error *e) {
+    page_heading(&p->page, "Figures");
+    for (int i = 0; i < figure_count; i++)
+        if (!put_figure(p, &figures[i], e)) return false;
+    if (p->undrawn.length) {
+        text_puts(&p->undrawn, ": nothing of this run to draw ('outpace plot NAME' says what to run).");
+        page_sentence(&p->page, text_get(&p->undrawn));
+    }
+    return true;
+}
+
+// --- all of it -------------------------------------------------------------------------------------------
+
+static bool find_surface(Report *p, Error *e) {
+    static const char SQL[] = "SELECT max(attempt.run_id) FROM attempt JOIN surface ON attempt_id = "
+                              "attempt.id JOIN model ON model.id = model_id"
+                              " WHERE attempt.run_id = ?1 OR model.hash IN (SELECT m.hash FROM point JOIN "
+                              "model m ON m.id = point.model_id WHERE run_id = ?1)";
+    Error own = {0};
+    p->surface = 0;
+    if (rows_one_int(p->store, SQL, p->run, &p->surface, &own) || own.kind == ERROR_NONE) return true;
+    *e = own;
+    return false;
+}
+
+static bool put_page(Report *p, Error *e) {
+    static const char TITLE[] =
+        "SELECT 'Run ' || id || ', ' || name || coalesce(': ' || about, '') FROM run WHERE id = ?1";
+    Error own = {0};
+    Rows *r = rows_open(p->store, TITLE, &own);
+    if (r) rows_bind_int(r, 1, p->run);
+    bool ok = r && rows_next(r, &own);
+    if (ok) page_open(&p->page, rows_text(r, 0));
+    rows_close(r);
+    if (!ok) {
+        *e = own;
+        if (own.kind == ERROR_NONE)
+            error_input(e, "'%s' has no run %lld", store_path(p->store), (long long)p->run);
+        return false;
+    }
+    if (!find_surface(p, e) || !put_sections(p, BEFORE, sizeof BEFORE / sizeof *BEFORE, e) ||
+        !put_figures(p, e) || !put_sections(p, AFTER, sizeof AFTER / sizeof *AFTER, e))
+        return false;
+    page_close(&p->page);
+    return !p->page.out->failed || error_system(e, "out of memory for a report");
+}
+
+bool report_write(Store *store, int64_t run, const ReportOptions *o, const char *path, Error *e) {
+    Text text = {0};
+    Report p = {
+        .store = store, .run = run, .o = o, .path = path, .page = {o->format, &text}
+    };
+    bool ok = put_page(&p, e) && file_write(path, text_get(&text), text.length, e);
+    text_release(&p.undrawn);
+    text_release(&text);
+    return ok;
+}

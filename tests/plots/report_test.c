@@ -1,0 +1,169 @@
+// The report of a small store: as Markdown what tests/fixtures/plots says, as HTML one page that loads
+// nothing and in which no text of the store is a tag.
+//
+// OUTPACE_GOLDEN=write writes the fixture anew.
+#include "tests/check.h"
+
+#include "engine/base/memory.h"
+#include "plots/report.h"
+#include "plots/svg.h"
+#include "tests/child.h"
+#include "tests/plot_store.h"
+#include "tests/scratch.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+static int set_up(void **state) {
+    if (folder_setup(state)) return -1;
+    plot_store_make(folder_path(*state, "plain.db"), 0);
+    plot_store_make(folder_path(*state, "changed.db"), 1);
+    return 0;
+}
+
+// For mem_free.
+static char *report(const char *folder, const char *store, int64_t run, PageFormat format, const char *name) {
+    Error e = {0};
+    size_t size;
+    ReportOptions o = {.format = format};
+    Store *s = store_open(folder_path(folder, store), STORE_READ, NULL, &e);
+    if (!s || !report_write(s, run, &o, folder_path(folder, name), &e)) fail_msg("%s", e.text);
+    store_close(s);
+    return scratch_read(folder, name, &size);
+}
+
+static int count(const char *text, const char *word) {
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, word)); at += strlen(word)) n++;
+    return n;
+}
+
+static void holds(const char *text, const char *word) {
+    if (!strstr(text, word)) fail_msg("the report lacks: %s", word);
+}
+
+// --- as Markdown -----------------------------------------------------------------------------------------
+
+// Moments differ from run to run: each digit of "2026-11-21 13:36:44 UTC" is a 0.
+static void mask_moments(char *text) {
+    for (char *at = text; (at = strstr(at, " UTC")); at += 4)
+        for (int i = 1; i <= 19 && at - i >= text; i++)
+            if (isdigit((unsigned char)at[-i])) at[-i] = '0';
+}
+
+static void markdown(void **state) {
+    const char *root = getenv("OUTPACE_ROOT"), *golden = getenv("OUTPACE_GOLDEN");
+    char folder[512];
+    size_t size;
+    snprintf(folder, sizeof folder, "%s/tests/fixtures/plots", root ? root : ".");
+    char *got = report(*state, "plain.db", PLOT_SWEEP, PAGE_MD, "plain.md");
+    char *changed = report(*state, "changed.db", PLOT_SWEEP, PAGE_MD, "changed.md");
+    mask_moments(got);
+    if (golden && strcmp(golden, "write") == 0) scratch_write(folder, "report.md", got, strlen(got));
+    char *wanted = scratch_read(folder, "report.md", &size);
+    assert_string_equal(got, wanted);
+    mask_moments(changed);
+    assert_string_not_equal(got, changed);
+    // Its figures lie beside it.
+    mem_free(scratch_read(*state, "plain-speedup.svg", &size));
+    mem_free(got);
+    mem_free(changed);
+    mem_free(wanted);
+}
+
+static void latex(void **state) {
+    char *text = report(*state, "plain.db", PLOT_SURFACE, PAGE_TEX, "grid.tex");
+    size_t size;
+    holds(text, "\\includegraphics[width=0.9\\linewidth]{grid-slowdown.pdf}");
+    holds(text, "\\end{document}");
+    holds(text, "name=it"); // the command line
+    mem_free(scratch_read(*state, "grid-rows.pdf", &size));
+    mem_free(text);
+}
+
+// --- as HTML ---------------------------------------------------------------------------------------------
+
+// Marks, patterns and clips are found by their ids: no two may be equal in a page of many pictures.
+static void ids_are_unique(char *page) {
+    static const char *const BEFORE[] = {" id='", " id=\""};
+    for (int i = 0; i < 2; i++)
+        for (char *at = page; (at = strstr(at, BEFORE[i])); at++) {
+            char whole[128];
+            size_t n = strlen(BEFORE[i]), length = strcspn(at + n, "'\"");
+            snprintf(whole, sizeof whole, "%.*s", (int)(n + length + 1), at);
+            if (count(at, whole) > 1) fail_msg("twice in the page:%s", whole);
+        }
+}
+
+static void html(void **state) {
+    char *page = report(*state, "plain.db", PLOT_SWEEP, PAGE_HTML, "plain.html");
+    holds(page, "`id` &lt;script&gt;alert(1)&lt;/script&gt; it&#39;s &quot;50%&quot; @x_{2} \\n");
+    holds(page, "default-src 'none'");
+    assert_int_equal(count(page, "<script"), 1);
+    assert_int_equal(count(page, "<svg"), 2 * figure_count);
+    assert_int_equal(count(page, "</svg>"), 2 * figure_count);
+    assert_int_equal(count(page, "<table"), count(page, "</table>"));
+    assert_null(strstr(page, "src="));
+    assert_null(strstr(page, "<title>Gnuplot"));
+    assert_int_equal(count(page, "http"),
+                     count(page, "xmlns=\"http") + count(page, "xmlns:xlink=\"http") + 1); // http-equiv
+    assert_true(strstr(page, "Verdict") < strstr(page, "<table"));
+    holds(page,
+          "ngrammys k=5 w=4 strategy=mixed is fastest: 1.66 times its baseline [1.66, 1.89], at S = 2.21");
+    holds(page, "NOT lossless here: 1 other setting, which is left out.");
+    holds(page, "41 rows are more than the 32 of max_rows");
+    holds(page, "# &lt;b&gt;&amp;\n");
+    holds(page, "outpace run demo.yaml --set &#39;name=it&#39;\\&#39;&#39;s&#39;");
+    ids_are_unique(page);
+    mem_free(page);
+}
+
+// Only within tags: a text that looks like an attribute stays as it is.
+static void svg(void **state) {
+    (void)state;
+    Text out = {0};
+    svg_inline(
+        "<?xml version=\"1.0\"?>\n<svg><title>tool</title><path id='a' fill='url(#a)'/><use xlink:href='#a'/>"
+        "<text> id='a' url(#a)</text></svg>",
+        "p-", &out);
+    assert_string_equal(text_get(&out), "<svg><path id='p-a' fill='url(#p-a)'/><use xlink:href='#p-a'/>"
+                                        "<text> id='a' url(#a)</text></svg>");
+    text_release(&out);
+    svg_inline("<svg><path id='", "p-", &out);
+    assert_string_equal(text_get(&out), "<svg><path id='p-");
+    text_release(&out);
+    svg_inline("no picture", "p-", &out);
+    assert_int_equal(out.length, 0);
+    text_release(&out);
+}
+
+// --- what can go wrong -----------------------------------------------------------------------------------
+
+static void mistakes(void **state) {
+    Error e = {0};
+    Child c;
+    Store *s = store_open(folder_path(*state, "plain.db"), STORE_READ, NULL, &e);
+    assert_false(report_write(s, 99, &(ReportOptions){0}, folder_path(*state, "x.html"), &e));
+    holds(e.text, "has no run 99");
+    assert_false(
+        report_write(s, 1, &(ReportOptions){.gnuplot = "/no/gnuplot"}, folder_path(*state, "x.html"), &e));
+    holds(e.text, "'/no/gnuplot' is not there");
+    store_close(s);
+    CHILD_OUTPACE(&c, *state, 2, "report", "--db", "plain.db", "-o", "x.odt");
+    holds(text_get(&c.err), "a report cannot be 'odt'");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "report", "--db", "none.db");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "report", "--db", "plain.db", "--run", "grid", "-o", "grid.html");
+    assert_string_equal(text_get(&c.out), "grid.html: run 2\n");
+    child_release(&c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(markdown), cmocka_unit_test(latex),    cmocka_unit_test(html),
+        cmocka_unit_test(svg),      cmocka_unit_test(mistakes),
+    };
+    return cmocka_run_group_tests(tests, set_up, folder_teardown);
+}
