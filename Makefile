@@ -76,9 +76,10 @@ $(BUILD)/%.o: %.c Makefile $(BUILD)/settings
 include tests/tests.mk
 
 # Everything but the C library linked in, for a machine that has only that.
+PORTABLE_LIBS = -Wl,-Bstatic $(filter-out -lm -ldl -lpthread -pthread,$(shell pkg-config --static --libs $(PACKAGES))) \
+    -Wl,-Bdynamic $(CUDA_LIBS) -lm
 portable: $(OBJECTS)
-	$(CC) $(LDFLAGS) $^ -o outpace-portable -Wl,-Bstatic \
-	    $(filter-out -lm -ldl -lpthread -pthread,$(shell pkg-config --static --libs $(PACKAGES))) -Wl,-Bdynamic $(CUDA_LIBS) -lm
+	$(CC) $(LDFLAGS) $^ -o outpace-portable $(PORTABLE_LIBS)
 	@tools/check-portable outpace-portable
 
 lint: $(OBJECTS)
@@ -107,6 +108,7 @@ help:
 	@echo "make fuzz       every parser fuzzed for FUZZ_SECONDS=60 (clang, libFuzzer)"
 	@echo "make lint       format, headers alone, layers, banned calls, file-scope state, cppcheck"
 	@echo "make portable   ./outpace-portable, which needs the C library only"
+	@echo "make gpu-check  the CUDA engine checked on a GPU; gpu-bench times it there, into results/gpu"
 	@echo "make install    PREFIX=$(PREFIX)"
 	@echo "make clean      remove what was built"
 	@echo "settings        CC=$(CC) OPT=$(OPT) PREFIX=$(PREFIX) BUILD=$(BUILD)"

@@ -43,3 +43,18 @@ cuda-note:
 	@[ -n "$(NVCC)" ] || echo "CUDA toolkit: none found; building for the CPU"
 .PHONY: cuda-note
 -include $(CUDA_OBJECTS:.o=.d) $(SIMT:.o=.d)
+
+# The same tests on a GPU, with all but the C library and cmocka linked in; cmocka lies beside them.
+GPU_TESTS = $(patsubst %,build/gpu/%_test,exact golden long product reference)
+build/gpu/%_test: $(BUILD)/tests/engine/cuda/%_test.o $(BUILD)/tests/gpu/real.o $(BUILD)/libtests.a $(BUILD)/liboutpace.a
+	@mkdir -p $(@D)
+	@cp -L $$($(CC) -print-file-name=libcmocka.so.0) $(@D)/
+	$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) -o $@ -Wl,-rpath,'$$ORIGIN' -lcmocka $(PORTABLE_LIBS)
+
+# Where there is a GPU but no compiler: take outpace-portable, build/gpu, tools and tests/fixtures there, and run the scripts.
+gpu-tests: portable $(GPU_TESTS)
+gpu-check: gpu-tests
+	@tools/gpu-check ./outpace-portable build/gpu
+gpu-bench: portable
+	@tools/gpu-bench ./outpace-portable results/gpu
+.PHONY: gpu-tests gpu-check gpu-bench

@@ -1,0 +1,139 @@
+// Opening: every allocation of the device fails once, and nothing is left behind; what cannot fit or run is
+// refused in one line; two models are open side by side.
+#include "tests/check.h"
+#include "tests/random_model.h"
+#include "tests/simt/settings.h"
+
+#include "engine/core/session.h"
+#include "engine/cuda/cuda.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static Shape some_shape(void) {
+    Random r = test_random(97);
+    Shape s = random_shape(&r);
+    s.window = 0;
+    s.qkv_bias = true;
+    return s;
+}
+
+static void every_allocation_fails_once(void **state) {
+    (void)state;
+    Random r = test_random(98);
+    Shape shape = some_shape();
+    RandomModel m;
+    void *self = NULL;
+    int failures = 0;
+    random_model_init(&m, &shape, DTYPE_BF16, false, &r);
+    for (bool open = false; !open; failures++) {
+        Error e = {0};
+        BackendOptions o = {.compute = COMPUTE_BF16, .max_nodes = 8};
+        simt_settings.fail_after = failures;
+        open = cuda_open(&m.model, 0, &o, &self, &e);
+        simt_settings.fail_after = -1;
+        if (open) break;
+        assert_null(self);
+        assert_non_null(strstr(e.text, "out of memory"));
+        assert_int_equal(simt_live_bytes(), 0);
+    }
+    assert_true(failures > 30);
+    cuda_backend.close(self);
+    assert_int_equal(simt_live_bytes(), 0);
+    random_model_release(&m);
+}
+
+// The shim's device has 1 GiB.
+static void what_does_not_fit_is_told(void **state) {
+    (void)state;
+    Random r = test_random(98);
+    Shape shape = some_shape();
+    RandomModel m;
+    void *self;
+    Error e = {0};
+    int fits;
+    shape.context = 1 << 24;
+    random_model_init(&m, &shape, DTYPE_BF16, false, &r);
+    BackendOptions o = {.compute = COMPUTE_BF16, .max_nodes = 8};
+    assert_false(cuda_open(&m.model, 0, &o, &self, &e));
+    assert_int_equal(simt_blocks(), 0); // nothing was loaded
+    const char *mend = strstr(e.text, "--context ");
+    if (!mend || sscanf(mend, "--context %d would fit", &fits) != 1) fail_msg("no mend in: %s", e.text);
+    o.context = fits;
+    if (!cuda_open(&m.model, 0, &o, &self, &e)) fail_msg("%s", e.text);
+    assert_true(simt_live_bytes() < (size_t)1 << 30);
+    cuda_backend.close(self);
+    random_model_release(&m);
+}
+
+static void what_cannot_run_is_refused(void **state) {
+    (void)state;
+    Random r = test_random(98);
+    Shape shape = some_shape();
+    RandomModel m;
+    void *self;
+    Error e = {0};
+    BackendOptions o = {.compute = COMPUTE_BF16, .max_nodes = 8};
+    shape.head_dim = 130;
+    shape.rope.pairs = 65;
+    random_model_init(&m, &shape, DTYPE_BF16, false, &r);
+    assert_false(cuda_open(&m.model, 1, &o, &self, &e));
+    assert_string_equal(e.text, "cuda:1: this machine has 1 NVIDIA GPU, from cuda:0 on");
+    assert_false(cuda_open(&m.model, 0, &o, &self, &e));
+    assert_non_null(strstr(e.text, "heads of 130 dimensions"));
+    assert_true(cuda_usable());
+    random_model_release(&m);
+}
+
+// The logits of a chain of three after each other, or in turns with another model.
+static void run_chain(Session *s, Session *other, float *logits, size_t bytes) {
+    Error e = {0};
+    for (int i = 0; i < 3; i++) {
+        if (other) run_chain(other, NULL, NULL, 0);
+        session_begin_step(s, true, LAYOUT_TREE);
+        int node = tree_root(&s->tree, i);
+        if (!session_run(s, s->shape.layers, &e) || !session_read(s, HEAD_LOGITS, &e)) fail_msg("%s", e.text);
+        if (logits) memcpy(logits, session_logits(s, node), bytes);
+        if (!session_commit(s, node, 1, &e)) fail_msg("%s", e.text);
+    }
+}
+
+static void two_models_side_by_side(void **state) {
+    (void)state;
+    enum { MOST = 300 };
+    Random r = test_random(99);
+    Shape shape = some_shape();
+    RandomModel m[2];
+    Session s[2];
+    float alone[MOST], together[MOST];
+    size_t bytes = (size_t)shape.vocab * sizeof(float);
+    assert_true(shape.vocab <= MOST);
+    for (int i = 0; i < 2; i++) {
+        BackendOptions o = {.compute = COMPUTE_BF16, .max_nodes = 8, .context = 40};
+        void *self;
+        Error e = {0};
+        random_model_init(&m[i], &shape, DTYPE_BF16, false, &r);
+        if (!cuda_open(&m[i].model, 0, &o, &self, &e) ||
+            !session_init(&s[i], &cuda_backend, self, &shape, &o, &e))
+            fail_msg("%s", e.text);
+    }
+    run_chain(&s[0], NULL, alone, bytes);
+    session_reset(&s[0]);
+    run_chain(&s[0], &s[1], together, bytes);
+    assert_memory_equal(alone, together, bytes);
+    for (int i = 0; i < 2; i++) {
+        session_release(&s[i]);
+        random_model_release(&m[i]);
+    }
+    assert_int_equal(simt_live_bytes(), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_does_not_fit_is_told),
+        cmocka_unit_test(every_allocation_fails_once),
+        cmocka_unit_test(what_cannot_run_is_refused),
+        cmocka_unit_test(two_models_side_by_side),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

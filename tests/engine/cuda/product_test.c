@@ -1,0 +1,170 @@
+// Products by themselves: against sums in double, and a row's bits against those that it has with other
+// numbers of rows, with either height of tiles, in any order of threads and blocks. The shapes have what
+// models of a few layers lack: several tiles, sums in parts, several panels of rows.
+#include "tests/check.h"
+#include "tests/simt/settings.h"
+
+#include "engine/base/memory.h"
+#include "engine/cuda/kernels.h"
+#include "engine/cuda/runtime.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { OUTPUTS = 301, INPUTS = 1100, ROWS = 200, SMALL = 99 << 10, LARGE = 227 << 10 };
+
+typedef struct {
+    void *stream;
+    Matrix w;
+    Activations x;
+    float *hidden, *y, *parts;
+    unsigned *done;
+    RowList *rows;
+    uint16_t weights[OUTPUTS * INPUTS];
+    float inputs[ROWS * INPUTS];
+} World;
+
+static void take(void *out, size_t bytes) {
+    void *block;
+    assert_int_equal(gpu_take(&block, bytes), 0);
+    memcpy(out, &block, sizeof block);
+}
+
+static void make_numbers(World *w, Random *r) {
+    for (size_t i = 0; i < OUTPUTS * INPUTS; i++) w->weights[i] = f32_to_bf16(random_normal(r));
+    for (size_t i = 0; i < ROWS * INPUTS; i++) w->inputs[i] = bf16_round(random_normal(r));
+}
+
+static void world_open(World *w, bool packed) {
+    int pitch = 1152; // 1100 up to a multiple of PACKED_K and of PLAIN_K
+    w->w = (Matrix){.rows = OUTPUTS,
+                    .columns = INPUTS,
+                    .pitch = pitch,
+                    .dtype = DTYPE_BF16,
+                    .packed = packed,
+                    .splits = packed ? 2 : 1};
+    w->x = (Activations){.pitch = pitch, .packed = packed};
+    void *raw;
+    assert_int_equal(gpu_stream_open(&w->stream), 0);
+    take(&w->w.data, gpu_matrix_bytes(&w->w));
+    take(&w->x.data, ROWS * (size_t)pitch * (packed ? 2 : 4));
+    take(&w->hidden, sizeof w->inputs);
+    take(&w->y, ROWS * OUTPUTS * sizeof(float));
+    take(&w->parts, (size_t)2 * PANEL_ROWS * ((OUTPUTS + 15) / 16 * 16) * sizeof(float));
+    take(&w->done, 8 * sizeof(unsigned));
+    take(&w->rows, sizeof(RowList));
+    take(&raw, sizeof w->weights);
+    gpu_fill(w->w.data, 0, gpu_matrix_bytes(&w->w), w->stream);
+    gpu_fill(w->x.data, 0, ROWS * (size_t)pitch * (packed ? 2 : 4), w->stream);
+    gpu_fill(w->done, 0, 8 * sizeof(unsigned), w->stream);
+    gpu_copy(raw, w->weights, sizeof w->weights, w->stream);
+    gpu_copy(w->hidden, w->inputs, sizeof w->inputs, w->stream);
+    Pack p = {.from = raw, .dtype = DTYPE_BF16, .rows = OUTPUTS, .columns = INPUTS, .stride = 1, .to = w->w};
+    gpu_pack(&p, w->stream);
+    gpu_stream_wait(w->stream);
+    gpu_give(raw);
+}
+
+static void world_close(World *w) {
+    void *const all[] = {w->w.data, w->x.data, w->hidden, w->y, w->parts, w->done, w->rows};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) gpu_give(all[i]);
+    gpu_stream_close(w->stream);
+}
+
+// y (ROWS, OUTPUTS) for the first `count` rows; `most`: the bound that launches are sized by.
+static void run(World *w, int count, int most, size_t shared, float *y) {
+    RowList rows = {.count = count, .first = 0};
+    gpu_copy(w->rows, &rows, sizeof rows, w->stream);
+    gpu_fill(w->y, 0xff, ROWS * OUTPUTS * sizeof(float), w->stream);
+    Norm n = {.rows = w->rows, .hidden = w->hidden, .width = INPUTS, .to = w->x};
+    Product p = {
+        .rows = w->rows,
+        .w = w->w,
+        .x = w->x,
+        .put = {.kind = PUT_LOGITS, .out = w->y, .stride = OUTPUTS, .real = OUTPUTS},
+        .parts = w->parts,
+        .done = w->done
+    };
+    gpu_norm(&n, most, w->stream);
+    gpu_product(&p, most, shared, w->stream);
+    gpu_copy(y, w->y, ROWS * OUTPUTS * sizeof(float), w->stream);
+    gpu_stream_wait(w->stream);
+}
+
+static double worst_error(const World *w, const float *y, int count) {
+    double worst = 0;
+    for (int r = 0; r < count; r += 7)
+        for (int m = 0; m < OUTPUTS; m++) {
+            double sum = 0;
+            for (int k = 0; k < INPUTS; k++)
+                sum += (double)bf16_to_f32(w->weights[m * INPUTS + k]) * (double)w->inputs[r * INPUTS + k];
+            double d = fabs(sum - (double)y[r * OUTPUTS + m]);
+            if (!(d <= worst)) worst = d;
+        }
+    return worst / sqrt(INPUTS);
+}
+
+static void compare(const float *got, const float *want, int count, const char *what) {
+    for (int i = 0; i < count * OUTPUTS; i++)
+        if (memcmp(&got[i], &want[i], sizeof *got))
+            fail_msg("%s, %d rows: row %d, output %d is %.9g, wanted %.9g", what, count, i / OUTPUTS,
+                     i % OUTPUTS, (double)got[i], (double)want[i]);
+    for (int i = count * OUTPUTS; i < ROWS * OUTPUTS; i++)
+        if (!isnan(got[i]))
+            fail_msg("%s, %d rows: something was written to row %d", what, count, i / OUTPUTS);
+}
+
+static void check(bool packed) {
+    static const struct {
+        int count, most;
+    } sizes[] = {
+        {1,   8  },
+        {7,   8  },
+        {8,   8  },
+        {9,   16 },
+        {17,  32 },
+        {33,  64 },
+        {64,  64 },
+        {65,  128},
+        {121, 128},
+        {128, 128},
+        {130, 256}
+    };
+    Random r = test_random(95);
+    World *w = mem_alloc(1, sizeof *w);
+    float *want = mem_alloc(ROWS * OUTPUTS, sizeof *want), *got = mem_alloc(ROWS * OUTPUTS, sizeof *got);
+    assert_true(w && want && got);
+    make_numbers(w, &r);
+    world_open(w, packed);
+    run(w, ROWS, 256, LARGE, want);
+    double error = worst_error(w, want, ROWS);
+    print_message("%s: worst error %.2e\n", packed ? "tensor cores" : "plain", error);
+    assert_true(error < 1e-5);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        simt_settings.order = (SimtOrder)(i % SIMT_ORDERS);
+        run(w, sizes[i].count, sizes[i].most, SMALL, got);
+        compare(got, want, sizes[i].count, "small tiles");
+        if (sizes[i].most < 64 || !packed) continue; // they differ from there on
+        run(w, sizes[i].count, sizes[i].most, LARGE, got);
+        compare(got, want, sizes[i].count, "large tiles");
+    }
+    world_close(w);
+    mem_free(w);
+    mem_free(want);
+    mem_free(got);
+    assert_int_equal(simt_live_bytes(), 0);
+}
+
+static void tensor_cores(void **state) {
+    (void)state;
+    check(true);
+}
+static void plain(void **state) {
+    (void)state;
+    check(false);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tensor_cores), cmocka_unit_test(plain)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
