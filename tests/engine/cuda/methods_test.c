@@ -1,0 +1,115 @@
+// Methods on the CUDA backend, whose kernels run on the CPU (tests/simt): greedy output is that of one token
+// a step, for methods with and without a second model beside the target, in either layout. Adapters of every
+// variant lack some weights of a layer, and read hidden states.
+#include "tests/check.h"
+#include "tests/folder.h"
+#include "tests/null_session.h"
+#include "tests/random_model.h"
+#include "tests/simt/settings.h"
+
+#include "engine/cuda/cuda.h"
+#include "engine/decode/decode.h"
+#include "engine/model/adapter.h"
+
+enum { CONTEXT = 64, PROMPT = 9, TOKENS = 8 };
+
+typedef struct {
+    RandomModel model;
+    Session target;
+    Compute compute;
+    MethodEnv env;
+    int prompt[PROMPT], truth[TOKENS], runs;
+} World;
+
+static void open_cuda(Session *s, const Model *m, Compute compute) {
+    BackendOptions o = {.compute = compute, .context = CONTEXT, .max_nodes = 48, .slack = 16};
+    void *self;
+    Error e = {0};
+    if (!cuda_open(m, 0, &o, &self, &e) || !session_init(s, &cuda_backend, self, &m->shape, &o, &e))
+        fail_msg("%s", e.text);
+}
+
+static void world_open(World *w, Compute compute, Random *r) {
+    Shape shape = random_shape(r);
+    shape.layers = 2;
+    *w = (World){.compute = compute, .env.sampling.top_p = 1};
+    random_model_init(&w->model, &shape, compute == COMPUTE_BF16 ? DTYPE_BF16 : DTYPE_F32, false, r);
+    random_model_calm(&w->model, 1);
+    open_cuda(&w->target, &w->model.model, compute);
+    w->env.target = &w->target;
+    for (int i = 0; i < PROMPT; i++)
+        w->prompt[i] = i < 5 ? test_between(r, 0, shape.real_vocab - 1) : w->prompt[i - 4];
+    slow_greedy(&w->target, w->prompt, PROMPT, TOKENS, w->truth);
+}
+
+static void world_close(World *w) {
+    session_release(&w->target);
+    random_model_release(&w->model);
+}
+
+static void check(World *w, const char *method) {
+    Method m;
+    DecodeResult out;
+    Error e = {0};
+    DecodeOptions o = {.max_tokens = TOKENS,
+                       .ignore_eos = true,
+                       .sampling = {.top_p = 1},
+                       .merge = true,
+                       .layout = w->runs % 2 ? LAYOUT_BATCH : LAYOUT_TREE,
+                       .prefill_chunk = w->runs % 3 * 4,
+                       .clock = still_clock()};
+    simt_settings.order = (SimtOrder)(w->runs++ % SIMT_ORDERS);
+    if (!method_open(&m, method, &w->env, &e) || !decode(&w->target, &m, w->prompt, PROMPT, &o, &out, &e))
+        fail_msg("%s: %s", method, e.text);
+    assert_int_equal(out.tokens, TOKENS);
+    for (int i = 0; i < TOKENS; i++)
+        if (out.ids[i] != w->truth[i])
+            fail_msg("%s: token %d is %d, wanted %d", method, i, out.ids[i], w->truth[i]);
+    decode_result_release(&out);
+    method_close(&m);
+}
+
+static void check_variant(World *w, AdapterVariant v, const char *folder, Random *r) {
+    Adapter a;
+    Session s[ADAPTER_HEADS_MAX];
+    Error e = {0};
+    bool medusa = v == ADAPTER_MEDUSA;
+    AdapterKind kind = {v, medusa ? w->model.model.shape.layers : 1, medusa ? 2 : 1, 0};
+    const char *dir = folder_path(folder, adapter_variant_name(v));
+    if (!adapter_synth(dir, &w->model.model, &kind, random_bits(r) >> 1, &e) ||
+        !adapter_open(&a, &w->model.model, dir, &e))
+        fail_msg("%s", e.text);
+    for (int i = 0; i < kind.heads; i++) open_cuda(&s[i], &a.models[i], w->compute);
+    w->env.adapters = s;
+    w->env.adapter_count = kind.heads;
+    w->env.adapter_layer = kind.exit_layer;
+    check(w, medusa ? "medusa:nodes=12" : "kangaroo:eta=0.1");
+    for (int i = 0; i < kind.heads; i++) session_release(&s[i]);
+    adapter_close(&a);
+}
+
+static void greedy_output_is_identical(void **state) {
+    static const char *const alone[] = {"jacobi", "prompt-lookup:draft=4", "lookahead:W=4,N=3,G=3"};
+    Random r = test_random(94);
+    for (int i = 0; i < 2; i++) {
+        World w;
+        Session draft;
+        world_open(&w, i ? COMPUTE_BF16 : COMPUTE_F32, &r);
+        for (size_t k = 0; k < sizeof alone / sizeof *alone; k++) check(&w, alone[k]);
+        open_cuda(&draft, &w.model.model, i ? COMPUTE_F32 : COMPUTE_BF16);
+        w.env.draft = &draft;
+        check(&w, "speculative:gamma=3");
+        session_release(&draft);
+        w.env.draft = NULL;
+        for (int v = ADAPTER_KANGAROO; v <= ADAPTER_MEDUSA; v++)
+            check_variant(&w, (AdapterVariant)v, *state, &r);
+        world_close(&w);
+    }
+    assert_int_equal(simt_live_bytes(), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(greedy_output_is_identical, folder_setup, folder_teardown)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
