@@ -7,7 +7,12 @@
 
 #ifdef __SANITIZE_ADDRESS__
 #include <pthread.h>
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
+// What the frames of the stack's last user left marked: it ended without returning.
+static void forget_frames(Fiber *f) { __asan_unpoison_memory_region(f->stack, FIBER_STACK); }
+#else
+static void forget_frames(Fiber *) {}
 #endif
 
 #ifdef __x86_64__
@@ -41,6 +46,7 @@ static void swap(Fiber *from, Fiber *to) { simt_swap(&from->machine, to->machine
 // As if entry had been called by nobody, and had stopped before its first instruction.
 void fiber_begin(Fiber *f, void (*entry)()) {
     void **top = (void **)((char *)f->stack + FIBER_STACK);
+    forget_frames(f);
     *--top = nullptr; // keeps the stack at entry as aligned as a call leaves it
     *--top = (void *)entry;
     for (int i = 0; i < 6; i++) *--top = nullptr;
@@ -61,6 +67,7 @@ static void swap(Fiber *from, Fiber *to) { swapcontext(context(from), context(to
 
 void fiber_begin(Fiber *f, void (*entry)()) {
     ucontext_t *c = context(f);
+    forget_frames(f);
     getcontext(c);
     c->uc_stack.ss_sp = f->stack;
     c->uc_stack.ss_size = FIBER_STACK;
