@@ -1,7 +1,9 @@
 // A stored run's steps priced on another machine and model: what it would have come to there.
 #include "harness/command.h"
 
+#include "harness/lists.h"
 #include "harness/prepare.h"
+#include "harness/scaled.h"
 #include "harness/simulation.h"
 #include "harness/step_model.h"
 #include "harness/stored.h"
@@ -13,7 +15,7 @@
 #include <string.h>
 
 typedef struct {
-    const char *db, *on, *shape, *draft_shape, *against, *against_db;
+    const char *db, *on, *shape, *draft_shape, *against, *against_db, *devices, *link;
     bool json;
 } SimulateOptions;
 
@@ -28,6 +30,10 @@ static const Option OPTIONS[] = {
     {"against",     0, OPTION_TEXT, AT(against),     0, 0, "RUN",
      "the same points measured on that machine: print errors",                                                              NULL         },
     {"against-db",  0, OPTION_TEXT, AT(against_db),  0, 0, "FILE",    "the store of that run",                              "as --db"    },
+    {"devices",     0, OPTION_TEXT, AT(devices),     0, 0, "LIST",
+     "strong scaling of lookahead over so many of MACHINE",                                                                 NULL         },
+    {"link",        0, OPTION_TEXT, AT(link),        0, 0, "GB/S,US",
+     "with --devices: a link's speed and a message's latency",                                                              NULL         },
     {"db",          0, OPTION_TEXT, AT(db),          0, 0, "FILE",    "the store",                                          STORE_DEFAULT},
     {"json",        0, OPTION_FLAG, AT(json),        0, 0, NULL,      "print one JSON object",                              NULL         },
 };
@@ -93,6 +99,62 @@ static void print_head(const SimulateOptions *o, const Pricing *p) {
                1e-9 * p->machine.memory_bytes);
 }
 
+// --- strong scaling --------------------------------------------------------------------------------------
+
+typedef struct Scaling {
+    IntList devices;
+    Link link;
+} Scaling;
+
+static bool read_scaling(const SimulateOptions *o, Scaling *out, Error *e) {
+    double speed, latency;
+    char *end;
+    *out = (Scaling){0};
+    if (!o->devices != !o->link)
+        return error_input(e,
+                           "simulate: --devices and --link go together: how fast is what joins the devices?");
+    if (!o->devices) return true;
+    if (!int_list_parse(o->devices, "--devices", 1, SCALING_MOST_DEVICES, &out->devices, e)) return false;
+    speed = strtod(o->link, &end);
+    latency = *end == ',' ? strtod(end + 1, &end) : NAN;
+    if (*end || !isfinite(latency))
+        return error_input(e, "simulate: --link is '%s', must be GB/s and microseconds, as 300,5", o->link);
+    out->link = (Link){1e9 * speed, 1e-6 * latency};
+    return link_check(&out->link, e);
+}
+
+typedef void (*TakeScaled)(void *state, const SimulatedPoint *p, int devices, const Scaled *x);
+
+// Each point of lookahead over each number of devices.
+static bool each_scaled(Store *store, const Pricing *pricing, const Scaling *s, const Simulation *all,
+                        TakeScaled take, void *state, Error *e) {
+    for (size_t i = 0; i < all->count; i++)
+        for (int k = 0; k < s->devices.count && !all->points[i].needs_draft; k++) {
+            Scaled x;
+            int devices = s->devices.items[k];
+            if (!scaled_point(store, &all->points[i], pricing, &s->link, devices, &x, e)) return false;
+            if (x.given) take(state, &all->points[i], devices, &x);
+        }
+    return true;
+}
+
+static void print_scaled(void *state, const SimulatedPoint *p, int devices, const Scaled *x) {
+    (void)state;
+    printf("%5lld  %-36s %7d %9.3f %9.3f %9.3f %14.3f %9.3f\n", (long long)p->number, p->label, devices,
+           x->lookahead, x->tensor, x->pipeline, x->autoregressive_tensor, x->autoregressive_pipeline);
+}
+
+// Nothing of it is measured: a price of the split's rows, and of the messages over the stated link.
+static bool print_scalings(Store *store, const Pricing *pricing, const Scaling *s, const Simulation *all,
+                           Error *e) {
+    printf("\nstrong scaling, predicted, over links of %g GB/s and %g us: speedup over autoregressive "
+           "decoding on one\n"
+           "%5s  %-36s %7s %9s %9s %9s %14s %9s\n",
+           1e-9 * s->link.bytes_per_s, 1e6 * s->link.latency_s, "point", "method", "devices", "lookahead",
+           "tensor", "pipeline", "autoreg.tensor", "pipeline");
+    return each_scaled(store, pricing, s, all, print_scaled, NULL, e);
+}
+
 // --- JSON ------------------------------------------------------------------------------------------------
 
 static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
@@ -123,11 +185,25 @@ static json_t *point_json(const SimulatedPoint *p) {
     return o;
 }
 
-static bool print_json(const SimulateOptions *o, const Pricing *p, const Simulation *s, Error *e) {
+static void add_scaled(void *state, const SimulatedPoint *p, int devices, const Scaled *x) {
+    json_array_append_new(state, json_pack("{s:I, s:i, s:f, s:f, s:f, s:f, s:f}", "point",
+                                           (json_int_t)p->number, "devices", devices, "lookahead",
+                                           x->lookahead, "tensor", x->tensor, "pipeline", x->pipeline,
+                                           "autoregressive_tensor", x->autoregressive_tensor,
+                                           "autoregressive_pipeline", x->autoregressive_pipeline));
+}
+
+static bool print_json(const SimulateOptions *o, Store *store, const Pricing *p, const Scaling *scaling,
+                       const Simulation *s, Error *e) {
+    json_t *scalings = json_array();
+    if (!each_scaled(store, p, scaling, s, add_scaled, scalings, e)) {
+        json_decref(scalings);
+        return false;
+    }
     json_t *points = json_array();
     for (size_t i = 0; i < s->count; i++) json_array_append_new(points, point_json(&s->points[i]));
-    json_t *root =
-        json_pack("{s:s, s:s, s:o}", "machine", p->machine.name, "shape", o->shape, "points", points);
+    json_t *root = json_pack("{s:s, s:s, s:o, s:o}", "machine", p->machine.name, "shape", o->shape, "points",
+                             points, "scaling", scalings);
     char *line = root ? json_dumps(root, 0) : NULL;
     if (line) puts(line);
     free(line); // jansson's own
@@ -143,26 +219,30 @@ static bool open_pricing(const SimulateOptions *o, Pricing *p, Error *e) {
            (!p->has_draft || step_model_open(o->draft_shape, &p->draft, e));
 }
 
-static bool print(const SimulateOptions *o, const Pricing *p, const Simulation *s, Error *e) {
-    if (o->json) return print_json(o, p, s, e);
+static bool print(const SimulateOptions *o, Store *store, const Pricing *p, const Scaling *scaling,
+                  const Simulation *s, Error *e) {
+    if (o->json) return print_json(o, store, p, scaling, s, e);
     print_head(o, p);
     print_points(s, o->against != NULL);
-    return !o->against || print_errors(s, e);
+    return (!o->against || print_errors(s, e)) &&
+           (!scaling->devices.count || print_scalings(store, p, scaling, s, e));
 }
 
 static bool simulate(const SimulateOptions *o, const char *which, Error *e) {
     Pricing pricing;
     Simulation s = {0};
     SimulationAgainst against = {0};
+    Scaling scaling;
     int64_t run;
-    if (!open_pricing(o, &pricing, e)) return false;
+    if (!read_scaling(o, &scaling, e) || !open_pricing(o, &pricing, e)) return false;
     Store *store = store_open(o->db, STORE_READ, NULL, e);
     bool ok = store && stored_run(store, which, &run, e);
     if (ok && o->against) {
         against.store = store_open(o->against_db ? o->against_db : o->db, STORE_READ, NULL, e);
         ok = against.store && stored_run(against.store, o->against, &against.run, e);
     }
-    ok = ok && simulation_run(store, run, &pricing, &against, &s, e) && print(o, &pricing, &s, e);
+    ok = ok && simulation_run(store, run, &pricing, &against, &s, e) &&
+         print(o, store, &pricing, &scaling, &s, e);
     simulation_release(&s);
     store_close(against.store);
     store_close(store);
@@ -194,7 +274,12 @@ const Command command_simulate = {
         "sheet, and its prices are floors; fitted to a measured surface (fit --surface --save) it is a "
         "model.\n"
         "\n"
+        "--devices predicts lookahead's strong scaling: by lookahead parallelism, which cuts a step's "
+        "tokens, and\n"
+        "by tensor and pipeline parallelism, which cut the model, with no cost but products and messages.\n"
+        "\n"
         "  outpace simulate demo --on a100-80gb --shape llama2-7b\n"
+        "  outpace simulate 12 --on a100-40gb --shape codellama-7b --devices 1,2,4,8 --link 300,5\n"
         "  outpace simulate 12 --on mine.json --shape models/x/config.json --against 12\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,

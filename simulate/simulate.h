@@ -13,4 +13,5 @@
 //   hardware.h    the time of a step on a machine
 //   surface.h     measured step times, and a machine fitted to them
 //   recorded.h    passes that were recorded on one machine, priced on another
+//   scaling.h     one step on several devices
 #pragma once

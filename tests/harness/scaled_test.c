@@ -1,0 +1,80 @@
+// A run of the null model over several devices, by the program: one device is the plain prediction, more cut
+// the step.
+#include "tests/check.h"
+
+#include "tests/child.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static void write_file(const char *folder, const char *name, const char *text) {
+    FILE *f = fopen(folder_path(folder, name), "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static double field(const json_t *o, const char *name) {
+    const json_t *x = json_object_get(o, name);
+    if (!json_is_number(x)) fail_msg("JSON has no %s", name);
+    return json_number_value(x);
+}
+
+static void scales(void **state) {
+    Child c;
+    write_file(*state, "own.jsonl",
+               "{\"prompt\": \"some text of a file\"}\n{\"prompt\": \"and another text\"}\n");
+    write_file(*state, "x.yaml",
+               "name: x\nmodels: [{name: tiny, target: tiny}]\ndatasets: [{name: own, path: own.jsonl}]\n"
+               "hardware: {device: 'null'}\ngeneration: {max_tokens: 24, ignore_eos: on}\n"
+               "methods: [{name: lookahead, matrix: {W: 100, N: 5, G: 100}}, {name: lookahead, matrix: "
+               "{preset: paper-7b}},"
+               " jacobi]\n");
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "tiny");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--db", "x.db");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "simulate", "x", "--db", "x.db", "--on", "a100-40gb", "--shape", "llama2-7b",
+                  "--devices", "1,4", "--link", "300,5", "--json");
+    json_t *root = json_loads(text_get(&c.out), 0, NULL), *rows = json_object_get(root, "scaling");
+    // The preset's W is not known; jacobi has none.
+    assert_int_equal(json_array_size(rows), 2);
+    const json_t *one = json_array_get(rows, 0), *four = json_array_get(rows, 1);
+    double speedup = field(one, "lookahead");
+    assert_true(speedup > 0 && fabs(field(one, "tensor") - speedup) < 1e-12 &&
+                field(one, "autoregressive_tensor") == 1);
+    // 800 tokens a step are bound by computing: four devices cut most of it.
+    if (field(four, "lookahead") < 1.5 * speedup)
+        fail_msg("four devices: %g, one: %g", field(four, "lookahead"), speedup);
+    assert_true(field(four, "pipeline") < speedup && field(four, "autoregressive_pipeline") < 1);
+    json_decref(root);
+    child_release(&c);
+}
+
+static void mistakes(void **state) {
+    static const char *const ROWS[][4] = {
+        {"--devices", "1,2", NULL,     "go together"                  },
+        {"--devices", "1,2", "300",    "must be GB/s and microseconds"},
+        {"--devices", "1,2", "0,5",    "must be above 0"              },
+        {"--devices", "1,2", "300,-1", "must be 0 or more"            },
+        {"--devices", "0",   "300,5",  "--devices"                    },
+    };
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        Child c;
+        CHILD_OUTPACE(&c, *state, 2, "simulate", "x", "--on", "l4", "--shape", "tiny", ROWS[i][0], ROWS[i][1],
+                      ROWS[i][2] ? "--link" : NULL, ROWS[i][2]);
+        if (!strstr(text_get(&c.err), ROWS[i][3]))
+            fail_msg("row %zu: wanted '%s', got '%s'", i, ROWS[i][3], text_get(&c.err));
+        child_release(&c);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(scales, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(mistakes, folder_setup, folder_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
