@@ -1,4 +1,4 @@
-SELECT model || ', ' || dataset || iif(what = 'S', ': S, tokens a step', ': speedup') AS panel, 'gamma=' || gamma.value || CASE WHEN l.value > 0 THEN ', exit layer ' || l.value ELSE '' END AS series,
+SELECT iif(what = 'S', 'S, tokens a step: ', 'speedup: ') || model || ', ' || dataset AS panel, 'gamma=' || gamma.value || CASE WHEN l.value > 0 THEN ', exit layer ' || l.value ELSE '' END AS series,
        eta.value AS eta, iif(what = 'S', S, speedup) AS value, iif(what = 'S', S_low, speedup_low) AS low,
        iif(what = 'S', S_high, speedup_high) AS high
 FROM result

@@ -1,4 +1,4 @@
-SELECT model || ', ' || dataset || iif(what = 'S', ': S, tokens a step', ': speedup') AS panel, 'gamma=' || gamma.value || ', eta=' || eta.value AS series,
+SELECT iif(what = 'S', 'S, tokens a step: ', 'speedup: ') || model || ', ' || dataset AS panel, 'gamma=' || gamma.value || ', eta=' || eta.value AS series,
        l.value AS layer, iif(what = 'S', S, speedup) AS value, iif(what = 'S', S_low, speedup_low) AS low,
        iif(what = 'S', S_high, speedup_high) AS high
 FROM result

@@ -19,6 +19,7 @@ EMBED_FIGURE(eta, "eta")
 EMBED_FIGURE(slowdown, "slowdown")
 EMBED_FIGURE(rows, "rows")
 EMBED_FIGURE(samples, "samples")
+EMBED_FIGURE(sources, "sources")
 EMBED(plots_curve_gp, "plots/curve.gp")
 EMBED(plots_heat_gp, "plots/heat.gp")
 __asm__(".pushsection .rodata\n.globl figures_style, figures_notes\n"
@@ -87,6 +88,13 @@ const Figure figures[] = {
      .needs = "run a config with kangaroo over eta, as {name: kangaroo, matrix: {eta: [0.2, 0.4, 0.6]}}",
      .width = 600,
      .height = 300    },
+    {.name = "sources",
+     .summary = "Sources of drafts: length and rank of what won",
+     ASKED(sources),
+     .drawing = plots_curve_gp,
+     .needs = "run a config with methods that draft: outpace run CONFIG",
+     .width = 600,
+     .height = 300                                    },
     {.name = "slowdown",
      .summary = "Slowdown of a step of k rows of w + 1 tokens; lines at 1.1, 1.5 and 2.0",
      .kind = RUN_SURFACE,

@@ -10,8 +10,8 @@ WITH at AS (
 ks AS (SELECT k, row_number() OVER (ORDER BY k) AS y FROM (SELECT DISTINCT k FROM at)),
 ws AS (SELECT w, row_number() OVER (ORDER BY w) AS x FROM (SELECT DISTINCT w FROM at)),
 panels AS (SELECT DISTINCT model, dataset, temperature, strategy FROM at WHERE S IS NOT NULL)
-SELECT model || ', ' || dataset || ', ' || strategy || CASE WHEN temperature > 0 THEN ', temperature ' || temperature ELSE '' END ||
-       iif(what = 'S', ': S', ': speedup') AS panel,
+SELECT what || ': ' || strategy || ', ' || model || ', ' || dataset ||
+       CASE WHEN temperature > 0 THEN ', temperature ' || temperature ELSE '' END AS panel,
        what AS series, y AS scan, x, y, iif(what = 'S', S, speedup) AS value, ws.w AS label_x, ks.k AS label_y
 FROM panels JOIN (SELECT 'S' AS what UNION ALL SELECT 'speedup') JOIN ks JOIN ws
 LEFT JOIN at USING (model, dataset, temperature, strategy, k, w)

@@ -119,6 +119,7 @@ static void add_sample(Made *m, const Setting *s, int64_t point, int d, int prom
     StoreStep steps[TOKENS] = {{.rows = 0}};
     StoreSample x = {
         .point = point, .prompt = m->prompts[d][prompt], .attempt = m->attempt, .prompt_tokens = 20};
+    StoreSource sources[TOKENS][2] = {{{NULL, 0, 0, 0}}};
     StoreDivergence divergence = {3, 17, 18, 0.001};
     Error e = {0};
     for (int i = 0; x.tokens < TOKENS; i++) {
@@ -131,6 +132,13 @@ static void add_sample(Made *m, const Setting *s, int64_t point, int d, int prom
         t->forward_s = s->step_ms * 9e-4 * (1 + 0.02 * prompt + 0.1 * d);
         t->verify_s = t->observe_s = s->step_ms * 2e-5;
         t->device_s = -1;
+        int context = i % 3 ? t->accepted : 0, bigram = i % 3 ? 0 : t->accepted;
+        sources[i][0] = (StoreSource){"context", 4, context, context ? 1 + i % 4 : 0};
+        sources[i][1] = (StoreSource){"bigram", 4, bigram, bigram ? 1 + i % 2 : 0};
+        if (strcmp(s->method, "ngrammys") == 0) {
+            t->sources = sources[i];
+            t->source_count = 2;
+        }
         x.tokens += t->emitted;
         x.decode_s += t->propose_s + t->forward_s + t->verify_s + t->observe_s + 1e-5;
     }
