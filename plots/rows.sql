@@ -1,7 +1,10 @@
--- Steps of equal numbers of rows are one place. floor: the roofline's time over the measured one of one row.
+-- Steps of equal numbers of rows are one place. floor: the roofline's time over the measured one of one row, which was
+-- measured many times: its mean, so that the roofline bends only where it does.
+WITH at AS (
+    SELECT heat.*, avg(median_ns / slowdown) OVER (PARTITION BY model_id, layout, context) AS one_ns
+    FROM attempt JOIN heat ON heat.attempt_id = attempt.id WHERE run_id = ?1 AND slowdown IS NOT NULL)
 SELECT model.name || ', ' || layout AS panel, 'context ' || context AS series, rows,
-       avg(slowdown) AS slowdown, avg(floor_ns * slowdown / median_ns) AS floor
-FROM attempt JOIN heat ON heat.attempt_id = attempt.id JOIN model ON model.id = model_id
-WHERE run_id = ?1 AND slowdown IS NOT NULL
+       avg(slowdown) AS slowdown, avg(floor_ns) / one_ns AS floor
+FROM at JOIN model ON model.id = model_id
 GROUP BY model_id, layout, context, rows
 ORDER BY model_id, layout, context, rows;
