@@ -99,7 +99,7 @@ void plan_build(const Plan *plan, const int *tokens, Session *s, bool keeps_merg
     Tree *t = &s->tree;
     for (int i = 0; i <= PLAN_SLOTS; i++) made[i] = -1;
     session_begin_step(s, plan->merge, plan->layout);
-    t->capacity = plan->room;
+    tree_limit_rows(t, plan->room);
     tree_root(t, 0);
     for (int i = 0; i < plan->count; i++) {
         const PlanSlot *slot = &plan->slots[i];
@@ -107,13 +107,13 @@ void plan_build(const Plan *plan, const int *tokens, Session *s, bool keeps_merg
         node[i] = TREE_NONE;
         if (token < 0 || parent == TREE_NONE) continue;
         bool stays = keeps_merging && t->merge && tree_child(t, parent, token) != TREE_NONE;
-        t->capacity = stays ? PLAN_NODES : plan->room;
+        tree_limit_rows(t, stays ? PLAN_NODES : plan->room);
         if (slot->kind == SLOT_ONE_HOT) node[i] = tree_propose(t, parent, token);
         else
             node[i] = tree_propose_sampled(t, parent, token, shared_distribution(plan, tokens, i, t, made),
                                            slot->kind == SLOT_DRAWN_DISTINCT);
     }
-    t->capacity = PLAN_NODES;
+    tree_limit_rows(t, PLAN_NODES);
 }
 
 static int place_of_node(const Tree *t, int node) {
