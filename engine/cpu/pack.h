@@ -36,7 +36,7 @@ static inline size_t packed_bytes(int rows, int columns) {
 
 // One step of one row: n of its LANE_PAIRS columns are there.
 static inline void pack_step(const float *x, int n, const Packed *p, Form form, void *to) {
-    float step[LANE_PAIRS] = {0}, apart[LANE_PAIRS];
+    float step[LANE_PAIRS] = {0};
     memcpy(step, x, (size_t)n * sizeof *x);
     if (form == FORM_PAIRS) {
         uint16_t half[LANE_PAIRS] = {0};
@@ -46,11 +46,15 @@ static inline void pack_step(const float *x, int n, const Packed *p, Form form, 
     }
     if (p->compute == COMPUTE_BF16)
         for (int i = 0; i < LANE_PAIRS; i++) step[i] = bf16_round(step[i]);
-    for (int i = 0; i < LANES; i++) {
-        apart[i] = step[2 * i];
-        apart[LANES + i] = step[2 * i + 1];
+    if (form != FORM_BF16) {
+        memcpy(to, step, sizeof step);
+        return;
     }
-    memcpy(to, form == FORM_BF16 ? apart : step, sizeof step);
+    float *even = to;
+    for (int i = 0; i < LANES; i++) {
+        even[i] = step[2 * i];
+        even[LANES + i] = step[2 * i + 1];
+    }
 }
 
 static inline void pack(const float *x, const Packed *p, int first, int last) {

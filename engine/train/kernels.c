@@ -1,30 +1,16 @@
 #include "engine/train/kernels.h"
 
-#include "engine/base/text.h"
-#include "engine/cpu/features.h"
+#include "engine/cpu/sets.h"
 
-#include <string.h>
-
-// What a processor needs is asked here, in code that every processor runs.
-typedef struct KernelSet {
-    const TrainKernels *kernels;
-    bool (*available)(void);
-} KernelSet;
-
-static bool always(void) { return true; }
-
-#if defined(__x86_64__)
-static bool has_avx2(void) { return cpu_features().avx2; }
-static bool has_avx512(void) { return cpu_features().avx512; }
-static bool has_avx512_bf16(void) { return cpu_features().avx512_bf16; }
-#endif
+#define SET(kernels, available) \
+    { &kernels, &kernels.name, available }
 
 static const KernelSet SETS[] = {
-    {&train_kernels_portable,    always         },
+    SET(train_kernels_portable, kernel_set_always),
 #if defined(__x86_64__)
-    {&train_kernels_avx2,        has_avx2       },
-    {&train_kernels_avx512,      has_avx512     },
-    {&train_kernels_avx512_bf16, has_avx512_bf16},
+    SET(train_kernels_avx2, kernel_set_avx2),
+    SET(train_kernels_avx512, kernel_set_avx512),
+    SET(train_kernels_avx512_bf16, kernel_set_avx512_bf16),
 #endif
 };
 enum { SET_COUNT = sizeof SETS / sizeof *SETS };
@@ -37,17 +23,5 @@ const TrainKernels *train_kernels_at(size_t i, bool *available) {
 }
 
 const TrainKernels *train_kernels_find(const char *name, Error *e) {
-    Text list = {0};
-    for (size_t i = SET_COUNT; i-- > 0;) {
-        if (!SETS[i].available()) continue;
-        if (!name || !name[0] || strcmp(SETS[i].kernels->name, name) == 0) {
-            text_release(&list);
-            return SETS[i].kernels;
-        }
-        text_printf(&list, "%s%s", list.length ? ", " : "", SETS[i].kernels->name);
-    }
-    error_input(e, "there is no set of training kernels '%s' on this processor: choose one of %s", name,
-                text_get(&list));
-    text_release(&list);
-    return NULL;
+    return kernel_set_find(SETS, SET_COUNT, name, e);
 }
