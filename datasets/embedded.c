@@ -1,14 +1,10 @@
-// The assembler reads the files: no generator, no generated source. The Makefile tells make about them.
 #include "datasets/embedded.h"
+
+#include "engine/base/embed.h"
 
 #include <string.h>
 
-#define EMBED(symbol, path)                                 \
-    __asm__(".pushsection .rodata\n"                        \
-            "embedded_" #symbol ":\n.incbin \"" path "\"\n" \
-            "embedded_" #symbol "_end:\n.byte 0\n"          \
-            ".popsection\n");                               \
-    extern const char embedded_##symbol[], embedded_##symbol##_end[];
+#define OWN(symbol, path) EMBED(embedded_##symbol, path)
 
 #define FILES(X)                                           \
     X(sources, "datasets/sources.tsv")                     \
@@ -20,7 +16,7 @@
 
 #define ROW(symbol, path) {path, embedded_##symbol, embedded_##symbol##_end},
 
-FILES(EMBED)
+FILES(OWN)
 
 const Embedded *embedded_find(const char *file, size_t n) {
     static const Embedded files[] = {FILES(ROW)};

@@ -1,6 +1,6 @@
 #include "plots/figures.h"
 
-#include "plots/embed.h"
+#include "engine/base/embed.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #include "plots/page.h"
 
-#include "plots/embed.h"
+#include "engine/base/embed.h"
 #include "plots/letters.h"
 #include "plots/svg.h"
 

@@ -1,8 +1,8 @@
 #include "plots/report.h"
 
+#include "engine/base/embed.h"
 #include "engine/base/file.h"
 #include "plots/draw.h"
-#include "plots/embed.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "results/embed.h"
+#include "engine/base/embed.h"
 #include "results/rows.h"
 #include "results/sql.h"
 #include "results/transfer.h"

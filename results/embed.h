@@ -1,7 +1,0 @@
-// A file of the source tree as a text in the program: the assembler reads it, and the Makefile tells make
-// about it.
-#pragma once
-
-#define EMBED(symbol, path)                                                                      \
-    __asm__(".pushsection .rodata\n" #symbol ":\n.incbin \"" path "\"\n.byte 0\n.popsection\n"); \
-    extern const char symbol[];
