@@ -7,15 +7,12 @@
 #include "plots/script.h"
 #include "results/rows.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 const char *const plot_format_names[PLOT_FORMATS + 1] = {"svg", "png", "pdf", "tex", "term", NULL};
 
-enum { MOST_SVG = 64 << 20 };
+static const char *program_of(const PlotOptions *o) { return o->gnuplot ? o->gnuplot : "gnuplot"; }
 
 // --- files -----------------------------------------------------------------------------------------------
 
@@ -72,7 +69,7 @@ static bool draw(const Files *f, const Figure *figure, const PlotData *d, const 
     bool ok = file_make_directory(f->folder, e) && write_one(f, &f->data, &d->numbers, e) &&
               write_one(f, &f->script, &script, e);
     text_release(&script);
-    if (ok && !gnuplot_run(o->gnuplot ? o->gnuplot : "gnuplot", f->folder, text_get(&f->script), e)) {
+    if (ok && !gnuplot_run(program_of(o), f->folder, text_get(&f->script), e)) {
         remove_one(f, &f->output);
         ok = false;
     }
@@ -86,31 +83,16 @@ bool plot_draw(const Figure *f, const PlotData *d, const PlotOptions *o, const c
     return ok;
 }
 
-static bool read_plot(const char *path, Text *out, Error *e) {
-    char *bytes;
-    size_t size;
-    if (!file_read(path, MOST_SVG, &bytes, &size, e)) return false;
-    size_t from = size && bytes[0] == '\f'; // a terminal's first page needs no feed
-    text_add(out, bytes + from, size - from);
-    mem_free(bytes);
-    return !out->failed || error_system(e, "out of memory for a figure");
-}
-
 bool plot_draw_text(const Figure *f, const PlotData *d, const PlotOptions *o, Text *out, Error *e) {
-    static const char *const PARTS[] = {"plot.txt", "plot.gp", "plot.dat"};
-    const char *temporary = getenv("TMPDIR");
-    char folder[512], path[540];
-    int n = snprintf(folder, sizeof folder, "%s/outpace-plot-XXXXXX", temporary ? temporary : "/tmp");
-    if (n < 0 || (size_t)n >= sizeof folder || !mkdtemp(folder))
-        return error_system(e, "cannot make a folder in '%s': %s", temporary ? temporary : "/tmp",
-                            strerror(errno));
-    snprintf(path, sizeof path, "%s/plot.txt", folder);
-    bool ok = plot_draw(f, d, o, path, e) && read_plot(path, out, e);
-    for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, PARTS[i]);
-        unlink(path);
-    }
-    rmdir(folder);
+    Text script = {0}, drawn = {0};
+    plot_script(f, d, o, NULL, NULL, &script);
+    bool ok = script.failed ? error_system(e, "out of memory for a figure")
+                            : gnuplot_text(program_of(o), &script, &drawn, e);
+    size_t from = drawn.length && drawn.data[0] == '\f'; // a terminal's first page needs no feed
+    if (ok) text_add(out, text_get(&drawn) + from, drawn.length - from);
+    text_release(&script);
+    text_release(&drawn);
+    if (ok && out->failed) ok = error_system(e, "out of memory for a figure");
     return ok;
 }
 

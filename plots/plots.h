@@ -28,7 +28,7 @@ typedef struct PlotOptions {
 // draw (it says what to run), no gnuplot, no such run.
 bool plot_write(Store *store, const Figure *f, int64_t run, const PlotOptions *o, const char *path, Error *e);
 
-// The same as text: SVG, or lines for a terminal. It goes through a folder of its own under $TMPDIR or /tmp.
+// The same as text: SVG, or lines for a terminal. No file is left of it, whatever ends the program.
 bool plot_text(Store *store, const Figure *f, int64_t run, const PlotOptions *o, Text *out, Error *e);
 
 // The newest run that holds what f draws; 0: there is none.

@@ -118,16 +118,27 @@ static void put_array(Text *out, const char *name, const PlotData *d, ArrayKind 
     text_puts(out, "]\n");
 }
 
+// Where the numbers are, and where the plot goes. What stands between the marks is no script: nothing of it
+// is read but numbers.
+static void put_place(Text *out, const PlotData *d, const char *data, const char *output) {
+    if (output) {
+        text_puts(out, "set output ");
+        put_quoted(out, output, WHOLE, PLOT_SVG);
+        text_puts(out, "\n");
+    }
+    if (!data) text_printf(out, "$numbers << END_OF_NUMBERS\n%s\nEND_OF_NUMBERS\n", text_get(&d->numbers));
+    text_puts(out, "data = ");
+    put_quoted(out, data ? data : "$numbers", WHOLE, PLOT_SVG);
+}
+
 void plot_script(const Figure *f, const PlotData *d, const PlotOptions *o, const char *data,
                  const char *output, Text *out) {
     Canvas c = canvas_of(f, d, o);
     int letters = o->format == PLOT_TERM ? c.width : c.width / LETTER_WIDTH;
     text_puts(out, "# Redraws the plot: run gnuplot on this file, in its folder.\n");
     put_terminal(out, &c, o);
-    text_puts(out, "set encoding utf8\nset output ");
-    put_quoted(out, output, WHOLE, PLOT_SVG);
-    text_puts(out, "\ndata = ");
-    put_quoted(out, data, WHOLE, PLOT_SVG);
+    text_puts(out, "set encoding utf8\n");
+    put_place(out, d, data, output);
     text_printf(out, "\nchars = %d\ndark = %d\npanels = %d\nacross = %d\ndown = %d\npixels = %d\ntitle = ",
                 o->format == PLOT_TERM, o->dark, (int)d->panels.count - d->left_out, c.across, c.down,
                 c.height);

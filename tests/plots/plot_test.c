@@ -12,6 +12,7 @@
 #include "tests/scratch.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const PlotOptions SVG = {.format = PLOT_SVG};
@@ -144,8 +145,28 @@ static void awkward_names(void **state) {
     assert_non_null(strstr(text_get(&text), "failed: out of memory for a tree"));
     assert_non_null(strstr(text_get(&text), "stand-in: small, reference inflated to 500m"));
     text_release(&text);
-    draw(s->plain, figure_find("speedup"), &(PlotOptions){.format = PLOT_TEX}, &text);
-    assert_non_null(strstr(text_get(&text), "it's \"50\\%\" @x\\_\\{2\\} \\textbackslash{}n"));
+    Error e = {0};
+    size_t size;
+    assert_true(plot_write(s->plain, figure_find("speedup"), PLOT_SWEEP, &(PlotOptions){.format = PLOT_TEX},
+                           folder_path(s->folder, "awkward.tex"), &e));
+    char *tex = scratch_read(s->folder, "awkward.tex", &size);
+    assert_non_null(strstr(tex, "it's \"50\\%\" @x\\_\\{2\\} \\textbackslash{}n"));
+    mem_free(tex);
+}
+
+// A plot that is killed half way, or that fails, leaves no folder behind: there never is one.
+static void leaves_nothing(void **state) {
+    const Stores *s = *state;
+    char before[512];
+    Text text = {0};
+    Error e = {0};
+    const char *set = getenv("TMPDIR");
+    snprintf(before, sizeof before, "%s", set ? set : "");
+    setenv("TMPDIR", "/no/such/folder", 1);
+    bool ok = plot_text(s->plain, figure_find("speedup"), PLOT_SWEEP, &SVG, &text, &e);
+    if (set) setenv("TMPDIR", before, 1);
+    else unsetenv("TMPDIR");
+    if (!ok) fail_msg("%s", e.text);
     text_release(&text);
 }
 
@@ -225,6 +246,7 @@ int main(void) {
         cmocka_unit_test(svgs_are_stable),
         cmocka_unit_test(terminals),
         cmocka_unit_test(awkward_names),
+        cmocka_unit_test(leaves_nothing),
         cmocka_unit_test(redrawn),
         cmocka_unit_test(mistakes),
         cmocka_unit_test(by_command),
