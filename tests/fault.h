@@ -23,3 +23,9 @@ int fault_open(void);  // files open
 // returned.
 int fault_each(FaultKind kind, bool (*run)(void *state, Error *e), void (*after)(void *state, bool ok),
                void *state);
+
+// The same for a run that reads or writes JSON. jansson (2.14) reads and writes wrong things where memory
+// runs out in it, and may crash: its allocations are tried a second time, so a run may survive the first
+// failing. A file of a model that cannot be read is an input error.
+int fault_each_json(FaultKind kind, bool (*run)(void *state, Error *e), void (*after)(void *state, bool ok),
+                    void *state);

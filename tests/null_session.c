@@ -44,6 +44,34 @@ int slow_next(Session *s, const int *sequence, int length, float *logits) {
     return step(s, sequence[length - 1], logits);
 }
 
+enum { SLOW_VOCAB = 64, SLOW_LENGTH = 64 };
+
+void slow_chances(Session *s, const Sampling *sampling, const int *sequence, int length, double *p) {
+    float logits[SLOW_VOCAB], rounded[SLOW_VOCAB];
+    Sampler sampler;
+    int vocab = s->shape.vocab;
+    assert_true(vocab <= SLOW_VOCAB);
+    slow_next(s, sequence, length, logits);
+    assert_true(sampler_init(&sampler, sampling, vocab, NULL));
+    sampler_distribution(&sampler, logits, rounded);
+    sampler_release(&sampler);
+    for (int i = 0; i < vocab; i++) p[i] = (double)rounded[i];
+}
+
+void slow_pair_chances(Session *s, const Sampling *sampling, const int *prompt, int count, double *p) {
+    int sequence[SLOW_LENGTH], vocab = s->shape.vocab;
+    double first[SLOW_VOCAB];
+    assert_true(count < SLOW_LENGTH);
+    memcpy(sequence, prompt, (size_t)count * sizeof *prompt);
+    slow_chances(s, sampling, sequence, count, first);
+    for (int a = 0; a < vocab; a++) {
+        double *row = p + (ptrdiff_t)a * vocab;
+        sequence[count] = a;
+        slow_chances(s, sampling, sequence, count + 1, row);
+        for (int b = 0; b < vocab; b++) row[b] *= first[a];
+    }
+}
+
 static double no_time(void *state) {
     (void)state;
     return 0;

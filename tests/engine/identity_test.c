@@ -206,29 +206,6 @@ static void open_tiny(Session *s, RandomModel *m, Random *r) {
     open_cpu(s, m, COMPUTE_F32, NULL);
 }
 
-static void distribution_after(Session *s, const Sampling *sampling, const int *sequence, int length,
-                               double *p) {
-    float logits[VOCAB], rounded[VOCAB];
-    Sampler sampler;
-    slow_next(s, sequence, length, logits);
-    assert_true(sampler_init(&sampler, sampling, VOCAB, NULL));
-    sampler_distribution(&sampler, logits, rounded);
-    sampler_release(&sampler);
-    for (int i = 0; i < VOCAB; i++) p[i] = (double)rounded[i];
-}
-
-static void word_chances(Session *s, const Sampling *sampling, const int *prompt, double *chance) {
-    int sequence[PROMPT + 1];
-    double first[VOCAB], second[VOCAB];
-    memcpy(sequence, prompt, PROMPT * sizeof *prompt);
-    distribution_after(s, sampling, sequence, PROMPT, first);
-    for (int a = 0; a < VOCAB; a++) {
-        sequence[PROMPT] = a;
-        distribution_after(s, sampling, sequence, PROMPT + 1, second);
-        for (int b = 0; b < VOCAB; b++) chance[a * VOCAB + b] = first[a] * second[b];
-    }
-}
-
 // A prompt whose end stood before, followed by the token that the model finds likelier now than any other
 // would be in its place.
 static void likely_prompt(Session *s, const Sampling *sampling, int *prompt) {
@@ -237,7 +214,7 @@ static void likely_prompt(Session *s, const Sampling *sampling, int *prompt) {
     memcpy(prompt, (int[PROMPT]){1, 4, 2, 0, 0, 1, 4, 2}, PROMPT * sizeof *prompt);
     for (int i = 0; i < VOCAB; i++) {
         prompt[3] = i;
-        distribution_after(s, sampling, prompt, PROMPT, p);
+        slow_chances(s, sampling, prompt, PROMPT, p);
         if (p[i] <= most) continue;
         best = i;
         most = p[i];
@@ -278,7 +255,7 @@ static void sampled_lookup_has_the_distribution(void **state) {
     for (int i = 0; i < 2; i++) {
         double chance[WORDS], count[WORDS] = {0};
         int steps = 0, ids[2];
-        word_chances(&s, &samplings[i], prompt, chance);
+        slow_pair_chances(&s, &samplings[i], prompt, PROMPT, chance);
         for (int k = 0; k < DRAWS; k++) {
             draw(&s, &m, &samplings[i], prompt, (uint64_t)k, ids, &steps);
             count[ids[0] * VOCAB + ids[1]]++;

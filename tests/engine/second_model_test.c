@@ -246,28 +246,6 @@ static Shape tiny_shape(void) {
     };
 }
 
-static void chances_after(Session *s, const Sampling *sampling, const int *sequence, int length, double *p) {
-    float logits[VOCAB], rounded[VOCAB];
-    Sampler sampler;
-    slow_next(s, sequence, length, logits);
-    assert_true(sampler_init(&sampler, sampling, VOCAB, NULL));
-    sampler_distribution(&sampler, logits, rounded);
-    sampler_release(&sampler);
-    for (int i = 0; i < VOCAB; i++) p[i] = (double)rounded[i];
-}
-
-static void word_chances(Session *s, const Sampling *sampling, const int *prompt, double *chance) {
-    int sequence[PROMPT + 1];
-    double first[VOCAB], second[VOCAB];
-    memcpy(sequence, prompt, PROMPT * sizeof *prompt);
-    chances_after(s, sampling, sequence, PROMPT, first);
-    for (int a = 0; a < VOCAB; a++) {
-        sequence[PROMPT] = a;
-        chances_after(s, sampling, sequence, PROMPT + 1, second);
-        for (int b = 0; b < VOCAB; b++) chance[a * VOCAB + b] = first[a] * second[b];
-    }
-}
-
 typedef struct {
     int tried, accepted;
 } Trials;
@@ -286,7 +264,7 @@ static void check_words(const MethodEnv *env, const char *text) {
     Trials trials = {0, 0};
     Method m;
     Error e = {0};
-    word_chances(env->target, &env->sampling, prompt, chance);
+    slow_pair_chances(env->target, &env->sampling, prompt, PROMPT, chance);
     if (!method_open(&m, text, env, &e)) fail_msg("%s: %s", text, e.text);
     for (int i = 0; i < DRAWS; i++) {
         DecodeOptions o = {.max_tokens = 2,

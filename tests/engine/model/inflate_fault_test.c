@@ -8,7 +8,6 @@
 #include "tests/fault.h"
 #include "tests/folder.h"
 
-#include <jansson.h>
 #include <unistd.h>
 
 static const char *small(void *folder) { return folder_path(folder, "small"); }
@@ -32,46 +31,19 @@ static void whole_or_nothing(void *folder, bool ok) {
     folder_remove(large(folder));
 }
 
-// For jansson, see model_fault_test.c.
-static void *persist(size_t n) {
-    void *p = malloc(n);
-    return p ? p : malloc(n);
-}
-
-static int each(FaultKind kind, void *folder) {
-    for (int n = 1;; n++) {
-        Error e = {0};
-        int live = fault_live(), files = fault_open();
-        if (kind == FAULT_ALLOCATION) fault_after(n);
-        else fault_call_after(n);
-        bool ok = inflate(folder, &e), failed = fault_seen();
-        fault_after(0);
-        fault_call_after(0);
-        if (fault_live() != live || fault_open() != files)
-            fail_msg("failure %d leaves %d allocations, %d files: '%s'", n, fault_live() - live,
-                     fault_open() - files, e.text);
-        if (!ok && (!e.text[0] || (kind == FAULT_ALLOCATION && e.kind != ERROR_SYSTEM)))
-            fail_msg("failure %d is not called the system's: '%s'", n, e.text);
-        whole_or_nothing(folder, ok);
-        if (!failed && !ok) fail_msg("nothing failed, but '%s'", e.text);
-        if (!failed) return n - 1;
-    }
-}
-
 static void every_failure(void **state) {
     static const char *const sets[] = {"num_hidden_layers=1", "vocab_size=40", "hidden_size=8",
                                        "intermediate_size=8"};
     SynthOptions o = {.shape = "tiny", .sets = sets, .set_count = 4};
     Error e = {0};
     if (!model_synth(small(*state), &o, &e)) fail_msg("%s", e.text);
-    assert_true(each(FAULT_ALLOCATION, *state) > 100);
-    assert_true(each(FAULT_CALL, *state) > 30);
+    assert_true(fault_each_json(FAULT_ALLOCATION, inflate, whole_or_nothing, *state) > 100);
+    assert_true(fault_each_json(FAULT_CALL, inflate, whole_or_nothing, *state) > 30);
 }
 
 int main(void) {
     const char *root = getenv("OUTPACE_ROOT");
     if (root && chdir(root)) return 1;
-    json_set_alloc_funcs(persist, free);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_failure, folder_setup, folder_teardown),
     };

@@ -7,7 +7,6 @@
 #include "tests/fault.h"
 #include "tests/folder.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -38,50 +37,21 @@ static void whole_or_no_model(void *state, bool ok) {
     if (there && !open_and_close(state, &e)) fail_msg("%s", e.text);
 }
 
-// For jansson, which (2.14) reads and writes wrong things where memory runs out in it, and may crash: fault.c
-// fails an allocation once, so the second time it comes.
-static void *persist(size_t n) {
-    void *p = malloc(n);
-    return p ? p : malloc(n);
-}
-
-// Every failure one after the other; unlike fault_each, a run may survive one, for jansson's sake.
-static int each(FaultKind kind, bool (*run)(void *, Error *), void (*after)(void *, bool), void *folder) {
-    for (int n = 1;; n++) {
-        Error e = {0};
-        int live = fault_live(), files = fault_open();
-        if (kind == FAULT_ALLOCATION) fault_after(n);
-        else fault_call_after(n);
-        bool ok = run(folder, &e), failed = fault_seen();
-        fault_after(0);
-        fault_call_after(0);
-        if (fault_live() != live || fault_open() != files)
-            fail_msg("failure %d leaves %d allocations, %d files: '%s'", n, fault_live() - live,
-                     fault_open() - files, e.text);
-        if (!ok && (!e.text[0] || (kind == FAULT_ALLOCATION && e.kind != ERROR_SYSTEM)))
-            fail_msg("failure %d is not called the system's: '%s'", n, e.text);
-        if (after) after(folder, ok);
-        if (!failed && !ok) fail_msg("nothing failed, but '%s'", e.text);
-        if (!failed) return n - 1;
-    }
-}
-
 static void making(void **state) {
-    assert_true(each(FAULT_ALLOCATION, synth, whole_or_no_model, *state) > 50);
-    assert_true(each(FAULT_CALL, synth, whole_or_no_model, *state) > 20);
+    assert_true(fault_each_json(FAULT_ALLOCATION, synth, whole_or_no_model, *state) > 50);
+    assert_true(fault_each_json(FAULT_CALL, synth, whole_or_no_model, *state) > 20);
 }
 
 static void opening(void **state) {
     Error e = {0};
     if (!synth(*state, &e)) fail_msg("%s", e.text);
-    assert_true(each(FAULT_ALLOCATION, open_and_close, NULL, *state) > 100);
-    assert_true(each(FAULT_CALL, open_and_close, NULL, *state) > 5);
+    assert_true(fault_each_json(FAULT_ALLOCATION, open_and_close, NULL, *state) > 100);
+    assert_true(fault_each_json(FAULT_CALL, open_and_close, NULL, *state) > 5);
 }
 
 int main(void) {
     const char *root = getenv("OUTPACE_ROOT");
     if (root && chdir(root)) return 1;
-    json_set_alloc_funcs(persist, free);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(making, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(opening, folder_setup, folder_teardown),
