@@ -4,17 +4,13 @@
 #include "engine/base/memory.h"
 #include "harness/agenda.h"
 #include "harness/interrupt.h"
-#include "harness/point_name.h"
-#include "harness/prompt_file.h"
 #include "harness/repeat.h"
-#include "harness/round.h"
+#include "harness/seats.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { WARM_UP_TOKENS = 16, WARM_UP_SEED = 1 };
 
 typedef struct Runner {
     Ledger *ledger;
@@ -34,75 +30,22 @@ static bool out_of_memory(Error *e) { return error_system(e, "out of memory for 
 
 // --- a group's methods -----------------------------------------------------------------------------------
 
-static bool open_seat(Runner *r, GroupRun *g, int i, Error *e) {
-    Seat *s = &g->seats[i];
-    const Point *p = &r->schedule->points[s->point];
-    const Settings *set = &p->settings;
-    Error why = {0};
-    Sampling sampling = {set->temperature, set->top_k, set->top_p};
-    MethodEnv env = models_env(&r->models, &sampling, (uint64_t)set->seed, set->ignore_eos);
-    if (p->method >= 0 && r->in->experiment->methods[p->method].info->needs & NEEDS_HEADS)
-        models_give_heads(&r->models, &env);
-    if (s->state->failed || agenda_skips(&r->agenda, s->point)) return true;
-    double start = clock_now(g->measuring.clock);
-    s->open = r->seams.open_method(&s->method, p->decoder, &env, &why);
-    if (s->open) return ledger_one_off(r->ledger, s->point, clock_now(g->measuring.clock) - start, e);
-    if (why.kind == ERROR_INPUT) return round_fail(g, i, why.text, e);
-    *e = why;
-    return false;
-}
-
-static void close_seats(GroupRun *g) {
-    for (int i = 0; i < g->group->count; i++) {
-        if (g->seats[i].open) method_close(&g->seats[i].method);
-        g->seats[i].open = false;
-    }
-}
-
 static bool open_seats(Runner *r, GroupRun *g, Error *e) {
-    close_seats(g);
-    for (int i = 0; i < g->group->count; i++)
-        if (!open_seat(r, g, i, e)) return false;
-    return true;
-}
-
-// --- warming up ------------------------------------------------------------------------------------------
-
-// Random tokens, that no dataset has, through every method: memory, threads and clocks wake up, and no pool
-// learns anything of what is measured. A warm method is closed afterwards.
-static bool warm_up_seat(Runner *r, GroupRun *g, Seat *s, const PromptList *prompts, Error *e) {
-    const Settings *set = &r->schedule->points[s->point].settings;
-    DecodeOptions o = {
-        .max_tokens = WARM_UP_TOKENS,
-        .ignore_eos = true,
-        .sampling = {set->temperature, set->top_k, set->top_p},
-        .layout = (Layout)set->layout,
-        .merge = set->merge,
-        .clock = g->measuring.clock
-    };
-    for (size_t i = 0; i < prompts->count; i++) {
-        DecodeResult result;
-        const IdList *p = &prompts->prompts[i];
-        if (!decode(g->measuring.target, &s->method, p->ids, (int)p->count, &o, &result, e)) return false;
-        decode_result_release(&result);
+    seats_close(g);
+    for (int i = 0; i < g->group->count; i++) {
+        const Seat *s = &g->seats[i];
+        if (s->state->failed || agenda_skips(&r->agenda, s->point)) continue;
+        if (!seat_open(g, &r->models, r->seams.open_method, i, e)) return false;
     }
     return true;
 }
 
+// A warm method is closed afterwards.
 static bool warm_up(Runner *r, GroupRun *g, Error *e) {
     PromptList prompts = {0};
-    int vocab = r->models.target.model.shape.real_vocab;
-    bool ok = prompts_random(vocab, (size_t)r->agenda.measurement->warmup, WARM_UP_SEED, &prompts, e);
-    for (int i = 0; ok && i < g->group->count && !r->seams.interrupted(); i++) {
-        Error why = {0};
-        Seat *s = &g->seats[i];
-        if (!s->open || s->state->failed || warm_up_seat(r, g, s, &prompts, &why)) continue;
-        if (why.kind == ERROR_INPUT) ok = round_fail(g, i, why.text, e);
-        else {
-            *e = why;
-            ok = false;
-        }
-    }
+    bool ok = seats_warm_up_prompts(&r->models, r->agenda.measurement->warmup, &prompts, e);
+    for (int i = 0; ok && i < g->group->count && !r->seams.interrupted(); i++)
+        ok = seat_warm_up(g, i, &prompts, e);
     prompts_release(&prompts);
     return ok;
 }
@@ -183,30 +126,6 @@ static bool run_passes(Runner *r, GroupRun *g, Error *e) {
 
 // --- groups ----------------------------------------------------------------------------------------------
 
-static bool seat_all(Runner *r, GroupRun *g, Error *e) {
-    g->seats = mem_alloc((size_t)g->group->count, sizeof *g->seats);
-    if (!g->seats) return out_of_memory(e);
-    for (int i = 0; i < g->group->count; i++) {
-        int point = r->schedule->members[g->group->first + i];
-        PointName name;
-        g->seats[i] = (Seat){.point = point, .state = &r->agenda.states[point]};
-        if (!point_name(r->in->experiment, &r->schedule->points[point], &name, e)) return false;
-        g->seats[i].label = name.label;
-        name.label = (Text){0};
-        point_name_release(&name);
-    }
-    return true;
-}
-
-static void release_group(GroupRun *g) {
-    round_forget(g);
-    mem_free(g->entries);
-    if (!g->seats) return;
-    close_seats(g);
-    for (int i = 0; i < g->group->count; i++) text_release(&g->seats[i].label);
-    mem_free(g->seats);
-}
-
 static bool run_group(Runner *r, const Group *group, Error *e) {
     const InputModel *model = &r->in->models[r->schedule->setups[group->setup].model];
     const char *template = r->in->experiment->datasets[group->dataset].template;
@@ -224,33 +143,16 @@ static bool run_group(Runner *r, const Group *group, Error *e) {
         .tokenizer = model->tokenizer,
         .baseline = group->baseline - group->first
     };
-    bool ok = seat_all(r, &g, e) && open_seats(r, &g, e) && warm_up(r, &g, e) && run_passes(r, &g, e);
+    bool ok = seats_make(&g, r->agenda.states, e) && open_seats(r, &g, e) && warm_up(r, &g, e) &&
+              run_passes(r, &g, e);
     r->rounds += g.rounds;
     r->decode_s += g.decode_s;
     r->round_s += g.round_s;
-    release_group(&g);
+    seats_release(&g);
     return ok;
 }
 
 // --- setups ----------------------------------------------------------------------------------------------
-
-static bool open_models(Runner *r, int setup, Error *e) {
-    static const char *const COMPUTES[] = {
-        [SETTINGS_AS_STORED] = NULL, [SETTINGS_F32] = "f32", [SETTINGS_BF16] = "bf16"};
-    const Setup *s = &r->schedule->setups[setup];
-    const ModelFiles *f = &r->in->models[s->model].files;
-    ModelChoice choice = {.target = f->target,
-                          .draft = f->draft,
-                          .adapter = f->adapter,
-                          .heads = f->heads,
-                          .device = s->settings->device,
-                          .window = s->settings->sliding_window ? "on" : "off",
-                          .compute = COMPUTES[s->settings->compute],
-                          .isa = getenv("OUTPACE_ISA"),
-                          .context = r->in->positions[setup],
-                          .threads = s->settings->threads};
-    return models_open(&r->models, &choice, e);
-}
 
 // A model that cannot be opened on this device fails its points; what fails for want of memory or disk ends
 // the run.
@@ -260,8 +162,8 @@ static bool fail_setup(Runner *r, int setup, const char *why, Error *e) {
         GroupRun g = {.ledger = r->ledger, .reporter = &r->reporter, .group = &s->groups[i]};
         g.baseline = g.group->baseline - g.group->first;
         if (g.group->setup != setup || agenda_is_done(&r->agenda, g.group)) continue;
-        bool ok = seat_all(r, &g, e) && round_fail(&g, g.baseline, why, e);
-        release_group(&g);
+        bool ok = seats_make(&g, r->agenda.states, e) && round_fail(&g, g.baseline, why, e);
+        seats_release(&g);
         if (!ok) return false;
     }
     return true;
@@ -274,7 +176,7 @@ static bool run_setup(Runner *r, int setup, Error *e) {
     for (int i = 0; i < s->group_count; i++)
         any = any || (s->groups[i].setup == setup && !agenda_is_done(&r->agenda, &s->groups[i]));
     if (!any) return true;
-    if (!open_models(r, setup, &why)) {
+    if (!seats_open_models(r->in, setup, &r->models, &why)) {
         if (why.kind == ERROR_INPUT) return fail_setup(r, setup, why.text, e);
         *e = why;
         return false;
