@@ -2,10 +2,12 @@
 // a parameter is its method's) is checked behind them, so that a config that was read can be run.
 #include "harness/experiment.h"
 
+#include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/suggest.h"
 #include "engine/text/template.h"
 #include "harness/axis.h"
+#include "harness/scale.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -96,6 +98,7 @@ static const Field EXPERIMENT_FIELDS[] = {
     NODE(Experiment, "generation", settings[1]),
     EACH(Experiment, methods, method_count, EXPERIMENT_METHODS, METHOD),
     ROW(Experiment, measurement, FIELD_MAP, .table = &MEASUREMENT),
+    NODE(Experiment, SCALE_SECTION, smoke),
 };
 static const FieldTable EXPERIMENT = {.what = "a config",
                                       .fields = EXPERIMENT_FIELDS,
@@ -357,27 +360,49 @@ static bool apply_model(YamlTree *t, const char *model, Error *e) {
 
 static bool apply_changes(YamlTree *t, const ExperimentChanges *changes, Error *e) {
     if (!changes) return true;
+    if (!scale_apply(t, changes->scale, e)) return false;
     if (changes->model && !apply_model(t, changes->model, e)) return false;
     for (int i = 0; changes->sets && i < changes->sets->count; i++)
         if (!apply_set(t, changes->sets->items[i], e)) return false;
     return true;
 }
 
-static bool finish(Experiment *x, const ExperimentChanges *changes, Error *e) {
-    if (apply_changes(&x->tree, changes, e) && read_experiment(x, e)) return true;
+static bool parse(Experiment *x, const char *bytes, size_t n, const char *file,
+                  const ExperimentChanges *changes, Error *e) {
+    *x = (Experiment){0};
+    if (yaml_parse(&x->tree, bytes, n, file, e) && apply_changes(&x->tree, changes, e) &&
+        read_experiment(x, e))
+        return true;
     experiment_release(x);
     return false;
 }
 
+// The config at the other scale, as written, is one that can be run.
+static bool check_smoke(const char *bytes, size_t n, const char *file, Error *e) {
+    Experiment *smoke = mem_alloc(1, sizeof *smoke);
+    if (!smoke) return error_system(e, "out of memory");
+    bool ok = parse(smoke, bytes, n, file, &(ExperimentChanges){.scale = SCALE_SECTION}, e);
+    experiment_release(smoke);
+    mem_free(smoke);
+    return ok;
+}
+
 bool experiment_parse(Experiment *x, const char *bytes, size_t n, const char *file,
                       const ExperimentChanges *changes, Error *e) {
-    *x = (Experiment){0};
-    return yaml_parse(&x->tree, bytes, n, file, e) && finish(x, changes, e);
+    if (!parse(x, bytes, n, file, changes, e)) return false;
+    if (!x->smoke || check_smoke(bytes, n, file, e)) return true;
+    experiment_release(x);
+    return false;
 }
 
 bool experiment_open(Experiment *x, const char *path, const ExperimentChanges *changes, Error *e) {
+    char *bytes;
+    size_t n;
     *x = (Experiment){0};
-    return yaml_open(&x->tree, path, e) && finish(x, changes, e);
+    if (!file_read(path, YAML_BYTES, &bytes, &n, e)) return false;
+    bool ok = experiment_parse(x, bytes, n, path, changes, e);
+    mem_free(bytes);
+    return ok;
 }
 
 void experiment_release(Experiment *x) {

@@ -71,16 +71,19 @@ typedef struct Experiment {
     int model_count, dataset_count, method_count;
     YamlNode *settings[SETTINGS_SECTIONS]; // axes of the whole experiment, values written out; NULL: none
     Measurement measurement;
+    YamlNode *smoke; // what is different at that scale (scale.h); NULL: it says nothing of it
     YamlTree tree;
 } Experiment;
 
-// What the command line changes.
+// What the command line changes, in this order: scale, model, sets.
 typedef struct ExperimentChanges {
     const OptionList *sets; // "path=value" each (yaml_set), in order; NULL: none
     const char *model;      // "target=DIR[,draft=DIR,...]" in place of all models; NULL: as written
+    const char *scale;      // "smoke", with what the config says of it; NULL or "full": as written
 } ExperimentChanges;
 
-// False with e filled, and an empty config. `changes` may be NULL.
+// False with e filled, and an empty config. `changes` may be NULL. What the config says of another scale is
+// checked, too.
 bool experiment_parse(Experiment *x, const char *bytes, size_t n, const char *file,
                       const ExperimentChanges *changes, Error *e);
 bool experiment_open(Experiment *x, const char *path, const ExperimentChanges *changes, Error *e);

@@ -31,20 +31,21 @@ static bool collect(Prepared *p, const SweepOptions *o, Error *e) {
     char number[16];
     snprintf(number, sizeof number, "%d", o->threads);
     p->sets = o->sets;
-    p->changes = (ExperimentChanges){.sets = &p->sets, .model = o->model};
+    p->changes = (ExperimentChanges){.scale = o->scale, .model = o->model, .sets = &p->sets};
     return (o->threads < 0 || add_set(p, &p->threads, "hardware.threads", number, e)) &&
            (!o->device || add_set(p, &p->device, "hardware.device", o->device, e));
 }
 
+static bool add_words(json_t *words, const char *key, const char *value) {
+    return !value || (!json_array_append_new(words, json_string(key)) &&
+                      !json_array_append_new(words, json_string(value)));
+}
+
 static bool write_overrides(Prepared *p, Error *e) {
     json_t *words = json_array();
-    bool ok = words != NULL;
-    for (int i = 0; ok && i < p->sets.count; i++)
-        ok = !json_array_append_new(words, json_string("--set")) &&
-             !json_array_append_new(words, json_string(p->sets.items[i]));
-    if (ok && p->changes.model)
-        ok = !json_array_append_new(words, json_string("--model")) &&
-             !json_array_append_new(words, json_string(p->changes.model));
+    bool ok = words && add_words(words, "--scale", p->changes.scale);
+    for (int i = 0; ok && i < p->sets.count; i++) ok = add_words(words, "--set", p->sets.items[i]);
+    ok = ok && add_words(words, "--model", p->changes.model);
     char *text = ok ? json_dumps(words, JSON_COMPACT) : NULL;
     json_decref(words);
     if (text) ok = copy(text, &p->overrides, e);
@@ -61,7 +62,8 @@ static bool read_overrides(Prepared *p, const char *text, SweepOptions *o, json_
         const char *key = json_string_value(json_array_get(*words, i));
         const char *value = json_string_value(json_array_get(*words, i + 1));
         if (!key || !value) return error_input(e, "the run's overrides are damaged");
-        if (strcmp(key, "--model") == 0) o->model = value;
+        if (strcmp(key, "--scale") == 0) o->scale = value;
+        else if (strcmp(key, "--model") == 0) o->model = value;
         else if (o->sets.count < OPTION_LIST_MAX) o->sets.items[o->sets.count++] = value;
     }
     (void)p;

@@ -6,41 +6,44 @@
 // What the command line says beside the config.
 typedef struct SweepOptions {
     OptionList sets;
-    const char *model, *device, *db;
+    const char *scale, *model, *device, *db;
     int threads; // below 0: as the config says
 } SweepOptions;
 
-#define SWEEP_OPTIONS(AT)                                                                              \
-    {"set", 0, OPTION_LIST, AT(sweep.sets), 0, 0, "a.b=VALUE", "change the config; repeatable", NULL}, \
-        {"model",                                                                                      \
-         0,                                                                                            \
-         OPTION_TEXT,                                                                                  \
-         AT(sweep.model),                                                                              \
-         0,                                                                                            \
-         0,                                                                                            \
-         "target=DIR[,draft=DIR,...]",                                                                 \
-         "in place of the config's models",                                                            \
-         NULL},                                                                                        \
-        {"threads",                                                                                    \
-         0,                                                                                            \
-         OPTION_INT,                                                                                   \
-         AT(sweep.threads),                                                                            \
-         0,                                                                                            \
-         1024,                                                                                         \
-         "N",                                                                                          \
-         "the same as --set hardware.threads=N",                                                       \
-         "the config's"},                                                                              \
-        {"device",                                                                                     \
-         0,                                                                                            \
-         OPTION_TEXT,                                                                                  \
-         AT(sweep.device),                                                                             \
-         0,                                                                                            \
-         0,                                                                                            \
-         "NAME",                                                                                       \
-         "the same as --set hardware.device=NAME",                                                     \
-         "the config's"},                                                                              \
-    {                                                                                                  \
-        "db", 0, OPTION_TEXT, AT(sweep.db), 0, 0, "FILE", "the store", STORE_DEFAULT                   \
+#define SWEEP_OPTIONS(AT)                                                                                  \
+    {"scale", 0, OPTION_TEXT,  AT(sweep.scale),                                                            \
+     0,       0, "smoke|full", "smoke: what the config says of it, in minutes on two cores",               \
+     "full"},                                                                                              \
+        {"set", 0, OPTION_LIST, AT(sweep.sets), 0, 0, "a.b=VALUE", "change the config; repeatable", NULL}, \
+        {"model",                                                                                          \
+         0,                                                                                                \
+         OPTION_TEXT,                                                                                      \
+         AT(sweep.model),                                                                                  \
+         0,                                                                                                \
+         0,                                                                                                \
+         "target=DIR[,draft=DIR,...]",                                                                     \
+         "in place of the config's models",                                                                \
+         NULL},                                                                                            \
+        {"threads",                                                                                        \
+         0,                                                                                                \
+         OPTION_INT,                                                                                       \
+         AT(sweep.threads),                                                                                \
+         0,                                                                                                \
+         1024,                                                                                             \
+         "N",                                                                                              \
+         "the same as --set hardware.threads=N",                                                           \
+         "the config's"},                                                                                  \
+        {"device",                                                                                         \
+         0,                                                                                                \
+         OPTION_TEXT,                                                                                      \
+         AT(sweep.device),                                                                                 \
+         0,                                                                                                \
+         0,                                                                                                \
+         "NAME",                                                                                           \
+         "the same as --set hardware.device=NAME",                                                         \
+         "the config's"},                                                                                  \
+    {                                                                                                      \
+        "db", 0, OPTION_TEXT, AT(sweep.db), 0, 0, "FILE", "the store", STORE_DEFAULT                       \
     }
 
 #define STORE_DEFAULT "results/outpace.db"

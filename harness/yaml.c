@@ -270,8 +270,7 @@ static bool is_named(const YamlNode *item, const char *name) {
     return own && own->kind == NODE_VALUE && strcmp(own->text, name) == 0;
 }
 
-// The item of a list that a word of a path means: a number from 0, or the name of exactly one.
-static YamlNode *find_item(const YamlNode *list, const char *word, Error *e) {
+YamlNode *yaml_item(const YamlNode *list, const char *word, Error *e) {
     char *end;
     long wanted = strtol(word, &end, 10), index = 0;
     YamlNode *found = NULL;
@@ -307,7 +306,7 @@ static YamlNode *step_down(YamlTree *t, YamlNode *at, const char *word, const Ya
         yaml_error(place, e, "a path is words with a dot between them, such as generation.seed");
         return NULL;
     }
-    if (at->kind == NODE_LIST) return find_item(at, word, e);
+    if (at->kind == NODE_LIST) return yaml_item(at, word, e);
     if (at->kind == NODE_MAP) return find_or_make(t, at, word, place, e);
     yaml_error(place, e, "'%s' cannot stand below '%s', which is one value", word, at->text);
     return NULL;

@@ -46,6 +46,9 @@ void yaml_release(YamlTree *t); // takes an empty one
 // The child of a map by its key, or NULL.
 YamlNode *yaml_find(const YamlNode *map, const char *key);
 
+// The item of a list that a word means: its number from 0, or the name of exactly one. NULL with e filled.
+YamlNode *yaml_item(const YamlNode *list, const char *word, Error *e);
+
 // Puts the YAML `text` at a path such as "generation.seed" or "methods.lookahead.matrix.W": keys of maps, and
 // in lists a number from 0 or an item's `name`. Maps on the way are made where they are missing. At most 60
 // times a tree.

@@ -106,7 +106,7 @@ static void wrong_keys(void **state) {
     expect_error(
         "measurement:", "elephants:",
         "x.yaml:18:1: a config has no key 'elephants'; there are name, about, tables, plots, chosen, "
-        "models, datasets, hardware, generation, methods, measurement");
+        "models, datasets, hardware, generation, methods, measurement, smoke");
     expect_error("draft:", "darft:", "x.yaml:4:5: a model has no key 'darft'; did you mean 'draft'?");
     expect_error("limit:", "limits:", "x.yaml:7:5: a dataset has no key 'limits'; did you mean 'limit'?");
     expect_error("matrix:", "matrx:", "x.yaml:14:5: a method has no key 'matrx'; did you mean 'matrix'?");
@@ -276,7 +276,7 @@ static void wrong_changes(void **state) {
         OptionList list = {{cases[i].set}, cases[i].set != NULL};
         Experiment x;
         Error e = {0};
-        const ExperimentChanges changes = {&list, cases[i].model};
+        const ExperimentChanges changes = {&list, cases[i].model, NULL};
         if (experiment_parse(&x, GOOD, strlen(GOOD), "x.yaml", &changes, &e)) fail_msg("%zu was taken", i);
         if (strcmp(e.text, cases[i].want) != 0) fail_msg("wanted '%s', got '%s'", cases[i].want, e.text);
     }
