@@ -214,11 +214,21 @@ bool ledger_one_off(Ledger *l, int point, double seconds, Error *e) {
     return store_one_off(l->store, l->points[point], "open", seconds, 0, e);
 }
 
-bool ledger_outlier(Ledger *l, int point, int pass, int dataset, int prompt, Error *e) {
-    const int64_t *turns = l->prompts[dataset] + (size_t)prompt * CONVERSATION_TURNS;
+static bool flag_outlier(Ledger *l, const LedgerOutlier *o, Error *e) {
+    const int64_t *turns = l->prompts[o->dataset] + (size_t)o->prompt * CONVERSATION_TURNS;
     for (int i = 0; i < CONVERSATION_TURNS && turns[i]; i++)
-        if (!store_flag(l->store, l->points[point], pass, turns[i], FLAG_OUTLIER, e)) return false;
+        if (!store_flag(l->store, l->points[o->point], o->pass, turns[i], FLAG_OUTLIER, e)) return false;
     return true;
+}
+
+bool ledger_outliers(Ledger *l, const LedgerOutlier *list, size_t count, Error *e) {
+    bool ok = true;
+    if (count == 0) return true;
+    if (!store_begin(l->store, e)) return false;
+    for (size_t i = 0; ok && i < count; i++) ok = flag_outlier(l, &list[i], e);
+    ok = ok && store_commit(l->store, e);
+    if (!ok) store_rollback(l->store);
+    return ok;
 }
 
 // --- reading back ----------------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
 // What a run writes to its store, and reads back to go on where it stopped. Points are named by their number
 // in the schedule, from 0; for people, in the store and in tables, they count from 1.
 //
-// A round, or a pass of rounds, is one transaction: it is there whole or not at all.
+// A round, or a pass of rounds, is one transaction: it is there whole or not at all. The disk is synced every
+// two seconds, and when a start ends: a process that is killed loses nothing that is here, a machine that is
+// switched off the rounds of these seconds.
 #pragma once
 #include "harness/inputs.h"
 #include "harness/machine.h"
@@ -13,6 +15,7 @@ typedef struct Ledger {
     const Inputs *inputs;
     int64_t run, attempt;
     bool found;      // the run was there, and goes on
+    double synced;   // when the disk was
     int64_t *points; // (points of the schedule)
     int64_t models[EXPERIMENT_MODELS], datasets[EXPERIMENT_DATASETS];
     int64_t *prompts[EXPERIMENT_DATASETS]; // (prompts, CONVERSATION_TURNS) in a row; 0: no such turn
@@ -51,7 +54,14 @@ bool ledger_baseline(Ledger *l, int point, int baseline, int same_path, Error *e
 
 bool ledger_failure(Ledger *l, int point, const char *message, Error *e);
 bool ledger_one_off(Ledger *l, int point, double seconds, Error *e); // opening the method
-bool ledger_outlier(Ledger *l, int point, int pass, int dataset, int prompt, Error *e);
+
+// A repeat that is far from the others of its prompt.
+typedef struct LedgerOutlier {
+    int point, pass, dataset, prompt;
+} LedgerOutlier;
+
+// All of them in one transaction.
+bool ledger_outliers(Ledger *l, const LedgerOutlier *list, size_t count, Error *e);
 
 // A turn as it was stored.
 typedef struct LedgerSample {

@@ -96,23 +96,43 @@ static bool run_pass(Runner *r, GroupRun *g, int pass, const bool *asked, Error 
     return round_store(g, e);
 }
 
-// Repeats of a prompt that are far from the others.
+typedef struct Outliers {
+    LedgerOutlier *list; // (count)
+    size_t count, capacity;
+} Outliers;
+
+static bool add_outlier(Outliers *all, LedgerOutlier o, Error *e) {
+    void *list = all->list;
+    if (!mem_grow(&list, &all->capacity, all->count + 1, sizeof *all->list)) return out_of_memory(e);
+    all->list = list;
+    all->list[all->count++] = o;
+    return true;
+}
+
+// Repeats of a prompt that are far from the others. out: (passes)
+static bool find_outliers(const GroupRun *g, const Seat *s, bool *out, Outliers *all, Error *e) {
+    const PointState *p = s->state;
+    for (int k = 0; k < p->prompts; k++) {
+        int n = 0;
+        while (state_has(p, n, k)) n++;
+        repeat_outliers(p->seconds + k, n, p->prompts, out);
+        for (int pass = 0; pass < n; pass++)
+            if (out[pass] && !add_outlier(all, (LedgerOutlier){s->point, pass, g->group->dataset, k}, e))
+                return false;
+    }
+    return true;
+}
+
 static bool mark_outliers(Runner *r, const GroupRun *g, Error *e) {
+    Outliers all = {0};
     bool ok = true;
     for (int i = 0; ok && i < g->group->count; i++) {
-        const Seat *s = &g->seats[i];
-        const PointState *p = s->state;
-        bool *out = mem_alloc((size_t)p->passes, sizeof *out);
-        if (!out) return out_of_memory(e);
-        for (int k = 0; ok && k < p->prompts; k++) {
-            int n = 0;
-            while (state_has(p, n, k)) n++;
-            repeat_outliers(p->seconds + k, n, p->prompts, out);
-            for (int pass = 0; ok && pass < n; pass++)
-                if (out[pass]) ok = ledger_outlier(r->ledger, s->point, pass, g->group->dataset, k, e);
-        }
+        bool *out = mem_alloc((size_t)g->seats[i].state->passes, sizeof *out);
+        ok = out ? find_outliers(g, &g->seats[i], out, &all, e) : out_of_memory(e);
         mem_free(out);
     }
+    ok = ok && ledger_outliers(r->ledger, all.list, all.count, e);
+    mem_free(all.list);
     return ok;
 }
 

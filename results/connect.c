@@ -8,6 +8,7 @@
 #include "results/connect.h"
 
 #include "engine/base/text.h"
+#include "results/rows.h"
 
 #include <limits.h>
 #include <sqlite3.h>
@@ -88,12 +89,20 @@ bool store_connect(Store *s, Error *e) {
     return (s->writable ? open_alone : open_immutable)(s, e) && settle(s, e);
 }
 
+// A file system may leave the journal as it was, and say nothing.
+static bool see_journal(Store *s, Error *e) {
+    int64_t wal = 0;
+    bool ok = rows_one_int(s, "SELECT journal_mode = 'wal' FROM pragma_journal_mode", 0, &wal, e);
+    s->logged = wal != 0;
+    return ok;
+}
+
 bool store_journal(Store *s, Error *e) {
     static const char TRY[] = "PRAGMA journal_mode = WAL; SELECT count(*) FROM sqlite_schema";
     static const char ELSE[] =
         "PRAGMA journal_mode = DELETE; PRAGMA locking_mode = NORMAL; SELECT count(*) FROM sqlite_schema";
     int code = s->alone || on_network(s->path) ? SQLITE_IOERR : try_script(s, TRY);
-    if (code == SQLITE_OK) return true;
+    if (code == SQLITE_OK) return see_journal(s, e);
     if (!wants_sharing(code)) return sql_error(s, code, e);
     return (s->alone || (open_alone(s, e) && settle(s, e))) && sql_script(s, ELSE, e);
 }

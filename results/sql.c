@@ -109,15 +109,24 @@ bool sql_script(Store *s, const char *script, Error *e) {
 
 // --- transactions ----------------------------------------------------------------------------------------
 
-bool sql_enter(Store *s, Error *e) {
+// SQLite takes the level of syncs between transactions only.
+static bool set_light(Store *s, bool light, Error *e) {
+    if (s->light == light) return true;
+    s->light = light;
+    return sql_script(s, light ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL", e);
+}
+
+static bool enter(Store *s, bool light, Error *e) {
     if (!s->writable) return error_input(e, "store '%s': it was opened to be read only", s->path);
     if (s->depth == 0) {
         s->failed = false;
-        if (!sql_script(s, "BEGIN IMMEDIATE", e)) return false;
+        if (!set_light(s, light, e) || !sql_script(s, "BEGIN IMMEDIATE", e)) return false;
     }
     s->depth++;
     return true;
 }
+
+bool sql_enter(Store *s, Error *e) { return enter(s, false, e); }
 
 bool sql_leave(Store *s, bool ok, Error *e) {
     assert(s->depth > 0);
@@ -133,6 +142,7 @@ bool sql_leave(Store *s, bool ok, Error *e) {
 }
 
 bool store_begin(Store *s, Error *e) { return sql_enter(s, e); }
+bool store_begin_lightly(Store *s, Error *e) { return enter(s, s->logged, e); }
 bool store_commit(Store *s, Error *e) { return sql_leave(s, true, e); }
 
 void store_rollback(Store *s) {

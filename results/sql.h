@@ -16,6 +16,8 @@ struct Store {
     char *path;
     const char *vfs; // while it is opened
     bool alone;      // opened for one that shares no memory
+    bool logged;     // WAL
+    bool light;      // transactions are committed without a sync
     double wait_s;
     int depth;   // of transactions: the outermost is SQLite's
     bool failed; // something in the open transaction did: it will be taken back

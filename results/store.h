@@ -5,6 +5,11 @@
 // put many small ones (the points of a sweep) into one transaction; between them nothing slow may happen, for
 // all other writers wait. A failure in between takes the whole back, and store_commit then returns false.
 //
+// A sync of the disk takes as long as tens of steps of a small model. What store_begin_lightly began is, once
+// it is committed, safe from whatever ends the process; from a loss of power only when a transaction of the
+// other kind has written after it. It is for prompts, which can be decoded again. Where the store has no log
+// (WAL), a commit without a sync could cost more than itself, and is not done.
+//
 // Resuming. A run is found by its hash; store_done says which samples are there. A pass of a method that
 // keeps state over prompts is stored whole (store_samples), so it is there whole or not at all.
 //
@@ -37,6 +42,7 @@ void store_close(Store *s); // takes NULL; takes back what was not committed
 const char *store_path(const Store *s);
 
 bool store_begin(Store *s, Error *e);
+bool store_begin_lightly(Store *s, Error *e);
 bool store_commit(Store *s, Error *e);
 void store_rollback(Store *s); // nothing is open: does nothing
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int left;
+static int left, syncs;
 static bool is_full, stays_dead, seen, is_apart;
 
 void fault_vfs_after(int n, bool full, bool dead) {
@@ -15,6 +15,7 @@ void fault_vfs_after(int n, bool full, bool dead) {
 }
 
 bool fault_vfs_seen(void) { return seen; }
+int fault_vfs_syncs(void) { return syncs; }
 void fault_vfs_apart(bool apart) { is_apart = apart; }
 
 static bool fails(void) {
@@ -49,6 +50,7 @@ static int file_truncate(sqlite3_file *f, sqlite3_int64 n) {
     return fails() ? SQLITE_IOERR_TRUNCATE : CALL(f, xTruncate, n);
 }
 static int file_sync(sqlite3_file *f, int flags) {
+    syncs++;
     return fails() ? SQLITE_IOERR_FSYNC : CALL(f, xSync, flags);
 }
 static int file_size(sqlite3_file *f, sqlite3_int64 *n) { return CALL(f, xFileSize, n); }

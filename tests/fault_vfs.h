@@ -10,6 +10,7 @@ const char *fault_vfs(void);
 // fails.
 void fault_vfs_after(int n, bool full, bool dead);
 bool fault_vfs_seen(void);
+int fault_vfs_syncs(void); // so far
 
 // From now on no memory can be shared, as on a network's file system: WAL cannot work.
 void fault_vfs_apart(bool apart);

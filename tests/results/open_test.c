@@ -177,6 +177,73 @@ static void without_shared_memory(void **state) {
     fault_vfs_apart(false);
 }
 
+// --- syncs -----------------------------------------------------------------------------------------------
+
+// Syncs that one pass more takes.
+static int syncs_of(FilledStore *f, int passes, bool lightly) {
+    Error e = {0};
+    int before = fault_vfs_syncs();
+    if (!(lightly ? store_begin_lightly : store_begin)(f->store, &e) || !filled_add_all(f, passes, &e) ||
+        !store_commit(f->store, &e))
+        fail_msg("%s", e.text);
+    return fault_vfs_syncs() - before;
+}
+
+static void light_ones_do_not_sync(void **state) {
+    StoreOptions o = {.vfs = fault_vfs()};
+    FilledStore f;
+    Error e = {0};
+    if (!filled_open(&f, folder_path(*state, "a.db"), &o, 2, 2, &e)) fail_msg("%s", e.text);
+    assert_int_equal(syncs_of(&f, 1, true), 0);
+    assert_int_equal(syncs_of(&f, 2, false), 1);
+    assert_int_equal(syncs_of(&f, 3, true), 0);
+    filled_close(&f);
+    fault_vfs_apart(true); // no log: every one syncs
+    if (!filled_open(&f, folder_path(*state, "b.db"), &o, 2, 2, &e)) fail_msg("%s", e.text);
+    int like_this = syncs_of(&f, 1, false);
+    assert_int_equal(syncs_of(&f, 2, true), like_this);
+    filled_close(&f);
+    fault_vfs_apart(false);
+}
+
+// The log as it may be after a loss of power: cut behind the last sync, or followed by anything.
+static void expect_first_pass(const char *folder, const char *db, size_t db_size, const char *log,
+                              size_t size, bool noise) {
+    Error e = {0};
+    int64_t n = 0;
+    unlink(folder_path(folder, "lost.db-shm"));
+    scratch_write(folder, "lost.db", db, db_size);
+    char *bytes = mem_alloc(size + 5000, 1);
+    assert_non_null(bytes);
+    memcpy(bytes, log, size);
+    memset(bytes + size, 0x5a, 5000);
+    scratch_write(folder, "lost.db-wal", bytes, noise ? size + 5000 : size);
+    mem_free(bytes);
+    Store *s = store_open(folder_path(folder, "lost.db"), STORE_READ, NULL, &e);
+    if (!s || !store_check(s, &e) || !rows_one_int(s, "SELECT count(*) FROM sample", 0, &n, &e))
+        fail_msg("log of %zu bytes: %s", size, e.text);
+    if (n != 4 && n != 8) fail_msg("log of %zu bytes: %lld samples", size, (long long)n);
+    store_close(s);
+}
+
+static void light_ones_lose_only_themselves(void **state) {
+    const char *path = folder_path(*state, "a.db");
+    FilledStore f;
+    Error e = {0};
+    size_t db_size, synced, size;
+    if (!filled_open(&f, path, NULL, 2, 2, &e)) fail_msg("%s", e.text);
+    syncs_of(&f, 1, false);
+    mem_free(scratch_read(*state, "a.db-wal", &synced));
+    syncs_of(&f, 2, true);
+    char *db = scratch_read(*state, "a.db", &db_size), *log = scratch_read(*state, "a.db-wal", &size);
+    assert_true(size > synced);
+    for (size_t cut = synced; cut <= size; cut += (size - synced) / 16)
+        expect_first_pass(*state, db, db_size, log, cut, cut % 2);
+    filled_close(&f);
+    mem_free(db);
+    mem_free(log);
+}
+
 // A query may not write, however it is written.
 static void only_reading(void **state) {
     const char *path = folder_path(*state, "a.db");
@@ -280,11 +347,18 @@ static void killed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(not_a_store), IN_FOLDER(newer),
-        IN_FOLDER(damaged),     IN_FOLDER(locked),
-        IN_FOLDER(read_only),   IN_FOLDER(only_reading),
-        IN_FOLDER(migrates),    IN_FOLDER(views_are_renewed),
-        IN_FOLDER(killed),      IN_FOLDER(without_shared_memory),
+        IN_FOLDER(not_a_store),
+        IN_FOLDER(newer),
+        IN_FOLDER(damaged),
+        IN_FOLDER(locked),
+        IN_FOLDER(read_only),
+        IN_FOLDER(only_reading),
+        IN_FOLDER(migrates),
+        IN_FOLDER(views_are_renewed),
+        IN_FOLDER(killed),
+        IN_FOLDER(without_shared_memory),
+        IN_FOLDER(light_ones_do_not_sync),
+        IN_FOLDER(light_ones_lose_only_themselves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
