@@ -24,6 +24,9 @@ static void cuda_close(void *self) {
 
 // --- what it needs, told before it is taken
 
+// Beside what is in the list: the buffers that weights go up through, recorded graphs.
+static const size_t ROOM = (size_t)192 << 20;
+
 static void set_context(Cuda *c, int context, const BackendOptions *o) {
     c->context = context;
     cache_init(&c->cache, context, c->model->shape.window, o->slack > 0 ? o->slack : CACHE_SLACK);
@@ -35,7 +38,7 @@ static size_t needed(Cuda *c) {
     c->weight_bytes = c->cache_bytes = c->step_bytes = 0;
     (void)(cuda_take_weights(c, NULL) && cuda_take_buffers(c, NULL));
     c->planning = false;
-    return c->weight_bytes + c->cache_bytes + c->step_bytes;
+    return c->weight_bytes + c->cache_bytes + c->step_bytes + ROOM;
 }
 
 static size_t needed_with(const Cuda *c, int context, const BackendOptions *o) {

@@ -4,10 +4,21 @@
 
 enum { LEAST_MAJOR = 8 }; // bf16 on tensor cores, asynchronous copies
 
+// A driver runs what was built for its own version of CUDA, or for an older one.
+static bool no_answer(int ordinal, int code, Error *e) {
+    int driver, runtime;
+    if (gpu_versions(&driver, &runtime) == 0 && driver < runtime)
+        return error_system(
+            e,
+            "cuda:%d: the NVIDIA driver here is for CUDA %d.%d, this build needs %d.%d: update "
+            "the driver; --device cpu runs on the CPU",
+            ordinal, driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+    return error_system(e, "cuda:%d: the NVIDIA driver does not answer: %s", ordinal, gpu_error(code));
+}
+
 bool device_find(int ordinal, GpuFacts *out, Error *e) {
     int count, code = gpu_count(&count);
-    if (code)
-        return error_system(e, "cuda:%d: the NVIDIA driver does not answer: %s", ordinal, gpu_error(code));
+    if (code) return no_answer(ordinal, code, e);
     if (count == 0)
         return error_system(
             e, "cuda:%d: this machine has no NVIDIA GPU, or no driver for it; --device cpu runs on the CPU",

@@ -7,17 +7,25 @@
 
 const char *gpu_error(int code) { return cudaGetErrorString((cudaError_t)code); }
 
-// Without a driver the call fails and leaves the count unset.
+int gpu_versions(int *driver, int *runtime) {
+    *driver = *runtime = 0;
+    cudaError_t code = cudaDriverGetVersion(driver);
+    if (code == cudaSuccess) code = cudaRuntimeGetVersion(runtime);
+    return (int)code;
+}
+
+// Without a driver the call fails and leaves the count unset; where there is one, but too old, it says the
+// same, and only the driver's version tells them apart.
 int gpu_count(int *count) {
+    int driver, runtime;
     *count = 0;
     cudaError_t code = cudaGetDeviceCount(count);
-    if (code == cudaErrorInsufficientDriver || code == cudaErrorNoDevice) {
-        *count = 0;
-        cudaGetLastError();
-        return 0;
-    }
-    if (code != cudaSuccess) *count = 0;
-    return (int)code;
+    if (code == cudaSuccess) return 0;
+    *count = 0;
+    cudaGetLastError();
+    bool none = code == cudaErrorNoDevice ||
+                (code == cudaErrorInsufficientDriver && (gpu_versions(&driver, &runtime) || driver == 0));
+    return none ? 0 : (int)code;
 }
 
 int gpu_use(int ordinal) { return (int)cudaSetDevice(ordinal); }
@@ -34,8 +42,7 @@ int gpu_facts(int ordinal, GpuFacts *out) {
     *out = {};
     cudaError_t code = cudaGetDeviceProperties(&p, ordinal);
     if (code == cudaSuccess) code = cudaMemGetInfo(&out->free_bytes, &out->total_bytes);
-    if (code == cudaSuccess) code = cudaDriverGetVersion(&out->driver);
-    if (code == cudaSuccess) code = cudaRuntimeGetVersion(&out->runtime);
+    if (code == cudaSuccess) code = (cudaError_t)gpu_versions(&out->driver, &out->runtime);
     if (code != cudaSuccess) return (int)code;
     snprintf(out->name, sizeof out->name, "%s", p.name);
     write_uuid((const unsigned char *)p.uuid.bytes, out->uuid);
@@ -87,13 +94,17 @@ int gpu_event_seconds(void *from, void *to, double *seconds) {
     return (int)code;
 }
 
+// Relaxed: a kernel is loaded when it is first launched, which is while a step is recorded, and the other
+// modes refuse the calls that this may take.
 int gpu_graph_begin(void *stream) {
-    return (int)cudaStreamBeginCapture((cudaStream_t)stream, cudaStreamCaptureModeThreadLocal);
+    return (int)cudaStreamBeginCapture((cudaStream_t)stream, cudaStreamCaptureModeRelaxed);
 }
+// A launch that could not be made leaves no node, and the graph is whole without it: so it is asked for here.
 int gpu_graph_end(void *stream, void **graph) {
     cudaGraph_t captured = NULL;
     *graph = NULL;
-    cudaError_t code = cudaStreamEndCapture((cudaStream_t)stream, &captured);
+    cudaError_t launched = cudaGetLastError(), code = cudaStreamEndCapture((cudaStream_t)stream, &captured);
+    if (launched != cudaSuccess) code = launched;
     if (code == cudaSuccess) code = cudaGraphInstantiate((cudaGraphExec_t *)graph, captured, 0);
     if (captured) cudaGraphDestroy(captured);
     return (int)code;

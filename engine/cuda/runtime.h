@@ -23,6 +23,7 @@ typedef struct GpuFacts {
 
 const char *gpu_error(int code);
 
+int gpu_versions(int *driver, int *runtime); // 13000 for 13.0; driver 0: none
 int gpu_count(int *count); // devices that this machine and its driver have; 0 where it has neither
 int gpu_use(int ordinal);  // this thread's calls are about that device from here on
 int gpu_facts(int ordinal, GpuFacts *out);

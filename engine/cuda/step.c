@@ -74,7 +74,10 @@ static StepGraph *find_graph(Cuda *c, const StepGraph *want) {
         if (g->most == want->most && g->spans == want->spans && g->a == want->a && g->b == want->b) return g;
         if (g->used < oldest->used) oldest = g;
     }
-    if (oldest->graph) gpu_graph_close(oldest->graph);
+    if (oldest->graph) {
+        gpu_stream_wait(c->stream); // it may still be running
+        gpu_graph_close(oldest->graph);
+    }
     *oldest = *want;
     return oldest;
 }

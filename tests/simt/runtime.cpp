@@ -45,9 +45,14 @@ const char *gpu_error(int code) {
     return code == NO_MEMORY ? "out of memory" : code == FAILED ? "the call failed" : "no error";
 }
 
-int gpu_count(int *count) {
-    *count = 1;
+int gpu_versions(int *driver, int *runtime) {
+    *driver = simt_settings.driver;
+    *runtime = 13000;
     return 0;
+}
+int gpu_count(int *count) {
+    *count = simt_settings.driver >= 13000;
+    return simt_settings.driver && simt_settings.driver < 13000 ? FAILED : 0;
 }
 int gpu_use(int ordinal) { return ordinal == 0 ? 0 : FAILED; }
 int gpu_facts(int, GpuFacts *out) {

@@ -16,9 +16,10 @@ typedef struct SimtSettings {
     unsigned char poison; // byte of memory that nothing has been written to
     bool locked;          // device memory is out of the host's reach while nothing runs (slow)
     long fail_after;      // so many allocations succeed, the next does not; negative: all do
+    int driver;           // the version of CUDA that the driver is for, 13000 for 13.0; 0: there is no driver
 } SimtSettings;
 
-// Natural order, poison 0xff (a NaN in every float format), not locked, no failures.
+// Natural order, poison 0xff (a NaN in every float format), not locked, no failures, a driver for 13.0.
 extern SimtSettings simt_settings;
 
 // Bytes of device and pinned memory that are allocated now.

@@ -85,6 +85,26 @@ static void what_cannot_run_is_refused(void **state) {
     random_model_release(&m);
 }
 
+static void a_machine_without_a_driver_is_told(void **state) {
+    (void)state;
+    Random r = test_random(98);
+    Shape shape = some_shape();
+    RandomModel m;
+    void *self;
+    Error e = {0};
+    BackendOptions o = {.compute = COMPUTE_BF16, .max_nodes = 8};
+    random_model_init(&m, &shape, DTYPE_BF16, false, &r);
+    simt_settings.driver = 12040;
+    assert_false(cuda_open(&m.model, 0, &o, &self, &e));
+    assert_non_null(strstr(e.text, "the NVIDIA driver here is for CUDA 12.4, this build needs 13.0"));
+    simt_settings.driver = 0;
+    assert_false(cuda_open(&m.model, 0, &o, &self, &e));
+    assert_non_null(strstr(e.text, "no NVIDIA GPU, or no driver for it"));
+    assert_false(cuda_usable());
+    simt_settings.driver = 13000;
+    random_model_release(&m);
+}
+
 // The logits of a chain of three after each other, or in turns with another model.
 static void run_chain(Session *s, Session *other, float *logits, size_t bytes) {
     Error e = {0};
@@ -130,9 +150,8 @@ static void two_models_side_by_side(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_does_not_fit_is_told),
-        cmocka_unit_test(every_allocation_fails_once),
-        cmocka_unit_test(what_cannot_run_is_refused),
+        cmocka_unit_test(what_does_not_fit_is_told),  cmocka_unit_test(every_allocation_fails_once),
+        cmocka_unit_test(what_cannot_run_is_refused), cmocka_unit_test(a_machine_without_a_driver_is_told),
         cmocka_unit_test(two_models_side_by_side),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

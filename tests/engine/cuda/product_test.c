@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { OUTPUTS = 301, INPUTS = 1100, ROWS = 200, SMALL = 99 << 10, LARGE = 227 << 10 };
+enum { OUTPUTS = 301, INPUTS = 1100, ROWS = 200, SMALL = 99 << 10 };
 
 typedef struct {
     void *stream;
@@ -20,6 +20,7 @@ typedef struct {
     float *hidden, *y, *parts;
     unsigned *done;
     RowList *rows;
+    size_t most_shared; // that the card's blocks can have
     uint16_t weights[OUTPUTS * INPUTS];
     float inputs[ROWS * INPUTS];
 } World;
@@ -45,6 +46,9 @@ static void world_open(World *w, bool packed) {
                     .splits = packed ? 2 : 1};
     w->x = (Activations){.pitch = pitch, .packed = packed};
     void *raw;
+    GpuFacts facts;
+    assert_int_equal(gpu_facts(0, &facts), 0);
+    w->most_shared = facts.shared_bytes;
     assert_int_equal(gpu_stream_open(&w->stream), 0);
     take(&w->w.data, gpu_matrix_bytes(&w->w));
     take(&w->x.data, ROWS * (size_t)pitch * (packed ? 2 : 4));
@@ -136,16 +140,16 @@ static void check(bool packed) {
     assert_true(w && want && got);
     make_numbers(w, &r);
     world_open(w, packed);
-    run(w, ROWS, 256, LARGE, want);
+    run(w, ROWS, 256, w->most_shared, want);
     double error = worst_error(w, want, ROWS);
     print_message("%s: worst error %.2e\n", packed ? "tensor cores" : "plain", error);
-    assert_true(error < 1e-5);
+    assert_true(error < 3e-5); // tensor cores cut where others round
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         simt_settings.order = (SimtOrder)(i % SIMT_ORDERS);
         run(w, sizes[i].count, sizes[i].most, SMALL, got);
         compare(got, want, sizes[i].count, "small tiles");
         if (sizes[i].most < 64 || !packed) continue; // they differ from there on
-        run(w, sizes[i].count, sizes[i].most, LARGE, got);
+        run(w, sizes[i].count, sizes[i].most, w->most_shared, got);
         compare(got, want, sizes[i].count, "large tiles");
     }
     world_close(w);
