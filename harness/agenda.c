@@ -134,6 +134,10 @@ bool agenda_is_done(const Agenda *a, const Group *g) {
     return !any;
 }
 
+bool agenda_is_left(const Agenda *a, const Group *g, int member) {
+    return wants(a, g, g->first + member, a->states[a->schedule->members[g->baseline]].passes);
+}
+
 // --- all of it -------------------------------------------------------------------------------------------
 
 bool agenda_open(Agenda *a, const Ledger *ledger, Error *e) {

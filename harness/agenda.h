@@ -21,6 +21,7 @@ bool agenda_skips(const Agenda *a, int point); // its model lacks what its metho
 // Which of a group's members want another pass behind `passes`; false: none does.
 bool agenda_ask(const Agenda *a, const Group *g, int passes, bool *asked);
 bool agenda_is_done(const Agenda *a, const Group *g);
+bool agenda_is_left(const Agenda *a, const Group *g, int member); // it is not measured yet, and can be
 
 // The first prompt from `from` on whose round is not there; the number of prompts: all are.
 int agenda_next(const Agenda *a, const Group *g, int pass, int from);

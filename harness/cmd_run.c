@@ -55,8 +55,9 @@ static bool print_table(const Ledger *l, const RunnerResult *r, Error *e) {
     bool ok = stored_table(l->store, l->run, &table, e);
     if (ok) {
         fputs(text_get(&table), stdout);
-        printf("\nrun %lld in %s: %d points measured, %d skipped, %d failed, %d with another text\n",
-               (long long)l->run, store_path(l->store), r->points, r->skipped, r->failed, r->diverged);
+        printf("\nrun %lld in %s: %d points measured, ", (long long)l->run, store_path(l->store), r->points);
+        if (r->left) printf("%d left, ", r->left);
+        printf("%d skipped, %d failed, %d with another text\n", r->skipped, r->failed, r->diverged);
         if (r->rounds)
             printf("%d rounds in %.1f s; beside decoding %.2f ms a round, %.2f%% of the time\n", r->rounds,
                    r->seconds, 1e3 * r->harness_s / r->rounds, 100 * r->harness_s / r->seconds);
@@ -126,12 +127,12 @@ const Command command_run = {
     .usage = "CONFIG.yaml [OPTIONS]",
     .summary = "run an experiment; every step goes into the store",
     .lesson =
-        "Reads and checks all that the config names, then measures its points: every prompt is decoded by\n"
-        "all methods and by the autoregressive baseline, one after the other, in turned order. Greedy text "
-        "is\n"
-        "held against the baseline's as it comes. A prompt that ended is on disk; the same command again\n"
-        "goes on where it stopped, and changed content (config, program, model, data, machine) is another\n"
-        "run. Ctrl-C finishes the prompt; a second one does not.\n"
+        "Reads and checks all that the config names, then measures its points: every prompt is decoded\n"
+        "by all methods and by the autoregressive baseline, one after the other, in turned order. Greedy\n"
+        "text is held against the baseline's as it comes. Whatever kills the program, a prompt that ended\n"
+        "is kept (a loss of power may take those of the last two seconds), and the same command again goes\n"
+        "on; changed content (config, program, model, data, machine) is another run. Ctrl-C finishes the\n"
+        "prompt; a second one does not.\n"
         "\n"
         "Exit codes: 0 done; 1 failed, or a text differs; 2 usage; 3 some points could not be run; 130\n"
         "interrupted.\n"

@@ -148,6 +148,12 @@ static void print_moment(double seconds) {
     printf("%-16s", text);
 }
 
+// What the last start of a row of list_runs came to.
+static const char *state_of(Store *store, const Rows *r) {
+    if (store_claimed(store, rows_int(r, 0))) return "running";
+    return rows_type(r, 3) == VALUE_NULL ? "killed" : rows_text(r, 3);
+}
+
 static bool list_runs(Store *store, Error *e) {
     static const char SQL[] =
         "SELECT run.id, name, created, (SELECT result FROM attempt WHERE run_id = run.id ORDER BY id DESC "
@@ -166,8 +172,7 @@ static bool list_runs(Store *store, Error *e) {
     while (rows_next(r, &why)) {
         printf("%5lld  %-28s ", (long long)rows_int(r, 0), rows_text(r, 1));
         print_moment(rows_real(r, 2));
-        printf(" %-12s %4lld/%-4lld %9lld %7lld\n",
-               rows_type(r, 3) == VALUE_NULL ? "not ended" : rows_text(r, 3), (long long)rows_int(r, 5),
+        printf(" %-12s %4lld/%-4lld %9lld %7lld\n", state_of(store, r), (long long)rows_int(r, 5),
                (long long)rows_int(r, 4), (long long)rows_int(r, 6), (long long)rows_int(r, 7));
     }
     rows_close(r);
@@ -192,7 +197,10 @@ const Command command_status = {
     .name = "status",
     .usage = "[--db FILE]",
     .summary = "list the runs of a store, and how far each has come",
-    .lesson = "A run that has not ended is running, or was killed: 'outpace resume RUN' goes on.\n",
+    .lesson =
+        "A run was interrupted (by Ctrl-C) or killed: 'outpace resume RUN' goes on with it. Partial: some "
+        "points\n"
+        "cannot be run; failed: the run could not go on, or a text is not the baseline's.\n",
     .options = OPTIONS,
     .option_count = 1, // no --json
     .run = status};

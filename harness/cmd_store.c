@@ -191,7 +191,7 @@ static bool collect(Store *s, const Positionals *names, Error *e) {
     int64_t runs[POSITIONALS_MAX];
     StoreGarbage g;
     for (int i = 0; i < names->count; i++)
-        if (!stored_run(s, names->items[i], &runs[i], e)) return false;
+        if (!stored_run(s, names->items[i], &runs[i], e) || !store_claim(s, runs[i], e)) return false;
     if (!store_gc(s, runs, names->count, &g, e)) return false;
     print_garbage(&g, names->count);
     return true;

@@ -33,8 +33,9 @@ static bool open_run(Ledger *l, const LedgerStart *start, Error *e) {
                     .dirty = strstr(version_text(), "-dirty") != NULL,
                     .contents = contents,
                     .content_count = in->content_count};
-    return start->again ? store_run_new(l->store, &run, &l->run, e)
-                        : store_run(l->store, &run, &l->run, &l->found, e);
+    return (start->again ? store_run_new(l->store, &run, &l->run, e)
+                         : store_run(l->store, &run, &l->run, &l->found, e)) &&
+           store_claim(l->store, l->run, e);
 }
 
 static bool open_attempt(Ledger *l, const LedgerStart *start, Error *e) {

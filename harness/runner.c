@@ -210,19 +210,25 @@ static bool run_setup(Runner *r, int setup, Error *e) {
 
 // --- all of it -------------------------------------------------------------------------------------------
 
+static void count_point(const Runner *r, const Group *g, int member, RunnerResult *out) {
+    int point = r->schedule->members[g->first + member];
+    const PointState *p = &r->agenda.states[point];
+    out->diverged += p->diverged > 0;
+    if (point >= r->schedule->sweep_count) return;
+    if (agenda_skips(&r->agenda, point)) out->skipped++;
+    else if (p->failed) out->failed++;
+    else if (agenda_is_left(&r->agenda, g, member)) out->left++;
+    else out->points++;
+}
+
 static void sum_up(const Runner *r, RunnerResult *out) {
     *out = (RunnerResult){.interrupted = r->interrupted,
                           .rounds = r->rounds,
                           .seconds = r->round_s,
                           .harness_s = r->round_s - r->decode_s};
-    for (int i = 0; i < r->schedule->point_count; i++) {
-        const PointState *p = &r->agenda.states[i];
-        out->diverged += p->diverged > 0;
-        if (i >= r->schedule->sweep_count) continue;
-        if (agenda_skips(&r->agenda, i)) out->skipped++;
-        else if (p->failed) out->failed++;
-        else out->points++;
-    }
+    for (int i = 0; i < r->schedule->group_count; i++)
+        for (int k = 0; k < r->schedule->groups[i].count; k++)
+            count_point(r, &r->schedule->groups[i], k, out);
 }
 
 static RunnerSeams real_seams(const RunnerSeams *given) {

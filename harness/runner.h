@@ -10,7 +10,7 @@
 typedef struct RunnerResult {
     bool interrupted;
     int points;                // of the sweep, that are measured
-    int skipped, failed;       // of the sweep, that are not
+    int skipped, failed, left; // of the sweep, that are not
     int diverged;              // points whose text was not the baseline's
     int rounds;                // of this start
     double seconds, harness_s; // that they took, and what of it was not decoding

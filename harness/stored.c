@@ -1,5 +1,6 @@
 #include "harness/stored.h"
 
+#include "engine/base/embed.h"
 #include "results/rows.h"
 
 #include <jansson.h>
@@ -41,9 +42,9 @@ bool stored_run(Store *store, const char *which, int64_t *id, Error *e) {
 
 // --- points ----------------------------------------------------------------------------------------------
 
-enum { CTARS = 3 };
+EMBED(harness_stored, "harness/stored.sql")
 
-// Columns of SQL, in its order.
+// Its columns, in order.
 enum {
     NUMBER,
     MODEL,
@@ -60,8 +61,10 @@ enum {
     DISTURBED,
     DIVERGED,
     STEPS,
-    CTAR,
-    S = CTAR + CTARS,
+    CTAR_1,
+    CTAR_2,
+    CTAR_4,
+    S,
     S_LOW,
     S_HIGH,
     RATE,
@@ -75,51 +78,9 @@ enum {
     COLUMNS
 };
 
-// Disturbed: outlier, throttled, clock, load. A point that is not held against its own settings' baseline
-// says against which, and what it is beside its own.
-static const char SQL[] =
-    "WITH sums AS MATERIALIZED (SELECT point_id, count(DISTINCT prompt.number) AS prompts,"
-    " count(DISTINCT pass) AS passes, count(*) AS samples, sum(flags & 15 <> 0) AS disturbed,"
-    " sum(flags & 16 <> 0) AS diverged, sum(sample.tokens) AS tokens, sum(sample.steps) AS steps"
-    " FROM point JOIN sample ON point_id = point.id JOIN prompt ON prompt_id = prompt.id"
-    " WHERE run_id = ?1 GROUP BY point_id),"
-    " accepts AS MATERIALIZED (SELECT point_id,"
-    " total(a.steps) FILTER (WHERE a.accepted >= 1) AS one,"
-    " total(a.steps) FILTER (WHERE a.accepted >= 2) AS two,"
-    " total(a.steps) FILTER (WHERE a.accepted >= 4) AS four"
-    " FROM point JOIN sample ON point_id = point.id JOIN sample_accept AS a ON sample_id = sample.id"
-    " WHERE run_id = ?1 GROUP BY point_id),"
-    " estimates AS MATERIALIZED (SELECT point_id,"
-    " max(value) FILTER (WHERE metric = 'S') AS S,"
-    " max(low) FILTER (WHERE metric = 'S') AS S_low,"
-    " max(high) FILTER (WHERE metric = 'S') AS S_high,"
-    " max(value) FILTER (WHERE metric = 'tokens_per_s') AS rate,"
-    " max(value) FILTER (WHERE metric = 'speedup') AS speedup,"
-    " max(low) FILTER (WHERE metric = 'speedup') AS speedup_low,"
-    " max(high) FILTER (WHERE metric = 'speedup') AS speedup_high,"
-    " max(value) FILTER (WHERE metric = 'speedup_e2e') AS e2e,"
-    " max(value) FILTER (WHERE metric = 'speedup_specbench') AS specbench"
-    " FROM point JOIN estimate ON point_id = point.id WHERE run_id = ?1 GROUP BY point_id)"
-    " SELECT p.number, model.name, stand_in, dataset.name, p.label, p.temperature, p.baseline_id IS NULL,"
-    " p.skipped, (SELECT message FROM failure AS f WHERE point_id = p.id AND NOT EXISTS (SELECT 1 FROM "
-    "sample AS s"
-    " WHERE s.point_id = p.id AND s.attempt_id > f.attempt_id) ORDER BY id DESC LIMIT 1),"
-    " prompts, passes, samples, disturbed, diverged, steps, one, two, four,"
-    " coalesce(S, 1.0 * tokens / nullif(steps, 0)), S_low, S_high, rate, speedup, speedup_low, speedup_high,"
-    " e2e, specbench, CASE WHEN p.baseline_id IS NOT p.same_path_id THEN base.label END,"
-    " CASE WHEN p.baseline_id IS NOT p.same_path_id AND p.same_path_id IS NOT NULL"
-    " THEN (SELECT speedup_same_path FROM same_path_speedup WHERE point_id = p.id) END"
-    " FROM point AS p JOIN model ON model.id = p.model_id JOIN dataset ON dataset.id = p.dataset_id"
-    " LEFT JOIN point AS base ON base.id = p.baseline_id LEFT JOIN sums ON sums.point_id = p.id"
-    " LEFT JOIN accepts ON accepts.point_id = p.id LEFT JOIN estimates ON estimates.point_id = p.id"
-    " WHERE p.run_id = ?1"
-    " ORDER BY p.model_id, p.dataset_id, p.temperature, p.baseline_id IS NOT NULL, p.number";
-
 static double real_at(const Rows *r, int column) {
     return rows_type(r, column) == VALUE_NULL ? NAN : rows_real(r, column);
 }
-
-static double ctar_at(const Rows *r, int i) { return rows_real(r, CTAR + i) / rows_real(r, STEPS); }
 
 static void put_number(Text *out, int width, int digits, double value) {
     if (isfinite(value)) text_printf(out, " %*.*f", width, digits, value);
@@ -158,7 +119,7 @@ static void put_point(Text *out, const Rows *r) {
     else {
         text_printf(out, "%4lldx%-2lld", (long long)rows_int(r, PROMPTS), (long long)rows_int(r, PASSES));
         put_interval(out, real_at(r, S), real_at(r, S_LOW), real_at(r, S_HIGH));
-        for (int i = 0; i < CTARS; i++) put_number(out, 6, 3, ctar_at(r, i));
+        for (int i = CTAR_1; i <= CTAR_4; i++) put_number(out, 6, 3, real_at(r, i));
         put_number(out, 8, 1, real_at(r, RATE));
         put_interval(out, real_at(r, SPEEDUP), real_at(r, SPEEDUP_LOW), real_at(r, SPEEDUP_HIGH));
         put_number(out, 6, 3, real_at(r, E2E));
@@ -177,7 +138,7 @@ static void put_point(Text *out, const Rows *r) {
 static bool each_point(Store *store, int64_t run, void (*put)(void *state, const Rows *r), void *state,
                        Error *e) {
     Error why = {0};
-    Rows *r = rows_open(store, SQL, e);
+    Rows *r = rows_open(store, harness_stored, e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
     while (rows_next(r, &why)) put(state, r);
@@ -220,40 +181,8 @@ static json_t *value_at(const Rows *r, int column) {
 }
 
 static void put_object(void *state, const Rows *r) {
-    static const char *const NAMES[COLUMNS] = {"point",
-                                               "model",
-                                               "stand_in",
-                                               "dataset",
-                                               "label",
-                                               "temperature",
-                                               "baseline",
-                                               "skipped",
-                                               "failed",
-                                               "prompts",
-                                               "passes",
-                                               "samples",
-                                               "disturbed",
-                                               "diverged",
-                                               "steps",
-                                               "CTAR1",
-                                               "CTAR2",
-                                               "CTAR4",
-                                               "S",
-                                               "S_low",
-                                               "S_high",
-                                               "tokens_per_s",
-                                               "speedup",
-                                               "speedup_low",
-                                               "speedup_high",
-                                               "speedup_e2e",
-                                               "speedup_specbench",
-                                               "against",
-                                               "speedup_same_path"};
     json_t *object = json_object();
-    for (int i = 0; i < COLUMNS; i++) {
-        bool ctar = i >= CTAR && i < CTAR + CTARS && rows_real(r, STEPS) > 0;
-        json_object_set_new(object, NAMES[i], ctar ? json_real(ctar_at(r, i - CTAR)) : value_at(r, i));
-    }
+    for (int i = 0; i < COLUMNS; i++) json_object_set_new(object, rows_name(r, i), value_at(r, i));
     json_array_append_new(state, object);
 }
 

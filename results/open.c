@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { APPLICATION = 1330992208, DEFAULT_WAIT_S = 10 };
 
@@ -150,6 +151,7 @@ Store *store_open(const char *path, StoreMode mode, const StoreOptions *options,
         error_system(e, "out of memory");
         return NULL;
     }
+    s->claims = -1;
     s->wait_s = options && options->wait_s > 0 ? options->wait_s : DEFAULT_WAIT_S;
     s->writable = mode == STORE_WRITE;
     s->vfs = options ? options->vfs : NULL;
@@ -163,6 +165,7 @@ void store_close(Store *s) {
     store_rollback(s);
     for (int i = 0; i < STATEMENTS; i++) sqlite3_finalize(s->prepared[i]);
     sqlite3_close(s->db);
+    if (s->claims >= 0) close(s->claims);
     mem_free(s->path);
     mem_free(s);
 }

@@ -16,6 +16,7 @@ struct Store {
     char *path;
     const char *vfs; // while it is opened
     bool alone;      // opened for one that shares no memory
+    int claims;      // descriptor of the file's locks on runs (claim.c); below 0: not open
     bool logged;     // WAL
     bool light;      // transactions are committed without a sync
     double wait_s;

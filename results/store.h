@@ -52,6 +52,12 @@ void store_rollback(Store *s); // nothing is open: does nothing
 bool store_run(Store *s, const StoreRun *run, int64_t *id, bool *found, Error *e);
 bool store_run_new(Store *s, const StoreRun *run, int64_t *id, Error *e); // though there may be one
 
+// Only one process measures a run at a time: false with ERROR_INPUT while another has it. The claim holds
+// until the store is closed or the process ends, however it ends; where a file system has no such locks, all
+// get it. A process that asks has this file open once.
+bool store_claim(Store *s, int64_t run, Error *e);
+bool store_claimed(Store *s, int64_t run); // by another store that is open, here or elsewhere
+
 // A start of a run. argv: (argc).
 bool store_attempt(Store *s, int64_t run, int argc, char *const *argv, const StoreEnvironment *on,
                    int64_t *id, Error *e);

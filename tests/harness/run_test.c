@@ -182,6 +182,29 @@ static void killed_and_interrupted(void **state) {
     stores_same(*state, "calm.db", "interrupted.db");
 }
 
+// While a process measures a run, no other does, nor takes it away.
+static void one_at_a_time(void **state) {
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--db", "claimed.db", "--set", "datasets.own.limit=2");
+    child_release(&c);
+    Store *s = store_open(folder_path(*state, "claimed.db"), STORE_WRITE, NULL, NULL);
+    assert_true(s && store_claim(s, 1, NULL));
+    CHILD_OUTPACE(&c, *state, 2, "resume", "--db", "claimed.db");
+    assert_non_null(strstr(text_get(&c.err), "another process measures run 1"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "gc", "1", "--db", "claimed.db");
+    assert_non_null(strstr(text_get(&c.err), "another process measures run 1"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "status", "--db", "claimed.db");
+    assert_non_null(strstr(text_get(&c.out), " running "));
+    child_release(&c);
+    store_close(s);
+    CHILD_OUTPACE(&c, *state, 0, "resume", "--db", "claimed.db");
+    child_release(&c);
+    assert_int_equal(stores_ask(*state, "claimed.db", "SELECT count(*) FROM attempt"),
+                     2); // of those that began
+}
+
 // --- what cannot be run ----------------------------------------------------------------------------------
 
 static void partial(void **state) {
@@ -325,6 +348,7 @@ int main(void) {
                                        cmocka_unit_test(second_turns_follow_replies),
                                        cmocka_unit_test(changed_content),
                                        cmocka_unit_test(killed_and_interrupted),
+                                       cmocka_unit_test(one_at_a_time),
                                        cmocka_unit_test(partial),
                                        cmocka_unit_test(mistakes),
                                        cmocka_unit_test(models),

@@ -87,6 +87,8 @@ static void stopped_at_every_round(void **state) {
     do {
         countdown.left = 14;
         result = small_run(b, "often.db", &seams);
+        assert_int_equal(result.left > 0, result.interrupted);
+        assert_true(result.points + result.left == 5 && result.failed + result.skipped == 0);
     } while (result.interrupted);
     stores_same(*state, "calm3.db", "often.db");
     small_close(b);
