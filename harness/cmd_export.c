@@ -170,9 +170,14 @@ static bool read_file(const char *path, StoreImport *out, Error *e) {
 static bool import_file(Store *s, const char *kind, const StoreImport *from, const StoreImport *baseline,
                         StoreImported *out, Error *e) {
     if (strcmp(kind, "steps") == 0) return store_import_steps(s, from, out, e);
-    if (strcmp(kind, "spec-bench") == 0)
-        return store_import_specbench(s, from, baseline->bytes ? baseline : NULL, out, e);
-    return error_input(e, "import: '%s' is no format; known are steps and spec-bench", kind);
+    return store_import_specbench(s, from, baseline->bytes ? baseline : NULL, out, e);
+}
+
+static bool check_import(const Positionals *rest, Error *e) {
+    if (rest->count != 2) return error_input(e, "import: usage: outpace import %s", command_import.usage);
+    const char *kind = rest->items[0];
+    return strcmp(kind, "steps") == 0 || strcmp(kind, "spec-bench") == 0 ||
+           error_input(e, "import: '%s' is no format; known are steps and spec-bench", kind);
 }
 
 static bool import(int argc, char **argv, int *code, Error *e) {
@@ -183,7 +188,7 @@ static bool import(int argc, char **argv, int *code, Error *e) {
     (void)code;
     if (!command_parse(&command_import, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (rest.count != 2) return error_input(e, "import: usage: outpace import %s", command_import.usage);
+    if (!check_import(&rest, e)) return false;
     StoreImport from = {
         .name = o.name ? o.name : rest.items[1], .argc = argc, .argv = argv, .model = o.model};
     from.dataset = o.dataset;

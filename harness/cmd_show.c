@@ -7,6 +7,7 @@
 #include "results/rows.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 typedef struct {
@@ -32,16 +33,20 @@ static bool parse(const Command *c, int argc, char **argv, ShowOptions *o, Posit
 // --- show ------------------------------------------------------------------------------------------------
 
 static bool print_run(Store *store, int64_t run, Error *e) {
-    static const char SQL[] = "SELECT run.id, name, run.version, cpu, cores, isa, host, argv"
+    static const char SQL[] = "SELECT run.id, name, run.version, cpu, cores, host, kind"
                               " FROM run JOIN attempt ON run_id = run.id JOIN environment ON"
                               " environment.id = environment_id WHERE run.id = ?1 ORDER BY attempt.id DESC";
     Error why = {0};
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
-    if (rows_next(r, &why))
-        printf("run %lld, %s: outpace %s on %s, %lld cores (%s)\n", (long long)rows_int(r, 0),
-               rows_text(r, 1), rows_text(r, 2), rows_text(r, 3), (long long)rows_int(r, 4), rows_text(r, 6));
+    if (rows_next(r, &why)) {
+        printf("run %lld, %s: ", (long long)rows_int(r, 0), rows_text(r, 1));
+        if (strcmp(rows_text(r, 6), "import") == 0) printf("imported\n");
+        else
+            printf("outpace %s on %s, %lld cores (%s)\n", rows_text(r, 2), rows_text(r, 3),
+                   (long long)rows_int(r, 4), rows_text(r, 5));
+    }
     rows_close(r);
     if (why.kind != ERROR_NONE) *e = why;
     return why.kind == ERROR_NONE;

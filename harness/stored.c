@@ -33,7 +33,7 @@ bool stored_run(Store *store, const char *which, int64_t *id, Error *e) {
         number ? ask(store, "SELECT id FROM run WHERE id = ?1", NULL, strtoll(which, NULL, 10), id, e)
         : which
             ? ask(store, "SELECT id FROM run WHERE name = ?1 ORDER BY id DESC LIMIT 1", which, 0, id, e)
-            : ask(store, "SELECT id FROM run WHERE kind = 'sweep' ORDER BY id DESC LIMIT 1", NULL, 0, id, e);
+            : ask(store, "SELECT id FROM run ORDER BY kind = 'sweep' DESC, id DESC LIMIT 1", NULL, 0, id, e);
     if (!ok || *id) return ok;
     if (which)
         return error_input(e, "'%s' has no run '%s'; 'outpace status' lists them", store_path(store), which);

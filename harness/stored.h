@@ -3,8 +3,8 @@
 #include "engine/base/text.h"
 #include "results/store.h"
 
-// "12" is run 12, another text the newest run of that name, NULL the newest sweep. False with e filled where
-// there is none.
+// "12" is run 12, another text the newest run of that name, NULL the newest sweep, or the newest run of a
+// store that has no sweep. False with e filled where there is none.
 bool stored_run(Store *store, const char *which, int64_t *id, Error *e);
 
 // The newest run of this hash; 0: there is none.

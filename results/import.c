@@ -71,7 +71,7 @@ bool import_point(Import *m, const ImportPoint *p, int64_t *point, int64_t *data
         !store_dataset(m->store, &data, &x.dataset, e) ||
         !rows_one_int(m->store, "SELECT count(*) FROM point WHERE run_id = ?1", m->run, &count, e))
         return false;
-    x.number = (int)count;
+    x.number = (int)count + 1;
     *dataset = x.dataset;
     return store_point(m->store, m->run, &x, point, e);
 }

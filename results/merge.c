@@ -3,6 +3,8 @@
 #include "results/sql.h"
 #include "results/transfer.h"
 
+#include <sys/stat.h>
+
 EMBED(results_merge, "results/merge.sql")
 
 static const char FORGET[] = "DROP TABLE IF EXISTS temp.map_run; DROP TABLE IF EXISTS temp.map_environment;"
@@ -24,7 +26,11 @@ static bool merge_attached(Store *s, StoreMerged *out, Error *e) {
 }
 
 // Another store of this version, opened as what it says: not one that ATTACH would make.
-static bool can_merge(const char *path, Error *e) {
+static bool can_merge(const Store *s, const char *path, Error *e) {
+    struct stat own, there;
+    if (stat(s->path, &own) == 0 && stat(path, &there) == 0 && own.st_dev == there.st_dev &&
+        own.st_ino == there.st_ino)
+        return error_input(e, "store '%s': it cannot be merged into itself", path);
     Store *other = store_open(path, STORE_READ, NULL, e);
     store_close(other);
     return other != NULL;
@@ -32,7 +38,7 @@ static bool can_merge(const char *path, Error *e) {
 
 bool store_merge(Store *s, const char *path, StoreMerged *out, Error *e) {
     *out = (StoreMerged){0};
-    if (!can_merge(path, e)) return false;
+    if (!can_merge(s, path, e)) return false;
     if (!sql_run(s, STATEMENT_ATTACH, VALUES(of_text(path)), e)) return error_within(e, "merging '%s'", path);
     bool ok = merge_attached(s, out, e);
     sql_run(s, STATEMENT_DETACH, NULL, 0, NULL);

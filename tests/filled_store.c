@@ -21,7 +21,7 @@ static bool add_points(FilledStore *f, Error *e) {
             {"generation", "temperature", "0.0"},
             {"hardware",   "device",      "cpu"}
         };
-        StorePoint p = {.number = i,
+        StorePoint p = {.number = i + 1,
                         .hash = hash,
                         .model = f->model,
                         .dataset = f->dataset,

@@ -51,7 +51,7 @@ static void formats(void **state) {
     expect_out(&c, "answers/2-ngrammys-pass1.jsonl: 2 answers");
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "import", "spec-bench", "answers/2-ngrammys-pass1.jsonl", "--baseline",
-                  "answers/0-autoregressive-pass1.jsonl", "--method", "n", "--db", "b.db");
+                  "answers/1-autoregressive-pass1.jsonl", "--method", "n", "--db", "b.db");
     expect_out(&c, "run 1: 8 samples with 80 steps");
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "export", "1", "--format", "jsonl", "--what", "steps", "-o", "s.jsonl",

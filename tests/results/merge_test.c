@@ -11,6 +11,7 @@
 #include "engine/base/memory.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static FilledStore opened(const char *path) {
     FilledStore f;
@@ -105,6 +106,9 @@ static void refused(void **state) {
     assert_false(store_merge(f.store, folder_path(*state, "none.db"), &m, &e));
     assert_non_null(strstr(e.text, "there is none"));
     assert_int_equal(folder_count(*state), 3); // with -wal and -shm
+    assert_int_equal(symlink("a.db", folder_path(*state, "link.db")), 0);
+    assert_false(store_merge(f.store, folder_path(*state, "link.db"), &m, &e));
+    assert_non_null(strstr(e.text, "into itself"));
     filled_close(&f);
 }
 

@@ -26,7 +26,7 @@ static void read_samples(World *w) {
     Error e = {0};
     Rows *r =
         rows_open(w->f.store,
-                  "SELECT point.number, pass, 2 * prompt.number + turn, tokens, steps, decode_ns, prefill_ns,"
+                  "SELECT point.number - 1, pass, 2 * prompt.number + turn, tokens, steps, decode_ns, prefill_ns,"
                   " step.number, step.accepted FROM sample JOIN point ON point.id = point_id"
                   " JOIN prompt ON prompt.id = prompt_id JOIN step ON step.sample_id = sample.id",
                   &e);
