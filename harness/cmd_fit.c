@@ -76,11 +76,19 @@ static bool read_options(const FitArguments *a, FitOptions *o, Error *e) {
 
 // --- points ----------------------------------------------------------------------------------------------
 
+static bool print_json(const char *title, const FitOptions *o, const Fit *fit, Error *e) {
+    Text line = {0};
+    bool ok = fit_report_json(title, o, fit, &line, e);
+    if (ok) puts(text_get(&line));
+    text_release(&line);
+    return ok;
+}
+
 static bool fit_points(const FitArguments *a, const char *title, const Points *points, FitOptions *o,
                        Error *e) {
     Fit fit = {0};
     bool ok = read_options(a, o, e) && fit_run(points, o, &fit, e);
-    if (ok && a->json) ok = fit_report_json(title, o, &fit, e);
+    if (ok && a->json) ok = print_json(title, o, &fit, e);
     else if (ok) fit_report(title, o, &fit);
     fit_release(&fit);
     return ok;

@@ -2,6 +2,7 @@
 #include "harness/command.h"
 
 #include "engine/base/suggest.h"
+#include "harness/computed.h"
 #include "harness/prepare.h"
 #include "harness/stored.h"
 #include "plots/plots.h"
@@ -14,17 +15,28 @@
 
 typedef struct {
     const char *run, *format, *output, *db;
+    PredictionArguments of;
     bool dark;
 } PlotArguments;
 
 #define AT(name) offsetof(PlotArguments, name)
 static const Option OPTIONS[] = {
-    {"run",    0,   OPTION_TEXT, AT(run),    0, 0, "RUN",                  "a number or a name",           "the newest that fits"},
-    {"format", 0,   OPTION_TEXT, AT(format), 0, 0, "svg|png|pdf|term|tex", "tex: for \\input, with a pdf",
-     "as FILE ends, or svg"                                                                                                      },
-    {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE",                 "where to",                     "NAME.svg"            },
-    {"dark",   0,   OPTION_FLAG, AT(dark),   0, 0, NULL,                   "for a dark page",              NULL                  },
-    {"db",     0,   OPTION_TEXT, AT(db),     0, 0, "FILE",                 "the store",                    STORE_DEFAULT         },
+    {"run",         0,   OPTION_TEXT, AT(run),            0, 0, "RUN",                  "a number or a name",                                  "the newest that fits"},
+    {"format",      0,   OPTION_TEXT, AT(format),         0, 0, "svg|png|pdf|term|tex", "tex: for \\input, with a pdf",
+     "as FILE ends, or svg"                                                                                                                                          },
+    {"output",      'o', OPTION_TEXT, AT(output),         0, 0, "FILE",                 "where to",                                            "NAME.svg"            },
+    {"dark",        0,   OPTION_FLAG, AT(dark),           0, 0, NULL,                   "for a dark page",                                     NULL                  },
+    {"on",          0,   OPTION_TEXT, AT(of.on),          0, 0, "MACHINE",              "predicted, scaling: what is priced (as of simulate)",
+     NULL                                                                                                                                                            },
+    {"shape",       0,   OPTION_TEXT, AT(of.shape),       0, 0, "SHAPE",                "of the target there",                                 NULL                  },
+    {"draft-shape", 0,   OPTION_TEXT, AT(of.draft_shape), 0, 0, "SHAPE",                "of the draft model there",                            NULL                  },
+    {"against",     0,   OPTION_TEXT, AT(of.against),     0, 0, "RUN",                  "predicted: the same points measured there",
+     "RUN itself"                                                                                                                                                    },
+    {"against-db",  0,   OPTION_TEXT, AT(of.against_db),  0, 0, "FILE",                 "the store of that run",                               "as --db"             },
+    {"devices",     0,   OPTION_TEXT, AT(of.devices),     0, 0, "LIST",                 "scaling: over so many",                               NULL                  },
+    {"link",        0,   OPTION_TEXT, AT(of.link),        0, 0, "GB/S,US",              "scaling: a link's speed and a message's latency",
+     NULL                                                                                                                                                            },
+    {"db",          0,   OPTION_TEXT, AT(db),             0, 0, "FILE",                 "the store",                                           STORE_DEFAULT         },
 };
 #undef AT
 
@@ -59,6 +71,18 @@ static bool find_run(Store *store, const Figure *f, const char *which, int64_t *
     if (which) return stored_run(store, which, run, e);
     if (!plot_newest(store, f, run, e)) return false;
     return *run || error_input(e, "'%s' has no run for %s: %s", store_path(store), f->name, f->needs);
+}
+
+// What its query asks beside the store. A machine is priced only where one is named.
+static bool compute(Store *store, const Figure *f, int64_t run, PlotArguments *a, Text *out, Error *e) {
+    ComputedWanted wanted = {.fits = f->computed & COMPUTED_FITS, .alone = true};
+    char itself[24];
+    bool priced = a->of.on && f->computed & COMPUTED_PREDICTION;
+    if (priced && !a->of.shape) return error_input(e, "plot: --on goes with --shape: of which model?");
+    snprintf(itself, sizeof itself, "%lld", (long long)run);
+    if (priced && !a->of.against) a->of.against = itself;
+    if (priced) wanted.prediction = &a->of;
+    return !f->computed || computed_json(store, run, &wanted, out, e);
 }
 
 static bool print_plot(Store *store, const Figure *f, int64_t run, PlotOptions *o, Error *e) {
@@ -101,8 +125,11 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     o.dark = a.dark;
     Store *store = store_open(a.db, STORE_READ, NULL, e);
     bool print = o.format == PLOT_TERM && !a.output;
-    bool ok = store && find_run(store, f, a.run, &which, e) &&
-              (print ? print_plot(store, f, which, &o, e) : write_plot(store, f, which, &o, a.output, e));
+    Text computed = {0};
+    bool ok = store && find_run(store, f, a.run, &which, e) && compute(store, f, which, &a, &computed, e);
+    if (computed.length) o.computed = text_get(&computed);
+    ok = ok && (print ? print_plot(store, f, which, &o, e) : write_plot(store, f, which, &o, a.output, e));
+    text_release(&computed);
     store_close(store);
     return ok;
 }
@@ -118,7 +145,8 @@ const Command command_plot = {
         "\n"
         "  outpace plot speedup\n"
         "  outpace plot slowdown --format term\n"
-        "  outpace plot ctar --run 3 -o ctar.pdf\n",
+        "  outpace plot ctar --run 3 -o ctar.pdf\n"
+        "  outpace plot scaling --run 3 --on a100-40gb --shape llama2-7b --devices 1,2,4,8 --link 300,5\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run};

@@ -1,6 +1,7 @@
 // All that is stored of a run, on one page.
 #include "harness/command.h"
 
+#include "harness/computed.h"
 #include "harness/prepare.h"
 #include "harness/stored.h"
 #include "plots/report.h"
@@ -47,7 +48,12 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     snprintf(own, sizeof own, "report.%s", page_format_names[o.format]);
     const char *path = a.output ? a.output : own;
     Store *store = store_open(a.db, STORE_READ, NULL, e);
-    bool ok = store && stored_run(store, a.run, &which, e) && report_write(store, which, &o, path, e);
+    Text computed = {0};
+    bool ok = store && stored_run(store, a.run, &which, e) &&
+              computed_json(store, which, &(ComputedWanted){.fits = true}, &computed, e);
+    o.computed = text_get(&computed);
+    ok = ok && report_write(store, which, &o, path, e);
+    text_release(&computed);
     if (ok) printf("%s: run %lld\n", path, (long long)which);
     store_close(store);
     return ok;

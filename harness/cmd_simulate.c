@@ -1,41 +1,39 @@
 // A stored run's steps priced on another machine and model: what it would have come to there.
 #include "harness/command.h"
 
-#include "harness/lists.h"
+#include "harness/predicted.h"
 #include "harness/prepare.h"
-#include "harness/scaled.h"
-#include "harness/simulation.h"
 #include "harness/step_model.h"
 #include "harness/stored.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct {
-    const char *db, *on, *shape, *draft_shape, *against, *against_db, *devices, *link;
+    const char *db;
+    PredictionArguments of;
     bool json;
 } SimulateOptions;
 
 #define AT(name) offsetof(SimulateOptions, name)
 static const Option OPTIONS[] = {
-    {"on",          0, OPTION_TEXT, AT(on),          0, 0, "MACHINE",
-     "of configs/hardware, or a file of 'fit --surface --save'",                                                            NULL         },
-    {"shape",       0, OPTION_TEXT, AT(shape),       0, 0, "SHAPE",   "of the target: of configs/shapes, or a config.json",
-     NULL                                                                                                                                },
-    {"draft-shape", 0, OPTION_TEXT, AT(draft_shape), 0, 0, "SHAPE",
-     "of the draft model, for points that run one",                                                                         NULL         },
-    {"against",     0, OPTION_TEXT, AT(against),     0, 0, "RUN",
-     "the same points measured on that machine: print errors",                                                              NULL         },
-    {"against-db",  0, OPTION_TEXT, AT(against_db),  0, 0, "FILE",    "the store of that run",                              "as --db"    },
-    {"devices",     0, OPTION_TEXT, AT(devices),     0, 0, "LIST",
-     "strong scaling of lookahead over so many of MACHINE",                                                                 NULL         },
-    {"link",        0, OPTION_TEXT, AT(link),        0, 0, "GB/S,US",
-     "with --devices: a link's speed and a message's latency",                                                              NULL         },
-    {"db",          0, OPTION_TEXT, AT(db),          0, 0, "FILE",    "the store",                                          STORE_DEFAULT},
-    {"json",        0, OPTION_FLAG, AT(json),        0, 0, NULL,      "print one JSON object",                              NULL         },
+    {"on",          0, OPTION_TEXT, AT(of.on),          0, 0, "MACHINE",
+     "of configs/hardware, or a file of 'fit --surface --save'",                                  NULL         },
+    {"shape",       0, OPTION_TEXT, AT(of.shape),       0, 0, "SHAPE",
+     "of the target: of configs/shapes, or a config.json",                                        NULL         },
+    {"draft-shape", 0, OPTION_TEXT, AT(of.draft_shape), 0, 0, "SHAPE",
+     "of the draft model, for points that run one",                                               NULL         },
+    {"against",     0, OPTION_TEXT, AT(of.against),     0, 0, "RUN",
+     "the same points measured on that machine: print errors",                                    NULL         },
+    {"against-db",  0, OPTION_TEXT, AT(of.against_db),  0, 0, "FILE",    "the store of that run", "as --db"    },
+    {"devices",     0, OPTION_TEXT, AT(of.devices),     0, 0, "LIST",
+     "strong scaling of lookahead over so many of MACHINE",                                       NULL         },
+    {"link",        0, OPTION_TEXT, AT(of.link),        0, 0, "GB/S,US",
+     "with --devices: a link's speed and a message's latency",                                    NULL         },
+    {"db",          0, OPTION_TEXT, AT(db),             0, 0, "FILE",    "the store",             STORE_DEFAULT},
+    {"json",        0, OPTION_FLAG, AT(json),           0, 0, NULL,      "print one JSON object", NULL         },
 };
 #undef AT
 
@@ -91,52 +89,16 @@ static bool print_errors(const Simulation *s, Error *e) {
     return true;
 }
 
-static void print_head(const SimulateOptions *o, const Pricing *p) {
+static void print_head(const Prediction *of) {
+    const Pricing *p = &of->pricing;
     double bytes = step_model_bytes(&p->target) + (p->has_draft ? step_model_bytes(&p->draft) : 0);
-    printf("predicted  %s, shape %s: no number here was measured on it\n", p->machine.name, o->shape);
+    printf("predicted  %s, shape %s: no number here was measured on it\n", p->machine.name, of->of->shape);
     if (bytes > p->machine.memory_bytes)
         printf("note       weights of %.1f GB do not fit into its %.1f GB\n", 1e-9 * bytes,
                1e-9 * p->machine.memory_bytes);
 }
 
 // --- strong scaling --------------------------------------------------------------------------------------
-
-typedef struct Scaling {
-    IntList devices;
-    Link link;
-} Scaling;
-
-static bool read_scaling(const SimulateOptions *o, Scaling *out, Error *e) {
-    double speed, latency;
-    char *end;
-    *out = (Scaling){0};
-    if (!o->devices != !o->link)
-        return error_input(e,
-                           "simulate: --devices and --link go together: how fast is what joins the devices?");
-    if (!o->devices) return true;
-    if (!int_list_parse(o->devices, "--devices", 1, SCALING_MOST_DEVICES, &out->devices, e)) return false;
-    speed = strtod(o->link, &end);
-    latency = *end == ',' ? strtod(end + 1, &end) : NAN;
-    if (*end || !isfinite(latency))
-        return error_input(e, "simulate: --link is '%s', must be GB/s and microseconds, as 300,5", o->link);
-    out->link = (Link){1e9 * speed, 1e-6 * latency};
-    return link_check(&out->link, e);
-}
-
-typedef void (*TakeScaled)(void *state, const SimulatedPoint *p, int devices, const Scaled *x);
-
-// Each point of lookahead over each number of devices.
-static bool each_scaled(Store *store, const Pricing *pricing, const Scaling *s, const Simulation *all,
-                        TakeScaled take, void *state, Error *e) {
-    for (size_t i = 0; i < all->count; i++)
-        for (int k = 0; k < s->devices.count && !all->points[i].needs_draft; k++) {
-            Scaled x;
-            int devices = s->devices.items[k];
-            if (!scaled_point(store, &all->points[i], pricing, &s->link, devices, &x, e)) return false;
-            if (x.given) take(state, &all->points[i], devices, &x);
-        }
-    return true;
-}
 
 static void print_scaled(void *state, const SimulatedPoint *p, int devices, const Scaled *x) {
     (void)state;
@@ -145,106 +107,40 @@ static void print_scaled(void *state, const SimulatedPoint *p, int devices, cons
 }
 
 // Nothing of it is measured: a price of the split's rows, and of the messages over the stated link.
-static bool print_scalings(Store *store, const Pricing *pricing, const Scaling *s, const Simulation *all,
-                           Error *e) {
+static bool print_scalings(const Prediction *p, Error *e) {
     printf("\nstrong scaling, predicted, over links of %g GB/s and %g us: speedup over autoregressive "
            "decoding on one\n"
            "%5s  %-36s %7s %9s %9s %9s %14s %9s\n",
-           1e-9 * s->link.bytes_per_s, 1e6 * s->link.latency_s, "point", "method", "devices", "lookahead",
+           1e-9 * p->link.bytes_per_s, 1e6 * p->link.latency_s, "point", "method", "devices", "lookahead",
            "tensor", "pipeline", "autoreg.tensor", "pipeline");
-    return each_scaled(store, pricing, s, all, print_scaled, NULL, e);
-}
-
-// --- JSON ------------------------------------------------------------------------------------------------
-
-static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
-
-static void set_interval(json_t *o, const Tally *t, TallyMetric m) {
-    char low[48], high[48];
-    snprintf(low, sizeof low, "%s_low", tally_names[m]);
-    snprintf(high, sizeof high, "%s_high", tally_names[m]);
-    json_object_set_new(o, tally_names[m], number(t->value[m]));
-    if (!t->has_interval) return;
-    json_object_set_new(o, low, number(t->interval[m].low));
-    json_object_set_new(o, high, number(t->interval[m].high));
-}
-
-static json_t *point_json(const SimulatedPoint *p) {
-    json_t *o = json_pack("{s:I, s:s, s:s, s:b}", "point", (json_int_t)p->number, "of", p->group, "label",
-                          p->label, "needs_draft", p->needs_draft);
-    if (!o || p->needs_draft) return o;
-    json_object_set_new(o, "step_s", number(p->step_s));
-    set_interval(o, &p->tally, TALLY_S);
-    set_interval(o, &p->tally, TALLY_RATE);
-    set_interval(o, &p->tally, TALLY_SPEEDUP);
-    set_interval(o, &p->tally, TALLY_SPEEDUP_E2E);
-    if (!p->measured) return o;
-    json_object_set_new(o, "error_step", number(simulation_error(p, SIMULATED_STEP)));
-    json_object_set_new(o, "error_S", number(simulation_error(p, SIMULATED_S)));
-    json_object_set_new(o, "error_speedup", number(simulation_error(p, SIMULATED_SPEEDUP)));
-    return o;
-}
-
-static void add_scaled(void *state, const SimulatedPoint *p, int devices, const Scaled *x) {
-    json_array_append_new(state, json_pack("{s:I, s:i, s:f, s:f, s:f, s:f, s:f}", "point",
-                                           (json_int_t)p->number, "devices", devices, "lookahead",
-                                           x->lookahead, "tensor", x->tensor, "pipeline", x->pipeline,
-                                           "autoregressive_tensor", x->autoregressive_tensor,
-                                           "autoregressive_pipeline", x->autoregressive_pipeline));
-}
-
-static bool print_json(const SimulateOptions *o, Store *store, const Pricing *p, const Scaling *scaling,
-                       const Simulation *s, Error *e) {
-    json_t *scalings = json_array();
-    if (!each_scaled(store, p, scaling, s, add_scaled, scalings, e)) {
-        json_decref(scalings);
-        return false;
-    }
-    json_t *points = json_array();
-    for (size_t i = 0; i < s->count; i++) json_array_append_new(points, point_json(&s->points[i]));
-    json_t *root = json_pack("{s:s, s:s, s:o, s:o}", "machine", p->machine.name, "shape", o->shape, "points",
-                             points, "scaling", scalings);
-    char *line = root ? json_dumps(root, 0) : NULL;
-    if (line) puts(line);
-    free(line); // jansson's own
-    json_decref(root);
-    return line || error_system(e, "simulate: cannot make the JSON object: out of memory");
+    return prediction_scaled(p, print_scaled, NULL, e);
 }
 
 // --- all of it -------------------------------------------------------------------------------------------
 
-static bool open_pricing(const SimulateOptions *o, Pricing *p, Error *e) {
-    *p = (Pricing){.has_draft = o->draft_shape != NULL};
-    return machine_open(o->on, &p->machine, e) && step_model_open(o->shape, &p->target, e) &&
-           (!p->has_draft || step_model_open(o->draft_shape, &p->draft, e));
+static bool print_json(const Prediction *p, Error *e) {
+    Text line = {0};
+    bool ok = prediction_json(p, &line, e);
+    if (ok) puts(text_get(&line));
+    text_release(&line);
+    return ok;
 }
 
-static bool print(const SimulateOptions *o, Store *store, const Pricing *p, const Scaling *scaling,
-                  const Simulation *s, Error *e) {
-    if (o->json) return print_json(o, store, p, scaling, s, e);
-    print_head(o, p);
-    print_points(s, o->against != NULL);
-    return (!o->against || print_errors(s, e)) &&
-           (!scaling->devices.count || print_scalings(store, p, scaling, s, e));
+static bool print(const SimulateOptions *o, const Prediction *p, Error *e) {
+    if (o->json) return print_json(p, e);
+    print_head(p);
+    print_points(&p->points, o->of.against != NULL);
+    return (!o->of.against || print_errors(&p->points, e)) && (!p->devices.count || print_scalings(p, e));
 }
 
 static bool simulate(const SimulateOptions *o, const char *which, Error *e) {
-    Pricing pricing;
-    Simulation s = {0};
-    SimulationAgainst against = {0};
-    Scaling scaling;
+    Prediction p;
     int64_t run;
-    if (!read_scaling(o, &scaling, e) || !open_pricing(o, &pricing, e)) return false;
+    if (!prediction_read(&o->of, &p, e)) return false;
     Store *store = store_open(o->db, STORE_READ, NULL, e);
-    bool ok = store && stored_run(store, which, &run, e);
-    if (ok && o->against) {
-        against.store = store_open(o->against_db ? o->against_db : o->db, STORE_READ, NULL, e);
-        ok = against.store && stored_run(against.store, o->against, &against.run, e);
-    }
-    ok = ok && simulation_run(store, run, &pricing, &against, &s, e) &&
-         print(o, store, &pricing, &scaling, &s, e);
-    simulation_release(&s);
-    store_close(against.store);
+    bool ok =
+        store && stored_run(store, which, &run, e) && prediction_make(&p, store, run, e) && print(o, &p, e);
+    prediction_release(&p);
     store_close(store);
     return ok;
 }
@@ -256,7 +152,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     (void)code;
     if (!command_parse(&command_simulate, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (rest.count != 1 || !o.on || !o.shape)
+    if (rest.count != 1 || !o.of.on || !o.of.shape)
         return error_input(e, "simulate: usage: outpace simulate %s", command_simulate.usage);
     return simulate(&o, rest.items[0], e);
 }

@@ -57,9 +57,9 @@ static json_t *predictions_json(const Fit *fit) {
     json_t *list = json_array();
     for (int i = 0; i < fit->count; i++) {
         const FitPrediction *p = &fit->predictions[i];
-        json_array_append_new(list,
-                              json_pack("{s:i, s:i, s:i, s:f, s:f, s:b}", "N", p->at.N, "W", p->at.W, "G",
-                                        p->at.G, "S", p->S, "predicted", p->predicted, "fitted", p->fitted));
+        json_array_append_new(list, json_pack("{s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:b}", "N", p->at.N, "W",
+                                              p->at.W, "G", p->at.G, "S", p->S, "predicted", p->predicted,
+                                              "low", p->low, "high", p->high, "fitted", p->fitted));
     }
     return list;
 }
@@ -83,14 +83,14 @@ static json_t *fit_json(const FitOptions *o, const Fit *fit) {
     return root;
 }
 
-bool fit_report_json(const char *title, const FitOptions *o, const Fit *fit, Error *e) {
+bool fit_report_json(const char *title, const FitOptions *o, const Fit *fit, Text *out, Error *e) {
     json_t *root = fit_json(o, fit);
     if (title) json_object_set_new(root, "of", json_string(title));
     char *line = root ? json_dumps(root, 0) : NULL;
-    if (line) puts(line);
+    if (line) text_puts(out, line);
     free(line); // jansson's own
     json_decref(root);
-    return line || error_system(e, "fit: cannot make the JSON object: out of memory");
+    return (line && !out->failed) || error_system(e, "fit: cannot make the JSON object: out of memory");
 }
 
 // --- for people ------------------------------------------------------------------------------------------

@@ -121,11 +121,12 @@ static bool read_rows(PlotData *d, Rows *r, Error *e) {
 
 // --- all of it -------------------------------------------------------------------------------------------
 
-static bool each(Store *store, const char *sql, int64_t run, PlotData *d,
+static bool each(Store *store, const char *sql, int64_t run, const char *computed, PlotData *d,
                  bool (*take)(PlotData *d, Rows *r, Error *e), Error *e) {
     Error own = {0};
     Rows *r = rows_open(store, sql, &own);
     if (r) rows_bind_int(r, 1, run);
+    if (r && rows_parameters(r) > 1) rows_bind_text(r, 2, computed);
     bool ok = r && take(d, r, &own);
     rows_close(r);
     if (!ok && e) *e = own;
@@ -146,9 +147,10 @@ static bool note_left_out(PlotData *d, Error *e) {
     return name_number(&d->notes, line) || error_system(e, "out of memory for a figure");
 }
 
-bool plot_data(Store *store, const Figure *f, int64_t run, PlotData *out, Error *e) {
+bool plot_data(Store *store, const Figure *f, int64_t run, const char *computed, PlotData *out, Error *e) {
     *out = (PlotData){0};
-    if (!each(store, f->query, run, out, read_rows, e)) return false;
-    if (!each(store, figures_notes, run, out, read_notes, e) || !note_left_out(out, e)) return false;
+    if (!each(store, f->query, run, computed, out, read_rows, e)) return false;
+    if (!each(store, figures_notes, run, computed, out, read_notes, e) || !note_left_out(out, e))
+        return false;
     return !out->numbers.failed || error_system(e, "out of memory for a figure");
 }

@@ -27,5 +27,5 @@ typedef struct PlotData {
 } PlotData;
 
 // False with e filled. A count of 0: the run has nothing to draw. Release it either way.
-bool plot_data(Store *store, const Figure *f, int64_t run, PlotData *out, Error *e);
+bool plot_data(Store *store, const Figure *f, int64_t run, const char *computed, PlotData *out, Error *e);
 void plot_data_release(PlotData *d); // takes an empty one

@@ -1,3 +1,3 @@
-set xlabel 'exit layer'
 stats data using 1 name 'X' nooutput
-if (X_max - X_min < 12) set xtics 1
+set xlabel 'exit layer'
+set xtics whole(X_max - X_min)

@@ -1,10 +1,20 @@
-SELECT iif(what = 'S', 'S, tokens a step: ', 'speedup: ') || model || ', ' || dataset AS panel, 'gamma=' || gamma.value || ', eta=' || eta.value AS series,
-       l.value AS layer, iif(what = 'S', S, speedup) AS value, iif(what = 'S', S_low, speedup_low) AS low,
-       iif(what = 'S', S_high, speedup_high) AS high
-FROM result
-JOIN (SELECT 'S' AS what UNION ALL SELECT 'speedup')
-JOIN point_param AS l ON l.point_id = result.point_id AND l.section = 'method' AND l.name = 'exit_layer'
-JOIN point_param AS gamma ON gamma.point_id = result.point_id AND gamma.section = 'method' AND gamma.name = 'gamma'
-JOIN point_param AS eta ON eta.point_id = result.point_id AND eta.section = 'method' AND eta.name = 'eta'
-WHERE run_id = ?1 AND method = 'kangaroo' AND S IS NOT NULL AND temperature = 0 AND l.value > 0
-ORDER BY model, dataset, what, gamma.value, eta.value, l.value, number;
+-- Kangaroo over its exit layer: the parameter, or where that is left to the adapter, the layer that its first step left by.
+-- Adapters of one target are one panel: models of the same weights, by the first one's name.
+WITH target AS (
+    SELECT model.id AS model_id, first_value(model.name) OVER (PARTITION BY coalesce(content.hash, model.hash) ORDER BY model.id) AS target
+    FROM model LEFT JOIN content ON content.run_id = ?1 AND content.kind = 'weights' AND content.name = model.name
+    WHERE model.id IN (SELECT model_id FROM point WHERE run_id = ?1)),
+at AS (
+    SELECT target, dataset, gamma.value AS gamma, eta.value AS eta, result.number, S, S_low, S_high, speedup, speedup_low, speedup_high,
+           coalesce(nullif(l.value, 0), (SELECT min(b) FROM step_pass WHERE model = 0 AND a = 0 AND b > 0
+                                         AND sample_id = (SELECT min(id) FROM sample WHERE point_id = point.id))) AS layer
+    FROM result JOIN point ON point.id = result.point_id JOIN target USING (model_id)
+    JOIN point_param AS l ON l.point_id = result.point_id AND l.section = 'method' AND l.name = 'exit_layer'
+    JOIN point_param AS gamma ON gamma.point_id = result.point_id AND gamma.section = 'method' AND gamma.name = 'gamma'
+    JOIN point_param AS eta ON eta.point_id = result.point_id AND eta.section = 'method' AND eta.name = 'eta'
+    WHERE result.run_id = ?1 AND result.method = 'kangaroo' AND S IS NOT NULL AND result.temperature = 0)
+SELECT iif(what = 'S', 'S, tokens a step: ', 'speedup: ') || target || ', ' || dataset AS panel, 'gamma=' || gamma || ', eta=' || eta AS series,
+       layer, iif(what = 'S', S, speedup) AS value, iif(what = 'S', S_low, speedup_low) AS low, iif(what = 'S', S_high, speedup_high) AS high
+FROM at JOIN (SELECT 'S' AS what UNION ALL SELECT 'speedup')
+WHERE layer IS NOT NULL
+ORDER BY target, dataset, what, gamma, eta, layer, number;

@@ -1,6 +1,7 @@
 // The figures there are. A new one is NAME.sql, NAME.gp and a row.
 //
-// What a query gives, ?1 being the run: a row a place in the figure, its columns by their names:
+// What a query gives, ?1 being the run, ?2 what was computed (harness/computed.h), NULL where nothing was: a
+// row a place in the figure, its columns by their names:
 //   panel    text: a panel's title; rows of one panel follow each other
 //   series   text: a legend's entry; rows of one follow each other. Equal texts have one colour in all panels
 //   scan     a blank line stands where it changes: rows of a grid, for contours
@@ -10,9 +11,12 @@
 
 typedef enum { RUN_SWEEP, RUN_SURFACE } RunKind; // what a figure draws
 
+typedef enum { COMPUTED_FITS = 1, COMPUTED_PREDICTION = 2 } Computed; // bits: what its query asks of ?2
+
 typedef struct Figure {
     const char *name, *summary; // summary: its title, too
     RunKind kind;
+    unsigned computed; // of Computed
     const char *query;
     const char *script, *drawing; // in this order; drawing (how several figures are drawn) may be ""
     const char *needs;            // what to run, where a run has nothing to draw

@@ -1,11 +1,15 @@
-# Cells over numbered columns and rows: x y value label_x label_y. A cell that was not measured is hatched;
-# `levels` are contours.
-set key off
+# Cells over numbered columns and rows: x y value label_x label_y ridge. A cell that was not measured is hatched.
+# `level` and `levels` are contours of the value; where ridge, in rows of the ridge, is 1, operations bind.
+set key outside center bottom horizontal maxrows 1 samplen 2 width -1
 set grid noxtics noytics
 set tics scale 0
+set xlabel offset 0, 0.5
 unset colorbox
 set contour base
+contour_dash(n) = n == 1 ? 3 : n == 2 ? 2 : 1
 light(v) = log(v / lowest) > 0.6 * log(highest / lowest)
+$ridge << NONE
+NONE
 do for [p = 1:panels] {
     set origin left_of(p), bottom_of(p)
     set size wide, high
@@ -23,16 +27,27 @@ do for [p = 1:panels] {
     if (chars) {
         plot data index i using 1:2:(valid(3) ? sprintf('%.2f', $3) : '///'):xtic(label[int($4)]):ytic(label[int($5)]) with labels
     } else {
-        set table $contours
+        stats data index i using 6 name 'R' nooutput
+        ridge = exists('R_min') ? R_min < 1 && R_max > 1 : 0
         unset surface
+        set table $contours
         eval 'set cntrparam levels discrete ' . levels
         splot data index i using 1:2:3
-        set surface
         unset table
+        if (ridge) {
+            set table $ridge
+            set cntrparam levels discrete 1
+            splot data index i using 1:2:6
+            unset table
+        }
+        set surface
         plot data index i using 1:2:($1 - 0.5):($1 + 0.5):($2 - 0.5):($2 + 0.5):3:xtic(label[int($4)]):ytic(label[int($5)]) with boxxyerror fillcolor palette, \
              data index i using (valid(3) ? NaN : $1):2:($1 - 0.5):($1 + 0.5):($2 - 0.5):($2 + 0.5) with boxxyerror fillstyle transparent pattern 4 border fillcolor rgb ink linewidth 0.5, \
              data index i using 1:2:(valid(3) ? sprintf('%.2f', $3) : ''):(light($3) ? 0x1a1a1a : 0xffffff) with labels font ',10' textcolor rgb variable, \
-             $contours using 1:2 with lines linewidth 2 linecolor rgb '#d55e00'
+             for [n = 1:|level|] $contours using 1:(abs($3 - level[n]) < 1e-6 ? $2 : NaN) with lines linewidth 2 linecolor rgb alarm dashtype contour_dash(n), \
+             for [n = 1:|level|] keyentry with lines linewidth 2 linecolor rgb alarm dashtype contour_dash(n) title sprintf('%.1f', level[n]), \
+             for [n = 1:(ridge ? 1 : 0)] '$ridge' using 1:2 with lines linewidth 2.5 linecolor rgb '#56b4e9', \
+             for [n = 1:(ridge ? 1 : 0)] keyentry with lines linewidth 2.5 linecolor rgb '#56b4e9' title 'ridge'
     }
     unset for [i = 1:1 + |note|] label i
 }

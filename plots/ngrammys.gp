@@ -1,3 +1,4 @@
 set xlabel 'tokens w of a row'
 set ylabel 'rows k'
-levels = '1.0,1.5,2.0'
+array level[3] = [1.0, 1.5, 2.0]
+levels = '1.0, 1.5, 2.0'

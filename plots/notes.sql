@@ -1,4 +1,4 @@
--- The lines under every figure of run ?1: what was run on what, and what only stands in.
+-- The lines under every figure of run ?1: what was run on what, what only stands in, and what was predicted (?2).
 SELECT 'run ' || run.id || ', ' || run.name || ': outpace ' || run.version || ', ' ||
        coalesce(environment.gpu, environment.cpu || coalesce(', ' || environment.cores || ' cores', ''), 'unknown machine')
 FROM run JOIN attempt ON attempt.run_id = run.id JOIN environment ON environment.id = environment_id
@@ -10,4 +10,9 @@ SELECT * FROM (
     WHERE stand_in IS NOT NULL
       AND (id IN (SELECT model_id FROM point WHERE run_id = ?1)
            OR id IN (SELECT model_id FROM attempt JOIN surface ON attempt_id = attempt.id WHERE run_id = ?1))
-    ORDER BY model.name);
+    ORDER BY model.name)
+UNION ALL
+SELECT 'priced for ' || (?2 ->> '$.prediction.machine') || ', shape ' || (?2 ->> '$.prediction.shape') ||
+       iif(?2 ->> '$.prediction.link.bytes_per_s' > 0, printf(', links of %g GB/s, %g us', 1e-9 * (?2 ->> '$.prediction.link.bytes_per_s'),
+           1e6 * (?2 ->> '$.prediction.link.latency_s')), '') || ': a prediction'
+WHERE ?2 ->> '$.prediction.machine' IS NOT NULL;

@@ -98,8 +98,9 @@ bool plot_draw_text(const Figure *f, const PlotData *d, const PlotOptions *o, Te
 
 // --- from the store --------------------------------------------------------------------------------------
 
-static bool read_data(Store *store, const Figure *f, int64_t run, PlotData *d, Error *e) {
-    if (!plot_data(store, f, run, d, e)) return false;
+static bool read_data(Store *store, const Figure *f, int64_t run, const PlotOptions *o, PlotData *d,
+                      Error *e) {
+    if (!plot_data(store, f, run, o->computed, d, e)) return false;
     return d->count || error_input(e, "run %lld of '%s' has nothing to draw for %s: %s", (long long)run,
                                    store_path(store), f->name, f->needs);
 }
@@ -107,14 +108,14 @@ static bool read_data(Store *store, const Figure *f, int64_t run, PlotData *d, E
 bool plot_write(Store *store, const Figure *f, int64_t run, const PlotOptions *o, const char *path,
                 Error *e) {
     PlotData d = {0};
-    bool ok = read_data(store, f, run, &d, e) && plot_draw(f, &d, o, path, e);
+    bool ok = read_data(store, f, run, o, &d, e) && plot_draw(f, &d, o, path, e);
     plot_data_release(&d);
     return ok;
 }
 
 bool plot_text(Store *store, const Figure *f, int64_t run, const PlotOptions *o, Text *out, Error *e) {
     PlotData d = {0};
-    bool ok = read_data(store, f, run, &d, e) && plot_draw_text(f, &d, o, out, e);
+    bool ok = read_data(store, f, run, o, &d, e) && plot_draw_text(f, &d, o, out, e);
     plot_data_release(&d);
     return ok;
 }

@@ -18,10 +18,11 @@ extern const char *const plot_format_names[PLOT_FORMATS + 1];
 
 typedef struct PlotOptions {
     PlotFormat format;
-    bool dark;           // on a dark page
-    bool colour;         // PLOT_TERM: the terminal shows colours
-    int columns;         // PLOT_TERM: of the terminal; 0: 100
-    const char *gnuplot; // the program; NULL: "gnuplot" on $PATH
+    bool dark;            // on a dark page
+    bool colour;          // PLOT_TERM: the terminal shows colours
+    int columns;          // PLOT_TERM: of the terminal; 0: 100
+    const char *gnuplot;  // the program; NULL: "gnuplot" on $PATH
+    const char *computed; // for figures that ask it (Figure.computed); NULL: nothing was computed
 } PlotOptions;
 
 // Draws figure f of a run into the file `path`, with .dat and .gp beside it. False with e filled: nothing to

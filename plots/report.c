@@ -85,6 +85,7 @@ static const Section AFTER[] = {
 static bool put_rows(Report *p, const Section *s, Rows *r, Error *e) {
     bool first = true;
     rows_bind_int(r, 1, p->run);
+    if (rows_parameters(r) > 1) rows_bind_text(r, 2, p->o->computed);
     for (; rows_next(r, e); first = false) {
         if (first) page_heading(&p->page, s->title);
         if (first && s->about) page_sentence(&p->page, s->about);
@@ -138,7 +139,7 @@ static bool put_beside(Report *p, const Figure *f, const PlotData *d, Error *e) 
 static bool put_figure(Report *p, const Figure *f, Error *e) {
     PlotData d = {0};
     int64_t run = f->kind == RUN_SURFACE ? p->surface : p->run;
-    bool ok = !run || plot_data(p->store, f, run, &d, e);
+    bool ok = !run || plot_data(p->store, f, run, p->o->computed, &d, e);
     if (ok && d.count) ok = p->page.format == PAGE_HTML ? put_inline(p, f, &d, e) : put_beside(p, f, &d, e);
     else if (ok) text_printf(&p->undrawn, "%s%s", p->undrawn.length ? ", " : "", f->name);
     plot_data_release(&d);

@@ -6,7 +6,8 @@
 
 typedef struct ReportOptions {
     PageFormat format;
-    const char *gnuplot; // the program; NULL: "gnuplot" on $PATH
+    const char *gnuplot;  // the program; NULL: "gnuplot" on $PATH
+    const char *computed; // of the run: fits, prediction (figures.h); NULL: none
 } ReportOptions;
 
 // Writes `path`. HTML is one file that holds its figures; Markdown and LaTeX have them beside it, as

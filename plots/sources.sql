@@ -1,13 +1,28 @@
--- Of each source of the fastest setting of a method that has several: how long the match was where it won, and the
--- rank of the row that had it, as shares of the steps that it won.
+-- Of each source of the fastest setting of a method that has several: how long the match was where it won, and the rank
+-- of the row that had it, as shares of the steps that it won; and how many rows of a step it had, as shares of the steps.
 WITH setting AS (
     SELECT *, row_number() OVER (PARTITION BY model, dataset, temperature, method ORDER BY speedup DESC NULLS LAST, number) AS place
-    FROM result WHERE run_id = ?1),
-won AS (SELECT point_id, source, sum(steps) AS steps FROM point_rank WHERE length > 0 GROUP BY point_id, source)
-SELECT iif(what = 1, 'length of the match: ', 'rank of its row: ') || model || ', ' || dataset || ', ' || label AS panel,
-       q.source AS series, iif(what = 1, q.length, q.rank) AS x, 1.0 * sum(q.steps) / won.steps AS share, NULL AS low, NULL AS high
-FROM setting JOIN (SELECT 1 AS what UNION ALL SELECT 2) JOIN point_rank AS q USING (point_id)
-JOIN won ON won.point_id = setting.point_id AND won.source = q.source
-WHERE place = 1 AND q.length > 0 AND method <> 'autoregressive'
-GROUP BY setting.point_id, what, q.source, x
-ORDER BY model, dataset, temperature, method, what, q.source, x;
+    FROM result WHERE run_id = ?1 AND point_id IN (SELECT point_id FROM point_source GROUP BY point_id HAVING count(*) > 1)),
+best AS MATERIALIZED (SELECT * FROM setting WHERE place = 1),
+ranks AS MATERIALIZED (
+    SELECT point_id, q.source, q.length, q.rank, q.steps FROM best JOIN point_rank AS q USING (point_id) WHERE q.length > 0),
+won AS (SELECT point_id, source, sum(steps) AS steps FROM ranks GROUP BY point_id, source),
+allotted AS MATERIALIZED (
+    SELECT point_id, source.name AS source, q.rows AS x, count(*) AS steps
+    FROM best JOIN sample USING (point_id) JOIN step_source AS q ON q.sample_id = sample.id JOIN source ON source.id = source_id
+    GROUP BY point_id, source_id, q.rows),
+part AS (
+    SELECT point_id, 1 AS what, source, length AS x, 1.0 * sum(ranks.steps) / won.steps AS share
+    FROM ranks JOIN won USING (point_id, source) GROUP BY point_id, source, length
+    UNION ALL
+    SELECT point_id, 2, source, rank, 1.0 * sum(ranks.steps) / won.steps
+    FROM ranks JOIN won USING (point_id, source) GROUP BY point_id, source, rank
+    UNION ALL
+    SELECT point_id, 3, source, x, 1.0 * allotted.steps / best.steps FROM allotted JOIN best USING (point_id)
+    UNION ALL -- steps in which it had none
+    SELECT point_id, 3, source, 0, 1 - 1.0 * sum(allotted.steps) / best.steps FROM allotted JOIN best USING (point_id)
+    GROUP BY point_id, source HAVING sum(allotted.steps) < best.steps)
+SELECT CASE what WHEN 1 THEN 'length: ' WHEN 2 THEN 'rank: ' ELSE 'rows: ' END || dataset || ', ' || label || ', ' || model AS panel,
+       source AS series, x, share, NULL AS low, NULL AS high
+FROM best JOIN part USING (point_id)
+ORDER BY model, dataset, temperature, method, what, source, x;

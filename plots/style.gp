@@ -5,16 +5,22 @@
 ink   = dark ? '#e6e6e6' : '#1a1a1a'
 faint = dark ? '#3a4048' : '#dddddd'
 paper = dark ? '#16191d' : '#ffffff'
+alarm = '#d55e00'
 
 # Okabe and Ito's colours, told apart by colour-blind eyes; each has a mark and a dash of its own for grey print.
 array hue[8] = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#888888', '#b09a00']
 array mark[8] = [7, 5, 9, 11, 13, 6, 4, 8]
 colour(s) = hue[1 + (s - 1) % 8]
-point_of(s) = mark[1 + (s - 1) % 8]
+point_of(s) = mark[1 + (s - 1 + (s - 1) / 8) % 8]
 dash_of(s) = 1 + ((s - 1) / 8) % 4
 
 # From dark to light at an even pace, so that grey print keeps the order (the stops are those of cividis).
 set palette defined (0 '#00224e', 1 '#35456c', 2 '#666970', 3 '#948e77', 4 '#c8b866', 5 '#fee838')
+
+# Steps between tics: of whole numbers, and of any.
+whole(range) = range < 9 ? 1 : ceil(range / 8.0)
+decade(range) = 10 ** floor(log10(range / 4.0))
+even(range) = decade(range) * (range / 4.0 > 5 * decade(range) ? 10 : range / 4.0 > 2 * decade(range) ? 5 : 2)
 
 small = chars ? '' : ',10'
 set border 3 linecolor rgb ink

@@ -21,6 +21,13 @@ typedef struct {
     double error;      // of S, for points without an se
 } Resampling;
 
+// What a resample says: alpha, f, and S at every point that was measured.
+static void answer(const Resampling *r, double alpha, double phi, double *out) {
+    out[0] = alpha, out[1] = 1 / phi;
+    for (int i = 0; i < r->measured->count; i++)
+        out[2 + i] = sample_predict(&r->measured->points[i], alpha, phi);
+}
+
 // --- intervals of least squares --------------------------------------------------------------------------
 
 static bool answer_least_squares(const Resampling *r, double *out) {
@@ -28,7 +35,7 @@ static bool answer_least_squares(const Resampling *r, double *out) {
     for (int i = 0; i < r->drawn.count; i++)
         if (!isfinite(r->drawn.points[i].tokens)) return false;
     least_squares_near(&r->drawn, r->alpha, &fit);
-    out[0] = fit.alpha, out[1] = 1 / fit.phi;
+    answer(r, fit.alpha, fit.phi, out);
     return true;
 }
 
@@ -57,7 +64,7 @@ static bool answer_likelihood(const Resampling *r, double *out) {
     for (int i = 0; i < r->drawn.count; i++) hits += r->drawn.points[i].fitted ? r->drawn.points[i].hits : 0;
     if (hits == 0) return false;
     likelihood_near(&r->drawn, r->alpha, &fit);
-    out[0] = fit.alpha, out[1] = 1 / fit.phi;
+    answer(r, fit.alpha, fit.phi, out);
     return true;
 }
 
@@ -100,13 +107,14 @@ static FitValue value_within(double value, const Interval *i) {
 }
 
 static bool set_intervals(Bootstrap *b, Resampling *r, const FitOptions *o, FitEstimate *out, Error *e) {
-    Interval intervals[2];
     if (!sample_open(r->points, o, &r->drawn, e)) return false;
-    b->context = r, b->outputs = 2;
+    b->context = r, b->outputs = 2 + r->measured->count;
     b->resamples = o->resamples, b->level = o->level, b->seed = o->seed;
-    out->interval = bootstrap(b, intervals, NULL, &out->refused);
-    out->alpha = value_within(r->alpha, &intervals[0]);
-    out->f = value_within(1 / r->phi, &intervals[1]);
+    Interval *intervals = out->intervals = mem_alloc((size_t)b->outputs, sizeof *intervals);
+    if (!intervals) error_system(&out->refused, "fit: out of memory");
+    out->interval = intervals && bootstrap(b, intervals, NULL, &out->refused);
+    if (out->interval) out->alpha = value_within(r->alpha, &intervals[0]);
+    if (out->interval) out->f = value_within(1 / r->phi, &intervals[1]);
     sample_release(&r->drawn);
     return out->interval || error_within(e, "%s", out->refused.text);
 }
@@ -197,7 +205,14 @@ static bool set_predictions(const Sample *s, Fit *out, Error *e) {
     for (int i = 0; i < s->count; i++) {
         const SamplePoint *p = &s->points[i];
         double predicted = sample_predict(p, out->best->alpha.value, 1 / out->best->f.value);
-        out->predictions[i] = (FitPrediction){p->at, p->S, p->se, predicted, p->fitted};
+        const Interval *band = out->best->interval ? &out->best->intervals[2 + i] : NULL;
+        out->predictions[i] = (FitPrediction){.at = p->at,
+                                              .S = p->S,
+                                              .se = p->se,
+                                              .predicted = predicted,
+                                              .low = band ? fmin(band->low, predicted) : predicted,
+                                              .high = band ? fmax(band->high, predicted) : predicted,
+                                              .fitted = p->fitted};
     }
     return true;
 }
@@ -260,7 +275,9 @@ bool fit_run(const Points *points, const FitOptions *o, Fit *out, Error *e) {
 
 void fit_release(Fit *f) {
     mem_free(f->predictions);
-    f->predictions = NULL;
+    mem_free(f->least_squares.intervals);
+    mem_free(f->likelihood.intervals);
+    *f = (Fit){0};
 }
 
 int fit_warnings(const FitEstimate *estimate, const char *out[FIT_MOST_WARNINGS]) {

@@ -6,6 +6,7 @@
 // known, S is moved by its standard error, or else by the size of the residuals, and steps are drawn again.
 // The least-squares fit under other assumptions stands beside, since a wrong one can fit as well.
 #pragma once
+#include "simulate/bootstrap.h"
 #include "simulate/leave_out.h"
 #include "simulate/sample.h"
 
@@ -24,6 +25,7 @@ typedef struct FitEstimate {
     double rms;                    // least squares: of the residuals of S
     double log_likelihood;         // likelihood: per step
     bool interval;                 // false: there are too few points for one
+    Interval *intervals;           // (2 + points) where there is one: of alpha, f, and what is predicted
 } FitEstimate;
 
 typedef struct FitOther {
@@ -36,6 +38,7 @@ typedef struct FitOther {
 typedef struct FitPrediction {
     PointAt at;
     double S, se, predicted;
+    double low, high; // of the prediction, over the best estimate's resamples; without one, the prediction
     bool fitted;
 } FitPrediction;
 

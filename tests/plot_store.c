@@ -11,6 +11,7 @@ typedef struct Made {
     Store *store;
     int64_t run, attempt, model, datasets[2], prompts[2][PROMPTS];
     int points, change;
+    const char *cpu;
 } Made;
 
 typedef struct Setting {
@@ -24,12 +25,12 @@ static const Setting SETTINGS[] = {
     {"jacobi",         "m=8",                          2.2, 1 },
     {"prompt-lookup",  "draft=10",                     2.1, -1},
     {"ouroboros",      "gamma=12",                     2.2, 9 },
-    {"lookahead",      "W=5 N=3 G=5",                  2.4, 3 },
-    {"lookahead",      "W=10 N=3 G=5",                 2.6, 5 },
-    {"lookahead",      "W=15 N=3 G=5",                 3.0, 6 },
-    {"lookahead",      "W=5 N=5 G=5",                  2.5, 5 },
-    {"lookahead",      "W=10 N=5 G=5",                 2.8, 7 },
-    {"lookahead",      "W=15 N=5 G=5",                 3.3, 9 },
+    {"lookahead",      "W=5 N=3 G=5 preset=none",      2.4, 3 },
+    {"lookahead",      "W=10 N=3 G=5 preset=none",     2.6, 5 },
+    {"lookahead",      "W=15 N=3 G=5 preset=none",     3.0, 6 },
+    {"lookahead",      "W=5 N=5 G=5 preset=none",      2.5, 5 },
+    {"lookahead",      "W=10 N=5 G=5 preset=none",     2.8, 7 },
+    {"lookahead",      "W=15 N=5 G=5 preset=none",     3.3, 9 },
     {"ngrammys",       "k=1 w=2 strategy=mixed",       2.0, 3 },
     {"ngrammys",       "k=5 w=2 strategy=mixed",       2.2, 6 },
     {"ngrammys",       "k=10 w=2 strategy=mixed",      2.6, 8 },
@@ -48,18 +49,22 @@ static void must(bool ok, const Error *e) {
     if (!ok) fail_msg("%s", e->text);
 }
 
-static void set_up(Made *m, const char *kind, const char *hash) {
+static void set_up(Made *m, const char *kind, const char *hash, const char *name) {
     Error e = {0};
     char *words[] = {"run", "demo.yaml", "--set", "name=it's"};
     StoreRun run = {.hash = hash,
                     .kind = kind,
-                    .name = hash,
+                    .name = name,
                     .version = "0.1.0",
                     .config_file = "demo.yaml",
                     .config = "name: demo\n# <b>&\n"};
-    StoreEnvironment on = {
-        .version = "0.1.0", .cpu = "made-up processor", .cores = 2, .bandwidth = 4e9, .peak = 1e11};
-    StoreModel model = {.name = "small", .hash = "11", .layers = 4, .stand_in = "reference inflated to 500m"};
+    StoreEnvironment on = {.version = "0.1.0", .cpu = m->cpu, .cores = 2, .bandwidth = 4e9, .peak = 1e11};
+    StoreModel model = {.name = "small",
+                        .hash = "11",
+                        .layers = 4,
+                        .shape = "{\"width\":64,\"heads\":4,\"kv_heads\":2,\"head_dim\":16,"
+                                 "\"mlp_width\":128,\"vocab\":500}",
+                        .stand_in = "reference inflated to 500m"};
     must(store_run(m->store, &run, &m->run, NULL, &e), &e);
     must(store_attempt(m->store, m->run, 4, words, &on, &m->attempt, &e), &e);
     must(store_model(m->store, &model, &m->model, &e), &e);
@@ -98,7 +103,10 @@ static int64_t add_point(Made *m, const Setting *s, int d, int64_t baseline) {
     Error e = {0};
     snprintf(words, sizeof words, "%s", s->params);
     snprintf(hash, sizeof hash, "point-%d", m->points);
-    snprintf(label, sizeof label, "%s%s%s", s->method, *s->params ? " " : "", s->params);
+    snprintf(label, sizeof label, "%s%s%.*s", s->method, *s->params ? " " : "",
+             (int)(strstr(s->params, " preset") ? strstr(s->params, " preset") - s->params
+                                                : (long)strlen(s->params)),
+             s->params);
     StorePoint p = {.number = ++m->points,
                     .hash = hash,
                     .model = m->model,
@@ -121,6 +129,7 @@ static void add_sample(Made *m, const Setting *s, int64_t point, int d, int prom
         .point = point, .prompt = m->prompts[d][prompt], .attempt = m->attempt, .prompt_tokens = 20};
     StoreSource sources[TOKENS][2] = {{{NULL, 0, 0, 0}}};
     StoreDivergence divergence = {3, 17, 18, 0.001};
+    uint8_t matches[TOKENS][2];
     Error e = {0};
     for (int i = 0; x.tokens < TOKENS; i++) {
         StoreStep *t = &steps[x.step_count++];
@@ -135,6 +144,16 @@ static void add_sample(Made *m, const Setting *s, int64_t point, int d, int prom
         int context = i % 3 ? t->accepted : 0, bigram = i % 3 ? 0 : t->accepted;
         sources[i][0] = (StoreSource){"context", 4, context, context ? 1 + i % 4 : 0};
         sources[i][1] = (StoreSource){"bigram", 4, bigram, bigram ? 1 + i % 2 : 0};
+        // A chain of ten: those accepted are right, the next is wrong, of the rest some are right.
+        unsigned bits = ((1u << t->accepted) - 1) | (0x6cu + 0x11u * (unsigned)m->change)
+                                                        << (t->accepted + 1);
+        matches[i][0] = (uint8_t)bits, matches[i][1] = (uint8_t)(bits >> 8);
+        if (strcmp(s->method, "jacobi") == 0 || strcmp(s->method, "kangaroo") == 0) {
+            t->drafted = 10;
+            t->matches = matches[i];
+            t->match_bytes = 2;
+        }
+        if (strcmp(s->method, "lookahead") == 0) t->pool = 50, t->pool_hits = t->accepted ? 5 : 2;
         if (strcmp(s->method, "ngrammys") == 0) {
             t->sources = sources[i];
             t->source_count = 2;
@@ -144,7 +163,9 @@ static void add_sample(Made *m, const Setting *s, int64_t point, int d, int prom
     }
     x.prefill_s = 0.01;
     x.started = 1.7e9 + m->points + 100 * prompt;
-    x.flags = prompt == 2 && m->points % 5 == 0 ? FLAG_LOAD : 0;
+    x.flags = prompt == 2 && m->points % 5 == 0 ? FLAG_LOAD
+              : prompt == 1 && m->points == 7   ? FLAG_THROTTLED
+                                                : 0;
     x.divergence = strcmp(s->method, "ouroboros") == 0 && prompt == 1 ? &divergence : NULL;
     if (x.divergence) x.flags |= FLAG_DIVERGED;
     x.steps = steps;
@@ -159,24 +180,28 @@ static void add_estimates(Made *m, const Setting *s, int64_t point) {
     must(store_estimate(m->store, point, &of_S, &e) && store_estimate(m->store, point, &of_speedup, &e), &e);
 }
 
-static void add_sweep(Made *m) {
+// Of dataset d; of `method` and the baseline only, where it is not NULL.
+static void add_points(Made *m, int d, double slower, const char *method) {
     Error e = {0};
-    add_datasets(m);
-    for (int d = 0; d < 2; d++) {
-        int64_t baseline = 0;
-        for (size_t i = 0; i < sizeof SETTINGS / sizeof *SETTINGS; i++) {
-            Setting changed = SETTINGS[i], *s = &changed;
-            s->step_ms *= 1 + 0.1 * m->change;
-            if (s->accepted > 0) s->accepted += m->change;
-            int64_t point = add_point(m, s, d, baseline);
-            if (i == 0) baseline = point;
-            if (s->accepted == -1)
-                must(store_failure(m->store, m->attempt, point, 0, -1, "out of memory for a tree", &e), &e);
-            if (s->accepted < 0) continue;
-            for (int prompt = 0; prompt < PROMPTS; prompt++) add_sample(m, s, point, d, prompt);
-            add_estimates(m, s, point);
-        }
+    int64_t baseline = 0;
+    for (size_t i = 0; i < sizeof SETTINGS / sizeof *SETTINGS; i++) {
+        Setting changed = SETTINGS[i], *s = &changed;
+        if (method && i > 0 && strcmp(s->method, method) != 0) continue;
+        s->step_ms *= slower * (1 + 0.1 * m->change);
+        if (s->accepted > 0) s->accepted += m->change;
+        int64_t point = add_point(m, s, d, baseline);
+        if (i == 0) baseline = point;
+        if (s->accepted == -1)
+            must(store_failure(m->store, m->attempt, point, 0, -1, "out of memory for a tree", &e), &e);
+        if (s->accepted < 0) continue;
+        for (int prompt = 0; prompt < PROMPTS; prompt++) add_sample(m, s, point, d, prompt);
+        add_estimates(m, s, point);
     }
+}
+
+static void add_sweep(Made *m) {
+    add_datasets(m);
+    for (int d = 0; d < 2; d++) add_points(m, d, 1, NULL);
 }
 
 // Memory bound up to 24 rows, then bound by arithmetic.
@@ -212,16 +237,64 @@ static void add_surface(Made *m) {
             }
 }
 
+// As harness/computed.h has it.
+const char PLOT_COMPUTED[] =
+    "{\"fits\":[{\"points_of\":[5,6,7,8,9,10],\"fit\":{\"law\":\"paper\",\"bonus\":\"kept\",\"filling\":24.5,"
+    "\"f"
+    "itted\":2,\"points\":6,\"estimator\":\"least_squares\",\"alpha\":{\"value\":0.51,\"se\":0.02,\"low\":0."
+    "47"
+    ",\"high\":0.55},\"f\":{\"value\":2.9,\"se\":0.2,\"low\":2.5,\"high\":3.3},\"least_squares\":{\"alpha\":{"
+    "\"v"
+    "alue\":0.51,\"se\":0.02,\"low\":0.47,\"high\":0.55},\"f\":{\"value\":2.9,\"se\":0.2,\"low\":2.5,"
+    "\"high\":3."
+    "3},\"condition\":4.2,\"correlation\":0.87,\"rms\":0.021,\"interval\":\"prompts\",\"warnings\":[\"a warn"
+    "ing <b>\"]},\"likelihood\":null,\"otherwise\":[{\"bonus\":\"dropped\",\"filling\":24.5,\"alpha\":0.55,\""
+    "f\":2.6,\"rms\":0.024}],\"predictions\":[{\"N\":3,\"W\":5,\"G\":5,\"S\":1.38,\"predicted\":1.35,\"low\":"
+    "1.2"
+    "5,\"high\":1.47,\"fitted\":true},{\"N\":3,\"W\":10,\"G\":5,\"S\":1.6,\"predicted\":1.62,\"low\":1.52,"
+    "\"high"
+    "\":1.74,\"fitted\":false},{\"N\":3,\"W\":15,\"G\":5,\"S\":1.75,\"predicted\":1.77,\"low\":1.67,\"high\":"
+    "1.8"
+    "9,\"fitted\":false},{\"N\":5,\"W\":5,\"G\":5,\"S\":1.6,\"predicted\":1.58,\"low\":1.48,\"high\":1.7,"
+    "\"fitte"
+    "d\":true},{\"N\":5,\"W\":10,\"G\":5,\"S\":1.9,\"predicted\":1.95,\"low\":1.85,\"high\":2.07,\"fitted\":"
+    "fals"
+    "e},{\"N\":5,\"W\":15,\"G\":5,\"S\":2.1,\"predicted\":2.08,\"low\":1.98,\"high\":2.2,\"fitted\":false}]}}"
+    "],"
+    "\"prediction\":{\"machine\":\"made-up "
+    "<device>\",\"shape\":\"small\",\"points\":[{\"point\":1,\"of\":\"smal"
+    "l, chat\",\"label\":\"autoregressive\",\"needs_draft\":false,\"step_s\":0.02,\"S\":1.6,\"speedup\":1,\"s"
+    "peedup_low\":0.9,\"speedup_high\":1.1,\"measured_step_s\":0.021,\"measured_S\":1.6,\"measured_spee"
+    "dup\":null},{\"point\":5,\"of\":\"small, chat\",\"label\":\"lookahead W=5 N=3 G=5\",\"needs_draft\":fal"
+    "se,\"step_s\":0.022,\"S\":1.6,\"speedup\":1.3,\"speedup_low\":1.2,\"speedup_high\":1.4,\"measured_ste"
+    "p_s\":0.024,\"measured_S\":1.6,\"measured_speedup\":1.2},{\"point\":6,\"of\":\"small, chat\",\"label\":"
+    "\"lookahead W=10 N=3 G=5\",\"needs_draft\":false,\"step_s\":0.025,\"S\":1.6,\"speedup\":1.4,\"speedup"
+    "_low\":1.3,\"speedup_high\":1.5,\"measured_step_s\":0.025,\"measured_S\":1.6,\"measured_speedup\":1"
+    ".5}],\"scaling\":[{\"point\":5,\"devices\":1,\"lookahead\":1.3,\"tensor\":1.3,\"pipeline\":1.3,\"autore"
+    "gressive_tensor\":1,\"autoregressive_pipeline\":1},{\"point\":5,\"devices\":2,\"lookahead\":1.56,\"t"
+    "ensor\":1.95,\"pipeline\":1.3,\"autoregressive_tensor\":1.6,\"autoregressive_pipeline\":1},{\"poin"
+    "t\":5,\"devices\":4,\"lookahead\":1.82,\"tensor\":2.6,\"pipeline\":1.3,\"autoregressive_tensor\":2.2,"
+    "\"autoregressive_pipeline\":1},{\"point\":6,\"devices\":1,\"lookahead\":1.4,\"tensor\":1.4,\"pipeline"
+    "\":1.4,\"autoregressive_tensor\":1,\"autoregressive_pipeline\":1},{\"point\":6,\"devices\":2,\"looka"
+    "head\":1.68,\"tensor\":2.1,\"pipeline\":1.4,\"autoregressive_tensor\":1.6,\"autoregressive_pipelin"
+    "e\":1},{\"point\":6,\"devices\":4,\"lookahead\":1.96,\"tensor\":2.8,\"pipeline\":1.4,\"autoregressive_"
+    "tensor\":2.2,\"autoregressive_pipeline\":1}],\"link\":{\"bytes_per_s\":3e11,\"latency_s\":5e-6}}}";
+
 void plot_store_make(const char *path, int change) {
     Error e = {0};
-    Made m = {.change = change, .store = store_open(path, STORE_WRITE, NULL, &e)};
+    Made m = {.change = change, .cpu = "made-up processor", .store = store_open(path, STORE_WRITE, NULL, &e)};
     must(m.store != NULL, &e);
     must(store_begin(m.store, &e), &e);
-    set_up(&m, "sweep", "demo");
+    set_up(&m, "sweep", "demo", "demo");
     add_sweep(&m);
     must(store_attempt_end(m.store, m.attempt, "done", &e), &e);
-    set_up(&m, "surface", "grid");
+    set_up(&m, "surface", "grid", "grid");
     add_surface(&m);
+    must(store_attempt_end(m.store, m.attempt, "done", &e), &e);
+    // The same experiment on another machine.
+    m.cpu = "slower processor";
+    set_up(&m, "sweep", "demo-2", "demo");
+    add_points(&m, 0, 1.5, "lookahead");
     must(store_attempt_end(m.store, m.attempt, "done", &e), &e);
     must(store_commit(m.store, &e), &e);
     store_close(m.store);

@@ -4,7 +4,14 @@
 #pragma once
 #include "results/store.h"
 
-enum { PLOT_SWEEP = 1, PLOT_SURFACE = 2 }; // its runs
+enum {
+    PLOT_SWEEP = 1,
+    PLOT_SURFACE = 2,
+    PLOT_ELSEWHERE = 3
+}; // its runs; the last: some of it on another machine
+
+// What might have been computed of the first.
+extern const char PLOT_COMPUTED[];
 
 #define PLOT_AWKWARD "`id` <script>alert(1)</script> it's \"50%\" @x_{2} \\n"
 

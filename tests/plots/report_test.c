@@ -26,7 +26,7 @@ static int set_up(void **state) {
 static char *report(const char *folder, const char *store, int64_t run, PageFormat format, const char *name) {
     Error e = {0};
     size_t size;
-    ReportOptions o = {.format = format};
+    ReportOptions o = {.format = format, .computed = PLOT_COMPUTED};
     Store *s = store_open(folder_path(folder, store), STORE_READ, NULL, &e);
     if (!s || !report_write(s, run, &o, folder_path(folder, name), &e)) fail_msg("%s", e.text);
     store_close(s);

@@ -56,6 +56,10 @@ static void papers_values_return(void **state) {
     assert_true(fit.fitted == 20 && fit.count == 21 && !fit.predictions[20].fitted);
     law.gamma = 4, law.b = 3;
     assert_value("point not fitted", fit.predictions[20].predicted, law_compression(&law), 1e-9);
+    for (int i = 0; i < fit.count; i++) {
+        const FitPrediction *p = &fit.predictions[i];
+        assert_true(p->low <= p->predicted && p->predicted <= p->high && p->high - p->low < 1e-6);
+    }
     assert_true(fit.by_W.points[RIVAL_LAW] == 20 && fit.by_N.points[RIVAL_LAW] == 20);
     assert_true(fit.by_W.rms[RIVAL_LAW] < 1e-9 && fit.by_W.rms[RIVAL_LOG] > 0.01);
     fit_release(&fit);

@@ -1,0 +1,4 @@
+set xlabel 'GFLOP a step: the target''s products with its weights'
+set ylabel 'S, tokens a step'
+set logscale x 2
+set format x '%.2g'
