@@ -81,28 +81,6 @@ static bool print_surface(Store *store, int64_t run, Error *e) {
     return why.kind == ERROR_NONE;
 }
 
-// Of a run that was killed nobody has made the estimates; where the store cannot be written, the table has
-// none.
-static void make_estimates(const char *db, int64_t run) {
-    Store *store = store_open(db, STORE_WRITE, NULL, NULL);
-    if (store) estimates_make(store, run, NULL);
-    store_close(store);
-}
-
-// Opens for reading, with the run's estimates made.
-static Store *open_estimated(const char *db, const char *which, int64_t *run, Error *e) {
-    bool missing;
-    Store *store = store_open(db, STORE_READ, NULL, e);
-    if (store && stored_run(store, which, run, e) && estimates_missing(store, *run, &missing, e)) {
-        if (!missing) return store;
-        store_close(store);
-        make_estimates(db, *run);
-        return store_open(db, STORE_READ, NULL, e);
-    }
-    store_close(store);
-    return NULL;
-}
-
 static bool show(int argc, char **argv, int *code, Error *e) {
     (void)code;
     ShowOptions o;
@@ -112,8 +90,9 @@ static bool show(int argc, char **argv, int *code, Error *e) {
     Text text = {0};
     if (!parse(&command_show, argc, argv, &o, &rest, 1, &stop, e)) return false;
     if (stop) return true;
-    Store *store = open_estimated(o.db, rest.count ? rest.items[0] : NULL, &run, e);
-    bool ok = store && (o.json || print_run(store, run, e)) &&
+    Store *store = store_open(o.db, STORE_READ, NULL, e);
+    bool ok = store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) &&
+              estimates_ensure(&store, run, e) && (o.json || print_run(store, run, e)) &&
               (o.json ? stored_json(store, run, &text, e) : stored_table(store, run, &text, e));
     if (ok) {
         fputs(text_get(&text), stdout);

@@ -5,6 +5,7 @@
 #include "results/rows.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef struct PairList {
     TallyPair *pairs; // (count)
@@ -26,18 +27,21 @@ static bool add_row(PairList *list, Rows *r, Error *e) {
                                              .base_decode_s = 1e-9 * rows_real(r, 7),
                                              .base_prefill_s = 1e-9 * rows_real(r, 8),
                                              .prefill_tokens = rows_real(r, 9),
-                                             .base_prefill_tokens = rows_real(r, 10)};
+                                             .prefill_steps = rows_real(r, 10)};
     return true;
 }
 
 // A baseline is its own.
-static bool read_pairs(Store *store, int64_t point, int64_t baseline, PairList *out, Error *e) {
+static bool read_pairs(Store *store, int64_t point, int64_t baseline, const SampleChoice *choice,
+                       PairList *out, Error *e) {
     static const char SQL[] =
         "SELECT number, a.pass, sum(a.tokens), sum(a.steps), sum(a.decode_ns), sum(a.prefill_ns),"
-        " sum(b.tokens), sum(b.decode_ns), sum(b.prefill_ns), sum(a.prefill_tokens), sum(b.prefill_tokens)"
+        " sum(b.tokens), sum(b.decode_ns), sum(b.prefill_ns), sum(a.prefill_tokens), sum(a.prefill_steps)"
         " FROM sample a JOIN prompt ON prompt.id = a.prompt_id"
         " JOIN sample b ON b.point_id = ?2 AND b.pass = a.pass AND b.prompt_id = a.prompt_id"
-        " WHERE a.point_id = ?1 GROUP BY number, a.pass";
+        " WHERE a.point_id = ?1 AND (?3 IS NULL OR ?3 = (SELECT subtask FROM subtask WHERE prompt_id = "
+        "prompt.id))"
+        " AND (?4 < 0 OR number % 2 = ?4) GROUP BY number, a.pass";
     Error why = {0};
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
@@ -45,6 +49,8 @@ static bool read_pairs(Store *store, int64_t point, int64_t baseline, PairList *
     out->count = 0;
     rows_bind_int(r, 1, point);
     rows_bind_int(r, 2, baseline ? baseline : point);
+    rows_bind_text(r, 3, choice->subtask);
+    rows_bind_int(r, 4, choice->parity);
     while (ok && rows_next(r, &why)) ok = add_row(out, r, e);
     rows_close(r);
     if (ok && why.kind != ERROR_NONE) *e = why;
@@ -66,6 +72,8 @@ static bool store_tally(Store *store, int64_t point, const Tally *t, Error *e) {
     }
     return true;
 }
+
+static const SampleChoice ALL = {.parity = -1};
 
 typedef struct PointRow {
     int64_t id, baseline;
@@ -96,9 +104,10 @@ static bool list_points(Store *store, int64_t run, PointRow **out, size_t *count
 }
 
 bool estimates_missing(Store *store, int64_t run, bool *missing, Error *e) {
-    static const char SQL[] = "SELECT count(*) FROM point WHERE run_id = ?1"
-                              " AND NOT EXISTS (SELECT 1 FROM estimate WHERE point_id = point.id)"
-                              " AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)";
+    static const char SQL[] =
+        "SELECT count(*) FROM point WHERE run_id = ?1"
+        " AND NOT EXISTS (SELECT 1 FROM estimate WHERE point_id = point.id AND metric = 'S_reference')"
+        " AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)";
     int64_t count;
     Error why = {0};
     bool ok = rows_one_int(store, SQL, run, &count, &why);
@@ -114,12 +123,39 @@ bool estimates_make(Store *store, int64_t run, Error *e) {
     bool ok = list_points(store, run, &points, &count, e);
     for (size_t i = 0; ok && i < count; i++) {
         Tally t;
-        ok = read_pairs(store, points[i].id, points[i].baseline, &list, e) &&
+        ok = read_pairs(store, points[i].id, points[i].baseline, &ALL, &list, e) &&
              tally(list.pairs, (int)list.count, points[i].sampled, &t, e) && store_begin(store, e) &&
              store_tally(store, points[i].id, &t, e) && store_commit(store, e);
     }
     if (!ok) store_rollback(store);
     mem_free(list.pairs);
     mem_free(points);
+    return ok;
+}
+
+bool estimates_ensure(Store **store, int64_t run, Error *e) {
+    bool missing;
+    if (estimates_missing(*store, run, &missing, e)) {
+        if (!missing) return true;
+        char *path = mem_text(store_path(*store), strlen(store_path(*store)));
+        store_close(*store);
+        *store = path ? store_open(path, STORE_WRITE, NULL, NULL) : NULL;
+        if (*store) estimates_make(*store, run, NULL);
+        store_close(*store);
+        *store = path ? store_open(path, STORE_READ, NULL, e) : NULL;
+        mem_free(path);
+        return *store || e->kind != ERROR_NONE || error_system(e, "out of memory");
+    }
+    store_close(*store);
+    *store = NULL;
+    return false;
+}
+
+bool estimates_tally(Store *store, int64_t point, int64_t baseline, bool sampled, const SampleChoice *choice,
+                     Tally *out, Error *e) {
+    PairList list = {0};
+    bool ok = read_pairs(store, point, baseline, choice, &list, e) &&
+              tally(list.pairs, (int)list.count, sampled, out, e);
+    mem_free(list.pairs);
     return ok;
 }

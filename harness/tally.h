@@ -8,7 +8,7 @@ typedef struct TallyPair {
     int prompt, pass;
     double tokens, steps, decode_s, prefill_s;
     double base_tokens, base_decode_s, base_prefill_s;
-    double prefill_tokens, base_prefill_tokens; // what the authors' codes count beside `tokens`
+    double prefill_tokens, prefill_steps; // what the authors' codes count beside `tokens` and `steps`
 } TallyPair;
 
 // DESIGN's names.
@@ -16,8 +16,10 @@ typedef enum {
     TALLY_S,
     TALLY_SPEEDUP,     // of summed decode times; where outputs are sampled, of times per token
     TALLY_SPEEDUP_E2E, // the same with prefill
-    TALLY_SPECBENCH,   // ratio of the means of the prompts' tokens per second, prefill included
-    TALLY_RATE,        // tokens per second
+    TALLY_SPECBENCH, // ratio of the means of the prompts' tokens per second, prefill included; mean of passes
+    TALLY_RATE,      // tokens per second
+    TALLY_S_REFERENCE, // S with prefill and its token
+    TALLY_RATE_E2E,    // tokens per second, prefill's time included
     TALLY_METRICS
 } TallyMetric;
 extern const char *const tally_names[TALLY_METRICS]; // as the store calls them

@@ -92,6 +92,14 @@ SELECT point_id,
             ELSE sum(base_decode_ns) / sum(decode_ns) END AS speedup_same_path
 FROM prompt_same_path GROUP BY point_id;
 
+-- The six subtasks of Spec-Bench, as its evaluation groups categories; our own datasets' tasks in their places.
+CREATE VIEW subtask AS
+SELECT id AS prompt_id,
+       CASE WHEN task IN ('translation', 'qa', 'rag', 'summarization', 'math_reasoning') THEN task
+            WHEN task = 'summarisation' THEN 'summarization' WHEN task = 'mathematics' THEN 'math_reasoning'
+            ELSE 'mt-bench' END AS subtask
+FROM prompt;
+
 CREATE VIEW task_speedup AS
 SELECT point_id, prompt.task AS task, count(*) AS prompts,
        sum(tokens) / sum(steps) AS S,

@@ -1,5 +1,6 @@
 #include "simulate/statistics.h"
 
+#include <gsl/gsl_cdf.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,4 +24,12 @@ double median_deviation(double *values, size_t count) {
 double quantile(double *values, size_t count, double p) {
     qsort(values, count, sizeof *values, by_value);
     return gsl_stats_quantile_from_sorted_data(values, 1, count, p);
+}
+
+void mean_interval(const double *values, size_t count, double level, double *low, double *high) {
+    double mean = gsl_stats_mean(values, 1, count), n = (double)count;
+    double error = gsl_stats_sd_m(values, 1, count, mean) / sqrt(n);
+    double reach = gsl_cdf_tdist_Pinv((1 + level) / 2, n - 1) * error;
+    *low = mean - reach;
+    *high = mean + reach;
 }

@@ -11,3 +11,6 @@ double median_deviation(double *values, size_t count);
 // The value below which the share p in [0, 1] lies, between two values by proportion. Sorts `values`.
 // count >= 1.
 double quantile(double *values, size_t count, double p);
+
+// The mean of independent values lies between *low and *high with this confidence (Student's t). count >= 2.
+void mean_interval(const double *values, size_t count, double level, double *low, double *high);
