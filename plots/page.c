@@ -26,7 +26,7 @@ static const char *html_escape(char c) {
     }
 }
 
-static void put_text(const Page *p, const char *text) {
+void page_text(const Page *p, const char *text) {
     char letter[LETTER_SIZE];
     while (letters_next(&text, letter)) {
         const char *escaped = p->format == PAGE_TEX ? letters_tex(*letter) : html_escape(*letter);
@@ -39,7 +39,7 @@ static void put_text(const Page *p, const char *text) {
 
 static void put_between(const Page *p, const char *before, const char *text, const char *after) {
     text_puts(p->out, before);
-    put_text(p, text);
+    page_text(p, text);
     text_puts(p->out, after);
 }
 
@@ -137,7 +137,7 @@ void page_code(const Page *p, const char *text) {
         text_puts(p->out, p->format == PAGE_MD ? "    " : "");
         if (p->format == PAGE_MD)
             while (letters_next(&at, letter)) text_puts(p->out, letter);
-        else put_text(&plain, at);
+        else page_text(&plain, at);
         text_puts(p->out, p->format == PAGE_TEX ? "\\\\\n" : "\n");
         text += n + (text[n] != 0);
     }

@@ -14,6 +14,7 @@ typedef struct Page {
 
 void page_open(const Page *p, const char *title);
 void page_close(const Page *p);
+void page_text(const Page *p, const char *text); // on a line: escaped as the format wants it
 void page_heading(const Page *p, const char *text);
 void page_sentence(const Page *p, const char *text);
 void page_code(const Page *p, const char *text); // as it is, line by line

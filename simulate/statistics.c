@@ -26,10 +26,13 @@ double quantile(double *values, size_t count, double p) {
     return gsl_stats_quantile_from_sorted_data(values, 1, count, p);
 }
 
-void mean_interval(const double *values, size_t count, double level, double *low, double *high) {
-    double mean = gsl_stats_mean(values, 1, count), n = (double)count;
-    double error = gsl_stats_sd_m(values, 1, count, mean) / sqrt(n);
-    double reach = gsl_cdf_tdist_Pinv((1 + level) / 2, n - 1) * error;
+void mean_reach(double mean, double deviation, size_t count, double level, double *low, double *high) {
+    double n = (double)count, reach = gsl_cdf_tdist_Pinv((1 + level) / 2, n - 1) * deviation / sqrt(n);
     *low = mean - reach;
     *high = mean + reach;
+}
+
+void mean_interval(const double *values, size_t count, double level, double *low, double *high) {
+    double mean = gsl_stats_mean(values, 1, count);
+    mean_reach(mean, gsl_stats_sd_m(values, 1, count, mean), count, level, low, high);
 }

@@ -14,3 +14,5 @@ double quantile(double *values, size_t count, double p);
 
 // The mean of independent values lies between *low and *high with this confidence (Student's t). count >= 2.
 void mean_interval(const double *values, size_t count, double level, double *low, double *high);
+// The same of values of which only mean, standard deviation and number are known.
+void mean_reach(double mean, double deviation, size_t count, double level, double *low, double *high);

@@ -1,0 +1,332 @@
+#include "harness/table.h"
+
+#include "engine/base/memory.h"
+#include "harness/table_match.h"
+#include "results/rows.h"
+#include "simulate/statistics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const Quantity UNKNOWN = {NAN, NAN, NAN};
+
+// A table while it is made.
+typedef struct Maker {
+    Store *store;
+    int64_t run;
+    Table *t;
+    TablePoints points;
+    const char *by; // the measure that the fastest is found by
+} Maker;
+
+static bool out_of_memory(Error *e) { return error_system(e, "out of memory for a table"); }
+
+const char *table_keep(Table *t, const char *text) {
+    void *texts = t->texts;
+    if (!mem_grow(&texts, &t->text_capacity, t->text_count + 1, sizeof *t->texts)) return NULL;
+    t->texts = texts;
+    char *copy = mem_text(text, strlen(text));
+    if (copy) t->texts[t->text_count++] = copy;
+    return copy;
+}
+
+// --- quantities of groups --------------------------------------------------------------------------------
+
+typedef struct Asked {
+    const char *subtask;
+    int parity;
+    bool above; // the baseline
+} Asked;
+
+static bool ask_seed(const Maker *m, const TableGroup *g, size_t i, const char *measure, const Asked *a,
+                     Quantity *out, Error *e) {
+    const TableSeed *s = &m->points.seeds[g->first + i];
+    QuantityPart part = {s->point, s->baseline, g->temperature > 0, a->subtask, a->parity};
+    return a->above ? quantity_above_baseline(m->store, &part, measure, out, e)
+                    : quantity(m->store, &part, measure, out, e);
+}
+
+// Of several seeds the mean, and where five of them say that it lies.
+static bool ask_group(const Maker *m, const TableGroup *g, const char *measure, const Asked *a, Quantity *out,
+                      Error *e) {
+    if (g->count == 1) return ask_seed(m, g, 0, measure, a, out, e);
+    double *values = mem_alloc(g->count, sizeof *values), sum = 0;
+    bool ok = values != NULL || out_of_memory(e);
+    *out = UNKNOWN;
+    for (size_t i = 0; ok && i < g->count; i++) {
+        Quantity q;
+        if ((ok = ask_seed(m, g, i, measure, a, &q, e))) sum += values[i] = q.value;
+    }
+    if (ok) out->value = sum / (double)g->count;
+    if (ok && isfinite(sum) && g->count >= TABLE_SEEDS)
+        mean_interval(values, g->count, 0.95, &out->low, &out->high);
+    mem_free(values);
+    return ok;
+}
+
+// Over the parts of a match that were measured: their mean; as their prompts are others, so are their errors.
+static bool ask_match(const Maker *m, const TableMatch *match, const char *measure, const Asked *a,
+                      Quantity *out, Error *e) {
+    double sum = 0, low = 0, high = 0, n = 0;
+    for (int i = 0; i < match->count; i++) {
+        Quantity q;
+        Asked one = *a;
+        one.subtask = match->subtasks[i];
+        if (!ask_group(m, match->groups[i], measure, &one, &q, e)) return false;
+        if (!isfinite(q.value)) continue;
+        n++;
+        sum += q.value;
+        low += (q.value - q.low) * (q.value - q.low);
+        high += (q.high - q.value) * (q.high - q.value);
+    }
+    *out = n > 0 ? (Quantity){sum / n, sum / n - sqrt(low) / n, sum / n + sqrt(high) / n} : UNKNOWN;
+    return true;
+}
+
+static bool speed_of(void *state, const TableGroup *g, const char *subtask, double *out, Error *e) {
+    const Maker *m = state;
+    Quantity q;
+    Asked a = {.subtask = subtask, .parity = -1};
+    if (!ask_group(m, g, m->by, &a, &q, e)) return false;
+    *out = isfinite(q.value) ? q.value : -1;
+    return true;
+}
+
+static bool speed_on_even(void *state, const TableGroup *g, const char *subtask, double *out, Error *e) {
+    const Maker *m = state;
+    Quantity q;
+    Asked a = {.subtask = subtask, .parity = 0};
+    if (!ask_group(m, g, m->by, &a, &q, e)) return false;
+    *out = isfinite(q.value) ? q.value : -1;
+    return true;
+}
+
+// --- texts of a group ------------------------------------------------------------------------------------
+
+// Means over the seeds.
+static bool describe_text(const Maker *m, const TableGroup *g, TableRow *row, Error *e) {
+    static const char SQL[] = "SELECT bytes_per_step, repeated, S_calm FROM point_text WHERE point_id = ?1";
+    row->bytes_per_step = row->repeated = row->calm = 0;
+    for (size_t i = 0; i < g->count; i++) {
+        Error own = {0};
+        Rows *r = rows_open(m->store, SQL, e);
+        if (!r) return false;
+        rows_bind_int(r, 1, m->points.seeds[g->first + i].point);
+        bool is_there = rows_next(r, &own);
+        row->bytes_per_step += is_there ? rows_real(r, 0) / (double)g->count : NAN;
+        row->repeated += is_there ? rows_real(r, 1) / (double)g->count : NAN;
+        row->calm += is_there ? rows_real(r, 2) / (double)g->count : NAN;
+        rows_close(r);
+        if (own.kind != ERROR_NONE) {
+            *e = own;
+            return false;
+        }
+    }
+    return true;
+}
+
+// A model that the paper does not name stands in for its own, whatever else it may be.
+static const char *stand_in_of(const Maker *m, const TableGroup *g) {
+    if (*g->stand_in) return g->stand_in;
+    for (size_t i = 0; i < m->t->item.row_count; i++)
+        if (table_match_same_model(m->t->item.rows[i].model, g->model)) return "";
+    return "no model of the paper";
+}
+
+static bool describe_group(const Maker *m, const TableGroup *g, TableRow *row, Error *e) {
+    row->point = g->number;
+    row->seeds = (int)g->count;
+    row->our_model = table_keep(m->t, g->model);
+    row->our_dataset = table_keep(m->t, g->dataset);
+    row->our_method = table_keep(m->t, g->label);
+    row->stand_in = table_keep(m->t, stand_in_of(m, g));
+    return (row->our_model && row->our_dataset && row->our_method && row->stand_in)
+               ? describe_text(m, g, row, e)
+               : out_of_memory(e);
+}
+
+// --- rows ------------------------------------------------------------------------------------------------
+
+static TableRow *add_row(Maker *m, Error *e) {
+    Table *t = m->t;
+    void *rows = t->rows;
+    if (!mem_grow(&rows, &t->row_capacity, t->row_count + 1, sizeof *t->rows)) {
+        out_of_memory(e);
+        return NULL;
+    }
+    t->rows = rows;
+    TableRow *row = &t->rows[t->row_count++];
+    *row = (TableRow){.row = "",
+                      .model = "",
+                      .dataset = "",
+                      .task = "",
+                      .our_model = "",
+                      .our_dataset = "",
+                      .our_method = "",
+                      .published = "",
+                      .spread = "",
+                      .own_name = "",
+                      .why_not = "",
+                      .stand_in = "",
+                      .note = "",
+                      .ours = UNKNOWN,
+                      .own = UNKNOWN,
+                      .difference = UNKNOWN,
+                      .above = UNKNOWN,
+                      .bytes_per_step = NAN,
+                      .repeated = NAN,
+                      .calm = NAN};
+    return row;
+}
+
+static bool fill_quantities(const Maker *m, const TableMatch *match, int parity, TableRow *row, Error *e) {
+    const char *own = quantity_own(row->measure);
+    Asked a = {.parity = parity}, above = {.parity = parity, .above = true};
+    if (own) row->own_name = own;
+    return ask_match(m, match, row->measure, &a, &row->ours, e) &&
+           (!own || ask_match(m, match, own, &a, &row->own, e)) &&
+           (!quantity_is_quality(row->measure) ||
+            ask_match(m, match, row->measure, &above, &row->above, e)) &&
+           describe_group(m, match->groups[0], row, e);
+}
+
+// Filled only where nothing speaks against it.
+static bool compare(const Maker *m, const TableMatch *match, TableRow *row, Error *e) {
+    char *end;
+    double published = strtod(row->published, &end);
+    const char *why = match->why.length ? text_get(&match->why) : "";
+    if (*end) why = strcmp(row->published, "NA") == 0 ? "not legible in what we have" : "not one number";
+    else if (!match->count)
+        why = strcmp(row->measure, "-") == 0 ? "not a measurement" : "not measured in this run";
+    else if (!isfinite(row->ours.value)) why = "not measured in this run";
+    row->why_not = table_keep(m->t, why);
+    if (!row->why_not) return out_of_memory(e);
+    if (*why) return true;
+    row->difference =
+        (Quantity){row->ours.value - published, row->ours.low - published, row->ours.high - published};
+    return true;
+}
+
+static void mark(Maker *m, const TableMatch *match) {
+    for (int i = 0; i < match->count; i++)
+        for (size_t k = 0; k < m->points.group_count; k++)
+            if (&m->points.groups[k] == match->groups[i]) m->points.groups[k].used = true;
+}
+
+static bool add_published(Maker *m, const PublishedRow *p, Error *e) {
+    TableJudge judge = {speed_of, m};
+    TableMatch match;
+    TableRow *row = add_row(m, e);
+    if (!row || !table_match(&m->t->item, p, &m->points, &judge, &match, e)) return false;
+    row->row = p->row;
+    row->model = p->model;
+    row->dataset = p->dataset;
+    row->task = p->task;
+    row->metric = p->metric;
+    row->published = p->value;
+    row->spread = p->spread;
+    row->note = p->note;
+    row->measure = published_metric(&m->t->item, p->metric)->measure;
+    bool ok = (!match.count || fill_quantities(m, &match, -1, row, e)) && compare(m, &match, row, e);
+    mark(m, &match);
+    table_match_release(&match);
+    return ok;
+}
+
+// What the paper takes the fastest of, chosen on the even prompts and scored on the odd ones.
+static bool add_halves(Maker *m, const PublishedRow *p, Error *e) {
+    TableJudge judge = {speed_on_even, m};
+    TableMatch match;
+    const char *measure = published_metric(&m->t->item, p->metric)->measure;
+    if (!strstr(p->method, "=*") || quantity_best(measure)) return true;
+    if (!table_match(&m->t->item, p, &m->points, &judge, &match, e)) return false;
+    TableRow *row = match.count ? add_row(m, e) : NULL;
+    bool ok = row != NULL || !match.count;
+    if (row) {
+        Text name = {0};
+        text_printf(&name, "%s, even to odd", p->row);
+        row->row = name.failed ? NULL : table_keep(m->t, text_get(&name));
+        text_release(&name);
+        row->model = p->model;
+        row->dataset = p->dataset;
+        row->metric = p->metric;
+        row->measure = measure;
+        row->note = "chosen on even prompts, scored on odd ones";
+        ok = row->row ? fill_quantities(m, &match, 1, row, e) : out_of_memory(e);
+    }
+    table_match_release(&match);
+    return ok;
+}
+
+static bool add_own(Maker *m, const TableGroup *g, const PublishedMetric *metric, Error *e) {
+    TableMatch match = {.groups = {g}, .count = 1};
+    TableRow *row = add_row(m, e);
+    if (!row) return false;
+    row->metric = metric->name;
+    row->measure = metric->measure;
+    row->row = "ours";
+    return fill_quantities(m, &match, -1, row, e);
+}
+
+static bool add_owns(Maker *m, Error *e) {
+    const Published *item = &m->t->item;
+    for (size_t i = 0; i < m->points.group_count; i++)
+        for (int k = 0; k < item->metric_count; k++)
+            if (!m->points.groups[i].used && strcmp(item->metrics[k].measure, "-") != 0 &&
+                !quantity_best(item->metrics[k].measure) &&
+                !add_own(m, &m->points.groups[i], &item->metrics[k], e))
+                return false;
+    return true;
+}
+
+// --- about the run ---------------------------------------------------------------------------------------
+
+static bool read_about(const Maker *m, Error *e) {
+    static const char SQL[] =
+        "SELECT 'run ' || run.id || ', ' || run.name || ', outpace ' || run.version,"
+        " coalesce(coalesce(gpu || ' beside ', '') || cpu || coalesce(', ' || cores || ' cores', ''), 'a "
+        "machine that is not told'),"
+        " strftime('%Y-%m-%d', started, 'unixepoch')"
+        " FROM run JOIN attempt ON run_id = run.id JOIN environment ON environment.id = environment_id"
+        " WHERE run.id = ?1 ORDER BY attempt.id DESC LIMIT 1";
+    Error own = {0};
+    Rows *r = rows_open(m->store, SQL, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, m->run);
+    bool found = rows_next(r, &own);
+    m->t->run = table_keep(m->t, found ? rows_text(r, 0) : "");
+    m->t->machine = table_keep(m->t, found ? rows_text(r, 1) : "");
+    m->t->date = table_keep(m->t, found ? rows_text(r, 2) : "");
+    rows_close(r);
+    if (own.kind != ERROR_NONE) *e = own;
+    return own.kind == ERROR_NONE && ((m->t->run && m->t->machine && m->t->date) || out_of_memory(e));
+}
+
+static bool make(Maker *m, Error *e) {
+    const Published *item = &m->t->item;
+    const PublishedMetric *speedup = published_metric(item, "speedup");
+    m->by = speedup ? speedup->measure : "speedup";
+    if (!read_about(m, e) || !table_points_read(m->store, m->run, &m->points, e)) return false;
+    for (size_t i = 0; i < item->row_count; i++)
+        if (!add_published(m, &item->rows[i], e) || !add_halves(m, &item->rows[i], e)) return false;
+    return add_owns(m, e);
+}
+
+bool table_make(Store *store, int64_t run, const PublishedItem *item, Table *out, Error *e) {
+    Maker m = {.store = store, .run = run, .t = out};
+    *out = (Table){.name = item->name};
+    bool ok = published_open(&out->item, item, e) && make(&m, e);
+    table_points_release(&m.points);
+    if (!ok) table_release(out);
+    return ok;
+}
+
+void table_release(Table *t) {
+    for (size_t i = 0; i < t->text_count; i++) mem_free(t->texts[i]);
+    mem_free(t->texts);
+    mem_free(t->chosen);
+    mem_free(t->rows);
+    published_release(&t->item);
+    *t = (Table){0};
+}

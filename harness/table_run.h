@@ -1,0 +1,9 @@
+// Which stored run a table is about: the newest whose config names it, and what that config chose.
+#pragma once
+#include "harness/table.h"
+
+// *run 0: there is none. `kind`: "sweep" or "surface"; of surfaces, which have no config, the newest.
+bool table_run_find(Store *store, const char *name, const char *kind, int64_t *run, Error *e);
+
+// Adds the config's `chosen` to t->chosen; a run without a config has none.
+bool table_run_chosen(Store *store, int64_t run, Table *t, Error *e);

@@ -1,0 +1,101 @@
+// The papers' numbers: every file reads, and says what the program can compute; a broken one says where.
+#include "tests/check.h"
+
+#include "engine/base/text.h"
+#include "harness/method_text.h"
+#include "harness/quantities.h"
+#include "results/published.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void check_row(const char *name, const Published *p, const PublishedRow *r) {
+    Error e = {0};
+    char *end;
+    if (*r->method && strncmp(r->method, "other:", 6) != 0 && !method_text_check(r->method, &e))
+        fail_msg("%s, row %s: %s", name, r->row, e.text);
+    if (!quantity_known(published_metric(p, r->metric)->measure))
+        fail_msg("%s: no measure for %s", name, r->metric);
+    strtod(r->value, &end);
+    if (*end && strcmp(r->value, "NA") != 0 && !strpbrk(r->value, "-><"))
+        fail_msg("%s: value '%s'", name, r->value);
+    if (strcmp(r->value, "NA") == 0 && !*r->note) fail_msg("%s, row %s: NA without a reason", name, r->row);
+}
+
+static void all_of_them(void **state) {
+    (void)state;
+    assert_int_equal(published_count, 35); // the 34 of the papers, and Spec-Bench's leaderboard
+    for (int i = 0; i < published_count; i++) {
+        Published p;
+        Error e = {0};
+        if (!published_open(&p, &published_items[i], &e)) fail_msg("%s", e.text);
+        assert_true(p.row_count > 0 && p.metric_count > 0);
+        for (size_t k = 0; k < p.row_count; k++) check_row(published_items[i].name, &p, &p.rows[k]);
+        published_release(&p);
+    }
+    assert_null(published_find("lookahead-table-1"));
+}
+
+// Numbers that can be looked up in the papers.
+static void some_of_them(void **state) {
+    (void)state;
+    Published p;
+    assert_true(published_open(&p, published_find("lookahead-table-3"), NULL));
+    const PublishedRow *last = &p.rows[p.row_count - 1];
+    assert_string_equal(last->row, "(9)");
+    assert_string_equal(last->method, "lookahead:W=15,N=5,G=15,prompt_pool=on");
+    assert_string_equal(last->value, "2.05");
+    assert_string_equal(published_metric(&p, "S")->measure, "S_reference");
+    published_release(&p);
+    assert_null(p.rows);
+}
+
+#define HEAD "# title: t\n# source: s\n# metric: S = S\n"
+#define NAMES \
+    "row\tmodel\tdataset\ttask\tprompts\tmethod\tgeneration\tdtype\tdevice\tmetric\tvalue\tspread\tnote\n"
+#define ROW "a\tm\td\t\t\tjacobi\t\t\t\tS\t1.5\t\t\n"
+
+static void refused(const char *bytes, const char *want) {
+    Published p;
+    Error e = {0};
+    if (published_parse(&p, "x", bytes, strlen(bytes), &e)) fail_msg("'%s' is taken", bytes);
+    if (!strstr(e.text, want)) fail_msg("wanted '%s', got '%s'", want, e.text);
+    assert_null(p.bytes);
+}
+
+static void broken(void **state) {
+    (void)state;
+    Published p;
+    assert_true(published_parse(&p, "x", HEAD NAMES ROW, strlen(HEAD NAMES ROW), NULL));
+    assert_int_equal(p.row_count, 1);
+    assert_string_equal(p.kind, "sweep");
+    published_release(&p);
+    refused("", "no title");
+    refused(HEAD, "no line of names");
+    refused("# title: t\n" NAMES, "no source");
+    refused("# titel: t\n", "x.tsv:1: the key is none of");
+    refused("# title\n", "'# key: value'");
+    refused("# metric: S\n", "NAME = MEASURE");
+    refused(HEAD "row\tmodel\n", "x.tsv:4: the columns are not");
+    refused(HEAD NAMES "a\tm\n", "x.tsv:5: the row has too few cells");
+    refused(HEAD NAMES "a\tm\td\t\t\tjacobi\t\t\t\tS\t1.5\t\t\t\n", "a cell too many");
+    refused(HEAD NAMES "a\tm\td\t\t\tjacobi\t\t\t\tS\t\t\t\n", "has no value");
+    refused(HEAD NAMES "a\tm\td\t\t\tjacobi\t\t\t\tT\t1\t\t\n", "metric is not named");
+    assert_false(published_parse(&p, "x", "a\0b", 3, NULL));
+}
+
+// Every cut of a file reads, or is refused: never more.
+static void cut_short(void **state) {
+    (void)state;
+    const PublishedItem *item = published_find("ouroboros-table-3");
+    for (size_t n = 0; n <= (size_t)(item->end - item->bytes); n++) {
+        Published p;
+        if (published_parse(&p, "x", item->bytes, n, NULL)) published_release(&p);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_of_them), cmocka_unit_test(some_of_them),
+                                       cmocka_unit_test(broken), cmocka_unit_test(cut_short)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
