@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { FIELD_TEXT, FIELD_REAL, FIELD_INT } FieldType;
+typedef enum { FIELD_TEXT, FIELD_REAL, FIELD_INT } FieldType; // INT: 0 is none
 
 typedef struct Field {
     const char *name;
@@ -77,7 +77,9 @@ static void put_field(const TableRow *r, const Field *f, Text *out) {
     switch (f->type) {
     case FIELD_TEXT: put_csv(*(const char *const *)at(r, f), out); break;
     case FIELD_REAL: put_real(*(const double *)at(r, f), out); break;
-    case FIELD_INT: text_printf(out, "%d", *(const int *)at(r, f)); break;
+    case FIELD_INT:
+        if (*(const int *)at(r, f)) text_printf(out, "%d", *(const int *)at(r, f));
+        break;
     }
 }
 
@@ -110,7 +112,7 @@ static json_t *field_json(const TableRow *r, const Field *f) {
     double value;
     switch (f->type) {
     case FIELD_TEXT: return text_json(*(const char *const *)at(r, f));
-    case FIELD_INT: return json_integer(*(const int *)at(r, f));
+    case FIELD_INT: return *(const int *)at(r, f) ? json_integer(*(const int *)at(r, f)) : json_null();
     case FIELD_REAL: break;
     }
     value = *(const double *)at(r, f);
