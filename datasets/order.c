@@ -40,6 +40,9 @@ static bool find_groups(Groups *g, const Dataset *d, bool by_set, Error *e) {
         g->of[i] = k;
         g->end[k]++;
     }
+    if (g->count == 1)
+        return error_input(e, "all prompts of '%s' are of one %s: nothing can take turns by task", d->name,
+                           by_set ? "part" : "task");
     for (size_t k = 1; k < g->count; k++) g->end[k] += g->end[k - 1];
     for (size_t k = 1; k < g->count; k++) g->next[k] = g->end[k - 1];
     size_t fill[MOST_GROUPS];

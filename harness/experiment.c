@@ -154,8 +154,6 @@ static bool check_template(const DatasetSpec *d, Error *e) {
 }
 
 static bool check_dataset(const DatasetSpec *d, Error *e) {
-    if (d->order == ORDER_BY_TASK && d->parts.count == 0)
-        return yaml_error(d->at, e, "order by-task takes turns between parts: name them, parts: [one, two]");
     if (d->path && d->parts.count)
         return yaml_error(d->at, e, "a dataset has a path or parts, not both: take one away");
     return check_template(d, e);

@@ -296,6 +296,16 @@ static void turns_of_tasks(void **state) {
     }
 }
 
+static void one_task_takes_no_turns(void **state) {
+    (void)state;
+    static const char rows[] = "{\"prompt\": \"a\", \"task\": \"t\"}\n{\"prompt\": \"b\", \"task\": \"t\"}\n";
+    DatasetRequest q = {.name = "own", .order = ORDER_BY_TASK, .consecutive = 1};
+    Dataset d;
+    Error e = {0};
+    assert_false(dataset_parse(&d, rows, sizeof rows - 1, "rows", &q, &e));
+    assert_string_equal(e.text, "all prompts of 'own' are of one task: nothing can take turns by task");
+}
+
 static void hash_of_what_is_loaded(void **state) {
     (void)state;
     static const char *const differ[] = {
@@ -449,6 +459,7 @@ int main(void) {
         cmocka_unit_test(splits),
         cmocka_unit_test(orders),
         cmocka_unit_test(turns_of_tasks),
+        cmocka_unit_test(one_task_takes_no_turns),
         cmocka_unit_test(hash_of_what_is_loaded),
         cmocka_unit_test(compressed),
         cmocka_unit_test(bomb),

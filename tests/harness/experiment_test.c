@@ -139,8 +139,6 @@ static void wrong_values(void **state) {
     expect_error("20", "2x", "x.yaml:7:12: 'limit' is '2x', must be a whole number from 0 to 16777216");
     expect_error("20", "20\n    order: wild",
                  "x.yaml:8:12: 'order' is 'wild', must be one of written, shuffled, by-task");
-    expect_error("20", "20\n    order: by-task",
-                 "x.yaml:6:5: order by-task takes turns between parts: name them, parts: [one, two]");
     expect_error("20", "20\n    template: vicunia",
                  "x.yaml:8:15: there is no template 'vicunia'; did you mean 'vicuna'?");
     expect_error("20", "20\n    seed: -5",
