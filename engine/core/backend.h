@@ -24,6 +24,7 @@ typedef struct BackendOptions {
     int max_nodes;   // of a step; at most TREE_MAX_NODES
     int slack;       // see cache.h
     int threads;     // 0: as many as there are cores
+    int copies;      // rows that a step of LAYOUT_COPIED may have; 0: there is none (the CPU alone has it)
     const char *isa; // force a kernel set; NULL: the best that this machine has
     // An instance of the same backend whose threads this one uses too (they take turns; `threads` is then
     // ignored). It is closed later than this one. NULL: threads of its own.

@@ -13,6 +13,8 @@
 //
 // LAYOUT_TREE has one root. LAYOUT_BATCH is k rows that each repeat the root and the context, as N-Grammys
 // runs them: tree_row starts the next row. A method calls tree_row and need not know the layout.
+// LAYOUT_COPIED is such a batch in which each row reads a copy of its own of the committed cache, for
+// measuring what such copies cost.
 //
 // A tree may be built in parts, each with a root of its own, that would run on machines of their own
 // (Lookahead, section 3.4): tree_part starts the next one. Prefixes are shared within a part only.
@@ -30,7 +32,7 @@
 
 enum { TREE_NONE = -1, TREE_MAX_NODES = 1024, TREE_MAX_PARTS = 16, ONE_HOT = -1 };
 
-typedef enum { LAYOUT_TREE, LAYOUT_BATCH } Layout;
+typedef enum { LAYOUT_TREE, LAYOUT_BATCH, LAYOUT_COPIED } Layout;
 
 typedef enum {
     NODE_CANDIDATE = 1, // may be accepted

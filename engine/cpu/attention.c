@@ -31,7 +31,7 @@ static void fill_rope(Cpu *c, int positions) {
 
 void cpu_plan(Cpu *c, const StepRun *run) {
     Paths *p = &c->paths;
-    if (run->first == 0) p->used = 0;
+    if (run->first == 0) p->used = p->rows = 0;
     for (int node = run->first; node < run->last; node++) {
         int parent = run->tree->parent[node], n = 0;
         NodeRun *to = p->runs + p->used;
@@ -39,6 +39,7 @@ void cpu_plan(Cpu *c, const StepRun *run) {
             for (; n < p->size[parent]; n++) to[n] = p->runs[p->from[parent] + n];
         if (n && to[n - 1].first + to[n - 1].count == node) to[n - 1].count++;
         else to[n++] = (NodeRun){node, 1};
+        p->row[node] = parent == TREE_NONE ? p->rows++ : p->row[parent];
         p->from[node] = p->used;
         p->size[node] = n;
         p->used += n;
@@ -48,22 +49,26 @@ void cpu_plan(Cpu *c, const StepRun *run) {
 
 static const void *at_bytes(const void *base, size_t bytes) { return (const unsigned char *)base + bytes; }
 
-// The head's keys and values in a layer of an area.
-static KeySpan span_of(const Work *k, const KeyValues *area, int head, int first, int count) {
+// The head's keys and values in a part of an area: a layer, or, of copies, a row.
+static KeySpan span_of(const Work *k, const KeyValues *area, int part, int head, int first, int count) {
     const KeyLayout *l = &k->c->layout;
-    size_t size = dtype_size(l->dtype), layer = (size_t)k->layer;
-    return (KeySpan){at_bytes(area->k, layer * area->k_bytes + key_head(l, head) * size),
-                     at_bytes(area->v, layer * area->v_bytes + value_head(l, head) * size), first, count};
+    size_t size = dtype_size(l->dtype), at = (size_t)part;
+    return (KeySpan){at_bytes(area->k, at * area->k_bytes + key_head(l, head) * size),
+                     at_bytes(area->v, at * area->v_bytes + value_head(l, head) * size), first, count};
 }
+
+static bool is_copied(const Work *k) { return k->run->tree->layout == LAYOUT_COPIED; }
 
 static int first_visible(const Work *k, int node) {
     return cache_first_visible(k->run->cache, tree_position(k->run->tree, node));
 }
 
-static int cached_spans(const Work *k, int head, int from, int to, KeySpan *out) {
+static int cached_spans(const Work *k, int head, int node, int from, int to, KeySpan *out) {
+    const KeyValues *area = is_copied(k) ? &k->c->copies : &k->c->cache;
+    int part = is_copied(k) ? k->c->paths.row[node] : k->layer;
     SlotRun runs[2];
     int n = cache_runs(k->run->cache, from, to, runs);
-    for (int i = 0; i < n; i++) out[i] = span_of(k, &k->c->cache, head, runs[i].slot, runs[i].count);
+    for (int i = 0; i < n; i++) out[i] = span_of(k, area, part, head, runs[i].slot, runs[i].count);
     return n;
 }
 
@@ -74,7 +79,7 @@ static int path_spans(const Work *k, int head, int node, int from, int to, KeySp
     int n = 0;
     for (int i = 0, at = 0; i < p->size[node] && at < to; at += runs[i++].count) {
         int a = from > at ? from - at : 0, b = to - at < runs[i].count ? to - at : runs[i].count;
-        if (a < b) out[n++] = span_of(k, &k->c->step, head, runs[i].first + a, b - a);
+        if (a < b) out[n++] = span_of(k, &k->c->step, k->layer, head, runs[i].first + a, b - a);
     }
     return n;
 }
@@ -93,21 +98,25 @@ static int common_path(const Paths *p, int a, int b) {
 // Positions [from, to) of a node's sequence: cached ones, then those of its path.
 static int spans_of(const Work *k, int head, int node, int from, int to, KeySpan *out) {
     int context = k->run->tree->context;
-    int n = cached_spans(k, head, from, to < context ? to : context, out);
+    int n = cached_spans(k, head, node, from, to < context ? to : context, out);
     return n + path_spans(k, head, node, from > context ? from - context : 0, to - context, out + n);
 }
 
 // The positions that all nodes of a block see, and see the same: from the latest first one on, as long as
-// their paths agree. Empty where a window has moved past that.
+// their paths agree. Empty where a window has moved past that, and where they read copies of the cache of
+// their own.
 static void shared_positions(const Work *k, int node, int nodes, int *from, int *to) {
+    const int *row = k->c->paths.row;
     int common = k->run->tree->depth[node] + 1;
+    bool apart = false;
     *from = first_visible(k, node);
     for (int i = 1; i < nodes; i++) {
         int first = first_visible(k, node + i), with_first = common_path(&k->c->paths, node, node + i);
         if (with_first < common) common = with_first;
         if (first > *from) *from = first;
+        apart = apart || (is_copied(k) && row[node + i] != row[node]);
     }
-    *to = k->run->tree->context + common;
+    *to = apart ? *from : k->run->tree->context + common;
     if (*to < *from) *to = *from;
 }
 

@@ -58,16 +58,26 @@ static bool take_keys(const Cpu *c, KeyValues *area, int count, size_t *total) {
     return take(&area->k, layers, area->k_bytes, total) && take(&area->v, layers, area->v_bytes, total);
 }
 
+// Of one layer, for each row of LAYOUT_COPIED.
+static bool take_copies(Cpu *c) {
+    size_t rows = (size_t)c->copy_rows;
+    c->copies.k_bytes = c->cache.k_bytes;
+    c->copies.v_bytes = c->cache.v_bytes;
+    return rows == 0 || (take(&c->copies.k, rows, c->copies.k_bytes, &c->cache_bytes) &&
+                         take(&c->copies.v, rows, c->copies.v_bytes, &c->cache_bytes));
+}
+
 static bool take_paths(Paths *p, size_t nodes, size_t *total) {
     return take(&p->runs, nodes * (nodes + 1) / 2, sizeof *p->runs, total) &&
-           take(&p->from, nodes, sizeof *p->from, total) && take(&p->size, nodes, sizeof *p->size, total);
+           take(&p->from, nodes, sizeof *p->from, total) && take(&p->size, nodes, sizeof *p->size, total) &&
+           take(&p->row, nodes, sizeof *p->row, total);
 }
 
 static bool take_buffers(Cpu *c) {
     const Shape *s = &c->model->shape;
     size_t nodes = (size_t)c->max_nodes, angles = (size_t)c->context * (size_t)s->rope.pairs;
     size_t threads = (size_t)pool_threads(c->pool), f = sizeof(float), *total = &c->step_bytes;
-    bool ok = take_keys(c, &c->cache, c->slots, &c->cache_bytes) &&
+    bool ok = take_keys(c, &c->cache, c->slots, &c->cache_bytes) && take_copies(c) &&
               take_keys(c, &c->step, (int)nodes, total) &&
               take(&c->hidden, nodes * (size_t)s->width, f, total) && take(&c->cosine, angles, f, total) &&
               take(&c->sine, angles, f, total) && take_paths(&c->paths, nodes, total) &&
@@ -86,10 +96,10 @@ static void cpu_close(void *self) {
         for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) mem_free(blocks[j]);
     }
     Panel *p = &c->panel;
-    void *blocks[] = {c->cache.k, c->cache.v,    c->step.k,     c->step.v, c->hidden,
-                      c->cosine,  c->paths.runs, c->paths.from, c->sine,   c->threads,
-                      p->normed,  p->q,          c->paths.size, p->k,      p->v,
-                      p->mixed,   p->delta,      p->gate,       p->up,     p->packed};
+    void *blocks[] = {c->cache.k,    c->cache.v,    c->step.k,   c->step.v,   c->hidden,   c->cosine,
+                      c->paths.runs, c->paths.from, c->sine,     c->threads,  p->normed,   p->q,
+                      c->paths.size, p->k,          p->v,        p->mixed,    p->delta,    p->gate,
+                      p->up,         p->packed,     c->copies.k, c->copies.v, c->paths.row};
     for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) mem_free(blocks[j]);
     if (!c->shares_pool) pool_close(c->pool);
     mem_free(c);
@@ -108,6 +118,7 @@ bool cpu_open(const Model *model, const BackendOptions *o, void **self, Error *e
     c->max_nodes = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
     cache_init(&slots, c->context, s->window, o->slack > 0 ? o->slack : CACHE_SLACK);
     c->slots = slots.capacity;
+    c->copy_rows = o->copies;
     c->shares_pool = o->beside != NULL;
     c->pool = c->shares_pool ? ((const Cpu *)o->beside)->pool
                              : pool_open(o->threads > 0 ? o->threads : pool_cores(), e);
@@ -122,9 +133,17 @@ bool cpu_open(const Model *model, const BackendOptions *o, void **self, Error *e
     return false;
 }
 
+static bool has_copies(const Cpu *c, const Tree *t, Error *e) {
+    int rows = 0;
+    for (int i = 0; i < t->count; i++) rows += t->parent[i] == TREE_NONE;
+    return rows <= c->copy_rows ||
+           error_input(e, "a step of %d rows with copies of the cache; there is room for %d", rows,
+                       c->copy_rows);
+}
+
 static bool cpu_run(void *self, const StepRun *run, Error *e) {
-    (void)e;
     Cpu *c = self;
+    if (run->tree->layout == LAYOUT_COPIED && !has_copies(c, run->tree, e)) return false;
     double start = clock_now(clock_monotonic());
     cpu_forward(c, run);
     c->busy_seconds += clock_now(clock_monotonic()) - start;

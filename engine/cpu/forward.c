@@ -147,6 +147,7 @@ static void run_attention(Work *k) {
     Products o = {.work = k, .x = p->mixed, .w = {&w->o}, .y = {p->delta}, .count = 1, .residual = true};
     project(&qkv);
     run_rows(k, place_rows, k);
+    if (k->run->tree->layout == LAYOUT_COPIED && k->first == k->run->first) cpu_copy_cache(k);
     cpu_attend(k);
     project(&o);
 }

@@ -4,6 +4,7 @@
 // Buffers are allocated at open for the largest step; pages that a run never needs are never touched.
 //
 //      cache   keys, values of each layer, by slot            written by commit only
+//      copies  of one layer of it, for each row               of LAYOUT_COPIED (copies.c)
 //      step    keys, values of each layer, by node            the open step
 //      hidden  (max_nodes, width)                             the residual stream of each node
 //      panel   scratch for PANEL rows on their way through a layer
@@ -45,7 +46,8 @@ typedef struct NodeRun {
 typedef struct Paths {
     NodeRun *runs;    // (max_nodes * (max_nodes + 1) / 2): room for the worst tree
     int *from, *size; // (max_nodes): where a node's runs stand
-    int used;
+    int *row;         // (max_nodes): the root that the path begins at, counted from 0
+    int used, rows;
 } Paths;
 
 // What a thread has for itself.
@@ -68,6 +70,8 @@ typedef struct Cpu {
     KeyLayout layout;
     int context, max_nodes, slots;
     KeyValues cache, step;
+    KeyValues copies; // (copy_rows): here the bytes are of one row's
+    int copy_rows;
     float *hidden;
     float *cosine, *sine; // (context, pairs)
     int rope_filled;      // positions whose angles are there
@@ -101,6 +105,9 @@ void cpu_forward(Cpu *c, const StepRun *run);
 // attention.c.
 void cpu_plan(Cpu *c, const StepRun *run);
 void cpu_attend(const Work *k);
+
+// The layer's cache for each row of LAYOUT_COPIED, before the layer attends; copies.c.
+void cpu_copy_cache(const Work *k);
 
 // The head for up to PANEL nodes at a time; head.c.
 void cpu_head(Cpu *c, const int *nodes, int count, unsigned want, HeadOut *out);
