@@ -79,6 +79,14 @@ static bool choose_compute(const char *text, const Model *m, Compute *out, Error
     return true;
 }
 
+static bool choose_math(const char *text, const Device *device, bool *fast, Error *e) {
+    *fast = text && strcmp(text, "fast") == 0;
+    if (text && !*fast && strcmp(text, "exact") != 0)
+        return error_input(e, "there is no math '%s': exact and fast are known", text);
+    return !*fast || device->backend == &cuda_backend ||
+           error_input(e, "math fast needs device cuda; %s has exact alone", device->name);
+}
+
 // Without its window a model sees all that stands before: the baseline that a window is measured against.
 static bool choose_window(const char *text, Shape *shape, Error *e) {
     if (text && strcmp(text, "off") == 0) shape->window = 0;
@@ -204,6 +212,7 @@ bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, Engine
     const Device *device = find_device(o->device, &ordinal, e);
     if (!device) return false;
     backend.beside = instance_beside(o->beside, device);
+    if (!choose_math(o->math, device, &backend.fast, e)) return false;
     bool ok =
         device->weights ? model_open(&engine->model, dir, e) : model_open_config(&engine->model, dir, e);
     ok = ok && choose_compute(o->compute, &engine->model, &backend.compute, e) &&
@@ -275,6 +284,7 @@ bool engine_open_adapter(AdapterEngine *a, const Engine *target, const char *dir
     if (!device) return false;
     took.available = device->host ? memory_beside(target) : 0;
     backend.beside = instance_beside(target, device);
+    if (!choose_math(o->math, device, &backend.fast, e)) return false;
     backend.compute = target->session.compute;
     backend.context = target->session.context;
     bool ok = device->weights ? adapter_open(&a->adapter, &target->model, dir, e)

@@ -12,7 +12,8 @@ typedef struct EngineOptions {
     const char *device;     // "cpu" (the default, or NULL), "null", "cuda[:n]", "auto"
     const char *compute;    // "f32", "bf16", or NULL: bf16 where the weights are bf16, else f32
     const char *window;     // "on" or NULL: the sliding window that config.json gives; "off": none
-    BackendOptions backend; // compute is filled from the line above
+    const char *math;       // "exact" or NULL; "fast": products by a vendor's library, which cuda has
+    BackendOptions backend; // compute and fast are filled from the lines above
     const Engine *beside; // one that is open at the same time, and is closed later: memory has room for both,
                           // and they take turns with the same threads. NULL: alone
 } EngineOptions;

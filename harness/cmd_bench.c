@@ -15,7 +15,7 @@
 enum { MAX_POINTS = 4096 };
 
 typedef struct {
-    const char *tokens, *context, *k, *w, *layout, *device, *window, *compute, *isa;
+    const char *tokens, *context, *k, *w, *layout, *device, *window, *compute, *math, *isa;
     int threads, samples, prefill;
     double seconds;
     uint64_t seed;
@@ -37,6 +37,7 @@ static const Option OPTIONS[] = {
     {"threads",        0,   OPTION_INT,  AT(threads), 0, 1024,    "N",          "0: one a core",                            "0"                },
     {"compute",        0,   OPTION_TEXT, AT(compute), 0, 0,       "f32|bf16",   "how activations enter products",
      "as the weights"                                                                                                                          },
+    {"math",           0,   OPTION_TEXT, AT(math),    0, 0,       "exact|fast", "fast: products by cuBLASLt, on cuda",      "exact"            },
     {"isa",            0,   OPTION_TEXT, AT(isa),     0, 0,       "NAME",       "force a set of CPU kernels",               "the best there is"},
     {"device",         0,   OPTION_TEXT, AT(device),  0, 0,       "NAME",       "cpu, cuda[:n], auto, null",                "cpu"              },
     {"sliding-window", 0,   OPTION_TEXT, AT(window),  0, 0,       "on|off",     "off: see all, as if there were no window",
@@ -130,6 +131,7 @@ static bool open_model(Bench *b, Error *e) {
         .device = a->device,
         .window = a->window,
         .compute = a->compute,
+        .math = a->math,
         .backend = {.context = need, .threads = a->threads, .isa = a->isa}
     };
     BenchPoint first = {.tokens = 1};
@@ -237,8 +239,9 @@ static bool print_json(const Bench *b, Error *e) {
     for (int i = 0; i < b->count; i++) json_array_append_new(points, point_json(&b->points[i]));
     json_t *root = NULL;
     if (machine && ceilings && json_object_update(machine, ceilings) == 0)
-        root = json_pack("{s:O, s:O, s:s, s:f, s:I}", "machine", machine, "points", points, "model", b->dir,
-                         "open_s", b->open_s, "peak_memory_bytes", (json_int_t)machine_peak_memory());
+        root = json_pack("{s:O, s:O, s:s, s:s, s:f, s:I}", "machine", machine, "points", points, "model",
+                         b->dir, "math", b->a->math ? b->a->math : "exact", "open_s", b->open_s,
+                         "peak_memory_bytes", (json_int_t)machine_peak_memory());
     if (root && b->engine.model.stand_in[0])
         json_object_set_new(root, "stand_in", json_string(b->engine.model.stand_in));
     if (root && b->prefill_s > 0)

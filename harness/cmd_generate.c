@@ -15,8 +15,8 @@
 #include <string.h>
 
 typedef struct {
-    const char *file, *ids, *template, *system, *method, *device, *window, *compute, *isa, *layout, *cache,
-        *draft, *adapter;
+    const char *file, *ids, *template, *system, *method, *device, *window, *compute, *math, *isa, *layout,
+        *cache, *draft, *adapter;
     int max_tokens, top_k, threads, context, prefill_chunk, max_rows;
     double temperature, top_p;
     uint64_t seed;
@@ -47,6 +47,7 @@ static const Option OPTIONS[] = {
      "0"                                                                                                                                                           },
     {"compute",        0,   OPTION_TEXT, AT(compute),       0, 0,              "f32|bf16",       "how activations enter products",
      "as the weights"                                                                                                                                              },
+    {"math",           0,   OPTION_TEXT, AT(math),          0, 0,              "exact|fast",     "fast: products by cuBLASLt, on cuda",        "exact"             },
     {"isa",            0,   OPTION_TEXT, AT(isa),           0, 0,              "NAME",           "force a set of CPU kernels",                 "the best there is" },
     {"device",         0,   OPTION_TEXT, AT(device),        0, 0,              "NAME",           "cpu, cuda[:n], auto, null",                  "cpu"               },
     {"sliding-window", 0,   OPTION_TEXT, AT(window),        0, 0,              "on|off",         "off: see all, as if there were no window",
@@ -135,6 +136,7 @@ static bool open_run(Run *r, Error *e) {
                           .device = o->device,
                           .window = o->window,
                           .compute = o->compute,
+                          .math = o->math,
                           .isa = o->isa,
                           .context = o->context,
                           .threads = o->threads,

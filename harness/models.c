@@ -22,6 +22,7 @@ bool models_open(Models *m, const ModelChoice *c, Error *e) {
         .device = c->device,
         .window = c->window,
         .compute = c->compute,
+        .math = c->math,
         .backend = {.context = c->context, .threads = c->threads, .isa = c->isa}
     };
     *m = (Models){.has_draft = false};

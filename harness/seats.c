@@ -17,6 +17,7 @@ bool seats_open_models(const Inputs *in, int setup, Models *out, Error *e) {
                           .adapter = f->adapter,
                           .heads = f->heads,
                           .device = s->settings->device,
+                          .math = s->settings->math == MATH_FAST ? "fast" : "exact",
                           .window = s->settings->sliding_window ? "on" : "off",
                           .compute = COMPUTES[s->settings->compute],
                           .isa = getenv("OUTPACE_ISA"),

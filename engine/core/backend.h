@@ -26,6 +26,7 @@ typedef struct BackendOptions {
     int threads;     // 0: as many as there are cores
     int copies;      // rows that a step of LAYOUT_COPIED may have; 0: there is none (the CPU alone has it)
     const char *isa; // force a kernel set; NULL: the best that this machine has
+    bool fast;       // sums may depend on what shares the step (no exactness, below): a vendor's library
     // An instance of the same backend whose threads this one uses too (they take turns; `threads` is then
     // ignored). It is closed later than this one. NULL: threads of its own.
     void *beside;

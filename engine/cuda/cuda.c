@@ -2,7 +2,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/cuda/device.h"
-#include "engine/cuda/instance.h"
+#include "engine/cuda/fast.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +15,7 @@ static void cuda_close(void *self) {
     for (int i = 0; i < GRAPHS; i++)
         if (c->graphs[i].graph) gpu_graph_close(c->graphs[i].graph);
     cuda_give_all(c);
+    fast_close(c->fast);
     if (c->begin) gpu_event_close(c->begin);
     if (c->end) gpu_event_close(c->end);
     if (c->stream) gpu_stream_close(c->stream);
@@ -96,6 +97,15 @@ static bool check_shape(const Cuda *c, Error *e) {
                        c->ordinal, dim, HEAD_DIM_MAX);
 }
 
+static bool open_library(Cuda *c, bool wanted, Error *e) {
+    return !wanted || (c->fast = fast_open(e)) != NULL;
+}
+
+static void name_kernels(Cuda *c) {
+    int n = snprintf(c->isa, sizeof c->isa, "sm_%d%d", c->facts.major, c->facts.minor);
+    if (c->fast) snprintf(c->isa + n, sizeof c->isa - (size_t)n, ", cuBLASLt %s", c->fast->library.version);
+}
+
 bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e) {
     const Shape *s = &model->shape;
     *self = NULL;
@@ -110,8 +120,9 @@ bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **
     c->heads = heads_of(s, o->compute);
     c->max_nodes = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
     set_context(c, o->context > 0 && o->context < s->context ? o->context : s->context, o);
-    if (device_find(ordinal, &c->facts, e) && check_shape(c, e) && check_memory(c, o, e) && take_all(c, e)) {
-        snprintf(c->isa, sizeof c->isa, "sm_%d%d", c->facts.major, c->facts.minor);
+    if (device_find(ordinal, &c->facts, e) && check_shape(c, e) && open_library(c, o->fast, e) &&
+        check_memory(c, o, e) && take_all(c, e)) {
+        name_kernels(c);
         *self = c;
         return true;
     }

@@ -39,6 +39,14 @@ $(SIMT_TESTS): $(SIMT)
 $(SIMT_TESTS): CUDA_LIBS = -lstdc++
 $(BUILD)/tests/simt/simt_test: $(BUILD)/simt/tests/simt/planted.o
 
+# What stands in for cuBLASLt is opened by the program, whose streams it uses.
+$(BUILD)/simt/libcublasLt.so: tests/simt/cublaslt.c tests/simt/cublaslt.h engine/cuda/cublas.h $(BUILD)/settings
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -MMD -MP,$(CFLAGS)) -fPIC -shared $< engine/base/numbers.c -o $@
+$(BUILD)/tests/engine/cuda/fast_test: LDFLAGS += -rdynamic
+$(BUILD)/tests/engine/cuda/fast_test: $(BUILD)/simt/libcublasLt.so
+$(BUILD)/tests/engine/cuda/fast_test.o: CFLAGS += $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)
+
 cuda-note:
 	@[ -n "$(NVCC)" ] || echo "CUDA toolkit: none found; building for the CPU"
 .PHONY: cuda-note

@@ -1,5 +1,5 @@
 // What is read back: the LM head on chosen nodes, PANEL_ROWS at a time, and hidden states behind the norm.
-#include "engine/cuda/instance.h"
+#include "engine/cuda/fast.h"
 
 #include <string.h>
 
@@ -38,7 +38,8 @@ static void multiply(Cuda *c, int count) {
         .parts = c->parts,
         .done = c->done
     };
-    gpu_product(&p, most_rows(count), c->facts.shared_bytes, c->stream);
+    if (c->head.library) fast_multiply(c, &p, fast_rows(count));
+    else gpu_product(&p, most_rows(count), c->facts.shared_bytes, c->stream);
 }
 
 static bool rank(Cuda *c, int count, int k, Error *e) {
@@ -63,9 +64,12 @@ static bool read_panel(Cuda *c, const int *nodes, int count, unsigned want, Head
                        Error *e) {
     int k = want & HEAD_TOP ? out->top : 1;
     size_t vocab = (size_t)c->model->shape.vocab, at = (size_t)done * (size_t)k;
-    if (!cuda_begin(c, e) || !choose(c, nodes, count, e)) return false;
+    if ((c->fast && !fast_prepare_head(c, fast_rows(count), e)) || !cuda_begin(c, e) ||
+        !choose(c, nodes, count, e))
+        return false;
     norm_chosen(c, count, cuda_role(c, ROLE_NORMED, &c->head));
     multiply(c, count);
+    if (!fast_ok(c, e)) return false;
     if (want & (HEAD_ARGMAX | HEAD_TOP) && !rank(c, count, k, e)) return false;
     if (want & HEAD_LOGITS && !cuda_ok(c,
                                        gpu_copy(out->logits + (size_t)done * vocab, c->logits,

@@ -1,5 +1,5 @@
 // The insides of an open CUDA instance, shared by cuda.c (its life), memory.c (what it allocates), weights.c
-// (what it loads), step.c and layers.c (a run), head.c (what comes out).
+// (what it loads), step.c and layers.c (a run), head.c (what comes out), fast.c (products by cuBLASLt).
 //
 // Everything is allocated at open, for the largest step. A call puts copies and kernels into one stream and
 // comes back; only what is read back is waited for (head, get_hidden), and a commit that nothing was read
@@ -21,7 +21,7 @@ typedef struct GpuLayer {
     float *attention_norm, *qkv_bias, *mlp_norm, *gate_bias; // NULL: none
 } GpuLayer;
 
-// Activations by what they are; packed or plain as the product that reads them is.
+// Activations by what they are; of the form that the product wants which reads them.
 typedef enum { ROLE_NORMED, ROLE_MIXED, ROLE_GATED, ROLES } Role;
 
 // Pinned memory on its way to the device: it is not written again before it has been read.
@@ -45,7 +45,7 @@ typedef struct Cuda {
     Compute compute;
     int ordinal;
     GpuFacts facts;
-    char isa[16];
+    char isa[48];
     int context, max_nodes, slots;
     Cache cache; // its window and ring
     Heads heads;
@@ -70,7 +70,8 @@ typedef struct Cuda {
     void *q;
     double *frequency;
     float *cosine, *sine;
-    Activations roles[ROLES][2]; // [packed]
+    Activations roles[ROLES][FORMS];
+    struct Fast *fast; // NULL: exact
     float *parts, *attention_parts;
     size_t attention_floats;
     unsigned *done, *attention_done;
@@ -116,6 +117,9 @@ void cuda_layers(Cuda *c, int most, int spans, int a, int b);
 bool cuda_head(Cuda *c, const int *nodes, int count, unsigned want, HeadOut *out, Error *e);
 bool cuda_normed(Cuda *c, const int *nodes, int count, float *rows, Error *e);
 
+// Rows that activations have room for.
+int cuda_rows_limit(const Cuda *c);
+
 static inline const Activations *cuda_role(const Cuda *c, Role role, const Matrix *reader) {
-    return &c->roles[role][reader->packed];
+    return &c->roles[role][reader->form];
 }

@@ -3,7 +3,7 @@
 //      embed                               the first time only
 //      norm, q k v, attention, o           q k v ends with rotation and the write of keys and values,
 //      norm, gate up, down                 gate up with the activation, o and down with the residual
-#include "engine/cuda/instance.h"
+#include "engine/cuda/fast.h"
 
 typedef struct Work {
     Cuda *c;
@@ -23,14 +23,15 @@ static void norm(const Work *w, const float *weight, const Matrix *reader) {
 }
 
 static void multiply(const Work *w, const Matrix *m, Role from, const Put *put) {
-    const Cuda *c = w->c;
+    Cuda *c = w->c;
     Product p = {.rows = step_rows(c->step),
                  .w = *m,
                  .x = *cuda_role(c, from, m),
                  .put = *put,
                  .parts = c->parts,
                  .done = c->done};
-    gpu_product(&p, w->most, c->facts.shared_bytes, c->stream);
+    if (m->library) fast_multiply(c, &p, w->most);
+    else gpu_product(&p, w->most, c->facts.shared_bytes, c->stream);
 }
 
 static void add_to_hidden(const Work *w, const Matrix *m, Role from) {

@@ -20,21 +20,30 @@ enum {
     PLAIN_K = 128, // plain ones to so many
 };
 
-// Weights (rows, columns). Packed: bf16 in the order in which a tensor core's lanes hold them, see pack.cu.
-// Plain: row after row. Rows are padded to 16 where packed.
+// How the operands of a product stand in memory, and so which product reads them.
+typedef enum {
+    FORM_PLAIN,  // weights of any type, activations of f32: row after row
+    FORM_PACKED, // bf16: weights as a tensor core's lanes hold them (pack.cu), activations in 8x8 blocks
+    FORM_ROWS,   // bf16, row after row: for cuBLASLt
+    FORMS,
+} Form;
+
+// Weights (rows, columns). Rows are padded to 16 where packed.
 typedef struct Matrix {
     void *data;
     int rows, columns, pitch; // pitch: columns with padding
     Dtype dtype;
-    bool packed;
-    int splits; // of a packed product's sum
+    Form form;
+    bool library; // cuBLASLt multiplies it
+    int splits;   // of a packed product's sum
 } Matrix;
 
-// What a product reads. Packed: bf16 in blocks of 8 rows and 8 columns. Plain: f32, (rows, pitch).
+// What a product reads, (rows, pitch).
 typedef struct Activations {
     void *data;
     int pitch;
-    bool packed, round; // round: plain, but rounded to bf16
+    Form form;
+    bool round; // plain, but rounded to bf16
 } Activations;
 
 // Puts rows of a model's tensor into a matrix. Row r of the source becomes row base + stride * r; where

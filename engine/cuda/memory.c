@@ -3,6 +3,7 @@
 #include "engine/cuda/instance.h"
 
 #include "engine/base/memory.h"
+#include "engine/cuda/fast.h"
 
 #include <string.h>
 
@@ -25,31 +26,37 @@ bool cuda_take(Cuda *c, void *out, size_t bytes, bool zero, size_t *total, Error
 
 static int round_up(int n, int to) { return (n + to - 1) / to * to; }
 
-// One role's activations for readers of one kind. Padding is never written, and so stays zero.
-static bool take_role(Cuda *c, Role role, int columns, bool packed, Error *e) {
-    Activations *a = &c->roles[role][packed];
-    size_t rows = (size_t)round_up(c->max_nodes > PANEL_ROWS ? c->max_nodes : PANEL_ROWS, 8);
-    *a = (Activations){.pitch = round_up(columns, packed ? PACKED_K : PLAIN_K),
-                       .packed = packed,
-                       .round = c->compute == COMPUTE_BF16};
-    return cuda_take(c, &a->data, rows * (size_t)a->pitch * (packed ? 2 : 4), true, &c->step_bytes, e);
+int cuda_rows_limit(const Cuda *c) {
+    int most = c->max_nodes > PANEL_ROWS ? c->max_nodes : PANEL_ROWS;
+    return c->fast ? fast_rows(most) : round_up(most, 8);
 }
 
-static bool reads(const Matrix *m, bool packed) { return m->rows > 0 && m->packed == packed; }
+// One role's activations for readers of one kind. Padding is never written, and so stays zero.
+static bool take_role(Cuda *c, Role role, int columns, Form form, Error *e) {
+    Activations *a = &c->roles[role][form];
+    size_t rows = (size_t)cuda_rows_limit(c);
+    *a = (Activations){.pitch = round_up(columns, form == FORM_PLAIN ? PLAIN_K : PACKED_K),
+                       .form = form,
+                       .round = c->compute == COMPUTE_BF16};
+    return cuda_take(c, &a->data, rows * (size_t)a->pitch * (form == FORM_PLAIN ? 4 : 2), true,
+                     &c->step_bytes, e);
+}
+
+static bool reads(const Matrix *m, Form form) { return m->rows > 0 && m->form == form; }
 
 static bool take_roles(Cuda *c, Error *e) {
     const Shape *s = &c->model->shape;
-    for (int packed = 0; packed < 2; packed++) {
-        bool need[ROLES] = {reads(&c->head, packed), false, false};
+    for (Form form = 0; form < FORMS; form++) {
+        bool need[ROLES] = {reads(&c->head, form), false, false};
         for (int i = 0; i < s->layers; i++) {
             const GpuLayer *l = &c->layers[i];
-            need[ROLE_NORMED] |= reads(&l->qkv, packed) || reads(&l->in, packed);
-            need[ROLE_MIXED] |= reads(&l->o, packed);
-            need[ROLE_GATED] |= reads(&l->down, packed);
+            need[ROLE_NORMED] |= reads(&l->qkv, form) || reads(&l->in, form);
+            need[ROLE_MIXED] |= reads(&l->o, form);
+            need[ROLE_GATED] |= reads(&l->down, form);
         }
-        if (need[ROLE_NORMED] && !take_role(c, ROLE_NORMED, s->width, packed, e)) return false;
-        if (need[ROLE_MIXED] && !take_role(c, ROLE_MIXED, shape_q_width(s), packed, e)) return false;
-        if (need[ROLE_GATED] && !take_role(c, ROLE_GATED, s->mlp_width, packed, e)) return false;
+        if (need[ROLE_NORMED] && !take_role(c, ROLE_NORMED, s->width, form, e)) return false;
+        if (need[ROLE_MIXED] && !take_role(c, ROLE_MIXED, shape_q_width(s), form, e)) return false;
+        if (need[ROLE_GATED] && !take_role(c, ROLE_GATED, s->mlp_width, form, e)) return false;
     }
     return true;
 }
@@ -115,7 +122,8 @@ bool cuda_take_buffers(Cuda *c, Error *e) {
            cuda_take(c, &c->parts, l.parts * f, false, t, e) &&
            cuda_take(c, &c->done, (l.tiles > PANEL_ROWS ? l.tiles : PANEL_ROWS) * sizeof(unsigned), true, t,
                      e) &&
-           take_attention(c, e) && cuda_take(c, &c->logits, PANEL_ROWS * widest * f, false, t, e) &&
+           take_attention(c, e) && fast_take(c, e) &&
+           cuda_take(c, &c->logits, PANEL_ROWS * widest * f, false, t, e) &&
            cuda_take(c, &c->top_id, PANEL_ROWS * TOP_MAX * f, false, t, e) &&
            cuda_take(c, &c->top_logit, PANEL_ROWS * TOP_MAX * f, false, t, e) &&
            cuda_take(c, &c->slice_id, (size_t)PANEL_ROWS * TOP_SLICES * TOP_MAX * f, false, t, e) &&

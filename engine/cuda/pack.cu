@@ -18,8 +18,8 @@ __global__ void __launch_bounds__(THREADS) pack(Pack p) {
     for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += stride) {
         int row = pack_row(p.first + (int)(i / (size_t)p.columns), p.base, p.stride, p.pairs);
         int column = (int)(i % (size_t)p.columns);
-        size_t at = p.to.packed ? fragment_at(p.to.pitch, row, column)
-                                : (size_t)row * (size_t)p.to.pitch + (size_t)column;
+        size_t at = p.to.form == FORM_PACKED ? fragment_at(p.to.pitch, row, column)
+                                             : (size_t)row * (size_t)p.to.pitch + (size_t)column;
         if (p.to.dtype == DTYPE_F16) ((uint16_t *)p.to.data)[at] = ((const uint16_t *)p.from)[i];
         else put_number(p.to.dtype, p.to.data, at, load_number(p.dtype, p.from, i));
     }
@@ -32,6 +32,6 @@ void gpu_pack(const Pack *p, void *stream) {
 }
 
 size_t gpu_matrix_bytes(const Matrix *m) {
-    size_t rows = m->packed ? ((size_t)m->rows + 15) / 16 * 16 : (size_t)m->rows;
+    size_t rows = m->form == FORM_PACKED ? ((size_t)m->rows + 15) / 16 * 16 : (size_t)m->rows;
     return rows * (size_t)m->pitch * dtype_size(m->dtype);
 }

@@ -189,7 +189,7 @@ static void launch_panel(const Product &p, int most, int first, bool large, void
 }
 
 void gpu_product(const Product *p, int most, size_t shared_bytes, void *stream) {
-    if (!p->w.packed) {
+    if (p->w.form != FORM_PACKED) {
         gpu_product_plain(p, most, stream);
         return;
     }

@@ -47,6 +47,15 @@ typedef struct Product {
     float *parts;   // (splits, PANEL_ROWS, rows of w) where splits > 1
     unsigned *done; // (rows of w / 128), zeros between launches
 } Product;
+// Sums (rows, stride) that are there already, and what becomes of them.
+typedef struct PutRows {
+    const RowList *rows;
+    const float *sums;
+    int outputs, stride;
+    Put put;
+} PutRows;
+void gpu_put_rows(const PutRows *p, int most, void *stream);
+
 void gpu_product(const Product *p, int most, size_t shared_bytes, void *stream);
 void gpu_product_plain(const Product *p, int most, void *stream); // of a plain matrix; gpu_product knows
 

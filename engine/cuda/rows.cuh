@@ -20,8 +20,10 @@ __device__ __forceinline__ size_t packed_at(int pitch, int row, int column) {
 }
 
 __device__ __forceinline__ void put_activation(const Activations &a, int row, int column, float x) {
-    if (a.packed) ((uint16_t *)a.data)[packed_at(a.pitch, row, column)] = f32_bf16(x);
-    else ((float *)a.data)[(size_t)row * (size_t)a.pitch + (size_t)column] = a.round ? bf16_rounded(x) : x;
+    size_t at = (size_t)row * (size_t)a.pitch + (size_t)column;
+    if (a.form == FORM_PACKED) ((uint16_t *)a.data)[packed_at(a.pitch, row, column)] = f32_bf16(x);
+    else if (a.form == FORM_ROWS) ((uint16_t *)a.data)[at] = f32_bf16(x);
+    else ((float *)a.data)[at] = a.round ? bf16_rounded(x) : x;
 }
 
 // Element i of an array of that type.
@@ -40,6 +42,7 @@ __device__ __forceinline__ size_t fragment_at(int pitch, int row, int column) {
 }
 
 __device__ __forceinline__ float matrix_at(const Matrix &m, int row, int column) {
-    size_t at = m.packed ? fragment_at(m.pitch, row, column) : (size_t)row * (size_t)m.pitch + (size_t)column;
+    size_t at = m.form == FORM_PACKED ? fragment_at(m.pitch, row, column)
+                                      : (size_t)row * (size_t)m.pitch + (size_t)column;
     return load_number(m.dtype, m.data, at);
 }

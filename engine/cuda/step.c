@@ -2,7 +2,7 @@
 //
 // Graphs are kept by what sizes their launches: rows and spans, both rounded up to powers of two, and the
 // range of layers. So nothing is captured anew as the context grows, but at every doubling.
-#include "engine/cuda/instance.h"
+#include "engine/cuda/fast.h"
 
 #include <string.h>
 
@@ -85,7 +85,9 @@ static StepGraph *find_graph(Cuda *c, const StepGraph *want) {
 static bool capture(Cuda *c, StepGraph *g, Error *e) {
     if (!cuda_ok(c, gpu_graph_begin(c->stream), "cannot record a step", e)) return false;
     cuda_layers(c, g->most, g->spans, g->a, g->b);
-    if (cuda_ok(c, gpu_graph_end(c->stream, &g->graph), "cannot record a step", e)) return true;
+    if (cuda_ok(c, gpu_graph_end(c->stream, &g->graph), "cannot record a step", e) && fast_ok(c, e))
+        return true;
+    if (g->graph) gpu_graph_close(g->graph);
     *g = (StepGraph){.most = 0};
     return false;
 }
@@ -94,8 +96,11 @@ bool cuda_step(Cuda *c, const StepRun *run, Error *e) {
     Staging *s = &c->steps[c->turn ^= 1];
     if (run->first == run->last || run->a == run->b) return true;
     size_t bytes = write_step(run, staging_begin(s));
-    StepGraph want = {round_to_power(run->last - run->first, 8), spans_of(c, run), run->a, run->b, NULL, 0};
-    if (!cuda_begin(c, e) || !staging_send(c, s, c->step, bytes, e)) return false;
+    int rows = run->last - run->first, most = c->fast ? fast_rows(rows) : round_to_power(rows, 8);
+    StepGraph want = {most, spans_of(c, run), run->a, run->b, NULL, 0};
+    if ((c->fast && !fast_prepare(c, most, run->a, run->b, e)) || !cuda_begin(c, e) ||
+        !staging_send(c, s, c->step, bytes, e))
+        return false;
     StepGraph *g = find_graph(c, &want);
     g->used = ++c->graph_clock;
     c->unread = true;

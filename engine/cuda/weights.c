@@ -1,8 +1,9 @@
 // Weights on the device: what is read together stands together, in the order that its product wants.
 //
 // A group (q k v; o; gate up; down; head) is packed for tensor cores if all of it is bf16 and so is the
-// arithmetic, else it keeps its type, or is widened to f32 where its tensors have several. Tensors go up row
-// by row as they stand in the file, and the device puts them in order.
+// arithmetic, else it keeps its type, or is widened to f32 where its tensors have several. Where cuBLASLt
+// multiplies, which takes bf16 by bf16 and f32 by f32, all is row after row. Tensors go up row by row as they
+// stand in the file, and the device puts them in order.
 #include "engine/cuda/instance.h"
 
 #include "engine/base/memory.h"
@@ -26,9 +27,11 @@ static Matrix describe(const Cuda *c, const Tensor *const *t, int count) {
         if (t[i]->dtype != m.dtype) m.dtype = DTYPE_F32;
         m.rows += t[i]->rows;
     }
-    m.packed = c->compute == COMPUTE_BF16 && m.dtype == DTYPE_BF16;
-    m.pitch = round_up(m.columns, m.packed ? PACKED_K : PLAIN_K);
-    if (m.packed) m.splits = splits_of(&m);
+    bool tensor = c->compute == COMPUTE_BF16 && m.dtype == DTYPE_BF16;
+    m.library = c->fast && (tensor || m.dtype == DTYPE_F32);
+    if (tensor) m.form = m.library ? FORM_ROWS : FORM_PACKED;
+    m.pitch = round_up(m.columns, tensor ? PACKED_K : PLAIN_K);
+    if (m.form == FORM_PACKED) m.splits = splits_of(&m);
     return m;
 }
 

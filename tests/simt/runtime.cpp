@@ -33,6 +33,12 @@ void simt_enqueue(void *stream, SimtWork work) {
     (s->captured ? *s->captured : s->queue).push_back(std::move(work));
 }
 
+void simt_call(void *stream, void (*function)(void *), const void *data, size_t bytes) {
+    std::vector<max_align_t> copy((bytes + sizeof(max_align_t) - 1) / sizeof(max_align_t));
+    memcpy(copy.data(), data, bytes);
+    simt_enqueue(stream, [=]() mutable { function(copy.data()); });
+}
+
 static void drain(Stream *s) {
     if (s->queue.empty()) return;
     if (simt_settings.locked) device_lock(false);

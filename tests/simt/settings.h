@@ -22,6 +22,9 @@ typedef struct SimtSettings {
 // Natural order, poison 0xff (a NaN in every float format), not locked, no failures, a driver for 13.0.
 extern SimtSettings simt_settings;
 
+// Puts a call into a stream, with a copy of the bytes that it is given.
+void simt_call(void *stream, void (*function)(void *), const void *data, size_t bytes);
+
 // Bytes of device and pinned memory that are allocated now.
 size_t simt_live_bytes(void);
 

@@ -42,9 +42,9 @@ static void world_open(World *w, bool packed) {
                     .columns = INPUTS,
                     .pitch = pitch,
                     .dtype = DTYPE_BF16,
-                    .packed = packed,
+                    .form = packed ? FORM_PACKED : FORM_PLAIN,
                     .splits = packed ? 2 : 1};
-    w->x = (Activations){.pitch = pitch, .packed = packed};
+    w->x = (Activations){.pitch = pitch, .form = packed ? FORM_PACKED : FORM_PLAIN};
     void *raw;
     GpuFacts facts;
     assert_int_equal(gpu_facts(0, &facts), 0);

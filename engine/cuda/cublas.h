@@ -1,0 +1,58 @@
+// cuBLASLt through a small table of its functions, found when it is asked for. A build needs nothing of it;
+// a machine that lacks it lacks --math fast.
+//
+// Names, numbers and layouts are those of NVIDIA's cublasLt.h, unchanged since its version 11. Every call
+// gives 0, or a status. Matrices stand column after column.
+#pragma once
+#include "engine/base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    CUBLAS_R_32F = 0,
+    CUBLAS_R_16BF = 14,
+    CUBLAS_COMPUTE_IN_32F = 68,
+    CUBLAS_TRANSPOSED = 1,
+    CUBLAS_MATMUL_TRANSA = 3,            // attributes of an operation,
+    CUBLAS_PREFERENCE_MAX_WORKSPACE = 1, // of a preference
+};
+
+// How a product is done: the library's own description, good for the shapes that it was asked for with.
+typedef struct CublasAlgorithm {
+    uint64_t data[8];
+} CublasAlgorithm;
+
+typedef struct CublasFound {
+    CublasAlgorithm algorithm;
+    size_t workspace; // bytes that it needs
+    int status;       // 0: it can be used
+    float waves;
+    int reserved[4];
+} CublasFound;
+
+typedef struct Cublas {
+    void *library, *handle;
+    char version[24]; // "13.0.0"
+    int (*create)(void **handle);
+    int (*destroy)(void *handle);
+    size_t (*get_version)(void);
+    int (*operation_create)(void **operation, int compute, int scale);
+    int (*operation_destroy)(void *operation);
+    int (*operation_set)(void *operation, int attribute, const void *value, size_t size);
+    int (*layout_create)(void **layout, int type, uint64_t rows, uint64_t columns, int64_t leading);
+    int (*layout_destroy)(void *layout);
+    int (*preference_create)(void **preference);
+    int (*preference_destroy)(void *preference);
+    int (*preference_set)(void *preference, int attribute, const void *value, size_t size);
+    int (*find)(void *handle, void *operation, void *a, void *b, void *c, void *d, void *preference, int most,
+                CublasFound *found, int *count);
+    int (*multiply)(void *handle, void *operation, const void *alpha, const void *a, void *a_layout,
+                    const void *b, void *b_layout, const void *beta, const void *c, void *c_layout, void *d,
+                    void *d_layout, const CublasAlgorithm *algorithm, void *workspace, size_t workspace_bytes,
+                    void *stream);
+} Cublas;
+
+// Finds and opens it, for this thread's device; the message says where it was looked for.
+bool cublas_open(Cublas *c, Error *e);
+void cublas_close(Cublas *c); // takes an empty one
