@@ -17,30 +17,33 @@
 #include <unistd.h>
 
 typedef struct {
-    const char *k, *w, *context, *layout, *rows, *device, *compute, *isa, *db;
+    const char *k, *w, *context, *layout, *rows, *window, *device, *compute, *isa, *name, *db;
     int threads, samples;
     uint64_t seed;
 } SurfaceArguments;
 
 #define AT(name) offsetof(SurfaceArguments, name)
 static const Option OPTIONS[] = {
-    {"k",       'k', OPTION_TEXT, AT(k),       0, 0,    "LIST",       "rows",                                                 "1,2,4,8,16,32"    },
-    {"w",       'w', OPTION_TEXT, AT(w),       0, 0,    "LIST",       "tokens of a row behind its first",                     "0,1,3,5,10,15"    },
-    {"context", 'c', OPTION_TEXT, AT(context), 0, 0,    "LIST",       "committed tokens before the step",
-     "25,100,500"                                                                                                                                },
-    {"layout",  0,   OPTION_TEXT, AT(layout),  0, 0,    "tree|batch", "do rows share the context, or repeat it",
-     "batch"                                                                                                                                     },
-    {"rows",    0,   OPTION_TEXT, AT(rows),    0, 0,    "LIST",       "rows of a step's parts, timed by themselves; 0: none",
-     "1,2,3,4,8,15,16,17,31,32,33,64,65,128,256,512"                                                                                             },
-    {"samples", 0,   OPTION_INT,  AT(samples), 1, 200,  "N",          "of each point; their mean and median are kept",
-     "5"                                                                                                                                         },
-    {"threads", 0,   OPTION_INT,  AT(threads), 0, 1024, "N",          "0: one a core",                                        "0"                },
-    {"compute", 0,   OPTION_TEXT, AT(compute), 0, 0,    "f32|bf16",   "how activations enter products",
-     "as the weights"                                                                                                                            },
-    {"isa",     0,   OPTION_TEXT, AT(isa),     0, 0,    "NAME",       "force a set of CPU kernels",                           "the best there is"},
-    {"device",  0,   OPTION_TEXT, AT(device),  0, 0,    "NAME",       "cpu, cuda[:n], null",                                  "cpu"              },
-    {"seed",    0,   OPTION_SEED, AT(seed),    0, 0,    "N",          "of the tokens that are run",                           "0"                },
-    {"db",      0,   OPTION_TEXT, AT(db),      0, 0,    "FILE",       "the store",                                            STORE_DEFAULT      },
+    {"k",              'k', OPTION_TEXT, AT(k),       0, 0,    "LIST",       "rows",                                                 "1,2,4,8,16,32"    },
+    {"w",              'w', OPTION_TEXT, AT(w),       0, 0,    "LIST",       "tokens of a row behind its first",                     "0,1,3,5,10,15"    },
+    {"context",        'c', OPTION_TEXT, AT(context), 0, 0,    "LIST",       "committed tokens before the step",
+     "25,100,500"                                                                                                                                       },
+    {"layout",         0,   OPTION_TEXT, AT(layout),  0, 0,    "tree|batch", "do rows share the context, or repeat it",
+     "batch"                                                                                                                                            },
+    {"rows",           0,   OPTION_TEXT, AT(rows),    0, 0,    "LIST",       "rows of a step's parts, timed by themselves; 0: none",
+     "1,2,3,4,8,15,16,17,31,32,33,64,65,128,256,512"                                                                                                    },
+    {"samples",        0,   OPTION_INT,  AT(samples), 1, 200,  "N",          "of each point; their mean and median are kept",
+     "5"                                                                                                                                                },
+    {"sliding-window", 0,   OPTION_TEXT, AT(window),  0, 0,    "on|off",     "off: see all, as if there were no window",
+     "on"                                                                                                                                               },
+    {"threads",        0,   OPTION_INT,  AT(threads), 0, 1024, "N",          "0: one a core",                                        "0"                },
+    {"compute",        0,   OPTION_TEXT, AT(compute), 0, 0,    "f32|bf16",   "how activations enter products",
+     "as the weights"                                                                                                                                   },
+    {"isa",            0,   OPTION_TEXT, AT(isa),     0, 0,    "NAME",       "force a set of CPU kernels",                           "the best there is"},
+    {"device",         0,   OPTION_TEXT, AT(device),  0, 0,    "NAME",       "cpu, cuda[:n], null",                                  "cpu"              },
+    {"seed",           0,   OPTION_SEED, AT(seed),    0, 0,    "N",          "of the tokens that are run",                           "0"                },
+    {"name",           0,   OPTION_TEXT, AT(name),    0, 0,    "NAME",       "what the run is called",                               "MODEL"            },
+    {"db",             0,   OPTION_TEXT, AT(db),      0, 0,    "FILE",       "the store",                                            STORE_DEFAULT      },
 };
 #undef AT
 
@@ -50,6 +53,7 @@ typedef struct Work {
     const SurfaceArguments *a;
     const char *dir;
     Engine engine;
+    EngineMemory memory;
     Ceilings ceilings;
     Machine machine;
     Layout layout;
@@ -106,11 +110,12 @@ static bool open_model(Work *s, Error *e) {
     int need = needed_context(s);
     EngineOptions o = {
         .device = a->device,
+        .window = a->window,
         .compute = a->compute,
         .backend = {.context = need, .threads = a->threads, .isa = a->isa}
     };
     if (!engine_ceilings(a->device, &o.backend, &s->ceilings, e) ||
-        !engine_open(&s->engine, s->dir, &o, NULL, e))
+        !engine_open(&s->engine, s->dir, &o, &s->memory, e))
         return false;
     return s->engine.session.context >= need ||
            error_input(e, "the largest point needs %d positions, the model has %d", need,
@@ -126,7 +131,7 @@ static bool add_model(Work *s, Error *e) {
     StoreContent content = {.kind = "weights", .name = s->dir, .hash = weights, .path = s->dir};
     StoreRun run = {.hash = weights,
                     .kind = "surface",
-                    .name = s->dir,
+                    .name = s->a->name ? s->a->name : s->dir,
                     .version = version_text(),
                     .dirty = strstr(version_text(), "-dirty") != NULL,
                     .contents = &content,
@@ -297,8 +302,9 @@ static bool finish(Work *s, bool ok, int *code, Error *e) {
     if (interrupted) *code = EXIT_INTERRUPTED;
     if (!store_attempt_end(s->store, s->attempt, result, ok || interrupted ? e : &(Error){0})) return false;
     if (ok || interrupted)
-        printf("run %lld in %s: %d points of the surface, %s\n", (long long)s->run, store_path(s->store),
-               s->total, result);
+        printf("run %lld in %s: %d points of the surface, %s; a cache of %.2f MB for %d positions\n",
+               (long long)s->run, store_path(s->store), s->total, result, 1e-6 * (double)s->memory.cache,
+               s->engine.session.context);
     return ok || interrupted;
 }
 
@@ -352,6 +358,7 @@ const Command command_surface = {
               "\n"
               "  outpace surface MODEL\n"
               "  outpace surface MODEL --k 1..32 --w 0..15 --context 25,100,500\n"
+              "  outpace surface MODEL --k 1 --w 0 --context 16000 --sliding-window off\n"
               "  outpace surface MODEL --layout tree --rows 0 --db mine.db\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,

@@ -4,6 +4,7 @@
 #include "tests/child.h"
 #include "tests/stores.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static int set_up(void **state) {
@@ -34,6 +35,7 @@ static void grid_and_parts(void **state) {
     assert_int_equal(stores_ask(f, "s.db", "SELECT count(*) FROM surface WHERE samples <> 3 OR mean_ns <= 0"),
                      0);
     assert_int_equal(stores_ask(f, "s.db", "SELECT count(*) FROM run WHERE kind = 'surface'"), 1);
+    assert_int_equal(stores_ask(f, "s.db", "SELECT count(*) FROM run WHERE name = 'tiny'"), 1);
     CHILD_OUTPACE(&c, f, 0, "show", "1", "--db", "s.db");
     assert_non_null(strstr(text_get(&c.out), "2x3"));
     assert_non_null(strstr(text_get(&c.out), "prefill"));
@@ -61,8 +63,30 @@ static void mistakes(void **state) {
     child_release(&c);
 }
 
+// A rolling cache holds the window; without one every position has its place.
+static void named_and_without_window(void **state) {
+    Child c;
+    const char *f = *state;
+    CHILD_OUTPACE(&c, f, 0, "model", "synth", "mistral-7b", "narrow", "--set", "sliding_window=64", "--set",
+                  "hidden_size=64", "--set", "intermediate_size=64", "--set", "num_hidden_layers=1", "--set",
+                  "num_attention_heads=2", "--set", "num_key_value_heads=2", "--set", "vocab_size=256");
+    child_release(&c);
+    for (int off = 0; off < 2; off++) {
+        CHILD_OUTPACE(&c, f, 0, "surface", "narrow", "--k", "1", "--w", "0", "--rows", "0", "--context",
+                      "3000", "--samples", "1", "--sliding-window", off ? "off" : "on", "--name", "mine",
+                      "--db", "n.db");
+        const char *said = strstr(text_get(&c.out), "a cache of ");
+        double size = said ? strtod(said + 11, NULL) : -1;
+        if (off ? size < 0.7 : size > 0.35 || size <= 0)
+            fail_msg("window %s: '%s'", off ? "off" : "on", said);
+        child_release(&c);
+    }
+    assert_int_equal(stores_ask(f, "n.db", "SELECT count(*) FROM run WHERE name = 'mine'"), 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(grid_and_parts), cmocka_unit_test(trees),
+                                       cmocka_unit_test(named_and_without_window),
                                        cmocka_unit_test(mistakes)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
