@@ -70,6 +70,7 @@ $(BUILD)/plots/figures.o $(BUILD)/plots/page.o $(BUILD)/plots/report.o: $(wildca
 $(BUILD)/results/merge.o: results/merge.sql
 $(BUILD)/harness/stored.o: harness/stored.sql
 $(BUILD)/results/published_items.o: $(wildcard results/published/*.tsv)
+$(BUILD)/harness/catalogue.o: configs/catalogue.tsv configs/claims.tsv
 
 $(BUILD)/%.o: %.c Makefile $(BUILD)/settings
 	@mkdir -p $(@D)
