@@ -94,6 +94,9 @@ demo: outpace
 reference: outpace
 	@tools/reference-family
 
+experiments: outpace
+	@tools/experiments
+
 install: outpace
 	install -D outpace $(DESTDIR)$(PREFIX)/bin/outpace
 	mkdir -p $(DESTDIR)$(PREFIX)/share/outpace/datasets && cp -r configs $(DESTDIR)$(PREFIX)/share/outpace/
@@ -106,6 +109,7 @@ help:
 	@echo "make            build ./outpace (installs what is missing through ./setup)"
 	@echo "make demo       see it work: S and speedup of each method, on the reference model and inflated to 500m"
 	@echo "make reference  the reference family anew: text, tokenizer, training; goes on where it was stopped"
+	@echo "make experiments the papers' tables and figures at smoke scale, into results/smoke; goes on where it was stopped"
 	@echo "make test       all tests, under ten minutes on two cores; test-long runs the longer ones too"
 	@echo "make debug      ./outpace-debug with AddressSanitizer and UBSan; test-debug runs the tests on it"
 	@echo "make fuzz       every parser fuzzed for FUZZ_SECONDS=60 (clang, libFuzzer)"
@@ -117,5 +121,5 @@ help:
 	@echo "settings        CC=$(CC) OPT=$(OPT) PREFIX=$(PREFIX) BUILD=$(BUILD)"
 
 -include $(patsubst %.o,%.d,$(OBJECTS) $(TESTS:=.o) $(SHARED) $(FUZZERS))
-.PHONY: always outpace tests test test-long debug test-debug fuzz portable lint demo reference install clean help
+.PHONY: always outpace tests test test-long debug test-debug fuzz portable lint demo reference experiments install clean help
 .SECONDARY:

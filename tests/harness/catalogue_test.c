@@ -193,7 +193,7 @@ static void write_looks(const char *folder) {
     }
 }
 
-static void full_scale_is_in_order(void **state) {
+static void both_scales_are_in_order(void **state) {
     const char *f = *state;
     Child c;
     char here[PATH_MAX];
@@ -208,9 +208,11 @@ static void full_scale_is_in_order(void **state) {
         const CatalogueItem *item = &all->items[i];
         if (item->full || (i > 0 && strcmp(all->items[i - 1].experiment, item->experiment) == 0)) continue;
         snprintf(path, sizeof path, "%s/%s.yaml", here, item->experiment);
-        CHILD_OUTPACE(&c, f, 0, "validate", path, "--device", "null", "--model",
-                      "target=tiny,draft=tiny,adapter=tiny,heads=tiny");
-        child_release(&c);
+        for (int k = 0; k < 2; k++) {
+            CHILD_OUTPACE(&c, f, 0, "validate", path, "--scale", SCALES[k], "--device", "null", "--model",
+                          "target=tiny,draft=tiny,adapter=tiny,heads=tiny");
+            child_release(&c);
+        }
     }
     unsetenv("OUTPACE_DATA");
     closed(all);
@@ -223,7 +225,7 @@ int main(void) {
         cmocka_unit_test(items_are_found),
         cmocka_unit_test(each_item_has_its_config),
         cmocka_unit_test(each_config_is_for_an_item),
-        cmocka_unit_test(full_scale_is_in_order),
+        cmocka_unit_test(both_scales_are_in_order),
     };
     return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
 }
