@@ -5,12 +5,16 @@ WITH setting AS (
     FROM result WHERE run_id = ?1 AND point_id IN (SELECT point_id FROM point_source GROUP BY point_id HAVING count(*) > 1)),
 best AS MATERIALIZED (SELECT * FROM setting WHERE place = 1),
 ranks AS MATERIALIZED (
-    SELECT point_id, q.source, q.length, q.rank, q.steps FROM best JOIN point_rank AS q USING (point_id) WHERE q.length > 0),
+    SELECT point_id, source.name AS source, length, rank, sum(q.steps) AS steps
+    FROM best JOIN sample USING (point_id) JOIN sample_rank AS q ON q.sample_id = sample.id JOIN source ON source.id = source_id
+    WHERE length > 0 GROUP BY point_id, source_id, length, rank),
 won AS (SELECT point_id, source, sum(steps) AS steps FROM ranks GROUP BY point_id, source),
 allotted AS MATERIALIZED (
-    SELECT point_id, source.name AS source, q.rows AS x, count(*) AS steps
-    FROM best JOIN sample USING (point_id) JOIN step_source AS q ON q.sample_id = sample.id JOIN source ON source.id = source_id
-    GROUP BY point_id, source_id, q.rows),
+    SELECT point_id, source.name AS source, x, sum(steps) AS steps FROM (
+        SELECT point_id, source_id, q.rows AS x, count(*) AS steps
+        FROM best JOIN sample USING (point_id) CROSS JOIN step_source AS q ON q.sample_id = sample.id
+        GROUP BY sample.id, source_id, q.rows)
+    JOIN source ON source.id = source_id GROUP BY point_id, source_id, x),
 part AS (
     SELECT point_id, 1 AS what, source, length AS x, 1.0 * sum(ranks.steps) / won.steps AS share
     FROM ranks JOIN won USING (point_id, source) GROUP BY point_id, source, length

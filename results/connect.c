@@ -8,6 +8,7 @@
 #include "results/connect.h"
 
 #include "engine/base/text.h"
+#include "results/functions.h"
 #include "results/rows.h"
 
 #include <limits.h>
@@ -49,7 +50,8 @@ static bool open_as(Store *s, const char *name, int flags, Error *e) {
     sqlite3_extended_result_codes(s->db, 1);
     sqlite3_busy_timeout(s->db, (int)(s->wait_s * 1000));
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    return true;
+    code = functions_add(s->db);
+    return code ? sql_error(s, code, e) : true;
 }
 
 static bool open_immutable(Store *s, Error *e) {
