@@ -3,6 +3,7 @@
 
 #include "engine/base/suggest.h"
 #include "harness/computed.h"
+#include "harness/estimates.h"
 #include "harness/prepare.h"
 #include "harness/stored.h"
 #include "plots/plots.h"
@@ -74,15 +75,17 @@ static bool find_run(Store *store, const Figure *f, const char *which, int64_t *
 }
 
 // What its query asks beside the store. A machine is priced only where one is named.
-static bool compute(Store *store, const Figure *f, int64_t run, PlotArguments *a, Text *out, Error *e) {
-    ComputedWanted wanted = {.fits = f->computed & COMPUTED_FITS, .alone = true};
+static bool compute(Store **store, const Figure *f, int64_t run, PlotArguments *a, Text *out, Error *e) {
+    ComputedWanted wanted = {
+        .fits = f->computed & COMPUTED_FITS, .alone = true, .tables = f->computed & COMPUTED_TABLES};
     char itself[24];
     bool priced = a->of.on && f->computed & COMPUTED_PREDICTION;
     if (priced && !a->of.shape) return error_input(e, "plot: --on goes with --shape: of which model?");
     snprintf(itself, sizeof itself, "%lld", (long long)run);
     if (priced && !a->of.against) a->of.against = itself;
     if (priced) wanted.prediction = &a->of;
-    return !f->computed || computed_json(store, run, &wanted, out, e);
+    if (wanted.tables && !estimates_ensure(store, run, e)) return false;
+    return !f->computed || computed_json(*store, run, &wanted, out, e);
 }
 
 static bool print_plot(Store *store, const Figure *f, int64_t run, PlotOptions *o, Error *e) {
@@ -126,7 +129,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     Store *store = store_open(a.db, STORE_READ, NULL, e);
     bool print = o.format == PLOT_TERM && !a.output;
     Text computed = {0};
-    bool ok = store && find_run(store, f, a.run, &which, e) && compute(store, f, which, &a, &computed, e);
+    bool ok = store && find_run(store, f, a.run, &which, e) && compute(&store, f, which, &a, &computed, e);
     if (computed.length) o.computed = text_get(&computed);
     ok = ok && (print ? print_plot(store, f, which, &o, e) : write_plot(store, f, which, &o, a.output, e));
     text_release(&computed);

@@ -2,6 +2,7 @@
 #include "harness/command.h"
 
 #include "harness/computed.h"
+#include "harness/estimates.h"
 #include "harness/prepare.h"
 #include "harness/stored.h"
 #include "plots/report.h"
@@ -49,8 +50,8 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     const char *path = a.output ? a.output : own;
     Store *store = store_open(a.db, STORE_READ, NULL, e);
     Text computed = {0};
-    bool ok = store && stored_run(store, a.run, &which, e) &&
-              computed_json(store, which, &(ComputedWanted){.fits = true}, &computed, e);
+    bool ok = store && stored_run(store, a.run, &which, e) && estimates_ensure(&store, which, e) &&
+              computed_json(store, which, &(ComputedWanted){.fits = true, .tables = true}, &computed, e);
     o.computed = text_get(&computed);
     ok = ok && report_write(store, which, &o, path, e);
     text_release(&computed);

@@ -2,6 +2,8 @@
 
 #include "harness/fit_report.h"
 #include "harness/stored_points.h"
+#include "harness/table_fields.h"
+#include "harness/table_run.h"
 
 // --- fits ------------------------------------------------------------------------------------------------
 
@@ -64,6 +66,31 @@ static bool put_fits(Store *store, int64_t run, bool alone, Text *out, Error *e)
     return ok;
 }
 
+// --- tables ----------------------------------------------------------------------------------------------
+
+static bool put_table(Store *store, int64_t run, const PublishedItem *item, Text *out, Error *e) {
+    Table t;
+    if (!table_make(store, run, item, &t, e)) return false;
+    bool ok = table_run_chosen(store, run, &t, e) && table_fields_json(&t, out, e);
+    table_release(&t);
+    return ok;
+}
+
+static bool put_tables(Store *store, int64_t run, Text *out, Error *e) {
+    const char *between = "";
+    text_puts(out, "\"tables\": [");
+    for (int i = 0; i < published_count; i++) {
+        bool named;
+        if (!table_run_names(store, run, published_items[i].name, &named, e)) return false;
+        if (!named) continue;
+        text_puts(out, between);
+        between = ", ";
+        if (!put_table(store, run, &published_items[i], out, e)) return false;
+    }
+    text_puts(out, "]");
+    return true;
+}
+
 // --- all of it -------------------------------------------------------------------------------------------
 
 static bool put_prediction(Store *store, int64_t run, const PredictionArguments *a, Text *out, Error *e) {
@@ -75,9 +102,12 @@ static bool put_prediction(Store *store, int64_t run, const PredictionArguments 
 }
 
 bool computed_json(Store *store, int64_t run, const ComputedWanted *wanted, Text *out, Error *e) {
-    text_puts(out, "{");
+    text_printf(out, "{\"run\": %lld", (long long)run);
+    if (wanted->fits) text_puts(out, ", ");
     if (wanted->fits && !put_fits(store, run, wanted->alone, out, e)) return false;
-    if (wanted->fits && wanted->prediction) text_puts(out, ", ");
+    if (wanted->tables) text_puts(out, ", ");
+    if (wanted->tables && !put_tables(store, run, out, e)) return false;
+    if (wanted->prediction) text_puts(out, ", ");
     if (wanted->prediction && !put_prediction(store, run, wanted->prediction, out, e)) return false;
     text_puts(out, "}");
     return !out->failed || error_system(e, "out of memory");

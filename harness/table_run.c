@@ -43,6 +43,17 @@ bool table_run_find(Store *store, const char *name, const char *kind, int64_t *r
     return own.kind == ERROR_NONE;
 }
 
+bool table_run_names(Store *store, int64_t run, const char *item, bool *names, Error *e) {
+    Error own = {0};
+    Rows *r = rows_open(store, "SELECT name, coalesce(config, '') FROM run WHERE id = ?1", e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    *names = rows_next(r, &own) && (strcmp(rows_text(r, 0), item) == 0 || names_it(rows_text(r, 1), item));
+    rows_close(r);
+    if (own.kind != ERROR_NONE) *e = own;
+    return own.kind == ERROR_NONE;
+}
+
 // --- what it chose ---------------------------------------------------------------------------------------
 
 static bool add_chosen(Table *t, const char *text, Error *e) {

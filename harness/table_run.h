@@ -7,3 +7,6 @@ bool table_run_find(Store *store, const char *name, const char *kind, int64_t *r
 
 // Adds the config's `chosen` to t->chosen; a run without a config has none.
 bool table_run_chosen(Store *store, int64_t run, Table *t, Error *e);
+
+// Whether the run is named after that item, or its config names it.
+bool table_run_names(Store *store, int64_t run, const char *item, bool *names, Error *e);

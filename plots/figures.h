@@ -11,7 +11,11 @@
 
 typedef enum { RUN_SWEEP, RUN_SURFACE } RunKind; // what a figure draws
 
-typedef enum { COMPUTED_FITS = 1, COMPUTED_PREDICTION = 2 } Computed; // bits: what its query asks of ?2
+typedef enum {
+    COMPUTED_FITS = 1,
+    COMPUTED_PREDICTION = 2,
+    COMPUTED_TABLES = 4
+} Computed; // bits: what its query asks of ?2
 
 typedef struct Figure {
     const char *name, *summary; // summary: its title, too

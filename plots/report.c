@@ -9,6 +9,10 @@
 
 EMBED(plots_report_verdict, "plots/report-verdict.sql")
 EMBED(plots_report_points, "plots/report-points.sql")
+EMBED(plots_report_published, "plots/report-published.sql")
+EMBED(plots_report_fits, "plots/report-fits.sql")
+EMBED(plots_report_residuals, "plots/report-residuals.sql")
+EMBED(plots_report_rivals, "plots/report-rivals.sql")
 EMBED(plots_report_missing, "plots/report-missing.sql")
 EMBED(plots_report_text, "plots/report-text.sql")
 EMBED(plots_report_costs, "plots/report-costs.sql")
@@ -61,25 +65,37 @@ typedef struct Section {
 } Section;
 
 static const Section BEFORE[] = {
-    {"Verdict",              NULL,                                                                    plots_report_verdict, put_verdict},
+    {"Verdict",              NULL,                                                                    plots_report_verdict,   put_verdict},
     {"Points",
      "S is tokens per step after prefill; speedup the ratio of summed decode times over the same prompts, "
      "the baseline's over "
-     "the point's own; intervals hold 95 of 100 resamples of prompts, and of passes within prompts.", plots_report_points,  put_row    },
-    {"Not measured",         NULL,                                                                    plots_report_missing, put_row    },
-    {"Quality of texts",     NULL,                                                                    plots_report_text,    put_row    },
-    {"Costs that come once", "Not part of any speedup.",                                              plots_report_costs,   put_row    },
+     "the point's own; intervals hold 95 of 100 resamples of prompts, and of passes within prompts.", plots_report_points,    put_row    },
+    {"Published numbers",
+     "What the papers that this run is for printed, and what it measured, computed as they do. A difference "
+     "stands where "
+     "model, dataset, type and device are theirs.",                                                   plots_report_published, put_row    },
+    {"Not measured",         NULL,                                                                    plots_report_missing,   put_row    },
+    {"Quality of texts",     NULL,                                                                    plots_report_text,      put_row    },
+    {"Costs that come once", "Not part of any speedup.",                                              plots_report_costs,     put_row    },
 };
 
 static const Section AFTER[] = {
+    {"Fitted laws",
+     "S = 1 + (1/f) sum over i of (1 - (1 - alpha^i)^b): alpha is the chance that a guessed token is right, "
+     "and one step in f "
+     "has a good guess (Lookahead, Eq. 4 to 7). Intervals hold 95 of 100 resamples.",   plots_report_fits,        put_row  },
+    {"Residuals of the fitted laws", NULL,                                              plots_report_residuals,   put_row  },
+    {"The laws beside rivals",
+     "How far off S is, by root mean square, at points that were left out of the fit.", plots_report_rivals,
+     put_row                                                                                                               },
     {"Texts that differ",
      "Where a text first leaves the baseline's, which tokens stand there, and how far apart the two highest "
-     "logits are.",                                               plots_report_diverged,    put_row  },
-    {"Disturbed samples", "They are part of every number above.", plots_report_disturbed,   put_row  },
-    {"Machine",           NULL,                                   plots_report_environment, put_facts},
-    {"Starts",            NULL,                                   plots_report_starts,      put_row  },
-    {"What it stands on", NULL,                                   plots_report_content,     put_row  },
-    {"To repeat it",      NULL,                                   plots_report_repeat,      put_code },
+     "logits are.",                                                                     plots_report_diverged,    put_row  },
+    {"Disturbed samples",            "They are part of every number above.",            plots_report_disturbed,   put_row  },
+    {"Machine",                      NULL,                                              plots_report_environment, put_facts},
+    {"Starts",                       NULL,                                              plots_report_starts,      put_row  },
+    {"What it stands on",            NULL,                                              plots_report_content,     put_row  },
+    {"To repeat it",                 NULL,                                              plots_report_repeat,      put_code },
 };
 
 static bool put_rows(Report *p, const Section *s, Rows *r, Error *e) {

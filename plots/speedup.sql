@@ -1,11 +1,19 @@
--- The fastest setting of each method; of a method that nothing was measured of, why.
-WITH setting AS (
+-- The fastest setting of each method; of a method that nothing was measured of, why. published: the largest speedup that the
+-- papers which this run is for printed of that method (?2); their machines are others.
+WITH printed AS (
+    SELECT point.model_id, point.dataset_id, point.method, max(CAST(r.value ->> 'published' AS REAL)) AS published
+    FROM json_each(?2, '$.tables') AS t, json_each(t.value, '$.rows') AS r
+    JOIN point ON point.run_id = ?1 AND point.number = r.value ->> 'point'
+    WHERE r.value ->> 'computed_as' GLOB 'speedup*' AND r.value ->> 'published' GLOB '[0-9]*'
+    GROUP BY point.model_id, point.dataset_id, point.method),
+setting AS (
     SELECT *, row_number() OVER (PARTITION BY model, dataset, temperature, method ORDER BY speedup DESC NULLS LAST, number) AS place
     FROM result WHERE run_id = ?1)
 SELECT model || ', ' || dataset || CASE WHEN temperature > 0 THEN ', temperature ' || temperature ELSE '' END AS panel,
        method AS series,
        row_number() OVER (PARTITION BY model, dataset, temperature ORDER BY speedup DESC NULLS LAST, number) AS row,
        speedup, speedup_low AS low, speedup_high AS high, label AS label_bar,
+       (SELECT published FROM point JOIN printed USING (model_id, dataset_id, method) WHERE point.id = point_id) AS published,
        CASE WHEN speedup IS NOT NULL THEN iif(diverged > 0 AND temperature = 0, '(another text)', NULL)
             WHEN skipped IS NOT NULL THEN 'skipped: ' || substr(skipped, 1, 60)
             ELSE coalesce((SELECT 'failed: ' || substr(message, 1, 60) FROM failure WHERE failure.point_id = setting.point_id

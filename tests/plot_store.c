@@ -57,7 +57,7 @@ static void set_up(Made *m, const char *kind, const char *hash, const char *name
                     .name = name,
                     .version = "0.1.0",
                     .config_file = "demo.yaml",
-                    .config = "name: demo\n# <b>&\n"};
+                    .config = "name: demo\ntables: [lookahead-table-3]\n# <b>&\n"};
     StoreEnvironment on = {.version = "0.1.0", .cpu = m->cpu, .cores = 2, .bandwidth = 4e9, .peak = 1e11};
     StoreModel model = {.name = "small",
                         .hash = "11",
@@ -237,48 +237,8 @@ static void add_surface(Made *m) {
             }
 }
 
-// As harness/computed.h has it.
-const char PLOT_COMPUTED[] =
-    "{\"fits\":[{\"points_of\":[5,6,7,8,9,10],\"fit\":{\"law\":\"paper\",\"bonus\":\"kept\",\"filling\":24.5,"
-    "\"f"
-    "itted\":2,\"points\":6,\"estimator\":\"least_squares\",\"alpha\":{\"value\":0.51,\"se\":0.02,\"low\":0."
-    "47"
-    ",\"high\":0.55},\"f\":{\"value\":2.9,\"se\":0.2,\"low\":2.5,\"high\":3.3},\"least_squares\":{\"alpha\":{"
-    "\"v"
-    "alue\":0.51,\"se\":0.02,\"low\":0.47,\"high\":0.55},\"f\":{\"value\":2.9,\"se\":0.2,\"low\":2.5,"
-    "\"high\":3."
-    "3},\"condition\":4.2,\"correlation\":0.87,\"rms\":0.021,\"interval\":\"prompts\",\"warnings\":[\"a warn"
-    "ing <b>\"]},\"likelihood\":null,\"otherwise\":[{\"bonus\":\"dropped\",\"filling\":24.5,\"alpha\":0.55,\""
-    "f\":2.6,\"rms\":0.024}],\"predictions\":[{\"N\":3,\"W\":5,\"G\":5,\"S\":1.38,\"predicted\":1.35,\"low\":"
-    "1.2"
-    "5,\"high\":1.47,\"fitted\":true},{\"N\":3,\"W\":10,\"G\":5,\"S\":1.6,\"predicted\":1.62,\"low\":1.52,"
-    "\"high"
-    "\":1.74,\"fitted\":false},{\"N\":3,\"W\":15,\"G\":5,\"S\":1.75,\"predicted\":1.77,\"low\":1.67,\"high\":"
-    "1.8"
-    "9,\"fitted\":false},{\"N\":5,\"W\":5,\"G\":5,\"S\":1.6,\"predicted\":1.58,\"low\":1.48,\"high\":1.7,"
-    "\"fitte"
-    "d\":true},{\"N\":5,\"W\":10,\"G\":5,\"S\":1.9,\"predicted\":1.95,\"low\":1.85,\"high\":2.07,\"fitted\":"
-    "fals"
-    "e},{\"N\":5,\"W\":15,\"G\":5,\"S\":2.1,\"predicted\":2.08,\"low\":1.98,\"high\":2.2,\"fitted\":false}]}}"
-    "],"
-    "\"prediction\":{\"machine\":\"made-up "
-    "<device>\",\"shape\":\"small\",\"points\":[{\"point\":1,\"of\":\"smal"
-    "l, chat\",\"label\":\"autoregressive\",\"needs_draft\":false,\"step_s\":0.02,\"S\":1.6,\"speedup\":1,\"s"
-    "peedup_low\":0.9,\"speedup_high\":1.1,\"measured_step_s\":0.021,\"measured_S\":1.6,\"measured_spee"
-    "dup\":null},{\"point\":5,\"of\":\"small, chat\",\"label\":\"lookahead W=5 N=3 G=5\",\"needs_draft\":fal"
-    "se,\"step_s\":0.022,\"S\":1.6,\"speedup\":1.3,\"speedup_low\":1.2,\"speedup_high\":1.4,\"measured_ste"
-    "p_s\":0.024,\"measured_S\":1.6,\"measured_speedup\":1.2},{\"point\":6,\"of\":\"small, chat\",\"label\":"
-    "\"lookahead W=10 N=3 G=5\",\"needs_draft\":false,\"step_s\":0.025,\"S\":1.6,\"speedup\":1.4,\"speedup"
-    "_low\":1.3,\"speedup_high\":1.5,\"measured_step_s\":0.025,\"measured_S\":1.6,\"measured_speedup\":1"
-    ".5}],\"scaling\":[{\"point\":5,\"devices\":1,\"lookahead\":1.3,\"tensor\":1.3,\"pipeline\":1.3,\"autore"
-    "gressive_tensor\":1,\"autoregressive_pipeline\":1},{\"point\":5,\"devices\":2,\"lookahead\":1.56,\"t"
-    "ensor\":1.95,\"pipeline\":1.3,\"autoregressive_tensor\":1.6,\"autoregressive_pipeline\":1},{\"poin"
-    "t\":5,\"devices\":4,\"lookahead\":1.82,\"tensor\":2.6,\"pipeline\":1.3,\"autoregressive_tensor\":2.2,"
-    "\"autoregressive_pipeline\":1},{\"point\":6,\"devices\":1,\"lookahead\":1.4,\"tensor\":1.4,\"pipeline"
-    "\":1.4,\"autoregressive_tensor\":1,\"autoregressive_pipeline\":1},{\"point\":6,\"devices\":2,\"looka"
-    "head\":1.68,\"tensor\":2.1,\"pipeline\":1.4,\"autoregressive_tensor\":1.6,\"autoregressive_pipelin"
-    "e\":1},{\"point\":6,\"devices\":4,\"lookahead\":1.96,\"tensor\":2.8,\"pipeline\":1.4,\"autoregressive_"
-    "tensor\":2.2,\"autoregressive_pipeline\":1}],\"link\":{\"bytes_per_s\":3e11,\"latency_s\":5e-6}}}";
+__asm__(".pushsection .rodata\n.globl plot_computed\nplot_computed:\n"
+        ".incbin \"tests/fixtures/plots/computed.json\"\n.byte 0\n.popsection\n");
 
 void plot_store_make(const char *path, int change) {
     Error e = {0};

@@ -13,6 +13,8 @@ $(BUILD)/libtests.a: $(SHARED)
 $(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(BUILD)/libtests.a $(BUILD)/liboutpace.a
 	$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) -o $@ -lcmocka $(LIBS)
 
+$(BUILD)/tests/plot_store.o: tests/fixtures/plots/computed.json
+
 # A program that fails allocations or system calls links them through tests/fault.c.
 WRAPPED  = malloc calloc realloc free open read write fsync close rename
 $(BUILD)/tests/%_fault_test: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)

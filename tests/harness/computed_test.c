@@ -56,6 +56,20 @@ static void fits(void **state) {
     json_decref(root);
 }
 
+// The config names one of the papers' items, which has the points of lookahead beside its rows.
+static void tables(void **state) {
+    json_t *root = compute(*state, PLOT_SWEEP, &(ComputedWanted){.tables = true});
+    const json_t *all = json_object_get(root, "tables"), *table = json_array_get(all, 0);
+    assert_int_equal(json_array_size(all), 1);
+    assert_string_equal(json_string_value(json_object_get(table, "name")), "lookahead-table-3");
+    assert_true(json_array_size(json_object_get(table, "rows")) >= 18);
+    assert_true(number(root, "run") == PLOT_SWEEP);
+    json_decref(root);
+    root = compute(*state, PLOT_SURFACE, &(ComputedWanted){.tables = true, .fits = true});
+    assert_int_equal(json_array_size(json_object_get(root, "tables")), 1); // its config is the same
+    json_decref(root);
+}
+
 static void prediction(void **state) {
     PredictionArguments a = {
         .on = "a100-40gb", .shape = "llama2-7b", .against = "1", .devices = "1,2", .link = "300,5"};
@@ -103,6 +117,7 @@ static void drawn(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fits),
+        cmocka_unit_test(tables),
         cmocka_unit_test(prediction),
         cmocka_unit_test(drawn),
     };

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const PlotOptions SVG = {.format = PLOT_SVG, .computed = PLOT_COMPUTED};
+static const PlotOptions SVG = {.format = PLOT_SVG, .computed = plot_computed};
 
 typedef struct Stores {
     char folder[FOLDER_PATH_SIZE];

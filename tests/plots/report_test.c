@@ -26,7 +26,7 @@ static int set_up(void **state) {
 static char *report(const char *folder, const char *store, int64_t run, PageFormat format, const char *name) {
     Error e = {0};
     size_t size;
-    ReportOptions o = {.format = format, .computed = PLOT_COMPUTED};
+    ReportOptions o = {.format = format, .computed = plot_computed};
     Store *s = store_open(folder_path(folder, store), STORE_READ, NULL, &e);
     if (!s || !report_write(s, run, &o, folder_path(folder, name), &e)) fail_msg("%s", e.text);
     store_close(s);
@@ -112,6 +112,10 @@ static void html(void **state) {
     holds(page,
           "ngrammys k=5 w=4 strategy=mixed is fastest: 1.66 times its baseline [1.66, 1.89], at S = 2.21");
     holds(page, "NOT lossless here: 1 other setting, which is left out.");
+    holds(page, "a warning &lt;b&gt;");
+    holds(page, "another model: small");
+    holds(page, "<td>(3) &lt;i&gt;</td>");
+    holds(page, "0.900 [0.800, 1.000]");
     holds(page, "41 rows are more than the 32 of max_rows");
     holds(page, "# &lt;b&gt;&amp;\n");
     holds(page, "outpace run demo.yaml --set &#39;name=it&#39;\\&#39;&#39;s&#39;");
