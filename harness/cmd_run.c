@@ -167,7 +167,9 @@ static bool read_config(const char *db, const char *which, StoredConfig *out, Er
             text_puts(&out->hash, rows_text(r, 3));
         }
         if (why.kind == ERROR_NONE && !out->config.length)
-            error_input(&why, "run %lld was not made by 'outpace run'", (long long)id);
+            error_input(&why,
+                        "run %lld was not made by 'outpace run'; a surface goes on by its own command again",
+                        (long long)id);
         ok = why.kind == ERROR_NONE;
         if (!ok) *e = why;
     }

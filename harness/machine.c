@@ -168,6 +168,10 @@ void machine_read(Machine *m) {
     m->busy_others = count_busy();
 }
 
+void machine_name(const Machine *m, Text *out) {
+    text_printf(out, "%s, %s, %d cores, %zu GB", m->cpu, m->isa, m->cores, m->memory >> 30);
+}
+
 int machine_warnings(const Machine *m, Text *out) {
     int n = 0;
     if (m->governor[0] && strcmp(m->governor, "performance") != 0) {

@@ -72,12 +72,9 @@ static bool read_overrides(Prepared *p, const char *text, SweepOptions *o, json_
 
 // --- all of it -------------------------------------------------------------------------------------------
 
-// Times of one kind of machine are never taken for another's. Which one it was stands in the environment: the
-// host's name is no content, for a container has a new one every day.
 static bool open_inputs(Prepared *p, Error *e) {
-    const Machine *m = &p->machine;
     Text name = {0};
-    text_printf(&name, "%s, %s, %d cores, %zu GB", m->cpu, m->isa, m->cores, m->memory >> 30);
+    machine_name(&p->machine, &name);
     bool ok = name.failed
                   ? out_of_memory(e)
                   : inputs_open(&p->inputs, &p->experiment, &p->schedule, p->sweep.hash, text_get(&name), e);

@@ -6,7 +6,7 @@ typedef struct StepShape {
     int rows;          // nodes run
     int read;          // of them that reach the LM head
     int context;       // committed tokens
-    int cache_readers; // times the cached context is read: 1, or one a row of LAYOUT_BATCH
+    int cache_readers; // times the cached context is read or written: 1, or one a row of LAYOUT_BATCH
     double seen;       // positions that the nodes see, summed over nodes
 } StepShape;
 

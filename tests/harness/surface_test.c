@@ -4,6 +4,7 @@
 #include "tests/child.h"
 #include "tests/stores.h"
 
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,8 @@ static void grid_and_parts(void **state) {
         stores_ask(f, "s.db", "SELECT count(*) FROM surface WHERE k = 1 AND w = 0 AND slowdown = 1"), 2);
     assert_int_equal(stores_ask(f, "s.db", "SELECT count(*) FROM surface WHERE kind = 'layers' AND a = 0"),
                      2 * 2 * 2);
+    assert_int_equal(stores_ask(f, "s.db", "SELECT count(*) FROM surface WHERE kind = 'layers' AND a = 1"),
+                     2 * 2);
     assert_int_equal(
         stores_ask(f, "s.db",
                    "SELECT count(*) FROM surface WHERE kind IN ('head', 'prefill', 'commit', 'host')"),
@@ -50,7 +53,64 @@ static void trees(void **state) {
     child_release(&c);
     assert_int_equal(
         stores_ask(*state, "t.db", "SELECT count(*) FROM surface WHERE rows = 21 AND layout = 'tree'"), 1);
-    assert_int_equal(stores_ask(*state, "t.db", "SELECT count(*) FROM surface"), 1);
+    assert_int_equal(stores_ask(*state, "t.db", "SELECT count(*) FROM surface"), 2); // and (1, 0)
+}
+
+// Slowdowns are ratios of stored times, though the grid does not want (1, 0).
+static void reference(void **state) {
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "surface", "tiny", "--device", "null", "--k", "2,4", "--w", "1", "--context",
+                  "0,9", "--rows", "0", "--db", "r.db");
+    child_release(&c);
+    assert_int_equal(stores_ask(*state, "r.db", "SELECT count(*) FROM surface"), 2 * 3);
+    assert_int_equal(
+        stores_ask(*state, "r.db",
+                   "SELECT count(*) FROM surface AS s JOIN surface AS one ON one.context = s.context AND"
+                   " one.k = 1 AND one.w = 0 WHERE abs(s.slowdown - s.median_ns / one.median_ns) < 1e-6"),
+        2 * 3);
+}
+
+// The same command goes on with the units that are not there.
+static void interrupted(void **state) {
+    Child c;
+    const char *const command[] = {"surface",   "tiny", "--device", "null", "--k",  "1,2",  "--w", "1",
+                                   "--context", "5,9",  "--rows",   "1,3",  "--db", "i.db", NULL,  NULL};
+    const char *again[sizeof command / sizeof *command];
+    child_outpace(&c, *state, 0, command);
+    child_release(&c);
+    int64_t all = stores_ask(*state, "i.db", "SELECT count(*) FROM surface");
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(folder_path(*state, "i.db"), &db), SQLITE_OK);
+    sqlite3_exec(db, "DELETE FROM surface WHERE context = 9 AND (kind = 'step' OR rows = 3)", NULL, NULL,
+                 NULL);
+    assert_int_equal(sqlite3_changes(db), 2 + 1 + 7);
+    sqlite3_close(db);
+    child_outpace(&c, *state, 0, command);
+    assert_non_null(strstr(text_get(&c.out), "of them from before"));
+    child_release(&c);
+    assert_int_equal(stores_ask(*state, "i.db", "SELECT count(*) FROM surface"), all);
+    assert_int_equal(stores_ask(*state, "i.db", "SELECT count(*) FROM run"), 1);
+    assert_int_equal(stores_ask(*state, "i.db",
+                                "SELECT count(DISTINCT kind || context || k || w || a || b || rows)"
+                                " FROM (SELECT kind, context, coalesce(k, 0) AS k, coalesce(w, 0) AS w,"
+                                " coalesce(a, 0) AS a, coalesce(b, 0) AS b, rows FROM surface)"),
+                     all);
+    memcpy(again, command, sizeof command);
+    again[sizeof command / sizeof *command - 2] = "--again";
+    child_outpace(&c, *state, 0, again);
+    child_release(&c);
+    assert_int_equal(stores_ask(*state, "i.db", "SELECT count(*) FROM run"), 2);
+}
+
+// Rows that copy the cache say so.
+static void copied(void **state) {
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "surface", "tiny", "--k", "1,3", "--w", "2", "--context", "40", "--rows",
+                  "0", "--samples", "1", "--threads", "1", "--cache", "copied", "--db", "c.db");
+    child_release(&c);
+    assert_int_equal(stores_ask(*state, "c.db",
+                                "SELECT count(*) FROM surface WHERE cache = 'copied' AND layout = 'batch'"),
+                     3);
 }
 
 static void mistakes(void **state) {
@@ -60,6 +120,14 @@ static void mistakes(void **state) {
     CHILD_OUTPACE(&c, *state, 2, "surface", "tiny", "--layout", "bush", "--db", "n.db");
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 2, "surface", "tiny", "--context", "5000", "--db", "n.db");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "surface", "tiny", "--cache", "moved", "--db", "n.db");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "surface", "tiny", "--cache", "copied", "--layout", "tree", "--db", "n.db");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "surface", "tiny", "--cache", "copied", "--device", "cuda", "--db", "n.db");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "surface", "tiny", "--exits", "90", "--db", "n.db");
     child_release(&c);
 }
 
@@ -85,8 +153,10 @@ static void named_and_without_window(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(grid_and_parts), cmocka_unit_test(trees),
-                                       cmocka_unit_test(named_and_without_window),
-                                       cmocka_unit_test(mistakes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(grid_and_parts), cmocka_unit_test(trees),
+        cmocka_unit_test(reference),      cmocka_unit_test(interrupted),
+        cmocka_unit_test(copied),         cmocka_unit_test(named_and_without_window),
+        cmocka_unit_test(mistakes)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
