@@ -14,7 +14,8 @@
 #define CLAIMS ((off_t)1 << 60)
 
 static struct flock byte_of(int64_t run) {
-    return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = CLAIMS + (off_t)run, .l_len = 1};
+    return (struct flock){
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = CLAIMS + (off_t)run, .l_len = 1};
 }
 
 // Opened once. Below 0: it cannot be.

@@ -24,12 +24,12 @@ typedef struct {
 
 static void read_samples(World *w) {
     Error e = {0};
-    Rows *r =
-        rows_open(w->f.store,
-                  "SELECT point.number - 1, pass, 2 * prompt.number + turn, tokens, steps, decode_ns, prefill_ns,"
-                  " step.number, step.accepted FROM sample JOIN point ON point.id = point_id"
-                  " JOIN prompt ON prompt.id = prompt_id JOIN step ON step.sample_id = sample.id",
-                  &e);
+    Rows *r = rows_open(
+        w->f.store,
+        "SELECT point.number - 1, pass, 2 * prompt.number + turn, tokens, steps, decode_ns, prefill_ns,"
+        " step.number, step.accepted FROM sample JOIN point ON point.id = point_id"
+        " JOIN prompt ON prompt.id = prompt_id JOIN step ON step.sample_id = sample.id",
+        &e);
     if (!r) fail_msg("%s", e.text);
     while (rows_next(r, &e)) {
         Sample *s = &w->samples[rows_int(r, 0)][rows_int(r, 1)][rows_int(r, 2)];
