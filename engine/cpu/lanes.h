@@ -40,6 +40,17 @@ static inline float lanes_sum(Lanes x) {
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
+// Four sums at once, each added as lanes_sum does: a third of the shuffles.
+static inline void lanes_sum_four(Lanes a, Lanes b, Lanes c, Lanes d, float sums[4]) {
+    Lanes eight_ab = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+    Lanes eight_cd = _mm512_add_ps(_mm512_shuffle_f32x4(c, d, 0x44), _mm512_shuffle_f32x4(c, d, 0xee));
+    Lanes four = _mm512_add_ps(_mm512_shuffle_f32x4(eight_ab, eight_cd, 0x88),
+                               _mm512_shuffle_f32x4(eight_ab, eight_cd, 0xdd));
+    Lanes two = _mm512_add_ps(four, _mm512_permute_ps(four, 0xee));
+    Lanes one = _mm512_add_ps(two, _mm512_movehdup_ps(two));
+    _mm_storeu_ps(sums, _mm512_castps512_ps128(_mm512_maskz_compress_ps(0x1111, one)));
+}
+
 #if defined(__AVX512BF16__)
 // sum + a . b of the two bf16 in each lane, as 32 neighbours lie: no shift, no mask. Subnormals are zero.
 enum { HAS_PAIRS = 1 };
@@ -141,6 +152,15 @@ static inline Lanes lanes_bf16_odd(const uint16_t *p) {
 static inline float lanes_sum(Lanes x) {
     Quarter four = (x.q[0] + x.q[2]) + (x.q[1] + x.q[3]);
     return (four[0] + four[2]) + (four[1] + four[3]);
+}
+#endif
+
+#if !defined(__AVX512F__)
+static inline void lanes_sum_four(Lanes a, Lanes b, Lanes c, Lanes d, float sums[4]) {
+    sums[0] = lanes_sum(a);
+    sums[1] = lanes_sum(b);
+    sums[2] = lanes_sum(c);
+    sums[3] = lanes_sum(d);
 }
 #endif
 

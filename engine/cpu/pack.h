@@ -1,9 +1,10 @@
 // Activations as products in lanes read them; part of each kernel set (see product.h).
 //
-// Activations are packed BLOCK_ROWS rows together, steps of LANE_PAIRS columns behind each other, so that the
-// inner loop reads one stream. In front of bf16 weights a step of floats holds its even columns, then its odd
-// ones; where the set multiplies pairs of bf16, a step is 32 of them as they come. Columns are filled up with
-// zeros.
+// Activations are packed in groups of up to BLOCK_ROWS rows, steps of LANE_PAIRS columns behind each other,
+// so that the inner loop reads one stream. Groups are as even as can be: with few rows a step loads about as
+// much as it multiplies, so that 4 and 4 rows take three quarters of the time of 6 and 2. In front of bf16
+// weights a step of floats holds its even columns, then its odd ones; where the set multiplies pairs of bf16,
+// a step is 32 of them as they come. Columns are filled up with zeros.
 //
 //      group of rows r0 r1 .. | step 0: r0's 32, r1's 32, .. | step 1: r0's 32, ..
 #pragma once
@@ -29,6 +30,10 @@ static inline size_t step_bytes(Form form) {
 static inline size_t row_bytes(Form form, int columns) {
     return (size_t)padded_columns(columns) / LANE_PAIRS * step_bytes(form);
 }
+
+static inline int group_count(int rows) { return (rows + BLOCK_ROWS - 1) / BLOCK_ROWS; }
+static inline int group_first(int rows, int group) { return rows * group / group_count(rows); }
+static inline int group_of(int rows, int row) { return ((row + 1) * group_count(rows) - 1) / rows; }
 
 static inline size_t packed_bytes(int rows, int columns) {
     return (size_t)rows * row_bytes(FORM_F32, columns);
@@ -61,10 +66,10 @@ static inline void pack(const float *x, const Packed *p, int first, int last) {
     Form form = packed_form(p);
     int columns = p->columns;
     for (int r = first; r < last; r++) {
-        int group = r / BLOCK_ROWS * BLOCK_ROWS, rows = p->rows - group;
-        if (rows > BLOCK_ROWS) rows = BLOCK_ROWS;
-        unsigned char *to = (unsigned char *)p->data + (size_t)group * row_bytes(form, columns) +
-                            (size_t)(r - group) * step_bytes(form);
+        int group = group_of(p->rows, r), first_row = group_first(p->rows, group);
+        int rows = group_first(p->rows, group + 1) - first_row;
+        unsigned char *to = (unsigned char *)p->data + (size_t)first_row * row_bytes(form, columns) +
+                            (size_t)(r - first_row) * step_bytes(form);
         const float *from = x + (size_t)r * (size_t)columns;
         for (int k = 0; k < columns; k += LANE_PAIRS, to += (size_t)rows * step_bytes(form))
             pack_step(from + k, columns - k < LANE_PAIRS ? columns - k : LANE_PAIRS, p, form, to);
