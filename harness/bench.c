@@ -68,6 +68,11 @@ static int sample(Engine *engine, const BenchOptions *o, BenchPoint *p, StepShap
     return n;
 }
 
+double bench_peak(const Engine *engine, const Ceilings *ceilings) {
+    bool bf16 = engine->model.dtype == DTYPE_BF16 && engine->session.compute == COMPUTE_BF16;
+    return ceilings->operations_per_s[bf16 ? COMPUTE_BF16 : COMPUTE_F32];
+}
+
 static void set_floors(Engine *engine, const Ceilings *c, const StepShape *step, BenchPoint *p) {
     BackendReport report;
     Session *s = &engine->session;
@@ -77,7 +82,8 @@ static void set_floors(Engine *engine, const Ceilings *c, const StepShape *step,
     p->bytes = cost.bytes;
     p->operations = cost.operations;
     p->floor_bandwidth_s = c->bytes_per_s > 0 ? cost.bytes / c->bytes_per_s : 0;
-    p->floor_compute_s = c->operations_per_s > 0 ? cost.operations / c->operations_per_s : 0;
+    double peak = bench_peak(engine, c);
+    p->floor_compute_s = peak > 0 ? cost.operations / peak : 0;
 }
 
 bool bench_point(Engine *engine, const Ceilings *ceilings, const BenchOptions *o, double one,

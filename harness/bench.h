@@ -28,6 +28,10 @@ typedef struct BenchOptions {
     bool (*interrupted)(void); // asked between samples; may be NULL
 } BenchOptions;
 
+// Operations a second that products can reach as the open model does them: bf16 weights with bf16
+// activations, or anything else, which is f32.
+double bench_peak(const Engine *engine, const Ceilings *ceilings);
+
 // Sets the session's sequence to so many random tokens, unless it is as long already.
 bool bench_set_context(Session *s, int context, Random *r, Error *e);
 

@@ -187,8 +187,9 @@ static const char *layout_name(const BenchPoint *p) {
 
 static void print_table(const Bench *b) {
     const Ceilings *c = &b->ceilings;
+    double peak = bench_peak(&b->engine, c);
     printf("machine   %s, %d thread%s, kernels %s: reads %.1f GB/s, computes %.3f TFLOP/s\n", b->machine.cpu,
-           c->threads, c->threads == 1 ? "" : "s", c->isa, c->bytes_per_s / 1e9, c->operations_per_s / 1e12);
+           c->threads, c->threads == 1 ? "" : "s", c->isa, c->bytes_per_s / 1e9, peak / 1e12);
     printf("model     %s: first logits %.3f s after opening; peak memory %.2f GB\n", b->dir, b->open_s,
            (double)machine_peak_memory() / 1e9);
     if (b->engine.model.stand_in[0]) printf("stand-in  %s\n", b->engine.model.stand_in);
@@ -207,8 +208,7 @@ static void print_table(const Bench *b) {
         printf("\nprefill   %d tokens in %.3f s, %.0f tokens/s, %.3f TFLOP/s, %.0f%% of the machine's\n",
                b->a->prefill, b->prefill_s, b->a->prefill / b->prefill_s,
                b->prefill_operations / b->prefill_s / 1e12,
-               c->operations_per_s > 0 ? 100 * b->prefill_operations / b->prefill_s / c->operations_per_s
-                                       : 0);
+               peak > 0 ? 100 * b->prefill_operations / b->prefill_s / peak : 0);
 }
 
 static void print_csv(const Bench *b) {
@@ -234,8 +234,9 @@ static json_t *point_json(const BenchPoint *p) {
 static bool print_json(const Bench *b, Error *e) {
     const Ceilings *c = &b->ceilings;
     json_t *machine = machine_json(&b->machine), *points = json_array();
-    json_t *ceilings = json_pack("{s:s, s:i, s:f, s:f}", "kernels", c->isa, "threads", c->threads,
-                                 "read_bytes_per_s", c->bytes_per_s, "operations_per_s", c->operations_per_s);
+    json_t *ceilings =
+        json_pack("{s:s, s:i, s:f, s:f}", "kernels", c->isa, "threads", c->threads, "read_bytes_per_s",
+                  c->bytes_per_s, "operations_per_s", bench_peak(&b->engine, c));
     for (int i = 0; i < b->count; i++) json_array_append_new(points, point_json(&b->points[i]));
     json_t *root = NULL;
     if (machine && ceilings && json_object_update(machine, ceilings) == 0)

@@ -46,19 +46,25 @@ static void print_report(const Report *r) {
     printf("memory      %.1f GB, %.1f GB free\n", (double)m->memory / 1e9, (double)m->available / 1e9);
     printf("kernels     %s, %d thread%s\n", r->cpu.isa, r->cpu.threads, r->cpu.threads == 1 ? "" : "s");
     printf("reads       %.1f GB/s from memory\n", r->cpu.bytes_per_s / 1e9);
-    printf("computes    %.3f TFLOP/s, operands in registers\n", r->cpu.operations_per_s / 1e12);
+    printf("computes    %.3f TFLOP/s in bf16, %.3f in f32, operands in registers\n",
+           r->cpu.operations_per_s[COMPUTE_BF16] / 1e12, r->cpu.operations_per_s[COMPUTE_F32] / 1e12);
     if (r->no_gpu.kind == ERROR_NONE)
-        printf("GPU         %s: reads %.0f GB/s, computes %.1f TFLOP/s\n", r->gpu.isa,
-               r->gpu.bytes_per_s / 1e9, r->gpu.operations_per_s / 1e12);
+        printf("GPU         %s: reads %.0f GB/s, computes %.1f TFLOP/s in bf16\n", r->gpu.isa,
+               r->gpu.bytes_per_s / 1e9, r->gpu.operations_per_s[COMPUTE_BF16] / 1e12);
     else printf("GPU         none: %s\n", r->no_gpu.text);
     printf("libraries   %s\n", text_get(&r->libraries));
     for (const char *line = text_get(&r->warnings); *line; line += strcspn(line, "\n") + 1)
         printf("warning     %.*s\n", (int)strcspn(line, "\n"), line);
 }
 
+// A rate that was not measured (f32 on a GPU) is null.
+static json_t *rate_json(double per_s) { return per_s > 0 ? json_real(per_s) : json_null(); }
+
 static json_t *ceilings_json(const Ceilings *c) {
-    return json_pack("{s:s, s:i, s:f, s:f}", "kernels", c->isa, "threads", c->threads, "read_bytes_per_s",
-                     c->bytes_per_s, "operations_per_s", c->operations_per_s);
+    return json_pack("{s:s, s:i, s:f, s:o, s:o}", "kernels", c->isa, "threads", c->threads,
+                     "read_bytes_per_s", c->bytes_per_s, "operations_per_s",
+                     rate_json(c->operations_per_s[COMPUTE_BF16]), "operations_per_s_f32",
+                     rate_json(c->operations_per_s[COMPUTE_F32]));
 }
 
 static json_t *warnings_json(const Text *warnings) {

@@ -211,7 +211,7 @@ static bool open_store(Work *s, int argc, char **argv, Error *e) {
                            .l3 = (int64_t)m->l3,
                            .memory = (int64_t)m->memory,
                            .bandwidth = s->ceilings.bytes_per_s,
-                           .peak = s->ceilings.operations_per_s};
+                           .peak = bench_peak(&s->engine, &s->ceilings)};
     s->store = store_open(s->a->db, STORE_WRITE, NULL, e);
     return s->store && store_begin(s->store, e) && add_run(s, e) &&
            store_attempt(s->store, s->run.run, argc, argv, &on, &s->run.attempt, e) &&

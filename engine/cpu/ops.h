@@ -70,8 +70,9 @@ typedef struct CpuOps {
     // gate = activation(gate) * up
     void (*gate)(float *gate, const float *up, int n, Activation activation);
     void (*attend)(const Attend *a);
-    // Multiply-adds in registers, nothing else; gives how many operations it did.
-    double (*peak)(long rounds);
+    // Multiply-adds in registers, nothing else, as products of bf16 weights do them or as all others do;
+    // gives how many operations it did.
+    double (*peak)(Compute compute, long rounds);
 } CpuOps;
 
 enum { MATMUL_UNIT = 32 };

@@ -13,6 +13,7 @@
 //
 // Floor: a tile product takes 16 cycles for 16,384 operations. What is reached has not been measured.
 #include "engine/cpu/attend.h"
+#include "engine/cpu/peak.h"
 #include "engine/cpu/product.h"
 #include "engine/cpu/rows.h"
 #include "engine/cpu/tiles.h"
@@ -187,7 +188,8 @@ static void amx_matmul(const Tensor *w, const Packed *p, float *y, size_t stride
 }
 
 // Tile products with all operands in tiles; not zeros, which cost less power.
-static double amx_peak(long rounds) {
+static double amx_peak(Compute compute, long rounds) {
+    if (compute != COMPUTE_BF16) return peak(compute, rounds);
     Tiles tiles;
     uint16_t ones[GROUP][TILE_K];
     for (int r = 0; r < GROUP; r++)

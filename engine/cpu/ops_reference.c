@@ -117,7 +117,8 @@ static void attend(const Attend *a) {
         }
 }
 
-static double peak(long rounds) {
+static double peak(Compute compute, long rounds) {
+    (void)compute;
     volatile double sum = 1;
     for (long i = 0; i < rounds; i++) sum = sum * 0.999 + 0.001;
     return 2.0 * (double)rounds;

@@ -62,7 +62,7 @@ bool cuda_ceilings(int ordinal, const BackendOptions *o, Ceilings *out, Error *e
     *out = (Ceilings){.isa = "mma.sync bf16"};
     if (!device_find(ordinal, &facts, e)) return false;
     bool ok = probe_open(&p, &facts, e) && measure(&p, true, &out->bytes_per_s, e) &&
-              measure(&p, false, &out->operations_per_s, e);
+              measure(&p, false, &out->operations_per_s[COMPUTE_BF16], e);
     probe_close(&p);
     return ok;
 }
