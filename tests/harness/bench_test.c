@@ -113,6 +113,7 @@ static void doctor(void **state) {
     json_t *root = parse(&c.out);
     assert_true(number(json_object_get(root, "cpu"), "read_bytes_per_s") > 1e8);
     assert_true(number(json_object_get(root, "cpu"), "operations_per_s") > 1e8);
+    assert_true(number(json_object_get(root, "cpu"), "operations_per_s_f32") > 1e8);
     assert_true(json_is_string(json_object_get(json_object_get(root, "libraries"), "sqlite")));
     assert_true(json_is_array(json_object_get(root, "warnings")));
     assert_true(number(json_object_get(root, "machine"), "cores") >= 1);

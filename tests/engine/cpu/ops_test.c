@@ -347,7 +347,8 @@ static void speed(void **state) {
         print_message("\n");
         free_tensor(&w);
     }
-    for (int compute = 0; compute < COMPUTE_KINDS; compute++) assert_true(ops->peak((Compute)compute, 1000) > 0);
+    for (int compute = 0; compute < COMPUTE_KINDS; compute++)
+        assert_true(ops->peak((Compute)compute, 1000) > 0);
     assert_true(amx_emulated_works()); // what real tiles are asked before they are trusted
 }
 
