@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct {
     const char *run, *db, *format;
@@ -54,11 +55,13 @@ static bool find_format(const char *name, TableFormat *out, Error *e) {
 }
 
 static bool none(const TableArguments *a, const PublishedItem *item, const char *kind, Error *e) {
-    if (strcmp(kind, "surface") == 0)
-        return error_input(e, "'%s' has no surface for %s: run 'outpace surface MODEL --db %s'", a->db,
-                           item->name, a->db);
-    return error_input(e, "'%s' has nothing for %s: run 'outpace run configs/%s.yaml --scale smoke --db %s'",
-                       a->db, item->name, item->name, a->db);
+    if (strcmp(kind, "sweep") == 0)
+        return error_input(e,
+                           "'%s' has nothing for %s: run 'outpace run configs/%s.yaml --scale smoke --db %s'",
+                           a->db, item->name, item->name, a->db);
+    return error_input(e, "'%s' has no surface for %s: run 'outpace surface MODEL --name %s --db %s'%s",
+                       a->db, item->name, item->name, a->db,
+                       strcmp(kind, "surface") == 0 ? "" : ", with and without '--sliding-window off'");
 }
 
 static bool find_run(Store *store, const TableArguments *a, const PublishedItem *item, int64_t *run,
@@ -69,6 +72,14 @@ static bool find_run(Store *store, const TableArguments *a, const PublishedItem 
     bool ok = table_run_find(store, item->name, p.kind, run, e) && (*run || none(a, item, p.kind, e));
     published_release(&p);
     return ok;
+}
+
+static bool none_at_all(const TableArguments *a, const PublishedItem *item, Error *e) {
+    Published p;
+    if (!published_open(&p, item, e)) return false;
+    none(a, item, p.kind, e);
+    published_release(&p);
+    return false;
 }
 
 static bool print(Store *store, int64_t run, const PublishedItem *item, TableFormat format, Error *e) {
@@ -95,6 +106,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (rest.count == 0) return list_items(e);
     const PublishedItem *item = find_item(rest.items[0], e);
     if (!item || !find_format(a.format, &format, e)) return false;
+    if (access(a.db, F_OK) != 0 && !a.run) return none_at_all(&a, item, e);
     Store *store = store_open(a.db, STORE_READ, NULL, e);
     bool ok = store && find_run(store, &a, item, &which, e) && estimates_ensure(&store, which, e) &&
               print(store, which, item, format, e);

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-// A method's parameters out of its text; `open`: those that are '*'.
+// A method's parameters out of its text, presets resolved; `open`: those that are '*', and texts (a file's
+// name, a tree) of which nothing is said.
 typedef struct Parsed {
     const MethodInfo *info;
     void *values;
@@ -48,6 +49,14 @@ static bool take_open(Parsed *p, const char *params, Text *rest) {
 
 static void release(Parsed *p) { mem_free(p->values); }
 
+// Whether ":key=value,..." has the key.
+static bool names(const char *params, const char *key) {
+    size_t n = strlen(key);
+    for (const char *at = params; at && *at; at += strcspn(at + 1, ",") + 1)
+        if (strncmp(at + 1, key, n) == 0 && at[n + 1] == '=') return true;
+    return false;
+}
+
 static bool parse(Parsed *p, const char *text, Error *e) {
     const char *colon = strchr(text, ':');
     Text rest = {0};
@@ -56,6 +65,8 @@ static bool parse(Parsed *p, const char *text, Error *e) {
     p->values = mem_alloc(1, p->info->param_size ? p->info->param_size : 1);
     if (!p->values) return error_system(e, "out of memory for a method");
     param_defaults(p->info->params, p->info->param_count, p->values);
+    for (size_t i = 0; i < p->info->param_count; i++)
+        p->open[i] = p->info->params[i].type == PARAM_TEXT && !names(colon, p->info->params[i].name);
     bool ok =
         (!colon || take_open(p, colon + 1, &rest) ||
          error_input(e, "'%s' leaves open what there is not", text)) &&
@@ -63,6 +74,7 @@ static bool parse(Parsed *p, const char *text, Error *e) {
                      : param_parse(p->info->params, p->info->param_count, p->values, text_get(&rest), e));
     text_release(&rest);
     if (!ok) release(p);
+    else if (p->info->resolve) p->info->resolve(p->values);
     return ok;
 }
 

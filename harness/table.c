@@ -2,6 +2,7 @@
 
 #include "engine/base/memory.h"
 #include "harness/table_match.h"
+#include "harness/table_surface.h"
 #include "results/rows.h"
 #include "simulate/statistics.h"
 
@@ -148,8 +149,7 @@ static bool describe_group(const Maker *m, const TableGroup *g, TableRow *row, E
 
 // --- rows ------------------------------------------------------------------------------------------------
 
-static TableRow *add_row(Maker *m, Error *e) {
-    Table *t = m->t;
+TableRow *table_add_row(Table *t, Error *e) {
     void *rows = t->rows;
     if (!mem_grow(&rows, &t->row_capacity, t->row_count + 1, sizeof *t->rows)) {
         out_of_memory(e);
@@ -217,7 +217,7 @@ static void mark(Maker *m, const TableMatch *match) {
 static bool add_published(Maker *m, const PublishedRow *p, Error *e) {
     TableJudge judge = {speed_of, m};
     TableMatch match;
-    TableRow *row = add_row(m, e);
+    TableRow *row = table_add_row(m->t, e);
     if (!row || !table_match(&m->t->item, p, &m->points, &judge, &match, e)) return false;
     row->row = p->row;
     row->model = p->model;
@@ -241,7 +241,7 @@ static bool add_halves(Maker *m, const PublishedRow *p, Error *e) {
     const char *measure = published_metric(&m->t->item, p->metric)->measure;
     if (!strstr(p->method, "=*") || quantity_best(measure)) return true;
     if (!table_match(&m->t->item, p, &m->points, &judge, &match, e)) return false;
-    TableRow *row = match.count ? add_row(m, e) : NULL;
+    TableRow *row = match.count ? table_add_row(m->t, e) : NULL;
     bool ok = row != NULL || !match.count;
     if (row) {
         Text name = {0};
@@ -261,12 +261,27 @@ static bool add_halves(Maker *m, const PublishedRow *p, Error *e) {
 
 static bool add_own(Maker *m, const TableGroup *g, const PublishedMetric *metric, Error *e) {
     TableMatch match = {.groups = {g}, .count = 1};
-    TableRow *row = add_row(m, e);
+    TableRow *row = table_add_row(m->t, e);
     if (!row) return false;
     row->metric = metric->name;
     row->measure = metric->measure;
     row->row = "ours";
     return fill_quantities(m, &match, -1, row, e);
+}
+
+static bool is_meant(const Published *item, const TableGroup *g) {
+    for (size_t i = 0; i < item->row_count; i++)
+        if (table_match_like_model(item->rows[i].model, g->model)) return true;
+    return false;
+}
+
+// Where some models of the run are meant for models of the paper, others belong to another table.
+static void drop_others(Maker *m) {
+    bool any = false;
+    for (size_t i = 0; i < m->points.group_count; i++)
+        any = any || is_meant(&m->t->item, &m->points.groups[i]);
+    for (size_t i = 0; any && i < m->points.group_count; i++)
+        if (!is_meant(&m->t->item, &m->points.groups[i])) m->points.groups[i].used = true;
 }
 
 static bool add_owns(Maker *m, Error *e) {
@@ -287,7 +302,8 @@ static bool read_about(const Maker *m, Error *e) {
         "SELECT 'run ' || run.id || ', ' || run.name || ', outpace ' || run.version,"
         " coalesce(coalesce(gpu || ' beside ', '') || cpu || coalesce(', ' || cores || ' cores', ''), 'a "
         "machine that is not told'),"
-        " strftime('%Y-%m-%d', started, 'unixepoch')"
+        " strftime('%Y-%m-%d', started, 'unixepoch'), CASE json_extract(argv, '$[0]') WHEN 'outpace' THEN '' "
+        "ELSE 'outpace ' END || (SELECT group_concat(value, ' ') FROM json_each(argv))"
         " FROM run JOIN attempt ON run_id = run.id JOIN environment ON environment.id = environment_id"
         " WHERE run.id = ?1 ORDER BY attempt.id DESC LIMIT 1";
     Error own = {0};
@@ -298,18 +314,23 @@ static bool read_about(const Maker *m, Error *e) {
     m->t->run = table_keep(m->t, found ? rows_text(r, 0) : "");
     m->t->machine = table_keep(m->t, found ? rows_text(r, 1) : "");
     m->t->date = table_keep(m->t, found ? rows_text(r, 2) : "");
+    m->t->command = table_keep(m->t, found ? rows_text(r, 3) : "");
     rows_close(r);
     if (own.kind != ERROR_NONE) *e = own;
-    return own.kind == ERROR_NONE && ((m->t->run && m->t->machine && m->t->date) || out_of_memory(e));
+    return own.kind == ERROR_NONE &&
+           ((m->t->run && m->t->machine && m->t->date && m->t->command) || out_of_memory(e));
 }
 
 static bool make(Maker *m, Error *e) {
     const Published *item = &m->t->item;
     const PublishedMetric *speedup = published_metric(item, "speedup");
     m->by = speedup ? speedup->measure : "speedup";
-    if (!read_about(m, e) || !table_points_read(m->store, m->run, &m->points, e)) return false;
+    if (!read_about(m, e)) return false;
+    if (strcmp(item->kind, "sweep") != 0) return table_surface_fill(m->store, m->run, m->t, e);
+    if (!table_points_read(m->store, m->run, &m->points, e)) return false;
     for (size_t i = 0; i < item->row_count; i++)
         if (!add_published(m, &item->rows[i], e) || !add_halves(m, &item->rows[i], e)) return false;
+    drop_others(m);
     return add_owns(m, e);
 }
 

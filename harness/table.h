@@ -29,8 +29,8 @@ typedef struct TableRow {
 typedef struct Table {
     const char *name;
     Published item;
-    const char *run, *machine, *date; // lines about the run
-    TableRow *rows;                   // (row_count)
+    const char *run, *machine, *date, *command; // lines about the run
+    TableRow *rows;                             // (row_count)
     size_t row_count, row_capacity;
     const char **chosen; // (chosen_count): of the run's config
     size_t chosen_count, chosen_capacity;
@@ -44,3 +44,6 @@ void table_release(Table *t); // takes an empty one
 
 // A text of the table's own; NULL: no memory.
 const char *table_keep(Table *t, const char *text);
+
+// An empty row behind the last; NULL with e filled.
+TableRow *table_add_row(Table *t, Error *e);

@@ -21,16 +21,31 @@ static void plain(const char *name, char out[NAME]) {
     out[n] = 0;
 }
 
+// Papers turn words about: LLaMA-2-7B-Chat is LLaMA-2-Chat-7B. Each letter as often in both is near enough,
+// for names that begin alike.
+static bool same_letters(const char *a, const char *b) {
+    int counts[256] = {0};
+    for (; *a; a++) counts[(unsigned char)*a]++;
+    for (; *b; b++) counts[(unsigned char)*b]--;
+    for (int i = 0; i < 256; i++)
+        if (counts[i]) return false;
+    return true;
+}
+
 static int model_score(const char *published, const char *ours) {
     char a[NAME], b[NAME];
     plain(published, a);
     plain(ours, b);
-    if (strcmp(a, b) == 0) return SAME;
-    return strlen(b) > 3 && (strstr(a, b) || strstr(b, a)) ? LIKE : OTHER;
+    if (strcmp(a, b) == 0 || (*a && strncmp(a, b, 4) == 0 && same_letters(a, b))) return SAME;
+    return *a && strlen(b) > 3 && (strstr(a, b) || strstr(b, a)) ? LIKE : OTHER;
 }
 
 bool table_match_same_model(const char *published, const char *ours) {
     return model_score(published, ours) == SAME;
+}
+
+bool table_match_like_model(const char *published, const char *ours) {
+    return model_score(published, ours) >= LIKE;
 }
 
 // The least score that a model of this run must have: the best there is. Nothing like it: the run's only
@@ -70,9 +85,15 @@ static const struct {
 };
 enum { STAND_IN_COUNT = sizeof STAND_INS / sizeof *STAND_INS, NO_DATASET = STAND_IN_COUNT + 1 };
 
+// "gsm8k:ouroboros" is gsm8k in the frame of a paper.
+static bool same_dataset(const char *dataset, const char *ours) {
+    size_t n = strcspn(ours, ":");
+    return strlen(dataset) == n && strncmp(dataset, ours, n) == 0;
+}
+
 // 0: it is the one; above: how far down in the list; NO_DATASET: it is none.
 static int dataset_rank(const char *dataset, const char *task, const char *ours) {
-    if (!*dataset || strcmp(dataset, ours) == 0) return 0;
+    if (!*dataset || same_dataset(dataset, ours)) return 0;
     for (int i = 0; i < STAND_IN_COUNT; i++)
         if (strcmp(STAND_INS[i].dataset, dataset) == 0 && strcmp(STAND_INS[i].stand_in, ours) == 0 &&
             (!*STAND_INS[i].task || strcmp(STAND_INS[i].task, task) == 0))
@@ -200,7 +221,7 @@ static void compare(const PublishedRow *row, const TableMatch *m, Text *why) {
     if (*g->stand_in) because(why, "stand-in (%s)%s", g->stand_in, "");
     else if (!table_match_same_model(row->model, g->model))
         because(why, "model %s, not %s", g->model, *row->model ? row->model : "named");
-    if (strcmp(row->dataset, g->dataset) != 0)
+    if (!same_dataset(row->dataset, g->dataset))
         because(why, "dataset %s, not %s", g->dataset, *row->dataset ? row->dataset : "named");
     for (int i = 0; i < m->count; i++)
         ours += i == 0 || m->groups[i] != m->groups[0] ? m->groups[i]->prompts : 0;
@@ -225,7 +246,7 @@ static bool add_part(const Published *item, const PublishedRow *row, const char 
     if (!find_part(item, row, task, points, judge, &g, e)) return false;
     if (!g) return true;
     out->groups[out->count] = g;
-    out->subtasks[out->count++] = *task && strcmp(g->dataset, row->dataset) == 0 ? task : NULL;
+    out->subtasks[out->count++] = *task && same_dataset(row->dataset, g->dataset) ? task : NULL;
     return true;
 }
 

@@ -30,3 +30,5 @@ void table_match_release(TableMatch *m);
 
 // Whether both are one name, but for case and what is neither letter nor digit: "LLaMA-2-7B" is llama2-7b.
 bool table_match_same_model(const char *published, const char *ours);
+// Whether one is part of the other: "reference for Vicuna-7B" is meant to stand for Vicuna-7B.
+bool table_match_like_model(const char *published, const char *ours);

@@ -164,6 +164,7 @@ static void print_text(const Table *t, Text *out) {
     put_line("ours: ", t->run, out);
     put_line("on: ", t->machine, out);
     put_line("measured: ", t->date, out);
+    put_line("by: ", t->command, out);
     text_puts(out, "\n");
     put_text_row(NULL, widths, out);
     for (size_t i = 0; i < t->row_count; i++) put_text_row(&t->rows[i], widths, out);
@@ -234,6 +235,7 @@ static void print_page(const Table *t, PageFormat format, Text *out) {
     page_line(&p, "ours: ", t->run);
     page_line(&p, "on: ", t->machine);
     page_line(&p, "measured: ", t->date);
+    page_line(&p, "by: ", t->command);
     close_lines(&p);
     open_rows(&p, widths);
     for (size_t i = 0; i < t->row_count; i++) put_page_row(&p, &t->rows[i], widths);

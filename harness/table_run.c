@@ -23,7 +23,8 @@ static bool names_it(const char *config, const char *name) {
     return found;
 }
 
-bool table_run_find(Store *store, const char *name, const char *kind, int64_t *run, Error *e) {
+// Of the runs of this kind the newest that is called so, or whose config names it.
+static bool find_named(Store *store, const char *name, const char *kind, int64_t *run, Error *e) {
     static const char SQL[] = "SELECT id, name, config FROM run WHERE kind = ?1 AND (EXISTS (SELECT 1 FROM "
                               "point JOIN sample ON point_id ="
                               " point.id WHERE run_id = run.id) OR EXISTS (SELECT 1 FROM attempt JOIN "
@@ -33,11 +34,9 @@ bool table_run_find(Store *store, const char *name, const char *kind, int64_t *r
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
     *run = 0;
-    rows_bind_text(r, 1, kind);
+    rows_bind_text(r, 1, strcmp(kind, "sweep") == 0 ? kind : "surface");
     while (!*run && rows_next(r, &own))
-        if (strcmp(kind, "surface") == 0 || strcmp(rows_text(r, 1), name) == 0 ||
-            names_it(rows_text(r, 2), name))
-            *run = rows_int(r, 0);
+        if (strcmp(rows_text(r, 1), name) == 0 || names_it(rows_text(r, 2), name)) *run = rows_int(r, 0);
     rows_close(r);
     if (own.kind != ERROR_NONE) *e = own;
     return own.kind == ERROR_NONE;
@@ -52,6 +51,16 @@ bool table_run_names(Store *store, int64_t run, const char *item, bool *names, E
     rows_close(r);
     if (own.kind != ERROR_NONE) *e = own;
     return own.kind == ERROR_NONE;
+}
+
+bool table_run_find(Store *store, const char *name, const char *kind, int64_t *run, Error *e) {
+    static const char ANY[] = "SELECT max(run_id) FROM attempt JOIN surface ON attempt_id = attempt.id";
+    Error own = {0};
+    if (!find_named(store, name, kind, run, e)) return false;
+    if (*run || strcmp(kind, "surface") != 0) return true;
+    if (rows_one_int(store, ANY, 0, run, &own) || own.kind == ERROR_NONE) return true;
+    *e = own;
+    return false;
 }
 
 // --- what it chose ---------------------------------------------------------------------------------------

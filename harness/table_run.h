@@ -2,7 +2,8 @@
 #pragma once
 #include "harness/table.h"
 
-// *run 0: there is none. `kind`: "sweep" or "surface"; of surfaces, which have no config, the newest.
+// *run 0: there is none. `kind` as Published has it: a surface has no config, and so is found by its name,
+// or, where any will do, is the newest.
 bool table_run_find(Store *store, const char *name, const char *kind, int64_t *run, Error *e);
 
 // Adds the config's `chosen` to t->chosen; a run without a config has none.

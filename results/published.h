@@ -41,7 +41,8 @@ typedef struct PublishedMetric {
 enum { PUBLISHED_METRICS = 16, PUBLISHED_LINES = 16 };
 
 typedef struct Published {
-    const char *title, *source, *kind; // kind: of run, "sweep" or "surface"
+    const char *title, *source;
+    const char *kind; // of run: "sweep", "surface", or "named surface", which must be called as the item is
     PublishedMetric metrics[PUBLISHED_METRICS];
     const char *chosen[PUBLISHED_LINES], *notes[PUBLISHED_LINES];
     int metric_count, chosen_count, note_count;

@@ -102,6 +102,9 @@ typedef struct MethodInfo {
     const Param *params;
     size_t param_count;
     size_t param_size; // of the parameter struct
+    // Puts into `values` what presets and modes stand for, and takes these away, so that two ways to say one
+    // thing are equal; NULL: there are none.
+    void (*resolve)(void *values);
     // values: the parameter struct, copied by open if needed later.
     void *(*open)(const MethodEnv *env, const void *values, Error *e);
     // A new sequence. State of the last one is dropped, unless the method keeps some by its parameters.

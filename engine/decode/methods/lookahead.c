@@ -94,7 +94,8 @@ typedef struct Lookahead {
 
 // --- open and close
 
-static void apply_presets(LookaheadParams *p) {
+static void lookahead_resolve(void *values) {
+    LookaheadParams *p = values;
     const Preset *preset = &PRESET_VALUES[p->preset];
     if (p->preset) {
         p->W = preset->W;
@@ -107,6 +108,8 @@ static void apply_presets(LookaheadParams *p) {
         p->bonus = BONUS_DROP;
     }
     if (p->pool_cap == 0) p->pool_cap = p->G > 0 ? p->G : 1;
+    p->preset = 0;
+    p->mode = MODE_PAPER;
 }
 
 static void lookahead_close(void *self) {
@@ -148,7 +151,7 @@ static void *lookahead_open(const MethodEnv *env, const void *values, Error *e) 
         return NULL;
     }
     l->p = *(const LookaheadParams *)values;
-    apply_presets(&l->p);
+    lookahead_resolve(&l->p);
     if (lookahead_init(l, env, e)) return l;
     lookahead_close(l);
     return NULL;
@@ -260,6 +263,7 @@ const MethodInfo method_lookahead = {
     .params = PARAMS,
     .param_count = sizeof PARAMS / sizeof *PARAMS,
     .param_size = sizeof(LookaheadParams),
+    .resolve = lookahead_resolve,
     .open = lookahead_open,
     .begin = lookahead_begin,
     .propose = lookahead_propose,

@@ -91,6 +91,16 @@ static bool open_tables(Ngrammys *n, const MethodEnv *env, Error *e) {
     return (!extended && p->strategy != BIGRAM) || bigram_table(env, p->bos, p->k, w, &n->bigrams, e);
 }
 
+static void ngrammys_resolve(void *values) {
+    NgrammysParams *p = values;
+    if (p->preset == PRESET_APPENDIX) {
+        p->ties = TIES_SORTED;
+        p->keep_short = false;
+        p->order = UNIGRAM_INNER;
+    }
+    p->preset = PRESET_NONE;
+}
+
 static void *ngrammys_open(const MethodEnv *env, const void *values, Error *e) {
     Ngrammys *n = mem_alloc(1, sizeof *n);
     if (!n) {
@@ -99,11 +109,7 @@ static void *ngrammys_open(const MethodEnv *env, const void *values, Error *e) {
     }
     n->p = *(const NgrammysParams *)values;
     n->offers = (Offers){.names = SOURCES, .source_count = SOURCE_COUNT};
-    if (n->p.preset == PRESET_APPENDIX) {
-        n->p.ties = TIES_SORTED;
-        n->p.keep_short = false;
-        n->p.order = UNIGRAM_INNER;
-    }
+    ngrammys_resolve(&n->p);
     if (open_context(n, env, e) && open_tables(n, env, e)) return n;
     ngrammys_close(n);
     return NULL;
@@ -176,6 +182,7 @@ const MethodInfo method_ngrammys = {
     .params = PARAMS,
     .param_count = sizeof PARAMS / sizeof *PARAMS,
     .param_size = sizeof(NgrammysParams),
+    .resolve = ngrammys_resolve,
     .open = ngrammys_open,
     .begin = ngrammys_begin,
     .propose = ngrammys_propose,

@@ -91,7 +91,8 @@ typedef struct Ouroboros {
 
 // --- open and close
 
-static void apply_presets(OuroborosParams *p) {
+static void ouroboros_resolve(void *values) {
+    OuroborosParams *p = values;
     const Preset *preset = &PRESET_VALUES[p->preset];
     if (p->preset) {
         p->gamma = preset->gamma;
@@ -102,6 +103,8 @@ static void apply_presets(OuroborosParams *p) {
     }
     if (p->mode == MODE_REFERENCE) p->refine = REFINE_ON_ACCEPT;
     if (!p->suffixes) p->K = 0;
+    p->preset = 0;
+    p->mode = MODE_PAPER;
 }
 
 static void ouroboros_close(void *self) {
@@ -156,7 +159,7 @@ static void *ouroboros_open(const MethodEnv *env, const void *values, Error *e) 
         return NULL;
     }
     o->p = *(const OuroborosParams *)values;
-    apply_presets(&o->p);
+    ouroboros_resolve(&o->p);
     if (ouroboros_init(o, env, e)) return o;
     ouroboros_close(o);
     return NULL;
@@ -305,6 +308,7 @@ const MethodInfo method_ouroboros = {
     .params = PARAMS,
     .param_count = sizeof PARAMS / sizeof *PARAMS,
     .param_size = sizeof(OuroborosParams),
+    .resolve = ouroboros_resolve,
     .open = ouroboros_open,
     .begin = ouroboros_begin,
     .propose = ouroboros_propose,

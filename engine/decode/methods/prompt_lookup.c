@@ -55,10 +55,16 @@ static void lookup_close(void *self) {
     mem_free(l);
 }
 
+static void lookup_resolve(void *values) {
+    LookupParams *p = values;
+    if (p->preset == PRESET_HF_4_37) *p = HF_4_37;
+    p->preset = PRESET_NONE;
+}
+
 static void *lookup_open(const MethodEnv *env, const void *values, Error *e) {
     (void)env;
     LookupParams p = *(const LookupParams *)values;
-    if (p.preset == PRESET_HF_4_37) p = HF_4_37;
+    lookup_resolve(&p);
     if (p.ngram_min > p.ngram_max) {
         error_input(e, "'ngram_min' %d is larger than 'ngram_max' %d", p.ngram_min, p.ngram_max);
         return NULL;
@@ -160,6 +166,7 @@ const MethodInfo method_prompt_lookup = {
     .params = PARAMS,
     .param_count = sizeof PARAMS / sizeof *PARAMS,
     .param_size = sizeof(LookupParams),
+    .resolve = lookup_resolve,
     .open = lookup_open,
     .begin = lookup_begin,
     .propose = lookup_propose,
