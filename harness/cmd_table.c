@@ -2,6 +2,7 @@
 #include "harness/command.h"
 
 #include "engine/base/suggest.h"
+#include "harness/catalogue.h"
 #include "harness/estimates.h"
 #include "harness/prepare.h"
 #include "harness/stored.h"
@@ -54,14 +55,20 @@ static bool find_format(const char *name, TableFormat *out, Error *e) {
     return error_input(e, "a table cannot be '%s', but text, md, csv, latex or json", name);
 }
 
-static bool none(const TableArguments *a, const PublishedItem *item, const char *kind, Error *e) {
-    if (strcmp(kind, "sweep") == 0)
-        return error_input(e,
-                           "'%s' has nothing for %s: run 'outpace run configs/%s.yaml --scale smoke --db %s'",
-                           a->db, item->name, item->name, a->db);
-    return error_input(e, "'%s' has no surface for %s: run 'outpace surface MODEL --name %s --db %s'%s",
-                       a->db, item->name, item->name, a->db,
-                       strcmp(kind, "surface") == 0 ? "" : ", with and without '--sliding-window off'");
+// What there is to run, as the catalogue has it.
+static bool none(const TableArguments *a, const PublishedItem *item, Error *e) {
+    Catalogue c;
+    if (!catalogue_open(&c, e)) return false;
+    const CatalogueItem *known = catalogue_find(&c, item->name, NULL);
+    if (!known)
+        error_input(e, "'%s' has nothing for %s: name a run of the same methods by --run", a->db, item->name);
+    else if (known->smoke)
+        error_input(e, "'%s' has nothing for %s: run '%s'", a->db, item->name, known->smoke);
+    else
+        error_input(e, "'%s' has nothing for %s: run 'outpace run configs/%s.yaml --scale smoke --db %s'",
+                    a->db, item->name, known->experiment, a->db);
+    catalogue_release(&c);
+    return false;
 }
 
 static bool find_run(Store *store, const TableArguments *a, const PublishedItem *item, int64_t *run,
@@ -69,17 +76,9 @@ static bool find_run(Store *store, const TableArguments *a, const PublishedItem 
     Published p;
     if (a->run) return stored_run(store, a->run, run, e);
     if (!published_open(&p, item, e)) return false;
-    bool ok = table_run_find(store, item->name, p.kind, run, e) && (*run || none(a, item, p.kind, e));
+    bool ok = table_run_find(store, item->name, p.kind, run, e) && (*run || none(a, item, e));
     published_release(&p);
     return ok;
-}
-
-static bool none_at_all(const TableArguments *a, const PublishedItem *item, Error *e) {
-    Published p;
-    if (!published_open(&p, item, e)) return false;
-    none(a, item, p.kind, e);
-    published_release(&p);
-    return false;
 }
 
 static bool print(Store *store, int64_t run, const PublishedItem *item, TableFormat format, Error *e) {
@@ -106,7 +105,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (rest.count == 0) return list_items(e);
     const PublishedItem *item = find_item(rest.items[0], e);
     if (!item || !find_format(a.format, &format, e)) return false;
-    if (access(a.db, F_OK) != 0 && !a.run) return none_at_all(&a, item, e);
+    if (access(a.db, F_OK) != 0 && !a.run) return none(&a, item, e);
     Store *store = store_open(a.db, STORE_READ, NULL, e);
     bool ok = store && find_run(store, &a, item, &which, e) && estimates_ensure(&store, which, e) &&
               print(store, which, item, format, e);
