@@ -17,7 +17,7 @@ at AS (
     JOIN point_param AS g ON g.point_id = result.point_id AND g.section = 'method' AND g.name = 'G'
     WHERE method = 'lookahead' AND S IS NOT NULL AND temperature = 0)
 SELECT iif(what = 'S', 'S, tokens a step: ', 'speedup: ') || model || ', ' || dataset AS panel,
-       machine || ', N=' || N || iif(alike, ' G=W', ' G=' || G) AS series, W,
+       'N=' || N || iif(alike, ' G=W, ', ' G=' || G || ', ') || machine AS series, W,
        iif(what = 'S', S, speedup) AS value, iif(what = 'S', S_low, speedup_low) AS low, iif(what = 'S', S_high, speedup_high) AS high
 FROM at JOIN (SELECT 'S' AS what UNION ALL SELECT 'speedup')
-ORDER BY model, dataset, what, machine, N, series, W, number;
+ORDER BY model, dataset, what, machine, N, iif(alike, 0, G), W, number;

@@ -16,7 +16,7 @@ do for [p = 1:panels] {
     set ytics even(highest - lowest + margin)
     set yrange [lowest - margin:highest + margin]
     set arrow 1 from first lowest - margin, first lowest - margin to first highest + margin, first highest + margin nohead \
-        linecolor rgb ink dashtype 2 back
+        linewidth (1 + 0.01 * p) linecolor rgb ink dashtype 2 back
     plot for [i = first[p]:last[p]] data index i using 1:(chars ? NaN : $2):3:4 with yerrorbars pointtype 0 linewidth 1 linecolor rgb colour(block_series[i + 1]), \
          for [i = first[p]:last[p]] data index i using 1:2 with points pointsize 0.9 \
              linecolor rgb colour(block_series[i + 1]) pointtype point_of(block_series[i + 1]) title series[block_series[i + 1]]

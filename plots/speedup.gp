@@ -16,7 +16,8 @@ do for [p = 1:panels] {
     set xrange [0:1.3 * (V_max > 1 ? V_max : 1)]
     bars = last[p] - first[p] + 1
     set yrange [bars + 0.6:0.4]
-    set arrow 1 from first 1, graph 0 to first 1, graph 1 nohead linecolor rgb ink dashtype 2 back
+    # Of a width of its own: gnuplot's SVG forgets the dashes of a line that is drawn as the last one was.
+    set arrow 1 from first 1, graph 0 to first 1, graph 1 nohead linewidth (1 + 0.01 * p) linecolor rgb ink dashtype 2 back
     plot for [i = first[p]:last[p]] data index i using 2:1:(0):2:($1 - 0.35):($1 + 0.35):ytic(label[int($5)]) with boxxyerror fillcolor rgb colour(block_series[i + 1]), \
          for [i = first[p]:last[p]] data index i using (valid(2) ? NaN : 0.02):1:(0):(0.04):($1 - 0.35):($1 + 0.35):ytic(label[int($5)]) \
              with boxxyerror fillstyle transparent pattern 4 border fillcolor rgb ink, \

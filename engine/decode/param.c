@@ -149,6 +149,16 @@ bool param_parse(const Param *params, size_t count, void *values, const char *te
     return true;
 }
 
+// The shortest text that reads back as the same number: 0.8, not 0.80000000000000004.
+static void put_real(double value, Text *out) {
+    char text[32];
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    text_puts(out, text);
+}
+
 void param_write(const Param *params, size_t count, const void *values, Text *out) {
     for (size_t i = 0; i < count; i++) {
         const Param *p = &params[i];
@@ -156,7 +166,7 @@ void param_write(const Param *params, size_t count, const void *values, Text *ou
         text_printf(out, "%s%s=", i ? "," : "", p->name);
         switch (p->type) {
         case PARAM_INT: text_printf(out, "%d", *(const int *)v); break;
-        case PARAM_REAL: text_printf(out, "%.17g", *(const double *)v); break;
+        case PARAM_REAL: put_real(*(const double *)v, out); break;
         case PARAM_BOOL: text_puts(out, *(const bool *)v ? "on" : "off"); break;
         case PARAM_CHOICE: text_puts(out, p->choices[*(const int *)v]); break;
         case PARAM_TEXT:

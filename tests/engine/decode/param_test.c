@@ -78,6 +78,22 @@ static void written_values_parse_back(void **state) {
     }
 }
 
+static void reals_are_short(void **state) {
+    (void)state;
+    static const char *const rows[] = {"0.8", "0.2", "1", "0.6", "0.1", "1e-05"};
+    for (int i = 0; i < 6; i++) {
+        Values v;
+        Text text = {0};
+        char wanted[32];
+        param_defaults(PARAMS, COUNT, &v);
+        assert_true(param_set(PARAMS, COUNT, &v, "share", rows[i], NULL));
+        param_write(PARAMS, COUNT, &v, &text);
+        snprintf(wanted, sizeof wanted, "share=%s,", rows[i]);
+        if (!strstr(text_get(&text), wanted)) fail_msg("wanted %s in %s", wanted, text_get(&text));
+        text_release(&text);
+    }
+}
+
 static void spellings(void **state) {
     (void)state;
     Values v;
@@ -194,6 +210,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),
         cmocka_unit_test(written_values_parse_back),
+        cmocka_unit_test(reals_are_short),
         cmocka_unit_test(spellings),
         cmocka_unit_test(mistakes),
         cmocka_unit_test(texts_keep_within_bounds),
