@@ -12,7 +12,7 @@
 EMBED(items_tsv, "configs/catalogue.tsv")
 EMBED(claims_tsv, "configs/claims.tsv")
 
-enum { ITEM_FIELDS = 8, CLAIM_FIELDS = 5 };
+enum { ITEM_FIELDS = 9, CLAIM_FIELDS = 5 };
 
 // The fields of the line that ends at `end`, cut apart. Returns how many.
 static int cut(char *line, char *end, const char **fields, int most) {
@@ -32,7 +32,7 @@ typedef void (*TakeRow)(Catalogue *c, const char *const *fields);
 
 static void take_item(Catalogue *c, const char *const *f) {
     assert(c->item_count < CATALOGUE_ITEMS);
-    c->items[c->item_count++] = (CatalogueItem){f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]};
+    c->items[c->item_count++] = (CatalogueItem){f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8]};
 }
 
 static void take_claim(Catalogue *c, const char *const *f) {

@@ -17,6 +17,7 @@ typedef struct CatalogueItem {
     const char *full, *smoke; // what makes it at either scale; NULL: 'outpace run' with that config
     const char *then;         // what shows it, once it has run
     const char *needs;        // at full scale: models, data, devices
+    const char *takes;        // points, prompts, tokens at full scale
     const char *limits;       // what of it is not run, or simulated, and why; NULL: all of it is measured
 } CatalogueItem;
 

@@ -27,10 +27,11 @@ static const Option OPTIONS[] = {
 
 enum { HERE_SIZE = 64 };
 
-// The newest run of an experiment: "run 12, smoke, 2026-11-21, done".
+// The newest run of an experiment: "run 12, smoke, 2026-11-21, done, 36 s".
 static bool find_run(Store *store, const char *experiment, char out[HERE_SIZE], Error *e) {
     static const char SQL[] =
-        "SELECT run.id, created, coalesce(overrides, '') LIKE '%\"--scale\",\"smoke\"%', result FROM run"
+        "SELECT run.id, created, coalesce(overrides, '') LIKE '%\"--scale\",\"smoke\"%', result,"
+        " (SELECT coalesce(sum(ended - started), 0) FROM attempt WHERE run_id = run.id) FROM run"
         " JOIN attempt ON run_id = run.id WHERE name = ?1 ORDER BY run.id DESC, attempt.id DESC LIMIT 1";
     Error why = {0};
     Rows *r = store ? rows_open(store, SQL, e) : NULL;
@@ -42,9 +43,9 @@ static bool find_run(Store *store, const char *experiment, char out[HERE_SIZE], 
         time_t t = (time_t)rows_real(r, 1);
         struct tm day;
         if (localtime_r(&t, &day)) strftime(text, sizeof text, "%Y-%m-%d", &day);
-        snprintf(out, HERE_SIZE, "run %lld%s, %s, %s", (long long)rows_int(r, 0),
+        snprintf(out, HERE_SIZE, "run %lld%s, %s, %s, %.0f s", (long long)rows_int(r, 0),
                  rows_int(r, 2) ? ", smoke" : "", text,
-                 rows_type(r, 3) == VALUE_NULL ? "not ended" : rows_text(r, 3));
+                 rows_type(r, 3) == VALUE_NULL ? "not ended" : rows_text(r, 3), rows_real(r, 4));
     }
     rows_close(r);
     if (why.kind != ERROR_NONE) *e = why;
@@ -54,12 +55,14 @@ static bool find_run(Store *store, const char *experiment, char out[HERE_SIZE], 
 // --- lists -----------------------------------------------------------------------------------------------
 
 static bool print_items(const Catalogue *c, Store *store, Error *e) {
-    printf("%-20s %-20s %-34s %s\n", "item", "experiment", "here", "what it is; at full scale it needs");
+    printf("%-20s %-20s %-38s %s\n", "item", "experiment", "here",
+           "what it is; at full scale: how much, of what");
     for (int i = 0; i < c->item_count; i++) {
         const CatalogueItem *item = &c->items[i];
         char here[HERE_SIZE];
         if (!find_run(store, item->experiment, here, e)) return false;
-        printf("%-20s %-20s %-34s %s; %s\n", item->name, item->experiment, here, item->title, item->needs);
+        printf("%-20s %-20s %-38s %s; %s; %s\n", item->name, item->experiment, here, item->title, item->takes,
+               item->needs);
     }
     puts("\n'outpace list ITEM' has the commands, and what is simulated or not run; --claims what the papers "
          "say in words.");
@@ -99,7 +102,7 @@ static bool print_item(const CatalogueItem *item, Store *store, Error *e) {
     else
         printf("%-10s outpace run configs/%s.yaml\n%-10s outpace run configs/%s.yaml --scale smoke\n", "full",
                item->experiment, "smoke", item->experiment);
-    printf("%-10s %s\n%-10s %s\n", "then", item->then, "needs", item->needs);
+    printf("%-10s %s\n%-10s %s\n%-10s %s\n", "then", item->then, "needs", item->needs, "takes", item->takes);
     if (item->limits) printf("%-10s %s\n", "not run", item->limits);
     printf("%-10s %s\n", "here", here);
     return print_chosen(item, e);

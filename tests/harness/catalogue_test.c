@@ -40,7 +40,7 @@ static void items_are_whole(void **state) {
     for (int i = 0; i < c->item_count; i++) {
         const CatalogueItem *item = &c->items[i];
         for (int k = 0; k < 5; k++) counts[k] += strncmp(item->name, papers[k], strlen(papers[k])) == 0;
-        if (!item->title || !item->experiment || !item->then || !item->needs)
+        if (!item->title || !item->experiment || !item->then || !item->needs || !item->takes)
             fail_msg("%s lacks something", item->name);
         if (!item->full != !item->smoke) fail_msg("%s has a command at one scale only", item->name);
         for (int k = 0; k < i; k++) assert_string_not_equal(c->items[k].name, item->name);
