@@ -55,8 +55,7 @@ static void read_rows(Catalogue *c, char *text, int columns, TakeRow take) {
 }
 
 bool catalogue_open(Catalogue *c, Error *e) {
-    size_t items = (size_t)(items_tsv_end - items_tsv) + 1,
-           claims = (size_t)(claims_tsv_end - claims_tsv) + 1;
+    size_t items = strlen(items_tsv) + 1, claims = strlen(claims_tsv) + 1;
     *c = (Catalogue){.text = mem_alloc(items + claims, 1)};
     if (!c->text) return error_system(e, "out of memory for the list of tables and figures");
     memcpy(c->text, items_tsv, items);
