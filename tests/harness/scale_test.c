@@ -69,6 +69,20 @@ static void lists_and_values_stand_instead(void **state) {
     experiment_release(&x);
 }
 
+// A key that is new stands behind the others, and takes none with it that are not.
+static void new_keys(void **state) {
+    (void)state;
+    Experiment x;
+    must_read(&x, "smoke: {about: small, generation: {seed: 7}, hardware: {threads: 1}, datasets: [d]}\n",
+              "smoke");
+    assert_string_equal(x.about, "small");
+    assert_string_equal(yaml_find(x.settings[1], "seed")->first->text, "7");
+    assert_non_null(yaml_find(x.settings[1], "max_tokens"));
+    assert_non_null(yaml_find(x.settings[0], "threads"));
+    assert_int_equal(x.dataset_count, 1);
+    experiment_release(&x);
+}
+
 // Without the option the section changes nothing.
 static void full_is_as_written(void **state) {
     (void)state;
@@ -139,11 +153,9 @@ static void refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(maps_go_over_maps_and_items),
-        cmocka_unit_test(lists_and_values_stand_instead),
-        cmocka_unit_test(full_is_as_written),
-        cmocka_unit_test(points_are_those_written_out),
-        cmocka_unit_test(refused),
+        cmocka_unit_test(maps_go_over_maps_and_items),  cmocka_unit_test(lists_and_values_stand_instead),
+        cmocka_unit_test(full_is_as_written),           cmocka_unit_test(new_keys),
+        cmocka_unit_test(points_are_those_written_out), cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
