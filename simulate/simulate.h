@@ -14,4 +14,8 @@
 //   surface.h     measured step times, and a machine fitted to them
 //   recorded.h    passes that were recorded on one machine, priced on another
 //   scaling.h     one step on several devices
+//   design.h      which points of a space to measure first
+//   kriging.h     what measured places say of the others
+//   tuning.h      what all of a method's space would do, from a few points of it
+//   race.h        who is fastest, from times taken side by side
 #pragma once

@@ -1,0 +1,102 @@
+#include "simulate/kriging.h"
+
+#include "engine/base/memory.h"
+
+#include <gsl/gsl_blas.h>
+#include <gsl/gsl_errno.h>
+#include <gsl/gsl_linalg.h>
+#include <math.h>
+
+const double KRIGING_UNKNOWN = 0.5;
+
+// Lengths in units of an axis; deviations of logarithms, and so of shares.
+static const double LENGTHS[] = {0.2, 0.35, 0.6, 1, 1.8},
+                    DEVIATIONS[] = {0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64};
+enum {
+    LENGTH_COUNT = sizeof LENGTHS / sizeof *LENGTHS,
+    DEVIATION_COUNT = sizeof DEVIATIONS / sizeof *DEVIATIONS
+};
+
+// Added to the diagonal, as a share of s^2: places that coincide leave the matrix regular.
+static const double LEAST_NUGGET = 1e-6;
+
+typedef struct Process {
+    const KrigingData *data;
+    double length, deviation;
+    gsl_matrix *factor; // (count, count) Cholesky's
+    gsl_vector *weights, *column;
+} Process;
+
+static double agreement(const Process *p, const double *a, const double *b) {
+    double sum = 0;
+    for (int i = 0; i < p->data->axes; i++) sum += (a[i] - b[i]) * (a[i] - b[i]);
+    return p->deviation * p->deviation * exp(-sum / (2 * p->length * p->length));
+}
+
+static bool factorise(Process *p) {
+    const KrigingData *d = p->data;
+    for (int i = 0; i < d->count; i++)
+        for (int j = 0; j < d->count; j++) {
+            double own =
+                i == j ? d->errors[i] * d->errors[i] + LEAST_NUGGET * p->deviation * p->deviation : 0;
+            gsl_matrix_set(p->factor, (size_t)i, (size_t)j,
+                           own + agreement(p, d->places + i * d->axes, d->places + j * d->axes));
+        }
+    if (gsl_linalg_cholesky_decomp1(p->factor) != GSL_SUCCESS) return false;
+    for (int i = 0; i < d->count; i++) gsl_vector_set(p->weights, (size_t)i, d->values[i]);
+    return gsl_linalg_cholesky_svx(p->factor, p->weights) == GSL_SUCCESS;
+}
+
+// Up to a constant.
+static double log_likelihood(const Process *p) {
+    double fit = 0, volume = 0;
+    for (int i = 0; i < p->data->count; i++) {
+        fit += p->data->values[i] * gsl_vector_get(p->weights, (size_t)i);
+        volume += log(gsl_matrix_get(p->factor, (size_t)i, (size_t)i));
+    }
+    return -0.5 * fit - volume;
+}
+
+// Leaves the process at the likeliest length and deviation.
+static bool choose(Process *p) {
+    double best = -HUGE_VAL, length = 0, deviation = 0;
+    for (int l = 0; l < LENGTH_COUNT; l++)
+        for (int s = 0; s < DEVIATION_COUNT; s++) {
+            p->length = LENGTHS[l], p->deviation = DEVIATIONS[s];
+            double here = factorise(p) ? log_likelihood(p) : -HUGE_VAL;
+            if (here > best) best = here, length = LENGTHS[l], deviation = DEVIATIONS[s];
+        }
+    p->length = length, p->deviation = deviation;
+    return length > 0 && factorise(p);
+}
+
+static void answer(Process *p, const double *place, double *mean, double *error) {
+    *mean = 0;
+    for (int i = 0; i < p->data->count; i++) {
+        double k = agreement(p, place, p->data->places + i * p->data->axes);
+        *mean += k * gsl_vector_get(p->weights, (size_t)i);
+        gsl_vector_set(p->column, (size_t)i, k);
+    }
+    gsl_blas_dtrsv(CblasLower, CblasNoTrans, CblasNonUnit, p->factor, p->column);
+    double known = gsl_blas_dnrm2(p->column);
+    *error = sqrt(fmax(0, p->deviation * p->deviation - known * known));
+}
+
+bool kriging(const KrigingData *data, const double *places, int asked, double *mean, double *error,
+             Error *e) {
+    for (int i = 0; i < asked; i++) mean[i] = 0, error[i] = KRIGING_UNKNOWN;
+    if (data->count == 0) return true;
+    size_t n = (size_t)data->count;
+    gsl_error_handler_t *before = gsl_set_error_handler_off();
+    Process p = {.data = data,
+                 .factor = gsl_matrix_alloc(n, n),
+                 .weights = gsl_vector_alloc(n),
+                 .column = gsl_vector_alloc(n)};
+    bool ok = p.factor && p.weights && p.column && choose(&p);
+    for (int i = 0; ok && i < asked; i++) answer(&p, places + i * data->axes, &mean[i], &error[i]);
+    if (p.factor) gsl_matrix_free(p.factor);
+    gsl_vector_free(p.weights);
+    gsl_vector_free(p.column);
+    gsl_set_error_handler(before);
+    return ok || error_system(e, "out of memory for what a sample says of its space");
+}

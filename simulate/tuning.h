@@ -1,0 +1,65 @@
+// From a few measured points of a method's space to what all of it would do: tokens a step, the time of a
+// step, and the speedup that is left of both.
+//
+//      S        Lookahead's law (laws.h), fitted to the sample; what it leaves over is kriged over the space
+//      rows     as planned, times what the sample says of plan and truth
+//      step     the measured time of so many rows; what the host, a draft or an adapter add is kriged
+//      speedup  S x the time of a token, autoregressive / the time of a step
+//
+// All kriging is of logarithms. Errors are those of the ranking: what all points share is not in them.
+#pragma once
+#include "simulate/kriging.h"
+
+enum { TUNING_MOST_AXES = 8, TUNING_MOST_CURVE = 64 };
+
+typedef struct TuningPoint {
+    double place[TUNING_MOST_AXES]; // each in [0, 1]; 0 past the space's axes
+    int N;                          // what a step can emit at most, by the law: at least 1
+    int b;                          // guesses of a step, by the law: at least 1
+    double rows;                    // of a step, as planned: at least 1
+} TuningPoint;
+
+typedef struct TuningMeasured { // sums over the same prompts for every point
+    int point;                  // of the space
+    double tokens, steps, rows, seconds;
+    double S_error, time_error; // of the logarithms of S and of a step's time
+} TuningMeasured;
+
+// The time of a step by its rows: (count), at most TUNING_MOST_CURVE; rows rising.
+typedef struct TuningCurve {
+    const double *rows;
+    double *seconds;
+    int count;
+} TuningCurve;
+
+// Makes it rise, or stay, with the rows, as near as that lets it be in the logarithms.
+void tuning_curve_rise(TuningCurve *c);
+
+// By proportion between two rows; past the last, as many times as long as there are times the rows.
+double tuning_curve_at(const TuningCurve *c, double rows);
+
+typedef struct TuningProblem {
+    const TuningPoint *space; // (count)
+    int count, axes;
+    const TuningMeasured *measured; // (measured_count)
+    int measured_count;
+    TuningCurve curve;
+    double token_s; // autoregressive decoding's
+} TuningProblem;
+
+typedef struct TuningPrediction {
+    double S, rows, step_s, speedup;
+    double error; // of the logarithm of the speedup
+} TuningPrediction;
+
+typedef struct TuningLaw {
+    bool given; // else the sample could not tell its parameters, and its mean S stood for the law
+    double alpha, f;
+} TuningLaw;
+
+// Fills out (count).
+bool tuning_predict(const TuningProblem *p, TuningPrediction *out, TuningLaw *law, Error *e);
+
+// The points to race: the one predicted best, then those that could beat it, the likeliest first. Gives their
+// number, at most `most`.
+int tuning_choose(const TuningPrediction *predictions, int count, int most, int *chosen);
