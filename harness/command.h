@@ -28,8 +28,8 @@ extern const Command command_bench, command_compare, command_datasets, command_d
     command_export, command_fit, command_gc, command_generate, command_import, command_list, command_merge,
     command_methods, command_model, command_plan, command_plot, command_replay, command_report,
     command_resume, command_run, command_show, command_simulate, command_sql, command_status, command_surface,
-    command_table, command_tokenize, command_tokenizer, command_train, command_validate, command_verify,
-    command_version;
+    command_table, command_tokenize, command_tokenizer, command_train, command_tune, command_validate,
+    command_verify, command_version;
 
 // Parses by the command's table; on --help prints it, sets *code and *stop.
 bool command_parse(const Command *c, int argc, char **argv, void *values, Positionals *rest, bool *stop,

@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 static const Command *const COMMANDS[] = {
-    &command_generate, &command_methods, &command_model,    &command_tokenize, &command_tokenizer,
-    &command_train,    &command_verify,  &command_list,     &command_run,      &command_validate,
-    &command_plan,     &command_status,  &command_resume,   &command_show,     &command_plot,
-    &command_report,   &command_sql,     &command_export,   &command_import,   &command_merge,
-    &command_gc,       &command_compare, &command_surface,  &command_table,    &command_bench,
-    &command_fit,      &command_replay,  &command_simulate, &command_datasets, &command_datastore,
-    &command_doctor,   &command_version};
+    &command_generate,  &command_methods, &command_model,    &command_tokenize, &command_tokenizer,
+    &command_train,     &command_verify,  &command_list,     &command_run,      &command_validate,
+    &command_plan,      &command_status,  &command_resume,   &command_show,     &command_plot,
+    &command_report,    &command_sql,     &command_export,   &command_import,   &command_merge,
+    &command_gc,        &command_compare, &command_surface,  &command_table,    &command_bench,
+    &command_fit,       &command_replay,  &command_simulate, &command_tune,     &command_datasets,
+    &command_datastore, &command_doctor,  &command_version};
 enum { COMMAND_COUNT = sizeof COMMANDS / sizeof *COMMANDS };
 
 static const char LESSON[] =

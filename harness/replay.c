@@ -6,7 +6,6 @@
 #include "harness/script.h"
 
 #include <string.h>
-#include <time.h>
 
 // --- texts -----------------------------------------------------------------------------------------------
 
@@ -78,13 +77,6 @@ void replay_texts_release(ReplayTexts *t) {
 
 // --- methods ---------------------------------------------------------------------------------------------
 
-// A busy machine makes replay no slower than it is.
-static double processor_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static double no_time(void *state) {
     (void)state;
     return 0;
@@ -136,12 +128,13 @@ static bool needs_only_text(const char *text, const Method *m, Error *e) {
 
 static bool replay_all(const ReplayTexts *texts, Session *target, Script *script, Method *method, Replay *out,
                        Error *e) {
-    double from = processor_seconds();
+    Clock clock = clock_processor(); // a busy machine makes replay no slower than it is
+    double from = clock_now(clock);
     for (size_t i = 0; i < texts->count; i++) {
         script_set(script, texts->texts[i].ids, texts->texts[i].count);
         if (!replay_text(target, method, &texts->texts[i], out, i, e)) return false;
     }
-    out->seconds = processor_seconds() - from;
+    out->seconds = clock_now(clock) - from;
     return true;
 }
 

@@ -126,17 +126,23 @@ static bool predict_rows(Work *w, Error *e) {
     return true;
 }
 
+// What decoding takes beside the surface's steps, and a cache that is colder than theirs, all steps share
+// with the autoregressive ones.
+static double step_at(const TuningProblem *p, double rows) {
+    return tuning_curve_at(&p->curve, rows) * p->token_s / tuning_curve_at(&p->curve, 1);
+}
+
 static bool predict_step(Work *w, Error *e) {
     const TuningProblem *p = w->p;
     for (int i = 0; i < p->measured_count; i++) {
         const TuningMeasured *m = &p->measured[i];
-        w->values[i] = log(m->seconds / m->steps / tuning_curve_at(&p->curve, m->rows / m->steps));
+        w->values[i] = log(m->seconds / m->steps / step_at(p, m->rows / m->steps));
         w->errors[i] = m->time_error;
     }
     if (!krige(w, e)) return false;
     for (int i = 0; i < p->count; i++) {
         TuningPrediction *out = &w->out[i];
-        out->step_s = tuning_curve_at(&p->curve, out->rows) * exp(w->mean[i]);
+        out->step_s = step_at(p, out->rows) * exp(w->mean[i]);
         out->speedup = out->S * p->token_s / out->step_s;
         out->error = sqrt(w->square[i] + w->error[i] * w->error[i]);
     }

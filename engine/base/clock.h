@@ -7,6 +7,10 @@ typedef struct Clock {
 } Clock;
 
 Clock clock_monotonic(void);
+
+// Processor time of all threads of this process: what others run beside it is not in it.
+Clock clock_processor(void);
+
 static inline double clock_now(Clock c) { return c.now(c.state); }
 
 double clock_wall(void); // seconds since 1970: when something happened, not how long it took
