@@ -148,11 +148,16 @@ const Command command_replay = {
     .lesson =
         "Runs the real methods, decode loop and verifier over the dataset's own answers, as if a model had\n"
         "said them: S and CTAR as a greedy run with these outputs would have them, in no time. For\n"
-        "prompt-lookup, ngrammys with strategy=context, rest (with a datastore), and mixes of them. The\n"
-        "intervals draw prompts again. No speed of a model is in it: tokens/s is the replay's own, by\n"
+        "prompt-lookup, ngrammys with strategy=context, rest (with a datastore), and mixes of them; and for\n"
+        "ouroboros-pool (K, beta, W, warm as of ouroboros), the phrases that Ouroboros tries behind its "
+        "draft\n"
+        "model's words, here behind the text's. The intervals draw prompts again. No speed of a model is in "
+        "it: tokens/s is the replay's own, by\n"
         "processor time.\n"
         "\n"
         "  outpace replay summarisation --model reference --method prompt-lookup:draft=8\n"
+        "  outpace replay code --model reference --method ouroboros-pool:beta=5 --method "
+        "ouroboros-pool:beta=5,warm=on\n"
         "  outpace replay gsm8k --model DIR --limit 200 --method ngrammys:strategy=context,k=10,w=10\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,

@@ -3,6 +3,7 @@
 #include "engine/base/memory.h"
 #include "engine/decode/decode.h"
 #include "harness/conversation.h"
+#include "harness/replay_pool.h"
 #include "harness/script.h"
 
 #include <string.h>
@@ -120,10 +121,16 @@ static bool needs_only_text(const char *text, const Method *m, Error *e) {
         if (k == names && (mix ? strstr(text, table[i]->name) != NULL : table[i] == m->info))
             return error_input(e,
                                "'%s' looks at what the model says; replay has only text, for "
-                               "prompt-lookup, ngrammys with strategy=context, rest, and mixes of them",
+                               "prompt-lookup, ngrammys with strategy=context, rest, mixes of them, and "
+                               "ouroboros-pool",
                                table[i]->name);
     }
     return true;
+}
+
+static bool open_method(Method *m, const char *text, const MethodEnv *env, Error *e) {
+    if (replay_pool_is_meant(text)) return replay_pool_open(m, text, env, e);
+    return method_open(m, text, env, e) && needs_only_text(text, m, e);
 }
 
 static bool replay_all(const ReplayTexts *texts, Session *target, Script *script, Method *method, Replay *out,
@@ -148,8 +155,7 @@ bool replay_run(const ReplayTexts *texts, const char *method, Replay *out, Error
     // A step's guesses may stand behind the text's end.
     if (!script_open(&target, &script, texts->vocab, texts->longest + TREE_MAX_NODES, e)) return false;
     MethodEnv env = {.target = &target};
-    bool ok = method_open(&m, method, &env, e) && needs_only_text(method, &m, e) &&
-              replay_all(texts, &target, script, &m, out, e);
+    bool ok = open_method(&m, method, &env, e) && replay_all(texts, &target, script, &m, out, e);
     method_close(&m);
     session_release(&target);
     return ok;

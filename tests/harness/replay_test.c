@@ -69,12 +69,72 @@ static void as_the_model_was(void **state) {
     }
 }
 
+// What Ouroboros' pool accepts, the slow way: of the phrases that began with the last token, the W seen last,
+// each once, the newest K.
+static int slow_pool(const int *ids, int length, int count, int K, int beta, int W) {
+    int best = 0, found = 0;
+    const int *seen[64];
+    for (int end = length; end >= beta && found < W && found < K; end--) {
+        const int *phrase = ids + end - beta + 1;
+        bool again = false;
+        if (phrase[-1] != ids[length - 1]) continue;
+        for (int i = 0; i < found; i++)
+            again = again || memcmp(seen[i], phrase, ((size_t)beta - 1) * sizeof *ids) == 0;
+        if (again) continue;
+        seen[found++] = phrase;
+        int same = 0;
+        while (same < beta - 1 && length + same < count && phrase[same] == ids[length + same]) same++;
+        if (same > best) best = same;
+    }
+    return best;
+}
+
+static void pool(void **state) {
+    static int ids[TEXTS][PROMPT + ANSWER];
+    static const int ROWS[][3] = {
+        {1,  2, 1 },
+        {4,  5, 2 },
+        {3,  4, 20},
+        {20, 7, 20}
+    };
+    ReplayText list[TEXTS];
+    ReplayTexts texts = {.texts = list, .count = TEXTS, .vocab = VOCAB, .longest = PROMPT + ANSWER};
+    Random random = test_random(2);
+    (void)state;
+    for (int i = 0; i < TEXTS; i++) {
+        list[i] = (ReplayText){ids[i], PROMPT, PROMPT + ANSWER, ""};
+        for (int k = 0; k < PROMPT + ANSWER; k++)
+            ids[i][k] =
+                k < 6 || test_between(&random, 0, 9) < 2 ? test_between(&random, 0, 5) : ids[i][k - 6];
+    }
+    for (size_t row = 0; row < sizeof ROWS / sizeof *ROWS; row++) {
+        double steps = 0, cold;
+        char method[64];
+        Replay r;
+        for (int i = 0; i < TEXTS; i++)
+            for (int at = PROMPT; at < PROMPT + ANSWER; steps++)
+                at += 1 + slow_pool(ids[i], at, PROMPT + ANSWER, ROWS[row][0], ROWS[row][1], ROWS[row][2]);
+        snprintf(method, sizeof method, "ouroboros-pool:K=%d,beta=%d,W=%d", ROWS[row][0], ROWS[row][1],
+                 ROWS[row][2]);
+        assert_true(replay_run(&texts, method, &r, NULL));
+        if (r.total_steps != steps || r.total_tokens != TEXTS * ANSWER)
+            fail_msg("%s: wanted %g steps, got %g", method, steps, r.total_steps);
+        cold = r.total_steps;
+        replay_release(&r);
+        strcat(method, ",warm=on");
+        assert_true(replay_run(&texts, method, &r, NULL));
+        assert_true(r.total_steps <= 1.05 * cold);
+        replay_release(&r);
+    }
+}
+
 static void needs_a_model(void **state) {
     static const char *const ROWS[][2] = {
         {"lookahead",                "'lookahead' looks at what the model says"},
         {"jacobi",                   "'jacobi' looks at"                       },
         {"mix:jacobi+prompt-lookup", "'jacobi' looks at"                       },
         {"ngrammys",                 "asks a model for its distribution"       },
+        {"ouroboros-pool:beta=1",    "method 'ouroboros-pool'"                 },
         {"medusa",                   "heads are needed"                        },
         {"promptlookup",             "prompt-lookup"                           },
     };
@@ -123,6 +183,7 @@ static void command(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_the_model_was),
+        cmocka_unit_test(pool),
         cmocka_unit_test(needs_a_model),
         cmocka_unit_test_setup_teardown(command, folder_setup, folder_teardown),
     };

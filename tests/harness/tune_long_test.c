@@ -1,4 +1,4 @@
-// Tuning on the reference model, by a clock that goes by passes and rows, for machines on which rows cost
+// Tuning on the draft of the reference family, by a clock that goes by passes and rows, for machines on which rows cost
 // nearly nothing, and on which they cost what they do on a small processor: its choice against every point of
 // the space, measured, on two datasets.
 #include "tests/check.h"
@@ -44,9 +44,9 @@ static void tune(Tuned *t, const Case *c, const char *db, bool exhaustive) {
     const TuneMethod *row;
     char word[] = "test", *argv[] = {word, NULL};
     TuneAsk ask = {.method = c->method,
-                   .target = "models/reference",
+                   .target = "models/draft",
                    .dataset = c->dataset,
-                   .limit = 8,
+                   .limit = 6,
                    .threads = 2,
                    .max_tokens = 24,
                    .ignore_eos = true};
