@@ -75,18 +75,47 @@ static void print_points(const Simulation *s, bool against) {
     }
 }
 
-static bool print_errors(const Simulation *s, Error *e) {
-    static const char *const NAMES[] = {"step time", "S", "speedup"};
-    puts("");
+// Median and worst of step time, S and speedup apart.
+static bool print_part(const Simulation *s, const char *name, const SimulationPart *part, Error *e) {
+    printf("%-40s", name);
     for (int i = 0; i < SIMULATED_COUNT; i++) {
         SimulationError x;
-        if (!simulation_errors(s, (SimulatedWhat)i, &x, e)) return false;
-        printf("error of %-10s", NAMES[i]);
-        if (x.points)
-            printf(" median %.1f%%, worst %.1f%%, %d points\n", 100 * x.median, 100 * x.worst, x.points);
-        else puts(" no point was measured there");
+        if (!simulation_errors(s, part, (SimulatedWhat)i, &x, e)) return false;
+        if (x.points) printf(" %8.1f%% %7.1f%% %4d", 100 * x.median, 100 * x.worst, x.points);
+        else printf(" %9s %8s %4d", "-", "-", 0);
+    }
+    puts("");
+    return true;
+}
+
+typedef const char *(*PartName)(const SimulatedPoint *p);
+static const char *method_name(const SimulatedPoint *p) { return p->method; }
+static const char *group_name(const SimulatedPoint *p) { return p->group; }
+
+// A line for each name that the points have, where there are several.
+static bool print_parts(const Simulation *s, PartName name, bool methods, Error *e) {
+    bool several = false;
+    for (size_t i = 1; i < s->count; i++)
+        several = several || strcmp(name(&s->points[i]), name(&s->points[0])) != 0;
+    for (size_t i = 0; several && i < s->count; i++) {
+        const char *own = name(&s->points[i]);
+        SimulationPart part = {methods ? own : NULL, methods ? NULL : own};
+        size_t k = 0;
+        while (k < i && strcmp(name(&s->points[k]), own) != 0) k++;
+        if (k == i && !print_part(s, own, &part, e)) return false;
     }
     return true;
+}
+
+// The machine was fitted, if at all, to plain steps: no method, and no dataset's contexts, were in its fit.
+static bool print_errors(const Simulation *s, Error *e) {
+    const SimulationPart all = {NULL, NULL};
+    printf("\n%-40s %23s %23s %23s\n%-40s", "errors against what was measured", "step time", "S", "speedup",
+           "");
+    for (int i = 0; i < SIMULATED_COUNT; i++) printf(" %9s %8s %4s", "median", "worst", "n");
+    puts("");
+    return print_part(s, "all points", &all, e) && print_parts(s, method_name, true, e) &&
+           print_parts(s, group_name, false, e);
 }
 
 static void print_head(const Prediction *of) {

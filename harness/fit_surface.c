@@ -17,7 +17,7 @@ static void print_error(const char *name, const SurfaceError *x) {
            100 * x->worst);
 }
 
-static void print_fit(const SurfaceFit *f) {
+static void print_fit(const SurfaceFit *f, const SurfaceError *contexts) {
     const Hardware *h = &f->machine;
     printf("machine    %s\n", h->name);
     printf("reached    reads %.0f%%, products %.0f%%, attention %.1f%% of the data sheet's peaks\n",
@@ -26,19 +26,21 @@ static void print_fit(const SurfaceFit *f) {
            h->row_passes, 1e3 * h->step_s, h->overlap);
     print_error("fitted", &f->fitted);
     print_error("held out", &f->held_out);
+    if (contexts->points) print_error("contexts", contexts);
+    if (contexts->points) puts("           contexts: each in turn held out whole");
 }
 
 static json_t *error_json(const SurfaceError *x) {
     return json_pack("{s:i, s:f, s:f}", "points", x->points, "median", x->median, "worst", x->worst);
 }
 
-static bool print_json(const SurfaceFit *f, Error *e) {
+static bool print_json(const SurfaceFit *f, const SurfaceError *contexts, Error *e) {
     const Hardware *h = &f->machine;
-    json_t *root =
-        json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "machine", h->name, "read_share",
-                  h->read_share, "compute_share", h->compute_share, "attention_share", h->attention_share,
-                  "row_passes", h->row_passes, "step_s", h->step_s, "overlap", h->overlap, "fitted",
-                  error_json(&f->fitted), "held_out", error_json(&f->held_out));
+    json_t *root = json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:o}", "machine", h->name,
+                             "read_share", h->read_share, "compute_share", h->compute_share,
+                             "attention_share", h->attention_share, "row_passes", h->row_passes, "step_s",
+                             h->step_s, "overlap", h->overlap, "fitted", error_json(&f->fitted), "held_out",
+                             error_json(&f->held_out), "contexts", error_json(contexts));
     char *line = root ? json_dumps(root, 0) : NULL;
     if (line) puts(line);
     free(line); // jansson's own
@@ -65,6 +67,7 @@ bool fit_surface(const SurfaceArguments *a, Error *e) {
     Surface surface = {0};
     Hardware machine;
     SurfaceFit fit;
+    SurfaceError contexts;
     if (!a->model || !a->machine)
         return error_input(
             e, "fit: --surface needs --model DIR, whose steps were measured, and --on MACHINE.json");
@@ -73,11 +76,12 @@ bool fit_surface(const SurfaceArguments *a, Error *e) {
     if (ok) {
         StepModel shape = step_model(&model.shape, (double)dtype_size(model.dtype));
         surface_hold_out(&surface, HELD_OUT, a->seed);
-        ok = surface_fit(&surface, &machine, &shape, &fit, e);
+        ok = surface_fit(&surface, &machine, &shape, &fit, e) &&
+             surface_leave_context(&surface, &machine, &shape, &contexts, e);
     }
     if (ok && a->save) ok = save(a, &fit, e);
-    if (ok && a->json) ok = print_json(&fit, e);
-    else if (ok) print_fit(&fit);
+    if (ok && a->json) ok = print_json(&fit, &contexts, e);
+    else if (ok) print_fit(&fit, &contexts);
     model_close(&model);
     surface_release(&surface);
     return ok;

@@ -9,7 +9,7 @@
 
 static const char POINTS[] =
     "SELECT p.id, p.number, coalesce(baseline_id, 0), label, model.name || ', ' || dataset.name, temperature "
-    "> 0"
+    "> 0, method"
     " FROM point AS p JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id"
     " WHERE run_id = ?1 AND EXISTS (SELECT 1 FROM sample WHERE point_id = p.id)"
     " ORDER BY model_id, dataset_id, temperature, baseline_id IS NOT NULL, p.number";
@@ -31,7 +31,8 @@ static bool list_points(Store *store, int64_t run, Simulation *out, Error *e) {
                               .sampled = rows_int(r, 5) != 0};
         p->label = mem_text(rows_text(r, 3), strlen(rows_text(r, 3)));
         p->group = mem_text(rows_text(r, 4), strlen(rows_text(r, 4)));
-        ok = p->label && p->group;
+        p->method = mem_text(rows_text(r, 6), strlen(rows_text(r, 6)));
+        ok = p->label && p->group && p->method;
     }
     rows_close(r);
     if (why.kind != ERROR_NONE) *e = why;
@@ -118,6 +119,7 @@ void simulation_release(Simulation *s) {
     for (size_t i = 0; i < s->count; i++) {
         mem_free(s->points[i].label);
         mem_free(s->points[i].group);
+        mem_free(s->points[i].method);
     }
     mem_free(s->points);
     *s = (Simulation){0};
@@ -134,13 +136,19 @@ double simulation_error(const SimulatedPoint *p, SimulatedWhat what) {
     }
 }
 
-bool simulation_errors(const Simulation *s, SimulatedWhat what, SimulationError *out, Error *e) {
+static bool is_in(const SimulatedPoint *p, const SimulationPart *part) {
+    return (!part->method || strcmp(p->method, part->method) == 0) &&
+           (!part->group || strcmp(p->group, part->group) == 0);
+}
+
+bool simulation_errors(const Simulation *s, const SimulationPart *part, SimulatedWhat what,
+                       SimulationError *out, Error *e) {
     double *errors = mem_alloc(s->count + 1, sizeof *errors);
     *out = (SimulationError){0};
     if (!errors) return error_system(e, "out of memory for errors");
     for (size_t i = 0; i < s->count; i++) {
         double error = fabs(simulation_error(&s->points[i], what));
-        if (!isfinite(error)) continue;
+        if (!isfinite(error) || !is_in(&s->points[i], part)) continue;
         errors[out->points++] = error;
         out->worst = fmax(out->worst, error);
     }

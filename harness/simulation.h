@@ -5,6 +5,7 @@
 typedef struct SimulatedPoint {
     int64_t id, number, baseline; // baseline 0: it is one
     char *label, *group;          // group: model and dataset
+    char *method;
     bool sampled;
     bool needs_draft; // then nothing below is there
     Tally tally;
@@ -41,4 +42,10 @@ typedef enum { SIMULATED_STEP, SIMULATED_S, SIMULATED_SPEEDUP, SIMULATED_COUNT }
 
 // predicted / measured - 1 of a point; NAN where it is not known, or is 1 by definition.
 double simulation_error(const SimulatedPoint *p, SimulatedWhat what);
-bool simulation_errors(const Simulation *s, SimulatedWhat what, SimulationError *out, Error *e);
+
+// Of one method, or one group; NULL: of all.
+typedef struct SimulationPart {
+    const char *method, *group;
+} SimulationPart;
+bool simulation_errors(const Simulation *s, const SimulationPart *part, SimulatedWhat what,
+                       SimulationError *out, Error *e);

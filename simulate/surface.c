@@ -228,20 +228,31 @@ static bool solve(Problem *p, size_t rows, Hardware *out) {
     return ok;
 }
 
+// Appends the errors of those that are held out, or of those that are not.
+static int add_errors(const Surface *s, const Hardware *h, const StepModel *m, bool held_out, double *errors,
+                      int count) {
+    for (int i = 0; i < s->count; i++) {
+        const SurfacePoint *p = &s->points[i];
+        if (p->held_out == held_out)
+            errors[count++] = fabs(hardware_price(h, m, &p->step).total / p->seconds - 1);
+    }
+    return count;
+}
+
+static SurfaceError sum_up(double *errors, int count) {
+    SurfaceError out = {.points = count};
+    for (int i = 0; i < count; i++) out.worst = fmax(out.worst, errors[i]);
+    if (count) out.median = median(errors, (size_t)count);
+    return out;
+}
+
 static bool set_error(const Surface *s, const Hardware *h, const StepModel *m, bool held_out,
                       SurfaceError *out) {
     double *errors = mem_alloc((size_t)s->count, sizeof *errors);
-    *out = (SurfaceError){0};
-    for (int i = 0; errors && i < s->count; i++) {
-        const SurfacePoint *p = &s->points[i];
-        if (p->held_out != held_out) continue;
-        double error = fabs(hardware_price(h, m, &p->step).total / p->seconds - 1);
-        errors[out->points++] = error;
-        out->worst = fmax(out->worst, error);
-    }
-    if (out->points) out->median = median(errors, (size_t)out->points);
+    if (!errors) return false;
+    *out = sum_up(errors, add_errors(s, h, m, held_out, errors, 0));
     mem_free(errors);
-    return errors != NULL;
+    return true;
 }
 
 bool surface_fit(const Surface *s, const Hardware *start, const StepModel *model, SurfaceFit *out, Error *e) {
@@ -254,4 +265,44 @@ bool surface_fit(const Surface *s, const Hardware *start, const StepModel *model
               set_error(s, &out->machine, model, false, &out->fitted) &&
               set_error(s, &out->machine, model, true, &out->held_out);
     return ok || error_system(e, "surface: out of memory");
+}
+
+// --- contexts never measured -----------------------------------------------------------------------------
+
+// Whether no point before this one has its context.
+static bool is_first(const Surface *s, int i) {
+    for (int k = 0; k < i; k++)
+        if (s->points[k].step.context == s->points[i].step.context) return false;
+    return true;
+}
+
+// Gives the number of points left; the context's are held out.
+static int hold_out_context(Surface *s, int context) {
+    int left = 0;
+    for (int i = 0; i < s->count; i++) {
+        s->points[i].held_out = s->points[i].step.context == context;
+        left += !s->points[i].held_out;
+    }
+    return left;
+}
+
+bool surface_leave_context(const Surface *s, const Hardware *start, const StepModel *model, SurfaceError *out,
+                           Error *e) {
+    size_t count = (size_t)s->count;
+    double *errors = mem_alloc(count, sizeof *errors);
+    Surface cut = {mem_alloc(count, sizeof *cut.points), s->count};
+    int n = 0;
+    bool ok = errors && cut.points;
+    if (!ok) error_system(e, "surface: out of memory");
+    else memcpy(cut.points, s->points, count * sizeof *cut.points);
+    for (int i = 0; ok && i < s->count; i++) {
+        SurfaceFit fit;
+        if (!is_first(s, i) || hold_out_context(&cut, s->points[i].step.context) < 2) continue;
+        ok = surface_fit(&cut, start, model, &fit, e);
+        if (ok) n = add_errors(&cut, &fit.machine, model, true, errors, n);
+    }
+    if (ok) *out = sum_up(errors, n);
+    mem_free(errors);
+    surface_release(&cut);
+    return ok;
 }

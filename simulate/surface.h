@@ -40,3 +40,8 @@ typedef struct SurfaceFit {
 
 // Needs at least two points that are not held out.
 bool surface_fit(const Surface *s, const Hardware *start, const StepModel *model, SurfaceFit *out, Error *e);
+
+// Each context in turn is held out whole, the others are fitted: how well steps are priced at contexts that
+// were never measured. What is marked as held out is not looked at. No points where there is one context.
+bool surface_leave_context(const Surface *s, const Hardware *start, const StepModel *model, SurfaceError *out,
+                           Error *e);

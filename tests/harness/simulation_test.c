@@ -113,14 +113,24 @@ static void against_itself(void **state) {
     FilledStore f;
     Pricing p = pricing();
     Simulation s;
-    SimulationError step, S, speedup;
+    SimulationError step, S, speedup, part;
+    const SimulationPart all = {NULL, NULL};
     fill(&f, *state);
     assert_true(simulation_run(f.store, f.run, &p, &(SimulationAgainst){f.store, f.run}, &s, NULL));
-    assert_true(simulation_errors(&s, SIMULATED_STEP, &step, NULL) &&
-                simulation_errors(&s, SIMULATED_S, &S, NULL) &&
-                simulation_errors(&s, SIMULATED_SPEEDUP, &speedup, NULL));
+    assert_true(simulation_errors(&s, &all, SIMULATED_STEP, &step, NULL) &&
+                simulation_errors(&s, &all, SIMULATED_S, &S, NULL) &&
+                simulation_errors(&s, &all, SIMULATED_SPEEDUP, &speedup, NULL));
     assert_true(step.points == POINTS && S.points == POINTS - 1 && speedup.points == POINTS - 1);
     assert_true(S.worst < 1e-12 && step.median > 0 && step.worst >= step.median);
+    int points = 0;
+    for (int i = 0; i < POINTS; i++) { // each method's are its own, and together they are all
+        const SimulationPart own = {s.points[i].method, s.points[i].group}, no = {s.points[i].method, "none"};
+        assert_true(simulation_errors(&s, &own, SIMULATED_STEP, &part, NULL) && part.points > 0);
+        points += i == 0 || strcmp(s.points[i].method, s.points[i - 1].method) != 0 ? part.points : 0;
+        assert_true(part.worst <= step.worst);
+        assert_true(simulation_errors(&s, &no, SIMULATED_STEP, &part, NULL) && part.points == 0);
+    }
+    assert_int_equal(points, POINTS);
     double error = s.points[1].step_s / s.points[1].measured_step_s - 1;
     assert_near("error of step time", simulation_error(&s.points[1], SIMULATED_STEP), error);
     assert_true(isnan(simulation_error(&s.points[0], SIMULATED_SPEEDUP)));
@@ -143,7 +153,7 @@ static void command(void **state) {
     CHILD_OUTPACE(&c, *state, 0, "simulate", "filled", "--db", "a.db", "--on", "v100-32gb", "--shape",
                   "llama2-70b", "--against", "filled");
     assert_non_null(strstr(text_get(&c.out), "weights of 137.4 GB do not fit into its 32.0 GB"));
-    assert_non_null(strstr(text_get(&c.out), "error of S          median 0.0%"));
+    assert_non_null(strstr(text_get(&c.out), "errors against what was measured"));
     child_release(&c);
     static const char *const ROWS[][2] = {
         {"abacus", "there is no machine 'abacus'"},

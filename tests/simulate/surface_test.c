@@ -75,6 +75,26 @@ static void machine_returns(void **state) {
 }
 
 // Points that are held out have no say: garbage in their times changes nothing but their error.
+// A machine that is as the model has it is priced well at contexts that were left out; a context whose times
+// are others shows, and one context alone says nothing.
+static void contexts_left_out(void **state) {
+    (void)state;
+    Random r = test_random(3);
+    SurfacePoint points[100];
+    Surface s;
+    SurfaceError clean, spoilt, one;
+    make_surface(&s, points, &LAPTOP, 0.02, &r);
+    assert_true(surface_leave_context(&s, &LAPTOP, &SMALL, &clean, NULL));
+    assert_true(clean.points == s.count && clean.median < 0.04);
+    for (int i = 0; i < s.count; i++)
+        if (points[i].step.context == 400) points[i].seconds *= 3;
+    assert_true(surface_leave_context(&s, &LAPTOP, &SMALL, &spoilt, NULL));
+    assert_true(spoilt.worst > 0.5 && spoilt.points == s.count);
+    for (int i = 0; i < s.count; i++) points[i].step.context = 25;
+    assert_true(surface_leave_context(&s, &LAPTOP, &SMALL, &one, NULL));
+    assert_int_equal(one.points, 0);
+}
+
 static void held_out_is_unseen(void **state) {
     (void)state;
     Random r = test_random(2);
@@ -140,9 +160,8 @@ static void refuses_csv(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(machine_returns),
-        cmocka_unit_test(held_out_is_unseen),
-        cmocka_unit_test(reads_csv),
+        cmocka_unit_test(machine_returns),   cmocka_unit_test(held_out_is_unseen),
+        cmocka_unit_test(contexts_left_out), cmocka_unit_test(reads_csv),
         cmocka_unit_test(refuses_csv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
