@@ -193,21 +193,25 @@ static void mistakes(void **state) {
     static const struct {
         const char *words[12], *said;
     } ROWS[] = {
-        {{"tune", "tiny"},                                                                                "give a --method"             },
-        {{"tune", "tiny", "--method", "lookahead"},                                                       "give --dataset"              },
-        {{"tune", "tiny", "--method", "medusa", "--dataset", "code"},                                     "no space for method 'medusa'"},
-        {{"tune", "tiny", "--method", "lookahead:X=3", "--dataset", "code"},                              "no parameter 'X'"            },
+        {{"tune", "tiny"},                                                                                    "give a --method"             },
+        {{"tune", "tiny", "--method", "lookahead"},                                                           "give --dataset"              },
+        {{"tune", "tiny", "--method", "medusa", "--dataset", "code"},                                         "no space for method 'medusa'"},
+        {{"tune", "tiny", "--method", "lookahead:X=3", "--dataset", "code"},                                  "no parameter 'X'"            },
         {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--axis", "W"},
-         "must be NAME=VALUES"                                                                                                          },
-        {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--axis", "W=0"},                 "W"                           },
-        {{"tune", "tiny", "--method", "speculative", "--dataset", "code"},                                "needs a draft model"         },
+         "must be NAME=VALUES"                                                                                                              },
+        {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--axis", "W=0"},                     "W"                           },
+        {{"tune", "tiny", "--method", "speculative", "--dataset", "code"},                                    "needs a draft model"         },
         {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--limit", "1"},
-         "two prompts at least"                                                                                                         },
+         "two prompts at least"                                                                                                             },
         {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--budget", "1d"},
-         "as 90s, 10m or 1h"                                                                                                            },
-        {{"tune", "nowhere", "--method", "lookahead", "--dataset", "code"},                               "nowhere"                     },
+         "as 90s, 10m or 1h"                                                                                                                },
+        {{"tune", "nowhere", "--method", "lookahead", "--dataset", "code"},                                   "nowhere"                     },
         {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--set", "generation.seed=1..3"},
-         "settings vary"                                                                                                                },
+         "settings vary"                                                                                                                    },
+        {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--set", "generation.temperature=1"},
+         "must be greedy"                                                                                                                   },
+        {{"tune", "tiny", "--method", "ouroboros:warm=on", "--dataset", "code", "--draft", "tiny"},
+         "whole passes"                                                                                                                     },
     };
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         Child c;
