@@ -124,8 +124,9 @@ static bool allow(Tune *t, int sample, bool *allowed, Error *e) {
     double seconds[TUNING_MOST_CURVE];
     TuningCurve curve = rising_curve(t->out, seconds);
     int count = t->space->count, winners = 0;
-    double *shares = mem_alloc(2 * (size_t)count, sizeof *shares), *sorted = shares + count;
+    double *shares = mem_alloc(2 * (size_t)count, sizeof *shares);
     if (!shares) return out_of_memory(e);
+    double *sorted = shares + count;
     for (int i = 0; i < count; i++) {
         shares[i] = sorted[i] = needed_share(t, &curve, i);
         winners += shares[i] < 1;
