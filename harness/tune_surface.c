@@ -11,7 +11,7 @@ static int next_rows(int rows) {
 static bool measure_rows(Engine *engine, const TuneSurfaceAsk *ask, int rows, double *seconds, Error *e) {
     BenchOptions o = {.warm_up = 1,
                       .min_samples = 5,
-                      .max_samples = 100,
+                      .max_samples = 30,
                       .seconds = fmin(0.25, ask->seconds / 10),
                       .clock = ask->clock,
                       .interrupted = ask->interrupted};
