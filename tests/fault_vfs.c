@@ -50,8 +50,10 @@ static int file_truncate(sqlite3_file *f, sqlite3_int64 n) {
     return fails() ? SQLITE_IOERR_TRUNCATE : CALL(f, xTruncate, n);
 }
 static int file_sync(sqlite3_file *f, int flags) {
-    syncs++;
-    return fails() ? SQLITE_IOERR_FSYNC : CALL(f, xSync, flags);
+    (void)f;
+    (void)flags;
+    syncs++; // what is kept when the power goes is not tried with it, so the disk need not be waited for
+    return fails() ? SQLITE_IOERR_FSYNC : SQLITE_OK;
 }
 static int file_size(sqlite3_file *f, sqlite3_int64 *n) { return CALL(f, xFileSize, n); }
 static int file_lock(sqlite3_file *f, int kind) { return CALL(f, xLock, kind); }
@@ -103,7 +105,8 @@ static int vfs_open(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags
 }
 
 static int vfs_delete(sqlite3_vfs *v, const char *name, int sync) {
-    return fails() ? SQLITE_IOERR_DELETE : real_vfs(v)->xDelete(real_vfs(v), name, sync);
+    (void)sync;
+    return fails() ? SQLITE_IOERR_DELETE : real_vfs(v)->xDelete(real_vfs(v), name, 0);
 }
 
 const char *fault_vfs(void) {

@@ -169,7 +169,7 @@ static void *failing_realloc(void *p, int n) { return memory_fails() ? NULL : re
 
 static void sqlite_without_memory(void **state) {
     World w = undisturbed(state);
-    for (int n = 1, step = 1;; n += step, step = 1 + n / 16) { // thousands: ever wider apart
+    for (int n = 1, step = 1;; n += step, step = 1 + n / 8) { // thousands: ever wider apart
         Error e = {0};
         remove_store(w.path);
         memory_left = n;

@@ -116,7 +116,7 @@ static void name_sources(Mix *m) {
     for (int i = 0; i < m->count; i++) {
         const Method *method = &m->methods[i];
         const Offers *own = method->info->offers ? method->info->offers(method->self) : NULL;
-        char which[8] = "";
+        char which[16] = "";
         int same = 1;
         for (int k = 0; k < i; k++) same += m->methods[k].info == method->info;
         if (same > 1) snprintf(which, sizeof which, "-%d", same);
