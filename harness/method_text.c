@@ -97,7 +97,9 @@ static void write_value(const Param *p, const void *values, Text *out) {
     Text pair = {0};
     param_write(p, 1, values, &pair);
     const char *equals = strchr(text_get(&pair), '=');
-    if (p->type == PARAM_REAL) text_printf(out, "%.6g", *(const double *)((const char *)values + p->offset));
+    const void *at = (const char *)values + p->offset;
+    const double *real = at;
+    if (p->type == PARAM_REAL) text_printf(out, "%.6g", *real);
     else text_puts(out, equals ? equals + 1 : "");
     text_release(&pair);
 }

@@ -216,7 +216,7 @@ static void compare_machine(const PublishedRow *row, const TableGroup *g, Text *
 
 static void compare(const PublishedRow *row, const TableMatch *m, Text *why) {
     const TableGroup *g = m->groups[0];
-    int prompts = atoi(row->prompts), ours = 0;
+    int prompts = (int)strtol(row->prompts, NULL, 10), ours = 0;
     char count[32];
     if (*g->stand_in) because(why, "stand-in (%s)%s", g->stand_in, "");
     else if (!table_match_same_model(row->model, g->model))

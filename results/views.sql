@@ -3,6 +3,7 @@
 --   result           a line a point: the table that `outpace show` prints
 --   point_sums       S, tokens, times, flags          pass_sums      the same for each pass
 --   point_speedup    the speedups, each under its name task_speedup   the same for each task of a dataset
+--   subtask          Spec-Bench's names of tasks       subtask_speedup the same for each of these
 --   ctar             share of steps that accepted w    prompt_speedup per prompt: what intervals resample
 --   point_source     who proposed, who won             point_rank     length and rank of what won
 --   point_text       bytes a step, loops, repeats      point_setting  parameters, a line each
@@ -92,13 +93,21 @@ SELECT point_id,
             ELSE sum(base_decode_ns) / sum(decode_ns) END AS speedup_same_path
 FROM prompt_same_path GROUP BY point_id;
 
--- The six subtasks of Spec-Bench, as its evaluation groups categories; our own datasets' tasks in their places.
+-- Subtasks as Spec-Bench's evaluation groups its categories: MT-Bench's eight are one. Our own datasets' tasks
+-- stand in their places.
 CREATE VIEW subtask AS
 SELECT id AS prompt_id,
-       CASE WHEN task IN ('translation', 'qa', 'rag', 'summarization', 'math_reasoning') THEN task
-            WHEN task = 'summarisation' THEN 'summarization' WHEN task = 'mathematics' THEN 'math_reasoning'
-            ELSE 'mt-bench' END AS subtask
+       CASE WHEN task IN ('writing', 'roleplay', 'reasoning', 'math', 'coding', 'extraction', 'stem', 'humanities')
+            THEN 'mt-bench' WHEN task = 'summarisation' THEN 'summarization'
+            WHEN task = 'mathematics' THEN 'math_reasoning' ELSE coalesce(task, '') END AS subtask
 FROM prompt;
+
+CREATE VIEW subtask_speedup AS
+SELECT point_id, subtask,
+       CASE WHEN temperature > 0
+            THEN (sum(base_decode_ns) / sum(base_tokens)) / (sum(decode_ns) / sum(tokens))
+            ELSE sum(base_decode_ns) / sum(decode_ns) END AS speedup
+FROM prompt_speedup JOIN subtask USING (prompt_id) GROUP BY point_id, subtask;
 
 CREATE VIEW task_speedup AS
 SELECT point_id, prompt.task AS task, count(*) AS prompts,
@@ -115,7 +124,7 @@ FROM decode_speedup AS d
 LEFT JOIN same_path_speedup AS s ON s.point_id = d.point_id
 LEFT JOIN (SELECT point_id, avg(speedup) AS speedup_specbench FROM pass_specbench GROUP BY point_id) AS b
        ON b.point_id = d.point_id
-LEFT JOIN (SELECT point_id, avg(speedup) AS speedup_task_mean FROM task_speedup GROUP BY point_id) AS t
+LEFT JOIN (SELECT point_id, avg(speedup) AS speedup_task_mean FROM subtask_speedup GROUP BY point_id) AS t
        ON t.point_id = d.point_id;
 
 -- --- acceptance ------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ static bool add_prompts(FilledStore *f, Error *e) {
         char name[32];
         snprintf(name, sizeof name, "%d", 81 + i / 2);
         StorePrompt p = {.dataset = f->dataset, .number = i / 2, .turn = i % 2, .name = name};
-        p.task = i / 2 % 2 ? "math" : "writing";
+        p.task = i / 2 % 2 ? "qa" : "writing";
         if (!store_prompt(f->store, &p, &f->prompts[i], e)) return false;
     }
     return true;

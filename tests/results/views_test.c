@@ -161,6 +161,12 @@ static void task_means(void **state) {
         sum += base / own;
     }
     expect(w, "SELECT speedup_task_mean FROM result WHERE point_id = ?1", 2, sum / 2);
+    // MT-Bench's categories are one subtask; our names of tasks are Spec-Bench's.
+    expect(w,
+           "SELECT count(*) FROM (SELECT DISTINCT subtask FROM subtask WHERE ?1 AND subtask IN ('mt-bench', "
+           "'qa'))",
+           2, 2);
+    expect(w, "SELECT count(*) FROM subtask_speedup WHERE point_id = ?1", 2, 2);
 }
 
 static double conversation(const World *w, int point, int pass, int q) {
