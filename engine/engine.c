@@ -21,6 +21,7 @@ typedef struct Device {
     bool numbered; // there may be several: "name:n"
     bool (*open)(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e);
     bool (*ceilings)(int ordinal, const BackendOptions *o, Ceilings *out, Error *e);
+    bool (*gauge)(int ordinal, Gauge *out, Error *e); // NULL: it says nothing of itself
 } Device;
 
 static bool open_cpu(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e) {
@@ -45,9 +46,9 @@ static bool ceilings_none(int ordinal, const BackendOptions *o, Ceilings *out, E
 }
 
 static const Device DEVICES[] = {
-    {"cpu",  &cpu_backend,  true,  true,  false, open_cpu,  ceilings_cpu },
-    {"cuda", &cuda_backend, true,  false, true,  cuda_open, cuda_ceilings},
-    {"null", &null_backend, false, false, false, open_null, ceilings_none},
+    {"cpu",  &cpu_backend,  true,  true,  false, open_cpu,  ceilings_cpu,  NULL      },
+    {"cuda", &cuda_backend, true,  false, true,  cuda_open, cuda_ceilings, cuda_gauge},
+    {"null", &null_backend, false, false, false, open_null, ceilings_none, NULL      },
 };
 
 // The number behind the colon, at most three digits; 0 where there is none. False if it is anything else.
@@ -300,6 +301,12 @@ void engine_close_adapter(AdapterEngine *a) {
     for (int i = 0; i < ADAPTER_HEADS_MAX; i++) session_release(&a->sessions[i]);
     adapter_close(&a->adapter);
     *a = (AdapterEngine){0};
+}
+
+bool engine_gauge(const char *name, Gauge *out, Error *e) {
+    int ordinal;
+    const Device *device = find_device(name, &ordinal, e);
+    return device && device->gauge && device->gauge(ordinal, out, e);
 }
 
 bool engine_ceilings(const char *name, const BackendOptions *o, Ceilings *out, Error *e) {

@@ -51,5 +51,8 @@ bool engine_open_adapter(AdapterEngine *a, const Engine *target, const char *dir
                          EngineMemory *memory, Error *e);
 void engine_close_adapter(AdapterEngine *a); // takes an empty one
 
+// What a GPU (see EngineOptions) says of itself now. False without an error where the device is none.
+bool engine_gauge(const char *device, Gauge *out, Error *e);
+
 // What the device (see EngineOptions) can do at most, measured now. All zero for a device without arithmetic.
 bool engine_ceilings(const char *device, const BackendOptions *o, Ceilings *out, Error *e);

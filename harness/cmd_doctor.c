@@ -6,6 +6,7 @@
 #include "harness/machine.h"
 #include "harness/version.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,11 +29,37 @@ typedef struct {
     Machine machine;
     Ceilings cpu;
     Ceilings gpu;
+    Gauge gauge;
     Error no_gpu; // why there is none
     Text warnings, libraries;
 } Report;
 
 static const char *known(const char *text) { return text[0] ? text : "unknown"; }
+
+static void print_number(const char *before, double x, double of, const char *unit) {
+    if (isnan(x)) return;
+    printf("%s%.0f", before, x);
+    if (!isnan(of)) printf(" of %.0f", of);
+    printf(" %s", unit);
+}
+
+static void print_gpu(const Report *r) {
+    const Gauge *g = &r->gauge;
+    printf("GPU         %s, %.1f GB, driver %s, CUDA %s, %s\n", g->name, (double)g->memory / 1e9,
+           known(g->driver), g->runtime, g->uuid);
+    printf("GPU kernels %s: reads %.0f GB/s, computes %.1f TFLOP/s\n", r->gpu.isa, r->gpu.bytes_per_s / 1e9,
+           r->gpu.operations_per_s[COMPUTE_BF16] / 1e12);
+    if (!g->throttle[0])
+        printf("GPU now     unknown: there is no NVML (libnvidia-ml.so.1), or it does not know it\n");
+    else {
+        printf("GPU now     slowed down by %s", g->throttle);
+        print_number("; clock ", g->clock_mhz, g->most_clock_mhz, "MHz");
+        print_number(", memory ", g->memory_clock_mhz, NAN, "MHz");
+        print_number(", power ", g->power_w, g->power_limit_w, "W");
+        print_number(", ", g->temperature_c, NAN, "C");
+        puts("");
+    }
+}
 
 static void print_report(const Report *r) {
     const Machine *m = &r->machine;
@@ -48,9 +75,7 @@ static void print_report(const Report *r) {
     printf("reads       %.1f GB/s from memory\n", r->cpu.bytes_per_s / 1e9);
     printf("computes    %.3f TFLOP/s in bf16, %.3f in f32, operands in registers\n",
            r->cpu.operations_per_s[COMPUTE_BF16] / 1e12, r->cpu.operations_per_s[COMPUTE_F32] / 1e12);
-    if (r->no_gpu.kind == ERROR_NONE)
-        printf("GPU         %s: reads %.0f GB/s, computes %.1f TFLOP/s in bf16\n", r->gpu.isa,
-               r->gpu.bytes_per_s / 1e9, r->gpu.operations_per_s[COMPUTE_BF16] / 1e12);
+    if (r->no_gpu.kind == ERROR_NONE) print_gpu(r);
     else printf("GPU         none: %s\n", r->no_gpu.text);
     printf("libraries   %s\n", text_get(&r->libraries));
     for (const char *line = text_get(&r->warnings); *line; line += strcspn(line, "\n") + 1)
@@ -67,6 +92,34 @@ static json_t *ceilings_json(const Ceilings *c) {
                      rate_json(c->operations_per_s[COMPUTE_F32]));
 }
 
+static void set_known(json_t *o, const char *key, double x) {
+    json_object_set_new(o, key, isnan(x) ? json_null() : json_real(x));
+}
+
+static json_t *gpu_json(const Report *r) {
+    const Gauge *g = &r->gauge;
+    json_t *o = ceilings_json(&r->gpu);
+    const struct {
+        const char *key, *text;
+    } texts[] = {
+        {"name",     g->name    },
+        {"uuid",     g->uuid    },
+        {"driver",   g->driver  },
+        {"cuda",     g->runtime },
+        {"throttle", g->throttle}
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        json_object_set_new(o, texts[i].key, texts[i].text[0] ? json_string(texts[i].text) : json_null());
+    json_object_set_new(o, "memory_bytes", json_integer((json_int_t)g->memory));
+    set_known(o, "clock_mhz", g->clock_mhz);
+    set_known(o, "most_clock_mhz", g->most_clock_mhz);
+    set_known(o, "memory_clock_mhz", g->memory_clock_mhz);
+    set_known(o, "power_w", g->power_w);
+    set_known(o, "power_limit_w", g->power_limit_w);
+    set_known(o, "temperature_c", g->temperature_c);
+    return o;
+}
+
 static json_t *warnings_json(const Text *warnings) {
     json_t *list = json_array();
     for (const char *line = text_get(warnings); *line; line += strcspn(line, "\n") + 1)
@@ -78,7 +131,7 @@ static bool print_json(const Report *r, Error *e) {
     json_t *root =
         json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "version", version_text(), "compiler",
                   version_compiler(), "machine", machine_json(&r->machine), "cpu", ceilings_json(&r->cpu),
-                  "gpu", r->no_gpu.kind == ERROR_NONE ? ceilings_json(&r->gpu) : json_null(), "libraries",
+                  "gpu", r->no_gpu.kind == ERROR_NONE ? gpu_json(r) : json_null(), "libraries",
                   libraries_json(), "warnings", warnings_json(&r->warnings));
     char *line = root ? json_dumps(root, 0) : NULL;
     if (line) puts(line);
@@ -99,7 +152,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     BackendOptions measured = {.threads = o.threads, .isa = o.isa};
     machine_read(&r.machine);
     bool ok = engine_ceilings("cpu", &measured, &r.cpu, e);
-    engine_ceilings("cuda", &measured, &r.gpu, &r.no_gpu);
+    if (engine_ceilings("cuda", &measured, &r.gpu, &r.no_gpu)) engine_gauge("cuda", &r.gauge, &r.no_gpu);
     machine_warnings(&r.machine, &r.warnings);
     libraries_text(&r.libraries);
     if (ok && o.json) ok = print_json(&r, e);

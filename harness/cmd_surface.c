@@ -4,6 +4,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/sha256.h"
 #include "harness/content.h"
+#include "harness/gauges.h"
 #include "harness/interrupt.h"
 #include "harness/machine.h"
 #include "harness/prepare.h"
@@ -212,6 +213,8 @@ static bool open_store(Work *s, int argc, char **argv, Error *e) {
                            .memory = (int64_t)m->memory,
                            .bandwidth = s->ceilings.bytes_per_s,
                            .peak = bench_peak(&s->engine, &s->ceilings)};
+    Gauge gauge;
+    gauges_name(s->a->device, &gauge, &on);
     s->store = store_open(s->a->db, STORE_WRITE, NULL, e);
     return s->store && store_begin(s->store, e) && add_run(s, e) &&
            store_attempt(s->store, s->run.run, argc, argv, &on, &s->run.attempt, e) &&

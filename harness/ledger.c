@@ -1,6 +1,7 @@
 #include "harness/ledger.h"
 
 #include "engine/base/memory.h"
+#include "harness/gauges.h"
 #include "harness/libraries.h"
 #include "harness/point_name.h"
 #include "harness/version.h"
@@ -38,6 +39,15 @@ static bool open_run(Ledger *l, const LedgerStart *start, Error *e) {
            store_claim(l->store, l->run, e);
 }
 
+// A GPU that points run on; NULL: none does.
+static const char *gpu_of(const Inputs *in) {
+    for (int i = 0; i < in->schedule->setup_count; i++) {
+        const char *device = in->schedule->setups[i].settings->device;
+        if (strncmp(device, "cuda", 4) == 0 || strcmp(device, "auto") == 0) return device;
+    }
+    return NULL;
+}
+
 static bool open_attempt(Ledger *l, const LedgerStart *start, Error *e) {
     const Machine *m = start->machine;
     json_t *libraries = libraries_json();
@@ -57,6 +67,8 @@ static bool open_attempt(Ledger *l, const LedgerStart *start, Error *e) {
                            .l2 = (int64_t)m->l2,
                            .l3 = (int64_t)m->l3,
                            .memory = (int64_t)m->memory};
+    Gauge gauge;
+    if (gpu_of(l->inputs)) gauges_name(gpu_of(l->inputs), &gauge, &on);
     bool ok = text ? store_attempt(l->store, l->run, start->argc, start->argv, &on, &l->attempt, e)
                    : out_of_memory(e);
     free(text); // jansson's own
@@ -74,7 +86,12 @@ static bool add_reading(Ledger *l, const char *moment, const Machine *m, Error *
                       .temperature_c = NAN,
                       .load = m->load,
                       .busy_others = m->busy_others};
-    return store_reading(l->store, l->attempt, &r, e);
+    StoreReading gpu;
+    Gauge gauge;
+    const char *device = gpu_of(l->inputs);
+    return store_reading(l->store, l->attempt, &r, e) &&
+           (!device || !gauges_reading(device, moment, &gauge, &gpu) ||
+            store_reading(l->store, l->attempt, &gpu, e));
 }
 
 // --- what it measures ------------------------------------------------------------------------------------

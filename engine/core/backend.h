@@ -77,6 +77,15 @@ typedef struct Ceilings {
     int threads;
 } Ceilings;
 
+// What a device says of itself now. NAN or empty: it does not say.
+typedef struct Gauge {
+    char name[256], uuid[48], driver[80], runtime[16]; // versions: "580.159.04", "13.0"
+    size_t memory;                                     // bytes, all of it
+    double clock_mhz, most_clock_mhz, memory_clock_mhz;
+    double power_w, power_limit_w, temperature_c;
+    char throttle[160]; // why its clocks are lower than they could be, "none" where nothing slows it down
+} Gauge;
+
 typedef struct Backend {
     const char *name;
     // Runs nodes through layers, keeping their hidden states (at b) and their keys and values in the step

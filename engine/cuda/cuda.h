@@ -11,5 +11,8 @@ bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **
 // Whether the first device is there and can run the engine.
 bool cuda_usable(void);
 
+// Device `ordinal`, as it is now.
+bool cuda_gauge(int ordinal, Gauge *out, Error *e);
+
 // Of device `ordinal`, measured now.
 bool cuda_ceilings(int ordinal, const BackendOptions *o, Ceilings *out, Error *e);

@@ -39,10 +39,14 @@ $(SIMT_TESTS): $(SIMT)
 $(SIMT_TESTS): CUDA_LIBS = -lstdc++
 $(BUILD)/tests/simt/simt_test: $(BUILD)/simt/tests/simt/planted.o
 
-# What stands in for cuBLASLt is opened by the program, whose streams it uses.
+# What stands in for cuBLASLt and NVML is opened by the program; the former uses its streams.
 $(BUILD)/simt/libcublasLt.so: tests/simt/cublaslt.c tests/simt/cublaslt.h engine/cuda/cublas.h $(BUILD)/settings
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(CFLAGS)) -fPIC -shared $< engine/base/numbers.c -o $@
+$(BUILD)/simt/libnvidia-ml.so: tests/simt/nvml.c $(BUILD)/settings
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -MMD -MP,$(CFLAGS)) -fPIC -shared $< -o $@
+$(BUILD)/tests/engine/cuda/nvml_test: $(BUILD)/simt/libnvidia-ml.so
 $(BUILD)/tests/engine/cuda/fast_test: LDFLAGS += -rdynamic
 $(BUILD)/tests/engine/cuda/fast_test: $(BUILD)/simt/libcublasLt.so
 $(BUILD)/tests/engine/cuda/fast_test.o: CFLAGS += $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)

@@ -15,6 +15,11 @@ bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **
 
 bool cuda_usable(void) { return false; }
 
+bool cuda_gauge(int ordinal, Gauge *out, Error *e) {
+    (void)ordinal, (void)out;
+    return refuse(e);
+}
+
 bool cuda_ceilings(int ordinal, const BackendOptions *o, Ceilings *out, Error *e) {
     (void)ordinal, (void)o, (void)out;
     return refuse(e);

@@ -64,6 +64,8 @@ int gpu_use(int ordinal) { return ordinal == 0 ? 0 : FAILED; }
 int gpu_facts(int, GpuFacts *out) {
     *out = {};
     snprintf(out->name, sizeof out->name, "SIMT shim");
+    snprintf(out->uuid, sizeof out->uuid, "GPU-00000000-0000-0000-0000-000000000001");
+    gpu_versions(&out->driver, &out->runtime);
     out->major = 9;
     out->multiprocessors = 4;
     out->shared_bytes = 227 << 10;

@@ -1,0 +1,18 @@
+#include "engine/cuda/cuda.h"
+
+#include "engine/cuda/device.h"
+#include "engine/cuda/nvml.h"
+
+#include <stdio.h>
+
+bool cuda_gauge(int ordinal, Gauge *out, Error *e) {
+    GpuFacts f;
+    *out = (Gauge){.throttle = ""};
+    if (!device_find(ordinal, &f, e)) return false;
+    snprintf(out->name, sizeof out->name, "%s", f.name);
+    snprintf(out->uuid, sizeof out->uuid, "%s", f.uuid);
+    snprintf(out->runtime, sizeof out->runtime, "%d.%d", f.runtime / 1000, f.runtime % 1000 / 10);
+    out->memory = f.total_bytes;
+    nvml_read(f.uuid, out);
+    return true;
+}
