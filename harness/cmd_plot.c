@@ -6,6 +6,7 @@
 #include "harness/estimates.h"
 #include "harness/prepare.h"
 #include "harness/stored.h"
+#include "harness/table_run.h"
 #include "plots/plots.h"
 
 #include <stdio.h>
@@ -44,7 +45,10 @@ static const Option OPTIONS[] = {
 static const char *name_at(const void *table, size_t i) { return ((const Figure *)table)[i].name; }
 
 static void list_figures(void) {
-    for (int i = 0; i < figure_count; i++) printf("%-12s %s\n", figures[i].name, figures[i].summary);
+    for (int i = 0; i < figure_count; i++) {
+        printf("%-12s %s\n", figures[i].name, figures[i].summary);
+        if (figures[i].papers) printf("%-12s   %s\n", "", figures[i].papers);
+    }
 }
 
 static const Figure *find(const char *name, Error *e) {
@@ -68,8 +72,16 @@ static bool find_format(const PlotArguments *a, PlotFormat *out, Error *e) {
     return error_input(e, "a plot cannot be '%s', but svg, png, pdf, term or tex", name);
 }
 
-static bool find_run(Store *store, const Figure *f, const char *which, int64_t *run, Error *e) {
+// A paper's figure is of the newest run whose config names it.
+static bool find_run(Store *store, const Figure *f, const char *name, const char *which, int64_t *run,
+                     Error *e) {
     if (which) return stored_run(store, which, run, e);
+    if (strcmp(name, f->name) != 0) {
+        if (!table_run_find(store, name, f->kind == RUN_SURFACE ? "surface" : "sweep", run, e)) return false;
+        return *run ||
+               error_input(e, "'%s' has no run for %s: run 'outpace run configs/%s.yaml --scale smoke'",
+                           store_path(store), name, name);
+    }
     if (!plot_newest(store, f, run, e)) return false;
     return *run || error_input(e, "'%s' has no run for %s: %s", store_path(store), f->name, f->needs);
 }
@@ -99,11 +111,10 @@ static bool print_plot(Store *store, const Figure *f, int64_t run, PlotOptions *
     return ok;
 }
 
-static bool write_plot(Store *store, const Figure *f, int64_t run, const PlotOptions *o, const char *path,
-                       Error *e) {
+static bool write_plot(Store *store, const Figure *f, const char *name, int64_t run, const PlotOptions *o,
+                       const char *path, Error *e) {
     char own[64];
-    snprintf(own, sizeof own, "%s.%s", f->name,
-             o->format == PLOT_TERM ? "txt" : plot_format_names[o->format]);
+    snprintf(own, sizeof own, "%s.%s", name, o->format == PLOT_TERM ? "txt" : plot_format_names[o->format]);
     if (!plot_write(store, f, run, o, path ? path : own, e)) return false;
     printf("%s, with its data and script (.dat, .gp) beside it\n", path ? path : own);
     return true;
@@ -129,9 +140,11 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     Store *store = store_open(a.db, STORE_READ, NULL, e);
     bool print = o.format == PLOT_TERM && !a.output;
     Text computed = {0};
-    bool ok = store && find_run(store, f, a.run, &which, e) && compute(&store, f, which, &a, &computed, e);
+    bool ok = store && find_run(store, f, rest.items[0], a.run, &which, e) &&
+              compute(&store, f, which, &a, &computed, e);
     if (computed.length) o.computed = text_get(&computed);
-    ok = ok && (print ? print_plot(store, f, which, &o, e) : write_plot(store, f, which, &o, a.output, e));
+    ok = ok && (print ? print_plot(store, f, which, &o, e)
+                      : write_plot(store, f, rest.items[0], which, &o, a.output, e));
     text_release(&computed);
     store_close(store);
     return ok;
@@ -142,12 +155,13 @@ const Command command_plot = {
     .usage = "[FIGURE] [OPTIONS]",
     .summary = "draw a figure of a stored run, to a file or in the terminal",
     .lesson =
-        "Without FIGURE, lists the figures there are. Beside the plot stand its numbers (.dat) and the "
-        "script\n"
-        "(.gp) with which gnuplot redraws it alone. What was not measured is hatched; what failed says so.\n"
+        "Without FIGURE, lists the figures there are, and the papers' that each draws, whose names are as\n"
+        "good. Beside the plot stand its numbers (.dat) and the script (.gp) with which gnuplot redraws it\n"
+        "alone. What was not measured is hatched; what failed says so.\n"
         "\n"
         "  outpace plot speedup\n"
         "  outpace plot slowdown --format term\n"
+        "  outpace plot lookahead-figure-8 --dark\n"
         "  outpace plot ctar --run 3 -o ctar.pdf\n"
         "  outpace plot scaling --run 3 --on a100-40gb --shape llama2-7b --devices 1,2,4,8 --link 300,5\n",
     .options = OPTIONS,

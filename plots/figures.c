@@ -21,6 +21,7 @@ EMBED_FIGURE(rows, "rows")
 EMBED_FIGURE(samples, "samples")
 EMBED_FIGURE(sources, "sources")
 EMBED_FIGURE(flops, "flops")
+EMBED_FIGURE(phrases, "phrases")
 EMBED_FIGURE(devices, "devices")
 EMBED_FIGURE(match_k, "match-k")
 EMBED_FIGURE(roofline, "roofline")
@@ -37,6 +38,7 @@ __asm__(".pushsection .rodata\n.globl figures_style, figures_notes\n"
 
 const Figure figures[] = {
     {.name = "speedup",
+     .papers = "lookahead-figure-5 kangaroo-figure-1b ouroboros-figure-4",
      .summary = "Speedup of each method's fastest setting",
      .computed = COMPUTED_TABLES,
      ASKED(speedup),
@@ -54,13 +56,15 @@ const Figure figures[] = {
      .height = 120,
      .row_height = 30},
     {.name = "ctar",
+     .papers = "kangaroo-figure-1a",
      .summary = "CTAR(w): how often a step accepts w drafted tokens or more",
      ASKED(ctar),
      .drawing = plots_curve_gp,
      .needs = "run a config with methods that draft: outpace run CONFIG",
      .width = 900,
-     .height = 300                                    },
+     .height = 300},
     {.name = "lookahead",
+     .papers = "lookahead-figure-4a lookahead-figure-4b",
      .summary = "Lookahead: S over (W, N, G), and the fitted law",
      .computed = COMPUTED_FITS,
      ASKED(lookahead),
@@ -74,57 +78,73 @@ const Figure figures[] = {
      .drawing = plots_curve_gp,
      .needs = "no sample is stored of a model whose shape is known: outpace run CONFIG",
      .width = 600,
-     .height = 300                                                 },
+     .height = 300                                                                                                                                                                                               },
     {.name = "devices",
+     .papers = "lookahead-figure-8",
      .summary = "Lookahead: S and speedup against W on each machine",
      ASKED(devices),
      .drawing = plots_curve_gp,
      .needs = "run a config with lookahead over several W on each machine, then: outpace merge",
      .width = 600,
-     .height = 300                                               },
+     .height = 300},
     {.name = "ngrammys",
-     .summary = "N-Grammys: S and speedup over (k, w); lines at 1.0, 1.5 and 2.0",
+     .papers = "ngrammys-figure-3 ngrammys-figure-5 ngrammys-figure-6 ngrammys-figure-7 ngrammys-figure-8 "
+               "ngrammys-figure-9",                                  .summary = "N-Grammys: S and speedup over (k, w); lines at 1.0, 1.5 and 2.0",
      ASKED(ngrammys),
      .drawing = plots_heat_gp,
      .needs =
-         "run a config with ngrammys over k and w, as {name: ngrammys, matrix: {k: [1, 5, 10], w: [2, 4]}}",                                      .width = 400,
-     .height = 340                                              },
+         "run a config with ngrammys over k and w, as {name: ngrammys, matrix: {k: [1, 5, 10], w: [2, 4]}}",                                                                                           .width = 400,
+     .height = 340},
     {.name = "top-k",
+     .papers = "ngrammys-figure-2",
      .summary = "N-Grammys: tokens per call against k, for each strategy",
      ASKED(top_k),
      .drawing = plots_curve_gp,
      .needs = "run a config with ngrammys over k, as {name: ngrammys, matrix: {k: [1, 5, 10]}}",
      .width = 600,
-     .height = 300                                                 },
+     .height = 300},
     {.name = "exit-layer",
+     .papers = "kangaroo-figure-3a",
      .summary = "Kangaroo: S and speedup against the exit layer",
      ASKED(exit_layer),
      .drawing = plots_curve_gp,
      .needs =
-         "run a config with kangaroo over exit layers, as {name: kangaroo, matrix: {exit_layer: [1, 2, 3]}}",                                    .width = 600,
-     .height = 300                                            },
+         "run a config with kangaroo over exit layers, as {name: kangaroo, matrix: {exit_layer: [1, 2, 3]}}",                                                                              .width = 600,
+     .height = 300},
     {.name = "eta",
+     .papers = "kangaroo-figure-3b",
      .summary = "Kangaroo: S and speedup against eta, for each gamma",
      ASKED(eta),
      .drawing = plots_curve_gp,
      .needs = "run a config with kangaroo over eta, as {name: kangaroo, matrix: {eta: [0.2, 0.4, 0.6]}}",
      .width = 600,
-     .height = 300                                                   },
+     .height = 300},
+    {.name = "phrases",
+     .papers = "ouroboros-figure-5",
+     .summary = "Ouroboros: S and speedup against the phrases tried",
+     ASKED(phrases),
+     .drawing = plots_curve_gp,
+     .needs = "run a config with ouroboros over K, as {name: ouroboros, matrix: {K: [0, 5, 10, 20]}}",
+     .width = 600,
+     .height = 300},
     {.name = "sources",
+     .papers = "ngrammys-figure-4",
      .summary = "Sources of drafts: length and rank of what won, and rows that each had",
      ASKED(sources),
      .drawing = plots_curve_gp,
      .needs = "run a config with a method of several sources, as ngrammys: outpace run CONFIG",
      .width = 400,
-     .height = 300                                               },
+     .height = 300},
     {.name = "match-k",
+     .papers = "ouroboros-figure-3",
      .summary = "Match-k: what the target would have taken of rejected drafts",
      ASKED(match_k),
      .drawing = plots_curve_gp,
      .needs = "run a config with methods that draft chains, as speculative or jacobi: outpace run CONFIG",
      .width = 600,
-     .height = 300                                               },
+     .height = 300},
     {.name = "slowdown",
+     .papers = "ngrammys-figure-1",
      .summary = "Slowdown of a step of k rows of w + 1 tokens; lines at 1.1, 1.5 and 2.0",
      .kind = RUN_SURFACE,
      ASKED(slowdown),
@@ -154,15 +174,16 @@ const Figure figures[] = {
      ASKED(predicted),
      .drawing = "",
      .needs = "run a config with lookahead over W and N; or name a machine and a run of it: "
-              "--on MACHINE --shape SHAPE --against RUN",                                                                        .width = 400,
+              "--on MACHINE --shape SHAPE --against RUN",                                                                                          .width = 400,
      .height = 340},
     {.name = "scaling",
+     .papers = "lookahead-figure-6 lookahead-figure-7",
      .summary = "Strong scaling of lookahead over devices, as predicted",
      .computed = COMPUTED_PREDICTION,
      ASKED(scaling),
      .drawing = plots_curve_gp,
      .needs = "name a machine and what joins several, for a run with lookahead: "
-              "--on a100-40gb --shape llama2-7b --devices 1,2,4,8 --link 300,5",.width = 900,
+              "--on a100-40gb --shape llama2-7b --devices 1,2,4,8 --link 300,5",                                                                                                                                                                                                  .width = 900,
      .height = 300},
     {.name = "samples",
      .summary = "Every sample in the order of measuring",
@@ -170,12 +191,23 @@ const Figure figures[] = {
      .drawing = "",
      .needs = "no sample is stored: outpace run CONFIG",
      .width = 600,
-     .height = 280                         },
+     .height = 280                                                                                                                                                                                              },
 };
 const int figure_count = sizeof figures / sizeof *figures;
 
+// Whether `name` is a word of `words`.
+static bool holds(const char *words, const char *name) {
+    size_t n = strlen(name);
+    for (const char *at = words; at && *at; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+        if (length == n && memcmp(at, name, n) == 0) return true;
+        at += length;
+    }
+    return false;
+}
+
 const Figure *figure_find(const char *name) {
     for (int i = 0; i < figure_count; i++)
-        if (strcmp(figures[i].name, name) == 0) return &figures[i];
+        if (strcmp(figures[i].name, name) == 0 || holds(figures[i].papers, name)) return &figures[i];
     return NULL;
 }

@@ -8,6 +8,7 @@
 //   label... text of a place: the script sees its number, from 1, in the array label; NULL is 0
 //   others   numbers, as they are; NULL is nan
 #pragma once
+#include <stdbool.h>
 
 typedef enum { RUN_SWEEP, RUN_SURFACE } RunKind; // what a figure draws
 
@@ -19,6 +20,7 @@ typedef enum {
 
 typedef struct Figure {
     const char *name, *summary; // summary: its title, too
+    const char *papers;         // those that it draws, as results/published names them, or NULL
     RunKind kind;
     unsigned computed; // of Computed
     const char *query;
@@ -33,4 +35,4 @@ extern const int figure_count;
 extern const char figures_style[]; // style.gp, before every script
 extern const char figures_notes[]; // notes.sql: a run's own lines under each figure
 
-const Figure *figure_find(const char *name); // NULL: there is none
+const Figure *figure_find(const char *name); // or of a paper's; NULL: there is none

@@ -1,6 +1,6 @@
-# Cells over numbered columns and rows: x y value label_x label_y ridge. A cell that was not measured is hatched.
+# Cells over numbered columns and rows: x y value label_x label_y ridge ridge_rows. A cell that was not measured is hatched.
 # `level` and `levels` are contours of the value; where ridge, in rows of the ridge, is 1, operations bind.
-set key outside center bottom horizontal maxrows 1 samplen 2 width -1
+set key outside center bottom horizontal maxrows 1 samplen 1.5 width -1
 set grid noxtics noytics
 set tics scale 0
 set xlabel offset 0, 0.5
@@ -18,6 +18,10 @@ do for [p = 1:panels] {
     set autoscale xy
     stats data index i using 3 name 'V' nooutput
     stats data index i using 1:2 name 'G' nooutput
+    stats data index i using 6 name 'R' nooutput
+    stats data index i using 7 name 'Q' nooutput
+    ridge = exists('R_min') ? R_min < 1 && R_max > 1 : 0
+    ridge_rows = exists('Q_min') ? Q_min : 0
     lowest = V_min
     highest = V_max > V_min ? V_max : V_min * 1.01
     set xrange [0.5:G_max_x + 0.5]
@@ -27,8 +31,6 @@ do for [p = 1:panels] {
     if (chars) {
         plot data index i using 1:2:(valid(3) ? sprintf('%.2f', $3) : '///'):xtic(label[int($4)]):ytic(label[int($5)]) with labels
     } else {
-        stats data index i using 6 name 'R' nooutput
-        ridge = exists('R_min') ? R_min < 1 && R_max > 1 : 0
         unset surface
         set table $contours
         eval 'set cntrparam levels discrete ' . levels
@@ -47,7 +49,7 @@ do for [p = 1:panels] {
              for [n = 1:|level|] $contours using 1:(abs($3 - level[n]) < 1e-6 ? $2 : NaN) with lines linewidth 2 linecolor rgb alarm dashtype contour_dash(n), \
              for [n = 1:|level|] keyentry with lines linewidth 2 linecolor rgb alarm dashtype contour_dash(n) title sprintf('%.1f', level[n]), \
              for [n = 1:(ridge ? 1 : 0)] '$ridge' using 1:2 with lines linewidth 2.5 linecolor rgb '#56b4e9', \
-             for [n = 1:(ridge ? 1 : 0)] keyentry with lines linewidth 2.5 linecolor rgb '#56b4e9' title 'ridge'
+             for [n = 1:(ridge ? 1 : 0)] keyentry with lines linewidth 2.5 linecolor rgb '#56b4e9' title sprintf('ridge: %d rows', ridge_rows)
     }
     unset for [i = 1:1 + |note|] label i
 }

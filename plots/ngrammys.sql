@@ -12,7 +12,7 @@ ws AS (SELECT w, row_number() OVER (ORDER BY w) AS x FROM (SELECT DISTINCT w FRO
 panels AS (SELECT DISTINCT model, dataset, temperature, strategy FROM at WHERE S IS NOT NULL)
 SELECT what || ': ' || strategy || ', ' || model || ', ' || dataset ||
        CASE WHEN temperature > 0 THEN ', temperature ' || temperature ELSE '' END AS panel,
-       what AS series, y AS scan, x, y, iif(what = 'S', S, speedup) AS value, ws.w AS label_x, ks.k AS label_y, NULL AS ridge
+       what AS series, y AS scan, x, y, iif(what = 'S', S, speedup) AS value, ws.w AS label_x, ks.k AS label_y, NULL AS ridge, NULL AS ridge_rows
 FROM panels JOIN (SELECT 'S' AS what UNION ALL SELECT 'speedup') JOIN ks JOIN ws
 LEFT JOIN at USING (model, dataset, temperature, strategy, k, w)
 ORDER BY model, dataset, temperature, what DESC, strategy, y, x;

@@ -24,7 +24,7 @@ static const Setting SETTINGS[] = {
     {"autoregressive", "",                             2.0, 0 },
     {"jacobi",         "m=8",                          2.2, 1 },
     {"prompt-lookup",  "draft=10",                     2.1, -1},
-    {"ouroboros",      "gamma=12",                     2.2, 9 },
+    {"ouroboros",      "gamma=12 beta=7 K=20",         2.2, 9 },
     {"lookahead",      "W=5 N=3 G=5 preset=none",      2.4, 3 },
     {"lookahead",      "W=10 N=3 G=5 preset=none",     2.6, 5 },
     {"lookahead",      "W=15 N=3 G=5 preset=none",     3.0, 6 },

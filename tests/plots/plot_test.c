@@ -217,6 +217,8 @@ static void mistakes(void **state) {
     refused(s->plain, f, PLOT_SWEEP, &SVG, folder_path(s->folder, "plain.db/m.svg"), ERROR_SYSTEM,
             "plain.db");
     assert_null(figure_find("nothing"));
+    assert_null(figure_find("lookahead-figure-4"));
+    assert_string_equal(figure_find("lookahead-figure-4b")->name, "lookahead");
 }
 
 static void by_command(void **state) {
@@ -236,6 +238,13 @@ static void by_command(void **state) {
     child_release(&c);
     CHILD_OUTPACE(&c, s->folder, 2, "plot", "speedup", "--db", "plain.db", "-o", "x.bmp");
     assert_non_null(strstr(text_get(&c.err), "a plot cannot be 'bmp'"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, s->folder, 0, "plot", "kangaroo-figure-3b", "--run", "1", "--db", "plain.db");
+    assert_string_equal(text_get(&c.out),
+                        "kangaroo-figure-3b.svg, with its data and script (.dat, .gp) beside it\n");
+    child_release(&c);
+    CHILD_OUTPACE(&c, s->folder, 2, "plot", "ouroboros-figure-5", "--db", "plain.db");
+    assert_non_null(strstr(text_get(&c.err), "outpace run configs/ouroboros-figure-5.yaml --scale smoke"));
     child_release(&c);
     CHILD_OUTPACE(&c, s->folder, 2, "plot", "slowdown", "--run", "demo", "--db", "plain.db");
     assert_non_null(strstr(text_get(&c.err), "outpace surface MODEL"));

@@ -1,0 +1,1 @@
+set xlabel 'phrases tried behind a draft, K'
