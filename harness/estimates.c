@@ -155,7 +155,7 @@ bool estimates_tally(Store *store, int64_t point, int64_t baseline, bool sampled
                      Tally *out, Error *e) {
     PairList list = {0};
     bool ok = read_pairs(store, point, baseline, choice, &list, e) &&
-              tally(list.pairs, (int)list.count, sampled, out, e);
+              (choice->plain ? tally_plain : tally)(list.pairs, (int)list.count, sampled, out, e);
     mem_free(list.pairs);
     return ok;
 }

@@ -20,6 +20,7 @@ bool estimates_ensure(Store **store, int64_t run, Error *e);
 typedef struct SampleChoice {
     const char *subtask; // of Spec-Bench, as the view `subtask` has them; NULL: all
     int parity;          // 0: even prompts, 1: odd ones; below 0: all
+    bool plain;          // values alone, which take no resampling
 } SampleChoice;
 
 // What the samples chosen say; prompts and passes that the baseline has, too. Nothing is stored. baseline 0:

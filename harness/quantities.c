@@ -182,7 +182,7 @@ static bool ask_matched(Store *store, const QuantityPart *part, Quantity *out, E
 }
 
 static bool ask_tally(Store *store, const QuantityPart *part, int metric, Quantity *out, Error *e) {
-    SampleChoice choice = {part->subtask, part->parity};
+    SampleChoice choice = {part->subtask, part->parity, part->plain};
     Tally t;
     if (!estimates_tally(store, part->point, part->baseline, part->sampled, &choice, &t, e)) return false;
     *out = (Quantity){t.value[metric], NAN, NAN};

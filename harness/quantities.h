@@ -13,6 +13,7 @@ typedef struct QuantityPart {
     bool sampled;            // temperature above 0
     const char *subtask;     // NULL: all of the dataset
     int parity;              // see SampleChoice
+    bool plain;              // no interval is asked for
 } QuantityPart;
 
 // Unknown where the point has no such samples. False with e filled.

@@ -1,10 +1,9 @@
 #include "harness/table.h"
 
 #include "engine/base/memory.h"
-#include "harness/table_match.h"
+#include "harness/table_ask.h"
 #include "harness/table_surface.h"
 #include "results/rows.h"
-#include "simulate/statistics.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -18,7 +17,7 @@ typedef struct Maker {
     int64_t run;
     Table *t;
     TablePoints points;
-    const char *by; // the measure that the fastest is found by
+    TableAsk ask;
 } Maker;
 
 static bool out_of_memory(Error *e) { return error_system(e, "out of memory for a table"); }
@@ -32,100 +31,7 @@ const char *table_keep(Table *t, const char *text) {
     return copy;
 }
 
-// --- quantities of groups --------------------------------------------------------------------------------
-
-typedef struct Asked {
-    const char *subtask;
-    int parity;
-    bool above; // the baseline
-} Asked;
-
-static bool ask_seed(const Maker *m, const TableGroup *g, size_t i, const char *measure, const Asked *a,
-                     Quantity *out, Error *e) {
-    const TableSeed *s = &m->points.seeds[g->first + i];
-    QuantityPart part = {s->point, s->baseline, g->temperature > 0, a->subtask, a->parity};
-    return a->above ? quantity_above_baseline(m->store, &part, measure, out, e)
-                    : quantity(m->store, &part, measure, out, e);
-}
-
-// Of several seeds the mean, and where five of them say that it lies.
-static bool ask_group(const Maker *m, const TableGroup *g, const char *measure, const Asked *a, Quantity *out,
-                      Error *e) {
-    if (g->count == 1) return ask_seed(m, g, 0, measure, a, out, e);
-    double *values = mem_alloc(g->count, sizeof *values), sum = 0;
-    bool ok = values != NULL || out_of_memory(e);
-    *out = UNKNOWN;
-    for (size_t i = 0; ok && i < g->count; i++) {
-        Quantity q;
-        if ((ok = ask_seed(m, g, i, measure, a, &q, e))) sum += values[i] = q.value;
-    }
-    if (ok) out->value = sum / (double)g->count;
-    if (ok && isfinite(sum) && g->count >= TABLE_SEEDS)
-        mean_interval(values, g->count, 0.95, &out->low, &out->high);
-    mem_free(values);
-    return ok;
-}
-
-// Over the parts of a match that were measured: their mean; as their prompts are others, so are their errors.
-static bool ask_match(const Maker *m, const TableMatch *match, const char *measure, const Asked *a,
-                      Quantity *out, Error *e) {
-    double sum = 0, low = 0, high = 0, n = 0;
-    for (int i = 0; i < match->count; i++) {
-        Quantity q;
-        Asked one = *a;
-        one.subtask = match->subtasks[i];
-        if (!ask_group(m, match->groups[i], measure, &one, &q, e)) return false;
-        if (!isfinite(q.value)) continue;
-        n++;
-        sum += q.value;
-        low += (q.value - q.low) * (q.value - q.low);
-        high += (q.high - q.value) * (q.high - q.value);
-    }
-    *out = n > 0 ? (Quantity){sum / n, sum / n - sqrt(low) / n, sum / n + sqrt(high) / n} : UNKNOWN;
-    return true;
-}
-
-static bool speed_of(void *state, const TableGroup *g, const char *subtask, double *out, Error *e) {
-    const Maker *m = state;
-    Quantity q;
-    Asked a = {.subtask = subtask, .parity = -1};
-    if (!ask_group(m, g, m->by, &a, &q, e)) return false;
-    *out = isfinite(q.value) ? q.value : -1;
-    return true;
-}
-
-static bool speed_on_even(void *state, const TableGroup *g, const char *subtask, double *out, Error *e) {
-    const Maker *m = state;
-    Quantity q;
-    Asked a = {.subtask = subtask, .parity = 0};
-    if (!ask_group(m, g, m->by, &a, &q, e)) return false;
-    *out = isfinite(q.value) ? q.value : -1;
-    return true;
-}
-
-// --- texts of a group ------------------------------------------------------------------------------------
-
-// Means over the seeds.
-static bool describe_text(const Maker *m, const TableGroup *g, TableRow *row, Error *e) {
-    static const char SQL[] = "SELECT bytes_per_step, repeated, S_calm FROM point_text WHERE point_id = ?1";
-    row->bytes_per_step = row->repeated = row->calm = 0;
-    for (size_t i = 0; i < g->count; i++) {
-        Error own = {0};
-        Rows *r = rows_open(m->store, SQL, e);
-        if (!r) return false;
-        rows_bind_int(r, 1, m->points.seeds[g->first + i].point);
-        bool is_there = rows_next(r, &own);
-        row->bytes_per_step += is_there ? rows_real(r, 0) / (double)g->count : NAN;
-        row->repeated += is_there ? rows_real(r, 1) / (double)g->count : NAN;
-        row->calm += is_there ? rows_real(r, 2) / (double)g->count : NAN;
-        rows_close(r);
-        if (own.kind != ERROR_NONE) {
-            *e = own;
-            return false;
-        }
-    }
-    return true;
-}
+// --- rows ------------------------------------------------------------------------------------------------
 
 // A model that the paper does not name stands in for its own, whatever else it may be.
 static const char *stand_in_of(const Maker *m, const TableGroup *g) {
@@ -135,7 +41,7 @@ static const char *stand_in_of(const Maker *m, const TableGroup *g) {
     return "no model of the paper";
 }
 
-static bool describe_group(const Maker *m, const TableGroup *g, TableRow *row, Error *e) {
+static bool describe_group(Maker *m, const TableGroup *g, TableRow *row, Error *e) {
     row->point = g->number;
     row->seeds = (int)g->count;
     row->our_model = table_keep(m->t, g->model);
@@ -143,11 +49,9 @@ static bool describe_group(const Maker *m, const TableGroup *g, TableRow *row, E
     row->our_method = table_keep(m->t, g->label);
     row->stand_in = table_keep(m->t, stand_in_of(m, g));
     return (row->our_model && row->our_dataset && row->our_method && row->stand_in)
-               ? describe_text(m, g, row, e)
+               ? table_ask_text(&m->ask, g, &row->text, e)
                : out_of_memory(e);
 }
-
-// --- rows ------------------------------------------------------------------------------------------------
 
 TableRow *table_add_row(Table *t, Error *e) {
     void *rows = t->rows;
@@ -157,38 +61,38 @@ TableRow *table_add_row(Table *t, Error *e) {
     }
     t->rows = rows;
     TableRow *row = &t->rows[t->row_count++];
-    *row = (TableRow){.row = "",
-                      .model = "",
-                      .dataset = "",
-                      .task = "",
-                      .our_model = "",
-                      .our_dataset = "",
-                      .our_method = "",
-                      .published = "",
-                      .spread = "",
-                      .own_name = "",
-                      .why_not = "",
-                      .stand_in = "",
-                      .note = "",
-                      .ours = UNKNOWN,
-                      .own = UNKNOWN,
-                      .difference = UNKNOWN,
-                      .above = UNKNOWN,
-                      .bytes_per_step = NAN,
-                      .repeated = NAN,
-                      .calm = NAN};
+    *row = (TableRow){
+        .row = "",
+        .model = "",
+        .dataset = "",
+        .task = "",
+        .our_model = "",
+        .our_dataset = "",
+        .our_method = "",
+        .published = "",
+        .spread = "",
+        .own_name = "",
+        .why_not = "",
+        .stand_in = "",
+        .note = "",
+        .ours = UNKNOWN,
+        .own = UNKNOWN,
+        .difference = UNKNOWN,
+        .above = UNKNOWN,
+        .text = {NAN, NAN, NAN}
+    };
     return row;
 }
 
-static bool fill_quantities(const Maker *m, const TableMatch *match, int parity, TableRow *row, Error *e) {
+static bool fill_quantities(Maker *m, const TableMatch *match, int parity, TableRow *row, Error *e) {
     const char *own = quantity_own(row->measure);
-    Asked a = {.parity = parity}, above = {.parity = parity, .above = true};
+    TableQuestion ours = {row->measure, parity, false}, beside = {own, parity, false},
+                  above = {row->measure, parity, true};
     if (own) row->own_name = own;
-    return ask_match(m, match, row->measure, &a, &row->ours, e) &&
-           (!own || ask_match(m, match, own, &a, &row->own, e)) &&
-           (!quantity_is_quality(row->measure) ||
-            ask_match(m, match, row->measure, &above, &row->above, e)) &&
-           describe_group(m, match->groups[0], row, e);
+    return table_ask_match(&m->ask, match, &ours, &row->ours, e) &&
+           (!own || table_ask_match(&m->ask, match, &beside, &row->own, e)) &&
+           (!quantity_is_quality(row->measure) || table_ask_match(&m->ask, match, &above, &row->above, e)) &&
+           (!isfinite(row->ours.value) || describe_group(m, match->groups[0], row, e));
 }
 
 // Filled only where nothing speaks against it.
@@ -215,7 +119,7 @@ static void mark(Maker *m, const TableMatch *match) {
 }
 
 static bool add_published(Maker *m, const PublishedRow *p, Error *e) {
-    TableJudge judge = {speed_of, m};
+    TableJudge judge = {table_ask_speed, &m->ask};
     TableMatch match;
     TableRow *row = table_add_row(m->t, e);
     if (!row || !table_match(&m->t->item, p, &m->points, &judge, &match, e)) return false;
@@ -236,7 +140,7 @@ static bool add_published(Maker *m, const PublishedRow *p, Error *e) {
 
 // What the paper takes the fastest of, chosen on the even prompts and scored on the odd ones.
 static bool add_halves(Maker *m, const PublishedRow *p, Error *e) {
-    TableJudge judge = {speed_on_even, m};
+    TableJudge judge = {table_ask_even_speed, &m->ask};
     TableMatch match;
     const char *measure = published_metric(&m->t->item, p->metric)->measure;
     if (!strstr(p->method, "=*") || quantity_best(measure)) return true;
@@ -324,10 +228,12 @@ static bool read_about(const Maker *m, Error *e) {
 static bool make(Maker *m, Error *e) {
     const Published *item = &m->t->item;
     const PublishedMetric *speedup = published_metric(item, "speedup");
-    m->by = speedup ? speedup->measure : "speedup";
+    const char *by = speedup ? speedup->measure : "speedup";
     if (!read_about(m, e)) return false;
     if (strcmp(item->kind, "sweep") != 0) return table_surface_fill(m->store, m->run, m->t, e);
-    if (!table_points_read(m->store, m->run, &m->points, e)) return false;
+    if (!table_points_read(m->store, m->run, &m->points, e) ||
+        !table_ask_open(&m->ask, m->store, &m->points, by, e))
+        return false;
     for (size_t i = 0; i < item->row_count; i++)
         if (!add_published(m, &item->rows[i], e) || !add_halves(m, &item->rows[i], e)) return false;
     drop_others(m);
@@ -338,6 +244,7 @@ bool table_make(Store *store, int64_t run, const PublishedItem *item, Table *out
     Maker m = {.store = store, .run = run, .t = out};
     *out = (Table){.name = item->name};
     bool ok = published_open(&out->item, item, e) && make(&m, e);
+    table_ask_release(&m.ask);
     table_points_release(&m.points);
     if (!ok) table_release(out);
     return ok;

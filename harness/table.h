@@ -2,10 +2,8 @@
 // the difference where both were measured on the same; below them what we measured and the paper has not.
 #pragma once
 #include "engine/base/error.h"
-#include "harness/quantities.h"
+#include "harness/table_ask.h"
 #include "results/published.h"
-
-enum { TABLE_SEEDS = 5 }; // of sampled texts, that an interval needs
 
 typedef struct TableRow {
     const char *row, *model, *dataset, *task;         // as published
@@ -19,8 +17,7 @@ typedef struct TableRow {
     const char *why_not; // "": it is filled
     Quantity above;      // of a quality: above that of autoregressive decoding
     const char *stand_in;
-    double bytes_per_step, repeated,
-        calm;  // text of a step; share of 4-grams said before; S of what loops not
+    TableText text;
     int point; // number of the first; 0: none
     int seeds;
     const char *note;

@@ -63,9 +63,9 @@ static void cell_above(const TableRow *r, Text *out) {
     if (isfinite(r->above.value)) text_puts(out, r->above.value >= 0 ? "+" : "");
     put_interval(out, &r->above);
 }
-static void cell_bytes(const TableRow *r, Text *out) { put_number(out, r->bytes_per_step); }
-static void cell_repeated(const TableRow *r, Text *out) { put_number(out, r->repeated); }
-static void cell_calm(const TableRow *r, Text *out) { put_number(out, r->calm); }
+static void cell_bytes(const TableRow *r, Text *out) { put_number(out, r->text.bytes_per_step); }
+static void cell_repeated(const TableRow *r, Text *out) { put_number(out, r->text.repeated); }
+static void cell_calm(const TableRow *r, Text *out) { put_number(out, r->text.calm); }
 static void cell_why(const TableRow *r, Text *out) {
     text_puts(out, r->why_not);
     if (*r->note) text_printf(out, "%s(%s)", *r->why_not ? " " : "", r->note);

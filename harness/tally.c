@@ -119,8 +119,8 @@ static int list_passes(const TallyPair *pairs, int count, int *passes) {
     return distinct;
 }
 
-static bool tally_in(TallyPair *pairs, int count, bool sampled, size_t *sizes, Pairs *all, Tally *out,
-                     Error *e) {
+static bool tally_in(TallyPair *pairs, int count, bool sampled, bool intervals, size_t *sizes, Pairs *all,
+                     Tally *out, Error *e) {
     if (count) qsort(pairs, (size_t)count, sizeof *pairs, by_prompt);
     out->prompts = count_prompts(pairs, count, sizes);
     all->items = pairs;
@@ -137,20 +137,28 @@ static bool tally_in(TallyPair *pairs, int count, bool sampled, size_t *sizes, P
                    .level = 0.95,
                    .seed = TALLY_SEED};
     statistic(all, NULL, out->value);
-    out->has_interval = out->prompts > 1;
+    out->has_interval = intervals && out->prompts > 1;
     return !out->has_interval || bootstrap(&b, out->interval, NULL, e);
 }
 
-bool tally(TallyPair *pairs, int count, bool sampled, Tally *out, Error *e) {
+static bool tally_with(TallyPair *pairs, int count, bool sampled, bool intervals, Tally *out, Error *e) {
     *out = (Tally){.pairs = count};
     size_t *sizes = mem_alloc((size_t)count, sizeof *sizes);
     int *passes = mem_alloc((size_t)count, sizeof *passes);
     Pairs all = {.passes = passes, .pass_count = passes ? list_passes(pairs, count, passes) : 0};
     all.rates = mem_alloc((size_t)all.pass_count, sizeof *all.rates);
-    bool ok = sizes && passes && all.rates ? tally_in(pairs, count, sampled, sizes, &all, out, e)
+    bool ok = sizes && passes && all.rates ? tally_in(pairs, count, sampled, intervals, sizes, &all, out, e)
                                            : error_system(e, "out of memory for %d samples", count);
     mem_free(all.rates);
     mem_free(passes);
     mem_free(sizes);
     return ok;
+}
+
+bool tally(TallyPair *pairs, int count, bool sampled, Tally *out, Error *e) {
+    return tally_with(pairs, count, sampled, true, out, e);
+}
+
+bool tally_plain(TallyPair *pairs, int count, bool sampled, Tally *out, Error *e) {
+    return tally_with(pairs, count, sampled, false, out, e);
 }

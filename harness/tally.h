@@ -35,3 +35,4 @@ enum { TALLY_RESAMPLES = 2000, TALLY_SEED = 1 };
 
 // Sorts the pairs. false with e filled where memory runs out.
 bool tally(TallyPair *pairs, int count, bool sampled, Tally *out, Error *e);
+bool tally_plain(TallyPair *pairs, int count, bool sampled, Tally *out, Error *e); // without intervals

@@ -163,9 +163,9 @@ static void compared(void **state) {
     near(21.0 / 11 - 2.05, s->difference.value);
     near((20 * 0.006 + 0.01) / (10 * 0.004 + 0.01), speedup->ours.value);
     near(3, speedup->own.value);
-    near(6, s->bytes_per_step);
-    near(0.25, s->repeated);
-    near(2, s->calm);
+    near(6, s->text.bytes_per_step);
+    near(0.25, s->text.repeated);
+    near(2, s->text.calm);
     assert_string_equal(row_of(&t, "(1)", "S")->why_not, "");
     assert_string_equal(row_of(&t, "(8)", "S")->why_not, "not measured in this run");
     assert_int_equal(t.row_count, 18); // nothing is left that the paper has not

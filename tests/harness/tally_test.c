@@ -65,6 +65,10 @@ static void sums(void **state) {
     pairs[0].pass = 7; // each prompt in a pass of its own: the mean of two ratios
     assert_true(tally(pairs, 2, false, &t, NULL));
     close_to(((10.0 / 3) / (10.0 / 7.5) + (30.0 / 4) / (20.0 / 8.5)) / 2, t.value[TALLY_SPECBENCH]);
+    assert_true(t.has_interval);
+    assert_true(tally_plain(pairs, 2, false, &t, NULL));
+    assert_false(t.has_interval);
+    close_to(((10.0 / 3) / (10.0 / 7.5) + (30.0 / 4) / (20.0 / 8.5)) / 2, t.value[TALLY_SPECBENCH]);
     assert_true(tally(pairs, 2, true, &t, NULL));
     close_to((14.0 / 30) / (5.0 / 40), t.value[TALLY_SPEEDUP]);
 }
