@@ -3,14 +3,22 @@
 #include <math.h>
 #include <string.h>
 
-// Rows of a block over all query heads: many enough to pay for packing the keys.
-enum { BLOCK_ROWS_ALL_HEADS = 256 };
+// Rows of a block over all query heads: whole tiles of every kernel set, and few enough that a block's
+// weights and their gradients stay in the second-level cache.
+enum { BLOCK_ROWS_ALL_HEADS = 96 };
+
+// A task's keys and values as its products read them, packed once for all blocks: a (rows, head_dim) times
+// them turned over, or weights (rows, keys) times them as they are.
+typedef struct Packed {
+    Panels keys_turned, values_turned, keys, values;
+} Packed;
 
 // One block's queries, gathered so that all heads of the group are rows of one matrix: row h * count + i is
 // head h of query first + i.
 typedef struct Block {
     const AttentionTask *t;
     const TrainKernels *k;
+    const Packed *packed;
     int first, count; // queries
     int rows;         // count * group
     int keys;         // that the last one sees
@@ -28,13 +36,25 @@ static size_t score_stride(int keys) { return ((size_t)(keys + 15) / 16 | 1) * 1
 
 size_t attention_scratch(const TrainKernels *k, int rows, int group, int head_dim) {
     size_t block = (size_t)(block_queries(group) * group);
-    return k->scratch + 2 * block * ((size_t)head_dim + score_stride(rows));
+    return k->scratch + 2 * block * ((size_t)head_dim + score_stride(rows)) +
+           2 * (k->panels_size(head_dim, rows) + k->panels_size(rows, head_dim));
 }
 
-static Block block_at(const AttentionTask *t, const TrainKernels *k, int first, float *scratch) {
+// Packs keys or values at *scratch, and moves that on.
+static Panels pack(const AttentionTask *t, const TrainKernels *k, const float *from, bool turned,
+                   float **scratch) {
+    Panels p = {*scratch, turned ? t->head_dim : t->rows, turned ? t->rows : t->head_dim};
+    View b = turned ? view_transposed(from, t->stride) : view_rows(from, t->stride);
+    k->pack(&b, &p, 0, p.n);
+    *scratch += k->panels_size(p.k, p.n);
+    return p;
+}
+
+static Block block_at(const AttentionTask *t, const TrainKernels *k, const Packed *packed, int first,
+                      float *scratch) {
     int most = block_queries(t->group), left = t->rows - first;
     size_t width = (size_t)(most * t->group) * (size_t)t->head_dim;
-    Block b = {.t = t, .k = k, .first = first, .count = left < most ? left : most};
+    Block b = {.t = t, .k = k, .packed = packed, .first = first, .count = left < most ? left : most};
     b.rows = b.count * t->group;
     b.keys = first + b.count;
     b.stride = score_stride(b.keys);
@@ -63,9 +83,9 @@ static void scatter(const Block *b, const float *from, float *to, size_t stride)
 static float scale_of(const AttentionTask *t) { return 1.0f / sqrtf((float)t->head_dim); }
 
 // (rows, keys) = a (rows, head_dim) times keys or values, transposed.
-static void against(const Block *b, const float *a, const float *keys, float *out) {
+static void against(const Block *b, const float *a, Panels keys, float *out) {
     Product p = {.a = view_rows(a, (size_t)b->t->head_dim),
-                 .b = view_transposed(keys, b->t->stride),
+                 .panels = keys,
                  .c = out,
                  .stride = b->stride,
                  .m = b->rows,
@@ -75,9 +95,9 @@ static void against(const Block *b, const float *a, const float *keys, float *ou
 }
 
 // (rows, head_dim) = weights (rows, keys) times keys or values.
-static void mix(const Block *b, const float *weights, const float *values, float *out) {
+static void mix(const Block *b, const float *weights, Panels values, float *out) {
     Product p = {.a = view_rows(weights, b->stride),
-                 .b = view_rows(values, b->t->stride),
+                 .panels = values,
                  .c = out,
                  .stride = (size_t)b->t->head_dim,
                  .m = b->rows,
@@ -103,16 +123,18 @@ static int visible(const Block *b, int row) { return b->first + row % b->count +
 
 static void weigh(const Block *b) {
     gather(b, b->t->q, b->t->stride, b->q);
-    against(b, b->q, b->t->k, b->p);
+    against(b, b->q, b->packed->keys_turned, b->p);
     for (int r = 0; r < b->rows; r++)
         b->k->softmax_forward(b->p + (size_t)r * b->stride, scale_of(b->t), visible(b, r), b->keys);
 }
 
 void attention_forward(const AttentionTask *t, const TrainKernels *k, float *scratch) {
+    Packed packed = {.keys_turned = pack(t, k, t->k, true, &scratch),
+                     .values = pack(t, k, t->v, false, &scratch)};
     for (int first = 0; first < t->rows; first += block_queries(t->group)) {
-        Block b = block_at(t, k, first, scratch);
+        Block b = block_at(t, k, &packed, first, scratch);
         weigh(&b);
-        mix(&b, b.p, t->v, b.mixed);
+        mix(&b, b.p, packed.values, b.mixed);
         scatter(&b, b.mixed, t->mixed, t->mixed_stride);
     }
 }
@@ -122,13 +144,13 @@ static void backward_block(const Block *b) {
     weigh(b);
     gather(b, t->dmixed, t->mixed_stride, b->mixed);
     spread(b, b->p, b->mixed, t->dv);
-    against(b, b->mixed, t->v, b->dp);
+    against(b, b->mixed, b->packed->values_turned, b->dp);
     for (int r = 0; r < b->rows; r++) {
         size_t row = (size_t)r * b->stride;
         b->k->softmax_backward(b->dp + row, b->p + row, scale_of(t), visible(b, r), b->keys);
     }
     spread(b, b->dp, b->q, t->dk);
-    mix(b, b->dp, t->k, b->mixed);
+    mix(b, b->dp, b->packed->keys, b->mixed);
     scatter(b, b->mixed, t->dq, t->stride);
 }
 
@@ -138,8 +160,11 @@ void attention_backward(const AttentionTask *t, const TrainKernels *k, float *sc
         memset(t->dk + (size_t)r * t->stride, 0, bytes);
         memset(t->dv + (size_t)r * t->stride, 0, bytes);
     }
+    Packed packed = {.keys_turned = pack(t, k, t->k, true, &scratch),
+                     .values_turned = pack(t, k, t->v, true, &scratch),
+                     .keys = pack(t, k, t->k, false, &scratch)};
     for (int first = 0; first < t->rows; first += block_queries(t->group)) {
-        Block b = block_at(t, k, first, scratch);
+        Block b = block_at(t, k, &packed, first, scratch);
         backward_block(&b);
     }
 }

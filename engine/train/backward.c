@@ -95,6 +95,11 @@ static void last_norm(void *argument, int thread, int threads) {
 
 // --- a layer ---------------------------------------------------------------------------------------------
 
+static void pack(void *argument, int thread, int threads) {
+    const Pass *p = argument;
+    matrices_pack(p->n, p->layer, true, thread, threads);
+}
+
 // slopes.stream through the MLP: slopes.middle is that and what comes past it.
 static void mlp_backward(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
@@ -102,7 +107,7 @@ static void mlp_backward(const Pass *p, int thread, int from, int to) {
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     const LayerTrace *t = &n->layers[p->layer];
     const Slopes *d = &n->slopes;
-    Linear gate_up = pass_gate_up(p, thread), down = pass_linear(p, thread, s->mlp_width, s->width);
+    Linear gate_up = pass_linear(p, thread, MATRIX_GATE_UP), down = pass_linear(p, thread, MATRIX_DOWN);
     NormSlope norm = {t->middle, t->middle_inverse, plan->mlp_norm, d->stream, d->middle, d->mlp_norm};
     int mlp = s->mlp_width;
     if (plan->down == NO_PARAMETER) pass_copy(n, d->active, d->stream, from, to);
@@ -123,19 +128,19 @@ static void mlp_backward(const Pass *p, int thread, int from, int to) {
 }
 
 // From the stream above down to what attention gave.
-static void mlp_rows(void *argument, int thread, int threads) {
-    const Pass *p = argument;
+static void rows_above(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
-    const Shape *s = &n->shape;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     const Slopes *d = &n->slopes;
-    Linear o = pass_linear(p, thread, shape_q_width(s), s->width);
-    int from, to;
-    pass_share(p, thread, threads, &from, &to);
+    Linear o = pass_linear(p, thread, MATRIX_O);
     if (plan->gate_up == NO_PARAMETER) pass_copy(n, d->middle, d->stream, from, to);
     else mlp_backward(p, thread, from, to);
     if (plan->o != NO_PARAMETER)
         linear_backward_input(&o, d->middle, n->weights + plan->o, d->mixed, from, to);
+}
+
+static void mlp_rows(void *argument, int thread, int threads) {
+    pass_chunks(argument, thread, threads, rows_above);
 }
 
 // A thread's outputs of one weight, which may not be there.
@@ -159,12 +164,11 @@ static void bias_share(const Pass *p, int thread, int threads, size_t bias) {
 static void mlp_weights(void *argument, int thread, int threads) {
     const Pass *p = argument;
     Network *n = p->n;
-    const Shape *s = &n->shape;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     const LayerTrace *t = &n->layers[p->layer];
     const Slopes *d = &n->slopes;
-    Linear down = pass_linear(p, thread, s->mlp_width, s->width), gate_up = pass_gate_up(p, thread),
-           o = pass_linear(p, thread, shape_q_width(s), s->width);
+    Linear down = pass_linear(p, thread, MATRIX_DOWN), gate_up = pass_linear(p, thread, MATRIX_GATE_UP),
+           o = pass_linear(p, thread, MATRIX_O);
     weight_share(p, &down, thread, threads, d->stream, t->active, plan->down);
     weight_share(p, &gate_up, thread, threads, d->gate_up, t->middle_normed, plan->gate_up);
     weight_share(p, &o, thread, threads, d->middle, t->mixed, plan->o);
@@ -189,26 +193,27 @@ static void turn_back(const Pass *p, int from, int to) {
 }
 
 // From queries, keys and values down to the stream below.
-static void qkv_rows(void *argument, int thread, int threads) {
-    const Pass *p = argument;
+static void rows_below(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     const LayerTrace *t = &n->layers[p->layer];
     const Slopes *d = &n->slopes;
-    Linear qkv = pass_linear(p, thread, n->shape.width, pass_qkv_width(&n->shape));
+    Linear qkv = pass_linear(p, thread, MATRIX_QKV);
     NormSlope norm = {t->in, t->inverse, plan->attention_norm, d->middle, d->stream, d->attention_norm};
-    int from, to;
-    pass_share(p, thread, threads, &from, &to);
     turn_back(p, from, to);
     linear_backward_input(&qkv, d->qkv, n->weights + plan->qkv, d->normed, from, to);
     norm_backward(n, &norm, from, to);
+}
+
+static void qkv_rows(void *argument, int thread, int threads) {
+    pass_chunks(argument, thread, threads, rows_below);
 }
 
 static void qkv_weights(void *argument, int thread, int threads) {
     const Pass *p = argument;
     Network *n = p->n;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
-    Linear qkv = pass_linear(p, thread, n->shape.width, pass_qkv_width(&n->shape));
+    Linear qkv = pass_linear(p, thread, MATRIX_QKV);
     weight_share(p, &qkv, thread, threads, n->slopes.qkv, n->layers[p->layer].normed, plan->qkv);
     if (thread == 0) add_parts(p, n->slopes.attention_norm, plan->attention_norm);
 }
@@ -245,6 +250,7 @@ void pass_backward(Pass *p) {
     pool_run(n->pool, last_norm, p);
     if (n->parameters.final_norm != NO_PARAMETER) add_parts(p, n->slopes.mlp_norm, n->parameters.final_norm);
     for (p->layer = n->shape.layers - 1; p->layer >= 0; p->layer--) {
+        pool_run(n->pool, pack, p);
         pool_run(n->pool, mlp_rows, p);
         pool_run(n->pool, mlp_weights, p);
         if (n->parameters.layers[p->layer].qkv != NO_PARAMETER) below_attention(p);

@@ -37,18 +37,24 @@ static void turn_rows(const Pass *p, float *qkv, int from, int to) {
     }
 }
 
-// Stream to queries, keys and values.
-static void before_attention(void *argument, int thread, int threads) {
+static void pack(void *argument, int thread, int threads) {
     const Pass *p = argument;
+    matrices_pack(p->n, p->layer, false, thread, threads);
+}
+
+// Stream to queries, keys and values.
+static void before_rows(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     LayerTrace *t = &n->layers[p->layer];
-    Linear qkv = pass_linear(p, thread, n->shape.width, pass_qkv_width(&n->shape));
-    int from, to;
-    pass_share(p, thread, threads, &from, &to);
+    Linear qkv = pass_linear(p, thread, MATRIX_QKV);
     norm_rows(n, t->in, plan->attention_norm, t->normed, t->inverse, from, to);
     linear_forward(&qkv, t->normed, n->weights + plan->qkv, t->qkv, from, to, false);
     turn_rows(p, t->qkv, from, to);
+}
+
+static void before_attention(void *argument, int thread, int threads) {
+    pass_chunks(argument, thread, threads, before_rows);
 }
 
 static void attention(void *argument, int thread, int threads) {
@@ -105,7 +111,7 @@ static void mlp_forward(const Pass *p, int thread, int from, int to) {
     const Shape *s = &n->shape;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     LayerTrace *t = &n->layers[p->layer];
-    Linear gate_up = pass_gate_up(p, thread), down = pass_linear(p, thread, s->mlp_width, s->width);
+    Linear gate_up = pass_linear(p, thread, MATRIX_GATE_UP), down = pass_linear(p, thread, MATRIX_DOWN);
     float *above = pass_above(n, p->layer);
     if (plan->mlp_norm == NO_PARAMETER) pass_copy(n, t->middle_normed, t->middle, from, to);
     else norm_rows(n, t->middle, plan->mlp_norm, t->middle_normed, t->middle_inverse, from, to);
@@ -119,20 +125,20 @@ static void mlp_forward(const Pass *p, int thread, int from, int to) {
 }
 
 // What attention gives, and the MLP, each added to the stream.
-static void after_attention(void *argument, int thread, int threads) {
-    const Pass *p = argument;
+static void after_rows(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
-    const Shape *s = &n->shape;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     LayerTrace *t = &n->layers[p->layer];
-    Linear o = pass_linear(p, thread, shape_q_width(s), s->width);
-    int from, to;
-    pass_share(p, thread, threads, &from, &to);
+    Linear o = pass_linear(p, thread, MATRIX_O);
     pass_copy(n, t->middle, t->in, from, to);
     if (plan->o != NO_PARAMETER)
         linear_forward(&o, t->mixed, n->weights + plan->o, t->middle, from, to, true);
     pass_copy(n, pass_above(n, p->layer), t->middle, from, to);
     if (plan->gate_up != NO_PARAMETER) mlp_forward(p, thread, from, to);
+}
+
+static void after_attention(void *argument, int thread, int threads) {
+    pass_chunks(argument, thread, threads, after_rows);
 }
 
 static void last_norm(void *argument, int thread, int threads) {
@@ -158,6 +164,7 @@ void pass_forward(Pass *p) {
     p->documents = find_documents(p->batch, p->n->documents);
     pool_run(pool, input_forward, p);
     for (p->layer = 0; p->layer < p->n->shape.layers; p->layer++) {
+        pool_run(pool, pack, p);
         if (p->n->parameters.layers[p->layer].qkv != NO_PARAMETER) {
             pool_run(pool, before_attention, p);
             pool_run(pool, attention, p);

@@ -22,10 +22,17 @@ typedef struct View {
 static inline View view_rows(const float *data, size_t stride) { return (View){data, stride, 1}; }
 static inline View view_transposed(const float *data, size_t stride) { return (View){data, 1, stride}; }
 
+// A matrix b as products read it, packed once for all that multiply it: the set's `pack` fills it.
+typedef struct Panels {
+    float *data;
+    int k, n; // of b
+} Panels;
+
 // c = a b, or c += a b. A set with matrix units reads the same struct and packs into tiles of its own.
 typedef struct Product {
     View a;        // (m, k)
-    View b;        // (k, n)
+    View b;        // (k, n); not read where there are panels
+    Panels panels; // of a matrix whose first k rows and n columns are b; data NULL: b is packed on the way
     float *c;      // (m, n), rows `stride` apart
     size_t stride; // elements
     int m, n, k;
@@ -48,6 +55,10 @@ typedef struct TrainKernels {
     int row_unit;        // rows of c that are computed together: shares of m are cut at multiples of it
     size_t scratch;      // floats that product needs, for each thread
     void (*product)(const Product *p, float *scratch);
+    size_t (*panels_size)(int k, int n); // floats of the panels of b (k, n)
+    // Columns [from, end) of b into its panels; cut at multiples of panel_unit, but for the last end.
+    void (*pack)(const View *b, const Panels *to, int from, int end);
+    int panel_unit;
 
     // y = x * inverse * weight; inverse = 1 / sqrt(mean of squares + epsilon) is returned.
     float (*rmsnorm_forward)(const float *x, const float *weight, float epsilon, int n, float *y);

@@ -2,6 +2,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/train/attention.h"
+#include "engine/train/matrices.h"
 
 #include <math.h>
 #include <string.h>
@@ -89,7 +90,7 @@ static bool take_buffers(Network *n) {
               take(&n->gradients, n->parameters.total, 1) && take(&n->out, rows, width) &&
               take(&n->out_normed, rows, width) && take(&n->out_inverse, rows, 1) && take_head(n) &&
               take(&n->cosine, longest, pairs) && take(&n->sine, longest, pairs) &&
-              take_slopes(n, &n->slopes) && take_scratch(n);
+              take_slopes(n, &n->slopes) && take_scratch(n) && matrices_open(n);
     for (size_t i = 0; ok && i < layers; i++) ok = take_trace(n, &n->layers[i]);
     return ok;
 }
@@ -101,6 +102,7 @@ void network_close(Network *n) {
                       n->out_normed, n->out_inverse, n->logits,  n->wanted,    n->losses,
                       n->agreeing,   n->cosine,      n->sine,    n->scratch};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) mem_free(blocks[i]);
+    for (int i = 0; i < LAYER_MATRICES; i++) mem_free(n->panels[i]);
     release_slopes(&n->slopes);
     parameters_release(&n->parameters);
     if (!n->options.pool) pool_close(n->pool);

@@ -31,7 +31,11 @@ typedef struct Batch {
 enum {
     NORM_BLOCK = 64,  // rows whose part in a norm weight's gradient is summed by itself
     HEAD_ROWS = 1024, // rows whose logits are held at a time
+    CHUNK_ROWS = 96, // rows that go through a layer's products and row operations together, in a core's cache
 };
+
+// The matrices of a layer.
+typedef enum LayerMatrix { MATRIX_QKV, MATRIX_O, MATRIX_GATE_UP, MATRIX_DOWN, LAYER_MATRICES } LayerMatrix;
 
 // What a layer's forward pass leaves for its backward pass; each (rows, ...).
 typedef struct LayerTrace {
@@ -99,9 +103,10 @@ typedef struct Network {
     float *losses;  // (rows)
     bool *agreeing; // (rows): the likeliest token is the one wanted
     Slopes slopes;
-    DocumentRows *documents; // (rows)
-    float *cosine, *sine;    // (longest, pairs)
-    float **scratch;         // (threads)
+    DocumentRows *documents;       // (rows)
+    float *cosine, *sine;          // (longest, pairs)
+    float **scratch;               // (threads)
+    float *panels[LAYER_MATRICES]; // of the layer that a pass is at, packed for its direction
 } Network;
 
 // False with e filled, n then empty. Weights are zero: parameters_start or a checkpoint fills them.

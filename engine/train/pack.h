@@ -13,7 +13,7 @@ enum { TILE_ROWS = 6, TILE_LANES = 1 };
 #else
 enum { TILE_ROWS = 2, TILE_LANES = 1 };
 #endif
-enum { TILE_COLUMNS = TILE_LANES * LANES };
+enum { TILE_COLUMNS = TILE_LANES * LANES, PANEL = TILE_COLUMNS };
 
 // A panel of b, K_BLOCK x TILE_COLUMNS floats, leaves a quarter of a first-level cache of 32 KB free;
 // ROW_BLOCK rows of a, K_BLOCK deep, stay in the second level while all panels pass them, once for each block
@@ -70,6 +70,23 @@ static inline void pack_across(const float *from, size_t stride, int columns, in
 static inline void pack_b(const View *b, int k, int n, float *to) {
     if (b->column == 1) pack_along(b->data, b->row, (size_t)n, (size_t)k, TILE_COLUMNS, to);
     else pack_across(b->data, b->column, n, k, TILE_COLUMNS, to);
+}
+
+// Blocks of K_BLOCK rows follow each other, each of all columns.
+static inline size_t panels_size(int k, int n) {
+    return (size_t)k * (size_t)((n + PANEL - 1) / PANEL) * PANEL;
+}
+
+// Where block (kb, column j) begins.
+static inline float *panels_at(const Panels *p, int kb, int j) {
+    return p->data + panels_size(kb, p->n) + (size_t)j * (size_t)smaller(K_BLOCK, p->k - kb);
+}
+
+static inline void pack(const View *b, const Panels *to, int from, int end) {
+    for (int kb = 0; kb < to->k; kb += K_BLOCK) {
+        View block = {b->data + (size_t)kb * b->row + (size_t)from * b->column, b->row, b->column};
+        pack_b(&block, smaller(K_BLOCK, to->k - kb), end - from, panels_at(to, kb, from));
+    }
 }
 
 // Rows [0, m) of k columns of a whose columns are contiguous.

@@ -26,6 +26,15 @@ static inline int whole_of(int n, int unit) { return (n + unit - 1) / unit * uni
 static inline int pairs_of(int k) { return (k + 1) / 2; }
 static inline size_t depth_of(int k) { return (size_t)whole_of(pairs_of(k), WORDS); }
 
+// Blocks of K_BLOCK rows follow each other, each of all columns; a block of k is whole registers deep.
+static inline size_t panels_size(int k, int n) { return depth_of(k) * (size_t)whole_of(n, PANEL); }
+
+// Where block (kb, column j) begins.
+static inline uint32_t *panels_at(const Panels *p, int kb, int j) {
+    return (uint32_t *)(void *)p->data + panels_size(kb, p->n) +
+           (size_t)j * depth_of(smaller(K_BLOCK, p->k - kb));
+}
+
 #if defined(__AVX512BF16__)
 // The first n of 16 numbers, then zeros.
 static inline __m512 some_of(const float *from, int n) {
@@ -134,5 +143,12 @@ static inline void pack_b(const View *b, int k, int n, uint32_t *to) {
         for (int x = 0; x < k; x += RUN)
             turn_along(b->data + (size_t)smaller(j, n) * b->column + x, b->column, n - j, k - x,
                        to + (size_t)(j / PANEL * depth + x / 2) * PANEL + j % PANEL, PANEL);
+}
+
+static inline void pack(const View *b, const Panels *to, int from, int end) {
+    for (int kb = 0; kb < to->k; kb += K_BLOCK) {
+        View block = {b->data + (size_t)kb * b->row + (size_t)from * b->column, b->row, b->column};
+        pack_b(&block, smaller(K_BLOCK, to->k - kb), end - from, panels_at(to, kb, from));
+    }
 }
 #endif

@@ -1,7 +1,6 @@
 // The insides of a pass over a batch, shared by forward.c and backward.c.
 #pragma once
-#include "engine/train/linear.h"
-#include "engine/train/network.h"
+#include "engine/train/matrices.h"
 
 #include <string.h>
 
@@ -16,32 +15,24 @@ typedef struct Pass {
     bool agreement;  // is wanted too
 } Pass;
 
-// A product of a thread in this pass; y's rows are contiguous.
-static inline Linear pass_linear(const Pass *p, int thread, int inputs, int outputs) {
-    return (Linear){.kernels = p->n->kernels,
-                    .scratch = p->n->scratch[thread],
-                    .inputs = inputs,
-                    .outputs = outputs,
-                    .y_stride = (size_t)outputs};
-}
+static inline int pass_qkv_width(const Shape *s) { return shape_q_width(s) + 2 * shape_kv_width(s); }
 
-// Without up the products leave its half of the rows as it is.
-static inline Linear pass_gate_up(const Pass *p, int thread) {
-    int mlp = p->n->shape.mlp_width;
-    Linear l =
-        pass_linear(p, thread, p->n->shape.width, p->n->parameters.layers[p->layer].gated ? 2 * mlp : mlp);
-    l.y_stride = 2 * (size_t)mlp;
+// The product of a thread with a matrix of the pass's layer, which is packed.
+static inline Linear pass_linear(const Pass *p, int thread, LayerMatrix m) {
+    Linear l = matrix_linear(p->n, p->layer, m);
+    l.scratch = p->n->scratch[thread];
     return l;
 }
 
 // Rows of a vocabulary that are masked have no part in it.
 static inline Linear pass_head_linear(const Pass *p, int thread) {
-    Linear l = pass_linear(p, thread, p->n->shape.width, p->n->shape.real_vocab);
-    l.y_stride = p->n->logit_stride;
-    return l;
+    const Network *n = p->n;
+    return (Linear){.kernels = n->kernels,
+                    .scratch = n->scratch[thread],
+                    .inputs = n->shape.width,
+                    .outputs = n->shape.real_vocab,
+                    .y_stride = n->logit_stride};
 }
-
-static inline int pass_qkv_width(const Shape *s) { return shape_q_width(s) + 2 * shape_kv_width(s); }
 
 static inline float *pass_row(float *x, int row, int width) { return x + (size_t)row * (size_t)width; }
 
@@ -55,6 +46,17 @@ static inline void pass_copy(const Network *n, float *to_rows, const float *from
 // Rows of a thread: cut so that the sums of a NORM_BLOCK stay in one hand.
 static inline void pass_share(const Pass *p, int thread, int threads, int *from, int *to) {
     pool_share(p->batch->rows, NORM_BLOCK, thread, threads, from, to);
+}
+
+// What is done to rows [from, to) of a layer.
+typedef void RowsWork(const Pass *p, int thread, int from, int to);
+
+// A thread's rows in chunks, so that what one product gives is still in the cache when the next one reads it.
+static inline void pass_chunks(const Pass *p, int thread, int threads, RowsWork *work) {
+    int from, to;
+    pass_share(p, thread, threads, &from, &to);
+    for (; from < to; from += CHUNK_ROWS)
+        work(p, thread, from, to - from < CHUNK_ROWS ? to : from + CHUNK_ROWS);
 }
 
 // The stream above a layer: the next layer's input.

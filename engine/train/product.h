@@ -70,6 +70,7 @@ INLINE void edge_tile(const TileRows *a, size_t column, const float *b, int k, f
 typedef struct Block {
     const float *a, *b;
     size_t row, column; // of a; row 0: packed
+    int deep;           // rows of a panel of b, of which k are read
     float *c;
     size_t stride;
     int m, n, k;
@@ -88,7 +89,7 @@ static inline TileRows tile_rows(const Block *p, int i) {
 // `column` comes as a constant.
 INLINE void block_tiles(const Block *p, size_t column) {
     for (int j = 0; j < p->n; j += TILE_COLUMNS) {
-        const float *b = p->b + (size_t)j * (size_t)p->k;
+        const float *b = p->b + (size_t)j * (size_t)p->deep;
         int columns = smaller(TILE_COLUMNS, p->n - j);
         for (int i = 0; i < p->m; i += TILE_ROWS) {
             TileRows a = tile_rows(p, i);
@@ -100,39 +101,43 @@ INLINE void block_tiles(const Block *p, size_t column) {
     }
 }
 
-// Rows [i, i + ROW_BLOCK) of c for the packed block of b.
-static inline void product_rows(const Product *p, int i, int j, int kb, int n, int k, const float *b,
-                                float *panel) {
+// Rows [i, i + ROW_BLOCK) of a block of c, whose panels, depth and columns are there.
+static inline void product_rows(const Product *p, Block block, int i, int j, int kb, float *panel) {
     View a = p->a;
     a.data += (size_t)i * a.row + (size_t)kb * a.column;
-    Block block = {.a = a.data,
-                   .b = b,
-                   .row = a.row,
-                   .column = a.column,
-                   .c = p->c + (size_t)i * p->stride + j,
-                   .stride = p->stride,
-                   .m = smaller(ROW_BLOCK, p->m - i),
-                   .n = n,
-                   .k = k,
-                   .add = p->add || kb > 0};
+    block.a = a.data;
+    block.row = a.row;
+    block.column = a.column;
+    block.c = p->c + (size_t)i * p->stride + j;
+    block.m = smaller(ROW_BLOCK, p->m - i);
     if (a.column == 1) {
         block_tiles(&block, 1);
         return;
     }
-    pack_a(&a, block.m, k, panel);
+    pack_a(&a, block.m, block.k, panel);
     block.a = panel;
     block.row = 0;
     block_tiles(&block, TILE_ROWS);
 }
 
 static inline void product(const Product *p, float *scratch) {
-    float *panel = scratch + K_BLOCK * COLUMN_BLOCK;
     for (int kb = 0; kb < p->k; kb += K_BLOCK)
         for (int j = 0; j < p->n; j += COLUMN_BLOCK) {
-            int k = smaller(K_BLOCK, p->k - kb), n = smaller(COLUMN_BLOCK, p->n - j);
-            View b = p->b;
-            b.data += (size_t)kb * b.row + (size_t)j * b.column;
-            pack_b(&b, k, n, scratch);
-            for (int i = 0; i < p->m; i += ROW_BLOCK) product_rows(p, i, j, kb, n, k, scratch, panel);
+            Block block = {.b = scratch,
+                           .deep = smaller(K_BLOCK, p->k - kb),
+                           .stride = p->stride,
+                           .n = smaller(COLUMN_BLOCK, p->n - j),
+                           .k = smaller(K_BLOCK, p->k - kb),
+                           .add = p->add || kb > 0};
+            if (p->panels.data) {
+                block.b = panels_at(&p->panels, kb, j);
+                block.deep = smaller(K_BLOCK, p->panels.k - kb);
+            } else {
+                View b = p->b;
+                b.data += (size_t)kb * b.row + (size_t)j * b.column;
+                pack_b(&b, block.k, block.n, scratch);
+            }
+            for (int i = 0; i < p->m; i += ROW_BLOCK)
+                product_rows(p, block, i, j, kb, scratch + K_BLOCK * COLUMN_BLOCK);
         }
 }

@@ -54,6 +54,7 @@ INLINE void tile(const uint32_t *a, size_t depth, const uint32_t *b, int pairs, 
 // A block of c: m rows of packed a with packed panels of b.
 typedef struct Block {
     const uint32_t *a, *b;
+    size_t deep; // pairs of a panel of b, of which those of k are read
     float *c;
     size_t stride;
     int m, n, k;
@@ -73,7 +74,7 @@ static inline void block_tiles(const Block *p) {
     size_t depth = depth_of(p->k);
     for (int j = 0; j < p->n; j += PANEL)
         for (int i = 0; i < p->m; i += TILE_ROWS) {
-            const uint32_t *a = p->a + (size_t)i * depth, *b = p->b + (size_t)j * depth;
+            const uint32_t *a = p->a + (size_t)i * depth, *b = p->b + (size_t)j * p->deep;
             float *c = p->c + (size_t)i * p->stride + j;
             int rows = smaller(TILE_ROWS, p->m - i), columns = smaller(PANEL, p->n - j);
             if (rows == TILE_ROWS && columns == PANEL)
@@ -88,13 +89,19 @@ static inline void product(const Product *p, float *scratch) {
         for (int j = 0; j < p->n; j += COLUMN_BLOCK) {
             Block block = {.a = rows,
                            .b = panels,
+                           .deep = depth_of(smaller(K_BLOCK, p->k - kb)),
                            .stride = p->stride,
                            .n = smaller(COLUMN_BLOCK, p->n - j),
                            .k = smaller(K_BLOCK, p->k - kb),
                            .add = p->add || kb > 0};
-            View b = p->b;
-            b.data += (size_t)kb * b.row + (size_t)j * b.column;
-            pack_b(&b, block.k, block.n, panels);
+            if (p->panels.data) {
+                block.b = panels_at(&p->panels, kb, j);
+                block.deep = depth_of(smaller(K_BLOCK, p->panels.k - kb));
+            } else {
+                View b = p->b;
+                b.data += (size_t)kb * b.row + (size_t)j * b.column;
+                pack_b(&b, block.k, block.n, panels);
+            }
             for (int i = 0; i < p->m; i += ROW_BLOCK) {
                 View a = p->a;
                 a.data += (size_t)i * a.row + (size_t)kb * a.column;

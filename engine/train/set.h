@@ -8,7 +8,8 @@
 #define TRAIN_KERNELS(set, round)                                                                       \
     {                                                                                                   \
         .name = set, .rounds_to_bf16 = round, .row_unit = TILE_ROWS, .scratch = PRODUCT_SCRATCH,        \
-        .product = product, .rmsnorm_forward = rmsnorm_forward, .rmsnorm_backward = rmsnorm_backward,   \
+        .product = product, .panels_size = panels_size, .pack = pack, .panel_unit = PANEL,              \
+        .rmsnorm_forward = rmsnorm_forward, .rmsnorm_backward = rmsnorm_backward,                       \
         .rope_forward = rope_forward, .rope_backward = rope_backward, .swiglu_forward = swiglu_forward, \
         .swiglu_backward = swiglu_backward, .softmax_forward = softmax_forward,                         \
         .softmax_backward = softmax_backward, .cross_entropy_forward = cross_entropy_forward,           \

@@ -3,6 +3,7 @@
 //      kernels     the products and row operations of each instruction set, forward and backward
 //      network     a whole model: loss and gradients of a batch (forward.c, backward.c, attention.c)
 //      target      the frozen model that an adapter or heads learn from
+//      matrices    a layer's weights as its products read them, packed once for all rows
 //      parameters  its numbers by name           optimizer   what moves them
 //      corpus      documents, split, batches     trainer     steps over them
 //      checkpoint  a run that can go on          export      the model that it gives

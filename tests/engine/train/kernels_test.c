@@ -83,6 +83,41 @@ static void compare_pieces(const TrainKernels *k, const Product *p, const float 
     mem_free(c);
 }
 
+// The same from panels that two threads packed, of the whole of b or of what stands left and above in it: not
+// a bit may differ.
+static void compare_panels(const TrainKernels *k, const Product *whole, const float *before, float *scratch,
+                           Random *r) {
+    size_t bytes = (size_t)whole->m * whole->stride * sizeof(float);
+    size_t size = k->panels_size(whole->k, whole->n);
+    Panels panels = {numbers(size + 1, r), whole->k, whole->n};
+    int cut = test_between(r, 0, whole->n / k->panel_unit) * k->panel_unit;
+    panels.data[size] = POISON;
+    k->pack(&whole->b, &panels, cut, whole->n);
+    k->pack(&whole->b, &panels, 0, cut);
+    assert_true(panels.data[size] == POISON);
+    for (int part = 0; part < 2; part++) {
+        float *plain = mem_alloc(bytes, 1), *packed = mem_alloc(bytes, 1);
+        Product p = *whole;
+        if (part) {
+            p.n = test_between(r, 1, p.n);
+            p.k = test_between(r, 1, p.k);
+        }
+        p.c = memcpy(plain, before, bytes);
+        k->product(&p, scratch);
+        p.c = memcpy(packed, before, bytes);
+        p.panels = panels;
+        p.b = (View){0};
+        k->product(&p, scratch);
+        if (memcmp(plain, packed, bytes))
+            fail_msg(
+                "%s: %d x %d x %d of panels %d deep, %d wide, cut at %d: not the bits of the plain product",
+                k->name, p.m, p.n, p.k, panels.k, panels.n, cut);
+        mem_free(plain);
+        mem_free(packed);
+    }
+    mem_free(panels.data);
+}
+
 static void check_product(const TrainKernels *k, Random *r) {
     float *scratch = mem_alloc(k->scratch, sizeof *scratch);
     for (int round = 0; round < 300; round++) {
@@ -100,6 +135,7 @@ static void check_product(const TrainKernels *k, Random *r) {
         k->product(&p, scratch);
         compare_product(k, &p, before);
         compare_pieces(k, &p, before, scratch, r);
+        compare_panels(k, &p, before, scratch, r);
         mem_free(a);
         mem_free(b);
         mem_free(before);
@@ -117,6 +153,7 @@ static void check_wide_product(const TrainKernels *k, Random *r) {
     p.c = numbers(3 * 2100, r);
     k->product(&p, scratch);
     compare_product(k, &p, p.c);
+    compare_panels(k, &p, p.c, scratch, r);
     mem_free(a);
     mem_free(b);
     mem_free(p.c);
