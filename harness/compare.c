@@ -56,9 +56,11 @@ bool compare_find(const char *text, const char *store, CompareSide *out, Error *
     }
     out->store = store_open(run == copy ? store : copy, STORE_READ, NULL, e);
     bool ok = out->store && find_run(run, out, e);
-    if (!ok) store_close(out->store);
     mem_free(copy);
-    return ok || error_within(e, "'%s'", text);
+    if (ok) return true;
+    store_close(out->store);
+    *out = (CompareSide){0};
+    return error_within(e, "'%s'", text);
 }
 
 // --- what is there ---------------------------------------------------------------------------------------

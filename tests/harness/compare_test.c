@@ -164,6 +164,20 @@ static void other_content(void **state) {
     assert_false(compare(base, "nothing", &c, &e));
 }
 
+// A side that is not found holds no store: who asked for it closes what it has.
+static void no_such_run(void **state) {
+    const char *base = folder_path(*state, "base.db");
+    static const char *const WHICH[] = {"99", "nothing", "nothing.db:1", "99/1"};
+    make_store(base, &(Made){.factor = 1, .dataset = "d"}, 1);
+    for (size_t i = 0; i < sizeof WHICH / sizeof *WHICH; i++) {
+        CompareSide side;
+        Error e = {0};
+        if (compare_find(WHICH[i], base, &side, &e)) fail_msg("'%s' was found", WHICH[i]);
+        assert_null(side.store);
+        assert_int_equal(e.kind, ERROR_INPUT);
+    }
+}
+
 static void judgement(void **state) {
     (void)state;
     static const struct {
@@ -189,6 +203,7 @@ static void judgement(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(runs), cmocka_unit_test(points),
-                                       cmocka_unit_test(other_content), cmocka_unit_test(judgement)};
+                                       cmocka_unit_test(other_content), cmocka_unit_test(no_such_run),
+                                       cmocka_unit_test(judgement)};
     return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
 }
