@@ -2,6 +2,7 @@
 // other.
 #include "tests/check.h"
 
+#include "harness/bench.h"
 #include "tests/child.h"
 
 #include <jansson.h>
@@ -107,6 +108,20 @@ static void mistakes(void **state) {
     }
 }
 
+// Pairs and tiles multiply bf16 with bf16 only; all else goes at the rate of f32.
+static void rates(void **state) {
+    (void)state;
+    const Ceilings c = {
+        .operations_per_s = {[COMPUTE_F32] = 1, [COMPUTE_BF16] = 2}
+    };
+    for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++)
+        for (int compute = 0; compute < COMPUTE_KINDS; compute++) {
+            Engine engine = {.model.dtype = (Dtype)dtype, .session.compute = (Compute)compute};
+            bool pairs = dtype == DTYPE_BF16 && compute == COMPUTE_BF16;
+            assert_true(bench_peak(&engine, &c) == (pairs ? 2 : 1));
+        }
+}
+
 static void doctor(void **state) {
     Child c;
     CHILD_OUTPACE(&c, *state, 0, "doctor", "--json");
@@ -146,8 +161,8 @@ static void overhead(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(chains), cmocka_unit_test(grids),
-                                       cmocka_unit_test(mistakes), cmocka_unit_test(doctor),
-                                       cmocka_unit_test(overhead)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(chains),   cmocka_unit_test(grids),
+                                       cmocka_unit_test(mistakes), cmocka_unit_test(rates),
+                                       cmocka_unit_test(doctor),   cmocka_unit_test(overhead)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
