@@ -38,7 +38,9 @@ INLINE void product_groups(Form form, int outputs, Block b, const Packed *p, con
         b.y = y + (size_t)first * b.stride;
         b.ahead = groups == 1 ? b.w + FETCH_AHEAD : b.w + (size_t)next * w_row + (size_t)from * b.apart;
         b.fetched = next ? outputs * (g + 1) / groups - from : 0;
-        product_rows(form, outputs, group_first(p->rows, c->first + g + 1) - first, &b);
+        int rows = group_first(p->rows, c->first + g + 1) - first;
+        if (b.fetched == outputs) product_rows(form, outputs, rows, outputs, &b);
+        else product_rows(form, outputs, rows, b.fetched, &b);
     }
 }
 
