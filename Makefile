@@ -69,6 +69,7 @@ $(BUILD)/results/open.o: results/schema.sql results/views.sql
 $(BUILD)/plots/figures.o $(BUILD)/plots/page.o $(BUILD)/plots/report.o: $(wildcard plots/*.sql plots/*.gp plots/report.*s)
 $(BUILD)/results/merge.o: results/merge.sql
 $(BUILD)/harness/stored.o: harness/stored.sql
+$(BUILD)/harness/table_points.o: harness/table_points.sql
 $(BUILD)/results/published_items.o: $(wildcard results/published/*.tsv)
 $(BUILD)/harness/catalogue.o: configs/catalogue.tsv configs/claims.tsv
 

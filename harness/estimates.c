@@ -31,12 +31,14 @@ static bool add_row(PairList *list, Rows *r, Error *e) {
     return true;
 }
 
-// A baseline is its own.
+// A baseline is its own. Of imported samples prefill may be in decode_ns.
 static bool read_pairs(Store *store, int64_t point, int64_t baseline, const SampleChoice *choice,
                        PairList *out, Error *e) {
     static const char SQL[] =
-        "SELECT number, a.pass, sum(a.tokens), sum(a.steps), sum(a.decode_ns), sum(a.prefill_ns),"
-        " sum(b.tokens), sum(b.decode_ns), sum(b.prefill_ns), sum(a.prefill_tokens), sum(a.prefill_steps)"
+        "SELECT number, a.pass, sum(a.tokens), sum(a.steps), sum(a.decode_ns), sum(coalesce(a.prefill_ns, "
+        "0)),"
+        " sum(b.tokens), sum(b.decode_ns), sum(coalesce(b.prefill_ns, 0)), sum(a.prefill_tokens), "
+        "sum(a.prefill_steps)"
         " FROM sample a JOIN prompt ON prompt.id = a.prompt_id"
         " JOIN sample b ON b.point_id = ?2 AND b.pass = a.pass AND b.prompt_id = a.prompt_id"
         " WHERE a.point_id = ?1 AND (?3 IS NULL OR ?3 = (SELECT subtask FROM subtask WHERE prompt_id = "

@@ -84,6 +84,13 @@ TableRow *table_add_row(Table *t, Error *e) {
     return row;
 }
 
+// Nothing of ours stands beside the row.
+static bool forget(TableRow *row) {
+    row->own = row->above = UNKNOWN;
+    row->own_name = "";
+    return true;
+}
+
 static bool fill_quantities(Maker *m, const TableMatch *match, int parity, TableRow *row, Error *e) {
     const char *own = quantity_own(row->measure);
     TableQuestion ours = {row->measure, parity, false}, beside = {own, parity, false},
@@ -92,7 +99,7 @@ static bool fill_quantities(Maker *m, const TableMatch *match, int parity, Table
     return table_ask_match(&m->ask, match, &ours, &row->ours, e) &&
            (!own || table_ask_match(&m->ask, match, &beside, &row->own, e)) &&
            (!quantity_is_quality(row->measure) || table_ask_match(&m->ask, match, &above, &row->above, e)) &&
-           (!isfinite(row->ours.value) || describe_group(m, match->groups[0], row, e));
+           (isfinite(row->ours.value) ? describe_group(m, match->groups[0], row, e) : forget(row));
 }
 
 // Filled only where nothing speaks against it.

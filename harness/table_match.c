@@ -48,9 +48,15 @@ bool table_match_like_model(const char *published, const char *ours) {
     return model_score(published, ours) >= LIKE;
 }
 
+static bool meant_for_another(const Published *item, const char *ours) {
+    for (size_t i = 0; i < item->row_count; i++)
+        if (table_match_like_model(item->rows[i].model, ours)) return true;
+    return false;
+}
+
 // The least score that a model of this run must have: the best there is. Nothing like it: the run's only
-// model stands in, and of several none.
-static int needed_score(const PublishedRow *row, const TablePoints *points) {
+// model stands in, unless the paper has that very one elsewhere; of several none.
+static int needed_score(const Published *item, const PublishedRow *row, const TablePoints *points) {
     int best = OTHER;
     bool several = false;
     for (size_t i = 0; i < points->group_count; i++) {
@@ -58,7 +64,8 @@ static int needed_score(const PublishedRow *row, const TablePoints *points) {
         if (score > best) best = score;
         if (strcmp(points->groups[i].model, points->groups[0].model) != 0) several = true;
     }
-    return best > OTHER || !several ? best : SAME + 1;
+    if (best > OTHER || !*row->model) return best;
+    return several || meant_for_another(item, points->groups[0].model) ? SAME + 1 : OTHER;
 }
 
 // --- datasets --------------------------------------------------------------------------------------------
@@ -120,7 +127,7 @@ static int setting_differences(const char *settings, const TableGroup *g, Text *
             name[key] = 0;
             memcpy(want, at + key + 1, n - key - 1);
             want[n - key - 1] = 0;
-            bool other = table_setting(g, name, got, sizeof got) && !same_value(want, got);
+            bool other = table_setting(g->settings, name, got, sizeof got) && !same_value(want, got);
             if (other && out) text_printf(out, "%s%s=%s, not %s", out->length ? "; " : "", name, got, want);
             count += other;
         }
@@ -163,7 +170,7 @@ static bool nearer(const Candidate *a, const Candidate *b) {
 
 static bool find_part(const Published *item, const PublishedRow *row, const char *task,
                       const TablePoints *points, const TableJudge *judge, const TableGroup **out, Error *e) {
-    int needed = needed_score(row, points);
+    int needed = needed_score(item, row, points);
     bool open = method_text_open(row->method), several = has_other_settings(item, row);
     Candidate best = {0};
     for (size_t i = 0; i < points->group_count; i++) {
@@ -214,19 +221,28 @@ static void compare_machine(const PublishedRow *row, const TableGroup *g, Text *
         because(why, "%s, not %s", *g->device ? g->device : "device not told", row->device);
 }
 
+// Prompts that were measured: of the subtasks of a dataset, or of all datasets that stand for them.
+static int prompts_of(const TableMatch *m) {
+    int sum = 0;
+    for (int i = 0; i < m->count; i++) {
+        char n[16] = "0";
+        if (!m->subtasks[i]) sum += m->groups[i]->prompts;
+        else if (table_setting(m->groups[i]->subtasks, m->subtasks[i], n, sizeof n))
+            sum += (int)strtol(n, NULL, 10);
+    }
+    return sum;
+}
+
 static void compare(const PublishedRow *row, const TableMatch *m, Text *why) {
     const TableGroup *g = m->groups[0];
-    int prompts = (int)strtol(row->prompts, NULL, 10), ours = 0;
     char count[32];
     if (*g->stand_in) because(why, "stand-in (%s)%s", g->stand_in, "");
     else if (!table_match_same_model(row->model, g->model))
         because(why, "model %s, not %s", g->model, *row->model ? row->model : "named");
     if (!same_dataset(row->dataset, g->dataset))
         because(why, "dataset %s, not %s", g->dataset, *row->dataset ? row->dataset : "named");
-    for (int i = 0; i < m->count; i++)
-        ours += i == 0 || m->groups[i] != m->groups[0] ? m->groups[i]->prompts : 0;
-    snprintf(count, sizeof count, "%d", ours);
-    if (prompts && (m->count > 1 || !m->subtasks[0]) && ours != prompts)
+    snprintf(count, sizeof count, "%d", prompts_of(m));
+    if (*row->prompts && strcmp(row->prompts, count) != 0)
         because(why, "%s prompts, not %s", count, row->prompts);
     compare_machine(row, g, why);
     method_text_differences(row->method, g->decoder, why);

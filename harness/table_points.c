@@ -1,11 +1,14 @@
 #include "harness/table_points.h"
 
+#include "engine/base/embed.h"
 #include "engine/base/memory.h"
 #include "results/rows.h"
 
 #include <string.h>
 
-// Columns of SQL, in its order.
+EMBED(table_points_sql, "harness/table_points.sql")
+
+// Its columns, in order.
 enum {
     FIRST,
     NUMBER,
@@ -20,29 +23,10 @@ enum {
     DECODER,
     LABEL,
     SETTINGS,
+    SUBTASKS,
     TEMPERATURE,
     PROMPTS
 };
-
-// A group is told by its first number. What ran it is the machine of the run's last start.
-static const char SQL[] =
-    "WITH q AS (SELECT p.*, (SELECT group_concat(name || '=' || value) FROM point_param WHERE point_id = p.id"
-    " AND section <> 'method' AND name <> 'seed') AS settings,"
-    " (SELECT value FROM point_param WHERE point_id = p.id AND name = 'compute') AS compute,"
-    " (SELECT value FROM point_param WHERE point_id = p.id AND name = 'device') AS device,"
-    " (SELECT count(DISTINCT prompt.number) FROM sample JOIN prompt ON prompt.id = prompt_id WHERE point_id "
-    "= p.id)"
-    " AS prompts FROM point AS p WHERE run_id = ?1 AND EXISTS (SELECT 1 FROM sample WHERE point_id = p.id))"
-    " SELECT min(number) OVER (PARTITION BY model_id, dataset_id, decoder, temperature, settings) AS first,"
-    " number, q.id, baseline_id, model.name, stand_in, CASE compute WHEN 'f32' THEN 'F32' WHEN 'bf16' THEN "
-    "'BF16'"
-    " ELSE dtype END, CASE WHEN device LIKE 'cuda%' OR device = 'auto' AND gpu IS NOT NULL THEN gpu"
-    " WHEN device = 'null' THEN 'the null device' ELSE cpu END, dataset.name, method, decoder, label, "
-    "settings, temperature, prompts"
-    " FROM q JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id"
-    " LEFT JOIN environment ON environment.id = (SELECT environment_id FROM attempt WHERE run_id = ?1 ORDER "
-    "BY id DESC LIMIT 1)"
-    " ORDER BY first, number";
 
 static bool out_of_memory(Error *e) { return error_system(e, "out of memory for the points of a table"); }
 
@@ -78,13 +62,14 @@ static bool add_group(TablePoints *p, const Rows *r, Error *e) {
                     .decoder = keep(p, rows_text(r, DECODER)),
                     .label = keep(p, rows_text(r, LABEL)),
                     .settings = keep(p, rows_text(r, SETTINGS)),
+                    .subtasks = keep(p, rows_text(r, SUBTASKS)),
                     .temperature = rows_real(r, TEMPERATURE),
                     .number = (int)rows_int(r, NUMBER),
                     .prompts = (int)rows_int(r, PROMPTS),
                     .first = p->seed_count};
     p->groups[p->group_count++] = g;
     return (g.model && g.stand_in && g.dtype && g.device && g.dataset && g.method && g.decoder && g.label &&
-            g.settings) ||
+            g.settings && g.subtasks) ||
            out_of_memory(e);
 }
 
@@ -92,7 +77,7 @@ bool table_points_read(Store *store, int64_t run, TablePoints *out, Error *e) {
     Error own = {0};
     bool ok = true;
     *out = (TablePoints){0};
-    Rows *r = rows_open(store, SQL, e);
+    Rows *r = rows_open(store, table_points_sql, e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
     while (ok && rows_next(r, &own))
@@ -112,9 +97,9 @@ void table_points_release(TablePoints *p) {
     *p = (TablePoints){0};
 }
 
-bool table_setting(const TableGroup *g, const char *key, char *out, size_t size) {
+bool table_setting(const char *settings, const char *key, char *out, size_t size) {
     size_t length = strlen(key);
-    for (const char *at = g->settings; *at;) {
+    for (const char *at = settings; *at;) {
         size_t n = strcspn(at, ",");
         if (n > length && at[length] == '=' && strncmp(at, key, length) == 0) {
             size_t m = n - length - 1 < size ? n - length - 1 : size - 1;

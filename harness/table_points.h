@@ -13,6 +13,7 @@ typedef struct TableGroup {
     const char *dtype, *device;   // it computed in and on; "" where that was not told
     const char *dataset, *method, *decoder, *label;
     const char *settings; // "max_tokens=64,temperature=0,...": all but the seed
+    const char *subtasks; // "qa=80,rag=80": prompts of each of Spec-Bench's
     double temperature;
     int number, prompts; // number: of the first point
     size_t first, count; // of the seeds
@@ -31,5 +32,5 @@ typedef struct TablePoints {
 bool table_points_read(Store *store, int64_t run, TablePoints *out, Error *e);
 void table_points_release(TablePoints *p); // takes an empty one
 
-// The value of a key of TableGroup.settings, cut to `size`; false where there is none.
-bool table_setting(const TableGroup *g, const char *key, char *out, size_t size);
+// The value of a key of TableGroup.settings or subtasks, cut to `size`; false where there is none.
+bool table_setting(const char *settings, const char *key, char *out, size_t size);

@@ -1,0 +1,27 @@
+-- The points of a run (?1) that have samples, those that differ in their seed alone after each other: a group is told
+-- by its first number. What ran it is the machine of the run's last start.
+WITH q AS (
+    SELECT p.*,
+           (SELECT group_concat(name || '=' || value) FROM point_param
+            WHERE point_id = p.id AND section <> 'method' AND name <> 'seed') AS settings,
+           (SELECT value FROM point_param WHERE point_id = p.id AND name = 'compute') AS compute,
+           (SELECT value FROM point_param WHERE point_id = p.id AND name = 'device') AS device,
+           (SELECT count(DISTINCT prompt.number) FROM sample JOIN prompt ON prompt.id = prompt_id
+            WHERE point_id = p.id) AS prompts,
+           (SELECT group_concat(subtask || '=' || n) FROM (
+                SELECT subtask, count(DISTINCT prompt.number) AS n
+                FROM sample JOIN prompt ON prompt.id = sample.prompt_id JOIN subtask ON subtask.prompt_id = prompt.id
+                WHERE point_id = p.id
+                      AND subtask IN ('mt-bench', 'translation', 'summarization', 'qa', 'math_reasoning', 'rag')
+                GROUP BY subtask)) AS subtasks
+    FROM point AS p WHERE run_id = ?1 AND EXISTS (SELECT 1 FROM sample WHERE point_id = p.id))
+SELECT min(number) OVER (PARTITION BY model_id, dataset_id, decoder, temperature, settings) AS first,
+       number, q.id, baseline_id, model.name, stand_in,
+       CASE compute WHEN 'f32' THEN 'F32' WHEN 'bf16' THEN 'BF16' ELSE dtype END,
+       CASE WHEN device LIKE 'cuda%' OR device = 'auto' AND gpu IS NOT NULL THEN gpu
+            WHEN device = 'null' THEN 'the null device' ELSE cpu END,
+       dataset.name, method, decoder, label, settings, subtasks, temperature, prompts
+FROM q JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id
+LEFT JOIN environment
+    ON environment.id = (SELECT environment_id FROM attempt WHERE run_id = ?1 ORDER BY id DESC LIMIT 1)
+ORDER BY first, number
