@@ -226,6 +226,8 @@ template <int DIM>
 __global__ void __launch_bounds__(ATTENTION_WARPS *WARP, 1) attention(Attention a, int first_tile) {
     typedef TensorShared<DIM> Shared;
     SHARED(Shared, sm);
+    let_next_begin();
+    wait_for_launches();
     Tile t;
     if (!find_tile(a, first_tile + (int)blockIdx.z, (int)blockIdx.y, QUERIES, &t)) return;
     int span = t.lowest / SPAN + (int)blockIdx.x, spans = t.highest / SPAN - t.lowest / SPAN + 1;
@@ -249,7 +251,8 @@ static int padded_dim(int head_dim) {
 
 template <int DIM> static void launch(const Attention *a, int tiles, int first, int spans, void *stream) {
     dim3 grid((unsigned)spans, (unsigned)a->heads.kv_heads, (unsigned)tiles);
-    LAUNCH((attention<DIM>), grid, ATTENTION_WARPS * WARP, sizeof(TensorShared<DIM>), stream, *a, first);
+    LAUNCH_EARLY((attention<DIM>), grid, ATTENTION_WARPS * WARP, sizeof(TensorShared<DIM>), stream, NULL, *a,
+                 first);
 }
 
 static void launch_tiles(const Attention *a, int tiles, int first, int spans, void *stream) {

@@ -58,6 +58,8 @@ __device__ __forceinline__ void take_block(const Attention &a, const Tile &t, co
 
 __global__ void __launch_bounds__(ATTENTION_WARPS *WARP, 1) attention_plain(Attention a, int first_tile) {
     SHARED(PlainShared, sm);
+    let_next_begin();
+    wait_for_launches();
     Tile t;
     if (!find_tile(a, first_tile + (int)blockIdx.z, (int)blockIdx.y, 1, &t)) return;
     int span = t.lowest / SPAN + (int)blockIdx.x, spans = t.highest / SPAN - t.lowest / SPAN + 1;
@@ -87,5 +89,5 @@ size_t gpu_attention_plain_part(const Heads *h, int spans) {
 
 void gpu_attention_plain(const Attention *a, int tiles, int first, int spans, void *stream) {
     dim3 grid((unsigned)spans, (unsigned)a->heads.kv_heads, (unsigned)tiles);
-    LAUNCH(attention_plain, grid, ATTENTION_WARPS * WARP, sizeof(PlainShared), stream, *a, first);
+    LAUNCH_EARLY(attention_plain, grid, ATTENTION_WARPS * WARP, sizeof(PlainShared), stream, NULL, *a, first);
 }

@@ -5,6 +5,7 @@
 enum { THREADS = 128 };
 
 __global__ void __launch_bounds__(THREADS) embed(Embed e) {
+    let_next_begin();
     if ((int)blockIdx.x >= e.step->count) return;
     int node = e.step->first + (int)blockIdx.x;
     const StepNode *n = &step_nodes(e.step)[node];

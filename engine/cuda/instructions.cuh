@@ -4,6 +4,11 @@
 //
 // A kernel is launched by LAUNCH(kernel, grid, block, bytes of shared memory, stream, arguments...), and
 // names its shared memory once, SHARED(Type, name). Collectives are of whole warps.
+//
+// Launched by LAUNCH_EARLY(.., stream, constant, arguments...), it may begin while the launch in front of it
+// still runs, as soon as all blocks of that one have called let_next_begin() or ended (Hopper; elsewhere it
+// is LAUNCH). Every thread calls wait_for_launches(): behind it all that stands in front has happened. Before
+// it a kernel may read its arguments and what `constant` points at, which no step writes, and nothing else.
 #pragma once
 #include <stdint.h>
 #include <string.h>
@@ -15,6 +20,32 @@
             cudaFuncSetAttribute((kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(shared)); \
         (kernel)<<<(grid), (block), (shared), (cudaStream_t)(stream)>>>(__VA_ARGS__);                   \
     } while (0)
+// Its machine code is for 9.x alone: what runs there by way of PTX for 8.0 does not wait.
+static inline bool can_begin_early() {
+    int device = 0, major = 0;
+    cudaGetDevice(&device);
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    return major == 9;
+}
+template <typename... Parameters, typename... Arguments>
+static inline void launch_early(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared,
+                                void *stream, Arguments... arguments) {
+    cudaLaunchAttribute early = {};
+    cudaLaunchConfig_t launch = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    launch.gridDim = grid;
+    launch.blockDim = block;
+    launch.dynamicSmemBytes = shared;
+    launch.stream = (cudaStream_t)stream;
+    launch.attrs = &early;
+    launch.numAttrs = can_begin_early() ? 1 : 0;
+    if (shared > 48 << 10)
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+    cudaLaunchKernelEx(&launch, kernel, arguments...);
+}
+#define LAUNCH_EARLY(kernel, grid, block, shared, stream, constant, ...) \
+    launch_early((kernel), dim3(grid), dim3(block), (shared), (stream), __VA_ARGS__)
 #define SHARED(T, name)                                     \
     extern __shared__ __align__(128) unsigned char arena[]; \
     T *name = (T *)arena
@@ -25,6 +56,22 @@ static const unsigned ALL_LANES = 0xffffffffu;
 
 __device__ __forceinline__ int warp_lane() { return (int)(threadIdx.x % WARP); }
 __device__ __forceinline__ int warp_number() { return (int)(threadIdx.x / WARP); }
+
+#ifdef __CUDACC__
+__device__ __forceinline__ void wait_for_launches() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void let_next_begin() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+#else
+static inline void wait_for_launches() { simt_wait_for_launches(); }
+static inline void let_next_begin() {}
+#endif
 
 // --- numbers
 

@@ -16,8 +16,9 @@ extern "C" {
 #endif
 
 enum {
-    PACKED_K = 64, // packed weights and activations are padded to so many columns, with zeros,
-    PLAIN_K = 128, // plain ones to so many
+    PACKED_K = 64,     // packed weights and activations are padded to so many columns, with zeros,
+    PLAIN_K = 128,     // plain ones to so many
+    PACKED_ROWS = 256, // and packed weights to so many rows: no tile of a product ends before its last row
 };
 
 // How the operands of a product stand in memory, and so which product reads them.
@@ -28,7 +29,7 @@ typedef enum {
     FORMS,
 } Form;
 
-// Weights (rows, columns). Rows are padded to 16 where packed.
+// Weights (rows, columns).
 typedef struct Matrix {
     void *data;
     int rows, columns, pitch; // pitch: columns with padding

@@ -21,6 +21,8 @@ __device__ __forceinline__ float sum_of_squares(NormShared *sm, const float *x, 
 
 __global__ void __launch_bounds__(THREADS) norm_rows(Norm n) {
     SHARED(NormShared, sm);
+    let_next_begin();
+    wait_for_launches();
     int row = (int)blockIdx.x;
     if (row >= n.rows->count) return;
     const float *x = n.hidden + (size_t)row_node(n.rows, row) * (size_t)n.width;
@@ -30,5 +32,5 @@ __global__ void __launch_bounds__(THREADS) norm_rows(Norm n) {
 }
 
 void gpu_norm(const Norm *n, int most, void *stream) {
-    LAUNCH(norm_rows, (unsigned)most, THREADS, sizeof(NormShared), stream, *n);
+    LAUNCH_EARLY(norm_rows, (unsigned)most, THREADS, sizeof(NormShared), stream, NULL, *n);
 }

@@ -32,6 +32,7 @@ void gpu_pack(const Pack *p, void *stream) {
 }
 
 size_t gpu_matrix_bytes(const Matrix *m) {
-    size_t rows = m->form == FORM_PACKED ? ((size_t)m->rows + 15) / 16 * 16 : (size_t)m->rows;
+    const size_t tile = PACKED_ROWS;
+    size_t rows = m->form == FORM_PACKED ? ((size_t)m->rows + tile - 1) / tile * tile : (size_t)m->rows;
     return rows * (size_t)m->pitch * dtype_size(m->dtype);
 }

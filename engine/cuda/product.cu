@@ -10,7 +10,8 @@
 // (matrix `splits`), and the last block to finish a tile adds the parts in ascending order. N, TILE and the
 // number of stages do not enter. A column does not see its neighbours.
 //
-// Floor: weights once from memory. Activations are read once a tile, from L2.
+// Floor: weights once from memory. Activations are read once a tile, from L2. The first stages of weights are
+// fetched before the launch in front has ended: a step's short kernels cost little then (docs/cuda.md).
 #include "engine/cuda/put.cuh"
 
 enum { K_STAGE = 64, WARP_ROWS = 32, SMALL_SHARED = 100 << 10 };
@@ -31,48 +32,76 @@ struct Part {
     int m_tiles;               // 16-row tiles of the matrix behind the block's first
 };
 
+// A thread's share of each stage: pieces of 16 bytes at fixed places, one stage further on each time.
+enum { W_PIECES = K_STAGE / 16 * WARP, X_PIECES = K_STAGE }; // of a 16-row tile; of a block of 8 rows
+struct Feed {
+    const uint4 *w, *x;    // the first piece of stage 0
+    size_t w_step, x_step; // from one of its tiles, and blocks, to the next
+    int tile, w_piece, block, x_piece;
+};
+
+template <int WARPS> __device__ __forceinline__ Feed feed_of(const Product &p, const Part &b) {
+    const int tiles = WARPS * WARP / W_PIECES, blocks = WARPS * WARP / X_PIECES;
+    size_t tile_pieces = (size_t)(p.w.pitch / 16) * WARP, block_pieces = (size_t)(p.x.pitch / 8) * 8;
+    int thread = (int)threadIdx.x;
+    Feed f = {NULL,
+              NULL,
+              tile_pieces * tiles,
+              block_pieces * blocks,
+              thread / W_PIECES,
+              thread % W_PIECES,
+              thread / X_PIECES,
+              thread % X_PIECES};
+    f.w = (const uint4 *)p.w.data + (size_t)(b.tile * WARPS * 2 + f.tile) * tile_pieces + f.w_piece;
+    f.x = (const uint4 *)p.x.data + (size_t)(b.first / 8 + f.block) * block_pieces + f.x_piece;
+    return f;
+}
+
 template <int N, int WARPS>
-__device__ __forceinline__ void fetch(Stage<N, WARPS> *s, const Product &p, const Part &b, int k) {
-    const int threads = WARPS * WARP, pieces = K_STAGE / 16 * WARP;
-    const uint4 *w = (const uint4 *)p.w.data, *x = (const uint4 *)p.x.data;
-    int m_tiles = b.m_tiles < WARPS * 2 ? b.m_tiles : WARPS * 2;
-    for (int i = (int)threadIdx.x; i < m_tiles * pieces; i += threads) {
-        int tile = i / pieces, piece = i % pieces;
-        size_t at =
-            ((size_t)(b.tile * WARPS * 2 + tile) * (size_t)(p.w.pitch / 16) + (size_t)k * (K_STAGE / 16)) *
-            WARP;
-        copy_async(&s->w[tile][piece / WARP][piece % WARP], w + at + piece);
-    }
-    for (int i = (int)threadIdx.x; i < b.blocks * K_STAGE; i += threads) {
-        int block = i / K_STAGE, piece = i % K_STAGE; // a row of 8 columns
-        size_t at = ((size_t)(b.first / 8 + block) * (size_t)(p.x.pitch / 8) + (size_t)k * (K_STAGE / 8)) * 8;
-        copy_async(&s->x[block][piece / 8][piece % 8 * 8], x + at + piece);
+__device__ __forceinline__ void fetch_weights(Stage<N, WARPS> *s, const Feed &f, int k) {
+    const int at_once = WARPS * WARP / W_PIECES;
+    const uint4 *w = f.w + (size_t)k * W_PIECES;
+#pragma unroll
+    for (int i = 0; i < WARPS * 2 / at_once; i++, w += f.w_step)
+        copy_async(&s->w[f.tile + i * at_once][f.w_piece / WARP][f.w_piece % WARP], w);
+}
+
+template <int N, int WARPS>
+__device__ __forceinline__ void fetch_activations(Stage<N, WARPS> *s, const Feed &f, const Part &b, int k) {
+    const int at_once = WARPS * WARP / X_PIECES;
+    const uint4 *x = f.x + (size_t)k * X_PIECES;
+#pragma unroll
+    for (int i = 0; i < (N / 8 + at_once - 1) / at_once; i++, x += f.x_step) {
+        int block = f.block + i * at_once;
+        if (block < b.blocks) copy_async(&s->x[block][f.x_piece / 8][f.x_piece % 8 * 8], x);
     }
 }
 
-// One stage into a warp's accumulators [16-row tile][block of 8 columns].
+// One stage into a warp's accumulators [16-row tile][block of 8 columns]. Columns without a row are whatever
+// stood there; nothing keeps them.
 template <int N, int WARPS>
 __device__ __forceinline__ void multiply(const Stage<N, WARPS> *s, const Part &b, float sum[2][N / 8][4]) {
-    int tile = warp_number() * 2, live = b.m_tiles - tile;
-    if (live <= 0) return;
+    const int at_once = N > 8 ? 2 : 1;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         uint32_t a[2][2][4];
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            if (i / 2 < live) {
-                uint4 f = s->w[tile + i / 2][half * 2 + i % 2][warp_lane()];
-                a[i / 2][i % 2][0] = f.x, a[i / 2][i % 2][1] = f.y, a[i / 2][i % 2][2] = f.z,
-                             a[i / 2][i % 2][3] = f.w;
-            }
+        for (int i = 0; i < 4; i++) {
+            uint4 f = s->w[warp_number() * 2 + i / 2][half * 2 + i % 2][warp_lane()];
+            a[i / 2][i % 2][0] = f.x, a[i / 2][i % 2][1] = f.y, a[i / 2][i % 2][2] = f.z,
+                         a[i / 2][i % 2][3] = f.w;
+        }
 #pragma unroll
-        for (int n = 0; n < N / 8; n++) {
+        for (int n = 0; n < N / 8; n += at_once) {
             if (n >= b.blocks) continue;
-            uint32_t x[4];
-            load_matrices(x, &s->x[n][half * 4 + warp_lane() / 8][warp_lane() % 8 * 8]);
 #pragma unroll
-            for (int i = 0; i < 4; i++)
-                if (i / 2 < live) mma_16816(sum[i / 2][n], a[i / 2][i % 2], x[i % 2 * 2], x[i % 2 * 2 + 1]);
+            for (int c = n; c < n + at_once; c++) {
+                uint32_t x[4];
+                load_matrices(x, &s->x[c][half * 4 + warp_lane() / 8][warp_lane() % 8 * 8]);
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    mma_16816(sum[i / 2][c], a[i / 2][i % 2], x[i % 2 * 2], x[i % 2 * 2 + 1]);
+            }
         }
     }
 }
@@ -133,27 +162,47 @@ __global__ void __launch_bounds__(WARPS *WARP) product(Product p, int first) {
     static_assert(N * (WARPS * WARP_ROWS + 4) * sizeof(float) <= sizeof(Stage<N, WARPS>) * STAGES,
                   "sums must fit");
     SHARED(Shared, sm);
-    int stages = p.w.pitch / K_STAGE, rows = p.rows->count - first;
-    Part b = {(int)blockIdx.x, (int)blockIdx.y, 0, 0, first, rows < N ? rows : N, 0, 0};
-    if (rows <= 0) return;
+    let_next_begin();
+    int stages = p.w.pitch / K_STAGE;
+    Part b = {(int)blockIdx.x, (int)blockIdx.y, 0, 0, first, 0, 0, 0};
     b.from = stages * b.split / p.w.splits;
     b.to = stages * (b.split + 1) / p.w.splits;
-    b.blocks = (b.rows + 7) / 8;
     b.m_tiles = (p.w.rows + 15) / 16 - b.tile * WARPS * 2;
+    Feed feed = feed_of<WARPS>(p, b);
+    // The first panel always has rows.
+    for (int s = 0; s < STAGES - 1 && first == 0; s++)
+        if (b.from + s < b.to) fetch_weights(&sm->stage[s], feed, b.from + s);
+    wait_for_launches();
+    int rows = p.rows->count - first;
+    if (rows <= 0) {
+        copy_commit();
+        copy_wait<0>();
+        return;
+    }
+    b.rows = rows < N ? rows : N;
+    b.blocks = (b.rows + 7) / 8;
     float sum[2][N / 8][4];
 #pragma unroll
     for (int i = 0; i < 2 * (N / 8) * 4; i++) sum[i / (N / 2)][i / 4 % (N / 8)][i % 4] = 0;
     for (int s = 0; s < STAGES - 1; s++) {
-        if (b.from + s < b.to) fetch(&sm->stage[s], p, b, b.from + s);
+        if (b.from + s < b.to) {
+            if (first) fetch_weights(&sm->stage[s], feed, b.from + s);
+            fetch_activations(&sm->stage[s], feed, b, b.from + s);
+        }
         copy_commit();
     }
+    int now = 0, ahead = STAGES - 1; // the stages of k and of k + STAGES - 1
     for (int k = b.from; k < b.to; k++) {
         copy_wait<STAGES - 2>();
         __syncthreads();
-        int next = k + STAGES - 1;
-        if (next < b.to) fetch(&sm->stage[(next - b.from) % STAGES], p, b, next);
+        if (k + STAGES - 1 < b.to) {
+            fetch_weights(&sm->stage[ahead], feed, k + STAGES - 1);
+            fetch_activations(&sm->stage[ahead], feed, b, k + STAGES - 1);
+        }
         copy_commit();
-        multiply(&sm->stage[(k - b.from) % STAGES], b, sum);
+        multiply(&sm->stage[now], b, sum);
+        ahead = now;
+        now = now + 1 == STAGES ? 0 : now + 1;
     }
     copy_wait<0>();
     __syncthreads();
@@ -173,8 +222,8 @@ __global__ void __launch_bounds__(WARPS *WARP) product(Product p, int first) {
 template <int N, int WARPS, int STAGES> static void launch(const Product &p, int first, void *stream) {
     const int tile = WARPS * WARP_ROWS;
     dim3 grid((unsigned)((p.w.rows + tile - 1) / tile), (unsigned)p.w.splits);
-    LAUNCH((product<N, WARPS, STAGES>), grid, WARPS * WARP, sizeof(ProductShared<N, WARPS, STAGES>), stream,
-           p, first);
+    LAUNCH_EARLY((product<N, WARPS, STAGES>), grid, WARPS * WARP, sizeof(ProductShared<N, WARPS, STAGES>),
+                 stream, p.w.data, p, first);
 }
 
 // Tiles of 256 rows read the activations half as often, where a block can have the memory.

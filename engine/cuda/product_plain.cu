@@ -22,6 +22,8 @@ template <Dtype DTYPE> __device__ __forceinline__ void load_four(const void *dat
 }
 
 template <Dtype DTYPE> __global__ void __launch_bounds__(WARPS *WARP, 2) product_plain(Product p) {
+    let_next_begin();
+    wait_for_launches();
     int pair = (int)blockIdx.x * WARPS + warp_number(), first = (int)blockIdx.y * COLUMNS, lane = warp_lane();
     int rows = p.rows->count - first, m = pair * 2;
     if (rows <= 0 || m >= p.w.rows) return;
@@ -63,7 +65,9 @@ template <Dtype DTYPE> __global__ void __launch_bounds__(WARPS *WARP, 2) product
 void gpu_product_plain(const Product *p, int most, void *stream) {
     unsigned pairs = (unsigned)(p->w.rows + 1) / 2;
     dim3 grid((pairs + WARPS - 1) / WARPS, (unsigned)(most + COLUMNS - 1) / COLUMNS);
-    if (p->w.dtype == DTYPE_F32) LAUNCH((product_plain<DTYPE_F32>), grid, WARPS * WARP, 0, stream, *p);
-    else if (p->w.dtype == DTYPE_F16) LAUNCH((product_plain<DTYPE_F16>), grid, WARPS * WARP, 0, stream, *p);
-    else LAUNCH((product_plain<DTYPE_BF16>), grid, WARPS * WARP, 0, stream, *p);
+    if (p->w.dtype == DTYPE_F32)
+        LAUNCH_EARLY((product_plain<DTYPE_F32>), grid, WARPS * WARP, 0, stream, NULL, *p);
+    else if (p->w.dtype == DTYPE_F16)
+        LAUNCH_EARLY((product_plain<DTYPE_F16>), grid, WARPS * WARP, 0, stream, NULL, *p);
+    else LAUNCH_EARLY((product_plain<DTYPE_BF16>), grid, WARPS * WARP, 0, stream, NULL, *p);
 }

@@ -4,6 +4,8 @@
 enum { THREADS = 128 };
 
 __global__ void __launch_bounds__(THREADS) put_rows(PutRows p) {
+    let_next_begin();
+    wait_for_launches();
     int row = (int)blockIdx.y, m = ((int)blockIdx.x * THREADS + (int)threadIdx.x) * 2;
     if (row >= p.rows->count || m >= p.outputs) return;
     const float *sums = p.sums + (size_t)row * (size_t)p.stride + (size_t)m;
@@ -13,5 +15,5 @@ __global__ void __launch_bounds__(THREADS) put_rows(PutRows p) {
 void gpu_put_rows(const PutRows *p, int most, void *stream) {
     int pairs = (p->outputs + 1) / 2;
     dim3 grid((unsigned)(pairs + THREADS - 1) / THREADS, (unsigned)most);
-    LAUNCH(put_rows, grid, THREADS, 0, stream, *p);
+    LAUNCH_EARLY(put_rows, grid, THREADS, 0, stream, NULL, *p);
 }

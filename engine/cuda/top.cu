@@ -68,6 +68,8 @@ __device__ __forceinline__ void rank(TopShared *sm, const float *logits, const i
 
 __global__ void __launch_bounds__(THREADS) top(Top t) {
     SHARED(TopShared, sm);
+    let_next_begin();
+    wait_for_launches();
     int row = (int)blockIdx.y, slice = (int)blockIdx.x;
     if (row >= t.rows->count) return;
     int slices = (int)gridDim.x, from = (int)((long)t.real * slice / slices),
@@ -95,5 +97,5 @@ __global__ void __launch_bounds__(THREADS) top(Top t) {
 void gpu_top(const Top *t, int most, void *stream) {
     int slices = (t->real + SLICE_LEAST - 1) / SLICE_LEAST;
     dim3 grid((unsigned)(slices < TOP_SLICES ? slices : TOP_SLICES), (unsigned)most);
-    LAUNCH(top, grid, THREADS, sizeof(TopShared), stream, *t);
+    LAUNCH_EARLY(top, grid, THREADS, sizeof(TopShared), stream, NULL, *t);
 }

@@ -77,6 +77,14 @@ void device_lock(bool locked) {
     for (const Guarded &g : all()) mprotect(g.map, usable(&g), locked ? PROT_NONE : PROT_READ | PROT_WRITE);
 }
 
+void device_reach_only(const void *constant) {
+    for (const Guarded &g : all())
+        if (constant < g.map || constant >= (const char *)g.data + g.bytes)
+            mprotect(g.map, usable(&g), PROT_NONE);
+}
+
+void device_reach_all() { device_lock(false); }
+
 size_t simt_live_bytes() {
     size_t bytes = 0;
     for (const Guarded &g : all()) bytes += g.bytes;

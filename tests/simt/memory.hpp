@@ -21,5 +21,9 @@ void guarded_close(Guarded *g);     // takes an empty one; stops the program if 
 void *device_take(size_t bytes);
 void device_give(void *data);
 
+// What holds this address stays in reach, the rest does not; and all is again.
+void device_reach_only(const void *constant);
+void device_reach_all();
+
 // Puts all of it out of everybody's reach, or back into it; see SimtSettings.
 void device_lock(bool locked);

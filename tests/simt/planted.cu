@@ -50,6 +50,26 @@ __global__ void __launch_bounds__(THREADS) leaving(Plant plant, float *out) {
     __syncthreads();
 }
 
+// The same numbers as the input's; what stands in `constant` may be read at once.
+__global__ void __launch_bounds__(THREADS)
+    early(Plant plant, const float *constant, const float *input, float *out) {
+    SHARED(Buffers, sm);
+    int t = (int)threadIdx.x, i = (int)blockIdx.x * THREADS + t;
+    let_next_begin();
+    float zero = constant[i];
+    if (plant == PLANT_EARLY_READ) zero += 0 * input[i];
+    if (plant == PLANT_EARLY_COPY && t < 4)
+        copy_async(&sm->copied[t * 4], &input[blockIdx.x * THREADS + (unsigned)t * 4]);
+    if (plant != PLANT_EARLY_LEAVE || t % WARP != 7) wait_for_launches();
+    copy_commit();
+    copy_wait<0>();
+    out[i] = input[i] + zero;
+}
+
+static bool is_early(Plant p) {
+    return p == PLANT_EARLY_NONE || p == PLANT_EARLY_READ || p == PLANT_EARLY_COPY || p == PLANT_EARLY_LEAVE;
+}
+
 static bool leaves(Plant p) {
     return p == PLANT_HALF_BARRIER || p == PLANT_TWO_BARRIERS || p == PLANT_LANE_LEAVES;
 }
@@ -64,12 +84,19 @@ void planted_run(Plant plant, const float *input, float *out) {
     gpu_take(&device_in, bytes);
     gpu_take(&device_out, bytes);
     gpu_copy(device_in, input, bytes, stream);
-    if (leaves(plant)) LAUNCH(leaving, 1, threads, shared, stream, plant, (float *)device_out);
+    void *zeros;
+    gpu_take(&zeros, bytes);
+    gpu_fill(zeros, 0, bytes, stream);
+    if (is_early(plant))
+        LAUNCH_EARLY(early, BLOCKS, THREADS, shared, stream, zeros, plant, (const float *)zeros,
+                     (const float *)device_in, (float *)device_out);
+    else if (leaves(plant)) LAUNCH(leaving, 1, threads, shared, stream, plant, (float *)device_out);
     else
         LAUNCH(mixed, BLOCKS, threads, shared, stream, plant, (const float *)device_in, (float *)device_out,
                (int)PLANTED_ITEMS);
     gpu_copy(out, device_out, bytes, stream);
     gpu_stream_wait(stream);
+    gpu_give(zeros);
     gpu_give(device_in);
     gpu_give(device_out);
     gpu_stream_close(stream);

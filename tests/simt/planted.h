@@ -25,6 +25,10 @@ typedef enum {
     PLANT_TWO_BARRIERS,  // the halves of a block wait at different barriers
     PLANT_LANE_LEAVES,   // one lane leaves, the others shuffle
     PLANT_BLOCKS,        // a block reads what another wrote in the same launch
+    PLANT_EARLY_NONE,    // a kernel that begins early, without a bug
+    PLANT_EARLY_READ,    // a kernel that begins early reads what the launch in front writes
+    PLANT_EARLY_COPY,    // .. copies it
+    PLANT_EARLY_LEAVE,   // .. leaves without having waited
     PLANT_THREADS,       // a launch of too many threads
     PLANT_SHARED_BYTES,  // .. of too much shared memory
     PLANT_SHARED_STRUCT, // .. of less than the kernel uses

@@ -15,6 +15,7 @@ typedef struct SimtSettings {
     uint32_t seed;        // of the random order
     unsigned char poison; // byte of memory that nothing has been written to
     bool locked;          // device memory is out of the host's reach while nothing runs (slow)
+    bool early;           // kernels that begin early cannot reach what they may not read yet (slow)
     long fail_after;      // so many allocations succeed, the next does not; negative: all do
     int driver;           // the version of CUDA that the driver is for, 13000 for 13.0; 0: there is no driver
 } SimtSettings;

@@ -18,7 +18,7 @@ enum { THREADS_MAX = 1024, SHARED_MAX = 227 << 10, WARP = 32 };
 
 SimtIndex threadIdx, blockIdx;
 dim3 blockDim, gridDim;
-SimtSettings simt_settings = {SIMT_NATURAL, 1, 0xff, false, -1, 13000};
+SimtSettings simt_settings = {SIMT_NATURAL, 1, 0xff, false, false, -1, 13000};
 
 struct Copy {
     void *to;
@@ -28,7 +28,7 @@ struct Copy {
 
 struct Thread {
     SimtIndex index;
-    bool left;
+    bool left, waited; // waited: for the launches in front
     const char *waits; // for what; NULL: for nothing
     std::vector<Copy> copies;
     int groups, groups_done; // of copies: committed, landed
@@ -53,6 +53,8 @@ static struct {
     Guarded shared;
     size_t shared_bytes;
     unsigned long blocks;
+    bool early;           // this launch may begin early
+    const void *constant; // and read this before it waits
 } s;
 
 static void die(const char *format, ...) {
@@ -114,7 +116,10 @@ static void wait_for(const char *what) {
 
 // --- barriers and collectives
 
+static const char WAITS_FOR_LAUNCHES[] = "the wait for the launches in front";
+
 static void open_barrier() {
+    if (s.early && simt_settings.early && s.barrier == WAITS_FOR_LAUNCHES) device_reach_all();
     s.at_barrier = 0;
     for (int i = 0; i < s.count; i++)
         if (!s.threads[i].left) make_ready(i);
@@ -126,6 +131,11 @@ void simt_barrier(const char *place) {
     s.barrier = place;
     if (++s.at_barrier == s.live) open_barrier();
     wait_for(place);
+}
+
+void simt_wait_for_launches() {
+    s.threads[s.current].waited = true;
+    if (s.early && simt_settings.early) simt_barrier(WAITS_FOR_LAUNCHES);
 }
 
 void simt_warp(SimtOp *op, void *lane) {
@@ -150,6 +160,7 @@ void simt_copy(void *to, const void *from) {
     if ((uintptr_t)to % 16 || (uintptr_t)from % 16) die("a copy of 16 bytes is not aligned");
     Thread *t = &s.threads[s.current];
     memset(to, simt_settings.poison, 16);
+    if (from) (void)*(const volatile char *)from; // now, where it may be out of reach
     t->copies.push_back({to, from, t->groups});
 }
 
@@ -177,6 +188,7 @@ static void thread_main() {
     fiber_arrived(&s.fibers[s.current]);
     (*s.body)();
     Thread *t = &s.threads[s.current];
+    if (s.early && !t->waited) die("a thread leaves a kernel that begins early, and has not waited");
     if (!t->copies.empty()) die("a thread leaves with asynchronous copies in flight");
     if (s.warps[s.current / WARP].arrived) die("a lane leaves while others of its warp are in a collective");
     t->left = true;
@@ -195,13 +207,14 @@ static void run_block(unsigned number) {
         Thread *t = &s.threads[i];
         t->index = {(unsigned)i % blockDim.x, (unsigned)i / blockDim.x % blockDim.y,
                     (unsigned)i / blockDim.x / blockDim.y};
-        t->left = false;
+        t->left = t->waited = false;
         t->groups = 0;
         t->copies.clear();
         fiber_begin(&s.fibers[i], thread_main);
         make_ready(i);
     }
     for (int i = 0; i < s.count / WARP; i++) s.warps[i].arrived = 0;
+    if (s.early && simt_settings.early) device_reach_only(s.constant);
     int first = next_ready();
     go_on(first);
     fiber_switch(&s.host, &s.fibers[first], false);
@@ -225,6 +238,11 @@ static void use_shared(size_t bytes) {
     s.shared_bytes = bytes;
 }
 
+void simt_begin_early(const void *constant) {
+    s.early = true;
+    s.constant = constant;
+}
+
 void simt_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &thread) {
     size_t threads = (size_t)block.x * block.y * block.z, blocks = (size_t)grid.x * grid.y * grid.z;
     s.current = 0;
@@ -241,6 +259,7 @@ void simt_launch(dim3 grid, dim3 block, size_t shared, const std::function<void(
     s.body = &thread;
     use_shared(shared);
     run_blocks();
+    s.early = false;
 }
 
 unsigned long simt_blocks() { return s.blocks; }

@@ -11,7 +11,8 @@
 //     (-fsanitize=bounds), or one that is not aligned (-fsanitize=alignment);
 //   - threads of a warp in different collectives, or of a block at different barriers; one that never comes;
 //   - asynchronous copies that a thread leaves without waiting for; their targets are poison until the wait;
-//   - a launch that no device would take.
+//   - a launch that no device would take;
+//   - a kernel that may begin early and reads what it may not, or leaves without having waited.
 // New memory, shared memory at the start of each block, and what a copy will overwrite hold the poison byte.
 // It cannot show fences, bank conflicts, registers, or how a tensor core rounds.
 #pragma once
@@ -51,6 +52,7 @@ extern dim3 blockDim, gridDim;
 
 typedef std::function<void()> SimtWork;
 void simt_enqueue(void *stream, SimtWork work); // in runtime.cpp: streams run late, when someone waits
+void simt_begin_early(const void *constant);    // of the next launch
 void simt_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &thread);
 
 // The arguments are taken now, as a device takes them; the kernel runs when the stream does.
@@ -62,6 +64,21 @@ static inline void simt_put(void (*kernel)(Parameters...), dim3 grid, dim3 block
 }
 #define LAUNCH(kernel, grid, block, shared, stream, ...) \
     simt_put((kernel), (grid), (block), (shared), (stream), __VA_ARGS__)
+
+// It begins when the launch in front has ended, as any does here; but what it may not read before it waits is
+// out of its reach until then (SimtSettings.early).
+template <typename... Parameters, typename... Arguments>
+static inline void simt_put_early(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared,
+                                  void *stream, const void *constant, Arguments... arguments) {
+    std::tuple<Parameters...> bound(arguments...);
+    simt_enqueue(stream, [=] {
+        simt_begin_early(constant);
+        simt_launch(grid, block, shared, [&] { std::apply(kernel, bound); });
+    });
+}
+#define LAUNCH_EARLY(kernel, grid, block, shared, stream, constant, ...) \
+    simt_put_early((kernel), (grid), (block), (shared), (stream), (constant), __VA_ARGS__)
+void simt_wait_for_launches();
 
 // A kernel's shared memory is one struct.
 void *simt_shared(size_t bytes);
