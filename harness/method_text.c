@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-// A method's parameters out of its text, presets resolved; `open`: those that are '*', and texts (a file's
+// A method's parameters out of its text, presets as they are; `open`: those that are '*', and texts (a file's
 // name, a tree) of which nothing is said.
 typedef struct Parsed {
     const MethodInfo *info;
@@ -74,7 +74,6 @@ static bool parse(Parsed *p, const char *text, Error *e) {
                      : param_parse(p->info->params, p->info->param_count, p->values, text_get(&rest), e));
     text_release(&rest);
     if (!ok) release(p);
-    else if (p->info->resolve) p->info->resolve(p->values);
     return ok;
 }
 
@@ -117,12 +116,32 @@ static bool differs(const Parsed *want, const Parsed *ran, size_t i, Text *out) 
     return other;
 }
 
+static void resolve(Parsed *p) {
+    if (p->info->resolve) p->info->resolve(p->values);
+}
+
+// What is left open is as it ran: others may follow from it.
+static void close_open(Parsed *want, const Parsed *ran) {
+    for (size_t i = 0; i < want->info->param_count; i++) {
+        const Param *p = &want->info->params[i];
+        Text value = {0};
+        if (!want->open[i]) continue;
+        write_value(p, ran->values, &value);
+        param_set(p, 1, want->values, p->name, text_get(&value), NULL);
+        text_release(&value);
+    }
+}
+
 int method_text_differences(const char *text, const char *ran, Text *out) {
     Parsed want, got;
     int count = 0;
     if (!parse(&want, text, NULL)) return 0;
     if (parse(&got, ran, NULL)) {
-        for (size_t i = 0; i < want.info->param_count && want.info == got.info; i++)
+        bool same = want.info == got.info;
+        resolve(&got);
+        if (same) close_open(&want, &got);
+        resolve(&want);
+        for (size_t i = 0; i < want.info->param_count && same; i++)
             count += !want.open[i] && differs(&want, &got, i, out);
         release(&got);
     }

@@ -37,8 +37,19 @@ const char *table_keep(Table *t, const char *text) {
 static const char *stand_in_of(const Maker *m, const TableGroup *g) {
     if (*g->stand_in) return g->stand_in;
     for (size_t i = 0; i < m->t->item.row_count; i++)
-        if (table_match_same_model(m->t->item.rows[i].model, g->model)) return "";
+        if (table_match_same_model(&m->t->item.rows[i], g->model)) return "";
     return "no model of the paper";
+}
+
+// A label as the config gives it, but for the seed where there are several.
+static const char *keep_label(Table *t, const TableGroup *g) {
+    Text text = {0};
+    const char *seed = g->count > 1 ? strstr(g->label, " seed=") : NULL;
+    text_add(&text, g->label, seed ? (size_t)(seed - g->label) : strlen(g->label));
+    if (seed) text_puts(&text, seed + 1 + strcspn(seed + 1, " "));
+    const char *kept = text.failed ? NULL : table_keep(t, text_get(&text));
+    text_release(&text);
+    return kept;
 }
 
 static bool describe_group(Maker *m, const TableGroup *g, TableRow *row, Error *e) {
@@ -46,7 +57,7 @@ static bool describe_group(Maker *m, const TableGroup *g, TableRow *row, Error *
     row->seeds = (int)g->count;
     row->our_model = table_keep(m->t, g->model);
     row->our_dataset = table_keep(m->t, g->dataset);
-    row->our_method = table_keep(m->t, g->label);
+    row->our_method = keep_label(m->t, g);
     row->stand_in = table_keep(m->t, stand_in_of(m, g));
     return (row->our_model && row->our_dataset && row->our_method && row->stand_in)
                ? table_ask_text(&m->ask, g, &row->text, e)
@@ -177,12 +188,14 @@ static bool add_own(Maker *m, const TableGroup *g, const PublishedMetric *metric
     row->metric = metric->name;
     row->measure = metric->measure;
     row->row = "ours";
-    return fill_quantities(m, &match, -1, row, e);
+    if (!fill_quantities(m, &match, -1, row, e)) return false;
+    if (!isfinite(row->ours.value)) m->t->row_count--; // it has no such quantity
+    return true;
 }
 
 static bool is_meant(const Published *item, const TableGroup *g) {
     for (size_t i = 0; i < item->row_count; i++)
-        if (table_match_like_model(item->rows[i].model, g->model)) return true;
+        if (table_match_like_model(&item->rows[i], g->model)) return true;
     return false;
 }
 

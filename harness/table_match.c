@@ -40,17 +40,29 @@ static int model_score(const char *published, const char *ours) {
     return *a && strlen(b) > 3 && (strstr(a, b) || strstr(b, a)) ? LIKE : OTHER;
 }
 
-bool table_match_same_model(const char *published, const char *ours) {
-    return model_score(published, ours) == SAME;
+// Where rows are models with this and that beside them, a run's model is called as the row is, or as the
+// model and the row.
+static int row_score(const PublishedRow *row, const char *ours) {
+    char a[NAME], b[NAME], both[2 * NAME];
+    int score = model_score(row->model, ours);
+    plain(row->row, a);
+    plain(ours, b);
+    if (score < LIKE && *a && strcmp(a, b) == 0) return LIKE;
+    plain(row->model, both);
+    memcpy(both + strlen(both), a, strlen(a) + 1);
+    return *row->model && strcmp(both, b) == 0 ? SAME : score;
 }
 
-bool table_match_like_model(const char *published, const char *ours) {
-    return model_score(published, ours) >= LIKE;
+bool table_match_same_model(const PublishedRow *row, const char *ours) {
+    return row_score(row, ours) == SAME;
+}
+bool table_match_like_model(const PublishedRow *row, const char *ours) {
+    return model_score(row->model, ours) >= LIKE;
 }
 
 static bool meant_for_another(const Published *item, const char *ours) {
     for (size_t i = 0; i < item->row_count; i++)
-        if (table_match_like_model(item->rows[i].model, ours)) return true;
+        if (row_score(&item->rows[i], ours) >= LIKE) return true;
     return false;
 }
 
@@ -60,7 +72,7 @@ static int needed_score(const Published *item, const PublishedRow *row, const Ta
     int best = OTHER;
     bool several = false;
     for (size_t i = 0; i < points->group_count; i++) {
-        int score = model_score(row->model, points->groups[i].model);
+        int score = row_score(row, points->groups[i].model);
         if (score > best) best = score;
         if (strcmp(points->groups[i].model, points->groups[0].model) != 0) several = true;
     }
@@ -178,7 +190,7 @@ static bool find_part(const Published *item, const PublishedRow *row, const char
         Candidate c = {.group = g, .speed = -1};
         c.dataset = dataset_rank(row->dataset, task, g->dataset);
         if (c.dataset == NO_DATASET || !method_text_same_method(row->method, g->decoder) ||
-            !same_temperature(row, g) || model_score(row->model, g->model) < needed)
+            !same_temperature(row, g) || row_score(row, g->model) < needed)
             continue;
         c.method = method_text_differences(row->method, g->decoder, NULL);
         c.settings = setting_differences(row->generation, g, NULL);
@@ -237,10 +249,11 @@ static void compare(const PublishedRow *row, const TableMatch *m, Text *why) {
     const TableGroup *g = m->groups[0];
     char count[32];
     if (*g->stand_in) because(why, "stand-in (%s)%s", g->stand_in, "");
-    else if (!table_match_same_model(row->model, g->model))
-        because(why, "model %s, not %s", g->model, *row->model ? row->model : "named");
-    if (!same_dataset(row->dataset, g->dataset))
-        because(why, "dataset %s, not %s", g->dataset, *row->dataset ? row->dataset : "named");
+    else if (!*row->model) because(why, "%s%s", "the paper names no model", "");
+    else if (!table_match_same_model(row, g->model)) because(why, "model %s, not %s", g->model, row->model);
+    if (!*row->dataset) because(why, "%s%s", "the paper names no one dataset", "");
+    else if (!same_dataset(row->dataset, g->dataset))
+        because(why, "dataset %s, not %s", g->dataset, row->dataset);
     snprintf(count, sizeof count, "%d", prompts_of(m));
     if (*row->prompts && strcmp(row->prompts, count) != 0)
         because(why, "%s prompts, not %s", count, row->prompts);

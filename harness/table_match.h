@@ -28,7 +28,7 @@ bool table_match(const Published *item, const PublishedRow *row, const TablePoin
                  const TableJudge *judge, TableMatch *out, Error *e);
 void table_match_release(TableMatch *m);
 
-// Whether both are one name, but for case and what is neither letter nor digit: "LLaMA-2-7B" is llama2-7b.
-bool table_match_same_model(const char *published, const char *ours);
-// Whether one is part of the other: "reference for Vicuna-7B" is meant to stand for Vicuna-7B.
-bool table_match_like_model(const char *published, const char *ours);
+// Whether `ours` is the row's model by name, but for case, order and what is neither letter nor digit
+// ("LLaMA-2-7B-Chat" is llama2-7b-chat); or is meant for it, as "reference for Vicuna-7B" is for Vicuna-7B.
+bool table_match_same_model(const PublishedRow *row, const char *ours);
+bool table_match_like_model(const PublishedRow *row, const char *ours);

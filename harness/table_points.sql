@@ -1,5 +1,5 @@
 -- The points of a run (?1) that have samples, those that differ in their seed alone after each other: a group is told
--- by its first number. What ran it is the machine of the run's last start.
+-- by its first number. Of equal points (baselines of methods that keep state) the first counts. What ran it is the machine of the run's last start.
 WITH q AS (
     SELECT p.*,
            (SELECT group_concat(name || '=' || value) FROM point_param
@@ -14,14 +14,20 @@ WITH q AS (
                 WHERE point_id = p.id
                       AND subtask IN ('mt-bench', 'translation', 'summarization', 'qa', 'math_reasoning', 'rag')
                 GROUP BY subtask)) AS subtasks
-    FROM point AS p WHERE run_id = ?1 AND EXISTS (SELECT 1 FROM sample WHERE point_id = p.id))
+    FROM point AS p WHERE run_id = ?1 AND EXISTS (SELECT 1 FROM sample WHERE point_id = p.id)),
+r AS (
+    SELECT q.*, row_number() OVER (PARTITION BY model_id, dataset_id, decoder, temperature, settings,
+                                   (SELECT value FROM point_param WHERE point_id = q.id AND name = 'seed')
+                                   ORDER BY number) AS copy
+    FROM q)
 SELECT min(number) OVER (PARTITION BY model_id, dataset_id, decoder, temperature, settings) AS first,
-       number, q.id, baseline_id, model.name, stand_in,
+       number, r.id, baseline_id, model.name, stand_in,
        CASE compute WHEN 'f32' THEN 'F32' WHEN 'bf16' THEN 'BF16' ELSE dtype END,
        CASE WHEN device LIKE 'cuda%' OR device = 'auto' AND gpu IS NOT NULL THEN gpu
             WHEN device = 'null' THEN 'the null device' ELSE cpu END,
        dataset.name, method, decoder, label, settings, subtasks, temperature, prompts
-FROM q JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id
+FROM r JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id
 LEFT JOIN environment
     ON environment.id = (SELECT environment_id FROM attempt WHERE run_id = ?1 ORDER BY id DESC LIMIT 1)
+WHERE copy = 1
 ORDER BY first, number

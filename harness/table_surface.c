@@ -66,7 +66,7 @@ static bool add_published(Table *t, const PublishedRow *p, bool measured, Error 
 static bool add_own(Table *t, const PublishedMetric *metric, const Rows *r, Error *e) {
     TableRow *row = table_add_row(t, e);
     if (!row) return false;
-    bool is_published = table_match_same_model(t->item.rows[0].model, rows_text(r, 2));
+    bool is_published = table_match_same_model(&t->item.rows[0], rows_text(r, 2));
     row->row = table_keep(t, rows_text(r, 0));
     row->metric = metric->name;
     row->measure = metric->measure;

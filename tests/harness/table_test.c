@@ -233,6 +233,31 @@ static void other_settings(void **state) {
     table_release(&t);
 }
 
+// Rows that are one model with this and that beside it: the run's models are called as the rows are. All of
+// them stand in the table.
+static void named_by_rows(void **state) {
+    Case c = PUBLISHED;
+    Table t;
+    c.decoder = "kangaroo:gamma=6,eta=0.6";
+    c.dataset = "spec-bench";
+    c.gpu = "Tesla V100";
+    c.model = "MLP Only";
+    make(state, &c, "kangaroo-table-2", &t);
+    assert_string_equal(row_of(&t, "MLP Only", "speedup")->why_not,
+                        "model MLP Only, not Vicuna-7B; 80 prompts, not 480");
+    assert_string_equal(row_of(&t, "Kangaroo", "speedup")->why_not, "not measured in this run");
+    table_release(&t);
+    c.model = "Vicuna-7B, MLP only";
+    make(state, &c, "kangaroo-table-2", &t);
+    assert_string_equal(row_of(&t, "MLP Only", "speedup")->why_not, "80 prompts, not 480");
+    table_release(&t);
+    c.model = "l = 4";
+    make(state, &c, "kangaroo-figure-3a", &t);
+    assert_string_equal(t.rows[t.row_count - 1].our_model, "l = 4");
+    assert_string_equal(t.rows[t.row_count - 1].row, "ours");
+    table_release(&t);
+}
+
 // Sampled texts need five seeds: then the difference has an interval, by Student's t.
 static void sampled(void **state) {
     Case c = PUBLISHED;
@@ -388,6 +413,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(compared, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(not_compared, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(other_settings, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(named_by_rows, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(sampled, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(run_is_found, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(formats, folder_setup, folder_teardown),
