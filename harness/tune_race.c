@@ -128,6 +128,17 @@ static bool seat_racers(Racing *r, Error *e) {
     return true;
 }
 
+// As measured; -1: none.
+static int best_of_sample(const TuneResult *r) {
+    int best = -1;
+    double most = 0;
+    for (int i = 0; i < r->points; i++) {
+        double speedup = r->seats[i].sampled ? tune_speedup(r, i, 0) : 0;
+        if (speedup > most) most = speedup, best = i;
+    }
+    return best;
+}
+
 bool tune_race(Tune *t, Error *e) {
     size_t most = (size_t)t->o->racers, prompts = t->in->datasets[0].count;
     double began = clock_now(t->wall);
@@ -136,7 +147,9 @@ bool tune_race(Tune *t, Error *e) {
     r.out = mem_alloc(most, sizeof *r.out);
     r.seconds = mem_alloc((most + 1) * prompts, sizeof *r.seconds);
     bool ok = (r.points && r.out && r.seconds) || out_of_memory(e);
-    if (ok) r.count = tuning_choose(t->out->predictions, t->space->count, t->o->racers, r.points);
+    if (ok)
+        r.count = tuning_choose(t->out->predictions, t->space->count, best_of_sample(t->out), t->o->racers,
+                                r.points);
     ok = ok && seat_racers(&r, e) && run_rounds(&r, e) && judge(&r, e);
     t->out->race_s = clock_now(t->wall) - began;
     mem_free(r.points);

@@ -186,17 +186,25 @@ static bool is_chosen(const int *chosen, int n, int i) {
     return false;
 }
 
-int tuning_choose(const TuningPrediction *predictions, int count, int most, int *chosen) {
-    int n = 0, best = 0;
-    for (int i = 1; i < count; i++)
-        if (predictions[i].speedup > predictions[best].speedup) best = i;
-    if (count > 0 && most > 0) chosen[n++] = best;
+static double speedup(const TuningPrediction *p) { return p->speedup; }
+
+// Of those that are not chosen and could be faster than `least`; -1: there is none.
+static int best_by(double (*value)(const TuningPrediction *p), const TuningPrediction *predictions, int count,
+                   const int *chosen, int n, double least) {
+    int best = -1;
+    for (int i = 0; i < count; i++)
+        if (!is_chosen(chosen, n, i) && hope(&predictions[i]) >= least &&
+            (best < 0 || value(&predictions[i]) > value(&predictions[best])))
+            best = i;
+    return best;
+}
+
+int tuning_choose(const TuningPrediction *predictions, int count, int sure, int most, int *chosen) {
+    int n = 0;
     while (n < most) {
-        int next = -1;
-        for (int i = 0; i < count; i++)
-            if (!is_chosen(chosen, n, i) && hope(&predictions[i]) > predictions[best].speedup &&
-                (next < 0 || hope(&predictions[i]) > hope(&predictions[next])))
-                next = i;
+        double least = n ? predictions[chosen[0]].speedup : 0;
+        int next = best_by(n % 2 ? hope : speedup, predictions, count, chosen, n, least);
+        if (n == 1 && sure >= 0 && sure != chosen[0]) next = sure;
         if (next < 0) break;
         chosen[n++] = next;
     }

@@ -61,6 +61,7 @@ typedef struct TuningLaw {
 // Fills out (count).
 bool tuning_predict(const TuningProblem *p, TuningPrediction *out, TuningLaw *law, Error *e);
 
-// The points to race: the one predicted best, then those that could beat it, the likeliest first. Gives their
-// number, at most `most`.
-int tuning_choose(const TuningPrediction *predictions, int count, int most, int *chosen);
+// The points to race: the one predicted best, then in turn the one that could most surprise and the next
+// best, as far as they could beat the first. `sure`, measured fastest of the sample, is the second, whatever
+// is predicted of it; -1: none. Gives their number, at most `most`.
+int tuning_choose(const TuningPrediction *predictions, int count, int sure, int most, int *chosen);

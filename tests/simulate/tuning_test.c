@@ -70,7 +70,7 @@ static int tune(const World *w, double noise, Random *r, TuningPrediction *out, 
         .token_s = w->token_s
     };
     assert_true(tuning_predict(&p, out, law, NULL));
-    return tuning_choose(out, w->count, 5, racers);
+    return tuning_choose(out, w->count, -1, 5, racers);
 }
 
 static int best_of(const World *w) {
@@ -151,6 +151,27 @@ static void little(void **state) {
     free(w);
 }
 
+// The best goes first, the sure one second, then the most uncertain and the next best in turn; who cannot
+// beat the first stays away.
+static void choice(void **state) {
+    static const TuningPrediction ALL[] = {
+        {.speedup = 1.0,  .error = 0.01},
+        {.speedup = 1.5,  .error = 0.02},
+        {.speedup = 1.2,  .error = 0.5 },
+        {.speedup = 1.4,  .error = 0.1 },
+        {.speedup = 1.45, .error = 0.1 },
+    };
+    int chosen[5];
+    (void)state;
+    assert_int_equal(tuning_choose(ALL, 5, -1, 5, chosen), 4);
+    assert_true(chosen[0] == 1 && chosen[1] == 2 && chosen[2] == 4 && chosen[3] == 3);
+    assert_int_equal(tuning_choose(ALL, 5, 0, 5, chosen), 5);
+    assert_true(chosen[0] == 1 && chosen[1] == 0 && chosen[2] == 4 && chosen[3] == 2 && chosen[4] == 3);
+    assert_int_equal(tuning_choose(ALL, 5, 1, 2, chosen), 2);
+    assert_true(chosen[0] == 1 && chosen[1] == 2);
+    assert_int_equal(tuning_choose(ALL, 5, 0, 1, chosen), 1);
+}
+
 // Rising stays as it is; what is out of order is pooled, and its product with it.
 static void curve(void **state) {
     (void)state;
@@ -169,10 +190,8 @@ static void curve(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds),
-        cmocka_unit_test(exact),
-        cmocka_unit_test(little),
-        cmocka_unit_test(curve),
+        cmocka_unit_test(finds),  cmocka_unit_test(exact), cmocka_unit_test(little),
+        cmocka_unit_test(choice), cmocka_unit_test(curve),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
