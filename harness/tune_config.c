@@ -64,7 +64,10 @@ static bool add_axes(const TuneAsk *ask, const TuneMethod *method, const char *f
     for (const char *p = fixed; p && *p;) {
         size_t n = strcspn(p, ",");
         char *pair = mem_text(p, n);
-        bool ok = pair ? add_set(words, MATRIX, pair, e) : out_of_memory(e);
+        bool ok = pair || out_of_memory(e);
+        if (ok && !strchr(pair, '='))
+            ok = error_input(e, "tune: '%s' in --method must be NAME=VALUE, as %s:N=4", pair, method->name);
+        ok = ok && add_set(words, MATRIX, pair, e);
         mem_free(pair);
         if (!ok) return false;
         p += n + (p[n] == ',');

@@ -87,6 +87,7 @@ static bool print_racer(const TuneReport *p, int i, Error *e) {
 
 static bool print_race(const TuneReport *p, Error *e) {
     const TuneResult *r = p->result;
+    if (r->race_rounds == 0) return true;
     printf("race       %.1f s, %d rounds\n           %-36s %15s %9s %8s %7s %7s\n", r->race_s, r->race_rounds,
            "point", "predicted", "measured", "off", "S", "said");
     for (int i = 0; i < r->points; i++)

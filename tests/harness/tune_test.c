@@ -199,6 +199,7 @@ static void mistakes(void **state) {
         {{"tune", "tiny", "--method", "lookahead:X=3", "--dataset", "code"},                                  "no parameter 'X'"            },
         {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--axis", "W"},
          "must be NAME=VALUES"                                                                                                              },
+        {{"tune", "tiny", "--method", "lookahead:W", "--dataset", "code"},                                    "must be NAME=VALUE"          },
         {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--axis", "W=0"},                     "W"                           },
         {{"tune", "tiny", "--method", "speculative", "--dataset", "code"},                                    "needs a draft model"         },
         {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--limit", "1"},
