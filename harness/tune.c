@@ -110,32 +110,26 @@ static TuningCurve rising_curve(const TuneResult *r, double *seconds) {
 
 // --- the sample ------------------------------------------------------------------------------------------
 
-// What share of the tokens that it can emit a step must emit to be as fast as one token a step. From 1 on a
-// point cannot win.
-static double needed_share(const Tune *t, const TuningCurve *curve, int point) {
-    const TuningPoint *p = &t->space->points[point];
-    return tuning_curve_at(curve, p->rows) / (p->N * curve->seconds[0]);
-}
-
 // Where steps of many rows are dear, the corners of the space cost most and win least: the sample is taken
-// from the half of the points that needs least, but from so many that it can be spread.
+// from the half of the points whose steps are shortest, from so many that it can be spread, and from all that
+// are not much longer than one token's.
 static bool allow(Tune *t, int sample, bool *allowed, Error *e) {
     enum { SPREAD = 4 };
+    const double NOT_MUCH = 1.5;
     double seconds[TUNING_MOST_CURVE];
     TuningCurve curve = rising_curve(t->out, seconds);
-    int count = t->space->count, winners = 0;
-    double *shares = mem_alloc(2 * (size_t)count, sizeof *shares);
-    if (!shares) return out_of_memory(e);
-    double *sorted = shares + count;
+    int count = t->space->count, half = count / 2 > SPREAD * sample ? count / 2 : SPREAD * sample;
+    double *times = mem_alloc(2 * (size_t)count, sizeof *times);
+    if (!times) return out_of_memory(e);
+    double *sorted = times + count;
     for (int i = 0; i < count; i++) {
-        shares[i] = sorted[i] = needed_share(t, &curve, i);
-        winners += shares[i] < 1;
+        const TuningPoint *p = &t->space->points[i];
+        times[i] = sorted[i] = tuning_curve_at(&curve, p->rows) / curve.seconds[0];
+        t->out->excluded += times[i] >= p->N; // if all it can emit is accepted, it is no faster
     }
-    t->out->excluded = count - winners;
-    int left = winners / 2 > SPREAD * sample ? winners / 2 : SPREAD * sample;
-    double most = quantile(sorted, (size_t)count, fmin(1, (double)left / count));
-    for (int i = 0; i < count; i++) allowed[i] = t->o->exhaustive || shares[i] <= most;
-    mem_free(shares);
+    double most = fmax(NOT_MUCH, quantile(sorted, (size_t)count, fmin(1, (double)half / count)));
+    for (int i = 0; i < count; i++) allowed[i] = t->o->exhaustive || times[i] <= most;
+    mem_free(times);
     return true;
 }
 
