@@ -148,9 +148,11 @@ static bool hash_plan(const Work *s, const char *weights, const char *program, c
                       Error *e) {
     const SurfacePlan *p = &s->plan;
     const SurfaceArguments *a = s->a;
+    Gauge gpu;
     Text all = {0};
     text_printf(&all, "surface %s %s\n", weights, program);
     machine_name(&s->machine, &all);
+    if (engine_gauge(a->device, &gpu, NULL)) text_printf(&all, ", %s", gpu.name);
     put_list(&all, "\nk", &p->k);
     put_list(&all, "w", &p->w);
     put_list(&all, "contexts", &p->contexts);

@@ -3,6 +3,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
+#include "engine/engine.h"
 #include "harness/content.h"
 #include "harness/conversation.h"
 #include "harness/facts.h"
@@ -165,10 +166,25 @@ const char *inputs_skips(const Inputs *in, const Point *p) {
 
 // --- all of it -------------------------------------------------------------------------------------------
 
+// The GPUs that points run on belong to the machine: which kind they are; which ones, the environment says.
+static bool hash_machine(Inputs *in, const char *machine, Error *e) {
+    Text all = {0};
+    Gauge gpu;
+    text_puts(&all, machine);
+    for (int i = 0; i < in->schedule->setup_count; i++)
+        if (engine_gauge(in->schedule->setups[i].settings->device, &gpu, NULL))
+            text_printf(&all, ", %s", gpu.name);
+    bool ok = all.failed ? out_of_memory(e)
+                         : sha256_bytes(text_get(&all), all.length,
+                                        add_content(in, "machine", "machine", NULL)->hash, e);
+    text_release(&all);
+    return ok;
+}
+
 static bool hash_run(Inputs *in, const char *sweep_hash, const char *machine, Error *e) {
     Text all = {0};
     if (!sha256_file("/proc/self/exe", add_content(in, "program", "outpace", NULL)->hash, e) ||
-        !sha256_bytes(machine, strlen(machine), add_content(in, "machine", "machine", NULL)->hash, e))
+        !hash_machine(in, machine, e))
         return false;
     text_printf(&all, "sweep %s\n", sweep_hash);
     for (int i = 0; i < in->content_count; i++)
