@@ -146,9 +146,9 @@ static void check_round(const ExactBackend *b, int round, int most_nodes, Random
     open_session(b, &s, &m, compute, 1);
     run_alone(b, &s, &c, &want);
     session_release(&s);
-    // Threads that share a core spin for each other, hundreds of times a pass: they come in every sixth
+    // Threads that share a core spin for each other, hundreds of times a pass: they come in every tenth
     // round, with fewer passes.
-    int threads = round % 6 ? 1 : 2 + round / 6 % 2;
+    int threads = round % 10 ? 1 : 2 + round / 10 % 2;
     open_session(b, &s, &m, compute, threads);
     prefill(b, &s, &c, test_between(r, threads > 1 ? 50 : 1, 130));
     run_tree(&s, &c, &got, 0, r);

@@ -73,7 +73,7 @@ typedef struct Ceilings {
     double bytes_per_s;                     // read from its memory
     double operations_per_s[COMPUTE_KINDS]; // of products, a multiply-add counts two: in f32, and of bf16
                                             // weights with bf16 activations; 0: not measured
-    const char *isa; // of the kernels that were measured
+    const char *isa;                        // of the kernels that were measured
     int threads;
 } Ceilings;
 
