@@ -3,6 +3,7 @@
 // published ones.
 #include "tests/check.h"
 
+#include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "harness/catalogue.h"
 #include "harness/sweep.h"
@@ -61,6 +62,12 @@ static void claims_are_whole(void **state) {
         assert_true(claim->paper && claim->where && claim->claim && claim->state && claim->stands);
         for (int k = 0; k < 4; k++) known |= strcmp(states[k], claim->state) == 0;
         if (!known) fail_msg("'%s': there is no state '%s'", claim->claim, claim->state);
+        const char *page = strstr(claim->stands, "results/smoke/"), *end = page ? strstr(page, ".md") : NULL;
+        char path[256];
+        if (end) {
+            snprintf(path, sizeof path, "%.*s", (int)(end + 3 - page), page);
+            if (!file_exists(path)) fail_msg("'%s': there is no '%s'", claim->claim, path);
+        }
     }
     closed(c);
 }
