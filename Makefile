@@ -116,7 +116,7 @@ help:
 	@echo "make fuzz       every parser fuzzed for FUZZ_SECONDS=60 (clang, libFuzzer)"
 	@echo "make lint       format, headers alone, layers, banned calls, file-scope state, cppcheck"
 	@echo "make portable   ./outpace-portable, which needs the C library only"
-	@echo "make gpu-check  the CUDA engine checked on a GPU; gpu-bench times it there, into results/gpu"
+	@echo "make gpu-check  the CUDA engine checked on a GPU; gpu-bench times it there; gpu-bundle: both, to take to one"
 	@echo "make install    PREFIX=$(PREFIX)"
 	@echo "make clean      remove what was built"
 	@echo "settings        CC=$(CC) OPT=$(OPT) PREFIX=$(PREFIX) BUILD=$(BUILD)"

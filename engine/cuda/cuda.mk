@@ -63,10 +63,13 @@ build/gpu/%_test: $(BUILD)/tests/engine/cuda/%_test.o $(BUILD)/tests/gpu/real.o 
 	@cp -L $$($(CC) -print-file-name=libcmocka.so.0) $(@D)/
 	$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) -o $@ -Wl,-rpath,'$$ORIGIN' -lcmocka $(PORTABLE_LIBS)
 
-# Where there is a GPU but no compiler: take outpace-portable, build/gpu, tools and tests/fixtures there, and run the scripts.
+# Where there is a GPU but no compiler: unpack outpace-gpu.tar.gz there, and run the scripts from where it lies.
 gpu-tests: portable $(GPU_TESTS)
+gpu-bundle: gpu-tests
+	@tar -czf outpace-gpu.tar.gz outpace-portable build/gpu tools/gpu-check tools/gpu-bench tests/fixtures/golden configs
+	@echo "made outpace-gpu.tar.gz; there: tools/gpu-check ./outpace-portable build/gpu, tools/gpu-bench ./outpace-portable results/gpu"
 gpu-check: gpu-tests
 	@tools/gpu-check ./outpace-portable build/gpu
 gpu-bench: portable
 	@tools/gpu-bench ./outpace-portable results/gpu
-.PHONY: gpu-tests gpu-check gpu-bench
+.PHONY: gpu-tests gpu-bundle gpu-check gpu-bench
