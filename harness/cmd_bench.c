@@ -192,6 +192,7 @@ static void print_table(const Bench *b) {
     double peak = bench_peak(&b->engine, c);
     printf("machine   %s, %d thread%s, kernels %s: reads %.1f GB/s, computes %.3f TFLOP/s\n", b->machine.cpu,
            c->threads, c->threads == 1 ? "" : "s", c->isa, c->bytes_per_s / 1e9, peak / 1e12);
+    if (b->a->processor) puts("times     of the processor, not the wall's: no speed that anybody sees");
     printf("model     %s: first logits %.3f s after opening; peak memory %.2f GB\n", b->dir, b->open_s,
            (double)machine_peak_memory() / 1e9);
     if (b->engine.model.stand_in[0]) printf("stand-in  %s\n", b->engine.model.stand_in);

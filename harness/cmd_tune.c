@@ -18,7 +18,7 @@ typedef struct {
     const char *budget, *db;
     int sample, prompts, racers, laps;
     double margin;
-    bool exhaustive, processor, json;
+    bool exhaustive, json;
 } TuneArguments;
 
 #define AT(name) offsetof(TuneArguments, name)
@@ -50,7 +50,7 @@ static const Option OPTIONS[] = {
      "0.02"                                                                                                                                                          },
     {"exhaustive",     0,   OPTION_FLAG, AT(exhaustive),     0, 0,       NULL,
      "measure every point on every prompt instead: slow, and the truth",                                                                           NULL              },
-    {"processor-time", 0,   OPTION_FLAG, AT(processor),      0, 0,       NULL,
+    {"processor-time", 0,   OPTION_FLAG, AT(ask.processor),  0, 0,       NULL,
      "measure that, for a machine that is not at rest; with --threads 1",                                                                          NULL              },
     {"threads",        0,   OPTION_INT,  AT(ask.threads),    0, 1024,    "N",              "0: one a core",                                        "0"               },
     {"device",         0,   OPTION_TEXT, AT(ask.device),     0, 0,       "NAME",           "cpu, cuda[:n], null",                                  "cpu"             },
@@ -156,7 +156,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
                       .laps = a.laps,
                       .margin = a.margin,
                       .exhaustive = a.exhaustive,
-                      .processor = a.processor,
+                      .processor = a.ask.processor,
                       .quiet = a.json};
     if (!read_budget(a.budget, &o.budget_s, e)) return false;
     Prepared *p = mem_alloc(1, sizeof *p);

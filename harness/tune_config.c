@@ -91,10 +91,12 @@ static json_t *config_json(const TuneAsk *ask, const TuneMethod *method) {
                                 ask->limit, "order", "shuffled", "seed", (json_int_t)ask->seed);
     json_t *hardware = json_pack("{s:s, s:s, s:i}", "device", ask->device ? ask->device : "cpu", "compute",
                                  ask->compute ? ask->compute : "weights", "threads", ask->threads);
+    const char *about = ask->processor ? "points that outpace tune measured of a space, in processor time"
+                                       : "points that outpace tune measured of a space";
     return json_pack("{s:s, s:s, s:[o], s:[o], s:o, s:{s:i, s:b}, s:[{s:s, s:{}}]}", "name", "tune", "about",
-                     "points that outpace tune measured of a space", "models", model, "datasets", dataset,
-                     "hardware", hardware, "generation", "max_tokens", ask->max_tokens, "ignore_eos",
-                     ask->ignore_eos, "methods", "name", method->name, "matrix");
+                     about, "models", model, "datasets", dataset, "hardware", hardware, "generation",
+                     "max_tokens", ask->max_tokens, "ignore_eos", ask->ignore_eos, "methods", "name",
+                     method->name, "matrix");
 }
 
 // It takes part in no sweep: a run of the same space must not find what tune left out, and go on with it.

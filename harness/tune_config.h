@@ -11,7 +11,8 @@ typedef struct TuneAsk {
     const char *template, *device, *compute;     // NULL: none, cpu, as the weights
     int limit, max_tokens, threads;
     bool ignore_eos;
-    uint64_t seed; // of the order of the prompts
+    bool processor; // what is measured is processor time: the run says so
+    uint64_t seed;  // of the order of the prompts
     OptionList axes;
     OptionList sets; // of the config, as `run --set` takes them
 } TuneAsk;

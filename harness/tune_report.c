@@ -44,6 +44,8 @@ static void print_head(const TuneReport *p) {
         printf("%s%.0f%s %.3g", i ? ", " : "", r->surface.rows[i], i ? "" : " row",
                1e3 * r->surface.seconds[i]);
     puts(" ms");
+    if (p->options->processor)
+        puts("times      of the processor, not the wall's: no speed that anybody sees");
 }
 
 static bool print_sample(const TuneReport *p, Error *e) {

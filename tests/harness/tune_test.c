@@ -183,7 +183,9 @@ static void command(void **state) {
     assert_non_null(strstr(text_get(&c.out), "ouroboros"));
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "tune", "tiny", "--method", "speculative", "--draft", "tiny", "--path",
-                  "own.txt", "--device", "null", "--max-tokens", "16", "--limit", "8", "--db", "x.db");
+                  "own.txt", "--device", "null", "--max-tokens", "16", "--limit", "8", "--db", "x.db",
+                  "--processor-time");
+    assert_non_null(strstr(text_get(&c.out), "of the processor, not the wall's"));
     assert_non_null(
         strstr(text_get(&c.out), "use        outpace generate tiny -f prompt.txt --method 'spec"));
     child_release(&c);
