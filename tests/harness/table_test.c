@@ -22,7 +22,7 @@
 // a case changes of it.
 typedef struct Case {
     const char *model, *stand_in, *dtype, *gpu, *dataset, *decoder, *temperature, *compute, *config;
-    int prompts, seeds;
+    int prompts, seeds, copies; // copies: of the baseline, beyond the first
 } Case;
 
 static const Case PUBLISHED = {.model = "llama2-7b-chat",
@@ -45,6 +45,7 @@ static bool add_sample(Store *s, int64_t point, int64_t prompt, int64_t attempt,
     StoreSample x = {
         .point = point, .prompt = prompt, .attempt = attempt, .prompt_tokens = 10, .started = 1.7e9};
     StoreOutput output = {ids, 20, "twenty tokens", 60, 0.25, false};
+    ids[0] = baseline ? 1 : 1000 + seed; // texts of their own, with scores of their own
     int left = 20 - (baseline ? 0 : seed);
     for (; left > 0; x.step_count++) {
         int emitted = baseline || left == 1 ? 1 : 2;
@@ -113,10 +114,21 @@ static bool fill(Store *s, const Case *c, int64_t *run, Error *e) {
                         .baseline = base,
                         .same_path = base};
         if (!add_point(s, c, *run, &p, seed, &point, e)) return false;
+        for (int i = 0; i < c->copies; i++) {
+            StorePoint twin = b;
+            int64_t id;
+            twin.number = 100 + i;
+            if (!add_point(s, c, *run, &twin, seed, &id, e) ||
+                !store_prompt(s, &(StorePrompt){.dataset = dataset, .name = ""}, &prompt, e) ||
+                !add_sample(s, id, prompt, attempt, true, seed, e))
+                return false;
+        }
         for (int i = 0; i < c->prompts; i++) {
             StorePrompt q = {.dataset = dataset, .number = i, .name = "", .task = "writing"};
             if (!store_prompt(s, &q, &prompt, e) || !add_sample(s, base, prompt, attempt, true, seed, e) ||
-                !add_sample(s, point, prompt, attempt, false, seed, e))
+                !add_sample(s, point, prompt, attempt, false, seed, e) ||
+                !store_score(s, base, 0, prompt, "rouge1", 0.3 + 0.01 * i, e) ||
+                !store_score(s, point, 0, prompt, "rouge1", 0.32 + 0.01 * i, e))
                 return false;
         }
     }
@@ -285,6 +297,37 @@ static void sampled(void **state) {
     table_release(&t);
 }
 
+// ROUGE as a percentage; above the baseline's over the same prompts, so that what differs between prompts
+// does not widen the interval.
+static void quality(void **state) {
+    Case c = PUBLISHED;
+    Table t;
+    c.dataset = "cnndm";
+    c.decoder = "lookahead:W=15,N=5,G=15";
+    c.prompts = 11;
+    make(state, &c, "lookahead-table-2", &t);
+    const TableRow *r = row_of(&t, "LA. at 0.0", "ROUGE-1");
+    near(37, r->ours.value);
+    near(37 - 37.79, r->difference.value);
+    near(37 - 2.2281388519649385 * sqrt(11 / 11.0), r->ours.low); // deviation sqrt(11) of 11 values
+    near(2, r->above.value);
+    assert_true(fabs(r->above.low - 2) < 1e-6 && fabs(r->above.high - 2) < 1e-6);
+    assert_true(isnan(row_of(&t, "LA. at 0.0", "S")->above.value));
+    table_release(&t);
+}
+
+// A method that keeps state has a baseline of its own: equal points are one, and no two seeds.
+static void copies(void **state) {
+    Case c = PUBLISHED;
+    Table t;
+    c.prompts = 3;
+    c.copies = 2;
+    make(state, &c, "lookahead-table-3", &t);
+    assert_int_equal(row_of(&t, "(1)", "S")->seeds, 1);
+    assert_int_equal(t.row_count, 18);
+    table_release(&t);
+}
+
 // --- what is chosen --------------------------------------------------------------------------------------
 
 static void run_is_found(void **state) {
@@ -415,6 +458,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(other_settings, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(named_by_rows, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(sampled, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(quality, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(copies, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(run_is_found, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(formats, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(awkward, folder_setup, folder_teardown),
