@@ -186,7 +186,7 @@ const Figure figures[] = {
               "--on a100-40gb --shape llama2-7b --devices 1,2,4,8 --link 300,5",                                                                                                                                                                                                  .width = 900,
      .height = 300},
     {.name = "samples",
-     .summary = "Every sample in the order of measuring",
+     .summary = "Samples in the order of measuring",
      ASKED(samples),
      .drawing = "",
      .needs = "no sample is stored: outpace run CONFIG",
