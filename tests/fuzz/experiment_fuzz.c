@@ -45,6 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     text_puts(&set, "methods.lookahead.matrix=");
     text_puts(&set, text_get(&text));
     check(text_get(&text), text.length, NULL);
+    check(text_get(&text), text.length, &(ExperimentChanges){.scale = "smoke"});
     OptionList sets = {{text_get(&set)}, 1};
     check(base, strlen(base), &(ExperimentChanges){.sets = &sets});
     check(base, strlen(base), &(ExperimentChanges){.model = text_get(&text)});
