@@ -121,6 +121,8 @@ static bool check_path(const char *path, StoreMode mode, Error *e) {
     struct stat st;
     char directory[PATH_MAX];
     const char *slash = strrchr(path, '/');
+    if (!path[0] || strcmp(path, ":memory:") == 0) // SQLite would forget what these hold
+        return error_input(e, "store '%s': a store is a file, and this names none", path);
     if (stat(path, &st) == 0)
         return S_ISREG(st.st_mode) || error_input(e, "store '%s': not a regular file", path);
     if (mode == STORE_READ)

@@ -43,6 +43,8 @@ static void not_a_store(void **state) {
     const char *path = folder_path(*state, "a.db");
     expect_refused(path, STORE_READ, "there is none", ERROR_INPUT);
     expect_refused(*state, STORE_WRITE, "not a regular file", ERROR_INPUT);
+    expect_refused("", STORE_WRITE, "this names none", ERROR_INPUT);
+    expect_refused(":memory:", STORE_WRITE, "this names none", ERROR_INPUT);
     scratch_write(*state, "a.db",
                   "some text that is long enough to be read as a header of a database, which it is"
                   " not, for it says so itself in its hundred and more bytes",
