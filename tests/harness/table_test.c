@@ -348,6 +348,71 @@ static void run_is_found(void **state) {
     store_close(s);
 }
 
+// --- surfaces --------------------------------------------------------------------------------------------
+
+// A surface of one context whose step of one row takes `ms`, and one of two rows twice that.
+static bool add_surface(Store *s, const char *name, bool off, double ms, int64_t *run, Error *e) {
+    char *on[] = {"surface", "m"}, *without[] = {"surface", "m", "--sliding-window", "off"};
+    StoreRun r = {.hash = off ? "off" : "on", .kind = "surface", .name = name, .version = "0.1.0"};
+    StoreEnvironment machine = {.version = "0.1.0", .cpu = "a processor"};
+    StoreModel m = {.name = "m", .hash = "m", .layers = 2};
+    int64_t attempt, model;
+    if (!store_run(s, &r, run, NULL, e) ||
+        !store_attempt(s, *run, off ? 4 : 2, off ? without : on, &machine, &attempt, e) ||
+        !store_model(s, &m, &model, e))
+        return false;
+    StoreSurface rows[2];
+    for (int i = 0; i < 2; i++)
+        rows[i] = (StoreSurface){.attempt = attempt,
+                                 .model = model,
+                                 .kind = "step",
+                                 .device = "cpu",
+                                 .layout = "batch",
+                                 .k = i + 1,
+                                 .w = 0,
+                                 .a = -1,
+                                 .b = -1,
+                                 .rows = i + 1,
+                                 .head_rows = i + 1,
+                                 .context = 16000,
+                                 .samples = 3,
+                                 .mean_s = 1e-3 * ms * (i + 1),
+                                 .median_s = 1e-3 * ms * (i + 1),
+                                 .slowdown = i + 1};
+    return store_surface(s, rows, 2, e);
+}
+
+static void surfaces(void **state) {
+    Error e = {0};
+    int64_t run, found;
+    Table t;
+    Store *s = store_open(folder_path(*state, "surface.db"), STORE_WRITE, NULL, &e);
+    if (!s || !add_surface(s, "mistral-window", false, 2, &run, &e)) fail_msg("%s", e.text);
+    assert_true(table_make(s, run, published_find("mistral-window"), &t, &e));
+    assert_string_equal(t.rows[0].why_not, "not measured"); // the other half is missing
+    assert_int_equal(t.row_count, 1);
+    table_release(&t);
+    if (!add_surface(s, "mistral-window", true, 7, &run, &e)) fail_msg("%s", e.text);
+    assert_true(table_run_find(s, "mistral-window", "named surface", &found, &e));
+    assert_int_equal(found, run);
+    assert_true(table_make(s, run, published_find("mistral-window"), &t, &e));
+    assert_string_equal(t.rows[0].why_not, "the paper names no device");
+    assert_string_equal(t.rows[1].row, "context 16000");
+    near(3.5, t.rows[1].ours.value);
+    assert_string_equal(t.rows[1].stand_in, "no model of the paper");
+    table_release(&t);
+    assert_true(table_run_find(s, "mistral-cache", "named surface", &found, &e));
+    assert_int_equal(found, 0);
+    assert_true(table_run_find(s, "ngrammys-figure-1", "surface", &found, &e)); // the newest will do
+    assert_int_equal(found, run);
+    assert_true(table_make(s, run, published_find("ngrammys-figure-1"), &t, &e));
+    assert_int_equal(t.row_count, 3);
+    assert_string_equal(t.rows[2].row, "context 16000, k 2, w 0");
+    near(2, t.rows[2].ours.value);
+    table_release(&t);
+    store_close(s);
+}
+
 // --- every format ----------------------------------------------------------------------------------------
 
 enum { POINTS = 12, PROMPTS = 8 };
@@ -461,6 +526,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(quality, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(copies, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(run_is_found, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(surfaces, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(formats, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(awkward, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(command, folder_setup, folder_teardown),
