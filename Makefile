@@ -86,7 +86,7 @@ portable: $(OBJECTS)
 	$(CC) $(LDFLAGS) $^ -o outpace-portable $(PORTABLE_LIBS)
 	@tools/check-portable outpace-portable
 
-lint: $(OBJECTS)
+lint: $(OBJECTS) $(CUDA_C:%.c=$(BUILD)/%.o) $(BUILD)/engine/cuda/none.o
 	@./setup lint && tools/lint $(ROOMS) tests
 
 demo: outpace
