@@ -8,6 +8,7 @@
 #include "harness/interrupt.h"
 #include "harness/machine.h"
 #include "harness/prepare.h"
+#include "harness/shape_text.h"
 #include "harness/surface_run.h"
 #include "harness/version.h"
 
@@ -185,15 +186,21 @@ static bool add_run(Work *s, Error *e) {
                     .dirty = strstr(version_text(), "-dirty") != NULL,
                     .contents = contents,
                     .content_count = 2};
+    // Without its window the shape is not the model's.
+    bool whole = !s->a->window || strcmp(s->a->window, "off") != 0;
+    char *shape = whole ? shape_text(&s->engine.model.shape) : NULL;
     StoreModel model = {.name = s->dir,
                         .hash = weights,
                         .path = s->dir,
+                        .shape = shape,
                         .dtype = dtype_name(s->engine.model.dtype),
                         .stand_in = s->engine.model.stand_in[0] ? s->engine.model.stand_in : NULL,
                         .layers = s->engine.model.shape.layers};
-    return (s->a->again ? store_run_new(s->store, &run, &s->run.run, e)
-                        : store_run(s->store, &run, &s->run.run, &found, e)) &&
-           store_claim(s->store, s->run.run, e) && store_model(s->store, &model, &s->run.model, e);
+    bool ok = (s->a->again ? store_run_new(s->store, &run, &s->run.run, e)
+                           : store_run(s->store, &run, &s->run.run, &found, e)) &&
+              store_claim(s->store, s->run.run, e) && store_model(s->store, &model, &s->run.model, e);
+    free(shape); // jansson's own
+    return ok;
 }
 
 static bool open_store(Work *s, int argc, char **argv, Error *e) {

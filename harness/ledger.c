@@ -4,6 +4,7 @@
 #include "harness/gauges.h"
 #include "harness/libraries.h"
 #include "harness/point_name.h"
+#include "harness/shape_text.h"
 #include "harness/version.h"
 #include "results/rows.h"
 
@@ -95,17 +96,6 @@ static bool add_reading(Ledger *l, const char *moment, const Machine *m, Error *
 }
 
 // --- what it measures ------------------------------------------------------------------------------------
-
-// What a price of its steps needs; for free.
-static char *shape_text(const Shape *s) {
-    json_t *o =
-        json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "layers", s->layers, "width", s->width,
-                  "heads", s->heads, "kv_heads", s->kv_heads, "head_dim", s->head_dim, "mlp_width",
-                  s->mlp_width, "vocab", s->vocab, "context", s->context, "window", s->window);
-    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
-    json_decref(o);
-    return text;
-}
 
 static bool add_models(Ledger *l, Error *e) {
     const Experiment *x = l->inputs->experiment;

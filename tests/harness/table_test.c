@@ -355,7 +355,7 @@ static bool add_surface(Store *s, const char *name, bool off, double ms, int64_t
     char *on[] = {"surface", "m"}, *without[] = {"surface", "m", "--sliding-window", "off"};
     StoreRun r = {.hash = off ? "off" : "on", .kind = "surface", .name = name, .version = "0.1.0"};
     StoreEnvironment machine = {.version = "0.1.0", .cpu = "a processor"};
-    StoreModel m = {.name = "m", .hash = "m", .layers = 2};
+    StoreModel m = {.name = "m", .hash = "m", .layers = 2, .shape = "{\"window\":4096}"};
     int64_t attempt, model;
     if (!store_run(s, &r, run, NULL, e) ||
         !store_attempt(s, *run, off ? 4 : 2, off ? without : on, &machine, &attempt, e) ||
@@ -403,6 +403,9 @@ static void surfaces(void **state) {
     table_release(&t);
     assert_true(table_run_find(s, "mistral-cache", "named surface", &found, &e));
     assert_int_equal(found, 0);
+    assert_true(table_make(s, run, published_find("mistral-cache"), &t, &e));
+    near(16000.0 / 4096, t.rows[1].ours.value);
+    table_release(&t);
     assert_true(table_run_find(s, "ngrammys-figure-1", "surface", &found, &e)); // the newest will do
     assert_int_equal(found, run);
     assert_true(table_make(s, run, published_find("ngrammys-figure-1"), &t, &e));
