@@ -2,8 +2,9 @@
 // on the atomic, then take the mutex and sleep on a condition: whoever may be waited for signals under the
 // mutex, after the atomic has changed, so no wake-up is lost.
 //
-// Each thread stays on a core of its own while there are enough: a share of the weights is then always read
-// through the same caches, and two shares never wait for one core.
+// Where a pool takes every core, each thread stays on its own: a share of the weights is then always read
+// through the same caches, and two shares never wait for one core. A smaller pool goes where the system puts
+// it: another program's may be beside it, and would choose the same cores.
 #include "engine/cpu/pool.h"
 
 #include "engine/base/memory.h"
@@ -81,11 +82,11 @@ static void wake(Pool *p) {
 static void pin_threads(Pool *p) {
     Cores cores;
     cores_find(&cores);
-    bool enough = p->threads <= cores.count;
+    bool whole = p->threads >= cores.physical && p->threads <= cores.count;
     for (int i = 0; i < p->threads - 1; i++)
-        p->workers[i] = (Worker){.pool = p, .number = i + 1, .core = enough ? cores.number[i + 1] : -1};
+        p->workers[i] = (Worker){.pool = p, .number = i + 1, .core = whole ? cores.number[i + 1] : -1};
     p->pinned =
-        enough && sched_getaffinity(0, sizeof p->before, &p->before) == 0 && cores_pin(cores.number[0]);
+        whole && sched_getaffinity(0, sizeof p->before, &p->before) == 0 && cores_pin(cores.number[0]);
 }
 
 Pool *pool_open(int threads, Error *e) {

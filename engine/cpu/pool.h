@@ -1,8 +1,8 @@
 // A team of threads that runs one function at a time, all together, and waits for the last.
 //
 // The caller is thread 0. Workers spin for a short while after each task, since the next one comes within
-// microseconds inside a step, and then sleep, so that an idle engine costs nothing. While there is a core for
-// each, every thread stays on its own, the caller too until the pool is closed.
+// microseconds inside a step, and then sleep, so that an idle engine costs nothing. A pool of as many
+// threads as there are cores keeps each on its own, the caller too until the pool is closed.
 #pragma once
 #include "engine/base/error.h"
 
