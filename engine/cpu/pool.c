@@ -16,7 +16,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-// About 50 microseconds: longer than the gaps inside a step, short against a scheduler's slice.
+// Some tenths of a millisecond, as a processor's pause takes 40 to 140 cycles: longer than the gaps inside a
+// step, short against a scheduler's slice.
 enum { SPINS = 20000, MAX_THREADS = 1024 };
 
 typedef struct Worker {
