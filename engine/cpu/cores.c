@@ -1,7 +1,9 @@
 #include "engine/cpu/cores.h"
 
+#include <dirent.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 // The lowest processor that shares a core with this one; itself where the system does not say.
 static int first_sibling(int cpu) {
@@ -15,11 +17,24 @@ static int first_sibling(int cpu) {
     return first;
 }
 
+// Where any thread of this process may run: the calling one may stay on one processor, kept there by a pool.
+static void find_allowed(cpu_set_t *allowed) {
+    if (sched_getaffinity(0, sizeof *allowed, allowed) != 0) CPU_ZERO(allowed);
+    DIR *threads = opendir("/proc/self/task");
+    if (!threads) return;
+    for (struct dirent *d; (d = readdir(threads));) {
+        cpu_set_t one;
+        int id = (int)strtol(d->d_name, NULL, 10);
+        if (id > 0 && sched_getaffinity(id, sizeof one, &one) == 0) CPU_OR(allowed, allowed, &one);
+    }
+    closedir(threads);
+}
+
 void cores_find(Cores *c) {
     cpu_set_t allowed;
     bool seen[CORES_MAX] = {false}, second[CORES_MAX] = {false};
     *c = (Cores){.count = 0};
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) CPU_ZERO(&allowed);
+    find_allowed(&allowed);
     for (int i = 0; i < CORES_MAX; i++) {
         if (!CPU_ISSET((size_t)i, &allowed)) continue;
         int core = first_sibling(i);

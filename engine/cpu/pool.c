@@ -61,7 +61,6 @@ static void sleep_until_round_changes(Pool *p, unsigned seen) {
 static void *work(void *argument) {
     Worker *w = argument;
     Pool *p = w->pool;
-    if (w->core >= 0) cores_pin(w->core);
     for (unsigned seen = 0;; seen++) {
         for (int i = 0; i < SPINS && atomic_load_explicit(&p->round, memory_order_acquire) == seen; i++)
             relax();
@@ -90,6 +89,22 @@ static void pin_threads(Pool *p) {
         whole && sched_getaffinity(0, sizeof p->before, &p->before) == 0 && cores_pin(cores.number[0]);
 }
 
+// On its core from the start, so that whoever asks where this process may run finds them all.
+static int start(Worker *w) {
+    pthread_attr_t attributes;
+    cpu_set_t one;
+    pthread_attr_init(&attributes);
+    CPU_ZERO(&one);
+    if (w->core >= 0) {
+        CPU_SET((size_t)w->core, &one);
+        pthread_attr_setaffinity_np(&attributes, sizeof one, &one);
+    }
+    int why = pthread_create(&w->id, &attributes, work, w);
+    if (why && w->core >= 0) why = pthread_create(&w->id, NULL, work, w); // the core may have been taken away
+    pthread_attr_destroy(&attributes);
+    return why;
+}
+
 Pool *pool_open(int threads, Error *e) {
     if (threads < 1 || threads > MAX_THREADS) {
         error_input(e, "cannot run %d threads: from 1 to %d are allowed", threads, MAX_THREADS);
@@ -107,7 +122,7 @@ Pool *pool_open(int threads, Error *e) {
     pthread_cond_init(&p->woken, NULL);
     pin_threads(p);
     for (int i = 0; i < threads - 1; i++) {
-        int why = pthread_create(&p->workers[i].id, NULL, work, &p->workers[i]);
+        int why = start(&p->workers[i]);
         if (why) {
             error_system(e, "cannot start thread %d of %d: %s", i + 1, threads, strerror(why));
             pool_close(p);

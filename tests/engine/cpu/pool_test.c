@@ -103,6 +103,7 @@ static void caller_is_freed(void **state) {
     int before = may_use(), cores = pool_cores();
     Pool *p = pool_open(cores, NULL);
     assert_int_equal(may_use(), 1);
+    assert_int_equal(pool_cores(), cores); // a second pool finds them all, too
     pool_close(p);
     assert_int_equal(may_use(), before);
     if (cores == 1) return;
