@@ -29,7 +29,7 @@ ROOMS    = engine simulate datasets results plots harness
 SOURCES  = $(filter-out $(CUDA_OUT),$(shell find $(ROOMS) -name '*.c'))
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS)
 LIBRARY  = $(filter-out $(BUILD)/harness/main.o,$(OBJECTS))
-VERSION  = $(BUILD)/harness/version.o
+VERSION  = $(BUILD)/harness/program/version.o
 PROGRAM  = $(BUILD)/outpace
 outpace: $(PROGRAM) cuda-note
 	@cmp -s $(PROGRAM) outpace || cp --remove-destination $(PROGRAM) outpace
@@ -68,10 +68,10 @@ $(BUILD)/datasets/embedded.o: datasets/sources.tsv $(wildcard datasets/small/*.j
 $(BUILD)/results/open.o: results/schema.sql results/views.sql
 $(BUILD)/plots/figures.o $(BUILD)/plots/page.o $(BUILD)/plots/report.o: $(wildcard plots/*.sql plots/*.gp plots/report.*s)
 $(BUILD)/results/merge.o: results/merge.sql
-$(BUILD)/harness/stored.o: harness/stored.sql
-$(BUILD)/harness/table_points.o: harness/table_points.sql
+$(BUILD)/harness/stored/stored.o: harness/stored/stored.sql
+$(BUILD)/harness/table/points.o: harness/table/points.sql
 $(BUILD)/results/published_items.o: $(wildcard results/published/*.tsv)
-$(BUILD)/harness/catalogue.o: configs/catalogue.tsv configs/claims.tsv
+$(BUILD)/harness/table/catalogue.o: configs/catalogue.tsv configs/claims.tsv
 
 $(BUILD)/%.o: %.c Makefile $(BUILD)/settings
 	@mkdir -p $(@D)

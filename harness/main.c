@@ -1,5 +1,5 @@
 // Finds the subcommand, runs it; the only place that prints an error and picks the exit code.
-#include "harness/command.h"
+#include "harness/program/command.h"
 
 #include "engine/base/suggest.h"
 #include "harness/shrunk.h"

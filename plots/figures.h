@@ -1,7 +1,7 @@
 // The figures there are. A new one is NAME.sql, NAME.gp and a row.
 //
-// What a query gives, ?1 being the run, ?2 what was computed (harness/computed.h), NULL where nothing was: a
-// row a place in the figure, its columns by their names:
+// What a query gives, ?1 being the run, ?2 what was computed (harness/predict/computed.h), NULL where nothing
+// was: a row a place in the figure, its columns by their names:
 //   panel    text: a panel's title; rows of one panel follow each other
 //   series   text: a legend's entry; rows of one follow each other. Equal texts have one colour in all panels
 //   scan     a blank line stands where it changes: rows of a grid, for contours

@@ -10,7 +10,8 @@ enum {
     PLOT_ELSEWHERE = 3
 }; // its runs; the last: some of it on another machine
 
-// What might have been computed of the first (harness/computed.h): tests/fixtures/plots/computed.json.
+// What might have been computed of the first (harness/predict/computed.h):
+// tests/fixtures/plots/computed.json.
 extern const char plot_computed[];
 
 #define PLOT_AWKWARD "`id` <script>alert(1)</script> it's \"50%\" @x_{2} \\n"

@@ -1,8 +1,8 @@
 #include "tests/small_run.h"
 
 #include "engine/base/memory.h"
-#include "harness/baselines.h"
-#include "harness/estimates.h"
+#include "harness/run/baselines.h"
+#include "harness/stored/estimates.h"
 #include "tests/check.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // A small sweep on the null backend without a program around it: the model in `tiny` here (model synth), also
 // as its own draft, and prompts of our own.
 #pragma once
-#include "harness/runner.h"
+#include "harness/run/runner.h"
 
 typedef struct SmallRun {
     Experiment x;

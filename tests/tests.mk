@@ -23,7 +23,7 @@ $(BUILD)/tests/%_fault_test: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
 $(BUILD)/tests/fuzz/%_fuzz.o: CFLAGS += $(if $(FUZZING),,-DLLVMFuzzerTestOneInput=$(basename $(@F)))
 $(BUILD)/tests/fuzz/corpus_test: $(FUZZERS)
 PARSERS  = $(filter $(patsubst %,$(BUILD)/%/%,engine/base engine/core engine/model engine/text engine/decode simulate datasets results) \
-    $(patsubst %,$(BUILD)/harness/%.o,yaml fields settings axis condition experiment sweep),$(OBJECTS))
+    $(patsubst %,$(BUILD)/harness/config/%.o,yaml fields settings axis condition experiment sweep),$(OBJECTS))
 $(BUILD)/%_fuzz: $(BUILD)/tests/fuzz/%_fuzz.o $(PARSERS)
 	$(CC) $(LDFLAGS) -fsanitize=fuzzer $^ -o $@ $(LIBS)
 

@@ -1,7 +1,7 @@
 // An experiment's YAML: what is taken expands to points that differ, each of which its method's parser reads
 // back, or to one line. The same bytes as a value of --set and as --model.
 #include "engine/base/text.h"
-#include "harness/sweep.h"
+#include "harness/config/sweep.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #include "tests/check.h"
 
 #include "engine/base/text.h"
-#include "harness/method_text.h"
-#include "harness/quantities.h"
+#include "harness/table/method_text.h"
+#include "harness/table/quantities.h"
 #include "results/published.h"
 
 #include <stdlib.h>

@@ -1,0 +1,170 @@
+// Which datasets are known and where they are; the first prompts of one; the formats of files.
+#include "harness/program/command.h"
+
+#include "datasets/datasets.h"
+#include "datasets/format.h"
+#include "datasets/known.h"
+#include "engine/base/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    int show;
+    const char *split, *format, *path;
+    bool formats;
+} DatasetsOptions;
+
+#define AT(name) offsetof(DatasetsOptions, name)
+static const Option OPTIONS[] = {
+    {"show",    'n', OPTION_INT,  AT(show),    0, 1 << 24, "N",    "prompts to show",                        "2"        },
+    {"split",   0,   OPTION_TEXT, AT(split),   0, 0,       "NAME", "of a dataset that has several",          "its first"},
+    {"path",    0,   OPTION_TEXT, AT(path),    0, 0,       "FILE", "show the prompts of a file of your own", NULL       },
+    {"format",  0,   OPTION_TEXT, AT(format),  0, 0,       "NAME", "of that file, FORMAT or FORMAT:FRAME",
+     "told by its keys"                                                                                                 },
+    {"formats", 0,   OPTION_FLAG, AT(formats), 0, 0,       NULL,
+     "list the formats, and the frames that prompts stand in",                                               NULL       },
+};
+#undef AT
+
+static void print_formats(void) {
+    size_t count;
+    const Format *const *table = format_table(&count);
+    for (size_t i = 0; i < count; i++) {
+        const Frame *f;
+        printf("%-16s %s\n", table[i]->name, table[i]->about);
+        for (size_t k = 0; (f = format_frames(table[i], k)); k++) printf("  :%-13s %s\n", f->name, f->from);
+    }
+}
+
+// "here", "other content", or "missing"; what the published file's SHA-256 says.
+static bool state_of(const KnownFile *file, const char *path, const char **out, Error *e) {
+    char sha256[SHA256_TEXT];
+    size_t n = path ? strlen(path) : 0;
+    bool packed = file->file.n > 3 && memcmp(file->file.at + file->file.n - 3, ".gz", 3) == 0;
+    bool unpacked = packed && n > 3 && strcmp(path + n - 3, ".gz") != 0;
+    *out = file->content ? "built in" : "missing";
+    if (!path) return true;
+    *out = "found";
+    if (file->sha256.n + 1 != SHA256_TEXT || unpacked) return true;
+    if (!sha256_file(path, sha256, e)) return false;
+    if (memcmp(sha256, file->sha256.at, file->sha256.n) != 0) *out = "not as published";
+    return true;
+}
+
+static bool print_known(const KnownFile *f, const char *folder, Error *e) {
+    bool failed = false;
+    const char *state = "";
+    char *path = folder && !f->content ? known_path(f, folder, &failed) : NULL;
+    bool ok = failed ? error_system(e, "out of memory") : state_of(f, path, &state, e);
+    if (ok)
+        printf("%-15.*s %-11.*s %6.*s  %-16s %.*s\n", (int)f->name.n, f->name.at, (int)f->split.n,
+               f->split.at, (int)f->rows.n, f->rows.at, state, (int)f->about.n, f->about.at);
+    if (ok && path) printf("%-15s %s; licence: %.*s\n", "", path, (int)f->licence.n, f->licence.at);
+    mem_free(path);
+    return ok;
+}
+
+static bool list(const char *folder, Error *e) {
+    KnownFile file;
+    printf("%-15s %-11s %6s  %-16s %s\n", "name", "split", "rows", "state", "what it is");
+    for (size_t i = 0; known_at(i, &file); i++)
+        if (!print_known(&file, folder, e)) return false;
+    if (folder) printf("\nlooked for in OUTPACE_DATA, %s\n", folder);
+    else puts("\nOUTPACE_DATA is not set: a folder for published files, which datasets/fetch FOLDER fills");
+    return true;
+}
+
+// A foreign text on a terminal: what could move the cursor or change colours becomes '?'.
+static void print_text(const char *mark, const char *s) {
+    bool at_start = true;
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s, next = (unsigned char)s[1];
+        if (at_start) fputs(mark, stdout);
+        at_start = c == '\n';
+        if (c == 0xC2 && next < 0xA0) s++, putchar('?'); // a control character of Latin-1, as UTF-8
+        else if (c == '\r') fputs("\\r", stdout);
+        else putchar((c < ' ' && c != '\n' && c != '\t') || c == 0x7F ? '?' : c);
+    }
+    if (!at_start) putchar('\n');
+}
+
+static void print_prompt(const DatasetPrompt *p) {
+    char mark[32];
+    print_text("\n", p->id);
+    if (p->task[0]) print_text("task: ", p->task);
+    for (int i = 0; i < p->turn_count; i++) {
+        snprintf(mark, sizeof mark, "  %d> ", i + 1);
+        print_text(mark, p->turns[i]);
+    }
+    for (int i = 0; i < p->reference_count; i++) {
+        snprintf(mark, sizeof mark, "  %d= ", p->references[i].turn + 1);
+        print_text(mark, p->references[i].text);
+    }
+}
+
+static void print_facts(const Dataset *d) {
+    size_t several = 0, answered = 0;
+    for (size_t i = 0; i < d->count; i++) {
+        several += d->prompts[i].turn_count > 1;
+        answered += d->prompts[i].reference_count > 0;
+    }
+    print_text("", d->name);
+    printf("%zu prompts, %zu of them of several turns, %zu with a reference\nsha256 of the prompts %s\n",
+           d->count, several, answered, d->sha256);
+}
+
+static void print_source(const char *name, const char *split) {
+    KnownFile f;
+    if (!known_find(name, split, &f, NULL)) return;
+    printf("%.*s\nlicence: %.*s\n", (int)f.about.n, f.about.at, (int)f.licence.n, f.licence.at);
+    if (f.url.n > 1) printf("from %.*s\n", (int)f.url.n, f.url.at);
+}
+
+static bool show(const char *name, const DatasetsOptions *o, const char *folder, Error *e) {
+    Dataset d;
+    DatasetRequest q = {
+        .name = name, .path = o->path, .format = o->format, .split = o->split, .folder = folder};
+    if (!dataset_open(&d, &q, e)) return false;
+    print_facts(&d);
+    if (!o->path) print_source(name, o->split);
+    for (size_t i = 0; i < d.count && i < (size_t)o->show; i++) print_prompt(&d.prompts[i]);
+    dataset_release(&d);
+    return true;
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    (void)code;
+    DatasetsOptions o = {.show = 2};
+    Positionals rest;
+    bool stop;
+    const char *folder = getenv("OUTPACE_DATA");
+    if (!command_parse(&command_datasets, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    if (folder && !*folder) folder = NULL;
+    if (o.format && !o.path) return error_input(e, "--format is for a file of your own: give its --path");
+    if (rest.count > 1 || (rest.count && (o.path || o.formats)))
+        return error_input(e, "datasets: usage: outpace datasets %s", command_datasets.usage);
+    if (o.formats) print_formats();
+    else if (o.path || rest.count) return show(o.path ? o.path : rest.items[0], &o, folder, e);
+    else return list(folder, e);
+    return true;
+}
+
+const Command command_datasets = {
+    .name = "datasets",
+    .usage = "[NAME | --path FILE | --formats]",
+    .summary = "list the datasets and where they are; show prompts of one",
+    .lesson = "Lists the datasets that an experiment may name: small ones of our own, which are in the "
+              "program, and\n"
+              "published ones, which are looked for in the folder OUTPACE_DATA. With a name, shows its first "
+              "prompts\n"
+              "(1> the first turn, 1= an answer to it). NAME:FRAME puts the same rows into another prompt.\n"
+              "\n"
+              "  outpace datasets mathematics\n"
+              "  datasets/fetch data gsm8k && OUTPACE_DATA=data outpace datasets gsm8k:qa --split train\n"
+              "  outpace datasets --path prompts.jsonl -n 5\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = run};

@@ -1,0 +1,114 @@
+// Builds a datastore for retrieval: texts tokenised, documents apart, places sorted.
+#include "harness/program/command.h"
+
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+#include "engine/decode/datastore.h"
+#include "engine/text/tokenizer.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+static const size_t MOST_BYTES = (size_t)4 << 30; // of one file of text
+
+typedef struct {
+    const char *output, *model;
+    bool lines;
+} DatastoreOptions;
+
+#define AT(name) offsetof(DatastoreOptions, name)
+static const Option OPTIONS[] = {
+    {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE", "build: the datastore to write",                     NULL},
+    {"model",  'm', OPTION_TEXT, AT(model),  0, 0, "DIR",  "build: the model whose tokenizer cuts the texts",
+     NULL                                                                                                           },
+    {"lines",  0,   OPTION_FLAG, AT(lines),  0, 0, NULL,   "build: each line is a document; else each file is",
+     NULL                                                                                                           },
+};
+#undef AT
+
+// --- build
+
+// Empty documents are left out.
+static bool add_document(const Tokenizer *t, const char *text, size_t n, IdList *out, Error *e) {
+    size_t before = out->count;
+    if (!tokenizer_encode(t, text, n, false, out, e)) return false;
+    if (out->count == before) return true;
+    if (out->count >= INT_MAX)
+        return error_input(e, "more than %d tokens: build several datastores", INT_MAX);
+    return ids_add(out, DATASTORE_BREAK) || error_system(e, "out of memory");
+}
+
+static bool add_lines(const Tokenizer *t, const char *text, size_t n, IdList *out, Error *e) {
+    for (const char *line = text, *end = text + n; line < end;) {
+        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        if (!stop) stop = end;
+        if (!add_document(t, line, (size_t)(stop - line), out, e)) return false;
+        line = stop + 1;
+    }
+    return true;
+}
+
+static bool add_file(const Tokenizer *t, const char *path, bool lines, IdList *out, Error *e) {
+    char *text;
+    size_t n;
+    if (!file_read(path, MOST_BYTES, &text, &n, e)) return false;
+    bool ok = (lines ? add_lines : add_document)(t, text, n, out, e);
+    mem_free(text);
+    return ok || error_within(e, "'%s'", path);
+}
+
+static bool build(const Positionals *files, const DatastoreOptions *o, Error *e) {
+    IdList ids = {0};
+    if (files->count < 2 || !o->output || !o->model)
+        return error_input(e, "datastore: build needs FILES, -o FILE and --model DIR");
+    Tokenizer *t = tokenizer_open(o->model, e);
+    bool ok = t != NULL;
+    for (int i = 1; i < files->count && ok; i++) ok = add_file(t, files->items[i], o->lines, &ids, e);
+    ok = ok && datastore_write(o->output, ids.ids, (int)ids.count, tokenizer_size(t), e);
+    if (ok) printf("wrote %zu tokens of %d files to %s\n", ids.count, files->count - 1, o->output);
+    ids_release(&ids);
+    tokenizer_close(t);
+    return ok;
+}
+
+// --- info
+
+static bool info(const char *path, Error *e) {
+    Datastore d;
+    int documents = 0;
+    if (!datastore_open(&d, path, e)) return false;
+    for (int i = 0; i < d.count; i++) documents += d.tokens[i] == DATASTORE_BREAK;
+    printf("documents       %d\ntokens          %d\nvocabulary      %d\nbytes           %zu\n", documents,
+           d.count - documents, d.vocab, d.view.size);
+    datastore_close(&d);
+    return true;
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    DatastoreOptions o = {.output = NULL};
+    Positionals rest;
+    bool stop;
+    (void)code;
+    if (!command_parse(&command_datastore, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    if (rest.count > 0 && strcmp(rest.items[0], "build") == 0) return build(&rest, &o, e);
+    if (rest.count == 2 && strcmp(rest.items[0], "info") == 0) return info(rest.items[1], e);
+    return error_input(e, "datastore: usage: outpace datastore %s", command_datastore.usage);
+}
+
+const Command command_datastore = {
+    .name = "datastore",
+    .usage = "build FILES... -o FILE --model DIR | info FILE",
+    .summary = "build the texts that the method 'rest' looks things up in",
+    .lesson = "Cuts texts into tokens with a model's tokenizer, and sorts all places in them. A file is a "
+              "document,\n"
+              "or with --lines each line of it; nothing is found across the border of two. Takes 20 bytes of "
+              "memory\n"
+              "a token while it builds, and 8 in the file.\n"
+              "\n"
+              "  outpace datastore build notes/*.txt -o notes.store --model MODEL\n"
+              "  outpace generate MODEL \"Dear diary\" --method rest:datastore=notes.store --stats\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = run};

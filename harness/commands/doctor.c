@@ -1,0 +1,176 @@
+// What this machine is, what it can do at most, and what would spoil a measurement on it.
+#include "harness/program/command.h"
+
+#include "engine/engine.h"
+#include "harness/machine/libraries.h"
+#include "harness/machine/machine.h"
+#include "harness/program/version.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    int threads;
+    const char *isa;
+    bool json;
+} DoctorOptions;
+
+#define AT(name) offsetof(DoctorOptions, name)
+static const Option OPTIONS[] = {
+    {"threads", 0, OPTION_INT,  AT(threads), 0, 1024, "N",    "0: one a core",               "0"                },
+    {"isa",     0, OPTION_TEXT, AT(isa),     0, 0,    "NAME", "measure this set of kernels", "the best there is"},
+    {"json",    0, OPTION_FLAG, AT(json),    0, 0,    NULL,   "print one JSON object",       NULL               },
+};
+#undef AT
+
+typedef struct {
+    Machine machine;
+    Ceilings cpu;
+    Ceilings gpu;
+    Gauge gauge;
+    Error no_gpu; // why there is none
+    Text warnings, libraries;
+} Report;
+
+static const char *known(const char *text) { return text[0] ? text : "unknown"; }
+
+static void print_number(const char *before, double x, double of, const char *unit) {
+    if (isnan(x)) return;
+    printf("%s%.0f", before, x);
+    if (!isnan(of)) printf(" of %.0f", of);
+    printf(" %s", unit);
+}
+
+static void print_gpu(const Report *r) {
+    const Gauge *g = &r->gauge;
+    printf("GPU         %s, %.1f GB, driver %s, CUDA %s, %s\n", g->name, (double)g->memory / 1e9,
+           known(g->driver), g->runtime, g->uuid);
+    printf("GPU kernels %s: reads %.0f GB/s, computes %.1f TFLOP/s\n", r->gpu.isa, r->gpu.bytes_per_s / 1e9,
+           r->gpu.operations_per_s[COMPUTE_BF16] / 1e12);
+    if (!g->throttle[0])
+        printf("GPU now     unknown: there is no NVML (libnvidia-ml.so.1), or it does not know it\n");
+    else {
+        printf("GPU now     slowed down by %s", g->throttle);
+        print_number("; clock ", g->clock_mhz, g->most_clock_mhz, "MHz");
+        print_number(", memory ", g->memory_clock_mhz, NAN, "MHz");
+        print_number(", power ", g->power_w, g->power_limit_w, "W");
+        print_number(", ", g->temperature_c, NAN, "C");
+        puts("");
+    }
+}
+
+static void print_report(const Report *r) {
+    const Machine *m = &r->machine;
+    printf("outpace     %s, %s\n", version_text(), version_compiler());
+    printf("system      %s, kernel %s\n", known(m->system), known(m->kernel));
+    printf("processor   %s%s\n", known(m->cpu), m->virtual_machine ? " (virtual machine)" : "");
+    printf("features    %s\n", m->isa[0] ? m->isa : "none that the kernels use");
+    printf("cores       %d of %d usable, governor %s, load %.2f\n", m->cores, m->cores_present,
+           known(m->governor), m->load);
+    printf("caches      L1 %zu KB, L2 %zu KB, L3 %zu KB\n", m->l1d >> 10, m->l2 >> 10, m->l3 >> 10);
+    printf("memory      %.1f GB, %.1f GB free\n", (double)m->memory / 1e9, (double)m->available / 1e9);
+    printf("kernels     %s, %d thread%s\n", r->cpu.isa, r->cpu.threads, r->cpu.threads == 1 ? "" : "s");
+    printf("reads       %.1f GB/s from memory\n", r->cpu.bytes_per_s / 1e9);
+    printf("computes    %.3f TFLOP/s in bf16, %.3f in f32, operands in registers\n",
+           r->cpu.operations_per_s[COMPUTE_BF16] / 1e12, r->cpu.operations_per_s[COMPUTE_F32] / 1e12);
+    if (r->no_gpu.kind == ERROR_NONE) print_gpu(r);
+    else printf("GPU         none: %s\n", r->no_gpu.text);
+    printf("libraries   %s\n", text_get(&r->libraries));
+    for (const char *line = text_get(&r->warnings); *line; line += strcspn(line, "\n") + 1)
+        printf("warning     %.*s\n", (int)strcspn(line, "\n"), line);
+}
+
+// A rate that was not measured (f32 on a GPU) is null.
+static json_t *rate_json(double per_s) { return per_s > 0 ? json_real(per_s) : json_null(); }
+
+static json_t *ceilings_json(const Ceilings *c) {
+    return json_pack("{s:s, s:i, s:f, s:o, s:o}", "kernels", c->isa, "threads", c->threads,
+                     "read_bytes_per_s", c->bytes_per_s, "operations_per_s",
+                     rate_json(c->operations_per_s[COMPUTE_BF16]), "operations_per_s_f32",
+                     rate_json(c->operations_per_s[COMPUTE_F32]));
+}
+
+static void set_known(json_t *o, const char *key, double x) {
+    json_object_set_new(o, key, isnan(x) ? json_null() : json_real(x));
+}
+
+static json_t *gpu_json(const Report *r) {
+    const Gauge *g = &r->gauge;
+    json_t *o = ceilings_json(&r->gpu);
+    const struct {
+        const char *key, *text;
+    } texts[] = {
+        {"name",     g->name    },
+        {"uuid",     g->uuid    },
+        {"driver",   g->driver  },
+        {"cuda",     g->runtime },
+        {"throttle", g->throttle}
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        json_object_set_new(o, texts[i].key, texts[i].text[0] ? json_string(texts[i].text) : json_null());
+    json_object_set_new(o, "memory_bytes", json_integer((json_int_t)g->memory));
+    set_known(o, "clock_mhz", g->clock_mhz);
+    set_known(o, "most_clock_mhz", g->most_clock_mhz);
+    set_known(o, "memory_clock_mhz", g->memory_clock_mhz);
+    set_known(o, "power_w", g->power_w);
+    set_known(o, "power_limit_w", g->power_limit_w);
+    set_known(o, "temperature_c", g->temperature_c);
+    return o;
+}
+
+static json_t *warnings_json(const Text *warnings) {
+    json_t *list = json_array();
+    for (const char *line = text_get(warnings); *line; line += strcspn(line, "\n") + 1)
+        json_array_append_new(list, json_stringn(line, strcspn(line, "\n")));
+    return list;
+}
+
+static bool print_json(const Report *r, Error *e) {
+    json_t *root =
+        json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "version", version_text(), "compiler",
+                  version_compiler(), "machine", machine_json(&r->machine), "cpu", ceilings_json(&r->cpu),
+                  "gpu", r->no_gpu.kind == ERROR_NONE ? gpu_json(r) : json_null(), "libraries",
+                  libraries_json(), "warnings", warnings_json(&r->warnings));
+    char *line = root ? json_dumps(root, 0) : NULL;
+    if (line) puts(line);
+    free(line); // jansson's own
+    json_decref(root);
+    return line || error_system(e, "out of memory");
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    (void)code;
+    DoctorOptions o = {.isa = getenv("OUTPACE_ISA")};
+    Positionals rest;
+    bool stop;
+    Report r = {.cpu.isa = ""};
+    if (!command_parse(&command_doctor, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    if (rest.count) return error_input(e, "doctor: takes no argument, got '%s'", rest.items[0]);
+    BackendOptions measured = {.threads = o.threads, .isa = o.isa};
+    machine_read(&r.machine);
+    bool ok = engine_ceilings("cpu", &measured, &r.cpu, e);
+    if (engine_ceilings("cuda", &measured, &r.gpu, &r.no_gpu)) engine_gauge("cuda", &r.gauge, &r.no_gpu);
+    machine_warnings(&r.machine, &r.warnings);
+    libraries_text(&r.libraries);
+    if (ok && o.json) ok = print_json(&r, e);
+    else if (ok) print_report(&r);
+    text_release(&r.warnings);
+    text_release(&r.libraries);
+    return ok;
+}
+
+const Command command_doctor = {
+    .name = "doctor",
+    .usage = "[OPTIONS]",
+    .summary = "say what this machine can do, and what would spoil a measurement",
+    .lesson = "Reads what the system says of processor, caches, cores and memory, measures how fast memory "
+              "is read\n"
+              "and how fast the best kernels compute (the two floors of 'outpace bench'), lists the "
+              "libraries, and\n"
+              "warns of what makes numbers wrong: a governor that changes clocks, load, other processes.\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = run};

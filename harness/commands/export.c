@@ -1,0 +1,220 @@
+// Out of the store and into it, in the formats of others.
+#include "harness/program/command.h"
+
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+#include "harness/run/prepare.h"
+#include "harness/stored/stored.h"
+#include "results/rows.h"
+#include "results/transfer.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const size_t MOST_BYTES = (size_t)1 << 30; // of a file that is imported
+
+typedef struct {
+    const char *db, *run, *format, *what, *output;
+    const char *name, *model, *dataset, *method, *baseline;
+} TransferOptions;
+
+#define AT(name) offsetof(TransferOptions, name)
+static const Option EXPORT_OPTIONS[] = {
+    {"format", 0,   OPTION_TEXT, AT(format), 0, 0, "csv|jsonl|spec-bench",  "what it is written as",   "csv"            },
+    {"what",   0,   OPTION_TEXT, AT(what),   0, 0, "results|samples|steps",
+     "a line a point, prompt or step; jsonl's steps: as docs/steps.md",                                "results"        },
+    {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE|DIR",              "spec-bench: a directory", "standard output"},
+    {"db",     0,   OPTION_TEXT, AT(db),     0, 0, "FILE",                  "the store",               STORE_DEFAULT    },
+};
+static const Option IMPORT_OPTIONS[] = {
+    {"db",       0, OPTION_TEXT, AT(db),       0, 0, "FILE", "the store",                                    STORE_DEFAULT},
+    {"name",     0, OPTION_TEXT, AT(name),     0, 0, "TEXT", "of the run",                                   "the file's" },
+    {"method",   0, OPTION_TEXT, AT(method),   0, 0, "NAME", "spec-bench: the method that gave the answers",
+     "imported"                                                                                                           },
+    {"model",    0, OPTION_TEXT, AT(model),    0, 0, "NAME", "spec-bench: the model",                        "imported"   },
+    {"dataset",  0, OPTION_TEXT, AT(dataset),  0, 0, "NAME", "spec-bench: the dataset",                      "spec-bench" },
+    {"baseline", 0, OPTION_TEXT, AT(baseline), 0, 0, "FILE", "spec-bench: the autoregressive answers",       NULL         },
+};
+#undef AT
+
+// --- export ----------------------------------------------------------------------------------------------
+
+// A row a table that can be written.
+static const struct {
+    const char *what, *sql;
+} TABLES[] = {
+    {"results", "SELECT * FROM result WHERE run_id = ?1 ORDER BY number"                                 },
+    {"samples",
+     "SELECT point.number AS point, label, dataset.name AS dataset, prompt.number AS prompt, turn, task, "
+     "sample.*,"
+     " output.tokens AS output_tokens, bytes, repeated, looping FROM point JOIN sample ON point_id = point.id"
+     " JOIN prompt ON prompt.id = prompt_id JOIN dataset ON dataset.id = prompt.dataset_id"
+     " LEFT JOIN output ON output.id = output_id WHERE run_id = ?1 ORDER BY 1, pass, prompt.number, turn"},
+    {"steps",   "SELECT point.number AS point, label, prompt.number AS prompt, turn, pass, step.* FROM point"
+              " JOIN sample ON point_id = point.id JOIN prompt ON prompt.id = prompt_id JOIN step ON "
+              "sample_id = sample.id"
+              " WHERE run_id = ?1 ORDER BY 1, pass, prompt.number, turn, step.number"       },
+};
+enum { TABLE_COUNT = sizeof TABLES / sizeof *TABLES };
+
+static bool write_rows(Store *s, int64_t run, const TransferOptions *o, FILE *out, Error *e) {
+    bool jsonl = strcmp(o->format, "jsonl") == 0;
+    if (jsonl && strcmp(o->what, "steps") == 0) return store_export_steps(s, run, out, e);
+    for (int i = 0; i < TABLE_COUNT; i++)
+        if (strcmp(TABLES[i].what, o->what) == 0)
+            return (jsonl ? store_export_jsonl : store_export_csv)(s, TABLES[i].sql, run, out, e);
+    return error_input(e, "export: --what is '%s', must be results, samples or steps", o->what);
+}
+
+static FILE *open_output(const char *path, Error *e) {
+    FILE *f = fopen(path, "w");
+    if (!f) error_input(e, "export: cannot write '%s': %s", path, strerror(errno));
+    return f;
+}
+
+// Closes what was written; what is not whole is taken away.
+static bool close_output(FILE *f, const char *path, bool ok, Error *e) {
+    bool closed = fclose(f) == 0;
+    if (ok && !closed) ok = error_system(e, "export: cannot write '%s': is the disk full?", path);
+    if (!ok) unlink(path);
+    return ok;
+}
+
+static bool export_rows(Store *s, int64_t run, const TransferOptions *o, Error *e) {
+    if (!o->output) return write_rows(s, run, o, stdout, e);
+    FILE *f = open_output(o->output, e);
+    return f && close_output(f, o->output, write_rows(s, run, o, f, e), e);
+}
+
+// DIR/3-lookahead-pass0.jsonl
+static bool export_answers(Store *s, const Rows *r, const char *dir, Error *e) {
+    char path[PATH_MAX];
+    int lines, n = snprintf(path, sizeof path, "%s/%lld-%s-pass%lld.jsonl", dir, (long long)rows_int(r, 1),
+                            rows_text(r, 2), (long long)rows_int(r, 3));
+    if (n < 0 || (size_t)n >= sizeof path) return error_input(e, "export: the path '%s' is too long", dir);
+    FILE *f = open_output(path, e);
+    bool ok =
+        f && close_output(f, path,
+                          store_export_specbench(s, rows_int(r, 0), (int)rows_int(r, 3), f, &lines, e), e);
+    if (ok) printf("%s: %d answers\n", path, lines);
+    return ok;
+}
+
+static bool export_specbench(Store *s, int64_t run, const char *dir, Error *e) {
+    Error own = {0};
+    if (!dir)
+        return error_input(e, "export: --format spec-bench needs -o DIR: it writes a file a point and pass");
+    if (!file_make_directory(dir, e)) return false;
+    Rows *r = rows_open(
+        s,
+        "SELECT DISTINCT point.id, number, method, pass FROM point JOIN sample ON point_id = point.id"
+        " WHERE run_id = ?1 ORDER BY number, pass",
+        e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    while (own.kind == ERROR_NONE && rows_next(r, &own)) export_answers(s, r, dir, &own);
+    rows_close(r);
+    if (own.kind != ERROR_NONE) *e = own;
+    return own.kind == ERROR_NONE;
+}
+
+static bool export_run(Store *s, int64_t run, const TransferOptions *o, Error *e) {
+    if (strcmp(o->format, "spec-bench") == 0) return export_specbench(s, run, o->output, e);
+    if (strcmp(o->format, "csv") == 0 || strcmp(o->format, "jsonl") == 0) return export_rows(s, run, o, e);
+    return error_input(e, "export: --format is '%s', must be csv, jsonl or spec-bench", o->format);
+}
+
+static bool export(int argc, char **argv, int *code, Error *e) {
+    TransferOptions o = {.db = STORE_DEFAULT, .format = "csv", .what = "results"};
+    Positionals rest;
+    bool stop;
+    int64_t run;
+    (void)code;
+    if (!command_parse(&command_export, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    if (rest.count > 1) return error_input(e, "export: usage: outpace export %s", command_export.usage);
+    Store *s = store_open(o.db, STORE_READ, NULL, e);
+    bool ok = s && stored_run(s, rest.count ? rest.items[0] : NULL, &run, e) && export_run(s, run, &o, e);
+    store_close(s);
+    return ok;
+}
+
+const Command command_export = {
+    .name = "export",
+    .usage = "[RUN] --format csv|jsonl|spec-bench [-o FILE|DIR] [OPTIONS]",
+    .summary = "write a run for other programs: CSV, JSON lines, Spec-Bench's answer files",
+    .lesson =
+        "RUN is a number, or a name, of which the newest run is taken; without it, the newest of all.\n"
+        "\n"
+        "  outpace export --what samples > samples.csv\n"
+        "  outpace export --format jsonl --what steps -o steps.jsonl     what 'outpace import steps' reads\n"
+        "  outpace export --format spec-bench -o answers                 for Spec-Bench's "
+        "evaluation/speed.py\n",
+    .options = EXPORT_OPTIONS,
+    .option_count = sizeof EXPORT_OPTIONS / sizeof *EXPORT_OPTIONS,
+    .run = export};
+
+// --- import ----------------------------------------------------------------------------------------------
+
+static bool read_file(const char *path, StoreImport *out, Error *e) {
+    char *bytes;
+    if (!file_read(path, MOST_BYTES, &bytes, &out->size, e)) return false;
+    out->path = path;
+    out->bytes = bytes;
+    return true;
+}
+
+static bool import_file(Store *s, const char *kind, const StoreImport *from, const StoreImport *baseline,
+                        StoreImported *out, Error *e) {
+    if (strcmp(kind, "steps") == 0) return store_import_steps(s, from, out, e);
+    return store_import_specbench(s, from, baseline->bytes ? baseline : NULL, out, e);
+}
+
+static bool check_import(const Positionals *rest, Error *e) {
+    if (rest->count != 2) return error_input(e, "import: usage: outpace import %s", command_import.usage);
+    const char *kind = rest->items[0];
+    return strcmp(kind, "steps") == 0 || strcmp(kind, "spec-bench") == 0 ||
+           error_input(e, "import: '%s' is no format; known are steps and spec-bench", kind);
+}
+
+static bool import(int argc, char **argv, int *code, Error *e) {
+    TransferOptions o = {
+        .db = STORE_DEFAULT, .method = "imported", .model = "imported", .dataset = "spec-bench"};
+    Positionals rest;
+    bool stop;
+    (void)code;
+    if (!command_parse(&command_import, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    if (!check_import(&rest, e)) return false;
+    StoreImport from = {
+        .name = o.name ? o.name : rest.items[1], .argc = argc, .argv = argv, .model = o.model};
+    from.dataset = o.dataset;
+    from.method = o.method;
+    StoreImport baseline = from;
+    StoreImported done;
+    bool ok = read_file(rest.items[1], &from, e) && (!o.baseline || read_file(o.baseline, &baseline, e));
+    Store *s = ok ? store_open(o.db, STORE_WRITE, NULL, e) : NULL;
+    ok = s && import_file(s, rest.items[0], &from, &baseline, &done, e);
+    store_close(s);
+    mem_free((char *)(size_t)from.bytes);
+    mem_free((char *)(size_t)baseline.bytes);
+    if (ok) printf("run %lld: %d samples with %d steps\n", (long long)done.run, done.samples, done.steps);
+    return ok;
+}
+
+const Command command_import = {
+    .name = "import",
+    .usage = "steps|spec-bench FILE.jsonl [OPTIONS]",
+    .summary = "take in steps of other engines, or answers that Spec-Bench published",
+    .lesson =
+        "Steps of other engines stand in the same tables as our own: docs/steps.md says what a line holds.\n"
+        "What is imported is a run of its own, and the same file is taken once.\n"
+        "\n"
+        "  outpace import steps other-engine.jsonl --name vllm\n"
+        "  outpace import spec-bench eagle.jsonl --baseline vanilla.jsonl --method eagle --model vicuna-7b\n",
+    .options = IMPORT_OPTIONS,
+    .option_count = sizeof IMPORT_OPTIONS / sizeof *IMPORT_OPTIONS,
+    .run = import};

@@ -1,0 +1,187 @@
+// Fits (alpha, f) of Lookahead's law to measured points and prints what they say, and how far to trust it; or
+// a machine to measured steps.
+#include "harness/program/command.h"
+
+#include "harness/predict/fit_report.h"
+#include "harness/predict/fit_surface.h"
+#include "harness/run/prepare.h"
+#include "harness/stored/stored.h"
+#include "harness/stored/stored_points.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    const char *points, *law, *bonus, *filling; // bonus, filling: NULL where not given
+    const char *surface, *model, *on, *save, *db;
+    int resamples;
+    uint64_t seed;
+    bool tsv, json;
+} FitArguments;
+
+#define AT(name) offsetof(FitArguments, name)
+static const Option OPTIONS[] = {
+    {"points",    'p', OPTION_TEXT, AT(points),    0,   0,      "FILE.tsv",        "points of S to fit",                                   NULL                       },
+    {"db",        0,   OPTION_TEXT, AT(db),        0,   0,      "FILE",            "the store that RUN is in",                             STORE_DEFAULT              },
+    {"law",       0,   OPTION_TEXT, AT(law),       0,   0,      "paper|corrected", "b = W = G, or each step's own candidates",
+     "paper"                                                                                                                                                          },
+    {"bonus",     0,   OPTION_TEXT, AT(bonus),     0,   0,      "kept|dropped",    "what a full match emits: N or N - 1",
+     "the run's; of points kept"                                                                                                                                      },
+    {"filling",   0,   OPTION_TEXT, AT(filling),   0,   0,      "none|N",
+     "tokens of an output, whose first N - 2 steps emit one each",                                                                         "the run's; of points none"},
+    {"surface",   0,   OPTION_TEXT, AT(surface),   0,   0,      "FILE.csv",
+     "steps measured by bench --csv: fit a machine to them",                                                                               NULL                       },
+    {"model",     0,   OPTION_TEXT, AT(model),     0,   0,      "DIR",             "with --surface: the model that was measured",          NULL                       },
+    {"on",        0,   OPTION_TEXT, AT(on),        0,   0,      "MACHINE",
+     "with --surface: the machine's data sheet, of configs/hardware or a file",                                                            NULL                       },
+    {"save",      0,   OPTION_TEXT, AT(save),      0,   0,      "FILE.json",
+     "with --surface: write the fitted machine, for simulate --on",                                                                        NULL                       },
+    {"resamples", 0,   OPTION_INT,  AT(resamples), 100, 100000, "N",               "of the bootstrap behind the intervals",
+     "1000"                                                                                                                                                           },
+    {"seed",      0,   OPTION_SEED, AT(seed),      0,   0,      "N",               "of the bootstrap, and what is held out",               "0"                        },
+    {"tsv",       0,   OPTION_FLAG, AT(tsv),       0,   0,      NULL,
+     "print the run's points, as --points reads them, and fit nothing",                                                                    NULL                       },
+    {"json",      0,   OPTION_FLAG, AT(json),      0,   0,      NULL,              "print one JSON object; of a run, one a set of points",
+     NULL                                                                                                                                                             },
+};
+#undef AT
+
+// --- what is asked ---------------------------------------------------------------------------------------
+
+static bool read_choice(const char *option, const char *text, const char *no, const char *yes, bool *out,
+                        Error *e) {
+    *out = strcmp(text, yes) == 0;
+    return *out || strcmp(text, no) == 0 ||
+           error_input(e, "fit: --%s is '%s', must be %s or %s", option, text, no, yes);
+}
+
+static bool read_filling(const char *text, double *output, Error *e) {
+    char *end;
+    if (strcmp(text, "none") == 0) return true;
+    *output = strtod(text, &end);
+    return (end != text && *end == 0 && *output >= 1 && *output <= 1e9) ||
+           error_input(e, "fit: --filling is '%s', must be none or the tokens of an output, 1 to 1e9", text);
+}
+
+// o has what is known without being told.
+static bool read_options(const FitArguments *a, FitOptions *o, Error *e) {
+    bool corrected;
+    o->resamples = a->resamples, o->level = 0.95, o->seed = a->seed;
+    if (!read_choice("law", a->law, "paper", "corrected", &corrected, e)) return false;
+    o->law = corrected ? FIT_CORRECTED : FIT_PAPER;
+    if (a->bonus && !read_choice("bonus", a->bonus, "kept", "dropped", &o->bonus_dropped, e)) return false;
+    return !a->filling || read_filling(a->filling, &o->output, e);
+}
+
+// --- points ----------------------------------------------------------------------------------------------
+
+static bool print_json(const char *title, const FitOptions *o, const Fit *fit, Error *e) {
+    Text line = {0};
+    bool ok = fit_report_json(title, o, fit, &line, e);
+    if (ok) puts(text_get(&line));
+    text_release(&line);
+    return ok;
+}
+
+static bool fit_points(const FitArguments *a, const char *title, const Points *points, FitOptions *o,
+                       Error *e) {
+    Fit fit = {0};
+    bool ok = read_options(a, o, e) && fit_run(points, o, &fit, e);
+    if (ok && a->json) ok = print_json(title, o, &fit, e);
+    else if (ok) fit_report(title, o, &fit);
+    fit_release(&fit);
+    return ok;
+}
+
+static bool fit_file(const FitArguments *a, Error *e) {
+    Points points = {0};
+    FitOptions o = {0};
+    // Mistakes on the command line come before those in the file.
+    bool ok =
+        read_options(a, &o, e) && points_open(a->points, &points, e) && fit_points(a, NULL, &points, &o, e);
+    points_release(&points);
+    return ok;
+}
+
+// --- a stored run ----------------------------------------------------------------------------------------
+
+static bool fit_set(const FitArguments *a, Store *store, const StoredSet *set, Error *e) {
+    Text tsv = {0};
+    Points points = {0};
+    FitOptions o = {.bonus_dropped = set->bonus_dropped};
+    bool ok = stored_points(store, set, &tsv, &o.output, e);
+    if (ok && a->tsv) printf("# %s\n%s", set->title, text_get(&tsv));
+    else if (ok)
+        ok = points_parse(text_get(&tsv), tsv.length, set->title, &points, e) &&
+             fit_points(a, set->title, &points, &o, e);
+    points_release(&points);
+    text_release(&tsv);
+    return ok;
+}
+
+// A set that cannot be fitted does not keep the others from it; where none can, the first says why.
+static bool fit_stored(const FitArguments *a, const char *which, Error *e) {
+    int64_t run;
+    StoredSets sets = {0};
+    FitOptions o = {0};
+    Error first = {0};
+    size_t fitted = 0;
+    if (!read_options(a, &o, e)) return false;
+    Store *store = store_open(a->db, STORE_READ, NULL, e);
+    bool ok = store && stored_run(store, which, &run, e) && stored_sets(store, run, &sets, e);
+    for (size_t i = 0; ok && i < sets.count; i++) {
+        Error why = {0};
+        if (i > 0 && !a->json) puts("");
+        if (fit_set(a, store, &sets.sets[i], &why)) fitted++;
+        else {
+            if (sets.count > 1 && !a->json) printf("%s\nnone: %s\n", sets.sets[i].title, why.text);
+            if (first.kind == ERROR_NONE) first = why;
+        }
+    }
+    stored_sets_release(&sets);
+    store_close(store);
+    if (ok && !fitted) *e = first;
+    return ok && fitted;
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    FitArguments a = {.law = "paper", .resamples = 1000, .db = STORE_DEFAULT};
+    Positionals rest;
+    bool stop;
+    (void)code;
+    if (!command_parse(&command_fit, argc, argv, &a, &rest, &stop, e)) return false;
+    if (stop) return true;
+    if (rest.count + (a.points != NULL) + (a.surface != NULL) != 1)
+        return error_input(e, "fit: give one of RUN, --points FILE.tsv and --surface FILE.csv");
+    if (a.surface)
+        return fit_surface(&(SurfaceArguments){a.surface, a.model, a.on, a.save, a.seed, a.json}, e);
+    return a.points ? fit_file(&a, e) : fit_stored(&a, rest.items[0], e);
+}
+
+const Command command_fit = {
+    .name = "fit",
+    .usage = "RUN | --points FILE.tsv | --surface FILE.csv [OPTIONS]",
+    .summary = "fit the law of step compression, or a machine, to measured points",
+    .lesson =
+        "Fits alpha, the chance that a guessed token is right, and f, one step in f having a good guess at\n"
+        "all, to measured step compression S (Lookahead, Eq. 5 and 7): of a stored run, each model and "
+        "dataset\n"
+        "by itself, with the lengths that its steps accepted; or of a file, which has a header line and "
+        "tabs:\n"
+        "columns N, W, G, S, and where known se; or a row a prompt, with prompt and steps; accepted, as\n"
+        "length:count,length:count, adds the maximum likelihood; candidates, the same way, gives the\n"
+        "corrected law each step's own number of guesses. How outputs were counted must be said (--bonus,\n"
+        "--filling): another way may fit as well, and gives another alpha and f.\n"
+        "\n"
+        "  outpace fit 12\n"
+        "  outpace fit --points published.tsv\n"
+        "  outpace fit --points mine.tsv --law corrected --bonus dropped --filling 256 --json\n"
+        "\n"
+        "With --surface it fits a machine to the times of steps instead; a third of them is held out, to be\n"
+        "priced unseen:\n"
+        "  outpace bench MODEL --csv > surface.csv\n"
+        "  outpace fit --surface surface.csv --model MODEL --on cpu-8core-avx2 --save mine.json\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = run};

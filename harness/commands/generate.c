@@ -1,0 +1,362 @@
+// Generates one text: opens the model, decodes with one method, streams, and says what it cost.
+#include "harness/program/command.h"
+
+#include "engine/base/memory.h"
+#include "engine/decode/decode.h"
+#include "engine/engine.h"
+#include "harness/program/interrupt.h"
+#include "harness/models/models.h"
+#include "harness/prompts/prompt.h"
+#include "harness/prompts/stop.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    const char *file, *ids, *template, *system, *method, *device, *window, *compute, *math, *isa, *layout,
+        *cache, *draft, *adapter;
+    int max_tokens, top_k, threads, context, prefill_chunk, max_rows;
+    double temperature, top_p;
+    uint64_t seed;
+    bool ignore_eos, no_merge, stats, json;
+    OptionList stops;
+} GenerateOptions;
+
+#define AT(name) offsetof(GenerateOptions, name)
+static const Option OPTIONS[] = {
+    {"file",           'f', OPTION_TEXT, AT(file),          0, 0,              "FILE",           "read the prompt from a file",                NULL                },
+    {"ids",            0,   OPTION_TEXT, AT(ids),           0, 0,              "1,2,3",          "the prompt as token ids",                    NULL                },
+    {"template",       0,   OPTION_TEXT, AT(template),      0, 0,              "NAME",
+     "put the prompt into a chat template; 'outpace tokenize --help' lists them",                                                              "none"              },
+    {"system",         0,   OPTION_TEXT, AT(system),        0, 0,              "TEXT",           "the template's system text",                 "the template's own"},
+    {"method",         'm', OPTION_TEXT, AT(method),        0, 0,              "NAME[:k=v,...]", "'outpace methods' lists them",
+     "autoregressive"                                                                                                                                              },
+    {"draft",          0,   OPTION_TEXT, AT(draft),         0, 0,              "DIR",            "the model that drafts, where one is needed", NULL                },
+    {"adapter",        0,   OPTION_TEXT, AT(adapter),       0, 0,              "DIR",            "Kangaroo's adapter or Medusa's heads",       NULL                },
+    {"max-tokens",     'n', OPTION_INT,  AT(max_tokens),    0, 1 << 24,        "N",              "generate at most so many",                   "128"               },
+    {"temperature",    't', OPTION_REAL, AT(temperature),   0, 100,            "T",              "0 is greedy",                                "0"                 },
+    {"top-k",          0,   OPTION_INT,  AT(top_k),         0, 1 << 24,        "K",              "sample from the K likeliest; 0 is off",      "0"                 },
+    {"top-p",          0,   OPTION_REAL, AT(top_p),         0, 1,              "P",              "sample from the likeliest that hold P",      "1"                 },
+    {"seed",           0,   OPTION_SEED, AT(seed),          0, 0,              "N",              "of everything random",                       "0"                 },
+    {"stop",           0,   OPTION_LIST, AT(stops),         0, 0,              "TEXT",           "end before this text; repeatable",           NULL                },
+    {"ignore-eos",     0,   OPTION_FLAG, AT(ignore_eos),    0, 0,              NULL,             "go on after the end-of-sequence token",      NULL                },
+    {"threads",        0,   OPTION_INT,  AT(threads),       0, 1024,           "N",              "0: one a core",                              "0"                 },
+    {"context",        'c', OPTION_INT,  AT(context),       0, 1 << 24,        "N",              "positions to hold; 0: as the model says",
+     "0"                                                                                                                                                           },
+    {"compute",        0,   OPTION_TEXT, AT(compute),       0, 0,              "f32|bf16",       "how activations enter products",
+     "as the weights"                                                                                                                                              },
+    {"math",           0,   OPTION_TEXT, AT(math),          0, 0,              "exact|fast",     "fast: products by cuBLASLt, on cuda",        "exact"             },
+    {"isa",            0,   OPTION_TEXT, AT(isa),           0, 0,              "NAME",           "force a set of CPU kernels",                 "the best there is" },
+    {"device",         0,   OPTION_TEXT, AT(device),        0, 0,              "NAME",           "cpu, cuda[:n], auto, null",                  "cpu"               },
+    {"sliding-window", 0,   OPTION_TEXT, AT(window),        0, 0,              "on|off",         "off: see all, as if there were no window",
+     "on"                                                                                                                                                          },
+    {"layout",         0,   OPTION_TEXT, AT(layout),        0, 0,              "tree|batch",     "how rows share the context",                 "tree"              },
+    {"no-merge",       0,   OPTION_FLAG, AT(no_merge),      0, 0,              NULL,             "run equal prefixes separately",              NULL                },
+    {"max-rows",       0,   OPTION_INT,  AT(max_rows),      0, TREE_MAX_NODES, "N",
+     "rows of a step, at most; 0: as many as the method asks for",                                                                             "0"                 },
+    {"prefill-chunk",  0,   OPTION_INT,  AT(prefill_chunk), 0, TREE_MAX_NODES, "N",
+     "prompt tokens a pass; 0: 1024",                                                                                                          "0"                 },
+    {"cache",          0,   OPTION_TEXT, AT(cache),         0, 0,              "DIR",
+     "where methods keep tables made of a model; '' is nowhere",                                                                               "~/.cache/outpace"  },
+    {"stats",          's', OPTION_FLAG, AT(stats),         0, 0,              NULL,             "say afterwards what it cost, on stderr",     NULL                },
+    {"json",           0,   OPTION_FLAG, AT(json),          0, 0,              NULL,             "print one JSON object in place of the text", NULL                },
+};
+#undef AT
+
+// --- the stream ------------------------------------------------------------------------------------------
+
+typedef struct {
+    bool quiet; // collect only
+    TextStream stream;
+    StopFilter filter;
+    Text text; // all of it, as shown
+    bool stopped, interrupted, closed;
+    Error error;
+} Output;
+
+static void show(Output *out, size_t from) {
+    size_t n = out->text.length - from;
+    if (out->quiet || n == 0) return;
+    if (fwrite(text_get(&out->text) + from, 1, n, stdout) != n || fflush(stdout)) out->closed = true;
+}
+
+// The decode loop's emit: false ends the output.
+static bool take_token(void *state, int token) {
+    Output *out = state;
+    Text piece = {0};
+    size_t from = out->text.length;
+    bool ok = true;
+    if (out->stream.tokenizer) {
+        ok = stream_next(&out->stream, token, &piece, &out->error);
+        out->stopped = ok && stop_feed(&out->filter, text_get(&piece), piece.length, &out->text);
+        show(out, from);
+    }
+    text_release(&piece);
+    out->interrupted = interrupt_seen();
+    return ok && !out->stopped && !out->interrupted && !out->closed;
+}
+
+static void end_stream(Output *out) {
+    Text piece = {0};
+    size_t from = out->text.length;
+    if (out->stream.tokenizer && !out->stopped) {
+        stream_end(&out->stream, &piece, &out->error);
+        out->stopped = stop_feed(&out->filter, text_get(&piece), piece.length, &out->text);
+        if (!out->stopped) stop_flush(&out->filter, &out->text);
+        show(out, from);
+    }
+    text_release(&piece);
+}
+
+static void release_output(Output *out) {
+    stream_release(&out->stream);
+    stop_release(&out->filter);
+    text_release(&out->text);
+}
+
+// --- one run ---------------------------------------------------------------------------------------------
+
+typedef struct {
+    const GenerateOptions *o;
+    const char *model;
+    Models models;
+    Method method;
+    IdList prompt;
+    Output out;
+    DecodeResult result;
+} Run;
+
+static bool open_run(Run *r, Error *e) {
+    const GenerateOptions *o = r->o;
+    ModelChoice choice = {.target = r->model,
+                          .draft = o->draft,
+                          .adapter = o->adapter,
+                          .device = o->device,
+                          .window = o->window,
+                          .compute = o->compute,
+                          .math = o->math,
+                          .isa = o->isa,
+                          .context = o->context,
+                          .threads = o->threads,
+                          .cache = o->cache};
+    Sampling sampling = {o->temperature, o->top_k, o->top_p};
+    if (!models_open(&r->models, &choice, e)) return false;
+    MethodEnv env = models_env(&r->models, &sampling, o->seed, o->ignore_eos);
+    return method_open(&r->method, o->method, &env, e);
+}
+
+static bool read_layout(const char *text, Layout *out, Error *e) {
+    *out = strcmp(text, "batch") == 0 ? LAYOUT_BATCH : LAYOUT_TREE;
+    return *out == LAYOUT_BATCH || strcmp(text, "tree") == 0 ||
+           error_input(e, "--layout is '%s', must be tree or batch", text);
+}
+
+static bool decode_run(Run *r, Error *e) {
+    const GenerateOptions *o = r->o;
+    DecodeOptions d = {
+        .max_tokens = o->max_tokens,
+        .eos = r->models.target.model.eos,
+        .eos_count = r->models.target.model.eos_count,
+        .ignore_eos = o->ignore_eos,
+        .sampling = {o->temperature, o->top_k, o->top_p},
+        .seed = o->seed,
+        .merge = !o->no_merge,
+        .max_rows = o->max_rows,
+        .prefill_chunk = o->prefill_chunk,
+        .clock = clock_monotonic(),
+        .emit = take_token,
+        .state = &r->out
+    };
+    if (!read_layout(o->layout, &d.layout, e)) return false;
+    if (o->stops.count && !r->models.target.tokenizer)
+        return error_input(e, "--stop needs a tokenizer.json, which '%s' does not have", r->model);
+    stream_begin(&r->out.stream, r->models.target.tokenizer, true);
+    if (!decode(&r->models.target.session, &r->method, r->prompt.ids, (int)r->prompt.count, &d, &r->result,
+                e))
+        return false;
+    end_stream(&r->out);
+    if (r->out.error.kind == ERROR_NONE) return true;
+    *e = r->out.error;
+    return false;
+}
+
+static void close_run(Run *r) {
+    decode_result_release(&r->result);
+    method_close(&r->method);
+    release_output(&r->out);
+    ids_release(&r->prompt);
+    models_close(&r->models);
+}
+
+// --- what is said of it ----------------------------------------------------------------------------------
+
+static double decode_seconds(const DecodeResult *d) {
+    return d->propose_s + d->forward_s + d->verify_s + d->observe_s;
+}
+
+static const char *ended_by(const Run *r) {
+    if (r->out.interrupted) return "interrupt";
+    if (r->out.stopped) return "stop";
+    if (r->result.ended_by_eos) return "eos";
+    return r->result.tokens < r->o->max_tokens ? "context" : "length";
+}
+
+static void method_text(const Run *r, Text *out) {
+    const MethodInfo *info = r->method.info;
+    text_puts(out, info->name);
+    if (info->param_count) text_puts(out, ":");
+    param_write(info->params, info->param_count, r->method.values, out);
+}
+
+static void print_ids(const DecodeResult *d) {
+    for (int i = 0; i < d->tokens; i++) printf("%s%d", i ? "," : "", d->ids[i]);
+}
+
+static void print_memory(const char *what, const EngineMemory *m) {
+    const double gigabyte = 1e-9;
+    fprintf(stderr, "%-9s weights %.3f GB, cache %.3f GB, step %.3f GB\n", what,
+            (double)m->weights * gigabyte, (double)m->cache * gigabyte, (double)m->step * gigabyte);
+}
+
+static void print_stats(const Run *r) {
+    const DecodeResult *d = &r->result;
+    const double gigabyte = 1e-9;
+    BackendReport b;
+    Text method = {0};
+    double s = decode_seconds(d), share = s > 0 ? 100 / s : 0, steps = d->steps > 0 ? d->steps : 1;
+    r->models.target.session.backend->report(r->models.target.session.self, &b);
+    method_text(r, &method);
+    if (r->models.target.model.stand_in[0])
+        fprintf(stderr, "stand-in  %s\n", r->models.target.model.stand_in);
+    fprintf(stderr, "method    %s\n", text_get(&method));
+    fprintf(stderr, "engine    %s, kernels %s, compute %s\n", b.device, b.isa,
+            r->models.target.session.compute == COMPUTE_BF16 ? "bf16" : "f32");
+    print_memory("memory", &r->models.memory);
+    if (r->o->draft) print_memory("draft", &r->models.draft_memory);
+    if (r->o->adapter) print_memory("adapter", &r->models.adapter_memory);
+    fprintf(stderr, "prefill   %zu tokens in %.3f s\n", r->prompt.count, d->prefill_s);
+    fprintf(stderr, "decode    %d tokens in %.3f s, %.1f tokens/s, ended by %s\n", d->tokens, s,
+            s > 0 ? d->tokens / s : 0, ended_by(r));
+    fprintf(stderr, "steps     %d, S %.3f tokens a step, %.1f rows a step, %.3f ms a step\n", d->steps, d->S,
+            d->rows / steps, 1e3 * s / steps);
+    fprintf(stderr, "time      propose %.1f%%, forward %.1f%%, verify %.1f%%, observe %.1f%%\n",
+            share * d->propose_s, share * d->forward_s, share * d->verify_s, share * d->observe_s);
+    for (int i = 0; i < d->parts && d->parts > 1; i++)
+        fprintf(stderr, "rank %-4d %.1f rows a step\n", i, d->part_rows[i] / steps);
+    for (int i = 0; i < d->source_count; i++)
+        if (d->sources[i].rows > 0)
+            fprintf(stderr, "source    %s: %.1f rows a step, won %.1f%% of steps with %.2f tokens\n",
+                    d->sources[i].name, d->sources[i].rows / steps, 100.0 * d->sources[i].won / steps,
+                    d->sources[i].won ? d->sources[i].tokens / d->sources[i].won : 0);
+    fprintf(stderr, "weights   %.3f GB a step, read at %.1f GB/s\n", (double)b.weight_bytes * gigabyte,
+            d->forward_s > 0 ? (double)b.weight_bytes * gigabyte * d->steps / d->forward_s : 0);
+    text_release(&method);
+}
+
+static bool print_json(const Run *r, Error *e) {
+    const DecodeResult *d = &r->result;
+    BackendReport b;
+    Text method = {0};
+    double s = decode_seconds(d);
+    json_t *ids = json_array();
+    for (int i = 0; i < d->tokens; i++) json_array_append_new(ids, json_integer(d->ids[i]));
+    r->models.target.session.backend->report(r->models.target.session.self, &b);
+    method_text(r, &method);
+    json_t *root = json_pack("{s:o, s:s%, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "ids", ids, "text",
+                             text_get(&r->out.text), r->out.text.length, "tokens", d->tokens, "steps",
+                             d->steps, "S", d->S, "tokens_per_s", s > 0 ? d->tokens / s : 0.0, "prefill_s",
+                             d->prefill_s, "propose_s", d->propose_s, "forward_s", d->forward_s, "verify_s",
+                             d->verify_s, "observe_s", d->observe_s);
+    json_t *more = json_pack("{s:s, s:s, s:i, s:f, s:s, s:s, s:s, s:s, s:I}", "method", text_get(&method),
+                             "model", r->model, "prompt_tokens", (int)r->prompt.count, "rows", d->rows,
+                             "ended_by", ended_by(r), "device", b.device, "isa", b.isa, "compute",
+                             r->models.target.session.compute == COMPUTE_BF16 ? "bf16" : "f32", "seed",
+                             (json_int_t)r->o->seed);
+    text_release(&method);
+    const char *stand_in = r->models.target.model.stand_in;
+    bool ok = root && more && json_object_update(root, more) == 0 &&
+              (!stand_in[0] || json_object_set_new(root, "stand_in", json_string(stand_in)) == 0);
+    char *line = ok ? json_dumps(root, 0) : NULL;
+    if (line) puts(line);
+    free(line); // jansson's own
+    json_decref(root);
+    json_decref(more);
+    return line ||
+           error_system(e, "cannot make the JSON object: no memory, or the model's path is not UTF-8");
+}
+
+static bool report(Run *r, int *code, Error *e) {
+    if (!r->o->json && !r->models.target.tokenizer) print_ids(&r->result);
+    if (!r->o->json) puts("");
+    if (r->o->stats) print_stats(r);
+    if (r->out.interrupted) *code = EXIT_INTERRUPTED;
+    return !r->o->json || print_json(r, e);
+}
+
+static bool check_options(const GenerateOptions *o, const Positionals *rest, Error *e) {
+    if (rest->count < 1)
+        return error_input(e, "generate: usage: outpace generate %s", command_generate.usage);
+    if (rest->count > 2)
+        return error_input(e, "generate: '%s' is one argument too many; put the prompt in quotes",
+                           rest->items[2]);
+    if ((rest->count == 2) + (o->file != NULL) + (o->ids != NULL) > 1)
+        return error_input(e, "generate: give one prompt only: a text, -f FILE or --ids");
+    for (int i = 0; i < o->stops.count; i++)
+        if (!o->stops.items[i][0]) return error_input(e, "generate: --stop may not be empty");
+    return true;
+}
+
+// What stands in the environment holds where the command line says nothing.
+static bool read_environment(GenerateOptions *o, Error *e) {
+    const char *threads = getenv("OUTPACE_THREADS");
+    o->isa = getenv("OUTPACE_ISA");
+    return !threads || options_set(OPTIONS, sizeof OPTIONS / sizeof *OPTIONS, "threads", threads, o, e) ||
+           error_within(e, "OUTPACE_THREADS");
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    GenerateOptions o = {.method = "autoregressive", .layout = "tree", .max_tokens = 128, .top_p = 1};
+    Positionals rest;
+    bool stop;
+    if (!read_environment(&o, e)) return false;
+    if (!command_parse(&command_generate, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    if (!check_options(&o, &rest, e)) return false;
+    Run r = {
+        .o = &o, .model = rest.items[0], .out = {.quiet = o.json, .filter.stops = &o.stops}
+    };
+    PromptSource source = {.text = rest.count > 1 ? rest.items[1] : NULL,
+                           .file = o.file,
+                           .ids = o.ids,
+                           .template = o.template,
+                           .system = o.system};
+    bool ok = open_run(&r, e) && prompt_read(&source, r.models.target.tokenizer, &r.prompt, e);
+    interrupt_catch(); // until here nothing would be lost
+    ok = ok && decode_run(&r, e) && report(&r, code, e);
+    close_run(&r);
+    return ok;
+}
+
+const Command command_generate = {
+    .name = "generate",
+    .usage = "MODEL [PROMPT | -f FILE | - | --ids 1,2,3] [OPTIONS]",
+    .summary = "generate text with a model by one method",
+    .lesson =
+        "MODEL is a Hugging Face directory: config.json, model.safetensors (or shards), tokenizer.json.\n"
+        "Greedy output is the same token for token whatever the method; --stats shows what each gains.\n"
+        "Ctrl-C ends the text where it is (exit code 130). OUTPACE_THREADS and OUTPACE_ISA in the "
+        "environment\n"
+        "stand for --threads and --isa where those are not given.\n"
+        "\n"
+        "  outpace generate MODEL \"Once upon a time\" --stats\n"
+        "  outpace generate MODEL -f prompt.txt --method prompt-lookup:draft=8 --max-tokens 256\n"
+        "  outpace generate MODEL -f prompt.txt --method speculative:gamma=4 --draft SMALLER-MODEL\n"
+        "  outpace generate MODEL -f prompt.txt --method 'mix:ngrammys(k=5)+lookahead(W=7,G=7),rows=64'\n"
+        "  echo \"2 + 2 =\" | outpace generate MODEL - --temperature 0.8 --top-p 0.9 --seed 7\n"
+        "  outpace generate MODEL --ids 1,15043 --json\n"
+        "  outpace generate MODEL \"What is a token?\" --template llama-2 --system \"Be brief.\"\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = run};

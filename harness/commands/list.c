@@ -1,0 +1,166 @@
+// The papers' tables and figures, and their claims: what each needs, and what of it the store has.
+#include "harness/program/command.h"
+
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+#include "harness/table/catalogue.h"
+#include "harness/run/prepare.h"
+#include "results/rows.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct {
+    const char *db;
+    bool claims;
+} ListOptions;
+
+#define AT(name) offsetof(ListOptions, name)
+static const Option OPTIONS[] = {
+    {"claims", 0, OPTION_FLAG, AT(claims), 0, 0, NULL,   "what the papers say in their text", NULL         },
+    {"db",     0, OPTION_TEXT, AT(db),     0, 0, "FILE", "the store",                         STORE_DEFAULT},
+};
+#undef AT
+
+// --- what was run here -----------------------------------------------------------------------------------
+
+enum { HERE_SIZE = 64 };
+
+// The newest run of an experiment: "run 12, smoke, 2026-11-21, done, 36 s".
+static bool find_run(Store *store, const char *experiment, char out[HERE_SIZE], Error *e) {
+    static const char SQL[] =
+        "SELECT run.id, created, coalesce(overrides, '') LIKE '%\"--scale\",\"smoke\"%', result,"
+        " (SELECT coalesce(sum(ended - started), 0) FROM attempt WHERE run_id = run.id) FROM run"
+        " JOIN attempt ON run_id = run.id WHERE name = ?1 ORDER BY run.id DESC, attempt.id DESC LIMIT 1";
+    Error why = {0};
+    Rows *r = store ? rows_open(store, SQL, e) : NULL;
+    snprintf(out, HERE_SIZE, "-");
+    if (!r) return !store;
+    rows_bind_text(r, 1, experiment);
+    if (rows_next(r, &why)) {
+        char text[16] = "?";
+        time_t t = (time_t)rows_real(r, 1);
+        struct tm day;
+        if (localtime_r(&t, &day)) strftime(text, sizeof text, "%Y-%m-%d", &day);
+        snprintf(out, HERE_SIZE, "run %lld%s, %s, %s, %.0f s", (long long)rows_int(r, 0),
+                 rows_int(r, 2) ? ", smoke" : "", text,
+                 rows_type(r, 3) == VALUE_NULL ? "not ended" : rows_text(r, 3), rows_real(r, 4));
+    }
+    rows_close(r);
+    if (why.kind != ERROR_NONE) *e = why;
+    return why.kind == ERROR_NONE;
+}
+
+// --- lists -----------------------------------------------------------------------------------------------
+
+static bool print_items(const Catalogue *c, Store *store, Error *e) {
+    printf("%-20s %-20s %-38s %s\n", "item", "experiment", "here",
+           "what it is; at full scale: how much, of what");
+    for (int i = 0; i < c->item_count; i++) {
+        const CatalogueItem *item = &c->items[i];
+        char here[HERE_SIZE];
+        if (!find_run(store, item->experiment, here, e)) return false;
+        printf("%-20s %-20s %-38s %s; %s; %s\n", item->name, item->experiment, here, item->title, item->takes,
+               item->needs);
+    }
+    puts("\n'outpace list ITEM' has the commands, and what is simulated or not run; --claims what the papers "
+         "say in words.");
+    return true;
+}
+
+static void print_claims(const Catalogue *c) {
+    for (int i = 0; i < c->claim_count; i++) {
+        const CatalogueClaim *claim = &c->claims[i];
+        printf("%-10s %s, %s: %s\n%-10s %s\n", claim->state, claim->paper, claim->where, claim->claim, "",
+               claim->stands);
+    }
+}
+
+// --- one item --------------------------------------------------------------------------------------------
+
+// What the paper leaves open, where the config is here.
+static bool print_chosen(const CatalogueItem *item, Error *e) {
+    char path[256];
+    snprintf(path, sizeof path, "configs/%s.yaml", item->experiment);
+    if (item->full || !file_exists(path)) return true;
+    Experiment *x = mem_alloc(1, sizeof *x);
+    if (!x) return error_system(e, "out of memory");
+    bool ok = experiment_open(x, path, NULL, e);
+    for (int i = 0; ok && i < x->chosen.count; i++)
+        printf("%-10s %s\n", i ? "" : "chosen", x->chosen.items[i]);
+    experiment_release(x);
+    mem_free(x);
+    return ok;
+}
+
+static bool print_item(const CatalogueItem *item, Store *store, Error *e) {
+    char here[HERE_SIZE];
+    if (!find_run(store, item->experiment, here, e)) return false;
+    printf("%-10s %s\n%-10s %s\n", "item", item->name, "shows", item->title);
+    if (item->full) printf("%-10s %s\n%-10s %s\n", "full", item->full, "smoke", item->smoke);
+    else
+        printf("%-10s outpace run configs/%s.yaml\n%-10s outpace run configs/%s.yaml --scale smoke\n", "full",
+               item->experiment, "smoke", item->experiment);
+    printf("%-10s %s\n%-10s %s\n%-10s %s\n", "then", item->then, "needs", item->needs, "takes", item->takes);
+    if (item->limits) printf("%-10s %s\n", "not run", item->limits);
+    printf("%-10s %s\n", "here", here);
+    return print_chosen(item, e);
+}
+
+// --- all of it -------------------------------------------------------------------------------------------
+
+// Without a store nothing was run yet.
+static bool open_store(const char *db, Store **out, Error *e) {
+    *out = file_exists(db) ? store_open(db, STORE_READ, NULL, e) : NULL;
+    return *out || !file_exists(db);
+}
+
+static bool list(const ListOptions *o, const char *name, const Catalogue *c, Error *e) {
+    const CatalogueItem *item = name ? catalogue_find(c, name, e) : NULL;
+    Store *store;
+    if ((name && !item) || !open_store(o->db, &store, e)) return false;
+    bool ok = item ? print_item(item, store, e) : print_items(c, store, e);
+    store_close(store);
+    return ok;
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    (void)code;
+    ListOptions o = {.db = STORE_DEFAULT};
+    Positionals rest;
+    bool stop;
+    if (!command_parse(&command_list, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    if (rest.count > 1 || (o.claims && rest.count))
+        return error_input(e, "list: usage: outpace list %s", command_list.usage);
+    Catalogue *c = mem_alloc(1, sizeof *c);
+    if (!c) return error_system(e, "out of memory");
+    bool ok = catalogue_open(c, e);
+    if (ok && o.claims) print_claims(c);
+    else if (ok) ok = list(&o, rest.count ? rest.items[0] : NULL, c, e);
+    catalogue_release(c);
+    mem_free(c);
+    return ok;
+}
+
+const Command command_list = {
+    .name = "list",
+    .usage = "[ITEM] [OPTIONS]",
+    .summary = "the papers' tables and figures: what makes each, what it needs, whether it was run here",
+    .lesson = "One line for each of the 34 tables and figures that this laboratory reproduces. Several may "
+              "come from one\n"
+              "experiment. ITEM prints the commands that make it, at full scale and at smoke scale (the "
+              "reference model,\n"
+              "minutes on two cores), what the config chose where the paper is silent, and what is not run "
+              "and why.\n"
+              "--claims lists what the papers say in their text: measured, computed, simulated or not run, "
+              "and where\n"
+              "our number stands.\n"
+              "\n"
+              "  outpace list\n"
+              "  outpace list lookahead-table-3\n"
+              "  outpace list --claims\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = run};

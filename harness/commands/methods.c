@@ -1,0 +1,40 @@
+#include "harness/program/command.h"
+
+#include "engine/decode/method.h"
+
+#include <stdio.h>
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    (void)code;
+    Positionals rest;
+    bool stop;
+    if (!command_parse(&command_methods, argc, argv, NULL, &rest, &stop, e)) return false;
+    if (stop) return true;
+    size_t count;
+    Text text = {0};
+    const MethodInfo *const *table = method_table(&count);
+    if (rest.count == 0)
+        for (size_t i = 0; i < count; i++) method_describe(table[i], &text);
+    for (int i = 0; i < rest.count; i++) {
+        const MethodInfo *info = method_find(rest.items[i], e);
+        if (!info) return false;
+        method_describe(info, &text);
+    }
+    fputs(text_get(&text), stdout);
+    text_release(&text);
+    return true;
+}
+
+const Command command_methods = {
+    .name = "methods",
+    .usage = "[NAME...]",
+    .summary = "list the decoding methods and their parameters",
+    .lesson =
+        "Lists the methods, or those named, with a line a parameter: name, range, default, meaning.\n"
+        "Give parameters behind the method's name:\n"
+        "  outpace generate MODEL \"Hello\" --method prompt-lookup:ngram_max=2,draft=8\n"
+        "A mix puts several into one tree. Each has its parameters in parentheses, and the whole stands in\n"
+        "quotes, since a shell reads parentheses itself; of the rows left each may use an equal part, in "
+        "turn:\n"
+        "  outpace generate MODEL \"Hello\" --method 'mix:ngrammys(k=5,w=4)+lookahead(W=7,G=7),rows=64'\n",
+    .run = run};

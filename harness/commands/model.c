@@ -1,0 +1,154 @@
+#include "harness/program/command.h"
+
+#include "engine/model/adapter.h"
+#include "engine/model/describe.h"
+#include "engine/model/finite.h"
+#include "engine/model/inflate.h"
+#include "engine/model/shapes.h"
+#include "engine/model/synth.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct {
+    uint64_t seed;
+    OptionList sets;
+    bool check;
+    const char *variant, *shape, *adapter;
+    int exit_layer, heads, kv_heads;
+} ModelOptions;
+
+#define AT(name) offsetof(ModelOptions, name)
+static const Option OPTIONS[] = {
+    {"seed",       0, OPTION_SEED, AT(seed),       0, 0,                 "N",
+     "synth, adapter, inflate: random weights are a function of it alone",                                           "0"       },
+    {"set",        0, OPTION_LIST, AT(sets),       0, 0,                 "KEY=VALUE",
+     "synth: change a key of the shape's config.json; repeatable",                                                   NULL      },
+    {"check",      0, OPTION_FLAG, AT(check),      0, 0,                 NULL,
+     "info: read all weights too, and say whether each is a finite number",                                          NULL      },
+    {"variant",    0, OPTION_TEXT, AT(variant),    0, 0,                 "NAME",
+     "adapter: kangaroo, with-head, one-layer, mlp, medusa",                                                         "kangaroo"},
+    {"exit-layer", 0, OPTION_INT,  AT(exit_layer), 1, 1000,              "L",
+     "adapter: it reads what L layers of the model give",                                                            "2"       },
+    {"heads",      0, OPTION_INT,  AT(heads),      1, ADAPTER_HEADS_MAX, "N",         "adapter: heads of medusa",    "4"       },
+    {"kv-heads",   0, OPTION_INT,  AT(kv_heads),   0, 1 << 10,           "N",
+     "adapter: key-value heads; 0: as many as query heads",                                                          "0"       },
+    {"shape",      0, OPTION_TEXT, AT(shape),      0, 0,                 "SHAPE",     "inflate: the shape to write", NULL      },
+    {"adapter",    0, OPTION_TEXT, AT(adapter),    0, 0,                 "DIR",
+     "inflate: write this adapter of MODEL, or its heads, for the inflated model",                                   NULL      },
+};
+#undef AT
+
+static void show_progress(void *state, double share) {
+    (void)state;
+    fprintf(stderr, "\rwriting weights %3.0f%%", 100 * share);
+}
+
+static bool synth(const char *shape, const char *dir, const ModelOptions *o, Error *e) {
+    bool terminal = isatty(STDERR_FILENO);
+    SynthOptions s = {.shape = shape,
+                      .sets = o->sets.items,
+                      .set_count = o->sets.count,
+                      .seed = o->seed,
+                      .progress = terminal ? show_progress : NULL};
+    bool ok = model_synth(dir, &s, e);
+    if (terminal) fputs("\r                     \r", stderr);
+    if (ok) printf("wrote a random model of shape %s to %s\n", shape, dir);
+    return ok;
+}
+
+static bool inflate(const char *small, const char *dir, const ModelOptions *o, Error *e) {
+    bool terminal = isatty(STDERR_FILENO);
+    InflateOptions x = {.small = small,
+                        .adapter = o->adapter,
+                        .shape = o->shape,
+                        .seed = o->seed,
+                        .progress = terminal ? show_progress : NULL};
+    if (!o->shape)
+        return error_input(e, "inflate needs --shape; 'outpace model shapes' lists those there are");
+    bool ok = model_inflate(dir, &x, e);
+    if (terminal) fputs("\r                     \r", stderr);
+    if (ok)
+        printf("wrote %s, inflated to %s, to %s: a stand-in\n", o->adapter ? o->adapter : small, o->shape,
+               dir);
+    return ok;
+}
+
+static bool adapter(const char *model, const char *dir, const ModelOptions *o, Error *e) {
+    Model target;
+    AdapterKind kind = {.heads = 1, .kv_heads = o->kv_heads};
+    if (!adapter_variant_find(o->variant, &kind.variant, e)) return false;
+    if (!model_open(&target, model, e)) return false;
+    bool medusa = kind.variant == ADAPTER_MEDUSA;
+    kind.exit_layer = medusa ? target.shape.layers : o->exit_layer;
+    if (medusa) kind.heads = o->heads;
+    bool ok = adapter_synth(dir, &target, &kind, o->seed, e);
+    if (ok) printf("wrote a random adapter (%s) for %s to %s\n", o->variant, model, dir);
+    model_close(&target);
+    return ok;
+}
+
+static bool info(const char *dir, bool check, Error *e) {
+    Model m;
+    Text text = {0};
+    if (!model_open(&m, dir, e)) return false;
+    model_describe(&m, &text);
+    bool ok = !check || model_check_finite(&m, dir, e);
+    if (ok && check) text_puts(&text, "checked         every weight is a finite number\n");
+    if (ok) fputs(text_get(&text), stdout);
+    text_release(&text);
+    model_close(&m);
+    return ok;
+}
+
+static bool shapes(Error *e) {
+    Text text = {0};
+    bool ok = shape_names(&text, e);
+    if (ok) fputs(text_get(&text), stdout);
+    text_release(&text);
+    return ok;
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    (void)code;
+    ModelOptions o = {.variant = "kangaroo", .exit_layer = 2, .heads = 4};
+    Positionals rest;
+    bool stop;
+    if (!command_parse(&command_model, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    const char *what = rest.count ? rest.items[0] : "";
+    if (strcmp(what, "synth") == 0 && rest.count == 3) return synth(rest.items[1], rest.items[2], &o, e);
+    if (strcmp(what, "adapter") == 0 && rest.count == 3) return adapter(rest.items[1], rest.items[2], &o, e);
+    if (strcmp(what, "inflate") == 0 && rest.count == 3) return inflate(rest.items[1], rest.items[2], &o, e);
+    if (strcmp(what, "info") == 0 && rest.count == 2) return info(rest.items[1], o.check, e);
+    if (strcmp(what, "shapes") == 0 && rest.count == 1) return shapes(e);
+    return error_input(e, "model: usage: outpace model %s", command_model.usage);
+}
+
+const Command command_model = {
+    .name = "model",
+    .usage = "synth SHAPE DIR | adapter MODEL DIR | inflate MODEL DIR | info DIR | shapes",
+    .summary =
+        "write a random model of a shape, or an adapter for it; inflate a model; describe one; list shapes",
+    .lesson =
+        "synth writes a random model of a published shape as a Hugging Face directory: real cost, no "
+        "meaning.\n"
+        "adapter writes a random Kangaroo adapter, or Medusa's heads, for a model.\n"
+        "inflate writes a model of a large shape that computes what a small one does, every weight read "
+        "and multiplied: the small one's acceptance at the large one's cost. Its numbers are a "
+        "stand-in's.\n"
+        "info opens a directory, checks every file in it, and describes the model; --check reads every "
+        "weight.\n"
+        "shapes lists the known shapes; the path of a config.json is a shape too.\n"
+        "\n"
+        "  outpace model synth tiny /tmp/tiny\n"
+        "  outpace model synth mistral-7b /tmp/m --set num_hidden_layers=4 --seed 7\n"
+        "  outpace model adapter /tmp/m /tmp/m-adapter --exit-layer 2\n"
+        "  outpace model inflate models/reference /tmp/big --shape mistral-7b\n"
+        "  outpace model inflate models/reference /tmp/big/adapter --shape mistral-7b --adapter A\n"
+        "  outpace model info ~/models/Llama-2-7b-hf --check\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = run};

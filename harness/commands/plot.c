@@ -1,0 +1,169 @@
+// A figure of a stored run: a file, or lines in the terminal.
+#include "harness/program/command.h"
+
+#include "engine/base/suggest.h"
+#include "harness/predict/computed.h"
+#include "harness/stored/estimates.h"
+#include "harness/run/prepare.h"
+#include "harness/stored/stored.h"
+#include "harness/table/run.h"
+#include "plots/plots.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+typedef struct {
+    const char *run, *format, *output, *db;
+    PredictionArguments of;
+    bool dark;
+} PlotArguments;
+
+#define AT(name) offsetof(PlotArguments, name)
+static const Option OPTIONS[] = {
+    {"run",         0,   OPTION_TEXT, AT(run),            0, 0, "RUN",                  "a number or a name",                                  "the newest that fits"},
+    {"format",      0,   OPTION_TEXT, AT(format),         0, 0, "svg|png|pdf|term|tex", "tex: for \\input, with a pdf",
+     "as FILE ends, or svg"                                                                                                                                          },
+    {"output",      'o', OPTION_TEXT, AT(output),         0, 0, "FILE",                 "where to",                                            "NAME.svg"            },
+    {"dark",        0,   OPTION_FLAG, AT(dark),           0, 0, NULL,                   "for a dark page",                                     NULL                  },
+    {"on",          0,   OPTION_TEXT, AT(of.on),          0, 0, "MACHINE",              "predicted, scaling: what is priced (as of simulate)",
+     NULL                                                                                                                                                            },
+    {"shape",       0,   OPTION_TEXT, AT(of.shape),       0, 0, "SHAPE",                "of the target there",                                 NULL                  },
+    {"draft-shape", 0,   OPTION_TEXT, AT(of.draft_shape), 0, 0, "SHAPE",                "of the draft model there",                            NULL                  },
+    {"against",     0,   OPTION_TEXT, AT(of.against),     0, 0, "RUN",                  "predicted: the same points measured there",
+     "RUN itself"                                                                                                                                                    },
+    {"against-db",  0,   OPTION_TEXT, AT(of.against_db),  0, 0, "FILE",                 "the store of that run",                               "as --db"             },
+    {"devices",     0,   OPTION_TEXT, AT(of.devices),     0, 0, "LIST",                 "scaling: over so many",                               NULL                  },
+    {"link",        0,   OPTION_TEXT, AT(of.link),        0, 0, "GB/S,US",              "scaling: a link's speed and a message's latency",
+     NULL                                                                                                                                                            },
+    {"db",          0,   OPTION_TEXT, AT(db),             0, 0, "FILE",                 "the store",                                           STORE_DEFAULT         },
+};
+#undef AT
+
+static const char *name_at(const void *table, size_t i) { return ((const Figure *)table)[i].name; }
+
+static void list_figures(void) {
+    for (int i = 0; i < figure_count; i++) {
+        printf("%-12s %s\n", figures[i].name, figures[i].summary);
+        if (figures[i].papers) printf("%-12s   %s\n", "", figures[i].papers);
+    }
+}
+
+static const Figure *find(const char *name, Error *e) {
+    const Figure *f = figure_find(name);
+    if (f) return f;
+    const char *near = suggest(name, figures, (size_t)figure_count, name_at);
+    if (near) error_input(e, "there is no figure '%s'; did you mean '%s'?", name, near);
+    else error_input(e, "there is no figure '%s'; 'outpace plot' lists them", name);
+    return NULL;
+}
+
+// By name, or by how FILE ends.
+static bool find_format(const PlotArguments *a, PlotFormat *out, Error *e) {
+    const char *dot = a->output ? strrchr(a->output, '.') : NULL;
+    const char *name = a->format ? a->format : dot && !strchr(dot, '/') ? dot + 1 : "svg";
+    for (int i = 0; i < PLOT_FORMATS; i++)
+        if (strcmp(plot_format_names[i], name) == 0) {
+            *out = (PlotFormat)i;
+            return true;
+        }
+    return error_input(e, "a plot cannot be '%s', but svg, png, pdf, term or tex", name);
+}
+
+// A paper's figure is of the newest run whose config names it.
+static bool find_run(Store *store, const Figure *f, const char *name, const char *which, int64_t *run,
+                     Error *e) {
+    if (which) return stored_run(store, which, run, e);
+    if (strcmp(name, f->name) != 0) {
+        if (!table_run_find(store, name, f->kind == RUN_SURFACE ? "surface" : "sweep", run, e)) return false;
+        return *run ||
+               error_input(e, "'%s' has no run for %s: run 'outpace run configs/%s.yaml --scale smoke'",
+                           store_path(store), name, name);
+    }
+    if (!plot_newest(store, f, run, e)) return false;
+    return *run || error_input(e, "'%s' has no run for %s: %s", store_path(store), f->name, f->needs);
+}
+
+// What its query asks beside the store. A machine is priced only where one is named.
+static bool compute(Store **store, const Figure *f, int64_t run, PlotArguments *a, Text *out, Error *e) {
+    ComputedWanted wanted = {
+        .fits = f->computed & COMPUTED_FITS, .alone = true, .tables = f->computed & COMPUTED_TABLES};
+    char itself[24];
+    bool priced = a->of.on && f->computed & COMPUTED_PREDICTION;
+    if (priced && !a->of.shape) return error_input(e, "plot: --on goes with --shape: of which model?");
+    snprintf(itself, sizeof itself, "%lld", (long long)run);
+    if (priced && !a->of.against) a->of.against = itself;
+    if (priced) wanted.prediction = &a->of;
+    if (wanted.tables && !estimates_ensure(store, run, e)) return false;
+    return !f->computed || computed_json(*store, run, &wanted, out, e);
+}
+
+static bool print_plot(Store *store, const Figure *f, int64_t run, PlotOptions *o, Error *e) {
+    struct winsize size;
+    Text text = {0};
+    o->colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) o->columns = size.ws_col - 1;
+    bool ok = plot_text(store, f, run, o, &text, e);
+    if (ok) fputs(text_get(&text), stdout);
+    text_release(&text);
+    return ok;
+}
+
+static bool write_plot(Store *store, const Figure *f, const char *name, int64_t run, const PlotOptions *o,
+                       const char *path, Error *e) {
+    char own[64];
+    snprintf(own, sizeof own, "%s.%s", name, o->format == PLOT_TERM ? "txt" : plot_format_names[o->format]);
+    if (!plot_write(store, f, run, o, path ? path : own, e)) return false;
+    printf("%s, with its data and script (.dat, .gp) beside it\n", path ? path : own);
+    return true;
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    (void)code;
+    PlotArguments a = {.db = STORE_DEFAULT};
+    Positionals rest;
+    bool stop;
+    int64_t which;
+    PlotOptions o = {0};
+    if (!command_parse(&command_plot, argc, argv, &a, &rest, &stop, e)) return false;
+    if (stop) return true;
+    if (rest.count > 1) return error_input(e, "plot: usage: outpace plot %s", command_plot.usage);
+    if (rest.count == 0) {
+        list_figures();
+        return true;
+    }
+    const Figure *f = find(rest.items[0], e);
+    if (!f || !find_format(&a, &o.format, e)) return false;
+    o.dark = a.dark;
+    Store *store = store_open(a.db, STORE_READ, NULL, e);
+    bool print = o.format == PLOT_TERM && !a.output;
+    Text computed = {0};
+    bool ok = store && find_run(store, f, rest.items[0], a.run, &which, e) &&
+              compute(&store, f, which, &a, &computed, e);
+    if (computed.length) o.computed = text_get(&computed);
+    ok = ok && (print ? print_plot(store, f, which, &o, e)
+                      : write_plot(store, f, rest.items[0], which, &o, a.output, e));
+    text_release(&computed);
+    store_close(store);
+    return ok;
+}
+
+const Command command_plot = {
+    .name = "plot",
+    .usage = "[FIGURE] [OPTIONS]",
+    .summary = "draw a figure of a stored run, to a file or in the terminal",
+    .lesson =
+        "Without FIGURE, lists the figures there are, and the papers' that each draws, whose names are as\n"
+        "good. Beside the plot stand its numbers (.dat) and the script (.gp) with which gnuplot redraws it\n"
+        "alone. What was not measured is hatched; what failed says so.\n"
+        "\n"
+        "  outpace plot speedup\n"
+        "  outpace plot slowdown --format term\n"
+        "  outpace plot lookahead-figure-8 --dark\n"
+        "  outpace plot ctar --run 3 -o ctar.pdf\n"
+        "  outpace plot scaling --run 3 --on a100-40gb --shape llama2-7b --devices 1,2,4,8 --link 300,5\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = run};

@@ -1,0 +1,75 @@
+// All that is stored of a run, on one page.
+#include "harness/program/command.h"
+
+#include "harness/predict/computed.h"
+#include "harness/stored/estimates.h"
+#include "harness/run/prepare.h"
+#include "harness/stored/stored.h"
+#include "plots/report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    const char *run, *format, *output, *db;
+} ReportArguments;
+
+#define AT(name) offsetof(ReportArguments, name)
+static const Option OPTIONS[] = {
+    {"run",    0,   OPTION_TEXT, AT(run),    0, 0, "RUN",         "a number or a name", "the newest"           },
+    {"format", 0,   OPTION_TEXT, AT(format), 0, 0, "html|md|tex", "of the page",        "as FILE ends, or html"},
+    {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE",        "where to",           "report.html"          },
+    {"db",     0,   OPTION_TEXT, AT(db),     0, 0, "FILE",        "the store",          STORE_DEFAULT          },
+};
+#undef AT
+
+static bool find_format(const ReportArguments *a, PageFormat *out, Error *e) {
+    const char *dot = a->output ? strrchr(a->output, '.') : NULL;
+    const char *name = a->format ? a->format : dot && !strchr(dot, '/') ? dot + 1 : "html";
+    for (int i = 0; i < PAGE_FORMATS; i++)
+        if (strcmp(page_format_names[i], name) == 0) {
+            *out = (PageFormat)i;
+            return true;
+        }
+    return error_input(e, "a report cannot be '%s', but html, md or tex", name);
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    (void)code;
+    ReportArguments a = {.db = STORE_DEFAULT};
+    ReportOptions o = {0};
+    Positionals rest;
+    bool stop;
+    int64_t which;
+    char own[32];
+    if (!command_parse(&command_report, argc, argv, &a, &rest, &stop, e)) return false;
+    if (stop) return true;
+    if (rest.count > 0) return error_input(e, "report: usage: outpace report %s", command_report.usage);
+    if (!find_format(&a, &o.format, e)) return false;
+    snprintf(own, sizeof own, "report.%s", page_format_names[o.format]);
+    const char *path = a.output ? a.output : own;
+    Store *store = store_open(a.db, STORE_READ, NULL, e);
+    Text computed = {0};
+    bool ok = store && stored_run(store, a.run, &which, e) && estimates_ensure(&store, which, e) &&
+              computed_json(store, which, &(ComputedWanted){.fits = true, .tables = true}, &computed, e);
+    o.computed = text_get(&computed);
+    ok = ok && report_write(store, which, &o, path, e);
+    text_release(&computed);
+    if (ok) printf("%s: run %lld\n", path, (long long)which);
+    store_close(store);
+    return ok;
+}
+
+const Command command_report = {
+    .name = "report",
+    .usage = "[OPTIONS]",
+    .summary = "write a page of a stored run: verdict, tables, figures, how to repeat it",
+    .lesson =
+        "HTML is one file that loads nothing: open it, or send it. Its tables sort and filter. Markdown and\n"
+        "LaTeX have their figures as files beside them.\n"
+        "\n"
+        "  outpace report -o report.html\n"
+        "  outpace report --run demo -o demo.md\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = run};

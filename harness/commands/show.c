@@ -1,0 +1,190 @@
+// What is stored: the table of a run's points, and the list of runs.
+#include "harness/program/command.h"
+
+#include "harness/stored/estimates.h"
+#include "harness/run/prepare.h"
+#include "harness/stored/stored.h"
+#include "results/rows.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct {
+    const char *db;
+    bool json;
+} ShowOptions;
+
+#define AT(name) offsetof(ShowOptions, name)
+static const Option OPTIONS[] = {
+    {"db",   0, OPTION_TEXT, AT(db),   0, 0, "FILE", "the store",            STORE_DEFAULT},
+    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL,   "print one JSON array", NULL         },
+};
+#undef AT
+
+static bool parse(const Command *c, int argc, char **argv, ShowOptions *o, Positionals *rest, int most,
+                  bool *stop, Error *e) {
+    *o = (ShowOptions){.db = STORE_DEFAULT};
+    if (!command_parse(c, argc, argv, o, rest, stop, e)) return false;
+    return *stop || rest->count <= most ||
+           error_input(e, "%s: usage: outpace %s %s", c->name, c->name, c->usage);
+}
+
+// --- show ------------------------------------------------------------------------------------------------
+
+static bool print_run(Store *store, int64_t run, Error *e) {
+    static const char SQL[] = "SELECT run.id, name, run.version, cpu, cores, host, kind"
+                              " FROM run JOIN attempt ON run_id = run.id JOIN environment ON"
+                              " environment.id = environment_id WHERE run.id = ?1 ORDER BY attempt.id DESC";
+    Error why = {0};
+    Rows *r = rows_open(store, SQL, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    if (rows_next(r, &why)) {
+        printf("run %lld, %s: ", (long long)rows_int(r, 0), rows_text(r, 1));
+        if (strcmp(rows_text(r, 6), "import") == 0) printf("imported\n");
+        else
+            printf("outpace %s on %s, %lld cores (%s)\n", rows_text(r, 2), rows_text(r, 3),
+                   (long long)rows_int(r, 4), rows_text(r, 5));
+    }
+    rows_close(r);
+    if (why.kind != ERROR_NONE) *e = why;
+    return why.kind == ERROR_NONE;
+}
+
+// What a run of 'outpace surface' measured; nothing of others.
+static bool print_surface(Store *store, int64_t run, Error *e) {
+    static const char SQL[] =
+        "SELECT s.kind, k, w, a, b, s.rows, context, samples, 1e-6 * median_ns, 1e-6 * mean_ns,"
+        " 1e-6 * deviation_ns, slowdown, 1e-6 * floor_ns FROM surface AS s JOIN attempt ON"
+        " attempt.id = attempt_id WHERE run_id = ?1 ORDER BY context, s.kind, k, w, b, s.rows";
+    Error why = {0};
+    Rows *r = rows_open(store, SQL, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    for (bool first = true; rows_next(r, &why); first = false) {
+        if (first)
+            printf("\n%-8s %7s %7s %9s %6s %8s %10s %10s %10s %9s %10s\n", "kind", "context", "k x w",
+                   "layers", "rows", "samples", "median ms", "mean ms", "+- ms", "slowdown", "floor ms");
+        printf("%-8s %7lld ", rows_text(r, 0), (long long)rows_int(r, 6));
+        if (rows_type(r, 1) == VALUE_NULL) printf("%7s ", "-");
+        else printf("%3lldx%-3lld ", (long long)rows_int(r, 1), (long long)rows_int(r, 2));
+        if (rows_type(r, 4) == VALUE_NULL) printf("%9s ", "-");
+        else printf("%4lld-%-4lld ", (long long)rows_int(r, 3), (long long)rows_int(r, 4));
+        printf("%6lld %8lld %10.4f %10.4f %10.4f", (long long)rows_int(r, 5), (long long)rows_int(r, 7),
+               rows_real(r, 8), rows_real(r, 9), rows_real(r, 10));
+        if (rows_type(r, 11) != VALUE_NULL) printf(" %9.3f %10.4f", rows_real(r, 11), rows_real(r, 12));
+        printf("\n");
+    }
+    rows_close(r);
+    if (why.kind != ERROR_NONE) *e = why;
+    return why.kind == ERROR_NONE;
+}
+
+static bool show(int argc, char **argv, int *code, Error *e) {
+    (void)code;
+    ShowOptions o;
+    Positionals rest;
+    bool stop;
+    int64_t run;
+    Text text = {0};
+    if (!parse(&command_show, argc, argv, &o, &rest, 1, &stop, e)) return false;
+    if (stop) return true;
+    Store *store = store_open(o.db, STORE_READ, NULL, e);
+    bool ok = store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) &&
+              estimates_ensure(&store, run, e) && (o.json || print_run(store, run, e)) &&
+              (o.json ? stored_json(store, run, &text, e) : stored_table(store, run, &text, e));
+    if (ok) {
+        fputs(text_get(&text), stdout);
+        if (o.json) puts("");
+        else ok = print_surface(store, run, e);
+    }
+    text_release(&text);
+    store_close(store);
+    return ok;
+}
+
+const Command command_show = {
+    .name = "show",
+    .usage = "[RUN] [OPTIONS]",
+    .summary = "print a stored run's points: S, CTAR, speedups, whether text is the same",
+    .lesson =
+        "RUN is a number, or a name, of which the newest run is taken; without it, the newest experiment. Of "
+        "a run\n"
+        "of 'outpace surface', the surface.\n"
+        "\n"
+        "S is tokens per step after prefill; CTARw the share of steps in which w drafted tokens or more\n"
+        "were accepted; speedup the ratio of summed decode times over the same prompts, e2e with prefill,\n"
+        "sb as Spec-Bench has it (ratio of the means of the prompts' tokens per second). Intervals hold 95%\n"
+        "of 2000 resamples of prompts, and of passes within prompts. Disturbed: other processes ran, clocks\n"
+        "changed, or a time is far from its repeats; nothing is left out for that.\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = show};
+
+// --- status ----------------------------------------------------------------------------------------------
+
+static void print_moment(double seconds) {
+    char text[32] = "?";
+    time_t t = (time_t)seconds;
+    struct tm day;
+    if (localtime_r(&t, &day)) strftime(text, sizeof text, "%Y-%m-%d %H:%M", &day);
+    printf("%-16s", text);
+}
+
+// What the last start of a row of list_runs came to.
+static const char *state_of(Store *store, const Rows *r) {
+    if (store_claimed(store, rows_int(r, 0))) return "running";
+    return rows_type(r, 3) == VALUE_NULL ? "killed" : rows_text(r, 3);
+}
+
+static bool list_runs(Store *store, Error *e) {
+    static const char SQL[] =
+        "SELECT run.id, name, created, (SELECT result FROM attempt WHERE run_id = run.id ORDER BY id DESC "
+        "LIMIT 1),"
+        " (SELECT count(*) FROM point WHERE run_id = run.id),"
+        " (SELECT count(*) FROM point WHERE run_id = run.id"
+        "  AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)),"
+        " (SELECT count(*) FROM point JOIN sample ON point_id = point.id WHERE run_id = run.id),"
+        " (SELECT count(*) FROM attempt WHERE run_id = run.id)"
+        " FROM run ORDER BY run.id";
+    Error why = {0};
+    Rows *r = rows_open(store, SQL, e);
+    if (!r) return false;
+    printf("%5s  %-28s %-16s %-12s %9s %9s %7s\n", "run", "name", "made", "state", "points", "samples",
+           "starts");
+    while (rows_next(r, &why)) {
+        printf("%5lld  %-28s ", (long long)rows_int(r, 0), rows_text(r, 1));
+        print_moment(rows_real(r, 2));
+        printf(" %-12s %4lld/%-4lld %9lld %7lld\n", state_of(store, r), (long long)rows_int(r, 5),
+               (long long)rows_int(r, 4), (long long)rows_int(r, 6), (long long)rows_int(r, 7));
+    }
+    rows_close(r);
+    if (why.kind != ERROR_NONE) *e = why;
+    return why.kind == ERROR_NONE;
+}
+
+static bool status(int argc, char **argv, int *code, Error *e) {
+    (void)code;
+    ShowOptions o;
+    Positionals rest;
+    bool stop;
+    if (!parse(&command_status, argc, argv, &o, &rest, 0, &stop, e)) return false;
+    if (stop) return true;
+    Store *store = store_open(o.db, STORE_READ, NULL, e);
+    bool ok = store && list_runs(store, e);
+    store_close(store);
+    return ok;
+}
+
+const Command command_status = {
+    .name = "status",
+    .usage = "[--db FILE]",
+    .summary = "list the runs of a store, and how far each has come",
+    .lesson =
+        "A run was interrupted (by Ctrl-C) or killed: 'outpace resume RUN' goes on with it. Partial: some "
+        "points\n"
+        "cannot be run; failed: the run could not go on, or a text is not the baseline's.\n",
+    .options = OPTIONS,
+    .option_count = 1, // no --json
+    .run = status};

@@ -1,0 +1,211 @@
+// A stored run's steps priced on another machine and model: what it would have come to there.
+#include "harness/program/command.h"
+
+#include "harness/predict/predicted.h"
+#include "harness/run/prepare.h"
+#include "harness/predict/step_model.h"
+#include "harness/stored/stored.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    const char *db;
+    PredictionArguments of;
+    bool json;
+} SimulateOptions;
+
+#define AT(name) offsetof(SimulateOptions, name)
+static const Option OPTIONS[] = {
+    {"on",          0, OPTION_TEXT, AT(of.on),          0, 0, "MACHINE",
+     "of configs/hardware, or a file of 'fit --surface --save'",                                  NULL         },
+    {"shape",       0, OPTION_TEXT, AT(of.shape),       0, 0, "SHAPE",
+     "of the target: of configs/shapes, or a config.json",                                        NULL         },
+    {"draft-shape", 0, OPTION_TEXT, AT(of.draft_shape), 0, 0, "SHAPE",
+     "of the draft model, for points that run one",                                               NULL         },
+    {"against",     0, OPTION_TEXT, AT(of.against),     0, 0, "RUN",
+     "the same points measured on that machine: print errors",                                    NULL         },
+    {"against-db",  0, OPTION_TEXT, AT(of.against_db),  0, 0, "FILE",    "the store of that run", "as --db"    },
+    {"devices",     0, OPTION_TEXT, AT(of.devices),     0, 0, "LIST",
+     "strong scaling of lookahead over so many of MACHINE",                                       NULL         },
+    {"link",        0, OPTION_TEXT, AT(of.link),        0, 0, "GB/S,US",
+     "with --devices: a link's speed and a message's latency",                                    NULL         },
+    {"db",          0, OPTION_TEXT, AT(db),             0, 0, "FILE",    "the store",             STORE_DEFAULT},
+    {"json",        0, OPTION_FLAG, AT(json),           0, 0, NULL,      "print one JSON object", NULL         },
+};
+#undef AT
+
+// --- for people ------------------------------------------------------------------------------------------
+
+static void print_interval(const Tally *t, TallyMetric m) {
+    printf(" %6.3f", t->value[m]);
+    if (t->has_interval) printf(" [%6.3f, %6.3f]", t->interval[m].low, t->interval[m].high);
+    else printf(" %16s", "");
+}
+
+static void print_error(double error) {
+    if (isfinite(error)) printf(" %+7.1f%%", 100 * error);
+    else printf(" %8s", "-");
+}
+
+static void print_point(const SimulatedPoint *p, bool against) {
+    printf("%5lld  %-36s", (long long)p->number, p->label);
+    if (p->needs_draft) {
+        puts(" runs a draft model: give its --draft-shape");
+        return;
+    }
+    print_interval(&p->tally, TALLY_S);
+    printf(" %9.3f %9.1f", 1e3 * p->step_s, p->tally.value[TALLY_RATE]);
+    print_interval(&p->tally, TALLY_SPEEDUP);
+    printf(" %6.3f", p->tally.value[TALLY_SPEEDUP_E2E]);
+    for (int i = 0; against && i < SIMULATED_COUNT; i++) print_error(simulation_error(p, (SimulatedWhat)i));
+    puts("");
+}
+
+static void print_points(const Simulation *s, bool against) {
+    for (size_t i = 0; i < s->count; i++) {
+        if (i == 0 || strcmp(s->points[i].group, s->points[i - 1].group) != 0) {
+            printf("\n%s\n%5s  %-36s %6s %-16s %9s %9s %6s %-16s %6s", s->points[i].group, "point", "method",
+                   "S", " [95%]", "step ms", "tokens/s", "speedup", " [95%]", "e2e");
+            puts(against ? "   errors: step       S  speedup" : "");
+        }
+        print_point(&s->points[i], against);
+    }
+}
+
+// Median and worst of step time, S and speedup apart.
+static bool print_part(const Simulation *s, const char *name, const SimulationPart *part, Error *e) {
+    printf("%-40s", name);
+    for (int i = 0; i < SIMULATED_COUNT; i++) {
+        SimulationError x;
+        if (!simulation_errors(s, part, (SimulatedWhat)i, &x, e)) return false;
+        if (x.points) printf(" %8.1f%% %7.1f%% %4d", 100 * x.median, 100 * x.worst, x.points);
+        else printf(" %9s %8s %4d", "-", "-", 0);
+    }
+    puts("");
+    return true;
+}
+
+typedef const char *(*PartName)(const SimulatedPoint *p);
+static const char *method_name(const SimulatedPoint *p) { return p->method; }
+static const char *group_name(const SimulatedPoint *p) { return p->group; }
+
+// A line for each name that the points have, where there are several.
+static bool print_parts(const Simulation *s, PartName name, bool methods, Error *e) {
+    bool several = false;
+    for (size_t i = 1; i < s->count; i++)
+        several = several || strcmp(name(&s->points[i]), name(&s->points[0])) != 0;
+    for (size_t i = 0; several && i < s->count; i++) {
+        const char *own = name(&s->points[i]);
+        SimulationPart part = {methods ? own : NULL, methods ? NULL : own};
+        size_t k = 0;
+        while (k < i && strcmp(name(&s->points[k]), own) != 0) k++;
+        if (k == i && !print_part(s, own, &part, e)) return false;
+    }
+    return true;
+}
+
+// The machine was fitted, if at all, to plain steps: no method, and no dataset's contexts, were in its fit.
+static bool print_errors(const Simulation *s, Error *e) {
+    const SimulationPart all = {NULL, NULL};
+    printf("\n%-40s %23s %23s %23s\n%-40s", "errors against what was measured", "step time", "S", "speedup",
+           "");
+    for (int i = 0; i < SIMULATED_COUNT; i++) printf(" %9s %8s %4s", "median", "worst", "n");
+    puts("");
+    return print_part(s, "all points", &all, e) && print_parts(s, method_name, true, e) &&
+           print_parts(s, group_name, false, e);
+}
+
+static void print_head(const Prediction *of) {
+    const Pricing *p = &of->pricing;
+    double bytes = step_model_bytes(&p->target) + (p->has_draft ? step_model_bytes(&p->draft) : 0);
+    printf("predicted  %s, shape %s: no number here was measured on it\n", p->machine.name, of->of->shape);
+    if (bytes > p->machine.memory_bytes)
+        printf("note       weights of %.1f GB do not fit into its %.1f GB\n", 1e-9 * bytes,
+               1e-9 * p->machine.memory_bytes);
+}
+
+// --- strong scaling --------------------------------------------------------------------------------------
+
+static void print_scaled(void *state, const SimulatedPoint *p, int devices, const Scaled *x) {
+    (void)state;
+    printf("%5lld  %-36s %7d %9.3f %9.3f %9.3f %14.3f %9.3f\n", (long long)p->number, p->label, devices,
+           x->lookahead, x->tensor, x->pipeline, x->autoregressive_tensor, x->autoregressive_pipeline);
+}
+
+// Nothing of it is measured: a price of the split's rows, and of the messages over the stated link.
+static bool print_scalings(const Prediction *p, Error *e) {
+    printf("\nstrong scaling, predicted, over links of %g GB/s and %g us: speedup over autoregressive "
+           "decoding on one\n"
+           "%5s  %-36s %7s %9s %9s %9s %14s %9s\n",
+           1e-9 * p->link.bytes_per_s, 1e6 * p->link.latency_s, "point", "method", "devices", "lookahead",
+           "tensor", "pipeline", "autoreg.tensor", "pipeline");
+    return prediction_scaled(p, print_scaled, NULL, e);
+}
+
+// --- all of it -------------------------------------------------------------------------------------------
+
+static bool print_json(const Prediction *p, Error *e) {
+    Text line = {0};
+    bool ok = prediction_json(p, &line, e);
+    if (ok) puts(text_get(&line));
+    text_release(&line);
+    return ok;
+}
+
+static bool print(const SimulateOptions *o, const Prediction *p, Error *e) {
+    if (o->json) return print_json(p, e);
+    print_head(p);
+    print_points(&p->points, o->of.against != NULL);
+    return (!o->of.against || print_errors(&p->points, e)) && (!p->devices.count || print_scalings(p, e));
+}
+
+static bool simulate(const SimulateOptions *o, const char *which, Error *e) {
+    Prediction p;
+    int64_t run;
+    if (!prediction_read(&o->of, &p, e)) return false;
+    Store *store = store_open(o->db, STORE_READ, NULL, e);
+    bool ok =
+        store && stored_run(store, which, &run, e) && prediction_make(&p, store, run, e) && print(o, &p, e);
+    prediction_release(&p);
+    store_close(store);
+    return ok;
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    SimulateOptions o = {.db = STORE_DEFAULT};
+    Positionals rest;
+    bool stop;
+    (void)code;
+    if (!command_parse(&command_simulate, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    if (rest.count != 1 || !o.of.on || !o.of.shape)
+        return error_input(e, "simulate: usage: outpace simulate %s", command_simulate.usage);
+    return simulate(&o, rest.items[0], e);
+}
+
+const Command command_simulate = {
+    .name = "simulate",
+    .usage = "RUN --on MACHINE --shape SHAPE [OPTIONS]",
+    .summary = "a stored run's steps priced on another machine: tokens/s and speedups there",
+    .lesson =
+        "Every pass that the run's steps ran is priced on MACHINE for a model of SHAPE: layers, head, draft\n"
+        "passes, prefill and commit by what they read and compute; the host's part is as it was recorded.\n"
+        "What was accepted is the run's own, so S is that of the model that ran. Intervals draw prompts\n"
+        "again; they know nothing of the price's own error, which --against prints, for step time, S and\n"
+        "speedup apart, where the same points were measured there. A machine of configs/hardware is a data\n"
+        "sheet, and its prices are floors; fitted to a measured surface (fit --surface --save) it is a "
+        "model.\n"
+        "\n"
+        "--devices predicts lookahead's strong scaling: by lookahead parallelism, which cuts a step's "
+        "tokens, and\n"
+        "by tensor and pipeline parallelism, which cut the model, with no cost but products and messages.\n"
+        "\n"
+        "  outpace simulate demo --on a100-80gb --shape llama2-7b\n"
+        "  outpace simulate 12 --on a100-40gb --shape codellama-7b --devices 1,2,4,8 --link 300,5\n"
+        "  outpace simulate 12 --on mine.json --shape models/x/config.json --against 12\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = run};

@@ -1,0 +1,225 @@
+// The store by hand: questions in SQL, several stores into one, and its care.
+#include "harness/program/command.h"
+
+#include "harness/run/prepare.h"
+#include "harness/stored/stored.h"
+#include "results/rows.h"
+#include "results/transfer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_COLUMNS = 256, MOST_WIDTH = 60, MOST_QUERY = 1 << 16 };
+
+typedef struct {
+    const char *db, *format;
+    bool check;
+} StoreCommandOptions;
+
+#define AT(name) offsetof(StoreCommandOptions, name)
+static const Option SQL_OPTIONS[] = {
+    {"db",     0, OPTION_TEXT, AT(db),     0, 0, "FILE",            "the store",                STORE_DEFAULT},
+    {"format", 0, OPTION_TEXT, AT(format), 0, 0, "table|csv|jsonl", "how the rows are printed", "table"      },
+};
+static const Option CARE_OPTIONS[] = {
+    {"db",    0, OPTION_TEXT, AT(db),    0, 0, "FILE", "the store",                                STORE_DEFAULT},
+    {"check", 0, OPTION_FLAG, AT(check), 0, 0, NULL,   "read all of it first, looking for damage", NULL         },
+};
+#undef AT
+
+static bool parse(const Command *c, int argc, char **argv, StoreCommandOptions *o, Positionals *rest,
+                  int least, int most, bool *stop, Error *e) {
+    *o = (StoreCommandOptions){.db = STORE_DEFAULT, .format = "table"};
+    if (!command_parse(c, argc, argv, o, rest, stop, e)) return false;
+    return *stop || (rest->count >= least && rest->count <= most) ||
+           error_input(e, "%s: usage: outpace %s %s", c->name, c->name, c->usage);
+}
+
+// --- sql -------------------------------------------------------------------------------------------------
+
+// Characters, not bytes, at most MOST_WIDTH; *bytes is what they take.
+static int width(const char *text, int *bytes) {
+    int n = 0;
+    const char *p = text;
+    while (*p && n < MOST_WIDTH) {
+        p++;
+        while (((unsigned char)*p & 0xc0) == 0x80) p++;
+        n++;
+    }
+    *bytes = (int)(p - text);
+    return n;
+}
+
+// What is not printable would move the cursor.
+static void put(const char *text, int bytes) {
+    for (int i = 0; i < bytes; i++) putchar((unsigned char)text[i] < ' ' || text[i] == 127 ? ' ' : text[i]);
+}
+
+static void put_cell(const char *text, int column_width, bool right) {
+    int bytes, n = width(text, &bytes);
+    printf("%*s", right ? column_width - n : 0, "");
+    put(text, bytes);
+    printf("%*s", right ? 0 : column_width - n, "");
+}
+
+static void put_line(const Rows *r, int columns, const int *widths, bool names) {
+    for (int i = 0; i < columns; i++) {
+        ValueType type = names ? VALUE_TEXT : rows_type(r, i);
+        printf("%s", i ? "  " : "");
+        put_cell(names ? rows_name(r, i) : rows_text(r, i), widths[i],
+                 type == VALUE_INT || type == VALUE_REAL);
+    }
+    putchar('\n');
+}
+
+// Asked twice: for the widths of its columns, then for them.
+static bool print_table(Store *s, const char *sql, Error *e) {
+    Error own = {0};
+    int widths[MOST_COLUMNS], bytes;
+    Rows *r = rows_open(s, sql, e);
+    if (!r) return false;
+    int columns = rows_columns(r) < MOST_COLUMNS ? rows_columns(r) : MOST_COLUMNS;
+    for (int i = 0; i < columns; i++) widths[i] = width(rows_name(r, i), &bytes);
+    while (rows_next(r, &own))
+        for (int i = 0; i < columns; i++) {
+            int n = width(rows_text(r, i), &bytes);
+            if (n > widths[i]) widths[i] = n;
+        }
+    rows_close(r);
+    r = own.kind == ERROR_NONE ? rows_open(s, sql, &own) : NULL;
+    if (r) put_line(r, columns, widths, true);
+    while (r && rows_next(r, &own)) put_line(r, columns, widths, false);
+    rows_close(r);
+    if (own.kind != ERROR_NONE) *e = own;
+    return own.kind == ERROR_NONE;
+}
+
+static bool print_rows(Store *s, const char *sql, const char *format, Error *e) {
+    if (strcmp(format, "csv") == 0) return store_export_csv(s, sql, 0, stdout, e);
+    if (strcmp(format, "jsonl") == 0) return store_export_jsonl(s, sql, 0, stdout, e);
+    if (strcmp(format, "table") == 0) return print_table(s, sql, e);
+    return error_input(e, "sql: --format is '%s', must be table, csv or jsonl", format);
+}
+
+static bool read_query(char out[MOST_QUERY], Error *e) {
+    size_t n = fread(out, 1, MOST_QUERY, stdin);
+    if (n == MOST_QUERY || memchr(out, 0, n))
+        return error_input(e, "sql: the query on standard input must be text of less than %d bytes",
+                           (int)MOST_QUERY);
+    out[n] = 0;
+    return true;
+}
+
+static bool sql(int argc, char **argv, int *code, Error *e) {
+    StoreCommandOptions o;
+    Positionals rest;
+    bool stop;
+    char from_input[MOST_QUERY];
+    (void)code;
+    if (!parse(&command_sql, argc, argv, &o, &rest, 1, 1, &stop, e)) return false;
+    if (stop) return true;
+    bool piped = strcmp(rest.items[0], "-") == 0;
+    if (piped && !read_query(from_input, e)) return false;
+    Store *s = store_open(o.db, STORE_READ, NULL, e);
+    bool ok = s && print_rows(s, piped ? from_input : rest.items[0], o.format, e);
+    store_close(s);
+    return ok;
+}
+
+const Command command_sql = {
+    .name = "sql",
+    .usage = "QUERY|- [--db FILE] [--format table|csv|jsonl]",
+    .summary = "ask the store a question in SQL; nothing can be changed",
+    .lesson = "docs/queries.md has examples. The view 'result' has a line a point; sample, step and the "
+              "others are\n"
+              "described in results/schema.sql and results/views.sql.\n"
+              "\n"
+              "  outpace sql \"SELECT label, dataset, S, speedup FROM result ORDER BY speedup DESC\"\n"
+              "  outpace sql \"SELECT w, ctar FROM ctar WHERE point_id = 3\" --format csv\n",
+    .options = SQL_OPTIONS,
+    .option_count = sizeof SQL_OPTIONS / sizeof *SQL_OPTIONS,
+    .run = sql};
+
+// --- merge -----------------------------------------------------------------------------------------------
+
+static bool merge_one(Store *s, const char *path, Error *e) {
+    StoreMerged m;
+    if (!store_merge(s, path, &m, e)) return false;
+    printf("%s: %lld new runs, %lld new samples\n", path, (long long)m.runs, (long long)m.samples);
+    return true;
+}
+
+static bool merge(int argc, char **argv, int *code, Error *e) {
+    StoreCommandOptions o;
+    Positionals rest;
+    bool stop;
+    (void)code;
+    if (!parse(&command_merge, argc, argv, &o, &rest, 1, POSITIONALS_MAX, &stop, e)) return false;
+    if (stop) return true;
+    Store *s = store_open(o.db, STORE_WRITE, NULL, e);
+    bool ok = s != NULL;
+    for (int i = 0; i < rest.count && ok; i++) ok = merge_one(s, rest.items[i], e);
+    store_close(s);
+    return ok;
+}
+
+const Command command_merge = {
+    .name = "merge",
+    .usage = "DB... [--db FILE]",
+    .summary = "bring all that other stores hold into one",
+    .lesson =
+        "What both hold stands once: a run that was copied with its store and gone on with in both places "
+        "is\n"
+        "one run with the samples of both. Runs that were made apart stay apart, though their content be\n"
+        "equal. Each store comes whole or not at all, and is only read.\n"
+        "\n"
+        "  outpace merge laptop.db server.db --db all.db\n",
+    .options = CARE_OPTIONS,
+    .option_count = 1, // no --check
+    .run = merge};
+
+// --- gc --------------------------------------------------------------------------------------------------
+
+static void print_garbage(const StoreGarbage *g, int runs) {
+    printf("deleted %d runs, %lld outputs, %lld prompts, %lld datasets, %lld models, %lld environments\n",
+           runs, (long long)g->outputs, (long long)g->prompts, (long long)g->datasets, (long long)g->models,
+           (long long)g->environments);
+    printf("%.1f MB are now %.1f MB\n", (double)g->bytes_before / 1e6, (double)g->bytes_after / 1e6);
+}
+
+static bool collect(Store *s, const Positionals *names, Error *e) {
+    int64_t runs[POSITIONALS_MAX];
+    StoreGarbage g;
+    for (int i = 0; i < names->count; i++)
+        if (!stored_run(s, names->items[i], &runs[i], e) || !store_claim(s, runs[i], e)) return false;
+    if (!store_gc(s, runs, names->count, &g, e)) return false;
+    print_garbage(&g, names->count);
+    return true;
+}
+
+static bool gc(int argc, char **argv, int *code, Error *e) {
+    StoreCommandOptions o;
+    Positionals rest;
+    bool stop;
+    (void)code;
+    if (!parse(&command_gc, argc, argv, &o, &rest, 0, POSITIONALS_MAX, &stop, e)) return false;
+    if (stop) return true;
+    Store *there = store_open(o.db, STORE_READ, NULL, e); // gc makes no store
+    store_close(there);
+    Store *s = there ? store_open(o.db, STORE_WRITE, NULL, e) : NULL;
+    bool ok = s && (!o.check || store_check(s, e)) && collect(s, &rest, e);
+    store_close(s);
+    return ok;
+}
+
+const Command command_gc = {
+    .name = "gc",
+    .usage = "[RUN...] [--check] [--db FILE]",
+    .summary = "delete runs that are named, and what nothing refers to; give the space back",
+    .lesson =
+        "Without a RUN no measurement goes: only outputs, prompts, datasets, models and environments of "
+        "runs\n"
+        "that are gone. A RUN is a number, or a name, of which the newest is taken. There is no way back.\n",
+    .options = CARE_OPTIONS,
+    .option_count = sizeof CARE_OPTIONS / sizeof *CARE_OPTIONS,
+    .run = gc};

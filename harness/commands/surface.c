@@ -1,0 +1,314 @@
+// The memory-to-compute surface of a model on this machine, and the times of a step's parts, into the store.
+#include "harness/program/command.h"
+
+#include "engine/base/memory.h"
+#include "engine/base/sha256.h"
+#include "harness/models/content.h"
+#include "harness/machine/gauges.h"
+#include "harness/program/interrupt.h"
+#include "harness/machine/machine.h"
+#include "harness/run/prepare.h"
+#include "harness/program/shape_text.h"
+#include "harness/machine/surface_run.h"
+#include "harness/program/version.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    const char *k, *w, *context, *layout, *cache, *rows, *exits, *window, *device, *compute, *isa, *name, *db;
+    int threads, samples;
+    uint64_t seed;
+    bool again;
+} SurfaceArguments;
+
+// To 512, dense where the tiles of products begin and end.
+#define SURFACE_ROWS "1..4,7..9,15..17,24,31..33,48,63..65,96,127..129,192,255..257,384,511,512"
+
+#define AT(name) offsetof(SurfaceArguments, name)
+static const Option OPTIONS[] = {
+    {"k",              'k', OPTION_TEXT, AT(k),       0, 0,    "LIST",          "rows",                                                 "1,2,4,8,16,32"    },
+    {"w",              'w', OPTION_TEXT, AT(w),       0, 0,    "LIST",          "tokens of a row behind its first",                     "0,1,3,5,10,15"    },
+    {"context",        'c', OPTION_TEXT, AT(context), 0, 0,    "LIST",          "committed tokens before the step",
+     "25,100,500"                                                                                                                                          },
+    {"layout",         0,   OPTION_TEXT, AT(layout),  0, 0,    "tree|batch",    "do rows share the context, or repeat it",
+     "batch"                                                                                                                                               },
+    {"cache",          0,   OPTION_TEXT, AT(cache),   0, 0,    "viewed|copied",
+     "do rows of a batch look at one cache, or copy it",                                                                                "viewed"           },
+    {"rows",           0,   OPTION_TEXT, AT(rows),    0, 0,    "LIST",          "rows of a step's parts, timed by themselves; 0: none",
+     SURFACE_ROWS                                                                                                                                          },
+    {"exits",          0,   OPTION_TEXT, AT(exits),   0, 0,    "LIST",
+     "layers that are timed by themselves, up to and from each",                                                                        "1"                },
+    {"samples",        0,   OPTION_INT,  AT(samples), 1, 200,  "N",             "of each point; their mean and median are kept",
+     "5"                                                                                                                                                   },
+    {"sliding-window", 0,   OPTION_TEXT, AT(window),  0, 0,    "on|off",        "off: see all, as if there were no window",
+     "on"                                                                                                                                                  },
+    {"threads",        0,   OPTION_INT,  AT(threads), 0, 1024, "N",             "0: one a core",                                        "0"                },
+    {"compute",        0,   OPTION_TEXT, AT(compute), 0, 0,    "f32|bf16",      "how activations enter products",
+     "as the weights"                                                                                                                                      },
+    {"isa",            0,   OPTION_TEXT, AT(isa),     0, 0,    "NAME",          "force a set of CPU kernels",                           "the best there is"},
+    {"device",         0,   OPTION_TEXT, AT(device),  0, 0,    "NAME",          "cpu, cuda[:n], null",                                  "cpu"              },
+    {"seed",           0,   OPTION_SEED, AT(seed),    0, 0,    "N",             "of the tokens that are run",                           "0"                },
+    {"name",           0,   OPTION_TEXT, AT(name),    0, 0,    "NAME",          "what the run is called",                               "MODEL"            },
+    {"again",          0,   OPTION_FLAG, AT(again),   0, 0,    NULL,            "a new run, though one like this is there",             NULL               },
+    {"db",             0,   OPTION_TEXT, AT(db),      0, 0,    "FILE",          "the store",                                            STORE_DEFAULT      },
+};
+#undef AT
+
+typedef struct Work {
+    const SurfaceArguments *a;
+    const char *dir;
+    SurfacePlan plan;
+    Engine engine;
+    EngineMemory memory;
+    Ceilings ceilings;
+    Machine machine;
+    Store *store;
+    SurfaceRun run;
+} Work;
+
+// --- before ----------------------------------------------------------------------------------------------
+
+static bool check_grid(const SurfacePlan *p, Error *e) {
+    for (int i = 0; i < p->k.count; i++)
+        for (int j = 0; j < p->w.count; j++)
+            if (surface_tokens(p->layout, p->k.items[i], p->w.items[j]) > TREE_MAX_NODES)
+                return error_input(e, "%d rows of %d tokens are more than the %d that a step holds",
+                                   p->k.items[i], p->w.items[j] + 1, TREE_MAX_NODES);
+    return true;
+}
+
+static bool read_layout(const SurfaceArguments *a, Layout *out, Error *e) {
+    bool batch = strcmp(a->layout, "batch") == 0, copied = strcmp(a->cache, "copied") == 0;
+    if (!batch && strcmp(a->layout, "tree") != 0)
+        return error_input(e, "--layout is '%s', must be tree or batch", a->layout);
+    if (!copied && strcmp(a->cache, "viewed") != 0)
+        return error_input(e, "--cache is '%s', must be viewed or copied", a->cache);
+    if (copied && !batch)
+        return error_input(e, "--cache copied needs --layout batch: a tree's rows share the context");
+    if (copied && strncmp(a->device, "cuda", 4) == 0)
+        return error_input(e, "--cache copied is measured on the CPU only, --device is '%s'", a->device);
+    *out = copied ? LAYOUT_COPIED : batch ? LAYOUT_BATCH : LAYOUT_TREE;
+    return true;
+}
+
+static bool read_plan(const SurfaceArguments *a, SurfacePlan *p, Error *e) {
+    p->samples = a->samples;
+    p->seed = a->seed;
+    return read_layout(a, &p->layout, e) && int_list_parse(a->k, "--k", 1, TREE_MAX_NODES, &p->k, e) &&
+           int_list_parse(a->w, "--w", 0, TREE_MAX_NODES, &p->w, e) &&
+           int_list_parse(a->context, "--context", 0, 1 << 24, &p->contexts, e) &&
+           int_list_parse(a->rows, "--rows", 0, TREE_MAX_NODES, &p->rows, e) &&
+           int_list_parse(a->exits, "--exits", 1, 1 << 16, &p->exits, e) && check_grid(p, e);
+}
+
+static int largest(const IntList *l) {
+    int most = 0;
+    for (int i = 0; i < l->count; i++)
+        if (l->items[i] > most) most = l->items[i];
+    return most;
+}
+
+static int needed_context(const SurfacePlan *p) {
+    int rows = surface_tokens(p->layout, largest(&p->k), largest(&p->w));
+    return largest(&p->contexts) + (rows > largest(&p->rows) ? rows : largest(&p->rows));
+}
+
+static bool open_model(Work *s, Error *e) {
+    const SurfaceArguments *a = s->a;
+    int need = needed_context(&s->plan), layers;
+    EngineOptions o = {
+        .device = a->device,
+        .window = a->window,
+        .compute = a->compute,
+        .backend = {.context = need, .threads = a->threads, .isa = a->isa}
+    };
+    if (s->plan.layout == LAYOUT_COPIED) o.backend.copies = largest(&s->plan.k);
+    if (!engine_ceilings(a->device, &o.backend, &s->ceilings, e) ||
+        !engine_open(&s->engine, s->dir, &o, &s->memory, e))
+        return false;
+    if (s->engine.session.context < need)
+        return error_input(e, "the largest point needs %d positions, the model has %d", need,
+                           s->engine.session.context);
+    layers = s->engine.model.shape.layers;
+    return largest(&s->plan.exits) <= (layers > 1 ? layers : 1) ||
+           error_input(e, "--exits has %d, the model %d layers", largest(&s->plan.exits), layers);
+}
+
+// --- the store -------------------------------------------------------------------------------------------
+
+static void put_list(Text *out, const char *name, const IntList *l) {
+    text_printf(out, "%s", name);
+    for (int i = 0; i < l->count; i++) text_printf(out, " %d", l->items[i]);
+    text_puts(out, "\n");
+}
+
+// All that decides what is measured: the same again is the same run.
+static bool hash_plan(const Work *s, const char *weights, const char *program, char out[SHA256_TEXT],
+                      Error *e) {
+    const SurfacePlan *p = &s->plan;
+    const SurfaceArguments *a = s->a;
+    Gauge gpu;
+    Text all = {0};
+    text_printf(&all, "surface %s %s\n", weights, program);
+    machine_name(&s->machine, &all);
+    if (engine_gauge(a->device, &gpu, NULL)) text_printf(&all, ", %s", gpu.name);
+    put_list(&all, "\nk", &p->k);
+    put_list(&all, "w", &p->w);
+    put_list(&all, "contexts", &p->contexts);
+    put_list(&all, "rows", &p->rows);
+    put_list(&all, "exits", &p->exits);
+    text_printf(
+        &all, "layout %d, %d samples, seed %llu, device %s, window %s, compute %d, isa %s, %d threads\n",
+        (int)p->layout, p->samples, (unsigned long long)p->seed, a->device, a->window ? a->window : "on",
+        (int)s->engine.session.compute, s->ceilings.isa ? s->ceilings.isa : "none", s->ceilings.threads);
+    bool ok =
+        all.failed ? error_system(e, "out of memory") : sha256_bytes(text_get(&all), all.length, out, e);
+    text_release(&all);
+    return ok;
+}
+
+static bool add_run(Work *s, Error *e) {
+    char weights[SHA256_TEXT], program[SHA256_TEXT], hash[SHA256_TEXT];
+    bool computes = strcmp(s->a->device, "null") != 0, found;
+    if (!content_model(s->dir, computes, weights, e) || !sha256_file("/proc/self/exe", program, e) ||
+        !hash_plan(s, weights, program, hash, e))
+        return false;
+    StoreContent contents[] = {
+        {.kind = "weights", .name = s->dir, .hash = weights,     .path = s->dir},
+        {.kind = "program",                 .name = "outpace",               .hash = program}
+    };
+    StoreRun run = {.hash = hash,
+                    .kind = "surface",
+                    .name = s->a->name ? s->a->name : s->dir,
+                    .version = version_text(),
+                    .dirty = strstr(version_text(), "-dirty") != NULL,
+                    .contents = contents,
+                    .content_count = 2};
+    // Without its window the shape is not the model's.
+    bool whole = !s->a->window || strcmp(s->a->window, "off") != 0;
+    char *shape = whole ? shape_text(&s->engine.model.shape) : NULL;
+    StoreModel model = {.name = s->dir,
+                        .hash = weights,
+                        .path = s->dir,
+                        .shape = shape,
+                        .dtype = dtype_name(s->engine.model.dtype),
+                        .stand_in = s->engine.model.stand_in[0] ? s->engine.model.stand_in : NULL,
+                        .layers = s->engine.model.shape.layers};
+    bool ok = (s->a->again ? store_run_new(s->store, &run, &s->run.run, e)
+                           : store_run(s->store, &run, &s->run.run, &found, e)) &&
+              store_claim(s->store, s->run.run, e) && store_model(s->store, &model, &s->run.model, e);
+    free(shape); // jansson's own
+    return ok;
+}
+
+static bool open_store(Work *s, int argc, char **argv, Error *e) {
+    const Machine *m = &s->machine;
+    StoreEnvironment on = {.version = version_text(),
+                           .compiler = version_compiler(),
+                           .host = m->host,
+                           .system = m->system,
+                           .kernel = m->kernel,
+                           .cpu = m->cpu,
+                           .isa = s->ceilings.isa,
+                           .governor = m->governor,
+                           .cores = m->cores,
+                           .threads = s->ceilings.threads,
+                           .virtual_machine = m->virtual_machine,
+                           .l1d = (int64_t)m->l1d,
+                           .l2 = (int64_t)m->l2,
+                           .l3 = (int64_t)m->l3,
+                           .memory = (int64_t)m->memory,
+                           .bandwidth = s->ceilings.bytes_per_s,
+                           .peak = bench_peak(&s->engine, &s->ceilings)};
+    Gauge gauge;
+    gauges_name(s->a->device, &gauge, &on);
+    s->store = store_open(s->a->db, STORE_WRITE, NULL, e);
+    return s->store && store_begin(s->store, e) && add_run(s, e) &&
+           store_attempt(s->store, s->run.run, argc, argv, &on, &s->run.attempt, e) &&
+           store_commit(s->store, e);
+}
+
+// --- all of it -------------------------------------------------------------------------------------------
+
+static void report(const Work *s, const char *result) {
+    printf("run %lld in %s: %d points of the surface, ", (long long)s->run.run, store_path(s->store),
+           s->run.points + s->run.found);
+    if (s->run.found) printf("%d of them from before, ", s->run.found);
+    printf("%s; a cache of %.2f MB for %d positions\n", result, 1e-6 * (double)s->memory.cache,
+           s->engine.session.context);
+    if (strcmp(result, "interrupted") == 0) puts("interrupted: the same command goes on");
+}
+
+static bool finish(Work *s, bool ok, int *code, Error *e) {
+    bool interrupted = !ok && e->kind == ERROR_NONE;
+    const char *result = ok ? "done" : interrupted ? "interrupted" : "failed";
+    if (interrupted) *code = EXIT_INTERRUPTED;
+    if (!store_attempt_end(s->store, s->run.attempt, result, ok || interrupted ? e : &(Error){0}))
+        return false;
+    if (ok || interrupted) report(s, result);
+    return ok || interrupted;
+}
+
+static bool surface(Work *s, int argc, char **argv, int *code, Error *e) {
+    machine_read(&s->machine);
+    interrupt_catch();
+    if (!read_plan(s->a, &s->plan, e) || !open_model(s, e) || !open_store(s, argc, argv, e)) return false;
+    s->run.plan = &s->plan;
+    s->run.engine = &s->engine;
+    s->run.ceilings = &s->ceilings;
+    s->run.device = s->a->device;
+    s->run.store = s->store;
+    return finish(s, surface_run(&s->run, e), code, e);
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    SurfaceArguments a = {.k = "1,2,4,8,16,32",
+                          .w = "0,1,3,5,10,15",
+                          .context = "25,100,500",
+                          .layout = "batch",
+                          .cache = "viewed",
+                          .exits = "1",
+                          .rows = SURFACE_ROWS,
+                          .samples = 5,
+                          .device = "cpu",
+                          .isa = getenv("OUTPACE_ISA"),
+                          .db = STORE_DEFAULT};
+    Positionals rest;
+    bool stop;
+    if (!command_parse(&command_surface, argc, argv, &a, &rest, &stop, e)) return false;
+    if (stop) return true;
+    if (rest.count != 1) return error_input(e, "surface: usage: outpace surface %s", command_surface.usage);
+    Work *s = mem_alloc(1, sizeof *s);
+    if (!s) return error_system(e, "out of memory");
+    s->a = &a;
+    s->dir = rest.items[0];
+    bool ok = surface(s, argc, argv, code, e);
+    store_close(s->store);
+    engine_close(&s->engine);
+    mem_free(s);
+    return ok;
+}
+
+const Command command_surface = {
+    .name = "surface",
+    .usage = "MODEL [OPTIONS]",
+    .summary = "measure what steps of every size cost, and their parts, into the store",
+    .lesson =
+        "Times steps of k rows of w + 1 tokens over contexts, beside a step of one token at that context:\n"
+        "the memory-to-compute surface, slowdown(k, w, context). And a step's parts by themselves: layers\n"
+        "(all, and those before and behind each of --exits), the LM head, prefill, committing, building\n"
+        "a tree. Each point is called --samples times; mean, median and deviation go into table surface.\n"
+        "With --cache copied each row of a batch reads a copy of the cache of its own, made in the step.\n"
+        "The same command again goes on with what was interrupted.\n"
+        "\n"
+        "  outpace surface MODEL\n"
+        "  outpace surface MODEL --k 1..32 --w 0..15 --context 25,100,500\n"
+        "  outpace surface MODEL --k 1 --w 0 --context 16000 --sliding-window off\n"
+        "  outpace surface MODEL --layout tree --rows 0 --db mine.db\n"
+        "  outpace surface MODEL --cache copied --rows 0\n"
+        "  outpace surface MODEL --k 1 --w 0 --exits 1..8\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = run};

@@ -1,0 +1,66 @@
+// Learns a tokenizer from text files.
+#include "harness/program/command.h"
+
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+#include "engine/text/learn.h"
+#include "harness/prompts/documents.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    int vocab;
+    const char *out, *separator;
+} TokenizerOptions;
+
+#define AT(name) offsetof(TokenizerOptions, name)
+static const Option OPTIONS[] = {
+    {"vocab",     'n', OPTION_INT,  AT(vocab),     LEARN_MIN_VOCAB, 1 << 20, "N",    "pieces to learn",                            "2048"          },
+    {"out",       'o', OPTION_TEXT, AT(out),       0,               0,       "FILE", "where to write",                             "tokenizer.json"},
+    {"separator", 0,   OPTION_TEXT, AT(separator), 0,               0,       "LINE", "the line that ends a document in the files",
+     NULL                                                                                                                                          },
+};
+#undef AT
+
+static bool take_document(void *state, const char *text, size_t n, Error *e) {
+    return learner_add(state, text, n, e);
+}
+
+static bool train(const TokenizerOptions *o, const char *const *files, int count, Error *e) {
+    Learner *l = learner_open(e);
+    char *json = NULL;
+    if (l && documents_read(files, count, o->separator, take_document, l, e))
+        json = learner_finish(l, o->vocab, e);
+    bool ok = json && file_write(o->out, json, strlen(json), e);
+    if (ok) printf("wrote %d pieces to %s\n", o->vocab, o->out);
+    mem_free(json);
+    learner_close(l);
+    return ok;
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    (void)code;
+    TokenizerOptions o = {.vocab = 2048, .out = "tokenizer.json"};
+    Positionals rest;
+    bool stop;
+    if (!command_parse(&command_tokenizer, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    if (rest.count >= 2 && strcmp(rest.items[0], "train") == 0)
+        return train(&o, rest.items + 1, rest.count - 1, e);
+    return error_input(e, "tokenizer: usage: outpace tokenizer %s", command_tokenizer.usage);
+}
+
+const Command command_tokenizer = {
+    .name = "tokenizer",
+    .usage = "train FILES... [--vocab N] [-o tokenizer.json]",
+    .summary = "learn a tokenizer from text",
+    .lesson =
+        "Learns a byte-fallback BPE of the Llama 2 kind: any text can be encoded, common words are one\n"
+        "piece. The file loads in other programs too (Hugging Face tokenizers). A pattern in quotes names\n"
+        "many files.\n"
+        "\n"
+        "  outpace tokenizer train 'corpus/*.txt' --vocab 2048 -o tokenizer.json\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = run};

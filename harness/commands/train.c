@@ -1,0 +1,194 @@
+// Trains a model as a YAML file says, or adapters on top of one: reads the text, goes on from a checkpoint if
+// there is one, and ends with a model directory, or well before that when it is interrupted.
+#include "harness/program/command.h"
+
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+#include "engine/model/identity.h"
+#include "engine/train/ngram.h"
+#include "harness/program/interrupt.h"
+#include "harness/train/adapter.h"
+#include "harness/train/run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const size_t MOST_TOKENIZER_BYTES = 256u << 20;
+
+typedef struct {
+    int stop_after;
+    bool fresh, baseline;
+    const char *start;
+    TrainAdapterOptions adapter;
+} TrainOptions;
+
+#define AT(name) offsetof(TrainOptions, name)
+static const Option OPTIONS[] = {
+    {"stop-after", 0,   OPTION_INT,  AT(stop_after),         0, 1 << 30,           "N",
+     "end with a checkpoint after so many steps more; 0: at the end",                                                                          "0"       },
+    {"fresh",      0,   OPTION_FLAG, AT(fresh),              0, 0,                 NULL,   "start anew, whatever checkpoint there is",         NULL      },
+    {"start",      0,   OPTION_TEXT, AT(start),              0, 0,                 "DIR",
+     "begin with this model's weights; with --baseline, tell its loss",                                                                        NULL      },
+    {"baseline",   0,   OPTION_FLAG, AT(baseline),           0, 0,                 NULL,
+     "train nothing: print the held-out loss of a 5-gram model beside the checkpoint's",                                                       NULL      },
+    {"exit-layer", 'l', OPTION_INT,  AT(adapter.exit_layer), 1, 1000,              "L",
+     "adapter: it reads what L layers of the model give",                                                                                      "2"       },
+    {"variant",    0,   OPTION_TEXT, AT(adapter.variant),    0, 0,                 "NAME",
+     "adapter: kangaroo, with-head, one-layer, mlp",                                                                                           "kangaroo"},
+    {"heads",      0,   OPTION_INT,  AT(adapter.heads),      1, ADAPTER_HEADS_MAX, "N",    "heads: how many",                                  "4"       },
+    {"config",     0,   OPTION_TEXT, AT(adapter.config),     0, 0,                 "FILE",
+     "adapter, heads: a YAML file of what follows and more",                                                                                   NULL      },
+    {"out",        'o', OPTION_TEXT, AT(adapter.out),        0, 0,                 "DIR",  "adapter, heads: the directory to write",           NULL      },
+    {"text",       0,   OPTION_LIST, AT(adapter.files),      0, 0,                 "FILE",
+     "adapter, heads: what to learn from; repeatable, and a pattern in quotes",                                                                NULL      },
+    {"separator",  0,   OPTION_TEXT, AT(adapter.separator),  0, 0,                 "LINE",
+     "adapter, heads: the line that ends a document in the files",                                                                             NULL      },
+    {"steps",      0,   OPTION_INT,  AT(adapter.steps),      0, 1 << 30,           "N",
+     "adapter, heads: how many; 0: as the file says",                                                                                          "0"       },
+    {"batch",      0,   OPTION_INT,  AT(adapter.batch),      0, 1 << 24,           "N",
+     "adapter, heads: tokens a step; 0: as the file says",                                                                                     "0"       },
+    {"rate",       0,   OPTION_REAL, AT(adapter.rate),       0, 10,                "R",    "adapter, heads: of learning; 0: as the file says",
+     "0"                                                                                                                                                 },
+};
+#undef AT
+
+typedef struct ModelRun {
+    TrainRun run;
+    char *tokenizer_json;
+    size_t tokenizer_bytes;
+    Tokenizer *tokenizer;
+    int bos;
+    Model start; // whose weights training begins with; empty: none
+    char start_name[SHA256_TEXT];
+} ModelRun;
+
+static bool find_specials(ModelRun *m, Error *e) {
+    IdList empty = {0};
+    if (!tokenizer_encode(m->tokenizer, "", 0, true, &empty, e)) return false;
+    m->bos = empty.count ? empty.ids[0] : -1;
+    ids_release(&empty);
+    m->run.eos = -1;
+    for (int i = 0; i < tokenizer_size(m->tokenizer); i++) {
+        const char *piece = tokenizer_piece(m->tokenizer, i);
+        if (piece && strcmp(piece, m->run.file.eos) == 0) m->run.eos = i;
+    }
+    return m->run.eos >= 0 || error_input(e, "'%s' has no piece '%s' to end documents with; name it as eos",
+                                          m->run.file.tokenizer, m->run.file.eos);
+}
+
+static bool open_tokenizer(ModelRun *m, Error *e) {
+    const char *path = m->run.file.tokenizer;
+    if (!file_read(path, MOST_TOKENIZER_BYTES, &m->tokenizer_json, &m->tokenizer_bytes, e)) return false;
+    m->tokenizer = tokenizer_parse(m->tokenizer_json, m->tokenizer_bytes, path, e);
+    return m->tokenizer && find_specials(m, e);
+}
+
+static bool open_start(ModelRun *m, const char *dir, Error *e) {
+    if (!dir) dir = m->run.file.start;
+    if (!dir) return true;
+    m->run.file.config.start = &m->start;
+    m->run.file.config.start_name = m->start_name;
+    return model_open(&m->start, dir, e) && model_identity(&m->start, dir, m->start_name, e);
+}
+
+static bool open_run(ModelRun *m, const char *config, const char *start, Error *e) {
+    Shape *s = &m->run.file.config.shape;
+    if (!train_file_open(&m->run.file, config, TRAIN_MODEL, e) || !open_tokenizer(m, e) ||
+        !open_start(m, start, e))
+        return false;
+    s->vocab = s->real_vocab = tokenizer_size(m->tokenizer);
+    m->run.tokenizer = m->tokenizer;
+    return train_run_open(&m->run, e);
+}
+
+static void close_run(ModelRun *m) {
+    train_run_close(&m->run);
+    model_close(&m->start);
+    tokenizer_close(m->tokenizer);
+    mem_free(m->tokenizer_json);
+}
+
+static bool write_model(ModelRun *m, Error *e) {
+    const char *dir = m->run.file.out;
+    ExportNotes notes = {.bos = m->bos, .eos = m->run.eos, .held_out_loss = m->run.held_out};
+    if (!export_model(&m->run.trainer, &notes, dir, e)) return false;
+    char *path = file_path(dir, "tokenizer.json");
+    bool ok =
+        path ? file_write(path, m->tokenizer_json, m->tokenizer_bytes, e) : error_system(e, "out of memory");
+    mem_free(path);
+    if (ok) printf("wrote the model to %s\n", dir);
+    return ok;
+}
+
+// What counting alone reaches on the same split, and what the checkpoint has reached.
+static bool show_baseline(TrainRun *r, Error *e) {
+    enum { ORDER = 5 };
+    Trainer *t = &r->trainer;
+    Ngram m;
+    if (!t->held_out.count)
+        return error_input(e, "a baseline needs documents that are held out; set held_out");
+    if (!ngram_learn(&m, &t->feed, ORDER, t->config.shape.vocab, e)) return false;
+    printf("%d-gram  held-out loss %.4f\n", ORDER,
+           ngram_loss(&m, &t->held_out, (size_t)t->config.held_out_rows));
+    ngram_release(&m);
+    return (!t->step && !t->config.start) || train_run_held_out(r, e);
+}
+
+static bool train_model(const TrainOptions *o, const char *config, int *code, Error *e) {
+    ModelRun m = {
+        .run = {.stop_after = o->stop_after, .fresh = o->fresh}
+    };
+    bool done = false, ok = open_run(&m, config, o->start, e);
+    if (ok && o->baseline) ok = show_baseline(&m.run, e);
+    else ok = ok && train_run(&m.run, &done, code, e) && (!done || write_model(&m, e));
+    close_run(&m);
+    return ok;
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    TrainOptions o = {
+        .adapter = {.exit_layer = 2, .variant = "kangaroo", .heads = 4}
+    };
+    Positionals rest;
+    bool stop;
+    if (!command_parse(&command_train, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    o.adapter.stop_after = o.stop_after;
+    o.adapter.fresh = o.fresh;
+    interrupt_catch();
+    if (rest.count == 1) return train_model(&o, rest.items[0], code, e);
+    bool heads = rest.count == 2 && strcmp(rest.items[0], "heads") == 0;
+    if (heads || (rest.count == 2 && strcmp(rest.items[0], "adapter") == 0))
+        return train_adapter(rest.items[1], &o.adapter, heads, code, e);
+    return error_input(e, "train: usage: outpace train %s", command_train.usage);
+}
+
+const Command command_train = {
+    .name = "train",
+    .usage = "CONFIG.yaml | adapter MODEL | heads MODEL [OPTIONS]",
+    .summary = "train a small model from text, or an adapter or heads for a model",
+    .lesson =
+        "Trains a decoder-only model (RMSNorm, grouped heads, RoPE, SwiGLU, tied head) as the YAML file "
+        "says\n"
+        "and writes it as a Hugging Face directory. Ctrl-C ends with a checkpoint beside that directory; "
+        "the\n"
+        "same command goes on from it, to the same result bit for bit. configs/train/ has examples.\n"
+        "--baseline tells what a model that only counts (5-grams, modified Kneser-Ney) reaches on the\n"
+        "same split.\n"
+        "\n"
+        "adapter and heads learn from what MODEL itself says after any text: Kangaroo's adapter (its "
+        "paper's\n"
+        "Table 2 has the variants) and Medusa's heads. The model does not change. What is held out shows "
+        "the\n"
+        "agreement: at how many positions the likeliest token is the model's.\n"
+        "\n"
+        "  outpace tokenizer train 'corpus/*.txt' --vocab 2048 -o tokenizer.json\n"
+        "  outpace train configs/train/small.yaml\n"
+        "  outpace generate models/small \"Once upon a time\"\n"
+        "  outpace train adapter models/small --exit-layer 2 --text 'corpus/*.txt' -o models/small-kangaroo\n"
+        "  outpace generate models/small \"Once upon a time\" -m kangaroo --adapter models/small-kangaroo\n"
+        "  outpace train heads models/small --config configs/train/heads.yaml -o models/small-medusa\n"
+        "  outpace generate models/small \"Once upon a time\" -m medusa --adapter models/small-medusa\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = run};

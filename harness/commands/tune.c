@@ -1,0 +1,191 @@
+// The fastest parameters of a method for a model, a machine and a dataset, found in a small part of the time
+// that measuring them all would take.
+#include "harness/program/command.h"
+
+#include "engine/base/memory.h"
+#include "harness/run/baselines.h"
+#include "harness/stored/estimates.h"
+#include "harness/program/interrupt.h"
+#include "harness/tune/config.h"
+#include "harness/tune/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    TuneAsk ask;
+    const char *budget, *db;
+    int sample, prompts, racers, laps;
+    double margin;
+    bool exhaustive, json;
+} TuneArguments;
+
+#define AT(name) offsetof(TuneArguments, name)
+static const Option OPTIONS[] = {
+    {"method",         0,   OPTION_TEXT, AT(ask.method),     0, 0,       "NAME[:K=V,...]",
+     "lookahead, ngrammys, kangaroo, ouroboros or speculative; what stands behind the name is fixed",                                              NULL              },
+    {"dataset",        0,   OPTION_TEXT, AT(ask.dataset),    0, 0,       "NAME",           "whose prompts are decoded",                            NULL              },
+    {"path",           0,   OPTION_TEXT, AT(ask.path),       0, 0,       "FILE",           "a file of your own in place of a dataset",             NULL              },
+    {"format",         0,   OPTION_TEXT, AT(ask.format),     0, 0,       "NAME",           "of that file",                                         "told by its keys"},
+    {"split",          0,   OPTION_TEXT, AT(ask.split),      0, 0,       "NAME",           "of a dataset that has several",                        "its first"       },
+    {"template",       0,   OPTION_TEXT, AT(ask.template),   0, 0,       "NAME",           "put prompts into a chat template",                     "none"            },
+    {"limit",          0,   OPTION_INT,  AT(ask.limit),      0, 1 << 24, "N",              "prompts; 0: all",                                      "0"               },
+    {"budget",         0,   OPTION_TEXT, AT(budget),         0, 0,       "TIME",           "as 90s, 10m, 1h: behind it nothing more is begun",
+     "10m"                                                                                                                                                           },
+    {"axis",           0,   OPTION_LIST, AT(ask.axes),       0, 0,       "NAME=LIST",
+     "in place of the method's own, as W=1..8 or eta=0.2,0.4; repeatable",                                                                         NULL              },
+    {"draft",          0,   OPTION_TEXT, AT(ask.draft),      0, 0,       "DIR",            "a smaller model, for methods that need one",           NULL              },
+    {"adapter",        0,   OPTION_TEXT, AT(ask.adapter),    0, 0,       "DIR",            "for kangaroo",                                         NULL              },
+    {"inflate",        0,   OPTION_TEXT, AT(ask.inflate),    0, 0,       "SHAPE",
+     "inflate MODEL first, to the time of a larger one: a stand-in",                                                                               NULL              },
+    {"max-tokens",     'n', OPTION_INT,  AT(ask.max_tokens), 2, 1 << 20, "N",              "of an answer",                                         "64"              },
+    {"ignore-eos",     0,   OPTION_FLAG, AT(ask.ignore_eos), 0, 0,       NULL,             "go on after the end-of-sequence token",
+     NULL                                                                                                                                                            },
+    {"racers",         0,   OPTION_INT,  AT(racers),         1, 64,      "N",              "points that race, at most",                            "5"               },
+    {"sample",         0,   OPTION_INT,  AT(sample),         0, 256,     "N",              "points of the sample; 0: 2 an axis, and 3",            "0"               },
+    {"prompts",        0,   OPTION_INT,  AT(prompts),        1, 1 << 20, "N",              "of the sample, at most",                               "4"               },
+    {"laps",           0,   OPTION_INT,  AT(laps),           1, 1000,    "N",              "of the race through the prompts, at most",             "3"               },
+    {"margin",         0,   OPTION_REAL, AT(margin),         0, 0.5,     "X",              "of time: points that are nearer are the same",
+     "0.02"                                                                                                                                                          },
+    {"exhaustive",     0,   OPTION_FLAG, AT(exhaustive),     0, 0,       NULL,
+     "measure every point on every prompt instead: slow, and the truth",                                                                           NULL              },
+    {"processor-time", 0,   OPTION_FLAG, AT(ask.processor),  0, 0,       NULL,
+     "measure that, for a machine that is not at rest; with --threads 1",                                                                          NULL              },
+    {"threads",        0,   OPTION_INT,  AT(ask.threads),    0, 1024,    "N",              "0: one a core",                                        "0"               },
+    {"device",         0,   OPTION_TEXT, AT(ask.device),     0, 0,       "NAME",           "cpu, cuda[:n], null",                                  "cpu"             },
+    {"compute",        0,   OPTION_TEXT, AT(ask.compute),    0, 0,       "f32|bf16",       "how activations enter products",
+     "as the weights"                                                                                                                                                },
+    {"set",            0,   OPTION_LIST, AT(ask.sets),       0, 0,       "a.b=VALUE",      "change the experiment, as in 'run'; repeatable",
+     NULL                                                                                                                                                            },
+    {"seed",           0,   OPTION_SEED, AT(ask.seed),       0, 0,       "N",              "of the order of the prompts",                          "0"               },
+    {"db",             0,   OPTION_TEXT, AT(db),             0, 0,       "FILE",           "the store",                                            STORE_DEFAULT     },
+    {"json",           0,   OPTION_FLAG, AT(json),           0, 0,       NULL,             "print one JSON object, with every point as predicted",
+     NULL                                                                                                                                                            },
+};
+#undef AT
+
+static bool read_budget(const char *text, double *out, Error *e) {
+    char *end;
+    double x = strtod(text, &end), unit = 0;
+    if (strcmp(end, "s") == 0 || !*end) unit = 1;
+    if (strcmp(end, "m") == 0) unit = 60;
+    if (strcmp(end, "h") == 0) unit = 3600;
+    *out = x * unit;
+    return (end != text && *out > 0 && *out <= 1e7) ||
+           error_input(e, "tune: --budget is '%s', must be a time, as 90s, 10m or 1h", text);
+}
+
+static const char *result_of(const TuneResult *r) {
+    if (r->end == TUNE_INTERRUPTED) return "interrupted";
+    if (r->diverged) return "failed";
+    return r->failed ? "partial" : "done";
+}
+
+static int code_of(const TuneResult *r) {
+    if (r->end == TUNE_INTERRUPTED) return EXIT_INTERRUPTED;
+    if (r->diverged) return EXIT_FAILED;
+    return r->failed ? EXIT_PARTIAL : EXIT_DONE;
+}
+
+static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, const Prepared *p,
+                 const TuneSpace *space, int *code, Error *e) {
+    TuneResult result;
+    TuneReport report = {.prepared = p,
+                         .space = space,
+                         .options = o,
+                         .result = &result,
+                         .store = store_path(ledger->store),
+                         .run = ledger->run};
+    bool ok = tune_run(ledger, space, o, NULL, &result, e) &&
+              (result.end == TUNE_INTERRUPTED || baselines_choose(ledger, e)) &&
+              estimates_make(ledger->store, ledger->run, e) && ledger_end(ledger, result_of(&result), e) &&
+              (a->json ? tune_report_json(&report, e) : tune_report(&report, e));
+    if (ok) *code = code_of(&result);
+    else ledger_end(ledger, "failed", &(Error){0});
+    tune_release(&result);
+    return ok;
+}
+
+static bool tune_prepared(const TuneArguments *a, const TuneOptions *o, const TuneMethod *method,
+                          const Prepared *p, char **argv, int argc, int *code, Error *e) {
+    Ledger ledger;
+    TuneSpace space;
+    LedgerStart start = {.store = a->db,
+                         .config_file = p->file,
+                         .config = p->config,
+                         .overrides = p->overrides,
+                         .again = true,
+                         .machine = &p->machine,
+                         .argc = argc,
+                         .argv = argv};
+    bool ok = tune_space_open(p, method, &space, e) && ledger_open(&ledger, &p->inputs, &start, e);
+    if (ok) {
+        ok = tune(&ledger, a, o, p, &space, code, e);
+        ledger_close(&ledger);
+    }
+    tune_space_release(&space);
+    return ok;
+}
+
+static bool check(const TuneArguments *a, const Positionals *rest, Error *e) {
+    if (rest->count != 1) return error_input(e, "tune: usage: outpace tune %s", command_tune.usage);
+    if (!a->ask.method) return error_input(e, "tune: give a --method, as --method lookahead");
+    return !a->ask.dataset != !a->ask.path || error_input(e, "tune: give --dataset NAME or --path FILE");
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    TuneArguments a = {.ask = {.max_tokens = 64},
+                       .budget = "10m",
+                       .db = STORE_DEFAULT,
+                       .prompts = 4,
+                       .racers = 5,
+                       .laps = 3,
+                       .margin = 0.02};
+    TuneOptions o;
+    Positionals rest;
+    bool stop;
+    const TuneMethod *method;
+    if (!command_parse(&command_tune, argc, argv, &a, &rest, &stop, e)) return false;
+    if (stop) return true;
+    if (!check(&a, &rest, e)) return false;
+    a.ask.target = rest.items[0];
+    o = (TuneOptions){.prompts = a.prompts,
+                      .sample = a.sample,
+                      .racers = a.racers,
+                      .laps = a.laps,
+                      .margin = a.margin,
+                      .exhaustive = a.exhaustive,
+                      .processor = a.ask.processor,
+                      .quiet = a.json};
+    if (!read_budget(a.budget, &o.budget_s, e)) return false;
+    Prepared *p = mem_alloc(1, sizeof *p);
+    if (!p) return error_system(e, "out of memory");
+    interrupt_catch();
+    bool ok = tune_prepare(&a.ask, &method, p, e);
+    if (ok) {
+        ok = tune_prepared(&a, &o, method, p, argv, argc, code, e);
+        prepare_release(p);
+    }
+    mem_free(p);
+    return ok;
+}
+
+const Command command_tune = {
+    .name = "tune",
+    .usage = "MODEL --method NAME --dataset NAME [OPTIONS]",
+    .summary = "find a method's fastest parameters, without measuring them all",
+    .lesson =
+        "Measures what steps cost by their rows, then a few points of the method's space on a few prompts;\n"
+        "fits Lookahead's law to what they accept, and predicts all of the space. The points predicted best\n"
+        "race on the prompts behind those: all decode the same prompt, one after the other, beside the\n"
+        "autoregressive baseline, and who cannot be ahead of the fastest by more than --margin drops out,\n"
+        "till one is left or the budget is gone. The speedup is that of the race, with an interval over its\n"
+        "prompts. All that is measured goes into the store, as a run called tune.\n"
+        "\n"
+        "  outpace tune models/reference --method lookahead --dataset code\n"
+        "  outpace tune MODEL --method ngrammys --dataset chat --axis k=1..10 --axis w=2,4,8 --budget 5m\n"
+        "  outpace tune MODEL --method speculative:adaptive=confidence --draft DIR --path mine.jsonl\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = run};

@@ -1,0 +1,281 @@
+// The user's own certificate: every method's output against the model's, on the user's model and prompts.
+#include "harness/program/command.h"
+
+#include "engine/base/memory.h"
+#include "harness/run/certify.h"
+#include "harness/program/interrupt.h"
+#include "harness/models/models.h"
+#include "harness/prompts/prompt_file.h"
+#include "simulate/uniformity.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// The chance that a correct method fails the sampling test.
+static const double FALSE_ALARM = 1e-6;
+
+typedef struct {
+    ModelChoice models;
+    OptionList methods;
+    const char *prompts;
+    int count, max_tokens, top_k, max_rows;
+    bool sampling;
+    double temperature, top_p;
+    uint64_t seed;
+} VerifyOptions;
+
+#define AT(name) offsetof(VerifyOptions, name)
+static const Option OPTIONS[] = {
+    {"methods",     'm', OPTION_LIST, AT(methods),        0,    0,       "all|NAME[:k=v,...]",
+     "repeatable; all that the models given allow",                                                                                           "all"              },
+    {"prompts",     'f', OPTION_TEXT, AT(prompts),        0,    0,       "FILE",               "a line each: text, or JSON with \"prompt\"",
+     "a few of our own"                                                                                                                                          },
+    {"count",       'n', OPTION_INT,  AT(count),          1,    1 << 20, "N",                  "prompts, at most",                            "8"                },
+    {"max-tokens",  0,   OPTION_INT,  AT(max_tokens),     1,    1 << 20, "N",                  "of each output",                              "64"               },
+    {"sampling",    0,   OPTION_FLAG, AT(sampling),       0,    0,       NULL,                 "test the distribution, too",                  NULL               },
+    {"temperature", 't', OPTION_REAL, AT(temperature),    1e-3, 100,     "T",                  "of that",                                     "1"                },
+    {"top-k",       0,   OPTION_INT,  AT(top_k),          0,    1 << 24, "K",                  "0 is off",                                    "0"                },
+    {"top-p",       0,   OPTION_REAL, AT(top_p),          0,    1,       "P",                  "1 is off",                                    "1"                },
+    {"seed",        0,   OPTION_SEED, AT(seed),           0,    0,       "N",                  "of everything random",                        "0"                },
+    {"draft",       0,   OPTION_TEXT, AT(models.draft),   0,    0,       "DIR",                "a draft model, for methods that need one",
+     NULL                                                                                                                                                        },
+    {"adapter",     0,   OPTION_TEXT, AT(models.adapter), 0,    0,       "DIR",                "an adapter or heads, likewise",               NULL               },
+    {"max-rows",    0,   OPTION_INT,  AT(max_rows),       0,    1024,    "N",                  "rows of a step; 0: as many as are asked for",
+     "0"                                                                                                                                                         },
+    {"threads",     0,   OPTION_INT,  AT(models.threads), 0,    1024,    "N",                  "0: one a core",                               "0"                },
+    {"context",     'c', OPTION_INT,  AT(models.context), 0,    1 << 24, "N",
+     "positions to hold; 0: as the model says",                                                                                               "0"                },
+    {"compute",     0,   OPTION_TEXT, AT(models.compute), 0,    0,       "f32|bf16",           "how activations enter products",
+     "as the weights"                                                                                                                                            },
+    {"math",        0,   OPTION_TEXT, AT(models.math),    0,    0,       "exact|fast",         "fast: products by cuBLASLt, on cuda",
+     "exact"                                                                                                                                                     },
+    {"isa",         0,   OPTION_TEXT, AT(models.isa),     0,    0,       "NAME",               "force a set of CPU kernels",                  "the best there is"},
+    {"device",      0,   OPTION_TEXT, AT(models.device),  0,    0,       "NAME",               "cpu, cuda[:n], auto, null",                   "cpu"              },
+    {"cache",       0,   OPTION_TEXT, AT(models.cache),   0,    0,       "DIR",
+     "where methods keep tables made of a model; '' is nowhere",                                                                              "~/.cache/outpace" },
+};
+#undef AT
+
+typedef struct {
+    const VerifyOptions *o;
+    Models models;
+    PromptList prompts;
+    DecodeResult *truth; // (prompts): autoregressive, greedy, exact
+    int checks, failures, skipped;
+    int outputs, diverged; // of fast math, which may differ
+} Verify;
+
+static DecodeOptions decode_options(const Verify *v, const Sampling *sampling, uint64_t seed) {
+    const Model *m = &v->models.target.model;
+    return (DecodeOptions){.max_tokens = v->o->max_tokens,
+                           .eos = m->eos,
+                           .eos_count = m->eos_count,
+                           .sampling = *sampling,
+                           .seed = seed,
+                           .merge = true,
+                           .max_rows = v->o->max_rows,
+                           .clock = clock_monotonic()};
+}
+
+static bool run_prompt(Verify *v, Method *method, size_t i, const Sampling *sampling, uint64_t seed,
+                       DecodeResult *out, Error *e) {
+    DecodeOptions o = decode_options(v, sampling, seed);
+    const IdList *prompt = &v->prompts.prompts[i];
+    return decode(&v->models.target.session, method, prompt->ids, (int)prompt->count, &o, out, e);
+}
+
+// --- greedy ----------------------------------------------------------------------------------------------
+
+static bool open_method(Verify *v, const char *text, const Sampling *sampling, Method *out, Error *e) {
+    MethodEnv env = models_env(&v->models, sampling, v->o->seed, false);
+    return method_open(out, text, &env, e);
+}
+
+static bool make_truth(Verify *v, Error *e) {
+    Method method;
+    Sampling greedy = {.top_p = 1};
+    v->truth = mem_alloc(v->prompts.count, sizeof *v->truth);
+    if (!v->truth) return error_system(e, "out of memory");
+    if (!open_method(v, "autoregressive", &greedy, &method, e)) return false;
+    bool ok = true;
+    for (size_t i = 0; ok && i < v->prompts.count; i++)
+        ok = run_prompt(v, &method, i, &greedy, 0, &v->truth[i], e);
+    method_close(&method);
+    return ok;
+}
+
+static bool is_fast(const Verify *v) { return v->o->models.math && strcmp(v->o->models.math, "fast") == 0; }
+
+static bool check_greedy(Verify *v, const char *text, Method *method, Error *e) {
+    Sampling greedy = {.top_p = 1};
+    const char *word = is_fast(v) ? "other" : "FAIL ";
+    int bad = 0;
+    double tokens = 0, steps = 0;
+    for (size_t i = 0; i < v->prompts.count && !interrupt_seen(); i++) {
+        DecodeResult got = {0};
+        Divergence d = {.position = -1};
+        const IdList *prompt = &v->prompts.prompts[i];
+        bool ok = run_prompt(v, method, i, &greedy, 0, &got, e) &&
+                  certify_greedy(&v->models.target.session, prompt->ids, (int)prompt->count, &v->truth[i],
+                                 &got, &d, e);
+        tokens += got.tokens;
+        steps += got.steps;
+        decode_result_release(&got);
+        if (!ok) return false;
+        if (d.position >= 0 && bad++ == 0)
+            printf("%s %s: prompt %zu, output token %d: wanted %d, got %d; the two best logits differ by "
+                   "%g\n",
+                   word, text, i + 1, d.position + 1, d.want, d.got, (double)d.margin);
+    }
+    v->checks++;
+    v->failures += bad > 0 && !is_fast(v);
+    v->outputs += (int)v->prompts.count;
+    v->diverged += bad;
+    if (bad) printf("%s %s: greedy, %d of %zu prompts differ\n", word, text, bad, v->prompts.count);
+    else
+        printf("ok    %s: greedy, %zu prompts, %.0f tokens identical, S %.3f\n", text, v->prompts.count,
+               tokens, steps > 0 ? tokens / steps : 0);
+    return true;
+}
+
+// --- sampling --------------------------------------------------------------------------------------------
+
+static bool check_sampling(Verify *v, const char *text, Method *method, const Sampling *sampling, Error *e) {
+    size_t room = v->prompts.count * (size_t)v->o->max_tokens, n = 0;
+    double *u = mem_alloc(room, sizeof *u);
+    Random shares = {.seed = v->o->seed, .stream = STREAM_BENCH};
+    int impossible = 0;
+    bool ok = u || error_system(e, "out of memory");
+    for (size_t i = 0; ok && i < v->prompts.count && !interrupt_seen(); i++) {
+        DecodeResult got = {0};
+        const IdList *prompt = &v->prompts.prompts[i];
+        int none = 0;
+        ok = run_prompt(v, method, i, sampling, v->o->seed + i, &got, e) &&
+             certify_sampled(&v->models.target.session, sampling, prompt->ids, (int)prompt->count, got.ids,
+                             got.tokens, &shares, u + n, &none, e);
+        impossible += none;
+        n += (size_t)got.tokens;
+        decode_result_release(&got);
+    }
+    if (ok) {
+        Uniformity seen = uniformity(u, n);
+        bool good = impossible == 0 && seen.p >= FALSE_ALARM;
+        v->checks++;
+        v->failures += !good;
+        printf("%s  %s: sampling, %zu tokens, chi-square %.1f of %d degrees (p %.3g), %d impossible\n",
+               good ? "ok  " : "FAIL", text, n, seen.chi_square, seen.degrees, seen.p, impossible);
+    }
+    mem_free(u);
+    return ok;
+}
+
+// --- all of it -------------------------------------------------------------------------------------------
+
+// A method that cannot be opened with what was given is left out where it was not asked for by name.
+static bool check_method(Verify *v, const char *text, bool named, Error *e) {
+    const VerifyOptions *o = v->o;
+    Sampling greedy = {.top_p = 1}, sampling = {o->temperature, o->top_k, o->top_p};
+    Method method;
+    Error why = {0};
+    if (!open_method(v, text, &greedy, &method, &why)) {
+        if (named || why.kind == ERROR_SYSTEM) {
+            if (e) *e = why;
+            return false;
+        }
+        printf("-     %s: left out, %s\n", text, why.text);
+        v->skipped++;
+        return true;
+    }
+    bool ok = check_greedy(v, text, &method, e);
+    method_close(&method);
+    if (!ok || !o->sampling || interrupt_seen()) return ok;
+    if (!open_method(v, text, &sampling, &method, e)) return false;
+    ok = check_sampling(v, text, &method, &sampling, e);
+    method_close(&method);
+    return ok;
+}
+
+static bool check_methods(Verify *v, Error *e) {
+    const OptionList *list = &v->o->methods;
+    bool all = list->count == 0 || (list->count == 1 && strcmp(list->items[0], "all") == 0);
+    size_t count;
+    const MethodInfo *const *table = method_table(&count);
+    for (size_t i = 0; all && i < count && !interrupt_seen(); i++)
+        if (!check_method(v, table[i]->name, false, e)) return false;
+    for (int i = 0; !all && i < list->count && !interrupt_seen(); i++)
+        if (!check_method(v, list->items[i], true, e)) return false;
+    return true;
+}
+
+static bool read_prompts(Verify *v, Error *e) {
+    const Engine *target = &v->models.target;
+    if (target->tokenizer)
+        return prompts_read(v->o->prompts, target->tokenizer, (size_t)v->o->count, &v->prompts, e);
+    if (v->o->prompts)
+        return error_input(e, "the model has no tokenizer: leave --prompts out, and random ids are taken");
+    return prompts_random(target->model.shape.real_vocab, (size_t)v->o->count, v->o->seed, &v->prompts, e);
+}
+
+// Fast math is held against the exact one on the same device, which is closed again before it opens.
+static bool open_and_know(Verify *v, Error *e) {
+    ModelChoice exact = v->o->models;
+    if (is_fast(v)) exact.math = "exact";
+    if (!models_open(&v->models, &exact, e) || !read_prompts(v, e) || !make_truth(v, e)) return false;
+    if (!is_fast(v)) return true;
+    models_close(&v->models);
+    return models_open(&v->models, &v->o->models, e);
+}
+
+static void release(Verify *v) {
+    for (size_t i = 0; v->truth && i < v->prompts.count; i++) decode_result_release(&v->truth[i]);
+    mem_free(v->truth);
+    prompts_release(&v->prompts);
+    models_close(&v->models);
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    VerifyOptions o = {.count = 8, .max_tokens = 64, .temperature = 1, .top_p = 1};
+    Positionals rest;
+    bool stop;
+    o.models.isa = getenv("OUTPACE_ISA");
+    if (!command_parse(&command_verify, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    if (rest.count != 1) return error_input(e, "verify: usage: outpace verify %s", command_verify.usage);
+    o.models.target = rest.items[0];
+    Verify v = {.o = &o};
+    interrupt_catch();
+    bool ok = open_and_know(&v, e) && check_methods(&v, e);
+    if (ok && is_fast(&v))
+        printf("%d of %d outputs of fast math differ from exact ones\n", v.diverged, v.outputs);
+    if (ok)
+        printf("%d checks, %d failed, %d methods left out%s\n", v.checks, v.failures, v.skipped,
+               interrupt_seen() ? "; interrupted" : "");
+    if (v.failures) *code = EXIT_FAILED;
+    else if (interrupt_seen()) *code = EXIT_INTERRUPTED;
+    release(&v);
+    return ok;
+}
+
+const Command command_verify = {
+    .name = "verify",
+    .usage = "MODEL [OPTIONS]",
+    .summary = "certify that methods leave a model's output unchanged",
+    .lesson =
+        "Runs methods over prompts and holds each output, token for token, against autoregressive decoding.\n"
+        "The first difference is named: prompt, position, both tokens, and how close the two best logits\n"
+        "were. With --sampling each sampled token is also placed in the model's own distribution in front "
+        "of\n"
+        "it; over many tokens these places are uniform if and only if tokens are drawn as the model says\n"
+        "(a chi-square test; a correct method fails it once in a million times). Exit code 1 if any fails.\n"
+        "With --math fast, whose sums may depend on what shares a step, outputs are held against those of\n"
+        "exact math; those that differ are counted, and none of them fails.\n"
+        "\n"
+        "  outpace verify MODEL\n"
+        "  outpace verify MODEL --methods prompt-lookup:draft=8 --methods lookahead --prompts mine.txt -n "
+        "50\n"
+        "  outpace verify MODEL --methods 'mix:lookahead(W=5,G=5)+prompt-lookup' --max-rows 32\n"
+        "  outpace verify MODEL --draft SMALLER --sampling --temperature 0.8\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = run};

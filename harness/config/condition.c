@@ -1,0 +1,249 @@
+// Read and answered in one pass of recursive descent, both sides of every `and` and `or`, so that mistakes
+// show at the first combination of parameters:
+//
+//   any = all { "or" all }      all = not { "and" not }      not = "not" not | "(" any ")" | comparison
+#include "harness/config/condition.h"
+
+#include "engine/base/suggest.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEEPEST = 32, WORD_BYTES = 256 };
+
+typedef enum { TOKEN_END, TOKEN_WORD, TOKEN_QUOTED, TOKEN_NUMBER, TOKEN_SIGN } TokenKind;
+
+typedef struct Token {
+    TokenKind kind;
+    char text[WORD_BYTES]; // a sign, too
+    double number;
+} Token;
+
+typedef struct Reader {
+    const char *at; // behind the token
+    Token token;    // the next one to be used
+    const Scope *scope;
+    int depth;
+    Error *e;
+} Reader;
+
+const char *const condition_on_off[] = {"on", "off", NULL};
+
+// --- tokens ----------------------------------------------------------------------------------------------
+
+static bool is_word(char c) { return isalnum((unsigned char)c) || (c && strchr("_-./:", c)); }
+
+static size_t sign_length(const char *s) {
+    static const char *const signs[] = {"==", "!=", "<=", ">=", "<", ">", "(", ")"};
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+        if (strncmp(s, signs[i], strlen(signs[i])) == 0) return strlen(signs[i]);
+    return 0;
+}
+
+static bool keep(Reader *r, TokenKind kind, const char *text, size_t n) {
+    if (n >= WORD_BYTES) return error_input(r->e, "a word has more than %d characters", WORD_BYTES - 1);
+    r->token.kind = kind;
+    memcpy(r->token.text, text, n);
+    r->token.text[n] = 0;
+    return true;
+}
+
+static bool next_quoted(Reader *r) {
+    char quote = *r->at;
+    const char *end = strchr(r->at + 1, quote);
+    if (!end) return error_input(r->e, "the quote before '%.40s' has no end", r->at + 1);
+    bool ok = keep(r, TOKEN_QUOTED, r->at + 1, (size_t)(end - r->at - 1));
+    r->at = end + 1;
+    return ok;
+}
+
+// A number, or a word if more than a number stands there ("7b").
+static bool next_word(Reader *r) {
+    size_t n = *r->at == '-';
+    char *end;
+    while (is_word(r->at[n])) n++;
+    if (!keep(r, TOKEN_WORD, r->at, n)) return false;
+    r->at += n;
+    r->token.number = strtod(r->token.text, &end);
+    bool digits = isdigit((unsigned char)r->token.text[r->token.text[0] == '-']);
+    if (digits && *end == 0) r->token.kind = TOKEN_NUMBER;
+    return true;
+}
+
+static bool next(Reader *r) {
+    while (isspace((unsigned char)*r->at)) r->at++;
+    if (*r->at == 0) return keep(r, TOKEN_END, "", 0);
+    if (*r->at == '\'' || *r->at == '"') return next_quoted(r);
+    if (is_word(*r->at)) return next_word(r);
+    size_t n = sign_length(r->at);
+    if (n == 0)
+        return error_input(r->e, "'%.20s' is no part of a condition: write ==, !=, <, <=, > or >=", r->at);
+    bool ok = keep(r, TOKEN_SIGN, r->at, n);
+    r->at += n;
+    return ok;
+}
+
+static bool is(const Reader *r, const char *text) {
+    return (r->token.kind == TOKEN_WORD || r->token.kind == TOKEN_SIGN) && strcmp(r->token.text, text) == 0;
+}
+
+// --- comparisons -----------------------------------------------------------------------------------------
+
+typedef struct Operand {
+    const Variable *variable; // NULL: a number or a word of its own
+    Token token;
+} Operand;
+
+static const char *name_at(const void *table, size_t i) { return ((const Variable *)table)[i].name; }
+
+static const Variable *find(const Scope *s, const Token *t) {
+    for (size_t i = 0; i < s->count && t->kind == TOKEN_WORD; i++)
+        if (strcmp(s->variables[i].name, t->text) == 0) return &s->variables[i];
+    return NULL;
+}
+
+static bool read_operand(Reader *r, Operand *out) {
+    if (r->token.kind == TOKEN_END || r->token.kind == TOKEN_SIGN)
+        return error_input(r->e, "a parameter or a value is missing before '%s%.20s'", r->token.text, r->at);
+    *out = (Operand){find(r->scope, &r->token), r->token};
+    return next(r);
+}
+
+static bool is_number(const Operand *o) {
+    return o->variable ? !o->variable->text : o->token.kind == TOKEN_NUMBER;
+}
+
+static double number_of(const Operand *o) { return o->variable ? o->variable->number : o->token.number; }
+
+// What a literal word means to a parameter: true and false are on and off to a switch.
+static const char *word_of(const Operand *o, const Variable *other) {
+    if (o->variable) return o->variable->text;
+    bool is_switch = other && other->choices == condition_on_off;
+    if (is_switch && strcmp(o->token.text, "true") == 0) return "on";
+    if (is_switch && strcmp(o->token.text, "false") == 0) return "off";
+    return o->token.text;
+}
+
+// What stands alone on the left and is no parameter.
+static bool unknown(const Reader *r, const Token *t) {
+    const char *word = t->text;
+    if (t->kind != TOKEN_WORD) return error_input(r->e, "'%s' is compared with no parameter", word);
+    const char *nearest = suggest(word, r->scope->variables, r->scope->count, name_at);
+    if (nearest) return error_input(r->e, "there is no parameter '%s'; did you mean '%s'?", word, nearest);
+    return error_input(r->e, "there is no parameter '%s'", word);
+}
+
+static bool can_be(const Variable *v, const char *word) {
+    for (int i = 0; v->choices && v->choices[i]; i++)
+        if (strcmp(v->choices[i], word) == 0) return true;
+    return !v->choices;
+}
+
+static bool compare_words(const Reader *r, const Operand *a, const char *sign, const Operand *b,
+                          bool *holds) {
+    const char *left = word_of(a, b->variable), *right = word_of(b, a->variable);
+    bool equal = strcmp(sign, "==") == 0;
+    if (!equal && strcmp(sign, "!=") != 0)
+        return error_input(r->e,
+                           "'%s' and '%s' are words, which have no order: write == or !=", a->token.text,
+                           b->token.text);
+    if (a->variable && !b->variable && !can_be(a->variable, right))
+        return error_input(r->e, "'%s' is never '%s'", a->token.text, right);
+    if (b->variable && !a->variable && !can_be(b->variable, left))
+        return error_input(r->e, "'%s' is never '%s'", b->token.text, left);
+    *holds = (strcmp(left, right) == 0) == equal;
+    return true;
+}
+
+static bool compare_numbers(double a, const char *sign, double b) {
+    bool or_equal = sign[1] == '=';
+    switch (*sign) {
+    case '<': return or_equal ? a <= b : a < b;
+    case '>': return or_equal ? a >= b : a > b;
+    case '!': return a != b;
+    default: return a == b;
+    }
+}
+
+static bool is_comparison(const Token *t) {
+    return t->kind == TOKEN_SIGN && *t->text != '(' && *t->text != ')';
+}
+
+static bool compare(Reader *r, bool *holds) {
+    Operand a, b;
+    if (!read_operand(r, &a)) return false;
+    if (!a.variable && a.token.kind == TOKEN_WORD && !is_comparison(&r->token)) return unknown(r, &a.token);
+    if (!is_comparison(&r->token))
+        return error_input(r->e, "behind '%s' must stand ==, !=, <, <=, > or >=", a.token.text);
+    Token sign = r->token;
+    if (!next(r) || !read_operand(r, &b)) return false;
+    if (!a.variable && !b.variable) return unknown(r, &a.token);
+    if (is_number(&a) && is_number(&b)) {
+        *holds = compare_numbers(number_of(&a), sign.text, number_of(&b));
+        return true;
+    }
+    if (is_number(&a) || is_number(&b))
+        return error_input(r->e, "'%s' and '%s' cannot be compared: one is a number, one a word",
+                           a.token.text, b.token.text);
+    return compare_words(r, &a, sign.text, &b, holds);
+}
+
+// --- and, or, not ----------------------------------------------------------------------------------------
+
+static bool read_any(Reader *r, bool *holds);
+
+static bool read_not(Reader *r, bool *holds);
+
+static bool read_inner(Reader *r, bool *holds) {
+    if (is(r, "not")) {
+        if (!next(r) || !read_not(r, holds)) return false;
+        *holds = !*holds;
+        return true;
+    }
+    if (!is(r, "(")) return compare(r, holds);
+    if (!next(r) || !read_any(r, holds)) return false;
+    return is(r, ")") ? next(r)
+                      : error_input(r->e, "a ')' is missing before '%s%.20s'", r->token.text, r->at);
+}
+
+static bool read_not(Reader *r, bool *holds) {
+    if (r->depth == DEEPEST) return error_input(r->e, "the condition is nested more than %d deep", DEEPEST);
+    r->depth++;
+    bool ok = read_inner(r, holds);
+    r->depth--;
+    return ok;
+}
+
+static bool read_all(Reader *r, bool *holds) {
+    bool more;
+    if (!read_not(r, holds)) return false;
+    while (is(r, "and")) {
+        if (!next(r) || !read_not(r, &more)) return false;
+        *holds = *holds && more;
+    }
+    return true;
+}
+
+static bool read_any(Reader *r, bool *holds) {
+    bool more;
+    if (!read_all(r, holds)) return false;
+    while (is(r, "or")) {
+        if (!next(r) || !read_all(r, &more)) return false;
+        *holds = *holds || more;
+    }
+    return true;
+}
+
+bool condition_holds(const char *text, const Scope *scope, bool *holds, Error *e) {
+    Reader r = {.at = text, .scope = scope, .e = e};
+    *holds = false;
+    if (strlen(text) > CONDITION_BYTES)
+        return error_input(e, "the condition has more than %d characters", CONDITION_BYTES);
+    if (!next(&r) || !read_any(&r, holds)) return false;
+    return r.token.kind == TOKEN_END || error_input(e,
+                                                    "nothing may stand behind the condition but 'and' or "
+                                                    "'or', there is '%s'",
+                                                    r.token.text);
+}

@@ -1,0 +1,409 @@
+// The tables say what a file may hold. What they cannot say (which keys go together, that names differ, that
+// a parameter is its method's) is checked behind them, so that a config that was read can be run.
+#include "harness/config/experiment.h"
+
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+#include "engine/base/suggest.h"
+#include "engine/text/template.h"
+#include "harness/config/axis.h"
+#include "harness/config/scale.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define COUNT(rows) (sizeof(rows) / sizeof *(rows))
+#define ROW(s, field, kind, ...) \
+    { .name = #field, .type = kind, .offset = offsetof(s, field), __VA_ARGS__ }
+#define TEXT(s, field)              ROW(s, field, FIELD_TEXT, .required = false)
+#define NEEDED(s, field)            ROW(s, field, FIELD_TEXT, .required = true)
+#define TEXTS(s, field)             ROW(s, field, FIELD_TEXTS, .required = false)
+#define SEED(s, field)              ROW(s, field, FIELD_SEED, .required = false)
+#define INT(s, field, least, most)  ROW(s, field, FIELD_INT, .low = least, .high = most)
+#define REAL(s, field, least, most) ROW(s, field, FIELD_REAL, .low = least, .high = most)
+#define CHOICE(s, field, names)     ROW(s, field, FIELD_CHOICE, .choices = names)
+#define EACH(s, field, counter, most, rows)                                   \
+    ROW(s, field, FIELD_EACH, .high = most, .required = true, .table = &rows, \
+        .count_offset = offsetof(s, counter))
+#define NODE(s, key, field) \
+    { .name = key, .type = FIELD_NODE, .offset = offsetof(s, field) }
+
+static const Field MODEL_FIELDS[] = {
+    TEXT(ModelSpec, name),       TEXT(ModelSpec, target),  TEXT(ModelSpec, reference),
+    TEXT(ModelSpec, synthesise), TEXT(ModelSpec, inflate), TEXT(ModelSpec, draft),
+    TEXT(ModelSpec, adapter),    TEXT(ModelSpec, heads),   SEED(ModelSpec, seed),
+};
+static const FieldTable MODEL = {.what = "a model",
+                                 .fields = MODEL_FIELDS,
+                                 .count = COUNT(MODEL_FIELDS),
+                                 .size = sizeof(ModelSpec),
+                                 .lone_key = "target"};
+
+static const char *const ORDERS[] = {"written", "shuffled", "by-task", NULL};
+static const Field DATASET_FIELDS[] = {
+    NEEDED(DatasetSpec, name),
+    TEXT(DatasetSpec, path),
+    TEXT(DatasetSpec, format),
+    TEXT(DatasetSpec, split),
+    TEXT(DatasetSpec, template),
+    TEXTS(DatasetSpec, parts),
+    INT(DatasetSpec, limit, 0, 1 << 24),
+    INT(DatasetSpec, turns, 1, 64),
+    CHOICE(DatasetSpec, order, ORDERS),
+    INT(DatasetSpec, consecutive, 1, 1 << 24),
+    SEED(DatasetSpec, seed),
+};
+static const DatasetSpec DATASET_DEFAULTS = {.turns = 1, .consecutive = 1};
+static const FieldTable DATASET = {.what = "a dataset",
+                                   .fields = DATASET_FIELDS,
+                                   .count = COUNT(DATASET_FIELDS),
+                                   .size = sizeof(DatasetSpec),
+                                   .lone_key = "name",
+                                   .defaults = &DATASET_DEFAULTS};
+
+static const Field METHOD_FIELDS[] = {
+    NEEDED(MethodSpec, name),
+    TEXT(MethodSpec, label),
+    NODE(MethodSpec, "matrix", matrix),
+    NODE(MethodSpec, "zip", zip),
+    NODE(MethodSpec, "exclude where", exclude),
+};
+static const FieldTable METHOD = {.what = "a method",
+                                  .fields = METHOD_FIELDS,
+                                  .count = COUNT(METHOD_FIELDS),
+                                  .size = sizeof(MethodSpec),
+                                  .lone_key = "name"};
+
+static const char *const STOPS[] = {"passes", "timing", NULL};
+static const Field MEASUREMENT_FIELDS[] = {
+    INT(Measurement, reruns, 0, 1000),     INT(Measurement, warmup, 0, 1000),
+    INT(Measurement, passes, 1, 1000),     INT(Measurement, most_passes, 1, 1000),
+    CHOICE(Measurement, stop, STOPS),      REAL(Measurement, timing_error, 1e-6, 1),
+    REAL(Measurement, time_limit, 0, 1e9),
+};
+static const FieldTable MEASUREMENT = {.what = "measurement",
+                                       .fields = MEASUREMENT_FIELDS,
+                                       .count = COUNT(MEASUREMENT_FIELDS),
+                                       .size = sizeof(Measurement)};
+
+static const Field EXPERIMENT_FIELDS[] = {
+    NEEDED(Experiment, name),
+    TEXT(Experiment, about),
+    TEXTS(Experiment, tables),
+    TEXTS(Experiment, plots),
+    TEXTS(Experiment, chosen),
+    EACH(Experiment, models, model_count, EXPERIMENT_MODELS, MODEL),
+    EACH(Experiment, datasets, dataset_count, EXPERIMENT_DATASETS, DATASET),
+    NODE(Experiment, "hardware", settings[0]),
+    NODE(Experiment, "generation", settings[1]),
+    EACH(Experiment, methods, method_count, EXPERIMENT_METHODS, METHOD),
+    ROW(Experiment, measurement, FIELD_MAP, .table = &MEASUREMENT),
+    NODE(Experiment, SCALE_SECTION, smoke),
+};
+static const FieldTable EXPERIMENT = {.what = "a config",
+                                      .fields = EXPERIMENT_FIELDS,
+                                      .count = COUNT(EXPERIMENT_FIELDS),
+                                      .size = sizeof(Experiment)};
+
+// --- models and datasets ---------------------------------------------------------------------------------
+
+static bool check_model(ModelSpec *m, Error *e) {
+    const char *sources[] = {m->target, m->reference, m->synthesise}, *first = NULL;
+    int count = 0;
+    for (size_t i = 0; i < COUNT(sources); i++) {
+        if (sources[i] && !first) first = sources[i];
+        count += sources[i] != NULL;
+    }
+    if (count != 1)
+        return yaml_error(m->at, e,
+                          "a model is one of target: DIR, reference: NAME and synthesise: SHAPE; "
+                          "%s",
+                          count ? "take the others away" : "give one");
+    if (m->synthesise && m->inflate)
+        return yaml_error(m->at, e, "a model to synthesise is not inflated: give its shape in synthesise");
+    if (!m->name) m->name = first;
+    return true;
+}
+
+static bool check_models(Experiment *x, Error *e) {
+    for (int i = 0; i < x->model_count; i++) {
+        ModelSpec *m = &x->models[i];
+        if (!check_model(m, e)) return false;
+        for (int k = 0; k < i; k++)
+            if (strcmp(x->models[k].name, m->name) == 0)
+                return yaml_error(m->at, e, "two models are called '%s': give one another name", m->name);
+    }
+    return true;
+}
+
+static const char *template_name(const void *table, size_t i) {
+    return ((const Template *const *)table)[i]->name;
+}
+
+static bool check_template(const DatasetSpec *d, Error *e) {
+    size_t count;
+    const Template *const *table = template_table(&count);
+    if (!d->template) return true;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(table[i]->name, d->template) == 0) return true;
+    const char *nearest = suggest(d->template, table, count, template_name);
+    const YamlNode *at = yaml_find(d->at, "template");
+    if (nearest)
+        return yaml_error(at, e, "there is no template '%s'; did you mean '%s'?", d->template, nearest);
+    return yaml_error(at, e, "there is no template '%s'; 'outpace tokenize --help' lists them", d->template);
+}
+
+static bool check_dataset(const DatasetSpec *d, Error *e) {
+    if (d->path && d->parts.count)
+        return yaml_error(d->at, e, "a dataset has a path or parts, not both: take one away");
+    return check_template(d, e);
+}
+
+static bool check_datasets(const Experiment *x, Error *e) {
+    for (int i = 0; i < x->dataset_count; i++) {
+        const DatasetSpec *d = &x->datasets[i];
+        if (!check_dataset(d, e)) return false;
+        for (int k = 0; k < i; k++)
+            if (strcmp(x->datasets[k].name, d->name) == 0)
+                return yaml_error(d->at, e,
+                                  "two datasets are called '%s': give one another name and its "
+                                  "path, or parts",
+                                  d->name);
+    }
+    return true;
+}
+
+// --- axes ------------------------------------------------------------------------------------------------
+
+static const Param *find_param(const Param *params, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(params[i].name, name) == 0) return &params[i];
+    return NULL;
+}
+
+static const char *param_name(const void *table, size_t i) { return ((const Param *const *)table)[i]->name; }
+
+// `first` and `second` are the tables that the axis may come from; second may be empty.
+static bool unknown_axis(const YamlNode *axis, const char *where, const Param *first, size_t first_count,
+                         const Param *second, size_t second_count, Error *e) {
+    const Param *all[2 * PARAM_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < first_count && i < PARAM_MAX; i++) all[count++] = &first[i];
+    for (size_t i = 0; i < second_count && i < PARAM_MAX; i++) all[count++] = &second[i];
+    const char *nearest = suggest(axis->key, all, count, param_name);
+    const YamlNode key = yaml_key(axis);
+    if (nearest)
+        return yaml_error(&key, e, "%s has no parameter '%s'; did you mean '%s'?", where, axis->key, nearest);
+    return yaml_error(&key, e, "%s has no parameter '%s'; configs/README.md and 'outpace methods' list them",
+                      where, axis->key);
+}
+
+// Each value alone must be one that the parameter takes.
+static bool check_values(const Param *p, const YamlNode *axis, void *scratch, Error *e) {
+    for (const YamlNode *v = axis->first; v; v = v->next)
+        if (!param_set(p, 1, scratch, p->name, v->text, e))
+            return error_within(e, "%s:%d:%d", v->file, v->line, v->column);
+    return true;
+}
+
+// All axes of one map: of a section of settings.
+static bool read_section(Experiment *x, int i, Error *e) {
+    const SettingsSection *s = &settings_sections[i];
+    Settings scratch;
+    YamlNode *map = x->settings[i];
+    if (!map) return true;
+    if (map->kind != NODE_MAP)
+        return yaml_error(map, e, "'%s' must be a map: lines such as '%s: ...'", s->name, s->params[0].name);
+    for (YamlNode *axis = map->first; axis; axis = axis->next) {
+        const Param *p = find_param(s->params, s->count, axis->key);
+        if (!p) return unknown_axis(axis, s->name, s->params, s->count, NULL, 0, e);
+        if (!axis_expand(&x->tree, axis, e) || !check_values(p, axis, &scratch, e)) return false;
+    }
+    return true;
+}
+
+static bool read_method_axis(Experiment *x, const MethodSpec *m, YamlNode *axis, void *scratch, Error *e) {
+    const MethodInfo *info = m->info;
+    const Param *own = find_param(info->params, info->param_count, axis->key);
+    const Param *setting = find_param(settings_params, settings_count, axis->key);
+    Settings settings;
+    if (!own && !setting) {
+        char where[128];
+        snprintf(where, sizeof where, "method '%s'", info->name);
+        return unknown_axis(axis, where, info->params, info->param_count, settings_params, settings_count, e);
+    }
+    return axis_expand(&x->tree, axis, e) &&
+           check_values(own ? own : setting, axis, own ? scratch : (void *)&settings, e);
+}
+
+// A zip's axes walk together, so they are of one length.
+static bool check_lengths(const YamlNode *map, Error *e) {
+    for (const YamlNode *axis = map->first; axis; axis = axis->next)
+        if (axis->count != map->first->count)
+            return yaml_error(axis, e, "'%s' has %d values, '%s' %d: zipped axes have as many", axis->key,
+                              axis->count, map->first->key, map->first->count);
+    return true;
+}
+
+static bool read_axes(Experiment *x, const MethodSpec *m, YamlNode *map, bool zipped, void *scratch,
+                      Error *e) {
+    if (map->kind != NODE_MAP)
+        return yaml_error(map, e, "%s must be a map of axes: {k: [1, 5], w: 2..14+2}",
+                          zipped ? "'zip'" : "'matrix'");
+    for (YamlNode *axis = map->first; axis; axis = axis->next)
+        if (!read_method_axis(x, m, axis, scratch, e)) return false;
+    return !zipped || check_lengths(map, e);
+}
+
+static bool read_zips(Experiment *x, const MethodSpec *m, void *scratch, Error *e) {
+    if (!m->zip || m->zip->kind != NODE_LIST) return !m->zip || read_axes(x, m, m->zip, true, scratch, e);
+    for (YamlNode *map = m->zip->first; map; map = map->next)
+        if (!read_axes(x, m, map, true, scratch, e)) return false;
+    return true;
+}
+
+// --- methods ---------------------------------------------------------------------------------------------
+
+static bool in_maps(const YamlNode *maps, const YamlNode *axis) {
+    const YamlNode *found = maps && maps->kind == NODE_MAP ? yaml_find(maps, axis->key) : NULL;
+    if (found && found != axis) return true;
+    for (const YamlNode *map = maps && maps->kind == NODE_LIST ? maps->first : NULL; map; map = map->next)
+        if (in_maps(map, axis)) return true;
+    return false;
+}
+
+// Every axis of the maps stands in no other map of the method.
+static bool stand_once(const MethodSpec *m, const YamlNode *maps, Error *e) {
+    for (const YamlNode *n = maps ? maps->first : NULL; n; n = n->next) {
+        if (maps->kind == NODE_LIST && !stand_once(m, n, e)) return false;
+        if (maps->kind == NODE_MAP && (in_maps(m->matrix, n) || in_maps(m->zip, n)))
+            return yaml_error(n, e, "'%s' is an axis of this method twice: take one away", n->key);
+    }
+    return true;
+}
+
+static bool check_exclude(const YamlNode *n, Error *e) {
+    bool ok = n->kind != NODE_MAP;
+    for (const YamlNode *item = n->first; ok && item; item = item->next) ok = item->kind == NODE_VALUE;
+    return ok || yaml_error(n, e, "'exclude where' must be a condition, such as W > 15, or a list of them");
+}
+
+static bool read_method(Experiment *x, MethodSpec *m, Error *e) {
+    const YamlNode *at = yaml_find(m->at, "name") ? yaml_find(m->at, "name") : m->at;
+    m->info = method_find(m->name, e);
+    if (!m->info) return error_within(e, "%s:%d:%d", at->file, at->line, at->column);
+    void *scratch = mem_alloc(1, m->info->param_size);
+    if (!scratch) return error_system(e, "out of memory");
+    bool ok = (!m->matrix || read_axes(x, m, m->matrix, false, scratch, e)) && read_zips(x, m, scratch, e);
+    mem_free(scratch);
+    return ok && stand_once(m, m->matrix, e) && stand_once(m, m->zip, e) &&
+           (!m->exclude || check_exclude(m->exclude, e));
+}
+
+static bool check_measurement(const Measurement *m, Error *e) {
+    return m->most_passes >= m->passes ||
+           yaml_error(m->at, e, "most_passes is %d, must be at least passes, %d", m->most_passes, m->passes);
+}
+
+static bool read_experiment(Experiment *x, Error *e) {
+    x->measurement = (Measurement){
+        .at = x->tree.root, .warmup = 1, .passes = 1, .most_passes = 1000, .reruns = 2, .timing_error = 0.02};
+    if (!fields_read(&EXPERIMENT, x->tree.root, x, e)) return false;
+    if (!check_models(x, e) || !check_datasets(x, e) || !check_measurement(&x->measurement, e)) return false;
+    for (int i = 0; i < SETTINGS_SECTIONS; i++)
+        if (!read_section(x, i, e)) return false;
+    for (int i = 0; i < x->method_count; i++)
+        if (!read_method(x, &x->methods[i], e)) return false;
+    return true;
+}
+
+// --- what the command line changes -----------------------------------------------------------------------
+
+static bool apply_set(YamlTree *t, const char *set, Error *e) {
+    char path[512];
+    size_t n = strcspn(set, "=");
+    if (!set[n] || n >= sizeof path)
+        return error_input(e, "--set is '%s', must be written path=value: generation.max_tokens=64", set);
+    memcpy(path, set, n);
+    path[n] = 0;
+    return yaml_set(t, path, set + n + 1, e);
+}
+
+// One "key=DIR" of n bytes; quoted, so that a directory may have any name.
+static bool set_directory(YamlTree *t, const char *pair, size_t n, Error *e) {
+    size_t key = strcspn(pair, "=");
+    Text path = {0}, value = {0};
+    if (key >= n) return error_input(e, "--model has '%s', must be target=DIR[,draft=DIR,...]", pair);
+    text_printf(&path, "models.%.*s", (int)key, pair);
+    text_puts(&value, "'");
+    for (const char *p = pair + key + 1; p < pair + n; p++)
+        text_add(&value, *p == '\'' ? "''" : p, *p == '\'' ? 2 : 1);
+    text_puts(&value, "'");
+    bool ok = path.failed || value.failed ? error_system(e, "out of memory")
+                                          : yaml_set(t, text_get(&path), text_get(&value), e);
+    text_release(&path);
+    text_release(&value);
+    return ok;
+}
+
+static bool apply_model(YamlTree *t, const char *model, Error *e) {
+    if (!yaml_set(t, "models", "{}", e)) return false;
+    for (const char *p = model;;) {
+        size_t n = strcspn(p, ",");
+        if (!set_directory(t, p, n, e)) return false;
+        if (!p[n]) return true;
+        p += n + 1;
+    }
+}
+
+static bool apply_changes(YamlTree *t, const ExperimentChanges *changes, Error *e) {
+    if (!changes) return true;
+    if (!scale_apply(t, changes->scale, e)) return false;
+    if (changes->model && !apply_model(t, changes->model, e)) return false;
+    for (int i = 0; changes->sets && i < changes->sets->count; i++)
+        if (!apply_set(t, changes->sets->items[i], e)) return false;
+    return true;
+}
+
+static bool parse(Experiment *x, const char *bytes, size_t n, const char *file,
+                  const ExperimentChanges *changes, Error *e) {
+    *x = (Experiment){0};
+    if (yaml_parse(&x->tree, bytes, n, file, e) && apply_changes(&x->tree, changes, e) &&
+        read_experiment(x, e))
+        return true;
+    experiment_release(x);
+    return false;
+}
+
+// The config at the other scale, as written, is one that can be run.
+static bool check_smoke(const char *bytes, size_t n, const char *file, Error *e) {
+    Experiment *smoke = mem_alloc(1, sizeof *smoke);
+    if (!smoke) return error_system(e, "out of memory");
+    bool ok = parse(smoke, bytes, n, file, &(ExperimentChanges){.scale = SCALE_SECTION}, e);
+    experiment_release(smoke);
+    mem_free(smoke);
+    return ok;
+}
+
+bool experiment_parse(Experiment *x, const char *bytes, size_t n, const char *file,
+                      const ExperimentChanges *changes, Error *e) {
+    if (!parse(x, bytes, n, file, changes, e)) return false;
+    if (!x->smoke || check_smoke(bytes, n, file, e)) return true;
+    experiment_release(x);
+    return false;
+}
+
+bool experiment_open(Experiment *x, const char *path, const ExperimentChanges *changes, Error *e) {
+    char *bytes;
+    size_t n;
+    *x = (Experiment){0};
+    if (!file_read(path, YAML_BYTES, &bytes, &n, e)) return false;
+    bool ok = experiment_parse(x, bytes, n, path, changes, e);
+    mem_free(bytes);
+    return ok;
+}
+
+void experiment_release(Experiment *x) {
+    yaml_release(&x->tree);
+    *x = (Experiment){0};
+}

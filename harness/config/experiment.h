@@ -1,0 +1,90 @@
+// What an experiment is: a YAML file read into plain structs, by tables of fields (experiment.c), with
+// overrides. configs/README.md shows all keys.
+//
+// Texts and nodes belong to the tree, which lives until experiment_release. Each struct begins with its
+// place.
+#pragma once
+#include "datasets/datasets.h"
+#include "engine/decode/method.h"
+#include "harness/config/fields.h"
+#include "harness/program/options.h"
+#include "harness/config/settings.h"
+
+enum { EXPERIMENT_MODELS = 32, EXPERIMENT_DATASETS = 32, EXPERIMENT_METHODS = 64 };
+
+// One of target, reference and synthesise says which model it is.
+typedef struct ModelSpec {
+    const YamlNode *at;
+    const char *name;                    // in tables; by default what says which model it is
+    const char *target;                  // a model directory
+    const char *reference;               // a member of the reference family (models/)
+    const char *synthesise;              // a shape (configs/shapes), with random weights
+    const char *inflate;                 // a shape to which target or reference is inflated; NULL: as it is
+    const char *draft, *adapter, *heads; // directories; NULL: none
+    uint64_t seed;                       // of random weights
+} ModelSpec;
+
+typedef struct DatasetSpec {
+    const YamlNode *at;
+    const char *name;     // a dataset that is known, or of `path`
+    const char *path;     // a file; NULL: known by its name
+    const char *format;   // of path; NULL: by its ending
+    const char *split;    // NULL: all
+    const char *template; // chat template; NULL: as the model says
+    FieldTexts parts;     // names of datasets to concatenate, `limit` rows of each; none: it is one itself
+    int limit;            // rows; 0: all
+    int turns;            // of a conversation, at most
+    int order;            // DatasetOrder
+    int consecutive;      // BY_TASK: rows of a part before the next part's
+    uint64_t seed;        // of SHUFFLED
+} DatasetSpec;
+
+typedef struct MethodSpec {
+    const YamlNode *at;
+    const char *name;
+    const MethodInfo *info;
+    const char *label;       // in tables; NULL: name and parameters
+    YamlNode *matrix, *zip;  // axes, values written out; NULL: none. zip: a map, or a list of maps
+    const YamlNode *exclude; // "exclude where": a condition (condition.h), or a list of them; NULL: none
+} MethodSpec;
+
+typedef enum { STOP_PASSES, STOP_TIMING } StopRule;
+
+typedef struct Measurement {
+    const YamlNode *at;
+    int warmup;              // prompts before the first that counts
+    int passes, most_passes; // most: under STOP_TIMING
+    int reruns;              // of passes that keep state and were disturbed
+    int stop;                // StopRule
+    double timing_error;     // relative, within a prompt; STOP_TIMING ends there
+    double time_limit;       // seconds a point; 0: none
+} Measurement;
+
+typedef struct Experiment {
+    const YamlNode *at;
+    const char *name, *about;
+    FieldTexts tables, plots; // that it is for
+    FieldTexts chosen;        // what a paper leaves open, and what was taken
+    ModelSpec models[EXPERIMENT_MODELS];
+    DatasetSpec datasets[EXPERIMENT_DATASETS];
+    MethodSpec methods[EXPERIMENT_METHODS];
+    int model_count, dataset_count, method_count;
+    YamlNode *settings[SETTINGS_SECTIONS]; // axes of the whole experiment, values written out; NULL: none
+    Measurement measurement;
+    YamlNode *smoke; // what is different at that scale (scale.h); NULL: it says nothing of it
+    YamlTree tree;
+} Experiment;
+
+// What the command line changes, in this order: scale, model, sets.
+typedef struct ExperimentChanges {
+    const OptionList *sets; // "path=value" each (yaml_set), in order; NULL: none
+    const char *model;      // "target=DIR[,draft=DIR,...]" in place of all models; NULL: as written
+    const char *scale;      // "smoke", with what the config says of it; NULL or "full": as written
+} ExperimentChanges;
+
+// False with e filled, and an empty config. `changes` may be NULL. What the config says of another scale is
+// checked, too.
+bool experiment_parse(Experiment *x, const char *bytes, size_t n, const char *file,
+                      const ExperimentChanges *changes, Error *e);
+bool experiment_open(Experiment *x, const char *path, const ExperimentChanges *changes, Error *e);
+void experiment_release(Experiment *x); // takes an empty one

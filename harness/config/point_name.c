@@ -1,0 +1,118 @@
+#include "harness/config/point_name.h"
+
+#include "engine/base/memory.h"
+
+#include <string.h>
+
+enum { MOST_PARAMS = 2 * PARAM_MAX };
+
+static bool out_of_memory(Error *e) { return error_system(e, "out of memory for the name of a point"); }
+
+// A method's parameters are in its decoder behind the colon, "key=value,..."; a baseline has none.
+static const MethodInfo *info_of(const Experiment *x, const Point *p) {
+    return p->method >= 0 ? x->methods[p->method].info : method_find("autoregressive", NULL);
+}
+
+static const Param *find(const Param *params, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(params[i].name, name) == 0) return &params[i];
+    return NULL;
+}
+
+// --- parameters one by one -------------------------------------------------------------------------------
+
+// A value alone, as param_write writes it.
+static void write_value(const Param *p, const void *values, Text *out) {
+    Text pair = {0};
+    param_write(p, 1, values, &pair);
+    const char *equals = strchr(text_get(&pair), '=');
+    text_puts(out, equals ? equals + 1 : "");
+    out->failed = out->failed || pair.failed;
+    text_release(&pair);
+}
+
+static void add_params(PointName *n, const char *section, const Param *params, size_t count,
+                       const void *values, Text *texts) {
+    for (size_t i = 0; i < count && n->param_count < MOST_PARAMS; i++) {
+        n->params[n->param_count++] = (StoreParam){.section = section, .name = params[i].name};
+        write_value(&params[i], values, texts);
+        text_add(texts, "", 1); // each its own C string
+    }
+}
+
+static void *read_values(const MethodInfo *info, const Point *p) {
+    const char *colon = strchr(p->decoder, ':');
+    void *values = mem_alloc(1, info->param_size ? info->param_size : 1);
+    if (!values) return NULL;
+    param_defaults(info->params, info->param_count, values);
+    if (colon && !param_parse(info->params, info->param_count, values, colon + 1, NULL)) {
+        mem_free(values);
+        return NULL;
+    }
+    return values;
+}
+
+static bool list_params(PointName *n, const MethodInfo *info, const Point *p, const void *values, Error *e) {
+    Text texts = {0};
+    n->params = mem_alloc(MOST_PARAMS, sizeof *n->params);
+    if (!n->params) return out_of_memory(e);
+    add_params(n, "method", info->params, info->param_count, values, &texts);
+    for (int i = 0; i < SETTINGS_SECTIONS; i++)
+        add_params(n, settings_sections[i].name, settings_sections[i].params, settings_sections[i].count,
+                   &p->settings, &texts);
+    n->texts = texts.failed ? NULL : mem_text(texts.data, texts.length);
+    text_release(&texts);
+    if (!n->texts) return out_of_memory(e);
+    const char *at = n->texts;
+    for (int i = 0; i < n->param_count; i++, at += strlen(at) + 1) n->params[i].value = at;
+    return true;
+}
+
+// --- the label -------------------------------------------------------------------------------------------
+
+static void name_axis(const MethodInfo *info, const Point *p, const void *values, const YamlNode *axis,
+                      bool all, Text *out) {
+    const Param *own = find(info->params, info->param_count, axis->key);
+    const Param *setting = find(settings_params, settings_count, axis->key);
+    if (axis->count < 2 && !all) return;
+    text_printf(out, " %s=", axis->key);
+    if (own) write_value(own, values, out);
+    else if (setting) write_value(setting, &p->settings, out);
+}
+
+static void name_axes(const MethodInfo *info, const Point *p, const void *values, const YamlNode *maps,
+                      bool all, Text *out) {
+    for (const YamlNode *n = maps ? maps->first : NULL; n; n = n->next) {
+        if (maps->kind == NODE_LIST) name_axes(info, p, values, n, all, out);
+        else name_axis(info, p, values, n, all, out);
+    }
+}
+
+// A label stands for what does not vary. The experiment's own axes are named where they vary.
+static void write_label(const Experiment *x, const Point *p, const MethodInfo *info, const void *values,
+                        Text *out) {
+    const MethodSpec *m = p->method >= 0 ? &x->methods[p->method] : NULL;
+    text_puts(out, m && m->label ? m->label : info->name);
+    if (m) name_axes(info, p, values, m->matrix, !m->label, out);
+    if (m) name_axes(info, p, values, m->zip, !m->label, out);
+    for (int i = 0; i < SETTINGS_SECTIONS; i++) name_axes(info, p, values, x->settings[i], false, out);
+}
+
+bool point_name(const Experiment *x, const Point *p, PointName *out, Error *e) {
+    const MethodInfo *info = info_of(x, p);
+    *out = (PointName){.method = info->name};
+    void *values = read_values(info, p);
+    bool ok = values ? list_params(out, info, p, values, e) : out_of_memory(e);
+    if (ok) write_label(x, p, info, values, &out->label);
+    if (ok && out->label.failed) ok = out_of_memory(e);
+    mem_free(values);
+    if (!ok) point_name_release(out);
+    return ok;
+}
+
+void point_name_release(PointName *n) {
+    text_release(&n->label);
+    mem_free(n->params);
+    mem_free(n->texts);
+    *n = (PointName){0};
+}

@@ -1,0 +1,348 @@
+// A method's axes are dimensions of a grid: an axis of the matrix is one, and so are all axes of a zip
+// together. An odometer walks the grid; each of its positions sets the parameters from their defaults anew,
+// so no combination can leave a trace in the next.
+#include "harness/config/sweep.h"
+
+#include "engine/base/memory.h"
+#include "harness/config/condition.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DIMENSIONS_MAX = 2 * PARAM_MAX, VARIABLES_MAX = 2 * PARAM_MAX + 2 };
+
+typedef struct Dimension {
+    const YamlNode *axis;
+    bool zipped; // its brothers walk with it
+    int at;
+} Dimension;
+
+typedef struct Grid {
+    const Experiment *experiment;
+    Point point; // of the open position; its decoder is not made yet
+    const MethodSpec *method;
+    Dimension dimensions[DIMENSIONS_MAX];
+    int count;
+    void *values; // the method's parameter struct
+} Grid;
+
+// Which hashes the sweep has: open addressing, indices of points + 1.
+typedef struct Seen {
+    int *slots;
+    size_t size; // a power of two
+} Seen;
+
+typedef struct Expansion {
+    const Experiment *experiment;
+    Sweep *sweep;
+    size_t capacity;
+    Seen seen;
+    Error *e;
+} Expansion;
+
+static bool out_of_memory(Error *e) { return error_system(e, "out of memory for the points of a sweep"); }
+
+// --- the grid --------------------------------------------------------------------------------------------
+
+static const Param *find(const Param *params, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(params[i].name, name) == 0) return &params[i];
+    return NULL;
+}
+
+static bool method_varies(const MethodSpec *m, const char *name) {
+    const YamlNode *zip = m->zip;
+    if (m->matrix && yaml_find(m->matrix, name)) return true;
+    if (zip && zip->kind == NODE_MAP) return yaml_find(zip, name) != NULL;
+    for (const YamlNode *map = zip ? zip->first : NULL; map; map = map->next)
+        if (yaml_find(map, name)) return true;
+    return false;
+}
+
+static void add_dimension(Grid *g, const YamlNode *axis, bool zipped) {
+    if (!axis) return; // an empty zip
+    assert(g->count < DIMENSIONS_MAX);
+    g->dimensions[g->count++] = (Dimension){axis, zipped, 0};
+}
+
+static void add_settings(Grid *g) {
+    for (size_t i = 0; i < settings_count; i++)
+        for (int s = 0; s < SETTINGS_SECTIONS; s++) {
+            const YamlNode *section = g->experiment->settings[s];
+            const char *name = settings_params[i].name;
+            if (section && !method_varies(g->method, name)) add_dimension(g, yaml_find(section, name), false);
+        }
+}
+
+static void add_own(Grid *g) {
+    const YamlNode *matrix = g->method->matrix, *zip = g->method->zip;
+    for (const YamlNode *axis = matrix ? matrix->first : NULL; axis; axis = axis->next)
+        add_dimension(g, axis, false);
+    if (zip && zip->kind == NODE_MAP) add_dimension(g, zip->first, true);
+    for (const YamlNode *map = zip && zip->kind == NODE_LIST ? zip->first : NULL; map; map = map->next)
+        add_dimension(g, map->first, true);
+}
+
+// A double holds any product of axes well enough to see that it is too large.
+static double grid_size(const Grid *g) {
+    double size = 1;
+    for (int i = 0; i < g->count; i++) size *= g->dimensions[i].axis->count;
+    return size;
+}
+
+// To the next position; false behind the last.
+static bool turn(Grid *g) {
+    for (int i = g->count - 1; i >= 0; i--) {
+        Dimension *d = &g->dimensions[i];
+        if (++d->at < d->axis->count) return true;
+        d->at = 0;
+    }
+    return false;
+}
+
+// experiment.c has tried every value alone.
+static void set_axis(Grid *g, const YamlNode *axis, int at) {
+    const MethodInfo *info = g->method->info;
+    const YamlNode *value = axis->first;
+    for (int i = 0; i < at; i++) value = value->next;
+    const Param *own = find(info->params, info->param_count, axis->key);
+    const Param *p = own ? own : find(settings_params, settings_count, axis->key);
+    bool ok = param_set(p, 1, own ? g->values : (void *)&g->point.settings, p->name, value->text, NULL);
+    assert(ok);
+    (void)ok;
+}
+
+static void set_position(Grid *g) {
+    param_defaults(g->method->info->params, g->method->info->param_count, g->values);
+    param_defaults(settings_params, settings_count, &g->point.settings);
+    for (int i = 0; i < g->count; i++) {
+        const Dimension *d = &g->dimensions[i];
+        for (const YamlNode *axis = d->axis; axis; axis = d->zipped ? axis->next : NULL)
+            set_axis(g, axis, d->at);
+    }
+}
+
+// --- exclude where ---------------------------------------------------------------------------------------
+
+static Variable variable_of(const Param *p, const void *values) {
+    const void *at = (const char *)values + p->offset;
+    Variable v = {.name = p->name};
+    switch (p->type) {
+    case PARAM_INT: v.number = *(const int *)at; break;
+    case PARAM_REAL: v.number = *(const double *)at; break;
+    case PARAM_TEXT:
+    case PARAM_METHODS: v.text = at; break;
+    case PARAM_BOOL:
+        v.text = *(const bool *)at ? "on" : "off";
+        v.choices = condition_on_off;
+        break;
+    case PARAM_CHOICE:
+        v.text = p->choices[*(const int *)at];
+        v.choices = p->choices;
+        break;
+    }
+    return v;
+}
+
+static bool holds(const Grid *g, const YamlNode *condition, bool *out, Error *e) {
+    Variable variables[VARIABLES_MAX];
+    const MethodInfo *info = g->method->info;
+    size_t count = 0;
+    variables[count++] =
+        (Variable){.name = "model", .text = g->experiment->models[g->point.model].name, .choices = NULL};
+    variables[count++] = (Variable){
+        .name = "dataset", .text = g->experiment->datasets[g->point.dataset].name, .choices = NULL};
+    for (size_t i = 0; i < info->param_count; i++)
+        variables[count++] = variable_of(&info->params[i], g->values);
+    for (size_t i = 0; i < settings_count; i++)
+        variables[count++] = variable_of(&settings_params[i], &g->point.settings);
+    if (condition_holds(condition->text, &(Scope){variables, count}, out, e)) return true;
+    return error_within(e, "%s:%d:%d: exclude where", condition->file, condition->line, condition->column);
+}
+
+// All conditions are read, so that what is wrong in any shows.
+static bool is_excluded(const Grid *g, bool *out, Error *e) {
+    const YamlNode *exclude = g->method->exclude;
+    bool list = exclude && exclude->kind == NODE_LIST;
+    *out = false;
+    for (const YamlNode *n = list ? exclude->first : exclude; n; n = list ? n->next : NULL) {
+        bool one;
+        if (!holds(g, n, &one, e)) return false;
+        *out = *out || one;
+    }
+    return true;
+}
+
+// --- what a point is -------------------------------------------------------------------------------------
+
+static void write_text(Text *out, const char *name, const char *value) {
+    if (value) text_printf(out, "%s %zu %s\n", name, strlen(value), value);
+}
+
+static void write_model(const ModelSpec *m, Text *out) {
+    write_text(out, "target", m->target);
+    write_text(out, "reference", m->reference);
+    write_text(out, "synthesise", m->synthesise);
+    write_text(out, "inflate", m->inflate);
+    write_text(out, "draft", m->draft);
+    write_text(out, "adapter", m->adapter);
+    write_text(out, "heads", m->heads);
+    text_printf(out, "model-seed %" PRIu64 "\n", m->seed);
+}
+
+static void write_dataset(const DatasetSpec *d, Text *out) {
+    write_text(out, "dataset", d->name);
+    write_text(out, "path", d->path);
+    write_text(out, "format", d->format);
+    write_text(out, "split", d->split);
+    write_text(out, "template", d->template);
+    for (int i = 0; i < d->parts.count; i++) write_text(out, "part", d->parts.items[i]);
+    text_printf(out, "rows limit=%d,turns=%d,order=%d,consecutive=%d,seed=%" PRIu64 "\n", d->limit, d->turns,
+                d->order, d->consecutive, d->seed);
+}
+
+void sweep_describe(const Experiment *x, const Point *p, Text *out) {
+    write_model(&x->models[p->model], out);
+    write_dataset(&x->datasets[p->dataset], out);
+    text_puts(out, "settings ");
+    param_write(settings_params, settings_count, &p->settings, out);
+    text_puts(out, "\n");
+    write_text(out, "method", p->decoder);
+}
+
+static bool write_decoder(const Grid *g, Point *p, Error *e) {
+    const MethodInfo *info = g->method->info;
+    Text text = {0};
+    text_puts(&text, info->name);
+    if (info->param_count) text_puts(&text, ":");
+    param_write(info->params, info->param_count, g->values, &text);
+    p->decoder = text.failed ? NULL : mem_text(text.data, text.length);
+    text_release(&text);
+    return p->decoder || out_of_memory(e);
+}
+
+static bool hash_point(const Experiment *x, Point *p, Error *e) {
+    Text text = {0};
+    sweep_describe(x, p, &text);
+    bool ok = text.failed ? out_of_memory(e) : sha256_bytes(text.data, text.length, p->hash, e);
+    text_release(&text);
+    return ok;
+}
+
+// --- the list --------------------------------------------------------------------------------------------
+
+// True if the hash is new, and then remembered as that of points[index].
+static bool remember(Seen *seen, const Point *points, const char *hash, int index) {
+    char digits[17] = {0};
+    memcpy(digits, hash, 16);
+    size_t at = strtoull(digits, NULL, 16) & (seen->size - 1);
+    for (; seen->slots[at]; at = (at + 1) & (seen->size - 1))
+        if (strcmp(points[seen->slots[at] - 1].hash, hash) == 0) return false;
+    seen->slots[at] = index + 1;
+    return true;
+}
+
+static bool add_point(Expansion *run, Point *p) {
+    Sweep *s = run->sweep;
+    void *points = s->points;
+    if (!mem_grow(&points, &run->capacity, (size_t)s->count + 1, sizeof *p)) return out_of_memory(run->e);
+    s->points = points;
+    if (!remember(&run->seen, s->points, p->hash, s->count)) {
+        mem_free(p->decoder);
+        s->repeated++;
+        return true;
+    }
+    s->points[s->count++] = *p;
+    return true;
+}
+
+static bool take_position(Expansion *run, Grid *g) {
+    bool excluded;
+    set_position(g);
+    if (!is_excluded(g, &excluded, run->e)) return false;
+    if (excluded) {
+        run->sweep->excluded++;
+        return true;
+    }
+    Point p = g->point;
+    if (write_decoder(g, &p, run->e) && hash_point(run->experiment, &p, run->e) && add_point(run, &p))
+        return true;
+    mem_free(p.decoder);
+    return false;
+}
+
+static void lay_out(Grid *g) {
+    add_settings(g);
+    add_own(g);
+}
+
+static bool walk_grid(Expansion *run, int model, int dataset, int method) {
+    const Experiment *x = run->experiment;
+    Grid g = {.experiment = x, .method = &x->methods[method]};
+    g.point = (Point){.model = model, .dataset = dataset, .method = method};
+    g.values = mem_alloc(1, g.method->info->param_size);
+    if (!g.values) return out_of_memory(run->e);
+    lay_out(&g);
+    bool ok;
+    do ok = take_position(run, &g);
+    while (ok && turn(&g));
+    mem_free(g.values);
+    return ok;
+}
+
+static bool check_size(const Experiment *x, Error *e) {
+    double sum = 0, texts = (double)x->model_count * x->dataset_count;
+    for (int i = 0; i < x->method_count; i++) {
+        Grid g = {.experiment = x, .method = &x->methods[i]};
+        lay_out(&g);
+        sum += grid_size(&g) * texts;
+        if (sum > SWEEP_MAX)
+            return yaml_error(g.method->at, e,
+                              "up to this method there are %.10g points, %d at most: take "
+                              "values away or split the experiment",
+                              sum, SWEEP_MAX);
+    }
+    return true;
+}
+
+static bool walk_all(Expansion *run) {
+    const Experiment *x = run->experiment;
+    for (int model = 0; model < x->model_count; model++)
+        for (int dataset = 0; dataset < x->dataset_count; dataset++)
+            for (int method = 0; method < x->method_count; method++)
+                if (!walk_grid(run, model, dataset, method)) return false;
+    return true;
+}
+
+static bool hash_sweep(const Experiment *x, Sweep *s, Error *e) {
+    const Measurement *m = &x->measurement;
+    Text text = {0};
+    text_printf(&text,
+                "warmup=%d,passes=%d,most_passes=%d,reruns=%d,stop=%d,timing_error=%.17g,time_limit=%.17g\n",
+                m->warmup, m->passes, m->most_passes, m->reruns, m->stop, m->timing_error, m->time_limit);
+    for (int i = 0; i < s->count; i++) text_printf(&text, "%s\n", s->points[i].hash);
+    bool ok = text.failed ? out_of_memory(e) : sha256_bytes(text.data, text.length, s->hash, e);
+    text_release(&text);
+    return ok;
+}
+
+bool sweep_expand(const Experiment *x, Sweep *out, Error *e) {
+    Expansion run = {.experiment = x, .sweep = out, .seen.size = 2 * SWEEP_MAX, .e = e};
+    *out = (Sweep){0};
+    if (!check_size(x, e)) return false;
+    run.seen.slots = mem_alloc(run.seen.size, sizeof *run.seen.slots);
+    bool ok = run.seen.slots ? walk_all(&run) && hash_sweep(x, out, e) : out_of_memory(e);
+    mem_free(run.seen.slots);
+    if (ok && out->count == 0)
+        ok = yaml_error(x->at, e, "no points are left: 'exclude where' takes all %d away", out->excluded);
+    if (!ok) sweep_release(out);
+    return ok;
+}
+
+void sweep_release(Sweep *s) {
+    for (int i = 0; i < s->count; i++) mem_free(s->points[i].decoder);
+    mem_free(s->points);
+    *s = (Sweep){0};
+}

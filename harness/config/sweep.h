@@ -1,0 +1,35 @@
+// The points of an experiment: every model, dataset, method and combination of axes that its config asks for.
+// A pure function of the config: the same config gives the same points in the same order, with the same
+// hashes.
+//
+// Order, the last varying fastest: models, datasets and methods as written; the settings that the experiment
+// varies, in the order of settings.c; the method's matrix as written; its zips as written. A setting that is
+// an axis of the method replaces the experiment's.
+#pragma once
+#include "engine/base/sha256.h"
+#include "harness/config/experiment.h"
+
+enum { SWEEP_MAX = 1 << 15 }; // points
+
+typedef struct Point {
+    int model, dataset, method; // which of the config's
+    Settings settings;
+    char *decoder;          // "lookahead:W=15,...", all parameters, as method_open takes it
+    char hash[SHA256_TEXT]; // of all that decides what it measures; names and labels of models do not
+} Point;
+
+typedef struct Sweep {
+    Point *points; // (count)
+    int count;
+    int excluded;           // combinations that an `exclude where` took away
+    int repeated;           // that say what an earlier one says, and so are no points of their own
+    char hash[SHA256_TEXT]; // of the points, in order, and of how they are measured
+} Sweep;
+
+// False with e filled, and an empty sweep.
+bool sweep_expand(const Experiment *x, Sweep *out, Error *e);
+void sweep_release(Sweep *s); // takes an empty one
+
+// The text whose SHA-256 is the point's hash: a line a fact. Texts carry their length, so that no value can
+// look like two facts.
+void sweep_describe(const Experiment *x, const Point *p, Text *out);

@@ -1,0 +1,355 @@
+// libyaml's events, one by one, become nodes under a stack of open maps and lists. No event is waited for
+// that would go deeper or wider than the limits, so a hostile file costs no more than a large one.
+#include "harness/config/yaml.h"
+
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+bool yaml_error(const YamlNode *at, Error *e, const char *format, ...) {
+    char text[sizeof e->text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return error_input(e, "%s:%d:%d: %s", at->file, at->line, at->column, text);
+}
+
+YamlNode yaml_key(const YamlNode *n) {
+    return (YamlNode){.file = n->file, .line = n->key_line, .column = n->key_column};
+}
+
+YamlNode *yaml_find(const YamlNode *map, const char *key) {
+    for (YamlNode *n = map->first; n && map->kind == NODE_MAP; n = n->next)
+        if (strcmp(n->key, key) == 0) return n;
+    return NULL;
+}
+
+// --- nodes -----------------------------------------------------------------------------------------------
+
+static bool out_of_memory(Error *e) { return error_system(e, "out of memory reading YAML"); }
+
+// A copy of `place` with nothing in it and nothing of its own, owned by the tree.
+static YamlNode *new_node(YamlTree *t, YamlKind kind, const YamlNode *place, Error *e) {
+    if (t->nodes == YAML_NODES) {
+        yaml_error(place, e, "there are more than %d values: take some away", YAML_NODES);
+        return NULL;
+    }
+    YamlNode *n = mem_alloc(1, sizeof *n);
+    if (!n) {
+        out_of_memory(e);
+        return NULL;
+    }
+    *n = (YamlNode){.kind = kind, .file = place->file, .line = place->line, .column = place->column};
+    n->older = t->newest;
+    t->newest = n;
+    t->nodes++;
+    return n;
+}
+
+static bool set_text(char **own, const char **shown, const char *text, size_t n, Error *e) {
+    *own = mem_text(text, n);
+    *shown = *own;
+    return *own != NULL || out_of_memory(e);
+}
+
+static void add_child(YamlNode *parent, YamlNode *child) {
+    if (parent->last) parent->last->next = child;
+    else parent->first = child;
+    parent->last = child;
+    parent->count++;
+}
+
+static YamlNode *new_value(YamlTree *t, const YamlNode *place, const char *text, size_t n, Error *e) {
+    YamlNode *value = new_node(t, NODE_VALUE, place, e);
+    return value && set_text(&value->own_text, &value->text, text, n, e) ? value : NULL;
+}
+
+bool yaml_append(YamlTree *t, YamlNode *list, const YamlNode *like, const char *text, Error *e) {
+    YamlNode *value = new_value(t, like, text, strlen(text), e);
+    if (value) add_child(list, value);
+    return value != NULL;
+}
+
+void yaml_release(YamlTree *t) {
+    for (YamlNode *n = t->newest, *older; n; n = older) {
+        older = n->older;
+        mem_free(n->own_key);
+        mem_free(n->own_text);
+        mem_free(n);
+    }
+    for (int i = 0; i < t->file_count; i++) mem_free(t->files[i]);
+    *t = (YamlTree){0};
+}
+
+// --- events ----------------------------------------------------------------------------------------------
+
+typedef struct Reading {
+    YamlTree *t;
+    yaml_parser_t parser;
+    const char *file;
+    const char *bytes; // (size)
+    size_t size;
+    YamlNode *open[YAML_DEEPEST]; // maps and lists that have not ended
+    int depth;
+    YamlNode *key; // read, its value still to come
+    YamlNode *root;
+    Error *e;
+} Reading;
+
+static YamlNode place_at(const Reading *r, yaml_mark_t mark) {
+    return (YamlNode){.file = r->file, .line = (int)mark.line + 1, .column = (int)mark.column + 1};
+}
+
+// Where a byte stands. libyaml's reader, which runs ahead of its marks, says no more of a wrong character.
+static YamlNode place_of_byte(const Reading *r, size_t offset) {
+    YamlNode at = {.file = r->file, .line = 1, .column = 1};
+    for (size_t i = 0; i < offset && i < r->size; i++) {
+        bool ends_line = r->bytes[i] == '\n', continues = (r->bytes[i] & 0xc0) == 0x80;
+        at.line += ends_line;
+        at.column = ends_line ? 1 : at.column + !continues;
+    }
+    return at;
+}
+
+static bool parser_failed(const Reading *r) {
+    const yaml_parser_t *p = &r->parser;
+    if (p->error == YAML_MEMORY_ERROR) return out_of_memory(r->e);
+    YamlNode at =
+        p->error == YAML_READER_ERROR ? place_of_byte(r, p->problem_offset) : place_at(r, p->problem_mark);
+    return yaml_error(&at, r->e, "this is not YAML: %s", p->problem ? p->problem : "unknown reason");
+}
+
+// Keys come as values, too: the first, third, ... in a map.
+static bool take_key(Reading *r, YamlNode *key) {
+    const YamlNode *map = r->open[r->depth - 1];
+    if (key->kind != NODE_VALUE || !*key->text)
+        return yaml_error(key, r->e, "a key must be one word, such as 'seed: 1'");
+    const YamlNode *twin = yaml_find(map, key->text);
+    if (twin)
+        return yaml_error(key, r->e, "'%s' is given twice, first in line %d: take one away", key->text,
+                          twin->line);
+    r->key = key;
+    return true;
+}
+
+static bool take_child(Reading *r, YamlNode *n) {
+    YamlNode *parent = r->depth ? r->open[r->depth - 1] : NULL;
+    if (parent && parent->kind == NODE_MAP && !r->key) return take_key(r, n);
+    if (r->key) { // the value takes over its key's text
+        n->key = n->own_key = r->key->own_text;
+        r->key->own_text = NULL;
+        n->key_line = r->key->line;
+        n->key_column = r->key->column;
+        r->key = NULL;
+    }
+    if (parent) add_child(parent, n);
+    else r->root = n;
+    return true;
+}
+
+static bool take_container(Reading *r, YamlKind kind, const YamlNode *place) {
+    if (r->depth == YAML_DEEPEST)
+        return yaml_error(place, r->e, "maps and lists stand more than %d deep in each other", YAML_DEEPEST);
+    YamlNode *n = new_node(r->t, kind, place, r->e);
+    if (!n || !take_child(r, n)) return false;
+    r->open[r->depth++] = n;
+    return true;
+}
+
+static bool take_value(Reading *r, const yaml_event_t *event, const YamlNode *place) {
+    const char *text = (const char *)event->data.scalar.value;
+    size_t n = event->data.scalar.length;
+    if (memchr(text, 0, n)) return yaml_error(place, r->e, "this text holds a NUL: take it out");
+    YamlNode *value = new_value(r->t, place, text, n, r->e);
+    if (!value) return false;
+    value->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+    return take_child(r, value);
+}
+
+static bool is_plain(const yaml_char_t *anchor, const yaml_char_t *tag, const YamlNode *place, Error *e) {
+    if (anchor) return yaml_error(place, e, "'&%s' is an anchor: write the value where it is used", anchor);
+    if (tag) return yaml_error(place, e, "'%s' is a tag: take it away, and quote what is text", tag);
+    return true;
+}
+
+static bool take(Reading *r, const yaml_event_t *event) {
+    YamlNode place = place_at(r, event->start_mark);
+    switch (event->type) {
+    case YAML_DOCUMENT_START_EVENT:
+        return !r->root || yaml_error(&place, r->e, "a second document begins here: keep one to a file");
+    case YAML_ALIAS_EVENT:
+        return yaml_error(&place, r->e, "'*%s' is an alias: write the value itself",
+                          event->data.alias.anchor);
+    case YAML_SCALAR_EVENT:
+        return is_plain(event->data.scalar.anchor, event->data.scalar.tag, &place, r->e) &&
+               take_value(r, event, &place);
+    case YAML_SEQUENCE_START_EVENT:
+        return is_plain(event->data.sequence_start.anchor, event->data.sequence_start.tag, &place, r->e) &&
+               take_container(r, NODE_LIST, &place);
+    case YAML_MAPPING_START_EVENT:
+        return is_plain(event->data.mapping_start.anchor, event->data.mapping_start.tag, &place, r->e) &&
+               take_container(r, NODE_MAP, &place);
+    case YAML_SEQUENCE_END_EVENT:
+    case YAML_MAPPING_END_EVENT: r->depth--; return true;
+    default: return true;
+    }
+}
+
+static bool take_all(Reading *r) {
+    yaml_event_t event = {.type = YAML_NO_EVENT};
+    bool ok = true, ended = false;
+    while (ok && !ended) {
+        if (!yaml_parser_parse(&r->parser, &event)) return parser_failed(r);
+        ok = take(r, &event);
+        ended = event.type == YAML_STREAM_END_EVENT;
+        yaml_event_delete(&event);
+    }
+    return ok && (r->root || error_input(r->e, "%s:1:1: there is nothing in it", r->file));
+}
+
+// The node that the bytes are; it belongs to t, but nothing there points to it yet.
+static YamlNode *read_node(YamlTree *t, const char *bytes, size_t n, const char *file, Error *e) {
+    Reading r = {.t = t, .file = file, .bytes = bytes, .size = n, .e = e};
+    if (n > YAML_BYTES) {
+        error_input(e, "%s:1:1: it has more than %d bytes: no config needs so many", file, YAML_BYTES);
+        return NULL;
+    }
+    if (!yaml_parser_initialize(&r.parser)) {
+        out_of_memory(e);
+        return NULL;
+    }
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)bytes, n);
+    bool ok = take_all(&r);
+    yaml_parser_delete(&r.parser);
+    return ok ? r.root : NULL;
+}
+
+// A name that lives as long as the tree.
+static const char *keep_file(YamlTree *t, const char *prefix, const char *name, Error *e) {
+    enum { MOST = sizeof t->files / sizeof *t->files };
+    char whole[512];
+    if (t->file_count == MOST) {
+        error_input(e, "--set may be given %d times at most", MOST - 1);
+        return NULL;
+    }
+    int n = snprintf(whole, sizeof whole, "%s%s", prefix, name);
+    char *kept = mem_text(whole, n < (int)sizeof whole ? (size_t)n : sizeof whole - 1);
+    if (kept) t->files[t->file_count++] = kept;
+    else out_of_memory(e);
+    return kept;
+}
+
+bool yaml_parse(YamlTree *t, const char *bytes, size_t n, const char *file, Error *e) {
+    *t = (YamlTree){0};
+    const char *kept = keep_file(t, "", file, e);
+    t->root = kept ? read_node(t, bytes, n, kept, e) : NULL;
+    if (!t->root) yaml_release(t);
+    return t->root != NULL;
+}
+
+bool yaml_open(YamlTree *t, const char *path, Error *e) {
+    char *bytes;
+    size_t n;
+    *t = (YamlTree){0};
+    if (!file_read(path, YAML_BYTES, &bytes, &n, e)) return false;
+    bool ok = yaml_parse(t, bytes, n, path, e);
+    mem_free(bytes);
+    return ok;
+}
+
+// --- overrides -------------------------------------------------------------------------------------------
+
+static bool is_named(const YamlNode *item, const char *name) {
+    const YamlNode *own = item->kind == NODE_MAP ? yaml_find(item, "name") : item;
+    return own && own->kind == NODE_VALUE && strcmp(own->text, name) == 0;
+}
+
+YamlNode *yaml_item(const YamlNode *list, const char *word, Error *e) {
+    char *end;
+    long wanted = strtol(word, &end, 10), index = 0;
+    YamlNode *found = NULL;
+    bool by_number = *word >= '0' && *word <= '9' && !*end;
+    for (YamlNode *n = list->first; n; n = n->next, index++) {
+        if (by_number ? index != wanted : !is_named(n, word)) continue;
+        if (found) {
+            yaml_error(n, e, "two items of this list are '%s': say which by its number, from 0", word);
+            return NULL;
+        }
+        found = n;
+    }
+    if (!found)
+        yaml_error(list, e, "this list has no '%s': name one of its %d items, or its number from 0", word,
+                   list->count);
+    return found;
+}
+
+// A map's child of that key, made (an empty map) where it is missing.
+static YamlNode *find_or_make(YamlTree *t, YamlNode *map, const char *key, const YamlNode *place, Error *e) {
+    YamlNode *found = yaml_find(map, key);
+    if (found) return found;
+    YamlNode *made = new_node(t, NODE_MAP, place, e);
+    if (!made || !set_text(&made->own_key, &made->key, key, strlen(key), e)) return NULL;
+    made->key_line = place->line;
+    made->key_column = place->column;
+    add_child(map, made);
+    return made;
+}
+
+static YamlNode *step_down(YamlTree *t, YamlNode *at, const char *word, const YamlNode *place, Error *e) {
+    if (*word == 0) {
+        yaml_error(place, e, "a path is words with a dot between them, such as generation.seed");
+        return NULL;
+    }
+    if (at->kind == NODE_LIST) return yaml_item(at, word, e);
+    if (at->kind == NODE_MAP) return find_or_make(t, at, word, place, e);
+    yaml_error(place, e, "'%s' cannot stand below '%s', which is one value", word, at->text);
+    return NULL;
+}
+
+// The node that the path leads to.
+static YamlNode *walk(YamlTree *t, const char *path, const YamlNode *place, Error *e) {
+    YamlNode *at = t->root;
+    for (int depth = 0; at; depth++) {
+        char word[128];
+        size_t n = strcspn(path, ".");
+        if (n >= sizeof word || depth == YAML_DEEPEST) {
+            yaml_error(place, e, "this path leads to no key");
+            return NULL;
+        }
+        memcpy(word, path, n);
+        word[n] = 0;
+        at = step_down(t, at, word, place, e);
+        if (path[n] == 0) break;
+        path += n + 1;
+    }
+    return at;
+}
+
+// `at` becomes what `value` is, but stays where it hangs.
+static void replace(YamlNode *at, YamlNode *value) {
+    at->kind = value->kind;
+    at->quoted = value->quoted;
+    at->text = value->text;
+    at->file = value->file;
+    at->line = value->line;
+    at->column = value->column;
+    at->key_line = at->key_column = 1;
+    at->first = value->first;
+    at->last = value->last;
+    at->count = value->count;
+}
+
+bool yaml_set(YamlTree *t, const char *path, const char *text, Error *e) {
+    YamlNode place = {.file = keep_file(t, "--set ", path, e), .line = 1, .column = 1};
+    if (!place.file) return false;
+    YamlNode *value = read_node(t, text, strlen(text), place.file, e);
+    YamlNode *at = value ? walk(t, path, &place, e) : NULL;
+    if (at) replace(at, value);
+    return at != NULL;
+}

@@ -1,0 +1,217 @@
+#include "harness/machine/machine.h"
+
+#include "engine/base/memory.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+enum { SMALL_FILE = 8192, MAX_PROCESSES = 4096, LOOK_MICROSECONDS = 100000 };
+
+// Features that decide which kernels run, as the kernel spells them.
+static const char *const FEATURES[] = {"avx2",        "fma",      "avx512f",  "avx512bw",
+                                       "avx512_bf16", "amx_tile", "amx_bf16", "amx_int8"};
+
+// The first bytes of a file of /proc or /sys, without the last newline; empty where there is none.
+static void slurp(const char *path, char *out, size_t size) {
+    out[0] = 0;
+    FILE *f = fopen(path, "re");
+    if (!f) return;
+    size_t n = fread(out, 1, size - 1, f);
+    fclose(f);
+    while (n && isspace((unsigned char)out[n - 1])) n--;
+    out[n] = 0;
+}
+
+// The value behind "key<blanks><separator>" on the first line that starts with key; NULL if there is none.
+static const char *value_of(const char *text, const char *key, char separator) {
+    size_t n = strlen(key);
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, n) != 0) continue;
+        const char *p = line + n + strspn(line + n, " \t");
+        if (*p == separator) return p + 1 + strspn(p + 1, " \t\"");
+    }
+    return NULL;
+}
+
+static void copy_line(char *out, size_t size, const char *from) {
+    size_t n = from ? strcspn(from, "\n\"") : 0;
+    snprintf(out, size, "%.*s", (int)(n < size ? n : size - 1), from ? from : "");
+}
+
+static bool has_word(const char *line, const char *word) {
+    size_t n = strlen(word), end = strcspn(line, "\n");
+    for (const char *p = line; (p = strstr(p, word)) && p < line + end; p += n)
+        if ((p == line || p[-1] == ' ') && (p[n] == ' ' || p[n] == '\n' || p[n] == 0)) return true;
+    return false;
+}
+
+void machine_parse_cpuinfo(Machine *m, const char *text) {
+    copy_line(m->cpu, sizeof m->cpu, value_of(text, "model name", ':'));
+    const char *flags = value_of(text, "flags", ':');
+    m->isa[0] = 0;
+    for (size_t i = 0; flags && i < sizeof FEATURES / sizeof *FEATURES; i++) {
+        size_t n = strlen(m->isa);
+        if (has_word(flags, FEATURES[i]))
+            snprintf(m->isa + n, sizeof m->isa - n, "%s%s", n ? " " : "", FEATURES[i]);
+    }
+    m->virtual_machine = flags && has_word(flags, "hypervisor");
+}
+
+// "32K", "1M" as sysfs writes them.
+static size_t parse_size(const char *s) {
+    char *end;
+    size_t n = strtoull(s, &end, 10);
+    return *end == 'K' ? n << 10 : *end == 'M' ? n << 20 : n;
+}
+
+static void read_caches(Machine *m) {
+    for (int i = 0; i < 8; i++) {
+        char path[128], type[32], level[16], size[32];
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/type", i);
+        slurp(path, type, sizeof type);
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/level", i);
+        slurp(path, level, sizeof level);
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
+        slurp(path, size, sizeof size);
+        if (strcmp(type, "Instruction") == 0) continue;
+        if (level[0] == '1') m->l1d = parse_size(size);
+        if (level[0] == '2') m->l2 = parse_size(size);
+        if (level[0] == '3') m->l3 = parse_size(size);
+    }
+}
+
+static void read_memory(Machine *m) {
+    char text[SMALL_FILE];
+    slurp("/proc/meminfo", text, sizeof text);
+    const char *total = value_of(text, "MemTotal", ':'), *available = value_of(text, "MemAvailable", ':');
+    m->memory = total ? (size_t)strtoull(total, NULL, 10) << 10 : 0;
+    m->available = available ? (size_t)strtoull(available, NULL, 10) << 10 : 0;
+}
+
+typedef struct {
+    int pid;
+    unsigned long long ticks;
+} Usage;
+
+// The user and system time of every process, in clock ticks.
+static int read_usage(Usage *out) {
+    DIR *d = opendir("/proc");
+    int n = 0;
+    for (struct dirent *f; d && n < MAX_PROCESSES && (f = readdir(d));) {
+        char path[300], text[1024], *end;
+        long pid = strtol(f->d_name, &end, 10);
+        if (*end || pid <= 0) continue;
+        snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+        slurp(path, text, sizeof text);
+        const char *p = strrchr(text, ')'); // the name may hold anything, even ')'
+        unsigned long long user, system;
+        if (p && sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user, &system) == 2)
+            out[n++] = (Usage){(int)pid, user + system};
+    }
+    if (d) closedir(d);
+    return n;
+}
+
+static unsigned long long ticks_of(const Usage *list, int n, int pid) {
+    for (int i = 0; i < n; i++)
+        if (list[i].pid == pid) return list[i].ticks;
+    return 0;
+}
+
+// Processes that used at least a quarter of a core between two looks.
+static int count_busy(void) {
+    Usage *before = mem_alloc(2 * MAX_PROCESSES, sizeof *before);
+    if (!before) return 0;
+    Usage *after = before + MAX_PROCESSES;
+    int n = read_usage(before), busy = 0;
+    usleep(LOOK_MICROSECONDS);
+    int m = read_usage(after);
+    unsigned long long share = (unsigned long long)sysconf(_SC_CLK_TCK) * LOOK_MICROSECONDS / 4000000;
+    for (int i = 0; i < m; i++) {
+        unsigned long long was = ticks_of(before, n, after[i].pid);
+        if (after[i].pid != getpid() && was && after[i].ticks >= was + (share ? share : 1)) busy++;
+    }
+    mem_free(before);
+    return busy;
+}
+
+static int usable_cores(void) {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+void machine_read(Machine *m) {
+    char text[16384];
+    struct utsname name;
+    double load[1] = {0};
+    *m = (Machine){.cores = usable_cores(), .cores_present = get_nprocs()};
+    slurp("/proc/cpuinfo", text, sizeof text);
+    machine_parse_cpuinfo(m, text);
+    slurp("/etc/os-release", text, sizeof text);
+    copy_line(m->system, sizeof m->system, value_of(text, "PRETTY_NAME", '='));
+    slurp("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", m->governor, sizeof m->governor);
+    if (uname(&name) == 0) {
+        snprintf(m->kernel, sizeof m->kernel, "%s", name.release);
+        snprintf(m->host, sizeof m->host, "%s", name.nodename);
+    }
+    read_caches(m);
+    read_memory(m);
+    if (getloadavg(load, 1) == 1) m->load = load[0];
+    m->busy_others = count_busy();
+}
+
+void machine_name(const Machine *m, Text *out) {
+    text_printf(out, "%s, %s, %d cores, %zu GB", m->cpu, m->isa, m->cores, m->memory >> 30);
+}
+
+int machine_warnings(const Machine *m, Text *out) {
+    int n = 0;
+    if (m->governor[0] && strcmp(m->governor, "performance") != 0) {
+        text_printf(out, "the CPU governor is '%s': clocks change while measuring; set it to 'performance'\n",
+                    m->governor);
+        n++;
+    }
+    if (m->busy_others) {
+        text_printf(out, "%d other process%s used the processor just now: stop them, or trust only ratios\n",
+                    m->busy_others, m->busy_others == 1 ? "" : "es");
+        n++;
+    }
+    if (m->load > 0.5 * m->cores) {
+        text_printf(out, "the load average is %.1f on %d cores\n", m->load, m->cores);
+        n++;
+    }
+    if (m->virtual_machine) {
+        text_puts(out, "this is a virtual machine: neighbours may take bandwidth, trust ratios of one run\n");
+        n++;
+    }
+    if (m->cores < m->cores_present) {
+        text_printf(out, "this process may use %d of %d cores\n", m->cores, m->cores_present);
+        n++;
+    }
+    return n;
+}
+
+json_t *machine_json(const Machine *m) {
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:i, s:b}",
+                     "host", m->host, "system", m->system, "kernel", m->kernel, "cpu", m->cpu, "isa", m->isa,
+                     "governor", m->governor, "cores", m->cores, "cores_present", m->cores_present,
+                     "l1d_bytes", (json_int_t)m->l1d, "l2_bytes", (json_int_t)m->l2, "l3_bytes",
+                     (json_int_t)m->l3, "memory_bytes", (json_int_t)m->memory, "available_bytes",
+                     (json_int_t)m->available, "load", m->load, "busy_others", m->busy_others,
+                     "virtual_machine", m->virtual_machine);
+}
+
+size_t machine_peak_memory(void) {
+    char text[SMALL_FILE];
+    slurp("/proc/self/status", text, sizeof text);
+    const char *peak = value_of(text, "VmHWM", ':');
+    return peak ? (size_t)strtoull(peak, NULL, 10) << 10 : 0;
+}

@@ -1,0 +1,24 @@
+// Times of a step's parts by themselves: what the price of any step is made of.
+#pragma once
+#include "harness/machine/bench.h"
+
+typedef enum {
+    PART_LAYERS,  // rows through layers [a, b)
+    PART_HEAD,    // the LM head on rows, and the best token of each
+    PART_PREFILL, // rows run and committed
+    PART_COMMIT,  // rows that have been run, committed
+    PART_HOST,    // a tree of rows built: no arithmetic
+    PART_KINDS
+} PartKind;
+extern const char *const part_names[PART_KINDS]; // as the store calls them
+
+typedef struct PartPoint {
+    PartKind kind;
+    int a, b; // LAYERS
+    int rows, context;
+    double mean_s, median_s, mad_s;
+    int n; // samples
+} PartPoint;
+
+// As bench_point: the context is set as needed. False without an error where interrupted.
+bool part_time(Session *s, const BenchOptions *o, PartPoint *p, Error *e);

@@ -1,0 +1,201 @@
+#include "harness/machine/surface_run.h"
+
+#include "engine/base/memory.h"
+#include "harness/program/interrupt.h"
+#include "harness/machine/parts.h"
+#include "harness/machine/watch.h"
+#include "results/rows.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+typedef struct Unit {
+    SurfaceRun *run;
+    Watch watch;
+    int context;
+    StoreSurface *rows; // (count)
+    size_t count, capacity;
+} Unit;
+
+int surface_tokens(Layout layout, int k, int w) { return layout == LAYOUT_TREE ? 1 + k * w : k * (w + 1); }
+
+// --- rows ------------------------------------------------------------------------------------------------
+
+// What the machine did meanwhile stands with the point that took it.
+static StoreSurface *add_row(Unit *u, const char *kind, const char *layout, Error *e) {
+    const SurfaceRun *s = u->run;
+    void *rows = u->rows;
+    if (!mem_grow(&rows, &u->capacity, u->count + 1, sizeof *u->rows)) {
+        error_system(e, "out of memory for a surface");
+        return NULL;
+    }
+    u->rows = rows;
+    StoreSurface *row = &u->rows[u->count++];
+    *row = (StoreSurface){.attempt = s->attempt,
+                          .model = s->model,
+                          .kind = kind,
+                          .device = s->device,
+                          .compute = s->engine->session.compute == COMPUTE_BF16 ? "bf16" : "f32",
+                          .layout = layout,
+                          .k = -1,
+                          .b = -1,
+                          .head_rows = -1,
+                          .context = u->context,
+                          .slowdown = -1,
+                          .floor_s = -1,
+                          .bytes = -1,
+                          .operations = -1,
+                          .flags = watch_judge(&u->watch)};
+    return row;
+}
+
+static bool add_step(Unit *u, const BenchPoint *p, Error *e) {
+    StoreSurface *row = add_row(u, "step", p->layout == LAYOUT_TREE ? "tree" : "batch", e);
+    if (!row) return false;
+    row->cache = p->layout == LAYOUT_COPIED ? "copied" : "viewed";
+    row->k = p->k;
+    row->w = p->w;
+    row->a = 0;
+    row->b = u->run->engine->model.shape.layers;
+    row->rows = row->head_rows = p->tokens;
+    row->samples = p->n;
+    row->mean_s = p->mean_s;
+    row->median_s = p->median_s;
+    row->deviation_s = p->mad_s;
+    row->slowdown = p->slowdown;
+    row->floor_s = p->floor_bandwidth_s > p->floor_compute_s ? p->floor_bandwidth_s : p->floor_compute_s;
+    row->bytes = p->bytes;
+    row->operations = p->operations;
+    return true;
+}
+
+static bool add_part(Unit *u, const PartPoint *p, Error *e) {
+    StoreSurface *row = add_row(u, part_names[p->kind], "chain", e);
+    if (!row) return false;
+    if (p->kind == PART_LAYERS) {
+        row->a = p->a;
+        row->b = p->b;
+    }
+    if (p->kind == PART_HEAD) row->head_rows = p->rows;
+    row->rows = p->rows;
+    row->samples = p->n;
+    row->mean_s = p->mean_s;
+    row->median_s = p->median_s;
+    row->deviation_s = p->mad_s;
+    return true;
+}
+
+// --- measuring -------------------------------------------------------------------------------------------
+
+static BenchOptions options_of(const Unit *u) {
+    const SurfacePlan *p = u->run->plan;
+    return (BenchOptions){.warm_up = 1,
+                          .min_samples = p->samples,
+                          .max_samples = p->samples,
+                          .seed = p->seed,
+                          .clock = clock_monotonic(),
+                          .interrupted = interrupt_seen};
+}
+
+static void say(const Unit *u, const char *what, int rows) {
+    if (!isatty(STDERR_FILENO)) return;
+    fprintf(stderr, "\r\033[Kcontext %d, %s of %d rows, %d points", u->context, what, rows,
+            u->run->points + (int)u->count);
+}
+
+static bool measure_step(Unit *u, int k, int w, double one, double *median, Error *e) {
+    BenchOptions o = options_of(u);
+    BenchPoint p = {.context = u->context, .k = k, .w = w, .layout = u->run->plan->layout};
+    say(u, "a step", surface_tokens(p.layout, k, w));
+    if (!bench_point(u->run->engine, u->run->ceilings, &o, one, &p, e)) return false;
+    *median = p.median_s;
+    return add_step(u, &p, e);
+}
+
+// (1, 0) is what all others are held against, wanted by the grid or not. It is measured once, so that the
+// slowdowns of a context are ratios of times that stand in the store.
+static bool measure_grid(Unit *u, Error *e) {
+    const SurfacePlan *p = u->run->plan;
+    double one, ignored;
+    if (!measure_step(u, 1, 0, 0, &one, e)) return false;
+    for (int i = 0; i < p->k.count; i++)
+        for (int j = 0; j < p->w.count; j++) {
+            bool is_one = p->k.items[i] == 1 && p->w.items[j] == 0;
+            if (!is_one && !measure_step(u, p->k.items[i], p->w.items[j], one, &ignored, e)) return false;
+        }
+    return true;
+}
+
+static bool measure_part(Unit *u, PartPoint p, Error *e) {
+    BenchOptions o = options_of(u);
+    say(u, part_names[p.kind], p.rows);
+    return part_time(&u->run->engine->session, &o, &p, e) && add_part(u, &p, e);
+}
+
+// All layers, and those before and behind each exit: what a layer costs, and what a step costs besides.
+static bool measure_layers(Unit *u, int rows, Error *e) {
+    const IntList *exits = &u->run->plan->exits;
+    int layers = u->run->engine->model.shape.layers;
+    PartPoint p = {.kind = PART_LAYERS, .a = 0, .b = layers, .rows = rows, .context = u->context};
+    if (!measure_part(u, p, e)) return false;
+    for (int i = 0; i < exits->count; i++) {
+        PartPoint before = p, behind = p;
+        before.b = behind.a = exits->items[i];
+        if (exits->items[i] < layers && !(measure_part(u, before, e) && measure_part(u, behind, e)))
+            return false;
+    }
+    return true;
+}
+
+static bool measure_parts(Unit *u, int rows, Error *e) {
+    bool ok = measure_layers(u, rows, e);
+    for (int kind = PART_HEAD; ok && kind < PART_KINDS; kind++)
+        ok = measure_part(u, (PartPoint){.kind = (PartKind)kind, .rows = rows, .context = u->context}, e);
+    return ok;
+}
+
+// --- units -----------------------------------------------------------------------------------------------
+
+// Points of a unit that are in the store: of the parts of so many rows, or (0) of the grid.
+static bool count_stored(const SurfaceRun *s, int context, int rows, int *out, Error *e) {
+    static const char SQL[] =
+        "SELECT count(*) FROM surface JOIN attempt ON attempt.id = attempt_id WHERE run_id = ?1"
+        " AND context = ?2 AND CASE WHEN ?3 THEN kind <> 'step' AND surface.rows = ?3"
+        " ELSE kind = 'step' END";
+    Error why = {0};
+    Rows *r = rows_open(s->store, SQL, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, s->run);
+    rows_bind_int(r, 2, context);
+    rows_bind_int(r, 3, rows);
+    *out = rows_next(r, &why) ? (int)rows_int(r, 0) : 0;
+    rows_close(r);
+    if (why.kind != ERROR_NONE) *e = why;
+    return why.kind == ERROR_NONE;
+}
+
+static bool measure_unit(SurfaceRun *s, int context, int rows, Error *e) {
+    Unit u = {.run = s, .context = context};
+    int found;
+    if (!count_stored(s, context, rows, &found, e)) return false;
+    s->found += found;
+    if (found) return true;
+    watch_begin(&u.watch, clock_monotonic());
+    bool ok = (rows ? measure_parts(&u, rows, e) : measure_grid(&u, e)) &&
+              store_surface(s->store, u.rows, (int)u.count, e);
+    if (ok) s->points += (int)u.count;
+    mem_free(u.rows);
+    return ok;
+}
+
+bool surface_run(SurfaceRun *s, Error *e) {
+    const SurfacePlan *p = s->plan;
+    bool ok = true;
+    for (int i = 0; ok && i < p->contexts.count; i++) {
+        ok = measure_unit(s, p->contexts.items[i], 0, e);
+        for (int j = 0; ok && j < p->rows.count; j++)
+            ok = p->rows.items[j] == 0 || measure_unit(s, p->contexts.items[i], p->rows.items[j], e);
+    }
+    if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
+    return ok;
+}

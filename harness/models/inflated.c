@@ -1,0 +1,51 @@
+#include "harness/models/inflated.h"
+
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+#include "engine/base/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+enum { NAME = 20 }; // digits of the key in the directory's name; inflate_is compares them all
+
+// Waits for whoever makes it now. The lock goes with the process, however that ends; its file stays.
+static int lock(const char *dir, Error *e) {
+    Text path = {0};
+    text_printf(&path, "%s.lock", dir);
+    int fd = path.failed ? -1 : open(text_get(&path), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    bool held = fd >= 0;
+    while (held && flock(fd, LOCK_EX))
+        if (errno != EINTR) held = false;
+    if (!held) error_system(e, "cannot lock '%s.lock': %s", dir, strerror(path.failed ? ENOMEM : errno));
+    if (!held && fd >= 0) close(fd);
+    text_release(&path);
+    return held ? fd : -1;
+}
+
+static bool make(const char *dir, const char *key, const InflateOptions *o, Error *e) {
+    int fd = lock(dir, e);
+    if (fd < 0) return false;
+    bool ok = inflate_is(dir, key) || model_inflate(dir, o, e);
+    close(fd);
+    return ok;
+}
+
+char *inflated_open(const char *cache, const InflateOptions *o, Error *e) {
+    char key[SHA256_TEXT];
+    Text dir = {0};
+    if (!inflate_key(o, key, e)) return NULL;
+    text_printf(&dir, "%s/inflated", cache);
+    bool ok =
+        dir.failed ? error_system(e, "out of memory for a path") : file_make_directory(text_get(&dir), e);
+    text_printf(&dir, "/%.*s", NAME, key);
+    if (ok && dir.failed) ok = error_system(e, "out of memory for a path");
+    ok = ok && (inflate_is(text_get(&dir), key) || make(text_get(&dir), key, o, e));
+    char *path = ok ? mem_text(text_get(&dir), dir.length) : NULL;
+    if (ok && !path) error_system(e, "out of memory for a path");
+    text_release(&dir);
+    return path;
+}

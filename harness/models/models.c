@@ -1,0 +1,65 @@
+#include "harness/models/models.h"
+
+#include "engine/base/memory.h"
+
+// The models beside the target.
+static bool open_beside(Models *m, const ModelChoice *c, const EngineOptions *target, Error *e) {
+    EngineOptions options = *target;
+    options.beside = &m->target;
+    if (c->draft && !engine_open(&m->draft, c->draft, &options, &m->draft_memory, e))
+        return error_within(e, "--draft '%s'", c->draft);
+    m->has_draft = c->draft != NULL;
+    if (c->draft && !engine_same_vocabulary(&m->target, &m->draft, e)) return false;
+    if (c->heads && !engine_open_adapter(&m->heads, &m->target, c->heads, &options, &m->heads_memory, e))
+        return error_within(e, "heads '%s'", c->heads);
+    return !c->adapter ||
+           engine_open_adapter(&m->adapters, &m->target, c->adapter, &options, &m->adapter_memory, e) ||
+           error_within(e, "--adapter '%s'", c->adapter);
+}
+
+bool models_open(Models *m, const ModelChoice *c, Error *e) {
+    EngineOptions options = {
+        .device = c->device,
+        .window = c->window,
+        .compute = c->compute,
+        .math = c->math,
+        .backend = {.context = c->context, .threads = c->threads, .isa = c->isa}
+    };
+    *m = (Models){.has_draft = false};
+    if (!engine_open(&m->target, c->target, &options, &m->memory, e)) return false;
+    m->facts = (EngineFacts){&m->target, c->target};
+    if (facts_cache(c->cache, &m->cache, e) && open_beside(m, c, &options, e)) return true;
+    models_close(m);
+    return false;
+}
+
+void models_close(Models *m) {
+    mem_free(m->cache);
+    engine_close_adapter(&m->heads);
+    engine_close_adapter(&m->adapters);
+    engine_close(&m->draft);
+    engine_close(&m->target);
+    *m = (Models){.has_draft = false};
+}
+
+MethodEnv models_env(Models *m, const Sampling *sampling, uint64_t seed, bool ignore_eos) {
+    return (MethodEnv){.target = &m->target.session,
+                       .draft = m->has_draft ? &m->draft.session : NULL,
+                       .adapters = m->adapters.sessions,
+                       .adapter_count = m->adapters.count,
+                       .adapter_layer = m->adapters.adapter.kind.exit_layer,
+                       .sampling = *sampling,
+                       .seed = seed,
+                       .eos = m->target.model.eos,
+                       .eos_count = ignore_eos ? 0 : m->target.model.eos_count,
+                       .facts = facts_of(&m->facts),
+                       .cache = m->cache,
+                       .progress = facts_progress()};
+}
+
+void models_give_heads(Models *m, MethodEnv *env) {
+    if (!m->heads.count) return;
+    env->adapters = m->heads.sessions;
+    env->adapter_count = m->heads.count;
+    env->adapter_layer = m->heads.adapter.kind.exit_layer;
+}

@@ -1,0 +1,32 @@
+// The models of one run, opened together: the target, and beside it what a method may need.
+#pragma once
+#include "engine/engine.h"
+#include "harness/models/facts.h"
+
+// What a command line or a config says of them; NULL or 0 where it says nothing.
+typedef struct ModelChoice {
+    const char *target, *draft, *adapter; // directories; adapter: an adapter or heads
+    const char *heads;                    // where there are both
+    const char *device, *window, *compute, *math, *isa;
+    int context, threads;
+    const char *cache; // see facts_cache
+} ModelChoice;
+
+typedef struct Models {
+    Engine target, draft;
+    AdapterEngine adapters, heads;
+    EngineMemory memory, draft_memory, adapter_memory, heads_memory;
+    EngineFacts facts;
+    char *cache; // NULL: none
+    bool has_draft;
+} Models;
+
+// `m` may not move while it is open.
+bool models_open(Models *m, const ModelChoice *choice, Error *e);
+void models_close(Models *m); // takes an empty or half-opened one
+
+// What a method is opened with; it uses m.
+MethodEnv models_env(Models *m, const Sampling *sampling, uint64_t seed, bool ignore_eos);
+
+// Heads in place of the adapter, for a method that needs them; where there are none, nothing changes.
+void models_give_heads(Models *m, MethodEnv *env);

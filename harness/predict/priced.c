@@ -1,0 +1,209 @@
+#include "harness/predict/priced.h"
+
+#include "engine/base/memory.h"
+#include "results/rows.h"
+#include "simulate/statistics.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// --- what was recorded -----------------------------------------------------------------------------------
+
+static const char SAMPLES[] =
+    "SELECT number, pass, sum(tokens), sum(steps)"
+    " FROM sample JOIN prompt ON prompt.id = prompt_id WHERE point_id = ?1 GROUP BY 1, 2 ORDER BY 1, 2";
+
+static const char PREFILLS[] = "SELECT number, pass, prompt_tokens FROM sample JOIN prompt ON prompt.id ="
+                               " prompt_id WHERE point_id = ?1";
+
+// As the view `pass`, but of one point: number, pass, model, a, b, rows, context, count, layers of the
+// target.
+#define OF_POINT                                                                                        \
+    " FROM sample AS s JOIN prompt ON prompt.id = s.prompt_id JOIN point ON point.id = s.point_id JOIN" \
+    " model ON model.id = point.model_id"
+static const char PASSES[] =
+    "SELECT prompt.number, s.pass, q.model, q.a, q.b, q.rows, q.context, sum(q.count), layers" OF_POINT
+    " JOIN step_pass AS q ON q.sample_id = s.id WHERE point_id = ?1 GROUP BY 1, 2, 3, 4, 5, 6, 7"
+    " UNION ALL "
+    "SELECT prompt.number, s.pass, 0, 0, layers, t.rows, t.context, 1, layers" OF_POINT
+    " JOIN step AS t ON t.sample_id = s.id WHERE point_id = ?1 AND head_rows IS NOT NULL"
+    " UNION ALL "
+    "SELECT prompt.number, s.pass, 0, layers, layers, head_rows, t.context, 1, layers" OF_POINT
+    " JOIN step AS t ON t.sample_id = s.id WHERE point_id = ?1 AND head_rows IS NOT NULL";
+
+// What the host took for each step: verify and observe, propose.
+static const char HOST[] = "SELECT t.verify_ns + t.observe_ns, t.propose_ns FROM sample AS s JOIN step AS t"
+                           " ON t.sample_id = s.id WHERE point_id = ?1";
+
+// Its layers; 0: no draft ran.
+static const char DRAFT[] = "SELECT max(q.b) FROM sample AS s JOIN step_pass AS q ON q.sample_id = s.id"
+                            " WHERE point_id = ?1 AND q.model = 1";
+
+// Whether propose ran passes: of other models, or of a part of the target.
+static const char PROPOSES[] = "SELECT EXISTS (SELECT 1" OF_POINT " JOIN step_pass AS q ON q.sample_id = s.id"
+                               " WHERE point_id = ?1 AND (q.model <> 0 OR q.b < layers))";
+
+typedef bool (*TakeRow)(void *state, const Rows *r, Error *e);
+
+static bool each_row(Store *store, const char *sql, int64_t point, TakeRow take, void *state, Error *e) {
+    Error why = {0};
+    Rows *r = rows_open(store, sql, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, point);
+    bool ok = true;
+    while (ok && rows_next(r, &why)) ok = take(state, r, &why);
+    rows_close(r);
+    if (why.kind != ERROR_NONE) *e = why;
+    return ok && why.kind == ERROR_NONE;
+}
+
+typedef struct Reading {
+    const Pricing *pricing;
+    PricedPoint *out;
+    size_t capacity;
+    double *host; // (host_count) a step's seconds
+    size_t host_count, host_capacity;
+    bool proposes;
+    double draft_layers;
+} Reading;
+
+static bool take_sample(void *state, const Rows *r, Error *e) {
+    Reading *g = state;
+    PricedPoint *out = g->out;
+    if (!mem_grow((void **)&out->samples, &g->capacity, (size_t)out->count + 1, sizeof *out->samples))
+        return error_system(e, "out of memory for samples");
+    PricedSample *s = &out->samples[out->count++];
+    *s = (PricedSample){.prompt = (int)rows_int(r, 0),
+                        .pass = (int)rows_int(r, 1),
+                        .tokens = rows_real(r, 2),
+                        .steps = rows_real(r, 3)};
+    s->commit_s = recorded_commit(&g->pricing->machine, &g->pricing->target, s->tokens, s->steps);
+    return true;
+}
+
+static bool take_host(void *state, const Rows *r, Error *e) {
+    Reading *g = state;
+    if (!mem_grow((void **)&g->host, &g->host_capacity, g->host_count + 1, sizeof *g->host))
+        return error_system(e, "out of memory for steps");
+    g->host[g->host_count++] = 1e-9 * (rows_real(r, 0) + (g->proposes ? 0 : rows_real(r, 1)));
+    return true;
+}
+
+// The middle step stands for all: the host's times are microseconds, and one interrupt is thousands of them.
+static bool set_host(Store *store, int64_t point, Reading *g, Error *e) {
+    if (!each_row(store, HOST, point, take_host, g, e)) return false;
+    double middle = g->host_count ? median(g->host, g->host_count) : 0;
+    for (int i = 0; i < g->out->count; i++) g->out->samples[i].host_s = middle * g->out->samples[i].steps;
+    return true;
+}
+
+static int order(const void *a, const void *b) {
+    const PricedSample *p = a, *q = b;
+    return p->prompt != q->prompt ? (p->prompt > q->prompt) - (p->prompt < q->prompt)
+                                  : (p->pass > q->pass) - (p->pass < q->pass);
+}
+
+static PricedSample *find(const PricedPoint *p, int prompt, int pass) {
+    PricedSample key = {.prompt = prompt, .pass = pass};
+    return p->count ? bsearch(&key, p->samples, (size_t)p->count, sizeof key, order) : NULL;
+}
+
+// Samples may come in while this is read.
+static bool no_sample(const Rows *r, Error *e) {
+    return error_input(e, "prompt %lld has steps but no sample: is the run still going on?",
+                       (long long)rows_int(r, 0));
+}
+
+static bool take_prefill(void *state, const Rows *r, Error *e) {
+    Reading *g = state;
+    PricedSample *s = find(g->out, (int)rows_int(r, 0), (int)rows_int(r, 1));
+    if (!s) return no_sample(r, e);
+    s->prefill_s += recorded_prefill(&g->pricing->machine, &g->pricing->target, (int)rows_int(r, 2) - 1);
+    return true;
+}
+
+enum { TARGET, DRAFT_MODEL, ADAPTER }; // as table pass_model has them
+
+static StepModel model_of(const Reading *g, int model) {
+    StepModel m = model == DRAFT_MODEL ? g->pricing->draft : g->pricing->target;
+    if (model == ADAPTER) m.mlp_width = 0;
+    return m;
+}
+
+// What was a share of a model's layers there is the same share here.
+static double layers_of(const Reading *g, int model, double ran, double of, const StepModel *m) {
+    if (model == ADAPTER) return ran;
+    return ran / (model == TARGET ? of : g->draft_layers) * m->layers;
+}
+
+static bool take_pass(void *state, const Rows *r, Error *e) {
+    Reading *g = state;
+    PricedSample *s = find(g->out, (int)rows_int(r, 0), (int)rows_int(r, 1));
+    int model = (int)rows_int(r, 2);
+    double a = rows_real(r, 3), b = rows_real(r, 4);
+    RecordedPass pass = {.head = a == b, .rows = (int)rows_int(r, 5), .context = (int)rows_int(r, 6)};
+    if (!s) return no_sample(r, e);
+    if (pass.rows < 1) return true;
+    StepModel m = model_of(g, model);
+    pass.count = rows_real(r, 7);
+    if (!pass.head) pass.layers = layers_of(g, model, b - a, rows_real(r, 8), &m);
+    s->passes_s += recorded_price(&g->pricing->machine, &m, &pass);
+    return true;
+}
+
+bool priced_point(Store *store, int64_t point, const Pricing *p, PricedPoint *out, Error *e) {
+    Reading g = {.pricing = p, .out = out};
+    int64_t draft = 0, proposes = 0;
+    *out = (PricedPoint){0};
+    if (!rows_one_int(store, DRAFT, point, &draft, e) || !rows_one_int(store, PROPOSES, point, &proposes, e))
+        return false;
+    g.draft_layers = (double)draft;
+    g.proposes = proposes != 0;
+    out->needs_draft = draft > 0 && !p->has_draft;
+    if (out->needs_draft) return true;
+    bool ok = each_row(store, SAMPLES, point, take_sample, &g, e) &&
+              each_row(store, PREFILLS, point, take_prefill, &g, e) &&
+              each_row(store, PASSES, point, take_pass, &g, e) && set_host(store, point, &g, e);
+    mem_free(g.host);
+    return ok;
+}
+
+void priced_release(PricedPoint *p) {
+    mem_free(p->samples);
+    *p = (PricedPoint){0};
+}
+
+// --- what it comes to ------------------------------------------------------------------------------------
+
+static double decode_s(const PricedSample *s) { return s->passes_s + s->commit_s + s->host_s; }
+
+bool priced_tally(const PricedPoint *point, const PricedPoint *baseline, bool sampled, Tally *out, Error *e) {
+    TallyPair *pairs = mem_alloc((size_t)point->count + 1, sizeof *pairs);
+    int count = 0;
+    if (!pairs) return error_system(e, "out of memory for samples");
+    for (int i = 0; i < point->count; i++) {
+        const PricedSample *s = &point->samples[i], *b = find(baseline, s->prompt, s->pass);
+        if (!b) continue;
+        pairs[count++] = (TallyPair){.prompt = s->prompt,
+                                     .pass = s->pass,
+                                     .tokens = s->tokens,
+                                     .steps = s->steps,
+                                     .decode_s = decode_s(s),
+                                     .prefill_s = s->prefill_s,
+                                     .base_tokens = b->tokens,
+                                     .base_decode_s = decode_s(b),
+                                     .base_prefill_s = b->prefill_s};
+    }
+    bool ok = tally(pairs, count, sampled, out, e);
+    mem_free(pairs);
+    return ok;
+}
+
+double priced_step(const PricedPoint *point) {
+    double seconds = 0, steps = 0;
+    for (int i = 0; i < point->count; i++) {
+        seconds += decode_s(&point->samples[i]);
+        steps += point->samples[i].steps;
+    }
+    return steps > 0 ? seconds / steps : 0;
+}

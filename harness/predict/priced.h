@@ -1,0 +1,38 @@
+// Stored runs priced on another machine: every pass that a step ran, its commit, its prefill, and what the
+// host took, as recorded.
+#pragma once
+#include "harness/stored/tally.h"
+#include "results/store.h"
+#include "simulate/recorded.h"
+
+typedef struct Pricing {
+    Hardware machine;
+    StepModel target, draft;
+    bool has_draft; // else a point that runs a draft model cannot be priced
+} Pricing;
+
+// One prompt in one pass, all its turns. Seconds.
+typedef struct PricedSample {
+    int prompt, pass;
+    double tokens, steps;
+    double passes_s, commit_s, prefill_s; // priced
+    double host_s; // recorded, by the point's median step: propose, verify, observe; where propose runs
+                   // passes of its own, without it
+} PricedSample;
+
+typedef struct PricedPoint {
+    PricedSample *samples; // (count), by prompt, then pass
+    int count;
+    bool needs_draft; // it ran a draft model, and there is no shape for one: nothing is priced
+} PricedPoint;
+
+// Release also what failed. A draft model is as deep as the deepest of its passes; an adapter's layers are
+// attention layers of the target's width.
+bool priced_point(Store *store, int64_t point, const Pricing *p, PricedPoint *out, Error *e);
+void priced_release(PricedPoint *p);
+
+// S, tokens a second and speedups of a point beside its baseline (itself, for a baseline), as priced.
+bool priced_tally(const PricedPoint *point, const PricedPoint *baseline, bool sampled, Tally *out, Error *e);
+
+// Mean seconds of a step, decoding.
+double priced_step(const PricedPoint *point);

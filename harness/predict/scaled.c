@@ -1,0 +1,49 @@
+#include "harness/predict/scaled.h"
+
+#include "results/rows.h"
+
+#define PARAM(name) \
+    "(SELECT value FROM point_param WHERE point_id = p.id AND section = 'method' AND name = '" name "')"
+
+static const char STEP[] = "SELECT " PARAM("W") ", " PARAM("N") ", " PARAM(
+    "G") ", (SELECT avg(context) FROM sample AS s JOIN step ON"
+         " step.sample_id = s.id WHERE s.point_id = p.id) FROM point AS p"
+         " WHERE p.id = ?1 AND method = 'lookahead' AND " PARAM("preset") " = 'none'";
+
+static bool read_step(Store *store, int64_t point, LookaheadStep *out, bool *given, Error *e) {
+    Error why = {0};
+    Rows *r = rows_open(store, STEP, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, point);
+    *given = rows_next(r, &why);
+    if (*given)
+        *out = (LookaheadStep){(int)rows_int(r, 0), (int)rows_int(r, 1), (int)rows_int(r, 2),
+                               (int)rows_int(r, 3)};
+    *given = *given && out->W >= 1 && out->N >= 2 && out->G >= 0;
+    rows_close(r);
+    if (why.kind != ERROR_NONE) *e = why;
+    return why.kind == ERROR_NONE;
+}
+
+typedef double (*Scaling)(const Hardware *h, const StepModel *m, const LookaheadStep *s, int devices,
+                          const Link *l);
+
+static double gain(Scaling f, const Pricing *p, const LookaheadStep *s, int devices, const Link *link) {
+    return f(&p->machine, &p->target, s, 1, link) / f(&p->machine, &p->target, s, devices, link);
+}
+
+bool scaled_point(Store *store, const SimulatedPoint *p, const Pricing *pricing, const Link *link,
+                  int devices, Scaled *out, Error *e) {
+    LookaheadStep step;
+    *out = (Scaled){0};
+    if (!read_step(store, p->id, &step, &out->given, e)) return false;
+    if (!out->given) return true;
+    LookaheadStep one = {.W = 1, .N = 2, .G = 0, .context = step.context}; // the root alone
+    double speedup = p->tally.value[TALLY_SPEEDUP];
+    out->lookahead = speedup * gain(scaling_lookahead, pricing, &step, devices, link);
+    out->tensor = speedup * gain(scaling_tensor, pricing, &step, devices, link);
+    out->pipeline = speedup * gain(scaling_pipeline, pricing, &step, devices, link);
+    out->autoregressive_tensor = gain(scaling_tensor, pricing, &one, devices, link);
+    out->autoregressive_pipeline = gain(scaling_pipeline, pricing, &one, devices, link);
+    return true;
+}

@@ -1,0 +1,158 @@
+#include "harness/predict/simulation.h"
+
+#include "engine/base/memory.h"
+#include "results/rows.h"
+#include "simulate/statistics.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char POINTS[] =
+    "SELECT p.id, p.number, coalesce(baseline_id, 0), label, model.name || ', ' || dataset.name, temperature "
+    "> 0, method"
+    " FROM point AS p JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id"
+    " WHERE run_id = ?1 AND EXISTS (SELECT 1 FROM sample WHERE point_id = p.id)"
+    " ORDER BY model_id, dataset_id, temperature, baseline_id IS NOT NULL, p.number";
+
+static bool list_points(Store *store, int64_t run, Simulation *out, Error *e) {
+    size_t capacity = 0;
+    Error why = {0};
+    bool ok = true;
+    Rows *r = rows_open(store, POINTS, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    while (ok && rows_next(r, &why)) {
+        ok = mem_grow((void **)&out->points, &capacity, out->count + 1, sizeof *out->points);
+        if (!ok) break;
+        SimulatedPoint *p = &out->points[out->count++];
+        *p = (SimulatedPoint){.id = rows_int(r, 0),
+                              .number = rows_int(r, 1),
+                              .baseline = rows_int(r, 2),
+                              .sampled = rows_int(r, 5) != 0};
+        p->label = mem_text(rows_text(r, 3), strlen(rows_text(r, 3)));
+        p->group = mem_text(rows_text(r, 4), strlen(rows_text(r, 4)));
+        p->method = mem_text(rows_text(r, 6), strlen(rows_text(r, 6)));
+        ok = p->label && p->group && p->method;
+    }
+    rows_close(r);
+    if (why.kind != ERROR_NONE) *e = why;
+    if (!ok) return error_system(e, "out of memory for the points of a run");
+    if (why.kind != ERROR_NONE) return false;
+    return out->count ||
+           error_input(e, "run %lld of '%s' has no samples yet", (long long)run, store_path(store));
+}
+
+// What the other run measured of a point of this one; nothing where it has no such point.
+static bool read_measured(Store *store, const SimulationAgainst *against, SimulatedPoint *p, Error *e) {
+    static const char THIS[] =
+        "SELECT decoder, dataset.name, temperature FROM point JOIN dataset ON dataset.id ="
+        " dataset_id WHERE point.id = ?1";
+    static const char OTHER[] =
+        "SELECT 1e-9 * s.decode_ns / s.steps, s.S, u.speedup FROM point AS p JOIN dataset AS d ON d.id = "
+        "dataset_id"
+        " JOIN point_sums AS s ON s.point_id = p.id LEFT JOIN point_speedup AS u ON u.point_id = p.id"
+        " WHERE run_id = ?1 AND decoder = ?2 AND d.name = ?3 AND temperature = ?4 AND s.steps > 0";
+    Error why = {0};
+    Rows *r = rows_open(store, THIS, e), *o = r ? rows_open(against->store, OTHER, e) : NULL;
+    if (o) {
+        rows_bind_int(r, 1, p->id);
+        if (rows_next(r, &why)) {
+            rows_bind_int(o, 1, against->run);
+            rows_bind_text(o, 2, rows_text(r, 0));
+            rows_bind_text(o, 3, rows_text(r, 1));
+            rows_bind_real(o, 4, rows_real(r, 2));
+            p->measured = rows_next(o, &why);
+        }
+        if (p->measured) {
+            p->measured_step_s = rows_real(o, 0);
+            p->measured_S = rows_real(o, 1);
+            p->measured_speedup = p->baseline ? rows_real(o, 2) : NAN;
+        }
+    }
+    bool ok = o && why.kind == ERROR_NONE;
+    rows_close(o);
+    rows_close(r);
+    if (why.kind != ERROR_NONE) *e = why;
+    return ok;
+}
+
+// The baseline that was priced last: points that share one stand together.
+typedef struct Baseline {
+    int64_t id;
+    PricedPoint priced;
+} Baseline;
+
+static bool price_baseline(Store *store, const Pricing *pricing, int64_t id, Baseline *b, Error *e) {
+    if (b->id == id) return true;
+    priced_release(&b->priced);
+    b->id = id;
+    return priced_point(store, id, pricing, &b->priced, e);
+}
+
+static bool simulate_point(Store *store, const Pricing *pricing, Baseline *baseline, SimulatedPoint *p,
+                           Error *e) {
+    PricedPoint point = {0};
+    bool ok = priced_point(store, p->id, pricing, &point, e) &&
+              price_baseline(store, pricing, p->baseline ? p->baseline : p->id, baseline, e);
+    p->needs_draft = point.needs_draft;
+    p->step_s = priced_step(&point);
+    ok = ok && (p->needs_draft || priced_tally(&point, &baseline->priced, p->sampled, &p->tally, e));
+    priced_release(&point);
+    return ok;
+}
+
+bool simulation_run(Store *store, int64_t run, const Pricing *pricing, const SimulationAgainst *against,
+                    Simulation *out, Error *e) {
+    Baseline baseline = {0};
+    *out = (Simulation){0};
+    bool ok = list_points(store, run, out, e);
+    for (size_t i = 0; ok && i < out->count; i++) {
+        SimulatedPoint *p = &out->points[i];
+        ok = simulate_point(store, pricing, &baseline, p, e) &&
+             (!against->store || p->needs_draft || read_measured(store, against, p, e));
+    }
+    priced_release(&baseline.priced);
+    return ok;
+}
+
+void simulation_release(Simulation *s) {
+    for (size_t i = 0; i < s->count; i++) {
+        mem_free(s->points[i].label);
+        mem_free(s->points[i].group);
+        mem_free(s->points[i].method);
+    }
+    mem_free(s->points);
+    *s = (Simulation){0};
+}
+
+// --- errors ----------------------------------------------------------------------------------------------
+
+double simulation_error(const SimulatedPoint *p, SimulatedWhat what) {
+    if (!p->measured) return NAN;
+    switch (what) {
+    case SIMULATED_STEP: return p->step_s / p->measured_step_s - 1;
+    case SIMULATED_S: return p->baseline ? p->tally.value[TALLY_S] / p->measured_S - 1 : NAN;
+    default: return p->tally.value[TALLY_SPEEDUP] / p->measured_speedup - 1;
+    }
+}
+
+static bool is_in(const SimulatedPoint *p, const SimulationPart *part) {
+    return (!part->method || strcmp(p->method, part->method) == 0) &&
+           (!part->group || strcmp(p->group, part->group) == 0);
+}
+
+bool simulation_errors(const Simulation *s, const SimulationPart *part, SimulatedWhat what,
+                       SimulationError *out, Error *e) {
+    double *errors = mem_alloc(s->count + 1, sizeof *errors);
+    *out = (SimulationError){0};
+    if (!errors) return error_system(e, "out of memory for errors");
+    for (size_t i = 0; i < s->count; i++) {
+        double error = fabs(simulation_error(&s->points[i], what));
+        if (!isfinite(error) || !is_in(&s->points[i], part)) continue;
+        errors[out->points++] = error;
+        out->worst = fmax(out->worst, error);
+    }
+    if (out->points) out->median = median(errors, (size_t)out->points);
+    mem_free(errors);
+    return true;
+}

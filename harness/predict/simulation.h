@@ -1,0 +1,51 @@
+// A whole run on another machine: its points as priced, beside what was measured there, where it was.
+#pragma once
+#include "harness/predict/priced.h"
+
+typedef struct SimulatedPoint {
+    int64_t id, number, baseline; // baseline 0: it is one
+    char *label, *group;          // group: model and dataset
+    char *method;
+    bool sampled;
+    bool needs_draft; // then nothing below is there
+    Tally tally;
+    double step_s; // mean, decoding
+    // measured on that machine by another run (SimulationAgainst)
+    bool measured;
+    double measured_step_s, measured_S, measured_speedup; // NAN: not known
+} SimulatedPoint;
+
+typedef struct Simulation {
+    SimulatedPoint *points; // (count), each model and dataset by itself
+    size_t count;
+} Simulation;
+
+// A run of the same points measured on the machine that is priced; NULL store: none. Points are the same that
+// have the same decoder, name of dataset, and temperature.
+typedef struct SimulationAgainst {
+    Store *store;
+    int64_t run;
+} SimulationAgainst;
+
+// Fails where the run has no samples. Release also what failed.
+bool simulation_run(Store *store, int64_t run, const Pricing *pricing, const SimulationAgainst *against,
+                    Simulation *out, Error *e);
+void simulation_release(Simulation *s);
+
+// Relative errors of prediction over the points that were measured: the median, and the worst, by size.
+typedef struct SimulationError {
+    int points;
+    double median, worst;
+} SimulationError;
+
+typedef enum { SIMULATED_STEP, SIMULATED_S, SIMULATED_SPEEDUP, SIMULATED_COUNT } SimulatedWhat;
+
+// predicted / measured - 1 of a point; NAN where it is not known, or is 1 by definition.
+double simulation_error(const SimulatedPoint *p, SimulatedWhat what);
+
+// Of one method, or one group; NULL: of all.
+typedef struct SimulationPart {
+    const char *method, *group;
+} SimulationPart;
+bool simulation_errors(const Simulation *s, const SimulationPart *part, SimulatedWhat what,
+                       SimulationError *out, Error *e);

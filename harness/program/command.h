@@ -1,0 +1,36 @@
+// The subcommands: a row each, a file each (harness/commands). Main finds the row, runs it, prints its error
+// and exits.
+#pragma once
+#include "engine/base/error.h"
+#include "harness/program/options.h"
+
+// What a run ends with. EXIT_DONE etc. are the program's exit codes.
+typedef enum {
+    EXIT_DONE = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_PARTIAL = 3,
+    EXIT_INTERRUPTED = 130
+} ExitCode;
+
+typedef struct Command {
+    const char *name;
+    const char *usage;   // what stands behind the name
+    const char *summary; // one line
+    const char *lesson;  // what --help says beside the options: what it does, with examples
+    const Option *options;
+    size_t option_count;
+    // argv[0] is the command's name. False with e filled, or *code set (0 where it is not).
+    bool (*run)(int argc, char **argv, int *code, Error *e);
+} Command;
+
+extern const Command command_bench, command_compare, command_datasets, command_datastore, command_doctor,
+    command_export, command_fit, command_gc, command_generate, command_import, command_list, command_merge,
+    command_methods, command_model, command_plan, command_plot, command_replay, command_report,
+    command_resume, command_run, command_show, command_simulate, command_sql, command_status, command_surface,
+    command_table, command_tokenize, command_tokenizer, command_train, command_tune, command_validate,
+    command_verify, command_version;
+
+// Parses by the command's table; on --help prints it, sets *code and *stop.
+bool command_parse(const Command *c, int argc, char **argv, void *values, Positionals *rest, bool *stop,
+                   Error *e);

@@ -1,0 +1,242 @@
+// Order matters to the user: what is cheap to check and likely to be wrong is looked at first.
+#include "harness/run/inputs.h"
+
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+#include "engine/engine.h"
+#include "harness/models/content.h"
+#include "harness/prompts/conversation.h"
+#include "harness/models/facts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TEMPLATE_ROOM = 64, // tokens that a template puts around a turn, at most
+    STEP_ROOM = 512,    // positions behind the last token: a step must not be cut by the context's end
+};
+
+static bool out_of_memory(Error *e) { return error_system(e, "out of memory for what a sweep stands on"); }
+
+static bool within(const YamlNode *at, Error *e) {
+    return error_within(e, "%s:%d:%d", at->file, at->line, at->column);
+}
+
+// --- contents --------------------------------------------------------------------------------------------
+
+static InputContent *add_content(Inputs *in, const char *kind, const char *name, const char *path) {
+    InputContent *c = &in->contents[in->content_count++];
+    *c = (InputContent){.kind = kind, .name = name, .path = path};
+    return c;
+}
+
+// --- models ----------------------------------------------------------------------------------------------
+
+static bool is_null(const char *device) { return strcmp(device, "null") == 0; }
+
+// Whether any point runs this model on a device that computes.
+static bool needs_weights(const Schedule *s, int model) {
+    for (int i = 0; i < s->setup_count; i++)
+        if (s->setups[i].model == model && !is_null(s->setups[i].settings->device)) return true;
+    return false;
+}
+
+static bool hash_parts(Inputs *in, int i, bool weights, Error *e) {
+    InputModel *m = &in->models[i];
+    const ModelFiles *f = &m->files;
+    const char *name = in->experiment->models[i].name;
+    const char *const dirs[] = {f->target, f->draft}, *const kinds[] = {"weights", "draft"};
+    const char *const small[] = {f->adapter, f->heads}, *const small_kinds[] = {"adapter", "heads"};
+    for (int k = 0; k < 2; k++)
+        if (dirs[k] && !content_model(dirs[k], weights, add_content(in, kinds[k], name, dirs[k])->hash, e))
+            return false;
+    if (!content_tokenizer(f->target, add_content(in, "tokenizer", name, f->target)->hash, e)) return false;
+    for (int k = 0; weights && k < 2; k++)
+        if (small[k] &&
+            !content_adapter(&m->model, small[k], add_content(in, small_kinds[k], name, small[k])->hash, e))
+            return false;
+    return true;
+}
+
+// Weights are only mapped, and unmapped again: opening checks names, shapes and types.
+static bool read_model(Inputs *in, int i, const char *cache, Error *e) {
+    const ModelSpec *spec = &in->experiment->models[i];
+    InputModel *m = &in->models[i];
+    bool weights = needs_weights(in->schedule, i);
+    if (!model_files_find(spec, cache, &m->files, e)) return false;
+    const char *dir = m->files.target;
+    int from = in->content_count;
+    bool ok = (weights ? model_open(&m->model, dir, e) : model_open_config(&m->model, dir, e)) &&
+              (m->tokenizer = tokenizer_open(dir, e)) && hash_parts(in, i, weights, e);
+    if (!ok) return within(spec->at, e);
+    m->bytes = weights ? model_bytes(&m->model) : 0;
+    Text all = {0};
+    for (int k = from; k < in->content_count; k++)
+        text_printf(&all, "%s %s\n", in->contents[k].kind, in->contents[k].hash);
+    ok = all.failed ? out_of_memory(e) : sha256_bytes(all.data, all.length, m->hash, e);
+    text_release(&all);
+    return ok;
+}
+
+// --- datasets --------------------------------------------------------------------------------------------
+
+static bool read_dataset(Inputs *in, int i, Error *e) {
+    const DatasetSpec *d = &in->experiment->datasets[i];
+    DatasetRequest request = {.name = d->name,
+                              .path = d->path,
+                              .format = d->format,
+                              .split = d->split,
+                              .parts = d->parts.items,
+                              .part_count = d->parts.count,
+                              .folder = getenv("OUTPACE_DATA"),
+                              .limit = (size_t)d->limit,
+                              .turns = d->turns,
+                              .order = (DatasetOrder)d->order,
+                              .consecutive = d->consecutive,
+                              .seed = d->seed};
+    if (!dataset_open(&in->datasets[i], &request, e)) return within(d->at, e);
+    InputContent *c = add_content(in, "dataset", d->name, d->path);
+    memcpy(c->hash, in->datasets[i].sha256, sizeof c->hash);
+    return true;
+}
+
+// --- prompts ---------------------------------------------------------------------------------------------
+
+static bool count_ids(const Tokenizer *t, const char *text, size_t *count, Error *e) {
+    IdList ids = {0};
+    bool ok = tokenizer_encode(t, text, strlen(text), false, &ids, e);
+    *count = ids.count;
+    ids_release(&ids);
+    return ok;
+}
+
+// Tokens of the first prompt as it is run; of the later turns, what they can come to.
+static bool conversation_length(const InputModel *m, const Template *t, const DatasetPrompt *p,
+                                int max_tokens, size_t *first, size_t *all, Error *e) {
+    Conversation c;
+    IdList ids = {0};
+    conversation_begin(&c, m->tokenizer, t);
+    bool ok = conversation_ask(&c, p->turns[0], &ids, e);
+    *first = ids.count;
+    *all = ids.count + (size_t)max_tokens;
+    ids_release(&ids);
+    conversation_release(&c);
+    for (int i = 1; ok && i < p->turn_count; i++) {
+        size_t turn;
+        ok = count_ids(m->tokenizer, p->turns[i], &turn, e);
+        *all += turn + TEMPLATE_ROOM + (size_t)max_tokens;
+    }
+    return ok;
+}
+
+static bool check_prompts(Inputs *in, const Group *g, Error *e) {
+    const Setup *setup = &in->schedule->setups[g->setup];
+    const InputModel *m = &in->models[setup->model];
+    const DatasetSpec *spec = &in->experiment->datasets[g->dataset];
+    const Dataset *d = &in->datasets[g->dataset];
+    const Settings *s = &in->schedule->points[in->schedule->members[g->first]].settings;
+    const Template *t = spec->template ? template_find(spec->template, e) : NULL;
+    for (size_t i = 0; i < d->count; i++) {
+        size_t first, all, context = (size_t)m->model.shape.context;
+        if (!conversation_length(m, t, &d->prompts[i], s->max_tokens, &first, &all, e))
+            return error_within(e, "dataset '%s', prompt '%s'", spec->name, d->prompts[i].id);
+        if (first == 0 || first >= context)
+            return yaml_error(spec->at, e,
+                              "prompt '%s' of '%s' has %zu tokens, the model's context holds %zu: %s",
+                              d->prompts[i].id, spec->name, first, context,
+                              first ? "take it out of the data" : "there is nothing to continue");
+        all += STEP_ROOM;
+        int *most = &in->positions[g->setup];
+        if ((int)(all < context ? all : context) > *most) *most = (int)(all < context ? all : context);
+    }
+    return true;
+}
+
+// --- what methods need -----------------------------------------------------------------------------------
+
+const char *inputs_skips(const Inputs *in, const Point *p) {
+    if (p->method < 0) return NULL; // a baseline
+    unsigned needs = in->experiment->methods[p->method].info->needs;
+    const ModelFiles *f = &in->models[p->model].files;
+    if (needs & NEEDS_DRAFT && !f->draft) return "needs a draft model, and its model has none: draft: DIR";
+    if (needs & NEEDS_ADAPTER && !f->adapter) return "needs an adapter, and its model has none: adapter: DIR";
+    if (needs & NEEDS_HEADS && !f->heads) return "needs heads, and its model has none: heads: DIR";
+    return NULL;
+}
+
+// --- all of it -------------------------------------------------------------------------------------------
+
+// The GPUs that points run on belong to the machine: which kind they are; which ones, the environment says.
+static bool hash_machine(Inputs *in, const char *machine, Error *e) {
+    Text all = {0};
+    Gauge gpu;
+    text_puts(&all, machine);
+    for (int i = 0; i < in->schedule->setup_count; i++)
+        if (engine_gauge(in->schedule->setups[i].settings->device, &gpu, NULL))
+            text_printf(&all, ", %s", gpu.name);
+    bool ok = all.failed ? out_of_memory(e)
+                         : sha256_bytes(text_get(&all), all.length,
+                                        add_content(in, "machine", "machine", NULL)->hash, e);
+    text_release(&all);
+    return ok;
+}
+
+static bool hash_run(Inputs *in, const char *sweep_hash, const char *machine, Error *e) {
+    Text all = {0};
+    if (!sha256_file("/proc/self/exe", add_content(in, "program", "outpace", NULL)->hash, e) ||
+        !hash_machine(in, machine, e))
+        return false;
+    text_printf(&all, "sweep %s\n", sweep_hash);
+    for (int i = 0; i < in->content_count; i++)
+        text_printf(&all, "%s %s\n", in->contents[i].kind, in->contents[i].hash);
+    bool ok = all.failed ? out_of_memory(e) : sha256_bytes(all.data, all.length, in->hash, e);
+    text_release(&all);
+    return ok;
+}
+
+// The CPU and the null backend have one way to sum, the exact one.
+static bool check_math(const Inputs *in, Error *e) {
+    for (int i = 0; i < in->schedule->setup_count; i++) {
+        const Settings *s = in->schedule->setups[i].settings;
+        if (s->math == MATH_FAST && strncmp(s->device, "cuda", 4) != 0)
+            return yaml_error(in->experiment->settings[0] ? in->experiment->settings[0] : in->experiment->at,
+                              e, "math: fast needs device cuda, and a point has it on '%s'", s->device);
+    }
+    return true;
+}
+
+static bool read_all(Inputs *in, const char *cache, Error *e) {
+    const Experiment *x = in->experiment;
+    in->positions = mem_alloc((size_t)in->schedule->setup_count, sizeof *in->positions);
+    if (!in->positions) return out_of_memory(e);
+    if (!check_math(in, e)) return false;
+    for (int i = 0; i < x->dataset_count; i++)
+        if (!read_dataset(in, i, e)) return false;
+    for (int i = 0; i < x->model_count; i++)
+        if (!read_model(in, i, cache, e)) return false;
+    for (int i = 0; i < in->schedule->group_count; i++)
+        if (!check_prompts(in, &in->schedule->groups[i], e)) return false;
+    return true;
+}
+
+bool inputs_open(Inputs *out, const Experiment *x, const Schedule *s, const char *sweep_hash,
+                 const char *machine, Error *e) {
+    char *cache = NULL;
+    *out = (Inputs){.experiment = x, .schedule = s};
+    bool ok =
+        facts_cache(NULL, &cache, e) && read_all(out, cache, e) && hash_run(out, sweep_hash, machine, e);
+    mem_free(cache);
+    if (!ok) inputs_release(out);
+    return ok;
+}
+
+void inputs_release(Inputs *in) {
+    for (int i = 0; i < EXPERIMENT_MODELS; i++) {
+        tokenizer_close(in->models[i].tokenizer);
+        model_close(&in->models[i].model);
+        model_files_release(&in->models[i].files);
+    }
+    for (int i = 0; i < EXPERIMENT_DATASETS; i++) dataset_release(&in->datasets[i]);
+    mem_free(in->positions);
+    *in = (Inputs){0};
+}

@@ -1,0 +1,128 @@
+#include "harness/run/prepare.h"
+
+#include "engine/base/file.h"
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool out_of_memory(Error *e) { return error_system(e, "out of memory for an experiment"); }
+
+static bool copy(const char *text, char **out, Error *e) {
+    *out = mem_text(text, strlen(text));
+    return *out || out_of_memory(e);
+}
+
+// --- what the command line changes -----------------------------------------------------------------------
+
+static bool add_set(Prepared *p, char **slot, const char *path, const char *value, Error *e) {
+    Text text = {0};
+    if (p->sets.count == OPTION_LIST_MAX) return error_input(e, "more than %d times --set", OPTION_LIST_MAX);
+    text_printf(&text, "%s=%s", path, value);
+    bool ok = !text.failed && copy(text_get(&text), slot, e);
+    text_release(&text);
+    if (ok) p->sets.items[p->sets.count++] = *slot;
+    return ok || out_of_memory(e);
+}
+
+static bool collect(Prepared *p, const SweepOptions *o, Error *e) {
+    char number[16];
+    snprintf(number, sizeof number, "%d", o->threads);
+    p->sets = o->sets;
+    p->changes = (ExperimentChanges){.scale = o->scale, .model = o->model, .sets = &p->sets};
+    return (o->threads < 0 || add_set(p, &p->threads, "hardware.threads", number, e)) &&
+           (!o->device || add_set(p, &p->device, "hardware.device", o->device, e));
+}
+
+static bool add_words(json_t *words, const char *key, const char *value) {
+    return !value || (!json_array_append_new(words, json_string(key)) &&
+                      !json_array_append_new(words, json_string(value)));
+}
+
+static bool write_overrides(Prepared *p, Error *e) {
+    json_t *words = json_array();
+    bool ok = words && add_words(words, "--scale", p->changes.scale);
+    for (int i = 0; ok && i < p->sets.count; i++) ok = add_words(words, "--set", p->sets.items[i]);
+    ok = ok && add_words(words, "--model", p->changes.model);
+    char *text = ok ? json_dumps(words, JSON_COMPACT) : NULL;
+    json_decref(words);
+    if (text) ok = copy(text, &p->overrides, e);
+    free(text); // jansson's own
+    return text ? ok : error_input(e, "an override is not UTF-8, or there is no memory");
+}
+
+// The words that write_overrides wrote.
+static bool read_overrides(Prepared *p, const char *text, SweepOptions *o, json_t **words, Error *e) {
+    *words = json_from_bytes(text, strlen(text), "the run's overrides", e);
+    if (!*words) return false;
+    *o = (SweepOptions){.threads = -1};
+    for (size_t i = 0; i + 1 < json_array_size(*words); i += 2) {
+        const char *key = json_string_value(json_array_get(*words, i));
+        const char *value = json_string_value(json_array_get(*words, i + 1));
+        if (!key || !value) return error_input(e, "the run's overrides are damaged");
+        if (strcmp(key, "--scale") == 0) o->scale = value;
+        else if (strcmp(key, "--model") == 0) o->model = value;
+        else if (o->sets.count < OPTION_LIST_MAX) o->sets.items[o->sets.count++] = value;
+    }
+    (void)p;
+    return true;
+}
+
+// --- all of it -------------------------------------------------------------------------------------------
+
+static bool open_inputs(Prepared *p, Error *e) {
+    Text name = {0};
+    machine_name(&p->machine, &name);
+    bool ok = name.failed
+                  ? out_of_memory(e)
+                  : inputs_open(&p->inputs, &p->experiment, &p->schedule, p->sweep.hash, text_get(&name), e);
+    text_release(&name);
+    return ok;
+}
+
+static bool open_all(Prepared *p, size_t n, const SweepOptions *o, Error *e) {
+    machine_read(&p->machine);
+    return collect(p, o, e) && write_overrides(p, e) &&
+           experiment_parse(&p->experiment, p->config, n, p->file, &p->changes, e) &&
+           sweep_expand(&p->experiment, &p->sweep, e) &&
+           schedule_make(&p->experiment, &p->sweep, &p->schedule, e) && open_inputs(p, e);
+}
+
+bool prepare_file(Prepared *out, const char *file, const SweepOptions *o, Error *e) {
+    size_t n;
+    *out = (Prepared){0};
+    if (file_read(file, YAML_BYTES, &out->config, &n, e) && copy(file, &out->file, e) &&
+        open_all(out, n, o, e))
+        return true;
+    prepare_release(out);
+    return false;
+}
+
+bool prepare_text(Prepared *out, const char *config, const char *file, const char *overrides, Error *e) {
+    SweepOptions o;
+    json_t *words = NULL;
+    *out = (Prepared){0};
+    bool ok = read_overrides(out, overrides, &o, &words, e) && copy(config, &out->config, e) &&
+              copy(file, &out->file, e) && open_all(out, strlen(config), &o, e);
+    // Texts of the words were copied into the tree, but for the sets themselves, which nobody reads again.
+    json_decref(words);
+    out->sets.count = 0;
+    out->changes = (ExperimentChanges){0};
+    if (!ok) prepare_release(out);
+    return ok;
+}
+
+void prepare_release(Prepared *p) {
+    inputs_release(&p->inputs);
+    schedule_release(&p->schedule);
+    sweep_release(&p->sweep);
+    experiment_release(&p->experiment);
+    mem_free(p->config);
+    mem_free(p->file);
+    mem_free(p->overrides);
+    mem_free(p->threads);
+    mem_free(p->device);
+    *p = (Prepared){0};
+}

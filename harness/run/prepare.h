@@ -1,0 +1,69 @@
+// From a config's text to a checked sweep: what run, validate and plan do first, alike.
+#pragma once
+#include "harness/run/inputs.h"
+#include "harness/machine/machine.h"
+
+// What the command line says beside the config.
+typedef struct SweepOptions {
+    OptionList sets;
+    const char *scale, *model, *device, *db;
+    int threads; // below 0: as the config says
+} SweepOptions;
+
+#define SWEEP_OPTIONS(AT)                                                                                  \
+    {"scale", 0, OPTION_TEXT,  AT(sweep.scale),                                                            \
+     0,       0, "smoke|full", "smoke: what the config says of it, in minutes on two cores",               \
+     "full"},                                                                                              \
+        {"set", 0, OPTION_LIST, AT(sweep.sets), 0, 0, "a.b=VALUE", "change the config; repeatable", NULL}, \
+        {"model",                                                                                          \
+         0,                                                                                                \
+         OPTION_TEXT,                                                                                      \
+         AT(sweep.model),                                                                                  \
+         0,                                                                                                \
+         0,                                                                                                \
+         "target=DIR[,draft=DIR,...]",                                                                     \
+         "in place of the config's models",                                                                \
+         NULL},                                                                                            \
+        {"threads",                                                                                        \
+         0,                                                                                                \
+         OPTION_INT,                                                                                       \
+         AT(sweep.threads),                                                                                \
+         0,                                                                                                \
+         1024,                                                                                             \
+         "N",                                                                                              \
+         "the same as --set hardware.threads=N",                                                           \
+         "the config's"},                                                                                  \
+        {"device",                                                                                         \
+         0,                                                                                                \
+         OPTION_TEXT,                                                                                      \
+         AT(sweep.device),                                                                                 \
+         0,                                                                                                \
+         0,                                                                                                \
+         "NAME",                                                                                           \
+         "the same as --set hardware.device=NAME",                                                         \
+         "the config's"},                                                                                  \
+    {                                                                                                      \
+        "db", 0, OPTION_TEXT, AT(sweep.db), 0, 0, "FILE", "the store", STORE_DEFAULT                       \
+    }
+
+#define STORE_DEFAULT "results/outpace.db"
+
+typedef struct Prepared {
+    char *config, *file; // the config's text, and what it is called
+    char *overrides;     // a JSON array of the words that change it
+    ExperimentChanges changes;
+    OptionList sets; // with what --threads and --device stand for
+    char *threads, *device;
+    Experiment experiment;
+    Sweep sweep;
+    Schedule schedule;
+    Inputs inputs;
+    Machine machine;
+} Prepared;
+
+// Reads `file`. False with e filled, and `out` empty. The options outlive it; `out` may not move.
+bool prepare_file(Prepared *out, const char *file, const SweepOptions *o, Error *e);
+
+// The config of a stored run, with the overrides that it was run with.
+bool prepare_text(Prepared *out, const char *config, const char *file, const char *overrides, Error *e);
+void prepare_release(Prepared *p); // takes an empty one

@@ -1,0 +1,48 @@
+// Who runs when: the points of a sweep put into groups that are measured side by side. A pure function.
+//
+//      setup    one opened model: weights, device, threads, ...
+//      group    points of one setup, one dataset, one kind of output, and the autoregressive baseline that
+//               they are held against
+//      round    one prompt: every member of the group decodes it, in turned order
+//      pass     a round for every prompt, in order
+//
+// A method that keeps state from prompt to prompt (parameter `warm`) is measured by whole passes, each from
+// an empty pool: such points have groups, and baselines, of their own.
+#pragma once
+#include "harness/config/sweep.h"
+
+typedef struct Setup {
+    int model;                // which of the config's
+    const Settings *settings; // of its first point; those of hardware but layout, merge and max_rows are all
+                              // points'
+} Setup;
+
+typedef struct Group {
+    int setup, dataset;
+    int baseline;     // the member of `members` that is autoregressive
+    int first, count; // of `members`
+    bool warm;        // measured by whole passes
+} Group;
+
+typedef struct Schedule {
+    Point *points; // (point_count): the sweep's, with their numbers, then baselines that it lacks
+    int point_count, sweep_count;
+    Setup *setups;
+    Group *groups;
+    int *members; // numbers of points, group by group; a group's in the order of the sweep
+    int setup_count, group_count, member_count;
+} Schedule;
+
+// The sweep must live as long as the schedule.
+bool schedule_make(const Experiment *x, const Sweep *sweep, Schedule *out, Error *e);
+void schedule_release(Schedule *s); // takes an empty one
+
+// Whether a decoder, as a point writes it, keeps state from prompt to prompt.
+bool schedule_is_warm(const char *decoder);
+
+// Whether all settings of generation are the same.
+bool schedule_same_output(const Settings *s, const Settings *t);
+
+// The order in which `count` members run in a round: turned by one from round to round, every other time
+// backwards, so that each stands at each place as often as any other, and behind more than one neighbour.
+void schedule_order(int count, int round, int *order);

@@ -1,0 +1,163 @@
+// A point's samples and its baseline's, joined by pass and prompt; the turns of a prompt are summed.
+#include "harness/stored/estimates.h"
+
+#include "engine/base/memory.h"
+#include "results/rows.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct PairList {
+    TallyPair *pairs; // (count)
+    size_t count, capacity;
+} PairList;
+
+static bool add_row(PairList *list, Rows *r, Error *e) {
+    void *pairs = list->pairs;
+    if (!mem_grow(&pairs, &list->capacity, list->count + 1, sizeof *list->pairs))
+        return error_system(e, "out of memory for the samples of a point");
+    list->pairs = pairs;
+    list->pairs[list->count++] = (TallyPair){.prompt = (int)rows_int(r, 0),
+                                             .pass = (int)rows_int(r, 1),
+                                             .tokens = rows_real(r, 2),
+                                             .steps = rows_real(r, 3),
+                                             .decode_s = 1e-9 * rows_real(r, 4),
+                                             .prefill_s = 1e-9 * rows_real(r, 5),
+                                             .base_tokens = rows_real(r, 6),
+                                             .base_decode_s = 1e-9 * rows_real(r, 7),
+                                             .base_prefill_s = 1e-9 * rows_real(r, 8),
+                                             .prefill_tokens = rows_real(r, 9),
+                                             .prefill_steps = rows_real(r, 10)};
+    return true;
+}
+
+// A baseline is its own. Of imported samples prefill may be in decode_ns.
+static bool read_pairs(Store *store, int64_t point, int64_t baseline, const SampleChoice *choice,
+                       PairList *out, Error *e) {
+    static const char SQL[] =
+        "SELECT number, a.pass, sum(a.tokens), sum(a.steps), sum(a.decode_ns), sum(coalesce(a.prefill_ns, "
+        "0)),"
+        " sum(b.tokens), sum(b.decode_ns), sum(coalesce(b.prefill_ns, 0)), sum(a.prefill_tokens), "
+        "sum(a.prefill_steps)"
+        " FROM sample a JOIN prompt ON prompt.id = a.prompt_id"
+        " JOIN sample b ON b.point_id = ?2 AND b.pass = a.pass AND b.prompt_id = a.prompt_id"
+        " WHERE a.point_id = ?1 AND (?3 IS NULL OR ?3 = (SELECT subtask FROM subtask WHERE prompt_id = "
+        "prompt.id))"
+        " AND (?4 < 0 OR number % 2 = ?4) GROUP BY number, a.pass";
+    Error why = {0};
+    Rows *r = rows_open(store, SQL, e);
+    if (!r) return false;
+    bool ok = true;
+    out->count = 0;
+    rows_bind_int(r, 1, point);
+    rows_bind_int(r, 2, baseline ? baseline : point);
+    rows_bind_text(r, 3, choice->subtask);
+    rows_bind_int(r, 4, choice->parity);
+    while (ok && rows_next(r, &why)) ok = add_row(out, r, e);
+    rows_close(r);
+    if (ok && why.kind != ERROR_NONE) *e = why;
+    return ok && why.kind == ERROR_NONE;
+}
+
+// What does not apply is not stored: a null backend's times are all 0.
+static bool store_tally(Store *store, int64_t point, const Tally *t, Error *e) {
+    for (int i = 0; i < TALLY_METRICS; i++) {
+        const Interval *in = &t->interval[i];
+        StoreEstimate row = {.metric = tally_names[i],
+                             .value = t->value[i],
+                             .low = t->has_interval ? in->low : NAN,
+                             .high = t->has_interval ? in->high : NAN,
+                             .deviation = t->has_interval ? in->se : NAN,
+                             .resamples = t->has_interval ? TALLY_RESAMPLES : 0,
+                             .seed = TALLY_SEED};
+        if (!isnan(t->value[i]) && !store_estimate(store, point, &row, e)) return false;
+    }
+    return true;
+}
+
+static const SampleChoice ALL = {.parity = -1};
+
+typedef struct PointRow {
+    int64_t id, baseline;
+    bool sampled;
+} PointRow;
+
+static bool list_points(Store *store, int64_t run, PointRow **out, size_t *count, Error *e) {
+    static const char SQL[] = "SELECT id, baseline_id, temperature > 0 FROM point WHERE run_id = ?1"
+                              " AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)";
+    Error why = {0};
+    size_t capacity = 0;
+    void *rows = NULL;
+    Rows *r = rows_open(store, SQL, e);
+    if (!r) return false;
+    *count = 0;
+    rows_bind_int(r, 1, run);
+    bool ok = true;
+    while (ok && rows_next(r, &why)) {
+        ok = mem_grow(&rows, &capacity, *count + 1, sizeof **out);
+        if (ok)
+            ((PointRow *)rows)[(*count)++] = (PointRow){rows_int(r, 0), rows_int(r, 1), rows_int(r, 2) != 0};
+    }
+    rows_close(r);
+    *out = rows;
+    if (!ok) return error_system(e, "out of memory for the points of a run");
+    if (why.kind != ERROR_NONE) *e = why;
+    return why.kind == ERROR_NONE;
+}
+
+bool estimates_missing(Store *store, int64_t run, bool *missing, Error *e) {
+    static const char SQL[] =
+        "SELECT count(*) FROM point WHERE run_id = ?1"
+        " AND NOT EXISTS (SELECT 1 FROM estimate WHERE point_id = point.id AND metric = 'S_reference')"
+        " AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)";
+    int64_t count;
+    Error why = {0};
+    bool ok = rows_one_int(store, SQL, run, &count, &why);
+    if (ok) *missing = count > 0;
+    else *e = why;
+    return ok;
+}
+
+bool estimates_make(Store *store, int64_t run, Error *e) {
+    PointRow *points = NULL;
+    PairList list = {0};
+    size_t count = 0;
+    bool ok = list_points(store, run, &points, &count, e);
+    for (size_t i = 0; ok && i < count; i++) {
+        Tally t;
+        ok = read_pairs(store, points[i].id, points[i].baseline, &ALL, &list, e) &&
+             tally(list.pairs, (int)list.count, points[i].sampled, &t, e) && store_begin(store, e) &&
+             store_tally(store, points[i].id, &t, e) && store_commit(store, e);
+    }
+    if (!ok) store_rollback(store);
+    mem_free(list.pairs);
+    mem_free(points);
+    return ok;
+}
+
+bool estimates_ensure(Store **store, int64_t run, Error *e) {
+    bool missing;
+    if (estimates_missing(*store, run, &missing, e)) {
+        if (!missing) return true;
+        char *path = mem_text(store_path(*store), strlen(store_path(*store)));
+        store_close(*store);
+        *store = path ? store_open(path, STORE_WRITE, NULL, NULL) : NULL;
+        if (*store) estimates_make(*store, run, NULL);
+        store_close(*store);
+        *store = path ? store_open(path, STORE_READ, NULL, e) : NULL;
+        mem_free(path);
+        return *store || e->kind != ERROR_NONE || error_system(e, "out of memory");
+    }
+    store_close(*store);
+    *store = NULL;
+    return false;
+}
+
+bool estimates_tally(Store *store, int64_t point, int64_t baseline, bool sampled, const SampleChoice *choice,
+                     Tally *out, Error *e) {
+    PairList list = {0};
+    bool ok = read_pairs(store, point, baseline, choice, &list, e) &&
+              (choice->plain ? tally_plain : tally)(list.pairs, (int)list.count, sampled, out, e);
+    mem_free(list.pairs);
+    return ok;
+}

@@ -1,0 +1,198 @@
+#include "harness/stored/stored.h"
+
+#include "engine/base/embed.h"
+#include "results/rows.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// --- runs ------------------------------------------------------------------------------------------------
+
+// One id of a question with one parameter, a text or a number; 0: no row.
+static bool ask(Store *store, const char *sql, const char *text, int64_t number, int64_t *out, Error *e) {
+    Error why = {0};
+    Rows *r = rows_open(store, sql, e);
+    if (!r) return false;
+    if (text) rows_bind_text(r, 1, text);
+    else if (rows_parameters(r)) rows_bind_int(r, 1, number);
+    *out = rows_next(r, &why) ? rows_int(r, 0) : 0;
+    rows_close(r);
+    if (why.kind != ERROR_NONE) *e = why;
+    return why.kind == ERROR_NONE;
+}
+
+bool stored_by_hash(Store *store, const char *hash, int64_t *id, Error *e) {
+    return ask(store, "SELECT id FROM run WHERE hash = ?1 ORDER BY id DESC LIMIT 1", hash, 0, id, e);
+}
+
+bool stored_run(Store *store, const char *which, int64_t *id, Error *e) {
+    bool number = which && which[0] && strspn(which, "0123456789") == strlen(which) && strlen(which) < 18;
+    bool ok =
+        number ? ask(store, "SELECT id FROM run WHERE id = ?1", NULL, strtoll(which, NULL, 10), id, e)
+        : which
+            ? ask(store, "SELECT id FROM run WHERE name = ?1 ORDER BY id DESC LIMIT 1", which, 0, id, e)
+            : ask(store, "SELECT id FROM run ORDER BY kind = 'sweep' DESC, id DESC LIMIT 1", NULL, 0, id, e);
+    if (!ok || *id) return ok;
+    if (which)
+        return error_input(e, "'%s' has no run '%s'; 'outpace status' lists them", store_path(store), which);
+    return error_input(e, "'%s' has no run yet: 'outpace run CONFIG' makes one", store_path(store));
+}
+
+// --- points ----------------------------------------------------------------------------------------------
+
+EMBED(harness_stored, "harness/stored/stored.sql")
+
+// Its columns, in order.
+enum {
+    NUMBER,
+    MODEL,
+    STAND_IN,
+    DATASET,
+    LABEL,
+    TEMPERATURE,
+    IS_BASELINE,
+    SKIPPED,
+    FAILED,
+    PROMPTS,
+    PASSES,
+    SAMPLES,
+    DISTURBED,
+    DIVERGED,
+    STEPS,
+    CTAR_1,
+    CTAR_2,
+    CTAR_4,
+    S,
+    S_LOW,
+    S_HIGH,
+    RATE,
+    SPEEDUP,
+    SPEEDUP_LOW,
+    SPEEDUP_HIGH,
+    E2E,
+    SPECBENCH,
+    AGAINST,
+    SAME_PATH,
+    COLUMNS
+};
+
+static double real_at(const Rows *r, int column) {
+    return rows_type(r, column) == VALUE_NULL ? NAN : rows_real(r, column);
+}
+
+static void put_number(Text *out, int width, int digits, double value) {
+    if (isfinite(value)) text_printf(out, " %*.*f", width, digits, value);
+    else text_printf(out, " %*s", width, "-");
+}
+
+static void put_interval(Text *out, double value, double low, double high) {
+    put_number(out, 6, 3, value);
+    if (isfinite(low) && isfinite(high)) text_printf(out, " [%6.3f, %6.3f]", low, high);
+    else text_printf(out, " %16s", "");
+}
+
+// What can be said of the text: a sampled one is 'outpace verify's.
+static void put_lossless(Text *out, const Rows *r) {
+    if (rows_int(r, IS_BASELINE)) text_puts(out, "  baseline");
+    else if (rows_int(r, DIVERGED))
+        text_printf(out, "  NO, %lld of %lld differ", (long long)rows_int(r, DIVERGED),
+                    (long long)rows_int(r, SAMPLES));
+    else text_puts(out, rows_real(r, TEMPERATURE) > 0 ? "  sampled" : "  yes");
+}
+
+static void put_head(Text *out, const Rows *r) {
+    const char *stand_in = rows_text(r, STAND_IN);
+    text_printf(out, "\n%s, %s", rows_text(r, MODEL), rows_text(r, DATASET));
+    if (stand_in[0]) text_printf(out, "  (stand-in: %s)", stand_in);
+    text_printf(out, "\n%5s  %-36s %7s %6s %-16s %6s %6s %6s %8s %7s %-16s %6s %6s  %s\n", "point", "method",
+                "prompts", "S", " [95%]", "CTAR1", "CTAR2", "CTAR4", "tokens/s", "speedup", "[95%]", "e2e",
+                "sb", "same text");
+}
+
+static void put_point(Text *out, const Rows *r) {
+    text_printf(out, "%5lld  %-36s ", (long long)rows_int(r, NUMBER), rows_text(r, LABEL));
+    if (rows_type(r, SKIPPED) != VALUE_NULL) text_printf(out, "skipped: %s\n", rows_text(r, SKIPPED));
+    else if (rows_type(r, FAILED) != VALUE_NULL) text_printf(out, "failed: %s\n", rows_text(r, FAILED));
+    else if (rows_int(r, SAMPLES) == 0) text_puts(out, "not measured yet\n");
+    else {
+        text_printf(out, "%4lldx%-2lld", (long long)rows_int(r, PROMPTS), (long long)rows_int(r, PASSES));
+        put_interval(out, real_at(r, S), real_at(r, S_LOW), real_at(r, S_HIGH));
+        for (int i = CTAR_1; i <= CTAR_4; i++) put_number(out, 6, 3, real_at(r, i));
+        put_number(out, 8, 1, real_at(r, RATE));
+        put_interval(out, real_at(r, SPEEDUP), real_at(r, SPEEDUP_LOW), real_at(r, SPEEDUP_HIGH));
+        put_number(out, 6, 3, real_at(r, E2E));
+        put_number(out, 6, 3, real_at(r, SPECBENCH));
+        put_lossless(out, r);
+        if (rows_type(r, AGAINST) != VALUE_NULL) text_printf(out, "; against %s", rows_text(r, AGAINST));
+        if (rows_type(r, SAME_PATH) != VALUE_NULL)
+            text_printf(out, ", %.3f against its own settings", rows_real(r, SAME_PATH));
+        if (rows_int(r, DISTURBED))
+            text_printf(out, "; %lld of %lld disturbed", (long long)rows_int(r, DISTURBED),
+                        (long long)rows_int(r, SAMPLES));
+        text_puts(out, "\n");
+    }
+}
+
+static bool each_point(Store *store, int64_t run, void (*put)(void *state, const Rows *r), void *state,
+                       Error *e) {
+    Error why = {0};
+    Rows *r = rows_open(store, harness_stored, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    while (rows_next(r, &why)) put(state, r);
+    rows_close(r);
+    if (why.kind != ERROR_NONE) *e = why;
+    return why.kind == ERROR_NONE;
+}
+
+typedef struct Table {
+    Text *out;
+    Text last; // model and dataset of the row above
+} Table;
+
+static void put_row(void *state, const Rows *r) {
+    Table *t = state;
+    Text now = {0};
+    text_printf(&now, "%s\n%s", rows_text(r, MODEL), rows_text(r, DATASET));
+    if (strcmp(text_get(&now), text_get(&t->last)) != 0) put_head(t->out, r);
+    text_release(&t->last);
+    t->last = now;
+    put_point(t->out, r);
+}
+
+bool stored_table(Store *store, int64_t run, Text *out, Error *e) {
+    Table t = {.out = out};
+    bool ok = each_point(store, run, put_row, &t, e);
+    text_release(&t.last);
+    return ok && (!out->failed || error_system(e, "out of memory for a table"));
+}
+
+// --- as JSON ---------------------------------------------------------------------------------------------
+
+static json_t *value_at(const Rows *r, int column) {
+    switch (rows_type(r, column)) {
+    case VALUE_INT: return json_integer(rows_int(r, column));
+    case VALUE_REAL: return json_real(rows_real(r, column));
+    case VALUE_TEXT: return json_string(rows_text(r, column));
+    default: return json_null();
+    }
+}
+
+static void put_object(void *state, const Rows *r) {
+    json_t *object = json_object();
+    for (int i = 0; i < COLUMNS; i++) json_object_set_new(object, rows_name(r, i), value_at(r, i));
+    json_array_append_new(state, object);
+}
+
+bool stored_json(Store *store, int64_t run, Text *out, Error *e) {
+    json_t *list = json_array();
+    bool ok = each_point(store, run, put_object, list, e);
+    char *text = ok ? json_dumps(list, JSON_COMPACT) : NULL;
+    json_decref(list);
+    if (!text) return ok ? error_system(e, "out of memory for a table") : false;
+    text_puts(out, text);
+    free(text); // jansson's own
+    return true;
+}

@@ -1,0 +1,164 @@
+#include "harness/stored/tally.h"
+
+#include "engine/base/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+const char *const tally_names[TALLY_METRICS] = {
+    "S", "speedup", "speedup_e2e", "speedup_specbench", "tokens_per_s", "S_reference", "tokens_per_s_e2e"};
+
+// Speeds of prompts, summed over a pass: Spec-Bench divides within a pass, and takes the mean of passes.
+typedef struct PassRates {
+    double own, base;
+} PassRates;
+
+typedef struct Pairs {
+    const TallyPair *items;
+    int count;
+    bool sampled;
+    const int *passes; // (pass_count), ascending
+    int pass_count;
+    PassRates *rates; // (pass_count), of one resample
+} Pairs;
+
+typedef struct Sums {
+    double pairs, tokens, steps, decode, prefill, base_tokens, base_decode, base_prefill;
+    double prefill_tokens, prefill_steps;
+} Sums;
+
+static void add_pair(Sums *s, const TallyPair *p, double weight) {
+    s->pairs += weight;
+    s->tokens += weight * p->tokens;
+    s->steps += weight * p->steps;
+    s->decode += weight * p->decode_s;
+    s->prefill += weight * p->prefill_s;
+    s->base_tokens += weight * p->base_tokens;
+    s->base_decode += weight * p->base_decode_s;
+    s->base_prefill += weight * p->base_prefill_s;
+    s->prefill_tokens += weight * p->prefill_tokens;
+    s->prefill_steps += weight * p->prefill_steps;
+}
+
+static double ratio(double a, double b) { return b > 0 ? a / b : NAN; }
+
+static int by_number(const void *a, const void *b) {
+    int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
+static void add_rates(const Pairs *pairs, const TallyPair *p, double weight) {
+    const int *at = bsearch(&p->pass, pairs->passes, (size_t)pairs->pass_count, sizeof(int), by_number);
+    PassRates *rates = &pairs->rates[at - pairs->passes];
+    double seconds = p->decode_s + p->prefill_s, base_seconds = p->base_decode_s + p->base_prefill_s;
+    rates->own += seconds > 0 ? weight * p->tokens / seconds : 0;
+    rates->base += base_seconds > 0 ? weight * p->base_tokens / base_seconds : 0;
+}
+
+// Passes that a resample drew nothing of have no ratio.
+static double mean_of_passes(const Pairs *pairs) {
+    double sum = 0;
+    int count = 0;
+    for (int i = 0; i < pairs->pass_count; i++)
+        if (pairs->rates[i].base > 0) {
+            sum += pairs->rates[i].own / pairs->rates[i].base;
+            count++;
+        }
+    return ratio(sum, count);
+}
+
+static void metrics(const Sums *s, bool sampled, double *out) {
+    double tokens = sampled ? ratio(s->tokens, s->base_tokens) : 1;
+    out[TALLY_S] = ratio(s->tokens, s->steps);
+    out[TALLY_SPEEDUP] = ratio(s->base_decode, s->decode) * tokens;
+    out[TALLY_SPEEDUP_E2E] = ratio(s->base_decode + s->base_prefill, s->decode + s->prefill) * tokens;
+    out[TALLY_RATE] = ratio(s->tokens, s->decode);
+    out[TALLY_S_REFERENCE] = ratio(s->tokens + s->prefill_tokens, s->steps + s->prefill_steps);
+    out[TALLY_RATE_E2E] = ratio(s->tokens, s->decode + s->prefill);
+}
+
+// A metric that the point does not have (a null backend takes no time that a clock sees) is 0 throughout.
+static bool statistic(void *context, const double *draws, double *out) {
+    const Pairs *pairs = context;
+    Sums sums = {0};
+    for (int i = 0; i < pairs->pass_count; i++) pairs->rates[i] = (PassRates){0};
+    for (int i = 0; i < pairs->count; i++) {
+        add_pair(&sums, &pairs->items[i], draws ? draws[i] : 1);
+        add_rates(pairs, &pairs->items[i], draws ? draws[i] : 1);
+    }
+    metrics(&sums, pairs->sampled, out);
+    out[TALLY_SPECBENCH] = mean_of_passes(pairs);
+    for (int i = 0; draws && i < TALLY_METRICS; i++)
+        if (isnan(out[i])) out[i] = 0;
+    return true;
+}
+
+static int by_prompt(const void *a, const void *b) {
+    const TallyPair *p = a, *q = b;
+    if (p->prompt != q->prompt) return p->prompt < q->prompt ? -1 : 1;
+    return (p->pass > q->pass) - (p->pass < q->pass);
+}
+
+// Passes of each prompt, in `sizes`; gives the number of prompts.
+static int count_prompts(const TallyPair *pairs, int count, size_t *sizes) {
+    int prompts = 0;
+    for (int i = 0; i < count; i++) {
+        if (i == 0 || pairs[i].prompt != pairs[i - 1].prompt) sizes[prompts++] = 0;
+        sizes[prompts - 1]++;
+    }
+    return prompts;
+}
+
+// Fills `passes` by the passes that there are, and gives their number.
+static int list_passes(const TallyPair *pairs, int count, int *passes) {
+    int distinct = 0;
+    for (int i = 0; i < count; i++) passes[i] = pairs[i].pass;
+    if (count) qsort(passes, (size_t)count, sizeof *passes, by_number);
+    for (int i = 0; i < count; i++)
+        if (i == 0 || passes[i] != passes[i - 1]) passes[distinct++] = passes[i];
+    return distinct;
+}
+
+static bool tally_in(TallyPair *pairs, int count, bool sampled, bool intervals, size_t *sizes, Pairs *all,
+                     Tally *out, Error *e) {
+    if (count) qsort(pairs, (size_t)count, sizeof *pairs, by_prompt);
+    out->prompts = count_prompts(pairs, count, sizes);
+    all->items = pairs;
+    all->count = count;
+    all->sampled = sampled;
+    NestedPlan plan = {sizes, (size_t)out->prompts};
+    Bootstrap b = {.draws = (size_t)count,
+                   .draw = draw_nested,
+                   .plan = &plan,
+                   .statistic = statistic,
+                   .context = all,
+                   .outputs = TALLY_METRICS,
+                   .resamples = TALLY_RESAMPLES,
+                   .level = 0.95,
+                   .seed = TALLY_SEED};
+    statistic(all, NULL, out->value);
+    out->has_interval = intervals && out->prompts > 1;
+    return !out->has_interval || bootstrap(&b, out->interval, NULL, e);
+}
+
+static bool tally_with(TallyPair *pairs, int count, bool sampled, bool intervals, Tally *out, Error *e) {
+    *out = (Tally){.pairs = count};
+    size_t *sizes = mem_alloc((size_t)count, sizeof *sizes);
+    int *passes = mem_alloc((size_t)count, sizeof *passes);
+    Pairs all = {.passes = passes, .pass_count = passes ? list_passes(pairs, count, passes) : 0};
+    all.rates = mem_alloc((size_t)all.pass_count, sizeof *all.rates);
+    bool ok = sizes && passes && all.rates ? tally_in(pairs, count, sampled, intervals, sizes, &all, out, e)
+                                           : error_system(e, "out of memory for %d samples", count);
+    mem_free(all.rates);
+    mem_free(passes);
+    mem_free(sizes);
+    return ok;
+}
+
+bool tally(TallyPair *pairs, int count, bool sampled, Tally *out, Error *e) {
+    return tally_with(pairs, count, sampled, true, out, e);
+}
+
+bool tally_plain(TallyPair *pairs, int count, bool sampled, Tally *out, Error *e) {
+    return tally_with(pairs, count, sampled, false, out, e);
+}

@@ -1,0 +1,133 @@
+#include "harness/table/ask.h"
+
+#include "engine/base/memory.h"
+#include "results/rows.h"
+#include "simulate/statistics.h"
+
+#include <math.h>
+
+static const Quantity UNKNOWN = {NAN, NAN, NAN};
+
+static bool out_of_memory(Error *e) { return error_system(e, "out of memory for a table"); }
+
+bool table_ask_open(TableAsk *a, Store *store, const TablePoints *points, const char *by, Error *e) {
+    size_t n = points->group_count;
+    *a = (TableAsk){.store = store, .points = points, .by = by};
+    a->speeds = mem_alloc(n, 2 * sizeof *a->speeds);
+    a->texts = mem_alloc(n, sizeof *a->texts);
+    a->has_text = mem_alloc(n, sizeof *a->has_text);
+    if (!a->speeds || !a->texts || !a->has_text) {
+        table_ask_release(a);
+        return out_of_memory(e);
+    }
+    for (size_t i = 0; i < 2 * n; i++) a->speeds[i] = NAN;
+    return true;
+}
+
+void table_ask_release(TableAsk *a) {
+    mem_free(a->speeds);
+    mem_free(a->texts);
+    mem_free(a->has_text);
+    *a = (TableAsk){0};
+}
+
+// --- quantities ------------------------------------------------------------------------------------------
+
+static bool ask_seed(const TableAsk *a, const TableGroup *g, size_t i, const char *measure,
+                     const QuantityPart *how, bool above, Quantity *out, Error *e) {
+    const TableSeed *s = &a->points->seeds[g->first + i];
+    QuantityPart part = *how;
+    part.point = s->point;
+    part.baseline = s->baseline;
+    part.sampled = g->temperature > 0;
+    return above ? quantity_above_baseline(a->store, &part, measure, out, e)
+                 : quantity(a->store, &part, measure, out, e);
+}
+
+static bool ask_group(const TableAsk *a, const TableGroup *g, const char *measure, const QuantityPart *how,
+                      bool above, Quantity *out, Error *e) {
+    if (g->count == 1) return ask_seed(a, g, 0, measure, how, above, out, e);
+    double *values = mem_alloc(g->count, sizeof *values), sum = 0;
+    bool ok = values != NULL || out_of_memory(e);
+    *out = UNKNOWN;
+    for (size_t i = 0; ok && i < g->count; i++) {
+        Quantity q;
+        if ((ok = ask_seed(a, g, i, measure, how, above, &q, e))) sum += values[i] = q.value;
+    }
+    if (ok) out->value = sum / (double)g->count;
+    if (ok && isfinite(sum) && g->count >= TABLE_SEEDS)
+        mean_interval(values, g->count, 0.95, &out->low, &out->high);
+    mem_free(values);
+    return ok;
+}
+
+// Prompts of other parts are others, and so are their errors.
+bool table_ask_match(TableAsk *a, const TableMatch *match, const TableQuestion *q, Quantity *out, Error *e) {
+    double sum = 0, low = 0, high = 0, n = 0;
+    for (int i = 0; i < match->count; i++) {
+        Quantity one;
+        QuantityPart how = {.subtask = match->subtasks[i], .parity = q->parity};
+        if (!ask_group(a, match->groups[i], q->measure, &how, q->above, &one, e)) return false;
+        if (!isfinite(one.value)) continue;
+        n++;
+        sum += one.value;
+        low += (one.value - one.low) * (one.value - one.low);
+        high += (one.high - one.value) * (one.high - one.value);
+    }
+    *out = n > 0 ? (Quantity){sum / n, sum / n - sqrt(low) / n, sum / n + sqrt(high) / n} : UNKNOWN;
+    return true;
+}
+
+// --- the fastest -----------------------------------------------------------------------------------------
+
+static bool ask_speed(TableAsk *a, const TableGroup *g, const char *subtask, bool even, double *out,
+                      Error *e) {
+    double *known = &a->speeds[2 * (size_t)(g - a->points->groups) + even];
+    QuantityPart how = {.subtask = subtask, .parity = even ? 0 : -1, .plain = true};
+    Quantity q;
+    if (!subtask && !isnan(*known)) {
+        *out = *known;
+        return true;
+    }
+    if (!ask_group(a, g, a->by, &how, false, &q, e)) return false;
+    *out = isfinite(q.value) ? q.value : -1;
+    if (!subtask) *known = *out;
+    return true;
+}
+
+bool table_ask_speed(void *ask, const TableGroup *g, const char *subtask, double *out, Error *e) {
+    return ask_speed(ask, g, subtask, false, out, e);
+}
+
+bool table_ask_even_speed(void *ask, const TableGroup *g, const char *subtask, double *out, Error *e) {
+    return ask_speed(ask, g, subtask, true, out, e);
+}
+
+// --- texts -----------------------------------------------------------------------------------------------
+
+static bool add_text(const TableAsk *a, int64_t point, double share, TableText *sum, Error *e) {
+    static const char SQL[] = "SELECT bytes_per_step, repeated, S_calm FROM point_text WHERE point_id = ?1";
+    Error own = {0};
+    Rows *r = rows_open(a->store, SQL, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, point);
+    bool is_there = rows_next(r, &own);
+    sum->bytes_per_step += is_there ? share * rows_real(r, 0) : NAN;
+    sum->repeated += is_there ? share * rows_real(r, 1) : NAN;
+    sum->calm += is_there ? share * rows_real(r, 2) : NAN;
+    rows_close(r);
+    if (own.kind != ERROR_NONE) *e = own;
+    return own.kind == ERROR_NONE;
+}
+
+// Means over the seeds.
+bool table_ask_text(TableAsk *a, const TableGroup *g, TableText *out, Error *e) {
+    size_t at = (size_t)(g - a->points->groups);
+    TableText sum = {0, 0, 0};
+    for (size_t i = 0; !a->has_text[at] && i < g->count; i++)
+        if (!add_text(a, a->points->seeds[g->first + i].point, 1 / (double)g->count, &sum, e)) return false;
+    if (!a->has_text[at]) a->texts[at] = sum;
+    a->has_text[at] = true;
+    *out = a->texts[at];
+    return true;
+}

@@ -1,0 +1,40 @@
+// What the samples of a table's groups say: over their seeds, and over the parts of a match. What is asked
+// again and again is asked of the store once.
+#pragma once
+#include "harness/table/quantities.h"
+#include "harness/table/match.h"
+
+enum { TABLE_SEEDS = 5 }; // of sampled texts, that an interval needs
+
+// Of the texts of a group's outputs; NAN: unknown.
+typedef struct TableText {
+    double bytes_per_step, repeated, calm; // calm: S of the outputs that do not end in a loop
+} TableText;
+
+typedef struct TableAsk {
+    Store *store;
+    const TablePoints *points;
+    const char *by;   // the measure that the fastest is found by
+    double *speeds;   // (2 x groups): over all prompts, over the even ones; NAN: not asked yet
+    TableText *texts; // (groups)
+    bool *has_text;   // (groups)
+} TableAsk;
+
+// False with e filled, and out empty. `points` and `by` must live as long.
+bool table_ask_open(TableAsk *a, Store *store, const TablePoints *points, const char *by, Error *e);
+void table_ask_release(TableAsk *a); // takes an empty one
+
+// Of several seeds the mean, and where TABLE_SEEDS of them say that it lies; of several parts the mean of
+// those that were measured. parity: see SampleChoice; above: of a quality, how far above the baseline.
+typedef struct TableQuestion {
+    const char *measure;
+    int parity;
+    bool above;
+} TableQuestion;
+bool table_ask_match(TableAsk *a, const TableMatch *match, const TableQuestion *q, Quantity *out, Error *e);
+
+// For TableJudge, whose state is the TableAsk: below 0 where it is not known.
+bool table_ask_speed(void *ask, const TableGroup *g, const char *subtask, double *out, Error *e);
+bool table_ask_even_speed(void *ask, const TableGroup *g, const char *subtask, double *out, Error *e);
+
+bool table_ask_text(TableAsk *a, const TableGroup *g, TableText *out, Error *e);

@@ -1,0 +1,170 @@
+#include "harness/table/fields.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum { FIELD_TEXT, FIELD_REAL, FIELD_INT } FieldType; // INT: 0 is none
+
+typedef struct Field {
+    const char *name;
+    FieldType type;
+    size_t offset;
+} Field;
+
+#define AT(name) offsetof(TableRow, name)
+static const Field FIELDS[] = {
+    {"row",             FIELD_TEXT, AT(row)                },
+    {"model",           FIELD_TEXT, AT(model)              },
+    {"dataset",         FIELD_TEXT, AT(dataset)            },
+    {"task",            FIELD_TEXT, AT(task)               },
+    {"metric",          FIELD_TEXT, AT(metric)             },
+    {"computed_as",     FIELD_TEXT, AT(measure)            },
+    {"published",       FIELD_TEXT, AT(published)          },
+    {"spread",          FIELD_TEXT, AT(spread)             },
+    {"our_model",       FIELD_TEXT, AT(our_model)          },
+    {"stand_in",        FIELD_TEXT, AT(stand_in)           },
+    {"our_dataset",     FIELD_TEXT, AT(our_dataset)        },
+    {"our_method",      FIELD_TEXT, AT(our_method)         },
+    {"point",           FIELD_INT,  AT(point)              },
+    {"seeds",           FIELD_INT,  AT(seeds)              },
+    {"ours",            FIELD_REAL, AT(ours.value)         },
+    {"low",             FIELD_REAL, AT(ours.low)           },
+    {"high",            FIELD_REAL, AT(ours.high)          },
+    {"own_name",        FIELD_TEXT, AT(own_name)           },
+    {"own",             FIELD_REAL, AT(own.value)          },
+    {"own_low",         FIELD_REAL, AT(own.low)            },
+    {"own_high",        FIELD_REAL, AT(own.high)           },
+    {"difference",      FIELD_REAL, AT(difference.value)   },
+    {"difference_low",  FIELD_REAL, AT(difference.low)     },
+    {"difference_high", FIELD_REAL, AT(difference.high)    },
+    {"why_not",         FIELD_TEXT, AT(why_not)            },
+    {"above_ar",        FIELD_REAL, AT(above.value)        },
+    {"above_ar_low",    FIELD_REAL, AT(above.low)          },
+    {"above_ar_high",   FIELD_REAL, AT(above.high)         },
+    {"bytes_per_step",  FIELD_REAL, AT(text.bytes_per_step)},
+    {"repeated",        FIELD_REAL, AT(text.repeated)      },
+    {"S_calm",          FIELD_REAL, AT(text.calm)          },
+    {"note",            FIELD_TEXT, AT(note)               },
+};
+#undef AT
+enum { FIELD_COUNT = sizeof FIELDS / sizeof *FIELDS };
+
+static const void *at(const TableRow *r, const Field *f) { return (const char *)r + f->offset; }
+
+// --- CSV -------------------------------------------------------------------------------------------------
+
+static void put_csv(const char *text, Text *out) {
+    bool quoted = text[strcspn(text, "\",\r\n")] != 0;
+    text_puts(out, quoted ? "\"" : "");
+    for (; *text; text++) text_add(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
+    text_puts(out, quoted ? "\"" : "");
+}
+
+// The shortest text that reads back as the same number.
+static void put_real(double value, Text *out) {
+    char text[32];
+    if (!isfinite(value)) return;
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    text_puts(out, text);
+}
+
+static void put_field(const TableRow *r, const Field *f, Text *out) {
+    switch (f->type) {
+    case FIELD_TEXT: put_csv(*(const char *const *)at(r, f), out); break;
+    case FIELD_REAL: put_real(*(const double *)at(r, f), out); break;
+    case FIELD_INT:
+        if (*(const int *)at(r, f)) text_printf(out, "%d", *(const int *)at(r, f));
+        break;
+    }
+}
+
+void table_fields_csv(const Table *t, Text *out) {
+    for (int i = 0; i < FIELD_COUNT; i++) text_printf(out, "%s%s", i ? "," : "", FIELDS[i].name);
+    text_puts(out, "\r\n");
+    for (size_t k = 0; k < t->row_count; k++) {
+        for (int i = 0; i < FIELD_COUNT; i++) {
+            text_puts(out, i ? "," : "");
+            put_field(&t->rows[k], &FIELDS[i], out);
+        }
+        text_puts(out, "\r\n");
+    }
+}
+
+// --- JSON ------------------------------------------------------------------------------------------------
+
+// Text that is no UTF-8 would be no JSON: letters that it cannot hold become U+FFFD.
+static json_t *text_json(const char *text) {
+    json_t *j = json_string(text);
+    if (j) return j;
+    Text clean = {0};
+    for (; *text; text++) text_add(&clean, (unsigned char)*text < 0x80 ? text : "?", 1);
+    j = clean.failed ? NULL : json_string(text_get(&clean));
+    text_release(&clean);
+    return j;
+}
+
+static json_t *field_json(const TableRow *r, const Field *f) {
+    double value;
+    switch (f->type) {
+    case FIELD_TEXT: return text_json(*(const char *const *)at(r, f));
+    case FIELD_INT: return *(const int *)at(r, f) ? json_integer(*(const int *)at(r, f)) : json_null();
+    case FIELD_REAL: break;
+    }
+    value = *(const double *)at(r, f);
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *row_json(const TableRow *r) {
+    json_t *object = json_object();
+    for (int i = 0; i < FIELD_COUNT; i++)
+        if (json_object_set_new(object, FIELDS[i].name, field_json(r, &FIELDS[i])) != 0) {
+            json_decref(object);
+            return NULL;
+        }
+    return object;
+}
+
+static json_t *texts_json(const char *const *texts, size_t count) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++)
+        if (json_array_append_new(list, text_json(texts[i])) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
+static json_t *table_json(const Table *t) {
+    json_t *rows = json_array();
+    bool ok = rows != NULL;
+    for (size_t i = 0; ok && i < t->row_count; i++)
+        ok = json_array_append_new(rows, row_json(&t->rows[i])) == 0;
+    if (!ok) {
+        json_decref(rows);
+        return NULL;
+    }
+    return json_pack("{s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "name",
+                     text_json(t->name), "title", text_json(t->item.title), "source",
+                     text_json(t->item.source), "run", text_json(t->run), "machine", text_json(t->machine),
+                     "date", text_json(t->date), "command", text_json(t->command), "open",
+                     texts_json(t->item.chosen, (size_t)t->item.chosen_count), "chosen",
+                     texts_json(t->chosen, t->chosen_count), "rows", rows);
+}
+
+bool table_fields_json(const Table *t, Text *out, Error *e) {
+    json_t *object = table_json(t);
+    char *text = object ? json_dumps(object, JSON_INDENT(1)) : NULL;
+    if (text) {
+        text_puts(out, text);
+        text_puts(out, "\n");
+    }
+    bool ok = text && !out->failed;
+    free(text); // jansson's own
+    json_decref(object);
+    return ok || error_system(e, "out of memory for a table");
+}

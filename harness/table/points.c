@@ -1,0 +1,113 @@
+#include "harness/table/points.h"
+
+#include "engine/base/embed.h"
+#include "engine/base/memory.h"
+#include "results/rows.h"
+
+#include <string.h>
+
+EMBED(table_points_sql, "harness/table/points.sql")
+
+// Its columns, in order.
+enum {
+    FIRST,
+    NUMBER,
+    POINT,
+    BASELINE,
+    MODEL,
+    STAND_IN,
+    DTYPE,
+    DEVICE,
+    DATASET,
+    METHOD,
+    DECODER,
+    LABEL,
+    SETTINGS,
+    SUBTASKS,
+    TEMPERATURE,
+    PROMPTS
+};
+
+static bool out_of_memory(Error *e) { return error_system(e, "out of memory for the points of a table"); }
+
+static const char *keep(TablePoints *p, const char *text) {
+    void *texts = p->texts;
+    if (!mem_grow(&texts, &p->text_capacity, p->text_count + 1, sizeof *p->texts)) return NULL;
+    p->texts = texts;
+    char *copy = mem_text(text, strlen(text));
+    if (copy) p->texts[p->text_count++] = copy;
+    return copy;
+}
+
+static bool add_seed(TablePoints *p, const Rows *r, Error *e) {
+    void *seeds = p->seeds;
+    if (!mem_grow(&seeds, &p->seed_capacity, p->seed_count + 1, sizeof *p->seeds)) return out_of_memory(e);
+    p->seeds = seeds;
+    p->seeds[p->seed_count++] = (TableSeed){rows_int(r, POINT), rows_int(r, BASELINE)};
+    p->groups[p->group_count - 1].count++;
+    return true;
+}
+
+static bool add_group(TablePoints *p, const Rows *r, Error *e) {
+    void *groups = p->groups;
+    if (!mem_grow(&groups, &p->group_capacity, p->group_count + 1, sizeof *p->groups))
+        return out_of_memory(e);
+    p->groups = groups;
+    TableGroup g = {.model = keep(p, rows_text(r, MODEL)),
+                    .stand_in = keep(p, rows_text(r, STAND_IN)),
+                    .dtype = keep(p, rows_text(r, DTYPE)),
+                    .device = keep(p, rows_text(r, DEVICE)),
+                    .dataset = keep(p, rows_text(r, DATASET)),
+                    .method = keep(p, rows_text(r, METHOD)),
+                    .decoder = keep(p, rows_text(r, DECODER)),
+                    .label = keep(p, rows_text(r, LABEL)),
+                    .settings = keep(p, rows_text(r, SETTINGS)),
+                    .subtasks = keep(p, rows_text(r, SUBTASKS)),
+                    .temperature = rows_real(r, TEMPERATURE),
+                    .number = (int)rows_int(r, NUMBER),
+                    .prompts = (int)rows_int(r, PROMPTS),
+                    .first = p->seed_count};
+    p->groups[p->group_count++] = g;
+    return (g.model && g.stand_in && g.dtype && g.device && g.dataset && g.method && g.decoder && g.label &&
+            g.settings && g.subtasks) ||
+           out_of_memory(e);
+}
+
+bool table_points_read(Store *store, int64_t run, TablePoints *out, Error *e) {
+    Error own = {0};
+    bool ok = true;
+    *out = (TablePoints){0};
+    Rows *r = rows_open(store, table_points_sql, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    while (ok && rows_next(r, &own))
+        ok = (rows_int(r, FIRST) != rows_int(r, NUMBER) || add_group(out, r, &own)) && add_seed(out, r, &own);
+    rows_close(r);
+    if (own.kind == ERROR_NONE) return true;
+    *e = own;
+    table_points_release(out);
+    return false;
+}
+
+void table_points_release(TablePoints *p) {
+    for (size_t i = 0; i < p->text_count; i++) mem_free(p->texts[i]);
+    mem_free(p->texts);
+    mem_free(p->groups);
+    mem_free(p->seeds);
+    *p = (TablePoints){0};
+}
+
+bool table_setting(const char *settings, const char *key, char *out, size_t size) {
+    size_t length = strlen(key);
+    for (const char *at = settings; *at;) {
+        size_t n = strcspn(at, ",");
+        if (n > length && at[length] == '=' && strncmp(at, key, length) == 0) {
+            size_t m = n - length - 1 < size ? n - length - 1 : size - 1;
+            memcpy(out, at + length + 1, m);
+            out[m] = 0;
+            return true;
+        }
+        at += n + (at[n] != 0);
+    }
+    return false;
+}

@@ -1,0 +1,267 @@
+// For people a row has few cells, each put together of several fields; for programs a field is a cell.
+#include "harness/table/print.h"
+
+#include "harness/table/fields.h"
+#include "plots/letters.h"
+#include "plots/page.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *const table_format_names[TABLE_FORMATS] = {"text", "md", "csv", "latex", "json"};
+
+static bool out_of_memory(Error *e) { return error_system(e, "out of memory for a table"); }
+
+// --- cells -----------------------------------------------------------------------------------------------
+
+static void put_number(Text *out, double value) {
+    if (isfinite(value)) text_printf(out, fabs(value) < 100 ? "%.3f" : "%.1f", value);
+}
+
+static void put_interval(Text *out, const Quantity *q) {
+    if (!isfinite(q->value)) return;
+    put_number(out, q->value);
+    if (!isfinite(q->low) || !isfinite(q->high)) return;
+    text_puts(out, " [");
+    put_number(out, q->low);
+    text_puts(out, ", ");
+    put_number(out, q->high);
+    text_puts(out, "]");
+}
+
+static void cell_row(const TableRow *r, Text *out) { text_puts(out, r->row); }
+static void cell_model(const TableRow *r, Text *out) { text_puts(out, r->model); }
+static void cell_dataset(const TableRow *r, Text *out) {
+    text_puts(out, r->dataset);
+    if (*r->task) text_printf(out, ", %s", r->task);
+}
+static void cell_our_model(const TableRow *r, Text *out) {
+    text_puts(out, r->our_model);
+    if (*r->stand_in) text_puts(out, " (stand-in)");
+}
+static void cell_our_dataset(const TableRow *r, Text *out) { text_puts(out, r->our_dataset); }
+static void cell_our_method(const TableRow *r, Text *out) {
+    text_puts(out, r->our_method);
+    if (r->seeds > 1) text_printf(out, ", %d seeds", r->seeds);
+}
+static void cell_metric(const TableRow *r, Text *out) { text_puts(out, r->metric); }
+static void cell_published(const TableRow *r, Text *out) {
+    text_puts(out, r->published);
+    if (*r->spread) text_printf(out, " +- %s", r->spread);
+}
+static void cell_ours(const TableRow *r, Text *out) { put_interval(out, &r->ours); }
+static void cell_own(const TableRow *r, Text *out) {
+    if (!isfinite(r->own.value)) return;
+    text_printf(out, "%s ", r->own_name);
+    put_number(out, r->own.value);
+}
+static void cell_difference(const TableRow *r, Text *out) {
+    if (isfinite(r->difference.value)) text_puts(out, r->difference.value >= 0 ? "+" : "");
+    put_interval(out, &r->difference);
+}
+static void cell_above(const TableRow *r, Text *out) {
+    if (isfinite(r->above.value)) text_puts(out, r->above.value >= 0 ? "+" : "");
+    put_interval(out, &r->above);
+}
+static void cell_bytes(const TableRow *r, Text *out) { put_number(out, r->text.bytes_per_step); }
+static void cell_repeated(const TableRow *r, Text *out) { put_number(out, r->text.repeated); }
+static void cell_calm(const TableRow *r, Text *out) { put_number(out, r->text.calm); }
+static void cell_why(const TableRow *r, Text *out) {
+    text_puts(out, r->why_not);
+    if (*r->note) text_printf(out, "%s(%s)", *r->why_not ? " " : "", r->note);
+}
+
+typedef struct Cell {
+    const char *head;
+    void (*put)(const TableRow *r, Text *out);
+    bool number;
+} Cell;
+
+// A column that has nothing in any row is left out.
+static const Cell CELLS[] = {
+    {"row",           cell_row,         false},
+    {"model",         cell_model,       false},
+    {"dataset",       cell_dataset,     false},
+    {"metric",        cell_metric,      false},
+    {"published",     cell_published,   true },
+    {"our model",     cell_our_model,   false},
+    {"on",            cell_our_dataset, false},
+    {"our method",    cell_our_method,  false},
+    {"ours [95%]",    cell_ours,        true },
+    {"our own",       cell_own,         true },
+    {"difference",    cell_difference,  true },
+    {"above AR",      cell_above,       true },
+    {"bytes/step",    cell_bytes,       true },
+    {"repeated",      cell_repeated,    true },
+    {"S, no loops",   cell_calm,        true },
+    {"why not, note", cell_why,         false},
+};
+enum { CELL_COUNT = sizeof CELLS / sizeof *CELLS };
+
+// Letters that a terminal shows, each as one.
+static int width_of(const char *text) {
+    int width = 0;
+    char letter[LETTER_SIZE];
+    while (letters_next(&text, letter)) width++;
+    return width;
+}
+
+static void find_widths(const Table *t, int widths[CELL_COUNT]) {
+    Text cell = {0};
+    for (int i = 0; i < CELL_COUNT; i++) {
+        int most = 0;
+        for (size_t k = 0; k < t->row_count; k++) {
+            text_clear(&cell);
+            CELLS[i].put(&t->rows[k], &cell);
+            int width = width_of(text_get(&cell));
+            if (width > most) most = width;
+        }
+        widths[i] = most > 0 && width_of(CELLS[i].head) > most ? width_of(CELLS[i].head) : most;
+    }
+    text_release(&cell);
+}
+
+// --- text ------------------------------------------------------------------------------------------------
+
+static void put_letters(const char *text, Text *out) {
+    char letter[LETTER_SIZE];
+    while (letters_next(&text, letter)) text_puts(out, letter);
+}
+
+static void put_padded(const char *text, int width, bool number, bool last, Text *out) {
+    int blanks = width - width_of(text);
+    if (number) text_printf(out, "%*s", blanks, "");
+    put_letters(text, out);
+    if (!number && !last) text_printf(out, "%*s", blanks, "");
+}
+
+static void put_text_row(const TableRow *r, const int widths[CELL_COUNT], Text *out) {
+    Text cell = {0};
+    for (int i = 0; i < CELL_COUNT; i++) {
+        if (!widths[i]) continue;
+        text_clear(&cell);
+        if (r) CELLS[i].put(r, &cell);
+        put_padded(r ? text_get(&cell) : CELLS[i].head, widths[i], CELLS[i].number, i == CELL_COUNT - 1, out);
+        if (i < CELL_COUNT - 1) text_puts(out, "  ");
+    }
+    text_puts(out, "\n");
+    out->failed = out->failed || cell.failed;
+    text_release(&cell);
+}
+
+static void put_line(const char *before, const char *text, Text *out) {
+    if (!*text) return;
+    text_puts(out, before);
+    put_letters(text, out);
+    text_puts(out, "\n");
+}
+
+static void print_text(const Table *t, Text *out) {
+    int widths[CELL_COUNT];
+    find_widths(t, widths);
+    put_line("", t->item.title, out);
+    put_line("published: ", t->item.source, out);
+    put_line("ours: ", t->run, out);
+    put_line("on: ", t->machine, out);
+    put_line("measured: ", t->date, out);
+    put_line("by: ", t->command, out);
+    text_puts(out, "\n");
+    put_text_row(NULL, widths, out);
+    for (size_t i = 0; i < t->row_count; i++) put_text_row(&t->rows[i], widths, out);
+    text_puts(out, "\n");
+    for (int i = 0; i < t->item.metric_count; i++)
+        text_printf(out, "%s: computed as our %s\n", t->item.metrics[i].name, t->item.metrics[i].measure);
+    for (int i = 0; i < t->item.chosen_count; i++)
+        put_line("the paper leaves open: ", t->item.chosen[i], out);
+    for (size_t i = 0; i < t->chosen_count; i++) put_line("chosen: ", t->chosen[i], out);
+    for (int i = 0; i < t->item.note_count; i++) put_line("note: ", t->item.notes[i], out);
+}
+
+// --- Markdown and LaTeX ----------------------------------------------------------------------------------
+
+static void put_page_row(const Page *p, const TableRow *r, const int widths[CELL_COUNT]) {
+    Text cell = {0};
+    bool first = true;
+    for (int i = 0; i < CELL_COUNT; i++) {
+        if (!widths[i]) continue;
+        text_clear(&cell);
+        if (r) CELLS[i].put(r, &cell);
+        text_puts(p->out, p->format == PAGE_MD ? "| " : first ? "" : " & ");
+        page_text(p, r ? text_get(&cell) : CELLS[i].head);
+        text_puts(p->out, p->format == PAGE_MD ? " " : "");
+        first = false;
+    }
+    text_puts(p->out, p->format == PAGE_MD ? "|\n" : r ? " \\\\\n" : " \\\\ \\hline\n");
+    p->out->failed = p->out->failed || cell.failed;
+    text_release(&cell);
+}
+
+static void open_rows(const Page *p, const int widths[CELL_COUNT]) {
+    if (p->format == PAGE_TEX) {
+        text_puts(p->out, "{\\footnotesize\n\\begin{longtable}{");
+        for (int i = 0; i < CELL_COUNT; i++)
+            if (widths[i]) text_puts(p->out, i == CELL_COUNT - 1 ? "p{6cm}" : CELLS[i].number ? "r" : "l");
+        text_puts(p->out, "}\n");
+    }
+    put_page_row(p, NULL, widths);
+    if (p->format == PAGE_TEX) return;
+    for (int i = 0; i < CELL_COUNT; i++)
+        if (widths[i]) text_puts(p->out, CELLS[i].number ? "|---:" : "|---");
+    text_puts(p->out, "|\n");
+}
+
+static void page_line(const Page *p, const char *before, const char *text) {
+    if (!*text) return;
+    text_puts(p->out, p->format == PAGE_MD ? "- " : "\\item ");
+    text_puts(p->out, before);
+    page_text(p, text);
+    text_puts(p->out, "\n");
+}
+
+static void open_lines(const Page *p) {
+    text_puts(p->out, p->format == PAGE_MD ? "\n" : "\\begin{itemize}\n");
+}
+static void close_lines(const Page *p) {
+    text_puts(p->out, p->format == PAGE_MD ? "\n" : "\\end{itemize}\n");
+}
+
+static void print_page(const Table *t, PageFormat format, Text *out) {
+    const Page p = {format, out};
+    int widths[CELL_COUNT];
+    find_widths(t, widths);
+    page_heading(&p, t->item.title);
+    open_lines(&p);
+    page_line(&p, "published: ", t->item.source);
+    page_line(&p, "ours: ", t->run);
+    page_line(&p, "on: ", t->machine);
+    page_line(&p, "measured: ", t->date);
+    page_line(&p, "by: ", t->command);
+    close_lines(&p);
+    open_rows(&p, widths);
+    for (size_t i = 0; i < t->row_count; i++) put_page_row(&p, &t->rows[i], widths);
+    page_end_table(&p);
+    open_lines(&p);
+    for (int i = 0; i < t->item.metric_count; i++) {
+        text_puts(out, format == PAGE_MD ? "- " : "\\item ");
+        page_text(&p, t->item.metrics[i].name);
+        text_puts(out, ": computed as our ");
+        page_text(&p, t->item.metrics[i].measure);
+        text_puts(out, "\n");
+    }
+    for (int i = 0; i < t->item.chosen_count; i++)
+        page_line(&p, "the paper leaves open: ", t->item.chosen[i]);
+    for (size_t i = 0; i < t->chosen_count; i++) page_line(&p, "chosen: ", t->chosen[i]);
+    for (int i = 0; i < t->item.note_count; i++) page_line(&p, "note: ", t->item.notes[i]);
+    close_lines(&p);
+}
+
+bool table_print(const Table *t, TableFormat format, Text *out, Error *e) {
+    switch (format) {
+    case TABLE_TEXT: print_text(t, out); break;
+    case TABLE_MD: print_page(t, PAGE_MD, out); break;
+    case TABLE_LATEX: print_page(t, PAGE_TEX, out); break;
+    case TABLE_CSV: table_fields_csv(t, out); break;
+    default: return table_fields_json(t, out, e);
+    }
+    return !out->failed || out_of_memory(e);
+}

@@ -1,0 +1,10 @@
+// A table for people (text, Markdown, LaTeX) and for programs (CSV, JSON). What goes in may be of foreign
+// origin; it comes out as that text.
+#pragma once
+#include "engine/base/text.h"
+#include "harness/table/table.h"
+
+typedef enum { TABLE_TEXT, TABLE_MD, TABLE_CSV, TABLE_LATEX, TABLE_JSON, TABLE_FORMATS } TableFormat;
+extern const char *const table_format_names[TABLE_FORMATS]; // "text", ...
+
+bool table_print(const Table *t, TableFormat format, Text *out, Error *e);

@@ -1,0 +1,280 @@
+#include "harness/table/table.h"
+
+#include "engine/base/memory.h"
+#include "harness/table/ask.h"
+#include "harness/table/surface.h"
+#include "results/rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const Quantity UNKNOWN = {NAN, NAN, NAN};
+
+// A table while it is made.
+typedef struct Maker {
+    Store *store;
+    int64_t run;
+    Table *t;
+    TablePoints points;
+    TableAsk ask;
+} Maker;
+
+static bool out_of_memory(Error *e) { return error_system(e, "out of memory for a table"); }
+
+const char *table_keep(Table *t, const char *text) {
+    void *texts = t->texts;
+    if (!mem_grow(&texts, &t->text_capacity, t->text_count + 1, sizeof *t->texts)) return NULL;
+    t->texts = texts;
+    char *copy = mem_text(text, strlen(text));
+    if (copy) t->texts[t->text_count++] = copy;
+    return copy;
+}
+
+// --- rows ------------------------------------------------------------------------------------------------
+
+// A model that the paper does not name stands in for its own, whatever else it may be.
+static const char *stand_in_of(const Maker *m, const TableGroup *g) {
+    if (*g->stand_in) return g->stand_in;
+    for (size_t i = 0; i < m->t->item.row_count; i++)
+        if (table_match_same_model(&m->t->item.rows[i], g->model)) return "";
+    return "no model of the paper";
+}
+
+// A label as the config gives it, but for the seed where there are several.
+static const char *keep_label(Table *t, const TableGroup *g) {
+    Text text = {0};
+    const char *seed = g->count > 1 ? strstr(g->label, " seed=") : NULL;
+    text_add(&text, g->label, seed ? (size_t)(seed - g->label) : strlen(g->label));
+    if (seed) text_puts(&text, seed + 1 + strcspn(seed + 1, " "));
+    const char *kept = text.failed ? NULL : table_keep(t, text_get(&text));
+    text_release(&text);
+    return kept;
+}
+
+static bool describe_group(Maker *m, const TableGroup *g, TableRow *row, Error *e) {
+    row->point = g->number;
+    row->seeds = (int)g->count;
+    row->our_model = table_keep(m->t, g->model);
+    row->our_dataset = table_keep(m->t, g->dataset);
+    row->our_method = keep_label(m->t, g);
+    row->stand_in = table_keep(m->t, stand_in_of(m, g));
+    return (row->our_model && row->our_dataset && row->our_method && row->stand_in)
+               ? table_ask_text(&m->ask, g, &row->text, e)
+               : out_of_memory(e);
+}
+
+TableRow *table_add_row(Table *t, Error *e) {
+    void *rows = t->rows;
+    if (!mem_grow(&rows, &t->row_capacity, t->row_count + 1, sizeof *t->rows)) {
+        out_of_memory(e);
+        return NULL;
+    }
+    t->rows = rows;
+    TableRow *row = &t->rows[t->row_count++];
+    *row = (TableRow){
+        .row = "",
+        .model = "",
+        .dataset = "",
+        .task = "",
+        .our_model = "",
+        .our_dataset = "",
+        .our_method = "",
+        .published = "",
+        .spread = "",
+        .own_name = "",
+        .why_not = "",
+        .stand_in = "",
+        .note = "",
+        .ours = UNKNOWN,
+        .own = UNKNOWN,
+        .difference = UNKNOWN,
+        .above = UNKNOWN,
+        .text = {NAN, NAN, NAN}
+    };
+    return row;
+}
+
+// Nothing of ours stands beside the row.
+static bool forget(TableRow *row) {
+    row->own = row->above = UNKNOWN;
+    row->own_name = "";
+    return true;
+}
+
+static bool fill_quantities(Maker *m, const TableMatch *match, int parity, TableRow *row, Error *e) {
+    const char *own = quantity_own(row->measure);
+    TableQuestion ours = {row->measure, parity, false}, beside = {own, parity, false},
+                  above = {row->measure, parity, true};
+    if (own) row->own_name = own;
+    return table_ask_match(&m->ask, match, &ours, &row->ours, e) &&
+           (!own || table_ask_match(&m->ask, match, &beside, &row->own, e)) &&
+           (!quantity_is_quality(row->measure) || table_ask_match(&m->ask, match, &above, &row->above, e)) &&
+           (isfinite(row->ours.value) ? describe_group(m, match->groups[0], row, e) : forget(row));
+}
+
+// Filled only where nothing speaks against it.
+static bool compare(const Maker *m, const TableMatch *match, TableRow *row, Error *e) {
+    char *end;
+    double published = strtod(row->published, &end);
+    const char *why = match->why.length ? text_get(&match->why) : "";
+    if (*end) why = strcmp(row->published, "NA") == 0 ? "not legible in what we have" : "not one number";
+    else if (!match->count)
+        why = strcmp(row->measure, "-") == 0 ? "not a measurement" : "not measured in this run";
+    else if (!isfinite(row->ours.value)) why = "not measured in this run";
+    row->why_not = table_keep(m->t, why);
+    if (!row->why_not) return out_of_memory(e);
+    if (*why) return true;
+    row->difference =
+        (Quantity){row->ours.value - published, row->ours.low - published, row->ours.high - published};
+    return true;
+}
+
+static void mark(Maker *m, const TableMatch *match) {
+    for (int i = 0; i < match->count; i++)
+        for (size_t k = 0; k < m->points.group_count; k++)
+            if (&m->points.groups[k] == match->groups[i]) m->points.groups[k].used = true;
+}
+
+static bool add_published(Maker *m, const PublishedRow *p, Error *e) {
+    TableJudge judge = {table_ask_speed, &m->ask};
+    TableMatch match;
+    TableRow *row = table_add_row(m->t, e);
+    if (!row || !table_match(&m->t->item, p, &m->points, &judge, &match, e)) return false;
+    row->row = p->row;
+    row->model = p->model;
+    row->dataset = p->dataset;
+    row->task = p->task;
+    row->metric = p->metric;
+    row->published = p->value;
+    row->spread = p->spread;
+    row->note = p->note;
+    row->measure = published_metric(&m->t->item, p->metric)->measure;
+    bool ok = (!match.count || fill_quantities(m, &match, -1, row, e)) && compare(m, &match, row, e);
+    mark(m, &match);
+    table_match_release(&match);
+    return ok;
+}
+
+// What the paper takes the fastest of, chosen on the even prompts and scored on the odd ones.
+static bool add_halves(Maker *m, const PublishedRow *p, Error *e) {
+    TableJudge judge = {table_ask_even_speed, &m->ask};
+    TableMatch match;
+    const char *measure = published_metric(&m->t->item, p->metric)->measure;
+    if (!strstr(p->method, "=*") || quantity_best(measure)) return true;
+    if (!table_match(&m->t->item, p, &m->points, &judge, &match, e)) return false;
+    TableRow *row = match.count ? table_add_row(m->t, e) : NULL;
+    bool ok = row != NULL || !match.count;
+    if (row) {
+        Text name = {0};
+        text_printf(&name, "%s, even to odd", p->row);
+        row->row = name.failed ? NULL : table_keep(m->t, text_get(&name));
+        text_release(&name);
+        row->model = p->model;
+        row->dataset = p->dataset;
+        row->metric = p->metric;
+        row->measure = measure;
+        row->note = "chosen on even prompts, scored on odd ones";
+        ok = row->row ? fill_quantities(m, &match, 1, row, e) : out_of_memory(e);
+    }
+    table_match_release(&match);
+    return ok;
+}
+
+static bool add_own(Maker *m, const TableGroup *g, const PublishedMetric *metric, Error *e) {
+    TableMatch match = {.groups = {g}, .count = 1};
+    TableRow *row = table_add_row(m->t, e);
+    if (!row) return false;
+    row->metric = metric->name;
+    row->measure = metric->measure;
+    row->row = "ours";
+    if (!fill_quantities(m, &match, -1, row, e)) return false;
+    if (!isfinite(row->ours.value)) m->t->row_count--; // it has no such quantity
+    return true;
+}
+
+static bool is_meant(const Published *item, const TableGroup *g) {
+    for (size_t i = 0; i < item->row_count; i++)
+        if (table_match_like_model(&item->rows[i], g->model)) return true;
+    return false;
+}
+
+// Where some models of the run are meant for models of the paper, others belong to another table.
+static void drop_others(Maker *m) {
+    bool any = false;
+    for (size_t i = 0; i < m->points.group_count; i++)
+        any = any || is_meant(&m->t->item, &m->points.groups[i]);
+    for (size_t i = 0; any && i < m->points.group_count; i++)
+        if (!is_meant(&m->t->item, &m->points.groups[i])) m->points.groups[i].used = true;
+}
+
+static bool add_owns(Maker *m, Error *e) {
+    const Published *item = &m->t->item;
+    for (size_t i = 0; i < m->points.group_count; i++)
+        for (int k = 0; k < item->metric_count; k++)
+            if (!m->points.groups[i].used && strcmp(item->metrics[k].measure, "-") != 0 &&
+                !quantity_best(item->metrics[k].measure) &&
+                !add_own(m, &m->points.groups[i], &item->metrics[k], e))
+                return false;
+    return true;
+}
+
+// --- about the run ---------------------------------------------------------------------------------------
+
+static bool read_about(const Maker *m, Error *e) {
+    static const char SQL[] =
+        "SELECT 'run ' || run.id || ', ' || run.name || ', outpace ' || run.version,"
+        " coalesce(coalesce(gpu || ' beside ', '') || cpu || coalesce(', ' || cores || ' cores', ''), 'a "
+        "machine that is not told'),"
+        " strftime('%Y-%m-%d', started, 'unixepoch'), CASE json_extract(argv, '$[0]') WHEN 'outpace' THEN '' "
+        "ELSE 'outpace ' END || (SELECT group_concat(value, ' ') FROM json_each(argv))"
+        " FROM run JOIN attempt ON run_id = run.id JOIN environment ON environment.id = environment_id"
+        " WHERE run.id = ?1 ORDER BY attempt.id DESC LIMIT 1";
+    Error own = {0};
+    Rows *r = rows_open(m->store, SQL, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, m->run);
+    bool found = rows_next(r, &own);
+    m->t->run = table_keep(m->t, found ? rows_text(r, 0) : "");
+    m->t->machine = table_keep(m->t, found ? rows_text(r, 1) : "");
+    m->t->date = table_keep(m->t, found ? rows_text(r, 2) : "");
+    m->t->command = table_keep(m->t, found ? rows_text(r, 3) : "");
+    rows_close(r);
+    if (own.kind != ERROR_NONE) *e = own;
+    return own.kind == ERROR_NONE &&
+           ((m->t->run && m->t->machine && m->t->date && m->t->command) || out_of_memory(e));
+}
+
+static bool make(Maker *m, Error *e) {
+    const Published *item = &m->t->item;
+    const PublishedMetric *speedup = published_metric(item, "speedup");
+    const char *by = speedup ? speedup->measure : "speedup";
+    if (!read_about(m, e)) return false;
+    if (strcmp(item->kind, "sweep") != 0) return table_surface_fill(m->store, m->run, m->t, e);
+    if (!table_points_read(m->store, m->run, &m->points, e) ||
+        !table_ask_open(&m->ask, m->store, &m->points, by, e))
+        return false;
+    for (size_t i = 0; i < item->row_count; i++)
+        if (!add_published(m, &item->rows[i], e) || !add_halves(m, &item->rows[i], e)) return false;
+    drop_others(m);
+    return add_owns(m, e);
+}
+
+bool table_make(Store *store, int64_t run, const PublishedItem *item, Table *out, Error *e) {
+    Maker m = {.store = store, .run = run, .t = out};
+    *out = (Table){.name = item->name};
+    bool ok = published_open(&out->item, item, e) && make(&m, e);
+    table_ask_release(&m.ask);
+    table_points_release(&m.points);
+    if (!ok) table_release(out);
+    return ok;
+}
+
+void table_release(Table *t) {
+    for (size_t i = 0; i < t->text_count; i++) mem_free(t->texts[i]);
+    mem_free(t->texts);
+    mem_free(t->chosen);
+    mem_free(t->rows);
+    published_release(&t->item);
+    *t = (Table){0};
+}

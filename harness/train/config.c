@@ -1,0 +1,136 @@
+// Every key is a row: its type, where its value goes, its limits. What has no fallback must be there.
+#include "harness/train/config.h"
+
+#define AT(field) offsetof(TrainFile, field)
+// What any run has.
+#define RUN_KEYS                                                                                   \
+    {"separator", FIELD_TEXT, AT(separator), 0, 0, .required = false},                             \
+        {"held_out", FIELD_REAL, AT(config.held_out), 0, 0.9, .required = false},                  \
+        {"held_out_rows", FIELD_INT, AT(config.held_out_rows), 1, 1 << 30, .required = false},     \
+        {"held_out_every", FIELD_INT, AT(held_out_every), 1, 1 << 30, .required = false},          \
+        {"checkpoint_every", FIELD_INT, AT(checkpoint_every), 1, 1 << 30, .required = false},      \
+        {"warmup", FIELD_INT, AT(config.optimizer.warmup), 0, 1 << 30, .required = false},         \
+        {"last_rate", FIELD_REAL, AT(config.optimizer.last_rate), 0, 10, .required = false},       \
+        {"beta1", FIELD_REAL, AT(config.optimizer.beta1), 0, 0.99999, .required = false},          \
+        {"beta2", FIELD_REAL, AT(config.optimizer.beta2), 0, 0.99999, .required = false},          \
+        {"epsilon", FIELD_REAL, AT(config.optimizer.epsilon), 0, 1, .required = false},            \
+        {"weight_decay", FIELD_REAL, AT(config.optimizer.weight_decay), 0, 10, .required = false}, \
+        {"clip", FIELD_REAL, AT(config.optimizer.clip), 0, 1e9, .required = false},                \
+        {"pass", FIELD_INT, AT(config.pass), 1, 1 << 20, .required = false},                       \
+        {"seed", FIELD_SEED, AT(config.seed), 0, 0, .required = false},                            \
+        {"threads", FIELD_INT, AT(config.threads), 0, 1024, .required = false}, {                  \
+        "isa", FIELD_TEXT, AT(isa), 0, 0, .required = false                                        \
+    }
+
+static const Field MODEL_KEYS[] = {
+    {"out",          FIELD_TEXT,  AT(out),                     0,    0,       .required = true },
+    {"tokenizer",    FIELD_TEXT,  AT(tokenizer),               0,    0,       .required = true },
+    {"eos",          FIELD_TEXT,  AT(eos),                     0,    0,       .required = false},
+    {"start",        FIELD_TEXT,  AT(start),                   0,    0,       .required = false},
+    {"files",        FIELD_TEXTS, AT(files),                   0,    0,       .required = true },
+    {"layers",       FIELD_INT,   AT(config.shape.layers),     1,    1000,    .required = true },
+    {"width",        FIELD_INT,   AT(config.shape.width),      1,    1 << 17, .required = true },
+    {"heads",        FIELD_INT,   AT(config.shape.heads),      1,    1 << 10, .required = true },
+    {"key_heads",    FIELD_INT,   AT(config.shape.kv_heads),   1,    1 << 10, .required = true },
+    {"head_size",    FIELD_INT,   AT(head_size),               2,    512,     .required = false},
+    {"mlp",          FIELD_INT,   AT(config.shape.mlp_width),  1,    1 << 19, .required = true },
+    {"context",      FIELD_INT,   AT(config.shape.context),    2,    1 << 20, .required = true },
+    {"rope_theta",   FIELD_REAL,  AT(config.shape.rope.theta), 1,    1e9,     .required = false},
+    {"norm_epsilon", FIELD_REAL,  AT(norm_epsilon),            1e-9, 0.1,     .required = false},
+    {"steps",        FIELD_INT,   AT(config.optimizer.steps),  0,    1 << 30, .required = true },
+    {"rate",         FIELD_REAL,  AT(config.optimizer.rate),   0,    10,      .required = true },
+    {"batch",        FIELD_INT,   AT(config.batch),            1,    1 << 24, .required = true },
+    RUN_KEYS
+};
+
+static const Field ADAPTER_KEYS[] = {
+    {"out",     FIELD_TEXT,  AT(out),                    0, 0,       .required = false},
+    {"files",   FIELD_TEXTS, AT(files),                  0, 0,       .required = false},
+    {"context", FIELD_INT,   AT(config.shape.context),   2, 1 << 20, .required = false},
+    {"steps",   FIELD_INT,   AT(config.optimizer.steps), 0, 1 << 30, .required = false},
+    {"rate",    FIELD_REAL,  AT(config.optimizer.rate),  0, 10,      .required = false},
+    {"batch",   FIELD_INT,   AT(config.batch),           1, 1 << 24, .required = false},
+    RUN_KEYS
+};
+#undef AT
+
+static const FieldTable TABLES[] = {
+    [TRAIN_MODEL] = {.what = "a training file",
+                     .fields = MODEL_KEYS,
+                     .count = sizeof MODEL_KEYS / sizeof *MODEL_KEYS,
+                     .size = sizeof(TrainFile)},
+    [TRAIN_ADAPTER] = {.what = "an adapter's training file",
+                     .fields = ADAPTER_KEYS,
+                     .count = sizeof ADAPTER_KEYS / sizeof *ADAPTER_KEYS,
+                     .size = sizeof(TrainFile)},
+};
+
+// The largest multiple of the context that divides the batch and has at most PASS_ROWS rows.
+static int choose_pass(const TrainConfig *c) {
+    enum { PASS_ROWS = 1024 };
+    int pass = c->shape.context;
+    for (int n = pass; n <= PASS_ROWS && n <= c->batch; n += c->shape.context)
+        if (c->batch % n == 0) pass = n;
+    return pass;
+}
+
+void train_file_set_context(TrainFile *f, int context) {
+    f->config.shape.context = context;
+    if (!f->config.pass) f->config.pass = choose_pass(&f->config);
+}
+
+static void set_shape(TrainFile *f) {
+    Shape *s = &f->config.shape;
+    s->head_dim = f->head_size ? f->head_size : s->width / s->heads;
+    s->rope.pairs = s->head_dim / 2;
+    s->rope.attention_factor = 1;
+    s->norm_epsilon = (float)f->norm_epsilon;
+    s->tied_head = true;
+    train_file_set_context(f, s->context);
+}
+
+// An adapter's are those of configs/train/adapter.yaml.
+void train_file_defaults(TrainFile *f, TrainKind kind) {
+    OptimizerOptions *o = &f->config.optimizer;
+    f->eos = "</s>";
+    f->checkpoint_every = f->held_out_every = 200;
+    f->norm_epsilon = 1e-5;
+    f->config = (TrainConfig){.held_out_rows = 1 << 16, .shape.rope.theta = 10000};
+    *o = (OptimizerOptions){.beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .weight_decay = 0.1, .clip = 1};
+    if (kind == TRAIN_MODEL) return;
+    o->steps = 1200;
+    o->warmup = 60;
+    o->rate = 3e-3;
+    o->last_rate = 1e-4;
+    o->weight_decay = 0;
+    f->config.batch = 2048;
+    f->config.held_out = 0.01;
+    f->config.held_out_rows = 1 << 14;
+}
+
+static bool read_tree(TrainFile *f, TrainKind kind, Error *e) {
+    train_file_defaults(f, kind);
+    if (fields_read(&TABLES[kind], f->tree.root, f, e)) {
+        if (kind == TRAIN_MODEL) set_shape(f);
+        f->config.isa = f->isa;
+        return true;
+    }
+    train_file_release(f);
+    return false;
+}
+
+bool train_file_parse(TrainFile *f, const char *bytes, size_t n, const char *place, TrainKind kind,
+                      Error *e) {
+    *f = (TrainFile){0};
+    return yaml_parse(&f->tree, bytes, n, place, e) && read_tree(f, kind, e);
+}
+
+bool train_file_open(TrainFile *f, const char *path, TrainKind kind, Error *e) {
+    *f = (TrainFile){0};
+    return yaml_open(&f->tree, path, e) && read_tree(f, kind, e);
+}
+
+void train_file_release(TrainFile *f) {
+    yaml_release(&f->tree);
+    *f = (TrainFile){0};
+}

@@ -1,0 +1,37 @@
+// A training run as a YAML file says it: one flat mapping, read strictly. An adapter's has no shape and no
+// tokenizer, which are its model's, and everything in it has a fallback.
+#pragma once
+#include "engine/train/trainer.h"
+#include "harness/config/fields.h"
+
+// Texts belong to the tree, which lives until train_file_release.
+typedef struct TrainFile {
+    const YamlNode *at;
+    const char *out;       // directory of the model, or of the adapter
+    const char *tokenizer; // a tokenizer.json
+    const char *eos;       // the piece that ends a document
+    const char *start;     // directory of the model whose weights it starts from; NULL: random ones
+    const char *separator; // NULL: a file is a document
+    const char *isa;
+    FieldTexts files;     // paths and patterns
+    int head_size;        // 0: width / heads
+    int checkpoint_every; // steps
+    int held_out_every;   // steps
+    double norm_epsilon;
+    YamlTree tree;
+    TrainConfig config; // but for the vocabulary, which is the tokenizer's
+} TrainFile;
+
+typedef enum { TRAIN_MODEL, TRAIN_ADAPTER } TrainKind;
+
+// False with e filled: the message has file, line, column and mend. Release with train_file_release.
+bool train_file_parse(TrainFile *f, const char *bytes, size_t n, const char *place, TrainKind kind, Error *e);
+bool train_file_open(TrainFile *f, const char *path, TrainKind kind, Error *e);
+
+// What an empty file says.
+void train_file_defaults(TrainFile *f, TrainKind kind);
+
+// The longest document, and the pass that follows from it where the file says none.
+void train_file_set_context(TrainFile *f, int context);
+
+void train_file_release(TrainFile *f); // takes an empty one

@@ -1,0 +1,161 @@
+// What training a model and training adapters have in common; train/adapter.c and commands/train.c tell what
+// is trained, and write it.
+#include "harness/train/run.h"
+
+#include "engine/base/clock.h"
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+#include "harness/program/command.h"
+#include "harness/prompts/documents.h"
+#include "harness/program/interrupt.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const double SECONDS_BETWEEN_LINES = 10, SECONDS_ON_A_TERMINAL = 0.5;
+
+static double now(void) { return clock_now(clock_monotonic()); }
+
+// --- what is read ----------------------------------------------------------------------------------------
+
+// BOS, the text, EOS.
+static bool take_document(void *state, const char *text, size_t n, Error *e) {
+    TrainRun *r = state;
+    IdList ids = {0};
+    bool ok = tokenizer_encode(r->tokenizer, text, n, true, &ids, e);
+    void *list = ids.ids;
+    if (ok && !mem_grow(&list, &ids.capacity, ids.count + 1, sizeof *ids.ids))
+        ok = error_system(e, "out of memory");
+    ids.ids = list;
+    if (ok) ids.ids[ids.count++] = r->eos;
+    ok = ok && corpus_add(&r->corpus, ids.ids, ids.count, e);
+    ids_release(&ids);
+    if (ok && interrupt_seen()) return error_system(e, "interrupted while reading the text");
+    return ok;
+}
+
+static bool read_text(TrainRun *r, Error *e) {
+    const TrainFile *f = &r->file;
+    double start = now();
+    if (!documents_read(f->files.items, f->files.count, f->separator, take_document, r, e)) return false;
+    fprintf(stderr, "text      %zu documents, %zu tokens, read in %.1f s\n", r->corpus.documents,
+            r->corpus.count, now() - start);
+    return true;
+}
+
+static bool open_trainer(TrainRun *r, Error *e) {
+    if (!trainer_open(&r->trainer, &r->file.config, &r->corpus, e)) return error_within(e, "train");
+    const Trainer *t = &r->trainer;
+    const Network *n = &t->networks[0];
+    fprintf(stderr, "%-9s %zu parameters, kernels %s, %d threads\n", t->config.adapter ? "adapter" : "model",
+            trainer_parameters(t), n->kernels->name, pool_threads(n->pool));
+    fprintf(stderr, "split     %zu documents to learn from, %zu held out\n", t->feed.count,
+            t->held_out.count);
+    return true;
+}
+
+// The checkpoint stands beside the model's directory, so that this holds nothing but the model.
+static bool resume(TrainRun *r, Error *e) {
+    Text path = {0};
+    size_t n = strlen(r->file.out);
+    while (n > 1 && r->file.out[n - 1] == '/') n--;
+    text_printf(&path, "%.*s.checkpoint", (int)n, r->file.out);
+    r->checkpoint = path.failed ? NULL : mem_text(path.data, path.length);
+    text_release(&path);
+    if (!r->checkpoint) return error_system(e, "out of memory");
+    if (r->fresh || !file_exists(r->checkpoint)) return true;
+    if (!checkpoint_read(&r->trainer, r->checkpoint, e)) return false;
+    fprintf(stderr, "resumed   at step %d from %s\n", r->trainer.step, r->checkpoint);
+    return true;
+}
+
+bool train_run_open(TrainRun *r, Error *e) {
+    r->terminal = isatty(STDERR_FILENO);
+    r->held_out = NAN;
+    return read_text(r, e) && open_trainer(r, e) && resume(r, e);
+}
+
+void train_run_close(TrainRun *r) {
+    trainer_close(&r->trainer);
+    corpus_release(&r->corpus);
+    mem_free(r->checkpoint);
+    train_file_release(&r->file);
+}
+
+// --- what is said ----------------------------------------------------------------------------------------
+
+static void show_progress(TrainRun *r, const StepReport *s) {
+    const Trainer *t = &r->trainer;
+    double at = now(), wait = r->terminal ? SECONDS_ON_A_TERMINAL : SECONDS_BETWEEN_LINES;
+    int steps = t->config.optimizer.steps;
+    if (at - r->shown < wait && t->step < steps) return;
+    double speed = (double)(t->step - r->shown_step) * t->config.batch / (at - r->shown);
+    int left = (int)((at - r->start) / (t->step - r->first_step) * (steps - t->step));
+    fprintf(stderr,
+            "%sstep %d of %d  loss %.4f  gradient %.3f  rate %.2e  %.0f tokens/s  %d:%02d:%02d left%s",
+            r->terminal ? "\r" : "", t->step, steps, s->loss, s->length, s->rate, speed, left / 3600,
+            left / 60 % 60, left % 60, r->terminal ? "  " : "\n");
+    r->shown = at;
+    r->shown_step = t->step;
+}
+
+// Agreement is with the target, so a model by itself has none to show.
+bool train_run_held_out(TrainRun *r, Error *e) {
+    Trainer *t = &r->trainer;
+    r->held_out = trainer_held_out(t);
+    if (t->failure.kind != ERROR_NONE) {
+        if (e) *e = t->failure;
+        return false;
+    }
+    if (isnan(r->held_out)) return true;
+    printf("%sstep %d  held-out loss %.4f", r->terminal ? "\n" : "", t->step, r->held_out);
+    for (int i = 0; t->config.adapter && i < t->count; i++)
+        printf("%s%.1f%%", i ? ", " : "  agreement ", 100 * t->agreement[i]);
+    puts("");
+    fflush(stdout);
+    return true;
+}
+
+// --- the run ---------------------------------------------------------------------------------------------
+
+static bool one_step(TrainRun *r, Error *e) {
+    Trainer *t = &r->trainer;
+    StepReport s = trainer_step(t);
+    if (t->failure.kind != ERROR_NONE) {
+        if (e) *e = t->failure;
+        return false;
+    }
+    show_progress(r, &s);
+    return isfinite(s.loss) ||
+           error_input(e, "the loss is no number at step %d: try a lower rate or a longer warmup", t->step);
+}
+
+static bool every(const TrainRun *r, int steps) { return r->trainer.step % steps == 0; }
+
+static bool take_steps(TrainRun *r, Error *e) {
+    Trainer *t = &r->trainer;
+    int end = t->config.optimizer.steps;
+    if (r->stop_after && r->stop_after < end - t->step) end = t->step + r->stop_after;
+    r->start = r->shown = now();
+    r->first_step = r->shown_step = t->step;
+    while (t->step < end && !interrupt_seen()) {
+        if (!one_step(r, e)) return false;
+        if (t->step == end) break;
+        if (every(r, r->file.held_out_every) && !train_run_held_out(r, e)) return false;
+        if (every(r, r->file.checkpoint_every) && !checkpoint_write(t, r->checkpoint, e)) return false;
+    }
+    if (r->terminal) fputs("\n", stderr);
+    return checkpoint_write(t, r->checkpoint, e);
+}
+
+bool train_run(TrainRun *r, bool *done, int *code, Error *e) {
+    if (!take_steps(r, e)) return false;
+    *done = r->trainer.step == r->trainer.config.optimizer.steps;
+    if (*done) return train_run_held_out(r, e);
+    fprintf(stderr, "stopped   after step %d; the same command goes on from %s\n", r->trainer.step,
+            r->checkpoint);
+    if (interrupt_seen()) *code = EXIT_INTERRUPTED;
+    return true;
+}

@@ -1,0 +1,34 @@
+// A training run as the program carries it out, of a model or of adapters: text to tokens, steps with a
+// progress line, checkpoints, and an end that an interrupt may bring earlier.
+#pragma once
+#include "engine/text/tokenizer.h"
+#include "engine/train/train.h"
+#include "harness/train/config.h"
+
+typedef struct TrainRun {
+    // set by the caller
+    TrainFile file;
+    const Tokenizer *tokenizer;
+    int eos;        // what ends a document
+    int stop_after; // steps; 0: at the end
+    bool fresh;     // whatever checkpoint there is
+    // the run
+    Corpus corpus;
+    Trainer trainer;
+    char *checkpoint; // path
+    double held_out;  // loss, at the last look; NAN: none yet
+    bool terminal;
+    double start, shown; // seconds
+    int first_step, shown_step;
+} TrainRun;
+
+// Reads the text, opens the trainer by file.config and goes on from a checkpoint if there is one.
+bool train_run_open(TrainRun *r, Error *e);
+void train_run_close(TrainRun *r); // takes an empty or half-opened one; releases the file too
+
+// Steps until the end, an interrupt, or as many as were asked for, and a checkpoint. *done: at the end; what
+// was reached is then in r->held_out. *code as the program's.
+bool train_run(TrainRun *r, bool *done, int *code, Error *e);
+
+// Looks at what is held out, and says what it saw.
+bool train_run_held_out(TrainRun *r, Error *e);

@@ -1,0 +1,159 @@
+#include "harness/tune/race.h"
+
+#include "engine/base/memory.h"
+#include "simulate/race.h"
+
+#include <string.h>
+
+static const double LEVEL = 0.05;
+enum { LEAST_ROUNDS = 4 }; // for a speedup with an interval, though nobody is left to race
+
+typedef struct Racing {
+    Tune *t;
+    int *points; // (count)
+    bool *out;   // (count)
+    int count, from, units;
+    double *seconds; // (count + 1, units) means over laps; the baseline's last
+} Racing;
+
+static bool out_of_memory(Error *e) { return error_system(e, "out of memory for a race"); }
+
+// --- times -----------------------------------------------------------------------------------------------
+
+// A prompt that was run in several laps counts by its mean.
+static void mean_times(const Racing *r, const TuneSeat *s, double *out) {
+    int prompts = (int)r->t->in->datasets[0].count, laps;
+    for (int unit = 0; unit < r->units; unit++) {
+        out[unit] = 0, laps = 0;
+        for (size_t i = 0; i < s->count; i++) {
+            int round = s->answers[i].round - r->from;
+            if (round < 0 || round % prompts != unit) continue;
+            out[unit] += s->answers[i].seconds;
+            laps++;
+        }
+        if (laps) out[unit] /= laps;
+    }
+}
+
+static void set_times(Racing *r) {
+    int prompts = (int)r->t->in->datasets[0].count, rounds = r->t->rounds - r->from;
+    r->units = rounds < prompts ? rounds : prompts;
+    for (int i = 0; i <= r->count; i++) {
+        int seat = i < r->count ? r->points[i] : r->t->space->count;
+        mean_times(r, &r->t->out->seats[seat], r->seconds + i * r->units);
+    }
+}
+
+// --- the race --------------------------------------------------------------------------------------------
+
+// What failed on the way is out, too.
+static int drop_failed(Racing *r) {
+    int left = 0;
+    for (int i = 0; i < r->count; i++) {
+        if (!r->out[i] && r->t->g.seats[r->points[i]].state->failed) {
+            r->out[i] = true;
+            r->t->asked[r->points[i]] = false;
+        }
+        left += !r->out[i];
+    }
+    return left;
+}
+
+static void look(Racing *r) {
+    int rounds = r->t->rounds - r->from, number = race_look_at(rounds);
+    RaceRule rule = {.level = LEVEL, .margin = r->t->o->margin};
+    if (!number) return;
+    set_times(r);
+    if (r->units < 2) return;
+    race_look(&rule, r->seconds, r->count, r->units, number, r->out);
+    for (int i = 0; i < r->count; i++) {
+        TuneSeat *s = &r->t->out->seats[r->points[i]];
+        if (!r->out[i] || s->out) continue;
+        s->out = rounds;
+        r->t->asked[r->points[i]] = false;
+    }
+}
+
+static bool run_rounds(Racing *r, Error *e) {
+    Tune *t = r->t;
+    int most = t->o->laps * (int)t->in->datasets[0].count;
+    while (t->rounds - r->from < most) {
+        if (drop_failed(r) < 2 && t->rounds - r->from >= LEAST_ROUNDS) {
+            t->out->end = TUNE_CERTAIN;
+            return true;
+        }
+        if (tune_is_over(t, 1)) return true;
+        tune_say(t, "race", t->rounds - r->from + 1);
+        if (!tune_round(t, e)) return false;
+        look(r);
+    }
+    t->out->end = drop_failed(r) < 2 ? TUNE_CERTAIN : TUNE_LAPS;
+    return true;
+}
+
+// --- who won ---------------------------------------------------------------------------------------------
+
+static int fastest(const Racing *r) {
+    int best = -1;
+    double least = 0;
+    for (int i = 0; i < r->count; i++) {
+        double sum = 0;
+        for (int k = 0; k < r->units; k++) sum += r->seconds[i * r->units + k];
+        if (!r->out[i] && (best < 0 || sum < least)) best = i, least = sum;
+    }
+    return best;
+}
+
+static bool judge(Racing *r, Error *e) {
+    TuneResult *out = r->t->out;
+    out->race_rounds = r->t->rounds - r->from;
+    out->choice = r->points[0]; // as predicted
+    if (out->race_rounds == 0) return true;
+    set_times(r);
+    int best = fastest(r);
+    if (best < 0) return error_input(e, "tune: every point of the race failed");
+    out->choice = r->points[best];
+    const double *base = r->seconds + r->count * r->units, *own = r->seconds + best * r->units;
+    return r->units < 2 ||
+           bootstrap_ratio(base, own, (size_t)r->units, TALLY_RESAMPLES, 0.95, TALLY_SEED, &out->speedup, e);
+}
+
+static bool seat_racers(Racing *r, Error *e) {
+    Tune *t = r->t;
+    memset(t->asked, 0, (size_t)t->space->count * sizeof *t->asked);
+    for (int i = 0; i < r->count; i++) {
+        t->out->seats[r->points[i]].raced = true;
+        if (!tune_seat(t, r->points[i], e)) return false;
+    }
+    return true;
+}
+
+// As measured; -1: none.
+static int best_of_sample(const TuneResult *r) {
+    int best = -1;
+    double most = 0;
+    for (int i = 0; i < r->points; i++) {
+        double speedup = r->seats[i].sampled ? tune_speedup(r, i, 0) : 0;
+        if (speedup > most) most = speedup, best = i;
+    }
+    return best;
+}
+
+bool tune_race(Tune *t, Error *e) {
+    size_t most = (size_t)t->o->racers, prompts = t->in->datasets[0].count;
+    double began = clock_now(t->wall);
+    Racing r = {.t = t, .from = t->rounds};
+    r.points = mem_alloc(most, sizeof *r.points);
+    r.out = mem_alloc(most, sizeof *r.out);
+    r.seconds = mem_alloc((most + 1) * prompts, sizeof *r.seconds);
+    bool ok = (r.points && r.out && r.seconds) || out_of_memory(e);
+    if (ok)
+        r.count = tuning_choose(t->out->predictions, t->space->count, best_of_sample(t->out), t->o->racers,
+                                r.points);
+    ok = ok && (tune_is_over(t, 1) || (seat_racers(&r, e) && run_rounds(&r, e))) && judge(&r, e);
+    t->out->race_s = clock_now(t->wall) - began;
+    mem_free(r.points);
+    mem_free(r.out);
+    mem_free(r.seconds);
+    return ok;
+}

@@ -1,0 +1,201 @@
+#include "harness/tune/report.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const ENDS[] = {
+    [TUNE_CERTAIN] = "certain",           [TUNE_LAPS] = "the race has run all its laps",
+    [TUNE_BUDGET] = "the budget is gone", [TUNE_SWEPT] = "every point was measured",
+    [TUNE_INTERRUPTED] = "interrupted",
+};
+
+static int from_race(const TuneResult *r) { return r->race_rounds ? r->sample_rounds : 0; }
+
+// All prompts once by every point, at the speeds that were predicted; NAN: nothing was.
+static double sweep_seconds(const TuneReport *p) {
+    const TuneResult *r = p->result;
+    TuneAnswer base;
+    double points = 0;
+    int rounds = r->sample_rounds + r->race_rounds;
+    if (!tune_sum(&r->seats[r->points], 0, rounds, &base) || r->sample_rounds == 0) return NAN;
+    for (int i = 0; i < r->points; i++) points += 1 / r->predictions[i].speedup;
+    return base.seconds / rounds * (points + 1) * (double)p->prepared->inputs.datasets[0].count;
+}
+
+static double took(const TuneResult *r) { return r->surface.took_s + r->sample_s + r->race_s; }
+
+static bool name(const TuneReport *p, int point, Text *out, Error *e) {
+    return tune_method_text(&p->prepared->experiment, &p->prepared->sweep.points[point], out, e);
+}
+
+// --- for people ------------------------------------------------------------------------------------------
+
+static void print_head(const TuneReport *p) {
+    const TuneResult *r = p->result;
+    const Prepared *in = p->prepared;
+    printf("space      %d points of %s on %s, %s; %d of them cannot win, whatever is accepted\n", r->points,
+           in->experiment.methods[0].name, in->experiment.models[0].name, in->experiment.datasets[0].name,
+           r->excluded);
+    printf("surface    %.1f s, at context %d: ", r->surface.took_s, r->surface.context);
+    for (int i = 0; i < r->surface.count; i++)
+        printf("%s%.0f%s %.3g", i ? ", " : "", r->surface.rows[i], i ? "" : " row",
+               1e3 * r->surface.seconds[i]);
+    puts(" ms");
+    if (p->options->processor)
+        puts("times      of the processor, not the wall's: no speed that anybody sees");
+}
+
+static bool print_sample(const TuneReport *p, Error *e) {
+    const TuneResult *r = p->result;
+    printf("sample     %.1f s, %d prompts", r->sample_s, r->sample_rounds);
+    if (r->law.given) printf("; alpha %.3f, f %.3f", r->law.alpha, r->law.f);
+    printf("\n           %-36s %7s %9s %9s\n", "point", "S", "step ms", "speedup");
+    for (int i = 0; i < r->points; i++) {
+        TuneAnswer sum;
+        Text text = {0};
+        if (!r->seats[i].sampled || !tune_sum(&r->seats[i], 0, r->sample_rounds, &sum)) continue;
+        bool ok = name(p, i, &text, e);
+        if (ok)
+            printf("           %-36s %7.3f %9.3f %9.3f\n", text_get(&text), sum.tokens / sum.steps,
+                   1e3 * sum.seconds / sum.steps, tune_speedup(r, i, 0));
+        text_release(&text);
+        if (!ok) return false;
+    }
+    return true;
+}
+
+static bool print_racer(const TuneReport *p, int i, Error *e) {
+    const TuneResult *r = p->result;
+    const TuningPrediction *said = &r->predictions[i];
+    TuneAnswer sum;
+    Text text = {0};
+    if (!name(p, i, &text, e)) return false;
+    printf("           %-36s %7.3f +-%4.1f%%", text_get(&text), said->speedup, 100 * said->error);
+    text_release(&text);
+    if (!tune_sum(&r->seats[i], from_race(r), r->sample_rounds + r->race_rounds, &sum)) {
+        puts("  not measured");
+        return true;
+    }
+    double speedup = tune_speedup(r, i, from_race(r));
+    printf(" %9.3f %+7.1f%% %7.3f %7.3f", speedup, 100 * (said->speedup / speedup - 1),
+           sum.tokens / sum.steps, said->S);
+    if (r->seats[i].out) printf("  out behind round %d", r->seats[i].out);
+    puts(i == r->choice ? "  chosen" : "");
+    return true;
+}
+
+static bool print_race(const TuneReport *p, Error *e) {
+    const TuneResult *r = p->result;
+    if (r->race_rounds == 0) return true;
+    printf("race       %.1f s, %d rounds\n           %-36s %15s %9s %8s %7s %7s\n", r->race_s, r->race_rounds,
+           "point", "predicted", "measured", "off", "S", "said");
+    for (int i = 0; i < r->points; i++)
+        if (r->seats[i].raced && !print_racer(p, i, e)) return false;
+    return true;
+}
+
+static void print_doubts(const TuneReport *p) {
+    const TuneResult *r = p->result;
+    if (r->end == TUNE_CERTAIN)
+        printf("           certain: no other racer is ahead by more than %.0f%%\n", 100 * p->options->margin);
+    else printf("           %s%s\n", r->end == TUNE_SWEPT ? "" : "not certain: ", ENDS[r->end]);
+    if (r->speedup.high > 0 && r->speedup.low < 1)
+        printf("           autoregressive decoding may be as fast%s\n",
+               r->speedup.high < 1 ? ", or faster" : "");
+    if (r->failed) printf("           %d points failed\n", r->failed);
+    if (r->diverged) printf("           %d points wrote another text than the baseline\n", r->diverged);
+}
+
+static bool print_choice(const TuneReport *p, Error *e) {
+    const TuneResult *r = p->result;
+    const ModelSpec *model = &p->prepared->experiment.models[0];
+    Text text = {0};
+    if (!name(p, r->choice, &text, e)) return false;
+    printf("choice     %s: ", text_get(&text));
+    if (r->speedup.high > 0)
+        printf("speedup %.3f [%.3f, %.3f]\n", tune_speedup(r, r->choice, from_race(r)), r->speedup.low,
+               r->speedup.high);
+    else if (p->options->exhaustive) printf("speedup %.3f\n", tune_speedup(r, r->choice, 0));
+    else printf("speedup %.3f as predicted; it was not raced\n", r->predictions[r->choice].speedup);
+    print_doubts(p);
+    printf("took       %.1f s; every point over every prompt once would take about %.0f s, as predicted\n",
+           took(r), sweep_seconds(p));
+    printf("stored     run %lld in %s\n", (long long)p->run, p->store);
+    printf("use        outpace generate %s -f prompt.txt --method '%s'",
+           p->prepared->inputs.models[0].files.target, text_get(&text));
+    if (model->draft) printf(" --draft %s", p->prepared->inputs.models[0].files.draft);
+    if (model->adapter) printf(" --adapter %s", p->prepared->inputs.models[0].files.adapter);
+    puts("");
+    text_release(&text);
+    return true;
+}
+
+bool tune_report(const TuneReport *p, Error *e) {
+    print_head(p);
+    if (p->result->sample_rounds == 0) {
+        printf("nothing was measured of it: %s\n", ENDS[p->result->end]);
+        return true;
+    }
+    return print_sample(p, e) && (p->options->exhaustive || print_race(p, e)) && print_choice(p, e);
+}
+
+// --- JSON ------------------------------------------------------------------------------------------------
+
+static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+
+static json_t *point_json(const TuneReport *p, int i, Error *e) {
+    const TuneResult *r = p->result;
+    const TuningPrediction *said = &r->predictions[i];
+    const TuneSeat *s = &r->seats[i];
+    TuneAnswer sum;
+    Text text = {0};
+    json_t *o = name(p, i, &text, e)
+                    ? json_pack("{s:s, s:b, s:b, s:o, s:o, s:o, s:o}", "method", text_get(&text), "sampled",
+                                s->sampled, "raced", s->raced, "predicted_S", number(said->S),
+                                "predicted_step_s", number(said->step_s), "predicted_speedup",
+                                number(said->speedup), "predicted_error", number(said->error))
+                    : NULL;
+    text_release(&text);
+    if (o && tune_sum(s, 0, r->sample_rounds + r->race_rounds, &sum)) {
+        json_object_set_new(o, "S", number(sum.tokens / sum.steps));
+        json_object_set_new(o, "step_s", number(sum.seconds / sum.steps));
+        json_object_set_new(o, "speedup", number(tune_speedup(r, i, 0)));
+    }
+    if (o && s->raced) json_object_set_new(o, "raced_speedup", number(tune_speedup(r, i, from_race(r))));
+    if (o && s->out) json_object_set_new(o, "out_behind_round", json_integer(s->out));
+    return o;
+}
+
+static json_t *surface_json(const TuneSurface *s) {
+    json_t *list = json_array();
+    for (int i = 0; i < s->count; i++)
+        json_array_append_new(list, json_pack("[f, f]", s->rows[i], s->seconds[i]));
+    return list;
+}
+
+bool tune_report_json(const TuneReport *p, Error *e) {
+    const TuneResult *r = p->result;
+    json_t *points = json_array();
+    Text choice = {0};
+    bool ok = r->choice < 0 || name(p, r->choice, &choice, e);
+    for (int i = 0; ok && i < r->points && r->sample_rounds > 0; i++)
+        ok = json_array_append_new(points, point_json(p, i, e)) == 0;
+    double speedup = r->choice < 0 ? NAN : tune_speedup(r, r->choice, from_race(r));
+    json_t *root =
+        json_pack("{s:s*, s:o, s:o, s:o, s:s, s:i, s:i, s:i, s:o, s:o, s:I, s:o, s:O}", "choice",
+                  choice.length ? text_get(&choice) : NULL, "speedup", number(speedup), "speedup_low",
+                  number(r->speedup.low), "speedup_high", number(r->speedup.high), "end", ENDS[r->end],
+                  "excluded", r->excluded, "sample_rounds", r->sample_rounds, "race_rounds", r->race_rounds,
+                  "seconds", number(took(r)), "sweep_seconds", number(sweep_seconds(p)), "run",
+                  (json_int_t)p->run, "surface", surface_json(&r->surface), "points", points);
+    char *line = ok && root ? json_dumps(root, 0) : NULL;
+    if (line) puts(line);
+    free(line); // jansson's own
+    json_decref(root);
+    json_decref(points);
+    text_release(&choice);
+    return line || !ok || error_system(e, "tune: cannot make the JSON object: out of memory");
+}

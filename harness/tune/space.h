@@ -1,0 +1,36 @@
+// The spaces that `outpace tune` looks through: a row a method says which parameters it varies, and what a
+// point of them plans: how far a step can reach, how many guesses it has, how many rows it runs.
+#pragma once
+#include "harness/config/point_name.h"
+#include "harness/run/prepare.h"
+#include "simulate/tuning.h"
+
+typedef struct TuneAxis {
+    const char *name, *values; // as an axis of a config's matrix
+} TuneAxis;
+
+enum { TUNE_AXES = 4 };
+
+typedef struct TuneMethod {
+    const char *name;
+    TuneAxis axes[TUNE_AXES]; // names are NULL behind the last
+    void (*plan)(const PointName *point, TuningPoint *out);
+} TuneMethod;
+
+// Unknown: e names those that there are.
+const TuneMethod *tune_method_find(const char *name, Error *e);
+
+typedef struct TuneSpace {
+    TuningPoint *points; // (count): those of the sweep, in its order
+    double *places;      // (count, axes)
+    int count, axes;     // axes: parameters with more than one value
+    int longest;         // the largest N
+    double most_rows;    // planned
+} TuneSpace;
+
+// Of a config with one method, which is `method`'s. Release also what failed.
+bool tune_space_open(const Prepared *p, const TuneMethod *method, TuneSpace *out, Error *e);
+void tune_space_release(TuneSpace *s);
+
+// The point as --method takes it: "lookahead:W=5,N=3,G=5", with what the config sets.
+bool tune_method_text(const Experiment *x, const Point *p, Text *out, Error *e);

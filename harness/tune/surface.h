@@ -1,0 +1,23 @@
+// The surface as tuning needs it: the time of a step by its rows, at one context, up to the rows that no
+// method can make up for.
+#pragma once
+#include "harness/machine/bench.h"
+#include "simulate/tuning.h"
+
+typedef struct TuneSurfaceAsk {
+    int context;
+    double most_rows; // that a point plans
+    int longest;      // tokens that a step emits at most: a step that takes as many times as long is lost
+    double seconds;   // for all of it; what is begun then ends. Two rows are measured always
+    Clock clock;
+    bool (*interrupted)(void);
+} TuneSurfaceAsk;
+
+typedef struct TuneSurface {
+    double rows[TUNING_MOST_CURVE], seconds[TUNING_MOST_CURVE]; // (count) as measured, medians
+    int context, count;
+    double took_s;
+} TuneSurface;
+
+// False without an error where it is interrupted.
+bool tune_surface(Engine *engine, const TuneSurfaceAsk *ask, TuneSurface *out, Error *e);

@@ -1,0 +1,168 @@
+// outpace bench and doctor, run as a user would: the numbers that are promised are there, and agree with each
+// other.
+#include "tests/check.h"
+
+#include "harness/machine/bench.h"
+#include "tests/child.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static int set_up(void **state) {
+    Child c;
+    if (folder_setup(state)) return -1;
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "tiny");
+    child_release(&c);
+    return 0;
+}
+
+static json_t *parse(const Text *text) {
+    json_t *root = json_loads(text_get(text), 0, NULL);
+    if (!root) fail_msg("not JSON: %.200s", text_get(text));
+    return root;
+}
+
+static double number(const json_t *o, const char *key) {
+    const json_t *v = json_object_get(o, key);
+    if (!json_is_number(v)) fail_msg("'%s' is not there, or no number", key);
+    return json_number_value(v);
+}
+
+static void check_point(const json_t *p, double bandwidth, double rate) {
+    static const char *const keys[] = {
+        "tokens",   "context",  "median_s",          "mad_s",           "n",          "bytes",
+        "gb_per_s", "slowdown", "floor_bandwidth_s", "floor_compute_s", "tflop_per_s"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) assert_true(number(p, keys[i]) >= 0);
+    double bytes = number(p, "bytes"), seconds = number(p, "median_s");
+    assert_true(seconds > 0 && number(p, "n") >= 3 && bytes > 0);
+    assert_true(fabs(number(p, "gb_per_s") * 1e9 * seconds / bytes - 1) < 1e-9);
+    assert_true(fabs(number(p, "floor_bandwidth_s") * bandwidth / bytes - 1) < 1e-9);
+    assert_true(fabs(number(p, "floor_compute_s") * rate / (number(p, "tflop_per_s") * 1e12 * seconds) - 1) <
+                1e-9);
+}
+
+static void chains(void **state) {
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "bench", "tiny", "--tokens", "1,8", "--context", "5,20", "--samples", "3",
+                  "--seconds", "0", "--prefill", "30", "--json");
+    json_t *root = parse(&c.out), *points = json_object_get(root, "points");
+    const json_t *machine = json_object_get(root, "machine");
+    double bandwidth = number(machine, "read_bytes_per_s"), rate = number(machine, "operations_per_s");
+    assert_true(json_is_string(json_object_get(machine, "cpu")) && bandwidth > 1e8 && rate > 1e8);
+    assert_true(number(root, "open_s") > 0 && number(root, "peak_memory_bytes") > 1e6);
+    assert_true(number(json_object_get(root, "prefill"), "seconds") > 0);
+    assert_int_equal(json_array_size(points), 4);
+    for (size_t i = 0; i < 4; i++) {
+        const json_t *p = json_array_get(points, i);
+        check_point(p, bandwidth, rate);
+        assert_int_equal((int)number(p, "tokens"), i % 2 ? 8 : 1);
+        assert_int_equal((int)number(p, "context"), i < 2 ? 5 : 20);
+        if (i % 2 == 0) assert_true(number(p, "slowdown") == 1);
+        else {
+            double one = number(json_array_get(points, i - 1), "median_s");
+            assert_true(fabs(number(p, "slowdown") - number(p, "median_s") / one) < 1e-9);
+        }
+    }
+    json_decref(root);
+    child_release(&c);
+}
+
+// k rows of w tokens: 1 + k w nodes as a tree, k (w + 1) as a batch.
+static void grids(void **state) {
+    for (int batch = 0; batch < 2; batch++) {
+        Child c;
+        CHILD_OUTPACE(&c, *state, 0, "bench", "tiny", "--k", "1,3", "--w", "0..4:2", "--context", "9",
+                      "--samples", "3", "--seconds", "0", "--layout", batch ? "batch" : "tree", "--csv");
+        int lines = 0, tokens, context, k, w;
+        for (const char *line = text_get(&c.out); *line; line += strcspn(line, "\n") + 1, lines++) {
+            if (lines == 0) continue;
+            assert_int_equal(sscanf(line, "%d,%d,%d,%d", &tokens, &context, &k, &w), 4);
+            assert_int_equal(tokens, batch ? k * (w + 1) : 1 + k * w);
+            assert_int_equal(context, 9);
+        }
+        assert_int_equal(lines, 7);
+        child_release(&c);
+    }
+}
+
+static void mistakes(void **state) {
+    static const struct {
+        const char *option, *value, *want;
+    } rows[] = {
+        {"--tokens",  "1,x",  "--tokens has 'x'"              },
+        {"--tokens",  "2000", "must be numbers from 1 to 1024"},
+        {"--context", "5000", "the model has 512"             },
+        {"--layout",  "row",  "must be tree or batch"         },
+        {"--k",       "3",    "--k and --w go together"       },
+        {"--isa",     "z80",  "there is no kernel set 'z80'"  },
+        {"--samples", "0",    "--samples is '0'"              },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Child c;
+        CHILD_OUTPACE(&c, *state, 2, "bench", "tiny", rows[i].option, rows[i].value);
+        if (!strstr(text_get(&c.err), rows[i].want))
+            fail_msg("wanted '%s', got '%s'", rows[i].want, text_get(&c.err));
+        child_release(&c);
+    }
+}
+
+// Pairs and tiles multiply bf16 with bf16 only; all else goes at the rate of f32.
+static void rates(void **state) {
+    (void)state;
+    const Ceilings c = {
+        .operations_per_s = {[COMPUTE_F32] = 1, [COMPUTE_BF16] = 2}
+    };
+    for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++)
+        for (int compute = 0; compute < COMPUTE_KINDS; compute++) {
+            Engine engine = {.model.dtype = (Dtype)dtype, .session.compute = (Compute)compute};
+            bool pairs = dtype == DTYPE_BF16 && compute == COMPUTE_BF16;
+            assert_true(bench_peak(&engine, &c) == (pairs ? 2 : 1));
+        }
+}
+
+static void doctor(void **state) {
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "doctor", "--json");
+    json_t *root = parse(&c.out);
+    assert_true(number(json_object_get(root, "cpu"), "read_bytes_per_s") > 1e8);
+    assert_true(number(json_object_get(root, "cpu"), "operations_per_s") > 1e8);
+    assert_true(number(json_object_get(root, "cpu"), "operations_per_s_f32") > 1e8);
+    assert_true(json_is_string(json_object_get(json_object_get(root, "libraries"), "sqlite")));
+    assert_true(json_is_array(json_object_get(root, "warnings")));
+    assert_true(number(json_object_get(root, "machine"), "cores") >= 1);
+    json_decref(root);
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "doctor");
+    static const char *const words[] = {"processor   ", "caches      ", "reads       ",
+                                        "computes    ", "GPU         ", "libraries   jansson "};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        assert_non_null(strstr(text_get(&c.out), words[i]));
+    child_release(&c);
+}
+
+// What the engine itself costs where a model costs nothing: a chain of 10 in under 5 microseconds. Three
+// tries, since a test machine may be busy.
+static void overhead(void **state) {
+    double best = 1;
+    for (int i = 0; i < 3; i++) {
+        Child c;
+        CHILD_OUTPACE(&c, *state, 0, "bench", "tiny", "--device", "null", "--tokens", "10", "--context", "25",
+                      "--json");
+        json_t *root = parse(&c.out);
+        double took = number(json_array_get(json_object_get(root, "points"), 0), "median_s");
+        if (took < best) best = took;
+        json_decref(root);
+        child_release(&c);
+    }
+    print_message("a chain of 10 on the null backend: %.2f microseconds\n", 1e6 * best);
+    assert_true(best < 5e-6);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(chains),   cmocka_unit_test(grids),
+                                       cmocka_unit_test(mistakes), cmocka_unit_test(rates),
+                                       cmocka_unit_test(doctor),   cmocka_unit_test(overhead)};
+    return cmocka_run_group_tests(tests, set_up, folder_teardown);
+}

@@ -1,0 +1,62 @@
+#include "tests/check.h"
+
+#include "harness/machine/machine.h"
+
+#include <string.h>
+
+static const char CPUINFO[] = "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Some CPU @ 2.10GHz\n"
+                              "flags\t\t: fpu avx avx2x avx2 fma avx512f hypervisor amx_bf16\nbugs\t\t:\n\n"
+                              "processor\t: 1\nmodel name\t: Another\nflags\t\t: amx_int8\n";
+
+static void cpuinfo(void **state) {
+    (void)state;
+    Machine m = {0};
+    machine_parse_cpuinfo(&m, CPUINFO);
+    assert_string_equal(m.cpu, "Some CPU @ 2.10GHz");
+    assert_string_equal(m.isa, "avx2 fma avx512f amx_bf16"); // whole words of the first processor only
+    assert_true(m.virtual_machine);
+    machine_parse_cpuinfo(&m, "flags: avx2x");
+    assert_string_equal(m.cpu, "");
+    assert_string_equal(m.isa, "");
+    machine_parse_cpuinfo(&m, "");
+    assert_false(m.virtual_machine);
+}
+
+static void this_machine(void **state) {
+    (void)state;
+    Machine m;
+    machine_read(&m);
+    assert_in_range(m.cores, 1, m.cores_present);
+    assert_true(m.memory > m.available && m.available > 0);
+    assert_true(strlen(m.kernel) > 0);
+    json_t *j = machine_json(&m);
+    assert_non_null(j);
+    assert_int_equal(json_integer_value(json_object_get(j, "cores")), m.cores);
+    json_decref(j);
+}
+
+static void warnings(void **state) {
+    (void)state;
+    Machine m = {.cores = 2, .cores_present = 2, .governor = "performance"};
+    Text t = {0};
+    assert_int_equal(machine_warnings(&m, &t), 0);
+    assert_int_equal(t.length, 0);
+    m = (Machine){.cores = 1,
+                  .cores_present = 2,
+                  .governor = "powersave",
+                  .busy_others = 1,
+                  .load = 3,
+                  .virtual_machine = true};
+    assert_int_equal(machine_warnings(&m, &t), 5);
+    assert_non_null(strstr(text_get(&t), "powersave"));
+    text_release(&t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cpuinfo),
+        cmocka_unit_test(this_machine),
+        cmocka_unit_test(warnings),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,57 @@
+// What a step must move and compute, against counting it by hand.
+#include "tests/check.h"
+
+#include "harness/machine/step_cost.h"
+
+static Shape small_shape(void) {
+    return (Shape){
+        .layers = 2, .width = 8, .heads = 2, .kv_heads = 1, .head_dim = 4, .mlp_width = 12, .vocab = 20};
+}
+
+// Products: 8x8 q, 8x4 k and v, 8x8 o, three of 8x12; two norms are counted as parameters too.
+static void one_token(void **state) {
+    (void)state;
+    Shape s = small_shape();
+    BackendReport r = {.weight_bytes = 1000, .kv_bytes_per_position = 32};
+    StepShape step = {.rows = 1, .read = 1, .context = 9, .cache_readers = 1, .seen = 10};
+    StepCost c = step_cost(&s, &r, &step);
+    double layer = 8 * 8 + 2 * 8 * 4 + 8 * 8 + 3 * 8 * 12 + 2 * 8, attention = 2 * 2 * 8 * 10;
+    assert_true(c.operations == 2 * (2 * layer + 20 * 8 + attention));
+    assert_true(c.bytes == 1000 + 9 * 32);
+}
+
+static void many_tokens(void **state) {
+    (void)state;
+    Shape s = small_shape();
+    BackendReport r = {.weight_bytes = 1000, .kv_bytes_per_position = 32};
+    StepShape one = {.rows = 1, .read = 1, .context = 9, .cache_readers = 1, .seen = 10};
+    StepShape batch = {.rows = 6, .read = 6, .context = 9, .cache_readers = 3, .seen = 60};
+    assert_true(step_cost(&s, &r, &batch).operations == 6 * step_cost(&s, &r, &one).operations);
+    assert_true(step_cost(&s, &r, &batch).bytes == 1000 + 3 * 9 * 32);
+}
+
+// A window bounds what is seen, and what is read.
+static void window(void **state) {
+    (void)state;
+    Shape s = small_shape();
+    BackendReport r = {.weight_bytes = 1000, .kv_bytes_per_position = 32};
+    StepShape step = {.rows = 2, .read = 0, .context = 100, .cache_readers = 1, .seen = 203};
+    double free_operations = step_cost(&s, &r, &step).operations;
+    s.window = 10;
+    assert_true(free_operations - step_cost(&s, &r, &step).operations == 2 * (2 * 2 * 8 * (203.0 - 20)));
+    assert_true(step_cost(&s, &r, &step).bytes == 1000 + 10 * 32);
+}
+
+static void no_arithmetic(void **state) {
+    (void)state;
+    Shape s = small_shape();
+    BackendReport r = {.weight_bytes = 0};
+    StepShape step = {.rows = 2, .read = 2, .context = 100, .cache_readers = 1, .seen = 203};
+    assert_true(step_cost(&s, &r, &step).operations == 0 && step_cost(&s, &r, &step).bytes == 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_token), cmocka_unit_test(many_tokens),
+                                       cmocka_unit_test(window), cmocka_unit_test(no_arithmetic)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,191 @@
+// Replay against the same methods on a real loop: what a null model said, given as answers, gives the S that
+// the null model gave; what needs a model is refused.
+#include "tests/check.h"
+
+#include "engine/decode/decode.h"
+#include "harness/replay/replay.h"
+#include "tests/child.h"
+#include "tests/null_session.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { VOCAB = 24, TEXTS = 12, PROMPT = 20, ANSWER = 300 };
+
+static const char *const METHODS[] = {"autoregressive", "prompt-lookup:draft=6,allow_short=on",
+                                      "ngrammys:strategy=context,k=4,w=5",
+                                      "mix:prompt-lookup+ngrammys(strategy=context)"};
+
+typedef struct Said {
+    double tokens, steps, rows, at_least_2;
+} Said;
+
+static void count_step(void *state, const StepReport *r) { ((Said *)state)->at_least_2 += r->emitted > 2; }
+
+// Decodes by the null model; the texts become what it said.
+static void decode_all(const char *name, ReplayTexts *texts, Said *said) {
+    Session s;
+    Method m;
+    null_session_open(&s, &(NullSetup){.vocab = VOCAB, .context = 4096});
+    MethodEnv env = {.target = &s};
+    assert_true(method_open(&m, name, &env, NULL));
+    DecodeOptions o = {
+        .max_tokens = ANSWER, .merge = true, .clock = still_clock(), .step = count_step, .state = said};
+    for (int i = 0; i < TEXTS; i++) {
+        ReplayText *t = &texts->texts[i];
+        DecodeResult r;
+        assert_true(decode(&s, &m, t->ids, t->prompt, &o, &r, NULL));
+        memcpy(t->ids + t->prompt, r.ids, ANSWER * sizeof *r.ids);
+        said->tokens += r.tokens, said->steps += r.steps, said->rows += r.rows;
+        decode_result_release(&r);
+    }
+    method_close(&m);
+    session_release(&s);
+}
+
+static void as_the_model_was(void **state) {
+    static int ids[TEXTS][PROMPT + ANSWER];
+    ReplayText list[TEXTS];
+    ReplayTexts texts = {.texts = list, .count = TEXTS, .vocab = VOCAB, .longest = PROMPT + ANSWER};
+    Random random = test_random(1);
+    (void)state;
+    for (int i = 0; i < TEXTS; i++) {
+        list[i] = (ReplayText){ids[i], PROMPT, PROMPT + ANSWER, ""};
+        for (int k = 0; k < PROMPT; k++) ids[i][k] = test_between(&random, 0, VOCAB - 1);
+    }
+    for (size_t i = 0; i < sizeof METHODS / sizeof *METHODS; i++) {
+        Said said = {0};
+        Replay r;
+        decode_all(METHODS[i], &texts, &said);
+        assert_true(replay_run(&texts, METHODS[i], &r, NULL));
+        if (r.total_tokens != said.tokens || r.total_steps != said.steps || r.rows != said.rows)
+            fail_msg("%s: wanted %g tokens, %g steps, %g rows, got %g, %g, %g", METHODS[i], said.tokens,
+                     said.steps, said.rows, r.total_tokens, r.total_steps, r.rows);
+        assert_true(fabs(replay_ctar(&r, 2) - said.at_least_2 / said.steps) < 1e-12);
+        assert_true(replay_ctar(&r, 0) == 1 && (i == 0) == (replay_ctar(&r, 1) == 0));
+        replay_release(&r);
+    }
+}
+
+// What Ouroboros' pool accepts, the slow way: of the phrases that began with the last token, the W seen last,
+// each once, the newest K.
+static int slow_pool(const int *ids, int length, int count, int K, int beta, int W) {
+    int best = 0, found = 0;
+    const int *seen[64];
+    for (int end = length; end >= beta && found < W && found < K; end--) {
+        const int *phrase = ids + end - beta + 1;
+        bool again = false;
+        if (phrase[-1] != ids[length - 1]) continue;
+        for (int i = 0; i < found; i++)
+            again = again || memcmp(seen[i], phrase, ((size_t)beta - 1) * sizeof *ids) == 0;
+        if (again) continue;
+        seen[found++] = phrase;
+        int same = 0;
+        while (same < beta - 1 && length + same < count && phrase[same] == ids[length + same]) same++;
+        if (same > best) best = same;
+    }
+    return best;
+}
+
+static void pool(void **state) {
+    static int ids[TEXTS][PROMPT + ANSWER];
+    static const int ROWS[][3] = {
+        {1,  2, 1 },
+        {4,  5, 2 },
+        {3,  4, 20},
+        {20, 7, 20}
+    };
+    ReplayText list[TEXTS];
+    ReplayTexts texts = {.texts = list, .count = TEXTS, .vocab = VOCAB, .longest = PROMPT + ANSWER};
+    Random random = test_random(2);
+    (void)state;
+    for (int i = 0; i < TEXTS; i++) {
+        list[i] = (ReplayText){ids[i], PROMPT, PROMPT + ANSWER, ""};
+        for (int k = 0; k < PROMPT + ANSWER; k++)
+            ids[i][k] =
+                k < 6 || test_between(&random, 0, 9) < 2 ? test_between(&random, 0, 5) : ids[i][k - 6];
+    }
+    for (size_t row = 0; row < sizeof ROWS / sizeof *ROWS; row++) {
+        double steps = 0, cold;
+        char method[64];
+        Replay r;
+        for (int i = 0; i < TEXTS; i++)
+            for (int at = PROMPT; at < PROMPT + ANSWER; steps++)
+                at += 1 + slow_pool(ids[i], at, PROMPT + ANSWER, ROWS[row][0], ROWS[row][1], ROWS[row][2]);
+        snprintf(method, sizeof method, "ouroboros-pool:K=%d,beta=%d,W=%d", ROWS[row][0], ROWS[row][1],
+                 ROWS[row][2]);
+        assert_true(replay_run(&texts, method, &r, NULL));
+        if (r.total_steps != steps || r.total_tokens != TEXTS * ANSWER)
+            fail_msg("%s: wanted %g steps, got %g", method, steps, r.total_steps);
+        cold = r.total_steps;
+        replay_release(&r);
+        strcat(method, ",warm=on");
+        assert_true(replay_run(&texts, method, &r, NULL));
+        assert_true(r.total_steps <= 1.05 * cold);
+        replay_release(&r);
+    }
+}
+
+static void needs_a_model(void **state) {
+    static const char *const ROWS[][2] = {
+        {"lookahead",                "'lookahead' looks at what the model says"},
+        {"jacobi",                   "'jacobi' looks at"                       },
+        {"mix:jacobi+prompt-lookup", "'jacobi' looks at"                       },
+        {"ngrammys",                 "asks a model for its distribution"       },
+        {"ouroboros-pool:beta=1",    "method 'ouroboros-pool'"                 },
+        {"medusa",                   "heads are needed"                        },
+        {"promptlookup",             "prompt-lookup"                           },
+    };
+    int ids[] = {1, 2, 3, 4};
+    ReplayText text = {ids, 2, 4, ""};
+    ReplayTexts texts = {.texts = &text, .count = 1, .vocab = VOCAB, .longest = 4};
+    (void)state;
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        Error e = {0};
+        Replay r;
+        assert_false(replay_run(&texts, ROWS[i][0], &r, &e));
+        if (!strstr(e.text, ROWS[i][1]))
+            fail_msg("%s: wanted '%s', got '%s'", ROWS[i][0], ROWS[i][1], e.text);
+        replay_release(&r);
+    }
+}
+
+// Two turns of one prompt, one of another, whose second turn has no answer.
+static void command(void **state) {
+    Child c;
+    FILE *f = fopen(folder_path(*state, "own.jsonl"), "w");
+    fputs("{\"turns\": [\"say a b c d e f g\", \"again\"], \"reference\": [\"a b c d e f g\", \"a b c d e f "
+          "g\"]}\n"
+          "{\"turns\": [\"one two three four\", \"and on\"], \"reference\": [\"one two three four\"]}\n",
+          f);
+    fclose(f);
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "tiny");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "replay", "--path", "own.jsonl", "--model", "tiny", "--json");
+    json_t *root = json_loads(text_get(&c.out), 0, NULL);
+    assert_int_equal(json_integer_value(json_object_get(root, "answers")), 3);
+    assert_int_equal(json_integer_value(json_object_get(root, "unanswered")), 1);
+    const json_t *methods = json_object_get(root, "methods");
+    assert_int_equal(json_array_size(methods), 2);
+    assert_true(json_number_value(json_object_get(json_array_get(methods, 1), "S")) > 1);
+    json_decref(root);
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "replay", "chat", "--model", "tiny");
+    assert_non_null(strstr(text_get(&c.err), "has no answers to replay"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "replay", "code");
+    assert_non_null(strstr(text_get(&c.err), "--model DIR"));
+    child_release(&c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(as_the_model_was),
+        cmocka_unit_test(pool),
+        cmocka_unit_test(needs_a_model),
+        cmocka_unit_test_setup_teardown(command, folder_setup, folder_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

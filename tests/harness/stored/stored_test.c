@@ -1,0 +1,101 @@
+// The table of a run against what the views say of it, with and without estimates.
+#include "tests/check.h"
+
+#include "harness/stored/stored.h"
+#include "results/rows.h"
+#include "tests/filled_store.h"
+#include "tests/folder.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+static json_t *table_of(FilledStore *f) {
+    Text text = {0};
+    Error e = {0};
+    if (!stored_json(f->store, f->run, &text, &e)) fail_msg("%s", e.text);
+    json_t *list = json_loads(text_get(&text), 0, NULL);
+    assert_non_null(list);
+    text_release(&text);
+    return list;
+}
+
+// The columns of result that the table has too, in its points' order.
+static void expect_views(FilledStore *f) {
+    static const char *const COLUMNS[] = {"S", "tokens_per_s", "speedup", "speedup_e2e", "speedup_specbench"};
+    enum { COUNT = sizeof COLUMNS / sizeof *COLUMNS };
+    json_t *list = table_of(f);
+    Error e = {0};
+    size_t i = 0;
+    Rows *r = rows_open(f->store,
+                        "SELECT number, S, tokens_per_s, speedup, speedup_e2e, speedup_specbench FROM result"
+                        " WHERE run_id = ?1 ORDER BY number",
+                        &e);
+    if (!r) fail_msg("%s", e.text);
+    rows_bind_int(r, 1, f->run);
+    for (; rows_next(r, &e); i++)
+        for (int k = 0; k < COUNT; k++) {
+            double got = json_real_value(json_object_get(json_array_get(list, i), COLUMNS[k]));
+            if (!(fabs(got - rows_real(r, k + 1)) <= 1e-9 * fabs(got)))
+                fail_msg("point %zu, %s: wanted %.9g, got %.9g", i + 1, COLUMNS[k], rows_real(r, k + 1), got);
+        }
+    assert_int_equal(i, json_array_size(list));
+    rows_close(r);
+    json_decref(list);
+}
+
+static void expect(const char *what, double want, double got) {
+    if (!(fabs(want - got) <= 1e-9 * fabs(want))) fail_msg("%s: wanted %.9g, got %.9g", what, want, got);
+}
+
+static double number(json_t *list, size_t point, const char *key) {
+    return json_number_value(json_object_get(json_array_get(list, point), key));
+}
+
+static void with_and_without_estimates(void **state) {
+    FilledStore f;
+    Error e = {0};
+    if (!filled_open(&f, folder_path(*state, "a.db"), NULL, 3, 4, &e) || !filled_add_all(&f, 2, &e))
+        fail_msg("%s", e.text);
+    expect_views(&f);
+    StoreEstimate x = {.metric = "speedup", .value = 7, .low = 6, .high = 8, .resamples = 10, .seed = 1};
+    assert_true(store_estimate(f.store, f.points[1], &x, &e));
+    json_t *list = table_of(&f);
+    expect("speedup", 7, number(list, 1, "speedup"));
+    expect("its lower end", 6, number(list, 1, "speedup_low"));
+    assert_true(json_is_null(json_object_get(json_array_get(list, 2), "speedup_low")));
+    json_decref(list);
+    filled_close(&f);
+}
+
+// Shares of steps, from the view that counts them in another way.
+static void ctar(void **state) {
+    FilledStore f;
+    Error e = {0};
+    if (!filled_open(&f, folder_path(*state, "a.db"), NULL, 3, 4, &e) || !filled_add_all(&f, 1, &e))
+        fail_msg("%s", e.text);
+    json_t *list = table_of(&f);
+    Rows *r = rows_open(f.store,
+                        "SELECT number, w, ctar FROM ctar JOIN point ON point.id = point_id"
+                        " WHERE w IN (1, 2, 4) AND number > 1",
+                        &e);
+    if (!r) fail_msg("%s", e.text);
+    int compared = 0;
+    for (; rows_next(r, &e); compared++) {
+        char key[16];
+        snprintf(key, sizeof key, "CTAR%lld", (long long)rows_int(r, 1));
+        expect(key, rows_real(r, 2), number(list, (size_t)rows_int(r, 0) - 1, key));
+    }
+    assert_true(compared > 2);
+    rows_close(r);
+    json_decref(list);
+    filled_close(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(with_and_without_estimates, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(ctar, folder_setup, folder_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

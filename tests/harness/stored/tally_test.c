@@ -1,0 +1,111 @@
+// Metrics against sums written out; intervals against the truth over many experiments.
+#include "tests/check.h"
+
+#include "harness/stored/tally.h"
+
+#include <math.h>
+
+enum { PROMPTS = 20, PASSES = 3, PAIRS = PROMPTS * PASSES };
+
+// The point is 1.5 times as fast on average, prompts differ, and passes a little.
+static int draw(Random *r, TallyPair *pairs) {
+    int n = 0;
+    for (int prompt = 0; prompt < PROMPTS; prompt++) {
+        double length = 50 + 100 * random_uniform(r), gain = 1.5 * exp(0.2 * (double)random_normal(r));
+        for (int pass = 0; pass < PASSES; pass++) {
+            TallyPair *p = &pairs[n++];
+            *p = (TallyPair){.prompt = prompt, .pass = pass, .tokens = length, .base_tokens = length};
+            p->base_decode_s = 0.01 * length * (1 + 0.01 * (double)random_normal(r));
+            p->decode_s = p->base_decode_s / gain * (1 + 0.01 * (double)random_normal(r));
+            p->steps = length / gain;
+            p->prefill_s = p->base_prefill_s = 0.2;
+        }
+    }
+    return n;
+}
+
+static void close_to(double want, double got) {
+    if (!(fabs(want - got) <= 1e-12 * fabs(want))) fail_msg("wanted %.15g, got %.15g", want, got);
+}
+
+static void sums(void **state) {
+    (void)state;
+    TallyPair pairs[] = {
+        {.prompt = 1,
+         .tokens = 10,
+         .steps = 4,
+         .decode_s = 2,
+         .prefill_s = 1,
+         .base_tokens = 10,
+         .base_decode_s = 6,
+         .base_prefill_s = 1.5,
+         .prefill_tokens = 1,
+         .prefill_steps = 1},
+        {.prompt = 0,
+         .tokens = 30,
+         .steps = 10,
+         .decode_s = 3,
+         .prefill_s = 1,
+         .base_tokens = 20,
+         .base_decode_s = 8,
+         .base_prefill_s = 0.5,
+         .prefill_tokens = 1,
+         .prefill_steps = 1},
+    };
+    Tally t;
+    assert_true(tally(pairs, 2, false, &t, NULL));
+    assert_int_equal(t.prompts, 2);
+    close_to(40.0 / 14, t.value[TALLY_S]);
+    close_to(14.0 / 5, t.value[TALLY_SPEEDUP]);
+    close_to(16.0 / 7, t.value[TALLY_SPEEDUP_E2E]);
+    close_to((10.0 / 3 + 30.0 / 4) / (10.0 / 7.5 + 20.0 / 8.5), t.value[TALLY_SPECBENCH]);
+    close_to(40.0 / 5, t.value[TALLY_RATE]);
+    close_to(42.0 / 16, t.value[TALLY_S_REFERENCE]);
+    close_to(40.0 / 7, t.value[TALLY_RATE_E2E]);
+    pairs[0].pass = 7; // each prompt in a pass of its own: the mean of two ratios
+    assert_true(tally(pairs, 2, false, &t, NULL));
+    close_to(((10.0 / 3) / (10.0 / 7.5) + (30.0 / 4) / (20.0 / 8.5)) / 2, t.value[TALLY_SPECBENCH]);
+    assert_true(t.has_interval);
+    assert_true(tally_plain(pairs, 2, false, &t, NULL));
+    assert_false(t.has_interval);
+    close_to(((10.0 / 3) / (10.0 / 7.5) + (30.0 / 4) / (20.0 / 8.5)) / 2, t.value[TALLY_SPECBENCH]);
+    assert_true(tally(pairs, 2, true, &t, NULL));
+    close_to((14.0 / 30) / (5.0 / 40), t.value[TALLY_SPEEDUP]);
+}
+
+static void empty_and_single(void **state) {
+    (void)state;
+    TallyPair one = {.tokens = 5, .steps = 5};
+    Tally t;
+    assert_true(tally(&one, 0, false, &t, NULL));
+    assert_true(isnan(t.value[TALLY_S]));
+    assert_true(tally(&one, 1, false, &t, NULL));
+    assert_false(t.has_interval);
+    close_to(1, t.value[TALLY_S]);
+    assert_true(isnan(t.value[TALLY_SPEEDUP])); // no time was seen
+}
+
+// Of 95% intervals about 95 in 100 hold the truth: fewer than 85 of 100 would come once in 10^4, more
+// prompts in place of passes would make them far too narrow.
+static void coverage(void **state) {
+    (void)state;
+    enum { RUNS = 100 };
+    Random r = test_random(1);
+    int held = 0;
+    const double truth = 1.5 / exp(0.5 * 0.04); // harmonic: E[1/gain] = exp(s^2/2) / 1.5
+    for (int run = 0; run < RUNS; run++) {
+        TallyPair pairs[PAIRS];
+        Tally t;
+        assert_true(tally(pairs, draw(&r, pairs), false, &t, NULL));
+        const Interval *i = &t.interval[TALLY_SPEEDUP];
+        assert_true(i->low <= t.value[TALLY_SPEEDUP] && t.value[TALLY_SPEEDUP] <= i->high);
+        held += i->low <= truth && truth <= i->high;
+    }
+    if (held < 85) fail_msg("%d of %d intervals hold the truth", held, RUNS);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(sums), cmocka_unit_test(empty_and_single),
+                                       cmocka_unit_test(coverage)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

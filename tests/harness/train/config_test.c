@@ -1,0 +1,142 @@
+// Training files in YAML: what they set, and one line with the place and the mend for what is wrong.
+#include "tests/check.h"
+
+#include "harness/train/config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char GOOD[] = "# a small one\n"
+                           "out: models/small\n"
+                           "tokenizer: t.json\n"
+                           "files: [a.txt, 'b/*.txt']\n"
+                           "layers: 2\nwidth: 64\nheads: 4\nkey_heads: 2\nmlp: 128\ncontext: 96\n"
+                           "steps: 100\nrate: 3e-3\nbatch: 1152\n";
+
+static void parse(TrainFile *f, const char *text) {
+    Error e = {0};
+    if (!train_file_parse(f, text, strlen(text), "x.yaml", TRAIN_MODEL, &e)) fail_msg("%s", e.text);
+}
+
+static void values(void **state) {
+    (void)state;
+    TrainFile f;
+    parse(&f, GOOD);
+    assert_string_equal(f.out, "models/small");
+    assert_int_equal(f.files.count, 2);
+    assert_string_equal(f.files.items[1], "b/*.txt");
+    assert_int_equal(f.config.shape.width, 64);
+    assert_int_equal(f.config.shape.head_dim, 16);
+    assert_int_equal(f.config.shape.rope.pairs, 8);
+    assert_int_equal(f.config.shape.kv_heads, 2);
+    assert_true(f.config.optimizer.rate == 3e-3);
+    assert_true(f.config.optimizer.beta2 == 0.95);
+    assert_int_equal(f.config.pass, 576); // the largest of 96's multiples up to 1024 that divides 1152
+    assert_string_equal(f.eos, "</s>");
+    assert_null(f.separator);
+    train_file_release(&f);
+}
+
+static void all_keys(void **state) {
+    (void)state;
+    char text[2000];
+    TrainFile f;
+    snprintf(text, sizeof text, "%s%s", GOOD,
+             "eos: '<|end|>'\nseparator: '---8<---'\nheld_out: 0.25\nheld_out_rows: 10\nheld_out_every: 7\n"
+             "checkpoint_every: 9\nhead_size: 32\nrope_theta: 500000\nnorm_epsilon: 1e-6\nwarmup: 20\n"
+             "last_rate: 1e-4\nbeta1: 0.8\nbeta2: 0.9\nepsilon: 1e-9\nweight_decay: 0\nclip: 0\npass: 96\n"
+             "seed: 9223372036854775807\nthreads: 3\nisa: avx2\n");
+    parse(&f, text);
+    assert_string_equal(f.separator, "---8<---");
+    assert_int_equal(f.config.shape.head_dim, 32);
+    assert_true(f.config.shape.norm_epsilon == 1e-6f);
+    assert_true(f.config.seed == INT64_MAX);
+    assert_int_equal(f.config.pass, 96);
+    assert_int_equal(f.held_out_every, 7);
+    assert_string_equal(f.config.isa, "avx2");
+    assert_true(f.config.optimizer.clip == 0);
+    train_file_release(&f);
+}
+
+// GOOD with one line put for another (or added), and what is said of it.
+// Everything has a fallback; shape and tokenizer are the model's.
+static void adapters(void **state) {
+    (void)state;
+    const char *text = "files: a.txt\nbatch: 2048\nrate: 1e-3\n", *bad = "files: a.txt\nlayers: 2\n";
+    TrainFile f, fallbacks = {0};
+    Error e = {0};
+    train_file_defaults(&fallbacks, TRAIN_ADAPTER);
+    if (!train_file_parse(&f, text, strlen(text), "x.yaml", TRAIN_ADAPTER, &e)) fail_msg("%s", e.text);
+    assert_null(f.out);
+    assert_int_equal(f.config.batch, 2048);
+    assert_true(f.config.optimizer.rate == 1e-3);
+    assert_int_equal(f.config.optimizer.steps, fallbacks.config.optimizer.steps);
+    assert_int_equal(f.config.pass, 0);
+    train_file_set_context(&f, 256);
+    assert_int_equal(f.config.pass, 1024);
+    train_file_release(&f);
+    assert_false(train_file_parse(&f, bad, strlen(bad), "x.yaml", TRAIN_ADAPTER, &e));
+    assert_non_null(strstr(e.text, "x.yaml:2:1: an adapter's training file has no key 'layers'"));
+}
+
+static void expect_error(const char *was, const char *is, const char *want) {
+    char text[2000];
+    const char *at = strstr(GOOD, was);
+    TrainFile f;
+    Error e = {0};
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - GOOD), GOOD, is, at + strlen(was));
+    if (train_file_parse(&f, text, strlen(text), "x.yaml", TRAIN_MODEL, &e)) fail_msg("'%s' was taken", is);
+    if (strcmp(e.text, want)) fail_msg("'%s': wanted '%s', got '%s'", is, want, e.text);
+    assert_int_equal(e.kind, ERROR_INPUT);
+    train_file_release(&f);
+}
+
+static void errors(void **state) {
+    (void)state;
+    expect_error(
+        "steps:", "stesp:", "x.yaml:11:1: a training file has no key 'stesp'; did you mean 'steps'?");
+    expect_error("width: 64", "width: 6.5",
+                 "x.yaml:6:8: 'width' is '6.5', must be a whole number from 1 to 131072");
+    expect_error("width: 64", "width: 64k",
+                 "x.yaml:6:8: 'width' is '64k', must be a whole number from 1 to 131072");
+    expect_error("width: 64", "width: [64]", "x.yaml:6:8: 'width' must be one value");
+    expect_error("rate: 3e-3", "rate: .nan", "x.yaml:12:7: 'rate' is '.nan', must be a number from 0 to 10");
+    expect_error("mlp: 128\n", "", "x.yaml:2:1: a training file needs 'mlp': add a line 'mlp: ...'");
+    expect_error("mlp: 128\n", "width: 1\n",
+                 "x.yaml:9:1: 'width' is given twice, first in line 6: take one away");
+    expect_error("mlp: 128", "mlp: 128\nseed: -1",
+                 "x.yaml:10:7: 'seed' is '-1', must be a whole number from 0 to 2^63 - 1");
+    expect_error("models/small", "", "x.yaml:2:5: 'out' is empty: give it a value or take the line away");
+    expect_error("a.txt", "[a, b]", "x.yaml:4:9: 'files' must be one value");
+    expect_error("a.txt, 'b/*.txt'", "a, *b", "x.yaml:4:12: '*b' is an alias: write the value itself");
+    expect_error(GOOD, "just a text", "x.yaml:1:1: a training file must be a map: lines such as 'out: ...'");
+    expect_error(GOOD, "", "x.yaml:1:1: there is nothing in it");
+    expect_error("steps", "\x01", "x.yaml:11:1: this is not YAML: control characters are not allowed");
+}
+
+// Any bytes at all: a line or values, never a crash.
+static void random_bytes(void **state) {
+    (void)state;
+    Random r = test_random(1);
+    for (int round = 0; round < 3000; round++) {
+        char text[sizeof GOOD];
+        size_t n = random_below(&r, sizeof GOOD);
+        memcpy(text, GOOD, sizeof GOOD);
+        for (int i = test_between(&r, 1, 6); i > 0; i--)
+            text[random_below(&r, sizeof GOOD)] =
+                (char)(random_below(&r, 4) ? "[]{}*&:-'\"\n 1"[random_below(&r, 13)]
+                                           : (int)random_below(&r, 256));
+        TrainFile f;
+        Error e = {0};
+        if (!train_file_parse(&f, text, round % 2 ? n : sizeof GOOD - 1, "x", (TrainKind)(round % 2), &e))
+            assert_int_equal(e.kind, ERROR_INPUT);
+        train_file_release(&f);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(values), cmocka_unit_test(all_keys),
+                                       cmocka_unit_test(errors), cmocka_unit_test(adapters),
+                                       cmocka_unit_test(random_bytes)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,116 @@
+// Tuning on the draft of the reference family, by a clock that goes by passes and rows, for machines on which
+// rows cost nearly nothing, and on which they cost what they do on a small processor: its choice against
+// every point of the space, measured, on two datasets.
+#include "tests/check.h"
+
+#include "harness/tune/tune.h"
+#include "harness/tune/config.h"
+#include "tests/folder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double dear_rows(void *state) {
+    const Session *s = state;
+    return 1e-3 * s->passes + 100e-6 * s->rows;
+}
+
+static double cheap_rows(void *state) {
+    const Session *s = state;
+    return 1e-3 * s->passes + 8e-6 * s->rows;
+}
+
+static Clock dear(const Session *target) { return (Clock){dear_rows, (void *)(uintptr_t)target}; }
+static Clock cheap(const Session *target) { return (Clock){cheap_rows, (void *)(uintptr_t)target}; }
+
+static bool never(void) { return false; }
+
+typedef struct Tuned {
+    Prepared p;
+    TuneSpace space;
+    TuneResult result;
+} Tuned;
+
+typedef struct Case {
+    const char *method, *dataset;
+    Clock (*clock)(const Session *target);
+    const char *axes[3];
+} Case;
+
+static void tune(Tuned *t, const Case *c, const char *db, bool exhaustive) {
+    Error e = {0};
+    Ledger ledger;
+    const TuneMethod *row;
+    char word[] = "test", *argv[] = {word, NULL};
+    TuneAsk ask = {.method = c->method,
+                   .target = "models/draft",
+                   .dataset = c->dataset,
+                   .limit = 16,
+                   .threads = 1,
+                   .max_tokens = 24,
+                   .ignore_eos = true};
+    for (int i = 0; i < 3 && c->axes[i]; i++) ask.axes.items[ask.axes.count++] = c->axes[i];
+    TuneOptions o = {.budget_s = 1e5,
+                     .prompts = 4,
+                     .racers = 4,
+                     .laps = 1,
+                     .margin = 0.02,
+                     .exhaustive = exhaustive,
+                     .quiet = true};
+    TuneSeams seams = {never, c->clock};
+    if (!tune_prepare(&ask, &row, &t->p, &e) || !tune_space_open(&t->p, row, &t->space, &e))
+        fail_msg("%s", e.text);
+    LedgerStart start = {.store = db,
+                         .config_file = t->p.file,
+                         .config = t->p.config,
+                         .overrides = t->p.overrides,
+                         .again = true,
+                         .machine = &t->p.machine,
+                         .argc = 1,
+                         .argv = argv};
+    if (!ledger_open(&ledger, &t->p.inputs, &start, &e) ||
+        !tune_run(&ledger, &t->space, &o, &seams, &t->result, &e) || !ledger_end(&ledger, "done", &e))
+        fail_msg("%s", e.text);
+    ledger_close(&ledger);
+}
+
+static void release(Tuned *t) {
+    tune_release(&t->result);
+    tune_space_release(&t->space);
+    prepare_release(&t->p);
+}
+
+static double took(const TuneResult *r) { return r->surface.took_s + r->sample_s + r->race_s; }
+
+// Within 3% of the sweep's best, at a tenth of its time at most.
+static void finds(void **state) {
+    static const Case CASES[] = {
+        {"ngrammys",  "code",          dear,  {"k=1..8", "w=1..8"}            },
+        {"lookahead", "summarisation", dear,  {"W=1..5", "N=2..4", "G=1..4"}  },
+        {"ngrammys",  "summarisation", cheap, {"k=1..8", "w=1..8"}            },
+        {"lookahead", "code",          cheap, {"W=1..6,8", "N=2..5", "G=1..4"}},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        Tuned *one = calloc(1, sizeof *one), *every = calloc(1, sizeof *every);
+        const char *db = folder_path(*state, "tune.db");
+        tune(one, &CASES[i], db, false);
+        tune(every, &CASES[i], db, true);
+        const TuneResult *r = &one->result, *truth = &every->result;
+        double best = tune_speedup(truth, truth->choice, 0), chosen = tune_speedup(truth, r->choice, 0);
+        printf("%s on %s: %d points, best %.3f, chosen %.3f (%.1f%% less); %.1f s of %.1f s\n",
+               CASES[i].method, CASES[i].dataset, r->points, best, chosen, 100 * (1 - chosen / best), took(r),
+               took(truth));
+        fflush(stdout);
+        if (chosen < 0.97 * best) fail_msg("more than 3%% from the best");
+        if (took(r) > 0.1 * took(truth)) fail_msg("more than a tenth of the sweep's time");
+        assert_true(r->diverged == 0 && truth->diverged == 0);
+        release(one), release(every);
+        free(one), free(every);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(finds)};
+    return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
+}

@@ -1,0 +1,234 @@
+// Tuning on the null backend by a clock that goes by passes and rows: what it chooses against every point
+// measured, and what it took; and the command with what users give it.
+#include "tests/check.h"
+
+#include "harness/tune/config.h"
+#include "harness/tune/report.h"
+#include "tests/child.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PROMPTS = 30 };
+
+static void write_prompts(const char *folder) {
+    FILE *f = fopen(folder_path(folder, "own.txt"), "w");
+    assert_non_null(f);
+    for (int i = 0; i < PROMPTS; i++) {
+        for (int k = 0; k < 20 + i % 7; k++) fprintf(f, "%c%d ", 'a' + (i * 7 + k * k) % 23, (i + k) % 9);
+        fprintf(f, "\n");
+    }
+    fclose(f);
+}
+
+static int set_up(void **state) {
+    Child c;
+    if (folder_setup(state)) return -1;
+    write_prompts(*state);
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "tiny");
+    child_release(&c);
+    // Tests run here, and the program from here.
+    const char *program = getenv("OUTPACE");
+    char *whole = realpath(program ? program : "./outpace", NULL);
+    int failed = !whole || setenv("OUTPACE", whole, 1);
+    free(whole);
+    return failed ? -1 : chdir(*state);
+}
+
+// --- a machine -------------------------------------------------------------------------------------------
+
+// A pass takes 1 ms, and 12 us for each of its rows.
+static double by_rows(void *state) {
+    const Session *s = state;
+    return 1e-3 * s->passes + 12e-6 * s->rows;
+}
+
+static Clock row_clock(const Session *target) { return (Clock){by_rows, (void *)(uintptr_t)target}; }
+
+static bool never(void) { return false; }
+
+typedef struct Tuned {
+    Prepared p;
+    TuneSpace space;
+    TuneResult result;
+} Tuned;
+
+static void tune(Tuned *t, const char *method, const TuneOptions *o, bool (*interrupted)(void)) {
+    Error e = {0};
+    Ledger ledger;
+    const TuneMethod *row;
+    char word[] = "test", *argv[] = {word, NULL};
+    TuneAsk ask = {.method = method,
+                   .target = "tiny",
+                   .draft = "tiny",
+                   .path = "own.txt",
+                   .device = "null",
+                   .max_tokens = 48,
+                   .ignore_eos = true};
+    TuneSeams seams = {interrupted, row_clock};
+    if (!tune_prepare(&ask, &row, &t->p, &e) || !tune_space_open(&t->p, row, &t->space, &e))
+        fail_msg("%s", e.text);
+    LedgerStart start = {.store = "tune.db",
+                         .config_file = t->p.file,
+                         .config = t->p.config,
+                         .overrides = t->p.overrides,
+                         .again = true,
+                         .machine = &t->p.machine,
+                         .argc = 1,
+                         .argv = argv};
+    if (!ledger_open(&ledger, &t->p.inputs, &start, &e) ||
+        !tune_run(&ledger, &t->space, o, &seams, &t->result, &e) || !ledger_end(&ledger, "done", &e))
+        fail_msg("%s", e.text);
+    ledger_close(&ledger);
+}
+
+static void release(Tuned *t) {
+    tune_release(&t->result);
+    tune_space_release(&t->space);
+    prepare_release(&t->p);
+}
+
+static double took(const TuneResult *r) { return r->surface.took_s + r->sample_s + r->race_s; }
+
+static const TuneOptions OPTIONS = {
+    .budget_s = 600, .prompts = 4, .racers = 5, .laps = 3, .margin = 0.02, .quiet = true};
+
+// --- tests -----------------------------------------------------------------------------------------------
+
+// Within 3% of the best of all points, at a tenth of their time at most. The null backend's text repeats so
+// seldom that who guesses least is best; tune_long_test has a model of whose text more can be guessed.
+static void finds(void **state) {
+    static const char *const METHODS[] = {"lookahead:G=8", "ngrammys:strategy=context"};
+    TuneOptions all = OPTIONS;
+    (void)state;
+    all.exhaustive = true;
+    for (size_t i = 0; i < 2; i++) {
+        Tuned *one = calloc(1, sizeof *one), *every = calloc(1, sizeof *every);
+        tune(one, METHODS[i], &OPTIONS, never);
+        tune(every, METHODS[i], &all, never);
+        const TuneResult *r = &one->result, *truth = &every->result;
+        double best = tune_speedup(truth, truth->choice, 0), chosen = tune_speedup(truth, r->choice, 0);
+        printf("%s: %d points, best %.3f, chosen %.3f; %.1f s of %.1f s\n", METHODS[i], r->points, best,
+               chosen, took(r), took(truth));
+        assert_int_equal(truth->end, TUNE_SWEPT);
+        assert_int_equal(r->end, TUNE_CERTAIN);
+        assert_true(chosen >= 0.97 * best);
+        assert_true(took(r) <= 0.1 * took(truth));
+        assert_true(r->diverged == 0 && r->failed == 0 && truth->diverged == 0);
+        double raced = tune_speedup(r, r->choice, r->sample_rounds);
+        assert_true(r->speedup.low <= raced && raced <= r->speedup.high && r->speedup.low > 0);
+        release(one), release(every);
+        free(one), free(every);
+    }
+}
+
+static int questions; // the question has no state of its own
+
+static bool is_up(void) { return --questions < 0; }
+
+// Wherever it is interrupted it ends, and says so; what is measured by then is told.
+static void interrupted(void **state) {
+    (void)state;
+    bool sampled = false, raced = false;
+    for (int n = 0; n < 100000 && !raced; n += 1 + n / 4) {
+        Tuned *t = calloc(1, sizeof *t);
+        questions = n;
+        tune(t, "speculative", &OPTIONS, is_up);
+        assert_true(t->result.end == TUNE_INTERRUPTED || t->result.end == TUNE_CERTAIN);
+        assert_true((t->result.choice >= 0) == (t->result.sample_rounds > 0));
+        sampled = sampled || t->result.sample_rounds > 0;
+        raced = t->result.race_rounds > 0;
+        release(t);
+        free(t);
+    }
+    assert_true(sampled && raced);
+}
+
+// A budget of next to nothing still gives one round of the sample, and what it predicts.
+static void no_budget(void **state) {
+    (void)state;
+    TuneOptions o = OPTIONS;
+    Tuned *t = calloc(1, sizeof *t);
+    o.budget_s = 1e-6;
+    tune(t, "ngrammys:strategy=context", &o, never);
+    assert_int_equal(t->result.end, TUNE_BUDGET);
+    assert_int_equal(t->result.sample_rounds, 1);
+    assert_int_equal(t->result.race_rounds, 0);
+    assert_true(t->result.choice >= 0 && t->result.predictions[t->result.choice].speedup > 0);
+    release(t);
+    free(t);
+}
+
+// The program's own words: a choice that `generate` takes, and a run in the store.
+static void command(void **state) {
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "tune", "tiny", "--method", "ouroboros:beta=3", "--draft", "tiny", "--path",
+                  "own.txt", "--device", "null", "--max-tokens", "16", "--axis", "gamma=2..4", "--axis",
+                  "K=0,2", "--limit", "8", "--db", "x.db", "--json");
+    json_t *root = json_loads(text_get(&c.out), 0, NULL);
+    const char *choice = json_string_value(json_object_get(root, "choice"));
+    assert_non_null(choice);
+    assert_int_equal(json_array_size(json_object_get(root, "points")), 6);
+    assert_memory_equal(choice, "ouroboros:", 10);
+    Child g;
+    CHILD_OUTPACE(&g, *state, 0, "generate", "tiny", "a b c", "--device", "null", "--draft", "tiny",
+                  "--method", choice);
+    child_release(&g);
+    json_decref(root);
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "show", "tune", "--db", "x.db");
+    assert_non_null(strstr(text_get(&c.out), "ouroboros"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "tune", "tiny", "--method", "speculative", "--draft", "tiny", "--path",
+                  "own.txt", "--device", "null", "--max-tokens", "16", "--limit", "8", "--db", "x.db",
+                  "--processor-time");
+    assert_non_null(strstr(text_get(&c.out), "of the processor, not the wall's"));
+    assert_non_null(
+        strstr(text_get(&c.out), "use        outpace generate tiny -f prompt.txt --method 'spec"));
+    child_release(&c);
+}
+
+static void mistakes(void **state) {
+    static const struct {
+        const char *words[12], *said;
+    } ROWS[] = {
+        {{"tune", "tiny"},                                                                                    "give a --method"             },
+        {{"tune", "tiny", "--method", "lookahead"},                                                           "give --dataset"              },
+        {{"tune", "tiny", "--method", "medusa", "--dataset", "code"},                                         "no space for method 'medusa'"},
+        {{"tune", "tiny", "--method", "lookahead:X=3", "--dataset", "code"},                                  "no parameter 'X'"            },
+        {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--axis", "W"},
+         "must be NAME=VALUES"                                                                                                              },
+        {{"tune", "tiny", "--method", "lookahead:W", "--dataset", "code"},                                    "must be NAME=VALUE"          },
+        {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--axis", "W=0"},                     "W"                           },
+        {{"tune", "tiny", "--method", "speculative", "--dataset", "code"},                                    "needs a draft model"         },
+        {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--limit", "1"},
+         "two prompts at least"                                                                                                             },
+        {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--budget", "1d"},
+         "as 90s, 10m or 1h"                                                                                                                },
+        {{"tune", "nowhere", "--method", "lookahead", "--dataset", "code"},                                   "nowhere"                     },
+        {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--set", "generation.seed=1..3"},
+         "settings vary"                                                                                                                    },
+        {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--set", "generation.temperature=1"},
+         "must be greedy"                                                                                                                   },
+        {{"tune", "tiny", "--method", "ouroboros:warm=on", "--dataset", "code", "--draft", "tiny"},
+         "whole passes"                                                                                                                     },
+    };
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        Child c;
+        child_outpace(&c, *state, 2, ROWS[i].words);
+        if (!strstr(text_get(&c.err), ROWS[i].said))
+            fail_msg("wanted '%s', got '%s'", ROWS[i].said, text_get(&c.err));
+        child_release(&c);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finds),   cmocka_unit_test(interrupted), cmocka_unit_test(no_budget),
+        cmocka_unit_test(command), cmocka_unit_test(mistakes),
+    };
+    return cmocka_run_group_tests(tests, set_up, folder_teardown);
+}
