@@ -22,6 +22,7 @@ typedef struct Device {
     bool (*open)(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e);
     bool (*ceilings)(int ordinal, const BackendOptions *o, Ceilings *out, Error *e);
     bool (*gauge)(int ordinal, Gauge *out, Error *e); // NULL: it says nothing of itself
+    bool (*copy_rate)(int ordinal, double *bytes_per_s, Error *e);
 } Device;
 
 static bool open_cpu(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e) {
@@ -46,9 +47,9 @@ static bool ceilings_none(int ordinal, const BackendOptions *o, Ceilings *out, E
 }
 
 static const Device DEVICES[] = {
-    {"cpu",  &cpu_backend,  true,  true,  false, open_cpu,  ceilings_cpu,  NULL      },
-    {"cuda", &cuda_backend, true,  false, true,  cuda_open, cuda_ceilings, cuda_gauge},
-    {"null", &null_backend, false, false, false, open_null, ceilings_none, NULL      },
+    {"cpu",  &cpu_backend,  true,  true,  false, open_cpu,  ceilings_cpu,  NULL,       NULL          },
+    {"cuda", &cuda_backend, true,  false, true,  cuda_open, cuda_ceilings, cuda_gauge, cuda_copy_rate},
+    {"null", &null_backend, false, false, false, open_null, ceilings_none, NULL,       NULL          },
 };
 
 // The number behind the colon, at most three digits; 0 where there is none. False if it is anything else.
@@ -313,4 +314,10 @@ bool engine_ceilings(const char *name, const BackendOptions *o, Ceilings *out, E
     int ordinal;
     const Device *device = find_device(name, &ordinal, e);
     return device && device->ceilings(ordinal, o, out, e);
+}
+
+bool engine_copy_rate(const char *name, double *bytes_per_s, Error *e) {
+    int ordinal;
+    const Device *device = find_device(name, &ordinal, e);
+    return device && device->copy_rate && device->copy_rate(ordinal, bytes_per_s, e);
 }

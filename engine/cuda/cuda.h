@@ -16,3 +16,6 @@ bool cuda_gauge(int ordinal, Gauge *out, Error *e);
 
 // Of device `ordinal`, measured now.
 bool cuda_ceilings(int ordinal, const BackendOptions *o, Ceilings *out, Error *e);
+
+// Bytes a second that it copies within its memory, those read and those written, measured now.
+bool cuda_copy_rate(int ordinal, double *bytes_per_s, Error *e);

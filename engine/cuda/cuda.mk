@@ -39,6 +39,12 @@ $(SIMT_TESTS): $(SIMT)
 $(SIMT_TESTS): CUDA_LIBS = -lstdc++
 $(BUILD)/tests/simt/simt_test: $(BUILD)/simt/tests/simt/planted.o
 
+# The whole program on that machine: `--device cuda` where there is no GPU, slowly. What stands in for cuBLASLt uses
+# its streams.
+$(BUILD)/simt/outpace: $(BUILD)/harness/main.o $(SIMT) $(BUILD)/liboutpace.a
+	$(CC) $(LDFLAGS) -rdynamic $^ -o $@ $(LIBS)
+$(BUILD)/simt/outpace: CUDA_LIBS = -lstdc++
+
 # What stands in for cuBLASLt and NVML is opened by the program; the former uses its streams.
 $(BUILD)/simt/libcublasLt.so: tests/simt/cublaslt.c tests/simt/cublaslt.h engine/cuda/cublas.h $(BUILD)/settings
 	@mkdir -p $(@D)

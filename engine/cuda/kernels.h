@@ -83,9 +83,11 @@ typedef struct Commit {
 } Commit;
 void gpu_commit(const Commit *c, int count, void *stream);
 
-// Floors: reads `bytes`, or multiplies in registers; gives the operations that one call does.
+// Floors: reads `bytes`; or multiplies in registers, by mma of bf16 or by fused multiply-adds of f32, and
+// gives the operations that the call does.
 void gpu_probe_read(const void *data, size_t bytes, int blocks, uint32_t *sink, void *stream);
 double gpu_probe_mma(int rounds, int blocks, float *sink, void *stream);
+double gpu_probe_fma(int rounds, int blocks, float *sink, void *stream);
 
 #ifdef __cplusplus
 }

@@ -24,3 +24,8 @@ bool cuda_ceilings(int ordinal, const BackendOptions *o, Ceilings *out, Error *e
     (void)ordinal, (void)o, (void)out;
     return refuse(e);
 }
+
+bool cuda_copy_rate(int ordinal, double *bytes_per_s, Error *e) {
+    (void)ordinal, (void)bytes_per_s;
+    return refuse(e);
+}

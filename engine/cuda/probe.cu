@@ -1,7 +1,8 @@
-// What a card can do at most, to measure it: reading memory, and multiplying in registers.
+// What a card can do at most, to measure it: reading memory, and multiplying in registers, by tensor cores
+// and by fused multiply-adds of f32, which products of weights or activations that are not bf16 are made of.
 #include "engine/cuda/rows.cuh"
 
-enum { THREADS = 256, CHAINS = 8 };
+enum { THREADS = 256, CHAINS = 8, UNROLLED = 8 };
 
 // 16 bytes a thread at a time, four loads in flight.
 __global__ void __launch_bounds__(THREADS) probe_read(const uint4 *data, size_t count, uint32_t *sink) {
@@ -39,4 +40,24 @@ __global__ void __launch_bounds__(THREADS) probe_mma(int rounds, float *sink) {
 double gpu_probe_mma(int rounds, int blocks, float *sink, void *stream) {
     LAUNCH(probe_mma, (unsigned)blocks, THREADS, 0, stream, rounds, sink);
     return 2.0 * 16 * 8 * 16 * CHAINS * (THREADS / WARP) * (double)rounds * (double)blocks;
+}
+
+// Chains that stay near 1. UNROLLED links in one turn of the loop, so that its counting costs little beside
+// them.
+__global__ void __launch_bounds__(THREADS) probe_fma(int rounds, float *sink) {
+    float sum[CHAINS], x = 0.999f + 1e-6f * (float)threadIdx.x, y = 1.0009f - x;
+#pragma unroll
+    for (int i = 0; i < CHAINS; i++) sum[i] = 1 + 0.1f * (float)i;
+    for (int r = 0; r < rounds; r++)
+#pragma unroll
+        for (int i = 0; i < CHAINS * UNROLLED; i++) sum[i % CHAINS] = fmaf(sum[i % CHAINS], x, y);
+    float total = 0;
+#pragma unroll
+    for (int i = 0; i < CHAINS; i++) total += sum[i];
+    sink[(size_t)blockIdx.x * THREADS + threadIdx.x] = total;
+}
+
+double gpu_probe_fma(int rounds, int blocks, float *sink, void *stream) {
+    LAUNCH(probe_fma, (unsigned)blocks, THREADS, 0, stream, rounds, sink);
+    return 2.0 * CHAINS * UNROLLED * THREADS * (double)rounds * (double)blocks;
 }

@@ -2,17 +2,14 @@
 #include "harness/program/command.h"
 
 #include "engine/base/memory.h"
-#include "harness/machine/bench.h"
+#include "harness/machine/bench_report.h"
 #include "harness/program/interrupt.h"
 #include "harness/program/lists.h"
-#include "harness/machine/machine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { MAX_POINTS = 4096 };
 
 typedef struct {
     const char *tokens, *context, *k, *w, *layout, *device, *window, *compute, *math, *isa;
@@ -52,21 +49,14 @@ static const Option OPTIONS[] = {
 
 typedef struct {
     const BenchArguments *a;
-    const char *dir;
-    Engine engine;
-    Ceilings ceilings;
-    Machine machine;
-    BenchPoint points[MAX_POINTS];
-    int count;
-    double open_s; // from nothing to the first logits
-    double prefill_s, prefill_operations;
+    BenchRun run;
 } Bench;
 
 // --- the grid --------------------------------------------------------------------------------------------
 
 static bool add_point(Bench *b, BenchPoint p, Error *e) {
-    if (b->count == MAX_POINTS) return error_input(e, "bench: more than %d points", MAX_POINTS);
-    b->points[b->count++] = p;
+    if (b->run.count == BENCH_POINTS) return error_input(e, "bench: more than %d points", BENCH_POINTS);
+    b->run.points[b->run.count++] = p;
     return true;
 }
 
@@ -118,9 +108,9 @@ static bool make_grid(Bench *b, Error *e) {
 // Positions that the largest point needs.
 static int needed_context(const Bench *b) {
     int most = b->a->prefill + 1;
-    for (int i = 0; i < b->count; i++)
-        if (b->points[i].context + b->points[i].tokens > most)
-            most = b->points[i].context + b->points[i].tokens;
+    for (int i = 0; i < b->run.count; i++)
+        if (b->run.points[i].context + b->run.points[i].tokens > most)
+            most = b->run.points[i].context + b->run.points[i].tokens;
     return most;
 }
 
@@ -139,18 +129,18 @@ static bool open_model(Bench *b, Error *e) {
     BenchPoint first = {.tokens = 1};
     BenchOptions once = {.max_samples = 1, .min_samples = 1, .clock = clock_monotonic()};
     double start = clock_now(once.clock);
-    if (!engine_open(&b->engine, b->dir, &o, NULL, e)) return false;
-    if (b->engine.session.context < need)
+    if (!engine_open(&b->run.engine, b->run.dir, &o, NULL, e)) return false;
+    if (b->run.engine.session.context < need)
         return error_input(e, "bench: the largest point needs %d positions, the model has %d", need,
-                           b->engine.session.context);
-    if (!bench_point(&b->engine, &b->ceilings, &once, 0, &first, e)) return false;
-    b->open_s = clock_now(once.clock) - start;
+                           b->run.engine.session.context);
+    if (!bench_point(&b->run.engine, &b->run.ceilings, &once, 0, &first, e)) return false;
+    b->run.open_s = clock_now(once.clock) - start;
     return true;
 }
 
 static void show_progress(const Bench *b, int done) {
-    if (isatty(STDERR_FILENO)) fprintf(stderr, "\rpoint %d of %d ", done, b->count);
-    if (isatty(STDERR_FILENO) && done == b->count) fputs("\r                    \r", stderr);
+    if (isatty(STDERR_FILENO)) fprintf(stderr, "\rpoint %d of %d ", done, b->run.count);
+    if (isatty(STDERR_FILENO) && done == b->run.count) fputs("\r                    \r", stderr);
 }
 
 // One token is measured anew at every context, as what the others are slower than.
@@ -163,120 +153,51 @@ static bool measure(Bench *b, Error *e) {
                       .clock = b->a->processor ? clock_processor() : clock_monotonic(),
                       .interrupted = interrupt_seen};
     BenchPoint one = {.context = -1};
-    for (int i = 0; i < b->count; i++) {
-        BenchPoint *p = &b->points[i];
+    for (int i = 0; i < b->run.count; i++) {
+        BenchPoint *p = &b->run.points[i];
         show_progress(b, i + 1);
         if (one.context != p->context) {
             one = (BenchPoint){.context = p->context, .tokens = 1};
-            if (!bench_point(&b->engine, &b->ceilings, &o, 0, &one, e)) return false;
+            if (!bench_point(&b->run.engine, &b->run.ceilings, &o, 0, &one, e)) return false;
         }
         if (p->tokens == 1 && p->k == 0) *p = one;
-        else if (!bench_point(&b->engine, &b->ceilings, &o, one.median_s, p, e)) return false;
+        else if (!bench_point(&b->run.engine, &b->run.ceilings, &o, one.median_s, p, e)) return false;
+        b->run.measured++;
     }
+    b->run.prefill = b->a->prefill;
     return b->a->prefill == 0 ||
-           bench_prefill(&b->engine, &o, b->a->prefill, &b->prefill_s, &b->prefill_operations, e);
+           bench_prefill(&b->run.engine, &o, b->a->prefill, &b->run.prefill_s, &b->run.prefill_operations, e);
 }
 
-// --- what is said of it ----------------------------------------------------------------------------------
+// --- all of it -------------------------------------------------------------------------------------------
 
-static double floor_of(const BenchPoint *p) {
-    return p->floor_bandwidth_s > p->floor_compute_s ? p->floor_bandwidth_s : p->floor_compute_s;
-}
-
-static const char *layout_name(const BenchPoint *p) {
-    return p->k == 0 ? "chain" : p->layout == LAYOUT_BATCH ? "batch" : "tree";
-}
-
-static void print_table(const Bench *b) {
-    const Ceilings *c = &b->ceilings;
-    double peak = bench_peak(&b->engine, c);
-    printf("machine   %s, %d thread%s, kernels %s: reads %.1f GB/s, computes %.3f TFLOP/s\n", b->machine.cpu,
-           c->threads, c->threads == 1 ? "" : "s", c->isa, c->bytes_per_s / 1e9, peak / 1e12);
-    if (b->a->processor) puts("times     of the processor, not the wall's: no speed that anybody sees");
-    printf("model     %s: first logits %.3f s after opening; peak memory %.2f GB\n", b->dir, b->open_s,
-           (double)machine_peak_memory() / 1e9);
-    if (b->engine.model.stand_in[0]) printf("stand-in  %s\n", b->engine.model.stand_in);
-    printf("\n%7s %7s %5s %7s %10s %6s %7s %8s %9s %9s %9s %7s\n", "tokens", "context", "k x w", "layout",
-           "step ms", "+- %", "GB/s", "TFLOP/s", "slowdown", "memory ms", "compute ms", "floor");
-    for (int i = 0; i < b->count; i++) {
-        const BenchPoint *p = &b->points[i];
-        char grid[24] = "-";
-        if (p->k) snprintf(grid, sizeof grid, "%dx%d", p->k, p->w);
-        printf("%7d %7d %5s %7s %10.3f %6.1f %7.1f %8.3f %9.3f %9.3f %10.3f %6.0f%%\n", p->tokens, p->context,
-               grid, layout_name(p), 1e3 * p->median_s, 100 * p->mad_s / p->median_s,
-               p->bytes / p->median_s / 1e9, p->operations / p->median_s / 1e12, p->slowdown,
-               1e3 * p->floor_bandwidth_s, 1e3 * p->floor_compute_s, 100 * floor_of(p) / p->median_s);
-    }
-    if (b->prefill_s > 0)
-        printf("\nprefill   %d tokens in %.3f s, %.0f tokens/s, %.3f TFLOP/s, %.0f%% of the machine's\n",
-               b->a->prefill, b->prefill_s, b->a->prefill / b->prefill_s,
-               b->prefill_operations / b->prefill_s / 1e12,
-               peak > 0 ? 100 * b->prefill_operations / b->prefill_s / peak : 0);
-}
-
-static void print_csv(const Bench *b) {
-    puts("tokens,context,k,w,layout,median_s,mad_s,n,bytes,gb_per_s,tflop_per_s,slowdown,floor_bandwidth_s,"
-         "floor_compute_s");
-    for (int i = 0; i < b->count; i++) {
-        const BenchPoint *p = &b->points[i];
-        printf("%d,%d,%d,%d,%s,%.9g,%.9g,%d,%.0f,%.6g,%.6g,%.6g,%.9g,%.9g\n", p->tokens, p->context, p->k,
-               p->w, layout_name(p), p->median_s, p->mad_s, p->n, p->bytes, p->bytes / p->median_s / 1e9,
-               p->operations / p->median_s / 1e12, p->slowdown, p->floor_bandwidth_s, p->floor_compute_s);
-    }
-}
-
-static json_t *point_json(const BenchPoint *p) {
-    return json_pack("{s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "tokens",
-                     p->tokens, "context", p->context, "k", p->k, "w", p->w, "layout", layout_name(p),
-                     "median_s", p->median_s, "mad_s", p->mad_s, "n", p->n, "bytes", p->bytes, "gb_per_s",
-                     p->bytes / p->median_s / 1e9, "tflop_per_s", p->operations / p->median_s / 1e12,
-                     "slowdown", p->slowdown, "floor_bandwidth_s", p->floor_bandwidth_s, "floor_compute_s",
-                     p->floor_compute_s);
-}
-
-static bool print_json(const Bench *b, Error *e) {
-    const Ceilings *c = &b->ceilings;
-    json_t *machine = machine_json(&b->machine), *points = json_array();
-    json_t *ceilings =
-        json_pack("{s:s, s:i, s:f, s:f}", "kernels", c->isa, "threads", c->threads, "read_bytes_per_s",
-                  c->bytes_per_s, "operations_per_s", bench_peak(&b->engine, c));
-    for (int i = 0; i < b->count; i++) json_array_append_new(points, point_json(&b->points[i]));
-    json_t *root = NULL;
-    if (machine && ceilings && json_object_update(machine, ceilings) == 0)
-        root = json_pack("{s:O, s:O, s:s, s:s, s:f, s:I}", "machine", machine, "points", points, "model",
-                         b->dir, "math", b->a->math ? b->a->math : "exact", "open_s", b->open_s,
-                         "peak_memory_bytes", (json_int_t)machine_peak_memory());
-    if (root && b->engine.model.stand_in[0])
-        json_object_set_new(root, "stand_in", json_string(b->engine.model.stand_in));
-    if (root && b->prefill_s > 0)
-        json_object_set_new(root, "prefill",
-                            json_pack("{s:i, s:f, s:f}", "tokens", b->a->prefill, "seconds", b->prefill_s,
-                                      "tflop_per_s", b->prefill_operations / b->prefill_s / 1e12));
-    char *line = root ? json_dumps(root, 0) : NULL;
-    if (line) puts(line);
-    free(line); // jansson's own
-    json_decref(machine);
-    json_decref(points);
-    json_decref(ceilings);
-    json_decref(root);
-    return line || error_system(e, "cannot make the JSON object: no memory, or the path is not UTF-8");
-}
-
-static bool bench(Bench *b, int *code, Error *e) {
+static bool measure_ceilings(Bench *b, Error *e) {
     const BenchArguments *a = b->a;
     BackendOptions machine = {.threads = a->threads, .isa = a->isa};
-    if (!make_grid(b, e) || !engine_ceilings(a->device, &machine, &b->ceilings, e) || !open_model(b, e))
-        return false;
-    machine_read(&b->machine);
-    interrupt_catch();
-    if (!measure(b, e)) {
-        if (e->kind == ERROR_NONE) *code = EXIT_INTERRUPTED;
-        return e->kind == ERROR_NONE;
-    }
-    if (a->json) return print_json(b, e);
-    if (a->csv) print_csv(b);
-    else print_table(b);
+    if (!engine_ceilings(a->device, &machine, &b->run.ceilings, e)) return false;
+    b->run.gpu = engine_gauge(a->device, &b->run.before, NULL);
+    return !b->run.gpu || engine_copy_rate(a->device, &b->run.copy_bytes_per_s, e);
+}
+
+// An error in writing it does not hide the one that ended the run.
+static bool report(const Bench *b, const char *ended, Error *e) {
+    if (b->a->json) return bench_report_json(&b->run, ended, ended ? NULL : e);
+    if (b->a->csv) bench_report_csv(&b->run);
+    else bench_report_table(&b->run);
     return true;
+}
+
+// What was measured before a failure, or an interruption, is told all the same.
+static bool bench(Bench *b, int *code, Error *e) {
+    const BenchArguments *a = b->a;
+    if (!make_grid(b, e) || !measure_ceilings(b, e) || !open_model(b, e)) return false;
+    machine_read(&b->run.machine);
+    interrupt_catch();
+    bool ok = measure(b, e), interrupted = !ok && e->kind == ERROR_NONE;
+    if (interrupted) *code = EXIT_INTERRUPTED;
+    if (b->run.gpu) engine_gauge(a->device, &b->run.after, NULL);
+    bool told = !(ok || b->run.measured) || report(b, interrupted ? "interrupted" : ok ? NULL : e->text, e);
+    return (ok || interrupted) && told;
 }
 
 static bool run(int argc, char **argv, int *code, Error *e) {
@@ -295,9 +216,11 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     Bench *b = mem_alloc(1, sizeof *b);
     if (!b) return error_system(e, "out of memory");
     b->a = &a;
-    b->dir = rest.items[0];
+    b->run.dir = rest.items[0];
+    b->run.math = a.math ? a.math : "exact";
+    b->run.processor = a.processor;
     bool ok = bench(b, code, e);
-    engine_close(&b->engine);
+    engine_close(&b->run.engine);
     mem_free(b);
     return ok;
 }

@@ -2,6 +2,7 @@
 #include "harness/program/command.h"
 
 #include "engine/engine.h"
+#include "harness/machine/gauges.h"
 #include "harness/machine/libraries.h"
 #include "harness/machine/machine.h"
 #include "harness/program/version.h"
@@ -29,6 +30,7 @@ typedef struct {
     Machine machine;
     Ceilings cpu;
     Ceilings gpu;
+    double gpu_copies; // bytes a second
     Gauge gauge;
     Error no_gpu; // why there is none
     Text warnings, libraries;
@@ -47,8 +49,9 @@ static void print_gpu(const Report *r) {
     const Gauge *g = &r->gauge;
     printf("GPU         %s, %.1f GB, driver %s, CUDA %s, %s\n", g->name, (double)g->memory / 1e9,
            known(g->driver), g->runtime, g->uuid);
-    printf("GPU kernels %s: reads %.0f GB/s, computes %.1f TFLOP/s\n", r->gpu.isa, r->gpu.bytes_per_s / 1e9,
-           r->gpu.operations_per_s[COMPUTE_BF16] / 1e12);
+    printf("GPU kernels %s: reads %.0f GB/s, copies %.0f, computes %.1f TFLOP/s in bf16, %.1f in f32\n",
+           r->gpu.isa, r->gpu.bytes_per_s / 1e9, r->gpu_copies / 1e9,
+           r->gpu.operations_per_s[COMPUTE_BF16] / 1e12, r->gpu.operations_per_s[COMPUTE_F32] / 1e12);
     if (!g->throttle[0])
         printf("GPU now     unknown: there is no NVML (libnvidia-ml.so.1), or it does not know it\n");
     else {
@@ -82,7 +85,7 @@ static void print_report(const Report *r) {
         printf("warning     %.*s\n", (int)strcspn(line, "\n"), line);
 }
 
-// A rate that was not measured (f32 on a GPU) is null.
+// A rate that was not measured is null.
 static json_t *rate_json(double per_s) { return per_s > 0 ? json_real(per_s) : json_null(); }
 
 static json_t *ceilings_json(const Ceilings *c) {
@@ -92,31 +95,11 @@ static json_t *ceilings_json(const Ceilings *c) {
                      rate_json(c->operations_per_s[COMPUTE_F32]));
 }
 
-static void set_known(json_t *o, const char *key, double x) {
-    json_object_set_new(o, key, isnan(x) ? json_null() : json_real(x));
-}
-
 static json_t *gpu_json(const Report *r) {
-    const Gauge *g = &r->gauge;
-    json_t *o = ceilings_json(&r->gpu);
-    const struct {
-        const char *key, *text;
-    } texts[] = {
-        {"name",     g->name    },
-        {"uuid",     g->uuid    },
-        {"driver",   g->driver  },
-        {"cuda",     g->runtime },
-        {"throttle", g->throttle}
-    };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        json_object_set_new(o, texts[i].key, texts[i].text[0] ? json_string(texts[i].text) : json_null());
-    json_object_set_new(o, "memory_bytes", json_integer((json_int_t)g->memory));
-    set_known(o, "clock_mhz", g->clock_mhz);
-    set_known(o, "most_clock_mhz", g->most_clock_mhz);
-    set_known(o, "memory_clock_mhz", g->memory_clock_mhz);
-    set_known(o, "power_w", g->power_w);
-    set_known(o, "power_limit_w", g->power_limit_w);
-    set_known(o, "temperature_c", g->temperature_c);
+    json_t *o = ceilings_json(&r->gpu), *gauge = gauges_json(&r->gauge);
+    if (o && gauge) json_object_update(o, gauge);
+    if (o) json_object_set_new(o, "copy_bytes_per_s", rate_json(r->gpu_copies));
+    json_decref(gauge);
     return o;
 }
 
@@ -152,7 +135,9 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     BackendOptions measured = {.threads = o.threads, .isa = o.isa};
     machine_read(&r.machine);
     bool ok = engine_ceilings("cpu", &measured, &r.cpu, e);
-    if (engine_ceilings("cuda", &measured, &r.gpu, &r.no_gpu)) engine_gauge("cuda", &r.gauge, &r.no_gpu);
+    if (engine_ceilings("cuda", &measured, &r.gpu, &r.no_gpu) &&
+        engine_copy_rate("cuda", &r.gpu_copies, &r.no_gpu))
+        engine_gauge("cuda", &r.gauge, &r.no_gpu);
     machine_warnings(&r.machine, &r.warnings);
     libraries_text(&r.libraries);
     if (ok && o.json) ok = print_json(&r, e);

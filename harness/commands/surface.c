@@ -17,7 +17,8 @@
 #include <string.h>
 
 typedef struct {
-    const char *k, *w, *context, *layout, *cache, *rows, *exits, *window, *device, *compute, *isa, *name, *db;
+    const char *k, *w, *context, *layout, *cache, *rows, *exits, *window, *device, *compute, *math, *isa,
+        *name, *db;
     int threads, samples;
     uint64_t seed;
     bool again;
@@ -47,8 +48,9 @@ static const Option OPTIONS[] = {
     {"threads",        0,   OPTION_INT,  AT(threads), 0, 1024, "N",             "0: one a core",                                        "0"                },
     {"compute",        0,   OPTION_TEXT, AT(compute), 0, 0,    "f32|bf16",      "how activations enter products",
      "as the weights"                                                                                                                                      },
+    {"math",           0,   OPTION_TEXT, AT(math),    0, 0,    "exact|fast",    "fast: products by cuBLASLt, on cuda",                  "exact"            },
     {"isa",            0,   OPTION_TEXT, AT(isa),     0, 0,    "NAME",          "force a set of CPU kernels",                           "the best there is"},
-    {"device",         0,   OPTION_TEXT, AT(device),  0, 0,    "NAME",          "cpu, cuda[:n], null",                                  "cpu"              },
+    {"device",         0,   OPTION_TEXT, AT(device),  0, 0,    "NAME",          "cpu, cuda[:n], auto, null",                            "cpu"              },
     {"seed",           0,   OPTION_SEED, AT(seed),    0, 0,    "N",             "of the tokens that are run",                           "0"                },
     {"name",           0,   OPTION_TEXT, AT(name),    0, 0,    "NAME",          "what the run is called",                               "MODEL"            },
     {"again",          0,   OPTION_FLAG, AT(again),   0, 0,    NULL,            "a new run, though one like this is there",             NULL               },
@@ -80,6 +82,7 @@ static bool check_grid(const SurfacePlan *p, Error *e) {
 }
 
 static bool read_layout(const SurfaceArguments *a, Layout *out, Error *e) {
+    Gauge gpu;
     bool batch = strcmp(a->layout, "batch") == 0, copied = strcmp(a->cache, "copied") == 0;
     if (!batch && strcmp(a->layout, "tree") != 0)
         return error_input(e, "--layout is '%s', must be tree or batch", a->layout);
@@ -87,7 +90,7 @@ static bool read_layout(const SurfaceArguments *a, Layout *out, Error *e) {
         return error_input(e, "--cache is '%s', must be viewed or copied", a->cache);
     if (copied && !batch)
         return error_input(e, "--cache copied needs --layout batch: a tree's rows share the context");
-    if (copied && strncmp(a->device, "cuda", 4) == 0)
+    if (copied && engine_gauge(a->device, &gpu, NULL))
         return error_input(e, "--cache copied is measured on the CPU only, --device is '%s'", a->device);
     *out = copied ? LAYOUT_COPIED : batch ? LAYOUT_BATCH : LAYOUT_TREE;
     return true;
@@ -122,6 +125,7 @@ static bool open_model(Work *s, Error *e) {
         .device = a->device,
         .window = a->window,
         .compute = a->compute,
+        .math = a->math,
         .backend = {.context = need, .threads = a->threads, .isa = a->isa}
     };
     if (s->plan.layout == LAYOUT_COPIED) o.backend.copies = largest(&s->plan.k);
@@ -160,9 +164,11 @@ static bool hash_plan(const Work *s, const char *weights, const char *program, c
     put_list(&all, "rows", &p->rows);
     put_list(&all, "exits", &p->exits);
     text_printf(
-        &all, "layout %d, %d samples, seed %llu, device %s, window %s, compute %d, isa %s, %d threads\n",
+        &all,
+        "layout %d, %d samples, seed %llu, device %s, window %s, compute %d, math %s, isa %s, %d threads\n",
         (int)p->layout, p->samples, (unsigned long long)p->seed, a->device, a->window ? a->window : "on",
-        (int)s->engine.session.compute, s->ceilings.isa ? s->ceilings.isa : "none", s->ceilings.threads);
+        (int)s->engine.session.compute, a->math ? a->math : "exact",
+        s->ceilings.isa ? s->ceilings.isa : "none", s->ceilings.threads);
     bool ok =
         all.failed ? error_system(e, "out of memory") : sha256_bytes(text_get(&all), all.length, out, e);
     text_release(&all);
@@ -211,19 +217,20 @@ static bool open_store(Work *s, int argc, char **argv, Error *e) {
                            .system = m->system,
                            .kernel = m->kernel,
                            .cpu = m->cpu,
-                           .isa = s->ceilings.isa,
+                           .isa = m->isa,
                            .governor = m->governor,
                            .cores = m->cores,
-                           .threads = s->ceilings.threads,
                            .virtual_machine = m->virtual_machine,
                            .l1d = (int64_t)m->l1d,
                            .l2 = (int64_t)m->l2,
                            .l3 = (int64_t)m->l3,
-                           .memory = (int64_t)m->memory,
-                           .bandwidth = s->ceilings.bytes_per_s,
-                           .peak = bench_peak(&s->engine, &s->ceilings)};
+                           .memory = (int64_t)m->memory};
+    const Session *session = &s->engine.session;
+    BackendReport report;
     Gauge gauge;
+    session->backend->report(session->self, &report);
     gauges_name(s->a->device, &gauge, &on);
+    gauges_ceilings(s->a->device, &s->ceilings, bench_peak(&s->engine, &s->ceilings), report.isa, &on);
     s->store = store_open(s->a->db, STORE_WRITE, NULL, e);
     return s->store && store_begin(s->store, e) && add_run(s, e) &&
            store_attempt(s->store, s->run.run, argc, argv, &on, &s->run.attempt, e) &&
@@ -258,7 +265,8 @@ static bool surface(Work *s, int argc, char **argv, int *code, Error *e) {
     s->run.plan = &s->plan;
     s->run.engine = &s->engine;
     s->run.ceilings = &s->ceilings;
-    s->run.device = s->a->device;
+    s->run.device = strcmp(s->a->device, "auto") == 0 ? s->engine.session.backend->name : s->a->device;
+    s->run.fast = s->a->math && strcmp(s->a->math, "fast") == 0;
     s->run.store = s->store;
     return finish(s, surface_run(&s->run, e), code, e);
 }
@@ -308,7 +316,8 @@ const Command command_surface = {
         "  outpace surface MODEL --k 1 --w 0 --context 16000 --sliding-window off\n"
         "  outpace surface MODEL --layout tree --rows 0 --db mine.db\n"
         "  outpace surface MODEL --cache copied --rows 0\n"
-        "  outpace surface MODEL --k 1 --w 0 --exits 1..8\n",
+        "  outpace surface MODEL --k 1 --w 0 --exits 1..8\n"
+        "  outpace surface MODEL --device cuda --math fast\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run};

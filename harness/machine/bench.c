@@ -42,28 +42,39 @@ static StepShape build_step(Session *s, const BenchPoint *p, Random *r) {
     return step;
 }
 
-static bool time_step(Engine *engine, const BenchOptions *o, double *seconds, Error *e) {
+// Seconds of each sample, and what of them is whose (bench.h).
+typedef struct Samples {
+    double step[MOST_SAMPLES], submit[MOST_SAMPLES], busy[MOST_SAMPLES];
+} Samples;
+
+static double busy_seconds(const Session *s) {
+    BackendReport report;
+    s->backend->report(s->self, &report);
+    return report.busy_seconds;
+}
+
+static bool time_step(Engine *engine, const BenchOptions *o, Samples *to, int i, Error *e) {
     Session *s = &engine->session;
-    double start = clock_now(o->clock);
-    bool ok = session_run(s, s->shape.layers, e) && session_read(s, HEAD_ARGMAX, e);
-    *seconds = clock_now(o->clock) - start;
-    return ok;
+    double busy = busy_seconds(s), start = clock_now(o->clock);
+    if (!session_run(s, s->shape.layers, e)) return false;
+    to->submit[i] = clock_now(o->clock) - start;
+    if (!session_read(s, HEAD_ARGMAX, e)) return false;
+    to->step[i] = clock_now(o->clock) - start;
+    to->busy[i] = busy_seconds(s) - busy;
+    return true;
 }
 
 // Samples until there are enough of them, or enough time has gone; gives their number, 0 on an error.
-static int sample(Engine *engine, const BenchOptions *o, BenchPoint *p, StepShape *step, double *seconds,
+static int sample(Engine *engine, const BenchOptions *o, BenchPoint *p, StepShape *step, Samples *to,
                   Error *e) {
     Random r = {.seed = o->seed, .stream = STREAM_BENCH};
     double spent = 0;
     int n = -o->warm_up, most = o->max_samples < MOST_SAMPLES ? o->max_samples : MOST_SAMPLES;
     for (; n < most && (n < o->min_samples || spent < o->seconds); n++) {
-        double once;
         if (o->interrupted && o->interrupted()) return 0;
         *step = build_step(&engine->session, p, &r);
-        if (!time_step(engine, o, &once, e)) return 0;
-        if (n < 0) continue;
-        seconds[n] = once;
-        spent += once;
+        if (!time_step(engine, o, to, n < 0 ? 0 : n, e)) return 0;
+        if (n >= 0) spent += to->step[n];
     }
     return n;
 }
@@ -88,18 +99,20 @@ static void set_floors(Engine *engine, const Ceilings *c, const StepShape *step,
 
 bool bench_point(Engine *engine, const Ceilings *ceilings, const BenchOptions *o, double one,
                  BenchPoint *point, Error *e) {
-    double seconds[MOST_SAMPLES];
+    Samples samples;
     StepShape step;
     Random r = {.seed = o->seed + 1, .stream = STREAM_BENCH};
     if (!bench_set_context(&engine->session, point->context, &r, e)) return false;
-    int n = sample(engine, o, point, &step, seconds, e);
+    int n = sample(engine, o, point, &step, &samples, e);
     if (n <= 0) return false;
     set_floors(engine, ceilings, &step, point);
     point->n = n;
     point->mean_s = 0;
-    for (int i = 0; i < n; i++) point->mean_s += seconds[i] / n;
-    point->median_s = median(seconds, (size_t)n);
-    point->mad_s = median_deviation(seconds, (size_t)n);
+    for (int i = 0; i < n; i++) point->mean_s += samples.step[i] / n;
+    point->median_s = median(samples.step, (size_t)n);
+    point->mad_s = median_deviation(samples.step, (size_t)n);
+    point->submit_s = median(samples.submit, (size_t)n);
+    point->busy_s = median(samples.busy, (size_t)n);
     point->slowdown = one > 0 ? point->median_s / one : 1;
     return true;
 }

@@ -1,88 +1,118 @@
 // A sample prepares the step up to its part, and times the part alone. What was committed is taken back.
+//
+// A GPU only queues what it is given: it has done it when a hidden state behind it has come back. So each
+// part begins and ends with that, which adds one row's way, some microseconds, to those of a GPU.
 #include "harness/machine/parts.h"
 
+#include "engine/base/memory.h"
 #include "simulate/statistics.h"
 
 enum { MOST_SAMPLES = 200 };
 
 const char *const part_names[PART_KINDS] = {"layers", "head", "prefill", "commit", "host"};
 
+typedef struct Timing {
+    Session *s;
+    const BenchOptions *o;
+    const PartPoint *p;
+    Random random;
+    float *row; // (width)
+} Timing;
+
+static bool settle(Timing *t, Error *e) {
+    return session_get_hidden(t->s, &(int){0}, 1, HIDDEN_RAW, t->row, e);
+}
+
 // A chain below the root, of random tokens; gives its last node.
-static int build_chain(Session *s, int rows, Random *r) {
+static int build_chain(Timing *t, int rows) {
+    Session *s = t->s;
+    uint32_t tokens = (uint32_t)s->shape.real_vocab;
     session_begin_step(s, false, LAYOUT_TREE);
-    int node = tree_root(&s->tree, (int)random_below(r, (uint32_t)s->shape.real_vocab));
-    for (int i = 1; i < rows; i++)
-        node = tree_propose(&s->tree, node, (int)random_below(r, (uint32_t)s->shape.real_vocab));
+    int node = tree_root(&s->tree, (int)random_below(&t->random, tokens));
+    for (int i = 1; i < rows; i++) node = tree_propose(&s->tree, node, (int)random_below(&t->random, tokens));
     return node;
 }
 
-static bool time_layers(Session *s, const BenchOptions *o, const PartPoint *p, Random *r, double *seconds,
-                        Error *e) {
-    build_chain(s, p->rows, r);
-    if (p->a > 0 && !session_run(s, p->a, e)) return false;
-    double start = clock_now(o->clock);
-    bool ok = session_run(s, p->b, e);
-    *seconds = clock_now(o->clock) - start;
+static bool time_layers(Timing *t, double *seconds, Error *e) {
+    build_chain(t, t->p->rows);
+    if (t->p->a > 0 && !(session_run(t->s, t->p->a, e) && settle(t, e))) return false;
+    double start = clock_now(t->o->clock);
+    bool ok = session_run(t->s, t->p->b, e) && settle(t, e);
+    *seconds = clock_now(t->o->clock) - start;
     return ok;
 }
 
-static bool time_head(Session *s, const BenchOptions *o, const PartPoint *p, Random *r, double *seconds,
-                      Error *e) {
-    build_chain(s, p->rows, r);
-    if (!session_run(s, s->shape.layers, e)) return false;
-    double start = clock_now(o->clock);
-    bool ok = session_read(s, HEAD_ARGMAX, e);
-    *seconds = clock_now(o->clock) - start;
+// What the head says is waited for.
+static bool time_head(Timing *t, double *seconds, Error *e) {
+    build_chain(t, t->p->rows);
+    if (!session_run(t->s, t->s->shape.layers, e) || !settle(t, e)) return false;
+    double start = clock_now(t->o->clock);
+    bool ok = session_read(t->s, HEAD_ARGMAX, e);
+    *seconds = clock_now(t->o->clock) - start;
     return ok;
 }
 
-static bool time_prefill(Session *s, const BenchOptions *o, const PartPoint *p, Random *r, double *seconds,
-                         Error *e) {
+static bool time_prefill(Timing *t, double *seconds, Error *e) {
     int tokens[TREE_MAX_NODES];
-    for (int i = 0; i < p->rows; i++) tokens[i] = (int)random_below(r, (uint32_t)s->shape.real_vocab);
-    double start = clock_now(o->clock);
-    bool ok = session_prefill(s, tokens, p->rows, 0, 0, NULL, e);
-    *seconds = clock_now(o->clock) - start;
-    return ok && session_truncate(s, p->context, e);
+    for (int i = 0; i < t->p->rows; i++)
+        tokens[i] = (int)random_below(&t->random, (uint32_t)t->s->shape.real_vocab);
+    double start = clock_now(t->o->clock);
+    bool ok = session_prefill(t->s, tokens, t->p->rows, 0, 0, NULL, e) && settle(t, e);
+    *seconds = clock_now(t->o->clock) - start;
+    return ok && session_truncate(t->s, t->p->context, e);
 }
 
-static bool time_commit(Session *s, const BenchOptions *o, const PartPoint *p, Random *r, double *seconds,
-                        Error *e) {
-    int node = build_chain(s, p->rows, r);
-    if (!session_run(s, s->shape.layers, e) || !session_read(s, HEAD_ARGMAX, e)) return false;
-    double start = clock_now(o->clock);
-    bool ok = session_commit(s, node, p->rows, e);
-    *seconds = clock_now(o->clock) - start;
-    return ok && session_truncate(s, p->context, e);
+static bool time_commit(Timing *t, double *seconds, Error *e) {
+    int node = build_chain(t, t->p->rows);
+    if (!session_run(t->s, t->s->shape.layers, e) || !session_read(t->s, HEAD_ARGMAX, e)) return false;
+    double start = clock_now(t->o->clock);
+    bool ok = session_commit(t->s, node, t->p->rows, e) && settle(t, e);
+    *seconds = clock_now(t->o->clock) - start;
+    return ok && session_truncate(t->s, t->p->context, e);
 }
 
-static bool time_host(Session *s, const BenchOptions *o, const PartPoint *p, Random *r, double *seconds,
-                      Error *e) {
+static bool time_host(Timing *t, double *seconds, Error *e) {
     (void)e;
-    double start = clock_now(o->clock);
-    build_chain(s, p->rows, r);
-    *seconds = clock_now(o->clock) - start;
+    double start = clock_now(t->o->clock);
+    build_chain(t, t->p->rows);
+    *seconds = clock_now(t->o->clock) - start;
     return true;
 }
 
-typedef bool (*TimePart)(Session *s, const BenchOptions *o, const PartPoint *p, Random *r, double *seconds,
-                         Error *e);
+typedef bool (*TimePart)(Timing *t, double *seconds, Error *e);
 static const TimePart TIMES[PART_KINDS] = {time_layers, time_head, time_prefill, time_commit, time_host};
 
-bool part_time(Session *s, const BenchOptions *o, PartPoint *p, Error *e) {
-    double seconds[MOST_SAMPLES], spent = 0;
-    Random r = {.seed = o->seed, .stream = STREAM_BENCH};
+// Gives the samples' number; 0 on an error, and where interrupted.
+static int sample(Timing *t, double *seconds, Error *e) {
+    const BenchOptions *o = t->o;
+    const PartPoint *p = t->p;
+    double spent = 0;
     int n = -o->warm_up, most = o->max_samples < MOST_SAMPLES ? o->max_samples : MOST_SAMPLES;
     for (; n < most && (n < o->min_samples || spent < o->seconds); n++) {
         double once;
-        if (o->interrupted && o->interrupted()) return false;
-        if (!bench_set_context(s, p->context, &r, e) || !TIMES[p->kind](s, o, p, &r, &once, e)) return false;
+        if (o->interrupted && o->interrupted()) return 0;
+        if (!bench_set_context(t->s, p->context, &t->random, e) || !TIMES[p->kind](t, &once, e)) return 0;
         if (n < 0) continue;
         seconds[n] = once;
         spent += once;
     }
+    return n;
+}
+
+bool part_time(Session *s, const BenchOptions *o, PartPoint *p, Error *e) {
+    double seconds[MOST_SAMPLES];
+    Timing t = {
+        s, o, p, {.seed = o->seed, .stream = STREAM_BENCH},
+           NULL
+    };
+    t.row = mem_alloc((size_t)s->shape.width, sizeof *t.row);
+    if (!t.row) return error_system(e, "out of memory for a row of %d numbers", s->shape.width);
+    int n = sample(&t, seconds, e);
+    mem_free(t.row);
+    if (n <= 0) return false;
     p->n = n;
-    p->mean_s = spent / n;
+    p->mean_s = 0;
+    for (int i = 0; i < n; i++) p->mean_s += seconds[i] / n;
     p->median_s = median(seconds, (size_t)n);
     p->mad_s = median_deviation(seconds, (size_t)n);
     return true;

@@ -21,6 +21,12 @@ int surface_tokens(Layout layout, int k, int w) { return layout == LAYOUT_TREE ?
 
 // --- rows ------------------------------------------------------------------------------------------------
 
+static const char *compute_name(const SurfaceRun *s) {
+    bool bf16 = s->engine->session.compute == COMPUTE_BF16;
+    if (s->fast) return bf16 ? "bf16, fast" : "f32, fast";
+    return bf16 ? "bf16" : "f32";
+}
+
 // What the machine did meanwhile stands with the point that took it.
 static StoreSurface *add_row(Unit *u, const char *kind, const char *layout, Error *e) {
     const SurfaceRun *s = u->run;
@@ -35,7 +41,7 @@ static StoreSurface *add_row(Unit *u, const char *kind, const char *layout, Erro
                           .model = s->model,
                           .kind = kind,
                           .device = s->device,
-                          .compute = s->engine->session.compute == COMPUTE_BF16 ? "bf16" : "f32",
+                          .compute = compute_name(s),
                           .layout = layout,
                           .k = -1,
                           .b = -1,

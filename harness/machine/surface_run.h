@@ -20,6 +20,7 @@ typedef struct SurfaceRun {
     Engine *engine;
     const Ceilings *ceilings;
     const char *device;
+    bool fast; // math: its points are not those of exact
     Store *store;
     int64_t run, attempt, model;
     int points, found; // of the surface: measured by this start, and there before

@@ -1,0 +1,146 @@
+#include "harness/machine/bench_report.h"
+
+#include "harness/machine/gauges.h"
+#include "harness/program/version.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static double floor_of(const BenchPoint *p) {
+    return p->floor_bandwidth_s > p->floor_compute_s ? p->floor_bandwidth_s : p->floor_compute_s;
+}
+
+static const char *layout_name(const BenchPoint *p) {
+    return p->k == 0 ? "chain" : p->layout == LAYOUT_BATCH ? "batch" : "tree";
+}
+
+// The device's own words: its architecture, and the library's version where math is fast.
+static const char *kernels_of(const BenchRun *b) {
+    BackendReport report;
+    b->engine.session.backend->report(b->engine.session.self, &report);
+    return report.isa;
+}
+
+// --- table -----------------------------------------------------------------------------------------------
+
+static void print_machine(const BenchRun *b) {
+    const Ceilings *c = &b->ceilings;
+    double peak = bench_peak(&b->engine, c);
+    if (b->gpu)
+        printf("GPU       %s, kernels %s: reads %.0f GB/s, copies %.0f, computes %.1f TFLOP/s\n",
+               b->before.name, kernels_of(b), c->bytes_per_s / 1e9, b->copy_bytes_per_s / 1e9, peak / 1e12);
+    else
+        printf("machine   %s, %d thread%s, kernels %s: reads %.1f GB/s, computes %.3f TFLOP/s\n",
+               b->machine.cpu, c->threads, c->threads == 1 ? "" : "s", c->isa, c->bytes_per_s / 1e9,
+               peak / 1e12);
+    if (b->processor) puts("times     of the processor, not the wall's: no speed that anybody sees");
+    printf("model     %s: first logits %.3f s after opening; peak memory %.2f GB\n", b->dir, b->open_s,
+           (double)machine_peak_memory() / 1e9);
+    if (b->engine.model.stand_in[0]) printf("stand-in  %s\n", b->engine.model.stand_in);
+}
+
+// A GPU's columns more: what the host takes to hand a step over, and what the GPU waits for it.
+static void print_point(const BenchRun *b, const BenchPoint *p) {
+    char grid[24] = "-";
+    if (p->k) snprintf(grid, sizeof grid, "%dx%d", p->k, p->w);
+    printf("%7d %7d %5s %7s %10.3f %6.1f %7.1f %8.3f %9.3f %9.3f %10.3f %6.0f%%", p->tokens, p->context, grid,
+           layout_name(p), 1e3 * p->median_s, 100 * p->mad_s / p->median_s, p->bytes / p->median_s / 1e9,
+           p->operations / p->median_s / 1e12, p->slowdown, 1e3 * p->floor_bandwidth_s,
+           1e3 * p->floor_compute_s, 100 * floor_of(p) / p->median_s);
+    if (b->gpu) printf(" %9.1f %7.1f", 1e6 * p->submit_s, 1e6 * (p->median_s - p->busy_s));
+    puts("");
+}
+
+void bench_report_table(const BenchRun *b) {
+    double peak = bench_peak(&b->engine, &b->ceilings);
+    print_machine(b);
+    printf("\n%7s %7s %5s %7s %10s %6s %7s %8s %9s %9s %9s %7s%s\n", "tokens", "context", "k x w", "layout",
+           "step ms", "+- %", "GB/s", "TFLOP/s", "slowdown", "memory ms", "compute ms", "floor",
+           b->gpu ? " submit us idle us" : "");
+    for (int i = 0; i < b->measured; i++) print_point(b, &b->points[i]);
+    if (b->prefill_s > 0)
+        printf("\nprefill   %d tokens in %.3f s, %.0f tokens/s, %.3f TFLOP/s, %.0f%% of the machine's\n",
+               b->prefill, b->prefill_s, b->prefill / b->prefill_s,
+               b->prefill_operations / b->prefill_s / 1e12,
+               peak > 0 ? 100 * b->prefill_operations / b->prefill_s / peak : 0);
+}
+
+void bench_report_csv(const BenchRun *b) {
+    puts("tokens,context,k,w,layout,median_s,mad_s,n,bytes,gb_per_s,tflop_per_s,slowdown,floor_bandwidth_s,"
+         "floor_compute_s");
+    for (int i = 0; i < b->measured; i++) {
+        const BenchPoint *p = &b->points[i];
+        printf("%d,%d,%d,%d,%s,%.9g,%.9g,%d,%.0f,%.6g,%.6g,%.6g,%.9g,%.9g\n", p->tokens, p->context, p->k,
+               p->w, layout_name(p), p->median_s, p->mad_s, p->n, p->bytes, p->bytes / p->median_s / 1e9,
+               p->operations / p->median_s / 1e12, p->slowdown, p->floor_bandwidth_s, p->floor_compute_s);
+    }
+}
+
+// --- JSON ------------------------------------------------------------------------------------------------
+
+static json_t *point_json(const BenchPoint *p) {
+    return json_pack("{s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
+                     "tokens", p->tokens, "context", p->context, "k", p->k, "w", p->w, "layout",
+                     layout_name(p), "median_s", p->median_s, "mad_s", p->mad_s, "n", p->n, "bytes", p->bytes,
+                     "gb_per_s", p->bytes / p->median_s / 1e9, "tflop_per_s",
+                     p->operations / p->median_s / 1e12, "slowdown", p->slowdown, "floor_bandwidth_s",
+                     p->floor_bandwidth_s, "floor_compute_s", p->floor_compute_s, "submit_s", p->submit_s,
+                     "busy_s", p->busy_s);
+}
+
+static json_t *ceilings_json(const BenchRun *b) {
+    const Ceilings *c = &b->ceilings;
+    return json_pack("{s:s, s:i, s:f, s:f}", "kernels", b->gpu ? kernels_of(b) : c->isa, "threads",
+                     c->threads, "read_bytes_per_s", c->bytes_per_s, "operations_per_s",
+                     bench_peak(&b->engine, c));
+}
+
+static json_t *gpu_json(const BenchRun *b) {
+    json_t *o = ceilings_json(b);
+    json_object_del(o, "threads");
+    json_object_set_new(o, "copy_bytes_per_s", json_real(b->copy_bytes_per_s));
+    json_object_set_new(o, "operations_per_s_bf16", json_real(b->ceilings.operations_per_s[COMPUTE_BF16]));
+    json_object_set_new(o, "operations_per_s_f32", json_real(b->ceilings.operations_per_s[COMPUTE_F32]));
+    json_object_set_new(o, "before", gauges_json(&b->before));
+    json_object_set_new(o, "after", gauges_json(&b->after));
+    return o;
+}
+
+static json_t *machine_and_ceilings(const BenchRun *b) {
+    json_t *machine = machine_json(&b->machine), *ceilings = b->gpu ? json_object() : ceilings_json(b);
+    if (machine && ceilings) json_object_update(machine, ceilings);
+    json_decref(ceilings);
+    return machine;
+}
+
+static json_t *points_json(const BenchRun *b) {
+    json_t *points = json_array();
+    for (int i = 0; i < b->measured; i++) json_array_append_new(points, point_json(&b->points[i]));
+    return points;
+}
+
+static json_t *root_json(const BenchRun *b) {
+    const char *compute = b->engine.session.compute == COMPUTE_BF16 ? "bf16" : "f32";
+    return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:f, s:I}", "version", version_text(),
+                     "compiler", version_compiler(), "machine", machine_and_ceilings(b), "points",
+                     points_json(b), "model", b->dir, "weights", dtype_name(b->engine.model.dtype), "compute",
+                     compute, "math", b->math, "open_s", b->open_s, "peak_memory_bytes",
+                     (json_int_t)machine_peak_memory());
+}
+
+bool bench_report_json(const BenchRun *b, const char *ended, Error *e) {
+    json_t *root = root_json(b);
+    if (root && b->gpu) json_object_set_new(root, "gpu", gpu_json(b));
+    if (root && ended) json_object_set_new(root, "ended", json_string(ended));
+    if (root && b->engine.model.stand_in[0])
+        json_object_set_new(root, "stand_in", json_string(b->engine.model.stand_in));
+    if (root && b->prefill_s > 0)
+        json_object_set_new(root, "prefill",
+                            json_pack("{s:i, s:f, s:f}", "tokens", b->prefill, "seconds", b->prefill_s,
+                                      "tflop_per_s", b->prefill_operations / b->prefill_s / 1e12));
+    char *line = root ? json_dumps(root, 0) : NULL;
+    if (line) puts(line);
+    free(line); // jansson's own
+    json_decref(root);
+    return line || error_system(e, "cannot make the JSON object: no memory, or the path is not UTF-8");
+}

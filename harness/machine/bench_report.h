@@ -1,0 +1,30 @@
+// What `outpace bench` says of a model's steps on a device: a table, CSV, or one JSON object that tells all
+// that the numbers hang on. A GPU's ceilings stand with the GPU, the processor's with the machine.
+#pragma once
+#include "harness/machine/bench.h"
+#include "harness/machine/machine.h"
+
+enum { BENCH_POINTS = 4096 };
+
+typedef struct BenchRun {
+    const char *dir;
+    const char *math; // "exact" or "fast"
+    bool processor;   // times are the processor's, not the wall's
+    Engine engine;
+    Ceilings ceilings;
+    Machine machine;
+    bool gpu; // what follows is of one
+    Gauge before, after;
+    double copy_bytes_per_s;
+    BenchPoint points[BENCH_POINTS];
+    int count, measured; // of them; fewer where the run ended early
+    double open_s;       // from nothing to the first logits
+    int prefill;         // tokens
+    double prefill_s, prefill_operations;
+} BenchRun;
+
+void bench_report_table(const BenchRun *b);
+void bench_report_csv(const BenchRun *b);
+
+// ended: NULL, or why there are fewer points than were asked for.
+bool bench_report_json(const BenchRun *b, const char *ended, Error *e);

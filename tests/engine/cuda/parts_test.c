@@ -1,0 +1,56 @@
+// A part of a step is timed with all that the device does for it, though a run only queues its work, and with
+// nothing that was queued before. The clock counts the blocks that have run (tests/simt).
+#include "tests/check.h"
+#include "tests/random_model.h"
+#include "tests/simt/settings.h"
+
+#include "engine/cuda/cuda.h"
+#include "harness/machine/parts.h"
+
+static double blocks_run(void *state) {
+    (void)state;
+    return (double)simt_blocks();
+}
+
+static double blocks_of(Session *s, PartPoint p) {
+    Error e = {0};
+    BenchOptions o = {
+        .min_samples = 3, .max_samples = 3, .seed = 5, .clock = {blocks_run, NULL}
+    };
+    p.context = 6;
+    if (!part_time(s, &o, &p, &e)) fail_msg("%s: %s", part_names[p.kind], e.text);
+    if (p.mad_s > 0) fail_msg("%s: %g blocks, and others", part_names[p.kind], p.median_s);
+    return p.median_s;
+}
+
+static void parts_add_up(void **state) {
+    (void)state;
+    Random r = test_random(95);
+    RandomModel m;
+    Session s;
+    Shape shape = random_shape(&r);
+    BackendOptions o = {.compute = COMPUTE_BF16, .context = 40, .max_nodes = 16};
+    void *self;
+    Error e = {0};
+    shape.layers = 3;
+    random_model_init(&m, &shape, DTYPE_BF16, false, &r);
+    if (!cuda_open(&m.model, 0, &o, &self, &e) || !session_init(&s, &cuda_backend, self, &shape, &o, &e))
+        fail_msg("%s", e.text);
+    double all = blocks_of(&s, (PartPoint){.kind = PART_LAYERS, .a = 0, .b = 3, .rows = 4});
+    double before = blocks_of(&s, (PartPoint){.kind = PART_LAYERS, .a = 0, .b = 1, .rows = 4});
+    double behind = blocks_of(&s, (PartPoint){.kind = PART_LAYERS, .a = 1, .b = 3, .rows = 4});
+    double head = blocks_of(&s, (PartPoint){.kind = PART_HEAD, .rows = 4});
+    double commit = blocks_of(&s, (PartPoint){.kind = PART_COMMIT, .rows = 4});
+    double prefill = blocks_of(&s, (PartPoint){.kind = PART_PREFILL, .rows = 4});
+    assert_true(before > 0 && behind > before && head > 0 && commit > 0);
+    assert_true(before + behind >= all && before + behind <= all);
+    assert_true(prefill >= all + commit && prefill <= all + commit);
+    assert_true(blocks_of(&s, (PartPoint){.kind = PART_HOST, .rows = 4}) <= 0);
+    session_release(&s);
+    random_model_release(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(parts_add_up)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
