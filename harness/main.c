@@ -76,7 +76,10 @@ static bool output_is_lost(void) {
 
 static bool run(int argc, char **argv, int *code, Error *e) {
     const Command *c = find(strcmp(argv[0], "--version") == 0 ? "version" : argv[0], e);
-    if (!c || !c->run(argc, argv, code, e)) return false;
+    if (!c) return false;
+    // What takes hours is read as it comes, through a pipe and in a file, too.
+    if (!c->bulk) setvbuf(stdout, NULL, _IOLBF, 0);
+    if (!c->run(argc, argv, code, e)) return false;
     return !output_is_lost() || error_system(e, "cannot write to standard output: is the disk full?");
 }
 

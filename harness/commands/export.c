@@ -155,6 +155,7 @@ const Command command_export = {
         "evaluation/speed.py\n",
     .options = EXPORT_OPTIONS,
     .option_count = sizeof EXPORT_OPTIONS / sizeof *EXPORT_OPTIONS,
+    .bulk = true,
     .run = export};
 
 // --- import ----------------------------------------------------------------------------------------------

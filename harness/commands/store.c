@@ -138,6 +138,7 @@ const Command command_sql = {
               "  outpace sql \"SELECT w, ctar FROM ctar WHERE point_id = 3\" --format csv\n",
     .options = SQL_OPTIONS,
     .option_count = sizeof SQL_OPTIONS / sizeof *SQL_OPTIONS,
+    .bulk = true,
     .run = sql};
 
 // --- merge -----------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ typedef struct Command {
     const char *lesson;  // what --help says beside the options: what it does, with examples
     const Option *options;
     size_t option_count;
+    bool bulk; // it may print millions of lines: a write each would take longer than they do
     // argv[0] is the command's name. False with e filled, or *code set (0 where it is not).
     bool (*run)(int argc, char **argv, int *code, Error *e);
 } Command;

@@ -114,7 +114,6 @@ bool train_run_held_out(TrainRun *r, Error *e) {
     for (int i = 0; t->config.adapter && i < t->count; i++)
         printf("%s%.1f%%", i ? ", " : "  agreement ", 100 * t->agreement[i]);
     puts("");
-    fflush(stdout);
     return true;
 }
 

@@ -401,6 +401,22 @@ static void whole_characters(void **state) {
     text_release(&all);
 }
 
+// A verdict is there when it is reached, not when the program ends.
+static void verdicts_stream(void **state) {
+    Cli *cli = *state;
+    Streaming s = start(cli, "verify tiny --device null -n 1 --max-tokens 4 -m autoregressive -m jacobi");
+    Text all = {0};
+    size_t n, lines = 0;
+    for (; next_write(&s, &all, &n); lines++) {
+        const char *line = text_get(&all) + all.length - n;
+        if (strchr(line, '\n') != line + n - 1) fail_msg("wanted a line a write, got '%s'", line);
+    }
+    assert_int_equal(child_wait(s.pid), 0);
+    close(s.out);
+    assert_int_equal(lines, 3);
+    text_release(&all);
+}
+
 // Until the child waits for us to read: its state in /proc/PID/stat is S.
 static void wait_until_blocked(pid_t pid) {
     char path[64], state = 0;
@@ -538,6 +554,7 @@ int main(void) {
         cmocka_unit_test(sampling_by_seed),
         cmocka_unit_test(null_needs_no_weights),
         cmocka_unit_test(whole_characters),
+        cmocka_unit_test(verdicts_stream),
         cmocka_unit_test(interrupted),
         cmocka_unit_test(reader_leaves),
         cmocka_unit_test(second_models),
