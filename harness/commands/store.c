@@ -157,7 +157,9 @@ static bool merge(int argc, char **argv, int *code, Error *e) {
     (void)code;
     if (!parse(&command_merge, argc, argv, &o, &rest, 1, POSITIONALS_MAX, &stop, e)) return false;
     if (stop) return true;
-    Store *s = store_open(o.db, STORE_WRITE, NULL, e);
+    Store *first = store_open(rest.items[0], STORE_READ, NULL, e); // a wrong name makes no store
+    store_close(first);
+    Store *s = first ? store_open(o.db, STORE_WRITE, NULL, e) : NULL;
     bool ok = s != NULL;
     for (int i = 0; i < rest.count && ok; i++) ok = merge_one(s, rest.items[i], e);
     store_close(s);

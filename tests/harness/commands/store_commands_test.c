@@ -1,6 +1,7 @@
 // The real program on a store: sql, export, import, merge, gc.
 #include "tests/check.h"
 
+#include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "tests/child.h"
 #include "tests/filled_store.h"
@@ -80,6 +81,10 @@ static void together_and_away(void **state) {
     CHILD_OUTPACE(&c, *state, 0, "merge", "a.db", "b.db", "--db", "all.db");
     assert_string_equal(text_get(&c.out),
                         "a.db: 1 new runs, 12 new samples\nb.db: 1 new runs, 24 new samples\n");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "merge", "c.db", "--db", "none.db"); // a wrong name makes no store
+    expect_err(&c, "store 'c.db': there is none");
+    assert_false(file_exists(folder_path(*state, "none.db")));
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "gc", "2", "--check", "--db", "all.db");
     expect_out(&c, "deleted 1 runs,");
