@@ -6,6 +6,7 @@
 #include "harness/stored/estimates.h"
 #include "harness/run/prepare.h"
 #include "harness/stored/stored.h"
+#include "harness/table/catalogue.h"
 #include "harness/table/run.h"
 #include "plots/plots.h"
 
@@ -78,9 +79,7 @@ static bool find_run(Store *store, const Figure *f, const char *name, const char
     if (which) return stored_run(store, which, run, e);
     if (strcmp(name, f->name) != 0) {
         if (!table_run_find(store, name, f->kind == RUN_SURFACE ? "surface" : "sweep", run, e)) return false;
-        return *run ||
-               error_input(e, "'%s' has no run for %s: run 'outpace run configs/%s.yaml --scale smoke'",
-                           store_path(store), name, name);
+        return *run || catalogue_none(name, store_path(store), e);
     }
     if (!plot_newest(store, f, run, e)) return false;
     return *run || error_input(e, "'%s' has no run for %s: %s", store_path(store), f->name, f->needs);

@@ -55,28 +55,13 @@ static bool find_format(const char *name, TableFormat *out, Error *e) {
     return error_input(e, "a table cannot be '%s', but text, md, csv, latex or json", name);
 }
 
-// What there is to run, as the catalogue has it.
-static bool none(const TableArguments *a, const PublishedItem *item, Error *e) {
-    Catalogue c;
-    if (!catalogue_open(&c, e)) return false;
-    const CatalogueItem *known = catalogue_find(&c, item->name, NULL);
-    if (!known)
-        error_input(e, "'%s' has nothing for %s: name a run of the same methods by --run", a->db, item->name);
-    else if (known->smoke)
-        error_input(e, "'%s' has nothing for %s: run '%s'", a->db, item->name, known->smoke);
-    else
-        error_input(e, "'%s' has nothing for %s: run 'outpace run configs/%s.yaml --scale smoke --db %s'",
-                    a->db, item->name, known->experiment, a->db);
-    catalogue_release(&c);
-    return false;
-}
-
 static bool find_run(Store *store, const TableArguments *a, const PublishedItem *item, int64_t *run,
                      Error *e) {
     Published p;
     if (a->run) return stored_run(store, a->run, run, e);
     if (!published_open(&p, item, e)) return false;
-    bool ok = table_run_find(store, item->name, p.kind, run, e) && (*run || none(a, item, e));
+    bool ok =
+        table_run_find(store, item->name, p.kind, run, e) && (*run || catalogue_none(item->name, a->db, e));
     published_release(&p);
     return ok;
 }
@@ -105,7 +90,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (rest.count == 0) return list_items(e);
     const PublishedItem *item = find_item(rest.items[0], e);
     if (!item || !find_format(a.format, &format, e)) return false;
-    if (access(a.db, F_OK) != 0 && !a.run) return none(&a, item, e);
+    if (access(a.db, F_OK) != 0 && !a.run) return catalogue_none(item->name, a.db, e);
     Store *store = store_open(a.db, STORE_READ, NULL, e);
     bool ok = store && find_run(store, &a, item, &which, e) && estimates_ensure(&store, which, e) &&
               print(store, which, item, format, e);

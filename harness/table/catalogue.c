@@ -80,3 +80,16 @@ const CatalogueItem *catalogue_find(const Catalogue *c, const char *name, Error 
     else error_input(e, "no table or figure is called '%s'; 'outpace list' names them", name);
     return NULL;
 }
+
+bool catalogue_none(const char *name, const char *db, Error *e) {
+    Catalogue c;
+    if (!catalogue_open(&c, e)) return false;
+    const CatalogueItem *known = catalogue_find(&c, name, NULL);
+    if (!known) error_input(e, "'%s' has nothing for %s: name a run of the same methods by --run", db, name);
+    else if (known->smoke) error_input(e, "'%s' has nothing for %s: run '%s'", db, name, known->smoke);
+    else
+        error_input(e, "'%s' has nothing for %s: run 'outpace run configs/%s.yaml --scale smoke --db %s'", db,
+                    name, known->experiment, db);
+    catalogue_release(&c);
+    return false;
+}

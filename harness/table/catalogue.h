@@ -40,3 +40,6 @@ void catalogue_release(Catalogue *c); // takes an empty one
 
 // NULL with e filled, and the nearest name in it.
 const CatalogueItem *catalogue_find(const Catalogue *c, const char *name, Error *e);
+
+// False, with e filled: the store at `db` has nothing for an item, and this would make it.
+bool catalogue_none(const char *name, const char *db, Error *e);

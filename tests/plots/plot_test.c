@@ -246,6 +246,9 @@ static void by_command(void **state) {
     CHILD_OUTPACE(&c, s->folder, 2, "plot", "ouroboros-figure-5", "--db", "plain.db");
     assert_non_null(strstr(text_get(&c.err), "outpace run configs/ouroboros-figure-5.yaml --scale smoke"));
     child_release(&c);
+    CHILD_OUTPACE(&c, s->folder, 2, "plot", "kangaroo-figure-1a", "--db", "plain.db");
+    assert_non_null(strstr(text_get(&c.err), "outpace run configs/kangaroo-table-1.yaml --scale smoke"));
+    child_release(&c);
     CHILD_OUTPACE(&c, s->folder, 2, "plot", "slowdown", "--run", "demo", "--db", "plain.db");
     assert_non_null(strstr(text_get(&c.err), "outpace surface MODEL"));
     child_release(&c);
