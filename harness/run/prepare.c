@@ -82,12 +82,20 @@ static bool open_inputs(Prepared *p, Error *e) {
     return ok;
 }
 
+// Published weights and data stand in a beginner's way: the config itself may need none of them.
+static bool or_smaller(const Prepared *p, Error *e) {
+    Error why = e ? *e : (Error){0};
+    if (why.kind != ERROR_INPUT || !p->experiment.smoke || p->changes.scale || p->changes.model) return false;
+    return error_input(e, "%s; or run it at --scale smoke", why.text);
+}
+
 static bool open_all(Prepared *p, size_t n, const SweepOptions *o, Error *e) {
     machine_read(&p->machine);
     return collect(p, o, e) && write_overrides(p, e) &&
            experiment_parse(&p->experiment, p->config, n, p->file, &p->changes, e) &&
            sweep_expand(&p->experiment, &p->sweep, e) &&
-           schedule_make(&p->experiment, &p->sweep, &p->schedule, e) && open_inputs(p, e);
+           schedule_make(&p->experiment, &p->sweep, &p->schedule, e) &&
+           (open_inputs(p, e) || or_smaller(p, e));
 }
 
 bool prepare_file(Prepared *out, const char *file, const SweepOptions *o, Error *e) {

@@ -243,6 +243,24 @@ static void mistakes(void **state) {
     }
 }
 
+// A config that says something of it is pointed to where its own models are not there.
+static void smaller_scale(void **state) {
+    static const char HINT[] = "; or run it at --scale smoke";
+    Child c;
+    Text text = {0};
+    text_printf(&text, "%ssmoke: {models: [{name: tiny, target: tiny}]}\n", CONFIG);
+    write_file(*state, "s.yaml", text_get(&text));
+    text_release(&text);
+    CHILD_OUTPACE(&c, *state, 2, "validate", "s.yaml", "--set", "models.tiny.target=nowhere");
+    if (!strstr(text_get(&c.err), HINT)) fail_msg("wanted '%s', got '%s'", HINT, text_get(&c.err));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "validate", "x.yaml", "--set", "models.tiny.target=nowhere");
+    assert_null(strstr(text_get(&c.err), HINT));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "validate", "s.yaml", "--scale", "smoke");
+    child_release(&c);
+}
+
 // --- where models come from ------------------------------------------------------------------------------
 
 static void in_order(const char *folder, const char *config, const char *set) {
@@ -351,6 +369,7 @@ int main(void) {
                                        cmocka_unit_test(one_at_a_time),
                                        cmocka_unit_test(partial),
                                        cmocka_unit_test(mistakes),
+                                       cmocka_unit_test(smaller_scale),
                                        cmocka_unit_test(models),
                                        cmocka_unit_test(demo),
                                        cmocka_unit_test(plans),
