@@ -32,7 +32,7 @@ static void prepare(const char *folder) {
     text_release(&text);
     scratch_write(folder, "heart.yaml", CONFIG, sizeof CONFIG - 1);
     for (int i = 1; i <= 2; i++) {
-        char name[20], lesson[sizeof LESSON];
+        char name[32], lesson[sizeof LESSON];
         snprintf(name, sizeof name, "lesson%d.yaml", i);
         scratch_write(folder, name, lesson, (size_t)snprintf(lesson, sizeof lesson, LESSON, i));
     }
