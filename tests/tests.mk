@@ -22,8 +22,8 @@ $(BUILD)/tests/%_fault_test: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
 # libFuzzer finds an entry by one name; corpus_test links them all, each under its file's.
 $(BUILD)/tests/fuzz/%_fuzz.o: CFLAGS += $(if $(FUZZING),,-DLLVMFuzzerTestOneInput=$(basename $(@F)))
 $(BUILD)/tests/fuzz/corpus_test: $(FUZZERS)
-PARSERS  = $(filter $(patsubst %,$(BUILD)/%/%,engine/base engine/core engine/model engine/text engine/decode simulate datasets results) \
-    $(patsubst %,$(BUILD)/harness/config/%.o,yaml fields settings axis condition experiment sweep),$(OBJECTS))
+PARSERS  = $(filter $(patsubst %,$(BUILD)/%/%,engine/base engine/core engine/model engine/text engine/decode simulate datasets results \
+    harness/config),$(OBJECTS))
 $(BUILD)/%_fuzz: $(BUILD)/tests/fuzz/%_fuzz.o $(PARSERS)
 	$(CC) $(LDFLAGS) -fsanitize=fuzzer $^ -o $@ $(LIBS)
 
