@@ -19,7 +19,7 @@ static bool set_number(const Param *p, void *values, const char *text, Error *e)
     double x = strtod(text, &end);
     bool whole = p->type != PARAM_INT || x == floor(x);
     if (end == text || *end || errno || !whole || !(x >= p->low && x <= p->high))
-        return error_input(e, "'%s' is '%s', must be %s from %g to %g", p->name, text,
+        return error_input(e, "'%s' is '%s', must be %s from %.10g to %.10g", p->name, text,
                            p->type == PARAM_INT ? "a whole number" : "a number", p->low, p->high);
     if (p->type == PARAM_INT) *(int *)field(p, values) = (int)x;
     else *(double *)field(p, values) = x;
@@ -178,7 +178,7 @@ void param_write(const Param *params, size_t count, const void *values, Text *ou
 static void describe_range(const Param *p, Text *out) {
     switch (p->type) {
     case PARAM_INT:
-    case PARAM_REAL: text_printf(out, "%g..%g", p->low, p->high); break;
+    case PARAM_REAL: text_printf(out, "%.10g..%.10g", p->low, p->high); break;
     case PARAM_BOOL: text_puts(out, "on|off"); break;
     case PARAM_CHOICE:
         for (int i = 0; p->choices[i]; i++) text_printf(out, "%s%s", i ? "|" : "", p->choices[i]);

@@ -143,6 +143,15 @@ static void mistakes(void **state) {
     }
 }
 
+static void large_bounds_have_all_digits(void **state) {
+    (void)state;
+    static const Param large = {"n", PARAM_INT, 0, 0, 1 << 24, "0", NULL, "how many"};
+    int n = 0;
+    Error e = {0};
+    assert_false(param_set(&large, 1, &n, "n", "-1", &e));
+    assert_string_equal(e.text, "'n' is '-1', must be a whole number from 0 to 16777216");
+}
+
 static void texts_keep_within_bounds(void **state) {
     (void)state;
     char text[2 * PARAM_TEXT_SIZE], pair[3 * PARAM_TEXT_SIZE];
@@ -213,6 +222,7 @@ int main(void) {
         cmocka_unit_test(reals_are_short),
         cmocka_unit_test(spellings),
         cmocka_unit_test(mistakes),
+        cmocka_unit_test(large_bounds_have_all_digits),
         cmocka_unit_test(texts_keep_within_bounds),
         cmocka_unit_test(methods_in_parentheses),
         cmocka_unit_test(descriptions),
