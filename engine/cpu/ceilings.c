@@ -37,8 +37,9 @@ static void touch(void *argument, int thread, int threads) {
     memset(p->buffer + from, thread + 1, to - from);
 }
 
-// A thread's share as so many streams side by side, told to the memory `ahead` bytes before or left to the
-// processor's own prefetchers. The sums are independent, and the compiler makes vectors of them.
+// A thread's share as so many streams side by side, fetched into the second-level cache `ahead` bytes before
+// or left to the processor's own prefetchers. The sums are independent, and the compiler makes vectors of
+// them.
 static inline uint64_t read_streams(const unsigned char *from, size_t bytes, size_t streams, size_t ahead) {
     enum { WORDS = 32 };
     uint64_t sum[WORDS] = {0}, total = 0;
@@ -47,7 +48,7 @@ static inline uint64_t read_streams(const unsigned char *from, size_t bytes, siz
         for (size_t s = 0; s < streams; s++) {
             const unsigned char *at = from + s * part + i;
             for (size_t line = 0; ahead && line < sizeof sum; line += CACHE_LINE)
-                __builtin_prefetch(at + ahead + line);
+                __builtin_prefetch(at + ahead + line, 0, 2);
             for (size_t j = 0; j < WORDS; j++) sum[j] += ((const uint64_t *)(const void *)at)[j];
         }
     for (int j = 0; j < WORDS; j++) total += sum[j];
@@ -58,7 +59,7 @@ static inline uint64_t read_streams(const unsigned char *from, size_t bytes, siz
 typedef enum { READ_ONE, READ_FOUR, READ_FOUR_AHEAD, READS } Read;
 
 static void read_all(void *argument, int thread, int threads) {
-    enum { AHEAD = 2048 };
+    enum { AHEAD = 1024 };
     Probe *p = argument;
     size_t from, to;
     share_of(p, thread, threads, &from, &to);
