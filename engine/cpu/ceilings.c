@@ -22,6 +22,7 @@ typedef struct {
     Compute compute;
     double operations; // of one thread
     uint64_t seen;
+    Pool *pool;
 } Probe;
 
 static void share_of(const Probe *p, int thread, int threads, size_t *from, size_t *to) {
@@ -37,9 +38,9 @@ static void touch(void *argument, int thread, int threads) {
     memset(p->buffer + from, thread + 1, to - from);
 }
 
-// A thread's share as so many streams side by side, fetched into the second-level cache `ahead` bytes before
-// or left to the processor's own prefetchers. The sums are independent, and the compiler makes vectors of
-// them.
+// A part of the buffer as so many streams side by side, fetched into the second-level cache `ahead` bytes
+// before or left to the processor's own prefetchers. The sums are independent, and the compiler makes vectors
+// of them.
 static inline uint64_t read_streams(const unsigned char *from, size_t bytes, size_t streams, size_t ahead) {
     enum { WORDS = 32 };
     uint64_t sum[WORDS] = {0}, total = 0;
@@ -58,16 +59,20 @@ static inline uint64_t read_streams(const unsigned char *from, size_t bytes, siz
 // Which way gets the most out of the memory is another one on every processor: the fastest counts.
 typedef enum { READ_ONE, READ_FOUR, READ_FOUR_AHEAD, READS } Read;
 
+// Parts are taken as those of products are.
 static void read_all(void *argument, int thread, int threads) {
-    enum { AHEAD = 1024 };
+    enum { AHEAD = 1024, UNIT = 128 << 10 };
+    (void)threads;
     Probe *p = argument;
-    size_t from, to;
-    share_of(p, thread, threads, &from, &to);
-    const unsigned char *at = p->buffer + from;
     uint64_t seen = 0;
-    if (p->read == READ_ONE) seen = read_streams(at, to - from, 1, 0);
-    if (p->read == READ_FOUR) seen = read_streams(at, to - from, 4, 0);
-    if (p->read == READ_FOUR_AHEAD) seen = read_streams(at, to - from, 4, AHEAD);
+    int from, to;
+    while (pool_take(p->pool, (int)(p->bytes / UNIT), 1, thread, &from, &to)) {
+        const unsigned char *at = p->buffer + (size_t)from * UNIT;
+        size_t bytes = (size_t)(to - from) * UNIT;
+        if (p->read == READ_ONE) seen += read_streams(at, bytes, 1, 0);
+        if (p->read == READ_FOUR) seen += read_streams(at, bytes, 4, 0);
+        if (p->read == READ_FOUR_AHEAD) seen += read_streams(at, bytes, 4, AHEAD);
+    }
     if (thread == 0) p->seen = seen;
 }
 
@@ -127,6 +132,7 @@ bool cpu_ceilings(const BackendOptions *o, Ceilings *out, Error *e) {
     Probe p = {.ops = cpu_ops_find(o->isa, e), .bytes = buffer_bytes()};
     Pool *pool = p.ops ? pool_open(o->threads > 0 ? o->threads : pool_cores(), e) : NULL;
     if (!pool) return false;
+    p.pool = pool;
     if (take_buffer(&p)) {
         pool_run(pool, touch, &p);
         *out = (Ceilings){.isa = p.ops->name, .threads = pool_threads(pool)};

@@ -1,7 +1,7 @@
 // One forward pass over nodes of a token tree, layer by layer, PANEL rows at a time.
 //
 //      rows      norm, pack         each thread a share of the rows
-//      columns   q k v              each thread a share of the weights
+//      columns   q k v              each thread a share of the weights, and of what others have left
 //      rows      bias, rotate, store keys and values
 //      heads     attend
 //      rows      pack
@@ -26,7 +26,8 @@ static void run_rows(const Work *k, PoolTask *task, void *argument) {
 
 // --- products: what makes a row ready, then weights of one type at a time
 
-enum { PRODUCTS = 3 };
+// The smallest part of weights that a thread takes: some microseconds of reading.
+enum { PRODUCTS = 3, PART_BYTES = 128 << 10 };
 
 typedef struct Products {
     const Work *work;
@@ -37,7 +38,8 @@ typedef struct Products {
     int count;
     bool residual; // the outputs are added to the residual stream
     Packed packed;
-    int from, to; // those of one type
+    int from, to;     // those of one type
+    int units, least; // MATMUL_UNITs of these, behind each other; how many are taken at least
 } Products;
 
 static void ready_rows(void *argument, int thread, int threads) {
@@ -59,14 +61,25 @@ static void add_residual(const Work *k, int from, int to) {
     }
 }
 
+static int units_of(const Tensor *w) { return (w->rows + MATMUL_UNIT - 1) / MATMUL_UNIT; }
+
+// Units [first, last) of all weights, of which number i begins at unit `at`.
+static void multiply_part(const Products *p, int i, int at, int first, int last) {
+    const Tensor *w = p->w[i];
+    int from = first > at ? (first - at) * MATMUL_UNIT : 0;
+    int to = last - at < units_of(w) ? (last - at) * MATMUL_UNIT : w->rows;
+    if (from >= to) return;
+    p->work->c->ops->matmul(w, &p->packed, p->y[i] + from, (size_t)w->rows, from, to);
+    if (p->residual) add_residual(p->work, from, to);
+}
+
 static void multiply(void *argument, int thread, int threads) {
+    (void)threads;
     const Products *p = argument;
-    for (int i = p->from; i < p->to; i++) {
-        int from, to;
-        pool_share(p->w[i]->rows, MATMUL_UNIT, thread, threads, &from, &to);
-        p->work->c->ops->matmul(p->w[i], &p->packed, p->y[i] + from, (size_t)p->w[i]->rows, from, to);
-        if (p->residual) add_residual(p->work, from, to);
-    }
+    int first, last;
+    while (pool_take(p->work->c->pool, p->units, p->least, thread, &first, &last))
+        for (int i = p->from, at = 0; i < p->to; at += units_of(p->w[i++]))
+            multiply_part(p, i, at, first, last);
 }
 
 static void project(Products *p) {
@@ -74,6 +87,10 @@ static void project(Products *p) {
     for (p->from = 0; p->from < p->count; p->from = p->to) {
         Dtype dtype = p->w[p->from]->dtype;
         for (p->to = p->from + 1; p->to < p->count && p->w[p->to]->dtype == dtype; p->to++) {}
+        size_t unit = MATMUL_UNIT * (size_t)p->w[0]->columns * dtype_size(dtype);
+        p->units = 0;
+        for (int i = p->from; i < p->to; i++) p->units += units_of(p->w[i]);
+        p->least = unit < PART_BYTES ? (int)(PART_BYTES / unit) : 1;
         p->packed = (Packed){k->c->panel.packed, k->rows, p->w[0]->columns, k->c->compute, dtype};
         run_rows(k, ready_rows, p);
         pool_run(k->c->pool, multiply, p);

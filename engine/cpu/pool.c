@@ -5,6 +5,9 @@
 // Where a pool takes every core, each thread stays on its own: a share of the weights is then always read
 // through the same caches, and two shares never wait for one core. A smaller pool goes where the system puts
 // it: another program's may be beside it, and would choose the same cores.
+//
+// What a task shares out is taken by raising a count that every thread has of its own share. A count carries
+// the round that it was raised in: one of an earlier round stands for nothing taken, so none is ever reset.
 #include "engine/cpu/pool.h"
 
 #include "engine/base/memory.h"
@@ -14,6 +17,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 // Some tenths of a millisecond, as a processor's pause takes 40 to 140 cycles: longer than the gaps inside a
@@ -27,9 +31,15 @@ typedef struct Worker {
     int core; // -1: where the system likes
 } Worker;
 
+// How much of a thread's share has been taken, by whomever, and in which round: round << 32 | count.
+typedef struct Taken {
+    _Alignas(64) _Atomic uint64_t count;
+} Taken;
+
 struct Pool {
     int threads;
     Worker *workers; // (threads - 1)
+    Taken *taken;    // (threads)
     int started;
     cpu_set_t before; // where the caller might run
     bool pinned;      // the caller too
@@ -112,7 +122,10 @@ Pool *pool_open(int threads, Error *e) {
     }
     Pool *p = mem_alloc(1, sizeof *p);
     if (p) p->workers = mem_alloc((size_t)threads, sizeof *p->workers);
-    if (!p || !p->workers) {
+    if (p) p->taken = mem_alloc((size_t)threads, sizeof *p->taken);
+    if (!p || !p->workers || !p->taken) {
+        if (p) mem_free(p->workers);
+        if (p) mem_free(p->taken);
         mem_free(p);
         error_system(e, "out of memory for %d threads", threads);
         return NULL;
@@ -144,6 +157,7 @@ void pool_close(Pool *p) {
     pthread_cond_destroy(&p->woken);
     pthread_mutex_destroy(&p->mutex);
     if (p->pinned) sched_setaffinity(0, sizeof p->before, &p->before);
+    mem_free(p->taken);
     mem_free(p->workers);
     mem_free(p);
 }
@@ -152,6 +166,7 @@ int pool_threads(const Pool *p) { return p->threads; }
 
 void pool_run(Pool *p, PoolTask *task, void *argument) {
     if (p->threads == 1) {
+        atomic_fetch_add_explicit(&p->round, 1, memory_order_relaxed);
         task(argument, 0, 1);
         return;
     }
@@ -174,6 +189,31 @@ void pool_share(int n, int unit, int thread, int threads, int *from, int *to) {
     int b = (int)((long long)units * (thread + 1) / threads) * unit;
     *from = a < n ? a : n;
     *to = b < n ? b : n;
+}
+
+// Half of what is left of one thread's share: large parts first, small ones where it matters who ends last.
+static bool take_of(Pool *p, int whose, int n, int least, int *from, int *to) {
+    uint64_t round = atomic_load_explicit(&p->round, memory_order_relaxed);
+    _Atomic uint64_t *count = &p->taken[whose].count;
+    uint64_t seen = atomic_load_explicit(count, memory_order_relaxed);
+    int first, last, taken, part;
+    pool_share(n, 1, whose, p->threads, &first, &last);
+    do {
+        taken = seen >> 32 == round ? (int)(seen & UINT32_MAX) : 0;
+        int left = last - first - taken, half = p->threads > 1 ? (left + 1) / 2 : left;
+        part = half > least ? half : least < left ? least : left;
+        if (part == 0) return false;
+    } while (!atomic_compare_exchange_weak_explicit(count, &seen, round << 32 | (uint64_t)(taken + part),
+                                                    memory_order_relaxed, memory_order_relaxed));
+    *from = first + taken;
+    *to = *from + part;
+    return true;
+}
+
+bool pool_take(Pool *p, int n, int least, int thread, int *from, int *to) {
+    for (int i = 0; i < p->threads; i++)
+        if (take_of(p, (thread + i) % p->threads, n, least, from, to)) return true;
+    return false;
 }
 
 int pool_cores(void) {

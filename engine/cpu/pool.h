@@ -6,6 +6,8 @@
 #pragma once
 #include "engine/base/error.h"
 
+#include <stdbool.h>
+
 typedef struct Pool Pool;
 
 // What every thread runs: thread in [0, threads).
@@ -21,6 +23,11 @@ void pool_run(Pool *p, PoolTask *task, void *argument);
 
 // The share of thread t in n things, cut at multiples of `unit`: [*from, *to).
 void pool_share(int n, int unit, int thread, int threads, int *from, int *to);
+
+// Inside a task: the next part of n things, [*from, *to), for this thread, until all are taken. First comes
+// its own share, in parts that become smaller, at least `least` things each, and then what others have left
+// of theirs: cores are rarely equally fast. A task takes from one n.
+bool pool_take(Pool *p, int n, int least, int thread, int *from, int *to);
 
 // Cores that this process may run on; hardware threads of one core count once.
 int pool_cores(void);

@@ -75,6 +75,77 @@ static void shares_cover(void **state) {
     }
 }
 
+enum { THINGS = 300 };
+
+typedef struct Parts {
+    Pool *pool;
+    int n, least;
+    atomic_int times[THINGS];
+    atomic_int wrong, done;
+    int late; // thread that takes one part and then waits for the others; -1: none
+    int left; // whether there was one more for it
+} Parts;
+
+static bool note_part(Parts *p, int thread) {
+    int from, to;
+    if (!pool_take(p->pool, p->n, p->least, thread, &from, &to)) return false;
+    if (from < 0 || to <= from || to > p->n) atomic_fetch_add(&p->wrong, 1);
+    else
+        for (int i = from; i < to; i++) atomic_fetch_add(&p->times[i], 1);
+    return true;
+}
+
+static void take_parts(void *argument, int thread, int threads) {
+    Parts *p = argument;
+    if (thread == p->late) {
+        note_part(p, thread);
+        while (atomic_load(&p->done) < threads - 1) rest(100);
+        p->left = note_part(p, thread);
+        return;
+    }
+    while (note_part(p, thread)) {}
+    atomic_fetch_add(&p->done, 1);
+}
+
+static void run_parts(Parts *p) {
+    for (int i = 0; i < THINGS; i++) p->times[i] = 0;
+    p->wrong = p->done = p->left = 0;
+    pool_run(p->pool, take_parts, p);
+    assert_int_equal(p->wrong, 0);
+    for (int i = 0; i < THINGS; i++)
+        if (p->times[i] != (i < p->n))
+            fail_msg("thing %d of %d, at least %d at a time, %d threads: taken %d times", i, p->n, p->least,
+                     pool_threads(p->pool), p->times[i]);
+}
+
+static void parts_are_taken_once(void **state) {
+    (void)state;
+    Random r = test_random(33);
+    for (int threads = 1; threads <= MOST; threads += threads < 4 ? 1 : 6) {
+        Parts p = {.pool = pool_open(threads, NULL), .late = -1};
+        assert_non_null(p.pool);
+        for (int round = 0; round < 20; round++) {
+            p.n = test_between(&r, 0, THINGS);
+            p.least = test_between(&r, 1, 40);
+            run_parts(&p);
+        }
+        pool_close(p.pool);
+    }
+}
+
+static void a_late_share_is_taken_by_others(void **state) {
+    (void)state;
+    for (int late = 0; late < 3; late++) {
+        Parts p = {.pool = pool_open(3, NULL), .n = THINGS, .least = 1, .late = late};
+        assert_non_null(p.pool);
+        for (int round = 0; round < 3; round++) {
+            run_parts(&p);
+            assert_int_equal(p.left, 0);
+        }
+        pool_close(p.pool);
+    }
+}
+
 static void cores_are_ours(void **state) {
     (void)state;
     Cores c;
@@ -113,8 +184,12 @@ static void caller_is_freed(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_run_once), cmocka_unit_test(counts_are_checked),
-                                       cmocka_unit_test(shares_cover), cmocka_unit_test(cores_are_ours),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_run_once),
+                                       cmocka_unit_test(counts_are_checked),
+                                       cmocka_unit_test(shares_cover),
+                                       cmocka_unit_test(parts_are_taken_once),
+                                       cmocka_unit_test(a_late_share_is_taken_by_others),
+                                       cmocka_unit_test(cores_are_ours),
                                        cmocka_unit_test(caller_is_freed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
