@@ -14,8 +14,10 @@ static const double LENGTHS[] = {0.2, 0.35, 0.6, 1, 1.8},
                     DEVIATIONS[] = {0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64};
 enum {
     LENGTH_COUNT = sizeof LENGTHS / sizeof *LENGTHS,
-    DEVIATION_COUNT = sizeof DEVIATIONS / sizeof *DEVIATIONS
+    DEVIATION_COUNT = sizeof DEVIATIONS / sizeof *DEVIATIONS,
+    PROCESSES = LENGTH_COUNT * DEVIATION_COUNT
 };
+static const double NEGLIGIBLE = 1e-6; // a share
 
 // Added to the diagonal, as a share of s^2: places that coincide leave the matrix regular.
 static const double LEAST_NUGGET = 1e-6;
@@ -57,20 +59,7 @@ static double log_likelihood(const Process *p) {
     return -0.5 * fit - volume;
 }
 
-// Leaves the process at the likeliest length and deviation.
-static bool choose(Process *p) {
-    double best = -HUGE_VAL, length = 0, deviation = 0;
-    for (int l = 0; l < LENGTH_COUNT; l++)
-        for (int s = 0; s < DEVIATION_COUNT; s++) {
-            p->length = LENGTHS[l], p->deviation = DEVIATIONS[s];
-            double here = factorise(p) ? log_likelihood(p) : -HUGE_VAL;
-            if (here > best) best = here, length = LENGTHS[l], deviation = DEVIATIONS[s];
-        }
-    p->length = length, p->deviation = deviation;
-    return length > 0 && factorise(p);
-}
-
-static void answer(Process *p, const double *place, double *mean, double *error) {
+static void answer(Process *p, const double *place, double *mean, double *square) {
     *mean = 0;
     for (int i = 0; i < p->data->count; i++) {
         double k = agreement(p, place, p->data->places + i * p->data->axes);
@@ -79,7 +68,47 @@ static void answer(Process *p, const double *place, double *mean, double *error)
     }
     gsl_blas_dtrsv(CblasLower, CblasNoTrans, CblasNonUnit, p->factor, p->column);
     double known = gsl_blas_dnrm2(p->column);
-    *error = sqrt(fmax(0, p->deviation * p->deviation - known * known));
+    *square = fmax(0, p->deviation * p->deviation - known * known);
+}
+
+// --- all that may be -------------------------------------------------------------------------------------
+
+static void set_process(Process *p, int i) {
+    p->length = LENGTHS[i / DEVIATION_COUNT];
+    p->deviation = DEVIATIONS[i % DEVIATION_COUNT];
+}
+
+// Shares of belief in each length and deviation; false where none fits.
+static bool weigh(Process *p, double *shares) {
+    double best = -HUGE_VAL, sum = 0;
+    for (int i = 0; i < PROCESSES; i++) {
+        set_process(p, i);
+        shares[i] = factorise(p) ? log_likelihood(p) : -HUGE_VAL;
+        best = fmax(best, shares[i]);
+    }
+    if (!isfinite(best)) return false;
+    for (int i = 0; i < PROCESSES; i++) sum += shares[i] = exp(shares[i] - best);
+    for (int i = 0; i < PROCESSES; i++) shares[i] /= sum;
+    return true;
+}
+
+// The mixture's mean, and its deviation: what each process leaves open, and how they differ.
+static bool mix(Process *p, const double *places, int asked, double *mean, double *error) {
+    double shares[PROCESSES];
+    if (!weigh(p, shares)) return false;
+    for (int i = 0; i < asked; i++) mean[i] = 0, error[i] = 0;
+    for (int k = 0; k < PROCESSES; k++) {
+        set_process(p, k);
+        if (shares[k] < NEGLIGIBLE || !factorise(p)) continue;
+        for (int i = 0; i < asked; i++) {
+            double m, square;
+            answer(p, places + i * p->data->axes, &m, &square);
+            mean[i] += shares[k] * m;
+            error[i] += shares[k] * (square + m * m);
+        }
+    }
+    for (int i = 0; i < asked; i++) error[i] = sqrt(fmax(0, error[i] - mean[i] * mean[i]));
+    return true;
 }
 
 bool kriging(const KrigingData *data, const double *places, int asked, double *mean, double *error,
@@ -92,8 +121,7 @@ bool kriging(const KrigingData *data, const double *places, int asked, double *m
                  .factor = gsl_matrix_alloc(n, n),
                  .weights = gsl_vector_alloc(n),
                  .column = gsl_vector_alloc(n)};
-    bool ok = p.factor && p.weights && p.column && choose(&p);
-    for (int i = 0; ok && i < asked; i++) answer(&p, places + i * data->axes, &mean[i], &error[i]);
+    bool ok = p.factor && p.weights && p.column && mix(&p, places, asked, mean, error);
     if (p.factor) gsl_matrix_free(p.factor);
     gsl_vector_free(p.weights);
     gsl_vector_free(p.column);

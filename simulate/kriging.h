@@ -1,8 +1,9 @@
 // What a few measured places of a space say of all others: a Gaussian process about zero (kriging; Rasmussen
 // and Williams, chapter 2), for what a law leaves over.
 //
-// Two places at distance d agree as s^2 exp(-d^2 / (2 l^2)); each measurement has an error of its own. s and
-// l are the likeliest of a grid. Far from all that was measured the answer is zero, give or take s.
+// Two places at distance d agree as s^2 exp(-d^2 / (2 l^2)); each measurement has an error of its own. All s
+// and l of a grid have a say, by how likely each makes what was measured: the likeliest alone would be too
+// sure of itself where measurements are few or bad. Far from all of them the answer is zero, give or take s.
 #pragma once
 #include "engine/base/error.h"
 

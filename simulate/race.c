@@ -50,3 +50,41 @@ int race_look(const RaceRule *rule, const double *seconds, int racers, int promp
     }
     return leader;
 }
+
+// The variance of the logarithm of a racer's summed time, beside what prompts do to all alike: from the
+// residuals of racer x prompt.
+static double race_variance(const double *seconds, int racers, int prompts, const bool *out) {
+    double squares = 0;
+    int left = 0;
+    for (int i = 0; i < racers; i++) left += !out[i];
+    if (left < 2 || prompts < 2) return HUGE_VAL;
+    for (int k = 0; k < prompts; k++) {
+        double share = 0;
+        for (int i = 0; i < racers; i++)
+            if (!out[i]) share += seconds[i * prompts + k] / sum(seconds + i * prompts, prompts) / left;
+        for (int i = 0; i < racers; i++) {
+            double off = seconds[i * prompts + k] / sum(seconds + i * prompts, prompts) - share;
+            squares += out[i] ? 0 : off * off;
+        }
+    }
+    return squares * prompts / ((left - 1) * (prompts - 1.0));
+}
+
+int race_settle(const RacePrior *priors, const double *seconds, int racers, int prompts, const bool *out) {
+    double variance = race_variance(seconds, racers, prompts, out), shift = 0, most = -HUGE_VAL;
+    int best = -1, left = 0;
+    for (int i = 0; i < racers; i++) {
+        if (out[i]) continue;
+        shift -= log(sum(seconds + i * prompts, prompts) * priors[i].speedup);
+        left++;
+    }
+    for (int i = 0; i < racers; i++) {
+        if (out[i]) continue;
+        double raced = -log(sum(seconds + i * prompts, prompts)) - shift / left;
+        double square = priors[i].error * priors[i].error, share = square / (square + variance);
+        double value = isfinite(variance) ? share * raced + (1 - share) * log(priors[i].speedup)
+                                          : log(priors[i].speedup);
+        if (value > most) most = value, best = i;
+    }
+    return best;
+}

@@ -22,3 +22,12 @@ int race_look(const RaceRule *rule, const double *seconds, int racers, int promp
 
 // The least that time of racer over time of leader can be, at `level` (one-sided).
 double race_least_ratio(const double *racer, const double *leader, int prompts, double level);
+
+typedef struct RacePrior { // what was known of a racer before
+    double speedup;        // expected, beside anything that all share
+    double error;          // of its logarithm; above 0
+} RacePrior;
+
+// Who is fastest by what was known and what was raced, each by its weight; -1 where all are out. A few
+// prompts tell equals apart by luck; where there are many, they alone decide.
+int race_settle(const RacePrior *priors, const double *seconds, int racers, int prompts, const bool *out);

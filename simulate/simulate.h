@@ -17,5 +17,6 @@
 //   design.h      which points of a space to measure first
 //   kriging.h     what measured places say of the others
 //   tuning.h      what all of a method's space would do, from a few points of it
+//   plan.h        what of tuning fits into a time
 //   race.h        who is fastest, from times taken side by side
 #pragma once

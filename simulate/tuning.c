@@ -210,3 +210,22 @@ int tuning_choose(const TuningPrediction *predictions, int count, int sure, int 
     }
     return n;
 }
+
+int tuning_close_in(const TuningPrediction *predictions, const bool *known, int count, int most,
+                    int *chosen) {
+    double least = 0;
+    int n = 0;
+    for (int i = 0; i < count; i++)
+        if (known[i] && predictions[i].speedup > least) least = predictions[i].speedup;
+    while (n < most) {
+        double (*value)(const TuningPrediction *p) = n % 2 ? hope : speedup;
+        int best = -1;
+        for (int i = 0; i < count; i++)
+            if (!known[i] && !is_chosen(chosen, n, i) && hope(&predictions[i]) >= least &&
+                (best < 0 || value(&predictions[i]) > value(&predictions[best])))
+                best = i;
+        if (best < 0) break;
+        chosen[n++] = best;
+    }
+    return n;
+}

@@ -65,3 +65,7 @@ bool tuning_predict(const TuningProblem *p, TuningPrediction *out, TuningLaw *la
 // best, as far as they could beat the first. `sure`, measured fastest of the sample, is the second, whatever
 // is predicted of it; -1: none. Gives their number, at most `most`.
 int tuning_choose(const TuningPrediction *predictions, int count, int sure, int most, int *chosen);
+
+// The points to measure next, in turn the one predicted best and the one that could most surprise, of those
+// not known yet that could be faster than all that are known. Gives their number, at most `most`.
+int tuning_close_in(const TuningPrediction *predictions, const bool *known, int count, int most, int *chosen);

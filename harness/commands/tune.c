@@ -17,7 +17,7 @@ typedef struct {
     TuneAsk ask;
     const char *budget, *db;
     int sample, prompts, racers, laps;
-    double margin;
+    double margin, share;
     bool exhaustive, json;
 } TuneArguments;
 
@@ -31,8 +31,10 @@ static const Option OPTIONS[] = {
     {"split",          0,   OPTION_TEXT, AT(ask.split),      0, 0,       "NAME",           "of a dataset that has several",                        "its first"       },
     {"template",       0,   OPTION_TEXT, AT(ask.template),   0, 0,       "NAME",           "put prompts into a chat template",                     "none"            },
     {"limit",          0,   OPTION_INT,  AT(ask.limit),      0, 1 << 24, "N",              "prompts; 0: all",                                      "0"               },
-    {"budget",         0,   OPTION_TEXT, AT(budget),         0, 0,       "TIME",           "as 90s, 10m, 1h: behind it nothing more is begun",
-     "10m"                                                                                                                                                           },
+    {"budget",         0,   OPTION_TEXT, AT(budget),         0, 0,       "TIME",
+     "as 90s, 10m, 1h: nothing is begun that would not end in it",                                                                                 "10m"             },
+    {"share",          0,   OPTION_REAL, AT(share),          0, 1e6,     "X",
+     "of what the sweep of all points would take: it takes no more, unless the space is small",                                                    "0.085"           },
     {"axis",           0,   OPTION_LIST, AT(ask.axes),       0, 0,       "NAME=LIST",
      "in place of the method's own, as W=1..8 or eta=0.2,0.4; repeatable",                                                                         NULL              },
     {"draft",          0,   OPTION_TEXT, AT(ask.draft),      0, 0,       "DIR",            "a smaller model, for methods that need one",           NULL              },
@@ -141,7 +143,8 @@ static bool run(int argc, char **argv, int *code, Error *e) {
                        .prompts = 4,
                        .racers = 5,
                        .laps = 3,
-                       .margin = 0.02};
+                       .margin = 0.02,
+                       .share = 0.085};
     TuneOptions o;
     Positionals rest;
     bool stop;
@@ -155,6 +158,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
                       .racers = a.racers,
                       .laps = a.laps,
                       .margin = a.margin,
+                      .share = a.share,
                       .exhaustive = a.exhaustive,
                       .processor = a.ask.processor,
                       .quiet = a.json};
@@ -177,11 +181,13 @@ const Command command_tune = {
     .summary = "find a method's fastest parameters, without measuring them all",
     .lesson =
         "Measures what steps cost by their rows, then a few points of the method's space on a few prompts;\n"
-        "fits Lookahead's law to what they accept, and predicts all of the space. The points predicted best\n"
-        "race on the prompts behind those: all decode the same prompt, one after the other, beside the\n"
-        "autoregressive baseline, and who cannot be ahead of the fastest by more than --margin drops out,\n"
-        "till one is left or the budget is gone. The speedup is that of the race, with an interval over its\n"
-        "prompts. All that is measured goes into the store, as a run called tune.\n"
+        "fits Lookahead's law to what they accept, predicts all of the space, and measures what may be "
+        "best.\n"
+        "The points predicted best race on the prompts behind those: all decode the same prompt, one after\n"
+        "the other, beside the autoregressive baseline, and who cannot be ahead of the fastest by more than\n"
+        "--margin drops out, till one is left, or the budget or its share of the sweep's time is gone. The\n"
+        "speedup is that of the race, with an interval over its prompts. All that is measured goes into the\n"
+        "store, as a run called tune.\n"
         "\n"
         "  outpace tune models/reference --method lookahead --dataset code\n"
         "  outpace tune MODEL --method ngrammys --dataset chat --axis k=1..10 --axis w=2,4,8 --budget 5m\n"

@@ -9,6 +9,7 @@ typedef struct Seat {
     bool open;
     PointState *state;
     Text label;
+    double prefill_s, step_s; // of a token of the prompt, and of a step, as it warmed up; 0: not known
 } Seat;
 
 typedef struct GroupRun {

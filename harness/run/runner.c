@@ -45,7 +45,7 @@ static bool warm_up(Runner *r, GroupRun *g, Error *e) {
     PromptList prompts = {0};
     bool ok = seats_warm_up_prompts(&r->models, r->agenda.measurement->warmup, &prompts, e);
     for (int i = 0; ok && i < g->group->count && !r->seams.interrupted(); i++)
-        ok = seat_warm_up(g, i, &prompts, e);
+        ok = seat_warm_up(g, i, &prompts, WARM_UP_TOKENS, e);
     prompts_release(&prompts);
     return ok;
 }

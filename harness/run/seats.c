@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { WARM_UP_TOKENS = 16, WARM_UP_SEED = 1 };
+enum { WARM_UP_SEED = 1 };
 
 bool seats_open_models(const Inputs *in, int setup, Models *out, Error *e) {
     static const char *const COMPUTES[] = {
@@ -84,10 +84,10 @@ bool seats_warm_up_prompts(const Models *models, int count, PromptList *out, Err
     return prompts_random(models->target.model.shape.real_vocab, (size_t)count, WARM_UP_SEED, out, e);
 }
 
-static bool run_prompts(GroupRun *g, Seat *s, const PromptList *prompts, Error *e) {
+static bool run_prompts(GroupRun *g, Seat *s, const PromptList *prompts, int tokens, Error *e) {
     const Settings *set = &g->ledger->inputs->schedule->points[s->point].settings;
     DecodeOptions o = {
-        .max_tokens = WARM_UP_TOKENS,
+        .max_tokens = tokens,
         .ignore_eos = true,
         .sampling = {set->temperature, set->top_k, set->top_p},
         .layout = (Layout)set->layout,
@@ -98,15 +98,17 @@ static bool run_prompts(GroupRun *g, Seat *s, const PromptList *prompts, Error *
         DecodeResult result;
         const IdList *p = &prompts->prompts[i];
         if (!decode(g->measuring.target, &s->method, p->ids, (int)p->count, &o, &result, e)) return false;
+        s->prefill_s = result.prefill_s / (double)p->count;
+        s->step_s = result.steps ? said_decode_seconds(&result) / result.steps : 0;
         decode_result_release(&result);
     }
     return true;
 }
 
-bool seat_warm_up(GroupRun *g, int seat, const PromptList *prompts, Error *e) {
+bool seat_warm_up(GroupRun *g, int seat, const PromptList *prompts, int tokens, Error *e) {
     Error why = {0};
     Seat *s = &g->seats[seat];
-    if (!s->open || s->state->failed || run_prompts(g, s, prompts, &why)) return true;
+    if (!s->open || s->state->failed || run_prompts(g, s, prompts, tokens, &why)) return true;
     if (why.kind == ERROR_INPUT) return round_fail(g, seat, why.text, e);
     *e = why;
     return false;

@@ -1,13 +1,14 @@
-#include "harness/tune/race.h"
+// The race among the best few, and who won it.
+#include "harness/tune/parts.h"
 
 #include "engine/base/memory.h"
+#include "simulate/plan.h"
 #include "simulate/race.h"
 
+#include <math.h>
 #include <string.h>
 
-static const double LEVEL = 0.05;
-enum { LEAST_ROUNDS = 4 }; // for a speedup with an interval, though nobody is left to race
-
+static const double LEVEL = 0.05, LEAST_ERROR = 1e-3;
 typedef struct Racing {
     Tune *t;
     int *points; // (count)
@@ -74,17 +75,23 @@ static void look(Racing *r) {
     }
 }
 
+// Those behind the sample's come first.
+static int prompt_of(const Racing *r) {
+    int prompts = (int)r->t->in->datasets[0].count;
+    return (r->t->out->sample_prompts + r->t->rounds - r->from) % prompts;
+}
+
 static bool run_rounds(Racing *r, Error *e) {
     Tune *t = r->t;
     int most = t->o->laps * (int)t->in->datasets[0].count;
     while (t->rounds - r->from < most) {
-        if (drop_failed(r) < 2 && t->rounds - r->from >= LEAST_ROUNDS) {
+        if (drop_failed(r) < 2 && t->rounds - r->from >= PLAN_ROUNDS) {
             t->out->end = TUNE_CERTAIN;
             return true;
         }
-        if (tune_is_over(t, 1)) return true;
+        if (tune_is_over(t, t->limit_s, tune_round_seconds(t))) return true;
         tune_say(t, "race", t->rounds - r->from + 1);
-        if (!tune_round(t, e)) return false;
+        if (!tune_round(t, prompt_of(r), e)) return false;
         look(r);
     }
     t->out->end = drop_failed(r) < 2 ? TUNE_CERTAIN : TUNE_LAPS;
@@ -93,14 +100,17 @@ static bool run_rounds(Racing *r, Error *e) {
 
 // --- who won ---------------------------------------------------------------------------------------------
 
-static int fastest(const Racing *r) {
+static int fastest(const Racing *r, Error *e) {
+    RacePrior *priors = mem_alloc((size_t)r->count, sizeof *priors);
     int best = -1;
-    double least = 0;
-    for (int i = 0; i < r->count; i++) {
-        double sum = 0;
-        for (int k = 0; k < r->units; k++) sum += r->seconds[i * r->units + k];
-        if (!r->out[i] && (best < 0 || sum < least)) best = i, least = sum;
+    if (!priors) out_of_memory(e);
+    for (int i = 0; priors && i < r->count; i++) {
+        const TuningPrediction *said = &r->t->out->predictions[r->points[i]];
+        double error = hypot(said->error, r->t->out->prompt_error);
+        priors[i] = (RacePrior){said->speedup, fmax(error, LEAST_ERROR)};
     }
+    if (priors) best = race_settle(priors, r->seconds, r->count, r->units, r->out);
+    mem_free(priors);
     return best;
 }
 
@@ -110,8 +120,9 @@ static bool judge(Racing *r, Error *e) {
     out->choice = r->points[0]; // as predicted
     if (out->race_rounds == 0) return true;
     set_times(r);
-    int best = fastest(r);
-    if (best < 0) return error_input(e, "tune: every point of the race failed");
+    int best = fastest(r, e);
+    if (best < 0 && e->kind == ERROR_NONE) error_input(e, "tune: every point of the race failed");
+    if (best < 0) return false;
     out->choice = r->points[best];
     const double *base = r->seconds + r->count * r->units, *own = r->seconds + best * r->units;
     return r->units < 2 ||
@@ -139,6 +150,21 @@ static int best_of_sample(const TuneResult *r) {
     return best;
 }
 
+// As many as have the time for a few rounds; two, where they have it for two rounds; else there is no race.
+static bool count_racers(Racing *r, Error *e) {
+    Tune *t = r->t;
+    double *points = mem_alloc((size_t)r->count, sizeof *points);
+    if (!points) return out_of_memory(e);
+    for (int i = 0; i < r->count; i++) points[i] = t->expected[r->points[i]];
+    PlanCosts costs = {t->begin_s, t->expected[t->space->count], points, r->count};
+    double left = (t->limit_s - tune_spent(t)) / tune_scale(t);
+    int fit = plan_racers(&costs, left);
+    if (r->count > fit) r->count = fit < PLAN_RACERS ? PLAN_RACERS : fit;
+    if (fit < PLAN_RACERS && 2 * plan_round(&costs, PLAN_RACERS) > left) r->count = 0;
+    mem_free(points);
+    return true;
+}
+
 bool tune_race(Tune *t, Error *e) {
     size_t most = (size_t)t->o->racers, prompts = t->in->datasets[0].count;
     double began = clock_now(t->wall);
@@ -150,7 +176,9 @@ bool tune_race(Tune *t, Error *e) {
     if (ok)
         r.count = tuning_choose(t->out->predictions, t->space->count, best_of_sample(t->out), t->o->racers,
                                 r.points);
-    ok = ok && (tune_is_over(t, 1) || (seat_racers(&r, e) && run_rounds(&r, e))) && judge(&r, e);
+    ok = ok && count_racers(&r, e) &&
+         (t->out->end == TUNE_INTERRUPTED || r.count == 0 || (seat_racers(&r, e) && run_rounds(&r, e))) &&
+         judge(&r, e);
     t->out->race_s = clock_now(t->wall) - began;
     mem_free(r.points);
     mem_free(r.out);

@@ -7,23 +7,15 @@
 #include <string.h>
 
 static const char *const ENDS[] = {
-    [TUNE_CERTAIN] = "certain",           [TUNE_LAPS] = "the race has run all its laps",
-    [TUNE_BUDGET] = "the budget is gone", [TUNE_SWEPT] = "every point was measured",
+    [TUNE_CERTAIN] = "certain",
+    [TUNE_LAPS] = "the race has run all its laps",
+    [TUNE_BUDGET] = "the budget is gone",
+    [TUNE_SHARE] = "its share of the sweep's time is gone (--share)",
+    [TUNE_SWEPT] = "every point was measured",
     [TUNE_INTERRUPTED] = "interrupted",
 };
 
 static int from_race(const TuneResult *r) { return r->race_rounds ? r->sample_rounds : 0; }
-
-// All prompts once by every point, at the speeds that were predicted; NAN: nothing was.
-static double sweep_seconds(const TuneReport *p) {
-    const TuneResult *r = p->result;
-    TuneAnswer base;
-    double points = 0;
-    int rounds = r->sample_rounds + r->race_rounds;
-    if (!tune_sum(&r->seats[r->points], 0, rounds, &base) || r->sample_rounds == 0) return NAN;
-    for (int i = 0; i < r->points; i++) points += 1 / r->predictions[i].speedup;
-    return base.seconds / rounds * (points + 1) * (double)p->prepared->inputs.datasets[0].count;
-}
 
 static double took(const TuneResult *r) { return r->surface.took_s + r->sample_s + r->race_s; }
 
@@ -50,7 +42,8 @@ static void print_head(const TuneReport *p) {
 
 static bool print_sample(const TuneReport *p, Error *e) {
     const TuneResult *r = p->result;
-    printf("sample     %.1f s, %d prompts", r->sample_s, r->sample_rounds);
+    printf("sample     %.1f s, %d prompt%s", r->sample_s, r->sample_prompts,
+           r->sample_prompts == 1 ? "" : "s");
     if (r->law.given) printf("; alpha %.3f, f %.3f", r->law.alpha, r->law.f);
     printf("\n           %-36s %7s %9s %9s\n", "point", "S", "step ms", "speedup");
     for (int i = 0; i < r->points; i++) {
@@ -122,7 +115,7 @@ static bool print_choice(const TuneReport *p, Error *e) {
     else printf("speedup %.3f as predicted; it was not raced\n", r->predictions[r->choice].speedup);
     print_doubts(p);
     printf("took       %.1f s; every point over every prompt once would take about %.0f s, as predicted\n",
-           took(r), sweep_seconds(p));
+           took(r), r->sweep_s);
     printf("stored     run %lld in %s\n", (long long)p->run, p->store);
     printf("use        outpace generate %s -f prompt.txt --method '%s'",
            p->prepared->inputs.models[0].files.target, text_get(&text));
@@ -189,8 +182,8 @@ bool tune_report_json(const TuneReport *p, Error *e) {
                   choice.length ? text_get(&choice) : NULL, "speedup", number(speedup), "speedup_low",
                   number(r->speedup.low), "speedup_high", number(r->speedup.high), "end", ENDS[r->end],
                   "excluded", r->excluded, "sample_rounds", r->sample_rounds, "race_rounds", r->race_rounds,
-                  "seconds", number(took(r)), "sweep_seconds", number(sweep_seconds(p)), "run",
-                  (json_int_t)p->run, "surface", surface_json(&r->surface), "points", points);
+                  "seconds", number(took(r)), "sweep_seconds", number(r->sweep_s), "run", (json_int_t)p->run,
+                  "surface", surface_json(&r->surface), "points", points);
     char *line = ok && root ? json_dumps(root, 0) : NULL;
     if (line) puts(line);
     free(line); // jansson's own

@@ -1,18 +1,34 @@
 #include "harness/tune/surface.h"
 
 #include <math.h>
+#include <string.h>
 
-// 1, 2, 3, 4, 6, 8, 12, 16, ...: tiles of kernels end at some of these, on every machine.
-static int next_rows(int rows) {
+enum { LEAST_SAMPLES = 2, MOST_SAMPLES = 30 };
+
+// 1, 2, 3, 4, 6, 8, 12, 16, ...: tiles of kernels end at some of these, on every machine. Where there is
+// little time, the powers of two.
+static int next_rows(int rows, bool coarse) {
+    if (coarse) return 2 * rows;
     if (rows < 4) return rows + 1;
     return rows & (rows - 1) ? rows / 3 * 4 : rows / 2 * 3;
 }
 
-static bool measure_rows(Engine *engine, const TuneSurfaceAsk *ask, int rows, double *seconds, Error *e) {
+// Up to a step of `longest` times the time of one row, steps of rows that grow by 1.4 take about 3.5 times as
+// long as the last; each is run LEAST_SAMPLES times, and once before.
+static bool is_coarse(const TuneSurfaceAsk *ask) {
+    return ask->steps < 3.5 * (LEAST_SAMPLES + 1) * ask->longest;
+}
+
+static double limit(const TuneSurfaceAsk *ask, const TuneSurface *s) {
+    return s->count ? fmin(ask->seconds, ask->steps * s->seconds[0]) : ask->seconds;
+}
+
+static bool measure_rows(Engine *engine, const TuneSurfaceAsk *ask, int rows, double most_s, double *seconds,
+                         Error *e) {
     BenchOptions o = {.warm_up = 1,
-                      .min_samples = 5,
-                      .max_samples = 30,
-                      .seconds = fmin(0.25, ask->seconds / 10),
+                      .min_samples = LEAST_SAMPLES,
+                      .max_samples = (int)fmin(MOST_SAMPLES, fmax(LEAST_SAMPLES, ask->steps / 10)),
+                      .seconds = fmin(0.25, most_s / 10),
                       .clock = ask->clock,
                       .interrupted = ask->interrupted};
     Ceilings unknown = {0};
@@ -24,7 +40,7 @@ static bool measure_rows(Engine *engine, const TuneSurfaceAsk *ask, int rows, do
 
 static bool is_enough(const TuneSurfaceAsk *ask, const TuneSurface *s, double spent) {
     if (s->count < 2) return false;
-    if (s->count == TUNING_MOST_CURVE || spent > ask->seconds) return true;
+    if (s->count == TUNING_MOST_CURVE || spent > limit(ask, s)) return true;
     return s->rows[s->count - 1] >= ask->most_rows || s->seconds[s->count - 1] > ask->longest * s->seconds[0];
 }
 
@@ -32,11 +48,18 @@ bool tune_surface(Engine *engine, const TuneSurfaceAsk *ask, TuneSurface *out, E
     double began = clock_now(ask->clock);
     int room = engine->session.context - ask->context;
     *out = (TuneSurface){.context = ask->context};
-    for (int rows = 1; rows <= TREE_MAX_NODES && rows <= room; rows = next_rows(rows)) {
+    for (int rows = 1; rows <= TREE_MAX_NODES && rows <= room; rows = next_rows(rows, is_coarse(ask))) {
         if (is_enough(ask, out, clock_now(ask->clock) - began)) break;
-        if (!measure_rows(engine, ask, rows, &out->seconds[out->count], e)) return false;
+        if (!measure_rows(engine, ask, rows, limit(ask, out), &out->seconds[out->count], e)) return false;
         out->rows[out->count++] = rows;
     }
     out->took_s = clock_now(ask->clock) - began;
     return true;
+}
+
+TuningCurve tune_curve(const TuneSurface *s, double *seconds) {
+    TuningCurve c = {s->rows, seconds, s->count};
+    memcpy(seconds, s->seconds, (size_t)c.count * sizeof *seconds);
+    tuning_curve_rise(&c);
+    return c;
 }

@@ -4,9 +4,12 @@
 //      surface   the time of a step by its rows, at the dataset's middle context
 //      sample    the points of a design decode the same prompts, in turned order, beside the baseline
 //      predict   all of the space (simulate/tuning.h)
+//      close in  points that may be the best, as far as is known, decode the sample's prompts, two at a time
 //      race      the best few on the prompts behind those, round by round, till one is left (simulate/race.h)
 //
-// Rounds are the runner's own, and all that is measured is stored as they end.
+// What each part may take is planned with what steps were measured to take (simulate/plan.h): all together no
+// more than the budget, nor than a share of what the sweep of all points would take. Rounds are the runner's
+// own, and all that is measured is stored as they end.
 #pragma once
 #include "harness/run/runner.h"
 #include "harness/stored/tally.h"
@@ -14,9 +17,10 @@
 #include "harness/tune/surface.h"
 
 typedef struct TuneOptions {
-    double budget_s; // what is begun when it is gone ends, nothing more is begun
+    double budget_s; // nothing is begun that would not end in it, as far as is known
+    double share;    // of what the sweep would take, at most; but what a small space needs it gets
     int prompts;     // of the sample, at most
-    int sample;      // points; 0: as many as the space asks for
+    int sample;      // points of its design, at most; 0: as many as the space asks for
     int racers;      // at most
     int laps;        // of a race through the prompts, at most
     double margin;   // of time: points nearer than that are the same
@@ -32,8 +36,9 @@ typedef struct TuneSeams {
 } TuneSeams;
 
 typedef struct TuneAnswer { // one prompt by one point, or several summed
-    int round;
-    double tokens, steps, rows, seconds;
+    int round, prompt;
+    double tokens, steps, rows, seconds; // of decoding
+    double whole_s;                      // with the prefill
     bool diverged;
 } TuneAnswer;
 
@@ -44,19 +49,21 @@ typedef struct TuneSeat { // a point of the space, or the baseline, which is the
     int out; // rounds of the race behind which it dropped out; 0: it stayed
 } TuneSeat;
 
-typedef enum { TUNE_CERTAIN, TUNE_LAPS, TUNE_BUDGET, TUNE_SWEPT, TUNE_INTERRUPTED } TuneEnd;
+typedef enum { TUNE_CERTAIN, TUNE_LAPS, TUNE_BUDGET, TUNE_SHARE, TUNE_SWEPT, TUNE_INTERRUPTED } TuneEnd;
 
 typedef struct TuneResult {
     TuneSeat *seats;               // (points + 1)
     TuningPrediction *predictions; // (points); zeros where it was interrupted before
     TuningLaw law;
+    double prompt_error; // of the logarithm of a point's S: what other prompts than the sample's may do to
+                         // its rank
     TuneSurface surface;
     int points;
     int excluded; // points that cannot win, whatever is accepted of them
-    int sample_rounds, race_rounds;
-    double sample_s, race_s;
-    int choice;       // -1: nothing was measured
-    Interval speedup; // of the choice, over the race's prompts; 0, 0: not known
+    int sample_prompts, sample_rounds, race_rounds;
+    double sample_s, race_s, sweep_s; // sweep_s: of every point on every prompt once, as predicted
+    int choice;                       // -1: nothing was measured
+    Interval speedup;                 // of the choice, over the race's prompts; 0, 0: not known
     TuneEnd end;
     int diverged, failed; // points
 } TuneResult;

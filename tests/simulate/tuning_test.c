@@ -172,6 +172,24 @@ static void choice(void **state) {
     assert_int_equal(tuning_choose(ALL, 5, 0, 1, chosen), 1);
 }
 
+static void closing_in(void **state) {
+    static const TuningPrediction ALL[] = {
+        {.speedup = 1.0,  .error = 0.01},
+        {.speedup = 1.5,  .error = 0.02},
+        {.speedup = 1.2,  .error = 0.5 },
+        {.speedup = 1.4,  .error = 0.1 },
+        {.speedup = 1.45, .error = 0.1 },
+    };
+    int chosen[5];
+    (void)state;
+    assert_int_equal(tuning_close_in(ALL, (bool[]){true, true, false, false, false}, 5, 2, chosen), 2);
+    assert_true(chosen[0] == 4 && chosen[1] == 2);
+    assert_int_equal(tuning_close_in(ALL, (bool[]){true, true, false, false, false}, 5, 5, chosen), 3);
+    assert_int_equal(tuning_close_in(ALL, (bool[]){false, true, true, true, true}, 5, 2, chosen), 0);
+    assert_int_equal(tuning_close_in(ALL, (bool[]){true, false, true, true, true}, 5, 2, chosen), 1);
+    assert_int_equal(chosen[0], 1);
+}
+
 // Rising stays as it is; what is out of order is pooled, and its product with it.
 static void curve(void **state) {
     (void)state;
@@ -190,8 +208,8 @@ static void curve(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds),  cmocka_unit_test(exact), cmocka_unit_test(little),
-        cmocka_unit_test(choice), cmocka_unit_test(curve),
+        cmocka_unit_test(finds),  cmocka_unit_test(exact),      cmocka_unit_test(little),
+        cmocka_unit_test(choice), cmocka_unit_test(closing_in), cmocka_unit_test(curve),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

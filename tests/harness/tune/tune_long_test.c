@@ -52,9 +52,10 @@ static void tune(Tuned *t, const Case *c, const char *db, bool exhaustive) {
                    .ignore_eos = true};
     for (int i = 0; i < 3 && c->axes[i]; i++) ask.axes.items[ask.axes.count++] = c->axes[i];
     TuneOptions o = {.budget_s = 1e5,
+                     .share = 0.085,
                      .prompts = 4,
-                     .racers = 4,
-                     .laps = 1,
+                     .racers = 5,
+                     .laps = 3,
                      .margin = 0.02,
                      .exhaustive = exhaustive,
                      .quiet = true};

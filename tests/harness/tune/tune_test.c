@@ -94,7 +94,7 @@ static void release(Tuned *t) {
 static double took(const TuneResult *r) { return r->surface.took_s + r->sample_s + r->race_s; }
 
 static const TuneOptions OPTIONS = {
-    .budget_s = 600, .prompts = 4, .racers = 5, .laps = 3, .margin = 0.02, .quiet = true};
+    .budget_s = 600, .share = 0.085, .prompts = 4, .racers = 5, .laps = 3, .margin = 0.02, .quiet = true};
 
 // --- tests -----------------------------------------------------------------------------------------------
 
@@ -147,19 +147,30 @@ static void interrupted(void **state) {
     assert_true(sampled && raced);
 }
 
-// A budget of next to nothing still gives one round of the sample, and what it predicts.
-static void no_budget(void **state) {
+// Whatever the method, and whatever the budget: it is not overrun by more than what is planned wrongly, there
+// is a choice, and the largest is enough for a race.
+static void budgets(void **state) {
+    static const char *const METHODS[] = {"lookahead:G=8", "ngrammys:strategy=context", "speculative",
+                                          "ouroboros"};
+    static const double SECONDS[] = {0.6, 1.5, 4};
     (void)state;
-    TuneOptions o = OPTIONS;
-    Tuned *t = calloc(1, sizeof *t);
-    o.budget_s = 1e-6;
-    tune(t, "ngrammys:strategy=context", &o, never);
-    assert_int_equal(t->result.end, TUNE_BUDGET);
-    assert_int_equal(t->result.sample_rounds, 1);
-    assert_int_equal(t->result.race_rounds, 0);
-    assert_true(t->result.choice >= 0 && t->result.predictions[t->result.choice].speedup > 0);
-    release(t);
-    free(t);
+    for (size_t i = 0; i < 4; i++) {
+        for (size_t k = 0; k < 3; k++) {
+            TuneOptions o = OPTIONS;
+            Tuned *t = calloc(1, sizeof *t);
+            o.budget_s = SECONDS[k], o.share = 1e6;
+            tune(t, METHODS[i], &o, never);
+            const TuneResult *r = &t->result;
+            printf("%s, %g s: %d prompts, %d rounds raced; %.2f s\n", METHODS[i], o.budget_s,
+                   r->sample_prompts, r->race_rounds, took(r));
+            if (took(r) > 1.1 * o.budget_s) fail_msg("%s in %g s took %g s", METHODS[i], o.budget_s, took(r));
+            assert_true(r->end == TUNE_BUDGET || r->end == TUNE_CERTAIN);
+            assert_true(r->choice >= 0 && r->predictions[r->choice].speedup > 0);
+            assert_true(k < 2 || r->race_rounds >= 4);
+            release(t);
+            free(t);
+        }
+    }
 }
 
 // The program's own words: a choice that `generate` takes, and a run in the store.
@@ -208,6 +219,9 @@ static void mistakes(void **state) {
          "two prompts at least"                                                                                                             },
         {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--budget", "1d"},
          "as 90s, 10m or 1h"                                                                                                                },
+        {{"tune", "tiny", "--method", "speculative", "--draft", "tiny", "--path", "own.txt", "--budget",
+          "0.000001s"},
+         "nothing can be told"                                                                                                              },
         {{"tune", "nowhere", "--method", "lookahead", "--dataset", "code"},                                   "nowhere"                     },
         {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--set", "generation.seed=1..3"},
          "settings vary"                                                                                                                    },
@@ -227,7 +241,7 @@ static void mistakes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds),   cmocka_unit_test(interrupted), cmocka_unit_test(no_budget),
+        cmocka_unit_test(finds),   cmocka_unit_test(interrupted), cmocka_unit_test(budgets),
         cmocka_unit_test(command), cmocka_unit_test(mistakes),
     };
     return cmocka_run_group_tests(tests, set_up, folder_teardown);

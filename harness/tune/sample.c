@@ -1,0 +1,176 @@
+// The sample: points of a design, then those that may be the best, on the same prompts. How many points and
+// prompts there are, the time decides.
+#include "harness/tune/parts.h"
+
+#include "engine/base/memory.h"
+#include "simulate/design.h"
+#include "simulate/plan.h"
+#include "simulate/statistics.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+// Of what there is behind the surface; the rest is the race's.
+static const double DESIGN_SHARE = 0.45, SAMPLE_SHARE = 0.6;
+enum { CLOSE = 2 }; // points at a time
+
+static bool out_of_memory(Error *e) { return error_system(e, "out of memory for the sample of a space"); }
+
+// --- which points ----------------------------------------------------------------------------------------
+
+// Where steps of many rows are dear, the corners of the space cost most and win least: the design is taken
+// from the points that can win (if all a step can emit is accepted, it is faster), of these from the half
+// whose steps are shortest, from so many that it can be spread, and from all that are not much longer than
+// one token's.
+static bool allow(Tune *t, int sample, bool *allowed, Error *e) {
+    enum { SPREAD = 4 };
+    const double NOT_MUCH = 1.5;
+    double seconds[TUNING_MOST_CURVE];
+    TuningCurve curve = tune_curve(&t->out->surface, seconds);
+    int count = t->space->count, half = count / 2 > SPREAD * sample ? count / 2 : SPREAD * sample;
+    double *times = mem_alloc(2 * (size_t)count, sizeof *times);
+    if (!times) return out_of_memory(e);
+    double *sorted = times + count;
+    for (int i = 0; i < count; i++) {
+        const TuningPoint *p = &t->space->points[i];
+        times[i] = sorted[i] = tuning_curve_at(&curve, p->rows) / curve.seconds[0];
+        t->out->excluded += times[i] >= p->N;
+    }
+    double most = fmax(NOT_MUCH, quantile(sorted, (size_t)count, fmin(1, (double)half / count)));
+    bool all = t->o->exhaustive || t->out->excluded == count;
+    for (int i = 0; i < count; i++)
+        allowed[i] = all || (times[i] <= most && times[i] < t->space->points[i].N);
+    mem_free(times);
+    return true;
+}
+
+static int design_size(const Tune *t) {
+    if (t->o->exhaustive) return t->space->count;
+    return t->o->sample ? t->o->sample : 2 * t->space->axes + 3;
+}
+
+// Gives the number of points chosen, -1 with e filled.
+static int design(Tune *t, int *chosen, Error *e) {
+    const TuneSpace *s = t->space;
+    bool *allowed = mem_alloc((size_t)s->count, sizeof *allowed);
+    int n = -1;
+    if (!allowed) out_of_memory(e);
+    else if (allow(t, design_size(t), allowed, e))
+        n = design_points(s->places, allowed, s->count, s->axes, design_size(t), chosen, e);
+    mem_free(allowed);
+    return n;
+}
+
+// --- how much of it --------------------------------------------------------------------------------------
+
+static bool too_little(const Tune *t, const PlanCosts *c, Error *e) {
+    int fewest = c->count < 2 ? c->count : 2;
+    double scale = tune_scale(t), least = scale * (fewest * c->begin + plan_round(c, fewest));
+    return error_input(
+        e,
+        "tune: nothing can be told in --budget %gs: one prompt by %d points and the baseline takes "
+        "about %.2g s here; give --budget %.0fs, or fewer --max-tokens",
+        t->o->budget_s, fewest, least + tune_spent(t), ceil(t->least_s));
+}
+
+// Cuts the design to what fits; chosen: (count), the first of them open.
+static bool plan(Tune *t, const int *chosen, int count, PlanSample *out, Error *e) {
+    int prompts = (int)t->in->datasets[0].count, least = t->space->axes + 2;
+    *out = (PlanSample){count, prompts};
+    double *points = mem_alloc((size_t)count, sizeof *points);
+    if (!points) return out_of_memory(e);
+    tune_expect_planned(t, chosen[0]);
+    for (int i = 0; i < count; i++) points[i] = t->expected[chosen[i]];
+    PlanCosts costs = {t->begin_s, t->expected[t->space->count], points, count};
+    double scale = tune_scale(t), spent = tune_spent(t);
+    t->least_s = spent + scale * plan_least(&costs, least);
+    tune_set_limit(t);
+    bool ok = true;
+    if (!t->o->exhaustive) {
+        double left = (t->limit_s - spent) / scale;
+        if (prompts > t->o->prompts) prompts = t->o->prompts;
+        *out = plan_sample(&costs, prompts, least, DESIGN_SHARE * left);
+        if (out->points == 0) *out = plan_sample(&costs, prompts, least, left);
+        ok = out->points > 0 || too_little(t, &costs, e);
+    }
+    mem_free(points);
+    return ok;
+}
+
+// --- measuring -------------------------------------------------------------------------------------------
+
+static void ask_nobody(Tune *t) {
+    for (int i = 0; i < t->space->count; i++) t->asked[i] = false;
+}
+
+// All points chosen on so many prompts, or as many as there is time for: *prompts says.
+static bool answer_all(Tune *t, const int *chosen, int count, int *prompts, double until, Error *e) {
+    int most = *prompts;
+    ask_nobody(t);
+    for (int i = 0; i < count; i++) {
+        t->out->seats[chosen[i]].sampled = true;
+        if (!tune_seat(t, chosen[i], e)) return false;
+    }
+    for (*prompts = 0; *prompts < most; ++*prompts) {
+        bool begun = *prompts > 0;
+        if (tune_is_over(t, begun ? until : HUGE_VAL, tune_round_seconds(t))) break;
+        tune_say(t, "sample", t->rounds + 1);
+        if (!tune_round(t, *prompts, e)) return false;
+    }
+    return true;
+}
+
+static bool measure_design(Tune *t, Error *e) {
+    PlanSample fits;
+    int *chosen = mem_alloc((size_t)design_size(t), sizeof *chosen);
+    if (!chosen) return out_of_memory(e);
+    int n = design(t, chosen, e);
+    bool ok = n > 0 && tune_seat(t, t->space->count, e) && tune_seat(t, chosen[0], e) &&
+              plan(t, chosen, n, &fits, e);
+    double left = t->limit_s - tune_spent(t);
+    ok = ok && answer_all(t, chosen, fits.points, &fits.prompts, tune_spent(t) + SAMPLE_SHARE * left, e);
+    if (ok) t->out->sample_prompts = fits.prompts;
+    mem_free(chosen);
+    return ok;
+}
+
+// --- closing in ------------------------------------------------------------------------------------------
+
+// What one more point measures, opening it included.
+static double closing_seconds(Tune *t, const int *chosen, int n) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += t->expected[chosen[i]];
+    sum += t->expected[t->space->count];
+    return tune_scale(t) * (sum * t->out->sample_prompts + n * t->begin_s);
+}
+
+// Until nothing that is not measured could be ahead of what is; from: when the sample began. What there is
+// time for is known better behind each step.
+static bool close_in(Tune *t, double from, Error *e) {
+    TuneResult *out = t->out;
+    bool *known = mem_alloc((size_t)out->points, sizeof *known);
+    bool ok = known || out_of_memory(e);
+    while (ok && out->end != TUNE_INTERRUPTED) {
+        int chosen[CLOSE], prompts = out->sample_prompts;
+        for (int i = 0; i < out->points; i++) known[i] = out->seats[i].sampled;
+        int n = tuning_close_in(out->predictions, known, out->points, CLOSE, chosen);
+        double until = from + SAMPLE_SHARE * (t->limit_s - from);
+        while (n > 0 && tune_is_over(t, until, closing_seconds(t, chosen, n))) n--;
+        if (n == 0) break;
+        ok = answer_all(t, chosen, n, &prompts, HUGE_VAL, e) && tune_predict(t, e);
+    }
+    mem_free(known);
+    return ok;
+}
+
+bool tune_sample(Tune *t, Error *e) {
+    double from = tune_spent(t);
+    bool ok = measure_design(t, e);
+    if (ok && t->rounds > 0) {
+        t->out->sample_rounds = t->rounds;
+        ok = tune_predict(t, e) && (t->o->exhaustive || close_in(t, from, e));
+    }
+    t->out->sample_rounds = t->rounds;
+    t->out->sample_s = tune_spent(t) - from;
+    return ok;
+}

@@ -1,0 +1,28 @@
+// What of tuning fits into a time: how many points the sample has and on how many prompts, and how many race.
+#pragma once
+
+enum { PLAN_PROMPTS = 2, PLAN_RACERS = 2, PLAN_ROUNDS = 4 }; // with less a sample, or a race, tells little
+
+typedef struct PlanCosts { // seconds, as expected
+    double begin;          // of a point: to open it, and wake it up
+    double baseline;       // its answer to a prompt
+    const double *points;  // (count) answers of the points, in the order in which they are taken
+    int count;
+} PlanCosts;
+
+// One prompt answered by the first n points and the baseline.
+double plan_round(const PlanCosts *c, int n);
+
+typedef struct PlanSample {
+    int points, prompts; // points 0: nothing fits
+} PlanSample;
+
+// At most all points on `prompts` prompts. Prompts are cut to PLAN_PROMPTS before any point is, then points
+// to `least`, then prompts to one, then points again, to two.
+PlanSample plan_sample(const PlanCosts *c, int prompts, int least, double seconds);
+
+// Racers that fit for PLAN_ROUNDS rounds, which may be fewer than PLAN_RACERS.
+int plan_racers(const PlanCosts *c, double seconds);
+
+// The least that says something of a space: `least` points on PLAN_PROMPTS prompts, then PLAN_RACERS racers.
+double plan_least(const PlanCosts *c, int least);
