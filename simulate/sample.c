@@ -103,7 +103,9 @@ static void weigh_point(SamplePoint *p, const PointRow *rows, int prompts, const
     }
     sum_hits(p);
     for (int c = 0; p->share && c <= POINTS_MOST_CANDIDATES; c++) total += p->share[c];
-    for (int c = 0; p->share && c <= POINTS_MOST_CANDIDATES; c++) p->share[c] /= total;
+    // Laws sum over the counts up to the last that a step had, which is far below the most there can be.
+    for (int c = 0; p->share && c <= POINTS_MOST_CANDIDATES; c++)
+        if ((p->share[c] /= total) > 0) p->law.share_count = c + 1;
     p->se = prompts == 1 ? rows[0].se : 0; // of several prompts, the spread over them says it
     sample_move(p, tokens / steps);
 }

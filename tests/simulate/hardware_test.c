@@ -16,8 +16,9 @@ static const StepModel MISTRAL = {.layers = 32,
                                   .weight_bytes = 2,
                                   .cache_bytes = 2};
 
-static const char *const FILES[] = {"v100-32gb", "rtx3090", "a100-40gb", "a100-80gb",
-                                    "h100",      "h200",    "l4",        "cpu-8core-avx2"};
+static const char *const FILES[] = {
+    "v100-32gb", "rtx3090", "a100-40gb",      "a100-80gb",      "h100",
+    "h200",      "l4",      "cpu-8core-avx2", "cpu-2core-zen4", "cpu-2core-cascadelake"};
 enum { FILE_COUNT = sizeof FILES / sizeof *FILES };
 
 static void open_machine(const char *name, Hardware *h) {
