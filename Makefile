@@ -61,7 +61,7 @@ AVX512 = -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mprefer-vector
 $(BUILD)/engine/cpu/ops_avx2.o $(BUILD)/engine/train/kernels_avx2.o: CFLAGS += -mavx2 -mfma -mf16c
 $(BUILD)/engine/cpu/ops_avx512.o $(BUILD)/engine/train/kernels_avx512.o $(BUILD)/tests/transpose_avx512.o: CFLAGS += $(AVX512)
 $(BUILD)/engine/cpu/ops_avx512_bf16.o $(BUILD)/engine/train/kernels_avx512_bf16.o: CFLAGS += $(AVX512) -mavx512bf16
-$(BUILD)/engine/cpu/ops_amx.o:    CFLAGS += $(AVX512) -mamx-tile -mamx-bf16
+$(BUILD)/engine/cpu/ops_amx.o $(BUILD)/engine/cpu/attend_tiles.o: CFLAGS += $(AVX512) -mavx512bf16 -mamx-tile -mamx-bf16
 
 # What the assembler reads into it (.incbin), which no compiler's -MMD tells.
 $(BUILD)/datasets/embedded.o: datasets/sources.tsv $(wildcard datasets/small/*.jsonl)

@@ -1,5 +1,7 @@
 #include "tests/amx_emulated.h"
 
-#define cpu_ops_amx   cpu_ops_amx_emulated
-#define cpu_amx_works amx_emulated_works
-#include "engine/cpu/ops_amx.c" // compiled without the flags that make tiles real
+#define cpu_ops_amx     cpu_ops_amx_emulated
+#define cpu_amx_works   amx_emulated_works
+#define attend_on_tiles attend_on_tiles_emulated
+#include "engine/cpu/attend_tiles.c"
+#include "engine/cpu/ops_amx.c" // both compiled without the flags that make tiles real

@@ -8,14 +8,14 @@
 static int pick(Random *r, const int *from, int n) { return from[random_below(r, (uint32_t)n)]; }
 
 Shape random_shape(Random *r) {
-    static const int groups[] = {1, 2, 5}, sizes[] = {4, 8, 10, 16, 80}, windows[] = {0, 0, 1, 7, 20};
+    static const int groups[] = {1, 2, 5}, sizes[] = {4, 8, 10, 16, 32, 80}, windows[] = {0, 0, 1, 7, 20};
     int kv = pick(r, (int[]){1, 2}, 2), group = pick(r, groups, 3);
     Shape s = {.input = INPUT_TOKENS,
                .layers = 1 + (int)random_below(r, 3),
                .width = 4 * (1 + (int)random_below(r, 20)),
                .kv_heads = kv,
                .heads = kv * group,
-               .head_dim = pick(r, sizes, 5),
+               .head_dim = pick(r, sizes, 6),
                .mlp_width = 1 + (int)random_below(r, 90),
                .vocab = 17 + (int)random_below(r, 260),
                .context = 400,

@@ -128,6 +128,7 @@ static void find_spans(const Work *k, int head, int node, ThreadScratch *t, Atte
     for (int i = 0; i < a->nodes; i++) {
         int first = first_visible(k, node + i), end = tree_position(k->run->tree, node + i) + 1;
         int before = from < end ? from : end, after = to < end ? to : end; // a shallow node may end before
+        t->first[i] = first;
         t->before[i] = before - first;
         t->visible[i] = end - first;
         n += t->before_spans[i] = spans_of(k, head, node + i, first, before, t->spans + n);
@@ -154,6 +155,7 @@ static void attend_block(const Work *k, int row, int nodes, int head, ThreadScra
                 .after_spans = t->after_spans,
                 .before = t->before,
                 .visible = t->visible,
+                .first = t->first,
                 .scores = t->scores,
                 .score_row = cpu_score_row(c),
                 .sums = t->sums};

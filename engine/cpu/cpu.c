@@ -36,7 +36,7 @@ static bool take_panel(Cpu *c) {
 static bool take_thread(Cpu *c, ThreadScratch *t) {
     const Shape *s = &c->model->shape;
     size_t nodes = (size_t)c->max_nodes, rows = nodes < PANEL ? nodes : PANEL, f = sizeof(float);
-    size_t block = (size_t)cpu_block_nodes(s), queries = block * (size_t)(s->heads / s->kv_heads);
+    size_t block = (size_t)cpu_block_nodes(s), queries = attend_queries((int)block, s->heads / s->kv_heads);
     size_t *total = &c->step_bytes;
     return take(&t->scores, queries * cpu_score_row(c), f, total) &&
            take(&t->sums, queries * key_value_pad(s->head_dim), f, total) &&
@@ -45,7 +45,7 @@ static bool take_thread(Cpu *c, ThreadScratch *t) {
            take(&t->after_spans, block, sizeof *t->after_spans, total) &&
            take(&t->before, block, sizeof *t->before, total) &&
            take(&t->visible, block, sizeof *t->visible, total) &&
-           take(&t->logits, rows * HEAD_SLICE, f, total) &&
+           take(&t->first, block, sizeof *t->first, total) && take(&t->logits, rows * HEAD_SLICE, f, total) &&
            take(&t->top_id, rows * HEAD_TOP_MAX, sizeof *t->top_id, total) &&
            take(&t->top_logit, rows * HEAD_TOP_MAX, f, total);
 }
@@ -91,8 +91,8 @@ static void cpu_close(void *self) {
     if (!c) return;
     for (int i = 0; c->threads && i < pool_threads(c->pool); i++) {
         ThreadScratch *t = &c->threads[i];
-        void *blocks[] = {t->scores, t->sums,    t->spans,  t->before_spans, t->after_spans,
-                          t->before, t->visible, t->logits, t->top_id,       t->top_logit};
+        void *blocks[] = {t->scores,  t->sums,  t->spans,  t->before_spans, t->after_spans, t->before,
+                          t->visible, t->first, t->logits, t->top_id,       t->top_logit};
         for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) mem_free(blocks[j]);
     }
     Panel *p = &c->panel;

@@ -29,7 +29,7 @@ CpuFeatures cpu_features(void) {
     f.avx512 = f.avx2 && has(state, XSAVE_AVX512) &&
                has(b7, bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL);
     f.avx512_bf16 = f.avx512 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && has(a, bit_AVX512BF16);
-    f.amx = f.avx512 && has(state, XSAVE_TILES) && has(d7, tiles) &&
+    f.amx = f.avx512_bf16 && has(state, XSAVE_TILES) && has(d7, tiles) &&
             syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA) == 0;
     return f;
 }

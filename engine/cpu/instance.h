@@ -56,6 +56,7 @@ typedef struct ThreadScratch {
     float *sums;                                        // (block queries, head_dim rounded up)
     KeySpan *spans;                                     // (block nodes * max_nodes + 2)
     int *before_spans, *after_spans, *before, *visible; // (block nodes), see Attend
+    int *first;                                         // likewise
     float *logits;                                      // (PANEL, HEAD_SLICE)
     int *top_id;                                        // (PANEL, HEAD_TOP_MAX)
     float *top_logit;                                   // (PANEL, HEAD_TOP_MAX)
@@ -96,7 +97,7 @@ static inline int cpu_block_nodes(const Shape *s) {
     int group = s->heads / s->kv_heads;
     return group < BLOCK_QUERIES_MIN ? BLOCK_QUERIES_MIN / group : 1;
 }
-static inline size_t cpu_score_row(const Cpu *c) { return ((size_t)c->context + 31) / 16 * 16; }
+static inline size_t cpu_score_row(const Cpu *c) { return (size_t)c->context / 16 * 16 + 16 + SCORE_PAD; }
 
 // Layers [a, b) for nodes [first, last); forward.c.
 void cpu_forward(Cpu *c, const StepRun *run);

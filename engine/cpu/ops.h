@@ -6,7 +6,7 @@
 //      avx2         the same lanes on AVX2 with fused multiply-add
 //      avx512       on AVX-512
 //      avx512_bf16  products of bf16 pairs, the rest as avx512
-//      amx          bf16 products on matrix tiles, the rest as avx512
+//      amx          products and attention in bf16 on matrix tiles, the rest as avx512_bf16
 //
 // Exactness, for every set by itself: an output element is a function of its own row and weights alone. Its
 // sum is taken in one order that depends on the length of the sum only, never on the number of rows, on the
@@ -41,7 +41,7 @@ typedef struct Attend {
     int nodes, group, head_dim;
     const KeyLayout *layout;
     float scale;    // of q . k
-    const float *q; // node n's heads at q + n * row: (group, head_dim)
+    const float *q; // node n's heads at q + n * row: (group, head_dim); rounded to bf16 where keys are
     float *out;     // likewise
     size_t row;     // elements from one node to the next
     const KeySpan *span;
@@ -49,10 +49,17 @@ typedef struct Attend {
     const int *before_spans, *after_spans; // (nodes)
     const int *before;                     // (nodes): positions in a node's spans before the shared ones
     const int *visible;                    // (nodes): positions that it sees in all
-    float *scores;                         // (nodes * group, score_row) scratch
-    size_t score_row;                      // at least the largest `visible`
-    float *sums;                           // (nodes * group, head_dim rounded up to LANE_PAIRS) scratch
+    const int *first;                      // (nodes): where in the text these begin
+    float *scores;                         // (queries, score_row) scratch
+    size_t score_row;                      // at least the largest `first` + `visible` and SCORE_PAD
+    float *sums;                           // (queries, head_dim rounded up to LANE_PAIRS) scratch
 } Attend;
+
+// Scratch is for nodes * group queries, rounded up to QUERY_TILE.
+enum { QUERY_TILE = 16, SCORE_PAD = 32 };
+static inline size_t attend_queries(int nodes, int group) {
+    return ((size_t)nodes * (size_t)group + QUERY_TILE - 1) / QUERY_TILE * QUERY_TILE;
+}
 
 typedef struct CpuOps {
     const char *name;

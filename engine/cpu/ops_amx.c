@@ -1,4 +1,5 @@
-// bf16 products on matrix tiles; everything else as on AVX-512.
+// bf16 products and attention (attend_tiles.c) on matrix tiles; everything else as on AVX-512 with bf16
+// pairs.
 //
 // Weights are the left operand as they lie in the file: 16 rows of 32 are one tile, no copy, no packing. What
 // is packed are the activations, 16 rows side by side in pairs along k; the sums come out with outputs as
@@ -13,6 +14,7 @@
 //
 // Floor: a tile product takes 16 cycles for 16,384 operations. What is reached has not been measured.
 #include "engine/cpu/attend.h"
+#include "engine/cpu/attend_tiles.h"
 #include "engine/cpu/peak.h"
 #include "engine/cpu/product.h"
 #include "engine/cpu/rows.h"
@@ -52,11 +54,10 @@ static inline uint32_t *packed_tile(const Packed *p, int first, int step) {
 // Columns [k, k + TILE_K) of row r as bf16 pairs; zeros where there are none.
 static inline void round_step(const float *x, const Packed *p, int r, int k, uint32_t pairs[PAIRS]) {
     float step[TILE_K] = {0};
-    uint16_t half[TILE_K];
-    int count = p->columns - k < TILE_K ? p->columns - k : TILE_K;
-    if (r < p->rows) memcpy(step, x + (size_t)r * (size_t)p->columns + (size_t)k, (size_t)count * sizeof *x);
-    for (int i = 0; i < TILE_K; i++) half[i] = f32_to_bf16(step[i]);
-    memcpy(pairs, half, sizeof half);
+    const float *from = x + (size_t)r * (size_t)p->columns + (size_t)k;
+    int count = r >= p->rows ? 0 : p->columns - k < TILE_K ? p->columns - k : TILE_K;
+    if (count < TILE_K) from = memcpy(step, from, (size_t)count * sizeof *x);
+    tile_round(from, pairs);
 }
 
 static inline void pack_group(const float *x, const Packed *p, int first) {
@@ -187,6 +188,10 @@ static void amx_matmul(const Tensor *w, const Packed *p, float *y, size_t stride
     tiles_end(&tiles);
 }
 
+static void amx_attend(const Attend *a) {
+    if (!attend_on_tiles(a)) attend(a);
+}
+
 // Tile products with all operands in tiles; not zeros, which cost less power.
 static double amx_peak(Compute compute, long rounds) {
     if (compute != COMPUTE_BF16) return peak(compute, rounds);
@@ -218,7 +223,7 @@ const CpuOps cpu_ops_amx = {.name = "amx",
                             .rmsnorm = rmsnorm,
                             .rope = rope,
                             .gate = gate,
-                            .attend = attend,
+                            .attend = amx_attend,
                             .peak = amx_peak};
 
 // --- what is asked of a processor before it is trusted -----------------------------------------------------

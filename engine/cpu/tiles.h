@@ -4,12 +4,22 @@
 //
 //      c (16, columns) += a (16, 32 along k) . b (16 pairs along k, columns x 2)
 //
+// As Intel's manual defines the product, a sum starts at zero over the even places of k and another over the
+// odd ones, both in order; the two are added, then that to c, subnormals being zero throughout. So an element
+// of c depends on its row of a and its column of b alone, and zeros at the end of k change nothing.
+//
 // Tile numbers must be written as literal numbers: they are part of the instruction. By convention 0 to 3 are
 // sums, 4 and 5 weights, 6 and 7 activations; see tiles_configure.
 #pragma once
 #include "engine/base/numbers.h"
 
 enum { TILE_ROWS = 16, TILE_BYTES = 64, TILE_K = 32 };
+
+// Beside the tiles: tile_round makes a row of bf16 of TILE_K floats (nearest, ties to even, subnormals zero);
+// tile_pair makes two of two rows of TILE_K bf16, a's and b's in turn: as neighbours along k they stand in.
+// Of 8 places the first 4 go to `low`, the others to `high`, which is one instruction each.
+//
+//      low   a0 b0 a1 b1 a2 b2 a3 b3 | a8 b8 .. a11 b11 | ..      high   a4 b4 .. a7 b7 | a12 b12 .. | ..
 
 // Columns (four bytes each) of 0 2 6 and of 1 3 7; weights are always whole.
 typedef struct TileConfig {
@@ -54,44 +64,17 @@ static inline void tiles_end(Tiles *t) {
 #define tile_store(t, number, to, step)  _tile_stored(number, to, step)
 #define tile_multiply(t, sum, a, b)      _tile_dpbf16ps(sum, a, b)
 
+static inline void tile_round(const float *x, void *row) {
+    __m512bh half = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + 16), _mm512_loadu_ps(x));
+    _mm512_storeu_si512(row, (__m512i)half);
+}
+
+static inline void tile_pair(const uint16_t *a, const uint16_t *b, void *low, void *high) {
+    __m512i x = _mm512_loadu_si512(a), y = _mm512_loadu_si512(b);
+    _mm512_storeu_si512(low, _mm512_unpacklo_epi16(x, y));
+    _mm512_storeu_si512(high, _mm512_unpackhi_epi16(x, y));
+}
+
 #else
-typedef struct Tile {
-    unsigned char row[TILE_ROWS][TILE_BYTES];
-} Tile;
-
-typedef struct Tiles {
-    TileConfig config;
-    Tile tile[8];
-} Tiles;
-
-static inline void tiles_see_memory(void) {}
-static inline void tiles_begin(Tiles *t, int left_columns, int right_columns) {
-    memset(t, 0, sizeof *t);
-    t->config = tiles_config(left_columns, right_columns);
-}
-static inline void tiles_end(Tiles *t) { (void)t; }
-static inline void tile_zero(Tiles *t, int number) { memset(&t->tile[number], 0, sizeof(Tile)); }
-static inline void tile_load(Tiles *t, int number, const void *from, size_t step) {
-    tile_zero(t, number);
-    for (size_t r = 0; r < t->config.rows[number]; r++)
-        memcpy(t->tile[number].row[r], (const char *)from + r * step, t->config.bytes[number]);
-}
-static inline void tile_store(const Tiles *t, int number, void *to, size_t step) {
-    for (size_t r = 0; r < t->config.rows[number]; r++)
-        memcpy((char *)to + r * step, t->tile[number].row[r], t->config.bytes[number]);
-}
-static inline void tile_multiply(Tiles *t, int sum, int a, int b) {
-    for (size_t m = 0; m < t->config.rows[sum]; m++)
-        for (size_t n = 0; n < t->config.bytes[sum] / 4u; n++) {
-            float c;
-            memcpy(&c, t->tile[sum].row[m] + 4 * n, sizeof c);
-            for (size_t k = 0; k < t->config.bytes[a] / 2u; k++) {
-                uint16_t x, y;
-                memcpy(&x, t->tile[a].row[m] + 2 * k, sizeof x);
-                memcpy(&y, t->tile[b].row[k / 2] + 4 * n + k % 2 * 2, sizeof y);
-                c += bf16_to_f32(x) * bf16_to_f32(y);
-            }
-            memcpy(t->tile[sum].row[m] + 4 * n, &c, sizeof c);
-        }
-}
+#include "engine/cpu/tiles_emulated.h"
 #endif

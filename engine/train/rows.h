@@ -2,7 +2,7 @@
 // engine/cpu/lanes.h). Lanes by hand where a loop is not turned into vectors; sums go in lanes.
 #pragma once
 #include "engine/train/kernels.h"
-#include "engine/train/row_lanes.h"
+#include "engine/cpu/row_lanes.h"
 
 // Sum over i of a[i] b[i].
 static inline float dot(const float *a, const float *b, int n) {

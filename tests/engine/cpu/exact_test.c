@@ -1,7 +1,9 @@
-// Every kernel set that this processor has through the suite of exactness.
+// Every kernel set that this processor has through the suite of exactness, and the one of tiles as emulated.
+#include "tests/amx_emulated.h"
 #include "tests/check.h"
 #include "tests/exact_suite.h"
 
+#include "engine/base/memory.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/instance.h"
 
@@ -30,7 +32,25 @@ static void every_set(void **state) {
     }
 }
 
+// An instance with other kernels, and what they pack.
+static bool open_emulated(const Model *model, const BackendOptions *o, void **self, Error *e) {
+    const Shape *s = &model->shape;
+    if (!cpu_open(model, o, self, e)) return false;
+    Cpu *c = *self;
+    c->ops = &cpu_ops_amx_emulated;
+    mem_free(c->panel.packed);
+    c->panel.packed = mem_alloc(c->ops->packed_bytes(PANEL, s->width + shape_q_width(s) + s->mlp_width), 1);
+    assert_non_null(c->panel.packed);
+    return true;
+}
+
+static void emulated_tiles(void **state) {
+    (void)state;
+    ExactBackend b = {&cpu_backend, open_emulated, poison, "portable", EXACT_MAX_CONTEXT};
+    exact_suite(&b, 12, 40);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_set)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_set), cmocka_unit_test(emulated_tiles)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
