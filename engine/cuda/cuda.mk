@@ -63,16 +63,17 @@ cuda-note:
 -include $(CUDA_OBJECTS:.o=.d) $(SIMT:.o=.d) $(BUILD)/tests/gpu/real.d
 
 # The same tests on a GPU, with all but the C library and cmocka linked in; cmocka lies beside them.
-GPU_TESTS = $(patsubst %,build/gpu/%_test,exact golden long methods product reference top)
+GPU_TESTS = $(patsubst %,build/gpu/%_test,attention exact golden long methods product reference top)
 build/gpu/%_test: $(BUILD)/tests/engine/cuda/%_test.o $(BUILD)/tests/gpu/real.o $(BUILD)/libtests.a $(BUILD)/liboutpace.a
 	@mkdir -p $(@D)
 	@cp -L $$($(CC) -print-file-name=libcmocka.so.0) $(@D)/
-	$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) -o $@ -Wl,-rpath,'$$ORIGIN' -lcmocka $(PORTABLE_LIBS)
+	$(CC) $(LDFLAGS) -s $(filter %.o,$^) $(filter %.a,$^) -o $@ -Wl,-rpath,'$$ORIGIN' -lcmocka $(PORTABLE_LIBS)
 
 # Where there is a GPU but no compiler: unpack outpace-gpu.tar.gz there, and run the scripts from where it lies.
 gpu-tests: portable $(GPU_TESTS)
 gpu-bundle: gpu-tests
-	@tar -czf outpace-gpu.tar.gz outpace-portable build/gpu tools/gpu-check tools/gpu-bench tests/fixtures/golden configs
+	@tar -czf outpace-gpu.tar.gz outpace-portable build/gpu tools/gpu-check tools/gpu-bench tests/fixtures/golden configs \
+	    models/reference models/draft models/reference-kangaroo-2 models/reference-medusa
 	@echo "made outpace-gpu.tar.gz; there: tools/gpu-check ./outpace-portable build/gpu, tools/gpu-bench ./outpace-portable results/gpu"
 gpu-check: gpu-tests
 	@tools/gpu-check ./outpace-portable build/gpu

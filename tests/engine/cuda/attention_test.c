@@ -1,0 +1,113 @@
+// Every kernel of attention, one for each padded size of a head: against the CPU's reference kernels, over
+// two spans of positions, and bit for bit whether the last tokens are one step or several. The kernels run on
+// the CPU (tests/simt).
+#include "tests/check.h"
+#include "tests/random_model.h"
+#include "tests/simt/settings.h"
+
+#include "engine/core/session.h"
+#include "engine/cpu/cpu.h"
+#include "engine/cuda/cuda.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { TOKENS = 264, TAIL = 6, VOCAB = 24, NODES = 96 };
+
+static Shape shape_of(int head_dim) {
+    return (Shape){
+        .input = INPUT_TOKENS,
+        .layers = 1,
+        .width = 32,
+        .heads = 4,
+        .kv_heads = 2,
+        .head_dim = head_dim,
+        .mlp_width = 16,
+        .vocab = VOCAB,
+        .real_vocab = VOCAB,
+        .context = 400,
+        .norm_epsilon = 1e-5f,
+        .rope = {
+                 .kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = head_dim / 2, .attention_factor = 1}
+    };
+}
+
+static void open_session(Session *s, const RandomModel *m, bool cuda) {
+    BackendOptions o = {.compute = COMPUTE_BF16,
+                        .max_nodes = NODES,
+                        .threads = 1,
+                        .isa = cuda ? NULL : "reference",
+                        .slack = 16};
+    void *self;
+    Error e = {0};
+    if (!(cuda ? cuda_open(&m->model, 0, &o, &self, &e) : cpu_open(&m->model, &o, &self, &e)) ||
+        !session_init(s, cuda ? &cuda_backend : &cpu_backend, self, &m->model.shape, &o, &e))
+        fail_msg("%s", e.text);
+}
+
+static void prefill(Session *s, const int *tokens, int count) {
+    Error e = {0};
+    session_reset(s);
+    if (!session_prefill(s, tokens, count, 0, 0, NULL, &e)) fail_msg("%s", e.text);
+}
+
+// The logits of tokens[0, count) as one chain behind what is committed; all of it is committed after.
+static void run_chain(Session *s, const int *tokens, int count, float logits[][VOCAB]) {
+    Error e = {0};
+    session_begin_step(s, true, LAYOUT_TREE);
+    int node = tree_root(&s->tree, tokens[0]);
+    for (int i = 1; i < count; i++) node = tree_probe(&s->tree, node, tokens[i], true);
+    if (!session_run(s, s->shape.layers, &e) || !session_read(s, HEAD_LOGITS, &e)) fail_msg("%s", e.text);
+    for (int i = 0; i < count; i++) memcpy(logits[i], session_logits(s, i), sizeof logits[i]);
+    if (!session_commit(s, node, count, &e)) fail_msg("%s", e.text);
+}
+
+static double worst_error(float got[TAIL][VOCAB], float want[TAIL][VOCAB]) {
+    double worst = 0, scale = 0;
+    for (int i = 0; i < TAIL * VOCAB; i++) {
+        double d = fabs((double)got[i / VOCAB][i % VOCAB] - (double)want[i / VOCAB][i % VOCAB]);
+        if (!(d <= worst)) worst = d;
+        scale = fmax(scale, fabs((double)want[i / VOCAB][i % VOCAB]));
+    }
+    return worst / scale;
+}
+
+static void check_size(int head_dim, int round) {
+    float want[TAIL][VOCAB], got[TAIL][VOCAB], again[TAIL][VOCAB];
+    const int before = TOKENS - TAIL;
+    int tokens[TOKENS];
+    Random r = test_random(900 + (uint64_t)head_dim);
+    Shape shape = shape_of(head_dim);
+    RandomModel m;
+    Session cpu, gpu;
+    simt_settings.order = (SimtOrder)(round % SIMT_ORDERS);
+    random_model_init(&m, &shape, DTYPE_BF16, false, &r);
+    for (int i = 0; i < TOKENS; i++) tokens[i] = test_between(&r, 0, VOCAB - 1);
+    open_session(&cpu, &m, false);
+    open_session(&gpu, &m, true);
+    prefill(&cpu, tokens, before);
+    run_chain(&cpu, tokens + before, TAIL, want);
+    prefill(&gpu, tokens, before);
+    run_chain(&gpu, tokens + before, TAIL, got);
+    if (!session_truncate(&gpu, before, NULL)) fail_msg("cannot go back");
+    for (int i = 0; i < TAIL; i += 2) run_chain(&gpu, tokens + before + i, 2, again + i);
+    double error = worst_error(got, want);
+    print_message("heads of %d: worst error %.2e\n", head_dim, error);
+    assert_true(error <= 4e-2);
+    assert_memory_equal(got, again, sizeof got);
+    session_release(&cpu);
+    session_release(&gpu);
+    random_model_release(&m);
+}
+
+static void every_size(void **state) {
+    static const int sizes[] = {12, 40, 64, 96, 112, 128}; // padded to 16, 64, 64, 96, 128, 128
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) check_size(sizes[i], (int)i);
+    assert_int_equal(simt_live_bytes(), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_size)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
