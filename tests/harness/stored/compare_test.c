@@ -53,7 +53,7 @@ static void add_sample(Store *s, const Made *m, const int64_t *ids, int point, i
 static void add_point(Store *s, const Made *m, int64_t run, int64_t attempt, int64_t model, int64_t dataset,
                       int number, Random *r) {
     Error e = {0};
-    char hash[16];
+    char hash[24];
     int64_t ids[3] = {0, 0, attempt};
     snprintf(hash, sizeof hash, "point%d", number);
     StorePoint point = {.number = number,
