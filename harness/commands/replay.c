@@ -151,12 +151,11 @@ const Command command_replay = {
         "prompt-lookup, ngrammys with strategy=context, rest (with a datastore), and mixes of them; and for\n"
         "ouroboros-pool (K, beta, W, warm as of ouroboros), the phrases that Ouroboros tries behind its "
         "draft\n"
-        "model's words, here behind the text's. The intervals draw prompts again. No speed of a model is in "
-        "it: tokens/s is the replay's own, by\n"
-        "processor time.\n"
+        "model's words, here behind the text's. The intervals draw prompts again. No speed of a model is in\n"
+        "it: tokens/s is the replay's own, by processor time.\n"
         "\n"
-        "  outpace replay summarisation --model reference --method prompt-lookup:draft=8\n"
-        "  outpace replay code --model reference --method ouroboros-pool:beta=5 --method "
+        "  outpace replay summarisation --model models/reference --method prompt-lookup:draft=8\n"
+        "  outpace replay code --model models/reference --method ouroboros-pool:beta=5 --method "
         "ouroboros-pool:beta=5,warm=on\n"
         "  outpace replay gsm8k --model DIR --limit 200 --method ngrammys:strategy=context,k=10,w=10\n",
     .options = OPTIONS,
