@@ -37,6 +37,8 @@ static const Case PUBLISHED = {.model = "llama2-7b-chat",
                                .prompts = 80,
                                .seeds = 1};
 
+static const char TEXT[] = "and the cat sat on the mat, and the dog ran off with her hat"; // 60 bytes
+
 // S of a seed is 2 and a bit, its steps 4 ms each; the baseline's 6 ms.
 static bool add_sample(Store *s, int64_t point, int64_t prompt, int64_t attempt, bool baseline, int seed,
                        Error *e) {
@@ -44,7 +46,7 @@ static bool add_sample(Store *s, int64_t point, int64_t prompt, int64_t attempt,
     StoreStep steps[20] = {{0}};
     StoreSample x = {
         .point = point, .prompt = prompt, .attempt = attempt, .prompt_tokens = 10, .started = 1.7e9};
-    StoreOutput output = {ids, 20, "twenty tokens", 60, 0.25, false};
+    StoreOutput output = {ids, 20, TEXT, sizeof TEXT - 1, 0.25, false};
     ids[0] = baseline ? 1 : 1000 + seed; // texts of their own, with scores of their own
     int left = 20 - (baseline ? 0 : seed);
     for (; left > 0; x.step_count++) {
