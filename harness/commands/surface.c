@@ -4,6 +4,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/sha256.h"
 #include "harness/models/content.h"
+#include "harness/machine/environment.h"
 #include "harness/machine/gauges.h"
 #include "harness/program/interrupt.h"
 #include "harness/machine/machine.h"
@@ -210,31 +211,18 @@ static bool add_run(Work *s, Error *e) {
 }
 
 static bool open_store(Work *s, int argc, char **argv, Error *e) {
-    const Machine *m = &s->machine;
-    StoreEnvironment on = {.version = version_text(),
-                           .compiler = version_compiler(),
-                           .host = m->host,
-                           .system = m->system,
-                           .kernel = m->kernel,
-                           .cpu = m->cpu,
-                           .isa = m->isa,
-                           .governor = m->governor,
-                           .cores = m->cores,
-                           .virtual_machine = m->virtual_machine,
-                           .l1d = (int64_t)m->l1d,
-                           .l2 = (int64_t)m->l2,
-                           .l3 = (int64_t)m->l3,
-                           .memory = (int64_t)m->memory};
     const Session *session = &s->engine.session;
     BackendReport report;
-    Gauge gauge;
+    Environment v;
+    if (!environment_open(&v, &s->machine, s->a->device, e)) return false;
     session->backend->report(session->self, &report);
-    gauges_name(s->a->device, &gauge, &on);
-    gauges_ceilings(s->a->device, &s->ceilings, bench_peak(&s->engine, &s->ceilings), report.isa, &on);
+    gauges_ceilings(s->a->device, &s->ceilings, bench_peak(&s->engine, &s->ceilings), report.isa, &v.on);
     s->store = store_open(s->a->db, STORE_WRITE, NULL, e);
-    return s->store && store_begin(s->store, e) && add_run(s, e) &&
-           store_attempt(s->store, s->run.run, argc, argv, &on, &s->run.attempt, e) &&
-           store_commit(s->store, e);
+    bool ok = s->store && store_begin(s->store, e) && add_run(s, e) &&
+              store_attempt(s->store, s->run.run, argc, argv, &v.on, &s->run.attempt, e) &&
+              store_commit(s->store, e);
+    environment_release(&v);
+    return ok;
 }
 
 // --- all of it -------------------------------------------------------------------------------------------

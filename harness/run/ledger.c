@@ -1,8 +1,8 @@
 #include "harness/run/ledger.h"
 
 #include "engine/base/memory.h"
+#include "harness/machine/environment.h"
 #include "harness/machine/gauges.h"
-#include "harness/machine/libraries.h"
 #include "harness/config/point_name.h"
 #include "harness/program/shape_text.h"
 #include "harness/program/version.h"
@@ -50,30 +50,10 @@ static const char *gpu_of(const Inputs *in) {
 }
 
 static bool open_attempt(Ledger *l, const LedgerStart *start, Error *e) {
-    const Machine *m = start->machine;
-    json_t *libraries = libraries_json();
-    char *text = libraries ? json_dumps(libraries, 0) : NULL;
-    StoreEnvironment on = {.version = version_text(),
-                           .compiler = version_compiler(),
-                           .libraries = text,
-                           .host = m->host,
-                           .system = m->system,
-                           .kernel = m->kernel,
-                           .cpu = m->cpu,
-                           .isa = m->isa,
-                           .governor = m->governor,
-                           .cores = m->cores,
-                           .virtual_machine = m->virtual_machine,
-                           .l1d = (int64_t)m->l1d,
-                           .l2 = (int64_t)m->l2,
-                           .l3 = (int64_t)m->l3,
-                           .memory = (int64_t)m->memory};
-    Gauge gauge;
-    if (gpu_of(l->inputs)) gauges_name(gpu_of(l->inputs), &gauge, &on);
-    bool ok = text ? store_attempt(l->store, l->run, start->argc, start->argv, &on, &l->attempt, e)
-                   : out_of_memory(e);
-    free(text); // jansson's own
-    json_decref(libraries);
+    Environment v;
+    if (!environment_open(&v, start->machine, gpu_of(l->inputs), e)) return false;
+    bool ok = store_attempt(l->store, l->run, start->argc, start->argv, &v.on, &l->attempt, e);
+    environment_release(&v);
     return ok;
 }
 

@@ -38,6 +38,8 @@ static void grid_and_parts(void **state) {
     assert_int_equal(stores_ask(f, "s.db", "SELECT count(*) FROM surface WHERE samples <> 3 OR mean_ns <= 0"),
                      0);
     assert_int_equal(stores_ask(f, "s.db", "SELECT count(*) FROM run WHERE kind = 'surface'"), 1);
+    assert_int_equal(
+        stores_ask(f, "s.db", "SELECT count(*) FROM environment WHERE libraries LIKE '%sqlite%'"), 1);
     assert_int_equal(stores_ask(f, "s.db", "SELECT count(*) FROM run WHERE name = 'tiny'"), 1);
     CHILD_OUTPACE(&c, f, 0, "show", "1", "--db", "s.db");
     assert_non_null(strstr(text_get(&c.out), "2x3"));

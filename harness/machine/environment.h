@@ -1,0 +1,16 @@
+// What a run is measured on, as the store has it: this build and its libraries, this machine, and the GPU.
+#pragma once
+#include "harness/machine/machine.h"
+#include "engine/core/backend.h"
+#include "results/record.h"
+
+typedef struct Environment {
+    StoreEnvironment on; // its texts point into the machine and into what follows
+    Gauge gauge;
+    char *libraries;
+} Environment;
+
+// `out` may not move while its texts are used. device: the GPU that it is about; NULL, or one that says
+// nothing of itself: none.
+bool environment_open(Environment *out, const Machine *m, const char *device, Error *e);
+void environment_release(Environment *v);
