@@ -63,10 +63,9 @@ enum { METHOD_COUNT = sizeof METHODS / sizeof *METHODS };
 
 const TuneMethod *tune_method_find(const char *name, Error *e) {
     Text known = {0};
-    for (int i = 0; i < METHOD_COUNT; i++) {
+    for (int i = 0; i < METHOD_COUNT; i++)
         if (strcmp(METHODS[i].name, name) == 0) return &METHODS[i];
-        text_printf(&known, "%s%s", i ? ", " : "", METHODS[i].name);
-    }
+    for (int i = 0; i < METHOD_COUNT; i++) text_printf(&known, "%s%s", i ? ", " : "", METHODS[i].name);
     error_input(e, "tune: there is no space for method '%s'; there are %s", name, text_get(&known));
     text_release(&known);
     return NULL;
