@@ -13,7 +13,7 @@ typedef struct Partial {
 static inline float partial_sum(const Partial *p) { return lanes_sum(lanes_load(p->lane)); }
 
 // e^x for x <= 0 and moderate x above: 2^n times a polynomial of degree 6 on [-ln2/2, ln2/2]; off by at most
-// 2 units in the last place (tests/engine/cpu/rows_test.c). Below -87.3 it is 0. No branch, so that it
+// 2 units in the last place (tests/engine/cpu/lanes_test.c). Below -87.3 it is 0. No branch, so that it
 // vectorises.
 static inline float fast_exp(float x) {
     float clamped = x < -87.3f ? -87.3f : x > 88.0f ? 88.0f : x;
