@@ -45,10 +45,10 @@ static void not_a_store(void **state) {
     expect_refused(*state, STORE_WRITE, "not a regular file", ERROR_INPUT);
     expect_refused("", STORE_WRITE, "this names none", ERROR_INPUT);
     expect_refused(":memory:", STORE_WRITE, "this names none", ERROR_INPUT);
-    scratch_write(*state, "a.db",
-                  "some text that is long enough to be read as a header of a database, which it is"
-                  " not, for it says so itself in its hundred and more bytes",
-                  140);
+    static const char text[] =
+        "some text that is long enough to be read as a header of a database, which it is"
+        " not, for it says so itself in its hundred and more bytes";
+    scratch_write(*state, "a.db", text, sizeof text - 1);
     expect_refused(path, STORE_WRITE, "no SQLite database", ERROR_INPUT);
     unlink(path);
     run_sql(path, "CREATE TABLE t (x); PRAGMA user_version = 1");

@@ -19,6 +19,7 @@ typedef struct {
 
 typedef struct {
     FilledStore f;
+    void *folder;
     Sample samples[POINTS][PASSES][PROMPTS];
 } World;
 
@@ -47,9 +48,9 @@ static void read_samples(World *w) {
 static int setup(void **state) {
     static World w;
     Error e = {0};
-    folder_setup(state);
     memset(&w, 0, sizeof w);
-    if (!filled_open(&w.f, folder_path(*state, "a.db"), NULL, POINTS, PROMPTS, &e)) fail_msg("%s", e.text);
+    if (folder_setup(&w.folder)) return -1;
+    if (!filled_open(&w.f, folder_path(w.folder, "a.db"), NULL, POINTS, PROMPTS, &e)) fail_msg("%s", e.text);
     for (int p = 0; p < POINTS; p++)
         for (int pass = 0; pass < PASSES; pass++)
             for (int q = 0; q < PROMPTS; q++)
@@ -62,12 +63,8 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
     World *w = *state;
-    char folder[FOLDER_PATH_SIZE];
-    snprintf(folder, sizeof folder, "%s", store_path(w->f.store));
-    *strrchr(folder, '/') = 0;
     filled_close(&w->f);
-    folder_remove(folder);
-    return 0;
+    return folder_teardown(&w->folder);
 }
 
 static double view(World *w, const char *sql, int point) {
