@@ -20,7 +20,8 @@ typedef struct Timing {
 } Timing;
 
 static bool settle(Timing *t, Error *e) {
-    return session_get_hidden(t->s, &(int){0}, 1, HIDDEN_RAW, t->row, e);
+    int root = 0;
+    return session_get_hidden(t->s, &root, 1, HIDDEN_RAW, t->row, e);
 }
 
 // A chain below the root, of random tokens; gives its last node.
