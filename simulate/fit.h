@@ -55,6 +55,7 @@ typedef struct Fit {
     LeaveOut by_W, by_N;
     FitPrediction *predictions; // (count), in the file's order
     int count, fitted, prompts;
+    bool candidates; // each step's own are known; else the corrected law takes b = G
 } Fit;
 
 enum { FIT_WARNING_CONDITION = 15 };

@@ -97,9 +97,10 @@ bool fit_report_json(const char *title, const FitOptions *o, const Fit *fit, Tex
 
 static void print_head(const FitOptions *o, const Fit *fit) {
     char filling[64] = "no filling";
+    const char *guesses =
+        fit->candidates ? "each step's own candidates" : "b = G, for no step's own candidates are known";
     if (o->output > 0) snprintf(filling, sizeof filling, "filling in outputs of %g tokens", o->output);
-    printf("law        %s; bonus %s, %s\n",
-           o->law == FIT_PAPER ? "Eq. 5 and 7 with b = W = G" : "each step's own candidates",
+    printf("law        %s; bonus %s, %s\n", o->law == FIT_PAPER ? "Eq. 5 and 7 with b = W = G" : guesses,
            bonus_name(o->bonus_dropped), filling);
     printf("points     %d fitted, %d predicted", fit->fitted, fit->count - fit->fitted);
     if (fit->prompts) printf("; %d prompts", fit->prompts);

@@ -46,8 +46,9 @@ static const char POINTS[] =
     " FROM chosen JOIN sample ON point_id = chosen.id GROUP BY 1, 2, 3, 4),"
     "whole AS (SELECT prompt FROM seen WHERE steps > filling GROUP BY 1"
     " HAVING count(*) = (SELECT count(*) FROM (SELECT DISTINCT N, W, G FROM chosen)))"
-    "SELECT N, W, G, prompt, tokens, steps, outputs, filling, " ACCEPTED ", " CANDIDATES
-    " FROM seen WHERE prompt IN whole ORDER BY 1, 2, 3, 4";
+    "SELECT *, min(accepted IS NOT NULL) OVER (), min(candidates IS NOT NULL) OVER () FROM ("
+    "SELECT N, W, G, prompt, tokens, steps, outputs, filling, " ACCEPTED " AS accepted, " CANDIDATES
+    " AS candidates FROM seen WHERE prompt IN whole) ORDER BY 1, 2, 3, 4";
 
 static bool add_set(StoredSets *out, size_t *capacity, const Rows *r, Error *e) {
     if (!mem_grow((void **)&out->sets, capacity, out->count + 1, sizeof *out->sets))
@@ -92,11 +93,24 @@ void stored_sets_release(StoredSets *s) {
     *s = (StoredSets){0};
 }
 
+// Runs that were imported may not know what steps accepted, or what guesses they had: a column is there where
+// each row has it.
+enum { TOKENS = 4, STEPS, OUTPUTS, FILLING, ACCEPTED_AT, CANDIDATES_AT, ALL_ACCEPTED, ALL_CANDIDATES };
+
+static void put_head(Text *tsv, const Rows *r) {
+    text_puts(tsv, "N\tW\tG\tS\tprompt\tsteps");
+    if (rows_int(r, ALL_ACCEPTED)) text_puts(tsv, "\taccepted");
+    if (rows_int(r, ALL_CANDIDATES)) text_puts(tsv, "\tcandidates");
+    text_puts(tsv, "\n");
+}
+
 static void put_row(Text *tsv, const Rows *r) {
-    double tokens = rows_real(r, 4), steps = rows_real(r, 5);
+    double tokens = rows_real(r, TOKENS), steps = rows_real(r, STEPS);
     for (int i = 0; i < 3; i++) text_printf(tsv, "%s\t", rows_text(r, i));
-    text_printf(tsv, "%.17g\t%s\t%s\t", tokens / steps, rows_text(r, 3), rows_text(r, 5));
-    text_printf(tsv, "%s\t%s\n", rows_text(r, 8), rows_text(r, 9));
+    text_printf(tsv, "%.17g\t%s\t%s", tokens / steps, rows_text(r, 3), rows_text(r, STEPS));
+    if (rows_int(r, ALL_ACCEPTED)) text_printf(tsv, "\t%s", rows_text(r, ACCEPTED_AT));
+    if (rows_int(r, ALL_CANDIDATES)) text_printf(tsv, "\t%s", rows_text(r, CANDIDATES_AT));
+    text_puts(tsv, "\n");
 }
 
 bool stored_points(Store *store, const StoredSet *set, Text *tsv, double *output, Error *e) {
@@ -106,10 +120,10 @@ bool stored_points(Store *store, const StoredSet *set, Text *tsv, double *output
     Rows *r = rows_open(store, POINTS, e);
     if (!r) return false;
     rows_bind_text(r, 1, set->points);
-    text_puts(tsv, "N\tW\tG\tS\tprompt\tsteps\taccepted\tcandidates\n");
     for (; rows_next(r, &why); count++) {
+        if (count == 0) put_head(tsv, r);
         put_row(tsv, r);
-        tokens += rows_real(r, 4), outputs += rows_real(r, 6), filling += rows_real(r, 7);
+        tokens += rows_real(r, TOKENS), outputs += rows_real(r, OUTPUTS), filling += rows_real(r, FILLING);
     }
     rows_close(r);
     if (why.kind != ERROR_NONE) {

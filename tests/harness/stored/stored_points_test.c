@@ -27,6 +27,7 @@ typedef struct Filled {
     int64_t run, attempt, model, dataset, prompts[PROMPTS];
     int accepted[GRID][8]; // steps past filling by what they accepted, over all prompts
     int tokens[GRID], steps[GRID], number;
+    bool unknown; // what guesses steps had
     gsl_rng *random;
 } Filled;
 
@@ -69,7 +70,7 @@ static void add_sample(Filled *f, int64_t point, int at, int pass, int prompt, b
                                .rows = 1,
                                .accepted = accepted,
                                .emitted = accepted + 1,
-                               .pool = 9,
+                               .pool = f->unknown ? -1 : 9,
                                .pool_hits = AT[at].w,
                                .device_s = -1};
         tokens += accepted + 1;
@@ -165,6 +166,32 @@ static void drawn_comes_back(void **state) {
     gsl_rng_free(f.random);
 }
 
+// An imported run whose steps do not say what guesses they had: the column is left out, and the law takes b =
+// G.
+static void without_guesses(void **state) {
+    Filled f = {.unknown = true};
+    StoredSets sets;
+    Text tsv = {0};
+    Points points;
+    Fit fit;
+    double output;
+    fill(&f, *state);
+    assert_true(stored_sets(f.store, f.run, &sets, NULL));
+    assert_true(stored_points(f.store, &sets.sets[0], &tsv, &output, NULL));
+    assert_null(strstr(text_get(&tsv), "candidates"));
+    assert_true(points_parse(text_get(&tsv), tsv.length, "tsv", &points, NULL));
+    FitOptions o = {.law = FIT_CORRECTED, .output = output, .resamples = 100, .level = 0.95, .alone = true};
+    assert_true(fit_run(&points, &o, &fit, NULL));
+    assert_false(fit.candidates);
+    assert_true(fabs(fit.likelihood.alpha.value - 0.425) < 0.04); // W = G here, and all were tried
+    fit_release(&fit);
+    points_release(&points);
+    text_release(&tsv);
+    stored_sets_release(&sets);
+    store_close(f.store);
+    gsl_rng_free(f.random);
+}
+
 static void nothing_to_read(void **state) {
     Store *s = store_open(folder_path(*state, "a.db"), STORE_WRITE, NULL, NULL);
     StoreRun run = {.hash = "run", .kind = "sweep", .name = "none", .version = "1"};
@@ -181,6 +208,7 @@ static void nothing_to_read(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(drawn_comes_back, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(without_guesses, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(nothing_to_read, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
