@@ -9,6 +9,14 @@ INLINE void fetch(const unsigned char *at, size_t bytes) {
     for (size_t i = 0; i < bytes; i += CACHE_LINE) __builtin_prefetch(at + i, 0, 2);
 }
 
+// What a block itself comes to soon, from the second-level cache into the first. A row or two leave the
+// processor time to look ahead by itself.
+enum { FEW_ROWS = 2, FETCH_NEAR = 1024 };
+
+INLINE void fetch_near(const unsigned char *at, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += CACHE_LINE) __builtin_prefetch(at + FETCH_NEAR + i, 0, 3);
+}
+
 // Half a step of weights: the even or the odd columns of bf16, the lower or the upper half of the others.
 INLINE Lanes load_half(Form form, const unsigned char *w, int half) {
     if (form == FORM_F32) return lanes_load((const float *)(const void *)w + half * LANES);
@@ -76,6 +84,7 @@ INLINE void product_block(Form form, int outputs, int rows, int fetched, const B
     }
     for (int k = 0; k < whole; k++, x += (size_t)rows * step_bytes(form)) {
         for (int o = 0; o < fetched; o++) fetch(ahead + (size_t)o * b->apart, step);
+        for (int o = 0; rows > FEW_ROWS && o < outputs; o++) fetch_near(w[o], step);
         ahead += step;
         add_step(form, outputs, rows, w, x, sum);
         for (int o = 0; o < outputs; o++) w[o] += step;
