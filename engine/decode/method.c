@@ -22,7 +22,8 @@ const MethodInfo *method_find(const char *name, Error *e) {
     for (size_t i = 0; i < count; i++)
         if (strcmp(table[i]->name, name) == 0) return table[i];
     const char *nearest = suggest(name, table, count, name_at);
-    if (nearest) error_input(e, "there is no method '%s'; did you mean '%s'?", name, nearest);
+    if (strchr(name, ',')) error_input(e, "there is no method '%s'; a method is NAME:k=v,...", name);
+    else if (nearest) error_input(e, "there is no method '%s'; did you mean '%s'?", name, nearest);
     else error_input(e, "there is no method '%s'; 'outpace methods' lists them", name);
     return NULL;
 }
