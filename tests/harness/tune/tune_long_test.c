@@ -3,9 +3,8 @@
 // every point of the space, measured, on two datasets.
 #include "tests/check.h"
 
-#include "harness/tune/tune.h"
-#include "harness/tune/config.h"
 #include "tests/folder.h"
+#include "tests/tuned.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,12 +25,6 @@ static Clock cheap(const Session *target) { return (Clock){cheap_rows, (void *)(
 
 static bool never(void) { return false; }
 
-typedef struct Tuned {
-    Prepared p;
-    TuneSpace space;
-    TuneResult result;
-} Tuned;
-
 typedef struct Case {
     const char *method, *dataset;
     Clock (*clock)(const Session *target);
@@ -39,10 +32,6 @@ typedef struct Case {
 } Case;
 
 static void tune(Tuned *t, const Case *c, const char *db, bool exhaustive) {
-    Error e = {0};
-    Ledger ledger;
-    const TuneMethod *row;
-    char word[] = "test", *argv[] = {word, NULL};
     TuneAsk ask = {.method = c->method,
                    .target = "models/draft",
                    .dataset = c->dataset,
@@ -60,29 +49,8 @@ static void tune(Tuned *t, const Case *c, const char *db, bool exhaustive) {
                      .exhaustive = exhaustive,
                      .quiet = true};
     TuneSeams seams = {never, c->clock};
-    if (!tune_prepare(&ask, &row, &t->p, &e) || !tune_space_open(&t->p, row, &t->space, &e))
-        fail_msg("%s", e.text);
-    LedgerStart start = {.store = db,
-                         .config_file = t->p.file,
-                         .config = t->p.config,
-                         .overrides = t->p.overrides,
-                         .again = true,
-                         .machine = &t->p.machine,
-                         .argc = 1,
-                         .argv = argv};
-    if (!ledger_open(&ledger, &t->p.inputs, &start, &e) ||
-        !tune_run(&ledger, &t->space, &o, &seams, &t->result, &e) || !ledger_end(&ledger, "done", &e))
-        fail_msg("%s", e.text);
-    ledger_close(&ledger);
+    tuned_open(t, &ask, &o, &seams, db);
 }
-
-static void release(Tuned *t) {
-    tune_release(&t->result);
-    tune_space_release(&t->space);
-    prepare_release(&t->p);
-}
-
-static double took(const TuneResult *r) { return r->surface.took_s + r->sample_s + r->race_s; }
 
 // Within 3% of the sweep's best, at a tenth of its time at most.
 static void finds(void **state) {
@@ -100,13 +68,13 @@ static void finds(void **state) {
         const TuneResult *r = &one->result, *truth = &every->result;
         double best = tune_speedup(truth, truth->choice, 0), chosen = tune_speedup(truth, r->choice, 0);
         printf("%s on %s: %d points, best %.3f, chosen %.3f (%.1f%% less); %.1f s of %.1f s\n",
-               CASES[i].method, CASES[i].dataset, r->points, best, chosen, 100 * (1 - chosen / best), took(r),
-               took(truth));
+               CASES[i].method, CASES[i].dataset, r->points, best, chosen, 100 * (1 - chosen / best),
+               tuned_took(r), tuned_took(truth));
         fflush(stdout);
         if (chosen < 0.97 * best) fail_msg("more than 3%% from the best");
-        if (took(r) > 0.1 * took(truth)) fail_msg("more than a tenth of the sweep's time");
+        if (tuned_took(r) > 0.1 * tuned_took(truth)) fail_msg("more than a tenth of the sweep's time");
         assert_true(r->diverged == 0 && truth->diverged == 0);
-        release(one), release(every);
+        tuned_release(one), tuned_release(every);
         free(one), free(every);
     }
 }

@@ -2,9 +2,9 @@
 // measured, and what it took; and the command with what users give it.
 #include "tests/check.h"
 
-#include "harness/tune/config.h"
 #include "harness/tune/report.h"
 #include "tests/child.h"
+#include "tests/tuned.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -50,17 +50,7 @@ static Clock row_clock(const Session *target) { return (Clock){by_rows, (void *)
 
 static bool never(void) { return false; }
 
-typedef struct Tuned {
-    Prepared p;
-    TuneSpace space;
-    TuneResult result;
-} Tuned;
-
 static void tune(Tuned *t, const char *method, const TuneOptions *o, bool (*interrupted)(void)) {
-    Error e = {0};
-    Ledger ledger;
-    const TuneMethod *row;
-    char word[] = "test", *argv[] = {word, NULL};
     TuneAsk ask = {.method = method,
                    .target = "tiny",
                    .draft = "tiny",
@@ -69,29 +59,8 @@ static void tune(Tuned *t, const char *method, const TuneOptions *o, bool (*inte
                    .max_tokens = 48,
                    .ignore_eos = true};
     TuneSeams seams = {interrupted, row_clock};
-    if (!tune_prepare(&ask, &row, &t->p, &e) || !tune_space_open(&t->p, row, &t->space, &e))
-        fail_msg("%s", e.text);
-    LedgerStart start = {.store = "tune.db",
-                         .config_file = t->p.file,
-                         .config = t->p.config,
-                         .overrides = t->p.overrides,
-                         .again = true,
-                         .machine = &t->p.machine,
-                         .argc = 1,
-                         .argv = argv};
-    if (!ledger_open(&ledger, &t->p.inputs, &start, &e) ||
-        !tune_run(&ledger, &t->space, o, &seams, &t->result, &e) || !ledger_end(&ledger, "done", &e))
-        fail_msg("%s", e.text);
-    ledger_close(&ledger);
+    tuned_open(t, &ask, o, &seams, "tune.db");
 }
-
-static void release(Tuned *t) {
-    tune_release(&t->result);
-    tune_space_release(&t->space);
-    prepare_release(&t->p);
-}
-
-static double took(const TuneResult *r) { return r->surface.took_s + r->sample_s + r->race_s; }
 
 static const TuneOptions OPTIONS = {
     .budget_s = 600, .share = 0.085, .prompts = 4, .racers = 5, .laps = 3, .margin = 0.02, .quiet = true};
@@ -112,15 +81,15 @@ static void finds(void **state) {
         const TuneResult *r = &one->result, *truth = &every->result;
         double best = tune_speedup(truth, truth->choice, 0), chosen = tune_speedup(truth, r->choice, 0);
         printf("%s: %d points, best %.3f, chosen %.3f; %.1f s of %.1f s\n", METHODS[i], r->points, best,
-               chosen, took(r), took(truth));
+               chosen, tuned_took(r), tuned_took(truth));
         assert_int_equal(truth->end, TUNE_SWEPT);
         assert_int_equal(r->end, TUNE_CERTAIN);
         assert_true(chosen >= 0.97 * best);
-        assert_true(took(r) <= 0.1 * took(truth));
+        assert_true(tuned_took(r) <= 0.1 * tuned_took(truth));
         assert_true(r->diverged == 0 && r->failed == 0 && truth->diverged == 0);
         double raced = tune_speedup(r, r->choice, r->sample_rounds);
         assert_true(r->speedup.low <= raced && raced <= r->speedup.high && r->speedup.low > 0);
-        release(one), release(every);
+        tuned_release(one), tuned_release(every);
         free(one), free(every);
     }
 }
@@ -141,7 +110,7 @@ static void interrupted(void **state) {
         assert_true((t->result.choice >= 0) == (t->result.sample_rounds > 0));
         sampled = sampled || t->result.sample_rounds > 0;
         raced = t->result.race_rounds > 0;
-        release(t);
+        tuned_release(t);
         free(t);
     }
     assert_true(sampled && raced);
@@ -162,12 +131,13 @@ static void budgets(void **state) {
             tune(t, METHODS[i], &o, never);
             const TuneResult *r = &t->result;
             printf("%s, %g s: %d prompts, %d rounds raced; %.2f s\n", METHODS[i], o.budget_s,
-                   r->sample_prompts, r->race_rounds, took(r));
-            if (took(r) > 1.1 * o.budget_s) fail_msg("%s in %g s took %g s", METHODS[i], o.budget_s, took(r));
+                   r->sample_prompts, r->race_rounds, tuned_took(r));
+            if (tuned_took(r) > 1.1 * o.budget_s)
+                fail_msg("%s in %g s took %g s", METHODS[i], o.budget_s, tuned_took(r));
             assert_true(r->end == TUNE_BUDGET || r->end == TUNE_CERTAIN);
             assert_true(r->choice >= 0 && r->predictions[r->choice].speedup > 0);
             assert_true(k < 2 || r->race_rounds >= 4);
-            release(t);
+            tuned_release(t);
             free(t);
         }
     }
