@@ -12,6 +12,16 @@ struct Buffers {
     float tail[4];
 };
 
+// Some number: what matrices of the buffers give.
+static __device__ float multiplied(Plant plant, const Buffers *sm) {
+    float d[4] = {0, 0, 0, 0};
+    uint32_t a[4];
+    load_matrices(a, sm->copied + warp_lane() % 8 * 4 + (plant == PLANT_MATRIX));
+    if (plant == PLANT_MMA && threadIdx.x % WARP < 16) return 0;
+    mma_16816(d, a, a[0], a[1]);
+    return d[0];
+}
+
 // out[i] = input reversed within the block + sum of the lane's warp + twice the input
 __global__ void __launch_bounds__(THREADS) mixed(Plant plant, const float *input, float *out, int items) {
     SHARED(Buffers, sm);
@@ -21,12 +31,14 @@ __global__ void __launch_bounds__(THREADS) mixed(Plant plant, const float *input
     copy_commit();
     if (plant == PLANT_LEAVE) return;
     if (plant != PLANT_WAIT) copy_wait<0>();
+    float others = plant == PLANT_WAIT_OTHERS ? sm->copied[THREADS - 1 - t] : 0;
     sm->reversed[THREADS - 1 - t] = x;
     if (plant != PLANT_BARRIER) __syncthreads();
     float sum = plant == PLANT_UNWRITTEN && t == 3 ? sm->tail[3] : 0;
     if (plant == PLANT_COLLECTIVE && t % WARP < 16) sum += __ballot_sync(ALL_LANES, 1);
     else sum += warp_sum(x);
-    float y = sm->reversed[t] + sum + 2 * sm->copied[t];
+    float y = sm->reversed[t] + sum + 2 * sm->copied[t] + others;
+    if (plant == PLANT_MATRIX || plant == PLANT_MMA) y += multiplied(plant, sm);
     if (plant == PLANT_ARRAY) y += sm->tail[t % 5];
     if (plant == PLANT_SHARED) y += ((float *)sm)[sizeof *sm / sizeof(float) + (unsigned)t * 4];
     if (plant == PLANT_ALIGNMENT) y += ((const float4 *)(sm->copied + 1 + t % 2))->x;
