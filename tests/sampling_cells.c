@@ -139,6 +139,39 @@ static int draw_word(World *w, Method *m, const Sampling *sampling, uint64_t see
     return word;
 }
 
+static void let_draw(World *w, bool draws) {
+    soft_session_draws(&w->target, draws);
+    soft_session_draws(&w->draft, draws);
+    for (int i = 0; i < HEADS; i++) soft_session_draws(&w->adapters[i], draws);
+}
+
+static int draw_word_by(World *w, int method, const char *text, const Sampling *sampling, uint64_t seed) {
+    MethodEnv env = {.target = &w->target,
+                     .draft = &w->draft,
+                     .adapters = w->adapters,
+                     .adapter_count = METHODS[method].layer == NULL_LAYERS ? HEADS : 1,
+                     .adapter_layer = METHODS[method].layer,
+                     .sampling = *sampling,
+                     .seed = seed};
+    Method m;
+    Error e = {0};
+    if (!method_open(&m, text, &env, &e)) fail_msg("%s: %s", text, e.text);
+    int word = draw_word(w, &m, sampling, seed);
+    method_close(&m);
+    return word;
+}
+
+// Backends that draw by themselves: the seed's word is the same.
+static void check_drawing(World *w, int method, const char *text, const Sampling *sampling, uint64_t seed,
+                          int want) {
+    let_draw(w, true);
+    int got = draw_word_by(w, method, text, sampling, seed);
+    let_draw(w, false);
+    if (got != want)
+        fail_msg("%s, seed %d: word %d where backends draw, %d where they do not", text, (int)seed, got,
+                 want);
+}
+
 static void check_cell(World *w, int method, const Sampling *sampling, int draws) {
     double count[WORDS] = {0};
     char text[2 * PARAM_TEXT_SIZE];
@@ -146,19 +179,9 @@ static void check_cell(World *w, int method, const Sampling *sampling, int draws
     snprintf(text, sizeof text, "%s%s", name, strncmp(name, "rest", 4) == 0 ? w->store : "");
     w->tried = w->accepted = w->steps = w->bare = 0;
     for (int i = 0; i < draws; i++) {
-        uint64_t seed = (uint64_t)i;
-        MethodEnv env = {.target = &w->target,
-                         .draft = &w->draft,
-                         .adapters = w->adapters,
-                         .adapter_count = METHODS[method].layer == NULL_LAYERS ? HEADS : 1,
-                         .adapter_layer = METHODS[method].layer,
-                         .sampling = *sampling,
-                         .seed = seed};
-        Method m;
-        Error e = {0};
-        if (!method_open(&m, text, &env, &e)) fail_msg("%s: %s", text, e.text);
-        count[draw_word(w, &m, sampling, seed)]++;
-        method_close(&m);
+        int word = draw_word_by(w, method, text, sampling, (uint64_t)i);
+        count[word]++;
+        if (i % 16 == 0) check_drawing(w, method, text, sampling, (uint64_t)i, word);
     }
     double alarm = chi_square(count, w->chance, WORDS, draws), share = w->accepted / w->tried;
     if (alarm < 1e-6 || !(share >= 0.1 && share <= 0.9) || w->bare > 0.1 * w->steps)

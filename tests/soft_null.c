@@ -3,10 +3,14 @@
 #include "engine/null/null.h"
 #include "tests/check.h"
 
+#include <string.h>
+
+enum { SOFT_DRAWN_VOCAB = 64 };
+
 typedef struct {
     void *inner;
     Softness softness;
-    int vocab, real_vocab;
+    int vocab, real_vocab, fetched;
     int position[TREE_MAX_NODES]; // of the step's nodes
 } Soft;
 
@@ -25,6 +29,48 @@ static bool soft_head(void *self, const int *nodes, int count, unsigned want, He
         bool certain = s->position[nodes[i]] + 1 < s->softness.certain;
         float *row = out->logits + (size_t)i * (size_t)s->vocab;
         for (int v = 0; v < s->real_vocab; v++) row[v] *= certain ? sure : (float)s->softness.scale;
+    }
+    return true;
+}
+
+// --- draws
+
+static void draw_row(const HeadDraws *d, int i, const float *p) {
+    float left[SOFT_DRAWN_VOCAB];
+    memcpy(left, p, (size_t)d->vocab * sizeof *left);
+    for (int k = d->first[i]; k < d->first[i + 1]; k++) {
+        int id = d->token[k];
+        for (int j = d->first[i]; j < k; j++) assert_int_not_equal(d->token[j], id); // as backend.h has it
+        d->chance[k] = id < d->vocab ? (double)p[id] : 0;
+        if (id < d->vocab) left[id] = 0;
+    }
+    d->drawn[i] = sampler_draw(left, d->vocab, d->u[i]);
+    if (!(left[d->drawn[i]] > 0)) d->drawn[i] = -1;
+}
+
+static bool distribution(void *self, int node, const Sampling *sampling, int vocab, float *p, Error *e) {
+    Soft *s = self;
+    float logits[SOFT_DRAWN_VOCAB];
+    Sampler sampler;
+    HeadOut out = {.logits = logits};
+    assert_true(s->vocab <= SOFT_DRAWN_VOCAB && sampler_init(&sampler, sampling, vocab, e));
+    bool ok = soft_head(self, &node, 1, HEAD_LOGITS, &out, e);
+    sampler_distribution(&sampler, logits, p);
+    sampler_release(&sampler);
+    return ok;
+}
+
+static bool soft_distribution(void *self, int node, const Sampling *sampling, int vocab, float *p, Error *e) {
+    ((Soft *)self)->fetched++;
+    return distribution(self, node, sampling, vocab, p, e);
+}
+
+static bool drawing_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
+    if (!soft_head(self, nodes, count, want & ~(unsigned)HEAD_DRAW, out, e)) return false;
+    for (int i = 0; want & HEAD_DRAW && i < count; i++) {
+        float p[SOFT_DRAWN_VOCAB];
+        if (!distribution(self, nodes[i], &out->draws->sampling, out->draws->vocab, p, e)) return false;
+        draw_row(out->draws, i, p);
     }
     return true;
 }
@@ -62,6 +108,19 @@ static const Backend SOFT = {.name = "soft",
                              .report = soft_report,
                              .close = soft_close};
 
+static const Backend DRAWING = {.name = "drawing",
+                                .run = soft_run,
+                                .head = drawing_head,
+                                .distribution = soft_distribution,
+                                .get_hidden = soft_get,
+                                .set_hidden = soft_set,
+                                .commit = soft_commit,
+                                .reset = soft_reset,
+                                .report = soft_report,
+                                .close = soft_close};
+
+void soft_session_draws(Session *s, bool draws) { s->backend = draws ? &DRAWING : &SOFT; }
+
 // The null session's own instance, wrapped.
 void soft_session_open(Session *s, const NullSetup *setup, const Softness *softness) {
     Soft *soft = test_calloc(1, sizeof *soft);
@@ -73,3 +132,5 @@ void soft_session_open(Session *s, const NullSetup *setup, const Softness *softn
     s->self = soft;
     s->backend = &SOFT;
 }
+
+int soft_session_fetched(const Session *s) { return ((const Soft *)s->self)->fetched; }

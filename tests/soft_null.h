@@ -9,3 +9,7 @@ typedef struct Softness {
 } Softness;
 
 void soft_session_open(Session *s, const NullSetup *setup, const Softness *softness);
+
+// Whether the backend draws by itself (backend.h), by the host's own sampler. It does not when opened.
+void soft_session_draws(Session *s, bool draws);
+int soft_session_fetched(const Session *s); // whole distributions that it was asked for

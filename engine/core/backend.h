@@ -11,6 +11,7 @@
 #pragma once
 #include "engine/base/error.h"
 #include "engine/core/cache.h"
+#include "engine/core/sampler.h"
 #include "engine/core/shape.h"
 #include "engine/core/tree.h"
 
@@ -41,7 +42,19 @@ typedef struct StepRun {
     int a, b;
 } StepRun;
 
-typedef enum { HEAD_ARGMAX = 1, HEAD_LOGITS = 2, HEAD_TOP = 4 } HeadWant;
+typedef enum { HEAD_ARGMAX = 1, HEAD_LOGITS = 2, HEAD_TOP = 4, HEAD_DRAW = 8 } HeadWant;
+
+// HEAD_DRAW, of backends that have `distribution`: the few numbers that a step needs of the distribution p of
+// each node (sampler.h). The arrays are the caller's.
+typedef struct HeadDraws {
+    Sampling sampling; // not greedy
+    int vocab;         // ids from here on take no part
+    const double *u;   // (count), in [0, 1)
+    const int *first;  // (count + 1): row i's tokens are token[first[i]] .. token[first[i + 1] - 1]
+    const int *token;  // no two of a row alike; at most as many as a step has nodes
+    double *chance;    // of each token, by p
+    int *drawn; // (count): by u from p without the row's tokens, as sampler_draw does; -1: none is left
+} HeadDraws;
 
 // What the LM head says of chosen nodes, row i for nodes[i]. The arrays are the caller's.
 typedef struct HeadOut {
@@ -50,6 +63,7 @@ typedef struct HeadOut {
     int top;          // k for HEAD_TOP
     int *top_id;      // (count, top), largest first, lowest id first among equals
     float *top_logit; // (count, top)
+    HeadDraws *draws; // for HEAD_DRAW
 } HeadOut;
 
 typedef enum {
@@ -94,6 +108,9 @@ typedef struct Backend {
     bool (*run)(void *self, const StepRun *run, Error *e);
     // The LM head on nodes that have been through all layers.
     bool (*head)(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e);
+    // p of a node that head has drawn at, over `vocab` ids. NULL: the backend does not draw, and its logits
+    // are what draws come from (draws.h).
+    bool (*distribution)(void *self, int node, const Sampling *sampling, int vocab, float *p, Error *e);
     // Rows of `width` floats.
     bool (*get_hidden)(void *self, const int *nodes, int count, HiddenKind kind, float *rows, Error *e);
     bool (*set_hidden)(void *self, int first, int count, const float *rows, Error *e);

@@ -16,6 +16,7 @@ static void forget_nodes(Session *s, int count) {
     for (int i = 0; i < count; i++) {
         s->done[i] = 0;
         s->argmax[i] = s->logit_row[i] = -1;
+        s->drawn[i] = UNDRAWN;
     }
 }
 
@@ -24,8 +25,9 @@ static bool allocate(Session *s, int capacity, Error *e) {
     s->done = mem_alloc(n, sizeof(int));
     s->argmax = mem_alloc(n, sizeof(int));
     s->logit_row = mem_alloc(n, sizeof(int));
+    s->drawn = mem_alloc(n, sizeof(int));
     s->scratch = mem_alloc(2 * n, sizeof(int));
-    if (s->done && s->argmax && s->logit_row && s->scratch) {
+    if (s->done && s->argmax && s->logit_row && s->drawn && s->scratch) {
         forget_nodes(s, capacity);
         return true;
     }
@@ -49,6 +51,7 @@ void session_release(Session *s) {
     mem_free(s->done);
     mem_free(s->argmax);
     mem_free(s->logit_row);
+    mem_free(s->drawn);
     mem_free(s->logits);
     mem_free(s->scratch);
     *s = (Session){0};
@@ -139,7 +142,18 @@ bool session_get_hidden(Session *s, const int *nodes, int count, HiddenKind kind
 
 static bool is_wanted(const Session *s, int node, unsigned want) {
     if (!(s->tree.flags[node] & NODE_READ) || s->tree.canonical[node] != node) return false;
-    return s->argmax[node] < 0 || (want & HEAD_LOGITS && s->logit_row[node] < 0);
+    return s->argmax[node] < 0 || (want & HEAD_LOGITS && s->logit_row[node] < 0) ||
+           (want & HEAD_DRAW && s->drawn[node] == UNDRAWN);
+}
+
+int session_unread(const Session *s, unsigned want, int *nodes) {
+    int count = 0;
+    for (int i = 0; i < s->tree.count; i++)
+        if (is_wanted(s, i, want)) {
+            assert(s->done[i] == s->shape.layers);
+            nodes[count++] = i;
+        }
+    return count;
 }
 
 static bool reserve_logits(Session *s, int rows, Error *e) {
@@ -154,12 +168,7 @@ static bool reserve_logits(Session *s, int rows, Error *e) {
 }
 
 bool session_read(Session *s, unsigned want, Error *e) {
-    int *nodes = s->scratch, *best = s->scratch + s->tree.capacity, count = 0;
-    for (int i = 0; i < s->tree.count; i++)
-        if (is_wanted(s, i, want)) {
-            assert(s->done[i] == s->shape.layers);
-            nodes[count++] = i;
-        }
+    int *nodes = s->scratch, *best = s->scratch + s->tree.capacity, count = session_unread(s, want, nodes);
     if (count == 0) return true;
     HeadOut out = {.argmax = best};
     if (want & HEAD_LOGITS) {
@@ -171,6 +180,17 @@ bool session_read(Session *s, unsigned want, Error *e) {
     for (int i = 0; i < count; i++) {
         s->argmax[nodes[i]] = best[i];
         if (want & HEAD_LOGITS) s->logit_row[nodes[i]] = s->logit_rows++;
+    }
+    return true;
+}
+
+bool session_draw(Session *s, const int *nodes, int count, HeadDraws *draws, Error *e) {
+    HeadOut out = {.argmax = s->scratch, .draws = draws};
+    if (!s->backend->head(s->self, nodes, count, HEAD_ARGMAX | HEAD_DRAW, &out, e)) return false;
+    note_pass(s, s->shape.layers, s->shape.layers, count);
+    for (int i = 0; i < count; i++) {
+        s->argmax[nodes[i]] = out.argmax[i];
+        s->drawn[nodes[i]] = draws->drawn[i];
     }
     return true;
 }

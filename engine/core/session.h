@@ -15,6 +15,8 @@
 #include "engine/core/backend.h"
 #include "engine/core/passes.h"
 
+enum { UNDRAWN = -2 };
+
 typedef struct Session {
     const Backend *backend;
     void *self; // the backend's instance
@@ -28,6 +30,7 @@ typedef struct Session {
     // what session_read left, by canonical node
     int *argmax;    // (capacity); -1: not read
     int *logit_row; // (capacity): row in logits, or -1
+    int *drawn;     // (capacity): the token that session_draw drew, -1: none was left; UNDRAWN: not asked
     float *logits;  // (rows read, vocab)
     size_t logits_capacity;
     int logit_rows; // rows in use
@@ -61,6 +64,12 @@ bool session_get_hidden(Session *s, const int *nodes, int count, HiddenKind kind
 bool session_read(Session *s, unsigned want, Error *e);
 int session_argmax(const Session *s, int node);          // of the node's canonical node
 const float *session_logits(const Session *s, int node); // (vocab); needs HEAD_LOGITS
+
+// The nodes (tree.count at most) that a read of this kind has before it; gives how many.
+int session_unread(const Session *s, unsigned want, int *nodes);
+
+// HEAD_ARGMAX and HEAD_DRAW of chosen nodes, on a backend that draws; draws->drawn is left in s->drawn.
+bool session_draw(Session *s, const int *nodes, int count, HeadDraws *draws, Error *e);
 
 // The k best ids and logits of chosen nodes at the last layer; straight from the backend.
 bool session_top(Session *s, const int *nodes, int count, int k, int *ids, float *logits, Error *e);

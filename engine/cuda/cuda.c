@@ -143,6 +143,11 @@ static bool cuda_run_head(void *self, const int *nodes, int count, unsigned want
     return cuda_head(self, nodes, count, want, out, e);
 }
 
+static bool cuda_get_distribution(void *self, int node, const Sampling *sampling, int vocab, float *p,
+                                  Error *e) {
+    return cuda_distribution(self, node, sampling, vocab, p, e);
+}
+
 // Neighbours come back in one copy.
 static bool get_raw(Cuda *c, const int *nodes, int count, float *rows, Error *e) {
     size_t width = (size_t)c->model->shape.width;
@@ -230,6 +235,7 @@ static void cuda_report(const void *self, BackendReport *out) {
 const Backend cuda_backend = {.name = "cuda",
                               .run = cuda_run,
                               .head = cuda_run_head,
+                              .distribution = cuda_get_distribution,
                               .get_hidden = cuda_get_hidden,
                               .set_hidden = cuda_set_hidden,
                               .commit = cuda_commit,

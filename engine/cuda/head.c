@@ -1,9 +1,14 @@
-// What is read back: the LM head on chosen nodes, PANEL_ROWS at a time, and hidden states behind the norm.
+// What is read back: the LM head on chosen nodes, PANEL_ROWS at a time, draws from their distributions, and
+// hidden states behind the norm.
+//
+// Logits stay on the device: those of the last panel are there until others, or normed states, take their
+// room (Cuda.held), so that a distribution can still be asked for.
 #include "engine/cuda/fast.h"
 
 #include <string.h>
 
 static bool choose(Cuda *c, const int *nodes, int count, Error *e) {
+    c->held_count = 0;
     RowList *list = staging_begin(&c->list);
     list->count = count;
     list->first = -1;
@@ -60,24 +65,60 @@ static bool rank(Cuda *c, int count, int k, Error *e) {
            cuda_ok(c, gpu_copy(c->host_logit, c->top_logit, bytes, c->stream), "cannot copy from it", e);
 }
 
+// What rows [done, done + count) ask, for the device.
+static bool send_asks(Cuda *c, const HeadDraws *d, int done, int count, Error *e) {
+    DrawAsks *asks = staging_begin(&c->asks);
+    int from = d->first[done], tokens = d->first[done + count] - from, real = c->model->shape.real_vocab;
+    asks->inverse = 1 / d->sampling.temperature;
+    asks->top_p = d->sampling.top_p;
+    asks->top_k = d->sampling.top_k;
+    asks->vocab = d->vocab < real ? d->vocab : real;
+    memcpy(asks->u, d->u + done, (size_t)count * sizeof *asks->u);
+    for (int i = 0; i <= count; i++) asks->first[i] = d->first[done + i] - from;
+    memcpy(asks->token, d->token + from, (size_t)tokens * sizeof *asks->token);
+    return staging_send(c, &c->asks, c->draw_asks, sizeof *asks + (size_t)tokens * sizeof *asks->token, e);
+}
+
+// Chances stand in front of what is drawn, and come back in one copy.
+static bool draw_panel(Cuda *c, int count, int tokens, Error *e) {
+    Draw d = {.rows = c->chosen,
+              .asks = c->draw_asks,
+              .logits = c->logits,
+              .stride = c->model->shape.vocab,
+              .chance = c->draw_answers,
+              .drawn = (int *)(void *)(c->draw_answers + tokens)};
+    size_t bytes = (size_t)tokens * sizeof(double) + (size_t)count * sizeof(int);
+    gpu_draw(&d, count, c->stream);
+    return cuda_ok(c, gpu_copy(c->host_answers, c->draw_answers, bytes, c->stream), "cannot copy from it", e);
+}
+
 static bool read_panel(Cuda *c, const int *nodes, int count, unsigned want, HeadOut *out, int done,
                        Error *e) {
     int k = want & HEAD_TOP ? out->top : 1;
     size_t vocab = (size_t)c->model->shape.vocab, at = (size_t)done * (size_t)k;
+    HeadDraws *draws = want & HEAD_DRAW ? out->draws : NULL;
+    int from = draws ? draws->first[done] : 0, tokens = draws ? draws->first[done + count] - from : 0;
     if ((c->fast && !fast_prepare_head(c, fast_rows(count), e)) || !cuda_begin(c, e) ||
-        !choose(c, nodes, count, e))
+        !choose(c, nodes, count, e) || (draws && !send_asks(c, draws, done, count, e)))
         return false;
     norm_chosen(c, count, cuda_role(c, ROLE_NORMED, &c->head));
     multiply(c, count);
     if (!fast_ok(c, e)) return false;
     if (want & (HEAD_ARGMAX | HEAD_TOP) && !rank(c, count, k, e)) return false;
+    if (draws && !draw_panel(c, count, tokens, e)) return false;
     if (want & HEAD_LOGITS && !cuda_ok(c,
                                        gpu_copy(out->logits + (size_t)done * vocab, c->logits,
                                                 (size_t)count * vocab * sizeof(float), c->stream),
                                        "cannot copy from it", e))
         return false;
     if (!cuda_ok(c, gpu_launched(), "cannot run the head", e) || !cuda_wait(c, e)) return false;
+    memcpy(c->held, nodes, (size_t)count * sizeof *nodes);
+    c->held_count = count;
     for (int i = 0; want & HEAD_ARGMAX && i < count; i++) out->argmax[done + i] = c->host_id[i * k];
+    if (draws) {
+        memcpy(draws->chance + from, c->host_answers, (size_t)tokens * sizeof(double));
+        memcpy(draws->drawn + done, c->host_answers + tokens, (size_t)count * sizeof(int));
+    }
     if (!(want & HEAD_TOP)) return true;
     memcpy(out->top_id + at, c->host_id, (size_t)(count * k) * sizeof(int));
     memcpy(out->top_logit + at, c->host_logit, (size_t)(count * k) * sizeof(float));
@@ -91,6 +132,43 @@ bool cuda_head(Cuda *c, const int *nodes, int count, unsigned want, HeadOut *out
         n = count - done < PANEL_ROWS ? count - done : PANEL_ROWS;
         if (!read_panel(c, nodes + done, n, want, out, done, e)) return false;
     }
+    return true;
+}
+
+// The row of the logits that are on the device; -1: they have gone.
+static int held_row(const Cuda *c, int node) {
+    for (int i = 0; i < c->held_count; i++)
+        if (c->held[i] == node) return i;
+    return -1;
+}
+
+static bool send_one_ask(Cuda *c, int row, const Sampling *sampling, int vocab, Error *e) {
+    double u[PANEL_ROWS] = {0};
+    int first[PANEL_ROWS + 1] = {0};
+    HeadDraws d = {.sampling = *sampling, .vocab = vocab, .u = u, .first = first};
+    return send_asks(c, &d, 0, row + 1, e);
+}
+
+// A step of more rows than a panel has may have lost the node's logits: the head then looks at it again.
+bool cuda_distribution(Cuda *c, int node, const Sampling *sampling, int vocab, float *p, Error *e) {
+    if (held_row(c, node) < 0 && !read_panel(c, &node, 1, 0, NULL, 0, e)) return false;
+    int row = held_row(c, node), real = c->model->shape.real_vocab, n = vocab < real ? vocab : real;
+    Draw d = {.rows = c->chosen,
+              .row = row,
+              .asks = c->draw_asks,
+              .logits = c->logits,
+              .stride = c->model->shape.vocab,
+              .chance = c->draw_answers,
+              .drawn = (int *)(void *)c->draw_answers,
+              .p = c->draw_p};
+    if (!cuda_begin(c, e) || !send_one_ask(c, row, sampling, vocab, e)) return false;
+    gpu_draw(&d, 1, c->stream);
+    if (!cuda_ok(c, gpu_copy(c->host_p, c->draw_p, (size_t)n * sizeof *p, c->stream), "cannot copy from it",
+                 e) ||
+        !cuda_ok(c, gpu_launched(), "cannot run a draw", e) || !cuda_wait(c, e))
+        return false;
+    memcpy(p, c->host_p, (size_t)n * sizeof *p);
+    for (int i = n; i < vocab; i++) p[i] = 0;
     return true;
 }
 

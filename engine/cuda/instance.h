@@ -78,11 +78,18 @@ typedef struct Cuda {
     float *logits; // (PANEL_ROWS, max(vocab, width))
     int *top_id, *slice_id;
     float *top_logit, *slice_logit;
+    DrawAsks *draw_asks;
+    double *draw_answers; // (nodes) chances, then (PANEL_ROWS) ids, closely
+    float *draw_p;        // (vocab)
+    int held[PANEL_ROWS]; // (held_count): nodes whose logits are there
+    int held_count;
 
-    Staging steps[STEP_STAGINGS], list, rows;
+    Staging steps[STEP_STAGINGS], list, rows, asks;
     int turn;     // of the step stagings
     int *host_id; // pinned: (PANEL_ROWS, TOP_MAX), and logits behind
     float *host_logit;
+    double *host_answers; // as draw_answers
+    float *host_p;        // (vocab)
     StepGraph graphs[GRAPHS];
     unsigned long graph_clock;
 } Cuda;
@@ -115,6 +122,7 @@ void cuda_layers(Cuda *c, int most, int spans, int a, int b);
 
 // head.c
 bool cuda_head(Cuda *c, const int *nodes, int count, unsigned want, HeadOut *out, Error *e);
+bool cuda_distribution(Cuda *c, int node, const Sampling *sampling, int vocab, float *p, Error *e);
 bool cuda_normed(Cuda *c, const int *nodes, int count, float *rows, Error *e);
 
 // Rows that activations have room for.

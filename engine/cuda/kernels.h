@@ -69,6 +69,28 @@ typedef struct Top {
 enum { TOP_SLICES = 16 };
 void gpu_top(const Top *t, int most, void *stream);
 
+// Draws from rows of logits (rows, stride), and chances (backend.h, HeadDraws; draw.cu). What they ask comes
+// up in one copy.
+typedef struct DrawAsks {
+    double inverse; // 1 / temperature
+    double top_p;
+    int top_k, vocab;
+    double u[PANEL_ROWS];
+    int first[PANEL_ROWS + 1];
+    int token[]; // (first[rows])
+} DrawAsks;
+typedef struct Draw {
+    const RowList *rows;
+    int row; // the first
+    const DrawAsks *asks;
+    const float *logits;
+    int stride;
+    int *drawn;     // (rows)
+    double *chance; // (tokens)
+    float *p;       // (vocab): the distribution of one row; or NULL
+} Draw;
+void gpu_draw(const Draw *d, int most, void *stream);
+
 // Keys and values of nodes to slots, all layers; the list stands on the device.
 typedef struct CommitList {
     int count;

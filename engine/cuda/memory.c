@@ -100,6 +100,10 @@ static size_t step_size(int nodes) {
 
 static size_t list_size(int nodes) { return sizeof(RowList) + 2 * (size_t)nodes * sizeof(int); }
 
+static size_t asks_size(int nodes) { return sizeof(DrawAsks) + (size_t)nodes * sizeof(int); }
+
+static size_t answers_size(int nodes) { return (size_t)nodes * sizeof(double) + PANEL_ROWS * sizeof(int); }
+
 bool cuda_take_buffers(Cuda *c, Error *e) {
     const Shape *s = &c->model->shape;
     Largest l = largest_product(c);
@@ -127,7 +131,10 @@ bool cuda_take_buffers(Cuda *c, Error *e) {
            cuda_take(c, &c->top_id, PANEL_ROWS * TOP_MAX * f, false, t, e) &&
            cuda_take(c, &c->top_logit, PANEL_ROWS * TOP_MAX * f, false, t, e) &&
            cuda_take(c, &c->slice_id, (size_t)PANEL_ROWS * TOP_SLICES * TOP_MAX * f, false, t, e) &&
-           cuda_take(c, &c->slice_logit, (size_t)PANEL_ROWS * TOP_SLICES * TOP_MAX * f, false, t, e);
+           cuda_take(c, &c->slice_logit, (size_t)PANEL_ROWS * TOP_SLICES * TOP_MAX * f, false, t, e) &&
+           cuda_take(c, &c->draw_asks, asks_size(c->max_nodes), false, t, e) &&
+           cuda_take(c, &c->draw_answers, answers_size(c->max_nodes), false, t, e) &&
+           cuda_take(c, &c->draw_p, (size_t)s->vocab * f, false, t, e);
 }
 
 static bool take_staging(Cuda *c, Staging *s, size_t bytes, Error *e) {
@@ -136,19 +143,24 @@ static bool take_staging(Cuda *c, Staging *s, size_t bytes, Error *e) {
            cuda_ok(c, gpu_event_open(&s->event), "no event", e);
 }
 
+static bool take_pinned(Cuda *c, void *out, size_t bytes, Error *e) {
+    void *block;
+    if (!cuda_ok(c, gpu_take_pinned(&block, bytes), "no pinned memory", e)) return false;
+    memcpy(out, &block, sizeof block);
+    return true;
+}
+
 bool cuda_take_pinned(Cuda *c, Error *e) {
-    void *ids, *logits;
-    size_t top = (size_t)PANEL_ROWS * TOP_MAX * sizeof(int);
+    size_t top = (size_t)PANEL_ROWS * TOP_MAX * sizeof(int), f = sizeof(float);
+    const Shape *s = &c->model->shape;
     for (int i = 0; i < STEP_STAGINGS; i++)
         if (!take_staging(c, &c->steps[i], step_size(c->max_nodes), e)) return false;
-    if (!take_staging(c, &c->list, list_size(c->max_nodes > PANEL_ROWS ? c->max_nodes : PANEL_ROWS), e) ||
-        !take_staging(c, &c->rows, (size_t)c->model->shape.width * PANEL_ROWS * sizeof(float), e))
-        return false;
-    if (!cuda_ok(c, gpu_take_pinned(&ids, top), "no pinned memory", e)) return false;
-    c->host_id = ids;
-    if (!cuda_ok(c, gpu_take_pinned(&logits, top), "no pinned memory", e)) return false;
-    c->host_logit = logits;
-    return true;
+    return take_staging(c, &c->list, list_size(c->max_nodes > PANEL_ROWS ? c->max_nodes : PANEL_ROWS), e) &&
+           take_staging(c, &c->rows, (size_t)s->width * PANEL_ROWS * f, e) &&
+           take_staging(c, &c->asks, asks_size(c->max_nodes), e) && take_pinned(c, &c->host_id, top, e) &&
+           take_pinned(c, &c->host_logit, top, e) &&
+           take_pinned(c, &c->host_answers, answers_size(c->max_nodes), e) &&
+           take_pinned(c, &c->host_p, (size_t)s->vocab * f, e);
 }
 
 static void give_staging(Staging *s) {
@@ -162,8 +174,11 @@ void cuda_give_all(Cuda *c) {
     for (int i = 0; i < STEP_STAGINGS; i++) give_staging(&c->steps[i]);
     give_staging(&c->list);
     give_staging(&c->rows);
+    give_staging(&c->asks);
     gpu_give_pinned(c->host_id);
     gpu_give_pinned(c->host_logit);
+    gpu_give_pinned(c->host_answers);
+    gpu_give_pinned(c->host_p);
 }
 
 void *staging_begin(Staging *s) {

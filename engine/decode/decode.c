@@ -100,8 +100,7 @@ static bool propose(Loop *l, Error *e) {
 }
 
 static bool forward(Loop *l, Error *e) {
-    return session_run(l->target, l->target->shape.layers, e) &&
-           session_read(l->target, verifier_wants(&l->verifier), e);
+    return session_run(l->target, l->target->shape.layers, e) && verifier_read(&l->verifier, l->target, e);
 }
 
 // Emits what the verdict gives and commits all of it but the last token, the next root.
@@ -143,7 +142,7 @@ static bool step(Loop *l, Error *e) {
     double t1 = now(l);
     if (!forward(l, e)) return false;
     double t2 = now(l);
-    verify(&l->verifier, l->target, &v);
+    if (!verify(&l->verifier, l->target, &v, e)) return false;
     report_tree(l->target, &v, &r);
     judge_sources(l, &v, &r);
     if (l->method->info->note) l->method->info->note(l->method->self, &r.note);

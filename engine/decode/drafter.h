@@ -1,10 +1,8 @@
 // A guessing model's words as proposals: its most likely token as a one-hot, or a draw from its distribution
 // q together with q, so that the verifier can weigh both.
 #pragma once
-#include "engine/base/random.h"
-#include "engine/core/session.h"
+#include "engine/core/draws.h"
 #include "engine/decode/param.h"
-#include "engine/decode/sampler.h"
 
 // A draft's own sampling, as parameters: what is -1 is as in the run.
 typedef struct DraftSampling {
@@ -35,10 +33,11 @@ typedef struct DraftSampling {
 
 typedef struct Drafter {
     Session *session; // the model that guesses
-    Sampler sampler;  // empty where it is greedy
-    Random random;    // STREAM_DRAFT
-    int vocab;        // ids that both models have
-    bool confidence;  // is asked for
+    bool greedy;
+    bool confidence; // is asked for
+    int vocab;       // ids that both models have
+    Draws draws;     // empty where it is greedy
+    Random random;   // STREAM_DRAFT
 } Drafter;
 
 typedef struct Draft {

@@ -7,7 +7,7 @@
 #include "engine/base/sha256.h"
 #include "engine/core/session.h"
 #include "engine/decode/param.h"
-#include "engine/decode/sampler.h"
+#include "engine/core/sampler.h"
 #include "engine/decode/sources.h"
 #include "engine/decode/verify.h"
 

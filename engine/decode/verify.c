@@ -1,5 +1,5 @@
 // The walk is one for both ways: at a node, `pick` says which proposal is accepted, if any, or draws the
-// bonus.
+// bonus. Where a session's backend draws, it is one as well: draws.h says what p is, from either side.
 #include "engine/decode/verify.h"
 
 #include "engine/base/memory.h"
@@ -8,27 +8,27 @@
 
 bool verifier_init(Verifier *v, const Sampling *sampling, uint64_t seed, int vocab, Error *e) {
     *v = (Verifier){
-        .random = {.seed = seed, .stream = STREAM_VERIFY},
-          .vocab = vocab
+        .sampling = *sampling, .random = {.seed = seed, .stream = STREAM_VERIFY},
+             .vocab = vocab
     };
-    v->sampler.sampling = *sampling;
     if (sampling_is_greedy(sampling)) return true;
     v->p = mem_alloc((size_t)vocab, sizeof *v->p);
     v->q = mem_alloc((size_t)vocab, sizeof *v->q);
-    if (v->p && v->q && sampler_init(&v->sampler, sampling, vocab, e)) return true;
+    if (v->p && v->q && draws_init(&v->draws, sampling, vocab, e)) return true;
     verifier_release(v);
     return error_system(e, "out of memory for a verifier over %d tokens", vocab);
 }
 
 void verifier_release(Verifier *v) {
-    sampler_release(&v->sampler);
+    draws_release(&v->draws);
     mem_free(v->p);
     mem_free(v->q);
     *v = (Verifier){0};
 }
 
-unsigned verifier_wants(const Verifier *v) {
-    return sampling_is_greedy(&v->sampler.sampling) ? HEAD_ARGMAX : HEAD_ARGMAX | HEAD_LOGITS;
+bool verifier_read(Verifier *v, Session *s, Error *e) {
+    return sampling_is_greedy(&v->sampling) ? session_read(s, HEAD_ARGMAX, e)
+                                            : draws_read(&v->draws, s, &v->random, e);
 }
 
 // --- greedy
@@ -68,11 +68,15 @@ static void proposal_distribution(const Tree *t, int node, int proposal, float *
 }
 
 // A token that q cannot draw is never accepted: its rejection changes nothing that should stay.
-double verify_acceptance(const float *p, const float *q, int token) {
-    if (!q) return (double)p[token];
+static double acceptance(double p, const float *q, int token) {
+    if (!q) return p;
     if (!(q[token] > 0)) return 0;
-    double ratio = (double)p[token] / (double)q[token];
+    double ratio = p / (double)q[token];
     return ratio < 1 ? ratio : 1;
+}
+
+double verify_acceptance(const float *p, const float *q, int token) {
+    return acceptance((double)p[token], q, token);
 }
 
 // Where rounding leaves nothing, the rejection could not have happened in exact arithmetic; p then stands, so
@@ -90,27 +94,96 @@ void verify_reject(float *p, const float *q, int token, int vocab) {
     }
 }
 
-static int pick_sampled(Verifier *v, const Session *s, int node, Verdict *out) {
-    const Tree *t = &s->tree;
-    sampler_distribution(&v->sampler, session_logits(s, node), v->p);
-    for (int i = t->first_proposal[node]; i != TREE_NONE; i = t->proposals[i].next) {
-        const Proposal *proposal = &t->proposals[i];
-        int token = t->token[proposal->child];
-        const float *q = proposal->q == ONE_HOT ? NULL : v->q;
-        if (q) proposal_distribution(t, node, i, v->q);
-        out->tried++;
-        if (random_uniform(&v->random) < verify_acceptance(v->p, q, token)) return proposal->child;
-        verify_reject(v->p, q, token, v->vocab);
-    }
-    out->bonus = sampler_draw(v->p, v->vocab, random_uniform(&v->random));
-    return TREE_NONE;
+// What the rejections at a node have left of p. As long as one-hots alone were rejected, that is p without
+// their tokens, and few numbers tell it; the first rejected draw from a q asks for all of p.
+typedef struct Rest {
+    Verifier *v;
+    const Session *s;
+    int node;
+    bool whole;      // it stands in v->p
+    bool any;        // something was rejected
+    double rejected; // else: p of the tokens that were
+    int last;        // of those, the last that had a chance
+} Rest;
+
+// Whether a one-hot in front of proposal `number` has its token: then it was rejected. One-hots are all
+// different.
+static bool was_rejected(const Tree *t, int node, int number) {
+    if (t->proposals[number].q == ONE_HOT) return false;
+    int i = t->first_proposal[node];
+    while (i != number && t->proposals[i].child != t->proposals[number].child) i = t->proposals[i].next;
+    return i != number;
 }
 
-void verify(Verifier *v, const Session *s, Verdict *out) {
-    bool greedy = sampling_is_greedy(&v->sampler.sampling);
+static double rest_chance(const Rest *r, int number) {
+    const Tree *t = &r->s->tree;
+    const Proposal *proposal = &t->proposals[number];
+    if (r->whole) return (double)r->v->p[t->token[proposal->child]];
+    if (was_rejected(t, r->node, number)) return 0;
+    double chance = draws_chance(&r->v->draws, r->s, r->node, proposal->child);
+    if (!r->any || !(chance > 0)) return chance;
+    double left = draws_total(&r->v->draws, r->s, r->node) - r->rejected;
+    return chance < left ? chance / left : 1;
+}
+
+// Makes v->p what is left in front of a proposal.
+static bool rest_fetch(Rest *r, int proposal, Error *e) {
+    const Tree *t = &r->s->tree;
+    Verifier *v = r->v;
+    if (r->whole) return true;
+    if (!draws_distribution(&v->draws, r->s, r->node, v->p, e)) return false;
+    for (int i = t->first_proposal[r->node]; i != proposal; i = t->proposals[i].next)
+        verify_reject(v->p, NULL, t->token[t->proposals[i].child], v->vocab);
+    return r->whole = true;
+}
+
+static bool rest_reject(Rest *r, int proposal, const float *q, Error *e) {
+    const Proposal *p = &r->s->tree.proposals[proposal];
+    int token = r->s->tree.token[p->child];
+    r->any = true;
+    if (q && !rest_fetch(r, proposal, e)) return false;
+    if (r->whole) {
+        verify_reject(r->v->p, q, token, r->v->vocab);
+        return true;
+    }
+    double chance = draws_chance(&r->v->draws, r->s, r->node, p->child);
+    r->rejected += chance;
+    if (chance > 0) r->last = token;
+    return true;
+}
+
+// As verify_reject has it: where nothing is left, the last one stands.
+static bool rest_draw(Rest *r, double u, int *token, Error *e) {
+    if (r->whole) *token = sampler_draw(r->v->p, r->v->vocab, u);
+    else if (!draws_draw(&r->v->draws, r->s, r->node, u, token, e)) return false;
+    if (*token < 0) *token = r->last;
+    return true;
+}
+
+static bool pick_sampled(Verifier *v, const Session *s, int node, Verdict *out, int *child, Error *e) {
+    const Tree *t = &s->tree;
+    Rest rest = {.v = v, .s = s, .node = node};
+    for (int i = t->first_proposal[node]; i != TREE_NONE; i = t->proposals[i].next) {
+        const Proposal *proposal = &t->proposals[i];
+        const float *q = proposal->q == ONE_HOT ? NULL : v->q;
+        *child = proposal->child;
+        if (q) proposal_distribution(t, node, i, v->q);
+        out->tried++;
+        double chance = acceptance(rest_chance(&rest, i), q, t->token[*child]);
+        if (random_uniform(&v->random) < chance) return true;
+        if (!rest_reject(&rest, i, q, e)) return false;
+    }
+    *child = TREE_NONE;
+    return rest_draw(&rest, random_uniform(&v->random), &out->bonus, e);
+}
+
+bool verify(Verifier *v, const Session *s, Verdict *out, Error *e) {
+    bool greedy = sampling_is_greedy(&v->sampling);
     *out = (Verdict){.node = 0};
-    for (int next; (next = greedy ? pick_greedy(s, out->node, out) : pick_sampled(v, s, out->node, out)) !=
-                   TREE_NONE;) {
+    for (int next;;) {
+        if (greedy) next = pick_greedy(s, out->node, out);
+        else if (!pick_sampled(v, s, out->node, out, &next, e)) return false;
+        if (next == TREE_NONE) return true;
         out->node = next;
         out->accepted++;
     }

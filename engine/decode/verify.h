@@ -13,8 +13,7 @@
 // and if none is accepted, draw from what is left of p. The last token so gained is the bonus.
 #pragma once
 #include "engine/base/random.h"
-#include "engine/core/session.h"
-#include "engine/decode/sampler.h"
+#include "engine/core/draws.h"
 
 typedef struct Verdict {
     int accepted; // candidates accepted: depth of `node`
@@ -24,19 +23,21 @@ typedef struct Verdict {
 } Verdict;
 
 typedef struct Verifier {
-    Sampler sampler;
-    Random random; // STREAM_VERIFY
+    Sampling sampling;
+    Random random; // STREAM_VERIFY: one number a proposal that is looked at, one for the bonus
     int vocab;
-    float *p, *q; // (vocab) scratch; NULL when greedy
+    Draws draws;  // empty when greedy, as are
+    float *p, *q; // (vocab) scratch
 } Verifier;
 
 bool verifier_init(Verifier *v, const Sampling *sampling, uint64_t seed, int vocab, Error *e);
 void verifier_release(Verifier *v);
 
-// What session_read must have read for verify: HEAD_ARGMAX, and HEAD_LOGITS when sampling.
-unsigned verifier_wants(const Verifier *v);
+// Reads what the walk will ask of the step's nodes, which have been through all layers.
+bool verifier_read(Verifier *v, Session *s, Error *e);
 
-void verify(Verifier *v, const Session *s, Verdict *out);
+// The walk. It fails where a backend does that is asked for a whole distribution.
+bool verify(Verifier *v, const Session *s, Verdict *out, Error *e);
 
 // The two rules of sampling, as pure functions, so that a test can sum over all outcomes. q is NULL for a
 // one-hot proposal.

@@ -134,11 +134,17 @@ static inline unsigned __ballot_sync(unsigned, int vote) {
 }
 static inline void __syncwarp() { simt_warp(simt_meet, nullptr); }
 static inline void __threadfence() {}
-static inline unsigned atomicAdd(unsigned *p, unsigned v) {
-    unsigned old = *p;
-    *p += v;
+template <typename T> static inline T simt_atomic(T *p, T next) {
+    T old = *p;
+    *p = next;
     return old;
 }
+static inline unsigned atomicAdd(unsigned *p, unsigned v) { return simt_atomic(p, *p + v); }
+static inline unsigned long long atomicAdd(unsigned long long *p, unsigned long long v) {
+    return simt_atomic(p, *p + v);
+}
+static inline unsigned atomicMin(unsigned *p, unsigned v) { return simt_atomic(p, v < *p ? v : *p); }
+static inline unsigned atomicMax(unsigned *p, unsigned v) { return simt_atomic(p, v > *p ? v : *p); }
 
 // --- asynchronous copies of 16 bytes: they land at the wait that needs them, not earlier
 

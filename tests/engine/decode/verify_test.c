@@ -7,6 +7,7 @@
 #include "tests/null_session.h"
 
 #include "engine/decode/verify.h"
+#include "engine/null/null.h"
 
 #include <math.h>
 #include <string.h>
@@ -102,7 +103,6 @@ static void greedy_walks(void **state) {
     null_session_open(&s, &setup);
     null_session_open(&slow, &setup);
     assert_true(verifier_init(&v, &(Sampling){.top_p = 1}, 1, GREEDY_VOCAB, NULL));
-    assert_int_equal(verifier_wants(&v), HEAD_ARGMAX);
     for (int round = 0; round < 4000; round++) {
         Paths all = {.count = 0};
         int sequence[8], count = test_between(&r, 1, 8);
@@ -112,9 +112,10 @@ static void greedy_walks(void **state) {
         session_begin_step(&s, test_between(&r, 0, 1), test_between(&r, 0, 1) ? LAYOUT_TREE : LAYOUT_BATCH);
         tree_root(&s.tree, sequence[count - 1]);
         grow(&s.tree, &r, &all);
-        assert_true(session_run(&s, NULL_LAYERS, NULL) && session_read(&s, HEAD_ARGMAX, NULL));
         Verdict got;
-        verify(&v, &s, &got);
+        assert_true(session_run(&s, NULL_LAYERS, NULL) && verifier_read(&v, &s, NULL));
+        assert_int_equal(s.logit_rows, 0); // greedy needs none
+        assert_true(verify(&v, &s, &got, NULL));
         Walk want = slow_walk(&all, &slow, sequence, count);
         compare_walk(round, &s, &got, &want);
         accepted[got.accepted]++;
@@ -249,7 +250,6 @@ static void replay_many(Session *s, const Sampling *sampling, int rounds, Random
     Verifier v;
     int close = 0, accepted[PLAN_LENGTH] = {0};
     assert_true(verifier_init(&v, sampling, test_seed(), PLAN_VOCAB, NULL));
-    assert_int_equal(verifier_wants(&v), HEAD_ARGMAX | HEAD_LOGITS);
     for (int round = 0; round < rounds; round++) {
         int tokens[PLAN_SLOTS];
         Plan plan = shallow_plan(r);
@@ -258,7 +258,7 @@ static void replay_many(Session *s, const Sampling *sampling, int rounds, Random
         plan_speak(&plan, s);
         Verdict got;
         Replay want = replay(&plan, &s->tree, sampling, v.random);
-        verify(&v, s, &got);
+        assert_true(verifier_read(&v, s, NULL) && verify(&v, s, &got, NULL));
         accepted[got.accepted]++;
         if (want.close) close++;
         else compare_replay(round, &got, &want, v.random.counter);
@@ -306,7 +306,7 @@ static void count_words(const Plan *plan, Session *s, uint64_t seed, double *cou
         plan_draw(plan, &r, tokens);
         plan_build(plan, tokens, s, false);
         plan_speak(plan, s);
-        verify(&v, s, &verdict);
+        assert_true(verifier_read(&v, s, NULL) && verify(&v, s, &verdict, NULL));
         count[emitted_word(plan, s, &verdict, &r)]++;
     }
     verifier_release(&v);
@@ -335,11 +335,61 @@ static void sampling_counted(void **state) {
     }
 }
 
+// --- a backend that draws
+
+// One that says of every proposed token that it has a chance of 0.4, and that nothing is left without them.
+static bool odd_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
+    if (!null_backend.head(self, nodes, count, want & ~(unsigned)HEAD_DRAW, out, e)) return false;
+    for (int i = 0; i < out->draws->first[count]; i++) out->draws->chance[i] = 0.4;
+    for (int i = 0; i < count; i++) out->draws->drawn[i] = -1;
+    return true;
+}
+
+static bool no_distribution(void *self, int node, const Sampling *sampling, int vocab, float *p, Error *e) {
+    (void)self, (void)node, (void)sampling, (void)vocab, (void)p;
+    return error_system(e, "not to be had");
+}
+
+// Where rounding leaves nothing, the last proposal that had a chance stands. And what a backend fails to give
+// is an error.
+static void nothing_is_left(void **state) {
+    Session *s = *state;
+    Backend odd = null_backend;
+    const Backend *own = s->backend;
+    Verifier v;
+    int stood = 0, failed = 0;
+    odd.head = odd_head;
+    odd.distribution = no_distribution;
+    s->backend = &odd;
+    assert_true(verifier_init(&v, &PLAIN, test_seed(), PLAN_VOCAB, NULL));
+    for (int round = 0; round < 400; round++) {
+        float *q;
+        Verdict got;
+        Error e = {0};
+        session_begin_step(s, true, LAYOUT_TREE);
+        tree_root(&s->tree, 0);
+        tree_propose(&s->tree, 0, 2);
+        int number = tree_distribution(&s->tree, &q);
+        for (int i = 0; i < PLAN_VOCAB; i++) q[i] = 0.9f;
+        if (round % 2) tree_propose_sampled(&s->tree, 0, 1, number, false);
+        assert_true(session_run(s, NULL_LAYERS, NULL) && verifier_read(&v, s, NULL));
+        bool ok = verify(&v, s, &got, &e);
+        stood += ok && got.node == 0 && got.bonus == 2;
+        failed += !ok && strcmp(e.text, "not to be had") == 0;
+        assert_true(ok || round % 2);
+    }
+    assert_in_range(stood, 80, 200); // three in five of the rounds without a q
+    assert_in_range(failed, 10, 120);
+    verifier_release(&v);
+    s->backend = own;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(greedy_walks),
         cmocka_unit_test(sampling_replayed),
         cmocka_unit_test(sampling_counted),
+        cmocka_unit_test(nothing_is_left),
     };
     return cmocka_run_group_tests(tests, open_plan_session, close_plan_session);
 }

@@ -1,4 +1,4 @@
-#include "engine/decode/sampler.h"
+#include "engine/core/sampler.h"
 
 #include "engine/base/memory.h"
 
@@ -48,16 +48,23 @@ static void sort_ids(const float *keys, int *ids, int n) {
     }
 }
 
-// p = softmax(logits / temperature), sums in double.
+// exp of a logit below the highest; a not-a-number weighs nothing, and infinities, where they are the
+// highest, share all there is.
+static double weigh(double logit, double highest, double temperature) {
+    double x = exp((logit - highest) / temperature);
+    return x >= 0 ? x : logit == highest && logit > 0;
+}
+
+// p = softmax(logits / temperature), sums in double. Where no logit is a number above -INFINITY, p is 0.
 static void soften(const Sampler *s, const float *logits, float *p) {
     double highest = -INFINITY, total = 0;
     for (int i = 0; i < s->vocab; i++) highest = fmax(highest, (double)logits[i]);
     for (int i = 0; i < s->vocab; i++) {
-        double x = exp(((double)logits[i] - highest) / s->sampling.temperature);
+        double x = weigh((double)logits[i], highest, s->sampling.temperature);
         p[i] = (float)x;
         total += x;
     }
-    for (int i = 0; i < s->vocab; i++) p[i] = (float)((double)p[i] / total);
+    for (int i = 0; i < s->vocab && total > 0; i++) p[i] = (float)((double)p[i] / total);
 }
 
 // How many of the tokens in `order` stay: the first k, then the fewest of them whose share of the k reaches
@@ -74,7 +81,7 @@ static void keep(const Sampler *s, float *p, int n) {
     double total = 0;
     for (int i = 0; i < n; i++) total += (double)p[s->order[i]];
     for (int i = n; i < s->vocab; i++) p[s->order[i]] = 0;
-    for (int i = 0; i < n; i++) p[s->order[i]] = (float)((double)p[s->order[i]] / total);
+    for (int i = 0; i < n && total > 0; i++) p[s->order[i]] = (float)((double)p[s->order[i]] / total);
 }
 
 void sampler_distribution(Sampler *s, const float *logits, float *p) {
@@ -83,7 +90,8 @@ void sampler_distribution(Sampler *s, const float *logits, float *p) {
     if (k == s->vocab && s->sampling.top_p >= 1) return;
     for (int i = 0; i < s->vocab; i++) {
         s->order[i] = i;
-        s->keys[i] = logits[i]; // by logits: two small probabilities may have rounded to the same number
+        // by logits: two small probabilities may have rounded to the same number
+        s->keys[i] = isnan(logits[i]) ? -INFINITY : logits[i];
     }
     sort_ids(s->keys, s->order, s->vocab);
     keep(s, p, s->sampling.top_p < 1 ? count_kept(s, p, k) : k);

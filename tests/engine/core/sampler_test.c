@@ -1,7 +1,7 @@
 // The sampler against one that sorts pairs and sums in double.
 #include "tests/check.h"
 
-#include "engine/decode/sampler.h"
+#include "engine/core/sampler.h"
 
 #include <math.h>
 #include <string.h>

@@ -26,7 +26,8 @@ typedef struct Sampler {
 bool sampler_init(Sampler *s, const Sampling *sampling, int vocab, Error *e);
 void sampler_release(Sampler *s);
 
-// p (vocab): sums to 1 within rounding; ids whose logit is -INFINITY get exactly 0.
+// p (vocab): sums to 1 within rounding; ids whose logit is -INFINITY or not a number get exactly 0. Where all
+// are so, p is 0 everywhere.
 void sampler_distribution(Sampler *s, const float *logits, float *p);
 
 // The token where the running sum of p first exceeds u times the sum, u in [0, 1). Never one with p = 0, as
