@@ -1,6 +1,6 @@
 // One key head of neighbouring nodes, start to end; part of each kernel set (see attention.h).
 #pragma once
-#include "engine/cpu/attention.h"
+#include "engine/cpu/mix.h"
 
 typedef void SpanTask(const Attend *a, const KeySpan *s, const Queries *q);
 
@@ -23,12 +23,8 @@ static inline void for_spans(const Attend *a, SpanTask *task) {
 }
 
 static inline void weigh(const Attend *a) {
-    for (int i = 0; i < a->nodes * a->group; i++) {
-        float *scores = score_row(a, i);
-        int visible = a->visible[i / a->group];
-        for (int j = 0; j < visible; j++) scores[j] *= a->scale;
-        softmax(scores, visible);
-    }
+    for (int i = 0; i < a->nodes * a->group; i++)
+        softmax(score_row(a, i), a->visible[i / a->group], a->scale);
 }
 
 // A sum of bf16 values holds even dimensions in the lower half of each LANE_PAIRS, odd ones in the upper.
@@ -43,6 +39,7 @@ static inline void put_out(const Attend *a, int i) {
 
 static inline void attend(const Attend *a) {
     int queries = a->nodes * a->group;
+    if (in_pairs(a)) pack_pairs(a);
     for_spans(a, score_span);
     weigh(a);
     memset(a->sums, 0, (size_t)queries * key_value_pad(a->head_dim) * sizeof *a->sums);

@@ -23,7 +23,6 @@
 #include "engine/cpu/attend_tiles.h"
 
 #include "engine/cpu/attention.h"
-#include "engine/cpu/row_lanes.h"
 #include "engine/cpu/tiles.h"
 
 enum { HEAD_STEPS = 8, TILES_MIXED = 4, MIXED_DIMS = TILES_MIXED * TILE_ROWS };
@@ -156,16 +155,10 @@ static void score_tile(TileAttend *w) {
 
 // --- weights
 
-static float highest_score(const float *scores, int n) {
-    Lanes most = lanes_set(-INFINITY);
-    for (int i = 0; i < n; i += LANES) most = lanes_max(most, lanes_take(scores + i, n - i, -INFINITY));
-    return lanes_highest(most);
-}
-
 // Scores [from, to) of a row become weights in its place, whole blocks of them; gives their sum. Which lane
 // of it a position goes to depends on the position alone.
 static float weigh_row(float *scores, int from, int to, float scale) {
-    const Lanes by = lanes_set(scale), down = lanes_set(-scale * highest_score(scores + from, to - from));
+    const Lanes by = lanes_set(scale), down = lanes_set(-scale * highest_of(scores + from, to - from));
     Lanes sum = lanes_set(0);
     for (int p = from / TILE_K * TILE_K; p < to; p += TILE_K) {
         float x[TILE_K];

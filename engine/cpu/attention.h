@@ -3,7 +3,10 @@
 // Scores: a vector holds one dimension of 16 keys, a query's value is broadcast, so that 16 scores grow side
 // by side, each summed over dimensions in order; BLOCK_QUERIES queries share each load. Values: weights are
 // broadcast and rows added in order of position. So a score does not depend on the lane that it stands in,
-// nor a sum on where its keys stand. Lanes whose keys are not visible are computed and dropped.
+// nor a sum (mix.h) on where its keys stand. Lanes whose keys are not visible are computed and dropped.
+//
+// Where the set multiplies pairs of bf16, a dimension and the next one go in one product; queries are bf16
+// then, in the memory of their sums until these begin.
 //
 // What neighbouring nodes all see is read once for BLOCK_QUERIES of their queries; the rest, mostly a few
 // ancestors, for the query heads of one node.
@@ -30,6 +33,20 @@ static inline float *sum_row(const Attend *a, int i) {
     return a->sums + (size_t)i * key_value_pad(a->head_dim);
 }
 
+// Whether scores are products of bf16 pairs, and a query's pairs, each in the bits of a float.
+static inline bool in_pairs(const Attend *a) { return HAS_PAIRS && a->layout->dtype == DTYPE_BF16; }
+
+static inline void pack_pairs(const Attend *a) {
+    for (int i = 0; i < a->nodes * a->group; i++)
+        for (int d = 0; d < a->head_dim; d += LANE_PAIRS) {
+            const float *q = query(a, i) + d;
+            uint16_t half[LANE_PAIRS] = {0};
+            int n = a->head_dim - d < LANE_PAIRS ? a->head_dim - d : LANE_PAIRS;
+            for (int j = 0; j < n; j++) half[j] = f32_to_bf16(q[j]);
+            memcpy(sum_row(a, i) + d / PAIR, half, (size_t)n * sizeof *half);
+        }
+}
+
 // Copies lanes [from, to) to `out`.
 static inline void put_lanes(Lanes x, int from, int to, float *out) {
     float lane[LANES];
@@ -40,7 +57,18 @@ static inline void put_lanes(Lanes x, int from, int to, float *out) {
     }
 }
 
-// Scores of the 16 keys at `block` for `count` queries, sum[q].
+// Scores of the 16 keys at `block` for `count` queries, sum[q]: in pairs of them, or by one dimension and the
+// next.
+INLINE void score_pairs(int pairs, const float *block, const float *const *q, int count, Lanes *sum) {
+#pragma GCC unroll 8
+    for (int i = 0; i < count; i++) sum[i] = lanes_set(0);
+    for (int p = 0; p < pairs; p++, block += LANES) {
+        Lanes keys = lanes_load(block);
+#pragma GCC unroll 8
+        for (int i = 0; i < count; i++) sum[i] = lanes_pairs(lanes_set(q[i][p]), keys, sum[i]);
+    }
+}
+
 INLINE void score_block(const Attend *a, const void *block, const float *const *q, int count, Lanes *sum) {
 #pragma GCC unroll 8
     for (int i = 0; i < count; i++) sum[i] = lanes_set(0);
@@ -66,15 +94,20 @@ INLINE void score_block(const Attend *a, const void *block, const float *const *
 // Scores of a span for queries [first, first + count) of q.
 INLINE void score_queries(const Attend *a, const KeySpan *s, const Queries *q, int first, int count) {
     const float *row[BLOCK_QUERIES];
+    float *out[BLOCK_QUERIES];
     Lanes sum[BLOCK_QUERIES];
     size_t block_bytes = a->layout->block_elements * dtype_size(a->layout->dtype);
-    for (int i = 0; i < count; i++) row[i] = query(a, first + i);
+    for (int i = 0; i < count; i++) {
+        row[i] = in_pairs(a) ? sum_row(a, first + i) : query(a, first + i);
+        out[i] = span_scores(a, q, first + i);
+    }
     for (int k = s->first, end = s->first + s->count, next; k < end; k = next) {
         int block = k / KEY_BLOCK, from = k % KEY_BLOCK;
+        const unsigned char *keys = (const unsigned char *)s->k + (size_t)block * block_bytes;
         next = (block + 1) * KEY_BLOCK < end ? (block + 1) * KEY_BLOCK : end;
-        score_block(a, (const unsigned char *)s->k + (size_t)block * block_bytes, row, count, sum);
-        for (int i = 0; i < count; i++)
-            put_lanes(sum[i], from, from + next - k, span_scores(a, q, first + i) + (k - s->first));
+        if (in_pairs(a)) score_pairs(a->head_dim / PAIR, (const float *)(const void *)keys, row, count, sum);
+        else score_block(a, keys, row, count, sum);
+        for (int i = 0; i < count; i++) put_lanes(sum[i], from, from + next - k, out[i] + (k - s->first));
     }
 }
 
@@ -84,49 +117,4 @@ static inline void score_span(const Attend *a, const KeySpan *s, const Queries *
     for (; i + HALF_BLOCK <= end; i += HALF_BLOCK) score_queries(a, s, q, i, HALF_BLOCK);
     for (; i + 2 <= end; i += 2) score_queries(a, s, q, i, 2);
     if (i < end) score_queries(a, s, q, i, 1);
-}
-
-// Adds a span to dimensions [d, d + LANE_PAIRS) of the sums of queries [first, first + count) of q.
-INLINE void mix_block(const Attend *a, const KeySpan *s, const Queries *q, int first, int count, int d) {
-    Lanes low[BLOCK_QUERIES], high[BLOCK_QUERIES];
-    const float *weight[BLOCK_QUERIES];
-    size_t size = dtype_size(a->layout->dtype), step = a->layout->row_elements * size;
-    const unsigned char *v = (const unsigned char *)s->v + (size_t)s->first * step + (size_t)d * size;
-#pragma GCC unroll 8
-    for (int i = 0; i < count; i++) {
-        weight[i] = span_scores(a, q, first + i);
-        low[i] = lanes_load(sum_row(a, first + i) + d);
-        high[i] = lanes_load(sum_row(a, first + i) + d + LANES);
-    }
-    for (int j = 0; j < s->count; j++, v += step) {
-        Lanes a_half, b_half;
-        if (a->layout->dtype == DTYPE_BF16) {
-            a_half = lanes_bf16_even((const uint16_t *)(const void *)v);
-            b_half = lanes_bf16_odd((const uint16_t *)(const void *)v);
-        } else {
-            a_half = lanes_load((const float *)(const void *)v);
-            b_half = lanes_load((const float *)(const void *)v + LANES);
-        }
-#pragma GCC unroll 8
-        for (int i = 0; i < count; i++) {
-            Lanes w = lanes_set(weight[i][j]);
-            low[i] = lanes_fma(w, a_half, low[i]);
-            high[i] = lanes_fma(w, b_half, high[i]);
-        }
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < count; i++) {
-        lanes_store(sum_row(a, first + i) + d, low[i]);
-        lanes_store(sum_row(a, first + i) + d + LANES, high[i]);
-    }
-}
-
-static inline void mix_span(const Attend *a, const KeySpan *s, const Queries *q) {
-    for (int d = 0; d < a->head_dim; d += LANE_PAIRS) {
-        int i = q->first, end = q->first + q->count;
-        for (; i + BLOCK_QUERIES <= end; i += BLOCK_QUERIES) mix_block(a, s, q, i, BLOCK_QUERIES, d);
-        for (; i + HALF_BLOCK <= end; i += HALF_BLOCK) mix_block(a, s, q, i, HALF_BLOCK, d);
-        for (; i + 2 <= end; i += 2) mix_block(a, s, q, i, 2, d);
-        if (i < end) mix_block(a, s, q, i, 1, d);
-    }
 }

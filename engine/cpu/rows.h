@@ -1,9 +1,8 @@
 // What happens to one row at a time: norm, rotation, gate, softmax; part of each kernel set (see lanes.h).
-// Plain loops that the compiler turns into vectors. Sums go in lanes; nothing here is fused, so all sets
-// agree.
+// Plain loops that the compiler turns into vectors, and lanes by hand where it does not. Sums go in lanes.
 #pragma once
-#include "engine/cpu/lanes.h"
 #include "engine/cpu/ops.h"
+#include "engine/cpu/row_lanes.h"
 
 // Sixteen partial sums, added like lanes.
 typedef struct Partial {
@@ -11,29 +10,6 @@ typedef struct Partial {
 } Partial;
 
 static inline float partial_sum(const Partial *p) { return lanes_sum(lanes_load(p->lane)); }
-
-// e^x for x <= 0 and moderate x above: 2^n times a polynomial of degree 6 on [-ln2/2, ln2/2]; off by at most
-// 2 units in the last place (tests/engine/cpu/lanes_test.c). Below -87.3 it is 0. No branch, so that it
-// vectorises.
-static inline float fast_exp(float x) {
-    float clamped = x < -87.3f ? -87.3f : x > 88.0f ? 88.0f : x;
-    float n = clamped * 1.44269504f;
-    n = (n + 12582912.0f) - 12582912.0f; // to the nearest integer
-    float r = (clamped - n * 0.693359375f) + n * 2.12194440e-4f;
-    float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * (r * r) + r + 1.0f;
-    uint32_t bits = (uint32_t)((int32_t)n + 127) << 23;
-    float power;
-    memcpy(&power, &bits, sizeof power);
-    return x < -87.3f ? 0.0f : p * power;
-}
-
-static inline float fast_silu(float x) { return x / (1.0f + fast_exp(-x)); }
 
 // tanh through the exponential, with the sign put back: both ends are exact.
 static inline float fast_gelu_tanh(float x) {
@@ -67,24 +43,30 @@ static inline void rope(float *head, const float *cosine, const float *sine, int
     }
 }
 
+static inline void gate_silu(float *gate, const float *up, int n) {
+    for (int i = 0; i < n; i += LANES) {
+        Lanes x = lanes_take(gate + i, n - i, 0);
+        lanes_give(gate + i, n - i, lanes_times(lanes_times(x, sigmoid(x)), lanes_take(up + i, n - i, 0)));
+    }
+}
+
 static inline void gate(float *gate, const float *up, int n, Activation activation) {
-    if (activation == ACTIVATION_SILU)
-        for (int i = 0; i < n; i++) gate[i] = fast_silu(gate[i]) * up[i];
+    if (activation == ACTIVATION_SILU) gate_silu(gate, up, n);
     else
         for (int i = 0; i < n; i++) gate[i] = fast_gelu_tanh(gate[i]) * up[i];
 }
 
-// Scores become weights that sum to one. Lane i holds positions i, i + LANES, ... counted from the first
-// visible one, which is a function of the query's position alone.
-static inline void softmax(float *scores, int n) {
-    float highest = -INFINITY;
-    Partial sum = {{0}};
-    int i = 0;
-    for (i = 0; i < n; i++) highest = scores[i] > highest ? scores[i] : highest;
-    for (i = 0; i < n; i++) scores[i] = fast_exp(scores[i] - highest);
-    for (i = 0; i + LANES <= n; i += LANES)
-        for (int j = 0; j < LANES; j++) sum.lane[j] += scores[i + j];
-    for (; i < n; i++) sum.lane[i % LANES] += scores[i];
-    float scale = 1.0f / partial_sum(&sum);
-    for (i = 0; i < n; i++) scores[i] *= scale;
+// Scores, times `scale`, become weights that sum to one. Lane i holds positions i, i + LANES, ... counted
+// from the first visible one, which is a function of the query's position alone.
+static inline void softmax(float *scores, int n, float scale) {
+    const Lanes by = lanes_set(scale), down = lanes_set(-scale * highest_of(scores, n));
+    Lanes sum = lanes_set(0);
+    for (int i = 0; i < n; i += LANES) {
+        Lanes e = lanes_exp(lanes_fma(lanes_take(scores + i, n - i, -INFINITY), by, down));
+        lanes_give(scores + i, n - i, e);
+        sum = lanes_plus(sum, e);
+    }
+    Lanes share = lanes_set(1.0f / lanes_sum(sum));
+    for (int i = 0; i < n; i += LANES)
+        lanes_give(scores + i, n - i, lanes_times(lanes_take(scores + i, n - i, 0), share));
 }

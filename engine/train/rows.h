@@ -2,7 +2,7 @@
 // engine/cpu/lanes.h). Lanes by hand where a loop is not turned into vectors; sums go in lanes.
 #pragma once
 #include "engine/train/kernels.h"
-#include "engine/cpu/row_lanes.h"
+#include "engine/cpu/rows.h"
 
 // Sum over i of a[i] b[i].
 static inline float dot(const float *a, const float *b, int n) {
@@ -44,10 +44,6 @@ static inline void rope_backward(float *head, const float *cosine, const float *
     }
 }
 
-static inline Lanes sigmoid(Lanes x) {
-    return lanes_inverse(lanes_plus(lanes_exp(lanes_times(x, lanes_set(-1))), lanes_set(1)));
-}
-
 static inline void swiglu_forward(const float *gate_in, const float *up, int n, float *y) {
     for (int i = 0; i < n; i += LANES) {
         Lanes x = lanes_take(gate_in + i, n - i, 0);
@@ -65,12 +61,6 @@ static inline void swiglu_backward(const float *dy, const float *gate_in, const 
         lanes_give(dgate + i, n - i, lanes_times(lanes_times(d, lanes_take(up + i, n - i, 0)), slope));
         lanes_give(dup + i, n - i, lanes_times(d, xs));
     }
-}
-
-static inline float highest_of(const float *x, int n) {
-    Lanes highest = lanes_set(-INFINITY);
-    for (int i = 0; i < n; i += LANES) highest = lanes_max(highest, lanes_take(x + i, n - i, -INFINITY));
-    return lanes_highest(highest);
 }
 
 // x becomes e^(scale (x - highest)); gives their sum.

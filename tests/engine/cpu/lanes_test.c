@@ -69,9 +69,9 @@ static void softmax_shares(void **state) {
     for (int n = 1; n < 200; n++) {
         float x[200], before[200];
         double sum = 0;
-        for (int i = 0; i < n; i++) before[i] = x[i] = 20 * random_normal(&r);
+        for (int i = 0; i < n; i++) before[i] = x[i] = 40 * random_normal(&r);
         if (n > 3) before[3] = x[3] = -1000;
-        softmax(x, n);
+        softmax(x, n, 0.5f);
         for (int i = 0; i < n; i++) {
             sum += (double)x[i];
             assert_true(x[i] >= 0);
