@@ -170,7 +170,9 @@ static void check_cost(const Setting *x, const char *store) {
     double median = b.own[b.steps / 2], high = b.own[b.steps * 9 / 10];
     print_message("%-44s %6.1f %6.1f %8.2f%% %6.1f %6.2f\n", x->text, 1e6 * median, 1e6 * high,
                   100 * median / 4e-3, (double)b.rows / b.steps, out.S);
+#ifndef __SANITIZE_ADDRESS__ // whose checks take longer than what they check
     assert_true(median < 0.01 * 0.135);
+#endif
     decode_result_release(&out);
     method_close(&m);
     session_release(&target);

@@ -13,6 +13,7 @@ enum { VOCAB = 4, CONTEXT = 120, PROMPT = 12, TOKENS = 80, LAYER = 1 };
 typedef struct {
     Session target, draft, adapter;
     MethodEnv env;
+    Method method; // of the run; the sources' names of `steps` are its own
     int sequence[CONTEXT + 1], length, before;
     StepReport steps[CONTEXT];
     int count;
@@ -54,6 +55,7 @@ static void open_world(World *w, double temperature) {
 }
 
 static void close_world(World *w) {
+    method_close(&w->method);
     session_release(&w->target);
     session_release(&w->draft);
     session_release(&w->adapter);
@@ -72,14 +74,12 @@ static DecodeResult run(World *w, const char *text, int max_rows, Layout layout)
                        .state = w};
     static const int prompt[PROMPT] = {1, 3, 0, 1, 3, 2, 0, 1, 3, 1, 2, 3};
     DecodeResult out;
-    Method m;
     Error e = {0};
     memcpy(w->sequence, prompt, sizeof prompt);
     w->length = w->before = PROMPT;
     w->count = 0;
-    if (!method_open(&m, text, &w->env, &e)) fail_msg("'%s': %s", text, e.text);
-    if (!decode(&w->target, &m, prompt, PROMPT, &o, &out, &e)) fail_msg("'%s': %s", text, e.text);
-    method_close(&m);
+    if (!method_open(&w->method, text, &w->env, &e)) fail_msg("'%s': %s", text, e.text);
+    if (!decode(&w->target, &w->method, prompt, PROMPT, &o, &out, &e)) fail_msg("'%s': %s", text, e.text);
     return out;
 }
 
