@@ -193,31 +193,50 @@ static void print_seconds(double seconds) {
     else printf("%.1f h", seconds / 3600);
 }
 
-// By the rate so far where there is one; else as if every method gave one token a step, and a step were a
-// read of the weights at the memory's measured speed.
-static bool print_time(const Prepared *p, const Done *done, Error *e) {
-    Ceilings c = {0};
+// How fast the setup's device reads, measured once for all setups on it, and said in `told`; 0 where it is
+// not here, or has no arithmetic.
+static double reading_rate(const Schedule *s, int setup, double *rates, Text *told) {
+    const char *device = s->setups[setup].settings->device;
     BackendOptions o = {.isa = getenv("OUTPACE_ISA")};
-    double seconds = 0, tokens = 0;
-    bool measured = done->tokens > 0;
-    if (!measured && !engine_ceilings("cpu", &o, &c, e)) return false;
+    Ceilings c;
+    Error why = {0};
+    for (int i = 0; i < setup; i++)
+        if (strcmp(s->setups[i].settings->device, device) == 0) return rates[setup] = rates[i];
+    rates[setup] = engine_ceilings(device, &o, &c, &why) ? c.bytes_per_s : 0;
+    if (why.kind != ERROR_NONE) text_printf(told, "; without %s: %s", device, why.text);
+    else if (c.bytes_per_s > 0) text_printf(told, ", %s at %.1f GB/s", device, c.bytes_per_s / 1e9);
+    return rates[setup];
+}
+
+// As if every method gave one token a step, and a step were a read of the weights at the memory's measured
+// speed.
+static bool print_floor(const Prepared *p, const Done *done, Error *e) {
+    double seconds = 0, tokens = 0, *rates = mem_alloc((size_t)p->schedule.setup_count, sizeof *rates);
+    Text told = {0};
+    if (!rates) return error_system(e, "out of memory for %d setups", p->schedule.setup_count);
     for (int i = 0; i < p->schedule.setup_count; i++) {
-        const Setup *s = &p->schedule.setups[i];
-        double left = tokens_left(p, done, i);
-        bool computes = strcmp(s->settings->device, "null") != 0;
+        double left = tokens_left(p, done, i), rate = reading_rate(&p->schedule, i, rates, &told);
         tokens += left;
-        if (measured) seconds += left * done->seconds / done->tokens;
-        else if (computes && c.bytes_per_s > 0)
-            seconds += left * (double)p->inputs.models[s->model].bytes / c.bytes_per_s;
+        if (rate > 0) seconds += left * (double)p->inputs.models[p->schedule.setups[i].model].bytes / rate;
     }
     printf("\ntime       about ");
     print_seconds(seconds);
-    if (measured) printf(" for %.0f tokens, at the rate so far\n", tokens);
-    else
-        printf(
-            " for %.0f tokens, were each a read of the weights at the CPU's %.1f GB/s; prefill and computing "
-            "come on top, methods that gain shorten it\n",
-            tokens, c.bytes_per_s / 1e9);
+    printf(" for %.0f tokens, were each a read of the weights%s; prefill and computing come on top, methods "
+           "that gain shorten it\n",
+           tokens, text_get(&told));
+    text_release(&told);
+    mem_free(rates);
+    return true;
+}
+
+// By the rate so far where there is one.
+static bool print_time(const Prepared *p, const Done *done, Error *e) {
+    double tokens = 0;
+    if (!(done->tokens > 0)) return print_floor(p, done, e);
+    for (int i = 0; i < p->schedule.setup_count; i++) tokens += tokens_left(p, done, i);
+    printf("\ntime       about ");
+    print_seconds(tokens * done->seconds / done->tokens);
+    printf(" for %.0f tokens, at the rate so far\n", tokens);
     return true;
 }
 

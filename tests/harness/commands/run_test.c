@@ -298,6 +298,7 @@ static void demo(void **state) {
     assert_non_null(path);
     CHILD_OUTPACE(&c, *state, 0, "plan", path, "--model", "target=tiny", "--db", "none.db");
     assert_non_null(strstr(text_get(&c.out), "20 points, 0 skipped"));
+    assert_non_null(strstr(text_get(&c.out), "a read of the weights, cpu at "));
     child_release(&c);
     free(path);
 }
