@@ -8,7 +8,7 @@
 #include <string.h>
 
 // The format allows headers of 100 MB; parsed, one would take gigabytes. A thousand tensors take 0.13 MB.
-enum { PREFIX = 8, MAX_HEADER = 1 << 20 };
+enum { PREFIX = SAFETENSORS_PREFIX, MAX_HEADER = 1 << 20 };
 
 typedef struct {
     const char *name;

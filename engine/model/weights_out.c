@@ -91,7 +91,7 @@ static void header_text(WeightsOut *w, int shard, Text *t) {
         text_printf(t, "%zu],\"data_offsets\":[%zu,%zu]}", x->columns, x->begin, at);
     }
     text_puts(t, "}");
-    while (t->length % 8 && !t->failed) text_puts(t, " "); // so that the data is aligned
+    for (size_t n = safetensors_padding(t->length); n > 0; n--) text_puts(t, " ");
 }
 
 static bool write_shard_to(WeightsOut *w, int shard, int fd, Error *e) {

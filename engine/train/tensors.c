@@ -3,6 +3,7 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
+#include "engine/model/safetensors.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -18,7 +19,7 @@ static void header_text(const TensorOut *tensors, size_t count, Text *t) {
         at += x->bytes;
     }
     text_puts(t, "}");
-    while (!t->failed && t->length % 8) text_puts(t, " "); // so that the data is aligned
+    for (size_t n = safetensors_padding(t->length); n > 0; n--) text_puts(t, " ");
 }
 
 bool tensors_write(const char *path, const TensorOut *tensors, size_t count, Error *e) {

@@ -50,6 +50,15 @@ static int differences(Model *a, Model *b) {
     return n;
 }
 
+// Weights are read in vectors of a cache line.
+static void check_alignment(const Model *m) {
+    for (int i = 0; i < m->shard_count; i++) {
+        uint64_t header;
+        memcpy(&header, m->shards[i].view.data, sizeof header); // both are little-endian
+        if ((8 + header) % 64) fail_msg("data of shard %d begin at byte %zu", i, (size_t)header + 8);
+    }
+}
+
 static void seed_alone(void **state) {
     Place *p = *state;
     Model a, b, c, d;
@@ -65,6 +74,8 @@ static void seed_alone(void **state) {
     assert_int_equal(differences(&a, &c), 3 + 3 * 9); // every one
     assert_int_equal(differences(&a, &d), 0);         // where it is cut makes no difference
     assert_int_equal(a.shard_count, 1);
+    check_alignment(&a);
+    check_alignment(&d);
     assert_true(d.shard_count > 3 && access(under(p, "d/model.safetensors"), F_OK) != 0);
     for (int i = 0; i < d.shard_count; i++) assert_true(d.shards[i].view.size < 100000 + 4096);
     for (Model *m = &a;; m = m == &a ? &b : m == &b ? &c : &d) {
