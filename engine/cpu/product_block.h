@@ -60,6 +60,7 @@ typedef struct Block {
     size_t stride, y_apart;
     const unsigned char *ahead; // what is fetched meanwhile, outputs apart like w
     int fetched;                // outputs of it
+    bool near;                  // whether the block's own weights are fetched into the first-level cache
 } Block;
 
 INLINE void product_put(int outputs, int rows, Lanes (*sum)[BLOCK_ROWS], const Block *b) {
@@ -84,7 +85,7 @@ INLINE void product_block(Form form, int outputs, int rows, int fetched, const B
     }
     for (int k = 0; k < whole; k++, x += (size_t)rows * step_bytes(form)) {
         for (int o = 0; o < fetched; o++) fetch(ahead + (size_t)o * b->apart, step);
-        for (int o = 0; rows > FEW_ROWS && o < outputs; o++) fetch_near(w[o], step);
+        for (int o = 0; rows > FEW_ROWS && b->near && o < outputs; o++) fetch_near(w[o], step);
         ahead += step;
         add_step(form, outputs, rows, w, x, sum);
         for (int o = 0; o < outputs; o++) w[o] += step;
