@@ -7,7 +7,10 @@
 // four loads four products. Rows beyond 32 are filled up to a multiple of 32 with zeros.
 //
 // Each row of a weight matrix is a page or more, so that no hardware prefetcher runs ahead: while one block
-// of outputs is multiplied, the next one is fetched to the second-level cache.
+// of outputs is multiplied with one block of rows after the other, the next one is fetched to the
+// second-level cache, a part of it with each: all of it with the first would take that at the memory's speed
+// and leave the memory idle in the others. Activations that do not stay in that cache are read once for two
+// blocks of outputs.
 //
 // A sum runs over k in steps of 32, from first to last, whatever the number of rows: exact in the sense of
 // ops.h. Products with other weights than bf16, and with f32 activations, are those of lanes.
@@ -95,15 +98,18 @@ typedef struct BlockTask {
     const Tensor *w;
     const Packed *p;
     int n, first;
-    int left, right; // rows of the two groups
-    bool fetch;      // the next block of outputs
+    int left, right;      // rows of the two groups
+    int ahead;            // outputs from here to the block that is fetched meanwhile
+    int fetch, fetch_end; // the outputs of it that are
 } BlockTask;
 
-static inline void fetch_next(const BlockTask *b, int k) {
+enum { KEPT_BYTES = 1 << 20 }; // of activations in the second-level cache, which has 2 MB where tiles are
+
+static inline void fetch_part(const BlockTask *b, int k) {
 #if defined(__AMX_BF16__)
-    const uint16_t *w =
-        (const uint16_t *)b->w->data + (size_t)(b->n + BLOCK) * (size_t)b->w->columns + (size_t)k;
-    for (int r = 0; r < BLOCK; r++, w += b->w->columns) _mm_prefetch((const char *)w, _MM_HINT_T1);
+    size_t row = (size_t)b->w->columns;
+    const uint16_t *w = (const uint16_t *)b->w->data + (size_t)(b->n + b->ahead + b->fetch) * row + (size_t)k;
+    for (int r = b->fetch; r < b->fetch_end; r++, w += row) _mm_prefetch((const char *)w, _MM_HINT_T1);
 #else
     (void)b, (void)k;
 #endif
@@ -135,7 +141,7 @@ static void sum_block(Tiles *t, const BlockTask *b) {
     tile_zero(t, 3);
     for (int step = 0; step < whole; step++, at += TILE_BYTES) {
         block_step(t, b, at, at + GROUP * row, row, step);
-        if (b->fetch) fetch_next(b, step * TILE_K);
+        fetch_part(b, step * TILE_K);
     }
     for (int step = whole; step < steps; step++) {
         uint16_t upper[GROUP][TILE_K], lower[GROUP][TILE_K];
@@ -170,6 +176,16 @@ static void put_block(Tiles *t, const BlockTask *b, float *y, size_t stride, int
     put_sums((const float(*)[GROUP])sums, y + GROUP * stride + GROUP, stride, outputs - GROUP, rows - GROUP);
 }
 
+// The block at hand, of outputs [n, n + BLOCK) and of rows, and what is fetched with it.
+static inline void multiply_block(Tiles *t, BlockTask *b, float *y, size_t stride, int to) {
+    int blocks = (b->p->rows + BLOCK - 1) / BLOCK, i = b->first / BLOCK;
+    bool more = b->n + b->ahead + BLOCK <= to;
+    b->fetch = more ? BLOCK * i / blocks : 0;
+    b->fetch_end = more ? BLOCK * (i + 1) / blocks : 0;
+    sum_block(t, b);
+    put_block(t, b, y, stride, to - b->n < BLOCK ? to - b->n : BLOCK);
+}
+
 static void amx_matmul(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {
     if (!on_tiles(p)) {
         matmul(w, p, y, stride, from, to);
@@ -177,14 +193,13 @@ static void amx_matmul(const Tensor *w, const Packed *p, float *y, size_t stride
     }
     Tiles tiles;
     BlockTask b = {.w = w, .p = p, .left = group_rows(p->rows, 0), .right = group_rows(p->rows, GROUP)};
+    size_t activations = (size_t)packed_rows(p->rows) * (size_t)k_steps(p->columns) * TILE_BYTES;
+    b.ahead = activations > KEPT_BYTES ? 2 * BLOCK : BLOCK;
     tiles_begin(&tiles, b.left, b.right);
-    for (b.n = from; b.n < to; b.n += BLOCK)
-        for (b.first = 0; b.first < p->rows; b.first += BLOCK) {
-            b.fetch = b.first == 0 && b.n + 2 * BLOCK <= to;
-            sum_block(&tiles, &b);
-            put_block(&tiles, &b, y + (size_t)b.first * stride + (b.n - from), stride,
-                      to - b.n < BLOCK ? to - b.n : BLOCK);
-        }
+    for (int n = from; n < to; n += b.ahead)
+        for (b.first = 0; b.first < p->rows; b.first += BLOCK)
+            for (b.n = n; b.n < to && b.n < n + b.ahead; b.n += BLOCK)
+                multiply_block(&tiles, &b, y + (size_t)b.first * stride + (b.n - from), stride, to);
     tiles_end(&tiles);
 }
 
