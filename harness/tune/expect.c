@@ -61,5 +61,5 @@ void tune_set_limit(Tune *t) {
     for (int i = 0; i <= t->space->count; i++) sum += t->expected[i];
     t->out->sweep_s = tune_scale(t) * sum * (double)t->in->datasets[0].count;
     t->limit_s = fmin(t->o->budget_s, fmax(t->o->share * t->out->sweep_s, t->least_s));
-    t->out->end = t->limit_s < t->o->budget_s ? TUNE_SHARE : TUNE_BUDGET;
+    if (t->out->end != TUNE_INTERRUPTED) t->out->end = t->limit_s < t->o->budget_s ? TUNE_SHARE : TUNE_BUDGET;
 }

@@ -4,6 +4,7 @@
 #include "engine/base/memory.h"
 
 #include <math.h>
+#include <string.h>
 
 static bool out_of_memory(Error *e) { return error_system(e, "out of memory for what a sample says"); }
 
@@ -14,10 +15,10 @@ static const double ROUGH = 0.02;
 static double log_S(const TuneAnswer *a) { return log(a->tokens / a->steps); }
 static double log_step(const TuneAnswer *a) { return log(a->seconds / a->steps); }
 
-// Whether it has answered each of the sample's prompts, in their order.
+// Whether it has answered each of the sample's prompts, in their order, before any other.
 static bool is_whole(const TuneResult *r, int point) {
     const TuneSeat *s = &r->seats[point];
-    return s->sampled && (int)s->count == r->sample_prompts;
+    return s->sampled && (int)s->count >= r->sample_prompts;
 }
 
 // The standard error of a point's mean, beside what prompts do to all points alike: from the residuals of
@@ -58,17 +59,64 @@ static double token_seconds(const TuneResult *r, const TuneSeat *s) {
     return tokens > 0 ? seconds / tokens : 0;
 }
 
-static int list_measured(const Tune *t, double token_s, TuningMeasured *out) {
+static bool is_measured(const Tune *t, int point) {
+    const TuneSeat *s = &t->out->seats[point];
+    return s->count > 0 && !t->g.seats[point].state->failed;
+}
+
+// What a step gains beyond one token: large for all points on some prompts, small for all on others, as if
+// each prompt had a phi of its own (Eq. 7).
+static double gain(const TuneAnswer *a) { return a->tokens / a->steps - 1; }
+
+// Points in the race have answered other prompts than the others, too. Gains are point x prompt, by least
+// squares (each in turn, the other being known), and a point's S is over all prompts that any has answered:
+// where few were hard for those who raced, they are taken to be as hard for all. logs: (points); own, of:
+// (prompts)
+static void set_logs(const Tune *t, double *logs, double *own, double *of) {
+    enum { TURNS = 40 };
+    const TuneResult *r = t->out;
+    int prompts = (int)t->in->datasets[0].count;
+    for (int p = 0; p < prompts; p++) own[p] = 1;
+    for (int turn = 0; turn < TURNS; turn++) {
+        double whole = 0, seen = 0;
+        for (int i = 0; i < r->points; i++) {
+            double up = 0, down = 0;
+            for (size_t k = 0; is_measured(t, i) && k < r->seats[i].count; k++) {
+                const TuneAnswer *a = &r->seats[i].answers[k];
+                up += own[a->prompt] * gain(a), down += own[a->prompt] * own[a->prompt];
+            }
+            logs[i] = down > 0 ? up / down : 0;
+        }
+        for (int p = 0; p < prompts; p++) own[p] = of[p] = 0;
+        for (int i = 0; i < r->points; i++)
+            for (size_t k = 0; is_measured(t, i) && k < r->seats[i].count; k++) {
+                const TuneAnswer *a = &r->seats[i].answers[k];
+                own[a->prompt] += logs[i] * gain(a), of[a->prompt] += logs[i] * logs[i];
+            }
+        for (int p = 0; p < prompts; p++)
+            if (of[p] > 0) whole += own[p] /= of[p], seen++;
+        for (int p = 0; p < prompts && whole > 0; p++) own[p] *= seen / whole;
+        if (!(whole > 0)) break; // nothing was gained anywhere
+    }
+    for (int i = 0; i < r->points; i++) {
+        double steps = 0, seen = 0;
+        for (int p = 0; p < prompts; p++)
+            if (of[p] > 0) steps += 1 / (1 + logs[i] * own[p]), seen++;
+        logs[i] = seen > 0 ? -log(steps / seen) : 0;
+    }
+}
+
+static int list_measured(const Tune *t, double token_s, const double *logs, TuningMeasured *out) {
     const TuneResult *r = t->out;
     double S_error = fmin(ROUGH, r->prompt_error), time_error = ranking_error(r, log_step);
     int n = 0;
     for (int i = 0; i < r->points; i++) {
         TuneAnswer sum;
         const TuneSeat *s = &r->seats[i];
-        if (!s->sampled || t->g.seats[i].state->failed || !tune_sum(s, 0, t->rounds, &sum)) continue;
+        if (!is_measured(t, i) || !tune_sum(s, 0, t->rounds, &sum)) continue;
         double own = token_seconds(r, s);
         out[n++] = (TuningMeasured){.point = i,
-                                    .tokens = sum.tokens,
+                                    .tokens = exp(logs[i]) * sum.steps,
                                     .steps = sum.steps,
                                     .rows = sum.rows,
                                     .seconds = own > 0 ? sum.seconds * token_s / own : sum.seconds,
@@ -81,9 +129,16 @@ static int list_measured(const Tune *t, double token_s, TuningMeasured *out) {
 bool tune_predict(Tune *t, Error *e) {
     TuneResult *out = t->out;
     double seconds[TUNING_MOST_CURVE];
-    TuningMeasured *measured = mem_alloc((size_t)out->points, sizeof *measured);
+    size_t points = (size_t)out->points, prompts = t->in->datasets[0].count;
+    TuningMeasured *measured = mem_alloc(points, sizeof *measured);
+    double *logs = mem_alloc(points + 2 * prompts, sizeof *logs);
     TuneAnswer base;
-    if (!measured) return out_of_memory(e);
+    if (!measured || !logs) {
+        mem_free(measured);
+        mem_free(logs);
+        return out_of_memory(e);
+    }
+    set_logs(t, logs, logs + points, logs + points + prompts);
     bool ok = tune_sum(&out->seats[out->points], 0, t->rounds, &base);
     TuningProblem p = {.space = t->space->points,
                        .count = t->space->count,
@@ -92,10 +147,11 @@ bool tune_predict(Tune *t, Error *e) {
                        .curve = tune_curve(&out->surface, seconds),
                        .token_s = ok ? base.seconds / base.tokens : 0};
     out->prompt_error = ranking_error(out, log_S);
-    if (ok) p.measured_count = list_measured(t, p.token_s, measured);
+    if (ok) p.measured_count = list_measured(t, p.token_s, logs, measured);
     ok = p.measured_count > 0 || error_input(e, "tune: none of the sample's points could be run");
     ok = ok && tuning_predict(&p, out->predictions, &out->law, e);
     mem_free(measured);
+    mem_free(logs);
     if (!ok) return false;
     tune_expect_predicted(t);
     tune_set_limit(t);

@@ -1,4 +1,5 @@
-// The race among the best few, and who won it.
+// The race among the best few, and who won it. What it says of its prompts goes into the prediction of all of
+// the space; who could then be ahead of the winner races with it in a further heat, as far as there is time.
 #include "harness/tune/parts.h"
 
 #include "engine/base/memory.h"
@@ -9,11 +10,13 @@
 #include <string.h>
 
 static const double LEVEL = 0.05, LEAST_ERROR = 1e-3;
+enum { CHALLENGERS = 2 };
 typedef struct Racing {
     Tune *t;
     int *points; // (count)
     bool *out;   // (count)
-    int count, from, units;
+    int count, units;
+    int first, from; // rounds before the race, and before this heat
     double *seconds; // (count + 1, units) means over laps; the baseline's last
 } Racing;
 
@@ -70,7 +73,7 @@ static void look(Racing *r) {
     for (int i = 0; i < r->count; i++) {
         TuneSeat *s = &r->t->out->seats[r->points[i]];
         if (!r->out[i] || s->out) continue;
-        s->out = rounds;
+        s->out = r->t->rounds - r->first;
         r->t->asked[r->points[i]] = false;
     }
 }
@@ -78,19 +81,19 @@ static void look(Racing *r) {
 // Those behind the sample's come first.
 static int prompt_of(const Racing *r) {
     int prompts = (int)r->t->in->datasets[0].count;
-    return (r->t->out->sample_prompts + r->t->rounds - r->from) % prompts;
+    return (r->t->out->sample_prompts + r->t->rounds - r->first) % prompts;
 }
 
 static bool run_rounds(Racing *r, Error *e) {
     Tune *t = r->t;
     int most = t->o->laps * (int)t->in->datasets[0].count;
-    while (t->rounds - r->from < most) {
+    while (t->rounds - r->first < most) {
         if (drop_failed(r) < 2 && t->rounds - r->from >= PLAN_ROUNDS) {
             t->out->end = TUNE_CERTAIN;
             return true;
         }
         if (tune_is_over(t, t->limit_s, tune_round_seconds(t))) return true;
-        tune_say(t, "race", t->rounds - r->from + 1);
+        tune_say(t, "race", t->rounds - r->first + 1);
         if (!tune_round(t, prompt_of(r), e)) return false;
         look(r);
     }
@@ -116,9 +119,9 @@ static int fastest(const Racing *r, Error *e) {
 
 static bool judge(Racing *r, Error *e) {
     TuneResult *out = r->t->out;
-    out->race_rounds = r->t->rounds - r->from;
+    out->race_rounds = r->t->rounds - r->first, out->heat = r->from;
     out->choice = r->points[0]; // as predicted
-    if (out->race_rounds == 0) return true;
+    if (r->t->rounds == r->from) return true;
     set_times(r);
     int best = fastest(r, e);
     if (best < 0 && e->kind == ERROR_NONE) error_input(e, "tune: every point of the race failed");
@@ -165,10 +168,47 @@ static bool count_racers(Racing *r, Error *e) {
     return true;
 }
 
+static bool run_heat(Racing *r, Error *e) {
+    bool none = r->t->out->end == TUNE_INTERRUPTED || r->count == 0;
+    return (none || (seat_racers(r, e) && run_rounds(r, e))) && judge(r, e);
+}
+
+// Puts those that could be ahead of the winner beside it. False where there are none, or no time, or e is
+// filled.
+static bool challenge(Racing *r, Error *e) {
+    Tune *t = r->t;
+    TuneResult *out = t->out;
+    if (t->rounds == r->from || t->o->racers < PLAN_RACERS || !tune_predict(t, e)) return false;
+    bool *known = mem_alloc((size_t)out->points, sizeof *known);
+    if (!known) return out_of_memory(e);
+    for (int i = 0; i < out->points; i++) known[i] = out->seats[i].raced;
+    int most = t->o->racers - 1 < CHALLENGERS ? t->o->racers - 1 : CHALLENGERS;
+    r->points[0] = out->choice;
+    r->count = 1 + tuning_close_in(out->predictions, known, out->points, most, r->points + 1);
+    mem_free(known);
+    if (r->count < 2 || !count_racers(r, e) || r->count < 2) return false;
+    memset(r->out, 0, (size_t)r->count * sizeof *r->out);
+    r->from = t->rounds;
+    return true;
+}
+
+static bool run_heats(Racing *r, Error *e) {
+    bool ok = run_heat(r, e);
+    while (ok && r->t->out->end == TUNE_CERTAIN) {
+        if (challenge(r, e)) ok = run_heat(r, e);
+        else {
+            ok = e->kind == ERROR_NONE;
+            r->t->out->end = TUNE_CERTAIN;
+            break;
+        }
+    }
+    return ok;
+}
+
 bool tune_race(Tune *t, Error *e) {
     size_t most = (size_t)t->o->racers, prompts = t->in->datasets[0].count;
     double began = clock_now(t->wall);
-    Racing r = {.t = t, .from = t->rounds};
+    Racing r = {.t = t, .first = t->rounds, .from = t->rounds};
     r.points = mem_alloc(most, sizeof *r.points);
     r.out = mem_alloc(most, sizeof *r.out);
     r.seconds = mem_alloc((most + 1) * prompts, sizeof *r.seconds);
@@ -176,9 +216,7 @@ bool tune_race(Tune *t, Error *e) {
     if (ok)
         r.count = tuning_choose(t->out->predictions, t->space->count, best_of_sample(t->out), t->o->racers,
                                 r.points);
-    ok = ok && count_racers(&r, e) &&
-         (t->out->end == TUNE_INTERRUPTED || r.count == 0 || (seat_racers(&r, e) && run_rounds(&r, e))) &&
-         judge(&r, e);
+    ok = ok && count_racers(&r, e) && run_heats(&r, e);
     t->out->race_s = clock_now(t->wall) - began;
     mem_free(r.points);
     mem_free(r.out);

@@ -16,6 +16,7 @@ static const char *const ENDS[] = {
 };
 
 static int from_race(const TuneResult *r) { return r->race_rounds ? r->sample_rounds : 0; }
+static int from_heat(const TuneResult *r) { return r->race_rounds ? r->heat : 0; }
 
 static double took(const TuneResult *r) { return r->surface.took_s + r->sample_s + r->race_s; }
 
@@ -109,7 +110,7 @@ static bool print_choice(const TuneReport *p, Error *e) {
     if (!name(p, r->choice, &text, e)) return false;
     printf("choice     %s: ", text_get(&text));
     if (r->speedup.high > 0)
-        printf("speedup %.3f [%.3f, %.3f]\n", tune_speedup(r, r->choice, from_race(r)), r->speedup.low,
+        printf("speedup %.3f [%.3f, %.3f]\n", tune_speedup(r, r->choice, from_heat(r)), r->speedup.low,
                r->speedup.high);
     else if (p->options->exhaustive) printf("speedup %.3f\n", tune_speedup(r, r->choice, 0));
     else printf("speedup %.3f as predicted; it was not raced\n", r->predictions[r->choice].speedup);
@@ -176,7 +177,7 @@ bool tune_report_json(const TuneReport *p, Error *e) {
     bool ok = r->choice < 0 || name(p, r->choice, &choice, e);
     for (int i = 0; ok && i < r->points && r->sample_rounds > 0; i++)
         ok = json_array_append_new(points, point_json(p, i, e)) == 0;
-    double speedup = r->choice < 0 ? NAN : tune_speedup(r, r->choice, from_race(r));
+    double speedup = r->choice < 0 ? NAN : tune_speedup(r, r->choice, from_heat(r));
     json_t *root =
         json_pack("{s:s*, s:o, s:o, s:o, s:s, s:i, s:i, s:i, s:o, s:o, s:I, s:o, s:O}", "choice",
                   choice.length ? text_get(&choice) : NULL, "speedup", number(speedup), "speedup_low",

@@ -19,6 +19,15 @@ static bool is_coarse(const TuneSurfaceAsk *ask) {
     return ask->steps < 3.5 * (LEAST_SAMPLES + 1) * ask->longest;
 }
 
+// Numbers of rows that there are to measure.
+static int count_rows(const TuneSurfaceAsk *ask) {
+    int count = 1;
+    for (int rows = 1; rows < ask->most_rows && rows <= TREE_MAX_NODES;
+         rows = next_rows(rows, is_coarse(ask)))
+        count++;
+    return count;
+}
+
 static double limit(const TuneSurfaceAsk *ask, const TuneSurface *s) {
     return s->count ? fmin(ask->seconds, ask->steps * s->seconds[0]) : ask->seconds;
 }
@@ -28,7 +37,8 @@ static bool measure_rows(Engine *engine, const TuneSurfaceAsk *ask, int rows, do
     BenchOptions o = {.warm_up = 1,
                       .min_samples = LEAST_SAMPLES,
                       .max_samples = (int)fmin(MOST_SAMPLES, fmax(LEAST_SAMPLES, ask->steps / 10)),
-                      .seconds = fmin(0.25, most_s / 10),
+                      .seconds =
+                          fmin(0.25, most_s / (2 * count_rows(ask))), // so that large ones have their time
                       .clock = ask->clock,
                       .interrupted = ask->interrupted};
     Ceilings unknown = {0};

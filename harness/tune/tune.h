@@ -5,7 +5,9 @@
 //      sample    the points of a design decode the same prompts, in turned order, beside the baseline
 //      predict   all of the space (simulate/tuning.h)
 //      close in  points that may be the best, as far as is known, decode the sample's prompts, two at a time
-//      race      the best few on the prompts behind those, round by round, till one is left (simulate/race.h)
+//      race      the best few on the prompts behind those, round by round, till one is left
+//      (simulate/race.h); then
+//                that one with those who could be ahead of it, as far as all these prompts say
 //
 // What each part may take is planned with what steps were measured to take (simulate/plan.h): all together no
 // more than the budget, nor than a share of what the sweep of all points would take. Rounds are the runner's
@@ -61,6 +63,7 @@ typedef struct TuneResult {
     int points;
     int excluded; // points that cannot win, whatever is accepted of them
     int sample_prompts, sample_rounds, race_rounds;
+    int heat;                         // rounds before the race's last heat, which the choice's speedup is of
     double sample_s, race_s, sweep_s; // sweep_s: of every point on every prompt once, as predicted
     int choice;                       // -1: nothing was measured
     Interval speedup;                 // of the choice, over the race's prompts; 0, 0: not known

@@ -35,7 +35,7 @@ static void tune(Tuned *t, const Case *c, const char *db, bool exhaustive) {
     TuneAsk ask = {.method = c->method,
                    .target = "models/draft",
                    .dataset = c->dataset,
-                   .limit = 16,
+                   .limit = 24,
                    .threads = 1,
                    .max_tokens = 24,
                    .ignore_eos = true};

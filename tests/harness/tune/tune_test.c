@@ -87,7 +87,7 @@ static void finds(void **state) {
         assert_true(chosen >= 0.97 * best);
         assert_true(tuned_took(r) <= 0.1 * tuned_took(truth));
         assert_true(r->diverged == 0 && r->failed == 0 && truth->diverged == 0);
-        double raced = tune_speedup(r, r->choice, r->sample_rounds);
+        double raced = tune_speedup(r, r->choice, r->heat);
         assert_true(r->speedup.low <= raced && raced <= r->speedup.high && r->speedup.low > 0);
         tuned_release(one), tuned_release(every);
         free(one), free(every);
