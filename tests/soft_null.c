@@ -3,6 +3,7 @@
 #include "engine/null/null.h"
 #include "tests/check.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { SOFT_DRAWN_VOCAB = 64 };
@@ -65,12 +66,23 @@ static bool soft_distribution(void *self, int node, const Sampling *sampling, in
     return distribution(self, node, sampling, vocab, p, e);
 }
 
+static bool sure_of(void *self, int node, double *sure, Error *e) {
+    const Sampling plain = {.temperature = 1, .top_p = 1};
+    float p[SOFT_DRAWN_VOCAB];
+    int vocab = ((Soft *)self)->vocab;
+    if (!distribution(self, node, &plain, vocab, p, e)) return false;
+    *sure = 0;
+    for (int i = 0; i < vocab; i++) *sure = fmax(*sure, (double)p[i]);
+    return true;
+}
+
 static bool drawing_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
     if (!soft_head(self, nodes, count, want & ~(unsigned)HEAD_DRAW, out, e)) return false;
     for (int i = 0; want & HEAD_DRAW && i < count; i++) {
         float p[SOFT_DRAWN_VOCAB];
         if (!distribution(self, nodes[i], &out->draws->sampling, out->draws->vocab, p, e)) return false;
         draw_row(out->draws, i, p);
+        if (out->draws->confidence && !sure_of(self, nodes[i], &out->draws->confidence[i], e)) return false;
     }
     return true;
 }

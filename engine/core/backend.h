@@ -47,12 +47,13 @@ typedef enum { HEAD_ARGMAX = 1, HEAD_LOGITS = 2, HEAD_TOP = 4, HEAD_DRAW = 8 } H
 // HEAD_DRAW, of backends that have `distribution`: the few numbers that a step needs of the distribution p of
 // each node (sampler.h). The arrays are the caller's.
 typedef struct HeadDraws {
-    Sampling sampling; // not greedy
-    int vocab;         // ids from here on take no part
-    const double *u;   // (count), in [0, 1)
-    const int *first;  // (count + 1): row i's tokens are token[first[i]] .. token[first[i + 1] - 1]
-    const int *token;  // no two of a row alike; at most as many as a step has nodes
-    double *chance;    // of each token, by p
+    Sampling sampling;  // not greedy
+    int vocab;          // ids from here on take no part
+    const double *u;    // (count), in [0, 1)
+    const int *first;   // (count + 1): row i's tokens are token[first[i]] .. token[first[i + 1] - 1]
+    const int *token;   // no two of a row alike; at most as many as a step has nodes
+    double *chance;     // of each token, by p
+    double *confidence; // (count): chance of the likeliest token at temperature 1, of all ids; or NULL
     int *drawn; // (count): by u from p without the row's tokens, as sampler_draw does; -1: none is left
 } HeadDraws;
 

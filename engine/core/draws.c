@@ -6,18 +6,20 @@
 #include "engine/core/draws.h"
 
 #include "engine/base/memory.h"
+#include "engine/core/chance.h"
 
 #include <assert.h>
 #include <string.h>
 
 typedef struct Ahead {
     double u[TREE_MAX_NODES], chance[TREE_MAX_NODES]; // by node: its draw's number; of its own token
+    double confidence[TREE_MAX_NODES];                // by node
     int tries[TREE_MAX_NODES];                        // by node: proposals looked at on the way to it
     // one call: rows, and the tokens of all rows
     int nodes[TREE_MAX_NODES], first[TREE_MAX_NODES + 1], drawn[TREE_MAX_NODES];
     int token[TREE_MAX_NODES], child[TREE_MAX_NODES];
     double row_u[TREE_MAX_NODES];
-    double row_chance[TREE_MAX_NODES];
+    double row_chance[TREE_MAX_NODES], row_confidence[TREE_MAX_NODES];
 } Ahead;
 
 bool draws_init(Draws *d, const Sampling *sampling, int vocab, Error *e) {
@@ -104,9 +106,11 @@ bool draws_read(Draws *d, Session *s, const Random *ahead, Error *e) {
                        .first = a->first,
                        .token = a->token,
                        .chance = a->row_chance,
+                       .confidence = d->confident ? a->row_confidence : NULL,
                        .drawn = a->drawn};
     if (!session_draw(s, a->nodes, rows, &draws, e)) return false;
     for (int r = 0; r < rows; r++) a->u[a->nodes[r]] = a->row_u[r];
+    for (int r = 0; r < rows && d->confident; r++) a->confidence[a->nodes[r]] = a->row_confidence[r];
     for (int i = 0; i < a->first[rows]; i++) a->chance[a->child[i]] = a->row_chance[i];
     return true;
 }
@@ -138,6 +142,12 @@ double draws_total(Draws *d, const Session *s, int node) {
     hold(d, s, node);
     if (d->total < 0) d->total = sum_of(d->p, d->vocab);
     return d->total;
+}
+
+double draws_confidence(const Draws *d, const Session *s, int node) {
+    if (backend_draws(s)) return d->ahead->confidence[node];
+    const float *logits = session_logits(s, node);
+    return top_chance(logits, s->shape.real_vocab, logits[session_argmax(s, node)]);
 }
 
 static int draw_from_rest(Draws *d, const Tree *t, int node, double u) {

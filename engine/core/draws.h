@@ -18,6 +18,7 @@
 typedef struct Draws {
     Sampler sampler;
     int vocab;
+    bool confident;      // draws_confidence will be asked for; to be set before a read
     float *p;            // (vocab): of node `at`
     double total;        // of p; below 0: not summed yet
     int at;              // TREE_NONE: of no node
@@ -39,6 +40,9 @@ double draws_total(Draws *d, const Session *s, int node);
 
 // A token drawn by u from p without the tokens proposed below the node; -1: that leaves none.
 bool draws_draw(Draws *d, const Session *s, int node, double u, int *token, Error *e);
+
+// The chance of the node's likeliest token, at temperature 1 and of all ids, whatever the sampling.
+double draws_confidence(const Draws *d, const Session *s, int node);
 
 // p itself, (vocab).
 bool draws_distribution(Draws *d, const Session *s, int node, float *p, Error *e);

@@ -54,13 +54,13 @@ __device__ __forceinline__ double depth_of(const Row &row, float x) {
     return x == row.highest ? 0 : ((double)row.highest - (double)x) * row.inverse;
 }
 
+static const double UNITS = 0x1p44;  // the mass of the highest
 static const double DEEPEST = 31.25; // deeper ones have no mass
 
 __device__ __forceinline__ Mass mass_of(const Row &row, float x) {
-    const double units = 0x1p44;
     if (!(x > -INFINITY)) return 0;
     double depth = depth_of(row, x);
-    return depth < DEEPEST ? (Mass)(exp(-depth) * units + 0.5) : 0;
+    return depth < DEEPEST ? (Mass)(exp(-depth) * UNITS + 0.5) : 0;
 }
 
 // Of a token with that logit, as far as it stays.
@@ -314,6 +314,20 @@ __device__ __forceinline__ int draw_rest(DrawShared *sm, Row &row, double u) {
     return find(sm, row, COUNT_MASS, target, from, to);
 }
 
+__device__ __forceinline__ Row whole_row(DrawShared *sm, const float *logits, int vocab, double inverse) {
+    Row row = {logits, vocab, 0, inverse, 0, 0, NULL, 0};
+    row.highest = block_highest(sm, row);
+    return row;
+}
+
+// The chance of the likeliest token at temperature 1: its mass is one.
+__device__ __forceinline__ double confidence_of(DrawShared *sm, const float *logits, int vocab) {
+    Row row = whole_row(sm, logits, vocab, 1);
+    sum_parts(sm, row, COUNT_MASS, 0, row.vocab);
+    Mass total = total_of_parts(sm);
+    return total ? UNITS / (double)total : 0;
+}
+
 __global__ void __launch_bounds__(THREADS, 1) draw(Draw d) {
     SHARED(DrawShared, sm);
     let_next_begin();
@@ -323,8 +337,12 @@ __global__ void __launch_bounds__(THREADS, 1) draw(Draw d) {
     if (number >= d.rows->count) return;
     const int *tokens = asks->token + asks->first[number];
     int count = asks->first[number + 1] - asks->first[number];
-    Row row = {d.logits + (size_t)number * (size_t)d.stride, asks->vocab, 0, asks->inverse, 0, 0, NULL, 0};
-    row.highest = block_highest(sm, row);
+    const float *logits = d.logits + (size_t)number * (size_t)d.stride;
+    if (d.confidence) {
+        double confidence = confidence_of(sm, logits, asks->real);
+        if (threadIdx.x == 0) d.confidence[number] = confidence;
+    }
+    Row row = whole_row(sm, logits, asks->vocab, asks->inverse);
     filter(sm, row, asks);
     sum_parts(sm, row, COUNT_MASS, 0, row.vocab);
     Mass total = total_of_parts(sm);

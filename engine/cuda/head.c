@@ -73,23 +73,38 @@ static bool send_asks(Cuda *c, const HeadDraws *d, int done, int count, Error *e
     asks->top_p = d->sampling.top_p;
     asks->top_k = d->sampling.top_k;
     asks->vocab = d->vocab < real ? d->vocab : real;
+    asks->real = real;
     memcpy(asks->u, d->u + done, (size_t)count * sizeof *asks->u);
     for (int i = 0; i <= count; i++) asks->first[i] = d->first[done + i] - from;
     memcpy(asks->token, d->token + from, (size_t)tokens * sizeof *asks->token);
     return staging_send(c, &c->asks, c->draw_asks, sizeof *asks + (size_t)tokens * sizeof *asks->token, e);
 }
 
-// Chances stand in front of what is drawn, and come back in one copy.
-static bool draw_panel(Cuda *c, int count, int tokens, Error *e) {
+// Chances stand in front, then how sure each row is, then what is drawn; they come back in one copy.
+static bool draw_panel(Cuda *c, int count, int tokens, bool confident, Error *e) {
+    double *behind = c->draw_answers + tokens + (confident ? count : 0);
     Draw d = {.rows = c->chosen,
               .asks = c->draw_asks,
               .logits = c->logits,
               .stride = c->model->shape.vocab,
               .chance = c->draw_answers,
-              .drawn = (int *)(void *)(c->draw_answers + tokens)};
-    size_t bytes = (size_t)tokens * sizeof(double) + (size_t)count * sizeof(int);
+              .confidence = confident ? c->draw_answers + tokens : NULL,
+              .drawn = (int *)(void *)behind};
+    size_t bytes = (size_t)(behind - c->draw_answers) * sizeof(double) + (size_t)count * sizeof(int);
     gpu_draw(&d, count, c->stream);
     return cuda_ok(c, gpu_copy(c->host_answers, c->draw_answers, bytes, c->stream), "cannot copy from it", e);
+}
+
+static void keep_answers(const Cuda *c, HeadDraws *d, int done, int count) {
+    int from = d->first[done], tokens = d->first[done + count] - from;
+    const double *at = c->host_answers;
+    memcpy(d->chance + from, at, (size_t)tokens * sizeof *at);
+    at += tokens;
+    if (d->confidence) {
+        memcpy(d->confidence + done, at, (size_t)count * sizeof *at);
+        at += count;
+    }
+    memcpy(d->drawn + done, at, (size_t)count * sizeof *d->drawn);
 }
 
 static bool read_panel(Cuda *c, const int *nodes, int count, unsigned want, HeadOut *out, int done,
@@ -97,7 +112,7 @@ static bool read_panel(Cuda *c, const int *nodes, int count, unsigned want, Head
     int k = want & HEAD_TOP ? out->top : 1;
     size_t vocab = (size_t)c->model->shape.vocab, at = (size_t)done * (size_t)k;
     HeadDraws *draws = want & HEAD_DRAW ? out->draws : NULL;
-    int from = draws ? draws->first[done] : 0, tokens = draws ? draws->first[done + count] - from : 0;
+    int tokens = draws ? draws->first[done + count] - draws->first[done] : 0;
     if ((c->fast && !fast_prepare_head(c, fast_rows(count), e)) || !cuda_begin(c, e) ||
         !choose(c, nodes, count, e) || (draws && !send_asks(c, draws, done, count, e)))
         return false;
@@ -105,7 +120,7 @@ static bool read_panel(Cuda *c, const int *nodes, int count, unsigned want, Head
     multiply(c, count);
     if (!fast_ok(c, e)) return false;
     if (want & (HEAD_ARGMAX | HEAD_TOP) && !rank(c, count, k, e)) return false;
-    if (draws && !draw_panel(c, count, tokens, e)) return false;
+    if (draws && !draw_panel(c, count, tokens, draws->confidence != NULL, e)) return false;
     if (want & HEAD_LOGITS && !cuda_ok(c,
                                        gpu_copy(out->logits + (size_t)done * vocab, c->logits,
                                                 (size_t)count * vocab * sizeof(float), c->stream),
@@ -115,10 +130,7 @@ static bool read_panel(Cuda *c, const int *nodes, int count, unsigned want, Head
     memcpy(c->held, nodes, (size_t)count * sizeof *nodes);
     c->held_count = count;
     for (int i = 0; want & HEAD_ARGMAX && i < count; i++) out->argmax[done + i] = c->host_id[i * k];
-    if (draws) {
-        memcpy(draws->chance + from, c->host_answers, (size_t)tokens * sizeof(double));
-        memcpy(draws->drawn + done, c->host_answers + tokens, (size_t)count * sizeof(int));
-    }
+    if (draws) keep_answers(c, draws, done, count);
     if (!(want & HEAD_TOP)) return true;
     memcpy(out->top_id + at, c->host_id, (size_t)(count * k) * sizeof(int));
     memcpy(out->top_logit + at, c->host_logit, (size_t)(count * k) * sizeof(float));

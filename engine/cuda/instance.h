@@ -79,7 +79,7 @@ typedef struct Cuda {
     int *top_id, *slice_id;
     float *top_logit, *slice_logit;
     DrawAsks *draw_asks;
-    double *draw_answers; // (nodes) chances, then (PANEL_ROWS) ids, closely
+    double *draw_answers; // (nodes) chances, (PANEL_ROWS) confidences, (PANEL_ROWS) ids, closely
     float *draw_p;        // (vocab)
     int held[PANEL_ROWS]; // (held_count): nodes whose logits are there
     int held_count;

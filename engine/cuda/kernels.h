@@ -74,7 +74,7 @@ void gpu_top(const Top *t, int most, void *stream);
 typedef struct DrawAsks {
     double inverse; // 1 / temperature
     double top_p;
-    int top_k, vocab;
+    int top_k, vocab, real; // vocab <= real
     double u[PANEL_ROWS];
     int first[PANEL_ROWS + 1];
     int token[]; // (first[rows])
@@ -85,9 +85,10 @@ typedef struct Draw {
     const DrawAsks *asks;
     const float *logits;
     int stride;
-    int *drawn;     // (rows)
-    double *chance; // (tokens)
-    float *p;       // (vocab): the distribution of one row; or NULL
+    int *drawn;         // (rows)
+    double *chance;     // (tokens)
+    double *confidence; // (rows), or NULL
+    float *p;           // (vocab): the distribution of one row; or NULL
 } Draw;
 void gpu_draw(const Draw *d, int most, void *stream);
 

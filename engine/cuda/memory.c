@@ -102,7 +102,9 @@ static size_t list_size(int nodes) { return sizeof(RowList) + 2 * (size_t)nodes 
 
 static size_t asks_size(int nodes) { return sizeof(DrawAsks) + (size_t)nodes * sizeof(int); }
 
-static size_t answers_size(int nodes) { return (size_t)nodes * sizeof(double) + PANEL_ROWS * sizeof(int); }
+static size_t answers_size(int nodes) {
+    return (size_t)(nodes + PANEL_ROWS) * sizeof(double) + PANEL_ROWS * sizeof(int);
+}
 
 bool cuda_take_buffers(Cuda *c, Error *e) {
     const Shape *s = &c->model->shape;

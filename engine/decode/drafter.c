@@ -1,7 +1,5 @@
 #include "engine/decode/drafter.h"
 
-#include "engine/decode/chance.h"
-
 #include <string.h>
 
 static Sampling choose(const DraftSampling *own, const Sampling *run) {
@@ -18,7 +16,11 @@ bool drafter_init(Drafter *d, Session *session, int target_vocab, const DraftSam
     int vocab = session->shape.vocab < target_vocab ? session->shape.vocab : target_vocab;
     *d = (Drafter){.session = session, .vocab = vocab, .confidence = confidence};
     d->greedy = sampling_is_greedy(&sampling);
-    return d->greedy || draws_init(&d->draws, &sampling, vocab, e);
+    if (d->greedy && !confidence) return true;
+    if (d->greedy) sampling = (Sampling){.temperature = 1, .top_p = 1}; // nothing is drawn
+    if (!draws_init(&d->draws, &sampling, vocab, e)) return false;
+    d->draws.confident = confidence;
+    return true;
 }
 
 void drafter_release(Drafter *d) {
@@ -45,9 +47,8 @@ static bool propose_draw(Drafter *d, int node, Tree *tree, int parent, Draft *ou
 }
 
 static bool read(Drafter *d, Error *e) {
-    if (d->confidence && !session_read(d->session, HEAD_ARGMAX | HEAD_LOGITS, e)) return false;
-    return d->greedy ? session_read(d->session, HEAD_ARGMAX, e)
-                     : draws_read(&d->draws, d->session, &d->random, e);
+    return d->greedy && !d->confidence ? session_read(d->session, HEAD_ARGMAX, e)
+                                       : draws_read(&d->draws, d->session, &d->random, e);
 }
 
 bool drafter_propose(Drafter *d, int node, Tree *tree, int parent, Draft *out, Error *e) {
@@ -55,10 +56,7 @@ bool drafter_propose(Drafter *d, int node, Tree *tree, int parent, Draft *out, E
     if (!read(d, e)) return false;
     int best = session_argmax(s, node);
     *out = (Draft){.token = best, .confidence = 1};
-    if (d->confidence) {
-        const float *x = session_logits(s, node);
-        out->confidence = top_chance(x, s->shape.real_vocab, x[best]);
-    }
+    if (d->confidence) out->confidence = draws_confidence(&d->draws, s, node);
     if (!d->greedy) return propose_draw(d, node, tree, parent, out, e);
     out->node = tree_propose(tree, parent, best);
     return true;

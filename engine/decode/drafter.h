@@ -36,7 +36,7 @@ typedef struct Drafter {
     bool greedy;
     bool confidence; // is asked for
     int vocab;       // ids that both models have
-    Draws draws;     // empty where it is greedy
+    Draws draws;     // empty where it is greedy and nobody asks how sure it is
     Random random;   // STREAM_DRAFT
 } Drafter;
 

@@ -34,6 +34,15 @@ static void grow(Session *s, Random r) {
     assert_true(session_run(s, NULL_LAYERS, NULL));
 }
 
+static double slow_confidence(const float *logits) {
+    double total = 0, most = 0;
+    for (int i = 0; i < VOCAB; i++) {
+        total += exp((double)logits[i]);
+        most = fmax(most, exp((double)logits[i]));
+    }
+    return most / total;
+}
+
 // Everything about a node, straight from its logits.
 static void compare_node(Draws *d, Session *s, int node, const float *logits, Random *r) {
     const Tree *t = &s->tree;
@@ -47,6 +56,7 @@ static void compare_node(Draws *d, Session *s, int node, const float *logits, Ra
             assert_true(draws_chance(d, s, node, child) == (double)p[t->token[child]]);
         }
         assert_true(fabs(draws_total(d, s, node) - 1) < 1e-6);
+        assert_true(fabs(draws_confidence(d, s, node) - slow_confidence(logits)) < 1e-6);
         assert_true(draws_draw(d, s, node, u, &token, NULL) && draws_distribution(d, s, node, got, NULL));
         assert_memory_equal(got, p, sizeof p);
     }
@@ -75,6 +85,7 @@ static void both_ways_are_one(void **state) {
             Draws d;
             Random asked = ask;
             assert_true(draws_init(&d, &samplings[round % 3], VOCAB, NULL));
+            d.confident = true;
             grow(&s[way], tree);
             assert_true(draws_read(&d, &s[way], &ask, NULL));
             assert_true(draws_read(&d, &s[way], &ask, NULL)); // there is nothing left to read

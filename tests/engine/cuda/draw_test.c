@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum { ROWS = 8, VOCAB = 3001, STRIDE = VOCAB + 6, TOKENS = 12 };
-static const double NEAR = 1e-9;
+static const double NEAR = 1e-9, ROUNDED = VOCAB * 0x1p-45; // half a unit of mass for each token
 
 typedef struct {
     Sampling sampling;
@@ -28,6 +28,7 @@ typedef struct {
 
 typedef struct {
     double chance[ROWS][TOKENS];
+    double confidence[ROWS];
     int drawn[ROWS];
     float p[VOCAB]; // of the last row
 } Answer;
@@ -47,7 +48,8 @@ static void *take_asks(const Case *c, int first, int rows, void *stream) {
     *asks = (DrawAsks){.inverse = 1 / c->sampling.temperature,
                        .top_p = c->sampling.top_p,
                        .top_k = c->sampling.top_k,
-                       .vocab = c->vocab};
+                       .vocab = c->vocab,
+                       .real = c->vocab < VOCAB ? c->vocab + 1 : VOCAB};
     for (int r = 0; r < rows; r++) {
         asks->u[r] = c->u[first + r];
         asks->first[r] = count;
@@ -74,20 +76,23 @@ static void run(const Case *c, int first, int rows, SimtOrder order, Answer *out
          *asks = take_asks(c, first, rows, stream);
     Draw d = {.rows = rows_there, .asks = asks, .logits = logits, .stride = STRIDE};
     d.chance = take((size_t)count * sizeof(double), NULL, stream);
+    d.confidence = take((size_t)rows * sizeof(double), NULL, stream);
     d.drawn = take(ROWS * sizeof(int), NULL, stream);
     d.p = take(VOCAB * sizeof(float), NULL, stream);
     Draw all = d, last = d;
     all.p = NULL;
+    last.confidence = NULL;
     last.row = rows - 1;
     gpu_draw(&all, rows + 2, stream);
     gpu_draw(&last, 1, stream);
     gpu_copy(chance, d.chance, (size_t)count * sizeof *chance, stream);
+    gpu_copy(out->confidence + first, d.confidence, (size_t)rows * sizeof(double), stream);
     gpu_copy(out->drawn + first, d.drawn, (size_t)rows * sizeof(int), stream);
     gpu_copy(out->p, d.p, (size_t)c->vocab * sizeof(float), stream);
     gpu_stream_wait(stream);
     for (int r = 0, n = 0; r < rows; r++)
         for (int i = 0; i < c->tokens[first + r]; i++) out->chance[first + r][i] = chance[n++];
-    void *const blocks[] = {rows_there, logits, asks, d.chance, d.drawn, d.p};
+    void *const blocks[] = {rows_there, logits, asks, d.chance, d.confidence, d.drawn, d.p};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) gpu_give(blocks[i]);
     gpu_stream_close(stream);
     assert_int_equal(simt_live_bytes(), 0);
@@ -145,6 +150,16 @@ static bool may_draw(const double *p, int vocab, const int *tried, int n, double
     return u * left > sum - NEAR && u * left < sum + p[drawn] + NEAR;
 }
 
+// Of one more id than take part in the draw, where there is one.
+static double plain_confidence(const Case *c, int r) {
+    int real = c->vocab < VOCAB ? c->vocab + 1 : VOCAB;
+    double highest = -INFINITY, total = 0;
+    for (int i = 0; i < real; i++) highest = fmax(highest, (double)c->logits[r][i]);
+    for (int i = 0; i < real; i++)
+        total += isnan(c->logits[r][i]) ? 0 : exp((double)c->logits[r][i] - highest);
+    return 1 / total;
+}
+
 static void compare(const Case *c, const Answer *a) {
     double p[VOCAB];
     for (int r = 0; r < c->rows; r++) {
@@ -153,15 +168,17 @@ static void compare(const Case *c, const Answer *a) {
         for (int i = 0; i < c->tokens[r]; i++) {
             int id = c->token[r][i];
             double want = id < c->vocab ? p[id] : 0, got = a->chance[r][i];
-            if (!(fabs(got - want) <= 1e-11)) goto fail;
+            if (!(fabs(got - want) <= ROUNDED)) goto fail;
         }
+        what = "confidence";
+        if (!(fabs(a->confidence[r] - plain_confidence(c, r)) <= ROUNDED)) goto fail;
         what = "draw";
         if (!may_draw(p, c->vocab, c->token[r], c->tokens[r], c->u[r], a->drawn[r])) goto fail;
         what = "distribution";
         double total = 0;
         for (int i = 0; r == c->rows - 1 && i < c->vocab; i++) {
             total += (double)a->p[i];
-            if (!(fabs((double)a->p[i] - p[i]) <= 6e-8 * p[i] + 1e-11)) goto fail;
+            if (!(fabs((double)a->p[i] - p[i]) <= 6e-8 * p[i] + ROUNDED)) goto fail;
         }
         if (r < c->rows - 1 || fabs(total - 1) < 1e-6) continue;
     fail:
@@ -242,7 +259,7 @@ static void as_the_host(void **state) {
         assert_true(sampler_init(&s, &c.sampling, c.vocab, NULL));
         sampler_distribution(&s, c.logits[last], p);
         for (int i = 0; i < c.vocab; i++)
-            if (!(fabs((double)a.p[i] - (double)p[i]) <= 2e-7 * (double)p[i] + 1e-11))
+            if (!(fabs((double)a.p[i] - (double)p[i]) <= 2e-7 * (double)p[i] + ROUNDED))
                 fail_msg("token %d of %d: %.9g, the host says %.9g", i, c.vocab, (double)a.p[i],
                          (double)p[i]);
         sampler_release(&s);

@@ -1,6 +1,6 @@
 // 1 / sum of exp(x - largest). Loops that a compiler turns into vectors of any width: the terms of a block,
 // then LANES sums of floats, taken over into doubles before they grow inexact.
-#include "engine/decode/chance.h"
+#include "engine/core/chance.h"
 
 #include <stdbool.h>
 #include <stdint.h>
