@@ -221,7 +221,7 @@ CREATE TABLE sample (
     prefill_ns     INTEGER,          -- NULL: in decode_ns (of what was imported only)
     decode_ns      INTEGER NOT NULL, -- by the wall clock, prefill excluded
     propose_ns     INTEGER, forward_ns INTEGER, verify_ns INTEGER, observe_ns INTEGER,
-    device_ns      INTEGER,          -- of forward, by the device's events
+    device_ns      INTEGER,          -- of the target's layers and head, by the device's events; NULL: it has none
     UNIQUE (point_id, pass, prompt_id)
 ) STRICT;
 CREATE INDEX sample_attempt ON sample (attempt_id);

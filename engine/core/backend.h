@@ -72,6 +72,15 @@ typedef enum {
     HIDDEN_NORMED, // the same behind the final norm (after all layers)
 } HiddenKind;
 
+// Seconds of work since the instance opened, each call's apart. Together they are what the device was busy.
+// An instance with a clock of its own (events in its stream) counts what it did when it is waited for, not
+// what it waited; any other counts its calls by the wall clock.
+typedef struct PhaseSeconds {
+    double run;    // layers, and hidden states that are set before them
+    double head;   // the LM head, distributions, and hidden states that are got
+    double commit; // on a device's own clock: those that something has waited for since
+} PhaseSeconds;
+
 typedef struct BackendReport {
     const char *name, *device, *isa;
     size_t weight_bytes; // that one step must read: layers, norms and head
@@ -80,7 +89,8 @@ typedef struct BackendReport {
     size_t cache_bytes;           // allocated
     size_t step_bytes;            // allocated: step area and scratch
     size_t kv_bytes_per_position; // read by one query, all layers
-    double busy_seconds;          // in run, head and commit since the instance opened
+    PhaseSeconds seconds;
+    bool own_clock; // seconds are the device's
 } BackendReport;
 
 // What a device can do at most, measured on it: the two floors under a step's time.

@@ -76,6 +76,13 @@ void session_begin_step(Session *s, bool merge, Layout layout) {
     s->open = true;
 }
 
+bool session_worked(const Session *s, PhaseSeconds *out) {
+    BackendReport report;
+    s->backend->report(s->self, &report);
+    *out = report.seconds;
+    return report.own_clock;
+}
+
 // The smallest progress above `after`, at most b.
 static int next_level(const Session *s, int after, int b) {
     int level = b;

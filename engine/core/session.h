@@ -52,6 +52,9 @@ void session_reset(Session *s);
 // Opens a step on top of the committed sequence: an empty tree. What an earlier step left open is dropped.
 void session_begin_step(Session *s, bool merge, Layout layout);
 
+// How long its backend has worked (backend.h). True where that is by the device's own clock.
+bool session_worked(const Session *s, PhaseSeconds *out);
+
 // Runs every node that stands before layer b up to it. b = shape.layers finishes them.
 bool session_run(Session *s, int b, Error *e);
 

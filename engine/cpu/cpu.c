@@ -141,12 +141,15 @@ static bool has_copies(const Cpu *c, const Tree *t, Error *e) {
                        c->copy_rows);
 }
 
+// Counts what has passed since `start`.
+static void add_since(double start, double *seconds) { *seconds += clock_now(clock_monotonic()) - start; }
+
 static bool cpu_run(void *self, const StepRun *run, Error *e) {
     Cpu *c = self;
     if (run->tree->layout == LAYOUT_COPIED && !has_copies(c, run->tree, e)) return false;
     double start = clock_now(clock_monotonic());
     cpu_forward(c, run);
-    c->busy_seconds += clock_now(clock_monotonic()) - start;
+    add_since(start, &c->seconds.run);
     return true;
 }
 
@@ -157,7 +160,7 @@ static bool cpu_run_head(void *self, const int *nodes, int count, unsigned want,
                            HEAD_TOP_MAX);
     double start = clock_now(clock_monotonic());
     cpu_head(c, nodes, count, want, out);
-    c->busy_seconds += clock_now(clock_monotonic()) - start;
+    add_since(start, &c->seconds.head);
     return true;
 }
 
@@ -165,9 +168,11 @@ static bool cpu_get_hidden(void *self, const int *nodes, int count, HiddenKind k
     (void)e;
     Cpu *c = self;
     size_t width = (size_t)c->model->shape.width;
+    double start = clock_now(clock_monotonic());
     if (kind == HIDDEN_NORMED) cpu_normed(c, nodes, count, rows);
     for (int i = 0; kind == HIDDEN_RAW && i < count; i++)
         memcpy(rows + (size_t)i * width, c->hidden + (size_t)nodes[i] * width, width * sizeof *rows);
+    add_since(start, &c->seconds.head);
     return true;
 }
 
@@ -175,7 +180,9 @@ static bool cpu_set_hidden(void *self, int first, int count, const float *rows, 
     (void)e;
     Cpu *c = self;
     size_t width = (size_t)c->model->shape.width;
+    double start = clock_now(clock_monotonic());
     memcpy(c->hidden + (size_t)first * width, rows, (size_t)count * width * sizeof *rows);
+    add_since(start, &c->seconds.run);
     return true;
 }
 
@@ -190,7 +197,7 @@ static bool cpu_commit(void *self, const int *nodes, const int *slots, int count
                       *to_v = (unsigned char *)c->cache.v + layer * c->cache.v_bytes;
         for (int i = 0; i < count; i++) keys_copy(&c->layout, k, v, nodes[i], to_k, to_v, slots[i]);
     }
-    c->busy_seconds += clock_now(clock_monotonic()) - start;
+    add_since(start, &c->seconds.commit);
     return true;
 }
 
@@ -221,7 +228,7 @@ static void cpu_report(const void *self, BackendReport *out) {
                            .cache_bytes = c->cache_bytes,
                            .step_bytes = c->step_bytes,
                            .kv_bytes_per_position = kv_position_bytes(c),
-                           .busy_seconds = c->busy_seconds};
+                           .seconds = c->seconds};
     out->weight_bytes = (size_t)m->shape.layers * layer + out->head_bytes;
 }
 

@@ -80,7 +80,7 @@ typedef struct Cpu {
     Paths paths;
     ThreadScratch *threads; // (pool_threads)
     size_t cache_bytes, step_bytes;
-    double busy_seconds;
+    PhaseSeconds seconds;
 } Cpu;
 
 // A part of the work of one panel in one layer, for all threads.

@@ -16,8 +16,7 @@ static void cuda_close(void *self) {
         if (c->graphs[i].graph) gpu_graph_close(c->graphs[i].graph);
     cuda_give_all(c);
     fast_close(c->fast);
-    if (c->begin) gpu_event_close(c->begin);
-    if (c->end) gpu_event_close(c->end);
+    cuda_give_events(c);
     if (c->stream) gpu_stream_close(c->stream);
     mem_free(c->layers);
     mem_free(c);
@@ -84,10 +83,9 @@ static Heads heads_of(const Shape *s, Compute compute) {
 
 static bool take_all(Cuda *c, Error *e) {
     c->weight_bytes = c->cache_bytes = c->step_bytes = 0;
-    return cuda_ok(c, gpu_stream_open(&c->stream), "no stream", e) &&
-           cuda_ok(c, gpu_event_open(&c->begin), "no event", e) &&
-           cuda_ok(c, gpu_event_open(&c->end), "no event", e) && cuda_take_weights(c, e) &&
-           cuda_take_buffers(c, e) && cuda_take_pinned(c, e) && cuda_load_weights(c, e);
+    return cuda_ok(c, gpu_stream_open(&c->stream), "no stream", e) && cuda_take_events(c, e) &&
+           cuda_take_weights(c, e) && cuda_take_buffers(c, e) && cuda_take_pinned(c, e) &&
+           cuda_load_weights(c, e);
 }
 
 static bool check_shape(const Cuda *c, Error *e) {
@@ -151,7 +149,7 @@ static bool cuda_get_distribution(void *self, int node, const Sampling *sampling
 // Neighbours come back in one copy.
 static bool get_raw(Cuda *c, const int *nodes, int count, float *rows, Error *e) {
     size_t width = (size_t)c->model->shape.width;
-    if (!cuda_begin(c, e)) return false;
+    if (!cuda_begin(c, PHASE_HEAD, e)) return false;
     for (int i = 0, n; i < count; i += n) {
         for (n = 1; i + n < count && nodes[i + n] == nodes[i] + n; n++) {}
         const float *from = c->hidden + (size_t)nodes[i] * width;
@@ -170,7 +168,7 @@ static bool cuda_get_hidden(void *self, const int *nodes, int count, HiddenKind 
 static bool cuda_set_hidden(void *self, int first, int count, const float *rows, Error *e) {
     Cuda *c = self;
     size_t width = (size_t)c->model->shape.width;
-    if (!cuda_begin(c, e)) return false;
+    if (!cuda_begin(c, PHASE_RUN, e)) return false;
     for (int done = 0, n; done < count; done += n) {
         n = count - done < PANEL_ROWS ? count - done : PANEL_ROWS;
         memcpy(staging_begin(&c->rows), rows + (size_t)done * width, (size_t)n * width * sizeof *rows);
@@ -183,7 +181,7 @@ static bool cuda_set_hidden(void *self, int first, int count, const float *rows,
 
 static bool cuda_commit(void *self, const int *nodes, const int *slots, int count, Error *e) {
     Cuda *c = self;
-    if (!cuda_begin(c, e)) return false;
+    if (!cuda_begin(c, PHASE_COMMIT, e)) return false;
     CommitList *list = staging_begin(&c->list);
     list->count = count;
     for (int i = 0; i < count; i++) {
@@ -202,7 +200,8 @@ static bool cuda_commit(void *self, const int *nodes, const int *slots, int coun
                      .area = c->max_nodes,
                      .heads = c->heads};
     gpu_commit(&commit, count, c->stream);
-    return cuda_ok(c, gpu_launched(), "cannot commit", e) && (!c->unread || cuda_wait(c, e));
+    return cuda_ok(c, gpu_launched(), "cannot commit", e) && cuda_begin(c, PHASE_IDLE, e) &&
+           (!c->unread || cuda_wait(c, e));
 }
 
 static void cuda_reset(void *self) { (void)self; } // no slot is read before it is written again
@@ -219,14 +218,17 @@ static size_t layer_bytes(const LayerWeights *w) {
 static void cuda_report(const void *self, BackendReport *out) {
     const Cuda *c = self;
     const Model *m = c->model;
-    *out = (BackendReport){.name = "cuda",
-                           .device = c->facts.name,
-                           .isa = c->isa,
-                           .layer_bytes = layer_bytes(&m->layers[0]),
-                           .head_bytes = tensor_bytes(&m->head) + tensor_bytes(&m->final_norm),
-                           .cache_bytes = c->cache_bytes,
-                           .step_bytes = c->step_bytes,
-                           .busy_seconds = c->busy_seconds};
+    *out = (BackendReport){
+        .name = "cuda",
+        .device = c->facts.name,
+        .isa = c->isa,
+        .layer_bytes = layer_bytes(&m->layers[0]),
+        .head_bytes = tensor_bytes(&m->head) + tensor_bytes(&m->final_norm),
+        .cache_bytes = c->cache_bytes,
+        .step_bytes = c->step_bytes,
+        .seconds = {c->seconds[PHASE_RUN], c->seconds[PHASE_HEAD], c->seconds[PHASE_COMMIT]},
+        .own_clock = true
+    };
     out->weight_bytes = (size_t)m->shape.layers * out->layer_bytes + out->head_bytes;
     out->kv_bytes_per_position =
         2 * (size_t)m->shape.layers * (size_t)shape_kv_width(&m->shape) * (c->heads.bf16 ? 2 : 4);

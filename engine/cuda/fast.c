@@ -121,13 +121,14 @@ static bool time_one(Cuda *c, const FastProduct *p, const CublasFound *found, co
     *seconds = INFINITY;
     if (found->status || found->workspace > WORKSPACE) return true;
     if (multiply(c, p, &found->algorithm, found->workspace, on->weights[0], on->activations)) return true;
-    bool ok = cuda_ok(c, gpu_event_record(c->begin, c->stream), "cannot mark its work", e);
+    bool ok = cuda_ok(c, gpu_event_record(c->marks[0].event, c->stream), "cannot mark its work", e);
     for (int i = 0; ok && i < REPEATS; i++)
         if (multiply(c, p, &found->algorithm, found->workspace, on->weights[i % on->count], on->activations))
             return true;
-    return ok && cuda_ok(c, gpu_event_record(c->end, c->stream), "cannot mark its work", e) &&
-           cuda_ok(c, gpu_event_wait(c->end), "cuBLASLt failed", e) &&
-           cuda_ok(c, gpu_event_seconds(c->begin, c->end, seconds), "cannot time its work", e);
+    return ok && cuda_ok(c, gpu_event_record(c->marks[1].event, c->stream), "cannot mark its work", e) &&
+           cuda_ok(c, gpu_event_wait(c->marks[1].event), "cuBLASLt failed", e) &&
+           cuda_ok(c, gpu_event_seconds(c->marks[0].event, c->marks[1].event, seconds),
+                   "cannot time its work", e);
 }
 
 static bool choose(Cuda *c, FastProduct *p, const Alike *on, Error *e) {

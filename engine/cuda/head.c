@@ -113,7 +113,7 @@ static bool read_panel(Cuda *c, const int *nodes, int count, unsigned want, Head
     size_t vocab = (size_t)c->model->shape.vocab, at = (size_t)done * (size_t)k;
     HeadDraws *draws = want & HEAD_DRAW ? out->draws : NULL;
     int tokens = draws ? draws->first[done + count] - draws->first[done] : 0;
-    if ((c->fast && !fast_prepare_head(c, fast_rows(count), e)) || !cuda_begin(c, e) ||
+    if ((c->fast && !fast_prepare_head(c, fast_rows(count), e)) || !cuda_begin(c, PHASE_HEAD, e) ||
         !choose(c, nodes, count, e) || (draws && !send_asks(c, draws, done, count, e)))
         return false;
     norm_chosen(c, count, cuda_role(c, ROLE_NORMED, &c->head));
@@ -173,7 +173,7 @@ bool cuda_distribution(Cuda *c, int node, const Sampling *sampling, int vocab, f
               .chance = c->draw_answers,
               .drawn = (int *)(void *)c->draw_answers,
               .p = c->draw_p};
-    if (!cuda_begin(c, e) || !send_one_ask(c, row, sampling, vocab, e)) return false;
+    if (!cuda_begin(c, PHASE_HEAD, e) || !send_one_ask(c, row, sampling, vocab, e)) return false;
     gpu_draw(&d, 1, c->stream);
     if (!cuda_ok(c, gpu_copy(c->host_p, c->draw_p, (size_t)n * sizeof *p, c->stream), "cannot copy from it",
                  e) ||
@@ -191,7 +191,7 @@ bool cuda_normed(Cuda *c, const int *nodes, int count, float *rows, Error *e) {
     for (int done = 0, n; done < count; done += n) {
         n = count - done < PANEL_ROWS ? count - done : PANEL_ROWS;
         size_t at = (size_t)done * (size_t)width, bytes = (size_t)n * (size_t)width * sizeof *rows;
-        if (!cuda_begin(c, e) || !choose(c, nodes + done, n, e)) return false;
+        if (!cuda_begin(c, PHASE_HEAD, e) || !choose(c, nodes + done, n, e)) return false;
         norm_chosen(c, n, &to);
         if (!cuda_ok(c, gpu_copy(rows + at, c->logits, bytes, c->stream), "cannot copy from it", e) ||
             !cuda_ok(c, gpu_launched(), "cannot run the norm", e) || !cuda_wait(c, e))

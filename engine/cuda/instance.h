@@ -1,5 +1,6 @@
 // The insides of an open CUDA instance, shared by cuda.c (its life), memory.c (what it allocates), weights.c
-// (what it loads), step.c and layers.c (a run), head.c (what comes out), fast.c (products by cuBLASLt).
+// (what it loads), phases.c (how long it works), step.c and layers.c (a run), head.c (what comes out), fast.c
+// (products by cuBLASLt).
 //
 // Everything is allocated at open, for the largest step. A call puts copies and kernels into one stream and
 // comes back; only what is read back is waited for (head, get_hidden), and a commit that nothing was read
@@ -40,6 +41,14 @@ typedef struct StepGraph {
 } StepGraph;
 enum { GRAPHS = 48, STEP_STAGINGS = 2 };
 
+// What the stream is doing, from an event on.
+typedef enum { PHASE_IDLE, PHASE_RUN, PHASE_HEAD, PHASE_COMMIT, PHASES } Phase;
+typedef struct Mark {
+    Phase phase;
+    void *event;
+} Mark;
+enum { MARKS = 16 };
+
 typedef struct Cuda {
     const Model *model;
     Compute compute;
@@ -49,9 +58,11 @@ typedef struct Cuda {
     int context, max_nodes, slots;
     Cache cache; // its window and ring
     Heads heads;
-    void *stream, *begin, *end; // events around what is being waited for
-    bool working, unread;       // something is in the stream; of it a run that nothing was read of
-    double busy_seconds;
+    void *stream;
+    Mark marks[MARKS]; // (mark_count): since the stream was last waited for
+    int mark_count;
+    bool unread; // a run is in the stream that nothing was read of
+    double seconds[PHASES];
 
     // device memory; every block is in `blocks` too
     bool planning; // nothing is allocated, only summed up
@@ -109,9 +120,14 @@ bool staging_send(Cuda *c, Staging *s, void *to, size_t bytes, Error *e);
 bool cuda_take_weights(Cuda *c, Error *e);
 bool cuda_load_weights(Cuda *c, Error *e);
 
-// step.c. Marks that work is in the stream; waits for all of it.
-bool cuda_begin(Cuda *c, Error *e);
+// phases.c. What goes into the stream from now on is of this phase (PHASE_IDLE: nothing goes in for now);
+// waits for all of it, and counts its time.
+bool cuda_begin(Cuda *c, Phase phase, Error *e);
 bool cuda_wait(Cuda *c, Error *e);
+bool cuda_take_events(Cuda *c, Error *e);
+void cuda_give_events(Cuda *c);
+
+// step.c
 bool cuda_step(Cuda *c, const StepRun *run, Error *e);
 
 // Spans of positions, at most, that a tile of rows at positions [from, to] sees.

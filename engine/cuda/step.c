@@ -6,25 +6,6 @@
 
 #include <string.h>
 
-bool cuda_begin(Cuda *c, Error *e) {
-    if (!cuda_ok(c, gpu_use(c->ordinal), "cannot be used", e)) return false;
-    if (c->working) return true;
-    c->working = true;
-    return cuda_ok(c, gpu_event_record(c->begin, c->stream), "cannot mark its work", e);
-}
-
-bool cuda_wait(Cuda *c, Error *e) {
-    double seconds = 0;
-    if (!c->working) return true;
-    c->working = c->unread = false;
-    if (!cuda_ok(c, gpu_event_record(c->end, c->stream), "cannot mark its work", e) ||
-        !cuda_ok(c, gpu_event_wait(c->end), "a kernel failed", e) ||
-        !cuda_ok(c, gpu_event_seconds(c->begin, c->end, &seconds), "cannot time its work", e))
-        return false;
-    c->busy_seconds += seconds;
-    return true;
-}
-
 int cuda_spans(const Cuda *c, int from, int to) {
     int lowest = cache_first_visible(&c->cache, from), all = to / SPAN - lowest / SPAN + 1;
     int limit = c->context / SPAN + 1;
@@ -98,7 +79,7 @@ bool cuda_step(Cuda *c, const StepRun *run, Error *e) {
     size_t bytes = write_step(run, staging_begin(s));
     int rows = run->last - run->first, most = c->fast ? fast_rows(rows) : round_to_power(rows, 8);
     StepGraph want = {most, spans_of(c, run), run->a, run->b, NULL, 0};
-    if ((c->fast && !fast_prepare(c, most, run->a, run->b, e)) || !cuda_begin(c, e) ||
+    if ((c->fast && !fast_prepare(c, most, run->a, run->b, e)) || !cuda_begin(c, PHASE_RUN, e) ||
         !staging_send(c, s, c->step, bytes, e))
         return false;
     StepGraph *g = find_graph(c, &want);

@@ -18,6 +18,7 @@ typedef struct Loop {
     int *sequence;                   // (limit + 1)
     int length, prompt_count, limit; // tokens of prompt and output together
     bool ended;                      // by EOS, the limit, or the caller
+    PhaseSeconds worked;             // the target, until this step
     DecodeResult *out;
 } Loop;
 
@@ -27,6 +28,14 @@ static bool is_eos(const DecodeOptions *o, int token) {
     for (int i = 0; i < o->eos_count && !o->ignore_eos; i++)
         if (o->eos[i] == token) return true;
     return false;
+}
+
+// Since the last call; -1 each where the device does not say.
+static PhaseSeconds device_seconds(Loop *l) {
+    PhaseSeconds before = l->worked, now;
+    if (!session_worked(l->target, &now)) return (PhaseSeconds){-1, -1, -1};
+    l->worked = now;
+    return (PhaseSeconds){now.run - before.run, now.head - before.head, now.commit - before.commit};
 }
 
 static bool prefill(Loop *l, float **hidden, Error *e) {
@@ -50,6 +59,7 @@ static bool begin(Loop *l, Error *e) {
     mem_free(hidden);
     double t2 = now(l);
     l->out->prefill_s = t2 - t0;
+    if (device_seconds(l).run < 0) l->out->device = (PhaseSeconds){-1, -1, -1};
     StepReport r = report_prefill(l->prompt_count - 1, l->log, t1 - t0, t2 - t1);
     if (ok && l->o->prefill) l->o->prefill(l->o->state, &r);
     return ok;
@@ -129,6 +139,11 @@ static void add_step(DecodeResult *out, const StepReport *r) {
     out->forward_s += r->forward_s;
     out->verify_s += r->verify_s;
     out->observe_s += r->observe_s;
+    if (r->device.run >= 0) {
+        out->device.run += r->device.run;
+        out->device.head += r->device.head;
+        out->device.commit += r->device.commit;
+    }
     out->source_count = r->source_count;
     sources_add(out->sources, r->sources, r->source_count);
 }
@@ -153,6 +168,7 @@ static bool step(Loop *l, Error *e) {
     r.forward_s = t2 - t1;
     r.verify_s = t3 - t2;
     r.observe_s = now(l) - t3;
+    r.device = device_seconds(l);
     r.passes = l->log->passes;
     r.pass_count = l->log->count;
     add_step(l->out, &r);

@@ -36,8 +36,9 @@ typedef struct DecodeResult {
     // As the authors' codes count: their prefill runs the whole prompt, counts as a step and gives a token.
     double S_reference; // (tokens + 1) / (steps + 1)
     double prefill_s, propose_s, forward_s, verify_s, observe_s;
-    double rows; // nodes run in all steps
-    int parts;   // of the steps' trees, and the rows of each
+    PhaseSeconds device; // of all steps, as report.h says; below 0: unknown
+    double rows;         // nodes run in all steps
+    int parts;           // of the steps' trees, and the rows of each
     double part_rows[TREE_MAX_PARTS];
     int source_count;
     SourceTotals sources[SOURCES_MAX]; // (source_count)

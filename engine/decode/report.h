@@ -28,6 +28,9 @@ typedef struct StepReport {
     const Pass *passes;                // (pass_count): of all models; they hold until the next step
     int pass_count;
     double propose_s, forward_s, verify_s, observe_s;
+    // Of the target alone, by its device's own clock; -1 each: it has none. A commit is not waited for, so it
+    // is in the step behind it, and the last one's in none.
+    PhaseSeconds device;
 } StepReport;
 
 // Fills in what the step's tree and the verdict on it tell.

@@ -243,6 +243,10 @@ static void print_stats(const Run *r) {
             d->rows / steps, 1e3 * s / steps);
     fprintf(stderr, "time      propose %.1f%%, forward %.1f%%, verify %.1f%%, observe %.1f%%\n",
             share * d->propose_s, share * d->forward_s, share * d->verify_s, share * d->observe_s);
+    if (d->device.run >= 0)
+        fprintf(stderr,
+                "device    layers %.1f%%, head %.1f%%, commit %.1f%% of that time, by its own clock\n",
+                share * d->device.run, share * d->device.head, share * d->device.commit);
     for (int i = 0; i < d->parts && d->parts > 1; i++)
         fprintf(stderr, "rank %-4d %.1f rows a step\n", i, d->part_rows[i] / steps);
     for (int i = 0; i < d->source_count; i++)
@@ -253,6 +257,11 @@ static void print_stats(const Run *r) {
     fprintf(stderr, "weights   %.3f GB a step, read at %.1f GB/s\n", (double)b.weight_bytes * gigabyte,
             d->forward_s > 0 ? (double)b.weight_bytes * gigabyte * d->steps / d->forward_s : 0);
     text_release(&method);
+}
+
+// Seconds of the steps.
+static json_t *device_json(const PhaseSeconds *s) {
+    return json_pack("{s:f, s:f, s:f}", "layers", s->run, "head", s->head, "commit", s->commit);
 }
 
 static bool print_json(const Run *r, Error *e) {
@@ -277,6 +286,7 @@ static bool print_json(const Run *r, Error *e) {
     text_release(&method);
     const char *stand_in = r->models.target.model.stand_in;
     bool ok = root && more && json_object_update(root, more) == 0 &&
+              (d->device.run < 0 || json_object_set_new(root, "device_s", device_json(&d->device)) == 0) &&
               (!stand_in[0] || json_object_set_new(root, "stand_in", json_string(stand_in)) == 0);
     char *line = ok ? json_dumps(root, 0) : NULL;
     if (line) puts(line);

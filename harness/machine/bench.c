@@ -44,23 +44,23 @@ static StepShape build_step(Session *s, const BenchPoint *p, Random *r) {
 
 // Seconds of each sample, and what of them is whose (bench.h).
 typedef struct Samples {
-    double step[MOST_SAMPLES], submit[MOST_SAMPLES], busy[MOST_SAMPLES];
+    double step[MOST_SAMPLES], submit[MOST_SAMPLES], busy[MOST_SAMPLES], layers[MOST_SAMPLES],
+        head[MOST_SAMPLES];
 } Samples;
-
-static double busy_seconds(const Session *s) {
-    BackendReport report;
-    s->backend->report(s->self, &report);
-    return report.busy_seconds;
-}
 
 static bool time_step(Engine *engine, const BenchOptions *o, Samples *to, int i, Error *e) {
     Session *s = &engine->session;
-    double busy = busy_seconds(s), start = clock_now(o->clock);
+    PhaseSeconds before, after;
+    session_worked(s, &before);
+    double start = clock_now(o->clock);
     if (!session_run(s, s->shape.layers, e)) return false;
     to->submit[i] = clock_now(o->clock) - start;
     if (!session_read(s, HEAD_ARGMAX, e)) return false;
     to->step[i] = clock_now(o->clock) - start;
-    to->busy[i] = busy_seconds(s) - busy;
+    session_worked(s, &after);
+    to->layers[i] = after.run - before.run;
+    to->head[i] = after.head - before.head;
+    to->busy[i] = to->layers[i] + to->head[i];
     return true;
 }
 
@@ -113,6 +113,8 @@ bool bench_point(Engine *engine, const Ceilings *ceilings, const BenchOptions *o
     point->mad_s = median_deviation(samples.step, (size_t)n);
     point->submit_s = median(samples.submit, (size_t)n);
     point->busy_s = median(samples.busy, (size_t)n);
+    point->layers_s = median(samples.layers, (size_t)n);
+    point->head_s = median(samples.head, (size_t)n);
     point->slowdown = one > 0 ? point->median_s / one : 1;
     return true;
 }

@@ -14,9 +14,10 @@ typedef struct BenchPoint {
     double mean_s, median_s, mad_s;
     double submit_s; // median, of them: the host's until the layers stood in the device's queue; all of it on
                      // a CPU
-    double busy_s;   // median, of them: the device's, from what it was given first to its last result
-    int n;           // samples
-    double bytes;    // that it must read
+    double busy_s;   // median, of them: the device's own work
+    double layers_s, head_s; // medians, of busy_s (each its own, so they need not add up)
+    int n;                   // samples
+    double bytes;            // that it must read
     double operations;
     double slowdown; // over one token at this context, same run
     double floor_bandwidth_s, floor_compute_s;

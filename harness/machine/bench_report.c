@@ -79,13 +79,13 @@ void bench_report_csv(const BenchRun *b) {
 // --- JSON ------------------------------------------------------------------------------------------------
 
 static json_t *point_json(const BenchPoint *p) {
-    return json_pack("{s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
-                     "tokens", p->tokens, "context", p->context, "k", p->k, "w", p->w, "layout",
-                     layout_name(p), "median_s", p->median_s, "mad_s", p->mad_s, "n", p->n, "bytes", p->bytes,
-                     "gb_per_s", p->bytes / p->median_s / 1e9, "tflop_per_s",
-                     p->operations / p->median_s / 1e12, "slowdown", p->slowdown, "floor_bandwidth_s",
-                     p->floor_bandwidth_s, "floor_compute_s", p->floor_compute_s, "submit_s", p->submit_s,
-                     "busy_s", p->busy_s);
+    return json_pack(
+        "{s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
+        "tokens", p->tokens, "context", p->context, "k", p->k, "w", p->w, "layout", layout_name(p),
+        "median_s", p->median_s, "mad_s", p->mad_s, "n", p->n, "bytes", p->bytes, "gb_per_s",
+        p->bytes / p->median_s / 1e9, "tflop_per_s", p->operations / p->median_s / 1e12, "slowdown",
+        p->slowdown, "floor_bandwidth_s", p->floor_bandwidth_s, "floor_compute_s", p->floor_compute_s,
+        "submit_s", p->submit_s, "busy_s", p->busy_s, "layers_s", p->layers_s, "head_s", p->head_s);
 }
 
 static json_t *ceilings_json(const BenchRun *b) {

@@ -110,7 +110,7 @@ static void add_step(Batch *b, const StepReport *r, const Pass *passes) {
                        .forward_s = r->forward_s,
                        .verify_s = r->verify_s,
                        .observe_s = r->observe_s,
-                       .device_s = -1,
+                       .device_s = r->device.run < 0 ? -1 : r->device.run + r->device.head,
                        .passes = b->passes + b->pass_count,
                        .pass_count = r->pass_count};
     for (int i = 0; i < r->pass_count; i++) b->passes[b->pass_count++] = pass_row(&passes[i]);

@@ -28,9 +28,20 @@ static std::vector<Stream *> &streams() {
     return list;
 }
 
-void simt_enqueue(void *stream, SimtWork work) {
+static void push(void *stream, SimtWork work) {
     Stream *s = (Stream *)stream;
     (s->captured ? *s->captured : s->queue).push_back(std::move(work));
+}
+
+static double &ticked() {
+    static double seconds;
+    return seconds;
+}
+
+// Ticks in the order in which things happen.
+void simt_enqueue(void *stream, SimtWork work) {
+    push(stream, std::move(work));
+    if (simt_settings.tick > 0) push(stream, [] { ticked() += simt_settings.tick; });
 }
 
 void simt_call(void *stream, void (*function)(void *), const void *data, size_t bytes) {
@@ -143,6 +154,7 @@ int gpu_launched() { return 0; }
 
 static double now() {
     timespec t;
+    if (simt_settings.tick > 0) return ticked();
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
@@ -158,7 +170,7 @@ int gpu_event_close(void *event) {
 int gpu_event_record(void *event, void *stream) {
     Event *e = (Event *)event;
     e->stream = (Stream *)stream;
-    simt_enqueue(stream, [=] { e->at = now(); });
+    push(stream, [=] { e->at = now(); });
     return 0;
 }
 int gpu_event_wait(void *event) {
@@ -183,7 +195,7 @@ int gpu_graph_end(void *stream, void **graph) {
 }
 int gpu_graph_run(void *graph, void *stream) {
     std::shared_ptr<Works> works = *(std::shared_ptr<Works> *)graph;
-    simt_enqueue(stream, [=] {
+    push(stream, [=] {
         for (SimtWork &work : *works) work();
     });
     return 0;

@@ -140,6 +140,7 @@ static void check_result(const Case *c, const Watch *w, const DecodeResult *out)
     assert_true(out->rows == w->rows);
     assert_true(out->prefill_s == 2 && out->propose_s == w->steps && out->forward_s == w->steps &&
                 out->verify_s == w->steps && out->observe_s == w->steps);
+    assert_true(out->device.run == -1 && out->device.head == -1 && out->device.commit == -1);
     assert_int_equal(out->ended_by_eos, w->count && is_end(c, w->tokens[w->count - 1]));
 }
 

@@ -43,6 +43,12 @@ static void check_point(const json_t *p, double bandwidth, double rate) {
                 1e-9);
 }
 
+// The layers and the head are what a step is busy with; the rest is its tree.
+static void check_parts(const json_t *p) {
+    double layers = number(p, "layers_s"), head = number(p, "head_s"), busy = number(p, "busy_s");
+    assert_true(layers > 0 && head > 0 && busy >= layers && busy >= head);
+}
+
 static void chains(void **state) {
     Child c;
     CHILD_OUTPACE(&c, *state, 0, "bench", "tiny", "--tokens", "1,8", "--context", "5,20", "--samples", "3",
@@ -57,6 +63,7 @@ static void chains(void **state) {
     for (size_t i = 0; i < 4; i++) {
         const json_t *p = json_array_get(points, i);
         check_point(p, bandwidth, rate);
+        check_parts(p);
         assert_int_equal((int)number(p, "tokens"), i % 2 ? 8 : 1);
         assert_int_equal((int)number(p, "context"), i < 2 ? 5 : 20);
         if (i % 2 == 0) assert_true(number(p, "slowdown") == 1);
