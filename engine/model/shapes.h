@@ -3,9 +3,9 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-// The path of a shape's file, for mem_free: `name` itself where it is a path to a file, else NAME.json in the
-// first of $OUTPACE_CONFIGS/shapes, configs/shapes beside the executable, ../share/outpace/configs/shapes
-// from it, and configs/shapes here. NULL with e filled; an unknown name is answered with the known ones.
+// The path of a shape's file, for mem_free: `name` itself where it is a path to a file, else NAME.json of the
+// folder, wherever that is (engine/base/configs.h). NULL with e filled; an unknown name is answered with the
+// known ones.
 char *shape_file(const char *name, Error *e);
 
 // The known names, one a line, in order.

@@ -326,7 +326,7 @@ static bool apply_set(YamlTree *t, const char *set, Error *e) {
         return error_input(e, "--set is '%s', must be written path=value: generation.max_tokens=64", set);
     memcpy(path, set, n);
     path[n] = 0;
-    return yaml_set(t, path, set + n + 1, e);
+    return yaml_set(t, "--set ", path, set + n + 1, e);
 }
 
 // One "key=DIR" of n bytes; quoted, so that a directory may have any name.
@@ -340,14 +340,14 @@ static bool set_directory(YamlTree *t, const char *pair, size_t n, Error *e) {
         text_add(&value, *p == '\'' ? "''" : p, *p == '\'' ? 2 : 1);
     text_puts(&value, "'");
     bool ok = path.failed || value.failed ? error_system(e, "out of memory")
-                                          : yaml_set(t, text_get(&path), text_get(&value), e);
+                                          : yaml_set(t, "--model: ", text_get(&path), text_get(&value), e);
     text_release(&path);
     text_release(&value);
     return ok;
 }
 
 static bool apply_model(YamlTree *t, const char *model, Error *e) {
-    if (!yaml_set(t, "models", "{}", e)) return false;
+    if (!yaml_set(t, "--model: ", "models", "{}", e)) return false;
     for (const char *p = model;;) {
         size_t n = strcspn(p, ",");
         if (!set_directory(t, p, n, e)) return false;

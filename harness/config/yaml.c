@@ -345,8 +345,8 @@ static void replace(YamlNode *at, YamlNode *value) {
     at->count = value->count;
 }
 
-bool yaml_set(YamlTree *t, const char *path, const char *text, Error *e) {
-    YamlNode place = {.file = keep_file(t, "--set ", path, e), .line = 1, .column = 1};
+bool yaml_set(YamlTree *t, const char *option, const char *path, const char *text, Error *e) {
+    YamlNode place = {.file = keep_file(t, option, path, e), .line = 1, .column = 1};
     if (!place.file) return false;
     YamlNode *value = read_node(t, text, strlen(text), place.file, e);
     YamlNode *at = value ? walk(t, path, &place, e) : NULL;

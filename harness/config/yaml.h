@@ -51,8 +51,8 @@ YamlNode *yaml_item(const YamlNode *list, const char *word, Error *e);
 
 // Puts the YAML `text` at a path such as "generation.seed" or "methods.lookahead.matrix.W": keys of maps, and
 // in lists a number from 0 or an item's `name`. Maps on the way are made where they are missing. At most 60
-// times a tree.
-bool yaml_set(YamlTree *t, const char *path, const char *text, Error *e);
+// times a tree. `option`: who says so, in front of the path in messages ("--set ").
+bool yaml_set(YamlTree *t, const char *option, const char *path, const char *text, Error *e);
 
 // A new value at the place of `like`, behind the list's last; false if there is no memory or no room.
 bool yaml_append(YamlTree *t, YamlNode *list, const YamlNode *like, const char *text, Error *e);

@@ -1,5 +1,6 @@
 #include "harness/run/prepare.h"
 
+#include "engine/base/configs.h"
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
@@ -98,12 +99,20 @@ static bool open_all(Prepared *p, size_t n, const SweepOptions *o, Error *e) {
            (open_inputs(p, e) || or_smaller(p, e));
 }
 
+// A config of ours by the name that it has in a clone, from wherever it is run.
+static bool read_config(Prepared *p, const char *file, size_t *n, Error *e) {
+    static const char ours[] = "configs/";
+    bool elsewhere = !file_exists(file) && strncmp(file, ours, sizeof ours - 1) == 0;
+    char *path = elsewhere ? configs_path(file + sizeof ours - 1) : NULL;
+    bool ok = file_read(path ? path : file, YAML_BYTES, &p->config, n, e) && copy(file, &p->file, e);
+    mem_free(path);
+    return ok;
+}
+
 bool prepare_file(Prepared *out, const char *file, const SweepOptions *o, Error *e) {
     size_t n;
     *out = (Prepared){0};
-    if (file_read(file, YAML_BYTES, &out->config, &n, e) && copy(file, &out->file, e) &&
-        open_all(out, n, o, e))
-        return true;
+    if (read_config(out, file, &n, e) && open_all(out, n, o, e)) return true;
     prepare_release(out);
     return false;
 }

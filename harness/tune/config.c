@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define OWN_CONFIG "outpace tune" // the name of what no file holds
+
 static bool out_of_memory(Error *e) { return error_system(e, "out of memory for a config"); }
 
 // --- what changes the config: the axes -------------------------------------------------------------------
@@ -108,6 +110,15 @@ static bool set_apart(Inputs *in, Error *e) {
     return ok;
 }
 
+// A place in a config that nobody wrote says nothing.
+static void drop_place(Error *e) {
+    static const char own[] = OWN_CONFIG ":";
+    if (!e || strncmp(e->text, own, sizeof own - 1) != 0) return;
+    const char *what = e->text + sizeof own - 1;
+    what += strspn(what, "0123456789: ");
+    memmove(e->text, what, strlen(what) + 1);
+}
+
 static bool prepare(const TuneAsk *ask, const TuneMethod *method, const char *fixed, Prepared *out,
                     Error *e) {
     json_t *config = config_json(ask, method), *words = json_array();
@@ -115,7 +126,8 @@ static bool prepare(const TuneAsk *ask, const TuneMethod *method, const char *fi
     char *text = ok && config ? json_dumps(config, 0) : NULL, *overrides = ok ? json_dumps(words, 0) : NULL;
     if (ok && (!text || !overrides))
         ok = error_input(e, "tune: a name or path is not UTF-8, or there is no memory");
-    ok = ok && prepare_text(out, text, "outpace tune", overrides, e);
+    ok = ok && prepare_text(out, text, OWN_CONFIG, overrides, e);
+    if (!ok) drop_place(e);
     free(text);      // jansson's own
     free(overrides); // jansson's own
     json_decref(config);

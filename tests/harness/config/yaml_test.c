@@ -272,7 +272,7 @@ static void overrides(void **state) {
         YamlTree t;
         Error e = {0};
         assert_true(yaml_parse(&t, BASE, strlen(BASE), "x.yaml", &e));
-        if (!yaml_set(&t, cases[i][0], cases[i][1], &e)) fail_msg("%s: %s", cases[i][0], e.text);
+        if (!yaml_set(&t, "--set ", cases[i][0], cases[i][1], &e)) fail_msg("%s: %s", cases[i][0], e.text);
         const YamlNode *n = at_path(t.root, cases[i][2]);
         if (!n || strcmp(n->text, "7") != 0) fail_msg("--set %s=%s set nothing", cases[i][0], cases[i][1]);
         assert_memory_equal(n->file, "--set ", 6);
@@ -297,7 +297,7 @@ static void wrong_overrides(void **state) {
         YamlTree t;
         Error e = {0};
         assert_true(yaml_parse(&t, BASE, strlen(BASE), "x.yaml", &e));
-        if (yaml_set(&t, cases[i][0], cases[i][1], &e)) fail_msg("--set %s was taken", cases[i][0]);
+        if (yaml_set(&t, "--set ", cases[i][0], cases[i][1], &e)) fail_msg("--set %s was taken", cases[i][0]);
         if (strcmp(e.text, cases[i][2]) != 0)
             fail_msg("--set %s=%s: wanted '%s', got '%s'", cases[i][0], cases[i][1], cases[i][2], e.text);
         yaml_release(&t);
@@ -310,7 +310,7 @@ static void many_overrides(void **state) {
     Error e = {0};
     assert_true(yaml_parse(&t, BASE, strlen(BASE), "x.yaml", &e));
     int taken = 0;
-    while (taken < 1000 && yaml_set(&t, "seed", "2", &e)) taken++;
+    while (taken < 1000 && yaml_set(&t, "--set ", "seed", "2", &e)) taken++;
     assert_int_equal(taken, 63);
     assert_string_equal(e.text, "--set may be given 63 times at most");
     yaml_release(&t);

@@ -1,0 +1,95 @@
+#include "engine/base/configs.h"
+
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_PATH = 4096, PLACES = 4 };
+
+// The folder of the running program, without the last slash; empty if that cannot be found out.
+static void own_folder(char out[MAX_PATH]) {
+    ssize_t n = readlink("/proc/self/exe", out, MAX_PATH - 1);
+    out[n > 0 ? n : 0] = 0;
+    char *slash = strrchr(out, '/');
+    if (slash) *slash = 0;
+}
+
+// `name` in the i-th place; false if there is nothing.
+static bool place(int i, const char *name, char out[MAX_PATH]) {
+    char own[MAX_PATH];
+    const char *configs = getenv("OUTPACE_CONFIGS");
+    own_folder(own);
+    int n = i == 0   ? snprintf(out, MAX_PATH, "%s/%s", configs ? configs : "", name)
+            : i == 1 ? snprintf(out, MAX_PATH, "%s/configs/%s", own, name)
+            : i == 2 ? snprintf(out, MAX_PATH, "%s/../share/outpace/configs/%s", own, name)
+                     : snprintf(out, MAX_PATH, "configs/%s", name);
+    return n > 0 && n < MAX_PATH && (i > 0 || configs) && file_exists(out);
+}
+
+char *configs_path(const char *name) {
+    char path[MAX_PATH];
+    for (int i = 0; i < PLACES; i++)
+        if (place(i, name, path)) return mem_text(path, strlen(path));
+    return NULL;
+}
+
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static bool is_named(const struct dirent *f) {
+    size_t n = strlen(f->d_name);
+    return n > 5 && strcmp(f->d_name + n - 5, ".json") == 0;
+}
+
+static bool list_folder(const char *folder, Text *out, Error *e) {
+    enum { MOST = 256 };
+    char *names[MOST];
+    int count = 0;
+    DIR *d = opendir(folder);
+    if (!d) return error_input(e, "cannot read the folder '%s'", folder);
+    for (struct dirent *f; count < MOST && (f = readdir(d));)
+        if (is_named(f) && (names[count] = mem_text(f->d_name, strlen(f->d_name) - 5))) count++;
+    closedir(d);
+    qsort(names, (size_t)count, sizeof *names, by_text);
+    for (int i = 0; i < count; i++) {
+        text_printf(out, "%s\n", names[i]);
+        mem_free(names[i]);
+    }
+    return true;
+}
+
+bool configs_names(const char *folder, Text *out, Error *e) {
+    char path[MAX_PATH];
+    for (int i = 0; i < PLACES; i++)
+        if (place(i, folder, path)) return list_folder(path, out, e);
+    return error_input(e, "cannot find the folder configs/%s: set OUTPACE_CONFIGS to the configs folder",
+                       folder);
+}
+
+static void unknown(const char *folder, const char *what, const char *name, Error *e) {
+    Text list = {0};
+    if (configs_names(folder, &list, e)) {
+        for (size_t i = 0; i + 1 < list.length; i++)
+            if (list.data[i] == '\n') list.data[i] = ' ';
+        if (list.length) list.data[list.length - 1] = 0;
+        error_input(e, "there is no %s '%s'; known are %s; or give the path of a file of your own", what,
+                    name, text_get(&list));
+    }
+    text_release(&list);
+}
+
+char *configs_named(const char *folder, const char *what, const char *name, Error *e) {
+    char file[256];
+    bool is_path = strchr(name, '/') || strstr(name, ".json");
+    snprintf(file, sizeof file, "%s/%.200s.json", folder, name);
+    char *path = is_path ? mem_text(name, strlen(name)) : configs_path(file);
+    if (path && file_exists(path)) return path;
+    mem_free(path);
+    if (is_path) error_input(e, "cannot read the %s '%s'", what, name);
+    else unknown(folder, what, name, e);
+    return NULL;
+}
