@@ -65,7 +65,7 @@ $(BUILD)/engine/cpu/ops_amx.o $(BUILD)/engine/cpu/attend_tiles.o: CFLAGS += $(AV
 
 # What the assembler reads into it (.incbin), which no compiler's -MMD tells.
 $(BUILD)/datasets/embedded.o: datasets/sources.tsv $(wildcard datasets/small/*.jsonl)
-$(BUILD)/results/open.o: results/schema.sql results/views.sql
+$(BUILD)/results/open.o: results/schema.sql results/schema_2.sql results/views.sql
 $(BUILD)/plots/figures.o $(BUILD)/plots/page.o $(BUILD)/plots/report.o: $(wildcard plots/*.sql plots/*.gp plots/report.*s)
 $(BUILD)/results/merge.o: results/merge.sql
 $(BUILD)/harness/stored/stored.o: harness/stored/stored.sql

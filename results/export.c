@@ -198,7 +198,7 @@ bool store_export_steps(Store *s, int64_t run, FILE *out, Error *e) {
         " temperature, layers, pass, prompt.number AS prompt, turn, prompt.name AS name, task, started, "
         "flags, prompt_tokens,"
         " sample.tokens, prefill_tokens, prefill_steps, prefill_ns / 1e9 AS prefill_s, decode_ns / 1e9 AS "
-        "decode_s, text"
+        "decode_s, device_head_ns / 1e9 AS device_head_s, device_commit_ns / 1e9 AS device_commit_s, text"
         " FROM point JOIN sample ON point_id = point.id JOIN model ON model.id = model_id JOIN prompt ON "
         "prompt.id = prompt_id"
         " JOIN dataset ON dataset.id = prompt.dataset_id LEFT JOIN output ON output.id = output_id"

@@ -291,6 +291,8 @@ static bool read_sample(const json_t *line, const Steps *steps, StoreSample *x, 
         !number(line, "prefill_tokens", 0, &x->prefill_tokens, place, e) ||
         !number(line, "prefill_steps", 0, &x->prefill_steps, place, e) ||
         !seconds(line, "prefill_s", &x->prefill_s, place, e) ||
+        !seconds(line, "device_head_s", &x->device_head_s, place, e) ||
+        !seconds(line, "device_commit_s", &x->device_commit_s, place, e) ||
         !field_real(line, "decode_s", 0, LONG_S, &x->decode_s, place, e) ||
         !field_real_optional(line, "started", 0, 1e12, &x->started, place, e))
         return false;

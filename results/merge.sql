@@ -99,10 +99,10 @@ INSERT INTO map_output SELECT o.id, m.id FROM other.output AS o JOIN main.output
 
 INSERT INTO main.sample (id, point_id, pass, prompt_id, attempt_id, output_id, position, started, flags, prompt_tokens,
     tokens, steps, prefill_tokens, prefill_steps, filling_steps, rows, asked, drafted, accepted, tried, prefill_ns,
-    decode_ns, propose_ns, forward_ns, verify_ns, observe_ns, device_ns)
+    decode_ns, propose_ns, forward_ns, verify_ns, observe_ns, device_ns, device_head_ns, device_commit_ns)
 SELECT s.new, p.new, pass, q.new, a.new, t.new, position, started, flags, prompt_tokens, tokens, steps, prefill_tokens,
     prefill_steps, filling_steps, rows, asked, drafted, accepted, tried, prefill_ns, decode_ns, propose_ns, forward_ns,
-    verify_ns, observe_ns, device_ns
+    verify_ns, observe_ns, device_ns, device_head_ns, device_commit_ns
 FROM other.sample AS o JOIN map_sample AS s ON s.old = o.id JOIN map_point AS p ON p.old = point_id
 JOIN map_prompt AS q ON q.old = prompt_id JOIN map_attempt AS a ON a.old = attempt_id
 LEFT JOIN map_output AS t ON t.old = output_id ORDER BY s.new;

@@ -24,9 +24,10 @@
 enum { APPLICATION = 1330992208, DEFAULT_WAIT_S = 10 };
 
 EMBED(results_schema, "results/schema.sql")
+EMBED(results_schema_2, "results/schema_2.sql")
 EMBED(results_views, "results/views.sql")
 
-static const StoreScript SCRIPTS[] = {results_schema};
+static const StoreScript SCRIPTS[] = {results_schema, results_schema_2};
 enum { VERSION = sizeof SCRIPTS / sizeof *SCRIPTS };
 
 // --- what the file says of itself ------------------------------------------------------------------------
@@ -139,8 +140,8 @@ static bool prepare(Store *s, Error *e) {
     if (!read_version(s, VERSION, &version, e)) return false; // before anything is changed
     if (!s->writable && version < VERSION)
         return error_input(
-            e, "store '%s': its version is %lld, this program reads %d: open it once where it may be written",
-            s->path, (long long)version, (int)VERSION);
+            e, "store '%s': its version is %lld, this program reads %d: 'outpace gc --db %s' brings it there",
+            s->path, (long long)version, (int)VERSION, s->path);
     if (s->writable && !(store_journal(s, e) && store_migrate(s, SCRIPTS, VERSION, e))) return false;
     return sql_script(s, "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL", e) && renew_views(s, e);
 }

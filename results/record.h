@@ -1,7 +1,7 @@
 // What is stored, as plain structs: a struct a table of schema.sql, with the meaning of each column there.
 //
-// Texts are UTF-8 and belong to the caller; NULL is unknown. Ids are those that the store gave (store.h); 0
-// is none. Times of steps are in seconds here and become whole nanoseconds; a time below 0 is unknown.
+// Texts are UTF-8, the caller's; NULL is unknown. Ids are those that the store gave (store.h); 0 is none.
+// Times of steps are in seconds here and become whole nanoseconds; a time below 0 is unknown.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -126,14 +126,14 @@ enum {
 
 typedef struct StoreSample {
     int64_t point, prompt, attempt;
-    int pass, position, flags;
+    int pass, position, flags, step_count;
     double started;                                           // seconds since 1970
     int prompt_tokens, tokens, prefill_tokens, prefill_steps; // prefill_: see schema.sql
     double prefill_s, decode_s;                               // wall clock; prefill below 0: it is in decode
+    double device_head_s, device_commit_s;                    // where its steps have device_s
     const StoreOutput *output;                                // NULL: not kept
     const StoreDivergence *divergence;                        // NULL: none
     const StoreStep *steps; // (step_count): those after prefill, in order; NULL: only their number is known
-    int step_count;
 } StoreSample;
 
 typedef struct StoreSurface {

@@ -153,6 +153,7 @@ static bool add_sample_row(Store *s, const StoreSample *x, int64_t *id, Error *e
     int64_t output, there;
     bool found = false;
     Sums t = sum_steps(x);
+    bool told = t.device_s >= 0;
     int flags = x->flags | (x->divergence ? FLAG_DIVERGED : 0);
     if (!sql_find(s, STATEMENT_SAMPLE_FIND, VALUES(of_int(x->point), of_int(x->pass), of_int(x->prompt)),
                   &there, &found, e))
@@ -171,7 +172,8 @@ static bool add_sample_row(Store *s, const StoreSample *x, int64_t *id, Error *e
                              of_int(x->prefill_tokens), of_int(x->prefill_steps), of_int(t.filling),
                              of_count(t.rows), of_count(t.asked), of_count(t.drafted), of_int(t.accepted),
                              of_count(t.tried), of_ns(x->prefill_s), of_ns(x->decode_s), of_ns(t.propose_s),
-                             of_ns(t.forward_s), of_ns(t.verify_s), of_ns(t.observe_s), of_ns(t.device_s)),
+                             of_ns(t.forward_s), of_ns(t.verify_s), of_ns(t.observe_s), of_ns(t.device_s),
+                             of_ns(told ? x->device_head_s : -1), of_ns(told ? x->device_commit_s : -1)),
                       e);
     *id = sql_last_id(s);
     return ok;

@@ -1,4 +1,4 @@
--- The store, version 1. One file holds everything that was ever measured here, and what it was measured on.
+-- The store, version 1; schema_2.sql brings it to the next. One file holds everything that was ever measured here, and what it was measured on.
 --
 --   run ---- content                 what was run: a config with the hashes of all that it stands on
 --    |  \--- attempt ---- reading    each start of it, on which environment; clocks and temperatures
@@ -221,7 +221,7 @@ CREATE TABLE sample (
     prefill_ns     INTEGER,          -- NULL: in decode_ns (of what was imported only)
     decode_ns      INTEGER NOT NULL, -- by the wall clock, prefill excluded
     propose_ns     INTEGER, forward_ns INTEGER, verify_ns INTEGER, observe_ns INTEGER,
-    device_ns      INTEGER,          -- of the target's layers and head, by the device's events; NULL: it has none
+    device_ns      INTEGER,          -- of the target's layers and head, by the device's events; NULL: it has none. Its parts: schema_2.sql
     UNIQUE (point_id, pass, prompt_id)
 ) STRICT;
 CREATE INDEX sample_attempt ON sample (attempt_id);

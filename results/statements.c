@@ -51,10 +51,11 @@ const char *const statement_sql[STATEMENTS] = {
         "INSERT INTO sample (point_id, pass, prompt_id, attempt_id, output_id, position, started, flags, "
         "prompt_tokens,"
         " tokens, steps, prefill_tokens, prefill_steps, filling_steps, rows, asked, drafted, accepted, tried,"
-        " prefill_ns, decode_ns, propose_ns, forward_ns, verify_ns, observe_ns, device_ns)"
+        " prefill_ns, decode_ns, propose_ns, forward_ns, verify_ns, observe_ns, device_ns, device_head_ns, "
+        "device_commit_ns)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, "
         "?21, ?22,"
-        " ?23, ?24, ?25, ?26)",
+        " ?23, ?24, ?25, ?26, ?27, ?28)",
     [STATEMENT_STEP_ADD] = "INSERT INTO step (sample_id, number, kind, context, rows, asked, depth, "
                            "candidates, probes, drafted, tried,"
                            " accepted, emitted, matches, pool, pool_hits, head_rows, propose_ns, forward_ns, "

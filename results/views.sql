@@ -29,6 +29,7 @@ SELECT point_id,
        sum(prefill_ns) AS prefill_ns, sum(decode_ns) AS decode_ns,
        sum(propose_ns) AS propose_ns, sum(forward_ns) AS forward_ns, sum(verify_ns) AS verify_ns,
        sum(observe_ns) AS observe_ns, sum(device_ns) AS device_ns,
+       sum(device_head_ns) AS device_head_ns, sum(device_commit_ns) AS device_commit_ns,
        1e9 * sum(tokens) / nullif(sum(decode_ns), 0) AS tokens_per_s,
        sum(flags & 31 <> 0) AS flagged, sum(flags & 16 <> 0) AS diverged
 FROM sample GROUP BY point_id;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LAYERS = 4, CHAIN = 8 };
+enum { LAYERS = 4, CHAIN = 8, ON_DEVICE = 2 }; // ON_DEVICE: the point that a device measured
 
 static bool add_points(FilledStore *f, Error *e) {
     for (int i = 0; i < f->point_count; i++) {
@@ -137,6 +137,7 @@ static void make_step(Made *m, int i, int point, int context, Random *r) {
     t->forward_s = some_s(r, 1e-2);
     t->verify_s = some_s(r, 1e-6);
     t->observe_s = some_s(r, 1e-6);
+    if (point == ON_DEVICE) t->device_s = 0.9 * t->forward_s;
 }
 
 static bool make_sample(FilledStore *f, Made *m, int point, int pass, int prompt, Error *e) {
@@ -151,6 +152,8 @@ static bool make_sample(FilledStore *f, Made *m, int point, int pass, int prompt
         x.tokens += m->steps[i].emitted;
         x.decode_s += m->steps[i].forward_s + m->steps[i].propose_s;
     }
+    x.device_head_s = 0.2 * x.decode_s;
+    x.device_commit_s = 0.01 * x.decode_s;
     x.prefill_s = some_s(&r, 0.1);
     x.prefill_tokens = x.prefill_steps = 1;
     x.steps = m->steps;
@@ -201,7 +204,8 @@ static const char *const DUMPS[] = {
     "SELECT " SAMPLE
     ", position, started, flags, prompt_tokens, sample.tokens, steps, prefill_tokens, rows, asked, drafted,"
     " accepted, tried, prefill_ns, decode_ns, propose_ns, forward_ns, verify_ns, observe_ns, device_ns, "
-    "output.hash,"
+    "device_head_ns, "
+    "device_commit_ns, output.hash,"
     " hex(ids), text" FROM "LEFT JOIN output ON output.id = output_id ORDER BY 1, 2, 3, 4, 5",
     "SELECT " SAMPLE ", q.*" FROM
     "JOIN step AS q ON q.sample_id = sample.id ORDER BY 1, 2, 3, 4, 5, q.number",

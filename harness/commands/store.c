@@ -1,6 +1,7 @@
 // The store by hand: questions in SQL, several stores into one, and its care.
 #include "harness/program/command.h"
 
+#include "engine/base/file.h"
 #include "harness/run/prepare.h"
 #include "harness/stored/stored.h"
 #include "results/rows.h"
@@ -207,9 +208,8 @@ static bool gc(int argc, char **argv, int *code, Error *e) {
     (void)code;
     if (!parse(&command_gc, argc, argv, &o, &rest, 0, POSITIONALS_MAX, &stop, e)) return false;
     if (stop) return true;
-    Store *there = store_open(o.db, STORE_READ, NULL, e); // gc makes no store
-    store_close(there);
-    Store *s = there ? store_open(o.db, STORE_WRITE, NULL, e) : NULL;
+    StoreMode mode = file_exists(o.db) ? STORE_WRITE : STORE_READ; // gc makes no store
+    Store *s = store_open(o.db, mode, NULL, e);
     bool ok = s && (!o.check || store_check(s, e)) && collect(s, &rest, e);
     store_close(s);
     return ok;

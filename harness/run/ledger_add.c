@@ -156,6 +156,8 @@ static bool add_sample(Batch *b, const Ledger *l, const LedgerEntry *entry, int 
         .prefill_steps = 1,
         .prefill_s = r->prefill_s,
         .decode_s = said_decode_seconds(r),
+        .device_head_s = r->device.head,
+        .device_commit_s = r->device.commit,
         .output = &b->outputs[b->sample_count],
         .divergence = diverged ? &b->divergences[b->sample_count] : NULL,
         .steps = b->steps + b->step_count,

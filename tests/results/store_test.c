@@ -144,6 +144,20 @@ static void output_comes_back(void **state) {
     filled_close(&f);
 }
 
+// Head and commit belong to samples whose steps have a device's time; elsewhere they are NULL, as it is.
+static void a_device_in_parts(void **state) {
+    FilledStore f = filled(folder_path(*state, "a.db"), 3, 2, 1);
+    assert_int_equal(one(f.store,
+                         "SELECT count(*) FROM sample JOIN point ON point.id = point_id WHERE number ="
+                         " 3 AND device_ns > device_head_ns AND device_head_ns > device_commit_ns"
+                         " AND device_commit_ns > 0"),
+                     2);
+    assert_int_equal(one(f.store, "SELECT count(*) FROM sample WHERE device_ns IS NULL AND device_head_ns IS"
+                                  " NULL AND device_commit_ns IS NULL"),
+                     4);
+    filled_close(&f);
+}
+
 static void values_keep_their_type(void **state) {
     FilledStore f = filled(folder_path(*state, "a.db"), 2, 1, 0);
     assert_int_equal(one(f.store, "SELECT count(*) FROM point_param WHERE name = 'k' AND value = 1"), 1);
@@ -186,6 +200,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(resumed, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(changed_content, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(output_comes_back, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(a_device_in_parts, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(values_keep_their_type, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(twice_is_refused, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(estimates_go_with_new_samples, folder_setup, folder_teardown),

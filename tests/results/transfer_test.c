@@ -75,7 +75,7 @@ static void expect_same(Store *a, Store *b, const char *sql) {
 static void steps_come_back(void **state) {
     static const char *const SAME[] = {
         "SELECT p.method, s.pass, q.number, q.turn, q.task, s.tokens, s.steps, s.rows, s.accepted, "
-        "s.prefill_ns, s.decode_ns,"
+        "s.prefill_ns, s.decode_ns, s.device_head_ns, s.device_commit_ns,"
         " text FROM sample AS s JOIN point AS p ON p.id = point_id JOIN prompt AS q ON q.id = prompt_id JOIN "
         "output ON"
         " output.id = output_id ORDER BY p.number, s.pass, q.number, q.turn",
