@@ -36,11 +36,11 @@ outpace: $(PROGRAM) cuda-note
 
 include engine/cuda/cuda.mk
 
-$(PROGRAM): $(OBJECTS)
-	$(CC) $(LDFLAGS) $^ -o $@ $(LIBS)
+$(PROGRAM): $(OBJECTS) $(BUILD)/parts
+	$(CC) $(LDFLAGS) $(OBJECTS) -o $@ $(LIBS)
 
 # A new commit alone links no test anew: version.o goes in, but does not make the library old.
-$(BUILD)/liboutpace.a: $(filter-out $(VERSION),$(LIBRARY)) | $(VERSION)
+$(BUILD)/liboutpace.a: $(filter-out $(VERSION),$(LIBRARY)) $(BUILD)/parts | $(VERSION)
 	@rm -f $@
 	@ar rcs $@ $(LIBRARY)
 
@@ -52,7 +52,8 @@ $(VERSION): $(BUILD)/commit
 # What objects depend on beside their sources, in files that are written only when it has changed.
 $(BUILD)/commit:   CONTENT = $(COMMIT)
 $(BUILD)/settings: CONTENT = $(CC) $(OPT) $(SANITIZE)
-$(BUILD)/commit $(BUILD)/settings: always
+$(BUILD)/parts:    CONTENT = without $(CUDA_OUT)
+$(BUILD)/commit $(BUILD)/settings $(BUILD)/parts: always
 	@mkdir -p $(@D)
 	@echo '$(CONTENT)' | cmp -s - $@ || echo '$(CONTENT)' >$@
 

@@ -181,7 +181,7 @@ const Command command_fit = {
         "With --surface it fits a machine to the times of steps instead; a third of them is held out, to be\n"
         "priced unseen:\n"
         "  outpace bench MODEL --csv > surface.csv\n"
-        "  outpace fit --surface surface.csv --model MODEL --on cpu-8core-avx2 --save mine.json\n",
+        "  outpace fit --surface surface.csv --model MODEL --on cpu-2core-zen4 --save mine.json\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run};
