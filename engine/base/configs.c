@@ -31,11 +31,15 @@ static bool place(int i, const char *name, char out[MAX_PATH]) {
     return n > 0 && n < MAX_PATH && (i > 0 || configs) && file_exists(out);
 }
 
+static bool find(const char *name, char out[MAX_PATH]) {
+    for (int i = 0; i < PLACES; i++)
+        if (place(i, name, out)) return true;
+    return false;
+}
+
 char *configs_path(const char *name) {
     char path[MAX_PATH];
-    for (int i = 0; i < PLACES; i++)
-        if (place(i, name, path)) return mem_text(path, strlen(path));
-    return NULL;
+    return find(name, path) ? mem_text(path, strlen(path)) : NULL;
 }
 
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
@@ -82,14 +86,19 @@ static void unknown(const char *folder, const char *what, const char *name, Erro
     text_release(&list);
 }
 
+static char *copied(const char *path, const char *what, Error *e) {
+    char *copy = mem_text(path, strlen(path));
+    if (!copy) error_system(e, "out of memory for the path of the %s '%s'", what, path);
+    return copy;
+}
+
 char *configs_named(const char *folder, const char *what, const char *name, Error *e) {
-    char file[256];
-    bool is_path = strchr(name, '/') || strstr(name, ".json");
+    char file[256], path[MAX_PATH];
     snprintf(file, sizeof file, "%s/%.200s.json", folder, name);
-    char *path = is_path ? mem_text(name, strlen(name)) : configs_path(file);
-    if (path && file_exists(path)) return path;
-    mem_free(path);
-    if (is_path) error_input(e, "cannot read the %s '%s'", what, name);
+    if (strchr(name, '/') || strstr(name, ".json")) {
+        if (file_exists(name)) return copied(name, what, e);
+        error_input(e, "cannot read the %s '%s'", what, name);
+    } else if (find(file, path)) return copied(path, what, e);
     else unknown(folder, what, name, e);
     return NULL;
 }

@@ -39,7 +39,6 @@ static inline void put_out(const Attend *a, int i) {
 
 static inline void attend(const Attend *a) {
     int queries = a->nodes * a->group;
-    if (in_pairs(a)) pack_pairs(a);
     for_spans(a, score_span);
     weigh(a);
     memset(a->sums, 0, (size_t)queries * key_value_pad(a->head_dim) * sizeof *a->sums);

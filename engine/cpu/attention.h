@@ -5,8 +5,8 @@
 // broadcast and rows added in order of position. So a score does not depend on the lane that it stands in,
 // nor a sum (mix.h) on where its keys stand. Lanes whose keys are not visible are computed and dropped.
 //
-// Where the set multiplies pairs of bf16, a dimension and the next one go in one product; queries are bf16
-// then, in the memory of their sums until these begin.
+// One dimension after the other, also where a set multiplies pairs of bf16: a larger head that holds a
+// smaller one's dimensions with zeros between (model/inflate.h) then has the same scores, bit for bit.
 //
 // What neighbouring nodes all see is read once for BLOCK_QUERIES of their queries; the rest, mostly a few
 // ancestors, for the query heads of one node.
@@ -33,20 +33,6 @@ static inline float *sum_row(const Attend *a, int i) {
     return a->sums + (size_t)i * key_value_pad(a->head_dim);
 }
 
-// Whether scores are products of bf16 pairs, and a query's pairs, each in the bits of a float.
-static inline bool in_pairs(const Attend *a) { return HAS_PAIRS && a->layout->dtype == DTYPE_BF16; }
-
-static inline void pack_pairs(const Attend *a) {
-    for (int i = 0; i < a->nodes * a->group; i++)
-        for (int d = 0; d < a->head_dim; d += LANE_PAIRS) {
-            const float *q = query(a, i) + d;
-            uint16_t half[LANE_PAIRS] = {0};
-            int n = a->head_dim - d < LANE_PAIRS ? a->head_dim - d : LANE_PAIRS;
-            for (int j = 0; j < n; j++) half[j] = f32_to_bf16(q[j]);
-            memcpy(sum_row(a, i) + d / PAIR, half, (size_t)n * sizeof *half);
-        }
-}
-
 // Copies lanes [from, to) to `out`.
 static inline void put_lanes(Lanes x, int from, int to, float *out) {
     float lane[LANES];
@@ -57,18 +43,7 @@ static inline void put_lanes(Lanes x, int from, int to, float *out) {
     }
 }
 
-// Scores of the 16 keys at `block` for `count` queries, sum[q]: in pairs of them, or by one dimension and the
-// next.
-INLINE void score_pairs(int pairs, const float *block, const float *const *q, int count, Lanes *sum) {
-#pragma GCC unroll 8
-    for (int i = 0; i < count; i++) sum[i] = lanes_set(0);
-    for (int p = 0; p < pairs; p++, block += LANES) {
-        Lanes keys = lanes_load(block);
-#pragma GCC unroll 8
-        for (int i = 0; i < count; i++) sum[i] = lanes_pairs(lanes_set(q[i][p]), keys, sum[i]);
-    }
-}
-
+// Scores of the 16 keys at `block` for `count` queries, sum[q].
 INLINE void score_block(const Attend *a, const void *block, const float *const *q, int count, Lanes *sum) {
 #pragma GCC unroll 8
     for (int i = 0; i < count; i++) sum[i] = lanes_set(0);
@@ -98,15 +73,14 @@ INLINE void score_queries(const Attend *a, const KeySpan *s, const Queries *q, i
     Lanes sum[BLOCK_QUERIES];
     size_t block_bytes = a->layout->block_elements * dtype_size(a->layout->dtype);
     for (int i = 0; i < count; i++) {
-        row[i] = in_pairs(a) ? sum_row(a, first + i) : query(a, first + i);
+        row[i] = query(a, first + i);
         out[i] = span_scores(a, q, first + i);
     }
     for (int k = s->first, end = s->first + s->count, next; k < end; k = next) {
         int block = k / KEY_BLOCK, from = k % KEY_BLOCK;
         const unsigned char *keys = (const unsigned char *)s->k + (size_t)block * block_bytes;
         next = (block + 1) * KEY_BLOCK < end ? (block + 1) * KEY_BLOCK : end;
-        if (in_pairs(a)) score_pairs(a->head_dim / PAIR, (const float *)(const void *)keys, row, count, sum);
-        else score_block(a, keys, row, count, sum);
+        score_block(a, keys, row, count, sum);
         for (int i = 0; i < count; i++) put_lanes(sum[i], from, from + next - k, out[i] + (k - s->first));
     }
 }

@@ -10,9 +10,10 @@
 // are exactly zero, and stand behind the real ones, so each partial sum of each kernel adds the same numbers
 // in the same order, and zeros. That holds for o as well if the head size is a multiple of 32 (the columns
 // that a kernel's step takes); else its partial sums are cut differently. Scores are summed over dimensions
-// in order, with zeros between. Norms are the same where W / w is a power of 4 (every factor is then a power
-// of 2), else two roundings differ. So the logits of the reference, 256 wide with heads of 32, are its very
-// bits at widths 1024, 4096 and 16384; otherwise they are near (tests/engine/model/inflate_test.c).
+// in order, with zeros between (not on matrix tiles, which take them in pairs). Norms are the same where W /
+// w is a power of 4 (every factor is then a power of 2), else two roundings differ. So the logits of the
+// reference, 256 wide with heads of 32, are its very bits at widths 1024, 4096 and 16384; otherwise they are
+// near (tests/engine/model/inflate_test.c).
 //
 // Rows that such a model gives are a stand-in's: "outpace_stand_in" in config.json says so (Model.stand_in).
 #pragma once

@@ -91,7 +91,7 @@ static bool read_layout(const SurfaceArguments *a, Layout *out, Error *e) {
         return error_input(e, "--cache is '%s', must be viewed or copied", a->cache);
     if (copied && !batch)
         return error_input(e, "--cache copied needs --layout batch: a tree's rows share the context");
-    if (copied && engine_gauge(a->device, &gpu, NULL))
+    if (copied && (strncmp(a->device, "cuda", 4) == 0 || engine_gauge(a->device, &gpu, NULL)))
         return error_input(e, "--cache copied is measured on the CPU only, --device is '%s'", a->device);
     *out = copied ? LAYOUT_COPIED : batch ? LAYOUT_BATCH : LAYOUT_TREE;
     return true;

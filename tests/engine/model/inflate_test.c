@@ -4,6 +4,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
+#include "engine/cpu/ops.h"
 #include "engine/engine.h"
 #include "engine/model/inflate.h"
 #include "engine/model/placement.h"
@@ -119,10 +120,16 @@ typedef struct {
     float *rows; // of hidden states, the large one's behind the small one's
 } Pair;
 
+// Tiles take scores in pairs of dimensions, which a larger head tears apart.
+static const char *in_order(void) {
+    const CpuOps *best = cpu_ops_find(NULL, NULL);
+    return best && strcmp(best->name, "amx") == 0 ? "avx512_bf16" : NULL;
+}
+
 static void open_engine(Engine *engine, const char *dir) {
     Error e = {0};
     EngineOptions o = {
-        .device = "cpu", .backend = {.threads = 1, .context = 64}
+        .device = "cpu", .backend = {.threads = 1, .context = 64, .isa = in_order()}
     };
     if (!engine_open(engine, dir, &o, NULL, &e)) fail_msg("%s", e.text);
 }

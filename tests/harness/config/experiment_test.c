@@ -257,18 +257,19 @@ static void wrong_changes(void **state) {
     static const struct {
         const char *set, *model, *want;
     } cases[] = {
-        {"generation",             NULL,        "--set is 'generation', must be written path=value: generation.max_tokens=64" },
+        {"generation",             NULL,        "--set is 'generation', must be written path=value: generation.max_tokens=64"    },
         {"generation.sede=1",      NULL,
-         "--set generation.sede:1:1: generation has no parameter 'sede'; did you mean 'seed'?"                                },
+         "--set generation.sede:1:1: generation has no parameter 'sede'; did you mean 'seed'?"                                   },
         {"generation.seed=[1, x]", NULL,
-         "--set generation.seed:1:5: 'seed' is 'x', must be a whole number from 0 to 1.07374e+09"                             },
+         "--set generation.seed:1:5: 'seed' is 'x', must be a whole number from 0 to 1073741824"                                 },
         {"methods.jacobi.label=x", NULL,
-         "x.yaml:13:3: this list has no 'jacobi': name one of its 1 items, or its number from 0"                              },
-        {NULL,                     "dir",       "--model has 'dir', must be target=DIR[,draft=DIR,...]"                       },
-        {NULL,                     "target=a,", "--model has '', must be target=DIR[,draft=DIR,...]"                          },
-        {NULL,                     "traget=a",  "--set models.traget:1:1: a model has no key 'traget'; did you mean 'target'?"},
+         "x.yaml:13:3: this list has no 'jacobi': name one of its 1 items, or its number from 0"                                 },
+        {NULL,                     "dir",       "--model has 'dir', must be target=DIR[,draft=DIR,...]"                          },
+        {NULL,                     "target=a,", "--model has '', must be target=DIR[,draft=DIR,...]"                             },
+        {NULL,                     "traget=a",  "--model: models.traget:1:1: a model has no key 'traget'; did you mean 'target'?"},
         {NULL,                     "draft=a",
-         "--set models:1:1: a model is one of target: DIR, reference: NAME and synthesise: SHAPE; give one"                   },
+         "--model: models:1:1: a model is one of target: DIR, reference: NAME and synthesise: SHAPE; give "
+         "one"                                                                                                                   },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         OptionList list = {{cases[i].set}, cases[i].set != NULL};

@@ -323,11 +323,17 @@ static bool script_commit(void *self, const int *nodes, const int *slots, int co
 
 static void script_nothing(void *self) { (void)self; }
 
+static void script_report(const void *self, BackendReport *out) {
+    *out = (BackendReport){.name = "script"};
+    (void)self;
+}
+
 static const Backend SCRIPT = {.name = "script",
                                .run = script_run,
                                .head = script_head,
                                .commit = script_commit,
                                .reset = script_nothing,
+                               .report = script_report,
                                .close = script_nothing};
 
 // "the target model ... will continue the sequence with consecutive letters": the letter of the next place.
