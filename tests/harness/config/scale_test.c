@@ -129,7 +129,7 @@ static void refused(void **state) {
         {"smoke: {smoke: {}}\n",                     "smoke", "x.yaml:13:9: 'smoke' has no 'smoke': take it away"                            },
         {"smoke: {name: m}\n",                       "smoke", "x.yaml:13:9: 'smoke' has no 'name': take it away"                             },
         {"smoke: {generation: {max_tokens: 0}}\n",   NULL,
-         "x.yaml:13:34: 'max_tokens' is '0', must be a whole number from 1 to 16777216"                                                   },
+         "x.yaml:13:34: 'max_tokens' is '0', must be a whole number from 1 to 16777216"                                                      },
         {"smoke: {generatoin: {seed: 0}}\n",         NULL,
          "x.yaml:13:9: a config has no key 'generatoin'; did you mean 'generation'?"                                                         },
         {"smoke: {methods: {jacobi: {label: K}}}\n", "smoke",
