@@ -3,19 +3,6 @@
 
 #include <string.h>
 
-// `at` becomes what `with` is, but keeps its key.
-static void take(YamlNode *at, const YamlNode *with) {
-    at->kind = with->kind;
-    at->quoted = with->quoted;
-    at->text = with->text;
-    at->file = with->file;
-    at->line = with->line;
-    at->column = with->column;
-    at->first = with->first;
-    at->last = with->last;
-    at->count = with->count;
-}
-
 static void add_child(YamlNode *map, YamlNode *child) {
     if (map->last) map->last->next = child;
     else map->first = child;
@@ -53,7 +40,7 @@ static bool put_each(YamlNode *at, YamlNode *map, Error *e) {
 
 static bool put(YamlNode *at, YamlNode *with, Error *e) {
     if (with->kind == NODE_MAP && at->kind != NODE_VALUE) return put_each(at, with, e);
-    take(at, with);
+    yaml_become(at, with);
     return true;
 }
 

@@ -331,15 +331,13 @@ static YamlNode *walk(YamlTree *t, const char *path, const YamlNode *place, Erro
     return at;
 }
 
-// `at` becomes what `value` is, but stays where it hangs.
-static void replace(YamlNode *at, YamlNode *value) {
+void yaml_become(YamlNode *at, const YamlNode *value) {
     at->kind = value->kind;
     at->quoted = value->quoted;
     at->text = value->text;
     at->file = value->file;
     at->line = value->line;
     at->column = value->column;
-    at->key_line = at->key_column = 1;
     at->first = value->first;
     at->last = value->last;
     at->count = value->count;
@@ -350,6 +348,8 @@ bool yaml_set(YamlTree *t, const char *option, const char *path, const char *tex
     if (!place.file) return false;
     YamlNode *value = read_node(t, text, strlen(text), place.file, e);
     YamlNode *at = value ? walk(t, path, &place, e) : NULL;
-    if (at) replace(at, value);
-    return at != NULL;
+    if (!at) return false;
+    yaml_become(at, value);
+    at->key_line = at->key_column = 1;
+    return true;
 }

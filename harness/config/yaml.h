@@ -49,6 +49,9 @@ YamlNode *yaml_find(const YamlNode *map, const char *key);
 // The item of a list that a word means: its number from 0, or the name of exactly one. NULL with e filled.
 YamlNode *yaml_item(const YamlNode *list, const char *word, Error *e);
 
+// `at` becomes what `value` is, but keeps its key and stays where it hangs.
+void yaml_become(YamlNode *at, const YamlNode *value);
+
 // Puts the YAML `text` at a path such as "generation.seed" or "methods.lookahead.matrix.W": keys of maps, and
 // in lists a number from 0 or an item's `name`. Maps on the way are made where they are missing. At most 60
 // times a tree. `option`: who says so, in front of the path in messages ("--set ").

@@ -55,7 +55,7 @@ static bool write_overrides(Prepared *p, Error *e) {
 }
 
 // The words that write_overrides wrote.
-static bool read_overrides(Prepared *p, const char *text, SweepOptions *o, json_t **words, Error *e) {
+static bool read_overrides(const char *text, SweepOptions *o, json_t **words, Error *e) {
     *words = json_from_bytes(text, strlen(text), "the run's overrides", e);
     if (!*words) return false;
     *o = (SweepOptions){.threads = -1};
@@ -67,7 +67,6 @@ static bool read_overrides(Prepared *p, const char *text, SweepOptions *o, json_
         else if (strcmp(key, "--model") == 0) o->model = value;
         else if (o->sets.count < OPTION_LIST_MAX) o->sets.items[o->sets.count++] = value;
     }
-    (void)p;
     return true;
 }
 
@@ -121,7 +120,7 @@ bool prepare_text(Prepared *out, const char *config, const char *file, const cha
     SweepOptions o;
     json_t *words = NULL;
     *out = (Prepared){0};
-    bool ok = read_overrides(out, overrides, &o, &words, e) && copy(config, &out->config, e) &&
+    bool ok = read_overrides(overrides, &o, &words, e) && copy(config, &out->config, e) &&
               copy(file, &out->file, e) && open_all(out, strlen(config), &o, e);
     // Texts of the words were copied into the tree, but for the sets themselves, which nobody reads again.
     json_decref(words);

@@ -1,5 +1,6 @@
 // The sampler against one that sorts pairs and sums in double.
 #include "tests/check.h"
+#include "tests/plain_distribution.h"
 
 #include "engine/core/sampler.h"
 
@@ -7,34 +8,6 @@
 #include <string.h>
 
 enum { MOST = 200 };
-
-typedef struct {
-    double logit;
-    int id;
-} Pair;
-
-static int larger_first(const void *a, const void *b) {
-    const Pair *x = a, *y = b;
-    if (x->logit != y->logit) return x->logit < y->logit ? 1 : -1;
-    return x->id - y->id;
-}
-
-// p in double, and how near the decision of top-p came to the other side: a comparison that rounding may turn
-// is no test.
-static double slow_distribution(const Sampling *s, const float *logits, int vocab, double *p) {
-    Pair order[MOST];
-    double weight[MOST], total = 0, sum = 0, margin = 1;
-    for (int i = 0; i < vocab; i++) order[i] = (Pair){(double)logits[i], i};
-    qsort(order, (size_t)vocab, sizeof *order, larger_first);
-    int k = s->top_k > 0 && s->top_k < vocab ? s->top_k : vocab, kept = 0;
-    for (int i = 0; i < k; i++) total += weight[i] = exp((order[i].logit - order[0].logit) / s->temperature);
-    while (kept < k && (kept == 0 || s->top_p >= 1 || sum < s->top_p * total)) {
-        sum += weight[kept++];
-        margin = fmin(margin, fabs(sum / total - s->top_p));
-    }
-    for (int i = 0; i < vocab; i++) p[order[i].id] = i < kept ? weight[i] / sum : 0;
-    return s->top_p < 1 ? margin : 1;
-}
 
 static Sampling random_sampling(Random *r, int vocab) {
     Sampling s = {.temperature = 0.05 + 3 * random_uniform(r), .top_p = 1};
@@ -71,7 +44,7 @@ static void distributions(void **state) {
         Sampling sampling = random_sampling(&r, vocab);
         Sampler s;
         random_logits(&r, vocab, logits);
-        if (slow_distribution(&sampling, logits, vocab, want) < 1e-5) continue;
+        if (plain_distribution(&sampling, logits, vocab, want) < 1e-5) continue;
         assert_true(sampler_init(&s, &sampling, vocab, NULL));
         sampler_distribution(&s, logits, p);
         compare(&sampling, logits, p, want, vocab);

@@ -5,6 +5,7 @@
 // Where two sums in double fall within 1e-9 of the edge of top-p or of a drawn interval, both sides are right
 // and the row is passed over.
 #include "tests/check.h"
+#include "tests/plain_distribution.h"
 #include "tests/chi_square.h"
 #include "tests/simt/settings.h"
 
@@ -99,40 +100,6 @@ static void run(const Case *c, int first, int rows, SimtOrder order, Answer *out
 }
 
 // --- the plain way
-
-typedef struct {
-    double logit;
-    int id;
-} Pair;
-
-static int larger_first(const void *a, const void *b) {
-    const Pair *x = a, *y = b;
-    if (x->logit != y->logit) return x->logit < y->logit ? 1 : -1;
-    return x->id - y->id;
-}
-
-// p in double; gives how near a sum came to the edge of top-p.
-static double plain_distribution(const Sampling *s, const float *logits, int vocab, double *p) {
-    Pair order[VOCAB];
-    double weight[VOCAB], total = 0, sum = 0, margin = 1;
-    int n = 0, kept = 0;
-    for (int i = 0; i < vocab; i++) {
-        p[i] = 0;
-        if (logits[i] > -INFINITY) order[n++] = (Pair){(double)logits[i], i};
-    }
-    qsort(order, (size_t)n, sizeof *order, larger_first);
-    int k = s->top_k > 0 && s->top_k < n ? s->top_k : n;
-    for (int i = 0; i < k; i++) {
-        bool highest = order[i].logit == order[0].logit;
-        total += weight[i] = highest ? 1 : exp((order[i].logit - order[0].logit) / s->temperature);
-    }
-    while (kept < k && (kept == 0 || s->top_p >= 1 || sum < s->top_p * total)) {
-        sum += weight[kept++];
-        if (s->top_p < 1) margin = fmin(margin, fabs(sum / total - s->top_p));
-    }
-    for (int i = 0; i < kept; i++) p[order[i].id] = weight[i] / sum;
-    return margin;
-}
 
 static bool is_in(const int *list, int n, int id) {
     for (int i = 0; i < n; i++)
