@@ -222,7 +222,10 @@ const Command command_gc = {
     .lesson =
         "Without a RUN no measurement goes: only outputs, prompts, datasets, models and environments of "
         "runs\n"
-        "that are gone. A RUN is a number, or a name, of which the newest is taken. There is no way back.\n",
+        "that are gone. A RUN is a number, or a name, of which the newest is taken. There is no way back.\n"
+        "A store that an older version wrote is brought to this one's form first; programs of that version "
+        "do not\n"
+        "open it any more.\n",
     .options = CARE_OPTIONS,
     .option_count = sizeof CARE_OPTIONS / sizeof *CARE_OPTIONS,
     .run = gc};
