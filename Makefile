@@ -59,15 +59,16 @@ $(BUILD)/commit $(BUILD)/settings $(BUILD)/parts: always
 
 # Kernel sets for more than the processor that every x86-64 has; chosen at run time.
 AVX512 = -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mprefer-vector-width=512
-$(BUILD)/engine/cpu/ops_avx2.o $(BUILD)/engine/train/kernels_avx2.o: CFLAGS += -mavx2 -mfma -mf16c
-$(BUILD)/engine/cpu/ops_avx512.o $(BUILD)/engine/train/kernels_avx512.o $(BUILD)/tests/transpose_avx512.o: CFLAGS += $(AVX512)
-$(BUILD)/engine/cpu/ops_avx512_bf16.o $(BUILD)/engine/train/kernels_avx512_bf16.o: CFLAGS += $(AVX512) -mavx512bf16
-$(BUILD)/engine/cpu/ops_amx.o $(BUILD)/engine/cpu/attend_tiles.o: CFLAGS += $(AVX512) -mavx512bf16 -mamx-tile -mamx-bf16
+SET    = $(BUILD)/engine/cpu/kernels/ops_$(1).o $(BUILD)/engine/train/kernels/kernels_$(1).o
+$(call SET,avx2): CFLAGS += -mavx2 -mfma -mf16c
+$(call SET,avx512) $(BUILD)/tests/transpose_avx512.o: CFLAGS += $(AVX512)
+$(call SET,avx512_bf16): CFLAGS += $(AVX512) -mavx512bf16
+$(BUILD)/engine/cpu/kernels/ops_amx.o $(BUILD)/engine/cpu/kernels/attend_tiles.o: CFLAGS += $(AVX512) -mavx512bf16 -mamx-tile -mamx-bf16
 
 # What the assembler reads into it (.incbin), which no compiler's -MMD tells.
 $(BUILD)/datasets/embedded.o: datasets/sources.tsv $(wildcard datasets/small/*.jsonl)
 $(BUILD)/results/open.o: results/schema.sql results/schema_2.sql results/views.sql
-$(BUILD)/plots/figures.o $(BUILD)/plots/page.o $(BUILD)/plots/report.o: $(wildcard plots/*.sql plots/*.gp plots/report.*s)
+$(BUILD)/plots/figures.o $(BUILD)/plots/page.o $(BUILD)/plots/report.o: $(wildcard plots/figures/* plots/report/*)
 $(BUILD)/results/merge.o: results/merge.sql
 $(BUILD)/harness/stored/stored.o: harness/stored/stored.sql
 $(BUILD)/harness/table/points.o: harness/table/points.sql

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#define EMBED_FIGURE(symbol, name)                    \
-    EMBED(plots_##symbol##_sql, "plots/" name ".sql") \
-    EMBED(plots_##symbol##_gp, "plots/" name ".gp")
+#define EMBED_FIGURE(symbol, name)                            \
+    EMBED(plots_##symbol##_sql, "plots/figures/" name ".sql") \
+    EMBED(plots_##symbol##_gp, "plots/figures/" name ".gp")
 
 EMBED_FIGURE(speedup, "speedup")
 EMBED_FIGURE(step_time, "step-time")
@@ -27,11 +27,11 @@ EMBED_FIGURE(match_k, "match-k")
 EMBED_FIGURE(roofline, "roofline")
 EMBED_FIGURE(predicted, "predicted")
 EMBED_FIGURE(scaling, "scaling")
-EMBED(plots_curve_gp, "plots/curve.gp")
-EMBED(plots_heat_gp, "plots/heat.gp")
+EMBED(plots_curve_gp, "plots/figures/curve.gp")
+EMBED(plots_heat_gp, "plots/figures/heat.gp")
 __asm__(".pushsection .rodata\n.globl figures_style, figures_notes\n"
-        "figures_style:\n.incbin \"plots/style.gp\"\n.byte 0\n"
-        "figures_notes:\n.incbin \"plots/notes.sql\"\n.byte 0\n.popsection\n");
+        "figures_style:\n.incbin \"plots/figures/style.gp\"\n.byte 0\n"
+        "figures_notes:\n.incbin \"plots/figures/notes.sql\"\n.byte 0\n.popsection\n");
 
 #define ASKED(symbol) .query = plots_##symbol##_sql, .script = plots_##symbol##_gp
 #define SURFACE       "measure one: outpace surface MODEL"

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-EMBED(plots_report_css, "plots/report.css")
-EMBED(plots_report_js, "plots/report.js")
+EMBED(plots_report_css, "plots/report/page.css")
+EMBED(plots_report_js, "plots/report/page.js")
 
 const char *const page_format_names[PAGE_FORMATS + 1] = {"html", "md", "tex", NULL};
 

@@ -2,8 +2,9 @@
 // style. What a figure says beside its numbers (titles, labels, what failed) comes from data too: it reaches
 // gnuplot as single-quoted text only, in which nothing is substituted.
 //
-//   NAME.sql     what a figure asks (figures.h says what its columns may be called)
-//   NAME.gp      draws it, behind style.gp, which lays out panels and picks colours
+//   figures/NAME.sql   what a figure asks (figures.h says what its columns may be called)
+//   figures/NAME.gp    draws it; it runs after style.gp, which lays out panels and picks colours
+//   report/            what the report's page asks, and its style and script
 //
 // Beside a plot stand the two files that redraw it: PLOT.dat, its numbers, and PLOT.gp, all of the script.
 #pragma once

@@ -7,21 +7,21 @@
 #include <stdio.h>
 #include <string.h>
 
-EMBED(plots_report_verdict, "plots/report-verdict.sql")
-EMBED(plots_report_points, "plots/report-points.sql")
-EMBED(plots_report_published, "plots/report-published.sql")
-EMBED(plots_report_fits, "plots/report-fits.sql")
-EMBED(plots_report_residuals, "plots/report-residuals.sql")
-EMBED(plots_report_rivals, "plots/report-rivals.sql")
-EMBED(plots_report_missing, "plots/report-missing.sql")
-EMBED(plots_report_text, "plots/report-text.sql")
-EMBED(plots_report_costs, "plots/report-costs.sql")
-EMBED(plots_report_disturbed, "plots/report-disturbed.sql")
-EMBED(plots_report_diverged, "plots/report-diverged.sql")
-EMBED(plots_report_environment, "plots/report-environment.sql")
-EMBED(plots_report_starts, "plots/report-starts.sql")
-EMBED(plots_report_content, "plots/report-content.sql")
-EMBED(plots_report_repeat, "plots/report-repeat.sql")
+EMBED(plots_report_verdict, "plots/report/verdict.sql")
+EMBED(plots_report_points, "plots/report/points.sql")
+EMBED(plots_report_published, "plots/report/published.sql")
+EMBED(plots_report_fits, "plots/report/fits.sql")
+EMBED(plots_report_residuals, "plots/report/residuals.sql")
+EMBED(plots_report_rivals, "plots/report/rivals.sql")
+EMBED(plots_report_missing, "plots/report/missing.sql")
+EMBED(plots_report_text, "plots/report/text.sql")
+EMBED(plots_report_costs, "plots/report/costs.sql")
+EMBED(plots_report_disturbed, "plots/report/disturbed.sql")
+EMBED(plots_report_diverged, "plots/report/diverged.sql")
+EMBED(plots_report_environment, "plots/report/environment.sql")
+EMBED(plots_report_starts, "plots/report/starts.sql")
+EMBED(plots_report_content, "plots/report/content.sql")
+EMBED(plots_report_repeat, "plots/report/repeat.sql")
 
 typedef struct Report {
     Store *store;

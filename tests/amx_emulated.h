@@ -1,6 +1,6 @@
-// The matrix-tile kernels on emulated tiles (engine/cpu/tiles.h): the same source, for any processor.
+// The matrix-tile kernels on emulated tiles (engine/cpu/kernels/tiles.h): the same source, for any processor.
 #pragma once
-#include "engine/cpu/ops.h"
+#include "engine/cpu/kernels/ops.h"
 
 extern const CpuOps cpu_ops_amx_emulated;
 bool amx_emulated_works(void);

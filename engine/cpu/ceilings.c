@@ -2,7 +2,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
-#include "engine/cpu/ops.h"
+#include "engine/cpu/kernels/ops.h"
 #include "engine/cpu/pool.h"
 
 #include <stdint.h>

@@ -9,7 +9,7 @@
 //      hidden  (max_nodes, width)                             the residual stream of each node
 //      panel   scratch for PANEL rows on their way through a layer
 #pragma once
-#include "engine/cpu/ops.h"
+#include "engine/cpu/kernels/ops.h"
 #include "engine/cpu/pool.h"
 
 enum {

@@ -12,7 +12,7 @@
 //
 // Scores are not kept for the backward pass: it makes P again from the queries and keys.
 #pragma once
-#include "engine/train/kernels.h"
+#include "engine/train/kernels/kernels.h"
 
 typedef struct AttentionTask {
     int rows;            // of the document

@@ -3,7 +3,7 @@
 // Each function works on a share: of rows, or for the weight's gradient of outputs. Shares touch nothing in
 // common, so threads need no order among them.
 #pragma once
-#include "engine/train/kernels.h"
+#include "engine/train/kernels/kernels.h"
 
 typedef struct Linear {
     const TrainKernels *kernels;

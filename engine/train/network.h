@@ -17,7 +17,7 @@
 // open.
 #pragma once
 #include "engine/cpu/pool.h"
-#include "engine/train/kernels.h"
+#include "engine/train/kernels/kernels.h"
 #include "engine/train/parameters.h"
 
 typedef struct Batch {

@@ -9,7 +9,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/cpu/cpu.h"
-#include "engine/cpu/ops.h"
+#include "engine/cpu/kernels/ops.h"
 #include "engine/decode/decode.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "engine/cpu/ops.h"
+#include "engine/cpu/kernels/ops.h"
 #include "engine/engine.h"
 #include "engine/model/inflate.h"
 #include "engine/model/placement.h"

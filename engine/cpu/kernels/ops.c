@@ -1,0 +1,32 @@
+#include "engine/cpu/kernels/ops.h"
+
+#include "engine/cpu/kernels/features.h"
+#include "engine/cpu/kernels/sets.h"
+
+#define SET(ops, available) \
+    { &ops, &ops.name, available }
+
+#if defined(__x86_64__)
+static bool has_amx(void) { return cpu_features().amx && cpu_amx_works(); }
+#endif
+
+static const KernelSet SETS[] = {
+    SET(cpu_ops_reference, kernel_set_always),
+    SET(cpu_ops_portable, kernel_set_always),
+#if defined(__x86_64__)
+    SET(cpu_ops_avx2, kernel_set_avx2),
+    SET(cpu_ops_avx512, kernel_set_avx512),
+    SET(cpu_ops_avx512_bf16, kernel_set_avx512_bf16),
+    SET(cpu_ops_amx, has_amx),
+#endif
+};
+enum { SET_COUNT = sizeof SETS / sizeof *SETS };
+
+size_t cpu_ops_count(void) { return SET_COUNT; }
+
+const CpuOps *cpu_ops_at(size_t i, bool *available) {
+    if (available) *available = SETS[i].available();
+    return SETS[i].kernels;
+}
+
+const CpuOps *cpu_ops_find(const char *name, Error *e) { return kernel_set_find(SETS, SET_COUNT, name, e); }

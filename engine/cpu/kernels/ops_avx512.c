@@ -1,0 +1,18 @@
+// The lanes on AVX-512.
+#if defined(__x86_64__)
+#include "engine/cpu/kernels/attend.h"
+#include "engine/cpu/kernels/peak.h"
+#include "engine/cpu/kernels/product.h"
+#include "engine/cpu/kernels/rows.h"
+
+const CpuOps cpu_ops_avx512 = {.name = "avx512",
+                               .pack_unit = 1,
+                               .packed_bytes = packed_bytes,
+                               .pack = pack,
+                               .matmul = matmul,
+                               .rmsnorm = rmsnorm,
+                               .rope = rope,
+                               .gate = gate,
+                               .attend = attend,
+                               .peak = peak};
+#endif

@@ -1,0 +1,136 @@
+// Every operation as its definition says, summed in double. Nothing here is fast, and nothing should be.
+#include "engine/cpu/kernels/ops.h"
+
+#include <math.h>
+
+static size_t packed_bytes(int rows, int columns) { return (size_t)rows * (size_t)columns * sizeof(float); }
+
+static void pack(const float *x, const Packed *p, int first, int last) {
+    float *out = p->data;
+    for (size_t i = (size_t)first * (size_t)p->columns; i < (size_t)last * (size_t)p->columns; i++)
+        out[i] = p->compute == COMPUTE_BF16 ? bf16_round(x[i]) : x[i];
+}
+
+static void matmul(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {
+    const float *x = p->data;
+    size_t columns = (size_t)w->columns;
+    for (int r = 0; r < p->rows; r++)
+        for (int n = from; n < to; n++) {
+            double sum = 0;
+            for (size_t k = 0; k < columns; k++)
+                sum += (double)dtype_load(w->dtype, w->data, (size_t)n * columns + k) *
+                       (double)x[(size_t)r * columns + k];
+            y[(size_t)r * stride + (size_t)(n - from)] = (float)sum;
+        }
+}
+
+static void rmsnorm(const float *x, const Tensor *weight, float epsilon, int n, float *y) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+    double scale = 1 / sqrt(sum / n + (double)epsilon);
+    for (int i = 0; i < n; i++)
+        y[i] = (float)((double)x[i] * scale * (double)dtype_load(weight->dtype, weight->data, (size_t)i));
+}
+
+static void rope(float *head, const float *cosine, const float *sine, int pairs) {
+    for (int i = 0; i < pairs; i++) {
+        double a = (double)head[i], b = (double)head[i + pairs], c = (double)cosine[i], s = (double)sine[i];
+        head[i] = (float)(a * c - b * s);
+        head[i + pairs] = (float)(b * c + a * s);
+    }
+}
+
+static double activate(double x, Activation activation) {
+    if (activation == ACTIVATION_SILU) return x / (1 + exp(-x));
+    return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+}
+
+static void gate(float *gate, const float *up, int n, Activation activation) {
+    for (int i = 0; i < n; i++) gate[i] = (float)(activate((double)gate[i], activation) * (double)up[i]);
+}
+
+// A walk over the keys of one node, in order of position: its spans before the shared ones, these, its
+// others.
+typedef struct Walk {
+    const KeySpan *part[3]; // where the spans of each part begin
+    int left[3];            // spans in it
+    int now, in_span;
+} Walk;
+
+static Walk walk_begin(const Attend *a, int node) {
+    const KeySpan *own = a->span + a->shared_spans;
+    for (int n = 0; n < node; n++) own += a->before_spans[n] + a->after_spans[n];
+    return (Walk){
+        .part = {own,                   a->span,         own + a->before_spans[node]},
+        .left = {a->before_spans[node], a->shared_spans, a->after_spans[node]       }
+    };
+}
+
+// The next key: its span, and its number in the area.
+static const KeySpan *walk_next(Walk *w, int *key) {
+    while (w->left[w->now] == 0) w->now++;
+    const KeySpan *s = w->part[w->now];
+    *key = s->first + w->in_span++;
+    if (w->in_span == s->count) {
+        w->in_span = 0;
+        w->part[w->now]++;
+        w->left[w->now]--;
+    }
+    return s;
+}
+
+static double score(const Attend *a, const float *q, const KeySpan *s, int key) {
+    double sum = 0;
+    for (int d = 0; d < a->head_dim; d++)
+        sum += (double)q[d] * (double)dtype_load(a->layout->dtype, s->k, key_at(a->layout, key, d));
+    return (double)a->scale * sum;
+}
+
+// softmax(scale * q K) V for one query head.
+static void attend_query(const Attend *a, int node, const float *q, float *out) {
+    int visible = a->visible[node], key;
+    double highest = -INFINITY, total = 0;
+    Walk w = walk_begin(a, node);
+    for (int i = 0; i < visible; i++) {
+        const KeySpan *s = walk_next(&w, &key);
+        a->scores[i] = (float)score(a, q, s, key);
+        highest = fmax(highest, (double)a->scores[i]);
+    }
+    for (int i = 0; i < visible; i++) total += exp((double)a->scores[i] - highest);
+    for (int d = 0; d < a->head_dim; d++) {
+        double sum = 0;
+        w = walk_begin(a, node);
+        for (int i = 0; i < visible; i++) {
+            const KeySpan *s = walk_next(&w, &key);
+            sum += exp((double)a->scores[i] - highest) *
+                   (double)dtype_load(a->layout->dtype, s->v, value_at(a->layout, key, d));
+        }
+        out[d] = (float)(sum / total);
+    }
+}
+
+static void attend(const Attend *a) {
+    for (int n = 0; n < a->nodes; n++)
+        for (int g = 0; g < a->group; g++) {
+            size_t at = (size_t)n * a->row + (size_t)(g * a->head_dim);
+            attend_query(a, n, a->q + at, a->out + at);
+        }
+}
+
+static double peak(Compute compute, long rounds) {
+    (void)compute;
+    volatile double sum = 1;
+    for (long i = 0; i < rounds; i++) sum = sum * 0.999 + 0.001;
+    return 2.0 * (double)rounds;
+}
+
+const CpuOps cpu_ops_reference = {.name = "reference",
+                                  .pack_unit = 1,
+                                  .packed_bytes = packed_bytes,
+                                  .pack = pack,
+                                  .matmul = matmul,
+                                  .rmsnorm = rmsnorm,
+                                  .rope = rope,
+                                  .gate = gate,
+                                  .attend = attend,
+                                  .peak = peak};

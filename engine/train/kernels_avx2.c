@@ -1,7 +1,0 @@
-// The training kernels on AVX2.
-#if defined(__x86_64__)
-#include "engine/train/product.h"
-#include "engine/train/set.h"
-
-const TrainKernels train_kernels_avx2 = TRAIN_KERNELS("avx2", false);
-#endif

@@ -1,7 +1,0 @@
-// The training kernels on AVX-512.
-#if defined(__x86_64__)
-#include "engine/train/product.h"
-#include "engine/train/set.h"
-
-const TrainKernels train_kernels_avx512 = TRAIN_KERNELS("avx512", false);
-#endif

@@ -1,0 +1,407 @@
+// Every kernel set that this processor has, held against the reference on random data: within rounding of it,
+// nothing read or written outside (borders are NaN), and each row the same bits whatever runs beside it. Then
+// timed in the same program. Sets that the processor lacks count as skipped.
+#include "tests/check.h"
+
+#include "engine/base/clock.h"
+#include "engine/base/memory.h"
+#include "engine/cpu/kernels/ops.h"
+#include "tests/amx_emulated.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const DTYPES[] = {"f32", "f16", "bf16"};
+
+// n floats with NaN in front and behind; what test_border finds changed fails.
+enum { BORDER = 64 };
+
+static float *new_floats(size_t n) {
+    float *all = mem_alloc(n + 2 * BORDER, sizeof *all);
+    assert_non_null(all);
+    memset(all, 0xff, (n + 2 * BORDER) * sizeof *all);
+    return all + BORDER;
+}
+static void free_floats(float *p) { mem_free(p - BORDER); }
+
+static void check_border(const float *p, size_t n, const char *what) {
+    for (size_t i = 0; i < BORDER; i++)
+        if (!isnan(p[-1 - (long)i]) || !isnan(p[n + i])) fail_msg("%s wrote outside, %zu away", what, i);
+}
+
+static void fill(float *x, size_t n, float spread, Random *r) {
+    for (size_t i = 0; i < n; i++) x[i] = spread * random_normal(r);
+}
+
+static size_t store(Dtype dtype, float x, void *at, size_t i) {
+    uint16_t h = dtype == DTYPE_F16 ? f32_to_f16(x) : f32_to_bf16(x);
+    if (dtype == DTYPE_F32) ((float *)at)[i] = x;
+    else ((uint16_t *)at)[i] = h;
+    return i;
+}
+
+// A random matrix in a block that is NaN before and behind.
+static Tensor new_tensor(Dtype dtype, int rows, int columns, Random *r) {
+    size_t n = (size_t)rows * (size_t)columns;
+    float *data = new_floats(n);
+    for (size_t i = 0; i < n; i++) store(dtype, random_normal(r), data, i);
+    memset((char *)data + n * dtype_size(dtype), 0xff, n * sizeof *data - n * dtype_size(dtype));
+    return (Tensor){data, dtype, rows, columns};
+}
+static void free_tensor(Tensor *t) { free_floats((float *)(size_t)t->data); }
+
+// --- products
+
+static void multiply(const CpuOps *ops, const Tensor *w, const float *x, int rows, Compute compute, float *y,
+                     size_t stride, int from, int to) {
+    Packed p = {mem_alloc(ops->packed_bytes(rows, w->columns), 1), rows, w->columns, compute, w->dtype};
+    assert_non_null(p.data);
+    memset(p.data, 0xff, ops->packed_bytes(rows, w->columns));
+    int half = rows / 2 / ops->pack_unit * ops->pack_unit; // as two threads would
+    if (half) ops->pack(x, &p, 0, half);
+    ops->pack(x, &p, half, rows);
+    ops->matmul(w, &p, y, stride, from, to);
+    mem_free(p.data);
+}
+
+static double magnitude(const Tensor *w, int n, const float *x) {
+    double sum = 0;
+    for (int k = 0; k < w->columns; k++)
+        sum += fabs((double)dtype_load(w->dtype, w->data, (size_t)n * (size_t)w->columns + (size_t)k) *
+                    (double)x[k]);
+    return sum;
+}
+
+// One product in two ways: all rows at once and each alone, outputs [from, to).
+static void check_product(const CpuOps *ops, Dtype dtype, Compute compute, int rows, int outputs, int columns,
+                          Random *r) {
+    Tensor w = new_tensor(dtype, outputs, columns, r);
+    int from = outputs > MATMUL_UNIT && random_below(r, 2) ? MATMUL_UNIT : 0, count = outputs - from;
+    size_t stride = (size_t)count + 3, n = (size_t)(rows - 1) * stride + (size_t)count;
+    float *x = new_floats((size_t)rows * (size_t)columns), *y = new_floats(n), *want = new_floats(n),
+          *alone = new_floats((size_t)count);
+    fill(x, (size_t)rows * (size_t)columns, 1, r);
+    multiply(ops, &w, x, rows, compute, y, stride, from, outputs);
+    multiply(&cpu_ops_reference, &w, x, rows, compute, want, stride, from, outputs);
+    check_border(y, n, "matmul");
+    for (int row = 0; row < rows; row++) {
+        const float *in = x + (size_t)row * (size_t)columns, *got = y + (size_t)row * stride;
+        multiply(ops, &w, in, 1, compute, alone, stride, from, outputs);
+        if (memcmp(alone, got, (size_t)count * sizeof *got) != 0)
+            fail_msg("%s %s: row %d of %d is not the row alone (%d x %d)", ops->name, DTYPES[dtype], row,
+                     rows, outputs, columns);
+        for (int i = 0; i < count; i++) {
+            double error = fabs((double)got[i] - (double)want[(size_t)row * stride + (size_t)i]);
+            if (!(error <= 1e-6 * magnitude(&w, from + i, in)))
+                fail_msg("%s %s: output %d of row %d is %g, wanted %g (%d rows, %d x %d)", ops->name,
+                         DTYPES[dtype], from + i, row, (double)got[i],
+                         (double)want[(size_t)row * stride + (size_t)i], rows, outputs, columns);
+        }
+        for (size_t i = (size_t)count; row + 1 < rows && i < stride; i++) assert_true(isnan(got[i]));
+    }
+    int part = test_between(r, 1, count); // the same whichever outputs are asked for
+    multiply(ops, &w, x, rows, compute, want, stride, from, from + part);
+    for (int row = 0; row < rows; row++)
+        if (memcmp(want + (size_t)row * stride, y + (size_t)row * stride, (size_t)part * sizeof *y) != 0)
+            fail_msg("%s %s: row %d differs when %d of %d outputs are asked for", ops->name, DTYPES[dtype],
+                     row, part, count);
+    free_floats(x), free_floats(y), free_floats(want), free_floats(alone);
+    free_tensor(&w);
+}
+
+static void products(void **state) {
+    const CpuOps *ops = *state;
+    Random r = test_random(20);
+    for (int round = 0; round < 60; round++)
+        check_product(ops, (Dtype)(round % 3), round % 2 ? COMPUTE_BF16 : COMPUTE_F32,
+                      test_between(&r, 1, 40), test_between(&r, 1, 90), test_between(&r, 1, 200), &r);
+    for (int dtype = 0; dtype < 3; dtype++) check_product(ops, (Dtype)dtype, COMPUTE_BF16, 121, 70, 160, &r);
+    check_product(ops, DTYPE_BF16, COMPUTE_BF16, 121, 70, 4100, &r); // beyond one chunk of activations
+}
+
+// --- rows
+
+static void norms(void **state) {
+    const CpuOps *ops = *state;
+    Random r = test_random(21);
+    for (int round = 0; round < 60; round++) {
+        int n = test_between(&r, 1, 300);
+        Tensor w = new_tensor((Dtype)(round % 3), 1, n, &r);
+        float *x = new_floats((size_t)n), *y = new_floats((size_t)n), *want = new_floats((size_t)n);
+        fill(x, (size_t)n, round % 5 ? 3 : 1e-4f, &r);
+        ops->rmsnorm(x, &w, 1e-5f, n, y);
+        cpu_ops_reference.rmsnorm(x, &w, 1e-5f, n, want);
+        check_border(y, (size_t)n, "rmsnorm");
+        for (int i = 0; i < n; i++) assert_true(fabsf(y[i] - want[i]) <= 2e-6f * fabsf(want[i]) + 1e-9f);
+        free_floats(x), free_floats(y), free_floats(want);
+        free_tensor(&w);
+    }
+}
+
+static void rotations(void **state) {
+    const CpuOps *ops = *state;
+    Random r = test_random(22);
+    for (int round = 0; round < 60; round++) {
+        size_t pairs = (size_t)test_between(&r, 1, 130);
+        float *x = new_floats(2 * pairs), *want = new_floats(2 * pairs), *c = new_floats(pairs),
+              *s = new_floats(pairs);
+        fill(x, 2 * pairs, 2, &r);
+        memcpy(want, x, 2 * pairs * sizeof *x);
+        for (size_t i = 0; i < pairs; i++) {
+            double angle = 100 * random_uniform(&r);
+            c[i] = (float)cos(angle);
+            s[i] = (float)sin(angle);
+        }
+        ops->rope(x, c, s, (int)pairs);
+        cpu_ops_reference.rope(want, c, s, (int)pairs);
+        check_border(x, 2 * pairs, "rope");
+        for (size_t i = 0; i < 2 * pairs; i++) assert_true(fabsf(x[i] - want[i]) <= 3e-6f);
+        free_floats(x), free_floats(want), free_floats(c), free_floats(s);
+    }
+}
+
+static void gates(void **state) {
+    const CpuOps *ops = *state;
+    Random r = test_random(23);
+    static const float ends[] = {-1e30f, -200, -88, -87.3f, -20, -1e-9f, 0, 1e-9f, 20, 88, 200, 1e30f};
+    for (int round = 0; round < 40; round++) {
+        size_t n = (size_t)test_between(&r, 12, 200);
+        float *x = new_floats(n), *want = new_floats(n), *up = new_floats(n);
+        Activation activation = round % 2 ? ACTIVATION_SILU : ACTIVATION_GELU_TANH;
+        fill(x, n, 5, &r);
+        fill(up, n, 1, &r);
+        memcpy(x, ends, sizeof ends);
+        memcpy(want, x, n * sizeof *x);
+        ops->gate(x, up, (int)n, activation);
+        cpu_ops_reference.gate(want, up, (int)n, activation);
+        check_border(x, n, "gate");
+        for (size_t i = 0; i < n; i++)
+            if (!(fabsf(x[i] - want[i]) <= 3e-6f * fabsf(want[i]) + 2e-6f))
+                fail_msg("%s: gate %zu is %.9g, wanted %.9g", ops->name, i, (double)x[i], (double)want[i]);
+        free_floats(x), free_floats(want), free_floats(up);
+    }
+}
+
+// --- attention
+
+enum { MAX_NODES = 20, MAX_SPANS = 200, KEYS = 150, MAX_COUNT = 40, MAX_BEFORE = 2 * MAX_COUNT };
+enum { MAX_SHARED = 3 * KEYS, MAX_POSITION = MAX_BEFORE + 70 + MAX_SHARED + 3 * MAX_COUNT };
+
+typedef struct {
+    KeyLayout layout;
+    Attend a;
+    KeySpan spans[MAX_SPANS];
+    int before_spans[MAX_NODES], after_spans[MAX_NODES], before[MAX_NODES], visible[MAX_NODES];
+    int first[MAX_NODES];
+    void *k, *v;
+    size_t used[2]; // elements of k and v
+} Case;
+
+// A random run of keys, written; all others are NaN.
+static KeySpan random_span(Case *c, Random *r, int head, int most) {
+    KeySpan s = {.first = random_below(r, 3) ? test_between(r, 0, KEYS - 1) : 0};
+    s.count = test_between(r, 1, KEYS - s.first);
+    if (s.count > most) s.count = most;
+    size_t size = dtype_size(c->layout.dtype);
+    s.k = (char *)c->k + key_head(&c->layout, head) * size;
+    s.v = (char *)c->v + value_head(&c->layout, head) * size;
+    for (int i = s.first; i < s.first + s.count; i++)
+        for (int d = 0; d < c->layout.head_dim; d++) {
+            store(c->layout.dtype, random_normal(r), (void *)(size_t)s.k, key_at(&c->layout, i, d));
+            store(c->layout.dtype, random_normal(r), (void *)(size_t)s.v, value_at(&c->layout, i, d));
+        }
+    return s;
+}
+
+static void make_case(Case *c, Random *r, int round) {
+    static const int sizes[] = {2, 4, 10, 16, 32, 64, 80, 96, 128, 256, 288};
+    Shape shape = {.heads = 1, .kv_heads = test_between(r, 1, 3), .head_dim = sizes[random_below(r, 11)]};
+    c->layout = key_layout(&shape, round % 2 ? DTYPE_BF16 : DTYPE_F32);
+    size_t size = dtype_size(c->layout.dtype);
+    c->used[0] = key_area(&c->layout, KEYS) * size;
+    c->used[1] = value_area(&c->layout, KEYS) * size;
+    c->k = mem_alloc(c->used[0], 1);
+    c->v = mem_alloc(c->used[1], 1);
+    memset(c->k, 0xff, c->used[0]);
+    memset(c->v, 0xff, c->used[1]);
+    c->a = (Attend){.nodes = test_between(r, 1, MAX_NODES),
+                    .group = test_between(r, 1, 5),
+                    .head_dim = shape.head_dim,
+                    .layout = &c->layout,
+                    .scale = 0.3f,
+                    .span = c->spans,
+                    .shared_spans = test_between(r, 0, 3),
+                    .before_spans = c->before_spans,
+                    .after_spans = c->after_spans,
+                    .before = c->before,
+                    .visible = c->visible,
+                    .first = c->first};
+    int n = 0, head = test_between(r, 0, shape.kv_heads - 1);
+    for (; n < c->a.shared_spans; n++) {
+        c->spans[n] = random_span(c, r, head, KEYS);
+        c->a.shared += c->spans[n].count;
+    }
+    for (int node = 0; node < c->a.nodes; node++) {
+        c->before_spans[node] = test_between(r, 0, 2);
+        c->after_spans[node] = test_between(r, c->a.shared || c->before_spans[node] ? 0 : 1, 3);
+        c->before[node] = 0;
+        c->visible[node] = c->a.shared;
+        for (int i = 0; i < c->before_spans[node] + c->after_spans[node]; i++) {
+            c->spans[n] = random_span(c, r, head, MAX_COUNT);
+            if (i < c->before_spans[node]) c->before[node] += c->spans[n].count;
+            c->visible[node] += c->spans[n++].count;
+        }
+    }
+    int start = test_between(r, MAX_BEFORE, MAX_BEFORE + 70); // of what is shared, for all of them
+    for (int node = 0; node < c->a.nodes; node++) c->first[node] = start - c->before[node];
+}
+
+static float *run_attend(const CpuOps *ops, Attend a) {
+    size_t n = (size_t)(a.nodes * a.group) * (size_t)a.head_dim, queries = attend_queries(a.nodes, a.group);
+    float *out = new_floats(n);
+    a.out = out;
+    a.score_row = MAX_POSITION + SCORE_PAD;
+    a.scores = new_floats(queries * a.score_row);
+    a.sums = new_floats(queries * key_value_pad(a.head_dim));
+    ops->attend(&a);
+    check_border(out, n, "attend");
+    check_border(a.scores, queries * a.score_row, "attend's scores");
+    check_border(a.sums, queries * key_value_pad(a.head_dim), "attend's sums");
+    free_floats(a.scores), free_floats(a.sums);
+    return out;
+}
+
+// Node `node` by itself, all its spans its own.
+static float *run_one_node(const CpuOps *ops, const Case *c, int node) {
+    Attend a = c->a;
+    KeySpan spans[MAX_SPANS];
+    const KeySpan *own = c->spans + a.shared_spans;
+    int none = 0, n = 0;
+    for (int i = 0; i < node; i++) own += c->before_spans[i] + c->after_spans[i];
+    for (int i = 0; i < c->before_spans[node]; i++) spans[n++] = *own++;
+    for (int i = 0; i < a.shared_spans; i++) spans[n++] = c->spans[i];
+    for (int i = 0; i < c->after_spans[node]; i++) spans[n++] = *own++;
+    a.nodes = 1;
+    a.q += (size_t)node * a.row;
+    a.span = spans;
+    a.shared = a.shared_spans = 0;
+    a.before_spans = a.before = &none;
+    a.after_spans = &n;
+    a.visible = &c->visible[node];
+    a.first = &c->first[node];
+    return run_attend(ops, a);
+}
+
+// Weights that are rounded to bf16 are off by 2^-9 of themselves, and with them the values that they weigh:
+// those here are below 5. A query of zeros weighs all alike, exactly; that shows whether each is there.
+static float allowed(const CpuOps *ops, const Case *c, bool alike) {
+    bool rounds = strcmp(ops->name, "amx") == 0 && c->layout.dtype == DTYPE_BF16;
+    return rounds && !alike ? 5.0f / 512 : 2e-5f;
+}
+
+static void attention(void **state) {
+    const CpuOps *ops = *state;
+    Random r = test_random(24);
+    for (int round = 0; round < 40; round++) {
+        Case c;
+        make_case(&c, &r, round);
+        bool alike = round % 3 == 0;
+        size_t row = (size_t)(c.a.group * c.a.head_dim), n = (size_t)c.a.nodes * row;
+        float *q = new_floats(n);
+        fill(q, n, alike ? 0 : 1, &r);
+        for (size_t i = 0; i < n; i++) q[i] = bf16_round(q[i]);
+        c.a.q = q;
+        c.a.row = row;
+        float *got = run_attend(ops, c.a), *want = run_attend(&cpu_ops_reference, c.a);
+        for (size_t i = 0; i < n; i++)
+            if (!(fabsf(got[i] - want[i]) <= allowed(ops, &c, alike)))
+                fail_msg("%s: attention %zu of %zu is %g, wanted %g", ops->name, i, n, (double)got[i],
+                         (double)want[i]);
+        for (int node = 0; node < c.a.nodes; node++) {
+            float *alone = run_one_node(ops, &c, node);
+            if (memcmp(alone, got + (size_t)node * row, row * sizeof *got) != 0)
+                fail_msg("%s: node %d of %d attends otherwise when alone", ops->name, node, c.a.nodes);
+            free_floats(alone);
+        }
+        free_floats(q), free_floats(got), free_floats(want);
+        mem_free(c.k), mem_free(c.v);
+    }
+}
+
+// --- speed, to be read
+
+static double seconds_of_product(const CpuOps *ops, const Tensor *w, int rows, Random *r) {
+    float *x = new_floats((size_t)rows * (size_t)w->columns), *y = new_floats((size_t)rows * (size_t)w->rows);
+    Packed p = {mem_alloc(ops->packed_bytes(rows, w->columns), 1), rows, w->columns, COMPUTE_BF16, w->dtype};
+    double best = 1e9;
+    fill(x, (size_t)rows * (size_t)w->columns, 1, r);
+    ops->pack(x, &p, 0, rows);
+    for (int i = 0; i < 3; i++) {
+        double start = clock_now(clock_monotonic());
+        ops->matmul(w, &p, y, (size_t)w->rows, 0, w->rows);
+        double took = clock_now(clock_monotonic()) - start;
+        if (took < best) best = took;
+    }
+    mem_free(p.data);
+    free_floats(x), free_floats(y);
+    return best;
+}
+
+static void speed(void **state) {
+    const CpuOps *ops = *state;
+    Random r = test_random(25);
+    for (int dtype = 0; dtype < 3; dtype++) {
+        Tensor w = new_tensor((Dtype)dtype, 512, 1024, &r);
+        print_message("%-10s %-4s", ops->name, DTYPES[dtype]);
+        for (int rows = 1; rows <= 64; rows *= 4) {
+            double s = seconds_of_product(ops, &w, rows, &r);
+            print_message("  %d rows %.1f GFLOP/s", rows, 2e-9 * 512 * 1024 * rows / s);
+            assert_true(s > 0);
+        }
+        print_message("\n");
+        free_tensor(&w);
+    }
+    double f32 = ops->peak(COMPUTE_F32, 1600), bf16 = ops->peak(COMPUTE_BF16, 1600);
+    assert_true(f32 > 0 && bf16 > 0);
+    if (strcmp(ops->name, "avx512_bf16") == 0) assert_true(bf16 == 2 * f32); // pairs, in as many rounds
+    assert_true(amx_emulated_works()); // what real tiles are asked before they are trusted
+}
+
+// The sets of this build, and behind them the tiles that are only emulated.
+static const CpuOps *set_at(size_t i, bool *available) {
+    *available = true;
+    return i < cpu_ops_count() ? cpu_ops_at(i, available) : &cpu_ops_amx_emulated;
+}
+
+static void missing(void **state) {
+    (void)state;
+    skip();
+}
+
+int main(void) {
+    static const struct CMUnitTest all[] = {
+        {"products",  products,  NULL, NULL, NULL},
+        {"norms",     norms,     NULL, NULL, NULL},
+        {"rotations", rotations, NULL, NULL, NULL},
+        {"gates",     gates,     NULL, NULL, NULL},
+        {"attention", attention, NULL, NULL, NULL},
+        {"speed",     speed,     NULL, NULL, NULL},
+    };
+    enum { CHECKS = sizeof all / sizeof *all, SETS = 16 };
+    static char names[SETS * CHECKS][64];
+    struct CMUnitTest tests[SETS * CHECKS];
+    size_t count = 0, sets = cpu_ops_count() + 1;
+    for (size_t i = 0; i < sets; i++)
+        for (size_t k = 0; k < CHECKS; k++, count++) {
+            bool available, emulated = i == sets - 1;
+            const CpuOps *ops = set_at(i, &available);
+            snprintf(names[count], sizeof names[count], "%s%s: %s", ops->name, emulated ? ", emulated" : "",
+                     all[k].name);
+            tests[count] = all[k];
+            tests[count].name = names[count];
+            tests[count].initial_state = (void *)(size_t)ops;
+            if (!available) tests[count].test_func = missing;
+        }
+    return _cmocka_run_group_tests("ops", tests, count, NULL, NULL);
+}
