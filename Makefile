@@ -61,7 +61,7 @@ $(BUILD)/commit $(BUILD)/settings $(BUILD)/parts: always
 AVX512 = -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mprefer-vector-width=512
 SET    = $(BUILD)/engine/cpu/kernels/ops_$(1).o $(BUILD)/engine/train/kernels/kernels_$(1).o
 $(call SET,avx2): CFLAGS += -mavx2 -mfma -mf16c
-$(call SET,avx512) $(BUILD)/tests/transpose_avx512.o: CFLAGS += $(AVX512)
+$(call SET,avx512) $(BUILD)/tests/support/transpose_avx512.o: CFLAGS += $(AVX512)
 $(call SET,avx512_bf16): CFLAGS += $(AVX512) -mavx512bf16
 $(BUILD)/engine/cpu/kernels/ops_amx.o $(BUILD)/engine/cpu/kernels/attend_tiles.o: CFLAGS += $(AVX512) -mavx512bf16 -mamx-tile -mamx-bf16
 

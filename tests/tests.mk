@@ -2,10 +2,10 @@
 
 # Kept, so that tests/run finds exactly the programs that have a source.
 TESTS    = $(patsubst %.c,$(BUILD)/%,$(shell find tests -name '*_test.c'))
-SHARED   = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/*.c))
+SHARED   = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 FUZZERS  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/fuzz/*_fuzz.c))
 
-# An archive, so that a program takes only what it uses: tests/fault.c links only where its wraps are.
+# An archive, so that a program takes only what it uses: tests/support/fault.c links only where its wraps are.
 $(BUILD)/libtests.a: $(SHARED)
 	@rm -f $@
 	@ar rcs $@ $^
@@ -13,9 +13,9 @@ $(BUILD)/libtests.a: $(SHARED)
 $(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(BUILD)/libtests.a $(BUILD)/liboutpace.a
 	$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) -o $@ -lcmocka $(LIBS)
 
-$(BUILD)/tests/plot_store.o: tests/fixtures/plots/computed.json
+$(BUILD)/tests/support/plot_store.o: tests/fixtures/plots/computed.json
 
-# A program that fails allocations or system calls links them through tests/fault.c.
+# A program that fails allocations or system calls links them through tests/support/fault.c.
 WRAPPED  = malloc calloc realloc free open read write fsync close rename
 $(BUILD)/tests/%_fault_test: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
 

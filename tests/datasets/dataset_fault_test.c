@@ -1,12 +1,12 @@
 // Every allocation of loading and of ROUGE fails once: one system error, nothing left behind.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "datasets/datasets.h"
 #include "datasets/rouge.h"
 #include "engine/base/file.h"
-#include "tests/fault.h"
-#include "tests/folder.h"
-#include "tests/scratch.h"
+#include "tests/support/fault.h"
+#include "tests/support/folder.h"
+#include "tests/support/scratch.h"
 
 #include <jansson.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 // Rows become prompts: look-alikes of every format, orders and limits against a slow model, malformed rows
 // named by file, line and field; the published files where they are beside the checkout.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "datasets/datasets.h"
 #include "engine/base/file.h"
-#include "tests/folder.h"
-#include "tests/scratch.h"
+#include "tests/support/folder.h"
+#include "tests/support/scratch.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 // datasets/fetch against a server on this machine: what is whole and true is kept, what is cut short, longer,
 // changed or not there is not, and leaves nothing behind.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/sha256.h"
-#include "tests/child.h"
-#include "tests/scratch.h"
+#include "tests/support/child.h"
+#include "tests/support/scratch.h"
 
 #include <arpa/inet.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 // The table of sources and the small sets that are in the program.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "datasets/datasets.h"
 #include "datasets/format.h"

@@ -1,6 +1,6 @@
 // ROUGE and its stemmer against Python's rouge-score and NLTK (tests/oracle/rouge.py), and against slow
 // obvious counts.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "datasets/porter.h"
 #include "datasets/rouge.h"

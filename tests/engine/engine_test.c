@@ -1,12 +1,12 @@
 // Opening: two engines side by side give what each gives alone; memory is told right, and checked before a
 // weight is read; names of devices and computes.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "engine/engine.h"
 #include "engine/model/synth.h"
-#include "tests/child.h"
-#include "tests/scratch.h"
+#include "tests/support/child.h"
+#include "tests/support/scratch.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 // logits that it gave (tests/oracle/models.py made them). f32 within 2e-5 of the largest logit at every
 // position and 64 greedy tokens equal, by every method that needs nothing beside the target; bf16 at most
 // twice as far off as transformers' own bf16 is.
-#include "tests/check.h"
-#include "tests/golden.h"
+#include "tests/support/check.h"
+#include "tests/support/golden.h"
 
 #include "engine/decode/decode.h"
 #include "engine/engine.h"

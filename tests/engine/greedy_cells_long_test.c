@@ -1,6 +1,6 @@
-// Greedy identity of every method (tests/greedy_cells.h) on many models.
-#include "tests/check.h"
-#include "tests/greedy_cells.h"
+// Greedy identity of every method (tests/support/greedy_cells.h) on many models.
+#include "tests/support/check.h"
+#include "tests/support/greedy_cells.h"
 
 static void every_cell(void **state) {
     (void)state;

@@ -1,6 +1,7 @@
-// Greedy identity of every method (tests/greedy_cells.h) on a few models; on many in `make test-long`.
-#include "tests/check.h"
-#include "tests/greedy_cells.h"
+// Greedy identity of every method (tests/support/greedy_cells.h) on a few models; on many in `make
+// test-long`.
+#include "tests/support/check.h"
+#include "tests/support/greedy_cells.h"
 
 static void every_cell(void **state) {
     (void)state;

@@ -1,11 +1,11 @@
 // The promise of the whole engine, on the real CPU backend: greedy output of every method is that of one
 // token a step, id for id, for any model, window, layout and compute; sampled output has the model's
 // distribution. The models are small and random.
-#include "tests/check.h"
-#include "tests/chi_square.h"
-#include "tests/null_session.h"
-#include "tests/random_model.h"
-#include "tests/test_methods.h"
+#include "tests/support/check.h"
+#include "tests/support/chi_square.h"
+#include "tests/support/null_session.h"
+#include "tests/support/random_model.h"
+#include "tests/support/test_methods.h"
 
 #include "engine/base/memory.h"
 #include "engine/cpu/cpu.h"

@@ -1,11 +1,11 @@
 // Methods with a second model, on the real CPU backend and small random models: greedy output is that of one
 // token a step, whatever the draft, adapter or heads; sampled output has the target's distribution; and what
 // an adapter has cached is what it would cache from scratch, bit for bit.
-#include "tests/check.h"
-#include "tests/chi_square.h"
-#include "tests/folder.h"
-#include "tests/null_session.h"
-#include "tests/random_model.h"
+#include "tests/support/check.h"
+#include "tests/support/chi_square.h"
+#include "tests/support/folder.h"
+#include "tests/support/null_session.h"
+#include "tests/support/random_model.h"
 
 #include "engine/base/memory.h"
 #include "engine/cpu/cpu.h"

@@ -1,10 +1,10 @@
 // The rolling cache of a sliding window: it takes the window's memory whatever the context, says what a model
 // without it says as long as the window holds all, and something else beyond.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/engine.h"
 #include "engine/model/synth.h"
-#include "tests/child.h"
+#include "tests/support/child.h"
 
 #include <stdio.h>
 #include <string.h>

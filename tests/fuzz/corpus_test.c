@@ -1,6 +1,6 @@
 // Every file in tests/fuzz/corpus/NAME through NAME_fuzz.c: the seeds that fuzzing starts from and the inputs
 // that once broke something. A new fuzz entry is a row here and a folder there.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"

@@ -1,12 +1,12 @@
 // A file in use by a child is cut: one line that names it, exit code 2, whatever thread finds out.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
 #include "engine/model/synth.h"
 #include "harness/shrunk.h"
-#include "tests/child.h"
-#include "tests/scratch.h"
+#include "tests/support/child.h"
+#include "tests/support/scratch.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,12 +1,12 @@
 // Model directories that are broken or malicious, each one change away from a good one, run through the real
 // program. Whatever is in them: exit code 2, one line on stderr that names the file and says what is wrong,
 // no signal, no hang, little memory. A new kind of damage is a new row.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/model/synth.h"
-#include "tests/child.h"
-#include "tests/spoil.h"
-#include "tests/scratch.h"
+#include "tests/support/child.h"
+#include "tests/support/spoil.h"
+#include "tests/support/scratch.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,14 +2,14 @@
 // the same bytes each time, other bytes for other measurements; awkward names; what can go wrong.
 //
 // OUTPACE_GOLDEN=write writes the fixtures anew: then look at each figure before they are committed.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/sha256.h"
 #include "plots/plots.h"
-#include "tests/child.h"
-#include "tests/plot_store.h"
-#include "tests/scratch.h"
+#include "tests/support/child.h"
+#include "tests/support/plot_store.h"
+#include "tests/support/scratch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,14 +2,14 @@
 // nothing and in which no text of the store is a tag.
 //
 // OUTPACE_GOLDEN=write writes the fixture anew.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "plots/report.h"
 #include "plots/svg.h"
-#include "tests/child.h"
-#include "tests/plot_store.h"
-#include "tests/scratch.h"
+#include "tests/support/child.h"
+#include "tests/support/plot_store.h"
+#include "tests/support/scratch.h"
 
 #include <ctype.h>
 #include <stdio.h>

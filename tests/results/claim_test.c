@@ -1,8 +1,8 @@
 // One process measures a run at a time, and a claim goes with its process.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "results/store.h"
-#include "tests/folder.h"
+#include "tests/support/folder.h"
 
 #include <signal.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // bits and ones against loops over single bits; what is NULL, short or out of range.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "results/functions.h"
 

@@ -1,12 +1,12 @@
 // Two stores that each hold a part of a run become one that holds what an undisturbed one does; again changes
 // nothing.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "results/rows.h"
 #include "results/transfer.h"
-#include "tests/filled_store.h"
-#include "tests/folder.h"
-#include "tests/scratch.h"
+#include "tests/support/filled_store.h"
+#include "tests/support/folder.h"
+#include "tests/support/scratch.h"
 
 #include "engine/base/memory.h"
 

@@ -1,14 +1,14 @@
 // Files that are no store, or not one for us, or not for now: one clear line each, and nothing changed.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "results/open.h"
 #include "results/rows.h"
 #include "results/sql.h"
-#include "tests/fault_vfs.h"
-#include "tests/filled_store.h"
-#include "tests/folder.h"
-#include "tests/scratch.h"
+#include "tests/support/fault_vfs.h"
+#include "tests/support/filled_store.h"
+#include "tests/support/folder.h"
+#include "tests/support/scratch.h"
 
 #include <signal.h>
 #include <sqlite3.h>

@@ -1,5 +1,5 @@
 // The papers' numbers: every file reads, and says what the program can compute; a broken one says where.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/text.h"
 #include "harness/table/method_text.h"

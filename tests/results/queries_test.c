@@ -1,11 +1,11 @@
 // Every query of docs/queries.md runs, and finds something in a store that has a bit of everything.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "results/rows.h"
-#include "tests/filled_store.h"
-#include "tests/folder.h"
-#include "tests/scratch.h"
+#include "tests/support/filled_store.h"
+#include "tests/support/folder.h"
+#include "tests/support/scratch.h"
 
 #include <string.h>
 

@@ -1,15 +1,15 @@
 // Whatever fails while something is stored: one line, and what was stored before is whole. The store is then
 // opened as a next process would, holds the sample wholly or not at all, and comes to the same end as an
 // undisturbed one.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "results/rows.h"
-#include "tests/fault.h"
-#include "tests/fault_vfs.h"
-#include "tests/filled_store.h"
-#include "tests/folder.h"
-#include "tests/scratch.h"
+#include "tests/support/fault.h"
+#include "tests/support/fault_vfs.h"
+#include "tests/support/filled_store.h"
+#include "tests/support/folder.h"
+#include "tests/support/scratch.h"
 
 #include <sqlite3.h>
 #include <stdio.h>

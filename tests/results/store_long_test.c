@@ -1,11 +1,11 @@
 // Five million steps: how large the store is, and how long tables and figures take, by processor time. A view
 // that began to scan the steps, or lost its index, would fail here.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "results/rows.h"
-#include "tests/child.h"
-#include "tests/filled_store.h"
-#include "tests/folder.h"
+#include "tests/support/child.h"
+#include "tests/support/filled_store.h"
+#include "tests/support/folder.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

@@ -1,10 +1,10 @@
 // Written, read back, found again; sums that equal a scan; errors in one line.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "results/rows.h"
-#include "tests/filled_store.h"
-#include "tests/folder.h"
+#include "tests/support/filled_store.h"
+#include "tests/support/folder.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,15 +1,15 @@
 // Out and in again: what comes back is what went out; what Spec-Bench's code would say of our files is what
 // we say; lines that are no good are named by file and line, and leave nothing behind.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "results/rows.h"
 #include "results/transfer.h"
-#include "tests/filled_store.h"
-#include "tests/folder.h"
-#include "tests/scratch.h"
+#include "tests/support/filled_store.h"
+#include "tests/support/folder.h"
+#include "tests/support/scratch.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 // What the views say against loops over the samples, written from the definitions in words.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "results/rows.h"
-#include "tests/filled_store.h"
-#include "tests/folder.h"
+#include "tests/support/filled_store.h"
+#include "tests/support/folder.h"
 
 #include <math.h>
 #include <stdio.h>

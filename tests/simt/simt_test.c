@@ -1,6 +1,6 @@
 // The shim itself: a kernel without a bug gives the same numbers in every order and with every poison; each
 // planted bug stops the program, or shows as numbers that differ.
-#include "tests/check.h"
+#include "tests/support/check.h"
 #include "tests/simt/planted.h"
 #include "tests/simt/settings.h"
 

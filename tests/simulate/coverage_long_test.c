@@ -1,6 +1,6 @@
-#include "tests/check.h"
+#include "tests/support/check.h"
 
-#include "tests/coverage.h"
+#include "tests/support/coverage.h"
 
 static void intervals_cover(void **state) {
     (void)state;

@@ -1,7 +1,7 @@
 // A first look at what coverage_long_test holds properly.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
-#include "tests/coverage.h"
+#include "tests/support/coverage.h"
 
 static void intervals_cover(void **state) {
     (void)state;

@@ -1,5 +1,5 @@
 // Designs on grids and random places, against the promise itself: no place is far from all that are chosen.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "simulate/design.h"
 

@@ -1,4 +1,4 @@
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/text.h"
 #include "simulate/fit.h"

@@ -1,6 +1,6 @@
 // Kriging of functions that are known: it meets what was measured, forgets far away, and its errors are those
 // that it makes.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "simulate/kriging.h"
 

@@ -1,6 +1,6 @@
 // Every closed form against the process drawn at random, each off by no more than its standard error allows:
 // of hundreds of standardised differences, none is above five, and their squares average to one.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "simulate/montecarlo.h"
 

@@ -1,5 +1,5 @@
 // Plans of random costs: they fit, nothing larger that comes first does, and more time never gives less.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "simulate/plan.h"
 

@@ -1,5 +1,5 @@
 // Races of known runners, over and over: how often the best is lost, and how soon the slow are out.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "simulate/race.h"
 

@@ -1,8 +1,8 @@
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/decode/decode.h"
 #include "simulate/scaling.h"
-#include "tests/null_session.h"
+#include "tests/support/null_session.h"
 
 #include <math.h>
 #include <stdio.h>

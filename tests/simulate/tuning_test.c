@@ -1,6 +1,6 @@
 // A method's space on a machine of our making: what its sample predicts of all of it, and whether the best is
 // among those that would race.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "simulate/design.h"
 #include "simulate/laws.h"

@@ -1,8 +1,8 @@
 // tools/convert-adapter: files as torch writes them, made of the reference's own adapter and heads, become
 // those again, byte for byte, and run; what is broken or another thing is refused in one line.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
-#include "tests/child.h"
+#include "tests/support/child.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 // tools/gpu-check and tools/gpu-bench, which a GPU sees seldom, on a program that is none: what one part says
 // when it fails is told and counted, all others go on, and what was measured stands in a whole file. And
 // without a GPU: one line.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
-#include "tests/child.h"
+#include "tests/support/child.h"
 
 #include <jansson.h>
 #include <stdio.h>

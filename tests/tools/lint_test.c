@@ -1,8 +1,8 @@
 // tools/lint on a small tree of its own: quiet where all is well, and each planted fault found under its
 // name.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
-#include "tests/child.h"
+#include "tests/support/child.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 // The scripts that cut the reference family's text into documents, each on a few lines of its kind.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
-#include "tests/child.h"
-#include "tests/scratch.h"
+#include "tests/support/child.h"
+#include "tests/support/scratch.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 // What comes with the program: by short names, by paths, from the folder that OUTPACE_CONFIGS names.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/configs.h"
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "tests/folder.h"
+#include "tests/support/folder.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 // Whatever system call fails: an error, the old file or all of the new, and nothing else left behind.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "tests/fault.h"
-#include "tests/folder.h"
-#include "tests/scratch.h"
+#include "tests/support/fault.h"
+#include "tests/support/folder.h"
+#include "tests/support/scratch.h"
 
 #include <string.h>
 

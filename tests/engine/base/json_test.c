@@ -1,9 +1,9 @@
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
-#include "tests/folder.h"
-#include "tests/scratch.h"
+#include "tests/support/folder.h"
+#include "tests/support/scratch.h"
 
 #include <string.h>
 

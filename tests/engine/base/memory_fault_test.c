@@ -1,13 +1,13 @@
 // Whatever allocation fails: an error, and nothing left behind.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
-#include "tests/fault.h"
-#include "tests/folder.h"
-#include "tests/scratch.h"
+#include "tests/support/fault.h"
+#include "tests/support/folder.h"
+#include "tests/support/scratch.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // Both sixteen-bit formats against a slow model: all halves in one direction, and in the other every place
 // where the answer changes.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/numbers.h"
 

@@ -1,9 +1,9 @@
 // The vectors of FIPS 180 and of bytes in a file.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/sha256.h"
-#include "tests/folder.h"
-#include "tests/scratch.h"
+#include "tests/support/folder.h"
+#include "tests/support/scratch.h"
 
 #include <string.h>
 

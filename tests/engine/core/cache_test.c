@@ -1,5 +1,5 @@
 // Random commits and truncations against a model that writes every position into its slot.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/core/cache.h"
 

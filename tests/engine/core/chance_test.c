@@ -1,5 +1,5 @@
 // The vector loop against exp and a sum in double, at every length round the loop's edges.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/core/chance.h"
 

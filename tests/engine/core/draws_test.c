@@ -1,7 +1,7 @@
 // Draws from logits, and from a backend that draws by itself: the same numbers, in any order of asking, and
 // with the random number that was guessed as with another.
-#include "tests/check.h"
-#include "tests/soft_null.h"
+#include "tests/support/check.h"
+#include "tests/support/soft_null.h"
 
 #include "engine/core/draws.h"
 

@@ -1,5 +1,5 @@
 // The log against a plain list of all passes: the same sums, kind by kind; and what happens where it is full.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/core/passes.h"
 

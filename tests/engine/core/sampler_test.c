@@ -1,6 +1,6 @@
 // The sampler against one that sorts pairs and sums in double.
-#include "tests/check.h"
-#include "tests/plain_distribution.h"
+#include "tests/support/check.h"
+#include "tests/support/plain_distribution.h"
 
 #include "engine/core/sampler.h"
 

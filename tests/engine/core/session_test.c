@@ -1,5 +1,5 @@
 // The session against a backend that records what it is told and checks the contract of backend.h.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "engine/core/session.h"

@@ -1,5 +1,5 @@
 // Limits one by one around a good shape; frequencies against the formulas written out once more.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/core/shape.h"
 

@@ -1,5 +1,5 @@
 // Random trees against a slow obvious model: a list of paths, each a string of tokens.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/core/tree.h"
 

@@ -1,9 +1,9 @@
 // A batch whose rows read copies of the cache says, bit for bit, what one says whose rows look at the cache.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/core/session.h"
 #include "engine/cpu/cpu.h"
-#include "tests/random_model.h"
+#include "tests/support/random_model.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // Every kernel set that this processor has through the suite of exactness, and the one of tiles as emulated.
-#include "tests/amx_emulated.h"
-#include "tests/check.h"
-#include "tests/exact_suite.h"
+#include "tests/support/amx_emulated.h"
+#include "tests/support/check.h"
+#include "tests/support/exact_suite.h"
 
 #include "engine/base/memory.h"
 #include "engine/cpu/cpu.h"

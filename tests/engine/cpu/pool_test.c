@@ -1,6 +1,6 @@
 // The pool: every thread runs every task once, whatever their number; shares cover everything once; threads
 // are given back. And cores: numbers that this process may use, each once.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/cpu/cores.h"
 #include "engine/cpu/pool.h"

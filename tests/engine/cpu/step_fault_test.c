@@ -1,11 +1,11 @@
 // Memory: opening an engine with the n-th allocation failing, for every n, gives an error and loses nothing;
 // and once open, a step allocates nothing.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/core/session.h"
 #include "engine/cpu/cpu.h"
-#include "tests/fault.h"
-#include "tests/random_model.h"
+#include "tests/support/fault.h"
+#include "tests/support/random_model.h"
 
 static bool open_session(Session *s, const RandomModel *m, int threads, Error *e) {
     BackendOptions o = {.compute = COMPUTE_BF16, .max_nodes = 64, .context = 200, .threads = threads};

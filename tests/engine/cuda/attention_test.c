@@ -1,8 +1,8 @@
 // Every kernel of attention, one for each padded size of a head: against the CPU's reference kernels, over
 // two spans of positions, and bit for bit whether the last tokens are one step or several. The kernels run on
 // the CPU (tests/simt).
-#include "tests/check.h"
-#include "tests/random_model.h"
+#include "tests/support/check.h"
+#include "tests/support/random_model.h"
 #include "tests/simt/settings.h"
 
 #include "engine/core/session.h"

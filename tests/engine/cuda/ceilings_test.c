@@ -1,6 +1,6 @@
 // What is measured of a card: every rate is there, nothing is left behind, an allocation that fails is told;
 // and the rates stand in the card's own columns of the store, not in the processor's.
-#include "tests/check.h"
+#include "tests/support/check.h"
 #include "tests/simt/settings.h"
 
 #include "engine/engine.h"

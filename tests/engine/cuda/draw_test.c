@@ -4,9 +4,9 @@
 //
 // Where two sums in double fall within 1e-9 of the edge of top-p or of a drawn interval, both sides are right
 // and the row is passed over.
-#include "tests/check.h"
-#include "tests/plain_distribution.h"
-#include "tests/chi_square.h"
+#include "tests/support/check.h"
+#include "tests/support/plain_distribution.h"
+#include "tests/support/chi_square.h"
 #include "tests/simt/settings.h"
 
 #include "engine/core/sampler.h"

@@ -1,7 +1,7 @@
 // The CUDA backend through the suite of exactness, its kernels on the CPU (tests/simt). Threads and blocks
 // come in another order each time; memory that nothing was written to holds NaNs.
-#include "tests/check.h"
-#include "tests/exact_suite.h"
+#include "tests/support/check.h"
+#include "tests/support/exact_suite.h"
 #include "tests/simt/settings.h"
 
 #include "engine/cuda/cuda.h"

@@ -1,8 +1,8 @@
 // --math fast against the CPU's reference kernels, its products by a library that stands in for cuBLASLt
 // (tests/simt/cublaslt.c) and checks what it is asked: every shape that an engine must bear, both computes.
 // Algorithms are measured once a shape; what the library refuses is told.
-#include "tests/check.h"
-#include "tests/random_model.h"
+#include "tests/support/check.h"
+#include "tests/support/random_model.h"
 #include "tests/simt/cublaslt.h"
 #include "tests/simt/settings.h"
 

@@ -2,8 +2,8 @@
 // backend's, and greedy tokens of two methods. The last model runs with device memory out of the host's
 // reach, so that a step that touches it without a copy ends the program; and once more with what kernels that
 // begin early may not read yet out of theirs.
-#include "tests/check.h"
-#include "tests/golden.h"
+#include "tests/support/check.h"
+#include "tests/support/golden.h"
 #include "tests/simt/settings.h"
 
 #include "engine/decode/decode.h"

@@ -1,7 +1,7 @@
 // Contexts of several spans, with a window's ring and without: against the CPU's reference kernels, and bit
 // for bit whatever the chunks of the prefill, and whether the last tokens are a tree or committed one by one.
-#include "tests/check.h"
-#include "tests/random_model.h"
+#include "tests/support/check.h"
+#include "tests/support/random_model.h"
 #include "tests/simt/settings.h"
 
 #include "engine/base/memory.h"

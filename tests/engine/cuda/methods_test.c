@@ -1,10 +1,10 @@
 // Methods on the CUDA backend, whose kernels run on the CPU (tests/simt): greedy output is that of one token
 // a step, for methods with and without a second model beside the target, in either layout. Adapters of every
 // variant lack some weights of a layer, and read hidden states.
-#include "tests/check.h"
-#include "tests/folder.h"
-#include "tests/null_session.h"
-#include "tests/random_model.h"
+#include "tests/support/check.h"
+#include "tests/support/folder.h"
+#include "tests/support/null_session.h"
+#include "tests/support/random_model.h"
 #include "tests/simt/settings.h"
 
 #include "engine/cuda/cuda.h"

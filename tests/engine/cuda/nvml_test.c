@@ -1,6 +1,6 @@
 // What a card says of itself, from a library that stands in for NVML (tests/simt/nvml.c): every value, what
 // is not supported, reasons for lower clocks, a card that it does not know, and no library at all.
-#include "tests/check.h"
+#include "tests/support/check.h"
 #include "tests/simt/settings.h"
 
 #include "engine/cuda/cuda.h"

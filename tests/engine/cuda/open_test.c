@@ -1,7 +1,7 @@
 // Opening: every allocation of the device fails once, and nothing is left behind; what cannot fit or run is
 // refused in one line; two models are open side by side.
-#include "tests/check.h"
-#include "tests/random_model.h"
+#include "tests/support/check.h"
+#include "tests/support/random_model.h"
 #include "tests/simt/settings.h"
 
 #include "engine/core/session.h"

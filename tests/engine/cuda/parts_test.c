@@ -1,7 +1,7 @@
 // A part of a step is timed with all that the device does for it, though a run only queues its work, and with
 // nothing that was queued before. The clock counts the blocks that have run (tests/simt).
-#include "tests/check.h"
-#include "tests/random_model.h"
+#include "tests/support/check.h"
+#include "tests/support/random_model.h"
 #include "tests/simt/settings.h"
 
 #include "engine/cuda/cuda.h"

@@ -1,7 +1,7 @@
 // How long a device works at what, on a clock that ticks at every kernel and copy (tests/simt).
-#include "tests/check.h"
-#include "tests/null_session.h"
-#include "tests/random_model.h"
+#include "tests/support/check.h"
+#include "tests/support/null_session.h"
+#include "tests/support/random_model.h"
 #include "tests/simt/settings.h"
 
 #include "engine/cuda/cuda.h"

@@ -1,7 +1,7 @@
 // Products by themselves: against sums in double, and a row's bits against those that it has with other
 // numbers of rows, with either height of tiles, in any order of threads and blocks. The shapes have what
 // models of a few layers lack: several tiles, sums in parts, several panels of rows.
-#include "tests/check.h"
+#include "tests/support/check.h"
 #include "tests/simt/settings.h"
 
 #include "engine/base/memory.h"

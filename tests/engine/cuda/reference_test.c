@@ -1,8 +1,8 @@
 // What the CUDA kernels compute against the same step on the CPU's reference kernels, which sum in double:
 // every shape that an engine must bear, both computes, weights of every type, trees in both layouts. The
 // kernels run on the CPU (tests/simt).
-#include "tests/check.h"
-#include "tests/random_model.h"
+#include "tests/support/check.h"
+#include "tests/support/random_model.h"
 #include "tests/simt/settings.h"
 
 #include "engine/base/memory.h"

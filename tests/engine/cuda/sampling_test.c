@@ -1,10 +1,10 @@
 // Sampling with the CUDA backend, whose kernels run on the CPU (tests/simt): every method gives the tokens
 // that it gives where the same backend hands out logits and the host draws; and a tree of more rows than a
 // panel has, whose distributions are asked for one by one.
-#include "tests/check.h"
-#include "tests/folder.h"
-#include "tests/null_session.h"
-#include "tests/random_model.h"
+#include "tests/support/check.h"
+#include "tests/support/folder.h"
+#include "tests/support/null_session.h"
+#include "tests/support/random_model.h"
 #include "tests/simt/settings.h"
 
 #include "engine/core/draws.h"

@@ -1,6 +1,6 @@
 // The best k of rows of logits against a plain search: several slices, many ties, rows of not-a-numbers and
 // of fewer numbers than are asked for.
-#include "tests/check.h"
+#include "tests/support/check.h"
 #include "tests/simt/settings.h"
 
 #include "engine/cuda/kernels.h"

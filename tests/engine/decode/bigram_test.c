@@ -1,7 +1,7 @@
 // Tables of bigrams, against the model asked about one token at a time.
-#include "tests/check.h"
-#include "tests/null_session.h"
-#include "tests/random_model.h"
+#include "tests/support/check.h"
+#include "tests/support/null_session.h"
+#include "tests/support/random_model.h"
 
 #include "engine/base/memory.h"
 #include "engine/cpu/cpu.h"

@@ -4,9 +4,9 @@
 // Printed as a table beside a step of 4 ms: the 13.5 GB of a 7B model's bf16 weights at 3.35 TB/s, an H100's.
 // What is asserted is loose, since a test shares its machine: no method may cost more than a hundredth of
 // such a model's step on a processor, 135 ms at 100 GB/s.
-#include "tests/check.h"
-#include "tests/folder.h"
-#include "tests/null_session.h"
+#include "tests/support/check.h"
+#include "tests/support/folder.h"
+#include "tests/support/null_session.h"
 
 #include "engine/decode/datastore.h"
 #include "engine/decode/decode.h"

@@ -1,6 +1,6 @@
 // Phrases found in a datastore, against a search of the whole text; and files that are not what they say.
-#include "tests/check.h"
-#include "tests/folder.h"
+#include "tests/support/check.h"
+#include "tests/support/folder.h"
 
 #include "engine/base/memory.h"
 #include "engine/decode/datastore.h"

@@ -1,9 +1,9 @@
 // The loop where the answer is known beforehand: a method that knows the truth, ends inside an accepted
 // prefix, the context's edge, equal prefixes, a dropped bonus, hidden states of the prompt, and what is
 // refused.
-#include "tests/check.h"
-#include "tests/null_session.h"
-#include "tests/test_methods.h"
+#include "tests/support/check.h"
+#include "tests/support/null_session.h"
+#include "tests/support/test_methods.h"
 
 #include "engine/base/memory.h"
 #include "engine/decode/decode.h"

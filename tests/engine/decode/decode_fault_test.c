@@ -1,10 +1,10 @@
 // Every allocation of a run fails once: opening the session and the method, prefill, each step. A run then
 // ends with its message, or what it says is still the truth (a tree without memory for a proposal is a
 // smaller tree). Either way nothing stays allocated.
-#include "tests/check.h"
-#include "tests/fault.h"
-#include "tests/null_session.h"
-#include "tests/test_methods.h"
+#include "tests/support/check.h"
+#include "tests/support/fault.h"
+#include "tests/support/null_session.h"
+#include "tests/support/test_methods.h"
 
 #include "engine/decode/decode.h"
 #include "engine/null/null.h"

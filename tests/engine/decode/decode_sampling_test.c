@@ -2,10 +2,10 @@
 // proposes. The exact chance of every word comes from the null backend's logits; the words are counted over
 // many seeds. This sees what the verifier's own tests cannot: streams that are not independent, bonuses
 // dropped where they may not be, a step that starts from the wrong distribution.
-#include "tests/check.h"
-#include "tests/chi_square.h"
-#include "tests/null_session.h"
-#include "tests/test_methods.h"
+#include "tests/support/check.h"
+#include "tests/support/chi_square.h"
+#include "tests/support/null_session.h"
+#include "tests/support/test_methods.h"
 
 #include "engine/base/memory.h"
 #include "engine/decode/decode.h"

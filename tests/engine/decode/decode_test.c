@@ -1,9 +1,9 @@
 // The loop on the null backend: random prompts, contexts, windows, limits and ends, every method, both
 // layouts, with and without merging. What comes out is what the model says one token a step, cut where the
 // options cut it; each step's report is held against the tree it came from.
-#include "tests/check.h"
-#include "tests/null_session.h"
-#include "tests/test_methods.h"
+#include "tests/support/check.h"
+#include "tests/support/null_session.h"
+#include "tests/support/test_methods.h"
 
 #include "engine/base/memory.h"
 #include "engine/decode/decode.h"

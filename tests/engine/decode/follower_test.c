@@ -1,7 +1,7 @@
 // The cache of a second model follows any sequence, whatever was guessed: chains that the sequence bears in
 // part, wholly, or not at all; several tokens behind; with a window; with hidden states as input.
-#include "tests/check.h"
-#include "tests/null_session.h"
+#include "tests/support/check.h"
+#include "tests/support/null_session.h"
 
 #include "engine/decode/follower.h"
 

@@ -1,6 +1,6 @@
 // What must hold of every row of the table, and how a method is opened from text.
-#include "tests/check.h"
-#include "tests/null_session.h"
+#include "tests/support/check.h"
+#include "tests/support/null_session.h"
 
 #include "engine/decode/method.h"
 

@@ -1,7 +1,7 @@
 // When a table is made and when the one that is kept is taken; what is kept is what was made.
-#include "tests/check.h"
-#include "tests/folder.h"
-#include "tests/null_session.h"
+#include "tests/support/check.h"
+#include "tests/support/folder.h"
+#include "tests/support/null_session.h"
 
 #include "engine/base/file.h"
 #include "engine/decode/model_tables.h"

@@ -1,5 +1,5 @@
 // Parameters on a struct that has one of every type.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/decode/param.h"
 

@@ -1,5 +1,5 @@
 // Ouroboros' Figure 1, letter by letter.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/decode/phrases.h"
 

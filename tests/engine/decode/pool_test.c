@@ -1,5 +1,5 @@
 // The pool against a list of entries with time stamps, sorted out anew at every look.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/decode/pool.h"
 

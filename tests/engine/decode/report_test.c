@@ -1,7 +1,7 @@
 // What a step reports, every method on the null backend: its passes against what the sessions counted, the
 // drafted chain against a model that is asked about one token at a time, prefill.
-#include "tests/check.h"
-#include "tests/null_session.h"
+#include "tests/support/check.h"
+#include "tests/support/null_session.h"
 
 #include "engine/decode/decode.h"
 

@@ -1,6 +1,6 @@
-// Every method samples the model's own distribution from a warm state (tests/sampling_cells.h).
-#include "tests/check.h"
-#include "tests/sampling_cells.h"
+// Every method samples the model's own distribution from a warm state (tests/support/sampling_cells.h).
+#include "tests/support/check.h"
+#include "tests/support/sampling_cells.h"
 
 static void every_cell(void **state) {
     (void)state;

@@ -1,7 +1,7 @@
-// Every method samples the model's own distribution from a warm state (tests/sampling_cells.h): few draws a
-// cell here, 200,000 in `make test-long`.
-#include "tests/check.h"
-#include "tests/sampling_cells.h"
+// Every method samples the model's own distribution from a warm state (tests/support/sampling_cells.h): few
+// draws a cell here, 200,000 in `make test-long`.
+#include "tests/support/check.h"
+#include "tests/support/sampling_cells.h"
 
 static void every_cell(void **state) {
     (void)state;

@@ -1,5 +1,5 @@
 // Reports of sources, against rows kept as plain tokens and compared with what was accepted.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/decode/sources.h"
 

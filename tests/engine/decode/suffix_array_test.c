@@ -1,5 +1,5 @@
 // The order of all places, against a plain sort that compares them token by token.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "engine/decode/suffix_array.h"

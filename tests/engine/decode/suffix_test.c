@@ -1,5 +1,5 @@
 // The index against a search that compares every place with the end of the sequence.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/decode/suffix.h"
 

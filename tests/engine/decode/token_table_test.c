@@ -1,7 +1,7 @@
 // The file of a table: there and back, every broken byte and length refused; and when one that is kept
 // serves.
-#include "tests/check.h"
-#include "tests/folder.h"
+#include "tests/support/check.h"
+#include "tests/support/folder.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"

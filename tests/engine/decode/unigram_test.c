@@ -1,5 +1,5 @@
 // Both orders, against the sums as the paper writes them: over every token of the input embedding.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/decode/unigram.h"
 

@@ -6,9 +6,9 @@
 // the model's distribution. The same sum runs over verifiers and trees that are broken in ways that look
 // harmless, and must reject each: else it would show nothing. verify_test holds verify() itself against the
 // same walk, draw by draw.
-#include "tests/check.h"
-#include "tests/draft_plan.h"
-#include "tests/null_session.h"
+#include "tests/support/check.h"
+#include "tests/support/draft_plan.h"
+#include "tests/support/null_session.h"
 
 #include "engine/decode/verify.h"
 

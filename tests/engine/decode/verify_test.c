@@ -1,10 +1,10 @@
 // verify() itself: greedy against a slow walk over a list of paths; sampling against a replay of its random
 // numbers in double, and by a chi-square of what it emits. That the rules replayed here are lossless is shown
 // in verify_exact_test.
-#include "tests/check.h"
-#include "tests/chi_square.h"
-#include "tests/draft_plan.h"
-#include "tests/null_session.h"
+#include "tests/support/check.h"
+#include "tests/support/chi_square.h"
+#include "tests/support/draft_plan.h"
+#include "tests/support/null_session.h"
 
 #include "engine/decode/verify.h"
 #include "engine/null/null.h"

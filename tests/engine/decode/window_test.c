@@ -1,6 +1,6 @@
 // The window as the paper draws it: section 3.1 and Figure 2 (b), W = 5, N = 4.
-#include "tests/check.h"
-#include "tests/null_session.h"
+#include "tests/support/check.h"
+#include "tests/support/null_session.h"
 
 #include "engine/decode/window.h"
 

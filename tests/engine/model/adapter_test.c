@@ -1,9 +1,9 @@
 // Adapters on disk and in use: what each variant computes against the formulas of adapter.h in double, what
 // comes back from a directory, and which directories are refused, and how.
-#include "tests/check.h"
-#include "tests/folder.h"
-#include "tests/random_model.h"
-#include "tests/scratch.h"
+#include "tests/support/check.h"
+#include "tests/support/folder.h"
+#include "tests/support/random_model.h"
+#include "tests/support/scratch.h"
 
 #include "engine/base/memory.h"
 #include "engine/cpu/cpu.h"

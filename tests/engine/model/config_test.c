@@ -1,5 +1,5 @@
 // A small config.json with one key changed at a time: what it becomes, or the words of its refusal.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/model/config.h"
 

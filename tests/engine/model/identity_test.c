@@ -1,7 +1,7 @@
 // One model has one name, whatever is done to its files' place; another content has another.
-#include "tests/check.h"
-#include "tests/folder.h"
-#include "tests/scratch.h"
+#include "tests/support/check.h"
+#include "tests/support/folder.h"
+#include "tests/support/scratch.h"
 
 #include "engine/base/memory.h"
 #include "engine/model/identity.h"

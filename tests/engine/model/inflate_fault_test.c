@@ -1,12 +1,12 @@
 // Whatever allocation or system call fails while a model is inflated: one error, nothing alive, and nothing
 // half-done in its place: the directory is not there, or empty.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/model/inflate.h"
 #include "engine/model/model.h"
 #include "engine/model/synth.h"
-#include "tests/fault.h"
-#include "tests/folder.h"
+#include "tests/support/fault.h"
+#include "tests/support/folder.h"
 
 #include <unistd.h>
 

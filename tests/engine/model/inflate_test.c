@@ -1,6 +1,6 @@
 // An inflated model says what the small one says: the same greedy text, logits that are near, or its very
 // bits where inflate.h promises them; so do its adapters and heads. And its weights are no zeros.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
@@ -9,9 +9,9 @@
 #include "engine/model/inflate.h"
 #include "engine/model/placement.h"
 #include "engine/model/synth.h"
-#include "tests/child.h"
-#include "tests/folder.h"
-#include "tests/scratch.h"
+#include "tests/support/child.h"
+#include "tests/support/folder.h"
+#include "tests/support/scratch.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 // Whatever allocation or system call fails while a model is opened or made: an error, nothing left behind,
 // and no directory that looks like a model without being one.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/model/model.h"
 #include "engine/model/synth.h"
-#include "tests/fault.h"
-#include "tests/folder.h"
+#include "tests/support/fault.h"
+#include "tests/support/folder.h"
 
 #include <stdio.h>
 #include <unistd.h>

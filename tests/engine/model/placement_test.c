@@ -1,5 +1,5 @@
 // Where things stand, against what placement.h draws, and what must hold of any placement.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/model/placement.h"
 

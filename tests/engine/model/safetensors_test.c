@@ -1,5 +1,5 @@
 // Random files written and read back; then every kind of disagreement, each with the words of its refusal.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/text.h"

@@ -1,5 +1,5 @@
 // Every shape in configs/shapes has the numbers that its authors published, and none is without a row here.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"

@@ -1,5 +1,5 @@
 // Random models on disk: a function of the seed alone, whole, loaded again; nothing foreign is touched.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
@@ -7,8 +7,8 @@
 #include "engine/model/finite.h"
 #include "engine/model/synth.h"
 #include "engine/model/weights.h"
-#include "tests/child.h"
-#include "tests/scratch.h"
+#include "tests/support/child.h"
+#include "tests/support/scratch.h"
 
 #include <math.h>
 #include <stdio.h>

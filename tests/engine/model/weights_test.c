@@ -1,6 +1,6 @@
 // Weights by role, against names and places written out once more: every stored element says which tensor and
 // row it is of, so a wrong slice shows at once.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/text.h"

@@ -1,7 +1,7 @@
 // The null backend keeps the contract that the real ones keep: what a node says does not depend on how it was
 // run, and follows from what it may see alone.
-#include "tests/check.h"
-#include "tests/null_session.h"
+#include "tests/support/check.h"
+#include "tests/support/null_session.h"
 
 #include "engine/null/null.h"
 

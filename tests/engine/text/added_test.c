@@ -1,5 +1,5 @@
 // Added tokens against a slow search: every token at every place.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/text/added.h"
 

@@ -1,5 +1,5 @@
 // BPE against the slow obvious one, on random vocabularies and words.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "engine/text/bpe.h"

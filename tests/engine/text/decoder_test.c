@@ -1,5 +1,5 @@
 // Decoders that no family of the fixtures has, or has in another order: pieces in, text out.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/text/tokenizer.h"
 

@@ -1,6 +1,6 @@
 // Ids and texts of every family against Hugging Face tokenizers and sentencepiece: tests/oracle/tokenizers.py
 // made the fixtures.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/file.h"
 #include "engine/base/json.h"

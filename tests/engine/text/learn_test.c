@@ -1,6 +1,6 @@
 // A learned tokenizer: its merges are those that a slow and obvious count finds, its file opens, and what it
 // encodes comes back.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/text.h"

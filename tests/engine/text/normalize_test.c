@@ -1,5 +1,5 @@
 // The four Unicode forms: a text normalized part by part is the text normalized as a whole.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/text/step.h"
 

@@ -1,6 +1,6 @@
 // Patterns: what is found, what is read as Oniguruma does, what is refused, and that nothing runs without
 // end.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"

@@ -1,6 +1,6 @@
 // Tokenizer files that are wrong, hostile or of a kind that is not supported: one line that names file and
 // place, or a tokenizer that works; never a crash, a hang or a wrong reading.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/file.h"
 #include "engine/base/json.h"

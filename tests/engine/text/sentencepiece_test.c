@@ -1,6 +1,6 @@
 // What sentencepiece's own models in the fixtures do not show: equal scores, odd orders of fields, all
 // pieces' types.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/text/tokenizer.h"
 

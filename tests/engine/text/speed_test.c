@@ -1,7 +1,7 @@
 // Time grows with the length of a text, also of one that is a single character over and over: twice the text
 // takes less than three times as long. Processor time, the least of three, so that other programs do not
 // matter.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"

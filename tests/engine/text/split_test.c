@@ -1,6 +1,6 @@
 // The behaviours of Split against a slow fold over a list of parts, and what a step makes of the start of a
 // text.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/text/step.h"
 

@@ -1,5 +1,5 @@
 // Decoding a token at a time: the same text as decoding at once, and at no time half a character.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/file.h"
 #include "engine/base/json.h"

@@ -1,6 +1,6 @@
 // Prompts byte for byte as the published chat templates render them; tests/oracle/tokenizers.py made the
 // fixture.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/json.h"
 #include "engine/text/template.h"

@@ -1,8 +1,8 @@
 // Every allocation of opening, encoding and decoding fails once: an error, nothing lost.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/text/tokenizer.h"
-#include "tests/fault.h"
+#include "tests/support/fault.h"
 
 #include <jansson.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // UTF-8 against utf8proc, and against the obvious definition of what is cut off and what is bad.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/text/utf8.h"
 

@@ -1,5 +1,5 @@
 // Pieces and ids both ways, on random texts, against a plain list.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/text/vocab.h"
 

@@ -1,9 +1,9 @@
 // The networks of adapters, of every variant: losses and gradients against the plain network in double, and
 // what must not matter, the number of threads.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
-#include "tests/plain_network.h"
+#include "tests/support/plain_network.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 // Documents, their split, and the rows that are cut from them, against slow and obvious ones.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/train/corpus.h"
-#include "tests/learner.h"
+#include "tests/support/learner.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 // The whole network against a plain one in double: losses, and gradients against finite differences of that.
 // And what must not matter: the number of threads, and what else stands in the batch.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
-#include "tests/plain_network.h"
+#include "tests/support/plain_network.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // The counting model against probabilities worked out by hand, against a slow model of the same words, and
 // against the law that probabilities add to one.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "engine/train/ngram.h"

@@ -1,9 +1,9 @@
 // The optimiser over a whole network: the schedule, clipping, which weights decay, and that threads do not
 // matter. (What it does to one number: kernels_test.c.)
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/train/optimizer.h"
-#include "tests/learner.h"
+#include "tests/support/learner.h"
 
 #include <math.h>
 #include <string.h>

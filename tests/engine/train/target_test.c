@@ -1,14 +1,14 @@
 // Adapters and heads as they are trained: the frozen target gives the states that it gives in use, a run
 // learns, resumes to the same bits whatever the threads, and writes a directory that opens.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "engine/cpu/cpu.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/export.h"
-#include "tests/folder.h"
-#include "tests/learner.h"
-#include "tests/random_model.h"
+#include "tests/support/folder.h"
+#include "tests/support/learner.h"
+#include "tests/support/random_model.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 // What is written is a safetensors file that holds the tensors as they were given, on cache lines.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "engine/model/safetensors.h"
 #include "engine/train/tensors.h"
-#include "tests/folder.h"
-#include "tests/scratch.h"
+#include "tests/support/folder.h"
+#include "tests/support/scratch.h"
 
 #include <stdio.h>
 #include <string.h>

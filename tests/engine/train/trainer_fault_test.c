@@ -1,12 +1,12 @@
 // Memory and disk: opening a trainer and writing a checkpoint with the n-th allocation or call failing, for
 // every n, gives an error and loses nothing; and a step allocates nothing.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/train/checkpoint.h"
 #include "engine/train/export.h"
-#include "tests/fault.h"
-#include "tests/folder.h"
-#include "tests/learner.h"
+#include "tests/support/fault.h"
+#include "tests/support/folder.h"
+#include "tests/support/learner.h"
 
 #include <math.h>
 #include <stdio.h>

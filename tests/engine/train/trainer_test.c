@@ -1,12 +1,12 @@
 // A training run as a whole: it learns, it resumes to the same bits, and it writes a model that opens.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/export.h"
-#include "tests/folder.h"
-#include "tests/learner.h"
-#include "tests/scratch.h"
+#include "tests/support/folder.h"
+#include "tests/support/learner.h"
+#include "tests/support/scratch.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 // The real program ($OUTPACE) as a child in a folder of its own: what it prints, and what it ends with.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "engine/text/utf8.h"
-#include "tests/child.h"
-#include "tests/scratch.h"
+#include "tests/support/child.h"
+#include "tests/support/scratch.h"
 
 #include <jansson.h>
 #include <sched.h>

@@ -1,9 +1,9 @@
 // outpace datasets, the real program: the list, a set's prompts, a file of one's own, and what it refuses.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/file.h"
-#include "tests/child.h"
-#include "tests/scratch.h"
+#include "tests/support/child.h"
+#include "tests/support/scratch.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // `outpace fit` as people run it: a file in, text or JSON out, mistakes in one line.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
-#include "tests/child.h"
+#include "tests/support/child.h"
 
 #include <jansson.h>
 #include <math.h>

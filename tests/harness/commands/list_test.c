@@ -1,9 +1,9 @@
 // outpace list: the items, one of them, the claims, and what the store has of an experiment.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "harness/table/catalogue.h"
-#include "tests/child.h"
-#include "tests/scratch.h"
+#include "tests/support/child.h"
+#include "tests/support/scratch.h"
 
 #include <string.h>
 

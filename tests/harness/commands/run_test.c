@@ -1,9 +1,9 @@
 // Experiments run by the real program on the null backend: a whole run, one that is killed, an
 // interrupted one, changed content, partial ones.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
-#include "tests/child.h"
-#include "tests/stores.h"
+#include "tests/support/child.h"
+#include "tests/support/stores.h"
 
 #include <fcntl.h>
 #include <signal.h>

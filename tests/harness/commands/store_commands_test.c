@@ -1,11 +1,11 @@
 // The real program on a store: sql, export, import, merge, gc.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "tests/child.h"
-#include "tests/filled_store.h"
-#include "tests/scratch.h"
+#include "tests/support/child.h"
+#include "tests/support/filled_store.h"
+#include "tests/support/scratch.h"
 
 #include <string.h>
 

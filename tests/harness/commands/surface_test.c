@@ -1,8 +1,8 @@
 // outpace surface on the null backend: every point of the grid, and every part, stands in the store.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
-#include "tests/child.h"
-#include "tests/stores.h"
+#include "tests/support/child.h"
+#include "tests/support/stores.h"
 
 #include <sqlite3.h>
 #include <stdlib.h>

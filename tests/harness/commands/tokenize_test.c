@@ -1,7 +1,7 @@
 // outpace tokenize, the real program: there and back, templates, and what it refuses.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
-#include "tests/child.h"
+#include "tests/support/child.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 // Training by the real program ($OUTPACE): a text learned by heart and generated again; a run that is killed
 // and interrupted gives the same files as one that is not.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
-#include "tests/child.h"
-#include "tests/scratch.h"
+#include "tests/support/child.h"
+#include "tests/support/scratch.h"
 
 #include <fcntl.h>
 #include <signal.h>

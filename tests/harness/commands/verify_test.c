@@ -1,7 +1,7 @@
 // outpace verify, run as a user would.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
-#include "tests/child.h"
+#include "tests/support/child.h"
 
 #include <stdio.h>
 #include <string.h>

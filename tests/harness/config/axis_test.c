@@ -1,5 +1,5 @@
 // Axes: what ranges hold, against counting in whole numbers; lists of both; what is refused.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/text.h"
 #include "harness/config/axis.h"

@@ -1,5 +1,5 @@
 // Conditions: random ones against a tree of them that is evaluated as it was made; what is refused.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/text.h"
 #include "harness/config/condition.h"

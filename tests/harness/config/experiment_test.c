@@ -1,6 +1,6 @@
 // Experiments from YAML: what every key sets; one line with place and mend for what is wrong; what the
 // command line changes.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/text.h"
 #include "harness/config/experiment.h"

@@ -1,5 +1,5 @@
 // The error of timing against a simulation of many runs; the rule by its table.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "harness/config/repeat.h"
 

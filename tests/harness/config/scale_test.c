@@ -1,6 +1,6 @@
 // A config's section for a smaller scale: what it puts where, what is refused and with which place; that it
 // is checked though it is not asked for; that its points are those of the same config written out.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/text.h"
 #include "harness/config/scale.h"

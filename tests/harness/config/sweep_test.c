@@ -1,6 +1,6 @@
 // Sweep expansion: random experiments against nested loops over plain arrays; order, hashes, and what a
 // change of each part changes; conditions; limits.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"

@@ -1,6 +1,6 @@
 // A YAML file as a tree: what random files hold and where, against the writer that wrote them; the limits;
 // what is refused, with its place and mend; overrides.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/text.h"
 #include "harness/config/yaml.h"

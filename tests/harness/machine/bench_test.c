@@ -1,9 +1,9 @@
 // outpace bench and doctor, run as a user would: the numbers that are promised are there, and agree with each
 // other.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "harness/machine/bench.h"
-#include "tests/child.h"
+#include "tests/support/child.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 // What a step must move and compute, against counting it by hand.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "harness/machine/step_cost.h"
 

@@ -1,6 +1,6 @@
 // What is flagged, with a clock, a load and a core that the test holds; and that the real one sees a busy
 // neighbour.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "harness/machine/watch.h"
 #include "results/record.h"

@@ -1,6 +1,6 @@
 // What methods are told of an open engine, where they keep tables, and the program that does both.
-#include "tests/check.h"
-#include "tests/child.h"
+#include "tests/support/check.h"
+#include "tests/support/child.h"
 
 #include "engine/base/memory.h"
 #include "engine/model/identity.h"

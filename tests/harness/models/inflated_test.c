@@ -1,12 +1,12 @@
 // An inflated model is made once and found again; what is another, or half-done, is made anew.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "engine/model/adapter.h"
 #include "engine/model/model.h"
 #include "engine/model/synth.h"
 #include "harness/models/inflated.h"
-#include "tests/folder.h"
+#include "tests/support/folder.h"
 
 #include <string.h>
 #include <sys/wait.h>

@@ -1,13 +1,13 @@
 // What figures ask beside the store: the law fitted to a run's points, and its prices on a machine, as plots
 // join them; runs that have neither.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "harness/predict/computed.h"
 #include "plots/plots.h"
-#include "tests/child.h"
-#include "tests/plot_store.h"
-#include "tests/scratch.h"
+#include "tests/support/child.h"
+#include "tests/support/plot_store.h"
+#include "tests/support/scratch.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 // A run of the null model over several devices, by the program: one device is the plain prediction, more cut
 // the step.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
-#include "tests/child.h"
+#include "tests/support/child.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -1,10 +1,10 @@
 // A store whose passes are known, priced on a made-up machine by hand and by `outpace simulate`.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "harness/predict/simulation.h"
-#include "tests/child.h"
-#include "tests/filled_store.h"
-#include "tests/folder.h"
+#include "tests/support/child.h"
+#include "tests/support/filled_store.h"
+#include "tests/support/folder.h"
 
 #include <jansson.h>
 #include <math.h>

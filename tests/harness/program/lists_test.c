@@ -1,4 +1,4 @@
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "harness/program/lists.h"
 

@@ -1,6 +1,6 @@
 // Every type of option, every way of writing it, and every way of getting it wrong; then random command lines
 // against what they were made of.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "harness/program/options.h"
 

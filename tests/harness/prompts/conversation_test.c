@@ -1,5 +1,5 @@
 // Prompts of later turns against texts written out.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/text.h"

@@ -1,10 +1,10 @@
 // Files as documents: patterns, separators, and what is left out.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/text.h"
 #include "harness/prompts/documents.h"
-#include "tests/folder.h"
-#include "tests/scratch.h"
+#include "tests/support/folder.h"
+#include "tests/support/scratch.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 // Where a prompt may come from gives the same ids; what cannot be one is refused with its place.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "engine/model/synth.h"
 #include "harness/prompts/prompt.h"
-#include "tests/child.h"
+#include "tests/support/child.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // The stop filter against a search through the whole text, over every way of cutting a short text into two
 // pieces and random ways of cutting longer ones.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "harness/prompts/stop.h"
 

@@ -1,11 +1,11 @@
 // Replay against the same methods on a real loop: what a null model said, given as answers, gives the S that
 // the null model gave; what needs a model is refused.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/decode/decode.h"
 #include "harness/replay/replay.h"
-#include "tests/child.h"
-#include "tests/null_session.h"
+#include "tests/support/child.h"
+#include "tests/support/null_session.h"
 
 #include <jansson.h>
 #include <math.h>

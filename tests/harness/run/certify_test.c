@@ -1,10 +1,10 @@
 // The certificate: right outputs pass, and wrong ones of several kinds do not.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "harness/run/certify.h"
 #include "simulate/uniformity.h"
-#include "tests/null_session.h"
+#include "tests/support/null_session.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 // Random texts over few tokens, against counting by hand.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "harness/run/repetition.h"
 

@@ -1,11 +1,11 @@
 // A run whose n-th allocation fails says so in one line, leaves nothing in memory, and goes on the next time
 // as if nothing had been.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
-#include "tests/child.h"
-#include "tests/fault.h"
-#include "tests/small_run.h"
-#include "tests/stores.h"
+#include "tests/support/child.h"
+#include "tests/support/fault.h"
+#include "tests/support/small_run.h"
+#include "tests/support/stores.h"
 
 #include <stdio.h>
 #include <unistd.h>

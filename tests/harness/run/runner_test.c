@@ -1,11 +1,11 @@
 // The runner on the null backend, with what a test must hold put in place of the real thing: runs that are
 // killed and stopped anywhere, a method that lies, passes that are disturbed, and its own cost.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/clock.h"
-#include "tests/child.h"
-#include "tests/small_run.h"
-#include "tests/stores.h"
+#include "tests/support/child.h"
+#include "tests/support/small_run.h"
+#include "tests/support/stores.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // Schedules of random sweeps against what must hold of every one; the order of rounds counted out.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/text.h"

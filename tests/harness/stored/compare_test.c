@@ -1,8 +1,8 @@
 // Stores made up with known times: what compare pairs, and what it says.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "harness/stored/compare.h"
-#include "tests/folder.h"
+#include "tests/support/folder.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 // What `outpace fit RUN` reads of a store: samples drawn by the law itself come back as they were drawn, in
 // sets of what belongs together, and their fit finds the law again.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "harness/stored/stored_points.h"
 #include "simulate/fit.h"
 #include "simulate/montecarlo.h"
-#include "tests/folder.h"
+#include "tests/support/folder.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 // The table of a run against what the views say of it, with and without estimates.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "harness/stored/stored.h"
 #include "results/rows.h"
-#include "tests/filled_store.h"
-#include "tests/folder.h"
+#include "tests/support/filled_store.h"
+#include "tests/support/folder.h"
 
 #include <jansson.h>
 #include <math.h>

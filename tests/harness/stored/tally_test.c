@@ -1,5 +1,5 @@
 // Metrics against sums written out; intervals against the truth over many experiments.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "harness/stored/tally.h"
 

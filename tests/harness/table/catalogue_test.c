@@ -1,13 +1,13 @@
 // The list of tables and figures against the configs: each item is made by something that is there, each
 // config says which items it is for, and each can be read at both scales, with data that look like the
 // published ones.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "harness/table/catalogue.h"
 #include "harness/config/sweep.h"
-#include "tests/child.h"
+#include "tests/support/child.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 // A paper's word for a method beside what ran: defaults, presets and what is left open.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "harness/table/method_text.h"
 

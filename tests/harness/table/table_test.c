@@ -1,15 +1,15 @@
 // A paper's table beside stores that are made up: when ours is held against a published number, and what is
 // said where it is not; every format of one table as tests/fixtures/tables has it.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "harness/stored/estimates.h"
 #include "harness/table/print.h"
 #include "harness/table/run.h"
-#include "tests/child.h"
-#include "tests/filled_store.h"
-#include "tests/folder.h"
-#include "tests/scratch.h"
+#include "tests/support/child.h"
+#include "tests/support/filled_store.h"
+#include "tests/support/folder.h"
+#include "tests/support/scratch.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -1,11 +1,11 @@
 // Adapters and heads by the real program ($OUTPACE): trained on a small model, used by its methods, stopped
 // and gone on with to the same files.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
-#include "tests/child.h"
-#include "tests/scratch.h"
+#include "tests/support/child.h"
+#include "tests/support/scratch.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // Training files in YAML: what they set, and one line with the place and the mend for what is wrong.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "harness/train/config.h"
 

@@ -1,10 +1,10 @@
 // Tuning on the draft of the reference family, by a clock that goes by passes and rows, for machines on which
 // rows cost nearly nothing, and on which they cost what they do on a small processor: its choice against
 // every point of the space, measured, on two datasets.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
-#include "tests/folder.h"
-#include "tests/tuned.h"
+#include "tests/support/folder.h"
+#include "tests/support/tuned.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 // Tuning on the null backend by a clock that goes by passes and rows: what it chooses against every point
 // measured, and what it took; and the command with what users give it.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "harness/tune/report.h"
-#include "tests/child.h"
-#include "tests/tuned.h"
+#include "tests/support/child.h"
+#include "tests/support/tuned.h"
 
 #include <jansson.h>
 #include <math.h>

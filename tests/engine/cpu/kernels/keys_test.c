@@ -1,6 +1,6 @@
 // Keys and values: what is stored is read back by key_at and value_at, head by head, and copying from one
 // area to another moves exactly one key.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "engine/cpu/kernels/keys.h"

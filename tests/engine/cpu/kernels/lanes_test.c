@@ -1,6 +1,6 @@
 // The lanes as plain C has them, which every other set must agree with: conversions over all halves, sums in
 // the stated order; and the exponential that softmax and gates use.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/cpu/kernels/rows.h"
 

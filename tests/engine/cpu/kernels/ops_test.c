@@ -1,12 +1,12 @@
 // Every kernel set that this processor has, held against the reference on random data: within rounding of it,
 // nothing read or written outside (borders are NaN), and each row the same bits whatever runs beside it. Then
 // timed in the same program. Sets that the processor lacks count as skipped.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/cpu/kernels/ops.h"
-#include "tests/amx_emulated.h"
+#include "tests/support/amx_emulated.h"
 
 #include <math.h>
 #include <stdio.h>

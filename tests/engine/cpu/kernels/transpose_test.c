@@ -1,10 +1,10 @@
 // Squares turned over: the plain way by its definition, the AVX-512 way against it. Nothing is written beside
 // what is asked for.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/cpu/kernels/features.h"
 #include "engine/cpu/kernels/transpose.h"
-#include "tests/transpose_avx512.h"
+#include "tests/support/transpose_avx512.h"
 
 enum { STEP = 21, UNTOUCHED = 0x7fffffff };
 

@@ -1,7 +1,7 @@
 // The block of every step, against one that asks the model about each guess by itself.
-#include "tests/check.h"
-#include "tests/null_session.h"
-#include "tests/watched.h"
+#include "tests/support/check.h"
+#include "tests/support/null_session.h"
+#include "tests/support/watched.h"
 
 #include "engine/decode/decode.h"
 

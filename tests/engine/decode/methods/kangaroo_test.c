@@ -1,7 +1,7 @@
 // Each step's chain against a slow model of Kangaroo: from the first token on, the target's shallow layers
 // give every state, and an adapter that begins anew reads them one by one.
-#include "tests/draft_watch.h"
-#include "tests/null_session.h"
+#include "tests/support/draft_watch.h"
+#include "tests/support/null_session.h"
 
 #include <stdio.h>
 #include <string.h>

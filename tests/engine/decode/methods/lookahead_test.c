@@ -1,9 +1,9 @@
 // Lookahead's bookkeeping against a slow one. At every step: the tree's paths and their flags, the order of
 // the guesses, the rows of every rank.
-#include "tests/check.h"
-#include "tests/null_session.h"
-#include "tests/watched.h"
-#include "tests/slow_lookahead.h"
+#include "tests/support/check.h"
+#include "tests/support/null_session.h"
+#include "tests/support/watched.h"
+#include "tests/support/slow_lookahead.h"
 
 #include "engine/decode/decode.h"
 

@@ -1,8 +1,8 @@
 // The tree that is tried: its shape against a slow search, its text, and its tokens against heads that are
 // asked anew, on random streams of the null backend.
-#include "tests/check.h"
-#include "tests/folder.h"
-#include "tests/null_session.h"
+#include "tests/support/check.h"
+#include "tests/support/folder.h"
+#include "tests/support/null_session.h"
 
 #include "engine/decode/decode.h"
 #include "engine/decode/methods/medusa_tree.h"

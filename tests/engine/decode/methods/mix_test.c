@@ -1,7 +1,7 @@
 // Mixing: one method alone is itself; two alike cost what one does; rows are shared as mix.c says; an adapter
 // follows whoever's tokens are accepted; what of a bonus; what is refused.
-#include "tests/check.h"
-#include "tests/null_session.h"
+#include "tests/support/check.h"
+#include "tests/support/null_session.h"
 
 #include "engine/decode/decode.h"
 

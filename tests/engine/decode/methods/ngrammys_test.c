@@ -1,8 +1,8 @@
 // The rows of every step, against lists made the plain way: every place of the text looked at, every bigram
 // asked of the model.
-#include "tests/check.h"
-#include "tests/null_session.h"
-#include "tests/random_model.h"
+#include "tests/support/check.h"
+#include "tests/support/null_session.h"
+#include "tests/support/random_model.h"
 
 #include "engine/cpu/cpu.h"
 #include "engine/decode/decode.h"

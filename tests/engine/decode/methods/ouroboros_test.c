@@ -1,10 +1,10 @@
 // Ouroboros' bookkeeping against a slow one that asks both models about one path at a time; its walk-through
 // (Figure 1); its greedy output on real models.
-#include "tests/check.h"
-#include "tests/null_session.h"
-#include "tests/watched.h"
-#include "tests/random_model.h"
-#include "tests/slow_lookahead.h"
+#include "tests/support/check.h"
+#include "tests/support/null_session.h"
+#include "tests/support/watched.h"
+#include "tests/support/random_model.h"
+#include "tests/support/slow_lookahead.h"
 
 #include "engine/cpu/cpu.h"
 #include "engine/decode/decode.h"

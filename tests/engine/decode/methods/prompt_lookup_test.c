@@ -1,7 +1,7 @@
 // What is proposed in every step, against a search that looks at each place of the text.
-#include "tests/check.h"
-#include "tests/null_session.h"
-#include "tests/watched.h"
+#include "tests/support/check.h"
+#include "tests/support/null_session.h"
+#include "tests/support/watched.h"
 
 #include "engine/decode/decode.h"
 

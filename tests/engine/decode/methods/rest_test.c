@@ -1,7 +1,7 @@
 // The tree of every step, against prefixes counted one by one over the whole store.
-#include "tests/check.h"
-#include "tests/folder.h"
-#include "tests/null_session.h"
+#include "tests/support/check.h"
+#include "tests/support/folder.h"
+#include "tests/support/null_session.h"
 
 #include "engine/decode/datastore.h"
 #include "engine/decode/decode.h"

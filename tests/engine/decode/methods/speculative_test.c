@@ -1,7 +1,7 @@
 // Each step's chain against a slow model that asks the draft anew, from the first token on, what it says; on
 // random streams of the null backend, where a draft that sees a shorter window agrees now and then.
-#include "tests/draft_watch.h"
-#include "tests/null_session.h"
+#include "tests/support/draft_watch.h"
+#include "tests/support/null_session.h"
 
 #include <stdio.h>
 #include <string.h>

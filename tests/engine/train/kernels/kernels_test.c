@@ -1,6 +1,6 @@
 // Every training kernel of every set: products against sums in double, with what lies beside the result
 // watched; forward passes against plain ones in double, backward passes against finite differences of those.
-#include "tests/check.h"
+#include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "engine/train/kernels/kernels.h"

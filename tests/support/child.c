@@ -1,0 +1,76 @@
+// What a child reads and writes are temporary files, so that no pipe can fill up and block it.
+#include "tests/support/child.h"
+
+#include "tests/support/check.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+pid_t child_start(const char *folder, const char *const *argv, int in, int out, int err) {
+    enum { COULD_NOT_START = 127 };
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid > 0) return pid;
+    const int from[] = {in, out, err};
+    for (int i = 0; i < 3; i++)
+        if (dup2(from[i], i) < 0) _exit(COULD_NOT_START);
+    if (folder && chdir(folder)) _exit(COULD_NOT_START);
+    execvp(argv[0], (char *const *)(uintptr_t)argv);
+    _exit(COULD_NOT_START);
+}
+
+static int wait_for(pid_t pid, struct rusage *used) {
+    int status;
+    assert_int_equal(wait4(pid, &status, 0, used), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int child_wait(pid_t pid) { return wait_for(pid, NULL); }
+
+static void read_all(FILE *f, Text *out) {
+    char buffer[4096];
+    rewind(f);
+    for (size_t n; (n = fread(buffer, 1, sizeof buffer, f)) > 0;) text_add(out, buffer, n);
+    fclose(f);
+}
+
+static double seconds_of(struct timeval t) { return (double)t.tv_sec + 1e-6 * (double)t.tv_usec; }
+
+void child_run(Child *c, const char *folder, const char *input, const char *const *argv) {
+    FILE *in = tmpfile(), *out = tmpfile(), *err = tmpfile();
+    assert_true(in && out && err);
+    if (input) fputs(input, in);
+    rewind(in); // flushes, too
+    struct rusage used;
+    *c = (Child){.code = wait_for(child_start(folder, argv, fileno(in), fileno(out), fileno(err)), &used)};
+    c->seconds = seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
+    c->peak_bytes = (size_t)used.ru_maxrss << 10; // told in KiB
+    fclose(in);
+    read_all(out, &c->out);
+    read_all(err, &c->err);
+    if (c->code == 127) fail_msg("cannot start '%s'", argv[0]);
+}
+
+void child_release(Child *c) {
+    text_release(&c->out);
+    text_release(&c->err);
+}
+
+void child_outpace(Child *c, const char *folder, int code, const char *const *words) {
+    enum { MOST_WORDS = 30 };
+    const char *program = getenv("OUTPACE"), *argv[MOST_WORDS + 2] = {NULL};
+    char *path = realpath(program ? program : "./outpace", NULL);
+    assert_non_null(path);
+    argv[0] = path;
+    for (int i = 0; words[i] && i < MOST_WORDS; i++) argv[i + 1] = words[i];
+    *c = (Child){.code = 0};
+    child_run(c, folder, NULL, argv);
+    free(path);
+    if (c->code != code)
+        fail_msg("outpace %s: wanted exit code %d, got %d: %s%s", words[0], code, c->code, text_get(&c->out),
+                 text_get(&c->err));
+}

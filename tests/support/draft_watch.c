@@ -1,0 +1,139 @@
+#include "tests/support/draft_watch.h"
+
+#include "tests/support/null_session.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_VOCAB = 16 };
+
+static bool on_emit(void *state, int token) {
+    DraftWatch *w = state;
+    w->sequence[w->length++] = token;
+    return true;
+}
+
+// What the second model says behind the sequence before the step and the first n proposed tokens.
+static int says(DraftWatch *w, const Tree *t, int n, float *logits) {
+    int whole[WATCH_CONTEXT + TREE_MAX_NODES];
+    memcpy(whole, w->sequence, (size_t)w->before * sizeof *whole);
+    memcpy(whole + w->before, t->token + 1, (size_t)n * sizeof *whole);
+    return w->says(w, whole, w->before + n, logits);
+}
+
+static void check_token(DraftWatch *w, const Tree *t, int i) {
+    float logits[MOST_VOCAB], p[MOST_VOCAB];
+    int want = says(w, t, i, logits), vocab = w->second.shape.vocab;
+    const Proposal *proposal = &t->proposals[t->first_proposal[i]];
+    assert_int_equal(t->parent[i + 1], i);
+    assert_int_equal(proposal->next, TREE_NONE);
+    if (w->sampling.temperature == 0) {
+        assert_int_equal(proposal->q, ONE_HOT);
+        if (t->token[i + 1] != want) fail_msg("guess %d is %d, want %d", i, t->token[i + 1], want);
+        return;
+    }
+    Sampler sampler;
+    assert_true(sampler_init(&sampler, &w->sampling, vocab, NULL));
+    sampler_distribution(&sampler, logits, p);
+    sampler_release(&sampler);
+    for (int v = 0; v < t->vocab; v++) {
+        double wanted = v < vocab ? (double)p[v] : 0, got = (double)tree_q(t, proposal->q)[v];
+        if (got != wanted) fail_msg("guess %d: q of %d is %g, want %g", i, v, got, wanted);
+    }
+    assert_true(tree_q(t, proposal->q)[t->token[i + 1]] > 0);
+}
+
+static double top_chance(const float *logits, int n) {
+    double sum = 0, most = 0;
+    for (int i = 0; i < n; i++) {
+        sum += exp((double)logits[i]);
+        most = fmax(most, exp((double)logits[i]));
+    }
+    return most / sum;
+}
+
+static bool ends(const DraftWatch *w, const float *logits) {
+    double chance = top_chance(logits, w->second.shape.real_vocab);
+    return w->strict ? chance < w->confidence : chance <= w->confidence;
+}
+
+// How many there should be; the confidence rule needs the tokens that were proposed.
+static int length_wanted(DraftWatch *w, const Tree *t) {
+    int room = w->target.context - w->before, own = w->second.context - w->before + 1, n = w->length_wanted;
+    float logits[MOST_VOCAB];
+    if (own < 0) own = 0;
+    n = n < room ? n : room;
+    n = n < own ? n : own;
+    for (int i = 0; w->confidence > 0 && i < n && i < t->count - 1; i++) {
+        says(w, t, i, logits);
+        if (ends(w, logits)) return i + 1;
+    }
+    return n;
+}
+
+// The second model keeps what it has run and the sequence bears: not the last guess, which it has not run,
+// nor the last token, which comes first in its next step. Where it had no room, it stays as it was.
+static void check_second(const DraftWatch *w, int accepted, int proposed) {
+    int run = proposed ? proposed - 1 : 0, kept = accepted < run ? accepted : run;
+    if (w->before > w->second.context) return;
+    int want = w->before + kept < w->length - 1 ? w->before + kept : w->length - 1;
+    if (w->second.cache.length != want)
+        fail_msg("the second model holds %d tokens of %d, want %d", w->second.cache.length, w->length, want);
+}
+
+// A pass for each guess; one more where the target had no room for what it gave. A row a pass, and one for
+// the guess that was not run the last time.
+static void check_work(const StepReport *r, int proposed) {
+    int passes = 0, rows = 0;
+    for (int i = 0; i < r->pass_count; i++) {
+        const Pass *p = &r->passes[i];
+        if (p->model == PASS_TARGET || p->a == p->b) continue;
+        passes += p->count;
+        rows += p->count * p->rows;
+    }
+    if (proposed == 0) return;
+    assert_in_range(passes, proposed, proposed + 1);
+    assert_in_range(rows, passes, passes + 1);
+}
+
+static void on_step(void *state, const StepReport *r) {
+    DraftWatch *w = state;
+    const Tree *t = &w->target.tree;
+    int want = length_wanted(w, t);
+    if (t->count - 1 != want)
+        fail_msg("step %d: %d guesses, want %d (context %d, the second model's %d, at %d)", r->number,
+                 t->count - 1, want, w->target.context, w->second.context, w->before);
+    for (int i = 0; i < want; i++) check_token(w, t, i);
+    check_second(w, r->accepted, want);
+    check_work(r, want);
+    bool full = r->accepted >= want;
+    if (w->heuristic && want) w->length_wanted += full ? 2 : -1;
+    if (w->length_wanted < 1) w->length_wanted = 1;
+    w->accepted += r->accepted;
+    w->full += full && want;
+    w->proposed += want;
+    w->before = w->length;
+}
+
+void draft_watch_decode(DraftWatch *w, Method *m, Random *r) {
+    DecodeOptions o = {
+        .max_tokens = WATCH_TOKENS,
+        .sampling = {.temperature = test_between(r, 0, 1) ? 0 : 2, .top_p = 1},
+        .seed = random_bits(r),
+        .merge = test_between(r, 0, 1),
+        .layout = test_between(r, 0, 1) ? LAYOUT_TREE : LAYOUT_BATCH,
+        .prefill_chunk = test_between(r, 0, 5),
+        .clock = still_clock(),
+        .emit = on_emit,
+        .step = on_step,
+        .state = w
+    };
+    DecodeResult out;
+    Error e = {0};
+    int prompt[WATCH_CONTEXT], count = test_between(r, 1, test_between(r, 0, 4) ? 12 : WATCH_CONTEXT);
+    for (int i = 0; i < count; i++) prompt[i] = w->sequence[i] = test_between(r, 0, WATCH_VOCAB - 1);
+    w->length = w->before = count;
+    w->length_wanted = w->gamma;
+    if (!decode(&w->target, m, prompt, count, &o, &out, &e)) fail_msg("%s", e.text);
+    decode_result_release(&out);
+}

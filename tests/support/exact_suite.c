@@ -1,0 +1,169 @@
+#include "tests/support/exact_suite.h"
+
+#include "tests/support/check.h"
+
+#include "engine/base/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MAX_NODES = EXACT_MAX_NODES, MAX_CONTEXT = EXACT_MAX_CONTEXT, PICKED = 8 };
+
+typedef struct {
+    int context, count;
+    int sequence[MAX_CONTEXT];
+    int token[MAX_NODES], parent[MAX_NODES];
+    int picked[PICKED]; // nodes that are compared
+} Case;
+
+static void make_case(Case *c, const Shape *s, Random *r, int most_nodes, int most_context) {
+    c->context = test_between(r, 0, most_context);
+    c->count = test_between(r, 1, most_nodes);
+    for (int i = 0; i < c->context; i++) c->sequence[i] = test_between(r, 0, s->vocab - 1);
+    for (int i = 0; i < PICKED; i++) c->picked[i] = test_between(r, 0, c->count - 1);
+    c->picked[0] = c->count - 1;
+    bool chain = test_between(r, 0, 3) == 0;
+    for (int i = 0; i < c->count; i++) {
+        c->token[i] = test_between(r, 0, s->vocab - 1);
+        c->parent[i] = i == 0 ? TREE_NONE : chain ? i - 1 : test_between(r, i > 30 ? i - 30 : 0, i - 1);
+    }
+}
+
+static void prefill(const ExactBackend *b, Session *s, const Case *c, int chunk) {
+    session_reset(s);
+    if (b->poison) b->poison(s);
+    assert_true(session_prefill(s, c->sequence, c->context, chunk, 0, NULL, NULL));
+}
+
+// What each picked node says and holds, (PICKED, vocab) and (PICKED, width).
+typedef struct {
+    float *logits, *hidden;
+} Said;
+
+static Said new_said(const Shape *s) {
+    Said x = {mem_alloc(PICKED * (size_t)s->vocab, sizeof(float)),
+              mem_alloc(PICKED * (size_t)s->width, sizeof(float))};
+    assert_true(x.logits && x.hidden);
+    return x;
+}
+
+static void free_said(Said *x) {
+    mem_free(x->logits);
+    mem_free(x->hidden);
+}
+
+static void keep(Session *s, int node, const Said *out, int i) {
+    size_t vocab = (size_t)s->shape.vocab, width = (size_t)s->shape.width;
+    assert_true(session_get_hidden(s, &node, 1, HIDDEN_NORMED, out->hidden + (size_t)i * width, NULL));
+    memcpy(out->logits + (size_t)i * vocab, session_logits(s, node), vocab * sizeof(float));
+}
+
+// The plain truth: a path by itself, one token a step, everything before it committed.
+static void run_alone(const ExactBackend *b, Session *s, const Case *c, const Said *out) {
+    for (int i = 0; i < PICKED; i++) {
+        int path[MAX_NODES], n = 0;
+        for (int k = c->picked[i]; k != TREE_NONE; k = c->parent[k]) path[n++] = k;
+        prefill(b, s, c, 1);
+        while (n--) {
+            session_begin_step(s, true, LAYOUT_TREE);
+            int node = tree_root(&s->tree, c->token[path[n]]);
+            assert_true(session_run(s, s->shape.layers, NULL) && session_read(s, HEAD_LOGITS, NULL));
+            if (n == 0) keep(s, node, out, i);
+            assert_true(session_commit(s, node, 1, NULL));
+        }
+    }
+}
+
+// All nodes in one tree; `growing`, 0: at once, runs them about so many at a time, through layers split at
+// random.
+static void run_tree(Session *s, const Case *c, const Said *out, int growing, Random *r) {
+    int node[MAX_NODES];
+    session_begin_step(s, false, LAYOUT_TREE); // no merging: equal nodes are held against each other too
+    for (int i = 0; i < c->count; i++) {
+        node[i] = i ? tree_probe(&s->tree, node[c->parent[i]], c->token[i], true)
+                    : tree_root(&s->tree, c->token[0]);
+        assert_int_not_equal(node[i], TREE_NONE);
+        if (growing && test_between(r, 1, growing) == 1)
+            assert_true(session_run(s, test_between(r, 0, s->shape.layers), NULL));
+    }
+    assert_true(session_run(s, s->shape.layers, NULL) && session_read(s, HEAD_LOGITS, NULL));
+    for (int i = 0; i < PICKED; i++) keep(s, node[c->picked[i]], out, i);
+}
+
+// A path is one or more rows of a batch, each with the root repeated; the last row is looked at.
+static void run_batch(Session *s, const Case *c, const Said *out) {
+    for (int i = 0; i < PICKED; i++) {
+        int path[MAX_NODES], n = 0;
+        for (int k = c->picked[i]; k != TREE_NONE; k = c->parent[k]) path[n++] = k;
+        session_begin_step(s, true, LAYOUT_BATCH);
+        tree_root(&s->tree, c->token[0]);
+        int rows = 3 * n < MAX_NODES ? 1 + i % 3 : 1, node = 0;
+        for (int row = 0; row < rows; row++) {
+            node = tree_row(&s->tree);
+            for (int k = n - 2; k >= 0; k--) node = tree_propose(&s->tree, node, c->token[path[k]]);
+        }
+        assert_int_not_equal(node, TREE_NONE);
+        assert_true(session_run(s, s->shape.layers, NULL) && session_read(s, HEAD_LOGITS, NULL));
+        keep(s, node, out, i); // hidden states of the last row, logits of its canonical node
+    }
+}
+
+static void compare(const Case *c, const Shape *s, const Said *got, const Said *want, const char *what) {
+    for (int i = 0; i < PICKED; i++) {
+        size_t v = (size_t)s->vocab * sizeof(float), w = (size_t)s->width * sizeof(float);
+        bool same = !memcmp((char *)got->logits + (size_t)i * v, (char *)want->logits + (size_t)i * v, v) &&
+                    !memcmp((char *)got->hidden + (size_t)i * w, (char *)want->hidden + (size_t)i * w, w);
+        if (!same)
+            fail_msg(
+                "%s: node %d of %d differs (context %d, window %d, width %d, heads %d/%d of %d, seed %llu)",
+                what, i, c->count, c->context, s->window, s->width, s->heads, s->kv_heads, s->head_dim,
+                (unsigned long long)test_seed());
+        for (int k = 0; k < s->real_vocab; k++)
+            assert_true(got->logits[(size_t)i * (size_t)s->vocab + (size_t)k] > -INFINITY);
+    }
+}
+
+static void open_session(const ExactBackend *b, Session *s, const RandomModel *m, Compute compute,
+                         int threads) {
+    BackendOptions o = {
+        .compute = compute, .max_nodes = MAX_NODES + 24, .threads = threads, .isa = b->isa, .slack = 16};
+    void *self;
+    Error e = {0};
+    if (!b->open(&m->model, &o, &self, &e)) fail_msg("%s", e.text);
+    if (!session_init(s, b->backend, self, &m->model.shape, &o, &e)) fail_msg("%s", e.text);
+    if (b->poison) b->poison(s);
+}
+
+static void check_round(const ExactBackend *b, int round, int most_nodes, Random *r) {
+    Shape shape = random_shape(r);
+    RandomModel m;
+    Case c;
+    Session s;
+    Compute compute = round % 2 ? COMPUTE_BF16 : COMPUTE_F32;
+    random_model_init(&m, &shape, DTYPE_BF16, round % 3 == 0, r);
+    make_case(&c, &shape, r, most_nodes, b->most_context);
+    Said want = new_said(&shape), got = new_said(&shape);
+    open_session(b, &s, &m, compute, 1);
+    run_alone(b, &s, &c, &want);
+    session_release(&s);
+    // Threads that share a core spin for each other, hundreds of times a pass: they come in every tenth
+    // round, with fewer passes.
+    int threads = round % 10 ? 1 : 2 + round / 10 % 2;
+    open_session(b, &s, &m, compute, threads);
+    prefill(b, &s, &c, test_between(r, threads > 1 ? 50 : 1, 130));
+    run_tree(&s, &c, &got, 0, r);
+    compare(&c, &shape, &got, &want, "tree");
+    run_tree(&s, &c, &got, threads > 1 ? 30 : 5, r);
+    compare(&c, &shape, &got, &want, "growing tree");
+    run_batch(&s, &c, &got);
+    compare(&c, &shape, &got, &want, "batch");
+    session_release(&s);
+    free_said(&want);
+    free_said(&got);
+    random_model_release(&m);
+}
+
+void exact_suite(const ExactBackend *b, int rounds, int most_nodes) {
+    Random r = test_random(10);
+    for (int round = 0; round < rounds; round++) check_round(b, round, most_nodes, &r);
+}

@@ -1,0 +1,20 @@
+// A node's logits and hidden states are the same bits whatever shares the step with it. Each round takes a
+// random model, a random sequence and a random tree, runs every path of the tree alone, one token a step, and
+// compares all other ways of running the same nodes with that, bit for bit.
+#pragma once
+#include "tests/support/random_model.h"
+
+#include "engine/core/session.h"
+
+enum { EXACT_MAX_NODES = 200, EXACT_MAX_CONTEXT = 150 };
+
+typedef struct ExactBackend {
+    const Backend *backend;
+    bool (*open)(const Model *model, const BackendOptions *o, void **self, Error *e);
+    void (*poison)(Session *s); // makes everything that no run has written a NaN; NULL: it is so already
+    const char *isa;
+    int most_context; // tokens before the tree, at most EXACT_MAX_CONTEXT
+} ExactBackend;
+
+// most_nodes: of a tree, at most EXACT_MAX_NODES.
+void exact_suite(const ExactBackend *b, int rounds, int most_nodes);

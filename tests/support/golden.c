@@ -1,0 +1,86 @@
+#include "tests/support/golden.h"
+
+#include "tests/support/check.h"
+
+#include "engine/base/file.h"
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+
+static int read_ids(const json_t *array, int *out) {
+    for (size_t i = 0; i < json_array_size(array); i++)
+        out[i] = (int)json_integer_value(json_array_get(array, i));
+    return (int)json_array_size(array);
+}
+
+void golden_open(Golden *g, const char *name) {
+    char path[1024];
+    size_t size;
+    Error e = {0};
+    const char *root = getenv("OUTPACE_ROOT");
+    snprintf(g->dir, sizeof g->dir, "%s/tests/fixtures/golden/%s", root ? root : ".", name);
+    snprintf(path, sizeof path, "%s/golden.json", g->dir);
+    json_t *j = json_from_file(path, 1 << 20, &e);
+    if (!j) fail_msg("%s", e.text);
+    g->prompt_count = read_ids(json_object_get(j, "prompt"), g->ids);
+    g->greedy_count = read_ids(json_object_get(j, "greedy"), g->ids + g->prompt_count);
+    g->vocab = (int)json_integer_value(json_object_get(j, "vocab"));
+    g->bf16_error = json_real_value(json_object_get(j, "bf16_error"));
+    json_decref(j);
+    snprintf(path, sizeof path, "%s/logits.f32", g->dir);
+    if (!file_read(path, 1 << 24, &g->logit_bytes, &size, &e)) fail_msg("%s", e.text);
+    g->logits = (const float *)(const void *)g->logit_bytes;
+    assert_int_equal(size, (size_t)(g->prompt_count + g->greedy_count) * (size_t)g->vocab * sizeof(float));
+}
+
+void golden_release(Golden *g) { mem_free(g->logit_bytes); }
+
+int golden_each(void (*check)(const char *name)) {
+    char path[512];
+    const char *root = getenv("OUTPACE_ROOT");
+    int models = 0;
+    snprintf(path, sizeof path, "%s/tests/fixtures/golden", root ? root : ".");
+    DIR *d = opendir(path);
+    if (!d) fail_msg("cannot open '%s': run from the repository's root, or set OUTPACE_ROOT", path);
+    for (struct dirent *f; (f = readdir(d));)
+        if (f->d_name[0] != '.') {
+            check(f->d_name);
+            models++;
+        }
+    closedir(d);
+    return models;
+}
+
+// The largest difference at a position, relative to the position's largest wanted logit.
+static double row_error(const float *got, const float *want, int n) {
+    double scale = 0, worst = 0;
+    for (int i = 0; i < n; i++) {
+        scale = fmax(scale, fabs((double)want[i]));
+        worst = fmax(worst, fabs((double)got[i] - (double)want[i]));
+    }
+    return isnan(worst) ? INFINITY : worst / scale;
+}
+
+// All ids as one chain, in steps of at most `chunk` nodes.
+double golden_error(Session *s, const Golden *g, int chunk) {
+    int count = g->prompt_count + g->greedy_count;
+    double worst = 0;
+    Error e = {0};
+    session_reset(s);
+    for (int done = 0; done < count;) {
+        int n = count - done < chunk ? count - done : chunk;
+        session_begin_step(s, true, LAYOUT_TREE);
+        int node = tree_root(&s->tree, g->ids[done]);
+        for (int i = 1; i < n; i++) node = tree_probe(&s->tree, node, g->ids[done + i], true);
+        if (!session_run(s, s->shape.layers, &e) || !session_read(s, HEAD_LOGITS, &e)) fail_msg("%s", e.text);
+        for (int i = 0; i < n; i++)
+            worst = fmax(worst, row_error(session_logits(s, i),
+                                          g->logits + (size_t)(done + i) * (size_t)g->vocab, g->vocab));
+        if (!session_commit(s, node, n, &e)) fail_msg("%s", e.text);
+        done += n;
+    }
+    return worst;
+}

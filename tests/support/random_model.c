@@ -1,0 +1,121 @@
+#include "tests/support/random_model.h"
+
+#include "engine/base/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static int pick(Random *r, const int *from, int n) { return from[random_below(r, (uint32_t)n)]; }
+
+Shape random_shape(Random *r) {
+    static const int groups[] = {1, 2, 5}, sizes[] = {4, 8, 10, 16, 32, 80}, windows[] = {0, 0, 1, 7, 20};
+    int kv = pick(r, (int[]){1, 2}, 2), group = pick(r, groups, 3);
+    Shape s = {.input = INPUT_TOKENS,
+               .layers = 1 + (int)random_below(r, 3),
+               .width = 4 * (1 + (int)random_below(r, 20)),
+               .kv_heads = kv,
+               .heads = kv * group,
+               .head_dim = pick(r, sizes, 6),
+               .mlp_width = 1 + (int)random_below(r, 90),
+               .vocab = 17 + (int)random_below(r, 260),
+               .context = 400,
+               .window = pick(r, windows, 5),
+               .qkv_bias = random_below(r, 3) == 0,
+               .tied_head = random_below(r, 3) == 0,
+               .activation = random_below(r, 4) ? ACTIVATION_SILU : ACTIVATION_GELU_TANH,
+               .norm_epsilon = 1e-5f};
+    s.real_vocab = random_below(r, 4) ? s.vocab : s.vocab - 5;
+    s.rope = (Rope){
+        .kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = s.head_dim / 2, .attention_factor = 1};
+    return s;
+}
+
+static Tensor tensor(RandomModel *m, int rows, int columns, Dtype dtype, float centre, float spread,
+                     Random *r) {
+    size_t n = (size_t)rows * (size_t)columns;
+    Tensor t = {m->weights + m->used, dtype, rows, columns};
+    for (size_t i = 0; i < n; i++) {
+        float x = centre + spread * random_normal(r);
+        uint16_t h = dtype == DTYPE_F16 ? f32_to_f16(x) : f32_to_bf16(x);
+        unsigned char *to = m->weights + m->used + i * dtype_size(dtype);
+        if (dtype == DTYPE_F32) memcpy(to, &x, 4);
+        else memcpy(to, &h, 2);
+    }
+    m->used += (n * dtype_size(dtype) + 63) / 64 * 64;
+    if (m->used > m->size) abort();
+    return t;
+}
+
+void random_model_init(RandomModel *m, const Shape *s, Dtype dtype, bool mixed, Random *r) {
+    int q = shape_q_width(s), kv = shape_kv_width(s), w = s->width, mlp = s->mlp_width;
+    *m = (RandomModel){.size = shape_parameters(s) * 4 + (size_t)(s->layers * 12 + 3) * 64};
+    m->weights = mem_alloc(m->size, 1);
+    m->model = (Model){.shape = *s, .dtype = dtype, .bos = -1};
+    m->model.layers = mem_alloc((size_t)s->layers, sizeof *m->model.layers);
+    if (!m->weights || !m->model.layers) abort();
+#define DTYPE                 (mixed ? (Dtype)random_below(r, 3) : dtype)
+#define MATRIX(rows, columns) tensor(m, rows, columns, DTYPE, 0, 1.5f / sqrtf((float)(columns)), r)
+#define VECTOR(n, centre)     tensor(m, 1, n, DTYPE, centre, 0.2f, r)
+    if (s->input == INPUT_TOKENS) m->model.embedding = tensor(m, s->vocab, w, DTYPE, 0, 1, r);
+    m->model.final_norm = VECTOR(w, 1);
+    m->model.head =
+        s->tied_head ? m->model.embedding : tensor(m, s->vocab, w, DTYPE, 0, 3 / sqrtf((float)w), r);
+    for (int i = 0; i < s->layers; i++) {
+        LayerWeights *l = &m->model.layers[i];
+        *l = (LayerWeights){.attention_norm = VECTOR(w, 1),
+                            .q = MATRIX(q, w),
+                            .k = MATRIX(kv, w),
+                            .v = MATRIX(kv, w),
+                            .o = MATRIX(w, q)};
+        if (s->qkv_bias) {
+            l->q_bias = VECTOR(q, 0);
+            l->k_bias = VECTOR(kv, 0);
+            l->v_bias = VECTOR(kv, 0);
+        }
+        if (mlp == 0) continue;
+        l->mlp_norm = VECTOR(w, 1);
+        l->gate = MATRIX(mlp, w);
+        l->up = MATRIX(mlp, w);
+        l->down = MATRIX(w, mlp);
+    }
+#undef DTYPE
+#undef MATRIX
+#undef VECTOR
+}
+
+void random_model_release(RandomModel *m) {
+    mem_free(m->weights);
+    mem_free(m->model.layers);
+    *m = (RandomModel){.weights = NULL};
+}
+
+// --- models that agree now and then
+
+static void shrink(RandomModel *m, const Tensor *t, float factor) {
+    unsigned char *bytes = m->weights + ((const unsigned char *)t->data - m->weights);
+    for (size_t i = 0; i < (size_t)t->rows * (size_t)t->columns; i++) {
+        float x = dtype_load(t->dtype, t->data, i) * factor;
+        uint16_t h = f32_to_bf16(x);
+        if (t->dtype == DTYPE_F32) memcpy(bytes + 4 * i, &x, 4);
+        else memcpy(bytes + 2 * i, &h, 2);
+    }
+}
+
+void random_model_calm(RandomModel *m, int first) {
+    for (int i = first; i < m->model.shape.layers; i++) {
+        shrink(m, &m->model.layers[i].o, 0.05f);
+        if (m->model.layers[i].down.data) shrink(m, &m->model.layers[i].down, 0.05f);
+    }
+}
+
+void random_adapter_init(RandomModel *m, const Model *target, Random *r) {
+    Shape shape = target->shape;
+    shape.input = INPUT_HIDDEN;
+    shape.layers = 1;
+    shape.qkv_bias = shape.tied_head = false;
+    if (random_below(r, 2)) shape.mlp_width = 0;
+    random_model_init(m, &shape, target->dtype, false, r);
+    random_model_calm(m, 0);
+    m->model.final_norm = target->final_norm;
+    m->model.head = target->head;
+}

@@ -1,0 +1,206 @@
+#include "tests/support/sampling_cells.h"
+
+#include "engine/decode/datastore.h"
+#include "engine/decode/decode.h"
+#include "tests/support/check.h"
+#include "tests/support/chi_square.h"
+#include "tests/support/folder.h"
+#include "tests/support/soft_null.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { VOCAB = 4, LENGTH = 3, WORDS = 64, PROMPT = 12, WARM = 14, CONTEXT = 60, HEADS = 2, STORE = 400 };
+
+static const struct {
+    const char *text;
+    int layer; // of the adapters
+} METHODS[] = {
+    {"jacobi:m=3,refill=fresh",                                                                  1          },
+    {"prompt-lookup:draft=3,match=newest,allow_short=on",                                        1          },
+    {"ngrammys:k=3,w=3",                                                                         1          },
+    {"ngrammys:k=4,w=2,strategy=extended,extend=model",                                          1          },
+    {"lookahead:W=3,N=3,G=3",                                                                    1          },
+    {"lookahead:W=3,N=3,G=3,bonus=drop,ranks=2,prompt_pool=on",                                  1          },
+    {"lookahead:W=3,N=2,G=4,mode=reference",                                                     1          },
+    {"speculative:gamma=3",                                                                      1          },
+    {"speculative:gamma=3,draft_temperature=0",                                                  1          },
+    {"speculative:gamma=2,draft_temperature=2,draft_top_k=3,adaptive=confidence,confidence=0.3", 1          },
+    {"kangaroo:gamma=3,eta=0.3",                                                                 1          },
+    {"ouroboros:gamma=3,K=3,beta=3,W=4,window=3",                                                1          },
+    {"ouroboros:gamma=2,K=2,beta=2,W=2,window=2,mode=reference,warm=on",                         1          },
+    {"medusa:nodes=9,top=3",                                                                     NULL_LAYERS},
+    {"rest:longest=4,shortest=1,draft=3,nodes=8,datastore=",                                     1          },
+    {"mix:prompt-lookup(draft=3,allow_short=on)+lookahead(W=3,N=3,G=3)",                         1          },
+    {"mix:speculative(gamma=1)+kangaroo(gamma=1,eta=0)",                                         1          }, // two that draw, at one place
+    {"mix:speculative(gamma=2)+ngrammys(k=3,w=2)+kangaroo(gamma=2,eta=0.2),rows=14",             1          },
+};
+enum { METHOD_COUNT = sizeof METHODS / sizeof *METHODS };
+
+static const Sampling SAMPLINGS[] = {
+    {0.5, 0, 1   },
+    {1,   0, 1   },
+    {1.5, 0, 1   },
+    {0.5, 3, 1   },
+    {1.5, 0, 0.8 },
+    {1,   3, 0.95},
+};
+enum { SAMPLING_COUNT = sizeof SAMPLINGS / sizeof *SAMPLINGS };
+
+typedef struct {
+    Session target, draft, adapters[HEADS], slow;
+    int prompt[PROMPT + WARM + LENGTH]; // then what the model is sure of, then room for words
+    double chance[WORDS];
+    char store[FOLDER_PATH_SIZE + 8];
+    double tried, accepted, steps, bare; // behind the warm-up; bare: steps without candidates
+} World;
+
+// --- what is known beforehand
+
+static void fill_chances(World *w, const Sampling *sampling, int length, int word, double chance) {
+    float logits[VOCAB], p[VOCAB];
+    Sampler sampler;
+    if (length == PROMPT + WARM + LENGTH) {
+        w->chance[word] = chance;
+        return;
+    }
+    slow_next(&w->slow, w->prompt, length, logits);
+    assert_true(sampler_init(&sampler, sampling, VOCAB, NULL));
+    sampler_distribution(&sampler, logits, p);
+    sampler_release(&sampler);
+    for (int i = 0; i < VOCAB; i++) {
+        w->prompt[length] = i;
+        fill_chances(w, sampling, length + 1, word * VOCAB + i, chance * (double)p[i]);
+    }
+}
+
+// Text of the model's own kind, with many other turns.
+static void write_store(World *w) {
+    int tokens[STORE];
+    Random r = test_random(90);
+    for (int i = 0; i < STORE; i++)
+        tokens[i] = test_between(&r, 0, 2) ? w->prompt[i % (PROMPT + WARM)] : test_between(&r, 0, VOCAB - 1);
+    assert_true(datastore_write(w->store, tokens, STORE, VOCAB, NULL));
+}
+
+static void open_world(World *w, const char *folder) {
+    static const int prompt[PROMPT] = {1, 3, 0, 1, 3, 2, 0, 1, 3, 2, 2, 0};
+    NullSetup setup = {.vocab = VOCAB, .context = CONTEXT, .max_nodes = 128};
+    Softness target = {PROMPT + WARM, 0.3}, other = {0, 0.3};
+    *w = (World){0};
+    soft_session_open(&w->target, &setup, &target);
+    soft_session_open(&w->slow, &setup, &target);
+    setup.window = 2; // it says something else than the target
+    soft_session_open(&w->draft, &setup, &other);
+    setup.window = 0;
+    setup.input = INPUT_HIDDEN;
+    for (int i = 0; i < HEADS; i++) soft_session_open(&w->adapters[i], &setup, &other);
+    memcpy(w->prompt, prompt, sizeof prompt);
+    slow_greedy(&w->slow, prompt, PROMPT, WARM, w->prompt + PROMPT);
+    snprintf(w->store, sizeof w->store, "%s/store", folder);
+    write_store(w);
+}
+
+static void close_world(World *w) {
+    session_release(&w->target);
+    session_release(&w->draft);
+    session_release(&w->slow);
+    for (int i = 0; i < HEADS; i++) session_release(&w->adapters[i]);
+}
+
+// --- one draw, one cell
+
+static void count_trials(void *state, const StepReport *r) {
+    World *w = state;
+    if (r->context + 1 < PROMPT + WARM) return; // its root is still sure of what follows
+    assert_int_equal(r->note.kind, STEP_STEADY);
+    w->steps++;
+    w->bare += r->candidates == 0;
+    w->tried += r->tried;
+    w->accepted += r->accepted;
+}
+
+static int draw_word(World *w, Method *m, const Sampling *sampling, uint64_t seed) {
+    DecodeOptions o = {.max_tokens = WARM + LENGTH,
+                       .sampling = *sampling,
+                       .seed = seed,
+                       .merge = seed % 4 != 3,
+                       .layout = seed % 3 ? LAYOUT_TREE : LAYOUT_BATCH,
+                       .clock = still_clock(),
+                       .step = count_trials,
+                       .state = w};
+    DecodeResult out;
+    int word = 0;
+    assert_true(decode(&w->target, m, w->prompt, PROMPT, &o, &out, NULL));
+    assert_int_equal(out.tokens, WARM + LENGTH);
+    assert_memory_equal(out.ids, w->prompt + PROMPT, WARM * sizeof *out.ids);
+    for (int i = WARM; i < out.tokens; i++) word = word * VOCAB + out.ids[i];
+    decode_result_release(&out);
+    return word;
+}
+
+static void let_draw(World *w, bool draws) {
+    soft_session_draws(&w->target, draws);
+    soft_session_draws(&w->draft, draws);
+    for (int i = 0; i < HEADS; i++) soft_session_draws(&w->adapters[i], draws);
+}
+
+static int draw_word_by(World *w, int method, const char *text, const Sampling *sampling, uint64_t seed) {
+    MethodEnv env = {.target = &w->target,
+                     .draft = &w->draft,
+                     .adapters = w->adapters,
+                     .adapter_count = METHODS[method].layer == NULL_LAYERS ? HEADS : 1,
+                     .adapter_layer = METHODS[method].layer,
+                     .sampling = *sampling,
+                     .seed = seed};
+    Method m;
+    Error e = {0};
+    if (!method_open(&m, text, &env, &e)) fail_msg("%s: %s", text, e.text);
+    int word = draw_word(w, &m, sampling, seed);
+    method_close(&m);
+    return word;
+}
+
+// Backends that draw by themselves: the seed's word is the same.
+static void check_drawing(World *w, int method, const char *text, const Sampling *sampling, uint64_t seed,
+                          int want) {
+    let_draw(w, true);
+    int got = draw_word_by(w, method, text, sampling, seed);
+    let_draw(w, false);
+    if (got != want)
+        fail_msg("%s, seed %d: word %d where backends draw, %d where they do not", text, (int)seed, got,
+                 want);
+}
+
+static void check_cell(World *w, int method, const Sampling *sampling, int draws) {
+    double count[WORDS] = {0};
+    char text[2 * PARAM_TEXT_SIZE];
+    const char *name = METHODS[method].text;
+    snprintf(text, sizeof text, "%s%s", name, strncmp(name, "rest", 4) == 0 ? w->store : "");
+    w->tried = w->accepted = w->steps = w->bare = 0;
+    for (int i = 0; i < draws; i++) {
+        int word = draw_word_by(w, method, text, sampling, (uint64_t)i);
+        count[word]++;
+        if (i % 16 == 0) check_drawing(w, method, text, sampling, (uint64_t)i, word);
+    }
+    double alarm = chi_square(count, w->chance, WORDS, draws), share = w->accepted / w->tried;
+    if (alarm < 1e-6 || !(share >= 0.1 && share <= 0.9) || w->bare > 0.1 * w->steps)
+        fail_msg("%s at temperature %g, top-k %d, top-p %g: the counts have a chance of %g; %.0f%% of "
+                 "proposals accepted; %.0f%% of steps had none",
+                 name, sampling->temperature, sampling->top_k, sampling->top_p, alarm, 100 * share,
+                 100 * w->bare / w->steps);
+}
+
+void sampling_cells(int draws) {
+    World w;
+    char folder[FOLDER_PATH_SIZE];
+    folder_make(folder);
+    open_world(&w, folder);
+    for (int s = 0; s < SAMPLING_COUNT; s++) {
+        fill_chances(&w, &SAMPLINGS[s], PROMPT + WARM, 0, 1);
+        for (int m = 0; m < METHOD_COUNT; m++) check_cell(&w, m, &SAMPLINGS[s], draws);
+    }
+    print_message("%d cells of %d draws\n", SAMPLING_COUNT * METHOD_COUNT, draws);
+    close_world(&w);
+    folder_remove(folder);
+}

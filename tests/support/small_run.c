@@ -1,0 +1,71 @@
+#include "tests/support/small_run.h"
+
+#include "engine/base/memory.h"
+#include "harness/run/baselines.h"
+#include "harness/stored/estimates.h"
+#include "tests/support/check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MUST(call)                           \
+    do {                                     \
+        if (!(call)) fail_msg("%s", e.text); \
+    } while (0)
+
+static void write_prompts(int count) {
+    FILE *f = fopen("own.txt", "w");
+    assert_non_null(f);
+    for (int i = 0; i < count; i++) fprintf(f, "text %d of this file\n", i);
+    fclose(f);
+}
+
+SmallRun *small_open(const char *methods, const char *measurement, int prompts) {
+    Error e = {0};
+    SmallRun *r = mem_alloc(1, sizeof *r);
+    assert_non_null(r);
+    write_prompts(prompts);
+    snprintf(r->config, sizeof r->config,
+             "name: test\nmodels: [{target: tiny, draft: tiny}]\ndatasets: [{name: own, path: own.txt}]\n"
+             "hardware: {device: 'null'}\ngeneration: {max_tokens: 24, ignore_eos: on}\nmethods: [%s]\n"
+             "measurement: {%s}\n",
+             methods, measurement);
+    MUST(experiment_parse(&r->x, r->config, strlen(r->config), "x.yaml", NULL, &e));
+    MUST(sweep_expand(&r->x, &r->sweep, &e));
+    MUST(schedule_make(&r->x, &r->sweep, &r->schedule, &e));
+    MUST(inputs_open(&r->inputs, &r->x, &r->schedule, r->sweep.hash, "here", &e));
+    return r;
+}
+
+void small_close(SmallRun *r) {
+    inputs_release(&r->inputs);
+    schedule_release(&r->schedule);
+    sweep_release(&r->sweep);
+    experiment_release(&r->x);
+    mem_free(r);
+}
+
+bool small_try(const SmallRun *r, const char *db, const RunnerSeams *seams, RunnerResult *out, Error *e) {
+    Ledger l;
+    Machine machine = {.cores = 1};
+    char word[] = "test", *argv[] = {word, NULL};
+    LedgerStart start = {.store = db,
+                         .config_file = "x.yaml",
+                         .config = r->config,
+                         .overrides = "[]",
+                         .machine = &machine,
+                         .argc = 1,
+                         .argv = argv};
+    if (!ledger_open(&l, &r->inputs, &start, e)) return false;
+    bool ok = runner_run(&l, false, seams, out, e) && (out->interrupted || baselines_choose(&l, e)) &&
+              estimates_make(l.store, l.run, e);
+    ledger_close(&l);
+    return ok;
+}
+
+RunnerResult small_run(const SmallRun *r, const char *db, const RunnerSeams *seams) {
+    Error e = {0};
+    RunnerResult result;
+    MUST(small_try(r, db, seams, &result, &e));
+    return result;
+}

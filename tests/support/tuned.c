@@ -1,0 +1,32 @@
+#include "tests/support/check.h"
+
+#include "tests/support/tuned.h"
+
+void tuned_open(Tuned *t, const TuneAsk *ask, const TuneOptions *o, const TuneSeams *seams, const char *db) {
+    Error e = {0};
+    Ledger ledger;
+    const TuneMethod *row;
+    char word[] = "test", *argv[] = {word, NULL};
+    if (!tune_prepare(ask, &row, &t->p, &e) || !tune_space_open(&t->p, row, &t->space, &e))
+        fail_msg("%s", e.text);
+    LedgerStart start = {.store = db,
+                         .config_file = t->p.file,
+                         .config = t->p.config,
+                         .overrides = t->p.overrides,
+                         .again = true,
+                         .machine = &t->p.machine,
+                         .argc = 1,
+                         .argv = argv};
+    if (!ledger_open(&ledger, &t->p.inputs, &start, &e) ||
+        !tune_run(&ledger, &t->space, o, seams, &t->result, &e) || !ledger_end(&ledger, "done", &e))
+        fail_msg("%s", e.text);
+    ledger_close(&ledger);
+}
+
+void tuned_release(Tuned *t) {
+    tune_release(&t->result);
+    tune_space_release(&t->space);
+    prepare_release(&t->p);
+}
+
+double tuned_took(const TuneResult *r) { return r->surface.took_s + r->sample_s + r->race_s; }
