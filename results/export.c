@@ -5,7 +5,6 @@
 #include "results/sql.h"
 #include "results/transfer.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static bool written(FILE *out, Error *e) {
@@ -93,12 +92,9 @@ static json_t *row_json(const Rows *r, bool sparse) {
     return NULL;
 }
 
+// Releases the object.
 static bool put_json(json_t *object, FILE *out, Error *e) {
-    char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
-    if (text) fprintf(out, "%s\n", text);
-    bool ok = text ? written(out, e) : error_system(e, "out of memory");
-    free(text); // jansson's own
-    return ok;
+    return json_print(object, JSON_COMPACT, out) ? written(out, e) : error_system(e, "out of memory");
 }
 
 bool store_export_jsonl(Store *s, const char *sql, int64_t run, FILE *out, Error *e) {
@@ -106,11 +102,7 @@ bool store_export_jsonl(Store *s, const char *sql, int64_t run, FILE *out, Error
     Rows *r = ask(s, sql, run, e);
     if (!r) return false;
     bool ok = true;
-    while (ok && rows_next(r, &own)) {
-        json_t *object = row_json(r, false);
-        ok = put_json(object, out, &own);
-        json_decref(object);
-    }
+    while (ok && rows_next(r, &own)) ok = put_json(row_json(r, false), out, &own);
     rows_close(r);
     if (own.kind != ERROR_NONE && e) *e = own;
     return own.kind == ERROR_NONE;
@@ -185,10 +177,10 @@ static bool export_sample(Store *s, Rows *r, FILE *out, Error *e) {
     json_object_del(sample, "sample_id");
     json_object_del(sample, "point_id");
     bool ok = add_params(sample, rows_int(r, 1), s, e) &&
-              add_list(sample, "steps", rows_json(s, STEPS, rows_int(r, 0), 0, add_to_step, e), e) &&
-              put_json(sample, out, e);
+              add_list(sample, "steps", rows_json(s, STEPS, rows_int(r, 0), 0, add_to_step, e), e);
+    if (ok) return put_json(sample, out, e);
     json_decref(sample);
-    return ok;
+    return false;
 }
 
 bool store_export_steps(Store *s, int64_t run, FILE *out, Error *e) {

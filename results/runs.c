@@ -1,10 +1,11 @@
 // What is measured and on what: runs, starts, models, datasets, prompts, points. Each is found or added.
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
 #include "engine/base/sha256.h"
 #include "engine/base/text.h"
 #include "results/sql.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,7 +116,7 @@ static char *words_json(int argc, char *const *argv) {
     json_t *list = json_array();
     bool ok = list != NULL;
     for (int i = 0; i < argc && ok; i++) ok = json_array_append_new(list, word_json(argv[i])) == 0;
-    char *text = ok ? json_dumps(list, JSON_COMPACT) : NULL;
+    char *text = ok ? json_text(list, JSON_COMPACT) : NULL;
     json_decref(list);
     return text;
 }
@@ -132,7 +133,7 @@ bool store_attempt(Store *s, int64_t run, int argc, char *const *argv, const Sto
         *id = ok ? sql_last_id(s) : 0;
         ok = sql_leave(s, ok, e);
     }
-    free(words); // jansson's own
+    mem_free(words);
     return ok;
 }
 

@@ -57,12 +57,9 @@ static bool add_turn(Store *s, const Answer *a, const Rows *r, Error *e) {
 
 static bool end(Answer *a, FILE *out, int *lines, Error *e) {
     if (!a->line) return true;
-    char *text = json_dumps(a->line, 0);
-    bool ok =
-        text ? fprintf(out, "%s\n", text) > 0 || error_system(e, "cannot write the export: is the disk full?")
-             : error_system(e, "out of memory");
-    free(text); // jansson's own
-    json_decref(a->line);
+    bool ok = json_print(a->line, 0, out)
+                  ? !ferror(out) || error_system(e, "cannot write the export: is the disk full?")
+                  : error_system(e, "out of memory");
     a->line = NULL;
     *lines += ok;
     return ok;

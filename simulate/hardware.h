@@ -82,6 +82,6 @@ bool hardware_open(const char *path, Hardware *out, Error *e);
 // What is reached of the data sheet may stand in it, too, the same way.
 bool hardware_parse(const char *bytes, size_t n, const char *place, Hardware *out, Error *e);
 
-// Such a file's text, for free(): the sources of the data sheet's part, and of what is reached of it. NULL
+// Such a file's text, for mem_free: the sources of the data sheet's part, and of what is reached of it. NULL
 // without memory.
 char *hardware_write(const Hardware *h, const char *sheet, const char *reached);

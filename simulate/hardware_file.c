@@ -106,7 +106,7 @@ char *hardware_write(const Hardware *h, const char *sheet, const char *reached) 
     put(root, "row_passes", h->row_passes, reached);
     put(root, "overlap", h->overlap, reached);
     put(root, "step_s", h->step_s, reached);
-    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+    char *text = json_text(root, JSON_INDENT(2));
     json_decref(root);
     return text;
 }

@@ -3,6 +3,9 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 json_t *json_from_bytes(const char *bytes, size_t n, const char *place, Error *e) {
     json_error_t why;
     json_t *root = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &why);
@@ -20,6 +23,28 @@ json_t *json_from_file(const char *path, size_t max_size, Error *e) {
     json_t *root = json_from_bytes(bytes, n, path, e);
     mem_free(bytes);
     return root;
+}
+
+char *json_text(const json_t *value, size_t flags) {
+    char *own = value ? json_dumps(value, flags) : NULL, *text = own ? mem_text(own, strlen(own)) : NULL;
+    free(own); // jansson's own
+    return text;
+}
+
+bool json_print(json_t *value, size_t flags, FILE *out) {
+    char *text = json_text(value, flags);
+    if (text) fprintf(out, "%s\n", text);
+    mem_free(text);
+    json_decref(value);
+    return text != NULL;
+}
+
+bool json_append(json_t *value, size_t flags, Text *out) {
+    char *text = json_text(value, flags);
+    if (text) text_puts(out, text);
+    mem_free(text);
+    json_decref(value);
+    return text && !out->failed;
 }
 
 bool field_present(const json_t *object, const char *key) {

@@ -8,14 +8,24 @@
 // helps, the object in it) for the message.
 #pragma once
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 
 #include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 // Parses exactly n bytes; NULL with e filled if that is not JSON. Release with json_decref.
 json_t *json_from_bytes(const char *bytes, size_t n, const char *place, Error *e);
 json_t *json_from_file(const char *path, size_t max_size, Error *e);
+
+// A value as text; flags are those of json_dumps. For mem_free; NULL where there is no value or no memory.
+char *json_text(const json_t *value, size_t flags);
+
+// The same as a line to a file, and at the end of a text. Both release the value (which may be NULL), and are
+// false where it could not become a text. Whether the file took the line is for its owner to check.
+bool json_print(json_t *value, size_t flags, FILE *out);
+bool json_append(json_t *value, size_t flags, Text *out);
 
 // True if the key is there and not null.
 bool field_present(const json_t *object, const char *key);

@@ -3,6 +3,7 @@
 #include "engine/model/inflate.h"
 
 #include "engine/base/file.h"
+#include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/model/config.h"
 #include "engine/model/identity.h"
@@ -13,7 +14,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { FORMAT = 1, MAX_TOKENIZER = 64 << 20 }; // FORMAT: of what is written, as keys take it in
@@ -138,10 +138,10 @@ static json_t *large_config(Sources *s, Error *e) {
     bool ok = root && check_vocabulary(root, s, e) &&
               ((take_over(root, small) && set_numbers(root, small, &s->small)) ||
                error_system(e, "out of memory for the inflated model's config"));
-    char *text = ok ? json_dumps(root, JSON_SORT_KEYS) : NULL;
+    char *text = ok ? json_text(root, JSON_SORT_KEYS) : NULL;
     if (ok && !text) ok = error_system(e, "out of memory for the inflated model's config");
     ok = ok && config_parse(&s->large, text, strlen(text), s->o->shape, e);
-    free(text); // jansson's own
+    mem_free(text);
     json_decref(small);
     mem_free(small_path);
     mem_free(shape_path);
@@ -180,7 +180,7 @@ static void choose_kind(Sources *s) {
 
 static bool make_key(Sources *s, char identity[SHA256_TEXT], Error *e) {
     char adapter[SHA256_TEXT] = "none";
-    char *config = json_dumps(s->config, JSON_SORT_KEYS | JSON_COMPACT);
+    char *config = json_text(s->config, JSON_SORT_KEYS | JSON_COMPACT);
     Text all = {0};
     bool ok = model_identity(&s->small, s->o->small, identity, e);
     if (ok && s->o->adapter)
@@ -190,7 +190,7 @@ static bool make_key(Sources *s, char identity[SHA256_TEXT], Error *e) {
                 (unsigned long long)s->o->seed, config ? config : "");
     if (ok && (!config || all.failed)) ok = error_system(e, "out of memory for a hash");
     ok = ok && sha256_bytes(text_get(&all), all.length, s->key, e);
-    free(config); // jansson's own
+    mem_free(config);
     text_release(&all);
     return ok;
 }

@@ -1,13 +1,13 @@
 #include "engine/model/made.h"
 
 #include "engine/base/file.h"
+#include "engine/base/json.h"
 #include "engine/base/memory.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,10 +32,10 @@ static bool is_text_of(const char *text, const json_t *root) {
 }
 
 bool made_json(const char *dir, const char *name, const json_t *root, Error *e) {
-    char *text = json_dumps(root, JSON_INDENT(2));
+    char *text = json_text(root, JSON_INDENT(2));
     bool ok = is_text_of(text, root) ? made_text(dir, name, text, e)
                                      : error_system(e, "out of memory for '%s'", name);
-    free(text); // jansson's own
+    mem_free(text);
     return ok;
 }
 

@@ -12,7 +12,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char MARK[] = "outpace_synth"; // the key in config.json that says who made it
@@ -181,9 +180,9 @@ static bool write_files(Plan *p, const Model *m, const json_t *config, const cha
 static bool synth(const char *dir, const json_t *config, Plan *p, const char *place, Error *e) {
     Model m = {0};
     Made made = made_in(dir);
-    char *text = json_dumps(config, 0);
+    char *text = json_text(config, 0);
     bool ok = text ? config_parse(&m, text, strlen(text), place, e) : error_system(e, "out of memory");
-    free(text); // jansson's own
+    mem_free(text);
     if (!ok || !read_dtype(config, &p->dtype, e) || !plan_model(p, &m, e) || !made_begin(&made, config, e))
         return false;
     ok = write_files(p, &m, config, dir, e) && made_finish(&made, e);

@@ -6,12 +6,11 @@
 // has exactly one merge, its rank is its order, and decoded text can be read aloud.
 #include "engine/model/synth.h"
 
+#include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
 
-#include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { FIRST_LETTER = 259, PIECE = 64 };
@@ -51,12 +50,11 @@ static const char HEAD[] =
     "{";
 
 static void add_piece(Text *t, const char *piece, int id) {
-    char *quoted = NULL;
     json_t *s = json_string(piece);
-    if (s) quoted = json_dumps(s, JSON_ENCODE_ANY);
+    char *quoted = json_text(s, JSON_ENCODE_ANY);
     if (quoted) text_printf(t, "%s%s:%d", id ? "," : "", quoted, id);
     else t->failed = true;
-    free(quoted); // jansson's own
+    mem_free(quoted);
     json_decref(s);
 }
 

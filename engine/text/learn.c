@@ -422,12 +422,10 @@ static char *file_text(const Finder *s) {
                   "padding", "added_tokens", added_token(0, "<unk>"), added_token(1, "<s>"),
                   added_token(2, "</s>"), "normalizer", normalizer(), "pre_tokenizer", "post_processor",
                   post_processor(), "decoder", decoder(), "model", model(s));
-    char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL,
-         *copy = text ? mem_text(text, strlen(text)) : NULL;
-    if (!copy) error_system(s->e, "out of memory for a tokenizer of %d pieces", s->pieces);
-    free(text); // jansson's own
+    char *text = json_text(root, JSON_INDENT(1));
+    if (!text) error_system(s->e, "out of memory for a tokenizer of %d pieces", s->pieces);
     json_decref(root);
-    return copy;
+    return text;
 }
 
 char *learner_finish(Learner *l, int vocab, Error *e) {

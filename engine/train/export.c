@@ -4,22 +4,13 @@
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/numbers.h"
+#include "engine/model/made.h"
 #include "engine/train/tensors.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-static bool write_json(const char *dir, const char *name, const json_t *root, Error *e) {
-    char *path = file_path(dir, name), *text = json_dumps(root, JSON_INDENT(2));
-    bool ok = path && text ? file_write(path, text, strlen(text), e)
-                           : error_system(e, "out of memory for '%s'", name);
-    free(text); // jansson's own
-    mem_free(path);
-    return ok;
-}
 
 // An id of -1 is left out.
 static bool set_ids(json_t *root, const ExportNotes *n) {
@@ -51,7 +42,7 @@ static bool write_config(const Trainer *t, const ExportNotes *notes, const char 
     json_t *root = shape_json(&t->config.shape);
     bool ok = (root && set_ids(root, notes) && set_training(root, t, notes)) ||
               error_system(e, "out of memory for the model's config");
-    ok = ok && write_json(dir, "config.json", root, e);
+    ok = ok && made_json(dir, "config.json", root, e);
     json_decref(root);
     return ok;
 }
@@ -59,7 +50,7 @@ static bool write_config(const Trainer *t, const ExportNotes *notes, const char 
 static bool write_generation(const ExportNotes *notes, const char *dir, Error *e) {
     json_t *root = json_object();
     bool ok = (root && set_ids(root, notes)) || error_system(e, "out of memory for the model's config");
-    ok = ok && write_json(dir, "generation_config.json", root, e);
+    ok = ok && made_json(dir, "generation_config.json", root, e);
     json_decref(root);
     return ok;
 }
@@ -133,7 +124,7 @@ static json_t *adapter_json(const Trainer *t, const ExportNotes *notes) {
 bool export_adapter(const Trainer *t, const ExportNotes *notes, const char *dir, Error *e) {
     json_t *root = adapter_json(t, notes);
     bool ok = (root || error_system(e, "out of memory for the adapter's config")) && make_folder(dir, e) &&
-              write_weights(t, dir, e) && write_json(dir, "config.json", root, e);
+              write_weights(t, dir, e) && made_json(dir, "config.json", root, e);
     json_decref(root);
     return ok;
 }

@@ -1,6 +1,7 @@
 // What this machine is, what it can do at most, and what would spoil a measurement on it.
 #include "harness/program/command.h"
 
+#include "engine/base/json.h"
 #include "engine/engine.h"
 #include "harness/machine/gauges.h"
 #include "harness/machine/libraries.h"
@@ -116,11 +117,7 @@ static bool print_json(const Report *r, Error *e) {
                   version_compiler(), "machine", machine_json(&r->machine), "cpu", ceilings_json(&r->cpu),
                   "gpu", r->no_gpu.kind == ERROR_NONE ? gpu_json(r) : json_null(), "libraries",
                   libraries_json(), "warnings", warnings_json(&r->warnings));
-    char *line = root ? json_dumps(root, 0) : NULL;
-    if (line) puts(line);
-    free(line); // jansson's own
-    json_decref(root);
-    return line || error_system(e, "out of memory");
+    return json_print(root, 0, stdout) || error_system(e, "out of memory");
 }
 
 static bool run(int argc, char **argv, int *code, Error *e) {

@@ -1,6 +1,7 @@
 // Generates one text: opens the model, decodes with one method, streams, and says what it cost.
 #include "harness/program/command.h"
 
+#include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/decode/decode.h"
 #include "engine/engine.h"
@@ -9,7 +10,6 @@
 #include "harness/prompts/prompt.h"
 #include "harness/prompts/stop.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -288,12 +288,9 @@ static bool print_json(const Run *r, Error *e) {
     bool ok = root && more && json_object_update(root, more) == 0 &&
               (d->device.run < 0 || json_object_set_new(root, "device_s", device_json(&d->device)) == 0) &&
               (!stand_in[0] || json_object_set_new(root, "stand_in", json_string(stand_in)) == 0);
-    char *line = ok ? json_dumps(root, 0) : NULL;
-    if (line) puts(line);
-    free(line); // jansson's own
-    json_decref(root);
     json_decref(more);
-    return line ||
+    if (!ok) json_decref(root);
+    return (ok && json_print(root, 0, stdout)) ||
            error_system(e, "cannot make the JSON object: no memory, or the model's path is not UTF-8");
 }
 

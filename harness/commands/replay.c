@@ -1,10 +1,10 @@
 // What methods that need only text would accept of given answers: a table of S, without a model.
 #include "harness/program/command.h"
 
+#include "engine/base/json.h"
 #include "harness/replay/replay.h"
 #include "simulate/bootstrap.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,11 +81,8 @@ static bool print_json(const Dataset *d, const ReplayTexts *t, json_t *methods, 
     json_t *root = json_pack("{s:s, s:s, s:I, s:I, s:I, s:O}", "dataset", d->name, "sha256", d->sha256,
                              "answers", (json_int_t)t->count, "tokens", (json_int_t)t->tokens, "unanswered",
                              (json_int_t)t->unanswered, "methods", methods);
-    char *line = root ? json_dumps(root, 0) : NULL;
-    if (line) puts(line);
-    free(line); // jansson's own
-    json_decref(root);
-    return line || error_system(e, "replay: cannot make the JSON object: out of memory");
+    return json_print(root, 0, stdout) ||
+           error_system(e, "replay: cannot make the JSON object: out of memory");
 }
 
 static bool replay_each(const ReplayOptions *o, const Dataset *d, const ReplayTexts *texts, Error *e) {

@@ -206,7 +206,7 @@ static bool add_run(Work *s, Error *e) {
     bool ok = (s->a->again ? store_run_new(s->store, &run, &s->run.run, e)
                            : store_run(s->store, &run, &s->run.run, &found, e)) &&
               store_claim(s->store, s->run.run, e) && store_model(s->store, &model, &s->run.model, e);
-    free(shape); // jansson's own
+    mem_free(shape);
     return ok;
 }
 

@@ -1,10 +1,10 @@
 #include "harness/machine/bench_report.h"
 
+#include "engine/base/json.h"
 #include "harness/machine/gauges.h"
 #include "harness/program/version.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 static double floor_of(const BenchPoint *p) {
     return p->floor_bandwidth_s > p->floor_compute_s ? p->floor_bandwidth_s : p->floor_compute_s;
@@ -138,9 +138,6 @@ bool bench_report_json(const BenchRun *b, const char *ended, Error *e) {
         json_object_set_new(root, "prefill",
                             json_pack("{s:i, s:f, s:f}", "tokens", b->prefill, "seconds", b->prefill_s,
                                       "tflop_per_s", b->prefill_operations / b->prefill_s / 1e12));
-    char *line = root ? json_dumps(root, 0) : NULL;
-    if (line) puts(line);
-    free(line); // jansson's own
-    json_decref(root);
-    return line || error_system(e, "cannot make the JSON object: no memory, or the path is not UTF-8");
+    return json_print(root, 0, stdout) ||
+           error_system(e, "cannot make the JSON object: no memory, or the path is not UTF-8");
 }

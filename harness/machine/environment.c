@@ -1,14 +1,14 @@
 #include "harness/machine/environment.h"
 
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
 #include "harness/machine/gauges.h"
 #include "harness/machine/libraries.h"
 #include "harness/program/version.h"
 
-#include <stdlib.h>
-
 static char *libraries(void) {
     json_t *root = libraries_json();
-    char *text = root ? json_dumps(root, 0) : NULL;
+    char *text = json_text(root, 0);
     json_decref(root);
     return text;
 }
@@ -36,6 +36,6 @@ bool environment_open(Environment *out, const Machine *m, const char *device, Er
 }
 
 void environment_release(Environment *v) {
-    free(v->libraries); // jansson's own
+    mem_free(v->libraries);
     *v = (Environment){0};
 }

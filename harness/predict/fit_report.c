@@ -1,8 +1,8 @@
 #include "harness/predict/fit_report.h"
 
-#include <jansson.h>
+#include "engine/base/json.h"
+
 #include <stdio.h>
-#include <stdlib.h>
 
 static const char *law_name(const FitOptions *o) { return o->law == FIT_PAPER ? "paper" : "corrected"; }
 
@@ -86,11 +86,7 @@ static json_t *fit_json(const FitOptions *o, const Fit *fit) {
 bool fit_report_json(const char *title, const FitOptions *o, const Fit *fit, Text *out, Error *e) {
     json_t *root = fit_json(o, fit);
     if (title) json_object_set_new(root, "of", json_string(title));
-    char *line = root ? json_dumps(root, 0) : NULL;
-    if (line) text_puts(out, line);
-    free(line); // jansson's own
-    json_decref(root);
-    return (line && !out->failed) || error_system(e, "fit: cannot make the JSON object: out of memory");
+    return json_append(root, 0, out) || error_system(e, "fit: cannot make the JSON object: out of memory");
 }
 
 // --- for people ------------------------------------------------------------------------------------------

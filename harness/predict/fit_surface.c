@@ -1,13 +1,13 @@
 #include "harness/predict/fit_surface.h"
 
 #include "engine/base/file.h"
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
 #include "engine/base/text.h"
 #include "harness/predict/step_model.h"
 #include "simulate/surface.h"
 
-#include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const double HELD_OUT = 0.3;
@@ -41,11 +41,7 @@ static bool print_json(const SurfaceFit *f, const SurfaceError *contexts, Error 
                              "attention_share", h->attention_share, "row_passes", h->row_passes, "step_s",
                              h->step_s, "overlap", h->overlap, "fitted", error_json(&f->fitted), "held_out",
                              error_json(&f->held_out), "contexts", error_json(contexts));
-    char *line = root ? json_dumps(root, 0) : NULL;
-    if (line) puts(line);
-    free(line); // jansson's own
-    json_decref(root);
-    return line || error_system(e, "fit: cannot make the JSON object: out of memory");
+    return json_print(root, 0, stdout) || error_system(e, "fit: cannot make the JSON object: out of memory");
 }
 
 static bool save(const SurfaceArguments *a, const SurfaceFit *f, Error *e) {
@@ -56,7 +52,7 @@ static bool save(const SurfaceArguments *a, const SurfaceFit *f, Error *e) {
     bool there = !sheet.failed && !reached.failed;
     char *text = there ? hardware_write(&f->machine, text_get(&sheet), text_get(&reached)) : NULL;
     bool ok = text ? file_write(a->save, text, strlen(text), e) : error_system(e, "fit: out of memory");
-    free(text); // jansson's own
+    mem_free(text);
     text_release(&sheet);
     text_release(&reached);
     return ok;

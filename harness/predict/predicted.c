@@ -1,9 +1,9 @@
 #include "harness/predict/predicted.h"
 
+#include "engine/base/json.h"
 #include "harness/predict/step_model.h"
 #include "harness/stored/stored.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,9 +124,5 @@ bool prediction_json(const Prediction *p, Text *out, Error *e) {
     json_object_set_new(
         root, "link",
         json_pack("{s:f, s:f}", "bytes_per_s", p->link.bytes_per_s, "latency_s", p->link.latency_s));
-    char *line = json_dumps(root, 0);
-    if (line) text_puts(out, line);
-    free(line); // jansson's own
-    json_decref(root);
-    return (line && !out->failed) || error_system(e, "cannot make a JSON object: out of memory");
+    return json_append(root, 0, out) || error_system(e, "cannot make a JSON object: out of memory");
 }

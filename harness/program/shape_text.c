@@ -1,13 +1,13 @@
 #include "harness/program/shape_text.h"
 
-#include <jansson.h>
+#include "engine/base/json.h"
 
 char *shape_text(const Shape *s) {
     json_t *o =
         json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "layers", s->layers, "width", s->width,
                   "heads", s->heads, "kv_heads", s->kv_heads, "head_dim", s->head_dim, "mlp_width",
                   s->mlp_width, "vocab", s->vocab, "context", s->context, "window", s->window);
-    char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+    char *text = json_text(o, JSON_COMPACT);
     json_decref(o);
     return text;
 }

@@ -2,4 +2,4 @@
 #pragma once
 #include "engine/core/shape.h"
 
-char *shape_text(const Shape *s); // a JSON object, for free; NULL: no memory
+char *shape_text(const Shape *s); // a JSON object, for mem_free; NULL: no memory

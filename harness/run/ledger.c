@@ -9,7 +9,6 @@
 #include "results/rows.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static bool out_of_memory(Error *e) { return error_system(e, "out of memory for a run's record"); }
@@ -90,7 +89,7 @@ static bool add_models(Ledger *l, Error *e) {
                           .stand_in = m->model.stand_in[0] ? m->model.stand_in : NULL,
                           .layers = m->model.shape.layers};
         bool ok = store_model(l->store, &row, &l->models[i], e);
-        free(shape); // jansson's own
+        mem_free(shape);
         if (!ok) return false;
     }
     return true;

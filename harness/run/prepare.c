@@ -6,7 +6,6 @@
 #include "engine/base/memory.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static bool out_of_memory(Error *e) { return error_system(e, "out of memory for an experiment"); }
@@ -47,11 +46,9 @@ static bool write_overrides(Prepared *p, Error *e) {
     bool ok = words && add_words(words, "--scale", p->changes.scale);
     for (int i = 0; ok && i < p->sets.count; i++) ok = add_words(words, "--set", p->sets.items[i]);
     ok = ok && add_words(words, "--model", p->changes.model);
-    char *text = ok ? json_dumps(words, JSON_COMPACT) : NULL;
+    p->overrides = ok ? json_text(words, JSON_COMPACT) : NULL;
     json_decref(words);
-    if (text) ok = copy(text, &p->overrides, e);
-    free(text); // jansson's own
-    return text ? ok : error_input(e, "an override is not UTF-8, or there is no memory");
+    return p->overrides || error_input(e, "an override is not UTF-8, or there is no memory");
 }
 
 // The words that write_overrides wrote.

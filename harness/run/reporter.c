@@ -1,9 +1,9 @@
 #include "harness/run/reporter.h"
 
-#include <jansson.h>
+#include "engine/base/json.h"
+
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 void reporter_begin(Reporter *r, bool json, int points, double work) {
@@ -39,11 +39,8 @@ void reporter_clear(const Reporter *r) {
 
 // Takes the object.
 static void put_event(json_t *event) {
-    char *line = event ? json_dumps(event, JSON_COMPACT) : NULL;
-    if (line) puts(line);
+    json_print(event, JSON_COMPACT, stdout);
     fflush(stdout);
-    free(line); // jansson's own
-    json_decref(event);
 }
 
 void reporter_sample(const Reporter *r, const char *hash, const LedgerEntry *entry) {

@@ -1,9 +1,9 @@
 #include "harness/stored/stored.h"
 
 #include "engine/base/embed.h"
+#include "engine/base/json.h"
 #include "results/rows.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,10 +189,6 @@ static void put_object(void *state, const Rows *r) {
 bool stored_json(Store *store, int64_t run, Text *out, Error *e) {
     json_t *list = json_array();
     bool ok = each_point(store, run, put_object, list, e);
-    char *text = ok ? json_dumps(list, JSON_COMPACT) : NULL;
-    json_decref(list);
-    if (!text) return ok ? error_system(e, "out of memory for a table") : false;
-    text_puts(out, text);
-    free(text); // jansson's own
-    return true;
+    if (!ok) json_decref(list);
+    return ok && (json_append(list, JSON_COMPACT, out) || error_system(e, "out of memory for a table"));
 }

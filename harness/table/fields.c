@@ -1,6 +1,7 @@
 #include "harness/table/fields.h"
 
-#include <jansson.h>
+#include "engine/base/json.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,14 +158,7 @@ static json_t *table_json(const Table *t) {
 }
 
 bool table_fields_json(const Table *t, Text *out, Error *e) {
-    json_t *object = table_json(t);
-    char *text = object ? json_dumps(object, JSON_INDENT(1)) : NULL;
-    if (text) {
-        text_puts(out, text);
-        text_puts(out, "\n");
-    }
-    bool ok = text && !out->failed;
-    free(text); // jansson's own
-    json_decref(object);
-    return ok || error_system(e, "out of memory for a table");
+    bool ok = json_append(table_json(t), JSON_INDENT(1), out);
+    text_puts(out, "\n");
+    return (ok && !out->failed) || error_system(e, "out of memory for a table");
 }

@@ -1,9 +1,8 @@
 #include "harness/tune/config.h"
 
+#include "engine/base/json.h"
 #include "engine/base/memory.h"
 
-#include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define OWN_CONFIG "outpace tune" // the name of what no file holds
@@ -123,13 +122,13 @@ static bool prepare(const TuneAsk *ask, const TuneMethod *method, const char *fi
                     Error *e) {
     json_t *config = config_json(ask, method), *words = json_array();
     bool ok = words && add_axes(ask, method, fixed, words, e);
-    char *text = ok && config ? json_dumps(config, 0) : NULL, *overrides = ok ? json_dumps(words, 0) : NULL;
+    char *text = ok ? json_text(config, 0) : NULL, *overrides = ok ? json_text(words, 0) : NULL;
     if (ok && (!text || !overrides))
         ok = error_input(e, "tune: a name or path is not UTF-8, or there is no memory");
     ok = ok && prepare_text(out, text, OWN_CONFIG, overrides, e);
     if (!ok) drop_place(e);
-    free(text);      // jansson's own
-    free(overrides); // jansson's own
+    mem_free(text);
+    mem_free(overrides);
     json_decref(config);
     json_decref(words);
     return ok;

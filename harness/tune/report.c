@@ -1,9 +1,9 @@
 #include "harness/tune/report.h"
 
-#include <jansson.h>
+#include "engine/base/json.h"
+
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const ENDS[] = {
@@ -185,11 +185,9 @@ bool tune_report_json(const TuneReport *p, Error *e) {
                   "excluded", r->excluded, "sample_rounds", r->sample_rounds, "race_rounds", r->race_rounds,
                   "seconds", number(took(r)), "sweep_seconds", number(r->sweep_s), "run", (json_int_t)p->run,
                   "surface", surface_json(&r->surface), "points", points);
-    char *line = ok && root ? json_dumps(root, 0) : NULL;
-    if (line) puts(line);
-    free(line); // jansson's own
-    json_decref(root);
     json_decref(points);
     text_release(&choice);
-    return line || !ok || error_system(e, "tune: cannot make the JSON object: out of memory");
+    if (!ok) json_decref(root);
+    return ok && (json_print(root, 0, stdout) ||
+                  error_system(e, "tune: cannot make the JSON object: out of memory"));
 }

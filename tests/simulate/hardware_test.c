@@ -1,5 +1,6 @@
 #include "tests/support/check.h"
 
+#include "engine/base/memory.h"
 #include "engine/base/text.h"
 #include "simulate/hardware.h"
 
@@ -262,12 +263,12 @@ static void written_and_read(void **state) {
     assert_true(price(&h, &MISTRAL, step_tree(7, 5, 300)) == price(&back, &MISTRAL, step_tree(7, 5, 300)));
     assert_true(back.row_passes == 7 && back.attention_share == 1.0 / 3 &&
                 back.memory_bytes == h.memory_bytes);
-    free(text);
+    mem_free(text);
     h.overlap = 0.5;
     text = hardware_write(&h, "a sheet", "fitted");
     assert_false(hardware_parse(text, strlen(text), "f.json", &back, &e));
     assert_non_null(strstr(e.text, "overlap is 0.5"));
-    free(text);
+    mem_free(text);
 }
 
 int main(void) {

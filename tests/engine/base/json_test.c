@@ -199,6 +199,27 @@ static void bools_and_texts(void **state) {
     json_decref(list);
 }
 
+static void written(void **state) {
+    (void)state;
+    Text out = {0};
+    char line[16] = "";
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    text_puts(&out, "a ");
+    assert_true(json_append(parse("[1, \"b\"]"), JSON_COMPACT, &out));
+    assert_string_equal(text_get(&out), "a [1,\"b\"]");
+    assert_true(json_print(parse("{\"k\": 2}"), 0, file));
+    rewind(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    assert_string_equal(line, "{\"k\": 2}\n");
+    assert_null(json_text(NULL, 0));
+    assert_false(json_append(NULL, 0, &out) || json_print(NULL, 0, file));
+    assert_string_equal(text_get(&out), "a [1,\"b\"]");
+    assert_null(fgets(line, sizeof line, file));
+    text_release(&out);
+    fclose(file);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused),
@@ -208,6 +229,7 @@ int main(void) {
         cmocka_unit_test(ints),
         cmocka_unit_test(reals),
         cmocka_unit_test(bools_and_texts),
+        cmocka_unit_test(written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
