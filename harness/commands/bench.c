@@ -211,7 +211,6 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     bool stop;
     if (!command_parse(&command_bench, argc, argv, &a, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (rest.count != 1) return error_input(e, "bench: usage: outpace bench %s", command_bench.usage);
     if (a.json && a.csv) return error_input(e, "bench: give --json or --csv, not both");
     Bench *b = mem_alloc(1, sizeof *b);
     if (!b) return error_system(e, "out of memory");
@@ -229,6 +228,7 @@ const Command command_bench = {
     .name = "bench",
     .usage = "MODEL [OPTIONS]",
     .summary = "time single steps beside the machine's floors",
+    .arguments = {1, 1},
     .lesson =
         "Times one step of so many tokens on top of so much context: forward pass, LM head on every node,\n"
         "best token of each. Verification pays where a step of many tokens costs little more than a step of\n"
@@ -242,4 +242,5 @@ const Command command_bench = {
         "  outpace bench MODEL --tokens 1 --context 100 --prefill 1024\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run
+};

@@ -56,7 +56,6 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     bool stop;
     if (!command_parse(&command_compare, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (rest.count != 2) return error_input(e, "compare: usage: outpace compare %s", command_compare.usage);
     CompareSide a = {0}, b = {0};
     Comparison c = {0};
     bool ok = compare_find(rest.items[0], o.db, &a, e) && compare_find(rest.items[1], o.db, &b, e) &&
@@ -72,6 +71,7 @@ const Command command_compare = {
     .name = "compare",
     .usage = "A B [OPTIONS]",
     .summary = "is B faster than A? runs, points, or stores; exit code 1 if it is slower",
+    .arguments = {2, 2},
     .lesson =
         "A and B are runs (a number or a name), points of runs (12/3), or stores, of which the newest run "
         "is\n"
@@ -90,4 +90,5 @@ const Command command_compare = {
         "  outpace compare before.db after.db\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run
+};

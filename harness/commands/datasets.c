@@ -144,8 +144,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (stop) return true;
     if (folder && !*folder) folder = NULL;
     if (o.format && !o.path) return error_input(e, "--format is for a file of your own: give its --path");
-    if (rest.count > 1 || (rest.count && (o.path || o.formats)))
-        return error_input(e, "datasets: usage: outpace datasets %s", command_datasets.usage);
+    if (rest.count && (o.path || o.formats)) return command_misused(&command_datasets, e);
     if (o.formats) print_formats();
     else if (o.path || rest.count) return show(o.path ? o.path : rest.items[0], &o, folder, e);
     else return list(folder, e);
@@ -156,6 +155,7 @@ const Command command_datasets = {
     .name = "datasets",
     .usage = "[NAME | --path FILE | --formats]",
     .summary = "list the datasets and where they are; show prompts of one",
+    .arguments = {0, 1},
     .lesson = "Lists the datasets that an experiment may name: small ones of our own, which are in the "
               "program, and\n"
               "published ones, which are looked for in the folder OUTPACE_DATA. With a name, shows its first "
@@ -167,4 +167,5 @@ const Command command_datasets = {
               "  outpace datasets --path prompts.jsonl -n 5\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run
+};

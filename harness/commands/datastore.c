@@ -94,13 +94,14 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (stop) return true;
     if (rest.count > 0 && strcmp(rest.items[0], "build") == 0) return build(&rest, &o, e);
     if (rest.count == 2 && strcmp(rest.items[0], "info") == 0) return info(rest.items[1], e);
-    return error_input(e, "datastore: usage: outpace datastore %s", command_datastore.usage);
+    return command_misused(&command_datastore, e);
 }
 
 const Command command_datastore = {
     .name = "datastore",
     .usage = "build FILES... -o FILE --model DIR | info FILE",
     .summary = "build the texts that the method 'rest' looks things up in",
+    .arguments = {1, POSITIONALS_MAX},
     .lesson = "Cuts texts into tokens with a model's tokenizer, and sorts all places in them. A file is a "
               "document,\n"
               "or with --lines each line of it; nothing is found across the border of two. Takes 20 bytes of "
@@ -111,4 +112,5 @@ const Command command_datastore = {
               "  outpace generate MODEL \"Dear diary\" --method rest:datastore=notes.store --stats\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run
+};

@@ -128,7 +128,6 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     Report r = {.cpu.isa = ""};
     if (!command_parse(&command_doctor, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (rest.count) return error_input(e, "doctor: takes no argument, got '%s'", rest.items[0]);
     BackendOptions measured = {.threads = o.threads, .isa = o.isa};
     machine_read(&r.machine);
     bool ok = engine_ceilings("cpu", &measured, &r.cpu, e);

@@ -135,7 +135,6 @@ static bool export(int argc, char **argv, int *code, Error *e) {
     (void)code;
     if (!command_parse(&command_export, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (rest.count > 1) return error_input(e, "export: usage: outpace export %s", command_export.usage);
     Store *s = store_open(o.db, STORE_READ, NULL, e);
     bool ok = s && stored_run(s, rest.count ? rest.items[0] : NULL, &run, e) && export_run(s, run, &o, e);
     store_close(s);
@@ -146,6 +145,7 @@ const Command command_export = {
     .name = "export",
     .usage = "[RUN] --format csv|jsonl|spec-bench [-o FILE|DIR] [OPTIONS]",
     .summary = "write a run for other programs: CSV, JSON lines, Spec-Bench's answer files",
+    .arguments = {0, 1},
     .lesson =
         "RUN is a number, or a name, of which the newest run is taken; without it, the newest of all.\n"
         "\n"
@@ -156,7 +156,8 @@ const Command command_export = {
     .options = EXPORT_OPTIONS,
     .option_count = sizeof EXPORT_OPTIONS / sizeof *EXPORT_OPTIONS,
     .bulk = true,
-    .run = export};
+    .run = export
+};
 
 // --- import ----------------------------------------------------------------------------------------------
 
@@ -174,9 +175,7 @@ static bool import_file(Store *s, const char *kind, const StoreImport *from, con
     return store_import_specbench(s, from, baseline->bytes ? baseline : NULL, out, e);
 }
 
-static bool check_import(const Positionals *rest, Error *e) {
-    if (rest->count != 2) return error_input(e, "import: usage: outpace import %s", command_import.usage);
-    const char *kind = rest->items[0];
+static bool check_kind(const char *kind, Error *e) {
     return strcmp(kind, "steps") == 0 || strcmp(kind, "spec-bench") == 0 ||
            error_input(e, "import: '%s' is no format; known are steps and spec-bench", kind);
 }
@@ -189,7 +188,7 @@ static bool import(int argc, char **argv, int *code, Error *e) {
     (void)code;
     if (!command_parse(&command_import, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (!check_import(&rest, e)) return false;
+    if (!check_kind(rest.items[0], e)) return false;
     StoreImport from = {
         .name = o.name ? o.name : rest.items[1], .argc = argc, .argv = argv, .model = o.model};
     from.dataset = o.dataset;
@@ -210,6 +209,7 @@ const Command command_import = {
     .name = "import",
     .usage = "steps|spec-bench FILE.jsonl [OPTIONS]",
     .summary = "take in steps of other engines, or answers that Spec-Bench published",
+    .arguments = {2, 2},
     .lesson =
         "Steps of other engines stand in the same tables as our own: docs/steps.md says what a line holds.\n"
         "What is imported is a run of its own, and the same file is taken once.\n"
@@ -218,4 +218,5 @@ const Command command_import = {
         "  outpace import spec-bench eagle.jsonl --baseline vanilla.jsonl --method eagle --model vicuna-7b\n",
     .options = IMPORT_OPTIONS,
     .option_count = sizeof IMPORT_OPTIONS / sizeof *IMPORT_OPTIONS,
-    .run = import};
+    .run = import
+};

@@ -163,6 +163,7 @@ const Command command_fit = {
     .name = "fit",
     .usage = "RUN | --points FILE.tsv | --surface FILE.csv [OPTIONS]",
     .summary = "fit the law of step compression, or a machine, to measured points",
+    .arguments = {0, POSITIONALS_MAX},
     .lesson =
         "Fits alpha, the chance that a guessed token is right, and f, one step in f having a good guess at\n"
         "all, to measured step compression S (Lookahead, Eq. 5 and 7): of a stored run, each model and "
@@ -184,4 +185,5 @@ const Command command_fit = {
         "  outpace fit --surface surface.csv --model MODEL --on cpu-2core-zen4 --save mine.json\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run
+};

@@ -303,8 +303,6 @@ static bool report(Run *r, int *code, Error *e) {
 }
 
 static bool check_options(const GenerateOptions *o, const Positionals *rest, Error *e) {
-    if (rest->count < 1)
-        return error_input(e, "generate: usage: outpace generate %s", command_generate.usage);
     if (rest->count > 2)
         return error_input(e, "generate: '%s' is one argument too many; put the prompt in quotes",
                            rest->items[2]);
@@ -350,6 +348,7 @@ const Command command_generate = {
     .name = "generate",
     .usage = "MODEL [PROMPT | -f FILE | - | --ids 1,2,3] [OPTIONS]",
     .summary = "generate text with a model by one method",
+    .arguments = {1, POSITIONALS_MAX},
     .lesson =
         "MODEL is a Hugging Face directory: config.json, model.safetensors (or shards), tokenizer.json.\n"
         "Greedy output is the same token for token whatever the method; --stats shows what each gains.\n"
@@ -366,4 +365,5 @@ const Command command_generate = {
         "  outpace generate MODEL \"What is a token?\" --template llama-2 --system \"Be brief.\"\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run
+};

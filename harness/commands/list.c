@@ -132,8 +132,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     bool stop;
     if (!command_parse(&command_list, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (rest.count > 1 || (o.claims && rest.count))
-        return error_input(e, "list: usage: outpace list %s", command_list.usage);
+    if (o.claims && rest.count) return command_misused(&command_list, e);
     Catalogue *c = mem_alloc(1, sizeof *c);
     if (!c) return error_system(e, "out of memory");
     bool ok = catalogue_open(c, e);
@@ -148,6 +147,7 @@ const Command command_list = {
     .name = "list",
     .usage = "[ITEM] [OPTIONS]",
     .summary = "the papers' tables and figures: what makes each, what it needs, whether it was run here",
+    .arguments = {0, 1},
     .lesson = "One line for each of the 34 tables and figures that this laboratory reproduces. Several may "
               "come from one\n"
               "experiment. ITEM prints the commands that make it, at full scale and at smoke scale (the "
@@ -163,4 +163,5 @@ const Command command_list = {
               "  outpace list --claims\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run
+};

@@ -29,6 +29,7 @@ const Command command_methods = {
     .name = "methods",
     .usage = "[NAME...]",
     .summary = "list the decoding methods and their parameters",
+    .arguments = {0, POSITIONALS_MAX},
     .lesson =
         "Lists the methods, or those named, with a line a parameter: name, range, default, meaning.\n"
         "Give parameters behind the method's name:\n"
@@ -37,4 +38,5 @@ const Command command_methods = {
         "quotes, since a shell reads parentheses itself; of the rows left each may use an equal part, in "
         "turn:\n"
         "  outpace generate MODEL \"Hello\" --method 'mix:ngrammys(k=5,w=4)+lookahead(W=7,G=7),rows=64'\n",
-    .run = run};
+    .run = run
+};

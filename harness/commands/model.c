@@ -124,7 +124,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (strcmp(what, "inflate") == 0 && rest.count == 3) return inflate(rest.items[1], rest.items[2], &o, e);
     if (strcmp(what, "info") == 0 && rest.count == 2) return info(rest.items[1], o.check, e);
     if (strcmp(what, "shapes") == 0 && rest.count == 1) return shapes(e);
-    return error_input(e, "model: usage: outpace model %s", command_model.usage);
+    return command_misused(&command_model, e);
 }
 
 const Command command_model = {
@@ -132,6 +132,7 @@ const Command command_model = {
     .usage = "synth SHAPE DIR | adapter MODEL DIR | inflate MODEL DIR | info DIR | shapes",
     .summary =
         "write a random model of a shape, or an adapter for it; inflate a model; describe one; list shapes",
+    .arguments = {1, 3},
     .lesson =
         "synth writes a random model of a published shape as a Hugging Face directory: real cost, no "
         "meaning.\n"
@@ -150,4 +151,5 @@ const Command command_model = {
         "  outpace model info ~/models/Llama-2-7b-hf --check\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run
+};

@@ -34,7 +34,6 @@ static bool prepare(const Command *c, int argc, char **argv, PlanOptions *o, Pre
     *out = NULL;
     if (!command_parse(c, argc, argv, o, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (rest.count != 1) return error_input(e, "%s: usage: outpace %s %s", c->name, c->name, c->usage);
     *out = mem_alloc(1, sizeof **out);
     if (!*out) return error_system(e, "out of memory");
     if (prepare_file(*out, rest.items[0], &o->sweep, e)) return true;
@@ -73,12 +72,14 @@ const Command command_validate = {
     .name = "validate",
     .usage = "CONFIG.yaml [OPTIONS]",
     .summary = "check an experiment: config, models, datasets, templates, prompts",
+    .arguments = {1, 1},
     .lesson =
         "Reads all that 'outpace run' would read before it starts, and says what is wrong with file, line\n"
         "and column. Nothing is measured, and nothing is written.\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS - 1, // no --points
-    .run = validate};
+    .run = validate
+};
 
 // --- plan ------------------------------------------------------------------------------------------------
 
@@ -272,10 +273,12 @@ const Command command_plan = {
     .name = "plan",
     .usage = "CONFIG.yaml [OPTIONS]",
     .summary = "say what an experiment would run, what is done, and how long it takes",
+    .arguments = {1, 1},
     .lesson =
         "Checks the experiment as 'outpace validate' does, and lists its models, groups of methods that are\n"
         "measured side by side, what a store has of them already, what is skipped and why, and about how\n"
         "much time and memory the rest takes.\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = plan};
+    .run = plan
+};

@@ -128,7 +128,6 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     PlotOptions o = {0};
     if (!command_parse(&command_plot, argc, argv, &a, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (rest.count > 1) return error_input(e, "plot: usage: outpace plot %s", command_plot.usage);
     if (rest.count == 0) {
         list_figures();
         return true;
@@ -153,6 +152,7 @@ const Command command_plot = {
     .name = "plot",
     .usage = "[FIGURE] [OPTIONS]",
     .summary = "draw a figure of a stored run, to a file or in the terminal",
+    .arguments = {0, 1},
     .lesson =
         "Without FIGURE, lists the figures there are, and the papers' that each draws, whose names are as\n"
         "good. Beside the plot stand its numbers (.dat) and the script (.gp) with which gnuplot redraws it\n"
@@ -165,4 +165,5 @@ const Command command_plot = {
         "  outpace plot scaling --run 3 --on a100-40gb --shape llama2-7b --devices 1,2,4,8 --link 300,5\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run
+};

@@ -142,6 +142,7 @@ const Command command_replay = {
     .name = "replay",
     .usage = "DATASET | --path FILE --model DIR [--method NAME:K=V,...]...",
     .summary = "what methods that need only text accept of given answers, without a model",
+    .arguments = {0, POSITIONALS_MAX},
     .lesson =
         "Runs the real methods, decode loop and verifier over the dataset's own answers, as if a model had\n"
         "said them: S and CTAR as a greedy run with these outputs would have them, in no time. For\n"
@@ -157,4 +158,5 @@ const Command command_replay = {
         "  outpace replay gsm8k --model DIR --limit 200 --method ngrammys:strategy=context,k=10,w=10\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run
+};

@@ -44,7 +44,6 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     char own[32];
     if (!command_parse(&command_report, argc, argv, &a, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (rest.count > 0) return error_input(e, "report: usage: outpace report %s", command_report.usage);
     if (!find_format(&a, &o.format, e)) return false;
     snprintf(own, sizeof own, "report.%s", page_format_names[o.format]);
     const char *path = a.output ? a.output : own;

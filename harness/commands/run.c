@@ -109,7 +109,6 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     bool stop;
     if (!command_parse(&command_run, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (rest.count != 1) return error_input(e, "run: usage: outpace run %s", command_run.usage);
     Prepared *p = mem_alloc(1, sizeof *p);
     if (!p) return error_system(e, "out of memory");
     interrupt_catch(); // what comes while it prepares, too, leaves a store behind
@@ -126,6 +125,7 @@ const Command command_run = {
     .name = "run",
     .usage = "CONFIG.yaml [OPTIONS]",
     .summary = "run an experiment; every step goes into the store",
+    .arguments = {1, 1},
     .lesson =
         "Reads and checks all that the config names, then measures its points: every prompt is decoded\n"
         "by all methods and by the autoregressive baseline, one after the other, in turned order. Greedy\n"
@@ -142,7 +142,8 @@ const Command command_run = {
         "  outpace run mine.yaml --db /tmp/mine.db --json | jq -c 'select(.event == \"sample\")'\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run
+};
 
 // --- going on with a stored run --------------------------------------------------------------------------
 
@@ -203,7 +204,6 @@ static bool resume(int argc, char **argv, int *code, Error *e) {
     bool stop;
     if (!command_parse(&command_resume, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (rest.count > 1) return error_input(e, "resume: usage: outpace resume %s", command_resume.usage);
     StoredConfig c = {0};
     bool ok = read_config(o.sweep.db, rest.count ? rest.items[0] : NULL, &c, e) &&
               resume_config(&c, &o, argc, argv, code, e);
@@ -218,6 +218,7 @@ const Command command_resume = {
     .name = "resume",
     .usage = "[RUN] [OPTIONS]",
     .summary = "go on with a stored run that was interrupted",
+    .arguments = {0, 1},
     .lesson =
         "Takes the config and its overrides from the store. Refuses where the program, a model, a dataset\n"
         "or the machine is not the run's any more: what they would measure is another run.\n"
@@ -226,4 +227,5 @@ const Command command_resume = {
         "  outpace resume 12\n",
     .options = RESUME_OPTIONS,
     .option_count = sizeof RESUME_OPTIONS / sizeof *RESUME_OPTIONS,
-    .run = resume};
+    .run = resume
+};

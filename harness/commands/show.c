@@ -22,14 +22,6 @@ static const Option OPTIONS[] = {
 };
 #undef AT
 
-static bool parse(const Command *c, int argc, char **argv, ShowOptions *o, Positionals *rest, int most,
-                  bool *stop, Error *e) {
-    *o = (ShowOptions){.db = STORE_DEFAULT};
-    if (!command_parse(c, argc, argv, o, rest, stop, e)) return false;
-    return *stop || rest->count <= most ||
-           error_input(e, "%s: usage: outpace %s %s", c->name, c->name, c->usage);
-}
-
 // --- show ------------------------------------------------------------------------------------------------
 
 static bool print_run(Store *store, int64_t run, Error *e) {
@@ -83,12 +75,12 @@ static bool print_surface(Store *store, int64_t run, Error *e) {
 
 static bool show(int argc, char **argv, int *code, Error *e) {
     (void)code;
-    ShowOptions o;
+    ShowOptions o = {.db = STORE_DEFAULT};
     Positionals rest;
     bool stop;
     int64_t run;
     Text text = {0};
-    if (!parse(&command_show, argc, argv, &o, &rest, 1, &stop, e)) return false;
+    if (!command_parse(&command_show, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     Store *store = store_open(o.db, STORE_READ, NULL, e);
     bool ok = store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) &&
@@ -108,6 +100,7 @@ const Command command_show = {
     .name = "show",
     .usage = "[RUN] [OPTIONS]",
     .summary = "print a stored run's points: S, CTAR, speedups, whether text is the same",
+    .arguments = {0, 1},
     .lesson =
         "RUN is a number, or a name, of which the newest run is taken; without it, the newest experiment. Of "
         "a run\n"
@@ -120,7 +113,8 @@ const Command command_show = {
         "changed, or a time is far from its repeats; nothing is left out for that.\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = show};
+    .run = show
+};
 
 // --- status ----------------------------------------------------------------------------------------------
 
@@ -166,10 +160,10 @@ static bool list_runs(Store *store, Error *e) {
 
 static bool status(int argc, char **argv, int *code, Error *e) {
     (void)code;
-    ShowOptions o;
+    ShowOptions o = {.db = STORE_DEFAULT};
     Positionals rest;
     bool stop;
-    if (!parse(&command_status, argc, argv, &o, &rest, 0, &stop, e)) return false;
+    if (!command_parse(&command_status, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     Store *store = store_open(o.db, STORE_READ, NULL, e);
     bool ok = store && list_runs(store, e);

@@ -181,8 +181,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     (void)code;
     if (!command_parse(&command_simulate, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (rest.count != 1 || !o.of.on || !o.of.shape)
-        return error_input(e, "simulate: usage: outpace simulate %s", command_simulate.usage);
+    if (!o.of.on || !o.of.shape) return command_misused(&command_simulate, e);
     return simulate(&o, rest.items[0], e);
 }
 
@@ -190,6 +189,7 @@ const Command command_simulate = {
     .name = "simulate",
     .usage = "RUN --on MACHINE --shape SHAPE [OPTIONS]",
     .summary = "a stored run's steps priced on another machine: tokens/s and speedups there",
+    .arguments = {1, 1},
     .lesson =
         "Every pass that the run's steps ran is priced on MACHINE for a model of SHAPE: layers, head, draft\n"
         "passes, prefill and commit by what they read and compute; the host's part is as it was recorded.\n"
@@ -208,4 +208,5 @@ const Command command_simulate = {
         "  outpace simulate 12 --on mine.json --shape models/x/config.json --against 12\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run
+};

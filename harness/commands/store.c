@@ -28,14 +28,6 @@ static const Option CARE_OPTIONS[] = {
 };
 #undef AT
 
-static bool parse(const Command *c, int argc, char **argv, StoreCommandOptions *o, Positionals *rest,
-                  int least, int most, bool *stop, Error *e) {
-    *o = (StoreCommandOptions){.db = STORE_DEFAULT, .format = "table"};
-    if (!command_parse(c, argc, argv, o, rest, stop, e)) return false;
-    return *stop || (rest->count >= least && rest->count <= most) ||
-           error_input(e, "%s: usage: outpace %s %s", c->name, c->name, c->usage);
-}
-
 // --- sql -------------------------------------------------------------------------------------------------
 
 // Characters, not bytes, at most MOST_WIDTH; *bytes is what they take.
@@ -112,12 +104,12 @@ static bool read_query(char out[MOST_QUERY], Error *e) {
 }
 
 static bool sql(int argc, char **argv, int *code, Error *e) {
-    StoreCommandOptions o;
+    StoreCommandOptions o = {.db = STORE_DEFAULT, .format = "table"};
     Positionals rest;
     bool stop;
     char from_input[MOST_QUERY];
     (void)code;
-    if (!parse(&command_sql, argc, argv, &o, &rest, 1, 1, &stop, e)) return false;
+    if (!command_parse(&command_sql, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     bool piped = strcmp(rest.items[0], "-") == 0;
     if (piped && !read_query(from_input, e)) return false;
@@ -131,6 +123,7 @@ const Command command_sql = {
     .name = "sql",
     .usage = "QUERY|- [--db FILE] [--format table|csv|jsonl]",
     .summary = "ask the store a question in SQL; nothing can be changed",
+    .arguments = {1, 1},
     .lesson = "docs/queries.md has examples. The view 'result' has a line a point; sample, step and the "
               "others are\n"
               "described in results/schema.sql and results/views.sql.\n"
@@ -140,7 +133,8 @@ const Command command_sql = {
     .options = SQL_OPTIONS,
     .option_count = sizeof SQL_OPTIONS / sizeof *SQL_OPTIONS,
     .bulk = true,
-    .run = sql};
+    .run = sql
+};
 
 // --- merge -----------------------------------------------------------------------------------------------
 
@@ -152,11 +146,11 @@ static bool merge_one(Store *s, const char *path, Error *e) {
 }
 
 static bool merge(int argc, char **argv, int *code, Error *e) {
-    StoreCommandOptions o;
+    StoreCommandOptions o = {.db = STORE_DEFAULT, .format = "table"};
     Positionals rest;
     bool stop;
     (void)code;
-    if (!parse(&command_merge, argc, argv, &o, &rest, 1, POSITIONALS_MAX, &stop, e)) return false;
+    if (!command_parse(&command_merge, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     Store *first = store_open(rest.items[0], STORE_READ, NULL, e); // a wrong name makes no store
     store_close(first);
@@ -171,6 +165,7 @@ const Command command_merge = {
     .name = "merge",
     .usage = "DB... [--db FILE]",
     .summary = "bring all that other stores hold into one",
+    .arguments = {1, POSITIONALS_MAX},
     .lesson =
         "What both hold stands once: a run that was copied with its store and gone on with in both places "
         "is\n"
@@ -180,7 +175,8 @@ const Command command_merge = {
         "  outpace merge laptop.db server.db --db all.db\n",
     .options = CARE_OPTIONS,
     .option_count = 1, // no --check
-    .run = merge};
+    .run = merge
+};
 
 // --- gc --------------------------------------------------------------------------------------------------
 
@@ -202,11 +198,11 @@ static bool collect(Store *s, const Positionals *names, Error *e) {
 }
 
 static bool gc(int argc, char **argv, int *code, Error *e) {
-    StoreCommandOptions o;
+    StoreCommandOptions o = {.db = STORE_DEFAULT, .format = "table"};
     Positionals rest;
     bool stop;
     (void)code;
-    if (!parse(&command_gc, argc, argv, &o, &rest, 0, POSITIONALS_MAX, &stop, e)) return false;
+    if (!command_parse(&command_gc, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     StoreMode mode = file_exists(o.db) ? STORE_WRITE : STORE_READ; // gc makes no store
     Store *s = store_open(o.db, mode, NULL, e);
@@ -219,6 +215,7 @@ const Command command_gc = {
     .name = "gc",
     .usage = "[RUN...] [--check] [--db FILE]",
     .summary = "delete runs that are named, and what nothing refers to; give the space back",
+    .arguments = {0, POSITIONALS_MAX},
     .lesson =
         "Without a RUN no measurement goes: only outputs, prompts, datasets, models and environments of "
         "runs\n"
@@ -228,4 +225,5 @@ const Command command_gc = {
         "open it any more.\n",
     .options = CARE_OPTIONS,
     .option_count = sizeof CARE_OPTIONS / sizeof *CARE_OPTIONS,
-    .run = gc};
+    .run = gc
+};

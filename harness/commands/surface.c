@@ -275,7 +275,6 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     bool stop;
     if (!command_parse(&command_surface, argc, argv, &a, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (rest.count != 1) return error_input(e, "surface: usage: outpace surface %s", command_surface.usage);
     Work *s = mem_alloc(1, sizeof *s);
     if (!s) return error_system(e, "out of memory");
     s->a = &a;
@@ -291,6 +290,7 @@ const Command command_surface = {
     .name = "surface",
     .usage = "MODEL [OPTIONS]",
     .summary = "measure what steps of every size cost, and their parts, into the store",
+    .arguments = {1, 1},
     .lesson =
         "Times steps of k rows of w + 1 tokens over contexts, beside a step of one token at that context:\n"
         "the memory-to-compute surface, slowdown(k, w, context). And a step's parts by themselves: layers\n"
@@ -308,4 +308,5 @@ const Command command_surface = {
         "  outpace surface MODEL --device cuda --math fast\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run
+};

@@ -86,7 +86,6 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     TableFormat format = TABLE_TEXT;
     if (!command_parse(&command_table, argc, argv, &a, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (rest.count > 1) return error_input(e, "table: usage: outpace table %s", command_table.usage);
     if (rest.count == 0) return list_items(e);
     const PublishedItem *item = find_item(rest.items[0], e);
     if (!item || !find_format(a.format, &format, e)) return false;
@@ -102,6 +101,7 @@ const Command command_table = {
     .name = "table",
     .usage = "[NAME] [OPTIONS]",
     .summary = "print a paper's table or figure: its numbers, ours beside them",
+    .arguments = {0, 1},
     .lesson =
         "Without NAME, lists the tables and figures there are. A row is a published number; beside it "
         "stands\n"
@@ -114,4 +114,5 @@ const Command command_table = {
         "  outpace table spec-bench --run 3 --format md\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run
+};

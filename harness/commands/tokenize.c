@@ -78,7 +78,6 @@ static bool show(const Tokenizer *t, const PromptSource *source, bool as_json, E
 }
 
 static bool check_options(const TokenizeOptions *o, const Positionals *rest, Error *e) {
-    if (rest->count < 1) return error_input(e, "usage: outpace tokenize %s", command_tokenize.usage);
     if (rest->count > 2)
         return error_input(e, "tokenize: '%s' is one argument too many; put the text in quotes",
                            rest->items[2]);
@@ -111,6 +110,7 @@ const Command command_tokenize = {
     .name = "tokenize",
     .usage = "MODEL [TEXT | -f FILE | - | --ids 1,2,3] [OPTIONS]",
     .summary = "show a text's tokens, or the text of tokens",
+    .arguments = {1, POSITIONALS_MAX},
     .lesson =
         "Prints the ids that MODEL's tokenizer.json or tokenizer.model gives a text, their pieces, and the\n"
         "text that they decode to (without special tokens). The weights are not read.\n"
@@ -123,4 +123,5 @@ const Command command_tokenize = {
         "already needs none; if it starts with the BOS it is not given a second one.\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run
+};

@@ -46,15 +46,15 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     bool stop;
     if (!command_parse(&command_tokenizer, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (rest.count >= 2 && strcmp(rest.items[0], "train") == 0)
-        return train(&o, rest.items + 1, rest.count - 1, e);
-    return error_input(e, "tokenizer: usage: outpace tokenizer %s", command_tokenizer.usage);
+    return strcmp(rest.items[0], "train") == 0 ? train(&o, rest.items + 1, rest.count - 1, e)
+                                               : command_misused(&command_tokenizer, e);
 }
 
 const Command command_tokenizer = {
     .name = "tokenizer",
     .usage = "train FILES... [--vocab N] [-o tokenizer.json]",
     .summary = "learn a tokenizer from text",
+    .arguments = {2, POSITIONALS_MAX},
     .lesson =
         "Learns a byte-fallback BPE of the Llama 2 kind: any text can be encoded, common words are one\n"
         "piece. The file loads in other programs too (Hugging Face tokenizers). A pattern in quotes names\n"
@@ -63,4 +63,5 @@ const Command command_tokenizer = {
         "  outpace tokenizer train 'corpus/*.txt' --vocab 2048 -o tokenizer.json\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run
+};

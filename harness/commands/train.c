@@ -160,13 +160,14 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     bool heads = rest.count == 2 && strcmp(rest.items[0], "heads") == 0;
     if (heads || (rest.count == 2 && strcmp(rest.items[0], "adapter") == 0))
         return train_adapter(rest.items[1], &o.adapter, heads, code, e);
-    return error_input(e, "train: usage: outpace train %s", command_train.usage);
+    return command_misused(&command_train, e);
 }
 
 const Command command_train = {
     .name = "train",
     .usage = "CONFIG.yaml | adapter MODEL | heads MODEL [OPTIONS]",
     .summary = "train a small model from text, or an adapter or heads for a model",
+    .arguments = {1, 2},
     .lesson =
         "Trains a decoder-only model (RMSNorm, grouped heads, RoPE, SwiGLU, tied head) as the YAML file "
         "says\n"
@@ -191,4 +192,5 @@ const Command command_train = {
         "  outpace generate models/small \"Once upon a time\" -m medusa --adapter models/small-medusa\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run
+};

@@ -130,8 +130,7 @@ static bool tune_prepared(const TuneArguments *a, const TuneOptions *o, const Tu
     return ok;
 }
 
-static bool check(const TuneArguments *a, const Positionals *rest, Error *e) {
-    if (rest->count != 1) return error_input(e, "tune: usage: outpace tune %s", command_tune.usage);
+static bool check(const TuneArguments *a, Error *e) {
     if (!a->ask.method) return error_input(e, "tune: give a --method, as --method lookahead");
     return !a->ask.dataset != !a->ask.path || error_input(e, "tune: give --dataset NAME or --path FILE");
 }
@@ -151,7 +150,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     const TuneMethod *method;
     if (!command_parse(&command_tune, argc, argv, &a, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (!check(&a, &rest, e)) return false;
+    if (!check(&a, e)) return false;
     a.ask.target = rest.items[0];
     o = (TuneOptions){.prompts = a.prompts,
                       .sample = a.sample,
@@ -179,6 +178,7 @@ const Command command_tune = {
     .name = "tune",
     .usage = "MODEL --method NAME --dataset NAME [OPTIONS]",
     .summary = "find a method's fastest parameters, without measuring them all",
+    .arguments = {1, 1},
     .lesson =
         "Measures what steps cost by their rows, then a few points of the method's space on a few prompts;\n"
         "fits Lookahead's law to what they accept, predicts all of the space, and measures what may be "
@@ -194,4 +194,5 @@ const Command command_tune = {
         "  outpace tune MODEL --method speculative:adaptive=confidence --draft DIR --path mine.jsonl\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run
+};

@@ -241,7 +241,6 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     o.models.isa = getenv("OUTPACE_ISA");
     if (!command_parse(&command_verify, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (rest.count != 1) return error_input(e, "verify: usage: outpace verify %s", command_verify.usage);
     o.models.target = rest.items[0];
     Verify v = {.o = &o};
     interrupt_catch();
@@ -261,6 +260,7 @@ const Command command_verify = {
     .name = "verify",
     .usage = "MODEL [OPTIONS]",
     .summary = "certify that methods leave a model's output unchanged",
+    .arguments = {1, 1},
     .lesson =
         "Runs methods over prompts and holds each output, token for token, against autoregressive decoding.\n"
         "The first difference is named: prompt, position, both tokens, and how close the two best logits\n"
@@ -278,4 +278,5 @@ const Command command_verify = {
         "  outpace verify MODEL --draft SMALLER --sampling --temperature 0.8\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run
+};

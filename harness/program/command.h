@@ -15,9 +15,10 @@ typedef enum {
 
 typedef struct Command {
     const char *name;
-    const char *usage;   // what stands behind the name
+    const char *usage;   // what follows the name
     const char *summary; // one line
     const char *lesson;  // what --help says beside the options: what it does, with examples
+    int arguments[2];    // at least and at most how many it takes, options not counted
     const Option *options;
     size_t option_count;
     bool bulk; // it may print millions of lines: a write each would take longer than they do
@@ -32,6 +33,10 @@ extern const Command command_bench, command_compare, command_datasets, command_d
     command_table, command_tokenize, command_tokenizer, command_train, command_tune, command_validate,
     command_verify, command_version;
 
-// Parses by the command's table; on --help prints it, sets *code and *stop.
+// Parses by the command's table. On --help prints it and sets *stop; otherwise there are as many arguments as
+// the row says.
 bool command_parse(const Command *c, int argc, char **argv, void *values, Positionals *rest, bool *stop,
                    Error *e);
+
+// The error for arguments that do not go together: how the command is used. Returns false.
+bool command_misused(const Command *c, Error *e);
