@@ -22,7 +22,7 @@ typedef struct Loading {
     const Frame *frame;
 } Loading;
 
-// What stands behind the colon of "NAME:FRAME"; NULL: nothing does.
+// What stands after the colon of "NAME:FRAME"; NULL: nothing does.
 static const char *frame_of(const char *name) {
     const char *colon = name ? strchr(name, ':') : NULL;
     return colon ? colon + 1 : NULL;

@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// An answer that the dataset gives: of the model's answer to turn `turn` (from 0). A turn may have several.
+// A reference answer: what the dataset says a good answer to turn `turn` (from 0) is. A turn may have
+// several.
 typedef struct Reference {
     int turn;
     char *text;

@@ -38,7 +38,7 @@ const Format *const *format_table(size_t *count);
 
 // By name, or "FORMAT:FRAME", where *frame is set; else *frame is NULL. NULL with e filled if there is none.
 const Format *format_find(const char *name, const Frame **frame, Error *e);
-// The i-th of a format; NULL behind the last.
+// The i-th of a format; NULL after the last.
 const Frame *format_frames(const Format *format, size_t i);
 const Frame *format_frame(const Format *format, const char *name, Error *e);
 

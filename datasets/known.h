@@ -21,7 +21,7 @@ typedef struct KnownFile {
     size_t content_size;
 } KnownFile;
 
-// The i-th, in the order of the table; false behind the last.
+// The i-th, in the order of the table; false after the last.
 bool known_at(size_t i, KnownFile *out);
 
 // By name and split. split NULL: the first; where the dataset is one file, its format may know splits.

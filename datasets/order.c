@@ -25,7 +25,7 @@ typedef struct Groups {
     const char *names[MOST_GROUPS];
     size_t next[MOST_GROUPS], end[MOST_GROUPS]; // where each one's rows begin and end in `rows`
     size_t count;
-    size_t *of, *rows; // (prompts): group of a prompt; prompts, one group behind the other
+    size_t *of, *rows; // (prompts): group of a prompt; prompts, one group after the other
 } Groups;
 
 static bool find_groups(Groups *g, const Dataset *d, bool by_set, Error *e) {

@@ -55,7 +55,7 @@ static bool ends(const Word *w, const char *ending) {
 }
 
 // Puts another ending in the place of the last `cut` letters. No rule's is longer than what it replaces, but
-// -e for nothing, behind an -ed or -ing that was cut.
+// -e for nothing, after an -ed or -ing that was cut.
 static void replace(Word *w, size_t cut, const char *ending) {
     size_t n = strlen(ending);
     memcpy(w->at + w->n - cut, ending, n);

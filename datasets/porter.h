@@ -1,5 +1,5 @@
 // Porter's stemmer (Program 14(3), 1980) with the changes that NLTK makes by default and that Python's
-// rouge-score therefore has: irregular words, short -ies and -ied, y behind a consonant, -alli before -bli,
+// rouge-score therefore has: irregular words, short -ies and -ied, y after a consonant, -alli before -bli,
 // -fulli, -logi.
 #pragma once
 #include <stddef.h>

@@ -11,7 +11,7 @@ bool prompts_add(Dataset *d, const Format *format, const Frame *frame, const Row
 void prompts_cut(Dataset *d, size_t from);
 void prompts_cut_turns(Dataset *d, int turns);
 
-// Moves all prompts of `from` behind those of `to`.
+// Moves all prompts of `from` after those of `to`.
 bool prompts_move(Dataset *to, Dataset *from, Error *e);
 
 // No two of a set may have the same id.

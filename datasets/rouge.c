@@ -9,7 +9,7 @@
 
 // Both texts' words, each with a number that equal words share: [0, split) are the reference's.
 typedef struct Words {
-    char *text;         // the words, a NUL behind each
+    char *text;         // the words, a NUL after each
     const char **words; // (count)
     uint32_t *ids;      // (count)
     size_t count, split;
@@ -38,7 +38,7 @@ static size_t next_word(const char **s, char *to) {
     return n;
 }
 
-// Appends the words of `s` at `to`, and returns the place behind them.
+// Appends the words of `s` at `to`, and returns the place after them.
 static char *split_words(Words *w, const char *s, char *to) {
     for (size_t n; (n = next_word(&s, to));) {
         if (n > 3) n = porter_stem(to, n);

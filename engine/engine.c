@@ -52,7 +52,7 @@ static const Device DEVICES[] = {
     {"null", &null_backend, false, false, false, open_null, ceilings_none, NULL,       NULL          },
 };
 
-// The number behind the colon, at most three digits; 0 where there is none. False if it is anything else.
+// The number after the colon, at most three digits; 0 where there is none. False if it is anything else.
 static bool read_ordinal(const Device *d, const char *text, int *ordinal) {
     size_t digits = strspn(text, "0123456789");
     *ordinal = (int)strtol(text, NULL, 10);

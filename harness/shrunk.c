@@ -21,7 +21,7 @@ enum { LINE = 4608 }; // a path of 4,096 bytes and the numbers before it
 // reach nothing else.
 static atomic_flag told = ATOMIC_FLAG_INIT;
 
-// "7f00-7fff r--p 00000000 08:01 123   /path": moves over a number and the character behind it.
+// "7f00-7fff r--p 00000000 08:01 123   /path": moves over a number and the character after it.
 static uintptr_t read_hex(const char **s) {
     uintptr_t x = 0;
     for (;; (*s)++) {

@@ -1,5 +1,5 @@
-// What a figure's query gave, as gnuplot reads it: a file of numbers in blocks, a block a series of a panel,
-// and beside it every text, each known to the script by its number.
+// What a figure's query gave, as gnuplot reads it: a file of numbers in blocks, one block per series of a
+// panel, and beside it every text, each known to the script by its number.
 #pragma once
 #include "engine/base/text.h"
 #include "plots/figures.h"

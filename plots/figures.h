@@ -1,12 +1,14 @@
-// The figures there are. A new one is NAME.sql, NAME.gp and a row.
+// The figures there are. A new one is figures/NAME.sql, figures/NAME.gp and a row in figures.c.
 //
-// What a query gives, ?1 being the run, ?2 what was computed (harness/predict/computed.h), NULL where nothing
-// was: a row a place in the figure, its columns by their names:
-//   panel    text: a panel's title; rows of one panel follow each other
-//   series   text: a legend's entry; rows of one follow each other. Equal texts have one colour in all panels
-//   scan     a blank line stands where it changes: rows of a grid, for contours
-//   label... text of a place: the script sees its number, from 1, in the array label; NULL is 0
-//   others   numbers, as they are; NULL is nan
+// A figure's query is given the run as ?1, and as ?2 what was computed of it (harness/predict/computed.h), or
+// NULL. Each row that it returns is one point of the figure. What a column is follows from its name:
+//
+//   panel     text: the panel's title; the rows of one panel come one after another
+//   series    text: the legend's entry; the rows of one series come one after another. Equal texts have the
+//             same colour in all panels
+//   scan      where it changes, a blank line is written: rows of a grid, for contours
+//   label...  text beside the point: the script sees its number, from 1, in the array `label`; NULL is 0
+//   others    numbers; NULL is nan
 #pragma once
 #include <stdbool.h>
 
@@ -16,7 +18,7 @@ typedef enum {
     COMPUTED_FITS = 1,
     COMPUTED_PREDICTION = 2,
     COMPUTED_TABLES = 4
-} Computed; // bits: what its query asks of ?2
+} Computed; // bits: which parts of ?2 its query reads
 
 typedef struct Figure {
     const char *name, *summary; // summary: its title, too

@@ -4,7 +4,7 @@
 
 enum { LETTER_SIZE = 5 };
 
-// The next letter of *at, and *at behind it; false at the end. What is a control character, not UTF-8, or no
+// The next letter of *at, and *at after it; false at the end. What is a control character, not UTF-8, or no
 // letter of XML comes out as '?'.
 bool letters_next(const char **at, char out[LETTER_SIZE]);
 

@@ -22,7 +22,7 @@ void page_code(const Page *p, const char *text); // as it is, line by line
 // What it is about, and what it says; bad: a reader should not miss it.
 void page_verdict(const Page *p, const char *about, const char *says, bool bad);
 
-// A table's columns, as a query names them; its rows; its end. Numbers have three digits behind the point.
+// A table's columns, as a query names them; its rows; its end. Numbers have three digits after the point.
 void page_columns(const Page *p, const Rows *r);
 void page_row(const Page *p, const Rows *r);
 void page_end_table(const Page *p);

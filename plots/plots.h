@@ -1,6 +1,6 @@
-// Figures by gnuplot, from the store: one query, one script and one row of a table a figure, and one common
-// style. What a figure says beside its numbers (titles, labels, what failed) comes from data too: it reaches
-// gnuplot as single-quoted text only, in which nothing is substituted.
+// Figures by gnuplot, from the store: for each figure one query, one script and one row of a table, and one
+// common style. What a figure says beside its numbers (titles, labels, what failed) comes from data too: it
+// reaches gnuplot as single-quoted text only, in which nothing is substituted.
 //
 //   figures/NAME.sql   what a figure asks (figures.h says what its columns may be called)
 //   figures/NAME.gp    draws it; it runs after style.gp, which lays out panels and picks colours

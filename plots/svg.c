@@ -5,7 +5,7 @@
 
 static bool starts(const char *at, const char *word) { return strncmp(at, word, strlen(word)) == 0; }
 
-// Copies a tag, up to behind its '>'.
+// Copies a tag, up to after its '>'.
 static const char *put_tag(const char *at, const char *prefix, Text *out) {
     static const char *const BEFORE_ID[] = {" id='", " id=\"", "href='#", "href=\"#", "url(#"};
     while (*at && *at != '>') {

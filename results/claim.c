@@ -1,4 +1,4 @@
-// A claim is a lock on one byte of the store's file, far behind any that it can have: byte CLAIMS + run. The
+// A claim is a lock on one byte of the store's file, far after any that it can have: byte CLAIMS + run. The
 // system takes it back when the process ends, however that ends, so there is nothing to clean up after a
 // kill.
 //

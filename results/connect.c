@@ -1,10 +1,9 @@
-// WAL needs files beside the store and memory that all processes share through them. Where those cannot be
-// had:
+// SQLite's write-ahead log (WAL) needs files beside the store, and memory that all processes share through
+// them. Where those cannot be had, the store is opened
 //
-//      to be read, with no log behind it     as a file that nobody changes (immutable)
-//      to be written                         alone from the first access on, which needs no shared memory; a
-//      rollback
-//                                            journal takes over, and others may come in again
+//      to read, if no log was left beside it    as a file that nobody changes ("immutable")
+//      to write                                 by one process alone, which needs no shared memory; then a
+//                                               rollback journal takes over, and others may come in again
 #include "results/connect.h"
 
 #include "engine/base/text.h"

@@ -1,8 +1,7 @@
-// What questions may ask beside SQLite's own functions. NULL gives NULL.
+// The functions that queries may use beside SQLite's own. NULL gives NULL.
 //
-//   bits(row, at, n)   n bits of a row of bits (a blob; bit i is bit i % 8 of byte i / 8) from bit `at` on,
-//   as a
-//                      number; n is 63 at most; beyond the row's end they are 0
+//   bits(row, at, n)   bits [at, at + n) of a blob as a number: bit i is bit i % 8 of byte i / 8, bits past
+//                      the blob's end are 0, n is 63 at most
 //   ones(number)       how many of its bits are 1
 #pragma once
 #include <sqlite3.h>

@@ -1,5 +1,5 @@
-// Steps of other engines: a line a sample, as docs/steps.md says. What a line does not tell is unknown, and
-// stays so.
+// Steps of other engines: one line per sample, as docs/steps.md says. What a line does not tell is unknown,
+// and stays so.
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/text.h"

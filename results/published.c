@@ -38,7 +38,7 @@ static bool wrong(const Reader *r, Error *e, const char *what) {
     return error_input(e, "%s.tsv:%d: %s", r->name, r->line, what);
 }
 
-// The text in front of `end`, which becomes a NUL; *at behind it, or NULL at the line's end.
+// The text in front of `end`, which becomes a NUL; *at after it, or NULL at the line's end.
 static char *cut(char **at, char end) {
     char *from = *at, *stop = strchr(from, end);
     *at = stop ? stop + 1 : NULL;

@@ -1,4 +1,4 @@
-// What is stored, as plain structs: a struct a table of schema.sql, with the meaning of each column there.
+// What is stored, as plain structs: one per table of schema.sql, which says what each column means.
 //
 // Texts are UTF-8, the caller's; NULL is unknown. Ids are those that the store gave (store.h); 0 is none.
 // Times of steps are in seconds here and become whole nanoseconds; a time below 0 is unknown.

@@ -1,6 +1,6 @@
-// Spec-Bench's answer files: a line a conversation, with lists over its turns. Their wall time is that of the
-// whole call, prefill and all, and so are their counts of tokens and steps; accept_lengths has what each step
-// emitted.
+// Spec-Bench's answer files: one line per conversation, with lists over its turns. Their wall time is that of
+// the whole call, prefill and all, and so are their counts of tokens and steps; accept_lengths has what each
+// step emitted.
 #include "engine/base/json.h"
 #include "results/rows.h"
 #include "results/sql.h"

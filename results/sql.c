@@ -11,7 +11,7 @@ Value of_text(const char *text) {
 
 // --- errors ----------------------------------------------------------------------------------------------
 
-// A row a code of SQLite's: what it means for a store, and the mend.
+// What each of SQLite's error codes means for a store, and the mend.
 typedef struct {
     int code;
     ErrorKind kind;

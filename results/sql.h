@@ -1,6 +1,6 @@
-// How this room speaks with SQLite: values to bind, statements prepared once, transactions that nest, and one
-// line an error. Only what opens, asks and
-// answers (connect.c, open.c, rows.c, sql.c) sees sqlite3.h; nothing outside results/ includes this.
+// How this room speaks with SQLite: values to bind, statements prepared once, transactions that nest, and
+// errors of one line. Of its files only connect.c, open.c, rows.c, functions.c and sql.c see sqlite3.h;
+// nothing outside results/ includes this header.
 #pragma once
 #include "results/statements.h"
 #include "results/store.h"

@@ -1,4 +1,4 @@
-// What the store says to SQLite, a row a statement.
+// What the store says to SQLite: one row per statement.
 #pragma once
 
 typedef enum {

@@ -5,10 +5,11 @@
 // put many small ones (the points of a sweep) into one transaction; between them nothing slow may happen, for
 // all other writers wait. A failure in between takes the whole back, and store_commit then returns false.
 //
-// A sync of the disk takes as long as tens of steps of a small model. What store_begin_lightly began is, once
-// it is committed, safe from whatever ends the process; from a loss of power only when a transaction of the
-// other kind has written after it. It is for prompts, which can be decoded again. Where the store has no log
-// (WAL), a commit without a sync could cost more than itself, and is not done.
+// Syncing the disk takes as long as tens of steps of a small model. A transaction begun by
+// store_begin_lightly is committed without a sync: it survives whatever ends the process, but a loss of power
+// only once a transaction of the other kind has been written after it. It is for prompts, which can be
+// decoded again. A store without a log (WAL) could lose more than the last commit that way, so there every
+// commit is synced.
 //
 // Resuming. A run is found by its hash; store_done says which samples are there. A pass of a method that
 // keeps state over prompts is stored whole (store_samples), so it is there whole or not at all.

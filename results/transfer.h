@@ -20,10 +20,11 @@ bool store_merge(Store *s, const char *path, StoreMerged *out, Error *e);
 bool store_export_csv(Store *s, const char *sql, int64_t run, FILE *out, Error *e);
 bool store_export_jsonl(Store *s, const char *sql, int64_t run, FILE *out, Error *e);
 
-// A line a sample with its steps, as docs/steps.md says; store_import_steps reads them again.
+// One line per sample with its steps, as docs/steps.md says; store_import_steps reads them again.
 bool store_export_steps(Store *s, int64_t run, FILE *out, Error *e);
 
-// A line a conversation of one pass of a point, as Spec-Bench's answer files have them; *lines counts them.
+// One line per conversation of one pass of a point, as Spec-Bench's answer files have them; *lines counts
+// them.
 bool store_export_specbench(Store *s, int64_t point, int pass, FILE *out, int *lines, Error *e);
 
 typedef struct StoreImport {

@@ -22,7 +22,7 @@ typedef struct Hardware {
     int processors;              // that run one tile each at a time
     int tile_rows, tile_columns; // largest tile of a product's output
     int least_rows;              // tiles have fewer rows where the product has, down to these
-    double launch_s;             // of one kernel behind another
+    double launch_s;             // of one kernel after another
     int launches;                // kernels of a layer
     // reached of it; fitted, else 1, and 0 for step_s
     double read_share, compute_share;

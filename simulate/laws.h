@@ -6,8 +6,8 @@
 //     P(A >= i) = phi (1 - (1 - alpha^i)^b),   i = 1 .. gamma
 //
 // and a step emits A + 1 tokens: what was accepted, and the model's own next one (on a full match: the
-// bonus). With every term off this is the paper's law; each term mends one thing that implementations do
-// otherwise.
+// bonus). With every term off this is the paper's law; each term accounts for one thing that implementations
+// do differently.
 #pragma once
 #include "engine/base/error.h"
 
@@ -46,8 +46,9 @@ double law_good_slope(const Law *law);                // its derivative by alpha
 double law_tokens(const Law *law);                    // of a step past filling: (f - 1 + good) / f, Eq. 7
 double law_compression(const Law *law);               // S, Eq. 6, with the filling steps counted
 
-// S as an output with filling steps shows it, from the tokens of a step past them, and back. Exact where
-// `output` is the mean of the tokens emitted (Wald's identity), as S is their sum over the sum of steps.
-// Back: `s` must be below output / filling, which no process of this kind reaches; else infinity.
+// The first: S of an output that begins with `filling` steps of one token each, given the tokens per step
+// after them. The second is its inverse. Exact where `output` is the mean number of tokens emitted (Wald's
+// identity), as S is summed tokens over summed steps. The inverse is infinite unless s is below output /
+// filling, a value that no such process reaches.
 double law_with_filling(double tokens, int filling, double output);
 double law_without_filling(double s, int filling, double output);

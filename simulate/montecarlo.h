@@ -14,14 +14,14 @@ typedef struct Estimate {
 // Accepted tokens of one step past filling. The law must pass its check, and have few guesses: each is drawn.
 int montecarlo_accepted(const Law *law, gsl_rng *random);
 
-// Tokens of a step past filling, over so many steps (at least 2).
+// Tokens of a step past filling, over this many steps (at least 2).
 Estimate montecarlo_tokens(const Law *law, int steps, gsl_rng *random);
 
 // Share of steps that accept at least i.
 Estimate montecarlo_tail(const Law *law, int i, int steps, gsl_rng *random);
 
-// S over so many outputs (at least 2), each running until it has `stop` tokens or more: filling steps first.
-// *output becomes the mean of the tokens emitted, which is what the law wants to be told.
+// S over this many outputs (at least 2), each running until it has `stop` tokens or more: filling steps
+// first. *output becomes the mean of the tokens emitted, which is what the law wants to be told.
 Estimate montecarlo_compression(const Law *law, int outputs, int stop, double *output, gsl_rng *random);
 
 typedef struct DraftEstimate {

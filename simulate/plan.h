@@ -1,4 +1,5 @@
-// What of tuning fits into a time: how many points the sample has and on how many prompts, and how many race.
+// How much tuning fits into a given time: how many points the sample has, on how many prompts, and how many
+// points race.
 #pragma once
 
 enum { PLAN_PROMPTS = 2, PLAN_RACERS = 2, PLAN_ROUNDS = 4 }; // with less a sample, or a race, tells little
@@ -17,8 +18,8 @@ typedef struct PlanSample {
     int points, prompts; // points 0: nothing fits
 } PlanSample;
 
-// At most all points on `prompts` prompts. Prompts are cut to PLAN_PROMPTS before any point is, then points
-// to `least`, then prompts to one, then points again, to two.
+// All points on `prompts` prompts, if that fits. Otherwise prompts are cut first, down to PLAN_PROMPTS, then
+// points down to `least`, then prompts down to one, then points down to two.
 PlanSample plan_sample(const PlanCosts *c, int prompts, int least, double seconds);
 
 // Racers that fit for PLAN_ROUNDS rounds, which may be fewer than PLAN_RACERS.

@@ -135,7 +135,7 @@ typedef struct {
     int count;
 } Header;
 
-// Cuts the first field off; NULL behind the last.
+// Cuts the first field off; NULL after the last.
 static char *next_field(char **rest) {
     char *field = *rest, *tab = field ? strchr(field, '\t') : NULL;
     if (tab) *tab = 0;

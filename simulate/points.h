@@ -1,14 +1,17 @@
-// Measured points of S, one file for anybody's numbers: tab-separated, a header line, `#` lines are comments.
+// Measured points of S in a file that anybody can write: a header line, then a line per row, fields between
+// tabs; lines that begin with # are comments.
 //
 //     N  W   G   S     se        prompt  steps  accepted      candidates
 //     5  15  15  1.83  0.02      mt-81   210    0:120,4:90    0:30,15:180
 //
-// N, W, G, S are required; the others may be there, then in every row:
-//   se          standard error of S
-//   prompt      a row holds one prompt's S at the point; `steps` must be there, and every prompt at every
-//   point steps       steps that S is the mean of accepted    length:count, steps that accepted so many
-//   drafted tokens; only steps past filling candidates  number:count, steps that had so many guesses to
-//   verify; a number is 1,023 at most
+// N, W, G and S are required. Each other column may be there, and then has a value in every row:
+//
+//   se          the standard error of S
+//   prompt      each row is one prompt's S at the point; needs `steps`, and every prompt at every point
+//   steps       how many steps S is the mean of
+//   accepted    length:count pairs: how many steps accepted that many drafted tokens, the filling steps not
+//               counted
+//   candidates  number:count pairs: how many steps had that many guesses to verify; at most 1,023 guesses
 #pragma once
 #include "engine/base/error.h"
 

@@ -13,7 +13,7 @@ typedef struct RaceRule {
     double margin; // of time: being ahead by less is the same
 } RaceRule;
 
-// Prompts behind which there is a look: 4, 6, 9, 13, ...; its number from 1, 0: none.
+// Which look (from 1) there is after this many prompts: looks come after 4, 6, 9, 13, ... prompts. 0: none.
 int race_look_at(int prompts);
 
 // seconds: (racers, prompts), each positive, of those that are not out. Marks who drops out; gives the

@@ -1,7 +1,9 @@
-// Passes that were recorded on one machine, priced on another: what ran stays, what it cost is the model's.
+// Passes that were recorded on one machine, priced on another: which passes ran is taken from the record, how
+// long each takes from the hardware model.
 //
-// A pass through layers costs its layers and what a pass costs besides; a pass of the head costs the head. A
-// model of another depth runs the same share of its layers. The price of a step is the sum over its passes.
+// A pass through layers costs those layers and a constant per pass; a pass of the LM head costs the head. If
+// the priced model has another depth, it runs the same share of its layers. A step costs the sum over its
+// passes.
 #pragma once
 #include "simulate/hardware.h"
 
@@ -16,10 +18,10 @@ typedef struct RecordedPass {
 // copied.
 double recorded_price(const Hardware *h, const StepModel *m, const RecordedPass *pass);
 
-// A prompt of so many tokens in one pass, its head not run: the first step reads it. 0 tokens cost nothing.
+// A prompt of `tokens` tokens in one pass, its head not run: the first step reads it. 0 tokens cost nothing.
 double recorded_prefill(const Hardware *h, const StepModel *m, int tokens);
 
-// Keys and values of so many tokens read and written once, in so many steps.
+// Keys and values of `tokens` tokens read and written once, in `steps` steps.
 double recorded_commit(const Hardware *h, const StepModel *m, double tokens, double steps);
 
 // Bytes of weights that a step reads.

@@ -27,7 +27,7 @@ typedef struct SamplePoint {
     PointAt at;
     Law law;          // f = 1; alpha is the estimator's
     double *share;    // (law.share_count), the law's; or NULL
-    double *accepted; // (gamma + 1) steps that accepted so many; or NULL
+    double *accepted; // (gamma + 1): how many steps accepted i tokens; or NULL
     double hits;      // of them, steps that accepted something
     double S, se;     // se: 0 where not known
     double tokens;    // of a step past filling, from S

@@ -3,9 +3,8 @@
 //
 //   lookahead   every device has the whole model and a share of columns and n-grams; after the step all learn
 //               all new tokens: one small exchange. The slowest device's rows are the step's.
-//   tensor      every device has a share of each product's columns (or sums) and of the heads; two sums over
-//   all
-//               devices a layer, and one exchange of the head's.
+//   tensor      every device has a share of each product's columns (or sums) and of the heads; per layer two
+//               sums over all devices, and at the end one exchange of what the LM head says.
 //   pipeline    every device has a share of the layers; a step visits them one after another, its activations
 //               handed on: one sequence gains memory, not time.
 //

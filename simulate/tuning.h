@@ -3,8 +3,8 @@
 //
 //      S        Lookahead's law (laws.h), fitted to the sample; what it leaves over is kriged over the space
 //      rows     as planned, times what the sample says of plan and truth
-//      step     the measured time of so many rows, as many times as long as a token takes, decoding; what
-//               the host, a draft or an adapter add is kriged
+//      step     the surface's time for that number of rows, scaled by what one token takes while decoding;
+//               what the host, a draft or an adapter add is kriged
 //      speedup  S x the time of a token, autoregressive / the time of a step
 //
 // All kriging is of logarithms. Errors are those of the ranking: what all points share is not in them.

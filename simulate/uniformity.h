@@ -1,5 +1,5 @@
-// Are these numbers uniform on [0, 1)? What a correct sampler's tokens come to, once each is turned into the
-// probability that stands below it.
+// Are these numbers uniform on [0, 1)? Numbers made from a correct sampler's tokens are: each token becomes
+// the summed probability of all tokens before it (harness/run/certify.h).
 #pragma once
 #include <stddef.h>
 

@@ -17,7 +17,7 @@ typedef struct FileView {
 bool file_map(const char *path, FileView *view, Error *e);
 void file_unmap(FileView *view);
 
-// Reads a whole file of at most max_size bytes into memory, with a NUL behind it. Free with mem_free.
+// Reads a whole file of at most max_size bytes into memory, with a NUL after it. Free with mem_free.
 bool file_read(const char *path, size_t max_size, char **data, size_t *size, Error *e);
 
 // Writes under a temporary name beside path, syncs, renames, syncs the directory: at any moment, and after a

@@ -1,8 +1,8 @@
-// JSON, by jansson: duplicate keys refused, depth capped (jansson's own limit of 2,048), one line an error.
+// JSON, by jansson: duplicate keys are refused, depth is capped (at jansson's own 2,048), an error is one
+// line.
 //
-// Out of memory is a system error where jansson tells it apart; as it tells some cases as wrong syntax, so do
-// we. In one case it (2.14) tells nothing: a string of 16 bytes or more may lose a byte if the buffer it
-// grows in cannot.
+// When memory runs out, jansson reports it, calls it a syntax error, or (2.14, in one case) says nothing:
+// then a string of 16 bytes or more has lost a byte, as its buffer could not grow. We pass on what it says.
 //
 // The getters check type and range and name the key in their message; `place` is the file (and, where that
 // helps, the object in it) for the message.

@@ -19,5 +19,5 @@ void mem_free(void *p);
 // least doubles, new elements are zero. False and nothing changed if there is no memory.
 bool mem_grow(void **p, size_t *capacity, size_t need, size_t size);
 
-// A copy of the n bytes at s with a NUL behind it; NULL if there is no memory.
+// A copy of the n bytes at s with a NUL after it; NULL if there is no memory.
 char *mem_text(const char *s, size_t n);

@@ -69,16 +69,16 @@ typedef struct HeadOut {
 
 typedef enum {
     HIDDEN_RAW,    // the residual stream after the last layer that the node went through
-    HIDDEN_NORMED, // the same behind the final norm (after all layers)
+    HIDDEN_NORMED, // the same after the final norm (after all layers)
 } HiddenKind;
 
-// Seconds of work since the instance opened, each call's apart. Together they are what the device was busy.
-// An instance with a clock of its own (events in its stream) counts what it did when it is waited for, not
-// what it waited; any other counts its calls by the wall clock.
+// Seconds of work since the instance opened, by kind of call; their sum is how long the device was busy. A
+// device with a clock of its own (events in a GPU's stream) counts the work itself, when something next waits
+// for it; any other instance times its calls by the wall clock.
 typedef struct PhaseSeconds {
-    double run;    // layers, and hidden states that are set before them
-    double head;   // the LM head, distributions, and hidden states that are got
-    double commit; // on a device's own clock: those that something has waited for since
+    double run;    // run, and set_hidden
+    double head;   // head, distribution and get_hidden
+    double commit; // commit; by a device's own clock only those that something has waited for since
 } PhaseSeconds;
 
 typedef struct BackendReport {
@@ -90,7 +90,7 @@ typedef struct BackendReport {
     size_t step_bytes;            // allocated: step area and scratch
     size_t kv_bytes_per_position; // read by one query, all layers
     PhaseSeconds seconds;
-    bool own_clock; // seconds are the device's
+    bool own_clock; // `seconds` are by the device's own clock
 } BackendReport;
 
 // What a device can do at most, measured on it: the two floors under a step's time.

@@ -53,7 +53,7 @@ static void count_tries(const Tree *t, int *tries) {
             tries[t->proposals[i].child] = ++n;
 }
 
-// Puts a node's proposed tokens, each once, behind the `count` in the list; gives the new count. `listed`
+// Puts a node's proposed tokens, each once, after the `count` in the list; gives the new count. `listed`
 // marks a child that is there already.
 static int list_tokens(Ahead *a, const Tree *t, int node, int count) {
     const double listed = -1;

@@ -1,16 +1,17 @@
-// The few numbers that sampling needs of the distributions at a step's nodes, wherever those are computed.
+// What sampling needs to know of the distributions at a step's nodes: a few numbers each, wherever the
+// distributions are computed.
 //
 // p of a node is the distribution that its logits make (sampler.h). A backend that draws (backend.h) keeps p
-// where its logits are and says, in the call that reads a node, what it will be asked: the chances of the
-// tokens proposed below the node, and a token drawn from what they leave. The draw takes the random number
-// that is next when all of them have been rejected, so none waits for another:
+// on its device and answers ahead of time, in the call that reads the node: the chance of each token proposed
+// below it, and a token drawn from p without those. For that draw it is given the random number that will be
+// next if all proposals are rejected, so that nothing has to be asked twice:
 //
 //      node -+- x   u1 < p(x)?                      Random ahead:   u1 u2 u3
 //            +- y   u2 < p(y) / (1 - p(x))?                               |
 //            +- none of them: drawn by u3 from p without x and y  <-------+
 //
-// Of other backends the logits are read, and p is computed here, for nodes that are asked about, when they
-// are. Who asks sees no difference; where the guess of a random number was wrong, p is fetched.
+// From any other backend the logits are read, and p is computed here when a node is asked about. The caller
+// sees no difference. Where the draw turns out to need another random number, p itself is fetched.
 #pragma once
 #include "engine/base/random.h"
 #include "engine/core/session.h"

@@ -19,7 +19,7 @@ static Pass *last_that_is(PassLog *log, const Pass *pass, bool (*is)(const Pass 
     return NULL;
 }
 
-// The last places are for models and layers that have not come yet: of those there are few.
+// The last places are kept for models and layers that have not been seen yet: those are few.
 void pass_log_add(PassLog *log, const Pass *pass) {
     enum { RESERVED = 32 };
     Pass *known = last_that_is(log, pass, same);

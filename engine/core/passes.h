@@ -1,5 +1,5 @@
-// What a step has run, on whatever models: the shapes of its passes, so that its price can be told for other
-// hardware. Equal passes are counted together, in the order in which each kind first came.
+// The passes that a step has run, on all of its models: their shapes, from which the step's time on other
+// hardware can be computed. Equal passes are counted together, in the order in which each kind first came.
 #pragma once
 
 typedef enum { PASS_TARGET, PASS_DRAFT, PASS_ADAPTER } PassModel;
@@ -22,8 +22,8 @@ typedef struct PassLog {
 
 static inline void pass_log_clear(PassLog *log) { log->count = 0; }
 
-// Counts a pass; its own count is not looked at. Where the log is all but full, a pass is counted with the
-// last of the same model and layers, whatever its rows and context.
+// Counts a pass (its `count` is ignored). When the log is nearly full, a pass is counted with the last one of
+// the same model and layers, whatever its rows and context.
 void pass_log_add(PassLog *log, const Pass *pass);
 
 // Name of a model: target, draft, adapter.

@@ -10,7 +10,7 @@
 
 #include <assert.h>
 
-// As if nodes [0, count) had never run: no step reads what is behind its nodes, so most of them stay as they
+// As if nodes [0, count) had never run: no step reads what is after its nodes, so most of them stay as they
 // are.
 static void forget_nodes(Session *s, int count) {
     for (int i = 0; i < count; i++) {

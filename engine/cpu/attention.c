@@ -2,11 +2,11 @@
 //
 // A node's keys, in ascending order of position: cached ones from the first visible one, in the one or two
 // runs in which the slots stand; then its ancestors in the step area; then itself. Ancestors that were added
-// one behind the other (a chain, a chunk of a prompt) form one span.
+// one after the other (a chain, a chunk of a prompt) form one span.
 //
 // Neighbouring nodes attend together. Most of what they see is the same: the cache, the root, the chain so
 // far. That part is told once, and read once; what a window leaves to some of them stands before it, what the
-// tree gives each behind it (see Attend).
+// tree gives each after it (see Attend).
 //
 //      chain, block of nodes 4 5 6:    shared | cache | 0 .. 4 |    after | - | 5 | 5 6 |
 #include "engine/cpu/instance.h"

@@ -38,7 +38,7 @@ static void touch(void *argument, int thread, int threads) {
     memset(p->buffer + from, thread + 1, to - from);
 }
 
-// A part of the buffer as so many streams side by side, fetched into the second-level cache `ahead` bytes
+// A part of the buffer as `streams` streams side by side, fetched into the second-level cache `ahead` bytes
 // before or left to the processor's own prefetchers. The sums are independent, and the compiler makes vectors
 // of them.
 static inline uint64_t read_streams(const unsigned char *from, size_t bytes, size_t streams, size_t ahead) {

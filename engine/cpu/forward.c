@@ -39,7 +39,7 @@ typedef struct Products {
     bool residual; // the outputs are added to the residual stream
     Packed packed;
     int from, to;     // those of one type
-    int units, least; // MATMUL_UNITs of these, behind each other; how many are taken at least
+    int units, least; // MATMUL_UNITs of these, one after another; how many are taken at least
 } Products;
 
 static void ready_rows(void *argument, int thread, int threads) {

@@ -13,7 +13,7 @@ typedef struct {
     Packed packed;
 } HeadTask;
 
-// Puts (id, logit) into a list of at most k, best first; an equal logit goes behind those there.
+// Puts (id, logit) into a list of at most k, best first; an equal logit goes after those there.
 static void keep_best(int *ids, float *best, int k, int *count, int id, float logit) {
     int at = *count;
     if (at == k && !(logit > best[k - 1])) return;

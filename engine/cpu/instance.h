@@ -16,10 +16,10 @@ enum {
     PANEL = 256, // rows that go through a layer together: beyond this the weights' stream no longer counts
     HEAD_SLICE = 64, // outputs of the head that a thread holds at a time
     HEAD_TOP_MAX = 64,
-    BLOCK_QUERIES_MIN = 16, // queries of neighbouring nodes that attend together, if there are so many
+    BLOCK_QUERIES_MIN = 16, // queries of neighbouring nodes that attend together, if there are that many
 };
 
-// Keys and values of all layers behind each other.
+// Keys and values of all layers one after another.
 typedef struct KeyValues {
     void *k, *v;
     size_t k_bytes, v_bytes; // of one layer

@@ -35,7 +35,7 @@ __device__ __forceinline__ bool sees(const Attention &a, int node, int base) {
     return base <= p && base + BLOCK > first_seen(a, p);
 }
 
-// The next turn behind t; end: of the warp's positions.
+// The next turn after t; end: of the warp's positions.
 __device__ __forceinline__ Turn next_turn(const Attention &a, const Tile &t, Turn turn, int end) {
     int base = turn.base, node = turn.node + 1;
     bool shared_done = turn.any && turn.node < 0;

@@ -22,7 +22,7 @@ struct Running {
     float most, sum; // sum 0: no key yet
 };
 
-// b behind a: the factors with which their sums are added up, and what both are together.
+// b after a: the factors with which their sums are added up, and what both are together.
 __device__ __forceinline__ Running merge(Running a, Running b, float *of_a, float *of_b) {
     *of_a = a.sum > 0, *of_b = b.sum > 0;
     if (b.sum == 0) return a;

@@ -27,14 +27,15 @@ typedef struct Fast {
     int status; // the library's first refusal in a product; 0: none
 } Fast;
 
-// Rows that a product of so many is done with: few shapes are measured and recorded, and little is wasted.
+// The number of rows that a product of `rows` rows is done with: few shapes are measured and recorded, and
+// little is wasted.
 int fast_rows(int rows);
 
 Fast *fast_open(Error *e); // NULL with e filled
 void fast_close(Fast *f);  // takes NULL; when the device has finished
 bool fast_take(Cuda *c, Error *e);
 
-// Has every product of layers [a, b), or of the head, measured for so many rows.
+// Has every product of layers [a, b), or of the head, measured for this number of rows.
 bool fast_prepare(Cuda *c, int rows, int a, int b, Error *e);
 bool fast_prepare_head(Cuda *c, int rows, Error *e);
 

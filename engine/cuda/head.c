@@ -1,5 +1,5 @@
 // What is read back: the LM head on chosen nodes, PANEL_ROWS at a time, draws from their distributions, and
-// hidden states behind the norm.
+// hidden states after the norm.
 //
 // Logits stay on the device: those of the last panel are there until others, or normed states, take their
 // room (Cuda.held), so that a distribution can still be asked for.

@@ -16,7 +16,7 @@
 
 // Products of a layer, and the vectors beside them. Absent: data NULL.
 typedef struct GpuLayer {
-    Matrix qkv, o;   // rows of q, k, v behind each other, q's and k's in rotary pairs
+    Matrix qkv, o;   // rows of q, k, v one after another, q's and k's in rotary pairs
     Matrix in, down; // in: gate and up in turns, or gate alone
     bool gated;      // in has up
     float *attention_norm, *qkv_bias, *mlp_norm, *gate_bias; // NULL: none
@@ -97,7 +97,7 @@ typedef struct Cuda {
 
     Staging steps[STEP_STAGINGS], list, rows, asks;
     int turn;     // of the step stagings
-    int *host_id; // pinned: (PANEL_ROWS, TOP_MAX), and logits behind
+    int *host_id; // pinned: (PANEL_ROWS, TOP_MAX), then as many logits
     float *host_logit;
     double *host_answers; // as draw_answers
     float *host_p;        // (vocab)

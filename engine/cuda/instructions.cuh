@@ -7,7 +7,7 @@
 //
 // Launched by LAUNCH_EARLY(.., stream, constant, arguments...), it may begin while the launch in front of it
 // still runs, as soon as all blocks of that one have called let_next_begin() or ended (Hopper; elsewhere it
-// is LAUNCH). Every thread calls wait_for_launches(): behind it all that stands in front has happened. Before
+// is LAUNCH). Every thread calls wait_for_launches(): after it all that stands in front has happened. Before
 // it a kernel may read its arguments and what `constant` points at, which no step writes, and nothing else.
 #pragma once
 #include <stdint.h>

@@ -39,7 +39,7 @@ static void add_to_hidden(const Work *w, const Matrix *m, Role from) {
     multiply(w, m, from, &put);
 }
 
-// Bytes of one layer's keys in an area of so many slots or nodes.
+// Bytes of one layer's keys in an area of `count` slots or nodes.
 static size_t layer_bytes(const Cuda *c, int count) {
     const Heads *h = &c->heads;
     return (size_t)h->kv_heads * (size_t)count * (size_t)h->pitch * (h->bf16 ? 2 : 4);

@@ -1,7 +1,7 @@
 // Weights into the order in which products read them.
 //
-// Packed, for mma: a 16x16 tile is what a warp's lanes hold as the operand `a`, 16 bytes a lane, lanes behind
-// each other; tiles of 16 rows behind each other along K. So a lane's operand is one load, and a warp's
+// Packed, for mma: a 16x16 tile is what a warp's lanes hold as the operand `a`, 16 bytes a lane, lanes one
+// after another; tiles of 16 rows one after another along K. So a lane's operand is one load, and a warp's
 // weights of a stage are one run of 2 KB for each 16 rows.
 #include "engine/cuda/rows.cuh"
 

@@ -5,7 +5,7 @@
 //      stream:   | layers ....| head .... |        | moves |
 //      marks:    run          head        (read)   commit  idle
 //
-// A commit is not waited for, so an idle mark stands behind it: what the host then takes to propose is
+// A commit is not waited for, so an idle mark stands after it: what the host then takes to propose is
 // nobody's. Between a run and its head there is none, since the host is there first but with the smallest of
 // models.
 #include "engine/cuda/instance.h"

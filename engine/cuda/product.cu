@@ -29,7 +29,7 @@ template <int N, int WARPS, int STAGES> struct ProductShared {
 struct Part {
     int tile, split, from, to; // stages of K
     int first, rows, blocks;   // rows of the panel; in blocks of 8
-    int m_tiles;               // 16-row tiles of the matrix behind the block's first
+    int m_tiles;               // 16-row tiles of the matrix after the block's first
 };
 
 // A thread's share of each stage: pieces of 16 bytes at fixed places, one stage further on each time.

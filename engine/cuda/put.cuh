@@ -22,7 +22,7 @@ __device__ __forceinline__ void put_head_pair(const Heads &h, void *at, size_t h
     for (int d = h.head_dim; d < h.pitch; d++) put_head(at, h.bf16, base + (size_t)d, 0);
 }
 
-// Heads stand behind each other: those of q, of k, of v.
+// Heads stand one after another: those of q, of k, of v.
 __device__ __forceinline__ void put_qkv(const Put &p, int row, int node, int m, float x, float y) {
     const Heads &h = p.heads;
     int head = m / h.head_dim, i = m % h.head_dim / 2, pairs = h.head_dim / 2;

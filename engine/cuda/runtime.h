@@ -2,7 +2,7 @@
 // place (tests/simt). Every call gives 0, or a code that gpu_error turns into words.
 //
 // A stream is a queue of copies and kernels: what is put into it happens in order, later. Memory that a copy
-// reads or writes stays as it is until an event behind the copy has come, or the stream was waited for.
+// reads or writes stays as it is until an event after the copy has come, or the stream was waited for.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

@@ -135,7 +135,7 @@ static bool load_tensor(Loader *l, const Tensor *t, Pack *p, Error *e) {
     return cuda_ok(l->c, gpu_launched(), "cannot pack weights", e);
 }
 
-// Tensors behind each other, or row by row in turns; the first `paired` of them in rotary pairs.
+// Tensors one after another, or row by row in turns; the first `paired` of them in rotary pairs.
 static bool load_matrix(Loader *l, const Matrix *m, const Tensor *const *t, int count, bool in_turns,
                         int paired, Error *e) {
     for (int i = 0, base = 0; i < count && m->data; i++) {

@@ -3,7 +3,7 @@
 //
 //      ... a b c d ... a b c e ... a b c d ... a        q = 1, w = 3: "b c d" twice, then "b c e" once
 //
-// Places are equal if the w tokens behind them are, fewer at the sequence's end included. Ties go to the
+// Places are equal if the w tokens after them are, fewer at the sequence's end included. Ties go to the
 // place that stands later (the text), or to the smaller tokens (the order in which the appendix's code lists
 // them).
 #pragma once
@@ -15,7 +15,7 @@ typedef struct ContextSetup {
     int q; // 1 to SUFFIX_LONGEST
     int w; // at least 1
     Ties ties;
-    bool keep_short; // places with fewer than w tokens behind them
+    bool keep_short; // places with fewer than w tokens after them
     int context;     // tokens that the sequence may have
 } ContextSetup;
 

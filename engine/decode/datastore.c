@@ -87,7 +87,7 @@ bool datastore_write(const char *path, const int *tokens, int count, int vocab, 
 
 // --- looking up
 
-// Below 0, 0 or above: what stands there comes before the phrase, begins with it, or comes behind.
+// Below 0, 0 or above: what stands there comes before the phrase, begins with it, or comes after it.
 static int compare(const Datastore *d, int place, const int *phrase, int n) {
     for (int i = 0; i < n; i++) {
         if (d->count - place <= i) return -1;

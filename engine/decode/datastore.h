@@ -3,7 +3,7 @@
 //
 //      | "OPSTORE1" | vocab, 0: 2 x u32 | count: u64 | tokens: count x i32 | places: count x i32 |
 //
-// little-endian, and mapped as it lies. Documents stand one behind the other with DATASTORE_BREAK after each.
+// little-endian, and mapped as it lies. Documents stand one after the other with DATASTORE_BREAK after each.
 // Every byte is checked once, when the file is opened; only the order of the places is taken on trust (a
 // wrong one finds less).
 #pragma once

@@ -4,7 +4,7 @@
 #include "engine/core/draws.h"
 #include "engine/decode/param.h"
 
-// A draft's own sampling, as parameters: what is -1 is as in the run.
+// A draft's own sampling, as parameters; -1: the same as the run's.
 typedef struct DraftSampling {
     double temperature, top_p;
     int top_k;

@@ -19,7 +19,7 @@
 
 typedef struct Follower {
     Session *session;
-    int *sequence; // (capacity): prompt and output, and a draft behind them
+    int *sequence; // (capacity): prompt and output, and a draft after them
     int length, capacity;
 } Follower;
 
@@ -42,7 +42,7 @@ int follower_catch_up(Follower *f);
 // A guess below `node`, to be run; TREE_NONE where there is no room.
 int follower_guess(Follower *f, int node, int token);
 
-// More of the sequence, or of a draft behind it.
+// More of the sequence, or of a draft after it.
 void follower_append(Follower *f, const int *tokens, int count);
 
 // Takes the cache back to the first `length` tokens of the sequence, if it holds more; where its ring has

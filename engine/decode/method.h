@@ -118,7 +118,7 @@ typedef struct MethodInfo {
     int (*hidden_layer)(const void *self);
     // True where the step's bonus token is thrown away, as some authors' codes do (Lookahead's `bonus`);
     // NULL: never. Only asked after a full match: candidates were accepted, and the last of them has no
-    // proposals below it. Behind a rejection the bonus comes from what the rejection left of p; thrown away
+    // proposals below it. After a rejection the bonus comes from what the rejection left of p; thrown away
     // and drawn anew from p, the rejected token would get a second chance. For the same reason the bonus is
     // not shown.
     bool (*drops_bonus)(const void *self, const Verdict *verdict);
@@ -144,5 +144,5 @@ typedef struct Method {
 bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e);
 void method_close(Method *m);
 
-// Name, summary and a line a parameter, for `outpace methods`.
+// Name, summary and one line per parameter, for `outpace methods`.
 void method_describe(const MethodInfo *info, Text *out);

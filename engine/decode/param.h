@@ -40,5 +40,5 @@ size_t param_span(const char *text, char end);
 // Writes every parameter as key=value, comma separated, in table order: the form param_parse reads back.
 void param_write(const Param *params, size_t count, const void *values, Text *out);
 
-// A line a parameter: name, range, default, help.
+// One line per parameter: name, range, default, help.
 void param_describe(const Param *params, size_t count, Text *out);

@@ -1,5 +1,5 @@
 // The draft EFGHIWKLMN, of which the target would write EFGHIJKLMN and then O, beta = 4: EFGHI stands, J is
-// its correction; KLM and LMN agree behind it, so KLMN and LMNO are phrases.
+// its correction; KLM and LMN agree after it, so KLMN and LMNO are phrases.
 #include "engine/decode/phrases.h"
 
 #include <string.h>

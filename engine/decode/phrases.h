@@ -1,11 +1,11 @@
-// What a verified draft teaches about phrases (Ouroboros, section 2.5): the target's words behind a wrong
+// What a verified draft teaches about phrases (Ouroboros, section 2.5): the target's words after a wrong
 // token are not thrown away.
 //
 // A phrase of beta tokens is a key of the pool and beta - 1 tokens under it.
 #pragma once
 #include "engine/decode/pool.h"
 
-// Candidate inspiration: where, behind the first wrong token, beta-1 tokens of the draft in a row are what
+// Candidate inspiration: where, after the first wrong token, beta-1 tokens of the draft in a row are what
 // the target says, those and what it says next are a phrase. draft (count); says (count + 1): the target's
 // word at each place of the draft and after it; accepted: tokens of the draft that stand.
 void phrases_inspire(Pool *p, const int *draft, const int *says, int count, int accepted);

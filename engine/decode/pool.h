@@ -4,7 +4,7 @@
 //      lru    a tuple that is seen again becomes the newest: the least recently used goes
 //      fifo   it stays where it is: the oldest goes
 //
-// Flat arrays over the whole vocabulary, one block a key, so that nothing is allocated after init. The
+// Flat arrays over the whole vocabulary, one block per key, so that nothing is allocated after init. The
 // system hands out their pages when a key is first used.
 //
 //      tuples   | key 0: newest .. oldest | key 1: ... |      a tuple: `width` tokens

@@ -1,4 +1,4 @@
-// Read off the tree behind the verifier, before anything is committed.
+// Read off the tree when the verifier has walked it, before anything is committed.
 #include "engine/decode/report.h"
 
 static void count_nodes(const Tree *t, StepReport *r) {

@@ -1,4 +1,4 @@
-// What a step did: all that the store keeps of it, and all that its price on other hardware can be told from.
+// What a step did: all that the store keeps of it, and all that its time on other hardware is computed from.
 #pragma once
 #include "engine/core/session.h"
 #include "engine/decode/method.h"
@@ -19,7 +19,7 @@ typedef struct StepReport {
     int accepted; // of them
     int emitted;  // after EOS and limits; may be less than were accepted
     // The drafted chain: candidates from the root on, as long as each is the only proposal at its place. Bit
-    // i of `agrees`: the target's argmax at that place is token i, behind a wrong one too.
+    // i of `agrees`: the target's argmax at that place is token i, after a wrong one too.
     int chain;
     uint64_t agrees; // of the first 64
     int source_count;
@@ -29,7 +29,7 @@ typedef struct StepReport {
     int pass_count;
     double propose_s, forward_s, verify_s, observe_s;
     // Of the target alone, by its device's own clock; -1 each: it has none. A commit is not waited for, so it
-    // is in the step behind it, and the last one's in none.
+    // is in the step after it, and the last one's in none.
     PhaseSeconds device;
 } StepReport;
 

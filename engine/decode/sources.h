@@ -42,7 +42,7 @@ typedef struct SourceReport {
     int rank;  // of that row among the source's, from 1, the first of equals; 0: nothing matched
 } SourceReport;
 
-// Fills a report a source, (source_count).
+// Fills one report per source, (source_count).
 void sources_judge(const Offers *o, const Tree *tree, const Verdict *v, SourceReport *out);
 
 // One source over the steps of a text. A step is won by the source with the longest match, the first of

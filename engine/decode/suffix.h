@@ -1,7 +1,7 @@
 // Where does what stands at the end of a sequence stand earlier in it? An index of all its n-grams of lengths
 // 1 to `longest`, fed token by token; a lookup costs as much as there are answers.
 //
-// An occurrence is named by its end: the position behind the n-gram's last token, where its continuation
+// An occurrence is named by its end: the position after the n-gram's last token, where its continuation
 // starts. For each length the occurrences of equal n-grams are a linked list, newest first, found by a hash
 // of the n-gram; each list knows its oldest one too. Hashes are checked against length and tokens, so a
 // collision costs time only.

@@ -24,7 +24,7 @@ static void sort_by_class(Sorter *s) {
     for (int i = 0; i < s->n; i++) s->places[s->starts[s->class_of[s->order[i]]]++] = s->order[i];
 }
 
-// Behind the text's end stands class -1, less than any.
+// After the text's end stands class -1, less than any.
 static int class_behind(const Sorter *s, int place, int h) {
     return s->n - place > h ? s->class_of[place + h] : -1;
 }

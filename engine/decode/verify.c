@@ -94,8 +94,9 @@ void verify_reject(float *p, const float *q, int token, int vocab) {
     }
 }
 
-// What the rejections at a node have left of p. As long as one-hots alone were rejected, that is p without
-// their tokens, and few numbers tell it; the first rejected draw from a q asks for all of p.
+// What the rejections at a node have left of p. As long as only one-hots were rejected, that is p without
+// their tokens, and the sum of their chances is enough to know; once a draw from a q is rejected, all of p is
+// needed.
 typedef struct Rest {
     Verifier *v;
     const Session *s;

@@ -39,7 +39,6 @@ typedef struct Plan {
 } Plan;
 
 // --- config
-// --------------------------------------------------------------------------------------------------------
 
 static json_t *read_object(const char *path, Error *e) {
     json_t *root = json_from_file(path, MADE_MAX_CONFIG, e);
@@ -151,7 +150,6 @@ static json_t *large_config(Sources *s, Error *e) {
 }
 
 // --- what fits
-// -----------------------------------------------------------------------------------------------------
 
 static bool check_fit(const Sources *s, Error *e) {
     const Shape *small = &s->small.shape, *large = &s->large.shape;
@@ -228,7 +226,6 @@ static bool sources_open(Sources *s, const InflateOptions *o, Error *e) {
 }
 
 // --- plan
-// ----------------------------------------------------------------------------------------------------------
 
 static void fill(const void *source, int tensor, size_t from, size_t count, unsigned char *out) {
     const Plan *p = source;
@@ -321,7 +318,6 @@ static void plan_release(Plan *p) {
 }
 
 // --- the directory
-// -------------------------------------------------------------------------------------------------
 
 static bool copy_file(const char *from_dir, const char *to_dir, const char *name, Error *e) {
     char *from = file_path(from_dir, name), *to = file_path(to_dir, name), *bytes = NULL;

@@ -1,21 +1,27 @@
 // Writes a large model that computes the same function as a small one: real acceptance at a large model's
 // cost, from a model that anyone can train in an hour.
 //
-// Every weight of the large shape is there, read, and multiplied; placement.h says where the small ones
-// stand, inflated_rows.h what stands around them. config.json takes from the small model what its function
-// hangs on: activation, RoPE, epsilon (times w / W), context, window, BOS and EOS, real_vocab_size (head rows
-// from there on are masked), and the type of its weights. The tokenizer is copied.
+// Every weight of the large shape is in the file, is read, and is multiplied in each step. placement.h says
+// where the small model's weights go, inflated_rows.h what is put around them. config.json takes over all
+// that the small model's function depends on: activation, RoPE, epsilon (times w / W, the small width over
+// the large), context, window, BOS and EOS, real_vocab_size (head rows from there on are masked), and the
+// type of its weights. The tokenizer is copied.
 //
-// What is the same, bit for bit, and what only up to rounding. Products: added columns meet activations that
-// are exactly zero, and stand behind the real ones, so each partial sum of each kernel adds the same numbers
-// in the same order, and zeros. That holds for o as well if the head size is a multiple of 32 (the columns
-// that a kernel's step takes); else its partial sums are cut differently. Scores are summed over dimensions
-// in order, with zeros between (not on matrix tiles, which take them in pairs). Norms are the same where W /
-// w is a power of 4 (every factor is then a power of 2), else two roundings differ. So the logits of the
-// reference, 256 wide with heads of 32, are its very bits at widths 1024, 4096 and 16384; otherwise they are
-// near (tests/engine/model/inflate_test.c).
+// Which numbers are the small model's bit for bit?
 //
-// Rows that such a model gives are a stand-in's: "outpace_stand_in" in config.json says so (Model.stand_in).
+//      products   yes: added columns come after the real ones and meet activations that are exactly zero, so
+//                 each partial sum adds the same numbers in the same order, then zeros. For o only if the
+//                 head size is a multiple of 32 (the columns of a kernel's step), else its sums are cut
+//                 elsewhere
+//      scores     yes: summed over dimensions in order, with zeros between. Not on matrix tiles, which take
+//                 dimensions in pairs
+//      norms      where W / w is a power of 4, as every factor is then a power of 2; else two roundings
+//      differ
+//
+// So the reference, 256 wide with heads of 32, gives its very logits at widths 1,024, 4,096 and 16,384, and
+// nearly the same at others (tests/engine/model/inflate_test.c).
+//
+// What such a model measures is a stand-in's: "outpace_stand_in" in config.json says so (Model.stand_in).
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/sha256.h"

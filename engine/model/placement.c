@@ -121,7 +121,7 @@ int placement_layer(int small_layer, int small_layers, int large_layers) {
 }
 
 int placement_layer_from(int large_layer, int small_layers, int large_layers) {
-    int i = (large_layer * small_layers + large_layers - 1) / large_layers; // the first at or behind it
+    int i = (large_layer * small_layers + large_layers - 1) / large_layers; // the first at or after it
     return i < small_layers && placement_layer(i, small_layers, large_layers) == large_layer ? i
                                                                                              : PLACE_PADDED;
 }

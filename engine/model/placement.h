@@ -29,7 +29,7 @@ enum { PLACE_PADDED = -1, PLACE_DEAD = -2 };
 typedef enum { AXIS_RESIDUAL, AXIS_MLP, AXIS_VOCABULARY, AXIS_Q, AXIS_K, AXIS_V, AXIS_O, AXES } AxisName;
 
 typedef struct Axis {
-    int *from; // (size): the small one's index, or PLACE_
+    int *from; // (size): the small one's index, or PLACE_PADDED, PLACE_DEAD
     int size;
     int end; // from here on all are padded
 } Axis;

@@ -4,7 +4,7 @@
 //        {"name": {"dtype": "BF16", "shape": [r, c], "data_offsets": [begin, end]}, ...}
 //
 // Every byte is hostile until checked: lengths, shapes and offsets agree with each other and with the file,
-// and the tensors tile the data exactly: no overlap, no hole, nothing behind.
+// and the tensors tile the data exactly: no overlap, no hole, nothing after the last.
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/numbers.h"
@@ -17,7 +17,7 @@
 // spaces. Where vectors of weights lie across two lines, a step of one token takes 6% longer on a Zen 4.
 enum { TENSOR_MAX_RANK = 4, TENSOR_NAME = 160, SAFETENSORS_PREFIX = 8, SAFETENSORS_ALIGN = 64 };
 
-// Spaces behind a header of so many bytes.
+// How many spaces fill up a header of this many bytes.
 static inline size_t safetensors_padding(size_t header) {
     return (SAFETENSORS_ALIGN - (SAFETENSORS_PREFIX + header) % SAFETENSORS_ALIGN) % SAFETENSORS_ALIGN;
 }

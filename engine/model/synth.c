@@ -29,7 +29,6 @@ typedef struct Plan {
 } Plan;
 
 // --- config
-// --------------------------------------------------------------------------------------------------------
 
 static bool apply_set(json_t *root, const char *set, Error *e) {
     const char *equals = strchr(set, '=');
@@ -81,7 +80,6 @@ static bool read_dtype(const json_t *root, Dtype *out, Error *e) {
 }
 
 // --- plan
-// ----------------------------------------------------------------------------------------------------------
 
 // Spreads that keep what flows at size about 1: a product of `columns` unit numbers with weights of variance
 // 1 / columns. The head is larger, so that distributions have a clear favourite. A uniform number of
@@ -144,7 +142,6 @@ static bool plan_model(Plan *p, const Model *m, Error *e) {
 }
 
 // --- the directory
-// -------------------------------------------------------------------------------------------------
 
 static Made made_in(const char *dir) { return (Made){dir, "synth", MARK}; }
 

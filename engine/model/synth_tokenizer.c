@@ -79,7 +79,7 @@ static const char *next_letters(const char *piece) {
     return strchr(VOWELS, last) || (unsigned char)last >= 0x80 ? CONSONANTS : VOWELS;
 }
 
-// Breadth first: pieces[head] and each letter that may follow it. `merges` gets a line a piece.
+// Breadth first: pieces[head] and each letter that may follow it. `merges` gets one line per piece.
 static void add_syllables(Text *vocab_text, Text *merges, char (*pieces)[PIECE], int first, int vocab) {
     int count = 0, id = first;
     snprintf(pieces[count++], PIECE, "%s", SPACE);

@@ -42,7 +42,7 @@ static void choose_shards(WeightsOut *w) {
     w->shards++;
 }
 
-// The tensor behind `i` in a shard's file, -1 being its start; count behind the last.
+// The tensor after `i` in a shard's file, -1 being its start; count after the last.
 static int next(const WeightsOut *w, int shard, int i) {
     bool wide = i < 0 || w->tensors[i].dtype == DTYPE_F32;
     for (i++; i < w->count || wide; i++) {

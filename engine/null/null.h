@@ -5,5 +5,5 @@
 
 extern const Backend null_backend;
 
-// *self is an instance for null_backend. It copies the shape; the model is not needed behind this call.
+// *self is an instance for null_backend. It copies the shape; the model is not needed after this call.
 bool null_open(const Model *model, const BackendOptions *o, void **self, Error *e);

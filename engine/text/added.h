@@ -33,5 +33,5 @@ typedef struct AddedMatch {
     size_t from, to;         // with the white space it takes
 } AddedMatch;
 
-// The next token at or behind `at`; [done, at) may be taken as white space. n bytes of valid UTF-8.
+// The next token at or after `at`; [done, at) may be taken as white space. n bytes of valid UTF-8.
 AddedMatch added_next(const AddedSet *s, const char *text, size_t n, size_t at);

@@ -160,7 +160,7 @@ static void swap(BpeCandidate *a, BpeCandidate *b) {
     *b = t;
 }
 
-// Enters the merge of symbol `at` with the one behind it, if there is one.
+// Enters the merge of symbol `at` with the one after it, if there is one.
 static bool push(const Bpe *b, BpeWork *w, int at) {
     int behind = at >= 0 ? w->symbols[at].behind : -1;
     if (behind < 0) return true;

@@ -8,7 +8,7 @@
 
 typedef struct Decoder Decoder;
 
-// A row of the table. `take` gets the text of one token, or, behind a decoder that joins tokens, a part of
+// A row of the table. `take` gets the text of one token, or, after a decoder that joins tokens, a part of
 // the whole text; `end` hands on what is still held. Either calls decoder_pass for what comes out.
 typedef struct DecoderKind {
     const char *type;
@@ -38,5 +38,5 @@ typedef struct Decoders {
 bool decoders_read(Decoders *d, const json_t *part, const char *place, Error *e);
 void decoders_release(Decoders *d);
 
-// Hands text to the stage, or to the stream's output behind the last.
+// Hands text to the stage, or to the stream's output after the last.
 bool decoder_pass(TextStream *s, int stage, const char *text, size_t n, Error *e);

@@ -150,7 +150,7 @@ typedef struct Finder {
     Vocab vocab;
     int pieces; // so far
     int target;
-    int *symbols;    // of all words; BREAK behind each
+    int *symbols;    // of all words; BREAK after each
     int64_t *counts; // (symbols): of the word that the symbol is in
     size_t symbol_count;
     Pair *pairs; // (pair_places), a power of two

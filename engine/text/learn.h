@@ -25,5 +25,5 @@ void learner_close(Learner *l); // takes NULL
 bool learner_add(Learner *l, const char *text, size_t n, Error *e);
 
 // The tokenizer.json with `vocab` pieces, for mem_free; NULL with e filled. Fewer pieces are an error: there
-// is too little text for so many. Deterministic: equal counts go by the pieces' order.
+// is too little text for so many pieces. Deterministic: equal counts go by the pieces' order.
 char *learner_finish(Learner *l, int vocab, Error *e);

@@ -24,7 +24,7 @@ struct Pattern {
 #define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
 
 typedef struct {
-    const char *at; // the rest of the source, NUL behind it
+    const char *at; // the rest of the source, NUL after it
     bool in_class;
     Text *out;
 } Rewriter;
@@ -156,7 +156,7 @@ void search_begin(Search *s, const char *text, size_t n) {
     s->last_end = n + 1;
 }
 
-// One match at or behind s->at. The JIT's stack is small and fixed: where it does not do, the interpreter,
+// One match at or after s->at. The JIT's stack is small and fixed: where it does not do, the interpreter,
 // whose memory grows, starts again.
 static int match(const Search *s) {
     const Pattern *p = s->pattern;

@@ -14,7 +14,7 @@ typedef struct Pattern Pattern;
 Pattern *pattern_open(const char *source, bool literal, const char *place, Error *e);
 void pattern_close(Pattern *p); // takes NULL
 
-// Finds the matches in a text from left to right. An empty match right behind the last one is none.
+// Finds the matches in a text from left to right. An empty match right after the last one is none.
 typedef struct Search {
     const Pattern *pattern;
     void *match; // PCRE2's memory for one match

@@ -13,7 +13,7 @@
 
 enum { AFFIX_MAX = 8 };
 
-// Ids put before or behind a text.
+// Ids put before or after a text.
 typedef struct Affix {
     int ids[AFFIX_MAX], count;
 } Affix;

@@ -1,4 +1,4 @@
-// A token at a time through the chain of decoders; what comes out behind the last is whole characters.
+// A token at a time through the chain of decoders; what comes out after the last is whole characters.
 #include "engine/text/decoder.h"
 #include "engine/text/pipeline.h"
 

@@ -15,7 +15,7 @@ typedef struct Template {
         *begin; // written first, once: the BOS where the template has it. NULL: the tokenizer adds its own
     const char *system; // where none is given; NULL: none
     const char *system_before, *system_after;
-    bool system_inside; // the system text stands behind user_before, else before it
+    bool system_inside; // the system text stands after user_before, else before it
     const char *user_before, *user_after;
     const char *reply_before, *reply_after;
     const char *again; // before every user's text but the first

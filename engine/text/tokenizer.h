@@ -51,7 +51,7 @@ typedef struct TextStream {
     Text *out; // of the call under way
     struct {
         Text held;          // bytes that are not whole characters yet
-        int taken;          // so many were stripped off the start
+        int taken;          // how many were stripped off the start
         bool begun;         // a token came
     } stages[DECODERS_MAX]; // of each decoder
 } TextStream;

@@ -10,9 +10,9 @@ int utf8_length(const char *s, size_t n);
 // True if all n bytes are whole valid characters.
 int utf8_valid(const char *s, size_t n);
 
-// Where there is no valid character: how many bytes one replacement stands for (the longest start of a
-// character that is there, or 1), which is how Unicode and Rust count. `n` itself may be returned for bytes
-// that more bytes could still complete.
+// Where no valid character starts: how many bytes one replacement character stands for, counted as Unicode
+// and Rust do: the longest beginning of a character that is there, or 1. It is n where all bytes that are
+// there may still be completed by more.
 int utf8_bad_length(const char *s, size_t n);
 
 // True if the n bytes, 1 to 3, start a character and end before it does.

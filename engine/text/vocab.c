@@ -44,7 +44,7 @@ static size_t place_of(const Vocab *v, const char *text, size_t n) {
 
 int vocab_find(const Vocab *v, const char *text, size_t n) { return v->table[place_of(v, text, n)]; }
 
-// How much of a text, which may have no NUL behind it, a message shows.
+// How much of a text, which may have no NUL after it, a message shows.
 static int shown(size_t n) { return n < 60 ? (int)n : 60; }
 
 bool vocab_name(Vocab *v, const char *text, size_t n, int id, const char *place, Error *e) {

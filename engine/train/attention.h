@@ -1,5 +1,5 @@
 // Causal attention within one document, for one key head and the query heads that share it, forward and
-// backward. Documents that are packed behind each other are tasks of their own, so they cannot see each
+// backward. Documents that are packed one after another are tasks of their own, so they cannot see each
 // other, and no task writes what another one reads: the order in which tasks run does not matter.
 //
 // Queries go QUERY_BLOCK rows at a time against all keys up to the last of them:

@@ -44,7 +44,7 @@ static bool identity_of(const Trainer *t, char out[SHA256_TEXT], Error *e) {
     return ok;
 }
 
-// The three arrays, and what is put behind a parameter's name in each.
+// The three arrays, and what is put after a parameter's name in each.
 typedef struct Moments {
     const char *suffix;
     float *numbers;

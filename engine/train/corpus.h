@@ -1,7 +1,7 @@
 // What is learned from: documents as token ids, and the stream of batches that is cut from them.
 //
-// A document of n tokens gives n - 1 rows, each with the token behind it as its target. Documents follow each
-// other in a new random order in every epoch; what crosses a multiple of `context` rows goes on behind it as
+// A document of n tokens gives n - 1 rows, each with the token after it as its target. Documents follow each
+// other in a new random order in every epoch; what crosses a multiple of `context` rows goes on after it as
 // a document of its own.
 #pragma once
 #include "engine/train/network.h"
@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 typedef struct Corpus {
-    int *ids; // of all documents behind each other
+    int *ids; // of all documents one after another
     size_t count, capacity;
     size_t *ends; // (documents): where each one's ids end
     size_t documents, end_capacity;

@@ -55,7 +55,7 @@ static bool write_generation(const ExportNotes *notes, const char *dir, Error *e
     return ok;
 }
 
-// The parameters of one network behind those that are there, in bf16.
+// The parameters of one network after those that are there, in bf16.
 static void tensors_of(const Network *n, TensorOut *out, uint16_t *numbers) {
     const Parameters *p = &n->parameters;
     for (size_t i = 0; i < p->total; i++) numbers[i] = f32_to_bf16(n->weights[i]);

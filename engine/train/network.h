@@ -1,7 +1,7 @@
 // A model while it learns: weights in f32, what a batch's forward pass leaves behind for the backward pass,
 // and gradients.
 //
-// A batch is one strip of rows, a token each. Documents stand behind each other in it; start[r] is the row
+// A batch is one strip of rows, one token each. Documents stand one after another in it; start[r] is the row
 // where r's document begins, and a row attends to [start[r], r]. Positions count from the document's start.
 //
 //      rows     0   1   2   3   4   5   6   7

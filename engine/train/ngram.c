@@ -159,7 +159,8 @@ void ngram_release(Ngram *m) {
 
 // --- what it foretells -----------------------------------------------------------------------------------
 
-// The first entry that does not stand before those whose first n tokens are `ids` (last: that stands behind).
+// The first entry that does not stand before those whose first n tokens are `ids` (last: that comes after
+// them).
 static size_t find(const Ngram *m, int length, const uint32_t *ids, int n, bool last) {
     const NgramLevel *l = &m->levels[length - 1];
     size_t low = 0, high = l->count;
@@ -174,7 +175,7 @@ static size_t find(const Ngram *m, int length, const uint32_t *ids, int n, bool 
 
 static double discount_of(const NgramLevel *l, uint32_t count) { return l->discount[count < 3 ? count : 3]; }
 
-// p of ids[length - 1] behind the tokens before it, given p without the oldest of these.
+// p of ids[length - 1] after the tokens before it, given p without the oldest of these.
 static double interpolate(const Ngram *m, const uint32_t *ids, int length, double below) {
     const NgramLevel *l = &m->levels[length - 1];
     size_t end = find(m, length, ids, length - 1, true);

@@ -1,14 +1,16 @@
 // A model that only counts: what a trained model has to beat to have learnt more than short phrases.
 //
-// Interpolated modified Kneser-Ney (Chen and Goodman 1998, section 3): an n-gram's count less a discount D
-// that depends on it, and what was taken goes to the history without its oldest token,
+// Interpolated modified Kneser-Ney (Chen and Goodman 1998, section 3): each n-gram's count is lowered by a
+// discount D that depends on the count, and what was taken is shared out by the history h' that is h without
+// its oldest token:
 //
-//     p(w | h) = (c(h w) - D(c(h w))) / c(h) + gamma(h) p(w | h'),    gamma(h) = sum of D(c(h x)) over x /
-//     c(h)
+//     p(w | h) = (c(h w) - D(c(h w))) / c(h) + gamma(h) p(w | h')
+//     gamma(h) = (sum over x of D(c(h x))) / c(h)
 //
-// down to one token, where 1 / vocab stands below. c counts occurrences for the longest n-grams; for shorter
-// ones, the different tokens that stand before them. A document starts with a history of tokens that are
-// in no text, so that its first tokens have longest n-grams too. No probability is 0, and they add to 1.
+// This ends at the empty history, below which every token has 1 / vocab. For the longest n-grams c counts
+// occurrences; for shorter ones, the different tokens that stand before them. A document begins with a
+// history of tokens that are in no text, so that its first tokens have n-grams of full length too. No
+// probability is 0, and they add to 1.
 #pragma once
 #include "engine/train/corpus.h"
 
@@ -28,7 +30,7 @@ typedef struct NgramLevel {
 
 typedef struct Ngram {
     int order, vocab;
-    uint32_t *ids; // (count): every document behind order - 1 times the id `vocab`
+    uint32_t *ids; // (count): every document after order - 1 times the id `vocab`
     size_t count;
     NgramLevel levels[NGRAM_MOST]; // of 1 to `order` tokens
 } Ngram;
@@ -39,7 +41,7 @@ typedef struct Ngram {
 bool ngram_learn(Ngram *m, const Feed *f, int order, int vocab, Error *e);
 void ngram_release(Ngram *m); // takes an empty or half-built one
 
-// Of ids[at] in a document ids, behind the tokens before it there; at is 1 at least: nothing foretells BOS.
+// Of ids[at] in a document ids, after the tokens before it there; at is 1 at least: nothing foretells BOS.
 double ngram_probability(const Ngram *m, const int *ids, size_t at);
 
 // Mean loss in nats over the first `most` rows of the feed's first epoch: the rows of trainer_held_out.

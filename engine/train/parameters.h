@@ -1,6 +1,6 @@
 // The trained numbers of a model in one array, each tensor by the name that Hugging Face gives it.
 //
-// Tensors that are multiplied by the same rows stand behind each other, so that they are one matrix for the
+// Tensors that are multiplied by the same rows stand one after another, so that they are one matrix for the
 // products:
 //
 //      embedding | layer 0: norm | q k v | o | norm | gate up | down | layer 1 ... | final norm

@@ -1,10 +1,10 @@
-// The frozen model that an adapter learns to speak for. A pass is one step of its session on an empty
-// context, a chain of nodes a document; what comes back are the states that the adapter will read in use, and
-// the final normed states, of which the target's head makes the distributions to be learned:
+// The frozen model whose words an adapter learns to foretell. A pass is one step of its session on an empty
+// context, with one chain of nodes per document. It gives the states that the adapter will read in use, and
+// the final normed states, from which the target's head makes the distributions that are to be learned:
 //
-//      kangaroo ...   row t reads the state after exit_layer layers      wants what the target says at t
-//      medusa         row t reads the final normed state                 head i wants what it says at t + 1 +
-//      i
+//                     what row t reads                     what it should say
+//      kangaroo ...   the state after exit_layer layers    what the target says at t
+//      medusa         the final normed state               head i: what the target says at t + 1 + i
 //
 // The loss is Kangaroo's Eq. 3, the cross-entropy from the target's distribution. Medusa's heads learn the
 // same way, from the target in place of the text's tokens (its section on self-distillation), each weighted

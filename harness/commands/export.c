@@ -42,7 +42,7 @@ static const Option IMPORT_OPTIONS[] = {
 
 // --- export ----------------------------------------------------------------------------------------------
 
-// A row a table that can be written.
+// The tables that can be written.
 static const struct {
     const char *what, *sql;
 } TABLES[] = {

@@ -36,7 +36,7 @@ static json_t *result_json(const Tokenizer *t, const IdList *ids, const Text *te
     return json_pack("{s:o, s:o, s:o}", "ids", numbers, "pieces", pieces, "text", decoded);
 }
 
-// A line a field: the ids as --ids takes them, the rest in JSON's quotes.
+// One line per field: the ids as --ids takes them, the rest in JSON's quotes.
 static void print_lines(const IdList *ids, json_t *result) {
     const json_t *pieces = json_object_get(result, "pieces");
     printf("tokens  %zu\nids     ", ids->count);

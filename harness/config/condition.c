@@ -22,7 +22,7 @@ typedef struct Token {
 } Token;
 
 typedef struct Reader {
-    const char *at; // behind the token
+    const char *at; // after the token
     Token token;    // the next one to be used
     const Scope *scope;
     int depth;

@@ -1,5 +1,5 @@
 // The tables say what a file may hold. What they cannot say (which keys go together, that names differ, that
-// a parameter is its method's) is checked behind them, so that a config that was read can be run.
+// a parameter is its method's) is checked after them, so that a config that was read can be run.
 #include "harness/config/experiment.h"
 
 #include "engine/base/file.h"

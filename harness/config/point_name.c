@@ -8,7 +8,7 @@ enum { MOST_PARAMS = 2 * PARAM_MAX };
 
 static bool out_of_memory(Error *e) { return error_system(e, "out of memory for the name of a point"); }
 
-// A method's parameters are in its decoder behind the colon, "key=value,..."; a baseline has none.
+// A method's parameters are in its decoder after the colon, "key=value,..."; a baseline has none.
 static const MethodInfo *info_of(const Experiment *x, const Point *p) {
     return p->method >= 0 ? x->methods[p->method].info : method_find("autoregressive", NULL);
 }

@@ -92,7 +92,7 @@ static double grid_size(const Grid *g) {
     return size;
 }
 
-// To the next position; false behind the last.
+// To the next position; false after the last.
 static bool turn(Grid *g) {
     for (int i = g->count - 1; i >= 0; i--) {
         Dimension *d = &g->dimensions[i];

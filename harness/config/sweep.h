@@ -30,6 +30,6 @@ typedef struct Sweep {
 bool sweep_expand(const Experiment *x, Sweep *out, Error *e);
 void sweep_release(Sweep *s); // takes an empty one
 
-// The text whose SHA-256 is the point's hash: a line a fact. Texts carry their length, so that no value can
-// look like two facts.
+// The text whose SHA-256 is the point's hash, one line per fact. Texts carry their length, so that no value
+// can look like two facts.
 void sweep_describe(const Experiment *x, const Point *p, Text *out);

@@ -1,4 +1,4 @@
-// Times single steps of an open model: so many tokens on top of so much context, beside the two floors.
+// Times single steps of an open model, of some tokens on top of some context, beside the two floors.
 #pragma once
 #include "engine/base/clock.h"
 #include "engine/base/random.h"
@@ -36,7 +36,7 @@ typedef struct BenchOptions {
 // activations, or anything else, which is f32.
 double bench_peak(const Engine *engine, const Ceilings *ceilings);
 
-// Sets the session's sequence to so many random tokens, unless it is as long already.
+// Sets the session's sequence to `context` random tokens, unless it is that long already.
 bool bench_set_context(Session *s, int context, Random *r, Error *e);
 
 // Measures `point` on the model; `one` is the median time of one token at this context (0: this is that one).
@@ -44,6 +44,6 @@ bool bench_set_context(Session *s, int context, Random *r, Error *e);
 bool bench_point(Engine *engine, const Ceilings *ceilings, const BenchOptions *o, double one,
                  BenchPoint *point, Error *e);
 
-// Seconds to run and commit a prompt of so many tokens from nothing, and its operations.
+// Seconds to run and commit a prompt of `tokens` tokens from nothing, and its operations.
 bool bench_prefill(Engine *engine, const BenchOptions *o, int tokens, double *seconds, double *operations,
                    Error *e);

@@ -10,7 +10,7 @@ typedef struct Environment {
     char *libraries;
 } Environment;
 
-// `out` may not move while its texts are used. device: the GPU that it is about; NULL, or one that says
-// nothing of itself: none.
+// `out` may not move while its texts are used. device: the GPU that it is about; none if NULL, or
+// if the device says nothing of itself.
 bool environment_open(Environment *out, const Machine *m, const char *device, Error *e);
 void environment_release(Environment *v);

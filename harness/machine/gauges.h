@@ -1,4 +1,5 @@
-// What a GPU says of itself, as a run stores it: who it is in the environment, how it fares in a reading.
+// What a GPU reports of itself, in the form that a run stores: its name and limits in the environment, its
+// clocks, power and heat in readings.
 #pragma once
 #include "engine/engine.h"
 #include "results/record.h"
@@ -9,9 +10,10 @@
 // nothing of itself.
 void gauges_name(const char *device, Gauge *g, StoreEnvironment *on);
 
-// The ceilings of the device that was measured, and the kernels that reach them, into its own columns: a
-// GPU's rates are not the processor's. peak: of the products that the model has. The texts of `on` point into
-// `c` and `kernels`, which is what an open backend calls its own (NULL: none is open).
+// Enters the ceilings of the measured device, and the kernels that they were measured with. A GPU's have
+// columns of their own, apart from the processor's. peak: the rate for products of the model's type; kernels:
+// the open backend's name for its kernels, NULL where none is open. The texts of `on` point into `c` and
+// `kernels`.
 void gauges_ceilings(const char *device, const Ceilings *c, double peak, const char *kernels,
                      StoreEnvironment *on);
 

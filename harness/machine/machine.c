@@ -29,7 +29,7 @@ static void slurp(const char *path, char *out, size_t size) {
     out[n] = 0;
 }
 
-// The value behind "key<blanks><separator>" on the first line that starts with key; NULL if there is none.
+// The value after "key<blanks><separator>" on the first line that starts with key; NULL if there is none.
 static const char *value_of(const char *text, const char *key, char separator) {
     size_t n = strlen(key);
     for (const char *line = text; line; line = strchr(line, '\n')) {

@@ -25,8 +25,8 @@ typedef struct Machine {
 // Fills m from /proc and /sys. Looks twice, a tenth of a second apart, to see who else is running.
 void machine_read(Machine *m);
 
-// What times of one machine are never taken for another's by: processor, features, cores, memory. Not the
-// host's name, for a container has a new one every day.
+// What tells machines apart, so that the times of one are never taken for another's: processor, features,
+// cores and memory. Not the host's name: a container gets a new one with every start.
 void machine_name(const Machine *m, Text *out);
 
 // The fields of /proc/cpuinfo's first processor: model name, features, hypervisor. For tests.

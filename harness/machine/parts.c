@@ -1,7 +1,8 @@
 // A sample prepares the step up to its part, and times the part alone. What was committed is taken back.
 //
-// A GPU only queues what it is given: it has done it when a hidden state behind it has come back. So each
-// part begins and ends with that, which adds one row's way, some microseconds, to those of a GPU.
+// A GPU only queues the work that it is given; it is known to have finished when a hidden state read after it
+// has arrived. So each timed part begins and ends with such a read. On a GPU that adds the copying of one
+// row, some microseconds, to every part.
 #include "harness/machine/parts.h"
 
 #include "engine/base/memory.h"

@@ -138,7 +138,7 @@ static bool measure_part(Unit *u, PartPoint p, Error *e) {
     return part_time(&u->run->engine->session, &o, &p, e) && add_part(u, &p, e);
 }
 
-// All layers, and those before and behind each exit: what a layer costs, and what a step costs besides.
+// All layers, and those before and after each exit: what a layer costs, and what a step costs besides.
 static bool measure_layers(Unit *u, int rows, Error *e) {
     const IntList *exits = &u->run->plan->exits;
     int layers = u->run->engine->model.shape.layers;
@@ -162,7 +162,7 @@ static bool measure_parts(Unit *u, int rows, Error *e) {
 
 // --- units -----------------------------------------------------------------------------------------------
 
-// Points of a unit that are in the store: of the parts of so many rows, or (0) of the grid.
+// Points of a unit that are in the store: of the parts of `rows` rows, or, where rows is 0, of the grid.
 static bool count_stored(const SurfaceRun *s, int context, int rows, int *out, Error *e) {
     static const char SQL[] =
         "SELECT count(*) FROM surface JOIN attempt ON attempt.id = attempt_id WHERE run_id = ?1"

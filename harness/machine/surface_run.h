@@ -1,6 +1,6 @@
 // The memory-to-compute surface of an open model, and the times of a step's parts, into a store. It is
 // measured in units, each stored whole: the grid of a context, with its reference, a step of one token; and
-// the parts of so many rows at a context. So a run that was interrupted goes on with the unit that it was in.
+// the parts of one number of rows at one context. So an interrupted run goes on with the unit that it was in.
 #pragma once
 #include "harness/machine/bench.h"
 #include "harness/program/lists.h"

@@ -1,5 +1,5 @@
-// What a method may know of an open engine's model beside what it says, where it may keep what it makes of
-// it, and how it says that it is at work.
+// What a method is given beside the open model's own output: facts of its weights, a directory to keep what
+// was made from them, and a way to show progress.
 #pragma once
 #include "engine/decode/method.h"
 #include "engine/engine.h"

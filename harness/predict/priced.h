@@ -16,8 +16,8 @@ typedef struct PricedSample {
     int prompt, pass;
     double tokens, steps;
     double passes_s, commit_s, prefill_s; // priced
-    double host_s; // recorded, by the point's median step: propose, verify, observe; where propose runs
-                   // passes of its own, without it
+    double host_s; // recorded: propose, verify and observe of the point's median step, times the steps;
+                   // propose is left out where it runs passes itself, as those are priced
 } PricedSample;
 
 typedef struct PricedPoint {

@@ -24,7 +24,7 @@ static bool read_number(Reader *r, int *out) {
     return true;
 }
 
-// One number or range behind a comma.
+// One number or range after a comma.
 static bool read_item(Reader *r, int *from, int *to, int *step) {
     *step = 1;
     if (!read_number(r, from)) return false;

@@ -1,4 +1,4 @@
-// Command lines, from one table a command: parsing, --help and "did you mean" all read its rows.
+// Command lines, from one table per command: parsing, --help and "did you mean" all read its rows.
 //
 // Options and positionals come in any order; --key value and --key=value are the same; -- ends options; a
 // lone "-" is a positional (standard input).
@@ -50,5 +50,5 @@ bool options_parse(const Option *options, size_t count, int argc, char **argv, v
 bool options_set(const Option *options, size_t count, const char *name, const char *text, void *values,
                  Error *e);
 
-// A line an option.
+// One line per option.
 void options_describe(const Option *options, size_t count, Text *out);

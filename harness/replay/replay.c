@@ -110,7 +110,8 @@ static bool replay_text(Session *target, Method *method, const ReplayText *text,
     return same || error_system(e, "text %zu came out as another text", i + 1);
 }
 
-// A method that reads what the model says off the text's path has nothing to read; nor has one within a mix.
+// Off the path of the given text nothing is known of what a model would say, so a method that reads that
+// cannot be replayed, by itself or in a mix.
 static bool needs_only_text(const char *text, const Method *m, Error *e) {
     static const char *const NAMES[] = {"autoregressive", "prompt-lookup", "ngrammys", "rest", "mix"};
     bool mix = strcmp(m->info->name, "mix") == 0;
@@ -152,7 +153,7 @@ bool replay_run(const ReplayTexts *texts, const char *method, Replay *out, Error
     *out = (Replay){.tokens = mem_alloc(texts->count, sizeof(double)),
                     .steps = mem_alloc(texts->count, sizeof(double))};
     if (!out->tokens || !out->steps) return error_system(e, "out of memory");
-    // A step's guesses may stand behind the text's end.
+    // A step's guesses may stand after the text's end.
     if (!script_open(&target, &script, texts->vocab, texts->longest + TREE_MAX_NODES, e)) return false;
     MethodEnv env = {.target = &target};
     bool ok = open_method(&m, method, &env, e) && replay_all(texts, &target, script, &m, out, e);

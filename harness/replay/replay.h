@@ -33,7 +33,7 @@ typedef struct Replay {
     double *tokens, *steps; // (texts)
     double total_tokens, total_steps;
     double rows;                     // of all steps
-    double accepted[REPLAY_LENGTHS]; // steps that accepted so many; the last: so many or more
+    double accepted[REPLAY_LENGTHS]; // steps that accepted i tokens; the last: i or more
     double seconds;                  // of the processor
 } Replay;
 

@@ -1,5 +1,5 @@
 // Every beta tokens of prompt and answer are a phrase as soon as they stand there; the K newest that begin
-// with the last token are tried, as Ouroboros tries them behind a draft (section 2.4).
+// with the last token are tried, as Ouroboros tries them after a draft (section 2.4).
 #include "harness/replay/replay_pool.h"
 
 #include "engine/base/memory.h"
@@ -48,7 +48,7 @@ static void *pool_open(const MethodEnv *env, const void *values, Error *e) {
     return NULL;
 }
 
-// Phrases that end behind `from` tokens of the sequence, and by its end.
+// Phrases that end after `from` tokens of the sequence, and by its end.
 static void learn(PoolReplay *r, const int *sequence, int from, int length) {
     int beta = r->p.beta;
     for (int end = from > beta - 1 ? from + 1 : beta; end <= length; end++)

@@ -1,6 +1,6 @@
 // A model that says a given text, for methods that look at nothing but text: replay.
 //
-// At a node whose path is the text's own, the next token is the text's. What a model would say behind any
+// At a node whose path is the text's own, the next token is the text's. What a model would say after any
 // other path is not known: there it says token 0, which the verifier never reads, and a method must not.
 // Logits, hidden states and bigrams are refused, so that a method that needs a model says so.
 #pragma once

@@ -1,5 +1,5 @@
-// What of a schedule is measured, and what is left to do: told from the ledger alone when a run starts, so
-// that one that goes on takes the decisions that it would have taken, and kept up by every round that ends.
+// What of a schedule is measured, and what is left to do. It is read from the ledger when a run starts, so
+// that a resumed run decides as the interrupted one would have; then each round that ends updates it.
 #pragma once
 #include "harness/run/ledger.h"
 #include "harness/run/point_state.h"
@@ -18,7 +18,7 @@ void agenda_release(Agenda *a); // takes an empty one
 
 bool agenda_skips(const Agenda *a, int point); // its model lacks what its method needs
 
-// Which of a group's members want another pass behind `passes`; false: none does.
+// Which of a group's members want another pass after `passes`; false: none does.
 bool agenda_ask(const Agenda *a, const Group *g, int passes, bool *asked);
 bool agenda_is_done(const Agenda *a, const Group *g);
 bool agenda_is_left(const Agenda *a, const Group *g, int member); // it is not measured yet, and can be

@@ -7,7 +7,7 @@
 
 enum { AT_ONCE = 64 }; // tokens of a pass: each leaves logits for the whole vocabulary
 
-// Runs tokens as one chain behind what is committed; node i's logits can be read then.
+// Runs tokens as one chain after what is committed; node i's logits can be read then.
 static bool read_chain(Session *s, const int *tokens, int count, Error *e) {
     session_begin_step(s, true, LAYOUT_TREE);
     int node = tree_root(&s->tree, tokens[0]);

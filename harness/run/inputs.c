@@ -13,7 +13,7 @@
 
 enum {
     TEMPLATE_ROOM = 64, // tokens that a template puts around a turn, at most
-    STEP_ROOM = 512,    // positions behind the last token: a step must not be cut by the context's end
+    STEP_ROOM = 512,    // positions after the last token: a step must not be cut by the context's end
 };
 
 static bool out_of_memory(Error *e) { return error_system(e, "out of memory for what a sweep stands on"); }

@@ -46,6 +46,6 @@ void said_release(Said *s); // takes an empty one
 
 double said_decode_seconds(const DecodeResult *r);
 
-// The first turn in which `got` is not `want`, greedy answers to one prompt; -1: none. The turns behind it
+// The first turn in which `got` is not `want`, greedy answers to one prompt; -1: none. The turns after it
 // answer something else, and are not compared. The session is run for the margin.
 bool measure_compare(Session *s, const Said *want, const Said *got, int *turn, Divergence *out, Error *e);

@@ -1,5 +1,5 @@
 // How far the measuring of one point has come: what decides whether it needs another pass, and what is said
-// of it on the way. Filled from the store when a run goes on, and by every round that ends.
+// of it on the way. Filled from the store when a run is resumed, and by every round that ends.
 #pragma once
 #include "harness/config/experiment.h"
 

@@ -1,5 +1,5 @@
 // Groups are found by asking every point whether it can stand beside the first of each group that there is:
-// sweeps have few groups. Baselines that the sweep lacks become points of their own behind the sweep's.
+// sweeps have few groups. Baselines that the sweep lacks become points of their own after the sweep's.
 #include "harness/run/schedule.h"
 
 #include "engine/base/memory.h"

@@ -1,4 +1,5 @@
-// Who runs when: the points of a sweep put into groups that are measured side by side. A pure function.
+// In what order points are measured: those of a sweep put into groups, each measured side by side. A pure
+// function.
 //
 //      setup    one opened model: weights, device, threads, ...
 //      group    points of one setup, one dataset, one kind of output, and the autoregressive baseline that
@@ -13,8 +14,8 @@
 
 typedef struct Setup {
     int model;                // which of the config's
-    const Settings *settings; // of its first point; those of hardware but layout, merge and max_rows are all
-                              // points'
+    const Settings *settings; // of its first point; all points have these settings of hardware, but for
+                              // layout, merge and max_rows
 } Setup;
 
 typedef struct Group {
@@ -44,5 +45,5 @@ bool schedule_is_warm(const char *decoder);
 bool schedule_same_output(const Settings *s, const Settings *t);
 
 // The order in which `count` members run in a round: turned by one from round to round, every other time
-// backwards, so that each stands at each place as often as any other, and behind more than one neighbour.
+// backwards, so that each stands at each place as often as any other, and after more than one neighbour.
 void schedule_order(int count, int round, int *order);

@@ -15,7 +15,7 @@ typedef bool (*OpenMethod)(Method *m, const char *text, const MethodEnv *env, Er
 // (round_fail); false with e filled where the run cannot go on.
 bool seat_open(GroupRun *g, Models *models, OpenMethod open, int seat, Error *e);
 
-// Runs prompts of random tokens, that no dataset has, through the seat's method, `tokens` behind each:
+// Runs prompts of random tokens, that no dataset has, through the seat's method, `tokens` after each:
 // memory, threads and clocks wake up, and no pool learns anything of what is measured.
 enum { WARM_UP_TOKENS = 16 };
 bool seat_warm_up(GroupRun *g, int seat, const PromptList *prompts, int tokens, Error *e);

@@ -31,7 +31,7 @@ const char *compare_word(Judgement v) {
 
 // --- sides -----------------------------------------------------------------------------------------------
 
-// "12/3" is cut at the slash where a number stands behind it.
+// "12/3" is cut at the slash where a number stands after it.
 static bool find_run(char *text, CompareSide *out, Error *e) {
     char *slash = strrchr(text, '/'), *end = NULL;
     long point = slash ? strtol(slash + 1, &end, 10) : 0;

@@ -22,7 +22,7 @@ typedef struct StoredSets {
 bool stored_sets(Store *store, int64_t run, StoredSets *out, Error *e);
 void stored_sets_release(StoredSets *s);
 
-// The set's measurements as a file of points (simulate/points.h), a row a prompt and point; without a column
-// for what steps accepted, or for their guesses, where the run does not know that of all. *output becomes the
-// tokens of an output on average where its first steps filled a window, else 0.
+// The set's measurements as a file of points (simulate/points.h), one row per prompt and point; without a
+// column for what steps accepted, or for their guesses, where the run does not know that of all. *output
+// becomes the tokens of an output on average where its first steps filled a window, else 0.
 bool stored_points(Store *store, const StoredSet *set, Text *tsv, double *output, Error *e);

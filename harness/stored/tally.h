@@ -1,5 +1,5 @@
-// What the samples of a point say beside those of its baseline, with intervals: prompts are drawn again, and
-// within each its passes. A pure function.
+// A point's samples and its baseline's, summed up as speedups, S and rates with intervals (by drawing prompts
+// again, and within each prompt its passes). A pure function.
 #pragma once
 #include "simulate/bootstrap.h"
 

@@ -1,5 +1,5 @@
-// What the samples of a table's groups say: over their seeds, and over the parts of a match. What is asked
-// again and again is asked of the store once.
+// The numbers of a table's groups, from their samples: means over seeds, and over the parts of a match. What
+// is needed again and again is read from the store once.
 #pragma once
 #include "harness/table/quantities.h"
 #include "harness/table/match.h"

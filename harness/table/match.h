@@ -1,4 +1,4 @@
-// Which of a run's points stands beside a published row, and what is other about it.
+// Which of a run's points is compared with a published row, and in what it differs.
 //
 // A point fits a row by its method (harness/table/method_text.h), its temperature, its dataset and its model.
 // Where the run has not the very model or dataset, one that can stand in for it is taken, and `why` says so;

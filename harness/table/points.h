@@ -1,5 +1,5 @@
-// What a run measured, as tables hold it against papers: its points, those that differ in their seed alone
-// together.
+// A run's points in the form in which tables compare them with papers: points that differ only in their seed
+// are one group.
 #pragma once
 #include "engine/base/error.h"
 #include "results/store.h"

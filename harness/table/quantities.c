@@ -59,7 +59,7 @@ typedef struct QuantityInfo {
     const char *name, *own;
     int tally;            // TallyMetric; below 0: a query
     const char *query;    // NULL: tally
-    const char *argument; // NULL: what stands behind the name's point
+    const char *argument; // NULL: what stands after the name's point
 } QuantityInfo;
 
 static const QuantityInfo QUANTITIES[] = {

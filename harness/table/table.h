@@ -1,5 +1,5 @@
-// A table or figure of a paper beside a stored run: a row a published number, with ours, its interval, and
-// the difference where both were measured on the same; below them what we measured and the paper has not.
+// A table or figure of a paper beside a stored run: one row per published number, with ours, its interval,
+// and the difference where both measured the same thing; below them what we measured and the paper has not.
 #pragma once
 #include "engine/base/error.h"
 #include "harness/table/ask.h"
@@ -42,5 +42,5 @@ void table_release(Table *t); // takes an empty one
 // A text of the table's own; NULL: no memory.
 const char *table_keep(Table *t, const char *text);
 
-// An empty row behind the last; NULL with e filled.
+// An empty row after the last; NULL with e filled.
 TableRow *table_add_row(Table *t, Error *e);

@@ -1,10 +1,7 @@
-// What answers of the space's points take, before they are given: the budget is planned with it.
+// How long each point's answers are expected to take: what the budget is planned with.
 #include "harness/tune/parts.h"
 
 #include <math.h>
-
-// Tokens a step where nothing is measured yet.
-static const double GUESSED_S = 1.5;
 
 void tune_expect_planned(Tune *t, int seat) {
     const TuneSpace *space = t->space;
@@ -20,7 +17,7 @@ void tune_expect_planned(Tune *t, int seat) {
     t->begin_s += one->prefill_s * (double)t->warm_up.prompts[0].count + one->step_s;
 }
 
-// Of an answer, what is not decoding.
+// Mean time of an answer that is not decoding.
 static double prefill_seconds(const TuneResult *r) {
     double sum = 0, n = 0;
     for (int i = 0; i < r->points; i++)

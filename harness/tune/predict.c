@@ -8,21 +8,21 @@
 
 static bool out_of_memory(Error *e) { return error_system(e, "out of memory for what a sample says"); }
 
-// Of S, on the prompts that are known: from point to point it changes by jumps that small, no model knows
-// which.
+// Relative error of S on known prompts: between neighbouring points S jumps by about this much, which no
+// model predicts.
 static const double ROUGH = 0.02;
 
 static double log_S(const TuneAnswer *a) { return log(a->tokens / a->steps); }
 static double log_step(const TuneAnswer *a) { return log(a->seconds / a->steps); }
 
-// Whether it has answered each of the sample's prompts, in their order, before any other.
+// Whether the point has answered every prompt of the sample, which then are its first answers.
 static bool is_whole(const TuneResult *r, int point) {
     const TuneSeat *s = &r->seats[point];
     return s->sampled && (int)s->count >= r->sample_prompts;
 }
 
-// The standard error of a point's mean, beside what prompts do to all points alike: from the residuals of
-// point + prompt. One prompt alone says nothing of it.
+// The standard error of a point's mean, without the part that a prompt adds to all points alike: from the
+// residuals of the additive model point + prompt. A single prompt has no residuals.
 static double ranking_error(const TuneResult *r, double (*value)(const TuneAnswer *a)) {
     const double UNKNOWN = 0.05;
     int prompts = r->sample_prompts, points = 0;
@@ -47,8 +47,9 @@ static double ranking_error(const TuneResult *r, double (*value)(const TuneAnswe
     return points > 1 ? sqrt(squares / ((points - 1) * (prompts - 1)) / prompts) : UNKNOWN;
 }
 
-// Points were measured at different times: each counts beside the baseline of its own rounds, so that a
-// machine that has become slower meanwhile leaves them where they were.
+// Seconds per token of the baseline in those rounds in which the seat answered. Points are measured at
+// different times; compared with the baseline of its own rounds, none suffers if the machine has become
+// slower.
 static double token_seconds(const TuneResult *r, const TuneSeat *s) {
     const TuneSeat *base = &r->seats[r->points];
     double tokens = 0, seconds = 0;
@@ -64,14 +65,14 @@ static bool is_measured(const Tune *t, int point) {
     return s->count > 0 && !t->g.seats[point].state->failed;
 }
 
-// What a step gains beyond one token: large for all points on some prompts, small for all on others, as if
-// each prompt had a phi of its own (Eq. 7).
+// What a step gains beyond one token. On some prompts it is large for all points, on others small for all, as
+// if each prompt had a phi of its own (Lookahead, Eq. 7).
 static double gain(const TuneAnswer *a) { return a->tokens / a->steps - 1; }
 
-// Points in the race have answered other prompts than the others, too. Gains are point x prompt, by least
-// squares (each in turn, the other being known), and a point's S is over all prompts that any has answered:
-// where few were hard for those who raced, they are taken to be as hard for all. logs: (points); own, of:
-// (prompts)
+// Points have answered different prompts: racers more than others. So each gain is taken to be a factor of
+// the point times a factor of the prompt, both fitted by least squares, in turns. With these a point's S is
+// reckoned over all prompts that any point has answered, as if it had answered all of them itself. logs:
+// (points) becomes ln S; own, of: (prompts) the prompts' factors, and scratch.
 static void set_logs(const Tune *t, double *logs, double *own, double *of) {
     enum { TURNS = 40 };
     const TuneResult *r = t->out;

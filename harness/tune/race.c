@@ -1,5 +1,6 @@
-// The race among the best few, and who won it. What it says of its prompts goes into the prediction of all of
-// the space; who could then be ahead of the winner races with it in a further heat, as far as there is time.
+// The race among the best few points, and who won it. Its answers improve the prediction of the whole space.
+// Points that by this could still be faster than the winner race against it in a further heat, if there is
+// time.
 #include "harness/tune/parts.h"
 
 #include "engine/base/memory.h"
@@ -24,7 +25,7 @@ static bool out_of_memory(Error *e) { return error_system(e, "out of memory for 
 
 // --- times -----------------------------------------------------------------------------------------------
 
-// A prompt that was run in several laps counts by its mean.
+// Mean time of each prompt over the laps in which it was run.
 static void mean_times(const Racing *r, const TuneSeat *s, double *out) {
     int prompts = (int)r->t->in->datasets[0].count, laps;
     for (int unit = 0; unit < r->units; unit++) {
@@ -50,7 +51,7 @@ static void set_times(Racing *r) {
 
 // --- the race --------------------------------------------------------------------------------------------
 
-// What failed on the way is out, too.
+// Takes out what failed on the way. Gives the number that is left.
 static int drop_failed(Racing *r) {
     int left = 0;
     for (int i = 0; i < r->count; i++) {
@@ -78,7 +79,7 @@ static void look(Racing *r) {
     }
 }
 
-// Those behind the sample's come first.
+// Those after the sample's come first.
 static int prompt_of(const Racing *r) {
     int prompts = (int)r->t->in->datasets[0].count;
     return (r->t->out->sample_prompts + r->t->rounds - r->first) % prompts;
@@ -153,7 +154,8 @@ static int best_of_sample(const TuneResult *r) {
     return best;
 }
 
-// As many as have the time for a few rounds; two, where they have it for two rounds; else there is no race.
+// Cuts the racers to as many as there is time for in PLAN_ROUNDS rounds. Two race if there is time for at
+// least two rounds; otherwise none do.
 static bool count_racers(Racing *r, Error *e) {
     Tune *t = r->t;
     double *points = mem_alloc((size_t)r->count, sizeof *points);
@@ -173,8 +175,8 @@ static bool run_heat(Racing *r, Error *e) {
     return (none || (seat_racers(r, e) && run_rounds(r, e))) && judge(r, e);
 }
 
-// Puts those that could be ahead of the winner beside it. False where there are none, or no time, or e is
-// filled.
+// Lets those that could be faster than the winner race against it. False if there are none, if there is no
+// time, or with e filled.
 static bool challenge(Racing *r, Error *e) {
     Tune *t = r->t;
     TuneResult *out = t->out;

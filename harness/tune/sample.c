@@ -10,18 +10,18 @@
 #include <math.h>
 #include <stdlib.h>
 
-// Of what there is behind the surface; the rest is the race's.
+// Shares of the time that is left after the surface; what remains is for the race.
 static const double DESIGN_SHARE = 0.45, SAMPLE_SHARE = 0.6;
-enum { CLOSE = 2 }; // points at a time
+enum { CLOSE = 2 }; // points that are added at a time when closing in
 
 static bool out_of_memory(Error *e) { return error_system(e, "out of memory for the sample of a space"); }
 
 // --- which points ----------------------------------------------------------------------------------------
 
-// Where steps of many rows are dear, the corners of the space cost most and win least: the design is taken
-// from the points that can win (if all a step can emit is accepted, it is faster), of these from the half
-// whose steps are shortest, from so many that it can be spread, and from all that are not much longer than
-// one token's.
+// Where steps of many rows are slow, the corners of the space take the most time and win the least. So a
+// point is allowed into the design only if it can win at all (a step is faster than the tokens that it could
+// emit), and if its step is among the shorter half, or not much longer than one token's. The half is made
+// larger where a design could not spread over it.
 static bool allow(Tune *t, int sample, bool *allowed, Error *e) {
     enum { SPREAD = 4 };
     const double NOT_MUCH = 1.5;
@@ -73,7 +73,7 @@ static bool too_little(const Tune *t, const PlanCosts *c, Error *e) {
         t->o->budget_s, fewest, least + tune_spent(t), ceil(t->least_s));
 }
 
-// Cuts the design to what fits; chosen: (count), the first of them open.
+// Cuts the design to what fits into the time. chosen: (count), of which the first is open.
 static bool plan(Tune *t, const int *chosen, int count, PlanSample *out, Error *e) {
     int prompts = (int)t->in->datasets[0].count, least = t->space->axes + 2;
     *out = (PlanSample){count, prompts};
@@ -103,7 +103,7 @@ static void ask_nobody(Tune *t) {
     for (int i = 0; i < t->space->count; i++) t->asked[i] = false;
 }
 
-// All points chosen on so many prompts, or as many as there is time for: *prompts says.
+// All points chosen on *prompts prompts, or on as many as there is time for: *prompts then says how many.
 static bool answer_all(Tune *t, const int *chosen, int count, int *prompts, double until, Error *e) {
     int most = *prompts;
     ask_nobody(t);
@@ -136,7 +136,7 @@ static bool measure_design(Tune *t, Error *e) {
 
 // --- closing in ------------------------------------------------------------------------------------------
 
-// What one more point measures, opening it included.
+// How long it takes to open n more points and measure them.
 static double closing_seconds(Tune *t, const int *chosen, int n) {
     double sum = 0;
     for (int i = 0; i < n; i++) sum += t->expected[chosen[i]];
@@ -144,8 +144,8 @@ static double closing_seconds(Tune *t, const int *chosen, int n) {
     return tune_scale(t) * (sum * t->out->sample_prompts + n * t->begin_s);
 }
 
-// Until nothing that is not measured could be ahead of what is; from: when the sample began. What there is
-// time for is known better behind each step.
+// Measures further points until none that is left could be faster than the measured ones. from: when the
+// sample began. The predictions, and how long points take, are known better after each step.
 static bool close_in(Tune *t, double from, Error *e) {
     TuneResult *out = t->out;
     bool *known = mem_alloc((size_t)out->points, sizeof *known);

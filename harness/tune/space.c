@@ -40,7 +40,7 @@ static void plan_draft(const PointName *n, TuningPoint *out) {
     out->rows = out->N;
 }
 
-// A phrase behind a draft that is right all along goes on by beta - 1 tokens.
+// A phrase after a draft that is right all along goes on by beta - 1 tokens.
 static void plan_ouroboros(const PointName *n, TuningPoint *out) {
     int behind = value_of(n, "beta") - 1;
     out->N = value_of(n, "gamma") + behind + 1;

@@ -1,5 +1,5 @@
-// The spaces that `outpace tune` looks through: a row a method says which parameters it varies, and what a
-// point of them plans: how far a step can reach, how many guesses it has, how many rows it runs.
+// The spaces that `outpace tune` looks through: one row per method says which parameters it varies, and what
+// a point of them plans: how far a step can reach, how many guesses it has, how many rows it runs.
 #pragma once
 #include "harness/config/point_name.h"
 #include "harness/run/prepare.h"
@@ -13,7 +13,7 @@ enum { TUNE_AXES = 4 };
 
 typedef struct TuneMethod {
     const char *name;
-    TuneAxis axes[TUNE_AXES]; // names are NULL behind the last
+    TuneAxis axes[TUNE_AXES]; // names are NULL after the last
     void (*plan)(const PointName *point, TuningPoint *out);
 } TuneMethod;
 

@@ -13,13 +13,14 @@ static int next_rows(int rows, bool coarse) {
     return rows & (rows - 1) ? rows / 3 * 4 : rows / 2 * 3;
 }
 
-// Up to a step of `longest` times the time of one row, steps of rows that grow by 1.4 take about 3.5 times as
-// long as the last; each is run LEAST_SAMPLES times, and once before.
+// If rows grow by a factor of 1.4, all steps up to the last together take about 3.5 times as long as the
+// last, which takes at most `longest` times as long as one row. Each is run LEAST_SAMPLES times, after a
+// warm-up.
 static bool is_coarse(const TuneSurfaceAsk *ask) {
     return ask->steps < 3.5 * (LEAST_SAMPLES + 1) * ask->longest;
 }
 
-// Numbers of rows that there are to measure.
+// How many numbers of rows there are to measure.
 static int count_rows(const TuneSurfaceAsk *ask) {
     int count = 1;
     for (int rows = 1; rows < ask->most_rows && rows <= TREE_MAX_NODES;

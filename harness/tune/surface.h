@@ -1,5 +1,5 @@
-// The surface as tuning needs it: the time of a step by its rows, at one context, up to the rows that no
-// method can make up for.
+// The surface as tuning needs it: the time of a step by its number of rows, at one context, up to the first
+// number of rows that is so slow that no method can gain by it.
 #pragma once
 #include "harness/machine/bench.h"
 #include "simulate/tuning.h"
@@ -7,9 +7,11 @@
 typedef struct TuneSurfaceAsk {
     int context;
     double most_rows; // that a point plans
-    int longest;      // tokens that a step emits at most: a step that takes as many times as long is lost
-    double seconds;   // for all of it; what is begun then ends. Two rows are measured always
-    double steps;     // the same, as so many times a step of one row
+    int longest;    // most tokens that a step can emit: a step that takes that many times as long as one row
+                    // gains nothing
+    double seconds; // limit for all of it, but what was begun is finished; two numbers of rows are always
+                    // measured
+    double steps;   // the same limit, as a multiple of a step of one row
     Clock clock;
     bool (*interrupted)(void);
 } TuneSurfaceAsk;
@@ -20,7 +22,7 @@ typedef struct TuneSurface {
     double took_s;
 } TuneSurface;
 
-// As tuning takes it: it never falls with the rows; seconds: (TUNING_MOST_CURVE), for the curve to stand in.
+// As a curve that never falls as rows grow. seconds: (TUNING_MOST_CURVE), memory for the curve.
 TuningCurve tune_curve(const TuneSurface *s, double *seconds);
 
 // False without an error where it is interrupted.

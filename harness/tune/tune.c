@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// Of the budget, at most, and of what may be spent of the sweep's time.
+// Most of the budget, and of the allowed share of a sweep, that the surface may take.
 static const double SURFACE_SHARE = 0.1;
 enum { CONTEXT_PROMPTS = 8, WAKE_TOKENS = 2 };
 
@@ -70,7 +70,7 @@ bool tune_round(Tune *t, int prompt, Error *e) {
     return !base->failed || error_input(e, "tune: the baseline failed: %s", base->why);
 }
 
-// The first point wakes up what all share.
+// The first points to be opened also wake up what all of them share, so they run longer.
 bool tune_seat(Tune *t, int seat, Error *e) {
     t->asked[seat] = true;
     if (t->g.seats[seat].open) return true;
@@ -82,30 +82,30 @@ bool tune_seat(Tune *t, int seat, Error *e) {
 
 // --- the surface -----------------------------------------------------------------------------------------
 
-// Tokens of a prompt, on average.
+// Sets the mean number of tokens of a prompt, from the first few.
 static bool measure_prompts(Tune *t, Error *e) {
     const Dataset *d = &t->in->datasets[0];
     size_t sum = 0, n = 0;
     for (; n < d->count && n < CONTEXT_PROMPTS; n++) {
         IdList ids = {0};
         const char *text = d->prompts[n].turns[0];
-        if (!tokenizer_encode(t->g.tokenizer, text, strlen(text), false, &ids, e)) return false;
+        bool ok = tokenizer_encode(t->g.tokenizer, text, strlen(text), false, &ids, e);
         sum += ids.count;
         ids_release(&ids);
+        if (!ok) return false;
     }
     t->prompt_tokens = (double)sum / (double)n;
     return true;
 }
 
-// A sweep's steps are of one row at least, and emit a few tokens at most.
+// For the limit a sweep is taken to run steps of one row that emit GUESSED_S tokens.
 static bool measure_surface(Tune *t, Error *e) {
-    const double TOKENS = 1.5;
     double max_tokens = t->in->schedule->points[0].settings.max_tokens;
     double answers = (double)(t->space->count + 1) * (double)t->in->datasets[0].count;
     TuneSurfaceAsk ask = {.most_rows = t->space->most_rows,
                           .longest = t->space->longest,
                           .seconds = SURFACE_SHARE * t->o->budget_s,
-                          .steps = SURFACE_SHARE * t->o->share * answers * max_tokens / TOKENS,
+                          .steps = SURFACE_SHARE * t->o->share * answers * max_tokens / GUESSED_S,
                           .clock = t->g.measuring.clock,
                           .interrupted = t->seams.interrupted};
     tune_say(t, "surface", 1);
@@ -116,7 +116,7 @@ static bool measure_surface(Tune *t, Error *e) {
     return e->kind == ERROR_NONE;
 }
 
-// The fastest of all.
+// After a whole sweep the choice is the point that was measured fastest.
 static bool sweep(Tune *t, Error *e) {
     TuneResult *out = t->out;
     double most = 0;

@@ -5,13 +5,12 @@
 //      sample    the points of a design decode the same prompts, in turned order, beside the baseline
 //      predict   all of the space (simulate/tuning.h)
 //      close in  points that may be the best, as far as is known, decode the sample's prompts, two at a time
-//      race      the best few on the prompts behind those, round by round, till one is left
-//      (simulate/race.h); then
-//                that one with those who could be ahead of it, as far as all these prompts say
+//      race      the best few decode further prompts, round by round, until one is left (simulate/race.h);
+//                then that one races those that all prompts so far say could still be faster
 //
-// What each part may take is planned with what steps were measured to take (simulate/plan.h): all together no
-// more than the budget, nor than a share of what the sweep of all points would take. Rounds are the runner's
-// own, and all that is measured is stored as they end.
+// How long each part may take is planned from the measured times of steps (simulate/plan.h): all parts
+// together take no more than the budget, and no more than a share of what a sweep of all points would. A
+// round is the runner's own round, and what it measured is stored as it ends.
 #pragma once
 #include "harness/run/runner.h"
 #include "harness/stored/tally.h"
@@ -19,15 +18,15 @@
 #include "harness/tune/surface.h"
 
 typedef struct TuneOptions {
-    double budget_s; // nothing is begun that would not end in it, as far as is known
-    double share;    // of what the sweep would take, at most; but what a small space needs it gets
+    double budget_s; // nothing is begun that is expected to end later
+    double share;    // most of the time that a sweep would take; a small space may get more
     int prompts;     // of the sample, at most
     int sample;      // points of its design, at most; 0: as many as the space asks for
     int racers;      // at most
     int laps;        // of a race through the prompts, at most
-    double margin;   // of time: points nearer than that are the same
-    bool exhaustive; // every point on every prompt once, and no race; the budget is not looked at
-    bool processor;  // measure processor time, on a machine that is not at rest; the budget is the wall's
+    double margin;   // relative difference in time below which points count as equal
+    bool exhaustive; // measure every point on every prompt once; no race, no budget
+    bool processor;  // measure processor time, for a machine that is busy; the budget is by the wall clock
     bool quiet;
 } TuneOptions;
 
@@ -48,7 +47,7 @@ typedef struct TuneSeat { // a point of the space, or the baseline, which is the
     TuneAnswer *answers;  // (count), by round
     size_t count, capacity;
     bool sampled, raced;
-    int out; // rounds of the race behind which it dropped out; 0: it stayed
+    int out; // after which round of the race it dropped out; 0: it stayed
 } TuneSeat;
 
 typedef enum { TUNE_CERTAIN, TUNE_LAPS, TUNE_BUDGET, TUNE_SHARE, TUNE_SWEPT, TUNE_INTERRUPTED } TuneEnd;
@@ -57,13 +56,12 @@ typedef struct TuneResult {
     TuneSeat *seats;               // (points + 1)
     TuningPrediction *predictions; // (points); zeros where it was interrupted before
     TuningLaw law;
-    double prompt_error; // of the logarithm of a point's S: what other prompts than the sample's may do to
-                         // its rank
+    double prompt_error; // standard error of ln S of a point, from the choice of prompts
     TuneSurface surface;
     int points;
     int excluded; // points that cannot win, whatever is accepted of them
     int sample_prompts, sample_rounds, race_rounds;
-    int heat;                         // rounds before the race's last heat, which the choice's speedup is of
+    int heat;                         // rounds before the last heat of the race; the speedup is of that heat
     double sample_s, race_s, sweep_s; // sweep_s: of every point on every prompt once, as predicted
     int choice;                       // -1: nothing was measured
     Interval speedup;                 // of the choice, over the race's prompts; 0, 0: not known

@@ -101,7 +101,7 @@ static int slow_common(const char *a, const char *b, size_t width) {
     return common;
 }
 
-// Words of one letter, a space behind each.
+// Words of one letter, a space after each.
 static void random_text(Random *r, char *letters, char *text) {
     int n = test_between(r, 1, LONGEST - 1);
     for (int i = 0; i < n; i++) {

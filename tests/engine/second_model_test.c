@@ -154,7 +154,7 @@ static void greedy_output_is_identical(void **state) {
 
 // --- what an adapter has cached
 
-// The logits behind a row, of a session that holds the rows before it.
+// The logits after a row, of a session that holds the rows before it.
 static void logits_behind(Session *s, const float *row, float *logits) {
     session_begin_step(s, true, LAYOUT_TREE);
     int root = tree_root(&s->tree, 1);

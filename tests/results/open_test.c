@@ -208,7 +208,7 @@ static void light_ones_do_not_sync(void **state) {
     fault_vfs_apart(false);
 }
 
-// The log as it may be after a loss of power: cut behind the last sync, or followed by anything.
+// The log as it may be after a loss of power: cut after the last sync, or followed by anything.
 static void expect_first_pass(const char *folder, const char *db, size_t db_size, const char *log,
                               size_t size, bool noise) {
     Error e = {0};

@@ -2,7 +2,7 @@
 //
 //      | canary ... | data, rounded up to 16 bytes | no access |
 //
-// What stands before the data, and in the rounding behind it, is checked when the memory is given back.
+// What stands before the data, and in the rounding after it, is checked when the memory is given back.
 #pragma once
 #include <cstddef>
 

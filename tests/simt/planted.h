@@ -12,7 +12,7 @@ typedef enum {
     PLANT_NONE,
     PLANT_BARRIER,       // a block reads what others wrote without waiting for them
     PLANT_WAIT,          // an asynchronous copy is read before it was waited for
-    PLANT_WAIT_OTHERS,   // .. by another thread, behind the wait of the one that copied, with no barrier
+    PLANT_WAIT_OTHERS,   // .. by another thread, after the wait of the one that copied, with no barrier
                          // between
     PLANT_MATRIX,        // a row of a matrix of ldmatrix that is not at a multiple of 16 bytes
     PLANT_MMA,           // half a warp multiplies, the other half does not

@@ -58,7 +58,7 @@ static void races(void **state) {
     }
 }
 
-// In the least time that tells something there is a sample of that size, and a race of two behind it.
+// In the least time that tells something there is a sample of that size, and a race of two after it.
 static void least(void **state) {
     (void)state;
     Random r = test_random(3);

@@ -1,7 +1,7 @@
 // Proposals over a tiny vocabulary, with every chance known: what the verifier's tests sum over.
 //
 // A plan says which proposals a method makes: one-hot or drawn from q, with or without replacement, each
-// below the root or an earlier one. A place is what stands behind the root, up to PLAN_LENGTH - 1 tokens; the
+// below the root or an earlier one. A place is what stands after the root, up to PLAN_LENGTH - 1 tokens; the
 // model's p and the draft's q are random tables over the places. A drawing gives each slot its token.
 #pragma once
 #include "engine/base/random.h"

@@ -13,7 +13,7 @@ static bool on_emit(void *state, int token) {
     return true;
 }
 
-// What the second model says behind the sequence before the step and the first n proposed tokens.
+// What the second model says after the sequence before the step and the first n proposed tokens.
 static int says(DraftWatch *w, const Tree *t, int n, float *logits) {
     int whole[WATCH_CONTEXT + TREE_MAX_NODES];
     memcpy(whole, w->sequence, (size_t)w->before * sizeof *whole);

@@ -1,5 +1,5 @@
 // Watches a method whose second model writes a chain of guesses: each step's chain against a slow model of
-// it, which says by itself what comes behind any sequence; on random streams of the null backend.
+// it, which says by itself what comes after any sequence; on random streams of the null backend.
 #pragma once
 #include "engine/decode/decode.h"
 #include "tests/support/check.h"
@@ -10,13 +10,13 @@ typedef struct DraftWatch DraftWatch;
 
 struct DraftWatch {
     Session target, second; // of the method
-    // What the second model says behind the sequence; its logits (vocab of `second`).
+    // What the second model says after the sequence; its logits (vocab of `second`).
     int (*says)(DraftWatch *w, const int *tokens, int n, float *logits);
     Session slow, slow_target; // for `says`
     Sampling sampling;         // of the draft; temperature 0: greedy
     int gamma;
     bool heuristic;    // two longer after a full match, else one shorter
-    double confidence; // the chain ends behind a chance that is not above this; 0: never
+    double confidence; // the chain ends after a chance that is not above this; 0: never
     bool strict;       // or below it
     // as the watch goes
     int length_wanted;

@@ -26,7 +26,7 @@ static bool fails(void) {
 
 // --- files -----------------------------------------------------------------------------------------------
 
-// Ours, and behind it the real one.
+// Ours, and after it the real one.
 typedef struct {
     sqlite3_file base;
     sqlite3_file *real;

@@ -26,7 +26,7 @@ void slow_check_greedy(Session *slow, const int *prompt, int prompt_count, const
 // What the session's model says after the sequence: its argmax, and where logits is not NULL, (vocab).
 int slow_next(Session *s, const int *sequence, int length, float *logits);
 
-// The chance of each token behind the sequence (vocab), and of each two behind the prompt (vocab x vocab, the
+// The chance of each token after the sequence (vocab), and of each two after the prompt (vocab x vocab, the
 // first token's rows); small vocabularies only.
 void slow_chances(Session *s, const Sampling *sampling, const int *sequence, int length, double *p);
 void slow_pair_chances(Session *s, const Sampling *sampling, const int *prompt, int count, double *p);

@@ -52,7 +52,7 @@ typedef struct {
     int prompt[PROMPT + WARM + LENGTH]; // then what the model is sure of, then room for words
     double chance[WORDS];
     char store[FOLDER_PATH_SIZE + 8];
-    double tried, accepted, steps, bare; // behind the warm-up; bare: steps without candidates
+    double tried, accepted, steps, bare; // after the warm-up; bare: steps without candidates
 } World;
 
 // --- what is known beforehand

@@ -7,7 +7,7 @@
 //
 // A cell fails where the words' counts have a chance below 1e-6 (Pearson's test; so it is a false alarm once
 // in a million cells, were the seeds not fixed), where a word came that cannot, and where it has not tried
-// enough: of the proposals looked at behind the warm-up a tenth must be accepted and a tenth rejected, and
+// enough: of the proposals looked at after the warm-up a tenth must be accepted and a tenth rejected, and
 // nine steps in ten must have candidates. One seed in sixteen runs once more on backends that draw by
 // themselves (backend.h), and must give the same word.
 #pragma once

@@ -7,7 +7,7 @@
 // Copies the regular files of one directory into another, which is made.
 void scratch_copy(const char *from, const char *to);
 
-// A whole file, with a NUL behind it; for mem_free.
+// A whole file, with a NUL after it; for mem_free.
 char *scratch_read(const char *dir, const char *name, size_t *size);
 void scratch_write(const char *dir, const char *name, const void *bytes, size_t size);
 

@@ -33,11 +33,11 @@ void slow_window_start(SlowWindow *w, const int *text, int count);
 static inline bool slow_window_is_filling(const SlowWindow *w) { return w->rows < w->N - 1; }
 int slow_window_columns(const SlowWindow *w);
 
-// The path from behind the last token to column i's end: row 0 up to place i, then the column. Gives its
+// The path from after the last token to column i's end: row 0 up to place i, then the column. Gives its
 // length.
 int slow_window_path(const SlowWindow *w, int i, int *path);
 
-// A step behind the first `length` tokens of the text: asks the model, collects the n-grams. Random tokens
+// A step after the first `length` tokens of the text: asks the model, collects the n-grams. Random tokens
 // are drawn from the text's first `drawn` tokens.
 void slow_window_step(SlowWindow *w, const int *text, int length, int drawn, SlowPool *pool);
 void slow_window_slide(SlowWindow *w, int by, const int *text, int drawn);

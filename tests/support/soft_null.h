@@ -5,7 +5,7 @@
 
 typedef struct Softness {
     int certain;  // tokens of a text that the model is sure of: those at positions up to it
-    double scale; // of the logits behind them; the null backend's differ by up to 8
+    double scale; // of the logits after them; the null backend's differ by up to 8
 } Softness;
 
 void soft_session_open(Session *s, const NullSetup *setup, const Softness *softness);

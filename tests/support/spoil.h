@@ -6,7 +6,7 @@ typedef void Spoil(const char *dir, const char *a, const char *b);
 
 // Whole files: `a` is the name.
 Spoil spoil_replace; // content b
-Spoil spoil_append;  // b behind its end
+Spoil spoil_append;  // b after its end
 Spoil spoil_remove;
 Spoil spoil_cut;     // to b bytes, or by -b
 Spoil spoil_folder;  // a directory in its place

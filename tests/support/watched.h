@@ -18,6 +18,6 @@ void watched_prompt(Watched *w, int count, int vocab, Random *r);
 // Greedy in `greedy` cases of `of`, else hot; a random seed, merging or not, either layout.
 DecodeOptions watched_options(int max_tokens, int greedy, int of, Random *r);
 
-// Decodes behind the prompt, keeping the text. `look` sees each step when its tokens are in the text.
+// Decodes after the prompt, keeping the text. `look` sees each step when its tokens are in the text.
 DecodeResult watched_decode(Watched *w, void (*look)(void *watch, const StepReport *r), Session *s, Method *m,
                             const DecodeOptions *o);

@@ -4,13 +4,13 @@
 
 typedef void SpanTask(const Attend *a, const KeySpan *s, const Queries *q);
 
-// Spans that stand behind each other, in front of the same queries.
+// Spans that stand one after another, in front of the same queries.
 static inline void for_each(const Attend *a, const KeySpan *s, int count, Queries q, SpanTask *task) {
     for (int i = 0; i < count; q.at += s[i++].count) task(a, &s[i], &q);
 }
 
 // Hands every span to the task, each node's in order of position: first what nodes have before the shared
-// spans, then these with all queries, then what nodes have behind.
+// spans, then these with all queries, then what nodes have after those.
 static inline void for_spans(const Attend *a, SpanTask *task) {
     const KeySpan *s = a->span + a->shared_spans;
     for (int n = 0; n < a->nodes; s += a->before_spans[n] + a->after_spans[n], n++)

@@ -16,7 +16,7 @@
 enum { PAIR = 2, HALF_BLOCK = BLOCK_QUERIES > 2 ? BLOCK_QUERIES / 2 : 2 }; // groups of 4 are common
 
 // Queries next to each other in (node, head of the group) order, from `first` on, and where in their rows of
-// scores a span's positions begin: `at`, behind what a node has before the shared spans where they are these.
+// scores a span's positions begin: `at`, after what a node has before the shared spans where they are these.
 typedef struct Queries {
     int first, count, at;
     bool shared;

@@ -1,5 +1,5 @@
-// The table of CPU operations: one row a kernel set. A set that lacks a faster version of an operation holds
-// the pointer of the set below it, so every row is whole.
+// The table of CPU operations: one row per kernel set. A set that lacks a faster version of an operation
+// holds the pointer of the set below it, so every row is whole.
 //
 //      reference    sums in double, written to be read: what all tests compare with
 //      portable     the lanes of lanes.h in C that any compiler vectorises
@@ -32,7 +32,7 @@ typedef struct KeySpan {
 
 // Attention of neighbouring nodes for one key head and the query heads that share it. What a node sees is, in
 // order of position: spans of its own, spans that all nodes here share (told once), spans of its own again. A
-// window gives it some before the shared ones, the tree some behind.
+// window gives it some before the shared ones, the tree some after them.
 //
 //      node 0   | before | shared ............ | after |
 //      node 1       | before | shared ........ | after     |

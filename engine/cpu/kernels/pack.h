@@ -1,6 +1,6 @@
 // Activations as products in lanes read them; part of each kernel set (see product.h).
 //
-// Activations are packed in groups of up to BLOCK_ROWS rows, steps of LANE_PAIRS columns behind each other,
+// Activations are packed in groups of up to BLOCK_ROWS rows, steps of LANE_PAIRS columns one after another,
 // so that the inner loop reads one stream. Groups are as even as can be: with few rows a step loads about as
 // much as it multiplies, so that 4 and 4 rows take three quarters of the time of 6 and 2. In front of bf16
 // weights a step of floats holds its even columns, then its odd ones; where the set multiplies pairs of bf16,

@@ -22,12 +22,12 @@ enum { CHUNK_BYTES = 448 << 10 }; // of activations, half as much of weights: se
 // Zen 4 time to look ahead by itself: 1 KB takes 8% less time than 2 KB. With more rows what has come is
 // fetched once more, into the first level (fetch_near): against 2 KB into the second level alone, steps of 4,
 // 6 and 8 tokens take 6, 10 and 9% less. Of short rows, which several groups share, too much of that is
-// behind their end: there it costs 3 to 6%.
+// after their end: there it costs 3 to 6%.
 enum { FETCH_AHEAD = 4096, FETCH_AHEAD_FEW = 1024, LONG_ROW = 4096 };
 
 static inline int fetch_ahead(int rows) { return rows <= FEW_ROWS ? FETCH_AHEAD_FEW : FETCH_AHEAD; }
 
-// What is done in one go: outputs [n, end) of groups [first, last) of rows, then what is behind `end`.
+// What is done in one go: outputs [n, end) of groups [first, last) of rows, then what is after `end`.
 typedef struct Chunk {
     int n, end, to;
     int first, last;

@@ -4,7 +4,7 @@
 //      block   g0 g1 g2 g3          chain:  last - g0 - g1 - g2 - g3
 //      says    a0 a1 a2 a3 a4       a0: after last, a1: after g0, ...
 //      accepted: the longest i with g0 = a0, .., g(i-1) = a(i-1); the bonus is ai
-//      next block: a(i+1) .. a4, what the model said behind the bonus, then fresh guesses; or all fresh
+//      next block: a(i+1) .. a4, what the model said after the bonus, then fresh guesses; or all fresh
 //      (refill)
 //
 // Invariant: between steps `block` holds m guesses for what follows the sequence's last token.

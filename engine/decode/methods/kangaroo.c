@@ -6,7 +6,7 @@
 //                      f0     f1      f2      f3
 //      adapter's chain f0 --> f1 ---> f2                   f3 is not read: there is no fourth guess
 //
-// Drafting ends at gamma guesses, or behind one at which the best choice's chance has fallen to eta (Eq. 4).
+// Drafting ends at gamma guesses, or after one at which the best choice's chance has fallen to eta (Eq. 4).
 // That guess is kept and verified: whether one is proposed must not depend on what it is.
 //
 // Invariant between steps: exits[0 .. pending) are the states of the tokens that the adapter's cache lacks,

@@ -1,5 +1,5 @@
 // Medusa (Cai et al.): head i reads the target's final normed state at a token and says the token i + 2
-// places behind it; the target itself has said the next one, which is the step's root. The heads' best
+// places after it; the target itself has said the next one, which is the step's root. The heads' best
 // choices form a sparse tree, tried whole:
 //
 //      state at t |  t+1 (root)  --- head 0: rank 0 --- head 1: rank 0 ...

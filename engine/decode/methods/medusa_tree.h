@@ -1,8 +1,8 @@
 // The shape of Medusa's tree: which ranks of which head are tried below which.
 //
 // A node is the path of ranks that leads to it: 03 is the fourth choice of the second head below the first
-// choice of the first. As text a tree is its paths, a digit a rank, with anything but digits between them;
-// a path stands behind the path that it continues.
+// choice of the first. As text a tree is its paths, one digit per rank, with anything but digits between
+// them; a path stands after the path that it continues.
 #pragma once
 #include "engine/base/error.h"
 

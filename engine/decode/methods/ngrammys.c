@@ -1,4 +1,4 @@
-// N-Grammys: k rows of w tokens behind the last one, guessed without a draft model.
+// N-Grammys: k rows of w tokens after the last one, guessed without a draft model.
 //
 //      context    what followed the last q tokens wherever they stood before, the most frequent first
 //      bigram     what the model says after the last token alone: w = 1

@@ -9,7 +9,7 @@
 //
 // The draft is greedy, so that every proposal is a one-hot: sampling keeps the target's distribution.
 //
-// While drafting, the draft stands behind the sequence that the draft model follows (follower.h), and is
+// While drafting, the draft stands after the sequence that the draft model follows (follower.h), and is
 // committed as it is written; what the target did not say is taken back.
 #include "engine/decode/methods/methods.h"
 
@@ -79,10 +79,10 @@ typedef struct Ouroboros {
     Window window;
     Pool pool;
     Random random;
-    int length, drafted; // tokens of the sequence, of the draft behind it
+    int length, drafted; // tokens of the sequence, of the draft after it
     int *nodes, *says; // (gamma), (gamma + 1): the draft in the target's tree, and what the target says there
     Offers offers;     // of the open step: the draft, then the phrases
-    int tried;         // phrases behind the draft
+    int tried;         // phrases after the draft
     int *phrases;      // (K, beta - 1)
     int *phrase_nodes; // (K, beta - 1)
     const int *eos;
@@ -168,7 +168,7 @@ static void *ouroboros_open(const MethodEnv *env, const void *values, Error *e) 
 // The draft, of which `drafted` tokens are there.
 static int *draft_of(const Ouroboros *o) { return o->follower.sequence + o->length; }
 
-// The last token of the sequence, or of the draft behind it.
+// The last token of the sequence, or of the draft after it.
 static int last_word(const Ouroboros *o) { return draft_of(o)[o->drafted - 1]; }
 
 // A prompt that is too long for the draft model is not followed: its steps are the pool's alone.

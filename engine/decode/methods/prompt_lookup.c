@@ -102,7 +102,7 @@ static bool is_usable(const Lookup *l, int end) {
            (l->p.allow_short ? followers(l, end) >= 1 : followers(l, end) == l->p.draft);
 }
 
-// Older ends have more followers, so all behind the first usable one are usable too.
+// Older ends have more followers, so all after the first usable one are usable too.
 static int newest_usable(const Lookup *l, int n) {
     int end = suffix_newest(&l->index, n);
     while (end != SUFFIX_NONE && !is_usable(l, end)) end = suffix_before(&l->index, n, end);
@@ -114,7 +114,7 @@ static bool same_continuation(const Lookup *l, int a, int b) {
     return n == m && memcmp(l->index.tokens + a, l->index.tokens + b, (size_t)n * sizeof(int)) == 0;
 }
 
-// The usable end whose continuation stands most often behind the n-gram; the newest of equals. Only the
+// The usable end whose continuation stands most often after the n-gram; the newest of equals. Only the
 // newest FREQUENT_LIMIT ends are compared, so that a text of one repeated token stays cheap.
 static int most_frequent(const Lookup *l, int n) {
     enum { FREQUENT_LIMIT = 64 };

@@ -7,7 +7,7 @@
 // Places of one phrase are neighbours in the store's order, and so are equal continuations: a prefix is a
 // range of places, and its children are ranges of that. Only the ranges of prefixes that are among the best
 // are ever looked through. Ties go to the shorter prefix, then to the smaller tokens. Of a phrase with more
-// than `matches` places, so many are looked at, evenly spread: a place costs a cache miss.
+// than `matches` places only that many are looked at, evenly spread: each costs a cache miss.
 //
 // The longest phrase that stands in the store is found by halving, since its own end stands there too.
 #include "engine/decode/methods/methods.h"
@@ -165,7 +165,7 @@ static void keep_children(Rest *r, int parent, int depth, int from, int to) {
     }
 }
 
-// Children stand behind their parent, which therefore has its place for good when its turn comes.
+// Children stand after their parent, which therefore has its place for good when its turn comes.
 static void choose(Rest *r) {
     r->best_count = 0;
     keep_children(r, TREE_NONE, 0, 0, r->place_count);

@@ -2,10 +2,10 @@
 // of gamma tokens, one pass each; the target verifies them all in one.
 //
 //      draft:   .. x | d1 d2 d3       a pass a token; the last one is not run
-//      target:  x d1 d2 d3            one pass; accepts a prefix, gives the token behind it
+//      target:  x d1 d2 d3            one pass; accepts a prefix, gives the token after it
 //
 // adaptive=heuristic (Hugging Face): gamma is where the length starts; a full match makes it two longer,
-// anything else one shorter. adaptive=confidence: the chain ends behind a token at which the draft's best
+// anything else one shorter. adaptive=confidence: the chain ends after a token at which the draft's best
 // choice had at most that chance. That token is kept: whether one is proposed must not depend on what it is.
 #include "engine/decode/methods/methods.h"
 

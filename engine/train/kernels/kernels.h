@@ -1,5 +1,5 @@
-// The table of training kernels: one row an instruction set, each compiled from the same sources in the lanes
-// of engine/cpu/kernels/lanes.h. Every x_forward has its x_backward beside it.
+// The table of training kernels: one row per instruction set, each compiled from the same sources in the
+// lanes of engine/cpu/kernels/lanes.h. Every x_forward has its x_backward beside it.
 //
 //      product    the one matrix product that all of training goes through (product.h)
 //      the rest   what happens to one row at a time (rows.h, row_losses.h)

@@ -16,7 +16,7 @@ static inline __m512 some_of(const float *from, int n) {
 
 static inline __m512i rounded(__m512 low, __m512 high) { return (__m512i)_mm512_cvtne2ps_pbh(high, low); }
 
-// 16 pairs that lie behind each other: n numbers, at most RUN.
+// 16 pairs that lie one after another: n numbers, at most RUN.
 static inline __m512i pairs_along(const float *from, int n) {
     return rounded(some_of(from, n), n > WORDS ? some_of(from + WORDS, n - WORDS) : _mm512_setzero_ps());
 }

@@ -1,4 +1,4 @@
-// Both sides of a product as pairs of bf16 along k, one word a pair, rounded to nearest even; part of the
+// Both sides of a product as pairs of bf16 along k, one word per pair, rounded to nearest even; part of the
 // kernel sets that multiply bf16. How they lie; pack_bf16.h puts them there.
 //
 //      a  rows of words, as they follow each other along k: one word is given to all lanes of a register

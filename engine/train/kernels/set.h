@@ -1,4 +1,4 @@
-// What a kernel set is made of; each kernels_*.c includes it under its own compiler flags, behind the product
+// What a kernel set is made of; each kernels_*.c includes it under its own compiler flags, after the product
 // that it takes: product.h in f32, or product_bf16.h.
 #pragma once
 #include "engine/train/kernels/row_losses.h"

@@ -58,10 +58,10 @@ static void refused(void **state) {
 static void exactly_the_bytes(void **state) {
     (void)state;
     Error e = {0};
-    json_t *root = json_from_bytes("[1]]]", 3, "place", &e); // what lies behind is not looked at
+    json_t *root = json_from_bytes("[1]]]", 3, "place", &e); // what lies after is not looked at
     assert_int_equal(json_array_size(root), 1);
     json_decref(root);
-    assert_null(json_from_bytes("[1]\0", 4, "place", &e)); // a NUL behind the value is not JSON
+    assert_null(json_from_bytes("[1]\0", 4, "place", &e)); // a NUL after the value is not JSON
     assert_int_equal(e.kind, ERROR_INPUT);
     assert_null(json_from_bytes(NULL, 0, "place", &e));
     assert_int_equal(e.kind, ERROR_INPUT);

@@ -35,7 +35,7 @@ static void too_large(void **state) {
     assert_null(mem_alloc(SIZE_MAX / 2, 1));
     assert_null(mem_alloc(SIZE_MAX / 2, 3)); // the product wraps
     assert_null(mem_alloc((size_t)1 << 32, (size_t)1 << 32));
-    assert_null(mem_text("x", SIZE_MAX)); // the NUL behind wraps
+    assert_null(mem_text("x", SIZE_MAX)); // the NUL after wraps
     assert_null(mem_text("x", SIZE_MAX - 1));
 }
 

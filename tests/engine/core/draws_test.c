@@ -100,7 +100,7 @@ static void both_ways_are_one(void **state) {
     session_release(&plain);
 }
 
-// A root with two proposals, one of them with one below it: the draw at each comes behind as many numbers as
+// A root with two proposals, one of them with one below it: the draw at each comes after as many numbers as
 // proposals were looked at on the way, and asks for no distribution.
 static void the_number_ahead_is_the_one(void **state) {
     (void)state;

@@ -23,7 +23,7 @@ static void open_session(Session *s, const Model *m, int copies, int threads) {
 
 static int token(const Session *s, Random *r) { return (int)random_below(r, (uint32_t)s->shape.real_vocab); }
 
-// `rows` rows of w tokens behind the root, row by row or, `mixed`, token by token.
+// `rows` rows of w tokens after the root, row by row or, `mixed`, token by token.
 static void build(Session *s, Layout layout, int rows, int w, bool mixed, Random *r) {
     int last[MOST_ROWS];
     session_begin_step(s, false, layout);

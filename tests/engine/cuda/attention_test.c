@@ -51,7 +51,7 @@ static void prefill(Session *s, const int *tokens, int count) {
     if (!session_prefill(s, tokens, count, 0, 0, NULL, &e)) fail_msg("%s", e.text);
 }
 
-// The logits of tokens[0, count) as one chain behind what is committed; all of it is committed after.
+// The logits of tokens[0, count) as one chain after what is committed; all of it is committed after.
 static void run_chain(Session *s, const int *tokens, int count, float logits[][VOCAB]) {
     Error e = {0};
     session_begin_step(s, true, LAYOUT_TREE);

@@ -160,7 +160,7 @@ static void compare(const Case *c, const Answer *a) {
 // --- cases
 
 // Few different logits, so that ties stand at every edge, or all different ones, narrow or wide; some are
-// masked, some not numbers. What stands behind the vocabulary would be drawn, were it looked at.
+// masked, some not numbers. What stands after the vocabulary would be drawn, were it looked at.
 static void random_row(Random *r, const Case *c, float *row) {
     int kind = test_between(r, 0, 3), steps = test_between(r, 1, 60), holes = test_between(r, 0, 2);
     float offset = (float)test_between(r, -40, 40), scale = kind == 1 ? 1e-3f : kind == 2 ? 1 : 6;

@@ -65,7 +65,7 @@ static bool open_one(Session *s, const RandomModel *m, Compute compute, bool cud
            session_init(s, cuda ? &cuda_backend : &cpu_backend, self, &m->model.shape, &o, e);
 }
 
-// A chain of `count` behind the prompt; its logits can be read then.
+// A chain of `count` after the prompt; its logits can be read then.
 static void run(Session *s, int vocab, int count) {
     Error e = {0};
     int prompt[PROMPT], node = 0;

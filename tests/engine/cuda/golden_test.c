@@ -10,7 +10,7 @@
 #include "engine/engine.h"
 
 static const double F32_TOLERANCE = 2e-5, BF16_FACTOR = 2;
-enum { CHECKED = 24, TOKENS = 8 }; // ids behind the prompt whose logits are compared, and that are generated
+enum { CHECKED = 24, TOKENS = 8 }; // ids after the prompt whose logits are compared, and that are generated
 
 static void open_engine(Engine *engine, const Golden *g, const char *compute) {
     Error e = {0};

@@ -28,7 +28,7 @@ static void make_logits(float logits[ROWS][STRIDE], Random *r) {
         }
 }
 
-// The number that comes next behind (logit, id), or id -1.
+// The number that comes next after (logit, id), or id -1.
 static int next_best(const float *logits, float logit, int id) {
     int best = -1;
     for (int k = 0; k < REAL; k++) {
@@ -71,7 +71,7 @@ static void check(int k, SimtOrder order) {
              .logit = take(bytes, NULL, stream),
              .slice_logit = take(bytes * TOP_SLICES, NULL, stream),
              .done = take(ROWS * sizeof(unsigned), NULL, stream)};
-    for (int again = 0; again < 2; again++) { // the counters are zero again behind each launch
+    for (int again = 0; again < 2; again++) { // the counters are zero again after each launch
         gpu_top(&t, ROWS + 3, stream);
         gpu_copy(id, t.id, (size_t)(ROWS * k) * sizeof *id, stream);
         gpu_copy(logit, t.logit, (size_t)(ROWS * k) * sizeof *logit, stream);

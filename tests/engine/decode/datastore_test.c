@@ -66,7 +66,7 @@ static void phrases_are_found(void **state) {
 
 static bool parses(const unsigned char *bytes, size_t n, Error *e) {
     Datastore d;
-    unsigned char *exact = mem_alloc(n, 1); // nothing behind it: sanitizers see a read past the end
+    unsigned char *exact = mem_alloc(n, 1); // nothing after it: sanitizers see a read past the end
     memcpy(exact, bytes, n);
     bool ok = datastore_parse(exact, n, "store", &d, e);
     int first, phrase[] = {1, 2};

@@ -77,7 +77,7 @@ static void step(World *w, Random *r) {
     w->length += emitted;
     assert_int_equal(w->follower.length, w->length);
     assert_in_range(s->cache.length, 0, w->length - 1);
-    if (node != TREE_NONE) assert_true(s->cache.length >= w->length - emitted); // never behind what it ran
+    if (node != TREE_NONE) assert_true(s->cache.length >= w->length - emitted); // never short of what it ran
 }
 
 static void follow(World *w, Random *r) {
@@ -116,7 +116,7 @@ static void follows_anything(void **state) {
     assert_true(w.partly > 300 && w.wholly > 100 && w.late > 300);
 }
 
-// A draft behind the sequence, committed word by word and taken back to any length: what is said then is what
+// A draft after the sequence, committed word by word and taken back to any length: what is said then is what
 // the rest of the text says, also where a ring has lost it and it was read again.
 static void takes_back(void **state) {
     (void)state;

@@ -80,7 +80,7 @@ static void made_once(void **state) {
     assert_false(ask(&w, false, 5, 1));
     assert_false(ask(&w, false, 32, 1)); // so many are made at once
     assert_true(ask(&w, false, 35, 1));
-    assert_true(ask(&w, true, 5, 1)); // behind BOS it is another
+    assert_true(ask(&w, true, 5, 1)); // after BOS it is another
     assert_false(ask(&w, true, 9, 1));
     w.weights = "other";
     assert_true(ask(&w, false, 5, 1));

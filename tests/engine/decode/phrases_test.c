@@ -39,7 +39,7 @@ static void inspiration_needs_a_rejection(void **state) {
     Pool p;
     assert_true(pool_init(&p, LETTERS, BETA - 1, 3, POOL_LRU, NULL));
     phrases_inspire(&p, spell("EFGHIJKLMN"), spell("EFGHIJKLMNO"), 10, 10);
-    phrases_inspire(&p, spell("EFG"), spell("XFGH"), 3, 0); // too short behind it
+    phrases_inspire(&p, spell("EFG"), spell("XFGH"), 3, 0); // too short after it
     phrases_inspire(&p, spell(""), spell("E"), 0, 0);
     assert_int_equal(p.size, 0);
     pool_release(&p);

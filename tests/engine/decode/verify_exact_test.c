@@ -2,7 +2,7 @@
 // everything that a draft may draw, times everything that the verifier may decide about it.
 //
 // For each way in which the draws of a plan may fall, the real tree is built and its proposals are walked by
-// the rules of verify.c; what they emit, with the model's own words behind it up to PLAN_LENGTH, must have
+// the rules of verify.c; what they emit, with the model's own words after it up to PLAN_LENGTH, must have
 // the model's distribution. The same sum runs over verifiers and trees that are broken in ways that look
 // harmless, and must reject each: else it would show nothing. verify_test holds verify() itself against the
 // same walk, draw by draw.
@@ -75,7 +75,7 @@ static const float *proposal_q(const Sum *s, int node, int number, float *q) {
 
 static void walk(Sum *s, At at);
 
-// Proposal `number` at a node and those behind it; `left` is what the rejections so far have left of p.
+// Proposal `number` at a node and those after it; `left` is what the rejections so far have left of p.
 static void try_from(Sum *s, At at, int number, const float *left, unsigned rejected) {
     const Tree *t = &s->session->tree;
     float p[PLAN_VOCAB], scratch[PLAN_VOCAB];

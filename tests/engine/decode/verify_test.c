@@ -48,7 +48,7 @@ static int children_of(const Paths *all, const int *path, int length) {
 }
 
 typedef struct {
-    int path[DEEPEST + 1], accepted, tried; // the bonus stands behind the accepted ones
+    int path[DEEPEST + 1], accepted, tried; // the bonus stands after the accepted ones
 } Walk;
 
 static Walk slow_walk(const Paths *all, Session *slow, const int *sequence, int count) {
@@ -283,7 +283,7 @@ static void sampling_replayed(void **state) {
 
 enum { DRAWS = 100000 };
 
-// The first PLAN_LENGTH tokens: what the step emits, and the model's own words behind it.
+// The first PLAN_LENGTH tokens: what the step emits, and the model's own words after it.
 static int emitted_word(const Plan *plan, const Session *s, const Verdict *v, Random *r) {
     int path[PLAN_LENGTH + 1], word = 0, place = 0, n = tree_path(&s->tree, v->node, path);
     for (int i = 0; i < PLAN_LENGTH; i++) {

@@ -117,7 +117,7 @@ static void make(const Place *p, const Case *c) {
 typedef struct {
     const Case *c;
     Engine small, large;
-    float *rows; // of hidden states, the large one's behind the small one's
+    float *rows; // of hidden states, the large one's after the small one's
 } Pair;
 
 // Tiles take scores in pairs of dimensions, which a larger head tears apart.
@@ -166,7 +166,7 @@ static void compare_logits(const Pair *t, const float *want, const float *got, c
     }
 }
 
-// One step of both behind `last`; the token that the small one says.
+// One step of both after `last`; the token that the small one says.
 static int step(Pair *t, int last) {
     Session *both[] = {&t->small.session, &t->large.session};
     for (int i = 0; i < 2; i++) {

@@ -40,7 +40,7 @@ typedef struct {
 
 static const Row ROWS[] = {
     {"a+",          "baac a",                    "b[aa]c [a]"                   },
-    {"x*",          "axxb",                      "[]a[xx]b[]"                   }, // no empty match right behind a match
+    {"x*",          "axxb",                      "[]a[xx]b[]"                   }, // no empty match right after a match
     {"$",           "a\nb\n",                    "a[]\nb[]\n[]"                 }, // Ruby's $ is every line's
     {"^.",          "ab\ncd",                    "[a]b\n[c]d"                   },
     {"\\A.",        "ab\ncd",                    "[a]b\ncd"                     },

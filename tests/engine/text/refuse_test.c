@@ -143,7 +143,7 @@ static void no_json(void **state) {
 
 // --- what looks strange and is right -------------------------------------------------------------------
 
-// Pieces that look like bytes but are none; a hole among the ids; an added token behind the vocabulary.
+// Pieces that look like bytes but are none; a hole among the ids; an added token after the vocabulary.
 static void odd_but_right(void **state) {
     (void)state;
     static const char text[] =
@@ -276,7 +276,7 @@ static const ModelRow MODELS[] = {
      "not supported"                                                                       }, // spaces as they are
     {BYTES("\x0a\x03\x0a\x01"
            "a\x12\x05\x18\x02\xc0\x01\x01"),
-     "not supported"                                                                       }, // spaces behind words
+     "not supported"                                                                       }, // spaces after words
 };
 
 static void models(void **state) {

@@ -33,7 +33,7 @@ static void add_settings(Text *model) {
     add_field(model, 3, "\x18\x00\x20\x00", 4);
 }
 
-// The pieces of a text with the model, each behind a bar.
+// The pieces of a text with the model, each after a bar.
 static void pieces_of(const Text *model, const char *text, Text *out) {
     Error e = {0};
     IdList ids = {0};

@@ -130,7 +130,7 @@ static void there_and_back(void **state) {
                 memmove(p + 1, p + 3, strlen(p + 3) + 1);
             }
             const char *from = text_get(&want);
-            // Behind a token that stood at the start, the space put before the rest stays.
+            // After a token that stood at the start, the space put before the rest stays.
             if (strstr(from, "<s>") || (exact[f][0] == 'm' && strncmp(from, " ", 1) == 0)) from = NULL;
             if (from) assert_string_equal(text_get(&got), from);
             text_release(&text);

@@ -18,7 +18,7 @@ static void expect_close(const char *what, double want, double got) {
 
 // "0 1 2" and "0 1 3", the first twice, which changes nothing. Pairs: 01 twice, 12, 13; so n1 = 2, n2 = 1 and
 // D(1) = 1 - 2 * 2/4 * 1/2 = 1/2; no pair is counted thrice, so D(2) = 1. Single tokens: 1, 2 and 3 stand
-// behind one token each, D(1) = 1/2 as none is counted twice.
+// after one token each, D(1) = 1/2 as none is counted twice.
 static void by_hand(void **state) {
     (void)state;
     Corpus c = {0};
@@ -55,7 +55,6 @@ static void make_corpus(Corpus *c, Random *r) {
 }
 
 // --- the slow model: lists that are searched from end to end
-// ------------------------------------------------
 
 typedef struct {
     int ids[ORDER], count;

@@ -116,7 +116,7 @@ static int start_and_signal(const char *folder, const char *config, int number) 
     return code;
 }
 
-// Killed after some step behind a checkpoint, then interrupted, then stopped, then to the end; with other
+// Killed after some step after a checkpoint, then interrupted, then stopped, then to the end; with other
 // threads each time.
 static void killed_is_uninterrupted(void **state) {
     const char *more = "held_out: 0.3\nheld_out_every: 20\ncheckpoint_every: 7\nthreads: %d\n";

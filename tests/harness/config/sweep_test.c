@@ -22,7 +22,6 @@ static void release(Experiment *x, Sweep *s) {
 }
 
 // --- random experiments, and loops that list their points
-// ---------------------------------------------------
 
 enum { AXES = 5, VALUES = 4, EXPECTED = 20000, METHODS = 3 };
 

@@ -368,7 +368,7 @@ static void speed(void **state) {
     assert_true(amx_emulated_works()); // what real tiles are asked before they are trusted
 }
 
-// The sets of this build, and behind them the tiles that are only emulated.
+// The sets of this build, and after them the tiles that are only emulated.
 static const CpuOps *set_at(size_t i, bool *available) {
     *available = true;
     return i < cpu_ops_count() ? cpu_ops_at(i, available) : &cpu_ops_amx_emulated;

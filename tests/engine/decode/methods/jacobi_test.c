@@ -43,7 +43,7 @@ static int says(Watch *w, int n) {
     return slow_next(&w->slow, whole, w->text.before + n, NULL);
 }
 
-// Guess number accepted + 1 is the model's word behind the first wrong guess, and so on.
+// Guess number accepted + 1 is the model's word after the first wrong guess, and so on.
 static void next_block(Watch *w, int accepted, int proposed) {
     int next[MOST_M], kept = 0;
     for (int i = accepted + 1; i <= proposed && !w->fresh; i++) next[kept++] = says(w, i);

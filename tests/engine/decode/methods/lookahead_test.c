@@ -301,7 +301,7 @@ static void ranks_change_nothing(void **state) {
             snprintf(text, sizeof text, "lookahead:W=6,N=4,G=5,ranks=%d", ranks);
             double passes = s.passes;
             DecodeResult got = run_text(&s, text, &samplings[i], &many);
-            assert_true(s.passes - passes == 1 + many.count * ranks); // one after another, behind the prefill
+            assert_true(s.passes - passes == 1 + many.count * ranks); // one after another, after the prefill
             assert_int_equal(got.tokens, want.tokens);
             assert_memory_equal(got.ids, want.ids, (size_t)want.tokens * sizeof *got.ids);
             assert_int_equal(many.count, one.count);

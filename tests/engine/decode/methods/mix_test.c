@@ -233,7 +233,7 @@ typedef struct {
     World *w;
     Session slow_target, slow;
     int gamma;
-    int chains, others; // steps with a chain, those behind another method's tokens
+    int chains, others; // steps with a chain, those after another method's tokens
     bool other;
 } Shallow;
 
@@ -309,7 +309,7 @@ static void an_adapter_follows_others(void **state) {
 
 // --- the bonus, and what is refused
 
-// Lookahead drops the bonus behind its own n-grams, whoever else has rows; behind others' it stays.
+// Lookahead drops the bonus after its own n-grams, whoever else has rows; after others' it stays.
 static void count_bonuses(const World *w, int *dropped, int *kept) {
     for (int i = 0; i + 1 < w->count; i++) { // not the last, which a limit may cut
         const StepReport *r = &w->steps[i];

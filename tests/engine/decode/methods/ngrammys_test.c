@@ -172,7 +172,7 @@ static void check_tree(const Watch *w, const Row *rows, int count) {
     assert_int_equal(nodes, paths);
 }
 
-// In a batch the rows stand one behind the other, each behind a root of its own.
+// In a batch the rows stand one after the other, each after a root of its own.
 static void check_batch(const Watch *w, const Row *rows, int count) {
     const Tree *t = &w->session->tree;
     int node = 0;
@@ -310,7 +310,7 @@ static void random_text(Story *x, Random *r) {
     slow_greedy(&x->session, x->prompt, x->count, x->want, x->truth);
 }
 
-// Ends at an EOS where the truth has it, behind it nothing.
+// Ends at an EOS where the truth has it, after it nothing.
 static void check_greedy(Story *x, Method *m, const char *name, Random *r) {
     DecodeOptions o = random_options(r);
     DecodeResult out;

@@ -104,7 +104,7 @@ static int walk(const Watch *w, int node, const int *tokens, int n, unsigned cha
     return node;
 }
 
-// Passes of the draft model but for those that read the text again, which come behind the step.
+// Passes of the draft model but for those that read the text again, which come after the step.
 static int passes_to_draft(const StepReport *r) {
     int heads = 0;
     for (int i = 0; i < r->pass_count; i++)
@@ -376,7 +376,7 @@ static void note_draft(void *state, const StepReport *r) {
 }
 
 // "The target model finds that the next token of I should be J instead of W, so that EFGHIJ can be used as
-// generation." The draft after it begins with K: a KLMN that the pool learnt from what stood behind W saves
+// generation." The draft after it begins with K: a KLMN that the pool learnt from what stood after W saves
 // the draft model's steps.
 static int draft_passes(bool inspiration) {
     static Script target_script, draft_script;
