@@ -106,17 +106,18 @@ static FitValue value_within(double value, const Interval *i) {
     return (FitValue){value, i->se, fmin(i->low, value), fmax(i->high, value)};
 }
 
+// Where too few resamples have an answer, so has the estimator; without memory, all of it fails.
 static bool set_intervals(Bootstrap *b, Resampling *r, const FitOptions *o, FitEstimate *out, Error *e) {
     if (!sample_open(r->points, o, &r->drawn, e)) return false;
     b->context = r, b->outputs = 2 + r->measured->count;
     b->resamples = o->resamples, b->level = o->level, b->seed = o->seed;
     Interval *intervals = out->intervals = mem_alloc((size_t)b->outputs, sizeof *intervals);
     if (!intervals) error_system(&out->refused, "fit: out of memory");
-    out->interval = intervals && bootstrap(b, intervals, NULL, &out->refused);
+    out->given = out->interval = intervals && bootstrap(b, intervals, NULL, &out->refused);
     if (out->interval) out->alpha = value_within(r->alpha, &intervals[0]);
     if (out->interval) out->f = value_within(1 / r->phi, &intervals[1]);
     sample_release(&r->drawn);
-    return out->interval || error_within(e, "%s", out->refused.text);
+    return out->refused.kind != ERROR_SYSTEM || error_system(e, "%s", out->refused.text);
 }
 
 static bool all_have_errors(const Sample *s) {

@@ -83,5 +83,5 @@ bool hardware_open(const char *path, Hardware *out, Error *e);
 bool hardware_parse(const char *bytes, size_t n, const char *place, Hardware *out, Error *e);
 
 // Such a file's text, for mem_free: the sources of the data sheet's part, and of what is reached of it. NULL
-// without memory.
+// without memory, or if a text is not UTF-8.
 char *hardware_write(const Hardware *h, const char *sheet, const char *reached);

@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { MOST_BYTES = 1 << 16 };
 
@@ -32,6 +33,9 @@ static bool read_whole(const json_t *root, const char *key, int *out, const char
 static bool read_machine(const json_t *root, const char *place, Hardware *h, Error *e) {
     const char *name = field_text(root, "name", place, e);
     if (!name) return false;
+    if (strlen(name) >= sizeof h->name)
+        return error_input(e, "%s: 'name' has %zu bytes, must be at most %zu", place, strlen(name),
+                           sizeof h->name - 1);
     snprintf(h->name, sizeof h->name, "%s", name);
     return read_number(root, "bytes_per_s", &h->bytes_per_s, place, e) &&
            read_number(root, "operations_per_s", &h->operations_per_s, place, e) &&
@@ -83,30 +87,26 @@ bool hardware_open(const char *path, Hardware *out, Error *e) {
 
 // --- writing ---------------------------------------------------------------------------------------------
 
-static void put(json_t *root, const char *key, double value, const char *source) {
+static bool put(json_t *root, const char *key, double value, const char *source) {
     bool whole = value == floor(value) && fabs(value) < 1e15;
     json_t *number = whole ? json_integer((json_int_t)value) : json_real(value);
-    json_object_set_new(root, key, json_pack("{s:o, s:s}", "value", number, "source", source));
+    return json_object_set_new(root, key, json_pack("{s:o, s:s}", "value", number, "source", source)) == 0;
 }
 
 char *hardware_write(const Hardware *h, const char *sheet, const char *reached) {
     json_t *root = json_pack("{s:s}", "name", h->name);
-    put(root, "bytes_per_s", h->bytes_per_s, sheet);
-    put(root, "operations_per_s", h->operations_per_s, sheet);
-    put(root, "memory_bytes", h->memory_bytes, sheet);
-    put(root, "processors", h->processors, sheet);
-    put(root, "tile_rows", h->tile_rows, sheet);
-    put(root, "tile_columns", h->tile_columns, sheet);
-    put(root, "least_rows", h->least_rows, sheet);
-    put(root, "launch_s", h->launch_s, sheet);
-    put(root, "launches", h->launches, sheet);
-    put(root, "read_share", h->read_share, reached);
-    put(root, "compute_share", h->compute_share, reached);
-    put(root, "attention_share", h->attention_share, reached);
-    put(root, "row_passes", h->row_passes, reached);
-    put(root, "overlap", h->overlap, reached);
-    put(root, "step_s", h->step_s, reached);
-    char *text = json_text(root, JSON_INDENT(2));
+    bool whole =
+        put(root, "bytes_per_s", h->bytes_per_s, sheet) &&
+        put(root, "operations_per_s", h->operations_per_s, sheet) &&
+        put(root, "memory_bytes", h->memory_bytes, sheet) && put(root, "processors", h->processors, sheet) &&
+        put(root, "tile_rows", h->tile_rows, sheet) && put(root, "tile_columns", h->tile_columns, sheet) &&
+        put(root, "least_rows", h->least_rows, sheet) && put(root, "launch_s", h->launch_s, sheet) &&
+        put(root, "launches", h->launches, sheet) && put(root, "read_share", h->read_share, reached) &&
+        put(root, "compute_share", h->compute_share, reached) &&
+        put(root, "attention_share", h->attention_share, reached) &&
+        put(root, "row_passes", h->row_passes, reached) && put(root, "overlap", h->overlap, reached) &&
+        put(root, "step_s", h->step_s, reached);
+    char *text = whole ? json_text(root, JSON_INDENT(2)) : NULL;
     json_decref(root);
     return text;
 }

@@ -131,7 +131,8 @@ static bool read_kind(const json_t *root, const Model *target, const char *place
         return error_input(e, "'%s' has no \"model_type\": \"%s\": it is not an adapter's", place,
                            MODEL_TYPE);
     const char *variant = field_text(root, "variant", place, e);
-    if (!variant || !adapter_variant_find(variant, &out->variant, e)) return false;
+    if (!variant) return false;
+    if (!adapter_variant_find(variant, &out->variant, e)) return error_within(e, "%s", place);
     int64_t layer = target->shape.layers, heads = 1, kv_heads = 0;
     bool medusa = out->variant == ADAPTER_MEDUSA;
     if (!medusa && !field_int(root, "exit_layer", 1, 1000, &layer, place, e)) return false;

@@ -51,7 +51,8 @@ static bool save(const SurfaceArguments *a, const SurfaceFit *f, Error *e) {
                 f->held_out.points, 100 * f->held_out.median);
     bool there = !sheet.failed && !reached.failed;
     char *text = there ? hardware_write(&f->machine, text_get(&sheet), text_get(&reached)) : NULL;
-    bool ok = text ? file_write(a->save, text, strlen(text), e) : error_system(e, "fit: out of memory");
+    bool ok = text ? file_write(a->save, text, strlen(text), e)
+                   : error_system(e, "fit: cannot make '%s': no memory, or a path is not UTF-8", a->save);
     mem_free(text);
     text_release(&sheet);
     text_release(&reached);
