@@ -115,10 +115,9 @@ static bool check_greedy(Verify *v, const char *text, Method *method, Error *e) 
     for (size_t i = 0; i < v->prompts.count && !interrupt_seen(); i++) {
         DecodeResult got = {0};
         Divergence d = {.position = -1};
-        const IdList *prompt = &v->prompts.prompts[i];
-        bool ok = run_prompt(v, method, i, &greedy, 0, &got, e) &&
-                  certify_greedy(&v->models.target.session, prompt->ids, (int)prompt->count, &v->truth[i],
-                                 &got, &d, e);
+        bool ok =
+            run_prompt(v, method, i, &greedy, 0, &got, e) &&
+            certify_greedy(&v->models.target.session, &v->prompts.prompts[i], &v->truth[i], &got, &d, e);
         tokens += got.tokens;
         steps += got.steps;
         decode_result_release(&got);
@@ -142,31 +141,28 @@ static bool check_greedy(Verify *v, const char *text, Method *method, Error *e) 
 // --- sampling --------------------------------------------------------------------------------------------
 
 static bool check_sampling(Verify *v, const char *text, Method *method, const Sampling *sampling, Error *e) {
-    size_t room = v->prompts.count * (size_t)v->o->max_tokens, n = 0;
-    double *u = mem_alloc(room, sizeof *u);
-    Random shares = {.seed = v->o->seed, .stream = STREAM_BENCH};
-    int impossible = 0;
-    bool ok = u || error_system(e, "out of memory");
+    SampledPlaces places = {
+        .sampling = *sampling, .random = {.seed = v->o->seed, .stream = STREAM_BENCH}
+    };
+    places.u = mem_alloc(v->prompts.count * (size_t)v->o->max_tokens, sizeof *places.u);
+    bool ok = places.u || error_system(e, "out of memory");
     for (size_t i = 0; ok && i < v->prompts.count && !interrupt_seen(); i++) {
         DecodeResult got = {0};
-        const IdList *prompt = &v->prompts.prompts[i];
-        int none = 0;
         ok = run_prompt(v, method, i, sampling, v->o->seed + i, &got, e) &&
-             certify_sampled(&v->models.target.session, sampling, prompt->ids, (int)prompt->count, got.ids,
-                             got.tokens, &shares, u + n, &none, e);
-        impossible += none;
-        n += (size_t)got.tokens;
+             certify_sampled(&v->models.target.session, &v->prompts.prompts[i], got.ids, got.tokens, &places,
+                             e);
         decode_result_release(&got);
     }
     if (ok) {
-        Uniformity seen = uniformity(u, n);
-        bool good = impossible == 0 && seen.p >= FALSE_ALARM;
+        Uniformity seen = uniformity(places.u, places.count);
+        bool good = places.impossible == 0 && seen.p >= FALSE_ALARM;
         v->checks++;
         v->failures += !good;
         printf("%s  %s: sampling, %zu tokens, chi-square %.1f of %d degrees (p %.3g), %d impossible\n",
-               good ? "ok  " : "FAIL", text, n, seen.chi_square, seen.degrees, seen.p, impossible);
+               good ? "ok  " : "FAIL", text, places.count, seen.chi_square, seen.degrees, seen.p,
+               places.impossible);
     }
-    mem_free(u);
+    mem_free(places.u);
     return ok;
 }
 

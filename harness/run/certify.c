@@ -15,11 +15,12 @@ static bool read_chain(Session *s, const int *tokens, int count, Error *e) {
     return session_run(s, s->shape.layers, e) && session_read(s, HEAD_LOGITS, e);
 }
 
-static int *join(const int *prompt, int prompt_count, const int *ids, int count, Error *e) {
-    int *all = mem_alloc((size_t)(prompt_count + count) + 1, sizeof *all);
-    if (!all) error_system(e, "out of memory for %d tokens", prompt_count + count);
-    for (int i = 0; all && i < prompt_count; i++) all[i] = prompt[i];
-    for (int i = 0; all && i < count; i++) all[prompt_count + i] = ids[i];
+static int *join(const IdList *prompt, const int *ids, int count, Error *e) {
+    size_t n = prompt->count + (size_t)count;
+    int *all = mem_alloc(n + 1, sizeof *all);
+    if (!all) error_system(e, "out of memory for %zu tokens", n);
+    for (size_t i = 0; all && i < n; i++)
+        all[i] = i < prompt->count ? prompt->ids[i] : ids[i - prompt->count];
     return all;
 }
 
@@ -34,17 +35,16 @@ static float margin_of(const float *logits, int vocab) {
     return best - second;
 }
 
-bool certify_greedy(Session *s, const int *prompt, int prompt_count, const DecodeResult *want,
-                    const DecodeResult *got, Divergence *out, Error *e) {
-    int n = 0;
+bool certify_greedy(Session *s, const IdList *prompt, const DecodeResult *want, const DecodeResult *got,
+                    Divergence *out, Error *e) {
+    int n = 0, last = (int)prompt->count - 1;
     while (n < want->tokens && n < got->tokens && want->ids[n] == got->ids[n]) n++;
     *out = (Divergence){.position = -1};
     if (n == want->tokens && n == got->tokens) return true;
     *out = (Divergence){n, n < want->tokens ? want->ids[n] : -1, n < got->tokens ? got->ids[n] : -1, 0};
-    int *all = join(prompt, prompt_count, want->ids, n, e);
+    int *all = join(prompt, want->ids, n, e);
     session_reset(s);
-    bool ok = all && session_prefill(s, all, prompt_count + n - 1, 0, 0, NULL, e) &&
-              read_chain(s, all + prompt_count + n - 1, 1, e);
+    bool ok = all && session_prefill(s, all, last + n, 0, 0, NULL, e) && read_chain(s, all + last + n, 1, e);
     if (ok) out->margin = margin_of(session_logits(s, 0), s->shape.vocab);
     mem_free(all);
     return ok;
@@ -61,24 +61,23 @@ static double place_of(const float *p, int vocab, int token, double share) {
     return (below + share * (double)p[token]) / total;
 }
 
-bool certify_sampled(Session *s, const Sampling *sampling, const int *prompt, int prompt_count,
-                     const int *ids, int count, Random *random, double *u, int *impossible, Error *e) {
+bool certify_sampled(Session *s, const IdList *prompt, const int *ids, int count, SampledPlaces *out,
+                     Error *e) {
     Sampler sampler = {0};
-    int vocab = s->shape.vocab, *all = join(prompt, prompt_count, ids, count, e);
+    int vocab = s->shape.vocab, last = (int)prompt->count - 1, *all = join(prompt, ids, count, e);
     float *p = mem_alloc((size_t)vocab, sizeof *p);
-    bool ok = all && sampler_init(&sampler, sampling, vocab, e);
+    bool ok = all && sampler_init(&sampler, &out->sampling, vocab, e);
     if (ok && !p) ok = error_system(e, "out of memory for %d probabilities", vocab);
     session_reset(s);
-    ok = ok && session_prefill(s, all, prompt_count - 1, 0, 0, NULL, e);
-    *impossible = 0;
+    ok = ok && session_prefill(s, all, last, 0, 0, NULL, e);
     for (int done = 0, n; ok && done < count; done += n) {
         n = count - done < AT_ONCE ? count - done : AT_ONCE;
         if (n > s->tree.capacity) n = s->tree.capacity;
-        ok = read_chain(s, all + prompt_count - 1 + done, n, e);
+        ok = read_chain(s, all + last + done, n, e);
         for (int i = 0; ok && i < n; i++) {
             sampler_distribution(&sampler, session_logits(s, i), p);
-            *impossible += !(p[ids[done + i]] > 0);
-            u[done + i] = place_of(p, vocab, ids[done + i], random_uniform(random));
+            out->impossible += !(p[ids[done + i]] > 0);
+            out->u[out->count++] = place_of(p, vocab, ids[done + i], random_uniform(&out->random));
         }
         ok = ok && session_commit(s, n - 1, n, e);
     }

@@ -6,6 +6,7 @@
 // uniform and independent if, and only if, tokens are drawn as the model says (simulate/uniformity.h).
 #pragma once
 #include "engine/decode/decode.h"
+#include "engine/text/tokenizer.h"
 
 typedef struct Divergence {
     int position;  // of the output; -1: none
@@ -14,10 +15,18 @@ typedef struct Divergence {
 } Divergence;
 
 // Where `got` first differs from `want`, both outputs of one prompt. The session is run for the margin.
-bool certify_greedy(Session *s, const int *prompt, int prompt_count, const DecodeResult *want,
-                    const DecodeResult *got, Divergence *out, Error *e);
+bool certify_greedy(Session *s, const IdList *prompt, const DecodeResult *want, const DecodeResult *got,
+                    Divergence *out, Error *e);
 
-// Writes a number in [0, 1) for each of the `count` ids that follow the prompt to u. *impossible becomes how
-// many of them had no probability at all.
-bool certify_sampled(Session *s, const Sampling *sampling, const int *prompt, int prompt_count,
-                     const int *ids, int count, Random *random, double *u, int *impossible, Error *e);
+// The numbers of sampled tokens, over all outputs that were looked at.
+typedef struct SampledPlaces {
+    Sampling sampling;
+    Random random; // for each token's share of its own
+    double *u;     // (count), in [0, 1); the caller's, with room for what is added
+    size_t count;
+    int impossible; // tokens that had no probability at all
+} SampledPlaces;
+
+// Adds the numbers of the `count` ids that follow the prompt.
+bool certify_sampled(Session *s, const IdList *prompt, const int *ids, int count, SampledPlaces *out,
+                     Error *e);

@@ -116,8 +116,7 @@ bool measure_compare(Session *s, const Said *want, const Said *got, int *turn, D
     for (int i = 0; i < want->count && i < got->count; i++) {
         const SaidTurn *a = &want->turns[i], *b = &got->turns[i];
         if (!same_prompt(&a->prompt, &b->prompt)) return true; // one has been cut, or differs in vain
-        if (!certify_greedy(s, a->prompt.ids, (int)a->prompt.count, &a->result, &b->result, out, e))
-            return false;
+        if (!certify_greedy(s, &a->prompt, &a->result, &b->result, out, e)) return false;
         if (out->position < 0) continue;
         *turn = i;
         return true;

@@ -183,21 +183,27 @@ static bool join(Rows *a, Rows *b, int offset, Joined *out, Error *e) {
     return ok && why.kind == ERROR_NONE;
 }
 
-static bool join_points(const CompareSide *a, int64_t point_a, const CompareSide *b, int64_t point_b,
-                        int offset, Joined *out, Error *e) {
-    Rows *rows_a = open_samples(a->store, point_a, e),
-         *rows_b = rows_a ? open_samples(b->store, point_b, e) : NULL;
-    bool ok = rows_b && join(rows_a, rows_b, offset, out, e);
-    rows_close(rows_a);
-    rows_close(rows_b);
+// --- all of it -------------------------------------------------------------------------------------------
+
+typedef struct Comparing {
+    const CompareSide *a, *b;
+    PointList p, q; // the points of a, of b
+    Joined all;     // the samples of all pairs
+    Comparison *out;
+} Comparing;
+
+static bool join_points(const Comparing *c, const PointRow *p, const PointRow *q, int offset, Joined *out,
+                        Error *e) {
+    Rows *a = open_samples(c->a->store, p->id, e), *b = a ? open_samples(c->b->store, q->id, e) : NULL;
+    bool ok = b && join(a, b, offset, out, e);
+    rows_close(a);
+    rows_close(b);
     return ok;
 }
 
-// --- all of it -------------------------------------------------------------------------------------------
-
-static bool is_counterpart(const CompareSide *a, const CompareSide *b, const PointRow *p, const PointRow *q) {
-    if (strcmp(p->dataset_hash, q->dataset_hash) != 0) return false;
-    return (a->point && b->point) || strcmp(p->hash, q->hash) == 0;
+static bool is_counterpart(const Comparing *c, const PointRow *p, const PointRow *q) {
+    if (!p->label || !q->label || strcmp(p->dataset_hash, q->dataset_hash) != 0) return false;
+    return (c->a->point && c->b->point) || strcmp(p->hash, q->hash) == 0;
 }
 
 // Which of the side's datasets a point is of, from 0.
@@ -211,15 +217,14 @@ static int dataset_number(const PointList *l, const PointRow *p) {
     return number;
 }
 
-// Takes the texts of both. All together, a prompt that several points decoded is one unit.
-static bool compare_points(const CompareSide *a, const CompareSide *b, int dataset, PointRow *p, PointRow *q,
-                           Comparison *out, Joined *all, Error *e) {
+// Takes the texts of both rows, which then have no counterpart any more. In c->all a prompt that several
+// points decoded is one unit, so prompts of different datasets are kept APART.
+static bool compare_points(Comparing *c, PointRow *p, PointRow *q, Error *e) {
     enum { APART = 1 << 24 }; // more than a dataset has prompts
     Joined own = {0};
-    ComparePair *pair = &out->pairs[out->count];
-    int offset = dataset % 100 * APART;
-    bool ok = join_points(a, p->id, b, q->id, 0, &own, e) &&
-              join_points(a, p->id, b, q->id, offset, all, e) &&
+    ComparePair *pair = &c->out->pairs[c->out->count];
+    int offset = dataset_number(&c->p, p) % 100 * APART;
+    bool ok = join_points(c, p, q, 0, &own, e) && join_points(c, p, q, offset, &c->all, e) &&
               tally(own.pairs.pairs, (int)own.pairs.count, true, &pair->tally, e);
     mem_free(own.pairs.pairs);
     if (!ok) return false;
@@ -229,36 +234,33 @@ static bool compare_points(const CompareSide *a, const CompareSide *b, int datas
     pair->label_b = q->label;
     pair->dataset = p->dataset;
     p->label = q->label = p->dataset = NULL;
-    out->count++;
+    c->out->count++;
     return true;
 }
 
-static bool compare_all(const CompareSide *a, const CompareSide *b, PointList *p, PointList *q,
-                        Comparison *out, Error *e) {
-    Joined all = {0};
+static bool compare_all(Comparing *c, Error *e) {
+    const PairList *all = &c->all.pairs;
     bool ok = true;
-    out->pairs = mem_alloc(p->count, sizeof *out->pairs);
-    if (!out->pairs) return out_of_memory(e);
-    for (size_t i = 0; ok && i < p->count; i++)
-        for (size_t k = 0; ok && k < q->count; k++)
-            if (q->rows[k].label && p->rows[i].label && is_counterpart(a, b, &p->rows[i], &q->rows[k]))
-                ok = compare_points(a, b, dataset_number(p, &p->rows[i]), &p->rows[i], &q->rows[k], out, &all,
-                                    e);
-    out->alone = (int)(p->count + q->count) - 2 * out->count;
-    if (ok && all.pairs.count == 0)
+    c->out->pairs = mem_alloc(c->p.count, sizeof *c->out->pairs);
+    if (!c->out->pairs) return out_of_memory(e);
+    for (size_t i = 0; ok && i < c->p.count; i++)
+        for (size_t k = 0; ok && k < c->q.count; k++)
+            if (is_counterpart(c, &c->p.rows[i], &c->q.rows[k]))
+                ok = compare_points(c, &c->p.rows[i], &c->q.rows[k], e);
+    c->out->alone = (int)(c->p.count + c->q.count) - 2 * c->out->count;
+    if (ok && all->count == 0)
         ok =
             error_input(e, "no prompt stands on both sides: the points, or what their datasets hold, differ");
-    ok = ok && tally(all.pairs.pairs, (int)all.pairs.count, true, &out->all, e);
-    mem_free(all.pairs.pairs);
-    return ok;
+    return ok && tally(all->pairs, (int)all->count, true, &c->out->all, e);
 }
 
 bool compare_sides(const CompareSide *a, const CompareSide *b, Comparison *out, Error *e) {
-    PointList p = {0}, q = {0};
+    Comparing c = {.a = a, .b = b, .out = out};
     *out = (Comparison){0};
-    bool ok = list_points(a, &p, e) && list_points(b, &q, e) && compare_all(a, b, &p, &q, out, e);
-    release_points(&p);
-    release_points(&q);
+    bool ok = list_points(a, &c.p, e) && list_points(b, &c.q, e) && compare_all(&c, e);
+    mem_free(c.all.pairs.pairs);
+    release_points(&c.p);
+    release_points(&c.q);
     if (!ok) compare_release(out);
     return ok;
 }

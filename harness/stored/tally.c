@@ -119,15 +119,11 @@ static int list_passes(const TallyPair *pairs, int count, int *passes) {
     return distinct;
 }
 
-static bool tally_in(TallyPair *pairs, int count, bool sampled, bool intervals, size_t *sizes, Pairs *all,
-                     Tally *out, Error *e) {
-    if (count) qsort(pairs, (size_t)count, sizeof *pairs, by_prompt);
-    out->prompts = count_prompts(pairs, count, sizes);
-    all->items = pairs;
-    all->count = count;
-    all->sampled = sampled;
+// sizes: (all->count), for the passes of each prompt.
+static bool tally_in(Pairs *all, size_t *sizes, bool intervals, Tally *out, Error *e) {
+    out->prompts = count_prompts(all->items, all->count, sizes);
     NestedPlan plan = {sizes, (size_t)out->prompts};
-    Bootstrap b = {.draws = (size_t)count,
+    Bootstrap b = {.draws = (size_t)all->count,
                    .draw = draw_nested,
                    .plan = &plan,
                    .statistic = statistic,
@@ -143,11 +139,16 @@ static bool tally_in(TallyPair *pairs, int count, bool sampled, bool intervals, 
 
 static bool tally_with(TallyPair *pairs, int count, bool sampled, bool intervals, Tally *out, Error *e) {
     *out = (Tally){.pairs = count};
+    if (count) qsort(pairs, (size_t)count, sizeof *pairs, by_prompt);
     size_t *sizes = mem_alloc((size_t)count, sizeof *sizes);
     int *passes = mem_alloc((size_t)count, sizeof *passes);
-    Pairs all = {.passes = passes, .pass_count = passes ? list_passes(pairs, count, passes) : 0};
+    Pairs all = {.items = pairs,
+                 .count = count,
+                 .sampled = sampled,
+                 .passes = passes,
+                 .pass_count = passes ? list_passes(pairs, count, passes) : 0};
     all.rates = mem_alloc((size_t)all.pass_count, sizeof *all.rates);
-    bool ok = sizes && passes && all.rates ? tally_in(pairs, count, sampled, intervals, sizes, &all, out, e)
+    bool ok = sizes && passes && all.rates ? tally_in(&all, sizes, intervals, out, e)
                                            : error_system(e, "out of memory for %d samples", count);
     mem_free(all.rates);
     mem_free(passes);

@@ -33,26 +33,28 @@ void table_ask_release(TableAsk *a) {
 
 // --- quantities ------------------------------------------------------------------------------------------
 
-static bool ask_seed(const TableAsk *a, const TableGroup *g, size_t i, const char *measure,
-                     const QuantityPart *how, bool above, Quantity *out, Error *e) {
+static bool ask_seed(const TableAsk *a, const TableGroup *g, size_t i, const TableQuestion *q, Quantity *out,
+                     Error *e) {
     const TableSeed *s = &a->points->seeds[g->first + i];
-    QuantityPart part = *how;
-    part.point = s->point;
-    part.baseline = s->baseline;
-    part.sampled = g->temperature > 0;
-    return above ? quantity_above_baseline(a->store, &part, measure, out, e)
-                 : quantity(a->store, &part, measure, out, e);
+    QuantityPart part = {.point = s->point,
+                         .baseline = s->baseline,
+                         .sampled = g->temperature > 0,
+                         .subtask = q->subtask,
+                         .parity = q->parity,
+                         .plain = q->plain};
+    return q->above ? quantity_above_baseline(a->store, &part, q->measure, out, e)
+                    : quantity(a->store, &part, q->measure, out, e);
 }
 
-static bool ask_group(const TableAsk *a, const TableGroup *g, const char *measure, const QuantityPart *how,
-                      bool above, Quantity *out, Error *e) {
-    if (g->count == 1) return ask_seed(a, g, 0, measure, how, above, out, e);
+static bool ask_group(const TableAsk *a, const TableGroup *g, const TableQuestion *q, Quantity *out,
+                      Error *e) {
+    if (g->count == 1) return ask_seed(a, g, 0, q, out, e);
     double *values = mem_alloc(g->count, sizeof *values), sum = 0;
     bool ok = values != NULL || out_of_memory(e);
     *out = UNKNOWN;
     for (size_t i = 0; ok && i < g->count; i++) {
-        Quantity q;
-        if ((ok = ask_seed(a, g, i, measure, how, above, &q, e))) sum += values[i] = q.value;
+        Quantity one;
+        if ((ok = ask_seed(a, g, i, q, &one, e))) sum += values[i] = one.value;
     }
     if (ok) out->value = sum / (double)g->count;
     if (ok && isfinite(sum) && g->count >= TABLE_SEEDS)
@@ -66,8 +68,9 @@ bool table_ask_match(TableAsk *a, const TableMatch *match, const TableQuestion *
     double sum = 0, low = 0, high = 0, n = 0;
     for (int i = 0; i < match->count; i++) {
         Quantity one;
-        QuantityPart how = {.subtask = match->subtasks[i], .parity = q->parity};
-        if (!ask_group(a, match->groups[i], q->measure, &how, q->above, &one, e)) return false;
+        TableQuestion part = *q;
+        part.subtask = match->subtasks[i];
+        if (!ask_group(a, match->groups[i], &part, &one, e)) return false;
         if (!isfinite(one.value)) continue;
         n++;
         sum += one.value;
@@ -83,14 +86,14 @@ bool table_ask_match(TableAsk *a, const TableMatch *match, const TableQuestion *
 static bool ask_speed(TableAsk *a, const TableGroup *g, const char *subtask, bool even, double *out,
                       Error *e) {
     double *known = &a->speeds[2 * (size_t)(g - a->points->groups) + even];
-    QuantityPart how = {.subtask = subtask, .parity = even ? 0 : -1, .plain = true};
-    Quantity q;
+    TableQuestion q = {.measure = a->by, .subtask = subtask, .parity = even ? 0 : -1, .plain = true};
+    Quantity speed;
     if (!subtask && !isnan(*known)) {
         *out = *known;
         return true;
     }
-    if (!ask_group(a, g, a->by, &how, false, &q, e)) return false;
-    *out = isfinite(q.value) ? q.value : -1;
+    if (!ask_group(a, g, &q, &speed, e)) return false;
+    *out = isfinite(speed.value) ? speed.value : -1;
     if (!subtask) *known = *out;
     return true;
 }

@@ -24,13 +24,16 @@ typedef struct TableAsk {
 bool table_ask_open(TableAsk *a, Store *store, const TablePoints *points, const char *by, Error *e);
 void table_ask_release(TableAsk *a); // takes an empty one
 
-// Of several seeds the mean, and where TABLE_SEEDS of them say that it lies; of several parts the mean of
-// those that were measured. parity: see SampleChoice; above: of a quality, how far above the baseline.
 typedef struct TableQuestion {
-    const char *measure;
-    int parity;
-    bool above;
+    const char *measure; // quantities.h
+    const char *subtask; // NULL: all of the dataset; a match sets it for each of its parts
+    int parity;          // see SampleChoice
+    bool above;          // of a quality: how far it is above the baseline's
+    bool plain;          // no interval is asked for
 } TableQuestion;
+
+// The mean over the seeds, with an interval where there are TABLE_SEEDS of them; of several parts the mean of
+// those that were measured.
 bool table_ask_match(TableAsk *a, const TableMatch *match, const TableQuestion *q, Quantity *out, Error *e);
 
 // For TableJudge, whose state is the TableAsk: below 0 where it is not known.

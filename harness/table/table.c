@@ -104,8 +104,9 @@ static bool forget(TableRow *row) {
 
 static bool fill_quantities(Maker *m, const TableMatch *match, int parity, TableRow *row, Error *e) {
     const char *own = quantity_own(row->measure);
-    TableQuestion ours = {row->measure, parity, false}, beside = {own, parity, false},
-                  above = {row->measure, parity, true};
+    TableQuestion ours = {.measure = row->measure, .parity = parity}, beside = ours, above = ours;
+    beside.measure = own;
+    above.above = true;
     if (own) row->own_name = own;
     return table_ask_match(&m->ask, match, &ours, &row->ours, e) &&
            (!own || table_ask_match(&m->ask, match, &beside, &row->own, e)) &&

@@ -28,23 +28,25 @@ static double p_value(Kind kind) {
     Sampling sampling = {.temperature = 1.3, .top_p = 1};
     Sampler sampler;
     NullSetup setup = {.vocab = VOCAB, .context = CONTEXT};
-    Random r = test_random(40 + (uint64_t)kind), shares = test_random(50);
+    Random r = test_random(40 + (uint64_t)kind);
     static double u[RUNS * TOKENS];
+    SampledPlaces places = {.sampling = sampling, .random = test_random(50), .u = u};
     null_session_open(&s, &setup);
     null_session_open(&slow, &setup);
     assert_true(sampler_init(&sampler, &sampling, VOCAB, NULL));
     for (int run = 0; run < RUNS; run++) {
-        int sequence[TOKENS + 2] = {1, run}, impossible;
+        int sequence[TOKENS + 2] = {1, run};
+        IdList prompt = {.ids = sequence, .count = 2};
         for (int i = 2; i < TOKENS + 2; i++) {
             float logits[VOCAB], p[VOCAB];
             slow_next(&slow, sequence, i, logits);
             sampler_distribution(&sampler, logits, p);
             sequence[i] = draw(kind, p, &r);
         }
-        assert_true(certify_sampled(&s, &sampling, sequence, 2, sequence + 2, TOKENS, &shares,
-                                    u + run * TOKENS, &impossible, NULL));
-        assert_int_equal(impossible, 0);
+        assert_true(certify_sampled(&s, &prompt, sequence + 2, TOKENS, &places, NULL));
     }
+    assert_int_equal(places.impossible, 0);
+    assert_int_equal(places.count, RUNS * TOKENS);
     sampler_release(&sampler);
     session_release(&s);
     session_release(&slow);
@@ -63,17 +65,20 @@ static void only_honest_draws_pass(void **state) {
 static void cut_off_tokens_are_impossible(void **state) {
     (void)state;
     Session s;
-    Sampling sampling = {.temperature = 1, .top_k = 1, .top_p = 1};
-    Random r = test_random(60);
-    int prompt[] = {3, 4}, ids[2], impossible;
-    double u[2];
+    int prompt[] = {3, 4}, ids[2];
+    double u[4];
+    SampledPlaces places = {
+        .sampling = {.temperature = 1, .top_k = 1, .top_p = 1},
+          .random = test_random(60), .u = u
+    };
+    IdList list = {.ids = prompt, .count = 2};
     null_session_open(&s, &(NullSetup){.vocab = VOCAB, .context = CONTEXT});
     slow_greedy(&s, prompt, 2, 2, ids);
-    assert_true(certify_sampled(&s, &sampling, prompt, 2, ids, 2, &r, u, &impossible, NULL));
-    assert_int_equal(impossible, 0);
+    assert_true(certify_sampled(&s, &list, ids, 2, &places, NULL));
+    assert_int_equal(places.impossible, 0);
     ids[1] = (ids[1] + 1) % VOCAB;
-    assert_true(certify_sampled(&s, &sampling, prompt, 2, ids, 2, &r, u, &impossible, NULL));
-    assert_int_equal(impossible, 1);
+    assert_true(certify_sampled(&s, &list, ids, 2, &places, NULL));
+    assert_int_equal(places.impossible, 1);
     session_release(&s);
 }
 
@@ -85,15 +90,16 @@ static void first_difference_is_named(void **state) {
     null_session_open(&s, &(NullSetup){.vocab = VOCAB, .context = CONTEXT});
     slow_greedy(&s, prompt, 3, 20, want);
     DecodeResult truth = {.ids = want, .tokens = 20}, other = {.ids = got, .tokens = 20};
+    IdList list = {.ids = prompt, .count = 3};
     Divergence d;
     for (int at = 0; at <= 20; at++) {
         for (int i = 0; i < 20; i++) got[i] = i < at ? want[i] : (want[i] + 1) % VOCAB;
-        assert_true(certify_greedy(&s, prompt, 3, &truth, &other, &d, NULL));
+        assert_true(certify_greedy(&s, &list, &truth, &other, &d, NULL));
         assert_int_equal(d.position, at < 20 ? at : -1);
         if (at < 20) assert_true(d.want == want[at] && d.got == got[at] && d.margin > 0);
     }
     other.tokens = 7; // all equal so far
-    assert_true(certify_greedy(&s, prompt, 3, &truth, &other, &d, NULL));
+    assert_true(certify_greedy(&s, &list, &truth, &other, &d, NULL));
     assert_true(d.position == 7 && d.want == want[7] && d.got == -1);
     session_release(&s);
 }
