@@ -4,13 +4,13 @@
 
 #include <string.h>
 
-void phrases_inspire(Pool *p, const int *draft, const int *says, int count, int accepted) {
+void phrases_inspire(NgramPool *p, const int *draft, const int *says, int count, int accepted) {
     size_t matched = (size_t)p->width * sizeof *draft; // beta - 1 tokens
     for (int i = accepted + 1; i + p->width <= count; i++)
-        if (memcmp(draft + i, says + i, matched) == 0) pool_insert(p, says[i], says + i + 1);
+        if (memcmp(draft + i, says + i, matched) == 0) ngram_pool_insert(p, says[i], says + i + 1);
 }
 
-void phrases_refine(Pool *p, int key, const int *phrase, const int *says) {
-    pool_remove(p, key, phrase);
-    pool_insert(p, key, says);
+void phrases_refine(NgramPool *p, int key, const int *phrase, const int *says) {
+    ngram_pool_remove(p, key, phrase);
+    ngram_pool_insert(p, key, says);
 }

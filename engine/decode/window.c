@@ -49,14 +49,14 @@ void window_read(Window *w, const Session *s, const WindowSource *from) {
         row(w, w->rows)[i] = w->ends[i] == TREE_NONE ? draw(from) : session_argmax(s, w->ends[i]);
 }
 
-void window_collect(const Window *w, int last, Pool *pool) {
+void window_collect(const Window *w, int last, NgramPool *pool) {
     int tuple[TREE_MAX_NODES];
     assert(pool->width == w->N - 1 && pool->width <= TREE_MAX_NODES);
     if (window_is_filling(w)) return;
     for (int i = 0; i < window_columns(w); i++) {
         if (w->ends[i] == TREE_NONE) continue;
         for (int l = 1; l < w->N; l++) tuple[l - 1] = row(w, l)[i];
-        pool_insert(pool, i == 0 ? last : row(w, 0)[i - 1], tuple);
+        ngram_pool_insert(pool, i == 0 ? last : row(w, 0)[i - 1], tuple);
     }
 }
 

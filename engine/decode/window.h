@@ -18,7 +18,7 @@
 #pragma once
 #include "engine/base/random.h"
 #include "engine/core/session.h"
-#include "engine/decode/pool.h"
+#include "engine/decode/ngram_pool.h"
 
 typedef struct Window {
     int W, N;
@@ -56,7 +56,7 @@ void window_read(Window *w, const Session *s, const WindowSource *from);
 
 // Inserts every column's n-gram, (N-1)-tuples, first column first; none while filling. `last` is the token
 // that the window hangs off.
-void window_collect(const Window *w, int last, Pool *pool);
+void window_collect(const Window *w, int last, NgramPool *pool);
 
 // Goes on to the next step, `by` positions along the sequence, at least 1. Tokens of a kind that `eos` lists
 // are not kept; in their place, and where a row has run out (by > 1), stand drawn ones.

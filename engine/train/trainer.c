@@ -139,13 +139,13 @@ static void learn_pass(Trainer *t, Sums *s) {
     }
 }
 
-StepReport trainer_step(Trainer *t) {
+TrainedStep trainer_step(Trainer *t) {
     const TrainConfig *c = &t->config;
     Sums sums = {0};
     double squares = 0, rate = optimizer_rate(&c->optimizer, t->step + 1);
     t->step++;
     for (int done = 0; done < c->batch; done += c->pass) {
-        if (!next_pass(t, &t->feed, c->pass)) return (StepReport){.loss = NAN};
+        if (!next_pass(t, &t->feed, c->pass)) return (TrainedStep){.loss = NAN};
         learn_pass(t, &sums);
     }
     for (int i = 0; i < t->count; i++) {
@@ -153,7 +153,7 @@ StepReport trainer_step(Trainer *t) {
         squares += length * length;
     }
     t->loss = mean_loss(t, &sums);
-    return (StepReport){t->loss, sqrt(squares), rate};
+    return (TrainedStep){t->loss, sqrt(squares), rate};
 }
 
 double trainer_held_out(Trainer *t) {

@@ -39,18 +39,18 @@ typedef struct Trainer {
     Error failure;                       // why a target could not run; losses are NAN then
 } Trainer;
 
-typedef struct StepReport {
+typedef struct TrainedStep {
     double loss;   // mean over the batch, before the step; of Medusa's heads the weighted mean
     double length; // of the gradient, of all networks together
     double rate;
-} StepReport;
+} TrainedStep;
 
 // Checks the configuration; weights start from the seed, or a model. The corpus must outlive the trainer.
 bool trainer_open(Trainer *t, const TrainConfig *c, const Corpus *corpus, Error *e);
 void trainer_close(Trainer *t); // takes an empty or half-built one
 
 // One step; nothing is allocated in it.
-StepReport trainer_step(Trainer *t);
+TrainedStep trainer_step(Trainer *t);
 
 size_t trainer_parameters(const Trainer *t);
 

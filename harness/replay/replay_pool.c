@@ -3,7 +3,7 @@
 #include "harness/replay/replay_pool.h"
 
 #include "engine/base/memory.h"
-#include "engine/decode/pool.h"
+#include "engine/decode/ngram_pool.h"
 
 #include <string.h>
 
@@ -25,14 +25,14 @@ static const Param PARAMS[] = {
 
 typedef struct PoolReplay {
     PoolParams p;
-    Pool pool;
+    NgramPool pool;
     int last; // the sequence's last token
 } PoolReplay;
 
 static void pool_close(void *self) {
     PoolReplay *r = self;
     if (!r) return;
-    pool_release(&r->pool);
+    ngram_pool_release(&r->pool);
     mem_free(r);
 }
 
@@ -43,7 +43,7 @@ static void *pool_open(const MethodEnv *env, const void *values, Error *e) {
         return NULL;
     }
     r->p = *(const PoolParams *)values;
-    if (pool_init(&r->pool, env->target->shape.vocab, r->p.beta - 1, r->p.W, POOL_LRU, e)) return r;
+    if (ngram_pool_init(&r->pool, env->target->shape.vocab, r->p.beta - 1, r->p.W, POOL_LRU, e)) return r;
     pool_close(r);
     return NULL;
 }
@@ -52,24 +52,24 @@ static void *pool_open(const MethodEnv *env, const void *values, Error *e) {
 static void learn(PoolReplay *r, const int *sequence, int from, int length) {
     int beta = r->p.beta;
     for (int end = from > beta - 1 ? from + 1 : beta; end <= length; end++)
-        pool_insert(&r->pool, sequence[end - beta], sequence + end - beta + 1);
+        ngram_pool_insert(&r->pool, sequence[end - beta], sequence + end - beta + 1);
     r->last = sequence[length - 1];
 }
 
 static bool pool_begin(void *self, const Prompt *prompt, Error *e) {
     PoolReplay *r = self;
     (void)e;
-    if (!r->p.warm) pool_clear(&r->pool);
+    if (!r->p.warm) ngram_pool_clear(&r->pool);
     learn(r, prompt->tokens, 0, prompt->count);
     return true;
 }
 
 static bool pool_propose(void *self, Tree *tree, Error *e) {
     PoolReplay *r = self;
-    int count = pool_count(&r->pool, r->last), root = tree_row(tree);
+    int count = ngram_pool_count(&r->pool, r->last), root = tree_row(tree);
     (void)e;
     for (int i = 0; i < count && i < r->p.K; i++)
-        tree_chain(tree, root, pool_tuple(&r->pool, r->last, i), r->pool.width, NULL);
+        tree_chain(tree, root, ngram_pool_tuple(&r->pool, r->last, i), r->pool.width, NULL);
     return true;
 }
 

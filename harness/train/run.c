@@ -86,7 +86,7 @@ void train_run_close(TrainRun *r) {
 
 // --- what is said ----------------------------------------------------------------------------------------
 
-static void show_progress(TrainRun *r, const StepReport *s) {
+static void show_progress(TrainRun *r, const TrainedStep *s) {
     const Trainer *t = &r->trainer;
     double at = now(), wait = r->terminal ? SECONDS_ON_A_TERMINAL : SECONDS_BETWEEN_LINES;
     int steps = t->config.optimizer.steps;
@@ -121,7 +121,7 @@ bool train_run_held_out(TrainRun *r, Error *e) {
 
 static bool one_step(TrainRun *r, Error *e) {
     Trainer *t = &r->trainer;
-    StepReport s = trainer_step(t);
+    TrainedStep s = trainer_step(t);
     if (t->failure.kind != ERROR_NONE) {
         if (e) *e = t->failure;
         return false;

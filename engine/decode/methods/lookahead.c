@@ -1,5 +1,5 @@
 // Lookahead decoding: one step both makes n-grams and verifies some. A window of guesses (window.h) runs as
-// probes; the n-grams down its columns go into a pool (pool.h); those that the pool holds under the
+// probes; the n-grams down its columns go into a pool (ngram_pool.h); those that the pool holds under the
 // sequence's last token are this step's candidates.
 //
 //      root -+- window: (N-1) rows of W               (W+G)(N-1) tokens a step with the root, before equal
@@ -84,8 +84,8 @@ static const Param PARAMS[] = {
 typedef struct Lookahead {
     LookaheadParams p;
     Window window;
-    Pool pools[TREE_MAX_PARTS]; // (ranks)
-    Offers offers;              // of the open step: the pool's n-grams, newest first
+    NgramPool pools[TREE_MAX_PARTS]; // (ranks)
+    Offers offers;                   // of the open step: the pool's n-grams, newest first
     Random random;
     int last; // the sequence's last token, the root of the next step
     const int *eos;
@@ -116,7 +116,7 @@ static void lookahead_close(void *self) {
     Lookahead *l = self;
     if (!l) return;
     window_release(&l->window);
-    for (int i = 0; i < l->p.ranks; i++) pool_release(&l->pools[i]);
+    for (int i = 0; i < l->p.ranks; i++) ngram_pool_release(&l->pools[i]);
     mem_free(l);
 }
 
@@ -138,8 +138,8 @@ static bool lookahead_init(Lookahead *l, const MethodEnv *env, Error *e) {
     l->eos_count = env->eos_count;
     if (!window_init(&l->window, p->W, p->N, e)) return false;
     for (int i = 0; i < p->ranks; i++)
-        if (!pool_init(&l->pools[i], env->target->shape.vocab, p->N - 1, p->pool_cap,
-                       (PoolEviction)p->eviction, e))
+        if (!ngram_pool_init(&l->pools[i], env->target->shape.vocab, p->N - 1, p->pool_cap,
+                             (PoolEviction)p->eviction, e))
             return false;
     return true;
 }
@@ -163,7 +163,7 @@ static void *lookahead_open(const MethodEnv *env, const void *values, Error *e) 
 static void insert_text(Lookahead *l, const int *sequence, int end) {
     const int *ngram = sequence + end - l->p.N;
     if (end < l->p.N) return;
-    for (int i = 0; i < l->p.ranks; i++) pool_insert(&l->pools[i], ngram[0], ngram + 1);
+    for (int i = 0; i < l->p.ranks; i++) ngram_pool_insert(&l->pools[i], ngram[0], ngram + 1);
 }
 
 // What every rank learns of a step: the n-grams of all columns.
@@ -176,7 +176,7 @@ static void insert_columns(Lookahead *l) {
 
 // Every rank holds the same pool: looked at whole as the next text begins, since that costs more than a step.
 static void assert_ranks_agree(const Lookahead *l) {
-    for (int i = 1; i < l->p.ranks; i++) assert(pool_equal(&l->pools[i], &l->pools[0]));
+    for (int i = 1; i < l->p.ranks; i++) assert(ngram_pool_equal(&l->pools[i], &l->pools[0]));
     (void)l; // without asserts
 }
 
@@ -189,18 +189,18 @@ static bool lookahead_begin(void *self, const Prompt *prompt, Error *e) {
     l->random.counter = 0; // a prompt's window does not depend on the prompts before it
     l->last = prompt->tokens[prompt->count - 1];
     window_start(&l->window, &(WindowSource){&l->random, prompt->tokens, prompt->count});
-    for (int i = 0; i < l->p.ranks && l->p.pool_scope == SCOPE_TURN; i++) pool_clear(&l->pools[i]);
+    for (int i = 0; i < l->p.ranks && l->p.pool_scope == SCOPE_TURN; i++) ngram_pool_clear(&l->pools[i]);
     for (int end = 1; end <= prompt->count && l->p.prompt_pool; end++) insert_text(l, prompt->tokens, end);
     return true;
 }
 
-static void add_guesses(Lookahead *l, const Pool *pool, Tree *tree, int first, int last) {
+static void add_guesses(Lookahead *l, const NgramPool *pool, Tree *tree, int first, int last) {
     for (int i = first; i < last; i++)
-        offer_row(&l->offers, tree, SOURCE_POOL, pool_tuple(pool, l->last, i), pool->width);
+        offer_row(&l->offers, tree, SOURCE_POOL, ngram_pool_tuple(pool, l->last, i), pool->width);
 }
 
 static int guesses(const Lookahead *l) {
-    int n = pool_count(&l->pools[0], l->last);
+    int n = ngram_pool_count(&l->pools[0], l->last);
     if (window_is_filling(&l->window) && !l->p.verify_while_filling) return 0;
     return n < l->p.G ? n : l->p.G;
 }

@@ -77,7 +77,7 @@ typedef struct Ouroboros {
     Session *target;
     Follower follower; // the draft model's
     Window window;
-    Pool pool;
+    NgramPool pool;
     Random random;
     int length, drafted; // tokens of the sequence, of the draft after it
     int *nodes, *says; // (gamma), (gamma + 1): the draft in the target's tree, and what the target says there
@@ -112,7 +112,7 @@ static void ouroboros_close(void *self) {
     if (!o) return;
     follower_release(&o->follower);
     window_release(&o->window);
-    pool_release(&o->pool);
+    ngram_pool_release(&o->pool);
     mem_free(o->nodes);
     mem_free(o->says);
     mem_free(o->phrases);
@@ -149,7 +149,7 @@ static bool ouroboros_init(Ouroboros *o, const MethodEnv *env, Error *e) {
     return check_size(p, e) && allocate(o, e) &&
            follower_init(&o->follower, env->draft, env->target->context, e) &&
            window_init(&o->window, p->window, p->beta, e) &&
-           pool_init(&o->pool, env->target->shape.vocab, p->beta - 1, p->W, POOL_LRU, e);
+           ngram_pool_init(&o->pool, env->target->shape.vocab, p->beta - 1, p->W, POOL_LRU, e);
 }
 
 static void *ouroboros_open(const MethodEnv *env, const void *values, Error *e) {
@@ -176,7 +176,7 @@ static bool ouroboros_begin(void *self, const Prompt *prompt, Error *e) {
     Ouroboros *o = self;
     if (!prompt_fits(prompt, o->follower.session, e)) return false;
     o->random.counter = 0; // a prompt's window does not depend on the prompts before it
-    if (!o->p.warm) pool_clear(&o->pool);
+    if (!o->p.warm) ngram_pool_clear(&o->pool);
     o->length = prompt->count;
     o->drafted = 0;
     window_start(&o->window, &(WindowSource){&o->random, prompt->tokens, prompt->count});
@@ -205,8 +205,8 @@ static bool draft_step(Ouroboros *o, int base, int room, Error *e) {
     Session *s = o->follower.session;
     int last = last_word(o);
     WindowSource from = {&o->random, o->follower.sequence, o->length + o->drafted};
-    for (int i = 0; i < pool_count(&o->pool, last); i++)
-        tree_chain(&s->tree, base, pool_tuple(&o->pool, last, i), o->pool.width, NULL);
+    for (int i = 0; i < ngram_pool_count(&o->pool, last); i++)
+        tree_chain(&s->tree, base, ngram_pool_tuple(&o->pool, last, i), o->pool.width, NULL);
     window_probe(&o->window, &s->tree, base, 0, window_columns(&o->window));
     if (!session_run(s, s->shape.layers, e) || !session_read(s, HEAD_ARGMAX, e)) return false;
     int node = append_words(o, base, room);
@@ -229,11 +229,11 @@ static bool write_draft(Ouroboros *o, Error *e) {
 // --- the target's step
 
 static void propose_phrases(Ouroboros *o, Tree *tree, int parent) {
-    int last = last_word(o), count = pool_count(&o->pool, last), width = o->pool.width;
+    int last = last_word(o), count = ngram_pool_count(&o->pool, last), width = o->pool.width;
     o->tried = count < o->p.K ? count : o->p.K;
     for (int i = 0; i < o->tried; i++) {
         int *phrase = o->phrases + i * width;
-        memcpy(phrase, pool_tuple(&o->pool, last, i), (size_t)width * sizeof *phrase);
+        memcpy(phrase, ngram_pool_tuple(&o->pool, last, i), (size_t)width * sizeof *phrase);
         offer(&o->offers, SOURCE_PHRASES,
               tree_chain(tree, parent, phrase, width, o->phrase_nodes + i * width));
     }

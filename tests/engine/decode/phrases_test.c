@@ -16,48 +16,48 @@ static const int *spell(const char *word) {
 }
 
 // The key's phrases, newest first.
-static void check_phrases(const Pool *p, char key, const char *const *want, int count) {
-    assert_int_equal(pool_count(p, key - 'A'), count);
+static void check_phrases(const NgramPool *p, char key, const char *const *want, int count) {
+    assert_int_equal(ngram_pool_count(p, key - 'A'), count);
     for (int i = 0; i < count; i++)
-        assert_memory_equal(pool_tuple(p, key - 'A', i), spell(want[i]), (BETA - 1) * sizeof(int));
+        assert_memory_equal(ngram_pool_tuple(p, key - 'A', i), spell(want[i]), (BETA - 1) * sizeof(int));
 }
 
 // "we can generate high-quality candidates KLMN and LMNO": after EFGHI, W should be J.
 static void inspiration(void **state) {
     (void)state;
-    Pool p;
-    assert_true(pool_init(&p, LETTERS, BETA - 1, 3, POOL_LRU, NULL));
+    NgramPool p;
+    assert_true(ngram_pool_init(&p, LETTERS, BETA - 1, 3, POOL_LRU, NULL));
     phrases_inspire(&p, spell("EFGHIWKLMN"), spell("EFGHIJKLMNO"), 10, 5);
     check_phrases(&p, 'K', (const char *const[]){"LMN"}, 1);
     check_phrases(&p, 'L', (const char *const[]){"MNO"}, 1);
     assert_int_equal(p.size, 2);
-    pool_release(&p);
+    ngram_pool_release(&p);
 }
 
 static void inspiration_needs_a_rejection(void **state) {
     (void)state;
-    Pool p;
-    assert_true(pool_init(&p, LETTERS, BETA - 1, 3, POOL_LRU, NULL));
+    NgramPool p;
+    assert_true(ngram_pool_init(&p, LETTERS, BETA - 1, 3, POOL_LRU, NULL));
     phrases_inspire(&p, spell("EFGHIJKLMN"), spell("EFGHIJKLMNO"), 10, 10);
     phrases_inspire(&p, spell("EFG"), spell("XFGH"), 3, 0); // too short after it
     phrases_inspire(&p, spell(""), spell("E"), 0, 0);
     assert_int_equal(p.size, 0);
-    pool_release(&p);
+    ngram_pool_release(&p);
 }
 
 // "Low-quality candidate suffixes NOXQ and NRSY are fixed by the target model, changing to NOPQ and NOPT"
 static void refinement(void **state) {
     (void)state;
-    Pool p;
-    assert_true(pool_init(&p, LETTERS, BETA - 1, 3, POOL_LRU, NULL));
-    pool_insert(&p, 'N' - 'A', spell("RSY"));
-    pool_insert(&p, 'N' - 'A', spell("OXQ"));
+    NgramPool p;
+    assert_true(ngram_pool_init(&p, LETTERS, BETA - 1, 3, POOL_LRU, NULL));
+    ngram_pool_insert(&p, 'N' - 'A', spell("RSY"));
+    ngram_pool_insert(&p, 'N' - 'A', spell("OXQ"));
     phrases_refine(&p, 'N' - 'A', spell("RSY"), spell("OPT"));
     phrases_refine(&p, 'N' - 'A', spell("OXQ"), spell("OPQ"));
     check_phrases(&p, 'N', (const char *const[]){"OPQ", "OPT"}, 2);
     phrases_refine(&p, 'N' - 'A', spell("OPT"), spell("OPQ")); // two become one
     check_phrases(&p, 'N', (const char *const[]){"OPQ"}, 1);
-    pool_release(&p);
+    ngram_pool_release(&p);
 }
 
 int main(void) {

@@ -11,7 +11,7 @@ enum { W = 5, N = 4, VOCAB = 1000, CONTEXT = 60, LAST = 7 };
 typedef struct {
     Session session, slow;
     Window window;
-    Pool pool;
+    NgramPool pool;
     Random random;
     int sequence[CONTEXT], length;
 } World;
@@ -23,7 +23,8 @@ static int open_world(void **state) {
     NullSetup setup = {.vocab = VOCAB, .context = CONTEXT};
     null_session_open(&w->session, &setup);
     null_session_open(&w->slow, &setup);
-    assert_true(window_init(&w->window, W, N, NULL) && pool_init(&w->pool, VOCAB, N - 1, W, POOL_LRU, NULL));
+    assert_true(window_init(&w->window, W, N, NULL) &&
+                ngram_pool_init(&w->pool, VOCAB, N - 1, W, POOL_LRU, NULL));
     w->random = test_random(90);
     for (; w->length < 9; w->length++) w->sequence[w->length] = test_between(&w->random, 0, VOCAB - 1);
     w->sequence[w->length - 1] = LAST;
@@ -36,7 +37,7 @@ static int close_world(void **state) {
     session_release(&w->session);
     session_release(&w->slow);
     window_release(&w->window);
-    pool_release(&w->pool);
+    ngram_pool_release(&w->pool);
     window_release(&w->window); // takes an empty one
     test_free(w);
     return 0;
@@ -63,7 +64,7 @@ static void start(World *w) {
     WindowSource from = source(w);
     session_reset(&w->session);
     assert_true(session_prefill(&w->session, w->sequence, w->length - 1, 0, -1, NULL, NULL));
-    pool_clear(&w->pool);
+    ngram_pool_clear(&w->pool);
     window_start(&w->window, &from);
     for (int i = 0; i < N - 2; i++) {
         run_step(w);
@@ -128,10 +129,10 @@ static void the_4_gram_is_the_papers(void **state) {
     int want[] = {green_2, red_3, slow_next(&w->slow, whole, n, NULL)};
     window_collect(&w->window, LAST, &w->pool);
     assert_int_equal(w->pool.size, W);
-    assert_int_equal(pool_count(&w->pool, orange_1), 1);
-    assert_memory_equal(pool_tuple(&w->pool, orange_1, 0), want, sizeof want);
+    assert_int_equal(ngram_pool_count(&w->pool, orange_1), 1);
+    assert_memory_equal(ngram_pool_tuple(&w->pool, orange_1, 0), want, sizeof want);
     int blue[] = {token_of(w, 1, 0), token_of(w, 2, 0), session_argmax(&w->session, node_of(w, 2, 0))};
-    assert_memory_equal(pool_tuple(&w->pool, LAST, 0), blue, sizeof blue);
+    assert_memory_equal(ngram_pool_tuple(&w->pool, LAST, 0), blue, sizeof blue);
 }
 
 // "we will remove all orange and green tokens with position 1 ... We then form a new lookahead branch with

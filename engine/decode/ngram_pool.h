@@ -16,31 +16,31 @@
 
 typedef enum { POOL_LRU, POOL_FIFO } PoolEviction;
 
-typedef struct Pool {
+typedef struct NgramPool {
     int vocab, width, cap;
     PoolEviction eviction;
     int *count;  // (vocab): tuples of a key
     int *tuples; // (vocab, cap, width)
     size_t size; // tuples of all keys
-} Pool;
+} NgramPool;
 
 // width: tokens of a tuple, the key not among them; at least 1, as is cap.
-bool pool_init(Pool *p, int vocab, int width, int cap, PoolEviction eviction, Error *e);
-void pool_release(Pool *p);
-void pool_clear(Pool *p);
+bool ngram_pool_init(NgramPool *p, int vocab, int width, int cap, PoolEviction eviction, Error *e);
+void ngram_pool_release(NgramPool *p);
+void ngram_pool_clear(NgramPool *p);
 
 // The tuple is not one of the pool's own.
-void pool_insert(Pool *p, int key, const int *tuple);
+void ngram_pool_insert(NgramPool *p, int key, const int *tuple);
 
 // Takes a tuple out; nothing happens if it is not there.
-void pool_remove(Pool *p, int key, const int *tuple);
+void ngram_pool_remove(NgramPool *p, int key, const int *tuple);
 
-static inline int pool_count(const Pool *p, int key) { return p->count[key]; }
+static inline int ngram_pool_count(const NgramPool *p, int key) { return p->count[key]; }
 
 // The i-th newest, (width); holds until the pool next changes.
-static inline const int *pool_tuple(const Pool *p, int key, int i) {
+static inline const int *ngram_pool_tuple(const NgramPool *p, int key, int i) {
     return p->tuples + ((size_t)key * (size_t)p->cap + (size_t)i) * (size_t)p->width;
 }
 
 // The same tuples under every key, in the same order.
-bool pool_equal(const Pool *a, const Pool *b);
+bool ngram_pool_equal(const NgramPool *a, const NgramPool *b);

@@ -1,7 +1,7 @@
 // The pool against a list of entries with time stamps, sorted out anew at every look.
 #include "tests/support/check.h"
 
-#include "engine/decode/pool.h"
+#include "engine/decode/ngram_pool.h"
 
 #include <string.h>
 
@@ -50,11 +50,11 @@ static void slow_insert(Slow *s, int key, const int *tuple) {
     memcpy(s->entries[s->count++].tuple, tuple, (size_t)s->width * sizeof *tuple);
 }
 
-static void check_key(const Pool *p, Slow *s, int key) {
-    int n = pool_count(p, key);
+static void check_key(const NgramPool *p, Slow *s, int key) {
+    int n = ngram_pool_count(p, key);
     for (int i = 0; i < n; i++) {
         const Entry *want = slow_rank(s, key, i);
-        const int *got = pool_tuple(p, key, i);
+        const int *got = ngram_pool_tuple(p, key, i);
         if (!want || memcmp(got, want->tuple, (size_t)s->width * sizeof *got) != 0)
             fail_msg("key %d, place %d of %d: %d .., want %d .. (width %d, cap %d, eviction %d)", key, i, n,
                      got[0], want ? want->tuple[0] : -1, s->width, s->cap, (int)s->eviction);
@@ -67,64 +67,64 @@ static void random_streams(void **state) {
     static Slow s;
     Random r = test_random(30);
     for (int round = 0; round < 60; round++) {
-        Pool p;
+        NgramPool p;
         int keys = test_between(&r, 1, 5), letters = test_between(&r, 1, 4), total = 0;
         s = (Slow){.width = test_between(&r, 1, WIDEST),
                    .cap = test_between(&r, 1, 6),
                    .eviction = test_between(&r, 0, 1) ? POOL_LRU : POOL_FIFO};
-        assert_true(pool_init(&p, keys, s.width, s.cap, s.eviction, NULL));
+        assert_true(ngram_pool_init(&p, keys, s.width, s.cap, s.eviction, NULL));
         for (int i = 0; i < 120; i++) {
             int tuple[WIDEST], key = test_between(&r, 0, keys - 1);
             for (int k = 0; k < s.width; k++) tuple[k] = test_between(&r, 0, letters - 1);
             if (test_between(&r, 0, 9)) {
-                pool_insert(&p, key, tuple);
+                ngram_pool_insert(&p, key, tuple);
                 slow_insert(&s, key, tuple);
             } else {
                 Entry *gone = slow_find(&s, key, tuple);
-                pool_remove(&p, key, tuple);
+                ngram_pool_remove(&p, key, tuple);
                 if (gone) gone->stamp = 0;
             }
             check_key(&p, &s, key);
         }
         for (int key = 0; key < keys; key++) {
             check_key(&p, &s, key);
-            total += pool_count(&p, key);
+            total += ngram_pool_count(&p, key);
         }
         assert_int_equal(p.size, total);
-        pool_clear(&p);
+        ngram_pool_clear(&p);
         assert_int_equal(p.size, 0);
-        for (int key = 0; key < keys; key++) assert_int_equal(pool_count(&p, key), 0);
-        pool_release(&p);
+        for (int key = 0; key < keys; key++) assert_int_equal(ngram_pool_count(&p, key), 0);
+        ngram_pool_release(&p);
     }
 }
 
 static void equal_means_equal(void **state) {
     (void)state;
-    Pool a, b;
-    assert_true(pool_init(&a, 7, 2, 3, POOL_LRU, NULL) && pool_init(&b, 7, 2, 3, POOL_LRU, NULL));
-    assert_true(pool_equal(&a, &b));
-    pool_insert(&a, 6, (int[]){1, 2});
-    assert_false(pool_equal(&a, &b));
-    pool_insert(&b, 5, (int[]){1, 2}); // another key
-    assert_false(pool_equal(&a, &b));
-    pool_remove(&b, 5, (int[]){1, 2});
-    pool_insert(&b, 6, (int[]){1, 3}); // another tuple
-    assert_false(pool_equal(&a, &b));
-    pool_insert(&b, 6, (int[]){1, 2});
-    pool_insert(&a, 6, (int[]){1, 3}); // another order
-    assert_false(pool_equal(&a, &b));
-    pool_insert(&a, 6, (int[]){1, 2});
-    assert_true(pool_equal(&a, &b));
-    pool_release(&a);
-    pool_release(&b);
-    pool_release(&b); // takes an empty one
+    NgramPool a, b;
+    assert_true(ngram_pool_init(&a, 7, 2, 3, POOL_LRU, NULL) && ngram_pool_init(&b, 7, 2, 3, POOL_LRU, NULL));
+    assert_true(ngram_pool_equal(&a, &b));
+    ngram_pool_insert(&a, 6, (int[]){1, 2});
+    assert_false(ngram_pool_equal(&a, &b));
+    ngram_pool_insert(&b, 5, (int[]){1, 2}); // another key
+    assert_false(ngram_pool_equal(&a, &b));
+    ngram_pool_remove(&b, 5, (int[]){1, 2});
+    ngram_pool_insert(&b, 6, (int[]){1, 3}); // another tuple
+    assert_false(ngram_pool_equal(&a, &b));
+    ngram_pool_insert(&b, 6, (int[]){1, 2});
+    ngram_pool_insert(&a, 6, (int[]){1, 3}); // another order
+    assert_false(ngram_pool_equal(&a, &b));
+    ngram_pool_insert(&a, 6, (int[]){1, 2});
+    assert_true(ngram_pool_equal(&a, &b));
+    ngram_pool_release(&a);
+    ngram_pool_release(&b);
+    ngram_pool_release(&b); // takes an empty one
 }
 
 static void too_large_a_pool_is_refused(void **state) {
     (void)state;
-    Pool p;
+    NgramPool p;
     Error e = {0};
-    assert_false(pool_init(&p, 1 << 30, 1 << 30, 1 << 30, POOL_LRU, &e));
+    assert_false(ngram_pool_init(&p, 1 << 30, 1 << 30, 1 << 30, POOL_LRU, &e));
     assert_int_equal(e.kind, ERROR_SYSTEM);
     assert_null(p.count);
 }

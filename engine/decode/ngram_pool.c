@@ -1,47 +1,49 @@
 // A key's block is kept in order by moving it: a few hundred bytes, less than any list's bookkeeping.
-#include "engine/decode/pool.h"
+#include "engine/decode/ngram_pool.h"
 
 #include "engine/base/memory.h"
 
 #include <assert.h>
 #include <string.h>
 
-bool pool_init(Pool *p, int vocab, int width, int cap, PoolEviction eviction, Error *e) {
+bool ngram_pool_init(NgramPool *p, int vocab, int width, int cap, PoolEviction eviction, Error *e) {
     assert(vocab >= 1 && width >= 1 && cap >= 1);
-    *p = (Pool){.vocab = vocab, .width = width, .cap = cap, .eviction = eviction};
+    *p = (NgramPool){.vocab = vocab, .width = width, .cap = cap, .eviction = eviction};
     size_t block;
     if (size_mul((size_t)width * sizeof(int), (size_t)cap, &block))
         p->tuples = mem_alloc((size_t)vocab, block);
     p->count = mem_alloc((size_t)vocab, sizeof *p->count);
     if (p->tuples && p->count) return true;
-    pool_release(p);
+    ngram_pool_release(p);
     return error_system(e, "out of memory for a pool of %d n-grams of %d tokens under each of %d tokens", cap,
                         width + 1, vocab);
 }
 
-void pool_release(Pool *p) {
+void ngram_pool_release(NgramPool *p) {
     mem_free(p->count);
     mem_free(p->tuples);
-    *p = (Pool){0};
+    *p = (NgramPool){0};
 }
 
-void pool_clear(Pool *p) {
+void ngram_pool_clear(NgramPool *p) {
     memset(p->count, 0, (size_t)p->vocab * sizeof *p->count);
     p->size = 0;
 }
 
-static int *place(Pool *p, int key, int i) { return (int *)pool_tuple(p, key, i); }
+static int *place(NgramPool *p, int key, int i) { return (int *)ngram_pool_tuple(p, key, i); }
 
-static size_t bytes(const Pool *p, int tuples) { return (size_t)tuples * (size_t)p->width * sizeof(int); }
+static size_t bytes(const NgramPool *p, int tuples) {
+    return (size_t)tuples * (size_t)p->width * sizeof(int);
+}
 
 // The tuple's place, or the key's count.
-static int find(const Pool *p, int key, const int *tuple) {
+static int find(const NgramPool *p, int key, const int *tuple) {
     int i = 0;
-    while (i < p->count[key] && memcmp(pool_tuple(p, key, i), tuple, bytes(p, 1)) != 0) i++;
+    while (i < p->count[key] && memcmp(ngram_pool_tuple(p, key, i), tuple, bytes(p, 1)) != 0) i++;
     return i;
 }
 
-void pool_insert(Pool *p, int key, const int *tuple) {
+void ngram_pool_insert(NgramPool *p, int key, const int *tuple) {
     assert(key >= 0 && key < p->vocab);
     int i = find(p, key, tuple);
     bool seen = i < p->count[key];
@@ -55,7 +57,7 @@ void pool_insert(Pool *p, int key, const int *tuple) {
     memcpy(place(p, key, 0), tuple, bytes(p, 1));
 }
 
-void pool_remove(Pool *p, int key, const int *tuple) {
+void ngram_pool_remove(NgramPool *p, int key, const int *tuple) {
     int i = find(p, key, tuple);
     if (i == p->count[key]) return;
     p->count[key]--;
@@ -63,12 +65,12 @@ void pool_remove(Pool *p, int key, const int *tuple) {
     memmove(place(p, key, i), place(p, key, i + 1), bytes(p, p->count[key] - i));
 }
 
-bool pool_equal(const Pool *a, const Pool *b) {
+bool ngram_pool_equal(const NgramPool *a, const NgramPool *b) {
     if (a->vocab != b->vocab || a->width != b->width || a->size != b->size) return false;
     if (memcmp(a->count, b->count, (size_t)a->vocab * sizeof *a->count) != 0) return false;
     for (int key = 0; key < a->vocab; key++)
         if (a->count[key] &&
-            memcmp(pool_tuple(a, key, 0), pool_tuple(b, key, 0), bytes(a, a->count[key])) != 0)
+            memcmp(ngram_pool_tuple(a, key, 0), ngram_pool_tuple(b, key, 0), bytes(a, a->count[key])) != 0)
             return false;
     return true;
 }
