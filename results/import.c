@@ -83,6 +83,12 @@ bool import_sample(Import *m, StoreSample *x, Error *e) {
     return store_samples(m->store, x, 1, e);
 }
 
+// No more than n bytes are looked at: nothing need stand behind them.
+static bool is_blank(const char *line, size_t n) {
+    while (n > 0 && (*line == ' ' || *line == '\t' || *line == '\r')) line++, n--;
+    return n == 0;
+}
+
 bool import_lines(const StoreImport *from, bool (*take)(void *, const json_t *, const char *, Error *),
                   void *state, Error *e) {
     int number = 1;
@@ -91,7 +97,7 @@ bool import_lines(const StoreImport *from, bool (*take)(void *, const json_t *, 
         size_t n = (size_t)((stop ? stop : end) - line);
         char place[PLACE];
         snprintf(place, sizeof place, "%s:%d", from->path, number);
-        if (strspn(line, " \t\r") < n) {
+        if (!is_blank(line, n)) {
             json_t *object = json_from_bytes(line, n, place, e);
             bool ok = object &&
                       (json_is_object(object) || error_input(e, "%s: the line is no JSON object", place)) &&
