@@ -63,7 +63,7 @@ SET    = $(BUILD)/engine/cpu/kernels/ops_$(1).o $(BUILD)/engine/train/kernels/ke
 $(call SET,avx2): CFLAGS += -mavx2 -mfma -mf16c
 $(call SET,avx512) $(BUILD)/tests/support/transpose_avx512.o: CFLAGS += $(AVX512)
 $(call SET,avx512_bf16): CFLAGS += $(AVX512) -mavx512bf16
-$(BUILD)/engine/cpu/kernels/ops_amx.o $(BUILD)/engine/cpu/kernels/attend_tiles.o: CFLAGS += $(AVX512) -mavx512bf16 -mamx-tile -mamx-bf16
+$(BUILD)/engine/cpu/kernels/ops_amx.o $(BUILD)/engine/cpu/kernels/attend_tiles.o $(BUILD)/tests/support/tile_product_real.o: CFLAGS += $(AVX512) -mavx512bf16 -mamx-tile -mamx-bf16
 
 # What the assembler reads into it (.incbin), which no compiler's -MMD tells.
 $(BUILD)/datasets/embedded.o: datasets/sources.tsv $(wildcard datasets/small/*.jsonl)

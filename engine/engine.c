@@ -316,6 +316,8 @@ bool engine_ceilings(const char *name, const BackendOptions *o, Ceilings *out, E
     return device && device->ceilings(ordinal, o, out, e);
 }
 
+const char *engine_kernels_refused(void) { return cpu_kernels_refused(); }
+
 bool engine_copy_rate(const char *name, double *bytes_per_s, Error *e) {
     int ordinal;
     const Device *device = find_device(name, &ordinal, e);

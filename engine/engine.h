@@ -57,6 +57,10 @@ bool engine_gauge(const char *device, Gauge *out, Error *e);
 // What the device (see EngineOptions) can do at most, measured now. All zero for a device without arithmetic.
 bool engine_ceilings(const char *device, const BackendOptions *o, Ceilings *out, Error *e);
 
+// One line on CPU kernels that this processor names and that are not used all the same, with the mend; NULL
+// where there are none.
+const char *engine_kernels_refused(void);
+
 // Bytes a second that a GPU copies within its own memory, those read and those written, measured now: what a
 // card is often known by. False without an error where the device is none.
 bool engine_copy_rate(const char *device, double *bytes_per_s, Error *e);

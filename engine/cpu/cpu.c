@@ -3,6 +3,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/cpu/instance.h"
+#include "engine/cpu/kernels/tiles_usable.h"
 
 #include <math.h>
 #include <string.h>
@@ -104,6 +105,8 @@ static void cpu_close(void *self) {
     if (!c->shares_pool) pool_close(c->pool);
     mem_free(c);
 }
+
+const char *cpu_kernels_refused(void) { return tiles_refused(); }
 
 bool cpu_open(const Model *model, const BackendOptions *o, void **self, Error *e) {
     const Shape *s = &model->shape;

@@ -227,12 +227,14 @@ static void print_stats(const Run *r) {
     Text method = {0};
     double s = decode_seconds(d), share = s > 0 ? 100 / s : 0, steps = d->steps > 0 ? d->steps : 1;
     r->models.target.session.backend->report(r->models.target.session.self, &b);
+    const char *refused = strcmp(b.name, "cpu") == 0 ? engine_kernels_refused() : NULL;
     method_text(r, &method);
     if (r->models.target.model.stand_in[0])
         fprintf(stderr, "stand-in  %s\n", r->models.target.model.stand_in);
     fprintf(stderr, "method    %s\n", text_get(&method));
     fprintf(stderr, "engine    %s, kernels %s, compute %s\n", b.device, b.isa,
             r->models.target.session.compute == COMPUTE_BF16 ? "bf16" : "f32");
+    if (refused) fprintf(stderr, "warning   %s\n", refused);
     print_memory("memory", &r->models.memory);
     if (r->o->draft) print_memory("draft", &r->models.draft_memory);
     if (r->o->adapter) print_memory("adapter", &r->models.adapter_memory);

@@ -1,6 +1,7 @@
 #include "harness/machine/machine.h"
 
 #include "engine/base/memory.h"
+#include "engine/engine.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -165,6 +166,7 @@ void machine_read(Machine *m) {
     read_caches(m);
     read_memory(m);
     if (getloadavg(load, 1) == 1) m->load = load[0];
+    m->refused = engine_kernels_refused();
     m->busy_others = count_busy();
 }
 
@@ -190,6 +192,10 @@ int machine_warnings(const Machine *m, Text *out) {
     }
     if (m->virtual_machine) {
         text_puts(out, "this is a virtual machine: neighbours may take bandwidth, trust ratios of one run\n");
+        n++;
+    }
+    if (m->refused) {
+        text_printf(out, "%s\n", m->refused);
         n++;
     }
     if (m->cores < m->cores_present) {

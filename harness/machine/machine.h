@@ -20,9 +20,11 @@ typedef struct Machine {
     double load;              // runnable processes, one-minute average
     int busy_others;          // processes beside this one that ran in the last moment
     bool virtual_machine;
+    const char *refused; // kernels: see engine_kernels_refused
 } Machine;
 
-// Fills m from /proc and /sys. Looks twice, a tenth of a second apart, to see who else is running.
+// Fills m from /proc, /sys and what the kernels say. Looks twice, a tenth of a second apart, to see who else
+// is running.
 void machine_read(Machine *m);
 
 // What tells machines apart, so that the times of one are never taken for another's: processor, features,
@@ -32,7 +34,7 @@ void machine_name(const Machine *m, Text *out);
 // The fields of /proc/cpuinfo's first processor: model name, features, hypervisor. For tests.
 void machine_parse_cpuinfo(Machine *m, const char *text);
 
-// One line a warning: governor, load, others running, little memory. Gives their number.
+// One line a warning: governor, load, others running, kernels left out. Gives their number.
 int machine_warnings(const Machine *m, Text *out);
 
 json_t *machine_json(const Machine *m); // NULL: no memory

@@ -7,8 +7,23 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { XSAVE_AVX = 0x06, XSAVE_AVX512 = 0xe6, XSAVE_TILES = 0x60000 };
+enum { SAVES_AVX = 0x06, SAVES_AVX512 = 0xe6, SAVES_TILES = 0x60000 };
+enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
 enum { REQUEST_STATE = 0x1023, TILE_DATA = 18 }; // arch_prctl's ARCH_REQ_XCOMP_PERM, and which state
+
+static bool has(unsigned bits, unsigned wanted) { return (bits & wanted) == wanted; }
+
+CpuFeatures cpu_features_of(const CpuWords *w) {
+    CpuFeatures f = {0};
+    f.avx2 = has(w->saved, SAVES_AVX) && has(w->leaf1_ecx, bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C) &&
+             has(w->leaf7_ebx, bit_AVX2);
+    f.avx512 = f.avx2 && has(w->saved, SAVES_AVX512) &&
+               has(w->leaf7_ebx, bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL);
+    f.avx512_bf16 = f.avx512 && has(w->leaf7_1_eax, bit_AVX512BF16);
+    if (f.avx512_bf16 && has(w->leaf7_edx, AMX_BF16 | AMX_TILE))
+        f.tiles = has(w->saved, SAVES_TILES) ? TILES_GRANTED : TILES_UNSAVED;
+    return f;
+}
 
 static unsigned saved_state(void) {
     unsigned low, high;
@@ -16,23 +31,27 @@ static unsigned saved_state(void) {
     return low;
 }
 
-static bool has(unsigned bits, unsigned wanted) { return (bits & wanted) == wanted; }
+static CpuWords read_words(void) {
+    CpuWords w = {0};
+    unsigned a, b, c, d;
+    if (__get_cpuid(1, &a, &b, &c, &d)) w.leaf1_ecx = c;
+    if (has(w.leaf1_ecx, bit_OSXSAVE)) w.saved = saved_state();
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) w.leaf7_ebx = b, w.leaf7_edx = d;
+    if (__get_cpuid_count(7, 1, &a, &b, &c, &d)) w.leaf7_1_eax = a;
+    return w;
+}
 
 CpuFeatures cpu_features(void) {
-    CpuFeatures f = {0};
-    unsigned a, b, c, d, b7, c7, d7;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !has(c, bit_OSXSAVE) ||
-        !__get_cpuid_count(7, 0, &a, &b7, &c7, &d7))
-        return f;
-    unsigned state = saved_state(), tiles = 1u << 22 | 1u << 24; // AMX-BF16, AMX-TILE
-    f.avx2 = has(state, XSAVE_AVX) && has(c, bit_AVX | bit_FMA | bit_F16C) && has(b7, bit_AVX2);
-    f.avx512 = f.avx2 && has(state, XSAVE_AVX512) &&
-               has(b7, bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL);
-    f.avx512_bf16 = f.avx512 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && has(a, bit_AVX512BF16);
-    f.amx = f.avx512_bf16 && has(state, XSAVE_TILES) && has(d7, tiles) &&
-            syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA) == 0;
+    CpuWords w = read_words();
+    CpuFeatures f = cpu_features_of(&w);
+    if (f.tiles == TILES_GRANTED && syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA) != 0)
+        f.tiles = TILES_DENIED;
     return f;
 }
 #else
+CpuFeatures cpu_features_of(const CpuWords *w) {
+    (void)w;
+    return (CpuFeatures){0};
+}
 CpuFeatures cpu_features(void) { return (CpuFeatures){0}; }
 #endif

@@ -1,14 +1,12 @@
 #include "engine/cpu/kernels/ops.h"
 
-#include "engine/cpu/kernels/features.h"
 #include "engine/cpu/kernels/sets.h"
+#include "engine/cpu/kernels/tiles_usable.h"
+
+#include <string.h>
 
 #define SET(ops, available) \
     { &ops, &ops.name, available }
-
-#if defined(__x86_64__)
-static bool has_amx(void) { return cpu_features().amx && cpu_amx_works(); }
-#endif
 
 static const KernelSet SETS[] = {
     SET(cpu_ops_reference, kernel_set_always),
@@ -17,7 +15,7 @@ static const KernelSet SETS[] = {
     SET(cpu_ops_avx2, kernel_set_avx2),
     SET(cpu_ops_avx512, kernel_set_avx512),
     SET(cpu_ops_avx512_bf16, kernel_set_avx512_bf16),
-    SET(cpu_ops_amx, has_amx),
+    SET(cpu_ops_amx, tiles_usable),
 #endif
 };
 enum { SET_COUNT = sizeof SETS / sizeof *SETS };
@@ -29,4 +27,9 @@ const CpuOps *cpu_ops_at(size_t i, bool *available) {
     return SETS[i].kernels;
 }
 
-const CpuOps *cpu_ops_find(const char *name, Error *e) { return kernel_set_find(SETS, SET_COUNT, name, e); }
+const CpuOps *cpu_ops_find(const char *name, Error *e) {
+    const char *refused = name && strcmp(name, "amx") == 0 ? tiles_refused() : NULL;
+    if (!refused) return kernel_set_find(SETS, SET_COUNT, name, e);
+    error_input(e, "%s", refused);
+    return NULL;
+}

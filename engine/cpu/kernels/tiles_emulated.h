@@ -39,7 +39,13 @@ static inline float tile_float(const Tile *t, int row, int i) {
     return no_subnormal(bf16_to_f32(half));
 }
 
-// Products of two bf16 are exact in f32, so that a product and a sum are one fused multiply-add.
+// A product of two bf16 is exact in f32, unless it leaves its range: mostly, then, a product and a sum are
+// the fused multiply-add that the manual asks for, in less time than a call.
+static inline float fused(float x, float y, float sum) {
+    float product = x * y, size = fabsf(product);
+    return (size >= FLT_MIN && size <= FLT_MAX) || x == 0 || y == 0 ? sum + product : fmaf(x, y, sum);
+}
+
 static inline void tile_multiply(Tiles *t, int sum, int a, int b) {
     int steps = t->config.bytes[a] / 2;
     float y[TILE_K][TILE_ROWS];
@@ -50,7 +56,7 @@ static inline void tile_multiply(Tiles *t, int sum, int a, int b) {
         memcpy(c, t->tile[sum].row[m], sizeof c);
         for (int k = 0; k < steps; k++) {
             float x = tile_float(&t->tile[a], m, k), *to = part[k % 2];
-            for (int n = 0; n < TILE_ROWS; n++) to[n] = no_subnormal(to[n] + x * y[k][n]);
+            for (int n = 0; n < TILE_ROWS; n++) to[n] = no_subnormal(fused(x, y[k][n], to[n]));
         }
         for (int n = 0; n < TILE_ROWS; n++)
             c[n] = no_subnormal(no_subnormal(c[n]) + no_subnormal(part[0][n] + part[1][n]));

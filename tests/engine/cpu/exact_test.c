@@ -1,4 +1,5 @@
-// Every kernel set that this processor has through the suite of exactness, and the one of tiles as emulated.
+// Every kernel set that this processor has through the suite of exactness, and the one of tiles as emulated;
+// where OUTPACE_ISA names a set, that one alone.
 #include "tests/support/amx_emulated.h"
 #include "tests/support/check.h"
 #include "tests/support/exact_suite.h"
@@ -20,11 +21,17 @@ static void poison(Session *s) {
     memset(c->hidden, 0xff, (size_t)c->max_nodes * (size_t)c->model->shape.width * sizeof(float));
 }
 
+static const char *one_alone(void) {
+    const char *name = getenv("OUTPACE_ISA");
+    return name && *name ? name : NULL;
+}
+
 static void every_set(void **state) {
     (void)state;
     for (size_t i = 0; i < cpu_ops_count(); i++) {
         bool available;
         const char *name = cpu_ops_at(i, &available)->name;
+        if (one_alone() && strcmp(one_alone(), name) != 0) continue;
         bool slow = strcmp(name, "reference") == 0;
         ExactBackend b = {&cpu_backend, cpu_open, poison, name, EXACT_MAX_CONTEXT};
         if (available) exact_suite(&b, slow ? 10 : 30, slow ? 25 : EXACT_MAX_NODES);
@@ -46,6 +53,7 @@ static bool open_emulated(const Model *model, const BackendOptions *o, void **se
 
 static void emulated_tiles(void **state) {
     (void)state;
+    if (one_alone()) skip();
     ExactBackend b = {&cpu_backend, open_emulated, poison, "portable", EXACT_MAX_CONTEXT};
     exact_suite(&b, 12, 40);
 }

@@ -49,6 +49,10 @@ static void warnings(void **state) {
                   .virtual_machine = true};
     assert_int_equal(machine_warnings(&m, &t), 5);
     assert_non_null(strstr(text_get(&t), "powersave"));
+    text_clear(&t);
+    m = (Machine){.cores = 2, .cores_present = 2, .refused = "kernels left out"};
+    assert_int_equal(machine_warnings(&m, &t), 1);
+    assert_string_equal(text_get(&t), "kernels left out\n");
     text_release(&t);
 }
 

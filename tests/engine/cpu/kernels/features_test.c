@@ -1,0 +1,89 @@
+// Features from words that processors answer with: each bit that a kernel set needs, taken away.
+#include "tests/support/check.h"
+
+#include "engine/cpu/kernels/features.h"
+
+// What Sapphire Rapids says under a system that saves all, and nothing but what matters here.
+static const CpuWords WHOLE = {.leaf1_ecx = 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29,
+                               .leaf7_ebx = 1u << 5 | 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31,
+                               .leaf7_edx = 1u << 22 | 1u << 24,
+                               .leaf7_1_eax = 1u << 5,
+                               .saved = 0x600e7};
+
+static void check(CpuWords w, CpuFeatures want, const char *what, int bit) {
+    CpuFeatures got = cpu_features_of(&w);
+    if (got.avx2 != want.avx2 || got.avx512 != want.avx512 || got.avx512_bf16 != want.avx512_bf16 ||
+        got.tiles != want.tiles)
+        fail_msg("%s without bit %d: avx2 %d, avx512 %d, bf16 %d, tiles %d; want %d, %d, %d, %d", what, bit,
+                 got.avx2, got.avx512, got.avx512_bf16, got.tiles, want.avx2, want.avx512, want.avx512_bf16,
+                 want.tiles);
+}
+
+enum { NOTHING, AVX2, AVX512, BF16, ALL };
+
+// What is left at each level, and tiles as they are then.
+static CpuFeatures upto(int level, TilesState tiles) {
+    return (CpuFeatures){level >= AVX2, level >= AVX512, level >= BF16, tiles};
+}
+
+static void each_bit(void **state) {
+    (void)state;
+    static const int ecx[] = {12, 27, 28, 29}, wide[] = {16, 17, 30, 31}, saved_wide[] = {5, 6, 7};
+    check(WHOLE, upto(ALL, TILES_GRANTED), "whole", -1);
+    for (int i = 0; i < 4; i++) {
+        CpuWords w = WHOLE, v = WHOLE;
+        w.leaf1_ecx &= ~(1u << ecx[i]);
+        check(w, upto(NOTHING, TILES_NONE), "leaf 1 ecx", ecx[i]);
+        v.leaf7_ebx &= ~(1u << wide[i]);
+        check(v, upto(AVX2, TILES_NONE), "leaf 7 ebx", wide[i]);
+    }
+    for (int bit = 1; bit < 3; bit++) {
+        CpuWords w = WHOLE;
+        w.saved &= ~(1u << bit);
+        check(w, upto(NOTHING, TILES_NONE), "saved", bit);
+    }
+    for (int i = 0; i < 3; i++) {
+        CpuWords w = WHOLE;
+        w.saved &= ~(1u << saved_wide[i]);
+        check(w, upto(AVX2, TILES_NONE), "saved", saved_wide[i]);
+    }
+}
+
+static void tiles(void **state) {
+    (void)state;
+    for (int bit = 17; bit < 19; bit++) {
+        CpuWords w = WHOLE;
+        w.saved &= ~(1u << bit);
+        check(w, upto(BF16, TILES_UNSAVED), "saved", bit);
+    }
+    for (int bit = 22; bit < 25; bit += 2) {
+        CpuWords w = WHOLE;
+        w.leaf7_edx &= ~(1u << bit);
+        check(w, upto(BF16, TILES_NONE), "leaf 7 edx", bit);
+    }
+    CpuWords w = WHOLE;
+    w.leaf7_1_eax = 0;
+    check(w, upto(AVX512, TILES_NONE), "leaf 7.1 eax", 5);
+    w = WHOLE;
+    w.leaf7_ebx &= ~(1u << 5);
+    check(w, upto(NOTHING, TILES_NONE), "leaf 7 ebx", 5);
+}
+
+// This machine, whatever it is: asked twice it says the same.
+static void here(void **state) {
+    (void)state;
+    CpuFeatures a = cpu_features(), b = cpu_features();
+    assert_int_equal(a.avx512, b.avx512);
+    assert_int_equal(a.tiles, b.tiles);
+    assert_true(a.avx2 || !a.avx512);
+}
+
+int main(void) {
+#if defined(__x86_64__)
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_bit), cmocka_unit_test(tiles),
+                                       cmocka_unit_test(here)};
+#else
+    const struct CMUnitTest tests[] = {cmocka_unit_test(here)};
+#endif
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
