@@ -46,7 +46,7 @@ static bool take_thread(Cpu *c, ThreadScratch *t) {
            take(&t->after_spans, block, sizeof *t->after_spans, total) &&
            take(&t->before, block, sizeof *t->before, total) &&
            take(&t->visible, block, sizeof *t->visible, total) &&
-           take(&t->first, block, sizeof *t->first, total) && take(&t->logits, rows * HEAD_SLICE, f, total) &&
+           take(&t->first, block, sizeof *t->first, total) && take(&t->logits, HEAD_SCRATCH, f, total) &&
            take(&t->top_id, rows * HEAD_TOP_MAX, sizeof *t->top_id, total) &&
            take(&t->top_logit, rows * HEAD_TOP_MAX, f, total);
 }

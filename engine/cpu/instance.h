@@ -14,7 +14,8 @@
 
 enum {
     PANEL = 256, // rows that go through a layer together: beyond this the weights' stream no longer counts
-    HEAD_SLICE = 64, // outputs of the head that a thread holds at a time
+    HEAD_SCRATCH =
+        1 << 14, // logits that a thread holds at a time: of 64 outputs for PANEL rows, of more for less
     HEAD_TOP_MAX = 64,
     BLOCK_QUERIES_MIN = 16, // queries of neighbouring nodes that attend together, if there are that many
 };
@@ -57,7 +58,7 @@ typedef struct ThreadScratch {
     KeySpan *spans;                                     // (block nodes * max_nodes + 2)
     int *before_spans, *after_spans, *before, *visible; // (block nodes), see Attend
     int *first;                                         // likewise
-    float *logits;                                      // (PANEL, HEAD_SLICE)
+    float *logits;                                      // (HEAD_SCRATCH)
     int *top_id;                                        // (PANEL, HEAD_TOP_MAX)
     float *top_logit;                                   // (PANEL, HEAD_TOP_MAX)
 } ThreadScratch;

@@ -12,8 +12,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BUFFER = 1 << 16, PROGRESS_STEPS = 256 };
+enum { BUFFER = 1 << 16, PROGRESS_STEPS = 256, PIECE = 4 << 20 };
 static const size_t SHARD_BYTES = 5000000000u;
+
+// A shard's file. It is written in pieces that begin at multiples of their size: Linux then keeps it in huge
+// pages, from which one token's weights are read some 5% faster (docs/speed.md).
+typedef struct Pieces {
+    int fd;
+    unsigned char *piece; // (PIECE)
+    size_t used;
+} Pieces;
 
 bool tensor_plan(const WeightSpec *s, Dtype dtype, TensorPlan *out) {
     if (!s->name[0] || s->first_row) return false;
@@ -55,23 +63,37 @@ static int next(const WeightsOut *w, int shard, int i) {
     return w->count;
 }
 
-static bool write_all(int fd, const void *data, size_t n) {
-    for (size_t done = 0; done < n;) {
-        ssize_t k = write(fd, (const char *)data + done, n - done);
+static bool flush(Pieces *p) {
+    for (size_t done = 0; done < p->used;) {
+        ssize_t k = write(p->fd, p->piece + done, p->used - done);
         if (k < 0 && errno == EINTR) continue;
         if (k <= 0) return false;
         done += (size_t)k;
     }
+    p->used = 0;
     return true;
 }
 
-static bool write_tensor(WeightsOut *w, int tensor, int fd, unsigned char *buffer) {
+static bool put(Pieces *p, const void *data, size_t n) {
+    const unsigned char *from = data;
+    while (n > 0) {
+        size_t part = PIECE - p->used < n ? PIECE - p->used : n;
+        memcpy(p->piece + p->used, from, part);
+        p->used += part;
+        from += part;
+        n -= part;
+        if (p->used == PIECE && !flush(p)) return false;
+    }
+    return true;
+}
+
+static bool write_tensor(WeightsOut *w, int tensor, Pieces *p, unsigned char *buffer) {
     const TensorPlan *t = &w->tensors[tensor];
     size_t elements = t->rows * t->columns, step = BUFFER / 4, size = dtype_size(t->dtype);
     for (size_t done = 0; done < elements; done += step) {
         size_t n = elements - done < step ? elements - done : step;
         w->fill(w->source, tensor, done, n, buffer);
-        if (!write_all(fd, buffer, n * size)) return false;
+        if (!put(p, buffer, n * size)) return false;
         w->written += n * size;
         if (w->progress && done % (step * PROGRESS_STEPS) == 0)
             w->progress(w->state, (double)w->written / (double)w->bytes);
@@ -97,17 +119,20 @@ static void header_text(WeightsOut *w, int shard, Text *t) {
 static bool write_shard_to(WeightsOut *w, int shard, int fd, Error *e) {
     Text header = {0};
     unsigned char length[8], *buffer = mem_alloc(BUFFER, 1);
+    Pieces p = {.fd = fd, .piece = mem_alloc(PIECE, 1)};
     header_text(w, shard, &header);
     for (int i = 0; i < 8; i++) length[i] = (unsigned char)((uint64_t)header.length >> 8 * i);
-    bool ok = (buffer && !header.failed) || error_system(e, "out of memory for the header of a shard");
+    bool ok =
+        (buffer && p.piece && !header.failed) || error_system(e, "out of memory for the header of a shard");
     if (ok) {
-        ok = write_all(fd, length, 8) && write_all(fd, header.data, header.length);
+        ok = put(&p, length, 8) && put(&p, header.data, header.length);
         for (int i = next(w, shard, -1); ok && i < w->count; i = next(w, shard, i))
-            ok = write_tensor(w, i, fd, buffer);
-        ok = ok && fsync(fd) == 0;
+            ok = write_tensor(w, i, &p, buffer);
+        ok = ok && flush(&p) && fsync(fd) == 0;
         if (!ok) error_system(e, "cannot write weights: %s", strerror(errno));
     }
     mem_free(buffer);
+    mem_free(p.piece);
     text_release(&header);
     return ok;
 }
