@@ -2,6 +2,7 @@
 // then every weight by role. Shards stay mapped for the model's life; their headers do not.
 #include "engine/model/model.h"
 
+#include "engine/base/hold.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/model/config.h"
@@ -126,6 +127,14 @@ bool model_open(Model *m, const char *dir, Error *e) {
     mem_free(shards);
     if (!ok) model_close(m);
     return ok;
+}
+
+bool model_hold(Model *m, const char *dir, Error *e) {
+    char path[MAX_PATH];
+    for (int i = 0; i < m->shard_count; i++)
+        if (!join(path, dir, m->shards[i].name, e) || !file_hold(path, &m->shards[i].view, e)) return false;
+    m->held = true;
+    return true;
 }
 
 void model_close(Model *m) {

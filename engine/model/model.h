@@ -60,6 +60,7 @@ typedef struct Model {
     LayerWeights *layers; // (shape.layers)
     WeightFile *shards;   // (shard_count)
     int shard_count;
+    bool held; // weights are in memory of the process's own, not in the files' pages
 } Model;
 
 // False with e filled, m then empty, if anything in the directory is not as it must be.
@@ -68,6 +69,9 @@ bool model_open(Model *m, const char *dir, Error *e);
 // config.json and generation_config.json alone: shape and ids, no weights (the null backend, memory
 // estimates).
 bool model_open_config(Model *m, const char *dir, Error *e);
+
+// Brings the weights of a model that was opened from `dir` into memory of the process's own (hold.h).
+bool model_hold(Model *m, const char *dir, Error *e);
 
 void model_close(Model *m); // takes an empty or half-built one
 

@@ -21,6 +21,7 @@ bool models_open(Models *m, const ModelChoice *c, Error *e) {
     EngineOptions options = {
         .device = c->device,
         .window = c->window,
+        .weights = c->weights,
         .compute = c->compute,
         .math = c->math,
         .backend = {.context = c->context, .threads = c->threads, .isa = c->isa}

@@ -158,6 +158,35 @@ static void two_at_once(void **state) {
     }
 }
 
+// Weights in memory of the process's own give the same bits, and outlive their file; small ones stay mapped
+// unless it is asked for.
+static void held(void **state) {
+    const Models *m = *state;
+    char copy[FOLDER_PATH_SIZE + 16];
+    EngineOptions o = {.backend.threads = 1};
+    Run mapped, own;
+    Error e = {0};
+    Engine engine;
+    snprintf(copy, sizeof copy, "%s/copy", m->folder);
+    scratch_copy(m->target, copy);
+    run_alone(&mapped, m->target, &o);
+    assert_false(mapped.engine.model.held);
+    o.weights = "held";
+    run_open(&own, copy, &o);
+    assert_true(own.engine.model.held);
+    scratch_write(copy, "model.safetensors", "", 0);
+    while (own.step < STEPS) {
+        begin_step(&own);
+        end_step(&own);
+    }
+    expect_same(&mapped, &own, "held");
+    run_close(&mapped);
+    run_close(&own);
+    o.weights = "packed";
+    assert_false(engine_open(&engine, m->target, &o, NULL, &e));
+    assert_string_equal(e.text, "weights are 'packed', must be held or mapped");
+}
+
 // --- memory ----------------------------------------------------------------------------------------------
 
 static void memory_is_told(void **state) {
@@ -329,11 +358,10 @@ static void computes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_at_once),
-        cmocka_unit_test(memory_is_told),
-        cmocka_unit_test(weights_too_large),
-        cmocka_unit_test(context_too_large),
-        cmocka_unit_test(names),
+        cmocka_unit_test(two_at_once),       cmocka_unit_test(held),
+
+        cmocka_unit_test(memory_is_told),    cmocka_unit_test(weights_too_large),
+        cmocka_unit_test(context_too_large), cmocka_unit_test(names),
         cmocka_unit_test(computes),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,0 +1,71 @@
+// Several threads read: most of the time goes into pages that are made as they are first written.
+#include "engine/base/hold.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { PART = 8 << 20, THREADS_MOST = 8, ENDED_EARLY = -1 };
+
+typedef struct Hold {
+    int fd;
+    unsigned char *data;
+    size_t size;
+    atomic_size_t taken;
+    atomic_int why; // an errno, or ENDED_EARLY
+} Hold;
+
+static int read_part(const Hold *h, size_t from, size_t to) {
+    while (from < to) {
+        ssize_t n = pread(h->fd, h->data + from, to - from, (off_t)from);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return errno;
+        if (n == 0) return ENDED_EARLY;
+        from += (size_t)n;
+    }
+    return 0;
+}
+
+static void *read_parts(void *argument) {
+    Hold *h = argument;
+    size_t from;
+    while (!atomic_load(&h->why) && (from = atomic_fetch_add(&h->taken, PART)) < h->size) {
+        int why = read_part(h, from, h->size - from < PART ? h->size : from + PART);
+        if (why) atomic_store(&h->why, why);
+    }
+    return NULL;
+}
+
+// As many threads as there are processors; what could not be started is done by the others.
+static void read_by_threads(Hold *h) {
+    pthread_t threads[THREADS_MOST];
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int most = processors < THREADS_MOST ? (int)processors : THREADS_MOST, started = 0;
+    while (started < most - 1 && pthread_create(&threads[started], NULL, read_parts, h) == 0) started++;
+    read_parts(h);
+    for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
+}
+
+bool file_hold(const char *path, const FileView *view, Error *e) {
+    void *at = (void *)(size_t)view->data;
+    if (!at) return true;
+    Hold h = {.fd = open(path, O_RDONLY | O_CLOEXEC), .data = at, .size = view->size};
+    if (h.fd < 0) return error_input(e, "cannot open '%s': %s", path, strerror(errno));
+    bool ok =
+        mmap(at, view->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at ||
+        error_system(e, "out of memory for '%s': %s", path, strerror(errno));
+    if (ok) {
+        madvise(at, view->size, MADV_HUGEPAGE); // refused: ordinary pages
+        read_by_threads(&h);
+        if (h.why == ENDED_EARLY)
+            ok = error_input(e, "cannot read '%s': it became shorter while it was read", path);
+        else if (h.why) ok = error_system(e, "cannot read '%s': %s", path, strerror(h.why));
+    }
+    close(h.fd);
+    return ok && (mprotect(at, view->size, PROT_READ) == 0 ||
+                  error_system(e, "cannot protect '%s': %s", path, strerror(errno)));
+}
