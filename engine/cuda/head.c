@@ -76,7 +76,7 @@ static bool send_asks(Cuda *c, const HeadDraws *d, int done, int count, Error *e
     asks->real = real;
     memcpy(asks->u, d->u + done, (size_t)count * sizeof *asks->u);
     for (int i = 0; i <= count; i++) asks->first[i] = d->first[done + i] - from;
-    memcpy(asks->token, d->token + from, (size_t)tokens * sizeof *asks->token);
+    if (tokens > 0) memcpy(asks->token, d->token + from, (size_t)tokens * sizeof *asks->token);
     return staging_send(c, &c->asks, c->draw_asks, sizeof *asks + (size_t)tokens * sizeof *asks->token, e);
 }
 

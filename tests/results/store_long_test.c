@@ -85,10 +85,12 @@ static void five_million(void **state) {
     if (!s) fail_msg("%s", e.text);
     for (size_t i = 0; i < sizeof QUERIES / sizeof *QUERIES; i++) ask(s, QUERIES[i].sql, QUERIES[i].limit_s);
     store_close(s);
-    CHILD_OUTPACE(&c, *state, 0, "show", "--db", "a.db");
-    print_message("%6.2f s outpace show\n", c.seconds);
-    assert_true(c.seconds < 2);
-    child_release(&c);
+    for (int i = 0; i < 2; i++) { // the first one resamples all points, once, and keeps what that gave
+        CHILD_OUTPACE(&c, *state, 0, "show", "--db", "a.db");
+        print_message("%6.2f s outpace show\n", c.seconds);
+        assert_true(c.seconds < (i == 0 ? 6 : 2));
+        child_release(&c);
+    }
     for (size_t i = 0; i < sizeof TABLES / sizeof *TABLES; i++) {
         CHILD_OUTPACE(&c, *state, 0, "table", TABLES[i], "--run", "1", "--db", "a.db");
         print_message("%6.2f s outpace table %s\n", c.seconds, TABLES[i]);
