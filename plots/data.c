@@ -106,7 +106,7 @@ static bool put_row(PlotData *d, const Rows *r) {
 
 static bool read_rows(PlotData *d, Rows *r, Error *e) {
     Place last = {0};
-    while (rows_next(r, e)) {
+    while (rows_next(r)) {
         Place at = place_of(d, r);
         if (!at.panel || !at.series) return error_system(e, "out of memory for a figure");
         if (at.panel > PLOT_MOST_PANELS) continue;
@@ -116,27 +116,24 @@ static bool read_rows(PlotData *d, Rows *r, Error *e) {
         if (!put_row(d, r)) return error_system(e, "out of memory for a figure");
         last = at;
     }
-    return e->kind == ERROR_NONE;
+    return true;
 }
 
 // --- all of it -------------------------------------------------------------------------------------------
 
 static bool each(Store *store, const char *sql, int64_t run, const char *computed, PlotData *d,
                  bool (*take)(PlotData *d, Rows *r, Error *e), Error *e) {
-    Error own = {0};
-    Rows *r = rows_open(store, sql, &own);
-    if (r) rows_bind_int(r, 1, run);
-    if (r && rows_parameters(r) > 1) rows_bind_text(r, 2, computed);
-    bool ok = r && take(d, r, &own);
-    rows_close(r);
-    if (!ok && e) *e = own;
-    return ok;
+    Rows *r = rows_open(store, sql, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    if (rows_parameters(r) > 1) rows_bind_text(r, 2, computed);
+    return rows_end(r, take(d, r, e), e);
 }
 
 static bool read_notes(PlotData *d, Rows *r, Error *e) {
-    while (rows_next(r, e))
+    while (rows_next(r))
         if (!name_number(&d->notes, rows_text(r, 0))) return error_system(e, "out of memory for a figure");
-    return e->kind == ERROR_NONE;
+    return true;
 }
 
 static bool note_left_out(PlotData *d, Error *e) {

@@ -98,31 +98,25 @@ static const Section AFTER[] = {
     {"To repeat it",                 NULL,                                              plots_report_repeat,      put_code },
 };
 
-static bool put_rows(Report *p, const Section *s, Rows *r, Error *e) {
+// A section with no rows is left out.
+static bool put_section(Report *p, const Section *s, Error *e) {
     bool first = true;
+    Rows *r = rows_open(p->store, s->query, e);
+    if (!r) return false;
     rows_bind_int(r, 1, p->run);
     if (rows_parameters(r) > 1) rows_bind_text(r, 2, p->o->computed);
-    for (; rows_next(r, e); first = false) {
+    for (; rows_next(r); first = false) {
         if (first) page_heading(&p->page, s->title);
         if (first && s->about) page_sentence(&p->page, s->about);
         s->put(&p->page, r, first);
     }
     if (!first && s->put == put_row) page_end_table(&p->page);
-    return e->kind == ERROR_NONE;
+    return rows_end(r, true, e);
 }
 
-// A section with no rows is left out.
 static bool put_sections(Report *p, const Section *sections, size_t count, Error *e) {
-    for (size_t i = 0; i < count; i++) {
-        Error own = {0};
-        Rows *r = rows_open(p->store, sections[i].query, &own);
-        bool ok = r && put_rows(p, &sections[i], r, &own);
-        rows_close(r);
-        if (!ok) {
-            *e = own;
-            return false;
-        }
-    }
+    for (size_t i = 0; i < count; i++)
+        if (!put_section(p, &sections[i], e)) return false;
     return true;
 }
 
@@ -190,18 +184,13 @@ static bool find_surface(Report *p, Error *e) {
 static bool put_page(Report *p, Error *e) {
     static const char TITLE[] =
         "SELECT 'Run ' || id || ', ' || name || coalesce(': ' || about, '') FROM run WHERE id = ?1";
-    Error own = {0};
-    Rows *r = rows_open(p->store, TITLE, &own);
-    if (r) rows_bind_int(r, 1, p->run);
-    bool ok = r && rows_next(r, &own);
-    if (ok) page_open(&p->page, rows_text(r, 0));
-    rows_close(r);
-    if (!ok) {
-        *e = own;
-        if (own.kind == ERROR_NONE)
-            error_input(e, "'%s' has no run %lld", store_path(p->store), (long long)p->run);
-        return false;
-    }
+    Rows *r = rows_open(p->store, TITLE, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, p->run);
+    bool found = rows_next(r);
+    if (found) page_open(&p->page, rows_text(r, 0));
+    if (!rows_end(r, true, e)) return false;
+    if (!found) return error_input(e, "'%s' has no run %lld", store_path(p->store), (long long)p->run);
     if (!find_surface(p, e) || !put_sections(p, BEFORE, sizeof BEFORE / sizeof *BEFORE, e) ||
         !put_figures(p, e) || !put_sections(p, AFTER, sizeof AFTER / sizeof *AFTER, e))
         return false;

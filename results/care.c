@@ -37,7 +37,6 @@ bool store_gc(Store *s, const int64_t *runs, int count, StoreGarbage *out, Error
 }
 
 bool store_check(Store *s, Error *e) {
-    Error own = {0};
     Rows *r = rows_open(s,
                         "SELECT * FROM pragma_integrity_check(1) UNION ALL"
                         " SELECT 'a row of ' || \"table\" || ' refers to nothing in ' || parent"
@@ -45,12 +44,10 @@ bool store_check(Store *s, Error *e) {
                         e);
     if (!r) return false;
     bool ok = true;
-    while (ok && rows_next(r, &own)) {
+    while (ok && rows_next(r)) {
         const char *said = rows_text(r, 0);
         if (said[0] == 'o' && said[1] == 'k' && !said[2]) continue;
-        ok = error_system(&own, "store '%s': it is damaged: %s", s->path, said);
+        ok = error_system(e, "store '%s': it is damaged: %s", s->path, said);
     }
-    rows_close(r);
-    if (own.kind != ERROR_NONE && e) *e = own;
-    return own.kind == ERROR_NONE;
+    return rows_end(r, ok, e);
 }

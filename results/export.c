@@ -42,14 +42,11 @@ static void csv_line(const Rows *r, const char *(*field)(const Rows *, int), FIL
 }
 
 bool store_export_csv(Store *s, const char *sql, int64_t run, FILE *out, Error *e) {
-    Error own = {0};
     Rows *r = ask(s, sql, run, e);
     if (!r) return false;
     csv_line(r, rows_name, out);
-    while (!ferror(out) && rows_next(r, &own)) csv_line(r, rows_text, out);
-    rows_close(r);
-    if (own.kind != ERROR_NONE && e) *e = own;
-    return own.kind == ERROR_NONE && written(out, e);
+    while (!ferror(out) && rows_next(r)) csv_line(r, rows_text, out);
+    return rows_end(r, true, e) && written(out, e);
 }
 
 // --- JSON ------------------------------------------------------------------------------------------------
@@ -98,14 +95,11 @@ static bool put_json(json_t *object, FILE *out, Error *e) {
 }
 
 bool store_export_jsonl(Store *s, const char *sql, int64_t run, FILE *out, Error *e) {
-    Error own = {0};
     Rows *r = ask(s, sql, run, e);
     if (!r) return false;
     bool ok = true;
-    while (ok && rows_next(r, &own)) ok = put_json(row_json(r, false), out, &own);
-    rows_close(r);
-    if (own.kind != ERROR_NONE && e) *e = own;
-    return own.kind == ERROR_NONE;
+    while (ok && rows_next(r)) ok = put_json(row_json(r, false), out, e);
+    return rows_end(r, ok, e);
 }
 
 // --- steps -----------------------------------------------------------------------------------------------
@@ -113,20 +107,19 @@ bool store_export_jsonl(Store *s, const char *sql, int64_t run, FILE *out, Error
 // All rows of a query about `first` as an array of sparse objects; `each` may add to one. NULL with e filled.
 static json_t *rows_json(Store *s, const char *sql, int64_t first, int64_t second,
                          bool (*each)(Store *s, int64_t sample, json_t *object, Error *e), Error *e) {
-    Error own = {0};
     json_t *list = json_array();
-    Rows *r = list ? ask(s, sql, first, &own) : NULL;
+    Rows *r = list ? ask(s, sql, first, e) : NULL;
+    if (!list) error_system(e, "out of memory");
     if (r && rows_parameters(r) > 1) rows_bind_int(r, 2, second);
-    while (r && own.kind == ERROR_NONE && rows_next(r, &own)) {
+    bool ok = r != NULL;
+    while (ok && rows_next(r)) {
         json_t *object = row_json(r, true);
-        if (object && each && !each(s, first, object, &own)) json_decref(object);
-        else if (json_array_append_new(list, object)) error_system(&own, "out of memory");
+        ok = !object || !each || each(s, first, object, e);
+        if (!ok) json_decref(object);
+        else ok = !json_array_append_new(list, object) || error_system(e, "out of memory");
     }
-    rows_close(r);
-    if (list && own.kind == ERROR_NONE) return list;
-    if (!list) error_system(&own, "out of memory");
+    if (rows_end(r, ok, e)) return list;
     json_decref(list);
-    if (e) *e = own;
     return NULL;
 }
 
@@ -153,16 +146,14 @@ static bool add_to_step(Store *s, int64_t sample, json_t *step, Error *e) {
 }
 
 static bool add_params(json_t *sample, int64_t point, Store *s, Error *e) {
-    Error own = {0};
     json_t *params = json_object();
+    bool ok = json_object_set_new(sample, "params", params) == 0;
     Rows *r =
-        ask(s, "SELECT name, value FROM point_param WHERE point_id = ?1 AND section = 'method'", point, &own);
-    bool ok = params && r;
-    while (ok && rows_next(r, &own)) ok = json_object_set_new(params, rows_text(r, 0), value_json(r, 1)) == 0;
-    rows_close(r);
-    ok = json_object_set_new(sample, "params", params) == 0 && ok && own.kind == ERROR_NONE;
-    if (!ok && e) *e = own;
-    return ok || (own.kind != ERROR_NONE ? false : error_system(e, "out of memory"));
+        ask(s, "SELECT name, value FROM point_param WHERE point_id = ?1 AND section = 'method'", point, e);
+    if (!r) return false;
+    while (ok && rows_next(r)) ok = json_object_set_new(params, rows_text(r, 0), value_json(r, 1)) == 0;
+    if (!ok) error_system(e, "out of memory");
+    return rows_end(r, ok, e);
 }
 
 static bool export_sample(Store *s, Rows *r, FILE *out, Error *e) {
@@ -195,11 +186,9 @@ bool store_export_steps(Store *s, int64_t run, FILE *out, Error *e) {
         "prompt.id = prompt_id"
         " JOIN dataset ON dataset.id = prompt.dataset_id LEFT JOIN output ON output.id = output_id"
         " WHERE run_id = ?1 ORDER BY point.number, pass, prompt.number, turn";
-    Error own = {0};
     Rows *r = ask(s, SAMPLES, run, e);
     if (!r) return false;
-    while (own.kind == ERROR_NONE && rows_next(r, &own)) export_sample(s, r, out, &own);
-    rows_close(r);
-    if (own.kind != ERROR_NONE && e) *e = own;
-    return own.kind == ERROR_NONE;
+    bool ok = true;
+    while (ok && rows_next(r)) ok = export_sample(s, r, out, e);
+    return rows_end(r, ok, e);
 }

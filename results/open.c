@@ -75,12 +75,8 @@ static bool drop_views(Store *s, Error *e) {
                   " WHERE type = 'view'",
                   e);
     if (!r) return false;
-    Error own = {0};
-    while (rows_next(r, &own)) text_puts(&t, rows_text(r, 0));
-    rows_close(r);
-    bool ok = own.kind == ERROR_NONE && !t.failed;
-    if (!ok && e) *e = own;
-    ok = ok && sql_script(s, text_get(&t), e);
+    while (rows_next(r)) text_puts(&t, rows_text(r, 0));
+    bool ok = rows_end(r, !t.failed || error_system(e, "out of memory"), e) && sql_script(s, text_get(&t), e);
     text_release(&t);
     return ok;
 }

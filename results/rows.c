@@ -11,6 +11,7 @@ struct Rows {
     Store *store;
     sqlite3_stmt *statement;
     bool ended;
+    Error failed; // of rows_next
 };
 
 static bool only_blanks(const char *s) { return s[strspn(s, " \t\r\n;")] == 0; }
@@ -46,23 +47,26 @@ Rows *rows_open(Store *s, const char *sql, Error *e) {
     return r;
 }
 
-void rows_close(Rows *r) {
-    if (!r) return;
-    sqlite3_finalize(r->statement);
-    mem_free(r);
-}
-
 void rows_bind_int(Rows *r, int at, int64_t value) { sql_bind(r->statement, at, of_int(value)); }
 void rows_bind_real(Rows *r, int at, double value) { sql_bind(r->statement, at, of_real(value)); }
 void rows_bind_text(Rows *r, int at, const char *value) { sql_bind(r->statement, at, of_text(value)); }
 int rows_parameters(const Rows *r) { return sqlite3_bind_parameter_count(r->statement); }
 
-bool rows_next(Rows *r, Error *e) {
+bool rows_next(Rows *r) {
     if (r->ended) return false;
     int code = sqlite3_step(r->statement);
     if (code == SQLITE_ROW) return true;
     r->ended = true;
-    return code == SQLITE_DONE ? false : wrong(r->store, code, e);
+    return code == SQLITE_DONE ? false : wrong(r->store, code, &r->failed);
+}
+
+bool rows_end(Rows *r, bool ok, Error *e) {
+    if (!r) return false;
+    bool read = r->failed.kind == ERROR_NONE;
+    if (ok && !read && e) *e = r->failed;
+    sqlite3_finalize(r->statement);
+    mem_free(r);
+    return ok && read;
 }
 
 int rows_columns(const Rows *r) { return sqlite3_column_count(r->statement); }
@@ -103,8 +107,7 @@ bool rows_one_int(Store *s, const char *sql, int64_t parameter, int64_t *out, Er
     Rows *r = rows_open(s, sql, e);
     if (!r) return false;
     if (rows_parameters(r) > 0) rows_bind_int(r, 1, parameter);
-    bool there = rows_next(r, e);
+    bool there = rows_next(r);
     if (there) *out = rows_int(r, 0);
-    rows_close(r);
-    return there;
+    return rows_end(r, true, e) && there;
 }

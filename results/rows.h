@@ -2,8 +2,8 @@
 //
 //      Rows *r = rows_open(store, "SELECT method, S FROM point_summary WHERE run_id = ?1", &e);
 //      rows_bind_int(r, 1, run);
-//      while (rows_next(r, &e)) printf("%s %.2f\n", rows_text(r, 0), rows_real(r, 1));
-//      rows_close(r);
+//      while (rows_next(r)) printf("%s %.2f\n", rows_text(r, 0), rows_real(r, 1));
+//      return rows_end(r, true, &e);
 //
 // A statement that would write is refused. views.sql has what tables and figures ask.
 #pragma once
@@ -14,16 +14,19 @@ typedef struct Rows Rows;
 
 // NULL with e filled: wrong SQL (ERROR_INPUT, with SQLite's own words), several statements, one that writes.
 Rows *rows_open(Store *s, const char *sql, Error *e);
-void rows_close(Rows *r); // takes NULL
 
-// Parameters from 1; before the first rows_next. A text must live until rows_close.
+// Parameters from 1; before the first rows_next. A text must live until rows_end.
 void rows_bind_int(Rows *r, int at, int64_t value);
 void rows_bind_real(Rows *r, int at, double value);
 void rows_bind_text(Rows *r, int at, const char *value); // NULL is SQL's
 int rows_parameters(const Rows *r);
 
-// False at the end, and where something failed: *e then has a kind. Every rows_next after either is false.
-bool rows_next(Rows *r, Error *e);
+// False at the end, and where something failed: rows_end tells which. Every rows_next after either is false.
+bool rows_next(Rows *r);
+
+// Closes. True if `ok`, which is the caller's own, and if every row that was asked for could be read. False
+// with e filled: if not ok, the caller has done so. Takes NULL, which is rows_open's failure.
+bool rows_end(Rows *r, bool ok, Error *e);
 
 // Columns from 0. A value of another type is converted as SQLite does; NULL is 0, NAN, "".
 int rows_columns(const Rows *r);

@@ -231,7 +231,6 @@ static bool read_ids(Store *s, Rows *r, int **ids, int *count, Error *e) {
 bool store_output(Store *s, int64_t point, int pass, int64_t prompt, int **ids, int *count, Error *e) {
     *ids = NULL;
     *count = -1;
-    Error own = {0};
     Rows *r = rows_open(s,
                         "SELECT ids FROM sample JOIN output ON output.id = output_id"
                         " WHERE point_id = ?1 AND pass = ?2 AND prompt_id = ?3",
@@ -240,10 +239,7 @@ bool store_output(Store *s, int64_t point, int pass, int64_t prompt, int **ids, 
     rows_bind_int(r, 1, point);
     rows_bind_int(r, 2, pass);
     rows_bind_int(r, 3, prompt);
-    bool ok = rows_next(r, &own) ? read_ids(s, r, ids, count, &own) : own.kind == ERROR_NONE;
-    rows_close(r);
-    if (!ok && e) *e = own;
-    return ok;
+    return rows_end(r, !rows_next(r) || read_ids(s, r, ids, count, e), e);
 }
 
 bool store_score(Store *s, int64_t point, int pass, int64_t prompt, const char *metric, double value,

@@ -35,16 +35,12 @@ static bool begin(Answer *a, const Rows *r, Error *e) {
 }
 
 static bool add_lengths(Store *s, const Answer *a, int64_t sample, Error *e) {
-    Error own = {0};
     bool ok = true;
     Rows *r = rows_open(s, "SELECT emitted FROM step WHERE sample_id = ?1 ORDER BY number", e);
     if (!r) return false;
     rows_bind_int(r, 1, sample);
-    while (ok && rows_next(r, &own))
-        ok = json_array_append_new(a->lengths, json_integer(rows_int(r, 0))) == 0;
-    rows_close(r);
-    if (own.kind != ERROR_NONE && e) *e = own;
-    return own.kind == ERROR_NONE && (ok || error_system(e, "out of memory"));
+    while (ok && rows_next(r)) ok = json_array_append_new(a->lengths, json_integer(rows_int(r, 0))) == 0;
+    return rows_end(r, ok || error_system(e, "out of memory"), e);
 }
 
 static bool add_turn(Store *s, const Answer *a, const Rows *r, Error *e) {
@@ -74,7 +70,6 @@ bool store_export_specbench(Store *s, int64_t point, int pass, FILE *out, int *l
         "model_id"
         " JOIN prompt ON prompt.id = prompt_id LEFT JOIN output ON output.id = output_id"
         " WHERE point_id = ?1 AND pass = ?2 ORDER BY prompt.dataset_id, prompt.number, turn";
-    Error own = {0};
     Answer a = {.line = NULL};
     Rows *r = rows_open(s, SAMPLES, e);
     *lines = 0;
@@ -82,13 +77,11 @@ bool store_export_specbench(Store *s, int64_t point, int pass, FILE *out, int *l
     rows_bind_int(r, 1, point);
     rows_bind_int(r, 2, pass);
     bool ok = true;
-    while (ok && rows_next(r, &own)) {
-        if (a.number != rows_int(r, 0) || a.dataset != rows_int(r, 11)) ok = end(&a, out, lines, &own);
-        ok = ok && (a.line || begin(&a, r, &own)) && add_turn(s, &a, r, &own);
+    while (ok && rows_next(r)) {
+        if (a.number != rows_int(r, 0) || a.dataset != rows_int(r, 11)) ok = end(&a, out, lines, e);
+        ok = ok && (a.line || begin(&a, r, e)) && add_turn(s, &a, r, e);
     }
-    ok = ok && own.kind == ERROR_NONE && end(&a, out, lines, &own);
+    ok = rows_end(r, ok, e) && end(&a, out, lines, e);
     json_decref(a.line);
-    rows_close(r);
-    if (!ok && e) *e = own;
     return ok;
 }

@@ -104,7 +104,6 @@ static bool export_answers(Store *s, const Rows *r, const char *dir, Error *e) {
 }
 
 static bool export_specbench(Store *s, int64_t run, const char *dir, Error *e) {
-    Error own = {0};
     if (!dir)
         return error_input(e, "export: --format spec-bench needs -o DIR: it writes a file a point and pass");
     if (!file_make_directory(dir, e)) return false;
@@ -115,10 +114,9 @@ static bool export_specbench(Store *s, int64_t run, const char *dir, Error *e) {
         e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
-    while (own.kind == ERROR_NONE && rows_next(r, &own)) export_answers(s, r, dir, &own);
-    rows_close(r);
-    if (own.kind != ERROR_NONE) *e = own;
-    return own.kind == ERROR_NONE;
+    bool ok = true;
+    while (ok && rows_next(r)) ok = export_answers(s, r, dir, e);
+    return rows_end(r, ok, e);
 }
 
 static bool export_run(Store *s, int64_t run, const TransferOptions *o, Error *e) {

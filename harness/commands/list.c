@@ -33,12 +33,11 @@ static bool find_run(Store *store, const char *experiment, char out[HERE_SIZE], 
         "SELECT run.id, created, coalesce(overrides, '') LIKE '%\"--scale\",\"smoke\"%', result,"
         " (SELECT coalesce(sum(ended - started), 0) FROM attempt WHERE run_id = run.id) FROM run"
         " JOIN attempt ON run_id = run.id WHERE name = ?1 ORDER BY run.id DESC, attempt.id DESC LIMIT 1";
-    Error why = {0};
     Rows *r = store ? rows_open(store, SQL, e) : NULL;
     snprintf(out, HERE_SIZE, "-");
     if (!r) return !store;
     rows_bind_text(r, 1, experiment);
-    if (rows_next(r, &why)) {
+    if (rows_next(r)) {
         char text[16] = "?";
         time_t t = (time_t)rows_real(r, 1);
         struct tm day;
@@ -47,9 +46,7 @@ static bool find_run(Store *store, const char *experiment, char out[HERE_SIZE], 
                  rows_int(r, 2) ? ", smoke" : "", text,
                  rows_type(r, 3) == VALUE_NULL ? "not ended" : rows_text(r, 3), rows_real(r, 4));
     }
-    rows_close(r);
-    if (why.kind != ERROR_NONE) *e = why;
-    return why.kind == ERROR_NONE;
+    return rows_end(r, true, e);
 }
 
 // --- lists -----------------------------------------------------------------------------------------------

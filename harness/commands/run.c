@@ -152,29 +152,23 @@ typedef struct StoredConfig {
 } StoredConfig;
 
 static bool read_config(const char *db, const char *which, StoredConfig *out, Error *e) {
-    Error why = {0};
     int64_t id;
     Store *store = store_open(db, STORE_READ, NULL, e);
     Rows *r = store && stored_run(store, which, &id, e)
                   ? rows_open(store, "SELECT config, config_file, overrides, hash FROM run WHERE id = ?1", e)
                   : NULL;
-    bool ok = r != NULL;
-    if (ok) {
-        rows_bind_int(r, 1, id);
-        if (rows_next(r, &why)) {
-            text_puts(&out->config, rows_text(r, 0));
-            text_puts(&out->file, rows_text(r, 1));
-            text_puts(&out->overrides, rows_text(r, 2));
-            text_puts(&out->hash, rows_text(r, 3));
-        }
-        if (why.kind == ERROR_NONE && !out->config.length)
-            error_input(&why,
-                        "run %lld was not made by 'outpace run'; a surface goes on by its own command again",
-                        (long long)id);
-        ok = why.kind == ERROR_NONE;
-        if (!ok) *e = why;
+    if (r) rows_bind_int(r, 1, id);
+    if (r && rows_next(r)) {
+        text_puts(&out->config, rows_text(r, 0));
+        text_puts(&out->file, rows_text(r, 1));
+        text_puts(&out->overrides, rows_text(r, 2));
+        text_puts(&out->hash, rows_text(r, 3));
     }
-    rows_close(r);
+    bool ok = rows_end(r, true, e);
+    if (ok && !out->config.length)
+        ok = error_input(e,
+                         "run %lld was not made by 'outpace run'; a surface goes on by its own command again",
+                         (long long)id);
     store_close(store);
     return ok;
 }

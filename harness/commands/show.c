@@ -28,20 +28,17 @@ static bool print_run(Store *store, int64_t run, Error *e) {
     static const char SQL[] = "SELECT run.id, name, run.version, cpu, cores, host, kind"
                               " FROM run JOIN attempt ON run_id = run.id JOIN environment ON"
                               " environment.id = environment_id WHERE run.id = ?1 ORDER BY attempt.id DESC";
-    Error why = {0};
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
-    if (rows_next(r, &why)) {
+    if (rows_next(r)) {
         printf("run %lld, %s: ", (long long)rows_int(r, 0), rows_text(r, 1));
         if (strcmp(rows_text(r, 6), "import") == 0) printf("imported\n");
         else
             printf("outpace %s on %s, %lld cores (%s)\n", rows_text(r, 2), rows_text(r, 3),
                    (long long)rows_int(r, 4), rows_text(r, 5));
     }
-    rows_close(r);
-    if (why.kind != ERROR_NONE) *e = why;
-    return why.kind == ERROR_NONE;
+    return rows_end(r, true, e);
 }
 
 // What a run of 'outpace surface' measured; nothing of others.
@@ -50,11 +47,10 @@ static bool print_surface(Store *store, int64_t run, Error *e) {
         "SELECT s.kind, k, w, a, b, s.rows, context, samples, 1e-6 * median_ns, 1e-6 * mean_ns,"
         " 1e-6 * deviation_ns, slowdown, 1e-6 * floor_ns FROM surface AS s JOIN attempt ON"
         " attempt.id = attempt_id WHERE run_id = ?1 ORDER BY context, s.kind, k, w, b, s.rows";
-    Error why = {0};
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
-    for (bool first = true; rows_next(r, &why); first = false) {
+    for (bool first = true; rows_next(r); first = false) {
         if (first)
             printf("\n%-8s %7s %7s %9s %6s %8s %10s %10s %10s %9s %10s\n", "kind", "context", "k x w",
                    "layers", "rows", "samples", "median ms", "mean ms", "+- ms", "slowdown", "floor ms");
@@ -68,9 +64,7 @@ static bool print_surface(Store *store, int64_t run, Error *e) {
         if (rows_type(r, 11) != VALUE_NULL) printf(" %9.3f %10.4f", rows_real(r, 11), rows_real(r, 12));
         printf("\n");
     }
-    rows_close(r);
-    if (why.kind != ERROR_NONE) *e = why;
-    return why.kind == ERROR_NONE;
+    return rows_end(r, true, e);
 }
 
 static bool show(int argc, char **argv, int *code, Error *e) {
@@ -142,20 +136,17 @@ static bool list_runs(Store *store, Error *e) {
         " (SELECT count(*) FROM point JOIN sample ON point_id = point.id WHERE run_id = run.id),"
         " (SELECT count(*) FROM attempt WHERE run_id = run.id)"
         " FROM run ORDER BY run.id";
-    Error why = {0};
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
     printf("%5s  %-28s %-16s %-12s %9s %9s %7s\n", "run", "name", "made", "state", "points", "samples",
            "starts");
-    while (rows_next(r, &why)) {
+    while (rows_next(r)) {
         printf("%5lld  %-28s ", (long long)rows_int(r, 0), rows_text(r, 1));
         print_moment(rows_real(r, 2));
         printf(" %-12s %4lld/%-4lld %9lld %7lld\n", state_of(store, r), (long long)rows_int(r, 5),
                (long long)rows_int(r, 4), (long long)rows_int(r, 6), (long long)rows_int(r, 7));
     }
-    rows_close(r);
-    if (why.kind != ERROR_NONE) *e = why;
-    return why.kind == ERROR_NONE;
+    return rows_end(r, true, e);
 }
 
 static bool status(int argc, char **argv, int *code, Error *e) {

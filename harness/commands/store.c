@@ -67,24 +67,20 @@ static void put_line(const Rows *r, int columns, const int *widths, bool names) 
 
 // Asked twice: for the widths of its columns, then for them.
 static bool print_table(Store *s, const char *sql, Error *e) {
-    Error own = {0};
     int widths[MOST_COLUMNS], bytes;
     Rows *r = rows_open(s, sql, e);
     if (!r) return false;
     int columns = rows_columns(r) < MOST_COLUMNS ? rows_columns(r) : MOST_COLUMNS;
     for (int i = 0; i < columns; i++) widths[i] = width(rows_name(r, i), &bytes);
-    while (rows_next(r, &own))
+    while (rows_next(r))
         for (int i = 0; i < columns; i++) {
             int n = width(rows_text(r, i), &bytes);
             if (n > widths[i]) widths[i] = n;
         }
-    rows_close(r);
-    r = own.kind == ERROR_NONE ? rows_open(s, sql, &own) : NULL;
+    r = rows_end(r, true, e) ? rows_open(s, sql, e) : NULL;
     if (r) put_line(r, columns, widths, true);
-    while (r && rows_next(r, &own)) put_line(r, columns, widths, false);
-    rows_close(r);
-    if (own.kind != ERROR_NONE) *e = own;
-    return own.kind == ERROR_NONE;
+    while (r && rows_next(r)) put_line(r, columns, widths, false);
+    return rows_end(r, true, e);
 }
 
 static bool print_rows(Store *s, const char *sql, const char *format, Error *e) {

@@ -168,16 +168,13 @@ static bool count_stored(const SurfaceRun *s, int context, int rows, int *out, E
         "SELECT count(*) FROM surface JOIN attempt ON attempt.id = attempt_id WHERE run_id = ?1"
         " AND context = ?2 AND CASE WHEN ?3 THEN kind <> 'step' AND surface.rows = ?3"
         " ELSE kind = 'step' END";
-    Error why = {0};
     Rows *r = rows_open(s->store, SQL, e);
     if (!r) return false;
     rows_bind_int(r, 1, s->run);
     rows_bind_int(r, 2, context);
     rows_bind_int(r, 3, rows);
-    *out = rows_next(r, &why) ? (int)rows_int(r, 0) : 0;
-    rows_close(r);
-    if (why.kind != ERROR_NONE) *e = why;
-    return why.kind == ERROR_NONE;
+    *out = rows_next(r) ? (int)rows_int(r, 0) : 0;
+    return rows_end(r, true, e);
 }
 
 static bool measure_unit(SurfaceRun *s, int context, int rows, Error *e) {

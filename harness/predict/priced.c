@@ -46,15 +46,12 @@ static const char PROPOSES[] = "SELECT EXISTS (SELECT 1" OF_POINT " JOIN step_pa
 typedef bool (*TakeRow)(void *state, const Rows *r, Error *e);
 
 static bool each_row(Store *store, const char *sql, int64_t point, TakeRow take, void *state, Error *e) {
-    Error why = {0};
     Rows *r = rows_open(store, sql, e);
     if (!r) return false;
     rows_bind_int(r, 1, point);
     bool ok = true;
-    while (ok && rows_next(r, &why)) ok = take(state, r, &why);
-    rows_close(r);
-    if (why.kind != ERROR_NONE) *e = why;
-    return ok && why.kind == ERROR_NONE;
+    while (ok && rows_next(r)) ok = take(state, r, e);
+    return rows_end(r, ok, e);
 }
 
 typedef struct Reading {

@@ -11,18 +11,15 @@ static const char STEP[] = "SELECT " PARAM("W") ", " PARAM("N") ", " PARAM(
          " WHERE p.id = ?1 AND method = 'lookahead' AND " PARAM("preset") " = 'none'";
 
 static bool read_step(Store *store, int64_t point, LookaheadStep *out, bool *given, Error *e) {
-    Error why = {0};
     Rows *r = rows_open(store, STEP, e);
     if (!r) return false;
     rows_bind_int(r, 1, point);
-    *given = rows_next(r, &why);
+    *given = rows_next(r);
     if (*given)
         *out = (LookaheadStep){(int)rows_int(r, 0), (int)rows_int(r, 1), (int)rows_int(r, 2),
                                (int)rows_int(r, 3)};
     *given = *given && out->W >= 1 && out->N >= 2 && out->G >= 0;
-    rows_close(r);
-    if (why.kind != ERROR_NONE) *e = why;
-    return why.kind == ERROR_NONE;
+    return rows_end(r, true, e);
 }
 
 typedef double (*Scaling)(const Hardware *h, const StepModel *m, const LookaheadStep *s, int devices,

@@ -16,12 +16,11 @@ static const char POINTS[] =
 
 static bool list_points(Store *store, int64_t run, Simulation *out, Error *e) {
     size_t capacity = 0;
-    Error why = {0};
     bool ok = true;
     Rows *r = rows_open(store, POINTS, e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
-    while (ok && rows_next(r, &why)) {
+    while (ok && rows_next(r)) {
         ok = mem_grow((void **)&out->points, &capacity, out->count + 1, sizeof *out->points);
         if (!ok) break;
         SimulatedPoint *p = &out->points[out->count++];
@@ -34,10 +33,8 @@ static bool list_points(Store *store, int64_t run, Simulation *out, Error *e) {
         p->method = mem_text(rows_text(r, 6), strlen(rows_text(r, 6)));
         ok = p->label && p->group && p->method;
     }
-    rows_close(r);
-    if (why.kind != ERROR_NONE) *e = why;
-    if (!ok) return error_system(e, "out of memory for the points of a run");
-    if (why.kind != ERROR_NONE) return false;
+    if (!ok) error_system(e, "out of memory for the points of a run");
+    if (!rows_end(r, ok, e)) return false;
     return out->count ||
            error_input(e, "run %lld of '%s' has no samples yet", (long long)run, store_path(store));
 }
@@ -52,16 +49,15 @@ static bool read_measured(Store *store, const SimulationAgainst *against, Simula
         "dataset_id"
         " JOIN point_sums AS s ON s.point_id = p.id LEFT JOIN point_speedup AS u ON u.point_id = p.id"
         " WHERE run_id = ?1 AND decoder = ?2 AND d.name = ?3 AND temperature = ?4 AND s.steps > 0";
-    Error why = {0};
     Rows *r = rows_open(store, THIS, e), *o = r ? rows_open(against->store, OTHER, e) : NULL;
     if (o) {
         rows_bind_int(r, 1, p->id);
-        if (rows_next(r, &why)) {
+        if (rows_next(r)) {
             rows_bind_int(o, 1, against->run);
             rows_bind_text(o, 2, rows_text(r, 0));
             rows_bind_text(o, 3, rows_text(r, 1));
             rows_bind_real(o, 4, rows_real(r, 2));
-            p->measured = rows_next(o, &why);
+            p->measured = rows_next(o);
         }
         if (p->measured) {
             p->measured_step_s = rows_real(o, 0);
@@ -69,11 +65,7 @@ static bool read_measured(Store *store, const SimulationAgainst *against, Simula
             p->measured_speedup = p->baseline ? rows_real(o, 2) : NAN;
         }
     }
-    bool ok = o && why.kind == ERROR_NONE;
-    rows_close(o);
-    rows_close(r);
-    if (why.kind != ERROR_NONE) *e = why;
-    return ok;
+    return rows_end(r, rows_end(o, true, e), e);
 }
 
 // The baseline that was priced last: points that share one stand together.

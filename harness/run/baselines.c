@@ -17,15 +17,12 @@ static bool same_question(const Schedule *s, const Group *a, const Group *b) {
 
 // Seconds a token, over all samples; INFINITY where there are none.
 static bool read_pace(Ledger *l, int point, double *out, Error *e) {
-    Error why = {0};
     Rows *r = rows_open(l->store, "SELECT sum(decode_ns), sum(tokens) FROM sample WHERE point_id = ?1", e);
     if (!r) return false;
     rows_bind_int(r, 1, l->points[point]);
-    bool any = rows_next(r, &why) && rows_real(r, 1) > 0;
+    bool any = rows_next(r) && rows_real(r, 1) > 0;
     *out = any ? rows_real(r, 0) / rows_real(r, 1) : INFINITY;
-    rows_close(r);
-    if (why.kind != ERROR_NONE) *e = why;
-    return why.kind == ERROR_NONE;
+    return rows_end(r, true, e);
 }
 
 static bool choose(Ledger *l, const Group *g, const double *paces, Error *e) {

@@ -227,12 +227,11 @@ bool ledger_samples(Store *store, int64_t run, bool (*take)(void *state, const L
         " EXISTS (SELECT 1 FROM divergence WHERE sample_id = sample.id)"
         " FROM point JOIN sample ON point_id = point.id JOIN prompt ON prompt_id = prompt.id"
         " WHERE run_id = ?1 ORDER BY 1, 2, 3, 4";
-    Error why = {0};
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
     bool ok = true;
     rows_bind_int(r, 1, run);
-    while (ok && rows_next(r, &why)) {
+    while (ok && rows_next(r)) {
         LedgerSample s = {.point = (int)rows_int(r, 0) - 1,
                           .pass = (int)rows_int(r, 1),
                           .prompt = (int)rows_int(r, 2),
@@ -245,9 +244,7 @@ bool ledger_samples(Store *store, int64_t run, bool (*take)(void *state, const L
                           .diverged = rows_int(r, 9) != 0};
         ok = take(state, &s, e);
     }
-    rows_close(r);
-    if (ok && why.kind != ERROR_NONE) *e = why;
-    return ok && why.kind == ERROR_NONE;
+    return rows_end(r, ok, e);
 }
 
 bool ledger_failures(Store *store, int64_t run, bool (*take)(void *state, int point, const char *why),
@@ -256,13 +253,10 @@ bool ledger_failures(Store *store, int64_t run, bool (*take)(void *state, int po
         "SELECT point.number, message FROM failure AS f JOIN point ON point.id = f.point_id"
         " WHERE run_id = ?1 AND NOT EXISTS (SELECT 1 FROM sample AS s"
         " WHERE s.point_id = f.point_id AND s.attempt_id > f.attempt_id) ORDER BY f.id";
-    Error why = {0};
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
-    while (rows_next(r, &why))
+    while (rows_next(r))
         if (!take(state, (int)rows_int(r, 0) - 1, rows_text(r, 1))) break;
-    rows_close(r);
-    if (why.kind != ERROR_NONE) *e = why;
-    return why.kind == ERROR_NONE;
+    return rows_end(r, true, e);
 }

@@ -109,16 +109,13 @@ static bool list_points(const CompareSide *side, PointList *out, Error *e) {
         " FROM point JOIN dataset ON dataset.id = dataset_id"
         " WHERE run_id = ?1 AND (?2 = 0 OR point.number = ?2)"
         " AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id) ORDER BY point.number";
-    Error why = {0};
     Rows *r = rows_open(side->store, SQL, e);
     if (!r) return false;
     bool ok = true;
     rows_bind_int(r, 1, side->run);
     rows_bind_int(r, 2, side->point);
-    while (ok && rows_next(r, &why)) ok = add_point(out, r, e);
-    rows_close(r);
-    if (ok && why.kind != ERROR_NONE) *e = why;
-    if (!ok || why.kind != ERROR_NONE) return false;
+    while (ok && rows_next(r)) ok = add_point(out, r, e);
+    if (!rows_end(r, ok, e)) return false;
     if (out->count) return true;
     return error_input(e, "run %lld of '%s' has no such point, or nothing of it is measured",
                        (long long)side->run, store_path(side->store));
@@ -167,8 +164,7 @@ typedef struct Joined {
 
 // Merges two sorted lists; what stands in one only is left out. offset is added to the prompts' numbers.
 static bool join(Rows *a, Rows *b, int offset, Joined *out, Error *e) {
-    Error why = {0};
-    bool ok = true, has_a = rows_next(a, &why), has_b = rows_next(b, &why);
+    bool ok = true, has_a = rows_next(a), has_b = rows_next(b);
     while (ok && has_a && has_b) {
         int64_t at_a = place_of(a), at_b = place_of(b);
         if (at_a == at_b) {
@@ -176,11 +172,10 @@ static bool join(Rows *a, Rows *b, int offset, Joined *out, Error *e) {
             out->tokens_a += rows_real(a, 2);
             out->steps_a += rows_real(a, 3);
         }
-        if (at_a <= at_b) has_a = rows_next(a, &why);
-        if (at_b <= at_a) has_b = rows_next(b, &why);
+        if (at_a <= at_b) has_a = rows_next(a);
+        if (at_b <= at_a) has_b = rows_next(b);
     }
-    if (ok && why.kind != ERROR_NONE) *e = why;
-    return ok && why.kind == ERROR_NONE;
+    return ok;
 }
 
 // --- all of it -------------------------------------------------------------------------------------------
@@ -196,9 +191,7 @@ static bool join_points(const Comparing *c, const PointRow *p, const PointRow *q
                         Error *e) {
     Rows *a = open_samples(c->a->store, p->id, e), *b = a ? open_samples(c->b->store, q->id, e) : NULL;
     bool ok = b && join(a, b, offset, out, e);
-    rows_close(a);
-    rows_close(b);
-    return ok;
+    return rows_end(a, rows_end(b, ok, e), e);
 }
 
 static bool is_counterpart(const Comparing *c, const PointRow *p, const PointRow *q) {

@@ -44,7 +44,6 @@ static bool read_pairs(Store *store, int64_t point, int64_t baseline, const Samp
         " WHERE a.point_id = ?1 AND (?3 IS NULL OR ?3 = (SELECT subtask FROM subtask WHERE prompt_id = "
         "prompt.id))"
         " AND (?4 < 0 OR number % 2 = ?4) GROUP BY number, a.pass";
-    Error why = {0};
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
     bool ok = true;
@@ -53,10 +52,8 @@ static bool read_pairs(Store *store, int64_t point, int64_t baseline, const Samp
     rows_bind_int(r, 2, baseline ? baseline : point);
     rows_bind_text(r, 3, choice->subtask);
     rows_bind_int(r, 4, choice->parity);
-    while (ok && rows_next(r, &why)) ok = add_row(out, r, e);
-    rows_close(r);
-    if (ok && why.kind != ERROR_NONE) *e = why;
-    return ok && why.kind == ERROR_NONE;
+    while (ok && rows_next(r)) ok = add_row(out, r, e);
+    return rows_end(r, ok, e);
 }
 
 // What does not apply is not stored: a null backend's times are all 0.
@@ -85,7 +82,6 @@ typedef struct PointRow {
 static bool list_points(Store *store, int64_t run, PointRow **out, size_t *count, Error *e) {
     static const char SQL[] = "SELECT id, baseline_id, temperature > 0 FROM point WHERE run_id = ?1"
                               " AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)";
-    Error why = {0};
     size_t capacity = 0;
     void *rows = NULL;
     Rows *r = rows_open(store, SQL, e);
@@ -93,16 +89,14 @@ static bool list_points(Store *store, int64_t run, PointRow **out, size_t *count
     *count = 0;
     rows_bind_int(r, 1, run);
     bool ok = true;
-    while (ok && rows_next(r, &why)) {
+    while (ok && rows_next(r)) {
         ok = mem_grow(&rows, &capacity, *count + 1, sizeof **out);
         if (ok)
             ((PointRow *)rows)[(*count)++] = (PointRow){rows_int(r, 0), rows_int(r, 1), rows_int(r, 2) != 0};
     }
-    rows_close(r);
     *out = rows;
-    if (!ok) return error_system(e, "out of memory for the points of a run");
-    if (why.kind != ERROR_NONE) *e = why;
-    return why.kind == ERROR_NONE;
+    if (!ok) error_system(e, "out of memory for the points of a run");
+    return rows_end(r, ok, e);
 }
 
 bool estimates_missing(Store *store, int64_t run, bool *missing, Error *e) {

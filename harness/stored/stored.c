@@ -12,15 +12,12 @@
 
 // One id of a question with one parameter, a text or a number; 0: no row.
 static bool ask(Store *store, const char *sql, const char *text, int64_t number, int64_t *out, Error *e) {
-    Error why = {0};
     Rows *r = rows_open(store, sql, e);
     if (!r) return false;
     if (text) rows_bind_text(r, 1, text);
     else if (rows_parameters(r)) rows_bind_int(r, 1, number);
-    *out = rows_next(r, &why) ? rows_int(r, 0) : 0;
-    rows_close(r);
-    if (why.kind != ERROR_NONE) *e = why;
-    return why.kind == ERROR_NONE;
+    *out = rows_next(r) ? rows_int(r, 0) : 0;
+    return rows_end(r, true, e);
 }
 
 bool stored_by_hash(Store *store, const char *hash, int64_t *id, Error *e) {
@@ -137,14 +134,11 @@ static void put_point(Text *out, const Rows *r) {
 
 static bool each_point(Store *store, int64_t run, void (*put)(void *state, const Rows *r), void *state,
                        Error *e) {
-    Error why = {0};
     Rows *r = rows_open(store, harness_stored, e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
-    while (rows_next(r, &why)) put(state, r);
-    rows_close(r);
-    if (why.kind != ERROR_NONE) *e = why;
-    return why.kind == ERROR_NONE;
+    while (rows_next(r)) put(state, r);
+    return rows_end(r, true, e);
 }
 
 typedef struct Table {

@@ -66,18 +66,13 @@ static bool add_set(StoredSets *out, size_t *capacity, const Rows *r, Error *e) 
 
 bool stored_sets(Store *store, int64_t run, StoredSets *out, Error *e) {
     size_t capacity = 0;
-    Error why = {0};
     *out = (StoredSets){0};
     Rows *r = rows_open(store, SETS, e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
     bool ok = true;
-    while (ok && rows_next(r, &why)) ok = add_set(out, &capacity, r, &why);
-    rows_close(r);
-    if (why.kind != ERROR_NONE) {
-        *e = why;
-        return false;
-    }
+    while (ok && rows_next(r)) ok = add_set(out, &capacity, r, e);
+    if (!rows_end(r, ok, e)) return false;
     return out->count || error_input(e,
                                      "run %lld of '%s' has no point whose law is known: measured, of "
                                      "lookahead, with its own N, W and G above 0",
@@ -116,20 +111,15 @@ static void put_row(Text *tsv, const Rows *r) {
 bool stored_points(Store *store, const StoredSet *set, Text *tsv, double *output, Error *e) {
     double tokens = 0, outputs = 0, filling = 0;
     int count = 0;
-    Error why = {0};
     Rows *r = rows_open(store, POINTS, e);
     if (!r) return false;
     rows_bind_text(r, 1, set->points);
-    for (; rows_next(r, &why); count++) {
+    for (; rows_next(r); count++) {
         if (count == 0) put_head(tsv, r);
         put_row(tsv, r);
         tokens += rows_real(r, TOKENS), outputs += rows_real(r, OUTPUTS), filling += rows_real(r, FILLING);
     }
-    rows_close(r);
-    if (why.kind != ERROR_NONE) {
-        *e = why;
-        return false;
-    }
+    if (!rows_end(r, true, e)) return false;
     if (tsv->failed) return error_system(e, "out of memory for points");
     *output = filling > 0 ? tokens / outputs : 0;
     return count > 0 || error_input(e, "%s: no prompt with a step past filling at every point", set->title);

@@ -110,17 +110,14 @@ bool table_ask_even_speed(void *ask, const TableGroup *g, const char *subtask, d
 
 static bool add_text(const TableAsk *a, int64_t point, double share, TableText *sum, Error *e) {
     static const char SQL[] = "SELECT bytes_per_step, repeated, S_calm FROM point_text WHERE point_id = ?1";
-    Error own = {0};
     Rows *r = rows_open(a->store, SQL, e);
     if (!r) return false;
     rows_bind_int(r, 1, point);
-    bool is_there = rows_next(r, &own);
+    bool is_there = rows_next(r);
     sum->bytes_per_step += is_there ? share * rows_real(r, 0) : NAN;
     sum->repeated += is_there ? share * rows_real(r, 1) : NAN;
     sum->calm += is_there ? share * rows_real(r, 2) : NAN;
-    rows_close(r);
-    if (own.kind != ERROR_NONE) *e = own;
-    return own.kind == ERROR_NONE;
+    return rows_end(r, true, e);
 }
 
 // Means over the seeds.

@@ -74,17 +74,14 @@ static bool add_group(TablePoints *p, const Rows *r, Error *e) {
 }
 
 bool table_points_read(Store *store, int64_t run, TablePoints *out, Error *e) {
-    Error own = {0};
     bool ok = true;
     *out = (TablePoints){0};
     Rows *r = rows_open(store, table_points_sql, e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
-    while (ok && rows_next(r, &own))
-        ok = (rows_int(r, FIRST) != rows_int(r, NUMBER) || add_group(out, r, &own)) && add_seed(out, r, &own);
-    rows_close(r);
-    if (own.kind == ERROR_NONE) return true;
-    *e = own;
+    while (ok && rows_next(r))
+        ok = (rows_int(r, FIRST) != rows_int(r, NUMBER) || add_group(out, r, e)) && add_seed(out, r, e);
+    if (rows_end(r, ok, e)) return true;
     table_points_release(out);
     return false;
 }

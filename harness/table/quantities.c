@@ -124,7 +124,6 @@ static void take_row(const Rows *r, Quantity *out) {
 
 static bool ask(Store *store, const QuantityPart *part, const char *sql, const char *argument, Quantity *out,
                 Error *e) {
-    Error own = {0};
     Rows *r = rows_open(store, sql, e);
     if (!r) return false;
     int parameters = rows_parameters(r);
@@ -133,25 +132,20 @@ static bool ask(Store *store, const QuantityPart *part, const char *sql, const c
     if (parameters > 2) rows_bind_text(r, 3, part->subtask);
     if (parameters > 3) rows_bind_int(r, 4, part->baseline);
     *out = UNKNOWN;
-    if (rows_next(r, &own)) take_row(r, out);
-    rows_close(r);
-    if (own.kind != ERROR_NONE) *e = own;
-    return own.kind == ERROR_NONE;
+    if (rows_next(r)) take_row(r, out);
+    return rows_end(r, true, e);
 }
 
 // What all of a point's samples say was worked out when its run ended.
 static bool ask_estimate(Store *store, const QuantityPart *part, const char *name, Quantity *out, Error *e) {
     static const char SQL[] = "SELECT value, low, high FROM estimate WHERE point_id = ?1 AND metric = ?2";
-    Error own = {0};
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
     rows_bind_int(r, 1, part->point);
     rows_bind_text(r, 2, name);
     *out = UNKNOWN;
-    if (rows_next(r, &own)) *out = (Quantity){rows_real(r, 0), rows_real(r, 1), rows_real(r, 2)};
-    rows_close(r);
-    if (own.kind != ERROR_NONE) *e = own;
-    return own.kind == ERROR_NONE;
+    if (rows_next(r)) *out = (Quantity){rows_real(r, 0), rows_real(r, 1), rows_real(r, 2)};
+    return rows_end(r, true, e);
 }
 
 static int bits_of(const unsigned char *bytes, size_t n) {
@@ -165,20 +159,17 @@ static bool ask_matched(Store *store, const QuantityPart *part, Quantity *out, E
     static const char SQL[] =
         "SELECT matches FROM sample JOIN step ON sample_id = sample.id WHERE point_id = ?1"
         " AND matches IS NOT NULL";
-    Error own = {0};
     double bits = 0, steps = 0;
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
     rows_bind_int(r, 1, part->point);
-    for (; rows_next(r, &own); steps++) {
+    for (; rows_next(r); steps++) {
         size_t n;
         const void *bytes = rows_blob(r, 0, &n);
         bits += bits_of(bytes, n);
     }
-    rows_close(r);
     out->value = steps > 0 ? bits / steps : NAN;
-    if (own.kind != ERROR_NONE) *e = own;
-    return own.kind == ERROR_NONE;
+    return rows_end(r, true, e);
 }
 
 static bool ask_tally(Store *store, const QuantityPart *part, int metric, Quantity *out, Error *e) {

@@ -30,27 +30,21 @@ static bool find_named(Store *store, const char *name, const char *kind, int64_t
                               " point.id WHERE run_id = run.id) OR EXISTS (SELECT 1 FROM attempt JOIN "
                               "surface ON attempt_id = attempt.id"
                               " WHERE run_id = run.id)) ORDER BY id DESC";
-    Error own = {0};
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
     *run = 0;
     rows_bind_text(r, 1, strcmp(kind, "sweep") == 0 ? kind : "surface");
-    while (!*run && rows_next(r, &own))
+    while (!*run && rows_next(r))
         if (strcmp(rows_text(r, 1), name) == 0 || names_it(rows_text(r, 2), name)) *run = rows_int(r, 0);
-    rows_close(r);
-    if (own.kind != ERROR_NONE) *e = own;
-    return own.kind == ERROR_NONE;
+    return rows_end(r, true, e);
 }
 
 bool table_run_names(Store *store, int64_t run, const char *item, bool *names, Error *e) {
-    Error own = {0};
     Rows *r = rows_open(store, "SELECT name, coalesce(config, '') FROM run WHERE id = ?1", e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
-    *names = rows_next(r, &own) && (strcmp(rows_text(r, 0), item) == 0 || names_it(rows_text(r, 1), item));
-    rows_close(r);
-    if (own.kind != ERROR_NONE) *e = own;
-    return own.kind == ERROR_NONE;
+    *names = rows_next(r) && (strcmp(rows_text(r, 0), item) == 0 || names_it(rows_text(r, 1), item));
+    return rows_end(r, true, e);
 }
 
 bool table_run_find(Store *store, const char *name, const char *kind, int64_t *run, Error *e) {
@@ -88,13 +82,10 @@ static bool add_list(Table *t, const char *config, Error *e) {
 }
 
 bool table_run_chosen(Store *store, int64_t run, Table *t, Error *e) {
-    Error own = {0};
     bool ok = true;
     Rows *r = rows_open(store, "SELECT config FROM run WHERE id = ?1 AND config IS NOT NULL", e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
-    if (rows_next(r, &own)) ok = add_list(t, rows_text(r, 0), e);
-    rows_close(r);
-    if (ok && own.kind != ERROR_NONE) *e = own;
-    return ok && own.kind == ERROR_NONE;
+    if (rows_next(r)) ok = add_list(t, rows_text(r, 0), e);
+    return rows_end(r, ok, e);
 }

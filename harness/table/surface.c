@@ -80,18 +80,16 @@ static bool add_own(Table *t, const PublishedMetric *metric, const Rows *r, Erro
 }
 
 bool table_surface_fill(Store *store, int64_t run, Table *t, Error *e) {
-    Error own = {0};
     const PublishedMetric *metric = &t->item.metrics[0];
     size_t published = t->item.row_count;
     bool ok = true;
     Rows *r = rows_open(store, query_of(metric->measure), e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
-    for (size_t i = 0; ok && i < published; i++) ok = add_published(t, &t->item.rows[i], true, &own);
-    while (ok && rows_next(r, &own)) ok = add_own(t, metric, r, &own);
-    rows_close(r);
+    for (size_t i = 0; ok && i < published; i++) ok = add_published(t, &t->item.rows[i], true, e);
+    while (ok && rows_next(r)) ok = add_own(t, metric, r, e);
+    ok = rows_end(r, ok, e);
     for (size_t i = 0; ok && i < published && t->row_count == published; i++)
         t->rows[i].why_not = why_not(&t->item.rows[i], false);
-    if (own.kind != ERROR_NONE) *e = own;
-    return own.kind == ERROR_NONE;
+    return ok;
 }

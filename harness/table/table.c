@@ -231,18 +231,15 @@ static bool read_about(const Maker *m, Error *e) {
         "ELSE 'outpace ' END || (SELECT group_concat(value, ' ') FROM json_each(argv))"
         " FROM run JOIN attempt ON run_id = run.id JOIN environment ON environment.id = environment_id"
         " WHERE run.id = ?1 ORDER BY attempt.id DESC LIMIT 1";
-    Error own = {0};
     Rows *r = rows_open(m->store, SQL, e);
     if (!r) return false;
     rows_bind_int(r, 1, m->run);
-    bool found = rows_next(r, &own);
+    bool found = rows_next(r);
     m->t->run = table_keep(m->t, found ? rows_text(r, 0) : "");
     m->t->machine = table_keep(m->t, found ? rows_text(r, 1) : "");
     m->t->date = table_keep(m->t, found ? rows_text(r, 2) : "");
     m->t->command = table_keep(m->t, found ? rows_text(r, 3) : "");
-    rows_close(r);
-    if (own.kind != ERROR_NONE) *e = own;
-    return own.kind == ERROR_NONE &&
+    return rows_end(r, true, e) &&
            ((m->t->run && m->t->machine && m->t->date && m->t->command) || out_of_memory(e));
 }
 

@@ -15,9 +15,8 @@ static void run(Store *s, const char *sql, size_t n) {
     Rows *r = rows_open(s, query, &e);
     if (!r) fail_msg("%s\n%s", query, e.text);
     int rows = 0;
-    while (rows_next(r, &e)) rows++;
-    if (e.kind != ERROR_NONE || rows == 0) fail_msg("%s\ngave %d rows: '%s'", query, rows, e.text);
-    rows_close(r);
+    while (rows_next(r)) rows++;
+    if (!rows_end(r, true, &e) || rows == 0) fail_msg("%s\ngave %d rows: '%s'", query, rows, e.text);
     mem_free(query);
 }
 

@@ -55,8 +55,8 @@ static void ask(Store *s, const char *sql, double limit_s) {
     double start = cpu_s();
     int n = 0;
     Rows *r = rows_open(s, sql, &e);
-    while (r && rows_next(r, &e)) n++;
-    rows_close(r);
+    while (r && rows_next(r)) n++;
+    rows_end(r, true, &e);
     double took = cpu_s() - start;
     print_message("%6.2f s %6d rows  %s\n", took, n, sql);
     if (e.kind != ERROR_NONE || n == 0 || took > limit_s)

@@ -46,9 +46,9 @@ static FILE *create(const char *path) {
 static double real(Store *s, const char *sql) {
     Error e = {0};
     Rows *r = rows_open(s, sql, &e);
-    if (!r || !rows_next(r, &e)) fail_msg("%s: %s", sql, e.text);
+    if (!r || !rows_next(r)) fail_msg("%s: %s", sql, e.text);
     double x = rows_real(r, 0);
-    rows_close(r);
+    if (!rows_end(r, true, &e)) fail_msg("%s", e.text);
     return x;
 }
 
@@ -60,9 +60,9 @@ static void expect_same(Store *a, Store *b, const char *sql) {
         Error e = {0};
         Rows *r = rows_open(both[i], sql, &e);
         if (!r) fail_msg("%s", e.text);
-        while (rows_next(r, &e))
+        while (rows_next(r))
             for (int c = 0; c < rows_columns(r); c++) text_printf(to[i], "%s|", rows_text(r, c));
-        rows_close(r);
+        if (!rows_end(r, true, &e)) fail_msg("%s", e.text);
     }
     if (x.length == 0 || strcmp(text_get(&x), text_get(&y)))
         fail_msg("%s:\n%.400s\n%.400s", sql, text_get(&x), text_get(&y));

@@ -32,7 +32,7 @@ static void read_samples(World *w) {
         " JOIN prompt ON prompt.id = prompt_id JOIN step ON step.sample_id = sample.id",
         &e);
     if (!r) fail_msg("%s", e.text);
-    while (rows_next(r, &e)) {
+    while (rows_next(r)) {
         Sample *s = &w->samples[rows_int(r, 0)][rows_int(r, 1)][rows_int(r, 2)];
         s->there = true;
         s->tokens = rows_real(r, 3);
@@ -41,7 +41,7 @@ static void read_samples(World *w) {
         s->prefill = rows_real(r, 6);
         s->accepted[rows_int(r, 7)] = (int)rows_int(r, 8);
     }
-    rows_close(r);
+    assert_true(rows_end(r, true, &e));
 }
 
 // The baseline lacks the second pass of one conversation.
@@ -72,8 +72,8 @@ static double view(World *w, const char *sql, int point) {
     Rows *r = rows_open(w->f.store, sql, &e);
     if (!r) fail_msg("%s", e.text);
     rows_bind_int(r, 1, w->f.points[point]);
-    double value = rows_next(r, &e) ? rows_real(r, 0) : NAN;
-    rows_close(r);
+    double value = rows_next(r) ? rows_real(r, 0) : NAN;
+    if (!rows_end(r, true, &e)) fail_msg("%s", e.text);
     return value;
 }
 
@@ -233,14 +233,13 @@ static void all_can_be_asked(void **state) {
     int count = 0;
     Rows *names =
         rows_open(w->f.store, "SELECT 'SELECT * FROM ' || name FROM sqlite_schema WHERE type = 'view'", &e);
-    for (; rows_next(names, &e); count++) {
+    for (; rows_next(names); count++) {
         Rows *r = rows_open(w->f.store, rows_text(names, 0), &e);
         if (!r) fail_msg("%s", e.text);
-        while (rows_next(r, &e)) {}
-        if (e.kind != ERROR_NONE) fail_msg("%s: %s", rows_text(names, 0), e.text);
-        rows_close(r);
+        while (rows_next(r)) {}
+        if (!rows_end(r, true, &e)) fail_msg("%s: %s", rows_text(names, 0), e.text);
     }
-    rows_close(names);
+    assert_true(rows_end(names, true, &e));
     assert_true(count > 20);
 }
 

@@ -227,7 +227,7 @@ static const char *const DUMPS[] = {
 static void dump_rows(Store *s, const char *sql, Text *out) {
     Error e = {0};
     Rows *r = rows_open(s, sql, &e);
-    while (r && rows_next(r, &e)) {
+    while (r && rows_next(r)) {
         for (int i = 0; i < rows_columns(r); i++) {
             const char *name = rows_name(r, i);
             if (strcmp(name, "sample_id") && strcmp(name, "source_id"))
@@ -235,8 +235,7 @@ static void dump_rows(Store *s, const char *sql, Text *out) {
         }
         text_puts(out, "\n");
     }
-    if (e.kind != ERROR_NONE) fail_msg("%s", e.text);
-    rows_close(r);
+    if (!rows_end(r, true, &e)) fail_msg("%s", e.text);
 }
 
 void filled_dump(Store *s, Text *out) {

@@ -16,12 +16,11 @@ static void add_rows(Store *s, const char *sql, Text *out) {
     Error e = {0};
     Rows *r = rows_open(s, sql, &e);
     if (!r) fail_msg("%s", e.text);
-    while (rows_next(r, &e)) {
+    while (rows_next(r)) {
         for (int i = 0; i < rows_columns(r); i++) text_printf(out, "%s ", rows_text(r, i));
         text_puts(out, "\n");
     }
-    if (e.kind != ERROR_NONE) fail_msg("%s", e.text);
-    rows_close(r);
+    if (!rows_end(r, true, &e)) fail_msg("%s", e.text);
 }
 
 int64_t stores_ask(const char *folder, const char *name, const char *sql) {

@@ -33,14 +33,14 @@ static void expect_views(FilledStore *f) {
                         &e);
     if (!r) fail_msg("%s", e.text);
     rows_bind_int(r, 1, f->run);
-    for (; rows_next(r, &e); i++)
+    for (; rows_next(r); i++)
         for (int k = 0; k < COUNT; k++) {
             double got = json_real_value(json_object_get(json_array_get(list, i), COLUMNS[k]));
             if (!(fabs(got - rows_real(r, k + 1)) <= 1e-9 * fabs(got)))
                 fail_msg("point %zu, %s: wanted %.9g, got %.9g", i + 1, COLUMNS[k], rows_real(r, k + 1), got);
         }
     assert_int_equal(i, json_array_size(list));
-    rows_close(r);
+    assert_true(rows_end(r, true, &e));
     json_decref(list);
 }
 
@@ -81,13 +81,13 @@ static void ctar(void **state) {
                         &e);
     if (!r) fail_msg("%s", e.text);
     int compared = 0;
-    for (; rows_next(r, &e); compared++) {
+    for (; rows_next(r); compared++) {
         char key[16];
         snprintf(key, sizeof key, "CTAR%lld", (long long)rows_int(r, 1));
         expect(key, rows_real(r, 2), number(list, (size_t)rows_int(r, 0) - 1, key));
     }
     assert_true(compared > 2);
-    rows_close(r);
+    assert_true(rows_end(r, true, &e));
     json_decref(list);
     filled_close(&f);
 }

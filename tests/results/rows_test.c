@@ -1,0 +1,63 @@
+// Rows end well only where all of them could be read, and where their reader says so.
+#include "tests/support/check.h"
+
+#include "results/rows.h"
+#include "tests/support/folder.h"
+
+#include <string.h>
+
+static Store *store_of(void **state) {
+    Error e = {0};
+    Store *s = store_open(folder_path(*state, "a.db"), STORE_WRITE, NULL, &e);
+    if (!s) fail_msg("%s", e.text);
+    return s;
+}
+
+static void read_to_the_end(void **state) {
+    Store *s = store_of(state);
+    Error e = {0};
+    Rows *r = rows_open(s, "SELECT value FROM json_each('[3, 5]')", &e);
+    assert_true(r && rows_next(r));
+    assert_int_equal(rows_int(r, 0), 3);
+    assert_true(rows_next(r));
+    assert_int_equal(rows_int(r, 0), 5);
+    assert_false(rows_next(r) || rows_next(r));
+    assert_true(rows_end(r, true, &e));
+    store_close(s);
+}
+
+// SQLite meets an overflow in the second row only, when the first has been given.
+static void fails_on_the_way(void **state) {
+    Store *s = store_of(state);
+    Error e = {0};
+    Rows *r = rows_open(s, "SELECT abs(value) FROM json_each('[3, -9223372036854775808]')", &e);
+    assert_true(r && rows_next(r));
+    assert_false(rows_next(r) || rows_next(r));
+    assert_false(rows_end(r, true, &e));
+    assert_int_equal(e.kind, ERROR_INPUT);
+    assert_non_null(strstr(e.text, "overflow"));
+    store_close(s);
+}
+
+static void its_reader_gives_up(void **state) {
+    Store *s = store_of(state);
+    Error e = {0};
+    Rows *r = rows_open(s, "SELECT 1", &e);
+    assert_true(r && rows_next(r));
+    error_input(&e, "enough");
+    assert_false(rows_end(r, false, &e));
+    assert_string_equal(e.text, "enough");
+    assert_null(rows_open(s, "DELETE FROM run", &e));
+    assert_false(rows_end(NULL, true, NULL));
+    store_close(s);
+}
+
+int main(void) {
+#define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, folder_setup, folder_teardown)
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER(read_to_the_end),
+        IN_FOLDER(fails_on_the_way),
+        IN_FOLDER(its_reader_gives_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
