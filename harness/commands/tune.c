@@ -58,6 +58,8 @@ static const Option OPTIONS[] = {
     {"device",         0,   OPTION_TEXT, AT(ask.device),     0, 0,       "NAME",           "cpu, cuda[:n], null",                                  "cpu"             },
     {"compute",        0,   OPTION_TEXT, AT(ask.compute),    0, 0,       "f32|bf16",       "how activations enter products",
      "as the weights"                                                                                                                                                },
+    {"math",           0,   OPTION_TEXT, AT(ask.math),       0, 0,       "exact|fast",     "fast: products by cuBLASLt, on cuda",
+     "exact"                                                                                                                                                         },
     {"set",            0,   OPTION_LIST, AT(ask.sets),       0, 0,       "a.b=VALUE",      "change the experiment, as in 'run'; repeatable",
      NULL                                                                                                                                                            },
     {"seed",           0,   OPTION_SEED, AT(ask.seed),       0, 0,       "N",              "of the order of the prompts",                          "0"               },
@@ -78,16 +80,18 @@ static bool read_budget(const char *text, double *out, Error *e) {
            error_input(e, "tune: --budget is '%s', must be a time, as 90s, 10m or 1h", text);
 }
 
-static const char *result_of(const TuneResult *r) {
-    if (r->end == TUNE_INTERRUPTED) return "interrupted";
-    if (r->diverged) return "failed";
-    return r->failed ? "partial" : "done";
+// By fast math, whose sums may depend on what shares a step, another text is told, and is no failure.
+static int code_of(const TuneResult *r, const Prepared *p) {
+    bool exact = p->sweep.points[0].settings.math == MATH_EXACT;
+    if (r->end == TUNE_INTERRUPTED) return EXIT_INTERRUPTED;
+    if (r->diverged && exact) return EXIT_FAILED;
+    return r->failed ? EXIT_PARTIAL : EXIT_DONE;
 }
 
-static int code_of(const TuneResult *r) {
-    if (r->end == TUNE_INTERRUPTED) return EXIT_INTERRUPTED;
-    if (r->diverged) return EXIT_FAILED;
-    return r->failed ? EXIT_PARTIAL : EXIT_DONE;
+static const char *result_of(int code) {
+    if (code == EXIT_INTERRUPTED) return "interrupted";
+    if (code == EXIT_FAILED) return "failed";
+    return code == EXIT_PARTIAL ? "partial" : "done";
 }
 
 static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, const Prepared *p,
@@ -101,9 +105,10 @@ static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, c
                          .run = ledger->run};
     bool ok = tune_run(ledger, space, o, NULL, &result, e) &&
               (result.end == TUNE_INTERRUPTED || baselines_choose(ledger, e)) &&
-              estimates_make(ledger->store, ledger->run, e) && ledger_end(ledger, result_of(&result), e) &&
+              estimates_make(ledger->store, ledger->run, e) &&
+              ledger_end(ledger, result_of(code_of(&result, p)), e) &&
               (a->json ? tune_report_json(&report, e) : tune_report(&report, e));
-    if (ok) *code = code_of(&result);
+    if (ok) *code = code_of(&result, p);
     else ledger_end(ledger, "failed", &(Error){0});
     tune_release(&result);
     return ok;

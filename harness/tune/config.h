@@ -4,11 +4,11 @@
 #include "harness/tune/space.h"
 
 typedef struct TuneAsk {
-    const char *method;                          // "lookahead", or "lookahead:bonus=drop": fixed, no axis
-    const char *target, *draft, *adapter;        // directories; NULL: none
-    const char *inflate;                         // a shape; NULL: as it is
-    const char *dataset, *path, *format, *split; // path: a file in place of a dataset that is known
-    const char *template, *device, *compute;     // NULL: none, cpu, as the weights
+    const char *method;                             // "lookahead", or "lookahead:bonus=drop": fixed, no axis
+    const char *target, *draft, *adapter;           // directories; NULL: none
+    const char *inflate;                            // a shape; NULL: as it is
+    const char *dataset, *path, *format, *split;    // path: a file in place of a dataset that is known
+    const char *template, *device, *compute, *math; // NULL: none, cpu, as the weights, exact
     int limit, max_tokens, threads;
     bool ignore_eos;
     bool processor; // what is measured is processor time: the run says so

@@ -106,6 +106,7 @@ static void print_doubts(const TuneReport *p) {
 static bool print_choice(const TuneReport *p, Error *e) {
     const TuneResult *r = p->result;
     const ModelSpec *model = &p->prepared->experiment.models[0];
+    const Settings *on = &p->prepared->sweep.points[0].settings;
     Text text = {0};
     if (!name(p, r->choice, &text, e)) return false;
     printf("choice     %s: ", text_get(&text));
@@ -122,7 +123,8 @@ static bool print_choice(const TuneReport *p, Error *e) {
            p->prepared->inputs.models[0].files.target, text_get(&text));
     if (model->draft) printf(" --draft %s", p->prepared->inputs.models[0].files.draft);
     if (model->adapter) printf(" --adapter %s", p->prepared->inputs.models[0].files.adapter);
-    puts("");
+    if (strcmp(on->device, "cpu") != 0) printf(" --device %s", on->device);
+    puts(on->math == MATH_FAST ? " --math fast" : "");
     text_release(&text);
     return true;
 }

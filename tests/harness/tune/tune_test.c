@@ -169,6 +169,7 @@ static void command(void **state) {
     assert_non_null(strstr(text_get(&c.out), "of the processor, not the wall's"));
     assert_non_null(
         strstr(text_get(&c.out), "use        outpace generate tiny -f prompt.txt --method 'spec"));
+    assert_non_null(strstr(text_get(&c.out), "' --draft tiny --device null\n"));
     child_release(&c);
 }
 
@@ -197,6 +198,10 @@ static void mistakes(void **state) {
          "settings vary"                                                                                                                    },
         {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--set", "generation.temperature=1"},
          "must be greedy"                                                                                                                   },
+        {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--math", "fast"},
+         "math: fast needs device cuda"                                                                                                     },
+        {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--math", "faster"},
+         "must be one of exact, fast"                                                                                                       },
         {{"tune", "tiny", "--method", "ouroboros:warm=on", "--dataset", "code", "--draft", "tiny"},
          "whole passes"                                                                                                                     },
     };
