@@ -90,7 +90,8 @@ typedef struct BackendReport {
     size_t step_bytes;            // allocated: step area and scratch
     size_t kv_bytes_per_position; // read by one query, all layers
     PhaseSeconds seconds;
-    bool own_clock; // `seconds` are by the device's own clock
+    bool own_clock;  // `seconds` are by the device's own clock
+    double waited_s; // the host's, until a device that works beside it had finished; by the wall clock
 } BackendReport;
 
 // What a device can do at most, measured on it: the two floors under a step's time.

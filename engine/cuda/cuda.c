@@ -227,7 +227,8 @@ static void cuda_report(const void *self, BackendReport *out) {
         .cache_bytes = c->cache_bytes,
         .step_bytes = c->step_bytes,
         .seconds = {c->seconds[PHASE_RUN], c->seconds[PHASE_HEAD], c->seconds[PHASE_COMMIT]},
-        .own_clock = true
+        .own_clock = true,
+        .waited_s = c->waited_s
     };
     out->weight_bytes = (size_t)m->shape.layers * out->layer_bytes + out->head_bytes;
     out->kv_bytes_per_position =

@@ -63,6 +63,7 @@ typedef struct Cuda {
     int mark_count;
     bool unread; // a run is in the stream that nothing was read of
     double seconds[PHASES];
+    double waited_s;
 
     // device memory; every block is in `blocks` too
     bool planning; // nothing is allocated, only summed up

@@ -10,6 +10,8 @@
 // models.
 #include "engine/cuda/instance.h"
 
+#include "engine/base/clock.h"
+
 bool cuda_take_events(Cuda *c, Error *e) {
     for (int i = 0; i < MARKS; i++)
         if (!cuda_ok(c, gpu_event_open(&c->marks[i].event), "no event", e)) return false;
@@ -50,12 +52,18 @@ static bool count_time(Cuda *c, int marks, Error *e) {
     return true;
 }
 
+static bool wait_for(Cuda *c, const Mark *last, Error *e) {
+    double start = clock_now(clock_monotonic());
+    bool ok = cuda_ok(c, gpu_event_wait(last->event), "a kernel failed", e);
+    c->waited_s += clock_now(clock_monotonic()) - start;
+    return ok;
+}
+
 bool cuda_wait(Cuda *c, Error *e) {
     if (!c->mark_count) return true;
     bool ok = phase_of(c) == PHASE_IDLE || mark(c, PHASE_IDLE, e);
     int marks = c->mark_count;
     c->mark_count = 0;
     c->unread = false;
-    return ok && cuda_ok(c, gpu_event_wait(c->marks[marks - 1].event), "a kernel failed", e) &&
-           count_time(c, marks, e);
+    return ok && wait_for(c, &c->marks[marks - 1], e) && count_time(c, marks, e);
 }

@@ -48,15 +48,21 @@ typedef struct Samples {
         head[MOST_SAMPLES];
 } Samples;
 
+// The host's, waiting for its device.
+static double waited(const Session *s) {
+    BackendReport report;
+    s->backend->report(s->self, &report);
+    return report.waited_s;
+}
+
 static bool time_step(Engine *engine, const BenchOptions *o, Samples *to, int i, Error *e) {
     Session *s = &engine->session;
     PhaseSeconds before, after;
     session_worked(s, &before);
-    double start = clock_now(o->clock);
-    if (!session_run(s, s->shape.layers, e)) return false;
-    to->submit[i] = clock_now(o->clock) - start;
-    if (!session_read(s, HEAD_ARGMAX, e)) return false;
+    double start = clock_now(o->clock), wait = waited(s);
+    if (!session_run(s, s->shape.layers, e) || !session_read(s, HEAD_ARGMAX, e)) return false;
     to->step[i] = clock_now(o->clock) - start;
+    to->submit[i] = to->step[i] - (waited(s) - wait);
     session_worked(s, &after);
     to->layers[i] = after.run - before.run;
     to->head[i] = after.head - before.head;

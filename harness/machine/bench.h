@@ -12,8 +12,7 @@ typedef struct BenchPoint {
     Layout layout; // of k and w
     // what it cost
     double mean_s, median_s, mad_s;
-    double submit_s; // median, of them: the host's until the layers stood in the device's queue; all of it on
-                     // a CPU
+    double submit_s; // median, of them: the host's own, layers and head; what it does not wait for a device
     double busy_s;   // median, of them: the device's own work
     double layers_s, head_s; // medians, of busy_s (each its own, so they need not add up)
     int n;                   // samples

@@ -20,6 +20,7 @@ struct Stream {
 };
 struct Event {
     Stream *stream;
+    int coming; // marks that have not come yet
     double at;
 };
 
@@ -170,12 +171,16 @@ int gpu_event_close(void *event) {
 int gpu_event_record(void *event, void *stream) {
     Event *e = (Event *)event;
     e->stream = (Stream *)stream;
-    push(stream, [=] { e->at = now(); });
+    e->coming++;
+    push(stream, [=] {
+        e->at = now();
+        e->coming--;
+    });
     return 0;
 }
 int gpu_event_wait(void *event) {
     Event *e = (Event *)event;
-    if (e->stream) drain(e->stream);
+    if (e->coming) drain(e->stream);
     return 0;
 }
 int gpu_event_seconds(void *from, void *to, double *seconds) {

@@ -1,5 +1,6 @@
 // A part of a step is timed with all that the device does for it, though a run only queues its work, and with
-// nothing that was queued before. The clock counts the blocks that have run (tests/simt).
+// nothing that was queued before. The clock counts the blocks that have run (tests/simt). And of a whole
+// step, what is the host's own is told apart from what it waits.
 #include "tests/support/check.h"
 #include "tests/support/random_model.h"
 #include "tests/simt/settings.h"
@@ -23,19 +24,23 @@ static double blocks_of(Session *s, PartPoint p) {
     return p.median_s;
 }
 
-static void parts_add_up(void **state) {
-    (void)state;
+static void open_model(RandomModel *m, Session *s) {
     Random r = test_random(95);
-    RandomModel m;
-    Session s;
     Shape shape = random_shape(&r);
     BackendOptions o = {.compute = COMPUTE_BF16, .context = 40, .max_nodes = 16};
     void *self;
     Error e = {0};
     shape.layers = 3;
-    random_model_init(&m, &shape, DTYPE_BF16, false, &r);
-    if (!cuda_open(&m.model, 0, &o, &self, &e) || !session_init(&s, &cuda_backend, self, &shape, &o, &e))
+    random_model_init(m, &shape, DTYPE_BF16, false, &r);
+    if (!cuda_open(&m->model, 0, &o, &self, &e) || !session_init(s, &cuda_backend, self, &shape, &o, &e))
         fail_msg("%s", e.text);
+}
+
+static void parts_add_up(void **state) {
+    (void)state;
+    RandomModel m;
+    Session s;
+    open_model(&m, &s);
     double all = blocks_of(&s, (PartPoint){.kind = PART_LAYERS, .a = 0, .b = 3, .rows = 4});
     double before = blocks_of(&s, (PartPoint){.kind = PART_LAYERS, .a = 0, .b = 1, .rows = 4});
     double behind = blocks_of(&s, (PartPoint){.kind = PART_LAYERS, .a = 1, .b = 3, .rows = 4});
@@ -50,7 +55,23 @@ static void parts_add_up(void **state) {
     random_model_release(&m);
 }
 
+// Here kernels run while somebody waits for them, which takes far longer than to queue them.
+static void the_host_is_apart(void **state) {
+    (void)state;
+    Engine engine = {.tokenizer = NULL};
+    RandomModel m;
+    Error e = {0};
+    BenchPoint p = {.context = 6, .tokens = 4};
+    BenchOptions o = {.min_samples = 3, .max_samples = 3, .seed = 5, .clock = clock_monotonic()};
+    open_model(&m, &engine.session);
+    if (!bench_point(&engine, &(Ceilings){0}, &o, 0, &p, &e)) fail_msg("%s", e.text);
+    if (p.submit_s <= 0 || p.submit_s > 0.25 * p.median_s)
+        fail_msg("of %g us the host takes %g", 1e6 * p.median_s, 1e6 * p.submit_s);
+    session_release(&engine.session);
+    random_model_release(&m);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(parts_add_up)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(parts_add_up), cmocka_unit_test(the_host_is_apart)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
