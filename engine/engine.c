@@ -322,6 +322,8 @@ void engine_close_adapter(AdapterEngine *a) {
     *a = (AdapterEngine){0};
 }
 
+int engine_gpus(void) { return cuda_count(); }
+
 bool engine_gauge(const char *name, Gauge *out, Error *e) {
     int ordinal;
     const Device *device = find_device(name, &ordinal, e);

@@ -53,6 +53,10 @@ bool engine_open_adapter(AdapterEngine *a, const Engine *target, const char *dir
                          EngineMemory *memory, Error *e);
 void engine_close_adapter(AdapterEngine *a); // takes an empty one
 
+// How many GPUs this machine and its driver have, "cuda:0" and so on: of any kind, also such as cannot be
+// used.
+int engine_gpus(void);
+
 // What a GPU (see EngineOptions) says of itself now. False without an error where the device is none.
 bool engine_gauge(const char *device, Gauge *out, Error *e);
 

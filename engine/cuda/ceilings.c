@@ -13,6 +13,7 @@ enum { PASSES = 5, FIRST_ROUNDS = 16, MOST_ROUNDS = 1 << 20, BLOCKS_EACH = 8, TH
 static const double PASS_S = 1e-3, ENOUGH_S = 0.05;
 
 typedef struct Probe {
+    int ordinal;
     void *stream, *from, *to, *data;
     void *sink;
     size_t bytes;
@@ -37,8 +38,8 @@ static double copy_pass(const Probe *p) {
 static double mma_pass(const Probe *p) { return gpu_probe_mma(p->rounds, p->blocks, p->sink, p->stream); }
 static double fma_pass(const Probe *p) { return gpu_probe_fma(p->rounds, p->blocks, p->sink, p->stream); }
 
-static bool check(int code, Error *e) {
-    return code == 0 || error_system(e, "cuda: cannot be measured: %s", gpu_error(code));
+static bool check(const Probe *p, int code, Error *e) {
+    return code == 0 || error_system(e, "cuda:%d: cannot be measured: %s", p->ordinal, gpu_error(code));
 }
 
 static void probe_close(Probe *p) {
@@ -51,21 +52,23 @@ static void probe_close(Probe *p) {
 }
 
 // An eighth of what is free, at most 4 GB.
-static bool probe_open(Probe *p, const GpuFacts *f, Error *e) {
+static bool probe_open(Probe *p, int ordinal, const GpuFacts *f, Error *e) {
     const size_t most = (size_t)4 << 30;
-    *p = (Probe){.bytes = f->free_bytes / 8 / 4096 * 4096, .blocks = f->multiprocessors * BLOCKS_EACH};
+    *p = (Probe){.ordinal = ordinal,
+                 .bytes = f->free_bytes / 8 / 4096 * 4096,
+                 .blocks = f->multiprocessors * BLOCKS_EACH};
     if (p->bytes > most) p->bytes = most;
-    return check(gpu_stream_open(&p->stream), e) && check(gpu_event_open(&p->from), e) &&
-           check(gpu_event_open(&p->to), e) && check(gpu_take(&p->data, p->bytes), e) &&
-           check(gpu_take(&p->sink, (size_t)p->blocks * THREADS * sizeof(float)), e) &&
-           check(gpu_fill(p->data, 0x5a, p->bytes, p->stream), e);
+    return check(p, gpu_stream_open(&p->stream), e) && check(p, gpu_event_open(&p->from), e) &&
+           check(p, gpu_event_open(&p->to), e) && check(p, gpu_take(&p->data, p->bytes), e) &&
+           check(p, gpu_take(&p->sink, (size_t)p->blocks * THREADS * sizeof(float)), e) &&
+           check(p, gpu_fill(p->data, 0x5a, p->bytes, p->stream), e);
 }
 
 static bool time_pass(Probe *p, Pass *pass, double *work, double *seconds, Error *e) {
-    if (!check(gpu_event_record(p->from, p->stream), e)) return false;
+    if (!check(p, gpu_event_record(p->from, p->stream), e)) return false;
     *work = pass(p);
-    return check(gpu_launched(), e) && check(gpu_event_record(p->to, p->stream), e) &&
-           check(gpu_event_wait(p->to), e) && check(gpu_event_seconds(p->from, p->to, seconds), e);
+    return check(p, gpu_launched(), e) && check(p, gpu_event_record(p->to, p->stream), e) &&
+           check(p, gpu_event_wait(p->to), e) && check(p, gpu_event_seconds(p->from, p->to, seconds), e);
 }
 
 // Bytes or operations in a second.
@@ -91,7 +94,7 @@ bool cuda_ceilings(int ordinal, const BackendOptions *o, Ceilings *out, Error *e
     (void)o;
     *out = (Ceilings){.isa = "mma.sync bf16, fma f32"};
     if (!device_find(ordinal, &facts, e)) return false;
-    bool ok = probe_open(&p, &facts, e) && measure(&p, read_pass, &out->bytes_per_s, e) &&
+    bool ok = probe_open(&p, ordinal, &facts, e) && measure(&p, read_pass, &out->bytes_per_s, e) &&
               measure(&p, mma_pass, &out->operations_per_s[COMPUTE_BF16], e) &&
               measure(&p, fma_pass, &out->operations_per_s[COMPUTE_F32], e);
     probe_close(&p);
@@ -102,7 +105,7 @@ bool cuda_copy_rate(int ordinal, double *bytes_per_s, Error *e) {
     GpuFacts facts;
     Probe p;
     if (!device_find(ordinal, &facts, e)) return false;
-    bool ok = probe_open(&p, &facts, e) && measure(&p, copy_pass, bytes_per_s, e);
+    bool ok = probe_open(&p, ordinal, &facts, e) && measure(&p, copy_pass, bytes_per_s, e);
     probe_close(&p);
     return ok;
 }

@@ -8,8 +8,9 @@ extern const Backend cuda_backend;
 // Like cpu_open; `ordinal` is the device's number.
 bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e);
 
-// Whether the first device is there and can run the engine.
+// Whether the first device is there and can run the engine; how many devices there are.
 bool cuda_usable(void);
+int cuda_count(void);
 
 // Device `ordinal`, as it is now.
 bool cuda_gauge(int ordinal, Gauge *out, Error *e);

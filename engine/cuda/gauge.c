@@ -5,6 +5,11 @@
 
 #include <stdio.h>
 
+int cuda_count(void) {
+    int count;
+    return gpu_count(&count) ? 0 : count;
+}
+
 bool cuda_gauge(int ordinal, Gauge *out, Error *e) {
     GpuFacts f;
     *out = (Gauge){.throttle = ""};

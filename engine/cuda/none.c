@@ -14,6 +14,7 @@ bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **
 }
 
 bool cuda_usable(void) { return false; }
+int cuda_count(void) { return 0; }
 
 bool cuda_gauge(int ordinal, Gauge *out, Error *e) {
     (void)ordinal, (void)out;

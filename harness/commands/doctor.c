@@ -2,6 +2,7 @@
 #include "harness/program/command.h"
 
 #include "engine/base/json.h"
+#include "engine/base/memory.h"
 #include "engine/engine.h"
 #include "harness/machine/gauges.h"
 #include "harness/machine/libraries.h"
@@ -28,11 +29,18 @@ static const Option OPTIONS[] = {
 #undef AT
 
 typedef struct {
+    char device[16];
+    Ceilings ceilings;
+    double copies; // bytes a second
+    Gauge gauge;
+    Error useless; // why it cannot be used
+} Gpu;
+
+typedef struct {
     Machine machine;
     Ceilings cpu;
-    Ceilings gpu;
-    double gpu_copies; // bytes a second
-    Gauge gauge;
+    Gpu *gpus; // (gpu_count)
+    int gpu_count;
     Error no_gpu; // why there is none
     Text warnings, libraries;
 } Report;
@@ -46,13 +54,18 @@ static void print_number(const char *before, double x, double of, const char *un
     printf(" %s", unit);
 }
 
-static void print_gpu(const Report *r) {
-    const Gauge *g = &r->gauge;
-    printf("GPU         %s, %.1f GB, driver %s, CUDA %s, %s\n", g->name, (double)g->memory / 1e9,
-           known(g->driver), g->runtime, g->uuid);
+static void print_gpu(const Gpu *gpu) {
+    const Gauge *g = &gpu->gauge;
+    const Ceilings *c = &gpu->ceilings;
+    if (gpu->useless.kind != ERROR_NONE) {
+        printf("GPU         %s\n", gpu->useless.text);
+        return;
+    }
+    printf("GPU         %s: %s, %.1f GB, driver %s, CUDA %s, %s\n", gpu->device, g->name,
+           (double)g->memory / 1e9, known(g->driver), g->runtime, g->uuid);
     printf("GPU kernels %s: reads %.0f GB/s, copies %.0f, computes %.1f TFLOP/s in bf16, %.1f in f32\n",
-           r->gpu.isa, r->gpu.bytes_per_s / 1e9, r->gpu_copies / 1e9,
-           r->gpu.operations_per_s[COMPUTE_BF16] / 1e12, r->gpu.operations_per_s[COMPUTE_F32] / 1e12);
+           c->isa, c->bytes_per_s / 1e9, gpu->copies / 1e9, c->operations_per_s[COMPUTE_BF16] / 1e12,
+           c->operations_per_s[COMPUTE_F32] / 1e12);
     if (!g->throttle[0])
         printf("GPU now     unknown: there is no NVML (libnvidia-ml.so.1), or it does not know it\n");
     else {
@@ -79,8 +92,8 @@ static void print_report(const Report *r) {
     printf("reads       %.1f GB/s from memory\n", r->cpu.bytes_per_s / 1e9);
     printf("computes    %.3f TFLOP/s in bf16, %.3f in f32, operands in registers\n",
            r->cpu.operations_per_s[COMPUTE_BF16] / 1e12, r->cpu.operations_per_s[COMPUTE_F32] / 1e12);
-    if (r->no_gpu.kind == ERROR_NONE) print_gpu(r);
-    else printf("GPU         none: %s\n", r->no_gpu.text);
+    for (int i = 0; i < r->gpu_count; i++) print_gpu(&r->gpus[i]);
+    if (r->gpu_count == 0) printf("GPU         none: %s\n", r->no_gpu.text);
     printf("libraries   %s\n", text_get(&r->libraries));
     for (const char *line = text_get(&r->warnings); *line; line += strcspn(line, "\n") + 1)
         printf("warning     %.*s\n", (int)strcspn(line, "\n"), line);
@@ -96,12 +109,21 @@ static json_t *ceilings_json(const Ceilings *c) {
                      rate_json(c->operations_per_s[COMPUTE_F32]));
 }
 
-static json_t *gpu_json(const Report *r) {
-    json_t *o = ceilings_json(&r->gpu), *gauge = gauges_json(&r->gauge);
+static json_t *gpu_json(const Gpu *gpu) {
+    if (gpu->useless.kind != ERROR_NONE)
+        return json_pack("{s:s, s:s}", "device", gpu->device, "error", gpu->useless.text);
+    json_t *o = ceilings_json(&gpu->ceilings), *gauge = gauges_json(&gpu->gauge);
     if (o && gauge) json_object_update(o, gauge);
-    if (o) json_object_set_new(o, "copy_bytes_per_s", rate_json(r->gpu_copies));
+    if (o) json_object_set_new(o, "device", json_string(gpu->device));
+    if (o) json_object_set_new(o, "copy_bytes_per_s", rate_json(gpu->copies));
     json_decref(gauge);
     return o;
+}
+
+static json_t *gpus_json(const Report *r) {
+    json_t *list = json_array();
+    for (int i = 0; i < r->gpu_count; i++) json_array_append_new(list, gpu_json(&r->gpus[i]));
+    return list;
 }
 
 static json_t *warnings_json(const Text *warnings) {
@@ -112,12 +134,32 @@ static json_t *warnings_json(const Text *warnings) {
 }
 
 static bool print_json(const Report *r, Error *e) {
-    json_t *root =
-        json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "version", version_text(), "compiler",
-                  version_compiler(), "machine", machine_json(&r->machine), "cpu", ceilings_json(&r->cpu),
-                  "gpu", r->no_gpu.kind == ERROR_NONE ? gpu_json(r) : json_null(), "libraries",
-                  libraries_json(), "warnings", warnings_json(&r->warnings));
+    json_t *root = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "version", version_text(), "compiler",
+                             version_compiler(), "machine", machine_json(&r->machine), "cpu",
+                             ceilings_json(&r->cpu), "gpus", gpus_json(r), "libraries", libraries_json(),
+                             "warnings", warnings_json(&r->warnings));
     return json_print(root, 0, stdout) || error_system(e, "out of memory");
+}
+
+// One that cannot be used is no reason not to tell of the others.
+static bool read_gpus(Report *r, Error *e) {
+    const BackendOptions none = {0};
+    r->gpu_count = engine_gpus();
+    if (r->gpu_count == 0) {
+        engine_ceilings("cuda", &none, &(Ceilings){0}, &r->no_gpu);
+        return true;
+    }
+    r->gpus = mem_alloc((size_t)r->gpu_count, sizeof *r->gpus);
+    if (!r->gpus) return error_system(e, "out of memory for %d GPUs", r->gpu_count);
+    for (int i = 0; i < r->gpu_count; i++) {
+        Gpu *g = &r->gpus[i];
+        *g = (Gpu){.copies = 0};
+        snprintf(g->device, sizeof g->device, "cuda:%d", i);
+        (void)(engine_ceilings(g->device, &none, &g->ceilings, &g->useless) &&
+               engine_copy_rate(g->device, &g->copies, &g->useless) &&
+               engine_gauge(g->device, &g->gauge, &g->useless));
+    }
+    return true;
 }
 
 static bool run(int argc, char **argv, int *code, Error *e) {
@@ -130,14 +172,12 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (stop) return true;
     BackendOptions measured = {.threads = o.threads, .isa = o.isa};
     machine_read(&r.machine);
-    bool ok = engine_ceilings("cpu", &measured, &r.cpu, e);
-    if (engine_ceilings("cuda", &measured, &r.gpu, &r.no_gpu) &&
-        engine_copy_rate("cuda", &r.gpu_copies, &r.no_gpu))
-        engine_gauge("cuda", &r.gauge, &r.no_gpu);
+    bool ok = engine_ceilings("cpu", &measured, &r.cpu, e) && read_gpus(&r, e);
     machine_warnings(&r.machine, &r.warnings);
     libraries_text(&r.libraries);
     if (ok && o.json) ok = print_json(&r, e);
     else if (ok) print_report(&r);
+    mem_free(r.gpus);
     text_release(&r.warnings);
     text_release(&r.libraries);
     return ok;

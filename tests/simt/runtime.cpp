@@ -68,17 +68,28 @@ int gpu_versions(int *driver, int *runtime) {
     *runtime = 13000;
     return 0;
 }
+
+// What each device can do, 90 for 9.0: the numbers of $OUTPACE_FAKE_GPUS, which may be none.
+static std::vector<int> devices() {
+    const char *given = getenv("OUTPACE_FAKE_GPUS");
+    std::vector<int> list;
+    for (const char *p = given ? given : "90"; *p; p += *p == ',')
+        list.push_back((int)strtol(p, (char **)&p, 10));
+    return list;
+}
 int gpu_count(int *count) {
-    *count = simt_settings.driver >= 13000;
+    *count = simt_settings.driver >= 13000 ? (int)devices().size() : 0;
     return simt_settings.driver && simt_settings.driver < 13000 ? FAILED : 0;
 }
-int gpu_use(int ordinal) { return ordinal == 0 ? 0 : FAILED; }
-int gpu_facts(int, GpuFacts *out) {
+int gpu_use(int ordinal) { return (size_t)ordinal < devices().size() ? 0 : FAILED; }
+int gpu_facts(int ordinal, GpuFacts *out) {
+    int capability = devices()[(size_t)ordinal];
     *out = {};
     snprintf(out->name, sizeof out->name, "SIMT shim");
-    snprintf(out->uuid, sizeof out->uuid, "GPU-00000000-0000-0000-0000-000000000001");
+    snprintf(out->uuid, sizeof out->uuid, "GPU-00000000-0000-0000-0000-%012d", ordinal + 1);
     gpu_versions(&out->driver, &out->runtime);
-    out->major = 9;
+    out->major = capability / 10;
+    out->minor = capability % 10;
     out->multiprocessors = 4;
     out->shared_bytes = 227 << 10;
     out->total_bytes = out->free_bytes = (size_t)1 << 30;

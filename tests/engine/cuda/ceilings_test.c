@@ -32,7 +32,7 @@ static void no_memory(void **state) {
         simt_settings.fail_after = taken;
         assert_false(engine_copy_rate("cuda", &copies, &e));
         simt_settings.fail_after = -1;
-        assert_string_equal(e.text, "cuda: cannot be measured: out of memory");
+        assert_string_equal(e.text, "cuda:0: cannot be measured: out of memory");
         assert_int_equal(simt_live_bytes(), 0);
     }
 }

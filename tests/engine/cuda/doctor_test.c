@@ -1,0 +1,84 @@
+// `outpace doctor` on machines of several GPUs, of one that is of no use, and of none (tests/simt).
+#include "tests/support/check.h"
+
+#include "tests/support/child.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// The program lies in the build's folder simt/, three above this one's.
+static int find_program(void **state) {
+    char path[4096];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 64);
+    if (n <= 0 || folder_setup(state)) return -1;
+    for (int up = 0; up < 4 && n > 0; up++)
+        while (n > 0 && path[--n] != '/') {}
+    snprintf(path + n, 64, "/simt/outpace");
+    return setenv("OUTPACE", path, 1);
+}
+
+static int count(const char *text, const char *what) {
+    int n = 0;
+    for (const char *p = text; (p = strstr(p, what)); p += strlen(what)) n++;
+    return n;
+}
+
+static void expect(const Child *c, int times, const char *what) {
+    if (count(text_get(&c->out), what) != times)
+        fail_msg("wanted %d of '%s' in:\n%s", times, what, text_get(&c->out));
+}
+
+// A block each; one that is of no use hides no other.
+static void every_gpu_has_a_block(void **state) {
+    Child c;
+    setenv("OUTPACE_FAKE_GPUS", "75,90,80", 1);
+    CHILD_OUTPACE(&c, *state, 0, "doctor", "--threads", "1");
+    expect(&c, 1, "GPU         cuda:0: 'SIMT shim' is of compute capability 7.5, at least 8.0 is needed");
+    expect(&c, 1, "GPU         cuda:1: SIMT shim, 1.1 GB");
+    expect(&c, 1, "GPU         cuda:2: SIMT shim, 1.1 GB");
+    expect(&c, 2, "GPU kernels ");
+    expect(&c, 2, "GPU now     ");
+    child_release(&c);
+}
+
+static void none(void **state) {
+    Child c;
+    setenv("OUTPACE_FAKE_GPUS", "", 1);
+    CHILD_OUTPACE(&c, *state, 0, "doctor", "--threads", "1");
+    expect(&c, 1, "GPU         none: cuda:0: this machine has no NVIDIA GPU, or no driver for it;");
+    expect(&c, 1, "GPU  ");
+    child_release(&c);
+}
+
+static void json_has_a_list(void **state) {
+    Child c;
+    setenv("OUTPACE_FAKE_GPUS", "90,75,90", 1);
+    CHILD_OUTPACE(&c, *state, 0, "doctor", "--threads", "1", "--json");
+    json_t *root = json_loads(text_get(&c.out), 0, NULL), *gpus = json_object_get(root, "gpus");
+    assert_int_equal(json_array_size(gpus), 3);
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *gpu = json_array_get(gpus, i);
+        const char *device = json_string_value(json_object_get(gpu, "device"));
+        assert_true(device && device[5] - '0' == (int)i);
+        assert_true((json_object_get(gpu, "error") != NULL) == (i == 1));
+        if (i == 1) continue;
+        const char *uuid = json_string_value(json_object_get(gpu, "uuid"));
+        assert_true(uuid && uuid[strlen(uuid) - 1] - '1' == (int)i);
+        assert_true(json_real_value(json_object_get(gpu, "read_bytes_per_s")) > 0);
+        assert_true(json_real_value(json_object_get(gpu, "copy_bytes_per_s")) > 0);
+    }
+    json_decref(root);
+    child_release(&c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_gpu_has_a_block),
+        cmocka_unit_test(none),
+        cmocka_unit_test(json_has_a_list),
+    };
+    return cmocka_run_group_tests(tests, find_program, folder_teardown);
+}
