@@ -30,7 +30,7 @@ typedef struct BackendOptions {
     const char *isa; // force a kernel set; NULL: the best that this machine has
     bool fast;       // sums may depend on what shares the step (no exactness, below): a vendor's library
     // An instance of the same backend whose threads this one uses too (they take turns; `threads` is then
-    // ignored). It is closed later than this one. NULL: threads of its own.
+    // ignored), or whose stream, on the same device. It is closed later than this one. NULL: its own.
     void *beside;
 } BackendOptions;
 
@@ -112,6 +112,17 @@ typedef struct Gauge {
     char throttle[160]; // why its clocks are lower than they could be, "none" where nothing slows it down
 } Gauge;
 
+// A device's own memory for hidden states that go from one instance to another without the host seeing them.
+typedef struct HiddenMemory {
+    // Room that `self` and `other` both reach, each call behind those before it, whichever's it is. NULL:
+    // there is none.
+    float *(*take)(void *self, void *other, size_t bytes);
+    void (*drop)(void *self, float *rows);
+    // As get_hidden and set_hidden, with a row of that room.
+    bool (*keep)(void *self, int node, HiddenKind kind, float *row, Error *e);
+    bool (*give)(void *self, int node, const float *row, Error *e);
+} HiddenMemory;
+
 typedef struct Backend {
     const char *name;
     // Runs nodes through layers, keeping their hidden states (at b) and their keys and values in the step
@@ -126,6 +137,7 @@ typedef struct Backend {
     // Rows of `width` floats.
     bool (*get_hidden)(void *self, const int *nodes, int count, HiddenKind kind, float *rows, Error *e);
     bool (*set_hidden)(void *self, int first, int count, const float *rows, Error *e);
+    const HiddenMemory *hidden; // NULL: the host's memory is the device's
     // Copies keys and values of all layers from the step area, node nodes[i] to slot slots[i].
     bool (*commit)(void *self, const int *nodes, const int *slots, int count, Error *e);
     // Forgets everything (a new sequence begins). The arithmetic-free backend needs it; others may do

@@ -17,7 +17,7 @@ static void cuda_close(void *self) {
     cuda_give_all(c);
     fast_close(c->fast);
     cuda_give_events(c);
-    if (c->stream) gpu_stream_close(c->stream);
+    if (c->stream && !c->shares_stream) gpu_stream_close(c->stream);
     mem_free(c->layers);
     mem_free(c);
 }
@@ -81,11 +81,17 @@ static Heads heads_of(const Shape *s, Compute compute) {
     return (Heads){s->heads, s->kv_heads, s->head_dim, (s->head_dim + unit - 1) / unit * unit, bf16};
 }
 
-static bool take_all(Cuda *c, Error *e) {
+// Instances on a device take turns, in one stream: what one leaves there the next finds.
+static bool take_stream(Cuda *c, const Cuda *beside, Error *e) {
+    c->shares_stream = beside && beside->ordinal == c->ordinal;
+    if (c->shares_stream) c->stream = beside->stream;
+    return c->shares_stream || cuda_ok(c, gpu_stream_open(&c->stream), "no stream", e);
+}
+
+static bool take_all(Cuda *c, const BackendOptions *o, Error *e) {
     c->weight_bytes = c->cache_bytes = c->step_bytes = 0;
-    return cuda_ok(c, gpu_stream_open(&c->stream), "no stream", e) && cuda_take_events(c, e) &&
-           cuda_take_weights(c, e) && cuda_take_buffers(c, e) && cuda_take_pinned(c, e) &&
-           cuda_load_weights(c, e);
+    return take_stream(c, o->beside, e) && cuda_take_events(c, e) && cuda_take_weights(c, e) &&
+           cuda_take_buffers(c, e) && cuda_take_pinned(c, e) && cuda_load_weights(c, e);
 }
 
 static bool check_shape(const Cuda *c, Error *e) {
@@ -119,7 +125,7 @@ bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **
     c->max_nodes = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
     set_context(c, o->context > 0 && o->context < s->context ? o->context : s->context, o);
     if (device_find(ordinal, &c->facts, e) && check_shape(c, e) && open_library(c, o->fast, e) &&
-        check_memory(c, o, e) && take_all(c, e)) {
+        check_memory(c, o, e) && take_all(c, o, e)) {
         name_kernels(c);
         *self = c;
         return true;
@@ -241,6 +247,7 @@ const Backend cuda_backend = {.name = "cuda",
                               .distribution = cuda_get_distribution,
                               .get_hidden = cuda_get_hidden,
                               .set_hidden = cuda_set_hidden,
+                              .hidden = &cuda_hidden,
                               .commit = cuda_commit,
                               .reset = cuda_reset,
                               .report = cuda_report,

@@ -184,17 +184,24 @@ bool cuda_distribution(Cuda *c, int node, const Sampling *sampling, int vocab, f
     return true;
 }
 
+bool cuda_norm_to(Cuda *c, const int *nodes, int count, float *rows, Error *e) {
+    Activations to = {.data = rows, .pitch = c->model->shape.width};
+    if (!choose(c, nodes, count, e)) return false;
+    norm_chosen(c, count, &to);
+    return cuda_ok(c, gpu_launched(), "cannot run the norm", e);
+}
+
 // Through the room of the logits.
 bool cuda_normed(Cuda *c, const int *nodes, int count, float *rows, Error *e) {
-    int width = c->model->shape.width;
-    Activations to = {.data = c->logits, .pitch = width};
+    size_t width = (size_t)c->model->shape.width;
     for (int done = 0, n; done < count; done += n) {
         n = count - done < PANEL_ROWS ? count - done : PANEL_ROWS;
-        size_t at = (size_t)done * (size_t)width, bytes = (size_t)n * (size_t)width * sizeof *rows;
-        if (!cuda_begin(c, PHASE_HEAD, e) || !choose(c, nodes + done, n, e)) return false;
-        norm_chosen(c, n, &to);
-        if (!cuda_ok(c, gpu_copy(rows + at, c->logits, bytes, c->stream), "cannot copy from it", e) ||
-            !cuda_ok(c, gpu_launched(), "cannot run the norm", e) || !cuda_wait(c, e))
+        if (!cuda_begin(c, PHASE_HEAD, e) || !cuda_norm_to(c, nodes + done, n, c->logits, e) ||
+            !cuda_ok(
+                c,
+                gpu_copy(rows + (size_t)done * width, c->logits, (size_t)n * width * sizeof *rows, c->stream),
+                "cannot copy from it", e) ||
+            !cuda_wait(c, e))
             return false;
     }
     return true;

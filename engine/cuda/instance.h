@@ -1,6 +1,6 @@
 // The insides of an open CUDA instance, shared by cuda.c (its life), memory.c (what it allocates), weights.c
 // (what it loads), phases.c (how long it works), step.c and layers.c (a run), head.c (what comes out), fast.c
-// (products by cuBLASLt).
+// (products by cuBLASLt), hidden.c (states that go to another instance).
 //
 // Everything is allocated at open, for the largest step. A call puts copies and kernels into one stream and
 // comes back; only what is read back is waited for (head, get_hidden), and a commit that nothing was read
@@ -11,6 +11,7 @@
 #pragma once
 #include "engine/core/backend.h"
 #include "engine/cuda/kernels.h"
+#include "engine/cuda/phases.h"
 #include "engine/cuda/runtime.h"
 #include "engine/model/model.h"
 
@@ -41,14 +42,6 @@ typedef struct StepGraph {
 } StepGraph;
 enum { GRAPHS = 48, STEP_STAGINGS = 2 };
 
-// What the stream is doing, from an event on.
-typedef enum { PHASE_IDLE, PHASE_RUN, PHASE_HEAD, PHASE_COMMIT, PHASES } Phase;
-typedef struct Mark {
-    Phase phase;
-    void *event;
-} Mark;
-enum { MARKS = 16 };
-
 typedef struct Cuda {
     const Model *model;
     Compute compute;
@@ -59,7 +52,8 @@ typedef struct Cuda {
     Cache cache; // its window and ring
     Heads heads;
     void *stream;
-    Mark marks[MARKS]; // (mark_count): since the stream was last waited for
+    bool shares_stream; // it is another instance's
+    Mark marks[MARKS];  // (mark_count): since the stream was last waited for
     int mark_count;
     bool unread; // a run is in the stream that nothing was read of
     double seconds[PHASES];
@@ -141,6 +135,10 @@ void cuda_layers(Cuda *c, int most, int spans, int a, int b);
 bool cuda_head(Cuda *c, const int *nodes, int count, unsigned want, HeadOut *out, Error *e);
 bool cuda_distribution(Cuda *c, int node, const Sampling *sampling, int vocab, float *p, Error *e);
 bool cuda_normed(Cuda *c, const int *nodes, int count, float *rows, Error *e);
+// Puts the normed states of at most PANEL_ROWS nodes into device memory.
+bool cuda_norm_to(Cuda *c, const int *nodes, int count, float *rows, Error *e);
+
+extern const HiddenMemory cuda_hidden; // hidden.c
 
 // Rows that activations have room for.
 int cuda_rows_limit(const Cuda *c);

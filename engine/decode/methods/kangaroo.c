@@ -9,12 +9,13 @@
 // Drafting ends at gamma guesses, or after one at which the best choice's chance has fallen to eta (Eq. 4).
 // That guess is kept and verified: whether one is proposed must not depend on what it is.
 //
-// Invariant between steps: exits[0 .. pending) are the states of the tokens that the adapter's cache lacks,
-// but for the last token, which comes first in the next step. After a full acceptance that is one: f3 here,
-// and the next step feeds the adapter two rows.
+// Invariant between steps: the first `pending` exits are the states of the tokens that the adapter's cache
+// lacks, but for the last token, which comes first in the next step. After a full acceptance that is one: f3
+// here, and the next step feeds the adapter two rows.
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
+#include "engine/core/hidden.h"
 #include "engine/decode/drafter.h"
 #include "engine/decode/follower.h"
 
@@ -48,10 +49,10 @@ typedef struct Kangaroo {
     Session *target;
     Follower follower; // the adapter's
     Drafter drafter;
-    size_t width;
-    float *exits; // (capacity, width): states at layer l, from the first token that the adapter lacks
-    int capacity, pending;
-    int run;     // rows of exits that this step has filled
+    HiddenRows exits;    // states at layer l, from the first token that the adapter lacks
+    int start, capacity; // exit i stands in row (start + i) mod capacity
+    int pending;
+    int run;     // exits that this step has
     int guessed; // the last guess of this step
     Offers offers;
 } Kangaroo;
@@ -61,7 +62,7 @@ static void kangaroo_close(void *self) {
     if (!k) return;
     follower_release(&k->follower);
     drafter_release(&k->drafter);
-    mem_free(k->exits);
+    hidden_close(&k->exits);
     mem_free(k);
 }
 
@@ -69,12 +70,11 @@ static bool kangaroo_init(Kangaroo *k, const MethodEnv *env, const KangarooParam
     k->p = *p;
     k->p.exit_layer = env->adapter_layer;
     k->target = env->target;
-    k->width = (size_t)env->target->shape.width;
     k->offers = (Offers){.names = SOURCES, .source_count = 1};
     k->capacity = p->gamma + 2 + (env->mixed ? TREE_MAX_NODES : 0);
-    k->exits = mem_alloc((size_t)k->capacity, k->width * sizeof *k->exits);
-    if (!k->exits) return error_system(e, "out of memory for %d hidden states", k->capacity);
-    return follower_init(&k->follower, env->adapters, env->target->context, e) &&
+    // In a mix some of them come from the host.
+    return hidden_open(&k->exits, env->target, env->mixed ? NULL : env->adapters, k->capacity, e) &&
+           follower_init(&k->follower, env->adapters, env->target->context, e) &&
            drafter_init(&k->drafter, env->adapters, env->target->shape.vocab, &p->sampling, &env->sampling,
                         p->eta > 0, e);
 }
@@ -102,19 +102,21 @@ static bool kangaroo_begin(void *self, const Prompt *prompt, Error *e) {
     return follower_begin(&k->follower, prompt->tokens, prompt->count, prompt->hidden, e);
 }
 
+static int row_of(const Kangaroo *k, int exit) { return (k->start + exit) % k->capacity; }
+
 // Takes a node of the target's tree, and all before it, through the shallow layers and keeps its state.
 static bool run_shallow(Kangaroo *k, int node, Error *e) {
-    float *exit = k->exits + (size_t)k->run++ * k->width;
     return session_run(k->target, k->p.exit_layer, e) &&
-           session_get_hidden(k->target, &node, 1, HIDDEN_RAW, exit, e);
+           hidden_keep(&k->exits, row_of(k, k->run++), k->target, node, HIDDEN_RAW, e);
 }
 
 // Takes the adapter's chain from node `first` on to its end; the states are the last ones kept.
 static bool run_adapter(Kangaroo *k, int first, Error *e) {
     Session *s = k->follower.session;
-    int count = s->tree.count - first;
-    const float *rows = k->exits + (size_t)(k->run - count) * k->width;
-    return session_set_hidden(s, first, count, rows, e) && session_run(s, s->shape.layers, e);
+    int behind = k->run - s->tree.count; // a node's exit is so much further on
+    for (int node = first; node < s->tree.count; node++)
+        if (!hidden_give(&k->exits, row_of(k, node + behind), s, node, e)) return false;
+    return session_run(s, s->shape.layers, e);
 }
 
 static bool is_unsure(const Kangaroo *k, const Draft *d) {
@@ -150,8 +152,8 @@ static void take_states(Kangaroo *k, const Observation *seen) {
     tree_path(&k->target->tree, seen->verdict->node, path);
     k->pending = first >= 0 ? lacks : 0;
     for (int i = 0; i < k->pending; i++)
-        memcpy(k->exits + (size_t)i * k->width, seen->hidden + (size_t)path[first + i] * k->width,
-               k->width * sizeof *k->exits);
+        memcpy(k->exits.rows + (size_t)i * k->exits.width,
+               seen->hidden + (size_t)path[first + i] * k->exits.width, k->exits.width * sizeof(float));
 }
 
 // The adapter may lack the last guess, whose state was kept. Where it lacks another token, as where its
@@ -167,7 +169,7 @@ static bool kangaroo_observe(void *self, const Observation *seen, Error *e) {
         return true;
     }
     k->pending = follower_missing(f) == 2 && k->run == taken + 1 && f->sequence[f->length - 2] == k->guessed;
-    if (k->pending) memcpy(k->exits, k->exits + (size_t)taken * k->width, k->width * sizeof *k->exits);
+    if (k->pending) k->start = row_of(k, taken);
     return true;
 }
 

@@ -12,6 +12,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
+#include "engine/core/hidden.h"
 #include "engine/decode/methods/medusa_tree.h"
 
 #include <string.h>
@@ -39,10 +40,10 @@ typedef struct Medusa {
     int depth, top;   // heads asked; choices wanted of each
     MedusaNode *tree; // (count)
     int count;
-    int *placed;   // (count): the step's node, or TREE_NONE
-    float *state;  // (width): where the heads begin
-    bool ready;    // there is one
-    Offers offers; // of the open step: the paths to the tree's leaves, in its order
+    int *placed;      // (count): the step's node, or TREE_NONE
+    HiddenRows state; // one: where the heads begin
+    bool ready;       // it is there
+    Offers offers;    // of the open step: the paths to the tree's leaves, in its order
     int ids[MEDUSA_DEPTH][MEDUSA_RANKS];
 } Medusa;
 
@@ -51,7 +52,7 @@ static void medusa_close(void *self) {
     if (!m) return;
     mem_free(m->tree);
     mem_free(m->placed);
-    mem_free(m->state);
+    hidden_close(&m->state);
     mem_free(m);
 }
 
@@ -85,9 +86,8 @@ static bool medusa_init(Medusa *m, const MethodEnv *env, const MedusaParams *p, 
     m->depth = p->depth < env->adapter_count ? p->depth : env->adapter_count;
     m->tree = mem_alloc(MOST_NODES, sizeof *m->tree);
     m->placed = mem_alloc(MOST_NODES, sizeof *m->placed);
-    m->state = mem_alloc((size_t)env->target->shape.width, sizeof *m->state);
-    if (!m->tree || !m->placed || !m->state) return error_system(e, "out of memory for a tree of guesses");
-    if (!make_tree(m, p, e)) return false;
+    if (!m->tree || !m->placed) return error_system(e, "out of memory for a tree of guesses");
+    if (!hidden_open(&m->state, env->target, env->adapters, 1, e) || !make_tree(m, p, e)) return false;
     m->top = ranks_used(m);
     return true;
 }
@@ -100,17 +100,17 @@ static void *medusa_open(const MethodEnv *env, const void *values, Error *e) {
     return NULL;
 }
 
-static int medusa_hidden_layer(const void *self) { return ((const Medusa *)self)->target->shape.layers; }
+static bool keep_state(Medusa *m, int node, Error *e) {
+    m->ready = true;
+    return hidden_keep(&m->state, 0, m->target, node, HIDDEN_NORMED, e);
+}
 
-// A prompt of one token has no state yet: the first step then runs that token alone.
+// The prompt's last run ended with the token before the root. A prompt of one token had none, and no state:
+// the first step then runs that token alone.
 static bool medusa_begin(void *self, const Prompt *prompt, Error *e) {
-    (void)e;
     Medusa *m = self;
-    size_t width = (size_t)m->target->shape.width;
-    m->ready = prompt->count > 1;
-    if (m->ready)
-        memcpy(m->state, prompt->hidden + (size_t)(prompt->count - 2) * width, width * sizeof *m->state);
-    return true;
+    m->ready = false;
+    return prompt->count == 1 || keep_state(m, m->target->tree.count - 1, e);
 }
 
 // The best ids of one head.
@@ -119,7 +119,7 @@ static bool ask(Medusa *m, int head, Error *e) {
     float logits[MEDUSA_RANKS];
     session_begin_step(s, true, LAYOUT_TREE);
     int node = tree_root(&s->tree, 0);
-    return session_set_hidden(s, node, 1, m->state, e) && session_run(s, s->shape.layers, e) &&
+    return hidden_give(&m->state, 0, s, node, e) && session_run(s, s->shape.layers, e) &&
            session_top(s, &node, 1, m->top, m->ids[head], logits, e);
 }
 
@@ -155,8 +155,7 @@ static bool medusa_observe(void *self, const Observation *seen, Error *e) {
     const Tree *t = &m->target->tree;
     int node = seen->verdict->node;
     while (t->depth[node] >= seen->emitted_count) node = t->parent[node];
-    m->ready = true;
-    return session_get_hidden(m->target, &node, 1, HIDDEN_NORMED, m->state, e);
+    return keep_state(m, node, e);
 }
 
 static const Offers *medusa_offers(const void *self) { return &((const Medusa *)self)->offers; }
@@ -173,5 +172,4 @@ const MethodInfo method_medusa = {
     .propose = medusa_propose,
     .observe = medusa_observe,
     .close = medusa_close,
-    .hidden_layer = medusa_hidden_layer,
     .offers = medusa_offers};

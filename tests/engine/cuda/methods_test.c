@@ -21,8 +21,9 @@ typedef struct {
     int prompt[PROMPT], truth[TOKENS], runs;
 } World;
 
-static void open_cuda(Session *s, const Model *m, Compute compute) {
-    BackendOptions o = {.compute = compute, .context = CONTEXT, .max_nodes = 48, .slack = 16};
+static void open_cuda(Session *s, const Model *m, Compute compute, void *beside) {
+    BackendOptions o = {
+        .compute = compute, .context = CONTEXT, .max_nodes = 48, .slack = 16, .beside = beside};
     void *self;
     Error e = {0};
     if (!cuda_open(m, 0, &o, &self, &e) || !session_init(s, &cuda_backend, self, &m->shape, &o, &e))
@@ -35,7 +36,7 @@ static void world_open(World *w, Compute compute, Random *r) {
     *w = (World){.compute = compute, .env.sampling.top_p = 1};
     random_model_init(&w->model, &shape, compute == COMPUTE_BF16 ? DTYPE_BF16 : DTYPE_F32, false, r);
     random_model_calm(&w->model, 1);
-    open_cuda(&w->target, &w->model.model, compute);
+    open_cuda(&w->target, &w->model.model, compute, NULL);
     w->env.target = &w->target;
     for (int i = 0; i < PROMPT; i++)
         w->prompt[i] = i < 5 ? test_between(r, 0, shape.real_vocab - 1) : w->prompt[i - 4];
@@ -69,7 +70,8 @@ static void check(World *w, const char *method) {
     method_close(&m);
 }
 
-static void check_variant(World *w, AdapterVariant v, const char *folder, Random *r) {
+// beside: the target's states stay on the device, else they go over the host.
+static void check_variant(World *w, AdapterVariant v, bool beside, const char *folder, Random *r) {
     Adapter a;
     Session s[ADAPTER_HEADS_MAX];
     Error e = {0};
@@ -79,7 +81,8 @@ static void check_variant(World *w, AdapterVariant v, const char *folder, Random
     if (!adapter_synth(dir, &w->model.model, &kind, random_bits(r) >> 1, &e) ||
         !adapter_open(&a, &w->model.model, dir, &e))
         fail_msg("%s", e.text);
-    for (int i = 0; i < kind.heads; i++) open_cuda(&s[i], &a.models[i], w->compute);
+    for (int i = 0; i < kind.heads; i++)
+        open_cuda(&s[i], &a.models[i], w->compute, beside ? w->target.self : NULL);
     w->env.adapters = s;
     w->env.adapter_count = kind.heads;
     w->env.adapter_layer = kind.exit_layer;
@@ -96,13 +99,13 @@ static void greedy_output_is_identical(void **state) {
         Session draft;
         world_open(&w, i ? COMPUTE_BF16 : COMPUTE_F32, &r);
         for (size_t k = 0; k < sizeof alone / sizeof *alone; k++) check(&w, alone[k]);
-        open_cuda(&draft, &w.model.model, i ? COMPUTE_F32 : COMPUTE_BF16);
+        open_cuda(&draft, &w.model.model, i ? COMPUTE_F32 : COMPUTE_BF16, w.target.self);
         w.env.draft = &draft;
         check(&w, "speculative:gamma=3");
         session_release(&draft);
         w.env.draft = NULL;
         for (int v = ADAPTER_KANGAROO; v <= ADAPTER_MEDUSA; v++)
-            check_variant(&w, (AdapterVariant)v, *state, &r);
+            check_variant(&w, (AdapterVariant)v, i == v % 2, *state, &r);
         world_close(&w);
     }
     assert_int_equal(simt_live_bytes(), 0);
