@@ -114,7 +114,7 @@ typedef struct Gauge {
 
 // A device's own memory for hidden states that go from one instance to another without the host seeing them.
 typedef struct HiddenMemory {
-    // Room that `self` and `other` both reach, each call behind those before it, whichever's it is. NULL:
+    // Room that `self` and `other` both reach, in the order of the calls, whichever of them is called. NULL:
     // there is none.
     float *(*take)(void *self, void *other, size_t bytes);
     void (*drop)(void *self, float *rows);

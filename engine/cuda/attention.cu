@@ -241,6 +241,9 @@ __global__ void __launch_bounds__(ATTENTION_WARPS *WARP, 1) attention(Attention 
              (int)(blockIdx.z * gridDim.y + blockIdx.y));
 }
 
+// What a block can have on 8.6 and 8.9.
+static_assert(sizeof(TensorShared<HEAD_DIM_MAX>) <= 99 << 10, "a block must fit the smallest cards");
+
 // Head sizes are padded to one of these.
 static int padded_dim(int head_dim) {
     static const int sizes[] = {16, 64, 96};

@@ -53,7 +53,6 @@ $(BUILD)/simt/libnvidia-ml.so: tests/simt/nvml.c $(BUILD)/settings
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(CFLAGS)) -fPIC -shared $< -o $@
 $(BUILD)/tests/engine/cuda/nvml_test: $(BUILD)/simt/libnvidia-ml.so
-$(BUILD)/tests/engine/cuda/doctor_test: $(BUILD)/simt/outpace
 $(BUILD)/tests/engine/cuda/fast_test: LDFLAGS += -rdynamic
 $(BUILD)/tests/engine/cuda/fast_test: $(BUILD)/simt/libcublasLt.so
 $(BUILD)/tests/engine/cuda/fast_test.o: CFLAGS += $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)

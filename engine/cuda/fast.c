@@ -182,7 +182,8 @@ static bool prepare(Cuda *c, const Matrix *m, int kind, int rows, Error *e) {
         if (same_shape(other, m)) on.weights[on.count++] = other->data;
     }
     if (on.count == 0) on.weights[on.count++] = m->data;
-    return cuda_wait(c, e) && measure(c, m, rows, &on, e);
+    return cuda_ok(c, gpu_use(c->ordinal), "cannot be used", e) && cuda_wait(c, e) &&
+           measure(c, m, rows, &on, e);
 }
 
 bool fast_prepare(Cuda *c, int rows, int a, int b, Error *e) {

@@ -24,7 +24,7 @@ static bool copy(Cuda *c, float *to, const float *from, Error *e) {
     return cuda_ok(c, gpu_copy(to, from, bytes, c->stream), "cannot copy within it", e);
 }
 
-// The other instance's work comes behind it, in its own account: so this one's ends here.
+// The other instance's work comes next, and is counted as its own: so this one's ends here.
 static bool keep(void *self, int node, HiddenKind kind, float *row, Error *e) {
     Cuda *c = self;
     if (!cuda_begin(c, PHASE_HEAD, e)) return false;

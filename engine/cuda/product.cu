@@ -11,10 +11,12 @@
 // number of stages do not enter. A column does not see its neighbours.
 //
 // Floor: weights once from memory. Activations are read once a tile, from L2. The first stages of weights are
-// fetched before the launch in front has ended: a step's short kernels cost little then (docs/cuda.md).
+// fetched before the launch in front has ended: a step's short kernels cost little then (docs/cuda.md). So
+// the next launch may begin when the last stages are on their way: earlier, its weights would only take turns
+// with this one's, and none would be left to fill the gap.
 #include "engine/cuda/put.cuh"
 
-enum { K_STAGE = 64, WARP_ROWS = 32, SMALL_SHARED = 100 << 10 };
+enum { K_STAGE = 64, WARP_ROWS = 32 };
 
 template <int N, int WARPS> struct Stage {
     uint4 w[WARPS * WARP_ROWS / 16][K_STAGE / 16][WARP]; // a lane's fragment of a 16x16 tile
@@ -136,10 +138,19 @@ template <int N> __device__ __forceinline__ void keep(const Sums &s, const Part 
             }
 }
 
-__device__ __forceinline__ float sum_parts(const Sums &s, int row, int m) {
+// Outputs m and m + 1 of a row; m and all steps are even. Parts do not wait for each other's loads.
+struct alignas(8) Pair {
+    float x, y;
+};
+__device__ __forceinline__ Pair sum_parts(const Sums &s, int row, int m) {
     const float *at = s.at + (size_t)row * s.row + (size_t)m;
-    float sum = at[0];
-    for (int i = 1; i < s.parts; i++) sum += at[(size_t)i * s.part];
+    Pair sum = *(const Pair *)at;
+#pragma unroll 8
+    for (int i = 1; i < s.parts; i++) {
+        Pair part = *(const Pair *)(at + (size_t)i * s.part);
+        sum.x += part.x;
+        sum.y += part.y;
+    }
     return sum;
 }
 
@@ -162,7 +173,6 @@ __global__ void __launch_bounds__(WARPS *WARP) product(Product p, int first) {
     static_assert(N * (WARPS * WARP_ROWS + 4) * sizeof(float) <= sizeof(Stage<N, WARPS>) * STAGES,
                   "sums must fit");
     SHARED(Shared, sm);
-    let_next_begin();
     int stages = p.w.pitch / K_STAGE;
     Part b = {(int)blockIdx.x, (int)blockIdx.y, 0, 0, first, 0, 0, 0};
     b.from = stages * b.split / p.w.splits;
@@ -198,7 +208,7 @@ __global__ void __launch_bounds__(WARPS *WARP) product(Product p, int first) {
         if (k + STAGES - 1 < b.to) {
             fetch_weights(&sm->stage[ahead], feed, k + STAGES - 1);
             fetch_activations(&sm->stage[ahead], feed, b, k + STAGES - 1);
-        }
+        } else let_next_begin();
         copy_commit();
         multiply(&sm->stage[now], b, sum);
         ahead = now;
@@ -213,9 +223,9 @@ __global__ void __launch_bounds__(WARPS *WARP) product(Product p, int first) {
     const int pairs = WARPS * WARP_ROWS / 2;
     for (int i = (int)threadIdx.x; i < b.rows * pairs; i += WARPS * WARP) {
         int row = i / pairs, m = i % pairs * 2, at = b.tile * WARPS * WARP_ROWS + m;
-        if (at < p.w.rows)
-            put_pair(p.put, p.rows, p.w.rows, first + row, at, sum_parts(s, row, m),
-                     sum_parts(s, row, m + 1));
+        if (at >= p.w.rows) continue;
+        Pair sums = sum_parts(s, row, m);
+        put_pair(p.put, p.rows, p.w.rows, first + row, at, sums.x, sums.y);
     }
 }
 
@@ -236,6 +246,10 @@ static void launch_panel(const Product &p, int most, int first, bool large, void
     else if (!large) launch<128, 4, 3>(p, first, stream);
     else launch<128, 8, 3>(p, first, stream);
 }
+
+// What a block can have on 8.6 and 8.9.
+static_assert(sizeof(ProductShared<64, 4, 4>) <= 99 << 10 && sizeof(ProductShared<128, 4, 3>) <= 99 << 10,
+              "small tiles must fit the smallest cards");
 
 void gpu_product(const Product *p, int most, size_t shared_bytes, void *stream) {
     if (p->w.form != FORM_PACKED) {

@@ -1,0 +1,107 @@
+// The norm of rows of any width, those that a thread holds at once and wider ones, against sums in double;
+// and the same bits whichever thread goes first, and whatever shares the launch.
+#include "tests/simt/settings.h"
+#include "tests/support/check.h"
+
+#include "engine/cuda/kernels.h"
+#include "engine/cuda/runtime.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { NODES = 5, ROWS = 3, WIDEST = 20011 };
+
+typedef struct World {
+    float hidden[NODES][WIDEST], weight[WIDEST], want[ROWS][WIDEST], got[ROWS][WIDEST];
+} World;
+
+static const int NODE[ROWS] = {4, 0, 2};
+static const float EPSILON = 1e-3f;
+
+static void *take(size_t bytes, const void *from, void *stream) {
+    void *block;
+    assert_int_equal(gpu_take(&block, bytes), 0);
+    gpu_copy(block, from, bytes, stream);
+    return block;
+}
+
+static void reckon(World *w, int width, bool weighted) {
+    for (int r = 0; r < ROWS; r++) {
+        const float *x = w->hidden[0] + (size_t)NODE[r] * (size_t)width;
+        double sum = 0, scale;
+        for (int i = 0; i < width; i++) sum += (double)x[i] * (double)x[i];
+        scale = 1 / sqrt(sum / width + (double)EPSILON);
+        for (int i = 0; i < width; i++)
+            w->want[r][i] = weighted ? (float)((double)x[i] * scale * (double)w->weight[i]) : x[i];
+    }
+}
+
+// Rows [0, count) of the list, packed closely into `out`.
+static void run(World *w, int width, bool weighted, int count, float *out) {
+    void *stream;
+    int rows[2 + ROWS] = {count, -1}; // a RowList
+    size_t row = (size_t)width * sizeof(float);
+    memcpy(rows + 2, NODE, sizeof NODE);
+    assert_int_equal(gpu_stream_open(&stream), 0);
+    memset(out, 0xff, ROWS * row);
+    Norm n = {
+        .rows = take(sizeof rows, rows, stream),
+        .hidden = take(NODES * row, w->hidden, stream),
+        .weight = weighted ? take(row, w->weight, stream) : NULL,
+        .epsilon = EPSILON,
+        .width = width,
+        .to = {.data = take(ROWS * row, out, stream), .pitch = width}
+    };
+    gpu_norm(&n, 8, stream);
+    gpu_copy(out, n.to.data, ROWS * row, stream);
+    gpu_stream_wait(stream);
+    void *const all[] = {(void *)(uintptr_t)n.rows, (void *)(uintptr_t)n.hidden, (void *)(uintptr_t)n.weight,
+                         n.to.data};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) gpu_give(all[i]);
+    gpu_stream_close(stream);
+}
+
+static void check(World *w, int width, bool weighted) {
+    float *got = w->got[0], *other = w->want[0], alone[2];
+    reckon(w, width, weighted);
+    for (int order = 0; order < SIMT_ORDERS; order++) {
+        float *to = order ? other : got; // the reckoned rows have been looked at by then
+        simt_settings.order = (SimtOrder)order;
+        simt_settings.early = order > 0;
+        run(w, width, weighted, ROWS, to);
+        if (order && memcmp(to, got, ROWS * (size_t)width * sizeof *to))
+            fail_msg("%d wide: other bits in another order", width);
+        for (int r = 0; order == 0 && r < ROWS; r++)
+            for (int i = 0; i < width; i++) {
+                float x = got[(size_t)r * (size_t)width + (size_t)i], want = w->want[r][i];
+                if (!(fabsf(x - want) <= (weighted ? 2e-6f * fabsf(want) : 0)))
+                    fail_msg("%d wide, row %d: number %d is %.9g, wanted %.9g", width, r, i, (double)x,
+                             (double)want);
+            }
+    }
+    simt_settings.order = SIMT_NATURAL;
+    simt_settings.early = false;
+    alone[0] = got[0], alone[1] = got[width - 1];
+    run(w, width, weighted, 1, other);
+    assert_memory_equal(&other[0], &alone[0], sizeof *alone);
+    assert_memory_equal(&other[width - 1], &alone[1], sizeof *alone);
+    assert_true(isnan(other[width])); // the next row's
+}
+
+static void any_width(void **state) {
+    static const int WIDTHS[] = {1, 7, 255, 256, 257, 4096, 8191, 8192, 8193, WIDEST};
+    static World w;
+    Random r = test_random(512);
+    (void)state;
+    for (int i = 0; i < WIDEST; i++) {
+        for (int node = 0; node < NODES; node++) w.hidden[node][i] = random_normal(&r);
+        w.weight[i] = random_normal(&r);
+    }
+    for (size_t i = 0; i < sizeof WIDTHS / sizeof *WIDTHS; i++)
+        for (int weighted = 0; weighted < 2; weighted++) check(&w, WIDTHS[i], weighted);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(any_width)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
