@@ -39,7 +39,9 @@ static bool take_thread(Cpu *c, ThreadScratch *t) {
     size_t nodes = (size_t)c->max_nodes, rows = nodes < PANEL ? nodes : PANEL, f = sizeof(float);
     size_t block = (size_t)cpu_block_nodes(s), queries = attend_queries((int)block, s->heads / s->kv_heads);
     size_t *total = &c->step_bytes;
-    return take(&t->scores, queries * cpu_score_row(c), f, total) &&
+    return take(&t->row, widest(s), f, total) &&
+           take(&t->packed, c->ops->packed_bytes(1, (int)widest(s)), 1, total) &&
+           take(&t->scores, queries * cpu_score_row(c), f, total) &&
            take(&t->sums, queries * key_value_pad(s->head_dim), f, total) &&
            take(&t->spans, (block + 1) * (nodes + 4), sizeof *t->spans, total) &&
            take(&t->before_spans, block, sizeof *t->before_spans, total) &&
@@ -92,8 +94,9 @@ static void cpu_close(void *self) {
     if (!c) return;
     for (int i = 0; c->threads && i < pool_threads(c->pool); i++) {
         ThreadScratch *t = &c->threads[i];
-        void *blocks[] = {t->scores,  t->sums,  t->spans,  t->before_spans, t->after_spans, t->before,
-                          t->visible, t->first, t->logits, t->top_id,       t->top_logit};
+        void *blocks[] = {t->row,          t->packed,      t->scores,   t->sums,    t->spans,
+                          t->before_spans, t->after_spans, t->before,   t->visible, t->first,
+                          t->logits,       t->top_id,      t->top_logit};
         for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) mem_free(blocks[j]);
     }
     Panel *p = &c->panel;

@@ -1,6 +1,6 @@
 // One forward pass over nodes of a token tree, layer by layer, PANEL rows at a time.
 //
-//      rows      norm, pack         each thread a share of the rows
+//      rows      norm, pack         each thread a share of the rows; a single one each for itself
 //      columns   q k v              each thread a share of the weights, and of what others have left
 //      rows      bias, rotate, store keys and values
 //      heads     attend
@@ -31,8 +31,8 @@ enum { PRODUCTS = 3, PART_BYTES = 128 << 10 };
 
 typedef struct Products {
     const Work *work;
-    void (*ready)(const Work *k, int row); // fills the row of x; may be NULL
-    const float *x;                        // (rows, columns)
+    void (*ready)(const Work *k, int row, float *x); // fills the row of x; may be NULL: it is there
+    float *x;                                        // (rows, columns)
     const Tensor *w[PRODUCTS];
     float *y[PRODUCTS]; // (rows, outputs)
     int count;
@@ -48,8 +48,19 @@ static void ready_rows(void *argument, int thread, int threads) {
     int first, last;
     pool_share(p->work->rows, ops->pack_unit, thread, threads, &first, &last);
     if (p->from == 0 && p->ready)
-        for (int r = first; r < last; r++) p->ready(p->work, r);
+        for (int r = first; r < last; r++) p->ready(p->work, r, p->x + (size_t)r * (size_t)p->packed.columns);
     if (first < last) ops->pack(p->x, &p->packed, first, last);
+}
+
+// A single row, which each thread makes ready for itself: less than one waits for the other's, and for the
+// lines on which it stands, core to core.
+static Packed ready_own_row(const Products *p, int thread) {
+    ThreadScratch *own = &p->work->c->threads[thread];
+    Packed packed = p->packed;
+    packed.data = own->packed;
+    if (p->ready) p->ready(p->work, 0, own->row);
+    p->work->c->ops->pack(p->ready ? own->row : p->x, &packed, 0, 1);
+    return packed;
 }
 
 static void add_residual(const Work *k, int from, int to) {
@@ -64,12 +75,12 @@ static void add_residual(const Work *k, int from, int to) {
 static int units_of(const Tensor *w) { return (w->rows + MATMUL_UNIT - 1) / MATMUL_UNIT; }
 
 // Units [first, last) of all weights, of which number i begins at unit `at`.
-static void multiply_part(const Products *p, int i, int at, int first, int last) {
+static void multiply_part(const Products *p, const Packed *x, int i, int at, int first, int last) {
     const Tensor *w = p->w[i];
     int from = first > at ? (first - at) * MATMUL_UNIT : 0;
     int to = last - at < units_of(w) ? (last - at) * MATMUL_UNIT : w->rows;
     if (from >= to) return;
-    p->work->c->ops->matmul(w, &p->packed, p->y[i] + from, (size_t)w->rows, from, to);
+    p->work->c->ops->matmul(w, x, p->y[i] + from, (size_t)w->rows, from, to);
     if (p->residual) add_residual(p->work, from, to);
 }
 
@@ -77,9 +88,10 @@ static void multiply(void *argument, int thread, int threads) {
     (void)threads;
     const Products *p = argument;
     int first, last;
+    Packed x = p->work->rows == 1 ? ready_own_row(p, thread) : p->packed;
     while (pool_take(p->work->c->pool, p->units, p->least, thread, &first, &last))
         for (int i = p->from, at = 0; i < p->to; at += units_of(p->w[i++]))
-            multiply_part(p, i, at, first, last);
+            multiply_part(p, &x, i, at, first, last);
 }
 
 static void project(Products *p) {
@@ -92,23 +104,21 @@ static void project(Products *p) {
         for (int i = p->from; i < p->to; i++) p->units += units_of(p->w[i]);
         p->least = unit < PART_BYTES ? (int)(PART_BYTES / unit) : 1;
         p->packed = (Packed){k->c->panel.packed, k->rows, p->w[0]->columns, k->c->compute, dtype};
-        run_rows(k, ready_rows, p);
+        if (k->rows > 1) pool_run(k->c->pool, ready_rows, p);
         pool_run(k->c->pool, multiply, p);
     }
 }
 
 // --- attention
 
-static void norm(const Work *k, const Tensor *weight, int row) {
+static void norm(const Work *k, const Tensor *weight, int row, float *x) {
     const Shape *s = &k->c->model->shape;
-    k->c->ops->rmsnorm(hidden_row(k, row), weight, s->norm_epsilon, s->width,
-                       k->c->panel.normed + (size_t)row * (size_t)s->width);
+    k->c->ops->rmsnorm(hidden_row(k, row), weight, s->norm_epsilon, s->width, x);
 }
-static void norm_attention(const Work *k, int row) { norm(k, &k->w->attention_norm, row); }
-static void norm_mlp(const Work *k, int row) {
-    size_t width = (size_t)k->c->model->shape.width;
-    if (k->w->mlp_norm.data) norm(k, &k->w->mlp_norm, row);
-    else memcpy(k->c->panel.normed + (size_t)row * width, hidden_row(k, row), width * sizeof(float));
+static void norm_attention(const Work *k, int row, float *x) { norm(k, &k->w->attention_norm, row, x); }
+static void norm_mlp(const Work *k, int row, float *x) {
+    if (k->w->mlp_norm.data) norm(k, &k->w->mlp_norm, row, x);
+    else memcpy(x, hidden_row(k, row), (size_t)k->c->model->shape.width * sizeof(float));
 }
 
 static void add_bias(const Tensor *bias, float *row) {
@@ -172,22 +182,27 @@ static void run_attention(Work *k) {
 // --- MLP
 
 // Without `up` the activations are multiplied by ones, which changes no bit.
-static void gate_row(const Work *k, int row) {
+static void fill_ones(const Work *k) {
+    size_t count = (size_t)k->rows * (size_t)k->c->model->shape.mlp_width;
+    for (size_t i = 0; i < count; i++) k->c->panel.up[i] = 1;
+}
+
+static void gate_row(const Work *k, int row, float *x) {
     const Shape *s = &k->c->model->shape;
-    size_t at = (size_t)row * (size_t)s->mlp_width;
-    float *gate = k->c->panel.gate + at, *up = k->c->panel.up + at;
-    add_bias(&k->w->gate_bias, gate);
-    for (int i = 0; !k->w->up.data && i < s->mlp_width; i++) up[i] = 1;
-    k->c->ops->gate(gate, up, s->mlp_width, s->activation);
+    size_t width = (size_t)s->mlp_width, at = (size_t)row * width;
+    const float *gate = k->c->panel.gate + at;
+    if (x != gate) memcpy(x, gate, width * sizeof *x);
+    add_bias(&k->w->gate_bias, x);
+    k->c->ops->gate(x, k->c->panel.up + at, s->mlp_width, s->activation);
 }
 
 // An MLP that ends in its activations.
 static void add_activations(const Work *k) {
     int width = k->c->model->shape.width;
     for (int r = 0; r < k->rows; r++) {
-        float *x = hidden_row(k, r);
-        gate_row(k, r);
-        for (int i = 0; i < width; i++) x[i] += k->c->panel.gate[(size_t)r * (size_t)width + (size_t)i];
+        float *x = hidden_row(k, r), *gate = k->c->panel.gate + (size_t)r * (size_t)width;
+        gate_row(k, r, gate);
+        for (int i = 0; i < width; i++) x[i] += gate[i];
     }
 }
 
@@ -210,6 +225,7 @@ static void run_mlp(Work *k) {
                     .count = 1,
                     .residual = true};
     project(&in);
+    if (!w->up.data) fill_ones(k);
     if (w->down.data) project(&out);
     else add_activations(k);
 }

@@ -53,6 +53,8 @@ typedef struct Paths {
 
 // What a thread has for itself.
 typedef struct ThreadScratch {
+    float *row;                                         // (widest input of a product): see forward.c
+    void *packed;                                       // the same, as products read it
     float *scores;                                      // (block queries, context rounded up)
     float *sums;                                        // (block queries, head_dim rounded up)
     KeySpan *spans;                                     // (block nodes * max_nodes + 2)
