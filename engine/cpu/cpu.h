@@ -1,4 +1,10 @@
 // The CPU backend: one forward pass over a token tree, on kernels from a table of ops.
+//
+//      kernels/    the kernel sets: ops.h is their table, keys.h how keys and values lie in memory
+//      instance    an open model's memory; cpu.c opens it and is the row of backend.h
+//      forward     layers, panel by panel          attention   which keys each node sees
+//      head        logits and best ids             copies      LAYOUT_COPIED's copies of the cache
+//      pool        threads, on the cores of cores.h            ceilings    what the machine can do at most
 #pragma once
 #include "engine/core/backend.h"
 #include "engine/model/model.h"
