@@ -19,6 +19,12 @@ bool letters_next(const char **at, char out[LETTER_SIZE]) {
     return true;
 }
 
+uint32_t letters_code(const char *letter) {
+    utf8proc_int32_t c = 0;
+    utf8proc_iterate((const utf8proc_uint8_t *)letter, -1, &c);
+    return (uint32_t)c;
+}
+
 const char *letters_tex(char c) {
     switch (c) {
     case '\\': return "\\textbackslash{}";

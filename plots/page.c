@@ -26,9 +26,19 @@ static const char *html_escape(char c) {
     }
 }
 
+// pdfLaTeX stops at letters that its fonts do not have: it is given their numbers (page_tex_start).
+static bool put_far(const Page *p, const char *letter) {
+    enum { LATIN = 0x180 };
+    uint32_t c = letters_code(letter);
+    if (c < LATIN) return false;
+    text_printf(p->out, "\\letter{%s}{%04X}", letter, (unsigned)c);
+    return true;
+}
+
 void page_text(const Page *p, const char *text) {
     char letter[LETTER_SIZE];
     while (letters_next(&text, letter)) {
+        if (p->format == PAGE_TEX && put_far(p, letter)) continue;
         const char *escaped = p->format == PAGE_TEX ? letters_tex(*letter) : html_escape(*letter);
         if (p->format == PAGE_MD && (*letter == '"' || *letter == '\'')) escaped = NULL;
         // Markdown holds HTML, so it needs that escaped, and its own marks.
@@ -61,13 +71,19 @@ void page_open(const Page *p, const char *title) {
     case PAGE_HTML: open_html(p, title); return;
     case PAGE_MD: put_between(p, "# ", title, "\n\n"); return;
     default:
-        text_puts(
-            p->out,
-            "\\documentclass[a4paper]{article}\n\\usepackage[utf8]{inputenc}\n\\usepackage[T1]{fontenc}\n"
-            "\\usepackage[margin=15mm,landscape]{geometry}\n\\usepackage{graphicx,longtable}\n"
-            "\\begin{document}\n");
-        put_between(p, "\\section*{", title, "}\n");
+        text_puts(p->out,
+                  "\\documentclass[a4paper]{article}\n"
+                  "\\ifdefined\\Umathchar\\usepackage{fontspec}\n" // LuaLaTeX, XeLaTeX
+                  "\\else\\usepackage[utf8]{inputenc}\\usepackage[T1]{fontenc}\n"
+                  "\\IfFileExists{lmodern.sty}{\\usepackage{lmodern}}{}\\fi\n"
+                  "\\usepackage[margin=15mm,landscape]{geometry}\n\\usepackage{graphicx,longtable}\n");
+        page_tex_start(p);
+        put_between(p, "\\begin{document}\n\\section*{", title, "}\n");
     }
+}
+
+void page_tex_start(const Page *p) {
+    text_puts(p->out, "\\providecommand\\letter[2]{\\ifdefined\\Umathchar #1\\else[U+#2]\\fi}\n");
 }
 
 void page_close(const Page *p) {
@@ -121,12 +137,32 @@ void page_verdict(const Page *p, const char *about, const char *says, bool bad) 
     put_framed(p, SAYS, says);
 }
 
+// A line in typewriter type, to be copied from the page: LaTeX would join hyphens, bend quotes and lose
+// blanks. An empty one needs a box, for a line to be there at all.
+static void put_typed(const Page *p, const char *line) {
+    static const char *const TYPED[][2] = {
+        {"-",  "{-}"                },
+        {"'",  "\\textquotesingle{}"},
+        {"\"", "\\textquotedbl{}"   },
+        {"`",  "\\textasciigrave{}" }
+    };
+    enum { KINDS = sizeof TYPED / sizeof *TYPED };
+    char letter[LETTER_SIZE], before = ' ';
+    if (!*line) text_puts(p->out, "\\mbox{}");
+    for (; letters_next(&line, letter); before = *letter) {
+        int kind = 0;
+        while (kind < KINDS && *letter != *TYPED[kind][0]) kind++;
+        if (kind < KINDS) text_puts(p->out, TYPED[kind][1]);
+        else if (*letter == ' ' && before == ' ') text_puts(p->out, "~");
+        else page_text(p, letter);
+    }
+}
+
 // Line by line: what else is control characters is shown as '?'. In Markdown four spaces need no escape.
 void page_code(const Page *p, const char *text) {
-    Page plain = *p;
     Text line = {0};
     text_puts(p->out, p->format == PAGE_HTML  ? "<pre>"
-                      : p->format == PAGE_TEX ? "\\begin{flushleft}\\ttfamily\n"
+                      : p->format == PAGE_TEX ? "\\begin{flushleft}\\ttfamily\\frenchspacing\n"
                                               : "\n");
     while (*text) {
         size_t n = strcspn(text, "\n");
@@ -137,7 +173,8 @@ void page_code(const Page *p, const char *text) {
         text_puts(p->out, p->format == PAGE_MD ? "    " : "");
         if (p->format == PAGE_MD)
             while (letters_next(&at, letter)) text_puts(p->out, letter);
-        else page_text(&plain, at);
+        else if (p->format == PAGE_TEX) put_typed(p, at);
+        else page_text(p, at);
         text_puts(p->out, p->format == PAGE_TEX ? "\\\\\n" : "\n");
         text += n + (text[n] != 0);
     }
@@ -194,11 +231,18 @@ static void put_heads(const Page *p, const Rows *r) {
                                            : "");
 }
 
+void page_tex_table(const Page *p, int columns) {
+    text_puts(p->out, columns > 12  ? "{\\tiny\\setlength{\\tabcolsep}{2pt}\n"
+                      : columns > 8 ? "{\\scriptsize\\setlength{\\tabcolsep}{3pt}\n"
+                                    : "{\\footnotesize\n");
+    text_puts(p->out, "\\begin{longtable}{");
+}
+
 void page_columns(const Page *p, const Rows *r) {
     if (p->format == PAGE_HTML)
         text_puts(p->out, "<div class=\"scroll\"><table class=\"rows\">\n<thead><tr>");
     if (p->format == PAGE_TEX) {
-        text_puts(p->out, "{\\footnotesize\n\\begin{longtable}{");
+        page_tex_table(p, rows_columns(r));
         for (int i = 0; i < rows_columns(r); i++) text_puts(p->out, "l");
         text_puts(p->out, "}\n");
     }
@@ -263,5 +307,8 @@ void page_figure_file(const Page *p, const char *file, const char *title) {
     if (p->format == PAGE_MD) {
         put_between(p, "![", title, "](");
         text_printf(p->out, "<%s>)\n\n", file);
-    } else text_printf(p->out, "\n\\includegraphics[width=0.9\\linewidth]{%s}\n\n", file);
+    } else
+        text_printf(
+            p->out,
+            "\n\\includegraphics[width=0.9\\linewidth,height=0.9\\textheight,keepaspectratio]{%s}\n\n", file);
 }

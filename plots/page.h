@@ -22,6 +22,12 @@ void page_code(const Page *p, const char *text); // as it is, line by line
 // What it is about, and what it says; bad: a reader should not miss it.
 void page_verdict(const Page *p, const char *about, const char *says, bool bad);
 
+// LaTeX that stands in another's page: what it needs, ahead of all else; and a table, up to its columns'
+// kinds, in type that lets so many columns stand beside each other. page_open and page_columns say both
+// themselves.
+void page_tex_start(const Page *p);
+void page_tex_table(const Page *p, int columns);
+
 // A table's columns, as a query names them; its rows; its end. Numbers have three digits after the point.
 void page_columns(const Page *p, const Rows *r);
 void page_row(const Page *p, const Rows *r);

@@ -156,7 +156,8 @@ const Command command_plot = {
     .lesson =
         "Without FIGURE, lists the figures there are, and the papers' that each draws, whose names are as\n"
         "good. Beside the plot stand its numbers (.dat) and the script (.gp) with which gnuplot redraws it\n"
-        "alone. What was not measured is hatched; what failed says so.\n"
+        "alone. What was not measured is hatched; what failed says so. In a paper FILE.tex stands as\n"
+        "\\resizebox{\\linewidth}{!}{\\input{FILE}}, with the package graphicx.\n"
         "\n"
         "  outpace plot speedup\n"
         "  outpace plot slowdown --format term\n"

@@ -196,11 +196,16 @@ static void put_page_row(const Page *p, const TableRow *r, const int widths[CELL
     text_release(&cell);
 }
 
+enum { MOST_LETTERS = 30 }; // of a cell; a longer one takes several lines in LaTeX
+
 static void open_rows(const Page *p, const int widths[CELL_COUNT]) {
     if (p->format == PAGE_TEX) {
-        text_puts(p->out, "{\\footnotesize\n\\begin{longtable}{");
+        int columns = 0;
+        for (int i = 0; i < CELL_COUNT; i++) columns += widths[i] > 0;
+        page_tex_table(p, columns);
         for (int i = 0; i < CELL_COUNT; i++)
-            if (widths[i]) text_puts(p->out, i == CELL_COUNT - 1 ? "p{6cm}" : CELLS[i].number ? "r" : "l");
+            if (widths[i] > MOST_LETTERS) text_printf(p->out, "p{%dex}", MOST_LETTERS);
+            else if (widths[i]) text_puts(p->out, CELLS[i].number ? "r" : "l");
         text_puts(p->out, "}\n");
     }
     put_page_row(p, NULL, widths);
@@ -229,6 +234,10 @@ static void print_page(const Table *t, PageFormat format, Text *out) {
     const Page p = {format, out};
     int widths[CELL_COUNT];
     find_widths(t, widths);
+    if (format == PAGE_TEX) {
+        text_puts(out, "% For a page set across, with \\usepackage{longtable}.\n");
+        page_tex_start(&p);
+    }
     page_heading(&p, t->item.title);
     open_lines(&p);
     page_line(&p, "published: ", t->item.source);

@@ -1,3 +1,2 @@
-stats data using 1 name 'X' nooutput
 set xlabel 'exit layer'
-set xtics whole(X_max - X_min)
+x_is_whole = 1

@@ -14,7 +14,7 @@ do for [p = 1:panels] {
     stats data index i using (upto(5)) name 'V' nooutput
     set xrange [0:1.15 * V_max]
     set yrange [block_rows[i + 1] + 0.6:0.4]
-    plot for [n = 1:5] data index i using (upto(n)):1:(upto(n - 1)):(upto(n)):($1 - 0.35):($1 + 0.35):ytic(label[int($7)]) \
+    plot for [n = 1:5] data index i using (upto(n)):1:(upto(n - 1)):(upto(n)):($1 - half):($1 + half):ytic(label[int($7)]) \
              with boxxyerror fillcolor rgb colour(n) title part[n], \
          data index i using (upto(5)):1:(sprintf('%.3g ms', upto(5))) with labels left offset 0.8, 0 textcolor rgb ink font small
     unset for [i = 1:1 + |note|] label i

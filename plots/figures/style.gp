@@ -17,18 +17,22 @@ dash_of(s) = 1 + ((s - 1) / 8) % 4
 # From dark to light at an even pace, so that grey print keeps the order (the stops are those of cividis).
 set palette defined (0 '#00224e', 1 '#35456c', 2 '#666970', 3 '#948e77', 4 '#c8b866', 5 '#fee838')
 
-# Steps between tics: of whole numbers, and of any.
+# Steps between tics: of whole numbers, of any, and of powers of two up from the least.
 whole(range) = range < 9 ? 1 : ceil(range / 8.0)
 decade(range) = 10 ** floor(log10(range / 4.0))
+twofold(ratio) = ratio < 24 ? 2 : ratio < 600 ? 4 : 16
 even(range) = decade(range) * (range / 4.0 > 5 * decade(range) ? 10 : range / 4.0 > 2 * decade(range) ? 5 : 2)
 
+x_is_whole = 0
+x_by_powers = 0
+half = chars ? 0 : 0.35 # of a bar: in characters it is a line of them
 small = chars ? '' : ',10'
 set border 3 linecolor rgb ink
 set tics nomirror out scale 0.6 textcolor rgb ink font small
 set grid linecolor rgb faint linetype 1 linewidth 0.7
 set xlabel textcolor rgb ink font (chars ? '' : ',11')
 set ylabel textcolor rgb ink font (chars ? '' : ',11')
-set key textcolor rgb ink font small outside right top Left reverse samplen 2 noautotitle
+set key textcolor rgb ink font small outside right top Left reverse samplen 2 width (chars ? 0 : 2) noautotitle
 set title textcolor rgb ink font (chars ? '' : ',11') offset 0, -0.5
 set style fill solid 1.0 noborder
 set bars small
@@ -36,7 +40,7 @@ set samples 200
 
 # Where panel p stands: under the title, over the notes.
 line = (chars ? 1.0 : 18.0) / pixels
-foot = line * (|note| + 0.7)
+foot = line * (|note| + (chars ? 1.7 : 0.7))
 head = 2.0 * line
 wide = 1.0 / across
 high = (1.0 - head - foot) / down

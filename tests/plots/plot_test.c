@@ -156,6 +156,24 @@ static void awkward_names(void **state) {
     mem_free(tex);
 }
 
+// What the scripts themselves say is LaTeX, too: a bare '%' in a text hides the rest of its line.
+static void tex_is_tex(void **state) {
+    const Stores *s = *state;
+    for (int i = 0; i < figure_count; i++) {
+        Error e = {0};
+        size_t size;
+        const PlotOptions o = {.format = PLOT_TEX, .computed = plot_computed};
+        if (!plot_write(s->plain, &figures[i], run_of(&figures[i]), &o, folder_path(s->folder, "f.tex"), &e))
+            fail_msg("%s: %s", figures[i].name, e.text);
+        char *tex = scratch_read(s->folder, "f.tex", &size);
+        for (const char *at = tex; (at = strstr(at, "\\strut{}")); at++)
+            for (const char *c = at; *c && *c != '\n'; c++)
+                if (strchr("%#&", *c) && c[-1] != '\\' && c[1] != '\n')
+                    fail_msg("%s: %.*s", figures[i].name, (int)strcspn(at, "\n"), at);
+        mem_free(tex);
+    }
+}
+
 // A plot that is killed half way, or that fails, leaves no folder behind: there never is one.
 static void leaves_nothing(void **state) {
     const Stores *s = *state;
@@ -260,6 +278,7 @@ int main(void) {
         cmocka_unit_test(svgs_are_stable),
         cmocka_unit_test(terminals),
         cmocka_unit_test(awkward_names),
+        cmocka_unit_test(tex_is_tex),
         cmocka_unit_test(leaves_nothing),
         cmocka_unit_test(redrawn),
         cmocka_unit_test(mistakes),

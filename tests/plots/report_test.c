@@ -5,6 +5,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
+#include "plots/page.h"
 #include "plots/report.h"
 #include "plots/svg.h"
 #include "tests/support/child.h"
@@ -75,11 +76,44 @@ static void markdown(void **state) {
 static void latex(void **state) {
     char *text = report(*state, "plain.db", PLOT_SURFACE, PAGE_TEX, "grid.tex");
     size_t size;
-    holds(text, "\\includegraphics[width=0.9\\linewidth]{grid-slowdown.pdf}");
+    holds(
+        text,
+        "\\includegraphics[width=0.9\\linewidth,height=0.9\\textheight,keepaspectratio]{grid-slowdown.pdf}");
     holds(text, "\\end{document}");
     holds(text, "name=it"); // the command line
     mem_free(scratch_read(*state, "grid-rows.pdf", &size));
     mem_free(text);
+}
+
+// As it is typed, with its blanks and its empty lines; and letters that no font of pdfLaTeX has.
+static void latex_code(void **state) {
+    (void)state;
+    Text out = {0};
+    const Page p = {PAGE_TEX, &out};
+    page_code(&p, "run --db \"x\"\n\n  y: 'it' # \u6771\n");
+    assert_string_equal(text_get(&out),
+                        "\\begin{flushleft}\\ttfamily\\frenchspacing\n"
+                        "run {-}{-}db \\textquotedbl{}x\\textquotedbl{}\\\\\n"
+                        "\\mbox{}\\\\\n"
+                        "~~y: \\textquotesingle{}it\\textquotesingle{} \\# \\letter{\u6771}{6771}\\\\\n"
+                        "\\end{flushleft}\n");
+    text_release(&out);
+}
+
+// Where there is a LaTeX, it takes the page without an error, and no figure is higher than it.
+static void latex_compiles(void **state) {
+    Child c;
+    mem_free(report(*state, "plain.db", PLOT_SWEEP, PAGE_TEX, "whole.tex"));
+    child_run(&c, *state, NULL,
+              (const char *const[]){"sh", "-c",
+                                    "command -v pdflatex >/dev/null || exit 77; "
+                                    "pdflatex -draftmode -halt-on-error -interaction=batchmode whole >&2; "
+                                    "! grep -E '^(!|Overfull .vbox)' whole.log",
+                                    NULL});
+    if (c.code && c.code != 77) fail_msg("pdflatex: %s%s", text_get(&c.out), text_get(&c.err));
+    bool none = c.code == 77;
+    child_release(&c);
+    if (none) skip();
 }
 
 // --- as HTML ---------------------------------------------------------------------------------------------
@@ -166,8 +200,9 @@ static void mistakes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(markdown), cmocka_unit_test(latex),    cmocka_unit_test(html),
-        cmocka_unit_test(svg),      cmocka_unit_test(mistakes),
+        cmocka_unit_test(markdown),       cmocka_unit_test(latex), cmocka_unit_test(latex_code),
+        cmocka_unit_test(latex_compiles), cmocka_unit_test(html),  cmocka_unit_test(svg),
+        cmocka_unit_test(mistakes),
     };
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
