@@ -30,6 +30,15 @@ static int open_regular(const char *path, size_t *size, Error *e) {
     return fd;
 }
 
+// What stands in a large file's place where a repository was cloned without Git LFS is refused, read or
+// mapped.
+static bool is_no_pointer(const char *path, const char *data, size_t size, Error *e) {
+    static const char START[] = "version https://git-lfs.github.com/spec/";
+    return size < sizeof START || memcmp(data, START, sizeof START - 1) != 0 ||
+           error_input(e, "'%s' is a pointer of Git LFS, not the file: run 'git lfs pull' in its repository",
+                       path);
+}
+
 bool file_map(const char *path, FileView *view, Error *e) {
     *view = (FileView){0};
     size_t size;
@@ -40,7 +49,9 @@ bool file_map(const char *path, FileView *view, Error *e) {
     close(fd);
     if (data == MAP_FAILED) return error_system(e, "cannot map '%s': %s", path, strerror(why));
     *view = (FileView){data, size};
-    return true;
+    if (is_no_pointer(path, data, size, e)) return true;
+    file_unmap(view);
+    return false;
 }
 
 void file_unmap(FileView *view) {
@@ -71,7 +82,7 @@ bool file_read(const char *path, size_t max_size, char **data, size_t *size, Err
               error_input(e, "cannot read '%s': %zu bytes, at most %zu are allowed for such a file", path, n,
                           max_size);
     if (ok && !(bytes = mem_alloc(n + 1, 1))) ok = error_system(e, "out of memory reading '%s'", path);
-    ok = ok && read_all(fd, bytes, n, path, e);
+    ok = ok && read_all(fd, bytes, n, path, e) && is_no_pointer(path, bytes, n, e);
     close(fd);
     if (!ok) {
         mem_free(bytes);

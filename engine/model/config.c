@@ -216,6 +216,9 @@ static bool read_type(const Reader *r, Model *m, const Architecture **a) {
     const char *type = field_text(r->root, "model_type", r->place, r->e);
     if (!type) return false;
     *a = architecture_find(type);
+    if (strcmp(type, "outpace_adapter") == 0)
+        return error_input(
+            r->e, "'%s' is that of an adapter or of heads: give a model, and these by --adapter", r->place);
     if (!*a)
         return error_input(r->e, "model_type '%s' in '%s' is not supported: %s are", type, r->place,
                            SUPPORTED);

@@ -21,13 +21,24 @@ static bool join(char out[MAX_PATH], const char *dir, const char *name, Error *e
     return (n >= 0 && n < MAX_PATH) || error_input(e, "the path '%.200s.../%s' is too long", dir, name);
 }
 
+// A name of the Hub is tried here as often as a path.
+static bool has_no_config(const char *dir, Error *e) {
+    char inner[MAX_PATH];
+    if (!join(inner, dir, "snapshots", e)) return false;
+    if (!file_exists(dir))
+        return error_input(
+            e, "there is no directory '%s': give that of a Hugging Face model; nothing is downloaded", dir);
+    if (file_exists(inner))
+        return error_input(e, "'%s' is an entry of the Hub's cache: give the folder in its snapshots", dir);
+    return error_input(e, "'%s' has no readable config.json: give a Hugging Face model directory", dir);
+}
+
 bool model_open_config(Model *m, const char *dir, Error *e) {
     *m = (Model){0};
     char path[MAX_PATH], *bytes = NULL;
     size_t n;
     if (!join(path, dir, "config.json", e)) return false;
-    if (!file_exists(path))
-        return error_input(e, "'%s' has no readable config.json: give a Hugging Face model directory", dir);
+    if (!file_exists(path)) return has_no_config(dir, e);
     if (!file_read(path, MAX_JSON, &bytes, &n, e)) return false;
     bool ok = config_parse(m, bytes, n, path, e);
     mem_free(bytes);

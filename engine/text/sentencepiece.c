@@ -41,7 +41,9 @@ typedef struct {
 } Model;
 
 static bool broken(const Model *m) {
-    return error_input(m->e, "'%s' is no sentencepiece model, or is cut off", m->place);
+    return error_input(
+        m->e, "'%s' is no sentencepiece model, or is cut off (of tiktoken's give the tokenizer.json)",
+        m->place);
 }
 
 // --- the protocol buffer -------------------------------------------------------------------------------

@@ -52,9 +52,10 @@ Tokenizer *tokenizer_open(const char *dir, Error *e) {
     Tokenizer *t = NULL;
     if (!json || !model) error_system(e, "out of memory");
     else {
-        bool is_model = !file_exists(json) && file_exists(model);
+        bool is_json = file_exists(json), is_model = !is_json && file_exists(model);
         const char *path = is_model ? model : json;
-        if (file_read(path, FILE_MAX, &bytes, &n, e))
+        if (!is_json && !is_model) error_input(e, "'%s' has neither tokenizer.json nor tokenizer.model", dir);
+        else if (file_read(path, FILE_MAX, &bytes, &n, e))
             t = parse(is_model ? pipeline_read_model : pipeline_read_json, bytes, n, path, e);
     }
     mem_free(bytes);

@@ -4,10 +4,12 @@
 #include "engine/base/memory.h"
 #include "engine/text/template.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const size_t MOST_BYTES = 64u << 20;
 
@@ -23,25 +25,40 @@ static bool parse_ids(const char *text, IdList *out, Error *e) {
     return true;
 }
 
-static bool read_stdin(Text *out, Error *e) {
+static bool read_stream(FILE *in, const char *name, Text *out, Error *e) {
     char buffer[4096];
-    for (size_t n; (n = fread(buffer, 1, sizeof buffer, stdin)) > 0;) {
+    for (size_t n; (n = fread(buffer, 1, sizeof buffer, in)) > 0;) {
         text_add(out, buffer, n);
-        if (out->length > MOST_BYTES)
-            return error_input(e, "standard input has more than %zu bytes", MOST_BYTES);
+        if (out->length > MOST_BYTES) return error_input(e, "%s has more than %zu bytes", name, MOST_BYTES);
     }
-    if (ferror(stdin)) return error_system(e, "cannot read standard input");
+    if (ferror(in)) return error_system(e, "cannot read %s", name);
     return !out->failed || error_system(e, "out of memory");
 }
 
+// What a shell's <(command) names.
+static bool is_pipe(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
+static bool read_pipe(const char *path, Text *out, Error *e) {
+    FILE *in = fopen(path, "re");
+    if (!in) return error_input(e, "cannot open '%s': %s", path, strerror(errno));
+    bool ok = read_stream(in, path, out, e);
+    fclose(in);
+    return ok;
+}
+
 static bool read_text(const PromptSource *source, Text *out, Error *e) {
+    if (source->file && is_pipe(source->file)) return read_pipe(source->file, out, e);
     if (source->file) {
         char *bytes;
         size_t n;
         if (!file_read(source->file, MOST_BYTES, &bytes, &n, e)) return false;
         text_add(out, bytes, n);
         mem_free(bytes);
-    } else if (source->text && strcmp(source->text, "-") == 0) return read_stdin(out, e);
+    } else if (source->text && strcmp(source->text, "-") == 0)
+        return read_stream(stdin, "standard input", out, e);
     else if (source->text) text_puts(out, source->text);
     else
         return error_input(e,
@@ -91,8 +108,10 @@ bool prompt_read(const PromptSource *source, const Tokenizer *tokenizer, IdList 
         return (!t || error_input(e, "--template is for texts, not for --ids")) &&
                parse_ids(source->ids, out, e);
     Text text = {0};
-    bool ok = tokenizer || !(source->text || source->file) ||
-              error_input(e, "the model has no tokenizer.json: give the prompt as --ids 1,2,3");
+    bool ok =
+        tokenizer || !(source->text || source->file) ||
+        error_input(
+            e, "the model has neither tokenizer.json nor tokenizer.model: give the prompt as --ids 1,2,3");
     ok = ok && encode_text(source, tokenizer, t, &text, out, e);
     text_release(&text);
     return ok;

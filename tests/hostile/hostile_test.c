@@ -99,6 +99,8 @@ static const Case SINGLE_CASES[] = {
     {"name with a line end", spoil_header, "model.norm.weight\":{\"dtype\":\"BF16\"",
      "a\\nb\":{\"dtype\":\"X\"", WEIGHTS, "'a?b'"},
     {"data misaligned", spoil_header, "{\"__metadata__\"", " {\"__metadata__\"", WEIGHTS, "no multiple"},
+    {"weights a pointer", spoil_replace, WEIGHTS,
+     "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n", WEIGHTS, "git lfs pull"},
     // --- config.json
     {"config missing", spoil_remove, CONFIG, "", "", "no readable config.json"},
     {"config empty", spoil_cut, CONFIG, "0", CONFIG, "line 1"},
@@ -112,6 +114,7 @@ static const Case SINGLE_CASES[] = {
     {"config of a million bytes in objects", spoil_objects, CONFIG, "1020", CONFIG, "'model_type'"},
     {"config key twice", spoil_replace, CONFIG, "{\"a\": 1, \"a\": 2}", CONFIG, "duplicate"},
     {"type with line ends", spoil_json, CONFIG "/model_type", "\"a\\n\\u001b[31m\"", CONFIG, "not supported"},
+    {"config of an adapter", spoil_json, CONFIG "/model_type", "\"outpace_adapter\"", CONFIG, "--adapter"},
     {"heads do not divide", spoil_json, CONFIG "/num_attention_heads", "5", CONFIG, "not a multiple"},
     {"kv heads do not divide", spoil_json, CONFIG "/num_key_value_heads", "3", CONFIG, "do not divide"},
     {"no layers", spoil_json, CONFIG "/num_hidden_layers", "0", CONFIG, "from 1 to 1000"},

@@ -98,6 +98,22 @@ static void too_large(void **state) {
     mem_free(data);
 }
 
+static void pointers(void **state) {
+    static const char TEXT[] = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n";
+    const char *path = folder_path(*state, "file");
+    Error e = {0};
+    FileView view;
+    char *data;
+    size_t size;
+    scratch_write(*state, "file", TEXT, sizeof TEXT - 1);
+    assert_false(file_read(path, 1000, &data, &size, &e));
+    check_error(&e, ERROR_INPUT, path, "git lfs pull");
+    e = (Error){0};
+    assert_false(file_map(path, &view, &e));
+    check_error(&e, ERROR_INPUT, path, "git lfs pull");
+    assert_null(view.data);
+}
+
 static void what_cannot_be_written(void **state) {
     const char *folder = *state, *inner = folder_path(folder, "folder"), *file = folder_path(folder, "file");
     scratch_write(folder, "file", "old", 3);
@@ -257,9 +273,11 @@ static void paths(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        in_folder(there_and_back), in_folder(what_cannot_be_read),    in_folder(too_large),
-        in_folder(full_disk),      in_folder(what_cannot_be_written), in_folder(permissions),
-        in_folder(bare_name),      in_folder(names_in_use),           in_folder(writers_at_once),
+        in_folder(there_and_back), in_folder(what_cannot_be_read),
+        in_folder(too_large),      in_folder(pointers),
+        in_folder(full_disk),      in_folder(what_cannot_be_written),
+        in_folder(permissions),    in_folder(bare_name),
+        in_folder(names_in_use),   in_folder(writers_at_once),
         in_folder(paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

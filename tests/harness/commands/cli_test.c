@@ -156,8 +156,8 @@ static void mistakes(void **state) {
          "outpace: token 1 of the prompt is 600, outside the vocabulary of 512\n"                                            },
         {"generate tiny x --device gpu",
          "outpace: there is no device 'gpu': cpu, cuda[:n], auto and null are known\n"                                       },
-        {"generate nowhere x",
-         "outpace: 'nowhere' has no readable config.json: give a Hugging Face model directory\n"                             },
+        {"generate nowhere x",                  "outpace: there is no directory 'nowhere': give that of a Hugging Face model; "
+                               "nothing is downloaded\n"                                       },
         {"generate tiny 'far too long' -c 3",
          "outpace: the prompt has 8 tokens, the context holds 3; shorten it or raise --context\n"                            },
         {"model",                               "outpace: model: usage: outpace model synth SHAPE DIR | adapter MODEL DIR | inflate MODEL "
@@ -353,8 +353,26 @@ static void null_needs_no_weights(void **state) {
     json_decref(whole);
     json_decref(bare);
     expect_error(cli, 2, "generate bare hello --device null",
-                 "outpace: the model has no tokenizer.json: give the prompt as --ids 1,2,3\n");
+                 "outpace: the model has neither tokenizer.json nor tokenizer.model: give the prompt as "
+                 "--ids 1,2,3\n");
     run(cli, 2, "generate bare --ids 1 --device cpu");
+}
+
+// What the Hub's own programs leave: the model lies in a snapshot, its files linked to blobs.
+static void cache_of_the_hub(void **state) {
+    Cli *cli = *state;
+    const char *argv[] = {"sh", "-c",
+                          "mkdir -p 'hub/a b/snapshots/0' hub/blobs && cd 'hub/a b/snapshots/0' && "
+                          "for f in config.json model.safetensors tokenizer.json; do "
+                          "cp ../../../../tiny/$f ../../../blobs/$f && ln -s ../../../blobs/$f $f; done",
+                          NULL};
+    Child c;
+    child_run(&c, cli->folder, NULL, argv);
+    assert_int_equal(c.code, 0);
+    child_release(&c);
+    run(cli, 0, "generate 'hub/a b/snapshots/0' x -n 1");
+    expect_error(cli, 2, "generate 'hub/a b' x",
+                 "outpace: 'hub/a b' is an entry of the Hub's cache: give the folder in its snapshots\n");
 }
 
 // --- how it streams and ends -----------------------------------------------------------------------------
@@ -555,6 +573,7 @@ int main(void) {
         cmocka_unit_test(end_of_sequence),
         cmocka_unit_test(sampling_by_seed),
         cmocka_unit_test(null_needs_no_weights),
+        cmocka_unit_test(cache_of_the_hub),
         cmocka_unit_test(whole_characters),
         cmocka_unit_test(verdicts_stream),
         cmocka_unit_test(interrupted),

@@ -54,6 +54,14 @@ static void sources_agree(void **state) {
     assert_true(tokenizer_encode(f->tokenizer, PROMPT, strlen(PROMPT), true, &want, NULL));
     expect_ids(f, &(PromptSource){.text = PROMPT}, &want);
     expect_ids(f, &(PromptSource){.file = f->file}, &want);
+    int ends[2];
+    char pipe_path[32];
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], PROMPT, strlen(PROMPT)), strlen(PROMPT));
+    close(ends[1]);
+    snprintf(pipe_path, sizeof pipe_path, "/dev/fd/%d", ends[0]);
+    expect_ids(f, &(PromptSource){.file = pipe_path}, &want);
+    close(ends[0]);
     assert_non_null(freopen(f->file, "r", stdin));
     expect_ids(f, &(PromptSource){.text = "-"}, &want);
     ids_release(&want);
@@ -110,7 +118,7 @@ static void refused(void **state) {
     fclose(file);
     assert_int_equal(truncate(big, (64 << 20) + 1), 0); // a hole: takes no space
     expect_refusal(&(PromptSource){0}, f->tokenizer, "there is no prompt: give a text");
-    expect_refusal(&(PromptSource){.text = "x"}, NULL, "no tokenizer.json: give the prompt as --ids");
+    expect_refusal(&(PromptSource){.text = "x"}, NULL, "nor tokenizer.model: give the prompt as --ids");
     expect_refusal(&(PromptSource){.file = "/no/such"}, f->tokenizer, "'/no/such'");
     expect_refusal(&(PromptSource){.file = f->folder}, f->tokenizer, f->folder);
     expect_refusal(&(PromptSource){.file = big}, f->tokenizer, big);
