@@ -1,4 +1,4 @@
-// One tile product, by this processor's tiles and by those that are emulated (engine/cpu/tiles.h).
+// One tile product, by this processor's tiles and by those that are emulated (engine/cpu/kernels/tiles.h).
 #pragma once
 #include <stdint.h>
 
