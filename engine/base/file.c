@@ -54,8 +54,10 @@ bool file_map(const char *path, FileView *view, Error *e) {
     return false;
 }
 
+// A view may begin behind the first byte of its first page (hold.h).
 void file_unmap(FileView *view) {
-    if (view->data) munmap((void *)(size_t)view->data, view->size);
+    size_t before = (size_t)view->data % (size_t)sysconf(_SC_PAGESIZE);
+    if (view->data) munmap((void *)((size_t)view->data - before), view->size + before);
     *view = (FileView){0};
 }
 

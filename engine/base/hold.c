@@ -50,22 +50,30 @@ static void read_by_threads(Hold *h) {
     for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
 }
 
-bool file_hold(const char *path, const FileView *view, Error *e) {
-    void *at = (void *)(size_t)view->data;
-    if (!at) return true;
-    Hold h = {.fd = open(path, O_RDONLY | O_CLOEXEC), .data = at, .size = view->size};
-    if (h.fd < 0) return error_input(e, "cannot open '%s': %s", path, strerror(errno));
-    bool ok =
-        mmap(at, view->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at ||
-        error_system(e, "out of memory for '%s': %s", path, strerror(errno));
-    if (ok) {
-        madvise(at, view->size, MADV_HUGEPAGE); // refused: ordinary pages
-        read_by_threads(&h);
-        if (h.why == ENDED_EARLY)
-            ok = error_input(e, "cannot read '%s': it became shorter while it was read", path);
-        else if (h.why) ok = error_system(e, "cannot read '%s': %s", path, strerror(h.why));
+static bool read_file(const char *path, Hold *h, Error *e) {
+    h->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (h->fd < 0) return error_input(e, "cannot open '%s': %s", path, strerror(errno));
+    read_by_threads(h);
+    close(h->fd);
+    if (h->why == ENDED_EARLY)
+        return error_input(e, "cannot read '%s': it became shorter while it was read", path);
+    return h->why == 0 || error_system(e, "cannot read '%s': %s", path, strerror(h->why));
+}
+
+bool file_hold(const char *path, FileView *view, size_t first, Error *e) {
+    enum { LINE = 64 };
+    size_t before = (LINE - first % LINE) % LINE, size = view->size + before;
+    if (!view->data) return true;
+    unsigned char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return error_system(e, "out of memory for '%s': %s", path, strerror(errno));
+    madvise(memory, size, MADV_HUGEPAGE); // refused: ordinary pages
+    Hold h = {.data = memory + before, .size = view->size};
+    if (!read_file(path, &h, e)) {
+        munmap(memory, size);
+        return false;
     }
-    close(h.fd);
-    return ok && (mprotect(at, view->size, PROT_READ) == 0 ||
-                  error_system(e, "cannot protect '%s': %s", path, strerror(errno)));
+    mprotect(memory, size, PROT_READ); // a guard only
+    file_unmap(view);
+    *view = (FileView){h.data, h.size};
+    return true;
 }

@@ -155,10 +155,18 @@ static bool check_tiling(Safetensors *s, size_t start, size_t size, const char *
     return true;
 }
 
-static bool header_length(const unsigned char *data, size_t size, const char *place, size_t *n, Error *e) {
+static uint64_t said_length(const unsigned char *data) {
     uint64_t length = 0;
-    if (size < PREFIX) return error_input(e, "'%s' has %zu bytes: no safetensors file", place, size);
     for (int i = PREFIX - 1; i >= 0; i--) length = length << 8 | data[i];
+    return length;
+}
+
+size_t safetensors_data(const unsigned char *data) { return PREFIX + (size_t)said_length(data); }
+
+static bool header_length(const unsigned char *data, size_t size, const char *place, size_t *n, Error *e) {
+    uint64_t length;
+    if (size < PREFIX) return error_input(e, "'%s' has %zu bytes: no safetensors file", place, size);
+    length = said_length(data);
     if (length > MAX_HEADER)
         return error_input(e,
                            "'%s' claims a header of %llu bytes, at most %d are allowed: no safetensors file?",

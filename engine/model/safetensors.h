@@ -39,6 +39,9 @@ typedef struct Safetensors {
 bool safetensors_parse(const unsigned char *data, size_t size, const char *place, Safetensors *out, Error *e);
 void safetensors_release(Safetensors *s);
 
+// Where the tensors' bytes begin in a file that was parsed.
+size_t safetensors_data(const unsigned char *data);
+
 // NULL if there is none of that name.
 const StoredTensor *safetensors_find(const Safetensors *s, const char *name);
 

@@ -28,33 +28,37 @@ static void holds(void **state) {
         FileView view;
         Error e = {0};
         const char *path = made(*state, bytes, sizes[i], &view);
-        const unsigned char *before = view.data;
-        if (!file_hold(path, &view, &e)) fail_msg("%zu bytes: %s", sizes[i], e.text);
+        size_t first = i * 24;
+        if (!file_hold(path, &view, first, &e)) fail_msg("%zu bytes: %s", sizes[i], e.text);
         assert_int_equal(truncate(path, 0), 0);
-        assert_ptr_equal(view.data, before);
+        assert_int_equal(view.size, sizes[i]);
         if (sizes[i]) assert_memory_equal(view.data, bytes, sizes[i]);
+        if (sizes[i]) assert_int_equal(((size_t)view.data + first) % 64, 0);
         file_unmap(&view);
     }
     mem_free(bytes);
 }
 
-// What cannot be read any more is told with its name, and the view can be closed.
+// What cannot be read any more is told with its name, and the view is what it was.
 static void fails(void **state) {
     unsigned char *bytes = mem_alloc(LARGEST, 1);
     FileView view;
     Error e = {0};
     const char *path = made(*state, bytes, LARGEST, &view);
     assert_int_equal(truncate(path, LARGEST / 2), 0);
-    assert_false(file_hold(path, &view, &e));
+    assert_false(file_hold(path, &view, 0, &e));
     assert_int_equal(e.kind, ERROR_INPUT);
     assert_non_null(strstr(e.text, path));
     assert_non_null(strstr(e.text, "shorter"));
     file_unmap(&view);
 
     path = made(*state, bytes, LARGEST, &view);
+    const unsigned char *mapped = view.data;
     assert_int_equal(unlink(path), 0);
-    assert_false(file_hold(path, &view, &e));
+    assert_false(file_hold(path, &view, 0, &e));
     assert_non_null(strstr(e.text, "cannot open"));
+    assert_ptr_equal(view.data, mapped);
+    assert_memory_equal(view.data, bytes, LARGEST);
     file_unmap(&view);
     mem_free(bytes);
 }
