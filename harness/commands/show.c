@@ -138,7 +138,7 @@ static bool list_runs(Store *store, Error *e) {
         " FROM run ORDER BY run.id";
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
-    printf("%5s  %-28s %-16s %-12s %9s %9s %7s\n", "run", "name", "made", "state", "points", "samples",
+    printf("%5s  %-28s %-16s %-12s %9s %9s %7s\n", "run", "name", "made", "state", "begun", "samples",
            "starts");
     while (rows_next(r)) {
         printf("%5lld  %-28s ", (long long)rows_int(r, 0), rows_text(r, 1));
@@ -169,7 +169,8 @@ const Command command_status = {
     .lesson =
         "A run was interrupted (by Ctrl-C) or killed: 'outpace resume RUN' goes on with it. Partial: some "
         "points\n"
-        "cannot be run; failed: the run could not go on, or a text is not the baseline's.\n",
+        "cannot be run; failed: the run could not go on, or a text is not the baseline's. Begun are points\n"
+        "of which there is a sample; 'outpace plan CONFIG' says how much is left.\n",
     .options = OPTIONS,
     .option_count = 1, // no --json
     .run = status};

@@ -354,6 +354,7 @@ static void shows(void **state) {
     Child c;
     CHILD_OUTPACE(&c, *state, 0, "status", "--db", "calm.db");
     assert_non_null(strstr(text_get(&c.out), "done"));
+    assert_non_null(strstr(text_get(&c.out), " begun ")); // of a run that was stopped they are not done
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "show", "test", "--db", "calm.db", "--json");
     assert_non_null(strstr(text_get(&c.out), "\"label\":\"prompt-lookup allow_short=on draft=2\""));
