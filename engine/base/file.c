@@ -158,8 +158,10 @@ bool file_exists(const char *path) { return access(path, R_OK) == 0; }
 
 static bool make_one(const char *path, Error *e) {
     struct stat st;
-    if (mkdir(path, 0777) == 0 || (stat(path, &st) == 0 && S_ISDIR(st.st_mode))) return true;
-    return error_system(e, "cannot make the directory '%s': %s", path, strerror(errno));
+    if (mkdir(path, 0777) == 0) return true;
+    int why = errno;
+    return (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) ||
+           error_system(e, "cannot make the directory '%s': %s", path, strerror(why));
 }
 
 bool file_make_directory(const char *path, Error *e) {

@@ -98,6 +98,15 @@ static void too_large(void **state) {
     mem_free(data);
 }
 
+// Why it was not made, not why it is not there.
+static void no_directory(void **state) {
+    const char *link = folder_path(*state, "link");
+    Error e = {0};
+    assert_int_equal(symlink("nowhere", link), 0);
+    assert_false(file_make_directory(link, &e));
+    check_error(&e, ERROR_SYSTEM, link, "File exists");
+}
+
 static void pointers(void **state) {
     static const char TEXT[] = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n";
     const char *path = folder_path(*state, "file");
@@ -273,11 +282,17 @@ static void paths(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        in_folder(there_and_back), in_folder(what_cannot_be_read),
-        in_folder(too_large),      in_folder(pointers),
-        in_folder(full_disk),      in_folder(what_cannot_be_written),
-        in_folder(permissions),    in_folder(bare_name),
-        in_folder(names_in_use),   in_folder(writers_at_once),
+        in_folder(there_and_back),
+        in_folder(what_cannot_be_read),
+        in_folder(too_large),
+        in_folder(pointers),
+        in_folder(no_directory),
+        in_folder(full_disk),
+        in_folder(what_cannot_be_written),
+        in_folder(permissions),
+        in_folder(bare_name),
+        in_folder(names_in_use),
+        in_folder(writers_at_once),
         in_folder(paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
