@@ -1,8 +1,9 @@
-// Every kernel set that this processor has through the suite of exactness, and the one of tiles as emulated;
-// where OUTPACE_ISA names a set, that one alone.
+// Every kernel set that this processor has through the suite of exactness, and the one of tiles as emulated
+// and by hand; where OUTPACE_ISA names a set, that one alone.
 #include "tests/support/amx_emulated.h"
 #include "tests/support/check.h"
 #include "tests/support/exact_suite.h"
+#include "tests/support/tiles_trapped.h"
 
 #include "engine/base/memory.h"
 #include "engine/cpu/cpu.h"
@@ -40,15 +41,19 @@ static void every_set(void **state) {
 }
 
 // An instance with other kernels, and what they pack.
-static bool open_emulated(const Model *model, const BackendOptions *o, void **self, Error *e) {
+static bool open_with(const CpuOps *ops, const Model *model, const BackendOptions *o, void **self, Error *e) {
     const Shape *s = &model->shape;
     if (!cpu_open(model, o, self, e)) return false;
     Cpu *c = *self;
-    c->ops = &cpu_ops_amx_emulated;
+    c->ops = ops;
     mem_free(c->panel.packed);
     c->panel.packed = mem_alloc(c->ops->packed_bytes(PANEL, s->width + shape_q_width(s) + s->mlp_width), 1);
     assert_non_null(c->panel.packed);
     return true;
+}
+
+static bool open_emulated(const Model *model, const BackendOptions *o, void **self, Error *e) {
+    return open_with(&cpu_ops_amx_emulated, model, o, self, e);
 }
 
 static void emulated_tiles(void **state) {
@@ -58,7 +63,21 @@ static void emulated_tiles(void **state) {
     exact_suite(&b, 12, 40);
 }
 
+// The object code that is made for tiles, where there are none.
+static bool open_trapped(const Model *model, const BackendOptions *o, void **self, Error *e) {
+    return open_with(&cpu_ops_amx, model, o, self, e);
+}
+
+static void trapped_tiles(void **state) {
+    (void)state;
+    if (!tiles_trap()) skip();
+    ExactBackend b = {&cpu_backend, open_trapped, poison, "avx512_bf16", EXACT_MAX_CONTEXT};
+    exact_suite(&b, 3, 16);
+    assert_true(tiles_trap_end() > 0);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_set), cmocka_unit_test(emulated_tiles)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_set), cmocka_unit_test(emulated_tiles),
+                                       cmocka_unit_test(trapped_tiles)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

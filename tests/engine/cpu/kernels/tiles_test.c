@@ -1,7 +1,8 @@
-// The product of tiles, bit for bit: as emulated against the manual's text in scalars, and as this
-// processor's tiles do it, where it has some, against the emulated ones.
+// The product of tiles, bit for bit: as emulated against the manual's text in scalars; as this processor's
+// tiles do it, where it has some, against the emulated ones; and else their instructions, trapped.
 #include "tests/support/check.h"
 #include "tests/support/tile_product.h"
+#include "tests/support/tiles_trapped.h"
 
 #include "engine/base/numbers.h"
 #include "engine/cpu/kernels/tiles_usable.h"
@@ -81,7 +82,16 @@ static void real(void **state) {
     check(tile_product_emulated, tile_product_real, 72);
 }
 
+// The same instructions, done by hand: see tests/support/tiles_trapped.h.
+static void trapped(void **state) {
+    (void)state;
+    if (!tiles_trap()) skip();
+    check(tile_product_emulated, tile_product_real, 72);
+    assert_int_equal(tiles_trap_end(), ROUNDS * KINDS * 7); // two for the configuration, three loads, ..
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(emulated), cmocka_unit_test(real)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(emulated), cmocka_unit_test(real),
+                                       cmocka_unit_test(trapped)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
