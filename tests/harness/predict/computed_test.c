@@ -98,7 +98,7 @@ static void drawn(void **state) {
     child_release(&c);
     char *svg = scratch_read(*state, "l.svg", &size);
     assert_non_null(strstr(svg, "law: alpha"));
-    assert_non_null(strstr(svg, "95% of resamples"));
+    assert_non_null(strstr(svg, "95 of 100 resamples"));
     mem_free(svg);
     CHILD_OUTPACE(&c, *state, 2, "plot", "scaling", "--run", "1", "--db", "plain.db");
     assert_non_null(strstr(text_get(&c.err), "--on a100-40gb"));

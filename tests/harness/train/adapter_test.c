@@ -145,7 +145,7 @@ static void refusals(void **state) {
             "medusa");
     REFUSED(*state, "no adapter variant 'none'", "adapter", "heart", "--text", "rhymes.txt", "-o", "a",
             "--variant", "none");
-    REFUSED(*state, "config.json", "heads", "nowhere", "--text", "rhymes.txt", "-o", "a");
+    REFUSED(*state, "there is no directory", "heads", "nowhere", "--text", "rhymes.txt", "-o", "a");
     REFUSED(*state, "multiple of the 64 rows", "heads", "heart", "--text", "rhymes.txt", "-o", "a", "--batch",
             "100");
     REFUSED(*state, "usage", "adapters", "heart");
