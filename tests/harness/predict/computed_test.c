@@ -110,7 +110,7 @@ static void drawn(void **state) {
                   "--shape", "llama2-7b", "-o", "p.svg");
     child_release(&c);
     svg = scratch_read(*state, "p.svg", &size);
-    assert_non_null(strstr(svg, "speedup on NVIDIA A100"));
+    assert_non_null(strstr(svg, "priced for NVIDIA A100"));
     mem_free(svg);
 }
 
