@@ -97,8 +97,10 @@ static bool choose_window(const char *text, Shape *shape, Error *e) {
     return true;
 }
 
+static bool held(const char *weights) { return weights && strcmp(weights, "held") == 0; }
+
 static bool known_weights(const char *text, Error *e) {
-    return !text || strcmp(text, "held") == 0 || strcmp(text, "mapped") == 0 ||
+    return !text || held(text) || strcmp(text, "mapped") == 0 ||
            error_input(e, "weights are '%s', must be held or mapped", text);
 }
 
@@ -168,16 +170,6 @@ static bool check_memory(const Model *m, const BackendOptions *o, const EngineMe
         (double)need->step / gigabyte, (double)need->available / gigabyte, mend);
 }
 
-// Read from memory of our own, weights take about a tenth less time than from the files' pages. Not so small
-// ones, which stay in the caches; and where memory is short, the files' pages are better dropped than ours
-// written to the disk.
-static bool hold_weights(Model *m, const char *dir, const char *asked, const EngineMemory *need, Error *e) {
-    const size_t cached = (size_t)64 << 20;
-    bool plenty = need->available == 0 || total(need) <= need->available / 4 * 3;
-    bool held = asked ? strcmp(asked, "held") == 0 : plenty && need->weights > cached;
-    return !held || model_hold(m, dir, e);
-}
-
 // A piece without a row in the embedding is of another model. Added tokens may stand beyond (CodeLlama 34B
 // has four of them): a prompt that holds one is refused when it comes.
 static bool check_vocabulary(const Engine *engine, const char *path, Error *e) {
@@ -242,7 +234,7 @@ bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, Engine
         ok = check_memory(&engine->model, &backend, &need, e);
     }
     ok = ok && open_tokenizer(engine, dir, e) &&
-         (!device->host || hold_weights(&engine->model, dir, o->weights, &need, e)) &&
+         (!device->host || !held(o->weights) || model_hold(&engine->model, dir, e)) &&
          open_session(&engine->session, &engine->model, device, ordinal, &backend, e);
     need.cache = ok ? 0 : need.cache;
     need.step = ok ? 0 : need.step;

@@ -9,12 +9,11 @@
 typedef struct Engine Engine;
 
 typedef struct EngineOptions {
-    const char *device;  // "cpu" (the default, or NULL), "null", "cuda[:n]", "auto"
-    const char *compute; // "f32", "bf16", or NULL: bf16 where the weights are bf16, else f32
-    const char *window;  // "on" or NULL: the sliding window that config.json gives; "off": none
-    const char *math;    // "exact" or NULL; "fast": products by a vendor's library, which cuda has
-    const char *weights; // "held": in memory of our own; "mapped": left in the files; NULL: held where that
-                         // gains anything and memory is plenty (of the CPU only)
+    const char *device;     // "cpu" (the default, or NULL), "null", "cuda[:n]", "auto"
+    const char *compute;    // "f32", "bf16", or NULL: bf16 where the weights are bf16, else f32
+    const char *window;     // "on" or NULL: the sliding window that config.json gives; "off": none
+    const char *math;       // "exact" or NULL; "fast": products by a vendor's library, which cuda has
+    const char *weights;    // "mapped" or NULL: left in the files; "held": in memory of our own (CPU only)
     BackendOptions backend; // compute and fast are filled from the lines above
     const Engine *beside; // one that is open at the same time, and is closed later: memory has room for both,
                           // and they take turns with the same threads. NULL: alone

@@ -158,8 +158,8 @@ static void two_at_once(void **state) {
     }
 }
 
-// Weights in memory of the process's own give the same bits, and outlive their file; small ones stay mapped
-// unless it is asked for.
+// Weights in memory of the process's own give the same bits, and outlive their file; without a word they stay
+// mapped.
 static void held(void **state) {
     const Models *m = *state;
     char copy[FOLDER_PATH_SIZE + 16];
