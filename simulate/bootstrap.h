@@ -46,7 +46,7 @@ void draw_normal(gsl_rng *random, const void *plan, double *draws, size_t count)
 // Groups are drawn with replacement, and within each drawing of a group its units. Units stand group by
 // group.
 typedef struct NestedPlan {
-    const size_t *sizes; // (groups), units of each; they sum to the number of draws
+    const size_t *starts; // (groups + 1): each group's first unit, and the number of units
     size_t groups;
 } NestedPlan;
 void draw_nested(gsl_rng *random, const void *plan, double *draws, size_t count);

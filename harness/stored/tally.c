@@ -8,18 +8,20 @@
 const char *const tally_names[TALLY_METRICS] = {
     "S", "speedup", "speedup_e2e", "speedup_specbench", "tokens_per_s", "S_reference", "tokens_per_s_e2e"};
 
-// Speeds of prompts, summed over a pass: Spec-Bench divides within a pass, and takes the mean of passes.
-typedef struct PassRates {
+// Tokens per second: of one pair, or of prompts summed over a pass. Spec-Bench divides within a pass, and
+// takes the mean of passes.
+typedef struct Rates {
+    int pass; // its place in Pairs.of_pass
     double own, base;
-} PassRates;
+} Rates;
 
 typedef struct Pairs {
     const TallyPair *items;
     int count;
     bool sampled;
-    const int *passes; // (pass_count), ascending
+    Rates *of_pair; // (count): found once, as thousands of resamples ask for them
+    Rates *of_pass; // (pass_count), of one resample
     int pass_count;
-    PassRates *rates; // (pass_count), of one resample
 } Pairs;
 
 typedef struct Sums {
@@ -42,17 +44,9 @@ static void add_pair(Sums *s, const TallyPair *p, double weight) {
 
 static double ratio(double a, double b) { return b > 0 ? a / b : NAN; }
 
-static int by_number(const void *a, const void *b) {
-    int x = *(const int *)a, y = *(const int *)b;
-    return (x > y) - (x < y);
-}
-
-static void add_rates(const Pairs *pairs, const TallyPair *p, double weight) {
-    const int *at = bsearch(&p->pass, pairs->passes, (size_t)pairs->pass_count, sizeof(int), by_number);
-    PassRates *rates = &pairs->rates[at - pairs->passes];
-    double seconds = p->decode_s + p->prefill_s, base_seconds = p->base_decode_s + p->base_prefill_s;
-    rates->own += seconds > 0 ? weight * p->tokens / seconds : 0;
-    rates->base += base_seconds > 0 ? weight * p->base_tokens / base_seconds : 0;
+static void add_rates(Rates *of_pass, const Rates *pair, double weight) {
+    of_pass[pair->pass].own += weight * pair->own;
+    of_pass[pair->pass].base += weight * pair->base;
 }
 
 // Passes that a resample drew nothing of have no ratio.
@@ -60,8 +54,8 @@ static double mean_of_passes(const Pairs *pairs) {
     double sum = 0;
     int count = 0;
     for (int i = 0; i < pairs->pass_count; i++)
-        if (pairs->rates[i].base > 0) {
-            sum += pairs->rates[i].own / pairs->rates[i].base;
+        if (pairs->of_pass[i].base > 0) {
+            sum += pairs->of_pass[i].own / pairs->of_pass[i].base;
             count++;
         }
     return ratio(sum, count);
@@ -81,10 +75,11 @@ static void metrics(const Sums *s, bool sampled, double *out) {
 static bool statistic(void *context, const double *draws, double *out) {
     const Pairs *pairs = context;
     Sums sums = {0};
-    for (int i = 0; i < pairs->pass_count; i++) pairs->rates[i] = (PassRates){0};
+    for (int i = 0; i < pairs->pass_count; i++) pairs->of_pass[i] = (Rates){0};
     for (int i = 0; i < pairs->count; i++) {
-        add_pair(&sums, &pairs->items[i], draws ? draws[i] : 1);
-        add_rates(pairs, &pairs->items[i], draws ? draws[i] : 1);
+        double weight = draws ? draws[i] : 1;
+        add_pair(&sums, &pairs->items[i], weight);
+        add_rates(pairs->of_pass, &pairs->of_pair[i], weight);
     }
     metrics(&sums, pairs->sampled, out);
     out[TALLY_SPECBENCH] = mean_of_passes(pairs);
@@ -99,14 +94,18 @@ static int by_prompt(const void *a, const void *b) {
     return (p->pass > q->pass) - (p->pass < q->pass);
 }
 
-// Passes of each prompt, in `sizes`; gives the number of prompts.
-static int count_prompts(const TallyPair *pairs, int count, size_t *sizes) {
+// Where each prompt's passes begin, in `starts`, and where the last one's end; gives the number of prompts.
+static int find_prompts(const TallyPair *pairs, int count, size_t *starts) {
     int prompts = 0;
-    for (int i = 0; i < count; i++) {
-        if (i == 0 || pairs[i].prompt != pairs[i - 1].prompt) sizes[prompts++] = 0;
-        sizes[prompts - 1]++;
-    }
+    for (int i = 0; i < count; i++)
+        if (i == 0 || pairs[i].prompt != pairs[i - 1].prompt) starts[prompts++] = (size_t)i;
+    starts[prompts] = (size_t)count;
     return prompts;
+}
+
+static int by_number(const void *a, const void *b) {
+    int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
 }
 
 // Fills `passes` by the passes that there are, and gives their number.
@@ -119,10 +118,22 @@ static int list_passes(const TallyPair *pairs, int count, int *passes) {
     return distinct;
 }
 
-// sizes: (all->count), for the passes of each prompt.
-static bool tally_in(Pairs *all, size_t *sizes, bool intervals, Tally *out, Error *e) {
-    out->prompts = count_prompts(all->items, all->count, sizes);
-    NestedPlan plan = {sizes, (size_t)out->prompts};
+static Rates rates_of(const TallyPair *p, const int *passes, int pass_count) {
+    const int *at = bsearch(&p->pass, passes, (size_t)pass_count, sizeof *passes, by_number);
+    double seconds = p->decode_s + p->prefill_s, base_seconds = p->base_decode_s + p->base_prefill_s;
+    return (Rates){.pass = (int)(at - passes),
+                   .own = seconds > 0 ? p->tokens / seconds : 0,
+                   .base = base_seconds > 0 ? p->base_tokens / base_seconds : 0};
+}
+
+// starts, passes: (all->count + 1) to work in.
+static bool tally_in(Pairs *all, size_t *starts, int *passes, Tally *out, Error *e) {
+    all->pass_count = list_passes(all->items, all->count, passes);
+    for (int i = 0; i < all->count; i++) all->of_pair[i] = rates_of(&all->items[i], passes, all->pass_count);
+    out->prompts = find_prompts(all->items, all->count, starts);
+    statistic(all, NULL, out->value);
+    out->has_interval = out->has_interval && out->prompts > 1;
+    NestedPlan plan = {starts, (size_t)out->prompts};
     Bootstrap b = {.draws = (size_t)all->count,
                    .draw = draw_nested,
                    .plan = &plan,
@@ -132,27 +143,26 @@ static bool tally_in(Pairs *all, size_t *sizes, bool intervals, Tally *out, Erro
                    .resamples = TALLY_RESAMPLES,
                    .level = 0.95,
                    .seed = TALLY_SEED};
-    statistic(all, NULL, out->value);
-    out->has_interval = intervals && out->prompts > 1;
     return !out->has_interval || bootstrap(&b, out->interval, NULL, e);
 }
 
 static bool tally_with(TallyPair *pairs, int count, bool sampled, bool intervals, Tally *out, Error *e) {
-    *out = (Tally){.pairs = count};
+    *out = (Tally){.pairs = count, .has_interval = intervals};
     if (count) qsort(pairs, (size_t)count, sizeof *pairs, by_prompt);
-    size_t *sizes = mem_alloc((size_t)count, sizeof *sizes);
-    int *passes = mem_alloc((size_t)count, sizeof *passes);
+    size_t room = (size_t)count + 1, *starts = mem_alloc(room, sizeof *starts);
+    int *passes = mem_alloc(room, sizeof *passes);
     Pairs all = {.items = pairs,
                  .count = count,
                  .sampled = sampled,
-                 .passes = passes,
-                 .pass_count = passes ? list_passes(pairs, count, passes) : 0};
-    all.rates = mem_alloc((size_t)all.pass_count, sizeof *all.rates);
-    bool ok = sizes && passes && all.rates ? tally_in(&all, sizes, intervals, out, e)
-                                           : error_system(e, "out of memory for %d samples", count);
-    mem_free(all.rates);
+                 .of_pair = mem_alloc(room, sizeof(Rates)),
+                 .of_pass = mem_alloc(room, sizeof(Rates))};
+    bool ok = starts && passes && all.of_pair && all.of_pass
+                  ? tally_in(&all, starts, passes, out, e)
+                  : error_system(e, "out of memory for %d samples", count);
+    mem_free(all.of_pass);
+    mem_free(all.of_pair);
     mem_free(passes);
-    mem_free(sizes);
+    mem_free(starts);
     return ok;
 }
 

@@ -36,8 +36,8 @@ static void units(void **state) {
 // size.
 static void nested(void **state) {
     gsl_rng *random = *state;
-    static const size_t SIZES[] = {1, 5, 3};
-    NestedPlan plan = {SIZES, 3};
+    static const size_t STARTS[] = {0, 1, 6, 9};
+    NestedPlan plan = {STARTS, 3};
     double draws[9], group_draws = 0, group_squares = 0;
     for (int n = 0; n < 4000; n++) {
         draw_nested(random, &plan, draws, 9);

@@ -186,22 +186,27 @@ static void refuses(void **state) {
         FitOptions o;
         const char *text, *said;
     } ROWS[] = {
-        {{.resamples = 2, .level = 0.9},                                                             "N\tW\tG\tS\n5\t9\t9\t1.5\n",               "1 point to fit"                                            },
-        {{.resamples = 2, .level = 0.9},                                                             "N\tW\tG\tS\n5\t9\t3\t1.5\n",               "no point has W = G"                                        },
-        {{.resamples = 2, .level = 0.9},                                                             "N\tW\tG\tS\n5\t9\t9\t1.5\n5\t3\t3\t1.5\n", "S is 1.5 at all 2"                                         },
+        {{.resamples = 2, .level = 0.9},                        "N\tW\tG\tS\n5\t9\t9\t1.5\n",               "1 point to fit"                                            },
+        {{.resamples = 2, .level = 0.9},                        "N\tW\tG\tS\n5\t9\t3\t1.5\n",               "no point has W = G"                                        },
+        {{.resamples = 2, .level = 0.9},                        "N\tW\tG\tS\n5\t9\t9\t1.5\n5\t3\t3\t1.5\n", "S is 1.5 at all 2"                                         },
         {{.resamples = 2, .level = 0.9, .law = FIT_CORRECTED},
-         "N\tW\tG\tS\n5\t9\t9\t1.5\n5\t3\t9\t1.6\n",                                                                                             "cannot be told apart"                                      },
+         "N\tW\tG\tS\n5\t9\t9\t1.5\n5\t3\t9\t1.6\n",                                                        "cannot be told apart"                                      },
         {{.resamples = 2, .level = 0.9, .bonus_dropped = true},
-         "N\tW\tG\tS\n2\t9\t9\t1.5\n3\t3\t3\t1.6\n",                                                                                             "N 2, W 9, G 9: S is 1.5, but a step emits 1 tokens at most"},
+         "N\tW\tG\tS\n2\t9\t9\t1.5\n3\t3\t3\t1.6\n",                                                        "N 2, W 9, G 9: S is 1.5, but a step emits 1 tokens at most"},
         {{.resamples = 2, .level = 0.9, .output = 10},
-         "N\tW\tG\tS\n8\t9\t9\t1.8\n3\t3\t3\t1.6\n",                                                                                             "and filling steps one"                                     },
+         "N\tW\tG\tS\n8\t9\t9\t1.8\n3\t3\t3\t1.6\n",                                                        "and filling steps one"                                     },
         {{.resamples = 2, .level = 0.9, .output = 2},
-         "N\tW\tG\tS\n8\t9\t9\t1.1\n3\t3\t3\t1.6\n",                                                                                             "are over before the 6 filling steps"                       },
-        {{.resamples = 2, .level = 0.9},                                                             "N\tW\tG\tS\taccepted\n5\t9\t9\t1\t0:10\n", "no step of a fitted"                                       },
+         "N\tW\tG\tS\n8\t9\t9\t1.1\n3\t3\t3\t1.6\n",                                                        "are over before the 6 filling steps"                       },
+        {{.resamples = 2, .level = 0.9},                        "N\tW\tG\tS\taccepted\n5\t9\t9\t1\t0:10\n", "no step of a fitted"                                       },
         {{.resamples = 2, .level = 0.9},
-         "N\tW\tG\tS\taccepted\n2\t9\t9\t1.5\t0:5,1:5\n",                                                                                        "cannot tell alpha from f"                                  },
-        {{.resamples = 3, .level = 0.9, .law = FIT_CORRECTED, .bonus_dropped = true, .output = 100},
-         "N\tW\tG\tS\tse\n4\t5\t4\t1.5\t5\n4\t15\t15\t1.8\t90\n5\t51\t4\t1.6\t20\n",                                                             "only 1 of 3 resamples have an answer"                      },
+         "N\tW\tG\tS\taccepted\n2\t9\t9\t1.5\t0:5,1:5\n",                                                   "cannot tell alpha from f"                                  },
+        {{.resamples = 3,
+          .seed = 3,
+          .level = 0.9,
+          .law = FIT_CORRECTED,
+          .bonus_dropped = true,
+          .output = 100},
+         "N\tW\tG\tS\tse\n4\t5\t4\t1.5\t5\n4\t15\t15\t1.8\t90\n5\t51\t4\t1.6\t20\n",                        "only 1 of 3 resamples have an answer"                      },
     };
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         Points p;
