@@ -25,6 +25,9 @@ LDFLAGS  = $(OPT) -g $(SANITIZE)
 PACKAGES = jansson libpcre2-8 libutf8proc yaml-0.1 sqlite3 gsl libcrypto zlib
 LIBS     = $(shell pkg-config --libs $(PACKAGES)) $(CUDA_LIBS) -lpthread -lm
 
+# A file, a line; `make V=1` shows the whole commands.
+say      = $(if $(V),,@printf '%-5s %s\n' $(1) $(2);)
+
 ROOMS    = engine simulate datasets results plots harness
 SOURCES  = $(filter-out $(CUDA_OUT),$(shell find $(ROOMS) -name '*.c'))
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS)
@@ -37,7 +40,7 @@ outpace: $(PROGRAM) cuda-note
 include engine/cuda/cuda.mk
 
 $(PROGRAM): $(OBJECTS) $(BUILD)/parts
-	$(CC) $(LDFLAGS) $(OBJECTS) -o $@ $(LIBS)
+	$(call say,LINK,$@)$(CC) $(LDFLAGS) $(OBJECTS) -o $@ $(LIBS)
 
 # A new commit alone links no test anew: version.o goes in, but does not make the library old.
 $(BUILD)/liboutpace.a: $(filter-out $(VERSION),$(LIBRARY)) $(BUILD)/parts | $(VERSION)
@@ -77,7 +80,7 @@ $(BUILD)/harness/table/catalogue.o: configs/catalogue.tsv configs/claims.tsv
 
 $(BUILD)/%.o: %.c Makefile $(BUILD)/settings
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -c $< -o $@
+	$(call say,CC,$<)$(CC) $(CFLAGS) -c $< -o $@
 
 include tests/tests.mk
 
@@ -85,7 +88,7 @@ include tests/tests.mk
 PORTABLE_LIBS = -Wl,-Bstatic $(filter-out -lm -ldl -lpthread -pthread,$(shell pkg-config --static --libs $(PACKAGES))) \
     -Wl,-Bdynamic $(CUDA_LIBS) -lm
 portable: $(OBJECTS)
-	$(CC) $(LDFLAGS) $^ -o outpace-portable $(PORTABLE_LIBS)
+	$(call say,LINK,outpace-portable)$(CC) $(LDFLAGS) $^ -o outpace-portable $(PORTABLE_LIBS)
 	@tools/check-portable outpace-portable
 
 lint: $(OBJECTS) $(CUDA_C:%.c=$(BUILD)/%.o) $(BUILD)/engine/cuda/none.o
@@ -121,7 +124,7 @@ help:
 	@echo "make gpu-check  the CUDA engine checked on a GPU; gpu-bench times it there; gpu-bundle: both, to take to one"
 	@echo "make install    PREFIX=$(PREFIX)"
 	@echo "make clean      remove what was built"
-	@echo "settings        CC=$(CC) OPT=$(OPT) PREFIX=$(PREFIX) BUILD=$(BUILD)"
+	@echo "settings        V=1 (whole commands) CC=$(CC) OPT=$(OPT) PREFIX=$(PREFIX) BUILD=$(BUILD)"
 
 -include $(patsubst %.o,%.d,$(OBJECTS) $(TESTS:=.o) $(SHARED) $(FUZZERS))
 .PHONY: always outpace tests test test-long debug test-debug fuzz portable lint demo reference experiments install clean help

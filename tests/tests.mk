@@ -11,7 +11,7 @@ $(BUILD)/libtests.a: $(SHARED)
 	@ar rcs $@ $^
 
 $(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(BUILD)/libtests.a $(BUILD)/liboutpace.a
-	$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) -o $@ -lcmocka $(LIBS)
+	$(call say,LINK,$@)$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) -o $@ -lcmocka $(LIBS)
 
 $(BUILD)/tests/support/plot_store.o: tests/fixtures/plots/computed.json
 
@@ -28,7 +28,7 @@ $(BUILD)/tests/fuzz/corpus_test: $(FUZZERS)
 PARSERS  = $(filter $(patsubst %,$(BUILD)/%/%,engine/base engine/core engine/model engine/text engine/decode simulate datasets results \
     harness/config),$(OBJECTS)) $(BUILD)/harness/train/config.o
 $(BUILD)/%_fuzz: $(BUILD)/tests/fuzz/%_fuzz.o $(PARSERS)
-	$(CC) $(LDFLAGS) -fsanitize=fuzzer $^ -o $@ $(LIBS)
+	$(call say,LINK,$@)$(CC) $(LDFLAGS) -fsanitize=fuzzer $^ -o $@ $(LIBS)
 
 tests: $(TESTS) $(FUZZERS)
 

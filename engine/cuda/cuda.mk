@@ -20,7 +20,7 @@ CUDA_ARCH = -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compu
 NVCCFLAGS = -std=c++17 -O3 --fmad=false -Xcompiler -Wall,-Wextra -Xptxas --warn-on-spills -Werror all-warnings -I. -MMD -MP
 build/cuda/%.o: %.cu engine/cuda/cuda.mk
 	@mkdir -p $(@D)
-	$(NVCC) $(NVCCFLAGS) $(CUDA_ARCH) -c $< -o $@
+	$(call say,NVCC,$<)$(NVCC) $(NVCCFLAGS) $(CUDA_ARCH) -c $< -o $@
 
 # The host's meaning of the same sources; what a device would trap on traps here too.
 SIMTFLAGS = -std=c++17 -O2 -g -Wall -Wextra -Wshadow -Wno-unused-function -Wno-unknown-pragmas -Werror $(EXACT) \
@@ -29,10 +29,10 @@ SIMT     = $(patsubst %,$(BUILD)/simt/%.o,$(basename $(wildcard tests/simt/*.cpp
     $(CUDA_C:%.c=$(BUILD)/%.o)
 $(BUILD)/simt/%.o: %.cu engine/cuda/cuda.mk $(BUILD)/settings
 	@mkdir -p $(@D)
-	$(CXX) -x c++ -include tests/simt/simt.hpp $(SIMTFLAGS) -c $< -o $@
+	$(call say,C++,$<)$(CXX) -x c++ -include tests/simt/simt.hpp $(SIMTFLAGS) -c $< -o $@
 $(BUILD)/simt/%.o: %.cpp engine/cuda/cuda.mk $(BUILD)/settings
 	@mkdir -p $(@D)
-	$(CXX) $(SIMTFLAGS) -c $< -o $@
+	$(call say,C++,$<)$(CXX) $(SIMTFLAGS) -c $< -o $@
 
 SIMT_TESTS = $(patsubst %.c,$(BUILD)/%,$(wildcard tests/simt/*_test.c tests/engine/cuda/*_test.c))
 $(SIMT_TESTS): $(SIMT)
@@ -42,16 +42,16 @@ $(BUILD)/tests/simt/simt_test: $(BUILD)/simt/tests/simt/planted.o
 # The whole program on that machine: `--device cuda` where there is no GPU, slowly. What stands in for cuBLASLt uses
 # its streams.
 $(BUILD)/simt/outpace: $(BUILD)/harness/main.o $(SIMT) $(BUILD)/liboutpace.a
-	$(CC) $(LDFLAGS) -rdynamic $^ -o $@ $(LIBS)
+	$(call say,LINK,$@)$(CC) $(LDFLAGS) -rdynamic $^ -o $@ $(LIBS)
 $(BUILD)/simt/outpace: CUDA_LIBS = -lstdc++
 
 # What stands in for cuBLASLt and NVML is opened by the program; the former uses its streams.
 $(BUILD)/simt/libcublasLt.so: tests/simt/cublaslt.c tests/simt/cublaslt.h engine/cuda/cublas.h $(BUILD)/settings
 	@mkdir -p $(@D)
-	$(CC) $(filter-out -MMD -MP,$(CFLAGS)) -fPIC -shared $< engine/base/numbers.c -o $@
+	$(call say,LINK,$@)$(CC) $(filter-out -MMD -MP,$(CFLAGS)) -fPIC -shared $< engine/base/numbers.c -o $@
 $(BUILD)/simt/libnvidia-ml.so: tests/simt/nvml.c $(BUILD)/settings
 	@mkdir -p $(@D)
-	$(CC) $(filter-out -MMD -MP,$(CFLAGS)) -fPIC -shared $< -o $@
+	$(call say,LINK,$@)$(CC) $(filter-out -MMD -MP,$(CFLAGS)) -fPIC -shared $< -o $@
 $(BUILD)/tests/engine/cuda/nvml_test: $(BUILD)/simt/libnvidia-ml.so
 $(BUILD)/tests/engine/cuda/fast_test: LDFLAGS += -rdynamic
 $(BUILD)/tests/engine/cuda/fast_test: $(BUILD)/simt/libcublasLt.so
@@ -67,7 +67,7 @@ GPU_TESTS = $(patsubst %,build/gpu/%_test,attention draw exact golden long metho
 build/gpu/%_test: $(BUILD)/tests/engine/cuda/%_test.o $(BUILD)/tests/gpu/real.o $(BUILD)/libtests.a $(BUILD)/liboutpace.a
 	@mkdir -p $(@D)
 	@cp -L $$($(CC) -print-file-name=libcmocka.so.0) $(@D)/
-	$(CC) $(LDFLAGS) -s $(filter %.o,$^) $(filter %.a,$^) -o $@ -Wl,-rpath,'$$ORIGIN' -lcmocka $(PORTABLE_LIBS)
+	$(call say,LINK,$@)$(CC) $(LDFLAGS) -s $(filter %.o,$^) $(filter %.a,$^) -o $@ -Wl,-rpath,'$$ORIGIN' -lcmocka $(PORTABLE_LIBS)
 
 # Where there is a GPU but no compiler: unpack outpace-gpu.tar.gz there, and run the scripts from where it lies.
 gpu-tests: portable $(GPU_TESTS)
