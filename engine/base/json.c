@@ -3,6 +3,7 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +47,8 @@ bool json_append(json_t *value, size_t flags, Text *out) {
     json_decref(value);
     return text && !out->failed;
 }
+
+json_t *json_number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
 bool field_present(const json_t *object, const char *key) {
     const json_t *v = json_object_get(object, key);

@@ -27,6 +27,8 @@ char *json_text(const json_t *value, size_t flags);
 bool json_print(json_t *value, size_t flags, FILE *out);
 bool json_append(json_t *value, size_t flags, Text *out);
 
+json_t *json_number(double x); // null where x is not finite: JSON has no word for that
+
 // True if the key is there and not null.
 bool field_present(const json_t *object, const char *key);
 

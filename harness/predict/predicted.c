@@ -66,34 +66,32 @@ bool prediction_scaled(const Prediction *p, TakeScaled take, void *state, Error 
 
 // --- JSON ------------------------------------------------------------------------------------------------
 
-static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
-
 static void set_interval(json_t *o, const Tally *t, TallyMetric m) {
     char low[48], high[48];
     snprintf(low, sizeof low, "%s_low", tally_names[m]);
     snprintf(high, sizeof high, "%s_high", tally_names[m]);
-    json_object_set_new(o, tally_names[m], number(t->value[m]));
+    json_object_set_new(o, tally_names[m], json_number(t->value[m]));
     if (!t->has_interval) return;
-    json_object_set_new(o, low, number(t->interval[m].low));
-    json_object_set_new(o, high, number(t->interval[m].high));
+    json_object_set_new(o, low, json_number(t->interval[m].low));
+    json_object_set_new(o, high, json_number(t->interval[m].high));
 }
 
 static json_t *point_json(const SimulatedPoint *p) {
     json_t *o = json_pack("{s:I, s:s, s:s, s:b}", "point", (json_int_t)p->number, "of", p->group, "label",
                           p->label, "needs_draft", p->needs_draft);
     if (!o || p->needs_draft) return o;
-    json_object_set_new(o, "step_s", number(p->step_s));
+    json_object_set_new(o, "step_s", json_number(p->step_s));
     set_interval(o, &p->tally, TALLY_S);
     set_interval(o, &p->tally, TALLY_RATE);
     set_interval(o, &p->tally, TALLY_SPEEDUP);
     set_interval(o, &p->tally, TALLY_SPEEDUP_E2E);
     if (!p->measured) return o;
-    json_object_set_new(o, "measured_step_s", number(p->measured_step_s));
-    json_object_set_new(o, "measured_S", number(p->measured_S));
-    json_object_set_new(o, "measured_speedup", number(p->measured_speedup));
-    json_object_set_new(o, "error_step", number(simulation_error(p, SIMULATED_STEP)));
-    json_object_set_new(o, "error_S", number(simulation_error(p, SIMULATED_S)));
-    json_object_set_new(o, "error_speedup", number(simulation_error(p, SIMULATED_SPEEDUP)));
+    json_object_set_new(o, "measured_step_s", json_number(p->measured_step_s));
+    json_object_set_new(o, "measured_S", json_number(p->measured_S));
+    json_object_set_new(o, "measured_speedup", json_number(p->measured_speedup));
+    json_object_set_new(o, "error_step", json_number(simulation_error(p, SIMULATED_STEP)));
+    json_object_set_new(o, "error_S", json_number(simulation_error(p, SIMULATED_S)));
+    json_object_set_new(o, "error_speedup", json_number(simulation_error(p, SIMULATED_SPEEDUP)));
     return o;
 }
 

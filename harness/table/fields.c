@@ -110,14 +110,12 @@ static json_t *text_json(const char *text) {
 }
 
 static json_t *field_json(const TableRow *r, const Field *f) {
-    double value;
     switch (f->type) {
     case FIELD_TEXT: return text_json(*(const char *const *)at(r, f));
     case FIELD_INT: return *(const int *)at(r, f) ? json_integer(*(const int *)at(r, f)) : json_null();
     case FIELD_REAL: break;
     }
-    value = *(const double *)at(r, f);
-    return isfinite(value) ? json_real(value) : json_null();
+    return json_number(*(const double *)at(r, f));
 }
 
 static json_t *row_json(const TableRow *r) {

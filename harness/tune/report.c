@@ -140,7 +140,7 @@ bool tune_report(const TuneReport *p, Error *e) {
 
 // --- JSON ------------------------------------------------------------------------------------------------
 
-static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+static bool no_json(Error *e) { return error_system(e, "tune: cannot make the JSON object: out of memory"); }
 
 static json_t *point_json(const TuneReport *p, int i, Error *e) {
     const TuneResult *r = p->result;
@@ -148,19 +148,19 @@ static json_t *point_json(const TuneReport *p, int i, Error *e) {
     const TuneSeat *s = &r->seats[i];
     TuneAnswer sum;
     Text text = {0};
-    json_t *o = name(p, i, &text, e)
-                    ? json_pack("{s:s, s:b, s:b, s:o, s:o, s:o, s:o}", "method", text_get(&text), "sampled",
-                                s->sampled, "raced", s->raced, "predicted_S", number(said->S),
-                                "predicted_step_s", number(said->step_s), "predicted_speedup",
-                                number(said->speedup), "predicted_error", number(said->error))
-                    : NULL;
+    if (!name(p, i, &text, e)) return NULL;
+    json_t *o = json_pack("{s:s, s:b, s:b, s:o, s:o, s:o, s:o}", "method", text_get(&text), "sampled",
+                          s->sampled, "raced", s->raced, "predicted_S", json_number(said->S),
+                          "predicted_step_s", json_number(said->step_s), "predicted_speedup",
+                          json_number(said->speedup), "predicted_error", json_number(said->error));
     text_release(&text);
+    if (!o) no_json(e);
     if (o && tune_sum(s, 0, r->sample_rounds + r->race_rounds, &sum)) {
-        json_object_set_new(o, "S", number(sum.tokens / sum.steps));
-        json_object_set_new(o, "step_s", number(sum.seconds / sum.steps));
-        json_object_set_new(o, "speedup", number(tune_speedup(r, i, 0)));
+        json_object_set_new(o, "S", json_number(sum.tokens / sum.steps));
+        json_object_set_new(o, "step_s", json_number(sum.seconds / sum.steps));
+        json_object_set_new(o, "speedup", json_number(tune_speedup(r, i, 0)));
     }
-    if (o && s->raced) json_object_set_new(o, "raced_speedup", number(tune_speedup(r, i, from_race(r))));
+    if (o && s->raced) json_object_set_new(o, "raced_speedup", json_number(tune_speedup(r, i, from_race(r))));
     if (o && s->out) json_object_set_new(o, "out_behind_round", json_integer(s->out));
     return o;
 }
@@ -182,14 +182,13 @@ bool tune_report_json(const TuneReport *p, Error *e) {
     double speedup = r->choice < 0 ? NAN : tune_speedup(r, r->choice, from_heat(r));
     json_t *root =
         json_pack("{s:s*, s:o, s:o, s:o, s:s, s:i, s:i, s:i, s:o, s:o, s:I, s:o, s:O}", "choice",
-                  choice.length ? text_get(&choice) : NULL, "speedup", number(speedup), "speedup_low",
-                  number(r->speedup.low), "speedup_high", number(r->speedup.high), "end", ENDS[r->end],
-                  "excluded", r->excluded, "sample_rounds", r->sample_rounds, "race_rounds", r->race_rounds,
-                  "seconds", number(took(r)), "sweep_seconds", number(r->sweep_s), "run", (json_int_t)p->run,
-                  "surface", surface_json(&r->surface), "points", points);
+                  choice.length ? text_get(&choice) : NULL, "speedup", json_number(speedup), "speedup_low",
+                  json_number(r->speedup.low), "speedup_high", json_number(r->speedup.high), "end",
+                  ENDS[r->end], "excluded", r->excluded, "sample_rounds", r->sample_rounds, "race_rounds",
+                  r->race_rounds, "seconds", json_number(took(r)), "sweep_seconds", json_number(r->sweep_s),
+                  "run", (json_int_t)p->run, "surface", surface_json(&r->surface), "points", points);
     json_decref(points);
     text_release(&choice);
     if (!ok) json_decref(root);
-    return ok && (json_print(root, 0, stdout) ||
-                  error_system(e, "tune: cannot make the JSON object: out of memory"));
+    return ok && (json_print(root, 0, stdout) || no_json(e));
 }

@@ -21,7 +21,7 @@ static bool out_of_memory(Error *e) { return error_system(e, "out of memory for 
 // Where steps of many rows are slow, the corners of the space take the most time and win the least. So a
 // point is allowed into the design only if it can win at all (a step is faster than the tokens that it could
 // emit), and if its step is among the shorter half, or not much longer than one token's. The half is made
-// larger where a design could not spread over it.
+// larger where a design could not spread over it, and is no bound where none of it can win.
 static bool allow(Tune *t, int sample, bool *allowed, Error *e) {
     enum { SPREAD = 4 };
     const double NOT_MUCH = 1.5;
@@ -37,9 +37,12 @@ static bool allow(Tune *t, int sample, bool *allowed, Error *e) {
         t->out->excluded += times[i] >= p->N;
     }
     double most = fmax(NOT_MUCH, quantile(sorted, (size_t)count, fmin(1, (double)half / count)));
-    bool all = t->o->exhaustive || t->out->excluded == count;
-    for (int i = 0; i < count; i++)
+    bool all = t->o->exhaustive || t->out->excluded == count, any = false;
+    for (int i = 0; i < count; i++) {
         allowed[i] = all || (times[i] <= most && times[i] < t->space->points[i].N);
+        any = any || allowed[i];
+    }
+    for (int i = 0; !any && i < count; i++) allowed[i] = times[i] < t->space->points[i].N;
     mem_free(times);
     return true;
 }

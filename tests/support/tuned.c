@@ -2,13 +2,13 @@
 
 #include "tests/support/tuned.h"
 
-void tuned_open(Tuned *t, const TuneAsk *ask, const TuneOptions *o, const TuneSeams *seams, const char *db) {
-    Error e = {0};
+bool tuned_try(Tuned *t, const TuneAsk *ask, const TuneOptions *o, const TuneSeams *seams, const char *db,
+               Error *e) {
     Ledger ledger;
     const TuneMethod *row;
     char word[] = "test", *argv[] = {word, NULL};
-    if (!tune_prepare(ask, &row, &t->p, &e) || !tune_space_open(&t->p, row, &t->space, &e))
-        fail_msg("%s", e.text);
+    if (!tune_prepare(ask, &row, &t->p, e) || !tune_space_open(&t->p, row, &t->space, e))
+        fail_msg("%s", e->text);
     LedgerStart start = {.store = db,
                          .config_file = t->p.file,
                          .config = t->p.config,
@@ -17,10 +17,15 @@ void tuned_open(Tuned *t, const TuneAsk *ask, const TuneOptions *o, const TuneSe
                          .machine = &t->p.machine,
                          .argc = 1,
                          .argv = argv};
-    if (!ledger_open(&ledger, &t->p.inputs, &start, &e) ||
-        !tune_run(&ledger, &t->space, o, seams, &t->result, &e) || !ledger_end(&ledger, "done", &e))
-        fail_msg("%s", e.text);
+    if (!ledger_open(&ledger, &t->p.inputs, &start, e)) fail_msg("%s", e->text);
+    bool ok = tune_run(&ledger, &t->space, o, seams, &t->result, e) && ledger_end(&ledger, "done", e);
     ledger_close(&ledger);
+    return ok;
+}
+
+void tuned_open(Tuned *t, const TuneAsk *ask, const TuneOptions *o, const TuneSeams *seams, const char *db) {
+    Error e = {0};
+    if (!tuned_try(t, ask, o, seams, db, &e)) fail_msg("%s", e.text);
 }
 
 void tuned_release(Tuned *t) {

@@ -143,6 +143,75 @@ static void budgets(void **state) {
     }
 }
 
+static double stops_at; // passes: the clock has no state of its own
+
+static double stopping(void *state) {
+    const Session *s = state;
+    return s->passes < stops_at ? by_rows(state) : 0;
+}
+
+static Clock stopping_clock(const Session *target) { return (Clock){stopping, (void *)(uintptr_t)target}; }
+
+// Wherever the clock stands still, nothing is made of times that are none; what ends it says why.
+static void no_time(void **state) {
+    TuneAsk ask = {.method = "speculative",
+                   .target = "tiny",
+                   .draft = "tiny",
+                   .path = "own.txt",
+                   .device = "null",
+                   .max_tokens = 48,
+                   .ignore_eos = true};
+    TuneSeams seams = {never, stopping_clock};
+    int steps = 0, answers = 0;
+    bool done = false;
+    (void)state;
+    for (stops_at = 0; !done; stops_at += 1 + floor(stops_at / 4)) {
+        Tuned *t = calloc(1, sizeof *t);
+        Error e = {0};
+        done = tuned_try(t, &ask, &OPTIONS, &seams, "tune.db", &e);
+        bool step = strstr(e.text, "a step took no time by the wall clock") != NULL,
+             answer = strstr(e.text, "an answer took no time by the wall clock") != NULL;
+        if (!done && !step && !answer) fail_msg("stopped at pass %g: got '%s'", stops_at, e.text);
+        steps += step, answers += answer;
+        tuned_release(t);
+        free(t);
+    }
+    assert_true(steps > 0 && answers > 0);
+}
+
+static double by_dear_rows(void *state) {
+    const Session *s = state;
+    return 1e-3 * s->passes + 2e-4 * s->rows;
+}
+
+static Clock dear_clock(const Session *target) { return (Clock){by_dear_rows, (void *)(uintptr_t)target}; }
+
+// Of this space the shorter half is all of gamma 1, where a step takes longer than what it can emit.
+static void short_steps_lose(void **state) {
+    TuneAsk ask = {
+        .method = "ouroboros:beta=3",
+        .target = "tiny",
+        .draft = "tiny",
+        .path = "own.txt",
+        .device = "null",
+        .max_tokens = 48,
+        .ignore_eos = true,
+        .axes = {{"gamma=1,16", "K=16..20"}, 2}
+    };
+    TuneOptions o = OPTIONS;
+    TuneSeams seams = {never, dear_clock};
+    Tuned *t = calloc(1, sizeof *t);
+    (void)state;
+    o.sample = 1;
+    tuned_open(t, &ask, &o, &seams, "tune.db");
+    assert_int_equal(t->result.excluded, 5);
+    assert_true(t->result.choice >= 0);
+    for (int i = 0; i < t->result.points; i++)
+        if (t->result.seats[i].sampled) assert_true(t->space.points[i].N == 16 + 3);
+    tuned_release(t);
+    free(t);
+}
+
 // The program's own words: a choice that `generate` takes, and a run in the store.
 static void command(void **state) {
     Child c;
@@ -216,8 +285,9 @@ static void mistakes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds),   cmocka_unit_test(interrupted), cmocka_unit_test(budgets),
-        cmocka_unit_test(command), cmocka_unit_test(mistakes),
+        cmocka_unit_test(finds),    cmocka_unit_test(interrupted),      cmocka_unit_test(budgets),
+        cmocka_unit_test(no_time),  cmocka_unit_test(short_steps_lose), cmocka_unit_test(command),
+        cmocka_unit_test(mistakes),
     };
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
