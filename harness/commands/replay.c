@@ -5,6 +5,7 @@
 #include "harness/replay/replay.h"
 #include "simulate/bootstrap.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,13 +47,14 @@ static bool measure(const ReplayOptions *o, const ReplayTexts *texts, const char
                     Error *e) {
     Replay r;
     bool ok =
-        replay_run(texts, method, &r, e) &&
+        replay_run(texts, method, clock_processor(), &r, e) && // a busy machine makes it no slower than it is
+
         bootstrap_ratio(r.tokens, r.steps, texts->count, o->resamples, 0.95, o->seed, &out->interval, e);
     if (ok) {
         out->method = method;
         out->S = r.total_tokens / r.total_steps;
         out->rows = r.rows / r.total_steps;
-        out->rate = r.total_tokens / r.seconds;
+        out->rate = replay_rate(&r);
         for (int i = 0; i < 3; i++) out->ctar[i] = replay_ctar(&r, CTAR_AT[i]);
     }
     replay_release(&r);
@@ -67,22 +69,27 @@ static void print_head(const Dataset *d, const ReplayTexts *t) {
 }
 
 static void print_line(const Line *l) {
-    printf("%-44s %6.3f [%6.3f, %6.3f] %6.3f %6.3f %6.3f %6.1f %10.0f\n", l->method, l->S, l->interval.low,
-           l->interval.high, l->ctar[0], l->ctar[1], l->ctar[2], l->rows, l->rate);
+    printf("%-44s %6.3f [%6.3f, %6.3f] %6.3f %6.3f %6.3f %6.1f ", l->method, l->S, l->interval.low,
+           l->interval.high, l->ctar[0], l->ctar[1], l->ctar[2], l->rows);
+    if (isfinite(l->rate)) printf("%10.0f\n", l->rate);
+    else printf("%10s\n", "-");
 }
 
 static json_t *line_json(const Line *l) {
-    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "method", l->method, "S", l->S, "S_low",
+    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "method", l->method, "S", l->S, "S_low",
                      l->interval.low, "S_high", l->interval.high, "CTAR1", l->ctar[0], "CTAR2", l->ctar[1],
-                     "CTAR4", l->ctar[2], "rows_per_step", l->rows, "tokens_per_cpu_s", l->rate);
+                     "CTAR4", l->ctar[2], "rows_per_step", l->rows, "tokens_per_cpu_s", json_number(l->rate));
+}
+
+static bool no_json(Error *e) {
+    return error_system(e, "replay: cannot make the JSON object: out of memory");
 }
 
 static bool print_json(const Dataset *d, const ReplayTexts *t, json_t *methods, Error *e) {
     json_t *root = json_pack("{s:s, s:s, s:I, s:I, s:I, s:O}", "dataset", d->name, "sha256", d->sha256,
                              "answers", (json_int_t)t->count, "tokens", (json_int_t)t->tokens, "unanswered",
                              (json_int_t)t->unanswered, "methods", methods);
-    return json_print(root, 0, stdout) ||
-           error_system(e, "replay: cannot make the JSON object: out of memory");
+    return json_print(root, 0, stdout) || no_json(e);
 }
 
 static bool replay_each(const ReplayOptions *o, const Dataset *d, const ReplayTexts *texts, Error *e) {
@@ -92,7 +99,7 @@ static bool replay_each(const ReplayOptions *o, const Dataset *d, const ReplayTe
     for (int i = 0; ok && i < o->methods.count; i++) {
         Line line;
         ok = measure(o, texts, o->methods.items[i], &line, e);
-        if (ok && o->json) json_array_append_new(methods, line_json(&line));
+        if (ok && o->json) ok = json_array_append_new(methods, line_json(&line)) == 0 || no_json(e);
         else if (ok) print_line(&line);
     }
     if (ok && o->json) ok = print_json(d, texts, methods, e);

@@ -6,6 +6,7 @@
 #include "harness/replay/replay_pool.h"
 #include "harness/replay/script.h"
 
+#include <math.h>
 #include <string.h>
 
 // --- texts -----------------------------------------------------------------------------------------------
@@ -134,9 +135,8 @@ static bool open_method(Method *m, const char *text, const MethodEnv *env, Error
     return method_open(m, text, env, e) && needs_only_text(text, m, e);
 }
 
-static bool replay_all(const ReplayTexts *texts, Session *target, Script *script, Method *method, Replay *out,
-                       Error *e) {
-    Clock clock = clock_processor(); // a busy machine makes replay no slower than it is
+static bool replay_all(const ReplayTexts *texts, Session *target, Script *script, Method *method, Clock clock,
+                       Replay *out, Error *e) {
     double from = clock_now(clock);
     for (size_t i = 0; i < texts->count; i++) {
         script_set(script, texts->texts[i].ids, texts->texts[i].count);
@@ -146,7 +146,7 @@ static bool replay_all(const ReplayTexts *texts, Session *target, Script *script
     return true;
 }
 
-bool replay_run(const ReplayTexts *texts, const char *method, Replay *out, Error *e) {
+bool replay_run(const ReplayTexts *texts, const char *method, Clock clock, Replay *out, Error *e) {
     Session target = {0};
     Script *script;
     Method m = {0};
@@ -156,7 +156,7 @@ bool replay_run(const ReplayTexts *texts, const char *method, Replay *out, Error
     // A step's guesses may stand after the text's end.
     if (!script_open(&target, &script, texts->vocab, texts->longest + TREE_MAX_NODES, e)) return false;
     MethodEnv env = {.target = &target};
-    bool ok = open_method(&m, method, &env, e) && replay_all(texts, &target, script, &m, out, e);
+    bool ok = open_method(&m, method, &env, e) && replay_all(texts, &target, script, &m, clock, out, e);
     method_close(&m);
     session_release(&target);
     return ok;
@@ -167,6 +167,8 @@ void replay_release(Replay *r) {
     mem_free(r->steps);
     *r = (Replay){0};
 }
+
+double replay_rate(const Replay *r) { return r->seconds > 0 ? r->total_tokens / r->seconds : NAN; }
 
 double replay_ctar(const Replay *r, int w) {
     double steps = 0;

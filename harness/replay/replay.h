@@ -5,6 +5,7 @@
 // S is what a greedy run would have whose outputs were these.
 #pragma once
 #include "datasets/datasets.h"
+#include "engine/base/clock.h"
 #include "engine/text/template.h"
 #include "engine/text/tokenizer.h"
 
@@ -34,12 +35,14 @@ typedef struct Replay {
     double total_tokens, total_steps;
     double rows;                     // of all steps
     double accepted[REPLAY_LENGTHS]; // steps that accepted i tokens; the last: i or more
-    double seconds;                  // of the processor
+    double seconds;                  // 0 where the clock is too coarse to see them
 } Replay;
 
 // method: as everywhere, "prompt-lookup:draft=8". Fails for one that needs a model. Release also what failed.
-bool replay_run(const ReplayTexts *texts, const char *method, Replay *out, Error *e);
+bool replay_run(const ReplayTexts *texts, const char *method, Clock clock, Replay *out, Error *e);
 void replay_release(Replay *r);
+
+double replay_rate(const Replay *r); // tokens per second; NAN where no time was seen
 
 // The share of steps that accepted w or more; w < REPLAY_LENGTHS.
 double replay_ctar(const Replay *r, int w);

@@ -5,6 +5,7 @@
 #include "tests/support/folder.h"
 #include "tests/support/scratch.h"
 
+#include <math.h>
 #include <string.h>
 
 static json_t *parse(const char *bytes) { return json_from_bytes(bytes, strlen(bytes), "place", NULL); }
@@ -220,6 +221,14 @@ static void written(void **state) {
     fclose(file);
 }
 
+static void numbers(void **state) {
+    json_t *half = json_number(0.5), *none = json_number(NAN), *much = json_number(-HUGE_VAL);
+    (void)state;
+    assert_true(json_real_value(half) == 0.5);
+    assert_true(json_is_null(none) && json_is_null(much));
+    json_decref(half), json_decref(none), json_decref(much);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused),
@@ -230,6 +239,7 @@ int main(void) {
         cmocka_unit_test(reals),
         cmocka_unit_test(bools_and_texts),
         cmocka_unit_test(written),
+        cmocka_unit_test(numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,11 +59,12 @@ static void as_the_model_was(void **state) {
         Said said = {0};
         Replay r;
         decode_all(METHODS[i], &texts, &said);
-        assert_true(replay_run(&texts, METHODS[i], &r, NULL));
+        assert_true(replay_run(&texts, METHODS[i], still_clock(), &r, NULL));
         if (r.total_tokens != said.tokens || r.total_steps != said.steps || r.rows != said.rows)
             fail_msg("%s: wanted %g tokens, %g steps, %g rows, got %g, %g, %g", METHODS[i], said.tokens,
                      said.steps, said.rows, r.total_tokens, r.total_steps, r.rows);
         assert_true(fabs(replay_ctar(&r, 2) - said.at_least_2 / said.steps) < 1e-12);
+        assert_true(isnan(replay_rate(&r))); // the clock saw no time
         assert_true(replay_ctar(&r, 0) == 1 && (i == 0) == (replay_ctar(&r, 1) == 0));
         replay_release(&r);
     }
@@ -116,13 +117,14 @@ static void pool(void **state) {
                 at += 1 + slow_pool(ids[i], at, PROMPT + ANSWER, ROWS[row][0], ROWS[row][1], ROWS[row][2]);
         snprintf(method, sizeof method, "ouroboros-pool:K=%d,beta=%d,W=%d", ROWS[row][0], ROWS[row][1],
                  ROWS[row][2]);
-        assert_true(replay_run(&texts, method, &r, NULL));
+        assert_true(replay_run(&texts, method, clock_processor(), &r, NULL));
         if (r.total_steps != steps || r.total_tokens != TEXTS * ANSWER)
             fail_msg("%s: wanted %g steps, got %g", method, steps, r.total_steps);
         cold = r.total_steps;
+        assert_true(replay_rate(&r) * r.seconds > 0.999 * TEXTS * ANSWER);
         replay_release(&r);
         strcat(method, ",warm=on");
-        assert_true(replay_run(&texts, method, &r, NULL));
+        assert_true(replay_run(&texts, method, clock_processor(), &r, NULL));
         assert_true(r.total_steps <= 1.05 * cold);
         replay_release(&r);
     }
@@ -145,7 +147,7 @@ static void needs_a_model(void **state) {
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         Error e = {0};
         Replay r;
-        assert_false(replay_run(&texts, ROWS[i][0], &r, &e));
+        assert_false(replay_run(&texts, ROWS[i][0], still_clock(), &r, &e));
         if (!strstr(e.text, ROWS[i][1]))
             fail_msg("%s: wanted '%s', got '%s'", ROWS[i][0], ROWS[i][1], e.text);
         replay_release(&r);
