@@ -116,6 +116,9 @@ bool bench_point(Engine *engine, const Ceilings *ceilings, const BenchOptions *o
     point->mean_s = 0;
     for (int i = 0; i < n; i++) point->mean_s += samples.step[i] / n;
     point->median_s = median(samples.step, (size_t)n);
+    if (!(point->median_s > 0)) // speeds and laws divide by it
+        return error_system(
+            e, "a step took no time by the clock, which is too coarse; leave --processor-time away");
     point->mad_s = median_deviation(samples.step, (size_t)n);
     point->submit_s = median(samples.submit, (size_t)n);
     point->busy_s = median(samples.busy, (size_t)n);

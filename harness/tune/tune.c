@@ -30,14 +30,6 @@ void tune_say(const Tune *t, const char *what, int round) {
             t->o->exhaustive ? t->out->sweep_s : t->limit_s);
 }
 
-// Laws and predictions are fitted to logarithms of times.
-static bool took_time(const Tune *t, double seconds, const char *what, Error *e) {
-    return seconds > 0 ||
-           error_system(e, "tune: %s took no time by the %s clock, which is too coarse for this model%s",
-                        what, t->o->processor ? "processor's" : "wall",
-                        t->o->processor ? "; leave --processor-time away" : "");
-}
-
 // --- a round ---------------------------------------------------------------------------------------------
 
 static TuneAnswer answer_of(const LedgerEntry *entry, int round) {
@@ -60,7 +52,9 @@ static bool take_answers(Tune *t, Error *e) {
         if (!mem_grow((void **)&s->answers, &s->capacity, s->count + 1, sizeof *s->answers))
             return out_of_memory(e);
         TuneAnswer a = answer_of(&t->g.entries[i], t->rounds);
-        if (!took_time(t, a.seconds, "an answer", e)) return false;
+        if (!(a.seconds > 0)) // the law and the predictions are of logarithms
+            return error_system(e, "tune: an answer took no time by the clock, which is too coarse; leave "
+                                   "--processor-time away");
         s->answers[s->count++] = a;
         t->answered_s += a.whole_s;
         tune_expect_answered(t, seat);
@@ -118,17 +112,12 @@ static bool measure_surface(Tune *t, Error *e) {
                           .steps = SURFACE_SHARE * t->o->share * answers * max_tokens / GUESSED_S,
                           .clock = t->g.measuring.clock,
                           .interrupted = t->seams.interrupted};
-    TuneSurface *surface = &t->out->surface;
     tune_say(t, "surface", 1);
     if (!measure_prompts(t, e)) return false;
     ask.context = (int)(t->prompt_tokens + max_tokens / 2);
-    if (!tune_surface(&t->models.target, &ask, surface, e)) {
-        t->out->end = TUNE_INTERRUPTED;
-        return e->kind == ERROR_NONE;
-    }
-    for (int i = 0; i < surface->count; i++)
-        if (!took_time(t, surface->seconds[i], "a step", e)) return false;
-    return true;
+    if (tune_surface(&t->models.target, &ask, &t->out->surface, e)) return true;
+    t->out->end = TUNE_INTERRUPTED;
+    return e->kind == ERROR_NONE;
 }
 
 // After a whole sweep the choice is the point that was measured fastest.

@@ -169,8 +169,8 @@ static void no_time(void **state) {
         Tuned *t = calloc(1, sizeof *t);
         Error e = {0};
         done = tuned_try(t, &ask, &OPTIONS, &seams, "tune.db", &e);
-        bool step = strstr(e.text, "a step took no time by the wall clock") != NULL,
-             answer = strstr(e.text, "an answer took no time by the wall clock") != NULL;
+        bool step = strstr(e.text, "a step took no time by the clock") != NULL,
+             answer = strstr(e.text, "an answer took no time by the clock") != NULL;
         if (!done && !step && !answer) fail_msg("stopped at pass %g: got '%s'", stops_at, e.text);
         steps += step, answers += answer;
         tuned_release(t);
