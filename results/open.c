@@ -120,6 +120,7 @@ static bool check_path(const char *path, StoreMode mode, Error *e) {
     const char *slash = strrchr(path, '/');
     if (!path[0] || strcmp(path, ":memory:") == 0) // SQLite would forget what these hold
         return error_input(e, "store '%s': a store is a file, and this names none", path);
+    if (mode == STORE_TRIAL) return true;
     if (stat(path, &st) == 0)
         return S_ISREG(st.st_mode) || error_input(e, "store '%s': not a regular file", path);
     if (mode == STORE_READ)
@@ -152,7 +153,8 @@ Store *store_open(const char *path, StoreMode mode, const StoreOptions *options,
     }
     s->claims = -1;
     s->wait_s = options && options->wait_s > 0 ? options->wait_s : DEFAULT_WAIT_S;
-    s->writable = mode == STORE_WRITE;
+    s->writable = mode != STORE_READ;
+    s->trial = mode == STORE_TRIAL;
     s->vfs = options ? options->vfs : NULL;
     if (store_connect(s, e) && prepare(s, e)) return s;
     store_close(s);

@@ -23,6 +23,7 @@ struct Store {
     int depth;   // of transactions: the outermost is SQLite's
     bool failed; // something in the open transaction did: it will be taken back
     bool writable;
+    bool trial; // in memory
 };
 
 // --- values ----------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ typedef struct Store Store;
 typedef enum {
     STORE_WRITE, // made where it is missing, with its directory; brought to this version
     STORE_READ,  // must be there; nothing is changed, not even by an UPDATE in a query
+    STORE_TRIAL, // a new one without a file, forgotten when it is closed; messages name it by the path
 } StoreMode;
 
 typedef struct StoreOptions {

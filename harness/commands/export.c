@@ -173,6 +173,14 @@ static bool import_file(Store *s, const char *kind, const StoreImport *from, con
     return store_import_specbench(s, from, baseline->bytes ? baseline : NULL, out, e);
 }
 
+static bool import_into(const char *db, StoreMode mode, const char *kind, const StoreImport *from,
+                        const StoreImport *baseline, StoreImported *out, Error *e) {
+    Store *s = store_open(db, mode, NULL, e);
+    bool ok = s && import_file(s, kind, from, baseline, out, e);
+    store_close(s);
+    return ok;
+}
+
 static bool check_kind(const char *kind, Error *e) {
     return strcmp(kind, "steps") == 0 || strcmp(kind, "spec-bench") == 0 ||
            error_input(e, "import: '%s' is no format; known are steps and spec-bench", kind);
@@ -194,9 +202,10 @@ static bool import(int argc, char **argv, int *code, Error *e) {
     StoreImport baseline = from;
     StoreImported done;
     bool ok = read_file(rest.items[1], &from, e) && (!o.baseline || read_file(o.baseline, &baseline, e));
-    Store *s = ok ? store_open(o.db, STORE_WRITE, NULL, e) : NULL;
-    ok = s && import_file(s, rest.items[0], &from, &baseline, &done, e);
-    store_close(s);
+    // Where no store is yet, a file that is refused leaves none.
+    if (ok && !file_exists(o.db))
+        ok = import_into(o.db, STORE_TRIAL, rest.items[0], &from, &baseline, &done, e);
+    ok = ok && import_into(o.db, STORE_WRITE, rest.items[0], &from, &baseline, &done, e);
     mem_free((char *)(size_t)from.bytes);
     mem_free((char *)(size_t)baseline.bytes);
     if (ok) printf("run %lld: %d samples with %d steps\n", (long long)done.run, done.samples, done.steps);

@@ -59,6 +59,24 @@ static void not_a_store(void **state) {
     make(path);
 }
 
+// It takes what a store takes, and leaves nothing, whatever is at its path.
+static void trial(void **state) {
+    const char *path = folder_path(*state, "a.db");
+    StoreModel model = {.name = "m", .hash = "h"};
+    int64_t first, again;
+    for (int i = 0; i < 2; i++) {
+        Error e = {0};
+        Store *s = store_open(path, STORE_TRIAL, NULL, &e);
+        if (!s) fail_msg("%s", e.text);
+        assert_true(store_begin(s, &e) && store_model(s, &model, &first, &e) && store_commit(s, &e));
+        assert_true(store_model(s, &model, &again, &e) && first == 1 && again == 1);
+        assert_string_equal(store_path(s), path);
+        store_close(s);
+        assert_int_equal(access(path, F_OK), -1);
+    }
+    expect_refused("", STORE_TRIAL, "this names none", ERROR_INPUT);
+}
+
 static void newer(void **state) {
     const char *path = folder_path(*state, "a.db");
     size_t before, after;
@@ -375,6 +393,8 @@ static void killed(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(not_a_store),
+        IN_FOLDER(trial),
+        IN_FOLDER(trial),
         IN_FOLDER(newer),
         IN_FOLDER(damaged),
         IN_FOLDER(locked),

@@ -8,6 +8,7 @@
 #include "tests/support/scratch.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static void make(const char *folder, const char *name, int passes) {
     FilledStore f;
@@ -44,6 +45,30 @@ static void questions(void **state) {
     child_release(&c);
 }
 
+// Nothing is made where nothing was, and what was there is as it was.
+static void refused_imports(void **state) {
+    static const char *const ROWS[][2] = {
+        {"steps",      "holds no samples"},
+        {"spec-bench", "holds no answers"}
+    };
+    Child c = {0};
+    size_t before, after;
+    scratch_write(*state, "none.jsonl", "\n", 1);
+    make(*state, "a.db", 1);
+    mem_free(scratch_read(*state, "a.db", &before));
+    for (size_t i = 0; i < 2; i++) {
+        CHILD_OUTPACE(&c, *state, 2, "import", ROWS[i][0], "none.jsonl", "--db", "new/b.db");
+        expect_err(&c, ROWS[i][1]);
+        assert_int_equal(access(folder_path(*state, "new"), F_OK), -1);
+        child_release(&c);
+        CHILD_OUTPACE(&c, *state, 2, "import", ROWS[i][0], "none.jsonl", "--db", "a.db");
+        expect_err(&c, ROWS[i][1]);
+        mem_free(scratch_read(*state, "a.db", &after));
+        assert_int_equal(after, before);
+        child_release(&c);
+    }
+}
+
 static void formats(void **state) {
     Child c = {0};
     size_t n;
@@ -63,6 +88,9 @@ static void formats(void **state) {
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 2, "import", "steps", "s.jsonl", "--db", "b.db");
     expect_err(&c, "is in the store already, as run 2");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "import", "steps", "s.jsonl", "--db", "own/c.db");
+    expect_out(&c, "run 1: 24 samples with 240 steps");
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "export", "1", "--what", "samples", "-o", "samples.csv", "--db", "a.db");
     child_release(&c);
@@ -104,6 +132,7 @@ static void together_and_away(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(questions, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(refused_imports, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(formats, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(together_and_away, folder_setup, folder_teardown),
     };
