@@ -53,7 +53,7 @@ static const Command *find(const char *name, Error *e) {
 }
 
 bool command_misused(const Command *c, Error *e) {
-    return error_input(e, "%s: usage: outpace %s %s", c->name, c->name, c->usage);
+    return error_input(e, "%s: usage: outpace %s%s%s", c->name, c->name, *c->usage ? " " : "", c->usage);
 }
 
 bool command_parse(const Command *c, int argc, char **argv, void *values, Positionals *rest, bool *stop,
@@ -63,7 +63,7 @@ bool command_parse(const Command *c, int argc, char **argv, void *values, Positi
         return error_within(e, "%s", c->name);
     if (!*stop)
         return (rest->count >= c->arguments[0] && rest->count <= c->arguments[1]) || command_misused(c, e);
-    text_printf(&text, "usage: outpace %s %s\n\n%s", c->name, c->usage, c->lesson);
+    text_printf(&text, "usage: outpace %s%s%s\n\n%s", c->name, *c->usage ? " " : "", c->usage, c->lesson);
     if (c->option_count) text_puts(&text, "\nOptions:\n");
     options_describe(c->options, c->option_count, &text);
     fputs(text_get(&text), stdout);

@@ -156,15 +156,15 @@ const Command command_datasets = {
     .usage = "[NAME | --path FILE | --formats]",
     .summary = "list the datasets and where they are; show prompts of one",
     .arguments = {0, 1},
-    .lesson = "Lists the datasets that an experiment may name: small ones of our own, which are in the "
-              "program, and\n"
-              "published ones, which are looked for in the folder OUTPACE_DATA. With a name, shows its first "
-              "prompts\n"
-              "(1> the first turn, 1= an answer to it). NAME:FRAME puts the same rows into another prompt.\n"
-              "\n"
-              "  outpace datasets mathematics\n"
-              "  datasets/fetch data gsm8k && OUTPACE_DATA=data outpace datasets gsm8k:qa --split train\n"
-              "  outpace datasets --path prompts.jsonl -n 5\n",
+    .lesson =
+        "Lists the datasets that an experiment may name: small ones of our own, which are in the program,\n"
+        "and published ones, which are looked for in the folder OUTPACE_DATA. With a name, shows its\n"
+        "first prompts (1> the first turn, 1= an answer to it). NAME:FRAME puts the same rows into\n"
+        "another prompt.\n"
+        "\n"
+        "  outpace datasets mathematics\n"
+        "  datasets/fetch data gsm8k && OUTPACE_DATA=data outpace datasets gsm8k:qa --split train\n"
+        "  outpace datasets --path prompts.jsonl -n 5\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run

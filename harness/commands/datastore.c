@@ -102,14 +102,13 @@ const Command command_datastore = {
     .usage = "build FILES... -o FILE --model DIR | info FILE",
     .summary = "build the texts that the method 'rest' looks things up in",
     .arguments = {1, POSITIONALS_MAX},
-    .lesson = "Cuts texts into tokens with a model's tokenizer, and sorts all places in them. A file is a "
-              "document,\n"
-              "or with --lines each line of it; nothing is found across the border of two. Takes 20 bytes of "
-              "memory\n"
-              "a token while it builds, and 8 in the file.\n"
-              "\n"
-              "  outpace datastore build notes/*.txt -o notes.store --model MODEL\n"
-              "  outpace generate MODEL \"Dear diary\" --method rest:datastore=notes.store --stats\n",
+    .lesson =
+        "Cuts texts into tokens with a model's tokenizer, and sorts all places in them. A file is a\n"
+        "document, or with --lines each line of it; nothing is found across the border of two. Takes 20\n"
+        "bytes of memory a token while it builds, and 8 in the file.\n"
+        "\n"
+        "  outpace datastore build notes/*.txt -o notes.store --model MODEL\n"
+        "  outpace generate MODEL \"Dear diary\" --method rest:datastore=notes.store --stats\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run

@@ -187,11 +187,11 @@ const Command command_doctor = {
     .name = "doctor",
     .usage = "[OPTIONS]",
     .summary = "say what this machine can do, and what would spoil a measurement",
-    .lesson = "Reads what the system says of processor, caches, cores and memory, measures how fast memory "
-              "is read\n"
-              "and how fast the best kernels compute (the two floors of 'outpace bench'), lists the "
-              "libraries, and\n"
-              "warns of what makes numbers wrong: a governor that changes clocks, load, other processes.\n",
+    .lesson =
+        "Reads what the system says of processor, caches, cores and memory, measures how fast memory is\n"
+        "read and how fast the best kernels compute (the two floors of 'outpace bench'), lists the\n"
+        "libraries, and warns of what makes numbers wrong: a governor that changes clocks, load, other\n"
+        "processes.\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run};

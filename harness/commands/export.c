@@ -148,9 +148,8 @@ const Command command_export = {
         "RUN is a number, or a name, of which the newest run is taken; without it, the newest of all.\n"
         "\n"
         "  outpace export --what samples > samples.csv\n"
-        "  outpace export --format jsonl --what steps -o steps.jsonl     what 'outpace import steps' reads\n"
-        "  outpace export --format spec-bench -o answers                 for Spec-Bench's "
-        "evaluation/speed.py\n",
+        "  outpace export --format jsonl --what steps -o steps.jsonl  what 'outpace import steps' reads\n"
+        "  outpace export --format spec-bench -o answers              for Spec-Bench's evaluation/speed.py\n",
     .options = EXPORT_OPTIONS,
     .option_count = sizeof EXPORT_OPTIONS / sizeof *EXPORT_OPTIONS,
     .bulk = true,

@@ -165,22 +165,20 @@ const Command command_fit = {
     .summary = "fit the law of step compression, or a machine, to measured points",
     .arguments = {0, POSITIONALS_MAX},
     .lesson =
-        "Fits alpha, the chance that a guessed token is right, and f, one step in f having a good guess at\n"
-        "all, to measured step compression S (Lookahead, Eq. 5 and 7): of a stored run, each model and "
-        "dataset\n"
-        "by itself, with the lengths that its steps accepted; or of a file, which has a header line and "
-        "tabs:\n"
-        "columns N, W, G, S, and where known se; or a row a prompt, with prompt and steps; accepted, as\n"
-        "length:count,length:count, adds the maximum likelihood; candidates, the same way, gives the\n"
-        "corrected law each step's own number of guesses. How outputs were counted must be said (--bonus,\n"
-        "--filling): another way may fit as well, and gives another alpha and f.\n"
+        "Fits alpha, the chance that a guessed token is right, and f, one step in f having a good guess\n"
+        "at all, to measured step compression S (Lookahead, Eq. 5 and 7): of a stored run, each model and\n"
+        "dataset by itself, with the lengths that its steps accepted; or of a file, which has a header\n"
+        "line and tabs: columns N, W, G, S, and where known se; or a row a prompt, with prompt and steps;\n"
+        "accepted, as length:count,length:count, adds the maximum likelihood; candidates, the same way,\n"
+        "gives the corrected law each step's own number of guesses. How outputs were counted must be said\n"
+        "(--bonus, --filling): another way may fit as well, and gives another alpha and f.\n"
         "\n"
         "  outpace fit 12\n"
         "  outpace fit --points published.tsv\n"
         "  outpace fit --points mine.tsv --law corrected --bonus dropped --filling 256 --json\n"
         "\n"
-        "With --surface it fits a machine to the times of steps instead; a third of them is held out, to be\n"
-        "priced unseen:\n"
+        "With --surface it fits a machine to the times of steps instead; a third of them is held out, to\n"
+        "be priced unseen:\n"
         "  outpace bench MODEL --csv > surface.csv\n"
         "  outpace fit --surface surface.csv --model MODEL --on cpu-2core-zen4 --save mine.json\n",
     .options = OPTIONS,

@@ -357,9 +357,8 @@ const Command command_generate = {
     .lesson =
         "MODEL is a Hugging Face directory: config.json, model.safetensors (or shards), tokenizer.json.\n"
         "Greedy output is the same token for token whatever the method; --stats shows what each gains.\n"
-        "Ctrl-C ends the text where it is (exit code 130). OUTPACE_THREADS and OUTPACE_ISA in the "
-        "environment\n"
-        "stand for --threads and --isa where those are not given.\n"
+        "Ctrl-C ends the text where it is (exit code 130). OUTPACE_THREADS and OUTPACE_ISA in the\n"
+        "environment stand for --threads and --isa where those are not given.\n"
         "\n"
         "  outpace generate MODEL \"Once upon a time\" --stats\n"
         "  outpace generate MODEL -f prompt.txt --method prompt-lookup:draft=8 --max-tokens 256\n"

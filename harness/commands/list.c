@@ -145,19 +145,17 @@ const Command command_list = {
     .usage = "[ITEM] [OPTIONS]",
     .summary = "the papers' tables and figures: what makes each, what it needs, whether it was run here",
     .arguments = {0, 1},
-    .lesson = "One line for each of the 34 tables and figures that this laboratory reproduces. Several may "
-              "come from one\n"
-              "experiment. ITEM prints the commands that make it, at full scale and at smoke scale (the "
-              "reference model,\n"
-              "minutes on two cores), what the config chose where the paper is silent, and what is not run "
-              "and why.\n"
-              "--claims lists what the papers say in their text: measured, computed, simulated or not run, "
-              "and where\n"
-              "our number stands.\n"
-              "\n"
-              "  outpace list\n"
-              "  outpace list lookahead-table-3\n"
-              "  outpace list --claims\n",
+    .lesson =
+        "One line for each of the 34 tables and figures that this laboratory reproduces. Several may come\n"
+        "from one experiment. ITEM prints the commands that make it, at full scale and at smoke scale\n"
+        "(the reference model, minutes on two cores), what the config chose where the paper is silent,\n"
+        "and what is not run and why.\n"
+        "--claims lists what the papers say in their text: measured, computed, simulated or not run, and\n"
+        "where our number stands.\n"
+        "\n"
+        "  outpace list\n"
+        "  outpace list lookahead-table-3\n"
+        "  outpace list --claims\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run

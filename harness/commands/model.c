@@ -134,12 +134,12 @@ const Command command_model = {
         "write a random model of a shape, or an adapter for it; inflate a model; describe one; list shapes",
     .arguments = {1, 3},
     .lesson =
-        "synth writes a random model of a published shape as a Hugging Face directory: real cost, no "
+        "synth writes a random model of a published shape as a Hugging Face directory: real cost, no\n"
         "meaning.\n"
         "adapter writes a random Kangaroo adapter, or Medusa's heads, for a model.\n"
         "inflate writes a model of a large shape that computes what a small one does, every weight read and\n"
         "multiplied: the small one's acceptance at the large one's cost. Its numbers are a stand-in's.\n"
-        "info opens a directory, checks every file in it, and describes the model; --check reads every "
+        "info opens a directory, checks every file in it, and describes the model; --check reads every\n"
         "weight.\n"
         "shapes lists the known shapes; the path of a config.json is a shape too.\n"
         "\n"

@@ -151,17 +151,15 @@ const Command command_replay = {
     .summary = "what methods that need only text accept of given answers, without a model",
     .arguments = {0, POSITIONALS_MAX},
     .lesson =
-        "Runs the real methods, decode loop and verifier over the dataset's own answers, as if a model had\n"
-        "said them: S and CTAR as a greedy run with these outputs would have them, in no time. For\n"
-        "prompt-lookup, ngrammys with strategy=context, rest (with a datastore), and mixes of them; and for\n"
-        "ouroboros-pool (K, beta, W, warm as of ouroboros), the phrases that Ouroboros tries behind its "
-        "draft\n"
-        "model's words, here behind the text's. The intervals draw prompts again. No speed of a model is in\n"
-        "it: tokens/s is the replay's own, by processor time.\n"
+        "Runs the real methods, decode loop and verifier over the dataset's own answers, as if a model\n"
+        "had said them: S and CTAR as a greedy run with these outputs would have them, in no time. For\n"
+        "prompt-lookup, ngrammys with strategy=context, rest (with a datastore), and mixes of them; and\n"
+        "for ouroboros-pool (K, beta, W, warm as of ouroboros), the phrases that Ouroboros tries behind\n"
+        "its draft model's words, here behind the text's. The intervals draw prompts again. No speed of a\n"
+        "model is in it: tokens/s is the replay's own, by processor time.\n"
         "\n"
         "  outpace replay summarisation --model models/reference --method prompt-lookup:draft=8\n"
-        "  outpace replay code --model models/reference --method ouroboros-pool:beta=5 --method "
-        "ouroboros-pool:beta=5,warm=on\n"
+        "  outpace replay code --model DIR --method ouroboros-pool --method ouroboros-pool:warm=on\n"
         "  outpace replay gsm8k --model DIR --limit 200 --method ngrammys:strategy=context,k=10,w=10\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,

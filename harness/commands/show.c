@@ -96,15 +96,14 @@ const Command command_show = {
     .summary = "print a stored run's points: S, CTAR, speedups, whether text is the same",
     .arguments = {0, 1},
     .lesson =
-        "RUN is a number, or a name, of which the newest run is taken; without it, the newest experiment. Of "
-        "a run\n"
-        "of 'outpace surface', the surface.\n"
+        "RUN is a number, or a name, of which the newest run is taken; without it, the newest experiment.\n"
+        "Of a run of 'outpace surface', the surface.\n"
         "\n"
         "S is tokens per step after prefill; CTARw the share of steps in which w drafted tokens or more\n"
         "were accepted; speedup the ratio of summed decode times over the same prompts, e2e with prefill,\n"
-        "sb as Spec-Bench has it (ratio of the means of the prompts' tokens per second). Intervals hold 95%\n"
-        "of 2000 resamples of prompts, and of passes within prompts. Disturbed: other processes ran, clocks\n"
-        "changed, or a time is far from its repeats; nothing is left out for that.\n",
+        "sb as Spec-Bench has it (ratio of the means of the prompts' tokens per second). Intervals hold\n"
+        "95% of 2000 resamples of prompts, and of passes within prompts. Disturbed: other processes ran,\n"
+        "clocks changed, or a time is far from its repeats; nothing is left out for that.\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = show
@@ -167,10 +166,9 @@ const Command command_status = {
     .usage = "[--db FILE]",
     .summary = "list the runs of a store, and how far each has come",
     .lesson =
-        "A run was interrupted (by Ctrl-C) or killed: 'outpace resume RUN' goes on with it. Partial: some "
-        "points\n"
-        "cannot be run; failed: the run could not go on, or a text is not the baseline's. Begun are points\n"
-        "of which there is a sample; 'outpace plan CONFIG' says how much is left.\n",
+        "A run was interrupted (by Ctrl-C) or killed: 'outpace resume RUN' goes on with it. Partial: some\n"
+        "points cannot be run; failed: the run could not go on, or a text is not the baseline's. Begun\n"
+        "are points of which there is a sample; 'outpace plan CONFIG' says how much is left.\n",
     .options = OPTIONS,
     .option_count = 1, // no --json
     .run = status};

@@ -120,12 +120,12 @@ const Command command_sql = {
     .usage = "QUERY|- [--db FILE] [--format table|csv|jsonl]",
     .summary = "ask the store a question in SQL; nothing can be changed",
     .arguments = {1, 1},
-    .lesson = "docs/queries.md has examples. The view 'result' has a line a point; sample, step and the "
-              "others are\n"
-              "described in results/schema.sql and results/views.sql.\n"
-              "\n"
-              "  outpace sql \"SELECT label, dataset, S, speedup FROM result ORDER BY speedup DESC\"\n"
-              "  outpace sql \"SELECT w, ctar FROM ctar WHERE point_id = 3\" --format csv\n",
+    .lesson =
+        "docs/queries.md has examples. The view 'result' has a line a point; sample, step and the others\n"
+        "are described in results/schema.sql and results/views.sql.\n"
+        "\n"
+        "  outpace sql \"SELECT label, dataset, S, speedup FROM result ORDER BY speedup DESC\"\n"
+        "  outpace sql \"SELECT w, ctar FROM ctar WHERE point_id = 3\" --format csv\n",
     .options = SQL_OPTIONS,
     .option_count = sizeof SQL_OPTIONS / sizeof *SQL_OPTIONS,
     .bulk = true,
@@ -163,10 +163,9 @@ const Command command_merge = {
     .summary = "bring all that other stores hold into one",
     .arguments = {1, POSITIONALS_MAX},
     .lesson =
-        "What both hold stands once: a run that was copied with its store and gone on with in both places "
-        "is\n"
-        "one run with the samples of both. Runs that were made apart stay apart, though their content be\n"
-        "equal. Each store comes whole or not at all, and is only read.\n"
+        "What both hold stands once: a run that was copied with its store and gone on with in both places\n"
+        "is one run with the samples of both. Runs that were made apart stay apart, though their content\n"
+        "be equal. Each store comes whole or not at all, and is only read.\n"
         "\n"
         "  outpace merge laptop.db server.db --db all.db\n",
     .options = CARE_OPTIONS,
@@ -213,12 +212,10 @@ const Command command_gc = {
     .summary = "delete runs that are named, and what nothing refers to; give the space back",
     .arguments = {0, POSITIONALS_MAX},
     .lesson =
-        "Without a RUN no measurement goes: only outputs, prompts, datasets, models and environments of "
-        "runs\n"
-        "that are gone. A RUN is a number, or a name, of which the newest is taken. There is no way back.\n"
-        "A store that an older version wrote is brought to this one's form first; programs of that version "
-        "do not\n"
-        "open it any more.\n",
+        "Without a RUN no measurement goes: only outputs, prompts, datasets, models and environments of\n"
+        "runs that are gone. A RUN is a number, or a name, of which the newest is taken. There is no way\n"
+        "back. A store that an older version wrote is brought to this one's form first; programs of that\n"
+        "version do not open it any more.\n",
     .options = CARE_OPTIONS,
     .option_count = sizeof CARE_OPTIONS / sizeof *CARE_OPTIONS,
     .run = gc

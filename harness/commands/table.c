@@ -103,11 +103,10 @@ const Command command_table = {
     .summary = "print a paper's table or figure: its numbers, ours beside them",
     .arguments = {0, 1},
     .lesson =
-        "Without NAME, lists the tables and figures there are. A row is a published number; beside it "
-        "stands\n"
-        "what a stored run measured, computed as the paper computes it, with our own measure where that is\n"
-        "another, and the difference: only where model, dataset, dtype and device are the published ones;\n"
-        "else the last column says why not. Below stand points that the paper has not.\n"
+        "Without NAME, lists the tables and figures there are. A row is a published number; beside it\n"
+        "stands what a stored run measured, computed as the paper computes it, with our own measure where\n"
+        "that is another, and the difference: only where model, dataset, dtype and device are the\n"
+        "published ones; else the last column says why not. Below stand points that the paper has not.\n"
         "\n"
         "  outpace run configs/lookahead-table-3.yaml --scale smoke\n"
         "  outpace table lookahead-table-3\n"

@@ -24,7 +24,7 @@ typedef struct {
 #define AT(name) offsetof(TuneArguments, name)
 static const Option OPTIONS[] = {
     {"method",         0,   OPTION_TEXT, AT(ask.method),     0, 0,       "NAME[:K=V,...]",
-     "lookahead, ngrammys, kangaroo, ouroboros or speculative; what stands behind the name is fixed",                                              NULL              },
+     "lookahead, ngrammys, kangaroo, ouroboros, speculative; values given are fixed",                                                              NULL              },
     {"dataset",        0,   OPTION_TEXT, AT(ask.dataset),    0, 0,       "NAME",           "whose prompts are decoded",                            NULL              },
     {"path",           0,   OPTION_TEXT, AT(ask.path),       0, 0,       "FILE",           "a file of your own in place of a dataset",             NULL              },
     {"format",         0,   OPTION_TEXT, AT(ask.format),     0, 0,       "NAME",           "of that file",                                         "told by its keys"},
@@ -34,7 +34,7 @@ static const Option OPTIONS[] = {
     {"budget",         0,   OPTION_TEXT, AT(budget),         0, 0,       "TIME",
      "as 90s, 10m, 1h: nothing is begun that would not end in it",                                                                                 "10m"             },
     {"share",          0,   OPTION_REAL, AT(share),          0, 1e6,     "X",
-     "of what the sweep of all points would take: it takes no more, unless the space is small",                                                    "0.085"           },
+     "of the time of a whole sweep: it takes no more, unless the space is small",                                                                  "0.085"           },
     {"axis",           0,   OPTION_LIST, AT(ask.axes),       0, 0,       "NAME=LIST",
      "in place of the method's own, as W=1..8 or eta=0.2,0.4; repeatable",                                                                         NULL              },
     {"draft",          0,   OPTION_TEXT, AT(ask.draft),      0, 0,       "DIR",            "a smaller model, for methods that need one",           NULL              },
@@ -185,14 +185,13 @@ const Command command_tune = {
     .summary = "find a method's fastest parameters, without measuring them all",
     .arguments = {1, 1},
     .lesson =
-        "Measures what steps cost by their rows, then a few points of the method's space on a few prompts;\n"
-        "fits Lookahead's law to what they accept, predicts all of the space, and measures what may be "
-        "best.\n"
-        "The points predicted best race on the prompts behind those: all decode the same prompt, one after\n"
-        "the other, beside the autoregressive baseline, and who cannot be ahead of the fastest by more than\n"
-        "--margin drops out, till one is left, or the budget or its share of the sweep's time is gone. The\n"
-        "speedup is that of the race, with an interval over its prompts. All that is measured goes into the\n"
-        "store, as a run called tune.\n"
+        "Measures what steps cost by their rows, then a few points of the method's space on a few\n"
+        "prompts; fits Lookahead's law to what they accept, predicts all of the space, and measures what\n"
+        "may be best. The points predicted best race on the prompts behind those: all decode the same\n"
+        "prompt, one after the other, beside the autoregressive baseline, and who cannot be ahead of the\n"
+        "fastest by more than --margin drops out, till one is left, or the budget or its share of the\n"
+        "sweep's time is gone. The speedup is that of the race, with an interval over its prompts. All\n"
+        "that is measured goes into the store, as a run called tune.\n"
         "\n"
         "  outpace tune models/reference --method lookahead --dataset code\n"
         "  outpace tune MODEL --method ngrammys --dataset chat --axis k=1..10 --axis w=2,4,8 --budget 5m\n"

@@ -258,18 +258,16 @@ const Command command_verify = {
     .summary = "certify that methods leave a model's output unchanged",
     .arguments = {1, 1},
     .lesson =
-        "Runs methods over prompts and holds each output, token for token, against autoregressive decoding.\n"
-        "The first difference is named: prompt, position, both tokens, and how close the two best logits\n"
-        "were. With --sampling each sampled token is also placed in the model's own distribution in front "
-        "of\n"
-        "it; over many tokens these places are uniform if and only if tokens are drawn as the model says\n"
-        "(a chi-square test; a correct method fails it once in a million times). Exit code 1 if any fails.\n"
-        "With --math fast, whose sums may depend on what shares a step, outputs are held against those of\n"
-        "exact math; those that differ are counted, and none of them fails.\n"
+        "Runs methods over prompts and holds each output, token for token, against autoregressive\n"
+        "decoding. The first difference is named: prompt, position, both tokens, and how close the two\n"
+        "best logits were. With --sampling each sampled token is also placed in the model's own\n"
+        "distribution in front of it; over many tokens these places are uniform if and only if tokens are\n"
+        "drawn as the model says (a chi-square test; a correct method fails it once in a million times).\n"
+        "Exit code 1 if any fails. With --math fast, whose sums may depend on what shares a step, outputs\n"
+        "are held against those of exact math; those that differ are counted, and none of them fails.\n"
         "\n"
         "  outpace verify MODEL\n"
-        "  outpace verify MODEL --methods prompt-lookup:draft=8 --methods lookahead --prompts mine.txt -n "
-        "50\n"
+        "  outpace verify MODEL -m prompt-lookup:draft=8 -m lookahead --prompts mine.txt -n 50\n"
         "  outpace verify MODEL --methods 'mix:lookahead(W=5,G=5)+prompt-lookup' --max-rows 32\n"
         "  outpace verify MODEL --draft SMALLER --sampling --temperature 0.8\n",
     .options = OPTIONS,

@@ -120,14 +120,24 @@ bool options_parse(const Option *options, size_t count, int argc, char **argv, v
     return true;
 }
 
+// A default that has no room behind the help stands below it.
+static void describe_fallback(const Option *o, size_t column, Text *out) {
+    enum { INDENT = 29, COLUMNS = 110 };
+    if (!o->fallback) return;
+    if (column + strlen(o->fallback) + 3 > COLUMNS) text_printf(out, "\n%*s(%s)", INDENT, "", o->fallback);
+    else text_printf(out, " (%s)", o->fallback);
+}
+
 void options_describe(const Option *options, size_t count, Text *out) {
     for (size_t i = 0; i < count; i++) {
         const Option *o = &options[i];
         char letter[8] = "", left[64];
+        size_t from = out->length;
         if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
         snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, o->value ? " " : "",
                  o->value ? o->value : "");
-        text_printf(out, "  %-26s %s%s%s%s\n", left, o->help, o->fallback ? " (" : "",
-                    o->fallback ? o->fallback : "", o->fallback ? ")" : "");
+        text_printf(out, "  %-26s %s", left, o->help);
+        describe_fallback(o, out->length - from, out);
+        text_puts(out, "\n");
     }
 }

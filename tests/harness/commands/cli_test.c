@@ -109,6 +109,16 @@ static int tear_down(void **state) {
 
 // --- what it says of itself ------------------------------------------------------------------------------
 
+// As wide as the source, at most; and nothing that nobody sees.
+static void check_lines(const char *command, const char *text) {
+    for (size_t n; *text; text += n + 1) {
+        n = strcspn(text, "\n");
+        if (n > 110 || (n > 0 && text[n - 1] == ' '))
+            fail_msg("outpace %s: a line of %zu columns: '%.*s'", command, n, (int)n, text);
+        assert_int_equal(text[n], '\n');
+    }
+}
+
 // Every command that --help lists teaches itself.
 static void help(void **state) {
     Cli *cli = *state;
@@ -121,9 +131,11 @@ static void help(void **state) {
         char name[32] = "", line[64], usage[64];
         assert_int_equal(sscanf(row, "%31s", name), 1);
         snprintf(line, sizeof line, "%s --help", name);
-        snprintf(usage, sizeof usage, "usage: outpace %s ", name);
-        if (strncmp(out_of(cli, line), usage, strlen(usage)))
-            fail_msg("outpace %s: wanted '%s', got '%.80s'", line, usage, text_get(&cli->last.out));
+        snprintf(usage, sizeof usage, "usage: outpace %s", name);
+        const char *out = out_of(cli, line), *behind = out + strlen(usage);
+        if (strncmp(out, usage, strlen(usage)) || (*behind != ' ' && *behind != '\n'))
+            fail_msg("outpace %s: wanted '%s', got '%.80s'", line, usage, out);
+        check_lines(line, out);
         assert_int_equal(cli->last.err.length, 0);
         count++;
     }

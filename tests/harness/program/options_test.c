@@ -232,11 +232,31 @@ static void described(void **state) {
     text_release(&text);
 }
 
+// At 110 columns it stands behind the help, at 111 below it.
+static void long_defaults(void **state) {
+    enum { ROOM = 110 - 29 - 6 - 3 };
+    char fits[ROOM + 1], longer[ROOM + 2], want[400];
+    Text text = {0};
+    (void)state;
+    memset(fits, 'x', sizeof fits), memset(longer, 'y', sizeof longer);
+    fits[ROOM] = longer[ROOM + 1] = 0;
+    const Option rows[] = {
+        {.name = "a", .type = OPTION_TEXT, .value = "N", .help = "number", .fallback = fits  },
+        {.name = "b", .type = OPTION_TEXT, .value = "N", .help = "number", .fallback = longer}
+    };
+    options_describe(rows, 2, &text);
+    snprintf(want, sizeof want,
+             "  --a N                      number (%s)\n  --b N                      number\n%29s(%s)\n",
+             fits, "", longer);
+    assert_string_equal(text_get(&text), want);
+    text_release(&text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(right),      cmocka_unit_test(wrong),     cmocka_unit_test(help_ends_it),
-        cmocka_unit_test(full_lists), cmocka_unit_test(any_order), cmocka_unit_test(set_by_name),
-        cmocka_unit_test(described),
+        cmocka_unit_test(right),      cmocka_unit_test(wrong),         cmocka_unit_test(help_ends_it),
+        cmocka_unit_test(full_lists), cmocka_unit_test(any_order),     cmocka_unit_test(set_by_name),
+        cmocka_unit_test(described),  cmocka_unit_test(long_defaults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
