@@ -97,11 +97,12 @@ static bool choose_window(const char *text, Shape *shape, Error *e) {
     return true;
 }
 
-static bool held(const char *weights) { return weights && strcmp(weights, "held") == 0; }
-
-static bool known_weights(const char *text, Error *e) {
-    return !text || held(text) || strcmp(text, "mapped") == 0 ||
-           error_input(e, "weights are '%s', must be held or mapped", text);
+static bool choose_weights(const char *text, const Device *device, bool *held, Error *e) {
+    *held = text && strcmp(text, "held") == 0;
+    if (text && !*held && strcmp(text, "mapped") != 0)
+        return error_input(e, "weights are '%s', must be held or mapped", text);
+    return !*held || device->host ||
+           error_input(e, "weights held needs device cpu; leave --weights out for %s", device->name);
 }
 
 static size_t available_memory(void) {
@@ -216,25 +217,25 @@ static void *instance_beside(const Engine *other, const Device *device) {
 
 bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, EngineMemory *memory, Error *e) {
     int ordinal;
+    bool held;
     EngineMemory need = {0};
     BackendOptions backend = o->backend;
     *engine = (Engine){0};
     const Device *device = find_device(o->device, &ordinal, e);
     if (!device) return false;
     backend.beside = instance_beside(o->beside, device);
-    if (!choose_math(o->math, device, &backend.fast, e)) return false;
+    if (!choose_math(o->math, device, &backend.fast, e) || !choose_weights(o->weights, device, &held, e))
+        return false;
     bool ok =
         device->weights ? model_open(&engine->model, dir, e) : model_open_config(&engine->model, dir, e);
-    ok = ok && known_weights(o->weights, e) &&
-         choose_compute(o->compute, &engine->model, &backend.compute, e) &&
+    ok = ok && choose_compute(o->compute, &engine->model, &backend.compute, e) &&
          choose_window(o->window, &engine->model.shape, e);
     if (ok && device->host) {
         need = estimate(&engine->model, &backend);
         need.available = memory_beside(o->beside);
         ok = check_memory(&engine->model, &backend, &need, e);
     }
-    ok = ok && open_tokenizer(engine, dir, e) &&
-         (!device->host || !held(o->weights) || model_hold(&engine->model, dir, e)) &&
+    ok = ok && open_tokenizer(engine, dir, e) && (!held || model_hold(&engine->model, dir, e)) &&
          open_session(&engine->session, &engine->model, device, ordinal, &backend, e);
     need.cache = ok ? 0 : need.cache;
     need.step = ok ? 0 : need.step;

@@ -41,7 +41,7 @@ void engine_close(Engine *engine); // takes an empty one
 // tokenizer.
 bool engine_same_vocabulary(const Engine *target, const Engine *draft, Error *e);
 
-// A target's adapter or heads, on the target's device, closed before it.
+// A target's adapter or heads, on the target's device, closed before it. Their weights stay in the files.
 typedef struct AdapterEngine {
     Adapter adapter;
     Session sessions[ADAPTER_HEADS_MAX]; // (count)

@@ -40,7 +40,7 @@ static const Option OPTIONS[] = {
     {"sliding-window", 0,   OPTION_TEXT, AT(window),    0, 0,       "on|off",      "off: see all, as if there were no window",
      "on"                                                                                                                                         },
     {"weights",        0,   OPTION_TEXT, AT(weights),   0, 0,       "held|mapped",
-     "held: in huge pages, not in the file's (docs/speed.md)",                                                                 "mapped"           },
+     "held: in huge pages, not the file's; cpu (docs/speed.md)",                                                               "mapped"           },
     {"seed",           0,   OPTION_SEED, AT(seed),      0, 0,       "N",           "of the tokens that are run",               "0"                },
     {"processor-time", 0,   OPTION_FLAG, AT(processor), 0, 0,       NULL,
      "measure that, for a machine that is not at rest; with --threads 1",                                                      NULL               },

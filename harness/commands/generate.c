@@ -53,7 +53,7 @@ static const Option OPTIONS[] = {
     {"sliding-window", 0,   OPTION_TEXT, AT(window),        0, 0,              "on|off",         "off: see all, as if there were no window",
      "on"                                                                                                                                                          },
     {"weights",        0,   OPTION_TEXT, AT(weights),       0, 0,              "held|mapped",
-     "held: in huge pages, not in the file's (docs/speed.md)",                                                                                 "mapped"            },
+     "held: in huge pages, not the file's; cpu (docs/speed.md)",                                                                               "mapped"            },
     {"layout",         0,   OPTION_TEXT, AT(layout),        0, 0,              "tree|batch",     "how rows share the context",                 "tree"              },
     {"no-merge",       0,   OPTION_FLAG, AT(no_merge),      0, 0,              NULL,             "run equal prefixes separately",              NULL                },
     {"max-rows",       0,   OPTION_INT,  AT(max_rows),      0, TREE_MAX_NODES, "N",

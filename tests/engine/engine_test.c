@@ -312,25 +312,29 @@ static void context_too_large(void **state) {
 
 static void names(void **state) {
     const Models *m = *state;
-    static const char *const rows[][3] = {
-        {"gpu",    NULL,   "there is no device 'gpu': cpu, cuda[:n], auto and null are known"   },
-        {"",       NULL,   "there is no device '': cpu, cuda[:n], auto and null are known"      },
-        {"CPU",    NULL,   "there is no device 'CPU': cpu, cuda[:n], auto and null are known"   },
-        {"cpu:0",  NULL,   "there is no device 'cpu:0': cpu, cuda[:n], auto and null are known" },
-        {"null:1", NULL,   "there is no device 'null:1': cpu, cuda[:n], auto and null are known"},
-        {"cuda:",  NULL,   "there is no device 'cuda:': cpu, cuda[:n], auto and null are known" },
-        {"cuda:x", NULL,   "there is no device 'cuda:x': cpu, cuda[:n], auto and null are known"},
-        {"cpu",    "fp8",  "there is no compute 'fp8': f32 and bf16 are known"                  },
-        {"null",   "BF16", "there is no compute 'BF16': f32 and bf16 are known"                 },
+    static const struct {
+        const char *device, *compute, *weights, *said;
+    } rows[] = {
+        {"gpu",    NULL,   NULL,     "there is no device 'gpu': cpu, cuda[:n], auto and null are known"   },
+        {"",       NULL,   NULL,     "there is no device '': cpu, cuda[:n], auto and null are known"      },
+        {"CPU",    NULL,   NULL,     "there is no device 'CPU': cpu, cuda[:n], auto and null are known"   },
+        {"cpu:0",  NULL,   NULL,     "there is no device 'cpu:0': cpu, cuda[:n], auto and null are known" },
+        {"null:1", NULL,   NULL,     "there is no device 'null:1': cpu, cuda[:n], auto and null are known"},
+        {"cuda:",  NULL,   NULL,     "there is no device 'cuda:': cpu, cuda[:n], auto and null are known" },
+        {"cuda:x", NULL,   NULL,     "there is no device 'cuda:x': cpu, cuda[:n], auto and null are known"},
+        {"cpu",    "fp8",  NULL,     "there is no compute 'fp8': f32 and bf16 are known"                  },
+        {"null",   "BF16", NULL,     "there is no compute 'BF16': f32 and bf16 are known"                 },
+        {"null",   NULL,   "held",   "weights held needs device cpu; leave --weights out for null"        },
+        {"cuda",   NULL,   "held",   "weights held needs device cpu; leave --weights out for cuda"        },
+        {"null",   NULL,   "packed", "weights are 'packed', must be held or mapped"                       },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Engine engine;
         Error e = {0};
-        EngineOptions o = {.device = rows[i][0], .compute = rows[i][1]};
+        EngineOptions o = {.device = rows[i].device, .compute = rows[i].compute, .weights = rows[i].weights};
         bool ok = engine_open(&engine, m->target, &o, NULL, &e);
-        if (ok || e.kind != ERROR_INPUT || strcmp(e.text, rows[i][2]))
-            fail_msg("device '%s', compute '%s': wanted '%s', got '%s'", rows[i][0], rows[i][1], rows[i][2],
-                     e.text);
+        if (ok || e.kind != ERROR_INPUT || strcmp(e.text, rows[i].said))
+            fail_msg("row %zu: wanted '%s', got '%s'", i, rows[i].said, e.text);
         engine_close(&engine); // as empty as it was
     }
 }
