@@ -68,8 +68,7 @@ static bool list_folder(const char *folder, Text *out, Error *e) {
 
 bool configs_names(const char *folder, Text *out, Error *e) {
     char path[MAX_PATH];
-    for (int i = 0; i < PLACES; i++)
-        if (place(i, folder, path)) return list_folder(path, out, e);
+    if (find(folder, path)) return list_folder(path, out, e);
     return error_input(e, "cannot find the folder configs/%s: set OUTPACE_CONFIGS to the configs folder",
                        folder);
 }
