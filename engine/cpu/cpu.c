@@ -21,9 +21,11 @@ static size_t widest(const Shape *s) {
     return (size_t)(w > s->mlp_width ? w : s->mlp_width);
 }
 
+static size_t panel_rows(const Cpu *c) { return (size_t)(c->max_nodes < PANEL ? c->max_nodes : PANEL); }
+
 static bool take_panel(Cpu *c) {
     const Shape *s = &c->model->shape;
-    size_t rows = (size_t)(c->max_nodes < PANEL ? c->max_nodes : PANEL), f = sizeof(float);
+    size_t rows = panel_rows(c), f = sizeof(float);
     size_t q = (size_t)shape_q_width(s), kv = (size_t)shape_kv_width(s), mlp = (size_t)s->mlp_width;
     Panel *p = &c->panel;
     size_t *total = &c->step_bytes;
@@ -34,9 +36,17 @@ static bool take_panel(Cpu *c) {
            take(&p->packed, c->ops->packed_bytes((int)rows, (int)widest(s)), 1, total);
 }
 
+// In an MLP without `up` (all layers have it or none) the activations are multiplied by ones: that changes no
+// bit, and no step writes there.
+static void fill_ones(Cpu *c) {
+    const LayerWeights *w = &c->model->layers[0];
+    size_t count = w->gate.data && !w->up.data ? panel_rows(c) * (size_t)c->model->shape.mlp_width : 0;
+    for (size_t i = 0; i < count; i++) c->panel.up[i] = 1;
+}
+
 static bool take_thread(Cpu *c, ThreadScratch *t) {
     const Shape *s = &c->model->shape;
-    size_t nodes = (size_t)c->max_nodes, rows = nodes < PANEL ? nodes : PANEL, f = sizeof(float);
+    size_t nodes = (size_t)c->max_nodes, rows = panel_rows(c), f = sizeof(float);
     size_t block = (size_t)cpu_block_nodes(s), queries = attend_queries((int)block, s->heads / s->kv_heads);
     size_t *total = &c->step_bytes;
     return take(&t->row, widest(s), f, total) &&
@@ -129,6 +139,7 @@ bool cpu_open(const Model *model, const BackendOptions *o, void **self, Error *e
     c->pool = c->shares_pool ? ((const Cpu *)o->beside)->pool
                              : pool_open(o->threads > 0 ? o->threads : pool_cores(), e);
     if (c->pool && take_buffers(c)) {
+        fill_ones(c);
         *self = c;
         return true;
     }

@@ -181,12 +181,6 @@ static void run_attention(Work *k) {
 
 // --- MLP
 
-// Without `up` the activations are multiplied by ones, which changes no bit.
-static void fill_ones(const Work *k) {
-    size_t count = (size_t)k->rows * (size_t)k->c->model->shape.mlp_width;
-    for (size_t i = 0; i < count; i++) k->c->panel.up[i] = 1;
-}
-
 static void gate_row(const Work *k, int row, float *x) {
     const Shape *s = &k->c->model->shape;
     size_t width = (size_t)s->mlp_width, at = (size_t)row * width;
@@ -225,7 +219,6 @@ static void run_mlp(Work *k) {
                     .count = 1,
                     .residual = true};
     project(&in);
-    if (!w->up.data) fill_ones(k);
     if (w->down.data) project(&out);
     else add_activations(k);
 }

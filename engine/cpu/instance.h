@@ -33,7 +33,7 @@ typedef struct Panel {
     float *mixed;  // (PANEL, q_width): attention's output
     float *delta;  // (PANEL, width): what o or down adds
     float *gate;   // (PANEL, mlp_width)
-    float *up;     // (PANEL, mlp_width)
+    float *up;     // (PANEL, mlp_width): ones where the model has no such weights
     void *packed;  // activations as the products read them
 } Panel;
 
