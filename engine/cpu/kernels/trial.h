@@ -1,7 +1,8 @@
 // A check in a process of its own: whatever its instructions do to that one, ours goes on.
 //
 // A signal handler would have to be the whole process's for a moment, with other threads in it; a copy of the
-// process has one thread, and its end tells all.
+// process has one thread, and its end tells all. It takes 0.1 ms, and for each GB of the process's own memory
+// 0.6 ms more in huge pages, 34 in small ones (Zen 4, 2026-11-22).
 #pragma once
 #include <stdbool.h>
 
