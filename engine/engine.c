@@ -59,12 +59,23 @@ static bool read_ordinal(const Device *d, const char *text, int *ordinal) {
     return d->numbered && digits > 0 && digits <= 3 && text[digits] == 0;
 }
 
+// The first GPU that can be used.
+static bool find_gpu(int *ordinal) {
+    int count = cuda_count();
+    for (*ordinal = 0; *ordinal < count; ++*ordinal)
+        if (cuda_usable(*ordinal, NULL)) return true;
+    *ordinal = 0;
+    return false;
+}
+
+static bool is_auto(const char *text) { return text && strcmp(text, "auto") == 0; }
+
 // "cuda:1" is device cuda, ordinal 1; "auto" is the first GPU that can be used, or else the CPU.
 static const Device *find_device(const char *text, int *ordinal, Error *e) {
     const char *name = text ? text : "cpu";
-    if (strcmp(name, "auto") == 0) name = cuda_usable() ? "cuda" : "cpu";
-    size_t n = strcspn(name, ":");
     *ordinal = 0;
+    if (is_auto(text)) name = find_gpu(ordinal) ? "cuda" : "cpu";
+    size_t n = strcspn(name, ":");
     for (size_t i = 0; i < sizeof DEVICES / sizeof *DEVICES; i++)
         if (strlen(DEVICES[i].name) == n && strncmp(DEVICES[i].name, name, n) == 0 &&
             (!name[n] || read_ordinal(&DEVICES[i], name + n + 1, ordinal)))
@@ -316,6 +327,10 @@ void engine_close_adapter(AdapterEngine *a) {
 }
 
 int engine_gpus(void) { return cuda_count(); }
+
+bool engine_passes_over(const char *device, Error *why) {
+    return is_auto(device) && cuda_count() > 0 && !cuda_usable(0, why);
+}
 
 bool engine_gauge(const char *name, Gauge *out, Error *e) {
     int ordinal;

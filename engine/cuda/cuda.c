@@ -134,9 +134,9 @@ bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **
     return false;
 }
 
-bool cuda_usable(void) {
+bool cuda_usable(int ordinal, Error *e) {
     GpuFacts facts;
-    return device_find(0, &facts, NULL);
+    return device_find(ordinal, &facts, e);
 }
 
 // --- the table

@@ -8,9 +8,9 @@ extern const Backend cuda_backend;
 // Like cpu_open; `ordinal` is the device's number.
 bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e);
 
-// Whether the first device is there and can run the engine; how many devices there are.
-bool cuda_usable(void);
+// How many devices there are; whether one of them can run the engine, or why not.
 int cuda_count(void);
+bool cuda_usable(int ordinal, Error *e);
 
 // Device `ordinal`, as it is now.
 bool cuda_gauge(int ordinal, Gauge *out, Error *e);

@@ -13,8 +13,12 @@ bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **
     return refuse(e);
 }
 
-bool cuda_usable(void) { return false; }
 int cuda_count(void) { return 0; }
+
+bool cuda_usable(int ordinal, Error *e) {
+    (void)ordinal;
+    return refuse(e);
+}
 
 bool cuda_gauge(int ordinal, Gauge *out, Error *e) {
     (void)ordinal, (void)out;

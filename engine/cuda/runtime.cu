@@ -28,7 +28,13 @@ int gpu_count(int *count) {
     return none ? 0 : (int)code;
 }
 
-int gpu_use(int ordinal) { return (int)cudaSetDevice(ordinal); }
+// What fails is told here, and not again at the next launch, which may be another device's.
+static int told(cudaError_t code) {
+    if (code != cudaSuccess) cudaGetLastError();
+    return (int)code;
+}
+
+int gpu_use(int ordinal) { return told(cudaSetDevice(ordinal)); }
 
 static void write_uuid(const unsigned char *bytes, char out[48]) {
     int n = snprintf(out, 48, "GPU-");
@@ -43,7 +49,7 @@ int gpu_facts(int ordinal, GpuFacts *out) {
     cudaError_t code = cudaGetDeviceProperties(&p, ordinal);
     if (code == cudaSuccess) code = cudaMemGetInfo(&out->free_bytes, &out->total_bytes);
     if (code == cudaSuccess) code = (cudaError_t)gpu_versions(&out->driver, &out->runtime);
-    if (code != cudaSuccess) return (int)code;
+    if (code != cudaSuccess) return told(code);
     snprintf(out->name, sizeof out->name, "%s", p.name);
     write_uuid((const unsigned char *)p.uuid.bytes, out->uuid);
     out->major = p.major;
@@ -55,16 +61,12 @@ int gpu_facts(int ordinal, GpuFacts *out) {
 
 int gpu_take(void **device, size_t bytes) {
     *device = NULL;
-    cudaError_t code = cudaMalloc(device, bytes ? bytes : 1);
-    if (code != cudaSuccess) cudaGetLastError(); // it is told here, and not again at the next launch
-    return (int)code;
+    return told(cudaMalloc(device, bytes ? bytes : 1));
 }
 int gpu_give(void *device) { return (int)cudaFree(device); }
 int gpu_take_pinned(void **host, size_t bytes) {
     *host = NULL;
-    cudaError_t code = cudaHostAlloc(host, bytes ? bytes : 1, cudaHostAllocDefault);
-    if (code != cudaSuccess) cudaGetLastError();
-    return (int)code;
+    return told(cudaHostAlloc(host, bytes ? bytes : 1, cudaHostAllocDefault));
 }
 int gpu_give_pinned(void *host) { return host ? (int)cudaFreeHost(host) : 0; }
 

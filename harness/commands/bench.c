@@ -177,6 +177,7 @@ static bool measure(Bench *b, Error *e) {
 static bool measure_ceilings(Bench *b, Error *e) {
     const BenchArguments *a = b->a;
     BackendOptions machine = {.threads = a->threads, .isa = a->isa};
+    (void)engine_passes_over(a->device, &b->run.passed);
     if (!engine_ceilings(a->device, &machine, &b->run.ceilings, e)) return false;
     b->run.gpu = engine_gauge(a->device, &b->run.before, NULL);
     return !b->run.gpu || engine_copy_rate(a->device, &b->run.copy_bytes_per_s, e);

@@ -228,6 +228,7 @@ static void print_stats(const Run *r) {
     const double gigabyte = 1e-9;
     BackendReport b;
     Text method = {0};
+    Error gpu = {0};
     double s = decode_seconds(d), share = s > 0 ? 100 / s : 0, steps = d->steps > 0 ? d->steps : 1;
     r->models.target.session.backend->report(r->models.target.session.self, &b);
     const char *refused = strcmp(b.name, "cpu") == 0 ? engine_kernels_refused() : NULL;
@@ -238,6 +239,7 @@ static void print_stats(const Run *r) {
     fprintf(stderr, "engine    %s, kernels %s, compute %s\n", b.device, b.isa,
             r->models.target.session.compute == COMPUTE_BF16 ? "bf16" : "f32");
     if (refused) fprintf(stderr, "warning   %s\n", refused);
+    if (engine_passes_over(r->o->device, &gpu)) fprintf(stderr, "warning   %s\n", gpu.text);
     print_memory("memory", &r->models.memory);
     if (r->o->draft) print_memory("draft", &r->models.draft_memory);
     if (r->o->adapter) print_memory("adapter", &r->models.adapter_memory);

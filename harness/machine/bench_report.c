@@ -34,6 +34,7 @@ static void print_machine(const BenchRun *b) {
                b->machine.cpu, c->threads, c->threads == 1 ? "" : "s", c->isa, c->bytes_per_s / 1e9,
                peak / 1e12);
     if (!b->gpu && b->machine.refused) printf("warning   %s\n", b->machine.refused);
+    if (b->passed.kind != ERROR_NONE) printf("warning   %s\n", b->passed.text);
     if (b->processor) puts("times     of the processor, not the wall's: no speed that anybody sees");
     printf("model     %s: first logits %.3f s after opening; peak memory %.2f GB\n", b->dir, b->open_s,
            (double)machine_peak_memory() / 1e9);

@@ -13,7 +13,8 @@ typedef struct BenchRun {
     Engine engine;
     Ceilings ceilings;
     Machine machine;
-    bool gpu; // what follows is of one
+    Error passed; // why device auto has passed over the first GPU; none: it has not
+    bool gpu;     // what follows is of one
     Gauge before, after;
     double copy_bytes_per_s;
     BenchPoint points[BENCH_POINTS];

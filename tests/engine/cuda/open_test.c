@@ -81,7 +81,8 @@ static void what_cannot_run_is_refused(void **state) {
     assert_string_equal(e.text, "cuda:1: this machine has 1 NVIDIA GPU, from cuda:0 on");
     assert_false(cuda_open(&m.model, 0, &o, &self, &e));
     assert_non_null(strstr(e.text, "heads of 130 dimensions"));
-    assert_true(cuda_usable());
+    assert_true(cuda_usable(0, &e));
+    assert_false(cuda_usable(1, &e));
     random_model_release(&m);
 }
 
@@ -100,7 +101,7 @@ static void a_machine_without_a_driver_is_told(void **state) {
     simt_settings.driver = 0;
     assert_false(cuda_open(&m.model, 0, &o, &self, &e));
     assert_non_null(strstr(e.text, "no NVIDIA GPU, or no driver for it"));
-    assert_false(cuda_usable());
+    assert_false(cuda_usable(0, &e));
     simt_settings.driver = 13000;
     random_model_release(&m);
 }

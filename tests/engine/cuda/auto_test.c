@@ -1,0 +1,60 @@
+// Device auto takes the first GPU that can be used, else the CPU, and says why the first is passed over
+// (tests/simt).
+#include "tests/support/check.h"
+
+#include "engine/engine.h"
+#include "engine/model/synth.h"
+#include "tests/support/folder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void check_taken(const char *model, const char *gpus, const char *isa, const char *uuid_end) {
+    Engine engine;
+    BackendReport r;
+    Gauge g;
+    Error e = {0};
+    EngineOptions o = {
+        .device = "auto", .backend = {.context = 8, .threads = 1, .isa = "portable"}
+    };
+    if (!engine_open(&engine, model, &o, NULL, &e)) fail_msg("GPUs '%s': %s", gpus, e.text);
+    engine.session.backend->report(engine.session.self, &r);
+    if (strcmp(r.isa, isa) != 0) fail_msg("GPUs '%s': wanted %s, got %s", gpus, isa, r.isa);
+    engine_close(&engine);
+    bool is_gpu = engine_gauge("auto", &g, &e);
+    if (is_gpu != (uuid_end != NULL) || e.kind != ERROR_NONE) fail_msg("GPUs '%s': %s", gpus, e.text);
+    if (is_gpu && strcmp(g.uuid + strlen(g.uuid) - 2, uuid_end) != 0)
+        fail_msg("GPUs '%s': wanted that of %s, got %s", gpus, uuid_end, g.uuid);
+}
+
+static void the_first_of_use(void **state) {
+    static const struct {
+        const char *gpus, *isa, *uuid_end; // NULL: the CPU
+        bool passes_over;
+    } rows[] = {
+        {"",         "portable", NULL, false},
+        {"90,75",    "sm_90",    "01", false},
+        {"75,80",    "sm_80",    "02", true },
+        {"75,70,90", "sm_90",    "03", true },
+        {"75",       "portable", NULL, true },
+    };
+    const char *model = folder_path(*state, "model");
+    Error e = {0};
+    if (!model_synth(model, &(SynthOptions){.shape = "tiny"}, &e)) fail_msg("%s", e.text);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Error why = {0};
+        setenv("OUTPACE_FAKE_GPUS", rows[i].gpus, 1);
+        check_taken(model, rows[i].gpus, rows[i].isa, rows[i].uuid_end);
+        if (engine_passes_over("auto", &why) != rows[i].passes_over)
+            fail_msg("GPUs '%s' are told of with '%s'", rows[i].gpus, why.text);
+        if (rows[i].passes_over && !strstr(why.text, "cuda:0: 'SIMT shim' is of compute capability 7.5"))
+            fail_msg("GPUs '%s': got '%s'", rows[i].gpus, why.text);
+        assert_false(engine_passes_over("cuda", &why) || engine_passes_over(NULL, &why));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_first_of_use, folder_setup, folder_teardown)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
