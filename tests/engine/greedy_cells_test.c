@@ -1,5 +1,4 @@
-// Greedy identity of every method (tests/support/greedy_cells.h) on a few models; on many in `make
-// test-long`.
+// Greedy identity of every method (tests/support/greedy_cells.h) on a few models; `make test-long` has many.
 #include "tests/support/check.h"
 #include "tests/support/greedy_cells.h"
 

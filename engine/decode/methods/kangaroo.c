@@ -152,7 +152,7 @@ static void take_states(Kangaroo *k, const Observation *seen) {
     tree_path(&k->target->tree, seen->verdict->node, path);
     k->pending = first >= 0 ? lacks : 0;
     for (int i = 0; i < k->pending; i++)
-        memcpy(k->exits.rows + (size_t)i * k->exits.width,
+        memcpy(k->exits.rows + (size_t)row_of(k, i) * k->exits.width,
                seen->hidden + (size_t)path[first + i] * k->exits.width, k->exits.width * sizeof(float));
 }
 
