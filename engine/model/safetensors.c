@@ -88,7 +88,7 @@ static bool read_offsets(StoredTensor *t, const json_t *v, size_t bytes, size_t 
     const json_t *a = json_array_get(offsets, 0), *b = json_array_get(offsets, 1);
     if (json_array_size(offsets) != 2 || !json_is_integer(a) || !json_is_integer(b) ||
         json_integer_value(a) < 0 || json_integer_value(b) < json_integer_value(a))
-        return error_input(e, "tensor '%s' in '%s' must have data_offsets [begin, end], begin not behind end",
+        return error_input(e, "tensor '%s' in '%s' must have data_offsets [begin, end], begin not after end",
                            t->name, place);
     size_t begin = (size_t)json_integer_value(a), end = (size_t)json_integer_value(b);
     if (end > size - start)
@@ -150,7 +150,7 @@ static bool check_tiling(Safetensors *s, size_t start, size_t size, const char *
         at = t->end;
     }
     if (at != size)
-        return error_input(e, "'%s' has %zu bytes behind its last tensor; fetch it again", place, size - at);
+        return error_input(e, "'%s' has %zu bytes after its last tensor; fetch it again", place, size - at);
     qsort(s->tensors, s->count, sizeof *s->tensors, by_name);
     return true;
 }
@@ -173,7 +173,7 @@ static bool header_length(const unsigned char *data, size_t size, const char *pl
                            place, (unsigned long long)length, MAX_HEADER);
     if (length > size - PREFIX)
         return error_input(
-            e, "'%s' claims a header of %llu bytes but has only %zu behind its start; fetch it again", place,
+            e, "'%s' claims a header of %llu bytes but has only %zu after its start; fetch it again", place,
             (unsigned long long)length, size - PREFIX);
     *n = (size_t)length;
     return true;

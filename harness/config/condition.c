@@ -176,7 +176,7 @@ static bool compare(Reader *r, bool *holds) {
     if (!read_operand(r, &a)) return false;
     if (!a.variable && a.token.kind == TOKEN_WORD && !is_comparison(&r->token)) return unknown(r, &a.token);
     if (!is_comparison(&r->token))
-        return error_input(r->e, "behind '%s' must stand ==, !=, <, <=, > or >=", a.token.text);
+        return error_input(r->e, "after '%s' must stand ==, !=, <, <=, > or >=", a.token.text);
     Token sign = r->token;
     if (!next(r) || !read_operand(r, &b)) return false;
     if (!a.variable && !b.variable) return unknown(r, &a.token);
@@ -243,7 +243,7 @@ bool condition_holds(const char *text, const Scope *scope, bool *holds, Error *e
         return error_input(e, "the condition has more than %d characters", CONDITION_BYTES);
     if (!next(&r) || !read_any(&r, holds)) return false;
     return r.token.kind == TOKEN_END || error_input(e,
-                                                    "nothing may stand behind the condition but 'and' or "
+                                                    "nothing may stand after the condition but 'and' or "
                                                     "'or', there is '%s'",
                                                     r.token.text);
 }

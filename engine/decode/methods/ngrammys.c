@@ -46,7 +46,7 @@ static const Param PARAMS[] = {
      "where rows come from; mixed: context, then extended"                                                                                 },
     {"extend",   PARAM_CHOICE, AT(extend),     0, 0,                 "repeat",   EXTENDS,
      "a bigram's next tokens: bigrams again, or the model"                                                                                 },
-    {"bos",      PARAM_BOOL,   AT(bos),        0, 0,                 "off",      NULL,       "bigrams behind what begins a text (BOS)"     },
+    {"bos",      PARAM_BOOL,   AT(bos),        0, 0,                 "off",      NULL,       "bigrams after what begins a text (BOS)"      },
     {"ties",     PARAM_CHOICE, AT(ties),       0, 0,                 "recent",   TIES,       "of equally frequent matches"                 },
     {"short",    PARAM_BOOL,   AT(keep_short), 0, 0,                 "on",       NULL,       "take a match that fewer than w tokens follow"},
     {"order",    PARAM_CHOICE, AT(order),      0, 0,                 "distance", ORDERS,

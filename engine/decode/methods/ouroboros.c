@@ -56,19 +56,19 @@ static const char *const SOURCES[] = {"draft", "phrases"};
 #define AT(name) offsetof(OuroborosParams, name)
 static const Param PARAMS[] = {
     {"preset",      PARAM_CHOICE, AT(preset),      0, 0,                  "none",   PRESETS,
-     "a published setting of gamma, K, beta, W and window"                                                                            },
-    {"mode",        PARAM_CHOICE, AT(mode),        0, 0,                  "paper",  MODES,   "reference: refine=on_accept"            },
-    {"gamma",       PARAM_INT,    AT(gamma),       1, TREE_MAX_NODES - 1, "12",     NULL,    "tokens of a draft, at most"             },
-    {"K",           PARAM_INT,    AT(K),           0, 256,                "20",     NULL,    "phrases tried behind the draft, at most"},
-    {"beta",        PARAM_INT,    AT(beta),        2, BETA_MOST,          "7",      NULL,    "tokens of a phrase"                     },
-    {"W",           PARAM_INT,    AT(W),           1, 1024,               "20",     NULL,    "phrases kept under a token"             },
-    {"window",      PARAM_INT,    AT(window),      1, 256,                "20",     NULL,    "columns of the draft model's window"    },
-    {"suffixes",    PARAM_BOOL,   AT(suffixes),    0, 0,                  "on",     NULL,    "try phrases behind the draft"           },
+     "a published setting of gamma, K, beta, W and window"                                                                           },
+    {"mode",        PARAM_CHOICE, AT(mode),        0, 0,                  "paper",  MODES,   "reference: refine=on_accept"           },
+    {"gamma",       PARAM_INT,    AT(gamma),       1, TREE_MAX_NODES - 1, "12",     NULL,    "tokens of a draft, at most"            },
+    {"K",           PARAM_INT,    AT(K),           0, 256,                "20",     NULL,    "phrases tried after the draft, at most"},
+    {"beta",        PARAM_INT,    AT(beta),        2, BETA_MOST,          "7",      NULL,    "tokens of a phrase"                    },
+    {"W",           PARAM_INT,    AT(W),           1, 1024,               "20",     NULL,    "phrases kept under a token"            },
+    {"window",      PARAM_INT,    AT(window),      1, 256,                "20",     NULL,    "columns of the draft model's window"   },
+    {"suffixes",    PARAM_BOOL,   AT(suffixes),    0, 0,                  "on",     NULL,    "try phrases after the draft"           },
     {"inspiration", PARAM_BOOL,   AT(inspiration), 0, 0,                  "on",     NULL,
-     "learn from what agrees behind a wrong token"                                                                                    },
+     "learn from what agrees after a wrong token"                                                                                    },
     {"refine",      PARAM_CHOICE, AT(refine),      0, 0,                  "always", REFINES,
-     "when tried phrases take the target's words"                                                                                     },
-    {"warm",        PARAM_BOOL,   AT(warm),        0, 0,                  "off",    NULL,    "keep the phrases from prompt to prompt" },
+     "when tried phrases take the target's words"                                                                                    },
+    {"warm",        PARAM_BOOL,   AT(warm),        0, 0,                  "off",    NULL,    "keep the phrases from prompt to prompt"},
 };
 #undef AT
 

@@ -94,7 +94,7 @@ static void round_trip(void **state) {
         mem_free(f.bytes);
         f = file_of(text_get(&header), at + 1);
         assert_false(safetensors_parse(f.bytes, f.size, "x", &s, &e));
-        assert_non_null(strstr(e.text, "1 bytes behind"));
+        assert_non_null(strstr(e.text, "1 bytes after"));
         mem_free(f.bytes);
         text_release(&header);
     }
@@ -132,13 +132,13 @@ static const Refused REFUSED[] = {
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":{\"begin\":0}}}",                            8,  "data_offsets"        },
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-8,0]}}",                                   8,  "data_offsets"        },
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0.0,8.0]}}",                                8,  "data_offsets"        },
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}",                                    8,  "begin not behind end"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}",                                    8,  "begin not after end"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,9]}}",                                    9,
      "9 bytes, its dtype and shape need 8"                                                                                            },
     {"{\"a\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[0,8]}}",                                   8,  "need 4"              },
     {"{" A "}",                                                                                             7,  "cut short"           },
-    {"{" A "}",                                                                                             9,  "1 bytes behind"      },
-    {"{}",                                                                                                  1,  "1 bytes behind"      },
+    {"{" A "}",                                                                                             9,  "1 bytes after"      },
+    {"{}",                                                                                                  1,  "1 bytes after"      },
     {"{\"a\":{\"dtype\":\"I8\",\"shape\":[9223372036854775807],\"data_offsets\":[0,9223372036854775807]}}", 8,
      "cut short"                                                                                                                      },
     {"{" A ",\"b\":{\"dtype\":\"I8\",\"shape\":[4],\"data_offsets\":[7,11]}}",                              11, "overlap"             },

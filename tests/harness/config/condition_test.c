@@ -163,8 +163,8 @@ static void examples(void **state) {
 static void refusals(void **state) {
     (void)state;
     check("", "a parameter or a value is missing before ''");
-    check("W", "behind 'W' must stand ==, !=, <, <=, > or >=");
-    check("not prompt_pool", "behind 'prompt_pool' must stand ==, !=, <, <=, > or >=");
+    check("W", "after 'W' must stand ==, !=, <, <=, > or >=");
+    check("not prompt_pool", "after 'prompt_pool' must stand ==, !=, <, <=, > or >=");
     check("W >", "a parameter or a value is missing before ''");
     check("W = 3", "'= 3' is no part of a condition: write ==, !=, <, <=, > or >=");
     check("W + G > 3", "'+ G > 3' is no part of a condition: write ==, !=, <, <=, > or >=");
@@ -178,8 +178,8 @@ static void refusals(void **state) {
     check("mode == 3", "'mode' and '3' cannot be compared: one is a number, one a word");
     check("W == mode", "'W' and 'mode' cannot be compared: one is a number, one a word");
     check("(W == 3", "a ')' is missing before ''");
-    check("W == 3)", "nothing may stand behind the condition but 'and' or 'or', there is ')'");
-    check("W == 3 G == 4", "nothing may stand behind the condition but 'and' or 'or', there is 'G'");
+    check("W == 3)", "nothing may stand after the condition but 'and' or 'or', there is ')'");
+    check("W == 3 G == 4", "nothing may stand after the condition but 'and' or 'or', there is 'G'");
     check("mode == 'paper", "the quote before 'paper' has no end");
     check("W == 15 or mode == x", "'mode' is never 'x'"); // though the outcome is known
     check("N != 5 and mode == x", "'mode' is never 'x'");
