@@ -7,18 +7,12 @@
 
 enum { MOST_VOCAB = 16 };
 
-static bool on_emit(void *state, int token) {
-    DraftWatch *w = state;
-    w->sequence[w->length++] = token;
-    return true;
-}
-
 // What the second model says after the sequence before the step and the first n proposed tokens.
 static int says(DraftWatch *w, const Tree *t, int n, float *logits) {
     int whole[WATCH_CONTEXT + TREE_MAX_NODES];
-    memcpy(whole, w->sequence, (size_t)w->before * sizeof *whole);
-    memcpy(whole + w->before, t->token + 1, (size_t)n * sizeof *whole);
-    return w->says(w, whole, w->before + n, logits);
+    memcpy(whole, w->text.sequence, (size_t)w->text.before * sizeof *whole);
+    memcpy(whole + w->text.before, t->token + 1, (size_t)n * sizeof *whole);
+    return w->says(w, whole, w->text.before + n, logits);
 }
 
 static void check_token(DraftWatch *w, const Tree *t, int i) {
@@ -59,7 +53,8 @@ static bool ends(const DraftWatch *w, const float *logits) {
 
 // How many there should be; the confidence rule needs the tokens that were proposed.
 static int length_wanted(DraftWatch *w, const Tree *t) {
-    int room = w->target.context - w->before, own = w->second.context - w->before + 1, n = w->length_wanted;
+    int room = w->target.context - w->text.before, own = w->second.context - w->text.before + 1,
+        n = w->length_wanted;
     float logits[MOST_VOCAB];
     if (own < 0) own = 0;
     n = n < room ? n : room;
@@ -75,10 +70,11 @@ static int length_wanted(DraftWatch *w, const Tree *t) {
 // nor the last token, which comes first in its next step. Where it had no room, it stays as it was.
 static void check_second(const DraftWatch *w, int accepted, int proposed) {
     int run = proposed ? proposed - 1 : 0, kept = accepted < run ? accepted : run;
-    if (w->before > w->second.context) return;
-    int want = w->before + kept < w->length - 1 ? w->before + kept : w->length - 1;
+    if (w->text.before > w->second.context) return;
+    int want = w->text.before + kept < w->text.length - 1 ? w->text.before + kept : w->text.length - 1;
     if (w->second.cache.length != want)
-        fail_msg("the second model holds %d tokens of %d, want %d", w->second.cache.length, w->length, want);
+        fail_msg("the second model holds %d tokens of %d, want %d", w->second.cache.length, w->text.length,
+                 want);
 }
 
 // A pass for each guess; one more where the target had no room for what it gave. A row a pass, and one for
@@ -102,7 +98,7 @@ static void on_step(void *state, const StepReport *r) {
     int want = length_wanted(w, t);
     if (t->count - 1 != want)
         fail_msg("step %d: %d guesses, want %d (context %d, the second model's %d, at %d)", r->number,
-                 t->count - 1, want, w->target.context, w->second.context, w->before);
+                 t->count - 1, want, w->target.context, w->second.context, w->text.before);
     for (int i = 0; i < want; i++) check_token(w, t, i);
     check_second(w, r->accepted, want);
     check_work(r, want);
@@ -112,28 +108,13 @@ static void on_step(void *state, const StepReport *r) {
     w->accepted += r->accepted;
     w->full += full && want;
     w->proposed += want;
-    w->before = w->length;
 }
 
 void draft_watch_decode(DraftWatch *w, Method *m, Random *r) {
-    DecodeOptions o = {
-        .max_tokens = WATCH_TOKENS,
-        .sampling = {.temperature = test_between(r, 0, 1) ? 0 : 2, .top_p = 1},
-        .seed = random_bits(r),
-        .merge = test_between(r, 0, 1),
-        .layout = test_between(r, 0, 1) ? LAYOUT_TREE : LAYOUT_BATCH,
-        .prefill_chunk = test_between(r, 0, 5),
-        .clock = still_clock(),
-        .emit = on_emit,
-        .step = on_step,
-        .state = w
-    };
-    DecodeResult out;
-    Error e = {0};
-    int prompt[WATCH_CONTEXT], count = test_between(r, 1, test_between(r, 0, 4) ? 12 : WATCH_CONTEXT);
-    for (int i = 0; i < count; i++) prompt[i] = w->sequence[i] = test_between(r, 0, WATCH_VOCAB - 1);
-    w->length = w->before = count;
+    DecodeOptions o = watched_options(WATCH_TOKENS, 1, 2, r);
+    o.prefill_chunk = test_between(r, 0, 5);
+    watched_prompt(&w->text, test_between(r, 1, test_between(r, 0, 4) ? 12 : WATCH_CONTEXT), WATCH_VOCAB, r);
     w->length_wanted = w->gamma;
-    if (!decode(&w->target, m, prompt, count, &o, &out, &e)) fail_msg("%s", e.text);
+    DecodeResult out = watched_decode(&w->text, on_step, &w->target, m, &o);
     decode_result_release(&out);
 }

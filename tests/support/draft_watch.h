@@ -1,14 +1,15 @@
 // Watches a method whose second model writes a chain of guesses: each step's chain against a slow model of
 // it, which says by itself what comes after any sequence; on random streams of the null backend.
 #pragma once
-#include "engine/decode/decode.h"
 #include "tests/support/check.h"
+#include "tests/support/watched.h"
 
 enum { WATCH_CONTEXT = 60, WATCH_TOKENS = 40, WATCH_GAMMA = 9, WATCH_VOCAB = 5 };
 
 typedef struct DraftWatch DraftWatch;
 
 struct DraftWatch {
+    Watched text;
     Session target, second; // of the method
     // What the second model says after the sequence; its logits (vocab of `second`).
     int (*says)(DraftWatch *w, const int *tokens, int n, float *logits);
@@ -20,7 +21,6 @@ struct DraftWatch {
     bool strict;       // or below it
     // as the watch goes
     int length_wanted;
-    int sequence[WATCH_CONTEXT], length, before; // before: when the step began
     int accepted, full, proposed;
 };
 

@@ -10,6 +10,7 @@ enum { SOFT_DRAWN_VOCAB = 64 };
 
 typedef struct {
     void *inner;
+    Backend backend; // what it can do: SOFT, and perhaps draws
     Softness softness;
     int vocab, real_vocab, fetched;
     int position[TREE_MAX_NODES]; // of the step's nodes
@@ -120,18 +121,11 @@ static const Backend SOFT = {.name = "soft",
                              .report = soft_report,
                              .close = soft_close};
 
-static const Backend DRAWING = {.name = "drawing",
-                                .run = soft_run,
-                                .head = drawing_head,
-                                .distribution = soft_distribution,
-                                .get_hidden = soft_get,
-                                .set_hidden = soft_set,
-                                .commit = soft_commit,
-                                .reset = soft_reset,
-                                .report = soft_report,
-                                .close = soft_close};
-
-void soft_session_draws(Session *s, bool draws) { s->backend = draws ? &DRAWING : &SOFT; }
+void soft_session_draws(Session *s, bool draws) {
+    Soft *soft = s->self;
+    soft->backend.head = draws ? drawing_head : soft_head;
+    soft->backend.distribution = draws ? soft_distribution : NULL;
+}
 
 // The null session's own instance, wrapped.
 void soft_session_open(Session *s, const NullSetup *setup, const Softness *softness) {
@@ -141,8 +135,9 @@ void soft_session_open(Session *s, const NullSetup *setup, const Softness *softn
     soft->softness = *softness;
     soft->vocab = setup->vocab;
     soft->real_vocab = setup->vocab - setup->masked;
+    soft->backend = SOFT;
     s->self = soft;
-    s->backend = &SOFT;
+    s->backend = &soft->backend;
 }
 
 int soft_session_fetched(const Session *s) { return ((const Soft *)s->self)->fetched; }

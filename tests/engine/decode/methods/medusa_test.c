@@ -3,8 +3,8 @@
 #include "tests/support/check.h"
 #include "tests/support/folder.h"
 #include "tests/support/null_session.h"
+#include "tests/support/watched.h"
 
-#include "engine/decode/decode.h"
 #include "engine/decode/methods/medusa_tree.h"
 
 #include <stdio.h>
@@ -109,26 +109,21 @@ static void wrong_trees(void **state) {
 // --- what is proposed
 
 typedef struct {
+    Watched text;
     Session target, heads[MOST_HEADS], slow_target, slow_head;
     MedusaNode tree[100];
     int count, depth, vocab;
-    int sequence[CONTEXT], length, before, accepted;
+    int accepted;
 } Watch;
-
-static bool on_emit(void *state, int token) {
-    Watch *w = state;
-    w->sequence[w->length++] = token;
-    return true;
-}
 
 // The final normed state of the last token but one.
 static void slow_state(Watch *w, float *row) {
     Session *s = &w->slow_target;
-    int n = w->before - 1, last = n - 1;
+    int n = w->text.before - 1, last = n - 1;
     session_reset(s);
     session_begin_step(s, true, LAYOUT_TREE);
-    int node = tree_root(&s->tree, w->sequence[0]);
-    for (int i = 1; i < n; i++) node = tree_probe(&s->tree, node, w->sequence[i], false);
+    int node = tree_root(&s->tree, w->text.sequence[0]);
+    for (int i = 1; i < n; i++) node = tree_probe(&s->tree, node, w->text.sequence[i], false);
     assert_true(session_run(s, s->shape.layers, NULL));
     assert_true(session_get_hidden(s, &last, 1, HIDDEN_NORMED, row, NULL));
 }
@@ -154,12 +149,12 @@ static void on_step(void *state, const StepReport *r) {
     const Tree *t = &w->target.tree;
     int placed[100], want = 0;
     float row[NULL_WIDTH];
-    if (w->before > 1) slow_state(w, row);
+    if (w->text.before > 1) slow_state(w, row);
     for (int i = 0; i < w->count; i++) {
         const MedusaNode *n = &w->tree[i];
         int parent = n->parent < 0 ? 0 : placed[n->parent];
-        int id = w->before > 1 ? slow_choice(w, row, n->rank) : -1;
-        bool room = w->before + n->depth < CONTEXT && want + 1 < t->capacity;
+        int id = w->text.before > 1 ? slow_choice(w, row, n->rank) : -1;
+        bool room = w->text.before + n->depth < CONTEXT && want + 1 < t->capacity;
         placed[i] = parent >= 0 && id >= 0 && room ? ++want : -1;
         if (placed[i] < 0) continue;
         assert_true(want < t->count);
@@ -170,7 +165,6 @@ static void on_step(void *state, const StepReport *r) {
     }
     assert_int_equal(t->count - 1, want);
     w->accepted += r->accepted;
-    w->before = w->length;
 }
 
 static void open_watch(Watch *w, Random *r) {
@@ -213,24 +207,10 @@ static void open_method(Watch *w, Method *m, const char *folder, Random *r) {
 }
 
 static void watch_decode(Watch *w, Method *m, Random *r) {
-    DecodeOptions o = {
-        .max_tokens = TOKENS,
-        .sampling = {.temperature = test_between(r, 0, 1) ? 0 : 2, .top_p = 1},
-        .seed = random_bits(r),
-        .merge = test_between(r, 0, 1),
-        .layout = test_between(r, 0, 1) ? LAYOUT_TREE : LAYOUT_BATCH,
-        .prefill_chunk = test_between(r, 0, 5),
-        .clock = still_clock(),
-        .emit = on_emit,
-        .step = on_step,
-        .state = w
-    };
-    DecodeResult out;
-    Error e = {0};
-    int prompt[CONTEXT], count = test_between(r, 1, test_between(r, 0, 4) ? 8 : CONTEXT);
-    for (int i = 0; i < count; i++) prompt[i] = w->sequence[i] = test_between(r, 0, w->vocab - 1);
-    w->length = w->before = count;
-    if (!decode(&w->target, m, prompt, count, &o, &out, &e)) fail_msg("%s", e.text);
+    DecodeOptions o = watched_options(TOKENS, 1, 2, r);
+    o.prefill_chunk = test_between(r, 0, 5);
+    watched_prompt(&w->text, test_between(r, 1, test_between(r, 0, 4) ? 8 : CONTEXT), w->vocab, r);
+    DecodeResult out = watched_decode(&w->text, on_step, &w->target, m, &o);
     decode_result_release(&out);
 }
 

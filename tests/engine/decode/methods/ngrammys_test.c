@@ -3,9 +3,9 @@
 #include "tests/support/check.h"
 #include "tests/support/null_session.h"
 #include "tests/support/random_model.h"
+#include "tests/support/watched.h"
 
 #include "engine/cpu/cpu.h"
-#include "engine/decode/decode.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,12 +27,12 @@ typedef struct {
 } Row;
 
 typedef struct {
+    Watched text;
     Setting x;
     const Session *session;
     int vocab, masked;
     int bigram[MOST_VOCAB][MOST_VOCAB];                  // the tokens after each, best first
     int carried[MOST_VOCAB][MOST_VOCAB][MOST_W];         // and what the model says then
-    int sequence[CONTEXT], length, before;               // with what was emitted; when the step began
     int rows, accepted, from_context, from_bigram, ties; // seen, so that nothing is tested in vain
 } Watch;
 
@@ -79,11 +79,13 @@ static bool better(const Watch *w, const Row *a, const Row *b) {
 // All places, equal ones together; gives their number.
 static int slow_places(const Watch *w, Row *out) {
     int n = 0, q = w->x.q;
-    for (int end = w->before - 1; end >= q; end--) {
+    for (int end = w->text.before - 1; end >= q; end--) {
         Row row = {.times = 1, .end = end, .of_context = true};
-        if (memcmp(w->sequence + end - q, w->sequence + w->before - q, (size_t)q * sizeof(int)) != 0)
+        if (memcmp(w->text.sequence + end - q, w->text.sequence + w->text.before - q,
+                   (size_t)q * sizeof(int)) != 0)
             continue;
-        for (int i = end; i < w->before && row.count < w->x.w; i++) row.tokens[row.count++] = w->sequence[i];
+        for (int i = end; i < w->text.before && row.count < w->x.w; i++)
+            row.tokens[row.count++] = w->text.sequence[i];
         if (row.count < w->x.w && !w->x.keep_short) continue;
         int at = 0;
         while (at < n && !equal(&out[at], &row)) at++;
@@ -95,7 +97,7 @@ static int slow_places(const Watch *w, Row *out) {
 
 static int slow_context(Watch *w, Row *out) {
     Row places[CONTEXT];
-    int count = w->before > w->x.q ? slow_places(w, places) : 0, n = 0;
+    int count = w->text.before > w->x.q ? slow_places(w, places) : 0, n = 0;
     for (; n < w->x.k && n < count; n++) {
         int best = n;
         for (int i = n + 1; i < count; i++) {
@@ -109,7 +111,7 @@ static int slow_context(Watch *w, Row *out) {
 }
 
 static Row slow_bigram(const Watch *w, int rank) {
-    int last = w->sequence[w->before - 1];
+    int last = w->text.sequence[w->text.before - 1];
     Row row = {.count = w->x.strategy == BIGRAM ? 1 : w->x.w, .tokens = {w->bigram[last][rank]}};
     for (int i = 1; i < row.count; i++)
         row.tokens[i] = w->x.by_model ? w->carried[last][rank][i] : w->bigram[row.tokens[i - 1]][0];
@@ -117,7 +119,7 @@ static Row slow_bigram(const Watch *w, int rank) {
 }
 
 static int slow_rows(Watch *w, Row *out) {
-    int n = 0, room = CONTEXT - w->before, kept = 0;
+    int n = 0, room = CONTEXT - w->text.before, kept = 0;
     if (w->x.strategy == MIXED || w->x.strategy == IN_CONTEXT) n = slow_context(w, out);
     for (int i = 0; w->x.strategy != IN_CONTEXT && n < w->x.k && i < w->vocab - w->masked; i++)
         out[n++] = slow_bigram(w, i);
@@ -129,12 +131,6 @@ static int slow_rows(Watch *w, Row *out) {
 }
 
 // --- watching
-
-static bool on_emit(void *state, int token) {
-    Watch *w = state;
-    w->sequence[w->length++] = token;
-    return true;
-}
 
 static void describe(const Watch *w, char *out, size_t n) {
     const Setting *x = &w->x;
@@ -163,7 +159,7 @@ static void check_tree(const Watch *w, const Row *rows, int count) {
                 char text[200];
                 describe(w, text, sizeof text);
                 fail_msg("%s: token %d of row %d of %d (%d) is not in the tree behind %d tokens", text, k, i,
-                         count, rows[i].tokens[k], w->before);
+                         count, rows[i].tokens[k], w->text.before);
             }
             paths += !seen[node];
             seen[node] = true;
@@ -195,7 +191,9 @@ static void check_sources(Watch *w, const Row *rows, int count, const StepReport
     for (int i = 0; i < count; i++) {
         int source = !rows[i].of_context, n = 0;
         offered[source]++;
-        while (n < rows[i].count && n < r->accepted && rows[i].tokens[n] == w->sequence[w->before + n]) n++;
+        while (n < rows[i].count && n < r->accepted &&
+               rows[i].tokens[n] == w->text.sequence[w->text.before + n])
+            n++;
         if (n > match[source]) rank[source] = offered[source];
         if (n > match[source]) match[source] = n;
     }
@@ -220,32 +218,13 @@ static void on_step(void *state, const StepReport *r) {
     check_sources(w, rows, count, r);
     w->rows += count;
     w->accepted += r->accepted;
-    w->before = w->length;
-}
-
-static DecodeOptions random_options(Random *r) {
-    return (DecodeOptions){
-        .max_tokens = TOKENS,
-        .sampling = {.temperature = test_between(r, 0, 1) ? 0 : 2, .top_p = 1},
-        .seed = random_bits(r),
-        .merge = test_between(r, 0, 1),
-        .layout = test_between(r, 0, 1) ? LAYOUT_TREE : LAYOUT_BATCH,
-        .clock = still_clock()
-    };
 }
 
 static void watch_decode(Session *s, Method *m, Watch *w, Random *r) {
-    DecodeOptions o = random_options(r);
-    DecodeResult out;
-    Error e = {0};
-    int prompt[CONTEXT], count = test_between(r, 0, 4) ? test_between(r, 1, CONTEXT) : 1;
-    for (int i = 0; i < count; i++) prompt[i] = w->sequence[i] = test_between(r, 0, w->vocab - 1);
-    w->length = w->before = count;
+    DecodeOptions o = watched_options(TOKENS, 1, 2, r);
+    watched_prompt(&w->text, test_between(r, 0, 4) ? test_between(r, 1, CONTEXT) : 1, w->vocab, r);
     w->session = s;
-    o.emit = on_emit;
-    o.step = on_step;
-    o.state = w;
-    if (!decode(s, m, prompt, count, &o, &out, &e)) fail_msg("%s", e.text);
+    DecodeResult out = watched_decode(&w->text, on_step, s, m, &o);
     decode_result_release(&out);
 }
 
@@ -312,7 +291,7 @@ static void random_text(Story *x, Random *r) {
 
 // Ends at an EOS where the truth has it, after it nothing.
 static void check_greedy(Story *x, Method *m, const char *name, Random *r) {
-    DecodeOptions o = random_options(r);
+    DecodeOptions o = watched_options(TOKENS, 1, 2, r);
     DecodeResult out;
     Error e = {0};
     int want = x->want, eos = test_between(r, 0, x->session.shape.vocab - 1);
@@ -331,7 +310,7 @@ static void check_greedy(Story *x, Method *m, const char *name, Random *r) {
 
 // The same proposals in the same order: the same draws decide them.
 static void check_layouts(Story *x, Method *m, const char *name, Random *r) {
-    DecodeOptions o = random_options(r);
+    DecodeOptions o = watched_options(TOKENS, 1, 2, r);
     DecodeResult tree, batch;
     o.layout = LAYOUT_TREE;
     assert_true(decode(&x->session, m, x->prompt, x->count, &o, &tree, NULL));

@@ -2,9 +2,9 @@
 #include "tests/support/check.h"
 #include "tests/support/folder.h"
 #include "tests/support/null_session.h"
+#include "tests/support/watched.h"
 
 #include "engine/decode/datastore.h"
-#include "engine/decode/decode.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,10 +20,10 @@ typedef struct {
 } Prefix;
 
 typedef struct {
+    Watched text;
     Setting x;
     const Session *session;
     int store[MOST_STORE], store_count;
-    int sequence[CONTEXT], length, before;
     Prefix prefixes[MOST_PREFIXES];
     int count;
     int proposed, accepted, cut; // cut: steps in which not all prefixes, or not all places, were taken
@@ -42,7 +42,8 @@ static int compare_places(const Watch *w, int a, int b) {
 static int slow_places(const Watch *w, int n, int *out) {
     int count = 0;
     for (int i = 0; i + n <= w->store_count; i++) {
-        if (memcmp(w->store + i, w->sequence + w->before - n, (size_t)n * sizeof(int)) != 0) continue;
+        if (memcmp(w->store + i, w->text.sequence + w->text.before - n, (size_t)n * sizeof(int)) != 0)
+            continue;
         int at = count++;
         for (; at > 0 && compare_places(w, i, out[at - 1]) < 0; at--) out[at] = out[at - 1];
         out[at] = i;
@@ -84,7 +85,7 @@ static bool better(const Prefix *a, const Prefix *b) {
 static int slow_choice(Watch *w) {
     w->count = 0;
     for (int n = w->x.longest; n >= w->x.shortest && w->count == 0; n--)
-        if (n <= w->before) count_prefixes(w, n);
+        if (n <= w->text.before) count_prefixes(w, n);
     int kept = w->count < w->x.nodes ? w->count : w->x.nodes;
     for (int i = 0; i < kept; i++)
         for (int k = i + 1; k < w->count; k++)
@@ -99,16 +100,10 @@ static int slow_choice(Watch *w) {
 
 // --- watching
 
-static bool on_emit(void *state, int token) {
-    Watch *w = state;
-    w->sequence[w->length++] = token;
-    return true;
-}
-
 static void on_step(void *state, const StepReport *r) {
     Watch *w = state;
     const Tree *t = &w->session->tree;
-    int kept = slow_choice(w), room = CONTEXT - w->before, want = 0, nodes = 0;
+    int kept = slow_choice(w), room = CONTEXT - w->text.before, want = 0, nodes = 0;
     for (int i = 0; i < kept; i++) {
         const Prefix *p = &w->prefixes[i];
         int node = 0;
@@ -117,7 +112,7 @@ static void on_step(void *state, const StepReport *r) {
         for (int k = 0; k < p->depth && node != TREE_NONE; k++) node = tree_child(t, node, p->tokens[k]);
         if (node == TREE_NONE)
             fail_msg("prefix %d of %d (depth %d, count %d) is not in the tree behind %d tokens", i, kept,
-                     p->depth, p->count, w->before);
+                     p->depth, p->count, w->text.before);
     }
     for (int n = 1; n < t->count; n++) nodes += t->canonical[n] == n;
     assert_int_equal(nodes, want);
@@ -125,7 +120,6 @@ static void on_step(void *state, const StepReport *r) {
     assert_int_equal(r->sources[0].match, r->accepted);
     w->proposed += nodes;
     w->accepted += r->accepted;
-    w->before = w->length;
 }
 
 // Texts of the model's own making, so that it says some of it again.
@@ -153,28 +147,14 @@ static void check_greedy(Session *s, Method *m, const int *prompt, int count, co
 }
 
 static void watch_decode(Session *s, Method *m, Watch *w, Random *r) {
-    DecodeOptions o = {
-        .max_tokens = TOKENS,
-        .sampling = {.temperature = test_between(r, 0, 1) ? 0 : 2, .top_p = 1},
-        .seed = random_bits(r),
-        .merge = test_between(r, 0, 1),
-        .layout = test_between(r, 0, 1) ? LAYOUT_TREE : LAYOUT_BATCH,
-        .clock = still_clock(),
-        .emit = on_emit,
-        .step = on_step,
-        .state = w
-    };
-    DecodeResult out;
-    int prompt[CONTEXT], count = test_between(r, 0, 4) ? test_between(r, 1, CONTEXT) : 1;
-    for (int i = 0; i < count; i++) prompt[i] = w->sequence[i] = test_between(r, 0, s->shape.vocab - 1);
-    w->length = w->before = count;
+    DecodeOptions o = watched_options(TOKENS, 1, 2, r);
+    int count = test_between(r, 0, 4) ? test_between(r, 1, CONTEXT) : 1;
+    watched_prompt(&w->text, count, s->shape.vocab, r);
     w->session = s;
-    assert_true(decode(s, m, prompt, count, &o, &out, NULL));
+    DecodeResult out = watched_decode(&w->text, on_step, s, m, &o);
     decode_result_release(&out);
-    o.emit = NULL;
-    o.step = NULL;
     o.sampling.temperature = 0;
-    check_greedy(s, m, prompt, count, &o);
+    check_greedy(s, m, w->text.sequence, count, &o);
 }
 
 static void every_setting(void **state) {
