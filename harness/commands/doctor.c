@@ -29,7 +29,7 @@ static const Option OPTIONS[] = {
 #undef AT
 
 typedef struct {
-    char device[16];
+    char device[24];
     Ceilings ceilings;
     double copies; // bytes a second
     Gauge gauge;

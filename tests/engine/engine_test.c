@@ -363,7 +363,6 @@ static void computes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_at_once),       cmocka_unit_test(held),
-
         cmocka_unit_test(memory_is_told),    cmocka_unit_test(weights_too_large),
         cmocka_unit_test(context_too_large), cmocka_unit_test(names),
         cmocka_unit_test(computes),
