@@ -329,7 +329,7 @@ void engine_close_adapter(AdapterEngine *a) {
 int engine_gpus(void) { return cuda_count(); }
 
 bool engine_passes_over(const char *device, Error *why) {
-    return is_auto(device) && cuda_count() > 0 && !cuda_usable(0, why);
+    return is_auto(device) && !cuda_absent() && !cuda_usable(0, why);
 }
 
 bool engine_gauge(const char *name, Gauge *out, Error *e) {

@@ -57,7 +57,7 @@ void engine_close_adapter(AdapterEngine *a); // takes an empty one
 int engine_gpus(void);
 
 // Whether "auto" passes over this machine's first GPU, and why: it takes the next, or the CPU. False for
-// other devices, and where there is no GPU.
+// other devices, and where there is no GPU, or no driver for one.
 bool engine_passes_over(const char *device, Error *why);
 
 // What a GPU (see EngineOptions) says of itself now. False without an error where the device is none.

@@ -8,8 +8,11 @@ extern const Backend cuda_backend;
 // Like cpu_open; `ordinal` is the device's number.
 bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e);
 
-// How many devices there are; whether one of them can run the engine, or why not.
+// How many devices there are, 0 also where the driver does not answer; whether there is none, or no driver.
 int cuda_count(void);
+bool cuda_absent(void);
+
+// Whether a device can run the engine, or why not.
 bool cuda_usable(int ordinal, Error *e);
 
 // Device `ordinal`, as it is now.

@@ -10,6 +10,11 @@ int cuda_count(void) {
     return gpu_count(&count) ? 0 : count;
 }
 
+bool cuda_absent(void) {
+    int count;
+    return gpu_count(&count) == 0 && count == 0;
+}
+
 bool cuda_gauge(int ordinal, Gauge *out, Error *e) {
     GpuFacts f;
     *out = (Gauge){.throttle = ""};

@@ -14,6 +14,7 @@ bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **
 }
 
 int cuda_count(void) { return 0; }
+bool cuda_absent(void) { return true; }
 
 bool cuda_usable(int ordinal, Error *e) {
     (void)ordinal;

@@ -4,6 +4,7 @@
 
 #include "engine/engine.h"
 #include "engine/model/synth.h"
+#include "tests/simt/settings.h"
 #include "tests/support/folder.h"
 
 #include <stdlib.h>
@@ -53,8 +54,23 @@ static void the_first_of_use(void **state) {
     }
 }
 
+// A driver that is too old for this build hides all GPUs: the CPU is not taken without a word.
+static void an_old_driver_is_told(void **state) {
+    (void)state;
+    Error why = {0};
+    Gauge g;
+    simt_settings.driver = 12040;
+    assert_true(engine_passes_over("auto", &why));
+    assert_non_null(strstr(why.text, "the NVIDIA driver here is for CUDA 12.4, this build needs 13.0"));
+    assert_false(engine_gauge("auto", &g, &why));
+    simt_settings.driver = 0; // none
+    assert_false(engine_passes_over("auto", &why));
+    simt_settings.driver = 13000;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_first_of_use, folder_setup, folder_teardown)};
+        cmocka_unit_test_setup_teardown(the_first_of_use, folder_setup, folder_teardown),
+        cmocka_unit_test(an_old_driver_is_told)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
