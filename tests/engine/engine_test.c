@@ -334,7 +334,8 @@ static void names(void **state) {
         EngineOptions o = {.device = rows[i].device, .compute = rows[i].compute, .weights = rows[i].weights};
         bool ok = engine_open(&engine, m->target, &o, NULL, &e);
         if (ok || e.kind != ERROR_INPUT || strcmp(e.text, rows[i].said))
-            fail_msg("row %zu: wanted '%s', got '%s'", i, rows[i].said, e.text);
+            fail_msg("device '%s', compute '%s', weights '%s': wanted '%s', got '%s'", o.device, o.compute,
+                     o.weights, rows[i].said, e.text);
         engine_close(&engine); // as empty as it was
     }
 }
