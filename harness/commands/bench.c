@@ -194,8 +194,8 @@ static bool report(const Bench *b, const char *ended, Error *e) {
 // What was measured before a failure, or an interruption, is told all the same.
 static bool bench(Bench *b, int *code, Error *e) {
     const BenchArguments *a = b->a;
+    machine_read(&b->run.machine); // before threads are kept on their cores
     if (!make_grid(b, e) || !measure_ceilings(b, e) || !open_model(b, e)) return false;
-    machine_read(&b->run.machine);
     interrupt_catch();
     bool ok = measure(b, e), interrupted = !ok && e->kind == ERROR_NONE;
     if (interrupted) *code = EXIT_INTERRUPTED;

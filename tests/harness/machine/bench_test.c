@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <sched.h>
 #include <string.h>
 
 static int set_up(void **state) {
@@ -58,6 +59,9 @@ static void chains(void **state) {
     double bandwidth = number(machine, "read_bytes_per_s"), rate = number(machine, "operations_per_s");
     assert_true(json_is_string(json_object_get(machine, "cpu")) && bandwidth > 1e8 && rate > 1e8);
     assert_true(number(root, "open_s") > 0 && number(root, "peak_memory_bytes") > 1e6);
+    cpu_set_t usable; // of the process, not of a thread that keeps to its core
+    assert_int_equal(sched_getaffinity(0, sizeof usable, &usable), 0);
+    assert_true(number(machine, "cores") == CPU_COUNT(&usable));
     assert_true(number(json_object_get(root, "prefill"), "seconds") > 0);
     assert_int_equal(json_array_size(points), 4);
     for (size_t i = 0; i < 4; i++) {
