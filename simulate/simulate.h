@@ -7,8 +7,11 @@
 //   montecarlo.h  the same processes drawn at random, which the closed forms are held against
 //   statistics.h  median, deviation, quantiles
 //   bootstrap.h   intervals by drawing again, paired and nested
+//   uniformity.h  whether numbers are uniform on [0, 1)
+//   search.h      the least value of a function of one variable
 //   points.h      measured points of S, from a TSV file
-//   fit.h         (alpha, f) from points; its estimators and its warnings
+//   sample.h      points as a law sees them, weighed by prompt
+//   fit.h         (alpha, f) from points, and its warnings; its estimators: least_squares.h, likelihood.h
 //   leave_out.h   how well the law and its rivals predict points that they have not seen
 //   hardware.h    the time of a step on a machine
 //   surface.h     measured step times, and a machine fitted to them
