@@ -8,6 +8,7 @@
 #include "results/rows.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const char *const plot_format_names[PLOT_FORMATS + 1] = {"svg", "png", "pdf", "tex", "term", NULL};
@@ -54,10 +55,11 @@ static bool write_one(const Files *f, const Text *name, const Text *content, Err
     return ok;
 }
 
-// Half a plot is none.
+// Half a plot is none. What is no file, a device say, stays.
 static void remove_one(const Files *f, const Text *name) {
+    struct stat st;
     char *path = file_path(f->folder, text_get(name));
-    if (path) unlink(path);
+    if (path && stat(path, &st) == 0 && S_ISREG(st.st_mode)) unlink(path);
     mem_free(path);
 }
 

@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const size_t MOST_BYTES = (size_t)1 << 30; // of a file that is imported
@@ -69,36 +70,50 @@ static bool write_rows(Store *s, int64_t run, const TransferOptions *o, FILE *ou
     return error_input(e, "export: --what is '%s', must be results, samples or steps", o->what);
 }
 
-static FILE *open_output(const char *path, Error *e) {
-    FILE *f = fopen(path, "w");
-    if (!f) error_input(e, "export: cannot write '%s': %s", path, strerror(errno));
-    return f;
+// A file takes its name when it is whole: what fails leaves the one that was there. A pipe or a device is
+// written as it comes.
+typedef struct {
+    FILE *to;
+    const char *path;
+    char part[PATH_MAX]; // "": none
+} Output;
+
+static bool open_output(Output *o, const char *path, Error *e) {
+    struct stat st;
+    bool streams = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+    o->path = path;
+    int n = streams ? 0 : snprintf(o->part, sizeof o->part, "%s.part-%ld", path, (long)getpid());
+    if (n < 0 || (size_t)n >= sizeof o->part)
+        return error_input(e, "export: the path '%s' is too long", path);
+    o->part[n] = 0;
+    o->to = fopen(n ? o->part : path, "w");
+    return o->to || error_input(e, "export: cannot write '%s': %s", path, strerror(errno));
 }
 
-// Closes what was written; what is not whole is taken away.
-static bool close_output(FILE *f, const char *path, bool ok, Error *e) {
-    bool closed = fclose(f) == 0;
-    if (ok && !closed) ok = error_system(e, "export: cannot write '%s': is the disk full?", path);
-    if (!ok) unlink(path);
+static bool close_output(Output *o, bool ok, Error *e) {
+    bool closed = fclose(o->to) == 0;
+    if (ok && !(closed && (!o->part[0] || rename(o->part, o->path) == 0)))
+        ok = error_system(e, "export: cannot write '%s': is the disk full?", o->path);
+    if (!ok && o->part[0]) unlink(o->part);
     return ok;
 }
 
 static bool export_rows(Store *s, int64_t run, const TransferOptions *o, Error *e) {
+    Output out;
     if (!o->output) return write_rows(s, run, o, stdout, e);
-    FILE *f = open_output(o->output, e);
-    return f && close_output(f, o->output, write_rows(s, run, o, f, e), e);
+    return open_output(&out, o->output, e) && close_output(&out, write_rows(s, run, o, out.to, e), e);
 }
 
 // DIR/3-lookahead-pass0.jsonl
 static bool export_answers(Store *s, const Rows *r, const char *dir, Error *e) {
+    Output out;
     char path[PATH_MAX];
     int lines, n = snprintf(path, sizeof path, "%s/%lld-%s-pass%lld.jsonl", dir, (long long)rows_int(r, 1),
                             rows_text(r, 2), (long long)rows_int(r, 3));
     if (n < 0 || (size_t)n >= sizeof path) return error_input(e, "export: the path '%s' is too long", dir);
-    FILE *f = open_output(path, e);
-    bool ok =
-        f && close_output(f, path,
-                          store_export_specbench(s, rows_int(r, 0), (int)rows_int(r, 3), f, &lines, e), e);
+    bool ok = open_output(&out, path, e) &&
+              close_output(
+                  &out, store_export_specbench(s, rows_int(r, 0), (int)rows_int(r, 3), out.to, &lines, e), e);
     if (ok) printf("%s: %d answers\n", path, lines);
     return ok;
 }

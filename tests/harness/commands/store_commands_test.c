@@ -97,6 +97,18 @@ static void formats(void **state) {
     char *csv = scratch_read(*state, "samples.csv", &n);
     assert_int_equal(strncmp(csv, "point,label,dataset,prompt,turn,", 32), 0);
     mem_free(csv);
+    // What fails leaves what was there: a file, and a device, here by a link to it.
+    CHILD_OUTPACE(&c, *state, 2, "export", "1", "--what", "nothing", "-o", "samples.csv", "--db", "a.db");
+    expect_err(&c, "must be results, samples or steps");
+    child_release(&c);
+    size_t again;
+    mem_free(scratch_read(*state, "samples.csv", &again));
+    assert_int_equal(again, n);
+    assert_int_equal(symlink("/dev/full", folder_path(*state, "full")), 0);
+    CHILD_OUTPACE(&c, *state, 1, "export", "1", "--what", "samples", "-o", "full", "--db", "a.db");
+    expect_err(&c, "is the disk full?");
+    child_release(&c);
+    assert_int_equal(access(folder_path(*state, "full"), F_OK), 0);
     CHILD_OUTPACE(&c, *state, 2, "export", "1", "--format", "xml", "--db", "a.db");
     expect_err(&c, "must be csv, jsonl or spec-bench");
     child_release(&c);
