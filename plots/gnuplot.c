@@ -53,7 +53,7 @@ static int wait_for(pid_t pid) {
     return status;
 }
 
-// Of what it said, the line that says what is wrong: the place is on lines before, after marks.
+// Of what it said, the last line, which says what is wrong; those before it show the place, under marks.
 static void complaint(Text *said, const char **line) {
     *line = "it said nothing";
     for (char *at = said->data, *end; at && *at; at = end) {

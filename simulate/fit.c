@@ -106,7 +106,7 @@ static FitValue value_within(double value, const Interval *i) {
     return (FitValue){value, i->se, fmin(i->low, value), fmax(i->high, value)};
 }
 
-// Where too few resamples have an answer, so has the estimator; without memory, all of it fails.
+// Where too few resamples have an answer, the estimator has none either; without memory, all of it fails.
 static bool set_intervals(Bootstrap *b, Resampling *r, const FitOptions *o, FitEstimate *out, Error *e) {
     if (!sample_open(r->points, o, &r->drawn, e)) return false;
     b->context = r, b->outputs = 2 + r->measured->count;

@@ -121,10 +121,11 @@ bool kriging(const KrigingData *data, const double *places, int asked, double *m
                  .factor = gsl_matrix_alloc(n, n),
                  .weights = gsl_vector_alloc(n),
                  .column = gsl_vector_alloc(n)};
-    bool ok = p.factor && p.weights && p.column && mix(&p, places, asked, mean, error);
+    bool memory = p.factor && p.weights && p.column, ok = memory && mix(&p, places, asked, mean, error);
     if (p.factor) gsl_matrix_free(p.factor);
     gsl_vector_free(p.weights);
     gsl_vector_free(p.column);
     gsl_set_error_handler(before);
-    return ok || error_system(e, "out of memory for what a sample says of its space");
+    if (!memory) return error_system(e, "out of memory for what a sample says of its space");
+    return ok || error_input(e, "what a sample says of its space is no number");
 }

@@ -16,6 +16,7 @@ typedef struct KrigingData {
 } KrigingData;
 
 // places: (asked, axes). Fills mean and error (asked). count 0: the mean is 0, the error KRIGING_UNKNOWN.
+// False with e filled without memory, and where a value is no number.
 bool kriging(const KrigingData *data, const double *places, int asked, double *mean, double *error, Error *e);
 
 extern const double KRIGING_UNKNOWN; // what s is taken for where nothing is measured

@@ -103,10 +103,23 @@ static void print_doubts(const TuneReport *p) {
     if (r->diverged) printf("           %d points wrote another text than the baseline\n", r->diverged);
 }
 
+// The command that decodes as the choice did.
+static void print_use(const TuneReport *p, const char *method) {
+    const ModelSpec *model = &p->prepared->experiment.models[0];
+    const ModelFiles *files = &p->prepared->inputs.models[0].files;
+    const Settings *on = &p->prepared->sweep.points[0].settings;
+    printf("use        outpace generate %s -f prompt.txt --method '%s'", files->target, method);
+    if (model->draft) printf(" --draft %s", files->draft);
+    if (model->adapter) printf(" --adapter %s", files->adapter);
+    if (strcmp(on->device, "cpu") != 0) printf(" --device %s", on->device);
+    if (on->compute != SETTINGS_AS_STORED)
+        printf(" --compute %s", on->compute == SETTINGS_F32 ? "f32" : "bf16");
+    if (on->threads) printf(" --threads %d", on->threads);
+    puts(on->math == MATH_FAST ? " --math fast" : "");
+}
+
 static bool print_choice(const TuneReport *p, Error *e) {
     const TuneResult *r = p->result;
-    const ModelSpec *model = &p->prepared->experiment.models[0];
-    const Settings *on = &p->prepared->sweep.points[0].settings;
     Text text = {0};
     if (!name(p, r->choice, &text, e)) return false;
     printf("choice     %s: ", text_get(&text));
@@ -119,12 +132,7 @@ static bool print_choice(const TuneReport *p, Error *e) {
     printf("took       %.1f s; every point over every prompt once would take about %.0f s, as predicted\n",
            took(r), r->sweep_s);
     printf("stored     run %lld in %s\n", (long long)p->run, p->store);
-    printf("use        outpace generate %s -f prompt.txt --method '%s'",
-           p->prepared->inputs.models[0].files.target, text_get(&text));
-    if (model->draft) printf(" --draft %s", p->prepared->inputs.models[0].files.draft);
-    if (model->adapter) printf(" --adapter %s", p->prepared->inputs.models[0].files.adapter);
-    if (strcmp(on->device, "cpu") != 0) printf(" --device %s", on->device);
-    puts(on->math == MATH_FAST ? " --math fast" : "");
+    print_use(p, text_get(&text));
     text_release(&text);
     return true;
 }

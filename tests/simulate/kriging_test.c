@@ -5,6 +5,7 @@
 #include "simulate/kriging.h"
 
 #include <math.h>
+#include <string.h>
 #include <stdio.h>
 
 enum { MEASURED = 9, ASKED = 60, AXES = 2 };
@@ -75,11 +76,22 @@ static void far(void **state) {
     for (int i = 0; i < 2; i++) assert_true(fabs(mean[i]) <= 0 && error[i] >= KRIGING_UNKNOWN);
 }
 
+static void no_number(void **state) {
+    double place[] = {0, 0}, value[] = {NAN}, error[] = {0.02}, mean, asked;
+    KrigingData data = {AXES, place, value, error, 1};
+    Error e = {0};
+    (void)state;
+    assert_false(kriging(&data, place, 1, &mean, &asked, &e));
+    assert_int_equal(e.kind, ERROR_INPUT);
+    assert_non_null(strstr(e.text, "is no number"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known),
         cmocka_unit_test(between),
         cmocka_unit_test(far),
+        cmocka_unit_test(no_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

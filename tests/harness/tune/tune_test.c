@@ -234,11 +234,11 @@ static void command(void **state) {
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "tune", "tiny", "--method", "speculative", "--draft", "tiny", "--path",
                   "own.txt", "--device", "null", "--max-tokens", "16", "--limit", "8", "--db", "x.db",
-                  "--processor-time");
+                  "--processor-time", "--compute", "f32", "--threads", "1");
     assert_non_null(strstr(text_get(&c.out), "of the processor, not the wall's"));
     assert_non_null(
         strstr(text_get(&c.out), "use        outpace generate tiny -f prompt.txt --method 'spec"));
-    assert_non_null(strstr(text_get(&c.out), "' --draft tiny --device null\n"));
+    assert_non_null(strstr(text_get(&c.out), "' --draft tiny --device null --compute f32 --threads 1\n"));
     child_release(&c);
 }
 
