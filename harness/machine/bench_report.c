@@ -36,8 +36,8 @@ static void print_machine(const BenchRun *b) {
     if (!b->gpu && b->machine.refused) printf("warning   %s\n", b->machine.refused);
     if (b->passed.kind != ERROR_NONE) printf("warning   %s\n", b->passed.text);
     if (b->processor) puts("times     of the processor, not the wall's: no speed that anybody sees");
-    printf("model     %s: first logits %.3f s after opening; peak memory %.2f GB\n", b->dir, b->open_s,
-           (double)machine_peak_memory() / 1e9);
+    printf("model     %s: first logits %.3f s after opening; peak memory %.2f GB, %.2f GB in huge pages\n",
+           b->dir, b->open_s, (double)machine_peak_memory() / 1e9, (double)machine_huge_pages() / 1e9);
     if (b->engine.model.stand_in[0]) printf("stand-in  %s\n", b->engine.model.stand_in);
 }
 
@@ -123,11 +123,11 @@ static json_t *points_json(const BenchRun *b) {
 
 static json_t *root_json(const BenchRun *b) {
     const char *compute = b->engine.session.compute == COMPUTE_BF16 ? "bf16" : "f32";
-    return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:f, s:I}", "version", version_text(),
+    return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:f, s:I, s:I}", "version", version_text(),
                      "compiler", version_compiler(), "machine", machine_and_ceilings(b), "points",
                      points_json(b), "model", b->dir, "weights", dtype_name(b->engine.model.dtype), "compute",
                      compute, "math", b->math, "open_s", b->open_s, "peak_memory_bytes",
-                     (json_int_t)machine_peak_memory());
+                     (json_int_t)machine_peak_memory(), "huge_page_bytes", (json_int_t)machine_huge_pages());
 }
 
 bool bench_report_json(const BenchRun *b, const char *ended, Error *e) {

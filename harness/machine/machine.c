@@ -221,3 +221,15 @@ size_t machine_peak_memory(void) {
     const char *peak = value_of(text, "VmHWM", ':');
     return peak ? (size_t)strtoull(peak, NULL, 10) << 10 : 0;
 }
+
+size_t machine_huge_pages(void) {
+    static const char *const keys[] = {"AnonHugePages", "FilePmdMapped", "ShmemPmdMapped"};
+    char text[SMALL_FILE];
+    size_t bytes = 0;
+    slurp("/proc/self/smaps_rollup", text, sizeof text);
+    for (int i = 0; i < 3; i++) {
+        const char *kilobytes = value_of(text, keys[i], ':');
+        if (kilobytes) bytes += (size_t)strtoull(kilobytes, NULL, 10) << 10;
+    }
+    return bytes;
+}

@@ -41,3 +41,7 @@ json_t *machine_json(const Machine *m); // NULL: no memory
 
 // The most memory that this process has held so far, in bytes; 0 where the system does not say.
 size_t machine_peak_memory(void);
+
+// Bytes of this process's memory that lie in huge pages now, mapped files among them; 0 where the system does
+// not tell.
+size_t machine_huge_pages(void);

@@ -2,7 +2,9 @@
 
 #include "harness/machine/machine.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static const char CPUINFO[] = "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel name\t: Some CPU @ 2.10GHz\n"
                               "flags\t\t: fpu avx avx2x avx2 fma avx512f hypervisor amx_bf16\nbugs\t\t:\n\n"
@@ -56,11 +58,42 @@ static void warnings(void **state) {
     text_release(&t);
 }
 
+// The same, mapping by mapping.
+static size_t huge_by_mapping(void) {
+    FILE *f = fopen("/proc/self/smaps", "r");
+    char line[512];
+    size_t sum = 0, kilobytes;
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "AnonHugePages: %zu", &kilobytes) == 1 ||
+            sscanf(line, "FilePmdMapped: %zu", &kilobytes) == 1 ||
+            sscanf(line, "ShmemPmdMapped: %zu", &kilobytes) == 1)
+            sum += kilobytes << 10;
+    if (f) fclose(f);
+    return sum;
+}
+
+static void huge_pages(void **state) {
+    (void)state;
+    enum { SIZE = 32 << 20 };
+    size_t before = machine_huge_pages();
+    char *p = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(p != MAP_FAILED);
+    madvise(p, SIZE, MADV_HUGEPAGE);
+    memset(p, 1, SIZE);
+    size_t with = machine_huge_pages();
+    assert_int_equal(with, huge_by_mapping());
+    assert_true(with >= before && with - before <= SIZE);
+    munmap(p, SIZE);
+    assert_int_equal(machine_huge_pages(), before);
+    if (with == before) skip(); // none on this machine, or none free
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cpuinfo),
         cmocka_unit_test(this_machine),
         cmocka_unit_test(warnings),
+        cmocka_unit_test(huge_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
