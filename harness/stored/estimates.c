@@ -105,11 +105,9 @@ bool estimates_missing(Store *store, int64_t run, bool *missing, Error *e) {
         " AND NOT EXISTS (SELECT 1 FROM estimate WHERE point_id = point.id AND metric = 'S_reference')"
         " AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)";
     int64_t count;
-    Error why = {0};
-    bool ok = rows_one_int(store, SQL, run, &count, &why);
-    if (ok) *missing = count > 0;
-    else *e = why;
-    return ok;
+    if (!rows_one_int(store, SQL, run, &count, e)) return false;
+    *missing = count > 0;
+    return true;
 }
 
 bool estimates_make(Store *store, int64_t run, Error *e) {
@@ -139,8 +137,9 @@ bool estimates_ensure(Store **store, int64_t run, Error *e) {
         if (*store) estimates_make(*store, run, NULL);
         store_close(*store);
         *store = path ? store_open(path, STORE_READ, NULL, e) : NULL;
+        if (!path) error_system(e, "out of memory");
         mem_free(path);
-        return *store || e->kind != ERROR_NONE || error_system(e, "out of memory");
+        return *store != NULL;
     }
     store_close(*store);
     *store = NULL;

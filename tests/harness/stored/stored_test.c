@@ -1,6 +1,7 @@
 // The table of a run against what the views say of it, with and without estimates.
 #include "tests/support/check.h"
 
+#include "harness/stored/estimates.h"
 #include "harness/stored/stored.h"
 #include "results/rows.h"
 #include "tests/support/filled_store.h"
@@ -9,6 +10,8 @@
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static json_t *table_of(FilledStore *f) {
     Text text = {0};
@@ -68,6 +71,22 @@ static void with_and_without_estimates(void **state) {
     filled_close(&f);
 }
 
+// The store is opened anew for it: where it is gone by then, that is told, and there is none.
+static void store_is_gone(void **state) {
+    FilledStore f;
+    Error e = {0};
+    const char *path = folder_path(*state, "a.db");
+    if (!filled_open(&f, path, NULL, 3, 4, &e) || !filled_add_all(&f, 1, &e)) fail_msg("%s", e.text);
+    Store *s = store_open(path, STORE_READ, NULL, &e);
+    assert_non_null(s);
+    filled_close(&f);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_false(estimates_ensure(&s, f.run, &e));
+    assert_null(s);
+    assert_non_null(strstr(e.text, "not a regular file"));
+}
+
 // Shares of steps, from the view that counts them in another way.
 static void ctar(void **state) {
     FilledStore f;
@@ -95,6 +114,7 @@ static void ctar(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(with_and_without_estimates, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(store_is_gone, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(ctar, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
