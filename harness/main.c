@@ -99,6 +99,8 @@ int main(int argc, char **argv) {
         return argc < 2 ? EXIT_USAGE : EXIT_DONE;
     }
     if (run(argc - 1, argv + 1, &code, &e)) return code;
+    if (e.kind == ERROR_NONE)
+        error_system(&e, "%s failed, and did not say why: a fault of this program", argv[1]);
     fprintf(stderr, "outpace: %s\n", e.text);
     return error_exit_code(&e);
 }

@@ -125,10 +125,5 @@ bool plot_text(Store *store, const Figure *f, int64_t run, const PlotOptions *o,
 bool plot_newest(Store *store, const Figure *f, int64_t *run, Error *e) {
     static const char SWEEP[] = "SELECT max(id) FROM run WHERE kind = 'sweep'";
     static const char SURFACE[] = "SELECT max(id) FROM run WHERE kind = 'surface'";
-    Error own = {0};
-    *run = 0;
-    if (rows_one_int(store, f->kind == RUN_SURFACE ? SURFACE : SWEEP, 0, run, &own)) return true;
-    if (own.kind == ERROR_NONE) return true;
-    *e = own;
-    return false;
+    return rows_one_int(store, f->kind == RUN_SURFACE ? SURFACE : SWEEP, 0, run, e);
 }

@@ -174,11 +174,7 @@ static bool find_surface(Report *p, Error *e) {
                               "attempt.id JOIN model ON model.id = model_id"
                               " WHERE attempt.run_id = ?1 OR model.hash IN (SELECT m.hash FROM point JOIN "
                               "model m ON m.id = point.model_id WHERE run_id = ?1)";
-    Error own = {0};
-    p->surface = 0;
-    if (rows_one_int(p->store, SQL, p->run, &p->surface, &own) || own.kind == ERROR_NONE) return true;
-    *e = own;
-    return false;
+    return rows_one_int(p->store, SQL, p->run, &p->surface, e);
 }
 
 static bool put_page(Report *p, Error *e) {

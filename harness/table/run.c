@@ -49,12 +49,8 @@ bool table_run_names(Store *store, int64_t run, const char *item, bool *names, E
 
 bool table_run_find(Store *store, const char *name, const char *kind, int64_t *run, Error *e) {
     static const char ANY[] = "SELECT max(run_id) FROM attempt JOIN surface ON attempt_id = attempt.id";
-    Error own = {0};
     if (!find_named(store, name, kind, run, e)) return false;
-    if (*run || strcmp(kind, "surface") != 0) return true;
-    if (rows_one_int(store, ANY, 0, run, &own) || own.kind == ERROR_NONE) return true;
-    *e = own;
-    return false;
+    return *run || strcmp(kind, "surface") != 0 || rows_one_int(store, ANY, 0, run, e);
 }
 
 // --- what it chose ---------------------------------------------------------------------------------------
