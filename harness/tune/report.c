@@ -188,13 +188,14 @@ bool tune_report_json(const TuneReport *p, Error *e) {
     for (int i = 0; ok && i < r->points && r->sample_rounds > 0; i++)
         ok = json_array_append_new(points, point_json(p, i, e)) == 0;
     double speedup = r->choice < 0 ? NAN : tune_speedup(r, r->choice, from_heat(r));
-    json_t *root =
-        json_pack("{s:s*, s:o, s:o, s:o, s:s, s:i, s:i, s:i, s:o, s:o, s:I, s:o, s:O}", "choice",
-                  choice.length ? text_get(&choice) : NULL, "speedup", json_number(speedup), "speedup_low",
-                  json_number(r->speedup.low), "speedup_high", json_number(r->speedup.high), "end",
-                  ENDS[r->end], "excluded", r->excluded, "sample_rounds", r->sample_rounds, "race_rounds",
-                  r->race_rounds, "seconds", json_number(took(r)), "sweep_seconds", json_number(r->sweep_s),
-                  "run", (json_int_t)p->run, "surface", surface_json(&r->surface), "points", points);
+    bool known = r->speedup.high > 0;
+    json_t *root = json_pack("{s:s*, s:o, s:o, s:o, s:s, s:i, s:i, s:i, s:o, s:o, s:I, s:o, s:O}", "choice",
+                             choice.length ? text_get(&choice) : NULL, "speedup", json_number(speedup),
+                             "speedup_low", json_number(known ? r->speedup.low : NAN), "speedup_high",
+                             json_number(known ? r->speedup.high : NAN), "end", ENDS[r->end], "excluded",
+                             r->excluded, "sample_rounds", r->sample_rounds, "race_rounds", r->race_rounds,
+                             "seconds", json_number(took(r)), "sweep_seconds", json_number(r->sweep_s), "run",
+                             (json_int_t)p->run, "surface", surface_json(&r->surface), "points", points);
     json_decref(points);
     text_release(&choice);
     if (!ok) json_decref(root);

@@ -229,6 +229,16 @@ static void command(void **state) {
     child_release(&g);
     json_decref(root);
     child_release(&c);
+    // Without a race there is no interval.
+    CHILD_OUTPACE(&c, *state, 0, "tune", "tiny", "--method", "speculative", "--draft", "tiny", "--path",
+                  "own.txt", "--device", "null", "--max-tokens", "8", "--axis", "gamma=1,2", "--limit", "3",
+                  "--exhaustive", "--db", "all.db", "--json");
+    root = json_loads(text_get(&c.out), 0, NULL);
+    assert_true(json_number_value(json_object_get(root, "speedup")) > 0);
+    assert_true(json_is_null(json_object_get(root, "speedup_low")));
+    assert_true(json_is_null(json_object_get(root, "speedup_high")));
+    json_decref(root);
+    child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "show", "tune", "--db", "x.db");
     assert_non_null(strstr(text_get(&c.out), "ouroboros"));
     child_release(&c);
