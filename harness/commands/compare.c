@@ -4,6 +4,7 @@
 #include "harness/stored/compare.h"
 #include "harness/run/prepare.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,8 +22,10 @@ static const Option OPTIONS[] = {
 
 static void print_row(const char *label, const char *dataset, const Tally *t, double S_a, Judgement j) {
     printf("%-12s %-16s %-36s %4d", compare_word(j), dataset, label, t->prompts);
-    printf(" %7.3f", t->value[TALLY_SPEEDUP]);
-    if (t->has_interval)
+    bool known = isfinite(t->value[TALLY_SPEEDUP]);
+    if (known) printf(" %7.3f", t->value[TALLY_SPEEDUP]);
+    else printf(" %7s", "-");
+    if (known && t->has_interval)
         printf(" [%6.3f, %6.3f]", t->interval[TALLY_SPEEDUP].low, t->interval[TALLY_SPEEDUP].high);
     else printf(" %16s", "");
     if (S_a > 0) printf("  S %.3f -> %.3f", S_a, t->value[TALLY_S]);

@@ -39,9 +39,15 @@ static const Option OPTIONS[] = {
 
 // --- for people ------------------------------------------------------------------------------------------
 
+static void print_number(int width, int digits, double x) {
+    if (isfinite(x)) printf(" %*.*f", width, digits, x);
+    else printf(" %*s", width, "-");
+}
+
 static void print_interval(const Tally *t, TallyMetric m) {
-    printf(" %6.3f", t->value[m]);
-    if (t->has_interval) printf(" [%6.3f, %6.3f]", t->interval[m].low, t->interval[m].high);
+    print_number(6, 3, t->value[m]);
+    if (t->has_interval && isfinite(t->value[m]))
+        printf(" [%6.3f, %6.3f]", t->interval[m].low, t->interval[m].high);
     else printf(" %16s", "");
 }
 
@@ -57,9 +63,10 @@ static void print_point(const SimulatedPoint *p, bool against) {
         return;
     }
     print_interval(&p->tally, TALLY_S);
-    printf(" %9.3f %9.1f", 1e3 * p->step_s, p->tally.value[TALLY_RATE]);
+    print_number(9, 3, 1e3 * p->step_s);
+    print_number(9, 1, p->tally.value[TALLY_RATE]);
     print_interval(&p->tally, TALLY_SPEEDUP);
-    printf(" %6.3f", p->tally.value[TALLY_SPEEDUP_E2E]);
+    print_number(6, 3, p->tally.value[TALLY_SPEEDUP_E2E]);
     for (int i = 0; against && i < SIMULATED_COUNT; i++) print_error(simulation_error(p, (SimulatedWhat)i));
     puts("");
 }

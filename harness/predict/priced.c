@@ -4,6 +4,7 @@
 #include "results/rows.h"
 #include "simulate/statistics.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,7 +146,14 @@ static bool take_pass(void *state, const Rows *r, Error *e) {
     pass.count = rows_real(r, 7);
     if (!pass.head) pass.layers = layers_of(g, model, b - a, rows_real(r, 8), &m);
     s->passes_s += recorded_price(&g->pricing->machine, &m, &pass);
+    if (model == TARGET && !pass.head) s->runs += pass.count;
     return true;
+}
+
+// Steps of other engines need not say what they ran: then there is no price.
+static void drop_unknown(PricedPoint *p) {
+    for (int i = 0; i < p->count; i++)
+        if (p->samples[i].runs < p->samples[i].steps) p->samples[i].passes_s = NAN;
 }
 
 bool priced_point(Store *store, int64_t point, const Pricing *p, PricedPoint *out, Error *e) {
@@ -162,6 +170,7 @@ bool priced_point(Store *store, int64_t point, const Pricing *p, PricedPoint *ou
               each_row(store, PREFILLS, point, take_prefill, &g, e) &&
               each_row(store, PASSES, point, take_pass, &g, e) && set_host(store, point, &g, e);
     mem_free(g.host);
+    drop_unknown(out);
     return ok;
 }
 

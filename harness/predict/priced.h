@@ -15,7 +15,8 @@ typedef struct Pricing {
 typedef struct PricedSample {
     int prompt, pass;
     double tokens, steps;
-    double passes_s, commit_s, prefill_s; // priced
+    double runs;                          // of the target's layers, or a part of them
+    double passes_s, commit_s, prefill_s; // priced; passes_s: NAN where some step does not say what it ran
     double host_s; // recorded: propose, verify and observe of the point's median step, times the steps;
                    // propose is left out where it runs passes itself, as those are priced
 } PricedSample;

@@ -143,7 +143,11 @@ static bool tally_in(Pairs *all, size_t *starts, int *passes, Tally *out, Error 
                    .resamples = TALLY_RESAMPLES,
                    .level = 0.95,
                    .seed = TALLY_SEED};
-    return !out->has_interval || bootstrap(&b, out->interval, NULL, e);
+    if (!out->has_interval) return true;
+    if (!bootstrap(&b, out->interval, NULL, e)) return false;
+    for (int i = 0; i < TALLY_METRICS; i++)
+        if (isnan(out->value[i])) out->interval[i] = (Interval){NAN, NAN, NAN};
+    return true;
 }
 
 static bool tally_with(TallyPair *pairs, int count, bool sampled, bool intervals, Tally *out, Error *e) {

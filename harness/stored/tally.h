@@ -26,9 +26,9 @@ extern const char *const tally_names[TALLY_METRICS]; // as the store calls them
 
 typedef struct Tally {
     int prompts, pairs;
-    double value[TALLY_METRICS]; // NAN: not defined
-    Interval interval[TALLY_METRICS];
-    bool has_interval; // two prompts at least
+    double value[TALLY_METRICS];      // NAN: not defined
+    Interval interval[TALLY_METRICS]; // of those that are defined
+    bool has_interval;                // two prompts at least
 } Tally;
 
 enum { TALLY_RESAMPLES = 2000, TALLY_SEED = 1 };

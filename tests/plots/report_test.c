@@ -116,6 +116,25 @@ static void latex_compiles(void **state) {
     if (none) skip();
 }
 
+// Steps of another engine that say of their time only how much it is in all: that has no parts to be drawn.
+static void of_another_engine(void **state) {
+    Child c;
+    FILE *f = fopen(folder_path(*state, "other.jsonl"), "w");
+    for (int i = 0; i < 2; i++)
+        fprintf(
+            f,
+            "{\"model\": \"m\", \"dataset\": \"d\", \"method\": \"%s\", \"prompt\": 0, \"decode_s\": 0.%d,"
+            " \"steps\": [{\"accepted\": %d, \"emitted\": %d}]}\n",
+            i ? "jacobi" : "autoregressive", i + 1, i, i + 1);
+    fclose(f);
+    CHILD_OUTPACE(&c, *state, 0, "import", "steps", "other.jsonl", "--db", "other.db");
+    child_release(&c);
+    char *text = report(*state, "other.db", 1, PAGE_MD, "other.md");
+    holds(text, "other-speedup.svg");
+    assert_null(strstr(text, "other-step-time.svg"));
+    mem_free(text);
+}
+
 // --- as HTML ---------------------------------------------------------------------------------------------
 
 // Marks, patterns and clips are found by their ids: no two may be equal in a page of many pictures.
@@ -200,9 +219,10 @@ static void mistakes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(markdown),       cmocka_unit_test(latex), cmocka_unit_test(latex_code),
-        cmocka_unit_test(latex_compiles), cmocka_unit_test(html),  cmocka_unit_test(svg),
-        cmocka_unit_test(mistakes),
+        cmocka_unit_test(markdown),   cmocka_unit_test(latex),
+        cmocka_unit_test(latex_code), cmocka_unit_test(latex_compiles),
+        cmocka_unit_test(html),       cmocka_unit_test(svg),
+        cmocka_unit_test(mistakes),   cmocka_unit_test(of_another_engine),
     };
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }

@@ -170,12 +170,53 @@ static void command(void **state) {
     child_release(&c);
 }
 
+// Steps of another engine, one of which does not say what it ran: no price is made of the rest.
+static void unknown_passes(void **state) {
+    static const char TIMES[] =
+        "\"accepted\": 0, \"emitted\": 1, \"propose_s\": 1e-6, \"verify_s\": 1e-6, \"observe_s\": 1e-6";
+    static const char RAN[] = "\"passes\": [{\"a\": 0, \"b\": 8, \"rows\": 1, \"context\": 9}]";
+    FILE *f = fopen(folder_path(*state, "other.jsonl"), "w");
+    Child c;
+    for (int prompt = 0; prompt < 2; prompt++)
+        for (int known = 0; known < 2; known++)
+            fprintf(f,
+                    "{\"model\": \"m\", \"dataset\": \"d\", \"layers\": 8, \"method\": \"%s\", \"prompt\": "
+                    "%d, \"decode_s\": 1,"
+                    " \"steps\": [{%s, %s}, {%s%s%s}]}\n",
+                    known ? "autoregressive" : "jacobi", prompt, TIMES, RAN, TIMES, known ? ", " : "",
+                    known ? RAN : "");
+    fclose(f);
+    CHILD_OUTPACE(&c, *state, 0, "import", "steps", "other.jsonl", "--db", "other.db");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "simulate", "1", "--db", "other.db", "--on", "l4", "--shape", "tiny",
+                  "--json");
+    json_t *root = json_loads(text_get(&c.out), 0, NULL), *points = json_object_get(root, "points");
+    static const char *const KEYS[] = {"step_s", "tokens_per_s", "tokens_per_s_low", "speedup",
+                                       "speedup_high"};
+    assert_int_equal(json_array_size(points), 2);
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *p = json_array_get(points, i);
+        bool known = strcmp(json_string_value(json_object_get(p, "label")), "autoregressive") == 0;
+        assert_true(json_number_value(json_object_get(p, "S")) == 1);
+        for (size_t k = 0; k < sizeof KEYS / sizeof *KEYS; k++) {
+            const json_t *x = json_object_get(p, KEYS[k]);
+            if (known ? !(json_number_value(x) > 0) : !json_is_null(x)) fail_msg("point %zu: %s", i, KEYS[k]);
+        }
+    }
+    json_decref(root);
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "simulate", "1", "--db", "other.db", "--on", "l4", "--shape", "tiny");
+    assert_null(strstr(text_get(&c.out), "nan"));
+    child_release(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(autoregressive_by_hand, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(halves_are_whole, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(against_itself, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(command, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(unknown_passes, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

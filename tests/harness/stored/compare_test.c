@@ -191,6 +191,7 @@ static void judgement(void **state) {
         {1.021, 1.100, JUDGED_FASTER },
         {0.900, 0.979, JUDGED_SLOWER },
         {0.900, 0.990, JUDGED_UNCLEAR},
+        {NAN,   NAN,   JUDGED_UNCLEAR}, // no time was seen
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Tally t = {.has_interval = true};
