@@ -79,6 +79,13 @@ static const char *next_letters(const char *piece) {
     return strchr(VOWELS, last) || (unsigned char)last >= 0x80 ? CONSONANTS : VOWELS;
 }
 
+static void extend(char piece[PIECE], const char head[PIECE], char letter) {
+    size_t n = strnlen(head, PIECE - 2);
+    memcpy(piece, head, n);
+    piece[n] = letter;
+    piece[n + 1] = 0;
+}
+
 // Breadth first: pieces[head] and each letter that may follow it. `merges` gets one line per piece.
 static void add_syllables(Text *vocab_text, Text *merges, char (*pieces)[PIECE], int first, int vocab) {
     int count = 0, id = first;
@@ -86,7 +93,7 @@ static void add_syllables(Text *vocab_text, Text *merges, char (*pieces)[PIECE],
     for (const char *c = CONSONANTS; *c; c++) snprintf(pieces[count++], PIECE, "%c", *c);
     for (int head = 0; id < vocab; head++)
         for (const char *c = next_letters(pieces[head]); *c && id < vocab; c++, id++, count++) {
-            snprintf(pieces[count], PIECE, "%.*s%c", PIECE - 2, pieces[head], *c);
+            extend(pieces[count], pieces[head], *c);
             add_piece(vocab_text, pieces[count], id);
             text_printf(merges, "%s\"%s %c\"", id == first ? "" : ",", pieces[head], *c);
         }

@@ -13,14 +13,13 @@ static const char *const OURS[] = {
     "What should I look at first when I visit a city that I do not know? Name three things and say why.",
     "def count_words(text):\n    \"\"\"Return a dictionary of how often each word stands in text.\"\"\"\n",
     "Question: A farmer has 17 sheep and buys 3 times as many. How many has he then? Answer:",
-    "Summarise in one sentence: The bridge was closed on Monday because of the flood. Engineers looked at "
-    "its "
-    "pillars on Tuesday and Wednesday, found no damage, and opened it again on Thursday morning.",
+    ("Summarise in one sentence: The bridge was closed on Monday because of the flood. Engineers looked "
+     "at its pillars on Tuesday and Wednesday, found no damage, and opened it again on Thursday morning."),
     "Write a short letter to a neighbour whose dog barks at night. Be friendly, and end with a suggestion.",
     "for (int i = 0; i < n; i++) {\n    total += values[i];\n}\nfor (int i = 0; i < n; i++) {\n    total",
     "Compute step by step: (12 + 8) * 3 - 14 / 2 =",
-    "Summarise: The meeting began at nine. The meeting ended at ten. The meeting was about the budget. The "
-    "budget",
+    ("Summarise: The meeting began at nine. The meeting ended at ten. The meeting was about the budget. The "
+     "budget"),
 };
 
 static IdList *add_prompt(PromptList *list, Error *e) {
