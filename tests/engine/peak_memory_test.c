@@ -1,5 +1,5 @@
 // The most memory that the program holds (what the system calls VmHWM) while a prompt of 500 tokens runs and
-// a method of many rows goes on behind it: weights and cache, and for all else less than 15% of them, so that
+// a method of many rows goes on after it: weights and cache, and for all else less than 15% of them, so that
 // no second copy hides anywhere.
 #include "tests/support/check.h"
 #include "tests/support/child.h"
@@ -9,7 +9,11 @@
 #include <sys/stat.h>
 
 enum { PROMPT = 500 };
+#ifdef __SANITIZE_ADDRESS__ // whose own records of memory are held, too
+static const double ALLOWED = 1.6;
+#else
 static const double ALLOWED = 1.15;
+#endif
 
 static void print_prompt(Text *ids) {
     for (int i = 0; i < PROMPT; i++) text_printf(ids, "%s%d", i ? "," : "", 3 + i * 7 % 1000);
@@ -17,7 +21,7 @@ static void print_prompt(Text *ids) {
 
 // As --stats says.
 static double cache_bytes(const Child *c) {
-    double weights, cache;
+    double weights = 0, cache = 0;
     const char *line = strstr(text_get(&c->err), "memory ");
     if (!line || sscanf(line, "memory weights %lf GB, cache %lf GB", &weights, &cache) != 2)
         fail_msg("no line on memory in: %s", text_get(&c->err));

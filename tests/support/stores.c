@@ -49,8 +49,8 @@ static void describe(const char *folder, const char *name, Text *out) {
         "pool_hits,"
         " head_rows FROM step JOIN sample ON sample.id = sample_id JOIN point ON point.id = point_id"
         " JOIN prompt ON prompt.id = prompt_id ORDER BY 1, 2, 3, 4, 5",
-        "SELECT number, metric, value, low, high FROM estimate JOIN point ON point.id = point_id"
-        " WHERE metric = 'S' ORDER BY 1, 2",
+        ("SELECT number, metric, value, low, high FROM estimate JOIN point ON point.id = point_id"
+         " WHERE metric = 'S' ORDER BY 1, 2"),
         "SELECT count(*) FROM divergence",
     };
     Error e = {0};

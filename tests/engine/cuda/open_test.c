@@ -51,7 +51,7 @@ static void what_does_not_fit_is_told(void **state) {
     RandomModel m;
     void *self;
     Error e = {0};
-    int fits;
+    int fits = 0;
     shape.context = 1 << 24;
     random_model_init(&m, &shape, DTYPE_BF16, false, &r);
     BackendOptions o = {.compute = COMPUTE_BF16, .max_nodes = 8};

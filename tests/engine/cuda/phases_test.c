@@ -48,7 +48,7 @@ static void expect(Session *s, PhaseSeconds *before, double run, double head, do
     run -= (now.run - before->run) / TICK;
     head -= (now.head - before->head) / TICK;
     commit -= (now.commit - before->commit) / TICK;
-    if (run || head || commit)
+    if (run != 0 || head != 0 || commit != 0)
         fail_msg("ticks that are missing: run %g, head %g, commit %g", run, head, commit);
     *before = now;
 }

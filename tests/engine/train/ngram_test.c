@@ -88,7 +88,7 @@ static void slow_discounts(SlowLevel *l) {
     double y = n[1] / (n[1] + 2 * n[2]);
     for (int c = 1; c <= 3; c++) {
         l->discount[c] = c - (c + 1) * y * n[c + 1] / n[c];
-        if (!n[c] || !n[c + 1] || !n[1] || !(l->discount[c] > 0)) l->discount[c] = c / 2.0;
+        if (n[c] == 0 || n[c + 1] == 0 || n[1] == 0 || !(l->discount[c] > 0)) l->discount[c] = c / 2.0;
     }
 }
 

@@ -530,8 +530,8 @@ static void second_models(void **state) {
     Cli *cli = *state;
     static const char *const lines[] = {
         "generate tiny --ids 1,5,9 --max-tokens 30 --json --method speculative --draft small",
-        "generate tiny --ids 1,5,9 --max-tokens 30 --json --method speculative:adaptive=heuristic --draft "
-        "tiny",
+        ("generate tiny --ids 1,5,9 --max-tokens 30 --json --method speculative:adaptive=heuristic "
+         "--draft tiny"),
         "generate tiny --ids 1,5,9 --max-tokens 30 --json --method kangaroo:eta=0 --adapter kangaroo",
         "generate tiny --ids 1,5,9 --max-tokens 30 --json --method medusa --adapter medusa"};
     run(cli, 0, "model synth tiny small --set num_hidden_layers=1 --seed 4");

@@ -74,7 +74,7 @@ static void write_flow(Writer *w, const char *key, int depth) {
     for (int i = 0, n = test_between(w->random, 0, 3); i < n; i++) {
         char name[16] = "";
         if (i) put(w, ", ");
-        snprintf(name, sizeof name, kind == NODE_MAP ? "k%d" : "", i);
+        if (kind == NODE_MAP) snprintf(name, sizeof name, "k%d", i);
         if (kind == NODE_MAP) put(w, name);
         if (kind == NODE_MAP) put(w, ": ");
         write_flow(w, name, depth + 1);

@@ -141,7 +141,7 @@ static bool fill(Store *s, const Case *c, int64_t *run, Error *e) {
 static void make(void **state, const Case *c, const char *name, Table *out) {
     static int number;
     char file[32];
-    int64_t run;
+    int64_t run = 0;
     Error e = {0};
     snprintf(file, sizeof file, "%d.db", number++);
     Store *s = store_open(folder_path(*state, file), STORE_WRITE, NULL, &e);
@@ -335,7 +335,7 @@ static void copies(void **state) {
 static void run_is_found(void **state) {
     Case c = PUBLISHED;
     Error e = {0};
-    int64_t run, found;
+    int64_t run = 0, found = 0;
     Store *s = store_open(folder_path(*state, "find.db"), STORE_WRITE, NULL, &e);
     c.prompts = 2;
     if (!s || !fill(s, &c, &run, &e)) fail_msg("%s", e.text);
@@ -386,7 +386,7 @@ static bool add_surface(Store *s, const char *name, bool off, double ms, int64_t
 
 static void surfaces(void **state) {
     Error e = {0};
-    int64_t run, found;
+    int64_t run = 0, found = 0;
     Table t;
     Store *s = store_open(folder_path(*state, "surface.db"), STORE_WRITE, NULL, &e);
     if (!s || !add_surface(s, "mistral-window", false, 2, &run, &e)) fail_msg("%s", e.text);
