@@ -20,4 +20,5 @@ SELECT iif(what = 'S', 'S, tokens a step: ', 'speedup: ') || model || ', ' || da
        'N=' || N || iif(alike, ' G=W, ', ' G=' || G || ', ') || machine AS series, W,
        iif(what = 'S', S, speedup) AS value, iif(what = 'S', S_low, speedup_low) AS low, iif(what = 'S', S_high, speedup_high) AS high
 FROM at JOIN (SELECT 'S' AS what UNION ALL SELECT 'speedup')
+WHERE what = 'S' OR speedup IS NOT NULL
 ORDER BY model, dataset, what, machine, N, iif(alike, 0, G), W, number;

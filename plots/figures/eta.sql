@@ -6,5 +6,5 @@ JOIN (SELECT 'S' AS what UNION ALL SELECT 'speedup')
 JOIN point_param AS l ON l.point_id = result.point_id AND l.section = 'method' AND l.name = 'exit_layer'
 JOIN point_param AS gamma ON gamma.point_id = result.point_id AND gamma.section = 'method' AND gamma.name = 'gamma'
 JOIN point_param AS eta ON eta.point_id = result.point_id AND eta.section = 'method' AND eta.name = 'eta'
-WHERE run_id = ?1 AND method = 'kangaroo' AND S IS NOT NULL AND temperature = 0
+WHERE run_id = ?1 AND method = 'kangaroo' AND S IS NOT NULL AND temperature = 0 AND (what = 'S' OR speedup IS NOT NULL)
 ORDER BY model, dataset, what, l.value, gamma.value, eta.value, number;

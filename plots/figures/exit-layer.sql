@@ -16,5 +16,5 @@ at AS (
 SELECT iif(what = 'S', 'S, tokens a step: ', 'speedup: ') || target || ', ' || dataset AS panel, 'gamma=' || gamma || ', eta=' || eta AS series,
        layer, iif(what = 'S', S, speedup) AS value, iif(what = 'S', S_low, speedup_low) AS low, iif(what = 'S', S_high, speedup_high) AS high
 FROM at JOIN (SELECT 'S' AS what UNION ALL SELECT 'speedup')
-WHERE layer IS NOT NULL
+WHERE layer IS NOT NULL AND (what = 'S' OR speedup IS NOT NULL)
 ORDER BY target, dataset, what, gamma, eta, layer, number;

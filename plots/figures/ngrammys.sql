@@ -9,10 +9,13 @@ WITH at AS (
     GROUP BY model, dataset, temperature, strategy, k.value, w.value),
 ks AS (SELECT k, row_number() OVER (ORDER BY k) AS y FROM (SELECT DISTINCT k FROM at)),
 ws AS (SELECT w, row_number() OVER (ORDER BY w) AS x FROM (SELECT DISTINCT w FROM at)),
-panels AS (SELECT DISTINCT model, dataset, temperature, strategy FROM at WHERE S IS NOT NULL)
+panels AS (
+    SELECT model, dataset, temperature, strategy, count(speedup) AS timed FROM at WHERE S IS NOT NULL
+    GROUP BY model, dataset, temperature, strategy)
 SELECT what || ': ' || strategy || ', ' || model || ', ' || dataset ||
        CASE WHEN temperature > 0 THEN ', temperature ' || temperature ELSE '' END AS panel,
        what AS series, y AS scan, x, y, iif(what = 'S', S, speedup) AS value, ws.w AS label_x, ks.k AS label_y, NULL AS ridge, NULL AS ridge_rows
 FROM panels JOIN (SELECT 'S' AS what UNION ALL SELECT 'speedup') JOIN ks JOIN ws
 LEFT JOIN at USING (model, dataset, temperature, strategy, k, w)
+WHERE what = 'S' OR timed > 0
 ORDER BY model, dataset, temperature, what DESC, strategy, y, x;

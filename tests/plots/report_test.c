@@ -135,6 +135,35 @@ static void of_another_engine(void **state) {
     mem_free(text);
 }
 
+// Nor are there speedups where no clock saw time; what was accepted is drawn all the same.
+static void without_times(void **state) {
+    static const char *const METHODS[][2] = {
+        {"autoregressive", ""                                             },
+        {"lookahead",      "\"W\": 5, \"N\": 5, \"G\": 5"                 },
+        {"ngrammys",       "\"k\": 2, \"w\": 3, \"strategy\": \"mixed\""  },
+        {"kangaroo",       "\"exit_layer\": 2, \"gamma\": 3, \"eta\": 0.4"},
+        {"ouroboros",      "\"K\": 3, \"beta\": 4, \"gamma\": 3"          },
+    };
+    static const char *const FIGURES[] = {"devices", "ngrammys", "exit-layer", "eta", "phrases"};
+    Child c;
+    FILE *f = fopen(folder_path(*state, "still.jsonl"), "w");
+    for (size_t i = 0; i < sizeof METHODS / sizeof *METHODS; i++)
+        fprintf(f,
+                "{\"model\": \"m\", \"dataset\": \"d\", \"method\": \"%s\", \"params\": {%s}, \"prompt\": 0,"
+                " \"decode_s\": 0, \"steps\": [{\"accepted\": 0, \"emitted\": 1}]}\n",
+                METHODS[i][0], METHODS[i][1]);
+    fclose(f);
+    CHILD_OUTPACE(&c, *state, 0, "import", "steps", "still.jsonl", "--db", "still.db");
+    child_release(&c);
+    char *text = report(*state, "still.db", 1, PAGE_MD, "still.md");
+    for (size_t i = 0; i < sizeof FIGURES / sizeof *FIGURES; i++) {
+        char file[64];
+        snprintf(file, sizeof file, "still-%s.svg", FIGURES[i]);
+        holds(text, file);
+    }
+    mem_free(text);
+}
+
 // --- as HTML ---------------------------------------------------------------------------------------------
 
 // Marks, patterns and clips are found by their ids: no two may be equal in a page of many pictures.
@@ -219,10 +248,11 @@ static void mistakes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(markdown),   cmocka_unit_test(latex),
-        cmocka_unit_test(latex_code), cmocka_unit_test(latex_compiles),
-        cmocka_unit_test(html),       cmocka_unit_test(svg),
-        cmocka_unit_test(mistakes),   cmocka_unit_test(of_another_engine),
+        cmocka_unit_test(markdown),      cmocka_unit_test(latex),
+        cmocka_unit_test(latex_code),    cmocka_unit_test(latex_compiles),
+        cmocka_unit_test(html),          cmocka_unit_test(svg),
+        cmocka_unit_test(mistakes),      cmocka_unit_test(of_another_engine),
+        cmocka_unit_test(without_times),
     };
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
