@@ -39,7 +39,10 @@ bool import_begin(Import *m, Store *s, const StoreImport *from, const StoreImpor
 }
 
 bool import_end(Import *m, Error *e) {
+    static const char ALONE[] =
+        "SELECT count(*) FROM point WHERE run_id = ?1 AND baseline_id IS NULL AND method <> 'autoregressive'";
     return sql_run(m->store, STATEMENT_IMPORT_BASELINES, VALUES(of_int(m->run)), e) &&
+           rows_one_int(m->store, ALONE, m->run, &m->out->alone, e) &&
            store_attempt_end(m->store, m->attempt, "done", e);
 }
 

@@ -40,6 +40,7 @@ typedef struct StoreImport {
 typedef struct StoreImported {
     int64_t run;
     int samples, steps;
+    int64_t alone; // points of methods whose baseline is not among what came: they stand as their own
 } StoreImported;
 
 // A run of kind 'import'; the same bytes again are refused. One transaction.

@@ -223,6 +223,9 @@ static bool import(int argc, char **argv, int *code, Error *e) {
     mem_free((char *)(size_t)from.bytes);
     mem_free((char *)(size_t)baseline.bytes);
     if (ok) printf("run %lld: %d samples with %d steps\n", (long long)done.run, done.samples, done.steps);
+    if (ok && done.alone)
+        printf("points without an autoregressive baseline: %lld; each stands as its own, its speedup is 1\n",
+               (long long)done.alone);
     return ok;
 }
 

@@ -79,6 +79,11 @@ static void formats(void **state) {
     CHILD_OUTPACE(&c, *state, 0, "import", "spec-bench", "answers/2-ngrammys-pass1.jsonl", "--baseline",
                   "answers/1-autoregressive-pass1.jsonl", "--method", "n", "--db", "b.db");
     expect_out(&c, "run 1: 8 samples with 80 steps");
+    assert_null(strstr(text_get(&c.out), "without an autoregressive baseline"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "import", "spec-bench", "answers/2-ngrammys-pass1.jsonl", "--method", "n",
+                  "--db", "alone.db");
+    expect_out(&c, "points without an autoregressive baseline: 1;");
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "export", "1", "--format", "jsonl", "--what", "steps", "-o", "s.jsonl",
                   "--db", "a.db");
