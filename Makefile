@@ -25,8 +25,8 @@ LDFLAGS  = $(OPT) -g $(SANITIZE)
 PACKAGES = jansson libpcre2-8 libutf8proc yaml-0.1 sqlite3 gsl libcrypto zlib
 LIBS     = $(shell pkg-config --libs $(PACKAGES)) $(CUDA_LIBS) -lpthread -lm
 
-# A file, a line; `make V=1` shows the whole commands.
-say      = $(if $(V),,@printf '%-5s %s\n' $(1) $(2);)
+# A file, a line; `make V=1` shows the whole commands, `make -s` nothing.
+say      = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),,@printf '%-5s %s\n' $(1) $(2);)
 
 ROOMS    = engine simulate datasets results plots harness
 SOURCES  = $(filter-out $(CUDA_OUT),$(shell find $(ROOMS) -name '*.c'))
