@@ -96,7 +96,8 @@ static void put_lossless(Text *out, const Rows *r) {
     else if (rows_int(r, DIVERGED))
         text_printf(out, "  NO, %lld of %lld differ", (long long)rows_int(r, DIVERGED),
                     (long long)rows_int(r, SAMPLES));
-    else text_puts(out, rows_real(r, TEMPERATURE) > 0 ? "  sampled" : "  yes");
+    else if (rows_real(r, TEMPERATURE) > 0) text_puts(out, "  sampled");
+    else text_puts(out, rows_type(r, DIVERGED) == VALUE_NULL ? "  not compared" : "  yes");
 }
 
 static void put_head(Text *out, const Rows *r) {

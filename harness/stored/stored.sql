@@ -37,7 +37,9 @@ SELECT p.number AS point, model.name AS model, stand_in, dataset.name AS dataset
        (SELECT message FROM failure AS f WHERE point_id = p.id AND NOT EXISTS
            (SELECT 1 FROM sample AS s WHERE s.point_id = p.id AND s.attempt_id > f.attempt_id)
         ORDER BY id DESC LIMIT 1) AS failed,
-       prompts, passes, samples, disturbed, diverged, steps,
+       prompts, passes, samples, disturbed,
+       -- Texts of other engines are not held against each other.
+       iif((SELECT kind FROM run WHERE id = ?1) = 'import', nullif(diverged, 0), diverged) AS diverged, steps,
        one / nullif(steps, 0) AS CTAR1, two / nullif(steps, 0) AS CTAR2, four / nullif(steps, 0) AS CTAR4,
        coalesce(S, tokens / nullif(steps, 0)) AS S, S_low, S_high,
        coalesce(rate, 1e9 * tokens / nullif(decode_ns, 0)) AS tokens_per_s,

@@ -16,6 +16,7 @@ SELECT model || ', ' || dataset || CASE WHEN temperature > 0 THEN ', temperature
        ' tokens a step over ' || prompts || ' prompts. ' ||
        CASE WHEN temperature > 0 THEN 'Its text is sampled: ''outpace verify'' tests that.'
             WHEN diverged > 0 THEN 'NOT lossless: ' || diverged || ' of its ' || samples || ' texts are not the baseline''s.'
+            WHEN (SELECT kind FROM run WHERE id = ?1) = 'import' THEN 'Whether its texts are the baseline''s was not compared.'
             ELSE 'Lossless here: each of its ' || samples || ' texts is the baseline''s.' END ||
        coalesce(' NOT lossless here: ' || points || iif(points = 1, ' other setting, which is', ' other settings, which are') || ' left out.', '') AS says,
        diverged > 0 AND temperature = 0 AS bad

@@ -132,6 +132,9 @@ static void of_another_engine(void **state) {
     char *text = report(*state, "other.db", 1, PAGE_MD, "other.md");
     holds(text, "other-speedup.svg");
     assert_null(strstr(text, "other-step-time.svg"));
+    holds(text, "Whether its texts are the baseline's was not compared.");
+    holds(text, "| not compared |");
+    assert_null(strstr(text, "Lossless"));
     mem_free(text);
 }
 

@@ -81,6 +81,9 @@ static void formats(void **state) {
     expect_out(&c, "run 1: 8 samples with 80 steps");
     assert_null(strstr(text_get(&c.out), "without an autoregressive baseline"));
     child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "show", "1", "--db", "b.db");
+    expect_out(&c, "  not compared\n"); // its text with the baseline's
+    child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "import", "spec-bench", "answers/2-ngrammys-pass1.jsonl", "--method", "n",
                   "--db", "alone.db");
     expect_out(&c, "points without an autoregressive baseline: 1;");
