@@ -11,10 +11,14 @@
 #include <math.h>
 #include <string.h>
 
+// A number below n, of a generator of 32 bits: two divisions, as in gsl_rng_uniform_int, take as long as the
+// generator itself. Numbers differ in how likely they are by n in 2^32.
+static size_t below(gsl_rng *random, size_t n) { return (size_t)((uint64_t)gsl_rng_get(random) * n >> 32); }
+
 void draw_units(gsl_rng *random, const void *plan, double *draws, size_t count) {
     (void)plan;
     memset(draws, 0, count * sizeof *draws);
-    for (size_t i = 0; i < count; i++) draws[gsl_rng_uniform_int(random, count)]++;
+    for (size_t i = 0; i < count; i++) draws[below(random, count)]++;
 }
 
 void draw_normal(gsl_rng *random, const void *plan, double *draws, size_t count) {
@@ -26,9 +30,9 @@ void draw_nested(gsl_rng *random, const void *plan, double *draws, size_t count)
     const NestedPlan *p = plan;
     memset(draws, 0, count * sizeof *draws);
     for (size_t i = 0; i < p->groups; i++) {
-        size_t group = gsl_rng_uniform_int(random, p->groups);
+        size_t group = below(random, p->groups);
         size_t first = p->starts[group], size = p->starts[group + 1] - first;
-        for (size_t u = 0; u < size; u++) draws[first + gsl_rng_uniform_int(random, size)]++;
+        for (size_t u = 0; u < size; u++) draws[first + below(random, size)]++;
     }
 }
 
