@@ -1,6 +1,6 @@
 # Cells over numbered columns and rows: x y value label_x label_y ridge ridge_rows. A cell that was not measured is hatched.
 # `level` and `levels` are contours of the value; where ridge, in rows of the ridge, is 1, operations bind.
-set key outside center bottom horizontal maxrows 1 samplen 1.5 width -1
+set key outside center bottom horizontal samplen 1.5 width -1 height (chars ? 0 : 1.2)
 set grid noxtics noytics
 set tics scale 0
 set xlabel offset 0, 0.5
