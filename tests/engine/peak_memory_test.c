@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 
 enum { PROMPT = 500 };
-#ifdef __SANITIZE_ADDRESS__ // whose own records of memory are held, too
-static const double ALLOWED = 1.6;
+#ifdef __SANITIZE_ADDRESS__ // its own records of memory are held, too
+static const bool measurable = false;
 #else
-static const double ALLOWED = 1.15;
+static const bool measurable = true;
 #endif
 
 static void print_prompt(Text *ids) {
@@ -32,6 +32,7 @@ static void weights_and_cache(void **state) {
     Child c;
     Text ids = {0};
     struct stat weights;
+    if (!measurable) skip();
     CHILD_OUTPACE(&c, *state, 0, "model", "synth", "68m", "m");
     child_release(&c);
     assert_int_equal(stat(folder_path(*state, "m/model.safetensors"), &weights), 0);
@@ -42,7 +43,7 @@ static void weights_and_cache(void **state) {
     print_message("%.1f MB at most, of which %.1f are weights and cache\n", 1e-6 * (double)c.peak_bytes,
                   1e-6 * held);
     assert_true((double)c.peak_bytes > (double)weights.st_size); // or it is not this that is measured
-    assert_true((double)c.peak_bytes <= ALLOWED * held);
+    assert_true((double)c.peak_bytes <= 1.15 * held);
     child_release(&c);
     text_release(&ids);
 }
