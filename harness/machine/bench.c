@@ -70,17 +70,24 @@ static bool time_step(Engine *engine, const BenchOptions *o, Samples *to, int i,
     return true;
 }
 
+bool bench_cold(const BenchOptions *o, int steps, double seconds) {
+    static const double WARM_S = 5e-3;
+    enum { WARM_MOST = 50 };
+    return steps < o->warm_up || (steps < WARM_MOST && seconds < WARM_S);
+}
+
 // Samples until there are enough of them, or enough time has gone; gives their number, 0 on an error.
 static int sample(Engine *engine, const BenchOptions *o, BenchPoint *p, StepShape *step, Samples *to,
                   Error *e) {
     Random r = {.seed = o->seed, .stream = STREAM_BENCH};
-    double spent = 0;
-    int n = -o->warm_up, most = o->max_samples < MOST_SAMPLES ? o->max_samples : MOST_SAMPLES;
-    for (; n < most && (n < o->min_samples || spent < o->seconds); n++) {
+    double spent = 0, warming = 0;
+    int n = 0, cold = 0, most = o->max_samples < MOST_SAMPLES ? o->max_samples : MOST_SAMPLES;
+    while (n < most && (n < o->min_samples || spent < o->seconds)) {
         if (o->interrupted && o->interrupted()) return 0;
         *step = build_step(&engine->session, p, &r);
-        if (!time_step(engine, o, to, n < 0 ? 0 : n, e)) return 0;
-        if (n >= 0) spent += to->step[n];
+        if (!time_step(engine, o, to, n, e)) return 0;
+        if (bench_cold(o, cold, warming)) cold++, warming += to->step[n];
+        else spent += to->step[n++];
     }
     return n;
 }

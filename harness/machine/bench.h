@@ -23,13 +23,17 @@ typedef struct BenchPoint {
 } BenchPoint;
 
 typedef struct BenchOptions {
-    int warm_up; // steps before the first sample
+    int warm_up; // steps before the first sample, at least
     int min_samples, max_samples;
     double seconds; // enough for one point, once there are min_samples
     uint64_t seed;  // of the tokens
     Clock clock;
     bool (*interrupted)(void); // asked between samples; may be NULL
 } BenchOptions;
+
+// Are samples still to be thrown away, after so many that took so long? A model that fits the caches has to be
+// in them: its first steps take half as long again.
+bool bench_cold(const BenchOptions *o, int steps, double seconds);
 
 // Operations a second that products can reach as the open model does them: bf16 weights with bf16
 // activations, or anything else, which is f32.

@@ -88,14 +88,17 @@ static const TimePart TIMES[PART_KINDS] = {time_layers, time_head, time_prefill,
 static int sample(Timing *t, double *seconds, Error *e) {
     const BenchOptions *o = t->o;
     const PartPoint *p = t->p;
-    double spent = 0;
-    int n = -o->warm_up, most = o->max_samples < MOST_SAMPLES ? o->max_samples : MOST_SAMPLES;
-    for (; n < most && (n < o->min_samples || spent < o->seconds); n++) {
+    double spent = 0, warming = 0;
+    int n = 0, cold = 0, most = o->max_samples < MOST_SAMPLES ? o->max_samples : MOST_SAMPLES;
+    while (n < most && (n < o->min_samples || spent < o->seconds)) {
         double once;
         if (o->interrupted && o->interrupted()) return 0;
         if (!bench_set_context(t->s, p->context, &t->random, e) || !TIMES[p->kind](t, &once, e)) return 0;
-        if (n < 0) continue;
-        seconds[n] = once;
+        if (bench_cold(o, cold, warming)) {
+            cold++, warming += once;
+            continue;
+        }
+        seconds[n++] = once;
         spent += once;
     }
     return n;

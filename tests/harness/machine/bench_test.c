@@ -153,6 +153,37 @@ static void doctor(void **state) {
     child_release(&c);
 }
 
+// A clock by which the first steps take ten times as long as the others: each step asks it twice.
+enum { COLD = 4 };
+static double warming_clock(void *state) {
+    double *asked = state;
+    *asked += 1;
+    return *asked <= 2 * COLD ? 1e-3 * *asked : 2e-3 * COLD + 1e-4 * (*asked - 2 * COLD);
+}
+
+// Steps in which a model comes into the caches are none of the samples.
+static void cold(void **state) {
+    Engine engine;
+    EngineMemory memory;
+    EngineOptions how = {.device = "null"};
+    const Ceilings unknown = {0};
+    double asked = 0;
+    BenchOptions o = {
+        .warm_up = 1, .min_samples = 5, .max_samples = 5, .clock = {warming_clock, &asked}
+    };
+    BenchPoint p = {.context = 20, .k = 1, .layout = LAYOUT_BATCH};
+    Error e = {0};
+    if (!engine_open(&engine, folder_path(*state, "tiny"), &how, &memory, &e) ||
+        !bench_point(&engine, &unknown, &o, 0, &p, &e))
+        fail_msg("%s", e.text);
+    assert_int_equal(p.n, 5);
+    assert_true(fabs(p.median_s - 1e-4) < 1e-9 && fabs(p.mean_s - 1e-4) < 1e-9);
+    engine_close(&engine);
+    o.warm_up = 3; // at least, and at most 50
+    assert_true(bench_cold(&o, 2, 1) && !bench_cold(&o, 3, 1) && bench_cold(&o, 49, 0) &&
+                !bench_cold(&o, 50, 0));
+}
+
 // What the engine itself costs where a model costs nothing: a chain of 10 in under 5 microseconds. Three
 // tries, since a test machine may be busy.
 static void overhead(void **state) {
@@ -174,6 +205,7 @@ static void overhead(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(chains),   cmocka_unit_test(grids),
                                        cmocka_unit_test(mistakes), cmocka_unit_test(rates),
-                                       cmocka_unit_test(doctor),   cmocka_unit_test(overhead)};
+                                       cmocka_unit_test(doctor),   cmocka_unit_test(cold),
+                                       cmocka_unit_test(overhead)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
