@@ -25,7 +25,7 @@ static const Option OPTIONS[] = {
      "1,2,4,8,16,32,64,121,128,256"                                                                                                               },
     {"context",        'c', OPTION_TEXT, AT(context),   0, 0,       "LIST",        "committed tokens before it",               "25,100,500"       },
     {"k",              'k', OPTION_TEXT, AT(k),         0, 0,       "LIST",        "rows in place of a chain: k rows of w",    NULL               },
-    {"w",              'w', OPTION_TEXT, AT(w),         0, 0,       "LIST",        "tokens of a row behind the root",          NULL               },
+    {"w",              'w', OPTION_TEXT, AT(w),         0, 0,       "LIST",        "tokens of a row after the root",           NULL               },
     {"layout",         0,   OPTION_TEXT, AT(layout),    0, 0,       "tree|batch",  "do rows share the context, or repeat it",
      "tree"                                                                                                                                       },
     {"prefill",        0,   OPTION_INT,  AT(prefill),   0, 1 << 20, "N",           "time a prompt of N tokens too",            "0"                },

@@ -31,7 +31,7 @@ typedef struct {
 #define AT(name) offsetof(SurfaceArguments, name)
 static const Option OPTIONS[] = {
     {"k",              'k', OPTION_TEXT, AT(k),       0, 0,    "LIST",          "rows",                                                 "1,2,4,8,16,32"    },
-    {"w",              'w', OPTION_TEXT, AT(w),       0, 0,    "LIST",          "tokens of a row behind its first",                     "0,1,3,5,10,15"    },
+    {"w",              'w', OPTION_TEXT, AT(w),       0, 0,    "LIST",          "tokens of a row after its first",                      "0,1,3,5,10,15"    },
     {"context",        'c', OPTION_TEXT, AT(context), 0, 0,    "LIST",          "committed tokens before the step",
      "25,100,500"                                                                                                                                          },
     {"layout",         0,   OPTION_TEXT, AT(layout),  0, 0,    "tree|batch",    "do rows share the context, or repeat it",
@@ -233,6 +233,10 @@ static void report(const Work *s, const char *result) {
     if (s->run.found) printf("%d of them from before, ", s->run.found);
     printf("%s; a cache of %.2f MB for %d positions\n", result, 1e-6 * (double)s->memory.cache,
            s->engine.session.context);
+    if (s->run.drifted)
+        printf("the machine changed in the middle of %d of %d contexts: slowdowns there may be wrong, "
+               "--again measures anew\n",
+               s->run.drifted, s->plan.contexts.count);
     if (strcmp(result, "interrupted") == 0) puts("interrupted: the same command goes on");
 }
 
@@ -294,10 +298,12 @@ const Command command_surface = {
     .lesson =
         "Times steps of k rows of w + 1 tokens over contexts, beside a step of one token at that context:\n"
         "the memory-to-compute surface, slowdown(k, w, context). And a step's parts by themselves: layers\n"
-        "(all, and those before and behind each of --exits), the LM head, prefill, committing, building\n"
+        "(all, and those before and after each of --exits), the LM head, prefill, committing, building\n"
         "a tree. Each point is called --samples times; mean, median and deviation go into table surface.\n"
         "With --cache copied each row of a batch reads a copy of the cache of its own, made in the step.\n"
-        "The same command again goes on with what was interrupted.\n"
+        "One token is timed before a context's grid and after it; where the two differ, the machine "
+        "changed,\n"
+        "which is said, and --again measures anew. What was interrupted, the same command goes on with.\n"
         "\n"
         "  outpace surface MODEL\n"
         "  outpace surface MODEL --k 1..32 --w 0..15 --context 25,100,500\n"

@@ -118,7 +118,27 @@ static bool measure_step(Unit *u, int k, int w, double one, double *median, Erro
     return add_step(u, &p, e);
 }
 
-// (1, 0) is what all others are held against, wanted by the grid or not. It is measured once, so that the
+bool surface_drifted(double before, double after) {
+    static const double NOISE = 1.15;
+    return after > NOISE * before || before > NOISE * after;
+}
+
+// One token once more, when the grid is done: where that takes another time, so may the points between.
+static bool look_for_drift(Unit *u, double one, Error *e) {
+    BenchOptions o = options_of(u);
+    BenchPoint p = {.context = u->context, .k = 1, .layout = u->run->plan->layout};
+    if (!bench_point(u->run->engine, u->run->ceilings, &o, 0, &p, e)) return false;
+    if (!surface_drifted(one, p.median_s)) return true;
+    u->run->drifted++;
+    fprintf(
+        stderr,
+        "%swarning: at context %d one token took %.3f ms before the grid and %.3f ms after it: the machine "
+        "changed meanwhile, and slowdowns there may be as wrong as that\n",
+        isatty(STDERR_FILENO) ? "\r\033[K" : "", u->context, 1e3 * one, 1e3 * p.median_s);
+    return true;
+}
+
+// (1, 0) is what all others are held against, wanted by the grid or not. It is stored once, so that the
 // slowdowns of a context are ratios of times that stand in the store.
 static bool measure_grid(Unit *u, Error *e) {
     const SurfacePlan *p = u->run->plan;
@@ -129,7 +149,7 @@ static bool measure_grid(Unit *u, Error *e) {
             bool is_one = p->k.items[i] == 1 && p->w.items[j] == 0;
             if (!is_one && !measure_step(u, p->k.items[i], p->w.items[j], one, &ignored, e)) return false;
         }
-    return true;
+    return look_for_drift(u, one, e);
 }
 
 static bool measure_part(Unit *u, PartPoint p, Error *e) {
