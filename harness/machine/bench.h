@@ -31,8 +31,8 @@ typedef struct BenchOptions {
     bool (*interrupted)(void); // asked between samples; may be NULL
 } BenchOptions;
 
-// Are samples still to be thrown away, after so many that took so long? A model that fits the caches has to be
-// in them: its first steps take half as long again.
+// Are samples still to be thrown away, after so many that took so long? A model that fits the caches has to
+// be in them: its first steps take half as long again.
 bool bench_cold(const BenchOptions *o, int steps, double seconds);
 
 // Operations a second that products can reach as the open model does them: bf16 weights with bf16
