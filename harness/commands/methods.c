@@ -32,7 +32,7 @@ const Command command_methods = {
     .arguments = {0, POSITIONALS_MAX},
     .lesson =
         "Lists the methods, or those named, with a line a parameter: name, range, default, meaning.\n"
-        "Give parameters behind the method's name:\n"
+        "Give parameters after the method's name:\n"
         "  outpace generate MODEL \"Hello\" --method prompt-lookup:ngram_max=2,draft=8\n"
         "A mix puts several into one tree. Each has its parameters in parentheses, and the whole stands\n"
         "in quotes, since a shell reads parentheses itself; of the rows left each may use an equal part,\n"

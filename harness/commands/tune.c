@@ -187,7 +187,7 @@ const Command command_tune = {
     .lesson =
         "Measures what steps cost by their rows, then a few points of the method's space on a few\n"
         "prompts; fits Lookahead's law to what they accept, predicts all of the space, and measures what\n"
-        "may be best. The points predicted best race on the prompts behind those: all decode the same\n"
+        "may be best. The points predicted best race on the prompts after those: all decode the same\n"
         "prompt, one after the other, beside the autoregressive baseline, and who cannot be ahead of the\n"
         "fastest by more than --margin drops out, till one is left, or the budget or its share of the\n"
         "sweep's time is gone. The speedup is that of the race, with an interval over its prompts. All\n"

@@ -76,7 +76,7 @@ static bool print_racer(const TuneReport *p, int i, Error *e) {
     double speedup = tune_speedup(r, i, from_race(r));
     printf(" %9.3f %+7.1f%% %7.3f %7.3f", speedup, 100 * (said->speedup / speedup - 1),
            sum.tokens / sum.steps, said->S);
-    if (r->seats[i].out) printf("  out behind round %d", r->seats[i].out);
+    if (r->seats[i].out) printf("  out after round %d", r->seats[i].out);
     puts(i == r->choice ? "  chosen" : "");
     return true;
 }
