@@ -76,6 +76,11 @@ bool bench_cold(const BenchOptions *o, int steps, double seconds) {
     return steps < o->warm_up || (steps < WARM_MOST && seconds < WARM_S);
 }
 
+bool bench_drifted(double before, double after) {
+    static const double NOISE = 1.15;
+    return after > NOISE * before || before > NOISE * after;
+}
+
 // Samples until there are enough of them, or enough time has gone; gives their number, 0 on an error.
 static int sample(Engine *engine, const BenchOptions *o, BenchPoint *p, StepShape *step, Samples *to,
                   Error *e) {

@@ -35,6 +35,9 @@ typedef struct BenchOptions {
 // be in them: its first steps take half as long again.
 bool bench_cold(const BenchOptions *o, int steps, double seconds);
 
+// Has a step of one token become another one, by more than noise? Then so may have what was measured between.
+bool bench_drifted(double before, double after);
+
 // Operations a second that products can reach as the open model does them: bf16 weights with bf16
 // activations, or anything else, which is f32.
 double bench_peak(const Engine *engine, const Ceilings *ceilings);

@@ -60,6 +60,11 @@ void bench_report_table(const BenchRun *b) {
            "step ms", "+- %", "GB/s", "TFLOP/s", "slowdown", "memory ms", "compute ms", "floor",
            b->gpu ? " submit us idle us" : "");
     for (int i = 0; i < b->measured; i++) print_point(b, &b->points[i]);
+    if (b->drifted >= 0)
+        printf(
+            "\nwarning   at context %d one token took %.3f ms before the other points, %.3f ms after them:\n"
+            "          the machine changed, and slowdowns may be as wrong as that; measure again\n",
+            b->drifted, 1e3 * b->before_s, 1e3 * b->after_s);
     if (b->prefill_s > 0)
         printf("\nprefill   %d tokens in %.3f s, %.0f tokens/s, %.3f TFLOP/s, %.0f%% of the machine's\n",
                b->prefill, b->prefill_s, b->prefill / b->prefill_s,
@@ -133,6 +138,10 @@ static json_t *root_json(const BenchRun *b) {
 bool bench_report_json(const BenchRun *b, const char *ended, Error *e) {
     json_t *root = root_json(b);
     if (root && b->gpu) json_object_set_new(root, "gpu", gpu_json(b));
+    if (root && b->drifted >= 0)
+        json_object_set_new(root, "drift",
+                            json_pack("{s:i, s:f, s:f}", "context", b->drifted, "before_s", b->before_s,
+                                      "after_s", b->after_s));
     if (root && ended) json_object_set_new(root, "ended", json_string(ended));
     if (root && b->engine.model.stand_in[0])
         json_object_set_new(root, "stand_in", json_string(b->engine.model.stand_in));

@@ -19,8 +19,10 @@ typedef struct BenchRun {
     double copy_bytes_per_s;
     BenchPoint points[BENCH_POINTS];
     int count, measured; // of them; fewer where the run ended early
-    double open_s;       // from nothing to the first logits
-    int prefill;         // tokens
+    int drifted;         // the first context in whose measuring the machine changed, as it seems; -1: none
+    double before_s, after_s; // what one token took there before the other points, and after them
+    double open_s;            // from nothing to the first logits
+    int prefill;              // tokens
     double prefill_s, prefill_operations;
 } BenchRun;
 

@@ -118,17 +118,12 @@ static bool measure_step(Unit *u, int k, int w, double one, double *median, Erro
     return add_step(u, &p, e);
 }
 
-bool surface_drifted(double before, double after) {
-    static const double NOISE = 1.15;
-    return after > NOISE * before || before > NOISE * after;
-}
-
 // One token once more, when the grid is done: where that takes another time, so may the points between.
 static bool look_for_drift(Unit *u, double one, Error *e) {
     BenchOptions o = options_of(u);
     BenchPoint p = {.context = u->context, .k = 1, .layout = u->run->plan->layout};
     if (!bench_point(u->run->engine, u->run->ceilings, &o, 0, &p, e)) return false;
-    if (!surface_drifted(one, p.median_s)) return true;
+    if (!bench_drifted(one, p.median_s)) return true;
     u->run->drifted++;
     fprintf(
         stderr,

@@ -30,8 +30,5 @@ typedef struct SurfaceRun {
 // Nodes of a step: in a batch k roots with w each, in a tree one root with k chains of w.
 int surface_tokens(Layout layout, int k, int w);
 
-// Has a step of one token become another one, by more than noise?
-bool surface_drifted(double before, double after);
-
 // False without an error where interrupted; what ended before is in the store.
 bool surface_run(SurfaceRun *s, Error *e);

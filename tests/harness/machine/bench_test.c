@@ -184,6 +184,16 @@ static void cold(void **state) {
                 !bench_cold(&o, 50, 0));
 }
 
+// Either way, by more than noise.
+static void drift(void **state) {
+    (void)state;
+    assert_false(bench_drifted(1, 1));
+    assert_false(bench_drifted(1, 1.14));
+    assert_false(bench_drifted(1.14, 1));
+    assert_true(bench_drifted(1, 1.16));
+    assert_true(bench_drifted(1.16, 1));
+}
+
 // What the engine itself costs where a model costs nothing: a chain of 10 in under 5 microseconds. Three
 // tries, since a test machine may be busy.
 static void overhead(void **state) {
@@ -206,6 +216,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(chains),   cmocka_unit_test(grids),
                                        cmocka_unit_test(mistakes), cmocka_unit_test(rates),
                                        cmocka_unit_test(doctor),   cmocka_unit_test(cold),
-                                       cmocka_unit_test(overhead)};
+                                       cmocka_unit_test(drift),    cmocka_unit_test(overhead)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }

@@ -11,17 +11,7 @@ static void tokens(void **state) {
     assert_int_equal(surface_tokens(LAYOUT_TREE, 1, 0), 1);
 }
 
-// Either way, by more than noise.
-static void drift(void **state) {
-    (void)state;
-    assert_false(surface_drifted(1, 1));
-    assert_false(surface_drifted(1, 1.14));
-    assert_false(surface_drifted(1.14, 1));
-    assert_true(surface_drifted(1, 1.16));
-    assert_true(surface_drifted(1.16, 1));
-}
-
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tokens), cmocka_unit_test(drift)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tokens)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
