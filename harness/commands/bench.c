@@ -167,18 +167,21 @@ static bool measure(Bench *b, Error *e) {
                       .clock = b->a->processor ? clock_processor() : clock_monotonic(),
                       .interrupted = interrupt_seen};
     BenchPoint one = {.context = -1};
+    bool others = false; // at this context
     for (int i = 0; i < b->run.count; i++) {
         BenchPoint *p = &b->run.points[i];
         show_progress(b, i + 1);
         if (one.context != p->context) {
             one = (BenchPoint){.context = p->context, .tokens = 1};
+            others = false;
             if (!bench_point(&b->run.engine, &b->run.ceilings, &o, 0, &one, e)) return false;
         }
         if (p->tokens == 1 && p->k == 0) *p = one;
         else if (!bench_point(&b->run.engine, &b->run.ceilings, &o, one.median_s, p, e)) return false;
         b->run.measured++;
+        others = others || p->tokens > 1;
         bool last = i + 1 == b->run.count || b->run.points[i + 1].context != p->context;
-        if (last && p->tokens > 1 && !look_for_drift(b, &o, &one, e)) return false;
+        if (last && others && !look_for_drift(b, &o, &one, e)) return false;
     }
     b->run.prefill = b->a->prefill;
     return b->a->prefill == 0 ||

@@ -46,9 +46,9 @@ static const int CTAR_AT[3] = {1, 2, 4};
 static bool measure(const ReplayOptions *o, const ReplayTexts *texts, const char *method, Line *out,
                     Error *e) {
     Replay r;
+    Clock clock = clock_processor(); // a busy machine makes replay no slower than it is
     bool ok =
-        replay_run(texts, method, clock_processor(), &r, e) && // a busy machine makes it no slower than it is
-
+        replay_run(texts, method, clock, &r, e) &&
         bootstrap_ratio(r.tokens, r.steps, texts->count, o->resamples, 0.95, o->seed, &out->interval, e);
     if (ok) {
         out->method = method;

@@ -32,7 +32,7 @@ typedef struct BenchOptions {
 } BenchOptions;
 
 // Are samples still to be thrown away, after so many that took so long? A model that fits the caches has to
-// be in them: its first steps take half as long again.
+// be in them: its first ones took up to 1.7 times as long.
 bool bench_cold(const BenchOptions *o, int steps, double seconds);
 
 // Has a step of one token become another one, by more than noise? Then so may have what was measured between.

@@ -144,7 +144,7 @@ static bool measure_grid(Unit *u, Error *e) {
             bool is_one = p->k.items[i] == 1 && p->w.items[j] == 0;
             if (!is_one && !measure_step(u, p->k.items[i], p->w.items[j], one, &ignored, e)) return false;
         }
-    return look_for_drift(u, one, e);
+    return u->count == 1 || look_for_drift(u, one, e);
 }
 
 static bool measure_part(Unit *u, PartPoint p, Error *e) {

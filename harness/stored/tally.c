@@ -24,22 +24,16 @@ typedef struct Pairs {
     int pass_count;
 } Pairs;
 
-typedef struct Sums {
-    double pairs, tokens, steps, decode, prefill, base_tokens, base_decode, base_prefill;
-    double prefill_tokens, prefill_steps;
-} Sums;
-
-static void add_pair(Sums *s, const TallyPair *p, double weight) {
-    s->pairs += weight;
-    s->tokens += weight * p->tokens;
-    s->steps += weight * p->steps;
-    s->decode += weight * p->decode_s;
-    s->prefill += weight * p->prefill_s;
-    s->base_tokens += weight * p->base_tokens;
-    s->base_decode += weight * p->base_decode_s;
-    s->base_prefill += weight * p->base_prefill_s;
-    s->prefill_tokens += weight * p->prefill_tokens;
-    s->prefill_steps += weight * p->prefill_steps;
+static void add_pair(TallyPair *sum, const TallyPair *p, double weight) {
+    sum->tokens += weight * p->tokens;
+    sum->steps += weight * p->steps;
+    sum->decode_s += weight * p->decode_s;
+    sum->prefill_s += weight * p->prefill_s;
+    sum->base_tokens += weight * p->base_tokens;
+    sum->base_decode_s += weight * p->base_decode_s;
+    sum->base_prefill_s += weight * p->base_prefill_s;
+    sum->prefill_tokens += weight * p->prefill_tokens;
+    sum->prefill_steps += weight * p->prefill_steps;
 }
 
 static double ratio(double a, double b) { return b > 0 ? a / b : NAN; }
@@ -61,27 +55,28 @@ static double mean_of_passes(const Pairs *pairs) {
     return ratio(sum, count);
 }
 
-static void metrics(const Sums *s, bool sampled, double *out) {
-    double tokens = sampled ? ratio(s->tokens, s->base_tokens) : 1;
-    out[TALLY_S] = ratio(s->tokens, s->steps);
-    out[TALLY_SPEEDUP] = ratio(s->base_decode, s->decode) * tokens;
-    out[TALLY_SPEEDUP_E2E] = ratio(s->base_decode + s->base_prefill, s->decode + s->prefill) * tokens;
-    out[TALLY_RATE] = ratio(s->tokens, s->decode);
-    out[TALLY_S_REFERENCE] = ratio(s->tokens + s->prefill_tokens, s->steps + s->prefill_steps);
-    out[TALLY_RATE_E2E] = ratio(s->tokens, s->decode + s->prefill);
+static void metrics(const TallyPair *sum, bool sampled, double *out) {
+    double tokens = sampled ? ratio(sum->tokens, sum->base_tokens) : 1;
+    double both_s = sum->decode_s + sum->prefill_s, base_both_s = sum->base_decode_s + sum->base_prefill_s;
+    out[TALLY_S] = ratio(sum->tokens, sum->steps);
+    out[TALLY_SPEEDUP] = ratio(sum->base_decode_s, sum->decode_s) * tokens;
+    out[TALLY_SPEEDUP_E2E] = ratio(base_both_s, both_s) * tokens;
+    out[TALLY_RATE] = ratio(sum->tokens, sum->decode_s);
+    out[TALLY_S_REFERENCE] = ratio(sum->tokens + sum->prefill_tokens, sum->steps + sum->prefill_steps);
+    out[TALLY_RATE_E2E] = ratio(sum->tokens, both_s);
 }
 
 // A metric that the point does not have (a null backend takes no time that a clock sees) is 0 throughout.
 static bool statistic(void *context, const double *draws, double *out) {
     const Pairs *pairs = context;
-    Sums sums = {0};
+    TallyPair sum = {0};
     for (int i = 0; i < pairs->pass_count; i++) pairs->of_pass[i] = (Rates){0};
     for (int i = 0; i < pairs->count; i++) {
         double weight = draws ? draws[i] : 1;
-        add_pair(&sums, &pairs->items[i], weight);
+        add_pair(&sum, &pairs->items[i], weight);
         add_rates(pairs->of_pass, &pairs->of_pair[i], weight);
     }
-    metrics(&sums, pairs->sampled, out);
+    metrics(&sum, pairs->sampled, out);
     out[TALLY_SPECBENCH] = mean_of_passes(pairs);
     for (int i = 0; draws && i < TALLY_METRICS; i++)
         if (isnan(out[i])) out[i] = 0;
@@ -92,6 +87,19 @@ static int by_prompt(const void *a, const void *b) {
     const TallyPair *p = a, *q = b;
     if (p->prompt != q->prompt) return p->prompt < q->prompt ? -1 : 1;
     return (p->pass > q->pass) - (p->pass < q->pass);
+}
+
+static void sort(TallyPair *pairs, int count) {
+    if (count) qsort(pairs, (size_t)count, sizeof *pairs, by_prompt);
+}
+
+int tally_sum_turns(TallyPair *pairs, int count) {
+    int kept = 0;
+    sort(pairs, count);
+    for (int i = 0; i < count; i++)
+        if (kept && by_prompt(&pairs[kept - 1], &pairs[i]) == 0) add_pair(&pairs[kept - 1], &pairs[i], 1);
+        else pairs[kept++] = pairs[i];
+    return kept;
 }
 
 // Where each prompt's passes begin, in `starts`, and where the last one's end; gives the number of prompts.
@@ -152,7 +160,7 @@ static bool tally_in(Pairs *all, size_t *starts, int *passes, Tally *out, Error 
 
 static bool tally_with(TallyPair *pairs, int count, bool sampled, bool intervals, Tally *out, Error *e) {
     *out = (Tally){.pairs = count, .has_interval = intervals};
-    if (count) qsort(pairs, (size_t)count, sizeof *pairs, by_prompt);
+    sort(pairs, count);
     size_t room = (size_t)count + 1, *starts = mem_alloc(room, sizeof *starts);
     int *passes = mem_alloc(room, sizeof *passes);
     Pairs all = {.items = pairs,

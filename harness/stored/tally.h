@@ -33,6 +33,9 @@ typedef struct Tally {
 
 enum { TALLY_RESAMPLES = 2000, TALLY_SEED = 1 };
 
+// Sums what stands apart of a prompt in a pass: its turns. Sorts the pairs; gives how many are left.
+int tally_sum_turns(TallyPair *pairs, int count);
+
 // Sorts the pairs. false with e filled where memory runs out.
 bool tally(TallyPair *pairs, int count, bool sampled, Tally *out, Error *e);
 bool tally_plain(TallyPair *pairs, int count, bool sampled, Tally *out, Error *e); // without intervals

@@ -111,8 +111,32 @@ static void coverage(void **state) {
     if (held < 85) fail_msg("%d of %d intervals hold the truth", held, RUNS);
 }
 
+static TallyPair turn(int prompt, int pass, double x) {
+    return (TallyPair){prompt, pass, x, 2 * x, 3 * x, 4 * x, 5 * x, 6 * x, 7 * x, 8 * x, 9 * x};
+}
+
+static void same_pair(TallyPair want, const TallyPair *got) {
+    assert_memory_equal(got, &want, sizeof want); // sums of small whole numbers, and no padding
+}
+
+// A prompt's turns in a pass become one pair, whatever their order; other passes stay apart.
+static void turns(void **state) {
+    (void)state;
+    TallyPair pairs[5];
+    pairs[0] = turn(2, 0, 5);
+    pairs[1] = turn(1, 1, 7);
+    pairs[2] = turn(1, 0, 1);
+    pairs[3] = turn(2, 0, 6);
+    pairs[4] = turn(1, 0, 10);
+    assert_int_equal(tally_sum_turns(pairs, 5), 3);
+    same_pair(turn(1, 0, 11), &pairs[0]);
+    same_pair(turn(1, 1, 7), &pairs[1]);
+    same_pair(turn(2, 0, 11), &pairs[2]);
+    assert_int_equal(tally_sum_turns(pairs, 0), 0);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(sums), cmocka_unit_test(empty_and_single),
-                                       cmocka_unit_test(coverage)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(sums), cmocka_unit_test(turns),
+                                       cmocka_unit_test(empty_and_single), cmocka_unit_test(coverage)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,14 +50,18 @@ static Clock row_clock(const Session *target) { return (Clock){by_rows, (void *)
 
 static bool never(void) { return false; }
 
+static TuneAsk ask_for(const char *method) {
+    return (TuneAsk){.method = method,
+                     .target = "tiny",
+                     .draft = "tiny",
+                     .path = "own.txt",
+                     .device = "null",
+                     .max_tokens = 48,
+                     .ignore_eos = true};
+}
+
 static void tune(Tuned *t, const char *method, const TuneOptions *o, bool (*interrupted)(void)) {
-    TuneAsk ask = {.method = method,
-                   .target = "tiny",
-                   .draft = "tiny",
-                   .path = "own.txt",
-                   .device = "null",
-                   .max_tokens = 48,
-                   .ignore_eos = true};
+    TuneAsk ask = ask_for(method);
     TuneSeams seams = {interrupted, row_clock};
     tuned_open(t, &ask, o, &seams, "tune.db");
 }
@@ -154,13 +158,7 @@ static Clock stopping_clock(const Session *target) { return (Clock){stopping, (v
 
 // Wherever the clock stands still, nothing is made of times that are none; what ends it says why.
 static void no_time(void **state) {
-    TuneAsk ask = {.method = "speculative",
-                   .target = "tiny",
-                   .draft = "tiny",
-                   .path = "own.txt",
-                   .device = "null",
-                   .max_tokens = 48,
-                   .ignore_eos = true};
+    TuneAsk ask = ask_for("speculative");
     TuneSeams seams = {never, stopping_clock};
     int steps = 0, answers = 0;
     bool done = false;
@@ -188,20 +186,12 @@ static Clock dear_clock(const Session *target) { return (Clock){by_dear_rows, (v
 
 // Of this space the shorter half is all of gamma 1, where a step takes longer than what it can emit.
 static void short_steps_lose(void **state) {
-    TuneAsk ask = {
-        .method = "ouroboros:beta=3",
-        .target = "tiny",
-        .draft = "tiny",
-        .path = "own.txt",
-        .device = "null",
-        .max_tokens = 48,
-        .ignore_eos = true,
-        .axes = {{"gamma=1,16", "K=16..20"}, 2}
-    };
+    TuneAsk ask = ask_for("ouroboros:beta=3");
     TuneOptions o = OPTIONS;
     TuneSeams seams = {never, dear_clock};
     Tuned *t = calloc(1, sizeof *t);
     (void)state;
+    ask.axes.items[0] = "gamma=1,16", ask.axes.items[1] = "K=16..20", ask.axes.count = 2;
     o.sample = 1;
     tuned_open(t, &ask, &o, &seams, "tune.db");
     assert_int_equal(t->result.excluded, 5);
