@@ -4,45 +4,6 @@
 
 #include <string.h>
 
-// --- the head --------------------------------------------------------------------------------------------
-
-// Probabilities of row r of the chunk become the gradient of its logits.
-static void judge_backward(const Pass *p, int r) {
-    const Network *n = p->n;
-    int vocab = n->shape.real_vocab, target = p->batch->targets[p->first + r];
-    size_t at = (size_t)r * n->logit_stride;
-    float *logits = n->logits + at;
-    if (target < 0) memset(logits, 0, (size_t)vocab * sizeof *logits);
-    else if (n->target_head) n->kernels->distillation_backward(logits, n->wanted + at, p->scale, vocab);
-    else n->kernels->cross_entropy_backward(logits, target, p->scale, vocab);
-}
-
-static void head_rows(void *argument, int thread, int threads) {
-    const Pass *p = argument;
-    Network *n = p->n;
-    int from, to;
-    Linear head = pass_head_linear(p, thread);
-    pool_share(p->rows, n->kernels->row_unit, thread, threads, &from, &to);
-    for (int r = from; r < to; r++) judge_backward(p, r);
-    linear_backward_input(&head, n->logits, n->head, pass_row(n->slopes.normed, p->first, n->shape.width),
-                          from, to);
-}
-
-static void head_weight(void *argument, int thread, int threads) {
-    const Pass *p = argument;
-    Network *n = p->n;
-    int from, to;
-    Linear head = pass_head_linear(p, thread);
-    pool_share(head.outputs, n->kernels->row_unit, thread, threads, &from, &to);
-    linear_backward_weight(&head, n->logits, pass_row(n->out_normed, p->first, n->shape.width), p->rows,
-                           n->gradients + n->parameters.head, from, to);
-}
-
-void pass_head_backward(Pass *p) {
-    pool_run(p->n->pool, head_rows, p);
-    if (p->n->parameters.head != NO_PARAMETER) pool_run(p->n->pool, head_weight, p);
-}
-
 // --- norms -----------------------------------------------------------------------------------------------
 
 // A norm's input, and where its gradients go.

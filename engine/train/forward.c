@@ -1,5 +1,4 @@
 // The forward pass of a batch, told layer by layer. Between two barriers a thread works on rows of its own.
-#include "engine/train/attention.h"
 #include "engine/train/pass.h"
 
 #include <string.h>
@@ -59,38 +58,6 @@ static void before_attention(void *argument, int thread, int threads) {
 
 static void attention(void *argument, int thread, int threads) {
     pass_attention(argument, thread, threads, false);
-}
-
-static AttentionTask attention_task(const Pass *p, const DocumentRows *d, int head) {
-    Network *n = p->n;
-    const Shape *s = &n->shape;
-    LayerTrace *t = &n->layers[p->layer];
-    int q = shape_q_width(s), kv = shape_kv_width(s), group = s->heads / s->kv_heads, size = s->head_dim;
-    size_t row = (size_t)(d->first * pass_qkv_width(s)), mixed = (size_t)(d->first * q);
-    size_t at_q = row + (size_t)(head * group * size), at_k = row + (size_t)(q + head * size);
-    size_t at_v = at_k + (size_t)kv, at_mixed = mixed + (size_t)(head * group * size);
-    return (AttentionTask){.rows = d->count,
-                           .group = group,
-                           .head_dim = size,
-                           .stride = (size_t)pass_qkv_width(s),
-                           .mixed_stride = (size_t)q,
-                           .q = t->qkv + at_q,
-                           .k = t->qkv + at_k,
-                           .v = t->qkv + at_v,
-                           .mixed = t->mixed + at_mixed,
-                           .dmixed = n->slopes.mixed + at_mixed,
-                           .dq = n->slopes.qkv + at_q,
-                           .dk = n->slopes.qkv + at_k,
-                           .dv = n->slopes.qkv + at_v};
-}
-
-void pass_attention(const Pass *p, int thread, int threads, bool backward) {
-    int heads = p->n->shape.kv_heads;
-    for (int i = thread; i < p->documents * heads; i += threads) {
-        AttentionTask t = attention_task(p, &p->n->documents[i / heads], i % heads);
-        if (backward) attention_backward(&t, p->n->kernels, p->n->scratch[thread]);
-        else attention_forward(&t, p->n->kernels, p->n->scratch[thread]);
-    }
 }
 
 static void gate_forward(const Pass *p, int from, int to) {
@@ -172,79 +139,4 @@ void pass_forward(Pass *p) {
         pool_run(pool, after_attention, p);
     }
     pool_run(pool, last_norm, p);
-}
-
-// --- the head --------------------------------------------------------------------------------------------
-
-static int likeliest(const float *x, int n) {
-    int best = 0;
-    for (int i = 1; i < n; i++)
-        if (x[i] > x[best]) best = i;
-    return best;
-}
-
-// The loss of row r of the chunk, whose logits become probabilities.
-static void judge(const Pass *p, int r) {
-    Network *n = p->n;
-    const TrainKernels *k = n->kernels;
-    int vocab = n->shape.real_vocab, target = p->batch->targets[p->first + r];
-    float *logits = n->logits + (size_t)r * n->logit_stride, loss = 0;
-    float *wanted = n->target_head ? n->wanted + (size_t)r * n->logit_stride : NULL;
-    if (p->agreement && target >= 0) {
-        int best = wanted ? likeliest(wanted, vocab) : target;
-        n->agreeing[p->first + r] = likeliest(logits, vocab) == best;
-    }
-    if (target >= 0 && wanted) {
-        k->softmax_forward(wanted, 1, vocab, vocab);
-        loss = k->distillation_forward(logits, wanted, vocab);
-    } else if (target >= 0) {
-        loss = k->cross_entropy_forward(logits, target, vocab);
-    }
-    n->losses[p->first + r] = loss;
-}
-
-static void head_forward(void *argument, int thread, int threads) {
-    const Pass *p = argument;
-    Network *n = p->n;
-    int from, to, width = n->shape.width;
-    Linear head = pass_head_linear(p, thread);
-    pool_share(p->rows, n->kernels->row_unit, thread, threads, &from, &to);
-    linear_forward(&head, pass_row(n->out_normed, p->first, width), n->head, n->logits, from, to, false);
-    if (n->target_head)
-        linear_forward(&head, p->batch->wanted + (size_t)p->first * (size_t)width, n->target_head, n->wanted,
-                       from, to, false);
-    for (int r = from; r < to; r++) judge(p, r);
-}
-
-void pass_head(Pass *p) { pool_run(p->n->pool, head_forward, p); }
-
-static double sum_losses(const Network *n, int rows) {
-    double sum = 0;
-    for (int r = 0; r < rows; r++) sum += (double)n->losses[r];
-    return sum;
-}
-
-// The head runs chunk by chunk; in training its backward pass follows each chunk, so that logits are held
-// once.
-static double run(Pass *p, bool learn) {
-    const Batch *b = p->batch;
-    pass_forward(p);
-    for (p->first = 0; p->first < b->rows; p->first += HEAD_ROWS) {
-        p->rows = b->rows - p->first < HEAD_ROWS ? b->rows - p->first : HEAD_ROWS;
-        pass_head(p);
-        if (learn) pass_head_backward(p);
-    }
-    if (learn) pass_backward(p);
-    return sum_losses(p->n, b->rows);
-}
-
-double network_loss(Network *n, const Batch *batch, int *agreed) {
-    Pass p = {.n = n, .batch = batch, .agreement = agreed != NULL};
-    double loss = run(&p, false);
-    for (int r = 0; agreed && r < batch->rows; r++) *agreed += batch->targets[r] >= 0 && n->agreeing[r];
-    return loss;
-}
-
-double network_learn(Network *n, const Batch *batch, float scale) {
-    return run(&(Pass){.n = n, .batch = batch, .scale = scale}, true);
 }

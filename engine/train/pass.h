@@ -1,4 +1,5 @@
-// The insides of a pass over a batch, shared by forward.c and backward.c.
+// The insides of a pass over a batch, shared by forward.c (layers), backward.c (the same from their end) and
+// head.c (the head in both directions, and the loss).
 #pragma once
 #include "engine/train/matrices.h"
 
@@ -64,14 +65,11 @@ static inline float *pass_above(const Network *n, int layer) {
     return layer + 1 < n->shape.layers ? n->layers[layer + 1].in : n->out;
 }
 
-// Calls work for every document and key head that are this thread's.
+// Every document and key head that are this thread's; pass.c.
 void pass_attention(const Pass *p, int thread, int threads, bool backward);
 
-// From tokens or states to out_normed.
+// From tokens or states to out_normed; forward.c.
 void pass_forward(Pass *p);
-// Logits of rows [p->first, + p->rows) become probabilities, and n->losses is filled; forward.c.
-void pass_head(Pass *p);
+
 // From the head's gradient in slopes.normed down to the first layer's input; backward.c.
 void pass_backward(Pass *p);
-// Probabilities of the same rows become gradients; slopes.normed and the head's gradient get their part.
-void pass_head_backward(Pass *p);

@@ -1,7 +1,7 @@
 // Learning: backward passes and AdamW, for small reference models. Only the harness uses this room.
 //
 //      kernels     the products and row operations of each instruction set, forward and backward
-//      network     a whole model: loss and gradients of a batch (forward.c, backward.c, attention.c)
+//      network     a whole model: loss and gradients of a batch (forward.c, backward.c, head.c, attention.c)
 //      target      the frozen model that an adapter or heads learn from
 //      matrices    a layer's weights as its products read them, packed once for all rows
 //      parameters  its numbers by name           optimizer   what moves them

@@ -1,0 +1,115 @@
+// The head and the loss, chunk by chunk: forward and, where the network learns, at once backward, so that
+// logits are held once. Around them all layers, forward before and backward after.
+#include "engine/train/pass.h"
+
+#include <string.h>
+
+static int likeliest(const float *x, int n) {
+    int best = 0;
+    for (int i = 1; i < n; i++)
+        if (x[i] > x[best]) best = i;
+    return best;
+}
+
+// The loss of row r of the chunk, whose logits become probabilities.
+static void judge(const Pass *p, int r) {
+    Network *n = p->n;
+    const TrainKernels *k = n->kernels;
+    int vocab = n->shape.real_vocab, target = p->batch->targets[p->first + r];
+    float *logits = n->logits + (size_t)r * n->logit_stride, loss = 0;
+    float *wanted = n->target_head ? n->wanted + (size_t)r * n->logit_stride : NULL;
+    if (p->agreement && target >= 0) {
+        int best = wanted ? likeliest(wanted, vocab) : target;
+        n->agreeing[p->first + r] = likeliest(logits, vocab) == best;
+    }
+    if (target >= 0 && wanted) {
+        k->softmax_forward(wanted, 1, vocab, vocab);
+        loss = k->distillation_forward(logits, wanted, vocab);
+    } else if (target >= 0) {
+        loss = k->cross_entropy_forward(logits, target, vocab);
+    }
+    n->losses[p->first + r] = loss;
+}
+
+static void head_forward(void *argument, int thread, int threads) {
+    const Pass *p = argument;
+    Network *n = p->n;
+    int from, to, width = n->shape.width;
+    Linear head = pass_head_linear(p, thread);
+    pool_share(p->rows, n->kernels->row_unit, thread, threads, &from, &to);
+    linear_forward(&head, pass_row(n->out_normed, p->first, width), n->head, n->logits, from, to, false);
+    if (n->target_head)
+        linear_forward(&head, p->batch->wanted + (size_t)p->first * (size_t)width, n->target_head, n->wanted,
+                       from, to, false);
+    for (int r = from; r < to; r++) judge(p, r);
+}
+
+// --- backward --------------------------------------------------------------------------------------------
+
+// Probabilities of row r of the chunk become the gradient of its logits.
+static void judge_backward(const Pass *p, int r) {
+    const Network *n = p->n;
+    int vocab = n->shape.real_vocab, target = p->batch->targets[p->first + r];
+    size_t at = (size_t)r * n->logit_stride;
+    float *logits = n->logits + at;
+    if (target < 0) memset(logits, 0, (size_t)vocab * sizeof *logits);
+    else if (n->target_head) n->kernels->distillation_backward(logits, n->wanted + at, p->scale, vocab);
+    else n->kernels->cross_entropy_backward(logits, target, p->scale, vocab);
+}
+
+static void head_rows(void *argument, int thread, int threads) {
+    const Pass *p = argument;
+    Network *n = p->n;
+    int from, to;
+    Linear head = pass_head_linear(p, thread);
+    pool_share(p->rows, n->kernels->row_unit, thread, threads, &from, &to);
+    for (int r = from; r < to; r++) judge_backward(p, r);
+    linear_backward_input(&head, n->logits, n->head, pass_row(n->slopes.normed, p->first, n->shape.width),
+                          from, to);
+}
+
+static void head_weight(void *argument, int thread, int threads) {
+    const Pass *p = argument;
+    Network *n = p->n;
+    int from, to;
+    Linear head = pass_head_linear(p, thread);
+    pool_share(head.outputs, n->kernels->row_unit, thread, threads, &from, &to);
+    linear_backward_weight(&head, n->logits, pass_row(n->out_normed, p->first, n->shape.width), p->rows,
+                           n->gradients + n->parameters.head, from, to);
+}
+
+static void learn_from_chunk(Pass *p) {
+    pool_run(p->n->pool, head_rows, p);
+    if (p->n->parameters.head != NO_PARAMETER) pool_run(p->n->pool, head_weight, p);
+}
+
+// --- a batch ---------------------------------------------------------------------------------------------
+
+static double sum_losses(const Network *n, int rows) {
+    double sum = 0;
+    for (int r = 0; r < rows; r++) sum += (double)n->losses[r];
+    return sum;
+}
+
+static double run(Pass *p, bool learn) {
+    const Batch *b = p->batch;
+    pass_forward(p);
+    for (p->first = 0; p->first < b->rows; p->first += HEAD_ROWS) {
+        p->rows = b->rows - p->first < HEAD_ROWS ? b->rows - p->first : HEAD_ROWS;
+        pool_run(p->n->pool, head_forward, p);
+        if (learn) learn_from_chunk(p);
+    }
+    if (learn) pass_backward(p);
+    return sum_losses(p->n, b->rows);
+}
+
+double network_loss(Network *n, const Batch *batch, int *agreed) {
+    Pass p = {.n = n, .batch = batch, .agreement = agreed != NULL};
+    double loss = run(&p, false);
+    for (int r = 0; agreed && r < batch->rows; r++) *agreed += batch->targets[r] >= 0 && n->agreeing[r];
+    return loss;
+}
+
+double network_learn(Network *n, const Batch *batch, float scale) {
+    return run(&(Pass){.n = n, .batch = batch, .scale = scale}, true);
+}
