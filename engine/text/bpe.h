@@ -1,7 +1,8 @@
 // Byte-pair encoding of one word: the pair of neighbours with the lowest rank is merged, the leftmost of
 // equals, until no pair is left.
 #pragma once
-#include "engine/text/tokenizer.h"
+#include "engine/base/error.h"
+#include "engine/text/ids.h"
 #include "engine/text/vocab.h"
 
 #include <stdint.h>

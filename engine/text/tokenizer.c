@@ -9,20 +9,6 @@
 
 enum { FILE_MAX = 64 << 20 };
 
-bool ids_add(IdList *list, int id) {
-    void *ids = list->ids;
-    if (list->count == list->capacity && !mem_grow(&ids, &list->capacity, list->count + 1, sizeof *list->ids))
-        return false;
-    list->ids = ids;
-    list->ids[list->count++] = id;
-    return true;
-}
-
-void ids_release(IdList *list) {
-    mem_free(list->ids);
-    *list = (IdList){0};
-}
-
 // --- opening -------------------------------------------------------------------------------------------
 
 typedef bool Reader(Tokenizer *t, const char *bytes, size_t n, const char *place, Error *e);

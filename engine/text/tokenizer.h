@@ -2,19 +2,12 @@
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/text/ids.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
 typedef struct Tokenizer Tokenizer;
-
-typedef struct IdList {
-    int *ids; // (count); for ids_release
-    size_t count, capacity;
-} IdList;
-
-bool ids_add(IdList *list, int id); // false: no memory
-void ids_release(IdList *list);
 
 // Opens tokenizer.json, or where there is none tokenizer.model, in a model directory; NULL with e filled.
 Tokenizer *tokenizer_open(const char *dir, Error *e);
