@@ -8,6 +8,7 @@
 #include "harness/stored/stored.h"
 #include "harness/table/print.h"
 #include "harness/table/run.h"
+#include "harness/table/table.h"
 
 #include <stdio.h>
 #include <string.h>

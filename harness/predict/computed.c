@@ -4,6 +4,7 @@
 #include "harness/stored/stored_points.h"
 #include "harness/table/fields.h"
 #include "harness/table/run.h"
+#include "harness/table/table.h"
 
 // --- fits ------------------------------------------------------------------------------------------------
 

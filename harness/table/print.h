@@ -2,7 +2,7 @@
 // origin; it comes out as that text.
 #pragma once
 #include "engine/base/text.h"
-#include "harness/table/table.h"
+#include "harness/table/rows.h"
 
 typedef enum { TABLE_TEXT, TABLE_MD, TABLE_CSV, TABLE_LATEX, TABLE_JSON, TABLE_FORMATS } TableFormat;
 extern const char *const table_format_names[TABLE_FORMATS]; // "text", ...

@@ -1,6 +1,6 @@
 // Which stored run a table is about: the newest whose config names it, and what that config chose.
 #pragma once
-#include "harness/table/table.h"
+#include "harness/table/rows.h"
 
 // *run 0: there is none. `kind` as Published has it: a surface has no config, and so is found by its name,
 // or, where any will do, is the newest.

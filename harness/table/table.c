@@ -1,7 +1,5 @@
 #include "harness/table/table.h"
 
-#include "engine/base/memory.h"
-#include "harness/table/ask.h"
 #include "harness/table/surface.h"
 #include "results/rows.h"
 
@@ -21,15 +19,6 @@ typedef struct Maker {
 } Maker;
 
 static bool out_of_memory(Error *e) { return error_system(e, "out of memory for a table"); }
-
-const char *table_keep(Table *t, const char *text) {
-    void *texts = t->texts;
-    if (!mem_grow(&texts, &t->text_capacity, t->text_count + 1, sizeof *t->texts)) return NULL;
-    t->texts = texts;
-    char *copy = mem_text(text, strlen(text));
-    if (copy) t->texts[t->text_count++] = copy;
-    return copy;
-}
 
 // --- rows ------------------------------------------------------------------------------------------------
 
@@ -62,37 +51,6 @@ static bool describe_group(Maker *m, const TableGroup *g, TableRow *row, Error *
     return (row->our_model && row->our_dataset && row->our_method && row->stand_in)
                ? table_ask_text(&m->ask, g, &row->text, e)
                : out_of_memory(e);
-}
-
-TableRow *table_add_row(Table *t, Error *e) {
-    void *rows = t->rows;
-    if (!mem_grow(&rows, &t->row_capacity, t->row_count + 1, sizeof *t->rows)) {
-        out_of_memory(e);
-        return NULL;
-    }
-    t->rows = rows;
-    TableRow *row = &t->rows[t->row_count++];
-    *row = (TableRow){
-        .row = "",
-        .model = "",
-        .dataset = "",
-        .task = "",
-        .our_model = "",
-        .our_dataset = "",
-        .our_method = "",
-        .published = "",
-        .spread = "",
-        .own_name = "",
-        .why_not = "",
-        .stand_in = "",
-        .note = "",
-        .ours = UNKNOWN,
-        .own = UNKNOWN,
-        .difference = UNKNOWN,
-        .above = UNKNOWN,
-        .text = {NAN, NAN, NAN}
-    };
-    return row;
 }
 
 // Nothing of ours stands beside the row.
@@ -266,13 +224,4 @@ bool table_make(Store *store, int64_t run, const PublishedItem *item, Table *out
     table_points_release(&m.points);
     if (!ok) table_release(out);
     return ok;
-}
-
-void table_release(Table *t) {
-    for (size_t i = 0; i < t->text_count; i++) mem_free(t->texts[i]);
-    mem_free(t->texts);
-    mem_free(t->chosen);
-    mem_free(t->rows);
-    published_release(&t->item);
-    *t = (Table){0};
 }

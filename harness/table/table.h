@@ -1,46 +1,7 @@
 // A table or figure of a paper beside a stored run: one row per published number, with ours, its interval,
 // and the difference where both measured the same thing; below them what we measured and the paper has not.
 #pragma once
-#include "engine/base/error.h"
-#include "harness/table/ask.h"
-#include "results/published.h"
-
-typedef struct TableRow {
-    const char *row, *model, *dataset, *task;         // as published
-    const char *metric, *published, *spread;          // published: "" is a row of ours alone
-    const char *our_model, *our_dataset, *our_method; // what stands beside it; "" nothing
-    Quantity ours;                                    // computed as the paper does, by `measure`
-    const char *measure;
-    const char *own_name; // "" or our own measure of the same thing, and what it says
-    Quantity own;
-    Quantity difference; // ours less the published; NAN: not comparable
-    const char *why_not; // "": it is filled
-    Quantity above;      // of a quality: above that of autoregressive decoding
-    const char *stand_in;
-    TableText text;
-    int point; // number of the first; 0: none
-    int seeds;
-    const char *note;
-} TableRow;
-
-typedef struct Table {
-    const char *name;
-    Published item;
-    const char *run, *machine, *date, *command; // lines about the run
-    TableRow *rows;                             // (row_count)
-    size_t row_count, row_capacity;
-    const char **chosen; // (chosen_count): of the run's config
-    size_t chosen_count, chosen_capacity;
-    char **texts; // that rows point to
-    size_t text_count, text_capacity;
-} Table;
+#include "harness/table/rows.h"
 
 // Estimates of the run must be there (estimates_ensure). False with e filled, and out empty.
 bool table_make(Store *store, int64_t run, const PublishedItem *item, Table *out, Error *e);
-void table_release(Table *t); // takes an empty one
-
-// A text of the table's own; NULL: no memory.
-const char *table_keep(Table *t, const char *text);
-
-// An empty row after the last; NULL with e filled.
-TableRow *table_add_row(Table *t, Error *e);

@@ -33,7 +33,9 @@ typedef struct Tune {
     int awake;      // seats
 } Tune;
 
-double tune_spent(const Tune *t);
+// What follows up to tune_round is in round.c, but for what is expected of a round: expect.c.
+
+double tune_spent(const Tune *t); // seconds, by the wall clock
 
 // Wall-clock seconds per second of the measuring clock, so far: above 1 where others use the machine, too.
 double tune_scale(const Tune *t);

@@ -11,80 +11,7 @@
 
 // Most of the budget, and of the allowed share of a sweep, that the surface may take.
 static const double SURFACE_SHARE = 0.1;
-enum { CONTEXT_PROMPTS = 8, WAKE_TOKENS = 2 };
-
-static bool out_of_memory(Error *e) { return error_system(e, "out of memory for tuning"); }
-
-double tune_spent(const Tune *t) { return clock_now(t->wall) - t->began; }
-
-bool tune_is_over(Tune *t, double until, double next) {
-    if (t->seams.interrupted()) t->out->end = TUNE_INTERRUPTED;
-    bool gone = !t->o->exhaustive && tune_spent(t) + next > until;
-    return t->out->end == TUNE_INTERRUPTED || gone;
-}
-
-void tune_say(const Tune *t, const char *what, int round) {
-    if (t->o->quiet || !isatty(STDERR_FILENO)) return;
-    fprintf(stderr, "\r\033[K%s, round %d; %.0f of", what, round, tune_spent(t));
-    fprintf(stderr, t->o->exhaustive ? " about %.0f s" : " %.0f s",
-            t->o->exhaustive ? t->out->sweep_s : t->limit_s);
-}
-
-// --- a round ---------------------------------------------------------------------------------------------
-
-static TuneAnswer answer_of(const LedgerEntry *entry, int round) {
-    TuneAnswer a = {.round = round, .prompt = entry->prompt, .diverged = entry->diverged >= 0};
-    for (int i = 0; i < entry->said->count; i++) {
-        const DecodeResult *r = &entry->said->turns[i].result;
-        a.tokens += r->tokens, a.steps += r->steps, a.rows += r->rows;
-        a.seconds += said_decode_seconds(r);
-        a.whole_s += r->prefill_s;
-    }
-    a.whole_s += a.seconds;
-    return a;
-}
-
-// Seats stand in the order of the sweep, the baseline's last.
-static bool take_answers(Tune *t, Error *e) {
-    for (size_t i = 0; i < t->g.entry_count; i++) {
-        int seat = t->g.entries[i].point;
-        TuneSeat *s = &t->out->seats[seat];
-        if (!mem_grow((void **)&s->answers, &s->capacity, s->count + 1, sizeof *s->answers))
-            return out_of_memory(e);
-        TuneAnswer a = answer_of(&t->g.entries[i], t->rounds);
-        if (!(a.seconds > 0)) // the law and the predictions are of logarithms
-            return error_system(e, "tune: an answer took no time by the clock, which is too coarse; leave "
-                                   "--processor-time away");
-        s->answers[s->count++] = a;
-        t->answered_s += a.whole_s;
-        tune_expect_answered(t, seat);
-    }
-    return true;
-}
-
-bool tune_round(Tune *t, int prompt, Error *e) {
-    double from = tune_spent(t);
-    if (!round_run(&t->g, t->passes[prompt], prompt, t->asked, e) || !take_answers(t, e) ||
-        !round_store(&t->g, e))
-        return false;
-    t->passes[prompt]++;
-    t->rounds++;
-    t->wall_s += tune_spent(t) - from;
-    const PointState *base = t->g.seats[t->g.baseline].state;
-    return !base->failed || error_input(e, "tune: the baseline failed: %s", base->why);
-}
-
-// The first points to be opened also wake up what all of them share, so they run longer.
-bool tune_seat(Tune *t, int seat, Error *e) {
-    t->asked[seat] = true;
-    if (t->g.seats[seat].open) return true;
-    int tokens = t->awake < 2 ? WARM_UP_TOKENS : WAKE_TOKENS;
-    t->awake++;
-    return seat_open(&t->g, &t->models, method_open, seat, e) &&
-           seat_warm_up(&t->g, seat, &t->warm_up, tokens, e);
-}
-
-// --- the surface -----------------------------------------------------------------------------------------
+enum { CONTEXT_PROMPTS = 8 };
 
 // Sets the mean number of tokens of a prompt, from the first few.
 static bool measure_prompts(Tune *t, Error *e) {
@@ -146,7 +73,7 @@ static bool open_tune(Tune *t, Error *e) {
     t->out->seats = mem_alloc(seats, sizeof *t->out->seats);
     t->out->predictions = mem_alloc(seats, sizeof *t->out->predictions);
     if (!t->states || !t->asked || !t->expected || !t->passes || !t->out->seats || !t->out->predictions)
-        return out_of_memory(e);
+        return error_system(e, "out of memory for tuning");
     for (int i = 0; i < s->point_count; i++) t->states[i].prompts = (int)t->in->datasets[0].count;
     if (!seats_open_models(t->in, 0, &t->models, e)) return false;
     Clock clock = t->o->processor ? clock_processor() : clock_monotonic();

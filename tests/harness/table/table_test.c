@@ -6,6 +6,7 @@
 #include "harness/stored/estimates.h"
 #include "harness/table/print.h"
 #include "harness/table/run.h"
+#include "harness/table/table.h"
 #include "tests/support/child.h"
 #include "tests/support/filled_store.h"
 #include "tests/support/folder.h"
