@@ -65,7 +65,9 @@ bool file_hold(const char *path, FileView *view, size_t first, Error *e) {
     size_t before = (LINE - first % LINE) % LINE, size = view->size + before;
     if (!view->data) return true;
     unsigned char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return error_system(e, "out of memory for '%s': %s", path, strerror(errno));
+    if (memory == MAP_FAILED)
+        return error_system(e, "there is no memory to hold the %.1f GB of '%s': leave weights mapped",
+                            (double)size / 1e9, path);
     madvise(memory, size, MADV_HUGEPAGE); // refused: ordinary pages
     Hold h = {.data = memory + before, .size = view->size};
     if (!read_file(path, &h, e)) {

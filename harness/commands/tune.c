@@ -60,6 +60,8 @@ static const Option OPTIONS[] = {
      "as the weights"                                                                                                                                                },
     {"math",           0,   OPTION_TEXT, AT(ask.math),       0, 0,       "exact|fast",     "fast: products by cuBLASLt, on cuda",
      "exact"                                                                                                                                                         },
+    {"weights",        0,   OPTION_TEXT, AT(ask.weights),    0, 0,       "held|mapped",
+     "held: in huge pages, not the file's; cpu (docs/speed.md)",                                                                                   "mapped"          },
     {"set",            0,   OPTION_LIST, AT(ask.sets),       0, 0,       "a.b=VALUE",      "change the experiment, as in 'run'; repeatable",
      NULL                                                                                                                                                            },
     {"seed",           0,   OPTION_SEED, AT(ask.seed),       0, 0,       "N",              "of the order of the prompts",                          "0"               },

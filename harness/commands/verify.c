@@ -50,6 +50,8 @@ static const Option OPTIONS[] = {
      "as the weights"                                                                                                                                            },
     {"math",        0,   OPTION_TEXT, AT(models.math),    0,    0,       "exact|fast",         "fast: products by cuBLASLt, on cuda",
      "exact"                                                                                                                                                     },
+    {"weights",     0,   OPTION_TEXT, AT(models.weights), 0,    0,       "held|mapped",
+     "held: in huge pages, not the file's; cpu (docs/speed.md)",                                                                              "mapped"           },
     {"isa",         0,   OPTION_TEXT, AT(models.isa),     0,    0,       "NAME",               "force a set of CPU kernels",                  "the best there is"},
     {"device",      0,   OPTION_TEXT, AT(models.device),  0,    0,       "NAME",               "cpu, cuda[:n], auto, null",                   "cpu"              },
     {"cache",       0,   OPTION_TEXT, AT(models.cache),   0,    0,       "DIR",

@@ -2,6 +2,7 @@
 
 static const char *const MATHS[] = {"exact", "fast", NULL};
 static const char *const COMPUTES[] = {"weights", "f32", "bf16", NULL};
+static const char *const WEIGHTS[] = {"mapped", "held", NULL};
 static const char *const LAYOUTS[] = {"tree", "batch", NULL};
 
 #define AT(name) offsetof(Settings, name)
@@ -14,6 +15,7 @@ static const Param PARAMS[] = {
     {"merge",          PARAM_BOOL,   AT(merge),          0, 0,       "on",      NULL,     "equal prefixes run once"                    },
     {"max_rows",       PARAM_INT,    AT(max_rows),       0, 1024,    "0",       NULL,     "of a step; 0: as many as a method asks for" },
     {"sliding_window", PARAM_BOOL,   AT(sliding_window), 0, 0,       "on",      NULL,     "off: as if the model had none"              },
+    {"weights",        PARAM_CHOICE, AT(weights),        0, 0,       "mapped",  WEIGHTS,  "held: in huge pages of our own; cpu"        },
     {"max_tokens",     PARAM_INT,    AT(max_tokens),     1, 1 << 24, "128",     NULL,     "generated at most"                          },
     {"temperature",    PARAM_REAL,   AT(temperature),    0, 100,     "0",       NULL,     "0 is greedy"                                },
     {"top_k",          PARAM_INT,    AT(top_k),          0, 1 << 24, "0",       NULL,     "sample from the likeliest; 0 is off"        },
@@ -22,7 +24,7 @@ static const Param PARAMS[] = {
     {"ignore_eos",     PARAM_BOOL,   AT(ignore_eos),     0, 0,       "off",     NULL,     "go on after the end-of-sequence token"      },
 };
 #undef AT
-enum { HARDWARE_COUNT = 8, COUNT = sizeof PARAMS / sizeof *PARAMS };
+enum { HARDWARE_COUNT = 9, COUNT = sizeof PARAMS / sizeof *PARAMS };
 
 const SettingsSection settings_sections[SETTINGS_SECTIONS] = {
     {"hardware",   PARAMS,                  HARDWARE_COUNT        },
@@ -31,3 +33,10 @@ const SettingsSection settings_sections[SETTINGS_SECTIONS] = {
 
 const Param *const settings_params = PARAMS;
 const size_t settings_count = COUNT;
+
+void settings_describe(const Settings *s, Text *out) {
+    size_t hardware = HARDWARE_COUNT - (s->weights == WEIGHTS_MAPPED); // weights are its last row
+    param_write(PARAMS, hardware, s, out);
+    text_puts(out, ",");
+    param_write(PARAMS + HARDWARE_COUNT, COUNT - HARDWARE_COUNT, s, out);
+}

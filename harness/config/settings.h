@@ -14,6 +14,7 @@ typedef struct Settings {
     bool merge;                   // equal prefixes run once
     int max_rows;                 // of a step; 0: as many as a method asks for
     bool sliding_window;          // off: as if the model had none
+    int weights;                  // SettingsWeights
     // generation
     int max_tokens;
     double temperature; // 0 is greedy
@@ -23,7 +24,8 @@ typedef struct Settings {
     bool ignore_eos;
 } Settings;
 
-typedef enum { MATH_EXACT, MATH_FAST } SettingsMath; // FAST: may differ with the number of rows
+typedef enum { MATH_EXACT, MATH_FAST } SettingsMath;           // FAST: may differ with the number of rows
+typedef enum { WEIGHTS_MAPPED, WEIGHTS_HELD } SettingsWeights; // HELD: in memory of our own (engine.h)
 typedef enum { SETTINGS_AS_STORED, SETTINGS_F32, SETTINGS_BF16 } SettingsCompute;
 
 // The rows of a section of the config.
@@ -39,3 +41,7 @@ extern const SettingsSection settings_sections[SETTINGS_SECTIONS]; // hardware, 
 // The rows of both, in that order.
 extern const Param *const settings_params;
 extern const size_t settings_count;
+
+// Writes them as param_write does, but of weights only that they are held: so points have the hashes that
+// they had before there was a choice, and are found again in older stores.
+void settings_describe(const Settings *s, Text *out);

@@ -207,7 +207,7 @@ void sweep_describe(const Experiment *x, const Point *p, Text *out) {
     write_model(&x->models[p->model], out);
     write_dataset(&x->datasets[p->dataset], out);
     text_puts(out, "settings ");
-    param_write(settings_params, settings_count, &p->settings, out);
+    settings_describe(&p->settings, out);
     text_puts(out, "\n");
     write_text(out, "method", p->decoder);
 }

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-// Groups whose baselines answer the same question. Threads and math may differ.
+// Groups whose baselines answer the same question. Threads, math and where weights lie may differ.
 static bool same_question(const Schedule *s, const Group *a, const Group *b) {
     const Point *p = &s->points[s->members[a->baseline]], *q = &s->points[s->members[b->baseline]];
     const Settings *x = &p->settings, *y = &q->settings;

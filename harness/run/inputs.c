@@ -194,13 +194,15 @@ static bool hash_run(Inputs *in, const char *sweep_hash, const char *machine, Er
     return ok;
 }
 
-// The CPU and the null backend have one way to sum, the exact one.
-static bool check_math(const Inputs *in, Error *e) {
+// The CPU and the null backend have one way to sum, the exact one; only the CPU reads weights from memory.
+static bool check_devices(const Inputs *in, Error *e) {
+    const YamlNode *hardware = in->experiment->settings[0], *at = hardware ? hardware : in->experiment->at;
     for (int i = 0; i < in->schedule->setup_count; i++) {
         const Settings *s = in->schedule->setups[i].settings;
         if (s->math == MATH_FAST && strncmp(s->device, "cuda", 4) != 0)
-            return yaml_error(in->experiment->settings[0] ? in->experiment->settings[0] : in->experiment->at,
-                              e, "math: fast needs device cuda, and a point has it on '%s'", s->device);
+            return yaml_error(at, e, "math: fast needs device cuda, and a point has it on '%s'", s->device);
+        if (s->weights == WEIGHTS_HELD && strcmp(s->device, "cpu") != 0)
+            return yaml_error(at, e, "weights: held needs device cpu, and a point has it on '%s'", s->device);
     }
     return true;
 }
@@ -209,7 +211,7 @@ static bool read_all(Inputs *in, const char *cache, Error *e) {
     const Experiment *x = in->experiment;
     in->positions = mem_alloc((size_t)in->schedule->setup_count, sizeof *in->positions);
     if (!in->positions) return out_of_memory(e);
-    if (!check_math(in, e)) return false;
+    if (!check_devices(in, e)) return false;
     for (int i = 0; i < x->dataset_count; i++)
         if (!read_dataset(in, i, e)) return false;
     for (int i = 0; i < x->model_count; i++)

@@ -19,6 +19,7 @@ bool seats_open_models(const Inputs *in, int setup, Models *out, Error *e) {
                           .device = s->settings->device,
                           .math = s->settings->math == MATH_FAST ? "fast" : "exact",
                           .window = s->settings->sliding_window ? "on" : "off",
+                          .weights = s->settings->weights == WEIGHTS_HELD ? "held" : "mapped",
                           .compute = COMPUTES[s->settings->compute],
                           .isa = getenv("OUTPACE_ISA"),
                           .context = in->positions[setup],

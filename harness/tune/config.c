@@ -90,9 +90,9 @@ static json_t *config_json(const TuneAsk *ask, const TuneMethod *method) {
                                 ask->path ? ask->path : ask->dataset, "path", ask->path, "format",
                                 ask->format, "split", ask->split, "template", ask->template, "limit",
                                 ask->limit, "order", "shuffled", "seed", (json_int_t)ask->seed);
-    json_t *hardware =
-        json_pack("{s:s, s:s, s:s*, s:i}", "device", ask->device ? ask->device : "cpu", "compute",
-                  ask->compute ? ask->compute : "weights", "math", ask->math, "threads", ask->threads);
+    json_t *hardware = json_pack("{s:s, s:s, s:s*, s:s*, s:i}", "device", ask->device ? ask->device : "cpu",
+                                 "compute", ask->compute ? ask->compute : "weights", "math", ask->math,
+                                 "weights", ask->weights, "threads", ask->threads);
     const char *about = ask->processor ? "points that outpace tune measured of a space, in processor time"
                                        : "points that outpace tune measured of a space";
     return json_pack("{s:s, s:s, s:[o], s:[o], s:o, s:{s:i, s:b}, s:[{s:s, s:{}}]}", "name", "tune", "about",

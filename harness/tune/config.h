@@ -9,6 +9,7 @@ typedef struct TuneAsk {
     const char *inflate;                            // a shape; NULL: as it is
     const char *dataset, *path, *format, *split;    // path: a file in place of a dataset that is known
     const char *template, *device, *compute, *math; // NULL: none, cpu, as the weights, exact
+    const char *weights;                            // NULL: mapped
     int limit, max_tokens, threads;
     bool ignore_eos;
     bool processor; // what is measured is processor time: the run says so

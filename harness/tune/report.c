@@ -115,6 +115,7 @@ static void print_use(const TuneReport *p, const char *method) {
     if (on->compute != SETTINGS_AS_STORED)
         printf(" --compute %s", on->compute == SETTINGS_F32 ? "f32" : "bf16");
     if (on->threads) printf(" --threads %d", on->threads);
+    if (on->weights == WEIGHTS_HELD) printf(" --weights held");
     puts(on->math == MATH_FAST ? " --math fast" : "");
 }
 

@@ -60,6 +60,14 @@ static void fails(void **state) {
     assert_ptr_equal(view.data, mapped);
     assert_memory_equal(view.data, bytes, LARGEST);
     file_unmap(&view);
+
+    path = made(*state, bytes, LARGEST, &view);
+    FileView beyond = {view.data, SIZE_MAX / 4};
+    assert_false(file_hold(path, &beyond, 0, &e));
+    assert_int_equal(e.kind, ERROR_SYSTEM);
+    assert_non_null(strstr(e.text, "leave weights mapped"));
+    assert_ptr_equal(beyond.data, view.data);
+    file_unmap(&view);
     mem_free(bytes);
 }
 

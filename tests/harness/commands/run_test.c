@@ -227,12 +227,13 @@ static void mistakes(void **state) {
     static const struct {
         const char *set, *want;
     } rows[] = {
-        {"datasets.own.path=nowhere.jsonl", "nowhere.jsonl"               },
-        {"datasets.own.template=vicunna",   "did you mean 'vicuna'"       },
-        {"models.tiny.target=nowhere",      "nowhere"                     },
-        {"models=[{reference: nobody}]",    "the reference model 'nobody'"},
-        {"methods=[jakobi]",                "did you mean 'jacobi'"       },
-        {"hardware.math=fast",              "math"                        },
+        {"datasets.own.path=nowhere.jsonl", "nowhere.jsonl"                                               },
+        {"datasets.own.template=vicunna",   "did you mean 'vicuna'"                                       },
+        {"models.tiny.target=nowhere",      "nowhere"                                                     },
+        {"models=[{reference: nobody}]",    "the reference model 'nobody'"                                },
+        {"methods=[jakobi]",                "did you mean 'jacobi'"                                       },
+        {"hardware.math=fast",              "math"                                                        },
+        {"hardware.weights=held",           "weights: held needs device cpu, and a point has it on 'null'"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Child c;

@@ -52,6 +52,7 @@ static void mistakes(void **state) {
         {"--methods", "speculative", "draft"                },
         {"--prompts", "nothing",     "cannot open 'nothing'"},
         {"--count",   "0",           "--count is '0'"       },
+        {"--weights", "packed",      "weights are 'packed'" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Child c;

@@ -299,6 +299,7 @@ static void what_a_hash_is_of(void **state) {
         {"generation.ignore_eos=true", false, false}, // said otherwise
         {"generation.temperature=0",   false, false}, // the default, written out
         {"generation.temperature=0.0", false, false},
+        {"hardware.weights=mapped",    false, false},
         {"methods.matrix.m=7..7",      false, false},
         {"methods.matrix.seed=3",      false, false}, // by the method in place of the experiment
         {"measurement.passes=3",       false, true },
@@ -322,6 +323,7 @@ static void what_a_hash_is_of(void **state) {
         {"datasets.parts=[q]",         true,  true },
         {"hardware.threads=3",         true,  true },
         {"hardware.compute=f32",       true,  true },
+        {"hardware.weights=held",      true,  true },
         {"generation.seed=4",          true,  true },
         {"generation.max_tokens=4",    true,  true },
         {"methods.matrix.m=8",         true,  true },
@@ -365,6 +367,11 @@ static void describes(void **state) {
         "method ";
     if (strncmp(text_get(&text), want, strlen(want)) != 0)
         fail_msg("wanted\n%sgot\n%s", want, text_get(&text));
+    s.points->settings.weights = WEIGHTS_HELD; // the one word of what came later
+    text_clear(&text);
+    sweep_describe(&x, s.points, &text);
+    if (!strstr(text_get(&text), ",sliding_window=on,weights=held,max_tokens=128,"))
+        fail_msg("got\n%s", text_get(&text));
     text_release(&text);
     release(&x, &s);
 }

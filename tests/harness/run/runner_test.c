@@ -3,6 +3,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/clock.h"
+#include "harness/run/seats.h"
 #include "tests/support/child.h"
 #include "tests/support/small_run.h"
 #include "tests/support/stores.h"
@@ -237,11 +238,29 @@ static void own_cost(void **state) {
     small_close(b);
 }
 
+// Both models lie where the setup says, and each place is a setup of its own.
+static void weights_are_held(void **state) {
+    (void)state;
+    Error e = {0};
+    Models models;
+    SmallRun *r = small_open(
+        "{name: speculative, matrix: {device: cpu, threads: 1, weights: [mapped, held]}}", "passes: 1", 2);
+    assert_int_equal(r->schedule.setup_count, 2);
+    for (int i = 0; i < 2; i++) {
+        if (!seats_open_models(&r->inputs, i, &models, &e)) fail_msg("%s", e.text);
+        assert_int_equal(r->schedule.setups[i].settings->weights, i ? WEIGHTS_HELD : WEIGHTS_MAPPED);
+        assert_int_equal(models.target.model.held, i);
+        assert_int_equal(models.draft.model.held, i);
+        models_close(&models);
+    }
+    small_close(r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(killed),         cmocka_unit_test(stopped_at_every_round),
         cmocka_unit_test(lies_are_found), cmocka_unit_test(disturbed_passes_run_again),
         cmocka_unit_test(warm_passes),    cmocka_unit_test(repeats_end),
-        cmocka_unit_test(own_cost)};
+        cmocka_unit_test(own_cost),       cmocka_unit_test(weights_are_held)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }

@@ -240,6 +240,11 @@ static void command(void **state) {
         strstr(text_get(&c.out), "use        outpace generate tiny -f prompt.txt --method 'spec"));
     assert_non_null(strstr(text_get(&c.out), "' --draft tiny --device null --compute f32 --threads 1\n"));
     child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "tune", "tiny", "--method", "speculative", "--draft", "tiny", "--path",
+                  "own.txt", "--max-tokens", "4", "--axis", "gamma=1,2", "--limit", "2", "--exhaustive",
+                  "--db", "held.db", "--threads", "1", "--weights", "held");
+    assert_non_null(strstr(text_get(&c.out), "' --draft tiny --threads 1 --weights held\n"));
+    child_release(&c);
 }
 
 static void mistakes(void **state) {
@@ -271,6 +276,9 @@ static void mistakes(void **state) {
          "math: fast needs device cuda"                                                                                                     },
         {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--math", "faster"},
          "must be one of exact, fast"                                                                                                       },
+        {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--device", "null", "--weights",
+          "held"},
+         "weights: held needs device cpu"                                                                                                   },
         {{"tune", "tiny", "--method", "ouroboros:warm=on", "--dataset", "code", "--draft", "tiny"},
          "whole passes"                                                                                                                     },
     };
