@@ -17,6 +17,7 @@ EMBED(plots_report_missing, "plots/report/missing.sql")
 EMBED(plots_report_text, "plots/report/text.sql")
 EMBED(plots_report_costs, "plots/report/costs.sql")
 EMBED(plots_report_disturbed, "plots/report/disturbed.sql")
+EMBED(plots_report_drifted, "plots/report/drifted.sql")
 EMBED(plots_report_diverged, "plots/report/diverged.sql")
 EMBED(plots_report_environment, "plots/report/environment.sql")
 EMBED(plots_report_starts, "plots/report/starts.sql")
@@ -92,6 +93,7 @@ static const Section AFTER[] = {
      "Where a text first leaves the baseline's, which tokens stand there, and how far apart the two highest "
      "logits are.",                                                                     plots_report_diverged,    put_row  },
     {"Disturbed samples",            "They are part of every number above.",            plots_report_disturbed,   put_row  },
+    {"Where the machine changed",    "Slowdowns there may be as wrong as that.",        plots_report_drifted,     put_row  },
     {"Machine",                      NULL,                                              plots_report_environment, put_facts},
     {"Starts",                       NULL,                                              plots_report_starts,      put_row  },
     {"What it stands on",            NULL,                                              plots_report_content,     put_row  },

@@ -101,10 +101,11 @@ const char *const statement_sql[STATEMENTS] = {
     [STATEMENT_SURFACE_ADD] =
         "INSERT INTO surface (attempt_id, model_id, kind, device, compute, layout, cache, k, w, a, b, rows, "
         "head_rows,"
-        " context, samples, mean_ns, median_ns, deviation_ns, slowdown, floor_ns, bytes, operations, flags)"
+        " context, samples, mean_ns, median_ns, deviation_ns, slowdown, floor_ns, bytes, operations, flags,"
+        " weights, drift)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, "
         "?21, ?22,"
-        " ?23)",
+        " ?23, ?24, ?25)",
     [STATEMENT_FAILURE_ADD] = "INSERT INTO failure (attempt_id, point_id, prompt_id, pass, message)"
                               " VALUES (?1, ?2, ?3, ?4, ?5)",
     [STATEMENT_FLAG_ADD] =

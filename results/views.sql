@@ -9,7 +9,8 @@
 --   point_text       bytes a step, loops, repeats      point_setting  parameters, a line each
 --   step_time        a step's time in parts            pass           what ran on which model
 --   heat             the memory-to-compute surface     flagged        samples that something disturbed
---   run_state        what is there of each run
+--   drifted          contexts of surfaces in whose measuring the machine changed
+--   run_state        what is there of each run         run_weights    where its models' weights lay
 --
 -- The baseline of a point is that of point.baseline_id; a point without one is a baseline, and its speedups are 1.
 -- Where one has more passes than the other, each prompt's mean over its passes stands for it.
@@ -227,5 +228,20 @@ FROM sample JOIN point ON point.id = point_id JOIN model ON model.id = model_id 
 JOIN step_kind ON step_kind.id = kind WHERE head_rows IS NOT NULL;
 
 CREATE VIEW heat AS
-SELECT attempt_id, model_id, device, layout, cache, context, k, w, rows, mean_ns, median_ns, slowdown, floor_ns
+SELECT attempt_id, model_id, device, layout, cache, context, k, w, rows, mean_ns, median_ns, slowdown, floor_ns, drift
 FROM surface WHERE kind = 'step' AND k IS NOT NULL;
+
+-- By more than noise (harness/machine/bench.h): slowdowns at these contexts may be as wrong as that.
+CREATE VIEW drifted AS
+SELECT run_id, context, max(drift) AS drift FROM attempt JOIN heat ON heat.attempt_id = attempt.id
+WHERE drift > 1.15 OR drift < 1 / 1.15 GROUP BY run_id, context;
+
+-- 'held', 'mapped', or both, as "held and mapped"; NULL: an older program's run, mapped.
+CREATE VIEW run_weights AS
+SELECT id AS run_id, (
+    SELECT group_concat(weights, ' and ')
+    FROM (SELECT value AS weights FROM point JOIN point_param ON point_id = point.id
+          WHERE run_id = run.id AND section = 'hardware' AND name = 'weights'
+          UNION SELECT weights FROM attempt JOIN surface ON attempt_id = attempt.id WHERE run_id = run.id AND weights IS NOT NULL)
+    ) AS weights
+FROM run;

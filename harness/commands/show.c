@@ -25,7 +25,9 @@ static const Option OPTIONS[] = {
 // --- show ------------------------------------------------------------------------------------------------
 
 static bool print_run(Store *store, int64_t run, Error *e) {
-    static const char SQL[] = "SELECT run.id, name, run.version, cpu, cores, host, kind"
+    static const char SQL[] = "SELECT run.id, name, run.version, cpu, cores, host, kind,"
+                              " (SELECT ', weights ' || weights FROM run_weights WHERE run_id = run.id"
+                              "  AND weights <> 'mapped')"
                               " FROM run JOIN attempt ON run_id = run.id JOIN environment ON"
                               " environment.id = environment_id WHERE run.id = ?1 ORDER BY attempt.id DESC";
     Rows *r = rows_open(store, SQL, e);
@@ -35,8 +37,8 @@ static bool print_run(Store *store, int64_t run, Error *e) {
         printf("run %lld, %s: ", (long long)rows_int(r, 0), rows_text(r, 1));
         if (strcmp(rows_text(r, 6), "import") == 0) printf("imported\n");
         else
-            printf("outpace %s on %s, %lld cores (%s)\n", rows_text(r, 2), rows_text(r, 3),
-                   (long long)rows_int(r, 4), rows_text(r, 5));
+            printf("outpace %s on %s, %lld cores (%s)%s\n", rows_text(r, 2), rows_text(r, 3),
+                   (long long)rows_int(r, 4), rows_text(r, 5), rows_text(r, 7));
     }
     return rows_end(r, true, e);
 }
@@ -67,6 +69,17 @@ static bool print_surface(Store *store, int64_t run, Error *e) {
     return rows_end(r, true, e);
 }
 
+static bool print_drift(Store *store, int64_t run, Error *e) {
+    Rows *r = rows_open(store, "SELECT context, drift FROM drifted WHERE run_id = ?1 ORDER BY context", e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    while (rows_next(r))
+        printf("at context %lld one token took %.2f times as long after the grid as before it: the machine "
+               "changed, and slowdowns there may be as wrong as that\n",
+               (long long)rows_int(r, 0), rows_real(r, 1));
+    return rows_end(r, true, e);
+}
+
 static bool show(int argc, char **argv, int *code, Error *e) {
     (void)code;
     ShowOptions o = {.db = STORE_DEFAULT};
@@ -83,7 +96,7 @@ static bool show(int argc, char **argv, int *code, Error *e) {
     if (ok) {
         fputs(text_get(&text), stdout);
         if (o.json) puts("");
-        else ok = print_surface(store, run, e);
+        else ok = print_surface(store, run, e) && print_drift(store, run, e);
     }
     text_release(&text);
     store_close(store);

@@ -12,14 +12,15 @@
 #include "harness/program/shape_text.h"
 #include "harness/machine/surface_run.h"
 #include "harness/program/version.h"
+#include "results/rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct {
-    const char *k, *w, *context, *layout, *cache, *rows, *exits, *window, *device, *compute, *math, *isa,
-        *name, *db;
+    const char *k, *w, *context, *layout, *cache, *rows, *exits, *window, *weights, *device, *compute, *math,
+        *isa, *name, *db;
     int threads, samples;
     uint64_t seed;
     bool again;
@@ -50,6 +51,8 @@ static const Option OPTIONS[] = {
     {"compute",        0,   OPTION_TEXT, AT(compute), 0, 0,    "f32|bf16",      "how activations enter products",
      "as the weights"                                                                                                                                      },
     {"math",           0,   OPTION_TEXT, AT(math),    0, 0,    "exact|fast",    "fast: products by cuBLASLt, on cuda",                  "exact"            },
+    {"weights",        0,   OPTION_TEXT, AT(weights), 0, 0,    "held|mapped",
+     "held: in huge pages, not the file's; cpu (docs/speed.md)",                                                                        "mapped"           },
     {"isa",            0,   OPTION_TEXT, AT(isa),     0, 0,    "NAME",          "force a set of CPU kernels",                           "the best there is"},
     {"device",         0,   OPTION_TEXT, AT(device),  0, 0,    "NAME",          "cpu, cuda[:n], auto, null",                            "cpu"              },
     {"seed",           0,   OPTION_SEED, AT(seed),    0, 0,    "N",             "of the tokens that are run",                           "0"                },
@@ -125,6 +128,7 @@ static bool open_model(Work *s, Error *e) {
     EngineOptions o = {
         .device = a->device,
         .window = a->window,
+        .weights = a->weights,
         .compute = a->compute,
         .math = a->math,
         .backend = {.context = need, .threads = a->threads, .isa = a->isa}
@@ -166,9 +170,10 @@ static bool hash_plan(const Work *s, const char *weights, const char *program, c
     put_list(&all, "exits", &p->exits);
     text_printf(
         &all,
-        "layout %d, %d samples, seed %llu, device %s, window %s, compute %d, math %s, isa %s, %d threads\n",
+        "layout %d, %d samples, seed %llu, device %s, window %s, weights %s, compute %d, math %s, isa %s, "
+        "%d threads\n",
         (int)p->layout, p->samples, (unsigned long long)p->seed, a->device, a->window ? a->window : "on",
-        (int)s->engine.session.compute, a->math ? a->math : "exact",
+        s->engine.model.held ? "held" : "mapped", (int)s->engine.session.compute, a->math ? a->math : "exact",
         s->ceilings.isa ? s->ceilings.isa : "none", s->ceilings.threads);
     bool ok =
         all.failed ? error_system(e, "out of memory") : sha256_bytes(text_get(&all), all.length, out, e);
@@ -227,16 +232,22 @@ static bool open_store(Work *s, int argc, char **argv, Error *e) {
 
 // --- all of it -------------------------------------------------------------------------------------------
 
+static void say_drift(const Work *s) {
+    int64_t drifted = 0;
+    rows_one_int(s->store, "SELECT count(*) FROM drifted WHERE run_id = ?1", s->run.run, &drifted, NULL);
+    if (drifted)
+        printf("the machine changed in the middle of %lld of %d contexts: slowdowns there may be wrong, "
+               "--again measures anew\n",
+               (long long)drifted, s->plan.contexts.count);
+}
+
 static void report(const Work *s, const char *result) {
     printf("run %lld in %s: %d points of the surface, ", (long long)s->run.run, store_path(s->store),
            s->run.points + s->run.found);
     if (s->run.found) printf("%d of them from before, ", s->run.found);
     printf("%s; a cache of %.2f MB for %d positions\n", result, 1e-6 * (double)s->memory.cache,
            s->engine.session.context);
-    if (s->run.drifted)
-        printf("the machine changed in the middle of %d of %d contexts: slowdowns there may be wrong, "
-               "--again measures anew\n",
-               s->run.drifted, s->plan.contexts.count);
+    say_drift(s);
     if (strcmp(result, "interrupted") == 0) puts("interrupted: the same command goes on");
 }
 
@@ -302,7 +313,7 @@ const Command command_surface = {
         "a tree. Each point is timed --samples times; mean, median and deviation go into table surface.\n"
         "With --cache copied each row of a batch reads a copy of the cache of its own, made in the step.\n"
         "One token is timed before and after a context's grid: if these differ, the machine changed, which\n"
-        "is said, and --again measures anew. The same command goes on with what was interrupted.\n"
+        "is stored and said; --again measures anew. The same command goes on with what was interrupted.\n"
         "\n"
         "  outpace surface MODEL\n"
         "  outpace surface MODEL --k 1..32 --w 0..15 --context 25,100,500\n"

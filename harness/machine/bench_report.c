@@ -53,6 +53,15 @@ static void print_point(const BenchRun *b, const BenchPoint *p) {
     puts("");
 }
 
+// In one line, or two of the table's.
+static void say_drift(const BenchRun *b, FILE *to, const char *before, const char *between) {
+    if (b->drifted >= 0)
+        fprintf(to,
+                "%s at context %d one token took %.3f ms before the other points, %.3f ms after them:%sthe "
+                "machine changed, and slowdowns may be as wrong as that; measure again\n",
+                before, b->drifted, 1e3 * b->before_s, 1e3 * b->after_s, between);
+}
+
 void bench_report_table(const BenchRun *b) {
     double peak = bench_peak(&b->engine, &b->ceilings);
     print_machine(b);
@@ -60,11 +69,7 @@ void bench_report_table(const BenchRun *b) {
            "step ms", "+- %", "GB/s", "TFLOP/s", "slowdown", "memory ms", "compute ms", "floor",
            b->gpu ? " submit us idle us" : "");
     for (int i = 0; i < b->measured; i++) print_point(b, &b->points[i]);
-    if (b->drifted >= 0)
-        printf(
-            "\nwarning   at context %d one token took %.3f ms before the other points, %.3f ms after them:\n"
-            "          the machine changed, and slowdowns may be as wrong as that; measure again\n",
-            b->drifted, 1e3 * b->before_s, 1e3 * b->after_s);
+    say_drift(b, stdout, "\nwarning  ", "\n          ");
     if (b->prefill_s > 0)
         printf("\nprefill   %d tokens in %.3f s, %.0f tokens/s, %.3f TFLOP/s, %.0f%% of the machine's\n",
                b->prefill, b->prefill_s, b->prefill / b->prefill_s,
@@ -81,6 +86,7 @@ void bench_report_csv(const BenchRun *b) {
                p->w, layout_name(p), p->median_s, p->mad_s, p->n, p->bytes, p->bytes / p->median_s / 1e9,
                p->operations / p->median_s / 1e12, p->slowdown, p->floor_bandwidth_s, p->floor_compute_s);
     }
+    say_drift(b, stderr, "warning:", " ");
 }
 
 // --- JSON ------------------------------------------------------------------------------------------------

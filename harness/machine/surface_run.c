@@ -43,6 +43,7 @@ static StoreSurface *add_row(Unit *u, const char *kind, const char *layout, Erro
                           .device = s->device,
                           .compute = compute_name(s),
                           .layout = layout,
+                          .weights = s->engine->model.held ? "held" : "mapped",
                           .k = -1,
                           .b = -1,
                           .head_rows = -1,
@@ -123,8 +124,8 @@ static bool look_for_drift(Unit *u, double one, Error *e) {
     BenchOptions o = options_of(u);
     BenchPoint p = {.context = u->context, .k = 1, .layout = u->run->plan->layout};
     if (!bench_point(u->run->engine, u->run->ceilings, &o, 0, &p, e)) return false;
+    for (size_t i = 0; i < u->count; i++) u->rows[i].drift = p.median_s / one;
     if (!bench_drifted(one, p.median_s)) return true;
-    u->run->drifted++;
     fprintf(
         stderr,
         "%swarning: at context %d one token took %.3f ms before the grid and %.3f ms after it: the machine "

@@ -24,7 +24,6 @@ typedef struct SurfaceRun {
     Store *store;
     int64_t run, attempt, model;
     int points, found; // of the surface: measured by this start, and there before
-    int drifted;       // contexts in whose measuring the machine changed, as it seems
 } SurfaceRun;
 
 // Nodes of a step: in a batch k roots with w each, in a tree one root with k chains of w.

@@ -9,7 +9,8 @@
 // ?1 the run; columns: what the row is, the value, the model, what that stands in for, how it was run.
 static const char SLOWDOWN[] =
     "SELECT 'context ' || context || ', k ' || k || ', w ' || w, slowdown, model.name, coalesce(stand_in, "
-    "''), layout"
+    "''), layout ||"
+    " iif(context IN (SELECT context FROM drifted WHERE run_id = ?1), ', the machine changed meanwhile', '')"
     " FROM surface AS s JOIN attempt ON attempt.id = attempt_id JOIN model ON model.id = model_id"
     " WHERE run_id = ?1 AND s.kind = 'step' AND k IS NOT NULL AND slowdown IS NOT NULL ORDER BY context, k, "
     "w";

@@ -81,6 +81,8 @@ static void latex(void **state) {
         "\\includegraphics[width=0.9\\linewidth,height=0.9\\textheight,keepaspectratio]{grid-slowdown.pdf}");
     holds(text, "\\end{document}");
     holds(text, "name=it"); // the command line
+    holds(text, "Where the machine changed");
+    holds(text, "500 & 1.31");
     mem_free(scratch_read(*state, "grid-rows.pdf", &size));
     mem_free(text);
 }

@@ -287,54 +287,68 @@ static void only_reading(void **state) {
 
 // A store comes two versions further with all that it holds; where a script fails, it stays as it is.
 static void migrates(void **state) {
-    static const StoreScript GOOD[] = {"none", "none",
-                                       "ALTER TABLE run ADD COLUMN colour TEXT; PRAGMA user_version = 3",
-                                       "UPDATE run SET colour = 'red'; PRAGMA user_version = 4"};
-    static const StoreScript BAD[] = {"none", "none",
-                                      "ALTER TABLE run ADD COLUMN colour TEXT; PRAGMA user_version = 3",
-                                      "UPDATE no_such_table SET x = 1; PRAGMA user_version = 4"};
+    static const StoreScript GOOD[] = {"none", "none", "none",
+                                       "ALTER TABLE run ADD COLUMN colour TEXT; PRAGMA user_version = 4",
+                                       "UPDATE run SET colour = 'red'; PRAGMA user_version = 5"};
+    static const StoreScript BAD[] = {"none", "none", "none",
+                                      "ALTER TABLE run ADD COLUMN colour TEXT; PRAGMA user_version = 4",
+                                      "UPDATE no_such_table SET x = 1; PRAGMA user_version = 5"};
     const char *path = folder_path(*state, "a.db");
     Error e = {0};
     int64_t n;
     make(path);
     Store *s = store_open(path, STORE_WRITE, NULL, NULL);
-    assert_false(store_migrate(s, BAD, 4, &e));
-    assert_true(rows_one_int(s, "PRAGMA user_version", 0, &n, NULL) && n == 2);
+    assert_false(store_migrate(s, BAD, 5, &e));
+    assert_true(rows_one_int(s, "PRAGMA user_version", 0, &n, NULL) && n == 3);
     assert_null(rows_open(s, "SELECT colour FROM run", NULL));
-    assert_true(store_migrate(s, GOOD, 4, &e));
+    assert_true(store_migrate(s, GOOD, 5, &e));
     assert_true(rows_one_int(s, "SELECT count(*) FROM run WHERE colour = 'red'", 0, &n, NULL) && n == 1);
     assert_true(rows_one_int(s, "SELECT count(*) FROM sample", 0, &n, NULL) && n == 4);
-    assert_true(rows_one_int(s, "PRAGMA user_version", 0, &n, NULL) && n == 4);
-    assert_true(store_migrate(s, GOOD, 4, &e)); // nothing to do
+    assert_true(rows_one_int(s, "PRAGMA user_version", 0, &n, NULL) && n == 5);
+    assert_true(store_migrate(s, GOOD, 5, &e)); // nothing to do
     store_close(s);
     expect_refused(path, STORE_WRITE, "use a newer outpace", ERROR_INPUT);
 }
 
-// The first version's tables with a sample in them: only what may be written comes to this one.
-static void the_first_version(void **state) {
-    const char *path = folder_path(*state, "a.db"), *root = getenv("OUTPACE_ROOT");
+// Tables of an older version with a sample and a surface in them: only what may be written comes to this one.
+static void older(const char *folder, int version) {
+    static const char *const SCRIPTS[] = {"results/schema.sql", "results/schema_2.sql"};
+    const char *path = folder_path(folder, "a.db"), *root = getenv("OUTPACE_ROOT");
+    char refusal[64];
     Error e = {0};
-    size_t size;
     int64_t n;
-    char *schema = scratch_read(root ? root : ".", "results/schema.sql", &size);
-    run_sql(path, schema);
+    for (int i = 0; i < version; i++) {
+        size_t size;
+        char *schema = scratch_read(root ? root : ".", SCRIPTS[i], &size);
+        run_sql(path, schema);
+        mem_free(schema);
+    }
     run_sql(path, "INSERT INTO sample (point_id, pass, prompt_id, attempt_id, position, started, flags, "
                   "prompt_tokens, tokens, steps, prefill_tokens, prefill_steps, filling_steps, accepted, "
-                  "decode_ns, device_ns) VALUES (7, 0, 1, 1, 0, 0, 0, 1, 5, 3, 1, 1, 0, 2, 900, 600)");
-    mem_free(schema);
-    expect_refused(path, STORE_READ, "its version is 1, this program reads 2: 'outpace gc --db", ERROR_INPUT);
+                  "decode_ns, device_ns) VALUES (7, 0, 1, 1, 0, 0, 0, 1, 5, 3, 1, 1, 0, 2, 900, 600);"
+                  "INSERT INTO surface (attempt_id, model_id, kind, device, k, w, rows, context, samples, "
+                  "mean_ns, median_ns, flags) VALUES (1, 1, 'step', 'cpu', 1, 0, 1, 25, 3, 9, 9, 0)");
+    snprintf(refusal, sizeof refusal, "its version is %d, this program reads 3: 'outpace gc --db", version);
+    expect_refused(path, STORE_READ, refusal, ERROR_INPUT);
     Store *s = store_open(path, STORE_WRITE, NULL, &e);
     if (!s) fail_msg("%s", e.text);
-    assert_true(rows_one_int(s,
-                             "SELECT count(*) FROM point_sums WHERE point_id = 7 AND device_ns = 600 AND"
-                             " device_head_ns IS NULL AND device_commit_ns IS NULL",
+    assert_true(
+        rows_one_int(s,
+                     "SELECT count(*) FROM point_sums JOIN heat WHERE point_id = 7 AND device_ns = 600"
+                     " AND device_head_ns IS NULL AND device_commit_ns IS NULL AND drift IS NULL",
+                     0, &n, NULL) &&
+        n == 1);
+    assert_true(rows_one_int(s, "SELECT (SELECT count(*) FROM drifted) + (SELECT count(*) FROM run_weights)",
                              0, &n, NULL) &&
-                n == 1);
+                n == 0);
     store_close(s);
     s = store_open(path, STORE_READ, NULL, &e);
-    assert_true(s && rows_one_int(s, "PRAGMA user_version", 0, &n, NULL) && n == 2);
+    assert_true(s && rows_one_int(s, "PRAGMA user_version", 0, &n, NULL) && n == 3);
     store_close(s);
 }
+
+static void the_first_version(void **state) { older(*state, 1); }
+static void the_second_version(void **state) { older(*state, 2); }
 
 // Views of another program version are made anew; where nothing may be written, they stand in front of the
 // old ones.
@@ -402,6 +416,7 @@ int main(void) {
         IN_FOLDER(only_reading),
         IN_FOLDER(migrates),
         IN_FOLDER(the_first_version),
+        IN_FOLDER(the_second_version),
         IN_FOLDER(views_are_renewed),
         IN_FOLDER(killed),
         IN_FOLDER(without_shared_memory),

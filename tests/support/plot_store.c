@@ -232,6 +232,7 @@ static void add_surface(Made *m) {
                 s.deviation_s = 1e-5;
                 s.bytes = 7e6;
                 s.operations = rows * 7e6;
+                s.drift = CONTEXTS[c] == 500 ? 1.31 : 1.02;
                 s.floor_s = rows > 25 ? rows * 7e-5 : 1.75e-3;
                 if (!hole) must(store_surface(m->store, &s, 1, &e), &e);
             }

@@ -115,8 +115,52 @@ static void copied(void **state) {
                      3);
 }
 
+// Where weights lie, and how one token's time changed over a context's grid, stand with the points, and are
+// said of a run where they matter.
+static void held_and_drifted(void **state) {
+    Child c;
+    const char *f = *state;
+    CHILD_OUTPACE(&c, f, 0, "surface", "tiny", "--k", "1,2", "--w", "1", "--context", "5,9", "--rows", "1",
+                  "--samples", "1", "--threads", "1", "--weights", "held", "--db", "h.db");
+    child_release(&c);
+    assert_int_equal(stores_ask(f, "h.db", "SELECT count(*) FROM surface WHERE weights IS NOT 'held'"), 0);
+    assert_int_equal(stores_ask(f, "h.db", "SELECT count(*) FROM surface WHERE kind = 'step' AND drift > 0"),
+                     2 * 3);
+    assert_int_equal(stores_ask(f, "h.db", "SELECT count(DISTINCT drift) FROM surface"), 2);
+    assert_int_equal(stores_ask(f, "h.db", "SELECT count(drift) FROM surface WHERE kind <> 'step'"), 0);
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(folder_path(f, "h.db"), &db), SQLITE_OK);
+    sqlite3_exec(db, "UPDATE surface SET drift = iif(context = 9, 1.5, 1) WHERE kind = 'step'", NULL, NULL,
+                 NULL);
+    sqlite3_close(db);
+    CHILD_OUTPACE(&c, f, 0, "merge", "h.db", "--db", "both.db");
+    child_release(&c);
+    CHILD_OUTPACE(&c, f, 0, "show", "--db", "both.db");
+    assert_non_null(strstr(text_get(&c.out), "), weights held\n"));
+    assert_non_null(strstr(text_get(&c.out), "at context 9 one token took 1.50 times as long after"));
+    assert_null(strstr(text_get(&c.out), "at context 5"));
+    child_release(&c);
+    // The same command has nothing to measure, and says of what was measured before.
+    CHILD_OUTPACE(&c, f, 0, "surface", "tiny", "--k", "1,2", "--w", "1", "--context", "5,9", "--rows", "1",
+                  "--samples", "1", "--threads", "1", "--weights", "held", "--db", "h.db");
+    assert_non_null(strstr(text_get(&c.out), "in the middle of 1 of 2 contexts"));
+    child_release(&c);
+    assert_int_equal(stores_ask(f, "h.db", "SELECT count(*) FROM run"), 1);
+    CHILD_OUTPACE(&c, f, 0, "surface", "tiny", "--k", "1", "--w", "0", "--context", "5", "--rows", "0",
+                  "--samples", "1", "--threads", "1", "--db", "m.db");
+    child_release(&c);
+    assert_int_equal(
+        stores_ask(f, "m.db", "SELECT count(*) FROM surface WHERE weights = 'mapped' AND drift IS NULL"), 1);
+    CHILD_OUTPACE(&c, f, 0, "show", "--db", "m.db");
+    assert_null(strstr(text_get(&c.out), "weights"));
+    child_release(&c);
+}
+
 static void mistakes(void **state) {
     Child c;
+    CHILD_OUTPACE(&c, *state, 2, "surface", "tiny", "--device", "null", "--weights", "held", "--db", "n.db");
+    assert_non_null(strstr(text_get(&c.err), "weights held needs device cpu; leave --weights out for null"));
+    child_release(&c);
     CHILD_OUTPACE(&c, *state, 2, "surface", "tiny", "--k", "500", "--w", "500", "--db", "n.db");
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 2, "surface", "tiny", "--layout", "bush", "--db", "n.db");
@@ -156,9 +200,9 @@ static void named_and_without_window(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grid_and_parts), cmocka_unit_test(trees),
-        cmocka_unit_test(reference),      cmocka_unit_test(interrupted),
-        cmocka_unit_test(copied),         cmocka_unit_test(named_and_without_window),
-        cmocka_unit_test(mistakes)};
+        cmocka_unit_test(grid_and_parts),   cmocka_unit_test(trees),
+        cmocka_unit_test(reference),        cmocka_unit_test(interrupted),
+        cmocka_unit_test(copied),           cmocka_unit_test(named_and_without_window),
+        cmocka_unit_test(held_and_drifted), cmocka_unit_test(mistakes)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }

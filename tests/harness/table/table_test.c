@@ -381,7 +381,8 @@ static bool add_surface(Store *s, const char *name, bool off, double ms, int64_t
                                  .samples = 3,
                                  .mean_s = 1e-3 * ms * (i + 1),
                                  .median_s = 1e-3 * ms * (i + 1),
-                                 .slowdown = i + 1};
+                                 .slowdown = i + 1,
+                                 .drift = off ? 0.8 : 1};
     return store_surface(s, rows, 2, e);
 }
 
@@ -415,6 +416,7 @@ static void surfaces(void **state) {
     assert_int_equal(t.row_count, 3);
     assert_string_equal(t.rows[2].row, "context 16000, k 2, w 0");
     near(2, t.rows[2].ours.value);
+    assert_string_equal(t.rows[2].our_method, "batch, the machine changed meanwhile");
     table_release(&t);
     store_close(s);
 }
