@@ -263,7 +263,7 @@ bool store_surface(Store *s, const StoreSurface *rows, int count, Error *e) {
                             of_int(r->samples), of_real(r->mean_s * 1e9), of_real(r->median_s * 1e9),
                             of_measure(r->deviation_s * 1e9), of_measure(r->slowdown),
                             of_measure(r->floor_s * 1e9), of_measure(r->bytes), of_measure(r->operations),
-                            of_int(r->flags), of_text(r->weights), of_measure(r->drift > 0 ? r->drift : -1)),
+                            of_int(r->flags), of_text(r->weights), of_measure(r->drift)),
                      e);
     }
     return sql_leave(s, ok, e);

@@ -52,6 +52,7 @@ static StoreSurface *add_row(Unit *u, const char *kind, const char *layout, Erro
                           .floor_s = -1,
                           .bytes = -1,
                           .operations = -1,
+                          .drift = -1,
                           .flags = watch_judge(&u->watch)};
     return row;
 }
