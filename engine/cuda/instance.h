@@ -34,7 +34,7 @@ typedef struct Staging {
     bool sent;
 } Staging;
 
-// Launches of a run, captured once for all runs alike.
+// Launches of a run, captured once for all runs alike. graph NULL: not yet, or it cannot be (no_graphs).
 typedef struct StepGraph {
     int most, spans, a, b; // most 0: free
     void *graph;
@@ -47,7 +47,7 @@ typedef struct Cuda {
     Compute compute;
     int ordinal;
     GpuFacts facts;
-    char isa[48];
+    char isa[128];
     int context, max_nodes, slots;
     Cache cache; // its window and ring
     Heads heads;
@@ -98,6 +98,7 @@ typedef struct Cuda {
     float *host_p;        // (vocab)
     StepGraph graphs[GRAPHS];
     unsigned long graph_clock;
+    bool no_graphs; // a step could not be recorded
 } Cuda;
 
 // memory.c. A block of zeros where `zero`; counted in *total. False with e filled.

@@ -6,27 +6,23 @@
 // names its shared memory once, SHARED(Type, name). Collectives are of whole warps.
 //
 // Launched by LAUNCH_EARLY(.., stream, constant, arguments...), it may begin while the launch in front of it
-// still runs, as soon as all blocks of that one have called let_next_begin() or ended (Hopper; elsewhere it
-// is LAUNCH). Every thread calls wait_for_launches(): after it all that stands in front has happened. Before
-// it a kernel may read its arguments and what `constant` points at, which no step writes, and nothing else.
+// still runs, as soon as all blocks of that one have called let_next_begin() or ended (gpu_begins_early;
+// elsewhere it is LAUNCH). Every thread calls wait_for_launches(): after it all that stands in front has
+// happened. Before it a kernel may read its arguments and what `constant` points at, which no step writes,
+// and nothing else.
 #pragma once
 #include <stdint.h>
 #include <string.h>
 
 #ifdef __CUDACC__
+#include "engine/cuda/runtime.h"
+
 #define LAUNCH(kernel, grid, block, shared, stream, ...)                                                \
     do {                                                                                                \
         if ((shared) > 48 << 10) /* more than a kernel has without asking */                            \
             cudaFuncSetAttribute((kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(shared)); \
         (kernel)<<<(grid), (block), (shared), (cudaStream_t)(stream)>>>(__VA_ARGS__);                   \
     } while (0)
-// Its machine code is for 9.x alone: what runs there by way of PTX for 8.0 does not wait.
-static inline bool can_begin_early() {
-    int device = 0, major = 0;
-    cudaGetDevice(&device);
-    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-    return major == 9;
-}
 template <typename... Parameters, typename... Arguments>
 static inline void launch_early(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared,
                                 void *stream, Arguments... arguments) {
@@ -39,7 +35,7 @@ static inline void launch_early(void (*kernel)(Parameters...), dim3 grid, dim3 b
     launch.dynamicSmemBytes = shared;
     launch.stream = (cudaStream_t)stream;
     launch.attrs = &early;
-    launch.numAttrs = can_begin_early() ? 1 : 0;
+    launch.numAttrs = gpu_begins_early() ? 1 : 0;
     if (shared > 48 << 10)
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
     cudaLaunchKernelEx(&launch, kernel, arguments...);

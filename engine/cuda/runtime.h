@@ -40,6 +40,10 @@ int gpu_copy(void *to, const void *from, size_t bytes, void *stream); // either 
 int gpu_fill(void *device, int byte, size_t bytes, void *stream);
 int gpu_launched(void); // whether the launches since the last call could be made
 
+// Whether a kernel may begin before the one in front has ended, on this thread's device: Hopper, unless
+// OUTPACE_EARLY=no, which is there to see what that gains and whether a wrong number comes from it.
+bool gpu_begins_early(void);
+
 // A mark in a stream; seconds between two that have come.
 int gpu_event_open(void **event);
 int gpu_event_close(void *event);

@@ -4,6 +4,7 @@
 // range of layers. So nothing is captured anew as the context grows, but at every doubling.
 #include "engine/cuda/fast.h"
 
+#include <stdio.h>
 #include <string.h>
 
 int cuda_spans(const Cuda *c, int from, int to) {
@@ -63,14 +64,35 @@ static StepGraph *find_graph(Cuda *c, const StepGraph *want) {
     return oldest;
 }
 
-static bool capture(Cuda *c, StepGraph *g, Error *e) {
-    if (!cuda_ok(c, gpu_graph_begin(c->stream), "cannot record a step", e)) return false;
+// Gives 0, or why not as the runtime says it.
+static int record(Cuda *c, StepGraph *g) {
+    int code = gpu_graph_begin(c->stream);
+    if (code) return code;
     cuda_layers(c, g->most, g->spans, g->a, g->b);
-    if (cuda_ok(c, gpu_graph_end(c->stream, &g->graph), "cannot record a step", e) && fast_ok(c, e))
-        return true;
-    if (g->graph) gpu_graph_close(g->graph);
-    *g = (StepGraph){.most = 0};
-    return false;
+    return gpu_graph_end(c->stream, &g->graph);
+}
+
+// Where steps cannot be recorded, kernels go into the stream one by one: later, with the same bits. Who asks
+// for the kernels' name hears of it.
+static void do_without_graphs(Cuda *c, int code) {
+    size_t n = strlen(c->isa);
+    c->no_graphs = true;
+    snprintf(c->isa + n, sizeof c->isa - n, ", steps not recorded: %s", gpu_error(code));
+}
+
+static bool put_layers(Cuda *c, StepGraph *g, Error *e) {
+    if (!g->graph && !c->no_graphs) {
+        int code = record(c, g);
+        if (code) do_without_graphs(c, code);
+    }
+    if (g->graph) {
+        if (fast_ok(c, e)) return cuda_ok(c, gpu_graph_run(g->graph, c->stream), "cannot run a step", e);
+        gpu_graph_close(g->graph);
+        *g = (StepGraph){.most = 0};
+        return false;
+    }
+    cuda_layers(c, g->most, g->spans, g->a, g->b);
+    return cuda_ok(c, gpu_launched(), "cannot run a step", e) && fast_ok(c, e);
 }
 
 bool cuda_step(Cuda *c, const StepRun *run, Error *e) {
@@ -85,6 +107,5 @@ bool cuda_step(Cuda *c, const StepRun *run, Error *e) {
     StepGraph *g = find_graph(c, &want);
     g->used = ++c->graph_clock;
     c->unread = true;
-    return (g->graph || capture(c, g, e)) &&
-           cuda_ok(c, gpu_graph_run(g->graph, c->stream), "cannot run a step", e);
+    return put_layers(c, g, e);
 }

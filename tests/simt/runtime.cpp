@@ -163,6 +163,10 @@ int gpu_fill(void *device, int byte, size_t bytes, void *stream) {
     return 0;
 }
 int gpu_launched() { return 0; }
+bool gpu_begins_early() {
+    const char *wanted = getenv("OUTPACE_EARLY");
+    return !wanted || strcmp(wanted, "no") != 0;
+}
 
 static double now() {
     timespec t;
@@ -205,9 +209,9 @@ int gpu_graph_begin(void *stream) {
 }
 int gpu_graph_end(void *stream, void **graph) {
     Stream *s = (Stream *)stream;
-    *graph = new std::shared_ptr<Works>(s->captured);
+    *graph = simt_settings.no_graphs ? nullptr : new std::shared_ptr<Works>(s->captured);
     s->captured.reset();
-    return 0;
+    return simt_settings.no_graphs ? FAILED : 0;
 }
 int gpu_graph_run(void *graph, void *stream) {
     std::shared_ptr<Works> works = *(std::shared_ptr<Works> *)graph;

@@ -18,10 +18,11 @@ typedef struct SimtSettings {
     bool early;           // kernels that begin early cannot reach what they may not read yet (slow)
     long fail_after;      // so many allocations succeed, the next does not; negative: all do
     double tick;          // seconds between the events around a kernel or a copy; 0: as many as it takes
+    bool no_graphs;       // nothing can be recorded
     int driver;           // the version of CUDA that the driver is for, 13000 for 13.0; 0: there is no driver
 } SimtSettings;
 
-// Natural order, poison 0xff (a NaN in every float format), not locked, no failures, the machine's clock, a
+// Natural order, poison 0xff (a NaN in every float format), not locked, no failures, the machine's clock, graphs, a
 // driver for 13.0.
 extern SimtSettings simt_settings;
 

@@ -8,6 +8,7 @@
 #include "engine/cuda/cuda.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static Shape some_shape(void) {
@@ -149,11 +150,46 @@ static void two_models_side_by_side(void **state) {
     assert_int_equal(simt_live_bytes(), 0);
 }
 
+// Kernels go into the stream one by one where steps cannot be recorded, and begin in turn where that is
+// asked for: with the same bits, and what the kernels are called says so.
+static void slower_ways_are_told(void **state) {
+    (void)state;
+    enum { MOST = 300 };
+    static const char *const names[] = {"sm_90", "sm_90, none early, steps not recorded: the call failed"};
+    Random r = test_random(99);
+    Shape shape = some_shape();
+    RandomModel m;
+    float logits[2][MOST];
+    size_t bytes = (size_t)shape.vocab * sizeof(float);
+    assert_true(shape.vocab <= MOST);
+    random_model_init(&m, &shape, DTYPE_BF16, false, &r);
+    for (int i = 0; i < 2; i++) {
+        BackendOptions o = {.compute = COMPUTE_BF16, .max_nodes = 8, .context = 40};
+        BackendReport report;
+        Session s;
+        void *self;
+        Error e = {0};
+        simt_settings.no_graphs = i == 1;
+        setenv("OUTPACE_EARLY", i ? "no" : "yes", 1);
+        if (!cuda_open(&m.model, 0, &o, &self, &e) || !session_init(&s, &cuda_backend, self, &shape, &o, &e))
+            fail_msg("%s", e.text);
+        run_chain(&s, NULL, logits[i], bytes);
+        s.backend->report(s.self, &report);
+        assert_string_equal(report.isa, names[i]);
+        session_release(&s);
+    }
+    simt_settings.no_graphs = false;
+    unsetenv("OUTPACE_EARLY");
+    assert_memory_equal(logits[0], logits[1], bytes);
+    random_model_release(&m);
+    assert_int_equal(simt_live_bytes(), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_does_not_fit_is_told),  cmocka_unit_test(every_allocation_fails_once),
         cmocka_unit_test(what_cannot_run_is_refused), cmocka_unit_test(a_machine_without_a_driver_is_told),
-        cmocka_unit_test(two_models_side_by_side),
+        cmocka_unit_test(two_models_side_by_side),    cmocka_unit_test(slower_ways_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
