@@ -1,6 +1,6 @@
 // tools/gpu-check and tools/gpu-bench, which a GPU sees seldom, on a program that is none: what one part says
-// when it fails is told and counted, all others go on, and what was measured stands in a whole file. And
-// without a GPU: one line.
+// when it fails is told and counted, all others go on, and what was measured stands in a whole file; what
+// launches that begin early are to blame for is told. And without a GPU: one line.
 #include "tests/support/check.h"
 
 #include "tests/support/child.h"
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 // Stands in for outpace: fast math crashes, batches end early, one model cannot be made; with $NO_GPU there
-// is none.
+// is none, with $NO_EARLY nothing works but by OUTPACE_EARLY=no.
 static const char PROGRAM[] =
     "#!/bin/bash\n"
     "point() { echo \"{\\\"tokens\\\": $1, \\\"context\\\": 100, \\\"median_s\\\": 2e-3, \\\"slowdown\\\": "
@@ -25,7 +25,8 @@ static const char PROGRAM[] =
     "'model synth tiny '*) mkdir -p \"$4\" && exit 0 ;;\n"
     "'model synth nosuch '*) echo 'no such shape' >&2; exit 2 ;;\n"
     "'model synth '*) mkdir -p \"$4\" && echo '{\"num_hidden_layers\": 2}' >\"$4/config.json\"; exit 0 ;;\n"
-    "bench*) [ -z \"$NO_GPU\" ] || { echo 'there is no GPU' >&2; exit 1; } ;;\n"
+    "bench*) [ -z \"$NO_GPU\" ] || { echo 'there is no GPU' >&2; exit 1; }\n"
+    "    [ -z \"$NO_EARLY\" ] || [ \"$OUTPACE_EARLY\" = no ] || { echo 'a kernel failed' >&2; exit 1; } ;;\n"
     "esac\n"
     "case \"$*\" in\n"
     "*fast*) echo 'fast is missing' >&2; exit 1 ;;\n"
@@ -35,11 +36,13 @@ static const char PROGRAM[] =
     "esac\n"
     "exit 0\n";
 
-// A profiler's two lines for each of 18 kernels.
+// A profiler's line for each of 18 kernels, with the columns that rules have after the value. It is not asked
+// for the kernels of a prompt.
 static const char PROFILER[] =
     "#!/bin/bash\n"
+    "[[ \"$*\" == *'--tokens 1 --context 0 '* ]] || exit 1\n"
     "for i in $(seq 18); do echo '\"1\",\"product<8, 4, 4>(Product, "
-    "int)\",\"x\",\"y\",\"z\",\"gpu__time_duration.sum\",\"ns\",\"1,000.00\"'; done\n";
+    "int)\",\"x\",\"y\",\"z\",\"gpu__time_duration.sum\",\"ns\",\"1,000.00\",\"\",\"\"'; done\n";
 
 static void write_program(const char *folder, const char *name, const char *text) {
     const char *path = folder_path(folder, name);
@@ -99,6 +102,7 @@ static void bench_goes_on(void **state) {
     assert_int_equal(json_array_size(json_object_get(json_object_get(root, "batch"), "points")), 2);
     assert_non_null(json_object_get(root, "exact"));
     assert_non_null(json_object_get(root, "kernels_alone"));
+    assert_non_null(json_object_get(root, "late"));
     assert_null(json_object_get(root, "fast"));
     json_decref(root);
 }
@@ -119,14 +123,37 @@ static void check_counts(void **state) {
                             "mkdir -p tests golden/phi3 golden/llama; for t in exact top bad; do printf "
                             "'#!/bin/bash\\n[ ${0##*/} != bad_test ]\\n' >tests/${t}_test; chmod +x "
                             "tests/${t}_test; done; cp tests/top_test tests/product_test; cp tests/top_test "
-                            "tests/attention_test; GOLDEN=golden $0/tools/gpu-check ./program tests"),
-                     3); // a test, and phi3 in two arithmetics
+                            "tests/attention_test; printf '#!/bin/bash\\n[ \"$OUTPACE_EARLY\" = no ]\\n' "
+                            ">tests/soon_test; chmod +x tests/soon_test; "
+                            "GOLDEN=golden $0/tools/gpu-check ./program tests log"),
+                     4); // two tests, and phi3 in two arithmetics
     expect(&c, "kernels: exact\n");
     expect(&c, "kernels: bad (exit 1)\n");
+    expect(&c, "kernels: soon (exit 1, ok with OUTPACE_EARLY=no)\n");
     expect(&c, "verify: phi3, bf16 (exit 1)\n       token 3 differs\n");
     expect(&c, "verify: llama, f32\n");
     expect(&c, "left out         fast: fast is missing\n");
-    expect(&c, "3 failed or had no time");
+    expect(&c, "4 failed or had no time");
+    child_release(&c);
+    assert_int_equal(run_in(*state, &c, "grep -A1 '^=== verify: phi3, bf16 (exit 1)$' log"), 0);
+    expect(&c, "\ntoken 3 differs\n");
+    child_release(&c);
+}
+
+static void without_early_launches(void **state) {
+    Child c;
+    assert_int_equal(run_in(*state, &c,
+                            "export OUTPACE_SCRATCH=. NO_EARLY=1 PATH=.:$PATH; SHAPES=one $0/tools/gpu-bench "
+                            "./program none"),
+                     3); // early launches, batch and fast
+    expect(&c, "a kernel failed\nearly launches: all that follows is with OUTPACE_EARLY=no\n");
+    expect(&c, "exact     8 rows");
+    child_release(&c);
+    assert_int_equal(
+        run_in(*state, &c, "mkdir empty; NO_EARLY=1 GOLDEN=empty $0/tools/gpu-check ./program empty"),
+        5); // they, and tests that are not there
+    expect(&c,
+           "a kernel failed\nFAILED      0 s  early launches: all that follows is with OUTPACE_EARLY=no\n");
     child_release(&c);
 }
 
@@ -146,6 +173,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(bench_goes_on, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(bench_keeps_to_its_time, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(check_counts, set_up, folder_teardown),
+        cmocka_unit_test_setup_teardown(without_early_launches, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(no_gpu, set_up, folder_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
