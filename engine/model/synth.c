@@ -189,8 +189,11 @@ static bool synth(const char *dir, const json_t *config, Plan *p, const char *pl
 
 bool model_synth(const char *dir, const SynthOptions *o, Error *e) {
     Plan p = {
-        .out = {.shard_bytes = o->shard_bytes, .progress = o->progress, .state = o->state},
-          .seed = o->seed
+        .out = {.shard_bytes = o->shard_bytes,
+                .threads = o->threads,
+                .progress = o->progress,
+                .state = o->state},
+        .seed = o->seed
     };
     json_t *config = read_config(o, e);
     bool ok = config && synth(dir, config, &p, o->shape, e);

@@ -18,6 +18,7 @@ typedef struct SynthOptions {
     int set_count;
     uint64_t seed;
     size_t shard_bytes;                          // most in one file of weights; 0: 5 GB
+    int threads;                                 // files written at once; 0: one
     void (*progress)(void *state, double share); // may be NULL
     void *state;
 } SynthOptions;

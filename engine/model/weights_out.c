@@ -8,11 +8,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { BUFFER = 1 << 16, PROGRESS_STEPS = 256, PIECE = 4 << 20 };
+enum { BUFFER = 1 << 16, PROGRESS_STEPS = 256, PIECE = 4 << 20, THREADS_MOST = 16 };
 static const size_t SHARD_BYTES = 5000000000u;
 
 // A shard's file. It is written in pieces that begin at multiples of their size: Linux then keeps it in huge
@@ -87,16 +88,33 @@ static bool put(Pieces *p, const void *data, size_t n) {
     return true;
 }
 
-static bool write_tensor(WeightsOut *w, int tensor, Pieces *p, unsigned char *buffer) {
+// Threads that write a shard each, until there is none left or one has failed.
+typedef struct Crew {
+    WeightsOut *w;
+    const char *dir;
+    pthread_mutex_t lock; // of what follows, and of w->written
+    int next;             // shard
+    bool ok;
+    Error *e;
+} Crew;
+
+static void count_written(Crew *c, size_t bytes, bool say) {
+    WeightsOut *w = c->w;
+    pthread_mutex_lock(&c->lock);
+    w->written += bytes;
+    if (w->progress && say) w->progress(w->state, (double)w->written / (double)w->bytes);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static bool write_tensor(Crew *c, int tensor, Pieces *p, unsigned char *buffer) {
+    const WeightsOut *w = c->w;
     const TensorPlan *t = &w->tensors[tensor];
     size_t elements = t->rows * t->columns, step = BUFFER / 4, size = dtype_size(t->dtype);
     for (size_t done = 0; done < elements; done += step) {
         size_t n = elements - done < step ? elements - done : step;
         w->fill(w->source, tensor, done, n, buffer);
         if (!put(p, buffer, n * size)) return false;
-        w->written += n * size;
-        if (w->progress && done % (step * PROGRESS_STEPS) == 0)
-            w->progress(w->state, (double)w->written / (double)w->bytes);
+        count_written(c, n * size, done % (step * PROGRESS_STEPS) == 0);
     }
     return true;
 }
@@ -116,7 +134,8 @@ static void header_text(WeightsOut *w, int shard, Text *t) {
     for (size_t n = safetensors_padding(t->length); n > 0; n--) text_puts(t, " ");
 }
 
-static bool write_shard_to(WeightsOut *w, int shard, int fd, Error *e) {
+static bool write_shard_to(Crew *c, int shard, int fd, Error *e) {
+    WeightsOut *w = c->w;
     Text header = {0};
     unsigned char length[8], *buffer = mem_alloc(BUFFER, 1);
     Pieces p = {.fd = fd, .piece = mem_alloc(PIECE, 1)};
@@ -127,7 +146,7 @@ static bool write_shard_to(WeightsOut *w, int shard, int fd, Error *e) {
     if (ok) {
         ok = put(&p, length, 8) && put(&p, header.data, header.length);
         for (int i = next(w, shard, -1); ok && i < w->count; i = next(w, shard, i))
-            ok = write_tensor(w, i, &p, buffer);
+            ok = write_tensor(c, i, &p, buffer);
         ok = ok && flush(&p) && fsync(fd) == 0;
         if (!ok) error_system(e, "cannot write weights: %s", strerror(errno));
     }
@@ -137,22 +156,23 @@ static bool write_shard_to(WeightsOut *w, int shard, int fd, Error *e) {
     return ok;
 }
 
-static bool write_shard(WeightsOut *w, const char *dir, const char *name, int shard, Error *e) {
-    char path[MADE_MAX_PATH], part[MADE_MAX_PATH + 8];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
+static void shard_name(const WeightsOut *w, int shard, char out[64]) {
+    if (w->shards == 1) snprintf(out, 64, "model.safetensors");
+    else snprintf(out, 64, "model-%05d-of-%05d.safetensors", shard + 1, w->shards);
+}
+
+static bool write_shard(Crew *c, int shard, Error *e) {
+    char name[64], path[MADE_MAX_PATH], part[MADE_MAX_PATH + 8];
+    shard_name(c->w, shard, name);
+    snprintf(path, sizeof path, "%s/%s", c->dir, name);
     snprintf(part, sizeof part, "%s.part", path);
     int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) return error_system(e, "cannot write '%s': %s", part, strerror(errno));
-    bool ok = write_shard_to(w, shard, fd, e) || error_within(e, "'%s'", path);
+    bool ok = write_shard_to(c, shard, fd, e) || error_within(e, "'%s'", path);
     if (close(fd) && ok) ok = error_system(e, "cannot write '%s': %s", path, strerror(errno));
     if (ok && rename(part, path)) ok = error_system(e, "cannot write '%s': %s", path, strerror(errno));
     if (!ok) unlink(part);
     return ok;
-}
-
-static void shard_name(const WeightsOut *w, int shard, char out[64]) {
-    if (w->shards == 1) snprintf(out, 64, "model.safetensors");
-    else snprintf(out, 64, "model-%05d-of-%05d.safetensors", shard + 1, w->shards);
 }
 
 static bool write_index(const WeightsOut *w, const char *dir, Error *e) {
@@ -170,12 +190,44 @@ static bool write_index(const WeightsOut *w, const char *dir, Error *e) {
     return ok;
 }
 
+// The next shard to write; -1: none.
+static int take_shard(Crew *c) {
+    pthread_mutex_lock(&c->lock);
+    int shard = c->ok && c->next < c->w->shards ? c->next++ : -1;
+    pthread_mutex_unlock(&c->lock);
+    return shard;
+}
+
+// What failed first is what is told.
+static void fail(Crew *c, const Error *e) {
+    pthread_mutex_lock(&c->lock);
+    if (c->ok && c->e) *c->e = *e;
+    c->ok = false;
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void *write_shards(void *crew) {
+    Crew *c = crew;
+    Error e = {0};
+    for (int shard = take_shard(c); shard >= 0; shard = take_shard(c))
+        if (!write_shard(c, shard, &e)) fail(c, &e);
+    return NULL;
+}
+
+// What could not be started is done by the others.
+static bool write_by_threads(WeightsOut *w, const char *dir, Error *e) {
+    Crew c = {.w = w, .dir = dir, .lock = PTHREAD_MUTEX_INITIALIZER, .ok = true, .e = e};
+    pthread_t threads[THREADS_MOST];
+    int most = w->threads < w->shards ? w->threads : w->shards, started = 0;
+    while (started < most - 1 && started < THREADS_MOST &&
+           pthread_create(&threads[started], NULL, write_shards, &c) == 0)
+        started++;
+    write_shards(&c);
+    for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
+    return c.ok;
+}
+
 bool weights_out(WeightsOut *w, const char *dir, Error *e) {
-    char name[64];
     choose_shards(w);
-    for (int shard = 0; shard < w->shards; shard++) {
-        shard_name(w, shard, name);
-        if (!write_shard(w, dir, name, shard, e)) return false;
-    }
-    return w->shards == 1 || write_index(w, dir, e);
+    return write_by_threads(w, dir, e) && (w->shards == 1 || write_index(w, dir, e));
 }

@@ -1,6 +1,6 @@
 // Writes weights as model.safetensors, or in shards with an index where they are large. A file is written
 // front to back through one buffer, so that memory does not grow with the model, and appears whole or not at
-// all.
+// all. Several shards may be written at once.
 #pragma once
 #include "engine/base/error.h"
 #include "engine/model/weights.h"
@@ -18,6 +18,8 @@ typedef struct WeightsOut {
     TensorPlan *tensors; // (count)
     int count;
     size_t shard_bytes; // most in one file; 0: 5 GB
+    int threads;        // shards written at once; 0: one. `fill` is called by all of them, `progress` by one
+                        // at a time
     // Writes elements [from, from + count) of a tensor, row by row, as its dtype.
     void (*fill)(const void *source, int tensor, size_t from, size_t count, unsigned char *out);
     const void *source;

@@ -52,6 +52,7 @@ static bool synth(const char *shape, const char *dir, const ModelOptions *o, Err
                       .sets = o->sets.items,
                       .set_count = o->sets.count,
                       .seed = o->seed,
+                      .threads = (int)sysconf(_SC_NPROCESSORS_ONLN),
                       .progress = terminal ? show_progress : NULL};
     bool ok = model_synth(dir, &s, e);
     if (terminal) fputs("\r                     \r", stderr);

@@ -22,8 +22,8 @@ typedef struct SimtSettings {
     int driver;           // the version of CUDA that the driver is for, 13000 for 13.0; 0: there is no driver
 } SimtSettings;
 
-// Natural order, poison 0xff (a NaN in every float format), not locked, no failures, the machine's clock, graphs, a
-// driver for 13.0.
+// Natural order, poison 0xff (a NaN in every float format), not locked, no failures, the machine's clock,
+// graphs, a driver for 13.0.
 extern SimtSettings simt_settings;
 
 // Puts a call into a stream, with a copy of the bytes that it is given.

@@ -11,8 +11,10 @@
 #include "tests/support/scratch.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 typedef struct {
@@ -59,9 +61,17 @@ static void check_alignment(const Model *m) {
     }
 }
 
+// The share grows from one call to the next.
+static void see_share(void *state, double share) {
+    double *last = state;
+    assert_true(share >= *last);
+    *last = share;
+}
+
 static void seed_alone(void **state) {
     Place *p = *state;
-    Model a, b, c, d;
+    Model a, b, c, d, threaded;
+    double share = 0;
     make(under(p, "a"), &(SynthOptions){.shape = "tiny", .seed = 7});
     open_model(&a, p->dir);
     make(under(p, "b"), &(SynthOptions){.shape = "tiny", .seed = 7});
@@ -70,9 +80,20 @@ static void seed_alone(void **state) {
     open_model(&c, p->dir);
     make(under(p, "d"), &(SynthOptions){.shape = "tiny", .seed = 7, .shard_bytes = 100000});
     open_model(&d, p->dir);
+    make(under(p, "e"), &(SynthOptions){.shape = "tiny",
+                                        .seed = 7,
+                                        .shard_bytes = 100000,
+                                        .threads = 3,
+                                        .progress = see_share,
+                                        .state = &share});
+    open_model(&threaded, p->dir);
     assert_int_equal(differences(&a, &b), 0);
     assert_int_equal(differences(&a, &c), 3 + 3 * 9); // every one
     assert_int_equal(differences(&a, &d), 0);         // where it is cut makes no difference
+    assert_int_equal(differences(&a, &threaded), 0);  // nor how many write
+    assert_int_equal(threaded.shard_count, d.shard_count);
+    assert_true(share > 0.5 && share <= 1);
+    model_close(&threaded);
     assert_int_equal(a.shard_count, 1);
     check_alignment(&a);
     check_alignment(&d);
@@ -82,6 +103,26 @@ static void seed_alone(void **state) {
         model_close(m);
         if (m == &d) break;
     }
+}
+
+// Shards that may not become as large as they are: that is told, and the smaller ones do not make a model.
+static void threads_that_fail(void **state) {
+    Place *p = *state;
+    Error e = {0};
+    struct rlimit before, small;
+    SynthOptions o = {.shape = "tiny", .shard_bytes = 100000, .threads = 4};
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = before;
+    small.rlim_cur = 80000;
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    bool made = model_synth(under(p, "torn"), &o, &e);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, handler);
+    assert_false(made);
+    if (!strstr(e.text, "torn/model-0000") || !strstr(e.text, "cannot write weights"))
+        fail_msg("wanted a shard's name and why in: %s", e.text);
+    assert_true(access(p->dir, F_OK) != 0);
 }
 
 // Uniform around 0, or 1 for norms; activations keep their size, so the spread follows the columns.
@@ -281,6 +322,7 @@ int main(void) {
     if (root && chdir(root)) return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(seed_alone),
+        cmocka_unit_test(threads_that_fail),
         cmocka_unit_test(values_are_spread),
         cmocka_unit_test(sets_change_the_config),
         cmocka_unit_test(refused_before_anything_is_written),
