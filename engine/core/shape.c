@@ -43,6 +43,7 @@ bool shape_check(const Shape *s, const char *place, Error *e) {
 size_t shape_layer_parameters(const Shape *s) {
     size_t width = (size_t)s->width, q = (size_t)shape_q_width(s), kv = (size_t)shape_kv_width(s);
     size_t attention = width * (2 * q + 2 * kv) + (s->qkv_bias ? q + 2 * kv : 0) + width;
+    if (s->qk_norm) attention += 2 * (size_t)s->head_dim;
     size_t mlp = s->mlp_width ? 3 * width * (size_t)s->mlp_width + width : 0;
     return attention + mlp;
 }

@@ -27,7 +27,7 @@ typedef struct Rope {
     double factor;                                      // linear, llama3: positions are divided by it
     double low_frequency_factor, high_frequency_factor; // llama3
     int original_context;                               // llama3, longrope
-    int pairs;                                          // rotated pairs a head: head_dim / 2
+    int pairs;                                          // rotated pairs a head: head_dim / 2, or less
     double attention_factor;                            // longrope: cos and sin are multiplied by it; else 1
     float stretch[ROPE_MAX_PAIRS];                      // longrope: divisor of each frequency
 } Rope;
@@ -45,6 +45,7 @@ typedef struct Shape {
     int context;    // positions 0 .. context-1
     int window;     // key j is visible to query q iff 0 <= q - j < window; 0: no window
     bool qkv_bias;
+    bool qk_norm;   // RMSNorm of each head's q and k, before rotation
     bool tied_head; // the LM head is the embedding
     Activation activation;
     float norm_epsilon;

@@ -231,22 +231,16 @@ static size_t kv_position_bytes(const Cpu *c) {
 static void cpu_report(const void *self, BackendReport *out) {
     const Cpu *c = self;
     const Model *m = c->model;
-    size_t layer = 0;
-    const LayerWeights *w = &m->layers[0];
-    const Tensor *const parts[] = {&w->attention_norm, &w->q, &w->k,        &w->v,    &w->q_bias, &w->k_bias,
-                                   &w->v_bias,         &w->o, &w->mlp_norm, &w->gate, &w->up,     &w->down,
-                                   &w->gate_bias};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) layer += tensor_bytes(parts[i]);
     *out = (BackendReport){.name = "cpu",
                            .device = "cpu",
                            .isa = c->ops->name,
-                           .layer_bytes = layer,
+                           .layer_bytes = model_layer_bytes(m, 0),
                            .head_bytes = tensor_bytes(&m->head) + tensor_bytes(&m->final_norm),
                            .cache_bytes = c->cache_bytes,
                            .step_bytes = c->step_bytes,
                            .kv_bytes_per_position = kv_position_bytes(c),
                            .seconds = c->seconds};
-    out->weight_bytes = (size_t)m->shape.layers * layer + out->head_bytes;
+    out->weight_bytes = (size_t)m->shape.layers * out->layer_bytes + out->head_bytes;
 }
 
 const Backend cpu_backend = {.name = "cpu",

@@ -2,7 +2,7 @@
 //
 //      rows      norm, pack         each thread a share of the rows; a single one each for itself
 //      columns   q k v              each thread a share of the weights, and of what others have left
-//      rows      bias, rotate, store keys and values
+//      rows      bias, norm of heads, rotate, store keys and values
 //      heads     attend
 //      rows      pack
 //      columns   o, added to the residual stream
@@ -126,11 +126,14 @@ static void add_bias(const Tensor *bias, float *row) {
         row[i] += dtype_load(bias->dtype, bias->data, (size_t)i);
 }
 
-static void rotate_heads(const Cpu *c, float *row, int heads, int position) {
+static void turn_heads(const Cpu *c, const Tensor *norm, float *row, int heads, int position) {
     const Shape *s = &c->model->shape;
     size_t at = (size_t)position * (size_t)s->rope.pairs;
-    for (int h = 0; h < heads; h++)
-        c->ops->rope(row + h * s->head_dim, c->cosine + at, c->sine + at, s->rope.pairs);
+    for (int h = 0; h < heads; h++) {
+        float *head = row + h * s->head_dim;
+        if (norm->data) c->ops->rmsnorm(head, norm, s->norm_epsilon, s->head_dim, head);
+        c->ops->rope(head, c->cosine + at, c->sine + at, s->rope.pairs);
+    }
 }
 
 static void place_row(const Work *k, int r, void *keys, void *values) {
@@ -143,13 +146,13 @@ static void place_row(const Work *k, int r, void *keys, void *values) {
     add_bias(&k->w->q_bias, q);
     add_bias(&k->w->k_bias, key);
     add_bias(&k->w->v_bias, value);
-    rotate_heads(c, q, s->heads, position);
-    rotate_heads(c, key, s->kv_heads, position);
+    turn_heads(c, &k->w->q_norm, q, s->heads, position);
+    turn_heads(c, &k->w->k_norm, key, s->kv_heads, position);
     for (int i = 0; c->compute == COMPUTE_BF16 && i < q_width; i++) q[i] = bf16_round(q[i]);
     keys_store(&c->layout, key, value, keys, values, k->first + r);
 }
 
-// Biases, rotation, and keys and values into the step area.
+// Biases, norms of heads, rotation, and keys and values into the step area.
 static void place_rows(void *argument, int thread, int threads) {
     const Work *k = argument;
     const KeyValues *step = &k->c->step;

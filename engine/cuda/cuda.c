@@ -78,7 +78,8 @@ static bool check_memory(Cuda *c, const BackendOptions *o, Error *e) {
 static Heads heads_of(const Shape *s, Compute compute) {
     bool bf16 = compute == COMPUTE_BF16;
     int unit = bf16 ? 16 : 4;
-    return (Heads){s->heads, s->kv_heads, s->head_dim, (s->head_dim + unit - 1) / unit * unit, bf16};
+    return (Heads){s->heads, s->kv_heads,  s->head_dim, (s->head_dim + unit - 1) / unit * unit,
+                   bf16,     s->rope.pairs};
 }
 
 // Instances on a device take turns, in one stream: what one leaves there the next finds.
@@ -213,15 +214,6 @@ static bool cuda_commit(void *self, const int *nodes, const int *slots, int coun
 
 static void cuda_reset(void *self) { (void)self; } // no slot is read before it is written again
 
-static size_t layer_bytes(const LayerWeights *w) {
-    const Tensor *const parts[] = {&w->attention_norm, &w->q, &w->k,        &w->v,    &w->q_bias, &w->k_bias,
-                                   &w->v_bias,         &w->o, &w->mlp_norm, &w->gate, &w->up,     &w->down,
-                                   &w->gate_bias};
-    size_t bytes = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) bytes += tensor_bytes(parts[i]);
-    return bytes;
-}
-
 static void cuda_report(const void *self, BackendReport *out) {
     const Cuda *c = self;
     const Model *m = c->model;
@@ -229,7 +221,7 @@ static void cuda_report(const void *self, BackendReport *out) {
         .name = "cuda",
         .device = c->facts.name,
         .isa = c->isa,
-        .layer_bytes = layer_bytes(&m->layers[0]),
+        .layer_bytes = model_layer_bytes(m, 0),
         .head_bytes = tensor_bytes(&m->head) + tensor_bytes(&m->final_norm),
         .cache_bytes = c->cache_bytes,
         .step_bytes = c->step_bytes,

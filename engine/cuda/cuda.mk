@@ -63,7 +63,7 @@ cuda-note:
 -include $(CUDA_OBJECTS:.o=.d) $(SIMT:.o=.d) $(BUILD)/tests/gpu/real.d
 
 # The same tests on a GPU, with all but the C library and cmocka linked in; cmocka lies beside them.
-GPU_TESTS = $(patsubst %,build/gpu/%_test,attention draw exact golden long methods norm product reference sampling top)
+GPU_TESTS = $(patsubst %,build/gpu/%_test,attention draw exact golden long methods norm norm_heads product reference sampling top)
 build/gpu/%_test: $(BUILD)/tests/engine/cuda/%_test.o $(BUILD)/tests/gpu/real.o $(BUILD)/libtests.a $(BUILD)/liboutpace.a
 	@mkdir -p $(@D)
 	@cp -L $$($(CC) -print-file-name=libcmocka.so.0) $(@D)/

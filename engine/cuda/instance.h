@@ -20,7 +20,7 @@ typedef struct GpuLayer {
     Matrix qkv, o;   // rows of q, k, v one after another, q's and k's in rotary pairs
     Matrix in, down; // in: gate and up in turns, or gate alone
     bool gated;      // in has up
-    float *attention_norm, *qkv_bias, *mlp_norm, *gate_bias; // NULL: none
+    float *attention_norm, *qkv_bias, *qk_norm, *mlp_norm, *gate_bias; // NULL: none
 } GpuLayer;
 
 // Activations by what they are; of the form that the product wants which reads them.
@@ -74,6 +74,7 @@ typedef struct Cuda {
     CommitList *moves;
     float *hidden; // (max_nodes, width)
     void *q;
+    float *qkv; // (rows, q k v): sums of a model that norms heads; else NULL
     double *frequency;
     float *cosine, *sine;
     Activations roles[ROLES][FORMS];

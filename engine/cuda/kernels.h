@@ -24,6 +24,16 @@ typedef struct Norm {
 } Norm;
 void gpu_norm(const Norm *n, int most, void *stream);
 
+// RMSNorm of each head's q and k, between their product and rotation.
+typedef struct NormHeads {
+    const RowList *rows;
+    const float *sums;   // (rows, q k v)
+    const float *weight; // (2, head_dim): of q's heads and of k's
+    float epsilon;
+    Put put; // PUT_QKV
+} NormHeads;
+void gpu_norm_heads(const NormHeads *n, int most, void *stream);
+
 // Hidden states from the embedding, where there is one, and the angles of each node's position.
 typedef struct Embed {
     const Step *step;

@@ -1,7 +1,9 @@
 // The kernels of a run, in order:
 //
 //      embed                               the first time only
-//      norm, q k v, attention, o           q k v ends with rotation and the write of keys and values,
+//      norm, q k v, attention, o           q k v ends with rotation and the write of keys and values, which
+//      is a
+//                                          kernel of its own where heads are normed before,
 //      norm, gate up, down                 gate up with the activation, o and down with the residual
 #include "engine/cuda/fast.h"
 
@@ -48,6 +50,20 @@ static void *of_layer(void *area, size_t bytes, int layer) {
     return (unsigned char *)area + (size_t)layer * bytes;
 }
 
+// A tile of the product does not hold whole heads, so their norms wait for all of it.
+static void norm_heads(const Work *w, const GpuLayer *l, const Put *put) {
+    const Cuda *c = w->c;
+    NormHeads n = {.rows = step_rows(c->step),
+                   .sums = c->qkv,
+                   .weight = l->qk_norm,
+                   .epsilon = c->model->shape.norm_epsilon,
+                   .put = *put};
+    Put store = {
+        .kind = PUT_LOGITS, .bias = put->bias, .out = c->qkv, .stride = l->qkv.rows, .real = l->qkv.rows};
+    multiply(w, &l->qkv, ROLE_NORMED, &store);
+    gpu_norm_heads(&n, w->most, c->stream);
+}
+
 static void attend(const Work *w, int layer) {
     const Cuda *c = w->c;
     const GpuLayer *l = &c->layers[layer];
@@ -77,7 +93,8 @@ static void attend(const Work *w, int layer) {
                    .parts_floats = c->attention_floats,
                    .done = c->attention_done};
     norm(w, l->attention_norm, &l->qkv);
-    multiply(w, &l->qkv, ROLE_NORMED, &put);
+    if (l->qk_norm) norm_heads(w, l, &put);
+    else multiply(w, &l->qkv, ROLE_NORMED, &put);
     gpu_attention(&a, w->most, w->spans, c->stream);
     add_to_hidden(w, &l->o, ROLE_MIXED);
 }

@@ -50,20 +50,19 @@ typedef struct Activations {
 } Activations;
 
 // Puts rows of a model's tensor into a matrix. Row r of the source becomes row base + stride * r; where
-// `pairs` is set, rows of each head of 2 * pairs are first put in the order 0, pairs, 1, pairs + 1, ..
+// `pairs` is set, the first 2 * pairs rows of each `head` are first put in the order 0, pairs, 1, pairs + 1,
+// ..
 typedef struct Pack {
     const void *from; // (rows, columns) of dtype, on the device
     Dtype dtype;
     int rows, columns, first; // first: of these rows in the whole tensor
-    int base, stride, pairs;
+    int base, stride, head, pairs;
     Matrix to;
 } Pack;
 void gpu_pack(const Pack *p, void *stream);
-HOST_AND_DEVICE static inline int pack_row(int row, int base, int stride, int pairs) {
-    if (pairs) {
-        int i = row % (2 * pairs);
-        row += (i < pairs ? 2 * i : 2 * (i - pairs) + 1) - i;
-    }
+HOST_AND_DEVICE static inline int pack_row(int row, int base, int stride, int head, int pairs) {
+    int i = pairs ? row % head : 0;
+    if (i < 2 * pairs) row += (i < pairs ? 2 * i : 2 * (i - pairs) + 1) - i;
     return base + stride * row;
 }
 size_t gpu_matrix_bytes(const Matrix *m);

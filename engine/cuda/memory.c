@@ -113,6 +113,7 @@ bool cuda_take_buffers(Cuda *c, Error *e) {
     size_t head = (size_t)c->heads.pitch * (c->heads.bf16 ? 2 : 4), layers = (size_t)s->layers;
     size_t slots = layers * (size_t)s->kv_heads * (size_t)c->slots * head,
            area = layers * (size_t)s->kv_heads * nodes * head;
+    size_t rows = (size_t)cuda_rows_limit(c), qkv = (size_t)(shape_q_width(s) + 2 * shape_kv_width(s));
     size_t pairs = (size_t)s->rope.pairs, widest = (size_t)(s->vocab > s->width ? s->vocab : s->width);
     return cuda_take(c, &c->cache_k, slots, false, &c->cache_bytes, e) &&
            cuda_take(c, &c->cache_v, slots, false, &c->cache_bytes, e) &&
@@ -122,6 +123,7 @@ bool cuda_take_buffers(Cuda *c, Error *e) {
            cuda_take(c, &c->moves, list_size(c->max_nodes), false, t, e) &&
            cuda_take(c, &c->hidden, nodes * (size_t)s->width * f, false, t, e) &&
            cuda_take(c, &c->q, nodes * (size_t)s->heads * head, false, t, e) &&
+           (!s->qk_norm || cuda_take(c, &c->qkv, rows * qkv * f, false, t, e)) &&
            cuda_take(c, &c->frequency, pairs * sizeof(double), false, t, e) &&
            cuda_take(c, &c->cosine, nodes * pairs * f, false, t, e) &&
            cuda_take(c, &c->sine, nodes * pairs * f, false, t, e) && take_roles(c, e) &&

@@ -16,7 +16,7 @@ __device__ __forceinline__ void put_number(Dtype dtype, void *data, size_t i, fl
 __global__ void __launch_bounds__(THREADS) pack(Pack p) {
     size_t n = (size_t)p.rows * (size_t)p.columns, stride = (size_t)gridDim.x * THREADS;
     for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += stride) {
-        int row = pack_row(p.first + (int)(i / (size_t)p.columns), p.base, p.stride, p.pairs);
+        int row = pack_row(p.first + (int)(i / (size_t)p.columns), p.base, p.stride, p.head, p.pairs);
         int column = (int)(i % (size_t)p.columns);
         size_t at = p.to.form == FORM_PACKED ? fragment_at(p.to.pitch, row, column)
                                              : (size_t)row * (size_t)p.to.pitch + (size_t)column;

@@ -12,7 +12,7 @@ enum { PANEL_ROWS = 128 }; // rows that one launch of a product takes
 
 // What becomes of a product's outputs, two neighbours (2j, 2j + 1) at a time.
 typedef enum {
-    PUT_LOGITS,    // stored; those from `real` on are -INFINITY
+    PUT_LOGITS,    // stored by row; those from `real` on are -INFINITY
     PUT_RESIDUAL,  // added to the node's hidden state
     PUT_QKV,       // bias; rotation of q and k, whose pairs are neighbours here; q, and k and v of the node
     PUT_GATED,     // activation(gate 2j) * up 2j + 1: activation j
@@ -23,6 +23,7 @@ typedef enum {
 typedef struct Heads {
     int heads, kv_heads, head_dim, pitch; // pitch: elements of one head of q, k or v, padded with zeros
     bool bf16;                            // of q, k and v; else f32
+    int pairs;                            // of a head, that are rotated: its first dimensions
 } Heads;
 
 typedef struct Put {
@@ -36,7 +37,7 @@ typedef struct Put {
     void *q;                    // (rows, heads, pitch)
     void *k, *v;                // of this layer's step area: (kv_heads, area, pitch)
     int area;                   // nodes that fit there
-    const float *cosine, *sine; // (nodes, head_dim / 2)
+    const float *cosine, *sine; // (nodes, pairs)
 } Put;
 
 typedef struct Product {

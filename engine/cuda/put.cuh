@@ -25,10 +25,10 @@ __device__ __forceinline__ void put_head_pair(const Heads &h, void *at, size_t h
 // Heads stand one after another: those of q, of k, of v.
 __device__ __forceinline__ void put_qkv(const Put &p, int row, int node, int m, float x, float y) {
     const Heads &h = p.heads;
-    int head = m / h.head_dim, i = m % h.head_dim / 2, pairs = h.head_dim / 2;
-    if (head < h.heads + h.kv_heads) {
-        float c = p.cosine[(size_t)node * (size_t)pairs + (size_t)i],
-              s = p.sine[(size_t)node * (size_t)pairs + (size_t)i];
+    int head = m / h.head_dim, i = m % h.head_dim / 2;
+    if (head < h.heads + h.kv_heads && i < h.pairs) {
+        float c = p.cosine[(size_t)node * (size_t)h.pairs + (size_t)i],
+              s = p.sine[(size_t)node * (size_t)h.pairs + (size_t)i];
         float turned = x * c - y * s;
         y = y * c + x * s;
         x = turned;

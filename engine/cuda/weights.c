@@ -55,6 +55,7 @@ static bool take_layer(Cuda *c, GpuLayer *l, const LayerWeights *w, Error *e) {
            take_vector(c, &l->attention_norm, &w->attention_norm, s->width, e) &&
            take_vector(c, &l->mlp_norm, &w->mlp_norm, s->width, e) &&
            take_vector(c, &l->qkv_bias, &w->q_bias, shape_q_width(s) + 2 * shape_kv_width(s), e) &&
+           take_vector(c, &l->qk_norm, &w->q_norm, 2 * s->head_dim, e) &&
            take_vector(c, &l->gate_bias, &w->gate_bias, l->gated ? 2 * s->mlp_width : s->mlp_width, e);
 }
 
@@ -141,7 +142,8 @@ static bool load_matrix(Loader *l, const Matrix *m, const Tensor *const *t, int 
     for (int i = 0, base = 0; i < count && m->data; i++) {
         Pack p = {.base = in_turns ? i : base,
                   .stride = in_turns ? count : 1,
-                  .pairs = i < paired ? l->c->model->shape.head_dim / 2 : 0,
+                  .head = l->c->heads.head_dim,
+                  .pairs = i < paired ? l->c->heads.pairs : 0,
                   .to = *m};
         if (!load_tensor(l, t[i], &p, e)) return false;
         base += t[i]->rows;
@@ -160,8 +162,8 @@ static bool load_vector(Loader *l, float *to, const Tensor *const *t, int count,
     memset(host, 0, (size_t)total * sizeof *host);
     for (int i = 0; i < count; base += t[i++]->columns)
         for (int k = 0; t[i]->data && k < t[i]->columns; k++)
-            host[pack_row(k, in_turns ? i : base, in_turns ? count : 1,
-                          i < paired ? l->c->model->shape.head_dim / 2 : 0)] =
+            host[pack_row(k, in_turns ? i : base, in_turns ? count : 1, l->c->heads.head_dim,
+                          i < paired ? l->c->heads.pairs : 0)] =
                 dtype_load(t[i]->dtype, t[i]->data, (size_t)k);
     return staging_send(l->c, s, to, (size_t)total * sizeof *host, e);
 }
@@ -170,6 +172,7 @@ static bool load_layer(Loader *l, const GpuLayer *g, const LayerWeights *w, Erro
     const Tensor none = {.data = NULL};
     const Tensor *const qkv[] = {&w->q, &w->k, &w->v}, *const o[] = {&w->o}, *const down[] = {&w->down};
     const Tensor *const in[] = {&w->gate, &w->up}, *const bias[] = {&w->q_bias, &w->k_bias, &w->v_bias};
+    const Tensor *const norms[] = {&w->q_norm, &w->k_norm};
     const Tensor *const gate_bias[] = {&w->gate_bias, &none};
     const Tensor *const first[] = {&w->attention_norm}, *const second[] = {&w->mlp_norm};
     int ins = g->gated ? 2 : 1;
@@ -178,6 +181,7 @@ static bool load_layer(Loader *l, const GpuLayer *g, const LayerWeights *w, Erro
            load_vector(l, g->attention_norm, first, 1, false, 0, e) &&
            load_vector(l, g->mlp_norm, second, 1, false, 0, e) &&
            load_vector(l, g->qkv_bias, bias, 3, false, 2, e) &&
+           load_vector(l, g->qk_norm, norms, 2, false, 2, e) &&
            load_vector(l, g->gate_bias, gate_bias, ins, true, 0, e);
 }
 

@@ -42,7 +42,7 @@ Shape adapter_shape(const AdapterKind *kind, const Shape *target) {
     s.input = INPUT_HIDDEN;
     s.layers = 1;
     s.kv_heads = kind->kv_heads ? kind->kv_heads : s.heads;
-    s.qkv_bias = s.tied_head = false;
+    s.qkv_bias = s.qk_norm = s.tied_head = false;
     s.mlp_width = kind->variant == ADAPTER_ONE_LAYER ? target->mlp_width
                   : has_attention(kind->variant)     ? 0
                                                      : s.width;

@@ -9,8 +9,8 @@
 //      medusa     h = x + silu(W x + b);                  a head of its own on h; `heads` such models
 //
 // The first four are Kangaroo's Table 2 and read the residual stream after exit_layer layers; Medusa's heads
-// read the final normed state. Attention has as many heads, of the same size, as the target; no bias; RoPE
-// and window as the target's.
+// read the final normed state. Attention has as many heads, of the same size, as the target; no bias, no norm
+// of q and k; RoPE and window as the target's.
 //
 // config.json: "model_type": "outpace_adapter", "variant": one of the names above, "exit_layer" (not
 // medusa), "heads" (medusa), "hidden_size" and "vocab_size" (of the target), "num_key_value_heads" (optional;

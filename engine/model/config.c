@@ -1,18 +1,24 @@
 #include "engine/model/config.h"
 
 #include "engine/base/json.h"
+#include "engine/model/config_rope.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+enum { NO_WINDOWS = 1 << 20 };
+
+// Columns as the fields of Architecture: fused q k v, fused gate up, biases, norms, partly rotated, windowed;
+// then head size, context, original context, window, layers without one, epsilon.
 static const Architecture ARCHITECTURES[] = {
-    {"llama",   false, false, false, false},
-    {"mistral", false, false, false, true },
-    {"phi3",    true,  true,  false, true },
-    {"qwen2",   false, false, true,  false},
+    {"llama",   false, false, false, false, false, false, 0,   2048,   0,    0,    NO_WINDOWS, 1e-6},
+    {"mistral", false, false, false, false, false, true,  0,   131072, 0,    4096, 0,          1e-6},
+    {"phi3",    true,  true,  false, false, true,  true,  0,   4096,   4096, 0,    0,          1e-5},
+    {"qwen2",   false, false, true,  false, false, false, 0,   32768,  0,    4096, 28,         1e-6},
+    {"qwen3",   false, false, false, true,  false, false, 128, 32768,  0,    4096, 28,         1e-6},
 };
-static const char SUPPORTED[] = "llama (also CodeLlama, Vicuna, Yi, DeepSeek-coder), mistral, phi3, qwen2";
+static const char SUPPORTED[] =
+    "llama (also CodeLlama, Vicuna, Yi, DeepSeek-coder), mistral, phi3, qwen2, qwen3";
 
 const Architecture *architecture_find(const char *model_type) {
     for (size_t i = 0; i < sizeof ARCHITECTURES / sizeof *ARCHITECTURES; i++)
@@ -38,7 +44,7 @@ static bool read_int_optional(const Reader *r, const char *key, int low, int hig
     return !field_present(r->root, key) || read_int(r, key, low, high, out);
 }
 
-static bool read_sizes(const Reader *r, Shape *s) {
+static bool read_sizes(const Reader *r, const Architecture *a, Shape *s) {
     if (!read_int(r, "num_hidden_layers", 1, 1000, &s->layers) ||
         !read_int(r, "hidden_size", 1, 1 << 17, &s->width) ||
         !read_int(r, "num_attention_heads", 1, 1 << 10, &s->heads) ||
@@ -46,14 +52,15 @@ static bool read_sizes(const Reader *r, Shape *s) {
         !read_int(r, "vocab_size", 1, 1 << 21, &s->vocab))
         return false;
     s->kv_heads = s->heads;
-    s->context = 2048; // what transformers assumes
+    s->context = a->context;
     if (!read_int_optional(r, "num_key_value_heads", 1, s->heads, &s->kv_heads) ||
         !read_int_optional(r, "max_position_embeddings", 1, 1 << 24, &s->context))
         return false;
     s->real_vocab = s->vocab;
     if (!read_int_optional(r, "real_vocab_size", 1, s->vocab, &s->real_vocab)) return false;
-    if (field_present(r->root, "head_dim"))
-        return read_int(r, "head_dim", 2, 2 * ROPE_MAX_PAIRS, &s->head_dim);
+    s->head_dim = a->head_dim;
+    if (!read_int_optional(r, "head_dim", 2, 2 * ROPE_MAX_PAIRS, &s->head_dim)) return false;
+    if (s->head_dim) return true;
     if (s->width % s->heads)
         return error_input(r->e, "'hidden_size' %d in '%s' is not a multiple of 'num_attention_heads' %d",
                            s->width, r->place, s->heads);
@@ -61,21 +68,54 @@ static bool read_sizes(const Reader *r, Shape *s) {
     return true;
 }
 
+// How many layers have a window, of those that 'layer_types' lists.
+static bool count_windowed(const Reader *r, int layers, int *out) {
+    const json_t *types = json_object_get(r->root, "layer_types");
+    if (json_array_size(types) != (size_t)layers)
+        return error_input(r->e, "'layer_types' in '%s' must be a list of %d, one a layer", r->place, layers);
+    *out = 0;
+    for (int i = 0; i < layers; i++) {
+        const char *type = json_string_value(json_array_get(types, (size_t)i));
+        if (type && strcmp(type, "sliding_attention") == 0) ++*out;
+        else if (!type || strcmp(type, "full_attention") != 0)
+            return error_input(r->e,
+                               "'layer_types' in '%s' holds '%.40s', which is not supported: full_attention "
+                               "and sliding_attention are",
+                               r->place, type ? type : "no text");
+    }
+    return true;
+}
+
+static bool some_layers_only(const Reader *r, const char *key) {
+    return error_input(r->e,
+                       "%s in '%s' gives a window to some layers only, which is not supported; set "
+                       "'use_sliding_window' to false",
+                       key, r->place);
+}
+
+// Layers with a window, if there is one: newer files list them, older ones say below which there are none.
+static bool read_windowed_layers(const Reader *r, const Architecture *a, bool use, int layers, int *out) {
+    char key[40];
+    int full = a->full_layers;
+    bool listed = field_present(r->root, "layer_types");
+    if (listed && !count_windowed(r, layers, out)) return false;
+    if (use && !a->windowed && !read_int_optional(r, "max_window_layers", 0, 1 << 20, &full)) return false;
+    if (!listed) *out = full < layers ? layers - full : 0;
+    if (!use || *out == 0 || *out == layers) return true;
+    snprintf(key, sizeof key, "'max_window_layers' %d", full);
+    return some_layers_only(r, listed ? "'layer_types'" : key);
+}
+
+// A window that is null is none; one that is not there is the architecture's.
 static bool read_window(const Reader *r, const Architecture *a, Shape *s) {
+    static const char key[] = "sliding_window";
     bool use = a->windowed;
-    if (!field_bool_optional(r->root, "use_sliding_window", &use, r->place, r->e)) return false;
-    int window = 0;
-    if (!read_int_optional(r, "sliding_window", 1, 1 << 24, &window)) return false;
-    int full_layers = s->layers; // Qwen2: layers below max_window_layers have no window
-    if (use && !a->windowed && !read_int_optional(r, "max_window_layers", 0, 1 << 20, &full_layers))
+    int window = json_object_get(r->root, key) ? 0 : a->window, layers = 0;
+    if (!field_bool_optional(r->root, "use_sliding_window", &use, r->place, r->e) ||
+        !read_int_optional(r, key, 1, 1 << 24, &window) ||
+        !read_windowed_layers(r, a, use && window, s->layers, &layers))
         return false;
-    if (use && !a->windowed && window && full_layers < s->layers && full_layers > 0)
-        return error_input(
-            r->e,
-            "'max_window_layers' %d in '%s' gives a window to some layers only, which is not supported; "
-            "set 'use_sliding_window' to false",
-            full_layers, r->place);
-    s->window = use && (a->windowed || full_layers == 0) ? window : 0;
+    s->window = use && layers ? window : 0;
     return true;
 }
 
@@ -93,6 +133,7 @@ static bool read_switches(const Reader *r, const Architecture *a, Shape *s) {
             r->e, "'%s' holds a quantised model ('quantization_config'); give its bf16, f16 or f32 original",
             r->place);
     s->qkv_bias = a->qkv_bias;
+    s->qk_norm = a->qk_norm;
     s->activation = ACTIVATION_SILU;
     if (!field_present(r->root, "hidden_act")) return true;
     const char *act = field_text(r->root, "hidden_act", r->place, r->e);
@@ -104,88 +145,11 @@ static bool read_switches(const Reader *r, const Architecture *a, Shape *s) {
     return true;
 }
 
-static bool read_llama3(const Reader *r, const json_t *scaling, Rope *rope) {
-    int64_t original;
-    if (!field_real(scaling, "low_freq_factor", 1e-6, 1e6, &rope->low_frequency_factor, r->place, r->e) ||
-        !field_real(scaling, "high_freq_factor", 1e-6, 1e6, &rope->high_frequency_factor, r->place, r->e) ||
-        !field_int(scaling, "original_max_position_embeddings", 1, 1 << 24, &original, r->place, r->e))
-        return false;
-    rope->original_context = (int)original;
-    if (rope->low_frequency_factor >= rope->high_frequency_factor)
-        return error_input(r->e, "'low_freq_factor' in '%s' must be below 'high_freq_factor'", r->place);
-    return true;
-}
-
-// Phi-3's long contexts: a divisor a pair, from the short list up to the original context, from the long list
-// beyond. The choice is made once, by the model's full context, so that logits do not jump while a text
-// grows.
-static bool read_longrope(const Reader *r, const json_t *scaling, const Shape *s, Rope *rope) {
-    int64_t original = s->context;
-    if (!field_int_optional(r->root, "original_max_position_embeddings", 1, 1 << 24, &original, r->place,
-                            r->e) ||
-        !field_int_optional(scaling, "original_max_position_embeddings", 1, 1 << 24, &original, r->place,
-                            r->e))
-        return false;
-    rope->original_context = (int)original;
-    const char *key = s->context > original ? "long_factor" : "short_factor";
-    const json_t *list = json_object_get(scaling, key);
-    if (json_array_size(list) != (size_t)rope->pairs)
-        return error_input(r->e, "'%s' in '%s' has %zu numbers, must have %d (half the head size)", key,
-                           r->place, json_array_size(list), rope->pairs);
-    for (int i = 0; i < rope->pairs; i++) {
-        double x = json_number_value(json_array_get(list, (size_t)i));
-        if (!(x > 0 && x < 1e9))
-            return error_input(r->e, "'%s' in '%s' must hold positive numbers", key, r->place);
-        rope->stretch[i] = (float)x;
-    }
-    double ratio = (double)s->context / (double)original;
-    rope->attention_factor = ratio > 1 ? sqrt(1 + log(ratio) / log((double)original)) : 1;
-    return field_real_optional(scaling, "attention_factor", 1e-3, 1e3, &rope->attention_factor, r->place,
-                               r->e);
-}
-
-static bool read_scaling(const Reader *r, const json_t *scaling, const Shape *s, Rope *rope) {
-    const char *key = field_present(scaling, "rope_type") ? "rope_type" : "type";
-    if (!field_present(scaling, key)) return true;
-    const char *type = field_text(scaling, key, r->place, r->e);
-    if (!type) return false;
-    if (strcmp(type, "default") == 0) return true;
-    if (strcmp(type, "longrope") == 0 || strcmp(type, "su") == 0) {
-        rope->kind = ROPE_LONGROPE;
-        return read_longrope(r, scaling, s, rope);
-    }
-    if (strcmp(type, "linear") != 0 && strcmp(type, "llama3") != 0)
-        return error_input(
-            r->e, "rope scaling '%s' in '%s' is not supported: default, linear, llama3 and longrope are",
-            type, r->place);
-    rope->kind = type[1] == 'i' ? ROPE_LINEAR : ROPE_LLAMA3;
-    if (!field_real(scaling, "factor", 1e-6, 1e6, &rope->factor, r->place, r->e)) return false;
-    return rope->kind == ROPE_LINEAR || read_llama3(r, scaling, rope);
-}
-
-// Older files have rope_theta and rope_scaling, newer ones rope_parameters with both in it.
-static bool read_rope(const Reader *r, Shape *s) {
-    s->rope = (Rope){
-        .kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = s->head_dim / 2, .attention_factor = 1};
-    double rotated = 1;
-    if (!field_real_optional(r->root, "rope_theta", 1, 1e12, &s->rope.theta, r->place, r->e) ||
-        !field_real_optional(r->root, "partial_rotary_factor", 0, 1, &rotated, r->place, r->e))
-        return false;
-    for (int i = 0; i < 2; i++) {
-        const char *key = i ? "rope_parameters" : "rope_scaling";
-        const json_t *scaling = json_object_get(r->root, key);
-        if (!field_present(r->root, key)) continue;
-        if (!json_is_object(scaling))
-            return error_input(r->e, "'%s' in '%s' must be an object", key, r->place);
-        if (!field_real_optional(scaling, "rope_theta", 1, 1e12, &s->rope.theta, r->place, r->e) ||
-            !field_real_optional(scaling, "partial_rotary_factor", 0, 1, &rotated, r->place, r->e) ||
-            !read_scaling(r, scaling, s, &s->rope))
-            return false;
-    }
-    if (rotated != 1)
-        return error_input(r->e, "'partial_rotary_factor' in '%s' is %g, only 1 is supported", r->place,
-                           rotated);
-    return true;
+static bool read_epsilon(const Reader *r, const Architecture *a, Shape *s) {
+    double epsilon = a->epsilon;
+    bool ok = field_real_optional(r->root, "rms_norm_eps", 1e-12, 0.5, &epsilon, r->place, r->e);
+    s->norm_epsilon = (float)epsilon;
+    return ok;
 }
 
 static bool add_eos(Model *m, const json_t *v, const char *place, Error *e) {
@@ -245,8 +209,9 @@ static bool read_root(const Reader *r, Model *m) {
     const Architecture *a;
     m->bos = -1;
     if (!json_is_object(r->root)) return error_input(r->e, "'%s' must hold a JSON object", r->place);
-    return read_type(r, m, &a) && read_sizes(r, &m->shape) && read_window(r, a, &m->shape) &&
-           read_switches(r, a, &m->shape) && read_rope(r, &m->shape) &&
+    return read_type(r, m, &a) && read_sizes(r, a, &m->shape) && read_window(r, a, &m->shape) &&
+           read_switches(r, a, &m->shape) && config_rope(r->root, a, &m->shape, r->place, r->e) &&
+           read_epsilon(r, a, &m->shape) &&
            read_int_optional(r, "bos_token_id", -1, m->shape.vocab - 1, &m->bos) &&
            read_eos(m, r->root, r->place, r->e) && read_stand_in(r, m);
 }
@@ -255,9 +220,7 @@ bool config_parse(Model *m, const char *bytes, size_t n, const char *place, Erro
     json_t *root = json_from_bytes(bytes, n, place, e);
     if (!root) return false;
     Reader r = {root, place, e};
-    double epsilon = 1e-6;
-    bool ok = read_root(&r, m) && field_real_optional(root, "rms_norm_eps", 1e-12, 0.5, &epsilon, place, e);
-    m->shape.norm_epsilon = (float)epsilon;
+    bool ok = read_root(&r, m);
     json_decref(root);
     return ok && shape_check(&m->shape, place, e);
 }

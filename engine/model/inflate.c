@@ -60,9 +60,14 @@ static bool take_over(json_t *root, const json_t *small) {
                                        "partial_rotary_factor",
                                        "original_max_position_embeddings",
                                        "bos_token_id"};
-    static const char *const gone[] = {
-        "dtype", "pad_token_id", "sliding_window", "max_window_layers", "use_sliding_window", "outpace_synth",
-        MARK};
+    static const char *const gone[] = {"dtype",
+                                       "pad_token_id",
+                                       "sliding_window",
+                                       "max_window_layers",
+                                       "use_sliding_window",
+                                       "layer_types",
+                                       "outpace_synth",
+                                       MARK};
     bool ok = true;
     for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) json_object_del(root, gone[i]);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -88,6 +93,10 @@ static bool set_numbers(json_t *root, const json_t *small_root, const Model *sma
                              (epsilon ? json_number_value(epsilon) : 1e-6) * ratio, "max_position_embeddings",
                              small->shape.context, "real_vocab_size", small->shape.real_vocab, "torch_dtype",
                              dtypes[small->dtype], "eos_token_id", eos_list(small));
+    const char *type = json_string_value(json_object_get(root, "model_type"));
+    const Architecture *a = type ? architecture_find(type) : NULL;
+    if (more && !small->shape.window && a && a->window) // which it would have where it says nothing
+        json_object_set_new(more, "sliding_window", json_null());
     if (more && small->shape.window) // in the words that every architecture is read by
         json_object_update_missing_new(more,
                                        json_pack("{s:i, s:b, s:i}", "sliding_window", small->shape.window,
@@ -161,6 +170,16 @@ static bool check_fit(const Sources *s, Error *e) {
     if (small->qkv_bias && !large->qkv_bias)
         return error_input(e, "'%s' has attention biases, '%s' has none: take a shape of its architecture",
                            s->o->small, s->o->shape);
+    if (small->qk_norm) // which come out right for heads, and an epsilon, of the size that they have only
+        return error_input(e,
+                           "'%s' norms the q and k of each head, which cannot be inflated: take a model that "
+                           "does not; a random one of any shape is made by model synth",
+                           s->o->small);
+    if (large->qk_norm)
+        return error_input(e,
+                           "'%s' norms the q and k of each head, '%s' does not: take a shape that does not, "
+                           "as mistral-7b",
+                           s->o->shape, s->o->small);
     return true;
 }
 

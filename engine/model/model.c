@@ -173,10 +173,15 @@ void model_close(Model *m) {
     *m = (Model){0};
 }
 
+size_t model_layer_bytes(const Model *m, int layer) {
+    size_t bytes = 0;
+    for (int i = 0; i < LAYER_WEIGHTS; i++) bytes += tensor_bytes(weights_field(&m->layers[layer], i));
+    return bytes;
+}
+
 size_t model_bytes(const Model *m) {
     size_t bytes = tensor_bytes(&m->embedding) + tensor_bytes(&m->final_norm);
     if (m->head.data != m->embedding.data) bytes += tensor_bytes(&m->head);
-    for (int layer = 0; layer < m->shape.layers; layer++)
-        for (int i = 0; i < LAYER_WEIGHTS; i++) bytes += tensor_bytes(weights_field(&m->layers[layer], i));
+    for (int layer = 0; layer < m->shape.layers; layer++) bytes += model_layer_bytes(m, layer);
     return bytes;
 }

@@ -32,6 +32,7 @@ typedef struct LayerWeights {
     Tensor q;                      // (heads * head_dim, width)
     Tensor k, v;                   // (kv_heads * head_dim, width)
     Tensor q_bias, k_bias, v_bias; // (1, rows of q, k, v), or absent
+    Tensor q_norm, k_norm;         // (1, head_dim), of each head of q and of k; or absent
     Tensor o;                      // (width, heads * head_dim)
     Tensor mlp_norm;               // (1, width)
     Tensor gate, up;               // (mlp_width, width)
@@ -75,5 +76,6 @@ bool model_hold(Model *m, const char *dir, Error *e);
 
 void model_close(Model *m); // takes an empty or half-built one
 
-// Bytes of all weights, tied ones once.
+// Bytes of one layer's weights; of all weights, tied ones once.
+size_t model_layer_bytes(const Model *m, int layer);
 size_t model_bytes(const Model *m);

@@ -29,6 +29,12 @@ static bool check_heads(const Shape *s, const Shape *l, const char *place, Error
                            "heads of '%s' have size %d, those of the model to inflate %d: it must be 1, 4 or "
                            "16 times that",
                            place, l->head_dim, s->head_dim);
+    if (l->rope.pairs != m * s->rope.pairs)
+        return error_input(
+            e,
+            "heads of '%s' are rotated in %d of %d dimensions, those of the model to inflate in %d "
+            "of %d: it must be the same part",
+            place, 2 * l->rope.pairs, l->head_dim, 2 * s->rope.pairs, s->head_dim);
     int group = s->heads / s->kv_heads, room = l->heads / l->kv_heads, copies = (group + room - 1) / room;
     if (s->kv_heads * copies > l->kv_heads)
         return error_input(e,
@@ -55,13 +61,16 @@ static bool first_in_order(Axis *a, int small, int large) {
     return true;
 }
 
-// A head whose dimensions keep the angles by which RoPE turns them.
+// A head whose dimensions keep the angles by which RoPE turns them; those that it does not turn stand after
+// it.
 static void place_turned(Axis *a, int at, int from, const Shape *s, const Shape *l) {
-    int pairs = s->head_dim / 2, m = l->head_dim / s->head_dim;
+    int pairs = s->rope.pairs, m = l->head_dim / s->head_dim;
     for (int i = 0; i < pairs; i++) {
         put(a, at * l->head_dim + i * m, from * s->head_dim + i);
-        put(a, at * l->head_dim + l->head_dim / 2 + i * m, from * s->head_dim + pairs + i);
+        put(a, at * l->head_dim + l->rope.pairs + i * m, from * s->head_dim + pairs + i);
     }
+    for (int i = 2 * pairs; i < s->head_dim; i++)
+        put(a, at * l->head_dim + 2 * l->rope.pairs + i - 2 * pairs, from * s->head_dim + i);
 }
 
 static void place_in_order(Axis *a, int at, int from, const Shape *s, const Shape *l) {

@@ -6,8 +6,8 @@
 
 Tensor *weights_field(LayerWeights *w, int which) {
     Tensor *const fields[LAYER_WEIGHTS] = {
-        &w->attention_norm, &w->q,    &w->k,  &w->v,    &w->q_bias,   &w->k_bias, &w->v_bias, &w->o,
-        &w->mlp_norm,       &w->gate, &w->up, &w->down, &w->gate_bias};
+        &w->attention_norm, &w->q, &w->k,        &w->v,    &w->q_bias, &w->k_bias, &w->v_bias,   &w->q_norm,
+        &w->k_norm,         &w->o, &w->mlp_norm, &w->gate, &w->up,     &w->down,   &w->gate_bias};
     return fields[which];
 }
 
@@ -58,6 +58,10 @@ int weights_of_layer(const Model *m, int layer, WeightSpec specs[LAYER_WEIGHTS])
         specs[WEIGHT_Q_BIAS] = bias(layer, "self_attn.q_proj", q);
         specs[WEIGHT_K_BIAS] = bias(layer, "self_attn.k_proj", kv);
         specs[WEIGHT_V_BIAS] = bias(layer, "self_attn.v_proj", kv);
+    }
+    if (s->qk_norm) {
+        specs[WEIGHT_Q_NORM] = vector(layer, "self_attn.q_norm", s->head_dim);
+        specs[WEIGHT_K_NORM] = vector(layer, "self_attn.k_norm", s->head_dim);
     }
     if (a && a->fused_gate_up) {
         specs[WEIGHT_GATE] = slice(layer, "mlp.gate_up_proj", 0, mlp, 2 * mlp, width);

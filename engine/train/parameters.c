@@ -46,9 +46,9 @@ bool parameters_plan(Parameters *p, const Shape *shape, Error *e) {
     WeightSpec ends[3], layer[LAYER_WEIGHTS];
     *p = (Parameters){0};
     if (!shape_check(shape, "the model to train", e)) return false;
-    if (!shape->tied_head || shape->qkv_bias || !shape->mlp_width || shape->window)
-        return error_input(e,
-                           "can only train a model with a tied head and an MLP, without biases and window");
+    if (!shape->tied_head || shape->qkv_bias || shape->qk_norm || !shape->mlp_width || shape->window)
+        return error_input(e, "can only train a model with a tied head and an MLP, without biases, norms of "
+                              "q and k, and window");
     if (!begin_plan(p, shape->layers, e)) return false;
     weights_of_ends(&m, ends);
     p->embedding = p->head = add_parameter(p, &ends[0]);
@@ -100,7 +100,7 @@ void tensor_load(const Tensor *x, float *out) {
 static bool same_shape(const Shape *a, const Shape *b) {
     return a->layers == b->layers && a->width == b->width && a->heads == b->heads &&
            a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->mlp_width == b->mlp_width &&
-           a->vocab == b->vocab && b->tied_head && !b->qkv_bias;
+           a->vocab == b->vocab && b->tied_head && !b->qkv_bias && !b->qk_norm;
 }
 
 bool parameters_load(const Parameters *p, const Shape *shape, const Model *from, float *weights, Error *e) {

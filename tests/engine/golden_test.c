@@ -67,7 +67,7 @@ static void check_model(const char *name) {
 
 static void all_models(void **state) {
     (void)state;
-    assert_true(golden_each(check_model) >= 11);
+    assert_true(golden_each(check_model) >= 14);
 }
 
 int main(void) {

@@ -57,6 +57,7 @@ static void bind(const Safetensors *s, const uint8_t *data, const char *type) {
         .layers = &layer
     };
     memcpy(m.architecture, type, strlen(type));
+    m.shape.qk_norm = architecture_find(type)->qk_norm;
     const Shard shard = {*s, data, "shard"};
     Error e = {0};
     if (weights_bind(&m, &shard, 1, "dir", &e)) model_check_finite(&m, "dir", &e); // reads every weight
@@ -73,6 +74,7 @@ static void parse(const uint8_t *data, size_t size) {
     check_tensors(&s, size);
     bind(&s, data, "llama");
     bind(&s, data, "phi3");
+    bind(&s, data, "qwen3");
     safetensors_release(&s);
 }
 

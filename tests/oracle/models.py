@@ -2,7 +2,7 @@
 """Golden values for the forward pass, from Hugging Face transformers. Run by hand, from the repository's root:
 
     python3 -m venv /tmp/oracle && /tmp/oracle/bin/pip install torch transformers safetensors
-    /tmp/oracle/bin/python tests/oracle/models.py
+    /tmp/oracle/bin/python tests/oracle/models.py [NAME...]
 
 For each row of CASES it writes tests/fixtures/golden/NAME/: a tiny random model as transformers saves it
 (config.json, model.safetensors or shards), golden.json (prompt, 64 greedy tokens of the f32 model, the error of
@@ -17,6 +17,7 @@ import os
 import shutil
 import sys
 
+sys.path.pop(0)  # tokenizers.py beside this file has the name of a package that transformers wants
 import torch
 import transformers
 
@@ -42,6 +43,16 @@ CASES = {
     "mistral-nowindow": ("Mistral", dict(sliding_window=None), "bfloat16", None, 40),
     "phi3": ("Phi3", dict(sliding_window=20), "bfloat16", None, 40),
     "qwen2-tied-bias": ("Qwen2", dict(tie_word_embeddings=True, use_sliding_window=False), "bfloat16", None, 9),
+    "qwen3": ("Qwen3", dict(head_dim=8, use_sliding_window=False), "bfloat16", None, 9),
+    "qwen3-tied-head24": ("Qwen3", dict(head_dim=24, tie_word_embeddings=True, use_sliding_window=False), "bfloat16",
+                          None, 9),
+    # As Phi-4-mini; the prompt is longer than the original context, so that transformers, too, is on the long list.
+    "phi3-partial-longrope": ("Phi3", dict(hidden_size=48, num_attention_heads=3, num_key_value_heads=1, head_dim=16,
+                                           tie_word_embeddings=True, sliding_window=300, max_position_embeddings=160,
+                                           original_max_position_embeddings=40, partial_rotary_factor=0.75,
+                                           rope_scaling=dict(type="longrope", short_factor=[1.0] * 6,
+                                                             long_factor=[1.0, 1.1, 1.3, 1.7, 2.5, 4.0])),
+                              "bfloat16", None, 41),
 }
 
 

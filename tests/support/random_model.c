@@ -25,8 +25,10 @@ Shape random_shape(Random *r) {
                .activation = random_below(r, 4) ? ACTIVATION_SILU : ACTIVATION_GELU_TANH,
                .norm_epsilon = 1e-5f};
     s.real_vocab = random_below(r, 4) ? s.vocab : s.vocab - 5;
+    s.qk_norm = random_below(r, 3) == 0;
     s.rope = (Rope){
         .kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = s.head_dim / 2, .attention_factor = 1};
+    if (random_below(r, 4) == 0) s.rope.pairs = 1 + (int)random_below(r, (uint32_t)s.rope.pairs);
     return s;
 }
 
@@ -48,7 +50,7 @@ static Tensor tensor(RandomModel *m, int rows, int columns, Dtype dtype, float c
 
 void random_model_init(RandomModel *m, const Shape *s, Dtype dtype, bool mixed, Random *r) {
     int q = shape_q_width(s), kv = shape_kv_width(s), w = s->width, mlp = s->mlp_width;
-    *m = (RandomModel){.size = shape_parameters(s) * 4 + (size_t)(s->layers * 12 + 3) * 64};
+    *m = (RandomModel){.size = shape_parameters(s) * 4 + (size_t)(s->layers * 14 + 3) * 64};
     m->weights = mem_alloc(m->size, 1);
     m->model = (Model){.shape = *s, .dtype = dtype, .bos = -1};
     m->model.layers = mem_alloc((size_t)s->layers, sizeof *m->model.layers);
@@ -71,6 +73,10 @@ void random_model_init(RandomModel *m, const Shape *s, Dtype dtype, bool mixed, 
             l->q_bias = VECTOR(q, 0);
             l->k_bias = VECTOR(kv, 0);
             l->v_bias = VECTOR(kv, 0);
+        }
+        if (s->qk_norm) {
+            l->q_norm = VECTOR(s->head_dim, 1);
+            l->k_norm = VECTOR(s->head_dim, 1);
         }
         if (mlp == 0) continue;
         l->mlp_norm = VECTOR(w, 1);
@@ -112,7 +118,7 @@ void random_adapter_init(RandomModel *m, const Model *target, Random *r) {
     Shape shape = target->shape;
     shape.input = INPUT_HIDDEN;
     shape.layers = 1;
-    shape.qkv_bias = shape.tied_head = false;
+    shape.qkv_bias = shape.qk_norm = shape.tied_head = false;
     if (random_below(r, 2)) shape.mlp_width = 0;
     random_model_init(m, &shape, target->dtype, false, r);
     random_model_calm(m, 0);

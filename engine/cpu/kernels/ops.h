@@ -71,6 +71,7 @@ typedef struct CpuOps {
     // MATMUL_UNIT.
     void (*matmul)(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to);
 
+    // y may be x.
     void (*rmsnorm)(const float *x, const Tensor *weight, float epsilon, int n, float *y);
     // Rotates the two halves of a head: (x[i], x[i + pairs]) by the angle whose cosine and sine are given.
     void (*rope)(float *head, const float *cosine, const float *sine, int pairs);

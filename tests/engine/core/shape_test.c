@@ -112,6 +112,7 @@ static size_t count_slowly(const Shape *s) {
         for (int h = 0; h < s->kv_heads; h++) n += 2 * d * w;     // rows of k and v
         for (int h = 0; s->qkv_bias && h < s->heads; h++) n += d; // their biases
         for (int h = 0; s->qkv_bias && h < s->kv_heads; h++) n += 2 * d;
+        if (s->qk_norm) n += 2 * d;                              // one a dimension, for all heads
         if (s->mlp_width) n += w + 3 * w * (size_t)s->mlp_width; // norm, gate, up, down
     }
     n += w; // last norm
@@ -129,7 +130,8 @@ static void parameters_count_tensors(void **state) {
         s.head_dim = 2 * test_between(&r, 1, 40), s.vocab = test_between(&r, 1, 999);
         s.mlp_width = test_between(&r, 0, 2) ? test_between(&r, 1, 400) : 0;
         s.input = test_between(&r, 0, 3) ? INPUT_TOKENS : INPUT_HIDDEN;
-        s.qkv_bias = test_between(&r, 0, 1), s.tied_head = test_between(&r, 0, 1);
+        s.qkv_bias = test_between(&r, 0, 1), s.qk_norm = test_between(&r, 0, 1);
+        s.tied_head = test_between(&r, 0, 1);
         assert_int_equal(shape_parameters(&s), count_slowly(&s));
     }
 }

@@ -67,7 +67,7 @@ static void check_model(const char *name) { check(name, false); }
 
 static void all_models(void **state) {
     (void)state;
-    assert_true(golden_each(check_model) >= 11);
+    assert_true(golden_each(check_model) >= 14);
     assert_int_equal(simt_live_bytes(), 0);
 }
 
@@ -82,6 +82,7 @@ static void nothing_is_read_early(void **state) {
     (void)state;
     simt_settings.early = true;
     check("mistral-window7", true);
+    check("qwen3", false);
     simt_settings.early = false;
 }
 

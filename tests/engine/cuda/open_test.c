@@ -15,7 +15,7 @@ static Shape some_shape(void) {
     Random r = test_random(97);
     Shape s = random_shape(&r);
     s.window = 0;
-    s.qkv_bias = true;
+    s.qkv_bias = s.qk_norm = true;
     return s;
 }
 

@@ -43,76 +43,94 @@ typedef struct {
 
 static const Refused REFUSED[] = {
   // what is not supported is named, with what is
-    {"{\"model_type\":\"gpt2\"}",                                                                           "model_type 'gpt2'"        },
-    {"{\"model_type\":\"mixtral\"}",                                                                        "llama (also CodeLlama"    },
-    {"{\"model_type\":\"gemma\"}",                                                                          "mistral, phi3, qwen2"     },
-    {"{\"model_type\":null}",                                                                               "'model_type'"             },
-    {"{\"model_type\":7}",                                                                                  "'model_type'"             },
-    {"{\"quantization_config\":{\"quant_method\":\"gptq\"}}",                                               "quantised model"          },
-    {"{\"hidden_act\":\"relu\"}",                                                                           "'hidden_act' 'relu'"      },
-    {"{\"hidden_act\":1}",                                                                                  "'hidden_act'"             },
-    {"{\"attention_bias\":true}",                                                                           "'attention_bias'"         },
-    {"{\"mlp_bias\":true}",                                                                                 "'mlp_bias'"               },
-    {"{\"partial_rotary_factor\":0.5}",                                                                     "'partial_rotary_factor'"  },
-    {"{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2}}",                                                 "rope scaling 'yarn'"      },
-    {"{\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}}",                                              "default, linear, llama3"  },
-    {"{\"rope_scaling\":[]}",                                                                               "'rope_scaling'"           },
-    {"{\"rope_scaling\":{\"type\":3}}",                                                                     "'type'"                   },
-    {"{\"rope_scaling\":{\"type\":\"linear\"}}",                                                            "'factor'"                 },
-    {"{\"rope_scaling\":{\"type\":\"linear\",\"factor\":0}}",                                               "'factor'"                 },
-    {"{\"rope_scaling\":{\"type\":\"linear\",\"factor\":\"2\"}}",                                           "'factor'"                 },
-    {"{\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8}}",                                               "'low_freq_factor'"        },
+    {"{\"model_type\":\"gpt2\"}",                                                                             "model_type 'gpt2'"            },
+    {"{\"model_type\":\"mixtral\"}",                                                                          "llama (also CodeLlama"        },
+    {"{\"model_type\":\"gemma\"}",                                                                            "mistral, phi3, qwen2, qwen3"  },
+    {"{\"model_type\":null}",                                                                                 "'model_type'"                 },
+    {"{\"model_type\":7}",                                                                                    "'model_type'"                 },
+    {"{\"quantization_config\":{\"quant_method\":\"gptq\"}}",                                                 "quantised model"              },
+    {"{\"hidden_act\":\"relu\"}",                                                                             "'hidden_act' 'relu'"          },
+    {"{\"hidden_act\":1}",                                                                                    "'hidden_act'"                 },
+    {"{\"attention_bias\":true}",                                                                             "'attention_bias'"             },
+    {"{\"mlp_bias\":true}",                                                                                   "'mlp_bias'"                   },
+    {"{\"partial_rotary_factor\":0.5}",                                                                       "'partial_rotary_factor'"      },
+    {"{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2}}",                                                   "rope scaling 'yarn'"          },
+    {"{\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}}",                                                "default, linear, llama3"      },
+    {"{\"rope_scaling\":[]}",                                                                                 "'rope_scaling'"               },
+    {"{\"rope_scaling\":{\"type\":3}}",                                                                       "'type'"                       },
+    {"{\"rope_scaling\":{\"type\":\"linear\"}}",                                                              "'factor'"                     },
+    {"{\"rope_scaling\":{\"type\":\"linear\",\"factor\":0}}",                                                 "'factor'"                     },
+    {"{\"rope_scaling\":{\"type\":\"linear\",\"factor\":\"2\"}}",                                             "'factor'"                     },
+    {"{\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8}}",                                                 "'low_freq_factor'"            },
     {"{\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":4,"
-     "\"original_max_position_embeddings\":64}}",                                                      "must be below"            },
-    {"{\"rope_scaling\":{\"type\":\"longrope\",\"short_factor\":[1,1]}}",                                   "'short_factor'"           },
-    {"{\"rope_scaling\":{\"type\":\"longrope\",\"short_factor\":[1,1,1,1,1,1,1,-1]}}",                      "positive"                 },
-    {"{\"rope_scaling\":{\"type\":\"longrope\",\"short_factor\":\"many\"}}",                                "'short_factor'"           },
-    {"{\"rope_theta\":0}",                                                                                  "'rope_theta'"             },
-    {"{\"rope_theta\":\"10000\"}",                                                                          "'rope_theta'"             },
+     "\"original_max_position_embeddings\":64}}",                                                        "must be below"                },
+    {"{\"rope_scaling\":{\"type\":\"longrope\",\"short_factor\":[1,1]}}",                                     "'short_factor'"               },
+    {"{\"rope_scaling\":{\"type\":\"longrope\",\"short_factor\":[1,1,1,1,1,1,1,-1]}}",                        "positive"                     },
+    {"{\"rope_scaling\":{\"type\":\"longrope\",\"short_factor\":\"many\"}}",                                  "'short_factor'"               },
+    {"{\"rope_theta\":0}",                                                                                    "'rope_theta'"                 },
+    {"{\"rope_theta\":\"10000\"}",                                                                            "'rope_theta'"                 },
     {"{\"model_type\":\"qwen2\",\"use_sliding_window\":true,\"sliding_window\":8,\"max_window_layers\":2}",
-     "'max_window_layers' 2"                                                                                                           },
+     "'max_window_layers' 2"                                                                                                                 },
+    {"{\"model_type\":\"qwen3\",\"use_sliding_window\":true,\"num_hidden_layers\":40}",
+     "'max_window_layers' 28"                                                                                                                },
+    {"{\"model_type\":\"qwen3\",\"use_sliding_window\":true,\"layer_types\":[\"full_attention\",\"full_"
+     "attention\","
+     "\"sliding_attention\"]}",                                                                          "'layer_types'"                },
+    {"{\"model_type\":\"mistral\",\"layer_types\":[\"sliding_attention\",\"full_attention\",\"full_"
+     "attention\"]}",                                                                                    "'layer_types'"                },
+    {"{\"layer_types\":[\"full_attention\",\"chunked_attention\",\"full_attention\"]}",
+     "'chunked_attention'"                                                                                                                   },
+    {"{\"layer_types\":[\"full_attention\",7,\"full_attention\"]}",                                           "no text"                      },
+    {"{\"layer_types\":[\"full_attention\"]}",                                                                "a list of 3"                  },
+    {"{\"layer_types\":\"full_attention\"}",                                                                  "a list of 3"                  },
+    {"{\"model_type\":\"phi3\",\"partial_rotary_factor\":0.35}",                                              "rotates 5 of"                 },
+    {"{\"rope_parameters\":{\"partial_rotary_factor\":0.5}}",                                                 "only 1 is supported for llama"},
+    {"{\"rope_scaling\":{\"type\":\"linear\",\"factor\":2},\"rope_parameters\":{\"rope_type\":\"default\"}}",
+     "differ"                                                                                                                                },
+    {"{\"rope_parameters\":{\"full_attention\":{\"rope_theta\":1e6}}}",                                       "'full_attention'"             },
+    {"{\"model_type\":\"qwen3\",\"attention_bias\":true}",                                                    "'attention_bias'"             },
  // sizes: missing, of another type, outside
-    {"{\"hidden_size\":null}",                                                                              "'hidden_size' is missing" },
-    {"{\"hidden_size\":64.0}",                                                                              "'hidden_size'"            },
-    {"{\"hidden_size\":\"64\"}",                                                                            "'hidden_size'"            },
-    {"{\"hidden_size\":[64]}",                                                                              "'hidden_size'"            },
-    {"{\"hidden_size\":66}",                                                                                "not a multiple"           },
-    {"{\"hidden_size\":0}",                                                                                 "'hidden_size'"            },
-    {"{\"hidden_size\":-64}",                                                                               "'hidden_size'"            },
-    {"{\"hidden_size\":9223372036854775807}",                                                               "'hidden_size'"            },
-    {"{\"num_hidden_layers\":0}",                                                                           "'num_hidden_layers'"      },
-    {"{\"num_hidden_layers\":1001}",                                                                        "'num_hidden_layers'"      },
-    {"{\"num_attention_heads\":0}",                                                                         "'num_attention_heads'"    },
-    {"{\"num_attention_heads\":true}",                                                                      "'num_attention_heads'"    },
-    {"{\"num_key_value_heads\":3}",                                                                         "do not divide"            },
-    {"{\"num_key_value_heads\":8}",                                                                         "'num_key_value_heads'"    },
-    {"{\"num_key_value_heads\":0}",                                                                         "'num_key_value_heads'"    },
-    {"{\"intermediate_size\":0}",                                                                           "'intermediate_size'"      },
-    {"{\"vocab_size\":0}",                                                                                  "'vocab_size'"             },
-    {"{\"vocab_size\":4294967296}",                                                                         "'vocab_size'"             },
-    {"{\"outpace_stand_in\":\"\"}",                                                                         "'outpace_stand_in'"       },
-    {"{\"outpace_stand_in\":7}",                                                                            "'outpace_stand_in'"       },
-    {"{\"outpace_stand_in\":\"a\\u001b[2J\"}",                                                              "must be a line of 1"      },
-    {"{\"real_vocab_size\":513}",                                                                           "'real_vocab_size'"        },
-    {"{\"max_position_embeddings\":0}",                                                                     "'max_position_embeddings'"},
-    {"{\"max_position_embeddings\":1e3}",                                                                   "'max_position_embeddings'"},
-    {"{\"head_dim\":15}",                                                                                   "odd"                      },
-    {"{\"head_dim\":1}",                                                                                    "'head_dim'"               },
-    {"{\"head_dim\":514}",                                                                                  "'head_dim'"               },
-    {"{\"rms_norm_eps\":0}",                                                                                "'rms_norm_eps'"           },
-    {"{\"rms_norm_eps\":\"small\"}",                                                                        "'rms_norm_eps'"           },
-    {"{\"model_type\":\"mistral\",\"sliding_window\":0}",                                                   "'sliding_window'"         },
-    {"{\"model_type\":\"mistral\",\"sliding_window\":\"wide\"}",                                            "'sliding_window'"         },
-    {"{\"use_sliding_window\":1}",                                                                          "'use_sliding_window'"     },
-    {"{\"tie_word_embeddings\":\"yes\"}",                                                                   "'tie_word_embeddings'"    },
+    {"{\"hidden_size\":null}",                                                                                "'hidden_size' is missing"     },
+    {"{\"hidden_size\":64.0}",                                                                                "'hidden_size'"                },
+    {"{\"hidden_size\":\"64\"}",                                                                              "'hidden_size'"                },
+    {"{\"hidden_size\":[64]}",                                                                                "'hidden_size'"                },
+    {"{\"hidden_size\":66}",                                                                                  "not a multiple"               },
+    {"{\"hidden_size\":0}",                                                                                   "'hidden_size'"                },
+    {"{\"hidden_size\":-64}",                                                                                 "'hidden_size'"                },
+    {"{\"hidden_size\":9223372036854775807}",                                                                 "'hidden_size'"                },
+    {"{\"num_hidden_layers\":0}",                                                                             "'num_hidden_layers'"          },
+    {"{\"num_hidden_layers\":1001}",                                                                          "'num_hidden_layers'"          },
+    {"{\"num_attention_heads\":0}",                                                                           "'num_attention_heads'"        },
+    {"{\"num_attention_heads\":true}",                                                                        "'num_attention_heads'"        },
+    {"{\"num_key_value_heads\":3}",                                                                           "do not divide"                },
+    {"{\"num_key_value_heads\":8}",                                                                           "'num_key_value_heads'"        },
+    {"{\"num_key_value_heads\":0}",                                                                           "'num_key_value_heads'"        },
+    {"{\"intermediate_size\":0}",                                                                             "'intermediate_size'"          },
+    {"{\"vocab_size\":0}",                                                                                    "'vocab_size'"                 },
+    {"{\"vocab_size\":4294967296}",                                                                           "'vocab_size'"                 },
+    {"{\"outpace_stand_in\":\"\"}",                                                                           "'outpace_stand_in'"           },
+    {"{\"outpace_stand_in\":7}",                                                                              "'outpace_stand_in'"           },
+    {"{\"outpace_stand_in\":\"a\\u001b[2J\"}",                                                                "must be a line of 1"          },
+    {"{\"real_vocab_size\":513}",                                                                             "'real_vocab_size'"            },
+    {"{\"max_position_embeddings\":0}",                                                                       "'max_position_embeddings'"    },
+    {"{\"max_position_embeddings\":1e3}",                                                                     "'max_position_embeddings'"    },
+    {"{\"head_dim\":15}",                                                                                     "odd"                          },
+    {"{\"head_dim\":1}",                                                                                      "'head_dim'"                   },
+    {"{\"head_dim\":514}",                                                                                    "'head_dim'"                   },
+    {"{\"rms_norm_eps\":0}",                                                                                  "'rms_norm_eps'"               },
+    {"{\"rms_norm_eps\":\"small\"}",                                                                          "'rms_norm_eps'"               },
+    {"{\"model_type\":\"mistral\",\"sliding_window\":0}",                                                     "'sliding_window'"             },
+    {"{\"model_type\":\"mistral\",\"sliding_window\":\"wide\"}",                                              "'sliding_window'"             },
+    {"{\"use_sliding_window\":1}",                                                                            "'use_sliding_window'"         },
+    {"{\"tie_word_embeddings\":\"yes\"}",                                                                     "'tie_word_embeddings'"        },
  // ids
-    {"{\"bos_token_id\":512}",                                                                              "'bos_token_id'"           },
-    {"{\"bos_token_id\":-2}",                                                                               "'bos_token_id'"           },
-    {"{\"eos_token_id\":512}",                                                                              "'eos_token_id' 512"       },
-    {"{\"eos_token_id\":-1}",                                                                               "'eos_token_id' -1"        },
-    {"{\"eos_token_id\":[2,\"3\"]}",                                                                        "'eos_token_id'"           },
-    {"{\"eos_token_id\":2.5}",                                                                              "'eos_token_id'"           },
-    {"{\"eos_token_id\":[1,2,3,4,5,6,7,8,9]}",                                                              "more than 8"              },
+    {"{\"bos_token_id\":512}",                                                                                "'bos_token_id'"               },
+    {"{\"bos_token_id\":-2}",                                                                                 "'bos_token_id'"               },
+    {"{\"eos_token_id\":512}",                                                                                "'eos_token_id' 512"           },
+    {"{\"eos_token_id\":-1}",                                                                                 "'eos_token_id' -1"            },
+    {"{\"eos_token_id\":[2,\"3\"]}",                                                                          "'eos_token_id'"               },
+    {"{\"eos_token_id\":2.5}",                                                                                "'eos_token_id'"               },
+    {"{\"eos_token_id\":[1,2,3,4,5,6,7,8,9]}",                                                                "more than 8"                  },
 };
 
 static void refusals(void **state) {
@@ -175,18 +193,29 @@ typedef struct {
 static void windows(void **state) {
     (void)state;
     static const Window cases[] = {
-        {"{\"model_type\":\"mistral\",\"sliding_window\":7}",                              7 },
-        {"{\"model_type\":\"mistral\"}",                                                   0 },
-        {"{\"model_type\":\"mistral\",\"sliding_window\":7,\"use_sliding_window\":false}", 0 },
-        {"{\"model_type\":\"phi3\",\"sliding_window\":20}",                                20},
-        {"{\"sliding_window\":7}",                                                         0 }, // llama has none
-        {"{\"model_type\":\"qwen2\",\"sliding_window\":7}",                                0 },
-        {"{\"model_type\":\"qwen2\",\"sliding_window\":7,\"use_sliding_window\":false}",   0 },
-        {"{\"model_type\":\"qwen2\",\"sliding_window\":7,\"max_window_layers\":0}",        0 },
+        {"{\"model_type\":\"mistral\",\"sliding_window\":7}",                                             7   },
+        {"{\"model_type\":\"mistral\"}",                                                                  4096}, // what the class takes
+        {"{\"model_type\":\"phi3\"}",                                                                     0   },
+        {"{\"model_type\":\"mistral\",\"layer_types\":[\"full_attention\",\"full_attention\",\"full_"
+         "attention\"]}",                                                                        0   },
+        {"{\"model_type\":\"mistral\",\"sliding_window\":9,\"layer_types\":[\"sliding_attention\",\"sliding_"
+         "attention\",\"sliding_attention\"]}",                                                  9   },
+        {"{\"model_type\":\"qwen3\",\"use_sliding_window\":true}",                                        0   },
+        {"{\"model_type\":\"qwen3\",\"use_sliding_window\":true,\"max_window_layers\":0}",                4096},
+        {"{\"model_type\":\"qwen3\",\"sliding_window\":9,\"use_sliding_window\":true,\"max_window_layers\":1,"
+         "\"layer_types\":[\"sliding_attention\",\"sliding_attention\",\"sliding_attention\"]}", 9   },
+        {"{\"model_type\":\"qwen3\",\"sliding_window\":9,\"max_window_layers\":1,"
+         "\"layer_types\":[\"full_attention\",\"full_attention\",\"full_attention\"]}",          0   },
+        {"{\"model_type\":\"mistral\",\"sliding_window\":7,\"use_sliding_window\":false}",                0   },
+        {"{\"model_type\":\"phi3\",\"sliding_window\":20}",                                               20  },
+        {"{\"sliding_window\":7}",                                                                        0   }, // llama has none
+        {"{\"model_type\":\"qwen2\",\"sliding_window\":7}",                                               0   },
+        {"{\"model_type\":\"qwen2\",\"sliding_window\":7,\"use_sliding_window\":false}",                  0   },
+        {"{\"model_type\":\"qwen2\",\"sliding_window\":7,\"max_window_layers\":0}",                       0   },
         {"{\"model_type\":\"qwen2\",\"sliding_window\":7,\"use_sliding_window\":true,"
-         "\"max_window_layers\":0}",                                              7 },
+         "\"max_window_layers\":0}",                                                             7   },
         {"{\"model_type\":\"qwen2\",\"sliding_window\":7,\"use_sliding_window\":true,"
-         "\"max_window_layers\":3}",                                              0 },
+         "\"max_window_layers\":3}",                                                             0   },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Model m;
@@ -219,6 +248,8 @@ static void ropes(void **state) {
     taken(&m,
           "{\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":2,\"rope_theta\":1000}}"); // newer files
     assert_true(r->kind == ROPE_LINEAR && r->factor == 2 && r->theta == 1000);
+    taken(&m, "{\"rope_theta\":77,\"rope_scaling\":null,\"rope_parameters\":{\"rope_type\":\"default\"}}");
+    assert_true(r->kind == ROPE_PLAIN && r->theta == 77);
     taken(&m, "{\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,"
               "\"high_freq_factor\":4,\"original_max_position_embeddings\":64}}");
     assert_true(r->kind == ROPE_LLAMA3 && r->factor == 8 && r->original_context == 64);
@@ -243,6 +274,12 @@ static void longrope_lists(void **state) {
     snprintf(changes, sizeof changes, scaling, 64, ",\"attention_factor\":1.5");
     taken(&m, changes);
     assert_true(r->attention_factor == 1.5);
+    snprintf(changes, sizeof changes, scaling, 64, ",\"factor\":2,\"original_max_position_embeddings\":99");
+    taken(&m, changes); // the file's own original context counts, and the factor that is given
+    assert_true(r->original_context == 64 && fabs(r->attention_factor - sqrt(1 + log(2) / log(64))) < 1e-12);
+    taken(&m, "{\"model_type\":\"phi3\",\"max_position_embeddings\":8192,\"partial_rotary_factor\":0.5,"
+              "\"rope_scaling\":{\"type\":\"su\",\"long_factor\":[1,1,1,2]}}");
+    assert_true(r->original_context == 4096 && r->pairs == 4 && r->stretch[3] == 2);
 }
 
 // generation_config.json adds its ends; sampling defaults in it change nothing.
@@ -265,17 +302,28 @@ static void generation(void **state) {
     }
 }
 
+#define NOTHING_SAID "{\"model_type\":\"%s\",\"max_position_embeddings\":null,\"rms_norm_eps\":null}"
+
+// What the classes of transformers take where the file says nothing.
 static void architectures(void **state) {
     (void)state;
-    static const char *const known[] = {"llama", "mistral", "phi3", "qwen2"};
-    for (int i = 0; i < 4; i++) {
+    static const char *const known[] = {"llama", "mistral", "phi3", "qwen2", "qwen3"};
+    static const int contexts[] = {2048, 131072, 4096, 32768, 32768};
+    for (int i = 0; i < 5; i++) {
         Model m;
-        char changes[64];
+        char changes[128];
         snprintf(changes, sizeof changes, "{\"model_type\":\"%s\"}", known[i]);
         taken(&m, changes);
         assert_string_equal(m.architecture, known[i]);
         assert_int_equal(m.shape.qkv_bias, strcmp(known[i], "qwen2") == 0);
+        assert_int_equal(m.shape.qk_norm, strcmp(known[i], "qwen3") == 0);
+        assert_int_equal(m.shape.head_dim, m.shape.qk_norm ? 128 : 16);
+        assert_int_equal(m.shape.rope.pairs, m.shape.head_dim / 2);
         assert_int_equal(architecture_find(known[i])->fused_qkv, strcmp(known[i], "phi3") == 0);
+        snprintf(changes, sizeof changes, NOTHING_SAID, known[i]);
+        taken(&m, changes);
+        assert_int_equal(m.shape.context, contexts[i]);
+        assert_true(m.shape.norm_epsilon == (strcmp(known[i], "phi3") == 0 ? 1e-5f : 1e-6f));
     }
     assert_null(architecture_find("Llama"));
     assert_null(architecture_find(""));

@@ -390,6 +390,7 @@ static void refused(void **state) {
         {"num_attention_heads=2",    "attention heads of "                                                  },
         {"num_key_value_heads=5",    "must be from 1 to 4"                                                  },
         {"quantization_config={}",   "quantised"                                                            },
+        {"model_type=qwen3",         "norms the q and k of each head, '"                                    },
     };
     Sets small = {NARROW, "num_attention_heads=4", "num_key_value_heads=1", "head_dim=32"};
     const Case c = {
@@ -419,6 +420,11 @@ static void refused(void **state) {
     assert_false(model_inflate(dir, &o, &e));
     assert_non_null(
         strstr(e.text, "has 2 key heads for 2 query heads each, the model to inflate, with 4 for 1 each"));
+    Sets normed = {"model_type=qwen3", "head_dim=32"};
+    SynthOptions q = {.shape = "tiny", .sets = normed, .set_count = 2};
+    assert_true(model_synth(p->small, &q, &e));
+    assert_false(model_inflate(dir, &o, &e));
+    assert_non_null(strstr(e.text, "which cannot be inflated"));
     o.shape = "no-such-shape";
     assert_false(model_inflate(dir, &o, &e) || access(dir, F_OK) == 0);
     assert_non_null(strstr(e.text, "no-such-shape"));

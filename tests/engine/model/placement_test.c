@@ -48,6 +48,14 @@ static void as_drawn(void **state) {
     assert_int_equal(p.head_ratio, 4);
     placement_release(&p);
 
+    small = shape(1, 1, 4), large = shape(1, 1, 16), small.rope.pairs = 1, large.rope.pairs = 4; // half of it
+    place(&p, &small, &large);
+    static const int part[] = {0, P, P, P, 1, P, P, P, 2, 3, P, P, P, P, P, P};
+    expect(&p.axis[AXIS_Q], part, 16);
+    expect(&p.axis[AXIS_K], part, 16);
+    expect(&p.axis[AXIS_V], first, 16);
+    placement_release(&p);
+
     small = shape(8, 2, 2), large = shape(10, 5, 2); // 4 to 1, 2 to 1: each key head twice
     place(&p, &small, &large);
     expect(&p.axis[AXIS_K], (const int[]){0, 1, 0, 1, 2, 3, 2, 3, P, P}, 10);

@@ -37,7 +37,7 @@ static void store(Fake *f, int layer, const char *part, int rows, int columns, b
     else snprintf(s->name, sizeof s->name, "model.layers.%d.%s", layer, part);
 }
 
-static void store_layer(Fake *f, int i, bool fused, bool bias) {
+static void store_layer(Fake *f, int i, bool fused, bool bias, bool norm) {
     store(f, i, "input_layernorm.weight", 1, WIDTH, true);
     store(f, i, "post_attention_layernorm.weight", 1, WIDTH, true);
     store(f, i, "self_attn.o_proj.weight", WIDTH, Q, false);
@@ -52,6 +52,10 @@ static void store_layer(Fake *f, int i, bool fused, bool bias) {
     store(f, i, "self_attn.v_proj.weight", KV, WIDTH, false);
     store(f, i, "mlp.gate_proj.weight", MLP, WIDTH, false);
     store(f, i, "mlp.up_proj.weight", MLP, WIDTH, false);
+    if (norm) {
+        store(f, i, "self_attn.q_norm.weight", 1, HEAD, true);
+        store(f, i, "self_attn.k_norm.weight", 1, HEAD, true);
+    }
     if (!bias) return;
     store(f, i, "self_attn.q_proj.bias", 1, Q, true);
     store(f, i, "self_attn.k_proj.bias", 1, KV, true);
@@ -62,7 +66,8 @@ static void fake_init(Fake *f, const char *type, bool tied) {
     const Architecture *a = architecture_find(type);
     *f = (Fake){.dtype = "F32"};
     store(f, -1, "model.embed_tokens.weight", VOCAB, WIDTH, false);
-    for (int i = 0; i < LAYERS; i++) store_layer(f, i, strcmp(type, "phi3") == 0, strcmp(type, "qwen2") == 0);
+    for (int i = 0; i < LAYERS; i++)
+        store_layer(f, i, strcmp(type, "phi3") == 0, strcmp(type, "qwen2") == 0, strcmp(type, "qwen3") == 0);
     store(f, -1, "model.norm.weight", 1, WIDTH, true);
     if (!tied) store(f, -1, "lm_head.weight", VOCAB, WIDTH, false);
     f->model.shape = (Shape){.layers = LAYERS,
@@ -73,6 +78,7 @@ static void fake_init(Fake *f, const char *type, bool tied) {
                              .mlp_width = MLP,
                              .vocab = VOCAB,
                              .qkv_bias = a->qkv_bias,
+                             .qk_norm = a->qk_norm,
                              .tied_head = tied};
     f->model.layers = f->layers;
     snprintf(f->model.architecture, sizeof f->model.architecture, "%s", type);
@@ -145,7 +151,7 @@ static void check_part(const Fake *f, int layer, const char *part, const Tensor 
     check(f, name, t, first, rows, columns);
 }
 
-static void check_all(const Fake *f, bool fused, bool bias, bool tied) {
+static void check_all(const Fake *f, bool fused, bool bias, bool norm, bool tied) {
     const Model *m = &f->model;
     for (int i = 0; i < LAYERS; i++) {
         const LayerWeights *w = &f->layers[i];
@@ -161,6 +167,11 @@ static void check_all(const Fake *f, bool fused, bool bias, bool tied) {
         check_part(f, i, fused ? "mlp.gate_up_proj.weight" : "mlp.gate_proj.weight", &w->gate, 0, MLP, WIDTH);
         check_part(f, i, fused ? "mlp.gate_up_proj.weight" : "mlp.up_proj.weight", &w->up, fused ? MLP : 0,
                    MLP, WIDTH);
+        assert_int_equal(w->q_norm.data != NULL, norm);
+        if (norm) {
+            check_part(f, i, "self_attn.q_norm.weight", &w->q_norm, 0, 1, HEAD);
+            check_part(f, i, "self_attn.k_norm.weight", &w->k_norm, 0, 1, HEAD);
+        }
         assert_int_equal(w->q_bias.data != NULL, bias);
         if (!bias) continue;
         check_part(f, i, "self_attn.q_proj.bias", &w->q_bias, 0, 1, Q);
@@ -174,18 +185,20 @@ static void check_all(const Fake *f, bool fused, bool bias, bool tied) {
     assert_int_equal(model_bytes(m), shape_parameters(&m->shape) * 4);
 }
 
-static const char *const TYPES[] = {"llama", "mistral", "phi3", "qwen2"};
+static const char *const TYPES[] = {"llama", "mistral", "phi3", "qwen2", "qwen3"};
+enum { TYPE_COUNT = sizeof TYPES / sizeof *TYPES };
 
 static void roles(void **state) {
     (void)state;
-    for (int i = 0; i < 16; i++) {
+    for (int i = 0; i < 4 * TYPE_COUNT; i++) {
         Fake f;
         Error e;
         const char *type = TYPES[i / 4];
         bool tied = i & 1;
         fake_init(&f, type, tied);
         if (!bind_in(&f, 1 + (i >> 1 & 1), &e)) fail_msg("%s: %s", type, e.text);
-        check_all(&f, strcmp(type, "phi3") == 0, strcmp(type, "qwen2") == 0, tied);
+        check_all(&f, strcmp(type, "phi3") == 0, strcmp(type, "qwen2") == 0, strcmp(type, "qwen3") == 0,
+                  tied);
         fake_release(&f);
     }
 }
@@ -193,7 +206,7 @@ static void roles(void **state) {
 // Each tensor in turn: taken away, of another shape, with another number of dimensions.
 static void each_is_needed_as_it_should_be(void **state) {
     (void)state;
-    for (int type = 0; type < 4; type++) {
+    for (int type = 0; type < TYPE_COUNT; type++) {
         Fake f;
         fake_init(&f, TYPES[type], false);
         int count = f.count;
