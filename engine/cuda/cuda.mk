@@ -17,13 +17,13 @@ endif
 
 # Instructions of Hopper's own need the a; PTX is for what comes after. No contraction of a*b+c (see EXACT). Spills fail.
 CUDA_ARCH = -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_90a,code=sm_90a
-NVCCFLAGS = -std=c++17 -O3 --fmad=false -Xcompiler -Wall,-Wextra -Xptxas --warn-on-spills -Werror all-warnings -I. -MMD -MP
+NVCCFLAGS = -std=c++17 -O3 --fmad=false -Xcompiler -Wall,-Wextra -Xptxas --warn-on-spills,-Werror $(if $(WERROR),-Werror all-warnings) -I. -MMD -MP
 build/cuda/%.o: %.cu engine/cuda/cuda.mk
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)$(NVCC) $(NVCCFLAGS) $(CUDA_ARCH) -c $< -o $@
 
 # The host's meaning of the same sources; what a device would trap on traps here too.
-SIMTFLAGS = -std=c++17 -O2 -g -Wall -Wextra -Wshadow -Wno-unused-function -Wno-unknown-pragmas -Werror $(EXACT) \
+SIMTFLAGS = -std=c++17 -O2 -g -Wall -Wextra -Wshadow -Wno-unused-function -Wno-unknown-pragmas $(WERROR) $(EXACT) \
     -fsanitize=bounds,alignment -fsanitize-undefined-trap-on-error $(filter-out -fno-sanitize-recover=undefined,$(SANITIZE)) -I. -MMD -MP
 SIMT     = $(patsubst %,$(BUILD)/simt/%.o,$(basename $(wildcard tests/simt/*.cpp) $(filter-out %/runtime.cu,$(CUDA_CU)))) \
     $(CUDA_C:%.c=$(BUILD)/%.o)

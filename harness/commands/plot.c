@@ -86,15 +86,17 @@ static bool find_run(Store *store, const Figure *f, const char *name, const char
 }
 
 // What its query asks beside the store. A machine is priced only where one is named.
-static bool compute(Store **store, const Figure *f, int64_t run, PlotArguments *a, Text *out, Error *e) {
+static bool compute(Store **store, const Figure *f, int64_t run, const PlotArguments *a, Text *out,
+                    Error *e) {
+    PredictionArguments of = a->of;
     ComputedWanted wanted = {
         .fits = f->computed & COMPUTED_FITS, .alone = true, .tables = f->computed & COMPUTED_TABLES};
     char itself[24];
-    bool priced = a->of.on && f->computed & COMPUTED_PREDICTION;
-    if (priced && !a->of.shape) return error_input(e, "plot: --on goes with --shape: of which model?");
+    bool priced = of.on && f->computed & COMPUTED_PREDICTION;
+    if (priced && !of.shape) return error_input(e, "plot: --on goes with --shape: of which model?");
     snprintf(itself, sizeof itself, "%lld", (long long)run);
-    if (priced && !a->of.against) a->of.against = itself;
-    if (priced) wanted.prediction = &a->of;
+    if (!of.against) of.against = itself;
+    if (priced) wanted.prediction = &of;
     if (wanted.tables && !estimates_ensure(store, run, e)) return false;
     return !f->computed || computed_json(*store, run, &wanted, out, e);
 }
