@@ -3,6 +3,7 @@
 #include "engine/model/config.h"
 
 #include <stdio.h>
+#include <string.h>
 
 Tensor *weights_field(LayerWeights *w, int which) {
     Tensor *const fields[LAYER_WEIGHTS] = {
@@ -147,6 +148,28 @@ bool weight_bind(Tensor *out, const WeightSpec *s, const Shard *shards, int coun
     return true;
 }
 
+static bool ends_with(const char *text, const char *end) {
+    size_t n = strlen(text), k = strlen(end);
+    return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+// A weight of a layer that is never asked for, as a bias or a norm, is one of another arithmetic. Old files
+// also keep the frequencies of rotation, which config.json gives.
+static bool check_used(const Model *m, const StoredTensor *t, const char *dir, const char *file, Error *e) {
+    WeightSpec specs[LAYER_WEIGHTS];
+    int layer = -1, count;
+    if (sscanf(t->name, "model.layers.%4d.", &layer) != 1 || layer < 0 || layer >= m->shape.layers ||
+        ends_with(t->name, ".rotary_emb.inv_freq"))
+        return true;
+    count = weights_of_layer(m, layer, specs);
+    for (int i = 0; i < count; i++)
+        if (strcmp(specs[i].name, t->name) == 0) return true;
+    return error_input(e,
+                       "tensor '%s' in '%s/%s' is none of a %s model: what it does would be left out; is "
+                       "'model_type' in its config.json right?",
+                       t->name, dir, file, m->architecture);
+}
+
 bool weights_bind(Model *m, const Shard *shards, int count, const char *dir, Error *e) {
     WeightSpec specs[LAYER_WEIGHTS];
     for (int layer = 0; layer < m->shape.layers; layer++) {
@@ -159,6 +182,9 @@ bool weights_bind(Model *m, const Shard *shards, int count, const char *dir, Err
     int n = weights_of_ends(m, specs);
     for (int i = 0; i < n; i++)
         if (!weight_bind(ends[i], &specs[i], shards, count, dir, e)) return false;
+    for (int i = 0; i < count; i++)
+        for (size_t k = 0; k < shards[i].header.count; k++)
+            if (!check_used(m, &shards[i].header.tensors[k], dir, shards[i].name, e)) return false;
     if (m->shape.tied_head) m->head = m->embedding;
     m->dtype = m->layers[0].q.dtype;
     return true;

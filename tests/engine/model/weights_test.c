@@ -260,12 +260,44 @@ static void twice_is_once_too_often(void **state) {
     fake_release(&f);
 }
 
+// A weight that nothing asks for would be left out of the arithmetic.
+static void none_is_left_out(void **state) {
+    (void)state;
+    static const struct {
+        const char *type;
+        int layer;
+        const char *part;
+        bool taken;
+    } cases[] = {
+        {"llama", 1,      "self_attn.q_proj.bias",            false},
+        {"llama", 0,      "self_attn.q_norm.weight",          false},
+        {"qwen2", 1,      "self_attn.o_proj.bias",            false},
+        {"qwen3", 1,      "self_attn.v_proj.bias",            false},
+        {"phi3",  0,      "self_attn.q_proj.weight",          false},
+        {"llama", 1,      "pre_feedforward_layernorm.weight", false},
+        {"llama", 1,      "self_attn.rotary_emb.inv_freq",    true }, // what config.json says, once more
+        {"llama", LAYERS, "self_attn.q_proj.bias",            true }, // of a layer that config.json leaves out
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Fake f;
+        Error e;
+        fake_init(&f, cases[i].type, false);
+        store(&f, cases[i].layer, cases[i].part, 1, Q, true);
+        bool taken = bind_in(&f, 1 + (int)(i % 2), &e);
+        if (taken != cases[i].taken ||
+            (!taken && (!strstr(e.text, cases[i].part) || !strstr(e.text, "dir/"))))
+            fail_msg("%s of %s: %s", cases[i].part, cases[i].type, taken ? "taken" : e.text);
+        fake_release(&f);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(roles),
         cmocka_unit_test(each_is_needed_as_it_should_be),
         cmocka_unit_test(dtypes_and_alignment),
         cmocka_unit_test(twice_is_once_too_often),
+        cmocka_unit_test(none_is_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
