@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { BUFFER = 1 << 16, PROGRESS_STEPS = 256, PIECE = 4 << 20, THREADS_MOST = 16 };
@@ -227,7 +228,17 @@ static bool write_by_threads(WeightsOut *w, const char *dir, Error *e) {
     return c.ok;
 }
 
+// Said before anything is written: a disk that is full fails others, too. Some file systems do not tell.
+static bool check_room(const WeightsOut *w, const char *dir, Error *e) {
+    const double gigabyte = 1e9;
+    struct statvfs s;
+    if (statvfs(dir, &s) || s.f_blocks == 0) return true;
+    double room = (double)s.f_bavail * (double)s.f_frsize;
+    return (double)w->bytes <= room || error_system(e, "the weights take %.1f GB, '%s' has room for %.1f",
+                                                    (double)w->bytes / gigabyte, dir, room / gigabyte);
+}
+
 bool weights_out(WeightsOut *w, const char *dir, Error *e) {
     choose_shards(w);
-    return write_by_threads(w, dir, e) && (w->shards == 1 || write_index(w, dir, e));
+    return check_room(w, dir, e) && write_by_threads(w, dir, e) && (w->shards == 1 || write_index(w, dir, e));
 }

@@ -33,4 +33,5 @@ typedef struct WeightsOut {
 // of a fused tensor.
 bool tensor_plan(const WeightSpec *s, Dtype dtype, TensorPlan *out);
 
+// False before anything is written where the disk has no room for it.
 bool weights_out(WeightsOut *w, const char *dir, Error *e);

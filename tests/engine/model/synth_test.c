@@ -105,6 +105,19 @@ static void seed_alone(void **state) {
     }
 }
 
+// 100 TB and more.
+static void no_room_is_told_at_once(void **state) {
+    static const char *const sets[] = {"num_hidden_layers=1000", "hidden_size=131072",
+                                       "intermediate_size=524288", "num_attention_heads=1024"};
+    Place *p = *state;
+    Error e = {0};
+    SynthOptions o = {.shape = "tiny", .sets = sets, .set_count = 4};
+    assert_false(model_synth(under(p, "large"), &o, &e));
+    if (!strstr(e.text, "the weights take ") || !strstr(e.text, "large' has room for "))
+        fail_msg("wanted what it takes and what there is in: %s", e.text);
+    assert_true(access(p->dir, F_OK) != 0);
+}
+
 // Shards that may not become as large as they are: that is told, and the smaller ones do not make a model.
 static void threads_that_fail(void **state) {
     Place *p = *state;
@@ -322,6 +335,7 @@ int main(void) {
     if (root && chdir(root)) return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(seed_alone),
+        cmocka_unit_test(no_room_is_told_at_once),
         cmocka_unit_test(threads_that_fail),
         cmocka_unit_test(values_are_spread),
         cmocka_unit_test(sets_change_the_config),
