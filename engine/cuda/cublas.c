@@ -12,7 +12,9 @@
 static const char *const NAMES[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
 enum { NAME_COUNT = sizeof NAMES / sizeof *NAMES, PATH_SIZE = 4096 };
 
-static void *open_file(const char *path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL); }
+// It stays when it is closed: the driver holds on to its kernels, and what it does when the program ends must
+// find its code.
+static void *open_file(const char *path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); }
 
 static void *open_in(const char *dir) {
     char path[PATH_SIZE];
