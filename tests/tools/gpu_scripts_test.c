@@ -157,6 +157,21 @@ static void without_early_launches(void **state) {
     child_release(&c);
 }
 
+// A sanitizer that does not know the card is left out, and no failure.
+static void a_sanitizer_that_refuses(void **state) {
+    Child c;
+    write_program(*state, "compute-sanitizer",
+                  "#!/bin/bash\necho '========= Error: Device not supported.'\nexit 1\n");
+    assert_int_equal(run_in(*state, &c,
+                            "mkdir none; for t in exact product attention; do printf '#!/bin/bash\\n' "
+                            ">none/${t}_test; chmod +x none/${t}_test; done; "
+                            "PATH=.:$PATH GOLDEN=none $0/tools/gpu-check ./program none"),
+                     0);
+    expect(&c, "left out         memcheck: ========= Error: Device not supported.\n");
+    expect(&c, "left out         racecheck: ========= Error: Device not supported.\n");
+    child_release(&c);
+}
+
 static void no_gpu(void **state) {
     static const char *const commands[] = {"NO_GPU=1 $0/tools/gpu-check ./program tests",
                                            "NO_GPU=1 OUTPACE_SCRATCH=. $0/tools/gpu-bench ./program none"};
@@ -174,6 +189,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(bench_keeps_to_its_time, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(check_counts, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(without_early_launches, set_up, folder_teardown),
+        cmocka_unit_test_setup_teardown(a_sanitizer_that_refuses, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(no_gpu, set_up, folder_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
