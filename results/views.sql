@@ -5,6 +5,7 @@
 --   point_speedup    the speedups, each under its name task_speedup   the same for each task of a dataset
 --   subtask          Spec-Bench's names of tasks       subtask_speedup the same for each of these
 --   ctar             share of steps that accepted w    prompt_speedup per prompt: what intervals resample
+--   point_base       what speedups divide by
 --   point_source     who proposed, who won             point_rank     length and rank of what won
 --   point_text       bytes a step, loops, repeats      point_setting  parameters, a line each
 --   step_time        a step's time in parts            pass           what ran on which model
@@ -12,7 +13,8 @@
 --   drifted          contexts of surfaces in whose measuring the machine changed
 --   run_state        what is there of each run         run_weights    where its models' weights lay
 --
--- The baseline of a point is that of point.baseline_id; a point without one is a baseline, and its speedups are 1.
+-- The baseline of a point is that of point.baseline_id; an autoregressive point without one is a baseline, and its speedups
+-- are 1. Others without one were imported alone, and have no speedup.
 -- Where one has more passes than the other, each prompt's mean over its passes stands for it.
 
 CREATE VIEW point_sums AS
@@ -49,19 +51,26 @@ SELECT point_id, prompt_id, count(*) AS passes, avg(tokens) AS tokens, avg(steps
        avg(decode_ns) AS decode_ns, avg(prefill_ns) AS prefill_ns
 FROM sample GROUP BY point_id, prompt_id;
 
+CREATE VIEW point_base AS
+SELECT id AS point_id, temperature, coalesce(baseline_id, iif(method = 'autoregressive', id, NULL)) AS base_id,
+       coalesce(same_path_id, iif(method = 'autoregressive', id, NULL)) AS same_path_id
+FROM point;
+
+-- Of points without a baseline all prompts stand here, and nothing of a base.
 CREATE VIEW prompt_speedup AS
-SELECT p.id AS point_id, m.prompt_id, p.temperature, m.tokens, m.steps, m.decode_ns, m.prefill_ns,
-       b.tokens AS base_tokens, b.decode_ns AS base_decode_ns, b.prefill_ns AS base_prefill_ns
-FROM point AS p
-JOIN prompt_mean AS m ON m.point_id = p.id
-JOIN prompt_mean AS b ON b.point_id = coalesce(p.baseline_id, p.id) AND b.prompt_id = m.prompt_id;
+SELECT p.point_id, m.prompt_id, p.temperature, m.tokens, m.steps, m.decode_ns, m.prefill_ns,
+       iif(base_id IS NULL, NULL, b.tokens) AS base_tokens, iif(base_id IS NULL, NULL, b.decode_ns) AS base_decode_ns,
+       iif(base_id IS NULL, NULL, b.prefill_ns) AS base_prefill_ns
+FROM point_base AS p
+JOIN prompt_mean AS m ON m.point_id = p.point_id
+JOIN prompt_mean AS b ON b.point_id = coalesce(p.base_id, p.point_id) AND b.prompt_id = m.prompt_id;
 
 CREATE VIEW prompt_same_path AS
-SELECT p.id AS point_id, m.prompt_id, p.temperature, m.tokens, m.decode_ns,
+SELECT p.point_id, m.prompt_id, p.temperature, m.tokens, m.decode_ns,
        b.tokens AS base_tokens, b.decode_ns AS base_decode_ns
-FROM point AS p
-JOIN prompt_mean AS m ON m.point_id = p.id
-JOIN prompt_mean AS b ON b.point_id = coalesce(p.same_path_id, p.id) AND b.prompt_id = m.prompt_id;
+FROM point_base AS p
+JOIN prompt_mean AS m ON m.point_id = p.point_id
+JOIN prompt_mean AS b ON b.point_id = p.same_path_id AND b.prompt_id = m.prompt_id;
 
 -- Spec-Bench's own: speeds of whole conversations, time of prefill included, ratio of their means, mean of passes.
 CREATE VIEW conversation AS
@@ -70,12 +79,12 @@ SELECT point_id, pass, dataset_id, number, min(task) AS task,
 FROM sample JOIN prompt ON prompt.id = prompt_id GROUP BY point_id, pass, dataset_id, number;
 
 CREATE VIEW pass_specbench AS
-SELECT p.id AS point_id, m.pass, avg(m.tokens_per_s) / avg(b.tokens_per_s) AS speedup
-FROM point AS p
-JOIN conversation AS m ON m.point_id = p.id
-JOIN conversation AS b ON b.point_id = coalesce(p.baseline_id, p.id) AND b.pass = m.pass
+SELECT p.point_id, m.pass, avg(m.tokens_per_s) / avg(b.tokens_per_s) AS speedup
+FROM point_base AS p
+JOIN conversation AS m ON m.point_id = p.point_id
+JOIN conversation AS b ON b.point_id = p.base_id AND b.pass = m.pass
      AND b.dataset_id = m.dataset_id AND b.number = m.number
-GROUP BY p.id, m.pass;
+GROUP BY p.point_id, m.pass;
 
 -- When sampling, texts differ: then by the time of a token.
 CREATE VIEW decode_speedup AS

@@ -36,25 +36,29 @@ void draw_nested(gsl_rng *random, const void *plan, double *draws, size_t count)
     }
 }
 
-// Answers lie output by output, so that each can be sorted where it is.
+static bool is_enough(const Bootstrap *b, int defined) { return 2 * defined >= b->resamples && defined >= 2; }
+
+// Answers lie output by output, so that each can be sorted where it is. *good: resamples that had any.
 static bool run_all(const Bootstrap *b, gsl_rng *random, double *draws, double *once, double *answers,
-                    int *defined) {
-    *defined = 0;
+                    int *defined, int *good) {
+    *good = 0;
     for (int r = 0; r < b->resamples; r++) {
         b->draw(random, b->plan, draws, b->draws);
         if (!b->statistic(b->context, draws, once)) continue;
         for (int o = 0; o < b->outputs; o++) {
-            assert(isfinite(once[o]));
-            answers[(size_t)o * (size_t)b->resamples + (size_t)*defined] = once[o];
+            assert(!isinf(once[o]));
+            if (!isnan(once[o])) answers[(size_t)o * (size_t)b->resamples + (size_t)defined[o]++] = once[o];
         }
-        ++*defined;
+        ++*good;
     }
-    return 2 * *defined >= b->resamples && *defined >= 2;
+    return is_enough(b, *good);
 }
 
-static Interval summarise(double *answers, size_t count, double level) {
-    double low = quantile(answers, count, (1 - level) / 2);
-    return (Interval){low, quantile(answers, count, (1 + level) / 2), gsl_stats_sd(answers, 1, count)};
+static Interval summarise(const Bootstrap *b, double *answers, int defined) {
+    if (!is_enough(b, defined)) return (Interval){NAN, NAN, NAN};
+    size_t count = (size_t)defined;
+    double low = quantile(answers, count, (1 - b->level) / 2);
+    return (Interval){low, quantile(answers, count, (1 + b->level) / 2), gsl_stats_sd(answers, 1, count)};
 }
 
 // GSL's handler of errors ends the program; out of memory it shall return NULL instead. Of GSL's generators
@@ -74,13 +78,15 @@ bool bootstrap(const Bootstrap *b, Interval *intervals, int *defined, Error *e) 
     gsl_rng *random = open_random(b->seed);
     double *draws = mem_alloc(b->draws + outputs, sizeof *draws);
     double *answers = mem_alloc(outputs * resamples, sizeof *answers);
-    bool ok = random && draws && answers;
+    int *counts = mem_alloc(outputs, sizeof *counts);
+    bool ok = random && draws && answers && counts;
     if (!ok) error_system(e, "bootstrap: out of memory");
-    else if (!run_all(b, random, draws, draws + b->draws, answers, &good))
+    else if (!run_all(b, random, draws, draws + b->draws, answers, counts, &good))
         ok = error_input(e, "bootstrap: only %d of %d resamples have an answer", good, b->resamples);
     for (size_t o = 0; ok && o < outputs; o++)
-        intervals[o] = summarise(answers + o * resamples, (size_t)good, b->level);
-    if (defined) *defined = good;
+        intervals[o] = summarise(b, answers + o * resamples, counts[o]);
+    if (ok && defined) memcpy(defined, counts, outputs * sizeof *counts);
+    mem_free(counts);
     mem_free(answers);
     mem_free(draws);
     gsl_rng_free(random);

@@ -24,7 +24,8 @@ typedef struct Bootstrap {
     size_t draws;       // numbers of a resample
     BootstrapDraw draw; // fills them; one of those below, or the caller's own
     const void *plan;   // for draw
-    // Fills out with `outputs` numbers; false where this resample has no answer. Such resamples are left out.
+    // Fills out with `outputs` numbers, NAN where this resample has none; false where it has no answer at
+    // all. What has none is left out.
     BootstrapStatistic statistic;
     void *context;
     int outputs;
@@ -33,8 +34,9 @@ typedef struct Bootstrap {
     uint64_t seed;
 } Bootstrap;
 
-// Fills (outputs) intervals; *defined (may be NULL) becomes the number of resamples with an answer. Fails
-// where fewer than half of them have one, or memory runs out.
+// Fills (outputs) intervals and, where it is not NULL, (outputs) numbers of the resamples that had that
+// output: of one that fewer than half of them had, the interval is NAN. Fails where fewer than half of them
+// have an answer, or memory runs out.
 bool bootstrap(const Bootstrap *b, Interval *intervals, int *defined, Error *e);
 
 // How often each of `count` units is drawn, of `count` draws with replacement. plan: none.

@@ -224,7 +224,8 @@ static bool import(int argc, char **argv, int *code, Error *e) {
     mem_free((char *)(size_t)baseline.bytes);
     if (ok) printf("run %lld: %d samples with %d steps\n", (long long)done.run, done.samples, done.steps);
     if (ok && done.alone)
-        printf("points without an autoregressive baseline: %lld; each stands as its own, its speedup is 1\n",
+        printf("points without an autoregressive baseline: %lld; they have no speedup: import them with it "
+               "(--baseline FILE, or its lines in the same file)\n",
                (long long)done.alone);
     return ok;
 }

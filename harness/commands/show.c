@@ -69,6 +69,19 @@ static bool print_surface(Store *store, int64_t run, Error *e) {
     return rows_end(r, true, e);
 }
 
+// Why there are points without a speedup, of what was imported.
+static bool print_alone(Store *store, int64_t run, Error *e) {
+    static const char SQL[] = "SELECT count(*) FROM point_base JOIN point ON point.id = point_id JOIN run ON "
+                              "run.id = run_id WHERE run_id = ?1 AND kind = 'import' AND base_id IS NULL";
+    int64_t alone;
+    if (!rows_one_int(store, SQL, run, &alone, e)) return false;
+    if (alone)
+        printf("\npoints without an autoregressive baseline: %lld; they have no speedup: import them with it "
+               "(--baseline FILE, or its lines in the same file)\n",
+               (long long)alone);
+    return true;
+}
+
 static bool print_drift(Store *store, int64_t run, Error *e) {
     Rows *r = rows_open(store, "SELECT context, drift FROM drifted WHERE run_id = ?1 ORDER BY context", e);
     if (!r) return false;
@@ -96,7 +109,7 @@ static bool show(int argc, char **argv, int *code, Error *e) {
     if (ok) {
         fputs(text_get(&text), stdout);
         if (o.json) puts("");
-        else ok = print_surface(store, run, e) && print_drift(store, run, e);
+        else ok = print_alone(store, run, e) && print_surface(store, run, e) && print_drift(store, run, e);
     }
     text_release(&text);
     store_close(store);

@@ -188,17 +188,17 @@ bool priced_tally(const PricedPoint *point, const PricedPoint *baseline, bool sa
     int count = 0;
     if (!pairs) return error_system(e, "out of memory for samples");
     for (int i = 0; i < point->count; i++) {
-        const PricedSample *s = &point->samples[i], *b = find(baseline, s->prompt, s->pass);
-        if (!b) continue;
+        const PricedSample *s = &point->samples[i], *b = baseline ? find(baseline, s->prompt, s->pass) : NULL;
+        if (baseline && !b) continue;
         pairs[count++] = (TallyPair){.prompt = s->prompt,
                                      .pass = s->pass,
                                      .tokens = s->tokens,
                                      .steps = s->steps,
                                      .decode_s = decode_s(s),
                                      .prefill_s = s->prefill_s,
-                                     .base_tokens = b->tokens,
-                                     .base_decode_s = decode_s(b),
-                                     .base_prefill_s = b->prefill_s};
+                                     .base_tokens = b ? b->tokens : NAN,
+                                     .base_decode_s = b ? decode_s(b) : NAN,
+                                     .base_prefill_s = b ? b->prefill_s : NAN};
     }
     bool ok = tally(pairs, count, sampled, out, e);
     mem_free(pairs);

@@ -2,6 +2,8 @@
 
 #include "results/rows.h"
 
+#include <math.h>
+
 #define PARAM(name) \
     "(SELECT value FROM point_param WHERE point_id = p.id AND section = 'method' AND name = '" name "')"
 
@@ -34,9 +36,10 @@ bool scaled_point(Store *store, const SimulatedPoint *p, const Pricing *pricing,
     LookaheadStep step;
     *out = (Scaled){0};
     if (!read_step(store, p->id, &step, &out->given, e)) return false;
+    double speedup = p->tally.value[TALLY_SPEEDUP];
+    out->given = out->given && isfinite(speedup);
     if (!out->given) return true;
     LookaheadStep one = {.W = 1, .N = 2, .G = 0, .context = step.context}; // the root alone
-    double speedup = p->tally.value[TALLY_SPEEDUP];
     out->lookahead = speedup * gain(scaling_lookahead, pricing, &step, devices, link);
     out->tensor = speedup * gain(scaling_tensor, pricing, &step, devices, link);
     out->pipeline = speedup * gain(scaling_pipeline, pricing, &step, devices, link);

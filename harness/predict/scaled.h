@@ -6,8 +6,8 @@
 
 // Speedups over autoregressive decoding on one device.
 typedef struct Scaled {
-    bool given;                         // it has W, N and G of its own; else nothing below is there
-    double lookahead, tensor, pipeline; // of the point
+    bool given; // it has W, N and G of its own, and a baseline; else nothing below is there
+    double lookahead, tensor, pipeline;                    // of the point
     double autoregressive_tensor, autoregressive_pipeline; // of one token a step
 } Scaled;
 

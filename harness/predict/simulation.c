@@ -81,6 +81,11 @@ static bool price_baseline(Store *store, const Pricing *pricing, int64_t id, Bas
     return priced_point(store, id, pricing, &b->priced, e);
 }
 
+// Imported without a baseline.
+static bool is_alone(const SimulatedPoint *p) {
+    return !p->baseline && strcmp(p->method, "autoregressive") != 0;
+}
+
 static bool simulate_point(Store *store, const Pricing *pricing, Baseline *baseline, SimulatedPoint *p,
                            Error *e) {
     PricedPoint point = {0};
@@ -88,7 +93,8 @@ static bool simulate_point(Store *store, const Pricing *pricing, Baseline *basel
               price_baseline(store, pricing, p->baseline ? p->baseline : p->id, baseline, e);
     p->needs_draft = point.needs_draft;
     p->step_s = priced_step(&point);
-    ok = ok && (p->needs_draft || priced_tally(&point, &baseline->priced, p->sampled, &p->tally, e));
+    ok = ok && (p->needs_draft ||
+                priced_tally(&point, is_alone(p) ? NULL : &baseline->priced, p->sampled, &p->tally, e));
     priced_release(&point);
     return ok;
 }

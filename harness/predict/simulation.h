@@ -3,7 +3,7 @@
 #include "harness/predict/priced.h"
 
 typedef struct SimulatedPoint {
-    int64_t id, number, baseline; // baseline 0: it is one
+    int64_t id, number, baseline; // baseline 0: it is one, or has none
     char *label, *group;          // group: model and dataset
     char *method;
     bool sampled;

@@ -13,6 +13,10 @@ typedef struct PairList {
     size_t count, capacity;
 } PairList;
 
+static double real_or_nan(const Rows *r, int column) {
+    return rows_type(r, column) == VALUE_NULL ? NAN : rows_real(r, column);
+}
+
 static bool add_row(PairList *list, Rows *r, Error *e) {
     void *pairs = list->pairs;
     if (!mem_grow(&pairs, &list->capacity, list->count + 1, sizeof *list->pairs))
@@ -24,33 +28,33 @@ static bool add_row(PairList *list, Rows *r, Error *e) {
                                              .steps = rows_real(r, 3),
                                              .decode_s = 1e-9 * rows_real(r, 4),
                                              .prefill_s = 1e-9 * rows_real(r, 5),
-                                             .base_tokens = rows_real(r, 6),
-                                             .base_decode_s = 1e-9 * rows_real(r, 7),
-                                             .base_prefill_s = 1e-9 * rows_real(r, 8),
+                                             .base_tokens = real_or_nan(r, 6),
+                                             .base_decode_s = 1e-9 * real_or_nan(r, 7),
+                                             .base_prefill_s = 1e-9 * real_or_nan(r, 8),
                                              .prefill_tokens = rows_real(r, 9),
                                              .prefill_steps = rows_real(r, 10)};
     return true;
 }
 
-// A baseline is its own. Of imported samples prefill may be in decode_ns.
-static bool read_pairs(Store *store, int64_t point, int64_t baseline, const SampleChoice *choice,
-                       PairList *out, Error *e) {
+// What a point divides by is NULL where it has no baseline. Of imported samples prefill may be in decode_ns.
+static bool read_pairs(Store *store, int64_t point, const SampleChoice *choice, PairList *out, Error *e) {
     static const char SQL[] =
         "SELECT number, a.pass, a.tokens, a.steps, a.decode_ns, coalesce(a.prefill_ns, 0),"
-        " b.tokens, b.decode_ns, coalesce(b.prefill_ns, 0), a.prefill_tokens, a.prefill_steps"
-        " FROM sample a JOIN prompt ON prompt.id = a.prompt_id"
-        " JOIN sample b ON b.point_id = ?2 AND b.pass = a.pass AND b.prompt_id = a.prompt_id"
-        " WHERE a.point_id = ?1 AND (?3 IS NULL OR ?3 = (SELECT subtask FROM subtask WHERE prompt_id = "
-        "prompt.id))"
-        " AND (?4 < 0 OR number % 2 = ?4)";
+        " b.tokens, b.decode_ns, iif(b.id, coalesce(b.prefill_ns, 0), NULL), a.prefill_tokens, "
+        "a.prefill_steps"
+        " FROM point_base AS p JOIN sample a ON a.point_id = p.point_id JOIN prompt ON prompt.id = "
+        "a.prompt_id"
+        " LEFT JOIN sample b ON b.point_id = base_id AND b.pass = a.pass AND b.prompt_id = a.prompt_id"
+        " WHERE p.point_id = ?1 AND (base_id IS NULL OR b.id)"
+        " AND (?2 IS NULL OR ?2 = (SELECT subtask FROM subtask WHERE prompt_id = prompt.id))"
+        " AND (?3 < 0 OR number % 2 = ?3)";
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
     bool ok = true;
     out->count = 0;
     rows_bind_int(r, 1, point);
-    rows_bind_int(r, 2, baseline ? baseline : point);
-    rows_bind_text(r, 3, choice->subtask);
-    rows_bind_int(r, 4, choice->parity);
+    rows_bind_text(r, 2, choice->subtask);
+    rows_bind_int(r, 3, choice->parity);
     while (ok && rows_next(r)) ok = add_row(out, r, e);
     out->count = (size_t)tally_sum_turns(out->pairs, (int)out->count);
     return rows_end(r, ok, e);
@@ -65,7 +69,7 @@ static bool store_tally(Store *store, int64_t point, const Tally *t, Error *e) {
                              .low = t->has_interval ? in->low : NAN,
                              .high = t->has_interval ? in->high : NAN,
                              .deviation = t->has_interval ? in->se : NAN,
-                             .resamples = t->has_interval ? TALLY_RESAMPLES : 0,
+                             .resamples = t->resamples[i],
                              .seed = TALLY_SEED};
         if (!isnan(t->value[i]) && !store_estimate(store, point, &row, e)) return false;
     }
@@ -75,12 +79,12 @@ static bool store_tally(Store *store, int64_t point, const Tally *t, Error *e) {
 static const SampleChoice ALL = {.parity = -1};
 
 typedef struct PointRow {
-    int64_t id, baseline;
+    int64_t id;
     bool sampled;
 } PointRow;
 
 static bool list_points(Store *store, int64_t run, PointRow **out, size_t *count, Error *e) {
-    static const char SQL[] = "SELECT id, baseline_id, temperature > 0 FROM point WHERE run_id = ?1"
+    static const char SQL[] = "SELECT id, temperature > 0 FROM point WHERE run_id = ?1"
                               " AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)";
     size_t capacity = 0;
     void *rows = NULL;
@@ -91,8 +95,7 @@ static bool list_points(Store *store, int64_t run, PointRow **out, size_t *count
     bool ok = true;
     while (ok && rows_next(r)) {
         ok = mem_grow(&rows, &capacity, *count + 1, sizeof **out);
-        if (ok)
-            ((PointRow *)rows)[(*count)++] = (PointRow){rows_int(r, 0), rows_int(r, 1), rows_int(r, 2) != 0};
+        if (ok) ((PointRow *)rows)[(*count)++] = (PointRow){rows_int(r, 0), rows_int(r, 1) != 0};
     }
     *out = rows;
     if (!ok) error_system(e, "out of memory for the points of a run");
@@ -117,7 +120,7 @@ bool estimates_make(Store *store, int64_t run, Error *e) {
     bool ok = list_points(store, run, &points, &count, e);
     for (size_t i = 0; ok && i < count; i++) {
         Tally t;
-        ok = read_pairs(store, points[i].id, points[i].baseline, &ALL, &list, e) &&
+        ok = read_pairs(store, points[i].id, &ALL, &list, e) &&
              tally(list.pairs, (int)list.count, points[i].sampled, &t, e) && store_begin(store, e) &&
              store_tally(store, points[i].id, &t, e) && store_commit(store, e);
     }
@@ -146,10 +149,10 @@ bool estimates_ensure(Store **store, int64_t run, Error *e) {
     return false;
 }
 
-bool estimates_tally(Store *store, int64_t point, int64_t baseline, bool sampled, const SampleChoice *choice,
-                     Tally *out, Error *e) {
+bool estimates_tally(Store *store, int64_t point, bool sampled, const SampleChoice *choice, Tally *out,
+                     Error *e) {
     PairList list = {0};
-    bool ok = read_pairs(store, point, baseline, choice, &list, e) &&
+    bool ok = read_pairs(store, point, choice, &list, e) &&
               (choice->plain ? tally_plain : tally)(list.pairs, (int)list.count, sampled, out, e);
     mem_free(list.pairs);
     return ok;

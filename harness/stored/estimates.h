@@ -23,7 +23,7 @@ typedef struct SampleChoice {
     bool plain;          // values alone, which take no resampling
 } SampleChoice;
 
-// What the samples chosen say; prompts and passes that the baseline has, too. Nothing is stored. baseline 0:
-// the point is one.
-bool estimates_tally(Store *store, int64_t point, int64_t baseline, bool sampled, const SampleChoice *choice,
-                     Tally *out, Error *e);
+// What the samples chosen say; prompts and passes that the baseline has, too, if there is one. Nothing is
+// stored.
+bool estimates_tally(Store *store, int64_t point, bool sampled, const SampleChoice *choice, Tally *out,
+                     Error *e);

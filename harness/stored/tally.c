@@ -66,7 +66,8 @@ static void metrics(const TallyPair *sum, bool sampled, double *out) {
     out[TALLY_RATE_E2E] = ratio(sum->tokens, both_s);
 }
 
-// A metric that the point does not have (a null backend takes no time that a clock sees) is 0 throughout.
+// NAN is what the point does not have (a null backend takes no time that a clock sees), or what a resample
+// does not (of answers without a step).
 static bool statistic(void *context, const double *draws, double *out) {
     const Pairs *pairs = context;
     TallyPair sum = {0};
@@ -78,8 +79,6 @@ static bool statistic(void *context, const double *draws, double *out) {
     }
     metrics(&sum, pairs->sampled, out);
     out[TALLY_SPECBENCH] = mean_of_passes(pairs);
-    for (int i = 0; draws && i < TALLY_METRICS; i++)
-        if (isnan(out[i])) out[i] = 0;
     return true;
 }
 
@@ -152,10 +151,7 @@ static bool tally_in(Pairs *all, size_t *starts, int *passes, Tally *out, Error 
                    .level = 0.95,
                    .seed = TALLY_SEED};
     if (!out->has_interval) return true;
-    if (!bootstrap(&b, out->interval, NULL, e)) return false;
-    for (int i = 0; i < TALLY_METRICS; i++)
-        if (isnan(out->value[i])) out->interval[i] = (Interval){NAN, NAN, NAN};
-    return true;
+    return bootstrap(&b, out->interval, out->resamples, e);
 }
 
 static bool tally_with(TallyPair *pairs, int count, bool sampled, bool intervals, Tally *out, Error *e) {

@@ -7,7 +7,7 @@
 typedef struct TallyPair {
     int prompt, pass;
     double tokens, steps, decode_s, prefill_s;
-    double base_tokens, base_decode_s, base_prefill_s;
+    double base_tokens, base_decode_s, base_prefill_s; // NAN: there is no baseline, and no speedup
     double prefill_tokens, prefill_steps; // what the authors' codes count beside `tokens` and `steps`
 } TallyPair;
 
@@ -27,7 +27,8 @@ extern const char *const tally_names[TALLY_METRICS]; // as the store calls them
 typedef struct Tally {
     int prompts, pairs;
     double value[TALLY_METRICS];      // NAN: not defined
-    Interval interval[TALLY_METRICS]; // of those that are defined
+    Interval interval[TALLY_METRICS]; // NAN: not defined
+    int resamples[TALLY_METRICS];     // of TALLY_RESAMPLES those in which it is defined
     bool has_interval;                // two prompts at least
 } Tally;
 

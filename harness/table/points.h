@@ -5,7 +5,7 @@
 #include "results/store.h"
 
 typedef struct TableSeed {
-    int64_t point, baseline; // baseline 0: the point is one
+    int64_t point, baseline; // baseline 0: the point is one, or has none
 } TableSeed;
 
 typedef struct TableGroup {

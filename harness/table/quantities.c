@@ -175,7 +175,7 @@ static bool ask_matched(Store *store, const QuantityPart *part, Quantity *out, E
 static bool ask_tally(Store *store, const QuantityPart *part, int metric, Quantity *out, Error *e) {
     SampleChoice choice = {part->subtask, part->parity, part->plain};
     Tally t;
-    if (!estimates_tally(store, part->point, part->baseline, part->sampled, &choice, &t, e)) return false;
+    if (!estimates_tally(store, part->point, part->sampled, &choice, &t, e)) return false;
     *out = (Quantity){t.value[metric], NAN, NAN};
     if (t.has_interval) *out = (Quantity){t.value[metric], t.interval[metric].low, t.interval[metric].high};
     return true;

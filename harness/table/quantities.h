@@ -9,7 +9,7 @@ typedef struct Quantity {
 
 // A point, and which of its prompts.
 typedef struct QuantityPart {
-    int64_t point, baseline; // baseline 0: the point is one
+    int64_t point, baseline; // baseline 0: the point is one, or has none
     bool sampled;            // temperature above 0
     const char *subtask;     // NULL: all of the dataset
     int parity;              // see SampleChoice

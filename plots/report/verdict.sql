@@ -1,4 +1,5 @@
--- What is best for each model and dataset, by how much, and whether its text is the baseline's.
+-- What is best for each model and dataset, by how much, and whether its text is the baseline's; and where nothing says by
+-- how much.
 WITH setting AS (
     SELECT *, row_number() OVER (PARTITION BY model, dataset, temperature
                                  ORDER BY diverged > 0 AND temperature = 0, speedup DESC NULLS LAST, number) AS place
@@ -6,7 +7,7 @@ WITH setting AS (
 lost AS (
     SELECT model, dataset, temperature, count(*) AS points FROM setting WHERE diverged > 0 AND temperature = 0
     GROUP BY model, dataset, temperature)
-SELECT model || ', ' || dataset || CASE WHEN temperature > 0 THEN ', temperature ' || temperature ELSE '' END ||
+SELECT * FROM (SELECT model || ', ' || dataset || CASE WHEN temperature > 0 THEN ', temperature ' || temperature ELSE '' END ||
        coalesce(' (stand-in: ' || stand_in || ')', '') AS about,
        CASE WHEN speedup > 1 AND coalesce(speedup_low, speedup) > 1
             THEN label || ' is fastest: ' || printf('%.2f', speedup) || ' times its baseline'
@@ -22,4 +23,9 @@ SELECT model || ', ' || dataset || CASE WHEN temperature > 0 THEN ', temperature
        diverged > 0 AND temperature = 0 AS bad
 FROM setting LEFT JOIN lost USING (model, dataset, temperature)
 WHERE place = 1
-ORDER BY model, dataset, temperature;
+ORDER BY model, dataset, temperature)
+UNION ALL
+SELECT * FROM (SELECT model || ', ' || dataset AS about, group_concat(label, ', ') || ': no speedup is known, as no autoregressive baseline was '
+       || 'imported with it (''outpace import'' with --baseline FILE, or with its lines in the same file).' AS says, 0 AS bad
+FROM result JOIN point_base AS p ON p.point_id = result.point_id WHERE run_id = ?1 AND samples > 0 AND base_id IS NULL
+GROUP BY model, dataset ORDER BY model, dataset);

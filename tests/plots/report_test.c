@@ -138,6 +138,17 @@ static void of_another_engine(void **state) {
     holds(text, "| not compared |");
     assert_null(strstr(text, "Lossless"));
     mem_free(text);
+    f = fopen(folder_path(*state, "alone.jsonl"), "w");
+    fputs("{\"model\": \"m\", \"dataset\": \"d\", \"method\": \"eagle\", \"prompt\": 0, \"decode_s\": 0.1, "
+          "\"steps\": [{\"accepted\": 0, \"emitted\": 1}]}\n",
+          f);
+    fclose(f);
+    CHILD_OUTPACE(&c, *state, 0, "import", "steps", "alone.jsonl", "--db", "alone.db");
+    child_release(&c);
+    text = report(*state, "alone.db", 1, PAGE_MD, "alone.md");
+    holds(text, "eagle: no speedup is known, as no autoregressive baseline was imported");
+    holds(text, "| 1 | m | d | eagle | - | not compared |");
+    mem_free(text);
 }
 
 // Nor are there speedups where no clock saw time; what was accepted is drawn all the same.

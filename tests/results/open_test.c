@@ -323,11 +323,17 @@ static void older(const char *folder, int version) {
         run_sql(path, schema);
         mem_free(schema);
     }
-    run_sql(path, "INSERT INTO sample (point_id, pass, prompt_id, attempt_id, position, started, flags, "
-                  "prompt_tokens, tokens, steps, prefill_tokens, prefill_steps, filling_steps, accepted, "
-                  "decode_ns, device_ns) VALUES (7, 0, 1, 1, 0, 0, 0, 1, 5, 3, 1, 1, 0, 2, 900, 600);"
-                  "INSERT INTO surface (attempt_id, model_id, kind, device, k, w, rows, context, samples, "
-                  "mean_ns, median_ns, flags) VALUES (1, 1, 'step', 'cpu', 1, 0, 1, 25, 3, 9, 9, 0)");
+    run_sql(path,
+            "INSERT INTO sample (point_id, pass, prompt_id, attempt_id, position, started, flags, "
+            "prompt_tokens, tokens, steps, prefill_tokens, prefill_steps, filling_steps, accepted, "
+            "decode_ns, device_ns) VALUES (7, 0, 1, 1, 0, 0, 0, 1, 5, 3, 1, 1, 0, 2, 900, 600);"
+            "INSERT INTO surface (attempt_id, model_id, kind, device, k, w, rows, context, samples, "
+            "mean_ns, median_ns, flags) VALUES (1, 1, 'step', 'cpu', 1, 0, 1, 25, 3, 9, 9, 0);"
+            "INSERT INTO point (id, run_id, number, hash, model_id, dataset_id, method, decoder, label, "
+            "temperature) VALUES (7, 1, 1, 'a', 1, 1, 'eagle', '', '', 0), "
+            "(8, 1, 2, 'b', 1, 1, 'autoregressive', '', '', 0);"
+            "INSERT INTO estimate (point_id, metric, value) VALUES (7, 'S', 2), (7, 'speedup', 1), "
+            "(7, 'speedup_e2e', 1), (8, 'speedup', 1)");
     snprintf(refusal, sizeof refusal, "its version is %d, this program reads 3: 'outpace gc --db", version);
     expect_refused(path, STORE_READ, refusal, ERROR_INPUT);
     Store *s = store_open(path, STORE_WRITE, NULL, &e);
@@ -341,6 +347,9 @@ static void older(const char *folder, int version) {
     assert_true(rows_one_int(s, "SELECT (SELECT count(*) FROM drifted) + (SELECT count(*) FROM run_weights)",
                              0, &n, NULL) &&
                 n == 0);
+    assert_true(rows_one_int(s, "SELECT count(*) = 2 AND sum(point_id = 7 AND metric = 'S') FROM estimate", 0,
+                             &n, NULL) &&
+                n == 1);
     store_close(s);
     s = store_open(path, STORE_READ, NULL, &e);
     assert_true(s && rows_one_int(s, "PRAGMA user_version", 0, &n, NULL) && n == 3);

@@ -226,6 +226,33 @@ static void by_token_when_sampling(void **state) {
     expect(w, "SELECT speedup FROM result WHERE point_id = ?1", 0, 2);
 }
 
+// What was imported without a baseline has no speedup, and all else.
+static void alone(void **state) {
+    World *w = *state;
+    StorePoint p = {
+        .number = 9, .hash = "alone", .model = w->f.model, .dataset = w->f.dataset, .method = "eagle"};
+    StoreStep t = {.rows = 1, .asked = 1, .emitted = 1, .pool = -1, .forward_s = 0.1, .device_s = -1};
+    StoreSample x = {.attempt = w->f.attempt, .prompt = w->f.prompts[0], .steps = &t, .step_count = 1};
+    p.decoder = p.label = "eagle";
+    x.tokens = 10;
+    x.decode_s = 2;
+    for (int sampled = 0; sampled < 2; sampled++) {
+        if (sampled) p.hash = "alone too";
+        p.number += sampled;
+        p.temperature = sampled;
+        assert_true(store_point(w->f.store, w->f.run, &p, &x.point, NULL));
+        assert_true(store_samples(w->f.store, &x, 1, NULL));
+        w->f.points[0] = x.point;
+        expect(w, "SELECT S FROM result WHERE point_id = ?1", 0, 10);
+        expect(w, "SELECT sum(S * tokens_per_s) FROM task_speedup WHERE point_id = ?1", 0, 50);
+        expect(w,
+               "SELECT count(speedup) + count(speedup_e2e) + count(speedup_same_path) + "
+               "count(speedup_specbench) + count(speedup_task_mean) FROM result WHERE point_id = ?1",
+               0, 0);
+        expect(w, "SELECT count(speedup) FROM task_speedup WHERE point_id = ?1", 0, 0);
+    }
+}
+
 // A view is not looked at when it is made: each must be asked once.
 static void all_can_be_asked(void **state) {
     World *w = *state;
@@ -254,6 +281,7 @@ int main(void) {
         IN_WORLD(specbench),
         IN_WORLD(passes),
         IN_WORLD(by_token_when_sampling),
+        IN_WORLD(alone),
         IN_WORLD(all_can_be_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,6 +95,37 @@ static void undefined(void **state) {
     assert_non_null(strstr(e.text, "0 of 50"));
 }
 
+// 1 / how often the first of five units was drawn, which a third of the resamples cannot say; how often the
+// second was, which all say; and what only few or none say.
+static bool partly(void *context, const double *draws, double *out) {
+    (void)context;
+    out[0] = draws[0] > 0 ? 1 / draws[0] : NAN;
+    out[1] = draws[1];
+    out[2] = draws[0] > 0 ? NAN : 1;
+    out[3] = NAN;
+    return true;
+}
+
+// What a resample does not have is left out of that output alone, and counted.
+static void partly_undefined(void **state) {
+    (void)state;
+    Interval x[4];
+    int defined[4];
+    Bootstrap b = {.draws = 5,
+                   .draw = draw_units,
+                   .statistic = partly,
+                   .outputs = 4,
+                   .resamples = 2000,
+                   .level = 0.95,
+                   .seed = 3};
+    assert_true(bootstrap(&b, x, defined, NULL));
+    assert_true(fabs(defined[0] / 2000.0 - (1 - pow(0.8, 5))) < 0.05);
+    assert_true(x[0].low >= 0.25 && x[0].high == 1);
+    assert_true(defined[1] == 2000 && x[1].low == 0 && x[1].high >= 2);
+    assert_true(defined[2] == 2000 - defined[0] && isnan(x[2].low) && isnan(x[2].se));
+    assert_true(defined[3] == 0 && isnan(x[3].high));
+}
+
 static void quantiles(void **state) {
     (void)state;
     double x[] = {5, 1, 3, 2, 4}, one[] = {7};
@@ -109,6 +140,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(ratio_covers, setup, teardown),
         cmocka_unit_test(same_seed_same_interval),
         cmocka_unit_test(undefined),
+        cmocka_unit_test(partly_undefined),
         cmocka_unit_test(quantiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

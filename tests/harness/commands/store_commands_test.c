@@ -86,7 +86,21 @@ static void formats(void **state) {
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "import", "spec-bench", "answers/2-ngrammys-pass1.jsonl", "--method", "n",
                   "--db", "alone.db");
-    expect_out(&c, "points without an autoregressive baseline: 1;");
+    expect_out(&c, "points without an autoregressive baseline: 1; they have no speedup: import them with it");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "show", "1", "--db", "alone.db");
+    expect_out(&c, "points without an autoregressive baseline: 1; they have no speedup: import them with it");
+    expect_out(&c, "  not compared\n");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "show", "1", "--db", "alone.db", "--json");
+    expect_out(&c, "\"speedup\":null,\"speedup_low\":null,\"speedup_high\":null,\"speedup_e2e\":null");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "sql", "SELECT metric FROM estimate WHERE metric GLOB 'speedup*'", "--db",
+                  "alone.db");
+    assert_null(strstr(text_get(&c.out), "speedup"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "show", "1", "--db", "b.db");
+    assert_null(strstr(text_get(&c.out), "no speedup"));
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "export", "1", "--format", "jsonl", "--what", "steps", "-o", "s.jsonl",
                   "--db", "a.db");

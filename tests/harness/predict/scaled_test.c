@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,6 +51,31 @@ static void scales(void **state) {
         fail_msg("four devices: %g, one: %g", field(four, "lookahead"), speedup);
     assert_true(field(four, "pipeline") < speedup && field(four, "autoregressive_pipeline") < 1);
     json_decref(root);
+    child_release(&c);
+    // As it would be imported without its baseline: there is no speedup to scale.
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(folder_path(*state, "x.db"), &db), SQLITE_OK);
+    sqlite3_exec(db, "UPDATE point SET baseline_id = NULL, same_path_id = NULL WHERE method = 'lookahead'",
+                 NULL, NULL, NULL);
+    sqlite3_close(db);
+    CHILD_OUTPACE(&c, *state, 0, "simulate", "x", "--db", "x.db", "--on", "a100-40gb", "--shape", "llama2-7b",
+                  "--devices", "1,4", "--link", "300,5", "--json");
+    root = json_loads(text_get(&c.out), 0, NULL);
+    assert_int_equal(json_array_size(json_object_get(root, "scaling")), 0);
+    rows = json_object_get(root, "points");
+    assert_int_equal(json_array_size(rows), 4);
+    int alone = 0;
+    for (size_t i = 0; i < 4; i++) {
+        const json_t *point = json_array_get(rows, i);
+        assert_true(field(point, "S") >= 1);
+        alone += json_is_null(json_object_get(point, "speedup"));
+    }
+    assert_int_equal(alone, 2);
+    json_decref(root);
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "simulate", "x", "--db", "x.db", "--on", "a100-40gb", "--shape", "llama2-7b",
+                  "--devices", "1,4", "--link", "300,5");
+    assert_null(strstr(text_get(&c.out), "nan"));
     child_release(&c);
 }
 

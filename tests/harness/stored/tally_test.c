@@ -90,6 +90,33 @@ static void empty_and_single(void **state) {
     assert_true(tally(two, 2, false, &t, NULL));
     assert_true(t.has_interval && t.interval[TALLY_S].low > 0);
     assert_true(isnan(t.interval[TALLY_SPEEDUP].low) && isnan(t.interval[TALLY_SPEEDUP].high));
+    // A resample of the empty answer alone says nothing of S: it is no 0.
+    two[1] = (TallyPair){.prompt = 1};
+    assert_true(tally(two, 2, false, &t, NULL));
+    assert_true(t.interval[TALLY_S].low == 1 && t.interval[TALLY_S].high == 1);
+    assert_true(t.resamples[TALLY_S] > 0.7 * TALLY_RESAMPLES && t.resamples[TALLY_S] < 0.8 * TALLY_RESAMPLES);
+    assert_int_equal(t.resamples[TALLY_SPEEDUP], 0);
+}
+
+// Without a baseline there is no speedup; all else is what it is.
+static void alone(void **state) {
+    (void)state;
+    Random r = test_random(2);
+    for (int sampled = 0; sampled < 2; sampled++) {
+        TallyPair pairs[PAIRS];
+        Tally with, without;
+        draw(&r, pairs);
+        assert_true(tally(pairs, PAIRS, sampled, &with, NULL));
+        for (int i = 0; i < PAIRS; i++)
+            pairs[i].base_tokens = pairs[i].base_decode_s = pairs[i].base_prefill_s = NAN;
+        assert_true(tally(pairs, PAIRS, sampled, &without, NULL));
+        for (int m = 0; m < TALLY_METRICS; m++) {
+            bool speedup = m == TALLY_SPEEDUP || m == TALLY_SPEEDUP_E2E || m == TALLY_SPECBENCH;
+            if (speedup) assert_true(isnan(without.value[m]) && isnan(without.interval[m].low));
+            else assert_memory_equal(&without.interval[m], &with.interval[m], sizeof(Interval));
+            assert_int_equal(without.resamples[m], speedup ? 0 : TALLY_RESAMPLES);
+        }
+    }
 }
 
 // Of 95% intervals about 95 in 100 hold the truth: fewer than 85 of 100 would come once in 10^4, more
@@ -136,7 +163,8 @@ static void turns(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(sums), cmocka_unit_test(turns),
-                                       cmocka_unit_test(empty_and_single), cmocka_unit_test(coverage)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(alone), cmocka_unit_test(sums),
+                                       cmocka_unit_test(turns), cmocka_unit_test(empty_and_single),
+                                       cmocka_unit_test(coverage)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
