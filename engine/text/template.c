@@ -10,6 +10,11 @@
     .user_before = "[INST] ", .user_after = " [/INST]", .reply_before = " ", .reply_after = " </s>",       \
     .again = "<s>", .trim = true
 
+#define CHATML_PARTS                                                                          \
+    .begin = "", .system_before = "<|im_start|>system\n", .system_after = "<|im_end|>\n",     \
+    .user_before = "<|im_start|>user\n", .user_after = "<|im_end|>\n<|im_start|>assistant\n", \
+    .reply_after = "<|im_end|>\n"
+
 static const Template NONE = {.name = "none", .about = "the text as it is"};
 
 static const Template VICUNA = {
@@ -57,7 +62,19 @@ static const Template LLAMA_3 = {.name = "llama-3",
                                  .trim = true,
                                  .trim_system = true};
 
-static const Template *const TEMPLATES[] = {&NONE, &VICUNA, &LLAMA_2, &CODELLAMA, &MISTRAL, &PHI_3, &LLAMA_3};
+static const Template QWEN_2 = {.name = "qwen-2.5",
+                                .about = "Qwen2.5 instruct",
+                                .system =
+                                    "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.",
+                                CHATML_PARTS};
+
+static const Template QWEN_3 = {.name = "qwen-3",
+                                .about = "Qwen3, which thinks before it answers",
+                                .thought_end = "</think>",
+                                CHATML_PARTS};
+
+static const Template *const TEMPLATES[] = {&NONE,  &VICUNA,  &LLAMA_2, &CODELLAMA, &MISTRAL,
+                                            &PHI_3, &LLAMA_3, &QWEN_2,  &QWEN_3};
 enum { TEMPLATE_COUNT = sizeof TEMPLATES / sizeof *TEMPLATES };
 
 const Template *const *template_table(size_t *count) {
@@ -112,6 +129,15 @@ static void put_content(const Template *t, const char *system, const char *user,
     text_release(&content);
 }
 
+static const char *without_thought(const Template *t, const char *reply) {
+    if (!t->thought_end) return reply;
+    for (const char *end; (end = strstr(reply, t->thought_end));) {
+        reply = end + strlen(t->thought_end);
+        reply += strspn(reply, "\n");
+    }
+    return reply;
+}
+
 static void put_turn(const Template *t, const char *system, const Turn *turn, bool first, Text *out) {
     if (!first) put(out, t->again);
     if (!t->system_inside) put_system(t, system, out);
@@ -120,7 +146,7 @@ static void put_turn(const Template *t, const char *system, const Turn *turn, bo
     put(out, t->user_after);
     if (!turn->reply) return;
     put(out, t->reply_before);
-    put_text(out, turn->reply, t->trim);
+    put_text(out, without_thought(t, turn->reply), t->trim);
     put(out, t->reply_after);
 }
 

@@ -18,7 +18,8 @@ typedef struct Template {
     bool system_inside; // the system text stands after user_before, else before it
     const char *user_before, *user_after;
     const char *reply_before, *reply_after;
-    const char *again; // before every user's text but the first
+    const char *thought_end; // of a reply counts what stands behind the last of these and its line; NULL: all
+    const char *again;       // before every user's text but the first
     bool trim; // replies, and what stands between user_before and user_after, lose white space at both ends
     bool trim_system; // the system text does
 } Template;

@@ -307,14 +307,29 @@ LLAMA3_CHAT = (
     "{% set content = '<|start_header_id|>' + message['role'] + '<|end_header_id|>\\n\\n'+ message['content'] | trim "
     "+ '<|eot_id|>' %}{% if loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}{{ content }}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}")
+QWEN3_CHAT = (  # without tools; what an earlier reply thought is cut out of it
+    "{% if messages[0].role == 'system' %}{{ '<|im_start|>system\\n' + messages[0].content + '<|im_end|>\\n' }}{% endif %}"
+    "{% for message in messages %}{% if message.role == 'user' or message.role == 'system' and not loop.first %}"
+    "{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>' + '\\n' }}"
+    "{% elif message.role == 'assistant' %}{% set content = message.content.split('</think>')[-1].lstrip('\\n') if '</think>' "
+    "in message.content else message.content %}{{ '<|im_start|>' + message.role + '\\n' + content + '<|im_end|>\\n' }}"
+    "{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}"
+    "{% if enable_thinking is defined and enable_thinking is false %}{{ '<think>\\n\\n</think>\\n\\n' }}{% endif %}{% endif %}")
+QWEN25_CHAT = (  # without tools
+    "{% if messages[0]['role'] == 'system' %}{{ '<|im_start|>system\\n' + messages[0]['content'] + '<|im_end|>\\n' }}"
+    "{% else %}{{ '<|im_start|>system\\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\\n' }}"
+    "{% endif %}{% for message in messages %}{% if message.role == 'user' or message.role == 'system' and not loop.first "
+    "or message.role == 'assistant' %}{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>' + '\\n' }}"
+    "{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
 TEMPLATES = {"llama-2": LLAMA2_CHAT, "codellama": LLAMA2_CHAT, "mistral": MISTRAL_CHAT, "phi-3": PHI3_CHAT,
-             "llama-3": LLAMA3_CHAT}
+             "llama-3": LLAMA3_CHAT, "qwen-2.5": QWEN25_CHAT, "qwen-3": QWEN3_CHAT}
 VICUNA_SYSTEM = ("A chat between a curious user and an artificial intelligence assistant. The assistant gives helpful, "
                  "detailed, and polite answers to the user's questions.")
 CHATS = [  # system text or None; user, reply, user, ...
     (None, ["Hello"]), ("Be brief.", ["Hello"]), (None, ["What is 2 + 2?\n", "4", "Why?"]),
     ("Be brief.", ["  one  ", " two ", "\tthree\n", "four", "five"]), (None, [" \u00a0padded\u3000 "]), ("", [""]),
-    ("  padded\n", ["def f(x):\n    return x\n"]), (None, ["</s> <s> [INST]"]), ("\u65e5\u672c", ["\u8a9e"])]
+    ("  padded\n", ["def f(x):\n    return x\n"]), (None, ["</s> <s> [INST]"]), ("\u65e5\u672c", ["\u8a9e"]),
+    (None, ["Why?", "<think>\nHm.\n</think>\n\nBecause.</think>\nYes.\n", "So?"])]
 
 
 def vicuna(system, texts):
