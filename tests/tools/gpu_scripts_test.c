@@ -157,6 +157,21 @@ static void without_early_launches(void **state) {
     child_release(&c);
 }
 
+// What does not end, not even when it is asked to, is told so.
+static void what_hangs(void **state) {
+    Child c;
+    assert_int_equal(
+        run_in(
+            *state, &c,
+            "mkdir none; for t in exact product attention; do printf '#!/bin/bash\\n' >none/${t}_test; done; "
+            "printf 'trap : TERM\\nwhile :; do sleep 1; done\\n' >>none/product_test; chmod +x none/*; "
+            "EACH=1 GOLDEN=none $0/tools/gpu-check ./program none"),
+        1);
+    expect(&c, "kernels: product (not ended in 1 seconds)\n");
+    assert_string_equal(text_get(&c.err), "");
+    child_release(&c);
+}
+
 // A sanitizer that does not know the card is left out, and no failure.
 static void a_sanitizer_that_refuses(void **state) {
     Child c;
@@ -190,6 +205,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(check_counts, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(without_early_launches, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(a_sanitizer_that_refuses, set_up, folder_teardown),
+        cmocka_unit_test_setup_teardown(what_hangs, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(no_gpu, set_up, folder_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
