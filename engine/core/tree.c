@@ -45,6 +45,8 @@ void tree_limit_rows(Tree *t, int rows) { t->most = rows < t->capacity ? rows : 
 
 static bool has_room(const Tree *t, int depth) { return tree_room(t) && t->context + depth < t->limit; }
 
+static bool is_token(const Tree *t, int token) { return token >= 0 && token < t->vocab; }
+
 // canonical: TREE_NONE makes the node its own.
 static int add_node(Tree *t, int parent, int token, int canonical) {
     int n = t->count++;
@@ -58,6 +60,7 @@ static int add_node(Tree *t, int parent, int token, int canonical) {
 }
 
 int tree_root(Tree *t, int token) {
+    assert(is_token(t, token));
     if (!has_room(t, 0)) return TREE_NONE;
     t->asked++;
     int n = add_node(t, TREE_NONE, token, TREE_NONE);
@@ -102,7 +105,8 @@ static int child_in_part(const Tree *t, int parent, int same) {
 
 static int add_child(Tree *t, int parent, int token, int flags) {
     if (parent == TREE_NONE) return TREE_NONE;
-    assert(parent >= t->part_root[t->parts - 1]);
+    assert(parent >= t->part_root[t->parts - 1] && parent < t->count);
+    assert(is_token(t, token));
     int same = tree_child(t, parent, token), n = t->merge ? child_in_part(t, parent, same) : TREE_NONE;
     if (n == TREE_NONE) {
         if (!has_room(t, t->depth[parent] + 1)) return TREE_NONE;

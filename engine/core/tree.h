@@ -87,6 +87,8 @@ static inline int tree_room(const Tree *t) { return t->count < t->most ? t->most
 
 // Every call that adds a node gives its number, or TREE_NONE where there is no room (for rows, or at the
 // context's end); a parent or a q of TREE_NONE gives TREE_NONE again, so a chain needs no test at every link.
+// A token that the vocabulary has not, or a parent that is no node of the open part, is the method's fault:
+// it ends in an assert, before a backend reads beside its weights.
 int tree_root(Tree *t, int token); // several roots need an empty parentage: n-gram tables, LAYOUT_BATCH
 int tree_row(Tree *t); // where a method's next chain starts: the part's root, or in LAYOUT_BATCH a new row
 int tree_part(

@@ -1,6 +1,9 @@
 #include "engine/decode/sources.h"
 
+#include <assert.h>
+
 void offer(Offers *o, int source, int node) {
+    assert(source >= 0 && source < o->source_count);
     if (node != TREE_NONE && o->count < TREE_MAX_NODES) o->rows[o->count++] = (Offer){source, node};
 }
 

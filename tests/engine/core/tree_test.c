@@ -3,7 +3,11 @@
 
 #include "engine/core/tree.h"
 
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { VOCAB = 3, NODES = 60, MAX_DEPTH = 80 };
 
@@ -193,11 +197,45 @@ static void roles_of_a_merged_node(void **state) {
     tree_release(&t);
 }
 
+static void token_too_large(Tree *t) { tree_propose(t, 0, VOCAB); }
+static void token_below_0(Tree *t) { tree_probe(t, 0, -1, true); }
+static void parent_not_there(Tree *t) { tree_propose(t, t->count, 1); }
+static void parent_below_0(Tree *t) { tree_propose(t, -2, 1); }
+static void root_too_large(Tree *t) { tree_root(t, VOCAB); }
+static void nothing_wrong(Tree *t) { tree_propose(t, 0, VOCAB - 1); }
+
+// The signal that ends a process that does so, 0: none.
+static int ends_by(void (*deed)(Tree *t)) {
+    int status;
+    Tree t;
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGABRT, SIG_DFL); // not the test's own handler
+        if (!freopen("/dev/null", "w", stderr) || !tree_init(&t, 8, VOCAB, NULL)) _exit(2);
+        tree_clear(&t, 0, 9, true, LAYOUT_TREE);
+        tree_root(&t, 0);
+        deed(&t);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+// What a method must not propose is caught here, not by a backend that reads beside its weights.
+static void wrong_proposals_are_caught(void **state) {
+    (void)state;
+    void (*const wrong[])(Tree * t) = {token_too_large, token_below_0, parent_not_there, parent_below_0,
+                                       root_too_large};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (ends_by(wrong[i]) != SIGABRT) fail_msg("deed %zu was let pass", i);
+    assert_int_equal(ends_by(nothing_wrong), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_trees),           cmocka_unit_test(proposals_do_not_depend_on_merging),
         cmocka_unit_test(full_trees_refuse),      cmocka_unit_test(limited_rows),
-        cmocka_unit_test(roles_of_a_merged_node),
+        cmocka_unit_test(roles_of_a_merged_node), cmocka_unit_test(wrong_proposals_are_caught),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
