@@ -144,14 +144,18 @@ CREATE VIEW point_accept AS
 SELECT point_id, q.kind, q.accepted, sum(q.steps) AS steps
 FROM sample_accept AS q JOIN sample ON sample.id = q.sample_id GROUP BY point_id, q.kind, q.accepted;
 
--- CTAR(w) for w from 1: the share of steps in which at least w drafted tokens were accepted.
+-- CTAR(w): the share of steps in which at least w drafted tokens were accepted, for every w from 1 to the most that one
+-- accepted. A w that no step accepted has the share of the next above it.
 CREATE VIEW ctar AS
-SELECT point_id, w, 1.0 * at_least / steps AS ctar
-FROM (SELECT point_id, accepted AS w,
-             sum(sum(steps)) OVER (PARTITION BY point_id ORDER BY accepted DESC) AS at_least,
-             sum(sum(steps)) OVER (PARTITION BY point_id) AS steps
-      FROM point_accept GROUP BY point_id, accepted)
-WHERE w > 0;
+WITH RECURSIVE met(point_id, w, below, ctar) AS (
+    SELECT * FROM (
+        SELECT point_id, accepted AS w, lag(accepted, 1, 0) OVER (PARTITION BY point_id ORDER BY accepted) AS below,
+               1.0 * sum(sum(steps)) OVER (PARTITION BY point_id ORDER BY accepted DESC)
+                   / sum(sum(steps)) OVER (PARTITION BY point_id) AS ctar
+        FROM point_accept GROUP BY point_id, accepted)
+    WHERE w > 0
+    UNION ALL SELECT point_id, w - 1, below, ctar FROM met WHERE w - 1 > below)
+SELECT point_id, w, ctar FROM met;
 
 CREATE VIEW point_source AS
 SELECT point_id, source.name AS source, sum(q.rows) AS rows, sum(q.steps) AS steps, sum(q.won) AS won,
@@ -199,6 +203,7 @@ LEFT JOIN point_speedup AS u ON u.point_id = p.id
 LEFT JOIN estimate AS e ON e.point_id = p.id AND e.metric = 'S'
 LEFT JOIN estimate AS f ON f.point_id = p.id AND f.metric = 'speedup';
 
+-- unfinished: NULL once a start of it came to its end, else what became of the last one.
 CREATE VIEW run_state AS
 SELECT run.id AS run_id, run.name, run.kind, run.version, run.created,
        (SELECT count(*) FROM point WHERE point.run_id = run.id) AS points,
@@ -207,7 +212,10 @@ SELECT run.id AS run_id, run.name, run.kind, run.version, run.created,
        (SELECT result FROM attempt WHERE attempt.run_id = run.id ORDER BY id DESC LIMIT 1) AS last_result,
        (SELECT count(*) FROM point JOIN sample ON sample.point_id = point.id WHERE point.run_id = run.id) AS samples,
        (SELECT count(*) FROM attempt JOIN failure ON failure.attempt_id = attempt.id
-        WHERE attempt.run_id = run.id) AS failures
+        WHERE attempt.run_id = run.id) AS failures,
+       CASE WHEN EXISTS (SELECT 1 FROM attempt WHERE attempt.run_id = run.id AND result IN ('done', 'partial')) THEN NULL
+            ELSE coalesce((SELECT result FROM attempt WHERE attempt.run_id = run.id ORDER BY id DESC LIMIT 1), 'not finished')
+       END AS unfinished
 FROM run;
 
 CREATE VIEW flagged AS

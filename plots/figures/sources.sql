@@ -1,6 +1,7 @@
 -- Of each source of the fastest setting of a method that has several: how long the match was where it won, and the rank
 -- of the row that had it, as shares of the steps that it won; and how many rows of a step it had, as shares of the steps.
-WITH setting AS (
+-- What none of them had is a share of 0, not a gap that a line would cross.
+WITH RECURSIVE setting AS (
     SELECT *, row_number() OVER (PARTITION BY model, dataset, temperature, method ORDER BY speedup DESC NULLS LAST, number) AS place
     FROM result WHERE run_id = ?1 AND point_id IN (SELECT point_id FROM point_source GROUP BY point_id HAVING count(*) > 1)),
 best AS MATERIALIZED (SELECT * FROM setting WHERE place = 1),
@@ -25,8 +26,11 @@ part AS (
     SELECT point_id, 3, source, x, 1.0 * allotted.steps / best.steps FROM allotted JOIN best USING (point_id)
     UNION ALL -- steps in which it had none
     SELECT point_id, 3, source, 0, 1 - 1.0 * sum(allotted.steps) / best.steps FROM allotted JOIN best USING (point_id)
-    GROUP BY point_id, source HAVING sum(allotted.steps) < best.steps)
+    GROUP BY point_id, source HAVING sum(allotted.steps) < best.steps),
+place(point_id, what, source, x, last) AS ( -- lengths and ranks from 1, rows from 0
+    SELECT point_id, what, source, what < 3, max(x) FROM part GROUP BY point_id, what, source
+    UNION ALL SELECT point_id, what, source, x + 1, last FROM place WHERE x < last)
 SELECT CASE what WHEN 1 THEN 'length: ' WHEN 2 THEN 'rank: ' ELSE 'rows: ' END || dataset || ', ' || label || ', ' || model AS panel,
-       source AS series, x, share, NULL AS low, NULL AS high
-FROM best JOIN part USING (point_id)
+       source AS series, x, coalesce(share, 0) AS share, NULL AS low, NULL AS high
+FROM best JOIN place USING (point_id) LEFT JOIN part USING (point_id, what, source, x)
 ORDER BY model, dataset, temperature, method, what, source, x;

@@ -2,6 +2,7 @@
 #include "tests/support/check.h"
 
 #include "results/rows.h"
+#include "results/sql.h"
 #include "tests/support/filled_store.h"
 #include "tests/support/folder.h"
 
@@ -102,18 +103,32 @@ static void s_and_speed(void **state) {
     expect(w, "SELECT S FROM result WHERE point_id = ?1", 0, 1);
 }
 
+static void expect_ctar(World *w, int point, int at_least, int times) {
+    char sql[128];
+    double met = 0, steps = 0;
+    snprintf(sql, sizeof sql, "SELECT ctar FROM ctar WHERE point_id = ?1 AND w = %d", at_least);
+    for (int i = 0; i < PASSES * PROMPTS; i++)
+        for (int t = 0; t < MOST_STEPS; t++, steps++)
+            met += times * w->samples[point][i / PROMPTS][i % PROMPTS].accepted[t] >= at_least;
+    expect(w, sql, point, met / steps);
+}
+
 static void ctar(void **state) {
-    World *w = *state;
     for (int p = 1; p < POINTS; p++)
-        for (int at_least = 1; at_least <= 3; at_least++) {
-            char sql[128];
-            double met = 0, steps = 0;
-            snprintf(sql, sizeof sql, "SELECT ctar FROM ctar WHERE point_id = ?1 AND w = %d", at_least);
-            for (int i = 0; i < PASSES * PROMPTS; i++)
-                for (int t = 0; t < MOST_STEPS; t++, steps++)
-                    met += w->samples[p][i / PROMPTS][i % PROMPTS].accepted[t] >= at_least;
-            expect(w, sql, p, met / steps);
-        }
+        for (int at_least = 1; at_least <= 3; at_least++) expect_ctar(*state, p, at_least, 1);
+}
+
+// Where each step accepted twice as many, odd numbers were accepted by none, and stand there all the same.
+static void ctar_of_every_w(void **state) {
+    static const char DOUBLED[] = "UPDATE sample_accept SET accepted = 2 * accepted + 100;"
+                                  "UPDATE sample_accept SET accepted = accepted - 100;";
+    World *w = *state;
+    Error e = {0};
+    if (!sql_script(w->f.store, DOUBLED, &e)) fail_msg("%s", e.text);
+    for (int p = 1; p < POINTS; p++) {
+        expect(w, "SELECT count(*) FROM ctar WHERE point_id = ?1", p, 6);
+        for (int at_least = 1; at_least <= 6; at_least++) expect_ctar(w, p, at_least, 2);
+    }
 }
 
 static double mean(const World *w, int point, int prompt, bool prefill) {
@@ -274,15 +289,11 @@ static void all_can_be_asked(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(s_and_speed),
-        IN_WORLD(ctar),
-        IN_WORLD(speedups),
-        IN_WORLD(task_means),
-        IN_WORLD(specbench),
-        IN_WORLD(passes),
-        IN_WORLD(by_token_when_sampling),
-        IN_WORLD(alone),
-        IN_WORLD(all_can_be_asked),
+        IN_WORLD(s_and_speed),     IN_WORLD(ctar),
+        IN_WORLD(ctar_of_every_w), IN_WORLD(speedups),
+        IN_WORLD(task_means),      IN_WORLD(specbench),
+        IN_WORLD(passes),          IN_WORLD(by_token_when_sampling),
+        IN_WORLD(alone),           IN_WORLD(all_can_be_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
