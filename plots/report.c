@@ -180,8 +180,9 @@ static bool find_surface(Report *p, Error *e) {
 }
 
 static bool put_page(Report *p, Error *e) {
-    static const char TITLE[] =
-        "SELECT 'Run ' || id || ', ' || name || coalesce(': ' || about, '') FROM run WHERE id = ?1";
+    static const char TITLE[] = "SELECT 'Run ' || id || ', ' || run.name || coalesce(', ' || unfinished, '') "
+                                "|| coalesce(': ' || about, '')"
+                                " FROM run JOIN run_state ON run_id = id WHERE id = ?1";
     Rows *r = rows_open(p->store, TITLE, e);
     if (!r) return false;
     rows_bind_int(r, 1, p->run);

@@ -180,14 +180,19 @@ static bool add_owns(Maker *m, Error *e) {
 
 // --- about the run ---------------------------------------------------------------------------------------
 
+// Machine and day are those of its last start; the command is that of its first, which says what was run.
 static bool read_about(const Maker *m, Error *e) {
     static const char SQL[] =
-        "SELECT 'run ' || run.id || ', ' || run.name || ', outpace ' || run.version,"
+        "SELECT 'run ' || run.id || ', ' || run.name || coalesce(', ' || unfinished, '') || ', outpace ' || "
+        "run.version,"
         " coalesce(coalesce(gpu || ' beside ', '') || cpu || coalesce(', ' || cores || ' cores', ''), 'a "
         "machine that is not told'),"
-        " strftime('%Y-%m-%d', started, 'unixepoch'), CASE json_extract(argv, '$[0]') WHEN 'outpace' THEN '' "
-        "ELSE 'outpace ' END || (SELECT group_concat(value, ' ') FROM json_each(argv))"
-        " FROM run JOIN attempt ON run_id = run.id JOIN environment ON environment.id = environment_id"
+        " strftime('%Y-%m-%d', attempt.started, 'unixepoch'), CASE json_extract(first.argv, '$[0]') WHEN "
+        "'outpace' THEN '' ELSE 'outpace ' END || (SELECT group_concat(value, ' ') FROM "
+        "json_each(first.argv))"
+        " FROM run JOIN run_state ON run_state.run_id = run.id JOIN attempt ON attempt.run_id = run.id"
+        " JOIN environment ON environment.id = attempt.environment_id JOIN attempt AS first ON first.id ="
+        " (SELECT min(id) FROM attempt WHERE attempt.run_id = run.id)"
         " WHERE run.id = ?1 ORDER BY attempt.id DESC LIMIT 1";
     Rows *r = rows_open(m->store, SQL, e);
     if (!r) return false;

@@ -1,9 +1,9 @@
 -- The lines under every figure of run ?1: what was run on what, where the machine changed meanwhile, what only stands in,
 -- and what was predicted (?2).
-SELECT 'run ' || run.id || ', ' || run.name || ': outpace ' || run.version || ', ' ||
+SELECT 'run ' || run.id || ', ' || run.name || coalesce(', ' || unfinished, '') || ': outpace ' || run.version || ', ' ||
        coalesce(environment.gpu, environment.cpu || coalesce(', ' || environment.cores || ' cores', ''), 'unknown machine') ||
        coalesce((SELECT ', weights ' || weights FROM run_weights WHERE run_id = ?1 AND weights <> 'mapped'), '')
-FROM run JOIN attempt ON attempt.run_id = run.id JOIN environment ON environment.id = environment_id
+FROM run JOIN run_state ON run_state.run_id = run.id JOIN attempt ON attempt.run_id = run.id JOIN environment ON environment.id = environment_id
 WHERE run.id = ?1 AND attempt.id = (SELECT max(id) FROM attempt WHERE run_id = ?1)
 UNION ALL
 SELECT 'the machine changed meanwhile: one token took ' || group_concat(printf('%.2f x at context %d', drift, context), ', ')

@@ -464,7 +464,36 @@ static void formats(void **state) {
     table_release(&changed);
 }
 
-#define AWKWARD "a|b\"c,d\\e&f%g_h{i}<j>$k\xff\n\x1b[31m*l*"
+// What was asked for is said, not how it was gone on with; and a run that did not come to its end says so.
+static void resumed(void **state) {
+    char *words[] = {"resume", "1"};
+    const StoreEnvironment on = {.version = "0.1.0", .cpu = "Zen 4", .cores = 2};
+    FilledStore f;
+    Table t;
+    Error e = {0};
+    static const struct {
+        const char *result, *run;
+    } STARTS[] = {
+        {"interrupted", "run 1, filled, interrupted, outpace 0.1.0"},
+        {"done",        "run 1, filled, outpace 0.1.0"             },
+        {NULL,          "run 1, filled, outpace 0.1.0"             }, // started again, though it was done
+    };
+    if (!filled_open(&f, folder_path(*state, "a.db"), NULL, 2, 2, &e) || !filled_add_all(&f, 1, &e))
+        fail_msg("%s", e.text);
+    for (size_t i = 0; i < sizeof STARTS / sizeof *STARTS; i++) {
+        int64_t attempt;
+        if (!store_attempt(f.store, f.run, 2, words, &on, &attempt, &e) ||
+            (STARTS[i].result && !store_attempt_end(f.store, attempt, STARTS[i].result, &e)) ||
+            !table_make(f.store, f.run, published_find("ngrammys-table-1"), &t, &e))
+            fail_msg("%s", e.text);
+        assert_string_equal(t.run, STARTS[i].run);
+        assert_string_equal(t.command, "outpace run a.yaml");
+        table_release(&t);
+    }
+    filled_close(&f);
+}
+
+#define AWKWARD "a|b\"c,d\\e&f%g_h{i}<j>$k\xff\n\x1b[31m*l*---m"
 
 static void holds(const Text *text, const char *want) {
     if (!strstr(text_get(text), want)) fail_msg("wanted '%s' in:\n%s", want, text_get(text));
@@ -482,11 +511,12 @@ static void awkward(void **state) {
     for (int i = 0; i < TABLE_FORMATS; i++)
         if (!table_print(&t, (TableFormat)i, &texts[i], &e)) fail_msg("%s", e.text);
     holds(&texts[TABLE_TEXT], "a|b\"c,d\\e&f%g_h{i}<j>$k??"
-                              "?[31m*l* (stand-in)");
+                              "?[31m*l*---m (stand-in)");
     holds(&texts[TABLE_MD], "| a\\|b\"c,d\\\\e&amp;f%g\\_h\\{i\\}&lt;j&gt;\\$k");
-    holds(&texts[TABLE_CSV], "\"a|b\"\"c,d\\e&f%g_h{i}<j>$k\xff\n\x1b[31m*l*\"");
+    holds(&texts[TABLE_CSV], "\"a|b\"\"c,d\\e&f%g_h{i}<j>$k\xff\n\x1b[31m*l*---m\"");
     holds(&texts[TABLE_LATEX],
           "a\\textbar{}b\"c,d\\textbackslash{}e\\&f\\%g\\_h\\{i\\}\\textless{}j\\textgreater{}\\$k");
+    holds(&texts[TABLE_LATEX], "*l*-{}-{}-m (stand-in)");
     json_t *object = json_loads(text_get(&texts[TABLE_JSON]), 0, NULL);
     assert_non_null(object);
     assert_string_equal(json_string_value(json_object_get(object, "name")), "lookahead-table-3");
@@ -537,6 +567,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(surfaces, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(formats, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(awkward, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(resumed, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(command, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
