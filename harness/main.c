@@ -1,10 +1,10 @@
 // Finds the subcommand, runs it; the only place that prints an error and picks the exit code.
 #include "harness/program/command.h"
 
+#include "engine/base/file.h"
 #include "engine/base/suggest.h"
 #include "harness/shrunk.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,12 +71,10 @@ bool command_parse(const Command *c, int argc, char **argv, void *values, Positi
     return true;
 }
 
-// True if something that was printed did not arrive, and somebody still wanted it: of a pipe whose reader has
-// left, poll says POLLERR; of a full disk it does not.
+// True if something that was printed did not arrive, and somebody still wanted it.
 static bool output_is_lost(void) {
-    struct pollfd out = {.fd = STDOUT_FILENO};
     bool failed = fflush(stdout) || ferror(stdout);
-    return failed && !(poll(&out, 1, 0) > 0 && out.revents & POLLERR);
+    return failed && !file_reader_left(STDOUT_FILENO);
 }
 
 static bool run(int argc, char **argv, int *code, Error *e) {

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -155,6 +156,11 @@ bool file_write(const char *path, const void *data, size_t size, Error *e) {
 }
 
 bool file_exists(const char *path) { return access(path, R_OK) == 0; }
+
+bool file_reader_left(int descriptor) {
+    struct pollfd out = {.fd = descriptor};
+    return poll(&out, 1, 0) > 0 && out.revents & POLLERR;
+}
 
 static bool make_one(const char *path, Error *e) {
     struct stat st;

@@ -29,6 +29,10 @@ bool file_write(const char *path, const void *data, size_t size, Error *e);
 // Whether there is something readable there, of whatever kind.
 bool file_exists(const char *path);
 
+// Whether what is written there reaches nobody any more: of a pipe whose reader has left, poll says POLLERR;
+// of a full disk it does not.
+bool file_reader_left(int descriptor);
+
 // Makes a directory, and those above it, where they are missing.
 bool file_make_directory(const char *path, Error *e);
 

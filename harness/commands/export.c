@@ -98,9 +98,14 @@ static bool close_output(Output *o, bool ok, Error *e) {
     return ok;
 }
 
+// A reader that has what it wanted, and left, is no failure: main asks the same of all that is printed.
+static bool print_rows(Store *s, int64_t run, const TransferOptions *o, Error *e) {
+    return write_rows(s, run, o, stdout, e) || (ferror(stdout) && file_reader_left(STDOUT_FILENO));
+}
+
 static bool export_rows(Store *s, int64_t run, const TransferOptions *o, Error *e) {
     Output out;
-    if (!o->output) return write_rows(s, run, o, stdout, e);
+    if (!o->output) return print_rows(s, run, o, e);
     return open_output(&out, o->output, e) && close_output(&out, write_rows(s, run, o, out.to, e), e);
 }
 

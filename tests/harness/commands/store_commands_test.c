@@ -7,6 +7,8 @@
 #include "tests/support/filled_store.h"
 #include "tests/support/scratch.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -136,6 +138,28 @@ static void formats(void **state) {
     child_release(&c);
 }
 
+// Whoever reads an export may have enough of it: that is no failure, and no full disk.
+static void readers_may_leave(void **state) {
+    Child c = {0};
+    int ends[2];
+    make(*state, "a.db", 1);
+    char *program = realpath(getenv("OUTPACE") ? getenv("OUTPACE") : "./outpace", NULL);
+    assert_non_null(program);
+    assert_int_equal(pipe(ends), 0);
+    close(ends[0]);
+    const char *argv[] = {program, "export", "1", "--what", "steps", "--db", "a.db", NULL};
+    FILE *err = tmpfile();
+    assert_int_equal(child_wait(child_start(*state, argv, STDIN_FILENO, ends[1], fileno(err))), 0);
+    assert_int_equal(fseek(err, 0, SEEK_END), 0);
+    assert_int_equal(ftell(err), 0);
+    fclose(err);
+    close(ends[1]);
+    free(program);
+    CHILD_OUTPACE(&c, *state, 0, "show", "1", "--db", "a.db");
+    expect_out(&c, "run 1, filled, not finished: outpace");
+    child_release(&c);
+}
+
 static void together_and_away(void **state) {
     Child c = {0};
     make(*state, "a.db", 1);
@@ -168,6 +192,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(questions, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(refused_imports, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(formats, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(readers_may_leave, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(together_and_away, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
