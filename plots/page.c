@@ -43,6 +43,8 @@ void page_text(const Page *p, const char *text) {
         if (p->format == PAGE_MD && (*letter == '"' || *letter == '\'')) escaped = NULL;
         // Markdown holds HTML, so it needs that escaped, and its own marks.
         if (p->format == PAGE_MD && strchr("\\`*_{}[]()#+!|~$", *letter)) text_puts(p->out, "\\");
+        if (p->format == PAGE_TEX && *letter == '-' && *text == '-')
+            escaped = "-{}"; // or they become one dash
         text_puts(p->out, escaped ? escaped : letter);
     }
 }
