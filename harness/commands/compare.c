@@ -20,8 +20,17 @@ static const Option OPTIONS[] = {
 };
 #undef AT
 
-static void print_row(const char *label, const char *dataset, const Tally *t, double S_a, Judgement j) {
-    printf("%-12s %-16s %-36s %4d", compare_word(j), dataset, label, t->prompts);
+// Of the column of points: the longest label's.
+static int label_width(const Comparison *c) {
+    size_t width = 36;
+    for (int i = 0; i < c->count; i++)
+        if (strlen(c->pairs[i].label_b) > width) width = strlen(c->pairs[i].label_b);
+    return (int)width;
+}
+
+static void print_row(int width, const char *label, const char *dataset, const Tally *t, double S_a,
+                      Judgement j) {
+    printf("%-12s %-16s %-*s %4d", compare_word(j), dataset, width, label, t->prompts);
     bool known = isfinite(t->value[TALLY_SPEEDUP]);
     if (known) printf(" %7.3f", t->value[TALLY_SPEEDUP]);
     else printf(" %7s", "-");
@@ -34,11 +43,12 @@ static void print_row(const char *label, const char *dataset, const Tally *t, do
 // True if any is slower, or lost its text.
 static bool print(const Comparison *c, double margin) {
     bool worse = false;
-    printf("%-12s %-16s %-36s %4s %7s %s\n", "B is", "dataset", "point", "prompts", "ratio", "[95%]");
+    int width = label_width(c);
+    printf("%-12s %-16s %-*s %4s %7s %s\n", "B is", "dataset", width, "point", "prompts", "ratio", "[95%]");
     for (int i = 0; i < c->count; i++) {
         const ComparePair *p = &c->pairs[i];
         Judgement j = compare_judge(&p->tally, margin);
-        print_row(p->label_b, p->dataset, &p->tally, p->S_a, j);
+        print_row(width, p->label_b, p->dataset, &p->tally, p->S_a, j);
         if (strcmp(p->label_a, p->label_b) != 0) printf("  against %s", p->label_a);
         if (p->lost_text) printf("  ITS TEXT IS NOT THE BASELINE'S ANY MORE");
         printf("\n");
@@ -46,7 +56,7 @@ static bool print(const Comparison *c, double margin) {
     }
     Judgement all = compare_judge(&c->all, margin);
     if (c->count > 1) {
-        print_row("all together", "", &c->all, 0, all);
+        print_row(width, "all together", "", &c->all, 0, all);
         printf("\n");
     }
     if (c->alone) printf("%d points stand on one side only\n", c->alone);

@@ -84,8 +84,8 @@ static void put_number(Text *out, int width, int digits, double value) {
     else text_printf(out, " %*s", width, "-");
 }
 
-static void put_interval(Text *out, double value, double low, double high) {
-    put_number(out, 6, 3, value);
+static void put_interval(Text *out, int width, double value, double low, double high) {
+    put_number(out, width, 3, value);
     if (isfinite(low) && isfinite(high)) text_printf(out, " [%6.3f, %6.3f]", low, high);
     else text_printf(out, " %16s", "");
 }
@@ -100,26 +100,26 @@ static void put_lossless(Text *out, const Rows *r) {
     else text_puts(out, rows_type(r, DIVERGED) == VALUE_NULL ? "  not compared" : "  yes");
 }
 
-static void put_head(Text *out, const Rows *r) {
+static void put_head(Text *out, int width, const Rows *r) {
     const char *stand_in = rows_text(r, STAND_IN);
     text_printf(out, "\n%s, %s", rows_text(r, MODEL), rows_text(r, DATASET));
     if (stand_in[0]) text_printf(out, "  (stand-in: %s)", stand_in);
-    text_printf(out, "\n%5s  %-36s %7s %6s %-16s %6s %6s %6s %8s %7s %-16s %6s %6s  %s\n", "point", "method",
-                "prompts", "S", " [95%]", "CTAR1", "CTAR2", "CTAR4", "tokens/s", "speedup", "[95%]", "e2e",
-                "sb", "same text");
+    text_printf(out, "\n%5s  %-*s %7s %6s %-16s %6s %6s %6s %8s %7s %-16s %6s %6s  %s\n", "point", width,
+                "method", "prompts", "S", " [95%]", "CTAR1", "CTAR2", "CTAR4", "tokens/s", "speedup", "[95%]",
+                "e2e", "sb", "same text");
 }
 
-static void put_point(Text *out, const Rows *r) {
-    text_printf(out, "%5lld  %-36s ", (long long)rows_int(r, NUMBER), rows_text(r, LABEL));
+static void put_point(Text *out, int width, const Rows *r) {
+    text_printf(out, "%5lld  %-*s ", (long long)rows_int(r, NUMBER), width, rows_text(r, LABEL));
     if (rows_type(r, SKIPPED) != VALUE_NULL) text_printf(out, "skipped: %s\n", rows_text(r, SKIPPED));
     else if (rows_type(r, FAILED) != VALUE_NULL) text_printf(out, "failed: %s\n", rows_text(r, FAILED));
     else if (rows_int(r, SAMPLES) == 0) text_puts(out, "not measured yet\n");
     else {
         text_printf(out, "%4lldx%-2lld", (long long)rows_int(r, PROMPTS), (long long)rows_int(r, PASSES));
-        put_interval(out, real_at(r, S), real_at(r, S_LOW), real_at(r, S_HIGH));
+        put_interval(out, 6, real_at(r, S), real_at(r, S_LOW), real_at(r, S_HIGH));
         for (int i = CTAR_1; i <= CTAR_4; i++) put_number(out, 6, 3, real_at(r, i));
         put_number(out, 8, 1, real_at(r, RATE));
-        put_interval(out, real_at(r, SPEEDUP), real_at(r, SPEEDUP_LOW), real_at(r, SPEEDUP_HIGH));
+        put_interval(out, 7, real_at(r, SPEEDUP), real_at(r, SPEEDUP_LOW), real_at(r, SPEEDUP_HIGH));
         put_number(out, 6, 3, real_at(r, E2E));
         put_number(out, 6, 3, real_at(r, SPECBENCH));
         put_lossless(out, r);
@@ -144,22 +144,25 @@ static bool each_point(Store *store, int64_t run, void (*put)(void *state, const
 
 typedef struct Table {
     Text *out;
-    Text last; // model and dataset of the row above
+    int64_t width; // of the labels
+    Text last;     // model and dataset of the row above
 } Table;
 
 static void put_row(void *state, const Rows *r) {
     Table *t = state;
     Text now = {0};
     text_printf(&now, "%s\n%s", rows_text(r, MODEL), rows_text(r, DATASET));
-    if (strcmp(text_get(&now), text_get(&t->last)) != 0) put_head(t->out, r);
+    if (strcmp(text_get(&now), text_get(&t->last)) != 0) put_head(t->out, (int)t->width, r);
     text_release(&t->last);
     t->last = now;
-    put_point(t->out, r);
+    put_point(t->out, (int)t->width, r);
 }
 
 bool stored_table(Store *store, int64_t run, Text *out, Error *e) {
+    static const char WIDTH[] =
+        "SELECT max(36, coalesce(max(length(label)), 0)) FROM point WHERE run_id = ?1";
     Table t = {.out = out};
-    bool ok = each_point(store, run, put_row, &t, e);
+    bool ok = rows_one_int(store, WIDTH, run, &t.width, e) && each_point(store, run, put_row, &t, e);
     text_release(&t.last);
     return ok && (!out->failed || error_system(e, "out of memory for a table"));
 }

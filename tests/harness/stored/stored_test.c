@@ -4,6 +4,7 @@
 #include "harness/stored/estimates.h"
 #include "harness/stored/stored.h"
 #include "results/rows.h"
+#include "results/sql.h"
 #include "tests/support/filled_store.h"
 #include "tests/support/folder.h"
 
@@ -111,8 +112,30 @@ static void ctar(void **state) {
     filled_close(&f);
 }
 
+// A long label moves the columns of all rows, and of their head, alike: the last of them begins where a word
+// does.
+static void long_labels(void **state) {
+    static const char LONGER[] =
+        "UPDATE point SET label = 'a label that is longer than thirty-six letters' WHERE number = 2";
+    FilledStore f;
+    Text text = {0};
+    Error e = {0};
+    if (!filled_open(&f, folder_path(*state, "a.db"), NULL, 3, 4, &e) || !filled_add_all(&f, 1, &e) ||
+        !sql_script(f.store, LONGER, &e) || !stored_table(f.store, f.run, &text, &e))
+        fail_msg("%s", e.text);
+    const char *head = strstr(text_get(&text), "point "), *line = head;
+    assert_non_null(head);
+    size_t last = (size_t)(strstr(head, "same text") - head);
+    for (int i = 0; i < 4; i++, line = strchr(line, '\n') + 1)
+        if (strcspn(line, "\n") <= last || line[last] == ' ' || strncmp(line + last - 2, "  ", 2) != 0)
+            fail_msg("row %d is out of line:\n%s", i, text_get(&text));
+    text_release(&text);
+    filled_close(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(long_labels, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(with_and_without_estimates, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(store_is_gone, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(ctar, folder_setup, folder_teardown),
