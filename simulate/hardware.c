@@ -10,6 +10,14 @@ void hardware_floor(Hardware *h) {
     h->step_s = 0;
 }
 
+bool hardware_is_floor(const Hardware *h) {
+    Hardware floor = *h;
+    hardware_floor(&floor);
+    return h->read_share >= floor.read_share && h->compute_share >= floor.compute_share &&
+           h->attention_share >= floor.attention_share && h->row_passes <= floor.row_passes &&
+           h->overlap >= floor.overlap && h->step_s <= floor.step_s;
+}
+
 bool hardware_check(const Hardware *h, Error *e) {
     const struct {
         const char *name;

@@ -56,6 +56,9 @@ typedef struct StepPrice { // seconds
 // A machine with the data sheet's part set, its shares as a floor has them.
 void hardware_floor(Hardware *h);
 
+// Whether it is one still: nothing of it was fitted.
+bool hardware_is_floor(const Hardware *h);
+
 // False, with the name and the domain, if a number is outside its own: above 0 and finite, overlap at
 // least 1.
 bool hardware_check(const Hardware *h, Error *e);

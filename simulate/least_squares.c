@@ -172,6 +172,12 @@ static bool check_points(const Sample *s, Error *e) {
         low = fmin(low, s->points[i].S);
         high = fmax(high, s->points[i].S);
     }
+    if (s->fitted < 2 && s->fitted < s->count)
+        return error_input(
+            e,
+            "fit: %d of %d points to fit by least squares, for the paper's law takes those with W = "
+            "G; alpha and f need two or more: --law corrected takes all",
+            s->fitted, s->count);
     if (s->fitted < 2)
         return error_input(e, "fit: %d point%s to fit by least squares; alpha and f need two or more",
                            s->fitted, s->fitted == 1 ? "" : "s");

@@ -49,8 +49,11 @@ static bool read_header(Reader *r, char *line) {
         for (int i = 0; i < count; i++)
             if (strcmp(fields[i], COLUMNS[c]) == 0) r->at[c] = i;
         if (r->at[c] < 0)
-            return error_input(r->e, "%s:%d: there is no column '%s'; 'outpace bench --csv' prints it",
-                               r->place, r->line, COLUMNS[c]);
+            return error_input(
+                r->e,
+                "%s:%d: there is no column '%s' among tokens, context, k, w, layout, median_s: "
+                "'outpace bench --csv' prints them, docs/fit.md says what they hold",
+                r->place, r->line, COLUMNS[c]);
     }
     return true;
 }

@@ -44,8 +44,8 @@ static void print_number(int width, int digits, double x) {
     else printf(" %*s", width, "-");
 }
 
-static void print_interval(const Tally *t, TallyMetric m) {
-    print_number(6, 3, t->value[m]);
+static void print_interval(int width, const Tally *t, TallyMetric m) {
+    print_number(width, 3, t->value[m]);
     if (t->has_interval && isfinite(t->value[m]))
         printf(" [%6.3f, %6.3f]", t->interval[m].low, t->interval[m].high);
     else printf(" %16s", "");
@@ -56,29 +56,38 @@ static void print_error(double error) {
     else printf(" %8s", "-");
 }
 
-static void print_point(const SimulatedPoint *p, bool against) {
-    printf("%5lld  %-36s", (long long)p->number, p->label);
+// Of the column of methods: the longest label's.
+static int label_width(const Simulation *s) {
+    size_t width = 36;
+    for (size_t i = 0; i < s->count; i++)
+        if (strlen(s->points[i].label) > width) width = strlen(s->points[i].label);
+    return (int)width;
+}
+
+static void print_point(const SimulatedPoint *p, int width, bool against) {
+    printf("%5lld  %-*s", (long long)p->number, width, p->label);
     if (p->needs_draft) {
         puts(" runs a draft model: give its --draft-shape");
         return;
     }
-    print_interval(&p->tally, TALLY_S);
+    print_interval(6, &p->tally, TALLY_S);
     print_number(9, 3, 1e3 * p->step_s);
     print_number(9, 1, p->tally.value[TALLY_RATE]);
-    print_interval(&p->tally, TALLY_SPEEDUP);
+    print_interval(7, &p->tally, TALLY_SPEEDUP);
     print_number(6, 3, p->tally.value[TALLY_SPEEDUP_E2E]);
     for (int i = 0; against && i < SIMULATED_COUNT; i++) print_error(simulation_error(p, (SimulatedWhat)i));
     puts("");
 }
 
 static void print_points(const Simulation *s, bool against) {
+    int width = label_width(s);
     for (size_t i = 0; i < s->count; i++) {
         if (i == 0 || strcmp(s->points[i].group, s->points[i - 1].group) != 0) {
-            printf("\n%s\n%5s  %-36s %6s %-16s %9s %9s %6s %-16s %6s", s->points[i].group, "point", "method",
-                   "S", " [95%]", "step ms", "tokens/s", "speedup", " [95%]", "e2e");
+            printf("\n%s\n%5s  %-*s %6s %-16s %9s %9s %7s %-16s %6s", s->points[i].group, "point", width,
+                   "method", "S", " [95%]", "step ms", "tokens/s", "speedup", " [95%]", "e2e");
             puts(against ? "   errors: step       S  speedup" : "");
         }
-        print_point(&s->points[i], against);
+        print_point(&s->points[i], width, against);
     }
 }
 
@@ -129,6 +138,10 @@ static void print_head(const Prediction *of) {
     const Pricing *p = &of->pricing;
     double bytes = step_model_bytes(&p->target) + (p->has_draft ? step_model_bytes(&p->draft) : 0);
     printf("predicted  %s, shape %s: no number here was measured on it\n", p->machine.name, of->of->shape);
+    printf("prices     %s\n", hardware_is_floor(&p->machine)
+                                  ? "a data sheet's: floors, no step there can be faster"
+                                  : "as its steps were measured and fitted");
+    puts("accepted   what the run's own models accepted: S is theirs");
     if (bytes > p->machine.memory_bytes)
         printf("note       weights of %.1f GB do not fit into its %.1f GB\n", 1e-9 * bytes,
                1e-9 * p->machine.memory_bytes);
@@ -137,19 +150,20 @@ static void print_head(const Prediction *of) {
 // --- strong scaling --------------------------------------------------------------------------------------
 
 static void print_scaled(void *state, const SimulatedPoint *p, int devices, const Scaled *x) {
-    (void)state;
-    printf("%5lld  %-36s %7d %9.3f %9.3f %9.3f %14.3f %9.3f\n", (long long)p->number, p->label, devices,
-           x->lookahead, x->tensor, x->pipeline, x->autoregressive_tensor, x->autoregressive_pipeline);
+    printf("%5lld  %-*s %7d %9.3f %9.3f %9.3f %14.3f %9.3f\n", (long long)p->number, *(int *)state, p->label,
+           devices, x->lookahead, x->tensor, x->pipeline, x->autoregressive_tensor,
+           x->autoregressive_pipeline);
 }
 
 // Nothing of it is measured: a price of the split's rows, and of the messages over the stated link.
 static bool print_scalings(const Prediction *p, Error *e) {
+    int width = label_width(&p->points);
     printf("\nstrong scaling, predicted, over links of %g GB/s and %g us: speedup over autoregressive "
            "decoding on one\n"
-           "%5s  %-36s %7s %9s %9s %9s %14s %9s\n",
-           1e-9 * p->link.bytes_per_s, 1e6 * p->link.latency_s, "point", "method", "devices", "lookahead",
-           "tensor", "pipeline", "autoreg.tensor", "pipeline");
-    return prediction_scaled(p, print_scaled, NULL, e);
+           "%5s  %-*s %7s %9s %9s %9s %14s %9s\n",
+           1e-9 * p->link.bytes_per_s, 1e6 * p->link.latency_s, "point", width, "method", "devices",
+           "lookahead", "tensor", "pipeline", "autoreg.tensor", "pipeline");
+    return prediction_scaled(p, print_scaled, &width, e);
 }
 
 // --- all of it -------------------------------------------------------------------------------------------

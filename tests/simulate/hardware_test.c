@@ -281,11 +281,30 @@ static void written_and_read(void **state) {
     mem_free(text);
 }
 
+// A data sheet's, until anything of what it reaches is another.
+static void floor_or_fitted(void **state) {
+    (void)state;
+    static const size_t REACHED[] = {offsetof(Hardware, read_share),      offsetof(Hardware, compute_share),
+                                     offsetof(Hardware, attention_share), offsetof(Hardware, row_passes),
+                                     offsetof(Hardware, overlap),         offsetof(Hardware, step_s)};
+    Hardware h = {.bytes_per_s = 1e12, .operations_per_s = 1e14};
+    hardware_floor(&h);
+    assert_true(hardware_is_floor(&h));
+    for (size_t i = 0; i < sizeof REACHED / sizeof *REACHED; i++) {
+        Hardware fitted = h;
+        double *reached = (double *)((char *)&fitted + REACHED[i]);
+        *reached = *reached > 0 ? 0.9 * *reached : 1e-6;
+        if (REACHED[i] == offsetof(Hardware, row_passes)) *reached = 3;
+        if (hardware_is_floor(&fitted)) fail_msg("number %zu was fitted", i);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(written_and_read), cmocka_unit_test(waves),     cmocka_unit_test(floors),
-        cmocka_unit_test(monotone),         cmocka_unit_test(attention), cmocka_unit_test(plans),
-        cmocka_unit_test(known_machine),    cmocka_unit_test(files),     cmocka_unit_test(file_mistakes),
+        cmocka_unit_test(floor_or_fitted), cmocka_unit_test(written_and_read), cmocka_unit_test(waves),
+        cmocka_unit_test(floors),          cmocka_unit_test(monotone),         cmocka_unit_test(attention),
+        cmocka_unit_test(plans),           cmocka_unit_test(known_machine),    cmocka_unit_test(files),
+        cmocka_unit_test(file_mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,6 +96,24 @@ static void fits_a_machine(void **state) {
     child_release(&c);
 }
 
+// Of a paper's ablation one setting has W = G: what to do is said, and works.
+static void points_with_w_unlike_g(void **state) {
+    char path[4096];
+    Child c;
+    const char *fit[] = {program(path, sizeof path), "fit", "--points", "p.tsv", NULL};
+    const char *all[] = {path, "fit", "--points", "p.tsv", "--law", "corrected", NULL};
+    FILE *f = fopen(folder_path(*state, "p.tsv"), "w");
+    fputs("N\tW\tG\tS\n5\t15\t15\t1.96\n5\t30\t1\t1.79\n5\t15\t30\t2.05\n", f);
+    fclose(f);
+    run(*state, fit, 2, &c);
+    assert_non_null(strstr(text_get(&c.err),
+                           "1 of 3 points to fit by least squares, for the paper's law takes "
+                           "those with W = G; alpha and f need two or more: --law corrected"));
+    child_release(&c);
+    run(*state, all, 0, &c);
+    child_release(&c);
+}
+
 static void says_what_is_wrong(void **state) {
     static const struct {
         const char *option, *value, *said;
@@ -126,6 +144,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(fits, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(fits_a_machine, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(points_with_w_unlike_g, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(says_what_is_wrong, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -154,6 +154,7 @@ static void command(void **state) {
                   "llama2-70b", "--against", "filled");
     assert_non_null(strstr(text_get(&c.out), "weights of 137.4 GB do not fit into its 32.0 GB"));
     assert_non_null(strstr(text_get(&c.out), "errors against what was measured"));
+    assert_non_null(strstr(text_get(&c.out), "a data sheet's: floors"));
     child_release(&c);
     static const char *const ROWS[][2] = {
         {"abacus", "there is no machine 'abacus'"},
