@@ -124,7 +124,7 @@ const Command command_show = {
     .arguments = {0, 1},
     .lesson =
         "RUN is a number, or a name, of which the newest run is taken; without it, the newest experiment.\n"
-        "Of a run of 'outpace surface', the surface.\n"
+        "Of a run of 'outpace surface', the surface. A run that did not come to its end says so.\n"
         "\n"
         "S is tokens per step after prefill; CTARw the share of steps in which w drafted tokens or more\n"
         "were accepted; speedup the ratio of summed decode times over the same prompts, e2e with prefill,\n"

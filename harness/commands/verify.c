@@ -27,7 +27,7 @@ typedef struct {
 
 #define AT(name) offsetof(VerifyOptions, name)
 static const Option OPTIONS[] = {
-    {"methods",     'm', OPTION_LIST, AT(methods),        0,    0,       "all|NAME[:k=v,...]",
+    {"method",      'm', OPTION_LIST, AT(methods),        0,    0,       "all|NAME[:k=v,...]",
      "repeatable; all that the models given allow",                                                                                           "all"              },
     {"prompts",     'f', OPTION_TEXT, AT(prompts),        0,    0,       "FILE",               "a line each: text, or JSON with \"prompt\"",
      "a few of our own"                                                                                                                                          },
@@ -270,7 +270,7 @@ const Command command_verify = {
         "\n"
         "  outpace verify MODEL\n"
         "  outpace verify MODEL -m prompt-lookup:draft=8 -m lookahead --prompts mine.txt -n 50\n"
-        "  outpace verify MODEL --methods 'mix:lookahead(W=5,G=5)+prompt-lookup' --max-rows 32\n"
+        "  outpace verify MODEL --method 'mix:lookahead(W=5,G=5)+prompt-lookup' --max-rows 32\n"
         "  outpace verify MODEL --draft SMALLER --sampling --temperature 0.8\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,

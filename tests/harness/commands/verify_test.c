@@ -37,7 +37,7 @@ static void chosen_ones_with_sampling(void **state) {
     fputs("one line of text\n\n{\"prompt\": \"and one of JSON\"}\n", file);
     fclose(file);
     CHILD_OUTPACE(&c, *state, 0, "verify", "tiny", "--device", "null", "--sampling", "--prompts", "prompts",
-                  "--methods", "prompt-lookup:draft=4,allow_short=on", "--methods", "jacobi");
+                  "--method", "prompt-lookup:draft=4,allow_short=on", "--method", "jacobi");
     expect(&c, "ok    prompt-lookup:draft=4,allow_short=on: greedy, 2 prompts");
     expect(&c, "ok    jacobi: sampling, ");
     expect(&c, "4 checks, 0 failed, 0 methods left out\n");
@@ -48,8 +48,8 @@ static void mistakes(void **state) {
     static const struct {
         const char *option, *value, *want;
     } rows[] = {
-        {"--methods", "jacoby",      "did you mean 'jacobi'"},
-        {"--methods", "speculative", "draft"                },
+        {"--method",  "jacoby",      "did you mean 'jacobi'"},
+        {"--method",  "speculative", "draft"                },
         {"--prompts", "nothing",     "cannot open 'nothing'"},
         {"--count",   "0",           "--count is '0'"       },
         {"--weights", "packed",      "weights are 'packed'" },
