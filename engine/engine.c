@@ -134,6 +134,11 @@ static size_t memory_beside(const Engine *other) {
     return available > taken ? available - taken : available > 0;
 }
 
+// Positions of the session.
+static int context_of(const Shape *s, const BackendOptions *o) {
+    return o->context > 0 && o->context < s->context ? o->context : s->context;
+}
+
 // Bytes of keys and values of one position, all layers.
 static size_t position_bytes(const Shape *s, Compute compute) {
     return 2 * (size_t)s->layers * (size_t)shape_kv_width(s) * (compute == COMPUTE_BF16 ? 2 : 4);
@@ -142,7 +147,7 @@ static size_t position_bytes(const Shape *s, Compute compute) {
 static EngineMemory estimate(const Model *m, const BackendOptions *o) {
     const Shape *s = &m->shape;
     Cache cache;
-    int context = o->context > 0 && o->context < s->context ? o->context : s->context;
+    int context = context_of(s, o);
     int nodes = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
     cache_init(&cache, context, s->window, o->slack > 0 ? o->slack : CACHE_SLACK);
     size_t row = position_bytes(s, o->compute), angles = (size_t)context * (size_t)s->rope.pairs * 2;
@@ -241,6 +246,7 @@ bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, Engine
         device->weights ? model_open(&engine->model, dir, e) : model_open_config(&engine->model, dir, e);
     ok = ok && choose_compute(o->compute, &engine->model, &backend.compute, e) &&
          choose_window(o->window, &engine->model.shape, e);
+    if (ok) rope_fit(&engine->model.shape.rope, context_of(&engine->model.shape, &backend));
     if (ok && device->host) {
         need = estimate(&engine->model, &backend);
         need.available = memory_beside(o->beside);

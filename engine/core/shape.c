@@ -64,6 +64,8 @@ static double llama3_frequency(const Rope *r, double frequency) {
     return (1 - smooth) * frequency / r->factor + smooth * frequency;
 }
 
+void rope_fit(Rope *r, int context) { r->beyond = context > r->original_context; }
+
 void rope_frequencies(const Rope *r, double *out) {
     for (int i = 0; i < r->pairs; i++) {
         double frequency = pow(r->theta, -(double)i / r->pairs);
@@ -71,7 +73,7 @@ void rope_frequencies(const Rope *r, double *out) {
         case ROPE_PLAIN: out[i] = frequency; break;
         case ROPE_LINEAR: out[i] = frequency / r->factor; break;
         case ROPE_LLAMA3: out[i] = llama3_frequency(r, frequency); break;
-        case ROPE_LONGROPE: out[i] = frequency / (double)r->stretch[i]; break;
+        case ROPE_LONGROPE: out[i] = frequency / (double)r->stretch[r->beyond][i]; break;
         }
     }
 }

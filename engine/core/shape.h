@@ -29,7 +29,9 @@ typedef struct Rope {
     int original_context;                               // llama3, longrope
     int pairs;                                          // rotated pairs a head: head_dim / 2, or less
     double attention_factor;                            // longrope: cos and sin are multiplied by it; else 1
-    float stretch[ROPE_MAX_PAIRS];                      // longrope: divisor of each frequency
+    // longrope: divisors of the frequencies, in the original context and beyond; and which of them count
+    float stretch[2][ROPE_MAX_PAIRS];
+    bool beyond;
 } Rope;
 
 typedef struct Shape {
@@ -61,6 +63,10 @@ bool shape_check(const Shape *s, const char *place, Error *e);
 // Parameters of one layer, and of the whole model with embedding and head (a tied one counts once).
 size_t shape_layer_parameters(const Shape *s);
 size_t shape_parameters(const Shape *s);
+
+// For a session of so many positions. longrope has one list of divisors for all that fits the original
+// context, another for longer ones: it is chosen here, once, so that logits do not jump while a text grows.
+void rope_fit(Rope *r, int context);
 
 // out[i] is the angle by which one position turns pair i, (pairs) values.
 void rope_frequencies(const Rope *r, double *out);

@@ -33,26 +33,31 @@ static bool read_original_context(const Reader *r, const json_t *scaling, int64_
            field_int_optional(r->root, key, 1, 1 << 24, out, r->place, r->e);
 }
 
-// Phi-3's long contexts: a divisor a pair, from the short list up to the original context, from the long list
-// beyond. The choice is made once, by the model's full context, so that logits do not jump while a text
-// grows.
-static bool read_longrope(const Reader *r, const Architecture *a, const json_t *scaling, const Shape *s,
-                          Rope *rope) {
-    int64_t original = a->original_context ? a->original_context : s->context;
-    if (!read_original_context(r, scaling, &original)) return false;
-    rope->original_context = (int)original;
-    const char *key = s->context > original ? "long_factor" : "short_factor";
+static bool read_list(const Reader *r, const json_t *scaling, const char *key, int pairs, float *out) {
     const json_t *list = json_object_get(scaling, key);
-    if (json_array_size(list) != (size_t)rope->pairs)
+    if (json_array_size(list) != (size_t)pairs)
         return error_input(r->e,
                            "'%s' in '%s' has %zu numbers, must have %d (half the rotated part of a head)",
-                           key, r->place, json_array_size(list), rope->pairs);
-    for (int i = 0; i < rope->pairs; i++) {
+                           key, r->place, json_array_size(list), pairs);
+    for (int i = 0; i < pairs; i++) {
         double x = json_number_value(json_array_get(list, (size_t)i));
         if (!(x > 0 && x < 1e9))
             return error_input(r->e, "'%s' in '%s' must hold positive numbers", key, r->place);
-        rope->stretch[i] = (float)x;
+        out[i] = (float)x;
     }
+    return true;
+}
+
+// Phi-3's long contexts. The factor of attention is the same for both lists.
+static bool read_longrope(const Reader *r, const Architecture *a, const json_t *scaling, const Shape *s,
+                          Rope *rope) {
+    int64_t original = a->original_context ? a->original_context : s->context;
+    if (!read_original_context(r, scaling, &original) ||
+        !read_list(r, scaling, "short_factor", rope->pairs, rope->stretch[0]) ||
+        !read_list(r, scaling, "long_factor", rope->pairs, rope->stretch[1]))
+        return false;
+    rope->original_context = (int)original;
+    rope_fit(rope, s->context);
     double ratio = (double)s->context / (double)original;
     if (!field_real_optional(scaling, "factor", 1e-6, 1e6, &ratio, r->place, r->e)) return false;
     rope->attention_factor = ratio > 1 ? sqrt(1 + log(ratio) / log((double)original)) : 1;

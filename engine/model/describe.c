@@ -4,6 +4,7 @@ static void describe_rope(const Rope *r, int head_dim, Text *out) {
     static const char *const kinds[] = {"plain", "linear", "llama3", "longrope"};
     text_printf(out, "rope            %s, theta %g", kinds[r->kind], r->theta);
     if (r->kind == ROPE_LINEAR || r->kind == ROPE_LLAMA3) text_printf(out, ", factor %g", r->factor);
+    if (r->kind == ROPE_LONGROPE) text_printf(out, ", stretched beyond %d", r->original_context);
     if (2 * r->pairs < head_dim) text_printf(out, ", of %d in %d dimensions", 2 * r->pairs, head_dim);
     text_puts(out, "\n");
 }

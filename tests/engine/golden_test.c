@@ -12,7 +12,9 @@ static const double F32_TOLERANCE = 2e-5, BF16_FACTOR = 2;
 
 static void open_engine(Engine *engine, const Golden *g, const char *compute) {
     Error e = {0};
-    EngineOptions o = {.device = "cpu", .compute = compute, .backend.isa = getenv("OUTPACE_ISA")};
+    EngineOptions o = {
+        .device = "cpu", .compute = compute, .backend = {.context = 128, .isa = getenv("OUTPACE_ISA")}
+    };
     if (!engine_open(engine, g->dir, &o, NULL, &e)) fail_msg("%s", e.text);
 }
 
@@ -67,7 +69,7 @@ static void check_model(const char *name) {
 
 static void all_models(void **state) {
     (void)state;
-    assert_true(golden_each(check_model) >= 14);
+    assert_true(golden_each(check_model) >= 15);
 }
 
 int main(void) {

@@ -46,6 +46,11 @@ CASES = {
     "qwen3": ("Qwen3", dict(head_dim=8, use_sliding_window=False), "bfloat16", None, 9),
     "qwen3-tied-head24": ("Qwen3", dict(head_dim=24, tie_word_embeddings=True, use_sliding_window=False), "bfloat16",
                           None, 9),
+    # In its original context, as long as sessions of the tests are.
+    "phi3-longrope-short": ("Phi3", dict(sliding_window=None, max_position_embeddings=512,
+                                         original_max_position_embeddings=128,
+                                         rope_scaling=dict(type="longrope", short_factor=[1.0, 1.2, 1.5, 2.0],
+                                                           long_factor=[1.0, 3.0, 5.0, 9.0])), "bfloat16", None, 9),
     # As Phi-4-mini; the prompt is longer than the original context, so that transformers, too, is on the long list.
     "phi3-partial-longrope": ("Phi3", dict(hidden_size=48, num_attention_heads=3, num_key_value_heads=1, head_dim=16,
                                            tie_word_embeddings=True, sliding_window=300, max_position_embeddings=160,

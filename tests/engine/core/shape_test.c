@@ -182,8 +182,17 @@ static void longrope_divides_each(void **state) {
     (void)state;
     double out[ROPE_MAX_PAIRS];
     Rope r = {
-        .kind = ROPE_LONGROPE, .theta = 10000, .pairs = 4, .stretch = {1, 2, 4, 64}
+        .kind = ROPE_LONGROPE,
+        .theta = 10000,
+        .pairs = 4,
+        .original_context = 100,
+        .stretch = {{1, 1, 3, 5}, {1, 2, 4, 64}}
     };
+    rope_fit(&r, 100);
+    rope_frequencies(&r, out);
+    same(out[1], 0.1, "longrope, the original context", 1);
+    same(out[2], 0.01 / 3, "longrope, the original context", 2);
+    rope_fit(&r, 101);
     rope_frequencies(&r, out);
     static const double wanted[] = {1, 0.05, 0.0025, 0.001 / 64};
     for (int i = 0; i < 4; i++) same(out[i], wanted[i], "longrope", i);

@@ -15,7 +15,7 @@ enum { CHECKED = 24, TOKENS = 8 }; // ids after the prompt whose logits are comp
 static void open_engine(Engine *engine, const Golden *g, const char *compute) {
     Error e = {0};
     EngineOptions o = {
-        .device = "cuda", .compute = compute, .backend = {.context = 160, .max_nodes = 128}
+        .device = "cuda", .compute = compute, .backend = {.context = 128, .max_nodes = 128}
     };
     if (!engine_open(engine, g->dir, &o, NULL, &e)) fail_msg("%s", e.text);
 }
@@ -67,7 +67,7 @@ static void check_model(const char *name) { check(name, false); }
 
 static void all_models(void **state) {
     (void)state;
-    assert_true(golden_each(check_model) >= 14);
+    assert_true(golden_each(check_model) >= 15);
     assert_int_equal(simt_live_bytes(), 0);
 }
 

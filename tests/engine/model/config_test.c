@@ -67,6 +67,7 @@ static const Refused REFUSED[] = {
     {"{\"rope_scaling\":{\"type\":\"longrope\",\"short_factor\":[1,1]}}",                                     "'short_factor'"               },
     {"{\"rope_scaling\":{\"type\":\"longrope\",\"short_factor\":[1,1,1,1,1,1,1,-1]}}",                        "positive"                     },
     {"{\"rope_scaling\":{\"type\":\"longrope\",\"short_factor\":\"many\"}}",                                  "'short_factor'"               },
+    {"{\"rope_scaling\":{\"type\":\"longrope\",\"short_factor\":[1,1,1,1,1,1,1,1]}}",                         "'long_factor'"                },
     {"{\"rope_theta\":0}",                                                                                    "'rope_theta'"                 },
     {"{\"rope_theta\":\"10000\"}",                                                                            "'rope_theta'"                 },
     {"{\"model_type\":\"qwen2\",\"use_sliding_window\":true,\"sliding_window\":8,\"max_window_layers\":2}",
@@ -266,11 +267,11 @@ static void longrope_lists(void **state) {
     const Rope *r = &m.shape.rope;
     snprintf(changes, sizeof changes, scaling, 64, ""); // the context of 256 is beyond: long
     taken(&m, changes);
-    assert_true(r->kind == ROPE_LONGROPE && r->stretch[0] == 3 && r->stretch[7] == 4);
+    assert_true(r->kind == ROPE_LONGROPE && r->beyond && r->stretch[1][0] == 3 && r->stretch[1][7] == 4);
     assert_true(fabs(r->attention_factor - sqrt(1 + log(4) / log(64))) < 1e-12);
     snprintf(changes, sizeof changes, scaling, 256, "");
     taken(&m, changes);
-    assert_true(r->stretch[0] == 1 && r->stretch[7] == 2 && r->attention_factor == 1);
+    assert_true(!r->beyond && r->stretch[0][0] == 1 && r->stretch[0][7] == 2 && r->attention_factor == 1);
     snprintf(changes, sizeof changes, scaling, 64, ",\"attention_factor\":1.5");
     taken(&m, changes);
     assert_true(r->attention_factor == 1.5);
@@ -278,8 +279,8 @@ static void longrope_lists(void **state) {
     taken(&m, changes); // the file's own original context counts, and the factor that is given
     assert_true(r->original_context == 64 && fabs(r->attention_factor - sqrt(1 + log(2) / log(64))) < 1e-12);
     taken(&m, "{\"model_type\":\"phi3\",\"max_position_embeddings\":8192,\"partial_rotary_factor\":0.5,"
-              "\"rope_scaling\":{\"type\":\"su\",\"long_factor\":[1,1,1,2]}}");
-    assert_true(r->original_context == 4096 && r->pairs == 4 && r->stretch[3] == 2);
+              "\"rope_scaling\":{\"type\":\"su\",\"short_factor\":[1,1,1,1],\"long_factor\":[1,1,1,2]}}");
+    assert_true(r->original_context == 4096 && r->pairs == 4 && r->stretch[1][3] == 2);
 }
 
 // generation_config.json adds its ends; sampling defaults in it change nothing.
