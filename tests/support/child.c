@@ -10,8 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { COULD_NOT_START = 255 }; // not 127, which a shell says of a command that it does not find
+
 pid_t child_start(const char *folder, const char *const *argv, int in, int out, int err) {
-    enum { COULD_NOT_START = 127 };
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid > 0) return pid;
@@ -52,7 +53,7 @@ void child_run(Child *c, const char *folder, const char *input, const char *cons
     fclose(in);
     read_all(out, &c->out);
     read_all(err, &c->err);
-    if (c->code == 127) fail_msg("cannot start '%s'", argv[0]);
+    if (c->code == COULD_NOT_START) fail_msg("cannot start '%s'", argv[0]);
 }
 
 void child_release(Child *c) {
