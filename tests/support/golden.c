@@ -58,10 +58,11 @@ int golden_each(void (*check)(const char *name)) {
 static double row_error(const float *got, const float *want, int n) {
     double scale = 0, worst = 0;
     for (int i = 0; i < n; i++) {
-        scale = fmax(scale, fabs((double)want[i]));
-        worst = fmax(worst, fabs((double)got[i] - (double)want[i]));
+        double size = fabs((double)want[i]);
+        if (size > scale) scale = size;
+        worst = test_worse(worst, fabs((double)got[i] - (double)want[i]));
     }
-    return isnan(worst) ? INFINITY : worst / scale;
+    return worst / scale;
 }
 
 // All ids as one chain, in steps of at most `chunk` nodes.
@@ -77,8 +78,8 @@ double golden_error(Session *s, const Golden *g, int chunk) {
         for (int i = 1; i < n; i++) node = tree_probe(&s->tree, node, g->ids[done + i], true);
         if (!session_run(s, s->shape.layers, &e) || !session_read(s, HEAD_LOGITS, &e)) fail_msg("%s", e.text);
         for (int i = 0; i < n; i++)
-            worst = fmax(worst, row_error(session_logits(s, i),
-                                          g->logits + (size_t)(done + i) * (size_t)g->vocab, g->vocab));
+            worst = test_worse(worst, row_error(session_logits(s, i),
+                                                g->logits + (size_t)(done + i) * (size_t)g->vocab, g->vocab));
         if (!session_commit(s, node, n, &e)) fail_msg("%s", e.text);
         done += n;
     }

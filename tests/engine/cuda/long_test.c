@@ -60,7 +60,7 @@ static double worst_error(float got[TAIL][VOCAB], float want[TAIL][VOCAB]) {
     double worst = 0, scale = 0;
     for (int i = 0; i < TAIL * VOCAB; i++) {
         double d = fabs((double)got[i / VOCAB][i % VOCAB] - (double)want[i / VOCAB][i % VOCAB]);
-        if (!(d <= worst)) worst = d;
+        worst = test_worse(worst, d);
         scale = fmax(scale, fabs((double)want[i / VOCAB][i % VOCAB]));
     }
     return worst / scale;

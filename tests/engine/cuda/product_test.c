@@ -103,7 +103,7 @@ static double worst_error(const World *w, const float *y, int count) {
             for (int k = 0; k < INPUTS; k++)
                 sum += (double)bf16_to_f32(w->weights[m * INPUTS + k]) * (double)w->inputs[r * INPUTS + k];
             double d = fabs(sum - (double)y[r * OUTPUTS + m]);
-            if (!(d <= worst)) worst = d;
+            worst = test_worse(worst, d);
         }
     return worst / sqrt(INPUTS);
 }

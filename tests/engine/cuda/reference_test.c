@@ -64,7 +64,7 @@ static double row_error(const float *got, const float *want, int n) {
     double worst = 0, scale = 0;
     for (int i = 0; i < n; i++) {
         double d = fabs((double)got[i] - (double)want[i]);
-        if (!(d <= worst)) worst = d;
+        worst = test_worse(worst, d);
         scale = fmax(scale, fabs((double)want[i]));
     }
     return worst / scale;
@@ -76,7 +76,7 @@ static double compare(Session *cpu, Session *gpu, const Plan *p) {
     for (int i = 0; i < p->count; i++) {
         const float *got = session_logits(gpu, i), *want = session_logits(cpu, i);
         double error = row_error(got, want, s->real_vocab);
-        if (!(error <= worst)) worst = error;
+        worst = test_worse(worst, error);
         for (int k = s->real_vocab; k < s->vocab; k++) assert_true(isinf(got[k]) && got[k] < 0);
         int best = session_argmax(gpu, i);
         for (int k = 0; k < s->real_vocab; k++)

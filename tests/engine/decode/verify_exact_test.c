@@ -123,7 +123,8 @@ static double deviation(const Plan *plan, const Rule *rule, Session *session) {
     int tokens[PLAN_SLOTS];
     double worst = 0;
     draw_all(&s, tokens, 0, 1);
-    for (int i = 0; i < PLAN_WORDS; i++) worst = fmax(worst, fabs(s.emitted[i] - plan_word_chance(plan, i)));
+    for (int i = 0; i < PLAN_WORDS; i++)
+        worst = test_worse(worst, fabs(s.emitted[i] - plan_word_chance(plan, i)));
     return worst;
 }
 
