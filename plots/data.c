@@ -30,6 +30,7 @@ void plot_data_release(PlotData *d) {
     names_release(&d->series);
     names_release(&d->labels);
     names_release(&d->notes);
+    names_release(&d->others);
     mem_free(d->blocks);
     *d = (PlotData){0};
 }
@@ -51,6 +52,12 @@ typedef struct Place {
     int panel, series;
     double scan;
 } Place;
+
+static const char *panel_of(const Rows *r) {
+    for (int i = 0; i < rows_columns(r); i++)
+        if (column_kind(rows_name(r, i)) == COLUMN_PANEL) return rows_text(r, i);
+    return "";
+}
 
 static Place place_of(PlotData *d, const Rows *r) {
     Place at = {0};
@@ -107,6 +114,10 @@ static bool put_row(PlotData *d, const Rows *r) {
 static bool read_rows(PlotData *d, Rows *r, Error *e) {
     Place last = {0};
     while (rows_next(r)) {
+        if (d->of && !strstr(panel_of(r), d->of)) {
+            if (!name_number(&d->others, panel_of(r))) return error_system(e, "out of memory for a figure");
+            continue;
+        }
         Place at = place_of(d, r);
         if (!at.panel || !at.series) return error_system(e, "out of memory for a figure");
         if (at.panel > PLOT_MOST_PANELS) continue;
@@ -144,10 +155,25 @@ static bool note_left_out(PlotData *d, Error *e) {
     return name_number(&d->notes, line) || error_system(e, "out of memory for a figure");
 }
 
-bool plot_data(Store *store, const Figure *f, int64_t run, const char *computed, PlotData *out, Error *e) {
-    *out = (PlotData){0};
+static bool note_others(PlotData *d, Error *e) {
+    Text line = {0};
+    if (!d->others.count) return true;
+    text_printf(&line, "%zu panels are not of %s, and left out", d->others.count, d->of);
+    bool ok = !line.failed && name_number(&d->notes, text_get(&line));
+    text_release(&line);
+    return ok || error_system(e, "out of memory for a figure");
+}
+
+bool plot_data(Store *store, const Figure *f, int64_t run, const char *computed, const char *of,
+               PlotData *out, Error *e) {
+    *out = (PlotData){.of = of};
     if (!each(store, f->query, run, computed, out, read_rows, e)) return false;
-    if (!each(store, figures_notes, run, computed, out, read_notes, e) || !note_left_out(out, e))
+    if (!out->count && out->others.count) {
+        plot_data_release(out);
+        return plot_data(store, f, run, computed, NULL, out, e);
+    }
+    if (!each(store, figures_notes, run, computed, out, read_notes, e) || !note_left_out(out, e) ||
+        !note_others(out, e))
         return false;
     return !out->numbers.failed || error_system(e, "out of memory for a figure");
 }

@@ -23,9 +23,13 @@ typedef struct PlotData {
     Names notes;       // lines under the figure: run and machine, stand-ins, what was left out
     PlotBlock *blocks; // (count): those of a panel follow each other
     size_t count, capacity;
-    int left_out; // panels
+    int left_out;   // panels
+    const char *of; // panels that do not hold it are `others`, and are not drawn; NULL: there are none
+    Names others;
 } PlotData;
 
-// False with e filled. A count of 0: the run has nothing to draw. Release it either way.
-bool plot_data(Store *store, const Figure *f, int64_t run, const char *computed, PlotData *out, Error *e);
+// False with e filled. A count of 0: the run has nothing to draw. Release it either way. of: draws the panels
+// whose titles hold it, where any does; NULL: all.
+bool plot_data(Store *store, const Figure *f, int64_t run, const char *computed, const char *of,
+               PlotData *out, Error *e);
 void plot_data_release(PlotData *d); // takes an empty one

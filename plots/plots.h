@@ -23,6 +23,7 @@ typedef struct PlotOptions {
     bool colour;          // PLOT_TERM: the terminal shows colours
     int columns;          // PLOT_TERM: of the terminal; 0: 100
     const char *gnuplot;  // the program; NULL: "gnuplot" on $PATH
+    const char *of;       // a text: only panels whose titles hold it are drawn, where any does; NULL: all are
     const char *computed; // for figures that ask it (Figure.computed); NULL: nothing was computed
 } PlotOptions;
 

@@ -9,6 +9,7 @@
 #include "harness/table/catalogue.h"
 #include "harness/table/run.h"
 #include "plots/plots.h"
+#include "results/published.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,6 +102,20 @@ static bool compute(Store **store, const Figure *f, int64_t run, const PlotArgum
     return !f->computed || computed_json(*store, run, &wanted, out, e);
 }
 
+// The model that a paper's figure is of, where it is of one: a run may hold several. Empty: of none, or of
+// many.
+static bool find_model(const char *name, Text *out, Error *e) {
+    const PublishedItem *item = published_find(name);
+    Published p;
+    if (!item) return true;
+    if (!published_open(&p, item, e)) return false;
+    for (size_t i = 1; i < p.row_count; i++)
+        if (strcmp(p.rows[i].model, p.rows[0].model) != 0) p.row_count = 0;
+    if (p.row_count) text_puts(out, p.rows[0].model);
+    published_release(&p);
+    return true;
+}
+
 static bool print_plot(Store *store, const Figure *f, int64_t run, PlotOptions *o, Error *e) {
     struct winsize size;
     Text text = {0};
@@ -139,13 +154,16 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     o.dark = a.dark;
     Store *store = store_open(a.db, STORE_READ, NULL, e);
     bool print = o.format == PLOT_TERM && !a.output;
-    Text computed = {0};
-    bool ok = store && find_run(store, f, rest.items[0], a.run, &which, e) &&
+    Text computed = {0}, model = {0};
+    bool ok = store && find_model(rest.items[0], &model, e) &&
+              find_run(store, f, rest.items[0], a.run, &which, e) &&
               compute(&store, f, which, &a, &computed, e);
     if (computed.length) o.computed = text_get(&computed);
+    if (model.length) o.of = text_get(&model);
     ok = ok && (print ? print_plot(store, f, which, &o, e)
                       : write_plot(store, f, rest.items[0], which, &o, a.output, e));
     text_release(&computed);
+    text_release(&model);
     store_close(store);
     return ok;
 }
@@ -157,8 +175,9 @@ const Command command_plot = {
     .arguments = {0, 1},
     .lesson =
         "Without FIGURE, lists the figures there are, and the papers' that each draws, whose names are as\n"
-        "good. Beside the plot stand its numbers (.dat) and the script (.gp) with which gnuplot redraws it\n"
-        "alone. What was not measured is hatched; what failed says so. In a paper FILE.tex stands as\n"
+        "good: of a run of several models they draw the one that the paper's figure is of. Beside the plot\n"
+        "stand its numbers (.dat) and the script (.gp) with which gnuplot redraws it alone. What was not\n"
+        "measured is hatched; what failed says so. In a paper FILE.tex stands as\n"
         "\\resizebox{\\linewidth}{!}{\\input{FILE}}, with the package graphicx.\n"
         "\n"
         "  outpace plot speedup\n"

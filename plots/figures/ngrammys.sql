@@ -12,8 +12,8 @@ ws AS (SELECT w, row_number() OVER (ORDER BY w) AS x FROM (SELECT DISTINCT w FRO
 panels AS (
     SELECT model, dataset, temperature, strategy, count(speedup) AS timed FROM at WHERE S IS NOT NULL
     GROUP BY model, dataset, temperature, strategy)
-SELECT what || ': ' || strategy || ', ' || model || ', ' || dataset ||
-       CASE WHEN temperature > 0 THEN ', temperature ' || temperature ELSE '' END AS panel,
+SELECT what || ': ' || dataset || ', ' || model || ', ' || strategy ||
+       CASE WHEN temperature > 0 THEN ', temperature ' || temperature ELSE '' END AS panel, -- a long one loses its end
        what AS series, y AS scan, x, y, iif(what = 'S', S, speedup) AS value, ws.w AS label_x, ks.k AS label_y, NULL AS ridge, NULL AS ridge_rows
 FROM panels JOIN (SELECT 'S' AS what UNION ALL SELECT 'speedup') JOIN ks JOIN ws
 LEFT JOIN at USING (model, dataset, temperature, strategy, k, w)

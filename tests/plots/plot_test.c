@@ -7,6 +7,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/sha256.h"
 #include "plots/plots.h"
+#include "results/sql.h"
 #include "tests/support/child.h"
 #include "tests/support/plot_store.h"
 #include "tests/support/scratch.h"
@@ -239,6 +240,41 @@ static void mistakes(void **state) {
     assert_string_equal(figure_find("lookahead-figure-4b")->name, "lookahead");
 }
 
+static int panels_with(const Stores *s, const char *file, const char *text) {
+    size_t size;
+    int count = 0;
+    char *data = scratch_read(s->folder, file, &size);
+    for (const char *at = data; (at = strstr(at, "# S: ")); at++) {
+        const char *found = strstr(at, text);
+        count += found && found < at + strcspn(at, "\n");
+    }
+    mem_free(data);
+    return count;
+}
+
+// A paper's figure shows the model that it is of, where a run has it among others; else all that there is.
+static void of_its_model(void **state) {
+    const Stores *s = *state;
+    const char *path = folder_path(s->folder, "models.db");
+    Error e = {0};
+    Child c;
+    plot_store_make(path, 0);
+    Store *store = store_open(path, STORE_WRITE, NULL, &e);
+    // A panel's title has it in another place than a model's name would stand: what counts is that it is
+    // there.
+    if (!store || !sql_script(store, "UPDATE dataset SET name = 'for Phi-3-mini' WHERE name = 'chat'", &e))
+        fail_msg("%s", e.text);
+    store_close(store);
+    CHILD_OUTPACE(&c, s->folder, 0, "plot", "ngrammys-figure-7", "--run", "1", "--db", "models.db");
+    child_release(&c);
+    assert_int_equal(panels_with(s, "ngrammys-figure-7.dat", "Phi-3-mini"), 1);
+    assert_int_equal(panels_with(s, "ngrammys-figure-7.dat", "script"), 0);
+    CHILD_OUTPACE(&c, s->folder, 0, "plot", "ngrammys-figure-9", "--run", "1", "--db", "models.db");
+    child_release(&c);
+    assert_int_equal(panels_with(s, "ngrammys-figure-9.dat", "Phi-3-mini"), 1);
+    assert_int_equal(panels_with(s, "ngrammys-figure-9.dat", "script"), 1);
+}
+
 static void by_command(void **state) {
     const Stores *s = *state;
     Child c;
@@ -282,6 +318,7 @@ int main(void) {
         cmocka_unit_test(leaves_nothing),
         cmocka_unit_test(redrawn),
         cmocka_unit_test(mistakes),
+        cmocka_unit_test(of_its_model),
         cmocka_unit_test(by_command),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
