@@ -195,7 +195,10 @@ static const char *value_text(const Rows *r, int column, char *own, size_t size)
     switch (rows_type(r, column)) {
     case VALUE_NULL: return "-";
     case VALUE_REAL:
-        snprintf(own, size, fabs(value) >= 1e4 || (value != 0 && fabs(value) < 1e-3) ? "%.4g" : "%.3f",
+        snprintf(own, size,
+                 fabs(value) >= 1e9 || (value != 0 && fabs(value) < 1e-3) ? "%.4g"
+                 : fabs(value) >= 1e4                                     ? "%.0f"
+                                                                          : "%.3f",
                  value);
         return own;
     default: return rows_text(r, column);

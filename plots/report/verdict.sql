@@ -11,7 +11,8 @@ SELECT * FROM (SELECT model || ', ' || dataset || CASE WHEN temperature > 0 THEN
        coalesce(' (stand-in: ' || stand_in || ')', '') AS about,
        CASE WHEN speedup > 1 AND coalesce(speedup_low, speedup) > 1
             THEN label || ' is fastest: ' || printf('%.2f', speedup) || ' times its baseline'
-            WHEN speedup > 1 THEN 'no method is surely faster than its baseline; nearest is ' || label || ': ' || printf('%.2f', speedup) || ' times'
+            WHEN speedup > 1 OR speedup_high > 1
+            THEN 'no method is surely faster than its baseline; nearest is ' || label || ': ' || printf('%.2f', speedup) || ' times'
             ELSE 'no method is faster than its baseline; nearest is ' || label || ': ' || printf('%.2f', speedup) || ' times' END ||
        iif(speedup_low IS NULL, '', printf(' [%.2f, %.2f]', speedup_low, speedup_high)) || ', at S = ' || printf('%.2f', S) ||
        ' tokens a step over ' || prompts || ' prompts. ' ||

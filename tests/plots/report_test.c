@@ -8,6 +8,7 @@
 #include "plots/page.h"
 #include "plots/report.h"
 #include "plots/svg.h"
+#include "results/sql.h"
 #include "tests/support/child.h"
 #include "tests/support/plot_store.h"
 #include "tests/support/scratch.h"
@@ -242,6 +243,26 @@ static void svg(void **state) {
 
 // --- what can go wrong -----------------------------------------------------------------------------------
 
+// Of a small model at its fastest: tens of thousands of tokens a second are written out, to be compared by
+// eye; and where only the interval reaches past 1, that is not taken for slower.
+static void fast_and_unsure(void **state) {
+    static const char CHANGES[] =
+        "UPDATE sample SET decode_ns = decode_ns / 100;"
+        "UPDATE sample SET decode_ns = decode_ns / 3 WHERE point_id IN (SELECT id FROM point WHERE "
+        "baseline_id IS NULL);"
+        "UPDATE estimate SET value = 0.9, low = 0.8, high = 1.1 WHERE metric = 'speedup';";
+    Error e = {0};
+    plot_store_make(folder_path(*state, "fast.db"), 0);
+    Store *s = store_open(folder_path(*state, "fast.db"), STORE_WRITE, NULL, &e);
+    if (!s || !sql_script(s, CHANGES, &e)) fail_msg("%s", e.text);
+    store_close(s);
+    char *page = report(*state, "fast.db", PLOT_SWEEP, PAGE_MD, "fast.md");
+    assert_null(strstr(page, "e+0"));
+    holds(page, "no method is surely faster than its baseline");
+    assert_null(strstr(page, "no method is faster"));
+    mem_free(page);
+}
+
 static void mistakes(void **state) {
     Error e = {0};
     Child c;
@@ -268,7 +289,7 @@ int main(void) {
         cmocka_unit_test(latex_code),    cmocka_unit_test(latex_compiles),
         cmocka_unit_test(html),          cmocka_unit_test(svg),
         cmocka_unit_test(mistakes),      cmocka_unit_test(of_another_engine),
-        cmocka_unit_test(without_times),
+        cmocka_unit_test(without_times), cmocka_unit_test(fast_and_unsure),
     };
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
