@@ -86,7 +86,8 @@ bool catalogue_none(const char *name, const char *db, Error *e) {
     if (!catalogue_open(&c, e)) return false;
     const CatalogueItem *known = catalogue_find(&c, name, NULL);
     if (!known) error_input(e, "'%s' has nothing for %s: name a run of the same methods by --run", db, name);
-    else if (known->smoke) error_input(e, "'%s' has nothing for %s: run '%s'", db, name, known->smoke);
+    else if (known->smoke)
+        error_input(e, "'%s' has nothing for %s: run '%s --db %s'", db, name, known->smoke, db);
     else
         error_input(e, "'%s' has nothing for %s: run 'outpace run configs/%s.yaml --scale smoke --db %s'", db,
                     name, known->experiment, db);
