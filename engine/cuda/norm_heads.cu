@@ -20,12 +20,14 @@ __device__ __forceinline__ void fetch(Pair held[HELD], const float *head, int pa
     }
 }
 
-// A lane goes up the head, then lanes are added in order.
-__device__ __forceinline__ float scale_of(const Pair x[HELD], int n, float epsilon) {
+// Of the sum, a lane goes up the head; then lanes are added in order.
+__device__ __forceinline__ void norm(Pair x[HELD], const Pair weight[HELD], int n, float epsilon) {
     float sum = 0;
 #pragma unroll
     for (int i = 0; i < HELD; i++) sum = fmaf(x[i].y, x[i].y, fmaf(x[i].x, x[i].x, sum));
-    return 1 / sqrtf(warp_sum(sum) / (float)n + epsilon);
+    float scale = 1 / sqrtf(warp_sum(sum) / (float)n + epsilon);
+#pragma unroll
+    for (int i = 0; i < HELD; i++) x[i] = {x[i].x * scale * weight[i].x, x[i].y * scale * weight[i].y};
 }
 
 __global__ void __launch_bounds__(THREADS) norm_heads(NormHeads n) {
@@ -38,12 +40,11 @@ __global__ void __launch_bounds__(THREADS) norm_heads(NormHeads n) {
     wait_for_launches();
     if (head >= all || row >= n.rows->count) return;
     fetch(x, n.sums + ((size_t)row * (size_t)all + (size_t)head) * (size_t)h.head_dim, pairs);
-    float scale = head < normed ? scale_of(x, h.head_dim, n.epsilon) : 1;
+    if (head < normed) norm(x, weight, h.head_dim, n.epsilon);
     int node = row_node(n.rows, row);
 #pragma unroll
     for (int i = 0; i < HELD; i++) {
         int at = warp_lane() + i * WARP;
-        if (head < normed) x[i] = {x[i].x * scale * weight[i].x, x[i].y * scale * weight[i].y};
         if (at < pairs) put_qkv(n.put, row, node, head * h.head_dim + 2 * at, x[i].x, x[i].y);
     }
 }
