@@ -17,8 +17,8 @@
 
 #define DROPPED "(" PARAM("mode") " = 'reference' OR " PARAM("bonus") " = 'drop')"
 
-// A preset's N, W and G are not among a point's parameters.
-#define READABLE PARAM("preset") " = 'none' AND " PARAM("G") " > 0"
+// A preset's N, W and G are not among a point's parameters. What was imported need not know of presets.
+#define READABLE "coalesce(" PARAM("preset") ", 'none') = 'none' AND " PARAM("G") " > 0"
 
 static const char SETS[] =
     "SELECT model || ', ' || dataset, same, json_group_array(id), dropped,"

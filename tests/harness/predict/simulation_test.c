@@ -208,6 +208,7 @@ static void unknown_passes(void **state) {
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "simulate", "1", "--db", "other.db", "--on", "l4", "--shape", "tiny");
     assert_null(strstr(text_get(&c.out), "nan"));
+    assert_non_null(strstr(text_get(&c.out), "its steps do not say what they ran: docs/steps.md"));
     child_release(&c);
 }
 

@@ -3,6 +3,7 @@
 #include "tests/support/check.h"
 
 #include "harness/stored/stored_points.h"
+#include "results/sql.h"
 #include "simulate/fit.h"
 #include "simulate/montecarlo.h"
 #include "tests/support/folder.h"
@@ -166,9 +167,10 @@ static void drawn_comes_back(void **state) {
     gsl_rng_free(f.random);
 }
 
-// An imported run whose steps do not say what guesses they had: the column is left out, and the law takes b =
-// G.
+// An imported run that knows of no presets, and whose steps do not say what guesses they had: the column is
+// left out, and the law takes b = G.
 static void without_guesses(void **state) {
+    static const char FORGET[] = "DELETE FROM point_param WHERE name = 'preset' AND value = 'none'";
     Filled f = {.unknown = true};
     StoredSets sets;
     Text tsv = {0};
@@ -176,8 +178,10 @@ static void without_guesses(void **state) {
     Fit fit;
     double output;
     fill(&f, *state);
+    assert_true(sql_script(f.store, FORGET, NULL));
     assert_true(stored_sets(f.store, f.run, &sets, NULL));
     assert_true(stored_points(f.store, &sets.sets[0], &tsv, &output, NULL));
+    assert_int_equal(sets.count, 2);
     assert_null(strstr(text_get(&tsv), "candidates"));
     assert_true(points_parse(text_get(&tsv), tsv.length, "tsv", &points, NULL));
     FitOptions o = {.law = FIT_CORRECTED, .output = output, .resamples = 100, .level = 0.95, .alone = true};
