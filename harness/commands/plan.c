@@ -159,10 +159,11 @@ static bool print_group(const Prepared *p, const Done *done, const Group *g, boo
     int base = s->members[g->baseline];
     printf(
         "dataset    %s: %d prompts, %d passes%s, %d tokens at most, temperature %g, seed %d: %d methods side "
-        "by side, baseline %s, %d of %d rounds done\n",
+        "by side, baseline %s%s, %d of %d rounds done\n",
         p->experiment.datasets[g->dataset].name, prompts, p->experiment.measurement.passes,
         p->experiment.measurement.stop == STOP_TIMING ? " at least" : "", set->max_tokens, set->temperature,
-        set->seed, g->count, base < p->sweep.count ? "among them" : "added", done->rounds[base], rounds);
+        set->seed, g->count, base < p->sweep.count ? "among them" : "added",
+        g->warm ? ", in whole passes, since they keep state" : "", done->rounds[base], rounds);
     for (int i = g->first; points && i < g->first + g->count; i++)
         if (!print_point(p, done, s->members[i], rounds, e)) return false;
     return true;

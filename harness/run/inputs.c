@@ -129,6 +129,24 @@ static bool conversation_length(const InputModel *m, const Template *t, const Da
     return ok;
 }
 
+// Prompts that the model's context does not hold, all told at once: a set may have dozens.
+static bool refuse_long(const Inputs *in, const Group *g, size_t count, const char *id, size_t tokens,
+                        Error *e) {
+    const DatasetSpec *spec = &in->experiment->datasets[g->dataset];
+    size_t context = (size_t)in->models[in->schedule->setups[g->setup].model].model.shape.context;
+    if (count == 1)
+        return yaml_error(
+            spec->at, e,
+            "prompt '%s' of '%s' has %zu tokens, the model's context holds %zu: leave it out of a "
+            "copy of the file, and name that by 'path'",
+            id, spec->name, tokens, context);
+    return yaml_error(
+        spec->at, e,
+        "%zu of %zu prompts of '%s' have more tokens than the model's context holds, which is %zu, "
+        "'%s' has %zu: leave them out of a copy of the file, and name that by 'path'",
+        count, in->datasets[g->dataset].count, spec->name, context, id, tokens);
+}
+
 static bool check_prompts(Inputs *in, const Group *g, Error *e) {
     const Setup *setup = &in->schedule->setups[g->setup];
     const InputModel *m = &in->models[setup->model];
@@ -136,20 +154,20 @@ static bool check_prompts(Inputs *in, const Group *g, Error *e) {
     const Dataset *d = &in->datasets[g->dataset];
     const Settings *s = &in->schedule->points[in->schedule->members[g->first]].settings;
     const Template *t = spec->template ? template_find(spec->template, e) : NULL;
+    size_t too_long = 0, example = 0, tokens = 0, context = (size_t)m->model.shape.context;
     for (size_t i = 0; i < d->count; i++) {
-        size_t first, all, context = (size_t)m->model.shape.context;
+        size_t first, all;
         if (!conversation_length(m, t, &d->prompts[i], s->max_tokens, &first, &all, e))
             return error_within(e, "dataset '%s', prompt '%s'", spec->name, d->prompts[i].id);
-        if (first == 0 || first >= context)
-            return yaml_error(spec->at, e,
-                              "prompt '%s' of '%s' has %zu tokens, the model's context holds %zu: %s",
-                              d->prompts[i].id, spec->name, first, context,
-                              first ? "take it out of the data" : "there is nothing to continue");
+        if (first == 0)
+            return yaml_error(spec->at, e, "prompt '%s' of '%s' has no token: there is nothing to continue",
+                              d->prompts[i].id, spec->name);
+        if (first >= context && too_long++ == 0) example = i, tokens = first;
         all += STEP_ROOM;
         int *most = &in->positions[g->setup];
         if ((int)(all < context ? all : context) > *most) *most = (int)(all < context ? all : context);
     }
-    return true;
+    return too_long == 0 || refuse_long(in, g, too_long, d->prompts[example].id, tokens, e);
 }
 
 // --- what methods need -----------------------------------------------------------------------------------

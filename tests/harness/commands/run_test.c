@@ -245,6 +245,27 @@ static void mistakes(void **state) {
 }
 
 // A config that says something of it is pointed to where its own models are not there.
+// How many there are is told at once, and where they may go.
+static void prompts_too_long(void **state) {
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "short", "--set", "max_position_embeddings=16");
+    child_release(&c);
+    write_file(*state, "long.txt",
+               "one\na prompt that is far longer than what it holds\nand another one, which is too\n");
+    CHILD_OUTPACE(&c, *state, 2, "validate", "x.yaml", "--model", "target=short", "--set",
+                  "datasets=[{name: own, path: long.txt}]");
+    assert_non_null(strstr(
+        text_get(&c.err),
+        "2 of 3 prompts of 'own' have more tokens than the model's context holds, which is 16, '2' has "));
+    assert_non_null(
+        strstr(text_get(&c.err), "leave them out of a copy of the file, and name that by 'path'"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "validate", "x.yaml", "--model", "target=short", "--set",
+                  "datasets=[{name: own, path: long.txt, limit: 2}]");
+    assert_non_null(strstr(text_get(&c.err), "prompt '2' of 'own' has "));
+    child_release(&c);
+}
+
 static void smaller_scale(void **state) {
     static const char HINT[] = "; or run it at --scale smoke";
     Child c;
@@ -313,6 +334,11 @@ static void plans(void **state) {
     assert_non_null(strstr(text_get(&c.out), "x.yaml: 4 points, 0 skipped"));
     assert_non_null(strstr(text_get(&c.out), "60 of 60 rounds done"));
     child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "plan", "x.yaml", "--db", "none.db", "--model", "target=tiny,draft=tiny",
+                  "--set", "methods=[{name: ouroboros, matrix: {warm: [off, on]}}]");
+    assert_non_null(strstr(text_get(&c.out), "baseline added, in whole passes, since they keep state, 0 of"));
+    assert_non_null(strstr(text_get(&c.out), "baseline added, 0 of"));
+    child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "plan", "x.yaml", "--db", "none.db");
     assert_non_null(strstr(text_get(&c.out), "0 of 20 rounds done"));
     child_release(&c);
@@ -372,6 +398,7 @@ int main(void) {
                                        cmocka_unit_test(one_at_a_time),
                                        cmocka_unit_test(partial),
                                        cmocka_unit_test(mistakes),
+                                       cmocka_unit_test(prompts_too_long),
                                        cmocka_unit_test(smaller_scale),
                                        cmocka_unit_test(models),
                                        cmocka_unit_test(demo),
