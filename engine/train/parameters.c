@@ -106,7 +106,9 @@ static bool same_shape(const Shape *a, const Shape *b) {
 bool parameters_load(const Parameters *p, const Shape *shape, const Model *from, float *weights, Error *e) {
     int i = 0;
     if (!same_shape(shape, &from->shape))
-        return error_input(e, "the model to start from has another shape than the one to train");
+        return error_input(e,
+                           "the model to start from has another shape than the one to train, or weights that "
+                           "it has not (a head of its own, biases, norms of q and k)");
     tensor_load(&from->embedding, weights + p->list[i++].at);
     for (int layer = 0; layer < shape->layers; layer++) {
         WeightSpec specs[LAYER_WEIGHTS];
