@@ -69,13 +69,13 @@ build/gpu/%_test: $(BUILD)/tests/engine/cuda/%_test.o $(BUILD)/tests/gpu/real.o 
 	@cp -L $$($(CC) -print-file-name=libcmocka.so.0) $(@D)/
 	$(call say,LINK,$@)$(CC) $(LDFLAGS) -s $(filter %.o,$^) $(filter %.a,$^) -o $@ -Wl,-rpath,'$$ORIGIN' -lcmocka $(PORTABLE_LIBS)
 
-# Where there is a GPU but no compiler: unpack outpace-gpu.tar.gz there, and run the scripts from where it lies. Without
-# what only a debugger reads it is half as large.
+# Where there is a GPU but no compiler: unpack outpace-gpu.tar.gz there, and run the scripts from where it lies. Where
+# that is a checkout, which has the other files: `make gpu-bundle BUNDLED=`.
+BUNDLED = tests/fixtures/golden configs models/reference models/draft models/reference-kangaroo-2 models/reference-medusa
 gpu-tests: portable $(GPU_TESTS)
 gpu-bundle: gpu-tests
 	@strip outpace-portable
-	@tar -czf outpace-gpu.tar.gz outpace-portable build/gpu tools/gpu-check tools/gpu-bench tests/fixtures/golden configs \
-	    models/reference models/draft models/reference-kangaroo-2 models/reference-medusa
+	@tar -czf outpace-gpu.tar.gz outpace-portable build/gpu tools/gpu-check tools/gpu-bench $(BUNDLED)
 	@echo "made outpace-gpu.tar.gz; there: tools/gpu-check ./outpace-portable build/gpu, tools/gpu-bench ./outpace-portable results/gpu"
 gpu-check: gpu-tests
 	@tools/gpu-check ./outpace-portable build/gpu

@@ -1,9 +1,8 @@
 // The kernels of a run, in order:
 //
 //      embed                               the first time only
-//      norm, q k v, attention, o           q k v ends with rotation and the write of keys and values, which
-//      is a
-//                                          kernel of its own where heads are normed before,
+//      norm, q k v, attention, o           q k v ends with rotation and the write of keys and values (a
+//                                          kernel of its own where heads are normed before),
 //      norm, gate up, down                 gate up with the activation, o and down with the residual
 #include "engine/cuda/fast.h"
 
