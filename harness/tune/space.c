@@ -66,7 +66,10 @@ const TuneMethod *tune_method_find(const char *name, Error *e) {
     for (int i = 0; i < METHOD_COUNT; i++)
         if (strcmp(METHODS[i].name, name) == 0) return &METHODS[i];
     for (int i = 0; i < METHOD_COUNT; i++) text_printf(&known, "%s%s", i ? ", " : "", METHODS[i].name);
-    error_input(e, "tune: there is no space for method '%s'; there are %s", name, text_get(&known));
+    error_input(
+        e,
+        "tune: there is no space for method '%s'; there are %s; of any other 'outpace run' sweeps a config",
+        name, text_get(&known));
     text_release(&known);
     return NULL;
 }
