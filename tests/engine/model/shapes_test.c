@@ -106,30 +106,31 @@ static void unknown_is_answered_with_the_known(void **state) {
     mem_free(path);
 }
 
+static void describes(const Model *m, const char *const words[]) {
+    Text text = {0};
+    model_describe(m, &text);
+    for (int i = 0; words[i]; i++)
+        if (!strstr(text_get(&text), words[i])) fail_msg("no '%s' in:\n%s", words[i], text_get(&text));
+    assert_null(strstr(text_get(&text), "weights")); // none were opened
+    text_release(&text);
+}
+
 static void described_in_words(void **state) {
     (void)state;
-    static const char *const mistral[] = {"mistral",
-                                          "7241.7 million",
-                                          "32 of size 128, 8 for keys (4 to one)",
-                                          "sliding window 4096",
-                                          "plain, theta 10000",
-                                          "bos 1, eos 2",
-                                          "131072 bytes a position"};
-    static const char *const deepseek[] = {"no sliding window", "linear, theta 100000, factor 4",
-                                           "vocabulary      32256"};
     Model m;
-    Text text = {0};
     open_shape("mistral-7b", &m);
-    model_describe(&m, &text);
-    for (size_t i = 0; i < sizeof mistral / sizeof *mistral; i++)
-        if (!strstr(text_get(&text), mistral[i])) fail_msg("no '%s' in:\n%s", mistral[i], text_get(&text));
-    assert_null(strstr(text_get(&text), "weights")); // none were opened
-    text_clear(&text);
+    describes(&m,
+              (const char *const[]){"mistral", "7241.7 million", "32 of size 128, 8 for keys (4 to one)\n",
+                                    "sliding window 4096", "plain, theta 10000", "bos 1, eos 2",
+                                    "131072 bytes a position", NULL});
     open_shape("deepseek-coder-6.7b", &m);
-    model_describe(&m, &text);
-    for (size_t i = 0; i < sizeof deepseek / sizeof *deepseek; i++)
-        if (!strstr(text_get(&text), deepseek[i])) fail_msg("no '%s' in:\n%s", deepseek[i], text_get(&text));
-    text_release(&text);
+    describes(&m, (const char *const[]){"no sliding window", "linear, theta 100000, factor 4",
+                                        "vocabulary      32256", NULL});
+    open_shape("qwen3-8b", &m);
+    describes(&m, (const char *const[]){"8190.7 million", "(4 to one), q and k normed\n", NULL});
+    open_shape("tests/fixtures/golden/phi3-partial-longrope/config.json", &m);
+    describes(&m, (const char *const[]){"longrope, theta 10000, stretched beyond 40, of 12 in 16 dimensions",
+                                        "head tied to the embedding", NULL});
 }
 
 // From anywhere: the folder is named by OUTPACE_CONFIGS.
