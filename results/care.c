@@ -38,7 +38,7 @@ bool store_gc(Store *s, const int64_t *runs, int count, StoreGarbage *out, Error
 
 bool store_check(Store *s, Error *e) {
     Rows *r = rows_open(s,
-                        "SELECT * FROM pragma_integrity_check(1) UNION ALL"
+                        "SELECT * FROM (SELECT * FROM pragma_integrity_check LIMIT 1) UNION ALL"
                         " SELECT 'a row of ' || \"table\" || ' refers to nothing in ' || parent"
                         " FROM pragma_foreign_key_check",
                         e);

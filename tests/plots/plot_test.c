@@ -58,13 +58,22 @@ static bool writes_fixtures(void) {
     return golden && strcmp(golden, "write") == 0;
 }
 
-static void check_fixture(const char *name, const char *got, size_t size) {
+static const char *fixtures(char folder[512]) {
     const char *root = getenv("OUTPACE_ROOT");
+    snprintf(folder, 512, "%s/tests/fixtures/plots", root ? root : ".");
+    return folder;
+}
+
+static char *read_fixture(const char *name) { // for mem_free
     char folder[512];
-    size_t wanted_size;
-    snprintf(folder, sizeof folder, "%s/tests/fixtures/plots", root ? root : ".");
-    if (writes_fixtures()) scratch_write(folder, name, got, size);
-    char *wanted = scratch_read(folder, name, &wanted_size);
+    size_t size;
+    return scratch_read(fixtures(folder), name, &size);
+}
+
+static void check_fixture(const char *name, const char *got, size_t size) {
+    char folder[512];
+    if (writes_fixtures()) scratch_write(fixtures(folder), name, got, size);
+    char *wanted = read_fixture(name);
     assert_string_equal(got, wanted);
     mem_free(wanted);
 }
@@ -85,6 +94,16 @@ static void data_is_as_written_down(void **state) {
     }
 }
 
+// What gnuplot says of itself; marks and ticks fall elsewhere with another one.
+static const char KNOWN_GNUPLOT[] = "gnuplot 5.4 patchlevel 4\n";
+
+static void gnuplot_version(Text *out) {
+    Child c;
+    child_run(&c, NULL, NULL, (const char *const[]){"gnuplot", "--version", NULL});
+    text_puts(out, text_get(&c.out));
+    child_release(&c);
+}
+
 static void draw(Store *store, const Figure *f, const PlotOptions *o, Text *out) {
     Error e = {0};
     if (!plot_text(store, f, run_of(f), o, out, &e)) fail_msg("%s: %s", f->name, e.text);
@@ -94,10 +113,7 @@ static void draw(Store *store, const Figure *f, const PlotOptions *o, Text *out)
 static void svgs_are_stable(void **state) {
     const Stores *s = *state;
     Text list = {0};
-    Child c;
-    child_run(&c, NULL, NULL, (const char *const[]){"gnuplot", "--version", NULL});
-    text_printf(&list, "%s", text_get(&c.out));
-    child_release(&c);
+    gnuplot_version(&list);
     for (int i = 0; i < figure_count; i++) {
         char hash[SHA256_TEXT];
         Text one = {0}, other = {0};
@@ -113,13 +129,27 @@ static void svgs_are_stable(void **state) {
         text_release(&one);
         text_release(&other);
     }
-    if (writes_fixtures() || strncmp(text_get(&list), "gnuplot 5.4 patchlevel 4\n", 25) == 0)
+    if (writes_fixtures() || strncmp(text_get(&list), KNOWN_GNUPLOT, strlen(KNOWN_GNUPLOT)) == 0)
         check_fixture("svg.sha256", text_get(&list), list.length);
     text_release(&list);
 }
 
+// Every word of the picture by the known gnuplot, of another one's picture.
+static void check_words(const char *name, const char *got) {
+    static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    char *wanted = read_fixture(name);
+    for (char *word = strtok(wanted, " \n"); word; word = strtok(NULL, " \n"))
+        if (strspn(word, LETTERS) == strlen(word) && strlen(word) > 3 && !strstr(got, word))
+            fail_msg("%s: '%s' is missing in\n%s", name, word, got);
+    mem_free(wanted);
+}
+
 static void terminals(void **state) {
     const Stores *s = *state;
+    Text version = {0};
+    gnuplot_version(&version);
+    bool known = writes_fixtures() || strcmp(text_get(&version), KNOWN_GNUPLOT) == 0;
+    text_release(&version);
     const PlotOptions o = {.format = PLOT_TERM, .columns = 80};
     static const char *const NAMES[] = {"slowdown", "lookahead", "speedup"};
     for (int i = 0; i < 3; i++) {
@@ -131,7 +161,8 @@ static void terminals(void **state) {
             assert_true(strcspn(line, "\n") <= 80);
             line += strcspn(line, "\n");
         }
-        check_fixture(name, text_get(&text), text.length);
+        if (known) check_fixture(name, text_get(&text), text.length);
+        check_words(name, text_get(&text));
         text_release(&text);
     }
 }
