@@ -58,7 +58,8 @@ static double weigh(double logit, double highest, double temperature) {
 // p = softmax(logits / temperature), sums in double. Where no logit is a number above -INFINITY, p is 0.
 static void soften(const Sampler *s, const float *logits, float *p) {
     double highest = -INFINITY, total = 0;
-    for (int i = 0; i < s->vocab; i++) highest = fmax(highest, (double)logits[i]);
+    for (int i = 0; i < s->vocab; i++) // not fmax, at which gcc 12 ends with an internal error on Arm
+        if ((double)logits[i] > highest) highest = (double)logits[i];
     for (int i = 0; i < s->vocab; i++) {
         double x = weigh((double)logits[i], highest, s->sampling.temperature);
         p[i] = (float)x;

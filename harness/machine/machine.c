@@ -16,8 +16,8 @@
 enum { SMALL_FILE = 8192, MAX_PROCESSES = 4096, LOOK_MICROSECONDS = 100000 };
 
 // Features that decide which kernels run, as the kernel spells them.
-static const char *const FEATURES[] = {"avx2",        "fma",      "avx512f",  "avx512bw",
-                                       "avx512_bf16", "amx_tile", "amx_bf16", "amx_int8"};
+static const char *const FEATURES[] = {"avx2",     "fma",      "avx512f",  "avx512bw", "avx512_bf16",
+                                       "amx_tile", "amx_bf16", "amx_int8", "asimd",    "bf16"};
 
 // The first bytes of a file of /proc or /sys, without the last newline; empty where there is none.
 static void slurp(const char *path, char *out, size_t size) {
@@ -54,9 +54,19 @@ static bool has_word(const char *line, const char *word) {
     return false;
 }
 
+// An Arm has no name there, but two numbers.
+static void copy_arm(Machine *m, const char *text) {
+    char maker[16], part[16];
+    copy_line(maker, sizeof maker, value_of(text, "CPU implementer", ':'));
+    copy_line(part, sizeof part, value_of(text, "CPU part", ':'));
+    if (*maker && *part) snprintf(m->cpu, sizeof m->cpu, "Arm, implementer %s, part %s", maker, part);
+}
+
 void machine_parse_cpuinfo(Machine *m, const char *text) {
     copy_line(m->cpu, sizeof m->cpu, value_of(text, "model name", ':'));
     const char *flags = value_of(text, "flags", ':');
+    if (!*m->cpu) copy_arm(m, text);
+    if (!flags) flags = value_of(text, "Features", ':');
     m->isa[0] = 0;
     for (size_t i = 0; flags && i < sizeof FEATURES / sizeof *FEATURES; i++) {
         size_t n = strlen(m->isa);

@@ -73,7 +73,8 @@ static bool sure_of(void *self, int node, double *sure, Error *e) {
     int vocab = ((Soft *)self)->vocab;
     if (!distribution(self, node, &plain, vocab, p, e)) return false;
     *sure = 0;
-    for (int i = 0; i < vocab; i++) *sure = fmax(*sure, (double)p[i]);
+    for (int i = 0; i < vocab; i++)
+        if ((double)p[i] > *sure) *sure = (double)p[i];
     return true;
 }
 

@@ -53,5 +53,16 @@ CpuFeatures cpu_features_of(const CpuWords *w) {
     (void)w;
     return (CpuFeatures){0};
 }
+#endif
+
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+
+enum { CAPABLE_BF16 = 1 << 14 }; // Linux's HWCAP2_BF16
+
+CpuFeatures cpu_features(void) {
+    return (CpuFeatures){.neon_bf16 = (getauxval(AT_HWCAP2) & CAPABLE_BF16) != 0};
+}
+#elif !defined(__x86_64__)
 CpuFeatures cpu_features(void) { return (CpuFeatures){0}; }
 #endif

@@ -15,6 +15,7 @@ typedef struct CpuFeatures {
     bool avx2;        // with FMA and f16c
     bool avx512;      // F, BW, DQ, VL
     bool avx512_bf16; // beside avx512
+    bool neon_bf16;   // of a 64-bit Arm, which always has neon
     TilesState tiles;
 } CpuFeatures;
 

@@ -1,5 +1,6 @@
-// Sixteen f32 lanes: one AVX-512 register, two of AVX2, or a vector that the compiler lowers. What is written
-// in them is compiled once for each kernel set, and the order of every sum is the same in all.
+// Sixteen f32 lanes: one AVX-512 register, two of AVX2, four of NEON, or a vector that the compiler lowers.
+// What is written in them is compiled once for each kernel set, and the order of every sum is the same in
+// all.
 //
 // A sum over k goes in lanes, and at its end the lanes are added, halves onto halves. bf16 is read in pairs:
 // of 32 neighbours the even ones are one shift away from f32, the odd ones one mask.
@@ -97,6 +98,8 @@ static inline float lanes_sum(Lanes x) {
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
+#elif defined(__aarch64__) && !defined(LANES_PLAIN)
+#include "engine/cpu/kernels/lanes_neon.h"
 #else
 #include "engine/cpu/kernels/lanes_plain.h"
 #endif
@@ -110,7 +113,7 @@ static inline void lanes_sum_four(Lanes a, Lanes b, Lanes c, Lanes d, float sums
 }
 #endif
 
-#if !defined(__AVX512BF16__)
+#if !defined(__AVX512BF16__) && !defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
 enum { HAS_PAIRS = 0 }; // so that this is never asked
 static inline Lanes lanes_pairs(Lanes a, Lanes b, Lanes sum) { return (void)a, (void)b, sum; }
 #endif

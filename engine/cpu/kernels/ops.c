@@ -16,6 +16,9 @@ static const KernelSet SETS[] = {
     SET(cpu_ops_avx512, kernel_set_avx512),
     SET(cpu_ops_avx512_bf16, kernel_set_avx512_bf16),
     SET(cpu_ops_amx, tiles_usable),
+#elif defined(__aarch64__)
+    SET(cpu_ops_neon, kernel_set_always),
+    SET(cpu_ops_neon_bf16, kernel_set_neon_bf16),
 #endif
 };
 enum { SET_COUNT = sizeof SETS / sizeof *SETS };

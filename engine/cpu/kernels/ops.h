@@ -8,6 +8,11 @@
 //      avx512_bf16  products of bf16 pairs, the rest as avx512
 //      amx          products and attention in bf16 on matrix tiles, the rest as avx512_bf16
 //
+// On a 64-bit Arm, in place of the last four:
+//
+//      neon         the lanes on NEON
+//      neon_bf16    products of bf16 pairs, the rest as neon
+//
 // Exactness, for every set by itself: an output element is a function of its own row and weights alone. Its
 // sum is taken in one order that depends on the length of the sum only, never on the number of rows, on the
 // columns asked for, on where keys stand, or on threads. Two sets may differ in the last bits.
@@ -93,7 +98,7 @@ size_t cpu_ops_count(void);
 const CpuOps *cpu_ops_at(size_t i, bool *available);
 
 extern const CpuOps cpu_ops_reference, cpu_ops_portable, cpu_ops_avx2, cpu_ops_avx512, cpu_ops_avx512_bf16,
-    cpu_ops_amx;
+    cpu_ops_amx, cpu_ops_neon, cpu_ops_neon_bf16;
 
 // Whether this processor's tiles multiply as they should: a virtual machine may name what it cannot do.
 bool cpu_amx_works(void);

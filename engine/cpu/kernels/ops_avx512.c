@@ -1,4 +1,6 @@
 // The lanes on AVX-512.
+#include "engine/cpu/kernels/ops.h"
+
 #if defined(__x86_64__)
 #include "engine/cpu/kernels/attend.h"
 #include "engine/cpu/kernels/peak.h"

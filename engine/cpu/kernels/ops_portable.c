@@ -1,4 +1,5 @@
 // The lanes in plain C: what any processor runs, and what other sets fall back to.
+#define LANES_PLAIN
 #include "engine/cpu/kernels/attend.h"
 
 #include "engine/cpu/kernels/peak.h"

@@ -9,6 +9,7 @@ bool kernel_set_always(void) { return true; }
 bool kernel_set_avx2(void) { return cpu_features().avx2; }
 bool kernel_set_avx512(void) { return cpu_features().avx512; }
 bool kernel_set_avx512_bf16(void) { return cpu_features().avx512_bf16; }
+bool kernel_set_neon_bf16(void) { return cpu_features().neon_bf16; }
 
 static const KernelSet *best(const KernelSet *sets, size_t count) {
     size_t i = count - 1;

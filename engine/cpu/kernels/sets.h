@@ -17,6 +17,7 @@ bool kernel_set_always(void);
 bool kernel_set_avx2(void);
 bool kernel_set_avx512(void);
 bool kernel_set_avx512_bf16(void);
+bool kernel_set_neon_bf16(void);
 
 // The kernels of the best set that this processor has, or of the one named; NULL with e filled (the message
 // lists them).

@@ -1,4 +1,6 @@
 // The training kernels on AVX2.
+#include "engine/train/kernels/kernels.h"
+
 #if defined(__x86_64__)
 #include "engine/train/kernels/product.h"
 #include "engine/train/kernels/set.h"

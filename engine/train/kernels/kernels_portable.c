@@ -1,4 +1,5 @@
 // The training kernels in plain C: what any processor runs.
+#define LANES_PLAIN
 #include "engine/train/kernels/product.h"
 #include "engine/train/kernels/set.h"
 

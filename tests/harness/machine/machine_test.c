@@ -22,6 +22,9 @@ static void cpuinfo(void **state) {
     assert_string_equal(m.isa, "");
     machine_parse_cpuinfo(&m, "");
     assert_false(m.virtual_machine);
+    machine_parse_cpuinfo(&m, "Features\t: fp asimd i8mm bf16\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n");
+    assert_string_equal(m.cpu, "Arm, implementer 0x41, part 0xd4f");
+    assert_string_equal(m.isa, "asimd bf16");
 }
 
 static void this_machine(void **state) {

@@ -23,7 +23,8 @@ enum { NOTHING, AVX2, AVX512, BF16, ALL };
 
 // What is left at each level, and tiles as they are then.
 static CpuFeatures upto(int level, TilesState tiles) {
-    return (CpuFeatures){level >= AVX2, level >= AVX512, level >= BF16, tiles};
+    return (CpuFeatures){
+        .avx2 = level >= AVX2, .avx512 = level >= AVX512, .avx512_bf16 = level >= BF16, .tiles = tiles};
 }
 
 static void each_bit(void **state) {
