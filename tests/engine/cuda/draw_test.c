@@ -121,7 +121,8 @@ static bool may_draw(const double *p, int vocab, const int *tried, int n, double
 static double plain_confidence(const Case *c, int r) {
     int real = c->vocab < VOCAB ? c->vocab + 1 : VOCAB;
     double highest = -INFINITY, total = 0;
-    for (int i = 0; i < real; i++) highest = fmax(highest, (double)c->logits[r][i]);
+    for (int i = 0; i < real; i++)
+        if ((double)c->logits[r][i] > highest) highest = (double)c->logits[r][i];
     for (int i = 0; i < real; i++)
         total += isnan(c->logits[r][i]) ? 0 : exp((double)c->logits[r][i] - highest);
     return 1 / total;
