@@ -19,7 +19,7 @@
 
 CREATE VIEW point_sums AS
 SELECT point_id,
-       count(*) AS samples, count(DISTINCT prompt_id) AS prompts, count(DISTINCT pass) AS passes,
+       count(*) AS samples, count(DISTINCT prompt.number) AS prompts, count(DISTINCT pass) AS passes,
        sum(tokens) AS tokens, sum(steps) AS steps,
        1.0 * sum(tokens) / nullif(sum(steps), 0) AS S,
        1.0 * (sum(tokens) + sum(prefill_tokens)) / nullif(sum(steps) + sum(prefill_steps), 0) AS S_reference,
@@ -35,7 +35,7 @@ SELECT point_id,
        sum(device_head_ns) AS device_head_ns, sum(device_commit_ns) AS device_commit_ns,
        1e9 * sum(tokens) / nullif(sum(decode_ns), 0) AS tokens_per_s,
        sum(flags & 31 <> 0) AS flagged, sum(flags & 16 <> 0) AS diverged
-FROM sample GROUP BY point_id;
+FROM sample LEFT JOIN prompt ON prompt.id = prompt_id GROUP BY point_id; -- a conversation's turns are one prompt
 
 CREATE VIEW pass_sums AS
 SELECT point_id, pass, count(*) AS samples, sum(tokens) AS tokens, sum(steps) AS steps,

@@ -212,7 +212,7 @@ static bool bench(Bench *b, int *code, Error *e) {
     const BenchArguments *a = b->a;
     machine_read(&b->run.machine); // before threads are kept on their cores
     if (!make_grid(b, e) || !measure_ceilings(b, e) || !open_model(b, e)) return false;
-    interrupt_catch();
+    interrupt_catch("this sample");
     bool ok = measure(b, e), interrupted = !ok && e->kind == ERROR_NONE;
     if (interrupted) *code = EXIT_INTERRUPTED;
     if (b->run.gpu) engine_gauge(a->device, &b->run.after, NULL);

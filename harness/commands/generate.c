@@ -345,7 +345,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
                            .template = o.template,
                            .system = o.system};
     bool ok = open_run(&r, e) && prompt_read(&source, r.models.target.tokenizer, &r.prompt, e);
-    interrupt_catch(); // until here nothing would be lost
+    interrupt_catch(NULL); // until here nothing would be lost
     ok = ok && decode_run(&r, e) && report(&r, code, e);
     close_run(&r);
     return ok;

@@ -111,7 +111,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (stop) return true;
     Prepared *p = mem_alloc(1, sizeof *p);
     if (!p) return error_system(e, "out of memory");
-    interrupt_catch(); // what comes while it prepares, too, leaves a store behind
+    interrupt_catch("this prompt"); // what comes while it prepares, too, leaves a store behind
     bool ok = prepare_file(p, rest.items[0], &o.sweep, e);
     if (ok) {
         ok = run_prepared(p, &o, argc, argv, code, e);
@@ -177,7 +177,7 @@ static bool resume_config(const StoredConfig *c, const RunOptions *o, int argc, 
                           Error *e) {
     Prepared *p = mem_alloc(1, sizeof *p);
     if (!p) return error_system(e, "out of memory");
-    interrupt_catch();
+    interrupt_catch("this prompt");
     bool ok = prepare_text(p, text_get(&c->config), text_get(&c->file), text_get(&c->overrides), e);
     if (ok && strcmp(p->inputs.hash, text_get(&c->hash)) != 0)
         ok = error_input(e,

@@ -263,7 +263,7 @@ static bool finish(Work *s, bool ok, int *code, Error *e) {
 
 static bool surface(Work *s, int argc, char **argv, int *code, Error *e) {
     machine_read(&s->machine);
-    interrupt_catch();
+    interrupt_catch("this sample");
     if (!read_plan(s->a, &s->plan, e) || !open_model(s, e) || !open_store(s, argc, argv, e)) return false;
     s->run.plan = &s->plan;
     s->run.engine = &s->engine;

@@ -155,7 +155,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (stop) return true;
     o.adapter.stop_after = o.stop_after;
     o.adapter.fresh = o.fresh;
-    interrupt_catch();
+    interrupt_catch("this step");
     if (rest.count == 1) return train_model(&o, rest.items[0], code, e);
     bool heads = rest.count == 2 && strcmp(rest.items[0], "heads") == 0;
     if (heads || (rest.count == 2 && strcmp(rest.items[0], "adapter") == 0))

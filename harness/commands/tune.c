@@ -171,7 +171,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (!read_budget(a.budget, &o.budget_s, e)) return false;
     Prepared *p = mem_alloc(1, sizeof *p);
     if (!p) return error_system(e, "out of memory");
-    interrupt_catch();
+    interrupt_catch("this prompt");
     bool ok = tune_prepare(&a.ask, &method, p, e);
     if (ok) {
         ok = tune_prepared(&a, &o, method, p, argv, argc, code, e);

@@ -241,7 +241,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (stop) return true;
     o.models.target = rest.items[0];
     Verify v = {.o = &o};
-    interrupt_catch();
+    interrupt_catch("this prompt");
     bool ok = open_and_know(&v, e) && check_methods(&v, e);
     if (ok && is_fast(&v))
         printf("%d of %d outputs of fast math differ from exact ones\n", v.diverged, v.outputs);

@@ -2,16 +2,25 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
-// A signal handler can reach nothing else: the one mutable variable at file scope.
+// A signal handler can reach nothing else: the mutable variables at file scope. The line is whole before a
+// handler is there.
 static volatile sig_atomic_t seen;
+static char line[128];
 
 static void mark(int number) {
     seen = 1;
     signal(number, SIG_DFL);
+    ssize_t written = write(STDERR_FILENO, line, strlen(line));
+    (void)written;
 }
 
-void interrupt_catch(void) {
+void interrupt_catch(const char *awaited) {
+    if (awaited && isatty(STDERR_FILENO))
+        snprintf(line, sizeof line, "\nstopping after %s; once more to stop at once\n", awaited);
     // A write that was under way goes on, so that what it wrote stays whole.
     struct sigaction action = {.sa_handler = mark, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);

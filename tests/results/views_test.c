@@ -101,6 +101,7 @@ static void s_and_speed(void **state) {
         expect(w, "SELECT tokens_per_s FROM result WHERE point_id = ?1", p, 1e9 * tokens / time);
     }
     expect(w, "SELECT S FROM result WHERE point_id = ?1", 0, 1);
+    expect(w, "SELECT prompts FROM result WHERE point_id = ?1", 0, PROMPTS / 2); // of two turns each
 }
 
 static void expect_ctar(World *w, int point, int at_least, int times) {
