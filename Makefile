@@ -66,6 +66,9 @@ $(BUILD)/commit $(BUILD)/settings $(BUILD)/parts: always
 SET    = $(BUILD)/engine/cpu/kernels/ops_$(1).o $(BUILD)/engine/train/kernels/kernels_$(1).o
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 ifneq ($(filter x86_64%,$(MACHINE)),)
+ifeq ($(filter help clean,$(MAKECMDGOALS))$(shell $(CC) -mamx-bf16 -E -xc /dev/null >/dev/null 2>&1 && echo new),)
+$(error $(CC) does not know the newest kernels' flags: take gcc 11 or clang 12, or a newer one (make CC=...))
+endif
 AVX512 = -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mprefer-vector-width=512
 $(call SET,avx2): CFLAGS += -mavx2 -mfma -mf16c
 $(call SET,avx512) $(BUILD)/tests/support/transpose_avx512.o: CFLAGS += $(AVX512)

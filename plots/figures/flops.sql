@@ -3,8 +3,9 @@
 WITH machine AS (
     SELECT id AS model_id, name AS model,
            2e-9 * (layers * width * (2.0 * heads * head_dim + 2.0 * kv_heads * head_dim + 3.0 * mlp_width) + 1.0 * vocab * width) AS row
-    FROM (SELECT id, name, layers, shape ->> 'width' AS width, shape ->> 'heads' AS heads, shape ->> 'kv_heads' AS kv_heads,
-                 shape ->> 'head_dim' AS head_dim, shape ->> 'mlp_width' AS mlp_width, shape ->> 'vocab' AS vocab
+    FROM (SELECT id, name, layers, json_extract(shape, '$.width') AS width, json_extract(shape, '$.heads') AS heads,
+                 json_extract(shape, '$.kv_heads') AS kv_heads, json_extract(shape, '$.head_dim') AS head_dim,
+                 json_extract(shape, '$.mlp_width') AS mlp_width, json_extract(shape, '$.vocab') AS vocab
           FROM model WHERE json_valid(shape)))
 SELECT result.model || ', ' || dataset || CASE WHEN result.temperature > 0 THEN ', temperature ' || result.temperature ELSE '' END AS panel,
        result.method || coalesce(' N=' || n.value, '') AS series,

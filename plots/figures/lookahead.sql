@@ -1,10 +1,10 @@
 -- S over W, and what the law says that was fitted to these points (?2): law, and its band, over resamples of prompts.
 WITH fit AS (
-    SELECT id.value AS point_id, f."key" AS fit, f.value ->> '$.fit.alpha.value' AS alpha, f.value ->> '$.fit.f.value' AS f
+    SELECT id.value AS point_id, f."key" AS fit, json_extract(f.value, '$.fit.alpha.value') AS alpha, json_extract(f.value, '$.fit.f.value') AS f
     FROM json_each(?2, '$.fits') AS f, json_each(f.value, '$.points_of') AS id),
 said AS MATERIALIZED (
-    SELECT f."key" AS fit, p.value ->> 'N' AS N, p.value ->> 'W' AS W, p.value ->> 'G' AS G,
-           p.value ->> 'predicted' AS law, p.value ->> 'low' AS law_low, p.value ->> 'high' AS law_high
+    SELECT f."key" AS fit, json_extract(p.value, '$.N') AS N, json_extract(p.value, '$.W') AS W, json_extract(p.value, '$.G') AS G,
+           json_extract(p.value, '$.predicted') AS law, json_extract(p.value, '$.low') AS law_low, json_extract(p.value, '$.high') AS law_high
     FROM json_each(?2, '$.fits') AS f, json_each(f.value, '$.fit.predictions') AS p),
 at AS (
     SELECT result.*, w.value AS W, n.value AS N, g.value AS G,

@@ -17,7 +17,8 @@ SELECT * FROM (
            OR id IN (SELECT model_id FROM attempt JOIN surface ON attempt_id = attempt.id WHERE run_id = ?1))
     ORDER BY model.name)
 UNION ALL
-SELECT 'priced for ' || (?2 ->> '$.prediction.machine') || ', shape ' || (?2 ->> '$.prediction.shape') ||
-       iif(?2 ->> '$.prediction.link.bytes_per_s' > 0, printf(', links of %g GB/s, %g us', 1e-9 * (?2 ->> '$.prediction.link.bytes_per_s'),
-           1e6 * (?2 ->> '$.prediction.link.latency_s')), '') || ': a prediction'
-WHERE ?2 ->> '$.prediction.machine' IS NOT NULL;
+SELECT 'priced for ' || json_extract(?2, '$.prediction.machine') || ', shape ' || json_extract(?2, '$.prediction.shape') ||
+       iif(json_extract(?2, '$.prediction.link.bytes_per_s') > 0,
+           printf(', links of %g GB/s, %g us', 1e-9 * json_extract(?2, '$.prediction.link.bytes_per_s'),
+                  1e6 * json_extract(?2, '$.prediction.link.latency_s')), '') || ': a prediction'
+WHERE json_extract(?2, '$.prediction.machine') IS NOT NULL;

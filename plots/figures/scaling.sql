@@ -1,14 +1,16 @@
 -- Strong scaling as predicted (?2): of each model and dataset, the setting of lookahead that gains most by lookahead parallelism.
 WITH point AS (
-    SELECT p.value ->> 'point' AS number, p.value ->> 'of' AS at, p.value ->> 'label' AS label FROM json_each(?2, '$.prediction.points') AS p),
+    SELECT json_extract(p.value, '$.point') AS number, json_extract(p.value, '$.of') AS at,
+           json_extract(p.value, '$.label') AS label FROM json_each(?2, '$.prediction.points') AS p),
 scaled AS MATERIALIZED (
-    SELECT s.value ->> 'point' AS number, s.value ->> 'devices' AS devices, s.value AS speedups FROM json_each(?2, '$.prediction.scaling') AS s),
+    SELECT json_extract(s.value, '$.point') AS number, json_extract(s.value, '$.devices') AS devices,
+           s.value AS speedups FROM json_each(?2, '$.prediction.scaling') AS s),
 best AS (
     SELECT number, at, label, row_number() OVER (PARTITION BY at ORDER BY most DESC, number) AS place
-    FROM (SELECT number, max(speedups ->> 'lookahead') AS most FROM scaled GROUP BY number) JOIN point USING (number)),
+    FROM (SELECT number, max(json_extract(speedups, '$.lookahead')) AS most FROM scaled GROUP BY number) JOIN point USING (number)),
 way(place, name, series) AS (
     VALUES (1, 'lookahead', 'lookahead parallelism'), (2, 'tensor', 'tensor parallelism'), (3, 'pipeline', 'pipeline parallelism'),
            (4, 'autoregressive_tensor', 'autoregressive, tensor'), (5, 'autoregressive_pipeline', 'autoregressive, pipeline'))
-SELECT at || ', ' || label AS panel, series, devices, speedups ->> name AS speedup, NULL AS low, NULL AS high
+SELECT at || ', ' || label AS panel, series, devices, json_extract(speedups, '$.' || name) AS speedup, NULL AS low, NULL AS high
 FROM best JOIN scaled USING (number) JOIN way WHERE best.place = 1
 ORDER BY at, way.place, devices;

@@ -1,10 +1,11 @@
 -- The fastest setting of each method; of a method that nothing was measured of, why. published: the largest speedup that the
 -- papers which this run is for printed of that method (?2); their machines are others.
 WITH printed AS (
-    SELECT point.model_id, point.dataset_id, point.method, max(CAST(r.value ->> 'published' AS REAL)) AS published
+    SELECT point.model_id, point.dataset_id, point.method, max(CAST(json_extract(r.value, '$.published') AS REAL)) AS published
     FROM json_each(?2, '$.tables') AS t, json_each(t.value, '$.rows') AS r
-    JOIN point ON point.run_id = ?1 AND point.number = r.value ->> 'point'
-    WHERE r.value ->> 'computed_as' GLOB 'speedup*' AND r.value ->> 'published' GLOB '[0-9]*' AND point.method <> 'autoregressive'
+    JOIN point ON point.run_id = ?1 AND point.number = json_extract(r.value, '$.point')
+    WHERE json_extract(r.value, '$.computed_as') GLOB 'speedup*' AND json_extract(r.value, '$.published') GLOB '[0-9]*'
+          AND point.method <> 'autoregressive'
     GROUP BY point.model_id, point.dataset_id, point.method),
 setting AS (
     SELECT *, row_number() OVER (PARTITION BY model, dataset, temperature, method ORDER BY speedup DESC NULLS LAST, number) AS place
