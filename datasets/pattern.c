@@ -16,11 +16,20 @@ bool row_missing(const Row *row, const char *field, Error *e) {
     return row_error(row, field, what, e);
 }
 
+// A longer key is none's.
+static const json_t *member(const json_t *row, const char *key, size_t n) {
+    char name[256];
+    if (n >= sizeof name) return NULL;
+    memcpy(name, key, n);
+    name[n] = 0;
+    return json_object_get(row, name);
+}
+
 const json_t *row_find(const json_t *row, const char *path, size_t n) {
     for (size_t at = 0; row && at < n;) {
         const char *slash = memchr(path + at, '/', n - at);
         size_t length = slash ? (size_t)(slash - path) - at : n - at;
-        row = json_object_getn(row, path + at, length);
+        row = member(row, path + at, length);
         at += length + 1;
     }
     return json_is_null(row) ? NULL : row;

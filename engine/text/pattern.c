@@ -21,7 +21,16 @@ struct Pattern {
 
 // --- from Oniguruma's language to PCRE2's --------------------------------------------------------------
 
-#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
+// Members of classes. Alphabetic beside \p{M} is letters, letter numbers and circled letters, and White_Space
+// is few: PCRE2 knows both names since 10.40 only.
+#define CIRCLED "\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
+#define WORD    "\\p{L}\\p{Nl}\\p{M}\\p{Nd}\\p{Pc}" CIRCLED
+#define SPACE \
+    "\\x{9}-\\x{d} \\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
+#define NO_SPACE \
+    "\\x{0}-\\x{8}\\x{e}-\\x{1f}!-\\x{84}\\x{86}-\\x{9f}\\x{a1}-\\x{167f}\\x{1681}-\\x{1fff}" HIGH
+#define HIGH \
+    "\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-\\x{10ffff}"
 
 typedef struct {
     const char *at; // the rest of the source, NUL after it
@@ -42,12 +51,16 @@ static bool rewrite_code(Rewriter *r) {
     return true;
 }
 
+static void put_members(Rewriter *r, const char *members) {
+    text_printf(r->out, r->in_class ? "%s" : "[%s]", members);
+}
+
 static bool rewrite_escape(Rewriter *r) {
     char c = r->at[1];
     if (c == 'u') return rewrite_code(r);
-    if (c == 's') text_puts(r->out, "\\p{White_Space}");
-    else if (c == 'S') text_puts(r->out, "\\P{White_Space}");
-    else if (c == 'w') text_puts(r->out, r->in_class ? WORD : "[" WORD "]");
+    if (c == 's') put_members(r, SPACE);
+    else if (c == 'S') put_members(r, NO_SPACE);
+    else if (c == 'w') put_members(r, WORD);
     else if (c == 'W' && !r->in_class) text_puts(r->out, "[^" WORD "]");
     else if (c && (strchr("pPdDrntfxAzZ", c) || !is_letter_or_digit(c))) text_add(r->out, r->at, 2);
     else return false;

@@ -26,14 +26,9 @@ static void find(Library out[LIBRARIES]) {
     pcre2_config(PCRE2_CONFIG_VERSION, pcre2);
     const char *openssl = OpenSSL_version(OPENSSL_VERSION); // "OpenSSL 3.0.17 1 Jul 2025"
     openssl += strcspn(openssl, "0123456789");
-    const char *const versions[LIBRARIES] = {jansson_version_str(),
-                                             pcre2,
-                                             utf8proc_version(),
-                                             yaml_get_version_string(),
-                                             results_library(),
-                                             gsl_version,
-                                             openssl,
-                                             zlibVersion()};
+    const char *const versions[LIBRARIES] = {
+        jansson_version_str(), pcre2,   utf8proc_version(), yaml_get_version_string(), results_library(),
+        gsl_version,           openssl, zlibVersion()};
     for (int i = 0; i < LIBRARIES; i++) {
         out[i].name = names[i];
         snprintf(out[i].version, VERSION, "%.*s", (int)strcspn(versions[i], " "), versions[i]);

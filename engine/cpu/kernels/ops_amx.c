@@ -106,7 +106,7 @@ typedef struct BlockTask {
 enum { KEPT_BYTES = 1 << 20 }; // of activations in the second-level cache, which has 2 MB where tiles are
 
 static inline void fetch_part(const BlockTask *b, int k) {
-#if defined(__AMX_BF16__)
+#if defined(TILES_ARE_REAL)
     size_t row = (size_t)b->w->columns;
     const uint16_t *w = (const uint16_t *)b->w->data + (size_t)(b->n + b->ahead + b->fetch) * row + (size_t)k;
     for (int r = b->fetch; r < b->fetch_end; r++, w += row) _mm_prefetch((const char *)w, _MM_HINT_T1);

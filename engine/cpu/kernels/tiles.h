@@ -39,7 +39,8 @@ static inline TileConfig tiles_config(int left_columns, int right_columns) {
     return c;
 }
 
-#if defined(__AMX_BF16__)
+#if defined(__AMX_BF16__) || defined(__AMXBF16__) // the latter is how clang spells it until 15
+#define TILES_ARE_REAL
 #include <immintrin.h>
 
 typedef struct Tiles {
