@@ -1,5 +1,6 @@
 #include "results/functions.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,8 +30,14 @@ static void ones(sqlite3_context *c, int count, sqlite3_value **values) {
     sqlite3_result_int(c, __builtin_popcountll((uint64_t)sqlite3_value_int64(values[0])));
 }
 
+static void root(sqlite3_context *c, int count, sqlite3_value **values) {
+    if (any_null(count, values)) return;
+    sqlite3_result_double(c, sqrt(sqlite3_value_double(values[0]))); // no number becomes NULL
+}
+
 int functions_add(sqlite3 *db) {
     const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
     int code = sqlite3_create_function(db, "bits", 3, flags, NULL, bits, NULL, NULL);
-    return code ? code : sqlite3_create_function(db, "ones", 1, flags, NULL, ones, NULL, NULL);
+    if (code == SQLITE_OK) code = sqlite3_create_function(db, "ones", 1, flags, NULL, ones, NULL, NULL);
+    return code ? code : sqlite3_create_function(db, "sqrt", 1, flags, NULL, root, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 //   bits(row, at, n)   bits [at, at + n) of a blob as a number: bit i is bit i % 8 of byte i / 8, bits past
 //                      the blob's end are 0, n is 63 at most
 //   ones(number)       how many of its bits are 1
+//   sqrt(number)       its root: an SQLite may be built without its mathematics
 #pragma once
 #include <sqlite3.h>
 

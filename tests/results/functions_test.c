@@ -59,6 +59,9 @@ static void edges(void **state) {
     assert_int_equal(ask(*state, "SELECT bits(x'ff', 9223372036854775807, 63)"), 0);
     assert_int_equal(ask(*state, "SELECT bits(x'ff', -1, 8)"), -2);
     assert_int_equal(ask(*state, "SELECT bits(x'ff', 0, 64)"), -2);
+    assert_int_equal(ask(*state, "SELECT 1000 * sqrt(2)"), 1414);
+    assert_int_equal(ask(*state, "SELECT sqrt(-1)"), -1);
+    assert_int_equal(ask(*state, "SELECT sqrt(NULL)"), -1);
 }
 
 int main(void) {
