@@ -2,19 +2,7 @@
 #include "engine/cpu/kernels/ops.h"
 
 #if defined(__aarch64__)
-#include "engine/cpu/kernels/attend.h"
-#include "engine/cpu/kernels/peak.h"
-#include "engine/cpu/kernels/product.h"
-#include "engine/cpu/kernels/rows.h"
+#include "engine/cpu/kernels/lane_ops.h"
 
-const CpuOps cpu_ops_neon_bf16 = {.name = "neon_bf16",
-                                  .pack_unit = 1,
-                                  .packed_bytes = packed_bytes,
-                                  .pack = pack,
-                                  .matmul = matmul,
-                                  .rmsnorm = rmsnorm,
-                                  .rope = rope,
-                                  .gate = gate,
-                                  .attend = attend,
-                                  .peak = peak};
+const CpuOps cpu_ops_neon_bf16 = LANE_OPS("neon_bf16");
 #endif
