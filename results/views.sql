@@ -190,7 +190,7 @@ FROM point_param JOIN point ON point.id = point_id;
 
 CREATE VIEW result AS
 SELECT p.id AS point_id, p.run_id, p.number, m.name AS model, m.stand_in, d.name AS dataset, p.method, p.decoder,
-       p.label, p.temperature, p.baseline_id, p.skipped,
+       p.label, p.temperature, p.baseline_id, (SELECT base_id FROM point_base WHERE point_id = p.id) AS base_id, p.skipped,
        s.samples, s.prompts, s.passes, s.tokens, s.steps, s.S, e.low AS S_low, e.high AS S_high, s.S_reference,
        s.rows_per_step, s.tokens_per_s, u.speedup, f.low AS speedup_low, f.high AS speedup_high, u.speedup_e2e,
        u.speedup_same_path, u.speedup_specbench, u.speedup_task_mean, s.diverged, s.flagged,

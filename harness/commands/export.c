@@ -228,10 +228,10 @@ static bool import(int argc, char **argv, int *code, Error *e) {
     mem_free((char *)(size_t)from.bytes);
     mem_free((char *)(size_t)baseline.bytes);
     if (ok) printf("run %lld: %d samples with %d steps\n", (long long)done.run, done.samples, done.steps);
-    if (ok && done.alone)
-        printf("points without an autoregressive baseline: %lld; they have no speedup: import them with it "
-               "(--baseline FILE, or its lines in the same file)\n",
-               (long long)done.alone);
+    Text alone = {0};
+    if (ok) stored_alone(done.alone, &alone);
+    fputs(text_get(&alone), stdout);
+    text_release(&alone);
     return ok;
 }
 

@@ -74,12 +74,12 @@ static bool print_surface(Store *store, int64_t run, Error *e) {
 static bool print_alone(Store *store, int64_t run, Error *e) {
     static const char SQL[] = "SELECT count(*) FROM point_base JOIN point ON point.id = point_id JOIN run ON "
                               "run.id = run_id WHERE run_id = ?1 AND kind = 'import' AND base_id IS NULL";
+    Text line = {0};
     int64_t alone;
     if (!rows_one_int(store, SQL, run, &alone, e)) return false;
-    if (alone)
-        printf("\npoints without an autoregressive baseline: %lld; they have no speedup: import them with it "
-               "(--baseline FILE, or its lines in the same file)\n",
-               (long long)alone);
+    stored_alone(alone, &line);
+    if (alone) printf("\n%s", text_get(&line));
+    text_release(&line);
     return true;
 }
 

@@ -190,3 +190,11 @@ bool stored_json(Store *store, int64_t run, Text *out, Error *e) {
     if (!ok) json_decref(list);
     return ok && (json_append(list, JSON_COMPACT, out) || error_system(e, "out of memory for a table"));
 }
+
+void stored_alone(int64_t points, Text *out) {
+    if (points)
+        text_printf(out,
+                    "points without an autoregressive baseline: %lld; they have no speedup: import them with "
+                    "it (--baseline FILE, or its lines in the same file)\n",
+                    (long long)points);
+}

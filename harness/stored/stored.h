@@ -15,3 +15,6 @@ bool stored_table(Store *store, int64_t run, Text *out, Error *e);
 
 // The same as a JSON array of objects.
 bool stored_json(Store *store, int64_t run, Text *out, Error *e);
+
+// A line on imported points that have no baseline, of 0 none: why they have no speedup, and the mend.
+void stored_alone(int64_t points, Text *out);

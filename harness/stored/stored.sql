@@ -33,7 +33,7 @@ estimates AS MATERIALIZED (
     FROM point JOIN estimate ON point_id = point.id WHERE run_id = ?1 GROUP BY point_id
 )
 SELECT p.number AS point, model.name AS model, stand_in, dataset.name AS dataset, p.label, p.temperature,
-       p.baseline_id IS NULL AND p.method = 'autoregressive' AS baseline, p.skipped,
+       (SELECT base_id FROM point_base WHERE point_id = p.id) IS p.id AS baseline, p.skipped,
        (SELECT message FROM failure AS f WHERE point_id = p.id AND NOT EXISTS
            (SELECT 1 FROM sample AS s WHERE s.point_id = p.id AND s.attempt_id > f.attempt_id)
         ORDER BY id DESC LIMIT 1) AS failed,

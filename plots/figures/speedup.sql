@@ -17,7 +17,7 @@ SELECT model || ', ' || dataset || CASE WHEN temperature > 0 THEN ', temperature
        (SELECT published FROM point JOIN printed USING (model_id, dataset_id, method) WHERE point.id = point_id) AS published,
        CASE WHEN speedup IS NOT NULL THEN iif(diverged > 0 AND temperature = 0, '(another text)', NULL)
             WHEN skipped IS NOT NULL THEN 'skipped: ' || substr(skipped, 1, 60)
-            WHEN samples > 0 AND baseline_id IS NULL AND method <> 'autoregressive' THEN 'no baseline to divide by'
+            WHEN samples > 0 AND base_id IS NULL THEN 'no baseline to divide by'
             ELSE coalesce((SELECT 'failed: ' || substr(message, 1, 60) FROM failure WHERE failure.point_id = setting.point_id
                            ORDER BY id DESC LIMIT 1), 'not measured') END AS label_why
 FROM setting WHERE place = 1

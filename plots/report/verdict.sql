@@ -28,5 +28,5 @@ ORDER BY model, dataset, temperature)
 UNION ALL
 SELECT * FROM (SELECT model || ', ' || dataset AS about, group_concat(label, ', ') || ': no speedup is known, as no autoregressive baseline was '
        || 'imported with it (''outpace import'' with --baseline FILE, or with its lines in the same file).' AS says, 0 AS bad
-FROM result JOIN point_base AS p ON p.point_id = result.point_id WHERE run_id = ?1 AND samples > 0 AND base_id IS NULL
+FROM result WHERE run_id = ?1 AND samples > 0 AND base_id IS NULL
 GROUP BY model, dataset ORDER BY model, dataset);
