@@ -190,16 +190,14 @@ enum { LONG = 40 }; // texts that may be broken into lines
 
 // --- tables ----------------------------------------------------------------------------------------------
 
-static const char *value_text(const Rows *r, int column, char *own, size_t size) {
+static const char *value_text(const Rows *r, int column, char own[MEASURED_SIZE]) {
     double value = rows_real(r, column);
     switch (rows_type(r, column)) {
     case VALUE_NULL: return "-";
     case VALUE_REAL:
-        snprintf(own, size,
-                 fabs(value) >= 1e9 || (value != 0 && fabs(value) < 1e-3) ? "%.4g"
-                 : fabs(value) >= 1e4                                     ? "%.0f"
-                                                                          : "%.3f",
-                 value);
+        if (fabs(value) < 1e9 && (value == 0 || fabs(value) >= 1e-3))
+            return measured_text(own, value, NAN, NAN);
+        snprintf(own, MEASURED_SIZE, "%.3g", value);
         return own;
     default: return rows_text(r, column);
     }
@@ -214,8 +212,8 @@ static const char *cell_tag(const Rows *r, int column, const char *text) {
 }
 
 static void put_cell(const Page *p, const Rows *r, int column) {
-    char own[64];
-    const char *text = value_text(r, column, own, sizeof own);
+    char own[MEASURED_SIZE];
+    const char *text = value_text(r, column, own);
     switch (p->format) {
     case PAGE_HTML: put_between(p, cell_tag(r, column, text), text, "</td>"); return;
     case PAGE_MD: put_between(p, "| ", text, " "); return;
@@ -272,7 +270,7 @@ void page_end_table(const Page *p) {
 }
 
 void page_facts(const Page *p, const Rows *r) {
-    char own[64];
+    char own[MEASURED_SIZE];
     static const char *const OPEN[PAGE_FORMATS] = {"<div class=\"scroll\"><table>\n<tbody>\n",
                                                    "| | |\n|---|---|\n",
                                                    "{\\footnotesize\n\\begin{longtable}{lp{20cm}}\n"};
@@ -287,7 +285,7 @@ void page_facts(const Page *p, const Rows *r) {
                     p->format == PAGE_HTML ? "</th><td class=\"long\">"
                     : p->format == PAGE_MD ? " | "
                                            : " & ");
-        put_between(p, "", value_text(r, i, own, sizeof own),
+        put_between(p, "", value_text(r, i, own),
                     p->format == PAGE_HTML ? "</td></tr>\n"
                     : p->format == PAGE_MD ? " |\n"
                                            : " \\\\\n");

@@ -1,5 +1,7 @@
 #include "results/functions.h"
 
+#include "engine/base/text.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,9 +37,23 @@ static void root(sqlite3_context *c, int count, sqlite3_value **values) {
     sqlite3_result_double(c, sqrt(sqlite3_value_double(values[0]))); // no number becomes NULL
 }
 
+static double number_of(sqlite3_value *value) {
+    return sqlite3_value_type(value) == SQLITE_NULL ? NAN : sqlite3_value_double(value);
+}
+
+static void measured(sqlite3_context *c, int count, sqlite3_value **values) {
+    Text text = {0};
+    (void)count;
+    text_measured(&text, number_of(values[0]), number_of(values[1]), number_of(values[2]));
+    if (text.failed) sqlite3_result_error_nomem(c);
+    else if (text.length) sqlite3_result_text(c, text_get(&text), (int)text.length, SQLITE_TRANSIENT);
+    text_release(&text);
+}
+
 int functions_add(sqlite3 *db) {
     const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
     int code = sqlite3_create_function(db, "bits", 3, flags, NULL, bits, NULL, NULL);
     if (code == SQLITE_OK) code = sqlite3_create_function(db, "ones", 1, flags, NULL, ones, NULL, NULL);
-    return code ? code : sqlite3_create_function(db, "sqrt", 1, flags, NULL, root, NULL, NULL);
+    if (code == SQLITE_OK) code = sqlite3_create_function(db, "sqrt", 1, flags, NULL, root, NULL, NULL);
+    return code ? code : sqlite3_create_function(db, "measured", 3, flags, NULL, measured, NULL, NULL);
 }

@@ -4,6 +4,9 @@
 //                      the blob's end are 0, n is 63 at most
 //   ones(number)       how many of its bits are 1
 //   sqrt(number)       its root: an SQLite may be built without its mathematics
+//   measured(value, low, high)
+//                      '1.95 [1.91, 2.00]', with the digits that the interval supports; low and high may be
+//                      NULL
 #pragma once
 #include <sqlite3.h>
 

@@ -2,6 +2,7 @@
 
 #include "engine/base/memory.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,6 +50,40 @@ void text_clear(Text *t) {
 void text_release(Text *t) {
     mem_free(t->data);
     *t = (Text){0};
+}
+
+// Decimals of the last digit that is known, below 0 where that is tens or more.
+static int known_decimals(double value, double low, double high) {
+    enum { LEAST = 3, MOST = 9 };
+    double unit = (high - low) / 2 / 3.55; // as the Particle Data Group rounds
+    double size = fabs(value);
+    int three = size > 0 ? 2 - (int)floor(log10(size)) : 0, most = three > LEAST ? three : LEAST;
+    int decimals = !isfinite(unit) ? three : unit > 0 ? (int)ceil(-log10(unit)) : most;
+    if (!isfinite(unit) && decimals < 0) decimals = 0;
+    if (decimals > most) decimals = most;
+    return decimals < MOST ? decimals : MOST;
+}
+
+static const char *with_decimals(char out[MEASURED_SIZE], double value, int decimals) {
+    if (!isfinite(value)) snprintf(out, MEASURED_SIZE, "-");
+    else if (fabs(value) >= 1e15) snprintf(out, MEASURED_SIZE, "%.3g", value);
+    else if (decimals >= 0) snprintf(out, MEASURED_SIZE, "%.*f", decimals, value);
+    else snprintf(out, MEASURED_SIZE, "%.0f", pow(10, -decimals) * nearbyint(value / pow(10, -decimals)));
+    return out;
+}
+
+const char *measured_text(char out[MEASURED_SIZE], double value, double low, double high) {
+    return with_decimals(out, value, known_decimals(value, low, high));
+}
+
+void text_measured(Text *t, double value, double low, double high) {
+    char number[MEASURED_SIZE];
+    int decimals = known_decimals(value, low, high);
+    if (!isfinite(value)) return;
+    text_puts(t, with_decimals(number, value, decimals));
+    if (!isfinite(low) || !isfinite(high)) return;
+    text_printf(t, " [%s", with_decimals(number, low, decimals));
+    text_printf(t, ", %s]", with_decimals(number, high, decimals));
 }
 
 const char *text_get(const Text *t) { return t->data ? t->data : ""; }

@@ -17,3 +17,13 @@ void text_printf(Text *t, const char *format, ...) __attribute__((format(printf,
 void text_clear(Text *t);   // empties it, keeps the memory
 void text_release(Text *t); // frees it; t is then as new
 const char *text_get(const Text *t);
+
+// A measured number with the digits that it is known to, by its 95% interval: the last digit counts units of
+// at most 28% of the interval's half width, so 1.9523 [1.913, 1.998] is 1.95, and 1605.4 [1210, 1980] is
+// 1600. Without an interval (NAN) three digits count; a whole number keeps its digits. "-" where the value is
+// NAN.
+enum { MEASURED_SIZE = 32 };
+const char *measured_text(char out[MEASURED_SIZE], double value, double low, double high);
+
+// "1.95 [1.91, 2.00]", the three with the same digits; "1.95" without an interval, nothing without a value.
+void text_measured(Text *t, double value, double low, double high);

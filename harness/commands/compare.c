@@ -31,20 +31,24 @@ static int label_width(const Comparison *c) {
 static void print_row(int width, const char *label, const char *dataset, const Tally *t, double S_a,
                       Judgement j) {
     printf("%-12s %-16s %-*s %4d", compare_word(j), dataset, width, label, t->prompts);
-    bool known = isfinite(t->value[TALLY_SPEEDUP]);
-    if (known) printf(" %7.3f", t->value[TALLY_SPEEDUP]);
-    else printf(" %7s", "-");
-    if (known && t->has_interval)
-        printf(" [%6.3f, %6.3f]", t->interval[TALLY_SPEEDUP].low, t->interval[TALLY_SPEEDUP].high);
-    else printf(" %16s", "");
-    if (S_a > 0) printf("  S %.3f -> %.3f", S_a, t->value[TALLY_S]);
+    const Interval *ratio = &t->interval[TALLY_SPEEDUP], *S = &t->interval[TALLY_S],
+                   none = {.low = NAN, .high = NAN};
+    char before[MEASURED_SIZE], after[MEASURED_SIZE];
+    Text text = {0};
+    if (!t->has_interval) ratio = S = &none;
+    text_measured(&text, t->value[TALLY_SPEEDUP], ratio->low, ratio->high);
+    printf(" %-24s", text.length ? text_get(&text) : "-");
+    text_release(&text);
+    if (S_a > 0)
+        printf("  S %s -> %s", measured_text(before, S_a, S->low, S->high),
+               measured_text(after, t->value[TALLY_S], S->low, S->high));
 }
 
 // True if any is slower, or lost its text.
 static bool print(const Comparison *c, double margin) {
     bool worse = false;
     int width = label_width(c);
-    printf("%-12s %-16s %-*s %4s %7s %s\n", "B is", "dataset", width, "point", "prompts", "ratio", "[95%]");
+    printf("%-12s %-16s %-*s %4s %s\n", "B is", "dataset", width, "point", "prompts", "ratio [95%]");
     for (int i = 0; i < c->count; i++) {
         const ComparePair *p = &c->pairs[i];
         Judgement j = compare_judge(&p->tally, margin);

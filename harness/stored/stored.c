@@ -65,11 +65,17 @@ enum {
     S_LOW,
     S_HIGH,
     RATE,
+    RATE_LOW,
+    RATE_HIGH,
     SPEEDUP,
     SPEEDUP_LOW,
     SPEEDUP_HIGH,
     E2E,
+    E2E_LOW,
+    E2E_HIGH,
     SPECBENCH,
+    SPECBENCH_LOW,
+    SPECBENCH_HIGH,
     AGAINST,
     SAME_PATH,
     COLUMNS
@@ -79,15 +85,27 @@ static double real_at(const Rows *r, int column) {
     return rows_type(r, column) == VALUE_NULL ? NAN : rows_real(r, column);
 }
 
-static void put_number(Text *out, int width, int digits, double value) {
-    if (isfinite(value)) text_printf(out, " %*.*f", width, digits, value);
-    else text_printf(out, " %*s", width, "-");
+// The value of a column, to the digits that the interval in the two columns after it supports.
+static void put_number(Text *out, int width, const Rows *r, int column) {
+    char own[MEASURED_SIZE];
+    measured_text(own, real_at(r, column), real_at(r, column + 1), real_at(r, column + 2));
+    text_printf(out, " %*s", width, own);
 }
 
-static void put_interval(Text *out, int width, double value, double low, double high) {
-    put_number(out, width, 3, value);
-    if (isfinite(low) && isfinite(high)) text_printf(out, " [%6.3f, %6.3f]", low, high);
-    else text_printf(out, " %16s", "");
+static void put_interval(Text *out, int width, const Rows *r, int column) {
+    Text both = {0};
+    put_number(out, width, r, column);
+    text_measured(&both, real_at(r, column), real_at(r, column + 1), real_at(r, column + 2));
+    const char *interval = strchr(text_get(&both), ' ');
+    text_printf(out, " %-16s", interval ? interval + 1 : "");
+    text_release(&both);
+}
+
+// A share of so many steps, by the normal law.
+static void put_share(Text *out, int width, double share, double steps) {
+    char own[MEASURED_SIZE];
+    double reach = 1.96 * sqrt(share * (1 - share) / steps);
+    text_printf(out, " %*s", width, measured_text(own, share, share - reach, share + reach));
 }
 
 // What can be said of the text: a sampled one is 'outpace verify's.
@@ -110,22 +128,25 @@ static void put_head(Text *out, int width, const Rows *r) {
 }
 
 static void put_point(Text *out, int width, const Rows *r) {
+    char own[MEASURED_SIZE];
     text_printf(out, "%5lld  %-*s ", (long long)rows_int(r, NUMBER), width, rows_text(r, LABEL));
     if (rows_type(r, SKIPPED) != VALUE_NULL) text_printf(out, "skipped: %s\n", rows_text(r, SKIPPED));
     else if (rows_type(r, FAILED) != VALUE_NULL) text_printf(out, "failed: %s\n", rows_text(r, FAILED));
     else if (rows_int(r, SAMPLES) == 0) text_puts(out, "not measured yet\n");
     else {
         text_printf(out, "%4lldx%-2lld", (long long)rows_int(r, PROMPTS), (long long)rows_int(r, PASSES));
-        put_interval(out, 6, real_at(r, S), real_at(r, S_LOW), real_at(r, S_HIGH));
-        for (int i = CTAR_1; i <= CTAR_4; i++) put_number(out, 6, 3, real_at(r, i));
-        put_number(out, 8, 1, real_at(r, RATE));
-        put_interval(out, 7, real_at(r, SPEEDUP), real_at(r, SPEEDUP_LOW), real_at(r, SPEEDUP_HIGH));
-        put_number(out, 6, 3, real_at(r, E2E));
-        put_number(out, 6, 3, real_at(r, SPECBENCH));
+        put_interval(out, 6, r, S);
+        for (int i = CTAR_1; i <= CTAR_4; i++) put_share(out, 6, real_at(r, i), real_at(r, STEPS));
+        put_number(out, 8, r, RATE);
+        put_interval(out, 7, r, SPEEDUP);
+        put_number(out, 6, r, E2E);
+        put_number(out, 6, r, SPECBENCH);
         put_lossless(out, r);
         if (rows_type(r, AGAINST) != VALUE_NULL) text_printf(out, "; against %s", rows_text(r, AGAINST));
         if (rows_type(r, SAME_PATH) != VALUE_NULL)
-            text_printf(out, ", %.3f against its own settings", rows_real(r, SAME_PATH));
+            text_printf(out, ", %s against its own settings",
+                        measured_text(own, rows_real(r, SAME_PATH), real_at(r, SPEEDUP_LOW),
+                                      real_at(r, SPEEDUP_HIGH)));
         if (rows_int(r, DISTURBED))
             text_printf(out, "; %lld of %lld disturbed", (long long)rows_int(r, DISTURBED),
                         (long long)rows_int(r, SAMPLES));

@@ -25,11 +25,17 @@ estimates AS MATERIALIZED (
            max(low) FILTER (WHERE metric = 'S') AS S_low,
            max(high) FILTER (WHERE metric = 'S') AS S_high,
            max(value) FILTER (WHERE metric = 'tokens_per_s') AS rate,
+           max(low) FILTER (WHERE metric = 'tokens_per_s') AS rate_low,
+           max(high) FILTER (WHERE metric = 'tokens_per_s') AS rate_high,
            max(value) FILTER (WHERE metric = 'speedup') AS speedup,
            max(low) FILTER (WHERE metric = 'speedup') AS speedup_low,
            max(high) FILTER (WHERE metric = 'speedup') AS speedup_high,
            max(value) FILTER (WHERE metric = 'speedup_e2e') AS e2e,
-           max(value) FILTER (WHERE metric = 'speedup_specbench') AS specbench
+           max(low) FILTER (WHERE metric = 'speedup_e2e') AS e2e_low,
+           max(high) FILTER (WHERE metric = 'speedup_e2e') AS e2e_high,
+           max(value) FILTER (WHERE metric = 'speedup_specbench') AS specbench,
+           max(low) FILTER (WHERE metric = 'speedup_specbench') AS specbench_low,
+           max(high) FILTER (WHERE metric = 'speedup_specbench') AS specbench_high
     FROM point JOIN estimate ON point_id = point.id WHERE run_id = ?1 GROUP BY point_id
 )
 SELECT p.number AS point, model.name AS model, stand_in, dataset.name AS dataset, p.label, p.temperature,
@@ -43,10 +49,13 @@ SELECT p.number AS point, model.name AS model, stand_in, dataset.name AS dataset
        one / nullif(steps, 0) AS CTAR1, two / nullif(steps, 0) AS CTAR2, four / nullif(steps, 0) AS CTAR4,
        coalesce(S, tokens / nullif(steps, 0)) AS S, S_low, S_high,
        coalesce(rate, 1e9 * tokens / nullif(decode_ns, 0)) AS tokens_per_s,
+       rate_low AS tokens_per_s_low, rate_high AS tokens_per_s_high,
        coalesce(estimates.speedup, (SELECT speedup FROM decode_speedup WHERE point_id = p.id)) AS speedup,
        speedup_low, speedup_high,
        coalesce(e2e, (SELECT speedup_e2e FROM decode_speedup WHERE point_id = p.id)) AS speedup_e2e,
+       e2e_low AS speedup_e2e_low, e2e_high AS speedup_e2e_high,
        coalesce(specbench, (SELECT avg(speedup) FROM pass_specbench WHERE point_id = p.id)) AS speedup_specbench,
+       specbench_low AS speedup_specbench_low, specbench_high AS speedup_specbench_high,
        CASE WHEN p.baseline_id IS NOT p.same_path_id THEN base.label END AS against,
        CASE WHEN p.baseline_id IS NOT p.same_path_id AND p.same_path_id IS NOT NULL
             THEN (SELECT speedup_same_path FROM same_path_speedup WHERE point_id = p.id) END AS speedup_same_path

@@ -14,20 +14,8 @@ static bool out_of_memory(Error *e) { return error_system(e, "out of memory for 
 
 // --- cells -----------------------------------------------------------------------------------------------
 
-static void put_number(Text *out, double value) {
-    if (isfinite(value)) text_printf(out, fabs(value) < 100 ? "%.3f" : "%.1f", value);
-}
-
-static void put_interval(Text *out, const Quantity *q) {
-    if (!isfinite(q->value)) return;
-    put_number(out, q->value);
-    if (!isfinite(q->low) || !isfinite(q->high)) return;
-    text_puts(out, " [");
-    put_number(out, q->low);
-    text_puts(out, ", ");
-    put_number(out, q->high);
-    text_puts(out, "]");
-}
+static void put_number(Text *out, double value) { text_measured(out, value, NAN, NAN); }
+static void put_interval(Text *out, const Quantity *q) { text_measured(out, q->value, q->low, q->high); }
 
 static void cell_row(const TableRow *r, Text *out) { text_puts(out, r->row); }
 static void cell_model(const TableRow *r, Text *out) { text_puts(out, r->model); }
@@ -52,8 +40,8 @@ static void cell_published(const TableRow *r, Text *out) {
 static void cell_ours(const TableRow *r, Text *out) { put_interval(out, &r->ours); }
 static void cell_own(const TableRow *r, Text *out) {
     if (!isfinite(r->own.value)) return;
-    text_printf(out, "%s ", r->own_name);
-    put_number(out, r->own.value);
+    char own[MEASURED_SIZE];
+    text_printf(out, "%s %s", r->own_name, measured_text(own, r->own.value, r->own.low, r->own.high));
 }
 static void cell_difference(const TableRow *r, Text *out) {
     if (isfinite(r->difference.value)) text_puts(out, r->difference.value >= 0 ? "+" : "");

@@ -12,9 +12,9 @@ WITH entry AS (
     FROM json_each(?2, '$.tables') AS t, json_each(t.value, '$.rows') AS r
     WHERE json_extract(?2, '$.run') = ?1)
 SELECT "table", row, model || ', ' || dataset || coalesce(', ' || task, '') AS "of", metric, published,
-       iif(ours IS NULL, NULL, printf('%.3f', ours) || iif(low IS NULL, '', printf(' [%.3f, %.3f]', low, high))) AS ours,
-       iif(difference IS NULL, 'none: ' || why_not, printf('%+.3f', difference) ||
-           iif(difference_low IS NULL, '', printf(' [%+.3f, %+.3f]', difference_low, difference_high))) AS difference,
+       measured(ours, low, high) AS ours,
+       iif(difference IS NULL, 'none: ' || why_not,
+           iif(difference >= 0, '+', '') || measured(difference, difference_low, difference_high)) AS difference,
        our_method AS method,
        nullif(our_model || coalesce(', ' || our_dataset, '') || coalesce(' (stand-in: ' || stand_in || ')', ''), '') AS "ours on"
 FROM entry WHERE published IS NOT NULL ORDER BY t, r;

@@ -10,11 +10,11 @@ lost AS (
 SELECT * FROM (SELECT model || ', ' || dataset || CASE WHEN temperature > 0 THEN ', temperature ' || temperature ELSE '' END ||
        coalesce(' (stand-in: ' || stand_in || ')', '') AS about,
        CASE WHEN speedup > 1 AND coalesce(speedup_low, speedup) > 1
-            THEN label || ' is fastest: ' || printf('%.2f', speedup) || ' times its baseline'
+            THEN label || ' is fastest: ' || measured(speedup, speedup_low, speedup_high) || ' times its baseline'
             WHEN speedup > 1 OR speedup_high > 1
-            THEN 'no method is surely faster than its baseline; nearest is ' || label || ': ' || printf('%.2f', speedup) || ' times'
-            ELSE 'no method is faster than its baseline; nearest is ' || label || ': ' || printf('%.2f', speedup) || ' times' END ||
-       iif(speedup_low IS NULL, '', printf(' [%.2f, %.2f]', speedup_low, speedup_high)) || ', at S = ' || printf('%.2f', S) ||
+            THEN 'no method is surely faster than its baseline; nearest is ' || label || ': ' || measured(speedup, speedup_low, speedup_high) || ' times'
+            ELSE 'no method is faster than its baseline; nearest is ' || label || ': ' || measured(speedup, speedup_low, speedup_high) || ' times' END ||
+       ', at S = ' || measured(S, S_low, S_high) ||
        ' tokens a step over ' || prompts || ' prompts. ' ||
        CASE WHEN temperature > 0 THEN 'Its text is sampled: ''outpace verify'' tests that.'
             WHEN diverged > 0 THEN 'NOT lossless: ' || diverged || ' of its ' || samples || ' texts are not the baseline''s.'

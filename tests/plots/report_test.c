@@ -209,12 +209,12 @@ static void html(void **state) {
                      count(page, "xmlns=\"http") + count(page, "xmlns:xlink=\"http") + 1); // http-equiv
     assert_true(strstr(page, "Verdict") < strstr(page, "<table"));
     holds(page,
-          "ngrammys k=5 w=4 strategy=mixed is fastest: 1.66 times its baseline [1.66, 1.89], at S = 2.21");
+          "ngrammys k=5 w=4 strategy=mixed is fastest: 1.66 [1.66, 1.89] times its baseline, at S = 2.21");
     holds(page, "NOT lossless here: 1 other setting, which is left out.");
     holds(page, "a warning &lt;b&gt;");
     holds(page, "another model: small");
     holds(page, "<td>(3) &lt;i&gt;</td>");
-    holds(page, "0.900 [0.800, 1.000]");
+    holds(page, "0.90 [0.80, 1.00]");
     holds(page, "41 rows are more than the 32 of max_rows");
     holds(page, "# &lt;b&gt;&amp;\n");
     holds(page, "outpace run demo.yaml --set &#39;name=it&#39;\\&#39;&#39;s&#39;");

@@ -62,6 +62,9 @@ static void edges(void **state) {
     assert_int_equal(ask(*state, "SELECT 1000 * sqrt(2)"), 1414);
     assert_int_equal(ask(*state, "SELECT sqrt(-1)"), -1);
     assert_int_equal(ask(*state, "SELECT sqrt(NULL)"), -1);
+    assert_int_equal(ask(*state, "SELECT measured(NULL, 1, 2)"), -1);
+    assert_int_equal(ask(*state, "SELECT measured(1.9523, 1.913, 1.998) = '1.95 [1.91, 2.00]'"), 1);
+    assert_int_equal(ask(*state, "SELECT measured(1605.457, NULL, NULL) = '1605'"), 1);
 }
 
 int main(void) {

@@ -2,6 +2,7 @@
 
 #include "engine/base/text.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -92,8 +93,51 @@ static void impossible(void **state) {
     }
 }
 
+typedef struct Measured {
+    double value, low, high;
+    const char *wanted;
+} Measured;
+
+// The digits follow the interval; without one there are three.
+static void measured(void **state) {
+    (void)state;
+    static const Measured CASES[] = {
+        {1.9523,   1.913,   1.998,   "1.95 [1.91, 2.00]"               },
+        {4.0712,   1.06,    6.76,    "4.1 [1.1, 6.8]"                  },
+        {1605.457, 1210,    1980,    "1600 [1200, 2000]"               },
+        {1605.457, 1600,    1611,    "1605 [1600, 1611]"               },
+        {0.3,      0.3,     0.3,     "0.300 [0.300, 0.300]"            },
+        {1,        1,       1,       "1.000 [1.000, 1.000]"            },
+        {-0.0213,  -0.0301, -0.0116, "-0.021 [-0.030, -0.012]"         },
+        {1e-5,     0.9e-5,  1.2e-5,  "0.0000100 [0.0000090, 0.0000120]"},
+        {1605.457, NAN,     NAN,     "1605"                            },
+        {1.9523,   NAN,     NAN,     "1.95"                            },
+        {12.3456,  12,      NAN,     "12.3"                            },
+        {0.012345, NAN,     NAN,     "0.0123"                          },
+        {0,        NAN,     NAN,     "0"                               },
+        {1e300,    NAN,     NAN,     "1e+300"                          },
+        {1e-300,   -1e300,  1e300,   "0 [-1e+300, 1e+300]"             },
+        {NAN,      1,       2,       ""                                },
+        {INFINITY, 1,       2,       ""                                },
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const Measured *c = &CASES[i];
+        char own[MEASURED_SIZE];
+        Text t = {0};
+        text_measured(&t, c->value, c->low, c->high);
+        assert_string_equal(text_get(&t), c->wanted);
+        measured_text(own, c->value, c->low, c->high);
+        size_t n = strcspn(c->wanted, " ");
+        if (!n) assert_string_equal(own, "-");
+        else if (strlen(own) != n || memcmp(own, c->wanted, n) != 0)
+            fail_msg("%g [%g, %g]: wanted %.*s, got %s", c->value, c->low, c->high, (int)n, c->wanted, own);
+        text_release(&t);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(measured),
         cmocka_unit_test(pieces),
         cmocka_unit_test(empty),
         cmocka_unit_test(impossible),
