@@ -51,10 +51,9 @@ static void print_warnings(const Machine *m) {
 }
 
 static bool print_table(const Ledger *l, const RunnerResult *r, Error *e) {
-    Text table = {0};
-    bool ok = stored_table(l->store, l->run, &table, e);
+    Grid table = {0};
+    bool ok = stored_table(l->store, l->run, &table, e) && grid_show(&table, e);
     if (ok) {
-        fputs(text_get(&table), stdout);
         printf("\nrun %lld in %s: %d points measured, ", (long long)l->run, store_path(l->store), r->points);
         if (r->left) printf("%d left, ", r->left);
         printf("%d skipped, %d failed, %d with another text\n", r->skipped, r->failed, r->diverged);
@@ -63,7 +62,7 @@ static bool print_table(const Ledger *l, const RunnerResult *r, Error *e) {
                    r->seconds, 1e3 * r->harness_s / r->rounds, 100 * r->harness_s / r->seconds);
         if (r->interrupted) puts("interrupted: the same command goes on");
     }
-    text_release(&table);
+    grid_release(&table);
     return ok;
 }
 

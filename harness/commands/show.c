@@ -44,6 +44,39 @@ static bool print_run(Store *store, int64_t run, Error *e) {
     return rows_end(r, true, e);
 }
 
+static const GridColumn SURFACE[] = {
+    {"kind",      false, 0, 0},
+    {"context",   true,  0, 0},
+    {"k x w",     true,  0, 0},
+    {"layers",    true,  0, 4},
+    {"rows",      true,  0, 0},
+    {"samples",   true,  0, 2},
+    {"median ms", true,  0, 0},
+    {"mean ms",   true,  0, 1},
+    {"+- ms",     true,  0, 3},
+    {"slowdown",  true,  0, 0},
+    {"floor ms",  true,  0, 5},
+};
+
+static void put_step(Grid *g, const Rows *r) {
+    text_puts(&g->cell, rows_text(r, 0)), grid_next(g);
+    text_puts(&g->cell, rows_text(r, 6)), grid_next(g);
+    if (rows_type(r, 1) == VALUE_NULL) text_puts(&g->cell, "-");
+    else text_printf(&g->cell, "%sx%s", rows_text(r, 1), rows_text(r, 2));
+    grid_next(g);
+    if (rows_type(r, 4) == VALUE_NULL) text_puts(&g->cell, "-");
+    else text_printf(&g->cell, "%s-%s", rows_text(r, 3), rows_text(r, 4));
+    grid_next(g);
+    text_puts(&g->cell, rows_text(r, 5)), grid_next(g);
+    text_puts(&g->cell, rows_text(r, 7)), grid_next(g);
+    for (int i = 8; i <= 10; i++) text_printf(&g->cell, "%.4f", rows_real(r, i)), grid_next(g);
+    if (rows_type(r, 11) != VALUE_NULL) {
+        text_printf(&g->cell, "%.3f", rows_real(r, 11)), grid_next(g);
+        text_printf(&g->cell, "%.4f", rows_real(r, 12)), grid_next(g);
+    }
+    grid_end(g);
+}
+
 // What a run of 'outpace surface' measured; nothing of others.
 static bool print_surface(Store *store, int64_t run, Error *e) {
     static const char SQL[] =
@@ -53,21 +86,14 @@ static bool print_surface(Store *store, int64_t run, Error *e) {
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
+    Grid g = {.columns = SURFACE, .count = sizeof SURFACE / sizeof *SURFACE};
     for (bool first = true; rows_next(r); first = false) {
-        if (first)
-            printf("\n%-8s %7s %7s %9s %6s %8s %10s %10s %10s %9s %10s\n", "kind", "context", "k x w",
-                   "layers", "rows", "samples", "median ms", "mean ms", "+- ms", "slowdown", "floor ms");
-        printf("%-8s %7lld ", rows_text(r, 0), (long long)rows_int(r, 6));
-        if (rows_type(r, 1) == VALUE_NULL) printf("%7s ", "-");
-        else printf("%3lldx%-3lld ", (long long)rows_int(r, 1), (long long)rows_int(r, 2));
-        if (rows_type(r, 4) == VALUE_NULL) printf("%9s ", "-");
-        else printf("%4lld-%-4lld ", (long long)rows_int(r, 3), (long long)rows_int(r, 4));
-        printf("%6lld %8lld %10.4f %10.4f %10.4f", (long long)rows_int(r, 5), (long long)rows_int(r, 7),
-               rows_real(r, 8), rows_real(r, 9), rows_real(r, 10));
-        if (rows_type(r, 11) != VALUE_NULL) printf(" %9.3f %10.4f", rows_real(r, 11), rows_real(r, 12));
-        printf("\n");
+        if (first) grid_end(&g), grid_heads(&g);
+        put_step(&g, r);
     }
-    return rows_end(r, true, e);
+    bool ok = rows_end(r, true, e) && grid_show(&g, e);
+    grid_release(&g);
+    return ok;
 }
 
 // Why there are points without a speedup, of what was imported.
@@ -101,18 +127,19 @@ static bool show(int argc, char **argv, int *code, Error *e) {
     bool stop;
     int64_t run;
     Text text = {0};
+    Grid table = {0};
     if (!command_parse(&command_show, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     Store *store = store_open(o.db, STORE_READ, NULL, e);
-    bool ok = store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) &&
-              estimates_ensure(&store, run, e) && (o.json || print_run(store, run, e)) &&
-              (o.json ? stored_json(store, run, &text, e) : stored_table(store, run, &text, e));
-    if (ok) {
-        fputs(text_get(&text), stdout);
-        if (o.json) puts("");
-        else ok = print_alone(store, run, e) && print_surface(store, run, e) && print_drift(store, run, e);
-    }
+    bool ok =
+        store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) &&
+        estimates_ensure(&store, run, e) && (o.json || print_run(store, run, e)) &&
+        (o.json ? stored_json(store, run, &text, e)
+                : stored_table(store, run, &table, e) && grid_show(&table, e) && print_alone(store, run, e) &&
+                      print_surface(store, run, e) && print_drift(store, run, e));
+    if (ok && o.json) puts(text_get(&text));
     text_release(&text);
+    grid_release(&table);
     store_close(store);
     return ok;
 }
@@ -138,12 +165,22 @@ const Command command_show = {
 
 // --- status ----------------------------------------------------------------------------------------------
 
-static void print_moment(double seconds) {
+static const GridColumn RUNS[] = {
+    {"run",     true,  0,  0},
+    {"name",    false, 24, 0},
+    {"made",    false, 0,  2},
+    {"state",   false, 0,  0},
+    {"begun",   true,  0,  0},
+    {"samples", true,  0,  3},
+    {"starts",  true,  0,  1},
+};
+
+static void put_moment(Grid *g, double seconds) {
     char text[32] = "?";
     time_t t = (time_t)seconds;
     struct tm day;
     if (localtime_r(&t, &day)) strftime(text, sizeof text, "%Y-%m-%d %H:%M", &day);
-    printf("%-16s", text);
+    text_puts(&g->cell, text), grid_next(g);
 }
 
 // What the last start of a row of list_runs came to.
@@ -164,15 +201,21 @@ static bool list_runs(Store *store, Error *e) {
         " FROM run ORDER BY run.id";
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
-    printf("%5s  %-28s %-16s %-12s %9s %9s %7s\n", "run", "name", "made", "state", "begun", "samples",
-           "starts");
+    Grid g = {.columns = RUNS, .count = sizeof RUNS / sizeof *RUNS};
+    grid_heads(&g);
     while (rows_next(r)) {
-        printf("%5lld  %-28s ", (long long)rows_int(r, 0), rows_text(r, 1));
-        print_moment(rows_real(r, 2));
-        printf(" %-12s %4lld/%-4lld %9lld %7lld\n", state_of(store, r), (long long)rows_int(r, 5),
-               (long long)rows_int(r, 4), (long long)rows_int(r, 6), (long long)rows_int(r, 7));
+        text_puts(&g.cell, rows_text(r, 0)), grid_next(&g);
+        text_puts(&g.cell, rows_text(r, 1)), grid_next(&g);
+        put_moment(&g, rows_real(r, 2));
+        text_puts(&g.cell, state_of(store, r)), grid_next(&g);
+        text_printf(&g.cell, "%s/%s", rows_text(r, 5), rows_text(r, 4)), grid_next(&g);
+        text_puts(&g.cell, rows_text(r, 6)), grid_next(&g);
+        text_puts(&g.cell, rows_text(r, 7)), grid_next(&g);
+        grid_end(&g);
     }
-    return rows_end(r, true, e);
+    bool ok = rows_end(r, true, e) && grid_show(&g, e);
+    grid_release(&g);
+    return ok;
 }
 
 static bool status(int argc, char **argv, int *code, Error *e) {

@@ -85,73 +85,101 @@ static double real_at(const Rows *r, int column) {
     return rows_type(r, column) == VALUE_NULL ? NAN : rows_real(r, column);
 }
 
+// The columns of the table; those that go first where a terminal is narrow are the variants of a number.
+static const GridColumn COLUMN[] = {
+    {"point",     true,  0,  0},
+    {"method",    false, 24, 0},
+    {"prompts",   true,  0,  6},
+    {"S",         true,  0,  0},
+    {"[95%]",     false, 0,  8},
+    {"CTAR1",     true,  0,  5},
+    {"CTAR2",     true,  0,  4},
+    {"CTAR4",     true,  0,  3},
+    {"tokens/s",  true,  0,  7},
+    {"speedup",   true,  0,  0},
+    {"[95%]",     false, 0,  9},
+    {"e2e",       true,  0,  2},
+    {"sb",        true,  0,  1},
+    {"same text", false, 12, 0},
+};
+
 // The value of a column, to the digits that the interval in the two columns after it supports.
-static void put_number(Text *out, int width, const Rows *r, int column) {
+static void put_number(Grid *g, const Rows *r, int column) {
     char own[MEASURED_SIZE];
-    measured_text(own, real_at(r, column), real_at(r, column + 1), real_at(r, column + 2));
-    text_printf(out, " %*s", width, own);
+    text_puts(&g->cell,
+              measured_text(own, real_at(r, column), real_at(r, column + 1), real_at(r, column + 2)));
+    grid_next(g);
 }
 
-static void put_interval(Text *out, int width, const Rows *r, int column) {
+static void put_interval(Grid *g, const Rows *r, int column) {
     Text both = {0};
-    put_number(out, width, r, column);
+    put_number(g, r, column);
     text_measured(&both, real_at(r, column), real_at(r, column + 1), real_at(r, column + 2));
     const char *interval = strchr(text_get(&both), ' ');
-    text_printf(out, " %-16s", interval ? interval + 1 : "");
+    text_puts(&g->cell, interval ? interval + 1 : ""), grid_next(g);
     text_release(&both);
 }
 
 // A share of so many steps, by the normal law.
-static void put_share(Text *out, int width, double share, double steps) {
+static void put_share(Grid *g, double share, double steps) {
     char own[MEASURED_SIZE];
     double reach = 1.96 * sqrt(share * (1 - share) / steps);
-    text_printf(out, " %*s", width, measured_text(own, share, share - reach, share + reach));
+    text_puts(&g->cell, measured_text(own, share, share - reach, share + reach)), grid_next(g);
 }
 
 // What can be said of the text: a sampled one is 'outpace verify's.
 static void put_lossless(Text *out, const Rows *r) {
-    if (rows_int(r, IS_BASELINE)) text_puts(out, "  baseline");
+    if (rows_int(r, IS_BASELINE)) text_puts(out, "baseline");
     else if (rows_int(r, DIVERGED))
-        text_printf(out, "  NO, %lld of %lld differ", (long long)rows_int(r, DIVERGED),
+        text_printf(out, "NO, %lld of %lld differ", (long long)rows_int(r, DIVERGED),
                     (long long)rows_int(r, SAMPLES));
-    else if (rows_real(r, TEMPERATURE) > 0) text_puts(out, "  sampled");
-    else text_puts(out, rows_type(r, DIVERGED) == VALUE_NULL ? "  not compared" : "  yes");
+    else if (rows_real(r, TEMPERATURE) > 0) text_puts(out, "sampled");
+    else text_puts(out, rows_type(r, DIVERGED) == VALUE_NULL ? "not compared" : "yes");
 }
 
-static void put_head(Text *out, int width, const Rows *r) {
+static void put_head(Grid *g, const Rows *r) {
     const char *stand_in = rows_text(r, STAND_IN);
-    text_printf(out, "\n%s, %s", rows_text(r, MODEL), rows_text(r, DATASET));
-    if (stand_in[0]) text_printf(out, "  (stand-in: %s)", stand_in);
-    text_printf(out, "\n%5s  %-*s %7s %6s %-16s %6s %6s %6s %8s %7s %-16s %6s %6s  %s\n", "point", width,
-                "method", "prompts", "S", " [95%]", "CTAR1", "CTAR2", "CTAR4", "tokens/s", "speedup", "[95%]",
-                "e2e", "sb", "same text");
+    grid_end(g);
+    text_printf(&g->cell, "%s, %s", rows_text(r, MODEL), rows_text(r, DATASET));
+    if (stand_in[0]) text_printf(&g->cell, "  (stand-in: %s)", stand_in);
+    grid_rest(g);
+    grid_heads(g);
 }
 
-static void put_point(Text *out, int width, const Rows *r) {
+static void put_measured(Grid *g, const Rows *r) {
     char own[MEASURED_SIZE];
-    text_printf(out, "%5lld  %-*s ", (long long)rows_int(r, NUMBER), width, rows_text(r, LABEL));
-    if (rows_type(r, SKIPPED) != VALUE_NULL) text_printf(out, "skipped: %s\n", rows_text(r, SKIPPED));
-    else if (rows_type(r, FAILED) != VALUE_NULL) text_printf(out, "failed: %s\n", rows_text(r, FAILED));
-    else if (rows_int(r, SAMPLES) == 0) text_puts(out, "not measured yet\n");
-    else {
-        text_printf(out, "%4lldx%-2lld", (long long)rows_int(r, PROMPTS), (long long)rows_int(r, PASSES));
-        put_interval(out, 6, r, S);
-        for (int i = CTAR_1; i <= CTAR_4; i++) put_share(out, 6, real_at(r, i), real_at(r, STEPS));
-        put_number(out, 8, r, RATE);
-        put_interval(out, 7, r, SPEEDUP);
-        put_number(out, 6, r, E2E);
-        put_number(out, 6, r, SPECBENCH);
-        put_lossless(out, r);
-        if (rows_type(r, AGAINST) != VALUE_NULL) text_printf(out, "; against %s", rows_text(r, AGAINST));
-        if (rows_type(r, SAME_PATH) != VALUE_NULL)
-            text_printf(out, ", %s against its own settings",
-                        measured_text(own, rows_real(r, SAME_PATH), real_at(r, SPEEDUP_LOW),
-                                      real_at(r, SPEEDUP_HIGH)));
-        if (rows_int(r, DISTURBED))
-            text_printf(out, "; %lld of %lld disturbed", (long long)rows_int(r, DISTURBED),
-                        (long long)rows_int(r, SAMPLES));
-        text_puts(out, "\n");
-    }
+    text_printf(&g->cell, "%lldx%lld", (long long)rows_int(r, PROMPTS), (long long)rows_int(r, PASSES));
+    grid_next(g);
+    put_interval(g, r, S);
+    for (int i = CTAR_1; i <= CTAR_4; i++) put_share(g, real_at(r, i), real_at(r, STEPS));
+    put_number(g, r, RATE);
+    put_interval(g, r, SPEEDUP);
+    put_number(g, r, E2E);
+    put_number(g, r, SPECBENCH);
+    put_lossless(&g->cell, r);
+    if (rows_type(r, AGAINST) != VALUE_NULL) text_printf(&g->cell, "; against %s", rows_text(r, AGAINST));
+    if (rows_type(r, SAME_PATH) != VALUE_NULL)
+        text_printf(
+            &g->cell, ", %s against its own settings",
+            measured_text(own, rows_real(r, SAME_PATH), real_at(r, SPEEDUP_LOW), real_at(r, SPEEDUP_HIGH)));
+    if (rows_int(r, DISTURBED))
+        text_printf(&g->cell, "; %lld of %lld disturbed", (long long)rows_int(r, DISTURBED),
+                    (long long)rows_int(r, SAMPLES));
+    grid_next(g);
+    grid_end(g);
+}
+
+static void put_point(Grid *g, const Rows *r) {
+    text_printf(&g->cell, "%lld", (long long)rows_int(r, NUMBER));
+    grid_next(g);
+    text_puts(&g->cell, rows_text(r, LABEL));
+    grid_next(g);
+    bool skipped = rows_type(r, SKIPPED) != VALUE_NULL, failed = rows_type(r, FAILED) != VALUE_NULL;
+    if (skipped) text_printf(&g->cell, "skipped: %s", rows_text(r, SKIPPED));
+    else if (failed) text_printf(&g->cell, "failed: %s", rows_text(r, FAILED));
+    else if (rows_int(r, SAMPLES) == 0) text_puts(&g->cell, "not measured yet");
+    if (g->cell.length) grid_rest(g);
+    else put_measured(g, r);
 }
 
 static bool each_point(Store *store, int64_t run, void (*put)(void *state, const Rows *r), void *state,
@@ -164,28 +192,26 @@ static bool each_point(Store *store, int64_t run, void (*put)(void *state, const
 }
 
 typedef struct Table {
-    Text *out;
-    int64_t width; // of the labels
-    Text last;     // model and dataset of the row above
+    Grid *grid;
+    Text last; // model and dataset of the row above
 } Table;
 
 static void put_row(void *state, const Rows *r) {
     Table *t = state;
     Text now = {0};
     text_printf(&now, "%s\n%s", rows_text(r, MODEL), rows_text(r, DATASET));
-    if (strcmp(text_get(&now), text_get(&t->last)) != 0) put_head(t->out, (int)t->width, r);
+    if (strcmp(text_get(&now), text_get(&t->last)) != 0) put_head(t->grid, r);
     text_release(&t->last);
     t->last = now;
-    put_point(t->out, (int)t->width, r);
+    put_point(t->grid, r);
 }
 
-bool stored_table(Store *store, int64_t run, Text *out, Error *e) {
-    static const char WIDTH[] =
-        "SELECT max(36, coalesce(max(length(label)), 0)) FROM point WHERE run_id = ?1";
-    Table t = {.out = out};
-    bool ok = rows_one_int(store, WIDTH, run, &t.width, e) && each_point(store, run, put_row, &t, e);
+bool stored_table(Store *store, int64_t run, Grid *out, Error *e) {
+    Table t = {.grid = out};
+    out->columns = COLUMN, out->count = sizeof COLUMN / sizeof *COLUMN;
+    bool ok = each_point(store, run, put_row, &t, e);
     text_release(&t.last);
-    return ok && (!out->failed || error_system(e, "out of memory for a table"));
+    return ok;
 }
 
 // --- as JSON ---------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // Stored runs, as commands name them.
 #pragma once
 #include "engine/base/text.h"
+#include "harness/program/terminal.h"
 #include "results/store.h"
 
 // "12" is run 12, another text the newest run of that name, NULL the newest sweep, or the newest run of a
@@ -11,7 +12,7 @@ bool stored_run(Store *store, const char *which, int64_t *id, Error *e);
 bool stored_by_hash(Store *store, const char *hash, int64_t *id, Error *e);
 
 // A table of all its points: S, CTAR, speedups with their intervals, whether text was left as it is.
-bool stored_table(Store *store, int64_t run, Text *out, Error *e);
+bool stored_table(Store *store, int64_t run, Grid *out, Error *e);
 
 // The same as a JSON array of objects.
 bool stored_json(Store *store, int64_t run, Text *out, Error *e);

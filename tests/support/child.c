@@ -4,10 +4,12 @@
 #include "tests/support/check.h"
 
 #include <fcntl.h>
+#include <pty.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 enum { COULD_NOT_START = 255 }; // not 127, which a shell says of a command that it does not find
@@ -61,17 +63,51 @@ void child_release(Child *c) {
     text_release(&c->err);
 }
 
-void child_outpace(Child *c, const char *folder, int code, const char *const *words) {
-    enum { MOST_WORDS = 30 };
-    const char *program = getenv("OUTPACE"), *argv[MOST_WORDS + 2] = {NULL};
+enum { MOST_WORDS = 30 };
+
+// The program's path is for free.
+static char *program_argv(const char *const *words, const char *argv[MOST_WORDS + 2]) {
+    const char *program = getenv("OUTPACE");
     char *path = realpath(program ? program : "./outpace", NULL);
     assert_non_null(path);
     argv[0] = path;
     for (int i = 0; words[i] && i < MOST_WORDS; i++) argv[i + 1] = words[i];
-    *c = (Child){.code = 0};
-    child_run(c, folder, NULL, argv);
-    free(path);
+    return path;
+}
+
+static void check_code(const Child *c, int code, const char *const *words) {
     if (c->code != code)
         fail_msg("outpace %s: wanted exit code %d, got %d: %s%s", words[0], code, c->code, text_get(&c->out),
                  text_get(&c->err));
+}
+
+void child_outpace(Child *c, const char *folder, int code, const char *const *words) {
+    const char *argv[MOST_WORDS + 2] = {NULL};
+    char *path = program_argv(words, argv);
+    *c = (Child){.code = 0};
+    child_run(c, folder, NULL, argv);
+    free(path);
+    check_code(c, code, words);
+}
+
+// A terminal ends with EIO, when the last who had it open has gone.
+void child_terminal(Child *c, const char *folder, int columns, int code, const char *const *words) {
+    const char *argv[MOST_WORDS + 2] = {NULL};
+    char *path = program_argv(words, argv), bytes[4096];
+    struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
+    struct termios as_it_comes = {0};
+    FILE *err = tmpfile();
+    int ours, theirs;
+    cfmakeraw(&as_it_comes);
+    assert_non_null(err);
+    assert_int_equal(openpty(&ours, &theirs, NULL, &as_it_comes, &size), 0);
+    pid_t pid = child_start(folder, argv, theirs, theirs, fileno(err));
+    close(theirs);
+    *c = (Child){.code = 0};
+    for (ssize_t n; (n = read(ours, bytes, sizeof bytes)) > 0;) text_add(&c->out, bytes, (size_t)n);
+    c->code = child_wait(pid);
+    close(ours);
+    read_all(err, &c->err);
+    free(path);
+    check_code(c, code, words);
 }

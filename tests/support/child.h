@@ -26,3 +26,8 @@ int child_wait(pid_t pid);
 void child_outpace(Child *c, const char *folder, int code, const char *const *words);
 #define CHILD_OUTPACE(c, folder, code, ...) \
     child_outpace(c, folder, code, (const char *const[]){__VA_ARGS__, NULL})
+
+// The same with a terminal of so many columns as its standard output, which `out` holds as it was written.
+void child_terminal(Child *c, const char *folder, int columns, int code, const char *const *words);
+#define CHILD_TERMINAL(c, folder, columns, code, ...) \
+    child_terminal(c, folder, columns, code, (const char *const[]){__VA_ARGS__, NULL})

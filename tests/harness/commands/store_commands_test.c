@@ -28,6 +28,22 @@ static void expect_err(const Child *c, const char *want) {
     if (!strstr(text_get(&c->err), want)) fail_msg("wanted '%s', got '%s'", want, text_get(&c->err));
 }
 
+// A terminal gets no line that it must break, and hears which columns it does not see; a pipe gets them all.
+static void fits_the_terminal(void **state) {
+    Child c = {0};
+    make(*state, "a.db", 1);
+    CHILD_TERMINAL(&c, *state, 80, 0, "show", "1", "--db", "a.db");
+    for (const char *line = text_get(&c.out); *line; line += strcspn(line, "\n") + 1)
+        if (strcspn(line, "\n") > 80) fail_msg("%s", line);
+    expect_out(&c, "speedup");
+    expect_out(&c, "left out of this width: ");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "show", "1", "--db", "a.db");
+    expect_out(&c, "CTAR1  CTAR2  CTAR4  tokens/s  speedup  [95%]");
+    if (strstr(text_get(&c.out), "left out")) fail_msg("%s", text_get(&c.out));
+    child_release(&c);
+}
+
 static void questions(void **state) {
     Child c = {0};
     make(*state, "a.db", 1);
@@ -189,6 +205,7 @@ static void together_and_away(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(fits_the_terminal, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(questions, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(refused_imports, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(formats, folder_setup, folder_teardown),

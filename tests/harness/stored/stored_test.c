@@ -118,11 +118,14 @@ static void long_labels(void **state) {
     static const char LONGER[] =
         "UPDATE point SET label = 'a label that is longer than thirty-six letters' WHERE number = 2";
     FilledStore f;
+    Grid table = {0};
     Text text = {0};
     Error e = {0};
     if (!filled_open(&f, folder_path(*state, "a.db"), NULL, 3, 4, &e) || !filled_add_all(&f, 1, &e) ||
-        !sql_script(f.store, LONGER, &e) || !stored_table(f.store, f.run, &text, &e))
+        !sql_script(f.store, LONGER, &e) || !stored_table(f.store, f.run, &table, &e))
         fail_msg("%s", e.text);
+    grid_print(&table, 0, &text);
+    grid_release(&table);
     const char *head = strstr(text_get(&text), "point "), *line = head;
     assert_non_null(head);
     size_t last = (size_t)(strstr(head, "same text") - head);

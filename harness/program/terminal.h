@@ -1,0 +1,51 @@
+// Output for people, fitted to their terminal: a grid of cells leaves out its least columns and folds long
+// texts, and sentences are folded. Into a file or a pipe everything goes at full width, so that scripts read
+// the same lines wherever they run.
+//
+//      Grid g = {.columns = COLUMNS, .count = 2};
+//      grid_heads(&g);
+//      text_printf(&g.cell, "%d", number), grid_next(&g);
+//      text_puts(&g.cell, label), grid_next(&g);
+//      grid_end(&g);
+//      bool ok = grid_show(&g, e);
+//      grid_release(&g);
+//
+// Cells may hold foreign text: control characters come out as '?'.
+#pragma once
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+
+// Letters in a line of the terminal that standard output is; 0: it is a file or a pipe.
+int terminal_width(void);
+
+// Prints lines. Those that the terminal has no room for are folded at blanks, under the start of their last
+// column. The text is released.
+void terminal_print(Text *text);
+void terminal_fold(const char *text, int width, Text *out); // width 0: as it is
+
+typedef struct GridColumn {
+    const char *head;
+    bool number; // right-aligned
+    int least;   // a text may be folded to this width; 0: it may not
+    int drop; // where there is no room, the column with the least number above 0 is left out first; 0: never
+} GridColumn;
+
+typedef struct Grid {
+    const GridColumn *columns; // (count)
+    int count;
+    Text cell; // the next cell, until grid_next
+    Text rows;
+} Grid;
+
+enum { GRID_MOST_COLUMNS = 24 };
+
+void grid_heads(Grid *g); // a row of the columns' heads
+void grid_next(Grid *g);
+void grid_end(Grid *g); // ends the row. A column with no text in any row is not shown
+void grid_rest(
+    Grid *g); // the cell stands in place of all further ones, as wide as it likes, and ends the row
+
+// width 0: of any. A last line names the columns that were left out.
+void grid_print(const Grid *g, int width, Text *out);
+bool grid_show(const Grid *g, Error *e); // on standard output
+void grid_release(Grid *g);
