@@ -2,12 +2,19 @@
 #include "results/rows.h"
 #include "results/sql.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
-static int64_t file_bytes(const char *path) {
+static int64_t file_bytes(const char *path, const char *end) {
+    char name[PATH_MAX];
     struct stat st;
-    return stat(path, &st) ? 0 : (int64_t)st.st_size;
+    int n = snprintf(name, sizeof name, "%s%s", path, end);
+    return n < 0 || (size_t)n >= sizeof name || stat(name, &st) ? 0 : (int64_t)st.st_size;
 }
+
+// With its log, in which nearly all of a store may be.
+static int64_t store_bytes(const char *path) { return file_bytes(path, "") + file_bytes(path, "-wal"); }
 
 static bool sweep(Store *s, StatementId id, int64_t *count, Error *e) {
     if (!sql_run(s, id, NULL, 0, e)) return false;
@@ -29,10 +36,10 @@ static bool delete_all(Store *s, const int64_t *runs, int count, StoreGarbage *o
 }
 
 bool store_gc(Store *s, const int64_t *runs, int count, StoreGarbage *out, Error *e) {
-    *out = (StoreGarbage){.bytes_before = file_bytes(s->path)};
+    *out = (StoreGarbage){.bytes_before = store_bytes(s->path)};
     if (!sql_enter(s, e) || !sql_leave(s, delete_all(s, runs, count, out, e), e)) return false;
     bool ok = sql_script(s, "VACUUM", e) && sql_script(s, "PRAGMA wal_checkpoint(TRUNCATE)", e);
-    out->bytes_after = file_bytes(s->path);
+    out->bytes_after = store_bytes(s->path);
     return ok || error_within(e, "what was to go is gone, but its space is not given back");
 }
 

@@ -192,6 +192,16 @@ static void estimates_go_with_new_samples(void **state) {
     filled_close(&f);
 }
 
+// A store's bytes are those of its log, too, where it still has one.
+static void garbage_is_counted_with_the_log(void **state) {
+    FilledStore f = filled(folder_path(*state, "a.db"), 3, 8, 2);
+    StoreGarbage g;
+    Error e = {0};
+    assert_true(store_gc(f.store, NULL, 0, &g, &e));
+    assert_true(g.bytes_after > 0 && g.bytes_before >= g.bytes_after);
+    filled_close(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(counts, folder_setup, folder_teardown),
@@ -204,6 +214,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(values_keep_their_type, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(twice_is_refused, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(estimates_go_with_new_samples, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(garbage_is_counted_with_the_log, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
