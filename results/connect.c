@@ -1,7 +1,9 @@
 // SQLite's write-ahead log (WAL) needs files beside the store, and memory that all processes share through
-// them. Where those cannot be had, the store is opened
+// them. The last one that closes a store removes them, if it may write: so a store is opened to be written
+// even where it is only read (and then refuses to change anything). Where they cannot be had, it is opened
 //
-//      to read, if no log was left beside it    as a file that nobody changes ("immutable")
+//      to read, if no log was left beside it    as a file that nobody changes ("immutable"); every query ends
+//                                               by looking whether somebody did
 //      to write                                 by one process alone, which needs no shared memory; then a
 //                                               rollback journal takes over, and others may come in again
 //
@@ -12,10 +14,13 @@
 #include "results/functions.h"
 #include "results/rows.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <sqlite3.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -37,16 +42,34 @@ static bool on_network(const char *path) {
     return false;
 }
 
+// One that holds anything; it is beside the file itself, not beside a link to it.
 static bool has_log(const char *path) {
-    char wal[PATH_MAX];
-    return snprintf(wal, sizeof wal, "%s-wal", path) < (int)sizeof wal && access(wal, F_OK) == 0;
+    char file[PATH_MAX], wal[PATH_MAX + 8];
+    struct stat st;
+    if (!realpath(path, file)) return false;
+    snprintf(wal, sizeof wal, "%s-wal", file);
+    return stat(wal, &st) == 0 && st.st_size > 0;
 }
 
-// Closes what was open, and opens `name` anew.
-static bool open_as(Store *s, const char *name, int flags, Error *e) {
+// The path as SQLite takes it where parameters may follow it.
+static bool uri_of(const char *path, bool immutable, Text *out, Error *e) {
+    text_puts(out, path[0] == '/' ? "file://" : "file:");
+    for (const char *p = path; *p; p++)
+        if (strchr("?#%", *p)) text_printf(out, "%%%02x", (unsigned)*p);
+        else text_add(out, p, 1);
+    if (immutable) text_puts(out, "?immutable=1");
+    return !out->failed || error_system(e, "out of memory");
+}
+
+// Closes what was open, and opens it anew.
+static bool open_as(Store *s, int flags, bool immutable, Error *e) {
+    Text uri = {0};
     sqlite3_close(s->db);
     s->db = NULL;
-    int code = sqlite3_open_v2(name, &s->db, flags, s->vfs);
+    bool named = s->trial || uri_of(s->path, immutable, &uri, e);
+    const char *name = s->trial ? ":memory:" : text_get(&uri);
+    int code = named ? sqlite3_open_v2(name, &s->db, flags | SQLITE_OPEN_URI, s->vfs) : SQLITE_NOMEM;
+    text_release(&uri);
     if (code) return sql_error(s, code, e);
     sqlite3_extended_result_codes(s->db, 1);
     sqlite3_busy_timeout(s->db, (int)(s->wait_s * 1000));
@@ -55,22 +78,38 @@ static bool open_as(Store *s, const char *name, int flags, Error *e) {
     return code ? sql_error(s, code, e) : true;
 }
 
+static bool look(const char *path, StoreFile *out) {
+    struct stat st;
+    if (stat(path, &st)) return false;
+    *out = (StoreFile){.device = st.st_dev, .inode = st.st_ino, .bytes = st.st_size, .changed = st.st_mtim};
+    return true;
+}
+
+// How the file was is seen before its first byte is read.
 static bool open_immutable(Store *s, Error *e) {
-    Text uri = {0};
-    text_puts(&uri, "file:");
-    for (const char *p = s->path; *p; p++)
-        if (strchr("?#%", *p)) text_printf(&uri, "%%%02x", (unsigned)*p);
-        else text_add(&uri, p, 1);
-    text_puts(&uri, "?immutable=1");
-    bool ok = uri.failed ? error_system(e, "out of memory")
-                         : open_as(s, text_get(&uri), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, e);
-    text_release(&uri);
-    return ok;
+    if (has_log(s->path))
+        return error_input(e,
+                           "store '%s': its last writer did not end well, and what it left in '%s-wal' can "
+                           "only be read where both may be written: copy them elsewhere",
+                           s->path, s->path);
+    s->fixed = look(s->path, &s->file);
+    if (!s->fixed) return sql_error(s, SQLITE_CANTOPEN, e);
+    return open_as(s, SQLITE_OPEN_READONLY, true, e);
+}
+
+bool store_unchanged(const Store *s, Error *e) {
+    StoreFile now;
+    if (!s->fixed) return true;
+    if (!has_log(s->path) && look(s->path, &now) && now.device == s->file.device &&
+        now.inode == s->file.inode && now.bytes == s->file.bytes &&
+        now.changed.tv_sec == s->file.changed.tv_sec && now.changed.tv_nsec == s->file.changed.tv_nsec)
+        return true;
+    return error_input(e, "store '%s': another process wrote it while it was read; ask again", s->path);
 }
 
 static bool open_alone(Store *s, Error *e) {
     s->alone = true;
-    return open_as(s, s->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, e) &&
+    return open_as(s, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, false, e) &&
            sql_script(s, "PRAGMA locking_mode = EXCLUSIVE", e);
 }
 
@@ -80,17 +119,52 @@ static bool settle(Store *s, Error *e) {
         s, "PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -65536", e);
 }
 
-bool store_connect(Store *s, Error *e) {
+// Others' logs cannot be removed again by who may not write; without a log there is nothing in it to read.
+static bool try_to_open(Store *s, int *code, Error *e) {
     static const char LOOK[] = "SELECT count(*) FROM sqlite_schema";
-    int flags = s->writable ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
-    if (!open_as(s, s->trial ? ":memory:" : s->path, flags, e)) return false;
-    int code = try_script(s, LOOK);
+    bool may_write = s->writable || access(s->path, W_OK) == 0;
+    int flags = may_write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
+    *code = SQLITE_READONLY;
+    if (!may_write && !has_log(s->path)) return true;
+    if (!open_as(s, flags | (s->writable ? SQLITE_OPEN_CREATE : 0), false, e)) return false;
+    *code = try_script(s, LOOK);
+    return true;
+}
+
+bool store_connect(Store *s, Error *e) {
+    int code;
+    if (!try_to_open(s, &code, e)) return false;
     if (code == SQLITE_OK) return settle(s, e);
     if (s->writable && sqlite3_db_readonly(s->db, "main") == 1) return sql_error(s, SQLITE_READONLY, e);
-    bool apart = wants_sharing(code) || (code & 0xff) == SQLITE_READONLY;
-    if (!apart || (!s->writable && has_log(s->path))) return sql_error(s, code, e);
+    if (!wants_sharing(code) && (code & 0xff) != SQLITE_READONLY) return sql_error(s, code, e);
     return (s->writable ? open_alone : open_immutable)(s, e) && settle(s, e);
 }
+
+bool store_attach(Store *s, const Store *other, Error *e) {
+    Text uri = {0};
+    bool ok = uri_of(other->path, other->fixed, &uri, e) &&
+              sql_run(s, STATEMENT_ATTACH, VALUES(of_text(text_get(&uri))), e);
+    text_release(&uri);
+    return ok;
+}
+
+// --- while it is open ------------------------------------------------------------------------------------
+
+bool store_there(const Store *s, Error *e) {
+    int moved = 0;
+    if (s->trial) return true;
+    sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    const char *wal = sqlite3_filename_wal(sqlite3_db_filename(s->db, "main"));
+    bool log_is_gone = s->logged && access(wal, F_OK) && errno == ENOENT;
+    if (!moved && !log_is_gone) return true;
+    return error_system(
+        e,
+        "store '%s': %s was deleted or replaced while the store was in use, so nothing more can "
+        "be stored in it: run the same command again to begin anew",
+        s->path, moved ? "its file" : "its log, the -wal beside it,");
+}
+
+// --- journals --------------------------------------------------------------------------------------------
 
 // A file system may leave the journal as it was, and say nothing.
 static bool see_journal(Store *s, Error *e) {

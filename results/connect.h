@@ -7,3 +7,12 @@ bool store_connect(Store *s, Error *e);
 
 // WAL where that works, a rollback journal where it does not. For what is known to be a store.
 bool store_journal(Store *s, Error *e);
+
+// Attaches another open store's file as `other`, in the way in which that one could open it.
+bool store_attach(Store *s, const Store *other, Error *e);
+
+// False with e filled: the file is not at its path any more, or another one is, so what is written is lost.
+bool store_there(const Store *s, Error *e);
+
+// False with e filled: it could only be read as a file that nobody changes, and somebody did.
+bool store_unchanged(const Store *s, Error *e);

@@ -1,6 +1,6 @@
 #include "engine/base/embed.h"
+#include "results/connect.h"
 #include "results/rows.h"
-#include "results/sql.h"
 #include "results/transfer.h"
 
 #include <sys/stat.h>
@@ -19,28 +19,40 @@ static bool count(Store *s, StoreMerged *out, Error *e) {
            rows_one_int(s, "SELECT count(*) FROM run WHERE id > (SELECT run FROM before)", 0, &out->runs, e);
 }
 
-static bool merge_attached(Store *s, StoreMerged *out, Error *e) {
+static bool merge_attached(Store *s, const Store *other, StoreMerged *out, Error *e) {
     if (!sql_enter(s, e)) return false;
-    bool ok = sql_script(s, results_merge, e) && count(s, out, e) && sql_script(s, FORGET, e);
+    bool ok = sql_script(s, results_merge, e) && count(s, out, e) && sql_script(s, FORGET, e) &&
+              store_unchanged(other, e);
     return sql_leave(s, ok, e);
 }
 
-// Another store of this version, opened as what it says: not one that ATTACH would make.
-static bool can_merge(const Store *s, const char *path, Error *e) {
+// Another store of this version, open to be read: not one that ATTACH would make.
+static Store *open_other(const Store *s, const char *path, Error *e) {
     struct stat own, there;
     if (stat(s->path, &own) == 0 && stat(path, &there) == 0 && own.st_dev == there.st_dev &&
-        own.st_ino == there.st_ino)
-        return error_input(e, "store '%s': it cannot be merged into itself", path);
-    Store *other = store_open(path, STORE_READ, NULL, e);
-    store_close(other);
-    return other != NULL;
+        own.st_ino == there.st_ino) {
+        error_input(e, "store '%s': it cannot be merged into itself", path);
+        return NULL;
+    }
+    return store_open(path, STORE_READ, NULL, e);
+}
+
+// SQLite does not tell which of two files is damaged.
+static void blame(Store *other, Error *e) {
+    Error of_other = {0};
+    if (e && e->kind == ERROR_SYSTEM && !store_check(other, &of_other)) *e = of_other;
 }
 
 bool store_merge(Store *s, const char *path, StoreMerged *out, Error *e) {
     *out = (StoreMerged){0};
-    if (!can_merge(s, path, e)) return false;
-    if (!sql_run(s, STATEMENT_ATTACH, VALUES(of_text(path)), e)) return error_within(e, "merging '%s'", path);
-    bool ok = merge_attached(s, out, e);
-    sql_run(s, STATEMENT_DETACH, NULL, 0, NULL);
+    Store *other = open_other(s, path, e);
+    if (!other) return false;
+    bool ok = store_attach(s, other, e);
+    if (ok) {
+        ok = merge_attached(s, other, out, e);
+        sql_run(s, STATEMENT_DETACH, NULL, 0, NULL);
+    }
+    if (!ok) blame(other, e);
+    store_close(other);
     return ok || error_within(e, "merging '%s'", path);
 }

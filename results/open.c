@@ -141,7 +141,8 @@ static bool prepare(Store *s, Error *e) {
             e, "store '%s': its version is %lld, this program reads %d: 'outpace gc --db %s' brings it there",
             s->path, (long long)version, (int)VERSION, s->path);
     if (s->writable && !(store_journal(s, e) && store_migrate(s, SCRIPTS, VERSION, e))) return false;
-    return sql_script(s, "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL", e) && renew_views(s, e);
+    return sql_script(s, "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL", e) && renew_views(s, e) &&
+           (s->writable || sql_script(s, "PRAGMA query_only = ON", e));
 }
 
 Store *store_open(const char *path, StoreMode mode, const StoreOptions *options, Error *e) {

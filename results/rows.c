@@ -1,7 +1,7 @@
 #include "results/rows.h"
 
 #include "engine/base/memory.h"
-#include "results/sql.h"
+#include "results/connect.h"
 
 #include <assert.h>
 #include <sqlite3.h>
@@ -62,7 +62,7 @@ bool rows_next(Rows *r) {
 
 bool rows_end(Rows *r, bool ok, Error *e) {
     if (!r) return false;
-    bool read = r->failed.kind == ERROR_NONE;
+    bool read = r->failed.kind == ERROR_NONE && store_unchanged(r->store, &r->failed);
     if (ok && !read && e) *e = r->failed;
     sqlite3_finalize(r->statement);
     mem_free(r);

@@ -1,4 +1,4 @@
-#include "results/sql.h"
+#include "results/connect.h"
 
 #include <assert.h>
 #include <sqlite3.h>
@@ -134,7 +134,7 @@ bool sql_leave(Store *s, bool ok, Error *e) {
     if (--s->depth > 0) return ok;
     if (s->failed && ok)
         error_system(e, "store '%s': a part of this could not be stored, so nothing of it was", s->path);
-    ok = !s->failed && sql_script(s, "COMMIT", e);
+    ok = !s->failed && store_there(s, e) && sql_script(s, "COMMIT", e);
     // SQLite may have taken it back by itself, on a full disk say.
     if (!ok && !sqlite3_get_autocommit(s->db)) sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
     s->failed = false;

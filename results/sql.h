@@ -6,9 +6,19 @@
 #include "results/store.h"
 
 #include <math.h>
+#include <sys/types.h>
+#include <time.h>
 
 struct sqlite3;
 struct sqlite3_stmt;
+
+// A file as it was when it was opened.
+typedef struct StoreFile {
+    dev_t device;
+    ino_t inode;
+    off_t bytes;
+    struct timespec changed;
+} StoreFile;
 
 struct Store {
     struct sqlite3 *db;
@@ -16,9 +26,11 @@ struct Store {
     char *path;
     const char *vfs; // while it is opened
     bool alone;      // opened for one that shares no memory
-    int claims;      // descriptor of the file's locks on runs (claim.c); below 0: not open
-    bool logged;     // WAL
-    bool light;      // transactions are committed without a sync
+    bool fixed;      // opened as a file that nobody changes; it was as in `file` then
+    StoreFile file;
+    int claims;  // descriptor of the file's locks on runs (claim.c); below 0: not open
+    bool logged; // WAL
+    bool light;  // transactions are committed without a sync
     double wait_s;
     int depth;   // of transactions: the outermost is SQLite's
     bool failed; // something in the open transaction did: it will be taken back

@@ -10,7 +10,10 @@
 
 #include "engine/base/memory.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static FilledStore opened(const char *path) {
@@ -112,11 +115,73 @@ static void refused(void **state) {
     filled_close(&f);
 }
 
+// Also when it comes to light late: the one that is damaged is named, and the other stays as it was.
+static void damaged(void **state) {
+    FilledStore f = opened(folder_path(*state, "bad.db"));
+    Random r = test_random(1);
+    size_t size;
+    int late = 0;
+    assert_true(filled_add_all(&f, 2, NULL));
+    filled_close(&f);
+    char *bytes = scratch_read(*state, "bad.db", &size);
+    Store *s = store_open(folder_path(*state, "all.db"), STORE_WRITE, NULL, NULL);
+    for (int i = 0; i < 40; i++) {
+        size_t at = 4096 + random_below(&r, (uint32_t)size / 4096 - 1) * 4096;
+        char kept[64];
+        memcpy(kept, bytes + at, sizeof kept);
+        memset(bytes + at, 0xaa, sizeof kept);
+        scratch_write(*state, "bad.db", bytes, size);
+        memcpy(bytes + at, kept, sizeof kept);
+        Error e = {0};
+        StoreMerged m;
+        if (store_merge(s, folder_path(*state, "bad.db"), &m, &e)) {
+            store_gc(s, (const int64_t[]){1}, 1, &(StoreGarbage){0}, NULL);
+            continue;
+        }
+        late += strncmp(e.text, "merging", 7) == 0;
+        if (strstr(e.text, "all.db")) fail_msg("page at %zu: '%s'", at, e.text);
+        int64_t n;
+        assert_true(rows_one_int(s, "SELECT count(*) FROM sample", 0, &n, NULL) && n == 0);
+    }
+    assert_true(late > 0);
+    store_close(s);
+    mem_free(bytes);
+}
+
+// As root every file may be written, so the child gives that up.
+static void read_only(void **state) {
+    FilledStore f = opened(folder_path(*state, "a b?.db"));
+    assert_true(filled_add_all(&f, 2, NULL));
+    filled_close(&f);
+    chmod(folder_path(*state, "a b?.db"), 0444);
+    assert_int_equal(mkdir(folder_path(*state, "own"), 0777), 0);
+    chmod(folder_path(*state, "own"), 0777);
+    chmod(*state, 0555);
+    pid_t child = fork();
+    if (child == 0) {
+        if (geteuid() == 0 && setuid(65534)) _exit(3);
+        Error e = {0};
+        StoreMerged m = {0};
+        Store *s = store_open(folder_path(*state, "own/all.db"), STORE_WRITE, NULL, &e);
+        bool ok = s && store_merge(s, folder_path(*state, "a b?.db"), &m, &e) && m.samples == 24;
+        if (!ok) fprintf(stderr, "%s\n", e.text);
+        store_close(s);
+        _exit(ok ? 0 : 1);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    chmod(*state, 0755);
+    assert_int_equal(status, 0);
+    assert_int_equal(folder_count(*state), 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(halves, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(into_another, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(refused, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(damaged, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(read_only, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

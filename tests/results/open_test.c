@@ -169,6 +169,87 @@ static void read_only(void **state) {
     assert_int_equal(status, 0);
 }
 
+// A store that was only read is one file afterwards, also where views of another program are renewed; while
+// another process has it open, what that one needs stays, and what it adds is seen.
+static void readers_leave_nothing(void **state) {
+    const char *path = folder_path(*state, "a.db");
+    FilledStore f;
+    Error e = {0};
+    int64_t n = 0;
+    make(path);
+    for (int i = 0; i < 2; i++) {
+        Store *s = store_open(path, STORE_READ, NULL, &e);
+        assert_true(s && rows_one_int(s, "SELECT count(*) FROM sample", 0, &n, &e) && n == 4);
+        store_close(s);
+        assert_int_equal(folder_count(*state), 1);
+        run_sql(path, "UPDATE made SET hash = 'older'");
+    }
+    assert_true(filled_open(&f, path, NULL, 2, 2, &e));
+    Store *s = store_open(path, STORE_READ, NULL, &e);
+    assert_true(filled_add_all(&f, 2, &e));
+    assert_true(s && rows_one_int(s, "SELECT count(*) FROM sample", 0, &n, &e) && n == 8);
+    store_close(s);
+    assert_int_equal(folder_count(*state), 3);
+    assert_true(filled_add_all(&f, 3, &e));
+    filled_close(&f);
+    assert_int_equal(folder_count(*state), 1);
+}
+
+// One that nobody can lock is read as if nobody wrote it; when somebody does, the answer is not given.
+static void writers_are_noticed(void **state) {
+    const char *path = folder_path(*state, "a.db");
+    StoreOptions o = {.vfs = fault_vfs()};
+    Error e = {0};
+    int64_t n = 0;
+    make(path);
+    fault_vfs_apart(true);
+    Store *s = store_open(path, STORE_READ, &o, &e);
+    fault_vfs_apart(false);
+    assert_true(s && rows_one_int(s, "SELECT count(*) FROM sample", 0, &n, &e) && n == 4);
+    FilledStore f;
+    assert_true(filled_open(&f, path, NULL, 2, 2, &e) && filled_add_all(&f, 2, &e));
+    for (int open = 1; open >= 0; open--) {
+        e = (Error){0};
+        assert_false(rows_one_int(s, "SELECT count(*) FROM sample", 0, &n, &e));
+        assert_non_null(strstr(e.text, "another process wrote it while it was read"));
+        if (open) filled_close(&f);
+    }
+    store_close(s);
+}
+
+// A store whose file is not at its path any more holds what nobody will find: it takes nothing.
+static void deleted_or_replaced(void **state) {
+    static const char *const WAYS[][2] = {
+        {"delete",  "its file was deleted or replaced"},
+        {"replace", "its file was deleted or replaced"},
+        {"log",     "its log"                         }
+    };
+    for (size_t i = 0; i < sizeof WAYS / sizeof *WAYS; i++) {
+        const char *path = folder_path(*state, "a.db"), *other = folder_path(*state, "b.db");
+        FilledStore f;
+        Error e = {0};
+        assert_true(filled_open(&f, path, NULL, 2, 2, &e) && filled_add_all(&f, 1, &e));
+        make(other);
+        if (i == 0) assert_int_equal(unlink(path), 0);
+        if (i == 1) assert_int_equal(rename(other, path), 0);
+        if (i == 2) assert_int_equal(unlink(folder_path(*state, "a.db-wal")), 0);
+        if (filled_add_all(&f, 2, &e) || !strstr(e.text, WAYS[i][1]) || e.kind != ERROR_SYSTEM)
+            fail_msg("%s: '%s'", WAYS[i][0], e.text);
+        filled_close(&f);
+        if (i == 1) { // the other one is as it was
+            int64_t n = 0;
+            Store *s = store_open(path, STORE_READ, NULL, &e);
+            assert_true(s && store_check(s, &e));
+            assert_true(rows_one_int(s, "SELECT count(*) FROM sample", 0, &n, &e) && n == 4);
+            store_close(s);
+        }
+        unlink(path);
+        unlink(other);
+        unlink(folder_path(*state, "a.db-wal"));
+        unlink(folder_path(*state, "a.db-shm"));
+    }
+}
+
 // Where WAL cannot work, a rollback journal does; what was in WAL elsewhere goes on as well.
 static void without_shared_memory(void **state) {
     const char *path = folder_path(*state, "a.db");
@@ -423,6 +504,9 @@ int main(void) {
         IN_FOLDER(locked),
         IN_FOLDER(read_only),
         IN_FOLDER(only_reading),
+        IN_FOLDER(readers_leave_nothing),
+        IN_FOLDER(writers_are_noticed),
+        IN_FOLDER(deleted_or_replaced),
         IN_FOLDER(migrates),
         IN_FOLDER(the_first_version),
         IN_FOLDER(the_second_version),
