@@ -213,11 +213,14 @@ static bool open_tokenizer(Engine *engine, const char *dir, Error *e) {
     return true;
 }
 
-static bool open_session(Session *s, const Model *model, const Device *device, int ordinal,
+static bool open_session(Session *s, const char *dir, const Model *model, const Device *device, int ordinal,
                          const BackendOptions *o, Error *e) {
     void *self;
-    return device->open(model, ordinal, o, &self, e) &&
-           session_init(s, device->backend, self, &model->shape, o, e);
+    if (!device->open(model, ordinal, o, &self, e) ||
+        !session_init(s, device->backend, self, &model->shape, o, e))
+        return false;
+    snprintf(s->name, sizeof s->name, "%s", dir);
+    return true;
 }
 
 static void add_what_it_took(const Session *s, EngineMemory *out) {
@@ -253,7 +256,7 @@ bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, Engine
         ok = check_memory(&engine->model, &backend, &need, e);
     }
     ok = ok && open_tokenizer(engine, dir, e) && (!held || model_hold(&engine->model, dir, e)) &&
-         open_session(&engine->session, &engine->model, device, ordinal, &backend, e);
+         open_session(&engine->session, dir, &engine->model, device, ordinal, &backend, e);
     need.cache = ok ? 0 : need.cache;
     need.step = ok ? 0 : need.step;
     need.weights = ok && device->weights ? model_bytes(&engine->model) : need.weights;
@@ -292,10 +295,10 @@ bool engine_same_vocabulary(const Engine *target, const Engine *draft, Error *e)
 // --- adapters
 
 // Heads see one row a step, an adapter the whole prompt.
-static bool open_adapter_sessions(AdapterEngine *a, const Device *device, int ordinal,
+static bool open_adapter_sessions(AdapterEngine *a, const char *dir, const Device *device, int ordinal,
                                   const BackendOptions *o, EngineMemory *took, Error *e) {
     for (int i = 0; i < a->adapter.kind.heads; i++) {
-        if (!open_session(&a->sessions[i], &a->adapter.models[i], device, ordinal, o, e)) return false;
+        if (!open_session(&a->sessions[i], dir, &a->adapter.models[i], device, ordinal, o, e)) return false;
         a->count++;
         if (!device->weights) continue;
         add_what_it_took(&a->sessions[i], took);
@@ -320,7 +323,7 @@ bool engine_open_adapter(AdapterEngine *a, const Engine *target, const char *dir
     bool ok = device->weights ? adapter_open(&a->adapter, &target->model, dir, e)
                               : adapter_open_config(&a->adapter, &target->model, dir, e);
     if (a->adapter.kind.variant == ADAPTER_MEDUSA) backend.max_nodes = 1;
-    ok = ok && open_adapter_sessions(a, device, ordinal, &backend, &took, e);
+    ok = ok && open_adapter_sessions(a, dir, device, ordinal, &backend, &took, e);
     if (memory) *memory = took;
     if (!ok) engine_close_adapter(a);
     return ok;

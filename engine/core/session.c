@@ -9,6 +9,7 @@
 #include "engine/base/memory.h"
 
 #include <assert.h>
+#include <math.h>
 
 // As if nodes [0, count) had never run: no step reads what is after its nodes, so most of them stay as they
 // are.
@@ -174,6 +175,17 @@ static bool reserve_logits(Session *s, int rows, Error *e) {
     return error_system(e, "out of memory for %d rows of %d logits", rows, s->shape.vocab);
 }
 
+static bool refuse_bad(const Session *s, int node, Error *e) {
+    int position = tree_position(&s->tree, node);
+    if (s->shape.input == INPUT_HIDDEN)
+        return error_input(e, "adapter '%s': the logits after position %d are not finite (NaN or infinite)",
+                           s->name, position);
+    return error_input(e,
+                       "model '%s': the logits after position %d are not finite (NaN or infinite); 'outpace "
+                       "model info %s --check' looks for weights that are not",
+                       s->name, position, s->name);
+}
+
 bool session_read(Session *s, unsigned want, Error *e) {
     int *nodes = s->scratch, *best = s->scratch + s->tree.capacity, count = session_unread(s, want, nodes);
     if (count == 0) return true;
@@ -185,6 +197,7 @@ bool session_read(Session *s, unsigned want, Error *e) {
     if (!s->backend->head(s->self, nodes, count, want | HEAD_ARGMAX, &out, e)) return false;
     note_pass(s, s->shape.layers, s->shape.layers, count);
     for (int i = 0; i < count; i++) {
+        if (best[i] == HEAD_BAD) return refuse_bad(s, nodes[i], e);
         s->argmax[nodes[i]] = best[i];
         if (want & HEAD_LOGITS) s->logit_row[nodes[i]] = s->logit_rows++;
     }
@@ -196,6 +209,7 @@ bool session_draw(Session *s, const int *nodes, int count, HeadDraws *draws, Err
     if (!s->backend->head(s->self, nodes, count, HEAD_ARGMAX | HEAD_DRAW, &out, e)) return false;
     note_pass(s, s->shape.layers, s->shape.layers, count);
     for (int i = 0; i < count; i++) {
+        if (out.argmax[i] == HEAD_BAD) return refuse_bad(s, nodes[i], e);
         s->argmax[nodes[i]] = out.argmax[i];
         s->drawn[nodes[i]] = draws->drawn[i];
     }
@@ -217,7 +231,10 @@ const float *session_logits(const Session *s, int node) {
 bool session_top(Session *s, const int *nodes, int count, int k, int *ids, float *logits, Error *e) {
     HeadOut out = {.top = k, .top_id = ids, .top_logit = logits};
     note_pass(s, s->shape.layers, s->shape.layers, count);
-    return s->backend->head(s->self, nodes, count, HEAD_TOP, &out, e);
+    if (!s->backend->head(s->self, nodes, count, HEAD_TOP, &out, e)) return false;
+    for (int i = 0; i < count; i++)
+        if (isinf(logits[i * k])) return refuse_bad(s, nodes[i], e);
+    return true;
 }
 
 // Where a ring is shorter than the path, only the last of it is copied: two nodes never share a slot.

@@ -17,7 +17,10 @@
 
 enum { UNDRAWN = -2 };
 
+enum { SESSION_NAME = 256 };
+
 typedef struct Session {
+    char name[SESSION_NAME]; // of the model, for errors
     const Backend *backend;
     void *self; // the backend's instance
     Shape shape;

@@ -13,10 +13,12 @@ typedef struct {
     Packed packed;
 } HeadTask;
 
-// Puts (id, logit) into a list of at most k, best first; an equal logit goes after those there.
+// Puts (id, logit) into a list of at most k, best first; an equal logit goes after those there. NaN counts as
+// +INFINITY (HEAD_BAD): the comparison that lets nearly every logit go lets none that is NaN.
 static void keep_best(int *ids, float *best, int k, int *count, int id, float logit) {
     int at = *count;
-    if (at == k && !(logit > best[k - 1])) return;
+    if (at == k && logit <= best[k - 1]) return;
+    if (isnan(logit)) logit = INFINITY;
     if (at < k) (*count)++;
     else at = k - 1;
     for (; at > 0 && logit > best[at - 1]; at--) {
@@ -99,7 +101,7 @@ static void head_panel(Cpu *c, const int *nodes, int rows, unsigned want, HeadOu
     pool_run(c->pool, head_share, &t);
     for (int r = 0; r < rows; r++) {
         merge_shares(&t, r, ids, best);
-        if (want & HEAD_ARGMAX) out->argmax[done + r] = ids[0];
+        if (want & HEAD_ARGMAX) out->argmax[done + r] = isinf(best[0]) ? HEAD_BAD : ids[0];
         if (!(want & HEAD_TOP)) continue;
         size_t at = (size_t)(done + r) * (size_t)out->top;
         memcpy(out->top_id + at, ids, (size_t)t.k * sizeof *ids);

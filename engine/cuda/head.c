@@ -5,6 +5,7 @@
 // room (Cuda.held), so that a distribution can still be asked for.
 #include "engine/cuda/fast.h"
 
+#include <math.h>
 #include <string.h>
 
 static bool choose(Cuda *c, const int *nodes, int count, Error *e) {
@@ -129,7 +130,8 @@ static bool read_panel(Cuda *c, const int *nodes, int count, unsigned want, Head
     if (!cuda_ok(c, gpu_launched(), "cannot run the head", e) || !cuda_wait(c, e)) return false;
     memcpy(c->held, nodes, (size_t)count * sizeof *nodes);
     c->held_count = count;
-    for (int i = 0; want & HEAD_ARGMAX && i < count; i++) out->argmax[done + i] = c->host_id[i * k];
+    for (int i = 0; want & HEAD_ARGMAX && i < count; i++)
+        out->argmax[done + i] = isinf(c->host_logit[i * k]) ? HEAD_BAD : c->host_id[i * k];
     if (draws) keep_answers(c, draws, done, count);
     if (!(want & HEAD_TOP)) return true;
     memcpy(out->top_id + at, c->host_id, (size_t)(count * k) * sizeof(int));

@@ -1,6 +1,6 @@
 // The best k of a row of logits. Up to TOP_SLICES blocks have a slice of the vocabulary each; the last of a
 // row to finish merges what they found. Round i finds the best of those that come after round i - 1's: larger
-// logits come first, lower ids among equals. Not-a-numbers are passed over.
+// logits come first, lower ids among equals. NaN counts as +INFINITY (HEAD_BAD).
 #include "engine/cuda/rows.cuh"
 
 enum { THREADS = 256, SLICE_LEAST = 2048 };
@@ -48,8 +48,9 @@ __device__ __forceinline__ void rank(TopShared *sm, const float *logits, const i
     for (int round = 0; round < k; round++) {
         Best mine = {0, -1};
         for (int i = (int)threadIdx.x; i < n; i += THREADS) {
-            Best b = {logits[i], ids ? ids[i] : from + i};
-            if (b.id >= 0 && b.logit == b.logit && (round == 0 || before(last, b)) && before(b, mine))
+            float x = logits[i];
+            Best b = {x == x ? x : INFINITY, ids ? ids[i] : from + i};
+            if (b.id >= 0 && (round == 0 || before(last, b)) && before(b, mine))
                 mine = b;
         }
         last = best_of_block(sm, mine);

@@ -100,7 +100,7 @@ static bool make_unigrams(const Wanted *x, int k, int w, TokenTable *out, Error 
                       out->ids, e))
         return true;
     token_table_release(out);
-    return false;
+    return error_within(e, "model '%s'", x->env->target->name);
 }
 
 bool unigram_table(const MethodEnv *env, UnigramOrder order, int k, TokenTable *out, Error *e) {

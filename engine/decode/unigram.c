@@ -119,11 +119,13 @@ static int by_score(const void *a, const void *b) {
     return x->token < y->token ? -1 : 1;
 }
 
-// What is no number comes last, so that any weights can be sorted.
-static void sort_scores(Maker *m) {
+// A single weight that is not finite spoils every score, by the mean.
+static bool sort_scores(Maker *m, Error *e) {
     for (int x = 0; x < m->vocab; x++)
-        if (isnan(m->scored[x].score)) m->scored[x].score = INFINITY;
+        if (!isfinite(m->scored[x].score))
+            return error_input(e, "the embeddings are not finite (NaN or infinite)");
     qsort(m->scored, (size_t)m->vocab, sizeof *m->scored, by_score);
+    return true;
 }
 
 static bool allocate(Maker *m, bool gram, Error *e) {
@@ -154,8 +156,8 @@ bool unigram_order(const TargetFacts *facts, int vocab, int width, UnigramOrder 
         average(&m);
         if (order == UNIGRAM_DISTANCE) score_distance(&m);
         else score_inner(&m);
-        sort_scores(&m);
-        for (int i = 0; i < count; i++) out[i] = m.scored[i].token;
+        ok = sort_scores(&m, e);
+        for (int i = 0; ok && i < count; i++) out[i] = m.scored[i].token;
         say(&m, 1);
     }
     release(&m);

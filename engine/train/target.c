@@ -50,9 +50,16 @@ bool target_run(Target *t, const int *tokens, const int *start, int rows, Error 
     if (s->tree.count < rows)
         return error_input(e, "the target has no room for a document of a pass: its context is %d",
                            s->context);
-    return (is_medusa(t) || (session_run(s, t->choice.kind.exit_layer, e) &&
-                             session_get_hidden(s, t->nodes, rows, HIDDEN_RAW, t->exits, e))) &&
-           session_run(s, layers, e) && session_get_hidden(s, t->nodes, rows, HIDDEN_NORMED, t->states, e);
+    bool ok = (is_medusa(t) || (session_run(s, t->choice.kind.exit_layer, e) &&
+                                session_get_hidden(s, t->nodes, rows, HIDDEN_RAW, t->exits, e))) &&
+              session_run(s, layers, e) && session_get_hidden(s, t->nodes, rows, HIDDEN_NORMED, t->states, e);
+    for (size_t i = 0, n = (size_t)rows * (size_t)s->shape.width; ok && i < n; i++)
+        if (!isfinite(t->states[i]))
+            ok = error_input(e,
+                             "model '%s': the hidden states after token %d are not finite (NaN or infinite); "
+                             "'outpace model info %s --check' looks for weights that are not",
+                             s->name, tokens[i / (size_t)s->shape.width], s->name);
+    return ok;
 }
 
 int target_batch(const Target *t, int head, const int *start, int rows, int *targets, Batch *b) {

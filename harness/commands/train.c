@@ -4,6 +4,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
+#include "engine/model/finite.h"
 #include "engine/model/identity.h"
 #include "engine/train/ngram.h"
 #include "harness/program/interrupt.h"
@@ -88,7 +89,8 @@ static bool open_start(ModelRun *m, const char *dir, Error *e) {
     if (!dir) return true;
     m->run.file.config.start = &m->start;
     m->run.file.config.start_name = m->start_name;
-    return model_open(&m->start, dir, e) && model_identity(&m->start, dir, m->start_name, e);
+    return model_open(&m->start, dir, e) && model_check_finite(&m->start, dir, e) &&
+           model_identity(&m->start, dir, m->start_name, e);
 }
 
 static bool open_run(ModelRun *m, const char *config, const char *start, Error *e) {

@@ -113,8 +113,9 @@ static bool check_greedy(Verify *v, const char *text, Method *method, Error *e) 
     Sampling greedy = {.top_p = 1};
     const char *word = is_fast(v) ? "other" : "FAIL ";
     int bad = 0;
+    size_t i = 0; // prompts, as far as Ctrl-C let it come
     double tokens = 0, steps = 0;
-    for (size_t i = 0; i < v->prompts.count && !interrupt_seen(); i++) {
+    for (; i < v->prompts.count && !interrupt_seen(); i++) {
         DecodeResult got = {0};
         Divergence d = {.position = -1};
         bool ok =
@@ -129,14 +130,15 @@ static bool check_greedy(Verify *v, const char *text, Method *method, Error *e) 
                    "%g\n",
                    word, text, i + 1, d.position + 1, d.want, d.got, (double)d.margin);
     }
+    if (i == 0) return true;
     v->checks++;
     v->failures += bad > 0 && !is_fast(v);
-    v->outputs += (int)v->prompts.count;
+    v->outputs += (int)i;
     v->diverged += bad;
-    if (bad) printf("%s %s: greedy, %d of %zu prompts differ\n", word, text, bad, v->prompts.count);
+    if (bad) printf("%s %s: greedy, %d of %zu prompts differ (%.0f tokens)\n", word, text, bad, i, tokens);
     else
-        printf("ok    %s: greedy, %zu prompts, %.0f tokens identical, S %.3f\n", text, v->prompts.count,
-               tokens, steps > 0 ? tokens / steps : 0);
+        printf("ok    %s: greedy, %zu prompts, %.0f tokens identical, S %.3f\n", text, i, tokens,
+               steps > 0 ? tokens / steps : 0);
     return true;
 }
 
@@ -148,20 +150,22 @@ static bool check_sampling(Verify *v, const char *text, Method *method, const Sa
     };
     places.u = mem_alloc(v->prompts.count * (size_t)v->o->max_tokens, sizeof *places.u);
     bool ok = places.u || error_system(e, "out of memory");
-    for (size_t i = 0; ok && i < v->prompts.count && !interrupt_seen(); i++) {
+    size_t i = 0; // prompts, as far as Ctrl-C let it come
+    for (; ok && i < v->prompts.count && !interrupt_seen(); i++) {
         DecodeResult got = {0};
         ok = run_prompt(v, method, i, sampling, v->o->seed + i, &got, e) &&
              certify_sampled(&v->models.target.session, &v->prompts.prompts[i], got.ids, got.tokens, &places,
                              e);
         decode_result_release(&got);
     }
-    if (ok) {
+    if (ok && i) {
         Uniformity seen = uniformity(places.u, places.count);
         bool good = places.impossible == 0 && seen.p >= FALSE_ALARM;
         v->checks++;
         v->failures += !good;
-        printf("%s  %s: sampling, %zu tokens, chi-square %.1f of %d degrees (p %.3g), %d impossible\n",
-               good ? "ok  " : "FAIL", text, places.count, seen.chi_square, seen.degrees, seen.p,
+        printf("%s  %s: sampling, %zu prompts, %zu tokens, chi-square %.1f of %d degrees (p %.3g), %d "
+               "impossible\n",
+               good ? "ok  " : "FAIL", text, i, places.count, seen.chi_square, seen.degrees, seen.p,
                places.impossible);
     }
     mem_free(places.u);

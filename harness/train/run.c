@@ -109,7 +109,10 @@ bool train_run_held_out(TrainRun *r, Error *e) {
         if (e) *e = t->failure;
         return false;
     }
-    if (isnan(r->held_out)) return true;
+    if (!t->held_out.count) return true;
+    if (!isfinite(r->held_out))
+        return error_input(e, "the held-out loss of '%s' is not finite at step %d: try a lower rate",
+                           r->file.out, t->step);
     printf("%sstep %d  held-out loss %.4f", r->terminal ? "\n" : "", t->step, r->held_out);
     for (int i = 0; t->config.adapter && i < t->count; i++)
         printf("%s%.1f%%", i ? ", " : "  agreement ", 100 * t->agreement[i]);
@@ -128,7 +131,8 @@ static bool one_step(TrainRun *r, Error *e) {
     }
     show_progress(r, &s);
     return isfinite(s.loss) ||
-           error_input(e, "the loss is no number at step %d: try a lower rate or a longer warmup", t->step);
+           error_input(e, "the loss of '%s' is not finite at step %d: try a lower rate or a longer warmup",
+                       r->file.out, t->step);
 }
 
 static bool every(const TrainRun *r, int steps) { return r->trainer.step % steps == 0; }

@@ -5,6 +5,7 @@
 #include "engine/base/memory.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { MAX_NODES = EXACT_MAX_NODES, MAX_CONTEXT = EXACT_MAX_CONTEXT, PICKED = 8 };
@@ -134,6 +135,56 @@ static void open_session(const ExactBackend *b, Session *s, const RandomModel *m
     if (b->poison) b->poison(s);
 }
 
+// Makes a weight of the head's row for `id` a NaN; with that, the id's logit after any node.
+static void spoil(RandomModel *m, int id) {
+    static const float nan32 = NAN;
+    static const uint16_t nan16 = 0x7fff; // of both halves
+    const Tensor *t = &m->model.head;
+    size_t size = dtype_size(t->dtype), at = (size_t)id * (size_t)t->columns * size;
+    unsigned char *row = m->weights + ((const unsigned char *)t->data - m->weights) + at;
+    memcpy(row, size == sizeof nan32 ? (const void *)&nan32 : &nan16, size);
+}
+
+static void expect_refused(bool ok, const Error *e) {
+    if (ok || !strstr(e->text, "'spoilt': the logits after position 0 are not finite"))
+        fail_msg("wanted a refusal, got '%s'", ok ? "none" : e->text);
+}
+
+// A NaN among the logits ends every way of reading them, however many nodes are read; one that is masked is
+// nothing.
+static void refuse_bad(const ExactBackend *b, RandomModel *m, Compute compute, Random *r) {
+    enum { TOP = 3 };
+    Session s;
+    Error e = {0};
+    const Shape *shape = &m->model.shape;
+    int ids[TOP], first[2] = {0}, drawn, count = test_between(r, 1, 40);
+    float logits[TOP];
+    double u = 0.5;
+    HeadDraws draws = {
+        {1, 0, 1},
+        shape->real_vocab, &u, first, &drawn, NULL, NULL, &drawn
+    };
+    if (shape->vocab > shape->real_vocab) spoil(m, shape->vocab - 1);
+    for (int bad = shape->vocab == shape->real_vocab; bad < 2; bad++) {
+        if (bad) spoil(m, test_between(r, 0, shape->real_vocab - 1));
+        open_session(b, &s, m, compute, 2);
+        snprintf(s.name, sizeof s.name, "spoilt");
+        session_begin_step(&s, true, LAYOUT_TREE);
+        int node = tree_root(&s.tree, 0);
+        for (int i = 1; i < count; i++) tree_probe(&s.tree, node, i % shape->vocab, true);
+        assert_true(session_run(&s, shape->layers, NULL));
+        if (!bad) assert_true(session_top(&s, &node, 1, TOP, ids, logits, NULL));
+        if (!bad) assert_true(session_read(&s, HEAD_LOGITS, NULL));
+        if (bad) {
+            expect_refused(session_top(&s, &node, 1, TOP, ids, logits, &e), &e);
+            expect_refused(session_read(&s, HEAD_ARGMAX, &e), &e);
+            expect_refused(session_read(&s, HEAD_LOGITS, &e), &e);
+            if (b->backend->distribution) expect_refused(session_draw(&s, &node, 1, &draws, &e), &e);
+        }
+        session_release(&s);
+    }
+}
+
 static void check_round(const ExactBackend *b, int round, int most_nodes, Random *r) {
     Shape shape = random_shape(r);
     RandomModel m;
@@ -160,6 +211,7 @@ static void check_round(const ExactBackend *b, int round, int most_nodes, Random
     session_release(&s);
     free_said(&want);
     free_said(&got);
+    refuse_bad(b, &m, compute, r);
     random_model_release(&m);
 }
 

@@ -1,5 +1,5 @@
-// The best k of rows of logits against a plain search: several slices, many ties, rows of not-a-numbers and
-// of fewer numbers than are asked for.
+// The best k of rows of logits against a plain search: several slices, many ties, a row with NaNs, which
+// count as +INFINITY, and rows of fewer finite numbers than are asked for.
 #include "tests/support/check.h"
 #include "tests/simt/settings.h"
 
@@ -23,17 +23,21 @@ static void make_logits(float logits[ROWS][STRIDE], Random *r) {
     for (int i = 0; i < ROWS; i++)
         for (int k = 0; k < STRIDE; k++) {
             logits[i][k] = k >= REAL ? 1000 : (float)test_between(r, -3000, 20); // few values: ties
-            if (i == 1 && k % 3 == 0) logits[i][k] = NAN;
-            if (i == 2 && k != 4998 && k != 17) logits[i][k] = NAN;
+            if (i == 1 && k % 300 == 0) logits[i][k] = NAN;
+            if (i == 2 && k != 4998 && k != 17) logits[i][k] = -INFINITY;
+            if (i == 3 && k == 4997) logits[i][k] = NAN;
         }
 }
+
+static float ranked(float logit) { return isnan(logit) ? INFINITY : logit; }
 
 // The number that comes next after (logit, id), or id -1.
 static int next_best(const float *logits, float logit, int id) {
     int best = -1;
     for (int k = 0; k < REAL; k++) {
-        bool behind = id < 0 || logits[k] < logit || (logits[k] == logit && k > id);
-        if (!isnan(logits[k]) && behind && (best < 0 || logits[k] > logits[best])) best = k;
+        float x = ranked(logits[k]);
+        bool behind = id < 0 || x < logit || (x == logit && k > id);
+        if (behind && (best < 0 || x > ranked(logits[best]))) best = k;
     }
     return best;
 }
@@ -41,8 +45,9 @@ static int next_best(const float *logits, float logit, int id) {
 static void compare(float logits[ROWS][STRIDE], int k, const int *id, const float *logit) {
     for (int r = 0; r < ROWS; r++)
         for (int i = 0, last = -1; i < k; i++) {
-            int want = i && last < 0 ? -1 : next_best(logits[r], last < 0 ? 0 : logits[r][last], last);
-            float value = want < 0 ? -INFINITY : logits[r][want];
+            int want =
+                i && last < 0 ? -1 : next_best(logits[r], last < 0 ? 0 : ranked(logits[r][last]), last);
+            float value = want < 0 ? -INFINITY : ranked(logits[r][want]);
             if (id[r * k + i] != (want < 0 ? 0 : want) || memcmp(&logit[r * k + i], &value, sizeof value))
                 fail_msg("row %d, number %d of %d: id %d with %g, wanted %d with %g", r, i, k, id[r * k + i],
                          (double)logit[r * k + i], want, (double)value);

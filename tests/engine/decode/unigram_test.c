@@ -77,7 +77,7 @@ static void both_orders(void **state) {
     test_free(x);
 }
 
-static void what_is_no_number_comes_last(void **state) {
+static void refuses_what_is_not_finite(void **state) {
     (void)state;
     Embeddings *x = test_calloc(1, sizeof *x);
     Random r = test_random(151);
@@ -85,14 +85,22 @@ static void what_is_no_number_comes_last(void **state) {
     int out[MOST_VOCAB];
     random_embeddings(x, &r);
     x->vocab = 40;
-    for (int y = 0; y < 40; y += 3) x->rows[EMBEDDING_OUTPUT][y][0] = NAN;
-    assert_true(unigram_order(&facts, 40, x->width, UNIGRAM_INNER, 40, (Progress){0}, out, NULL));
-    for (int i = 0; i < 40; i++) assert_int_equal(out[i], i); // the mean is none either: all are equal
+    for (int kind = 0; kind < 2; kind++) {
+        float was = x->rows[kind][7][0];
+        x->rows[kind][7][0] = kind ? NAN : INFINITY;
+        for (int order = 0; order <= UNIGRAM_DISTANCE; order++) {
+            Error e = {0};
+            assert_false(
+                unigram_order(&facts, 40, x->width, (UnigramOrder)order, 40, (Progress){0}, out, &e));
+            assert_string_equal(e.text, "the embeddings are not finite (NaN or infinite)");
+        }
+        x->rows[kind][7][0] = was;
+    }
     test_free(x);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(both_orders),
-                                       cmocka_unit_test(what_is_no_number_comes_last)};
+                                       cmocka_unit_test(refuses_what_is_not_finite)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "tests/support/check.h"
 
 #include "tests/support/child.h"
+#include "tests/support/spoil.h"
 #include "tests/support/stores.h"
 
 #include <fcntl.h>
@@ -223,6 +224,26 @@ static void partial(void **state) {
     child_release(&c);
 }
 
+// Where a draft gives logits that are not finite its point fails, and the others are measured; where the
+// target does, all fail.
+static void logits_that_are_not_finite(void **state) {
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "nan");
+    child_release(&c);
+    spoil_weight(folder_path(*state, "nan"), "model.norm.weight", "0");
+    CHILD_OUTPACE(&c, *state, 3, "run", "x.yaml", "--db", "nan.db", "--device", "cpu", "--model",
+                  "target=tiny,draft=nan", "--set", "methods=[jacobi, speculative]", "--set",
+                  "datasets.own.limit=2");
+    assert_non_null(strstr(text_get(&c.out), "model 'nan': the logits after position "));
+    assert_non_null(strstr(text_get(&c.out), "1 points measured, 0 skipped, 1 failed"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 3, "run", "x.yaml", "--db", "nan.db", "--device", "cpu", "--model",
+                  "target=nan,draft=tiny", "--set", "methods=[jacobi, speculative]", "--set",
+                  "datasets.own.limit=2");
+    assert_non_null(strstr(text_get(&c.out), "0 points measured, 0 skipped, 2 failed"));
+    child_release(&c);
+}
+
 static void mistakes(void **state) {
     static const struct {
         const char *set, *want;
@@ -397,6 +418,7 @@ int main(void) {
                                        cmocka_unit_test(killed_and_interrupted),
                                        cmocka_unit_test(one_at_a_time),
                                        cmocka_unit_test(partial),
+                                       cmocka_unit_test(logits_that_are_not_finite),
                                        cmocka_unit_test(mistakes),
                                        cmocka_unit_test(prompts_too_long),
                                        cmocka_unit_test(smaller_scale),

@@ -2,6 +2,8 @@
 #include "tests/support/check.h"
 
 #include "tests/support/child.h"
+#include "tests/support/scratch.h"
+#include "tests/support/spoil.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -39,9 +41,34 @@ static void chosen_ones_with_sampling(void **state) {
     CHILD_OUTPACE(&c, *state, 0, "verify", "tiny", "--device", "null", "--sampling", "--prompts", "prompts",
                   "--method", "prompt-lookup:draft=4,allow_short=on", "--method", "jacobi");
     expect(&c, "ok    prompt-lookup:draft=4,allow_short=on: greedy, 2 prompts");
-    expect(&c, "ok    jacobi: sampling, ");
+    expect(&c, "ok    jacobi: sampling, 2 prompts, ");
     expect(&c, "4 checks, 0 failed, 0 methods left out\n");
     child_release(&c);
+}
+
+// A model whose logits are not numbers is no model, whoever asks, and whatever its part is.
+static void logits_that_are_not_finite(void **state) {
+    static const char *const rows[][8] = {
+        {"verify", "nan",          "-n",              "1"      },
+        {                 "verify",   "nan",               "-n",      "1",      "--sampling", "-m", "autoregressive"},
+        { "verify",           "tiny",           "-n",               "1", "--draft", "nan"},
+        {            "generate",             "nan",           "hi"                 },
+        {       "generate","tiny",      "hi", "-t", "1", "--draft=nan", "--method=speculative"},
+        {                  "surface",     "nan", "--k=1",        "--w=0",          "--context=20", "--rows=0"},
+    };
+    char tiny[FOLDER_PATH_SIZE];
+    snprintf(tiny, sizeof tiny, "%s", folder_path(*state, "tiny"));
+    scratch_copy(tiny, folder_path(*state, "nan"));
+    spoil_weight(folder_path(*state, "nan"), "model.norm.weight", "0");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Child c;
+        const char *words[9] = {NULL};
+        memcpy(words, rows[i], sizeof rows[i]);
+        child_outpace(&c, *state, 2, words);
+        if (!strstr(text_get(&c.err), "outpace: model 'nan': the logits after position "))
+            fail_msg("row %zu: got '%s'", i, text_get(&c.err));
+        child_release(&c);
+    }
 }
 
 static void mistakes(void **state) {
@@ -64,8 +91,8 @@ static void mistakes(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_methods),
-                                       cmocka_unit_test(chosen_ones_with_sampling),
-                                       cmocka_unit_test(mistakes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_methods), cmocka_unit_test(chosen_ones_with_sampling),
+        cmocka_unit_test(logits_that_are_not_finite), cmocka_unit_test(mistakes)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
