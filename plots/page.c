@@ -122,7 +122,7 @@ void page_sentence(const Page *p, const char *text) {
     put_framed(p, FRAMES, text);
 }
 
-void page_verdict(const Page *p, const char *about, const char *says, bool bad) {
+void page_verdict(const Page *p, const char *about, const char *says, const char *kind) {
     static const Frame ABOUT[PAGE_FORMATS] = {
         {"<b>",       "</b>"},
         {"- **",      ":** "},
@@ -133,8 +133,7 @@ void page_verdict(const Page *p, const char *about, const char *says, bool bad) 
         {"",  "\n"      },
         {"",  "\n\n"    }
     };
-    if (p->format == PAGE_HTML)
-        text_puts(p->out, bad ? "<div class=\"verdict bad\">" : "<div class=\"verdict\">");
+    if (p->format == PAGE_HTML) text_printf(p->out, "<div class=\"verdict %s\">", kind);
     put_framed(p, ABOUT, about);
     put_framed(p, SAYS, says);
 }

@@ -19,8 +19,8 @@ void page_heading(const Page *p, const char *text);
 void page_sentence(const Page *p, const char *text);
 void page_code(const Page *p, const char *text); // as it is, line by line
 
-// What it is about, and what it says; bad: a reader should not miss it.
-void page_verdict(const Page *p, const char *about, const char *says, bool bad);
+// What it is about, and what it says; kind: a class of page.css, "finding", "open" or "bad".
+void page_verdict(const Page *p, const char *about, const char *says, const char *kind);
 
 // LaTeX that stands in another's page: what it needs, ahead of all else; and a table, up to its columns'
 // kinds, in type that lets so many columns stand beside each other. page_open and page_columns say both

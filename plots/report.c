@@ -40,7 +40,7 @@ typedef void (*PutRow)(const Page *p, const Rows *r, bool first);
 
 static void put_verdict(const Page *p, const Rows *r, bool first) {
     (void)first;
-    page_verdict(p, rows_text(r, 0), rows_text(r, 1), rows_int(r, 2) != 0);
+    page_verdict(p, rows_text(r, 0), rows_text(r, 1), rows_text(r, 2));
 }
 
 static void put_row(const Page *p, const Rows *r, bool first) {
@@ -66,18 +66,19 @@ typedef struct Section {
 } Section;
 
 static const Section BEFORE[] = {
-    {"Verdict",              NULL,                                                                    plots_report_verdict,   put_verdict},
+    {"Verdict",              NULL,                                                                           plots_report_verdict,   put_verdict},
     {"Points",
      "S is tokens per step after prefill; speedup the ratio of summed decode times over the same prompts, "
      "the baseline's over "
-     "the point's own; intervals hold 95 of 100 resamples of prompts, and of passes within prompts.", plots_report_points,    put_row    },
+     "the point's own; intervals hold 95 of 100 resamples of prompts, and of passes within prompts. "
+     "Disturbed samples are part of every number; a speedup above S means that the baseline was disturbed.", plots_report_points,    put_row    },
     {"Published numbers",
      "What the papers that this run is for printed, and what it measured, computed as they do. A difference "
      "stands where "
-     "model, dataset, type and device are theirs.",                                                   plots_report_published, put_row    },
-    {"Not measured",         NULL,                                                                    plots_report_missing,   put_row    },
-    {"Quality of texts",     NULL,                                                                    plots_report_text,      put_row    },
-    {"Costs that come once", "Not part of any speedup.",                                              plots_report_costs,     put_row    },
+     "model, dataset, type and device are theirs.",                                                          plots_report_published, put_row    },
+    {"Not measured",         NULL,                                                                           plots_report_missing,   put_row    },
+    {"Quality of texts",     NULL,                                                                           plots_report_text,      put_row    },
+    {"Costs that come once", "Not part of any speedup.",                                                     plots_report_costs,     put_row    },
 };
 
 static const Section AFTER[] = {

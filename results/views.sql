@@ -9,7 +9,8 @@
 --   point_source     who proposed, who won             point_rank     length and rank of what won
 --   point_text       bytes a step, loops, repeats      point_setting  parameters, a line each
 --   step_time        a step's time in parts            pass           what ran on which model
---   heat             the memory-to-compute surface     flagged        samples that something disturbed
+--   heat             the memory-to-compute surface     disturbed      samples that something disturbed
+--   flagged          what disturbed them, a line each  point_doubt    what speaks against a point's times
 --   drifted          contexts of surfaces in whose measuring the machine changed
 --   run_state        what is there of each run         run_weights    where its models' weights lay
 --
@@ -34,7 +35,7 @@ SELECT point_id,
        sum(observe_ns) AS observe_ns, sum(device_ns) AS device_ns,
        sum(device_head_ns) AS device_head_ns, sum(device_commit_ns) AS device_commit_ns,
        1e9 * sum(tokens) / nullif(sum(decode_ns), 0) AS tokens_per_s,
-       sum(flags & 31 <> 0) AS flagged, sum(flags & 16 <> 0) AS diverged
+       sum(flags & 16 <> 0) AS diverged
 FROM sample LEFT JOIN prompt ON prompt.id = prompt_id GROUP BY point_id; -- a conversation's turns are one prompt
 
 CREATE VIEW pass_sums AS
@@ -193,7 +194,7 @@ SELECT p.id AS point_id, p.run_id, p.number, m.name AS model, m.stand_in, d.name
        p.label, p.temperature, p.baseline_id, (SELECT base_id FROM point_base WHERE point_id = p.id) AS base_id, p.skipped,
        s.samples, s.prompts, s.passes, s.tokens, s.steps, s.S, e.low AS S_low, e.high AS S_high, s.S_reference,
        s.rows_per_step, s.tokens_per_s, u.speedup, f.low AS speedup_low, f.high AS speedup_high, u.speedup_e2e,
-       u.speedup_same_path, u.speedup_specbench, u.speedup_task_mean, s.diverged, s.flagged,
+       u.speedup_same_path, u.speedup_specbench, u.speedup_task_mean, s.diverged,
        (SELECT count(*) FROM failure WHERE failure.point_id = p.id) AS failures
 FROM point AS p
 JOIN model AS m ON m.id = p.model_id
@@ -218,9 +219,49 @@ SELECT run.id AS run_id, run.name, run.kind, run.version, run.created,
        END AS unfinished
 FROM run;
 
+-- --- disturbance -----------------------------------------------------------------------------------------
+
+-- Outliers, throttling, changed clocks, load of others. (A sample that diverged or was cut was timed well.)
+CREATE VIEW disturbed AS
+SELECT id AS sample_id, point_id, pass, prompt_id, attempt_id, flags & 15 AS flags FROM sample WHERE flags & 15 <> 0;
+
 CREATE VIEW flagged AS
-SELECT sample.id AS sample_id, point_id, pass, prompt_id, attempt_id, flag.name AS flag, meaning
-FROM sample JOIN flag ON sample.flags & flag.bit <> 0;
+SELECT sample_id, point_id, pass, prompt_id, attempt_id, flag.name AS flag, meaning
+FROM disturbed JOIN flag ON disturbed.flags & flag.bit <> 0;
+
+-- What a reader has to know before believing a point's times. All tables, figures and verdicts ask this view.
+--   above_S    the speedup is too high to be true. No step takes less time than the baseline's, so speedup / S is 1 at
+--              most where nothing is disturbed. Above it lies the whole interval (by a twentieth, that a kernel may differ
+--              by), or the value alone by more than a quarter.
+--   doubtful   above_S, or more than a tenth of the samples, its own or its baseline's, are disturbed
+--   few        why its samples are too few to say how fast it is; NULL: they are not
+--   doubt      all that speaks against its times, in words; NULL: nothing does
+CREATE VIEW point_doubt AS
+WITH count_of AS (
+    SELECT sample.point_id, count(*) AS samples, count(DISTINCT number) AS prompts, count(disturbed.sample_id) AS disturbed,
+           1.0 * sum(tokens) / nullif(sum(steps), 0) AS S
+    FROM sample LEFT JOIN prompt ON prompt.id = sample.prompt_id LEFT JOIN disturbed ON sample_id = sample.id
+    GROUP BY sample.point_id),
+fact AS (
+    SELECT p.point_id, run.kind = 'import' AS imported, own.samples, own.prompts, own.disturbed,
+           base.samples AS base_samples, coalesce(base.disturbed, 0) AS base_disturbed,
+           e.value AS speedup, e.high - e.low AS width, o.low AS over_S_low,
+           coalesce(o.value, (SELECT speedup FROM decode_speedup WHERE point_id = p.point_id) / own.S) AS over_S
+    FROM point_base AS p JOIN point ON point.id = p.point_id JOIN run ON run.id = run_id
+    JOIN count_of AS own ON own.point_id = p.point_id
+    LEFT JOIN count_of AS base ON base.point_id = p.base_id AND p.base_id <> p.point_id
+    LEFT JOIN estimate AS e ON e.point_id = p.point_id AND e.metric = 'speedup'
+    LEFT JOIN estimate AS o ON o.point_id = p.point_id AND o.metric = 'speedup_over_S'),
+judged AS (SELECT *, coalesce(over_S_low > 1.05, 0) OR coalesce(over_S > 1.25, 0) AS above_S FROM fact)
+SELECT point_id, disturbed, base_disturbed, over_S, above_S,
+       above_S OR 10 * disturbed > samples OR 10 * base_disturbed > coalesce(base_samples, 0) AS doubtful,
+       CASE WHEN prompts < 10 THEN 'fewer than ten prompts' WHEN width IS NULL THEN 'its interval is not known'
+            WHEN width > 0.5 * speedup THEN 'its interval is wider than half the speedup' END AS few,
+       nullif(substr(iif(disturbed, '; ' || disturbed || ' of ' || samples || ' disturbed', '') ||
+                     iif(base_disturbed, '; ' || base_disturbed || ' of its baseline''s ' || base_samples || ' disturbed', '') ||
+                     iif(above_S, printf('; speedup is %.2f times S: its baseline ', over_S) ||
+                                  iif(imported, 'is other code, or was disturbed', 'was disturbed'), ''), 3), '') AS doubt
+FROM judged;
 
 CREATE VIEW step_time AS
 SELECT point_id, prompt_id, pass, step.number, step_kind.name AS kind, context, step.rows, step.emitted,

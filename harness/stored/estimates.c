@@ -105,7 +105,9 @@ static bool list_points(Store *store, int64_t run, PointRow **out, size_t *count
 bool estimates_missing(Store *store, int64_t run, bool *missing, Error *e) {
     static const char SQL[] =
         "SELECT count(*) FROM point WHERE run_id = ?1"
-        " AND NOT EXISTS (SELECT 1 FROM estimate WHERE point_id = point.id AND metric = 'S_reference')"
+        " AND iif(EXISTS (SELECT 1 FROM estimate WHERE point_id = point.id AND metric = 'speedup'),"
+        " 'speedup_over_S', 'S_reference')"
+        " NOT IN (SELECT metric FROM estimate WHERE point_id = point.id)"
         " AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)";
     int64_t count;
     if (!rows_one_int(store, SQL, run, &count, e)) return false;

@@ -4,8 +4,8 @@
 #include "harness/stored/tally.h"
 #include "results/store.h"
 
-// Whether a point of the run has samples, and no estimates: its run was killed, or the samples came
-// otherwise.
+// Whether a point of the run has samples and lacks estimates: its run was killed, its samples were imported,
+// or an older program estimated less.
 bool estimates_missing(Store *store, int64_t run, bool *missing, Error *e);
 
 // Of all points of the run, in place of older ones.

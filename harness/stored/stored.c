@@ -56,6 +56,7 @@ enum {
     PASSES,
     SAMPLES,
     DISTURBED,
+    DOUBT,
     DIVERGED,
     STEPS,
     CTAR_1,
@@ -162,9 +163,7 @@ static void put_measured(Grid *g, const Rows *r) {
         text_printf(
             &g->cell, ", %s against its own settings",
             measured_text(own, rows_real(r, SAME_PATH), real_at(r, SPEEDUP_LOW), real_at(r, SPEEDUP_HIGH)));
-    if (rows_int(r, DISTURBED))
-        text_printf(&g->cell, "; %lld of %lld disturbed", (long long)rows_int(r, DISTURBED),
-                    (long long)rows_int(r, SAMPLES));
+    if (rows_type(r, DOUBT) != VALUE_NULL) text_printf(&g->cell, "; %s", rows_text(r, DOUBT));
     grid_next(g);
     grid_end(g);
 }

@@ -1,12 +1,11 @@
 -- The table of run ?1, a line a point. What resampling gives comes from `estimate`; where nobody could make that (the
 -- store may only be read), the values come from the samples, and intervals are missing.
 --
--- Sums are taken once for the run, not once a point: a store may hold millions of steps. Disturbed: outlier,
--- throttled, clock, load. A point that is not held against its own settings' baseline says against which, and what it is
--- beside its own.
+-- Sums are taken once for the run, not once a point: a store may hold millions of steps. A point that is not held against
+-- its own settings' baseline says against which, and what it is beside its own.
 WITH sums AS MATERIALIZED (
     SELECT point_id, count(DISTINCT prompt.number) AS prompts, count(DISTINCT pass) AS passes, count(*) AS samples,
-           sum(flags & 15 <> 0) AS disturbed, sum(flags & 16 <> 0) AS diverged,
+           sum(flags & 16 <> 0) AS diverged,
            1.0 * sum(sample.tokens) AS tokens, sum(sample.steps) AS steps, sum(decode_ns) AS decode_ns
     FROM point JOIN sample ON point_id = point.id JOIN prompt ON prompt_id = prompt.id
     WHERE run_id = ?1 GROUP BY point_id
@@ -43,7 +42,7 @@ SELECT p.number AS point, model.name AS model, stand_in, dataset.name AS dataset
        (SELECT message FROM failure AS f WHERE point_id = p.id AND NOT EXISTS
            (SELECT 1 FROM sample AS s WHERE s.point_id = p.id AND s.attempt_id > f.attempt_id)
         ORDER BY id DESC LIMIT 1) AS failed,
-       prompts, passes, samples, disturbed,
+       prompts, passes, sums.samples, disturbed, doubt,
        -- Texts of other engines are not held against each other.
        iif((SELECT kind FROM run WHERE id = ?1) = 'import', nullif(diverged, 0), diverged) AS diverged, steps,
        one / nullif(steps, 0) AS CTAR1, two / nullif(steps, 0) AS CTAR2, four / nullif(steps, 0) AS CTAR4,
@@ -66,5 +65,6 @@ LEFT JOIN point AS base ON base.id = p.baseline_id
 LEFT JOIN sums ON sums.point_id = p.id
 LEFT JOIN accepts ON accepts.point_id = p.id
 LEFT JOIN estimates ON estimates.point_id = p.id
+LEFT JOIN point_doubt ON point_doubt.point_id = p.id
 WHERE p.run_id = ?1
 ORDER BY p.model_id, p.dataset_id, p.temperature, p.baseline_id IS NOT NULL, p.number

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 
 const char *const tally_names[TALLY_METRICS] = {
-    "S", "speedup", "speedup_e2e", "speedup_specbench", "tokens_per_s", "S_reference", "tokens_per_s_e2e"};
+    "S",           "speedup",          "speedup_e2e",   "speedup_specbench", "tokens_per_s",
+    "S_reference", "tokens_per_s_e2e", "speedup_over_S"};
 
 // Tokens per second: of one pair, or of prompts summed over a pass. Spec-Bench divides within a pass, and
 // takes the mean of passes.
@@ -64,6 +65,7 @@ static void metrics(const TallyPair *sum, bool sampled, double *out) {
     out[TALLY_RATE] = ratio(sum->tokens, sum->decode_s);
     out[TALLY_S_REFERENCE] = ratio(sum->tokens + sum->prefill_tokens, sum->steps + sum->prefill_steps);
     out[TALLY_RATE_E2E] = ratio(sum->tokens, both_s);
+    out[TALLY_OVER_S] = ratio(out[TALLY_SPEEDUP], out[TALLY_S]);
 }
 
 // NAN is what the point does not have (a null backend takes no time that a clock sees), or what a resample

@@ -20,6 +20,7 @@ typedef enum {
     TALLY_RATE,      // tokens per second
     TALLY_S_REFERENCE, // S with prefill and its token
     TALLY_RATE_E2E,    // tokens per second, prefill's time included
+    TALLY_OVER_S,      // speedup over S: a baseline's step over the point's own, which no step falls short of
     TALLY_METRICS
 } TallyMetric;
 extern const char *const tally_names[TALLY_METRICS]; // as the store calls them

@@ -1,12 +1,11 @@
--- Every sample; of a long run one in n, and all that something disturbed. mark: 1 an outlier, clocks that changed, other
--- processes (flags 1, 4, 8); 2 throttled (flag 2).
+-- Every sample; of a long run one in n, and all that something disturbed. mark: 1 disturbed, 2 throttled (flag 2).
 WITH numbered AS (
-    SELECT model_id, point.dataset_id, method, flags, 1e-6 * decode_ns / nullif(tokens, 0) AS time,
+    SELECT model_id, point.dataset_id, method, coalesce(disturbed.flags, 0) AS flags, 1e-6 * decode_ns / nullif(tokens, 0) AS time,
            row_number() OVER (PARTITION BY model_id, point.dataset_id ORDER BY started, sample.id) AS number,
            1 + count(*) OVER (PARTITION BY model_id, point.dataset_id) / 2000 AS stride
-    FROM point JOIN sample ON point_id = point.id WHERE run_id = ?1)
+    FROM point JOIN sample ON sample.point_id = point.id LEFT JOIN disturbed ON sample_id = sample.id WHERE run_id = ?1)
 SELECT model.name || ', ' || dataset.name || iif(stride > 1, ', one in ' || stride, '') AS panel,
-       method AS series, number, time, CASE WHEN flags & 2 THEN 2 WHEN flags & 13 THEN 1 ELSE 0 END AS mark
+       method AS series, number, time, CASE WHEN flags & 2 THEN 2 WHEN flags THEN 1 ELSE 0 END AS mark
 FROM numbered JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id
-WHERE number % stride = 0 OR flags & 15
+WHERE number % stride = 0 OR flags
 ORDER BY model_id, dataset_id, method = 'autoregressive' DESC, method, number;

@@ -1,32 +1,37 @@
--- What is best for each model and dataset, by how much, and whether its text is the baseline's; and where nothing says by
--- how much.
+-- The best point of each model and dataset, by how much, and whether its text is the baseline's; and where nobody knows by
+-- how much. kind: finding (a method is faster, of which nothing makes doubt), open, or bad (it is not lossless).
 WITH setting AS (
     SELECT *, row_number() OVER (PARTITION BY model, dataset, temperature
                                  ORDER BY diverged > 0 AND temperature = 0, speedup DESC NULLS LAST, number) AS place
-    FROM result WHERE run_id = ?1 AND baseline_id IS NOT NULL AND speedup IS NOT NULL),
+    FROM result JOIN point_doubt USING (point_id) WHERE run_id = ?1 AND baseline_id IS NOT NULL AND speedup IS NOT NULL),
 lost AS (
     SELECT model, dataset, temperature, count(*) AS points FROM setting WHERE diverged > 0 AND temperature = 0
     GROUP BY model, dataset, temperature)
 SELECT * FROM (SELECT model || ', ' || dataset || CASE WHEN temperature > 0 THEN ', temperature ' || temperature ELSE '' END ||
        coalesce(' (stand-in: ' || stand_in || ')', '') AS about,
-       CASE WHEN speedup > 1 AND coalesce(speedup_low, speedup) > 1
+       CASE WHEN few IS NOT NULL
+            THEN 'too few to say, ' || few || '; nearest is ' || label || ': ' || measured(speedup, speedup_low, speedup_high) || ' times its baseline'
+            WHEN above_S
+            THEN 'nothing can be said; ' || label || ' seems ' || measured(speedup, speedup_low, speedup_high) || ' times its baseline'
+            WHEN speedup > 1 AND coalesce(speedup_low, speedup) > 1
             THEN label || ' is fastest: ' || measured(speedup, speedup_low, speedup_high) || ' times its baseline'
             WHEN speedup > 1 OR speedup_high > 1
             THEN 'no method is surely faster than its baseline; nearest is ' || label || ': ' || measured(speedup, speedup_low, speedup_high) || ' times'
             ELSE 'no method is faster than its baseline; nearest is ' || label || ': ' || measured(speedup, speedup_low, speedup_high) || ' times' END ||
        ', at S = ' || measured(S, S_low, S_high) ||
-       ' tokens a step over ' || prompts || ' prompts. ' ||
+       ' tokens a step over ' || prompts || iif(prompts = 1, ' prompt. ', ' prompts. ') || coalesce('In doubt: ' || doubt || '. ', '') ||
        CASE WHEN temperature > 0 THEN 'Its text is sampled: ''outpace verify'' tests that.'
             WHEN diverged > 0 THEN 'NOT lossless: ' || diverged || ' of its ' || samples || ' texts are not the baseline''s.'
             WHEN (SELECT kind FROM run WHERE id = ?1) = 'import' THEN 'Whether its texts are the baseline''s was not compared.'
             ELSE 'Lossless here: each of its ' || samples || ' texts is the baseline''s.' END ||
        coalesce(' NOT lossless here: ' || points || iif(points = 1, ' other setting, which is', ' other settings, which are') || ' left out.', '') AS says,
-       diverged > 0 AND temperature = 0 AS bad
+       CASE WHEN diverged > 0 AND temperature = 0 THEN 'bad'
+            WHEN few IS NULL AND NOT doubtful AND coalesce(speedup_low, 0) > 1 THEN 'finding' ELSE 'open' END AS kind
 FROM setting LEFT JOIN lost USING (model, dataset, temperature)
 WHERE place = 1
 ORDER BY model, dataset, temperature)
 UNION ALL
 SELECT * FROM (SELECT model || ', ' || dataset AS about, group_concat(label, ', ') || ': no speedup is known, as no autoregressive baseline was '
-       || 'imported with it (''outpace import'' with --baseline FILE, or with its lines in the same file).' AS says, 0 AS bad
+       || 'imported with it (''outpace import'' with --baseline FILE, or with its lines in the same file).' AS says, 'open' AS kind
 FROM result WHERE run_id = ?1 AND samples > 0 AND base_id IS NULL
 GROUP BY model, dataset ORDER BY model, dataset);

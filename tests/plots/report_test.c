@@ -4,6 +4,7 @@
 // OUTPACE_GOLDEN=write writes the fixture anew.
 #include "tests/support/check.h"
 
+#include "engine/base/embed.h"
 #include "engine/base/memory.h"
 #include "plots/page.h"
 #include "plots/report.h"
@@ -16,6 +17,8 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+
+EMBED(report_verdict, "plots/report/verdict.sql")
 
 static int set_up(void **state) {
     if (folder_setup(state)) return -1;
@@ -208,8 +211,12 @@ static void html(void **state) {
     assert_int_equal(count(page, "http"),
                      count(page, "xmlns=\"http") + count(page, "xmlns:xlink=\"http") + 1); // http-equiv
     assert_true(strstr(page, "Verdict") < strstr(page, "<table"));
-    holds(page,
-          "ngrammys k=5 w=4 strategy=mixed is fastest: 1.66 [1.66, 1.89] times its baseline, at S = 2.21");
+    holds(page, "too few to say, fewer than ten prompts; nearest is ngrammys k=5 w=4 strategy=mixed: 1.66 "
+                "[1.66, 1.89] times "
+                "its baseline, at S = 2.21");
+    holds(page, "<div class=\"verdict open\"><b>small, chat");
+    holds(page, "In doubt: 1 of 3 disturbed.");
+    holds(page, "<td>1 of 3 disturbed</td>");
     holds(page, "NOT lossless here: 1 other setting, which is left out.");
     holds(page, "a warning &lt;b&gt;");
     holds(page, "another model: small");
@@ -243,10 +250,54 @@ static void svg(void **state) {
 
 // --- what can go wrong -----------------------------------------------------------------------------------
 
+// Four times as many prompts, with samples like those that there are.
+#define TWELVE_PROMPTS                                                                                     \
+    "INSERT INTO prompt (dataset_id, number, turn) SELECT dataset_id, number + 3 * n, turn FROM prompt"    \
+    " JOIN (SELECT 1 AS n UNION VALUES (2), (3)) ORDER BY n;"                                              \
+    "INSERT INTO sample (point_id, pass, prompt_id, attempt_id, position, started, flags, prompt_tokens,"  \
+    " tokens, steps, prefill_tokens, prefill_steps, filling_steps, accepted, prefill_ns, decode_ns)"       \
+    " SELECT point_id, pass, more.id, attempt_id, position, started, flags, prompt_tokens, tokens, steps," \
+    " prefill_tokens, prefill_steps, filling_steps, accepted, prefill_ns, decode_ns FROM sample"           \
+    " JOIN prompt ON prompt.id = prompt_id JOIN prompt AS more ON more.dataset_id = prompt.dataset_id"     \
+    " AND more.number % 3 = prompt.number AND more.number > 2;"
+
+// The kind of the first verdict on the dataset, and its words, after a change of the store.
+static void verdict_is(Store *s, const char *change, const char *kind, const char *words) {
+    Error e = {0};
+    if (!sql_script(s, change, &e)) fail_msg("%s", e.text);
+    Rows *r = rows_open(s, report_verdict, &e);
+    if (!r) fail_msg("%s", e.text);
+    rows_bind_int(r, 1, PLOT_SWEEP);
+    while (rows_next(r) && strncmp(rows_text(r, 0), "small, chat", 11) != 0) {}
+    if (strcmp(rows_text(r, 2), kind) != 0 || !strstr(rows_text(r, 1), words))
+        fail_msg("wanted %s, '%s', got %s, '%s'", kind, words, rows_text(r, 2), rows_text(r, 1));
+    assert_true(rows_end(r, true, &e));
+}
+
+// A finding is green. What few samples, a disturbed machine or a disturbed baseline may have made is none.
+static void verdicts(void **state) {
+    Error e = {0};
+    const char *path = folder_path(*state, "verdict.db");
+    plot_store_make(path, 0);
+    Store *s = store_open(path, STORE_WRITE, NULL, &e);
+    assert_non_null(s);
+    verdict_is(s, "", "open",
+               "too few to say, fewer than ten prompts; nearest is ngrammys k=5 w=4 strategy=mixed: 1.66");
+    verdict_is(s, TWELVE_PROMPTS "UPDATE sample SET flags = flags & 16", "finding",
+               "is fastest: 1.66 [1.66, 1.89] times its baseline, at S = 2.21 [2.18, 2.34] tokens a step "
+               "over 12 prompts. Loss");
+    verdict_is(s, "UPDATE sample SET flags = flags | 8 WHERE prompt_id % 3 = 0", "open",
+               "over 12 prompts. In doubt: 4 of 12 disturbed; 4 of its baseline's 12 disturbed. Lossless");
+    verdict_is(s, "UPDATE sample SET flags = flags & 16, decode_ns = iif(point_id = 1, 2, 1) * decode_ns",
+               "open", "nothing can be said; ngrammys k=5 w=4 strategy=mixed seems 3.32");
+    verdict_is(s, "", "open", "In doubt: speedup is 1.50 times S: its baseline was disturbed.");
+    store_close(s);
+}
+
 // Of a small model at its fastest: tens of thousands of tokens a second are written out, to be compared by
 // eye; and where only the interval reaches past 1, that is not taken for slower.
 static void fast_and_unsure(void **state) {
-    static const char CHANGES[] =
+    static const char CHANGES[] = TWELVE_PROMPTS
         "UPDATE sample SET decode_ns = decode_ns / 100;"
         "UPDATE sample SET decode_ns = decode_ns / 3 WHERE point_id IN (SELECT id FROM point WHERE "
         "baseline_id IS NULL);"
@@ -290,6 +341,7 @@ int main(void) {
         cmocka_unit_test(html),          cmocka_unit_test(svg),
         cmocka_unit_test(mistakes),      cmocka_unit_test(of_another_engine),
         cmocka_unit_test(without_times), cmocka_unit_test(fast_and_unsure),
+        cmocka_unit_test(verdicts),
     };
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }

@@ -29,6 +29,7 @@ static void documented(void **state) {
     int count = 0;
     if (!filled_open(&f, folder_path(*state, "a.db"), NULL, 3, 4, &e) || !filled_add_all(&f, 2, &e))
         fail_msg("%s", e.text);
+    if (!store_flag(f.store, f.points[1], 0, f.prompts[0], FLAG_LOAD, &e)) fail_msg("%s", e.text);
     char *page = scratch_read(root ? root : ".", "docs/queries.md", &size);
     for (char *at = page; (at = strstr(at, OPEN)); count++) {
         at += strlen(OPEN);

@@ -269,6 +269,69 @@ static void alone(void **state) {
     }
 }
 
+static void doubt_is(World *w, const char *script, const char *want) {
+    Error e = {0};
+    if (!sql_script(w->f.store, script, &e)) fail_msg("%s", e.text);
+    Rows *r = rows_open(
+        w->f.store,
+        "SELECT coalesce(few, '-') || iif(above_S, ', above S', '') || iif(doubtful, ', doubtful', '') ||"
+        " coalesce(', ' || doubt, '') FROM point_doubt WHERE point_id = ?1",
+        &e);
+    if (!r) fail_msg("%s", e.text);
+    rows_bind_int(r, 1, w->f.points[1]);
+    assert_true(rows_next(r));
+    if (strcmp(rows_text(r, 0), want) != 0)
+        fail_msg("after %s: wanted '%s', got '%s'", script, want, rows_text(r, 0));
+    assert_true(rows_end(r, true, &e));
+}
+
+// What speaks against a point's times: each fact alone, and those that are none.
+static void doubts(void **state) {
+    World *w = *state;
+    static const char ESTIMATES[] = "DELETE FROM estimate; UPDATE sample SET flags = 0;"
+                                    "INSERT INTO estimate (point_id, metric, value, low, high)"
+                                    " SELECT id, 'speedup', 1.5, 1.4, 1.6 FROM point UNION ALL SELECT id, "
+                                    "'speedup_over_S', 0.9, 0.85, 0.95 FROM point";
+    static const char MORE[] =
+        "INSERT INTO prompt (dataset_id, number, turn) SELECT dataset_id, number + 3 * n, turn FROM prompt"
+        " JOIN (SELECT 1 AS n UNION VALUES (2), (3)) ORDER BY n;"
+        "INSERT INTO sample (point_id, pass, prompt_id, attempt_id, position, started, flags, prompt_tokens, "
+        "tokens, steps,"
+        " prefill_tokens, prefill_steps, filling_steps, accepted, decode_ns) SELECT point_id, pass, more.id, "
+        "attempt_id,"
+        " position, started, flags, prompt_tokens, tokens, steps, prefill_tokens, prefill_steps, "
+        "filling_steps, accepted,"
+        " decode_ns FROM sample JOIN prompt ON prompt.id = prompt_id JOIN prompt AS more ON more.turn = "
+        "prompt.turn"
+        " AND more.number % 3 = prompt.number AND more.number > 2";
+    doubt_is(w, ESTIMATES, "fewer than ten prompts");
+    doubt_is(w, MORE, "-");
+    doubt_is(w, "UPDATE estimate SET high = 2.16 WHERE metric = 'speedup'",
+             "its interval is wider than half the speedup");
+    doubt_is(w, "UPDATE estimate SET low = NULL, high = NULL WHERE metric = 'speedup'",
+             "its interval is not known");
+    doubt_is(w, ESTIMATES, "-");
+    // Texts that differ, or that a limit cut, were timed well.
+    doubt_is(w, "UPDATE sample SET flags = 48", "-");
+    doubt_is(w, "UPDATE sample SET flags = 8 WHERE point_id = 2 AND pass = 0 AND prompt_id < 5",
+             "-, 4 of 48 disturbed");
+    doubt_is(w, "UPDATE sample SET flags = 1 WHERE point_id = 1 AND pass = 0 AND prompt_id < 6",
+             "-, doubtful, 4 of 48 disturbed; 5 of its baseline's 40 disturbed");
+    // Above S: the interval has to be, or the value far enough. A killed run's store that is only read has
+    // the value.
+    doubt_is(w, ESTIMATES, "-");
+    doubt_is(w, "UPDATE estimate SET value = 1.2, low = 1.0, high = 1.4 WHERE metric = 'speedup_over_S'",
+             "-");
+    doubt_is(w, "UPDATE estimate SET value = 1.1, low = 1.06 WHERE metric = 'speedup_over_S'",
+             "-, above S, doubtful, speedup is 1.10 times S: its baseline was disturbed");
+    doubt_is(w, "UPDATE estimate SET value = 1.3, low = 0.7 WHERE metric = 'speedup_over_S'",
+             "-, above S, doubtful, speedup is 1.30 times S: its baseline was disturbed");
+    doubt_is(w, "DELETE FROM estimate WHERE metric = 'speedup_over_S'", "-");
+    doubt_is(w,
+             "UPDATE sample SET decode_ns = 4 * decode_ns WHERE point_id = 1; UPDATE run SET kind = 'import'",
+             "-, above S, doubtful, speedup is 1.54 times S: its baseline is other code, or was disturbed");
+}
+
 // A view is not looked at when it is made: each must be asked once.
 static void all_can_be_asked(void **state) {
     World *w = *state;
@@ -290,11 +353,17 @@ static void all_can_be_asked(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(s_and_speed),     IN_WORLD(ctar),
-        IN_WORLD(ctar_of_every_w), IN_WORLD(speedups),
-        IN_WORLD(task_means),      IN_WORLD(specbench),
-        IN_WORLD(passes),          IN_WORLD(by_token_when_sampling),
-        IN_WORLD(alone),           IN_WORLD(all_can_be_asked),
+        IN_WORLD(s_and_speed),
+        IN_WORLD(ctar),
+        IN_WORLD(ctar_of_every_w),
+        IN_WORLD(speedups),
+        IN_WORLD(task_means),
+        IN_WORLD(specbench),
+        IN_WORLD(passes),
+        IN_WORLD(by_token_when_sampling),
+        IN_WORLD(alone),
+        IN_WORLD(doubts),
+        IN_WORLD(all_can_be_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,6 +61,7 @@ static void sums(void **state) {
     close_to((10.0 / 3 + 30.0 / 4) / (10.0 / 7.5 + 20.0 / 8.5), t.value[TALLY_SPECBENCH]);
     close_to(40.0 / 5, t.value[TALLY_RATE]);
     close_to(42.0 / 16, t.value[TALLY_S_REFERENCE]);
+    close_to(14.0 / 5 / (40.0 / 14), t.value[TALLY_OVER_S]);
     close_to(40.0 / 7, t.value[TALLY_RATE_E2E]);
     pairs[0].pass = 7; // each prompt in a pass of its own: the mean of two ratios
     assert_true(tally(pairs, 2, false, &t, NULL));
@@ -111,7 +112,8 @@ static void alone(void **state) {
             pairs[i].base_tokens = pairs[i].base_decode_s = pairs[i].base_prefill_s = NAN;
         assert_true(tally(pairs, PAIRS, sampled, &without, NULL));
         for (int m = 0; m < TALLY_METRICS; m++) {
-            bool speedup = m == TALLY_SPEEDUP || m == TALLY_SPEEDUP_E2E || m == TALLY_SPECBENCH;
+            bool speedup =
+                m == TALLY_SPEEDUP || m == TALLY_SPEEDUP_E2E || m == TALLY_SPECBENCH || m == TALLY_OVER_S;
             if (speedup) assert_true(isnan(without.value[m]) && isnan(without.interval[m].low));
             else assert_memory_equal(&without.interval[m], &with.interval[m], sizeof(Interval));
             assert_int_equal(without.resamples[m], speedup ? 0 : TALLY_RESAMPLES);
