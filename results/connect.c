@@ -10,6 +10,7 @@
 // A trial is in memory, and has none of this.
 #include "results/connect.h"
 
+#include "engine/base/clock.h"
 #include "engine/base/text.h"
 #include "results/functions.h"
 #include "results/rows.h"
@@ -61,6 +62,18 @@ static bool uri_of(const char *path, bool immutable, Text *out, Error *e) {
     return !out->failed || error_system(e, "out of memory");
 }
 
+// SQLite asks this again and again while another process has the lock. 0 gives up.
+static int wait_for_lock(void *state, int asked) {
+    static const struct timespec MOMENT = {.tv_nsec = 50000000};
+    Store *s = state;
+    double now = clock_now(clock_monotonic()), before = asked ? s->waited : 0;
+    if (!asked) s->began = now;
+    s->waited = now - s->began;
+    if (s->waits ? !s->waits(s->path, before, s->waited) : s->waited >= s->wait_s) return 0;
+    nanosleep(&MOMENT, NULL);
+    return 1;
+}
+
 // Closes what was open, and opens it anew.
 static bool open_as(Store *s, int flags, bool immutable, Error *e) {
     Text uri = {0};
@@ -72,7 +85,7 @@ static bool open_as(Store *s, int flags, bool immutable, Error *e) {
     text_release(&uri);
     if (code) return sql_error(s, code, e);
     sqlite3_extended_result_codes(s->db, 1);
-    sqlite3_busy_timeout(s->db, (int)(s->wait_s * 1000));
+    sqlite3_busy_handler(s->db, wait_for_lock, s);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     code = functions_add(s->db);
     return code ? sql_error(s, code, e) : true;

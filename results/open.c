@@ -155,6 +155,7 @@ Store *store_open(const char *path, StoreMode mode, const StoreOptions *options,
     }
     s->claims = -1;
     s->wait_s = options && options->wait_s > 0 ? options->wait_s : DEFAULT_WAIT_S;
+    s->waits = options ? options->waits : NULL;
     s->writable = mode != STORE_READ;
     s->trial = mode == STORE_TRIAL;
     s->vfs = options ? options->vfs : NULL;

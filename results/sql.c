@@ -38,7 +38,7 @@ bool sql_error(const Store *s, int code, Error *e) {
     if (primary == SQLITE_BUSY || primary == SQLITE_LOCKED)
         return error_input(
             e, "store '%s': another process has kept it locked for %.0f s; try again when it is done",
-            s->path, s->wait_s);
+            s->path, s->waited);
     for (int i = 0; i < MEANING_COUNT; i++)
         if (MEANINGS[i].code == primary)
             return MEANINGS[i].kind == ERROR_INPUT

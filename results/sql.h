@@ -28,11 +28,12 @@ struct Store {
     bool alone;      // opened for one that shares no memory
     bool fixed;      // opened as a file that nobody changes; it was as in `file` then
     StoreFile file;
-    int claims;  // descriptor of the file's locks on runs (claim.c); below 0: not open
-    bool logged; // WAL
-    bool light;  // transactions are committed without a sync
-    double wait_s;
-    int depth;   // of transactions: the outermost is SQLite's
+    int claims;                   // descriptor of the file's locks on runs (claim.c); below 0: not open
+    bool logged;                  // WAL
+    bool light;                   // transactions are committed without a sync
+    double wait_s, began, waited; // for a lock: at most; since when; how long the last time
+    bool (*waits)(const char *store, double before, double now); // NULL: up to wait_s
+    int depth;                                                   // of transactions: the outermost is SQLite's
     bool failed; // something in the open transaction did: it will be taken back
     bool writable;
     bool trial; // in memory

@@ -14,8 +14,8 @@
 // Resuming. A run is found by its hash; store_done says which samples are there. A pass of a method that
 // keeps state over prompts is stored whole (store_samples), so it is there whole or not at all.
 //
-// A store serves one thread. Several processes may use one file: a writer waits for others up to
-// StoreOptions.wait_s. Ids hold for as long as the file does.
+// A store serves one thread. Several processes may use one file: a writer waits for others as
+// StoreOptions say. Ids hold for as long as the file does.
 //
 // Errors name the file. ERROR_INPUT: not a store, of a newer program, read-only, locked, missing.
 // ERROR_SYSTEM: disk full or broken, damaged content, no memory.
@@ -34,7 +34,10 @@ typedef enum {
 } StoreMode;
 
 typedef struct StoreOptions {
-    double wait_s;   // for a lock; 0: 10 s
+    double wait_s; // for a lock; 0: 10 s
+    // Asked several times a second while another process keeps the store locked, with the seconds that it had
+    // when it was last asked and has now: false gives up. NULL: wait_s decides.
+    bool (*waits)(const char *store, double before, double now);
     const char *vfs; // NULL: SQLite's own; tests put one that fails
 } StoreOptions;
 

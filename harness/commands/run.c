@@ -131,7 +131,7 @@ const Command command_run = {
         "text is held against the baseline's as it comes. Whatever kills the program, a prompt that ended\n"
         "is kept (a loss of power may take those of the last two seconds), and the same command again goes\n"
         "on; changed content (config, program, model, data, machine) is another run. Ctrl-C finishes the\n"
-        "prompt; a second one does not.\n"
+        "prompt; a second one does not. While another program keeps the store locked, the run waits.\n"
         "\n"
         "Exit codes: 0 done; 1 failed, or a text differs; 2 usage; 3 some points could not be run; 130\n"
         "interrupted.\n"

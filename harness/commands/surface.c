@@ -222,7 +222,7 @@ static bool open_store(Work *s, int argc, char **argv, Error *e) {
     if (!environment_open(&v, &s->machine, s->a->device, e)) return false;
     session->backend->report(session->self, &report);
     gauges_ceilings(s->a->device, &s->ceilings, bench_peak(&s->engine, &s->ceilings), report.isa, &v.on);
-    s->store = store_open(s->a->db, STORE_WRITE, NULL, e);
+    s->store = store_open(s->a->db, STORE_WRITE, &interrupt_patience, e);
     bool ok = s->store && store_begin(s->store, e) && add_run(s, e) &&
               store_attempt(s->store, s->run.run, argc, argv, &v.on, &s->run.attempt, e) &&
               store_commit(s->store, e);

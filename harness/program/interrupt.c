@@ -29,3 +29,16 @@ void interrupt_catch(const char *awaited) {
 }
 
 bool interrupt_seen(void) { return seen != 0; }
+
+// Told once after a few seconds, then every minute.
+static bool waits(const char *store, double before, double now) {
+    enum { FIRST = 5, AGAIN = 60 };
+    const char *clear = isatty(STDERR_FILENO) ? "\r\033[K" : "";
+    if (before < FIRST && now >= FIRST)
+        fprintf(stderr, "%swaiting for store '%s': another process keeps it locked\n", clear, store);
+    else if ((int)(before / AGAIN) != (int)(now / AGAIN))
+        fprintf(stderr, "%sstill waiting for store '%s', for %d min now\n", clear, store, (int)(now / AGAIN));
+    return !interrupt_seen();
+}
+
+const StoreOptions interrupt_patience = {.waits = waits};

@@ -4,6 +4,7 @@
 #include "harness/machine/environment.h"
 #include "harness/machine/gauges.h"
 #include "harness/config/point_name.h"
+#include "harness/program/interrupt.h"
 #include "harness/program/shape_text.h"
 #include "harness/program/version.h"
 #include "results/rows.h"
@@ -171,7 +172,7 @@ bool ledger_open(Ledger *l, const Inputs *in, const LedgerStart *start, Error *e
     *l = (Ledger){.inputs = in};
     l->points = mem_alloc((size_t)in->schedule->point_count, sizeof *l->points);
     if (!l->points) return out_of_memory(e);
-    l->store = store_open(start->store, STORE_WRITE, NULL, e);
+    l->store = store_open(start->store, STORE_WRITE, &interrupt_patience, e);
     if (l->store && store_begin(l->store, e) && add_all(l, start, e) && store_commit(l->store, e))
         return true;
     ledger_close(l);

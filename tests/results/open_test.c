@@ -143,6 +143,42 @@ static void locked(void **state) {
     filled_close(&f);
 }
 
+static sqlite3 *holder;
+static int times;
+
+// Past wait_s, and then the other lets go.
+static bool waits(const char *store, double before, double now) {
+    assert_non_null(strstr(store, "a.db"));
+    assert_true(times == 0 ? before == 0 && now < 0.04 : now >= before + 0.04);
+    if (++times == 4) sqlite3_close(holder);
+    return true;
+}
+
+static bool gives_up(const char *store, double before, double now) {
+    (void)store, (void)before, (void)now;
+    return ++times < 3;
+}
+
+static void waits_as_long_as_asked(void **state) {
+    const char *path = folder_path(*state, "a.db");
+    StoreModel model = {.name = "m", .hash = "h"};
+    int64_t id;
+    make(path);
+    for (int i = 0; i < 2; i++) {
+        Error e = {0};
+        Store *s =
+            store_open(path, STORE_WRITE, &(StoreOptions){.wait_s = 0.05, .waits = i ? waits : gives_up}, &e);
+        sqlite3_open(path, &holder);
+        assert_int_equal(sqlite3_exec(holder, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+        times = 0;
+        assert_true(store_model(s, &model, &id, &e) == (i == 1));
+        assert_int_equal(times, i ? 4 : 3);
+        assert_true(i == 1 || strstr(e.text, "has kept it locked"));
+        if (i == 0) sqlite3_close(holder);
+        store_close(s);
+    }
+}
+
 // As root every file may be written, so the child gives that up.
 static void read_only(void **state) {
     const char *path = folder_path(*state, "a.db");
@@ -502,6 +538,7 @@ int main(void) {
         IN_FOLDER(newer),
         IN_FOLDER(damaged),
         IN_FOLDER(locked),
+        IN_FOLDER(waits_as_long_as_asked),
         IN_FOLDER(read_only),
         IN_FOLDER(only_reading),
         IN_FOLDER(readers_leave_nothing),
