@@ -151,7 +151,7 @@ static bool note_left_out(PlotData *d, Error *e) {
     char line[64];
     if (d->panels.count <= PLOT_MOST_PANELS) return true;
     d->left_out = (int)d->panels.count - PLOT_MOST_PANELS;
-    snprintf(line, sizeof line, "%d more panels are left out", d->left_out);
+    snprintf(line, sizeof line, "%d more panels are left out: choose which to draw", d->left_out);
     return name_number(&d->notes, line) || error_system(e, "out of memory for a figure");
 }
 
@@ -162,6 +162,21 @@ static bool note_others(PlotData *d, Error *e) {
     bool ok = !line.failed && name_number(&d->notes, text_get(&line));
     text_release(&line);
     return ok || error_system(e, "out of memory for a figure");
+}
+
+void plot_left_out(const Figure *f, const PlotData *d, Text *out) {
+    size_t drawn = d->panels.count - (size_t)d->left_out;
+    const char *between = "";
+    if (d->left_out + (int)d->others.count == 0) return;
+    text_printf(out, "%s: %zu of %zu panels are drawn, without ", f->name, drawn,
+                d->panels.count + d->others.count);
+    for (size_t i = drawn; i < d->panels.count + d->others.count; i++, between = ", ") {
+        text_puts(out, between);
+        text_puts(out, "'");
+        put_comment(out, i < d->panels.count ? d->panels.items[i] : d->others.items[i - d->panels.count]);
+        text_puts(out, "'");
+    }
+    text_puts(out, "; --model, --dataset, --method and --label choose which\n");
 }
 
 bool plot_data(Store *store, const Figure *f, int64_t run, const char *computed, const char *of,

@@ -32,4 +32,6 @@ typedef struct PlotData {
 // whose titles hold it, where any does; NULL: all.
 bool plot_data(Store *store, const Figure *f, int64_t run, const char *computed, const char *of,
                PlotData *out, Error *e);
+// A line on the panels that it leaves out; nothing where it draws all.
+void plot_left_out(const Figure *f, const PlotData *d, Text *out);
 void plot_data_release(PlotData *d); // takes an empty one

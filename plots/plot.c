@@ -103,6 +103,7 @@ bool plot_draw_text(const Figure *f, const PlotData *d, const PlotOptions *o, Te
 static bool read_data(Store *store, const Figure *f, int64_t run, const PlotOptions *o, PlotData *d,
                       Error *e) {
     if (!plot_data(store, f, run, o->computed, o->of, d, e)) return false;
+    if (o->left_out) plot_left_out(f, d, o->left_out);
     return d->count || error_input(e, "run %lld of '%s' has nothing to draw for %s: %s", (long long)run,
                                    store_path(store), f->name, f->needs);
 }

@@ -24,6 +24,7 @@ typedef struct PlotOptions {
     int columns;          // PLOT_TERM: of the terminal; 0: 100
     const char *gnuplot;  // the program; NULL: "gnuplot" on $PATH
     const char *of;       // a text: only panels whose titles hold it are drawn, where any does; NULL: all are
+    Text *left_out;       // takes a line on panels that are left out; NULL: nobody reads it
     const char *computed; // for figures that ask it (Figure.computed); NULL: nothing was computed
 } PlotOptions;
 

@@ -7,6 +7,7 @@
 typedef struct ReportOptions {
     PageFormat format;
     const char *gnuplot;  // the program; NULL: "gnuplot" on $PATH
+    Text *left_out;       // takes a line a figure that leaves panels out; NULL: nobody reads it
     const char *computed; // of the run: fits, prediction (figures.h); NULL: none
 } ReportOptions;
 

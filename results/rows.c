@@ -1,6 +1,7 @@
 #include "results/rows.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/text.h"
 #include "results/connect.h"
 
 #include <assert.h>
@@ -110,4 +111,40 @@ bool rows_one_int(Store *s, const char *sql, int64_t parameter, int64_t *out, Er
     bool there = rows_next(r);
     if (there) *out = rows_int(r, 0);
     return rows_end(r, true, e) && there;
+}
+
+// --- a part of the store ---------------------------------------------------------------------------------
+
+static void put_ids(Text *script, const char *table, const int64_t *ids, size_t count) {
+    text_printf(script, "CREATE TEMP TABLE %s (id INTEGER PRIMARY KEY);", table);
+    for (size_t i = 0; i < count; i++)
+        text_printf(script, "INSERT OR IGNORE INTO temp.%s VALUES (%lld);", table, (long long)ids[i]);
+}
+
+// A name without a database is sought among the temporary ones first; a view of the file looks into the file.
+// Where open.c made views aside, those of result and heat are there already, and stand on these.
+bool rows_narrow(Store *s, const int64_t *points, size_t point_count, const int64_t *models,
+                 size_t model_count, Error *e) {
+    // A surface may have been measured of the same weights under another name.
+    static const char SAME[] =
+        "INSERT OR IGNORE INTO temp.chosen_model SELECT id FROM main.model WHERE hash IN"
+        " (SELECT hash FROM main.model WHERE id IN (SELECT id FROM temp.chosen_model));";
+    static const char VIEWS[] =
+        "CREATE TEMP VIEW point AS SELECT * FROM main.point WHERE id IN (SELECT id FROM temp.chosen);"
+        "CREATE TEMP VIEW IF NOT EXISTS result AS"
+        " SELECT * FROM main.result WHERE point_id IN (SELECT id FROM temp.chosen);"
+        "CREATE TEMP VIEW surface AS"
+        " SELECT * FROM main.surface WHERE model_id IN (SELECT id FROM temp.chosen_model);"
+        "CREATE TEMP VIEW IF NOT EXISTS heat AS"
+        " SELECT * FROM main.heat WHERE model_id IN (SELECT id FROM temp.chosen_model);";
+    Text script = {0};
+    text_puts(&script, "PRAGMA query_only = OFF;");
+    put_ids(&script, "chosen", points, point_count);
+    put_ids(&script, "chosen_model", models, model_count);
+    text_puts(&script, SAME);
+    text_puts(&script, VIEWS);
+    text_printf(&script, "PRAGMA query_only = %s;", s->writable ? "OFF" : "ON");
+    bool ok = script.failed ? error_system(e, "out of memory") : sql_script(s, text_get(&script), e);
+    text_release(&script);
+    return ok;
 }

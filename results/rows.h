@@ -39,3 +39,9 @@ const void *rows_blob(const Rows *r, int column, size_t *size);
 
 // One value of the first row: for questions that have one. False also where there is no row.
 bool rows_one_int(Store *s, const char *sql, int64_t parameter, int64_t *out, Error *e);
+
+// From now on `point` and `result` hold only these points, `surface` and `heat` only these models' (ids), for
+// every question but those that say main.point: for who asks about a part of a run. The other views see all,
+// so that a speedup's baseline is found as before.
+bool rows_narrow(Store *s, const int64_t *points, size_t point_count, const int64_t *models,
+                 size_t model_count, Error *e);

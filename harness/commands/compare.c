@@ -1,6 +1,7 @@
 // Is B faster than A?
 #include "harness/program/command.h"
 
+#include "harness/stored/choice.h"
 #include "harness/stored/compare.h"
 #include "harness/run/prepare.h"
 
@@ -11,12 +12,14 @@
 typedef struct {
     const char *db;
     double margin;
+    Choice choice;
 } CompareOptions;
 
 #define AT(name) offsetof(CompareOptions, name)
 static const Option OPTIONS[] = {
     {"db",     0, OPTION_TEXT, AT(db),     0, 0,   "FILE", "the store",                              STORE_DEFAULT},
     {"margin", 0, OPTION_REAL, AT(margin), 0, 0.5, "X",    "a difference that means nothing to you", "0.02"       },
+    CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
 
@@ -76,6 +79,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     CompareSide a = {0}, b = {0};
     Comparison c = {0};
     bool ok = compare_find(rest.items[0], o.db, &a, e) && compare_find(rest.items[1], o.db, &b, e) &&
+              choice_apply(&o.choice, a.store, a.run, e) && choice_apply(&o.choice, b.store, b.run, e) &&
               compare_sides(&a, &b, &c, e);
     if (ok && print(&c, o.margin)) *code = EXIT_FAILED;
     compare_release(&c);

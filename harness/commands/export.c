@@ -4,6 +4,7 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "harness/run/prepare.h"
+#include "harness/stored/choice.h"
 #include "harness/stored/stored.h"
 #include "results/rows.h"
 #include "results/transfer.h"
@@ -20,6 +21,7 @@ static const size_t MOST_BYTES = (size_t)1 << 30; // of a file that is imported
 typedef struct {
     const char *db, *run, *format, *what, *output;
     const char *name, *model, *dataset, *method, *baseline;
+    Choice choice;
 } TransferOptions;
 
 #define AT(name) offsetof(TransferOptions, name)
@@ -29,6 +31,7 @@ static const Option EXPORT_OPTIONS[] = {
      "a line a point, prompt or step; jsonl's steps: as docs/steps.md",                                "results"        },
     {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE|DIR",              "spec-bench: a directory", "standard output"},
     {"db",     0,   OPTION_TEXT, AT(db),     0, 0, "FILE",                  "the store",               STORE_DEFAULT    },
+    CHOICE_OPTIONS(AT, choice),
 };
 static const Option IMPORT_OPTIONS[] = {
     {"db",       0, OPTION_TEXT, AT(db),       0, 0, "FILE", "the store",                                    STORE_DEFAULT},
@@ -154,7 +157,8 @@ static bool export(int argc, char **argv, int *code, Error *e) {
     if (!command_parse(&command_export, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     Store *s = store_open(o.db, STORE_READ, NULL, e);
-    bool ok = s && stored_run(s, rest.count ? rest.items[0] : NULL, &run, e) && export_run(s, run, &o, e);
+    bool ok = s && stored_run(s, rest.count ? rest.items[0] : NULL, &run, e) &&
+              choice_apply(&o.choice, s, run, e) && export_run(s, run, &o, e);
     store_close(s);
     return ok;
 }

@@ -5,6 +5,7 @@
 #include "harness/predict/fit_report.h"
 #include "harness/predict/fit_surface.h"
 #include "harness/run/prepare.h"
+#include "harness/stored/choice.h"
 #include "harness/stored/stored.h"
 #include "harness/stored/stored_points.h"
 
@@ -14,9 +15,10 @@
 
 typedef struct {
     const char *points, *law, *bonus, *filling; // bonus, filling: NULL where not given
-    const char *surface, *model, *on, *save, *db;
+    const char *surface, *on, *save, *db;
     int resamples;
     uint64_t seed;
+    Choice choice;
     bool tsv, json;
 } FitArguments;
 
@@ -32,7 +34,7 @@ static const Option OPTIONS[] = {
      "tokens of an output, whose first N - 2 steps emit one each",                                                                         "the run's; of points none"},
     {"surface",   0,   OPTION_TEXT, AT(surface),   0,   0,      "FILE.csv",
      "steps measured by bench --csv: fit a machine to them",                                                                               NULL                       },
-    {"model",     0,   OPTION_TEXT, AT(model),     0,   0,      "DIR",             "with --surface: the model that was measured",          NULL                       },
+    CHOICE_OPTIONS(AT, choice),
     {"on",        0,   OPTION_TEXT, AT(on),        0,   0,      "MACHINE",
      "with --surface: the machine's data sheet, of configs/hardware or a file",                                                            NULL                       },
     {"save",      0,   OPTION_TEXT, AT(save),      0,   0,      "FILE.json",
@@ -129,7 +131,8 @@ static bool fit_stored(const FitArguments *a, const char *which, Error *e) {
     size_t fitted = 0;
     if (!read_options(a, &o, e)) return false;
     Store *store = store_open(a->db, STORE_READ, NULL, e);
-    bool ok = store && stored_run(store, which, &run, e) && stored_sets(store, run, &sets, e);
+    bool ok = store && stored_run(store, which, &run, e) && choice_apply(&a->choice, store, run, e) &&
+              stored_sets(store, run, &sets, e);
     for (size_t i = 0; ok && i < sets.count; i++) {
         Error why = {0};
         if (i > 0 && !a->json) puts("");
@@ -155,7 +158,10 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (rest.count + (a.points != NULL) + (a.surface != NULL) != 1)
         return error_input(e, "fit: give one of RUN, --points FILE.tsv and --surface FILE.csv");
     if (a.surface)
-        return fit_surface(&(SurfaceArguments){a.surface, a.model, a.on, a.save, a.seed, a.json}, e);
+        return fit_surface(&(SurfaceArguments){a.surface,
+                                               a.choice.model.count ? a.choice.model.items[0] : NULL, a.on,
+                                               a.save, a.seed, a.json},
+                           e);
     return a.points ? fit_file(&a, e) : fit_stored(&a, rest.items[0], e);
 }
 

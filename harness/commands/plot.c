@@ -3,6 +3,7 @@
 
 #include "engine/base/suggest.h"
 #include "harness/predict/computed.h"
+#include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
 #include "harness/run/prepare.h"
 #include "harness/stored/stored.h"
@@ -20,6 +21,7 @@
 typedef struct {
     const char *run, *format, *output, *db;
     PredictionArguments of;
+    Choice choice;
     bool dark;
 } PlotArguments;
 
@@ -30,6 +32,7 @@ static const Option OPTIONS[] = {
      "as FILE ends, or svg"                                                                                                                                          },
     {"output",      'o', OPTION_TEXT, AT(output),         0, 0, "FILE",                 "where to",                                            "NAME.svg"            },
     {"dark",        0,   OPTION_FLAG, AT(dark),           0, 0, NULL,                   "for a dark page",                                     NULL                  },
+    CHOICE_OPTIONS(AT, choice),
     {"on",          0,   OPTION_TEXT, AT(of.on),          0, 0, "MACHINE",              "predicted, scaling: what is priced (as of simulate)",
      NULL                                                                                                                                                            },
     {"shape",       0,   OPTION_TEXT, AT(of.shape),       0, 0, "SHAPE",                "of the target there",                                 NULL                  },
@@ -99,6 +102,7 @@ static bool compute(Store **store, const Figure *f, int64_t run, const PlotArgum
     if (!of.against) of.against = itself;
     if (priced) wanted.prediction = &of;
     if (wanted.tables && !estimates_ensure(store, run, e)) return false;
+    if (!choice_apply(&a->choice, *store, run, e)) return false;
     return !f->computed || computed_json(*store, run, &wanted, out, e);
 }
 
@@ -154,7 +158,8 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     o.dark = a.dark;
     Store *store = store_open(a.db, STORE_READ, NULL, e);
     bool print = o.format == PLOT_TERM && !a.output;
-    Text computed = {0}, model = {0};
+    Text computed = {0}, model = {0}, left_out = {0};
+    o.left_out = &left_out;
     bool ok = store && find_model(rest.items[0], &model, e) &&
               find_run(store, f, rest.items[0], a.run, &which, e) &&
               compute(&store, f, which, &a, &computed, e);
@@ -163,7 +168,9 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     ok = ok && (print ? print_plot(store, f, which, &o, e)
                       : write_plot(store, f, rest.items[0], which, &o, a.output, e));
     text_release(&computed);
+    if (ok) fputs(text_get(&left_out), stderr);
     text_release(&model);
+    text_release(&left_out);
     store_close(store);
     return ok;
 }

@@ -2,6 +2,7 @@
 #include "harness/program/command.h"
 
 #include "harness/predict/computed.h"
+#include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
 #include "harness/run/prepare.h"
 #include "harness/stored/stored.h"
@@ -12,6 +13,7 @@
 
 typedef struct {
     const char *run, *format, *output, *db;
+    Choice choice;
 } ReportArguments;
 
 #define AT(name) offsetof(ReportArguments, name)
@@ -20,6 +22,7 @@ static const Option OPTIONS[] = {
     {"format", 0,   OPTION_TEXT, AT(format), 0, 0, "html|md|tex", "of the page",        "as FILE ends, or html"},
     {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE",        "where to",           "report.html"          },
     {"db",     0,   OPTION_TEXT, AT(db),     0, 0, "FILE",        "the store",          STORE_DEFAULT          },
+    CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
 
@@ -48,12 +51,16 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     snprintf(own, sizeof own, "report.%s", page_format_names[o.format]);
     const char *path = a.output ? a.output : own;
     Store *store = store_open(a.db, STORE_READ, NULL, e);
-    Text computed = {0};
+    Text computed = {0}, left_out = {0};
+    o.left_out = &left_out;
     bool ok = store && stored_run(store, a.run, &which, e) && estimates_ensure(&store, which, e) &&
+              choice_apply(&a.choice, store, which, e) &&
               computed_json(store, which, &(ComputedWanted){.fits = true, .tables = true}, &computed, e);
     o.computed = text_get(&computed);
     ok = ok && report_write(store, which, &o, path, e);
     text_release(&computed);
+    if (ok) fputs(text_get(&left_out), stderr);
+    text_release(&left_out);
     if (ok) printf("%s: run %lld\n", path, (long long)which);
     store_close(store);
     return ok;

@@ -1,6 +1,7 @@
 // What is stored: the table of a run's points, and the list of runs.
 #include "harness/program/command.h"
 
+#include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
 #include "harness/run/prepare.h"
 #include "harness/stored/stored.h"
@@ -13,12 +14,14 @@
 typedef struct {
     const char *db;
     bool json;
+    Choice choice;
 } ShowOptions;
 
 #define AT(name) offsetof(ShowOptions, name)
 static const Option OPTIONS[] = {
     {"db",   0, OPTION_TEXT, AT(db),   0, 0, "FILE", "the store",            STORE_DEFAULT},
     {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL,   "print one JSON array", NULL         },
+    CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
 
@@ -133,7 +136,8 @@ static bool show(int argc, char **argv, int *code, Error *e) {
     Store *store = store_open(o.db, STORE_READ, NULL, e);
     bool ok =
         store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) &&
-        estimates_ensure(&store, run, e) && (o.json || print_run(store, run, e)) &&
+        estimates_ensure(&store, run, e) && choice_apply(&o.choice, store, run, e) &&
+        (o.json || print_run(store, run, e)) &&
         (o.json ? stored_json(store, run, &text, e)
                 : stored_table(store, run, &table, e) && grid_show(&table, e) && print_alone(store, run, e) &&
                       print_surface(store, run, e) && print_drift(store, run, e));

@@ -4,6 +4,7 @@
 #include "harness/predict/predicted.h"
 #include "harness/run/prepare.h"
 #include "harness/predict/step_model.h"
+#include "harness/stored/choice.h"
 #include "harness/stored/stored.h"
 
 #include <math.h>
@@ -14,6 +15,7 @@
 typedef struct {
     const char *db;
     PredictionArguments of;
+    Choice choice;
     bool json;
 } SimulateOptions;
 
@@ -34,6 +36,7 @@ static const Option OPTIONS[] = {
      "with --devices: a link's speed and a message's latency",                                    NULL         },
     {"db",          0, OPTION_TEXT, AT(db),             0, 0, "FILE",    "the store",             STORE_DEFAULT},
     {"json",        0, OPTION_FLAG, AT(json),           0, 0, NULL,      "print one JSON object", NULL         },
+    CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
 
@@ -188,8 +191,8 @@ static bool simulate(const SimulateOptions *o, const char *which, Error *e) {
     int64_t run;
     if (!prediction_read(&o->of, &p, e)) return false;
     Store *store = store_open(o->db, STORE_READ, NULL, e);
-    bool ok =
-        store && stored_run(store, which, &run, e) && prediction_make(&p, store, run, e) && print(o, &p, e);
+    bool ok = store && stored_run(store, which, &run, e) && choice_apply(&o->choice, store, run, e) &&
+              prediction_make(&p, store, run, e) && print(o, &p, e);
     prediction_release(&p);
     store_close(store);
     return ok;

@@ -3,6 +3,7 @@
 
 #include "engine/base/suggest.h"
 #include "harness/table/catalogue.h"
+#include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
 #include "harness/run/prepare.h"
 #include "harness/stored/stored.h"
@@ -16,6 +17,7 @@
 
 typedef struct {
     const char *run, *db, *format;
+    Choice choice;
 } TableArguments;
 
 #define AT(name) offsetof(TableArguments, name)
@@ -23,6 +25,7 @@ static const Option OPTIONS[] = {
     {"run",    0, OPTION_TEXT, AT(run),    0, 0, "RUN",                    "a number or a name", "the newest for this table"},
     {"format", 0, OPTION_TEXT, AT(format), 0, 0, "text|md|csv|latex|json", "of the table",       "text"                     },
     {"db",     0, OPTION_TEXT, AT(db),     0, 0, "FILE",                   "the store",          STORE_DEFAULT              },
+    CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
 
@@ -93,7 +96,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (access(a.db, F_OK) != 0 && !a.run) return catalogue_none(item->name, a.db, e);
     Store *store = store_open(a.db, STORE_READ, NULL, e);
     bool ok = store && find_run(store, &a, item, &which, e) && estimates_ensure(&store, which, e) &&
-              print(store, which, item, format, e);
+              choice_apply(&a.choice, store, which, e) && print(store, which, item, format, e);
     store_close(store);
     return ok;
 }

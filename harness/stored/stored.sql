@@ -61,7 +61,7 @@ SELECT p.number AS point, model.name AS model, stand_in, dataset.name AS dataset
 FROM point AS p
 JOIN model ON model.id = p.model_id
 JOIN dataset ON dataset.id = p.dataset_id
-LEFT JOIN point AS base ON base.id = p.baseline_id
+LEFT JOIN main.point AS base ON base.id = p.baseline_id
 LEFT JOIN sums ON sums.point_id = p.id
 LEFT JOIN accepts ON accepts.point_id = p.id
 LEFT JOIN estimates ON estimates.point_id = p.id
