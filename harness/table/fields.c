@@ -47,6 +47,7 @@ static const Field FIELDS[] = {
     {"bytes_per_step",  FIELD_REAL, AT(text.bytes_per_step)},
     {"repeated",        FIELD_REAL, AT(text.repeated)      },
     {"S_calm",          FIELD_REAL, AT(text.calm)          },
+    {"doubt",           FIELD_TEXT, AT(doubt)              },
     {"note",            FIELD_TEXT, AT(note)               },
 };
 #undef AT

@@ -25,7 +25,8 @@ enum {
     SETTINGS,
     SUBTASKS,
     TEMPERATURE,
-    PROMPTS
+    PROMPTS,
+    DOUBT
 };
 
 static bool out_of_memory(Error *e) { return error_system(e, "out of memory for the points of a table"); }
@@ -43,9 +44,10 @@ static bool add_seed(TablePoints *p, const Rows *r, Error *e) {
     void *seeds = p->seeds;
     if (!mem_grow(&seeds, &p->seed_capacity, p->seed_count + 1, sizeof *p->seeds)) return out_of_memory(e);
     p->seeds = seeds;
-    p->seeds[p->seed_count++] = (TableSeed){rows_int(r, POINT), rows_int(r, BASELINE)};
+    TableSeed s = {rows_int(r, POINT), rows_int(r, BASELINE), keep(p, rows_text(r, DOUBT))};
+    p->seeds[p->seed_count++] = s;
     p->groups[p->group_count - 1].count++;
-    return true;
+    return s.doubt || out_of_memory(e);
 }
 
 static bool add_group(TablePoints *p, const Rows *r, Error *e) {

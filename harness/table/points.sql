@@ -25,8 +25,9 @@ SELECT min(number) OVER (PARTITION BY model_id, dataset_id, decoder, temperature
        CASE compute WHEN 'f32' THEN 'F32' WHEN 'bf16' THEN 'BF16' ELSE dtype END,
        CASE WHEN device LIKE 'cuda%' OR device = 'auto' AND gpu IS NOT NULL THEN gpu
             WHEN device = 'null' THEN 'the null device' ELSE cpu END,
-       dataset.name, method, decoder, label, settings, subtasks, temperature, prompts
+       dataset.name, method, decoder, label, settings, subtasks, temperature, prompts, doubt
 FROM r JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id
+LEFT JOIN point_doubt ON point_doubt.point_id = r.id
 LEFT JOIN environment
     ON environment.id = (SELECT environment_id FROM attempt WHERE run_id = ?1 ORDER BY id DESC LIMIT 1)
 WHERE copy = 1

@@ -54,6 +54,7 @@ static void cell_above(const TableRow *r, Text *out) {
 static void cell_bytes(const TableRow *r, Text *out) { put_number(out, r->text.bytes_per_step); }
 static void cell_repeated(const TableRow *r, Text *out) { put_number(out, r->text.repeated); }
 static void cell_calm(const TableRow *r, Text *out) { put_number(out, r->text.calm); }
+static void cell_doubt(const TableRow *r, Text *out) { text_puts(out, r->doubt); }
 static void cell_why(const TableRow *r, Text *out) {
     text_puts(out, r->why_not);
     if (*r->note) text_printf(out, "%s(%s)", *r->why_not ? " " : "", r->note);
@@ -82,6 +83,7 @@ static const Cell CELLS[] = {
     {"bytes/step",    cell_bytes,       true },
     {"repeated",      cell_repeated,    true },
     {"S, no loops",   cell_calm,        true },
+    {"disturbed",     cell_doubt,       false},
     {"why not, note", cell_why,         false},
 };
 enum { CELL_COUNT = sizeof CELLS / sizeof *CELLS };

@@ -104,6 +104,11 @@ bool quantity_is_quality(const char *name) {
     return m && m->query == SCORE;
 }
 
+bool quantity_is_time(const char *name) {
+    const QuantityInfo *m = find(name);
+    return m && m->tally >= 0 && m->tally != TALLY_S && m->tally != TALLY_S_REFERENCE;
+}
+
 const char *quantity_own(const char *name) {
     const QuantityInfo *m = find(name);
     return m ? m->own : NULL;

@@ -37,6 +37,7 @@ TableRow *table_add_row(Table *t, Error *e) {
         .own_name = "",
         .why_not = "",
         .stand_in = "",
+        .doubt = "",
         .note = "",
         .ours = UNKNOWN,
         .own = UNKNOWN,

@@ -41,14 +41,29 @@ static const char *keep_label(Table *t, const TableGroup *g) {
     return kept;
 }
 
-static bool describe_group(Maker *m, const TableGroup *g, TableRow *row, Error *e) {
+// Of all points that the row's number is a mean of.
+static const char *keep_doubts(Maker *m, const TableMatch *match) {
+    Text text = {0};
+    for (int i = 0; i < match->count; i++)
+        for (size_t k = 0; k < match->groups[i]->count; k++) {
+            const TableSeed *s = &m->points.seeds[match->groups[i]->first + k];
+            if (*s->doubt) text_printf(&text, "%s%s", text.length ? "; " : "", s->doubt);
+        }
+    const char *kept = text.failed ? NULL : table_keep(m->t, text_get(&text));
+    text_release(&text);
+    return kept;
+}
+
+static bool describe_ours(Maker *m, const TableMatch *match, TableRow *row, Error *e) {
+    const TableGroup *g = match->groups[0];
     row->point = g->number;
     row->seeds = (int)g->count;
     row->our_model = table_keep(m->t, g->model);
     row->our_dataset = table_keep(m->t, g->dataset);
     row->our_method = keep_label(m->t, g);
     row->stand_in = table_keep(m->t, stand_in_of(m, g));
-    return (row->our_model && row->our_dataset && row->our_method && row->stand_in)
+    if (quantity_is_time(row->measure)) row->doubt = keep_doubts(m, match);
+    return (row->our_model && row->our_dataset && row->our_method && row->stand_in && row->doubt)
                ? table_ask_text(&m->ask, g, &row->text, e)
                : out_of_memory(e);
 }
@@ -69,7 +84,7 @@ static bool fill_quantities(Maker *m, const TableMatch *match, int parity, Table
     return table_ask_match(&m->ask, match, &ours, &row->ours, e) &&
            (!own || table_ask_match(&m->ask, match, &beside, &row->own, e)) &&
            (!quantity_is_quality(row->measure) || table_ask_match(&m->ask, match, &above, &row->above, e)) &&
-           (isfinite(row->ours.value) ? describe_group(m, match->groups[0], row, e) : forget(row));
+           (isfinite(row->ours.value) ? describe_ours(m, match, row, e) : forget(row));
 }
 
 // Filled only where nothing speaks against it.

@@ -178,6 +178,8 @@ static void compared(void **state) {
     near(21.0 / 11 - 2.05, s->difference.value);
     near((20 * 0.006 + 0.01) / (10 * 0.004 + 0.01), speedup->ours.value);
     near(3, speedup->own.value);
+    assert_string_equal(s->doubt, ""); // no disturbance changes S
+    assert_string_equal(speedup->doubt, "speedup is 1.50 times S: its baseline was disturbed");
     near(6, s->text.bytes_per_step);
     near(0.25, s->text.repeated);
     near(2, s->text.calm);
@@ -429,7 +431,7 @@ static void filled(void **state, const char *file, int passes, Table *out) {
     FilledStore f;
     Error e = {0};
     if (!filled_open(&f, folder_path(*state, file), NULL, POINTS, PROMPTS, &e) ||
-        !filled_add_all(&f, passes, &e))
+        !filled_add_all(&f, passes, &e) || !store_flag(f.store, f.points[2], 0, f.prompts[3], FLAG_LOAD, &e))
         fail_msg("%s", e.text);
     if (!estimates_ensure(&f.store, f.run, &e) ||
         !table_make(f.store, f.run, published_find("ngrammys-table-1"), out, &e))
