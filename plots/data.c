@@ -93,10 +93,12 @@ static bool open_block(PlotData *d, Place at, const Rows *r) {
 
 static bool put_row(PlotData *d, const Rows *r) {
     const char *between = "";
-    for (int i = 0; i < rows_columns(r); i++) {
+    for (int i = 0, column = 0; i < rows_columns(r); i++) {
         ColumnKind kind = column_kind(rows_name(r, i));
         bool null = rows_type(r, i) == VALUE_NULL;
         if (kind != COLUMN_NUMBER && kind != COLUMN_LABEL) continue;
+        column++;
+        if (strcmp(rows_name(r, i), "doubtful") == 0 && rows_int(r, i)) d->doubtful = column;
         text_puts(&d->numbers, between);
         between = " ";
         if (kind == COLUMN_LABEL) {
@@ -147,6 +149,11 @@ static bool read_notes(PlotData *d, Rows *r, Error *e) {
     return true;
 }
 
+static bool note_doubtful(PlotData *d, Error *e) {
+    static const char LINE[] = "*: a tenth of its samples or its baseline's disturbed, or speedup above S";
+    return !d->doubtful || name_number(&d->notes, LINE) || error_system(e, "out of memory for a figure");
+}
+
 static bool note_left_out(PlotData *d, Error *e) {
     char line[64];
     if (d->panels.count <= PLOT_MOST_PANELS) return true;
@@ -187,8 +194,8 @@ bool plot_data(Store *store, const Figure *f, int64_t run, const char *computed,
         plot_data_release(out);
         return plot_data(store, f, run, computed, NULL, out, e);
     }
-    if (!each(store, figures_notes, run, computed, out, read_notes, e) || !note_left_out(out, e) ||
-        !note_others(out, e))
+    if (!each(store, figures_notes, run, computed, out, read_notes, e) || !note_doubtful(out, e) ||
+        !note_left_out(out, e) || !note_others(out, e))
         return false;
     return !out->numbers.failed || error_system(e, "out of memory for a figure");
 }

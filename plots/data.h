@@ -24,6 +24,7 @@ typedef struct PlotData {
     PlotBlock *blocks; // (count): those of a panel follow each other
     size_t count, capacity;
     int left_out;   // panels
+    int doubtful;   // the column that says which points are, from 1; 0: none is
     const char *of; // panels that do not hold it are `others`, and are not drawn; NULL: there are none
     Names others;
 } PlotData;

@@ -139,9 +139,11 @@ void plot_script(const Figure *f, const PlotData *d, const PlotOptions *o, const
     put_terminal(out, &c, o);
     text_puts(out, "set encoding utf8\n");
     put_place(out, d, data, output);
-    text_printf(out, "\nchars = %d\ndark = %d\npanels = %d\nacross = %d\ndown = %d\npixels = %d\ntitle = ",
-                o->format == PLOT_TERM, o->dark, (int)d->panels.count - d->left_out, c.across, c.down,
-                c.height);
+    text_printf(
+        out,
+        "\nchars = %d\ndark = %d\npanels = %d\nacross = %d\ndown = %d\npixels = %d\ndoubtful = %d\ntitle = ",
+        o->format == PLOT_TERM, o->dark, (int)d->panels.count - d->left_out, c.across, c.down, c.height,
+        d->doubtful);
     put_quoted(out, f->summary, WHOLE, o->format);
     text_puts(out, "\n");
     put_names(out, "panel", &d->panels, letters * 2 / 3 / c.across, o->format);

@@ -1,4 +1,4 @@
-# Lines over numbers: x y low high, a line a series; low and high, where known, are an interval. x_is_whole, x_by_powers
+# Lines over numbers: x y low high doubtful, a line a series; low and high, where known, are an interval. x_is_whole, x_by_powers
 # (of two) say what x is. A panel of one x has its neighbours beside it.
 set offsets graph 0.04, graph 0.04, graph 0.04, graph 0.04
 do for [p = 1:panels] {
@@ -19,7 +19,8 @@ do for [p = 1:panels] {
     plot for [i = first[p]:last[p]] data index i using 1:(chars ? NaN : $2):3:4 with yerrorbars pointtype 0 linewidth 1 linecolor rgb colour(block_series[i + 1]), \
          for [i = first[p]:last[p]] data index i using 1:2 with linespoints linewidth 2 pointsize 0.8 \
              linecolor rgb colour(block_series[i + 1]) pointtype point_of(block_series[i + 1]) dashtype dash_of(block_series[i + 1]) \
-             title series[block_series[i + 1]]
+             title series[block_series[i + 1]], \
+         for [i = first[p]:(doubtful ? last[p] : first[p] - 1)] data index i using (is_doubtful(0) ? $1 : NaN):2:('*') with labels offset 0.6, 0.3 textcolor rgb ink font star
     unset for [i = 1:1 + |note|] label i
 }
 unset multiplot

@@ -1,7 +1,8 @@
 SELECT iif(what = 'S', 'S, tokens a step: ', 'speedup: ') || model || ', ' || dataset AS panel, 'gamma=' || gamma.value || CASE WHEN l.value > 0 THEN ', exit layer ' || l.value ELSE '' END AS series,
        eta.value AS eta, iif(what = 'S', S, speedup) AS value, iif(what = 'S', S_low, speedup_low) AS low,
-       iif(what = 'S', S_high, speedup_high) AS high
-FROM result
+       iif(what = 'S', S_high, speedup_high) AS high,
+       what = 'speedup' AND doubtful AS doubtful
+FROM result JOIN point_doubt USING (point_id)
 JOIN (SELECT 'S' AS what UNION ALL SELECT 'speedup')
 JOIN point_param AS l ON l.point_id = result.point_id AND l.section = 'method' AND l.name = 'exit_layer'
 JOIN point_param AS gamma ON gamma.point_id = result.point_id AND gamma.section = 'method' AND gamma.name = 'gamma'

@@ -5,16 +5,17 @@ WITH target AS (
     FROM model LEFT JOIN content ON content.run_id = ?1 AND content.kind = 'weights' AND content.name = model.name
     WHERE model.id IN (SELECT model_id FROM point WHERE run_id = ?1)),
 at AS (
-    SELECT target, dataset, gamma.value AS gamma, eta.value AS eta, result.number, S, S_low, S_high, speedup, speedup_low, speedup_high,
+    SELECT target, dataset, gamma.value AS gamma, eta.value AS eta, result.number, S, S_low, S_high, speedup, speedup_low, speedup_high, doubtful,
            coalesce(nullif(l.value, 0), (SELECT min(b) FROM step_pass WHERE model = 0 AND a = 0 AND b > 0
                                          AND sample_id = (SELECT min(id) FROM sample WHERE point_id = point.id))) AS layer
-    FROM result JOIN point ON point.id = result.point_id JOIN target USING (model_id)
+    FROM result JOIN point_doubt USING (point_id) JOIN point ON point.id = result.point_id JOIN target USING (model_id)
     JOIN point_param AS l ON l.point_id = result.point_id AND l.section = 'method' AND l.name = 'exit_layer'
     JOIN point_param AS gamma ON gamma.point_id = result.point_id AND gamma.section = 'method' AND gamma.name = 'gamma'
     JOIN point_param AS eta ON eta.point_id = result.point_id AND eta.section = 'method' AND eta.name = 'eta'
     WHERE result.run_id = ?1 AND result.method = 'kangaroo' AND S IS NOT NULL AND result.temperature = 0)
 SELECT iif(what = 'S', 'S, tokens a step: ', 'speedup: ') || target || ', ' || dataset AS panel, 'gamma=' || gamma || ', eta=' || eta AS series,
-       layer, iif(what = 'S', S, speedup) AS value, iif(what = 'S', S_low, speedup_low) AS low, iif(what = 'S', S_high, speedup_high) AS high
+       layer, iif(what = 'S', S, speedup) AS value, iif(what = 'S', S_low, speedup_low) AS low, iif(what = 'S', S_high, speedup_high) AS high,
+       what = 'speedup' AND doubtful AS doubtful
 FROM at JOIN (SELECT 'S' AS what UNION ALL SELECT 'speedup')
 WHERE layer IS NOT NULL AND (what = 'S' OR speedup IS NOT NULL)
 ORDER BY target, dataset, what, gamma, eta, layer, number;

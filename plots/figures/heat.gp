@@ -1,4 +1,4 @@
-# Cells over numbered columns and rows: x y value label_x label_y ridge ridge_rows. A cell that was not measured is hatched.
+# Cells over numbered columns and rows: x y value label_x label_y ridge ridge_rows doubtful. A cell that was not measured is hatched.
 # `level` and `levels` are contours of the value; where ridge, in rows of the ridge, is 1, operations bind.
 set key outside center bottom horizontal samplen 1.5 width -1 height (chars ? 0 : 1.2)
 set grid noxtics noytics
@@ -8,6 +8,7 @@ unset colorbox
 set contour base
 contour_dash(n) = n == 1 ? 3 : n == 2 ? 2 : 1
 light(v) = log(v / lowest) > 0.6 * log(highest / lowest)
+mark(n) = is_doubtful(0) ? '*' : ''
 $ridge << NONE
 NONE
 do for [p = 1:panels] {
@@ -29,7 +30,7 @@ do for [p = 1:panels] {
     set cbrange [lowest:highest]
     set logscale cb
     if (chars) {
-        plot data index i using 1:2:(valid(3) ? sprintf('%.2f', $3) : '///'):xtic(label[int($4)]):ytic(label[int($5)]) with labels
+        plot data index i using 1:2:(valid(3) ? sprintf('%.2f', $3) . mark(0) : '///'):xtic(label[int($4)]):ytic(label[int($5)]) with labels
     } else {
         unset surface
         set table $contours
@@ -45,7 +46,7 @@ do for [p = 1:panels] {
         set surface
         plot data index i using 1:2:($1 - 0.5):($1 + 0.5):($2 - 0.5):($2 + 0.5):3:xtic(label[int($4)]):ytic(label[int($5)]) with boxxyerror fillcolor palette, \
              data index i using (valid(3) ? NaN : $1):2:($1 - 0.5):($1 + 0.5):($2 - 0.5):($2 + 0.5) with boxxyerror fillstyle transparent pattern 4 border fillcolor rgb ink linewidth 0.5, \
-             data index i using 1:2:(valid(3) ? sprintf('%.2f', $3) : ''):(light($3) ? 0x1a1a1a : 0xffffff) with labels font ',10' textcolor rgb variable, \
+             data index i using 1:2:(valid(3) ? sprintf('%.2f', $3) . mark(0) : ''):(light($3) ? 0x1a1a1a : 0xffffff) with labels font ',10' textcolor rgb variable, \
              for [n = 1:|level|] $contours using 1:(abs($3 - level[n]) < 1e-6 ? $2 : NaN) with lines linewidth 2 linecolor rgb alarm dashtype contour_dash(n), \
              for [n = 1:|level|] keyentry with lines linewidth 2 linecolor rgb alarm dashtype contour_dash(n) title sprintf('%.1f', level[n]), \
              for [n = 1:(ridge ? 1 : 0)] '$ridge' using 1:2 with lines linewidth 2.5 linecolor rgb '#56b4e9', \

@@ -1,6 +1,7 @@
 SELECT iif(what = 'S', 'S, tokens a step: ', 'speedup: ') || model || ', ' || dataset AS panel, 'gamma=' || gamma.value || ', beta=' || beta.value AS series,
-       k.value AS K, iif(what = 'S', S, speedup) AS value, iif(what = 'S', S_low, speedup_low) AS low, iif(what = 'S', S_high, speedup_high) AS high
-FROM result
+       k.value AS K, iif(what = 'S', S, speedup) AS value, iif(what = 'S', S_low, speedup_low) AS low, iif(what = 'S', S_high, speedup_high) AS high,
+       what = 'speedup' AND doubtful AS doubtful
+FROM result JOIN point_doubt USING (point_id)
 JOIN (SELECT 'S' AS what UNION ALL SELECT 'speedup')
 JOIN point_param AS k ON k.point_id = result.point_id AND k.section = 'method' AND k.name = 'K'
 JOIN point_param AS gamma ON gamma.point_id = result.point_id AND gamma.section = 'method' AND gamma.name = 'gamma'

@@ -1,8 +1,8 @@
-# Bars from 0, the best setting of each method: row speedup low high label_bar published label_why.
+# Bars from 0, the best setting of each method: row speedup low high label_bar published label_why doubtful.
 said_below = 'speedup, and the interval that holds 95 of 100 resamples'
 # In characters a bar's interval stands behind it in numbers.
 interval(low, high) = chars && low == low && high == high ? sprintf('[%.2f, %.2f] ', low, high) : ''
-said(v, low, high, why) = (v < 0 ? '' : sprintf('%.2f ', v) . interval(low, high)) . (why ? label[why] : '')
+said(v, low, high, why) = (v < 0 ? '' : sprintf('%.2f', v) . (is_doubtful(0) ? '* ' : ' ') . interval(low, high)) . (why ? label[why] : '')
 set key off
 set grid noytics
 set ytics scale 0

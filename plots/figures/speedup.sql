@@ -9,7 +9,7 @@ WITH printed AS (
     GROUP BY point.model_id, point.dataset_id, point.method),
 setting AS (
     SELECT *, row_number() OVER (PARTITION BY model, dataset, temperature, method ORDER BY speedup DESC NULLS LAST, number) AS place
-    FROM result WHERE run_id = ?1)
+    FROM result LEFT JOIN point_doubt USING (point_id) WHERE run_id = ?1)
 SELECT model || ', ' || dataset || CASE WHEN temperature > 0 THEN ', temperature ' || temperature ELSE '' END AS panel,
        method AS series,
        row_number() OVER (PARTITION BY model, dataset, temperature ORDER BY speedup DESC NULLS LAST, number) AS row,
@@ -19,6 +19,6 @@ SELECT model || ', ' || dataset || CASE WHEN temperature > 0 THEN ', temperature
             WHEN skipped IS NOT NULL THEN 'skipped: ' || substr(skipped, 1, 60)
             WHEN samples > 0 AND base_id IS NULL THEN 'no baseline to divide by'
             ELSE coalesce((SELECT 'failed: ' || substr(message, 1, 60) FROM failure WHERE failure.point_id = setting.point_id
-                           ORDER BY id DESC LIMIT 1), 'not measured') END AS label_why
+                           ORDER BY id DESC LIMIT 1), 'not measured') END AS label_why, doubtful
 FROM setting WHERE place = 1
 ORDER BY model, dataset, temperature, row;

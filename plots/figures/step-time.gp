@@ -1,4 +1,4 @@
-# Stacked bars, a step's time in parts: row propose forward verify observe other label_bar, in milliseconds.
+# Stacked bars, a step's time in parts: row propose forward verify observe other label_bar doubtful, in milliseconds.
 set xlabel 'milliseconds a step'
 set key vertical
 set grid noytics
@@ -16,7 +16,7 @@ do for [p = 1:panels] {
     set yrange [block_rows[i + 1] + 0.6:0.4]
     plot for [n = 1:5] data index i using (upto(n)):1:(upto(n - 1)):(upto(n)):($1 - half):($1 + half):ytic(label[int($7)]) \
              with boxxyerror fillcolor rgb colour(n) title part[n], \
-         data index i using (upto(5)):1:(sprintf('%.3g ms', upto(5))) with labels left offset 0.8, 0 textcolor rgb ink font small
+         data index i using (upto(5)):1:(sprintf('%.3g ms', upto(5)) . (is_doubtful(0) ? '*' : '')) with labels left offset 0.8, 0 textcolor rgb ink font small
     unset for [i = 1:1 + |note|] label i
 }
 unset multiplot

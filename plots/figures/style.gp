@@ -1,5 +1,6 @@
 # The common style. The program has said before it: chars (1: drawn in characters), dark, the figure's title,
-# panels, across (panels beside each other), down, pixels (the height; in lines where chars), and arrays: panel (titles), first and last
+# panels, across (panels beside each other), down, pixels (the height; in lines where chars),
+# doubtful (figures.h), and arrays: panel (titles), first and last
 # (blocks of data of each), series, label, note; of blocks: block_series, block_rows, block_panel.
 
 ink   = dark ? '#e6e6e6' : '#1a1a1a'
@@ -27,6 +28,8 @@ x_is_whole = 0
 x_by_powers = 0
 half = chars ? 0 : 0.35 # of a bar: in characters it is a line of them
 small = chars ? '' : ',10'
+is_doubtful(n) = doubtful ? column(doubtful) > 0 : 0 # the point that is being drawn
+star = chars ? '' : ',16'
 set border 3 linecolor rgb ink
 set tics nomirror out scale 0.6 textcolor rgb ink font small
 set grid linecolor rgb faint linetype 1 linewidth 0.7
