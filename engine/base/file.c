@@ -96,63 +96,135 @@ bool file_read(const char *path, size_t max_size, char **data, size_t *size, Err
     return true;
 }
 
-// Creates a new file beside path and puts its name into `name`. The name has the process's number and a count
-// that goes up past whatever is there already, so two writers of one path never share a file. (mkstemp would
-// give it permissions of its own instead of the umask's.)
-static int create_beside(const char *path, char *name, size_t capacity) {
-    for (int i = 0; i < MOST_TRIES; i++) {
-        int n = snprintf(name, capacity, "%s.%ld-%d.part", path, (long)getpid(), i);
-        if (n < 0 || (size_t)n >= capacity) {
-            errno = ENAMETOOLONG;
-            return -1;
-        }
-        int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0 || errno != EEXIST) return fd;
-    }
-    return -1;
+// --- writing ---------------------------------------------------------------------------------------------
+
+static bool cannot_write(const char *path, int why, Error *e) {
+    return error_system(e, "cannot write '%s': %s", path, strerror(why));
 }
 
-static bool write_all(int fd, const char *data, size_t size) {
+char *file_directory(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? mem_text(path, slash > path ? (size_t)(slash - path) : 1) : mem_text(".", 1);
+}
+
+// A temporary name beside path, for mem_free. It has the process's number and a count that goes up past
+// whatever is there already, so two writers of one path never share a file.
+static char *name_beside(const char *path, int i) {
+    size_t bytes = strlen(path) + 48;
+    char *name = mem_alloc(bytes, 1);
+    if (name) snprintf(name, bytes, "%s.%ld-%d.part", path, (long)getpid(), i);
+    else errno = ENOMEM;
+    return name;
+}
+
+// Makes a name with `make`, past those that are taken. (mkstemp would give the file permissions of its own
+// instead of the umask's.)
+static bool take_name(FilePart *p, const char *path, bool (*make)(FilePart *p, const char *name)) {
+    for (int i = 0; i < MOST_TRIES; i++) {
+        char *name = name_beside(path, i);
+        if (!name) return false;
+        if (make(p, name)) {
+            p->name = name;
+            return true;
+        }
+        int why = errno;
+        mem_free(name);
+        errno = why;
+        if (why != EEXIST) return false;
+    }
+    return false;
+}
+
+static bool create(FilePart *p, const char *name) {
+    p->fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return p->fd >= 0;
+}
+
+// The way to a name for a file that has none goes through /proc.
+static bool link_as(FilePart *p, const char *name) {
+    char self[64];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", p->fd);
+    return linkat(AT_FDCWD, self, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
+}
+
+static bool has_no_nameless(int why) { return why == EOPNOTSUPP || why == EISDIR || why == EINVAL; }
+
+bool file_part_open(FilePart *p, const char *path, Error *e) {
+    char *directory = file_directory(path);
+    *p = (FilePart){.fd = -1};
+    if (!directory) return error_system(e, "out of memory for '%s'", path);
+    bool nameless = access("/proc/self/fd", X_OK) == 0;
+    if (nameless) p->fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    int why = errno;
+    bool ok = p->fd >= 0;
+    if (!ok && (!nameless || has_no_nameless(why))) {
+        ok = take_name(p, path, create);
+        why = errno;
+    }
+    mem_free(directory);
+    return ok || cannot_write(path, why, e);
+}
+
+bool file_part_write(FilePart *p, const void *data, size_t size) {
+    const char *from = data;
     for (size_t done = 0; done < size;) {
-        ssize_t n = write(fd, data + done, size - done);
+        ssize_t n = write(p->fd, from + done, size - done);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return false;
         done += (size_t)n;
     }
-    return fsync(fd) == 0;
+    return true;
 }
 
-// Closes; false if the work before it or this failed, with errno from the first that did.
-static bool close_after(int fd, bool ok) {
+static bool close_part(FilePart *p) {
+    int fd = p->fd;
+    p->fd = -1;
+    return fd < 0 || close(fd) == 0;
+}
+
+void file_part_drop(FilePart *p) {
     int why = errno;
-    if (close(fd) && ok) return false;
+    close_part(p);
+    if (p->name) unlink(p->name);
+    mem_free(p->name);
+    p->name = NULL;
     errno = why;
-    return ok;
 }
 
 // Makes a rename in path's directory last. Some file systems cannot sync a directory and say EINVAL.
 static bool sync_directory(const char *path) {
-    char directory[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    snprintf(directory, sizeof directory, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
-    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd >= 0 && close_after(fd, fsync(fd) == 0 || errno == EINVAL);
+    char *directory = file_directory(path);
+    FilePart d = {.fd = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1};
+    bool ok = d.fd >= 0 && (fsync(d.fd) == 0 || errno == EINVAL);
+    int why = errno;
+    mem_free(directory);
+    if (!close_part(&d) && ok) return false;
+    errno = why;
+    return ok;
+}
+
+bool file_part_finish(FilePart *p, const char *path, Error *e) {
+    bool ok = fsync(p->fd) == 0 && (p->name || take_name(p, path, link_as)) && close_part(p) &&
+              rename(p->name, path) == 0;
+    if (!ok) {
+        file_part_drop(p);
+        return cannot_write(path, errno, e);
+    }
+    mem_free(p->name);
+    p->name = NULL;
+    return sync_directory(path) ||
+           error_system(e, "cannot sync the directory of '%s': %s", path, strerror(errno));
 }
 
 bool file_write(const char *path, const void *data, size_t size, Error *e) {
-    char temporary[PATH_MAX];
     struct stat st;
+    FilePart p;
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
         return error_input(e, "cannot write '%s': not a regular file", path);
-    int fd = create_beside(path, temporary, sizeof temporary);
-    if (fd < 0) return error_system(e, "cannot write '%s': %s", path, strerror(errno));
-    if (!close_after(fd, write_all(fd, data, size)) || rename(temporary, path)) {
-        int why = errno;
-        unlink(temporary);
-        return error_system(e, "cannot write '%s': %s", path, strerror(why));
-    }
-    return sync_directory(path) ||
-           error_system(e, "cannot sync the directory of '%s': %s", path, strerror(errno));
+    if (!file_part_open(&p, path, e)) return false;
+    if (file_part_write(&p, data, size)) return file_part_finish(&p, path, e);
+    file_part_drop(&p);
+    return cannot_write(path, errno, e);
 }
 
 bool file_exists(const char *path) { return access(path, R_OK) == 0; }

@@ -20,10 +20,24 @@ void file_unmap(FileView *view);
 // Reads a whole file of at most max_size bytes into memory, with a NUL after it. Free with mem_free.
 bool file_read(const char *path, size_t max_size, char **data, size_t *size, Error *e);
 
-// Writes under a temporary name beside path, syncs, renames, syncs the directory: at any moment, and after a
-// crash, path holds either all of the old content or all of the new. A failure leaves nothing behind, and the
-// old content in place unless it was the last step that failed. Permissions are what the umask gives; a
-// symbolic link is replaced, anything else that is not a regular file is refused.
+// A file that is being written in the directory of a path, and takes that path's name when it is whole. Where
+// the file system can (O_TMPFILE) it has no name until then: whatever ends the program, nothing is left of
+// it. Elsewhere it has a temporary one.
+typedef struct FilePart {
+    int fd;
+    char *name; // NULL: none yet
+} FilePart;
+
+bool file_part_open(FilePart *p, const char *path, Error *e);
+bool file_part_write(FilePart *p, const void *data, size_t size); // false: errno tells why
+// Syncs, closes, takes the path's name, syncs the directory: at any moment, and after a crash, path holds
+// either all of the old content or all of the new. A failure leaves the old content in place unless it was
+// the last step that failed. The part is gone in any case.
+bool file_part_finish(FilePart *p, const char *path, Error *e);
+void file_part_drop(FilePart *p);
+
+// Writes a whole file as a part. Permissions are what the umask gives; a symbolic link is replaced, anything
+// else that is not a regular file is refused.
 bool file_write(const char *path, const void *data, size_t size, Error *e);
 
 // Whether there is something readable there, of whatever kind.
@@ -38,3 +52,6 @@ bool file_make_directory(const char *path, Error *e);
 
 // "dir/name", for mem_free; NULL if there is no memory.
 char *file_path(const char *dir, const char *name);
+
+// The directory that a path is in, for mem_free; NULL if there is no memory.
+char *file_directory(const char *path);

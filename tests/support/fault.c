@@ -70,7 +70,7 @@ void __wrap_free(void *p) {
 int __wrap_open(const char *path, int flags, ...) {
     va_list args;
     va_start(args, flags);
-    mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+    mode_t mode = flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY)) ? va_arg(args, mode_t) : 0;
     va_end(args);
     int fd = call_fails() ? -1 : __real_open(path, flags, mode);
     if (fd >= 0) files++;

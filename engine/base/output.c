@@ -1,0 +1,213 @@
+// A part is a file without a name (file.h) until output_finish. A path that is written as the content comes
+// has no part: its bytes are gone.
+#include "engine/base/output.h"
+
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct OutputPart {
+    FilePart file;
+    char *path;   // NULL: written as it comes
+    FILE *stream; // over a descriptor of its own; NULL: none is open
+};
+
+// --- what is there ---------------------------------------------------------------------------------------
+
+static bool same(const struct stat *a, const struct stat *b) {
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static bool is_standard_output(const struct stat *st) {
+    struct stat out;
+    return fstat(STDOUT_FILENO, &out) == 0 && same(st, &out);
+}
+
+// Whether what goes there goes at once.
+static bool is_stream(const char *path) {
+    struct stat st;
+    if (strcmp(path, "-") == 0) return true;
+    return stat(path, &st) == 0 && !S_ISDIR(st.st_mode) && (!S_ISREG(st.st_mode) || is_standard_output(&st));
+}
+
+// Whether `path`, which is read, is the file or, a directory, holds it.
+static bool is_read(const char *path, const struct stat *file) {
+    struct stat st;
+    if (stat(path, &st)) return false;
+    if (same(&st, file)) return true;
+    DIR *d = S_ISDIR(st.st_mode) ? opendir(path) : NULL;
+    bool found = false;
+    for (struct dirent *entry; d && !found && (entry = readdir(d));)
+        found = fstatat(dirfd(d), entry->d_name, &st, 0) == 0 && S_ISREG(st.st_mode) && same(&st, file);
+    if (d) closedir(d);
+    return found;
+}
+
+static bool contains(const char *bytes, size_t n, const char *text) {
+    return memmem(bytes, n, text, strlen(text)) != NULL;
+}
+
+// Looks at the file's ends only.
+static bool is_of_kind(const char *path, const OutputKind *kind) {
+    enum { LOOK = 4096 };
+    char head[LOOK], tail[LOOK];
+    FILE *f = fopen(path, "re");
+    if (!f) return false;
+    size_t n = fread(head, 1, LOOK, f), start = kind->start ? strlen(kind->start) : 0;
+    size_t m = fseek(f, -LOOK, SEEK_END) == 0 ? fread(tail, 1, LOOK, f) : 0;
+    fclose(f);
+    return n >= start && (!start || memcmp(head, kind->start, start) == 0) &&
+           (!kind->holds || contains(head, n, kind->holds) || contains(tail, m, kind->holds));
+}
+
+static bool is_ours(const char *path, const OutputKind *kind) {
+    if (is_of_kind(path, kind)) return true;
+    if (!kind->beside) return false;
+    size_t bytes = strlen(path) + strlen(kind->beside) + 1;
+    char *beside = mem_alloc(bytes, 1);
+    if (beside) snprintf(beside, bytes, "%s%s", path, kind->beside);
+    bool ours = beside && is_of_kind(beside, &(OutputKind){.holds = kind->holds});
+    mem_free(beside);
+    return ours;
+}
+
+// --- what may be written ---------------------------------------------------------------------------------
+
+void output_reads(Output *o, const char *path) {
+    if (path && o->read_count < OUTPUT_READS_MAX) o->reads[o->read_count++] = path;
+}
+
+static bool make_directory_of(const char *path, Error *e) {
+    char *directory = file_directory(path);
+    bool ok = directory ? file_make_directory(directory, e) : error_system(e, "out of memory for '%s'", path);
+    if (ok && access(directory, W_OK)) ok = error_system(e, "cannot write '%s': %s", path, strerror(errno));
+    mem_free(directory);
+    return ok;
+}
+
+static bool check_there(const Output *o, const char *path, const struct stat *st, const OutputKind *kind,
+                        Error *e) {
+    if (S_ISDIR(st->st_mode)) return error_input(e, "cannot write '%s': it is a directory", path);
+    if (o->force) return true;
+    for (int i = 0; i < o->read_count; i++)
+        if (is_read(o->reads[i], st))
+            return error_input(e, "'%s' would be replaced, and is read by this command: give another path",
+                               path);
+    return st->st_size == 0 || is_ours(path, kind) ||
+           error_input(e,
+                       "'%s' is there already, and is not such a file as this command writes: give another "
+                       "path, or --force to replace it",
+                       path);
+}
+
+bool output_check(const Output *o, const char *path, const OutputKind *kind, Error *e) {
+    struct stat st;
+    if (is_stream(path)) return true;
+    if (stat(path, &st) == 0 && !check_there(o, path, &st, kind, e)) return false;
+    return make_directory_of(path, e);
+}
+
+bool output_check_directory(const Output *o, const char *path, Error *e) {
+    struct stat st, read;
+    if (stat(path, &st)) return true;
+    for (int i = 0; i < o->read_count; i++)
+        if (stat(o->reads[i], &read) == 0 && same(&st, &read))
+            return error_input(
+                e, "'%s' would be replaced, and is read by this command: give another directory", path);
+    return true;
+}
+
+// --- content ---------------------------------------------------------------------------------------------
+
+static void drop(OutputPart *p) {
+    if (p->stream) fclose(p->stream);
+    file_part_drop(&p->file);
+    mem_free(p->path);
+}
+
+static bool open_stream(OutputPart *p, const char *path, Output *o, Error *e) {
+    struct stat st;
+    bool standard = strcmp(path, "-") == 0 || (stat(path, &st) == 0 && is_standard_output(&st));
+    o->streamed |= standard;
+    p->file = (FilePart){.fd = standard ? dup(STDOUT_FILENO) : open(path, O_WRONLY | O_CLOEXEC)};
+    return p->file.fd >= 0 || error_input(e, "cannot write '%s': %s", path, strerror(errno));
+}
+
+// The new part, at the end of the list.
+static OutputPart *begin(Output *o, const char *path, const OutputKind *kind, Error *e) {
+    OutputPart p = {.file.fd = -1};
+    void *parts = o->parts;
+    if (!output_check(o, path, kind, e)) return NULL;
+    bool room = mem_grow(&parts, &o->capacity, o->count + 1, sizeof *o->parts);
+    o->parts = parts;
+    if (!room) {
+        error_system(e, "out of memory for '%s'", path);
+        return NULL;
+    }
+    if (is_stream(path)) {
+        if (!open_stream(&p, path, o, e)) return NULL;
+    } else if (!(p.path = mem_text(path, strlen(path)))) {
+        error_system(e, "out of memory for '%s'", path);
+        return NULL;
+    } else if (!file_part_open(&p.file, path, e)) {
+        mem_free(p.path);
+        return NULL;
+    }
+    o->parts[o->count] = p;
+    return &o->parts[o->count++];
+}
+
+bool output_add(Output *o, const char *path, const OutputKind *kind, const void *data, size_t size,
+                Error *e) {
+    OutputPart *p = begin(o, path, kind, e);
+    if (!p) return false;
+    if (!file_part_write(&p->file, data, size))
+        return error_system(e, "cannot write '%s': %s", path, strerror(errno));
+    if (!p->path) file_part_drop(&p->file);
+    return true;
+}
+
+FILE *output_open(Output *o, const char *path, const OutputKind *kind, Error *e) {
+    OutputPart *p = begin(o, path, kind, e);
+    if (!p) return NULL;
+    int fd = dup(p->file.fd);
+    p->stream = fd < 0 ? NULL : fdopen(fd, "w");
+    if (p->stream) return p->stream;
+    if (fd >= 0) close(fd);
+    error_system(e, "cannot write '%s': %s", path, strerror(errno));
+    return NULL;
+}
+
+bool output_close(Output *o, Error *e) {
+    OutputPart *p = &o->parts[o->count - 1];
+    bool failed = ferror(p->stream) != 0;
+    failed |= fclose(p->stream) != 0;
+    p->stream = NULL;
+    if (!p->path) file_part_drop(&p->file);
+    return !failed || error_system(e, "cannot write '%s': is the disk full?", p->path ? p->path : "-");
+}
+
+size_t output_count(const Output *o) {
+    size_t count = 0;
+    for (size_t i = 0; i < o->count; i++) count += o->parts[i].path != NULL;
+    return count;
+}
+
+bool output_finish(Output *o, Error *e) {
+    bool ok = true;
+    for (size_t i = 0; ok && i < o->count; i++)
+        if (o->parts[i].path) ok = file_part_finish(&o->parts[i].file, o->parts[i].path, e);
+    return ok;
+}
+
+void output_release(Output *o) {
+    for (size_t i = 0; i < o->count; i++) drop(&o->parts[i]);
+    mem_free(o->parts);
+    *o = (Output){.force = o->force};
+}
