@@ -6,8 +6,11 @@
 //   figures/NAME.gp    draws it; it runs after style.gp, which lays out panels and picks colours
 //   report/            what the report's page asks, and its style and script
 //
-// Beside a plot stand the two files that redraw it: PLOT.dat, its numbers, and PLOT.gp, all of the script.
+// Beside a plot stand the two files that redraw it: PLOT.dat, its numbers, and PLOT.gp, all of the script
+// (beside "eta.svg": "eta.svg.dat", "eta.svg.gp"). A plot for TeX is two files, too: "eta.tex" includes
+// "eta-inc.pdf".
 #pragma once
+#include "engine/base/output.h"
 #include "engine/base/text.h"
 #include "plots/figures.h"
 #include "results/store.h"
@@ -28,9 +31,10 @@ typedef struct PlotOptions {
     const char *computed; // for figures that ask it (Figure.computed); NULL: nothing was computed
 } PlotOptions;
 
-// Draws figure f of a run into the file `path`, with .dat and .gp beside it. False with e filled: nothing to
-// draw (it says what to run), no gnuplot, no such run.
-bool plot_write(Store *store, const Figure *f, int64_t run, const PlotOptions *o, const char *path, Error *e);
+// Draws figure f of a run as the file `path`, and adds it to `out` with those beside it; one that goes to a
+// stream goes alone. False with e filled: nothing to draw (it says what to run), no gnuplot, no such run.
+bool plot_write(Store *store, const Figure *f, int64_t run, const PlotOptions *o, const char *path,
+                Output *out, Error *e);
 
 // The same as text: SVG, or lines for a terminal. No file is left of it, whatever ends the program.
 bool plot_text(Store *store, const Figure *f, int64_t run, const PlotOptions *o, Text *out, Error *e);

@@ -1,7 +1,6 @@
 #include "plots/report.h"
 
 #include "engine/base/embed.h"
-#include "engine/base/file.h"
 #include "plots/draw.h"
 
 #include <stdio.h>
@@ -29,6 +28,7 @@ typedef struct Report {
     int64_t run, surface; // surface: the run whose surface is drawn; 0: none
     const ReportOptions *o;
     const char *path;
+    Output *out;
     Page page;
     Text undrawn; // figures that have no data
 } Report;
@@ -141,9 +141,9 @@ static bool put_beside(Report *p, const Figure *f, const PlotData *d, Error *e) 
     int stem = (int)(dot && dot > name ? dot - p->path : (long)strlen(p->path));
     PlotOptions o = {.format = p->o->format == PAGE_TEX ? PLOT_PDF : PLOT_SVG, .gnuplot = p->o->gnuplot};
     Text path = {0};
-    text_printf(&path, "%.*s-%s.%s", stem, p->path, f->name, plot_format_names[o.format]);
-    bool ok =
-        path.failed ? error_system(e, "out of memory for a report") : plot_draw(f, d, &o, text_get(&path), e);
+    text_printf(&path, "%.*s-figures/%s.%s", stem, p->path, f->name, plot_format_names[o.format]);
+    bool ok = path.failed ? error_system(e, "out of memory for a report")
+                          : plot_draw(f, d, &o, text_get(&path), p->out, e);
     if (ok) page_figure_file(&p->page, text_get(&path) + (name - p->path), f->summary);
     text_release(&path);
     return ok;
@@ -196,15 +196,24 @@ static bool put_page(Report *p, Error *e) {
         !put_figures(p, e) || !put_sections(p, AFTER, sizeof AFTER / sizeof *AFTER, e))
         return false;
     page_close(&p->page);
-    return !p->page.out->failed || error_system(e, "out of memory for a report");
+    return true;
 }
 
-bool report_write(Store *store, int64_t run, const ReportOptions *o, const char *path, Error *e) {
+#define WRITTEN_BY "written by 'outpace report'"
+static const OutputKind REPORT = {.holds = WRITTEN_BY};
+
+bool report_write(Store *store, int64_t run, const ReportOptions *o, const char *path, Output *out,
+                  Error *e) {
     Text text = {0};
     Report p = {
-        .store = store, .run = run, .o = o, .path = path, .page = {o->format, &text}
+        .store = store, .run = run, .o = o, .path = path, .out = out, .page = {o->format, &text}
     };
-    bool ok = put_page(&p, e) && file_write(path, text_get(&text), text.length, e);
+    if (o->format != PAGE_HTML && output_is_stream(path))
+        return error_input(e, "a report of this kind has figures beside it, and cannot go to '%s'", path);
+    bool ok = output_check(out, path, &REPORT, e) && put_page(&p, e);
+    text_puts(&text, o->format == PAGE_TEX ? "% " WRITTEN_BY "\n" : "<!-- " WRITTEN_BY " -->\n");
+    if (ok && text.failed) ok = error_system(e, "out of memory for a report");
+    ok = ok && output_add(out, path, &REPORT, text_get(&text), text.length, e);
     text_release(&p.undrawn);
     text_release(&text);
     return ok;

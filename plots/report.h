@@ -11,7 +11,7 @@ typedef struct ReportOptions {
     const char *computed; // of the run: fits, prediction (figures.h); NULL: none
 } ReportOptions;
 
-// Writes `path`. HTML is one file that holds its figures; Markdown and LaTeX have them beside it, as
-// PATH's name without its end, a dash and the figure's name. Figures of steps of given shapes are those of
-// the newest surface of the same models. False with e filled.
-bool report_write(Store *store, int64_t run, const ReportOptions *o, const char *path, Error *e);
+// Adds the page `path` to `out`, after its figures. HTML is one file that holds them; Markdown and LaTeX have
+// them in a folder beside it: of "a/demo.md" they are "a/demo-figures/NAME.svg", with their data and scripts.
+// Figures of steps of given shapes are those of the newest surface of the same models. False with e filled.
+bool report_write(Store *store, int64_t run, const ReportOptions *o, const char *path, Output *out, Error *e);

@@ -136,6 +136,8 @@ void plot_script(const Figure *f, const PlotData *d, const PlotOptions *o, const
     Canvas c = canvas_of(f, d, o);
     int letters = o->format == PLOT_TERM ? c.width : c.width / LETTER_WIDTH;
     text_puts(out, "# Redraws the plot: run gnuplot on this file, in its folder.\n");
+    if (data && o->format == PLOT_TEX)
+        text_printf(out, "# It writes %s, for \\input, and the picture that this includes.\n", output);
     put_terminal(out, &c, o);
     text_puts(out, "set encoding utf8\n");
     put_place(out, d, data, output);

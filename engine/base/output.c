@@ -29,8 +29,7 @@ static bool is_standard_output(const struct stat *st) {
     return fstat(STDOUT_FILENO, &out) == 0 && same(st, &out);
 }
 
-// Whether what goes there goes at once.
-static bool is_stream(const char *path) {
+bool output_is_stream(const char *path) {
     struct stat st;
     if (strcmp(path, "-") == 0) return true;
     return stat(path, &st) == 0 && !S_ISDIR(st.st_mode) && (!S_ISREG(st.st_mode) || is_standard_output(&st));
@@ -108,7 +107,7 @@ static bool check_there(const Output *o, const char *path, const struct stat *st
 
 bool output_check(const Output *o, const char *path, const OutputKind *kind, Error *e) {
     struct stat st;
-    if (is_stream(path)) return true;
+    if (output_is_stream(path)) return true;
     if (stat(path, &st) == 0 && !check_there(o, path, &st, kind, e)) return false;
     return make_directory_of(path, e);
 }
@@ -150,7 +149,7 @@ static OutputPart *begin(Output *o, const char *path, const OutputKind *kind, Er
         error_system(e, "out of memory for '%s'", path);
         return NULL;
     }
-    if (is_stream(path)) {
+    if (output_is_stream(path)) {
         if (!open_stream(&p, path, o, e)) return NULL;
     } else if (!(p.path = mem_text(path, strlen(path)))) {
         error_system(e, "out of memory for '%s'", path);
@@ -193,10 +192,10 @@ bool output_close(Output *o, Error *e) {
     return !failed || error_system(e, "cannot write '%s': is the disk full?", p->path ? p->path : "-");
 }
 
-size_t output_count(const Output *o) {
-    size_t count = 0;
-    for (size_t i = 0; i < o->count; i++) count += o->parts[i].path != NULL;
-    return count;
+const char *output_path(const Output *o, size_t i) {
+    for (size_t k = 0; k < o->count; k++)
+        if (o->parts[k].path && i-- == 0) return o->parts[k].path;
+    return NULL;
 }
 
 bool output_finish(Output *o, Error *e) {

@@ -43,6 +43,9 @@ typedef struct Output {
 // nothing.
 void output_reads(Output *o, const char *path);
 
+// Whether what is written there goes at once, and cannot be replaced: rule 3.
+bool output_is_stream(const char *path);
+
 // Also makes the directory that the file will be in, and those above it, where they are missing.
 bool output_check(const Output *o, const char *path, const OutputKind *kind, Error *e);
 
@@ -55,8 +58,8 @@ FILE *output_open(Output *o, const char *path, const OutputKind *kind, Error *e)
 // The stream that was opened last.
 bool output_close(Output *o, Error *e);
 
-// What was added, and waits for its name.
-size_t output_count(const Output *o);
+// The i-th file that was added, NULL after the last. What went to a stream is none.
+const char *output_path(const Output *o, size_t i);
 
 // In the order in which they were added. A failure leaves those before it.
 bool output_finish(Output *o, Error *e);

@@ -22,7 +22,7 @@ typedef struct {
     const char *run, *format, *output, *db;
     PredictionArguments of;
     Choice choice;
-    bool dark;
+    bool dark, force;
 } PlotArguments;
 
 #define AT(name) offsetof(PlotArguments, name)
@@ -30,7 +30,9 @@ static const Option OPTIONS[] = {
     {"run",         0,   OPTION_TEXT, AT(run),            0, 0, "RUN",                  "a number or a name",                                  "the newest that fits"},
     {"format",      0,   OPTION_TEXT, AT(format),         0, 0, "svg|png|pdf|term|tex", "tex: for \\input, with a pdf",
      "as FILE ends, or svg"                                                                                                                                          },
-    {"output",      'o', OPTION_TEXT, AT(output),         0, 0, "FILE",                 "where to",                                            "NAME.svg"            },
+    {"output",      'o', OPTION_TEXT, AT(output),         0, 0, "FILE",                 "where to; -: standard output, the picture alone",
+     "NAME.svg"                                                                                                                                                      },
+    OPTION_FORCE(AT(force)),
     {"dark",        0,   OPTION_FLAG, AT(dark),           0, 0, NULL,                   "for a dark page",                                     NULL                  },
     CHOICE_OPTIONS(AT, choice),
     {"on",          0,   OPTION_TEXT, AT(of.on),          0, 0, "MACHINE",              "predicted, scaling: what is priced (as of simulate)",
@@ -131,13 +133,33 @@ static bool print_plot(Store *store, const Figure *f, int64_t run, PlotOptions *
     return ok;
 }
 
+// The picture, then the files beside it.
+static void tell_files(const Output *out, const char *path) {
+    const char *slash = strrchr(path, '/'), *with = ", with ", *beside;
+    printf("%s", path);
+    for (size_t i = 0; (beside = output_path(out, i)); i++) {
+        if (strcmp(beside, path) == 0) continue;
+        printf("%s%s", with, slash ? beside + (slash - path) + 1 : beside);
+        with = ", ";
+    }
+    puts(" beside it");
+}
+
 static bool write_plot(Store *store, const Figure *f, const char *name, int64_t run, const PlotOptions *o,
-                       const char *path, Error *e) {
+                       const PlotArguments *a, Error *e) {
     char own[64];
+    Output out = {.force = a->force};
     snprintf(own, sizeof own, "%s.%s", name, o->format == PLOT_TERM ? "txt" : plot_format_names[o->format]);
-    if (!plot_write(store, f, run, o, path ? path : own, e)) return false;
-    printf("%s, with its data and script (.dat, .gp) beside it\n", path ? path : own);
-    return true;
+    const char *path = a->output ? a->output : own;
+    output_reads(&out, a->db);
+    output_reads(&out, a->of.against_db);
+    output_reads(&out, a->of.on);
+    output_reads(&out, a->of.shape);
+    output_reads(&out, a->of.draft_shape);
+    bool ok = plot_write(store, f, run, o, path, &out, e) && output_finish(&out, e);
+    if (ok && output_path(&out, 0)) tell_files(&out, path);
+    output_release(&out);
+    return ok;
 }
 
 static bool run(int argc, char **argv, int *code, Error *e) {
@@ -165,8 +187,8 @@ static bool run(int argc, char **argv, int *code, Error *e) {
               compute(&store, f, which, &a, &computed, e);
     if (computed.length) o.computed = text_get(&computed);
     if (model.length) o.of = text_get(&model);
-    ok = ok && (print ? print_plot(store, f, which, &o, e)
-                      : write_plot(store, f, rest.items[0], which, &o, a.output, e));
+    ok = ok &&
+         (print ? print_plot(store, f, which, &o, e) : write_plot(store, f, rest.items[0], which, &o, &a, e));
     text_release(&computed);
     if (ok) fputs(text_get(&left_out), stderr);
     text_release(&model);
@@ -183,8 +205,10 @@ const Command command_plot = {
     .lesson =
         "Without FIGURE, lists the figures there are, and the papers' that each draws, whose names are as\n"
         "good: of a run of several models they draw the one that the paper's figure is of. Beside the plot\n"
-        "stand its numbers (.dat) and the script (.gp) with which gnuplot redraws it alone. What was not\n"
-        "measured is hatched; what failed says so. In a paper FILE.tex stands as\n"
+        "stand its numbers (FILE.dat) and the script (FILE.gp) with which gnuplot redraws it alone; beside\n"
+        "NAME.tex stands the picture that it includes, too (NAME-inc.pdf). A file that 'plot' did not write\n"
+        "is not replaced without --force. What was not measured is hatched; what failed says so. In a paper\n"
+        "FILE.tex stands as\n"
         "\\resizebox{\\linewidth}{!}{\\input{FILE}}, with the package graphicx.\n"
         "\n"
         "  outpace plot speedup\n"

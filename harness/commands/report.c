@@ -14,6 +14,7 @@
 typedef struct {
     const char *run, *format, *output, *db;
     Choice choice;
+    bool force;
 } ReportArguments;
 
 #define AT(name) offsetof(ReportArguments, name)
@@ -21,6 +22,7 @@ static const Option OPTIONS[] = {
     {"run",    0,   OPTION_TEXT, AT(run),    0, 0, "RUN",         "a number or a name", "the newest"           },
     {"format", 0,   OPTION_TEXT, AT(format), 0, 0, "html|md|tex", "of the page",        "as FILE ends, or html"},
     {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE",        "where to",           "report.html"          },
+    OPTION_FORCE(AT(force)),
     {"db",     0,   OPTION_TEXT, AT(db),     0, 0, "FILE",        "the store",          STORE_DEFAULT          },
     CHOICE_OPTIONS(AT, choice),
 };
@@ -35,6 +37,18 @@ static bool find_format(const ReportArguments *a, PageFormat *out, Error *e) {
             return true;
         }
     return error_input(e, "a report cannot be '%s', but html, md or tex", name);
+}
+
+// The page, then how many figures are beside it, and where.
+static void tell_files(const Output *out, const char *path, int64_t run) {
+    size_t files = 0;
+    while (output_path(out, files)) files++;
+    printf("%s: run %lld", path, (long long)run);
+    if (files > 1) {
+        const char *first = output_path(out, 0);
+        printf(", with %zu files of figures in %.*s", files - 1, (int)(strrchr(first, '/') - first), first);
+    }
+    puts("");
 }
 
 static bool run(int argc, char **argv, int *code, Error *e) {
@@ -57,11 +71,14 @@ static bool run(int argc, char **argv, int *code, Error *e) {
               choice_apply(&a.choice, store, which, e) &&
               computed_json(store, which, &(ComputedWanted){.fits = true, .tables = true}, &computed, e);
     o.computed = text_get(&computed);
-    ok = ok && report_write(store, which, &o, path, e);
+    Output out = {.force = a.force};
+    output_reads(&out, a.db);
+    ok = ok && report_write(store, which, &o, path, &out, e) && output_finish(&out, e);
     text_release(&computed);
     if (ok) fputs(text_get(&left_out), stderr);
     text_release(&left_out);
-    if (ok) printf("%s: run %lld\n", path, (long long)which);
+    if (ok && output_path(&out, 0)) tell_files(&out, path, which);
+    output_release(&out);
     store_close(store);
     return ok;
 }
@@ -72,7 +89,8 @@ const Command command_report = {
     .summary = "write a page of a stored run: verdict, tables, figures, how to repeat it",
     .lesson =
         "HTML is one file that loads nothing: open it, or send it. Its tables sort and filter. Markdown and\n"
-        "LaTeX have their figures as files beside them.\n"
+        "LaTeX have their figures, each with its data and script, in a folder beside them: demo.md has\n"
+        "demo-figures. A file that 'report' did not write is not replaced without --force.\n"
         "\n"
         "  outpace report -o report.html\n"
         "  outpace report --run demo -o demo.md\n",

@@ -36,6 +36,10 @@ typedef struct Option {
     const char *fallback; // shown in --help; the struct holds the value itself
 } Option;
 
+// The row of every command that writes files (engine/base/output.h): `at` is a bool.
+#define OPTION_FORCE(at) \
+    { "force", 0, OPTION_FLAG, at, 0, 0, NULL, "replace what is there, whoever wrote it", NULL }
+
 typedef struct Positionals {
     const char *items[POSITIONALS_MAX];
     int count;

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const PlotOptions SVG = {.format = PLOT_SVG, .computed = plot_computed};
 
@@ -51,6 +52,15 @@ static int tear_down(void **state) {
 
 static int64_t run_of(const Figure *f) { return f->kind == RUN_SURFACE ? PLOT_SURFACE : PLOT_SWEEP; }
 
+// The files of a plot, with their names.
+static bool write_plot(Store *store, const Figure *f, int64_t run, const PlotOptions *o, const char *path,
+                       Error *e) {
+    Output out = {0};
+    bool ok = plot_write(store, f, run, o, path, &out, e) && output_finish(&out, e);
+    output_release(&out);
+    return ok;
+}
+
 // --- fixtures --------------------------------------------------------------------------------------------
 
 static bool writes_fixtures(void) {
@@ -84,11 +94,16 @@ static void data_is_as_written_down(void **state) {
         char name[64];
         Error e = {0};
         snprintf(name, sizeof name, "%s.svg", figures[i].name);
-        if (!plot_write(s->plain, &figures[i], run_of(&figures[i]), &SVG, folder_path(s->folder, name), &e))
+        if (!write_plot(s->plain, &figures[i], run_of(&figures[i]), &SVG, folder_path(s->folder, name), &e))
             fail_msg("%s: %s", figures[i].name, e.text);
         size_t size;
+        snprintf(name, sizeof name, "%s.svg.dat", figures[i].name);
+        char *data = scratch_read(s->folder, name, &size),
+             *mark = strstr(data, "# drawn by 'outpace plot'\n");
+        assert_true(mark && mark + strlen("# drawn by 'outpace plot'\n") == data + size);
+        *mark = 0;
+        size = (size_t)(mark - data);
         snprintf(name, sizeof name, "%s.dat", figures[i].name);
-        char *data = scratch_read(s->folder, name, &size);
         check_fixture(name, data, size);
         mem_free(data);
     }
@@ -181,7 +196,7 @@ static void awkward_names(void **state) {
     text_release(&text);
     Error e = {0};
     size_t size;
-    assert_true(plot_write(s->plain, figure_find("speedup"), PLOT_SWEEP, &(PlotOptions){.format = PLOT_TEX},
+    assert_true(write_plot(s->plain, figure_find("speedup"), PLOT_SWEEP, &(PlotOptions){.format = PLOT_TEX},
                            folder_path(s->folder, "awkward.tex"), &e));
     char *tex = scratch_read(s->folder, "awkward.tex", &size);
     assert_non_null(strstr(tex, "it's \"50\\%\" @x\\_\\{2\\} \\textbackslash{}n"));
@@ -195,7 +210,7 @@ static void tex_is_tex(void **state) {
         Error e = {0};
         size_t size;
         const PlotOptions o = {.format = PLOT_TEX, .computed = plot_computed};
-        if (!plot_write(s->plain, &figures[i], run_of(&figures[i]), &o, folder_path(s->folder, "f.tex"), &e))
+        if (!write_plot(s->plain, &figures[i], run_of(&figures[i]), &o, folder_path(s->folder, "f.tex"), &e))
             fail_msg("%s: %s", figures[i].name, e.text);
         char *tex = scratch_read(s->folder, "f.tex", &size);
         for (const char *at = tex; (at = strstr(at, "\\strut{}")); at++)
@@ -222,23 +237,27 @@ static void leaves_nothing(void **state) {
     text_release(&text);
 }
 
-// The files beside a plot make it anew.
+// The files beside a plot make it anew, but for the mark at its end; and the plot may then be made again.
 static void redrawn(void **state) {
     const Stores *s = *state;
     Child c;
     Error e = {0};
     size_t size, again_size;
-    assert_true(plot_write(s->plain, figure_find("rows"), PLOT_SURFACE, &SVG,
+    assert_true(write_plot(s->plain, figure_find("rows"), PLOT_SURFACE, &SVG,
                            folder_path(s->folder, "a b's.svg"), &e));
     char *first = scratch_read(s->folder, "a b's.svg", &size);
     remove(folder_path(s->folder, "a b's.svg"));
-    child_run(&c, s->folder, NULL, (const char *const[]){"gnuplot", "-d", "a b's.gp", NULL});
+    child_run(&c, s->folder, NULL, (const char *const[]){"gnuplot", "-d", "a b's.svg.gp", NULL});
     assert_int_equal(c.code, 0);
     child_release(&c);
     char *again = scratch_read(s->folder, "a b's.svg", &again_size);
-    assert_string_equal(first, again);
+    assert_string_equal(first + again_size, "<!-- drawn by 'outpace plot' -->\n");
+    assert_memory_equal(first, again, again_size);
     mem_free(first);
     mem_free(again);
+    if (!write_plot(s->plain, figure_find("rows"), PLOT_SURFACE, &SVG, folder_path(s->folder, "a b's.svg"),
+                    &e))
+        fail_msg("%s", e.text);
 }
 
 // --- what can go wrong -----------------------------------------------------------------------------------
@@ -246,7 +265,7 @@ static void redrawn(void **state) {
 static void refused(Store *store, const Figure *f, int64_t run, const PlotOptions *o, const char *path,
                     ErrorKind kind, const char *wanted) {
     Error e = {0};
-    assert_false(plot_write(store, f, run, o, path, &e));
+    assert_false(write_plot(store, f, run, o, path, &e));
     if (!strstr(e.text, wanted)) fail_msg("wanted '%s' in: %s", wanted, e.text);
     assert_int_equal(e.kind, kind);
 }
@@ -263,7 +282,6 @@ static void mistakes(void **state) {
             "'/no/gnuplot' is not there, and draws the plots: install it");
     refused(s->plain, &broken, PLOT_SWEEP, &SVG, path, ERROR_SYSTEM, "'gnuplot' failed on");
     assert_int_equal(remove(path), -1); // half a plot is none
-    refused(s->plain, f, PLOT_SWEEP, &SVG, folder_path(s->folder, "m.gp"), ERROR_INPUT, "stand beside it");
     refused(s->plain, f, PLOT_SWEEP, &SVG, folder_path(s->folder, "plain.db/m.svg"), ERROR_SYSTEM,
             "plain.db");
     assert_null(figure_find("nothing"));
@@ -298,12 +316,102 @@ static void of_its_model(void **state) {
     store_close(store);
     CHILD_OUTPACE(&c, s->folder, 0, "plot", "ngrammys-figure-7", "--run", "1", "--db", "models.db");
     child_release(&c);
-    assert_int_equal(panels_with(s, "ngrammys-figure-7.dat", "Phi-3-mini"), 1);
-    assert_int_equal(panels_with(s, "ngrammys-figure-7.dat", "script"), 0);
+    assert_int_equal(panels_with(s, "ngrammys-figure-7.svg.dat", "Phi-3-mini"), 1);
+    assert_int_equal(panels_with(s, "ngrammys-figure-7.svg.dat", "script"), 0);
     CHILD_OUTPACE(&c, s->folder, 0, "plot", "ngrammys-figure-9", "--run", "1", "--db", "models.db");
     child_release(&c);
-    assert_int_equal(panels_with(s, "ngrammys-figure-9.dat", "Phi-3-mini"), 1);
-    assert_int_equal(panels_with(s, "ngrammys-figure-9.dat", "script"), 1);
+    assert_int_equal(panels_with(s, "ngrammys-figure-9.svg.dat", "Phi-3-mini"), 1);
+    assert_int_equal(panels_with(s, "ngrammys-figure-9.svg.dat", "script"), 1);
+}
+
+// --- what is there ---------------------------------------------------------------------------------------
+
+static void holds(const char *folder, const char *name, const char *start) {
+    size_t size;
+    char *bytes = scratch_read(folder, name, &size);
+    if (strncmp(bytes, start, strlen(start)) != 0) fail_msg("'%s' begins with %.20s", name, bytes);
+    mem_free(bytes);
+}
+
+// A file that 'plot' did not write stays, whichever of a plot's files would take its place, and then none of
+// the others is written; one that it wrote is replaced.
+static void replaces_its_own(void **state) {
+    const Stores *s = *state;
+    static const char *const FORMATS[] = {"svg", "png", "pdf", "tex", "txt"};
+    static const char *const FILES[] = {"own/a.svg", "own/a.svg.dat", "own/a.svg.gp"};
+    Child c;
+    for (size_t i = 0; i < sizeof FORMATS / sizeof *FORMATS; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "again/a.%s", FORMATS[i]);
+        for (int times = 0; times < 2; times++) {
+            CHILD_OUTPACE(&c, s->folder, 0, "plot", "speedup", "--db", "plain.db", "-o", path, "--format",
+                          strcmp(FORMATS[i], "txt") == 0 ? "term" : FORMATS[i]);
+            child_release(&c);
+        }
+    }
+    assert_int_equal(folder_count(folder_path(s->folder, "again")), 5 * 3 + 1);
+    mkdir(folder_path(s->folder, "own"), 0777);
+    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
+        scratch_write(s->folder, FILES[i], "mine", 4);
+        CHILD_OUTPACE(&c, s->folder, 2, "plot", "speedup", "--db", "plain.db", "-o", "own/a.svg");
+        if (!strstr(text_get(&c.err), FILES[i]) || !strstr(text_get(&c.err), "--force"))
+            fail_msg("%s", text_get(&c.err));
+        child_release(&c);
+        holds(s->folder, FILES[i], "mine");
+        assert_int_equal(folder_count(folder_path(s->folder, "own")), 1);
+        remove(folder_path(s->folder, FILES[i]));
+    }
+    scratch_write(s->folder, "own/a.svg", "mine", 4);
+    CHILD_OUTPACE(&c, s->folder, 0, "plot", "speedup", "--db", "plain.db", "-o", "own/a.svg", "--force");
+    child_release(&c);
+    holds(s->folder, "own/a.svg", "<?xml");
+}
+
+// What TeX includes is a file of its own, not the PDF of the same name; and it is found by its name.
+static void tex_beside_pdf(void **state) {
+    const Stores *s = *state;
+    size_t size;
+    Child c;
+    scratch_write(s->folder, "both.pdf", "mine", 4);
+    CHILD_OUTPACE(&c, s->folder, 0, "plot", "speedup", "--db", "plain.db", "-o", "both.tex");
+    assert_string_equal(text_get(&c.out),
+                        "both.tex, with both-inc.pdf, both.tex.dat, both.tex.gp beside it\n");
+    child_release(&c);
+    holds(s->folder, "both.pdf", "mine");
+    holds(s->folder, "both-inc.pdf", "%PDF");
+    char *tex = scratch_read(s->folder, "both.tex", &size);
+    assert_non_null(strstr(tex, "{both-inc}"));
+    mem_free(tex);
+}
+
+static void to_standard_output(void **state) {
+    const Stores *s = *state;
+    static const char *const PATHS[] = {"-", "/dev/stdout", "/dev/fd/1"};
+    Child c;
+    for (size_t i = 0; i < sizeof PATHS / sizeof *PATHS; i++) {
+        CHILD_OUTPACE(&c, s->folder, 0, "plot", "speedup", "--db", "plain.db", "--format", "svg", "-o",
+                      PATHS[i]);
+        const char *end = "<!-- drawn by 'outpace plot' -->\n";
+        assert_int_equal(strncmp(text_get(&c.out), "<?xml", 5), 0);
+        assert_string_equal(text_get(&c.out) + c.out.length - strlen(end), end);
+        child_release(&c);
+    }
+    CHILD_OUTPACE(&c, s->folder, 2, "plot", "speedup", "--db", "plain.db", "--format", "tex", "-o", "-");
+    child_release(&c);
+}
+
+// Whatever the format, a disk without room is an error, and nothing is left on it.
+static void full_disk(void **state) {
+    const Stores *s = *state;
+    static const char *const PATHS[] = {"disk/a.svg", "disk/a.png", "disk/a.pdf", "disk/a.tex"};
+    Child c;
+    if (!folder_disk(s->folder, "disk", 4)) skip();
+    for (size_t i = 0; i < sizeof PATHS / sizeof *PATHS; i++) {
+        CHILD_OUTPACE(&c, s->folder, 1, "plot", "speedup", "--db", "plain.db", "-o", PATHS[i]);
+        if (!strstr(text_get(&c.err), "No space left on device")) fail_msg("%s", text_get(&c.err));
+        child_release(&c);
+        assert_int_equal(folder_count(folder_path(s->folder, "disk")), 0);
+    }
 }
 
 static void by_command(void **state) {
@@ -316,7 +424,7 @@ static void by_command(void **state) {
     assert_non_null(strstr(text_get(&c.out), "///")); // the hole
     child_release(&c);
     CHILD_OUTPACE(&c, s->folder, 0, "plot", "speedup", "--db", "plain.db", "-o", "new/x.pdf");
-    assert_string_equal(text_get(&c.out), "new/x.pdf, with its data and script (.dat, .gp) beside it\n");
+    assert_string_equal(text_get(&c.out), "new/x.pdf, with x.pdf.dat, x.pdf.gp beside it\n");
     child_release(&c);
     CHILD_OUTPACE(&c, s->folder, 2, "plot", "spedup", "--db", "plain.db");
     assert_non_null(strstr(text_get(&c.err), "did you mean 'speedup'?"));
@@ -325,8 +433,9 @@ static void by_command(void **state) {
     assert_non_null(strstr(text_get(&c.err), "a plot cannot be 'bmp'"));
     child_release(&c);
     CHILD_OUTPACE(&c, s->folder, 0, "plot", "kangaroo-figure-3b", "--run", "1", "--db", "plain.db");
-    assert_string_equal(text_get(&c.out),
-                        "kangaroo-figure-3b.svg, with its data and script (.dat, .gp) beside it\n");
+    assert_string_equal(
+        text_get(&c.out),
+        "kangaroo-figure-3b.svg, with kangaroo-figure-3b.svg.dat, kangaroo-figure-3b.svg.gp beside it\n");
     child_release(&c);
     CHILD_OUTPACE(&c, s->folder, 2, "plot", "ouroboros-figure-5", "--db", "plain.db");
     assert_non_null(strstr(text_get(&c.err), "outpace run configs/ouroboros-figure-5.yaml --scale smoke"));
@@ -351,6 +460,10 @@ int main(void) {
         cmocka_unit_test(mistakes),
         cmocka_unit_test(of_its_model),
         cmocka_unit_test(by_command),
+        cmocka_unit_test(replaces_its_own),
+        cmocka_unit_test(tex_beside_pdf),
+        cmocka_unit_test(to_standard_output),
+        cmocka_unit_test(full_disk),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -27,13 +27,20 @@ static int set_up(void **state) {
     return 0;
 }
 
+static bool write_report(Store *s, int64_t run, const ReportOptions *o, const char *path, Error *e) {
+    Output out = {0};
+    bool ok = report_write(s, run, o, path, &out, e) && output_finish(&out, e);
+    output_release(&out);
+    return ok;
+}
+
 // For mem_free.
 static char *report(const char *folder, const char *store, int64_t run, PageFormat format, const char *name) {
     Error e = {0};
     size_t size;
     ReportOptions o = {.format = format, .computed = plot_computed};
     Store *s = store_open(folder_path(folder, store), STORE_READ, NULL, &e);
-    if (!s || !report_write(s, run, &o, folder_path(folder, name), &e)) fail_msg("%s", e.text);
+    if (!s || !write_report(s, run, &o, folder_path(folder, name), &e)) fail_msg("%s", e.text);
     store_close(s);
     return scratch_read(folder, name, &size);
 }
@@ -71,7 +78,7 @@ static void markdown(void **state) {
     mask_moments(changed);
     assert_string_not_equal(got, changed);
     // Its figures lie beside it.
-    mem_free(scratch_read(*state, "plain-speedup.svg", &size));
+    mem_free(scratch_read(*state, "plain-figures/speedup.svg", &size));
     mem_free(got);
     mem_free(changed);
     mem_free(wanted);
@@ -80,14 +87,13 @@ static void markdown(void **state) {
 static void latex(void **state) {
     char *text = report(*state, "plain.db", PLOT_SURFACE, PAGE_TEX, "grid.tex");
     size_t size;
-    holds(
-        text,
-        "\\includegraphics[width=0.9\\linewidth,height=0.9\\textheight,keepaspectratio]{grid-slowdown.pdf}");
+    holds(text, "\\includegraphics[width=0.9\\linewidth,height=0.9\\textheight,keepaspectratio]{grid-figures/"
+                "slowdown.pdf}");
     holds(text, "\\end{document}");
     holds(text, "name=it"); // the command line
     holds(text, "Where the machine changed");
     holds(text, "500 & 1.31");
-    mem_free(scratch_read(*state, "grid-rows.pdf", &size));
+    mem_free(scratch_read(*state, "grid-figures/rows.pdf", &size));
     mem_free(text);
 }
 
@@ -136,8 +142,8 @@ static void of_another_engine(void **state) {
     CHILD_OUTPACE(&c, *state, 0, "import", "steps", "other.jsonl", "--db", "other.db");
     child_release(&c);
     char *text = report(*state, "other.db", 1, PAGE_MD, "other.md");
-    holds(text, "other-speedup.svg");
-    assert_null(strstr(text, "other-step-time.svg"));
+    holds(text, "other-figures/speedup.svg");
+    assert_null(strstr(text, "other-figures/step-time.svg"));
     holds(text, "Whether its texts are the baseline's was not compared.");
     holds(text, "| not compared |");
     assert_null(strstr(text, "Lossless"));
@@ -178,7 +184,7 @@ static void without_times(void **state) {
     char *text = report(*state, "still.db", 1, PAGE_MD, "still.md");
     for (size_t i = 0; i < sizeof FIGURES / sizeof *FIGURES; i++) {
         char file[64];
-        snprintf(file, sizeof file, "still-%s.svg", FIGURES[i]);
+        snprintf(file, sizeof file, "still-figures/%s.svg", FIGURES[i]);
         holds(text, file);
     }
     mem_free(text);
@@ -318,10 +324,10 @@ static void mistakes(void **state) {
     Error e = {0};
     Child c;
     Store *s = store_open(folder_path(*state, "plain.db"), STORE_READ, NULL, &e);
-    assert_false(report_write(s, 99, &(ReportOptions){0}, folder_path(*state, "x.html"), &e));
+    assert_false(write_report(s, 99, &(ReportOptions){0}, folder_path(*state, "x.html"), &e));
     holds(e.text, "has no run 99");
     assert_false(
-        report_write(s, 1, &(ReportOptions){.gnuplot = "/no/gnuplot"}, folder_path(*state, "x.html"), &e));
+        write_report(s, 1, &(ReportOptions){.gnuplot = "/no/gnuplot"}, folder_path(*state, "x.html"), &e));
     holds(e.text, "'/no/gnuplot' is not there");
     store_close(s);
     CHILD_OUTPACE(&c, *state, 2, "report", "--db", "plain.db", "-o", "x.odt");
@@ -332,6 +338,26 @@ static void mistakes(void **state) {
     CHILD_OUTPACE(&c, *state, 0, "report", "--db", "plain.db", "--run", "grid", "-o", "grid.html");
     assert_string_equal(text_get(&c.out), "grid.html: run 2\n");
     child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "report", "--db", "plain.db", "--run", "grid", "-o", "grid.html"); // its own
+    child_release(&c);
+    scratch_write(*state, "mine.md", "mine", 4);
+    CHILD_OUTPACE(&c, *state, 2, "report", "--db", "plain.db", "--run", "grid", "-o", "mine.md");
+    holds(text_get(&c.err), "'mine.md' is there already");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "report", "--db", "plain.db", "--run", "grid", "-o", "its.md");
+    assert_string_equal(text_get(&c.out), "its.md: run 2, with 9 files of figures in its-figures\n");
+    child_release(&c);
+}
+
+// A disk that is full before the last figure is on it: nothing is.
+static void full_disk(void **state) {
+    Child c;
+    if (!folder_disk(*state, "disk", 40)) skip();
+    CHILD_OUTPACE(&c, *state, 1, "report", "--db", "plain.db", "--run", "grid", "-o", "disk/r.md");
+    holds(text_get(&c.err), "No space left on device");
+    child_release(&c);
+    assert_int_equal(folder_count(folder_path(*state, "disk")), 1);
+    assert_int_equal(folder_count(folder_path(*state, "disk/r-figures")), 0);
 }
 
 int main(void) {
@@ -341,7 +367,7 @@ int main(void) {
         cmocka_unit_test(html),          cmocka_unit_test(svg),
         cmocka_unit_test(mistakes),      cmocka_unit_test(of_another_engine),
         cmocka_unit_test(without_times), cmocka_unit_test(fast_and_unsure),
-        cmocka_unit_test(verdicts),
+        cmocka_unit_test(verdicts),      cmocka_unit_test(full_disk),
     };
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }

@@ -4,7 +4,10 @@
 
 #include <dirent.h>
 #include <ftw.h>
+#include <sched.h>
 #include <stdio.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 
 void folder_make(char path[FOLDER_PATH_SIZE]) {
     const char *place = getenv("TMPDIR");
@@ -16,7 +19,7 @@ static int remove_entry(const char *path, const struct stat *s, int type, struct
     (void)s;
     (void)type;
     (void)at;
-    return remove(path);
+    return remove(path) == 0 || (umount2(path, MNT_DETACH) == 0 && remove(path) == 0) ? 0 : -1;
 }
 
 void folder_remove(const char *path) {
@@ -53,4 +56,13 @@ int folder_count(const char *folder) {
     while (readdir(d)) n++;
     closedir(d);
     return n - 2; // . and ..
+}
+
+bool folder_disk(const char *folder, const char *name, int kilobytes) {
+    char size[32];
+    const char *path = folder_path(folder, name);
+    snprintf(size, sizeof size, "size=%dk", kilobytes);
+    return mkdir(path, 0777) == 0 && unshare(CLONE_NEWNS) == 0 &&
+           mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("none", path, "tmpfs", 0, size) == 0;
 }

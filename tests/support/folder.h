@@ -1,5 +1,6 @@
 // A folder of a test's own under $TMPDIR or /tmp.
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { FOLDER_PATH_SIZE = 256 };
@@ -15,3 +16,7 @@ int folder_teardown(void **state);
 const char *folder_path(const char *folder, const char *name);
 
 int folder_count(const char *folder); // how many entries it has
+
+// Makes the folder `name` in it, on a disk of its own of so many KB that only this program and its children
+// see. False where this is not allowed.
+bool folder_disk(const char *folder, const char *name, int kilobytes);
