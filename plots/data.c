@@ -149,9 +149,12 @@ static bool read_notes(PlotData *d, Rows *r, Error *e) {
     return true;
 }
 
-static bool note_doubtful(PlotData *d, Error *e) {
-    static const char LINE[] = "*: a tenth of its samples or its baseline's disturbed, or speedup above S";
-    return !d->doubtful || name_number(&d->notes, LINE) || error_system(e, "out of memory for a figure");
+static bool note_doubtful(const Figure *f, PlotData *d, Error *e) {
+    static const char *const LINES[] = {
+        [RUN_SWEEP] = "*: a tenth of its samples or its baseline's disturbed, or speedup above S",
+        [RUN_SURFACE] = "*: too few of its samples are undisturbed"};
+    return !d->doubtful || name_number(&d->notes, LINES[f->kind]) ||
+           error_system(e, "out of memory for a figure");
 }
 
 static bool note_left_out(PlotData *d, Error *e) {
@@ -194,7 +197,7 @@ bool plot_data(Store *store, const Figure *f, int64_t run, const char *computed,
         plot_data_release(out);
         return plot_data(store, f, run, computed, NULL, out, e);
     }
-    if (!each(store, figures_notes, run, computed, out, read_notes, e) || !note_doubtful(out, e) ||
+    if (!each(store, figures_notes, run, computed, out, read_notes, e) || !note_doubtful(f, out, e) ||
         !note_left_out(out, e) || !note_others(out, e))
         return false;
     return !out->numbers.failed || error_system(e, "out of memory for a figure");

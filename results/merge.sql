@@ -81,9 +81,10 @@ FROM other.failure JOIN map_attempt AS a ON a.old = attempt_id LEFT JOIN map_poi
 LEFT JOIN map_prompt AS q ON q.old = prompt_id WHERE a.fresh ORDER BY id;
 
 INSERT INTO main.surface (attempt_id, model_id, kind, device, compute, layout, cache, k, w, a, b, rows, head_rows, context,
-    samples, mean_ns, median_ns, deviation_ns, slowdown, floor_ns, bytes, operations, flags, weights, drift)
+    samples, mean_ns, median_ns, deviation_ns, slowdown, floor_ns, bytes, operations, flags, weights, drift,
+    low_ns, high_ns, slowdown_low, slowdown_high, disturbed)
 SELECT t.new, m.new, kind, device, compute, layout, cache, k, w, a, b, rows, head_rows, context, samples, mean_ns,
-    median_ns, deviation_ns, slowdown, floor_ns, bytes, operations, flags, weights, drift
+    median_ns, deviation_ns, slowdown, floor_ns, bytes, operations, flags, weights, drift, low_ns, high_ns, slowdown_low, slowdown_high, disturbed
 FROM other.surface JOIN map_attempt AS t ON t.old = attempt_id JOIN map_model AS m ON m.old = model_id
 WHERE t.fresh ORDER BY id;
 

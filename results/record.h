@@ -139,8 +139,10 @@ typedef struct StoreSample {
 typedef struct StoreSurface {
     int64_t attempt, model;
     const char *kind, *device, *compute, *layout, *cache, *weights;
-    int k, w, a, b, rows, head_rows, context, samples, flags; // k, b or head_rows below 0: does not apply
+    int k, w, a, b, rows, head_rows, context, samples, disturbed,
+        flags; // k, b or head_rows below 0: does not apply
     double mean_s, median_s, deviation_s, slowdown, floor_s, bytes, operations, drift; // below 0: unknown
+    double low_s, high_s, slowdown_low, slowdown_high;                                 // likewise
 } StoreSurface;
 
 typedef struct StoreEstimate {

@@ -21,6 +21,24 @@ double median_deviation(double *values, size_t count) {
     return median(values, count);
 }
 
+// The k-th value from either end leaves the median out with the chance of fewer than k heads in `count`
+// throws, each.
+void median_interval(double *values, size_t count, double *low, double *high) {
+    size_t k = 0;
+    qsort(values, count, sizeof *values, by_value);
+    while (gsl_cdf_binomial_P((unsigned)k, 0.5, (unsigned)count) <= 0.025) k++;
+    if (k) k--;
+    *low = count > 1 ? values[k] : NAN;
+    *high = count > 1 ? values[count - 1 - k] : NAN;
+}
+
+Reach ratio_reach(Reach a, Reach b) {
+    Reach out = {.value = a.value / b.value};
+    out.low = out.value * exp(-hypot(log(a.value / a.low), log(b.high / b.value)));
+    out.high = out.value * exp(hypot(log(a.high / a.value), log(b.value / b.low)));
+    return out;
+}
+
 double quantile(double *values, size_t count, double p) {
     qsort(values, count, sizeof *values, by_value);
     return gsl_stats_quantile_from_sorted_data(values, 1, count, p);

@@ -8,6 +8,18 @@ double median(double *values, size_t count);
 // Median absolute deviation from the median, unscaled. Sorts and overwrites `values`.
 double median_deviation(double *values, size_t count);
 
+// The median of the values' law lies between *low and *high with 95% confidence at least, whatever the law:
+// two of the values, by their order. Fewer than six values: their range, which holds it with 94% (five), 75%
+// (three); one: NAN. Sorts `values`.
+void median_interval(double *values, size_t count, double *low, double *high);
+
+typedef struct Reach {
+    double value, low, high; // NAN: unknown
+} Reach;
+
+// a / b of independent a and b above 0: relative errors add as their squares.
+Reach ratio_reach(Reach a, Reach b);
+
 // The value below which the share p in [0, 1] lies, between two values by proportion. Sorts `values`.
 // count >= 1.
 double quantile(double *values, size_t count, double p);

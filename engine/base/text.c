@@ -61,6 +61,7 @@ static int known_decimals(double value, double low, double high) {
     int decimals = !isfinite(unit) ? three : unit > 0 ? (int)ceil(-log10(unit)) : most;
     if (!isfinite(unit) && decimals < 0) decimals = 0;
     if (decimals > most) decimals = most;
+    if (size > 0 && decimals < three - 2) decimals = three - 2; // a digit is left of what is far from known
     return decimals < MOST ? decimals : MOST;
 }
 
@@ -76,14 +77,20 @@ const char *measured_text(char out[MEASURED_SIZE], double value, double low, dou
     return with_decimals(out, value, known_decimals(value, low, high));
 }
 
-void text_measured(Text *t, double value, double low, double high) {
+void text_reach(Text *t, double value, double low, double high) {
     char number[MEASURED_SIZE];
     int decimals = known_decimals(value, low, high);
-    if (!isfinite(value)) return;
-    text_puts(t, with_decimals(number, value, decimals));
-    if (!isfinite(low) || !isfinite(high)) return;
-    text_printf(t, " [%s", with_decimals(number, low, decimals));
+    if (!isfinite(value) || !isfinite(low) || !isfinite(high)) return;
+    text_printf(t, "[%s", with_decimals(number, low, decimals));
     text_printf(t, ", %s]", with_decimals(number, high, decimals));
+}
+
+void text_measured(Text *t, double value, double low, double high) {
+    char number[MEASURED_SIZE];
+    if (!isfinite(value)) return;
+    text_puts(t, measured_text(number, value, low, high));
+    if (isfinite(low) && isfinite(high)) text_puts(t, " ");
+    text_reach(t, value, low, high);
 }
 
 const char *text_get(const Text *t) { return t->data ? t->data : ""; }

@@ -25,5 +25,8 @@ const char *text_get(const Text *t);
 enum { MEASURED_SIZE = 32 };
 const char *measured_text(char out[MEASURED_SIZE], double value, double low, double high);
 
+// Its interval, "[1.91, 2.00]", with the same digits; nothing where one of the three is NAN.
+void text_reach(Text *t, double value, double low, double high);
+
 // "1.95 [1.91, 2.00]", the three with the same digits; "1.95" without an interval, nothing without a value.
 void text_measured(Text *t, double value, double low, double high);

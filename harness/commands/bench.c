@@ -136,7 +136,7 @@ static bool open_model(Bench *b, Error *e) {
     if (b->run.engine.session.context < need)
         return error_input(e, "bench: the largest point needs %d positions, the model has %d", need,
                            b->run.engine.session.context);
-    if (!bench_point(&b->run.engine, &b->run.ceilings, &once, 0, &first, e)) return false;
+    if (!bench_point(&b->run.engine, &b->run.ceilings, &once, NULL, &first, e)) return false;
     b->run.open_s = clock_now(once.clock) - start;
     return true;
 }
@@ -146,42 +146,60 @@ static void show_progress(const Bench *b, int done) {
     if (isatty(STDERR_FILENO) && done == b->run.count) fputs("\r                    \r", stderr);
 }
 
-// Where one token takes another time after a context's points than before them, so may the points.
-static bool look_for_drift(Bench *b, const BenchOptions *o, const BenchPoint *one, Error *e) {
+// Where one token takes another time after a context's points than before them, so may the points. `first`:
+// of them.
+static bool look_for_drift(Bench *b, const BenchOptions *o, const BenchPoint *one, int first, Error *e) {
     BenchPoint again = {.context = one->context, .tokens = 1};
-    if (!bench_point(&b->run.engine, &b->run.ceilings, o, 0, &again, e)) return false;
-    if (b->run.drifted >= 0 || !bench_drifted(one->median_s, again.median_s)) return true;
+    if (!bench_point(&b->run.engine, &b->run.ceilings, o, NULL, &again, e)) return false;
+    for (int i = first; i < b->run.measured; i++) {
+        BenchPoint *p = &b->run.points[i];
+        if (p->tokens > 1 || p->k) p->slowdown = bench_slowdown(&p->time, &one->time, &again.time);
+    }
+    if (b->run.drifted >= 0 || !bench_drifted(one->time.median_s, again.time.median_s)) return true;
     b->run.drifted = one->context;
-    b->run.before_s = one->median_s;
-    b->run.after_s = again.median_s;
+    b->run.before_s = one->time.median_s;
+    b->run.after_s = again.time.median_s;
     return true;
+}
+
+// What the watch found out during point i of the time before it belongs to the points since it looked last.
+static void mark_before(Bench *b, int i, int *unseen) {
+    const BenchTime *t = &b->run.points[i].time;
+    if (!t->looked) return;
+    for (; *unseen < i; ++*unseen) b->run.points[*unseen].time.flags |= t->flags_before;
 }
 
 // One token is measured anew at every context, as what the others are slower than.
 static bool measure(Bench *b, Error *e) {
+    Watch watch = {0};
     BenchOptions o = {.warm_up = 2,
                       .min_samples = b->a->samples,
                       .max_samples = 200,
                       .seconds = b->a->seconds,
                       .seed = b->a->seed,
                       .clock = b->a->processor ? clock_processor() : clock_monotonic(),
-                      .interrupted = interrupt_seen};
+                      .interrupted = interrupt_seen,
+                      .watch = b->a->processor ? NULL : &watch};
     BenchPoint one = {.context = -1};
-    bool others = false; // at this context
+    bool others = false;       // at this context
+    int first = 0, unseen = 0; // points: of this context, that the watch has not judged
+    watch_begin(&watch, o.clock);
     for (int i = 0; i < b->run.count; i++) {
         BenchPoint *p = &b->run.points[i];
         show_progress(b, i + 1);
         if (one.context != p->context) {
             one = (BenchPoint){.context = p->context, .tokens = 1};
             others = false;
-            if (!bench_point(&b->run.engine, &b->run.ceilings, &o, 0, &one, e)) return false;
+            first = i;
+            if (!bench_point(&b->run.engine, &b->run.ceilings, &o, NULL, &one, e)) return false;
         }
         if (p->tokens == 1 && p->k == 0) *p = one;
-        else if (!bench_point(&b->run.engine, &b->run.ceilings, &o, one.median_s, p, e)) return false;
+        else if (!bench_point(&b->run.engine, &b->run.ceilings, &o, &one.time, p, e)) return false;
         b->run.measured++;
+        mark_before(b, i, &unseen);
         others = others || p->tokens > 1;
         bool last = i + 1 == b->run.count || b->run.points[i + 1].context != p->context;
-        if (last && others && !look_for_drift(b, &o, &one, e)) return false;
+        if (last && others && !look_for_drift(b, &o, &one, first, e)) return false;
     }
     b->run.prefill = b->a->prefill;
     return b->a->prefill == 0 ||
@@ -255,8 +273,15 @@ const Command command_bench = {
         "best token of each. Verification pays where a step of many tokens costs little more than a step of\n"
         "one: that ratio is the slowdown. Two floors stand beside it, both measured on this machine just\n"
         "before: the bytes a step must read at the memory's speed, and its operations at the processor's.\n"
-        "The last column is how much of the step's time the larger floor explains; above 100% the model\n"
-        "lies in the caches, which no floor is of.\n"
+        "Floor is how much of the step's time the larger one explains; above 100% the model is in the\n"
+        "caches, which no floor is of.\n"
+        "\n"
+        "Times are medians. [95%] holds the median (of fewer than six samples: all of them), or the ratio\n"
+        "of two. A sample in which the system gave a processor to somebody else is disturbed, and taken\n"
+        "again, up to four times as many as were asked for; so is one taken while others kept more than a\n"
+        "quarter of a core busy. A point with too few others is marked: disturbed. Its slowdown may be\n"
+        "wrong several times over, since short steps pass between two turns of a neighbour, and long ones\n"
+        "do not.\n"
         "\n"
         "Weights are read faster from huge pages; how much of the memory lies in them is said, and what to\n"
         "do about it in docs/speed.md. One token is timed again after each context's points: where that\n"

@@ -7,6 +7,7 @@
 #include "harness/stored/stored.h"
 #include "results/rows.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -55,36 +56,72 @@ static const GridColumn SURFACE[] = {
     {"rows",      true,  0, 0},
     {"samples",   true,  0, 2},
     {"median ms", true,  0, 0},
-    {"mean ms",   true,  0, 1},
-    {"+- ms",     true,  0, 3},
+    {"[95%]",     false, 0, 3},
     {"slowdown",  true,  0, 0},
+    {"[95%]",     false, 0, 0},
     {"floor ms",  true,  0, 5},
+    {"disturbed", false, 0, 0},
 };
 
+// What the query of print_surface selects, in order.
+enum {
+    KIND,
+    CONTEXT,
+    K,
+    W,
+    A,
+    B,
+    ROWS,
+    SAMPLES,
+    MEDIAN,
+    SLOWDOWN = MEDIAN + 3,
+    FLOOR = SLOWDOWN + 3,
+    FLAGS,
+    DISTURBED
+};
+
+static double real_at(const Rows *r, int column) {
+    return rows_type(r, column) == VALUE_NULL ? NAN : rows_real(r, column);
+}
+
+// A number and, in the two columns after it, its interval; nothing where it is unknown.
+static void put_measured(Grid *g, const Rows *r, int column) {
+    double value = real_at(r, column), low = real_at(r, column + 1), high = real_at(r, column + 2);
+    char own[MEASURED_SIZE];
+    if (isfinite(value)) text_puts(&g->cell, measured_text(own, value, low, high));
+    grid_next(g);
+    text_reach(&g->cell, value, low, high), grid_next(g);
+}
+
 static void put_step(Grid *g, const Rows *r) {
-    text_puts(&g->cell, rows_text(r, 0)), grid_next(g);
-    text_puts(&g->cell, rows_text(r, 6)), grid_next(g);
-    if (rows_type(r, 1) == VALUE_NULL) text_puts(&g->cell, "-");
-    else text_printf(&g->cell, "%sx%s", rows_text(r, 1), rows_text(r, 2));
+    char own[MEASURED_SIZE];
+    text_puts(&g->cell, rows_text(r, KIND)), grid_next(g);
+    text_puts(&g->cell, rows_text(r, CONTEXT)), grid_next(g);
+    if (rows_type(r, K) == VALUE_NULL) text_puts(&g->cell, "-");
+    else text_printf(&g->cell, "%sx%s", rows_text(r, K), rows_text(r, W));
     grid_next(g);
-    if (rows_type(r, 4) == VALUE_NULL) text_puts(&g->cell, "-");
-    else text_printf(&g->cell, "%s-%s", rows_text(r, 3), rows_text(r, 4));
+    if (rows_type(r, B) == VALUE_NULL) text_puts(&g->cell, "-");
+    else text_printf(&g->cell, "%s-%s", rows_text(r, A), rows_text(r, B));
     grid_next(g);
-    text_puts(&g->cell, rows_text(r, 5)), grid_next(g);
-    text_puts(&g->cell, rows_text(r, 7)), grid_next(g);
-    for (int i = 8; i <= 10; i++) text_printf(&g->cell, "%.4f", rows_real(r, i)), grid_next(g);
-    if (rows_type(r, 11) != VALUE_NULL) {
-        text_printf(&g->cell, "%.3f", rows_real(r, 11)), grid_next(g);
-        text_printf(&g->cell, "%.4f", rows_real(r, 12)), grid_next(g);
-    }
+    text_puts(&g->cell, rows_text(r, ROWS)), grid_next(g);
+    text_puts(&g->cell, rows_text(r, SAMPLES)), grid_next(g);
+    put_measured(g, r, MEDIAN);
+    put_measured(g, r, SLOWDOWN);
+    if (isfinite(real_at(r, FLOOR))) text_puts(&g->cell, measured_text(own, real_at(r, FLOOR), NAN, NAN));
+    grid_next(g);
+    if (rows_int(r, FLAGS)) text_puts(&g->cell, "yes");
+    else if (rows_int(r, DISTURBED)) text_printf(&g->cell, "%s repeated", rows_text(r, DISTURBED));
+    grid_next(g);
     grid_end(g);
 }
 
 // What a run of 'outpace surface' measured; nothing of others.
 static bool print_surface(Store *store, int64_t run, Error *e) {
     static const char SQL[] =
-        "SELECT s.kind, k, w, a, b, s.rows, context, samples, 1e-6 * median_ns, 1e-6 * mean_ns,"
-        " 1e-6 * deviation_ns, slowdown, 1e-6 * floor_ns FROM surface AS s JOIN attempt ON"
+        "SELECT s.kind, context, k, w, a, b, s.rows, samples, 1e-6 * median_ns, 1e-6 * low_ns, 1e-6 * "
+        "high_ns,"
+        " slowdown, slowdown_low, slowdown_high, 1e-6 * floor_ns, flags, disturbed FROM surface AS s JOIN "
+        "attempt ON"
         " attempt.id = attempt_id WHERE run_id = ?1 ORDER BY context, s.kind, k, w, b, s.rows";
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
@@ -112,6 +149,19 @@ static bool print_alone(Store *store, int64_t run, Error *e) {
     return true;
 }
 
+static bool print_disturbed(Store *store, int64_t run, Error *e) {
+    static const char SQL[] = "SELECT count(*) FROM surface JOIN attempt ON attempt.id = attempt_id WHERE "
+                              "run_id = ?1 AND flags <> 0";
+    int64_t points;
+    if (!rows_one_int(store, SQL, run, &points, e)) return false;
+    if (points)
+        printf("disturbed: %lld points could not be measured without other processes; how far off their "
+               "times and "
+               "slowdowns are is not known\n",
+               (long long)points);
+    return true;
+}
+
 static bool print_drift(Store *store, int64_t run, Error *e) {
     Rows *r = rows_open(store, "SELECT context, drift FROM drifted WHERE run_id = ?1 ORDER BY context", e);
     if (!r) return false;
@@ -134,13 +184,13 @@ static bool show(int argc, char **argv, int *code, Error *e) {
     if (!command_parse(&command_show, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     Store *store = store_open(o.db, STORE_READ, NULL, e);
-    bool ok =
-        store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) &&
-        estimates_ensure(&store, run, e) && choice_apply(&o.choice, store, run, e) &&
-        (o.json || print_run(store, run, e)) &&
-        (o.json ? stored_json(store, run, &text, e)
-                : stored_table(store, run, &table, e) && grid_show(&table, e) && print_alone(store, run, e) &&
-                      print_surface(store, run, e) && print_drift(store, run, e));
+    bool ok = store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) &&
+              estimates_ensure(&store, run, e) && choice_apply(&o.choice, store, run, e) &&
+              (o.json || print_run(store, run, e)) &&
+              (o.json ? stored_json(store, run, &text, e)
+                      : stored_table(store, run, &table, e) && grid_show(&table, e) &&
+                            print_alone(store, run, e) && print_surface(store, run, e) &&
+                            print_disturbed(store, run, e) && print_drift(store, run, e));
     if (ok && o.json) puts(text_get(&text));
     text_release(&text);
     grid_release(&table);
@@ -155,7 +205,11 @@ const Command command_show = {
     .arguments = {0, 1},
     .lesson =
         "RUN is a number, or a name, of which the newest run is taken; without it, the newest experiment.\n"
-        "Of a run of 'outpace surface', the surface. A run that did not come to its end says so.\n"
+        "Of a run of 'outpace surface', the surface: k rows of w + 1 tokens, or a part of a step (layers "
+        "a-b,\n"
+        "the LM head, prefill, committing tokens, the host's work on a tree) of so many rows; [95%] holds\n"
+        "the median, or the slowdown over one token. Disturbed: other processes ran, too few samples were\n"
+        "free of them (yes), or so many were repeated. A run that did not come to its end says so.\n"
         "\n"
         "S is tokens per step after prefill; CTARw the share of steps in which w drafted tokens or more\n"
         "were accepted; speedup the ratio of summed decode times over the same prompts, e2e with prefill,\n"

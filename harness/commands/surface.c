@@ -241,12 +241,25 @@ static void say_drift(const Work *s) {
                (long long)drifted, s->plan.contexts.count);
 }
 
+static void say_disturbed(const Work *s) {
+    static const char SQL[] = "SELECT count(*) FROM surface JOIN attempt ON attempt.id = attempt_id"
+                              " WHERE run_id = ?1 AND flags <> 0";
+    int64_t points = 0;
+    rows_one_int(s->store, SQL, s->run.run, &points, NULL);
+    if (points)
+        printf(
+            "%lld of %d points could not be measured undisturbed: other processes took the processor, or its "
+            "clock changed. They are marked; on a machine at rest --again measures anew\n",
+            (long long)points, s->run.points + s->run.found);
+}
+
 static void report(const Work *s, const char *result) {
     printf("run %lld in %s: %d points of the surface, ", (long long)s->run.run, store_path(s->store),
            s->run.points + s->run.found);
     if (s->run.found) printf("%d of them from before, ", s->run.found);
     printf("%s; a cache of %.2f MB for %d positions\n", result, 1e-6 * (double)s->memory.cache,
            s->engine.session.context);
+    say_disturbed(s);
     say_drift(s);
     if (strcmp(result, "interrupted") == 0) puts("interrupted: the same command goes on");
 }
@@ -310,7 +323,9 @@ const Command command_surface = {
         "Times steps of k rows of w + 1 tokens over contexts, beside a step of one token at that context:\n"
         "the memory-to-compute surface, slowdown(k, w, context). And a step's parts by themselves: layers\n"
         "(all, and those before and after each of --exits), the LM head, prefill, committing, building\n"
-        "a tree. Each point is timed --samples times; mean, median and deviation go into table surface.\n"
+        "a tree. Each point is timed --samples times; mean, median and its interval go into table surface.\n"
+        "What other processes disturb is timed again, at most four times as often; what could not be\n"
+        "measured undisturbed is marked, in the store, in 'outpace show' and by * in 'outpace plot slowdown'.\n"
         "With --cache copied each row of a batch reads a copy of the cache of its own, made in the step.\n"
         "One token is timed before and after a context's grid: if these differ, the machine changed, which\n"
         "is stored and said; --again measures anew. The same command goes on with what was interrupted.\n"

@@ -4,6 +4,7 @@
 #include "harness/machine/gauges.h"
 #include "harness/program/version.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static double floor_of(const BenchPoint *p) {
@@ -41,16 +42,43 @@ static void print_machine(const BenchRun *b) {
     if (b->engine.model.stand_in[0]) printf("stand-in  %s\n", b->engine.model.stand_in);
 }
 
+static void print_reach(Reach r) {
+    Text both = {0};
+    text_measured(&both, r.value, r.low, r.high);
+    printf(" %-22s", text_get(&both));
+    text_release(&both);
+}
+
 // A GPU's columns more: what the host takes to hand a step over, and what the GPU waits for it.
 static void print_point(const BenchRun *b, const BenchPoint *p) {
     char grid[24] = "-";
     if (p->k) snprintf(grid, sizeof grid, "%dx%d", p->k, p->w);
-    printf("%7d %7d %5s %7s %10.3f %6.1f %7.1f %8.3f %9.3f %9.3f %10.3f %6.0f%%", p->tokens, p->context, grid,
-           layout_name(p), 1e3 * p->median_s, 100 * p->mad_s / p->median_s, p->bytes / p->median_s / 1e9,
-           p->operations / p->median_s / 1e12, p->slowdown, 1e3 * p->floor_bandwidth_s,
-           1e3 * p->floor_compute_s, 100 * floor_of(p) / p->median_s);
-    if (b->gpu) printf(" %9.1f %7.1f", 1e6 * p->submit_s, 1e6 * (p->median_s - p->busy_s));
+    printf("%7d %7d %5s %7s", p->tokens, p->context, grid, layout_name(p));
+    print_reach((Reach){1e3 * p->time.median_s, 1e3 * p->time.low_s, 1e3 * p->time.high_s});
+    printf(" %6.1f %8.3f", p->bytes / p->time.median_s / 1e9, p->operations / p->time.median_s / 1e12);
+    print_reach(p->slowdown);
+    printf(" %9.3g %10.3g %5.0f%%", 1e3 * p->floor_bandwidth_s, 1e3 * p->floor_compute_s,
+           100 * floor_of(p) / p->time.median_s);
+    if (b->gpu) printf(" %9.1f %7.1f", 1e6 * p->submit_s, 1e6 * (p->time.median_s - p->busy_s));
+    if (p->time.flags) printf("  disturbed");
     puts("");
+}
+
+// Points that nobody may take for the machine's own.
+static void say_disturbed(const BenchRun *b, FILE *to, const char *before) {
+    int points = 0, repeated = 0;
+    for (int i = 0; i < b->measured; i++) {
+        points += b->points[i].time.flags != 0;
+        repeated += b->points[i].time.disturbed;
+    }
+    if (points)
+        fprintf(to,
+                "%s %d of %d points could not be measured undisturbed: other processes took the processor, "
+                "or its "
+                "clock changed. They are marked: trust no slowdown of theirs\n",
+                before, points, b->measured);
+    else if (repeated)
+        fprintf(to, "%s %d samples were disturbed by other processes, and repeated\n", before, repeated);
 }
 
 // In one line, or two of the table's.
@@ -65,10 +93,11 @@ static void say_drift(const BenchRun *b, FILE *to, const char *before, const cha
 void bench_report_table(const BenchRun *b) {
     double peak = bench_peak(&b->engine, &b->ceilings);
     print_machine(b);
-    printf("\n%7s %7s %5s %7s %10s %6s %7s %8s %9s %9s %9s %7s%s\n", "tokens", "context", "k x w", "layout",
-           "step ms", "+- %", "GB/s", "TFLOP/s", "slowdown", "memory ms", "compute ms", "floor",
+    printf("\n%7s %7s %5s %7s %-22s %6s %8s %-22s %9s %10s %6s%s\n", "tokens", "context", "k x w", "layout",
+           "step ms [95%]", "GB/s", "TFLOP/s", "slowdown [95%]", "memory ms", "compute ms", "floor",
            b->gpu ? " submit us idle us" : "");
     for (int i = 0; i < b->measured; i++) print_point(b, &b->points[i]);
+    say_disturbed(b, stdout, "\nwarning  ");
     say_drift(b, stdout, "\nwarning  ", "\n          ");
     if (b->prefill_s > 0)
         printf("\nprefill   %d tokens in %.3f s, %.0f tokens/s, %.3f TFLOP/s, %.0f%% of the machine's\n",
@@ -77,15 +106,25 @@ void bench_report_table(const BenchRun *b) {
                peak > 0 ? 100 * b->prefill_operations / b->prefill_s / peak : 0);
 }
 
+static void put_known(double x) {
+    if (isfinite(x)) printf("%.9g", x);
+    putchar(',');
+}
+
 void bench_report_csv(const BenchRun *b) {
     puts("tokens,context,k,w,layout,median_s,mad_s,n,bytes,gb_per_s,tflop_per_s,slowdown,floor_bandwidth_s,"
-         "floor_compute_s");
+         "floor_compute_s,low_s,high_s,slowdown_low,slowdown_high,repeated,disturbed");
     for (int i = 0; i < b->measured; i++) {
         const BenchPoint *p = &b->points[i];
-        printf("%d,%d,%d,%d,%s,%.9g,%.9g,%d,%.0f,%.6g,%.6g,%.6g,%.9g,%.9g\n", p->tokens, p->context, p->k,
-               p->w, layout_name(p), p->median_s, p->mad_s, p->n, p->bytes, p->bytes / p->median_s / 1e9,
-               p->operations / p->median_s / 1e12, p->slowdown, p->floor_bandwidth_s, p->floor_compute_s);
+        printf("%d,%d,%d,%d,%s,%.9g,%.9g,%d,%.0f,%.6g,%.6g,%.6g,%.9g,%.9g,", p->tokens, p->context, p->k,
+               p->w, layout_name(p), p->time.median_s, p->time.mad_s, p->time.n, p->bytes,
+               p->bytes / p->time.median_s / 1e9, p->operations / p->time.median_s / 1e12, p->slowdown.value,
+               p->floor_bandwidth_s, p->floor_compute_s);
+        put_known(p->time.low_s), put_known(p->time.high_s);
+        put_known(p->slowdown.low), put_known(p->slowdown.high);
+        printf("%d,%d\n", p->time.disturbed, p->time.flags != 0);
     }
+    say_disturbed(b, stderr, "warning:");
     say_drift(b, stderr, "warning:", " ");
 }
 
@@ -93,12 +132,17 @@ void bench_report_csv(const BenchRun *b) {
 
 static json_t *point_json(const BenchPoint *p) {
     return json_pack(
-        "{s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}",
+        "{s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, "
+        "s:o, s:o, s:o, "
+        "s:i, s:b}",
         "tokens", p->tokens, "context", p->context, "k", p->k, "w", p->w, "layout", layout_name(p),
-        "median_s", p->median_s, "mad_s", p->mad_s, "n", p->n, "bytes", p->bytes, "gb_per_s",
-        p->bytes / p->median_s / 1e9, "tflop_per_s", p->operations / p->median_s / 1e12, "slowdown",
-        p->slowdown, "floor_bandwidth_s", p->floor_bandwidth_s, "floor_compute_s", p->floor_compute_s,
-        "submit_s", p->submit_s, "busy_s", p->busy_s, "layers_s", p->layers_s, "head_s", p->head_s);
+        "median_s", p->time.median_s, "mad_s", p->time.mad_s, "n", p->time.n, "bytes", p->bytes, "gb_per_s",
+        p->bytes / p->time.median_s / 1e9, "tflop_per_s", p->operations / p->time.median_s / 1e12, "slowdown",
+        p->slowdown.value, "floor_bandwidth_s", p->floor_bandwidth_s, "floor_compute_s", p->floor_compute_s,
+        "submit_s", p->submit_s, "busy_s", p->busy_s, "layers_s", p->layers_s, "head_s", p->head_s, "low_s",
+        json_number(p->time.low_s), "high_s", json_number(p->time.high_s), "slowdown_low",
+        json_number(p->slowdown.low), "slowdown_high", json_number(p->slowdown.high), "repeated",
+        p->time.disturbed, "disturbed", p->time.flags != 0);
 }
 
 static json_t *ceilings_json(const BenchRun *b) {

@@ -6,9 +6,6 @@
 #include "harness/machine/parts.h"
 
 #include "engine/base/memory.h"
-#include "simulate/statistics.h"
-
-enum { MOST_SAMPLES = 200 };
 
 const char *const part_names[PART_KINDS] = {"layers", "head", "prefill", "commit", "host"};
 
@@ -84,41 +81,20 @@ static bool time_host(Timing *t, double *seconds, Error *e) {
 typedef bool (*TimePart)(Timing *t, double *seconds, Error *e);
 static const TimePart TIMES[PART_KINDS] = {time_layers, time_head, time_prefill, time_commit, time_host};
 
-// Gives the samples' number; 0 on an error, and where interrupted.
-static int sample(Timing *t, double *seconds, Error *e) {
-    const BenchOptions *o = t->o;
-    const PartPoint *p = t->p;
-    double spent = 0, warming = 0;
-    int n = 0, cold = 0, most = o->max_samples < MOST_SAMPLES ? o->max_samples : MOST_SAMPLES;
-    while (n < most && (n < o->min_samples || spent < o->seconds)) {
-        double once;
-        if (o->interrupted && o->interrupted()) return 0;
-        if (!bench_set_context(t->s, p->context, &t->random, e) || !TIMES[p->kind](t, &once, e)) return 0;
-        if (bench_cold(o, cold, warming)) {
-            cold++, warming += once;
-            continue;
-        }
-        seconds[n++] = once;
-        spent += once;
-    }
-    return n;
+static bool take_sample(void *state, BenchSample *out, Error *e) {
+    Timing *t = state;
+    return bench_set_context(t->s, t->p->context, &t->random, e) && TIMES[t->p->kind](t, &out->step, e);
 }
 
 bool part_time(Session *s, const BenchOptions *o, PartPoint *p, Error *e) {
-    double seconds[MOST_SAMPLES];
+    BenchSample samples[BENCH_SAMPLES];
     Timing t = {
         s, o, p, {.seed = o->seed, .stream = STREAM_BENCH},
            NULL
     };
     t.row = mem_alloc((size_t)s->shape.width, sizeof *t.row);
     if (!t.row) return error_system(e, "out of memory for a row of %d numbers", s->shape.width);
-    int n = sample(&t, seconds, e);
+    bool ok = bench_take(o, take_sample, &t, samples, &p->time, e);
     mem_free(t.row);
-    if (n <= 0) return false;
-    p->n = n;
-    p->mean_s = 0;
-    for (int i = 0; i < n; i++) p->mean_s += seconds[i] / n;
-    p->median_s = median(seconds, (size_t)n);
-    p->mad_s = median_deviation(seconds, (size_t)n);
-    return true;
+    return ok;
 }

@@ -16,8 +16,7 @@ typedef struct PartPoint {
     PartKind kind;
     int a, b; // LAYERS
     int rows, context;
-    double mean_s, median_s, mad_s;
-    int n; // samples
+    BenchTime time;
 } PartPoint;
 
 // As bench_point: the context is set as needed. False without an error where interrupted.

@@ -15,6 +15,7 @@ typedef struct Unit {
     int context;
     StoreSurface *rows; // (count)
     size_t count, capacity;
+    size_t unseen; // the first row that the watch has not judged
 } Unit;
 
 int surface_tokens(Layout layout, int k, int w) { return layout == LAYOUT_TREE ? 1 + k * w : k * (w + 1); }
@@ -27,8 +28,9 @@ static const char *compute_name(const SurfaceRun *s) {
     return bf16 ? "bf16" : "f32";
 }
 
-// What the machine did meanwhile stands with the point that took it.
-static StoreSurface *add_row(Unit *u, const char *kind, const char *layout, Error *e) {
+// What the machine did meanwhile stands with the points that took it: the watch may find it out some points
+// later.
+static StoreSurface *add_row(Unit *u, const char *kind, const char *layout, const BenchTime *t, Error *e) {
     const SurfaceRun *s = u->run;
     void *rows = u->rows;
     if (!mem_grow(&rows, &u->capacity, u->count + 1, sizeof *u->rows)) {
@@ -36,6 +38,7 @@ static StoreSurface *add_row(Unit *u, const char *kind, const char *layout, Erro
         return NULL;
     }
     u->rows = rows;
+    for (; t->looked && u->unseen < u->count; u->unseen++) u->rows[u->unseen].flags |= t->flags_before;
     StoreSurface *row = &u->rows[u->count++];
     *row = (StoreSurface){.attempt = s->attempt,
                           .model = s->model,
@@ -53,12 +56,21 @@ static StoreSurface *add_row(Unit *u, const char *kind, const char *layout, Erro
                           .bytes = -1,
                           .operations = -1,
                           .drift = -1,
-                          .flags = watch_judge(&u->watch)};
+                          .samples = t->n,
+                          .mean_s = t->mean_s,
+                          .median_s = t->median_s,
+                          .low_s = t->low_s,
+                          .high_s = t->high_s,
+                          .deviation_s = t->mad_s,
+                          .slowdown_low = -1,
+                          .slowdown_high = -1,
+                          .disturbed = t->disturbed,
+                          .flags = t->flags};
     return row;
 }
 
 static bool add_step(Unit *u, const BenchPoint *p, Error *e) {
-    StoreSurface *row = add_row(u, "step", p->layout == LAYOUT_TREE ? "tree" : "batch", e);
+    StoreSurface *row = add_row(u, "step", p->layout == LAYOUT_TREE ? "tree" : "batch", &p->time, e);
     if (!row) return false;
     row->cache = p->layout == LAYOUT_COPIED ? "copied" : "viewed";
     row->k = p->k;
@@ -66,11 +78,9 @@ static bool add_step(Unit *u, const BenchPoint *p, Error *e) {
     row->a = 0;
     row->b = u->run->engine->model.shape.layers;
     row->rows = row->head_rows = p->tokens;
-    row->samples = p->n;
-    row->mean_s = p->mean_s;
-    row->median_s = p->median_s;
-    row->deviation_s = p->mad_s;
-    row->slowdown = p->slowdown;
+    row->slowdown = p->slowdown.value;
+    row->slowdown_low = p->slowdown.low;
+    row->slowdown_high = p->slowdown.high;
     row->floor_s = p->floor_bandwidth_s > p->floor_compute_s ? p->floor_bandwidth_s : p->floor_compute_s;
     row->bytes = p->bytes;
     row->operations = p->operations;
@@ -78,7 +88,7 @@ static bool add_step(Unit *u, const BenchPoint *p, Error *e) {
 }
 
 static bool add_part(Unit *u, const PartPoint *p, Error *e) {
-    StoreSurface *row = add_row(u, part_names[p->kind], "chain", e);
+    StoreSurface *row = add_row(u, part_names[p->kind], "chain", &p->time, e);
     if (!row) return false;
     if (p->kind == PART_LAYERS) {
         row->a = p->a;
@@ -86,23 +96,20 @@ static bool add_part(Unit *u, const PartPoint *p, Error *e) {
     }
     if (p->kind == PART_HEAD) row->head_rows = p->rows;
     row->rows = p->rows;
-    row->samples = p->n;
-    row->mean_s = p->mean_s;
-    row->median_s = p->median_s;
-    row->deviation_s = p->mad_s;
     return true;
 }
 
 // --- measuring -------------------------------------------------------------------------------------------
 
-static BenchOptions options_of(const Unit *u) {
+static BenchOptions options_of(Unit *u) {
     const SurfacePlan *p = u->run->plan;
     return (BenchOptions){.warm_up = 1,
                           .min_samples = p->samples,
                           .max_samples = p->samples,
                           .seed = p->seed,
                           .clock = clock_monotonic(),
-                          .interrupted = interrupt_seen};
+                          .interrupted = interrupt_seen,
+                          .watch = &u->watch};
 }
 
 static void say(const Unit *u, const char *what, int rows) {
@@ -111,27 +118,33 @@ static void say(const Unit *u, const char *what, int rows) {
             u->run->points + (int)u->count);
 }
 
-static bool measure_step(Unit *u, int k, int w, double one, double *median, Error *e) {
+static bool measure_step(Unit *u, int k, int w, const BenchTime *one, BenchTime *time, Error *e) {
     BenchOptions o = options_of(u);
     BenchPoint p = {.context = u->context, .k = k, .w = w, .layout = u->run->plan->layout};
     say(u, "a step", surface_tokens(p.layout, k, w));
     if (!bench_point(u->run->engine, u->run->ceilings, &o, one, &p, e)) return false;
-    *median = p.median_s;
+    *time = p.time;
     return add_step(u, &p, e);
 }
 
 // One token once more, when the grid is done: where that takes another time, so may the points between.
-static bool look_for_drift(Unit *u, double one, Error *e) {
+static bool look_for_drift(Unit *u, const BenchTime *one, Error *e) {
     BenchOptions o = options_of(u);
     BenchPoint p = {.context = u->context, .k = 1, .layout = u->run->plan->layout};
-    if (!bench_point(u->run->engine, u->run->ceilings, &o, 0, &p, e)) return false;
-    for (size_t i = 0; i < u->count; i++) u->rows[i].drift = p.median_s / one;
-    if (!bench_drifted(one, p.median_s)) return true;
+    if (!bench_point(u->run->engine, u->run->ceilings, &o, NULL, &p, e)) return false;
+    for (size_t i = 0; i < u->count; i++) {
+        StoreSurface *row = &u->rows[i];
+        const BenchTime step = {.median_s = row->median_s, .low_s = row->low_s, .high_s = row->high_s};
+        Reach slowdown = bench_slowdown(&step, one, &p.time);
+        row->drift = p.time.median_s / one->median_s;
+        if (i > 0) row->slowdown_low = slowdown.low, row->slowdown_high = slowdown.high; // 0 is `one`
+    }
+    if (!bench_drifted(one->median_s, p.time.median_s)) return true;
     fprintf(
         stderr,
         "%swarning: at context %d one token took %.3f ms before the grid and %.3f ms after it: the machine "
         "changed meanwhile, and slowdowns there may be as wrong as that\n",
-        isatty(STDERR_FILENO) ? "\r\033[K" : "", u->context, 1e3 * one, 1e3 * p.median_s);
+        isatty(STDERR_FILENO) ? "\r\033[K" : "", u->context, 1e3 * one->median_s, 1e3 * p.time.median_s);
     return true;
 }
 
@@ -139,14 +152,14 @@ static bool look_for_drift(Unit *u, double one, Error *e) {
 // slowdowns of a context are ratios of times that stand in the store.
 static bool measure_grid(Unit *u, Error *e) {
     const SurfacePlan *p = u->run->plan;
-    double one, ignored;
-    if (!measure_step(u, 1, 0, 0, &one, e)) return false;
+    BenchTime one, ignored;
+    if (!measure_step(u, 1, 0, NULL, &one, e)) return false;
     for (int i = 0; i < p->k.count; i++)
         for (int j = 0; j < p->w.count; j++) {
             bool is_one = p->k.items[i] == 1 && p->w.items[j] == 0;
-            if (!is_one && !measure_step(u, p->k.items[i], p->w.items[j], one, &ignored, e)) return false;
+            if (!is_one && !measure_step(u, p->k.items[i], p->w.items[j], &one, &ignored, e)) return false;
         }
-    return u->count == 1 || look_for_drift(u, one, e);
+    return u->count == 1 || look_for_drift(u, &one, e);
 }
 
 static bool measure_part(Unit *u, PartPoint p, Error *e) {

@@ -35,6 +35,12 @@ static double own_seconds(void) {
            1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
+static int64_t taken_away(void *state) {
+    struct rusage u;
+    (void)state;
+    return getrusage(RUSAGE_SELF, &u) ? 0 : u.ru_nivcsw; // of all threads
+}
+
 // user, nice and system time of all processors, from the first line of /proc/stat; 0 where there is none.
 static double busy_seconds(void) {
     unsigned long long user, nice, system;
@@ -59,10 +65,12 @@ static WatchLook look_now(const Watch *w) {
 }
 
 void watch_begin(Watch *w, Clock clock) {
-    if (!w->look) *w = (Watch){.look = look, .state = w};
+    if (!w->look) *w = (Watch){.look = look, .switches = taken_away, .state = w};
     w->clock = clock;
     w->first = w->last = look_now(w);
 }
+
+int64_t watch_switches(const Watch *w) { return w->switches ? w->switches(w->state) : 0; }
 
 int watch_judge(Watch *w) {
     if (clock_now(w->clock) - w->last.at < SHORTEST) return 0;
@@ -72,5 +80,6 @@ int watch_judge(Watch *w) {
     if (others > MOST_LOAD * (seen.at - w->last.at)) flags |= FLAG_LOAD;
     if (w->first.cycles > 0 && fabs(seen.cycles / w->first.cycles - 1) > MOST_DRIFT) flags |= FLAG_CLOCK;
     w->last = seen;
-    return flags;
+    w->windows++;
+    return w->flags = flags;
 }

@@ -113,12 +113,8 @@ static void put_number(Grid *g, const Rows *r, int column) {
 }
 
 static void put_interval(Grid *g, const Rows *r, int column) {
-    Text both = {0};
     put_number(g, r, column);
-    text_measured(&both, real_at(r, column), real_at(r, column + 1), real_at(r, column + 2));
-    const char *interval = strchr(text_get(&both), ' ');
-    text_puts(&g->cell, interval ? interval + 1 : ""), grid_next(g);
-    text_release(&both);
+    text_reach(&g->cell, real_at(r, column), real_at(r, column + 1), real_at(r, column + 2)), grid_next(g);
 }
 
 // A share of so many steps, by the normal law.

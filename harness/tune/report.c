@@ -37,6 +37,11 @@ static void print_head(const TuneReport *p) {
         printf("%s%.0f%s %.3g", i ? ", " : "", r->surface.rows[i], i ? "" : " row",
                1e3 * r->surface.seconds[i]);
     puts(" ms");
+    if (r->surface.disturbed)
+        printf("warning    other processes disturbed %d of these %d times: what is expected of large steps "
+               "may be "
+               "wrong\n",
+               r->surface.disturbed, r->surface.count);
     if (p->options->processor)
         puts("times      of the processor, not the wall's: no speed that anybody sees");
 }
@@ -190,13 +195,14 @@ bool tune_report_json(const TuneReport *p, Error *e) {
         ok = json_array_append_new(points, point_json(p, i, e)) == 0;
     double speedup = r->choice < 0 ? NAN : tune_speedup(r, r->choice, from_heat(r));
     bool known = r->speedup.high > 0;
-    json_t *root = json_pack("{s:s*, s:o, s:o, s:o, s:s, s:i, s:i, s:i, s:o, s:o, s:I, s:o, s:O}", "choice",
-                             choice.length ? text_get(&choice) : NULL, "speedup", json_number(speedup),
-                             "speedup_low", json_number(known ? r->speedup.low : NAN), "speedup_high",
-                             json_number(known ? r->speedup.high : NAN), "end", ENDS[r->end], "excluded",
-                             r->excluded, "sample_rounds", r->sample_rounds, "race_rounds", r->race_rounds,
-                             "seconds", json_number(took(r)), "sweep_seconds", json_number(r->sweep_s), "run",
-                             (json_int_t)p->run, "surface", surface_json(&r->surface), "points", points);
+    json_t *root = json_pack(
+        "{s:s*, s:o, s:o, s:o, s:s, s:i, s:i, s:i, s:o, s:o, s:I, s:o, s:i, s:O}", "choice",
+        choice.length ? text_get(&choice) : NULL, "speedup", json_number(speedup), "speedup_low",
+        json_number(known ? r->speedup.low : NAN), "speedup_high", json_number(known ? r->speedup.high : NAN),
+        "end", ENDS[r->end], "excluded", r->excluded, "sample_rounds", r->sample_rounds, "race_rounds",
+        r->race_rounds, "seconds", json_number(took(r)), "sweep_seconds", json_number(r->sweep_s), "run",
+        (json_int_t)p->run, "surface", surface_json(&r->surface), "surface_disturbed", r->surface.disturbed,
+        "points", points);
     json_decref(points);
     text_release(&choice);
     if (!ok) json_decref(root);

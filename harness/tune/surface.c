@@ -33,7 +33,7 @@ static double limit(const TuneSurfaceAsk *ask, const TuneSurface *s) {
     return s->count ? fmin(ask->seconds, ask->steps * s->seconds[0]) : ask->seconds;
 }
 
-static bool measure_rows(Engine *engine, const TuneSurfaceAsk *ask, int rows, double most_s, double *seconds,
+static bool measure_rows(Engine *engine, const TuneSurfaceAsk *ask, int rows, double most_s, TuneSurface *out,
                          Error *e) {
     BenchOptions o = {.warm_up = 1,
                       .min_samples = LEAST_SAMPLES,
@@ -41,11 +41,14 @@ static bool measure_rows(Engine *engine, const TuneSurfaceAsk *ask, int rows, do
                       .seconds =
                           fmin(0.25, most_s / (2 * count_rows(ask))), // so that large ones have their time
                       .clock = ask->clock,
-                      .interrupted = ask->interrupted};
+                      .interrupted = ask->interrupted,
+                      .watch = ask->watch};
     Ceilings unknown = {0};
     BenchPoint p = {.context = ask->context, .tokens = rows, .layout = LAYOUT_TREE};
-    if (!bench_point(engine, &unknown, &o, 0, &p, e)) return false;
-    *seconds = p.median_s;
+    if (!bench_point(engine, &unknown, &o, NULL, &p, e)) return false;
+    out->rows[out->count] = rows;
+    out->seconds[out->count++] = p.time.median_s;
+    out->disturbed += p.time.flags != 0;
     return true;
 }
 
@@ -61,8 +64,7 @@ bool tune_surface(Engine *engine, const TuneSurfaceAsk *ask, TuneSurface *out, E
     *out = (TuneSurface){.context = ask->context};
     for (int rows = 1; rows <= TREE_MAX_NODES && rows <= room; rows = next_rows(rows, is_coarse(ask))) {
         if (is_enough(ask, out, clock_now(ask->clock) - began)) break;
-        if (!measure_rows(engine, ask, rows, limit(ask, out), &out->seconds[out->count], e)) return false;
-        out->rows[out->count++] = rows;
+        if (!measure_rows(engine, ask, rows, limit(ask, out), out, e)) return false;
     }
     out->took_s = clock_now(ask->clock) - began;
     return true;

@@ -13,12 +13,14 @@ typedef struct TuneSurfaceAsk {
                     // measured
     double steps;   // the same limit, as a multiple of a step of one row
     Clock clock;
+    Watch *watch; // NULL: nobody looks
     bool (*interrupted)(void);
 } TuneSurfaceAsk;
 
 typedef struct TuneSurface {
     double rows[TUNING_MOST_CURVE], seconds[TUNING_MOST_CURVE]; // (count) as measured, medians
     int context, count;
+    int disturbed; // of them: could not be measured undisturbed
     double took_s;
 } TuneSurface;
 

@@ -38,6 +38,8 @@ static bool measure_surface(Tune *t, Error *e) {
                           .seconds = SURFACE_SHARE * t->o->budget_s,
                           .steps = SURFACE_SHARE * t->o->share * answers * max_tokens / GUESSED_S,
                           .clock = t->g.measuring.clock,
+                          .watch =
+                              t->o->processor || t->seams.clock ? NULL : &t->watch, // of the wall's time only
                           .interrupted = t->seams.interrupted};
     tune_say(t, "surface", 1);
     if (!measure_prompts(t, e)) return false;

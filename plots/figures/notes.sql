@@ -9,6 +9,9 @@ UNION ALL
 SELECT 'the machine changed meanwhile: one token took ' || group_concat(printf('%.2f x at context %d', drift, context), ', ')
 FROM (SELECT context, drift FROM drifted WHERE run_id = ?1 ORDER BY context) HAVING count(*) > 0
 UNION ALL
+SELECT 'other processes disturbed ' || sum(disturbed) || ' of ' || count(*) || ' steps that were timed'
+FROM attempt JOIN heat ON heat.attempt_id = attempt.id WHERE run_id = ?1 HAVING sum(disturbed) > 0
+UNION ALL
 SELECT * FROM (
     SELECT DISTINCT 'stand-in: ' || model.name || ', ' || stand_in
     FROM model

@@ -31,7 +31,31 @@ static void halves(void **state) {
     }
 }
 
+// The chance that the interval leaves the median out, counted: at most 5 of 100, and no wider than it has to
+// be.
+static void median_intervals(void **state) {
+    (void)state;
+    Random r = test_random(35);
+    for (size_t n = 2; n <= 40; n += n < 6 ? 1 : 7) {
+        enum { ROUNDS = 20000 };
+        int out = 0;
+        for (int round = 0; round < ROUNDS; round++) {
+            double x[40], low, high;
+            for (size_t i = 0; i < n; i++) x[i] = random_uniform(&r);
+            median_interval(x, n, &low, &high);
+            out += low > 0.5 || high < 0.5;
+        }
+        double share = (double)out / ROUNDS, allowed = n < 6 ? 2 * pow(0.5, (double)n) : 0.05;
+        if (share > allowed + 0.012) fail_msg("%zu values: %g of the medians are left out", n, share);
+        if (n > 20 && share < 0.01) fail_msg("%zu values: only %g of the medians are left out", n, share);
+    }
+    double one = 3, low, high;
+    median_interval(&one, 1, &low, &high);
+    assert_true(isnan(low) && isnan(high));
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(middle_values), cmocka_unit_test(halves)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(middle_values), cmocka_unit_test(halves),
+                                       cmocka_unit_test(median_intervals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -230,6 +230,11 @@ static void add_surface(Made *m) {
                 s.slowdown = slowdown;
                 s.mean_s = s.median_s = slowdown * 2e-3;
                 s.deviation_s = 1e-5;
+                s.low_s = 0.99 * s.median_s;
+                s.high_s = 1.02 * s.median_s;
+                s.slowdown_low = 0.98 * slowdown;
+                s.slowdown_high = 1.03 * slowdown;
+                if (K[i] == 8 && W[j] == 7) s.flags = FLAG_LOAD, s.disturbed = 12;
                 s.bytes = 7e6;
                 s.operations = rows * 7e6;
                 s.drift = CONTEXTS[c] == 500 ? 1.31 : 1.02;

@@ -4,9 +4,15 @@
 #include "tests/support/child.h"
 #include "tests/support/stores.h"
 
+#include <sched.h>
+#include <signal.h>
 #include <sqlite3.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static int set_up(void **state) {
     Child c;
@@ -35,7 +41,7 @@ static void grid_and_parts(void **state) {
         stores_ask(f, "s.db",
                    "SELECT count(*) FROM surface WHERE kind IN ('head', 'prefill', 'commit', 'host')"),
         2 * 2 * 4);
-    assert_int_equal(stores_ask(f, "s.db", "SELECT count(*) FROM surface WHERE samples <> 3 OR mean_ns <= 0"),
+    assert_int_equal(stores_ask(f, "s.db", "SELECT count(*) FROM surface WHERE samples < 3 OR mean_ns <= 0"),
                      0);
     assert_int_equal(stores_ask(f, "s.db", "SELECT count(*) FROM run WHERE kind = 'surface'"), 1);
     assert_int_equal(
@@ -159,6 +165,52 @@ static void held_and_drifted(void **state) {
     child_release(&c);
 }
 
+// Loops without end, one for each core that we may use; gives their number.
+static int start_loops(pid_t *loops) {
+    cpu_set_t usable, one;
+    int count = 0;
+    assert_int_equal(sched_getaffinity(0, sizeof usable, &usable), 0);
+    for (size_t core = 0; core < CPU_SETSIZE; core++) {
+        if (!CPU_ISSET(core, &usable)) continue;
+        loops[count] = fork();
+        if (loops[count++]) continue;
+        CPU_ZERO(&one);
+        CPU_SET(core, &one);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        sched_setaffinity(0, sizeof one, &one);
+        for (;;) __asm__ volatile("");
+    }
+    return count;
+}
+
+// Beside two busy loops 32 rows took 32.7 times as long as one, in truth 10.5 times; nothing was said of it.
+static void disturbed(void **state) {
+    static pid_t loops[CPU_SETSIZE];
+    const char *root = getenv("OUTPACE_ROOT"), *f = *state;
+    char here[512], *model;
+    Child c;
+    snprintf(here, sizeof here, "%s/models/reference", root ? root : ".");
+    model = realpath(here, NULL);
+    assert_non_null(model);
+    int count = start_loops(loops);
+    CHILD_OUTPACE(&c, f, 0, "surface", model, "--k", "1", "--w", "0,31", "--context", "100", "--rows", "0",
+                  "--threads", "1", "--db", "busy.db");
+    for (int i = 0; i < count; i++) {
+        kill(loops[i], SIGKILL);
+        child_wait(loops[i]);
+    }
+    assert_non_null(strstr(text_get(&c.out), "could not be measured undisturbed"));
+    child_release(&c);
+    assert_true(stores_ask(f, "busy.db", "SELECT count(*) FROM surface WHERE flags & 8 AND disturbed > 0") >
+                0);
+    assert_int_equal(
+        stores_ask(f, "busy.db", "SELECT count(*) FROM heat WHERE disturbed AND slowdown_low > slowdown"), 0);
+    CHILD_OUTPACE(&c, f, 0, "show", "--db", "busy.db");
+    assert_non_null(strstr(text_get(&c.out), "how far off their times and slowdowns are is not known"));
+    child_release(&c);
+    free(model);
+}
+
 static void mistakes(void **state) {
     Child c;
     CHILD_OUTPACE(&c, *state, 2, "surface", "tiny", "--device", "null", "--weights", "held", "--db", "n.db");
@@ -206,6 +258,7 @@ int main(void) {
         cmocka_unit_test(grid_and_parts),   cmocka_unit_test(trees),
         cmocka_unit_test(reference),        cmocka_unit_test(interrupted),
         cmocka_unit_test(copied),           cmocka_unit_test(named_and_without_window),
-        cmocka_unit_test(held_and_drifted), cmocka_unit_test(mistakes)};
+        cmocka_unit_test(held_and_drifted), cmocka_unit_test(disturbed),
+        cmocka_unit_test(mistakes)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }

@@ -3,6 +3,7 @@
 #include "tests/support/check.h"
 
 #include "harness/machine/bench.h"
+#include "results/record.h"
 #include "tests/support/child.h"
 
 #include <jansson.h>
@@ -33,8 +34,9 @@ static double number(const json_t *o, const char *key) {
 
 static void check_point(const json_t *p, double bandwidth, double rate) {
     static const char *const keys[] = {
-        "tokens",   "context",  "median_s",          "mad_s",           "n",          "bytes",
-        "gb_per_s", "slowdown", "floor_bandwidth_s", "floor_compute_s", "tflop_per_s"};
+        "tokens",          "context",    "median_s", "mad_s",    "n",        "bytes",
+        "low_s",           "high_s",     "repeated", "gb_per_s", "slowdown", "floor_bandwidth_s",
+        "floor_compute_s", "tflop_per_s"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) assert_true(number(p, keys[i]) >= 0);
     double bytes = number(p, "bytes"), seconds = number(p, "median_s");
     assert_true(seconds > 0 && number(p, "n") >= 3 && bytes > 0);
@@ -174,14 +176,128 @@ static void cold(void **state) {
     BenchPoint p = {.context = 20, .k = 1, .layout = LAYOUT_BATCH};
     Error e = {0};
     if (!engine_open(&engine, folder_path(*state, "tiny"), &how, &memory, &e) ||
-        !bench_point(&engine, &unknown, &o, 0, &p, &e))
+        !bench_point(&engine, &unknown, &o, NULL, &p, &e))
         fail_msg("%s", e.text);
-    assert_int_equal(p.n, 5);
-    assert_true(fabs(p.median_s - 1e-4) < 1e-9 && fabs(p.mean_s - 1e-4) < 1e-9);
+    assert_int_equal(p.time.n, 5);
+    assert_true(fabs(p.time.median_s - 1e-4) < 1e-9 && fabs(p.time.mean_s - 1e-4) < 1e-9);
     engine_close(&engine);
     o.warm_up = 3; // at least, and at most 50
     assert_true(bench_cold(&o, 2, 1) && !bench_cold(&o, 3, 1) && bench_cold(&o, 49, 0) &&
                 !bench_cold(&o, 50, 0));
+}
+
+// A core that is shared with a busy loop, `from` some moment on until another: by turns either has it for a
+// slice.
+typedef struct Shared {
+    double now, turn; // turn: what is left of ours
+    double from, until;
+    int64_t switches;
+    double work; // seconds of a step that nothing disturbs
+} Shared;
+
+static const double SLICE = 3e-3;
+static double shared_now(void *state) { return ((Shared *)state)->now; }
+static int64_t shared_switches(void *state) { return ((Shared *)state)->switches; }
+static void shared_look(void *state, WatchLook *out) {
+    const Shared *s = state;
+    double others = fmin(fmax(s->now - s->from, 0), s->until - s->from) / 2;
+    *out = (WatchLook){.busy = s->now, .own = s->now - others, .cycles = 1};
+}
+
+static bool shared_step(void *state, BenchSample *out, Error *e) {
+    Shared *s = state;
+    (void)e;
+    double began = s->now;
+    for (double left = s->work; left > 0;) {
+        double run = fmin(left, s->turn);
+        s->now += run, s->turn -= run, left -= run;
+        if (s->turn > 0) continue;
+        s->turn = SLICE;
+        if (s->now < s->from || s->now >= s->until) continue;
+        s->now += SLICE;
+        s->switches++;
+    }
+    out->step = s->now - began;
+    return true;
+}
+
+static BenchTime time_shared(double work, double from, double until, bool watched) {
+    Shared world = {.turn = SLICE / 3, .from = from, .until = until, .work = work};
+    Watch watch = {.look = shared_look, .switches = shared_switches, .state = &world};
+    BenchOptions o = {
+        .warm_up = 1, .min_samples = 5, .max_samples = 5, .clock = {shared_now, &world}
+    };
+    BenchSample samples[BENCH_SAMPLES];
+    BenchTime out;
+    Error e = {0};
+    watch_begin(&watch, o.clock);
+    if (watched) o.watch = &watch;
+    assert_true(bench_take(&o, shared_step, &world, samples, &out, &e));
+    return out;
+}
+
+// Steps that fit into a slice are measured as they are beside a busy loop, longer ones can not be. So a
+// slowdown has a cliff that is none, unless it is told.
+static void false_cliff(void **state) {
+    (void)state;
+    const double SHORT = 2e-4, LONG = 6.4e-3;
+    BenchTime one = time_shared(SHORT, 0, INFINITY, false), many = time_shared(LONG, 0, INFINITY, false);
+    assert_true(fabs(one.median_s / SHORT - 1) < 1e-9 && many.median_s > 1.9 * LONG); // by nobody
+    assert_true(one.flags == 0 && many.flags == 0 && many.n == 5);
+
+    one = time_shared(SHORT, 0, INFINITY, true);
+    many = time_shared(LONG, 0, INFINITY, true);
+    assert_true(fabs(one.median_s / SHORT - 1) < 1e-9 && one.n == 5);
+    assert_int_equal(one.flags, 0);
+    assert_int_equal(many.flags, FLAG_LOAD);
+    assert_true(many.n == 20 && many.disturbed == 20);
+
+    many = time_shared(LONG, 0.01, 0.03, true); // it goes away: what it disturbed is repeated
+    assert_true(fabs(many.median_s / LONG - 1) < 1e-9 && many.n == 5 && many.disturbed > 1);
+    assert_int_equal(many.flags, 0);
+
+    many = time_shared(LONG, 1e9, INFINITY, true); // at rest
+    assert_true(fabs(many.median_s / LONG - 1) < 1e-9 && many.n == 5 && many.disturbed == 0 &&
+                many.flags == 0);
+}
+
+// A neighbour on another core takes nothing away, and is found out a tenth of a second later: what was
+// measured before is marked, too, and what comes is taken to be disturbed until another tenth says that it is
+// not.
+static void other_cores(void **state) {
+    (void)state;
+    Shared world = {.turn = INFINITY, .from = 0, .until = INFINITY, .work = 2e-2};
+    Watch watch = {.look = shared_look, .switches = shared_switches, .state = &world};
+    BenchOptions o = {
+        .warm_up = 1, .min_samples = 2, .max_samples = 2, .clock = {shared_now, &world},
+                   .watch = &watch
+    };
+    BenchSample samples[BENCH_SAMPLES];
+    BenchTime first, second;
+    Error e = {0};
+    watch_begin(&watch, o.clock);
+    assert_true(bench_take(&o, shared_step, &world, samples, &first, &e));
+    assert_true(first.n == 2 && first.flags == 0 && !first.looked);
+    assert_true(bench_take(&o, shared_step, &world, samples, &second, &e));
+    assert_true(second.looked && second.flags_before == FLAG_LOAD && second.flags == FLAG_LOAD &&
+                second.disturbed == 8);
+    world.until = watch.last.at;
+    assert_true(bench_take(&o, shared_step, &world, samples, &first, &e));
+    assert_true(first.n > 2 && first.looked && first.flags == 0 && first.disturbed == 0);
+}
+
+// The error that stands beside a slowdown is that of the ratio, with one token's change in it.
+static void errors(void **state) {
+    (void)state;
+    const BenchTime one = {.median_s = 1, .low_s = 0.9, .high_s = 1.1},
+                    later = {.median_s = 2, .low_s = 1.8, .high_s = 2.2},
+                    step = {.median_s = 10, .low_s = 8, .high_s = 13},
+                    lone = {.median_s = 1, .low_s = NAN, .high_s = NAN};
+    Reach r = bench_slowdown(&step, &one, NULL), wider = bench_slowdown(&step, &one, &later);
+    assert_true(r.value == 10 && fabs(log(r.low / 10) + hypot(log(10.0 / 8), log(1.1))) < 1e-12 &&
+                fabs(log(r.high / 10) - hypot(log(1.3), log(1 / 0.9))) < 1e-12);
+    assert_true(wider.value == 10 && wider.low < 10 / 2.2 && wider.high == r.high);
+    assert_true(isnan(bench_slowdown(&lone, &one, NULL).low));
 }
 
 // Either way, by more than noise.
@@ -213,9 +329,10 @@ static void overhead(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(chains),   cmocka_unit_test(grids),
-                                       cmocka_unit_test(mistakes), cmocka_unit_test(rates),
-                                       cmocka_unit_test(doctor),   cmocka_unit_test(cold),
-                                       cmocka_unit_test(drift),    cmocka_unit_test(overhead)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chains),      cmocka_unit_test(grids),       cmocka_unit_test(mistakes),
+        cmocka_unit_test(rates),       cmocka_unit_test(doctor),      cmocka_unit_test(cold),
+        cmocka_unit_test(false_cliff), cmocka_unit_test(other_cores), cmocka_unit_test(errors),
+        cmocka_unit_test(drift),       cmocka_unit_test(overhead)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }

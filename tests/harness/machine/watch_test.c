@@ -7,6 +7,7 @@
 
 typedef struct World {
     double now, busy, own, cycles;
+    int64_t switches;
 } World;
 
 static double tell(void *state) { return ((World *)state)->now; }
@@ -49,6 +50,24 @@ static void short_windows(void **state) {
     assert_int_equal(after(&watch, &w, 0.2, 0, 0, 1), 0);
 }
 
+static int64_t count_switches(void *state) { return ((World *)state)->switches; }
+
+// Windows are counted, and so is what the system took away; a watch without that counts nothing.
+static void counts(void **state) {
+    (void)state;
+    World w = {.cycles = 1, .switches = 7};
+    Watch watch = {.look = look, .switches = count_switches, .state = &w},
+          blind = {.look = look, .state = &w};
+    watch_begin(&watch, (Clock){tell, &w});
+    watch_begin(&blind, (Clock){tell, &w});
+    assert_true(watch_switches(&watch) == 7 && watch_switches(&blind) == 0);
+    after(&watch, &w, 0.05, 0, 0, 1);
+    assert_int_equal(watch.windows, 0);
+    after(&watch, &w, 0.06, 0, 0, 1);
+    after(&watch, &w, 0.2, 0, 1, 1);
+    assert_int_equal(watch.windows, 2);
+}
+
 // The real look tells something, and no less later.
 static void real_look(void **state) {
     (void)state;
@@ -63,6 +82,6 @@ static void real_look(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(flags), cmocka_unit_test(short_windows),
-                                       cmocka_unit_test(real_look)};
+                                       cmocka_unit_test(counts), cmocka_unit_test(real_look)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -384,6 +384,10 @@ static bool add_surface(Store *s, const char *name, bool off, double ms, int64_t
                                  .mean_s = 1e-3 * ms * (i + 1),
                                  .median_s = 1e-3 * ms * (i + 1),
                                  .slowdown = i + 1,
+                                 .low_s = -1,
+                                 .high_s = -1,
+                                 .slowdown_low = -1,
+                                 .slowdown_high = -1,
                                  .drift = off ? 0.8 : 1};
     return store_surface(s, rows, 2, e);
 }
