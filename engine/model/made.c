@@ -74,10 +74,10 @@ static bool is_made(const char *name) {
     return false;
 }
 
-// Removes what an earlier maker left, config.json first: without it the directory holds no model.
-static bool clear(const char *dir, Error *e) {
-    DIR *d = opendir(dir);
-    if (!d) return error_system(e, "cannot list '%s': %s", dir, strerror(errno));
+// Removes what an earlier maker left, config.json first: without it the directory holds no model. Closes `d`,
+// the directory.
+static bool clear(DIR *d, const char *dir, Error *e) {
+    rewinddir(d); // what was opened before a file was made need not show it
     bool ok = !holds(dir, "config.json") || unlinkat(dirfd(d), "config.json", 0) == 0;
     for (struct dirent *f; ok && (f = readdir(d));)
         if (is_made(f->d_name)) ok = unlinkat(dirfd(d), f->d_name, 0) == 0;
@@ -102,7 +102,14 @@ bool made_begin(const Made *m, const json_t *config, Error *e) {
     if (stat(m->dir, &st) || !S_ISDIR(st.st_mode))
         return error_input(e, "'%s' is not a directory; give the path of one, or of nothing yet", m->dir);
     if (!check_owner(m, e)) return false;
-    if (made_json(m->dir, UNFINISHED, config, e)) return clear(m->dir, e);
+    DIR *d = opendir(m->dir); // before anything is written: what cannot be listed stays as it is
+    if (!d) {
+        error_system(e, "cannot list '%s': %s", m->dir, strerror(errno));
+        rmdir(m->dir); // only where it is new
+        return false;
+    }
+    if (made_json(m->dir, UNFINISHED, config, e)) return clear(d, m->dir, e);
+    closedir(d);
     remove_last(m->dir);
     return false;
 }
@@ -118,5 +125,6 @@ bool made_finish(const Made *m, Error *e) {
 }
 
 void made_abandon(const Made *m) {
-    if (clear(m->dir, NULL)) remove_last(m->dir);
+    DIR *d = opendir(m->dir);
+    if (d && clear(d, m->dir, NULL)) remove_last(m->dir);
 }

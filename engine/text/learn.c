@@ -187,11 +187,11 @@ static Character *count_characters(const Learner *l, size_t *count, Error *e) {
     enum { MOST = 1 << 16 };
     Vocab seen;
     Character *list = mem_alloc(MOST, sizeof *list);
-    if (!list || !vocab_init(&seen, MOST, e)) {
+    bool ok = list || error_system(e, "out of memory for the characters of a tokenizer");
+    if (!ok || !vocab_init(&seen, MOST, e)) {
         mem_free(list);
         return NULL;
     }
-    bool ok = true;
     *count = 0;
     for (int c = 33; ok && c < 127; c++, ++*count) {
         list[*count].text[0] = (char)c;
