@@ -5,35 +5,26 @@
 
 #include <string.h>
 
-static Store *open_db(const char *folder, const char *name) {
-    Error e = {0};
-    Store *s = store_open(folder_path(folder, name), STORE_READ, NULL, &e);
-    if (!s) fail_msg("%s", e.text);
-    return s;
-}
-
-static void add_rows(Store *s, const char *sql, Text *out) {
-    Error e = {0};
-    Rows *r = rows_open(s, sql, &e);
-    if (!r) fail_msg("%s", e.text);
+static bool add_rows(Store *s, const char *sql, Text *out, Error *e) {
+    Rows *r = rows_open(s, sql, e);
+    if (!r) return false;
     while (rows_next(r)) {
         for (int i = 0; i < rows_columns(r); i++) text_printf(out, "%s ", rows_text(r, i));
         text_puts(out, "\n");
     }
-    if (!rows_end(r, true, &e)) fail_msg("%s", e.text);
+    return rows_end(r, true, e);
 }
 
 int64_t stores_ask(const char *folder, const char *name, const char *sql) {
     Error e = {0};
     int64_t value = -1;
-    Store *s = open_db(folder, name);
-    if (!rows_one_int(s, sql, 0, &value, &e)) fail_msg("%s: %s", sql, e.text);
+    Store *s = store_open(folder_path(folder, name), STORE_READ, NULL, &e);
+    if (!s || !rows_one_int(s, sql, 0, &value, &e)) fail_msg("%s: %s", sql, e.text);
     store_close(s);
     return value;
 }
 
-// All that a store says but times, moments, and what the machine was doing.
-static void describe(const char *folder, const char *name, Text *out) {
+bool stores_describe(const char *path, Text *out, Error *e) {
     static const char *const QUERIES[] = {
         "SELECT hash, name, kind FROM run",
         "SELECT number, hash, method, decoder, label, baseline_id IS NULL FROM point ORDER BY number",
@@ -52,18 +43,22 @@ static void describe(const char *folder, const char *name, Text *out) {
         ("SELECT number, metric, value, low, high FROM estimate JOIN point ON point.id = point_id"
          " WHERE metric = 'S' ORDER BY 1, 2"),
         "SELECT count(*) FROM divergence",
+        "SELECT kind, layout, k, w, a, b, rows, head_rows, context, samples FROM surface"
+        " ORDER BY 1, 2, 3, 4, 5, 6, 7, 8, 9",
     };
-    Error e = {0};
-    Store *s = open_db(folder, name);
-    if (!store_check(s, &e)) fail_msg("%s", e.text);
-    for (size_t i = 0; i < sizeof QUERIES / sizeof *QUERIES; i++) add_rows(s, QUERIES[i], out);
+    Store *s = store_open(path, STORE_READ, NULL, e);
+    bool ok = s && store_check(s, e);
+    for (size_t i = 0; ok && i < sizeof QUERIES / sizeof *QUERIES; i++) ok = add_rows(s, QUERIES[i], out, e);
     store_close(s);
+    return ok;
 }
 
 void stores_same(const char *folder, const char *one, const char *two) {
     Text a = {0}, b = {0};
-    describe(folder, one, &a);
-    describe(folder, two, &b);
+    Error e = {0};
+    if (!stores_describe(folder_path(folder, one), &a, &e) ||
+        !stores_describe(folder_path(folder, two), &b, &e))
+        fail_msg("%s", e.text);
     if (strcmp(text_get(&a), text_get(&b)) != 0) {
         size_t at = 0;
         while (text_get(&a)[at] == text_get(&b)[at]) at++;
