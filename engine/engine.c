@@ -23,6 +23,7 @@ typedef struct Device {
     bool (*ceilings)(int ordinal, const BackendOptions *o, Ceilings *out, Error *e);
     bool (*gauge)(int ordinal, Gauge *out, Error *e); // NULL: it says nothing of itself
     bool (*copy_rate)(int ordinal, double *bytes_per_s, Error *e);
+    bool (*usable)(int ordinal, Error *e); // NULL: always
 } Device;
 
 static bool open_cpu(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e) {
@@ -47,9 +48,10 @@ static bool ceilings_none(int ordinal, const BackendOptions *o, Ceilings *out, E
 }
 
 static const Device DEVICES[] = {
-    {"cpu",  &cpu_backend,  true,  true,  false, open_cpu,  ceilings_cpu,  NULL,       NULL          },
-    {"cuda", &cuda_backend, true,  false, true,  cuda_open, cuda_ceilings, cuda_gauge, cuda_copy_rate},
-    {"null", &null_backend, false, false, false, open_null, ceilings_none, NULL,       NULL          },
+    {"cpu",  &cpu_backend,  true,  true,  false, open_cpu,  ceilings_cpu,  NULL,       NULL,           NULL},
+    {"cuda", &cuda_backend, true,  false, true,  cuda_open, cuda_ceilings, cuda_gauge, cuda_copy_rate,
+     cuda_usable                                                                                           },
+    {"null", &null_backend, false, false, false, open_null, ceilings_none, NULL,       NULL,           NULL},
 };
 
 // The number after the colon, at most three digits; 0 where there is none. False if it is anything else.
@@ -152,7 +154,9 @@ static EngineMemory estimate(const Model *m, const BackendOptions *o) {
     cache_init(&cache, context, s->window, o->slack > 0 ? o->slack : CACHE_SLACK);
     size_t row = position_bytes(s, o->compute), angles = (size_t)context * (size_t)s->rope.pairs * 2;
     size_t panel = 256 * (size_t)(3 * s->width + 2 * s->mlp_width + 2 * shape_q_width(s));
-    return (EngineMemory){.weights = model_bytes(m),
+    size_t weights = model_bytes(m);
+    if (!weights) weights = shape_parameters(s) * dtype_size(m->dtype);
+    return (EngineMemory){.weights = weights,
                           .cache = (size_t)cache.capacity * row,
                           .step = (size_t)nodes * (row + (size_t)s->width * sizeof(float)) +
                                   (angles + panel) * sizeof(float)};
@@ -234,36 +238,84 @@ static void *instance_beside(const Engine *other, const Device *device) {
     return other && other->session.backend == device->backend ? other->session.self : NULL;
 }
 
-bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, EngineMemory *memory, Error *e) {
+// What the options choose, before and after config.json is read.
+typedef struct Opening {
+    const Device *device;
     int ordinal;
     bool held;
-    EngineMemory need = {0};
-    BackendOptions backend = o->backend;
-    *engine = (Engine){0};
-    const Device *device = find_device(o->device, &ordinal, e);
-    if (!device) return false;
-    backend.beside = instance_beside(o->beside, device);
-    if (!choose_math(o->math, device, &backend.fast, e) || !choose_weights(o->weights, device, &held, e))
+    BackendOptions backend;
+    EngineMemory need;
+} Opening;
+
+static bool choose_device(Opening *w, const EngineOptions *o, Error *e) {
+    *w = (Opening){.backend = o->backend};
+    w->device = find_device(o->device, &w->ordinal, e);
+    if (!w->device) return false;
+    w->backend.beside = instance_beside(o->beside, w->device);
+    return choose_math(o->math, w->device, &w->backend.fast, e) &&
+           choose_weights(o->weights, w->device, &w->held, e);
+}
+
+static bool choose_rest(Opening *w, Model *m, const EngineOptions *o, Error *e) {
+    if (!choose_compute(o->compute, m, &w->backend.compute, e) || !choose_window(o->window, &m->shape, e))
         return false;
+    rope_fit(&m->shape.rope, context_of(&m->shape, &w->backend));
+    if (!w->device->host) return true;
+    w->need = estimate(m, &w->backend);
+    w->need.available = memory_beside(o->beside);
+    return check_memory(m, &w->backend, &w->need, e);
+}
+
+bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, EngineMemory *memory, Error *e) {
+    Opening w;
+    *engine = (Engine){0};
+    if (!choose_device(&w, o, e)) return false;
     bool ok =
-        device->weights ? model_open(&engine->model, dir, e) : model_open_config(&engine->model, dir, e);
-    ok = ok && choose_compute(o->compute, &engine->model, &backend.compute, e) &&
-         choose_window(o->window, &engine->model.shape, e);
-    if (ok) rope_fit(&engine->model.shape.rope, context_of(&engine->model.shape, &backend));
-    if (ok && device->host) {
-        need = estimate(&engine->model, &backend);
-        need.available = memory_beside(o->beside);
-        ok = check_memory(&engine->model, &backend, &need, e);
-    }
-    ok = ok && open_tokenizer(engine, dir, e) && (!held || model_hold(&engine->model, dir, e)) &&
-         open_session(&engine->session, dir, &engine->model, device, ordinal, &backend, e);
+        w.device->weights ? model_open(&engine->model, dir, e) : model_open_config(&engine->model, dir, e);
+    ok = ok && choose_rest(&w, &engine->model, o, e) && open_tokenizer(engine, dir, e) &&
+         (!w.held || model_hold(&engine->model, dir, e)) &&
+         open_session(&engine->session, dir, &engine->model, w.device, w.ordinal, &w.backend, e);
+    EngineMemory need = w.need;
     need.cache = ok ? 0 : need.cache;
     need.step = ok ? 0 : need.step;
-    need.weights = ok && device->weights ? model_bytes(&engine->model) : need.weights;
-    if (ok && device->weights) add_what_it_took(&engine->session, &need);
+    need.weights = ok && w.device->weights ? model_bytes(&engine->model) : need.weights;
+    if (ok && w.device->weights) add_what_it_took(&engine->session, &need);
     if (memory) *memory = need;
     if (!ok) engine_close(engine);
     return ok;
+}
+
+// A session that computes nothing.
+static bool rehearse_session(Session *s, const char *name, const Model *m, const BackendOptions *o,
+                             Error *e) {
+    void *self;
+    if (!null_open(m, o, &self, e) || !session_init(s, &null_backend, self, &m->shape, o, e)) return false;
+    snprintf(s->name, sizeof s->name, "%s", name);
+    return true;
+}
+
+bool engine_rehearse(Engine *engine, const char *name, const Model *m, const EngineOptions *o, Error *e) {
+    Opening w;
+    *engine = (Engine){0};
+    if (!choose_device(&w, o, e) || (w.device->usable && !w.device->usable(w.ordinal, e)) ||
+        (w.device->backend == &cpu_backend && !cpu_isa(o->backend.isa, e)))
+        return false;
+    Model described = *m; // its tensors are the caller's
+    bool ok = choose_rest(&w, &described, o, e);
+    described.layers = NULL;
+    described.shards = NULL;
+    described.shard_count = 0;
+    described.embedding = described.final_norm = described.head = (Tensor){0};
+    engine->model = described;
+    ok = ok && rehearse_session(&engine->session, name, &described, &w.backend, e);
+    if (!ok) engine_close(engine);
+    return ok;
+}
+
+const char *engine_kernels(const char *device, const char *isa) {
+    int ordinal;
+    const Device *d = find_device(device, &ordinal, NULL);
+    return d && d->backend == &cpu_backend ? cpu_isa(isa, NULL) : NULL;
 }
 
 void engine_close(Engine *engine) {
@@ -327,6 +379,19 @@ bool engine_open_adapter(AdapterEngine *a, const Engine *target, const char *dir
     if (memory) *memory = took;
     if (!ok) engine_close_adapter(a);
     return ok;
+}
+
+bool engine_rehearse_adapter(AdapterEngine *a, const char *name, const Adapter *adapter, const Engine *target,
+                             Error *e) {
+    const Session *s = &target->session;
+    BackendOptions o = {.compute = s->compute, .context = s->context};
+    *a = (AdapterEngine){.adapter = {.kind = adapter->kind}};
+    for (; a->count < adapter->kind.heads; a->count++)
+        if (!rehearse_session(&a->sessions[a->count], name, &adapter->models[a->count], &o, e)) {
+            engine_close_adapter(a);
+            return false;
+        }
+    return true;
 }
 
 void engine_close_adapter(AdapterEngine *a) {

@@ -37,6 +37,11 @@ typedef struct EngineMemory {
 bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, EngineMemory *memory, Error *e);
 void engine_close(Engine *engine); // takes an empty one
 
+// All checks of engine_open, but of the weights and the tokenizer, for a model that is open or only described
+// (no directory is read). The session has its shape, on the null backend: methods can be opened with it, to
+// see whether they can, and no step run. `name` is for errors.
+bool engine_rehearse(Engine *engine, const char *name, const Model *m, const EngineOptions *o, Error *e);
+
 // Whether a draft's ids mean what the target's mean: as many, and the same pieces where both have a
 // tokenizer.
 bool engine_same_vocabulary(const Engine *target, const Engine *draft, Error *e);
@@ -51,6 +56,14 @@ typedef struct AdapterEngine {
 bool engine_open_adapter(AdapterEngine *a, const Engine *target, const char *dir, const EngineOptions *o,
                          EngineMemory *memory, Error *e);
 void engine_close_adapter(AdapterEngine *a); // takes an empty one
+
+// As engine_rehearse, beside such a target.
+bool engine_rehearse_adapter(AdapterEngine *a, const char *name, const Adapter *adapter, const Engine *target,
+                             Error *e);
+
+// The kernels that a session on this device has (`isa`: forced), as its report names them; NULL where that is
+// known only once it is open.
+const char *engine_kernels(const char *device, const char *isa);
 
 // How many GPUs this machine and its driver have, "cuda:0" and so on: of any kind, also such as cannot be
 // used.

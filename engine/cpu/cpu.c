@@ -228,6 +228,11 @@ static size_t kv_position_bytes(const Cpu *c) {
     return 2 * (size_t)s->layers * (size_t)shape_kv_width(s) * dtype_size(c->layout.dtype);
 }
 
+const char *cpu_isa(const char *isa, Error *e) {
+    const CpuOps *ops = cpu_ops_find(isa, e);
+    return ops ? ops->name : NULL;
+}
+
 static void cpu_report(const void *self, BackendReport *out) {
     const Cpu *c = self;
     const Model *m = c->model;

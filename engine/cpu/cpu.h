@@ -14,5 +14,9 @@ extern const Backend cpu_backend;
 // *self is an instance for cpu_backend; the model stays the caller's and must outlive it.
 bool cpu_open(const Model *model, const BackendOptions *o, void **self, Error *e);
 
+// The name of the kernels that it takes: `isa`, or the best set that there is where that is NULL. NULL with e
+// filled: there is no such set here.
+const char *cpu_isa(const char *isa, Error *e);
+
 // Why kernels that this processor names are not used: one line, with the mend. NULL where there are none.
 const char *cpu_kernels_refused(void);

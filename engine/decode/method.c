@@ -55,13 +55,14 @@ static bool check_adapters(const MethodEnv *env, Error *e) {
 static bool check_needs(const MethodInfo *info, const MethodEnv *env, Error *e) {
     bool final = env->adapter_layer == env->target->shape.layers;
     if (info->needs & NEEDS_DRAFT && !env->draft)
-        return error_input(e, "a draft model is needed: give one with --draft DIR");
+        return error_input(e, "a draft model is needed: give one with --draft DIR, in a config draft: DIR");
     if (info->needs & NEEDS_DRAFT && !shares_vocabulary(env->draft, "draft model", env, e)) return false;
     if (info->needs & NEEDS_ADAPTER && (env->adapter_count != 1 || final))
         return error_input(e, "an adapter on one of the target's lower layers is needed: give one with "
-                              "--adapter DIR");
+                              "--adapter DIR, in a config adapter: DIR");
     if (info->needs & NEEDS_HEADS && (env->adapter_count < 1 || !final))
-        return error_input(e, "Medusa heads are needed: give them with --adapter DIR");
+        return error_input(e,
+                           "Medusa heads are needed: give them with --adapter DIR, in a config heads: DIR");
     return check_adapters(env, e);
 }
 

@@ -47,6 +47,7 @@ typedef struct MethodEnv {
     const char *cache; // a directory for what is made once and used again; NULL: nothing is kept
     bool mixed;        // others fill the same tree: what is accepted may not be the method's own
     Progress progress;
+    struct Rehearsal *rehearsal; // nothing is run: see model_tables.h; NULL: it is
 } MethodEnv;
 
 typedef struct Prompt {

@@ -1,7 +1,10 @@
 #include "engine/decode/model_tables.h"
 
+#include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/decode/bigram.h"
+
+#include <string.h>
 
 // Rows that are made whatever was asked for: the largest k that the paper looks at (Figure 1), so that one
 // table serves a sweep over k.
@@ -12,8 +15,9 @@ typedef struct Wanted {
     const char *name;
     Text made_how;
     int tokens, k, w;
-    bool prefix;        // of bigrams
-    UnigramOrder order; // of unigrams
+    bool prefix;             // of bigrams
+    UnigramOrder order;      // of unigrams
+    double rows, operations; // that making it takes: see Rehearsal
     bool (*make)(const struct Wanted *wanted, int k, int w, TokenTable *out, Error *e);
 } Wanted;
 
@@ -38,10 +42,33 @@ static bool name_file(const Wanted *x, TableFile *file, Error *e) {
 }
 
 static bool make_and_keep(const Wanted *x, const TableFile *file, int k, int w, TokenTable *out, Error *e) {
+    if (file->path && !file_make_directory(x->env->cache, e)) return false;
     if (!x->make(x, k, w, out, e)) return false;
     if (table_file_save(file, out, e)) return true;
     token_table_release(out);
     return error_within(e, "a table of n-grams cannot be kept (give another --cache)");
+}
+
+static bool is_added(const Wanted *x, const Rehearsal *r) {
+    for (int i = 0; i < r->table_count; i++)
+        if (strcmp(r->tables[i].name, x->name) == 0 && r->tables[i].prefix == x->prefix &&
+            r->tables[i].k >= x->k && r->tables[i].w >= x->w)
+            return true;
+    return false;
+}
+
+// An empty table in its place.
+static bool rehearse(const Wanted *x, TokenTable *out, Error *e) {
+    Rehearsal *r = x->env->rehearsal;
+    if (!is_added(x, r)) {
+        r->rows += x->rows;
+        r->operations += x->operations;
+        if (r->table_count < (int)(sizeof r->tables / sizeof *r->tables)) {
+            PlannedTable added = {x->name, x->prefix, x->k, x->w};
+            r->tables[r->table_count++] = added;
+        }
+    }
+    return token_table_init(out, 1, x->k, x->w, e);
 }
 
 // A kept table that is too small is made anew, as large as both together.
@@ -50,7 +77,10 @@ static bool obtain(const Wanted *x, TokenTable *out, Error *e) {
     *out = (TokenTable){0};
     if (!name_file(x, &file, e)) return false;
     bool ok = table_file_load(&file, x->tokens, x->env->target->shape.vocab, out);
-    if (!ok || !serves(x, out)) {
+    if (x->env->rehearsal && !(ok && serves(x, out))) {
+        token_table_release(out);
+        ok = rehearse(x, out, e);
+    } else if (!ok || !serves(x, out)) {
         int k = larger(x->k, out->k), w = larger(x->w, out->w);
         token_table_release(out);
         ok = make_and_keep(x, &file, k, w, out, e);
@@ -69,6 +99,7 @@ static bool make_bigrams(const Wanted *x, int k, int w, TokenTable *out, Error *
 static void write_origin(const MethodEnv *env, bool prefix, int room, Text *out) {
     BackendReport r;
     env->target->backend->report(env->target->self, &r);
+    if (env->rehearsal) r.name = env->rehearsal->backend, r.isa = env->rehearsal->kernels;
     text_printf(out, "bigrams on %s, kernels %s, compute %d, room %d, behind", r.name, r.isa,
                 (int)env->target->compute, room);
     for (int i = 0; prefix && i < env->facts.prefix_count; i++) text_printf(out, " %d", env->facts.prefix[i]);
@@ -84,6 +115,7 @@ bool bigram_table(const MethodEnv *env, bool prefix, int k, int w, TokenTable *o
                 .w = w,
                 .prefix = prefix,
                 .make = make_bigrams};
+    x.rows = (double)shape->vocab * (w > 1 ? 1 + x.k * (w - 1) + 1 : 1);
     if (prefix && env->facts.prefix_count == 0)
         return error_input(e, "'bos' is on, but nothing stands before this model's texts");
     // A longer context changes nothing: continuations end before.
@@ -112,6 +144,10 @@ bool unigram_table(const MethodEnv *env, UnigramOrder order, int k, TokenTable *
                 .w = 1,
                 .order = order,
                 .make = make_unigrams};
+    x.operations = 2.0 * x.env->target->shape.real_vocab * env->target->shape.width *
+                   (order == UNIGRAM_DISTANCE ? env->target->shape.width : 3);
+    if (!env->facts.embedding)
+        return error_input(e, "unigrams are made of the model's embeddings: this device has no weights");
     text_printf(&x.made_how, "unigrams, order %d", (int)order);
     bool ok = obtain(&x, out, e);
     text_release(&x.made_how);

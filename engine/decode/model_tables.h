@@ -7,6 +7,22 @@
 #include "engine/decode/token_table.h"
 #include "engine/decode/unigram.h"
 
+typedef struct PlannedTable {
+    const char *name;
+    bool prefix;
+    int k, w;
+} PlannedTable;
+
+// Methods are opened only to see whether they can be: no session is run, tables that are not kept yet stay
+// empty, and what making them would take is added up.
+typedef struct Rehearsal {
+    const char *backend, *kernels; // of the session that this one stands for
+    double rows;                   // that the target would run
+    double operations;             // of the host besides, in double
+    PlannedTable tables[8];        // (table_count): what was added
+    int table_count;
+} Rehearsal;
+
 // The k continuations of w tokens of every token (bigram.h), fewer where the model can say fewer; the text's
 // prefix stands before each token, or nothing. k and w of the table are at least these. The session's
 // sequence is lost.

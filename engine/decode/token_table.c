@@ -84,8 +84,7 @@ bool token_table_parse(const char *bytes, size_t n, const char *place, int vocab
 bool table_file_init(TableFile *f, const char *directory, const char *name, const char *made_of, Error *e) {
     char file[128];
     *f = (TableFile){0};
-    if (!sha256_bytes(made_of, strlen(made_of), f->key, e) || !file_make_directory(directory, e))
-        return false;
+    if (!sha256_bytes(made_of, strlen(made_of), f->key, e)) return false;
     snprintf(file, sizeof file, "%s-%.*s.table", name, NAMED_DIGITS, f->key);
     f->path = file_path(directory, file);
     return f->path || error_system(e, "out of memory");

@@ -40,8 +40,8 @@ typedef struct TableFile {
     char key[SHA256_TEXT];
 } TableFile;
 
-// Names the file of the table `name` in `directory`, which is made where it is missing. made_of: all that the
-// table depends on.
+// Names the file of the table `name` in `directory`, which must be there when it is saved. made_of: all that
+// the table depends on.
 bool table_file_init(TableFile *f, const char *directory, const char *name, const char *made_of, Error *e);
 void table_file_release(TableFile *f);
 

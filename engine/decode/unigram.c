@@ -148,9 +148,7 @@ static void release(Maker *m) {
 bool unigram_order(const TargetFacts *facts, int vocab, int width, UnigramOrder order, int count,
                    Progress progress, int *out, Error *e) {
     Maker m = {.facts = facts, .progress = progress, .vocab = vocab, .width = width};
-    assert(count <= vocab);
-    if (!facts->embedding)
-        return error_input(e, "unigrams are made of the model's embeddings: this device has no weights");
+    assert(count <= vocab && facts->embedding);
     bool ok = allocate(&m, order == UNIGRAM_DISTANCE, e);
     if (ok) {
         average(&m);

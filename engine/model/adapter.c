@@ -117,6 +117,16 @@ bool adapter_check(const AdapterKind *k, const Model *target, const char *place,
 
 // --- opening
 
+void adapter_describe(Adapter *a, const AdapterKind *kind, const Model *target) {
+    *a = (Adapter){.kind = *kind};
+    for (int i = 0; i < kind->heads; i++) {
+        a->models[i] =
+            (Model){.shape = adapter_shape(&a->kind, &target->shape), .dtype = target->dtype, .bos = -1};
+        snprintf(a->models[i].architecture, sizeof a->models[i].architecture, "%s",
+                 VARIANTS[a->kind.variant]);
+    }
+}
+
 static bool same_size(const json_t *root, const char *key, int want, const char *place, Error *e) {
     int64_t got;
     if (!field_int(root, key, 1, 1 << 24, &got, place, e)) return false;
@@ -153,12 +163,7 @@ static bool read_config(Adapter *a, const Model *target, const char *path, Error
     bool ok = root && (json_is_object(root) || error_input(e, "'%s' must be a JSON object", path));
     ok = ok && read_kind(root, target, path, &a->kind, e);
     json_decref(root);
-    for (int i = 0; ok && i < a->kind.heads; i++) {
-        a->models[i] =
-            (Model){.shape = adapter_shape(&a->kind, &target->shape), .dtype = target->dtype, .bos = -1};
-        snprintf(a->models[i].architecture, sizeof a->models[i].architecture, "%s",
-                 VARIANTS[a->kind.variant]);
-    }
+    if (ok) adapter_describe(a, &a->kind, target);
     return ok;
 }
 

@@ -58,6 +58,7 @@ typedef struct Adapter {
 // False with e filled, a then empty. The target outlives the adapter, whose models may share its head.
 bool adapter_open(Adapter *a, const Model *target, const char *dir, Error *e);
 bool adapter_open_config(Adapter *a, const Model *target, const char *dir, Error *e); // no weights
+void adapter_describe(Adapter *a, const AdapterKind *kind, const Model *target);      // nor a directory
 void adapter_close(Adapter *a);                                                       // takes an empty one
 
 const char *adapter_variant_name(AdapterVariant v);

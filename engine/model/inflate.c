@@ -373,12 +373,17 @@ bool model_inflate(const char *dir, const InflateOptions *o, Error *e) {
     return ok;
 }
 
-bool inflate_key(const InflateOptions *o, char out[SHA256_TEXT], Error *e) {
+bool inflate_describe(const InflateOptions *o, Inflated *out, Error *e) {
     Sources s;
+    Plan p;
     if (!sources_open(&s, o, e)) return false;
-    memcpy(out, s.key, SHA256_TEXT);
+    bool ok = plan_init(&p, &s, e); // which sees that the small one fits into the large one
+    *out = (Inflated){.model = s.large, .kind = s.kind};
+    out->model.dtype = s.small.dtype;
+    memcpy(out->key, s.key, SHA256_TEXT);
+    plan_release(&p);
     sources_close(&s);
-    return true;
+    return ok;
 }
 
 bool inflate_is(const char *dir, const char key[SHA256_TEXT]) {

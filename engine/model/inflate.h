@@ -23,8 +23,8 @@
 //
 // What such a model measures is a stand-in's: "outpace_stand_in" in config.json says so (Model.stand_in).
 #pragma once
-#include "engine/base/error.h"
 #include "engine/base/sha256.h"
+#include "engine/model/adapter.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,8 +42,14 @@ typedef struct InflateOptions {
 // Writes into dir, which is made if it is not there, by the rules of made.h; a failure leaves nothing there.
 bool model_inflate(const char *dir, const InflateOptions *o, Error *e);
 
-// A name for what model_inflate would write, made of all that it is made of.
-bool inflate_key(const InflateOptions *o, char out[SHA256_TEXT], Error *e);
+// What model_inflate would write.
+typedef struct Inflated {
+    char key[SHA256_TEXT]; // its name, made of all that it is made of
+    Model model;           // without weights, also where an adapter is written
+    AdapterKind kind;      // of that
+} Inflated;
+
+bool inflate_describe(const InflateOptions *o, Inflated *out, Error *e);
 
 // Whether dir holds, whole, what goes by that name.
 bool inflate_is(const char *dir, const char key[SHA256_TEXT]);

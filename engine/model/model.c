@@ -182,6 +182,6 @@ size_t model_layer_bytes(const Model *m, int layer) {
 size_t model_bytes(const Model *m) {
     size_t bytes = tensor_bytes(&m->embedding) + tensor_bytes(&m->final_norm);
     if (m->head.data != m->embedding.data) bytes += tensor_bytes(&m->head);
-    for (int layer = 0; layer < m->shape.layers; layer++) bytes += model_layer_bytes(m, layer);
+    for (int layer = 0; m->layers && layer < m->shape.layers; layer++) bytes += model_layer_bytes(m, layer);
     return bytes;
 }

@@ -76,6 +76,6 @@ bool model_hold(Model *m, const char *dir, Error *e);
 
 void model_close(Model *m); // takes an empty or half-built one
 
-// Bytes of one layer's weights; of all weights, tied ones once.
+// Bytes of one layer's weights; of all weights, tied ones once (0 where config.json alone is open).
 size_t model_layer_bytes(const Model *m, int layer);
 size_t model_bytes(const Model *m);

@@ -174,15 +174,28 @@ static bool write_files(Plan *p, const Model *m, const json_t *config, const cha
            weights_out(&p->out, dir, e);
 }
 
-static bool synth(const char *dir, const json_t *config, Plan *p, const char *place, Error *e) {
-    Model m = {0};
-    Made made = made_in(dir);
+static bool describe(const json_t *config, const char *place, Model *m, Error *e) {
     char *text = json_text(config, 0);
-    bool ok = text ? config_parse(&m, text, strlen(text), place, e) : error_system(e, "out of memory");
+    *m = (Model){0};
+    bool ok = text ? config_parse(m, text, strlen(text), place, e) : error_system(e, "out of memory");
     mem_free(text);
-    if (!ok || !read_dtype(config, &p->dtype, e) || !plan_model(p, &m, e) || !made_begin(&made, config, e))
-        return false;
-    ok = write_files(p, &m, config, dir, e) && made_finish(&made, e);
+    return ok && read_dtype(config, &m->dtype, e);
+}
+
+bool synth_describe(const SynthOptions *o, Model *out, Error *e) {
+    json_t *config = read_config(o, e);
+    bool ok = config && describe(config, o->shape, out, e);
+    json_decref(config);
+    return ok;
+}
+
+static bool synth(const char *dir, const json_t *config, Plan *p, const char *place, Error *e) {
+    Model m;
+    Made made = made_in(dir);
+    if (!describe(config, place, &m, e)) return false;
+    p->dtype = m.dtype;
+    if (!plan_model(p, &m, e) || !made_begin(&made, config, e)) return false;
+    bool ok = write_files(p, &m, config, dir, e) && made_finish(&made, e);
     if (!ok) made_abandon(&made);
     return ok;
 }

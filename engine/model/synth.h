@@ -27,6 +27,9 @@ typedef struct SynthOptions {
 // this function is refused. Every file appears whole or not at all, config.json last.
 bool model_synth(const char *dir, const SynthOptions *o, Error *e);
 
+// The model that model_synth would write, without weights; nothing is written.
+bool synth_describe(const SynthOptions *o, Model *out, Error *e);
+
 // A directory of any tensors: model.safetensors with random weights, and a config.json. The same rules.
 typedef struct SynthTensors {
     const WeightSpec *specs; // (count); those without a name are left out

@@ -47,25 +47,29 @@ static void release(Prepared *p) {
     mem_free(p);
 }
 
-static int count_skipped(const Prepared *p) {
-    int skipped = 0;
-    for (int i = 0; i < p->sweep.count; i++) skipped += inputs_skips(&p->inputs, &p->sweep.points[i]) != NULL;
-    return skipped;
+// Points that cannot be run; the exit code is that of a run without them.
+static bool print_refusals(const Prepared *p, int *code, Error *e) {
+    Text lines = {0};
+    bool ok = prepare_refusals(p, &lines, e);
+    if (ok) fputs(text_get(&lines), stdout);
+    if (inputs_refused(&p->inputs)) *code = EXIT_PARTIAL;
+    text_release(&lines);
+    return ok;
 }
 
 // --- validate --------------------------------------------------------------------------------------------
 
 static bool validate(int argc, char **argv, int *code, Error *e) {
-    (void)code;
     PlanOptions o;
     Prepared *p;
     if (!prepare(&command_validate, argc, argv, &o, &p, e)) return false;
-    if (p)
+    bool ok = !p || print_refusals(p, code, e);
+    if (p && ok)
         printf("%s: %d points, %d cannot be run; %d models, %d datasets and %d methods are in order\n",
-               p->file, p->sweep.count, count_skipped(p), p->experiment.model_count,
+               p->file, p->sweep.count, inputs_refused(&p->inputs), p->experiment.model_count,
                p->experiment.dataset_count, p->experiment.method_count);
     release(p);
-    return true;
+    return ok;
 }
 
 const Command command_validate = {
@@ -75,7 +79,10 @@ const Command command_validate = {
     .arguments = {1, 1},
     .lesson =
         "Reads all that 'outpace run' would read before it starts, and says what is wrong with file, line\n"
-        "and column. Nothing is measured, and nothing is written.\n",
+        "and column; of points that cannot be run, which and why: each method is opened, on models that\n"
+        "compute nothing. Nothing is measured, and nothing is written.\n"
+        "\n"
+        "Exit codes: 0 in order; 2 nothing can be run; 3 some points cannot.\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS - 1, // no --points
     .run = validate
@@ -140,7 +147,7 @@ static void print_setup(const Prepared *p, int setup) {
 
 static bool print_point(const Prepared *p, const Done *done, int number, int rounds, Error *e) {
     const Point *point = &p->schedule.points[number];
-    const char *skipped = inputs_skips(&p->inputs, point);
+    const char *skipped = inputs_refusal(&p->inputs, number);
     PointName name;
     if (!point_name(&p->experiment, point, &name, e)) return false;
     if (number < p->sweep.count) printf("  %5d    %s", number + 1, text_get(&name.label));
@@ -183,7 +190,7 @@ static double tokens_left(const Prepared *p, const Done *done, int setup) {
                           ? rounds - done->rounds[s->members[g->baseline]]
                           : 0;
         for (int k = g->first; k < g->first + g->count; k++)
-            if (!inputs_skips(&p->inputs, &s->points[s->members[k]]))
+            if (!inputs_refusal(&p->inputs, s->members[k]))
                 tokens += left * turns / (double)d->count * s->points[s->members[k]].settings.max_tokens;
     }
     return tokens;
@@ -242,30 +249,28 @@ static bool print_time(const Prepared *p, const Done *done, Error *e) {
     return true;
 }
 
-static bool print_plan(const Prepared *p, const PlanOptions *o, Error *e) {
+static bool print_plan(const Prepared *p, const PlanOptions *o, int *code, Error *e) {
     Done done;
     const Schedule *s = &p->schedule;
     printf("config     %s: %d points, %d skipped; %d combinations excluded, %d said twice\n", p->file,
-           p->sweep.count, count_skipped(p), p->sweep.excluded, p->sweep.repeated);
+           p->sweep.count, inputs_refused(&p->inputs), p->sweep.excluded, p->sweep.repeated);
     bool ok = read_done(p, o->sweep.db, &done, e);
     for (int setup = 0; ok && setup < s->setup_count; setup++) {
         print_setup(p, setup);
         for (int i = 0; ok && i < s->group_count; i++)
             if (s->groups[i].setup == setup) ok = print_group(p, &done, &s->groups[i], o->points, e);
     }
-    for (int i = 0; ok && !o->points && i < p->sweep.count; i++)
-        if (inputs_skips(&p->inputs, &s->points[i])) ok = print_point(p, &done, i, 0, e);
-    ok = ok && print_time(p, &done, e);
+    if (ok && inputs_refused(&p->inputs)) printf("\n");
+    ok = ok && print_refusals(p, code, e) && print_time(p, &done, e);
     mem_free(done.rounds);
     return ok;
 }
 
 static bool plan(int argc, char **argv, int *code, Error *e) {
-    (void)code;
     PlanOptions o;
     Prepared *p;
     if (!prepare(&command_plan, argc, argv, &o, &p, e)) return false;
-    bool ok = !p || print_plan(p, &o, e);
+    bool ok = !p || print_plan(p, &o, code, e);
     release(p);
     return ok;
 }
@@ -277,8 +282,8 @@ const Command command_plan = {
     .arguments = {1, 1},
     .lesson =
         "Checks the experiment as 'outpace validate' does, and lists its models, groups of methods that are\n"
-        "measured side by side, what a store has of them already, what is skipped and why, and about how\n"
-        "much time and memory the rest takes.\n",
+        "measured side by side, what a store has of them already, which points cannot be run and why (exit\n"
+        "code 3), and about how much time and memory the rest takes. Nothing is written.\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = plan

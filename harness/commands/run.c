@@ -83,7 +83,19 @@ static bool run_ledger(Ledger *l, const RunOptions *o, int *code, Error *e) {
     return o->json || print_table(l, &result, e);
 }
 
-static bool run_prepared(const Prepared *p, const RunOptions *o, int argc, char **argv, int *code, Error *e) {
+// Before anything is made or measured: who has an hour may want to mend these first.
+static bool tell_refusals(const Prepared *p, Error *e) {
+    Text lines = {0};
+    int count = inputs_refused(&p->inputs);
+    bool ok = prepare_refusals(p, &lines, e);
+    if (ok && count)
+        fprintf(stderr, "%d of %d points cannot be run, and are left out:\n%s", count, p->sweep.count,
+                text_get(&lines));
+    text_release(&lines);
+    return ok;
+}
+
+static bool run_prepared(Prepared *p, const RunOptions *o, int argc, char **argv, int *code, Error *e) {
     Ledger ledger;
     LedgerStart start = {.store = o->sweep.db,
                          .config_file = p->file,
@@ -94,7 +106,8 @@ static bool run_prepared(const Prepared *p, const RunOptions *o, int argc, char 
                          .argc = argc,
                          .argv = argv};
     if (!o->json) print_warnings(&p->machine);
-    if (!ledger_open(&ledger, &p->inputs, &start, e)) return false;
+    if (!o->json && !tell_refusals(p, e)) return false;
+    if (!inputs_make(&p->inputs, e) || !ledger_open(&ledger, &p->inputs, &start, e)) return false;
     bool ok = run_ledger(&ledger, o, code, e);
     ledger_close(&ledger);
     return ok;

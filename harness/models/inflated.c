@@ -34,18 +34,26 @@ static bool make(const char *dir, const char *key, const InflateOptions *o, Erro
     return ok;
 }
 
-char *inflated_open(const char *cache, const InflateOptions *o, Error *e) {
-    char key[SHA256_TEXT];
+char *inflated_find(const char *cache, const InflateOptions *o, Inflated *out, bool *there, Error *e) {
     Text dir = {0};
-    if (!inflate_key(o, key, e)) return NULL;
-    text_printf(&dir, "%s/inflated", cache);
-    bool ok =
-        dir.failed ? error_system(e, "out of memory for a path") : file_make_directory(text_get(&dir), e);
-    text_printf(&dir, "/%.*s", NAME, key);
-    if (ok && dir.failed) ok = error_system(e, "out of memory for a path");
-    ok = ok && (inflate_is(text_get(&dir), key) || make(text_get(&dir), key, o, e));
-    char *path = ok ? mem_text(text_get(&dir), dir.length) : NULL;
-    if (ok && !path) error_system(e, "out of memory for a path");
+    if (!inflate_describe(o, out, e)) return NULL;
+    text_printf(&dir, "%s/inflated/%.*s", cache, NAME, out->key);
+    char *path = dir.failed ? NULL : mem_text(text_get(&dir), dir.length);
     text_release(&dir);
+    if (path) *there = inflate_is(path, out->key);
+    else error_system(e, "out of memory for a path");
     return path;
+}
+
+char *inflated_open(const char *cache, const InflateOptions *o, Error *e) {
+    Inflated what;
+    bool there;
+    char *path = inflated_find(cache, o, &what, &there, e),
+         *above = path ? file_path(cache, "inflated") : NULL;
+    bool ok = path && (above || error_system(e, "out of memory for a path"));
+    ok = ok && (there || (file_make_directory(above, e) && make(path, what.key, o, e)));
+    mem_free(above);
+    if (ok) return path;
+    mem_free(path);
+    return NULL;
 }

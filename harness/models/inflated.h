@@ -5,6 +5,9 @@
 #pragma once
 #include "engine/model/inflate.h"
 
-// The directory of what model_inflate(o) writes, for mem_free, made now unless it is there. A draft is a
-// model of its own, inflated by itself. NULL with e filled.
+// Describes what model_inflate(o) would write, and where it would go: a path for mem_free. *there: it is
+// there, whole. Nothing is written. A draft is a model of its own, inflated by itself. NULL with e filled.
+char *inflated_find(const char *cache, const InflateOptions *o, Inflated *out, bool *there, Error *e);
+
+// Makes it now, unless it is there.
 char *inflated_open(const char *cache, const InflateOptions *o, Error *e);

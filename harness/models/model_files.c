@@ -71,17 +71,26 @@ static char *synth_place(const char *shape, uint64_t seed, const char *cache, Er
     return dir;
 }
 
-static char *make_random(const ModelSpec *m, const char *cache, Error *e) {
-    if (!cache) {
-        yaml_error(m->at, e, "there is no place for a random model: set HOME or XDG_CACHE_HOME");
-        return NULL;
-    }
-    SynthOptions o = {.shape = m->synthesise, .seed = m->seed};
-    char *dir = synth_place(m->synthesise, m->seed, cache, e);
-    if (dir && (has_config(dir) || (file_make_directory(dir, e) && model_synth(dir, &o, e)))) return dir;
-    mem_free(dir);
-    error_within(e, "%s:%d:%d", m->at->file, m->at->line, m->at->column);
-    return NULL;
+static SynthOptions synth_options(const ModelSpec *m) {
+    return (SynthOptions){.shape = m->synthesise, .seed = m->seed};
+}
+
+static bool within(const ModelSpec *m, Error *e) {
+    return error_within(e, "%s:%d:%d", m->at->file, m->at->line, m->at->column);
+}
+
+static bool find_random(const ModelSpec *m, const char *cache, ModelFiles *f, Error *e) {
+    SynthOptions o = synth_options(m);
+    if (!cache)
+        return yaml_error(m->at, e, "there is no place for a random model: set HOME or XDG_CACHE_HOME");
+    f->target = synth_place(m->synthesise, m->seed, cache, e);
+    f->unmade = f->target && !has_config(f->target);
+    return f->target && (!f->unmade || synth_describe(&o, &f->model, e)) ? true : within(m, e);
+}
+
+static bool make_random(const ModelSpec *m, const ModelFiles *f, Error *e) {
+    SynthOptions o = synth_options(m);
+    return (file_make_directory(f->target, e) && model_synth(f->target, &o, e)) || within(m, e);
 }
 
 // --- all of them -----------------------------------------------------------------------------------------
@@ -98,43 +107,96 @@ static bool find_beside(const ModelSpec *m, const char *path, char **out, Error 
     return *out != NULL;
 }
 
-static bool find_target(const ModelSpec *m, const char *cache, char **out, Error *e) {
-    if (m->target) return copy(m->target, out, e);
-    *out = m->reference ? find_reference(m, m->reference, e) : make_random(m, cache, e);
-    return *out != NULL;
+static bool find_target(const ModelSpec *m, const char *cache, ModelFiles *f, Error *e) {
+    if (m->target) return copy(m->target, &f->target, e);
+    if (!m->reference) return find_random(m, cache, f, e);
+    f->target = find_reference(m, m->reference, e);
+    return f->target != NULL;
 }
 
-// A path in place of itself, of the model in another shape; `adapter` is of the small model, or NULL.
-static bool inflate_one(const ModelSpec *m, const char *cache, const char *small, const char *adapter,
-                        char **path, Error *e) {
-    InflateOptions o = {.small = small, .adapter = adapter, .shape = m->inflate, .seed = m->seed};
-    char *dir = inflated_open(cache, &o, e);
-    if (!dir) return error_within(e, "%s:%d:%d", m->at->file, m->at->line, m->at->column);
+// --- inflated models -------------------------------------------------------------------------------------
+
+static InflateOptions inflate_options(const ModelSpec *m, const char *small, const char *adapter) {
+    return (InflateOptions){.small = small, .adapter = adapter, .shape = m->inflate, .seed = m->seed};
+}
+
+// A path in place of itself, of the model in another shape. `adapter`: of the small model; NULL: the model.
+static bool find_one(const ModelSpec *m, const char *cache, ModelFiles *f, const char *adapter, char **path,
+                     Inflated *what, Error *e) {
+    InflateOptions o = inflate_options(m, f->small, adapter);
+    bool there;
+    char *dir = inflated_find(cache, &o, what, &there, e);
+    if (!dir) return within(m, e);
     mem_free(*path);
     *path = dir;
+    f->unmade = f->unmade || !there;
+    f->model = what->model;
     return true;
 }
 
 // The draft stays as small as it is: inflate it by itself where it should not.
-static bool inflate_all(const ModelSpec *m, const char *cache, ModelFiles *f, Error *e) {
-    char *small = NULL;
+static bool find_inflated(const ModelSpec *m, const char *cache, ModelFiles *f, Error *e) {
+    Inflated what;
     if (!cache)
         return yaml_error(m->at, e, "there is no place for an inflated model: set HOME or XDG_CACHE_HOME");
-    bool ok = copy(f->target, &small, e) && inflate_one(m, cache, small, NULL, &f->target, e) &&
-              (!f->adapter || inflate_one(m, cache, small, f->adapter, &f->adapter, e)) &&
-              (!f->heads || inflate_one(m, cache, small, f->heads, &f->heads, e));
-    mem_free(small);
+    f->small = f->target;
+    f->target = NULL;
+    if (!find_one(m, cache, f, NULL, &f->target, &what, e)) return false;
+    if (f->adapter && !find_one(m, cache, f, f->adapter, &f->adapter, &what, e)) return false;
+    f->adapter_kind = what.kind;
+    if (f->heads && !find_one(m, cache, f, f->heads, &f->heads, &what, e)) return false;
+    f->heads_kind = what.kind;
+    return true;
+}
+
+static bool make_one(const ModelSpec *m, const char *cache, const char *small, const char *adapter,
+                     Error *e) {
+    InflateOptions o = inflate_options(m, small, adapter);
+    char *dir = inflated_open(cache, &o, e);
+    mem_free(dir);
+    return dir || within(m, e);
+}
+
+static bool make_inflated(const ModelSpec *m, const char *cache, const ModelFiles *f, Error *e) {
+    char *adapter = NULL, *heads = NULL; // of the small model
+    bool ok = find_beside(m, m->adapter, &adapter, e) && find_beside(m, m->heads, &heads, e) &&
+              make_one(m, cache, f->small, NULL, e) &&
+              (!adapter || make_one(m, cache, f->small, adapter, e)) &&
+              (!heads || make_one(m, cache, f->small, heads, e));
+    mem_free(adapter);
+    mem_free(heads);
     return ok;
 }
 
+// --- all of it -------------------------------------------------------------------------------------------
+
 bool model_files_find(const ModelSpec *m, const char *cache, ModelFiles *out, Error *e) {
     *out = (ModelFiles){0};
-    if (find_target(m, cache, &out->target, e) && find_beside(m, m->draft, &out->draft, e) &&
+    if (find_target(m, cache, out, e) && find_beside(m, m->draft, &out->draft, e) &&
         find_beside(m, m->adapter, &out->adapter, e) && find_beside(m, m->heads, &out->heads, e) &&
-        (!m->inflate || inflate_all(m, cache, out, e)))
+        (!m->inflate || find_inflated(m, cache, out, e)))
         return true;
     model_files_release(out);
     return false;
+}
+
+bool model_files_make(const ModelSpec *m, const char *cache, ModelFiles *f, Error *e) {
+    if (f->unmade && !(f->small ? make_inflated(m, cache, f, e) : make_random(m, f, e))) return false;
+    f->unmade = false;
+    return true;
+}
+
+Tokenizer *model_files_tokenizer(const ModelFiles *f, Error *e) {
+    if (!f->unmade || f->small) return tokenizer_open(f->unmade ? f->small : f->target, e);
+    if (f->model.shape.vocab < SYNTH_TOKENIZER_MIN) {
+        error_input(e, "a random model of %d tokens has no tokenizer, it needs %d", f->model.shape.vocab,
+                    SYNTH_TOKENIZER_MIN);
+        return NULL;
+    }
+    char *text = synth_tokenizer(f->model.shape.vocab, e);
+    Tokenizer *t = text ? tokenizer_parse(text, strlen(text), "tokenizer.json", e) : NULL;
+    mem_free(text);
+    return t;
 }
 
 void model_files_release(ModelFiles *f) {
@@ -142,5 +204,6 @@ void model_files_release(ModelFiles *f) {
     mem_free(f->draft);
     mem_free(f->adapter);
     mem_free(f->heads);
+    mem_free(f->small);
     *f = (ModelFiles){0};
 }

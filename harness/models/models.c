@@ -17,8 +17,8 @@ static bool open_beside(Models *m, const ModelChoice *c, const EngineOptions *ta
            error_within(e, "--adapter '%s'", c->adapter);
 }
 
-bool models_open(Models *m, const ModelChoice *c, Error *e) {
-    EngineOptions options = {
+static EngineOptions engine_options(const ModelChoice *c) {
+    return (EngineOptions){
         .device = c->device,
         .window = c->window,
         .weights = c->weights,
@@ -26,12 +26,46 @@ bool models_open(Models *m, const ModelChoice *c, Error *e) {
         .math = c->math,
         .backend = {.context = c->context, .threads = c->threads, .isa = c->isa}
     };
+}
+
+bool models_open(Models *m, const ModelChoice *c, Error *e) {
+    EngineOptions options = engine_options(c);
     *m = (Models){.has_draft = false};
     if (!engine_open(&m->target, c->target, &options, &m->memory, e)) return false;
     m->facts = (EngineFacts){&m->target, c->target};
     if (facts_cache(c->cache, &m->cache, e) && open_beside(m, c, &options, e)) return true;
     models_close(m);
     return false;
+}
+
+static bool rehearse_beside(Models *m, const ModelChoice *c, const DescribedModels *d, Error *e) {
+    EngineOptions options = engine_options(c);
+    options.beside = &m->target;
+    m->has_draft = d->draft != NULL;
+    if (d->draft && !engine_rehearse(&m->draft, c->draft, d->draft, &options, e))
+        return error_within(e, "--draft '%s'", c->draft);
+    m->draft.tokenizer = d->draft_tokenizer;
+    bool ok = (!d->draft || engine_same_vocabulary(&m->target, &m->draft, e)) &&
+              (!d->heads || engine_rehearse_adapter(&m->heads, c->heads, d->heads, &m->target, e)) &&
+              (!d->adapter || engine_rehearse_adapter(&m->adapters, c->adapter, d->adapter, &m->target, e));
+    m->draft.tokenizer = NULL; // the caller's
+    return ok;
+}
+
+bool models_rehearse(Models *m, const ModelChoice *c, const DescribedModels *d, Error *e) {
+    EngineOptions options = engine_options(c);
+    *m = (Models){.has_draft = false};
+    if (!engine_rehearse(&m->target, c->target, d->target, &options, e)) return false;
+    m->facts = (EngineFacts){&m->target, c->target};
+    m->target.tokenizer = d->tokenizer;
+    if (rehearse_beside(m, c, d, e)) return true;
+    models_end_rehearsal(m);
+    return false;
+}
+
+void models_end_rehearsal(Models *m) {
+    m->target.tokenizer = NULL;
+    models_close(m);
 }
 
 void models_close(Models *m) {

@@ -25,6 +25,18 @@ typedef struct Models {
 bool models_open(Models *m, const ModelChoice *choice, Error *e);
 void models_close(Models *m); // takes an empty or half-opened one
 
+// Models that are only described, or open elsewhere; NULL: none.
+typedef struct DescribedModels {
+    const Model *target, *draft;
+    const Adapter *adapter, *heads;
+    Tokenizer *tokenizer, *draft_tokenizer; // the caller's
+} DescribedModels;
+
+// All checks of models_open, without a weight: see engine_rehearse. Methods opened with these models need a
+// Rehearsal (model_tables.h).
+bool models_rehearse(Models *m, const ModelChoice *choice, const DescribedModels *d, Error *e);
+void models_end_rehearsal(Models *m);
+
 // What a method is opened with; it uses m.
 MethodEnv models_env(Models *m, const Sampling *sampling, uint64_t seed, bool ignore_eos);
 

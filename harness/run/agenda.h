@@ -16,7 +16,7 @@ typedef struct Agenda {
 bool agenda_open(Agenda *a, const Ledger *ledger, Error *e);
 void agenda_release(Agenda *a); // takes an empty one
 
-bool agenda_skips(const Agenda *a, int point); // its model lacks what its method needs
+bool agenda_skips(const Agenda *a, int point); // it cannot be run: see inputs_refusal
 
 // Which of a group's members want another pass after `passes`; false: none does.
 bool agenda_ask(const Agenda *a, const Group *g, int passes, bool *asked);

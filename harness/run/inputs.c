@@ -58,24 +58,52 @@ static bool hash_parts(Inputs *in, int i, bool weights, Error *e) {
     return true;
 }
 
+static bool describe_adapter(const InputModel *m, const char *dir, const AdapterKind *kind, Adapter *out,
+                             Error *e) {
+    if (dir && m->files.unmade) adapter_describe(out, kind, &m->model);
+    return !dir || m->files.unmade || adapter_open_config(out, &m->model, dir, e);
+}
+
 // Weights are only mapped, and unmapped again: opening checks names, shapes and types.
-static bool read_model(Inputs *in, int i, const char *cache, Error *e) {
+static bool open_model(InputModel *m, bool weights, Error *e) {
+    const ModelFiles *f = &m->files;
+    if (f->unmade) m->model = f->model;
+    else if (!(weights ? model_open(&m->model, f->target, e) : model_open_config(&m->model, f->target, e)))
+        return false;
+    const Shape *s = &m->model.shape;
+    m->bytes = !weights    ? 0
+               : f->unmade ? shape_parameters(s) * dtype_size(m->model.dtype)
+                           : model_bytes(&m->model);
+    return (m->tokenizer || (m->tokenizer = model_files_tokenizer(f, e))) &&
+           (!f->draft || model_open_config(&m->draft, f->draft, e)) &&
+           describe_adapter(m, f->adapter, &f->adapter_kind, &m->adapter, e) &&
+           describe_adapter(m, f->heads, &f->heads_kind, &m->heads, e);
+}
+
+static bool read_model(Inputs *in, int i, Error *e) {
     const ModelSpec *spec = &in->experiment->models[i];
     InputModel *m = &in->models[i];
-    bool weights = needs_weights(in->schedule, i);
-    if (!model_files_find(spec, cache, &m->files, e)) return false;
-    const char *dir = m->files.target;
-    int from = in->content_count;
-    bool ok = (weights ? model_open(&m->model, dir, e) : model_open_config(&m->model, dir, e)) &&
-              (m->tokenizer = tokenizer_open(dir, e)) && hash_parts(in, i, weights, e);
-    if (!ok) return within(spec->at, e);
-    m->bytes = weights ? model_bytes(&m->model) : 0;
+    if (!model_files_find(spec, in->cache, &m->files, e)) return false;
+    return open_model(m, needs_weights(in->schedule, i), e) || within(spec->at, e);
+}
+
+static bool hash_model(Inputs *in, int i, Error *e) {
+    InputModel *m = &in->models[i];
     Text all = {0};
+    int from = in->content_count;
+    if (!hash_parts(in, i, needs_weights(in->schedule, i), e)) return within(in->experiment->models[i].at, e);
     for (int k = from; k < in->content_count; k++)
         text_printf(&all, "%s %s\n", in->contents[k].kind, in->contents[k].hash);
-    ok = all.failed ? out_of_memory(e) : sha256_bytes(all.data, all.length, m->hash, e);
+    bool ok = all.failed ? out_of_memory(e) : sha256_bytes(all.data, all.length, m->hash, e);
     text_release(&all);
     return ok;
+}
+
+static void close_model(InputModel *m) {
+    adapter_close(&m->heads);
+    adapter_close(&m->adapter);
+    model_close(&m->draft);
+    model_close(&m->model);
 }
 
 // --- datasets --------------------------------------------------------------------------------------------
@@ -94,10 +122,13 @@ static bool read_dataset(Inputs *in, int i, Error *e) {
                               .order = (DatasetOrder)d->order,
                               .consecutive = d->consecutive,
                               .seed = d->seed};
-    if (!dataset_open(&in->datasets[i], &request, e)) return within(d->at, e);
+    return dataset_open(&in->datasets[i], &request, e) || within(d->at, e);
+}
+
+static void hash_dataset(Inputs *in, int i) {
+    const DatasetSpec *d = &in->experiment->datasets[i];
     InputContent *c = add_content(in, "dataset", d->name, d->path);
     memcpy(c->hash, in->datasets[i].sha256, sizeof c->hash);
-    return true;
 }
 
 // --- prompts ---------------------------------------------------------------------------------------------
@@ -170,16 +201,33 @@ static bool check_prompts(Inputs *in, const Group *g, Error *e) {
     return too_long == 0 || refuse_long(in, g, too_long, d->prompts[example].id, tokens, e);
 }
 
-// --- what methods need -----------------------------------------------------------------------------------
+// --- how it is opened ------------------------------------------------------------------------------------
 
-const char *inputs_skips(const Inputs *in, const Point *p) {
-    if (p->method < 0) return NULL; // a baseline
-    unsigned needs = in->experiment->methods[p->method].info->needs;
-    const ModelFiles *f = &in->models[p->model].files;
-    if (needs & NEEDS_DRAFT && !f->draft) return "needs a draft model, and its model has none: draft: DIR";
-    if (needs & NEEDS_ADAPTER && !f->adapter) return "needs an adapter, and its model has none: adapter: DIR";
-    if (needs & NEEDS_HEADS && !f->heads) return "needs heads, and its model has none: heads: DIR";
-    return NULL;
+ModelChoice inputs_choice(const Inputs *in, int setup) {
+    static const char *const COMPUTES[] = {
+        [SETTINGS_AS_STORED] = NULL, [SETTINGS_F32] = "f32", [SETTINGS_BF16] = "bf16"};
+    const Setup *s = &in->schedule->setups[setup];
+    const ModelFiles *f = &in->models[s->model].files;
+    return (ModelChoice){.target = f->target,
+                         .draft = f->draft,
+                         .adapter = f->adapter,
+                         .heads = f->heads,
+                         .device = s->settings->device,
+                         .math = s->settings->math == MATH_FAST ? "fast" : "exact",
+                         .window = s->settings->sliding_window ? "on" : "off",
+                         .weights = s->settings->weights == WEIGHTS_HELD ? "held" : "mapped",
+                         .compute = COMPUTES[s->settings->compute],
+                         .isa = getenv("OUTPACE_ISA"),
+                         .context = in->positions[setup],
+                         .threads = s->settings->threads};
+}
+
+MethodEnv inputs_env(const Inputs *in, int point, Models *m, const Sampling *sampling) {
+    const Point *p = &in->schedule->points[point];
+    MethodEnv env = models_env(m, sampling, (uint64_t)p->settings.seed, p->settings.ignore_eos);
+    if (p->method >= 0 && in->experiment->methods[p->method].info->needs & NEEDS_HEADS)
+        models_give_heads(m, &env);
+    return env;
 }
 
 // --- all of it -------------------------------------------------------------------------------------------
@@ -225,38 +273,78 @@ static bool check_devices(const Inputs *in, Error *e) {
     return true;
 }
 
-static bool read_all(Inputs *in, const char *cache, Error *e) {
+static bool read_all(Inputs *in, Error *e) {
     const Experiment *x = in->experiment;
     in->positions = mem_alloc((size_t)in->schedule->setup_count, sizeof *in->positions);
-    if (!in->positions) return out_of_memory(e);
+    in->rehearsals = mem_alloc((size_t)in->schedule->setup_count, sizeof *in->rehearsals);
+    in->refusals = mem_alloc((size_t)in->schedule->point_count, sizeof *in->refusals);
+    if (!in->positions || !in->rehearsals || !in->refusals) return out_of_memory(e);
     if (!check_devices(in, e)) return false;
     for (int i = 0; i < x->dataset_count; i++)
         if (!read_dataset(in, i, e)) return false;
     for (int i = 0; i < x->model_count; i++)
-        if (!read_model(in, i, cache, e)) return false;
+        if (!read_model(in, i, e)) return false;
     for (int i = 0; i < in->schedule->group_count; i++)
         if (!check_prompts(in, &in->schedule->groups[i], e)) return false;
-    return true;
+    return inputs_rehearse(in, e);
+}
+
+// The order of contents is the run's hash's.
+static bool hash_all(Inputs *in, Error *e) {
+    in->content_count = 0;
+    for (int i = 0; i < in->experiment->dataset_count; i++) hash_dataset(in, i);
+    for (int i = 0; i < in->experiment->model_count; i++)
+        if (!hash_model(in, i, e)) return false;
+    return hash_run(in, in->sweep_hash, in->machine, e);
 }
 
 bool inputs_open(Inputs *out, const Experiment *x, const Schedule *s, const char *sweep_hash,
                  const char *machine, Error *e) {
-    char *cache = NULL;
-    *out = (Inputs){.experiment = x, .schedule = s};
-    bool ok =
-        facts_cache(NULL, &cache, e) && read_all(out, cache, e) && hash_run(out, sweep_hash, machine, e);
-    mem_free(cache);
+    *out = (Inputs){.experiment = x, .schedule = s, .sweep_hash = sweep_hash};
+    out->machine = mem_text(machine, strlen(machine));
+    bool ok = (out->machine || out_of_memory(e)) && facts_cache(NULL, &out->cache, e) && read_all(out, e) &&
+              (inputs_unmade(out) || hash_all(out, e));
     if (!ok) inputs_release(out);
     return ok;
+}
+
+bool inputs_unmade(const Inputs *in) {
+    for (int i = 0; i < in->experiment->model_count; i++)
+        if (in->models[i].files.unmade) return true;
+    return false;
+}
+
+bool inputs_make(Inputs *in, Error *e) {
+    if (!inputs_unmade(in)) return true;
+    for (int i = 0; i < in->experiment->model_count; i++) {
+        const ModelSpec *spec = &in->experiment->models[i];
+        InputModel *m = &in->models[i];
+        if (!m->files.unmade) continue;
+        close_model(m);
+        if (!model_files_make(spec, in->cache, &m->files, e)) return false;
+        if (!open_model(m, needs_weights(in->schedule, i), e)) return within(spec->at, e);
+    }
+    return hash_all(in, e);
+}
+
+int inputs_refused(const Inputs *in) {
+    int count = 0;
+    for (int i = 0; i < in->schedule->sweep_count; i++) count += inputs_refusal(in, i) != NULL;
+    return count;
 }
 
 void inputs_release(Inputs *in) {
     for (int i = 0; i < EXPERIMENT_MODELS; i++) {
         tokenizer_close(in->models[i].tokenizer);
-        model_close(&in->models[i].model);
+        close_model(&in->models[i]);
         model_files_release(&in->models[i].files);
     }
     for (int i = 0; i < EXPERIMENT_DATASETS; i++) dataset_release(&in->datasets[i]);
+    for (int i = 0; in->refusals && i < in->schedule->point_count; i++) mem_free(in->refusals[i]);
+    mem_free(in->refusals);
+    mem_free(in->rehearsals);
     mem_free(in->positions);
+    mem_free(in->machine);
+    mem_free(in->cache);
     *in = (Inputs){0};
 }

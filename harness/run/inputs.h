@@ -1,10 +1,14 @@
 // All that a sweep stands on, read and checked before anything starts: models, tokenizers, datasets, prompts
-// as ids, what methods need; and the hashes that name it.
+// as ids, whether each method can be opened; and the hashes that name it.
+//
+// Nothing is written: a model that is to be made first is only described, until inputs_make makes it.
 #pragma once
 #include "datasets/datasets.h"
 #include "engine/model/model.h"
 #include "engine/text/tokenizer.h"
+#include "engine/decode/model_tables.h"
 #include "harness/models/model_files.h"
+#include "harness/models/models.h"
 #include "harness/run/schedule.h"
 
 typedef struct InputContent {
@@ -15,7 +19,8 @@ typedef struct InputContent {
 
 typedef struct InputModel {
     ModelFiles files;
-    Model model; // config.json; no weights
+    Model model, draft;     // draft: config.json; no weights
+    Adapter adapter, heads; // likewise
     Tokenizer *tokenizer;
     size_t bytes;           // of weights that a step may read; 0 for a device that has none
     char hash[SHA256_TEXT]; // of weights, tokenizer, draft, adapter, heads
@@ -26,19 +31,36 @@ enum { INPUT_CONTENTS = 5 * EXPERIMENT_MODELS + EXPERIMENT_DATASETS + 2 };
 typedef struct Inputs {
     const Experiment *experiment;
     const Schedule *schedule;
+    const char *sweep_hash;
+    char *machine;
     InputModel models[EXPERIMENT_MODELS];
     Dataset datasets[EXPERIMENT_DATASETS];
     InputContent contents[INPUT_CONTENTS];
     int content_count;
     int *positions;         // (setups): of a context that holds every conversation; see EngineOptions
-    char hash[SHA256_TEXT]; // of the sweep and all contents: the run's
+    char **refusals;        // (points of the schedule): why it cannot be run, NULL: it can
+    Rehearsal *rehearsals;  // (setups): what opening their methods takes
+    char *cache;            // a directory for what is made once; NULL: none
+    char hash[SHA256_TEXT]; // of the sweep and all contents: the run's; empty before inputs_make
 } Inputs;
 
 // machine: what names the machine, so that its times are never mixed with another's. False with e filled, and
-// `out` empty. experiment and schedule outlive it.
+// `out` empty. The experiment, the schedule and sweep_hash outlive it.
 bool inputs_open(Inputs *out, const Experiment *x, const Schedule *s, const char *sweep_hash,
                  const char *machine, Error *e);
 void inputs_release(Inputs *in); // takes an empty one
 
-// Why a point cannot be run with its model, or NULL.
-const char *inputs_skips(const Inputs *in, const Point *p);
+// Makes the models that are not there yet, and names the run. False with e filled.
+bool inputs_make(Inputs *in, Error *e);
+bool inputs_unmade(const Inputs *in); // whether there are any
+
+// Why a point of the schedule cannot be run, or NULL; how many of the sweep's cannot.
+static inline const char *inputs_refusal(const Inputs *in, int point) { return in->refusals[point]; }
+int inputs_refused(const Inputs *in);
+
+// How a setup opens its models, and a point its method: rehearsed, and then run. `m` is open.
+ModelChoice inputs_choice(const Inputs *in, int setup);
+MethodEnv inputs_env(const Inputs *in, int point, Models *m, const Sampling *sampling);
+
+// Fills refusals and rehearsals: opens each method as the run will, but with models that compute nothing.
+bool inputs_rehearse(Inputs *in, Error *e);

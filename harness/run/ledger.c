@@ -137,7 +137,7 @@ bool ledger_baseline(Ledger *l, int number, int baseline, int same_path, Error *
                       .method = name.method,
                       .decoder = p->decoder,
                       .label = text_get(&name.label),
-                      .skipped = inputs_skips(l->inputs, p),
+                      .skipped = inputs_refusal(l->inputs, number),
                       .temperature = p->settings.temperature,
                       .baseline = id_of(l, baseline),
                       .same_path = id_of(l, same_path),

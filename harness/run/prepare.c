@@ -4,6 +4,7 @@
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
+#include "harness/config/point_name.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -125,6 +126,20 @@ bool prepare_text(Prepared *out, const char *config, const char *file, const cha
     out->changes = (ExperimentChanges){0};
     if (!ok) prepare_release(out);
     return ok;
+}
+
+bool prepare_refusals(const Prepared *p, Text *out, Error *e) {
+    for (int i = 0; i < p->sweep.count; i++) {
+        const char *why = inputs_refusal(&p->inputs, i);
+        const Point *point = &p->sweep.points[i];
+        PointName name;
+        if (!why) continue;
+        if (!point_name(&p->experiment, point, &name, e)) return false;
+        text_printf(out, "point %d, %s, model %s: %s\n", i + 1, text_get(&name.label),
+                    p->experiment.models[point->model].name, why);
+        point_name_release(&name);
+    }
+    return !out->failed || out_of_memory(e);
 }
 
 void prepare_release(Prepared *p) {

@@ -231,6 +231,18 @@ static void sum_up(const Runner *r, RunnerResult *out) {
             count_point(r, &r->schedule->groups[i], k, out);
 }
 
+// What cannot be run is a failure, too, in the store: a later start that could run it must not, where its group
+// has begun without it (see agenda.c).
+static bool leave_out(Runner *r, Error *e) {
+    for (int i = 0; i < r->schedule->sweep_count; i++) {
+        const char *why = inputs_refusal(r->in, i);
+        if (!why || r->agenda.states[i].failed) continue;
+        r->agenda.states[i].failed = true;
+        if (!ledger_failure(r->ledger, i, why, e)) return false;
+    }
+    return true;
+}
+
 static RunnerSeams real_seams(const RunnerSeams *given) {
     RunnerSeams s = given ? *given : (RunnerSeams){0};
     if (!s.open_method) s.open_method = method_open;
@@ -246,6 +258,7 @@ bool runner_run(Ledger *ledger, bool json, const RunnerSeams *seams, RunnerResul
     r.watch.state = r.seams.look_state;
     watch_begin(&r.watch, r.seams.clock);
     bool ok = agenda_open(&r.agenda, ledger, e);
+    ok = ok && leave_out(&r, e);
     if (ok) reporter_begin(&r.reporter, json, r.schedule->sweep_count, agenda_work(&r.agenda));
     for (int i = 0; ok && !r.interrupted && i < r.schedule->setup_count; i++) ok = run_setup(&r, i, e);
     reporter_clear(&r.reporter);

@@ -8,22 +8,7 @@
 enum { WARM_UP_SEED = 1 };
 
 bool seats_open_models(const Inputs *in, int setup, Models *out, Error *e) {
-    static const char *const COMPUTES[] = {
-        [SETTINGS_AS_STORED] = NULL, [SETTINGS_F32] = "f32", [SETTINGS_BF16] = "bf16"};
-    const Setup *s = &in->schedule->setups[setup];
-    const ModelFiles *f = &in->models[s->model].files;
-    ModelChoice choice = {.target = f->target,
-                          .draft = f->draft,
-                          .adapter = f->adapter,
-                          .heads = f->heads,
-                          .device = s->settings->device,
-                          .math = s->settings->math == MATH_FAST ? "fast" : "exact",
-                          .window = s->settings->sliding_window ? "on" : "off",
-                          .weights = s->settings->weights == WEIGHTS_HELD ? "held" : "mapped",
-                          .compute = COMPUTES[s->settings->compute],
-                          .isa = getenv("OUTPACE_ISA"),
-                          .context = in->positions[setup],
-                          .threads = s->settings->threads};
+    ModelChoice choice = inputs_choice(in, setup);
     return models_open(out, &choice, e);
 }
 
@@ -52,9 +37,7 @@ bool seat_open(GroupRun *g, Models *models, OpenMethod open, int seat, Error *e)
     const Settings *set = &p->settings;
     Error why = {0};
     Sampling sampling = {set->temperature, set->top_k, set->top_p};
-    MethodEnv env = models_env(models, &sampling, (uint64_t)set->seed, set->ignore_eos);
-    if (p->method >= 0 && in->experiment->methods[p->method].info->needs & NEEDS_HEADS)
-        models_give_heads(models, &env);
+    MethodEnv env = inputs_env(in, s->point, models, &sampling);
     double start = clock_now(g->measuring.clock);
     s->open = open(&s->method, p->decoder, &env, &why);
     if (s->open) return ledger_one_off(g->ledger, s->point, clock_now(g->measuring.clock) - start, e);

@@ -136,16 +136,15 @@ static bool prepare(const TuneAsk *ask, const TuneMethod *method, const char *fi
 }
 
 // Times are compared over the same texts, by prompts that do not depend on those before them.
-static bool check(const Prepared *p, const TuneMethod *method, Error *e) {
-    const char *skips;
+static bool check(const Prepared *p, Error *e) {
+    const char *refusal;
     if (p->schedule.group_count != 1) return error_input(e, "tune: settings vary; give each one value");
     if (p->sweep.points[0].settings.temperature > 0)
         return error_input(e, "tune: outputs must be greedy; take the temperature away");
     if (p->schedule.groups[0].warm)
         return error_input(e, "tune: a method that keeps phrases from prompt to prompt is measured by whole "
                               "passes, not in rounds; take warm=on away");
-    if ((skips = inputs_skips(&p->inputs, &p->sweep.points[0])))
-        return error_input(e, "tune: method '%s' %s", method->name, skips);
+    if ((refusal = inputs_refusal(&p->inputs, 0))) return error_input(e, "tune: %s", refusal);
     return p->inputs.datasets[0].count > 1 ||
            error_input(e, "tune: a race needs two prompts at least, the dataset has one");
 }
@@ -158,7 +157,7 @@ bool tune_prepare(const TuneAsk *ask, const TuneMethod **method, Prepared *out, 
     *method = tune_method_find(name, e);
     mem_free(name);
     if (!*method || !prepare(ask, *method, colon ? colon + 1 : NULL, out, e)) return false;
-    bool ok = check(out, *method, e) && set_apart(&out->inputs, e);
+    bool ok = check(out, e) && inputs_make(&out->inputs, e) && set_apart(&out->inputs, e);
     if (!ok) prepare_release(out);
     return ok;
 }

@@ -82,8 +82,11 @@ static bool kangaroo_init(Kangaroo *k, const MethodEnv *env, const KangarooParam
 static void *kangaroo_open(const MethodEnv *env, const void *values, Error *e) {
     const KangarooParams *p = values;
     if (p->exit_layer && p->exit_layer != env->adapter_layer) {
-        error_input(e, "'exit_layer' is %d, the adapter was made for layer %d", p->exit_layer,
-                    env->adapter_layer);
+        error_input(
+            e,
+            "'exit_layer' is %d, the adapter was made for layer %d: each layer needs an adapter of its "
+            "own (in a config a model entry for each adapter: see configs/README.md)",
+            p->exit_layer, env->adapter_layer);
         return NULL;
     }
     Kangaroo *k = mem_alloc(1, sizeof *k);

@@ -24,6 +24,7 @@ static void check_same(const TokenTable *a, const TokenTable *b) {
 
 static void there_and_back(void **state) {
     Random r = test_random(130);
+    assert_true(file_make_directory(folder_path(*state, "a/b/c"), NULL));
     for (int round = 0; round < 30; round++) {
         TokenTable t, back;
         TableFile file;

@@ -327,7 +327,7 @@ static void no_row_is_zero(void **state) {
 static void tells_what_it_is(void **state) {
     Place *p = *state;
     Model m;
-    char key[SHA256_TEXT], other[SHA256_TEXT];
+    Inflated one, other;
     InflateOptions o = options(p);
     Error e = {0};
     make(p, &CASES[1]);
@@ -336,15 +336,18 @@ static void tells_what_it_is(void **state) {
     assert_true(model_open(&m, p->large, &e));
     if (strncmp(m.stand_in, "small (", 7) != 0 || !strstr(m.stand_in, ") inflated to shape.json"))
         fail_msg("'%s'", m.stand_in);
+    assert_true(inflate_describe(&o, &one, &e) && inflate_is(p->large, one.key));
+    assert_false(inflate_is(p->small, one.key));
+    assert_memory_equal(&one.model.shape, &m.shape, sizeof m.shape);
+    assert_true(one.model.dtype == m.dtype && one.model.eos_count == m.eos_count);
     model_close(&m);
-    assert_true(inflate_key(&o, key, &e) && inflate_is(p->large, key) && !inflate_is(p->small, key));
     o.seed++;
-    assert_true(inflate_key(&o, other, &e) && strcmp(key, other) != 0 && !inflate_is(p->large, other));
+    assert_true(inflate_describe(&o, &other, &e) && !inflate_is(p->large, other.key));
     o.seed--;
     o.shard_bytes = 200000; // where it is cut makes no difference
-    assert_true(inflate_key(&o, other, &e) && strcmp(key, other) == 0);
+    assert_true(inflate_describe(&o, &other, &e) && strcmp(one.key, other.key) == 0);
     make(p, &CASES[0]); // in its own place, which it may replace
-    assert_false(inflate_is(p->large, key));
+    assert_false(inflate_is(p->large, one.key));
     json_t *foreign = scratch_json(p->large, "config.json");
     json_object_del(foreign, "outpace_inflate");
     scratch_write_json(p->large, "config.json", foreign);

@@ -556,11 +556,11 @@ static void second_models(void **state) {
         "outpace: token 68 is '<0x41>' for the target, '<0x42>' for the draft model: they must share a "
         "vocabulary\n");
     expect_error(cli, 2, "generate tiny --ids 1 --method medusa --adapter kangaroo",
-                 "outpace: method 'medusa': Medusa heads are needed: give them with --adapter DIR\n");
+                 "outpace: method 'medusa': Medusa heads are needed: give them with --adapter DIR, in a config heads: DIR\n");
     expect_error(
         cli, 2, "generate tiny --ids 1 --method kangaroo",
         "outpace: method 'kangaroo': an adapter on one of the target's lower layers is needed: give one "
-        "with --adapter DIR\n");
+        "with --adapter DIR, in a config adapter: DIR\n");
     expect_error(
         cli, 2, "generate tiny --ids 1 --method kangaroo --adapter nowhere",
         "outpace: --adapter 'nowhere': there is no readable 'nowhere/config.json': give an adapter's "

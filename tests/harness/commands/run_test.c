@@ -212,16 +212,93 @@ static void partial(void **state) {
     Child c;
     CHILD_OUTPACE(&c, *state, 3, "run", "x.yaml", "--db", "partial.db", "--set",
                   "methods=[jacobi, speculative, medusa]", "--set", "datasets.own.limit=2");
-    assert_non_null(strstr(text_get(&c.out), "skipped: needs a draft model"));
+    assert_non_null(strstr(text_get(&c.out), "skipped: method 'speculative': a draft model is needed"));
+    assert_non_null(strstr(text_get(&c.err), "2 of 3 points cannot be run, and are left out:\npoint 2, "));
     assert_non_null(strstr(text_get(&c.out), "1 points measured, 2 skipped"));
     child_release(&c);
-    // A parameter that only the open model can refuse.
-    CHILD_OUTPACE(&c, *state, 3, "run", "x.yaml", "--db", "partial.db", "--set",
-                  "methods=[jacobi, {name: rest, matrix: {datastore: nowhere}}]", "--set",
-                  "datasets.own.limit=2");
-    assert_non_null(strstr(text_get(&c.out), "1 points measured, 0 skipped, 1 failed"));
-    assert_non_null(strstr(text_get(&c.out), "failed: "));
+    // What could be run by now stays out: its neighbours were measured without it.
+    static const char *const REST[] = {"run",   "x.yaml",
+                                       "--db",  "partial.db",
+                                       "--set", "methods=[jacobi, {name: rest, matrix: {datastore: later}}]",
+                                       "--set", "datasets.own.limit=2",
+                                       NULL};
+    child_outpace(&c, *state, 3, REST);
+    assert_non_null(strstr(text_get(&c.out), "1 points measured, 1 skipped, 0 failed"));
+    assert_non_null(strstr(text_get(&c.out), "skipped: method 'rest': cannot open 'later'"));
     child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "datastore", "build", "own.jsonl", "--model", "tiny", "-o", "later");
+    child_release(&c);
+    child_outpace(&c, *state, 3, REST);
+    assert_non_null(strstr(text_get(&c.out), "1 points measured, 0 skipped, 1 failed"));
+    child_release(&c);
+}
+
+// What run refuses, validate and plan find: the point, and the reason.
+static void validate_finds_what_run_refuses(void **state) {
+    static const struct {
+        const char *methods, *want;
+    } rows[] = {
+        {"[jacobi, {name: kangaroo, matrix: {exit_layer: [1, 2]}}]",
+         "point 3, kangaroo exit_layer=2, model tiny: method 'kangaroo': 'exit_layer' is 2, the adapter "
+         "was "
+         "made for layer 1: each layer needs an adapter of its own (in a config a model entry for each"                                        },
+        {"[jacobi, {name: rest, matrix: {datastore: nowhere}}]",
+         "point 2, rest datastore=nowhere, model tiny: "
+         "method 'rest': cannot open 'nowhere'"                                                                                                },
+        {"[jacobi, speculative]",
+         "point 2, speculative, model tiny: method 'speculative': a draft model is "                                                           },
+        {"[jacobi, medusa]",                                            "point 2, medusa, model tiny: method 'medusa': Medusa heads are needed"},
+        {"[jacobi, {name: ngrammys, matrix: {strategy: unigram}}]",     "this device has no weights"                                           },
+        {"[jacobi, {name: lookahead, matrix: {W: 200, N: 9, G: 200}}]", "point 2, lookahead W=200 N=9 G=200"                                   },
+    };
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "model", "adapter", "tiny", "exit", "--exit-layer", "1");
+    child_release(&c);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char set[200];
+        snprintf(set, sizeof set, "methods=%s", rows[i].methods);
+        for (int k = 0; k < 3; k++) {
+            static const char *const commands[] = {"validate", "plan", "run"};
+            CHILD_OUTPACE(&c, *state, 3, commands[k], "x.yaml", "--model", "target=tiny,adapter=exit",
+                          "--set", set, "--db", "refused.db", "--set", "datasets.own.limit=1");
+            const char *told = text_get(k < 2 ? &c.out : &c.err);
+            if (!strstr(told, rows[i].want))
+                fail_msg("%s %s: wanted '%s', got '%s'", commands[k], set, rows[i].want, told);
+            child_release(&c);
+        }
+    }
+}
+
+// Models that are to be made are described: nothing is written, and what their adapters cannot do is found.
+static void validate_writes_nothing(void **state) {
+    Child c;
+    setenv("XDG_CACHE_HOME", folder_path(*state, "cache"), 1);
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "small", "--set", "num_hidden_layers=2");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "deep", "--set", "num_hidden_layers=6");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "model", "adapter", "small", "low", "--exit-layer", "1");
+    child_release(&c);
+    write_file(
+        *state, "made.yaml",
+        "name: made\nmodels: [{name: a, target: small, inflate: deep/config.json, adapter: low}, "
+        "{synthesise: tiny}]\n"
+        "datasets: [{name: own, path: own.jsonl, limit: 1}]\ngeneration: {max_tokens: 8}\n"
+        "methods: [{name: kangaroo, matrix: {exit_layer: [1, 3]}}, {name: ngrammys, matrix: {strategy: "
+        "bigram}}]\n");
+    for (int k = 0; k < 2; k++) {
+        CHILD_OUTPACE(&c, *state, 3, k ? "plan" : "validate", "made.yaml");
+        assert_non_null(strstr(text_get(&c.out),
+                               "exit_layer=1, model a: method 'kangaroo': 'exit_layer' is 1, the "
+                               "adapter was made for layer 3"));
+        assert_int_equal(access(folder_path(*state, "cache"), F_OK), -1);
+        child_release(&c);
+    }
+    CHILD_OUTPACE(&c, *state, 3, "run", "made.yaml", "--db", "made.db");
+    if (!strstr(text_get(&c.out), "3 points measured, 3 skipped, 0 failed")) fail_msg("%s", text_get(&c.out));
+    assert_int_equal(access(folder_path(*state, "cache/outpace/inflated"), F_OK), 0);
+    child_release(&c);
+    unsetenv("XDG_CACHE_HOME");
 }
 
 // Where a draft gives logits that are not finite its point fails, and the others are measured; where the
@@ -327,8 +404,14 @@ static void models(void **state) {
     in_order(*state, "x.yaml", "models=[{reference: large, draft: ./tiny}]");
     unsetenv("OUTPACE_MODELS");
     setenv("XDG_CACHE_HOME", cache, 1);
-    for (int i = 0; i < 2; i++)
-        in_order(*state, "x.yaml", "models=[{synthesise: tiny, seed: 3, draft: tiny}]");
+    static const char SYNTHESISED[] = "models=[{synthesise: tiny, seed: 3, draft: tiny}]";
+    in_order(*state, "x.yaml", SYNTHESISED);
+    assert_int_equal(access(folder_path(*state, "tiny/outpace"), F_OK), -1); // described only
+    for (int i = 0; i < 2; i++) {
+        CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--db", "made.db", "--set", SYNTHESISED, "--set",
+                      "methods=[speculative]", "--set", "datasets.own.limit=1");
+        child_release(&c);
+    }
     assert_int_equal(folder_count(folder_path(*state, "tiny/outpace/random")), 1); // made once
     unsetenv("XDG_CACHE_HOME");
     free(cache);
@@ -418,6 +501,8 @@ int main(void) {
                                        cmocka_unit_test(killed_and_interrupted),
                                        cmocka_unit_test(one_at_a_time),
                                        cmocka_unit_test(partial),
+                                       cmocka_unit_test(validate_finds_what_run_refuses),
+                                       cmocka_unit_test(validate_writes_nothing),
                                        cmocka_unit_test(logits_that_are_not_finite),
                                        cmocka_unit_test(mistakes),
                                        cmocka_unit_test(prompts_too_long),
