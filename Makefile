@@ -127,8 +127,9 @@ help:
 	@echo "make reference  the reference family anew: text, tokenizer, training; goes on where it was stopped"
 	@echo "make experiments the papers' tables and figures at smoke scale, into results/smoke; goes on where it was stopped"
 	@echo "make test       all tests, under ten minutes on two cores; test-long runs the longer ones too"
+	@echo "make soak       sweeps for SOAK=45 minutes: memory, descriptors, files and stores must not grow; in test-long, too"
 	@echo "make debug      ./outpace-debug with AddressSanitizer and UBSan; test-debug runs the tests on it"
-	@echo "make fuzz       every parser fuzzed for FUZZ_SECONDS=60 (clang, libFuzzer)"
+	@echo "make fuzz       every parser fuzzed for FUZZ_SECONDS=60 (clang, libFuzzer); in test-long 900"
 	@echo "make lint       format, headers alone, layers, banned calls, file-scope state, cppcheck"
 	@echo "make portable   ./outpace-portable, which needs the C library only"
 	@echo "make gpu-check  the CUDA engine checked on a GPU; gpu-bench times it there; gpu-bundle: both, to take to one"
@@ -137,5 +138,5 @@ help:
 	@echo "settings        V=1 (whole commands) CC=$(CC) OPT=$(OPT) PREFIX=$(PREFIX) BUILD=$(BUILD)"
 
 -include $(patsubst %.o,%.d,$(OBJECTS) $(TESTS:=.o) $(SHARED) $(FUZZERS))
-.PHONY: always outpace tests test test-long debug test-debug fuzz portable lint demo reference experiments install clean help
+.PHONY: always outpace tests test test-long soak debug test-debug fuzz portable lint demo reference experiments install clean help
 .SECONDARY:

@@ -36,7 +36,11 @@ test: outpace tests
 	@OUTPACE=./outpace tests/run $(BUILD) test
 
 test-long: outpace tests
-	@OUTPACE=./outpace tests/run $(BUILD) long && ./setup fuzz && tools/fuzz 60
+	@OUTPACE=./outpace tests/run $(BUILD) long && ./setup fuzz && tools/fuzz $(or $(FUZZ_SECONDS),900)
+
+# Sweeps for SOAK minutes: nothing may grow.
+soak: outpace $(BUILD)/tests/harness/soak_long_test
+	@SOAK=$(SOAK) OUTPACE=./outpace $(BUILD)/tests/harness/soak_long_test
 
 # AddressSanitizer and UndefinedBehaviorSanitizer; objects of their own.
 DEBUG = BUILD=build/debug OPT=-O1 SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined'
