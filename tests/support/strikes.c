@@ -391,7 +391,7 @@ static int lines_that_begin(const char *text, const char *start) {
 
 static bool names_something(const char *err) {
     return strchr(err, '\'') || strstr(err, "standard output") || strstr(err, "memory") ||
-           strstr(err, "thread") || strstr(err, "a pipe") ||
+           strstr(err, "SHA-256") || strstr(err, "thread") || strstr(err, "a pipe") ||
            strstr(err, "error while loading shared libraries");
 }
 
