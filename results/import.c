@@ -1,6 +1,7 @@
 #include "results/import.h"
 
 #include "engine/base/json.h"
+#include "engine/base/memory.h"
 #include "engine/base/text.h"
 #include "results/rows.h"
 #include "results/sql.h"
@@ -24,27 +25,66 @@ bool import_begin(Import *m, Store *s, const StoreImport *from, const StoreImpor
     char hash[SHA256_TEXT];
     bool found = false;
     *out = (StoreImported){0};
-    *m = (Import){.store = s, .from = from, .out = out};
+    *m = (Import){.store = s, .from = from, .out = out, .promised = -1};
     if (!hash_all(from, second, hash, e)) return false;
     StoreContent content = {.kind = "import", .name = from->path, .hash = hash, .path = from->path};
-    StoreRun run = {
-        .hash = hash, .kind = "import", .name = from->name, .version = "imported", .contents = &content};
-    run.content_count = 1;
-    StoreEnvironment elsewhere = {.version = "imported"};
+    StoreRun run = {.hash = hash,
+                    .kind = "import",
+                    .name = from->name ? from->name : from->path,
+                    .version = "imported",
+                    .contents = &content,
+                    .content_count = 1};
     if (!store_run(s, &run, &m->run, &found, e)) return false;
     if (found)
         return error_input(e, "'%s' is in the store already, as run %lld", from->path, (long long)m->run);
     out->run = m->run;
-    return store_attempt(s, m->run, from->argc, from->argv, &elsewhere, &m->attempt, e);
+    return true;
 }
 
-bool import_end(Import *m, Error *e) {
+bool import_start(Import *m, const json_t *object, int64_t *attempt, const char *place, Error *e) {
+    StoreEnvironment elsewhere = {.version = "imported"};
+    int64_t start = -1;
+    if (m->start_count) {
+        if (!field_int(object, "start", 0, m->start_count - 1, &start, place, e)) return false;
+        *attempt = m->starts[start];
+        return true;
+    }
+    bool ok = m->attempt ||
+              store_attempt(m->store, m->run, m->from->argc, m->from->argv, &elsewhere, &m->attempt, e);
+    *attempt = m->attempt;
+    return ok;
+}
+
+static bool set_baselines(Import *m, Error *e) {
+    bool ok = true;
+    if (!m->numbered) return sql_run(m->store, STATEMENT_IMPORT_BASELINES, VALUES(of_int(m->run)), e);
+    for (size_t i = 0; ok && i < m->baseline_count; i++) {
+        const ImportBaseline *b = &m->baselines[i];
+        ok = sql_run(m->store, STATEMENT_IMPORT_BASELINE,
+                     VALUES(of_int(m->run), of_int(b->point), of_int(b->baseline), of_int(b->same_path)), e);
+    }
+    return ok;
+}
+
+// A file that was cut, or filtered, does not hold all that its starts measured.
+static bool end_starts(Import *m, Error *e) {
+    m->out->promised = m->promised;
+    if (m->promised > m->out->samples && !sql_run(m->store, STATEMENT_IMPORT_PART, VALUES(of_int(m->run)), e))
+        return false;
+    return !m->attempt || store_attempt_end(m->store, m->attempt, "done", e);
+}
+
+bool import_end(Import *m, bool ok, Error *e) {
     static const char ALONE[] =
         "SELECT count(*) FROM point WHERE run_id = ?1 AND baseline_id IS NULL AND method <> 'autoregressive'";
-    return sql_run(m->store, STATEMENT_IMPORT_BASELINES, VALUES(of_int(m->run)), e) &&
-           rows_one_int(m->store, ALONE, m->run, &m->out->alone, e) &&
-           store_attempt_end(m->store, m->attempt, "done", e);
+    ok = ok && set_baselines(m, e) && rows_one_int(m->store, ALONE, m->run, &m->out->alone, e) &&
+         end_starts(m, e);
+    mem_free(m->starts);
+    mem_free(m->baselines);
+    return ok;
 }
+
+// --- points ----------------------------------------------------------------------------------------------
 
 // Names a point by all that tells it from others.
 static bool hash_point(const ImportPoint *p, char out[SHA256_TEXT], Error *e) {
@@ -53,38 +93,84 @@ static bool hash_point(const ImportPoint *p, char out[SHA256_TEXT], Error *e) {
     for (int i = 0; i < 4; i++)
         text_printf(&t, "%zu:%s", words[i] ? strlen(words[i]) : 0, words[i] ? words[i] : "");
     text_printf(&t, "%.17g;%d", p->temperature, p->layers);
-    for (int i = 0; i < p->param_count; i++)
-        text_printf(&t, ";%zu:%s=%s", strlen(p->params[i].name), p->params[i].name, p->params[i].value);
+    for (int i = 0; i < p->param_count; i++) {
+        const StoreParam *q = &p->params[i];
+        bool own = strcmp(q->section, "method") == 0;
+        text_printf(&t, ";%s%s%zu:%s=%s", own ? "" : q->section, own ? "" : ".", strlen(q->name), q->name,
+                    q->value);
+    }
     bool ok = t.failed ? error_system(e, "out of memory") : sha256_bytes(text_get(&t), t.length, out, e);
     text_release(&t);
     return ok;
 }
 
+static bool note_baselines(Import *m, const ImportPoint *p, int64_t point, Error *e) {
+    void *all = m->baselines;
+    if (m->baseline_count && m->baselines[m->baseline_count - 1].point == point) return true;
+    if (!mem_grow(&all, &m->baseline_capacity, m->baseline_count + 1, sizeof *m->baselines))
+        return error_system(e, "out of memory");
+    m->baselines = all;
+    m->baselines[m->baseline_count++] = (ImportBaseline){point, p->baseline, p->same_path};
+    return true;
+}
+
+// A number stands for one point, and a point has one number.
+static bool check_number(Import *m, const ImportPoint *p, const char *hash, Error *e) {
+    int64_t fits = 0;
+    bool found;
+    if (p->number ? m->plain : m->numbered)
+        return error_input(
+            e, "either all lines of a file have 'point', or none: are these lines of several files?");
+    m->numbered = p->number > 0;
+    m->plain = !m->numbered;
+    if (m->plain) return true;
+    return sql_find(m->store, STATEMENT_IMPORT_NUMBER,
+                    VALUES(of_int(m->run), of_int(p->number), of_text(hash)), &fits, &found, e) &&
+           (!found || fits ||
+            error_input(e, "point %d is another one on an earlier line: are these lines of several files?",
+                        p->number));
+}
+
 bool import_point(Import *m, const ImportPoint *p, int64_t *point, int64_t *dataset, Error *e) {
-    char hash[SHA256_TEXT];
-    int64_t count = 0;
-    StoreModel model = {.name = p->model, .hash = "imported", .layers = p->layers};
-    StoreDataset data = {.name = p->dataset, .hash = "imported"};
+    char made[SHA256_TEXT];
+    int64_t last = 0;
+    StoreModel model = {
+        .name = p->model, .hash = p->model_hash ? p->model_hash : "imported", .layers = p->layers};
+    StoreDataset data = {.name = p->dataset, .hash = p->dataset_hash ? p->dataset_hash : "imported"};
     const char *label = p->label ? p->label : p->method;
-    StorePoint x = {
-        .hash = hash, .method = p->method, .decoder = label, .label = label, .temperature = p->temperature};
-    x.params = p->params;
-    x.param_count = p->param_count;
-    if (!hash_point(p, hash, e) || !store_model(m->store, &model, &x.model, e) ||
-        !store_dataset(m->store, &data, &x.dataset, e) ||
-        !rows_one_int(m->store, "SELECT count(*) FROM point WHERE run_id = ?1", m->run, &count, e))
+    StorePoint x = {.hash = p->hash ? p->hash : made,
+                    .method = p->method,
+                    .decoder = p->decoder ? p->decoder : label,
+                    .label = label,
+                    .skipped = p->skipped,
+                    .temperature = p->temperature,
+                    .params = p->params,
+                    .param_count = p->param_count};
+    if (!hash_point(p, made, e) || !check_number(m, p, x.hash, e) ||
+        !store_model(m->store, &model, &x.model, e) || !store_dataset(m->store, &data, &x.dataset, e) ||
+        !rows_one_int(m->store, "SELECT coalesce(max(number), 0) FROM point WHERE run_id = ?1", m->run, &last,
+                      e))
         return false;
-    x.number = (int)count + 1;
+    x.number = p->number ? p->number : (int)last + 1;
     *dataset = x.dataset;
-    return store_point(m->store, m->run, &x, point, e);
+    return store_point(m->store, m->run, &x, point, e) && (!p->number || note_baselines(m, p, *point, e));
 }
 
 bool import_sample(Import *m, StoreSample *x, Error *e) {
-    x->attempt = m->attempt;
+    bool twice = false;
+    if (!store_done(m->store, x->point, x->pass, x->prompt, &twice, e)) return false;
+    if (twice)
+        return error_input(
+            e,
+            "pass %d of this prompt at this point is on an earlier line: is 'pass', or what tells "
+            "the points apart, missing, or is the file doubled?",
+            x->pass);
     m->out->samples++;
     m->out->steps += x->step_count;
     return store_samples(m->store, x, 1, e);
 }
+
+// --- lines -----------------------------------------------------------------------------------------------
 
 // No more than n bytes are looked at: nothing need stand behind them.
 static bool is_blank(const char *line, size_t n) {

@@ -74,7 +74,8 @@ static bool add_turn(Answers *a, const Choice *c, size_t turn, StorePrompt *p, s
     if (!at(c->steps, turn, MOST_STEPS, &steps, "decoding_steps", place, e) ||
         !at(c->tokens, turn, MOST, &tokens, "new_tokens", place, e) ||
         !at(c->times, turn, 1e8, &time, "wall_time", place, e) ||
-        !store_prompt(a->import->store, p, &x.prompt, e))
+        !store_prompt(a->import->store, p, &x.prompt, e) ||
+        !import_start(a->import, NULL, &x.attempt, place, e))
         return false;
     StoreStep *list = mem_alloc((size_t)steps, sizeof *list);
     if (!list) return error_system(e, "out of memory");
@@ -114,11 +115,11 @@ static bool add_file(Import *m, const StoreImport *from, const char *method, Err
 
 bool store_import_specbench(Store *s, const StoreImport *from, const StoreImport *baseline,
                             StoreImported *out, Error *e) {
-    Import m;
+    Import m = {0};
     if (!sql_enter(s, e)) return false;
     bool ok = import_begin(&m, s, from, baseline, out, e) &&
               (!baseline || add_file(&m, baseline, "autoregressive", e)) &&
               add_file(&m, from, from->method, e) &&
-              (out->samples || error_input(e, "'%s' holds no answers", from->path)) && import_end(&m, e);
-    return sql_leave(s, ok, e);
+              (out->samples || error_input(e, "'%s' holds no answers", from->path));
+    return sql_leave(s, import_end(&m, ok, e), e);
 }

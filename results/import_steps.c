@@ -1,5 +1,5 @@
-// Steps of other engines: one line per sample, as docs/steps.md says. What a line does not tell is unknown,
-// and stays so.
+// Steps of other engines, or of our own export: one line per sample, as docs/steps.md says. What a line does
+// not tell is unknown, and stays so.
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
@@ -214,8 +214,8 @@ static bool read_steps(const json_t *line, Steps *out, const char *place, Error 
 // --- one sample ------------------------------------------------------------------------------------------
 
 typedef struct {
-    StoreParam rows[MOST_PARAMS];
-    char *texts[MOST_PARAMS]; // of values
+    StoreParam rows[3 * MOST_PARAMS]; // of the method, and of two sections
+    char *texts[3 * MOST_PARAMS];     // of values
     int count;
 } Params;
 
@@ -223,47 +223,67 @@ static void release_params(Params *p) {
     for (int i = 0; i < p->count; i++) mem_free(p->texts[i]);
 }
 
-static char *value_text(const json_t *value) {
+// A whole number that was stored as a real one comes back as one.
+static char *value_text(const json_t *value, bool exact) {
     Text t = {0};
     if (json_is_string(value)) text_puts(&t, json_string_value(value));
     else if (json_is_integer(value)) text_printf(&t, "%lld", (long long)json_integer_value(value));
     else if (json_is_real(value)) text_printf(&t, "%.17g", json_real_value(value));
     else text_puts(&t, json_is_true(value) ? "true" : "false");
+    if (exact && json_is_real(value) && !strpbrk(text_get(&t), ".e")) text_puts(&t, ".0");
     char *text = t.failed ? NULL : mem_text(text_get(&t), t.length);
     text_release(&t);
     return text;
 }
 
-static bool read_params(json_t *from, Params *out, const char *place, Error *e) {
+static bool read_params(json_t *from, const char *section, bool exact, Params *out, const char *place,
+                        Error *e) {
     const char *key;
     json_t *value;
     if (!from || json_is_null(from)) return true;
     if (!json_is_object(from) || json_object_size(from) > MOST_PARAMS)
-        return error_input(e, "%s: 'params' must be an object of at most %d values", place, (int)MOST_PARAMS);
+        return error_input(e, "%s: 'params', and each of 'settings', must be an object of at most %d values",
+                           place, (int)MOST_PARAMS);
     json_object_foreach(from, key, value) {
         if (json_is_array(value) || json_is_object(value) || json_is_null(value))
             return error_input(e, "%s: parameter '%s' must be a number, a text, true or false", place, key);
-        char *text = value_text(value);
+        char *text = value_text(value, exact);
         if (!text) return error_system(e, "out of memory");
         out->texts[out->count] = text;
-        out->rows[out->count++] = (StoreParam){"method", key, text};
+        out->rows[out->count++] = (StoreParam){section, key, text};
     }
     return true;
 }
 
-static bool find_point(Import *m, const json_t *line, int64_t *point, int64_t *dataset, const char *place,
-                       Error *e) {
+static bool read_settings(const json_t *object, bool exact, Params *out, const char *place, Error *e) {
+    json_t *settings = json_object_get(object, "settings");
+    if (settings && !json_is_null(settings) && !json_is_object(settings))
+        return error_input(e, "%s: 'settings' must be an object", place);
+    return read_params(json_object_get(object, "params"), "method", exact, out, place, e) &&
+           read_params(json_object_get(settings, "hardware"), "hardware", exact, out, place, e) &&
+           read_params(json_object_get(settings, "generation"), "generation", exact, out, place, e);
+}
+
+bool import_described(Import *m, const json_t *object, int64_t *point, int64_t *dataset, const char *place,
+                      Error *e) {
     ImportPoint p = {.layers = 0};
     Params params = {.count = 0};
-    bool ok = (p.model = field_text(line, "model", place, e)) &&
-              (p.dataset = field_text(line, "dataset", place, e)) &&
-              (p.method = field_text(line, "method", place, e)) && word(line, "label", &p.label, place, e) &&
-              number(line, "layers", 0, &p.layers, place, e) &&
-              field_real_optional(line, "temperature", 0, 100, &p.temperature, place, e) &&
-              read_params(json_object_get(line, "params"), &params, place, e);
+    bool ok =
+        (p.model = field_text(object, "model", place, e)) &&
+        (p.dataset = field_text(object, "dataset", place, e)) &&
+        (p.method = field_text(object, "method", place, e)) && word(object, "label", &p.label, place, e) &&
+        word(object, "hash", &p.hash, place, e) && word(object, "decoder", &p.decoder, place, e) &&
+        word(object, "skipped", &p.skipped, place, e) &&
+        word(object, "model_hash", &p.model_hash, place, e) &&
+        word(object, "dataset_hash", &p.dataset_hash, place, e) &&
+        number(object, "layers", 0, &p.layers, place, e) && number(object, "point", 0, &p.number, place, e) &&
+        number(object, "baseline", 0, &p.baseline, place, e) &&
+        number(object, "same_path", 0, &p.same_path, place, e) &&
+        field_real_optional(object, "temperature", 0, 100, &p.temperature, place, e) &&
+        read_settings(object, p.number > 0, &params, place, e);
     p.params = params.rows;
     p.param_count = params.count;
-    ok = ok && import_point(m, &p, point, dataset, e);
+    ok = ok && (import_point(m, &p, point, dataset, e) || error_within(e, "%s", place));
     release_params(&params);
     return ok;
 }
@@ -300,29 +320,132 @@ static bool read_sample(const json_t *line, const Steps *steps, StoreSample *x, 
            error_input(e, "%s: 'tokens' is %d, but the steps emitted %d", place, x->tokens, (int)emitted);
 }
 
+// --- what was written ------------------------------------------------------------------------------------
+
+typedef struct {
+    StoreOutput row;
+    Text text;
+    int *ids;
+    bool is_there;
+} Written;
+
+static bool read_ids(const json_t *line, Written *w, const char *place, Error *e) {
+    const json_t *list = json_object_get(line, "ids");
+    size_t n = json_array_size(list);
+    if (list && !json_is_null(list) && !json_is_array(list))
+        return error_input(e, "%s: 'ids' must be a list", place);
+    if (n > MOST) return error_input(e, "%s: 'ids' has %zu entries", place, n);
+    w->ids = mem_alloc(n, sizeof *w->ids);
+    if (!w->ids) return error_system(e, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        const json_t *id = json_array_get(list, i);
+        if (!json_is_integer(id) || json_integer_value(id) < INT32_MIN || json_integer_value(id) > INT32_MAX)
+            return error_input(e, "%s: 'ids' must hold tokens", place);
+        w->ids[i] = (int)json_integer_value(id);
+    }
+    w->row.ids = w->ids;
+    w->row.count = (int)n;
+    w->is_there = w->is_there || json_is_array(list);
+    return true;
+}
+
+// The pieces of `more_text` stand behind a NUL each.
+static bool read_text(const json_t *line, Written *w, const char *place, Error *e) {
+    const char *text;
+    const json_t *more = json_object_get(line, "more_text");
+    if (!word(line, "text", &text, place, e)) return false;
+    if (!text) return true;
+    text_puts(&w->text, text);
+    for (size_t i = 0; i < json_array_size(more); i++) {
+        text_add(&w->text, "", 1);
+        if (!json_is_string(json_array_get(more, i)))
+            return error_input(e, "%s: 'more_text' must hold texts", place);
+        text_puts(&w->text, json_string_value(json_array_get(more, i)));
+    }
+    w->row.text = text_get(&w->text);
+    w->row.text_bytes = (int64_t)w->text.length;
+    w->is_there = true;
+    return !w->text.failed || error_system(e, "out of memory");
+}
+
+static bool read_written(const json_t *line, Written *w, const char *place, Error *e) {
+    int looping;
+    w->row.repeated = -1;
+    bool ok = read_ids(line, w, place, e) && read_text(line, w, place, e) &&
+              field_real_optional(line, "repeated", 0, 1, &w->row.repeated, place, e) &&
+              number(line, "looping", 0, &looping, place, e);
+    if (ok) w->row.looping = looping != 0;
+    return ok;
+}
+
+static bool read_divergence(const json_t *line, StoreDivergence *d, bool *is_there, const char *place,
+                            Error *e) {
+    const json_t *from = json_object_get(line, "divergence");
+    int64_t wanted, got;
+    *is_there = field_present(line, "divergence");
+    *d = (StoreDivergence){.margin = NAN};
+    if (!*is_there) return true;
+    if (!json_is_object(from)) return error_input(e, "%s: 'divergence' must be an object", place);
+    bool ok = number(from, "position", 0, &d->position, place, e) &&
+              field_int(from, "wanted", -1, INT32_MAX, &wanted, place, e) &&
+              field_int(from, "got", -1, INT32_MAX, &got, place, e) &&
+              field_real_optional(from, "margin", -1e30, 1e30, &d->margin, place, e);
+    if (ok) d->wanted = (int)wanted, d->got = (int)got;
+    return ok;
+}
+
+static bool add_scores(Import *m, const json_t *line, const StoreSample *x, const char *place, Error *e) {
+    json_t *scores = json_object_get(line, "scores"), *value;
+    const char *metric;
+    if (!scores || json_is_null(scores)) return true;
+    if (!json_is_object(scores)) return error_input(e, "%s: 'scores' must be an object", place);
+    json_object_foreach(scores, metric, value) {
+        if (!json_is_number(value)) return error_input(e, "%s: score '%s' must be a number", place, metric);
+        if (!store_score(m->store, x->point, x->pass, x->prompt, metric, json_number_value(value), e))
+            return error_within(e, "%s", place);
+    }
+    return true;
+}
+
+// --- lines -----------------------------------------------------------------------------------------------
+
+static bool add_sample(Import *m, const json_t *line, StoreSample *x, const char *place, Error *e) {
+    Written written = {.is_there = false};
+    StoreDivergence divergence;
+    bool diverged;
+    int64_t dataset;
+    bool ok =
+        read_written(line, &written, place, e) && read_divergence(line, &divergence, &diverged, place, e) &&
+        import_described(m, line, &x->point, &dataset, place, e) &&
+        find_prompt(m, line, dataset, &x->prompt, place, e) &&
+        number(line, "position", 0, &x->position, place, e) && import_start(m, line, &x->attempt, place, e);
+    x->output = written.is_there ? &written.row : NULL;
+    x->divergence = ok && diverged ? &divergence : NULL;
+    ok = ok && (import_sample(m, x, e) || error_within(e, "%s", place)) && add_scores(m, line, x, place, e);
+    text_release(&written.text);
+    mem_free(written.ids);
+    return ok;
+}
+
+// A run of which nothing was measured is a line of its own.
 static bool add_line(void *state, const json_t *line, const char *place, Error *e) {
     Import *m = state;
     Steps steps = {.count = 0};
     StoreSample x = {.pass = 0};
-    StoreOutput output = {.repeated = -1};
-    int64_t dataset;
+    const json_t *run = json_object_get(line, "run");
+    if (run && !import_run(m, run, place, e)) return false;
+    m->lines++;
+    if (run && json_object_size(line) == 1) return true;
     bool ok = read_steps(line, &steps, place, e) && read_sample(line, &steps, &x, place, e) &&
-              word(line, "text", &output.text, place, e) &&
-              find_point(m, line, &x.point, &dataset, place, e) &&
-              find_prompt(m, line, dataset, &x.prompt, place, e);
-    if (ok && output.text) {
-        output.text_bytes = (int64_t)strlen(output.text);
-        x.output = &output;
-    }
-    ok = ok && (import_sample(m, &x, e) || error_within(e, "%s", place));
+              add_sample(m, line, &x, place, e);
     release(&steps);
     return ok;
 }
 
 bool store_import_steps(Store *s, const StoreImport *from, StoreImported *out, Error *e) {
-    Import m;
+    Import m = {0};
     if (!sql_enter(s, e)) return false;
     bool ok = import_begin(&m, s, from, NULL, out, e) && import_lines(from, add_line, &m, e) &&
-              (out->samples || error_input(e, "'%s' holds no samples", from->path)) && import_end(&m, e);
-    return sql_leave(s, ok, e);
+              (out->samples || m.promised == 0 || error_input(e, "'%s' holds no samples", from->path));
+    return sql_leave(s, import_end(&m, ok, e), e);
 }

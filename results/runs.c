@@ -60,48 +60,77 @@ static bool hash_values(const Value *values, int count, char out[SHA256_TEXT], E
     return ok;
 }
 
-enum { ENVIRONMENT_VALUES = 28 };
+const char *const store_environment_columns[STORE_ENVIRONMENT_VALUES] = {"version",
+                                                                         "compiler",
+                                                                         "flags",
+                                                                         "libraries",
+                                                                         "host",
+                                                                         "system",
+                                                                         "kernel",
+                                                                         "cpu",
+                                                                         "isa",
+                                                                         "governor",
+                                                                         "cores",
+                                                                         "threads",
+                                                                         "virtual_machine",
+                                                                         "l1d",
+                                                                         "l2",
+                                                                         "l3",
+                                                                         "memory",
+                                                                         "bandwidth",
+                                                                         "peak",
+                                                                         "gpu",
+                                                                         "gpu_uuid",
+                                                                         "driver",
+                                                                         "cuda",
+                                                                         "cublas",
+                                                                         "gpu_memory",
+                                                                         "gpu_bandwidth",
+                                                                         "gpu_peak"};
 
-static bool find_environment(Store *s, const StoreEnvironment *on, int64_t *id, Error *e) {
+bool store_environment(Store *s, const Value values[STORE_ENVIRONMENT_VALUES], int64_t *id, Error *e) {
     char hash[SHA256_TEXT];
     bool found = false;
-    Value v[ENVIRONMENT_VALUES] = {
-        {VALUE_NULL, 0, 0, NULL},
-        of_text(on->version),
-        of_text(on->compiler),
-        of_text(on->flags),
-        of_text(on->libraries),
-        of_text(on->host),
-        of_text(on->system),
-        of_text(on->kernel),
-        of_text(on->cpu),
-        of_text(on->isa),
-        of_text(on->governor),
-        of_int(on->cores),
-        of_int(on->threads),
-        of_int(on->virtual_machine),
-        of_int(on->l1d),
-        of_int(on->l2),
-        of_int(on->l3),
-        of_int(on->memory),
-        of_known(on->bandwidth),
-        of_known(on->peak),
-        of_text(on->gpu),
-        of_text(on->gpu_uuid),
-        of_text(on->driver),
-        of_text(on->cuda),
-        of_text(on->cublas),
-        of_id(on->gpu_memory),
-        of_known(on->gpu_bandwidth),
-        of_known(on->gpu_peak)
-    };
-    if (!hash_values(v + 1, ENVIRONMENT_VALUES - 1, hash, e)) return false;
-    v[0] = of_text(hash);
-    if (!sql_find(s, STATEMENT_ENVIRONMENT_FIND, v, 1, id, &found, e)) return false;
+    Value all[1 + STORE_ENVIRONMENT_VALUES];
+    if (!hash_values(values, STORE_ENVIRONMENT_VALUES, hash, e)) return false;
+    all[0] = of_text(hash);
+    memcpy(all + 1, values, STORE_ENVIRONMENT_VALUES * sizeof *values);
+    if (!sql_find(s, STATEMENT_ENVIRONMENT_FIND, all, 1, id, &found, e)) return false;
     if (found) return true;
-    if (!sql_run(s, STATEMENT_ENVIRONMENT_ADD, v, ENVIRONMENT_VALUES, e)) return false;
+    if (!sql_run(s, STATEMENT_ENVIRONMENT_ADD, all, 1 + STORE_ENVIRONMENT_VALUES, e)) return false;
     *id = sql_last_id(s);
     return true;
+}
+
+static bool find_environment(Store *s, const StoreEnvironment *on, int64_t *id, Error *e) {
+    const Value values[STORE_ENVIRONMENT_VALUES] = {of_text(on->version),
+                                                    of_text(on->compiler),
+                                                    of_text(on->flags),
+                                                    of_text(on->libraries),
+                                                    of_text(on->host),
+                                                    of_text(on->system),
+                                                    of_text(on->kernel),
+                                                    of_text(on->cpu),
+                                                    of_text(on->isa),
+                                                    of_text(on->governor),
+                                                    of_int(on->cores),
+                                                    of_int(on->threads),
+                                                    of_int(on->virtual_machine),
+                                                    of_int(on->l1d),
+                                                    of_int(on->l2),
+                                                    of_int(on->l3),
+                                                    of_int(on->memory),
+                                                    of_known(on->bandwidth),
+                                                    of_known(on->peak),
+                                                    of_text(on->gpu),
+                                                    of_text(on->gpu_uuid),
+                                                    of_text(on->driver),
+                                                    of_text(on->cuda),
+                                                    of_text(on->cublas),
+                                                    of_id(on->gpu_memory),
+                                                    of_known(on->gpu_bandwidth),
+                                                    of_known(on->gpu_peak)};
+    return store_environment(s, values, id, e);
 }
 
 // A word that is not UTF-8 is told as "?": an argument may be any bytes. jansson gives NULL for it, and where

@@ -39,6 +39,9 @@ bool sql_error(const Store *s, int code, Error *e) {
         return error_input(
             e, "store '%s': another process has kept it locked for %.0f s; try again when it is done",
             s->path, s->waited);
+    if (primary == SQLITE_CONSTRAINT)
+        return error_input(e, "store '%s': what is to be stored does not fit: %s", s->path,
+                           sqlite3_errmsg(s->db));
     for (int i = 0; i < MEANING_COUNT; i++)
         if (MEANINGS[i].code == primary)
             return MEANINGS[i].kind == ERROR_INPUT

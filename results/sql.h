@@ -87,3 +87,11 @@ bool sql_leave(Store *s, bool ok, Error *e);
 bool sql_error(const Store *s, int code, Error *e);
 
 void sql_bind(struct sqlite3_stmt *statement, int at, Value value);
+
+// --- what two files write --------------------------------------------------------------------------------
+
+enum { STORE_ENVIRONMENT_VALUES = 27 };
+extern const char *const store_environment_columns[STORE_ENVIRONMENT_VALUES];
+
+// Finds the environment of these values, or adds it.
+bool store_environment(Store *s, const Value values[STORE_ENVIRONMENT_VALUES], int64_t *id, Error *e);

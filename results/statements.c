@@ -125,11 +125,35 @@ const char *const statement_sql[STATEMENTS] = {
     [STATEMENT_ENVIRONMENT_SWEEP] =
         "DELETE FROM environment WHERE id NOT IN (SELECT environment_id FROM attempt)",
 
+    [STATEMENT_IMPORT_RUN] =
+        "UPDATE run SET kind = ?3, name = coalesce(?2, ?4), about = ?5, config_file = ?6, config = ?7,"
+        " overrides = ?8, version = ?9, dirty = ?10, created = ?11 WHERE id = ?1",
+    [STATEMENT_IMPORT_MODEL] = "INSERT INTO model (name, hash, path, shape, layers, dtype, stand_in)"
+                               " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+    [STATEMENT_IMPORT_DATASET] =
+        "INSERT INTO dataset (name, hash, path) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+    [STATEMENT_IMPORT_START] = "INSERT INTO attempt (run_id, environment_id, argv, started, ended, result)"
+                               " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    [STATEMENT_IMPORT_FAILURE] = "INSERT INTO failure (attempt_id, point_id, pass, at, message)"
+                                 " VALUES (?1, ?2, ?3, ?4, ?5)",
+    [STATEMENT_IMPORT_NUMBER] = "SELECT number = ?2 AND hash = ?3 FROM point WHERE run_id = ?1"
+                                " AND (number = ?2 OR hash = ?3) ORDER BY 1 LIMIT 1",
+    [STATEMENT_IMPORT_BASELINE] =
+        "UPDATE point SET baseline_id = (SELECT id FROM point WHERE run_id = ?1 AND number = ?3),"
+        " same_path_id = (SELECT id FROM point WHERE run_id = ?1 AND number = ?4) WHERE id = ?2",
+    // The baseline of a line without a number: of the same settings, if there is one, and of these the last.
     [STATEMENT_IMPORT_BASELINES] =
-        "UPDATE point SET baseline_id = b.id, same_path_id = b.id FROM point AS b WHERE point.run_id = ?1 AND"
-        " b.run_id = ?1 AND b.method = 'autoregressive' AND point.method != 'autoregressive' AND"
-        " b.model_id = point.model_id AND b.dataset_id = point.dataset_id AND b.temperature = "
-        "point.temperature",
+        "WITH setting AS (SELECT p.id, (SELECT group_concat(section || name || '=' || value, ' ') FROM"
+        " (SELECT * FROM point_param WHERE point_id = p.id AND section <> 'method' ORDER BY section, name))"
+        " AS text FROM point AS p WHERE run_id = ?1)"
+        " UPDATE point SET (baseline_id, same_path_id) = (SELECT b.id, b.id FROM setting AS own"
+        " JOIN point AS b JOIN setting AS q ON q.id = b.id WHERE own.id = point.id AND"
+        " b.run_id = ?1 AND b.method = 'autoregressive' AND b.model_id = point.model_id AND"
+        " b.dataset_id = point.dataset_id AND b.temperature = point.temperature"
+        " ORDER BY q.text IS own.text DESC, b.id DESC LIMIT 1)"
+        " WHERE run_id = ?1 AND method <> 'autoregressive'",
+    [STATEMENT_IMPORT_PART] =
+        "UPDATE attempt SET result = 'incomplete' WHERE run_id = ?1 AND result IN ('done', 'partial')",
     [STATEMENT_ATTACH] = "ATTACH ?1 AS other",
     [STATEMENT_DETACH] = "DETACH other",
 };

@@ -20,7 +20,8 @@ bool store_merge(Store *s, const char *path, StoreMerged *out, Error *e);
 bool store_export_csv(Store *s, const char *sql, int64_t run, FILE *out, Error *e);
 bool store_export_jsonl(Store *s, const char *sql, int64_t run, FILE *out, Error *e);
 
-// One line per sample with its steps, as docs/steps.md says; store_import_steps reads them again.
+// One line per sample with its steps, as docs/steps.md says, and all else that the run holds: what
+// store_import_steps makes of it says the same in every view.
 bool store_export_steps(Store *s, int64_t run, FILE *out, Error *e);
 
 // One line per conversation of one pass of a point, as Spec-Bench's answer files have them; *lines counts
@@ -31,7 +32,7 @@ typedef struct StoreImport {
     const char *path;  // of the file, for messages
     const char *bytes; // (size)
     size_t size;
-    const char *name; // of the run
+    const char *name; // of the run; NULL: as it was exported, else the file's
     int argc;         // the command line
     char *const *argv;
     const char *model, *dataset, *method; // Spec-Bench: what the file is of
@@ -40,10 +41,12 @@ typedef struct StoreImport {
 typedef struct StoreImported {
     int64_t run;
     int samples, steps;
-    int64_t alone; // points of methods whose baseline is not among what came: they stand as their own
+    int64_t promised; // samples that the file had when it was exported; below 0: it does not say
+    int64_t alone;    // points of methods whose baseline is not among what came: they stand as their own
 } StoreImported;
 
-// A run of kind 'import'; the same bytes again are refused. One transaction.
+// A run of kind 'import', or of the kind that was exported; the same bytes again are refused. One
+// transaction.
 bool store_import_steps(Store *s, const StoreImport *from, StoreImported *out, Error *e);
 // `baseline`: the answers of the autoregressive model; NULL: there are none.
 bool store_import_specbench(Store *s, const StoreImport *from, const StoreImport *baseline,

@@ -5,6 +5,7 @@
 #include "engine/base/memory.h"
 #include "harness/run/prepare.h"
 #include "harness/stored/choice.h"
+#include "harness/stored/estimates.h"
 #include "harness/stored/stored.h"
 #include "results/rows.h"
 #include "results/transfer.h"
@@ -34,13 +35,13 @@ static const Option EXPORT_OPTIONS[] = {
     CHOICE_OPTIONS(AT, choice),
 };
 static const Option IMPORT_OPTIONS[] = {
-    {"db",       0, OPTION_TEXT, AT(db),       0, 0, "FILE", "the store",                                    STORE_DEFAULT},
-    {"name",     0, OPTION_TEXT, AT(name),     0, 0, "TEXT", "of the run",                                   "the file's" },
+    {"db",       0, OPTION_TEXT, AT(db),       0, 0, "FILE", "the store",                                    STORE_DEFAULT               },
+    {"name",     0, OPTION_TEXT, AT(name),     0, 0, "TEXT", "of the run",                                   "as exported, or the file's"},
     {"method",   0, OPTION_TEXT, AT(method),   0, 0, "NAME", "spec-bench: the method that gave the answers",
-     "imported"                                                                                                           },
-    {"model",    0, OPTION_TEXT, AT(model),    0, 0, "NAME", "spec-bench: the model",                        "imported"   },
-    {"dataset",  0, OPTION_TEXT, AT(dataset),  0, 0, "NAME", "spec-bench: the dataset",                      "spec-bench" },
-    {"baseline", 0, OPTION_TEXT, AT(baseline), 0, 0, "FILE", "spec-bench: the autoregressive answers",       NULL         },
+     "imported"                                                                                                                          },
+    {"model",    0, OPTION_TEXT, AT(model),    0, 0, "NAME", "spec-bench: the model",                        "imported"                  },
+    {"dataset",  0, OPTION_TEXT, AT(dataset),  0, 0, "NAME", "spec-bench: the dataset",                      "spec-bench"                },
+    {"baseline", 0, OPTION_TEXT, AT(baseline), 0, 0, "FILE", "spec-bench: the autoregressive answers",       NULL                        },
 };
 #undef AT
 
@@ -172,7 +173,7 @@ const Command command_export = {
         "RUN is a number, or a name, of which the newest run is taken; without it, the newest of all.\n"
         "\n"
         "  outpace export --what samples > samples.csv\n"
-        "  outpace export --format jsonl --what steps -o steps.jsonl  what 'outpace import steps' reads\n"
+        "  outpace export --format jsonl --what steps -o steps.jsonl  'outpace import steps' makes the same run of it\n"
         "  outpace export --format spec-bench -o answers              for Spec-Bench's evaluation/speed.py\n",
     .options = EXPORT_OPTIONS,
     .option_count = sizeof EXPORT_OPTIONS / sizeof *EXPORT_OPTIONS,
@@ -199,7 +200,8 @@ static bool import_file(Store *s, const char *kind, const StoreImport *from, con
 static bool import_into(const char *db, StoreMode mode, const char *kind, const StoreImport *from,
                         const StoreImport *baseline, StoreImported *out, Error *e) {
     Store *s = store_open(db, mode, NULL, e);
-    bool ok = s && import_file(s, kind, from, baseline, out, e);
+    bool ok = s && import_file(s, kind, from, baseline, out, e) &&
+              (mode == STORE_TRIAL || estimates_make(s, out->run, e));
     store_close(s);
     return ok;
 }
@@ -218,8 +220,7 @@ static bool import(int argc, char **argv, int *code, Error *e) {
     if (!command_parse(&command_import, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     if (!check_kind(rest.items[0], e)) return false;
-    StoreImport from = {
-        .name = o.name ? o.name : rest.items[1], .argc = argc, .argv = argv, .model = o.model};
+    StoreImport from = {.name = o.name, .argc = argc, .argv = argv, .model = o.model};
     from.dataset = o.dataset;
     from.method = o.method;
     StoreImport baseline = from;
@@ -232,6 +233,9 @@ static bool import(int argc, char **argv, int *code, Error *e) {
     mem_free((char *)(size_t)from.bytes);
     mem_free((char *)(size_t)baseline.bytes);
     if (ok) printf("run %lld: %d samples with %d steps\n", (long long)done.run, done.samples, done.steps);
+    if (ok && done.promised > done.samples)
+        printf("the run had %lld samples when it was exported: the others are not in the file\n",
+               (long long)done.promised);
     Text alone = {0};
     if (ok) stored_alone(done.alone, &alone);
     fputs(text_get(&alone), stdout);
@@ -246,7 +250,8 @@ const Command command_import = {
     .arguments = {2, 2},
     .lesson =
         "Steps of other engines stand in the same tables as our own: docs/steps.md says what a line holds.\n"
-        "What is imported is a run of its own, and the same file is taken once.\n"
+        "What is imported is a run of its own, and the same file is taken once. A file that 'outpace export'\n"
+        "wrote becomes the run that it was, with its settings, baselines, machine, failures and flags.\n"
         "\n"
         "  outpace import steps other-engine.jsonl --name vllm\n"
         "  outpace import spec-bench eagle.jsonl --baseline vanilla.jsonl --method eagle --model vicuna-7b\n",

@@ -167,7 +167,10 @@ static bool read_config(const char *db, const char *which, StoredConfig *out, Er
     int64_t id;
     Store *store = store_open(db, STORE_READ, NULL, e);
     Rows *r = store && stored_run(store, which, &id, e)
-                  ? rows_open(store, "SELECT config, config_file, overrides, hash FROM run WHERE id = ?1", e)
+                  ? rows_open(store,
+                              "SELECT config, config_file, overrides, hash, EXISTS (SELECT 1 FROM content"
+                              " WHERE run_id = run.id AND kind = 'import') FROM run WHERE id = ?1",
+                              e)
                   : NULL;
     if (r) rows_bind_int(r, 1, id);
     if (r && rows_next(r)) {
@@ -176,8 +179,14 @@ static bool read_config(const char *db, const char *which, StoredConfig *out, Er
         text_puts(&out->overrides, rows_text(r, 2));
         text_puts(&out->hash, rows_text(r, 3));
     }
-    bool ok = rows_end(r, true, e);
-    if (ok && !out->config.length)
+    bool imported = r && rows_int(r, 4), ok = rows_end(r, true, e);
+    if (ok && imported)
+        ok = error_input(
+            e,
+            "run %lld was imported: let it go on in the store where it was measured, then 'outpace "
+            "merge' that",
+            (long long)id);
+    else if (ok && !out->config.length)
         ok = error_input(e,
                          "run %lld was not made by 'outpace run'; a surface goes on by its own command again",
                          (long long)id);

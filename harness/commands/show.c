@@ -32,7 +32,9 @@ static bool print_run(Store *store, int64_t run, Error *e) {
     static const char SQL[] =
         "SELECT run.id, run.name, run.version, cpu, cores, host, run.kind,"
         " (SELECT ', weights ' || weights FROM run_weights WHERE run_id = run.id AND weights <> 'mapped'),"
-        " ', ' || unfinished FROM run JOIN run_state ON run_state.run_id = run.id"
+        " ', ' || unfinished, (SELECT ', imported from ' || path FROM content WHERE run_id = run.id AND kind "
+        "="
+        " 'import') FROM run JOIN run_state ON run_state.run_id = run.id"
         " JOIN attempt ON attempt.run_id = run.id JOIN environment ON environment.id = environment_id"
         " WHERE run.id = ?1 ORDER BY attempt.id DESC";
     Rows *r = rows_open(store, SQL, e);
@@ -42,8 +44,8 @@ static bool print_run(Store *store, int64_t run, Error *e) {
         printf("run %lld, %s%s: ", (long long)rows_int(r, 0), rows_text(r, 1), rows_text(r, 8));
         if (strcmp(rows_text(r, 6), "import") == 0) printf("imported\n");
         else
-            printf("outpace %s on %s, %lld cores (%s)%s\n", rows_text(r, 2), rows_text(r, 3),
-                   (long long)rows_int(r, 4), rows_text(r, 5), rows_text(r, 7));
+            printf("outpace %s on %s, %lld cores (%s)%s%s\n", rows_text(r, 2), rows_text(r, 3),
+                   (long long)rows_int(r, 4), rows_text(r, 5), rows_text(r, 7), rows_text(r, 9));
     }
     return rows_end(r, true, e);
 }

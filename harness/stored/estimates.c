@@ -123,7 +123,7 @@ bool estimates_make(Store *store, int64_t run, Error *e) {
     for (size_t i = 0; ok && i < count; i++) {
         Tally t;
         ok = read_pairs(store, points[i].id, &ALL, &list, e) &&
-             tally(list.pairs, (int)list.count, points[i].sampled, &t, e) && store_begin(store, e) &&
+             tally(list.pairs, (int)list.count, points[i].sampled, &t, e) && store_begin_lightly(store, e) &&
              store_tally(store, points[i].id, &t, e) && store_commit(store, e);
     }
     if (!ok) store_rollback(store);
