@@ -85,7 +85,7 @@ static bool ends_in(const char *s, const char *end) {
 static bool finish(Dataset *d, const DatasetRequest *q, bool by_set, Error *e) {
     if (!prompts_order(d, q, by_set, e)) return false;
     if (!by_set && q->limit) prompts_cut(d, q->limit);
-    return prompts_hash(d, e);
+    return prompts_hash(d, q->path != NULL, e);
 }
 
 static bool load(Dataset *d, const char *bytes, size_t n, const char *place, const DatasetRequest *q,

@@ -55,14 +55,15 @@ typedef struct Dataset {
     char *name;
     DatasetPrompt *prompts; // (count)
     size_t count, capacity;
-    char sha256[SHA256_TEXT]; // of all that is above but `row`: sets, ids, tasks, turns, references, in their
-                              // order
+    char sha256[SHA256_TEXT]; // the content: sets, ids, tasks, turns, references, in their order; of a file
+                              // of the user's own without the set, which is what the user calls it
+    char named_sha256[SHA256_TEXT]; // with the set, as older programs have it
 } Dataset;
 
 // False with e filled, and an empty dataset.
 bool dataset_open(Dataset *d, const DatasetRequest *request, Error *e);
 
-// The same from bytes: `place` names them in messages. Of the request, path, parts and folder are not looked
+// The same from bytes: `place` names them in messages. Of the request, parts and folder are not looked
 // at.
 bool dataset_parse(Dataset *d, const char *bytes, size_t n, const char *place, const DatasetRequest *request,
                    Error *e);

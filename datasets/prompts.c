@@ -192,11 +192,11 @@ static void hash_text(Text *out, const char *s) {
     text_add(out, s, n);
 }
 
-bool prompts_hash(Dataset *d, Error *e) {
+static bool hash_prompts(const Dataset *d, bool sets, char out[SHA256_TEXT], Error *e) {
     Text all = {0};
     for (size_t i = 0; i < d->count; i++) {
         const DatasetPrompt *p = &d->prompts[i];
-        hash_text(&all, p->set);
+        if (sets) hash_text(&all, p->set);
         hash_text(&all, p->id);
         hash_text(&all, p->task);
         text_printf(&all, "%d,%d;", p->turn_count, p->reference_count);
@@ -206,9 +206,13 @@ bool prompts_hash(Dataset *d, Error *e) {
             hash_text(&all, p->references[k].text);
         }
     }
-    bool ok = all.failed ? no_memory(d->name, e) : sha256_bytes(text_get(&all), all.length, d->sha256, e);
+    bool ok = all.failed ? no_memory(d->name, e) : sha256_bytes(text_get(&all), all.length, out, e);
     text_release(&all);
     return ok;
+}
+
+bool prompts_hash(Dataset *d, bool own_file, Error *e) {
+    return hash_prompts(d, true, d->named_sha256, e) && hash_prompts(d, !own_file, d->sha256, e);
 }
 
 void dataset_release(Dataset *d) {

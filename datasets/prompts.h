@@ -19,4 +19,4 @@ bool prompts_check_ids(const Dataset *d, const char *file, Error *e);
 
 // by_set: sets take turns, else tasks.
 bool prompts_order(Dataset *d, const DatasetRequest *request, bool by_set, Error *e);
-bool prompts_hash(Dataset *d, Error *e);
+bool prompts_hash(Dataset *d, bool own_file, Error *e);

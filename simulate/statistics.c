@@ -54,3 +54,7 @@ void mean_interval(const double *values, size_t count, double level, double *low
     double mean = gsl_stats_mean(values, 1, count);
     mean_reach(mean, gsl_stats_sd_m(values, 1, count, mean), count, level, low, high);
 }
+
+double joint_widening(size_t units, int count) {
+    return gsl_cdf_tdist_Qinv(0.025 / count, (double)units - 1) / gsl_cdf_ugaussian_Qinv(0.025);
+}

@@ -28,3 +28,7 @@ double quantile(double *values, size_t count, double p);
 void mean_interval(const double *values, size_t count, double level, double *low, double *high);
 // The same of values of which only mean, standard deviation and number are known.
 void mean_reach(double mean, double deviation, size_t count, double level, double *low, double *high);
+
+// By how much a 95% interval of resamples of `units` has to be widened for `count` such intervals to hold
+// together in 95 cases of 100 (Bonferroni), few units allowed for (Student's t). units >= 2, count >= 1.
+double joint_widening(size_t units, int count);

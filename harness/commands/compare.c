@@ -3,6 +3,7 @@
 
 #include "harness/stored/choice.h"
 #include "harness/stored/compare.h"
+#include "harness/program/terminal.h"
 #include "harness/run/prepare.h"
 
 #include <math.h>
@@ -12,62 +13,145 @@
 typedef struct {
     const char *db;
     double margin;
+    bool absolute;
     Choice choice;
 } CompareOptions;
 
 #define AT(name) offsetof(CompareOptions, name)
 static const Option OPTIONS[] = {
-    {"db",     0, OPTION_TEXT, AT(db),     0, 0,   "FILE", "the store",                              STORE_DEFAULT},
-    {"margin", 0, OPTION_REAL, AT(margin), 0, 0.5, "X",    "a difference that means nothing to you", "0.02"       },
+    {"db",       0, OPTION_TEXT, AT(db),       0, 0,   "FILE", "the store",                                    STORE_DEFAULT},
+    {"margin",   0, OPTION_REAL, AT(margin),   0, 0.5, "X",    "a difference that means nothing to you",       "0.02"       },
+    {"absolute", 0, OPTION_FLAG, AT(absolute), 0, 0,   NULL,   "judge times, not speedups over the baselines",
+     NULL                                                                                                                   },
     CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
 
-// Of the column of points: the longest label's.
-static int label_width(const Comparison *c) {
-    size_t width = 36;
-    for (int i = 0; i < c->count; i++)
-        if (strlen(c->pairs[i].label_b) > width) width = strlen(c->pairs[i].label_b);
-    return (int)width;
+// --- rows ------------------------------------------------------------------------------------------------
+
+static const GridColumn COLUMN[] = {
+    {"B is",      false, 0,  0},
+    {"ratio",     true,  0,  0},
+    {"[95%]",     false, 0,  0},
+    {"prompts",   true,  0,  3},
+    {"speedup",   false, 0,  2},
+    {"S",         false, 0,  1},
+    {"point",     false, 24, 0},
+    {"disturbed", false, 16, 0},
+};
+
+// The value and its interval, each in a cell.
+static void put_ratio(Grid *g, const Ratio *r) {
+    char value[MEASURED_SIZE];
+    Text both = {0};
+    text_puts(&g->cell, measured_text(value, r->value, r->interval.low, r->interval.high)), grid_next(g);
+    text_measured(&both, r->value, r->interval.low, r->interval.high);
+    const char *interval = strchr(text_get(&both), ' ');
+    text_puts(&g->cell, interval ? interval + 1 : ""), grid_next(g);
+    text_release(&both);
+    text_printf(&g->cell, "%d", r->prompts), grid_next(g);
 }
 
-static void print_row(int width, const char *label, const char *dataset, const Tally *t, double S_a,
-                      Judgement j) {
-    printf("%-12s %-16s %-*s %4d", compare_word(j), dataset, width, label, t->prompts);
-    const Interval *ratio = &t->interval[TALLY_SPEEDUP], *S = &t->interval[TALLY_S],
-                   none = {.low = NAN, .high = NAN};
+// "1.95 -> 1.94", to three digits.
+static void put_change(Grid *g, double a, double b) {
     char before[MEASURED_SIZE], after[MEASURED_SIZE];
-    Text text = {0};
-    if (!t->has_interval) ratio = S = &none;
-    text_measured(&text, t->value[TALLY_SPEEDUP], ratio->low, ratio->high);
-    printf(" %-24s", text.length ? text_get(&text) : "-");
-    text_release(&text);
-    if (S_a > 0)
-        printf("  S %s -> %s", measured_text(before, S_a, S->low, S->high),
-               measured_text(after, t->value[TALLY_S], S->low, S->high));
+    if (isfinite(a) && isfinite(b))
+        text_printf(&g->cell, "%s -> %s", measured_text(before, a, NAN, NAN),
+                    measured_text(after, b, NAN, NAN));
+    grid_next(g);
+}
+
+static void put_pair(Grid *g, const ComparePair *p, Judgement j) {
+    text_puts(&g->cell, p->kind == COMPARED_MACHINE ? "(baseline)" : compare_word(j)), grid_next(g);
+    put_ratio(g, &p->ratio);
+    put_change(g, p->speedup_a, p->speedup_b);
+    put_change(g, p->S_a, p->S_b);
+    text_printf(&g->cell, "%s, %s", p->label_b, p->dataset);
+    if (strcmp(p->label_a, p->label_b) != 0) text_printf(&g->cell, "; A: %s", p->label_a);
+    if (p->lost_text) text_puts(&g->cell, "; ITS TEXT IS NOT THE BASELINE'S ANY MORE");
+    grid_next(g);
+    if (*p->doubt_a) text_printf(&g->cell, "A: %s", p->doubt_a);
+    if (*p->doubt_b) text_printf(&g->cell, "%sB: %s", *p->doubt_a ? "; " : "", p->doubt_b);
+    grid_next(g);
+    grid_end(g);
+}
+
+// --- sentences -------------------------------------------------------------------------------------------
+
+static const char *all_of(const Comparison *c) {
+    return c->kind == COMPARED_SPEEDUP ? "B's speedups are" : "by absolute times B is";
+}
+
+// Why nothing is sure; "" where the interval alone says so.
+static const char *why_unclear(const Ratio *r) {
+    return r->samples == r->disturbed     ? ": something disturbed every sample"
+           : r->doubted                   ? ": a baseline was disturbed"
+           : r->prompts < COMPARE_PROMPTS ? ": fewer than ten prompts"
+                                          : "";
+}
+
+static void put_all(const Comparison *c, Judgement j, Text *out) {
+    static const char *const WORDS[] = {[JUDGED_SAME] = "no difference",
+                                        [JUDGED_FASTER] = "B is faster",
+                                        [JUDGED_SLOWER] = "B is slower",
+                                        [JUDGED_UNCLEAR] = "no difference is sure"};
+    text_printf(out, "\n%s%s; %s ", WORDS[j], j == JUDGED_UNCLEAR ? why_unclear(&c->all) : "", all_of(c));
+    text_measured(out, c->all.value, c->all.interval.low, c->all.interval.high);
+    text_printf(out, " times %s, over %d prompts\n", c->kind == COMPARED_SPEEDUP ? "A's" : "as fast as A",
+                c->all.prompts);
+    if (c->all.disturbed && c->all.disturbed < c->all.samples)
+        text_printf(
+            out, "%d of %d samples are left out: something disturbed them, or what they are compared with\n",
+            c->all.disturbed, c->all.samples);
+}
+
+// Of the baselines: not of B's speed as long as the program is the same.
+static void put_machine(const Comparison *c, double margin, Text *out) {
+    const Ratio *m = &c->machine;
+    const Interval *i = &m->interval;
+    if (m->samples == 0 || !isfinite(m->value)) return;
+    text_puts(out, c->other_machine ? "B ran on another machine"
+                   : i->high < 1 - margin || i->low > 1 + margin
+                       ? c->other_program ? "the machine changed, or the program did" : "the machine changed"
+                   : i->low >= 1 - margin && i->high <= 1 + margin ? "the machine did not change"
+                                                                   : "the machine did not surely change");
+    text_puts(out, "; a token of the baselines took ");
+    text_measured(out, 1 / m->value, 1 / m->interval.high, 1 / m->interval.low);
+    text_puts(out, " times as long in B\n");
+    if (c->other_program)
+        text_puts(
+            out,
+            "the programs are not the same: whether one is faster at the baselines themselves, times cannot "
+            "tell that were not measured side by side; --absolute judges them all the same\n");
 }
 
 // True if any is slower, or lost its text.
-static bool print(const Comparison *c, double margin) {
-    bool worse = false;
-    int width = label_width(c);
-    printf("%-12s %-16s %-*s %4s %s\n", "B is", "dataset", width, "point", "prompts", "ratio [95%]");
+static bool print(const Comparison *c, double margin, Error *e, bool *worse) {
+    Grid g = {.columns = COLUMN, .count = sizeof COLUMN / sizeof *COLUMN};
+    Text text = {0};
+    int judgements = 0;
+    for (int i = 0; i < c->count; i++) judgements += c->pairs[i].kind != COMPARED_MACHINE;
+    if (judgements > 1) judgements++; // of all together
+    grid_heads(&g);
+    *worse = false;
     for (int i = 0; i < c->count; i++) {
         const ComparePair *p = &c->pairs[i];
-        Judgement j = compare_judge(&p->tally, margin);
-        print_row(width, p->label_b, p->dataset, &p->tally, p->S_a, j);
-        if (strcmp(p->label_a, p->label_b) != 0) printf("  against %s", p->label_a);
-        if (p->lost_text) printf("  ITS TEXT IS NOT THE BASELINE'S ANY MORE");
-        printf("\n");
-        worse = worse || j == JUDGED_SLOWER || p->lost_text;
+        Judgement j =
+            p->kind == COMPARED_MACHINE ? JUDGED_UNCLEAR : compare_judge(&p->ratio, margin, judgements);
+        put_pair(&g, p, j);
+        *worse = *worse || j == JUDGED_SLOWER || p->lost_text;
     }
-    Judgement all = compare_judge(&c->all, margin);
-    if (c->count > 1) {
-        print_row(width, "all together", "", &c->all, 0, all);
-        printf("\n");
+    bool ok = grid_show(&g, e);
+    grid_release(&g);
+    if (judgements) {
+        Judgement all = compare_judge(&c->all, margin, judgements);
+        put_all(c, all, &text);
+        *worse = *worse || all == JUDGED_SLOWER;
     }
-    if (c->alone) printf("%d points stand on one side only\n", c->alone);
-    return worse || all == JUDGED_SLOWER;
+    put_machine(c, margin, &text);
+    if (c->alone) text_printf(&text, "%d points stand on one side only\n", c->alone);
+    terminal_print(&text);
+    return ok;
 }
 
 static bool run(int argc, char **argv, int *code, Error *e) {
@@ -80,8 +164,10 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     Comparison c = {0};
     bool ok = compare_find(rest.items[0], o.db, &a, e) && compare_find(rest.items[1], o.db, &b, e) &&
               choice_apply(&o.choice, a.store, a.run, e) && choice_apply(&o.choice, b.store, b.run, e) &&
-              compare_sides(&a, &b, &c, e);
-    if (ok && print(&c, o.margin)) *code = EXIT_FAILED;
+              compare_sides(&a, &b, o.absolute, &c, e);
+    bool worse;
+    ok = ok && print(&c, o.margin, e, &worse);
+    if (ok && worse) *code = EXIT_FAILED;
     compare_release(&c);
     store_close(a.store);
     store_close(b.store);
@@ -95,17 +181,25 @@ const Command command_compare = {
     .arguments = {2, 2},
     .lesson =
         "A and B are runs (a number or a name), points of runs (12/3), or stores, of which the newest run\n"
-        "is taken; FILE:12/3 is a point in another store. Points are paired by their content, two single\n"
-        "points always, and their prompts one by one: the ratio is A's time per token over B's, so above\n"
-        "1 B is faster, with an interval of 2000 resamples of prompts and of passes within them.\n"
+        "is taken; FILE:12/3 is a point in another store. Points are paired by their content (model,\n"
+        "prompts, method, settings; not the paths of files), two single points by their prompts alone.\n"
         "\n"
-        "All of the interval within the margin around 1: same. All of it beyond: faster, or slower. Else\n"
-        "it cannot be told: measure more prompts. Exit code 1 if any point or all together are slower, or\n"
-        "if a text is not its baseline's any more.\n"
+        "What is compared is the speedup over the baseline that was measured beside each sample, prompt by\n"
+        "prompt: a ratio above 1 is B faster, with an interval of 2000 resamples of prompts and of passes\n"
+        "within them. A machine that is slower, or busy, slows the baselines as well: what became of them\n"
+        "is said apart. Samples that something disturbed are left out on both sides.\n"
+        "\n"
+        "All of the interval within the margin around 1: same. Beyond it, by an interval that is wide\n"
+        "enough for all points to be judged at once: faster, or slower. Else nothing is sure, nor is it\n"
+        "with fewer than ten prompts, or where all samples or a baseline were disturbed.\n"
+        "\n"
+        "Exit code 1 if any point or all together are slower, or if a text is not its baseline's any more.\n"
+        "The baseline has nothing beside it: to guard its own speed, compare --absolute, which judges the\n"
+        "time of a token, on a machine that runs nothing else. So are points judged without a baseline.\n"
         "\n"
         "  outpace compare 11 12\n"
         "  outpace compare 12/1 12/3 --margin 0.01\n"
-        "  outpace compare before.db after.db\n",
+        "  outpace compare before.db after.db --absolute --method autoregressive\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run

@@ -125,10 +125,12 @@ static bool read_dataset(Inputs *in, int i, Error *e) {
     return dataset_open(&in->datasets[i], &request, e) || within(d->at, e);
 }
 
-static void hash_dataset(Inputs *in, int i) {
+static bool hash_dataset(Inputs *in, int i, Error *e) {
     const DatasetSpec *d = &in->experiment->datasets[i];
     InputContent *c = add_content(in, "dataset", d->name, d->path);
     memcpy(c->hash, in->datasets[i].sha256, sizeof c->hash);
+    return !d->template || sha256_bytes(d->template, strlen(d->template),
+                                        add_content(in, "template", d->name, NULL)->hash, e);
 }
 
 // --- prompts ---------------------------------------------------------------------------------------------
@@ -292,7 +294,8 @@ static bool read_all(Inputs *in, Error *e) {
 // The order of contents is the run's hash's.
 static bool hash_all(Inputs *in, Error *e) {
     in->content_count = 0;
-    for (int i = 0; i < in->experiment->dataset_count; i++) hash_dataset(in, i);
+    for (int i = 0; i < in->experiment->dataset_count; i++)
+        if (!hash_dataset(in, i, e)) return false;
     for (int i = 0; i < in->experiment->model_count; i++)
         if (!hash_model(in, i, e)) return false;
     return hash_run(in, in->sweep_hash, in->machine, e);

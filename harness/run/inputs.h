@@ -13,7 +13,7 @@
 
 typedef struct InputContent {
     const char *kind, *name,
-        *path; // kind: weights, draft, adapter, heads, tokenizer, dataset, program, machine
+        *path; // kind: weights, draft, adapter, heads, tokenizer, dataset, template, program, machine
     char hash[SHA256_TEXT];
 } InputContent;
 
@@ -26,7 +26,7 @@ typedef struct InputModel {
     char hash[SHA256_TEXT]; // of weights, tokenizer, draft, adapter, heads
 } InputModel;
 
-enum { INPUT_CONTENTS = 5 * EXPERIMENT_MODELS + EXPERIMENT_DATASETS + 2 };
+enum { INPUT_CONTENTS = 5 * EXPERIMENT_MODELS + 2 * EXPERIMENT_DATASETS + 2 };
 
 typedef struct Inputs {
     const Experiment *experiment;

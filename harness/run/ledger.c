@@ -110,7 +110,8 @@ static bool add_datasets(Ledger *l, Error *e) {
     const Experiment *x = l->inputs->experiment;
     for (int i = 0; i < x->dataset_count; i++) {
         const Dataset *d = &l->inputs->datasets[i];
-        StoreDataset row = {.name = x->datasets[i].name, .hash = d->sha256, .path = x->datasets[i].path};
+        StoreDataset row = {
+            .name = x->datasets[i].name, .hash = d->named_sha256, .path = x->datasets[i].path};
         size_t cells;
         if (!size_mul(d->count, CONVERSATION_TURNS, &cells)) return out_of_memory(e);
         l->prompts[i] = mem_alloc(cells, sizeof **l->prompts);

@@ -1,14 +1,34 @@
-// Two stored measurements held against each other: the same prompts, drawn again together, and what can be
-// said of the ratio of their times.
+// Two stored runs held against each other, point by point and prompt by prompt.
+//
+// What is compared is the speedup: each sample over the baseline that was measured beside it. A machine that
+// is busier, or another one, changes both, and so not their ratio. What became of the baselines themselves is
+// said apart: it is the machine's change, as long as the program is the same. Points that have no baseline,
+// and all where the caller asks for it, are compared by their absolute times.
+//
+// Samples that something disturbed are left out on both sides, unless nothing else is there; then nothing is
+// sure.
 #pragma once
-#include "harness/stored/tally.h"
 #include "results/store.h"
+#include "simulate/bootstrap.h"
 
 typedef enum { JUDGED_SAME, JUDGED_FASTER, JUDGED_SLOWER, JUDGED_UNCLEAR } Judgement;
 
-// Of an interval of "so many times as fast": all of it within the margin around 1 is the same; all of it
-// beyond the margin is faster, or slower; else nothing can be told.
-Judgement compare_judge(const Tally *t, double margin);
+// "B is so many times as fast", with the interval that holds 95% of resamples of prompts, and of passes
+// within them.
+typedef struct Ratio {
+    double value;      // NAN: no time was seen
+    Interval interval; // NAN: fewer than two prompts
+    int prompts, samples;
+    int disturbed; // of the samples; they are counted only where all are
+    bool doubted;  // a speedup is above S: a baseline was disturbed, whatever was seen of it
+} Ratio;
+
+// All of the interval within the margin around 1 is the same. Faster and slower are judged with an interval
+// that is wide enough for `judgements` of them to be right together. Else nothing is sure: nor with fewer
+// than COMPARE_PROMPTS (as the view point_doubt has it), nor where all samples are disturbed or one side is
+// doubted.
+enum { COMPARE_PROMPTS = 10 };
+Judgement compare_judge(const Ratio *r, double margin, int judgements);
 const char *compare_word(Judgement v);
 
 // One side: a run, or one point of it (from 1; 0: all).
@@ -22,22 +42,36 @@ typedef struct CompareSide {
 // that no file is given with. False with e filled; else close side->store.
 bool compare_find(const char *text, const char *store, CompareSide *out, Error *e);
 
+typedef enum {
+    COMPARED_SPEEDUP,
+    COMPARED_TIME,    // absolute times
+    COMPARED_MACHINE, // absolute times of two baselines, which tell of the machine
+    COMPARED_KINDS
+} CompareKind;
+
 // Two points whose prompts can be paired.
 typedef struct ComparePair {
     char *label_a, *label_b, *dataset;
-    Tally tally; // of B over A; S is B's
-    double S_a;
+    char *doubt_a, *doubt_b; // what speaks against their times (the view point_doubt); "" nothing
+    CompareKind kind;
+    Ratio ratio;
+    double speedup_a, speedup_b; // over the same samples as the ratio; NAN: there is none
+    double S_a, S_b;
     bool lost_text; // B's text differs from its baseline's, A's does not
 } ComparePair;
 
 typedef struct Comparison {
     ComparePair *pairs; // (count)
     int count;
-    int alone; // points of either side that have no counterpart
-    Tally all; // of all pairs together
+    int alone;        // points of either side that have no counterpart
+    CompareKind kind; // of `all`: speedups where there are any
+    Ratio all;        // of all pairs of that kind together
+    Ratio machine; // of all baselines together, disturbed or not: so many times as fast is B's. No samples:
+                   // unknown
+    bool other_program, other_machine; // as the runs' contents say
 } Comparison;
 
-// Points are paired by hash; two single points always, if their dataset is the same. False with e filled
-// where nothing can be paired.
-bool compare_sides(const CompareSide *a, const CompareSide *b, Comparison *out, Error *e);
+// Points are paired by content: of model, prompts, method and settings, wherever their files lie; two single
+// points always, if their prompts are the same. False with e filled where nothing can be paired.
+bool compare_sides(const CompareSide *a, const CompareSide *b, bool absolute, Comparison *out, Error *e);
 void compare_release(Comparison *c); // takes an empty one

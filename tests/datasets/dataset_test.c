@@ -327,6 +327,28 @@ static void hash_of_what_is_loaded(void **state) {
     for (size_t i = 0; i < 6; i++) dataset_release(&list[i]);
 }
 
+// A file of the user's own is its bytes, whatever it is called; with its name it is what older programs wrote
+// down.
+static void hash_of_a_file(void **state) {
+    static const char ROWS[] = "one\ntwo\n";
+    Dataset list[2];
+    const char *const NAMES[2] = {"a.txt", "b.txt"};
+    for (int i = 0; i < 2; i++) {
+        Error e = {0};
+        scratch_write(*state, NAMES[i], ROWS, sizeof ROWS - 1);
+        DatasetRequest q = {.name = NAMES[i], .path = folder_path(*state, NAMES[i])};
+        if (!dataset_open(&list[i], &q, &e)) fail_msg("%s", e.text);
+    }
+    assert_string_equal(list[0].sha256, list[1].sha256);
+    assert_string_not_equal(list[0].named_sha256, list[1].named_sha256);
+    for (int i = 0; i < 2; i++) dataset_release(&list[i]);
+    parse(&list[0], ROWS, "a.txt", &(DatasetRequest){.name = "chat"});
+    parse(&list[1], ROWS, "a.txt", &(DatasetRequest){.name = "code"});
+    assert_string_not_equal(list[0].sha256, list[1].sha256); // known sets: the name is content
+    assert_string_equal(list[0].sha256, list[0].named_sha256);
+    for (int i = 0; i < 2; i++) dataset_release(&list[i]);
+}
+
 static size_t compress_to(unsigned char *out, size_t most, const void *bytes, size_t n) {
     z_stream s = {0};
     assert_int_equal(deflateInit2(&s, 9, Z_DEFLATED, 31, 9, Z_DEFAULT_STRATEGY), Z_OK);
@@ -461,6 +483,7 @@ int main(void) {
         cmocka_unit_test(turns_of_tasks),
         cmocka_unit_test(one_task_takes_no_turns),
         cmocka_unit_test(hash_of_what_is_loaded),
+        cmocka_unit_test_setup_teardown(hash_of_a_file, folder_setup, folder_teardown),
         cmocka_unit_test(compressed),
         cmocka_unit_test(bomb),
         cmocka_unit_test_setup_teardown(files, folder_setup, folder_teardown),
