@@ -82,12 +82,11 @@ static const char *all_of(const Comparison *c) {
     return c->kind == COMPARED_SPEEDUP ? "B's speedups are" : "by absolute times B is";
 }
 
-// Why nothing is sure; "" where the interval alone says so.
-static const char *why_unclear(const Ratio *r) {
-    return r->samples == r->disturbed     ? ": something disturbed every sample"
-           : r->doubted                   ? ": a baseline was disturbed"
-           : r->prompts < COMPARE_PROMPTS ? ": fewer than ten prompts"
-                                          : "";
+// Why nothing is sure; nothing where the interval alone says so.
+static void put_why(const Ratio *r, Text *out) {
+    if (r->prompts < COMPARE_PROMPTS) text_puts(out, ": fewer than ten prompts");
+    else if (!r->calm) text_printf(out, ": something disturbed %d of %d samples", r->disturbed, r->samples);
+    else if (r->doubted) text_puts(out, ": a baseline was disturbed");
 }
 
 static void put_all(const Comparison *c, Judgement j, Text *out) {
@@ -95,11 +94,13 @@ static void put_all(const Comparison *c, Judgement j, Text *out) {
                                         [JUDGED_FASTER] = "B is faster",
                                         [JUDGED_SLOWER] = "B is slower",
                                         [JUDGED_UNCLEAR] = "no difference is sure"};
-    text_printf(out, "\n%s%s; %s ", WORDS[j], j == JUDGED_UNCLEAR ? why_unclear(&c->all) : "", all_of(c));
+    text_printf(out, "\n%s", WORDS[j]);
+    if (j == JUDGED_UNCLEAR) put_why(&c->all, out);
+    text_printf(out, "; %s ", all_of(c));
     text_measured(out, c->all.value, c->all.interval.low, c->all.interval.high);
     text_printf(out, " times %s, over %d prompts\n", c->kind == COMPARED_SPEEDUP ? "A's" : "as fast as A",
                 c->all.prompts);
-    if (c->all.disturbed && c->all.disturbed < c->all.samples)
+    if (c->all.disturbed && c->all.calm)
         text_printf(
             out, "%d of %d samples are left out: something disturbed them, or what they are compared with\n",
             c->all.disturbed, c->all.samples);
@@ -191,7 +192,7 @@ const Command command_compare = {
         "\n"
         "All of the interval within the margin around 1: same. Beyond it, by an interval that is wide\n"
         "enough for all points to be judged at once: faster, or slower. Else nothing is sure, nor is it\n"
-        "with fewer than ten prompts, or where all samples or a baseline were disturbed.\n"
+        "with fewer than ten undisturbed prompts, or where a speedup is above S.\n"
         "\n"
         "Exit code 1 if any point or all together are slower, or if a text is not its baseline's any more.\n"
         "The baseline has nothing beside it: to guard its own speed, compare --absolute, which judges the\n"

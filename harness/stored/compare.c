@@ -19,8 +19,7 @@ static bool out_of_memory(Error *e) { return error_system(e, "out of memory for 
 
 Judgement compare_judge(const Ratio *r, double margin, int judgements) {
     const Interval *i = &r->interval;
-    if (!isfinite(r->value) || r->prompts < COMPARE_PROMPTS || r->disturbed == r->samples || r->doubted)
-        return JUDGED_UNCLEAR;
+    if (!isfinite(r->value) || r->prompts < COMPARE_PROMPTS || !r->calm || r->doubted) return JUDGED_UNCLEAR;
     double more = joint_widening((size_t)r->prompts, judgements);
     if (i->low >= 1 - margin && i->high <= 1 + margin) return JUDGED_SAME;
     if (r->value - more * (r->value - i->low) > 1 + margin) return JUDGED_FASTER;
@@ -167,25 +166,35 @@ static int by_prompt(const void *a, const void *b) {
     return (p->pass > q->pass) - (p->pass < q->pass);
 }
 
-// What is disturbed goes, unless all is.
-static void leave_out(JoinedList *l, Ratio *out) {
-    size_t kept = 0;
-    out->samples = (int)l->count;
-    for (size_t i = 0; i < l->count; i++) out->disturbed += l->items[i].disturbed;
-    if (out->disturbed == out->samples) return;
+// Where each prompt's samples begin, of a sorted list, and where the last one's end; gives the number of
+// prompts.
+static int find_prompts(const JoinedList *l, size_t *starts) {
+    int prompts = 0;
     for (size_t i = 0; i < l->count; i++)
-        if (!l->items[i].disturbed) l->items[kept++] = l->items[i];
-    l->count = kept;
+        if (i == 0 || l->items[i].prompt != l->items[i - 1].prompt) starts[prompts++] = i;
+    starts[prompts] = l->count;
+    return prompts;
 }
 
-// Sorts the list.
-static bool resample(JoinedList *l, Ratio *out, Error *e) {
-    size_t *starts = mem_alloc(l->count + 1, sizeof *starts);
-    if (!starts) return out_of_memory(e);
+// The disturbed ones go behind the others, which stay sorted, and are forgotten where enough is left.
+static void leave_out(JoinedList *l, size_t *starts, Ratio *out) {
+    JoinedList calm = *l;
+    calm.count = 0;
+    for (size_t i = 0; i < l->count; i++) {
+        Joined one = l->items[i];
+        out->disturbed += one.disturbed;
+        if (!one.disturbed) l->items[i] = l->items[calm.count], l->items[calm.count++] = one;
+    }
+    out->calm = out->disturbed == 0 || find_prompts(&calm, starts) >= COMPARE_PROMPTS;
+    if (out->calm) l->count = calm.count;
+}
+
+static void sort(JoinedList *l) {
     if (l->count) qsort(l->items, l->count, sizeof *l->items, by_prompt);
-    for (size_t i = 0; i < l->count; i++)
-        if (i == 0 || l->items[i].prompt != l->items[i - 1].prompt) starts[out->prompts++] = i;
-    starts[out->prompts] = l->count;
+}
+
+static bool resample(JoinedList *l, size_t *starts, Ratio *out, Error *e) {
+    out->prompts = find_prompts(l, starts);
     NestedPlan plan = {starts, (size_t)out->prompts};
     Bootstrap b = {.draws = l->count,
                    .draw = draw_nested,
@@ -197,18 +206,23 @@ static bool resample(JoinedList *l, Ratio *out, Error *e) {
                    .level = 0.95,
                    .seed = 1};
     ratio_of(l, NULL, &out->value);
-    bool ok = out->prompts < 2 || bootstrap(&b, &out->interval, NULL, e);
-    mem_free(starts);
-    return ok;
+    return out->prompts < 2 || bootstrap(&b, &out->interval, NULL, e);
 }
 
+// Sorts the list. all: disturbed or not.
 static bool make_ratio(JoinedList *l, bool all, Ratio *out, Error *e) {
+    size_t *starts = mem_alloc(l->count + 1, sizeof *starts);
     *out = (Ratio){
-        .value = NAN, .interval = {NAN, NAN, NAN}
+        .value = NAN, .interval = {NAN, NAN, NAN},
+             .samples = (int)l->count
     };
-    if (all) out->samples = (int)l->count;
-    else leave_out(l, out);
-    return resample(l, out, e);
+    if (!starts) return out_of_memory(e);
+    sort(l);
+    if (!all) leave_out(l, starts, out);
+    sort(l);
+    bool ok = resample(l, starts, out, e);
+    mem_free(starts);
+    return ok;
 }
 
 // --- points ----------------------------------------------------------------------------------------------

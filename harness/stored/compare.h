@@ -5,8 +5,8 @@
 // said apart: it is the machine's change, as long as the program is the same. Points that have no baseline,
 // and all where the caller asks for it, are compared by their absolute times.
 //
-// Samples that something disturbed are left out on both sides, unless nothing else is there; then nothing is
-// sure.
+// Samples that something disturbed are left out on both sides, unless too little would be left: then all
+// count, and nothing is sure.
 #pragma once
 #include "results/store.h"
 #include "simulate/bootstrap.h"
@@ -19,14 +19,14 @@ typedef struct Ratio {
     double value;      // NAN: no time was seen
     Interval interval; // NAN: fewer than two prompts
     int prompts, samples;
-    int disturbed; // of the samples; they are counted only where all are
+    int disturbed; // of the samples
+    bool calm;     // those are left out
     bool doubted;  // a speedup is above S: a baseline was disturbed, whatever was seen of it
 } Ratio;
 
 // All of the interval within the margin around 1 is the same. Faster and slower are judged with an interval
 // that is wide enough for `judgements` of them to be right together. Else nothing is sure: nor with fewer
-// than COMPARE_PROMPTS (as the view point_doubt has it), nor where all samples are disturbed or one side is
-// doubted.
+// than COMPARE_PROMPTS (as the view point_doubt has it), nor with disturbed samples or a doubted side.
 enum { COMPARE_PROMPTS = 10 };
 Judgement compare_judge(const Ratio *r, double margin, int judgements);
 const char *compare_word(Judgement v);

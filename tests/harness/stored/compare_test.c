@@ -225,7 +225,16 @@ static void disturbed(void **state) {
         judged(&c, JUDGED_UNCLEAR);
         compare_release(&c);
     }
+    // Too little would be left of it: all counts.
+    make_store(late, &(Made){.machine = 1, .method = 1.5, .dataset = "d", .flagged = 9}, 1);
+    MUST(compare(base, late, &c, &e));
+    assert_int_equal(c.all.prompts, PROMPTS);
+    assert_int_equal(c.all.disturbed, 2 * 3 * PASSES);
+    near(1 / 1.5, c.all.value);
+    judged(&c, JUDGED_UNCLEAR);
+    compare_release(&c);
     // A baseline that nothing was seen to disturb, but that took longer for a step than a method did.
+    late = folder_path(*state, "later.db");
     make_store(late, &(Made){.machine = 1, .method = 0.5, .dataset = "d"}, 1);
     MUST(compare(late, base, &c, &e));
     assert_true(c.pairs[1].ratio.doubted && c.all.doubted);
@@ -367,17 +376,17 @@ static void said(void **state) {
         const char *b, *flag, *want;
         int code;
     } ROWS[] = {
-        {"busy.db",  NULL,         "\nno difference; B's speedups are 0.99",                                          0},
-        {"busy.db",  NULL,         "\nthe machine changed; a token of the baselines took 2.0",                        0},
-        {"busy.db",  "--absolute", "\nB is slower; by absolute times B is 0.4",                                       1},
-        {"all.db",   NULL,         "\nno difference is sure: something disturbed every sample; B's speedups are 0.6",
-         0                                                                                                             },
-        {"some.db",  NULL,         "\n4 of 48 samples are left out",                                                  0},
-        {"half.db",  NULL,         "\nno difference is sure: fewer than ten prompts",                                 0},
-        {"lost.db",  NULL,         "ITS TEXT IS NOT THE BASELINE'S ANY MORE",                                         1},
-        {"quick.db", NULL,         "\nB is faster; B's speedups are 1.2",                                             0},
-        {"new.db",   NULL,         "\nthe machine changed, or the program did; a token of the baselines took 1.3",    0},
-        {"moved.db", NULL,         "\nthe machine did not change; a token of the baselines took ",                    0},
+        {"busy.db",  NULL,         "\nno difference; B's speedups are 0.99",                                       0},
+        {"busy.db",  NULL,         "\nthe machine changed; a token of the baselines took 2.0",                     0},
+        {"busy.db",  "--absolute", "\nB is slower; by absolute times B is 0.4",                                    1},
+        {"all.db",   NULL,
+         "\nno difference is sure: something disturbed 44 of 44 samples; B's speedups are 0.6",                    0},
+        {"some.db",  NULL,         "\n4 of 48 samples are left out",                                               0},
+        {"half.db",  NULL,         "\nno difference is sure: fewer than ten prompts",                              0},
+        {"lost.db",  NULL,         "ITS TEXT IS NOT THE BASELINE'S ANY MORE",                                      1},
+        {"quick.db", NULL,         "\nB is faster; B's speedups are 1.2",                                          0},
+        {"new.db",   NULL,         "\nthe machine changed, or the program did; a token of the baselines took 1.3", 0},
+        {"moved.db", NULL,         "\nthe machine did not change; a token of the baselines took ",                 0},
     };
     make_store(folder_path(*state, "p.db"),
                &(Made){.machine = 1, .method = 1, .dataset = "d", .program = "p"}, 1);
@@ -424,12 +433,12 @@ static void judgement(void **state) {
         {NAN,   NAN,   NAN,   1,   JUDGED_UNCLEAR}, // no time was seen
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        Ratio r = {.value = rows[i].value, .prompts = 40, .samples = 40};
+        Ratio r = {.value = rows[i].value, .prompts = 40, .samples = 40, .calm = true};
         r.interval = (Interval){.low = rows[i].low, .high = rows[i].high};
         if (compare_judge(&r, 0.02, rows[i].judgements) != rows[i].want)
             fail_msg("[%g, %g]: wanted %s", rows[i].low, rows[i].high, compare_word(rows[i].want));
     }
-    assert_int_equal(compare_judge(&(Ratio){.value = 2}, 0.02, 1), JUDGED_UNCLEAR);
+    assert_int_equal(compare_judge(&(Ratio){.value = 2, .calm = true}, 0.02, 1), JUDGED_UNCLEAR);
 }
 
 int main(void) {
