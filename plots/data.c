@@ -28,6 +28,7 @@ void plot_data_release(PlotData *d) {
     text_release(&d->numbers);
     names_release(&d->panels);
     names_release(&d->series);
+    names_release(&d->colours);
     names_release(&d->labels);
     names_release(&d->notes);
     names_release(&d->others);
@@ -37,11 +38,19 @@ void plot_data_release(PlotData *d) {
 
 // --- rows ------------------------------------------------------------------------------------------------
 
-typedef enum { COLUMN_NUMBER, COLUMN_PANEL, COLUMN_SERIES, COLUMN_SCAN, COLUMN_LABEL } ColumnKind;
+typedef enum {
+    COLUMN_NUMBER,
+    COLUMN_PANEL,
+    COLUMN_SERIES,
+    COLUMN_COLOUR,
+    COLUMN_SCAN,
+    COLUMN_LABEL
+} ColumnKind;
 
 static ColumnKind column_kind(const char *name) {
     return strcmp(name, "panel") == 0       ? COLUMN_PANEL
            : strcmp(name, "series") == 0    ? COLUMN_SERIES
+           : strcmp(name, "colour") == 0    ? COLUMN_COLOUR
            : strcmp(name, "scan") == 0      ? COLUMN_SCAN
            : strncmp(name, "label", 5) == 0 ? COLUMN_LABEL
                                             : COLUMN_NUMBER;
@@ -49,7 +58,7 @@ static ColumnKind column_kind(const char *name) {
 
 // One row's place, and whether it is another than the last's.
 typedef struct Place {
-    int panel, series;
+    int panel, series, colour; // colour 0: no column says it
     double scan;
 } Place;
 
@@ -64,6 +73,7 @@ static Place place_of(PlotData *d, const Rows *r) {
     for (int i = 0; i < rows_columns(r); i++) switch (column_kind(rows_name(r, i))) {
         case COLUMN_PANEL: at.panel = name_number(&d->panels, rows_text(r, i)); break;
         case COLUMN_SERIES: at.series = name_number(&d->series, rows_text(r, i)); break;
+        case COLUMN_COLOUR: at.colour = name_number(&d->colours, rows_text(r, i)); break;
         case COLUMN_SCAN: at.scan = rows_real(r, i); break;
         default: break;
         }
@@ -87,7 +97,8 @@ static bool open_block(PlotData *d, Place at, const Rows *r) {
         if (column_kind(rows_name(r, i)) == COLUMN_NUMBER || column_kind(rows_name(r, i)) == COLUMN_LABEL)
             text_printf(&d->numbers, " %s", rows_name(r, i));
     text_puts(&d->numbers, "\n");
-    d->blocks[d->count++] = (PlotBlock){.panel = at.panel, .series = at.series};
+    d->blocks[d->count++] =
+        (PlotBlock){.panel = at.panel, .series = at.series, .colour = at.colour ? at.colour : at.series};
     return true;
 }
 

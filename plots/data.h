@@ -13,13 +13,13 @@ typedef struct Names {
 } Names;
 
 typedef struct PlotBlock {
-    int panel, series; // numbers of texts, from 1
+    int panel, series, colour; // numbers of texts, from 1; series of one colour are alike, in other panels
     int rows;
 } PlotBlock;
 
 typedef struct PlotData {
     Text numbers; // of the data file
-    Names panels, series, labels;
+    Names panels, series, colours, labels;
     Names notes;       // lines under the figure: run and machine, stand-ins, what was left out
     PlotBlock *blocks; // (count): those of a panel follow each other
     size_t count, capacity;

@@ -6,6 +6,7 @@
 //   panel     text: the panel's title; the rows of one panel come one after another
 //   series    text: the legend's entry; the rows of one series come one after another. Equal texts have the
 //             same colour in all panels
+//   colour    text: series of equal ones have the same colour and mark instead, whatever they are called
 //   scan      where it changes, a blank line is written: rows of a grid, for contours
 //   label...  text beside the point: the script sees its number, from 1, in the array `label`; NULL is 0
 //   doubtful  1: what speaks against the point's times (the view point_doubt) may change it. The script draws

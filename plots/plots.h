@@ -1,6 +1,6 @@
 // Figures by gnuplot, from the store: for each figure one query, one script and one row of a table, and one
 // common style. What a figure says beside its numbers (titles, labels, what failed) comes from data too: it
-// reaches gnuplot as single-quoted text only, in which nothing is substituted.
+// reaches gnuplot as quoted text only (put_string in script.c), in which nothing is substituted.
 //
 //   figures/NAME.sql   what a figure asks (figures.h says what its columns may be called)
 //   figures/NAME.gp    draws it; it runs after style.gp, which lays out panels and picks colours
@@ -24,7 +24,7 @@ typedef struct PlotOptions {
     PlotFormat format;
     bool dark;            // on a dark page
     bool colour;          // PLOT_TERM: the terminal shows colours
-    int columns;          // PLOT_TERM: of the terminal; 0: 100
+    int columns, lines;   // PLOT_TERM: of the terminal; 0: 100, and 22 a panel
     const char *gnuplot;  // the program; NULL: "gnuplot" on $PATH
     const char *of;       // a text: only panels whose titles hold it are drawn, where any does; NULL: all are
     Text *left_out;       // takes a line on panels that are left out; NULL: nobody reads it

@@ -5,6 +5,7 @@
 #include "harness/predict/computed.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
+#include "harness/program/terminal.h"
 #include "harness/run/prepare.h"
 #include "harness/stored/stored.h"
 #include "harness/table/catalogue.h"
@@ -15,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 typedef struct {
@@ -123,10 +123,10 @@ static bool find_model(const char *name, Text *out, Error *e) {
 }
 
 static bool print_plot(Store *store, const Figure *f, int64_t run, PlotOptions *o, Error *e) {
-    struct winsize size;
+    int width = terminal_width();
     Text text = {0};
-    o->colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) o->columns = size.ws_col - 1;
+    o->colour = width && !getenv("NO_COLOR");
+    if (width) o->columns = width - 1, o->lines = terminal_height();
     bool ok = plot_text(store, f, run, o, &text, e);
     if (ok) fputs(text_get(&text), stdout);
     text_release(&text);
@@ -207,9 +207,9 @@ const Command command_plot = {
         "good: of a run of several models they draw the one that the paper's figure is of. Beside the plot\n"
         "stand its numbers (FILE.dat) and the script (FILE.gp) with which gnuplot redraws it alone; beside\n"
         "NAME.tex stands the picture that it includes, too (NAME-inc.pdf). A file that 'plot' did not write\n"
-        "is not replaced without --force. What was not measured is hatched; what failed says so. In a paper\n"
-        "FILE.tex stands as\n"
-        "\\resizebox{\\linewidth}{!}{\\input{FILE}}, with the package graphicx.\n"
+        "is not replaced without --force. What was not measured is hatched; what failed says so.\n"
+        "A paper needs the package graphicx and \\input{FILE}: 5.5 inches wide, with letters of 9 points\n"
+        "(with --dark, the package color, too). The terminal's figure is as large as the terminal.\n"
         "\n"
         "  outpace plot speedup\n"
         "  outpace plot slowdown --format term\n"

@@ -11,13 +11,26 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { CELL_END = '\x1f', REST_END = '\x1e', HEAD_END = '\x1d', GAP = 2, NARROWEST = 40, USUAL = 80 };
+enum {
+    CELL_END = '\x1f',
+    REST_END = '\x1e',
+    HEAD_END = '\x1d',
+    GAP = 2,
+    NARROWEST = 40,
+    USUAL = 80,
+    USUAL_HEIGHT = 24
+};
 
 int terminal_width(void) {
     struct winsize size;
     if (!isatty(STDOUT_FILENO)) return 0;
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return USUAL;
     return size.ws_col < NARROWEST ? NARROWEST : size.ws_col;
+}
+
+int terminal_height(void) {
+    struct winsize size;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row ? size.ws_row : USUAL_HEIGHT;
 }
 
 // --- letters ---------------------------------------------------------------------------------------------

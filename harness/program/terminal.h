@@ -17,6 +17,7 @@
 
 // Letters in a line of the terminal that standard output is; 0: it is a file or a pipe.
 int terminal_width(void);
+int terminal_height(void); // lines, of a terminal
 
 // Prints lines. Those that the terminal has no room for are folded at blanks, under the start of their last
 // column. The text is released.

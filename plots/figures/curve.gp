@@ -16,9 +16,9 @@ do for [p = 1:panels] {
         set xtics twofold(A_max_x / A_min_x)
     }
     if (A_min_x == A_max_x) { set xrange [x_by_powers ? A_min_x / 2 : A_min_x - 1:x_by_powers ? A_max_x * 2 : A_max_x + 1] }
-    plot for [i = first[p]:last[p]] data index i using 1:(chars ? NaN : $2):3:4 with yerrorbars pointtype 0 linewidth 1 linecolor rgb colour(block_series[i + 1]), \
+    plot for [i = first[p]:last[p]] data index i using 1:(chars ? NaN : $2):3:4 with yerrorbars pointtype 0 linewidth 1 linecolor rgb colour(block_colour[i + 1]), \
          for [i = first[p]:last[p]] data index i using 1:2 with linespoints linewidth 2 pointsize 0.8 \
-             linecolor rgb colour(block_series[i + 1]) pointtype point_of(block_series[i + 1]) dashtype dash_of(block_series[i + 1]) \
+             linecolor rgb colour(block_colour[i + 1]) pointtype point_of(block_colour[i + 1]) dashtype dash_of(block_colour[i + 1]) \
              title series[block_series[i + 1]], \
          for [i = first[p]:(doubtful ? last[p] : first[p] - 1)] data index i using (is_doubtful(0) ? $1 : NaN):2:('*') with labels offset 0.6, 0.3 textcolor rgb ink font star
     unset for [i = 1:1 + |note|] label i

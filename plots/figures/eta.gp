@@ -1,1 +1,1 @@
-set xlabel 'eta'
+set xlabel 'eta: a draft ends below this confidence'

@@ -18,6 +18,6 @@ run(point_id, k, agree, steps) AS (
 counted AS MATERIALIZED (SELECT point_id, k, sum(ones(agree) * steps) AS times FROM run GROUP BY point_id, k),
 ks AS (SELECT DISTINCT k FROM counted WHERE k <= 20)
 SELECT model || ', ' || dataset || CASE WHEN temperature > 0 THEN ', temperature ' || temperature ELSE '' END AS panel,
-       label AS series, k, 1.0 * coalesce(times, 0) / drafts AS matches, NULL AS low, NULL AS high
+       label AS series, method AS colour, k, 1.0 * coalesce(times, 0) / drafts AS matches, NULL AS low, NULL AS high
 FROM chains JOIN setting USING (point_id) JOIN ks LEFT JOIN counted USING (point_id, k)
 ORDER BY model, dataset, temperature, method, k;

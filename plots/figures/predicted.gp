@@ -17,9 +17,9 @@ do for [p = 1:panels] {
     set yrange [lowest - margin:highest + margin]
     set arrow 1 from first lowest - margin, first lowest - margin to first highest + margin, first highest + margin nohead \
         linewidth (1 + 0.01 * p) linecolor rgb ink dashtype 2 back
-    plot for [i = first[p]:last[p]] data index i using 1:(chars ? NaN : $2):3:4 with yerrorbars pointtype 0 linewidth 1 linecolor rgb colour(block_series[i + 1]), \
+    plot for [i = first[p]:last[p]] data index i using 1:(chars ? NaN : $2):3:4 with yerrorbars pointtype 0 linewidth 1 linecolor rgb colour(block_colour[i + 1]), \
          for [i = first[p]:last[p]] data index i using 1:2 with points pointsize 0.9 \
-             linecolor rgb colour(block_series[i + 1]) pointtype point_of(block_series[i + 1]) title series[block_series[i + 1]]
+             linecolor rgb colour(block_colour[i + 1]) pointtype point_of(block_colour[i + 1]) title series[block_series[i + 1]]
     unset for [i = 1:1 + |note|] label i
 }
 unset multiplot

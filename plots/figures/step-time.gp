@@ -3,7 +3,7 @@ set xlabel 'milliseconds a step'
 set key vertical
 set grid noytics
 set ytics scale 0
-array part[5] = ['propose', 'forward', 'verify', 'observe', 'other']
+array part[5] = ['the method drafts', 'the model runs', 'tokens are accepted', 'the method learns', 'all else']
 upto(n) = (n > 0 ? column(2) : 0) + (n > 1 ? column(3) : 0) + (n > 2 ? column(4) : 0) + (n > 3 ? column(5) : 0) + (n > 4 ? column(6) : 0)
 do for [p = 1:panels] {
     set origin left_of(p), bottom_of(p)

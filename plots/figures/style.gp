@@ -1,7 +1,7 @@
-# The common style. The program has said before it: chars (1: drawn in characters), dark, the figure's title,
+# The common style. The program has said before it: chars (1: drawn in characters), tex (1: the page sets its texts), dark, the figure's title,
 # panels, across (panels beside each other), down, pixels (the height; in lines where chars),
 # doubtful (figures.h), and arrays: panel (titles), first and last
-# (blocks of data of each), series, label, note; of blocks: block_series, block_rows, block_panel.
+# (blocks of data of each), series, label, note; of blocks: block_series, block_colour, block_rows.
 
 ink   = dark ? '#e6e6e6' : '#1a1a1a'
 faint = dark ? '#3a4048' : '#dddddd'
@@ -15,8 +15,13 @@ colour(s) = hue[1 + (s - 1) % 8]
 point_of(s) = mark[1 + (s - 1 + (s - 1) / 8) % 8]
 dash_of(s) = 1 + ((s - 1) / 8) % 4
 
-# From dark to light at an even pace, so that grey print keeps the order (the stops are those of cividis).
-set palette defined (0 '#00224e', 1 '#35456c', 2 '#666970', 3 '#948e77', 4 '#c8b866', 5 '#fee838')
+# From dark to light at an even pace, so that grey print keeps the order (the stops are those of cividis). A page sets
+# all numbers in black: it has the lighter half.
+if (tex) {
+    set palette defined (0 '#a3a8b0', 1 '#b3b19f', 2 '#c8b866', 3 '#fee838')
+} else {
+    set palette defined (0 '#00224e', 1 '#35456c', 2 '#666970', 3 '#948e77', 4 '#c8b866', 5 '#fee838')
+}
 
 # Steps between tics: of whole numbers, of any, and of powers of two up from the least.
 whole(range) = range < 9 ? 1 : ceil(range / 8.0)
@@ -27,16 +32,19 @@ even(range) = decade(range) * (range / 4.0 > 5 * decade(range) ? 10 : range / 4.
 x_is_whole = 0
 x_by_powers = 0
 half = chars ? 0 : 0.35 # of a bar: in characters it is a line of them
-small = chars ? '' : ',10'
+# Characters have one size, and a page that sets the texts gives them its own.
+sized(points) = chars || tex ? '' : sprintf(',%d', points)
+small = sized(10)
 is_doubtful(n) = doubtful ? column(doubtful) > 0 : 0 # the point that is being drawn
 star = chars ? '' : ',16'
 set border 3 linecolor rgb ink
 set tics nomirror out scale 0.6 textcolor rgb ink font small
 set grid linecolor rgb faint linetype 1 linewidth 0.7
-set xlabel textcolor rgb ink font (chars ? '' : ',11')
-set ylabel textcolor rgb ink font (chars ? '' : ',11')
+set xlabel textcolor rgb ink font (sized(11))
+set ylabel textcolor rgb ink font (sized(11))
 set key textcolor rgb ink font small outside right top Left reverse samplen 2 width (chars ? 0 : 2) noautotitle
-set title textcolor rgb ink font (chars ? '' : ',11') offset 0, -0.5
+if (tex && across > 1) { set key outside center bottom horizontal height 1 }
+set title textcolor rgb ink font (sized(11)) offset 0, -0.5
 set style fill solid 1.0 noborder
 set bars small
 set samples 200
@@ -52,7 +60,7 @@ bottom_of(p) = foot + (down - 1 - (p - 1) / across) * high
 
 if (chars) set grid noxtics noytics
 set multiplot
-set label 1 title at screen 0.01, screen 1.0 - 0.8 * line left textcolor rgb ink font (chars ? '' : ',15')
+set label 1 title at screen 0.01, screen 1.0 - 0.8 * line left textcolor rgb ink font (sized(15))
 do for [i = 1:|note|] {
     set label 1 + i note[i] at screen 0.01, screen line * (|note| - i + 0.6) left textcolor rgb ink font small
 }

@@ -12,6 +12,7 @@
 #include "tests/support/plot_store.h"
 #include "tests/support/scratch.h"
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,6 +222,30 @@ static void tex_is_tex(void **state) {
     }
 }
 
+// In a page that loads no package but graphicx, and no wider than its text. Where there is no LaTeX, what
+// needs colours is looked for.
+static void tex_needs_graphicx_alone(void **state) {
+    static const char PAGE[] = "\\documentclass{article}\n\\usepackage{graphicx}\n\\begin{document}\n"
+                               "\\noindent\\input{one}\n\\end{document}\n";
+    const Stores *s = *state;
+    size_t size;
+    Error e = {0};
+    const PlotOptions o = {.format = PLOT_TEX, .computed = plot_computed};
+    assert_true(
+        write_plot(s->plain, figure_find("ngrammys"), PLOT_SWEEP, &o, folder_path(s->folder, "one.tex"), &e));
+    char *tex = scratch_read(s->folder, "one.tex", &size);
+    assert_non_null(strstr(tex, "\\providecommand\\definecolor[3]{}\\fontsize{9}{11}\\selectfont"));
+    assert_non_null(strstr(tex, "\\begin{picture}(7920.00,")); // twentieths of a point: 5.5 in
+    mem_free(tex);
+    if (system("pdflatex --version >/dev/null 2>&1") != 0) return;
+    Child c;
+    scratch_write(s->folder, "page.tex", PAGE, sizeof PAGE - 1);
+    child_run(&c, s->folder, NULL,
+              (const char *const[]){"pdflatex", "-interaction=nonstopmode", "page.tex", NULL});
+    if (c.code || strstr(text_get(&c.out), "\n! ")) fail_msg("%s", text_get(&c.out));
+    child_release(&c);
+}
+
 // A plot that is killed half way, or that fails, leaves no folder behind: there never is one.
 static void leaves_nothing(void **state) {
     const Stores *s = *state;
@@ -258,6 +283,69 @@ static void redrawn(void **state) {
     if (!write_plot(s->plain, figure_find("rows"), PLOT_SURFACE, &SVG, folder_path(s->folder, "a b's.svg"),
                     &e))
         fail_msg("%s", e.text);
+}
+
+// Names that begin or end with a quote, or are nothing else: gnuplot reads two quotes at the start as an
+// empty text.
+static void apostrophes(void **state) {
+    static const char *const NAMES[] = {"'x", "''x''", "'", "''", "x'", "'`id`'\"\\", "'@ARGC'"};
+    const Stores *s = *state;
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+        char sql[256];
+        Error e = {0};
+        const char *path = folder_path(s->folder, "quotes.db");
+        remove(path);
+        plot_store_make(path, 0);
+        Store *store = store_open(path, STORE_WRITE, NULL, &e);
+        sqlite3_snprintf(sizeof sql, sql,
+                         "UPDATE model SET name = %Q; UPDATE dataset SET name = %Q WHERE name = 'chat';"
+                         "UPDATE point SET label = %Q || number",
+                         NAMES[i], NAMES[i], NAMES[i]);
+        if (!store || !sql_script(store, sql, &e)) fail_msg("%s", e.text);
+        static const char *const FIGURES[] = {"speedup", "slowdown", "ctar"};
+        for (int k = 0; k < 3; k++)
+            for (int format = PLOT_SVG; format < PLOT_FORMATS; format += PLOT_TERM) { // svg, term
+                Text text = {0};
+                draw(store, figure_find(FIGURES[k]), &(PlotOptions){.format = (PlotFormat)format}, &text);
+                if (format == PLOT_SVG && !strstr(text_get(&text), NAMES[i]))
+                    fail_msg("%s is not drawn", NAMES[i]);
+                text_release(&text);
+            }
+        store_close(store);
+    }
+}
+
+// Files of any name at all; what gnuplot itself would take for a command is a name, too. The script finds
+// them.
+static void file_names(void **state) {
+    static const char *const NAMES[] = {"a\nb.svg",
+                                        "a\tb.svg",
+                                        "a\x01"
+                                        "b.svg",
+                                        "\xff\xfe.svg",
+                                        "'q'.svg",
+                                        "'.svg",
+                                        "a\\b.svg",
+                                        "$numbers.svg",
+                                        "|touch x;.svg",
+                                        "<touch x;.svg",
+                                        "`touch x`.svg"};
+    const Stores *s = *state;
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+        Error e = {0};
+        Child c;
+        char script[64];
+        if (!write_plot(s->plain, figure_find("rows"), PLOT_SURFACE, &SVG, folder_path(s->folder, NAMES[i]),
+                        &e))
+            fail_msg("%s: %s", NAMES[i], e.text);
+        assert_int_equal(remove(folder_path(s->folder, NAMES[i])), 0);
+        snprintf(script, sizeof script, "./%s.gp", NAMES[i]);
+        child_run(&c, s->folder, NULL, (const char *const[]){"gnuplot", "-d", script, NULL});
+        if (c.code) fail_msg("%s: %s", NAMES[i], text_get(&c.err));
+        child_release(&c);
+        assert_int_equal(remove(folder_path(s->folder, NAMES[i])), 0);
+        assert_int_equal(remove(folder_path(s->folder, "x")), -1);
+    }
 }
 
 // --- what can go wrong -----------------------------------------------------------------------------------
@@ -417,6 +505,16 @@ static void full_disk(void **state) {
 static void by_command(void **state) {
     const Stores *s = *state;
     Child c;
+    CHILD_TERMINAL(&c, s->folder, 64, 0, "plot", "lookahead", "--format", "term", "--db", "plain.db");
+    assert_non_null(strstr(text_get(&c.out), "\x1b[")); // in colour, as wide as the terminal
+    for (const char *line = text_get(&c.out); *line; line += strcspn(line, "\n") + 1) {
+        int letters = 0;
+        for (const char *at = line; *at && *at != '\n'; at++)
+            if (*at == '\x1b') at += strcspn(at, "m");
+            else letters++;
+        if (letters > 64) fail_msg("%d letters: %.*s", letters, (int)strcspn(line, "\n"), line);
+    }
+    child_release(&c);
     CHILD_OUTPACE(&c, s->folder, 0, "plot");
     assert_non_null(strstr(text_get(&c.out), "slowdown "));
     child_release(&c);
@@ -457,6 +555,9 @@ int main(void) {
         cmocka_unit_test(tex_is_tex),
         cmocka_unit_test(leaves_nothing),
         cmocka_unit_test(redrawn),
+        cmocka_unit_test(apostrophes),
+        cmocka_unit_test(file_names),
+        cmocka_unit_test(tex_needs_graphicx_alone),
         cmocka_unit_test(mistakes),
         cmocka_unit_test(of_its_model),
         cmocka_unit_test(by_command),
