@@ -4,10 +4,11 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/engine.h"
-#include "harness/run/ledger.h"
 #include "harness/config/point_name.h"
 #include "harness/run/prepare.h"
+#include "harness/run/seats.h"
 #include "harness/stored/stored.h"
+#include "results/rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,9 +93,9 @@ const Command command_validate = {
 
 typedef struct Done {
     const Schedule *schedule;
-    int *rounds;    // (points): prompts and passes that are stored
-    double seconds; // that they took
-    double tokens;
+    int *rounds;  // (points): prompts and passes that are stored
+    Store *store; // NULL: there is none
+    int64_t run;  // 0: not begun
 } Done;
 
 static bool take(void *state, const LedgerSample *s, Error *e) {
@@ -102,23 +103,19 @@ static bool take(void *state, const LedgerSample *s, Error *e) {
     (void)e;
     if (s->point < 0 || s->point >= d->schedule->point_count) return true;
     d->rounds[s->point] += s->turn == 0;
-    d->seconds += s->prefill_s + s->decode_s;
-    d->tokens += s->tokens;
     return true;
 }
 
 // A store that is not there, or has no run of this content, has nothing done.
 static bool read_done(const Prepared *p, const char *db, Done *out, Error *e) {
-    int64_t run = 0;
     *out = (Done){.schedule = &p->schedule};
     out->rounds = mem_alloc((size_t)p->schedule.point_count, sizeof *out->rounds);
     if (!out->rounds) return error_system(e, "out of memory");
     if (!file_exists(db)) return true;
-    Store *store = store_open(db, STORE_READ, NULL, e);
-    bool ok = store && stored_by_hash(store, p->inputs.hash, &run, e) &&
-              (!run || ledger_samples(store, run, take, out, e));
-    store_close(store);
-    if (ok && run) printf("run        %lld in %s goes on\n", (long long)run, db);
+    out->store = store_open(db, STORE_READ, NULL, e);
+    bool ok = out->store && stored_by_hash(out->store, p->inputs.hash, &out->run, e) &&
+              (!out->run || ledger_samples(out->store, out->run, take, out, e));
+    if (ok && out->run) printf("run        %lld in %s goes on\n", (long long)out->run, db);
     return ok;
 }
 
@@ -176,77 +173,232 @@ static bool print_group(const Prepared *p, const Done *done, const Group *g, boo
     return true;
 }
 
-// Tokens that are left, if every output is as long as it may be.
-static double tokens_left(const Prepared *p, const Done *done, int setup) {
+// --- how long it takes ------------------------------------------------------------------------------------
+
+// What is not measured of a machine: see the parts.
+static const double WRITTEN_BYTES = 3e8; // a second, of a model that is made
+static const double OPENED_BYTES = 1e9;  // a second, of weights that are read first
+static const double HOST_RATE = 2e9;     // operations a second, of a table that the host makes
+static const double WIDE_SHARE =
+    0.65; // of what the machine computes at most, that a step of many rows reaches
+
+// What a setup's steps cost.
+typedef struct Price {
+    double token_s; // a step of one token
+    double row_s;   // a row of a step of many
+    char from[200]; // what that is known by
+} Price;
+
+// Seconds of what is left; 0: nothing.
+typedef struct Parts {
+    double making, opening, tables, warmup, prefill, decoding;
+    double made_bytes, table_rows, prompt_tokens, tokens;
+} Parts;
+
+// Rounds of a group that are left, as far as that is fixed, and methods that take part.
+static double rounds_left(const Prepared *p, const Done *done, const Group *g, int *methods) {
     const Schedule *s = &p->schedule;
-    double tokens = 0;
-    for (int i = 0; i < s->group_count; i++) {
-        const Group *g = &s->groups[i];
-        if (g->setup != setup) continue;
-        const Dataset *d = &p->inputs.datasets[g->dataset];
-        double turns = 0, rounds = (double)d->count * p->experiment.measurement.passes;
-        for (size_t k = 0; k < d->count; k++) turns += d->prompts[k].turn_count;
-        double left = rounds > done->rounds[s->members[g->baseline]]
-                          ? rounds - done->rounds[s->members[g->baseline]]
-                          : 0;
-        for (int k = g->first; k < g->first + g->count; k++)
-            if (!inputs_refusal(&p->inputs, s->members[k]))
-                tokens += left * turns / (double)d->count * s->points[s->members[k]].settings.max_tokens;
+    double rounds = (double)p->inputs.datasets[g->dataset].count * p->experiment.measurement.passes,
+           left = rounds - done->rounds[s->members[g->baseline]];
+    *methods = 0;
+    for (int i = g->first; i < g->first + g->count; i++)
+        *methods += !inputs_refusal(&p->inputs, s->members[i]);
+    bool base_alone = *methods == 1 && s->members[g->baseline] >= s->sweep_count; // nobody is held against it
+    return left > 0 && !base_alone ? left * (*methods > 0) : 0;
+}
+
+static double average_turns(const Dataset *d) {
+    double turns = 0;
+    for (size_t i = 0; i < d->count; i++) turns += d->prompts[i].turn_count;
+    return d->count ? turns / (double)d->count : 0;
+}
+
+static bool add_group_parts(const Prepared *p, const Done *done, const Group *g, const Price *price,
+                            Parts *out, bool *any, Error *e) {
+    int methods, warmup = p->experiment.measurement.warmup;
+    const Dataset *d = &p->inputs.datasets[g->dataset];
+    const Setup *setup = &p->schedule.setups[g->setup];
+    double left = rounds_left(p, done, g, &methods), read = 0;
+    if (!(left > 0)) return true;
+    double prompts = left / (double)d->count * p->inputs.prefill[g - p->schedule.groups] * methods,
+           tokens = left * average_turns(d) * methods *
+                    p->schedule.points[p->schedule.members[g->first]].settings.max_tokens;
+    PromptList random = {0};
+    bool ok = prompts_random(p->inputs.models[setup->model].model.shape.real_vocab, (size_t)warmup,
+                             WARM_UP_SEED, &random, e);
+    for (size_t i = 0; i < random.count; i++) read += (double)random.prompts[i].count;
+    prompts_release(&random);
+    out->warmup += methods * (read * price->row_s + warmup * WARM_UP_TOKENS * price->token_s);
+    out->prefill += prompts * price->row_s;
+    out->decoding += tokens * price->token_s;
+    out->prompt_tokens += prompts;
+    out->tokens += tokens;
+    *any = true;
+    return ok;
+}
+
+static bool add_setup_parts(const Prepared *p, const Done *done, int setup, const Price *price, Parts *out,
+                            Error *e) {
+    const Schedule *s = &p->schedule;
+    const InputModel *m = &p->inputs.models[s->setups[setup].model];
+    const Rehearsal *r = &p->inputs.rehearsals[setup];
+    bool any = false, ok = true;
+    for (int i = 0; ok && i < s->group_count; i++)
+        if (s->groups[i].setup == setup) ok = add_group_parts(p, done, &s->groups[i], price, out, &any, e);
+    if (!ok || !any) return ok;
+    out->opening += (double)m->bytes / OPENED_BYTES;
+    out->tables += r->rows * price->row_s + r->operations / HOST_RATE;
+    out->table_rows += r->rows;
+    return true;
+}
+
+static void add_making(const Prepared *p, Parts *out) {
+    for (int i = 0; i < p->experiment.model_count; i++) {
+        const InputModel *m = &p->inputs.models[i];
+        if (m->files.unmade)
+            out->made_bytes += (double)(shape_parameters(&m->model.shape) * dtype_size(m->model.dtype));
     }
-    return tokens;
+    out->making = out->made_bytes / WRITTEN_BYTES;
 }
 
-static void print_seconds(double seconds) {
-    if (seconds < 100) printf("%.0f s", seconds);
-    else if (seconds < 6000) printf("%.0f min", seconds / 60);
-    else printf("%.1f h", seconds / 3600);
+// --- prices
+
+// By samples of this model, device and number of threads, on this machine: those of this run, all methods
+// together; or else the baselines of others.
+static bool stored_price(const Prepared *p, const Done *done, int setup, Price *out, bool *found, Error *e) {
+    static const char SQL[] =
+        "SELECT sum(decode_ns), sum(tokens), sum(prefill_ns), sum(prompt_tokens), count(*) FROM sample"
+        " JOIN point ON point.id = point_id JOIN model ON model.id = model_id WHERE model.hash = ?1"
+        " AND CASE WHEN ?2 THEN run_id = ?2 ELSE method = 'autoregressive' END"
+        " AND (SELECT count(*) FROM point_param WHERE point_param.point_id = point.id AND section = "
+        "'hardware'"
+        "      AND (name = 'device' AND value = ?3 OR name = 'threads' AND value = ?4)) = 2"
+        " AND EXISTS (SELECT 1 FROM content WHERE content.run_id = point.run_id AND kind = 'machine' AND "
+        "hash = ?5)";
+    const Setup *s = &p->schedule.setups[setup];
+    const char *machine = "";
+    for (int i = 0; i < p->inputs.content_count; i++)
+        if (strcmp(p->inputs.contents[i].kind, "machine") == 0) machine = p->inputs.contents[i].hash;
+    *found = false;
+    if (!done->store) return true;
+    Rows *r = rows_open(done->store, SQL, e);
+    if (!r) return false;
+    rows_bind_text(r, 1, p->inputs.models[s->model].hash);
+    rows_bind_int(r, 2, done->run);
+    rows_bind_text(r, 3, s->settings->device);
+    rows_bind_int(r, 4, s->settings->threads);
+    rows_bind_text(r, 5, machine);
+    *found = rows_next(r) && rows_real(r, 1) > 0 && rows_real(r, 3) > 0;
+    if (*found) {
+        *out =
+            (Price){1e-9 * rows_real(r, 0) / rows_real(r, 1), 1e-9 * rows_real(r, 2) / rows_real(r, 3), ""};
+        snprintf(out->from, sizeof out->from, "measured: %lld samples of %s in %s", (long long)rows_int(r, 4),
+                 done->run ? "this run" : "its baseline", store_path(done->store));
+    }
+    return rows_end(r, true, e);
 }
 
-// How fast the setup's device reads, measured once for all setups on it, and said in `told`; 0 where it is
-// not here, or has no arithmetic.
-static double reading_rate(const Schedule *s, int setup, double *rates, Text *told) {
+// What the setup's device can do, measured once for all setups on it; all 0 where it is not here, or has no
+// arithmetic.
+static void measure_device(const Schedule *s, int setup, Ceilings *all) {
     const char *device = s->setups[setup].settings->device;
-    BackendOptions o = {.isa = getenv("OUTPACE_ISA")};
-    Ceilings c;
-    Error why = {0};
-    for (int i = 0; i < setup; i++)
-        if (strcmp(s->setups[i].settings->device, device) == 0) return rates[setup] = rates[i];
-    rates[setup] = engine_ceilings(device, &o, &c, &why) ? c.bytes_per_s : 0;
-    if (why.kind != ERROR_NONE) text_printf(told, "; without %s: %s", device, why.text);
-    else if (c.bytes_per_s > 0) text_printf(told, ", %s at %.1f GB/s", device, c.bytes_per_s / 1e9);
-    return rates[setup];
-}
-
-// As if every method gave one token a step, and a step were a read of the weights at the memory's measured
-// speed.
-static bool print_floor(const Prepared *p, const Done *done, Error *e) {
-    double seconds = 0, tokens = 0, *rates = mem_alloc((size_t)p->schedule.setup_count, sizeof *rates);
-    Text told = {0};
-    if (!rates) return error_system(e, "out of memory for %d setups", p->schedule.setup_count);
-    for (int i = 0; i < p->schedule.setup_count; i++) {
-        double left = tokens_left(p, done, i), rate = reading_rate(&p->schedule, i, rates, &told);
-        tokens += left;
-        if (rate > 0) seconds += left * (double)p->inputs.models[p->schedule.setups[i].model].bytes / rate;
+    BackendOptions o = {.isa = getenv("OUTPACE_ISA"), .threads = s->setups[setup].settings->threads};
+    for (int i = 0; i < setup; i++) {
+        const Settings *other = s->setups[i].settings;
+        if (strcmp(other->device, device) || other->threads != o.threads) continue;
+        all[setup] = all[i];
+        return;
     }
-    printf("\ntime       about ");
-    print_seconds(seconds);
-    printf(" for %.0f tokens, were each a read of the weights%s; prefill and computing come on top, methods "
-           "that gain shorten it\n",
-           tokens, text_get(&told));
-    text_release(&told);
-    mem_free(rates);
+    Error ignored = {0};
+    if (!engine_ceilings(device, &o, &all[setup], &ignored)) all[setup] = (Ceilings){0};
+}
+
+// A step reads all weights, and multiplies by all but the embedding.
+static void reckon_price(const Prepared *p, int setup, const Ceilings *c, Price *out) {
+    const Setup *s = &p->schedule.setups[setup];
+    const InputModel *m = &p->inputs.models[s->model];
+    const Shape *shape = &m->model.shape;
+    bool f32 = s->settings->compute == SETTINGS_F32 || m->model.dtype != DTYPE_BF16;
+    double operations = 2 * ((double)shape->layers * (double)shape_layer_parameters(shape) +
+                             (double)shape->vocab * shape->width),
+           rate = WIDE_SHARE * c->operations_per_s[f32 ? COMPUTE_F32 : COMPUTE_BF16],
+           read = c->bytes_per_s > 0 ? (double)m->bytes / c->bytes_per_s : 0;
+    *out = (Price){.row_s = rate > 0 ? operations / rate : 0};
+    out->token_s = read > out->row_s ? read : out->row_s;
+    if (!(read > 0))
+        snprintf(out->from, sizeof out->from, "nothing: no weights are read on %.60s here",
+                 s->settings->device);
+    else
+        snprintf(out->from, sizeof out->from,
+                 "reckoned: %.3g GB a step at %.3g GB/s, or %.3g GFLOP a row at %.0f%% of %.3g TFLOP/s, "
+                 "which were "
+                 "measured now",
+                 (double)m->bytes / 1e9, c->bytes_per_s / 1e9, operations / 1e9, 100 * WIDE_SHARE,
+                 rate / WIDE_SHARE / 1e12);
+}
+
+static bool price(const Prepared *p, const Done *done, int setup, Ceilings *ceilings, Price *out, Error *e) {
+    bool found;
+    if (!stored_price(p, done, setup, out, &found, e)) return false;
+    if (found) return true;
+    measure_device(&p->schedule, setup, ceilings);
+    reckon_price(p, setup, &ceilings[setup], out);
     return true;
 }
 
-// By the rate so far where there is one.
-static bool print_time(const Prepared *p, const Done *done, Error *e) {
-    double tokens = 0;
-    if (!(done->tokens > 0)) return print_floor(p, done, e);
-    for (int i = 0; i < p->schedule.setup_count; i++) tokens += tokens_left(p, done, i);
+// --- what is said
+
+static void print_seconds(double seconds, int width) {
+    char text[32];
+    if (seconds < 99.5) snprintf(text, sizeof text, "%.0f s", seconds);
+    else if (seconds < 5970) snprintf(text, sizeof text, "%.0f min", seconds / 60);
+    else snprintf(text, sizeof text, "%.1f h", seconds / 3600);
+    printf("%-*s", width, text);
+}
+
+static void print_part(const char *name, double seconds, const char *what, double amount, const char *unit) {
+    if (!(amount > 0)) return;
+    printf("  %-8s ", name);
+    print_seconds(seconds, 9);
+    if (unit) printf("%.*f %s", amount < 100 && amount != (int)amount ? 1 : 0, amount, unit);
+    printf("%s\n", what);
+}
+
+static void print_parts(const Parts *t) {
     printf("\ntime       about ");
-    print_seconds(tokens * done->seconds / done->tokens);
-    printf(" for %.0f tokens, at the rate so far\n", tokens);
-    return true;
+    print_seconds(t->making + t->opening + t->tables + t->warmup + t->prefill + t->decoding, 0);
+    puts(", in parts:");
+    print_part("making", t->making, " of models, at 0.3 GB/s (assumed)", t->made_bytes / 1e9, "GB");
+    print_part("opening", t->opening, "weights read first, at 1 GB/s (assumed)", t->opening, NULL);
+    print_part("tables", t->tables, " through the model, for tables of n-grams that are not kept yet",
+               t->table_rows, "rows");
+    print_part("warm-up", t->warmup, "each method, before its first prompt", t->warmup, NULL);
+    print_part("prefill", t->prefill, " of prompts, read by each method", t->prompt_tokens, "tokens");
+    print_part("decoding", t->decoding, ", as if outputs were as long as they may be, and no method gained",
+               t->tokens, "tokens");
+}
+
+static bool print_time(const Prepared *p, const Done *done, Error *e) {
+    Parts parts = {0};
+    int setups = p->schedule.setup_count;
+    Price *prices = mem_alloc((size_t)setups, sizeof *prices);
+    Ceilings *ceilings = mem_alloc((size_t)setups, sizeof *ceilings);
+    bool ok = prices && ceilings ? true : error_system(e, "out of memory for %d setups", setups);
+    for (int i = 0; ok && i < setups; i++)
+        ok = price(p, done, i, ceilings, &prices[i], e) && add_setup_parts(p, done, i, &prices[i], &parts, e);
+    bool left = ok && parts.tokens > 0;
+    if (ok && !left) printf("\ntime       nothing is left\n");
+    if (left) {
+        add_making(p, &parts);
+        print_parts(&parts);
+    }
+    for (int i = 0; left && i < setups; i++)
+        printf("  %s on %s: a token %.3g ms, a row of many %.3g ms; %s\n",
+               p->experiment.models[p->schedule.setups[i].model].name, p->schedule.setups[i].settings->device,
+               1e3 * prices[i].token_s, 1e3 * prices[i].row_s, prices[i].from);
+    mem_free(prices);
+    mem_free(ceilings);
+    return ok;
 }
 
 static bool print_plan(const Prepared *p, const PlanOptions *o, int *code, Error *e) {
@@ -262,6 +414,7 @@ static bool print_plan(const Prepared *p, const PlanOptions *o, int *code, Error
     }
     if (ok && inputs_refused(&p->inputs)) printf("\n");
     ok = ok && print_refusals(p, code, e) && print_time(p, &done, e);
+    store_close(done.store);
     mem_free(done.rounds);
     return ok;
 }

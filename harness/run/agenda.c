@@ -75,9 +75,7 @@ static bool read_states(Agenda *a, Error *e) {
 
 // --- what is left to do ----------------------------------------------------------------------------------
 
-bool agenda_skips(const Agenda *a, int point) {
-    return inputs_refusal(a->in, point) != NULL;
-}
+bool agenda_skips(const Agenda *a, int point) { return inputs_refusal(a->in, point) != NULL; }
 
 static bool wants(const Agenda *a, const Group *g, int member, int passes) {
     int point = a->schedule->members[member];

@@ -145,18 +145,20 @@ static bool count_ids(const Tokenizer *t, const char *text, size_t *count, Error
 
 // Tokens of the first prompt as it is run; of the later turns, what they can come to.
 static bool conversation_length(const InputModel *m, const Template *t, const DatasetPrompt *p,
-                                int max_tokens, size_t *first, size_t *all, Error *e) {
+                                int max_tokens, size_t *first, size_t *all, double *prefill, Error *e) {
     Conversation c;
     IdList ids = {0};
     conversation_begin(&c, m->tokenizer, t);
     bool ok = conversation_ask(&c, p->turns[0], &ids, e);
     *first = ids.count;
     *all = ids.count + (size_t)max_tokens;
+    *prefill += (double)ids.count;
     ids_release(&ids);
     conversation_release(&c);
     for (int i = 1; ok && i < p->turn_count; i++) {
         size_t turn;
         ok = count_ids(m->tokenizer, p->turns[i], &turn, e);
+        *prefill += (double)(*all + turn);
         *all += turn + TEMPLATE_ROOM + (size_t)max_tokens;
     }
     return ok;
@@ -190,7 +192,8 @@ static bool check_prompts(Inputs *in, const Group *g, Error *e) {
     size_t too_long = 0, example = 0, tokens = 0, context = (size_t)m->model.shape.context;
     for (size_t i = 0; i < d->count; i++) {
         size_t first, all;
-        if (!conversation_length(m, t, &d->prompts[i], s->max_tokens, &first, &all, e))
+        if (!conversation_length(m, t, &d->prompts[i], s->max_tokens, &first, &all,
+                                 &in->prefill[g - in->schedule->groups], e))
             return error_within(e, "dataset '%s', prompt '%s'", spec->name, d->prompts[i].id);
         if (first == 0)
             return yaml_error(spec->at, e, "prompt '%s' of '%s' has no token: there is nothing to continue",
@@ -278,9 +281,10 @@ static bool check_devices(const Inputs *in, Error *e) {
 static bool read_all(Inputs *in, Error *e) {
     const Experiment *x = in->experiment;
     in->positions = mem_alloc((size_t)in->schedule->setup_count, sizeof *in->positions);
+    in->prefill = mem_alloc((size_t)in->schedule->group_count, sizeof *in->prefill);
     in->rehearsals = mem_alloc((size_t)in->schedule->setup_count, sizeof *in->rehearsals);
     in->refusals = mem_alloc((size_t)in->schedule->point_count, sizeof *in->refusals);
-    if (!in->positions || !in->rehearsals || !in->refusals) return out_of_memory(e);
+    if (!in->positions || !in->prefill || !in->rehearsals || !in->refusals) return out_of_memory(e);
     if (!check_devices(in, e)) return false;
     for (int i = 0; i < x->dataset_count; i++)
         if (!read_dataset(in, i, e)) return false;
@@ -346,6 +350,7 @@ void inputs_release(Inputs *in) {
     for (int i = 0; in->refusals && i < in->schedule->point_count; i++) mem_free(in->refusals[i]);
     mem_free(in->refusals);
     mem_free(in->rehearsals);
+    mem_free(in->prefill);
     mem_free(in->positions);
     mem_free(in->machine);
     mem_free(in->cache);

@@ -38,6 +38,7 @@ typedef struct Inputs {
     InputContent contents[INPUT_CONTENTS];
     int content_count;
     int *positions;         // (setups): of a context that holds every conversation; see EngineOptions
+    double *prefill;        // (groups): tokens that a method reads as prompts in one pass, at most
     char **refusals;        // (points of the schedule): why it cannot be run, NULL: it can
     Rehearsal *rehearsals;  // (setups): what opening their methods takes
     char *cache;            // a directory for what is made once; NULL: none

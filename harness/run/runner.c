@@ -231,8 +231,8 @@ static void sum_up(const Runner *r, RunnerResult *out) {
             count_point(r, &r->schedule->groups[i], k, out);
 }
 
-// What cannot be run is a failure, too, in the store: a later start that could run it must not, where its group
-// has begun without it (see agenda.c).
+// What cannot be run is a failure, too, in the store: a later start that could run it must not, where its
+// group has begun without it (see agenda.c).
 static bool leave_out(Runner *r, Error *e) {
     for (int i = 0; i < r->schedule->sweep_count; i++) {
         const char *why = inputs_refusal(r->in, i);

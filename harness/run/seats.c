@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-enum { WARM_UP_SEED = 1 };
-
 bool seats_open_models(const Inputs *in, int setup, Models *out, Error *e) {
     ModelChoice choice = inputs_choice(in, setup);
     return models_open(out, &choice, e);

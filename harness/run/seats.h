@@ -17,7 +17,7 @@ bool seat_open(GroupRun *g, Models *models, OpenMethod open, int seat, Error *e)
 
 // Runs prompts of random tokens, that no dataset has, through the seat's method, `tokens` after each:
 // memory, threads and clocks wake up, and no pool learns anything of what is measured.
-enum { WARM_UP_TOKENS = 16 };
+enum { WARM_UP_TOKENS = 16, WARM_UP_SEED = 1 };
 bool seat_warm_up(GroupRun *g, int seat, const PromptList *prompts, int tokens, Error *e);
 bool seats_warm_up_prompts(const Models *models, int count, PromptList *out, Error *e);
 

@@ -292,11 +292,23 @@ static void validate_writes_nothing(void **state) {
                                "exit_layer=1, model a: method 'kangaroo': 'exit_layer' is 1, the "
                                "adapter was made for layer 3"));
         assert_int_equal(access(folder_path(*state, "cache"), F_OK), -1);
+        assert_true(!k || (strstr(text_get(&c.out), "\n  making   ") &&
+                           strstr(text_get(&c.out), "\n  tables   0 s      1024 rows through the model")));
         child_release(&c);
     }
     CHILD_OUTPACE(&c, *state, 3, "run", "made.yaml", "--db", "made.db");
     if (!strstr(text_get(&c.out), "3 points measured, 3 skipped, 0 failed")) fail_msg("%s", text_get(&c.out));
     assert_int_equal(access(folder_path(*state, "cache/outpace/inflated"), F_OK), 0);
+    child_release(&c);
+    // What is made and kept is not made again, and what steps cost is known by now.
+    CHILD_OUTPACE(&c, *state, 3, "plan", "made.yaml", "--db", "made.db");
+    assert_non_null(strstr(text_get(&c.out), "\ntime       nothing is left\n"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 3, "plan", "made.yaml", "--db", "made.db", "--set", "generation.max_tokens=9");
+    assert_null(strstr(text_get(&c.out), "\n  making   "));
+    assert_null(strstr(text_get(&c.out), "\n  tables   "));
+    assert_non_null(strstr(text_get(&c.out), "\n  prefill  "));
+    assert_non_null(strstr(text_get(&c.out), " ms; measured: 1 samples of its baseline in made.db\n"));
     child_release(&c);
     unsetenv("XDG_CACHE_HOME");
 }
@@ -424,7 +436,8 @@ static void demo(void **state) {
     assert_non_null(path);
     CHILD_OUTPACE(&c, *state, 0, "plan", path, "--model", "target=tiny", "--db", "none.db");
     assert_non_null(strstr(text_get(&c.out), "20 points, 0 skipped"));
-    assert_non_null(strstr(text_get(&c.out), "a read of the weights, cpu at "));
+    assert_non_null(strstr(text_get(&c.out), "ms; reckoned: "));
+    assert_non_null(strstr(text_get(&c.out), "  tables   "));
     child_release(&c);
     free(path);
 }
