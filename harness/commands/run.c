@@ -106,7 +106,7 @@ static bool run_prepared(Prepared *p, const RunOptions *o, int argc, char **argv
                          .argc = argc,
                          .argv = argv};
     if (!o->json) print_warnings(&p->machine);
-    if (!o->json && !tell_refusals(p, e)) return false;
+    if (!tell_refusals(p, e)) return false;
     if (!inputs_make(&p->inputs, e) || !ledger_open(&ledger, &p->inputs, &start, e)) return false;
     bool ok = run_ledger(&ledger, o, code, e);
     ledger_close(&ledger);

@@ -216,6 +216,10 @@ static void partial(void **state) {
     assert_non_null(strstr(text_get(&c.err), "2 of 3 points cannot be run, and are left out:\npoint 2, "));
     assert_non_null(strstr(text_get(&c.out), "1 points measured, 2 skipped"));
     child_release(&c);
+    CHILD_OUTPACE(&c, *state, 3, "run", "x.yaml", "--db", "partial.db", "--json", "--set",
+                  "methods=[jacobi, speculative, medusa]", "--set", "datasets.own.limit=2");
+    assert_non_null(strstr(text_get(&c.err), "2 of 3 points cannot be run, and are left out:\npoint 2, "));
+    child_release(&c);
     // What could be run by now stays out: its neighbours were measured without it.
     static const char *const REST[] = {"run",   "x.yaml",
                                        "--db",  "partial.db",
