@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { MOST_TRIES = 10000 };
@@ -250,6 +251,18 @@ bool file_make_directory(const char *path, Error *e) {
         if (!make_one(part, e)) return false;
     }
     return make_one(path, e);
+}
+
+bool file_has_room(const char *path, double bytes, const char *what, Error *e) {
+    struct statvfs s;
+    char *directory = file_directory(path);
+    bool unknown = !directory || statvfs(directory, &s) || s.f_blocks == 0;
+    double megabyte = 1e6, room = unknown ? 0 : (double)s.f_bavail * (double)s.f_frsize;
+    bool ok = unknown || bytes <= room ||
+              error_system(e, "%s take %.1f MB, '%s' has room for %.1f", what, bytes / megabyte, directory,
+                           room / megabyte);
+    mem_free(directory);
+    return ok;
 }
 
 char *file_path(const char *dir, const char *name) {

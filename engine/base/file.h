@@ -50,6 +50,10 @@ bool file_reader_left(int descriptor);
 // Makes a directory, and those above it, where they are missing.
 bool file_make_directory(const char *path, Error *e);
 
+// Asked before something large is written there: a disk that is full fails others, too. `what` is it ("the
+// weights"). True where the file system does not tell.
+bool file_has_room(const char *path, double bytes, const char *what, Error *e);
+
 // "dir/name", for mem_free; NULL if there is no memory.
 char *file_path(const char *dir, const char *name);
 

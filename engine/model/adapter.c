@@ -225,7 +225,8 @@ void adapter_config(const AdapterKind *k, const Shape *target, Text *t) {
     text_printf(t, "\"hidden_size\": %d, \"vocab_size\": %d}", target->width, target->vocab);
 }
 
-bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind, uint64_t seed, Error *e) {
+bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind, uint64_t seed, bool force,
+                   Error *e) {
     WeightSpec specs[ADAPTER_HEADS_MAX * ADAPTER_WEIGHTS];
     Shape shape = adapter_shape(kind, &target->shape);
     Text config = {0};
@@ -233,7 +234,7 @@ bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind
     for (int i = 0; i < kind->heads; i++)
         adapter_weights(kind->variant, &shape, i, specs + (size_t)i * ADAPTER_WEIGHTS);
     adapter_config(kind, &target->shape, &config);
-    SynthTensors t = {specs, kind->heads * ADAPTER_WEIGHTS, target->dtype, text_get(&config), seed};
+    SynthTensors t = {specs, kind->heads * ADAPTER_WEIGHTS, target->dtype, text_get(&config), seed, force};
     bool ok = config.failed ? error_system(e, "out of memory") : synth_tensors(dir, &t, e);
     text_release(&config);
     return ok;

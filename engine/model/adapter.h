@@ -65,7 +65,8 @@ const char *adapter_variant_name(AdapterVariant v);
 bool adapter_variant_find(const char *name, AdapterVariant *out, Error *e);
 
 // Random weights for a target, of its dtype.
-bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind, uint64_t seed, Error *e);
+bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind, uint64_t seed, bool force,
+                   Error *e);
 
 // For those who write one: the shape of its models, the weights of model `head` in the order of LayerWeights
 // (those that it lacks have no name), and config.json.

@@ -361,7 +361,7 @@ static bool write_files(Plan *p, const Sources *s, const char *dir, Error *e) {
 bool model_inflate(const char *dir, const InflateOptions *o, Error *e) {
     Sources s;
     Plan p;
-    Made made = {dir, "inflate", MARK};
+    Made made = {dir, "inflate", MARK, .adapter = o->adapter, .force = o->force};
     if (!sources_open(&s, o, e)) return false;
     bool ok = plan_init(&p, &s, e) && made_begin(&made, s.config, e);
     if (ok && !(write_files(&p, &s, dir, e) && made_finish(&made, e))) {

@@ -34,6 +34,7 @@ typedef struct InflateOptions {
     const char *adapter; // of the small model, or heads: they are written, for the inflated model. NULL: it
     const char *shape;   // a name (shapes.h) or a path to a config.json
     uint64_t seed;       // of the random numbers
+    bool force;          // replace a model that something else made
     size_t shard_bytes;  // most in one file of weights; 0: 5 GB
     void (*progress)(void *state, double share); // may be NULL
     void *state;

@@ -31,10 +31,17 @@ static bool is_text_of(const char *text, const json_t *root) {
     return same;
 }
 
-bool made_json(const char *dir, const char *name, const json_t *root, Error *e) {
+char *made_json_text(const char *name, const json_t *root, Error *e) {
     char *text = json_text(root, JSON_INDENT(2));
-    bool ok = is_text_of(text, root) ? made_text(dir, name, text, e)
-                                     : error_system(e, "out of memory for '%s'", name);
+    if (is_text_of(text, root)) return text;
+    mem_free(text);
+    error_system(e, "out of memory for '%s'", name);
+    return NULL;
+}
+
+bool made_json(const char *dir, const char *name, const json_t *root, Error *e) {
+    char *text = made_json_text(name, root, e);
+    bool ok = text && made_text(dir, name, text, e);
     mem_free(text);
     return ok;
 }
@@ -45,23 +52,40 @@ static bool holds(const char *dir, const char *name) {
     return access(path, F_OK) == 0;
 }
 
+static bool is_adapter(const json_t *config) {
+    const char *type = json_string_value(json_object_get(config, "model_type"));
+    return type && strcmp(type, "outpace_adapter") == 0;
+}
+
 // False with e filled where the directory holds a model that is not the maker's to replace.
 static bool check_owner(const Made *m, Error *e) {
     const char *name = holds(m->dir, "config.json") ? "config.json" : UNFINISHED;
     bool weights = holds(m->dir, "model.safetensors") || holds(m->dir, "model.safetensors.index.json");
     if (!holds(m->dir, name))
-        return !weights ||
-               error_input(e, "'%s' holds weights without a config.json; give another directory", m->dir);
+        return !weights || error_input(e,
+                                       "'%s' holds weights without a config.json; give another directory, or "
+                                       "--force to replace them",
+                                       m->dir);
     char *path = file_path(m->dir, name);
     if (!path) return error_system(e, "out of memory");
     json_t *root = json_from_file(path, MADE_MAX_CONFIG, e);
-    bool ours = json_object_get(root, m->mark) != NULL;
+    bool ours = json_object_get(root, m->mark) && is_adapter(root) == m->adapter;
     if (root && !ours)
-        error_input(e, "'%s' holds a model that '%s' did not write; give another directory", m->dir,
-                    m->maker);
+        error_input(
+            e, "'%s' holds %s that '%s' did not write; give another directory, or --force to replace it",
+            m->dir, json_object_get(root, m->mark) && !m->adapter ? "an adapter" : "a model", m->maker);
     json_decref(root);
     mem_free(path);
     return ours;
+}
+
+bool made_check(const Made *m, Error *e) {
+    struct stat st;
+    if (strlen(m->dir) > MADE_MAX_PATH - 128) return error_input(e, "the path of the directory is too long");
+    if (stat(m->dir, &st)) return true;
+    if (!S_ISDIR(st.st_mode))
+        return error_input(e, "'%s' is not a directory; give the path of one, or of nothing yet", m->dir);
+    return m->force || check_owner(m, e);
 }
 
 static bool is_made(const char *name) {
@@ -94,24 +118,33 @@ static void remove_last(const char *dir) {
     rmdir(dir);
 }
 
-bool made_begin(const Made *m, const json_t *config, Error *e) {
-    if (strlen(m->dir) > MADE_MAX_PATH - 128) return error_input(e, "the path of the directory is too long");
-    if (mkdir(m->dir, 0777) && errno != EEXIST)
-        return error_system(e, "cannot make '%s': %s", m->dir, strerror(errno));
-    struct stat st;
-    if (stat(m->dir, &st) || !S_ISDIR(st.st_mode))
-        return error_input(e, "'%s' is not a directory; give the path of one, or of nothing yet", m->dir);
-    if (!check_owner(m, e)) return false;
+// `replace` takes away what an earlier maker left, and closes the directory.
+static bool begin(const Made *m, const json_t *config, bool (*replace)(DIR *d, const char *dir, Error *e),
+                  Error *e) {
+    if (!made_check(m, e) || !file_make_directory(m->dir, e)) return false;
     DIR *d = opendir(m->dir); // before anything is written: what cannot be listed stays as it is
     if (!d) {
         error_system(e, "cannot list '%s': %s", m->dir, strerror(errno));
         rmdir(m->dir); // only where it is new
         return false;
     }
-    if (made_json(m->dir, UNFINISHED, config, e)) return clear(d, m->dir, e);
+    if (made_json(m->dir, UNFINISHED, config, e)) return replace(d, m->dir, e);
     closedir(d);
     remove_last(m->dir);
     return false;
+}
+
+bool made_begin(const Made *m, const json_t *config, Error *e) { return begin(m, config, clear, e); }
+
+static bool remove_config(DIR *d, const char *dir, Error *e) {
+    bool ok = unlinkat(dirfd(d), "config.json", 0) == 0 || errno == ENOENT ||
+              error_system(e, "cannot replace the model in '%s': %s", dir, strerror(errno));
+    closedir(d);
+    return ok;
+}
+
+bool made_replace(const Made *m, const json_t *config, Error *e) {
+    return begin(m, config, remove_config, e);
 }
 
 bool made_finish(const Made *m, Error *e) {

@@ -143,7 +143,9 @@ static bool plan_model(Plan *p, const Model *m, Error *e) {
 
 // --- the directory
 
-static Made made_in(const char *dir) { return (Made){dir, "synth", MARK}; }
+static Made made_in(const char *dir, bool adapter, bool force) {
+    return (Made){dir, "synth", MARK, .adapter = adapter, .force = force};
+}
 
 static bool write_tokenizer(const char *dir, int vocab, Error *e) {
     if (vocab < SYNTH_TOKENIZER_MIN) return true; // ids only
@@ -189,10 +191,10 @@ bool synth_describe(const SynthOptions *o, Model *out, Error *e) {
     return ok;
 }
 
-static bool synth(const char *dir, const json_t *config, Plan *p, const char *place, Error *e) {
+static bool synth(const char *dir, const json_t *config, Plan *p, const SynthOptions *o, Error *e) {
     Model m;
-    Made made = made_in(dir);
-    if (!describe(config, place, &m, e)) return false;
+    Made made = made_in(dir, false, o->force);
+    if (!describe(config, o->shape, &m, e)) return false;
     p->dtype = m.dtype;
     if (!plan_model(p, &m, e) || !made_begin(&made, config, e)) return false;
     bool ok = write_files(p, &m, config, dir, e) && made_finish(&made, e);
@@ -209,7 +211,7 @@ bool model_synth(const char *dir, const SynthOptions *o, Error *e) {
         .seed = o->seed
     };
     json_t *config = read_config(o, e);
-    bool ok = config && synth(dir, config, &p, o->shape, e);
+    bool ok = config && synth(dir, config, &p, o, e);
     json_decref(config);
     plan_release(&p);
     return ok;
@@ -217,7 +219,7 @@ bool model_synth(const char *dir, const SynthOptions *o, Error *e) {
 
 bool synth_tensors(const char *dir, const SynthTensors *t, Error *e) {
     Plan p = {.dtype = t->dtype, .seed = t->seed};
-    Made made = made_in(dir);
+    Made made = made_in(dir, true, t->force);
     json_t *config = json_from_bytes(t->config, strlen(t->config), "config.json", e);
     bool ok = config && plan_init(&p, (size_t)t->count, e);
     if (ok) {

@@ -17,6 +17,7 @@ typedef struct SynthOptions {
     const char *const *sets; // "key=value" put on top of it; value as JSON, or else as text
     int set_count;
     uint64_t seed;
+    bool force;                                  // replace a model that something else made
     size_t shard_bytes;                          // most in one file of weights; 0: 5 GB
     int threads;                                 // files written at once; 0: one
     void (*progress)(void *state, double share); // may be NULL
@@ -24,19 +25,21 @@ typedef struct SynthOptions {
 } SynthOptions;
 
 // Writes into dir, which is made if it is not there. A directory that holds a model which was not made by
-// this function is refused. Every file appears whole or not at all, config.json last.
+// this function is refused, unless o->force. Every file appears whole or not at all, config.json last.
 bool model_synth(const char *dir, const SynthOptions *o, Error *e);
 
 // The model that model_synth would write, without weights; nothing is written.
 bool synth_describe(const SynthOptions *o, Model *out, Error *e);
 
-// A directory of any tensors: model.safetensors with random weights, and a config.json. The same rules.
+// A directory of any tensors, an adapter's: model.safetensors with random weights, and a config.json. The
+// same rules.
 typedef struct SynthTensors {
     const WeightSpec *specs; // (count); those without a name are left out
     int count;
     Dtype dtype;
     const char *config; // an object, as JSON
     uint64_t seed;
+    bool force;
 } SynthTensors;
 
 bool synth_tensors(const char *dir, const SynthTensors *t, Error *e);

@@ -2,17 +2,15 @@
 // size, whatever the sizes are.
 #include "engine/model/weights_out.h"
 
+#include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
 #include "engine/model/made.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
 enum { BUFFER = 1 << 16, PROGRESS_STEPS = 256, PIECE = 4 << 20, THREADS_MOST = 16 };
 static const size_t SHARD_BYTES = 5000000000u;
@@ -20,7 +18,7 @@ static const size_t SHARD_BYTES = 5000000000u;
 // A shard's file. It is written in pieces that begin at multiples of their size: Linux then keeps it in huge
 // pages, from which one token's weights are read some 5% faster (docs/speed.md).
 typedef struct Pieces {
-    int fd;
+    FilePart *part;
     unsigned char *piece; // (PIECE)
     size_t used;
 } Pieces;
@@ -66,14 +64,9 @@ static int next(const WeightsOut *w, int shard, int i) {
 }
 
 static bool flush(Pieces *p) {
-    for (size_t done = 0; done < p->used;) {
-        ssize_t k = write(p->fd, p->piece + done, p->used - done);
-        if (k < 0 && errno == EINTR) continue;
-        if (k <= 0) return false;
-        done += (size_t)k;
-    }
+    bool ok = file_part_write(p->part, p->piece, p->used);
     p->used = 0;
-    return true;
+    return ok;
 }
 
 static bool put(Pieces *p, const void *data, size_t n) {
@@ -135,11 +128,11 @@ static void header_text(WeightsOut *w, int shard, Text *t) {
     for (size_t n = safetensors_padding(t->length); n > 0; n--) text_puts(t, " ");
 }
 
-static bool write_shard_to(Crew *c, int shard, int fd, Error *e) {
+static bool write_shard_to(Crew *c, int shard, FilePart *part, Error *e) {
     WeightsOut *w = c->w;
     Text header = {0};
     unsigned char length[8], *buffer = mem_alloc(BUFFER, 1);
-    Pieces p = {.fd = fd, .piece = mem_alloc(PIECE, 1)};
+    Pieces p = {.part = part, .piece = mem_alloc(PIECE, 1)};
     header_text(w, shard, &header);
     for (int i = 0; i < 8; i++) length[i] = (unsigned char)((uint64_t)header.length >> 8 * i);
     bool ok =
@@ -148,7 +141,7 @@ static bool write_shard_to(Crew *c, int shard, int fd, Error *e) {
         ok = put(&p, length, 8) && put(&p, header.data, header.length);
         for (int i = next(w, shard, -1); ok && i < w->count; i = next(w, shard, i))
             ok = write_tensor(c, i, &p, buffer);
-        ok = ok && flush(&p) && fsync(fd) == 0;
+        ok = ok && flush(&p);
         if (!ok) error_system(e, "cannot write weights: %s", strerror(errno));
     }
     mem_free(buffer);
@@ -163,17 +156,14 @@ static void shard_name(const WeightsOut *w, int shard, char out[64]) {
 }
 
 static bool write_shard(Crew *c, int shard, Error *e) {
-    char name[64], path[MADE_MAX_PATH], part[MADE_MAX_PATH + 8];
+    char name[64], path[MADE_MAX_PATH];
+    FilePart part;
     shard_name(c->w, shard, name);
     snprintf(path, sizeof path, "%s/%s", c->dir, name);
-    snprintf(part, sizeof part, "%s.part", path);
-    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) return error_system(e, "cannot write '%s': %s", part, strerror(errno));
-    bool ok = write_shard_to(c, shard, fd, e) || error_within(e, "'%s'", path);
-    if (close(fd) && ok) ok = error_system(e, "cannot write '%s': %s", path, strerror(errno));
-    if (ok && rename(part, path)) ok = error_system(e, "cannot write '%s': %s", path, strerror(errno));
-    if (!ok) unlink(part);
-    return ok;
+    if (!file_part_open(&part, path, e)) return false;
+    if (write_shard_to(c, shard, &part, e)) return file_part_finish(&part, path, e);
+    file_part_drop(&part);
+    return error_within(e, "'%s'", path);
 }
 
 static bool write_index(const WeightsOut *w, const char *dir, Error *e) {
@@ -228,17 +218,11 @@ static bool write_by_threads(WeightsOut *w, const char *dir, Error *e) {
     return c.ok;
 }
 
-// Said before anything is written: a disk that is full fails others, too. Some file systems do not tell.
-static bool check_room(const WeightsOut *w, const char *dir, Error *e) {
-    const double gigabyte = 1e9;
-    struct statvfs s;
-    if (statvfs(dir, &s) || s.f_blocks == 0) return true;
-    double room = (double)s.f_bavail * (double)s.f_frsize;
-    return (double)w->bytes <= room || error_system(e, "the weights take %.1f GB, '%s' has room for %.1f",
-                                                    (double)w->bytes / gigabyte, dir, room / gigabyte);
-}
-
 bool weights_out(WeightsOut *w, const char *dir, Error *e) {
     choose_shards(w);
-    return check_room(w, dir, e) && write_by_threads(w, dir, e) && (w->shards == 1 || write_index(w, dir, e));
+    char *inside = file_path(dir, "");
+    bool ok =
+        inside ? file_has_room(inside, (double)w->bytes, "the weights", e) : error_system(e, "out of memory");
+    mem_free(inside);
+    return ok && write_by_threads(w, dir, e) && (w->shards == 1 || write_index(w, dir, e));
 }

@@ -187,3 +187,15 @@ bool checkpoint_read(Trainer *t, const char *path, Error *e) {
     file_unmap(&view);
     return ok;
 }
+
+bool checkpoint_is(const char *path) {
+    FileView view;
+    Safetensors header;
+    if (!file_map(path, &view, NULL)) return false;
+    bool is = safetensors_parse(view.data, view.size, path, &header, NULL);
+    const StoredTensor *progress = is ? safetensors_find(&header, "progress") : NULL;
+    is = progress && strcmp(progress->dtype, "I64") == 0 && safetensors_find(&header, "identity");
+    safetensors_release(&header);
+    file_unmap(&view);
+    return is;
+}

@@ -18,3 +18,6 @@ bool checkpoint_write(const Trainer *t, const char *path, Error *e);
 // Into a trainer that was opened with the same configuration and corpus; anything else is refused, and the
 // trainer then stands at its start.
 bool checkpoint_read(Trainer *t, const char *path, Error *e);
+
+// Whether a file is a checkpoint at all, of whatever run: only that may be replaced by another.
+bool checkpoint_is(const char *path);

@@ -7,10 +7,8 @@
 #include "engine/model/made.h"
 #include "engine/train/tensors.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
 // An id of -1 is left out.
 static bool set_ids(json_t *root, const ExportNotes *n) {
@@ -38,19 +36,14 @@ static json_t *shape_json(const Shape *s) {
         false, "torch_dtype", "bfloat16");
 }
 
-static bool write_config(const Trainer *t, const ExportNotes *notes, const char *dir, Error *e) {
-    json_t *root = shape_json(&t->config.shape);
-    bool ok = (root && set_ids(root, notes) && set_training(root, t, notes)) ||
-              error_system(e, "out of memory for the model's config");
-    ok = ok && made_json(dir, "config.json", root, e);
-    json_decref(root);
-    return ok;
-}
-
-static bool write_generation(const ExportNotes *notes, const char *dir, Error *e) {
+static bool add_generation(const ExportNotes *notes, const char *dir, Output *out, Error *e) {
+    static const char NAME[] = "generation_config.json";
     json_t *root = json_object();
     bool ok = (root && set_ids(root, notes)) || error_system(e, "out of memory for the model's config");
-    ok = ok && made_json(dir, "generation_config.json", root, e);
+    char *text = ok ? made_json_text(NAME, root, e) : NULL, *path = file_path(dir, NAME);
+    ok = text && path && output_add(out, path, &(OutputKind){0}, text, strlen(text), e);
+    mem_free(text);
+    mem_free(path);
     json_decref(root);
     return ok;
 }
@@ -70,7 +63,7 @@ static void tensors_of(const Network *n, TensorOut *out, uint16_t *numbers) {
     }
 }
 
-static bool write_weights(const Trainer *t, const char *dir, Error *e) {
+static bool add_weights(const Trainer *t, const char *dir, Output *to, Error *e) {
     size_t most = 0, count = 0, at = 0;
     for (int i = 0; i < t->count; i++) most += (size_t)t->networks[i].parameters.count;
     uint16_t *numbers = mem_alloc(trainer_parameters(t), sizeof *numbers);
@@ -82,21 +75,37 @@ static bool write_weights(const Trainer *t, const char *dir, Error *e) {
         count += (size_t)t->networks[i].parameters.count;
         at += t->networks[i].parameters.total;
     }
-    ok = ok && tensors_write(path, out, count, e);
+    ok = ok && tensors_add(to, path, out, count, e);
     mem_free(numbers);
     mem_free(out);
     mem_free(path);
     return ok;
 }
 
-static bool make_folder(const char *dir, Error *e) {
-    return !mkdir(dir, 0777) || errno == EEXIST ||
-           error_system(e, "cannot make '%s': %s", dir, strerror(errno));
+static Made made_in(const char *dir, bool adapter, const Output *out) {
+    return (Made){
+        .dir = dir, .maker = "train", .mark = "outpace_train", .adapter = adapter, .force = out->force};
 }
 
-bool export_model(const Trainer *t, const ExportNotes *notes, const char *dir, Error *e) {
-    return make_folder(dir, e) && write_generation(notes, dir, e) && write_weights(t, dir, e) &&
-           write_config(t, notes, dir, e);
+bool export_check(const char *dir, bool adapter, const Output *out, Error *e) {
+    Made made = made_in(dir, adapter, out);
+    return (out->force || output_check_directory(out, dir, e)) && made_check(&made, e);
+}
+
+// All that is added so far, and then the config.
+static bool finish(const Made *m, const json_t *config, Output *out, Error *e) {
+    return made_replace(m, config, e) && output_finish(out, e) && made_finish(m, e);
+}
+
+bool export_model(const Trainer *t, const ExportNotes *notes, const char *dir, Output *out, Error *e) {
+    Made made = made_in(dir, false, out);
+    json_t *root = shape_json(&t->config.shape);
+    bool ok = (root && set_ids(root, notes) && set_training(root, t, notes)) ||
+              error_system(e, "out of memory for the model's config");
+    ok = ok && export_check(dir, false, out, e) && add_generation(notes, dir, out, e) &&
+         add_weights(t, dir, out, e) && finish(&made, root, out, e);
+    json_decref(root);
+    return ok;
 }
 
 // --- an adapter ------------------------------------------------------------------------------------------
@@ -121,10 +130,11 @@ static json_t *adapter_json(const Trainer *t, const ExportNotes *notes) {
     return NULL;
 }
 
-bool export_adapter(const Trainer *t, const ExportNotes *notes, const char *dir, Error *e) {
+bool export_adapter(const Trainer *t, const ExportNotes *notes, const char *dir, Output *out, Error *e) {
+    Made made = made_in(dir, true, out);
     json_t *root = adapter_json(t, notes);
-    bool ok = (root || error_system(e, "out of memory for the adapter's config")) && make_folder(dir, e) &&
-              write_weights(t, dir, e) && made_json(dir, "config.json", root, e);
+    bool ok = (root || error_system(e, "out of memory for the adapter's config")) &&
+              export_check(dir, true, out, e) && add_weights(t, dir, out, e) && finish(&made, root, out, e);
     json_decref(root);
     return ok;
 }

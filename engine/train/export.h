@@ -2,6 +2,7 @@
 // programs run: config.json, generation_config.json, model.safetensors. The tokenizer's files are the
 // caller's to put beside them.
 #pragma once
+#include "engine/base/output.h"
 #include "engine/train/trainer.h"
 
 typedef struct ExportNotes {
@@ -9,9 +10,14 @@ typedef struct ExportNotes {
     double held_out_loss; // for config.json; NAN: not known
 } ExportNotes;
 
-// Makes `dir` if it is not there. Every file appears whole or not at all, config.json last.
-bool export_model(const Trainer *t, const ExportNotes *notes, const char *dir, Error *e);
+// Asks, before the training, whether its result may go into `dir`: by made.h, and by what `out` knows is
+// read.
+bool export_check(const char *dir, bool adapter, const Output *out, Error *e);
+
+// Makes `dir` if it is not there. What the caller has added to `out` appears with the model's files, all of
+// them or, where there is no room for one, none; config.json comes last.
+bool export_model(const Trainer *t, const ExportNotes *notes, const char *dir, Output *out, Error *e);
 
 // An adapter's directory (engine/model/adapter.h), in bf16 too; of the notes it takes the loss, with which
 // t->agreement is written.
-bool export_adapter(const Trainer *t, const ExportNotes *notes, const char *dir, Error *e);
+bool export_adapter(const Trainer *t, const ExportNotes *notes, const char *dir, Output *out, Error *e);

@@ -1,6 +1,5 @@
 #include "engine/train/tensors.h"
 
-#include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
 #include "engine/model/safetensors.h"
@@ -22,7 +21,7 @@ static void header_text(const TensorOut *tensors, size_t count, Text *t) {
     for (size_t n = safetensors_padding(t->length); n > 0; n--) text_puts(t, " ");
 }
 
-bool tensors_write(const char *path, const TensorOut *tensors, size_t count, Error *e) {
+bool tensors_add(Output *out, const char *path, const TensorOut *tensors, size_t count, Error *e) {
     Text header = {0};
     size_t bytes = 8, at;
     header_text(tensors, count, &header);
@@ -39,7 +38,14 @@ bool tensors_write(const char *path, const TensorOut *tensors, size_t count, Err
     for (size_t i = 0; i < count; at += tensors[i++].bytes)
         memcpy(file + at, tensors[i].data, tensors[i].bytes);
     text_release(&header);
-    bool ok = file_write(path, file, bytes, e);
+    bool ok = output_add(out, path, &(OutputKind){0}, file, bytes, e);
     mem_free(file);
+    return ok;
+}
+
+bool tensors_write(const char *path, const TensorOut *tensors, size_t count, Error *e) {
+    Output out = {0};
+    bool ok = tensors_add(&out, path, tensors, count, e) && output_finish(&out, e);
+    output_release(&out);
     return ok;
 }

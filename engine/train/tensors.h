@@ -1,7 +1,7 @@
 // Writes a safetensors file (see engine/model/safetensors.h) of tensors that are in memory. The file appears
 // whole or not at all.
 #pragma once
-#include "engine/base/error.h"
+#include "engine/base/output.h"
 
 #include <stddef.h>
 
@@ -14,4 +14,6 @@ typedef struct TensorOut {
     size_t bytes;
 } TensorOut;
 
+// Adds the file to `out`.
+bool tensors_add(Output *out, const char *path, const TensorOut *tensors, size_t count, Error *e);
 bool tensors_write(const char *path, const TensorOut *tensors, size_t count, Error *e);

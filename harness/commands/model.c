@@ -1,5 +1,6 @@
 #include "harness/program/command.h"
 
+#include "engine/base/output.h"
 #include "engine/model/adapter.h"
 #include "engine/model/describe.h"
 #include "engine/model/finite.h"
@@ -15,7 +16,7 @@
 typedef struct {
     uint64_t seed;
     OptionList sets;
-    bool check;
+    bool check, force;
     const char *variant, *shape, *adapter;
     int exit_layer, heads, kv_heads;
 } ModelOptions;
@@ -26,6 +27,7 @@ static const Option OPTIONS[] = {
      "synth, adapter, inflate: random weights are a function of it alone",                                           "0"       },
     {"set",        0, OPTION_LIST, AT(sets),       0, 0,                 "KEY=VALUE",
      "synth: change a key of the shape's config.json; repeatable",                                                   NULL      },
+    OPTION_FORCE(AT(force)),
     {"check",      0, OPTION_FLAG, AT(check),      0, 0,                 NULL,
      "info: read all weights too, and say whether each is a finite number",                                          NULL      },
     {"variant",    0, OPTION_TEXT, AT(variant),    0, 0,                 "NAME",
@@ -52,6 +54,7 @@ static bool synth(const char *shape, const char *dir, const ModelOptions *o, Err
                       .sets = o->sets.items,
                       .set_count = o->sets.count,
                       .seed = o->seed,
+                      .force = o->force,
                       .threads = (int)sysconf(_SC_NPROCESSORS_ONLN),
                       .progress = terminal ? show_progress : NULL};
     bool ok = model_synth(dir, &s, e);
@@ -60,16 +63,25 @@ static bool synth(const char *shape, const char *dir, const ModelOptions *o, Err
     return ok;
 }
 
+// What is read cannot be replaced while it is read, --force or not.
+static bool check_apart(const char *dir, const char *model, const char *adapter, Error *e) {
+    Output out = {0};
+    output_reads(&out, model);
+    output_reads(&out, adapter);
+    return output_check_directory(&out, dir, e);
+}
+
 static bool inflate(const char *small, const char *dir, const ModelOptions *o, Error *e) {
     bool terminal = isatty(STDERR_FILENO);
     InflateOptions x = {.small = small,
                         .adapter = o->adapter,
                         .shape = o->shape,
                         .seed = o->seed,
+                        .force = o->force,
                         .progress = terminal ? show_progress : NULL};
     if (!o->shape)
         return error_input(e, "inflate needs --shape; 'outpace model shapes' lists those there are");
-    bool ok = model_inflate(dir, &x, e);
+    bool ok = check_apart(dir, small, o->adapter, e) && model_inflate(dir, &x, e);
     if (terminal) fputs("\r                     \r", stderr);
     if (ok)
         printf("wrote %s, inflated to %s, to %s: a stand-in\n", o->adapter ? o->adapter : small, o->shape,
@@ -80,12 +92,13 @@ static bool inflate(const char *small, const char *dir, const ModelOptions *o, E
 static bool adapter(const char *model, const char *dir, const ModelOptions *o, Error *e) {
     Model target;
     AdapterKind kind = {.heads = 1, .kv_heads = o->kv_heads};
-    if (!adapter_variant_find(o->variant, &kind.variant, e)) return false;
+    if (!adapter_variant_find(o->variant, &kind.variant, e) || !check_apart(dir, model, NULL, e))
+        return false;
     if (!model_open(&target, model, e)) return false;
     bool medusa = kind.variant == ADAPTER_MEDUSA;
     kind.exit_layer = medusa ? target.shape.layers : o->exit_layer;
     if (medusa) kind.heads = o->heads;
-    bool ok = adapter_synth(dir, &target, &kind, o->seed, e);
+    bool ok = adapter_synth(dir, &target, &kind, o->seed, o->force, e);
     if (ok) printf("wrote a random adapter (%s) for %s to %s\n", o->variant, model, dir);
     model_close(&target);
     return ok;
@@ -143,6 +156,7 @@ const Command command_model = {
         "info opens a directory, checks every file in it, and describes the model; --check reads every\n"
         "weight.\n"
         "shapes lists the known shapes; the path of a config.json is a shape too.\n"
+        "A directory with a model that the same command did not write is refused without --force.\n"
         "\n"
         "  outpace model synth tiny /tmp/tiny\n"
         "  outpace model synth mistral-7b /tmp/m --set num_hidden_layers=4 --seed 7\n"

@@ -18,7 +18,7 @@ static const size_t MOST_TOKENIZER_BYTES = 256u << 20;
 
 typedef struct {
     int stop_after;
-    bool fresh, baseline;
+    bool fresh, baseline, force;
     const char *start;
     TrainAdapterOptions adapter;
 } TrainOptions;
@@ -28,6 +28,7 @@ static const Option OPTIONS[] = {
     {"stop-after", 0,   OPTION_INT,  AT(stop_after),         0, 1 << 30,           "N",
      "end with a checkpoint after so many steps more; 0: at the end",                                                                          "0"       },
     {"fresh",      0,   OPTION_FLAG, AT(fresh),              0, 0,                 NULL,   "start anew, whatever checkpoint there is",         NULL      },
+    OPTION_FORCE(AT(force)),
     {"start",      0,   OPTION_TEXT, AT(start),              0, 0,                 "DIR",
      "begin with this model's weights; with --baseline, tell its loss",                                                                        NULL      },
     {"baseline",   0,   OPTION_FLAG, AT(baseline),           0, 0,                 NULL,
@@ -87,6 +88,7 @@ static bool open_tokenizer(ModelRun *m, Error *e) {
 static bool open_start(ModelRun *m, const char *dir, Error *e) {
     if (!dir) dir = m->run.file.start;
     if (!dir) return true;
+    output_reads(&m->run.out, dir);
     m->run.file.config.start = &m->start;
     m->run.file.config.start_name = m->start_name;
     return model_open(&m->start, dir, e) && model_check_finite(&m->start, dir, e) &&
@@ -113,10 +115,10 @@ static void close_run(ModelRun *m) {
 static bool write_model(ModelRun *m, Error *e) {
     const char *dir = m->run.file.out;
     ExportNotes notes = {.bos = m->bos, .eos = m->run.eos, .held_out_loss = m->run.held_out};
-    if (!export_model(&m->run.trainer, &notes, dir, e)) return false;
     char *path = file_path(dir, "tokenizer.json");
-    bool ok =
-        path ? file_write(path, m->tokenizer_json, m->tokenizer_bytes, e) : error_system(e, "out of memory");
+    bool ok = path ? output_add(&m->run.out, path, &(OutputKind){0}, m->tokenizer_json, m->tokenizer_bytes, e)
+                   : error_system(e, "out of memory");
+    ok = ok && export_model(&m->run.trainer, &notes, dir, &m->run.out, e);
     mem_free(path);
     if (ok) printf("wrote the model to %s\n", dir);
     return ok;
@@ -138,8 +140,9 @@ static bool show_baseline(TrainRun *r, Error *e) {
 
 static bool train_model(const TrainOptions *o, const char *config, int *code, Error *e) {
     ModelRun m = {
-        .run = {.stop_after = o->stop_after, .fresh = o->fresh}
+        .run = {.stop_after = o->stop_after, .fresh = o->fresh, .looks = o->baseline, .out.force = o->force}
     };
+    output_reads(&m.run.out, config);
     bool done = false, ok = open_run(&m, config, o->start, e);
     if (ok && o->baseline) ok = show_baseline(&m.run, e);
     else ok = ok && train_run(&m.run, &done, code, e) && (!done || write_model(&m, e));
@@ -157,6 +160,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (stop) return true;
     o.adapter.stop_after = o.stop_after;
     o.adapter.fresh = o.fresh;
+    o.adapter.force = o.force;
     interrupt_catch("this step");
     if (rest.count == 1) return train_model(&o, rest.items[0], code, e);
     bool heads = rest.count == 2 && strcmp(rest.items[0], "heads") == 0;
@@ -174,7 +178,7 @@ const Command command_train = {
         "Trains a decoder-only model (RMSNorm, grouped heads, RoPE, SwiGLU, tied head) as the YAML file\n"
         "says and writes it as a Hugging Face directory. Ctrl-C ends with a checkpoint beside that\n"
         "directory; the same command goes on from it, to the same result bit for bit. configs/train/ has\n"
-        "examples.\n"
+        "examples. A model that 'train' did not write is not replaced without --force.\n"
         "--baseline tells what a model that only counts (5-grams, modified Kneser-Ney) reaches on the\n"
         "same split.\n"
         "\n"

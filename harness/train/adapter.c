@@ -89,10 +89,10 @@ static bool choose_tokens(AdapterRun *a, const char *dir, Error *e) {
     return true;
 }
 
-static bool write_adapter(const AdapterRun *a, Error *e) {
-    const TrainRun *r = &a->run;
+static bool write_adapter(AdapterRun *a, Error *e) {
+    TrainRun *r = &a->run;
     ExportNotes notes = {.bos = -1, .eos = -1, .held_out_loss = r->held_out};
-    if (!export_adapter(&r->trainer, &notes, r->file.out, e)) return false;
+    if (!export_adapter(&r->trainer, &notes, r->file.out, &r->out, e)) return false;
     printf("wrote the %s to %s\n", a->target.kind.variant == ADAPTER_MEDUSA ? "heads" : "adapter",
            r->file.out);
     return true;
@@ -100,9 +100,11 @@ static bool write_adapter(const AdapterRun *a, Error *e) {
 
 bool train_adapter(const char *model, const TrainAdapterOptions *o, bool heads, int *code, Error *e) {
     AdapterRun a = {
-        .run = {.stop_after = o->stop_after, .fresh = o->fresh}
+        .run = {.stop_after = o->stop_after, .fresh = o->fresh, .adapter = true, .out.force = o->force}
     };
     bool done = false;
+    output_reads(&a.run.out, model);
+    output_reads(&a.run.out, o->config);
     bool ok = read_settings(&a, o, e) && open_target(&a, model, o, heads, e) && choose_tokens(&a, model, e) &&
               train_run_open(&a.run, e) && train_run(&a.run, &done, code, e) &&
               (!done || write_adapter(&a, e));

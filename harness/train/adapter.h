@@ -9,7 +9,7 @@ typedef struct TrainAdapterOptions {
     double rate;                                    // likewise
     OptionList files;
     int stop_after;
-    bool fresh;
+    bool fresh, force;
 } TrainAdapterOptions;
 
 bool train_adapter(const char *model, const TrainAdapterOptions *o, bool heads, int *code, Error *e);

@@ -57,14 +57,39 @@ static bool open_trainer(TrainRun *r, Error *e) {
 }
 
 // The checkpoint stands beside the model's directory, so that this holds nothing but the model.
-static bool resume(TrainRun *r, Error *e) {
+static bool name_checkpoint(TrainRun *r, Error *e) {
     Text path = {0};
     size_t n = strlen(r->file.out);
     while (n > 1 && r->file.out[n - 1] == '/') n--;
     text_printf(&path, "%.*s.checkpoint", (int)n, r->file.out);
     r->checkpoint = path.failed ? NULL : mem_text(path.data, path.length);
     text_release(&path);
-    if (!r->checkpoint) return error_system(e, "out of memory");
+    return r->checkpoint || error_system(e, "out of memory");
+}
+
+// Whether what is there may be replaced, and a file made beside it. A checkpoint that is gone on from is
+// looked at when it is read.
+static bool check_place(TrainRun *r, Error *e) {
+    if (r->looks) return true;
+    bool replaces = r->fresh && !r->out.force && file_exists(r->checkpoint) && !checkpoint_is(r->checkpoint);
+    if (replaces)
+        return error_input(e, "'%s' is there, and is not a checkpoint: give another directory, or --force",
+                           r->checkpoint);
+    return export_check(r->file.out, r->adapter, &r->out, e) &&
+           output_check(&r->out, r->checkpoint, &(OutputKind){0}, e);
+}
+
+// A checkpoint is written before the last one goes, and the model beside both.
+static bool check_room(const TrainRun *r, Error *e) {
+    if (r->looks) return true;
+    double checkpoint = 3 * sizeof(float), model = sizeof(uint16_t),
+           first = file_exists(r->checkpoint) ? 1 : 2;
+    return file_has_room(r->checkpoint,
+                         (double)trainer_parameters(&r->trainer) * (first * checkpoint + model),
+                         "checkpoints and the model", e);
+}
+
+static bool resume(TrainRun *r, Error *e) {
     if (r->fresh || !file_exists(r->checkpoint)) return true;
     if (!checkpoint_read(&r->trainer, r->checkpoint, e)) return false;
     fprintf(stderr, "resumed   at step %d from %s\n", r->trainer.step, r->checkpoint);
@@ -74,13 +99,15 @@ static bool resume(TrainRun *r, Error *e) {
 bool train_run_open(TrainRun *r, Error *e) {
     r->terminal = isatty(STDERR_FILENO);
     r->held_out = NAN;
-    return read_text(r, e) && open_trainer(r, e) && resume(r, e);
+    return name_checkpoint(r, e) && check_place(r, e) && read_text(r, e) && open_trainer(r, e) &&
+           check_room(r, e) && resume(r, e);
 }
 
 void train_run_close(TrainRun *r) {
     trainer_close(&r->trainer);
     corpus_release(&r->corpus);
     mem_free(r->checkpoint);
+    output_release(&r->out);
     train_file_release(&r->file);
 }
 

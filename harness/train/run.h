@@ -1,6 +1,7 @@
 // A training run as the program carries it out, of a model or of adapters: text to tokens, steps with a
 // progress line, checkpoints, and an end that an interrupt may bring earlier.
 #pragma once
+#include "engine/base/output.h"
 #include "engine/text/tokenizer.h"
 #include "engine/train/train.h"
 #include "harness/train/config.h"
@@ -12,6 +13,9 @@ typedef struct TrainRun {
     int eos;        // what ends a document
     int stop_after; // steps; 0: at the end
     bool fresh;     // whatever checkpoint there is
+    bool adapter;   // it is one that is trained
+    bool looks;     // it trains and writes nothing
+    Output out;     // what is read, and whether all may be replaced
     // the run
     Corpus corpus;
     Trainer trainer;
@@ -22,7 +26,9 @@ typedef struct TrainRun {
     int first_step, shown_step;
 } TrainRun;
 
-// Reads the text, opens the trainer by file.config and goes on from a checkpoint if there is one.
+// Asks first whether the result may be written, then reads the text, opens the trainer by file.config and
+// goes on from a checkpoint if there is one; what the disk must have room for is known by then, and asked,
+// too.
 bool train_run_open(TrainRun *r, Error *e);
 void train_run_close(TrainRun *r); // takes an empty or half-opened one; releases the file too
 

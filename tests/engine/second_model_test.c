@@ -117,7 +117,7 @@ static void check_variant(World *w, AdapterVariant v, Random *r) {
     int layers = w->model.model.shape.layers, heads = medusa ? test_between(r, 1, 5) : 1;
     AdapterKind kind = {v, medusa ? layers : w->exit_layer, heads, 0};
     const char *dir = folder_path(w->folder, adapter_variant_name(v));
-    if (!adapter_synth(dir, &w->model.model, &kind, random_bits(r) >> 1, &e)) fail_msg("%s", e.text);
+    if (!adapter_synth(dir, &w->model.model, &kind, random_bits(r) >> 1, false, &e)) fail_msg("%s", e.text);
     if (!adapter_open(&a, &w->model.model, dir, &e)) fail_msg("%s", e.text);
     for (int i = 0; i < heads; i++) open_cpu(&s[i], &a.models[i], w->compute);
     w->env.adapters = s;
@@ -301,7 +301,7 @@ static void sampled_output_has_the_distribution(void **state) {
     random_model_init(&model, &shape, DTYPE_F32, false, &r);
     random_model_init(&other, &shape, DTYPE_F32, false, &r);
     random_adapter_init(&adapter, &model.model, &r);
-    assert_true(adapter_synth(dir, &model.model, &kind, 3, NULL) &&
+    assert_true(adapter_synth(dir, &model.model, &kind, 3, false, NULL) &&
                 adapter_open(&medusa, &model.model, dir, NULL));
     open_cpu(&target, &model.model, COMPUTE_F32);
     open_cpu(&draft, &other.model, COMPUTE_F32);

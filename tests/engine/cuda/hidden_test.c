@@ -36,7 +36,7 @@ static void open_world(World *w, const char *folder) {
     shape.layers = LAYERS;
     random_model_init(&w->model, &shape, DTYPE_BF16, false, &r);
     random_model_calm(&w->model, 1);
-    if (!adapter_synth(folder, &w->model.model, &kind, random_bits(&r) >> 1, &e) ||
+    if (!adapter_synth(folder, &w->model.model, &kind, random_bits(&r) >> 1, false, &e) ||
         !adapter_open(&w->adapter, &w->model.model, folder, &e))
         fail_msg("%s", e.text);
     assert_true(shape.vocab * NODES <= MOST && shape.width * NODES <= MOST);

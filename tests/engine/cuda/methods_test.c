@@ -78,7 +78,7 @@ static void check_variant(World *w, AdapterVariant v, bool beside, const char *f
     bool medusa = v == ADAPTER_MEDUSA;
     AdapterKind kind = {v, medusa ? w->model.model.shape.layers : 1, medusa ? 2 : 1, 0};
     const char *dir = folder_path(folder, adapter_variant_name(v));
-    if (!adapter_synth(dir, &w->model.model, &kind, random_bits(r) >> 1, &e) ||
+    if (!adapter_synth(dir, &w->model.model, &kind, random_bits(r) >> 1, false, &e) ||
         !adapter_open(&a, &w->model.model, dir, &e))
         fail_msg("%s", e.text);
     for (int i = 0; i < kind.heads; i++)

@@ -118,7 +118,7 @@ static void check_medusa(World *w, const char *folder, Random *r) {
     Error e = {0};
     AdapterKind kind = {ADAPTER_MEDUSA, w->model.model.shape.layers, 2, 0};
     const char *dir = folder_path(folder, "medusa");
-    if (!adapter_synth(dir, &w->model.model, &kind, random_bits(r) >> 1, &e) ||
+    if (!adapter_synth(dir, &w->model.model, &kind, random_bits(r) >> 1, false, &e) ||
         !adapter_open(&a, &w->model.model, dir, &e))
         fail_msg("%s", e.text);
     for (int i = 0; i < 2; i++) open_cuda(&heads[i], &a.models[i], w->compute);

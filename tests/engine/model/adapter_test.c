@@ -133,7 +133,7 @@ static void check_variant(const RandomModel *target, AdapterVariant v, const cha
     Adapter a;
     Error e = {0};
     const char *dir = folder_path(folder, adapter_variant_name(v));
-    if (!adapter_synth(dir, t, &kind, 5, &e)) fail_msg("%s", e.text);
+    if (!adapter_synth(dir, t, &kind, 5, false, &e)) fail_msg("%s", e.text);
     if (!adapter_open(&a, t, dir, &e)) fail_msg("%s", e.text);
     assert_memory_equal(&a.kind, &kind, sizeof kind);
     bool own = v == ADAPTER_WITH_HEAD || v == ADAPTER_MLP || medusa;
@@ -173,7 +173,7 @@ static void sizes_of_the_paper(void **state) {
         AdapterKind kind = {(AdapterVariant)v, v == ADAPTER_MEDUSA ? 3 : 1, v == ADAPTER_MEDUSA ? 4 : 1, 0};
         Adapter a;
         double total = 0;
-        assert_true(adapter_synth(dir, &target.model, &kind, 5, NULL));
+        assert_true(adapter_synth(dir, &target.model, &kind, 5, false, NULL));
         assert_true(adapter_open(&a, &target.model, dir, NULL));
         for (int i = 0; i < kind.heads; i++) { // what there is, at the paper's widths
             const LayerWeights *w = a.models[i].layers;
@@ -221,7 +221,7 @@ static void wrong_directories(void **state) {
     const char *dir = folder_path(*state, "a");
     make_target(&target, &r);
     expect(&target.model, dir, "there is no readable");
-    assert_true(adapter_synth(dir, &target.model, &kind, 5, NULL));
+    assert_true(adapter_synth(dir, &target.model, &kind, 5, false, NULL));
     json_t *whole = scratch_json(dir, "config.json");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         json_t *config = json_deep_copy(whole);
@@ -240,8 +240,8 @@ static void wrong_kinds(void **state) {
     Error e = {0};
     const char *dir = folder_path(*state, "never");
     make_target(&target, &r);
-    assert_false(adapter_synth(dir, &target.model, &(AdapterKind){ADAPTER_MLP, 3, 1, 0}, 0, &e));
-    assert_false(adapter_synth(dir, &target.model, &(AdapterKind){ADAPTER_MEDUSA, 3, 9, 0}, 0, &e));
+    assert_false(adapter_synth(dir, &target.model, &(AdapterKind){ADAPTER_MLP, 3, 1, 0}, 0, false, &e));
+    assert_false(adapter_synth(dir, &target.model, &(AdapterKind){ADAPTER_MEDUSA, 3, 9, 0}, 0, false, &e));
     assert_int_equal(folder_count(*state), 0);
     random_model_release(&target);
 }

@@ -253,7 +253,9 @@ static void check_export(AdapterVariant v, const char *dir, Random *r) {
     Trainer t = open_trainer(&c, &corpus);
     trainer_step(&t);
     ExportNotes notes = {.held_out_loss = trainer_held_out(&t)};
-    if (!export_adapter(&t, &notes, dir, &e)) fail_msg("%s", e.text);
+    Output out = {0};
+    if (!export_adapter(&t, &notes, dir, &out, &e)) fail_msg("%s", e.text);
+    output_release(&out);
     if (!adapter_open(&a, w.choice.model, dir, &e)) fail_msg("%s", e.text);
     assert_memory_equal(&a.kind, &kind, sizeof kind);
     for (int i = 0; i < kind.heads; i++) {

@@ -46,7 +46,10 @@ static bool write_checkpoint(void *state, Error *e) {
 
 static bool write_model(void *state, Error *e) {
     Case *c = state;
-    return export_model(&c->trainer, &(ExportNotes){1, 2, NAN}, c->dir, e);
+    Output out = {0};
+    bool ok = export_model(&c->trainer, &(ExportNotes){1, 2, NAN}, c->dir, &out, e);
+    output_release(&out);
+    return ok;
 }
 
 // Whatever failed, the checkpoint there is a whole one.

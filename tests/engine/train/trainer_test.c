@@ -60,7 +60,9 @@ static void started_from_a_model(void **state) {
     learner_corpus(&corpus, 20, 90, 4);
     Trainer first = open_trainer(&c, &corpus);
     while (first.step < 3) trainer_step(&first);
-    if (!export_model(&first, &(ExportNotes){-1, -1, NAN}, from, &e)) fail_msg("%s", e.text);
+    Output out = {0};
+    if (!export_model(&first, &(ExportNotes){-1, -1, NAN}, from, &out, &e)) fail_msg("%s", e.text);
+    output_release(&out);
     Model m;
     if (!model_open(&m, from, &e)) fail_msg("%s", e.text);
     c.start = &m;
@@ -193,8 +195,10 @@ static void exported_model_opens(void **state) {
     learner_corpus(&corpus, 20, 90, 2);
     Trainer t = open_trainer(&c, &corpus);
     trainer_step(&t);
-    if (!export_model(&t, &(ExportNotes){.bos = 1, .eos = 2, .held_out_loss = 3.5}, dir, &e))
+    Output out = {0};
+    if (!export_model(&t, &(ExportNotes){.bos = 1, .eos = 2, .held_out_loss = 3.5}, dir, &out, &e))
         fail_msg("%s", e.text);
+    output_release(&out);
     if (!model_open(&m, dir, &e)) fail_msg("%s", e.text);
     const LayerPlan *plan = &t.networks[0].parameters.layers[1];
     size_t q_size = (size_t)(shape_q_width(&c.shape) * c.shape.width);

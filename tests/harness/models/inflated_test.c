@@ -74,7 +74,7 @@ static void adapters_too(void **state) {
     bool made;
     make_small(folder, "small", 1);
     assert_true(model_open(&small, folder_path(folder, "small"), &e));
-    assert_true(adapter_synth(folder_path(folder, "a"), &small, &kind, 1, &e));
+    assert_true(adapter_synth(folder_path(folder, "a"), &small, &kind, 1, false, &e));
     InflateOptions o = {.small = "small"};
     char *model = get(folder, o, &made);
     o.adapter = folder_path(folder, "a");
