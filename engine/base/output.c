@@ -14,7 +14,8 @@
 
 struct OutputPart {
     FilePart file;
-    char *path;   // NULL: written as it comes
+    char *path;
+    bool at_once; // it is written as it comes, and gets no name
     FILE *stream; // over a descriptor of its own; NULL: none is open
 };
 
@@ -134,7 +135,8 @@ static bool open_stream(OutputPart *p, const char *path, Output *o, Error *e) {
     struct stat st;
     bool standard = strcmp(path, "-") == 0 || (stat(path, &st) == 0 && is_standard_output(&st));
     o->streamed |= standard;
-    p->file = (FilePart){.fd = standard ? dup(STDOUT_FILENO) : open(path, O_WRONLY | O_CLOEXEC)};
+    p->at_once = true;
+    p->file.fd = standard ? dup(STDOUT_FILENO) : open(path, O_WRONLY | O_CLOEXEC);
     return p->file.fd >= 0 || error_input(e, "cannot write '%s': %s", path, strerror(errno));
 }
 
@@ -145,31 +147,30 @@ static OutputPart *begin(Output *o, const char *path, const OutputKind *kind, Er
     if (!output_check(o, path, kind, e)) return NULL;
     bool room = mem_grow(&parts, &o->capacity, o->count + 1, sizeof *o->parts);
     o->parts = parts;
-    if (!room) {
+    if (!room || !(p.path = mem_text(path, strlen(path)))) {
         error_system(e, "out of memory for '%s'", path);
         return NULL;
     }
-    if (output_is_stream(path)) {
-        if (!open_stream(&p, path, o, e)) return NULL;
-    } else if (!(p.path = mem_text(path, strlen(path)))) {
-        error_system(e, "out of memory for '%s'", path);
-        return NULL;
-    } else if (!file_part_open(&p.file, path, e)) {
-        mem_free(p.path);
+    if (!(output_is_stream(path) ? open_stream(&p, path, o, e) : file_part_open(&p.file, path, e))) {
+        drop(&p);
         return NULL;
     }
     o->parts[o->count] = p;
     return &o->parts[o->count++];
 }
 
+// A reader that has what it wanted, and left, is no failure.
+static bool wrote(OutputPart *p, bool ok, Error *e) {
+    int why = errno;
+    if (!ok && p->at_once && file_reader_left(p->file.fd)) ok = true;
+    if (p->at_once) file_part_drop(&p->file);
+    return ok || error_system(e, "cannot write '%s': %s", p->path, strerror(why));
+}
+
 bool output_add(Output *o, const char *path, const OutputKind *kind, const void *data, size_t size,
                 Error *e) {
     OutputPart *p = begin(o, path, kind, e);
-    if (!p) return false;
-    if (!file_part_write(&p->file, data, size))
-        return error_system(e, "cannot write '%s': %s", path, strerror(errno));
-    if (!p->path) file_part_drop(&p->file);
-    return true;
+    return p && wrote(p, file_part_write(&p->file, data, size), e);
 }
 
 FILE *output_open(Output *o, const char *path, const OutputKind *kind, Error *e) {
@@ -178,30 +179,31 @@ FILE *output_open(Output *o, const char *path, const OutputKind *kind, Error *e)
     int fd = dup(p->file.fd);
     p->stream = fd < 0 ? NULL : fdopen(fd, "w");
     if (p->stream) return p->stream;
-    if (fd >= 0) close(fd);
     error_system(e, "cannot write '%s': %s", path, strerror(errno));
+    if (fd >= 0) close(fd);
     return NULL;
 }
 
-bool output_close(Output *o, Error *e) {
+// The stream keeps no errno.
+bool output_close(Output *o, bool ok, Error *e) {
     OutputPart *p = &o->parts[o->count - 1];
     bool failed = ferror(p->stream) != 0;
     failed |= fclose(p->stream) != 0;
     p->stream = NULL;
-    if (!p->path) file_part_drop(&p->file);
-    return !failed || error_system(e, "cannot write '%s': is the disk full?", p->path ? p->path : "-");
+    if (!failed) return ok && wrote(p, true, e);
+    return wrote(p, false, e) || error_system(e, "cannot write '%s': is the disk full?", p->path);
 }
 
 const char *output_path(const Output *o, size_t i) {
     for (size_t k = 0; k < o->count; k++)
-        if (o->parts[k].path && i-- == 0) return o->parts[k].path;
+        if (!o->parts[k].at_once && i-- == 0) return o->parts[k].path;
     return NULL;
 }
 
 bool output_finish(Output *o, Error *e) {
     bool ok = true;
     for (size_t i = 0; ok && i < o->count; i++)
-        if (o->parts[i].path) ok = file_part_finish(&o->parts[i].file, o->parts[i].path, e);
+        if (!o->parts[i].at_once) ok = file_part_finish(&o->parts[i].file, o->parts[i].path, e);
     return ok;
 }
 

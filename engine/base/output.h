@@ -55,8 +55,9 @@ bool output_check_directory(const Output *o, const char *path, Error *e);
 // Both check the path first. A stream that is not closed by output_close stays open until output_release.
 bool output_add(Output *o, const char *path, const OutputKind *kind, const void *data, size_t size, Error *e);
 FILE *output_open(Output *o, const char *path, const OutputKind *kind, Error *e);
-// The stream that was opened last.
-bool output_close(Output *o, Error *e);
+// The stream that was opened last. ok: what wrote into it thinks so; where it did not, and the stream did not
+// fail, e is filled already. A pipe whose reader left is no failure.
+bool output_close(Output *o, bool ok, Error *e);
 
 // The i-th file that was added, NULL after the last. What went to a stream is none.
 const char *output_path(const Output *o, size_t i);

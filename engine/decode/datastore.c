@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <string.h>
 
-static const char MAGIC[] = "OPSTORE1";
+static const char MAGIC[] = DATASTORE_START;
 enum { VOCAB_AT = 8, COUNT_AT = 16, TOKENS_AT = 24 };
 
 // --- reading
@@ -68,19 +68,34 @@ void datastore_close(Datastore *d) {
 
 // --- writing
 
-bool datastore_write(const char *path, const int *tokens, int count, int vocab, Error *e) {
+unsigned char *datastore_make(const int *tokens, int count, int vocab, size_t *size, Error *e) {
     size_t n = TOKENS_AT + 8 * (size_t)count;
     uint32_t v = (uint32_t)vocab;
     uint64_t c = (uint64_t)count;
-    if (count < 1) return error_input(e, "a datastore of nothing: '%s' is not written", path);
+    if (count < 1) {
+        error_input(e, "a datastore of nothing is not written");
+        return NULL;
+    }
     unsigned char *bytes = mem_alloc(n, 1);
-    if (!bytes) return error_system(e, "out of memory for a datastore of %d tokens", count);
+    if (!bytes) {
+        error_system(e, "out of memory for a datastore of %d tokens", count);
+        return NULL;
+    }
     int *places = (int *)(void *)(bytes + TOKENS_AT + 4 * (size_t)count);
     memcpy(bytes, MAGIC, sizeof MAGIC - 1);
     memcpy(bytes + VOCAB_AT, &v, sizeof v);
     memcpy(bytes + COUNT_AT, &c, sizeof c);
     memcpy(bytes + TOKENS_AT, tokens, 4 * (size_t)count);
-    bool ok = suffix_array_build(tokens, count, vocab, places, e) && file_write(path, bytes, n, e);
+    *size = n;
+    if (suffix_array_build(tokens, count, vocab, places, e)) return bytes;
+    mem_free(bytes);
+    return NULL;
+}
+
+bool datastore_write(const char *path, const int *tokens, int count, int vocab, Error *e) {
+    size_t n;
+    unsigned char *bytes = datastore_make(tokens, count, vocab, &n, e);
+    bool ok = bytes && file_write(path, bytes, n, e);
     mem_free(bytes);
     return ok;
 }

@@ -28,7 +28,11 @@ bool datastore_parse(const unsigned char *bytes, size_t n, const char *place, Da
 bool datastore_open(Datastore *d, const char *path, Error *e);
 void datastore_close(Datastore *d); // takes an empty one
 
-// Sorts and writes. tokens (count): ids below vocab, and breaks.
+// How a file of this kind begins.
+#define DATASTORE_START "OPSTORE1"
+
+// The file's bytes, sorted, for mem_free; NULL with e filled. tokens (count): ids below vocab, and breaks.
+unsigned char *datastore_make(const int *tokens, int count, int vocab, size_t *size, Error *e);
 bool datastore_write(const char *path, const int *tokens, int count, int vocab, Error *e);
 
 // How many places begin with the phrase (n >= 1); they are places[*first] and those that follow.

@@ -69,11 +69,14 @@ static bool check_owner(const Made *m, Error *e) {
     char *path = file_path(m->dir, name);
     if (!path) return error_system(e, "out of memory");
     json_t *root = json_from_file(path, MADE_MAX_CONFIG, e);
-    bool ours = json_object_get(root, m->mark) && is_adapter(root) == m->adapter;
-    if (root && !ours)
+    bool marked = json_object_get(root, m->mark) != NULL, ours = marked && is_adapter(root) == m->adapter;
+    if (root && !marked)
         error_input(
-            e, "'%s' holds %s that '%s' did not write; give another directory, or --force to replace it",
-            m->dir, json_object_get(root, m->mark) && !m->adapter ? "an adapter" : "a model", m->maker);
+            e, "'%s' holds a model that '%s' did not write; give another directory, or --force to replace it",
+            m->dir, m->maker);
+    else if (root && !ours)
+        error_input(e, "'%s' holds %s; give another directory, or --force to replace it", m->dir,
+                    m->adapter ? "a model, not an adapter" : "an adapter, not a model");
     json_decref(root);
     mem_free(path);
     return ours;

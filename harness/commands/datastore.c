@@ -3,6 +3,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
+#include "engine/base/output.h"
 #include "engine/decode/datastore.h"
 #include "engine/text/tokenizer.h"
 
@@ -14,7 +15,7 @@ static const size_t MOST_BYTES = (size_t)4 << 30; // of one file of text
 
 typedef struct {
     const char *output, *model;
-    bool lines;
+    bool lines, force;
 } DatastoreOptions;
 
 #define AT(name) offsetof(DatastoreOptions, name)
@@ -22,12 +23,15 @@ static const Option OPTIONS[] = {
     {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE", "build: the datastore to write",                     NULL},
     {"model",  'm', OPTION_TEXT, AT(model),  0, 0, "DIR",  "build: the model whose tokenizer cuts the texts",
      NULL                                                                                                           },
+    OPTION_FORCE(AT(force)),
     {"lines",  0,   OPTION_FLAG, AT(lines),  0, 0, NULL,   "build: each line is a document; else each file is",
      NULL                                                                                                           },
 };
 #undef AT
 
 // --- build
+
+static const OutputKind DATASTORE = {.start = DATASTORE_START};
 
 // Empty documents are left out.
 static bool add_document(const Tokenizer *t, const char *text, size_t n, IdList *out, Error *e) {
@@ -58,17 +62,31 @@ static bool add_file(const Tokenizer *t, const char *path, bool lines, IdList *o
     return ok || error_within(e, "'%s'", path);
 }
 
+static bool write_store(const IdList *ids, int vocab, const DatastoreOptions *o, Output *out, Error *e) {
+    size_t n;
+    unsigned char *bytes = datastore_make(ids->ids, (int)ids->count, vocab, &n, e);
+    bool ok = bytes && output_add(out, o->output, &DATASTORE, bytes, n, e) && output_finish(out, e);
+    mem_free(bytes);
+    return ok;
+}
+
 static bool build(const Positionals *files, const DatastoreOptions *o, Error *e) {
     IdList ids = {0};
+    Output out = {.force = o->force};
     if (files->count < 2 || !o->output || !o->model)
         return error_input(e, "datastore: build needs FILES, -o FILE and --model DIR");
-    Tokenizer *t = tokenizer_open(o->model, e);
+    output_reads(&out, o->model);
+    for (int i = 1; i < files->count; i++) output_reads(&out, files->items[i]);
+    Tokenizer *t = output_check(&out, o->output, &DATASTORE, e) ? tokenizer_open(o->model, e) : NULL;
     bool ok = t != NULL;
     for (int i = 1; i < files->count && ok; i++) ok = add_file(t, files->items[i], o->lines, &ids, e);
-    ok = ok && datastore_write(o->output, ids.ids, (int)ids.count, tokenizer_size(t), e);
-    if (ok) printf("wrote %zu tokens of %d files to %s\n", ids.count, files->count - 1, o->output);
+    ok = ok && write_store(&ids, tokenizer_size(t), o, &out, e);
+    if (ok)
+        fprintf(out.streamed ? stderr : stdout, "wrote %zu tokens of %d files to %s\n", ids.count,
+                files->count - 1, o->output);
     ids_release(&ids);
     tokenizer_close(t);
+    output_release(&out);
     return ok;
 }
 
@@ -105,7 +123,8 @@ const Command command_datastore = {
     .lesson =
         "Cuts texts into tokens with a model's tokenizer, and sorts all places in them. A file is a\n"
         "document, or with --lines each line of it; nothing is found across the border of two. Takes 20\n"
-        "bytes of memory a token while it builds, and 8 in the file.\n"
+        "bytes of memory a token while it builds, and 8 in the file. A file that is not a datastore is not\n"
+        "replaced without --force.\n"
         "\n"
         "  outpace datastore build notes/*.txt -o notes.store --model MODEL\n"
         "  outpace generate MODEL \"Dear diary\" --method rest:datastore=notes.store --stats\n",

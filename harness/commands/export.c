@@ -3,6 +3,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
+#include "engine/base/output.h"
 #include "harness/run/prepare.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
@@ -10,11 +11,9 @@
 #include "results/rows.h"
 #include "results/transfer.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const size_t MOST_BYTES = (size_t)1 << 30; // of a file that is imported
@@ -23,6 +22,7 @@ typedef struct {
     const char *db, *run, *format, *what, *output;
     const char *name, *model, *dataset, *method, *baseline;
     Choice choice;
+    bool force;
 } TransferOptions;
 
 #define AT(name) offsetof(TransferOptions, name)
@@ -33,6 +33,7 @@ static const Option EXPORT_OPTIONS[] = {
     {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE|DIR",              "spec-bench: a directory", "standard output"},
     {"db",     0,   OPTION_TEXT, AT(db),     0, 0, "FILE",                  "the store",               STORE_DEFAULT    },
     CHOICE_OPTIONS(AT, choice),
+    OPTION_FORCE(AT(force)),
 };
 static const Option IMPORT_OPTIONS[] = {
     {"db",       0, OPTION_TEXT, AT(db),       0, 0, "FILE", "the store",                                    STORE_DEFAULT               },
@@ -47,90 +48,87 @@ static const Option IMPORT_OPTIONS[] = {
 
 // --- export ----------------------------------------------------------------------------------------------
 
-// The tables that can be written.
+// The tables that can be written, and how files of them begin.
 static const struct {
-    const char *what, *sql;
+    const char *what;
+    OutputKind csv, jsonl;
+    const char *sql;
 } TABLES[] = {
-    {"results", "SELECT * FROM result WHERE run_id = ?1 ORDER BY number"                                 },
+    {"results",
+     {.start = "point_id,run_id,"},
+     {.start = "{\"point_id\":"},
+     "SELECT * FROM result WHERE run_id = ?1 ORDER BY number"                                            },
     {"samples",
+     {.start = "point,label,dataset,prompt,"},
+     {.start = "{\"point\":"},
      "SELECT point.number AS point, label, dataset.name AS dataset, prompt.number AS prompt, turn, task, "
      "sample.*,"
      " output.tokens AS output_tokens, bytes, repeated, looping FROM point JOIN sample ON point_id = point.id"
      " JOIN prompt ON prompt.id = prompt_id JOIN dataset ON dataset.id = prompt.dataset_id"
      " LEFT JOIN output ON output.id = output_id WHERE run_id = ?1 ORDER BY 1, pass, prompt.number, turn"},
-    {"steps",   "SELECT point.number AS point, label, prompt.number AS prompt, turn, pass, step.* FROM point"
-              " JOIN sample ON point_id = point.id JOIN prompt ON prompt.id = prompt_id JOIN step ON "
-              "sample_id = sample.id"
-              " WHERE run_id = ?1 ORDER BY 1, pass, prompt.number, turn, step.number"       },
+    {"steps",
+     {.start = "point,label,prompt,turn,"},
+     {.start = "{\"model\":", .holds = "\"flags\":"},
+     "SELECT point.number AS point, label, prompt.number AS prompt, turn, pass, step.* FROM point"
+     " JOIN sample ON point_id = point.id JOIN prompt ON prompt.id = prompt_id JOIN step ON "
+     "sample_id = sample.id"
+     " WHERE run_id = ?1 ORDER BY 1, pass, prompt.number, turn, step.number"                             },
 };
 enum { TABLE_COUNT = sizeof TABLES / sizeof *TABLES };
 
-static bool write_rows(Store *s, int64_t run, const TransferOptions *o, FILE *out, Error *e) {
+static bool find_table(const char *what, int *out, Error *e) {
+    for (*out = 0; *out < TABLE_COUNT; (*out)++)
+        if (strcmp(TABLES[*out].what, what) == 0) return true;
+    return error_input(e, "export: --what is '%s', must be results, samples or steps", what);
+}
+
+static bool write_rows(Store *s, int64_t run, const TransferOptions *o, int table, FILE *out, Error *e) {
     bool jsonl = strcmp(o->format, "jsonl") == 0;
     if (jsonl && strcmp(o->what, "steps") == 0) return store_export_steps(s, run, out, e);
-    for (int i = 0; i < TABLE_COUNT; i++)
-        if (strcmp(TABLES[i].what, o->what) == 0)
-            return (jsonl ? store_export_jsonl : store_export_csv)(s, TABLES[i].sql, run, out, e);
-    return error_input(e, "export: --what is '%s', must be results, samples or steps", o->what);
-}
-
-// A file takes its name when it is whole: what fails leaves the one that was there. A pipe or a device is
-// written as it comes.
-typedef struct {
-    FILE *to;
-    const char *path;
-    char part[PATH_MAX]; // "": none
-} Output;
-
-static bool open_output(Output *o, const char *path, Error *e) {
-    struct stat st;
-    bool streams = stat(path, &st) == 0 && !S_ISREG(st.st_mode);
-    o->path = path;
-    int n = streams ? 0 : snprintf(o->part, sizeof o->part, "%s.part-%ld", path, (long)getpid());
-    if (n < 0 || (size_t)n >= sizeof o->part)
-        return error_input(e, "export: the path '%s' is too long", path);
-    o->part[n] = 0;
-    o->to = fopen(n ? o->part : path, "w");
-    return o->to || error_input(e, "export: cannot write '%s': %s", path, strerror(errno));
-}
-
-static bool close_output(Output *o, bool ok, Error *e) {
-    bool closed = fclose(o->to) == 0;
-    if (ok && !(closed && (!o->part[0] || rename(o->part, o->path) == 0)))
-        ok = error_system(e, "export: cannot write '%s': is the disk full?", o->path);
-    if (!ok && o->part[0]) unlink(o->part);
-    return ok;
+    return (jsonl ? store_export_jsonl : store_export_csv)(s, TABLES[table].sql, run, out, e);
 }
 
 // A reader that has what it wanted, and left, is no failure: main asks the same of all that is printed.
-static bool print_rows(Store *s, int64_t run, const TransferOptions *o, Error *e) {
-    return write_rows(s, run, o, stdout, e) || (ferror(stdout) && file_reader_left(STDOUT_FILENO));
+static bool print_rows(Store *s, int64_t run, const TransferOptions *o, int table, Error *e) {
+    return write_rows(s, run, o, table, stdout, e) || (ferror(stdout) && file_reader_left(STDOUT_FILENO));
 }
 
 static bool export_rows(Store *s, int64_t run, const TransferOptions *o, Error *e) {
-    Output out;
-    if (!o->output) return print_rows(s, run, o, e);
-    return open_output(&out, o->output, e) && close_output(&out, write_rows(s, run, o, out.to, e), e);
+    int table;
+    if (!find_table(o->what, &table, e)) return false;
+    if (!o->output || strcmp(o->output, "-") == 0) return print_rows(s, run, o, table, e);
+    const OutputKind *kind = strcmp(o->format, "jsonl") == 0 ? &TABLES[table].jsonl : &TABLES[table].csv;
+    Output out = {.force = o->force};
+    output_reads(&out, o->db);
+    FILE *to = output_open(&out, o->output, kind, e);
+    bool ok = to && output_close(&out, write_rows(s, run, o, table, to, e), e) && output_finish(&out, e);
+    output_release(&out);
+    return ok;
 }
 
-// DIR/3-lookahead-pass0.jsonl
-static bool export_answers(Store *s, const Rows *r, const char *dir, Error *e) {
-    Output out;
+// DIR/3-lookahead-pass0.jsonl. Each is finished by itself: there may be thousands.
+static bool export_answers(Store *s, const Rows *r, const TransferOptions *o, Error *e) {
+    static const OutputKind ANSWERS = {.start = "{\"question_id\":"};
     char path[PATH_MAX];
-    int lines, n = snprintf(path, sizeof path, "%s/%lld-%s-pass%lld.jsonl", dir, (long long)rows_int(r, 1),
-                            rows_text(r, 2), (long long)rows_int(r, 3));
-    if (n < 0 || (size_t)n >= sizeof path) return error_input(e, "export: the path '%s' is too long", dir);
-    bool ok = open_output(&out, path, e) &&
-              close_output(
-                  &out, store_export_specbench(s, rows_int(r, 0), (int)rows_int(r, 3), out.to, &lines, e), e);
+    int lines, n = snprintf(path, sizeof path, "%s/%lld-%s-pass%lld.jsonl", o->output,
+                            (long long)rows_int(r, 1), rows_text(r, 2), (long long)rows_int(r, 3));
+    if (n < 0 || (size_t)n >= sizeof path)
+        return error_input(e, "export: the path '%s' is too long", o->output);
+    Output out = {.force = o->force};
+    output_reads(&out, o->db);
+    FILE *to = output_open(&out, path, &ANSWERS, e);
+    bool ok = to &&
+              output_close(
+                  &out, store_export_specbench(s, rows_int(r, 0), (int)rows_int(r, 3), to, &lines, e), e) &&
+              output_finish(&out, e);
+    output_release(&out);
     if (ok) printf("%s: %d answers\n", path, lines);
     return ok;
 }
 
-static bool export_specbench(Store *s, int64_t run, const char *dir, Error *e) {
-    if (!dir)
+static bool export_specbench(Store *s, int64_t run, const TransferOptions *o, Error *e) {
+    if (!o->output)
         return error_input(e, "export: --format spec-bench needs -o DIR: it writes a file a point and pass");
-    if (!file_make_directory(dir, e)) return false;
     Rows *r = rows_open(
         s,
         "SELECT DISTINCT point.id, number, method, pass FROM point JOIN sample ON point_id = point.id"
@@ -139,12 +137,12 @@ static bool export_specbench(Store *s, int64_t run, const char *dir, Error *e) {
     if (!r) return false;
     rows_bind_int(r, 1, run);
     bool ok = true;
-    while (ok && rows_next(r)) ok = export_answers(s, r, dir, e);
+    while (ok && rows_next(r)) ok = export_answers(s, r, o, e);
     return rows_end(r, ok, e);
 }
 
 static bool export_run(Store *s, int64_t run, const TransferOptions *o, Error *e) {
-    if (strcmp(o->format, "spec-bench") == 0) return export_specbench(s, run, o->output, e);
+    if (strcmp(o->format, "spec-bench") == 0) return export_specbench(s, run, o, e);
     if (strcmp(o->format, "csv") == 0 || strcmp(o->format, "jsonl") == 0) return export_rows(s, run, o, e);
     return error_input(e, "export: --format is '%s', must be csv, jsonl or spec-bench", o->format);
 }
@@ -170,7 +168,9 @@ const Command command_export = {
     .summary = "write a run for other programs: CSV, JSON lines, Spec-Bench's answer files",
     .arguments = {0, 1},
     .lesson =
-        "RUN is a number, or a name, of which the newest run is taken; without it, the newest of all.\n"
+        "RUN is a number, or a name, of which the newest run is taken; without it, the newest of all. A "
+        "file\n"
+        "that is not such an export is not replaced without --force.\n"
         "\n"
         "  outpace export --what samples > samples.csv\n"
         "  outpace export --format jsonl --what steps -o steps.jsonl  'outpace import steps' makes the same run of it\n"

@@ -19,7 +19,7 @@ typedef struct {
     int resamples;
     uint64_t seed;
     Choice choice;
-    bool tsv, json;
+    bool tsv, json, force;
 } FitArguments;
 
 #define AT(name) offsetof(FitArguments, name)
@@ -39,6 +39,7 @@ static const Option OPTIONS[] = {
      "with --surface: the machine's data sheet, of configs/hardware or a file",                                                            NULL                       },
     {"save",      0,   OPTION_TEXT, AT(save),      0,   0,      "FILE.json",
      "with --surface: write the fitted machine, for simulate --on",                                                                        NULL                       },
+    OPTION_FORCE(AT(force)),
     {"resamples", 0,   OPTION_INT,  AT(resamples), 100, 100000, "N",               "of the bootstrap behind the intervals",
      "1000"                                                                                                                                                           },
     {"seed",      0,   OPTION_SEED, AT(seed),      0,   0,      "N",               "of the bootstrap, and what is held out",               "0"                        },
@@ -160,7 +161,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (a.surface)
         return fit_surface(&(SurfaceArguments){a.surface,
                                                a.choice.model.count ? a.choice.model.items[0] : NULL, a.on,
-                                               a.save, a.seed, a.json},
+                                               a.save, a.seed, a.json, a.force},
                            e);
     return a.points ? fit_file(&a, e) : fit_stored(&a, rest.items[0], e);
 }

@@ -1,6 +1,6 @@
 #include "harness/predict/fit_surface.h"
 
-#include "engine/base/file.h"
+#include "engine/base/output.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
@@ -44,14 +44,17 @@ static bool print_json(const SurfaceFit *f, const SurfaceError *contexts, Error 
     return json_print(root, 0, stdout) || error_system(e, "fit: cannot make the JSON object: out of memory");
 }
 
-static bool save(const SurfaceArguments *a, const SurfaceFit *f, Error *e) {
+// A file that hardware_write wrote from here.
+static const OutputKind MACHINE = {.start = "{\n  \"name\": ", .holds = ", which names its source\""};
+
+static bool save(const SurfaceArguments *a, const SurfaceFit *f, Output *out, Error *e) {
     Text sheet = {0}, reached = {0};
     text_printf(&sheet, "as in '%s', which names its source", a->machine);
     text_printf(&reached, "fitted to '%s'; median error of %d points held out %.1f%%", a->surface,
                 f->held_out.points, 100 * f->held_out.median);
     bool there = !sheet.failed && !reached.failed;
     char *text = there ? hardware_write(&f->machine, text_get(&sheet), text_get(&reached)) : NULL;
-    bool ok = text ? file_write(a->save, text, strlen(text), e)
+    bool ok = text ? output_add(out, a->save, &MACHINE, text, strlen(text), e) && output_finish(out, e)
                    : error_system(e, "fit: cannot make '%s': no memory, or a path is not UTF-8", a->save);
     mem_free(text);
     text_release(&sheet);
@@ -68,7 +71,12 @@ bool fit_surface(const SurfaceArguments *a, Error *e) {
     if (!a->model || !a->machine)
         return error_input(
             e, "fit: --surface needs --model DIR, whose steps were measured, and --on MACHINE.json");
-    bool ok = surface_open(a->surface, &surface, e) && machine_open(a->machine, &machine, e) &&
+    Output out = {.force = a->force};
+    output_reads(&out, a->surface);
+    output_reads(&out, a->model);
+    output_reads(&out, a->machine);
+    bool ok = (!a->save || output_check(&out, a->save, &MACHINE, e)) &&
+              surface_open(a->surface, &surface, e) && machine_open(a->machine, &machine, e) &&
               model_open(&model, a->model, e);
     if (ok) {
         StepModel shape = step_model(&model.shape, (double)dtype_size(model.dtype));
@@ -76,10 +84,11 @@ bool fit_surface(const SurfaceArguments *a, Error *e) {
         ok = surface_fit(&surface, &machine, &shape, &fit, e) &&
              surface_leave_context(&surface, &machine, &shape, &contexts, e);
     }
-    if (ok && a->save) ok = save(a, &fit, e);
+    if (ok && a->save) ok = save(a, &fit, &out, e);
     if (ok && a->json) ok = print_json(&fit, &contexts, e);
     else if (ok) print_fit(&fit, &contexts);
     model_close(&model);
     surface_release(&surface);
+    output_release(&out);
     return ok;
 }

@@ -11,6 +11,7 @@ typedef struct SurfaceArguments {
     const char *save;    // where the fitted machine is written, for 'outpace simulate'; NULL: nowhere
     uint64_t seed;       // of what is held out
     bool json;
+    bool force; // `save` may replace any file
 } SurfaceArguments;
 
 bool fit_surface(const SurfaceArguments *a, Error *e);

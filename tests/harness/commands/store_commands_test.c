@@ -154,6 +154,38 @@ static void formats(void **state) {
     child_release(&c);
 }
 
+// An export may be written again, in each of its forms; the store, by whatever name, and any other file stay.
+static void exports_replace_exports(void **state) {
+    static const char *const FORMATS[] = {"csv", "jsonl"}, *const TABLES[] = {"results", "samples", "steps"};
+    static const char *const OTHERS[] = {"a.db", "./a.db", "link.db", "notes.txt", "1.csv"};
+    Child c = {0};
+    size_t n;
+    make(*state, "a.db", 1);
+    scratch_write(*state, "notes.txt", "mine", 4);
+    assert_int_equal(link(folder_path(*state, "a.db"), folder_path(*state, "link.db")), 0);
+    for (int i = 0; i < 2 * 2 * 3; i++) {
+        char file[32];
+        snprintf(file, sizeof file, "%d.%s", i / 4, FORMATS[i / 2 % 2]);
+        CHILD_OUTPACE(&c, *state, 0, "export", "--db", "a.db", "--format", FORMATS[i / 2 % 2], "--what",
+                      TABLES[i / 4], "-o", file);
+        child_release(&c);
+    }
+    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++) {
+        CHILD_OUTPACE(&c, *state, 2, "export", "--db", "a.db", "-o", OTHERS[i]);
+        expect_err(&c, OTHERS[i]);
+        child_release(&c);
+    }
+    CHILD_OUTPACE(&c, *state, 0, "show", "--db", "a.db");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "export", "--db", "a.db", "-o", "notes.txt", "--force");
+    child_release(&c);
+    char *csv = scratch_read(*state, "notes.txt", &n);
+    CHILD_OUTPACE(&c, *state, 0, "export", "--db", "a.db", "-o", "/dev/stdout");
+    assert_string_equal(text_get(&c.out), csv);
+    child_release(&c);
+    mem_free(csv);
+}
+
 // Whoever reads an export may have enough of it: that is no failure, and no full disk.
 static void readers_may_leave(void **state) {
     Child c = {0};
@@ -209,6 +241,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(questions, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(refused_imports, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(formats, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(exports_replace_exports, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(readers_may_leave, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(together_and_away, folder_setup, folder_teardown),
     };

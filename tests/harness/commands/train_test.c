@@ -172,11 +172,108 @@ static void refusals(void **state) {
     child_release(&c);
 }
 
+// Runs a command that must be refused, with this in its message; `dir` is then as it was.
+static void refused(const char *folder, const char *dir, const char *wanted, const char *const *words) {
+    static const char *const FILES[] = {"config.json", "model.safetensors"};
+    Child c;
+    char *before[2], *after;
+    size_t n[2], m;
+    for (int i = 0; i < 2; i++) before[i] = scratch_read(folder_path(folder, dir), FILES[i], &n[i]);
+    child_outpace(&c, folder, 2, words);
+    if (!strstr(text_get(&c.err), wanted)) fail_msg("wanted '%s' in: %s", wanted, text_get(&c.err));
+    child_release(&c);
+    for (int i = 0; i < 2; i++) {
+        after = scratch_read(folder_path(folder, dir), FILES[i], &m);
+        assert_true(n[i] == m && memcmp(before[i], after, m) == 0);
+        mem_free(before[i]);
+        mem_free(after);
+    }
+}
+#define REFUSED(dir, wanted, ...) refused(*state, dir, wanted, (const char *const[]){__VA_ARGS__, NULL})
+
+// A model is replaced by another training's model only, an adapter by an adapter only; what is read, and what
+// 'train' did not write, is not.
+static void models_stay(void **state) {
+    static const char READ[] = "is read by this command", OTHERS[] = "a model that 'train' did not write";
+    Child c;
+    prepare(*state);
+    write_config(*state, "m", 2, "");
+    RUN(*state, 0, &c, "train", "m.yaml");
+    child_release(&c);
+    assert_int_equal(symlink("m", folder_path(*state, "link")), 0);
+    REFUSED("m", READ, "train", "adapter", "m", "-o", "m", "-l", "1", "--text", "rhymes.txt", "--separator",
+            "-");
+    REFUSED("m", READ, "train", "heads", "m", "-o", "./m/../m/", "--text", "rhymes.txt", "--separator", "-");
+    REFUSED("m", READ, "train", "heads", "m", "-o", "link", "--text", "rhymes.txt", "--separator", "-");
+    REFUSED("m", READ, "train", "heads", "link", "-o", "m", "--text", "rhymes.txt", "--separator", "-");
+    REFUSED("m", READ, "train", "m.yaml", "--start", "m", "--fresh");
+    REFUSED("m", READ, "model", "inflate", "m", "m", "--shape", "500m", "--force");
+    REFUSED("m", READ, "model", "adapter", "m", "link", "--exit-layer", "1");
+    REFUSED("m", "'synth' did not write", "model", "synth", "tiny", "m");
+    RUN(*state, 0, &c, "model", "synth", "tiny", "random/a", "--set", "vocab_size=400");
+    child_release(&c);
+    REFUSED("random/a", OTHERS, "train", "heads", "m", "-o", "random/a", "--text", "rhymes.txt",
+            "--separator", "-");
+    write_config(*state, "random/a", 2, "");
+    REFUSED("random/a", OTHERS, "train", "random/a.yaml");
+    RUN(*state, 0, &c, "train", "adapter", "m", "-o", "new/ad", "-l", "1", "--text", "rhymes.txt",
+        "--separator", "-", "--steps", "1");
+    child_release(&c);
+    write_config(*state, "n", 1, "");
+    RUN(*state, 0, &c, "train", "n.yaml");
+    child_release(&c);
+    REFUSED("m", "holds a model, not an adapter", "train", "heads", "n", "-o", "m", "--text", "rhymes.txt",
+            "--separator", "-");
+    RUN(*state, 0, &c, "train", "heads", "m", "-o", "new/ad", "--text", "rhymes.txt", "--separator", "-",
+        "--steps", "1", "--fresh");
+    child_release(&c);
+    scratch_write(*state, "mine.checkpoint", "mine", 4);
+    write_config(*state, "mine", 2, "");
+    RUN(*state, 2, &c, "train", "mine.yaml", "--fresh");
+    assert_non_null(strstr(text_get(&c.err), "is not a checkpoint"));
+    child_release(&c);
+    RUN(*state, 0, &c, "train", "random/a.yaml", "--force");
+    child_release(&c);
+    RUN(*state, 2, &c, "tokenizer", "train", "rhymes.txt", "--vocab", "400", "-o", "rhymes.txt");
+    child_release(&c);
+    RUN(*state, 2, &c, "tokenizer", "train", "rhymes.txt", "--vocab", "400", "-o", "m.yaml");
+    child_release(&c);
+    RUN(*state, 2, &c, "tokenizer", "train", "rhymes.txt", "--vocab", "400", "-o", "m/tokenizer.json");
+    child_release(&c);
+    RUN(*state, 0, &c, "tokenizer", "train", "rhymes.txt", "--vocab", "400");
+    child_release(&c);
+}
+
+// Told before the first step: there is no directory to write to, or no room on its disk.
+static void told_at_once(void **state) {
+    static const char *const OUTS[] = {"/proc/nowhere/ad", "rhymes.txt/ad", "disk/ad"};
+    static const char *const WANTED[] = {"cannot make the directory '/proc/nowhere'",
+                                         "cannot make the directory 'rhymes.txt'",
+                                         "checkpoints and the model take 0.2 MB, 'disk' has room for 0.1"};
+    Child c;
+    prepare(*state);
+    write_config(*state, "m", 1, "");
+    RUN(*state, 0, &c, "train", "m.yaml");
+    child_release(&c);
+    bool disk = folder_disk(*state, "disk", 100);
+    for (int i = 0; i < 2 + disk; i++) {
+        RUN(*state, 1, &c, "train", "adapter", "m", "-o", OUTS[i], "-l", "1", "--text", "rhymes.txt",
+            "--separator", "-");
+        if (!strstr(text_get(&c.err), WANTED[i])) fail_msg("wanted '%s' in: %s", WANTED[i], text_get(&c.err));
+        assert_null(strstr(text_get(&c.err), "step 1 of"));
+        child_release(&c);
+    }
+    if (!disk) skip();
+    assert_int_equal(folder_count(folder_path(*state, "disk")), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_text_learned_by_heart, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_baseline, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(killed_is_uninterrupted, folder_setup, folder_teardown),
-        cmocka_unit_test_setup_teardown(refusals, folder_setup, folder_teardown)};
+        cmocka_unit_test_setup_teardown(refusals, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(models_stay, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(told_at_once, folder_setup, folder_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -143,6 +143,7 @@ static void datastores_are_built(void **state) {
     Cli cli = open_cli(*state);
     write_text(folder_path(*state, "a.txt"), "to be or not\n\nto be, that\nis the question");
     write_text(folder_path(*state, "b.txt"), "");
+    write_text(folder_path(*state, "b.gz"), "mine");
     RUN(&cli, 0, "datastore", "build", "a.txt", "b.txt", "-o", "whole", "--model", "model");
     assert_non_null(strstr(RUN(&cli, 0, "datastore", "info", "whole"), "documents       1\n"));
     RUN(&cli, 0, "datastore", "build", "a.txt", "-o", "lines", "--model", "model", "--lines");
@@ -155,6 +156,12 @@ static void datastores_are_built(void **state) {
     assert_non_null(strstr(RUN(&cli, 2, "datastore", "build", "a.txt", "-o", "x"), "needs FILES, -o FILE"));
     assert_non_null(strstr(RUN(&cli, 2, "datastore", "build", "b.txt", "-o", "x", "--model", "model"),
                            "a datastore of nothing"));
+    RUN(&cli, 0, "datastore", "build", "a.txt", "-o", "whole", "--model", "model"); // over one of its own
+    assert_non_null(
+        strstr(RUN(&cli, 2, "datastore", "build", "a.txt", "-o", "model/config.json", "--model", "model"),
+               "is read by this command"));
+    assert_non_null(strstr(RUN(&cli, 2, "datastore", "build", "a.txt", "-o", "b.gz", "--model", "model"),
+                           "'b.gz' is there already"));
     assert_non_null(strstr(RUN(&cli, 2, "datastore", "info", "a.txt"), "'a.txt' is no datastore"));
     assert_non_null(strstr(RUN(&cli, 2, "datastore", "mend", "a.txt"), "usage: outpace datastore"));
     close_cli(&cli);
