@@ -3,10 +3,12 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
+#include "engine/base/output.h"
 #include "tests/support/fault.h"
 #include "tests/support/folder.h"
 #include "tests/support/scratch.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static bool write_new(void *state, Error *e) {
@@ -29,6 +31,37 @@ static void writing(void **state) {
     scratch_write(*state, "file", "old", 3);
     // open, write, fsync, close, rename; open, fsync, close of the directory
     assert_int_equal(fault_each(FAULT_CALL, write_new, old_or_new, *state), 8);
+}
+
+static bool write_two(void *state, Error *e) {
+    const OutputKind any = {.start = NULL};
+    Output out = {.force = false};
+    bool ok = output_add(&out, folder_path(state, "a"), &any, "aaa", 3, e) &&
+              output_add(&out, folder_path(state, "file"), &any, "the new one", 11, e) &&
+              output_finish(&out, e);
+    output_release(&out);
+    return ok;
+}
+
+// The first one is there, whole, or not at all; beside both is nothing.
+static void two_or_old(void *state, bool ok) {
+    size_t n;
+    bool first = file_exists(folder_path(state, "a"));
+    if (ok && !first) fail_msg("written, but there is no file");
+    if (first) {
+        char *text = scratch_read(state, "a", &n);
+        assert_string_equal(text, "aaa");
+        mem_free(text);
+        remove(folder_path(state, "a"));
+    }
+    old_or_new(state, ok);
+}
+
+static void writing_two(void **state) {
+    scratch_write(*state, "file", "old", 3);
+    // for each open and write; for each fsync, close, rename, and those of the directory
+    assert_int_equal(fault_each(FAULT_CALL, write_two, two_or_old, *state), 2 * 2 + 2 * 6);
+    assert_true(fault_each(FAULT_ALLOCATION, write_two, two_or_old, *state) > 4);
 }
 
 static bool read_old(void *state, Error *e) {
@@ -61,6 +94,7 @@ static void reading(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(writing, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(writing_two, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(reading, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
