@@ -27,6 +27,7 @@ static void names_release(Names *n) {
 void plot_data_release(PlotData *d) {
     text_release(&d->numbers);
     names_release(&d->panels);
+    names_release(&d->titles);
     names_release(&d->series);
     names_release(&d->colours);
     names_release(&d->labels);
@@ -34,6 +35,41 @@ void plot_data_release(PlotData *d) {
     names_release(&d->others);
     mem_free(d->blocks);
     *d = (PlotData){0};
+}
+
+// --- titles ----------------------------------------------------------------------------------------------
+
+static bool is_path(const char *word, size_t n) {
+    return word[0] == '/' || word[0] == '.' || !memchr(word, ' ', n);
+}
+
+// Of every path in a text, a word up to ',', ':' or ';', the last name and `above` of those that lead to it.
+static void put_path_ends(Text *out, const char *text, int above) {
+    while (*text) {
+        const char *word = text + strspn(text, " ");
+        size_t n = strcspn(word, ",:;"), from = n;
+        for (int slashes = is_path(word, n) ? 0 : above + 1; from > 0; from--)
+            if (word[from - 1] == '/' && from < n && slashes++ == above) break;
+        text_add(out, text, (size_t)(word - text));
+        text_add(out, word + from, n - from + (word[n] != 0));
+        text = word + n + (word[n] != 0);
+    }
+}
+
+// A path is as short as it can be with no two titles alike.
+static bool make_titles(PlotData *d, Error *e) {
+    enum { MOST_ABOVE = 64 };
+    for (int above = 0; above <= MOST_ABOVE && d->titles.count < d->panels.count; above++) {
+        names_release(&d->titles);
+        for (size_t i = 0; i < d->panels.count; i++) {
+            Text title = {0};
+            put_path_ends(&title, d->panels.items[i], above);
+            bool ok = !title.failed && name_number(&d->titles, text_get(&title));
+            text_release(&title);
+            if (!ok) return error_system(e, "out of memory for a figure");
+        }
+    }
+    return true;
 }
 
 // --- rows ------------------------------------------------------------------------------------------------
@@ -208,8 +244,8 @@ bool plot_data(Store *store, const Figure *f, int64_t run, const char *computed,
         plot_data_release(out);
         return plot_data(store, f, run, computed, NULL, out, e);
     }
-    if (!each(store, figures_notes, run, computed, out, read_notes, e) || !note_doubtful(f, out, e) ||
-        !note_left_out(out, e) || !note_others(out, e))
+    if (!make_titles(out, e) || !each(store, figures_notes, run, computed, out, read_notes, e) ||
+        !note_doubtful(f, out, e) || !note_left_out(out, e) || !note_others(out, e))
         return false;
     return !out->numbers.failed || error_system(e, "out of memory for a figure");
 }

@@ -20,6 +20,7 @@ typedef struct PlotBlock {
 typedef struct PlotData {
     Text numbers; // of the data file
     Names panels, series, colours, labels;
+    Names titles;      // of the panels, without what leads to their paths
     Names notes;       // lines under the figure: run and machine, stand-ins, what was left out
     PlotBlock *blocks; // (count): those of a panel follow each other
     size_t count, capacity;

@@ -108,8 +108,8 @@ const Figure figures[] = {
      .summary = "Kangaroo: S and speedup against the exit layer",
      ASKED(exit_layer),
      .drawing = plots_curve_gp,
-     .needs =
-         "run a config with kangaroo over exit layers, as {name: kangaroo, matrix: {exit_layer: [1, 2, 3]}}",                                                                              .width = 600,
+     .needs = "run a config with kangaroo and a model for each exit layer's adapter, as "
+              "configs/kangaroo-figure-3a.yaml",                                                                              .width = 600,
      .height = 300},
     {.name = "eta",
      .papers = "kangaroo-figure-3b",

@@ -205,7 +205,7 @@ void plot_script(const Figure *f, const PlotData *d, const PlotOptions *o, const
                 c.across, c.down, c.height, d->doubtful);
     put_quoted(out, f->summary, WHOLE, o->format);
     text_puts(out, "\n");
-    put_names(out, "panel", &d->panels, letters * 2 / 3 / c.across, o->format);
+    put_names(out, "panel", &d->titles, letters * 2 / 3 / c.across, o->format);
     put_names(out, "series", &d->series, letters / c.across / 3, o->format);
     put_names(out, "label", &d->labels, letters / c.across / 2, o->format);
     put_names(out, "note", &d->notes, letters, o->format);

@@ -1,4 +1,4 @@
 set xlabel 'w: drafted tokens, or more, that a step accepted'
 set ylabel 'share of steps'
-set yrange [0:1]
+y_range = '[0:1]'
 x_is_whole = 1

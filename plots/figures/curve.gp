@@ -1,6 +1,7 @@
 # Lines over numbers: x y low high doubtful, a line a series; low and high, where known, are an interval. x_is_whole, x_by_powers
-# (of two) say what x is. A panel of one x has its neighbours beside it.
+# (of two) say what x is, y_range what y is. A panel of one x has its neighbours beside it.
 set offsets graph 0.04, graph 0.04, graph 0.04, graph 0.04
+eval 'set yrange ' . y_range
 do for [p = 1:panels] {
     set origin left_of(p), bottom_of(p)
     set size wide, high

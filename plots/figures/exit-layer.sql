@@ -1,11 +1,12 @@
 -- Kangaroo over its exit layer: the parameter, or where that is left to the adapter, the layer that its first step left by.
--- Adapters of one target are one panel: models of the same weights, by the first one's name.
+-- Adapters of one target are one panel: models of the same weights, by all their names.
 WITH target AS (
-    SELECT model.id AS model_id, first_value(model.name) OVER (PARTITION BY coalesce(content.hash, model.hash) ORDER BY model.id) AS target
+    SELECT model.id AS model_id, min(model.id) OVER same AS first, group_concat(model.name, ', ') OVER same AS target
     FROM model LEFT JOIN content ON content.run_id = ?1 AND content.kind = 'weights' AND content.name = model.name
-    WHERE model.id IN (SELECT model_id FROM point WHERE run_id = ?1)),
+    WHERE model.id IN (SELECT model_id FROM point WHERE run_id = ?1)
+    WINDOW same AS (PARTITION BY coalesce(content.hash, model.hash) ORDER BY model.id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)),
 at AS (
-    SELECT target, dataset, gamma.value AS gamma, eta.value AS eta, result.number, S, S_low, S_high, speedup, speedup_low, speedup_high, doubtful,
+    SELECT first, target, dataset, gamma.value AS gamma, eta.value AS eta, result.number, S, S_low, S_high, speedup, speedup_low, speedup_high, doubtful,
            coalesce(nullif(l.value, 0), (SELECT min(b) FROM step_pass WHERE model = 0 AND a = 0 AND b > 0
                                          AND sample_id = (SELECT min(id) FROM sample WHERE point_id = point.id))) AS layer
     FROM result JOIN point_doubt USING (point_id) JOIN point ON point.id = result.point_id JOIN target USING (model_id)
@@ -13,9 +14,9 @@ at AS (
     JOIN point_param AS gamma ON gamma.point_id = result.point_id AND gamma.section = 'method' AND gamma.name = 'gamma'
     JOIN point_param AS eta ON eta.point_id = result.point_id AND eta.section = 'method' AND eta.name = 'eta'
     WHERE result.run_id = ?1 AND result.method = 'kangaroo' AND S IS NOT NULL AND result.temperature = 0)
-SELECT iif(what = 'S', 'S, tokens a step: ', 'speedup: ') || target || ', ' || dataset AS panel, 'gamma=' || gamma || ', eta=' || eta AS series,
+SELECT iif(what = 'S', 'S, tokens a step: ', 'speedup: ') || dataset || '; ' || target AS panel, 'gamma=' || gamma || ', eta=' || eta AS series,
        layer, iif(what = 'S', S, speedup) AS value, iif(what = 'S', S_low, speedup_low) AS low, iif(what = 'S', S_high, speedup_high) AS high,
        what = 'speedup' AND doubtful AS doubtful
 FROM at JOIN (SELECT 'S' AS what UNION ALL SELECT 'speedup')
 WHERE layer IS NOT NULL AND (what = 'S' OR speedup IS NOT NULL)
-ORDER BY target, dataset, what, gamma, eta, layer, number;
+ORDER BY first, dataset, what, gamma, eta, layer, number;

@@ -1,4 +1,4 @@
 set xlabel 'k: rejected guesses in a row that the target itself says'
 set ylabel 'places in a draft, on average'
-set yrange [0:*]
+y_range = '[0:*]'
 x_is_whole = 1

@@ -15,7 +15,7 @@ panels AS (
             WHERE run_id = ?1 AND s.kind = 'step' AND s.model_id = at.model_id AND s.context = at.context
               AND operations / peak >= bytes / bandwidth) AS ridge
     FROM at WHERE slowdown IS NOT NULL GROUP BY model_id, layout, context)
-SELECT model.name || ', ' || layout || ', context ' || context AS panel,
+SELECT 'context ' || context || ', ' || layout || ': ' || model.name AS panel,
        'slowdown' AS series, y AS scan, x, y, slowdown AS value, ws.w AS label_x, ks.k AS label_y, 1.0 * ks.k * (ws.w + 1) / ridge AS ridge, ridge AS ridge_rows,
        disturbed AS doubtful
 FROM panels JOIN model ON model.id = model_id JOIN ks JOIN ws

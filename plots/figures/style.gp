@@ -31,6 +31,7 @@ even(range) = decade(range) * (range / 4.0 > 5 * decade(range) ? 10 : range / 4.
 
 x_is_whole = 0
 x_by_powers = 0
+y_range = '[0 < *:*]' # nothing is less than 0, nor are the tics
 half = chars ? 0 : 0.35 # of a bar: in characters it is a line of them
 # Characters have one size, and a page that sets the texts gives them its own.
 sized(points) = chars || tex ? '' : sprintf(',%d', points)

@@ -412,6 +412,42 @@ static void of_its_model(void **state) {
     assert_int_equal(panels_with(s, "ngrammys-figure-9.svg.dat", "script"), 1);
 }
 
+static void expect_in_script(const Stores *s, const char *figure, const char *want) {
+    char name[64];
+    size_t size;
+    snprintf(name, sizeof name, "%s.svg.gp", figure);
+    char *script = scratch_read(s->folder, name, &size);
+    if (!strstr(script, want)) fail_msg("%s: wanted %s in\n%s", figure, want, strstr(script, "array panel"));
+    mem_free(script);
+}
+
+// What tells panels apart is what is read of a title: no path to a model hides it, and a panel of several
+// models has all their names. An axis of what is never negative has no -1.
+static void titles_tell_panels_apart(void **state) {
+    static const char CHANGES[] =
+        "UPDATE model SET name = '/far/away/models/' || name;"
+        "INSERT INTO model (name, hash, path, shape, layers) SELECT '/far/away/other', hash, path, shape, "
+        "layers FROM"
+        " model WHERE id = (SELECT model_id FROM point LIMIT 1);"
+        "UPDATE point SET model_id = (SELECT max(id) FROM model) WHERE id IN"
+        " (SELECT point_id FROM point_param WHERE name = 'exit_layer' AND value = 2);";
+    const Stores *s = *state;
+    const char *path = folder_path(s->folder, "titles.db");
+    Error e = {0};
+    Child c;
+    plot_store_make(path, 0);
+    Store *store = store_open(path, STORE_WRITE, NULL, &e);
+    if (!store || !sql_script(store, CHANGES, &e)) fail_msg("%s", e.text);
+    store_close(store);
+    CHILD_OUTPACE(&c, s->folder, 0, "plot", "exit-layer", "--run", "1", "--db", "titles.db");
+    child_release(&c);
+    expect_in_script(s, "exit-layer", "'S, tokens a step: chat; small, other'");
+    expect_in_script(s, "exit-layer", "y_range = '[0 < *:*]'");
+    CHILD_OUTPACE(&c, s->folder, 0, "plot", "slowdown", "--run", "2", "--db", "titles.db");
+    child_release(&c);
+    expect_in_script(s, "slowdown", "'context 500, batch: small'");
+}
+
 // --- what is there ---------------------------------------------------------------------------------------
 
 static void holds(const char *folder, const char *name, const char *start) {
@@ -560,6 +596,7 @@ int main(void) {
         cmocka_unit_test(tex_needs_graphicx_alone),
         cmocka_unit_test(mistakes),
         cmocka_unit_test(of_its_model),
+        cmocka_unit_test(titles_tell_panels_apart),
         cmocka_unit_test(by_command),
         cmocka_unit_test(replaces_its_own),
         cmocka_unit_test(tex_beside_pdf),
