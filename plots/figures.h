@@ -9,10 +9,10 @@
 //   colour    text: series of equal ones have the same colour and mark instead, whatever they are called
 //   scan      where it changes, a blank line is written: rows of a grid, for contours
 //   label...  text beside the point: the script sees its number, from 1, in the array `label`; NULL is 0
-//   doubtful  1: what speaks against the point's times (the view point_doubt) may change it. The script draws
-//   a star
-//             beside it; its variable `doubtful` is the number of this column, 0 where no point of the figure
-//             has a 1
+//   doubtful  1: there are reasons to doubt the point's times (the view point_doubt), and the script draws a
+//   star beside
+//             it; its variable `doubtful` is the number of this column, 0 where no point of the figure has a
+//             1
 //   others    numbers; NULL is nan
 #pragma once
 #include <stdbool.h>

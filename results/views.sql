@@ -10,7 +10,7 @@
 --   point_text       bytes a step, loops, repeats      point_setting  parameters, a line each
 --   step_time        a step's time in parts            pass           what ran on which model
 --   heat             the memory-to-compute surface     disturbed      samples that something disturbed
---   flagged          what disturbed them, a line each  point_doubt    what speaks against a point's times
+--   flagged          what disturbed them, a line each  point_doubt    reasons to doubt a point's times
 --   drifted          contexts of surfaces in whose measuring the machine changed
 --   run_state        what is there of each run         run_weights    where its models' weights lay
 --
@@ -229,13 +229,13 @@ CREATE VIEW flagged AS
 SELECT sample_id, point_id, pass, prompt_id, attempt_id, flag.name AS flag, meaning
 FROM disturbed JOIN flag ON disturbed.flags & flag.bit <> 0;
 
--- What a reader has to know before believing a point's times. All tables, figures and verdicts ask this view.
+-- Reasons to doubt a point's times. All tables, figures and verdicts ask this view.
 --   above_S    the speedup is too high to be true. No step takes less time than the baseline's, so speedup / S is 1 at
 --              most where nothing is disturbed. Above it lies the whole interval (by a twentieth, that a kernel may differ
 --              by), or the value alone by more than a quarter.
 --   doubtful   above_S, or more than a tenth of the samples, its own or its baseline's, are disturbed
 --   few        why its samples are too few to say how fast it is; NULL: they are not
---   doubt      all that speaks against its times, in words; NULL: nothing does
+--   doubt      every reason to doubt its times, in words; NULL: none
 CREATE VIEW point_doubt AS
 WITH count_of AS (
     SELECT sample.point_id, count(*) AS samples, count(DISTINCT number) AS prompts, count(disturbed.sample_id) AS disturbed,

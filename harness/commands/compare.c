@@ -82,7 +82,7 @@ static const char *all_of(const Comparison *c) {
     return c->kind == COMPARED_SPEEDUP ? "B's speedups are" : "by absolute times B is";
 }
 
-// Why nothing is sure; nothing where the interval alone says so.
+// Why it is unclear; nothing where the interval is the reason.
 static void put_why(const Ratio *r, Text *out) {
     if (r->prompts < COMPARE_PROMPTS) text_puts(out, ": fewer than ten prompts");
     else if (!r->calm) text_printf(out, ": something disturbed %d of %d samples", r->disturbed, r->samples);
@@ -93,7 +93,7 @@ static void put_all(const Comparison *c, Judgement j, Text *out) {
     static const char *const WORDS[] = {[JUDGED_SAME] = "no difference",
                                         [JUDGED_FASTER] = "B is faster",
                                         [JUDGED_SLOWER] = "B is slower",
-                                        [JUDGED_UNCLEAR] = "no difference is sure"};
+                                        [JUDGED_UNCLEAR] = "no clear difference"};
     text_printf(out, "\n%s", WORDS[j]);
     if (j == JUDGED_UNCLEAR) put_why(&c->all, out);
     text_printf(out, "; %s ", all_of(c));
@@ -115,15 +115,15 @@ static void put_machine(const Comparison *c, double margin, Text *out) {
                    : i->high < 1 - margin || i->low > 1 + margin
                        ? c->other_program ? "the machine changed, or the program did" : "the machine changed"
                    : i->low >= 1 - margin && i->high <= 1 + margin ? "the machine did not change"
-                                                                   : "the machine did not surely change");
+                                                                   : "no clear change of the machine");
     text_puts(out, "; a token of the baselines took ");
     text_measured(out, 1 / m->value, 1 / m->interval.high, 1 / m->interval.low);
     text_puts(out, " times as long in B\n");
-    if (c->other_program)
+    if (c->other_program && c->kind == COMPARED_SPEEDUP)
         text_puts(
             out,
-            "the programs are not the same: whether one is faster at the baselines themselves, times cannot "
-            "tell that were not measured side by side; --absolute judges them all the same\n");
+            "A and B ran different programs: only runs side by side can tell a faster program from a faster "
+            "machine; --absolute judges the times all the same\n");
 }
 
 // True if any is slower, or lost its text.
@@ -150,7 +150,7 @@ static bool print(const Comparison *c, double margin, Error *e, bool *worse) {
         *worse = *worse || all == JUDGED_SLOWER;
     }
     put_machine(c, margin, &text);
-    if (c->alone) text_printf(&text, "%d points stand on one side only\n", c->alone);
+    if (c->alone) text_printf(&text, "%d points are on one side only\n", c->alone);
     terminal_print(&text);
     return ok;
 }
@@ -187,16 +187,16 @@ const Command command_compare = {
         "\n"
         "What is compared is the speedup over the baseline that was measured beside each sample, prompt by\n"
         "prompt: a ratio above 1 is B faster, with an interval of 2000 resamples of prompts and of passes\n"
-        "within them. A machine that is slower, or busy, slows the baselines as well: what became of them\n"
-        "is said apart. Samples that something disturbed are left out on both sides.\n"
+        "within them. A slower or busier machine slows the baselines as well: their own change is printed\n"
+        "separately. Disturbed samples are left out on both sides.\n"
         "\n"
-        "All of the interval within the margin around 1: same. Beyond it, by an interval that is wide\n"
-        "enough for all points to be judged at once: faster, or slower. Else nothing is sure, nor is it\n"
-        "with fewer than ten undisturbed prompts, or where a speedup is above S.\n"
+        "An interval within the margin around 1 is the same; one beyond it, after it is widened to judge\n"
+        "all points at once, is faster or slower. Everything else is unclear, and so is a comparison of\n"
+        "fewer than ten undisturbed prompts, or with a speedup above S (its baseline was disturbed).\n"
         "\n"
         "Exit code 1 if any point or all together are slower, or if a text is not its baseline's any more.\n"
-        "The baseline has nothing beside it: to guard its own speed, compare --absolute, which judges the\n"
-        "time of a token, on a machine that runs nothing else. So are points judged without a baseline.\n"
+        "A baseline has no baseline of its own. To guard its speed, use --absolute, which judges the time\n"
+        "of a token, on a machine that runs nothing else. Points without a baseline are always judged so.\n"
         "\n"
         "  outpace compare 11 12\n"
         "  outpace compare 12/1 12/3 --margin 0.01\n"

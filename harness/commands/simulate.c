@@ -79,6 +79,7 @@ static void print_point(const SimulatedPoint *p, int width, bool against) {
     print_interval(7, &p->tally, TALLY_SPEEDUP);
     print_number(6, 3, p->tally.value[TALLY_SPEEDUP_E2E]);
     for (int i = 0; against && i < SIMULATED_COUNT; i++) print_error(simulation_error(p, (SimulatedWhat)i));
+    if (against && p->doubt) printf("  measured: %s", p->doubt);
     puts(isfinite(p->step_s) ? "" : "  its steps do not say what they ran: docs/steps.md");
 }
 

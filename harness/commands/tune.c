@@ -8,6 +8,7 @@
 #include "harness/program/interrupt.h"
 #include "harness/tune/config.h"
 #include "harness/tune/report.h"
+#include "results/rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,6 +97,14 @@ static const char *result_of(int code) {
     return code == EXIT_PARTIAL ? "partial" : "done";
 }
 
+static bool read_doubt(const Ledger *l, int choice, Text *out, Error *e) {
+    Rows *r = rows_open(l->store, "SELECT doubt FROM point_doubt WHERE point_id = ?1", e);
+    if (!r) return false;
+    rows_bind_int(r, 1, choice < 0 ? 0 : l->points[choice]);
+    if (rows_next(r)) text_puts(out, rows_text(r, 0));
+    return rows_end(r, true, e);
+}
+
 static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, const Prepared *p,
                  const TuneSpace *space, int *code, Error *e) {
     TuneResult result;
@@ -109,9 +118,11 @@ static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, c
               (result.end == TUNE_INTERRUPTED || baselines_choose(ledger, e)) &&
               estimates_make(ledger->store, ledger->run, e) &&
               ledger_end(ledger, result_of(code_of(&result, p)), e) &&
+              read_doubt(ledger, result.choice, &report.doubt, e) &&
               (a->json ? tune_report_json(&report, e) : tune_report(&report, e));
     if (ok) *code = code_of(&result, p);
     else ledger_end(ledger, "failed", &(Error){0});
+    text_release(&report.doubt);
     tune_release(&result);
     return ok;
 }

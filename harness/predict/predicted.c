@@ -89,6 +89,8 @@ static json_t *point_json(const SimulatedPoint *p) {
     json_object_set_new(o, "measured_step_s", json_number(p->measured_step_s));
     json_object_set_new(o, "measured_S", json_number(p->measured_S));
     json_object_set_new(o, "measured_speedup", json_number(p->measured_speedup));
+    if (p->doubt) json_object_set_new(o, "measured_doubt", json_string(p->doubt));
+    json_object_set_new(o, "measured_doubtful", json_boolean(p->doubtful));
     json_object_set_new(o, "error_step", json_number(simulation_error(p, SIMULATED_STEP)));
     json_object_set_new(o, "error_S", json_number(simulation_error(p, SIMULATED_S)));
     json_object_set_new(o, "error_speedup", json_number(simulation_error(p, SIMULATED_SPEEDUP)));

@@ -45,10 +45,11 @@ static bool read_measured(Store *store, const SimulationAgainst *against, Simula
         "SELECT decoder, dataset.name, temperature FROM point JOIN dataset ON dataset.id ="
         " dataset_id WHERE point.id = ?1";
     static const char OTHER[] =
-        "SELECT 1e-9 * s.decode_ns / s.steps, s.S, u.speedup FROM point AS p JOIN dataset AS d ON d.id = "
-        "dataset_id"
+        "SELECT 1e-9 * s.decode_ns / s.steps, s.S, u.speedup, doubtful, doubt FROM point AS p"
+        " JOIN dataset AS d ON d.id = dataset_id JOIN point_doubt AS q ON q.point_id = p.id"
         " JOIN point_sums AS s ON s.point_id = p.id LEFT JOIN point_speedup AS u ON u.point_id = p.id"
         " WHERE run_id = ?1 AND decoder = ?2 AND d.name = ?3 AND temperature = ?4 AND s.steps > 0";
+    bool ok = true;
     Rows *r = rows_open(store, THIS, e), *o = r ? rows_open(against->store, OTHER, e) : NULL;
     if (o) {
         rows_bind_int(r, 1, p->id);
@@ -63,9 +64,14 @@ static bool read_measured(Store *store, const SimulationAgainst *against, Simula
             p->measured_step_s = rows_real(o, 0);
             p->measured_S = rows_real(o, 1);
             p->measured_speedup = p->baseline ? rows_real(o, 2) : NAN;
+            p->doubtful = rows_int(o, 3) != 0;
+        }
+        if (p->measured && rows_type(o, 4) != VALUE_NULL) {
+            p->doubt = mem_text(rows_text(o, 4), strlen(rows_text(o, 4)));
+            ok = p->doubt || error_system(e, "out of memory for the points of a run");
         }
     }
-    return rows_end(r, rows_end(o, true, e), e);
+    return rows_end(r, rows_end(o, ok, e), e);
 }
 
 // The baseline that was priced last: points that share one stand together.
@@ -118,6 +124,7 @@ void simulation_release(Simulation *s) {
         mem_free(s->points[i].label);
         mem_free(s->points[i].group);
         mem_free(s->points[i].method);
+        mem_free(s->points[i].doubt);
     }
     mem_free(s->points);
     *s = (Simulation){0};

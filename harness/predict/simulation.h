@@ -13,6 +13,8 @@ typedef struct SimulatedPoint {
     // measured on that machine by another run (SimulationAgainst)
     bool measured;
     double measured_step_s, measured_S, measured_speedup; // NAN: not known
+    char *doubt;   // about these, as the view point_doubt has it; NULL: none
+    bool doubtful; // more than a little
 } SimulatedPoint;
 
 typedef struct Simulation {

@@ -30,7 +30,7 @@ const char *compare_word(Judgement v) {
     static const char *const WORDS[] = {[JUDGED_SAME] = "same",
                                         [JUDGED_FASTER] = "faster",
                                         [JUDGED_SLOWER] = "slower",
-                                        [JUDGED_UNCLEAR] = "not sure"};
+                                        [JUDGED_UNCLEAR] = "unclear"};
     return WORDS[v];
 }
 
@@ -435,8 +435,8 @@ static bool compare_all(Comparing *c, Error *e) {
     for (int i = 0; i < COMPARED_KINDS; i++) any = any || c->all[i].count;
     if (!any)
         return error_input(
-            e, "no prompt stands on both sides: models, prompts, methods or settings differ by their "
-               "content; two single points, as 12/3, need only the same prompts");
+            e, "no prompt is on both sides: the content of models, prompts, methods or settings differs; "
+               "two single points, as 12/3, need only the same prompts");
     out->kind = c->all[COMPARED_SPEEDUP].count ? COMPARED_SPEEDUP : COMPARED_TIME;
     for (int i = 0; i < out->count; i++)
         out->all.doubted =

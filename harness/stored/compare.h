@@ -1,12 +1,12 @@
 // Two stored runs held against each other, point by point and prompt by prompt.
 //
-// What is compared is the speedup: each sample over the baseline that was measured beside it. A machine that
-// is busier, or another one, changes both, and so not their ratio. What became of the baselines themselves is
-// said apart: it is the machine's change, as long as the program is the same. Points that have no baseline,
-// and all where the caller asks for it, are compared by their absolute times.
+// The speedup is compared: each sample over the baseline that was measured beside it. A busier machine, or
+// another one, changes both, and so not their ratio. The baselines' own change is reported separately: it is
+// the machine's, as long as the program is the same. Points without a baseline, and all where the caller asks
+// for it, are compared by their absolute times.
 //
-// Samples that something disturbed are left out on both sides, unless too little would be left: then all
-// count, and nothing is sure.
+// Disturbed samples are left out on both sides, unless too few would be left: then all count, and the result
+// is unclear.
 #pragma once
 #include "results/store.h"
 #include "simulate/bootstrap.h"
@@ -24,9 +24,9 @@ typedef struct Ratio {
     bool doubted;  // a speedup is above S: a baseline was disturbed, whatever was seen of it
 } Ratio;
 
-// All of the interval within the margin around 1 is the same. Faster and slower are judged with an interval
-// that is wide enough for `judgements` of them to be right together. Else nothing is sure: nor with fewer
-// than COMPARE_PROMPTS (as the view point_doubt has it), nor with disturbed samples or a doubted side.
+// An interval within the margin around 1 is the same. One beyond it, after it is widened for `judgements` of
+// them to be right together, is faster or slower. Everything else is unclear, and so are fewer than
+// COMPARE_PROMPTS (as in the view point_doubt), disturbed samples, and a doubted side.
 enum { COMPARE_PROMPTS = 10 };
 Judgement compare_judge(const Ratio *r, double margin, int judgements);
 const char *compare_word(Judgement v);
@@ -52,7 +52,7 @@ typedef enum {
 // Two points whose prompts can be paired.
 typedef struct ComparePair {
     char *label_a, *label_b, *dataset;
-    char *doubt_a, *doubt_b; // what speaks against their times (the view point_doubt); "" nothing
+    char *doubt_a, *doubt_b; // reasons to doubt their times (the view point_doubt); "" nothing
     CompareKind kind;
     Ratio ratio;
     double speedup_a, speedup_b; // over the same samples as the ratio; NAN: there is none

@@ -6,7 +6,7 @@
 
 typedef struct TableSeed {
     int64_t point, baseline; // baseline 0: the point is one, or has none
-    const char *doubt;       // what speaks against its times (the view point_doubt); "" nothing
+    const char *doubt;       // reasons to doubt its times (the view point_doubt); "" nothing
 } TableSeed;
 
 typedef struct TableGroup {

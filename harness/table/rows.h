@@ -17,7 +17,7 @@ typedef struct TableRow {
     Quantity above;      // of a quality: above that of autoregressive decoding
     const char *stand_in;
     TableText text;
-    const char *doubt; // of a measure of time: what speaks against ours; "" nothing
+    const char *doubt; // of a measure of time: reasons to doubt ours; "" nothing
     int point;         // number of the first; 0: none
     int seeds;
     const char *note;

@@ -104,6 +104,7 @@ static void print_doubts(const TuneReport *p) {
     if (r->speedup.high > 0 && r->speedup.low < 1)
         printf("           autoregressive decoding may be as fast%s\n",
                r->speedup.high < 1 ? ", or faster" : "");
+    if (p->doubt.length) printf("           in doubt: %s\n", text_get(&p->doubt));
     if (r->failed) printf("           %d points failed\n", r->failed);
     if (r->diverged) printf("           %d points wrote another text than the baseline\n", r->diverged);
 }
@@ -196,13 +197,13 @@ bool tune_report_json(const TuneReport *p, Error *e) {
     double speedup = r->choice < 0 ? NAN : tune_speedup(r, r->choice, from_heat(r));
     bool known = r->speedup.high > 0;
     json_t *root = json_pack(
-        "{s:s*, s:o, s:o, s:o, s:s, s:i, s:i, s:i, s:o, s:o, s:I, s:o, s:i, s:O}", "choice",
+        "{s:s*, s:o, s:o, s:o, s:s*, s:s, s:i, s:i, s:i, s:o, s:o, s:I, s:o, s:i, s:O}", "choice",
         choice.length ? text_get(&choice) : NULL, "speedup", json_number(speedup), "speedup_low",
         json_number(known ? r->speedup.low : NAN), "speedup_high", json_number(known ? r->speedup.high : NAN),
-        "end", ENDS[r->end], "excluded", r->excluded, "sample_rounds", r->sample_rounds, "race_rounds",
-        r->race_rounds, "seconds", json_number(took(r)), "sweep_seconds", json_number(r->sweep_s), "run",
-        (json_int_t)p->run, "surface", surface_json(&r->surface), "surface_disturbed", r->surface.disturbed,
-        "points", points);
+        "doubt", p->doubt.length ? text_get(&p->doubt) : NULL, "end", ENDS[r->end], "excluded", r->excluded,
+        "sample_rounds", r->sample_rounds, "race_rounds", r->race_rounds, "seconds", json_number(took(r)),
+        "sweep_seconds", json_number(r->sweep_s), "run", (json_int_t)p->run, "surface",
+        surface_json(&r->surface), "surface_disturbed", r->surface.disturbed, "points", points);
     json_decref(points);
     text_release(&choice);
     if (!ok) json_decref(root);

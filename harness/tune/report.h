@@ -1,5 +1,6 @@
 // What tuning found, for people and as JSON.
 #pragma once
+#include "engine/base/text.h"
 #include "harness/tune/tune.h"
 
 typedef struct TuneReport {
@@ -9,6 +10,7 @@ typedef struct TuneReport {
     const TuneResult *result;
     const char *store; // where it is stored, as this run
     int64_t run;
+    Text doubt; // about the choice's times, as the view point_doubt has it
 } TuneReport;
 
 bool tune_report(const TuneReport *r, Error *e);

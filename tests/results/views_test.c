@@ -285,7 +285,7 @@ static void doubt_is(World *w, const char *script, const char *want) {
     assert_true(rows_end(r, true, &e));
 }
 
-// What speaks against a point's times: each fact alone, and those that are none.
+// Reasons to doubt a point's times: each alone, and what is no reason.
 static void doubts(void **state) {
     World *w = *state;
     static const char ESTIMATES[] = "DELETE FROM estimate; UPDATE sample SET flags = 0;"

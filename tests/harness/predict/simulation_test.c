@@ -142,6 +142,7 @@ static void command(void **state) {
     FilledStore f;
     Child c;
     fill(&f, *state);
+    assert_true(store_flag(f.store, f.points[1], 0, f.prompts[0], FLAG_LOAD, NULL));
     filled_close(&f);
     CHILD_OUTPACE(&c, *state, 0, "simulate", "filled", "--db", "a.db", "--on", "a100-80gb", "--shape", "tiny",
                   "--json");
@@ -154,6 +155,7 @@ static void command(void **state) {
                   "llama2-70b", "--against", "filled");
     assert_non_null(strstr(text_get(&c.out), "weights of 137.4 GB do not fit into its 32.0 GB"));
     assert_non_null(strstr(text_get(&c.out), "errors against what was measured"));
+    assert_non_null(strstr(text_get(&c.out), "  measured: 1 of "));
     assert_non_null(strstr(text_get(&c.out), "a data sheet's: floors"));
     child_release(&c);
     static const char *const ROWS[][2] = {
