@@ -397,8 +397,8 @@ static bool names_something(const char *err) {
 
 static bool judge_failure(const World *w, const Row *r, const Strike *s, const Child *c, Text *problem) {
     const char *err = text_get(&c->err);
-    // A point that cannot be run, or failed, is left out of a run: a line, or an event.
-    bool partial = c->code == 3 && (strstr(err, "left out") || strstr(text_get(&c->out), "{\"event\""));
+    // A point that cannot be run, or failed, is left out of a run: told among the others, or as an event.
+    bool partial = c->code == 3;
     bool loader = c->code == 127 && strstr(err, "loading shared libraries");
     if (c->code >= 128) text_printf(problem, "ended by signal %d", c->code - 128);
     else if (!partial && !loader && lines_that_begin(err, "outpace: ") != 1)
