@@ -197,7 +197,8 @@ static StrikeKind kind_of(Watch *w, const struct seccomp_notif *q, char *path, s
     name_file(q, CALLS[row].naming, path, size);
     if (kind == STRIKE_MAP && !memory)
         read_link(path, size, "/proc/%d/fd/%d", (pid_t)q->pid, (int)q->data.args[4]);
-    if (strncmp(path, w->folder, n) == 0 && path[n] == '/') {
+    // Not the caches of fonts, of which there are hundreds of calls: it does without.
+    if (strncmp(path, w->folder, n) == 0 && path[n] == '/' && !strstr(path, "fontconfig")) {
         w->begun = true;
         return kind == STRIKE_LOCK && !is_lock(q) ? STRIKE_KINDS : kind;
     }
@@ -249,8 +250,17 @@ static void answer(const Watch *w, const struct seccomp_notif *q, int error, int
     ioctl(w->asks, SECCOMP_IOCTL_NOTIF_SEND, &r); // fails where the child is gone by now
 }
 
+static bool is_nameless(const struct seccomp_notif *q) {
+    return q->data.nr == SYS_openat && (q->data.args[2] & O_TMPFILE) == O_TMPFILE;
+}
+
 static void decide(Watch *w, const struct seccomp_notif *q) {
     Strike *s = w->s;
+    s->nameless += is_nameless(q);
+    if (s->named && is_nameless(q)) {
+        answer(w, q, EOPNOTSUPP, 0);
+        return;
+    }
     char path[4400];
     StrikeKind kind = kind_of(w, q, path, sizeof path);
     int64_t value = 0;
@@ -324,6 +334,7 @@ void strike_run(Strike *s, Child *c, const char *folder, const char *work, const
     assert_true(null >= 0 && to >= 0 && err && !socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets));
     memset(s->counts, 0, sizeof s->counts);
     s->struck = s->hung = false;
+    s->nameless = 0;
     Watch w = {.s = s, .folder = folder, .main = fork()};
     assert_true(w.main >= 0);
     if (w.main == 0) become(work, argv, sockets[1], null, to, fileno(err));

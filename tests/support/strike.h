@@ -34,8 +34,10 @@ typedef struct Strike {
     enum { STRIKE_FAILS, STRIKE_HALF, STRIKE_KILLS } way;
     int error;    // of what fails
     bool lasting; // all after it fail, too, as on a full disk
+    bool named;   // the file system has no files without a name (O_TMPFILE)
     // What was seen.
     int counts[STRIKE_KINDS];
+    int nameless; // files without a name that were asked for
     bool struck;
     bool hung;       // it did not end, and was killed by us
     char where[300]; // what was struck, and its file

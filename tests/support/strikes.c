@@ -225,7 +225,14 @@ static bool is_journal(const char *name) {
     return ends(name, ".db-wal") || ends(name, ".db-shm") || ends(name, ".db-journal") || ends(name, ".lock");
 }
 
+// A PDF has the moment in it: its length is compared.
+static bool same_length(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_size == y.st_size;
+}
+
 static bool same_bytes(const char *a, const char *b) {
+    if (ends(a, ".pdf")) return same_length(a, b);
     FILE *x = fopen(a, "re"), *y = fopen(b, "re");
     char one[8192], two[sizeof one];
     bool same = x && y;
@@ -445,11 +452,13 @@ static bool judge(World *w, const Row *r, const Strike *s, const Child *c, const
     return problem->length == 0;
 }
 
-static const struct {
+typedef struct {
     unsigned kinds;
     Strike how;
     const char *name;
-} WAYS[] = {
+} Way;
+
+static const Way WAYS[] = {
     {1u << STRIKE_OPEN,   {.error = EIO},                     "EIO"        },
     {1u << STRIKE_OPEN,   {.error = EMFILE},                  "EMFILE"     },
     {1u << STRIKE_READ,   {.error = EIO},                     "EIO"        },
@@ -473,13 +482,17 @@ static const struct {
     {1u << STRIKE_START,  {.error = EAGAIN},                  "EAGAIN"     },
     {1u << STRIKE_MEMORY, {.error = ENOMEM, .lasting = true}, "no memory"  },
 };
-enum { WAY_COUNT = sizeof WAYS / sizeof *WAYS };
 
 // Death comes before a call that changes what is on the disk.
 enum {
     CHANGES = 1 << STRIKE_WRITE | 1 << STRIKE_SYNC | 1 << STRIKE_RENAME | 1 << STRIKE_RESIZE |
               1 << STRIKE_REMOVE | 1 << STRIKE_FOLDER | 1 << STRIKE_OPEN
 };
+static const Way KILLS[] = {
+    {CHANGES, {.way = STRIKE_KILLS},                "kill"                  },
+    {CHANGES, {.way = STRIKE_KILLS, .named = true}, "kill, files have names"},
+};
+enum { WAY_COUNT = sizeof WAYS / sizeof *WAYS, KILL_COUNT = sizeof KILLS / sizeof *KILLS };
 
 // False: there was no call number s->at any more.
 static bool strike_once(World *w, const Row *r, Strike *s, const char *name, const Text *printed) {
@@ -509,18 +522,17 @@ static bool wanted(const char *variable, const char *name) {
     return !only || strcmp(only, name) == 0;
 }
 
-// `share` of the calls at random; 1: all, until there is none left.
-static void strike_row(World *w, const Row *r, unsigned kinds, Strike how, const char *name, int calls,
-                       double share, const Text *printed) {
+// `share` of the calls at random; where that is all of them, until there is none left.
+static void strike_row(World *w, const Row *r, const Way *way, int calls, double share, bool whole,
+                       const Text *printed) {
     const char *one = getenv("OUTPACE_STRIKES_CALL");
-    bool all = share >= 1;
+    bool all = whole && share >= 1;
     for (int n = 1; all || n <= calls; n++) {
-        if (one && n != atoi(one)) continue;
-        if (!all && random_uniform(&w->random) >= share) continue;
-        Strike s = how;
-        s.kinds = kinds;
+        if (one ? n != atoi(one) : !all && random_uniform(&w->random) >= share) continue;
+        Strike s = way->how;
+        s.kinds = way->kinds;
         s.at = n;
-        if (!strike_once(w, r, &s, name, printed) || one) break;
+        if (!strike_once(w, r, &s, way->name, printed) || one) break;
     }
 }
 
@@ -533,20 +545,17 @@ static int calls_of(const Strike *s, unsigned kinds) {
 
 // A row's strikes: as many as `budget` gives it, spread evenly over the ways.
 static void each_way(World *w, const Row *r, bool kills, double budget) {
+    const Way *ways = kills ? KILLS : WAYS;
+    int before = w->strikes, count = kills ? KILL_COUNT : WAY_COUNT;
     Text printed = {0};
     Strike counted;
     prepare(w, r, &counted, &printed);
-    int before = w->strikes, count = kills ? 1 : WAY_COUNT;
     for (int i = 0; i < count; i++) {
-        unsigned kinds = kills ? CHANGES : WAYS[i].kinds;
-        Strike how = kills ? (Strike){.way = STRIKE_KILLS} : WAYS[i].how;
-        int calls = calls_of(&counted, kinds);
-        double share = budget > 0             ? calls ? budget / count / calls : 0
-                       : r->few && calls > 60 ? 60.0 / calls
-                                              : 1;
-        if (!kills && !wanted("OUTPACE_STRIKES_WAY", WAYS[i].name)) continue;
-        if (share >= 1 && budget > 0) share = 0.999;
-        strike_row(w, r, kinds, how, kills ? "kill" : WAYS[i].name, calls, share, &printed);
+        int calls = calls_of(&counted, ways[i].kinds);
+        double share = budget > 0 ? budget / count : r->few ? 60 : calls;
+        bool skipped = calls == 0 || (ways[i].how.named && !counted.nameless);
+        if (!skipped && wanted("OUTPACE_STRIKES_WAY", ways[i].name))
+            strike_row(w, r, &ways[i], calls, share / calls, budget <= 0, &printed);
     }
     if (budget <= 0) print_message("%-16s %5d strikes\n", r->name, w->strikes - before);
     text_release(&printed);
