@@ -55,7 +55,7 @@ static const char *const COMMANDS[] = {
     "import steps a.jsonl --db c.db",
     "merge a.db b.db --db c.db",
     "verify tiny -n 1 --max-tokens 8",
-    "tune tiny --method ngrammys --dataset chat --limit 2 --device null --budget 1s --db c.db",
+    "tune tiny --method ngrammys --dataset chat --limit 2 --device null --budget 60s --db c.db",
     "gc a.db",
     "gc c.db",
 };

@@ -135,7 +135,7 @@ static const Row ROWS[] = {
     {.name = "gc", .words = "gc 1 --check --db a.db", .prepare = "cp ../in/a.db . && $O merge ../in/b.db --db a.db", .loose = true, .once = "has no run"},
     {.name = "surface", .words = "surface ../in/tiny --k 1,2 --w 0,1 --context 25 --rows 0 --samples 1 --device null --db s.db", .loose = true},
     {.name = "bench", .words = "bench ../in/tiny --tokens 1,2 --context 25 --samples 1 --seconds 0 --csv --device null", .loose = true, .few = true},
-    {.name = "tune", .words = "tune ../in/tiny --method ngrammys --dataset chat --limit 2 --device null --budget 1s --db t.db", .loose = true, .varies = true, .few = true},
+    {.name = "tune", .words = "tune ../in/tiny --method ngrammys --dataset chat --limit 2 --device null --budget 60s --db t.db", .loose = true, .varies = true, .few = true},
     {.name = "datasets", .words = "datasets --path ../in/own.jsonl"},
     {.name = "datastore", .words = "datastore build ../in/rhymes.txt -o a.store --model ../in/tiny"},
     {.name = "datastore info", .words = "datastore info ../in/rhymes.store"},
