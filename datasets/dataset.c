@@ -2,6 +2,7 @@
 // ordered.
 #include "datasets/datasets.h"
 
+#include "datasets/foreign.h"
 #include "datasets/format.h"
 #include "datasets/gzip.h"
 #include "datasets/known.h"
@@ -61,6 +62,7 @@ static bool wanted(const Loading *l, const Row *row, bool *out, Error *e) {
 
 static bool tell_format(Loading *l, const Row *row, Error *e) {
     const char *frame = frame_of(l->request->name);
+    if (!l->format && !foreign_check_row(row, e)) return false;
     if (!l->format) l->format = format_of_row(row->json);
     if (!l->frame && frame && !(l->frame = format_frame(l->format, frame, e))) return false;
     return true;
@@ -94,6 +96,7 @@ static bool load(Dataset *d, const char *bytes, size_t n, const char *place, con
     const char *format = q->format ? q->format : ends_in(place, ".txt") ? "text" : NULL;
     if (format && !(l.format = format_find(format, &l.frame, e))) return false;
     RowsKind kind = l.format && l.format->is_text ? ROWS_TEXT : ROWS_JSON;
+    if (kind == ROWS_JSON && !foreign_check_file(bytes, n, place, e)) return false;
     if (!rows_each(bytes, n, place, kind, take_row, &l, e)) return false;
     if (d->count == 0)
         return q->split && l.format
@@ -157,7 +160,10 @@ static bool open_known(Dataset *d, const DatasetRequest *q, Error *e) {
     if (!path) return failed ? error_system(e, "out of memory") : not_found(&file, &found, e);
     char *format = mem_text(file.format.at, file.format.n);
     found.format = format;
-    bool ok = format ? open_path(d, path, &found, e) : error_system(e, "out of memory");
+    bool changed = false;
+    bool ok = format ? known_changed(&file, path, &changed, e) && open_path(d, path, &found, e)
+                     : error_system(e, "out of memory");
+    d->changed = changed;
     mem_free(format);
     mem_free(path);
     return ok;
@@ -171,6 +177,7 @@ static bool open_parts(Dataset *d, const DatasetRequest *q, Error *e) {
         of.name = q->parts[i];
         if (of.order == ORDER_BY_TASK) of.order = ORDER_WRITTEN;
         ok = (open_known(&part, &of, e) || error_within(e, "'%s'", q->name)) && prompts_move(d, &part, e);
+        d->changed = d->changed || part.changed;
         dataset_release(&part);
     }
     ok = ok && prompts_check_ids(d, q->name, e) && finish(d, q, true, e);

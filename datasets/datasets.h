@@ -55,6 +55,7 @@ typedef struct Dataset {
     char *name;
     DatasetPrompt *prompts; // (count)
     size_t count, capacity;
+    bool changed;             // a file of it is not as it was published
     char sha256[SHA256_TEXT]; // the content: sets, ids, tasks, turns, references, in their order; of a file
                               // of the user's own without the set, which is what the user calls it
     char named_sha256[SHA256_TEXT]; // with the set, as older programs have it

@@ -3,6 +3,7 @@
 #include "datasets/embedded.h"
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
+#include "engine/base/sha256.h"
 #include "engine/base/suggest.h"
 
 #include <stdio.h>
@@ -93,4 +94,16 @@ char *known_path(const KnownFile *file, const char *folder, bool *failed) {
     char *path = path_in(file, folder, 0, failed);
     if (path || *failed || n < gz || memcmp(file->file.at + n - gz, GZ, gz) != 0) return path;
     return path_in(file, folder, gz, failed);
+}
+
+bool known_changed(const KnownFile *file, const char *path, bool *changed, Error *e) {
+    char sha256[SHA256_TEXT];
+    size_t n = strlen(path);
+    bool packed = file->file.n > 3 && memcmp(file->file.at + file->file.n - 3, ".gz", 3) == 0;
+    bool unpacked = packed && n > 3 && strcmp(path + n - 3, ".gz") != 0;
+    *changed = false;
+    if (file->sha256.n + 1 != SHA256_TEXT || unpacked) return true;
+    if (!sha256_file(path, sha256, e)) return false;
+    *changed = memcmp(sha256, file->sha256.at, file->sha256.n) != 0;
+    return true;
 }

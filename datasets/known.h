@@ -31,5 +31,9 @@ bool known_find(const char *name, const char *split, KnownFile *out, Error *e);
 // not there; NULL and *failed if there is no memory.
 char *known_path(const KnownFile *file, const char *folder, bool *failed);
 
+// *changed: the file at `path` has other bytes than the published one. Of an unpacked file that cannot be
+// told, nor where no hash is known. False with e filled where it cannot be read.
+bool known_changed(const KnownFile *file, const char *path, bool *changed, Error *e);
+
 // The name without the frame: "gsm8k:qa" is gsm8k.
 bool known_is(KnownText text, const char *s, size_t n);

@@ -78,7 +78,10 @@ static bool expand_field(const char *name, size_t n, const Row *row, Text *out, 
     key[key_length] = 0;
     Text whole = {0};
     const json_t *value = row_find(row->json, key, key_length);
-    bool ok = value ? row_text(row, key, value, &whole, e) : row_missing(row, key, e);
+    bool ok = !value ? row_missing(row, key, e)
+              : json_is_integer(value)
+                  ? row_error(row, key, "is a number, must be a string: put it in quotes", e)
+                  : row_text(row, key, value, &whole, e);
     const char *s = text_get(&whole);
     size_t length = whole.length;
     take_part(part, &s, &length);

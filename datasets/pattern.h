@@ -1,5 +1,5 @@
 // Texts with fields of a row in them: "Q: {question}\nA:". {a/b} is the field b of the object a, a list of
-// texts is its lines, a number its digits. After an @ stands which part of it: {text@first} its first line,
+// texts is its lines. After an @ stands which part of it: {text@first} its first line,
 // {text@rest} what follows that line, {text@marked} what follows its last "####", or all where there is none.
 #pragma once
 #include "engine/base/error.h"

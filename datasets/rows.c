@@ -26,7 +26,7 @@ static bool take_line(const Row *at, const char *line, size_t n, TakeRow *take, 
     if (!json)
         return error_input(
             e, "'%s', line %zu, column %d: is not JSON: %s; lines of plain text are of the format text",
-            at->file, at->number, why.column, why.text);
+            at->file, at->number, why.column, json_why(&why));
     bool ok = take_json(at, json, take, state, e);
     json_decref(json);
     return ok;

@@ -71,10 +71,11 @@ bool command_parse(const Command *c, int argc, char **argv, void *values, Positi
     return true;
 }
 
-// True if something that was printed did not arrive, and somebody still wanted it.
-static bool output_is_lost(void) {
+// False if something that was printed did not arrive, and somebody still wanted it.
+static bool is_written(Error *e) {
     bool failed = fflush(stdout) || ferror(stdout);
-    return failed && !file_reader_left(STDOUT_FILENO);
+    return !failed || file_reader_left(STDOUT_FILENO) ||
+           error_system(e, "cannot write to standard output: is the disk full?");
 }
 
 static bool run(int argc, char **argv, int *code, Error *e) {
@@ -82,8 +83,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (!c) return false;
     // What takes hours is read as it comes, through a pipe and in a file, too.
     if (!c->bulk) setvbuf(stdout, NULL, _IOLBF, 0);
-    if (!c->run(argc, argv, code, e)) return false;
-    return !output_is_lost() || error_system(e, "cannot write to standard output: is the disk full?");
+    return c->run(argc, argv, code, e) && is_written(e);
 }
 
 int main(int argc, char **argv) {
@@ -94,9 +94,9 @@ int main(int argc, char **argv) {
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {
         print_help();
-        return argc < 2 ? EXIT_USAGE : EXIT_DONE;
-    }
-    if (run(argc - 1, argv + 1, &code, &e)) return code;
+        if (argc < 2) return EXIT_USAGE;
+        if (is_written(&e)) return EXIT_DONE;
+    } else if (run(argc - 1, argv + 1, &code, &e)) return code;
     if (e.kind == ERROR_NONE)
         error_system(&e, "%s failed, and did not say why: a fault of this program", argv[1]);
     fprintf(stderr, "outpace: %s\n", e.text);

@@ -71,6 +71,12 @@ static const Section BEFORE[] = {
      "S is tokens per step after prefill; speedup the ratio of summed decode times over the same prompts, "
      "the baseline's over "
      "the point's own; intervals hold 95 of 100 resamples of prompts, and of passes within prompts. "
+     "With prefill: the speedup of decoding and prefill together; as Spec-Bench: the ratio of mean tokens/s "
+     "of "
+     "conversations; over own settings: over autoregressive decoding with this point's device, threads and "
+     "layout, not over the fastest; S with prefill: prefill counts as a step, as in the authors' codes; "
+     "rows: "
+     "tokens run in a step. "
      "Disturbed samples are part of every number; a speedup above S means that the baseline was disturbed.", plots_report_points,    put_row    },
     {"Published numbers",
      "What the papers that this run is for printed, and what it measured, computed as they do. A difference "
@@ -78,7 +84,10 @@ static const Section BEFORE[] = {
      "model, dataset, type and device are theirs.",                                                          plots_report_published, put_row    },
     {"Not measured",         NULL,                                                                           plots_report_missing,   put_row    },
     {"Quality of texts",     NULL,                                                                           plots_report_text,      put_row    },
-    {"Costs that come once", "Not part of any speedup.",                                                     plots_report_costs,     put_row    },
+    {"Costs that come once",
+     "Making or loading tables, datastores and drafts for a method; what took less than a millisecond is "
+     "left out. "
+     "Not part of any speedup.",                                                                             plots_report_costs,     put_row    },
 };
 
 static const Section AFTER[] = {

@@ -30,6 +30,12 @@ static bool check(Store *s, sqlite3_stmt *statement, const char *rest, Error *e)
         return error_input(e, "store '%s': one query at a time; after the first stands '%s'", s->path, rest);
     if (!sqlite3_stmt_readonly(statement))
         return error_input(e, "store '%s': the query would write, and may only read", s->path);
+    if (!sqlite3_column_count(statement)) // ATTACH, BEGIN
+        return error_input(
+            e,
+            "store '%s': the query gives no rows: only a question to this one store is answered, as "
+            "SELECT",
+            s->path);
     return true;
 }
 

@@ -7,12 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *json_why(const json_error_t *why) {
+    enum json_error_code code = *why->text ? json_error_code(why) : json_error_unknown;
+    return code == json_error_null_character || code == json_error_null_byte_in_key
+               ? "the character \\u0000 is not read: take it out of the text"
+               : why->text;
+}
+
 json_t *json_from_bytes(const char *bytes, size_t n, const char *place, Error *e) {
     json_error_t why;
     json_t *root = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &why);
     if (root) return root;
     if (*why.text)
-        error_input(e, "cannot parse '%s': line %d, column %d: %s", place, why.line, why.column, why.text);
+        error_input(e, "cannot parse '%s': line %d, column %d: %s", place, why.line, why.column,
+                    json_why(&why));
     else error_system(e, "out of memory parsing '%s'", place); // jansson then says nothing
     return NULL;
 }

@@ -15,6 +15,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
+// Why jansson could not parse, in our words where its own are of its interface. Empty: there was no memory.
+const char *json_why(const json_error_t *why);
+
 // Parses exactly n bytes; NULL with e filled if that is not JSON. Release with json_decref.
 json_t *json_from_bytes(const char *bytes, size_t n, const char *place, Error *e);
 json_t *json_from_file(const char *path, size_t max_size, Error *e);

@@ -106,6 +106,8 @@ typedef struct Ceilings {
                                             // weights with bf16 activations; 0: not measured
     const char *isa;                        // of the kernels that were measured
     int threads;
+    size_t few_bytes; // that bytes_per_s was read from, where no more could be had: perhaps of a cache; 0:
+                      // enough
 } Ceilings;
 
 // What a device says of itself now. NAN or empty: it does not say.

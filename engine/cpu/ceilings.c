@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 enum { PASSES = 7, PEAK_ROUNDS = 400000, CACHE_LINE = 64 };
-static const size_t BUFFER_BYTES = (size_t)1 << 29; // virtual machines name caches of up to 480 MB
+static const size_t LEAST_BYTES = (size_t)1 << 24,
+                    BUFFER_BYTES = (size_t)1 << 29; // virtual machines name caches of up to 480 MB
 
 typedef struct {
     const CpuOps *ops;
@@ -117,10 +118,10 @@ static double best_read(Pool *pool, Probe *p) {
 }
 
 // A buffer on huge pages where the system has them: what the memory gives, not what address translation
-// takes.
+// takes. Where so much memory cannot be had, half of it, and so on.
 static bool take_buffer(Probe *p) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    p->buffer = mem_alloc(p->bytes, 1);
+    while (!(p->buffer = mem_alloc(p->bytes, 1)) && p->bytes > LEAST_BYTES) p->bytes /= 2;
     if (!p->buffer) return false;
     unsigned char *first = p->buffer + (page - (size_t)p->buffer % page);
     size_t whole = (size_t)(p->buffer + p->bytes - first) / page * page;
@@ -136,6 +137,7 @@ bool cpu_ceilings(const BackendOptions *o, Ceilings *out, Error *e) {
     if (take_buffer(&p)) {
         pool_run(pool, touch, &p);
         *out = (Ceilings){.isa = p.ops->name, .threads = pool_threads(pool)};
+        out->few_bytes = p.bytes < BUFFER_BYTES ? p.bytes : 0;
         out->bytes_per_s = best_read(pool, &p);
         for (int compute = 0; compute < COMPUTE_KINDS; compute++) {
             p.compute = (Compute)compute;

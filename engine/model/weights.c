@@ -158,9 +158,15 @@ static bool ends_with(const char *text, const char *end) {
 static bool check_used(const Model *m, const StoredTensor *t, const char *dir, const char *file, Error *e) {
     WeightSpec specs[LAYER_WEIGHTS];
     int layer = -1, count;
-    if (sscanf(t->name, "model.layers.%4d.", &layer) != 1 || layer < 0 || layer >= m->shape.layers ||
+    if (sscanf(t->name, "model.layers.%4d.", &layer) != 1 || layer < 0 ||
         ends_with(t->name, ".rotary_emb.inv_freq"))
         return true;
+    if (layer >= m->shape.layers)
+        return error_input(
+            e,
+            "'%s/%s' has the tensor '%s', config.json %d layers, from 0: the others would be left out; "
+            "is 'num_hidden_layers' right?",
+            dir, file, t->name, m->shape.layers);
     count = weights_of_layer(m, layer, specs);
     for (int i = 0; i < count; i++)
         if (strcmp(specs[i].name, t->name) == 0) return true;

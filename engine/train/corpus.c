@@ -3,6 +3,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/random.h"
 
+#include <math.h>
 #include <string.h>
 
 static bool grow(void *list, size_t *capacity, size_t need, size_t size, Error *e) {
@@ -53,6 +54,13 @@ static void shuffle(Feed *f) {
     }
 }
 
+// Documents below it are held out: `share` of them, or, where that is above 0, the one with the least place.
+static double held_below(const Corpus *c, double share, uint64_t seed) {
+    double least = 1;
+    for (size_t i = 0; share > 0 && i < c->documents; i++) least = fmin(least, place_of(c, i, seed));
+    return share > 0 && least >= share ? nextafter(least, 1) : share;
+}
+
 bool feed_open(Feed *f, const Corpus *c, double share, bool held_out, uint64_t seed, Error *e) {
     *f = (Feed){.corpus = c, .seed = seed};
     f->documents = mem_alloc(c->documents, sizeof *f->documents);
@@ -61,8 +69,9 @@ bool feed_open(Feed *f, const Corpus *c, double share, bool held_out, uint64_t s
         feed_close(f);
         return error_system(e, "out of memory for %zu documents", c->documents);
     }
+    double below = held_below(c, share, seed);
     for (size_t i = 0; i < c->documents; i++)
-        if ((place_of(c, i, seed) < share) == held_out) {
+        if ((place_of(c, i, seed) < below) == held_out) {
             f->given[f->count++] = i;
             f->rows += rows_of(c, i);
         }

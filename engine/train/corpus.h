@@ -38,7 +38,8 @@ typedef struct Feed {
 } Feed;
 
 // Those documents that are held out, or those that are not: `share` of them by a hash of their content and
-// the seed, so that equal documents are on the same side. There must be at least one.
+// the seed, so that equal documents are on the same side, but one at least where the share is above 0. There
+// must be at least one.
 bool feed_open(Feed *f, const Corpus *c, double share, bool held_out, uint64_t seed, Error *e);
 void feed_close(Feed *f); // takes an empty one
 

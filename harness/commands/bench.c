@@ -283,6 +283,7 @@ const Command command_bench = {
         "wrong several times over, since short steps pass between two turns of a neighbour, and long ones\n"
         "do not.\n"
         "\n"
+        "A stand-in is a model with the shape of a published one, whose weights are others.\n"
         "Weights are read faster from huge pages; how much of the memory lies in them is said, and what to\n"
         "do about it in docs/speed.md. One token is timed again after each context's points: where that\n"
         "takes another time than before, the machine changed, and slowdowns may be wrong: measure again.\n"

@@ -38,18 +38,10 @@ static void print_formats(void) {
     }
 }
 
-// "here", "other content", or "missing"; what the published file's SHA-256 says.
 static bool state_of(const KnownFile *file, const char *path, const char **out, Error *e) {
-    char sha256[SHA256_TEXT];
-    size_t n = path ? strlen(path) : 0;
-    bool packed = file->file.n > 3 && memcmp(file->file.at + file->file.n - 3, ".gz", 3) == 0;
-    bool unpacked = packed && n > 3 && strcmp(path + n - 3, ".gz") != 0;
-    *out = file->content ? "built in" : "missing";
-    if (!path) return true;
-    *out = "found";
-    if (file->sha256.n + 1 != SHA256_TEXT || unpacked) return true;
-    if (!sha256_file(path, sha256, e)) return false;
-    if (memcmp(sha256, file->sha256.at, file->sha256.n) != 0) *out = "not as published";
+    bool changed = false;
+    if (path && !known_changed(file, path, &changed, e)) return false;
+    *out = changed ? "not as published" : path ? "found" : file->content ? "built in" : "missing";
     return true;
 }
 
@@ -129,6 +121,8 @@ static bool show(const char *name, const DatasetsOptions *o, const char *folder,
     if (!dataset_open(&d, &q, e)) return false;
     print_facts(&d);
     if (!o->path) print_source(name, o->split);
+    if (d.changed)
+        puts("NOT AS PUBLISHED: its bytes are not those of that address, which 'datasets/fetch' gets again");
     for (size_t i = 0; i < d.count && i < (size_t)o->show; i++) print_prompt(&d.prompts[i]);
     dataset_release(&d);
     return true;

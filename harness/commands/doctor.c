@@ -89,7 +89,11 @@ static void print_report(const Report *r) {
     printf("caches      L1 %zu KB, L2 %zu KB, L3 %zu KB\n", m->l1d >> 10, m->l2 >> 10, m->l3 >> 10);
     printf("memory      %.1f GB, %.1f GB free\n", (double)m->memory / 1e9, (double)m->available / 1e9);
     printf("kernels     %s, %d thread%s\n", r->cpu.isa, r->cpu.threads, r->cpu.threads == 1 ? "" : "s");
-    printf("reads       %.1f GB/s from memory\n", r->cpu.bytes_per_s / 1e9);
+    printf("reads       %.1f GB/s from memory", r->cpu.bytes_per_s / 1e9);
+    if (r->cpu.few_bytes)
+        printf(", %zu MB of it: no more could be had, and a large cache may hold these",
+               r->cpu.few_bytes >> 20);
+    puts("");
     printf("computes    %.3f TFLOP/s in bf16, %.3f in f32, operands in registers\n",
            r->cpu.operations_per_s[COMPUTE_BF16] / 1e12, r->cpu.operations_per_s[COMPUTE_F32] / 1e12);
     for (int i = 0; i < r->gpu_count; i++) print_gpu(&r->gpus[i]);
@@ -103,10 +107,11 @@ static void print_report(const Report *r) {
 static json_t *rate_json(double per_s) { return per_s > 0 ? json_real(per_s) : json_null(); }
 
 static json_t *ceilings_json(const Ceilings *c) {
-    return json_pack("{s:s, s:i, s:f, s:o, s:o}", "kernels", c->isa, "threads", c->threads,
+    return json_pack("{s:s, s:i, s:f, s:o, s:o, s:o}", "kernels", c->isa, "threads", c->threads,
                      "read_bytes_per_s", c->bytes_per_s, "operations_per_s",
                      rate_json(c->operations_per_s[COMPUTE_BF16]), "operations_per_s_f32",
-                     rate_json(c->operations_per_s[COMPUTE_F32]));
+                     rate_json(c->operations_per_s[COMPUTE_F32]), "read_from_few_bytes",
+                     c->few_bytes ? json_integer((json_int_t)c->few_bytes) : json_null());
 }
 
 static json_t *gpu_json(const Gpu *gpu) {

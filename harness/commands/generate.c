@@ -362,12 +362,17 @@ const Command command_generate = {
         "Ctrl-C ends the text where it is (exit code 130). OUTPACE_THREADS and OUTPACE_ISA in the\n"
         "environment stand for --threads and --isa where those are not given.\n"
         "\n"
+        "--stats: S is tokens a step after prefill; rows are the tokens that a step runs, guesses and all.\n"
+        "A step proposes guesses, runs the model forward over them, verifies which are right, and lets the\n"
+        "method observe the result. A stand-in is a model with the shape of a published one, whose weights\n"
+        "are copied (inflated) or random. Without a prompt, standard input is read if it is not a terminal.\n"
+        "\n"
         "  outpace generate MODEL \"Once upon a time\" --stats\n"
         "  outpace generate MODEL -f prompt.txt --method prompt-lookup:draft=8 --max-tokens 256\n"
         "  outpace generate MODEL -f prompt.txt --method speculative:gamma=4 --draft SMALLER-MODEL\n"
         "  outpace generate MODEL -f prompt.txt --method 'mix:ngrammys(k=5)+lookahead(W=7,G=7),rows=64'\n"
-        "  echo \"2 + 2 =\" | outpace generate MODEL - --temperature 0.8 --top-p 0.9 --seed 7\n"
-        "  outpace generate MODEL --ids 1,15043 --json\n"
+        "  echo \"2 + 2 =\" | outpace generate MODEL --temperature 0.8 --top-p 0.9 --seed 7\n"
+        "  outpace generate MODEL --ids 1,257 --json\n"
         "  outpace generate MODEL \"What is a token?\" --template llama-2 --system \"Be brief.\"\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,

@@ -37,10 +37,13 @@ static bool prepare(const Command *c, int argc, char **argv, PlanOptions *o, Pre
     if (stop) return true;
     *out = mem_alloc(1, sizeof **out);
     if (!*out) return error_system(e, "out of memory");
-    if (prepare_file(*out, rest.items[0], &o->sweep, e)) return true;
-    mem_free(*out);
-    *out = NULL;
-    return false;
+    if (!prepare_file(*out, rest.items[0], &o->sweep, e)) {
+        mem_free(*out);
+        *out = NULL;
+        return false;
+    }
+    prepare_warn(*out);
+    return true;
 }
 
 static void release(Prepared *p) {
@@ -404,7 +407,7 @@ static bool print_time(const Prepared *p, const Done *done, Error *e) {
 static bool print_plan(const Prepared *p, const PlanOptions *o, int *code, Error *e) {
     Done done;
     const Schedule *s = &p->schedule;
-    printf("config     %s: %d points, %d skipped; %d combinations excluded, %d said twice\n", p->file,
+    printf("config     %s: %d points, %d skipped; %d combinations excluded, %d written twice\n", p->file,
            p->sweep.count, inputs_refused(&p->inputs), p->sweep.excluded, p->sweep.repeated);
     bool ok = read_done(p, o->sweep.db, &done, e);
     for (int setup = 0; ok && setup < s->setup_count; setup++) {

@@ -106,6 +106,7 @@ static bool run_prepared(Prepared *p, const RunOptions *o, int argc, char **argv
                          .argc = argc,
                          .argv = argv};
     if (!o->json) print_warnings(&p->machine);
+    prepare_warn(p);
     if (!tell_refusals(p, e)) return false;
     if (!inputs_make(&p->inputs, e) || !ledger_open(&ledger, &p->inputs, &start, e)) return false;
     bool ok = run_ledger(&ledger, o, code, e);
@@ -145,6 +146,8 @@ const Command command_run = {
         "is kept (a loss of power may take those of the last two seconds), and the same command again goes\n"
         "on; changed content (config, program, model, data, machine) is another run. Ctrl-C finishes the\n"
         "prompt; a second one does not. While another program keeps the store locked, the run waits.\n"
+        "\n"
+        "At the end stands the table that 'outpace show' prints; its --help explains the columns.\n"
         "\n"
         "Exit codes: 0 done; 1 failed, or a text differs; 2 usage; 3 some points could not be run; 130\n"
         "interrupted.\n"

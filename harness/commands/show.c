@@ -213,11 +213,13 @@ const Command command_show = {
         "the median, or the slowdown over one token. Disturbed: other processes ran, too few samples were\n"
         "free of them (yes), or so many were repeated. A run that did not come to its end says so.\n"
         "\n"
-        "S is tokens per step after prefill; CTARw the share of steps in which w drafted tokens or more\n"
-        "were accepted; speedup the ratio of summed decode times over the same prompts, e2e with prefill,\n"
-        "sb as Spec-Bench has it (ratio of the means of the prompts' tokens per second). Intervals hold\n"
-        "95% of 2000 resamples of prompts, and of passes within prompts. Disturbed: other processes ran,\n"
-        "clocks changed, or a time is far from its repeats; nothing is left out for that.\n",
+        "Prompts: how many, x passes over them. S is tokens per step after prefill; CTARw the share of\n"
+        "steps in which w drafted tokens or more were accepted; speedup the ratio of summed decode times\n"
+        "over the same prompts, e2e with prefill, sb as Spec-Bench has it (ratio of the means of the\n"
+        "prompts' tokens per second). Numbers have the digits that their intervals leave: these hold 95% of\n"
+        "2000 resamples of prompts, and of passes within prompts. Disturbed: other processes ran, clocks\n"
+        "changed, or a time is far from its repeats; nothing is left out for that. A stand-in is a model\n"
+        "with the shape of a published one, whose weights are others.\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = show

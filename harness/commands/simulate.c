@@ -6,6 +6,7 @@
 #include "harness/predict/step_model.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/stored.h"
+#include "results/rows.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -42,16 +43,20 @@ static const Option OPTIONS[] = {
 
 // --- for people ------------------------------------------------------------------------------------------
 
-static void print_number(int width, int digits, double x) {
-    if (isfinite(x)) printf(" %*.*f", width, digits, x);
-    else printf(" %*s", width, "-");
+static void print_number(int width, double value, double low, double high) {
+    char own[MEASURED_SIZE];
+    printf(" %*s", width, measured_text(own, value, low, high));
 }
 
-static void print_interval(int width, const Tally *t, TallyMetric m) {
-    print_number(width, 3, t->value[m]);
-    if (t->has_interval && isfinite(t->value[m]))
-        printf(" [%6.3f, %6.3f]", t->interval[m].low, t->interval[m].high);
-    else printf(" %16s", "");
+// As many digits as drawing prompts again leaves.
+static void print_metric(int width, const Tally *t, TallyMetric m, bool interval) {
+    double low = t->has_interval ? t->interval[m].low : NAN,
+           high = t->has_interval ? t->interval[m].high : NAN;
+    Text text = {0};
+    print_number(width, t->value[m], low, high);
+    text_reach(&text, t->value[m], low, high);
+    if (interval) printf(" %-16s", text_get(&text));
+    text_release(&text);
 }
 
 static void print_error(double error) {
@@ -73,11 +78,11 @@ static void print_point(const SimulatedPoint *p, int width, bool against) {
         puts(" runs a draft model: give its --draft-shape");
         return;
     }
-    print_interval(6, &p->tally, TALLY_S);
-    print_number(9, 3, 1e3 * p->step_s);
-    print_number(9, 1, p->tally.value[TALLY_RATE]);
-    print_interval(7, &p->tally, TALLY_SPEEDUP);
-    print_number(6, 3, p->tally.value[TALLY_SPEEDUP_E2E]);
+    print_metric(6, &p->tally, TALLY_S, true);
+    print_number(9, 1e3 * p->step_s, NAN, NAN);
+    print_metric(9, &p->tally, TALLY_RATE, false);
+    print_metric(7, &p->tally, TALLY_SPEEDUP, true);
+    print_metric(6, &p->tally, TALLY_SPEEDUP_E2E, false);
     for (int i = 0; against && i < SIMULATED_COUNT; i++) print_error(simulation_error(p, (SimulatedWhat)i));
     if (against && p->doubt) printf("  measured: %s", p->doubt);
     puts(isfinite(p->step_s) ? "" : "  its steps do not say what they ran: docs/steps.md");
@@ -151,6 +156,25 @@ static void print_head(const Prediction *of) {
                1e-9 * p->machine.memory_bytes);
 }
 
+// A method that leaves the target early does so after the same share of another depth.
+static bool print_exits(Store *store, int64_t run, int layers, Error *e) {
+    static const char SQL[] = "SELECT DISTINCT q.b, layers FROM point JOIN model ON model.id = "
+                              "point.model_id JOIN sample ON point_id = point.id"
+                              " JOIN step_pass AS q ON q.sample_id = sample.id WHERE run_id = ?1 AND q.model "
+                              "= 0 AND a = 0 AND q.b BETWEEN 1"
+                              " AND layers - 1 AND layers <> ?2 ORDER BY layers, q.b";
+    Rows *r = rows_open(store, SQL, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    rows_bind_int(r, 2, layers);
+    while (rows_next(r))
+        printf("exit       after layer %s of %s, as the run's model has it, is priced as after %.3g of %d: "
+               "the same "
+               "share\n",
+               rows_text(r, 0), rows_text(r, 1), rows_real(r, 0) / rows_real(r, 1) * layers, layers);
+    return rows_end(r, true, e);
+}
+
 // --- strong scaling --------------------------------------------------------------------------------------
 
 static void print_scaled(void *state, const SimulatedPoint *p, int devices, const Scaled *x) {
@@ -180,9 +204,10 @@ static bool print_json(const Prediction *p, Error *e) {
     return ok;
 }
 
-static bool print(const SimulateOptions *o, const Prediction *p, Error *e) {
+static bool print(const SimulateOptions *o, Store *store, int64_t run, const Prediction *p, Error *e) {
     if (o->json) return print_json(p, e);
     print_head(p);
+    if (!print_exits(store, run, p->pricing.target.layers, e)) return false;
     print_points(&p->points, o->of.against != NULL);
     return (!o->of.against || print_errors(&p->points, e)) && (!p->devices.count || print_scalings(p, e));
 }
@@ -193,7 +218,7 @@ static bool simulate(const SimulateOptions *o, const char *which, Error *e) {
     if (!prediction_read(&o->of, &p, e)) return false;
     Store *store = store_open(o->db, STORE_READ, NULL, e);
     bool ok = store && stored_run(store, which, &run, e) && choice_apply(&o->choice, store, run, e) &&
-              prediction_make(&p, store, run, e) && print(o, &p, e);
+              prediction_make(&p, store, run, e) && print(o, store, run, &p, e);
     prediction_release(&p);
     store_close(store);
     return ok;
@@ -222,7 +247,10 @@ const Command command_simulate = {
         "prompts again; they know nothing of the price's own error, which --against prints, for step\n"
         "time, S and speedup apart, where the same points were measured there. A machine of\n"
         "configs/hardware is a data sheet, and its prices are floors; fitted to a measured surface (fit\n"
-        "--surface --save) it is a model.\n"
+        "--surface --save) it is a model. A method that leaves the target after some of its layers does so\n"
+        "after the same share of SHAPE's, which is printed.\n"
+        "\n"
+        "S is tokens per step, e2e the speedup with prefill, n the points an error is of.\n"
         "\n"
         "--devices predicts lookahead's strong scaling: by lookahead parallelism, which cuts a step's\n"
         "tokens, and by tensor and pipeline parallelism, which cut the model, with no cost but products\n"

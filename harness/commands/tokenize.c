@@ -117,7 +117,7 @@ const Command command_tokenize = {
         "\n"
         "  outpace tokenize MODEL \"Hello world\"\n"
         "  outpace tokenize MODEL -f prompt.txt --template llama-2 --system \"Be brief.\" --json\n"
-        "  outpace tokenize MODEL --ids 1,15043,3186\n"
+        "  outpace tokenize MODEL --ids 1,257,300\n"
         "\n"
         "Templates: none, vicuna, llama-2, codellama, mistral, phi-3, llama-3, qwen-2.5, qwen-3.\n"
         "A text that is rendered already needs none; if it starts with the BOS it is not given a second\n"

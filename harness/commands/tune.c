@@ -185,6 +185,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     interrupt_catch("this prompt");
     bool ok = tune_prepare(&a.ask, &method, p, e);
     if (ok) {
+        prepare_warn(p);
         ok = tune_prepared(&a, &o, method, p, argv, argc, code, e);
         prepare_release(p);
     }

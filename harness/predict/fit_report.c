@@ -1,7 +1,9 @@
 #include "harness/predict/fit_report.h"
 
 #include "engine/base/json.h"
+#include "engine/base/text.h"
 
+#include <math.h>
 #include <stdio.h>
 
 static const char *law_name(const FitOptions *o) { return o->law == FIT_PAPER ? "paper" : "corrected"; }
@@ -104,8 +106,10 @@ static void print_head(const FitOptions *o, const Fit *fit) {
 }
 
 static void print_value(const char *name, const FitValue *v, bool interval) {
-    printf("  %s %.4g", name, v->value);
-    if (interval) printf(" (%.4g to %.4g)", v->low, v->high);
+    Text text = {0};
+    text_measured(&text, v->value, interval ? v->low : NAN, interval ? v->high : NAN);
+    printf("  %s %s", name, text_get(&text));
+    text_release(&text);
 }
 
 static void print_estimate(const char *name, const FitEstimate *x) {

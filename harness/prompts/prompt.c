@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const size_t MOST_BYTES = 64u << 20;
 
@@ -57,10 +58,11 @@ static bool read_text(const PromptSource *source, Text *out, Error *e) {
         if (!file_read(source->file, MOST_BYTES, &bytes, &n, e)) return false;
         text_add(out, bytes, n);
         mem_free(bytes);
-    } else if (source->text && strcmp(source->text, "-") == 0)
-        return read_stream(stdin, "standard input", out, e);
-    else if (source->text) text_puts(out, source->text);
-    else
+    } else if (source->text && strcmp(source->text, "-") != 0) text_puts(out, source->text);
+    else if (source->text || !isatty(STDIN_FILENO)) {
+        if (!read_stream(stdin, "standard input", out, e)) return false;
+    }
+    if (!source->file && !source->text && !out->length && !out->failed)
         return error_input(e,
                            "there is no prompt: give a text, -f FILE, - for standard input, or --ids 1,2,3");
     return !out->failed || error_system(e, "out of memory");
@@ -109,9 +111,8 @@ bool prompt_read(const PromptSource *source, const Tokenizer *tokenizer, IdList 
                parse_ids(source->ids, out, e);
     Text text = {0};
     bool ok =
-        tokenizer || !(source->text || source->file) ||
-        error_input(
-            e, "the model has neither tokenizer.json nor tokenizer.model: give the prompt as --ids 1,2,3");
+        tokenizer || error_input(e, "the model has neither tokenizer.json nor tokenizer.model: give the "
+                                    "prompt as --ids 1,2,3");
     ok = ok && encode_text(source, tokenizer, t, &text, out, e);
     text_release(&text);
     return ok;

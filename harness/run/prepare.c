@@ -142,6 +142,16 @@ bool prepare_refusals(const Prepared *p, Text *out, Error *e) {
     return !out->failed || out_of_memory(e);
 }
 
+void prepare_warn(const Prepared *p) {
+    for (int i = 0; i < p->experiment.dataset_count; i++)
+        if (p->inputs.datasets[i].changed)
+            fprintf(stderr,
+                    "warning: the dataset '%s' is not as published, and so are its results; 'datasets/fetch' "
+                    "gets it "
+                    "again\n",
+                    p->experiment.datasets[i].name);
+}
+
 void prepare_release(Prepared *p) {
     inputs_release(&p->inputs);
     schedule_release(&p->schedule);

@@ -66,6 +66,9 @@ bool prepare_file(Prepared *out, const char *file, const SweepOptions *o, Error 
 
 // The config of a stored run, with the overrides that it was run with.
 bool prepare_text(Prepared *out, const char *config, const char *file, const char *overrides, Error *e);
+
+// Says on stderr which datasets are not as they were published.
+void prepare_warn(const Prepared *p);
 void prepare_release(Prepared *p); // takes an empty one
 
 // A line for each point that cannot be run: which, and why.

@@ -6,7 +6,7 @@ SELECT number AS point, model, dataset, label AS method,
        coalesce(doubt, '') AS disturbed, measured(S, S_low, S_high) AS S,
        coalesce((SELECT measured(value, low, high) FROM estimate WHERE point_id = result.point_id AND metric = 'tokens_per_s'),
                 measured(tokens_per_s, NULL, NULL)) AS "tokens/s", speedup_e2e AS "with prefill", speedup_specbench AS "as Spec-Bench",
-       speedup_same_path AS "over same path", S_reference AS "S reference", rows_per_step AS "rows a step",
+       speedup_same_path AS "over own settings", S_reference AS "S with prefill", rows_per_step AS "rows a step",
        prompts, passes, printf('%g', temperature) AS temperature
 FROM result LEFT JOIN point_doubt USING (point_id) WHERE run_id = ?1 AND result.samples > 0
 ORDER BY model, dataset, result.temperature, baseline_id IS NOT NULL, result.speedup DESC;

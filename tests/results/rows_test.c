@@ -48,6 +48,8 @@ static void its_reader_gives_up(void **state) {
     assert_false(rows_end(r, false, &e));
     assert_string_equal(e.text, "enough");
     assert_null(rows_open(s, "DELETE FROM run", &e));
+    assert_null(rows_open(s, "ATTACH 'b.db' AS b", &e)); // SQLite says that it only reads
+    assert_non_null(strstr(e.text, "the query gives no rows"));
     assert_false(rows_end(NULL, true, NULL));
     store_close(s);
 }

@@ -85,6 +85,25 @@ static void split_is_fair(void **state) {
     corpus_release(&c);
 }
 
+// However few documents there are, one is held out where any is to be, and the others are learned from.
+static void few_documents(void **state) {
+    (void)state;
+    for (int count = 2; count < 20; count++)
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            Corpus c = {0};
+            Feed learn, held;
+            for (int d = 0; d < count; d++) assert_true(corpus_add(&c, (int[]){d, 1, 7}, 3, NULL));
+            assert_true(feed_open(&learn, &c, 1e-4, false, seed, NULL));
+            assert_true(feed_open(&held, &c, 1e-4, true, seed, NULL));
+            assert_int_equal(held.count, 1);
+            assert_int_equal(learn.count, count - 1);
+            for (size_t i = 0; i < learn.count; i++) assert_true(learn.given[i] != held.given[0]);
+            feed_close(&learn);
+            feed_close(&held);
+            corpus_release(&c);
+        }
+}
+
 static void places(void **state) {
     (void)state;
     Corpus c = {0};
@@ -102,8 +121,8 @@ static void places(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_are_documents),
-                                       cmocka_unit_test(an_epoch_is_all_documents),
-                                       cmocka_unit_test(split_is_fair), cmocka_unit_test(places)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_documents), cmocka_unit_test(an_epoch_is_all_documents),
+        cmocka_unit_test(few_documents), cmocka_unit_test(split_is_fair), cmocka_unit_test(places)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -502,11 +502,34 @@ static void reader_leaves(void **state) {
     assert_string_equal(text_get(&c.out), "10\n0\n10\n0\n");
     assert_string_equal(text_get(&c.err), "");
     child_release(&c);
-    const char *full[] = {"sh", "-c", "exec $0 generate tiny x -n 4 >/dev/full", cli->program, NULL};
-    child_run(&c, cli->folder, NULL, full);
-    assert_int_equal(c.code, 1);
-    assert_string_equal(text_get(&c.err), "outpace: cannot write to standard output: is the disk full?\n");
-    child_release(&c);
+    static const char *const FULL[] = {"exec $0 generate tiny x -n 4 >/dev/full", "exec $0 --help >/dev/full",
+                                       "exec $0 show --help >/dev/full"};
+    for (int i = 0; i < 3; i++) {
+        const char *full[] = {"sh", "-c", FULL[i], cli->program, NULL};
+        child_run(&c, cli->folder, NULL, full);
+        assert_int_equal(c.code, 1);
+        assert_string_equal(text_get(&c.err),
+                            "outpace: cannot write to standard output: is the disk full?\n");
+        child_release(&c);
+    }
+}
+
+// Without a prompt, standard input is it, where that is no terminal.
+static void piped_prompt(void **state) {
+    Cli *cli = *state;
+    const char *piped[] = {cli->program, "generate", "tiny", "-n", "4", NULL},
+               *said[] = {cli->program, "generate", "tiny", "hello\n", "-n", "4", NULL};
+    Child a, b;
+    child_run(&a, cli->folder, "hello\n", piped);
+    child_run(&b, cli->folder, NULL, said);
+    assert_int_equal(a.code, 0);
+    assert_string_equal(text_get(&a.out), text_get(&b.out));
+    child_release(&a);
+    child_release(&b);
+    child_run(&a, cli->folder, NULL, piped);
+    assert_int_equal(a.code, 2);
+    assert_non_null(strstr(text_get(&a.err), "there is no prompt: give a text"));
+    child_release(&a);
 }
 
 // Gives two of a model's pieces each other's id.
@@ -556,7 +579,8 @@ static void second_models(void **state) {
         "outpace: token 68 is '<0x41>' for the target, '<0x42>' for the draft model: they must share a "
         "vocabulary\n");
     expect_error(cli, 2, "generate tiny --ids 1 --method medusa --adapter kangaroo",
-                 "outpace: method 'medusa': Medusa heads are needed: give them with --adapter DIR, in a config heads: DIR\n");
+                 "outpace: method 'medusa': Medusa heads are needed: give them with --adapter DIR, in a "
+                 "config heads: DIR\n");
     expect_error(
         cli, 2, "generate tiny --ids 1 --method kangaroo",
         "outpace: method 'kangaroo': an adapter on one of the target's lower layers is needed: give one "
@@ -571,6 +595,7 @@ static void second_models(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(piped_prompt),
         cmocka_unit_test(help),
         cmocka_unit_test(without_arguments),
         cmocka_unit_test(mistakes),

@@ -5,7 +5,9 @@
 #include "tests/support/child.h"
 #include "tests/support/scratch.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static void expect(const Child *c, const char *want) {
     if (!strstr(text_get(&c->out), want)) fail_msg("wanted '%s', got '%s'", want, text_get(&c->out));
@@ -77,8 +79,35 @@ static void refused(void **state) {
     REFUSE(*state, "'nothing.jsonl'", "--path", "nothing.jsonl");
     REFUSE(*state, "give its --path", "chat", "--format", "jsonl");
     REFUSE(*state, "usage", "chat", "code");
-    scratch_write(*state, "bad.jsonl", "{\"prompt\": 1}\n{\"prompt\": []}\n", 29);
+    scratch_write(*state, "bad.jsonl", "{\"prompt\": \"1\"}\n{\"prompt\": 5}\n", 31);
     REFUSE(*state, "'bad.jsonl', line 2: field 'prompt'", "--path", "bad.jsonl");
+}
+
+// A published file that was changed is said to be, wherever it is read.
+static void changed(void **state) {
+    static const char ROWS
+        [] = "{\"question\": \"a\", \"answer\": \"b\"}\n",
+    CONFIG[] =
+        "name: x\nmodels: [{name: t, target: tiny}]\ndatasets: [{name: gsm8k}]\ngeneration: {max_tokens: 4}\n"
+        "hardware: {device: null}\nmethods: [autoregressive]\n";
+    Child c = {0};
+    assert_int_equal(mkdir(folder_path(*state, "gsm8k"), 0777), 0);
+    scratch_write(*state, "gsm8k/test.jsonl", ROWS, sizeof ROWS - 1);
+    scratch_write(*state, "x.yaml", CONFIG, sizeof CONFIG - 1);
+    setenv("OUTPACE_DATA", ".", 1);
+    CHILD_OUTPACE(&c, *state, 0, "datasets", "gsm8k");
+    expect(&c, "NOT AS PUBLISHED");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "tiny");
+    child_release(&c);
+    static const char *const COMMANDS[] = {"validate", "plan", "run"};
+    for (int i = 0; i < 3; i++) {
+        CHILD_OUTPACE(&c, *state, 0, COMMANDS[i], "x.yaml", "--db", "x.db");
+        if (!strstr(text_get(&c.err), "warning: the dataset 'gsm8k' is not as published"))
+            fail_msg("%s: '%s'", COMMANDS[i], text_get(&c.err));
+        child_release(&c);
+    }
+    unsetenv("OUTPACE_DATA");
 }
 
 int main(void) {
@@ -87,6 +116,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(found, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(own_file, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(refused, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(changed, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int set_up(void **state) {
@@ -153,6 +154,24 @@ static void doctor(void **state) {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         assert_non_null(strstr(text_get(&c.out), words[i]));
     child_release(&c);
+}
+
+// Where there is no room for the buffer that it reads, it reads a smaller one, and says so.
+static void doctor_of_little_memory(void **state) {
+#ifdef __SANITIZE_ADDRESS__
+    skip(); // which takes terabytes of addresses
+#endif
+    const char *program = getenv("OUTPACE"),
+               *argv[] = {"sh", "-c", "ulimit -v 200000; exec $0 doctor --threads 1", NULL, NULL};
+    char *path = realpath(program ? program : "./outpace", NULL);
+    Child c;
+    (void)state;
+    argv[3] = path;
+    child_run(&c, NULL, NULL, argv);
+    if (c.code) fail_msg("doctor: %d, %s", c.code, text_get(&c.err));
+    assert_non_null(strstr(text_get(&c.out), " MB of it: no more could be had"));
+    child_release(&c);
+    free(path);
 }
 
 // A clock by which the first steps take ten times as long as the others: each step asks it twice.
@@ -330,9 +349,9 @@ static void overhead(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chains),      cmocka_unit_test(grids),       cmocka_unit_test(mistakes),
-        cmocka_unit_test(rates),       cmocka_unit_test(doctor),      cmocka_unit_test(cold),
-        cmocka_unit_test(false_cliff), cmocka_unit_test(other_cores), cmocka_unit_test(errors),
-        cmocka_unit_test(drift),       cmocka_unit_test(overhead)};
+        cmocka_unit_test(chains), cmocka_unit_test(grids),       cmocka_unit_test(mistakes),
+        cmocka_unit_test(rates),  cmocka_unit_test(doctor),      cmocka_unit_test(doctor_of_little_memory),
+        cmocka_unit_test(cold),   cmocka_unit_test(false_cliff), cmocka_unit_test(other_cores),
+        cmocka_unit_test(errors), cmocka_unit_test(drift),       cmocka_unit_test(overhead)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }

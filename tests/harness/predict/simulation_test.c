@@ -157,6 +157,8 @@ static void command(void **state) {
     assert_non_null(strstr(text_get(&c.out), "errors against what was measured"));
     assert_non_null(strstr(text_get(&c.out), "  measured: 1 of "));
     assert_non_null(strstr(text_get(&c.out), "a data sheet's: floors"));
+    assert_non_null(strstr(text_get(&c.out),
+                           "after layer 2 of 4, as the run's model has it, is priced as after 40 of 80:"));
     child_release(&c);
     static const char *const ROWS[][2] = {
         {"abacus", "there is no machine 'abacus'"},
