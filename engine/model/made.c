@@ -57,15 +57,42 @@ static bool is_adapter(const json_t *config) {
     return type && strcmp(type, "outpace_adapter") == 0;
 }
 
+static bool is_made(const char *name) {
+    static const char *const patterns[] = {"model.safetensors",        "model.safetensors.index.json",
+                                           "model-*-of-*.safetensors", "tokenizer.json",
+                                           "model*.safetensors.part",  "tokenizer_config.json",
+                                           "tokenizer.model",          "generation_config.json"};
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
+        if (fnmatch(patterns[i], name, 0) == 0) return true;
+    return false;
+}
+
+static bool is_same(const char *a, int dir, const char *name) {
+    struct stat s, t;
+    return a && stat(a, &s) == 0 && fstatat(dir, name, &t, 0) == 0 && s.st_dev == t.st_dev &&
+           s.st_ino == t.st_ino;
+}
+
+// Of a directory without a config: its files of a model's are somebody's, for parts that a killed maker left.
+static bool check_files(const Made *m, Error *e) {
+    DIR *d = opendir(m->dir);
+    if (!d) return error_system(e, "cannot list '%s': %s", m->dir, strerror(errno));
+    bool ok = true;
+    for (struct dirent *f; ok && (f = readdir(d));)
+        if (is_made(f->d_name) && fnmatch("*.part", f->d_name, 0) != 0 &&
+            !is_same(m->rereads, dirfd(d), f->d_name))
+            ok = error_input(e,
+                             "'%s' holds '%s', without a config.json; give another directory, or --force to "
+                             "replace it",
+                             m->dir, f->d_name);
+    closedir(d);
+    return ok;
+}
+
 // False with e filled where the directory holds a model that is not the maker's to replace.
 static bool check_owner(const Made *m, Error *e) {
     const char *name = holds(m->dir, "config.json") ? "config.json" : UNFINISHED;
-    bool weights = holds(m->dir, "model.safetensors") || holds(m->dir, "model.safetensors.index.json");
-    if (!holds(m->dir, name))
-        return !weights || error_input(e,
-                                       "'%s' holds weights without a config.json; give another directory, or "
-                                       "--force to replace them",
-                                       m->dir);
+    if (!holds(m->dir, name)) return check_files(m, e);
     char *path = file_path(m->dir, name);
     if (!path) return error_system(e, "out of memory");
     json_t *root = json_from_file(path, MADE_MAX_CONFIG, e);
@@ -89,16 +116,6 @@ bool made_check(const Made *m, Error *e) {
     if (!S_ISDIR(st.st_mode))
         return error_input(e, "'%s' is not a directory; give the path of one, or of nothing yet", m->dir);
     return m->force || check_owner(m, e);
-}
-
-static bool is_made(const char *name) {
-    static const char *const patterns[] = {"model.safetensors",        "model.safetensors.index.json",
-                                           "model-*-of-*.safetensors", "tokenizer.json",
-                                           "model*.safetensors.part",  "tokenizer_config.json",
-                                           "tokenizer.model",          "generation_config.json"};
-    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
-        if (fnmatch(patterns[i], name, 0) == 0) return true;
-    return false;
 }
 
 // Removes what an earlier maker left, config.json first: without it the directory holds no model. Closes `d`,
@@ -131,9 +148,10 @@ static bool begin(const Made *m, const json_t *config, bool (*replace)(DIR *d, c
         rmdir(m->dir); // only where it is new
         return false;
     }
+    bool again = holds(m->dir, UNFINISHED); // of a maker that did not finish, whose files it is to tell
     if (made_json(m->dir, UNFINISHED, config, e)) return replace(d, m->dir, e);
     closedir(d);
-    remove_last(m->dir);
+    if (!again) remove_last(m->dir);
     return false;
 }
 

@@ -16,10 +16,11 @@ enum { MADE_MAX_PATH = 4096, MADE_MAX_CONFIG = 16 << 20 };
 
 typedef struct Made {
     const char *dir;
-    const char *maker; // "synth"
-    const char *mark;  // the key that its config.json has: "outpace_synth"
-    bool adapter;      // it is one; else it is a model
-    bool force;        // whoever made what is there
+    const char *maker;   // "synth"
+    const char *mark;    // the key that its config.json has: "outpace_synth"
+    bool adapter;        // it is one; else it is a model
+    bool force;          // whoever made what is there
+    const char *rereads; // a file that may be in the directory, and is written again as it was; NULL: none
 } Made;
 
 // What made_begin would refuse, and nothing changed. A directory that is not there yet is no fault.

@@ -82,13 +82,17 @@ static bool add_weights(const Trainer *t, const char *dir, Output *to, Error *e)
     return ok;
 }
 
-static Made made_in(const char *dir, bool adapter, const Output *out) {
-    return (Made){
-        .dir = dir, .maker = "train", .mark = "outpace_train", .adapter = adapter, .force = out->force};
+static Made made_in(const char *dir, bool adapter, const char *tokenizer, const Output *out) {
+    return (Made){.dir = dir,
+                  .maker = "train",
+                  .mark = "outpace_train",
+                  .adapter = adapter,
+                  .force = out->force,
+                  .rereads = tokenizer};
 }
 
-bool export_check(const char *dir, bool adapter, const Output *out, Error *e) {
-    Made made = made_in(dir, adapter, out);
+bool export_check(const char *dir, bool adapter, const char *tokenizer, const Output *out, Error *e) {
+    Made made = made_in(dir, adapter, tokenizer, out);
     return (out->force || output_check_directory(out, dir, e)) && made_check(&made, e);
 }
 
@@ -98,11 +102,11 @@ static bool finish(const Made *m, const json_t *config, Output *out, Error *e) {
 }
 
 bool export_model(const Trainer *t, const ExportNotes *notes, const char *dir, Output *out, Error *e) {
-    Made made = made_in(dir, false, out);
+    Made made = made_in(dir, false, notes->tokenizer, out);
     json_t *root = shape_json(&t->config.shape);
     bool ok = (root && set_ids(root, notes) && set_training(root, t, notes)) ||
               error_system(e, "out of memory for the model's config");
-    ok = ok && export_check(dir, false, out, e) && add_generation(notes, dir, out, e) &&
+    ok = ok && export_check(dir, false, notes->tokenizer, out, e) && add_generation(notes, dir, out, e) &&
          add_weights(t, dir, out, e) && finish(&made, root, out, e);
     json_decref(root);
     return ok;
@@ -131,10 +135,11 @@ static json_t *adapter_json(const Trainer *t, const ExportNotes *notes) {
 }
 
 bool export_adapter(const Trainer *t, const ExportNotes *notes, const char *dir, Output *out, Error *e) {
-    Made made = made_in(dir, true, out);
+    Made made = made_in(dir, true, NULL, out);
     json_t *root = adapter_json(t, notes);
     bool ok = (root || error_system(e, "out of memory for the adapter's config")) &&
-              export_check(dir, true, out, e) && add_weights(t, dir, out, e) && finish(&made, root, out, e);
+              export_check(dir, true, NULL, out, e) && add_weights(t, dir, out, e) &&
+              finish(&made, root, out, e);
     json_decref(root);
     return ok;
 }

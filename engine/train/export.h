@@ -6,13 +6,15 @@
 #include "engine/train/trainer.h"
 
 typedef struct ExportNotes {
-    int bos, eos;         // ids, or -1
-    double held_out_loss; // for config.json; NAN: not known
+    int bos, eos;          // ids, or -1
+    double held_out_loss;  // for config.json; NAN: not known
+    const char *tokenizer; // the file that a model was trained with; it may be in its directory already
 } ExportNotes;
 
 // Asks, before the training, whether its result may go into `dir`: by made.h, and by what `out` knows is
 // read.
-bool export_check(const char *dir, bool adapter, const Output *out, Error *e);
+// tokenizer: as in ExportNotes; NULL for an adapter.
+bool export_check(const char *dir, bool adapter, const char *tokenizer, const Output *out, Error *e);
 
 // Makes `dir` if it is not there. What the caller has added to `out` appears with the model's files, all of
 // them or, where there is no room for one, none; config.json comes last.

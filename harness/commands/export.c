@@ -173,7 +173,8 @@ const Command command_export = {
         "that is not such an export is not replaced without --force.\n"
         "\n"
         "  outpace export --what samples > samples.csv\n"
-        "  outpace export --format jsonl --what steps -o steps.jsonl  'outpace import steps' makes the same run of it\n"
+        "  outpace export --format jsonl --what steps -o steps.jsonl  'outpace import steps' makes the same "
+        "run of it\n"
         "  outpace export --format spec-bench -o answers              for Spec-Bench's evaluation/speed.py\n",
     .options = EXPORT_OPTIONS,
     .option_count = sizeof EXPORT_OPTIONS / sizeof *EXPORT_OPTIONS,
@@ -250,7 +251,8 @@ const Command command_import = {
     .arguments = {2, 2},
     .lesson =
         "Steps of other engines stand in the same tables as our own: docs/steps.md says what a line holds.\n"
-        "What is imported is a run of its own, and the same file is taken once. A file that 'outpace export'\n"
+        "What is imported is a run of its own, and the same file is taken once. A file that 'outpace "
+        "export'\n"
         "wrote becomes the run that it was, with its settings, baselines, machine, failures and flags.\n"
         "\n"
         "  outpace import steps other-engine.jsonl --name vllm\n"

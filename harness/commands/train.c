@@ -114,7 +114,10 @@ static void close_run(ModelRun *m) {
 
 static bool write_model(ModelRun *m, Error *e) {
     const char *dir = m->run.file.out;
-    ExportNotes notes = {.bos = m->bos, .eos = m->run.eos, .held_out_loss = m->run.held_out};
+    ExportNotes notes = {.bos = m->bos,
+                         .eos = m->run.eos,
+                         .held_out_loss = m->run.held_out,
+                         .tokenizer = m->run.file.tokenizer};
     char *path = file_path(dir, "tokenizer.json");
     bool ok = path ? output_add(&m->run.out, path, &(OutputKind){0}, m->tokenizer_json, m->tokenizer_bytes, e)
                    : error_system(e, "out of memory");

@@ -29,7 +29,9 @@ static int lock(const char *dir, Error *e) {
 static bool make(const char *dir, const char *key, const InflateOptions *o, Error *e) {
     int fd = lock(dir, e);
     if (fd < 0) return false;
-    bool ok = inflate_is(dir, key) || model_inflate(dir, o, e);
+    InflateOptions ours = *o;
+    ours.force = true; // nobody else puts anything there
+    bool ok = inflate_is(dir, key) || model_inflate(dir, &ours, e);
     close(fd);
     return ok;
 }

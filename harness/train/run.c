@@ -75,7 +75,7 @@ static bool check_place(TrainRun *r, Error *e) {
     if (replaces)
         return error_input(e, "'%s' is there, and is not a checkpoint: give another directory, or --force",
                            r->checkpoint);
-    return export_check(r->file.out, r->adapter, &r->out, e) &&
+    return export_check(r->file.out, r->adapter, r->file.tokenizer, &r->out, e) &&
            output_check(&r->out, r->checkpoint, &(OutputKind){0}, e);
 }
 

@@ -47,7 +47,8 @@ static bool write_checkpoint(void *state, Error *e) {
 static bool write_model(void *state, Error *e) {
     Case *c = state;
     Output out = {0};
-    bool ok = export_model(&c->trainer, &(ExportNotes){1, 2, NAN}, c->dir, &out, e);
+    bool ok =
+        export_model(&c->trainer, &(ExportNotes){.bos = 1, .eos = 2, .held_out_loss = NAN}, c->dir, &out, e);
     output_release(&out);
     return ok;
 }

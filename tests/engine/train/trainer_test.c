@@ -61,7 +61,8 @@ static void started_from_a_model(void **state) {
     Trainer first = open_trainer(&c, &corpus);
     while (first.step < 3) trainer_step(&first);
     Output out = {0};
-    if (!export_model(&first, &(ExportNotes){-1, -1, NAN}, from, &out, &e)) fail_msg("%s", e.text);
+    if (!export_model(&first, &(ExportNotes){.bos = -1, .eos = -1, .held_out_loss = NAN}, from, &out, &e))
+        fail_msg("%s", e.text);
     output_release(&out);
     Model m;
     if (!model_open(&m, from, &e)) fail_msg("%s", e.text);

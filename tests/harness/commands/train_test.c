@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char RHYME[] = "twinkle twinkle little star how i wonder what you are";
@@ -226,6 +227,20 @@ static void models_stay(void **state) {
             "--separator", "-");
     RUN(*state, 0, &c, "train", "heads", "m", "-o", "new/ad", "--text", "rhymes.txt", "--separator", "-",
         "--steps", "1", "--fresh");
+    child_release(&c);
+    // Of a model's files alone, too; the tokenizer that it learns with is written again as it was.
+    static const char TOKENS[] = "tokens/tokenizer.json";
+    write_config(*state, "tokens", 1, "");
+    assert_int_equal(mkdir(folder_path(*state, "tokens"), 0777), 0);
+    scratch_write(*state, TOKENS, "mine", 4);
+    RUN(*state, 2, &c, "train", "tokens.yaml");
+    assert_non_null(strstr(text_get(&c.err), "'tokens' holds 'tokenizer.json', without a config.json"));
+    child_release(&c);
+    RUN(*state, 2, &c, "model", "synth", "tiny", "tokens");
+    child_release(&c);
+    assert_int_equal(remove(folder_path(*state, TOKENS)), 0);
+    assert_int_equal(link(folder_path(*state, "tokenizer.json"), folder_path(*state, TOKENS)), 0);
+    RUN(*state, 0, &c, "train", "tokens.yaml");
     child_release(&c);
     scratch_write(*state, "mine.checkpoint", "mine", 4);
     write_config(*state, "mine", 2, "");
