@@ -72,7 +72,7 @@ static char *synth_place(const char *shape, uint64_t seed, const char *cache, Er
 }
 
 static SynthOptions synth_options(const ModelSpec *m) {
-    return (SynthOptions){.shape = m->synthesise, .seed = m->seed};
+    return (SynthOptions){.shape = m->synthesise, .seed = m->seed, .force = true}; // the cache is ours
 }
 
 static bool within(const ModelSpec *m, Error *e) {
