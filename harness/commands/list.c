@@ -3,8 +3,9 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "harness/table/catalogue.h"
+#include "harness/program/terminal.h"
 #include "harness/run/prepare.h"
+#include "harness/table/catalogue.h"
 #include "results/rows.h"
 
 #include <stdio.h>
@@ -42,9 +43,11 @@ static bool find_run(Store *store, const char *experiment, char out[HERE_SIZE], 
         time_t t = (time_t)rows_real(r, 1);
         struct tm day;
         if (localtime_r(&t, &day)) strftime(text, sizeof text, "%Y-%m-%d", &day);
+        Text result = {0};
+        terminal_letters(rows_type(r, 3) == VALUE_NULL ? "not ended" : rows_text(r, 3), &result);
         snprintf(out, HERE_SIZE, "run %lld%s, %s, %s, %.0f s", (long long)rows_int(r, 0),
-                 rows_int(r, 2) ? ", smoke" : "", text,
-                 rows_type(r, 3) == VALUE_NULL ? "not ended" : rows_text(r, 3), rows_real(r, 4));
+                 rows_int(r, 2) ? ", smoke" : "", text, text_get(&result), rows_real(r, 4));
+        text_release(&result);
     }
     return rows_end(r, true, e);
 }

@@ -56,7 +56,9 @@ static bool print_table(const Ledger *l, const RunnerResult *r, Error *e) {
     if (ok) {
         printf("\nrun %lld in %s: %d points measured, ", (long long)l->run, store_path(l->store), r->points);
         if (r->left) printf("%d left, ", r->left);
-        printf("%d skipped, %d failed, %d with another text\n", r->skipped, r->failed, r->diverged);
+        printf("%d skipped, %d failed, %d with another text", r->skipped, r->failed, r->diverged);
+        if (r->baselines) printf("; %d baselines were added for them", r->baselines);
+        puts("");
         if (r->rounds)
             printf("%d rounds in %.1f s; beside decoding %.2f ms a round, %.2f%% of the time\n", r->rounds,
                    r->seconds, 1e3 * r->harness_s / r->rounds, 100 * r->harness_s / r->seconds);

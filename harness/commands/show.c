@@ -40,13 +40,15 @@ static bool print_run(Store *store, int64_t run, Error *e) {
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
+    Text line = {0};
     if (rows_next(r)) {
-        printf("run %lld, %s%s: ", (long long)rows_int(r, 0), rows_text(r, 1), rows_text(r, 8));
-        if (strcmp(rows_text(r, 6), "import") == 0) printf("imported\n");
+        text_printf(&line, "run %lld, %s%s: ", (long long)rows_int(r, 0), rows_text(r, 1), rows_text(r, 8));
+        if (strcmp(rows_text(r, 6), "import") == 0) text_puts(&line, "imported\n");
         else
-            printf("outpace %s on %s, %lld cores (%s)%s%s\n", rows_text(r, 2), rows_text(r, 3),
-                   (long long)rows_int(r, 4), rows_text(r, 5), rows_text(r, 7), rows_text(r, 9));
+            text_printf(&line, "outpace %s on %s, %lld cores (%s)%s%s\n", rows_text(r, 2), rows_text(r, 3),
+                        (long long)rows_int(r, 4), rows_text(r, 5), rows_text(r, 7), rows_text(r, 9));
     }
+    terminal_print(&line);
     return rows_end(r, true, e);
 }
 
@@ -255,12 +257,15 @@ static bool list_runs(Store *store, Error *e) {
     static const char SQL[] =
         "SELECT run.id, name, created, (SELECT result FROM attempt WHERE run_id = run.id ORDER BY id DESC "
         "LIMIT 1),"
-        " (SELECT count(*) FROM point WHERE run_id = run.id),"
+        " (SELECT count(*) FROM point WHERE run_id = run.id) + shapes,"
         " (SELECT count(*) FROM point WHERE run_id = run.id"
-        "  AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)),"
-        " (SELECT count(*) FROM point JOIN sample ON point_id = point.id WHERE run_id = run.id),"
+        "  AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)) + shapes,"
+        " (SELECT count(*) FROM point JOIN sample ON point_id = point.id WHERE run_id = run.id) + timings,"
         " (SELECT count(*) FROM attempt WHERE run_id = run.id)"
-        " FROM run ORDER BY run.id";
+        " FROM (SELECT *, (SELECT count(*) FROM attempt JOIN surface ON attempt_id = attempt.id"
+        "                  WHERE run_id = run.id) AS shapes,"
+        "       (SELECT coalesce(sum(samples), 0) FROM attempt JOIN surface ON attempt_id = attempt.id"
+        "        WHERE run_id = run.id) AS timings FROM run) AS run ORDER BY run.id";
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
     Grid g = {.columns = RUNS, .count = sizeof RUNS / sizeof *RUNS};
@@ -300,7 +305,9 @@ const Command command_status = {
     .lesson =
         "A run was interrupted (by Ctrl-C) or killed: 'outpace resume RUN' goes on with it. Partial: some\n"
         "points cannot be run; failed: the run could not go on, or a text is not the baseline's. Begun\n"
-        "are points of which there is a sample; 'outpace plan CONFIG' says how much is left.\n",
+        "are points of which there is a sample, with the baselines that the run added for them; of a "
+        "surface,\n"
+        "the shapes that were timed, and how often. 'outpace plan CONFIG' says how much is left.\n",
     .options = OPTIONS,
     .option_count = 1, // no --json
     .run = status};

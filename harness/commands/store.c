@@ -4,6 +4,7 @@
 #include "engine/base/file.h"
 #include "harness/run/prepare.h"
 #include "harness/stored/stored.h"
+#include "plots/letters.h"
 #include "results/rows.h"
 #include "results/transfer.h"
 
@@ -30,29 +31,26 @@ static const Option CARE_OPTIONS[] = {
 
 // --- sql -------------------------------------------------------------------------------------------------
 
-// Characters, not bytes, at most MOST_WIDTH; *bytes is what they take.
-static int width(const char *text, int *bytes) {
+// What is printed of a cell, and its letters, at most MOST_WIDTH.
+static int cut(const char *cell, Text *out) {
+    char letter[LETTER_SIZE];
     int n = 0;
-    const char *p = text;
-    while (*p && n < MOST_WIDTH) {
-        p++;
-        while (((unsigned char)*p & 0xc0) == 0x80) p++;
-        n++;
-    }
-    *bytes = (int)(p - text);
+    for (; n < MOST_WIDTH && letters_next(&cell, letter); n++) text_puts(out, letter);
     return n;
 }
 
-// What is not printable would move the cursor.
-static void put(const char *text, int bytes) {
-    for (int i = 0; i < bytes; i++) putchar((unsigned char)text[i] < ' ' || text[i] == 127 ? ' ' : text[i]);
+static int width(const char *cell) {
+    Text ignored = {0};
+    int n = cut(cell, &ignored);
+    text_release(&ignored);
+    return n;
 }
 
-static void put_cell(const char *text, int column_width, bool right) {
-    int bytes, n = width(text, &bytes);
-    printf("%*s", right ? column_width - n : 0, "");
-    put(text, bytes);
-    printf("%*s", right ? 0 : column_width - n, "");
+static void put_cell(const char *cell, int column_width, bool right) {
+    Text text = {0};
+    int blanks = column_width - cut(cell, &text);
+    printf("%*s%s%*s", right ? blanks : 0, "", text_get(&text), right ? 0 : blanks, "");
+    text_release(&text);
 }
 
 static void put_line(const Rows *r, int columns, const int *widths, bool names) {
@@ -67,14 +65,14 @@ static void put_line(const Rows *r, int columns, const int *widths, bool names) 
 
 // Asked twice: for the widths of its columns, then for them.
 static bool print_table(Store *s, const char *sql, Error *e) {
-    int widths[MOST_COLUMNS], bytes;
+    int widths[MOST_COLUMNS];
     Rows *r = rows_open(s, sql, e);
     if (!r) return false;
     int columns = rows_columns(r) < MOST_COLUMNS ? rows_columns(r) : MOST_COLUMNS;
-    for (int i = 0; i < columns; i++) widths[i] = width(rows_name(r, i), &bytes);
+    for (int i = 0; i < columns; i++) widths[i] = width(rows_name(r, i));
     while (rows_next(r))
         for (int i = 0; i < columns; i++) {
-            int n = width(rows_text(r, i), &bytes);
+            int n = width(rows_text(r, i));
             if (n > widths[i]) widths[i] = n;
         }
     r = rows_end(r, true, e) ? rows_open(s, sql, e) : NULL;

@@ -93,11 +93,21 @@ void terminal_fold(const char *text, int width, Text *out) {
     }
 }
 
+// Control characters but the ends of lines would move the cursor, or worse.
+void terminal_letters(const char *text, Text *out) {
+    char letter[LETTER_SIZE];
+    while (*text)
+        if (*text == '\n') text_add(out, text++, 1);
+        else if (letters_next(&text, letter)) text_puts(out, letter);
+}
+
 void terminal_print(Text *text) {
-    Text out = {0};
-    terminal_fold(text_get(text), terminal_width(), &out);
-    fputs(text_get(out.failed ? text : &out), stdout);
+    Text letters = {0}, out = {0};
+    terminal_letters(text_get(text), &letters);
+    terminal_fold(text_get(&letters), terminal_width(), &out);
+    if (!out.failed && !letters.failed) fputs(text_get(&out), stdout);
     text_release(&out);
+    text_release(&letters);
     text_release(text);
 }
 

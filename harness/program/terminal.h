@@ -19,8 +19,12 @@
 int terminal_width(void);
 int terminal_height(void); // lines, of a terminal
 
-// Prints lines. Those that the terminal has no room for are folded at blanks, under the start of their last
-// column. The text is released.
+// Foreign text as it may be printed: control characters but the ends of lines, and what is not UTF-8, come
+// out as '?'.
+void terminal_letters(const char *text, Text *out);
+
+// Prints lines, as terminal_letters leaves them. Those that the terminal has no room for are folded at
+// blanks, under the start of their last column. The text is released.
 void terminal_print(Text *text);
 void terminal_fold(const char *text, int width, Text *out); // width 0: as it is
 

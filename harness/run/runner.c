@@ -214,7 +214,10 @@ static void count_point(const Runner *r, const Group *g, int member, RunnerResul
     int point = r->schedule->members[g->first + member];
     const PointState *p = &r->agenda.states[point];
     out->diverged += p->diverged > 0;
-    if (point >= r->schedule->sweep_count) return;
+    if (point >= r->schedule->sweep_count) {
+        out->baselines += !p->failed && !agenda_is_left(&r->agenda, g, member);
+        return;
+    }
     if (agenda_skips(&r->agenda, point)) out->skipped++;
     else if (p->failed) out->failed++;
     else if (agenda_is_left(&r->agenda, g, member)) out->left++;

@@ -10,6 +10,7 @@
 typedef struct RunnerResult {
     bool interrupted;
     int points;                // of the sweep, that are measured
+    int baselines;             // measured, that the sweep lacks
     int skipped, failed, left; // of the sweep, that are not
     int diverged;              // points whose text was not the baseline's
     int rounds;                // of this start

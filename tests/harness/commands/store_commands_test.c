@@ -7,6 +7,7 @@
 #include "tests/support/filled_store.h"
 #include "tests/support/scratch.h"
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,6 +236,39 @@ static void together_and_away(void **state) {
     child_release(&c);
 }
 
+// What somebody else's store calls its things does not reach the terminal as it is; JSON escapes it.
+static void foreign_names(void **state) {
+    static const char *const ASK[][4] = {
+        {"show"},
+        {         "status"     },
+        { "compare",   "1", "1"},
+        {           "list"     },
+        {     "sql",      "SELECT label, run.name FROM run JOIN point ON run.id = run_id"},
+    };
+    sqlite3 *db;
+    Child c = {0};
+    make(*state, "a.db", 1);
+    assert_int_equal(sqlite3_open(folder_path(*state, "a.db"), &db), SQLITE_OK);
+    static const char CHANGE[] =
+        "UPDATE point SET label = 'a' || char(27) || '[31m' || char(7) || char(155) || char(13) || 'b';"
+        "UPDATE run SET name = 'n' || char(27) || '[2J' || char(10) || char(127) || 'm';"
+        "UPDATE model SET name = 'x' || char(27) || ']0;title' || char(7), stand_in = char(8);"
+        "UPDATE dataset SET name = char(27) || 'c'; UPDATE environment SET cpu = char(27) || 'c'";
+    assert_int_equal(sqlite3_exec(db, CHANGE, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    for (size_t i = 0; i < sizeof ASK / sizeof *ASK; i++) {
+        const char *words[] = {ASK[i][0], "--db", "a.db", ASK[i][1], ASK[i][2], ASK[i][3], NULL};
+        child_outpace(&c, *state, 0, words);
+        for (const unsigned char *p = (const unsigned char *)text_get(&c.out); *p; p++)
+            if ((*p < ' ' && *p != '\n') || *p == 127 || (*p == 0xc2 && p[1] < 0xa0))
+                fail_msg("%s printed %02x: %s", ASK[i][0], *p, text_get(&c.out));
+        child_release(&c);
+    }
+    CHILD_OUTPACE(&c, *state, 0, "show", "--json", "--db", "a.db");
+    expect_out(&c, "\\u001B[31m\\u0007");
+    child_release(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(fits_the_terminal, folder_setup, folder_teardown),
@@ -243,6 +277,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(formats, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(exports_replace_exports, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(readers_may_leave, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(foreign_names, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(together_and_away, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

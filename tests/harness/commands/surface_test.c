@@ -51,6 +51,13 @@ static void grid_and_parts(void **state) {
     assert_non_null(strstr(text_get(&c.out), "2x3"));
     assert_non_null(strstr(text_get(&c.out), "prefill"));
     child_release(&c);
+    CHILD_OUTPACE(&c, f, 0, "status", "--db", "s.db"); // shapes, and how often they were timed
+    char counts[64];
+    int shapes = (int)stores_ask(f, "s.db", "SELECT count(*) FROM surface"),
+        timings = (int)stores_ask(f, "s.db", "SELECT sum(samples) FROM surface");
+    snprintf(counts, sizeof counts, " %d/%d  %7d", shapes, shapes, timings);
+    if (!strstr(text_get(&c.out), counts)) fail_msg("wanted '%s', got '%s'", counts, text_get(&c.out));
+    child_release(&c);
 }
 
 // A tree of k chains has one root.
