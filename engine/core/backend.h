@@ -57,18 +57,15 @@ typedef struct HeadDraws {
     int *drawn; // (count): by u from p without the row's tokens, as sampler_draw does; -1: none is left
 } HeadDraws;
 
-// A row is bad if one of its logits is NaN or +INFINITY, or if all are -INFINITY. The search for the best
-// reads every logit in any case, so a backend finds a bad row at no cost: NaN counts as +INFINITY there. The
-// session ends the step with an error (no caller of a session ever sees a bad row).
-enum { HEAD_BAD = -1 };
-
-// What the LM head says of chosen nodes, row i for nodes[i]. The arrays are the caller's.
+enum { HEAD_BAD = -1 }; // a row with a logit that is NaN or +INFINITY, or with none above -INFINITY
+// What the LM head says of chosen nodes, row i for nodes[i]. The arrays are the caller's. The search for the
+// best reads every logit, so bad rows cost nothing: NaN counts as +INFINITY there. The session refuses them.
 typedef struct HeadOut {
-    int *argmax;      // (count): the lowest id among the largest; HEAD_BAD: see above
+    int *argmax;      // (count): the lowest id among the largest; or HEAD_BAD
     float *logits;    // (count, vocab); masked ids hold -INFINITY
     int top;          // k for HEAD_TOP
-    int *top_id;      // (count, top), largest first, lowest id first among equals; a row of HEAD_BAD: any
-    float *top_logit; // (count, top); the first of a row is infinite where the row is HEAD_BAD
+    int *top_id;      // (count, top), largest first, lowest id first among equals
+    float *top_logit; // (count, top); a bad row begins with an infinity
     HeadDraws *draws; // for HEAD_DRAW
 } HeadOut;
 

@@ -5,6 +5,7 @@
 #include "engine/base/memory.h"
 #include "tests/support/child.h"
 #include "tests/support/scratch.h"
+#include "tests/support/spoil.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -282,6 +283,28 @@ static void told_at_once(void **state) {
     assert_int_equal(folder_count(folder_path(*state, "disk")), 0);
 }
 
+// A target that gives no numbers ends the training of its adapter; a start that has none, that of a model.
+static void weights_that_are_not_finite(void **state) {
+    Child c;
+    Text text = {0};
+    prepare(*state);
+    for (int i = 0; i < 400; i++) text_printf(&text, "%s %d\n-\n", RHYME, i);
+    scratch_write(*state, "many.txt", text.data, text.length);
+    text_release(&text);
+    RUN(*state, 0, &c, "model", "synth", "tiny", "nan");
+    child_release(&c);
+    spoil_weight(folder_path(*state, "nan"), "model.norm.weight", "0");
+    RUN(*state, 2, &c, "train", "adapter", "nan", "--exit-layer", "1", "--text", "many.txt", "--separator",
+        "-", "-o", "never", "--steps", "2");
+    assert_non_null(strstr(text_get(&c.err), "model 'nan': the hidden states after token "));
+    child_release(&c);
+    write_config(*state, "begun", 2, "start: nan\n");
+    RUN(*state, 2, &c, "train", "begun.yaml");
+    assert_non_null(
+        strstr(text_get(&c.err), "tensor 'model.norm.weight' in 'nan/model.safetensors' holds a NaN"));
+    child_release(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_text_learned_by_heart, folder_setup, folder_teardown),
@@ -289,6 +312,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(killed_is_uninterrupted, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(refusals, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(models_stay, folder_setup, folder_teardown),
-        cmocka_unit_test_setup_teardown(told_at_once, folder_setup, folder_teardown)};
+        cmocka_unit_test_setup_teardown(told_at_once, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(weights_that_are_not_finite, folder_setup, folder_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -259,7 +259,7 @@ static void mistakes(void **state) {
          "must be NAME=VALUES"                                                                                                                },
         {{"tune", "tiny", "--method", "lookahead:W", "--dataset", "code"},                                    "must be NAME=VALUE"            },
         {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--axis", "W=0"},                     "W"                             },
-        {{"tune", "tiny", "--method", "speculative", "--dataset", "code"},                                    "a draft model is needed"           },
+        {{"tune", "tiny", "--method", "speculative", "--dataset", "code"},                                    "a draft model is needed"       },
         {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--limit", "1"},
          "two prompts at least"                                                                                                               },
         {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--budget", "1d"},

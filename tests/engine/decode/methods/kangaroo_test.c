@@ -118,7 +118,8 @@ static void refuses(void **state) {
     null_session_open(&adapter, &(NullSetup){.vocab = 20, .context = 50, .input = INPUT_HIDDEN});
     MethodEnv env = {.target = &target, .adapters = &adapter, .adapter_count = 1, .adapter_layer = 2};
     assert_false(method_open(&m, "kangaroo:exit_layer=1", &env, &e));
-    assert_non_null(strstr(e.text, "method 'kangaroo': 'exit_layer' is 1, the adapter was made for layer 2: "));
+    assert_non_null(
+        strstr(e.text, "method 'kangaroo': 'exit_layer' is 1, the adapter was made for layer 2: "));
     env.adapter_layer = NULL_LAYERS;
     assert_false(method_open(&m, "kangaroo", &env, &e));
     assert_string_equal(e.text,

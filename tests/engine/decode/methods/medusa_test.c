@@ -249,7 +249,9 @@ static void inline_trees_and_missing_files(void **state) {
     assert_non_null(strstr(e.text, "/no/such/tree"));
     env.adapter_layer = 1;
     assert_false(method_open(&m, "medusa", &env, &e));
-    assert_string_equal(e.text, "method 'medusa': Medusa heads are needed: give them with --adapter DIR, in a config heads: DIR");
+    assert_string_equal(
+        e.text,
+        "method 'medusa': Medusa heads are needed: give them with --adapter DIR, in a config heads: DIR");
     close_watch(&w);
 }
 

@@ -102,7 +102,9 @@ static void refuses(void **state) {
     null_session_open(&draft, &(NullSetup){.vocab = 20, .context = 50, .masked = 3});
     MethodEnv env = {.target = &target};
     assert_false(method_open(&m, "speculative", &env, &e));
-    assert_string_equal(e.text, "method 'speculative': a draft model is needed: give one with --draft DIR, in a config draft: DIR");
+    assert_string_equal(
+        e.text,
+        "method 'speculative': a draft model is needed: give one with --draft DIR, in a config draft: DIR");
     env.draft = &draft;
     assert_false(method_open(&m, "speculative", &env, &e));
     assert_string_equal(e.text,
