@@ -222,17 +222,18 @@ static bool note_others(PlotData *d, Error *e) {
 }
 
 void plot_left_out(const Figure *f, const PlotData *d, Text *out) {
-    size_t drawn = d->panels.count - (size_t)d->left_out;
+    enum { MOST_NAMED = 4 };
+    size_t drawn = d->panels.count - (size_t)d->left_out, all = d->panels.count + d->others.count;
     const char *between = "";
     if (d->left_out + (int)d->others.count == 0) return;
-    text_printf(out, "%s: %zu of %zu panels are drawn, without ", f->name, drawn,
-                d->panels.count + d->others.count);
-    for (size_t i = drawn; i < d->panels.count + d->others.count; i++, between = ", ") {
+    text_printf(out, "%s: %zu of %zu panels are drawn, without ", f->name, drawn, all);
+    for (size_t i = drawn; i < all && i < drawn + MOST_NAMED; i++, between = ", ") {
         text_puts(out, between);
         text_puts(out, "'");
         put_comment(out, i < d->panels.count ? d->panels.items[i] : d->others.items[i - d->panels.count]);
         text_puts(out, "'");
     }
+    if (all > drawn + MOST_NAMED) text_printf(out, " and %zu more", all - drawn - MOST_NAMED);
     text_puts(out, "; --model, --dataset, --method and --label choose which\n");
 }
 

@@ -57,6 +57,8 @@ static void put_between(const Page *p, const char *before, const char *text, con
 
 // --- the page --------------------------------------------------------------------------------------------
 
+#define CONTENTS_HERE "<!-- contents -->" // no title can hold it: its '<' is escaped
+
 // The policy holds the page to itself: it can load nothing from anywhere.
 static void open_html(const Page *p, const char *title) {
     text_puts(p->out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -65,7 +67,7 @@ static void open_html(const Page *p, const char *title) {
                       "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n");
     put_between(p, "<title>", title, "</title>\n<style>\n");
     text_puts(p->out, plots_report_css);
-    put_between(p, "</style>\n</head>\n<body>\n<h1>", title, "</h1>\n");
+    put_between(p, "</style>\n</head>\n<body>\n<h1>", title, "</h1>\n" CONTENTS_HERE "\n");
 }
 
 void page_open(const Page *p, const char *title) {
@@ -88,9 +90,23 @@ void page_tex_start(const Page *p) {
     text_puts(p->out, "\\providecommand\\letter[2]{\\ifdefined\\Umathchar #1\\else[U+#2]\\fi}\n");
 }
 
+// They are known when the page is there.
+static void put_contents(const Page *p) {
+    Text all = {0};
+    const char *here = strstr(text_get(p->out), CONTENTS_HERE);
+    if (!here || !p->contents || !p->contents->length) return;
+    text_add(&all, text_get(p->out), (size_t)(here - text_get(p->out)));
+    text_printf(&all, "<nav aria-label=\"contents\"><ul>\n%s</ul></nav>", text_get(p->contents));
+    text_puts(&all, here + strlen(CONTENTS_HERE));
+    all.failed = all.failed || p->out->failed || p->contents->failed;
+    text_release(p->out);
+    *p->out = all;
+}
+
 void page_close(const Page *p) {
     if (p->format == PAGE_TEX) text_puts(p->out, "\\end{document}\n");
     if (p->format != PAGE_HTML) return;
+    put_contents(p);
     text_puts(p->out, "<script>\n");
     text_puts(p->out, plots_report_js);
     text_puts(p->out, "</script>\n</body>\n</html>\n");
@@ -104,12 +120,23 @@ static void put_framed(const Page *p, const Frame frames[PAGE_FORMATS], const ch
     put_between(p, frames[p->format].before, text, frames[p->format].after);
 }
 
+// A line of the contents, and what it leads to. Headings and names are the program's own.
+static void put_anchor(const Page *p, const char *level, const char *name, const char *title) {
+    char id[64] = "";
+    for (size_t i = 0; name[i] && i + 1 < sizeof id; i++) id[i] = name[i] == ' ' ? '-' : name[i];
+    text_printf(p->contents, "<li%s><a href=\"#%s\">", level, id);
+    page_text(&(Page){PAGE_HTML, p->contents, NULL}, title);
+    text_puts(p->contents, "</a></li>\n");
+    text_printf(p->out, "<span id=\"%s\"></span>", id);
+}
+
 void page_heading(const Page *p, const char *text) {
     static const Frame FRAMES[PAGE_FORMATS] = {
         {"<h2>",             "</h2>\n"},
         {"\n## ",            "\n\n"   },
         {"\n\\subsection*{", "}\n"    }
     };
+    if (p->contents) put_anchor(p, "", text, text);
     put_framed(p, FRAMES, text);
 }
 
@@ -294,15 +321,13 @@ void page_facts(const Page *p, const Rows *r) {
 
 // --- figures ---------------------------------------------------------------------------------------------
 
-void page_figure(const Page *p, const char *name, const char *title, const char *light, const char *dark) {
+void page_figure(const Page *p, const char *name, const char *title, const char *svg) {
     char prefix[64];
-    put_between(p, "<figure aria-label=\"", title, "\">\n<div class=\"light\">");
-    snprintf(prefix, sizeof prefix, "%s-light-", name);
-    svg_inline(light, prefix, p->out);
-    text_puts(p->out, "</div>\n<div class=\"dark\">");
-    snprintf(prefix, sizeof prefix, "%s-dark-", name);
-    svg_inline(dark, prefix, p->out);
-    text_puts(p->out, "</div>\n</figure>\n");
+    snprintf(prefix, sizeof prefix, "%s-", name);
+    if (p->contents) put_anchor(p, " class=\"figure\"", name, name);
+    put_between(p, "<figure aria-label=\"", title, "\">\n");
+    svg_inline(svg, prefix, p->out);
+    text_puts(p->out, "\n</figure>\n");
 }
 
 void page_figure_file(const Page *p, const char *file, const char *title) {

@@ -10,6 +10,7 @@ extern const char *const page_format_names[PAGE_FORMATS + 1]; // "html", ...; NU
 typedef struct Page {
     PageFormat format;
     Text *out;
+    Text *contents; // of an HTML page: its headings, which stand after the title; NULL: no contents
 } Page;
 
 void page_open(const Page *p, const char *title);
@@ -36,6 +37,6 @@ void page_end_table(const Page *p);
 // One row as a table of names and values; values that are unknown are left out.
 void page_facts(const Page *p, const Rows *r);
 
-// HTML: both SVGs, one of which is shown; else a file beside the page.
-void page_figure(const Page *p, const char *name, const char *title, const char *light, const char *dark);
+// HTML: an SVG, in the page's colours; else a file beside the page.
+void page_figure(const Page *p, const char *name, const char *title, const char *svg);
 void page_figure_file(const Page *p, const char *file, const char *title);

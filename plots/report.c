@@ -135,13 +135,11 @@ static bool put_sections(Report *p, const Section *sections, size_t count, Error
 // --- figures ---------------------------------------------------------------------------------------------
 
 static bool put_inline(Report *p, const Figure *f, const PlotData *d, Error *e) {
-    Text light = {0}, dark = {0};
-    PlotOptions o = {.format = PLOT_SVG, .gnuplot = p->o->gnuplot}, on_dark = o;
-    on_dark.dark = true;
-    bool ok = plot_draw_text(f, d, &o, &light, e) && plot_draw_text(f, d, &on_dark, &dark, e);
-    if (ok) page_figure(&p->page, f->name, f->summary, text_get(&light), text_get(&dark));
-    text_release(&light);
-    text_release(&dark);
+    Text svg = {0};
+    PlotOptions o = {.format = PLOT_SVG, .gnuplot = p->o->gnuplot};
+    bool ok = plot_draw_text(f, d, &o, &svg, e);
+    if (ok) page_figure(&p->page, f->name, f->summary, text_get(&svg));
+    text_release(&svg);
     return ok;
 }
 
@@ -213,9 +211,14 @@ static const OutputKind REPORT = {.holds = WRITTEN_BY};
 
 bool report_write(Store *store, int64_t run, const ReportOptions *o, const char *path, Output *out,
                   Error *e) {
-    Text text = {0};
+    Text text = {0}, contents = {0};
     Report p = {
-        .store = store, .run = run, .o = o, .path = path, .out = out, .page = {o->format, &text}
+        .store = store,
+        .run = run,
+        .o = o,
+        .path = path,
+        .out = out,
+        .page = {o->format, &text, o->format == PAGE_HTML ? &contents : NULL}
     };
     if (o->format != PAGE_HTML && output_is_stream(path))
         return error_input(e, "a report of this kind has figures beside it, and cannot go to '%s'", path);
@@ -224,6 +227,7 @@ bool report_write(Store *store, int64_t run, const ReportOptions *o, const char 
     if (ok && text.failed) ok = error_system(e, "out of memory for a report");
     ok = ok && output_add(out, path, &REPORT, text_get(&text), text.length, e);
     text_release(&p.undrawn);
+    text_release(&contents);
     text_release(&text);
     return ok;
 }

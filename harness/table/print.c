@@ -221,7 +221,7 @@ static void close_lines(const Page *p) {
 }
 
 static void print_page(const Table *t, PageFormat format, Text *out) {
-    const Page p = {format, out};
+    const Page p = {format, out, NULL};
     int widths[CELL_COUNT];
     find_widths(t, widths);
     if (format == PAGE_TEX) {

@@ -40,3 +40,5 @@ for (const table of document.querySelectorAll("table.rows")) {
         table.parentElement.before(field);
     }
 }
+for (const figure of document.querySelectorAll("figure"))
+    figure.addEventListener("click", () => figure.classList.toggle("whole"));
