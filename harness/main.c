@@ -1,5 +1,6 @@
 // Finds the subcommand, runs it; the only place that prints an error and picks the exit code.
 #include "harness/program/command.h"
+#include "harness/program/terminal.h"
 
 #include "engine/base/file.h"
 #include "engine/base/suggest.h"
@@ -66,8 +67,7 @@ bool command_parse(const Command *c, int argc, char **argv, void *values, Positi
     text_printf(&text, "usage: outpace %s%s%s\n\n%s", c->name, *c->usage ? " " : "", c->usage, c->lesson);
     if (c->option_count) text_puts(&text, "\nOptions:\n");
     options_describe(c->options, c->option_count, &text);
-    fputs(text_get(&text), stdout);
-    text_release(&text);
+    terminal_print(&text);
     return true;
 }
 

@@ -1,6 +1,7 @@
 #include "harness/program/command.h"
 
 #include "engine/decode/method.h"
+#include "harness/program/terminal.h"
 
 #include <stdio.h>
 
@@ -20,8 +21,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
         if (!info) return false;
         method_describe(info, &text);
     }
-    fputs(text_get(&text), stdout);
-    text_release(&text);
+    terminal_print(&text);
     return true;
 }
 
