@@ -14,6 +14,7 @@
 #include "results/rows.h"
 #include "results/sql.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -125,6 +126,8 @@ static bool check_path(const char *path, StoreMode mode, Error *e) {
     if (mode == STORE_TRIAL) return true;
     if (stat(path, &st) == 0)
         return S_ISREG(st.st_mode) || error_input(e, "store '%s': not a regular file", path);
+    if (errno != ENOENT && errno != ENOTDIR)
+        return error_system(e, "store '%s': cannot look at it: %s", path, strerror(errno));
     if (mode == STORE_READ)
         return error_input(e, "store '%s': there is none; 'outpace run CONFIG' makes it", path);
     if (!slash || slash == path) return true;

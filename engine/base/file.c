@@ -23,8 +23,9 @@ static int open_regular(const char *path, size_t *size, Error *e) {
         return -1;
     }
     struct stat st;
-    if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-        error_input(e, "cannot read '%s': not a regular file", path);
+    bool told = fstat(fd, &st) == 0;
+    if (!told || !S_ISREG(st.st_mode)) {
+        error_input(e, "cannot read '%s': %s", path, told ? "not a regular file" : strerror(errno));
         close(fd);
         return -1;
     }

@@ -413,6 +413,8 @@ static bool judge_failure(const World *w, const Row *r, const Strike *s, const C
     else if (strstr(err, "a fault of this program")) text_puts(problem, "it did not say why");
     else if (!names_something(err) && !(partial && names_something(text_get(&c->out))))
         text_puts(problem, "the line names nothing");
+    if (s->kinds & 1u << STRIKE_STAT && (strstr(err, "not a regular file") || strstr(err, "there is none")))
+        text_puts(problem, "the line tells of another fault");
     return problem->length == 0 && folder_is_right(w, r, s->kinds & 1u << STRIKE_REMOVE, problem);
 }
 
