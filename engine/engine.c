@@ -273,7 +273,7 @@ bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, Engine
     bool ok =
         w.device->weights ? model_open(&engine->model, dir, e) : model_open_config(&engine->model, dir, e);
     ok = ok && choose_rest(&w, &engine->model, o, e) && open_tokenizer(engine, dir, e) &&
-         (!w.held || model_hold(&engine->model, dir, e)) &&
+         (!w.held || model_hold(&engine->model, dir, &w.backend.progress, e)) &&
          open_session(&engine->session, dir, &engine->model, w.device, w.ordinal, &w.backend, e);
     EngineMemory need = w.need;
     need.cache = ok ? 0 : need.cache;

@@ -4,6 +4,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/suggest.h"
+#include "harness/program/interrupt.h"
 #include "harness/shrunk.h"
 
 #include <signal.h>
@@ -78,12 +79,24 @@ static bool is_written(Error *e) {
            error_system(e, "cannot write to standard output: is the disk full?");
 }
 
+// "bench: interrupted while making bigrams; nothing is written".
+static void add_kept(const Command *c, Error *e) {
+    Error what = *e;
+    snprintf(e->text, sizeof e->text, "%s: %.500s%s%s", c->name, what.text, c->kept ? "; " : "",
+             c->kept ? c->kept : "");
+}
+
 static bool run(int argc, char **argv, int *code, Error *e) {
     const Command *c = find(strcmp(argv[0], "--version") == 0 ? "version" : argv[0], e);
     if (!c) return false;
     // What takes hours is read as it comes, through a pipe and in a file, too.
     if (!c->bulk) setvbuf(stdout, NULL, _IOLBF, 0);
-    return c->run(argc, argv, code, e) && is_written(e);
+    interrupt_begin(c->name, c->kept);
+    if (!c->run(argc, argv, code, e)) {
+        if (e->kind == ERROR_INTERRUPTED) add_kept(c, e);
+        return false;
+    }
+    return is_written(e);
 }
 
 int main(int argc, char **argv) {

@@ -48,7 +48,7 @@ bool error_system(Error *e, const char *format, ...) {
 }
 
 bool error_within(Error *e, const char *format, ...) {
-    if (!e) return false;
+    if (!e || e->kind == ERROR_INTERRUPTED) return false;
     char prefix[512], rest[sizeof e->text];
     va_list args;
     va_start(args, format);
@@ -60,4 +60,15 @@ bool error_within(Error *e, const char *format, ...) {
     return false;
 }
 
-int error_exit_code(const Error *e) { return e->kind == ERROR_NONE ? 0 : e->kind == ERROR_INPUT ? 2 : 1; }
+bool error_interrupted(Error *e, const char *what) {
+    if (!e) return false;
+    e->kind = ERROR_INTERRUPTED;
+    snprintf(e->text, sizeof e->text, "interrupted%s%s", what ? " while " : "", what ? what : "");
+    return false;
+}
+
+int error_exit_code(const Error *e) {
+    static const int codes[] = {
+        [ERROR_NONE] = 0, [ERROR_INPUT] = 2, [ERROR_SYSTEM] = 1, [ERROR_INTERRUPTED] = 130};
+    return codes[e->kind];
+}

@@ -8,8 +8,9 @@
 
 typedef enum {
     ERROR_NONE,
-    ERROR_INPUT,  // a file, flag or config of the user's: exit code 2
-    ERROR_SYSTEM, // memory, disk, device: exit code 1
+    ERROR_INPUT,       // a file, flag or config of the user's: exit code 2
+    ERROR_SYSTEM,      // memory, disk, device: exit code 1
+    ERROR_INTERRUPTED, // by a signal: exit code 130
 } ErrorKind;
 
 typedef struct Error {
@@ -24,7 +25,11 @@ typedef struct Error {
 bool error_input(Error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool error_system(Error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Puts "prefix: " before the message that is there; for callers that know the place. Returns false.
+// The work was told to end (progress.h). what: its name, or NULL. Returns false.
+bool error_interrupted(Error *e, const char *what);
+
+// Puts "prefix: " before the message that is there; for callers that know the place. Work that was
+// interrupted has none. Returns false.
 bool error_within(Error *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // The exit code of a program that stops for this error.

@@ -10,6 +10,7 @@
 // nothing.
 #pragma once
 #include "engine/base/error.h"
+#include "engine/base/progress.h"
 #include "engine/core/cache.h"
 #include "engine/core/sampler.h"
 #include "engine/core/shape.h"
@@ -32,6 +33,7 @@ typedef struct BackendOptions {
     // An instance of the same backend whose threads this one uses too (they take turns; `threads` is then
     // ignored), or whose stream, on the same device. It is closed later than this one. NULL: its own.
     void *beside;
+    Progress progress; // of opening, and of all that the session runs
 } BackendOptions;
 
 // Nodes [first, last) of a tree through layers [a, b).
@@ -129,6 +131,7 @@ typedef struct HiddenMemory {
 
 typedef struct Backend {
     const char *name;
+    bool cuts; // run layer by layer takes no longer
     // Runs nodes through layers, keeping their hidden states (at b) and their keys and values in the step
     // area. Ancestors have been through these layers, or go along. Layer 0 starts from the token, or from
     // set_hidden where the shape's input is hidden states.

@@ -37,7 +37,8 @@ static bool allocate(Session *s, int capacity, Error *e) {
 
 bool session_init(Session *s, const Backend *backend, void *self, const Shape *shape, const BackendOptions *o,
                   Error *e) {
-    *s = (Session){.backend = backend, .self = self, .shape = *shape, .compute = o->compute};
+    *s = (Session){
+        .backend = backend, .self = self, .shape = *shape, .compute = o->compute, .progress = o->progress};
     s->context = o->context > 0 && o->context < shape->context ? o->context : shape->context;
     int capacity = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
     cache_init(&s->cache, s->context, shape->window, o->slack > 0 ? o->slack : CACHE_SLACK);
@@ -111,6 +112,20 @@ static void note_pass(Session *s, int a, int b, int rows) {
     if (s->log) pass_log_add(s->log, &(Pass){s->log_as, a, b, rows, s->cache.length, 1});
 }
 
+// A pass of many rows over a large model takes many seconds: it is then run layer by layer, where that costs
+// nothing, so that it can end between two.
+static bool run_nodes(Session *s, StepRun run, Error *e) {
+    enum { MANY_ROWS = 32 };
+    bool cut = s->progress.say && s->backend->cuts && run.last - run.first >= MANY_ROWS;
+    const char *what = s->prefilling > 0 ? "running the prompt" : NULL;
+    for (int end = run.b; run.a < end; run.a = run.b) {
+        double share = s->prefilled + s->prefilling * run.a / s->shape.layers;
+        run.b = cut ? run.a + 1 : end;
+        if (!progress_say(&s->progress, what, share, e) || !s->backend->run(s->self, &run, e)) return false;
+    }
+    return true;
+}
+
 // Runs every node that stands at layer a to layer b, in runs of neighbours.
 static bool run_level(Session *s, int a, int b, Error *e) {
     for (int first = 0, last; first < s->tree.count; first = last) {
@@ -119,8 +134,7 @@ static bool run_level(Session *s, int a, int b, Error *e) {
             last++;
             continue;
         }
-        StepRun run = {&s->tree, &s->cache, first, last, a, b};
-        if (!s->backend->run(s->self, &run, e)) return false;
+        if (!run_nodes(s, (StepRun){&s->tree, &s->cache, first, last, a, b}, e)) return false;
         for (int i = first; i < last; i++) s->done[i] = b;
         s->passes++;
         note_pass(s, a, b, last - first);
@@ -287,7 +301,11 @@ bool session_prefill(Session *s, const int *tokens, int count, int chunk, int hi
     for (int done = 0; done < count;) {
         int n = count - done < chunk ? count - done : chunk, node = begin_chain(s, tokens + done, n);
         float *rows = hidden ? hidden + (size_t)done * (size_t)s->shape.width : NULL;
-        if (!run_chunk(s, n, hidden_layer, rows, e) || !session_commit(s, node, n, e)) return false;
+        s->prefilled = (double)done / count;
+        s->prefilling = (double)n / count;
+        bool ok = run_chunk(s, n, hidden_layer, rows, e) && session_commit(s, node, n, e);
+        s->prefilling = 0;
+        if (!ok) return false;
         done += n;
     }
     return true;

@@ -42,6 +42,8 @@ typedef struct Session {
     double rows;    // nodes run, counted once for each time they entered layer 0
     PassLog *log;   // where each pass is noted, as one of `log_as`; NULL: nowhere
     PassModel log_as;
+    Progress progress;            // asked before each pass, and between the layers of a large one
+    double prefilled, prefilling; // shares of a prefill: before the open step, and in it; 0: it is no prefill
 } Session;
 
 // Takes over the instance: session_release closes it, also when init fails.

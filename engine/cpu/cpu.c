@@ -249,6 +249,7 @@ static void cpu_report(const void *self, BackendReport *out) {
 }
 
 const Backend cpu_backend = {.name = "cpu",
+                             .cuts = true,
                              .run = cpu_run,
                              .head = cpu_run_head,
                              .get_hidden = cpu_get_hidden,

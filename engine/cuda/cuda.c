@@ -92,7 +92,7 @@ static bool take_stream(Cuda *c, const Cuda *beside, Error *e) {
 static bool take_all(Cuda *c, const BackendOptions *o, Error *e) {
     c->weight_bytes = c->cache_bytes = c->step_bytes = 0;
     return take_stream(c, o->beside, e) && cuda_take_events(c, e) && cuda_take_weights(c, e) &&
-           cuda_take_buffers(c, e) && cuda_take_pinned(c, e) && cuda_load_weights(c, e);
+           cuda_take_buffers(c, e) && cuda_take_pinned(c, e) && cuda_load_weights(c, &o->progress, e);
 }
 
 static bool check_shape(const Cuda *c, Error *e) {

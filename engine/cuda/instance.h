@@ -115,7 +115,7 @@ bool staging_send(Cuda *c, Staging *s, void *to, size_t bytes, Error *e);
 
 // weights.c. Describes all matrices, and allocates them; then fills them.
 bool cuda_take_weights(Cuda *c, Error *e);
-bool cuda_load_weights(Cuda *c, Error *e);
+bool cuda_load_weights(Cuda *c, const Progress *progress, Error *e);
 
 // phases.c. What goes into the stream from now on is of this phase (PHASE_IDLE: nothing goes in for now);
 // waits for all of it, and counts its time.

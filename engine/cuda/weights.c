@@ -192,21 +192,23 @@ static bool load_frequencies(Loader *l, Error *e) {
     return staging_send(l->c, s, l->c->frequency, (size_t)r->pairs * sizeof(double), e);
 }
 
-static bool load_all(Loader *l, Error *e) {
+static bool load_all(Loader *l, const Progress *progress, Error *e) {
     Cuda *c = l->c;
     const Model *m = c->model;
     const Tensor *const embedding[] = {&m->embedding}, *const head[] = {&m->head},
                         *const norm[] = {&m->final_norm};
     for (int i = 0; i < m->shape.layers; i++)
-        if (!load_layer(l, &c->layers[i], &m->layers[i], e)) return false;
+        if (!progress_say(progress, "loading weights", (double)i / m->shape.layers, e) ||
+            !load_layer(l, &c->layers[i], &m->layers[i], e))
+            return false;
     return load_matrix(l, &c->head, head, 1, false, 0, e) &&
            (c->embedding.data == c->head.data || load_matrix(l, &c->embedding, embedding, 1, false, 0, e)) &&
            load_vector(l, c->final_norm, norm, 1, false, 0, e) && load_frequencies(l, e);
 }
 
-bool cuda_load_weights(Cuda *c, Error *e) {
+bool cuda_load_weights(Cuda *c, const Progress *progress, Error *e) {
     Loader l;
-    bool ok = loader_open(&l, c, e) && load_all(&l, e);
+    bool ok = loader_open(&l, c, e) && load_all(&l, progress, e);
     loader_close(&l);
     return ok;
 }

@@ -13,10 +13,6 @@ typedef struct Maker {
     float *logits;
 } Maker;
 
-static void say(const Maker *m, const char *what, double done) {
-    if (m->progress.say) m->progress.say(m->progress.state, what, done);
-}
-
 // --- the best tokens
 
 // As many tokens from `first` on as a step holds; gives their number, 0 where there is no room for one.
@@ -31,7 +27,7 @@ static int root_each(Maker *m, int first) {
 static bool best_tokens(Maker *m, Error *e) {
     TokenTable *t = m->table;
     for (int first = 0, n; first < t->tokens; first += n) {
-        say(m, "bigrams", (double)first / t->tokens);
+        if (!progress_say(&m->progress, "making bigrams", (double)first / t->tokens, e)) return false;
         n = root_each(m, first);
         if (n == 0) return error_input(e, "a context of %d has no room for a bigram", m->s->context);
         if (!session_run(m->s, m->s->shape.layers, e)) return false;
@@ -76,7 +72,7 @@ static bool lengthen(Maker *m, int first, int n, int at, Error *e) {
 static bool decode_on(Maker *m, Error *e) {
     int count = m->table->tokens * m->table->k;
     for (int first = 0, n; first < count && m->table->w > 1; first += n) {
-        say(m, "extended bigrams", (double)first / count);
+        if (!progress_say(&m->progress, "making extended bigrams", (double)first / count, e)) return false;
         n = start_chains(m, first);
         if (n == 0)
             return error_input(e, "a step of %d nodes has no room for a chain of %d", m->s->tree.capacity,
@@ -105,7 +101,6 @@ bool bigram_make(Session *s, const BigramSetup *setup, Progress progress, TokenT
     ok = ok && allocate(&m, e) &&
          session_prefill(s, setup->prefix, setup->prefix_count, 0, HIDDEN_NONE, NULL, e);
     ok = ok && best_tokens(&m, e) && decode_on(&m, e);
-    if (ok) say(&m, "bigrams", 1);
     session_reset(s);
     mem_free(m.nodes);
     mem_free(m.ids);

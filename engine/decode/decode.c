@@ -176,11 +176,18 @@ static bool step(Loop *l, Error *e) {
     return true;
 }
 
+// Between steps, when no time is taken.
+static bool go_on(const Loop *l, Error *e) {
+    return progress_say(&l->target->progress, DECODING,
+                        (double)(l->length - l->prompt_count) / l->o->max_tokens, e);
+}
+
 static bool check(const Session *s, const int *prompt, int count, Error *e) {
     if (count < 1) return error_input(e, "the prompt is empty: give at least one token");
     if (count > s->context)
-        return error_input(e, "the prompt has %d tokens, the context holds %d; shorten it or raise --context",
-                           count, s->context);
+        return error_input(
+            e, "the prompt has %d tokens, the context holds %d; shorten it%s", count, s->context,
+            s->context < s->shape.context ? " or raise --context" : ", for the model holds no more");
     for (int i = 0; i < count; i++)
         if (prompt[i] < 0 || prompt[i] >= s->shape.vocab)
             return error_input(e, "token %d of the prompt is %d, outside the vocabulary of %d", i, prompt[i],
@@ -227,7 +234,7 @@ bool decode(Session *target, Method *method, const int *prompt, int count, const
         session_reset(target);
         note_passes(&l, l.log);
         ok = begin(&l, e);
-        while (ok && !l.ended) ok = step(&l, e);
+        while (ok && !l.ended) ok = go_on(&l, e) && step(&l, e);
     }
     note_passes(&l, NULL);
     mem_free(l.log);

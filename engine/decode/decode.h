@@ -8,6 +8,9 @@
 
 #include <stdint.h>
 
+// What the target's progress is told between steps, with the share of max_tokens that is there.
+#define DECODING "decoding"
+
 typedef struct DecodeOptions {
     int max_tokens;
     const int *eos;

@@ -26,12 +26,6 @@ typedef struct TargetFacts {
     void (*embedding)(const void *self, EmbeddingKind kind, int token, float *row);
 } TargetFacts;
 
-// Told while something long is made; share is in [0, 1]. say may be NULL.
-typedef struct Progress {
-    void (*say)(void *state, const char *what, double share);
-    void *state;
-} Progress;
-
 // What a method may use. Sessions it does not need are NULL.
 typedef struct MethodEnv {
     Session *target;
@@ -46,7 +40,10 @@ typedef struct MethodEnv {
     TargetFacts facts;
     const char *cache; // a directory for what is made once and used again; NULL: nothing is kept
     bool mixed;        // others fill the same tree: what is accepted may not be the method's own
-    Progress progress;
+    // Told that a table that was made is not kept, and why; NULL: where it cannot be, that is an error.
+    void (*unkept)(const void *state, const Error *why);
+    const void *unkept_state;
+    Progress progress;           // of making them
     struct Rehearsal *rehearsal; // nothing is run: see model_tables.h; NULL: it is
 } MethodEnv;
 

@@ -41,10 +41,19 @@ static bool name_file(const Wanted *x, TableFile *file, Error *e) {
     return ok;
 }
 
+// That it cannot be kept is told before it is made where that is an error.
 static bool make_and_keep(const Wanted *x, const TableFile *file, int k, int w, TokenTable *out, Error *e) {
-    if (file->path && !file_make_directory(x->env->cache, e)) return false;
-    if (!x->make(x, k, w, out, e)) return false;
-    if (table_file_save(file, out, e)) return true;
+    const MethodEnv *env = x->env;
+    Error why = {0};
+    bool ok = !file->path || file_make_directory(env->cache, &why);
+    if ((ok || env->unkept) && !x->make(x, k, w, out, e)) return false;
+    ok = ok && table_file_save(file, out, &why);
+    if (env->unkept && !(ok && file->path)) {
+        env->unkept(env->unkept_state, &why);
+        return true;
+    }
+    if (ok) return true;
+    if (e) *e = why;
     token_table_release(out);
     return error_within(e, "a table of n-grams cannot be kept (give another --cache)");
 }

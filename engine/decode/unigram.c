@@ -27,8 +27,8 @@ typedef struct Maker {
     Scored *scored; // (vocab)
 } Maker;
 
-static void say(const Maker *m, double done) {
-    if (m->progress.say) m->progress.say(m->progress.state, "unigrams", done);
+static bool go_on(const Maker *m, double done, Error *e) {
+    return progress_say(&m->progress, "making unigrams", done, e);
 }
 
 static const float *row_of(Maker *m, EmbeddingKind kind, int token) {
@@ -36,11 +36,13 @@ static const float *row_of(Maker *m, EmbeddingKind kind, int token) {
     return m->row;
 }
 
-static void average(Maker *m) {
+static bool average(Maker *m, Error *e) {
     for (int x = 0; x < m->vocab; x++) {
+        if (x % BLOCK == 0 && !go_on(m, 0, e)) return false;
         const float *u = row_of(m, EMBEDDING_OUTPUT, x);
         for (int i = 0; i < m->width; i++) m->mean[i] += (double)u[i] / m->vocab;
     }
+    return true;
 }
 
 static double dot(const double *a, const float *b, int n) {
@@ -51,14 +53,16 @@ static double dot(const double *a, const float *b, int n) {
 
 // --- the inner product with the mean
 
-static void score_inner(Maker *m) {
+static bool score_inner(Maker *m, Error *e) {
     for (int y = 0; y < m->vocab; y++) {
+        if (y % BLOCK == 0 && !go_on(m, 0.5 * y / m->vocab, e)) return false;
         const float *v = row_of(m, EMBEDDING_INPUT, y);
         double share = dot(m->mean, v, m->width);
         for (int i = 0; i < m->width; i++) m->pull[i] += share * (double)v[i];
     }
     for (int x = 0; x < m->vocab; x++)
         m->scored[x] = (Scored){dot(m->pull, row_of(m, EMBEDDING_OUTPUT, x), m->width), x};
+    return true;
 }
 
 // --- the distance from the mean
@@ -81,13 +85,14 @@ static void load(Maker *m, EmbeddingKind kind, int token, const double *centre, 
     for (int i = 0; i < m->width; i++) to[i] = (double)row[i] - (centre ? centre[i] : 0);
 }
 
-static void build_gram(Maker *m) {
+static bool build_gram(Maker *m, Error *e) {
     for (int first = 0; first < m->vocab; first += BLOCK) {
         int count = m->vocab - first < BLOCK ? m->vocab - first : BLOCK;
         for (int b = 0; b < count; b++) load(m, EMBEDDING_INPUT, first + b, NULL, b);
         add_block(m, count);
-        say(m, 0.5 * first / m->vocab);
+        if (!go_on(m, 0.5 * first / m->vocab, e)) return false;
     }
+    return true;
 }
 
 // The squares z'Gz of the block's rows z, G symmetric with its upper triangle known.
@@ -103,14 +108,15 @@ static void score_block(Maker *m, int first, int count) {
         }
 }
 
-static void score_distance(Maker *m) {
-    build_gram(m);
+static bool score_distance(Maker *m, Error *e) {
+    if (!build_gram(m, e)) return false;
     for (int first = 0; first < m->vocab; first += BLOCK) {
         int count = m->vocab - first < BLOCK ? m->vocab - first : BLOCK;
         for (int b = 0; b < count; b++) load(m, EMBEDDING_OUTPUT, first + b, m->mean, b);
         score_block(m, first, count);
-        say(m, 0.5 + 0.5 * first / m->vocab);
+        if (!go_on(m, 0.5 + 0.5 * first / m->vocab, e)) return false;
     }
+    return true;
 }
 
 static int by_score(const void *a, const void *b) {
@@ -149,14 +155,11 @@ bool unigram_order(const TargetFacts *facts, int vocab, int width, UnigramOrder 
                    Progress progress, int *out, Error *e) {
     Maker m = {.facts = facts, .progress = progress, .vocab = vocab, .width = width};
     assert(count <= vocab && facts->embedding);
-    bool ok = allocate(&m, order == UNIGRAM_DISTANCE, e);
+    bool ok = allocate(&m, order == UNIGRAM_DISTANCE, e) && average(&m, e) &&
+              (order == UNIGRAM_DISTANCE ? score_distance : score_inner)(&m, e);
     if (ok) {
-        average(&m);
-        if (order == UNIGRAM_DISTANCE) score_distance(&m);
-        else score_inner(&m);
         ok = sort_scores(&m, e);
         for (int i = 0; ok && i < count; i++) out[i] = m.scored[i].token;
-        say(&m, 1);
     }
     release(&m);
     return ok;

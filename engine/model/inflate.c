@@ -312,10 +312,9 @@ static bool plan_init(Plan *p, Sources *s, Error *e) {
     *p = (Plan){
         .out = {.fill = fill,
                 .source = p,
-                .shard_bytes = adapter ? SIZE_MAX : s->o->shard_bytes, // an adapter is one file
-                .progress = s->o->progress,
-                .state = s->o->state},
-        .inflation = {&p->places, (double)large.width / s->small.shape.width, s->o->seed                    }
+                .shard_bytes = adapter ? SIZE_MAX : s->o->shard_bytes,               // an adapter is one file
+                .progress = s->o->progress},
+        .inflation = {&p->places,            (double)large.width / s->small.shape.width, s->o->seed}
     };
     const Shape *small = adapter ? &s->adapter.models[0].shape : &s->small.shape;
     if (!placement_init(&p->places, small, &large, s->o->shape, e)) return false;

@@ -23,6 +23,7 @@
 //
 // What such a model measures is a stand-in's: "outpace_stand_in" in config.json says so (Model.stand_in).
 #pragma once
+#include "engine/base/progress.h"
 #include "engine/base/sha256.h"
 #include "engine/model/adapter.h"
 
@@ -36,8 +37,7 @@ typedef struct InflateOptions {
     uint64_t seed;       // of the random numbers
     bool force;          // replace a model that something else made
     size_t shard_bytes;  // most in one file of weights; 0: 5 GB
-    void (*progress)(void *state, double share); // may be NULL
-    void *state;
+    Progress progress;
 } InflateOptions;
 
 // Writes into dir, which is made if it is not there, by the rules of made.h; a failure leaves nothing there.

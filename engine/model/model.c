@@ -147,9 +147,9 @@ static void move(Tensor *t, const FileView *from, const FileView *to) {
 
 // Tensors begin cache lines where the first one does: files of others begin them at any multiple of eight,
 // and are then read more slowly.
-static bool hold_shard(Model *m, WeightFile *file, const char *path, Error *e) {
+static bool hold_shard(Model *m, WeightFile *file, const char *path, const Progress *progress, Error *e) {
     FileView mapped = file->view;
-    if (!file_hold(path, &file->view, safetensors_data(file->view.data), e)) return false;
+    if (!file_hold(path, &file->view, safetensors_data(file->view.data), progress, e)) return false;
     move(&m->embedding, &mapped, &file->view);
     move(&m->final_norm, &mapped, &file->view);
     move(&m->head, &mapped, &file->view);
@@ -158,10 +158,11 @@ static bool hold_shard(Model *m, WeightFile *file, const char *path, Error *e) {
     return true;
 }
 
-bool model_hold(Model *m, const char *dir, Error *e) {
+bool model_hold(Model *m, const char *dir, const Progress *progress, Error *e) {
     char path[MAX_PATH];
     for (int i = 0; i < m->shard_count; i++)
-        if (!join(path, dir, m->shards[i].name, e) || !hold_shard(m, &m->shards[i], path, e)) return false;
+        if (!join(path, dir, m->shards[i].name, e) || !hold_shard(m, &m->shards[i], path, progress, e))
+            return false;
     m->held = true;
     return true;
 }

@@ -5,6 +5,7 @@
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/file.h"
+#include "engine/base/progress.h"
 #include "engine/core/shape.h"
 
 #include <stdbool.h>
@@ -72,7 +73,7 @@ bool model_open(Model *m, const char *dir, Error *e);
 bool model_open_config(Model *m, const char *dir, Error *e);
 
 // Brings the weights of a model that was opened from `dir` into memory of the process's own (hold.h).
-bool model_hold(Model *m, const char *dir, Error *e);
+bool model_hold(Model *m, const char *dir, const Progress *progress, Error *e);
 
 void model_close(Model *m); // takes an empty or half-built one
 

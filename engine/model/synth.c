@@ -204,10 +204,7 @@ static bool synth(const char *dir, const json_t *config, Plan *p, const SynthOpt
 
 bool model_synth(const char *dir, const SynthOptions *o, Error *e) {
     Plan p = {
-        .out = {.shard_bytes = o->shard_bytes,
-                .threads = o->threads,
-                .progress = o->progress,
-                .state = o->state},
+        .out = {.shard_bytes = o->shard_bytes, .threads = o->threads, .progress = o->progress},
         .seed = o->seed
     };
     json_t *config = read_config(o, e);

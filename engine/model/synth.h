@@ -6,7 +6,7 @@
 // spread that keeps activations at size 1 through any depth, so that no logit overflows and text does not
 // fall silent.
 #pragma once
-#include "engine/base/error.h"
+#include "engine/base/progress.h"
 #include "engine/model/weights.h"
 
 #include <stddef.h>
@@ -17,11 +17,10 @@ typedef struct SynthOptions {
     const char *const *sets; // "key=value" put on top of it; value as JSON, or else as text
     int set_count;
     uint64_t seed;
-    bool force;                                  // replace a model that something else made
-    size_t shard_bytes;                          // most in one file of weights; 0: 5 GB
-    int threads;                                 // files written at once; 0: one
-    void (*progress)(void *state, double share); // may be NULL
-    void *state;
+    bool force;         // replace a model that something else made
+    size_t shard_bytes; // most in one file of weights; 0: 5 GB
+    int threads;        // files written at once; 0: one
+    Progress progress;
 } SynthOptions;
 
 // Writes into dir, which is made if it is not there. A directory that holds a model which was not made by

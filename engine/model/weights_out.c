@@ -92,15 +92,16 @@ typedef struct Crew {
     Error *e;
 } Crew;
 
-static void count_written(Crew *c, size_t bytes, bool say) {
+static bool count_written(Crew *c, size_t bytes, bool say, Error *e) {
     WeightsOut *w = c->w;
     pthread_mutex_lock(&c->lock);
     w->written += bytes;
-    if (w->progress && say) w->progress(w->state, (double)w->written / (double)w->bytes);
+    bool ok = !say || progress_say(&w->progress, "writing weights", (double)w->written / (double)w->bytes, e);
     pthread_mutex_unlock(&c->lock);
+    return ok;
 }
 
-static bool write_tensor(Crew *c, int tensor, Pieces *p, unsigned char *buffer) {
+static bool write_tensor(Crew *c, int tensor, Pieces *p, unsigned char *buffer, Error *e) {
     const WeightsOut *w = c->w;
     const TensorPlan *t = &w->tensors[tensor];
     size_t elements = t->rows * t->columns, step = BUFFER / 4, size = dtype_size(t->dtype);
@@ -108,7 +109,7 @@ static bool write_tensor(Crew *c, int tensor, Pieces *p, unsigned char *buffer) 
         size_t n = elements - done < step ? elements - done : step;
         w->fill(w->source, tensor, done, n, buffer);
         if (!put(p, buffer, n * size)) return false;
-        count_written(c, n * size, done % (step * PROGRESS_STEPS) == 0);
+        if (!count_written(c, n * size, done % (step * PROGRESS_STEPS) == 0, e)) return false;
     }
     return true;
 }
@@ -140,9 +141,9 @@ static bool write_shard_to(Crew *c, int shard, FilePart *part, Error *e) {
     if (ok) {
         ok = put(&p, length, 8) && put(&p, header.data, header.length);
         for (int i = next(w, shard, -1); ok && i < w->count; i = next(w, shard, i))
-            ok = write_tensor(c, i, &p, buffer);
+            ok = write_tensor(c, i, &p, buffer, e);
         ok = ok && flush(&p);
-        if (!ok) error_system(e, "cannot write weights: %s", strerror(errno));
+        if (!ok && e->kind != ERROR_INTERRUPTED) error_system(e, "cannot write weights: %s", strerror(errno));
     }
     mem_free(buffer);
     mem_free(p.piece);

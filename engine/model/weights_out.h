@@ -2,7 +2,7 @@
 // front to back through one buffer, so that memory does not grow with the model, and appears whole or not at
 // all. Several shards may be written at once.
 #pragma once
-#include "engine/base/error.h"
+#include "engine/base/progress.h"
 #include "engine/model/weights.h"
 
 typedef struct TensorPlan {
@@ -23,8 +23,7 @@ typedef struct WeightsOut {
     // Writes elements [from, from + count) of a tensor, row by row, as its dtype.
     void (*fill)(const void *source, int tensor, size_t from, size_t count, unsigned char *out);
     const void *source;
-    void (*progress)(void *state, double share); // may be NULL
-    void *state;
+    Progress progress;
     int shards; // filled by weights_out
     size_t bytes, written;
 } WeightsOut;

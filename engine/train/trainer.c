@@ -111,6 +111,7 @@ static double weight_of(const Trainer *t, int i) {
 }
 
 static bool next_pass(Trainer *t, Feed *f, int rows) {
+    if (!progress_say(&t->config.progress, NULL, 0, &t->failure)) return false;
     feed_fill(f, rows, t->config.shape.context, t->tokens, t->targets, t->start);
     return !t->config.adapter || target_run(&t->target, t->tokens, t->start, rows, &t->failure);
 }
@@ -143,11 +144,15 @@ TrainedStep trainer_step(Trainer *t) {
     const TrainConfig *c = &t->config;
     Sums sums = {0};
     double squares = 0, rate = optimizer_rate(&c->optimizer, t->step + 1);
-    t->step++;
+    Feed before = t->feed;
     for (int done = 0; done < c->batch; done += c->pass) {
-        if (!next_pass(t, &t->feed, c->pass)) return (TrainedStep){.loss = NAN};
+        if (!next_pass(t, &t->feed, c->pass)) {
+            feed_seek(&t->feed, before.epoch, before.document, before.offset);
+            return (TrainedStep){.loss = NAN};
+        }
         learn_pass(t, &sums);
     }
+    t->step++;
     for (int i = 0; i < t->count; i++) {
         double length = optimizer_step(&t->optimizers[i], &t->networks[i], t->step);
         squares += length * length;

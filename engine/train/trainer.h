@@ -21,6 +21,7 @@ typedef struct TrainConfig {
     const Model *start;          // whose weights a model starts from; NULL: random ones
     const char *start_name;      // model_identity: a checkpoint goes on with the same start only
     const TargetChoice *adapter; // of an adapter: its target, and what it is. NULL: a model
+    Progress progress;           // asked before each pass
 } TrainConfig;
 
 typedef struct Trainer {
@@ -36,7 +37,7 @@ typedef struct Trainer {
     double loss;                         // of the last one
     double agreement[ADAPTER_HEADS_MAX]; // (count): share of the held-out rows whose likeliest token is the
                                          // target's, or the text's where there is none; at the last look
-    Error failure;                       // why a target could not run; losses are NAN then
+    Error failure; // why a target could not run, or that a step was interrupted; losses are NAN then
 } Trainer;
 
 typedef struct TrainedStep {
@@ -49,7 +50,8 @@ typedef struct TrainedStep {
 bool trainer_open(Trainer *t, const TrainConfig *c, const Corpus *corpus, Error *e);
 void trainer_close(Trainer *t); // takes an empty or half-built one
 
-// One step; nothing is allocated in it.
+// One step; nothing is allocated in it. Where it fails, weights, reading and the number of steps are those
+// before it: a checkpoint can still be written, and nothing else.
 TrainedStep trainer_step(Trainer *t);
 
 size_t trainer_parameters(const Trainer *t);

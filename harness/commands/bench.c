@@ -4,12 +4,12 @@
 #include "engine/base/memory.h"
 #include "harness/machine/bench_report.h"
 #include "harness/program/interrupt.h"
+#include "harness/program/line.h"
 #include "harness/program/lists.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct {
     const char *tokens, *context, *k, *w, *layout, *device, *window, *weights, *compute, *math, *isa;
@@ -52,6 +52,7 @@ static const Option OPTIONS[] = {
 typedef struct {
     const BenchArguments *a;
     BenchRun run;
+    Line line, silent; // silent: of a session, which tells of parts of a sample
 } Bench;
 
 // --- the grid --------------------------------------------------------------------------------------------
@@ -127,7 +128,8 @@ static bool open_model(Bench *b, Error *e) {
         .weights = a->weights,
         .compute = a->compute,
         .math = a->math,
-        .backend = {.context = need, .threads = a->threads, .isa = a->isa}
+        .backend = {
+                    .context = need, .threads = a->threads, .isa = a->isa, .progress = line_progress(&b->silent)}
     };
     BenchPoint first = {.tokens = 1};
     BenchOptions once = {.max_samples = 1, .min_samples = 1, .clock = clock_monotonic()};
@@ -141,9 +143,10 @@ static bool open_model(Bench *b, Error *e) {
     return true;
 }
 
-static void show_progress(const Bench *b, int done) {
-    if (isatty(STDERR_FILENO)) fprintf(stderr, "\rpoint %d of %d ", done, b->run.count);
-    if (isatty(STDERR_FILENO) && done == b->run.count) fputs("\r                    \r", stderr);
+static void show_progress(Bench *b, int point) {
+    char text[64];
+    snprintf(text, sizeof text, "point %d of %d", point, b->run.count);
+    if (line_due(&b->line)) line_show(&b->line, text);
 }
 
 // Where one token takes another time after a context's points than before them, so may the points. `first`:
@@ -178,7 +181,6 @@ static bool measure(Bench *b, Error *e) {
                       .seconds = b->a->seconds,
                       .seed = b->a->seed,
                       .clock = b->a->processor ? clock_processor() : clock_monotonic(),
-                      .interrupted = interrupt_seen,
                       .watch = b->a->processor ? NULL : &watch};
     BenchPoint one = {.context = -1};
     bool others = false;       // at this context
@@ -230,8 +232,10 @@ static bool bench(Bench *b, int *code, Error *e) {
     const BenchArguments *a = b->a;
     machine_read(&b->run.machine); // before threads are kept on their cores
     if (!make_grid(b, e) || !measure_ceilings(b, e) || !open_model(b, e)) return false;
-    interrupt_catch("this sample");
-    bool ok = measure(b, e), interrupted = !ok && e->kind == ERROR_NONE;
+    interrupt_catch();
+    line_begin(&b->line, true);
+    bool ok = measure(b, e), interrupted = !ok && e->kind == ERROR_INTERRUPTED;
+    line_clear(&b->line);
     if (interrupted) *code = EXIT_INTERRUPTED;
     if (b->run.gpu) engine_gauge(a->device, &b->run.after, NULL);
     bool told = !(ok || b->run.measured) || report(b, interrupted ? "interrupted" : ok ? NULL : e->text, e);

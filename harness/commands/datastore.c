@@ -120,6 +120,7 @@ const Command command_datastore = {
     .usage = "build FILES... -o FILE --model DIR | info FILE",
     .summary = "build the texts that the method 'rest' looks things up in",
     .arguments = {1, POSITIONALS_MAX},
+    .kept = "nothing is written",
     .lesson =
         "Cuts texts into tokens with a model's tokenizer, and sorts all places in them. A file is a\n"
         "document, or with --lines each line of it; nothing is found across the border of two. Takes 20\n"

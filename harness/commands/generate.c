@@ -6,6 +6,7 @@
 #include "engine/decode/decode.h"
 #include "engine/engine.h"
 #include "harness/program/interrupt.h"
+#include "harness/program/line.h"
 #include "harness/models/models.h"
 #include "harness/prompts/prompt.h"
 #include "harness/prompts/stop.h"
@@ -60,8 +61,7 @@ static const Option OPTIONS[] = {
      "rows of a step, at most; 0: as many as the method asks for",                                                                             "0"                 },
     {"prefill-chunk",  0,   OPTION_INT,  AT(prefill_chunk), 0, TREE_MAX_NODES, "N",
      "prompt tokens a pass; 0: 1024",                                                                                                          "0"                 },
-    {"cache",          0,   OPTION_TEXT, AT(cache),         0, 0,              "DIR",
-     "where methods keep tables made of a model; '' is nowhere",                                                                               "~/.cache/outpace"  },
+    CACHE_OPTION(AT(cache)),
     {"stats",          's', OPTION_FLAG, AT(stats),         0, 0,              NULL,             "say afterwards what it cost, on stderr",     NULL                },
     {"json",           0,   OPTION_FLAG, AT(json),          0, 0,              NULL,             "print one JSON object in place of the text", NULL                },
 };
@@ -124,26 +124,41 @@ typedef struct {
     const GenerateOptions *o;
     const char *model;
     Models models;
+    Line line; // until the first token comes
     Method method;
     IdList prompt;
     Output out;
     DecodeResult result;
 } Run;
 
+// The text itself shows how far it is, and ends by emit.
+static bool say(void *state, const char *what, double share) {
+    Run *r = state;
+    if (what && strcmp(what, DECODING) == 0) {
+        line_clear(&r->line);
+        return true;
+    }
+    Progress line = line_progress(&r->line);
+    return line.say(line.state, what, share) || r->result.steps > 0;
+}
+
 static bool open_run(Run *r, Error *e) {
     const GenerateOptions *o = r->o;
-    ModelChoice choice = {.target = r->model,
-                          .draft = o->draft,
-                          .adapter = o->adapter,
-                          .device = o->device,
-                          .window = o->window,
-                          .weights = o->weights,
-                          .compute = o->compute,
-                          .math = o->math,
-                          .isa = o->isa,
-                          .context = o->context,
-                          .threads = o->threads,
-                          .cache = o->cache};
+    ModelChoice choice = {
+        .target = r->model,
+        .draft = o->draft,
+        .adapter = o->adapter,
+        .device = o->device,
+        .window = o->window,
+        .weights = o->weights,
+        .compute = o->compute,
+        .math = o->math,
+        .isa = o->isa,
+        .context = o->context,
+        .threads = o->threads,
+        .cache = o->cache,
+        .progress = {say, r}
+    };
     Sampling sampling = {o->temperature, o->top_k, o->top_p};
     if (!models_open(&r->models, &choice, e)) return false;
     MethodEnv env = models_env(&r->models, &sampling, o->seed, o->ignore_eos);
@@ -344,8 +359,10 @@ static bool run(int argc, char **argv, int *code, Error *e) {
                            .ids = o.ids,
                            .template = o.template,
                            .system = o.system};
+    line_begin(&r.line, true);
+    interrupt_catch();
     bool ok = open_run(&r, e) && prompt_read(&source, r.models.target.tokenizer, &r.prompt, e);
-    interrupt_catch(NULL); // until here nothing would be lost
+    line_clear(&r.line);
     ok = ok && decode_run(&r, e) && report(&r, code, e);
     close_run(&r);
     return ok;
@@ -360,7 +377,8 @@ const Command command_generate = {
         "MODEL is a Hugging Face directory: config.json, model.safetensors (or shards), tokenizer.json.\n"
         "Greedy output is the same token for token whatever the method; --stats shows what each gains.\n"
         "Ctrl-C ends the text where it is (exit code 130). OUTPACE_THREADS and OUTPACE_ISA in the\n"
-        "environment stand for --threads and --isa where those are not given.\n"
+        "environment stand for --threads and --isa where those are not given. Tables that a method makes\n"
+        "of the model are kept in --cache; a default that cannot be written is a warning.\n"
         "\n"
         "--stats: S is tokens a step after prefill; rows are the tokens that a step runs, guesses and all.\n"
         "A step proposes guesses, runs the model forward over them, verifies which are right, and lets the\n"

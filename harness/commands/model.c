@@ -7,6 +7,8 @@
 #include "engine/model/inflate.h"
 #include "engine/model/shapes.h"
 #include "engine/model/synth.h"
+#include "harness/program/interrupt.h"
+#include "harness/program/line.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -43,22 +45,19 @@ static const Option OPTIONS[] = {
 };
 #undef AT
 
-static void show_progress(void *state, double share) {
-    (void)state;
-    fprintf(stderr, "\rwriting weights %3.0f%%", 100 * share);
-}
-
 static bool synth(const char *shape, const char *dir, const ModelOptions *o, Error *e) {
-    bool terminal = isatty(STDERR_FILENO);
+    Line line;
+    line_begin(&line, true);
+    interrupt_catch();
     SynthOptions s = {.shape = shape,
                       .sets = o->sets.items,
                       .set_count = o->sets.count,
                       .seed = o->seed,
                       .force = o->force,
                       .threads = (int)sysconf(_SC_NPROCESSORS_ONLN),
-                      .progress = terminal ? show_progress : NULL};
+                      .progress = line_progress(&line)};
     bool ok = model_synth(dir, &s, e);
-    if (terminal) fputs("\r                     \r", stderr);
+    line_clear(&line);
     if (ok) printf("wrote a random model of shape %s to %s\n", shape, dir);
     return ok;
 }
@@ -72,17 +71,19 @@ static bool check_apart(const char *dir, const char *model, const char *adapter,
 }
 
 static bool inflate(const char *small, const char *dir, const ModelOptions *o, Error *e) {
-    bool terminal = isatty(STDERR_FILENO);
+    Line line;
+    line_begin(&line, true);
+    interrupt_catch();
     InflateOptions x = {.small = small,
                         .adapter = o->adapter,
                         .shape = o->shape,
                         .seed = o->seed,
                         .force = o->force,
-                        .progress = terminal ? show_progress : NULL};
+                        .progress = line_progress(&line)};
     if (!o->shape)
         return error_input(e, "inflate needs --shape; 'outpace model shapes' lists those there are");
     bool ok = check_apart(dir, small, o->adapter, e) && model_inflate(dir, &x, e);
-    if (terminal) fputs("\r                     \r", stderr);
+    line_clear(&line);
     if (ok)
         printf("wrote %s, inflated to %s, to %s: a stand-in\n", o->adapter ? o->adapter : small, o->shape,
                dir);
@@ -147,6 +148,7 @@ const Command command_model = {
     .summary =
         "write a random model of a shape, or an adapter for it; inflate a model; describe one; list shapes",
     .arguments = {1, 3},
+    .kept = "nothing is left in the directory",
     .lesson =
         "synth writes a random model of a published shape as a Hugging Face directory: real cost, no\n"
         "meaning.\n"

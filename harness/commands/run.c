@@ -5,6 +5,7 @@
 #include "harness/run/baselines.h"
 #include "harness/stored/estimates.h"
 #include "harness/program/interrupt.h"
+#include "harness/program/line.h"
 #include "harness/run/prepare.h"
 #include "harness/run/runner.h"
 #include "harness/stored/stored.h"
@@ -26,6 +27,7 @@ static const Option OPTIONS[] = {
 };
 static const Option RESUME_OPTIONS[] = {
     {"db",   0, OPTION_TEXT, AT(sweep.db), 0, 0, "FILE", "the store",                                         STORE_DEFAULT},
+    CACHE_OPTION(AT(sweep.cache)),
     {"json", 0, OPTION_FLAG, AT(json),     0, 0, NULL,   "events on standard output, one JSON object a line", NULL         },
 };
 #undef AT
@@ -110,7 +112,11 @@ static bool run_prepared(Prepared *p, const RunOptions *o, int argc, char **argv
     if (!o->json) print_warnings(&p->machine);
     prepare_warn(p);
     if (!tell_refusals(p, e)) return false;
-    if (!inputs_make(&p->inputs, e) || !ledger_open(&ledger, &p->inputs, &start, e)) return false;
+    Line line;
+    line_begin(&line, !o->json);
+    bool made = inputs_make(&p->inputs, line_progress(&line), e);
+    line_clear(&line);
+    if (!made || !ledger_open(&ledger, &p->inputs, &start, e)) return false;
     bool ok = run_ledger(&ledger, o, code, e);
     ledger_close(&ledger);
     return ok;
@@ -126,7 +132,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (stop) return true;
     Prepared *p = mem_alloc(1, sizeof *p);
     if (!p) return error_system(e, "out of memory");
-    interrupt_catch("this prompt"); // what comes while it prepares, too, leaves a store behind
+    interrupt_catch();
     bool ok = prepare_file(p, rest.items[0], &o.sweep, e);
     if (ok) {
         ok = run_prepared(p, &o, argc, argv, code, e);
@@ -141,13 +147,18 @@ const Command command_run = {
     .usage = "CONFIG.yaml [OPTIONS]",
     .summary = "run an experiment; every step goes into the store",
     .arguments = {1, 1},
+    .kept = "every prompt that ended is kept: the same command goes on",
     .lesson =
         "Reads and checks all that the config names, then measures its points: every prompt is decoded\n"
         "by all methods and by the autoregressive baseline, one after the other, in turned order. Greedy\n"
         "text is held against the baseline's as it comes. Whatever kills the program, a prompt that ended\n"
         "is kept (a loss of power may take those of the last two seconds), and the same command again goes\n"
-        "on; changed content (config, program, model, data, machine) is another run. Ctrl-C finishes the\n"
-        "prompt; a second one does not. While another program keeps the store locked, the run waits.\n"
+        "on; changed content (config, program, model, data, machine) is another run. Ctrl-C ends it\n"
+        "within two seconds; the prompt that was being decoded is decoded again. A second one ends it at\n"
+        "once. While another program keeps the store locked, the run waits.\n"
+        "\n"
+        "Tables that a method makes of a model, and inflated models, are kept in --cache. A default that\n"
+        "cannot be written is a warning: tables are then made for this run alone.\n"
         "\n"
         "At the end stands the table that 'outpace show' prints; its --help explains the columns.\n"
         "\n"
@@ -203,8 +214,9 @@ static bool resume_config(const StoredConfig *c, const RunOptions *o, int argc, 
                           Error *e) {
     Prepared *p = mem_alloc(1, sizeof *p);
     if (!p) return error_system(e, "out of memory");
-    interrupt_catch("this prompt");
-    bool ok = prepare_text(p, text_get(&c->config), text_get(&c->file), text_get(&c->overrides), e);
+    interrupt_catch();
+    bool ok =
+        prepare_text(p, text_get(&c->config), text_get(&c->file), text_get(&c->overrides), o->sweep.cache, e);
     if (ok && strcmp(p->inputs.hash, text_get(&c->hash)) != 0)
         ok = error_input(e,
                          "program, models, data or machine are not those of that run any more: 'outpace run "
@@ -239,6 +251,7 @@ const Command command_resume = {
     .usage = "[RUN] [OPTIONS]",
     .summary = "go on with a stored run that was interrupted",
     .arguments = {0, 1},
+    .kept = "every prompt that ended is kept: the same command goes on",
     .lesson =
         "Takes the config and its overrides from the store. Refuses where the program, a model, a dataset\n"
         "or the machine is not the run's any more: what they would measure is another run.\n"

@@ -72,6 +72,7 @@ typedef struct Work {
     Machine machine;
     Store *store;
     SurfaceRun run;
+    Line silent; // of the session, which tells of parts of a sample
 } Work;
 
 // --- before ----------------------------------------------------------------------------------------------
@@ -131,7 +132,8 @@ static bool open_model(Work *s, Error *e) {
         .weights = a->weights,
         .compute = a->compute,
         .math = a->math,
-        .backend = {.context = need, .threads = a->threads, .isa = a->isa}
+        .backend = {
+                    .context = need, .threads = a->threads, .isa = a->isa, .progress = line_progress(&s->silent)}
     };
     if (s->plan.layout == LAYOUT_COPIED) o.backend.copies = largest(&s->plan.k);
     if (!engine_ceilings(a->device, &o.backend, &s->ceilings, e) ||
@@ -265,9 +267,10 @@ static void report(const Work *s, const char *result) {
 }
 
 static bool finish(Work *s, bool ok, int *code, Error *e) {
-    bool interrupted = !ok && e->kind == ERROR_NONE;
+    bool interrupted = !ok && e->kind == ERROR_INTERRUPTED;
     const char *result = ok ? "done" : interrupted ? "interrupted" : "failed";
     if (interrupted) *code = EXIT_INTERRUPTED;
+    if (interrupted) *e = (Error){0};
     if (!store_attempt_end(s->store, s->run.attempt, result, ok || interrupted ? e : &(Error){0}))
         return false;
     if (ok || interrupted) report(s, result);
@@ -276,7 +279,7 @@ static bool finish(Work *s, bool ok, int *code, Error *e) {
 
 static bool surface(Work *s, int argc, char **argv, int *code, Error *e) {
     machine_read(&s->machine);
-    interrupt_catch("this sample");
+    interrupt_catch();
     if (!read_plan(s->a, &s->plan, e) || !open_model(s, e) || !open_store(s, argc, argv, e)) return false;
     s->run.plan = &s->plan;
     s->run.engine = &s->engine;
@@ -284,6 +287,7 @@ static bool surface(Work *s, int argc, char **argv, int *code, Error *e) {
     s->run.device = strcmp(s->a->device, "auto") == 0 ? s->engine.session.backend->name : s->a->device;
     s->run.fast = s->a->math && strcmp(s->a->math, "fast") == 0;
     s->run.store = s->store;
+    line_begin(&s->run.line, true);
     return finish(s, surface_run(&s->run, e), code, e);
 }
 
@@ -319,13 +323,15 @@ const Command command_surface = {
     .usage = "MODEL [OPTIONS]",
     .summary = "measure what steps of every size cost, and their parts, into the store",
     .arguments = {1, 1},
+    .kept = "what was measured is kept: the same command goes on",
     .lesson =
         "Times steps of k rows of w + 1 tokens over contexts, beside a step of one token at that context:\n"
         "the memory-to-compute surface, slowdown(k, w, context). And a step's parts by themselves: layers\n"
         "(all, and those before and after each of --exits), the LM head, prefill, committing, building\n"
         "a tree. Each point is timed --samples times; mean, median and its interval go into table surface.\n"
         "What other processes disturb is timed again, at most four times as often; what could not be\n"
-        "measured undisturbed is marked, in the store, in 'outpace show' and by * in 'outpace plot slowdown'.\n"
+        "measured undisturbed is marked, in the store, in 'outpace show' and by * in 'outpace plot "
+        "slowdown'.\n"
         "With --cache copied each row of a batch reads a copy of the cache of its own, made in the step.\n"
         "One token is timed before and after a context's grid: if these differ, the machine changed, which\n"
         "is stored and said; --again measures anew. The same command goes on with what was interrupted.\n"

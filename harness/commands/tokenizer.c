@@ -81,6 +81,7 @@ const Command command_tokenizer = {
     .usage = "train FILES... [--vocab N] [-o tokenizer.json]",
     .summary = "learn a tokenizer from text",
     .arguments = {2, POSITIONALS_MAX},
+    .kept = "nothing is written",
     .lesson =
         "Learns a byte-fallback BPE of the Llama 2 kind: any text can be encoded, common words are one\n"
         "piece. The file loads in other programs too (Hugging Face tokenizers). A pattern in quotes names\n"

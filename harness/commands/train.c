@@ -146,7 +146,9 @@ static bool train_model(const TrainOptions *o, const char *config, int *code, Er
         .run = {.stop_after = o->stop_after, .fresh = o->fresh, .looks = o->baseline, .out.force = o->force}
     };
     output_reads(&m.run.out, config);
-    bool done = false, ok = open_run(&m, config, o->start, e);
+    bool done = false;
+    line_begin(&m.run.line, true);
+    bool ok = open_run(&m, config, o->start, e);
     if (ok && o->baseline) ok = show_baseline(&m.run, e);
     else ok = ok && train_run(&m.run, &done, code, e) && (!done || write_model(&m, e));
     close_run(&m);
@@ -164,7 +166,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     o.adapter.stop_after = o.stop_after;
     o.adapter.fresh = o.fresh;
     o.adapter.force = o.force;
-    interrupt_catch("this step");
+    interrupt_catch();
     if (rest.count == 1) return train_model(&o, rest.items[0], code, e);
     bool heads = rest.count == 2 && strcmp(rest.items[0], "heads") == 0;
     if (heads || (rest.count == 2 && strcmp(rest.items[0], "adapter") == 0))
@@ -177,6 +179,7 @@ const Command command_train = {
     .usage = "CONFIG.yaml | adapter MODEL | heads MODEL [OPTIONS]",
     .summary = "train a small model from text, or an adapter or heads for a model",
     .arguments = {1, 2},
+    .kept = "the last checkpoint is kept: the same command goes on from it",
     .lesson =
         "Trains a decoder-only model (RMSNorm, grouped heads, RoPE, SwiGLU, tied head) as the YAML file\n"
         "says and writes it as a Hugging Face directory. Ctrl-C ends with a checkpoint beside that\n"

@@ -182,7 +182,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (!read_budget(a.budget, &o.budget_s, e)) return false;
     Prepared *p = mem_alloc(1, sizeof *p);
     if (!p) return error_system(e, "out of memory");
-    interrupt_catch("this prompt");
+    interrupt_catch();
     bool ok = tune_prepare(&a.ask, &method, p, e);
     if (ok) {
         prepare_warn(p);
@@ -198,6 +198,7 @@ const Command command_tune = {
     .usage = "MODEL --method NAME --dataset NAME [OPTIONS]",
     .summary = "find a method's fastest parameters, without measuring them all",
     .arguments = {1, 1},
+    .kept = "what was measured is in the store",
     .lesson =
         "Measures what steps cost by their rows, then a few points of the method's space on a few\n"
         "prompts; fits Lookahead's law to what they accept, predicts all of the space, and measures what\n"

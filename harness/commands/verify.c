@@ -4,6 +4,7 @@
 #include "engine/base/memory.h"
 #include "harness/run/certify.h"
 #include "harness/program/interrupt.h"
+#include "harness/program/line.h"
 #include "harness/models/models.h"
 #include "harness/prompts/prompt_file.h"
 #include "simulate/uniformity.h"
@@ -54,14 +55,14 @@ static const Option OPTIONS[] = {
      "held: in huge pages, not the file's; cpu (docs/speed.md)",                                                                              "mapped"           },
     {"isa",         0,   OPTION_TEXT, AT(models.isa),     0,    0,       "NAME",               "force a set of CPU kernels",                  "the best there is"},
     {"device",      0,   OPTION_TEXT, AT(models.device),  0,    0,       "NAME",               "cpu, cuda[:n], auto, null",                   "cpu"              },
-    {"cache",       0,   OPTION_TEXT, AT(models.cache),   0,    0,       "DIR",
-     "where methods keep tables made of a model; '' is nowhere",                                                                              "~/.cache/outpace" },
+    CACHE_OPTION(AT(models.cache)),
 };
 #undef AT
 
 typedef struct {
     const VerifyOptions *o;
     Models models;
+    Line line;
     PromptList prompts;
     DecodeResult *truth; // (prompts): autoregressive, greedy, exact
     int checks, failures, skipped;
@@ -83,6 +84,8 @@ static DecodeOptions decode_options(const Verify *v, const Sampling *sampling, u
 static bool run_prompt(Verify *v, Method *method, size_t i, const Sampling *sampling, uint64_t seed,
                        DecodeResult *out, Error *e) {
     DecodeOptions o = decode_options(v, sampling, seed);
+    snprintf(v->line.at, sizeof v->line.at, "%s, prompt %zu of %zu", method->info->name, i + 1,
+             v->prompts.count);
     const IdList *prompt = &v->prompts.prompts[i];
     return decode(&v->models.target.session, method, prompt->ids, (int)prompt->count, &o, out, e);
 }
@@ -115,31 +118,32 @@ static bool check_greedy(Verify *v, const char *text, Method *method, Error *e) 
     int bad = 0;
     size_t i = 0; // prompts, as far as Ctrl-C let it come
     double tokens = 0, steps = 0;
-    for (; i < v->prompts.count && !interrupt_seen(); i++) {
+    bool ok = true;
+    for (; ok && i < v->prompts.count; i += ok) {
         DecodeResult got = {0};
         Divergence d = {.position = -1};
-        bool ok =
-            run_prompt(v, method, i, &greedy, 0, &got, e) &&
-            certify_greedy(&v->models.target.session, &v->prompts.prompts[i], &v->truth[i], &got, &d, e);
+        ok = run_prompt(v, method, i, &greedy, 0, &got, e) &&
+             certify_greedy(&v->models.target.session, &v->prompts.prompts[i], &v->truth[i], &got, &d, e);
         tokens += got.tokens;
         steps += got.steps;
         decode_result_release(&got);
-        if (!ok) return false;
+        line_clear(&v->line);
         if (d.position >= 0 && bad++ == 0)
             printf("%s %s: prompt %zu, output token %d: wanted %d, got %d; the two best logits differ by "
                    "%g\n",
                    word, text, i + 1, d.position + 1, d.want, d.got, (double)d.margin);
     }
-    if (i == 0) return true;
+    if (i == 0 || !(ok || e->kind == ERROR_INTERRUPTED)) return ok;
     v->checks++;
     v->failures += bad > 0 && !is_fast(v);
     v->outputs += (int)i;
     v->diverged += bad;
+    line_clear(&v->line);
     if (bad) printf("%s %s: greedy, %d of %zu prompts differ (%.0f tokens)\n", word, text, bad, i, tokens);
     else
         printf("ok    %s: greedy, %zu prompts, %.0f tokens identical, S %.3f\n", text, i, tokens,
                steps > 0 ? tokens / steps : 0);
-    return true;
+    return ok;
 }
 
 // --- sampling --------------------------------------------------------------------------------------------
@@ -151,14 +155,15 @@ static bool check_sampling(Verify *v, const char *text, Method *method, const Sa
     places.u = mem_alloc(v->prompts.count * (size_t)v->o->max_tokens, sizeof *places.u);
     bool ok = places.u || error_system(e, "out of memory");
     size_t i = 0; // prompts, as far as Ctrl-C let it come
-    for (; ok && i < v->prompts.count && !interrupt_seen(); i++) {
+    for (; ok && i < v->prompts.count; i += ok) {
         DecodeResult got = {0};
         ok = run_prompt(v, method, i, sampling, v->o->seed + i, &got, e) &&
              certify_sampled(&v->models.target.session, &v->prompts.prompts[i], got.ids, got.tokens, &places,
                              e);
         decode_result_release(&got);
     }
-    if (ok && i) {
+    line_clear(&v->line);
+    if ((ok || e->kind == ERROR_INTERRUPTED) && i) {
         Uniformity seen = uniformity(places.u, places.count);
         bool good = places.impossible == 0 && seen.p >= FALSE_ALARM;
         v->checks++;
@@ -181,17 +186,18 @@ static bool check_method(Verify *v, const char *text, bool named, Error *e) {
     Method method;
     Error why = {0};
     if (!open_method(v, text, &greedy, &method, &why)) {
-        if (named || why.kind == ERROR_SYSTEM) {
+        if (named || why.kind != ERROR_INPUT) {
             if (e) *e = why;
             return false;
         }
+        line_clear(&v->line);
         printf("-     %s: left out, %s\n", text, why.text);
         v->skipped++;
         return true;
     }
     bool ok = check_greedy(v, text, &method, e);
     method_close(&method);
-    if (!ok || !o->sampling || interrupt_seen()) return ok;
+    if (!ok || !o->sampling) return ok;
     if (!open_method(v, text, &sampling, &method, e)) return false;
     ok = check_sampling(v, text, &method, &sampling, e);
     method_close(&method);
@@ -203,9 +209,9 @@ static bool check_methods(Verify *v, Error *e) {
     bool all = list->count == 0 || (list->count == 1 && strcmp(list->items[0], "all") == 0);
     size_t count;
     const MethodInfo *const *table = method_table(&count);
-    for (size_t i = 0; all && i < count && !interrupt_seen(); i++)
+    for (size_t i = 0; all && i < count; i++)
         if (!check_method(v, table[i]->name, false, e)) return false;
-    for (int i = 0; !all && i < list->count && !interrupt_seen(); i++)
+    for (int i = 0; !all && i < list->count; i++)
         if (!check_method(v, list->items[i], true, e)) return false;
     return true;
 }
@@ -245,15 +251,20 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (stop) return true;
     o.models.target = rest.items[0];
     Verify v = {.o = &o};
-    interrupt_catch("this prompt");
+    interrupt_catch();
+    line_begin(&v.line, true);
+    o.models.progress = line_progress(&v.line);
     bool ok = open_and_know(&v, e) && check_methods(&v, e);
+    bool interrupted = !ok && v.checks > 0 && e->kind == ERROR_INTERRUPTED;
+    line_clear(&v.line);
+    if (interrupted) ok = true;
     if (ok && is_fast(&v))
         printf("%d of %d outputs of fast math differ from exact ones\n", v.diverged, v.outputs);
     if (ok)
         printf("%d checks, %d failed, %d methods left out%s\n", v.checks, v.failures, v.skipped,
-               interrupt_seen() ? "; interrupted" : "");
+               interrupted ? "; interrupted" : "");
     if (v.failures) *code = EXIT_FAILED;
-    else if (interrupt_seen()) *code = EXIT_INTERRUPTED;
+    else if (interrupted) *code = EXIT_INTERRUPTED;
     release(&v);
     return ok;
 }

@@ -152,7 +152,6 @@ bool bench_take(const BenchOptions *o, BenchTake take, void *state, BenchSample 
     while (calm < o->max_samples && taken < BENCH_SAMPLES &&
            ((calm < wanted && taken < TRIES * wanted) || spent < o->seconds)) {
         BenchSample *one = &samples[taken];
-        if (o->interrupted && o->interrupted()) return false;
         *one = (BenchSample){0};
         if (!take(state, one, e)) return false;
         int64_t now = w ? watch_switches(w) : 0;

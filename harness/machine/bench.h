@@ -48,14 +48,13 @@ typedef struct BenchOptions {
     double seconds; // enough for one point, once there are min_samples
     uint64_t seed;  // of the tokens
     Clock clock;
-    bool (*interrupted)(void); // asked between samples; may be NULL
-    Watch *watch;              // who finds out what was disturbed; NULL: nobody looks
+    Watch *watch; // who finds out what was disturbed; NULL: nobody looks
 } BenchOptions;
 
 // Takes samples until enough of them are undisturbed, or four times as many have been taken. A sample is
 // disturbed if the system took a processor from a thread of ours in it, or in the step before it, whose end
-// may reach into it; or if the watch says so of the time that it was taken in. False without an error where
-// interrupted.
+// may reach into it; or if the watch says so of the time that it was taken in. False with e filled, also
+// where it is interrupted.
 enum { BENCH_SAMPLES = 800 };
 typedef bool (*BenchTake)(void *state, BenchSample *out, Error *e);
 bool bench_take(const BenchOptions *o, BenchTake take, void *state, BenchSample samples[BENCH_SAMPLES],
@@ -80,7 +79,7 @@ double bench_peak(const Engine *engine, const Ceilings *ceilings);
 bool bench_set_context(Session *s, int context, Random *r, Error *e);
 
 // Measures `point` on the model; `one` is one token at this context (NULL: this is that one).
-// The session's sequence is set to the context as needed. False without an error where interrupted.
+// The session's sequence is set to the context as needed. False with e filled, also where interrupted.
 bool bench_point(Engine *engine, const Ceilings *ceilings, const BenchOptions *o, const BenchTime *one,
                  BenchPoint *point, Error *e);
 

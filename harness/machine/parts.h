@@ -19,5 +19,5 @@ typedef struct PartPoint {
     BenchTime time;
 } PartPoint;
 
-// As bench_point: the context is set as needed. False without an error where interrupted.
+// As bench_point: the context is set as needed. False with e filled, also where interrupted.
 bool part_time(Session *s, const BenchOptions *o, PartPoint *p, Error *e);

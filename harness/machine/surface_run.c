@@ -1,13 +1,11 @@
 #include "harness/machine/surface_run.h"
 
 #include "engine/base/memory.h"
-#include "harness/program/interrupt.h"
 #include "harness/machine/parts.h"
 #include "harness/machine/watch.h"
 #include "results/rows.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 typedef struct Unit {
     SurfaceRun *run;
@@ -108,14 +106,15 @@ static BenchOptions options_of(Unit *u) {
                           .max_samples = p->samples,
                           .seed = p->seed,
                           .clock = clock_monotonic(),
-                          .interrupted = interrupt_seen,
                           .watch = &u->watch};
 }
 
 static void say(const Unit *u, const char *what, int rows) {
-    if (!isatty(STDERR_FILENO)) return;
-    fprintf(stderr, "\r\033[Kcontext %d, %s of %d rows, %d points", u->context, what, rows,
-            u->run->points + (int)u->count);
+    Text text = {0};
+    text_printf(&text, "context %d, %s of %d rows, %d points", u->context, what, rows,
+                u->run->points + (int)u->count);
+    if (line_due(&u->run->line)) line_show(&u->run->line, text_get(&text));
+    text_release(&text);
 }
 
 static bool measure_step(Unit *u, int k, int w, const BenchTime *one, BenchTime *time, Error *e) {
@@ -140,11 +139,11 @@ static bool look_for_drift(Unit *u, const BenchTime *one, Error *e) {
         if (i > 0) row->slowdown_low = slowdown.low, row->slowdown_high = slowdown.high; // 0 is `one`
     }
     if (!bench_drifted(one->median_s, p.time.median_s)) return true;
-    fprintf(
-        stderr,
-        "%swarning: at context %d one token took %.3f ms before the grid and %.3f ms after it: the machine "
-        "changed meanwhile, and slowdowns there may be as wrong as that\n",
-        isatty(STDERR_FILENO) ? "\r\033[K" : "", u->context, 1e3 * one->median_s, 1e3 * p.time.median_s);
+    line_clear(&u->run->line);
+    fprintf(stderr,
+            "warning: at context %d one token took %.3f ms before the grid and %.3f ms after it: the machine "
+            "changed meanwhile, and slowdowns there may be as wrong as that\n",
+            u->context, 1e3 * one->median_s, 1e3 * p.time.median_s);
     return true;
 }
 
@@ -229,6 +228,6 @@ bool surface_run(SurfaceRun *s, Error *e) {
         for (int j = 0; ok && j < p->rows.count; j++)
             ok = p->rows.items[j] == 0 || measure_unit(s, p->contexts.items[i], p->rows.items[j], e);
     }
-    if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
+    line_clear(&s->line);
     return ok;
 }

@@ -3,6 +3,7 @@
 // the parts of one number of rows at one context. So an interrupted run goes on with the unit that it was in.
 #pragma once
 #include "harness/machine/bench.h"
+#include "harness/program/line.h"
 #include "harness/program/lists.h"
 #include "results/store.h"
 
@@ -24,10 +25,11 @@ typedef struct SurfaceRun {
     Store *store;
     int64_t run, attempt, model;
     int points, found; // of the surface: measured by this start, and there before
+    Line line;
 } SurfaceRun;
 
 // Nodes of a step: in a batch k roots with w each, in a tree one root with k chains of w.
 int surface_tokens(Layout layout, int k, int w);
 
-// False without an error where interrupted; what ended before is in the store.
+// False with e filled, also where interrupted; what ended before is in the store.
 bool surface_run(SurfaceRun *s, Error *e);

@@ -4,10 +4,8 @@
 #include "engine/base/memory.h"
 #include "engine/model/identity.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static bool identify(const void *self, char out[SHA256_TEXT], Error *e) {
     const EngineFacts *of = self;
@@ -42,15 +40,7 @@ bool facts_cache(const char *option, char **out, Error *e) {
         if (!option[0]) return true;
         *out = mem_text(option, strlen(option));
     } else if (is_set) *out = file_path(above, "outpace");
-    else if (home && home[0]) *out = file_path(home, ".cache/outpace");
+    else if (home && file_exists(home)) *out = file_path(home, ".cache/outpace");
     else return true;
     return *out || error_system(e, "out of memory");
 }
-
-static void say(void *state, const char *what, double share) {
-    (void)state;
-    if (share < 1) fprintf(stderr, "\rmaking %s %3.0f%% ", what, 100 * share);
-    else fputs("\r\033[K", stderr);
-}
-
-Progress facts_progress(void) { return (Progress){.say = isatty(STDERR_FILENO) ? say : NULL}; }

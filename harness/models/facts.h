@@ -1,5 +1,5 @@
-// What a method is given beside the open model's own output: facts of its weights, a directory to keep what
-// was made from them, and a way to show progress.
+// What a method is given beside the open model's own output: facts of its weights, and a directory to keep
+// what was made from them.
 #pragma once
 #include "engine/decode/method.h"
 #include "engine/engine.h"
@@ -12,9 +12,14 @@ typedef struct EngineFacts {
 // `of` must live as long as the result is used.
 TargetFacts facts_of(const EngineFacts *of);
 
-// The directory for what is made once: `option` where it is given ("" is none), else outpace/ under
-// $XDG_CACHE_HOME or ~/.cache. For mem_free; NULL with no error: there is none.
-bool facts_cache(const char *option, char **out, Error *e);
+// The row of --cache in a command's options.
+#define CACHE_OPTION(at)                                                                                  \
+    {                                                                                                     \
+        "cache", 0, OPTION_TEXT, at, 0, 0, "DIR", "keeps what is made of a model once; '' keeps nothing", \
+            "$XDG_CACHE_HOME/outpace or ~/.cache/outpace"                                                 \
+    }
 
-// Writes what is being made to standard error, where that is a terminal.
-Progress facts_progress(void);
+// The directory for what is made once: `option` where it is given ("" is none), else outpace/ under
+// $XDG_CACHE_HOME or ~/.cache, if there is a directory $HOME. For mem_free; NULL with no error: there is
+// none.
+bool facts_cache(const char *option, char **out, Error *e);

@@ -81,15 +81,15 @@ static bool within(const ModelSpec *m, Error *e) {
 
 static bool find_random(const ModelSpec *m, const char *cache, ModelFiles *f, Error *e) {
     SynthOptions o = synth_options(m);
-    if (!cache)
-        return yaml_error(m->at, e, "there is no place for a random model: set HOME or XDG_CACHE_HOME");
+    if (!cache) return yaml_error(m->at, e, "there is no place for a random model: give a --cache");
     f->target = synth_place(m->synthesise, m->seed, cache, e);
     f->unmade = f->target && !has_config(f->target);
     return f->target && (!f->unmade || synth_describe(&o, &f->model, e)) ? true : within(m, e);
 }
 
-static bool make_random(const ModelSpec *m, const ModelFiles *f, Error *e) {
+static bool make_random(const ModelSpec *m, const ModelFiles *f, const Progress *progress, Error *e) {
     SynthOptions o = synth_options(m);
+    o.progress = *progress;
     return (file_make_directory(f->target, e) && model_synth(f->target, &o, e)) || within(m, e);
 }
 
@@ -137,8 +137,7 @@ static bool find_one(const ModelSpec *m, const char *cache, ModelFiles *f, const
 // The draft stays as small as it is: inflate it by itself where it should not.
 static bool find_inflated(const ModelSpec *m, const char *cache, ModelFiles *f, Error *e) {
     Inflated what;
-    if (!cache)
-        return yaml_error(m->at, e, "there is no place for an inflated model: set HOME or XDG_CACHE_HOME");
+    if (!cache) return yaml_error(m->at, e, "there is no place for an inflated model: give a --cache");
     f->small = f->target;
     f->target = NULL;
     if (!find_one(m, cache, f, NULL, &f->target, &what, e)) return false;
@@ -150,19 +149,21 @@ static bool find_inflated(const ModelSpec *m, const char *cache, ModelFiles *f, 
 }
 
 static bool make_one(const ModelSpec *m, const char *cache, const char *small, const char *adapter,
-                     Error *e) {
+                     const Progress *progress, Error *e) {
     InflateOptions o = inflate_options(m, small, adapter);
+    o.progress = *progress;
     char *dir = inflated_open(cache, &o, e);
     mem_free(dir);
     return dir || within(m, e);
 }
 
-static bool make_inflated(const ModelSpec *m, const char *cache, const ModelFiles *f, Error *e) {
+static bool make_inflated(const ModelSpec *m, const char *cache, const ModelFiles *f,
+                          const Progress *progress, Error *e) {
     char *adapter = NULL, *heads = NULL; // of the small model
     bool ok = find_beside(m, m->adapter, &adapter, e) && find_beside(m, m->heads, &heads, e) &&
-              make_one(m, cache, f->small, NULL, e) &&
-              (!adapter || make_one(m, cache, f->small, adapter, e)) &&
-              (!heads || make_one(m, cache, f->small, heads, e));
+              make_one(m, cache, f->small, NULL, progress, e) &&
+              (!adapter || make_one(m, cache, f->small, adapter, progress, e)) &&
+              (!heads || make_one(m, cache, f->small, heads, progress, e));
     mem_free(adapter);
     mem_free(heads);
     return ok;
@@ -180,8 +181,10 @@ bool model_files_find(const ModelSpec *m, const char *cache, ModelFiles *out, Er
     return false;
 }
 
-bool model_files_make(const ModelSpec *m, const char *cache, ModelFiles *f, Error *e) {
-    if (f->unmade && !(f->small ? make_inflated(m, cache, f, e) : make_random(m, f, e))) return false;
+bool model_files_make(const ModelSpec *m, const char *cache, ModelFiles *f, const Progress *progress,
+                      Error *e) {
+    if (f->unmade && !(f->small ? make_inflated(m, cache, f, progress, e) : make_random(m, f, progress, e)))
+        return false;
     f->unmade = false;
     return true;
 }

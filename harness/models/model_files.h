@@ -20,7 +20,8 @@ bool model_files_find(const ModelSpec *m, const char *cache, ModelFiles *out, Er
 void model_files_release(ModelFiles *f); // takes an empty one
 
 // Makes what is unmade.
-bool model_files_make(const ModelSpec *m, const char *cache, ModelFiles *f, Error *e);
+bool model_files_make(const ModelSpec *m, const char *cache, ModelFiles *f, const Progress *progress,
+                      Error *e);
 
 // The target's, for tokenizer_close; NULL with e filled.
 Tokenizer *model_files_tokenizer(const ModelFiles *f, Error *e);

@@ -2,6 +2,9 @@
 
 #include "engine/base/memory.h"
 
+#include <stdio.h>
+#include <unistd.h>
+
 // The models beside the target.
 static bool open_beside(Models *m, const ModelChoice *c, const EngineOptions *target, Error *e) {
     EngineOptions options = *target;
@@ -24,15 +27,18 @@ static EngineOptions engine_options(const ModelChoice *c) {
         .weights = c->weights,
         .compute = c->compute,
         .math = c->math,
-        .backend = {.context = c->context, .threads = c->threads, .isa = c->isa}
+        .backend = {.context = c->context, .threads = c->threads, .isa = c->isa, .progress = c->progress}
     };
 }
 
 bool models_open(Models *m, const ModelChoice *c, Error *e) {
     EngineOptions options = engine_options(c);
-    *m = (Models){.has_draft = false};
+    *m = (Models){.progress = c->progress, .must_keep = c->cache != NULL};
     if (!engine_open(&m->target, c->target, &options, &m->memory, e)) return false;
     m->facts = (EngineFacts){&m->target, c->target};
+    if (c->context > m->target.model.shape.context)
+        fprintf(stderr, "warning: --context %d is cut to %d, all that '%s' holds\n", c->context,
+                m->target.model.shape.context, c->target);
     if (facts_cache(c->cache, &m->cache, e) && open_beside(m, c, &options, e)) return true;
     models_close(m);
     return false;
@@ -77,6 +83,14 @@ void models_close(Models *m) {
     *m = (Models){.has_draft = false};
 }
 
+// Without a cache a method runs all the same.
+static void tell_unkept(const void *models, const Error *why) {
+    (void)models;
+    fprintf(stderr, "%swarning: a table made of the model is not kept, and is made again next time: %s\n",
+            isatty(STDERR_FILENO) ? "\r\033[K" : "",
+            why->kind == ERROR_NONE ? "there is no directory $HOME; --cache names another place" : why->text);
+}
+
 MethodEnv models_env(Models *m, const Sampling *sampling, uint64_t seed, bool ignore_eos) {
     return (MethodEnv){.target = &m->target.session,
                        .draft = m->has_draft ? &m->draft.session : NULL,
@@ -89,7 +103,8 @@ MethodEnv models_env(Models *m, const Sampling *sampling, uint64_t seed, bool ig
                        .eos_count = ignore_eos ? 0 : m->target.model.eos_count,
                        .facts = facts_of(&m->facts),
                        .cache = m->cache,
-                       .progress = facts_progress()};
+                       .unkept = m->must_keep ? NULL : tell_unkept,
+                       .progress = m->progress};
 }
 
 void models_give_heads(Models *m, MethodEnv *env) {

@@ -10,6 +10,7 @@ typedef struct ModelChoice {
     const char *device, *window, *weights, *compute, *math, *isa;
     int context, threads;
     const char *cache; // see facts_cache
+    Progress progress; // of opening them, and of all that they and their methods run
 } ModelChoice;
 
 typedef struct Models {
@@ -17,7 +18,9 @@ typedef struct Models {
     AdapterEngine adapters, heads;
     EngineMemory memory, draft_memory, adapter_memory, heads_memory;
     EngineFacts facts;
-    char *cache; // NULL: none
+    char *cache;    // NULL: none
+    bool must_keep; // the cache was asked for: it is an error where it cannot be used
+    Progress progress;
     bool has_draft;
 } Models;
 

@@ -10,7 +10,7 @@ typedef enum {
     EXIT_FAILED = 1,
     EXIT_USAGE = 2,
     EXIT_PARTIAL = 3,
-    EXIT_INTERRUPTED = 130
+    EXIT_INTERRUPTED = 130 // as ERROR_INTERRUPTED has it
 } ExitCode;
 
 typedef struct Command {
@@ -21,7 +21,8 @@ typedef struct Command {
     int arguments[2];    // at least and at most how many it takes, options not counted
     const Option *options;
     size_t option_count;
-    bool bulk; // it may print millions of lines: a write each would take longer than they do
+    const char *kept; // what an interruption leaves behind (interrupt.h)
+    bool bulk;        // it may print millions of lines: a write each would take longer than they do
     // argv[0] is the command's name. False with e filled, or *code set (0 where it is not).
     bool (*run)(int argc, char **argv, int *code, Error *e);
 } Command;

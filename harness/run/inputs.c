@@ -224,6 +224,7 @@ ModelChoice inputs_choice(const Inputs *in, int setup) {
                          .compute = COMPUTES[s->settings->compute],
                          .isa = getenv("OUTPACE_ISA"),
                          .context = in->positions[setup],
+                         .cache = in->cache_option,
                          .threads = s->settings->threads};
 }
 
@@ -306,10 +307,10 @@ static bool hash_all(Inputs *in, Error *e) {
 }
 
 bool inputs_open(Inputs *out, const Experiment *x, const Schedule *s, const char *sweep_hash,
-                 const char *machine, Error *e) {
-    *out = (Inputs){.experiment = x, .schedule = s, .sweep_hash = sweep_hash};
+                 const char *machine, const char *cache, Error *e) {
+    *out = (Inputs){.experiment = x, .schedule = s, .sweep_hash = sweep_hash, .cache_option = cache};
     out->machine = mem_text(machine, strlen(machine));
-    bool ok = (out->machine || out_of_memory(e)) && facts_cache(NULL, &out->cache, e) && read_all(out, e) &&
+    bool ok = (out->machine || out_of_memory(e)) && facts_cache(cache, &out->cache, e) && read_all(out, e) &&
               (inputs_unmade(out) || hash_all(out, e));
     if (!ok) inputs_release(out);
     return ok;
@@ -321,14 +322,14 @@ bool inputs_unmade(const Inputs *in) {
     return false;
 }
 
-bool inputs_make(Inputs *in, Error *e) {
+bool inputs_make(Inputs *in, Progress progress, Error *e) {
     if (!inputs_unmade(in)) return true;
     for (int i = 0; i < in->experiment->model_count; i++) {
         const ModelSpec *spec = &in->experiment->models[i];
         InputModel *m = &in->models[i];
         if (!m->files.unmade) continue;
         close_model(m);
-        if (!model_files_make(spec, in->cache, &m->files, e)) return false;
+        if (!model_files_make(spec, in->cache, &m->files, &progress, e)) return false;
         if (!open_model(m, needs_weights(in->schedule, i), e)) return within(spec->at, e);
     }
     return hash_all(in, e);

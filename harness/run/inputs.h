@@ -37,22 +37,23 @@ typedef struct Inputs {
     Dataset datasets[EXPERIMENT_DATASETS];
     InputContent contents[INPUT_CONTENTS];
     int content_count;
-    int *positions;         // (setups): of a context that holds every conversation; see EngineOptions
-    double *prefill;        // (groups): tokens that a method reads as prompts in one pass, at most
-    char **refusals;        // (points of the schedule): why it cannot be run, NULL: it can
-    Rehearsal *rehearsals;  // (setups): what opening their methods takes
-    char *cache;            // a directory for what is made once; NULL: none
-    char hash[SHA256_TEXT]; // of the sweep and all contents: the run's; empty before inputs_make
+    int *positions;           // (setups): of a context that holds every conversation; see EngineOptions
+    double *prefill;          // (groups): tokens that a method reads as prompts in one pass, at most
+    char **refusals;          // (points of the schedule): why it cannot be run, NULL: it can
+    Rehearsal *rehearsals;    // (setups): what opening their methods takes
+    const char *cache_option; // as given
+    char *cache;              // a directory for what is made once; NULL: none
+    char hash[SHA256_TEXT];   // of the sweep and all contents: the run's; empty before inputs_make
 } Inputs;
 
-// machine: what names the machine, so that its times are never mixed with another's. False with e filled, and
-// `out` empty. The experiment, the schedule and sweep_hash outlive it.
+// machine: what names the machine, so that its times are never mixed with another's. cache: see facts_cache.
+// False with e filled, and `out` empty. The experiment, the schedule, sweep_hash and cache outlive it.
 bool inputs_open(Inputs *out, const Experiment *x, const Schedule *s, const char *sweep_hash,
-                 const char *machine, Error *e);
+                 const char *machine, const char *cache, Error *e);
 void inputs_release(Inputs *in); // takes an empty one
 
 // Makes the models that are not there yet, and names the run. False with e filled.
-bool inputs_make(Inputs *in, Error *e);
+bool inputs_make(Inputs *in, Progress progress, Error *e);
 bool inputs_unmade(const Inputs *in); // whether there are any
 
 // Why a point of the schedule cannot be run, or NULL; how many of the sweep's cannot.

@@ -73,9 +73,9 @@ static bool read_overrides(const char *text, SweepOptions *o, json_t **words, Er
 static bool open_inputs(Prepared *p, Error *e) {
     Text name = {0};
     machine_name(&p->machine, &name);
-    bool ok = name.failed
-                  ? out_of_memory(e)
-                  : inputs_open(&p->inputs, &p->experiment, &p->schedule, p->sweep.hash, text_get(&name), e);
+    bool ok = name.failed ? out_of_memory(e)
+                          : inputs_open(&p->inputs, &p->experiment, &p->schedule, p->sweep.hash,
+                                        text_get(&name), p->cache, e);
     text_release(&name);
     return ok;
 }
@@ -108,16 +108,17 @@ static bool read_config(Prepared *p, const char *file, size_t *n, Error *e) {
 
 bool prepare_file(Prepared *out, const char *file, const SweepOptions *o, Error *e) {
     size_t n;
-    *out = (Prepared){0};
+    *out = (Prepared){.cache = o->cache};
     if (read_config(out, file, &n, e) && open_all(out, n, o, e)) return true;
     prepare_release(out);
     return false;
 }
 
-bool prepare_text(Prepared *out, const char *config, const char *file, const char *overrides, Error *e) {
+bool prepare_text(Prepared *out, const char *config, const char *file, const char *overrides,
+                  const char *cache, Error *e) {
     SweepOptions o;
     json_t *words = NULL;
-    *out = (Prepared){0};
+    *out = (Prepared){.cache = cache};
     bool ok = read_overrides(overrides, &o, &words, e) && copy(config, &out->config, e) &&
               copy(file, &out->file, e) && open_all(out, strlen(config), &o, e);
     // Texts of the words were copied into the tree, but for the sets themselves, which nobody reads again.

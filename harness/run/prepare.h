@@ -1,12 +1,13 @@
 // From a config's text to a checked sweep: what run, validate and plan do first, alike.
 #pragma once
+#include "harness/models/facts.h"
 #include "harness/run/inputs.h"
 #include "harness/machine/machine.h"
 
 // What the command line says beside the config.
 typedef struct SweepOptions {
     OptionList sets;
-    const char *scale, *model, *device, *db;
+    const char *scale, *model, *device, *cache, *db;
     int threads; // below 0: as the config says
 } SweepOptions;
 
@@ -42,7 +43,7 @@ typedef struct SweepOptions {
          "NAME",                                                                                           \
          "the same as --set hardware.device=NAME",                                                         \
          "the config's"},                                                                                  \
-    {                                                                                                      \
+        CACHE_OPTION(AT(sweep.cache)), {                                                                   \
         "db", 0, OPTION_TEXT, AT(sweep.db), 0, 0, "FILE", "the store", STORE_DEFAULT                       \
     }
 
@@ -51,6 +52,7 @@ typedef struct SweepOptions {
 typedef struct Prepared {
     char *config, *file; // the config's text, and what it is called
     char *overrides;     // a JSON array of the words that change it
+    const char *cache;   // see facts_cache
     ExperimentChanges changes;
     OptionList sets; // with what --threads and --device stand for
     char *threads, *device;
@@ -65,7 +67,8 @@ typedef struct Prepared {
 bool prepare_file(Prepared *out, const char *file, const SweepOptions *o, Error *e);
 
 // The config of a stored run, with the overrides that it was run with.
-bool prepare_text(Prepared *out, const char *config, const char *file, const char *overrides, Error *e);
+bool prepare_text(Prepared *out, const char *config, const char *file, const char *overrides,
+                  const char *cache, Error *e);
 
 // Says on stderr which datasets are not as they were published.
 void prepare_warn(const Prepared *p);

@@ -1,41 +1,100 @@
 #include "harness/run/reporter.h"
 
 #include "engine/base/json.h"
+#include "engine/decode/decode.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <unistd.h>
+#include <string.h>
 
-void reporter_begin(Reporter *r, bool json, int points, double work) {
-    *r = (Reporter){.terminal = isatty(STDERR_FILENO) && !json,
-                    .json = json,
-                    .points = points,
-                    .began = clock_now(clock_monotonic()),
-                    .work = work};
+static double now(void) { return clock_now(clock_monotonic()); }
+
+void reporter_begin(Reporter *r, bool json, int points, double work, bool (*interrupted)(void)) {
+    *r = (Reporter){.json = json, .points = points, .work = work, .interrupted = interrupted};
+    line_begin(&r->line, !json);
 }
 
-static void print_left(double seconds) {
-    if (seconds < 90) fprintf(stderr, "%.0f s left", seconds);
-    else if (seconds < 5400) fprintf(stderr, "%.0f min left", seconds / 60);
-    else fprintf(stderr, "%.1f h left", seconds / 3600);
+// Of the open round: methods that are done, and the share of the one that is at work.
+static double round_share(const Reporter *r, double share) {
+    const ReporterPlace *p = &r->place;
+    return p->methods > 0 ? (p->method + share) / p->methods : 0;
 }
 
-void reporter_line(const Reporter *r, const ReporterLine *line) {
-    if (!r->terminal) return;
-    double gone = clock_now(clock_monotonic()) - r->began;
-    fprintf(stderr, "\r\033[Kpoints %d-%d of %d, %s, %s %d/%d, pass %d", line->first_point, line->last_point,
-            r->points, line->model, line->dataset, line->prompt + 1, line->prompts, line->pass + 1);
-    if (!isnan(line->S)) fprintf(stderr, ", %s: S %.2f", line->label, line->S);
-    if (!isnan(line->speedup)) fprintf(stderr, ", speedup %.2f", line->speedup);
-    if (r->done > 0 && r->work > r->done) {
-        fputs(", ", stderr);
-        print_left(gone * (r->work - r->done) / r->done);
+static void add_left(const Reporter *r, double share, Text *out) {
+    double done = r->done + r->round_work * round_share(r, share);
+    double took = r->rounds_s + (r->round_work > 0 ? now() - r->round_began : 0);
+    if (!(done > 0) || r->work <= done || took < 1) return;
+    text_puts(out, ", ");
+    line_left(took * (r->work - done) / done, out);
+}
+
+static void write_rest(const Reporter *r, double share, Text *out) {
+    const ReporterPlace *p = &r->place;
+    add_left(r, share, out);
+    text_printf(out, ", points %d-%d of %d", p->first_point, p->last_point, r->points);
+    if (p->label) text_printf(out, ", %s", p->label);
+    if (p->of && !isnan(p->S)) text_printf(out, ", %s: S %.2f", p->of, p->S);
+    if (p->of && !isnan(p->speedup)) text_printf(out, ", speedup %.2f", p->speedup);
+}
+
+// The most important first: the end is cut where the terminal is narrow.
+static void write_place(const Reporter *r, double share, Text *out) {
+    const ReporterPlace *p = &r->place;
+    if (p->phase) text_puts(out, p->phase);
+    else
+        text_printf(out, "%s, %s %d/%d, pass %d", p->model, p->dataset, p->prompt + 1, p->prompts,
+                    p->pass + 1);
+    if (p->methods) text_printf(out, ", method %d/%d", p->method + 1, p->methods);
+    if (p->tokens) text_printf(out, ", token %.0f/%d", share * p->tokens, p->tokens);
+    if (!p->phase) write_rest(r, share, out);
+}
+
+static void write_line(Reporter *r, const char *what, double share) {
+    Text text = {0};
+    bool decoding = !what || strcmp(what, DECODING) == 0;
+    write_place(r, decoding ? share : 0, &text);
+    if (!decoding) {
+        text_puts(&text, ": ");
+        line_share(&r->line, what, share, &text);
     }
+    line_show(&r->line, text_get(&text));
+    text_release(&text);
 }
 
-void reporter_clear(const Reporter *r) {
-    if (r->terminal) fputs("\r\033[K", stderr);
+void reporter_place(Reporter *r, const ReporterPlace *place) {
+    r->place = *place;
+    if ((r->line.terminal && place->phase) || line_due(&r->line)) write_line(r, NULL, 0);
 }
+
+void reporter_method(Reporter *r, int method, int methods, const char *label, int tokens) {
+    ReporterPlace place = r->place;
+    place.method = method;
+    place.methods = methods;
+    place.label = label;
+    place.tokens = tokens;
+    reporter_place(r, &place);
+}
+
+void reporter_round(Reporter *r, double work) {
+    r->round_work = work;
+    r->round_began = now();
+}
+
+void reporter_round_end(Reporter *r) {
+    r->done += r->round_work;
+    r->rounds_s += now() - r->round_began;
+    r->round_work = 0;
+}
+
+static bool say(void *state, const char *what, double share) {
+    Reporter *r = state;
+    if (what && line_due(&r->line)) write_line(r, what, share);
+    return !r->interrupted || !r->interrupted();
+}
+
+Progress reporter_progress(Reporter *r) { return (Progress){say, r}; }
+
+void reporter_clear(Reporter *r) { line_clear(&r->line); }
 
 // Takes the object.
 static void put_event(json_t *event) {
@@ -43,7 +102,7 @@ static void put_event(json_t *event) {
     fflush(stdout);
 }
 
-void reporter_sample(const Reporter *r, const char *hash, const LedgerEntry *entry) {
+void reporter_sample(Reporter *r, const char *hash, const LedgerEntry *entry) {
     for (int i = 0; r->json && i < entry->said->count; i++) {
         const SaidTurn *t = &entry->said->turns[i];
         put_event(json_pack("{s:s, s:i, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f}", "event", "sample",
@@ -54,7 +113,7 @@ void reporter_sample(const Reporter *r, const char *hash, const LedgerEntry *ent
     }
 }
 
-void reporter_divergence(const Reporter *r, const char *label, const char *prompt, const LedgerEntry *entry) {
+void reporter_divergence(Reporter *r, const char *label, const char *prompt, const LedgerEntry *entry) {
     const Divergence *d = &entry->divergence;
     reporter_clear(r);
     if (!r->json)
@@ -69,13 +128,13 @@ void reporter_divergence(const Reporter *r, const char *label, const char *promp
                             (double)d->margin));
 }
 
-void reporter_failure(const Reporter *r, const char *label, const char *why) {
+void reporter_failure(Reporter *r, const char *label, const char *why) {
     reporter_clear(r);
     if (r->json) put_event(json_pack("{s:s, s:s, s:s}", "event", "failure", "label", label, "why", why));
     else fprintf(stderr, "failed, and left out from here on: %s: %s\n", label, why);
 }
 
-void reporter_end(const Reporter *r, const char *result, int points, int failed, int diverged, double seconds,
+void reporter_end(Reporter *r, const char *result, int points, int failed, int diverged, double seconds,
                   double harness_s) {
     reporter_clear(r);
     if (r->json)

@@ -90,6 +90,8 @@ static bool answer(GroupRun *g, int seat, int pass, int prompt, int position, Er
     Error why = {0};
     LedgerEntry *entry = add_entry(g, seat, pass, prompt, position, e);
     if (!entry) return false;
+    reporter_method(g->reporter, position, g->group->count, text_get(&g->seats[seat].label),
+                    point_of(g, seat)->settings.max_tokens);
     if (measure(&g->measuring, &g->seats[seat].method, &point_of(g, seat)->settings, &ask, entry->said, &why))
         return true;
     drop_entry(g, g->entry_count - 1);

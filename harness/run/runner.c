@@ -2,8 +2,8 @@
 #include "harness/run/runner.h"
 
 #include "engine/base/memory.h"
-#include "harness/run/agenda.h"
 #include "harness/program/interrupt.h"
+#include "harness/run/agenda.h"
 #include "harness/config/repeat.h"
 #include "harness/run/seats.h"
 
@@ -32,9 +32,11 @@ static bool out_of_memory(Error *e) { return error_system(e, "out of memory for 
 
 static bool open_seats(Runner *r, GroupRun *g, Error *e) {
     seats_close(g);
+    reporter_place(&r->reporter, &(ReporterPlace){.phase = "opening the methods"});
     for (int i = 0; i < g->group->count; i++) {
         const Seat *s = &g->seats[i];
         if (s->state->failed || agenda_skips(&r->agenda, s->point)) continue;
+        reporter_method(&r->reporter, i, g->group->count, text_get(&s->label), 0);
         if (!seat_open(g, &r->models, r->seams.open_method, i, e)) return false;
     }
     return true;
@@ -44,15 +46,19 @@ static bool open_seats(Runner *r, GroupRun *g, Error *e) {
 static bool warm_up(Runner *r, GroupRun *g, Error *e) {
     PromptList prompts = {0};
     bool ok = seats_warm_up_prompts(&r->models, r->agenda.measurement->warmup, &prompts, e);
-    for (int i = 0; ok && i < g->group->count && !r->seams.interrupted(); i++)
+    reporter_place(&r->reporter, &(ReporterPlace){.phase = "warming up"});
+    for (int i = 0; ok && i < g->group->count; i++) {
+        reporter_method(&r->reporter, i, g->group->count, text_get(&g->seats[i].label), WARM_UP_TOKENS);
         ok = seat_warm_up(g, i, &prompts, WARM_UP_TOKENS, e);
+    }
     prompts_release(&prompts);
     return ok;
 }
 
 // --- passes ----------------------------------------------------------------------------------------------
 
-static void tell(Runner *r, const GroupRun *g, int pass, int prompt) {
+// Of the round that begins. Its S and speedup are those of one method, of another in each round.
+static ReporterPlace place_of(const Runner *r, const GroupRun *g, int pass, int prompt) {
     const Group *group = g->group;
     const Schedule *s = r->schedule;
     const Seat *seat = &g->seats[prompt % group->count];
@@ -62,17 +68,16 @@ static void tell(Runner *r, const GroupRun *g, int pass, int prompt) {
         int point = s->members[group->first + i];
         if (point < s->sweep_count && point > last) last = point;
     }
-    reporter_line(&r->reporter,
-                  &(ReporterLine){.model = r->in->experiment->models[s->setups[group->setup].model].name,
-                                  .dataset = r->in->experiment->datasets[group->dataset].name,
-                                  .label = text_get(&seat->label),
-                                  .first_point = first + 1,
-                                  .last_point = last + 1,
-                                  .pass = pass,
-                                  .prompt = prompt,
-                                  .prompts = p->prompts,
-                                  .S = p->steps > 0 ? p->tokens / p->steps : NAN,
-                                  .speedup = p->decode_s > 0 ? p->base_s / p->decode_s : NAN});
+    return (ReporterPlace){.model = r->in->experiment->models[s->setups[group->setup].model].name,
+                           .dataset = r->in->experiment->datasets[group->dataset].name,
+                           .of = text_get(&seat->label),
+                           .first_point = first + 1,
+                           .last_point = last + 1,
+                           .pass = pass,
+                           .prompt = prompt,
+                           .prompts = p->prompts,
+                           .S = p->steps > 0 ? p->tokens / p->steps : NAN,
+                           .speedup = p->decode_s > 0 ? p->base_s / p->decode_s : NAN};
 }
 
 // A warm group's pass begins with empty pools, at its first prompt, and is stored at its end.
@@ -82,17 +87,16 @@ static bool run_pass(Runner *r, GroupRun *g, int pass, const bool *asked, Error 
     int first = agenda_next(&r->agenda, g->group, pass, 0);
     if (first < prompts && warm && !open_seats(r, g, e)) return false;
     for (int i = first; i < prompts; i = warm ? i + 1 : agenda_next(&r->agenda, g->group, pass, i + 1)) {
-        r->interrupted = r->seams.interrupted();
-        if (r->interrupted) break;
+        ReporterPlace place = place_of(r, g, pass, i);
         double start = clock_now(g->measuring.clock);
+        reporter_place(&r->reporter, &place);
+        reporter_round(&r->reporter, agenda_tokens(&r->agenda, g->group) / prompts);
         if (!round_run(g, pass, i, asked, e) || (!warm && !round_store(g, e))) return false;
         g->rounds++;
         g->round_s += clock_now(g->measuring.clock) - start;
-        r->reporter.done += agenda_tokens(&r->agenda, g->group) / prompts;
-        tell(r, g, pass, i);
+        reporter_round_end(&r->reporter);
         if (g->seats[g->baseline].state->failed) break;
     }
-    if (r->interrupted) round_forget(g);
     return round_store(g, e);
 }
 
@@ -138,10 +142,10 @@ static bool mark_outliers(Runner *r, const GroupRun *g, Error *e) {
 
 static bool run_passes(Runner *r, GroupRun *g, Error *e) {
     bool *asked = mem_alloc((size_t)g->group->count, sizeof *asked), ok = asked || out_of_memory(e);
-    for (int pass = 0; ok && !r->interrupted && agenda_ask(&r->agenda, g->group, pass, asked); pass++)
+    for (int pass = 0; ok && agenda_ask(&r->agenda, g->group, pass, asked); pass++)
         ok = run_pass(r, g, pass, asked, e);
     mem_free(asked);
-    return ok && (r->interrupted || mark_outliers(r, g, e));
+    return ok && mark_outliers(r, g, e);
 }
 
 // --- groups ----------------------------------------------------------------------------------------------
@@ -168,6 +172,7 @@ static bool run_group(Runner *r, const Group *group, Error *e) {
     r->rounds += g.rounds;
     r->decode_s += g.decode_s;
     r->round_s += g.round_s;
+    reporter_place(&r->reporter, &(ReporterPlace){.phase = "closing the methods"});
     seats_release(&g);
     return ok;
 }
@@ -196,12 +201,13 @@ static bool run_setup(Runner *r, int setup, Error *e) {
     for (int i = 0; i < s->group_count; i++)
         any = any || (s->groups[i].setup == setup && !agenda_is_done(&r->agenda, &s->groups[i]));
     if (!any) return true;
-    if (!seats_open_models(r->in, setup, &r->models, &why)) {
+    reporter_place(&r->reporter, &(ReporterPlace){.phase = "opening the models"});
+    if (!seats_open_models(r->in, setup, reporter_progress(&r->reporter), &r->models, &why)) {
         if (why.kind == ERROR_INPUT) return fail_setup(r, setup, why.text, e);
         *e = why;
         return false;
     }
-    for (int i = 0; ok && !r->interrupted && i < s->group_count; i++)
+    for (int i = 0; ok && i < s->group_count; i++)
         if (s->groups[i].setup == setup && !agenda_is_done(&r->agenda, &s->groups[i]))
             ok = run_group(r, &s->groups[i], e);
     models_close(&r->models);
@@ -262,8 +268,14 @@ bool runner_run(Ledger *ledger, bool json, const RunnerSeams *seams, RunnerResul
     watch_begin(&r.watch, r.seams.clock);
     bool ok = agenda_open(&r.agenda, ledger, e);
     ok = ok && leave_out(&r, e);
-    if (ok) reporter_begin(&r.reporter, json, r.schedule->sweep_count, agenda_work(&r.agenda));
-    for (int i = 0; ok && !r.interrupted && i < r.schedule->setup_count; i++) ok = run_setup(&r, i, e);
+    Error why = {0};
+    if (ok)
+        reporter_begin(&r.reporter, json, r.schedule->sweep_count, agenda_work(&r.agenda),
+                       r.seams.interrupted);
+    for (int i = 0; ok && i < r.schedule->setup_count; i++) ok = run_setup(&r, i, &why);
+    r.interrupted = why.kind == ERROR_INTERRUPTED; // what was being measured then is measured again
+    if (!ok && why.kind != ERROR_NONE && !r.interrupted && e) *e = why;
+    ok = ok || r.interrupted;
     reporter_clear(&r.reporter);
     *out = (RunnerResult){0};
     if (r.agenda.states) sum_up(&r, out);

@@ -5,8 +5,9 @@
 
 #include <stdlib.h>
 
-bool seats_open_models(const Inputs *in, int setup, Models *out, Error *e) {
+bool seats_open_models(const Inputs *in, int setup, Progress progress, Models *out, Error *e) {
     ModelChoice choice = inputs_choice(in, setup);
+    choice.progress = progress;
     return models_open(out, &choice, e);
 }
 

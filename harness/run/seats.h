@@ -4,7 +4,7 @@
 #include "harness/run/round.h"
 
 // The models of a setup, as its first point has them.
-bool seats_open_models(const Inputs *in, int setup, Models *out, Error *e);
+bool seats_open_models(const Inputs *in, int setup, Progress progress, Models *out, Error *e);
 
 // An empty seat and its label for every member of g->group; states: (points of the schedule).
 bool seats_make(GroupRun *g, PointState *states, Error *e);

@@ -53,7 +53,9 @@ static int longest_document(const Shape *s) {
 
 static bool open_target(AdapterRun *a, const char *dir, const TrainAdapterOptions *o, bool heads, Error *e) {
     TrainConfig *c = &a->run.file.config;
-    EngineOptions engine = {.backend.threads = c->threads};
+    EngineOptions engine = {
+        .backend = {.threads = c->threads, .progress = line_progress(&a->run.line)}
+    };
     BackendReport report;
     char identity[SHA256_TEXT];
     Model shape;
@@ -105,6 +107,7 @@ bool train_adapter(const char *model, const TrainAdapterOptions *o, bool heads, 
     bool done = false;
     output_reads(&a.run.out, model);
     output_reads(&a.run.out, o->config);
+    line_begin(&a.run.line, true);
     bool ok = read_settings(&a, o, e) && open_target(&a, model, o, heads, e) && choose_tokens(&a, model, e) &&
               train_run_open(&a.run, e) && train_run(&a.run, &done, code, e) &&
               (!done || write_adapter(&a, e));

@@ -12,7 +12,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static const double SECONDS_BETWEEN_LINES = 10, SECONDS_ON_A_TERMINAL = 0.5;
 
@@ -32,14 +31,14 @@ static bool take_document(void *state, const char *text, size_t n, Error *e) {
     if (ok) ids.ids[ids.count++] = r->eos;
     ok = ok && corpus_add(&r->corpus, ids.ids, ids.count, e);
     ids_release(&ids);
-    if (ok && interrupt_seen()) return error_system(e, "interrupted while reading the text");
-    return ok;
+    return ok && progress_say(&r->file.config.progress, "reading the text", -1, e);
 }
 
 static bool read_text(TrainRun *r, Error *e) {
     const TrainFile *f = &r->file;
     double start = now();
     if (!documents_read(f->files.items, f->files.count, f->separator, take_document, r, e)) return false;
+    line_clear(&r->line);
     fprintf(stderr, "text      %zu documents, %zu tokens, read in %.1f s\n", r->corpus.documents,
             r->corpus.count, now() - start);
     return true;
@@ -97,8 +96,8 @@ static bool resume(TrainRun *r, Error *e) {
 }
 
 bool train_run_open(TrainRun *r, Error *e) {
-    r->terminal = isatty(STDERR_FILENO);
     r->held_out = NAN;
+    r->file.config.progress = line_progress(&r->line);
     return name_checkpoint(r, e) && check_place(r, e) && read_text(r, e) && open_trainer(r, e) &&
            check_room(r, e) && resume(r, e);
 }
@@ -115,15 +114,16 @@ void train_run_close(TrainRun *r) {
 
 static void show_progress(TrainRun *r, const TrainedStep *s) {
     const Trainer *t = &r->trainer;
-    double at = now(), wait = r->terminal ? SECONDS_ON_A_TERMINAL : SECONDS_BETWEEN_LINES;
+    double at = now(), wait = r->line.terminal ? SECONDS_ON_A_TERMINAL : SECONDS_BETWEEN_LINES;
     int steps = t->config.optimizer.steps;
     if (at - r->shown < wait && t->step < steps) return;
     double speed = (double)(t->step - r->shown_step) * t->config.batch / (at - r->shown);
     int left = (int)((at - r->start) / (t->step - r->first_step) * (steps - t->step));
-    fprintf(stderr,
-            "%sstep %d of %d  loss %.4f  gradient %.3f  rate %.2e  %.0f tokens/s  %d:%02d:%02d left%s",
-            r->terminal ? "\r" : "", t->step, steps, s->loss, s->length, s->rate, speed, left / 3600,
-            left / 60 % 60, left % 60, r->terminal ? "  " : "\n");
+    Text text = {0};
+    text_printf(&text, "step %d of %d  loss %.4f  gradient %.3f  rate %.2e  %.0f tokens/s  %d:%02d:%02d left",
+                t->step, steps, s->loss, s->length, s->rate, speed, left / 3600, left / 60 % 60, left % 60);
+    line_show(&r->line, text_get(&text));
+    text_release(&text);
     r->shown = at;
     r->shown_step = t->step;
 }
@@ -140,7 +140,7 @@ bool train_run_held_out(TrainRun *r, Error *e) {
     if (!isfinite(r->held_out))
         return error_input(e, "the held-out loss of '%s' is not finite at step %d: try a lower rate",
                            r->file.out, t->step);
-    printf("%sstep %d  held-out loss %.4f", r->terminal ? "\n" : "", t->step, r->held_out);
+    printf("%sstep %d  held-out loss %.4f", r->line.terminal ? "\n" : "", t->step, r->held_out);
     for (int i = 0; t->config.adapter && i < t->count; i++)
         printf("%s%.1f%%", i ? ", " : "  agreement ", 100 * t->agreement[i]);
     puts("");
@@ -164,20 +164,30 @@ static bool one_step(TrainRun *r, Error *e) {
 
 static bool every(const TrainRun *r, int steps) { return r->trainer.step % steps == 0; }
 
+// It takes the time that it takes, whoever interrupts.
+static bool save(TrainRun *r, Error *e) {
+    interrupt_wait(true);
+    bool ok = checkpoint_write(&r->trainer, r->checkpoint, e);
+    interrupt_wait(false);
+    return ok;
+}
+
+// An interrupted step is as if it had not begun.
 static bool take_steps(TrainRun *r, Error *e) {
     Trainer *t = &r->trainer;
     int end = t->config.optimizer.steps;
+    bool ok = true;
     if (r->stop_after && r->stop_after < end - t->step) end = t->step + r->stop_after;
     r->start = r->shown = now();
     r->first_step = r->shown_step = t->step;
-    while (t->step < end && !interrupt_seen()) {
-        if (!one_step(r, e)) return false;
-        if (t->step == end) break;
-        if (every(r, r->file.held_out_every) && !train_run_held_out(r, e)) return false;
-        if (every(r, r->file.checkpoint_every) && !checkpoint_write(t, r->checkpoint, e)) return false;
+    while (ok && t->step < end) {
+        ok = one_step(r, e);
+        if (!ok || t->step == end) break;
+        ok = !every(r, r->file.held_out_every) || train_run_held_out(r, e);
+        if (ok && every(r, r->file.checkpoint_every) && !save(r, e)) return false;
     }
-    if (r->terminal) fputs("\n", stderr);
-    return checkpoint_write(t, r->checkpoint, e);
+    if (r->line.there) fputs("\n", stderr);
+    return (ok || t->failure.kind == ERROR_INTERRUPTED) && save(r, e);
 }
 
 bool train_run(TrainRun *r, bool *done, int *code, Error *e) {
@@ -186,6 +196,6 @@ bool train_run(TrainRun *r, bool *done, int *code, Error *e) {
     if (*done) return train_run_held_out(r, e);
     fprintf(stderr, "stopped   after step %d; the same command goes on from %s\n", r->trainer.step,
             r->checkpoint);
-    if (interrupt_seen()) *code = EXIT_INTERRUPTED;
+    if (r->trainer.failure.kind == ERROR_INTERRUPTED) *code = EXIT_INTERRUPTED;
     return true;
 }

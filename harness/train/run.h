@@ -4,6 +4,7 @@
 #include "engine/base/output.h"
 #include "engine/text/tokenizer.h"
 #include "engine/train/train.h"
+#include "harness/program/line.h"
 #include "harness/train/config.h"
 
 typedef struct TrainRun {
@@ -16,12 +17,12 @@ typedef struct TrainRun {
     bool adapter;   // it is one that is trained
     bool looks;     // it trains and writes nothing
     Output out;     // what is read, and whether all may be replaced
+    Line line;
     // the run
     Corpus corpus;
     Trainer trainer;
-    char *checkpoint; // path
-    double held_out;  // loss, at the last look; NAN: none yet
-    bool terminal;
+    char *checkpoint;    // path
+    double held_out;     // loss, at the last look; NAN: none yet
     double start, shown; // seconds
     int first_step, shown_step;
 } TrainRun;

@@ -126,7 +126,7 @@ static bool prepare(const TuneAsk *ask, const TuneMethod *method, const char *fi
     char *text = ok ? json_text(config, 0) : NULL, *overrides = ok ? json_text(words, 0) : NULL;
     if (ok && (!text || !overrides))
         ok = error_input(e, "tune: a name or path is not UTF-8, or there is no memory");
-    ok = ok && prepare_text(out, text, OWN_CONFIG, overrides, e);
+    ok = ok && prepare_text(out, text, OWN_CONFIG, overrides, NULL, e);
     if (!ok) drop_place(e);
     mem_free(text);
     mem_free(overrides);
@@ -157,7 +157,7 @@ bool tune_prepare(const TuneAsk *ask, const TuneMethod **method, Prepared *out, 
     *method = tune_method_find(name, e);
     mem_free(name);
     if (!*method || !prepare(ask, *method, colon ? colon + 1 : NULL, out, e)) return false;
-    bool ok = check(out, e) && inputs_make(&out->inputs, e) && set_apart(&out->inputs, e);
+    bool ok = check(out, e) && inputs_make(&out->inputs, (Progress){0}, e) && set_apart(&out->inputs, e);
     if (!ok) prepare_release(out);
     return ok;
 }

@@ -18,6 +18,7 @@ typedef struct Tune {
     PointState *states; // (points of the schedule)
     PromptList warm_up;
     Reporter reporter;
+    char phase[96]; // of its place
     Watch watch;
     bool *asked;               // (seats) for the next round
     int *passes;               // (prompts) so far
@@ -43,7 +44,10 @@ double tune_scale(const Tune *t);
 // True if somebody has interrupted, or if work of `next` more seconds would end after `until`, both by the
 // wall clock.
 bool tune_is_over(Tune *t, double until, double next);
-void tune_say(const Tune *t, const char *what, int round);
+void tune_say(Tune *t, const char *what, int round);
+
+// `ok`; an interruption is not a failure, but the end.
+bool tune_goes_on(Tune *t, bool ok, Error *e);
 
 // From now on the seat is asked in every round; it is opened and woken up if it is not yet.
 bool tune_seat(Tune *t, int seat, Error *e);

@@ -4,7 +4,6 @@
 #include "engine/base/memory.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 // That a seat writes before its first round.
 enum { WAKE_TOKENS = 2 };
@@ -17,11 +16,17 @@ bool tune_is_over(Tune *t, double until, double next) {
     return t->out->end == TUNE_INTERRUPTED || gone;
 }
 
-void tune_say(const Tune *t, const char *what, int round) {
-    if (t->o->quiet || !isatty(STDERR_FILENO)) return;
-    fprintf(stderr, "\r\033[K%s, round %d; %.0f of", what, round, tune_spent(t));
-    fprintf(stderr, t->o->exhaustive ? " about %.0f s" : " %.0f s",
-            t->o->exhaustive ? t->out->sweep_s : t->limit_s);
+void tune_say(Tune *t, const char *what, int round) {
+    snprintf(t->phase, sizeof t->phase, "%s, round %d; %.0f of %s%.0f s", what, round, tune_spent(t),
+             t->o->exhaustive ? "about " : "", t->o->exhaustive ? t->out->sweep_s : t->limit_s);
+    reporter_place(&t->reporter, &(ReporterPlace){.phase = t->phase});
+}
+
+bool tune_goes_on(Tune *t, bool ok, Error *e) {
+    if (ok || e->kind != ERROR_INTERRUPTED) return ok;
+    *e = (Error){0};
+    t->out->end = TUNE_INTERRUPTED;
+    return true;
 }
 
 static TuneAnswer answer_of(const LedgerEntry *entry, int round) {
@@ -56,9 +61,12 @@ static bool take_answers(Tune *t, Error *e) {
 
 bool tune_round(Tune *t, int prompt, Error *e) {
     double from = tune_spent(t);
-    if (!round_run(&t->g, t->passes[prompt], prompt, t->asked, e) || !take_answers(t, e) ||
-        !round_store(&t->g, e))
-        return false;
+    bool ok = round_run(&t->g, t->passes[prompt], prompt, t->asked, e);
+    if (!ok) {
+        round_forget(&t->g);
+        return tune_goes_on(t, false, e);
+    }
+    if (!take_answers(t, e) || !round_store(&t->g, e)) return false;
     t->passes[prompt]++;
     t->rounds++;
     t->wall_s += tune_spent(t) - from;
@@ -72,6 +80,7 @@ bool tune_seat(Tune *t, int seat, Error *e) {
     if (t->g.seats[seat].open) return true;
     int tokens = t->awake < 2 ? WARM_UP_TOKENS : WAKE_TOKENS;
     t->awake++;
-    return seat_open(&t->g, &t->models, method_open, seat, e) &&
-           seat_warm_up(&t->g, seat, &t->warm_up, tokens, e);
+    bool ok = seat_open(&t->g, &t->models, method_open, seat, e) &&
+              seat_warm_up(&t->g, seat, &t->warm_up, tokens, e);
+    return tune_goes_on(t, ok, e);
 }

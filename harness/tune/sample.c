@@ -111,8 +111,8 @@ static bool answer_all(Tune *t, const int *chosen, int count, int *prompts, doub
     int most = *prompts;
     ask_nobody(t);
     for (int i = 0; i < count; i++) {
-        t->out->seats[chosen[i]].sampled = true;
         if (!tune_seat(t, chosen[i], e)) return false;
+        t->out->seats[chosen[i]].sampled = t->out->end != TUNE_INTERRUPTED;
     }
     for (*prompts = 0; *prompts < most; ++*prompts) {
         bool begun = *prompts > 0;
@@ -128,8 +128,12 @@ static bool measure_design(Tune *t, Error *e) {
     int *chosen = mem_alloc((size_t)design_size(t), sizeof *chosen);
     if (!chosen) return out_of_memory(e);
     int n = design(t, chosen, e);
-    bool ok = n > 0 && tune_seat(t, t->space->count, e) && tune_seat(t, chosen[0], e) &&
-              plan(t, chosen, n, &fits, e);
+    bool ok = n > 0 && tune_seat(t, t->space->count, e) && tune_seat(t, chosen[0], e);
+    if (!ok || t->out->end == TUNE_INTERRUPTED) {
+        mem_free(chosen);
+        return ok;
+    }
+    ok = plan(t, chosen, n, &fits, e);
     double left = t->limit_s - tune_spent(t);
     ok = ok && answer_all(t, chosen, fits.points, &fits.prompts, tune_spent(t) + SAMPLE_SHARE * left, e);
     if (ok) t->out->sample_prompts = fits.prompts;
@@ -160,7 +164,8 @@ static bool close_in(Tune *t, double from, Error *e) {
         double until = from + SAMPLE_SHARE * (t->limit_s - from);
         while (n > 0 && tune_is_over(t, until, closing_seconds(t, chosen, n))) n--;
         if (n == 0) break;
-        ok = answer_all(t, chosen, n, &prompts, HUGE_VAL, e) && tune_predict(t, e);
+        ok = answer_all(t, chosen, n, &prompts, HUGE_VAL, e) &&
+             (out->end == TUNE_INTERRUPTED || tune_predict(t, e));
     }
     mem_free(known);
     return ok;

@@ -41,7 +41,6 @@ static bool measure_rows(Engine *engine, const TuneSurfaceAsk *ask, int rows, do
                       .seconds =
                           fmin(0.25, most_s / (2 * count_rows(ask))), // so that large ones have their time
                       .clock = ask->clock,
-                      .interrupted = ask->interrupted,
                       .watch = ask->watch};
     Ceilings unknown = {0};
     BenchPoint p = {.context = ask->context, .tokens = rows, .layout = LAYOUT_TREE};

@@ -14,7 +14,6 @@ typedef struct TuneSurfaceAsk {
     double steps;   // the same limit, as a multiple of a step of one row
     Clock clock;
     Watch *watch; // NULL: nobody looks
-    bool (*interrupted)(void);
 } TuneSurfaceAsk;
 
 typedef struct TuneSurface {
@@ -27,5 +26,4 @@ typedef struct TuneSurface {
 // As a curve that never falls as rows grow. seconds: (TUNING_MOST_CURVE), memory for the curve.
 TuningCurve tune_curve(const TuneSurface *s, double *seconds);
 
-// False without an error where it is interrupted.
 bool tune_surface(Engine *engine, const TuneSurfaceAsk *ask, TuneSurface *out, Error *e);

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 // Most of the budget, and of the allowed share of a sweep, that the surface may take.
 static const double SURFACE_SHARE = 0.1;
@@ -38,15 +37,12 @@ static bool measure_surface(Tune *t, Error *e) {
                           .seconds = SURFACE_SHARE * t->o->budget_s,
                           .steps = SURFACE_SHARE * t->o->share * answers * max_tokens / GUESSED_S,
                           .clock = t->g.measuring.clock,
-                          .watch =
-                              t->o->processor || t->seams.clock ? NULL : &t->watch, // of the wall's time only
-                          .interrupted = t->seams.interrupted};
+                          .watch = t->o->processor || t->seams.clock ? NULL
+                                                                     : &t->watch}; // of the wall's time only
     tune_say(t, "surface", 1);
     if (!measure_prompts(t, e)) return false;
     ask.context = (int)(t->prompt_tokens + max_tokens / 2);
-    if (tune_surface(&t->models.target, &ask, &t->out->surface, e)) return true;
-    t->out->end = TUNE_INTERRUPTED;
-    return e->kind == ERROR_NONE;
+    return tune_goes_on(t, tune_surface(&t->models.target, &ask, &t->out->surface, e), e);
 }
 
 // After a whole sweep the choice is the point that was measured fastest.
@@ -77,7 +73,9 @@ static bool open_tune(Tune *t, Error *e) {
     if (!t->states || !t->asked || !t->expected || !t->passes || !t->out->seats || !t->out->predictions)
         return error_system(e, "out of memory for tuning");
     for (int i = 0; i < s->point_count; i++) t->states[i].prompts = (int)t->in->datasets[0].count;
-    if (!seats_open_models(t->in, 0, &t->models, e)) return false;
+    reporter_begin(&t->reporter, false, 0, 0, t->seams.interrupted);
+    t->reporter.line.on = !t->o->quiet;
+    if (!seats_open_models(t->in, 0, reporter_progress(&t->reporter), &t->models, e)) return false;
     Clock clock = t->o->processor ? clock_processor() : clock_monotonic();
     t->wall = clock_monotonic();
     if (t->seams.clock) t->wall = clock = t->seams.clock(&t->models.target.session);
@@ -95,7 +93,7 @@ static bool open_tune(Tune *t, Error *e) {
 }
 
 static void close_tune(Tune *t) {
-    if (!t->o->quiet && isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
+    reporter_clear(&t->reporter);
     seats_release(&t->g);
     for (int i = 0; t->states && i < t->in->schedule->point_count; i++) {
         t->out->failed += t->states[i].failed;

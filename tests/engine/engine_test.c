@@ -187,6 +187,38 @@ static void held(void **state) {
     assert_string_equal(e.text, "weights are 'packed', must be held or mapped");
 }
 
+// A prompt that is run layer by layer, so that it can be interrupted, gives the same bits.
+static bool go_on(void *state, const char *what, double share) {
+    assert_true(!what || (share >= 0 && share <= 1));
+    ++*(int *)state;
+    return true;
+}
+
+static void asked(void **state) {
+    const Models *m = *state;
+    int tokens[200], calls = 0;
+    for (int i = 0; i < 200; i++) tokens[i] = i * 37 % 300;
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        EngineOptions o = {.compute = bf16 ? "bf16" : "f32", .backend.threads = 2};
+        Run plain, other;
+        run_open(&plain, m->target, &o);
+        o.backend.progress = (Progress){go_on, &calls};
+        run_open(&other, m->target, &o);
+        int layers = plain.engine.model.shape.layers;
+        assert_true(session_prefill(&plain.engine.session, tokens, 200, 90, 0, NULL, NULL));
+        calls = 0;
+        assert_true(session_prefill(&other.engine.session, tokens, 200, 90, 0, NULL, NULL));
+        assert_int_equal(calls, 2 * layers + 1); // 20 rows go in one
+        while (plain.step < STEPS) {
+            begin_step(&plain), begin_step(&other);
+            end_step(&plain), end_step(&other);
+        }
+        expect_same(&plain, &other, "asked");
+        run_close(&plain);
+        run_close(&other);
+    }
+}
+
 // --- memory ----------------------------------------------------------------------------------------------
 
 static void memory_is_told(void **state) {
@@ -363,9 +395,13 @@ static void computes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_at_once),       cmocka_unit_test(held),
-        cmocka_unit_test(memory_is_told),    cmocka_unit_test(weights_too_large),
-        cmocka_unit_test(context_too_large), cmocka_unit_test(names),
+        cmocka_unit_test(two_at_once),
+        cmocka_unit_test(held),
+        cmocka_unit_test(asked),
+        cmocka_unit_test(memory_is_told),
+        cmocka_unit_test(weights_too_large),
+        cmocka_unit_test(context_too_large),
+        cmocka_unit_test(names),
         cmocka_unit_test(computes),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

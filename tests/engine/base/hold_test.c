@@ -29,7 +29,7 @@ static void holds(void **state) {
         Error e = {0};
         const char *path = made(*state, bytes, sizes[i], &view);
         size_t first = i * 24;
-        if (!file_hold(path, &view, first, &e)) fail_msg("%zu bytes: %s", sizes[i], e.text);
+        if (!file_hold(path, &view, first, NULL, &e)) fail_msg("%zu bytes: %s", sizes[i], e.text);
         assert_int_equal(truncate(path, 0), 0);
         assert_int_equal(view.size, sizes[i]);
         if (sizes[i]) assert_memory_equal(view.data, bytes, sizes[i]);
@@ -46,7 +46,7 @@ static void fails(void **state) {
     Error e = {0};
     const char *path = made(*state, bytes, LARGEST, &view);
     assert_int_equal(truncate(path, LARGEST / 2), 0);
-    assert_false(file_hold(path, &view, 0, &e));
+    assert_false(file_hold(path, &view, 0, NULL, &e));
     assert_int_equal(e.kind, ERROR_INPUT);
     assert_non_null(strstr(e.text, path));
     assert_non_null(strstr(e.text, "shorter"));
@@ -55,7 +55,7 @@ static void fails(void **state) {
     path = made(*state, bytes, LARGEST, &view);
     const unsigned char *mapped = view.data;
     assert_int_equal(unlink(path), 0);
-    assert_false(file_hold(path, &view, 0, &e));
+    assert_false(file_hold(path, &view, 0, NULL, &e));
     assert_non_null(strstr(e.text, "cannot open"));
     assert_ptr_equal(view.data, mapped);
     assert_memory_equal(view.data, bytes, LARGEST);
@@ -63,7 +63,7 @@ static void fails(void **state) {
 
     path = made(*state, bytes, LARGEST, &view);
     FileView beyond = {view.data, SIZE_MAX / 4};
-    assert_false(file_hold(path, &beyond, 0, &e));
+    assert_false(file_hold(path, &beyond, 0, NULL, &e));
     assert_int_equal(e.kind, ERROR_SYSTEM);
     assert_non_null(strstr(e.text, "leave weights mapped"));
     assert_ptr_equal(beyond.data, view.data);

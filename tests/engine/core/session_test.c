@@ -110,6 +110,39 @@ static void levels_are_swept_once(void **state) {
     session_release(&s);
 }
 
+// Says yes as often as is left.
+static bool count_down(void *state, const char *what, double share) {
+    assert_true(!what || (share >= 0 && share <= 1));
+    return --*(int *)state >= 0;
+}
+
+// A prefill of two chunks asks before every layer; where it is told to end, no further one is run, and the
+// next sequence is as if nothing had been. One that is cut counts its passes like one that is not.
+static void ends_between_layers(void **state) {
+    (void)state;
+    Backend cuts = recorder;
+    int tokens[2 * NODES] = {0}, asked = 2 * LAYERS, plenty = 1000;
+    cuts.cuts = true;
+    for (int n = 0; n <= asked; n++) {
+        Session s;
+        Recorder *b = open_session(&s, 0);
+        Error e = {0};
+        int left = n;
+        s.backend = &cuts;
+        s.progress = (Progress){count_down, &left};
+        assert_int_equal(session_prefill(&s, tokens, 2 * NODES, 0, 0, NULL, &e), n == asked);
+        assert_int_equal(e.kind, n == asked ? ERROR_NONE : ERROR_INTERRUPTED);
+        assert_int_equal(b->layer_passes, n);
+        session_reset(&s);
+        s.progress.state = &plenty;
+        s.passes = 0;
+        assert_true(session_prefill(&s, tokens, 2 * NODES, 0, 0, NULL, &e));
+        assert_int_equal(s.cache.length, 2 * NODES);
+        assert_int_equal((int)s.passes, 2);
+        session_release(&s);
+    }
+}
+
 static void prefill_in_chunks(void **state) {
     (void)state;
     Random r = test_random(4);
@@ -186,9 +219,8 @@ static void commits_paths(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(levels_are_swept_once),
-        cmocka_unit_test(prefill_in_chunks),
-        cmocka_unit_test(reads_what_is_wanted),
+        cmocka_unit_test(levels_are_swept_once), cmocka_unit_test(prefill_in_chunks),
+        cmocka_unit_test(ends_between_layers),   cmocka_unit_test(reads_what_is_wanted),
         cmocka_unit_test(commits_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,8 +113,35 @@ static void refuses_what_has_no_room(void **state) {
     session_release(&s);
 }
 
+static bool count_down(void *state, const char *what, double share) {
+    (void)what, (void)share;
+    return --*(int *)state >= 0;
+}
+
+// Wherever it is told to end, there is no table.
+static void ends_early(void **state) {
+    (void)state;
+    bool ok = false;
+    for (int n = 0; !ok; n++) {
+        Session s;
+        NullSetup setup = {.vocab = 30, .context = CONTEXT, .max_nodes = 8};
+        TokenTable t;
+        Error e = {0};
+        int left = n;
+        null_session_open(&s, &setup);
+        ok = bigram_make(&s, &(BigramSetup){.k = 3, .w = 2}, (Progress){count_down, &left}, &t, &e);
+        assert_int_equal(e.kind, ok ? ERROR_NONE : ERROR_INTERRUPTED);
+        if (!ok) assert_null(t.ids);
+        assert_true(ok ? n >= 30 / 8 + 30 * 3 / 8
+                       : n < 100); // a step of the model at most between two questions
+        if (ok) token_table_release(&t);
+        session_release(&s);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(null_tables), cmocka_unit_test(cpu_tables),
-                                       cmocka_unit_test(refuses_what_has_no_room)};
+                                       cmocka_unit_test(refuses_what_has_no_room),
+                                       cmocka_unit_test(ends_early)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,9 +29,10 @@ static void embedding(const void *self, EmbeddingKind kind, int token, float *ro
     for (int i = 0; i < WIDTH; i++) row[i] = (float)((token * 7 + i * 5 + (int)kind * 3) % 11);
 }
 
-static void say(void *state, const char *what, double share) {
+static bool say(void *state, const char *what, double share) {
     assert_true(*what && share >= 0 && share <= 1);
-    ((World *)state)->made += share == 1;
+    ((World *)state)->made++;
+    return true;
 }
 
 static void open_world(World *w, const char *cache) {
@@ -109,10 +110,11 @@ static void unigrams_too(void **state) {
     TokenTable first, again;
     open_world(&w, *state);
     for (int order = 0; order < 2; order++) {
-        int direct[VOCAB], made = w.made;
+        int direct[VOCAB], before = w.made;
         assert_true(unigram_table(&w.env, (UnigramOrder)order, 4, &first, NULL));
+        int made = w.made;
         assert_true(unigram_table(&w.env, (UnigramOrder)order, 9, &again, NULL));
-        assert_int_equal(w.made, made + 1);
+        assert_true(made > before && w.made == made);
         assert_true(unigram_order(&w.env.facts, VOCAB - 3, WIDTH, (UnigramOrder)order, 9, (Progress){0},
                                   direct, NULL));
         assert_memory_equal(again.ids, direct, 9 * sizeof(int));

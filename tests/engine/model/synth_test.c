@@ -62,10 +62,31 @@ static void check_alignment(const Model *m) {
 }
 
 // The share grows from one call to the next.
-static void see_share(void *state, double share) {
+static bool see_share(void *state, const char *what, double share) {
     double *last = state;
-    assert_true(share >= *last);
+    assert_true(*what && share >= *last);
     *last = share;
+    return true;
+}
+
+static bool refuse(void *state, const char *what, double share) {
+    (void)state, (void)what, (void)share;
+    return false;
+}
+
+// Written by one or by several, it leaves nothing where it is told to end.
+static void ends_early(void **state) {
+    Place *p = *state;
+    for (int threads = 1; threads < 4; threads += 2) {
+        SynthOptions o = {
+            .shape = "tiny", .shard_bytes = 100000, .threads = threads, .progress = {refuse, NULL}
+        };
+        Error e = {0};
+        assert_false(model_synth(under(p, "early"), &o, &e));
+        assert_int_equal(e.kind, ERROR_INTERRUPTED);
+        assert_string_equal(e.text, "interrupted while writing weights");
+        assert_int_equal(access(p->dir, F_OK), -1);
+    }
 }
 
 static void seed_alone(void **state) {
@@ -80,12 +101,13 @@ static void seed_alone(void **state) {
     open_model(&c, p->dir);
     make(under(p, "d"), &(SynthOptions){.shape = "tiny", .seed = 7, .shard_bytes = 100000});
     open_model(&d, p->dir);
-    make(under(p, "e"), &(SynthOptions){.shape = "tiny",
-                                        .seed = 7,
-                                        .shard_bytes = 100000,
-                                        .threads = 3,
-                                        .progress = see_share,
-                                        .state = &share});
+    make(under(p, "e"), &(SynthOptions){
+                            .shape = "tiny",
+                            .seed = 7,
+                            .shard_bytes = 100000,
+                            .threads = 3,
+                            .progress = {see_share, &share}
+    });
     open_model(&threaded, p->dir);
     assert_int_equal(differences(&a, &b), 0);
     assert_int_equal(differences(&a, &c), 3 + 3 * 9); // every one
@@ -335,6 +357,7 @@ int main(void) {
     if (root && chdir(root)) return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(seed_alone),
+        cmocka_unit_test(ends_early),
         cmocka_unit_test(no_room_is_told_at_once),
         cmocka_unit_test(threads_that_fail),
         cmocka_unit_test(values_are_spread),

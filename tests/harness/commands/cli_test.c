@@ -488,6 +488,38 @@ static void interrupted(void **state) {
     text_release(&whole);
 }
 
+// What does not hear a signal, for it waits for a reader that does not come, is ended by it all the same.
+static void nobody_reads(void **state) {
+    Streaming s = start(*state, "generate long x --device null -n 1000000 --ignore-eos");
+    wait_until_blocked(s.pid);
+    assert_int_equal(kill(s.pid, SIGTERM), 0);
+    assert_int_equal(child_wait(s.pid), 130);
+    close(s.out);
+}
+
+// A cache that cannot be used is a warning where nobody has asked for it, and no directory comes of it.
+static void cache(void **state) {
+    Cli *cli = *state;
+    const char *argv[] = {
+        "bash", "-c",
+        "unset XDG_CACHE_HOME; m='generate long x -n 2 --method ngrammys:k=2,w=2'; touch file; "
+        "mkdir home; touch home/.cache; "
+        "HOME=$PWD/none $0 $m; echo $?; test -e none; echo $?; HOME=$PWD/home $0 $m; echo $?; "
+        "$0 $m --cache file; echo $?",
+        cli->program, NULL};
+    Child c;
+    child_run(&c, cli->folder, NULL, argv);
+    const char *out = text_get(&c.out), *err = text_get(&c.err), *first = strchr(out, '\n');
+    char want[4096];
+    snprintf(want, sizeof want, "%.*s\n0\n1\n%.*s\n0\n1\n", (int)(first - out), out, (int)(first - out), out);
+    assert_string_equal(out, want);
+    const char *second = strstr(err, "is made again next time: there is no directory $HOME");
+    assert_non_null(second);
+    assert_non_null(strstr(second, "is made again next time: cannot make the directory"));
+    assert_non_null(strstr(second, "cannot be kept (give another --cache)"));
+    child_release(&c);
+}
+
 // A reader that leaves ends the run quietly and soon; a full disk does not go unsaid.
 static void reader_leaves(void **state) {
     Cli *cli = *state;
@@ -614,6 +646,8 @@ int main(void) {
         cmocka_unit_test(whole_characters),
         cmocka_unit_test(verdicts_stream),
         cmocka_unit_test(interrupted),
+        cmocka_unit_test(nobody_reads),
+        cmocka_unit_test(cache),
         cmocka_unit_test(reader_leaves),
         cmocka_unit_test(second_models),
     };

@@ -12,9 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void count_calls(void *state, double share) {
-    (void)share;
+static bool count_calls(void *state, const char *what, double share) {
+    (void)what, (void)share;
     ++*(int *)state;
+    return true;
 }
 
 // o.small is a name in the folder. *made: whether weights were written.
@@ -23,8 +24,7 @@ static char *get(const char *folder, InflateOptions o, bool *made) {
     int calls = 0;
     o.small = folder_path(folder, o.small);
     o.shape = "tiny";
-    o.progress = count_calls;
-    o.state = &calls;
+    o.progress = (Progress){count_calls, &calls};
     char *dir = inflated_open(folder_path(folder, "cache"), &o, &e);
     if (!dir) fail_msg("%s", e.text);
     *made = calls > 0;

@@ -71,12 +71,13 @@ static Countdown countdown; // the question has no state of its own
 
 static bool is_up(void) { return --countdown.left < 0; }
 
-static void stopped_at_every_round(void **state) {
+// Between two steps of any method, between two rounds, as methods open and wake up.
+static void stopped_anywhere(void **state) {
     SmallRun *b = small_open(METHODS, "passes: 2, reruns: 0", 3);
     RunnerSeams seams = {.interrupted = is_up};
     RunnerResult result = {.interrupted = true};
     small_run(b, "calm3.db", NULL);
-    for (int n = 1; result.interrupted; n++) {
+    for (int n = 1; result.interrupted; n += 1 + n / 8) {
         char db[32];
         snprintf(db, sizeof db, "stopped%d.db", n);
         countdown.left = n;
@@ -84,9 +85,9 @@ static void stopped_at_every_round(void **state) {
         small_run(b, db, NULL);
         stores_same(*state, "calm3.db", db);
     }
-    // As often as there are rounds to stop: and each start of a start.
+    // As often as it can be where each start is to finish a round.
     do {
-        countdown.left = 14;
+        countdown.left = 2000;
         result = small_run(b, "often.db", &seams);
         assert_int_equal(result.left > 0, result.interrupted);
         assert_true(result.points + result.left == 5 && result.failed + result.skipped == 0);
@@ -247,7 +248,7 @@ static void weights_are_held(void **state) {
         "{name: speculative, matrix: {device: cpu, threads: 1, weights: [mapped, held]}}", "passes: 1", 2);
     assert_int_equal(r->schedule.setup_count, 2);
     for (int i = 0; i < 2; i++) {
-        if (!seats_open_models(&r->inputs, i, &models, &e)) fail_msg("%s", e.text);
+        if (!seats_open_models(&r->inputs, i, (Progress){0}, &models, &e)) fail_msg("%s", e.text);
         assert_int_equal(r->schedule.setups[i].settings->weights, i ? WEIGHTS_HELD : WEIGHTS_MAPPED);
         assert_int_equal(models.target.model.held, i);
         assert_int_equal(models.draft.model.held, i);
@@ -258,7 +259,7 @@ static void weights_are_held(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(killed),         cmocka_unit_test(stopped_at_every_round),
+        cmocka_unit_test(killed),         cmocka_unit_test(stopped_anywhere),
         cmocka_unit_test(lies_are_found), cmocka_unit_test(disturbed_passes_run_again),
         cmocka_unit_test(warm_passes),    cmocka_unit_test(repeats_end),
         cmocka_unit_test(own_cost),       cmocka_unit_test(weights_are_held)};
