@@ -1,7 +1,7 @@
 # How tests and fuzzers are built and run; the Makefile includes this.
 
 # Kept, so that tests/run finds exactly the programs that have a source.
-TESTS    = $(patsubst %.c,$(BUILD)/%,$(shell find tests -name '*_test.c'))
+TESTS    = $(patsubst %.c,$(BUILD)/%,$(shell find tests -name '*_test.c' $(if $(NVCC),,! -path 'tests/ptx/*')))
 SHARED   = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 FUZZERS  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/fuzz/*_fuzz.c))
 

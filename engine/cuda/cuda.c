@@ -189,6 +189,7 @@ static bool cuda_set_hidden(void *self, int first, int count, const float *rows,
 
 static bool cuda_commit(void *self, const int *nodes, const int *slots, int count, Error *e) {
     Cuda *c = self;
+    if (!c->layers[0].qkv.data) return true; // an adapter without attention has no keys and values
     if (!cuda_begin(c, PHASE_COMMIT, e)) return false;
     CommitList *list = staging_begin(&c->list);
     list->count = count;

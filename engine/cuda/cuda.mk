@@ -18,9 +18,11 @@ endif
 # Instructions of Hopper's own need the a; PTX is for what comes after. No contraction of a*b+c (see EXACT). Spills fail.
 CUDA_ARCH = -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_90a,code=sm_90a
 NVCCFLAGS = -std=c++17 -O3 --fmad=false -Xcompiler -Wall,-Wextra -Xptxas --warn-on-spills,-Werror $(if $(WERROR),-Werror all-warnings) -I. -MMD -MP
+# The PTX that nvcc makes on its way is kept, for the machine that runs it in the tests (tests/ptx).
 build/cuda/%.o: %.cu engine/cuda/cuda.mk
-	@mkdir -p $(@D)
-	$(call say,NVCC,$<)$(NVCC) $(NVCCFLAGS) $(CUDA_ARCH) -c $< -o $@
+	@mkdir -p $(@D) build/ptx build/cuda/$*.kept
+	$(call say,NVCC,$<)$(NVCC) $(NVCCFLAGS) --keep --keep-dir build/cuda/$*.kept $(CUDA_ARCH) -c $< -o $@
+	@mv build/cuda/$*.kept/*.ptx build/ptx/ && rm -rf build/cuda/$*.kept
 
 # The host's meaning of the same sources; what a device would trap on traps here too.
 SIMTFLAGS = -std=c++17 -O2 -g -Wall -Wextra -Wshadow -Wno-unused-function -Wno-unknown-pragmas $(WERROR) $(EXACT) \
@@ -57,10 +59,27 @@ $(BUILD)/tests/engine/cuda/fast_test: LDFLAGS += -rdynamic
 $(BUILD)/tests/engine/cuda/fast_test: $(BUILD)/simt/libcublasLt.so
 $(BUILD)/tests/engine/cuda/fast_test.o: CFLAGS += $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)
 
+# Tests of the engine on the machine that runs nvcc's PTX and links nvcc's own host objects: where there is an nvcc.
+PTX_TESTS = $(patsubst %,$(BUILD)/ptx/%_test,attention draw exact golden hidden long methods norm norm_heads open parts product reference \
+    sampling top)
+PTX      = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard tests/ptx/*.c)))
+$(PTX): CFLAGS += -fno-strict-aliasing -isystem $(CUDA_HOME)/include -DPTX_FOLDER='"build/ptx"'
+PTX_LIBS = $(shell pkg-config --libs $(PACKAGES)) -lsupc++ -lpthread -lm
+PTX_LINK = $(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) -o $@ -lcmocka $(PTX_LIBS)
+$(BUILD)/ptx/%_test: $(BUILD)/tests/engine/cuda/%_test.o $(PTX) $(CUDA_C:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS) $(BUILD)/libtests.a $(BUILD)/liboutpace.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(PTX_LINK)
+$(BUILD)/tests/ptx/planted_test: $(BUILD)/tests/ptx/planted_test.o $(PTX) build/cuda/tests/ptx/planted.o build/cuda/engine/cuda/runtime.o \
+    $(BUILD)/libtests.a $(BUILD)/liboutpace.a
+	$(call say,LINK,$@)$(PTX_LINK)
+ifneq ($(NVCC),)
+tests: $(PTX_TESTS)
+endif
+
 cuda-note:
 	@[ -n "$(NVCC)" ] || echo "CUDA toolkit: none found; building for the CPU"
 .PHONY: cuda-note
--include $(CUDA_OBJECTS:.o=.d) $(SIMT:.o=.d) $(BUILD)/tests/gpu/real.d
+-include $(CUDA_OBJECTS:.o=.d) build/cuda/tests/ptx/planted.d $(PTX:.o=.d) $(SIMT:.o=.d) $(BUILD)/tests/gpu/real.d
 
 # The same tests on a GPU, with all but the C library and cmocka linked in; cmocka lies beside them.
 GPU_TESTS = $(patsubst %,build/gpu/%_test,attention draw exact golden long methods norm norm_heads product reference sampling top)

@@ -29,7 +29,8 @@ int gpu_count(int *count) {
     return none ? 0 : (int)code;
 }
 
-// What fails is told here, and not again at the next launch, which may be another device's.
+// A call that fails leaves its code as the runtime's last error. It's taken back here: gpu_launched would return it
+// for a launch that had nothing to do with it.
 static int told(cudaError_t code) {
     if (code != cudaSuccess) cudaGetLastError();
     return (int)code;
@@ -64,23 +65,23 @@ int gpu_take(void **device, size_t bytes) {
     *device = NULL;
     return told(cudaMalloc(device, bytes ? bytes : 1));
 }
-int gpu_give(void *device) { return (int)cudaFree(device); }
+int gpu_give(void *device) { return told(cudaFree(device)); }
 int gpu_take_pinned(void **host, size_t bytes) {
     *host = NULL;
     return told(cudaHostAlloc(host, bytes ? bytes : 1, cudaHostAllocDefault));
 }
-int gpu_give_pinned(void *host) { return host ? (int)cudaFreeHost(host) : 0; }
+int gpu_give_pinned(void *host) { return host ? told(cudaFreeHost(host)) : 0; }
 
 int gpu_stream_open(void **stream) {
-    return (int)cudaStreamCreateWithFlags((cudaStream_t *)stream, cudaStreamNonBlocking);
+    return told(cudaStreamCreateWithFlags((cudaStream_t *)stream, cudaStreamNonBlocking));
 }
-int gpu_stream_close(void *stream) { return (int)cudaStreamDestroy((cudaStream_t)stream); }
-int gpu_stream_wait(void *stream) { return (int)cudaStreamSynchronize((cudaStream_t)stream); }
+int gpu_stream_close(void *stream) { return told(cudaStreamDestroy((cudaStream_t)stream)); }
+int gpu_stream_wait(void *stream) { return told(cudaStreamSynchronize((cudaStream_t)stream)); }
 int gpu_copy(void *to, const void *from, size_t bytes, void *stream) {
-    return (int)cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, (cudaStream_t)stream);
+    return told(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, (cudaStream_t)stream));
 }
 int gpu_fill(void *device, int byte, size_t bytes, void *stream) {
-    return (int)cudaMemsetAsync(device, byte, bytes, (cudaStream_t)stream);
+    return told(cudaMemsetAsync(device, byte, bytes, (cudaStream_t)stream));
 }
 int gpu_launched(void) { return (int)cudaGetLastError(); }
 
@@ -95,23 +96,23 @@ bool gpu_begins_early(void) {
     return major == 9;
 }
 
-int gpu_event_open(void **event) { return (int)cudaEventCreate((cudaEvent_t *)event); }
-int gpu_event_close(void *event) { return (int)cudaEventDestroy((cudaEvent_t)event); }
+int gpu_event_open(void **event) { return told(cudaEventCreate((cudaEvent_t *)event)); }
+int gpu_event_close(void *event) { return told(cudaEventDestroy((cudaEvent_t)event)); }
 int gpu_event_record(void *event, void *stream) {
-    return (int)cudaEventRecord((cudaEvent_t)event, (cudaStream_t)stream);
+    return told(cudaEventRecord((cudaEvent_t)event, (cudaStream_t)stream));
 }
-int gpu_event_wait(void *event) { return (int)cudaEventSynchronize((cudaEvent_t)event); }
+int gpu_event_wait(void *event) { return told(cudaEventSynchronize((cudaEvent_t)event)); }
 int gpu_event_seconds(void *from, void *to, double *seconds) {
     float ms = 0;
     cudaError_t code = cudaEventElapsedTime(&ms, (cudaEvent_t)from, (cudaEvent_t)to);
     *seconds = ms * 1e-3;
-    return (int)code;
+    return told(code);
 }
 
 // Relaxed: a kernel is loaded when it is first launched, which is while a step is recorded, and the other
 // modes refuse the calls that this may take.
 int gpu_graph_begin(void *stream) {
-    return (int)cudaStreamBeginCapture((cudaStream_t)stream, cudaStreamCaptureModeRelaxed);
+    return told(cudaStreamBeginCapture((cudaStream_t)stream, cudaStreamCaptureModeRelaxed));
 }
 // A launch that could not be made leaves no node, and the graph is whole without it: so it is asked for here.
 int gpu_graph_end(void *stream, void **graph) {
@@ -121,9 +122,9 @@ int gpu_graph_end(void *stream, void **graph) {
     if (launched != cudaSuccess) code = launched;
     if (code == cudaSuccess) code = cudaGraphInstantiate((cudaGraphExec_t *)graph, captured, 0);
     if (captured) cudaGraphDestroy(captured);
-    return (int)code;
+    return told(code);
 }
 int gpu_graph_run(void *graph, void *stream) {
-    return (int)cudaGraphLaunch((cudaGraphExec_t)graph, (cudaStream_t)stream);
+    return told(cudaGraphLaunch((cudaGraphExec_t)graph, (cudaStream_t)stream));
 }
-int gpu_graph_close(void *graph) { return (int)cudaGraphExecDestroy((cudaGraphExec_t)graph); }
+int gpu_graph_close(void *graph) { return told(cudaGraphExecDestroy((cudaGraphExec_t)graph)); }

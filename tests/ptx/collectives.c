@@ -1,0 +1,102 @@
+// What a whole warp does together: shuffles, votes, ldmatrix, mma.
+#include "tests/ptx/memory.h"
+
+#include <string.h>
+
+// The fragments of ldmatrix and mma: the picture is in engine/cuda/instructions.cuh. An element of a product
+// is summed in double over ascending k and rounded once, as tests/simt does; a card's own rounding is not
+// documented.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+__attribute__((target_clones("default", "avx2", "avx512f")))
+#endif
+static void
+multiply(double d[16][8], const double a[16][16], const double b[16][8]) {
+    for (int k = 0; k < 16; k++)
+        for (int r = 0; r < 16; r++)
+            for (int n = 0; n < 8; n++) d[r][n] += a[r][k] * b[k][n];
+}
+
+static double element(uint32_t bits, bool half) {
+    float f;
+    if (!half) {
+        bits <<= 16;
+        memcpy(&f, &bits, 4);
+        return (double)f;
+    }
+    uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023;
+    double value = exponent ? (double)(1024 + fraction) : (double)fraction, scale = 0x1p-24;
+    for (uint32_t e = 1; e < exponent; e++) scale *= 2;
+    if (exponent == 31) value = fraction ? __builtin_nan("") : __builtin_inf();
+    return bits >> 15 & 1 ? -value * scale : value * scale;
+}
+
+void run_mma(Warp *w, const Instruction *o, uint32_t lanes) {
+    const uint32_t *s[10];
+    double a[16][16], b[16][8], d[16][8];
+    (void)lanes;
+    for (int i = 0; i < 10; i++) s[i] = operand_at(w, &o->s[i]);
+    for (int t = 0; t < LANES; t++) {
+        int g = t / 4, q = t % 4 * 2;
+        for (int h = 0; h < 2; h++) {
+            for (int i = 0; i < 4; i++)
+                a[g + i % 2 * 8][q + i / 2 * 8 + h] = element(s[i][t] >> 16 * h & 0xffff, o->more);
+            for (int i = 0; i < 2; i++)
+                b[q + i * 8 + h][g] = element(s[4 + i][t] >> 16 * h & 0xffff, o->more);
+        }
+        for (int i = 0; i < 4; i++) {
+            float f;
+            memcpy(&f, &s[6 + i][t], 4);
+            d[g + i / 2 * 8][q + i % 2] = (double)f;
+        }
+    }
+    multiply(d, (const double(*)[16])a, (const double(*)[8])b);
+    for (int t = 0; t < LANES; t++)
+        for (int i = 0; i < 4; i++)
+            ((float *)operand_at(w, &o->d[i]))[t] = (float)d[t / 4 + i / 2 * 8][t % 4 * 2 + i % 2];
+    w->mmas++;
+}
+
+void run_matrices(Warp *w, const Instruction *o, uint32_t lanes) {
+    uint16_t rows[LANES][8];
+    uint64_t address[LANES];
+    for (int l = 0; l < LANES; l++) {
+        address[l] = operand_lane(w, &o->s[0], l) + (uint64_t)o->offset;
+        memcpy(rows[l], shared_row(w, o, l, address[l]), 16);
+    }
+    for (int i = 0; i < 4; i++) {
+        uint32_t *d = operand_at(w, &o->d[i]);
+        for (int t = 0; t < LANES; t++) {
+            int g = t / 4, q = t % 4 * 2;
+            d[t] = o->more ? rows[8 * i + q][g] | (uint32_t)rows[8 * i + q + 1][g] << 16
+                           : rows[8 * i + g][q] | (uint32_t)rows[8 * i + g][q + 1] << 16;
+        }
+    }
+    count_waves(address, lanes, 16);
+}
+
+void run_shuffle(Warp *w, const Instruction *o, uint32_t lanes) {
+    uint32_t value[LANES], *d = operand_at(w, &o->d[0]);
+    memcpy(value, operand_at(w, &o->s[0]), sizeof value);
+    for (int l = 0; l < LANES; l++) {
+        if (!(lanes >> l & 1)) continue;
+        int by = (int)operand_lane(w, &o->s[1], l) & 31;
+        uint32_t control = (uint32_t)operand_lane(w, &o->s[2], l);
+        int segment = control >> 8 & 31, clamp = control & 31, first = l & segment,
+            last = first | (clamp & ~segment);
+        int from = o->more == 0   ? l ^ by
+                   : o->more == 1 ? first | (by & ~segment)
+                   : o->more == 2 ? l + by
+                                  : l - by;
+        bool inside = o->more == 3 ? from >= last : from <= last;
+        if (!inside) from = l;
+        if (!(lanes >> from & 1)) fault(w, l, "shuffles from lane %d, which takes no part", from);
+        d[l] = value[from];
+    }
+}
+
+void run_ballot(Warp *w, const Instruction *o, uint32_t lanes) {
+    uint32_t *d = operand_at(w, &o->d[0]), p = *(uint32_t *)operand_at(w, &o->s[0]);
+    if (o->more) p = ~p;
+    for (int l = 0; l < LANES; l++)
+        if (lanes >> l & 1) d[l] = p & lanes;
+}

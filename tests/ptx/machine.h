@@ -1,0 +1,113 @@
+// A machine that runs the PTX that nvcc wrote. Its parts:
+//
+//      parse.c         text -> Kernel: decoded instructions, registers, constants
+//      forms.c         arithmetic: one function an opcode, over the 32 lanes of a warp
+//      collectives.c   shuffles, votes, ldmatrix, mma
+//      memory.c        global, shared and local memory, and what is known about every word of it
+//      run.c           warps, barriers, blocks, launches; counts and the critical path
+//      runtime.c       the CUDA runtime's calls, so that nvcc's own host objects run on it
+//
+// What always holds:
+// 1. A warp's lanes run in lock-step, lowest program counter first; a collective waits for its lanes.
+// 2. Blocks of a launch run one after the other, launches in stream order. Races, missing fences and reads
+// before
+//    a launch's wait are found by what happened before what, not by luck of the order.
+// 3. The first fault ends the program with one line: kernel, line of PTX, block, warp, lane.
+#pragma once
+#include "tests/ptx/program.h"
+
+typedef struct Counters {
+    uint64_t warp[COUNTS]; // instructions of warps
+    uint64_t lanes;        // .. of lanes
+    uint64_t blocks, launches, diverged, atomics;
+    uint64_t load_sectors, load_ideal, store_sectors, store_ideal, copy_sectors, copy_ideal; // of 32 bytes
+    uint64_t shared_waves, shared_ideal;                                                     // of 128 bytes
+    uint64_t longest, longest_mma;                                                           // of one warp
+    uint64_t path; // cycles, the longest block's
+} Counters;
+
+typedef struct CopyInFlight {
+    uint32_t shared, bytes; // bytes that come from memory; the rest of 16 are zero
+    unsigned char data[16];
+    uint8_t lane;
+    uint32_t group; // how many groups the lane had closed
+    uint64_t ready; // on the clock of the critical path
+} CopyInFlight;
+
+struct Warp {
+    Block *block;
+    int number;
+    uint32_t alive, waiting, waited; // lanes; at a collective; past griddepcontrol.wait
+    uint32_t pc[LANES];
+    unsigned char *registers, *local;
+    const unsigned char *constants;
+    uint32_t carry; // a bit a lane
+    bool at_barrier;
+    uint32_t sync; // grows with everything that orders the warp's own lanes
+    CopyInFlight *copies;
+    uint32_t copy_count, copy_space, closed[LANES];
+    uint64_t executed, mmas;
+    uint64_t clock, *ready; // of the critical path: now, and when each register can be read
+};
+
+typedef struct Fence {
+    uint32_t warp, epoch;
+} Fence;
+typedef struct Acquired {                // fences of another block that this block knows of
+    uint32_t block, fences, warp, epoch; // by an atomic of this warp, then
+    uint32_t fenced, fenced_epoch; // warps that had a fence after it, and when the first was; 0: none yet
+} Acquired;
+
+struct Block {
+    const Kernel *kernel;
+    const struct Launch *launch;
+    uint32_t number, epoch; // epoch: grows at each barrier, never comes again
+    unsigned char *shared;
+    size_t shared_bytes;
+    Warp *warps;
+    uint32_t warp_count;
+    Acquired *acquired;
+    uint32_t acquired_count, acquired_space;
+    uint64_t *lines; // of L1, a hash table: what a load finds there
+    uint32_t line_count;
+};
+
+typedef struct Launch {
+    const Kernel *kernel;
+    uint32_t grid[3], threads;
+    size_t shared;
+    unsigned char *params;
+    uint32_t device;
+    bool early;       // may begin before what is in front has ended
+    uint32_t number;  // of all launches
+    uint32_t overlap; // the first launch that may still run while this one has not waited
+} Launch;
+void ptx_launch(Launch *l);
+uint32_t machine_epoch(void); // another one each time
+
+// The most recent counters of a kernel, summed over its launches since they were cleared.
+const Counters *ptx_counters(const char *part_of_name); // NULL: not launched
+void ptx_counters_clear(void);
+uint64_t ptx_blocks(void);
+
+typedef struct PtxSettings {
+    bool checked; // races, uninitialised reads, waits: off where only counts matter
+    bool timed;   // the critical path
+    bool (*only)(const Launch *l, uint32_t block); // NULL: every block runs
+} PtxSettings;
+extern PtxSettings ptx_settings; // checked, timed, every block
+
+// One line about the instruction that runs, and the end of the program.
+_Noreturn void fault(const Warp *w, int lane, const char *format, ...) __attribute__((format(printf, 3, 4)));
+_Noreturn void machine_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+void machine_latency(int cycles); // of the memory access that runs, for the critical path
+Counters *machine_counters(void); // of the launch that runs
+
+static inline void *operand_at(const Warp *w, const Operand *o) {
+    return (o->constant ? (unsigned char *)(uintptr_t)w->constants : w->registers) + o->at;
+}
+static inline uint64_t operand_lane(const Warp *w, const Operand *o, int lane) {
+    return o->bits == 64 ? ((const uint64_t *)operand_at(w, o))[lane]
+                         : ((const uint32_t *)operand_at(w, o))[lane];
+}

@@ -1,0 +1,720 @@
+// Memory of the machine, and what is known of each word of it.
+//
+// Device memory is mapped twice: where programs hold pointers to it nobody can touch it, as on a real
+// machine; the machine itself reaches it through the other mapping. Addresses are never given out again, so
+// what was given back is told from what is in use.
+//
+// A word of global or shared memory has a cell: who wrote it last, who read it, and when. An access is a race
+// if it and the one before it, one of them a write, are not ordered. What orders two of them:
+//
+//      one thread              program order
+//      lanes of a warp         bar.warp.sync
+//      warps of a block        bar.sync
+//      blocks of a launch      write; fence; atomic of one block, atomic of the same word; fence; read of the
+//      other.
+//                              A write without its fence, and a read without its own, are told by those
+//                              names.
+//      launches                their order in the stream; before griddepcontrol.wait an early launch has none
+#include "tests/ptx/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static const size_t ARENA = (size_t)1 << 36;
+enum {
+    GUARD = 512,
+    NOBODY = 0xffff,
+    SEVERAL = 0xfffe,
+    OF_WARP = 0x8000,
+    SECTOR = 32,
+    LINE = 128,
+    LINES = 4096
+};
+enum { L1_CYCLES = 35, L2_CYCLES = 270, SHARED_CYCLES = 30, WAVE_CYCLES = 2 };
+static const uint64_t SHARED_WINDOW = (uint64_t)1 << 56; // generic addresses of shared memory begin here
+
+typedef struct Cell {
+    uint32_t wrote, writer, write_epoch, write_sync, write_fences; // launch, block, ..
+    uint32_t read, reader, read_epoch, read_sync;
+    uint16_t write_thread, read_thread;
+    uint8_t write_bytes; // a bit a byte
+    bool atomic;
+} Cell;
+
+typedef struct SharedCell {
+    uint32_t write_epoch, write_sync, read_epoch, read_sync;
+    uint16_t write_thread, read_thread;
+    uint8_t write_bytes;
+    bool atomic, flight; // an asynchronous copy is on its way here
+} SharedCell;
+
+typedef struct Allocation {
+    size_t at, bytes;
+    uint32_t owner;
+    bool gone;
+} Allocation;
+
+// What an atomic of a word has seen of other blocks' fences.
+typedef struct Release {
+    uint64_t address;
+    uint32_t block, fences;
+} Release;
+
+static struct {
+    unsigned char *public, *reach, *known; // known: a bit a byte
+    Cell *cells;                           // one for 4 bytes
+    Allocation *list;
+    size_t count, used, live, last; // last: found last
+    SharedCell shared[(228 << 10) / 4];
+    unsigned char shared_known[228 << 10];
+    Release *releases; // of this launch
+    size_t release_count, release_space;
+    Fence **fences; // by block
+    uint32_t *fence_count, blocks;
+} m;
+
+static void *reserve(size_t bytes, int fd, int protection) {
+    void *p = mmap(NULL, bytes, protection,
+                   fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (p == MAP_FAILED) machine_fault("cannot reserve memory: %s", strerror(errno));
+    return p;
+}
+
+static void open_arena(void) {
+    if (m.reach) return;
+    int fd = memfd_create("device", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, (off_t)ARENA))
+        machine_fault("cannot make device memory: %s", strerror(errno));
+    m.public = reserve(ARENA, fd, PROT_NONE);
+    m.reach = reserve(ARENA, fd, PROT_READ | PROT_WRITE);
+    m.known = reserve(ARENA / 8, -1, PROT_READ | PROT_WRITE);
+    m.cells = reserve(ARENA / 4 * sizeof(Cell), -1, PROT_READ | PROT_WRITE);
+    m.used = 4096;
+    close(fd);
+}
+
+void memory_take(void **device, size_t bytes, uint32_t owner) {
+    open_arena();
+    if (bytes > ARENA - m.used - 4 * GUARD) machine_fault("device memory is used up");
+    if (!(m.count & (m.count - 1))) {
+        m.list = realloc(m.list, (m.count ? 2 * m.count : 1) * sizeof *m.list);
+        if (!m.list) machine_fault("no memory");
+    }
+    m.list[m.count++] = (Allocation){m.used, bytes, owner, false};
+    *device = m.public + m.used;
+    m.used += (bytes + 2 * GUARD - 1) / GUARD * GUARD;
+    if (owner != TABLE_OWNER) m.live += bytes;
+}
+
+static Allocation *holder(uint64_t address) {
+    size_t at = address - (uint64_t)(uintptr_t)m.public;
+    if (!m.count || at >= m.used) return NULL;
+    Allocation *a = &m.list[m.last];
+    if (at >= a->at && at < a->at + a->bytes) return a;
+    size_t low = 0, high = m.count;
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+        if (m.list[middle].at <= at) low = middle;
+        else high = middle;
+    }
+    a = &m.list[low];
+    if (at < a->at || at >= a->at + a->bytes) return NULL;
+    m.last = low;
+    return a;
+}
+
+bool memory_is_device(const void *p) {
+    uint64_t at = (uint64_t)(uintptr_t)p - (uint64_t)(uintptr_t)m.public;
+    return m.public && at < ARENA;
+}
+uint32_t memory_owner(const void *p) {
+    const Allocation *a = holder((uint64_t)(uintptr_t)p);
+    return a ? a->owner : 0;
+}
+size_t memory_live_bytes(void) { return m.live; }
+
+bool memory_give(void *device) {
+    Allocation *a = holder((uint64_t)(uintptr_t)device);
+    if (!a || a->gone || m.public + a->at != device) return false;
+    size_t from = (a->at + 4095) / 4096 * 4096, to = (a->at + a->bytes) / 4096 * 4096;
+    a->gone = true;
+    m.live -= a->bytes;
+    if (to > from) {
+        madvise(m.reach + from, to - from, MADV_REMOVE);
+        madvise((void *)&m.cells[from / 4], (to - from) / 4 * sizeof(Cell) / 4096 * 4096, MADV_DONTNEED);
+    }
+    return true;
+}
+
+// Why an access may not be, or NULL.
+static const char *trouble(uint64_t address, size_t bytes) {
+    const Allocation *a = holder(address);
+    if (!a) return "is outside of every allocation";
+    if (a->gone) return "is in memory that was given back";
+    if (address + bytes > (uint64_t)(uintptr_t)m.public + a->at + a->bytes)
+        return "reaches beyond its allocation";
+    return NULL;
+}
+
+void *memory_reach(const void *p, size_t bytes, const char *who) {
+    const char *why = trouble((uint64_t)(uintptr_t)p, bytes);
+    if (bytes && why) machine_fault("%s: %zu bytes at %p: this %s", who, bytes, p, why);
+    return m.reach + ((const unsigned char *)p - m.public);
+}
+
+static bool is_known(size_t at) { return m.known[at / 8] >> at % 8 & 1; }
+static void set_known(size_t at, size_t bytes, bool known) {
+    size_t i = 0;
+    for (; i < bytes && (at + i) % 8; i++)
+        m.known[(at + i) / 8] = (unsigned char)((m.known[(at + i) / 8] & ~(1u << (at + i) % 8)) |
+                                                (unsigned)known << (at + i) % 8);
+    size_t whole = (bytes - i) / 8;
+    memset(m.known + (at + i) / 8, known ? 255 : 0, whole);
+    for (i += whole * 8; i < bytes; i++)
+        m.known[(at + i) / 8] = (unsigned char)((m.known[(at + i) / 8] & ~(1u << (at + i) % 8)) |
+                                                (unsigned)known << (at + i) % 8);
+}
+
+static size_t place(const void *p) { return (size_t)((const unsigned char *)p - m.public); }
+
+void memory_written_by_host(const void *device, size_t bytes) { set_known(place(device), bytes, true); }
+void memory_copied(const void *to, const void *from, size_t bytes) {
+    for (size_t i = 0; i < bytes; i++) set_known(place(to) + i, 1, is_known(place(from) + i));
+}
+
+// --- launches and blocks
+
+void memory_begin_launch(const Launch *l, uint32_t blocks) {
+    (void)l;
+    for (uint32_t i = 0; i < m.blocks; i++) free(m.fences[i]);
+    free(m.fences), free(m.fence_count);
+    m.fences = calloc(blocks, sizeof *m.fences);
+    m.fence_count = calloc(blocks, sizeof *m.fence_count);
+    if (!m.fences || !m.fence_count) machine_fault("no memory");
+    m.blocks = blocks;
+    m.release_count = 0;
+}
+void memory_begin_block(Block *b) {
+    memset(m.shared_known, 0, b->shared_bytes);
+    memset(b->shared, 0xff, b->shared_bytes);
+    for (size_t i = 0; i < b->shared_bytes / 4; i++) m.shared[i].flight = false;
+    b->lines = calloc(LINES, sizeof *b->lines);
+    if (!b->lines) machine_fault("no memory");
+}
+void memory_end_block(Block *b) {
+    free(b->lines);
+    free(b->acquired);
+}
+
+void memory_leave(const Warp *w, uint32_t lanes) {
+    const Launch *l = w->block->launch;
+    for (uint32_t i = 0; i < w->copy_count; i++)
+        if (lanes >> w->copies[i].lane & 1) fault(w, w->copies[i].lane, "leaves with copies in flight");
+    if (ptx_settings.checked && l->early && (lanes & ~w->waited))
+        fault(w, __builtin_ctz(lanes & ~w->waited), "leaves an early launch without having waited");
+}
+
+// --- who may touch what
+
+static uint16_t thread_of(const Warp *w, int lane) { return (uint16_t)(w->number * LANES + lane); }
+static int warp_of(uint16_t thread) { return thread & OF_WARP ? thread & ~OF_WARP : thread / LANES; }
+static uint16_t readers(uint16_t before, uint16_t thread) {
+    if (before == thread || before == SEVERAL) return before;
+    return warp_of(before) == warp_of(thread) ? (uint16_t)(OF_WARP | warp_of(thread)) : (uint16_t)SEVERAL;
+}
+
+// Whether an access of this block, by `other` at that epoch and sync, is in order before one of the warp's
+// lane.
+static bool ordered(const Warp *w, int lane, uint16_t other, uint32_t epoch, uint32_t sync) {
+    if (epoch != w->block->epoch || other == thread_of(w, lane)) return true;
+    return other != SEVERAL && warp_of(other) == w->number && sync < w->sync;
+}
+
+// Whether what another block did, when it had so many fences, is known here; else what is missing.
+static const char *missing(const Warp *w, const Cell *c, bool strong) {
+    const Block *b = w->block;
+    static const char *const reasons[] = {"no atomic that the two share came between",
+                                          "the writer had no fence before its atomic (missing release)",
+                                          "no fence of its own after the atomic (missing acquire)",
+                                          "no barrier after the fence of another warp"};
+    int reached = 0;
+    for (uint32_t i = 0; i < b->acquired_count; i++) {
+        const Acquired *a = &b->acquired[i];
+        bool released = false;
+        if (a->block != c->writer) continue;
+        for (uint32_t f = c->write_fences; f < a->fences && !released; f++) {
+            const Fence *fence = &m.fences[c->writer][f];
+            released = fence->warp == (uint32_t)warp_of(c->write_thread) || fence->epoch > c->write_epoch;
+        }
+        int here = !released ? 1 : a->fenced ? 3 : 2;
+        if (released && (strong || a->fenced >> w->number & 1 || (a->fenced && a->fenced_epoch != b->epoch)))
+            return NULL;
+        if (here > reached) reached = here;
+    }
+    return reasons[reached];
+}
+
+static void check_before_wait(const Warp *w, int lane, const Cell *c, bool write, uint64_t address) {
+    const Launch *l = w->block->launch;
+    if (!l->early || w->waited >> lane & 1) return;
+    if (write)
+        fault(w, lane, "writes %#lx before it has waited for the launches in front", (unsigned long)address);
+    if (c->wrote >= l->overlap && c->wrote != l->number)
+        fault(w, lane, "reads %#lx before it has waited for the launch that writes it",
+              (unsigned long)address);
+}
+
+static void check_cell(const Warp *w, int lane, const Cell *c, uint8_t bytes, bool write, bool atomic,
+                       uint8_t access, uint64_t address) {
+    const Block *b = w->block;
+    uint32_t launch = b->launch->number;
+    check_before_wait(w, lane, c, write, address);
+    if (c->wrote == launch && c->write_bytes & bytes && !(atomic && c->atomic)) {
+        if (access == ACCESS_CONSTANT)
+            fault(w, lane, "reads %#lx as constant (.nc), which this launch writes", (unsigned long)address);
+        if (c->writer == b->number) {
+            if (!ordered(w, lane, c->write_thread, c->write_epoch, c->write_sync))
+                fault(w, lane, "race: %s %#lx, which thread %d wrote; nothing orders the two",
+                      write ? "writes" : "reads", (unsigned long)address, c->write_thread);
+        } else {
+            const char *why = missing(w, c, access == ACCESS_STRONG);
+            if (why)
+                fault(w, lane, "race: %s %#lx, which block %u wrote: %s", write ? "writes" : "reads",
+                      (unsigned long)address, c->writer, why);
+        }
+    }
+    if (write && c->read == launch && !atomic) {
+        if (c->reader != b->number) {
+            // Somebody else may still read. In order only if that block's fences are known here.
+            Cell as_write = *c;
+            as_write.writer = c->reader, as_write.write_epoch = c->read_epoch, as_write.write_fences = 0;
+            as_write.write_thread = c->read_thread == SEVERAL ? 0 : c->read_thread;
+            if (c->reader == NOBODY || missing(w, &as_write, true))
+                fault(w, lane, "race: writes %#lx, which another block reads in this launch",
+                      (unsigned long)address);
+        } else if (!ordered(w, lane, c->read_thread, c->read_epoch, c->read_sync))
+            fault(w, lane, "race: writes %#lx, which another thread reads; nothing orders the two",
+                  (unsigned long)address);
+    }
+}
+
+static void note(const Warp *w, int lane, Cell *c, uint8_t bytes, bool write, bool atomic) {
+    const Block *b = w->block;
+    uint32_t launch = b->launch->number;
+    uint16_t thread = thread_of(w, lane);
+    if (write) {
+        bool same = c->wrote == launch && c->writer == b->number && c->write_thread == thread &&
+                    c->write_epoch == b->epoch;
+        c->write_bytes = same ? (uint8_t)(c->write_bytes | bytes) : bytes;
+        c->wrote = launch, c->writer = b->number, c->write_epoch = b->epoch, c->write_sync = w->sync;
+        c->write_fences = m.fence_count[b->number];
+        c->write_thread = thread, c->atomic = atomic;
+        return;
+    }
+    bool here = c->read == launch && c->read_epoch == b->epoch;
+    c->read_thread = here ? readers(c->read_thread, thread) : thread;
+    c->reader = c->read == launch && c->reader != b->number ? NOBODY : b->number;
+    c->read = launch, c->read_epoch = b->epoch, c->read_sync = w->sync;
+}
+
+// The bytes of an access as the machine reaches them. Checks that they may be touched, and notes that they
+// were.
+static unsigned char *touch(const Warp *w, int lane, uint64_t address, unsigned bytes, bool write,
+                            bool atomic, uint8_t access) {
+    const char *why = trouble(address, bytes);
+    if (why)
+        fault(w, lane, "%s %u bytes at %#lx: this %s", write ? "writes" : "reads", bytes,
+              (unsigned long)address, why);
+    if (address % bytes)
+        fault(w, lane, "%s %u bytes at %#lx, which is not aligned", write ? "writes" : "reads", bytes,
+              (unsigned long)address);
+    const Allocation *a = &m.list[m.last];
+    if (a->owner != w->block->launch->device && a->owner != TABLE_OWNER)
+        fault(w, lane, "touches memory of device %u on device %u", a->owner, w->block->launch->device);
+    size_t at = address - (uint64_t)(uintptr_t)m.public;
+    if (ptx_settings.checked) {
+        for (unsigned i = 0; i < bytes && (!write || atomic); i++)
+            if (!is_known(at + i))
+                fault(w, lane, "reads %#lx, which nobody has written", (unsigned long)(address + i));
+        for (size_t word = at / 4; word <= (at + bytes - 1) / 4; word++) {
+            uint8_t part = bytes >= 4 ? 15 : (uint8_t)(((1u << bytes) - 1) << at % 4);
+            check_cell(w, lane, &m.cells[word], part, write, atomic, access, address);
+            note(w, lane, &m.cells[word], part, write, atomic);
+        }
+        if (write) set_known(at, bytes, true);
+    }
+    return m.reach + at;
+}
+
+// A matrix may have rows that nobody wrote, as long as nobody looks at what is made of them: they are NaN.
+static unsigned char *touch_shared(const Warp *w, int lane, uint64_t address, unsigned bytes, bool write,
+                                   bool atomic, bool unwritten) {
+    Block *b = w->block;
+    uint16_t thread = thread_of(w, lane);
+    if (address + bytes > b->shared_bytes || address > b->shared_bytes)
+        fault(w, lane, "%s %u bytes at %lu of shared memory, which has %zu", write ? "writes" : "reads",
+              bytes, (unsigned long)address, b->shared_bytes);
+    if (address % bytes)
+        fault(w, lane, "%s %u bytes at %lu of shared memory, which is not aligned",
+              write ? "writes" : "reads", bytes, (unsigned long)address);
+    if (!ptx_settings.checked) return b->shared + address;
+    for (unsigned i = 0; i < bytes && (!write || atomic) && !unwritten; i++)
+        if (!m.shared_known[address + i] && !m.shared[(address + i) / 4].flight)
+            fault(w, lane, "reads byte %lu of shared memory, which nobody has written",
+                  (unsigned long)address + i);
+    for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4; word++) {
+        SharedCell *c = &m.shared[word];
+        uint8_t part = bytes >= 4 ? 15 : (uint8_t)(((1u << bytes) - 1) << address % 4);
+        if (c->flight)
+            fault(w, lane, "%s byte %lu of shared memory, where a copy is still on its way",
+                  write ? "writes" : "reads", (unsigned long)address);
+        if (c->write_bytes & part && !(atomic && c->atomic) &&
+            !ordered(w, lane, c->write_thread, c->write_epoch, c->write_sync))
+            fault(w, lane,
+                  "race: %s byte %lu of shared memory, which thread %d wrote; nothing orders the two",
+                  write ? "writes" : "reads", (unsigned long)address, c->write_thread);
+        if (write && !atomic && !ordered(w, lane, c->read_thread, c->read_epoch, c->read_sync))
+            fault(
+                w, lane,
+                "race: writes byte %lu of shared memory, which another thread reads; nothing orders the two",
+                (unsigned long)address);
+        if (write) {
+            bool same = c->write_epoch == b->epoch && c->write_thread == thread;
+            c->write_bytes = same ? (uint8_t)(c->write_bytes | part) : part;
+            c->write_epoch = b->epoch, c->write_sync = w->sync, c->write_thread = thread, c->atomic = atomic;
+        } else {
+            c->read_thread = c->read_epoch == b->epoch ? readers(c->read_thread, thread) : thread;
+            c->read_epoch = b->epoch, c->read_sync = w->sync;
+        }
+    }
+    if (write) memset(m.shared_known + address, 1, bytes);
+    return b->shared + address;
+}
+
+const unsigned char *shared_row(Warp *w, const Instruction *o, int lane, uint64_t address) {
+    (void)o;
+    return touch_shared(w, lane, address, 16, false, false, true);
+}
+
+// --- counts
+
+// Bytes of different addresses, and the sectors they lie in.
+static void count_sectors(const uint64_t *address, uint32_t lanes, unsigned bytes, uint64_t *sectors,
+                          uint64_t *ideal) {
+    uint64_t seen[LANES], sector[2 * LANES];
+    unsigned different = 0, count = 0;
+    for (int l = 0; l < LANES; l++) {
+        unsigned i = 0;
+        if (!(lanes >> l & 1)) continue;
+        while (i < different && seen[different - 1 - i] != address[l]) i++; // the last is the likeliest
+        if (i < different) continue;
+        seen[different++] = address[l];
+        for (uint64_t s = address[l] / SECTOR; s <= (address[l] + bytes - 1) / SECTOR; s++) {
+            for (i = 0; i < count && sector[count - 1 - i] != s; i++) {}
+            if (i == count && count < 2 * LANES) sector[count++] = s;
+        }
+    }
+    *sectors += count;
+    *ideal += (different * bytes + SECTOR - 1) / SECTOR;
+}
+
+// Passes of the 32 banks: lanes of wide accesses go in groups of 128 bytes.
+void count_waves(const uint64_t *address, uint32_t lanes, unsigned bytes) {
+    unsigned group = bytes <= 4 ? 32 : 128 / bytes, words = bytes <= 4 ? 1 : bytes / 4, waves = 0, ideal = 0;
+    for (unsigned first = 0; first < LANES; first += group) {
+        uint64_t seen[LANES][8];
+        unsigned in_bank[LANES] = {0}, different = 0, most = 0;
+        for (unsigned l = first; l < first + group; l++)
+            for (unsigned k = 0; lanes >> l & 1 && k < words; k++) {
+                uint64_t word = address[l] / 4 + k;
+                unsigned bank = word % LANES, i = 0;
+                while (i < in_bank[bank] && seen[bank][i % 8] != word) i++;
+                if (i < in_bank[bank]) continue;
+                seen[bank][in_bank[bank]++ % 8] = word;
+                different++;
+                if (in_bank[bank] > most) most = in_bank[bank];
+            }
+        waves += most;
+        ideal += (different + LANES - 1) / LANES;
+    }
+    machine_counters()->shared_waves += waves;
+    machine_counters()->shared_ideal += ideal;
+    machine_latency(SHARED_CYCLES + WAVE_CYCLES * (int)waves);
+}
+
+static bool in_l1(Block *b, uint64_t address) {
+    uint64_t line = address / LINE + 1;
+    for (uint64_t i = line * 0x9e3779b97f4a7c15u >> 52;; i = (i + 1) % LINES) {
+        if (b->lines[i] == line) return true;
+        if (b->lines[i]) continue;
+        if (b->line_count < LINES / 2) b->lines[i] = line, b->line_count++;
+        return false;
+    }
+}
+static void forget_l1(Block *b) {
+    memset(b->lines, 0, LINES * sizeof *b->lines);
+    b->line_count = 0;
+}
+
+static void count_global(Warp *w, const uint64_t *address, uint32_t lanes, unsigned bytes, bool write,
+                         uint8_t access) {
+    Counters *c = machine_counters();
+    bool hit = access != ACCESS_STRONG;
+    if (write) {
+        count_sectors(address, lanes, bytes, &c->store_sectors, &c->store_ideal);
+        return;
+    }
+    count_sectors(address, lanes, bytes, &c->load_sectors, &c->load_ideal);
+    for (int l = 0; l < LANES && ptx_settings.timed; l++)
+        if (lanes >> l & 1 && !in_l1(w->block, address[l])) hit = false;
+    machine_latency(hit ? L1_CYCLES : L2_CYCLES);
+}
+
+// --- instructions
+
+static void addresses(const Warp *w, const Operand *base, int64_t offset, uint64_t out[LANES]) {
+    if (base->bits == 64)
+        for (int l = 0; l < LANES; l++)
+            out[l] = ((const uint64_t *)operand_at(w, base))[l] + (uint64_t)offset;
+    else
+        for (int l = 0; l < LANES; l++)
+            out[l] = ((const uint32_t *)operand_at(w, base))[l] + (uint64_t)offset;
+}
+
+static bool is_shared_window(uint64_t address) { return address >> 48 == SHARED_WINDOW >> 48; }
+
+static unsigned char *reach(Warp *w, const Instruction *o, int lane, uint64_t address, unsigned bytes,
+                            bool write, bool atomic) {
+    const Kernel *k = w->block->kernel;
+    if (o->space == SPACE_LOCAL) {
+        if (address + bytes > k->local_bytes)
+            fault(w, lane, "%lu is outside of local memory", (unsigned long)address);
+        return w->local + (size_t)lane * k->local_bytes + address;
+    }
+    if (o->space == SPACE_SHARED) return touch_shared(w, lane, address, bytes, write, atomic, false);
+    if (o->space == SPACE_GENERIC && is_shared_window(address))
+        return touch_shared(w, lane, address - SHARED_WINDOW, bytes, write, atomic, false);
+    return touch(w, lane, address, bytes, write, atomic, o->access);
+}
+
+static void count_access(Warp *w, const Instruction *o, const uint64_t *address, uint32_t lanes, bool write) {
+    unsigned bytes = (unsigned)o->bytes * o->width;
+    uint64_t offset[LANES];
+    uint32_t shared = 0;
+    if (o->space == SPACE_LOCAL) {
+        machine_latency(L1_CYCLES);
+        return;
+    }
+    for (int l = 0; l < LANES; l++) {
+        bool window = o->space == SPACE_GENERIC && is_shared_window(address[l]);
+        offset[l] = window ? address[l] - SHARED_WINDOW : address[l];
+        shared |= (uint32_t)(window || o->space == SPACE_SHARED) << l;
+    }
+    if (lanes & shared) count_waves(offset, lanes & shared, bytes);
+    if (lanes & ~shared) count_global(w, address, lanes & ~shared, bytes, write, o->access);
+}
+
+static uint64_t extended(uint64_t value, unsigned bytes, bool sign) {
+    unsigned shift = 64 - 8 * bytes;
+    return sign ? (uint64_t)((int64_t)(value << shift) >> shift) : value << shift >> shift;
+}
+
+static void put_result(Warp *w, const Operand *d, int lane, const unsigned char *from, unsigned bytes,
+                       bool sign) {
+    uint64_t value = 0;
+    memcpy(&value, from, bytes);
+    value = extended(value, bytes, sign);
+    if (d->bits == 64) ((uint64_t *)operand_at(w, d))[lane] = value;
+    else ((uint32_t *)operand_at(w, d))[lane] = (uint32_t)value;
+}
+
+void run_load(Warp *w, const Instruction *o, uint32_t lanes) {
+    uint64_t address[LANES];
+    addresses(w, &o->s[0], o->offset, address);
+    for (int l = 0; l < LANES; l++) {
+        if (!(lanes >> l & 1)) continue;
+        const unsigned char *from = reach(w, o, l, address[l], (unsigned)o->bytes * o->width, false, false);
+        for (unsigned i = 0; i < o->width; i++)
+            put_result(w, &o->d[i], l, from + i * o->bytes, o->bytes, o->negated);
+    }
+    count_access(w, o, address, lanes, false);
+}
+
+void run_store(Warp *w, const Instruction *o, uint32_t lanes) {
+    uint64_t address[LANES];
+    addresses(w, &o->s[0], o->offset, address);
+    for (int l = 0; l < LANES; l++) {
+        if (!(lanes >> l & 1)) continue;
+        unsigned char *to = reach(w, o, l, address[l], (unsigned)o->bytes * o->width, true, false);
+        for (unsigned i = 0; i < o->width; i++) {
+            uint64_t value = operand_lane(w, &o->s[1 + i], l);
+            memcpy(to + i * o->bytes, &value, o->bytes);
+        }
+    }
+    count_access(w, o, address, lanes, true);
+}
+
+void run_load_param(Warp *w, const Instruction *o, uint32_t lanes) {
+    const Block *b = w->block;
+    uint64_t address[LANES];
+    addresses(w, &o->s[0], o->offset, address);
+    for (int l = 0; l < LANES; l++) {
+        if (!(lanes >> l & 1)) continue;
+        if (address[l] + (unsigned)o->bytes * o->width > b->kernel->param_bytes)
+            fault(w, l, "reads beyond the parameters");
+        for (unsigned i = 0; i < o->width; i++)
+            put_result(w, &o->d[i], l, b->launch->params + address[l] + i * o->bytes, o->bytes, o->negated);
+    }
+    machine_latency(8);
+}
+
+static uint64_t combined(uint8_t atom, uint64_t old, uint64_t value, uint64_t swap) {
+    switch (atom) {
+    case ATOM_ADD: return old + value;
+    case ATOM_MIN: return value < old ? value : old;
+    case ATOM_MAX: return value > old ? value : old;
+    case ATOM_EXCH: return value;
+    default: return old == value ? swap : old;
+    }
+}
+
+// An atomic of a word of global memory carries the fences of the blocks that came there before, and leaves
+// this block's.
+static void pass_on(Warp *w, uint64_t address) {
+    Block *b = w->block;
+    uint32_t mine = 0;
+    for (size_t i = 0; i < m.release_count; i++) {
+        Release *r = &m.releases[i];
+        if (r->address != address || r->block == b->number) continue;
+        if (b->acquired_count == b->acquired_space) {
+            b->acquired_space = b->acquired_space ? 2 * b->acquired_space : 16;
+            b->acquired = realloc(b->acquired, b->acquired_space * sizeof *b->acquired);
+            if (!b->acquired) machine_fault("no memory");
+        }
+        b->acquired[b->acquired_count++] =
+            (Acquired){r->block, r->fences, (uint32_t)w->number, b->epoch, 0, 0};
+    }
+    for (uint32_t f = 0; f < m.fence_count[b->number]; f++) {
+        const Fence *fence = &m.fences[b->number][f];
+        if (fence->warp != (uint32_t)w->number && fence->epoch == b->epoch) break;
+        mine = f + 1;
+    }
+    if (m.release_count == m.release_space) {
+        m.release_space = m.release_space ? 2 * m.release_space : 256;
+        m.releases = realloc(m.releases, m.release_space * sizeof *m.releases);
+        if (!m.releases) machine_fault("no memory");
+    }
+    m.releases[m.release_count++] = (Release){address, b->number, mine};
+}
+
+void run_fence(Warp *w, const Instruction *o, uint32_t lanes) {
+    Block *b = w->block;
+    uint32_t n = m.fence_count[b->number];
+    (void)o, (void)lanes;
+    if (!(n & (n - 1))) {
+        m.fences[b->number] = realloc(m.fences[b->number], (n ? 2 * n : 1) * sizeof(Fence));
+        if (!m.fences[b->number]) machine_fault("no memory");
+    }
+    m.fences[b->number][m.fence_count[b->number]++] = (Fence){(uint32_t)w->number, b->epoch};
+    for (uint32_t i = 0; i < b->acquired_count; i++) {
+        Acquired *a = &b->acquired[i];
+        if (a->warp != (uint32_t)w->number && a->epoch == b->epoch) continue; // not ordered behind the atomic
+        if (!a->fenced) a->fenced_epoch = b->epoch;
+        a->fenced |= 1u << w->number;
+    }
+    forget_l1(b);
+}
+
+void run_atomic(Warp *w, const Instruction *o, uint32_t lanes) {
+    uint64_t address[LANES];
+    bool global = false;
+    addresses(w, &o->s[0], o->offset, address);
+    for (int l = 0; l < LANES; l++) {
+        if (!(lanes >> l & 1)) continue;
+        unsigned char *at = reach(w, o, l, address[l], o->bytes, true, true);
+        uint64_t old = 0, swap = o->sources > 2 ? operand_lane(w, &o->s[2], l) : 0,
+                 value = operand_lane(w, &o->s[1], l);
+        memcpy(&old, at, o->bytes);
+        put_result(w, &o->d[0], l, at, o->bytes, false);
+        value = combined(o->atom, old, value, swap);
+        memcpy(at, &value, o->bytes);
+        if (o->space == SPACE_SHARED || is_shared_window(address[l])) continue;
+        pass_on(w, address[l]);
+        global = true;
+    }
+    machine_counters()->atomics += (uint64_t)__builtin_popcount(lanes);
+    machine_latency(global ? 2 * L2_CYCLES : 2 * SHARED_CYCLES);
+}
+
+void run_shared_to_generic(Warp *w, const Instruction *o, uint32_t lanes) {
+    uint64_t *d = operand_at(w, &o->d[0]);
+    for (int l = 0; l < LANES; l++)
+        if (lanes >> l & 1) d[l] = operand_lane(w, &o->s[0], l) + SHARED_WINDOW;
+}
+void run_generic_to_shared(Warp *w, const Instruction *o, uint32_t lanes) {
+    uint64_t *d = operand_at(w, &o->d[0]);
+    for (int l = 0; l < LANES; l++)
+        if (lanes >> l & 1) d[l] = operand_lane(w, &o->s[0], l) - SHARED_WINDOW;
+}
+
+// --- asynchronous copies: the bytes leave at once, and arrive when their group is waited for
+
+void run_copy(Warp *w, const Instruction *o, uint32_t lanes) {
+    uint64_t to[LANES], from[LANES];
+    uint32_t reads = 0;
+    addresses(w, &o->s[0], o->offset, to);
+    addresses(w, &o->s[1], o->more, from);
+    for (int l = 0; l < LANES; l++) {
+        if (!(lanes >> l & 1)) continue;
+        uint64_t bytes = operand_lane(w, &o->s[2], l);
+        if (bytes > 16) fault(w, l, "a copy of %lu bytes", (unsigned long)bytes);
+        if (from[l] % 16) fault(w, l, "copies from %#lx, which is not aligned", (unsigned long)from[l]);
+        if (w->copy_count == w->copy_space) {
+            w->copy_space = w->copy_space ? 2 * w->copy_space : 256;
+            w->copies = realloc(w->copies, w->copy_space * sizeof *w->copies);
+            if (!w->copies) machine_fault("no memory");
+        }
+        CopyInFlight *c = &w->copies[w->copy_count++];
+        *c = (CopyInFlight){.shared = (uint32_t)to[l],
+                            .bytes = (uint32_t)bytes,
+                            .lane = (uint8_t)l,
+                            .group = w->closed[l],
+                            .ready = w->clock + L2_CYCLES};
+        if (bytes) {
+            memcpy(c->data, touch(w, l, from[l], 16, false, false, ACCESS_WEAK), bytes);
+            reads |= 1u << l;
+        }
+        unsigned char *place = touch_shared(w, l, to[l], 16, true, false, false);
+        memset(place, 0xff, 16);
+        for (int i = 0; i < 4 && ptx_settings.checked; i++) m.shared[to[l] / 4 + (unsigned)i].flight = true;
+    }
+    Counters *c = machine_counters();
+    count_sectors(from, reads, 16, &c->copy_sectors, &c->copy_ideal);
+    count_waves(to, lanes, 16);
+}
+
+void run_copy_commit(Warp *w, const Instruction *o, uint32_t lanes) {
+    (void)o;
+    for (int l = 0; l < LANES; l++) w->closed[l] += lanes >> l & 1;
+}
+
+void run_copy_wait(Warp *w, const Instruction *o, uint32_t lanes) {
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < w->copy_count; i++) {
+        CopyInFlight *c = &w->copies[i];
+        if (!(lanes >> c->lane & 1) || c->group + (uint32_t)o->more >= w->closed[c->lane]) {
+            w->copies[left++] = *c;
+            continue;
+        }
+        for (int k = 0; k < 4 && ptx_settings.checked; k++)
+            m.shared[c->shared / 4 + (unsigned)k].flight = false;
+        memcpy(touch_shared(w, c->lane, c->shared, 16, true, false, false), c->data, 16);
+        if (c->ready > w->clock) w->clock = c->ready;
+    }
+    w->copy_count = left;
+}

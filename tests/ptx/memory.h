@@ -1,0 +1,21 @@
+// Device memory, as the runtime and the scheduler see it; how a word is watched is in memory.c.
+#pragma once
+#include "tests/ptx/machine.h"
+
+enum { TABLE_OWNER = 0xffff }; // of constant tables, which every device has
+void memory_take(void **device, size_t bytes, uint32_t owner);
+bool memory_give(void *device);       // false: it isn't ours
+bool memory_is_device(const void *p); // points into device memory, given back or not
+void *memory_reach(const void *p, size_t bytes,
+                   const char *who);                           // where the host can touch it; faults outside
+void memory_written_by_host(const void *device, size_t bytes); // all of it is known and in order from here on
+void memory_copied(const void *to, const void *from, size_t bytes); // .. as much as its source
+uint32_t memory_owner(const void *p);
+size_t memory_live_bytes(void);
+void memory_begin_launch(const Launch *l, uint32_t blocks);
+void memory_begin_block(Block *b);
+void memory_end_block(Block *b);
+void memory_leave(const Warp *w, uint32_t lanes); // faults with copies in flight, or without a wait
+// A shared address of 16 bytes that a collective reads; the shared waves of such addresses, one a lane.
+const unsigned char *shared_row(Warp *w, const Instruction *o, int lane, uint64_t address);
+void count_waves(const uint64_t *address, uint32_t lanes, unsigned bytes);

@@ -1,0 +1,115 @@
+// A sum over blocks by the last of them, a reversal through shared memory and an early launch, with bugs to
+// order.
+#include "tests/ptx/planted.h"
+
+#include "engine/cuda/instructions.cuh"
+#include "engine/cuda/runtime.h"
+
+enum { THREADS = 64, BLOCKS = PLANTED_ITEMS / THREADS };
+
+struct Buffers {
+    float copied[THREADS], passed[THREADS], tail[4];
+    int is_last;
+};
+
+// out[i] = input of the opposite thread + twice its own; from the last block on, + the sum of all blocks'
+// parts.
+__global__ void __launch_bounds__(THREADS)
+    last_block(Plant plant, const float *input, float *parts, float *out, unsigned *done) {
+    SHARED(Buffers, sm);
+    int t = (int)threadIdx.x, i = (int)blockIdx.x * THREADS + t;
+    if (t < THREADS / 4) copy_async(&sm->copied[t * 4], &input[blockIdx.x * THREADS + (unsigned)t * 4]);
+    copy_commit();
+    float early = plant == PLANT_COPY_EARLY && t < 4 ? sm->copied[t * 4] : 0;
+    if (plant == PLANT_COPY_LEFT) return;
+    copy_wait<0>();
+    sm->passed[t] = out[i] = 0;
+    __syncthreads();
+    float x = sm->copied[t] + 0 * early;
+    if (plant == PLANT_COPY_RACE && t < 4) {
+        copy_async(&sm->copied[16 * (t + 1) % THREADS], &input[t * 4]);
+        copy_commit();
+        copy_wait<0>();
+    }
+    int to = plant == PLANT_LANES ? t ^ 1 : THREADS - 1 - t;
+    sm->passed[to] = x;
+    if (plant != PLANT_WARPS && plant != PLANT_LANES) __syncthreads();
+    float y = ((volatile float *)sm->passed)[t];
+    if (plant == PLANT_OVERWRITE) sm->passed[to] = y;
+    if (plant == PLANT_UNKNOWN_SHARED) y += sm->tail[t % 4];
+    if (plant == PLANT_OUTSIDE_SHARED) y += ((float *)sm)[sizeof *sm / sizeof(float) + (unsigned)t];
+    if (plant == PLANT_UNKNOWN_GLOBAL) y += parts[i];
+    if (plant == PLANT_ALIGNED) {
+        float2 pair = *(const float2 *)(input + 1 + t % 2);
+        y += pair.x + pair.y;
+    }
+    if (plant == PLANT_GLOBAL_WARPS) {
+        ((volatile float *)out)[blockIdx.x * THREADS + THREADS - 1 - (unsigned)t] = y;
+        y += ((volatile float *)out)[i];
+    }
+    if (plant == PLANT_BARRIER && t % WARP < 16) __syncthreads();
+    if (plant == PLANT_SHUFFLE && t % WARP < 16) y += (float)__ballot_sync(ALL_LANES, t & 1);
+    if (plant == PLANT_TWO_BLOCKS) out[t] = y;
+    if (plant == PLANT_ENDLESS && blockIdx.x == 0)
+        while (((volatile unsigned *)done)[0] < 1) {}
+    parts[i] = x;
+    out[i] = y + 2 * x;
+    if (plant == PLANT_CONSTANT) {
+        __threadfence();
+        __syncthreads();
+        out[i] += 0 * __ldg(&parts[blockIdx.x * THREADS + (unsigned)(THREADS - 1 - t)]);
+    }
+    if (plant != PLANT_RELEASE) __threadfence();
+    __syncthreads();
+    if (t == 0)
+        sm->is_last = plant == PLANT_COUNTER ? blockIdx.x == BLOCKS - 1 : atomicAdd(done, 1u) == BLOCKS - 1;
+    __syncthreads();
+    if (plant != PLANT_ACQUIRE) __threadfence();
+    if (!sm->is_last) return;
+    float sum = 0;
+    for (int b = 0; b < BLOCKS; b++) sum += parts[b * THREADS + t];
+    parts[PLANTED_ITEMS + t] = sum;
+    if (plant == PLANT_BEYOND) parts[PLANTED_ITEMS + THREADS + 4 + t] = sum;
+}
+
+__global__ void __launch_bounds__(THREADS)
+    early(Plant plant, const float *constant, const float *parts, float *out) {
+    int t = (int)threadIdx.x, i = (int)blockIdx.x * THREADS + t;
+    let_next_begin();
+    float x = constant[i];
+    if (plant == PLANT_EARLY_READ) x += 0 * parts[PLANTED_ITEMS + t];
+    if (plant == PLANT_EARLY_WRITE) out[i] = x;
+    if (plant != PLANT_EARLY_LEAVE || t % WARP != 7) wait_for_launches();
+    if (i >= PLANTED_ITEMS - THREADS) out[i] += parts[PLANTED_ITEMS + t] + 0 * x;
+}
+
+void planted_run(Plant plant, const float *input, float *out) {
+    void *stream, *in, *parts, *to, *done, *zeros;
+    size_t bytes = PLANTED_ITEMS * sizeof(float);
+    gpu_stream_open(&stream);
+    gpu_take(&in, bytes);
+    gpu_take(&parts, bytes + THREADS * sizeof(float));
+    gpu_take(&to, bytes);
+    gpu_take(&done, sizeof(unsigned));
+    gpu_take(&zeros, bytes);
+    gpu_copy(in, input, bytes, stream);
+    gpu_fill(done, 0, sizeof(unsigned), stream);
+    gpu_fill(zeros, 0, bytes, stream);
+    if (plant == PLANT_FREED) gpu_give(in);
+    if (plant == PLANT_SHARED_LIMIT)
+        last_block<<<BLOCKS, THREADS, 100 << 10, (cudaStream_t)stream>>>(
+            plant, (const float *)in, (float *)parts, (float *)to, (unsigned *)done);
+    else
+        LAUNCH(last_block, BLOCKS, THREADS, sizeof(Buffers), stream, plant, (const float *)in, (float *)parts,
+               (float *)to, (unsigned *)done);
+    int code = gpu_launched();
+    if (!code)
+        LAUNCH_EARLY(early, BLOCKS, THREADS, 0, stream, zeros, plant, (const float *)zeros,
+                     (const float *)parts, (float *)to);
+    gpu_copy(out, to, bytes, stream);
+    gpu_stream_wait(stream);
+    if (code) out[0] = -1;
+    void *const all[] = {in, parts, to, done, zeros};
+    for (size_t i = plant == PLANT_FREED; i < sizeof all / sizeof *all; i++) gpu_give(all[i]);
+    gpu_stream_close(stream);
+}

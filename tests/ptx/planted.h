@@ -1,0 +1,47 @@
+// Kernels with one bug each, and the same kernels without: what the PTX machine must find, and what it must
+// let pass.
+#pragma once
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { PLANTED_ITEMS = 256 };
+
+typedef enum {
+    PLANT_NONE,
+    PLANT_RELEASE,        // parts are kept without a fence before the counter
+    PLANT_ACQUIRE,        // .. and read without one after it
+    PLANT_COUNTER,        // .. or read with no counter between
+    PLANT_CONSTANT,       // memory that the launch writes is read as constant
+    PLANT_TWO_BLOCKS,     // two blocks write one word
+    PLANT_WARPS,          // two warps pass a word through shared memory without a barrier
+    PLANT_LANES,          // two lanes do, without bar.warp.sync
+    PLANT_GLOBAL_WARPS,   // two warps do, through global memory
+    PLANT_OVERWRITE,      // a word is written while another warp may still read it
+    PLANT_COPY_RACE,      // .. by an asynchronous copy
+    PLANT_COPY_EARLY,     // a copy is read before its wait
+    PLANT_COPY_LEFT,      // .. or on its way when the thread leaves
+    PLANT_UNKNOWN_SHARED, // memory that nobody wrote
+    PLANT_UNKNOWN_GLOBAL,
+    PLANT_OUTSIDE_SHARED,
+    PLANT_BEYOND,  // of an allocation
+    PLANT_FREED,   // memory that was given back
+    PLANT_ALIGNED, // a read at an odd place
+    PLANT_BARRIER, // half of a warp comes to a barrier
+    PLANT_SHUFFLE, // .. to a collective
+    PLANT_ENDLESS, // a block that waits for another
+    PLANT_EARLY_NONE,
+    PLANT_EARLY_READ,   // what the launch in front writes is read before the wait
+    PLANT_EARLY_WRITE,  // anything is written before it
+    PLANT_EARLY_LEAVE,  // a thread never waits
+    PLANT_SHARED_LIMIT, // more than 48 KB, not asked for
+    PLANTS
+} Plant;
+
+// out (PLANTED_ITEMS): of PLANT_NONE and PLANT_EARLY_NONE, what planted_wanted gives.
+void planted_run(Plant plant, const float *input, float *out);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,107 @@
+// The PTX machine itself: kernels without a bug give the right numbers in every order of blocks and warps;
+// each planted bug ends the program with the line that names it.
+#include "tests/ptx/planted.h"
+#include "tests/simt/settings.h"
+#include "tests/support/check.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { BLOCK = 64 };
+
+static void make_input(float input[PLANTED_ITEMS]) {
+    for (int i = 0; i < PLANTED_ITEMS; i++) input[i] = (float)(i * 7 % 31);
+}
+static float wanted(const float *input, int i) {
+    float x = input[i / BLOCK * BLOCK + BLOCK - 1 - i % BLOCK] + 2 * input[i];
+    for (int b = 0; i >= PLANTED_ITEMS - BLOCK && b < PLANTED_ITEMS / BLOCK; b++)
+        x += input[b * BLOCK + i % BLOCK];
+    return x;
+}
+
+static void right_numbers(void **state) {
+    float input[PLANTED_ITEMS], out[PLANTED_ITEMS];
+    (void)state;
+    make_input(input);
+    for (int order = 0; order < SIMT_ORDERS; order++) {
+        simt_settings.order = (SimtOrder)order;
+        planted_run(order ? PLANT_EARLY_NONE : PLANT_NONE, input, out);
+        for (int i = 0; i < PLANTED_ITEMS; i++)
+            if (out[i] != wanted(input, i))
+                fail_msg("order %d: item %d is %g, wanted %g", order, i, (double)out[i],
+                         (double)wanted(input, i));
+    }
+    assert_int_equal(simt_live_bytes(), 0);
+}
+
+// In a child, since a fault ends the program. What it wrote to stderr; empty where it came to its end.
+static void run_child(Plant plant, char *text, size_t size) {
+    float input[PLANTED_ITEMS], out[PLANTED_ITEMS];
+    int pipes[2], status;
+    size_t n = 0;
+    make_input(input);
+    assert_int_equal(pipe(pipes), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGABRT, SIG_DFL);
+        simt_settings.order = SIMT_NATURAL;
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+        dup2(pipes[1], 2);
+        planted_run(plant, input, out);
+        if (out[0] == -1) fputs("a launch failed", stderr);
+        _exit(0);
+    }
+    close(pipes[1]);
+    for (ssize_t got; n < size - 1 && (got = read(pipes[0], text + n, size - 1 - n)) > 0;) n += (size_t)got;
+    text[n] = 0;
+    close(pipes[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (!n && !(WIFEXITED(status) && WEXITSTATUS(status) == 0))
+        snprintf(text, size, "status %d without a word", status);
+}
+
+static void every_bug_is_named(void **state) {
+    static const char *const names[PLANTS] = {
+        [PLANT_RELEASE] = "missing release",
+        [PLANT_ACQUIRE] = "missing acquire",
+        [PLANT_COUNTER] = "no atomic that the two share",
+        [PLANT_CONSTANT] = "as constant (.nc), which this launch writes",
+        [PLANT_TWO_BLOCKS] = "race: writes",
+        [PLANT_WARPS] = "race: writes byte",
+        [PLANT_LANES] = "race: reads byte",
+        [PLANT_GLOBAL_WARPS] = "race: writes 0x",
+        [PLANT_OVERWRITE] = "nothing orders the two",
+        [PLANT_COPY_RACE] = "nothing orders the two",
+        [PLANT_COPY_EARLY] = "where a copy is still on its way",
+        [PLANT_COPY_LEFT] = "leaves with copies in flight",
+        [PLANT_UNKNOWN_SHARED] = "of shared memory, which nobody has written",
+        [PLANT_UNKNOWN_GLOBAL] = "which nobody has written",
+        [PLANT_OUTSIDE_SHARED] = "of shared memory, which has",
+        [PLANT_BEYOND] = "outside of every allocation",
+        [PLANT_FREED] = "in memory that was given back",
+        [PLANT_ALIGNED] = "which is not aligned",
+        [PLANT_BARRIER] = "lanes 0xffff of 0xffffffff are here",
+        [PLANT_SHUFFLE] = "lanes 0xffff of 0xffffffff are here",
+        [PLANT_ENDLESS] = "does not come to an end",
+        [PLANT_EARLY_READ] = "before it has waited for the launch that writes it",
+        [PLANT_EARLY_WRITE] = "before it has waited for the launches in front",
+        [PLANT_EARLY_LEAVE] = "without having waited",
+        [PLANT_SHARED_LIMIT] = "a launch failed",
+    };
+    char text[1024];
+    (void)state;
+    for (Plant p = PLANT_NONE; p < PLANTS; p++) {
+        run_child(p, text, sizeof text);
+        if (!names[p] ? *text != 0 : !strstr(text, names[p]))
+            fail_msg("plant %d: '%s', wanted '%s'", (int)p, text, names[p] ? names[p] : "");
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(right_numbers), cmocka_unit_test(every_bug_is_named)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

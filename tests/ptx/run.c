@@ -1,0 +1,359 @@
+// Warps, blocks, launches; what is counted; the critical path.
+//
+// The critical path is reckoned, not simulated: each warp issues its instructions in order, one a cycle, each
+// when its operands are there; latencies are constants (forms.c, memory.c). Warps of a block meet at
+// barriers. Warps that compete for units, memory that is busy and blocks that share a processor are not in
+// it.
+#include "tests/ptx/memory.h"
+#include "tests/simt/settings.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BRANCH_CYCLES = 6, BARRIER_CYCLES = 20, MOST_KERNELS = 256 };
+static const uint64_t ENDLESS = (uint64_t)1 << 23; // more instructions of one warp than anybody believes
+
+PtxSettings ptx_settings = {.checked = true, .timed = true};
+
+static struct {
+    struct {
+        const Kernel *kernel;
+        Counters counters;
+    } kept[MOST_KERNELS];
+    size_t kernels;
+    Counters *now;
+    const Instruction *at; // the one that runs
+    int latency;           // .. if memory's
+    uint32_t epochs, random;
+    uint64_t blocks;
+    unsigned char *registers, *shared; // kept from launch to launch: they are large
+    size_t register_bytes, shared_bytes;
+} m;
+
+const char *count_name(Count c) {
+    static const char *const names[COUNTS] = {
+        "move",  "integer", "float", "double", "special", "compare", "branch",  "param",   "global", "shared",
+        "local", "generic", "copy",  "atomic", "matrix",  "mma",     "shuffle", "barrier", "fence",  "other"};
+    return names[c];
+}
+
+void machine_fault(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fputs("ptx: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    abort();
+}
+
+void fault(const Warp *w, int lane, const char *format, ...) {
+    const Block *b = w->block;
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    machine_fault("%s (%s:%d), block %u, warp %d, lane %d: %s", b->kernel->name, b->kernel->file,
+                  m.at ? m.at->line : 0, b->number, w->number, lane, text);
+}
+
+Counters *machine_counters(void) { return m.now; }
+void machine_latency(int cycles) { m.latency = cycles; }
+uint32_t machine_epoch(void) { return ++m.epochs; }
+uint64_t ptx_blocks(void) { return m.blocks; }
+
+void run_nothing(Warp *w, const Instruction *o, uint32_t lanes) { (void)w, (void)o, (void)lanes; }
+void run_launch_wait(Warp *w, const Instruction *o, uint32_t lanes) {
+    (void)o;
+    w->waited |= lanes;
+}
+
+// --- one warp
+
+static void reckon(Warp *w, const Instruction *o, bool before) {
+    uint64_t at = w->clock + 1;
+    if (before) {
+        for (int i = 0; i < o->sources; i++)
+            if (!o->s[i].constant && w->ready[o->s[i].id] > at) at = w->ready[o->s[i].id];
+        if (o->guarded && w->ready[o->guard.id] > at) at = w->ready[o->guard.id];
+        w->clock = at;
+        m.latency = 0;
+        return;
+    }
+    int latency = o->latency < 0 ? m.latency : o->latency;
+    for (int i = 0; i < o->results; i++) w->ready[o->d[i].id] = w->clock + (uint64_t)latency;
+    if (o->count == COUNT_FENCE) w->clock += (uint64_t)latency;
+}
+
+static void count(Warp *w, const Instruction *o, uint32_t lanes) {
+    m.at = o;
+    m.now->warp[o->count]++;
+    m.now->lanes += (uint64_t)__builtin_popcount(lanes);
+    if (++w->executed > ENDLESS) fault(w, 0, "does not come to an end");
+}
+
+static uint32_t on(const Warp *w, const Instruction *o, uint32_t lanes) {
+    if (!o->guarded) return lanes;
+    uint32_t p = *(const uint32_t *)operand_at(w, &o->guard);
+    return lanes & (o->negated ? ~p : p);
+}
+
+static uint32_t members(const Warp *w, const Instruction *o, uint32_t lanes) {
+    return (uint32_t)operand_lane(w, &o->members, __builtin_ctz(lanes));
+}
+
+static uint32_t lanes_at(const Warp *w, uint32_t among, uint32_t pc) {
+    uint32_t lanes = 0;
+    for (int l = 0; l < LANES; l++) lanes |= (uint32_t)(among >> l & 1 && w->pc[l] == pc) << l;
+    return lanes;
+}
+static uint32_t lowest(const Warp *w, uint32_t among) {
+    uint32_t low = UINT32_MAX;
+    for (int l = 0; l < LANES; l++)
+        if (among >> l & 1 && w->pc[l] < low) low = w->pc[l];
+    return low;
+}
+static void go_to(Warp *w, uint32_t lanes, uint32_t pc) {
+    for (int l = 0; l < LANES; l++)
+        if (lanes >> l & 1) w->pc[l] = pc;
+}
+
+// A collective: runs when all lanes that it names are there, else those that are there wait. True: it ran.
+static bool meet(Warp *w, const Instruction *o, uint32_t pc, uint32_t lanes) {
+    uint32_t here = lanes | lanes_at(w, w->waiting, pc),
+             wanted = o->flow == FLOW_BARRIER ? ALL : members(w, o, lanes);
+    m.at = o;
+    if (wanted & ~w->alive)
+        fault(w, __builtin_ctz(lanes), "%s waits for lanes that have left (%#x)",
+              o->flow == FLOW_BARRIER ? "a barrier" : "a collective", wanted & ~w->alive);
+    if (lanes & ~wanted)
+        fault(w, __builtin_ctz(lanes & ~wanted), "takes part in a collective that does not name it");
+    if (wanted & ~here) {
+        w->waiting |= here;
+        return false;
+    }
+    w->waiting &= ~here;
+    count(w, o, here);
+    if (ptx_settings.timed) reckon(w, o, true);
+    o->execute(w, o, wanted);
+    if (ptx_settings.timed) reckon(w, o, false);
+    if (o->flow == FLOW_WARP_SYNC) w->sync++;
+    if (o->flow == FLOW_BARRIER) w->at_barrier = true;
+    go_to(w, here, pc + 1);
+    return true;
+}
+
+// From pc on for these lanes, until they branch apart, meet others at `next`, or come to something
+// collective.
+static void run_straight(Warp *w, uint32_t pc, uint32_t lanes, uint32_t next) {
+    const Instruction *code = w->block->kernel->code;
+    while (pc != next) {
+        const Instruction *o = &code[pc];
+        uint32_t active = on(w, o, lanes);
+        if (o->flow >= FLOW_BARRIER) {
+            if (active != lanes)
+                fault(w, __builtin_ctz(lanes & ~active), "a collective behind a condition that differs");
+            go_to(w, lanes, pc);
+            meet(w, o, pc, lanes);
+            return;
+        }
+        count(w, o, active);
+        if (ptx_settings.timed) reckon(w, o, true);
+        if (o->flow == FLOW_NEXT) {
+            if (active) o->execute(w, o, active);
+            if (ptx_settings.timed) reckon(w, o, false);
+            pc++;
+            continue;
+        }
+        w->clock += BRANCH_CYCLES;
+        if (o->flow == FLOW_EXIT) {
+            memory_leave(w, active);
+            w->alive &= ~active;
+            go_to(w, lanes & ~active, pc + 1);
+            return;
+        }
+        if (!active) {
+            pc++;
+            continue;
+        }
+        if (active != lanes) {
+            m.now->diverged++;
+            go_to(w, active, o->target);
+            go_to(w, lanes & ~active, pc + 1);
+            return;
+        }
+        pc = o->target;
+        if (next != UINT32_MAX && pc > next) break;
+    }
+    go_to(w, lanes, pc);
+}
+
+// Until the warp is at a barrier of its block, or has left.
+static void run_warp(Warp *w) {
+    while (w->alive && !w->at_barrier) {
+        uint32_t free_lanes = w->alive & ~w->waiting;
+        if (!free_lanes) {
+            uint32_t pc = lowest(w, w->waiting);
+            const Instruction *o = &w->block->kernel->code[pc];
+            m.at = o;
+            fault(w, __builtin_ctz(lanes_at(w, w->waiting, pc)),
+                  "divergent collective: lanes %#x of %#x are here, the others wait elsewhere",
+                  lanes_at(w, w->waiting, pc), w->alive);
+        }
+        uint32_t pc = lowest(w, free_lanes), lanes = lanes_at(w, free_lanes, pc);
+        run_straight(w, pc, lanes, lowest(w, free_lanes & ~lanes));
+    }
+}
+
+// --- one block
+
+static uint32_t next_random(void) {
+    m.random = m.random * 1664525u + 1013904223u;
+    return m.random >> 8;
+}
+
+// The order of threads and blocks that a test set: 0, 1, ..; the other way round; or shuffled.
+static void put_order(uint32_t *order, uint32_t count_of) {
+    for (uint32_t i = 0; i < count_of; i++)
+        order[i] = simt_settings.order == SIMT_REVERSED ? count_of - 1 - i : i;
+    for (uint32_t i = count_of; simt_settings.order == SIMT_RANDOM && i > 1; i--) {
+        uint32_t j = next_random() % i, kept = order[i - 1];
+        order[i - 1] = order[j];
+        order[j] = kept;
+    }
+}
+
+static void begin_warp(Warp *w, const uint32_t block[3]) {
+    const Kernel *k = w->block->kernel;
+    const Launch *l = w->block->launch;
+    uint32_t first[10] = {0,        0,          0,          block[0],   block[1],
+                          block[2], l->grid[0], l->grid[1], l->grid[2], l->threads};
+    memset(w->ready, 0, k->registers * sizeof *w->ready);
+    memset(w->pc, 0, sizeof w->pc);
+    memset(w->closed, 0, sizeof w->closed);
+    if (k->local_bytes) memset(w->local, 0xfe, LANES * (size_t)k->local_bytes);
+    w->alive = ALL;
+    w->waiting = w->waited = w->carry = w->sync = w->copy_count = 0;
+    w->at_barrier = false;
+    w->executed = w->mmas = w->clock = 0;
+    w->constants = k->constants;
+    for (int i = 0; i < 10; i++)
+        for (int t = 0; t < LANES; t++)
+            ((uint32_t *)operand_at(w, &k->special[i]))[t] = i ? first[i] : (uint32_t)(w->number * LANES + t);
+}
+
+// All warps are at a barrier or have left: the same barrier, or it is nobody's.
+static void pass_barrier(Block *b) {
+    uint32_t pc = UINT32_MAX;
+    uint64_t latest = 0;
+    for (uint32_t i = 0; i < b->warp_count; i++) {
+        Warp *w = &b->warps[i];
+        if (!w->at_barrier) fault(w, 0, "a barrier that a warp of the block has left");
+        if (pc == UINT32_MAX) pc = w->pc[0];
+        if (w->pc[0] != pc) fault(w, 0, "two barriers at once");
+        if (w->clock > latest) latest = w->clock;
+    }
+    b->epoch = machine_epoch();
+    for (uint32_t i = 0; i < b->warp_count; i++) {
+        b->warps[i].at_barrier = false;
+        b->warps[i].sync++;
+        b->warps[i].clock = latest + BARRIER_CYCLES;
+    }
+}
+
+static void run_block(Block *b, const uint32_t at[3]) {
+    uint32_t order[LANES];
+    b->epoch = machine_epoch();
+    b->acquired = NULL;
+    b->acquired_count = b->acquired_space = 0;
+    b->line_count = 0;
+    memory_begin_block(b);
+    for (uint32_t i = 0; i < b->warp_count; i++) begin_warp(&b->warps[i], at);
+    for (;;) {
+        uint32_t waits = 0;
+        put_order(order, b->warp_count);
+        for (uint32_t i = 0; i < b->warp_count; i++) run_warp(&b->warps[order[i]]);
+        for (uint32_t i = 0; i < b->warp_count; i++) waits += b->warps[i].at_barrier;
+        if (!waits) break;
+        pass_barrier(b);
+    }
+    for (uint32_t i = 0; i < b->warp_count; i++) {
+        const Warp *w = &b->warps[i];
+        if (w->executed > m.now->longest) m.now->longest = w->executed;
+        if (w->mmas > m.now->longest_mma) m.now->longest_mma = w->mmas;
+        if (w->clock > m.now->path) m.now->path = w->clock;
+    }
+    m.now->blocks++;
+    m.blocks++;
+    memory_end_block(b);
+}
+
+// --- launches
+
+static Counters *counters_of(const Kernel *k) {
+    size_t i = 0;
+    while (i < m.kernels && m.kept[i].kernel != k) i++;
+    if (i == MOST_KERNELS) machine_fault("too many kernels");
+    if (i == m.kernels) m.kept[m.kernels++].kernel = k;
+    return &m.kept[i].counters;
+}
+const Counters *ptx_counters(const char *part_of_name) {
+    for (size_t i = 0; i < m.kernels; i++)
+        if (m.kept[i].counters.launches && strstr(m.kept[i].kernel->name, part_of_name))
+            return &m.kept[i].counters;
+    return NULL;
+}
+void ptx_counters_clear(void) {
+    for (size_t i = 0; i < m.kernels; i++) memset(&m.kept[i].counters, 0, sizeof m.kept[i].counters);
+}
+
+static unsigned char *kept(unsigned char **area, size_t *has, size_t bytes) {
+    if (*has >= bytes && *area) return *area;
+    free(*area);
+    *has = (bytes + 4095) / 4096 * 4096 + 4096;
+    *area = aligned_alloc(4096, *has);
+    if (!*area) machine_fault("no memory");
+    memset(*area, 0xfe, *has); // registers begin with whatever was there
+    return *area;
+}
+
+void ptx_launch(Launch *l) {
+    const Kernel *k = l->kernel;
+    if (k->refused) machine_fault("%s (%s): %s", k->name, k->file, k->refused);
+    if (l->threads % LANES || l->threads > 1024 ||
+        (k->most_threads && l->threads > (uint32_t)k->most_threads))
+        machine_fault("%s: %u threads a block", k->name, l->threads);
+    uint32_t blocks = l->grid[0] * l->grid[1] * l->grid[2], warps = l->threads / LANES;
+    Block b = {.kernel = k, .launch = l, .warp_count = warps, .shared_bytes = l->shared};
+    uint32_t *order = malloc((blocks + 1) * sizeof *order);
+    size_t each = (k->register_bytes + 63) / 64 * 64;
+    b.shared = kept(&m.shared, &m.shared_bytes, l->shared);
+    b.warps = calloc(warps, sizeof *b.warps);
+    unsigned char *registers = kept(&m.registers, &m.register_bytes, warps * each);
+    unsigned char *local = malloc((size_t)warps * LANES * k->local_bytes + 1);
+    uint64_t *ready = malloc((size_t)warps * k->registers * sizeof *ready + 1);
+    if (!order || !b.warps || !local || !ready) machine_fault("no memory");
+    for (uint32_t i = 0; i < warps; i++) {
+        Warp *w = &b.warps[i];
+        w->block = &b, w->number = (int)i;
+        w->registers = registers + (size_t)i * each;
+        w->local = local + (size_t)i * LANES * k->local_bytes;
+        w->ready = ready + (size_t)i * k->registers;
+    }
+    m.random = simt_settings.seed;
+    m.now = counters_of(k);
+    m.now->launches++;
+    memory_begin_launch(l, blocks);
+    put_order(order, blocks);
+    for (uint32_t i = 0; i < blocks; i++) {
+        uint32_t n = order[i],
+                 at[3] = {n % l->grid[0], n / l->grid[0] % l->grid[1], n / l->grid[0] / l->grid[1]};
+        b.number = n;
+        if (!ptx_settings.only || ptx_settings.only(l, n)) run_block(&b, at);
+    }
+    for (uint32_t i = 0; i < warps; i++) free(b.warps[i].copies);
+    free(order), free(b.warps), free(local), free(ready);
+}

@@ -1,0 +1,563 @@
+// The calls of the CUDA runtime that nvcc's host objects make, on the machine that runs their PTX. As the
+// real one where programs trip over it:
+//
+// - What is put into a stream happens late: when somebody waits. Memory that is pinned must stay as it is
+// until then;
+//   what comes from pageable memory is taken at once, and what goes there is waited for.
+// - A call that fails leaves its code as the thread's last error until cudaGetLastError asks for it.
+// - While a stream is recorded, what would have to wait for it fails, and spoils the recording.
+// - A kernel has 48 KB of shared memory unless it was given more; blocks of more than 1,024 threads can't be
+// launched.
+// - An early launch has no order with what is in front of it until it waits (memory.c).
+// - Which PTX a device gets: 9.0 and later that for 9.0, others that for 8.0.
+#include "tests/ptx/memory.h"
+#include "tests/simt/settings.h"
+
+#include <cuda_runtime_api.h>
+#include <glob.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MOST_FUNCTIONS = 512, MOST_DEVICES = 16, FREE_SHARED = 48 << 10, MOST_SHARED = 227 << 10 };
+
+SimtSettings simt_settings = {.poison = 0xff, .fail_after = -1, .driver = 13000};
+
+typedef enum { WORK_COPY, WORK_FILL, WORK_LAUNCH, WORK_EVENT, WORK_GRAPH, WORK_TICK } WorkKind;
+typedef struct Work {
+    WorkKind kind;
+    void *to;
+    const void *from;
+    size_t bytes;
+    unsigned char *staged; // of pageable memory
+    int byte;
+    Launch launch;
+    struct CUevent_st *event;
+    struct CUgraphExec_st *graph;
+} Work;
+typedef struct Works {
+    Work *list;
+    size_t count, space;
+} Works;
+
+struct CUstream_st {
+    Works queue;
+    Works *captured; // NULL: nothing is recorded
+    bool spoiled, behind_launch;
+    uint32_t device, overlap;
+    struct CUstream_st *next;
+};
+struct CUevent_st {
+    struct CUstream_st *stream;
+    int coming;
+    bool recorded; // into a graph
+    double at;
+};
+struct CUgraph_st {
+    Works works;
+};
+struct CUgraphExec_st {
+    Works works;
+};
+
+typedef struct Function {
+    const void *host;
+    char name[256];
+    const Kernel *of[2]; // for 8.0, for 9.0
+    int shared;          // most that it may have
+} Function;
+typedef struct Pinned {
+    unsigned char *data;
+    size_t bytes;
+} Pinned;
+
+static struct {
+    Function functions[MOST_FUNCTIONS];
+    size_t function_count;
+    struct CUstream_st *streams;
+    Pinned *pinned;
+    size_t pinned_count, pinned_bytes;
+    uint32_t launches;
+    double ticked;
+    bool loaded;
+    struct {
+        dim3 grid, block;
+        size_t shared;
+        cudaStream_t stream;
+    } call;
+    pthread_mutex_t lock;
+} m = {.lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
+static _Thread_local cudaError_t last;
+static _Thread_local int current;
+
+static cudaError_t failed(cudaError_t code) {
+    if (code != cudaSuccess) last = code;
+    return code;
+}
+
+#define ENTER pthread_mutex_lock(&m.lock)
+#define LEAVE(code)                    \
+    do {                               \
+        cudaError_t result_ = (code);  \
+        pthread_mutex_unlock(&m.lock); \
+        return failed(result_);        \
+    } while (0)
+
+size_t simt_live_bytes(void) { return memory_live_bytes() + m.pinned_bytes; }
+unsigned long simt_blocks(void) { return (unsigned long)ptx_blocks(); }
+
+// --- devices
+
+static int devices(int capability[MOST_DEVICES]) {
+    const char *given = getenv("OUTPACE_FAKE_GPUS");
+    int n = 0;
+    for (const char *p = given ? given : "90"; *p && n < MOST_DEVICES; p += *p == ',')
+        capability[n++] = (int)strtol(p, (char **)&p, 10);
+    return n;
+}
+static int target_of(uint32_t device) {
+    int capability[MOST_DEVICES] = {90};
+    devices(capability);
+    return capability[device] >= 90 ? 1 : 0;
+}
+
+cudaError_t cudaDriverGetVersion(int *version) {
+    *version = simt_settings.driver;
+    return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int *version) {
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+cudaError_t cudaGetDeviceCount(int *count) { // unset where it fails
+    int capability[MOST_DEVICES], n = devices(capability);
+    if (simt_settings.driver < 13000) return failed(cudaErrorInsufficientDriver);
+    if (!n) return failed(cudaErrorNoDevice);
+    *count = n;
+    return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int *device) {
+    *device = current;
+    return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) {
+    int capability[MOST_DEVICES];
+    if (device < 0 || device >= devices(capability)) return failed(cudaErrorInvalidDevice);
+    current = device;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device) {
+    int capability[MOST_DEVICES];
+    devices(capability);
+    if (attribute == cudaDevAttrComputeCapabilityMajor) *value = capability[device] / 10;
+    else if (attribute == cudaDevAttrMultiProcessorCount) *value = 4;
+    else return failed(cudaErrorInvalidValue);
+    return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device) {
+    int capability[MOST_DEVICES], n = devices(capability);
+    if (device >= n) return failed(cudaErrorInvalidDevice);
+    memset(out, 0, sizeof *out);
+    snprintf(out->name, sizeof out->name, "PTX machine");
+    out->uuid.bytes[15] = (char)(device + 1);
+    out->major = capability[device] / 10, out->minor = capability[device] % 10;
+    out->multiProcessorCount = 4;
+    out->sharedMemPerBlockOptin = MOST_SHARED;
+    return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {
+    *free_bytes = *total = (size_t)1 << 30;
+    return cudaSuccess;
+}
+const char *cudaGetErrorString(cudaError_t code) {
+    return code == cudaSuccess                         ? "no error"
+           : code == cudaErrorMemoryAllocation         ? "out of memory"
+           : code == cudaErrorInsufficientDriver       ? "the driver is too old"
+           : code == cudaErrorStreamCaptureUnsupported ? "not permitted while a stream is recorded"
+           : code == cudaErrorStreamCaptureInvalidated ? "the recording was spoiled"
+                                                       : "the call failed";
+}
+cudaError_t cudaGetLastError(void) {
+    cudaError_t code = last;
+    last = cudaSuccess;
+    return code;
+}
+cudaError_t cudaPeekAtLastError(void) { return last; }
+
+// --- streams
+
+static void push(struct CUstream_st *s, Work work) {
+    Works *to = s->captured ? s->captured : &s->queue;
+    if (to->count == to->space) {
+        to->space = to->space ? 2 * to->space : 64;
+        to->list = realloc(to->list, to->space * sizeof *to->list);
+        if (!to->list) machine_fault("no memory");
+    }
+    to->list[to->count++] = work;
+}
+
+static double now(void) {
+    struct timespec t;
+    if (simt_settings.tick > 0) return m.ticked;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void copy(const Work *w) {
+    bool to = memory_is_device(w->to), from = !w->staged && memory_is_device(w->from);
+    const void *source = w->staged ? w->staged : from ? memory_reach(w->from, w->bytes, "a copy") : w->from;
+    memcpy(to ? memory_reach(w->to, w->bytes, "a copy") : w->to, source, w->bytes);
+    if (to && from) memory_copied(w->to, w->from, w->bytes);
+    else if (to) memory_written_by_host(w->to, w->bytes);
+}
+
+static void happen(struct CUstream_st *s, Work *w) {
+    bool launch = w->kind == WORK_LAUNCH;
+    if (launch) {
+        Launch l = w->launch;
+        l.number = ++m.launches;
+        l.early = l.early && s->behind_launch;
+        l.overlap = l.early ? s->overlap : l.number;
+        s->overlap = l.overlap;
+        ptx_launch(&l);
+    } else if (w->kind == WORK_COPY && w->bytes) copy(w);
+    else if (w->kind == WORK_FILL && w->bytes) {
+        memset(memory_reach(w->to, w->bytes, "a fill"), w->byte, w->bytes);
+        memory_written_by_host(w->to, w->bytes);
+    } else if (w->kind == WORK_EVENT) {
+        w->event->at = now();
+        w->event->coming--;
+    } else if (w->kind == WORK_GRAPH)
+        for (size_t i = 0; i < w->graph->works.count; i++) happen(s, &w->graph->works.list[i]);
+    if (launch || w->kind == WORK_COPY || w->kind == WORK_FILL) m.ticked += simt_settings.tick;
+    if (w->kind != WORK_GRAPH) s->behind_launch = launch;
+}
+
+static void drain(struct CUstream_st *s) {
+    for (size_t i = 0; i < s->queue.count; i++) {
+        happen(s, &s->queue.list[i]);
+        free(s->queue.list[i].staged);
+        if (s->queue.list[i].kind == WORK_LAUNCH) free(s->queue.list[i].launch.params);
+    }
+    s->queue.count = 0;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags) {
+    struct CUstream_st *s = calloc(1, sizeof *s);
+    (void)flags;
+    if (!s) return failed(cudaErrorMemoryAllocation);
+    ENTER;
+    s->device = (uint32_t)current;
+    s->next = m.streams;
+    m.streams = *out = s;
+    LEAVE(cudaSuccess);
+}
+cudaError_t cudaStreamDestroy(cudaStream_t s) {
+    ENTER;
+    drain(s);
+    for (struct CUstream_st **p = &m.streams; *p; p = &(*p)->next)
+        if (*p == s) {
+            *p = s->next;
+            break;
+        }
+    free(s->queue.list);
+    free(s);
+    LEAVE(cudaSuccess);
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t s) {
+    ENTER;
+    if (s->captured) {
+        s->spoiled = true;
+        LEAVE(cudaErrorStreamCaptureUnsupported);
+    }
+    drain(s);
+    LEAVE(cudaSuccess);
+}
+
+// --- memory
+
+static bool may_take(void) {
+    if (simt_settings.fail_after > 0) simt_settings.fail_after--;
+    else if (simt_settings.fail_after == 0) return false;
+    return true;
+}
+cudaError_t cudaMalloc(void **out, size_t bytes) {
+    ENTER;
+    if (!may_take()) LEAVE(cudaErrorMemoryAllocation);
+    memory_take(out, bytes, (uint32_t)current);
+    LEAVE(cudaSuccess);
+}
+// A device finishes all its work before it gives memory back.
+cudaError_t cudaFree(void *p) {
+    if (!p) return cudaSuccess;
+    ENTER;
+    for (struct CUstream_st *s = m.streams; s; s = s->next) drain(s);
+    LEAVE(memory_give(p) ? cudaSuccess : cudaErrorInvalidValue);
+}
+cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags) {
+    (void)flags;
+    ENTER;
+    if (!may_take()) LEAVE(cudaErrorMemoryAllocation);
+    m.pinned = realloc(m.pinned, (m.pinned_count + 1) * sizeof *m.pinned);
+    *out = malloc(bytes);
+    if (!m.pinned || !*out) machine_fault("no memory");
+    memset(*out, simt_settings.poison, bytes);
+    m.pinned[m.pinned_count++] = (Pinned){*out, bytes};
+    m.pinned_bytes += bytes;
+    LEAVE(cudaSuccess);
+}
+cudaError_t cudaFreeHost(void *p) {
+    ENTER;
+    for (struct CUstream_st *s = m.streams; s; s = s->next) drain(s);
+    for (size_t i = 0; i < m.pinned_count; i++) {
+        if (m.pinned[i].data != p) continue;
+        m.pinned_bytes -= m.pinned[i].bytes;
+        m.pinned[i] = m.pinned[--m.pinned_count];
+        free(p);
+        LEAVE(cudaSuccess);
+    }
+    LEAVE(cudaErrorInvalidValue);
+}
+static bool is_pageable(const void *p) {
+    if (memory_is_device(p)) return false;
+    for (size_t i = 0; i < m.pinned_count; i++)
+        if ((const unsigned char *)p >= m.pinned[i].data &&
+            (const unsigned char *)p < m.pinned[i].data + m.pinned[i].bytes)
+            return false;
+    return true;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t s) {
+    Work w = {.kind = WORK_COPY, .to = to, .from = from, .bytes = bytes};
+    (void)kind;
+    ENTER;
+    if (is_pageable(from) && bytes && !s->captured) {
+        w.staged = malloc(bytes);
+        if (!w.staged) machine_fault("no memory");
+        memcpy(w.staged, from, bytes);
+    }
+    if (s->captured && (is_pageable(from) || is_pageable(to)))
+        machine_fault("a copy of pageable memory is recorded");
+    push(s, w);
+    if (is_pageable(to)) drain(s);
+    LEAVE(cudaSuccess);
+}
+cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t s) {
+    ENTER;
+    push(s, (Work){.kind = WORK_FILL, .to = to, .byte = byte, .bytes = bytes});
+    LEAVE(cudaSuccess);
+}
+
+// --- events
+
+cudaError_t cudaEventCreate(cudaEvent_t *out) {
+    *out = calloc(1, sizeof **out);
+    return *out ? cudaSuccess : failed(cudaErrorMemoryAllocation);
+}
+cudaError_t cudaEventDestroy(cudaEvent_t e) {
+    ENTER;
+    if (e->coming) drain(e->stream);
+    free(e);
+    LEAVE(cudaSuccess);
+}
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
+    ENTER;
+    e->recorded = s->captured != NULL;
+    e->stream = s;
+    if (!s->captured) e->coming++;
+    if (!s->captured) push(s, (Work){.kind = WORK_EVENT, .event = e});
+    LEAVE(cudaSuccess);
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t e) {
+    ENTER;
+    if (e->recorded) LEAVE(cudaErrorStreamCaptureUnsupported);
+    if (e->coming) drain(e->stream);
+    LEAVE(cudaSuccess);
+}
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
+    if (from->recorded || to->recorded || !from->stream || !to->stream)
+        return failed(cudaErrorInvalidResourceHandle);
+    if (from->coming || to->coming) return failed(cudaErrorNotReady);
+    *ms = (float)((to->at - from->at) * 1e3);
+    return cudaSuccess;
+}
+
+// --- graphs
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode) {
+    (void)mode;
+    ENTER;
+    if (s->captured) LEAVE(cudaErrorIllegalState);
+    s->captured = calloc(1, sizeof *s->captured);
+    s->spoiled = false;
+    LEAVE(s->captured ? cudaSuccess : cudaErrorMemoryAllocation);
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out) {
+    ENTER;
+    *out = NULL;
+    if (!s->captured) LEAVE(cudaErrorIllegalState);
+    Works works = *s->captured;
+    free(s->captured);
+    s->captured = NULL;
+    if (s->spoiled || simt_settings.no_graphs) {
+        free(works.list);
+        LEAVE(cudaErrorStreamCaptureInvalidated);
+    }
+    *out = calloc(1, sizeof **out);
+    if (!*out) machine_fault("no memory");
+    (*out)->works = works;
+    LEAVE(cudaSuccess);
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned long long flags) {
+    (void)flags;
+    *out = calloc(1, sizeof **out);
+    if (!*out) machine_fault("no memory");
+    (*out)->works = g->works;
+    g->works = (Works){0};
+    return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t g) {
+    free(g->works.list);
+    free(g);
+    return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) {
+    ENTER;
+    for (struct CUstream_st *s = m.streams; s; s = s->next) drain(s); // it may be in a queue
+    for (size_t i = 0; i < g->works.count; i++)
+        if (g->works.list[i].kind == WORK_LAUNCH) free(g->works.list[i].launch.params);
+    free(g->works.list);
+    free(g);
+    LEAVE(cudaSuccess);
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s) {
+    ENTER;
+    push(s, (Work){.kind = WORK_GRAPH, .graph = g});
+    LEAVE(cudaSuccess);
+}
+
+// --- functions
+
+static void load_all(void) {
+    glob_t found;
+    if (m.loaded) return;
+    m.loaded = true;
+    const char *folder = getenv("OUTPACE_PTX");
+    char pattern[512];
+    snprintf(pattern, sizeof pattern, "%s/*.ptx", folder ? folder : PTX_FOLDER);
+    if (glob(pattern, 0, NULL, &found)) machine_fault("there is no PTX in '%s'; run make", pattern);
+    for (size_t i = 0; i < found.gl_pathc; i++) ptx_load(found.gl_pathv[i]);
+    globfree(&found);
+}
+
+static Function *function_of(const void *host) {
+    for (size_t i = 0; i < m.function_count; i++)
+        if (m.functions[i].host == host || (const void *)&m.functions[i] == host) return &m.functions[i];
+    return NULL;
+}
+static const Kernel *kernel_of(Function *f, uint32_t device) {
+    int nine = target_of(device);
+    load_all();
+    if (!f->of[nine]) f->of[nine] = ptx_kernel(f->name, nine ? 90 : 80);
+    if (!f->of[nine]) machine_fault("there is no PTX of '%s' for %s", f->name, nine ? "9.0" : "8.0");
+    return f->of[nine];
+}
+
+void **__cudaRegisterFatBinary(void *binary);
+void __cudaRegisterFatBinaryEnd(void **handle);
+void __cudaUnregisterFatBinary(void **handle);
+void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int limit,
+                            uint3 *thread, uint3 *block, dim3 *size, dim3 *grid, int *warps);
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream);
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
+cudaError_t __cudaGetKernel(cudaKernel_t *out, const void *host);
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
+                               cudaStream_t stream);
+
+void **__cudaRegisterFatBinary(void *binary) { return binary; }
+void __cudaRegisterFatBinaryEnd(void **handle) { (void)handle; }
+void __cudaUnregisterFatBinary(void **handle) { (void)handle; }
+void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int limit,
+                            uint3 *thread, uint3 *block, dim3 *size, dim3 *grid, int *warps) {
+    (void)handle, (void)device, (void)limit, (void)thread, (void)block, (void)size, (void)grid, (void)warps;
+    if (m.function_count == MOST_FUNCTIONS) machine_fault("too many kernels");
+    Function *f = &m.functions[m.function_count++];
+    f->host = host, f->shared = FREE_SHARED;
+    snprintf(f->name, sizeof f->name, "%s", name);
+}
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream) {
+    m.call.grid = grid, m.call.block = block, m.call.shared = shared, m.call.stream = stream;
+    return 0;
+}
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream) {
+    *grid = m.call.grid, *block = m.call.block, *shared = m.call.shared;
+    *(cudaStream_t *)stream = m.call.stream;
+    return cudaSuccess;
+}
+cudaError_t cudaFuncSetAttribute(const void *host, enum cudaFuncAttribute attribute, int value) {
+    Function *f = function_of(host);
+    if (!f) return failed(cudaErrorInvalidDeviceFunction);
+    if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) return cudaSuccess;
+    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value > MOST_SHARED)
+        return failed(cudaErrorInvalidValue);
+    f->shared = value;
+    return cudaSuccess;
+}
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *host) {
+    Function *f = function_of(host);
+    if (!f) return failed(cudaErrorInvalidDeviceFunction);
+    memset(out, 0, sizeof *out);
+    out->ptxVersion = out->binaryVersion = target_of((uint32_t)current) ? 90 : 80;
+    return cudaSuccess;
+}
+
+static cudaError_t launch(Function *f, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t s,
+                          bool early) {
+    if (!f) return cudaErrorInvalidDeviceFunction;
+    const Kernel *k = kernel_of(f, s->device);
+    unsigned threads = block.x * block.y * block.z;
+    if (threads > 1024 || !threads || !grid.x || !grid.y || !grid.z || grid.y > 65535 || grid.z > 65535)
+        return cudaErrorInvalidConfiguration;
+    if (shared > (size_t)f->shared) return cudaErrorInvalidValue;
+    Work w = {
+        .kind = WORK_LAUNCH,
+        .launch = {.kernel = k,
+                   .grid = {grid.x, grid.y, grid.z},
+                   .threads = threads,
+                   .shared = shared,
+                   .device = s->device,
+                   .early = early}
+    };
+    w.launch.params = calloc(1, k->param_bytes + 1);
+    if (!w.launch.params) machine_fault("no memory");
+    for (int i = 0; i < k->params; i++)
+        memcpy(w.launch.params + k->param_at[i], arguments[i], k->param_size[i]);
+    push(s, w);
+    return cudaSuccess;
+}
+cudaError_t __cudaGetKernel(cudaKernel_t *out, const void *host) {
+    *out = (cudaKernel_t)(void *)function_of(host);
+    return *out ? cudaSuccess : failed(cudaErrorInvalidDeviceFunction);
+}
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
+                               cudaStream_t s) {
+    ENTER;
+    LEAVE(launch(function_of(kernel), grid, block, arguments, shared, s, false));
+}
+cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared,
+                             cudaStream_t s) {
+    ENTER;
+    LEAVE(launch(function_of(host), grid, block, arguments, shared, s, false));
+}
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *host, void **arguments) {
+    bool early = false;
+    for (unsigned i = 0; i < c->numAttrs; i++)
+        if (c->attrs[i].id == cudaLaunchAttributeProgrammaticStreamSerialization)
+            early = c->attrs[i].val.programmaticStreamSerializationAllowed;
+    ENTER;
+    LEAVE(
+        launch(function_of(host), c->gridDim, c->blockDim, arguments, c->dynamicSmemBytes, c->stream, early));
+}
