@@ -1,7 +1,11 @@
 # The CUDA engine, compiled twice: by nvcc for GPUs, where there is one; and by the C++ compiler for the tests, which
 # run every kernel on the CPU (tests/simt). Part of the Makefile.
 CXX      = g++
-NVCC     = $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+# A toolkit older than 12.0 doesn't know 9.0: it's passed over, with a line.
+NVCC_FOUND := $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+NVCC_VERSION := $(if $(NVCC_FOUND),$(shell $(NVCC_FOUND) --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p'))
+NVCC_OLD := $(filter 1.% 2.% 3.% 4.% 5.% 6.% 7.% 8.% 9.% 10.% 11.%,$(NVCC_VERSION))
+NVCC     = $(if $(NVCC_OLD),,$(NVCC_FOUND))
 CUDA_HOME = $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
 
 CUDA_C   = $(filter-out engine/cuda/none.c,$(wildcard engine/cuda/*.c))
@@ -12,12 +16,16 @@ else
 CUDA_OUT = engine/cuda/none.c
 # The same for every BUILD: sanitizers do not change what runs on a GPU.
 CUDA_OBJECTS = $(CUDA_CU:%.cu=build/cuda/%.o)
-CUDA_LIBS = -L$(CUDA_HOME)/lib64 -lcudart_static -lsupc++ -static-libgcc -ldl -lrt
+# As NVIDIA's own packages, conda's and pip's have it.
+CUDA_LIBS = $(addprefix -L,$(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib $(CUDA_HOME)/targets/*/lib)) -lcudart_static -lsupc++ -static-libgcc -ldl -lrt
 endif
 
-# Instructions of Hopper's own need the a; PTX is for what comes after. No contraction of a*b+c (see EXACT). Spills fail.
-CUDA_ARCH = -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_90a,code=sm_90a
-NVCCFLAGS = -std=c++17 -O3 --fmad=false -Xcompiler -Wall,-Wextra -Xptxas --warn-on-spills,-Werror $(if $(WERROR),-Werror all-warnings) -I. -MMD -MP
+# The PTX for 9.0 is what later cards compile: early launches are in it. No contraction of a*b+c (see EXACT). Spills
+# fail, where the toolkit is the one that this is written with.
+CUDA_ARCH = -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
+NVCCFLAGS = -std=c++17 -O3 --fmad=false -Xcompiler -Wall,-Wextra $(if $(filter 13.0,$(NVCC_VERSION)),-Xptxas --warn-on-spills$(,)-Werror) \
+    $(if $(WERROR),-Werror all-warnings) -I. -MMD -MP
+, := ,
 # The PTX that nvcc makes on its way is kept, for the machine that runs it in the tests (tests/ptx).
 build/cuda/%.o: %.cu engine/cuda/cuda.mk
 	@mkdir -p $(@D) build/ptx build/cuda/$*.kept
@@ -77,7 +85,7 @@ tests: $(PTX_TESTS)
 endif
 
 cuda-note:
-	@[ -n "$(NVCC)" ] || echo "CUDA toolkit: none found; building for the CPU"
+	@[ -n "$(NVCC)" ] || echo "CUDA toolkit: $(if $(NVCC_OLD),$(NVCC_FOUND) is $(NVCC_VERSION) and 12.0 is the oldest that will do,none found); building for the CPU"
 .PHONY: cuda-note
 -include $(CUDA_OBJECTS:.o=.d) build/cuda/tests/ptx/planted.d $(PTX:.o=.d) $(SIMT:.o=.d) $(BUILD)/tests/gpu/real.d
 

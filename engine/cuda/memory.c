@@ -13,7 +13,8 @@ bool cuda_ok(const Cuda *c, int code, const char *what, Error *e) {
 
 bool cuda_take(Cuda *c, void *out, size_t bytes, bool zero, size_t *total, Error *e) {
     void *block = NULL, *list = c->blocks;
-    *total += (bytes + 255) / 256 * 256; // what a device rounds it up to
+    size_t unit = bytes > (size_t)1 << 20 ? (size_t)2 << 20 : 512; // what a device rounds it up to
+    *total += (bytes + unit - 1) / unit * unit;
     if (c->planning) return true;
     if (!mem_grow(&list, &c->block_capacity, c->block_count + 1, sizeof *c->blocks))
         return error_system(e, "out of memory for a list of %zu blocks", c->block_count + 1);

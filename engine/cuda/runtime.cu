@@ -85,15 +85,17 @@ int gpu_fill(void *device, int byte, size_t bytes, void *stream) {
 }
 int gpu_launched(void) { return (int)cudaGetLastError(); }
 
-// Machine code that waits for the launch in front is there for 9.x alone: what a later card makes of the PTX
-// for 8.0 does not wait.
+// A kernel like every other here, to see which of the compiled codes a device has loaded.
+__global__ void witness() {}
+
+// Only code compiled for 9.0 or later has the instruction that waits for the launch in front. Which code runs is not
+// the card's choice alone: a build for other architectures, or one whose machine code is passed over
+// (CUDA_FORCE_PTX_JIT), has none of it on a 9.0 card.
 bool gpu_begins_early(void) {
     const char *wanted = getenv("OUTPACE_EARLY");
-    int device = 0, major = 0;
+    cudaFuncAttributes code;
     if (wanted && strcmp(wanted, "no") == 0) return false;
-    cudaGetDevice(&device);
-    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-    return major == 9;
+    return told(cudaFuncGetAttributes(&code, witness)) == 0 && code.ptxVersion >= 90;
 }
 
 int gpu_event_open(void **event) { return told(cudaEventCreate((cudaEvent_t *)event)); }
