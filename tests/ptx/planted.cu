@@ -113,3 +113,34 @@ void planted_run(Plant plant, const float *input, float *out) {
     for (size_t i = plant == PLANT_FREED; i < sizeof all / sizeof *all; i++) gpu_give(all[i]);
     gpu_stream_close(stream);
 }
+
+__global__ void counted(const float *in, float *out, unsigned *counter, int stride, int mmas) {
+    SHARED(float, sm);
+    int t = (int)threadIdx.x;
+    sm[t * stride] = in[t * stride];
+    __syncthreads();
+    float d[4] = {sm[t * stride], 0, 0, 0};
+    uint32_t a[4] = {0, 0, 0, 0};
+#pragma unroll 1
+    for (int i = 0; i < mmas; i++) mma_16816(d, a, a[0], a[1]);
+    atomicAdd(counter, 1u);
+    out[t] = d[0];
+}
+
+void planted_count(int warps, int stride, int mmas) {
+    void *stream, *in, *out, *counter;
+    size_t threads = (size_t)warps * WARP, bytes = threads * (size_t)stride * sizeof(float);
+    gpu_stream_open(&stream);
+    gpu_take(&in, bytes);
+    gpu_take(&out, threads * sizeof(float));
+    gpu_take(&counter, sizeof(unsigned));
+    gpu_fill(in, 0, bytes, stream);
+    gpu_fill(counter, 0, sizeof(unsigned), stream);
+    LAUNCH(counted, 1, (unsigned)threads, bytes, stream, (const float *)in, (float *)out, (unsigned *)counter,
+           stride, mmas);
+    gpu_stream_wait(stream);
+    gpu_give(in);
+    gpu_give(out);
+    gpu_give(counter);
+    gpu_stream_close(stream);
+}

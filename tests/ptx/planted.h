@@ -42,6 +42,11 @@ typedef enum {
 // out (PLANTED_ITEMS): of PLANT_NONE and PLANT_EARLY_NONE, what planted_wanted gives.
 void planted_run(Plant plant, const float *input, float *out);
 
+// A kernel of one block, for the counters: each warp of `warps` loads a float a lane, `stride` floats apart;
+// passes it through shared memory in the same steps, a barrier between; multiplies `mmas` times; adds one a
+// lane to a counter.
+void planted_count(int warps, int stride, int mmas);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,5 +1,6 @@
 // The PTX machine itself: kernels without a bug give the right numbers in every order of blocks and warps;
 // each planted bug ends the program with the line that names it.
+#include "tests/ptx/machine.h"
 #include "tests/ptx/planted.h"
 #include "tests/simt/settings.h"
 #include "tests/support/check.h"
@@ -101,7 +102,53 @@ static void every_bug_is_named(void **state) {
     }
 }
 
+static void want(uint64_t got, uint64_t wanted_count, const char *what, int stride) {
+    if (got != wanted_count)
+        fail_msg("stride %d: %lu %s, wanted %lu", stride, (unsigned long)got, what,
+                 (unsigned long)wanted_count);
+}
+
+// What can be counted by hand: 32 lanes of 4 bytes are 4 sectors and one pass of the banks; further apart
+// they are more.
+static void counts_are_right(void **state) {
+    static const struct {
+        int stride;
+        uint64_t sectors, waves;
+    } cases[] = {
+        {1,  4,  1 },
+        {2,  8,  2 },
+        {4,  16, 4 },
+        {8,  32, 8 },
+        {32, 32, 32}
+    };
+    uint64_t path = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ptx_counters_clear();
+        planted_count(2, cases[i].stride, 5);
+        const Counters *c = ptx_counters("counted");
+        assert_non_null(c);
+        want(c->load_sectors, 2 * cases[i].sectors, "sectors", cases[i].stride);
+        want(c->load_ideal, 2 * 4, "sectors at best", cases[i].stride);
+        want(c->shared_waves, 4 * cases[i].waves, "passes of the banks", cases[i].stride);
+        want(c->shared_ideal, 4, "passes at best", cases[i].stride);
+        want(c->warp[COUNT_MMA], 10, "multiplications", cases[i].stride);
+        want(c->longest_mma, 5, "multiplications of a warp", cases[i].stride);
+        want(c->atomics, 64, "atomics", cases[i].stride);
+        want(c->blocks, 1, "blocks", cases[i].stride);
+        want(c->warp[COUNT_BARRIER], 2, "barriers", cases[i].stride);
+        assert_true(c->path > path || cases[i].stride == 1); // conflicts take time
+        path = i ? path : c->path;
+    }
+    ptx_counters_clear();
+    planted_count(1, 1, 105);
+    // Each multiplication takes the sums of the one before it.
+    assert_true(ptx_counters("counted")->path >= path + 100 * 33);
+    assert_null(ptx_counters("last_block"));
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(right_numbers), cmocka_unit_test(every_bug_is_named)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(right_numbers), cmocka_unit_test(every_bug_is_named),
+                                       cmocka_unit_test(counts_are_right)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
