@@ -8,7 +8,10 @@
 
 #include "engine/base/memory.h"
 
+#include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static int round_up(int n, int to) { return (n + to - 1) / to * to; }
 
@@ -119,17 +122,54 @@ static void loader_close(Loader *l) {
     }
 }
 
+// One thread copies from mapped files at 2 to 4 GB/s, a fraction of what the bus takes; so several do. The system is
+// told first, so that it reads a cold file ahead.
+enum { COPY_THREADS = 4, COPY_ALONE = 4 << 20 };
+typedef struct Piece {
+    unsigned char *to;
+    const unsigned char *from;
+    size_t bytes;
+    pthread_t thread;
+    bool began;
+} Piece;
+
+static void *copy_piece(void *piece) {
+    const Piece *p = piece;
+    memcpy(p->to, p->from, p->bytes);
+    return NULL;
+}
+
+static void copy_mapped(void *to, const unsigned char *from, size_t bytes) {
+    Piece pieces[COPY_THREADS];
+    int count = bytes < COPY_ALONE ? 1 : COPY_THREADS;
+    for (int i = 0; i < count; i++) {
+        size_t begin = bytes * (size_t)i / (size_t)count, end = bytes * (size_t)(i + 1) / (size_t)count;
+        Piece *p = &pieces[i];
+        *p = (Piece){.to = (unsigned char *)to + begin, .from = from + begin, .bytes = end - begin};
+        p->began = i > 0 && pthread_create(&p->thread, NULL, copy_piece, p) == 0;
+    }
+    for (int i = 0; i < count; i++)
+        if (pieces[i].began) pthread_join(pieces[i].thread, NULL);
+        else copy_piece(&pieces[i]);
+}
+
+static void read_ahead(const Tensor *t) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), off = (size_t)((uintptr_t)t->data % page);
+    posix_madvise((void *)((uintptr_t)t->data - off), tensor_bytes(t) + off, POSIX_MADV_WILLNEED);
+}
+
 static bool load_tensor(Loader *l, const Tensor *t, Pack *p, Error *e) {
     size_t row = (size_t)t->columns * dtype_size(t->dtype);
     int at_once = (int)(l->bytes / row < (size_t)t->rows ? l->bytes / row : (size_t)t->rows);
     p->dtype = t->dtype;
     p->columns = t->columns;
+    read_ahead(t);
     for (p->first = 0; p->first < t->rows; p->first += p->rows) {
         Staging *s = &l->staging[l->turn ^= 1];
         p->rows = t->rows - p->first < at_once ? t->rows - p->first : at_once;
         p->from = l->device[l->turn];
-        memcpy(staging_begin(s), (const unsigned char *)t->data + (size_t)p->first * row,
-               (size_t)p->rows * row);
+        copy_mapped(staging_begin(s), (const unsigned char *)t->data + (size_t)p->first * row,
+                    (size_t)p->rows * row);
         if (!staging_send(l->c, s, l->device[l->turn], (size_t)p->rows * row, e)) return false;
         gpu_pack(p, l->c->stream);
     }
