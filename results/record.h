@@ -65,9 +65,8 @@ typedef struct StorePoint {
     int64_t model, dataset;
     const char *method, *decoder, *label, *skipped;
     double temperature;
-    int64_t baseline,
-        same_path;            // points; 0: none. An autoregressive point's own is none: it is 1 by definition
-    const StoreParam *params; // (param_count)
+    int64_t baseline, same_path; // points; 0: none. An autoregressive point has none: it is 1 by definition
+    const StoreParam *params;    // (param_count)
     int param_count;
 } StorePoint;
 
@@ -94,8 +93,7 @@ typedef struct StoreSource {
     int rows, length, rank; // rank: of the row that had most, from 1; 0: nothing matched
 } StoreSource;
 
-// Numbers and times below 0 are unknown, as they may be in steps of other engines; accepted and emitted never
-// are.
+// Numbers and times below 0 are unknown, as steps of other engines have them; accepted and emitted never are.
 typedef struct StoreStep {
     StoreStepKind kind;
     int context, rows, asked, depth, candidates, probes, drafted, tried, accepted, emitted;
@@ -139,8 +137,8 @@ typedef struct StoreSample {
 typedef struct StoreSurface {
     int64_t attempt, model;
     const char *kind, *device, *compute, *layout, *cache, *weights;
-    int k, w, a, b, rows, head_rows, context, samples, disturbed,
-        flags; // k, b or head_rows below 0: does not apply
+    int k, w, a, b, rows, head_rows, context; // k, b or head_rows below 0: does not apply
+    int samples, disturbed, flags;
     double mean_s, median_s, deviation_s, slowdown, floor_s, bytes, operations, drift; // below 0: unknown
     double low_s, high_s, slowdown_low, slowdown_high;                                 // likewise
 } StoreSurface;

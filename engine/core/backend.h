@@ -101,12 +101,10 @@ typedef struct BackendReport {
 // What a device can do at most, measured on it: the two floors under a step's time.
 typedef struct Ceilings {
     double bytes_per_s;                     // read from its memory
-    double operations_per_s[COMPUTE_KINDS]; // of products, a multiply-add counts two: in f32, and of bf16
-                                            // weights with bf16 activations; 0: not measured
+    double operations_per_s[COMPUTE_KINDS]; // of products; a multiply-add counts two; 0: not measured
     const char *isa;                        // of the kernels that were measured
     int threads;
-    size_t few_bytes; // that bytes_per_s was read from, where no more could be had: perhaps of a cache; 0:
-                      // enough
+    size_t few_bytes; // bytes_per_s was read from so few, perhaps out of a cache; 0: enough
 } Ceilings;
 
 // What a device says of itself now. NAN or empty: it does not say.
@@ -120,8 +118,7 @@ typedef struct Gauge {
 
 // A device's own memory for hidden states that go from one instance to another without the host seeing them.
 typedef struct HiddenMemory {
-    // Room that `self` and `other` both reach, in the order of the calls, whichever of them is called. NULL:
-    // there is none.
+    // Room that `self` and `other` both reach, in the order of their calls. NULL: there is none.
     float *(*take)(void *self, void *other, size_t bytes);
     void (*drop)(void *self, float *rows);
     // As get_hidden and set_hidden, with a row of that room.
@@ -138,8 +135,7 @@ typedef struct Backend {
     bool (*run)(void *self, const StepRun *run, Error *e);
     // The LM head on nodes that have been through all layers.
     bool (*head)(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e);
-    // p of a node that head has drawn at, over `vocab` ids. NULL: the backend does not draw, and its logits
-    // are what draws come from (draws.h).
+    // p of a node that head has drawn at, over `vocab` ids. NULL: draws come from its logits (draws.h).
     bool (*distribution)(void *self, int node, const Sampling *sampling, int vocab, float *p, Error *e);
     // Rows of `width` floats.
     bool (*get_hidden)(void *self, const int *nodes, int count, HiddenKind kind, float *rows, Error *e);
@@ -147,8 +143,7 @@ typedef struct Backend {
     const HiddenMemory *hidden; // NULL: the host's memory is the device's
     // Copies keys and values of all layers from the step area, node nodes[i] to slot slots[i].
     bool (*commit)(void *self, const int *nodes, const int *slots, int count, Error *e);
-    // Forgets everything (a new sequence begins). The arithmetic-free backend needs it; others may do
-    // nothing.
+    // Forgets everything: a new sequence begins. Only the null backend has to do anything.
     void (*reset)(void *self);
     void (*report)(const void *self, BackendReport *out);
     void (*close)(void *self); // takes NULL

@@ -289,5 +289,6 @@ int gpu_attention_counters(const Heads *h, int most) { return tiles_of(h, most) 
 
 size_t gpu_attention_part(const Heads *h, int spans) {
     if (!h->bf16) return gpu_attention_plain_part(h, spans);
-    return (size_t)h->kv_heads * (size_t)spans * (size_t)QUERIES * (size_t)(padded_dim(h->head_dim) + 6); // two of Running, four of padding
+    return (size_t)h->kv_heads * (size_t)spans * (size_t)QUERIES *
+           (size_t)(padded_dim(h->head_dim) + 6); // two of Running, four of padding
 }

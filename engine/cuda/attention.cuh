@@ -88,8 +88,8 @@ __device__ __forceinline__ size_t key_at(const Attention &a, int kv, const uint1
 
 // --- from warps to spans to the end
 
-// What a tile of ROWS queries knows of some positions: ROWS Runnings, then ROWS sums of DIM. The padding puts rows that
-// a warp writes at once into different banks.
+// What a tile of ROWS queries knows of some positions: ROWS Runnings, then ROWS sums of DIM. The padding puts
+// rows that a warp writes at once into different banks.
 template <int ROWS, int DIM> struct Known {
     Running running[ROWS];
     float sum[ROWS][DIM + 4];

@@ -29,8 +29,8 @@ int gpu_count(int *count) {
     return none ? 0 : (int)code;
 }
 
-// A call that fails leaves its code as the runtime's last error. It's taken back here: gpu_launched would return it
-// for a launch that had nothing to do with it.
+// A call that fails leaves its code as the runtime's last error. It's taken back here: gpu_launched would
+// return it for a launch that had nothing to do with it.
 static int told(cudaError_t code) {
     if (code != cudaSuccess) cudaGetLastError();
     return (int)code;
@@ -88,8 +88,8 @@ int gpu_launched(void) { return (int)cudaGetLastError(); }
 // A kernel like every other here, to see which of the compiled codes a device has loaded.
 __global__ void witness() {}
 
-// Only code compiled for 9.0 or later has the instruction that waits for the launch in front. Which code runs is not
-// the card's choice alone: a build for other architectures, or one whose machine code is passed over
+// Only code compiled for 9.0 or later has the instruction that waits for the launch in front. Which code runs
+// is not the card's choice alone: a build for other architectures, or one whose machine code is passed over
 // (CUDA_FORCE_PTX_JIT), has none of it on a 9.0 card.
 bool gpu_begins_early(void) {
     const char *wanted = getenv("OUTPACE_EARLY");

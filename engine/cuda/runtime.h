@@ -40,8 +40,9 @@ int gpu_copy(void *to, const void *from, size_t bytes, void *stream); // either 
 int gpu_fill(void *device, int byte, size_t bytes, void *stream);
 int gpu_launched(void); // whether the launches since the last call could be made
 
-// Whether a kernel may begin before the one in front has ended, on this thread's device: where the code that it loaded
-// is for 9.0 or later, unless OUTPACE_EARLY=no, which shows what that gains, and whether a wrong number comes from it.
+// Whether a kernel may begin before the one in front has ended, on this thread's device: where the code that
+// it loaded is for 9.0 or later, unless OUTPACE_EARLY=no, which shows what that gains, and whether a wrong
+// number comes from it.
 bool gpu_begins_early(void);
 
 // A mark in a stream; seconds between two that have come.

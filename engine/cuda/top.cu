@@ -50,8 +50,7 @@ __device__ __forceinline__ void rank(TopShared *sm, const float *logits, const i
         for (int i = (int)threadIdx.x; i < n; i += THREADS) {
             float x = logits[i];
             Best b = {x == x ? x : INFINITY, ids ? ids[i] : from + i};
-            if (b.id >= 0 && (round == 0 || before(last, b)) && before(b, mine))
-                mine = b;
+            if (b.id >= 0 && (round == 0 || before(last, b)) && before(b, mine)) mine = b;
         }
         last = best_of_block(sm, mine);
         if (threadIdx.x == 0) {

@@ -122,8 +122,8 @@ static void loader_close(Loader *l) {
     }
 }
 
-// One thread copies from mapped files at 2 to 4 GB/s, a fraction of what the bus takes; so several do. The system is
-// told first, so that it reads a cold file ahead.
+// One thread copies from mapped files at 2 to 4 GB/s, a fraction of what the bus takes; so several do. The
+// system is told first, so that it reads a cold file ahead.
 enum { COPY_THREADS = 4, COPY_ALONE = 4 << 20 };
 typedef struct Piece {
     unsigned char *to;

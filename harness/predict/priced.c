@@ -19,8 +19,9 @@ static const char PREFILLS[] = "SELECT number, pass, prompt_tokens FROM sample J
 
 // As the view `pass`, but of one point: number, pass, model, a, b, rows, context, count, layers of the
 // target.
-#define OF_POINT                                                                                        \
-    " FROM sample AS s JOIN prompt ON prompt.id = s.prompt_id JOIN main.point AS point ON point.id = s.point_id JOIN" \
+#define OF_POINT                                                                                       \
+    " FROM sample AS s JOIN prompt ON prompt.id = s.prompt_id JOIN main.point AS point ON point.id = " \
+    "s.point_id JOIN"                                                                                  \
     " model ON model.id = point.model_id"
 static const char PASSES[] =
     "SELECT prompt.number, s.pass, q.model, q.a, q.b, q.rows, q.context, sum(q.count), layers" OF_POINT

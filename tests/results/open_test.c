@@ -404,10 +404,16 @@ static void only_reading(void **state) {
 
 // A store comes two versions further with all that it holds; where a script fails, it stays as it is.
 static void migrates(void **state) {
-    static const StoreScript GOOD[] = {"none", "none", "none", "none",
+    static const StoreScript GOOD[] = {"none",
+                                       "none",
+                                       "none",
+                                       "none",
                                        "ALTER TABLE run ADD COLUMN colour TEXT; PRAGMA user_version = 5",
                                        "UPDATE run SET colour = 'red'; PRAGMA user_version = 6"};
-    static const StoreScript BAD[] = {"none", "none", "none", "none",
+    static const StoreScript BAD[] = {"none",
+                                      "none",
+                                      "none",
+                                      "none",
                                       "ALTER TABLE run ADD COLUMN colour TEXT; PRAGMA user_version = 5",
                                       "UPDATE no_such_table SET x = 1; PRAGMA user_version = 6"};
     const char *path = folder_path(*state, "a.db");
@@ -429,7 +435,8 @@ static void migrates(void **state) {
 
 // Tables of an older version with a sample and a surface in them: only what may be written comes to this one.
 static void older(const char *folder, int version) {
-    static const char *const SCRIPTS[] = {"results/schema.sql", "results/schema_2.sql", "results/schema_3.sql"};
+    static const char *const SCRIPTS[] = {"results/schema.sql", "results/schema_2.sql",
+                                          "results/schema_3.sql"};
     const char *path = folder_path(folder, "a.db"), *root = getenv("OUTPACE_ROOT");
     char refusal[64];
     Error e = {0};
@@ -458,14 +465,14 @@ static void older(const char *folder, int version) {
     assert_true(
         rows_one_int(s,
                      "SELECT count(*) FROM point_sums JOIN heat WHERE point_id = 7 AND device_ns = 600"
-                     " AND device_head_ns IS NULL AND device_commit_ns IS NULL AND drift IS NULL AND slowdown_low IS NULL",
+                     " AND device_head_ns IS NULL AND device_commit_ns IS NULL AND drift IS NULL AND "
+                     "slowdown_low IS NULL",
                      0, &n, NULL) &&
         n == 1);
     assert_true(rows_one_int(s, "SELECT (SELECT count(*) FROM drifted) + (SELECT count(*) FROM run_weights)",
                              0, &n, NULL) &&
                 n == 0);
-    assert_true(rows_one_int(s, "SELECT sum(point_id = 7 AND metric <> 'S') FROM estimate", 0,
-                             &n, NULL) &&
+    assert_true(rows_one_int(s, "SELECT sum(point_id = 7 AND metric <> 'S') FROM estimate", 0, &n, NULL) &&
                 n == (version < 3 ? 0 : 2)); // an imported point without a baseline had a speedup
     store_close(s);
     s = store_open(path, STORE_READ, NULL, &e);
