@@ -242,8 +242,6 @@ static void bad_configurations(void **state) {
     expect_error(&bad, &corpus, "vocabulary ends at 9");
     bad = c, bad.held_out = 1;
     expect_error(&bad, &corpus, "left to learn from");
-    bad = c, bad.held_out = 1e-9;
-    expect_error(&bad, &corpus, "is held out");
     bad = c, bad.shape.heads = 3, bad.shape.kv_heads = 2;
     expect_error(&bad, &corpus, "do not divide");
     expect_error(&c, &none, "no document");

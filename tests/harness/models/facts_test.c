@@ -70,13 +70,14 @@ static void check_cache(const char *option, const char *above, const char *home,
 
 static void caches_stand_where_they_are_looked_for(void **state) {
     (void)state;
-    check_cache(NULL, NULL, "/home/me", "/home/me/.cache/outpace");
-    check_cache(NULL, "/var/x", "/home/me", "/var/x/outpace");
-    check_cache(NULL, "relative", "/home/me", "/home/me/.cache/outpace");
+    check_cache(NULL, NULL, "/tmp", "/tmp/.cache/outpace");
+    check_cache(NULL, NULL, "/nonexistent/me", NULL); // a home is never made
+    check_cache(NULL, "/var/x", "/tmp", "/var/x/outpace");
+    check_cache(NULL, "relative", "/tmp", "/tmp/.cache/outpace");
     check_cache(NULL, NULL, NULL, NULL);
     check_cache(NULL, "", "", NULL);
-    check_cache("here", "/var/x", "/home/me", "here");
-    check_cache("", "/var/x", "/home/me", NULL);
+    check_cache("here", "/var/x", "/tmp", "here");
+    check_cache("", "/var/x", "/tmp", NULL);
 }
 
 // --- the program
