@@ -38,9 +38,9 @@ static const char LESSON[] =
     "Commands:\n";
 
 static void print_help(void) {
-    fputs(LESSON, stdout);
+    terminal_printf("%s", LESSON);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        printf("  %-10s %s\n", COMMANDS[i]->name, COMMANDS[i]->summary);
+        terminal_printf("  %-10s %s\n", COMMANDS[i]->name, COMMANDS[i]->summary);
 }
 
 static const char *name_at(const void *table, size_t i) { return ((const Command *const *)table)[i]->name; }
@@ -58,6 +58,22 @@ bool command_misused(const Command *c, Error *e) {
     return error_input(e, "%s: usage: outpace %s%s%s", c->name, c->name, *c->usage ? " " : "", c->usage);
 }
 
+// Paragraphs are written in lines of 100 letters. A narrower terminal breaks them elsewhere: their lines, all
+// that do not start with a blank, are joined.
+static void put_lesson(const char *lesson, Text *out) {
+    enum { WRITTEN = 100 };
+    int width = terminal_width();
+    for (bool prose = false; *lesson; lesson += *lesson != 0) {
+        size_t n = strcspn(lesson, "\n");
+        bool more = prose && n > 0 && lesson[0] != ' ';
+        if (more && out->length) out->data[out->length - 1] = ' ';
+        prose = width > 0 && width < WRITTEN && n > 0 && lesson[0] != ' ';
+        text_add(out, lesson, n);
+        lesson += n;
+        text_puts(out, "\n");
+    }
+}
+
 bool command_parse(const Command *c, int argc, char **argv, void *values, Positionals *rest, bool *stop,
                    Error *e) {
     Text text = {0};
@@ -65,7 +81,8 @@ bool command_parse(const Command *c, int argc, char **argv, void *values, Positi
         return error_within(e, "%s", c->name);
     if (!*stop)
         return (rest->count >= c->arguments[0] && rest->count <= c->arguments[1]) || command_misused(c, e);
-    text_printf(&text, "usage: outpace %s%s%s\n\n%s", c->name, *c->usage ? " " : "", c->usage, c->lesson);
+    text_printf(&text, "usage: outpace %s%s%s\n\n", c->name, *c->usage ? " " : "", c->usage);
+    put_lesson(c->lesson, &text);
     if (c->option_count) text_puts(&text, "\nOptions:\n");
     options_describe(c->options, c->option_count, &text);
     terminal_print(&text);

@@ -28,18 +28,23 @@ void text_add(Text *t, const char *bytes, size_t n) {
 
 void text_puts(Text *t, const char *s) { text_add(t, s, strlen(s)); }
 
-void text_printf(Text *t, const char *format, ...) {
-    va_list args, again;
-    va_start(args, format);
+void text_vprintf(Text *t, const char *format, va_list args) {
+    va_list again;
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, format, args);
-    va_end(args);
     if (n < 0) t->failed = true;
     else if (reserve(t, (size_t)n)) {
         vsnprintf(t->data + t->length, (size_t)n + 1, format, again);
         t->length += (size_t)n;
     }
     va_end(again);
+}
+
+void text_printf(Text *t, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    text_vprintf(t, format, args);
+    va_end(args);
 }
 
 void text_clear(Text *t) {

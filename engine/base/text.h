@@ -2,6 +2,7 @@
 //
 // If memory runs out, `failed` is set, later calls do nothing, and the owner checks it once at the end.
 #pragma once
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -14,6 +15,7 @@ typedef struct Text {
 void text_add(Text *t, const char *bytes, size_t n);
 void text_puts(Text *t, const char *s);
 void text_printf(Text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void text_vprintf(Text *t, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 void text_clear(Text *t);   // empties it, keeps the memory
 void text_release(Text *t); // frees it; t is then as new
 const char *text_get(const Text *t);

@@ -222,8 +222,8 @@ static bool measure_ceilings(Bench *b, Error *e) {
 // An error in writing it does not hide the one that ended the run.
 static bool report(const Bench *b, const char *ended, Error *e) {
     if (b->a->json) return bench_report_json(&b->run, ended, ended ? NULL : e);
-    if (b->a->csv) bench_report_csv(&b->run);
-    else bench_report_table(&b->run);
+    if (!b->a->csv) return bench_report_table(&b->run, ended ? NULL : e);
+    bench_report_csv(&b->run);
     return true;
 }
 

@@ -5,6 +5,7 @@
 #include "datasets/format.h"
 #include "datasets/known.h"
 #include "engine/base/memory.h"
+#include "harness/program/terminal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,8 +34,9 @@ static void print_formats(void) {
     const Format *const *table = format_table(&count);
     for (size_t i = 0; i < count; i++) {
         const Frame *f;
-        printf("%-16s %s\n", table[i]->name, table[i]->about);
-        for (size_t k = 0; (f = format_frames(table[i], k)); k++) printf("  :%-13s %s\n", f->name, f->from);
+        terminal_printf("%-16s %s\n", table[i]->name, table[i]->about);
+        for (size_t k = 0; (f = format_frames(table[i], k)); k++)
+            terminal_printf("  :%-13s %s\n", f->name, f->from);
     }
 }
 
@@ -45,41 +47,66 @@ static bool state_of(const KnownFile *file, const char *path, const char **out, 
     return true;
 }
 
-static bool print_known(const KnownFile *f, const char *folder, Error *e) {
+static const GridColumn COLUMNS[] = {
+    {"name",       false, 0,  0},
+    {"split",      false, 0,  0},
+    {"rows",       true,  0,  0},
+    {"state",      false, 0,  0},
+    {"what it is", false, 30, 0},
+};
+
+static bool put_known(Grid *g, const KnownFile *f, const char *folder, Error *e) {
     bool failed = false;
     const char *state = "";
     char *path = folder && !f->content ? known_path(f, folder, &failed) : NULL;
     bool ok = failed ? error_system(e, "out of memory") : state_of(f, path, &state, e);
-    if (ok)
-        printf("%-15.*s %-11.*s %6.*s  %-16s %.*s\n", (int)f->name.n, f->name.at, (int)f->split.n,
-               f->split.at, (int)f->rows.n, f->rows.at, state, (int)f->about.n, f->about.at);
-    if (ok && path) printf("%-15s %s; licence: %.*s\n", "", path, (int)f->licence.n, f->licence.at);
+    text_add(&g->cell, f->name.at, f->name.n), grid_next(g);
+    text_add(&g->cell, f->split.at, f->split.n), grid_next(g);
+    text_add(&g->cell, f->rows.at, f->rows.n), grid_next(g);
+    text_puts(&g->cell, state), grid_next(g);
+    text_add(&g->cell, f->about.at, f->about.n), grid_next(g);
+    grid_end(g);
+    if (ok && path) {
+        grid_next(g);
+        text_printf(&g->cell, "%s; licence: %.*s", path, (int)f->licence.n, f->licence.at), grid_rest(g);
+    }
     mem_free(path);
     return ok;
 }
 
 static bool list(const char *folder, Error *e) {
+    Grid g = {.columns = COLUMNS, .count = sizeof COLUMNS / sizeof *COLUMNS};
     KnownFile file;
-    printf("%-15s %-11s %6s  %-16s %s\n", "name", "split", "rows", "state", "what it is");
-    for (size_t i = 0; known_at(i, &file); i++)
-        if (!print_known(&file, folder, e)) return false;
-    if (folder) printf("\nlooked for in OUTPACE_DATA, %s\n", folder);
-    else puts("\nOUTPACE_DATA is not set: a folder for published files, which datasets/fetch FOLDER fills");
-    return true;
+    bool ok = true;
+    grid_heads(&g);
+    for (size_t i = 0; ok && known_at(i, &file); i++) ok = put_known(&g, &file, folder, e);
+    ok = ok && grid_show(&g, e);
+    grid_release(&g);
+    if (ok && folder) terminal_printf("\nlooked for in OUTPACE_DATA, %s\n", folder);
+    else if (ok)
+        terminal_printf(
+            "\nOUTPACE_DATA is not set: a folder for published files, which datasets/fetch FOLDER "
+            "fills\n");
+    return ok;
 }
 
 // A foreign text on a terminal: what could move the cursor or change colours becomes '?'.
 static void print_text(const char *mark, const char *s) {
+    Text text = {0}, folded = {0};
     bool at_start = true;
     for (; *s; s++) {
         unsigned char c = (unsigned char)*s, next = (unsigned char)s[1];
-        if (at_start) fputs(mark, stdout);
+        if (at_start) text_puts(&text, mark);
         at_start = c == '\n';
-        if (c == 0xC2 && next < 0xA0) s++, putchar('?'); // a control character of Latin-1, as UTF-8
-        else if (c == '\r') fputs("\\r", stdout);
-        else putchar((c < ' ' && c != '\n' && c != '\t') || c == 0x7F ? '?' : c);
+        if (c == 0xC2 && next < 0xA0) s++, text_puts(&text, "?"); // a control character of Latin-1, as UTF-8
+        else if (c == '\r') text_puts(&text, "\\r");
+        else text_add(&text, (c < ' ' && c != '\n' && c != '\t') || c == 0x7F ? "?" : s, 1);
     }
-    if (!at_start) putchar('\n');
+    if (!at_start) text_puts(&text, "\n");
+    terminal_fold(text_get(&text), terminal_width(), &folded);
+    fputs(text_get(&folded), stdout);
+    text_release(&text);
+    text_release(&folded);
 }
 
 static void print_prompt(const DatasetPrompt *p) {
@@ -103,15 +130,16 @@ static void print_facts(const Dataset *d) {
         answered += d->prompts[i].reference_count > 0;
     }
     print_text("", d->name);
-    printf("%zu prompts, %zu of them of several turns, %zu with a reference\nsha256 of the prompts %s\n",
-           d->count, several, answered, d->sha256);
+    terminal_printf(
+        "%zu prompts, %zu of them of several turns, %zu with a reference\nsha256 of the prompts %s\n",
+        d->count, several, answered, d->sha256);
 }
 
 static void print_source(const char *name, const char *split) {
     KnownFile f;
     if (!known_find(name, split, &f, NULL)) return;
-    printf("%.*s\nlicence: %.*s\n", (int)f.about.n, f.about.at, (int)f.licence.n, f.licence.at);
-    if (f.url.n > 1) printf("from %.*s\n", (int)f.url.n, f.url.at);
+    terminal_printf("%.*s\nlicence: %.*s\n", (int)f.about.n, f.about.at, (int)f.licence.n, f.licence.at);
+    if (f.url.n > 1) terminal_printf("from %.*s\n", (int)f.url.n, f.url.at);
 }
 
 static bool show(const char *name, const DatasetsOptions *o, const char *folder, Error *e) {
@@ -122,7 +150,8 @@ static bool show(const char *name, const DatasetsOptions *o, const char *folder,
     print_facts(&d);
     if (!o->path) print_source(name, o->split);
     if (d.changed)
-        puts("NOT AS PUBLISHED: its bytes are not those of that address, which 'datasets/fetch' gets again");
+        terminal_printf(
+            "NOT AS PUBLISHED: its bytes are not those of that address, which 'datasets/fetch' gets again\n");
     for (size_t i = 0; i < d.count && i < (size_t)o->show; i++) print_prompt(&d.prompts[i]);
     dataset_release(&d);
     return true;

@@ -7,6 +7,7 @@
 #include "harness/machine/gauges.h"
 #include "harness/machine/libraries.h"
 #include "harness/machine/machine.h"
+#include "harness/program/terminal.h"
 #include "harness/program/version.h"
 
 #include <math.h>
@@ -47,60 +48,69 @@ typedef struct {
 
 static const char *known(const char *text) { return text[0] ? text : "unknown"; }
 
-static void print_number(const char *before, double x, double of, const char *unit) {
+static void put_number(Text *out, const char *before, double x, double of, const char *unit) {
     if (isnan(x)) return;
-    printf("%s%.0f", before, x);
-    if (!isnan(of)) printf(" of %.0f", of);
-    printf(" %s", unit);
+    text_printf(out, "%s%.0f", before, x);
+    if (!isnan(of)) text_printf(out, " of %.0f", of);
+    text_printf(out, " %s", unit);
 }
 
 static void print_gpu(const Gpu *gpu) {
     const Gauge *g = &gpu->gauge;
     const Ceilings *c = &gpu->ceilings;
+    Text line = {0};
     if (gpu->useless.kind != ERROR_NONE) {
-        printf("GPU         %s\n", gpu->useless.text);
+        terminal_printf("GPU         %s\n", gpu->useless.text);
         return;
     }
-    printf("GPU         %s: %s, %.1f GB, driver %s, CUDA %s, %s\n", gpu->device, g->name,
-           (double)g->memory / 1e9, known(g->driver), g->runtime, g->uuid);
-    printf("GPU kernels %s: reads %.0f GB/s, copies %.0f, computes %.1f TFLOP/s in bf16, %.1f in f32\n",
-           c->isa, c->bytes_per_s / 1e9, gpu->copies / 1e9, c->operations_per_s[COMPUTE_BF16] / 1e12,
-           c->operations_per_s[COMPUTE_F32] / 1e12);
+    terminal_printf("GPU         %s: %s, %.1f GB, driver %s, CUDA %s, %s\n", gpu->device, g->name,
+                    (double)g->memory / 1e9, known(g->driver), g->runtime, g->uuid);
+    terminal_printf(
+        "GPU kernels %s: reads %.0f GB/s, copies %.0f, computes %.1f TFLOP/s in bf16, %.1f in f32\n", c->isa,
+        c->bytes_per_s / 1e9, gpu->copies / 1e9, c->operations_per_s[COMPUTE_BF16] / 1e12,
+        c->operations_per_s[COMPUTE_F32] / 1e12);
     if (!g->throttle[0])
-        printf("GPU now     unknown: there is no NVML (libnvidia-ml.so.1), or it does not know it\n");
+        terminal_printf(
+            "GPU now     unknown: there is no NVML (libnvidia-ml.so.1), or it does not know it\n");
     else {
-        printf("GPU now     slowed down by %s", g->throttle);
-        print_number("; clock ", g->clock_mhz, g->most_clock_mhz, "MHz");
-        print_number(", memory ", g->memory_clock_mhz, NAN, "MHz");
-        print_number(", power ", g->power_w, g->power_limit_w, "W");
-        print_number(", ", g->temperature_c, NAN, "C");
-        puts("");
+        text_printf(&line, "GPU now     slowed down by %s", g->throttle);
+        put_number(&line, "; clock ", g->clock_mhz, g->most_clock_mhz, "MHz");
+        put_number(&line, ", memory ", g->memory_clock_mhz, NAN, "MHz");
+        put_number(&line, ", power ", g->power_w, g->power_limit_w, "W");
+        put_number(&line, ", ", g->temperature_c, NAN, "C");
+        text_puts(&line, "\n");
+        terminal_print(&line);
     }
 }
 
 static void print_report(const Report *r) {
     const Machine *m = &r->machine;
-    printf("outpace     %s, %s\n", version_text(), version_compiler());
-    printf("system      %s, kernel %s\n", known(m->system), known(m->kernel));
-    printf("processor   %s%s\n", known(m->cpu), m->virtual_machine ? " (virtual machine)" : "");
-    printf("features    %s\n", m->isa[0] ? m->isa : "none that the kernels use");
-    printf("cores       %d of %d usable, governor %s, load %.2f\n", m->cores, m->cores_present,
-           known(m->governor), m->load);
-    printf("caches      L1 %zu KB, L2 %zu KB, L3 %zu KB\n", m->l1d >> 10, m->l2 >> 10, m->l3 >> 10);
-    printf("memory      %.1f GB, %.1f GB free\n", (double)m->memory / 1e9, (double)m->available / 1e9);
-    printf("kernels     %s, %d thread%s\n", r->cpu.isa, r->cpu.threads, r->cpu.threads == 1 ? "" : "s");
-    printf("reads       %.1f GB/s from memory", r->cpu.bytes_per_s / 1e9);
+    Text reads = {0};
+    terminal_printf("outpace     %s, %s\n", version_text(), version_compiler());
+    terminal_printf("system      %s, kernel %s\n", known(m->system), known(m->kernel));
+    terminal_printf("processor   %s%s\n", known(m->cpu), m->virtual_machine ? " (virtual machine)" : "");
+    terminal_printf("features    %s\n", m->isa[0] ? m->isa : "none that the kernels use");
+    terminal_printf("cores       %d of %d usable, governor %s, load %.2f\n", m->cores, m->cores_present,
+                    known(m->governor), m->load);
+    terminal_printf("caches      L1 %zu KB, L2 %zu KB, L3 %zu KB\n", m->l1d >> 10, m->l2 >> 10, m->l3 >> 10);
+    terminal_printf("memory      %.1f GB, %.1f GB free\n", (double)m->memory / 1e9,
+                    (double)m->available / 1e9);
+    terminal_printf("kernels     %s, %d thread%s\n", r->cpu.isa, r->cpu.threads,
+                    r->cpu.threads == 1 ? "" : "s");
+    text_printf(&reads, "reads       %.1f GB/s from memory", r->cpu.bytes_per_s / 1e9);
     if (r->cpu.few_bytes)
-        printf(", %zu MB of it: no more could be had, and a large cache may hold these",
-               r->cpu.few_bytes >> 20);
-    puts("");
-    printf("computes    %.3f TFLOP/s in bf16, %.3f in f32, operands in registers\n",
-           r->cpu.operations_per_s[COMPUTE_BF16] / 1e12, r->cpu.operations_per_s[COMPUTE_F32] / 1e12);
+        text_printf(&reads, ", %zu MB of it: no more could be had, and a large cache may hold these",
+                    r->cpu.few_bytes >> 20);
+    text_puts(&reads, "\n");
+    terminal_print(&reads);
+    terminal_printf("computes    %.3f TFLOP/s in bf16, %.3f in f32, operands in registers\n",
+                    r->cpu.operations_per_s[COMPUTE_BF16] / 1e12,
+                    r->cpu.operations_per_s[COMPUTE_F32] / 1e12);
     for (int i = 0; i < r->gpu_count; i++) print_gpu(&r->gpus[i]);
-    if (r->gpu_count == 0) printf("GPU         none: %s\n", r->no_gpu.text);
-    printf("libraries   %s\n", text_get(&r->libraries));
+    if (r->gpu_count == 0) terminal_printf("GPU         none: %s\n", r->no_gpu.text);
+    terminal_printf("libraries   %s\n", text_get(&r->libraries));
     for (const char *line = text_get(&r->warnings); *line; line += strcspn(line, "\n") + 1)
-        printf("warning     %.*s\n", (int)strcspn(line, "\n"), line);
+        terminal_printf("warning     %.*s\n", (int)strcspn(line, "\n"), line);
 }
 
 // A rate that was not measured is null.

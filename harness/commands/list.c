@@ -54,26 +54,40 @@ static bool find_run(Store *store, const char *experiment, char out[HERE_SIZE], 
 
 // --- lists -----------------------------------------------------------------------------------------------
 
+static const GridColumn COLUMNS[] = {
+    {"item",                                         false, 0,  0},
+    {"experiment",                                   false, 0,  1},
+    {"here",                                         false, 14, 0},
+    {"what it is; at full scale: how much, of what", false, 36, 0},
+};
+
 static bool print_items(const Catalogue *c, Store *store, Error *e) {
-    printf("%-20s %-20s %-38s %s\n", "item", "experiment", "here",
-           "what it is; at full scale: how much, of what");
-    for (int i = 0; i < c->item_count; i++) {
+    Grid g = {.columns = COLUMNS, .count = sizeof COLUMNS / sizeof *COLUMNS};
+    bool ok = true;
+    grid_heads(&g);
+    for (int i = 0; ok && i < c->item_count; i++) {
         const CatalogueItem *item = &c->items[i];
         char here[HERE_SIZE];
-        if (!find_run(store, item->experiment, here, e)) return false;
-        printf("%-20s %-20s %-38s %s; %s; %s\n", item->name, item->experiment, here, item->title, item->takes,
-               item->needs);
+        ok = find_run(store, item->experiment, here, e);
+        text_puts(&g.cell, item->name), grid_next(&g);
+        text_puts(&g.cell, item->experiment), grid_next(&g);
+        text_puts(&g.cell, here), grid_next(&g);
+        text_printf(&g.cell, "%s; %s; %s", item->title, item->takes, item->needs), grid_next(&g);
+        grid_end(&g);
     }
-    puts("\n'outpace list ITEM' has the commands, and what is simulated or not run; --claims what the papers "
-         "say in words.");
-    return true;
+    ok = ok && grid_show(&g, e);
+    grid_release(&g);
+    if (ok)
+        terminal_printf("\n'outpace list ITEM' has the commands, and what is simulated or not run; --claims "
+                        "what the papers say in words.\n");
+    return ok;
 }
 
 static void print_claims(const Catalogue *c) {
     for (int i = 0; i < c->claim_count; i++) {
         const CatalogueClaim *claim = &c->claims[i];
-        printf("%-10s %s, %s: %s\n%-10s %s\n", claim->state, claim->paper, claim->where, claim->claim, "",
-               claim->stands);
+        terminal_printf("%-10s %s, %s: %s\n%-10s %s\n", claim->state, claim->paper, claim->where,
+                        claim->claim, "", claim->stands);
     }
 }
 
@@ -88,7 +102,7 @@ static bool print_chosen(const CatalogueItem *item, Error *e) {
     if (!x) return error_system(e, "out of memory");
     bool ok = experiment_open(x, path, NULL, e);
     for (int i = 0; ok && i < x->chosen.count; i++)
-        printf("%-10s %s\n", i ? "" : "chosen", x->chosen.items[i]);
+        terminal_printf("%-10s %s\n", i ? "" : "chosen", x->chosen.items[i]);
     experiment_release(x);
     mem_free(x);
     return ok;
@@ -97,14 +111,16 @@ static bool print_chosen(const CatalogueItem *item, Error *e) {
 static bool print_item(const CatalogueItem *item, Store *store, Error *e) {
     char here[HERE_SIZE];
     if (!find_run(store, item->experiment, here, e)) return false;
-    printf("%-10s %s\n%-10s %s\n", "item", item->name, "shows", item->title);
-    if (item->full) printf("%-10s %s\n%-10s %s\n", "full", item->full, "smoke", item->smoke);
+    terminal_printf("%-10s %s\n%-10s %s\n", "item", item->name, "shows", item->title);
+    if (item->full) terminal_printf("%-10s %s\n%-10s %s\n", "full", item->full, "smoke", item->smoke);
     else
-        printf("%-10s outpace run configs/%s.yaml\n%-10s outpace run configs/%s.yaml --scale smoke\n", "full",
-               item->experiment, "smoke", item->experiment);
-    printf("%-10s %s\n%-10s %s\n%-10s %s\n", "then", item->then, "needs", item->needs, "takes", item->takes);
-    if (item->limits) printf("%-10s %s\n", "not run", item->limits);
-    printf("%-10s %s\n", "here", here);
+        terminal_printf(
+            "%-10s outpace run configs/%s.yaml\n%-10s outpace run configs/%s.yaml --scale smoke\n", "full",
+            item->experiment, "smoke", item->experiment);
+    terminal_printf("%-10s %s\n%-10s %s\n%-10s %s\n", "then", item->then, "needs", item->needs, "takes",
+                    item->takes);
+    if (item->limits) terminal_printf("%-10s %s\n", "not run", item->limits);
+    terminal_printf("%-10s %s\n", "here", here);
     return print_chosen(item, e);
 }
 

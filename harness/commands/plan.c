@@ -5,6 +5,7 @@
 #include "engine/base/memory.h"
 #include "engine/engine.h"
 #include "harness/config/point_name.h"
+#include "harness/program/terminal.h"
 #include "harness/run/prepare.h"
 #include "harness/run/seats.h"
 #include "harness/stored/stored.h"
@@ -55,7 +56,7 @@ static void release(Prepared *p) {
 static bool print_refusals(const Prepared *p, int *code, Error *e) {
     Text lines = {0};
     bool ok = prepare_refusals(p, &lines, e);
-    if (ok) fputs(text_get(&lines), stdout);
+    if (ok) terminal_print(&lines);
     if (inputs_refused(&p->inputs)) *code = EXIT_PARTIAL;
     text_release(&lines);
     return ok;
@@ -69,9 +70,10 @@ static bool validate(int argc, char **argv, int *code, Error *e) {
     if (!prepare(&command_validate, argc, argv, &o, &p, e)) return false;
     bool ok = !p || print_refusals(p, code, e);
     if (p && ok)
-        printf("%s: %d points, %d cannot be run; %d models, %d datasets and %d methods are in order\n",
-               p->file, p->sweep.count, inputs_refused(&p->inputs), p->experiment.model_count,
-               p->experiment.dataset_count, p->experiment.method_count);
+        terminal_printf(
+            "%s: %d points, %d cannot be run; %d models, %d datasets and %d methods are in order\n", p->file,
+            p->sweep.count, inputs_refused(&p->inputs), p->experiment.model_count,
+            p->experiment.dataset_count, p->experiment.method_count);
     release(p);
     return ok;
 }
@@ -118,7 +120,7 @@ static bool read_done(const Prepared *p, const char *db, Done *out, Error *e) {
     out->store = store_open(db, STORE_READ, NULL, e);
     bool ok = out->store && stored_by_hash(out->store, p->inputs.hash, &out->run, e) &&
               (!out->run || ledger_samples(out->store, out->run, take, out, e));
-    if (ok && out->run) printf("run        %lld in %s goes on\n", (long long)out->run, db);
+    if (ok && out->run) terminal_printf("run        %lld in %s goes on\n", (long long)out->run, db);
     return ok;
 }
 
@@ -130,30 +132,33 @@ static void print_memory(const Prepared *p, int setup) {
     size_t width = s->settings->compute == SETTINGS_F32 || m->model.dtype != DTYPE_BF16 ? 4 : 2;
     double cache =
         2.0 * shape->layers * (double)shape_kv_width(shape) * (double)width * p->inputs.positions[setup];
-    printf("           about %.2f GB: weights %.2f, cache of %d positions %.2f\n",
-           ((double)m->bytes + cache) / 1e9, (double)m->bytes / 1e9, p->inputs.positions[setup], cache / 1e9);
+    terminal_printf("           about %.2f GB: weights %.2f, cache of %d positions %.2f\n",
+                    ((double)m->bytes + cache) / 1e9, (double)m->bytes / 1e9, p->inputs.positions[setup],
+                    cache / 1e9);
 }
 
 static void print_setup(const Prepared *p, int setup) {
     const Setup *s = &p->schedule.setups[setup];
-    printf("\nmodel      %s on %s, compute %s, %d threads%s\n", p->experiment.models[s->model].name,
-           s->settings->device,
-           s->settings->compute == SETTINGS_AS_STORED ? "as stored"
-           : s->settings->compute == SETTINGS_F32     ? "f32"
-                                                      : "bf16",
-           s->settings->threads, s->settings->threads ? "" : " (one a core)");
+    terminal_printf("\nmodel      %s on %s, compute %s, %d threads%s\n", p->experiment.models[s->model].name,
+                    s->settings->device,
+                    s->settings->compute == SETTINGS_AS_STORED ? "as stored"
+                    : s->settings->compute == SETTINGS_F32     ? "f32"
+                                                               : "bf16",
+                    s->settings->threads, s->settings->threads ? "" : " (one a core)");
     print_memory(p, setup);
 }
 
 static bool print_point(const Prepared *p, const Done *done, int number, int rounds, Error *e) {
     const Point *point = &p->schedule.points[number];
     const char *skipped = inputs_refusal(&p->inputs, number);
+    Text line = {0};
     PointName name;
     if (!point_name(&p->experiment, point, &name, e)) return false;
-    if (number < p->sweep.count) printf("  %5d    %s", number + 1, text_get(&name.label));
-    else printf("           %s", text_get(&name.label));
-    if (skipped) printf(": skipped, %s\n", skipped);
-    else printf(": %d of %d prompts and passes done\n", done->rounds[number], rounds);
+    if (number < p->sweep.count) text_printf(&line, "  %5d    %s", number + 1, text_get(&name.label));
+    else text_printf(&line, "           %s", text_get(&name.label));
+    if (skipped) text_printf(&line, ": skipped, %s\n", skipped);
+    else text_printf(&line, ": %d of %d prompts and passes done\n", done->rounds[number], rounds);
+    terminal_print(&line);
     point_name_release(&name);
     return true;
 }
@@ -164,7 +169,7 @@ static bool print_group(const Prepared *p, const Done *done, const Group *g, boo
     int prompts = (int)p->inputs.datasets[g->dataset].count,
         rounds = prompts * p->experiment.measurement.passes;
     int base = s->members[g->baseline];
-    printf(
+    terminal_printf(
         "dataset    %s: %d prompts, %d passes%s, %d tokens at most, temperature %g, seed %d: %d methods side "
         "by side, baseline %s%s, %d of %d rounds done\n",
         p->experiment.datasets[g->dataset].name, prompts, p->experiment.measurement.passes,
@@ -351,26 +356,25 @@ static bool price(const Prepared *p, const Done *done, int setup, Ceilings *ceil
 
 // --- what is said
 
-static void print_seconds(double seconds, int width) {
-    char text[32];
-    if (seconds < 99.5) snprintf(text, sizeof text, "%.0f s", seconds);
-    else if (seconds < 5970) snprintf(text, sizeof text, "%.0f min", seconds / 60);
-    else snprintf(text, sizeof text, "%.1f h", seconds / 3600);
-    printf("%-*s", width, text);
+static const char *seconds_text(double seconds, char out[32]) {
+    if (seconds < 99.5) snprintf(out, 32, "%.0f s", seconds);
+    else if (seconds < 5970) snprintf(out, 32, "%.0f min", seconds / 60);
+    else snprintf(out, 32, "%.1f h", seconds / 3600);
+    return out;
 }
 
 static void print_part(const char *name, double seconds, const char *what, double amount, const char *unit) {
+    char time[32], much[32] = "";
     if (!(amount > 0)) return;
-    printf("  %-8s ", name);
-    print_seconds(seconds, 9);
-    if (unit) printf("%.*f %s", amount < 100 && amount != (int)amount ? 1 : 0, amount, unit);
-    printf("%s\n", what);
+    if (unit)
+        snprintf(much, sizeof much, "%.*f %s", amount < 100 && amount != (int)amount ? 1 : 0, amount, unit);
+    terminal_printf("  %-8s %-9s%s%s\n", name, seconds_text(seconds, time), much, what);
 }
 
 static void print_parts(const Parts *t) {
-    printf("\ntime       about ");
-    print_seconds(t->making + t->opening + t->tables + t->warmup + t->prefill + t->decoding, 0);
-    puts(", in parts:");
+    char time[32];
+    printf("\ntime       about %s, in parts:\n",
+           seconds_text(t->making + t->opening + t->tables + t->warmup + t->prefill + t->decoding, time));
     print_part("making", t->making, " of models, at 0.3 GB/s (assumed)", t->made_bytes / 1e9, "GB");
     print_part("opening", t->opening, "weights read first, at 1 GB/s (assumed)", t->opening, NULL);
     print_part("tables", t->tables, " through the model, for tables of n-grams that are not kept yet",
@@ -396,9 +400,10 @@ static bool print_time(const Prepared *p, const Done *done, Error *e) {
         print_parts(&parts);
     }
     for (int i = 0; left && i < setups; i++)
-        printf("  %s on %s: a token %.3g ms, a row of many %.3g ms; %s\n",
-               p->experiment.models[p->schedule.setups[i].model].name, p->schedule.setups[i].settings->device,
-               1e3 * prices[i].token_s, 1e3 * prices[i].row_s, prices[i].from);
+        terminal_printf("  %s on %s: a token %.3g ms, a row of many %.3g ms; %s\n",
+                        p->experiment.models[p->schedule.setups[i].model].name,
+                        p->schedule.setups[i].settings->device, 1e3 * prices[i].token_s,
+                        1e3 * prices[i].row_s, prices[i].from);
     mem_free(prices);
     mem_free(ceilings);
     return ok;
@@ -407,8 +412,9 @@ static bool print_time(const Prepared *p, const Done *done, Error *e) {
 static bool print_plan(const Prepared *p, const PlanOptions *o, int *code, Error *e) {
     Done done;
     const Schedule *s = &p->schedule;
-    printf("config     %s: %d points, %d skipped; %d combinations excluded, %d written twice\n", p->file,
-           p->sweep.count, inputs_refused(&p->inputs), p->sweep.excluded, p->sweep.repeated);
+    terminal_printf("config     %s: %d points, %d skipped; %d combinations excluded, %d written twice\n",
+                    p->file, p->sweep.count, inputs_refused(&p->inputs), p->sweep.excluded,
+                    p->sweep.repeated);
     bool ok = read_done(p, o->sweep.db, &done, e);
     for (int setup = 0; ok && setup < s->setup_count; setup++) {
         print_setup(p, setup);

@@ -148,7 +148,7 @@ static bool print_alone(Store *store, int64_t run, Error *e) {
     int64_t alone;
     if (!rows_one_int(store, SQL, run, &alone, e)) return false;
     stored_alone(alone, &line);
-    if (alone) printf("\n%s", text_get(&line));
+    if (alone) terminal_printf("\n%s", text_get(&line));
     text_release(&line);
     return true;
 }
@@ -159,10 +159,11 @@ static bool print_disturbed(Store *store, int64_t run, Error *e) {
     int64_t points;
     if (!rows_one_int(store, SQL, run, &points, e)) return false;
     if (points)
-        printf("disturbed: %lld points could not be measured without other processes; how far off their "
-               "times and "
-               "slowdowns are is not known\n",
-               (long long)points);
+        terminal_printf(
+            "disturbed: %lld points could not be measured without other processes; how far off their "
+            "times and "
+            "slowdowns are is not known\n",
+            (long long)points);
     return true;
 }
 
@@ -171,9 +172,10 @@ static bool print_drift(Store *store, int64_t run, Error *e) {
     if (!r) return false;
     rows_bind_int(r, 1, run);
     while (rows_next(r))
-        printf("at context %lld one token took %.2f times as long after the grid as before it: the machine "
-               "changed, and slowdowns there may be as wrong as that\n",
-               (long long)rows_int(r, 0), rows_real(r, 1));
+        terminal_printf(
+            "at context %lld one token took %.2f times as long after the grid as before it: the machine "
+            "changed, and slowdowns there may be as wrong as that\n",
+            (long long)rows_int(r, 0), rows_real(r, 1));
     return rows_end(r, true, e);
 }
 

@@ -2,6 +2,7 @@
 #include "harness/program/command.h"
 
 #include "harness/predict/predicted.h"
+#include "harness/program/terminal.h"
 #include "harness/run/prepare.h"
 #include "harness/predict/step_model.h"
 #include "harness/stored/choice.h"
@@ -43,73 +44,111 @@ static const Option OPTIONS[] = {
 
 // --- for people ------------------------------------------------------------------------------------------
 
-static void print_number(int width, double value, double low, double high) {
+static const GridColumn POINTS[] = {
+    {"point",        true,  0,  0},
+    {"method",       false, 14, 0},
+    {"S",            true,  0,  0},
+    {"[95%]",        false, 0,  3},
+    {"step ms",      true,  0,  0},
+    {"tokens/s",     true,  0,  4},
+    {"speedup",      true,  0,  0},
+    {"[95%]",        false, 0,  5},
+    {"e2e",          true,  0,  2},
+    {"err. step",    true,  0,  6},
+    {"err. S",       true,  0,  1},
+    {"err. speedup", true,  0,  7},
+    {"note",         false, 14, 0},
+};
+
+static void put_number(Grid *g, double value, double low, double high) {
     char own[MEASURED_SIZE];
-    printf(" %*s", width, measured_text(own, value, low, high));
+    text_puts(&g->cell, measured_text(own, value, low, high)), grid_next(g);
 }
 
 // As many digits as drawing prompts again leaves.
-static void print_metric(int width, const Tally *t, TallyMetric m, bool interval) {
+static void put_metric(Grid *g, const Tally *t, TallyMetric m, bool interval) {
     double low = t->has_interval ? t->interval[m].low : NAN,
            high = t->has_interval ? t->interval[m].high : NAN;
-    Text text = {0};
-    print_number(width, t->value[m], low, high);
-    text_reach(&text, t->value[m], low, high);
-    if (interval) printf(" %-16s", text_get(&text));
-    text_release(&text);
+    put_number(g, t->value[m], low, high);
+    if (interval) text_reach(&g->cell, t->value[m], low, high), grid_next(g);
 }
 
-static void print_error(double error) {
-    if (isfinite(error)) printf(" %+7.1f%%", 100 * error);
-    else printf(" %8s", "-");
+static void put_error(Grid *g, double error) {
+    if (isfinite(error)) text_printf(&g->cell, "%+.1f%%", 100 * error);
+    else text_puts(&g->cell, "-");
+    grid_next(g);
 }
 
-// Of the column of methods: the longest label's.
-static int label_width(const Simulation *s) {
-    size_t width = 36;
-    for (size_t i = 0; i < s->count; i++)
-        if (strlen(s->points[i].label) > width) width = strlen(s->points[i].label);
-    return (int)width;
-}
-
-static void print_point(const SimulatedPoint *p, int width, bool against) {
-    printf("%5lld  %-*s", (long long)p->number, width, p->label);
+static void put_point(Grid *g, const SimulatedPoint *p, bool against) {
+    text_printf(&g->cell, "%lld", (long long)p->number), grid_next(g);
+    text_puts(&g->cell, p->label), grid_next(g);
     if (p->needs_draft) {
-        puts(" runs a draft model: give its --draft-shape");
+        text_puts(&g->cell, "runs a draft model: give its --draft-shape"), grid_rest(g);
         return;
     }
-    print_metric(6, &p->tally, TALLY_S, true);
-    print_number(9, 1e3 * p->step_s, NAN, NAN);
-    print_metric(9, &p->tally, TALLY_RATE, false);
-    print_metric(7, &p->tally, TALLY_SPEEDUP, true);
-    print_metric(6, &p->tally, TALLY_SPEEDUP_E2E, false);
-    for (int i = 0; against && i < SIMULATED_COUNT; i++) print_error(simulation_error(p, (SimulatedWhat)i));
-    if (against && p->doubt) printf("  measured: %s", p->doubt);
-    puts(isfinite(p->step_s) ? "" : "  its steps do not say what they ran: docs/steps.md");
+    put_metric(g, &p->tally, TALLY_S, true);
+    put_number(g, 1e3 * p->step_s, NAN, NAN);
+    put_metric(g, &p->tally, TALLY_RATE, false);
+    put_metric(g, &p->tally, TALLY_SPEEDUP, true);
+    put_metric(g, &p->tally, TALLY_SPEEDUP_E2E, false);
+    for (int i = 0; i < SIMULATED_COUNT; i++)
+        if (against) put_error(g, simulation_error(p, (SimulatedWhat)i));
+        else grid_next(g);
+    if (against && p->doubt) text_printf(&g->cell, "measured: %s", p->doubt);
+    if (!isfinite(p->step_s))
+        text_printf(&g->cell, "%sits steps do not say what they ran: docs/steps.md",
+                    g->cell.length ? "; " : "");
+    grid_next(g);
+    grid_end(g);
 }
 
-static void print_points(const Simulation *s, bool against) {
-    int width = label_width(s);
+static bool show_and_release(Grid *g, bool made, Error *e) {
+    bool ok = made && grid_show(g, e);
+    grid_release(g);
+    return ok;
+}
+
+static bool print_points(const Simulation *s, bool against, Error *e) {
+    Grid g = {.columns = POINTS, .count = sizeof POINTS / sizeof *POINTS};
     for (size_t i = 0; i < s->count; i++) {
         if (i == 0 || strcmp(s->points[i].group, s->points[i - 1].group) != 0) {
-            printf("\n%s\n%5s  %-*s %6s %-16s %9s %9s %7s %-16s %6s", s->points[i].group, "point", width,
-                   "method", "S", " [95%]", "step ms", "tokens/s", "speedup", " [95%]", "e2e");
-            puts(against ? "   errors: step       S  speedup" : "");
+            grid_end(&g);
+            text_puts(&g.cell, s->points[i].group), grid_rest(&g);
+            grid_heads(&g);
         }
-        print_point(&s->points[i], width, against);
+        put_point(&g, &s->points[i], against);
     }
+    return show_and_release(&g, true, e);
 }
 
+static const GridColumn ERRORS[] = {
+    {"errors against what was measured", false, 20, 0},
+    {"step: median",                     true,  0,  0},
+    {"step: worst",                      true,  0,  2},
+    {"step: n",                          true,  0,  1},
+    {"S: median",                        true,  0,  0},
+    {"S: worst",                         true,  0,  3},
+    {"S: n",                             true,  0,  1},
+    {"speedup: median",                  true,  0,  0},
+    {"speedup: worst",                   true,  0,  4},
+    {"speedup: n",                       true,  0,  1},
+};
+
 // Median and worst of step time, S and speedup apart.
-static bool print_part(const Simulation *s, const char *name, const SimulationPart *part, Error *e) {
-    printf("%-40s", name);
+static bool put_part(Grid *g, const Simulation *s, const char *name, const SimulationPart *part, Error *e) {
+    text_puts(&g->cell, name), grid_next(g);
     for (int i = 0; i < SIMULATED_COUNT; i++) {
         SimulationError x;
         if (!simulation_errors(s, part, (SimulatedWhat)i, &x, e)) return false;
-        if (x.points) printf(" %8.1f%% %7.1f%% %4d", 100 * x.median, 100 * x.worst, x.points);
-        else printf(" %9s %8s %4d", "-", "-", 0);
+        if (x.points) text_printf(&g->cell, "%.1f%%", 100 * x.median);
+        else text_puts(&g->cell, "-");
+        grid_next(g);
+        if (x.points) text_printf(&g->cell, "%.1f%%", 100 * x.worst);
+        else text_puts(&g->cell, "-");
+        grid_next(g);
+        text_printf(&g->cell, "%d", x.points), grid_next(g);
     }
-    puts("");
+    grid_end(g);
     return true;
 }
 
@@ -118,7 +157,7 @@ static const char *method_name(const SimulatedPoint *p) { return p->method; }
 static const char *group_name(const SimulatedPoint *p) { return p->group; }
 
 // A line for each name that the points have, where there are several.
-static bool print_parts(const Simulation *s, PartName name, bool methods, Error *e) {
+static bool put_parts(Grid *g, const Simulation *s, PartName name, bool methods, Error *e) {
     bool several = false;
     for (size_t i = 1; i < s->count; i++)
         several = several || strcmp(name(&s->points[i]), name(&s->points[0])) != 0;
@@ -127,7 +166,7 @@ static bool print_parts(const Simulation *s, PartName name, bool methods, Error 
         SimulationPart part = {methods ? own : NULL, methods ? NULL : own};
         size_t k = 0;
         while (k < i && strcmp(name(&s->points[k]), own) != 0) k++;
-        if (k == i && !print_part(s, own, &part, e)) return false;
+        if (k == i && !put_part(g, s, own, &part, e)) return false;
     }
     return true;
 }
@@ -135,25 +174,26 @@ static bool print_parts(const Simulation *s, PartName name, bool methods, Error 
 // The machine was fitted, if at all, to plain steps: no method, and no dataset's contexts, were in its fit.
 static bool print_errors(const Simulation *s, Error *e) {
     const SimulationPart all = {NULL, NULL};
-    printf("\n%-40s %23s %23s %23s\n%-40s", "errors against what was measured", "step time", "S", "speedup",
-           "");
-    for (int i = 0; i < SIMULATED_COUNT; i++) printf(" %9s %8s %4s", "median", "worst", "n");
-    puts("");
-    return print_part(s, "all points", &all, e) && print_parts(s, method_name, true, e) &&
-           print_parts(s, group_name, false, e);
+    Grid g = {.columns = ERRORS, .count = sizeof ERRORS / sizeof *ERRORS};
+    grid_end(&g);
+    grid_heads(&g);
+    bool ok = put_part(&g, s, "all points", &all, e) && put_parts(&g, s, method_name, true, e) &&
+              put_parts(&g, s, group_name, false, e);
+    return show_and_release(&g, ok, e);
 }
 
 static void print_head(const Prediction *of) {
     const Pricing *p = &of->pricing;
     double bytes = step_model_bytes(&p->target) + (p->has_draft ? step_model_bytes(&p->draft) : 0);
-    printf("predicted  %s, shape %s: no number here was measured on it\n", p->machine.name, of->of->shape);
-    printf("prices     %s\n", hardware_is_floor(&p->machine)
-                                  ? "a data sheet's: floors, no step there can be faster"
-                                  : "as its steps were measured and fitted");
+    terminal_printf("predicted  %s, shape %s: no number here was measured on it\n", p->machine.name,
+                    of->of->shape);
+    terminal_printf("prices     %s\n", hardware_is_floor(&p->machine)
+                                           ? "a data sheet's: floors, no step there can be faster"
+                                           : "as its steps were measured and fitted");
     puts("accepted   what the run's own models accepted: S is theirs");
     if (bytes > p->machine.memory_bytes)
-        printf("note       weights of %.1f GB do not fit into its %.1f GB\n", 1e-9 * bytes,
-               1e-9 * p->machine.memory_bytes);
+        terminal_printf("note       weights of %.1f GB do not fit into its %.1f GB\n", 1e-9 * bytes,
+                        1e-9 * p->machine.memory_bytes);
 }
 
 // A method that leaves the target early does so after the same share of another depth.
@@ -168,30 +208,48 @@ static bool print_exits(Store *store, int64_t run, int layers, Error *e) {
     rows_bind_int(r, 1, run);
     rows_bind_int(r, 2, layers);
     while (rows_next(r))
-        printf("exit       after layer %s of %s, as the run's model has it, is priced as after %.3g of %d: "
-               "the same "
-               "share\n",
-               rows_text(r, 0), rows_text(r, 1), rows_real(r, 0) / rows_real(r, 1) * layers, layers);
+        terminal_printf(
+            "exit       after layer %s of %s, as the run's model has it, is priced as after %.3g of %d: "
+            "the same "
+            "share\n",
+            rows_text(r, 0), rows_text(r, 1), rows_real(r, 0) / rows_real(r, 1) * layers, layers);
     return rows_end(r, true, e);
 }
 
 // --- strong scaling --------------------------------------------------------------------------------------
 
-static void print_scaled(void *state, const SimulatedPoint *p, int devices, const Scaled *x) {
-    printf("%5lld  %-*s %7d %9.3f %9.3f %9.3f %14.3f %9.3f\n", (long long)p->number, *(int *)state, p->label,
-           devices, x->lookahead, x->tensor, x->pipeline, x->autoregressive_tensor,
-           x->autoregressive_pipeline);
+static const GridColumn SCALINGS[] = {
+    {"point",            true,  0,  0},
+    {"method",           false, 14, 0},
+    {"devices",          true,  0,  0},
+    {"lookahead",        true,  0,  0},
+    {"tensor",           true,  0,  0},
+    {"pipeline",         true,  0,  0},
+    {"autoreg.tensor",   true,  0,  2},
+    {"autoreg.pipeline", true,  0,  1},
+};
+
+static void put_scaled(void *state, const SimulatedPoint *p, int devices, const Scaled *x) {
+    const double speedups[] = {x->lookahead, x->tensor, x->pipeline, x->autoregressive_tensor,
+                               x->autoregressive_pipeline};
+    Grid *g = state;
+    text_printf(&g->cell, "%lld", (long long)p->number), grid_next(g);
+    text_puts(&g->cell, p->label), grid_next(g);
+    text_printf(&g->cell, "%d", devices), grid_next(g);
+    for (size_t i = 0; i < sizeof speedups / sizeof *speedups; i++)
+        text_printf(&g->cell, "%.3f", speedups[i]), grid_next(g);
+    grid_end(g);
 }
 
 // Nothing of it is measured: a price of the split's rows, and of the messages over the stated link.
 static bool print_scalings(const Prediction *p, Error *e) {
-    int width = label_width(&p->points);
-    printf("\nstrong scaling, predicted, over links of %g GB/s and %g us: speedup over autoregressive "
-           "decoding on one\n"
-           "%5s  %-*s %7s %9s %9s %9s %14s %9s\n",
-           1e-9 * p->link.bytes_per_s, 1e6 * p->link.latency_s, "point", width, "method", "devices",
-           "lookahead", "tensor", "pipeline", "autoreg.tensor", "pipeline");
-    return prediction_scaled(p, print_scaled, &width, e);
+    Grid g = {.columns = SCALINGS, .count = sizeof SCALINGS / sizeof *SCALINGS};
+    terminal_printf(
+        "\nstrong scaling, predicted, over links of %g GB/s and %g us: speedup over autoregressive "
+        "decoding on one\n",
+        1e-9 * p->link.bytes_per_s, 1e6 * p->link.latency_s);
+    grid_heads(&g);
+    return show_and_release(&g, prediction_scaled(p, put_scaled, &g, e), e);
 }
 
 // --- all of it -------------------------------------------------------------------------------------------
@@ -208,8 +266,8 @@ static bool print(const SimulateOptions *o, Store *store, int64_t run, const Pre
     if (o->json) return print_json(p, e);
     print_head(p);
     if (!print_exits(store, run, p->pricing.target.layers, e)) return false;
-    print_points(&p->points, o->of.against != NULL);
-    return (!o->of.against || print_errors(&p->points, e)) && (!p->devices.count || print_scalings(p, e));
+    return print_points(&p->points, o->of.against != NULL, e) &&
+           (!o->of.against || print_errors(&p->points, e)) && (!p->devices.count || print_scalings(p, e));
 }
 
 static bool simulate(const SimulateOptions *o, const char *which, Error *e) {

@@ -5,6 +5,7 @@
 #include "harness/table/catalogue.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
+#include "harness/program/terminal.h"
 #include "harness/run/prepare.h"
 #include "harness/stored/stored.h"
 #include "harness/table/print.h"
@@ -35,7 +36,7 @@ static bool list_items(Error *e) {
     for (int i = 0; i < published_count; i++) {
         Published p;
         if (!published_open(&p, &published_items[i], e)) return false;
-        printf("%-20s %4zu published  %s\n", published_items[i].name, p.row_count, p.title);
+        terminal_printf("%-20s %4zu published  %s\n", published_items[i].name, p.row_count, p.title);
         published_release(&p);
     }
     return true;
@@ -74,7 +75,7 @@ static bool print(Store *store, int64_t run, const PublishedItem *item, TableFor
     Table t;
     Text text = {0};
     if (!table_make(store, run, item, &t, e)) return false;
-    bool ok = table_run_chosen(store, run, &t, e) && table_print(&t, format, &text, e);
+    bool ok = table_run_chosen(store, run, &t, e) && table_print(&t, format, terminal_width(), &text, e);
     if (ok) fputs(text_get(&text), stdout);
     text_release(&text);
     table_release(&t);

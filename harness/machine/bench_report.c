@@ -2,6 +2,7 @@
 
 #include "engine/base/json.h"
 #include "harness/machine/gauges.h"
+#include "harness/program/terminal.h"
 #include "harness/program/version.h"
 
 #include <math.h>
@@ -28,82 +29,112 @@ static void print_machine(const BenchRun *b) {
     const Ceilings *c = &b->ceilings;
     double peak = bench_peak(&b->engine, c);
     if (b->gpu)
-        printf("GPU       %s, kernels %s: reads %.0f GB/s, copies %.0f, computes %.1f TFLOP/s\n",
-               b->before.name, kernels_of(b), c->bytes_per_s / 1e9, b->copy_bytes_per_s / 1e9, peak / 1e12);
+        terminal_printf("GPU       %s, kernels %s: reads %.0f GB/s, copies %.0f, computes %.1f TFLOP/s\n",
+                        b->before.name, kernels_of(b), c->bytes_per_s / 1e9, b->copy_bytes_per_s / 1e9,
+                        peak / 1e12);
     else
-        printf("machine   %s, %d thread%s, kernels %s: reads %.1f GB/s, computes %.3f TFLOP/s\n",
-               b->machine.cpu, c->threads, c->threads == 1 ? "" : "s", c->isa, c->bytes_per_s / 1e9,
-               peak / 1e12);
-    if (!b->gpu && b->machine.refused) printf("warning   %s\n", b->machine.refused);
-    if (b->passed.kind != ERROR_NONE) printf("warning   %s\n", b->passed.text);
+        terminal_printf("machine   %s, %d thread%s, kernels %s: reads %.1f GB/s, computes %.3f TFLOP/s\n",
+                        b->machine.cpu, c->threads, c->threads == 1 ? "" : "s", c->isa, c->bytes_per_s / 1e9,
+                        peak / 1e12);
+    if (!b->gpu && b->machine.refused) terminal_printf("warning   %s\n", b->machine.refused);
+    if (b->passed.kind != ERROR_NONE) terminal_printf("warning   %s\n", b->passed.text);
     if (b->processor) puts("times     of the processor, not the wall's: no speed that anybody sees");
-    printf("model     %s: first logits %.3f s after opening; peak memory %.2f GB, %.2f GB in huge pages\n",
-           b->dir, b->open_s, (double)machine_peak_memory() / 1e9, (double)machine_huge_pages() / 1e9);
-    if (b->engine.model.stand_in[0]) printf("stand-in  %s\n", b->engine.model.stand_in);
+    terminal_printf(
+        "model     %s: first logits %.3f s after opening; peak memory %.2f GB, %.2f GB in huge pages\n",
+        b->dir, b->open_s, (double)machine_peak_memory() / 1e9, (double)machine_huge_pages() / 1e9);
+    if (b->engine.model.stand_in[0]) terminal_printf("stand-in  %s\n", b->engine.model.stand_in);
 }
 
-static void print_reach(Reach r) {
-    Text both = {0};
-    text_measured(&both, r.value, r.low, r.high);
-    printf(" %-22s", text_get(&both));
-    text_release(&both);
+static const GridColumn COLUMNS[] = {
+    {"tokens",         true,  0, 0},
+    {"context",        true,  0, 0},
+    {"k x w",          true,  0, 0},
+    {"layout",         true,  0, 2},
+    {"step ms [95%]",  false, 0, 0},
+    {"GB/s",           true,  0, 6},
+    {"TFLOP/s",        true,  0, 5},
+    {"slowdown [95%]", false, 0, 0},
+    {"memory ms",      true,  0, 4},
+    {"compute ms",     true,  0, 3},
+    {"floor",          true,  0, 7},
+    {"submit us",      true,  0, 1},
+    {"idle us",        true,  0, 8},
+    {"",               false, 0, 0}, // disturbed
+};
+
+static void put_reach(Grid *g, Reach r) { text_measured(&g->cell, r.value, r.low, r.high), grid_next(g); }
+static void put_rounded(Grid *g, int digits, double x) {
+    text_printf(&g->cell, "%.*f", digits, x), grid_next(g);
 }
 
 // A GPU's columns more: what the host takes to hand a step over, and what the GPU waits for it.
-static void print_point(const BenchRun *b, const BenchPoint *p) {
-    char grid[24] = "-";
-    if (p->k) snprintf(grid, sizeof grid, "%dx%d", p->k, p->w);
-    printf("%7d %7d %5s %7s", p->tokens, p->context, grid, layout_name(p));
-    print_reach((Reach){1e3 * p->time.median_s, 1e3 * p->time.low_s, 1e3 * p->time.high_s});
-    printf(" %6.1f %8.3f", p->bytes / p->time.median_s / 1e9, p->operations / p->time.median_s / 1e12);
-    print_reach(p->slowdown);
-    printf(" %9.3g %10.3g %5.0f%%", 1e3 * p->floor_bandwidth_s, 1e3 * p->floor_compute_s,
-           100 * floor_of(p) / p->time.median_s);
-    if (b->gpu) printf(" %9.1f %7.1f", 1e6 * p->submit_s, 1e6 * (p->time.median_s - p->busy_s));
-    if (p->time.flags) printf("  disturbed");
-    puts("");
+static void put_point(const BenchRun *b, const BenchPoint *p, Grid *g) {
+    text_printf(&g->cell, "%d", p->tokens), grid_next(g);
+    text_printf(&g->cell, "%d", p->context), grid_next(g);
+    if (p->k) text_printf(&g->cell, "%dx%d", p->k, p->w);
+    else text_puts(&g->cell, "-");
+    grid_next(g);
+    text_puts(&g->cell, layout_name(p)), grid_next(g);
+    put_reach(g, (Reach){1e3 * p->time.median_s, 1e3 * p->time.low_s, 1e3 * p->time.high_s});
+    put_rounded(g, 1, p->bytes / p->time.median_s / 1e9);
+    put_rounded(g, 3, p->operations / p->time.median_s / 1e12);
+    put_reach(g, p->slowdown);
+    text_printf(&g->cell, "%.3g", 1e3 * p->floor_bandwidth_s), grid_next(g);
+    text_printf(&g->cell, "%.3g", 1e3 * p->floor_compute_s), grid_next(g);
+    text_printf(&g->cell, "%.0f%%", 100 * floor_of(p) / p->time.median_s), grid_next(g);
+    if (b->gpu) text_printf(&g->cell, "%.1f", 1e6 * p->submit_s);
+    grid_next(g);
+    if (b->gpu) text_printf(&g->cell, "%.1f", 1e6 * (p->time.median_s - p->busy_s));
+    grid_next(g);
+    if (p->time.flags) text_puts(&g->cell, "disturbed");
+    grid_next(g);
+    grid_end(g);
 }
 
 // Points that nobody may take for the machine's own.
-static void say_disturbed(const BenchRun *b, FILE *to, const char *before) {
+static void say_disturbed(const BenchRun *b, const char *before, Text *out) {
     int points = 0, repeated = 0;
     for (int i = 0; i < b->measured; i++) {
         points += b->points[i].time.flags != 0;
         repeated += b->points[i].time.disturbed;
     }
     if (points)
-        fprintf(to,
-                "%s %d of %d points could not be measured undisturbed: other processes took the processor, "
-                "or its "
-                "clock changed. They are marked: trust no slowdown of theirs\n",
-                before, points, b->measured);
+        text_printf(out,
+                    "%s %d of %d points could not be measured undisturbed: other processes took the "
+                    "processor, or its clock changed. They are marked: trust no slowdown of theirs\n",
+                    before, points, b->measured);
     else if (repeated)
-        fprintf(to, "%s %d samples were disturbed by other processes, and repeated\n", before, repeated);
+        text_printf(out, "%s %d samples were disturbed by other processes, and repeated\n", before, repeated);
 }
 
 // In one line, or two of the table's.
-static void say_drift(const BenchRun *b, FILE *to, const char *before, const char *between) {
+static void say_drift(const BenchRun *b, const char *before, const char *between, Text *out) {
     if (b->drifted >= 0)
-        fprintf(to,
-                "%s at context %d one token took %.3f ms before the other points, %.3f ms after them:%sthe "
-                "machine changed, and slowdowns may be as wrong as that; measure again\n",
-                before, b->drifted, 1e3 * b->before_s, 1e3 * b->after_s, between);
+        text_printf(out,
+                    "%s at context %d one token took %.3f ms before the other points, %.3f ms after "
+                    "them:%sthe machine changed, and slowdowns may be as wrong as that; measure again\n",
+                    before, b->drifted, 1e3 * b->before_s, 1e3 * b->after_s, between);
 }
 
-void bench_report_table(const BenchRun *b) {
+bool bench_report_table(const BenchRun *b, Error *e) {
     double peak = bench_peak(&b->engine, &b->ceilings);
+    Grid g = {.columns = COLUMNS, .count = sizeof COLUMNS / sizeof *COLUMNS};
+    Text text = {0};
     print_machine(b);
-    printf("\n%7s %7s %5s %7s %-22s %6s %8s %-22s %9s %10s %6s%s\n", "tokens", "context", "k x w", "layout",
-           "step ms [95%]", "GB/s", "TFLOP/s", "slowdown [95%]", "memory ms", "compute ms", "floor",
-           b->gpu ? " submit us idle us" : "");
-    for (int i = 0; i < b->measured; i++) print_point(b, &b->points[i]);
-    say_disturbed(b, stdout, "\nwarning  ");
-    say_drift(b, stdout, "\nwarning  ", "\n          ");
+    grid_end(&g);
+    grid_heads(&g);
+    for (int i = 0; i < b->measured; i++) put_point(b, &b->points[i], &g);
+    bool ok = grid_show(&g, e);
+    grid_release(&g);
+    say_disturbed(b, "\nwarning  ", &text);
+    say_drift(b, "\nwarning  ", "\n          ", &text);
     if (b->prefill_s > 0)
-        printf("\nprefill   %d tokens in %.3f s, %.0f tokens/s, %.3f TFLOP/s, %.0f%% of the machine's\n",
-               b->prefill, b->prefill_s, b->prefill / b->prefill_s,
-               b->prefill_operations / b->prefill_s / 1e12,
-               peak > 0 ? 100 * b->prefill_operations / b->prefill_s / peak : 0);
+        text_printf(
+            &text, "\nprefill   %d tokens in %.3f s, %.0f tokens/s, %.3f TFLOP/s, %.0f%% of the machine's\n",
+            b->prefill, b->prefill_s, b->prefill / b->prefill_s, b->prefill_operations / b->prefill_s / 1e12,
+            peak > 0 ? 100 * b->prefill_operations / b->prefill_s / peak : 0);
+    terminal_print(&text);
+    return ok;
 }
 
 static void put_known(double x) {
@@ -112,6 +143,7 @@ static void put_known(double x) {
 }
 
 void bench_report_csv(const BenchRun *b) {
+    Text warnings = {0};
     puts("tokens,context,k,w,layout,median_s,mad_s,n,bytes,gb_per_s,tflop_per_s,slowdown,floor_bandwidth_s,"
          "floor_compute_s,low_s,high_s,slowdown_low,slowdown_high,repeated,disturbed");
     for (int i = 0; i < b->measured; i++) {
@@ -124,8 +156,10 @@ void bench_report_csv(const BenchRun *b) {
         put_known(p->slowdown.low), put_known(p->slowdown.high);
         printf("%d,%d\n", p->time.disturbed, p->time.flags != 0);
     }
-    say_disturbed(b, stderr, "warning:");
-    say_drift(b, stderr, "warning:", " ");
+    say_disturbed(b, "warning:", &warnings);
+    say_drift(b, "warning:", " ", &warnings);
+    fputs(text_get(&warnings), stderr);
+    text_release(&warnings);
 }
 
 // --- JSON ------------------------------------------------------------------------------------------------

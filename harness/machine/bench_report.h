@@ -26,7 +26,7 @@ typedef struct BenchRun {
     double prefill_s, prefill_operations;
 } BenchRun;
 
-void bench_report_table(const BenchRun *b);
+bool bench_report_table(const BenchRun *b, Error *e);
 void bench_report_csv(const BenchRun *b);
 
 // ended: NULL, or why there are fewer points than were asked for.

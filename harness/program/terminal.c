@@ -6,6 +6,7 @@
 #include "plots/letters.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -109,6 +110,15 @@ void terminal_print(Text *text) {
     text_release(&out);
     text_release(&letters);
     text_release(text);
+}
+
+void terminal_printf(const char *format, ...) {
+    Text text = {0};
+    va_list list;
+    va_start(list, format);
+    text_vprintf(&text, format, list);
+    va_end(list);
+    terminal_print(&text);
 }
 
 // --- rows ------------------------------------------------------------------------------------------------

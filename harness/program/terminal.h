@@ -26,7 +26,8 @@ void terminal_letters(const char *text, Text *out);
 // Prints lines, as terminal_letters leaves them. Those that the terminal has no room for are folded at
 // blanks, under the start of their last column. The text is released.
 void terminal_print(Text *text);
-void terminal_fold(const char *text, int width, Text *out); // width 0: as it is
+void terminal_printf(const char *format, ...) __attribute__((format(printf, 1, 2))); // the same, whole lines
+void terminal_fold(const char *text, int width, Text *out);                          // width 0: as it is
 
 typedef struct GridColumn {
     const char *head;

@@ -1,6 +1,7 @@
 // For people a row has few cells, each put together of several fields; for programs a field is a cell.
 #include "harness/table/print.h"
 
+#include "harness/program/terminal.h"
 #include "harness/table/fields.h"
 #include "plots/letters.h"
 #include "plots/page.h"
@@ -60,33 +61,34 @@ static void cell_why(const TableRow *r, Text *out) {
     if (*r->note) text_printf(out, "%s(%s)", *r->why_not ? " " : "", r->note);
 }
 
-typedef struct Cell {
-    const char *head;
-    void (*put)(const TableRow *r, Text *out);
-    bool number;
-} Cell;
+typedef void (*PutCell)(const TableRow *r, Text *out);
 
 // A column that has nothing in any row is left out.
-static const Cell CELLS[] = {
-    {"row",           cell_row,         false},
-    {"model",         cell_model,       false},
-    {"dataset",       cell_dataset,     false},
-    {"metric",        cell_metric,      false},
-    {"published",     cell_published,   true },
-    {"our model",     cell_our_model,   false},
-    {"on",            cell_our_dataset, false},
-    {"our method",    cell_our_method,  false},
-    {"ours [95%]",    cell_ours,        true },
-    {"our own",       cell_own,         true },
-    {"difference",    cell_difference,  true },
-    {"above AR",      cell_above,       true },
-    {"bytes/step",    cell_bytes,       true },
-    {"repeated",      cell_repeated,    true },
-    {"S, no loops",   cell_calm,        true },
-    {"disturbed",     cell_doubt,       false},
-    {"why not, note", cell_why,         false},
+static const GridColumn CELLS[] = {
+    {"row",           false, 8,  0 },
+    {"model",         false, 8,  10},
+    {"dataset",       false, 8,  8 },
+    {"metric",        false, 8,  0 },
+    {"published",     true,  0,  0 },
+    {"our model",     false, 8,  7 },
+    {"on",            false, 8,  6 },
+    {"our method",    false, 12, 9 },
+    {"ours [95%]",    true,  0,  0 },
+    {"our own",       true,  0,  5 },
+    {"difference",    true,  0,  13},
+    {"above AR",      true,  0,  4 },
+    {"bytes/step",    true,  0,  1 },
+    {"repeated",      true,  0,  2 },
+    {"S, no loops",   true,  0,  3 },
+    {"disturbed",     false, 10, 11},
+    {"why not, note", false, 16, 12},
 };
 enum { CELL_COUNT = sizeof CELLS / sizeof *CELLS };
+
+static const PutCell PUT[CELL_COUNT] = {
+    cell_row,         cell_model,      cell_dataset, cell_metric, cell_published,  cell_our_model,
+    cell_our_dataset, cell_our_method, cell_ours,    cell_own,    cell_difference, cell_above,
+    cell_bytes,       cell_repeated,   cell_calm,    cell_doubt,  cell_why};
 
 // Letters that a terminal shows, each as one.
 static int width_of(const char *text) {
@@ -102,7 +104,7 @@ static void find_widths(const Table *t, int widths[CELL_COUNT]) {
         int most = 0;
         for (size_t k = 0; k < t->row_count; k++) {
             text_clear(&cell);
-            CELLS[i].put(&t->rows[k], &cell);
+            PUT[i](&t->rows[k], &cell);
             int width = width_of(text_get(&cell));
             if (width > most) most = width;
         }
@@ -118,27 +120,6 @@ static void put_letters(const char *text, Text *out) {
     while (letters_next(&text, letter)) text_puts(out, letter);
 }
 
-static void put_padded(const char *text, int width, bool number, bool last, Text *out) {
-    int blanks = width - width_of(text);
-    if (number) text_printf(out, "%*s", blanks, "");
-    put_letters(text, out);
-    if (!number && !last) text_printf(out, "%*s", blanks, "");
-}
-
-static void put_text_row(const TableRow *r, const int widths[CELL_COUNT], Text *out) {
-    Text cell = {0};
-    for (int i = 0; i < CELL_COUNT; i++) {
-        if (!widths[i]) continue;
-        text_clear(&cell);
-        if (r) CELLS[i].put(r, &cell);
-        put_padded(r ? text_get(&cell) : CELLS[i].head, widths[i], CELLS[i].number, i == CELL_COUNT - 1, out);
-        if (i < CELL_COUNT - 1) text_puts(out, "  ");
-    }
-    text_puts(out, "\n");
-    out->failed = out->failed || cell.failed;
-    text_release(&cell);
-}
-
 static void put_line(const char *before, const char *text, Text *out) {
     if (!*text) return;
     text_puts(out, before);
@@ -146,9 +127,18 @@ static void put_line(const char *before, const char *text, Text *out) {
     text_puts(out, "\n");
 }
 
-static void print_text(const Table *t, Text *out) {
-    int widths[CELL_COUNT];
-    find_widths(t, widths);
+static void put_rows(const Table *t, int width, Text *out) {
+    Grid g = {.columns = CELLS, .count = CELL_COUNT};
+    grid_heads(&g);
+    for (size_t i = 0; i < t->row_count; i++) {
+        for (int k = 0; k < CELL_COUNT; k++) PUT[k](&t->rows[i], &g.cell), grid_next(&g);
+        grid_end(&g);
+    }
+    grid_print(&g, width, out);
+    grid_release(&g);
+}
+
+static void put_head(const Table *t, Text *out) {
     put_line("", t->item.title, out);
     put_line("published: ", t->item.source, out);
     put_line("ours: ", t->run, out);
@@ -156,8 +146,9 @@ static void print_text(const Table *t, Text *out) {
     put_line("measured: ", t->date, out);
     put_line("by: ", t->command, out);
     text_puts(out, "\n");
-    put_text_row(NULL, widths, out);
-    for (size_t i = 0; i < t->row_count; i++) put_text_row(&t->rows[i], widths, out);
+}
+
+static void put_notes(const Table *t, Text *out) {
     text_puts(out, "\n");
     for (int i = 0; i < t->item.metric_count; i++)
         text_printf(out, "%s: computed as our %s\n", t->item.metrics[i].name, t->item.metrics[i].measure);
@@ -165,6 +156,18 @@ static void print_text(const Table *t, Text *out) {
         put_line("the paper leaves open: ", t->item.chosen[i], out);
     for (size_t i = 0; i < t->chosen_count; i++) put_line("chosen: ", t->chosen[i], out);
     for (int i = 0; i < t->item.note_count; i++) put_line("note: ", t->item.notes[i], out);
+}
+
+static void print_text(const Table *t, int width, Text *out) {
+    Text head = {0}, notes = {0};
+    put_head(t, &head);
+    put_notes(t, &notes);
+    terminal_fold(text_get(&head), width, out);
+    put_rows(t, width, out);
+    terminal_fold(text_get(&notes), width, out);
+    out->failed = out->failed || head.failed || notes.failed;
+    text_release(&head);
+    text_release(&notes);
 }
 
 // --- Markdown and LaTeX ----------------------------------------------------------------------------------
@@ -175,7 +178,7 @@ static void put_page_row(const Page *p, const TableRow *r, const int widths[CELL
     for (int i = 0; i < CELL_COUNT; i++) {
         if (!widths[i]) continue;
         text_clear(&cell);
-        if (r) CELLS[i].put(r, &cell);
+        if (r) PUT[i](r, &cell);
         text_puts(p->out, p->format == PAGE_MD ? "| " : first ? "" : " & ");
         page_text(p, r ? text_get(&cell) : CELLS[i].head);
         text_puts(p->out, p->format == PAGE_MD ? " " : "");
@@ -254,9 +257,9 @@ static void print_page(const Table *t, PageFormat format, Text *out) {
     close_lines(&p);
 }
 
-bool table_print(const Table *t, TableFormat format, Text *out, Error *e) {
+bool table_print(const Table *t, TableFormat format, int width, Text *out, Error *e) {
     switch (format) {
-    case TABLE_TEXT: print_text(t, out); break;
+    case TABLE_TEXT: print_text(t, width, out); break;
     case TABLE_MD: print_page(t, PAGE_MD, out); break;
     case TABLE_LATEX: print_page(t, PAGE_TEX, out); break;
     case TABLE_CSV: table_fields_csv(t, out); break;

@@ -7,4 +7,5 @@
 typedef enum { TABLE_TEXT, TABLE_MD, TABLE_CSV, TABLE_LATEX, TABLE_JSON, TABLE_FORMATS } TableFormat;
 extern const char *const table_format_names[TABLE_FORMATS]; // "text", ...
 
-bool table_print(const Table *t, TableFormat format, Text *out, Error *e);
+// width: of a terminal, that text is fitted to; 0: of any.
+bool table_print(const Table *t, TableFormat format, int width, Text *out, Error *e);

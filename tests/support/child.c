@@ -111,3 +111,12 @@ void child_terminal(Child *c, const char *folder, int columns, int code, const c
     free(path);
     check_code(c, code, words);
 }
+
+int child_widest(const Child *c) {
+    int most = 0, letters = 0;
+    for (const char *at = text_get(&c->out); *at; at++) {
+        letters = *at == '\n' ? 0 : letters + (((unsigned char)*at & 0xc0) != 0x80);
+        if (letters > most) most = letters;
+    }
+    return most;
+}

@@ -31,3 +31,5 @@ void child_outpace(Child *c, const char *folder, int code, const char *const *wo
 void child_terminal(Child *c, const char *folder, int columns, int code, const char *const *words);
 #define CHILD_TERMINAL(c, folder, columns, code, ...) \
     child_terminal(c, folder, columns, code, (const char *const[]){__VA_ARGS__, NULL})
+
+int child_widest(const Child *c); // letters of the longest line of its output

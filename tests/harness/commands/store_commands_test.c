@@ -34,14 +34,52 @@ static void fits_the_terminal(void **state) {
     Child c = {0};
     make(*state, "a.db", 1);
     CHILD_TERMINAL(&c, *state, 80, 0, "show", "1", "--db", "a.db");
-    for (const char *line = text_get(&c.out); *line; line += strcspn(line, "\n") + 1)
-        if (strcspn(line, "\n") > 80) fail_msg("%s", line);
+    if (child_widest(&c) > 80) fail_msg("%s", text_get(&c.out));
     expect_out(&c, "speedup");
     expect_out(&c, "left out of this width: ");
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "show", "1", "--db", "a.db");
     expect_out(&c, "CTAR1  CTAR2  CTAR4  tokens/s  speedup  [95%]");
     if (strstr(text_get(&c.out), "left out")) fail_msg("%s", text_get(&c.out));
+    child_release(&c);
+}
+
+static void all_fit_the_terminal(void **state) {
+    static const char CONFIG[] = "name: x\nmodels: [tiny]\ndatasets: [{name: code, limit: 1}]\n"
+                                 "hardware: {device: 'null'}\nmethods: [jacobi, prompt-lookup]\n";
+    static const char *const COMMANDS[] = {
+        "--help",
+        "bench --help",
+        "list",
+        "list --claims",
+        "list lookahead-figure-4b",
+        "methods",
+        "datasets",
+        "datasets chat",
+        "datasets --formats",
+        "plan x.yaml --points",
+        "bench tiny --device null --tokens 1,9 --samples 1 --seconds 0",
+        "status --db a.db",
+        "compare 1 1 --db a.db",
+        "table",
+        "table ngrammys-table-1 --run 1 --db a.db",
+        "simulate 1 --on l4 --shape llama2-70b --against 1 --db a.db",
+    };
+    Child c = {0};
+    make(*state, "a.db", 1);
+    scratch_write(*state, "x.yaml", CONFIG, sizeof CONFIG - 1);
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "tiny");
+    for (size_t i = 0; i < sizeof COMMANDS / sizeof *COMMANDS; i++) {
+        char line[96], *words[16] = {0}, *rest = NULL;
+        child_release(&c);
+        snprintf(line, sizeof line, "%s", COMMANDS[i]);
+        for (int k = 0; k < 15 && (words[k] = strtok_r(k ? NULL : line, " ", &rest)); k++) continue;
+        child_terminal(&c, *state, 80, 0, (const char *const *)words);
+        int letters = child_widest(&c);
+        if (letters < 40 || letters > 80) fail_msg("%d letters wide:\n%s", letters, text_get(&c.out));
+        if (i == 1)
+            expect_out(&c, "forward pass, LM\nhead on every node, best token of each. Verification pays");
+    }
     child_release(&c);
 }
 
@@ -272,6 +310,7 @@ static void foreign_names(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(fits_the_terminal, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(all_fit_the_terminal, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(questions, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(refused_imports, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(formats, folder_setup, folder_teardown),

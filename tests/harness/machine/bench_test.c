@@ -148,7 +148,8 @@ static void doctor(void **state) {
     assert_true(number(json_object_get(root, "machine"), "cores") >= 1);
     json_decref(root);
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "doctor");
+    CHILD_TERMINAL(&c, *state, 80, 0, "doctor");
+    if (child_widest(&c) > 80) fail_msg("%s", text_get(&c.out));
     static const char *const words[] = {"processor   ", "caches      ", "reads       ",
                                         "computes    ", "GPU         ", "libraries   jansson "};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
