@@ -5,3 +5,4 @@ SimtSettings simt_settings = {.fail_after = -1, .driver = 13000};
 
 size_t simt_live_bytes(void) { return 0; }
 unsigned long simt_blocks(void) { return 1; }
+const bool simt_emulated = false;

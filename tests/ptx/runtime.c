@@ -105,6 +105,7 @@ static cudaError_t failed(cudaError_t code) {
         return failed(result_);        \
     } while (0)
 
+const bool simt_emulated = true;
 size_t simt_live_bytes(void) { return memory_live_bytes() + m.pinned_bytes; }
 unsigned long simt_blocks(void) { return (unsigned long)ptx_blocks(); }
 

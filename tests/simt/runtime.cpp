@@ -13,6 +13,8 @@
 
 enum { FAILED = 1, NO_MEMORY = 2 };
 
+const bool simt_emulated = true;
+
 typedef std::vector<SimtWork> Works;
 struct Stream {
     Works queue;

@@ -29,6 +29,9 @@ extern SimtSettings simt_settings;
 // Puts a call into a stream, with a copy of the bytes that it is given.
 void simt_call(void *stream, void (*function)(void *), const void *data, size_t bytes);
 
+// Whether kernels run on the CPU; false on a card.
+extern const bool simt_emulated;
+
 // Bytes of device and pinned memory that are allocated now.
 size_t simt_live_bytes(void);
 

@@ -31,3 +31,19 @@ static inline int test_between(Random *r, int low, int high) {
 static inline double test_worse(double worst, double error) {
     return error <= worst ? worst : isnan(error) ? (double)INFINITY : error;
 }
+
+// FNV-1a of some bytes, for numbers that must be the same bits wherever they are made.
+static inline uint64_t test_hash(const void *data, size_t bytes) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < bytes; i++) hash = (hash ^ ((const unsigned char *)data)[i]) * 0x100000001b3u;
+    return hash;
+}
+
+// Of the fixed seed, on the machines that run kernels on the CPU: compiled by the C++ compiler (tests/simt)
+// or by nvcc (tests/ptx), they give one another's bits where no function of the card's own enters.
+#define TEST_SAME_BITS(data, bytes, wanted)                                                   \
+    do {                                                                                      \
+        if (simt_emulated && !getenv("OUTPACE_SEED") && test_hash(data, bytes) != (wanted))   \
+            fail_msg("bits hash to %#lx, wanted %#lx", (unsigned long)test_hash(data, bytes), \
+                     (unsigned long)(wanted));                                                \
+    } while (0)
