@@ -198,6 +198,15 @@ static void no_gpu(void **state) {
     }
 }
 
+// A toolkit that is too old for 9.0 is no error for people who only want the CPU.
+static void an_old_toolkit_is_passed_over(void **state) {
+    Child c;
+    write_program(*state, "nvcc", "#!/bin/sh\necho 'Cuda compilation tools, release 11.8, V11.8.89'\n");
+    assert_int_equal(run_in(*state, &c, "PATH=$PWD:$PATH make -s -C $0 BUILD=$PWD/build cuda-note"), 0);
+    expect(&c, "/nvcc is 11.8 and 12.0 is the oldest that will do; building for the CPU\n");
+    child_release(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(bench_goes_on, set_up, folder_teardown),
@@ -206,6 +215,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(without_early_launches, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(a_sanitizer_that_refuses, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(what_hangs, set_up, folder_teardown),
+        cmocka_unit_test_setup_teardown(an_old_toolkit_is_passed_over, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(no_gpu, set_up, folder_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
