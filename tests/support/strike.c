@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_SECONDS = 120, COULD_NOT_START = 255 };
+enum { MOST_SECONDS = 300, COULD_NOT_START = 255 };
 
 const char *const STRIKE_NAMES[] = {"open",   "read",   "write", "sync", "rename", "map",   "close", "resize",
                                     "remove", "folder", "lock",  "stat", "pipe",   "start", "memory"};
