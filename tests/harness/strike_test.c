@@ -5,12 +5,12 @@
 
 static void a_few_fail(void **state) {
     (void)state;
-    strikes_fail(30);
+    strikes_fail(14);
 }
 
 static void a_few_kill(void **state) {
     (void)state;
-    strikes_kill(10);
+    strikes_kill(6);
 }
 
 int main(void) {
