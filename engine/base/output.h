@@ -6,9 +6,8 @@
 //      output_finish    gives all of them their names; output_release drops what has none yet
 //
 // 1. Nothing is lost unless the user says --force: a path is refused where it is a file that the command
-// reads, by
-//    whatever name or link, or a file that this program did not write. A file of the same kind that this
-//    program wrote is replaced, and so is an empty one.
+//    reads, by whatever name or link, or a file that this program did not write. A file of the same kind
+//    that this program wrote is replaced, and so is an empty one.
 // 2. All files appear together, each whole, or none does (file.h, FilePart).
 // 3. "-", a device, a pipe, and standard output by any name are written as the content comes.
 #pragma once
