@@ -132,39 +132,38 @@ static void changed_content(void **state) {
 
 // --- killed and interrupted ------------------------------------------------------------------------------
 
-static pid_t start(const char *folder, const char *db) {
+// Runs the config in the folder; its events go to the descriptor given.
+static pid_t start(const char *folder, const char *db, int events) {
     const char *program = getenv("OUTPACE") ? getenv("OUTPACE") : "./outpace";
     char *path = realpath(program, NULL);
     assert_non_null(path);
     int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-    pid_t pid = child_start(
-        folder,
-        (const char *const[]){path, "run", "x.yaml", "--set", "measurement.passes=3", "--db", db, NULL},
-        nowhere, nowhere, nowhere);
+    pid_t pid = child_start(folder,
+                            (const char *const[]){path, "run", "x.yaml", "--set", "measurement.passes=3",
+                                                  "--json", "--db", db, NULL},
+                            nowhere, events < 0 ? nowhere : events, nowhere);
     close(nowhere);
     free(path);
     return pid;
 }
 
-// Waits until something is measured.
-static void wait_for_samples(const char *folder, const char *db) {
-    for (int i = 0; i < 2000; i++) {
-        usleep(5000);
-        Store *s = access(folder_path(folder, db), R_OK)
-                       ? NULL
-                       : store_open(folder_path(folder, db), STORE_READ, NULL, NULL);
-        int64_t count = 0;
-        bool any = s && rows_one_int(s, "SELECT count(*) FROM sample", 0, &count, NULL) && count > 0;
-        store_close(s);
-        if (any) return;
-    }
-    fail_msg("nothing was measured in '%s'", db);
-}
-
+// The program cannot be done before the signal: its events fill the pipe, which is read on only afterwards.
 static void stopped(const char *folder, const char *db, int signal_number, int want) {
-    pid_t pid = start(folder, db);
-    wait_for_samples(folder, db);
+    int ends[2];
+    char got[4096];
+    Text events = {0};
+    ssize_t bytes;
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    assert_true(fcntl(ends[1], F_SETPIPE_SZ, (int)sizeof got) >= 0);
+    pid_t pid = start(folder, db, ends[1]);
+    close(ends[1]);
+    while (!strstr(text_get(&events), "\"event\":\"sample\"") && (bytes = read(ends[0], got, sizeof got)) > 0)
+        text_add(&events, got, (size_t)bytes);
+    assert_non_null(strstr(text_get(&events), "\"event\":\"sample\""));
+    text_release(&events);
     kill(pid, signal_number);
+    while (read(ends[0], got, sizeof got) > 0) continue;
+    close(ends[0]);
     assert_int_equal(child_wait(pid), want);
     assert_true(stores_ask(folder, db, "SELECT count(DISTINCT point_id || ' ' || pass) < 5 * 3 FROM sample"));
 }
@@ -172,9 +171,9 @@ static void stopped(const char *folder, const char *db, int signal_number, int w
 // Killed, it goes on by the same command; interrupted, its prompt ends, and it is resumed by its number.
 static void killed_and_interrupted(void **state) {
     Child c;
-    assert_int_equal(child_wait(start(*state, "calm.db")), 0);
+    assert_int_equal(child_wait(start(*state, "calm.db", -1)), 0);
     stopped(*state, "killed.db", SIGKILL, 128 + SIGKILL);
-    assert_int_equal(child_wait(start(*state, "killed.db")), 0);
+    assert_int_equal(child_wait(start(*state, "killed.db", -1)), 0);
     stores_same(*state, "calm.db", "killed.db");
     stopped(*state, "interrupted.db", SIGINT, 130);
     assert_int_equal(stores_ask(*state, "interrupted.db", "SELECT result = 'interrupted' FROM attempt"), 1);
