@@ -18,8 +18,11 @@
 
 #include <stddef.h>
 
-typedef enum { COMPUTE_F32, COMPUTE_BF16 } Compute;
-enum { COMPUTE_KINDS = COMPUTE_BF16 + 1 };
+// What activations, keys and values are rounded to; sums and the residual stream are f32.
+typedef enum { COMPUTE_F32, COMPUTE_BF16, COMPUTE_F16, COMPUTE_KINDS } Compute;
+static inline Dtype compute_dtype(Compute c) {
+    return c == COMPUTE_F32 ? DTYPE_F32 : c == COMPUTE_BF16 ? DTYPE_BF16 : DTYPE_F16;
+}
 
 typedef struct BackendOptions {
     Compute compute;

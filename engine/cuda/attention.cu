@@ -1,5 +1,5 @@
-// Attention in bf16 on tensor cores: a tile is 16 queries, rows of each mma; a block of 16 positions is one
-// step of its softmax.
+// Attention in bf16 or f16 on tensor cores: a tile is 16 queries, rows of each mma; a block of 16 positions
+// is one step of its softmax.
 //
 //      scores (16, 16) = q (16, dims) keys (16, dims)^T        two mma for 16 dimensions
 //      sums (16, dims) += weights (16, 16) values (16, dims)   one mma for 8 dimensions
@@ -8,7 +8,7 @@
 // rest of the cache, its ancestors, itself; such a block is taken once for each node of the tile, whose
 // queries alone it changes. Keys and values of the next block come in while this one is computed.
 //
-// Weights are rounded to bf16, and summed as they were rounded.
+// Weights are rounded to the same format, and summed as they were rounded.
 #include "engine/cuda/attention.cuh"
 
 enum { QUERIES = 16, BLOCK = 16, PAD = 8 }; // PAD: rows of a block fall into different banks
@@ -103,7 +103,7 @@ template <int DIM> __device__ __forceinline__ void begin(const Attention &a, con
 }
 
 // Scores of the block: s[i] of positions 8i + 2q, 8i + 2q + 1, for query g, then g + 8.
-template <int DIM>
+template <Dtype FORMAT, int DIM>
 __device__ __forceinline__ void scores(const Mine<DIM> &m, const Rows16<DIM> *b, float s[2][4]) {
     int lane = warp_lane(), row = lane / 16 * 8 + lane % 8, column = lane / 8 % 2 * 8;
 #pragma unroll
@@ -112,8 +112,8 @@ __device__ __forceinline__ void scores(const Mine<DIM> &m, const Rows16<DIM> *b,
     for (int d = 0; d < DIM / 16; d++) {
         uint32_t k[4];
         load_matrices(k, &b->k[row][d * 16 + column]);
-        mma_16816(s[0], m.q[d], k[0], k[1]);
-        mma_16816(s[1], m.q[d], k[2], k[3]);
+        mma_16816<FORMAT>(s[0], m.q[d], k[0], k[1]);
+        mma_16816<FORMAT>(s[1], m.q[d], k[2], k[3]);
     }
 }
 
@@ -129,7 +129,7 @@ __device__ __forceinline__ float sum_of_query(float x) {
 
 // Scores of one query of the lane into weights; gives the factor for what was summed before, *live: whether
 // the query sees anything of the block.
-template <int DIM>
+template <Dtype FORMAT, int DIM>
 __device__ __forceinline__ float weigh(Mine<DIM> *m, const Turn &turn, int half, float scale, float s[2][4],
                                        bool *live) {
     int q = warp_lane() % 4 * 2;
@@ -150,7 +150,7 @@ __device__ __forceinline__ float weigh(Mine<DIM> *m, const Turn &turn, int half,
     if (r->sum > 0) most = fmaxf(most, r->most);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        weight[i] = seen[i] ? bf16_rounded(exp2f(weight[i] - most)) : 0;
+        weight[i] = seen[i] ? half_f32(FORMAT, f32_half(FORMAT, exp2f(weight[i] - most))) : 0;
         s[i / 2][half * 2 + i % 2] = weight[i];
     }
     float sum = sum_of_query((weight[0] + weight[1]) + (weight[2] + weight[3]));
@@ -160,12 +160,12 @@ __device__ __forceinline__ float weigh(Mine<DIM> *m, const Turn &turn, int half,
     return old;
 }
 
-template <int DIM>
+template <Dtype FORMAT, int DIM>
 __device__ __forceinline__ void add_values(Mine<DIM> *m, const Rows16<DIM> *b, const float s[2][4],
                                            const float old[2], const bool live[2]) {
     int lane = warp_lane(), row = lane / 8 % 2 * 8 + lane % 8, column = lane / 16 * 8;
-    uint32_t weights[4] = {bf16_pair(s[0][0], s[0][1]), bf16_pair(s[0][2], s[0][3]),
-                           bf16_pair(s[1][0], s[1][1]), bf16_pair(s[1][2], s[1][3])};
+    uint32_t weights[4] = {half_pair(FORMAT, s[0][0], s[0][1]), half_pair(FORMAT, s[0][2], s[0][3]),
+                           half_pair(FORMAT, s[1][0], s[1][1]), half_pair(FORMAT, s[1][2], s[1][3])};
 #pragma unroll
     for (int d = 0; d < DIM / 16; d++) {
         uint32_t v[4];
@@ -174,7 +174,7 @@ __device__ __forceinline__ void add_values(Mine<DIM> *m, const Rows16<DIM> *b, c
         for (int i = 0; i < 2; i++) {
             float *sum = m->sum[d * 2 + i],
                   next[4] = {sum[0] * old[0], sum[1] * old[0], sum[2] * old[1], sum[3] * old[1]};
-            mma_16816(next, weights, v[i * 2], v[i * 2 + 1]);
+            mma_16816<FORMAT>(next, weights, v[i * 2], v[i * 2 + 1]);
 #pragma unroll
             for (int k = 0; k < 4; k++)
                 if (live[k / 2]) sum[k] = next[k];
@@ -182,18 +182,18 @@ __device__ __forceinline__ void add_values(Mine<DIM> *m, const Rows16<DIM> *b, c
     }
 }
 
-template <int DIM>
+template <Dtype FORMAT, int DIM>
 __device__ __forceinline__ void take(Mine<DIM> *m, const Turn &turn, const Rows16<DIM> *b, float scale) {
     float s[2][4], old[2];
     bool live[2];
-    scores(*m, b, s);
-    old[0] = weigh(m, turn, 0, scale, s, &live[0]);
-    old[1] = weigh(m, turn, 1, scale, s, &live[1]);
-    add_values(m, b, s, old, live);
+    scores<FORMAT>(*m, b, s);
+    old[0] = weigh<FORMAT>(m, turn, 0, scale, s, &live[0]);
+    old[1] = weigh<FORMAT>(m, turn, 1, scale, s, &live[1]);
+    add_values<FORMAT>(m, b, s, old, live);
 }
 
 // All turns of a warp, each fetched while the one before is computed.
-template <int DIM>
+template <Dtype FORMAT, int DIM>
 __device__ __forceinline__ void take_all(const Attention &a, const Tile &t, Mine<DIM> *m,
                                          Rows16<DIM> buffer[2], int from) {
     float scale = 1.4426950408889634f / sqrtf((float)a.heads.head_dim);
@@ -206,7 +206,7 @@ __device__ __forceinline__ void take_all(const Attention &a, const Tile &t, Mine
         copy_commit();
         copy_wait<1>();
         __syncwarp();
-        take(m, turn, &buffer[i], scale);
+        take<FORMAT>(m, turn, &buffer[i], scale);
         __syncwarp();
         turn = next;
     }
@@ -222,7 +222,7 @@ template <int DIM> __device__ __forceinline__ void keep(const Mine<DIM> &m, Know
     for (int i = 0; i < DIM / 2; i++) to->sum[g + i % 4 / 2 * 8][i / 4 * 8 + q + i % 2] = m.sum[i / 4][i % 4];
 }
 
-template <int DIM>
+template <Dtype FORMAT, int DIM>
 __global__ void __launch_bounds__(ATTENTION_WARPS *WARP, 1) attention(Attention a, int first_tile) {
     typedef TensorShared<DIM> Shared;
     SHARED(Shared, sm);
@@ -234,7 +234,7 @@ __global__ void __launch_bounds__(ATTENTION_WARPS *WARP, 1) attention(Attention 
     if ((int)blockIdx.x >= spans) return;
     Mine<DIM> m;
     begin(a, t, &m);
-    take_all(a, t, &m, sm->block[warp_number()], span * SPAN + warp_number() * SUB);
+    take_all<FORMAT>(a, t, &m, sm->block[warp_number()], span * SPAN + warp_number() * SUB);
     __syncthreads(); // what was fetched makes room for what is known
     keep(m, &sm->warp[warp_number()]);
     conclude(a, t, sm->warp, &sm->mine, &sm->is_last, (int)blockIdx.x, spans,
@@ -252,27 +252,33 @@ static int padded_dim(int head_dim) {
     return HEAD_DIM_MAX;
 }
 
-template <int DIM> static void launch(const Attention *a, int tiles, int first, int spans, void *stream) {
+template <Dtype FORMAT, int DIM>
+static void launch(const Attention *a, int tiles, int first, int spans, void *stream) {
     dim3 grid((unsigned)spans, (unsigned)a->heads.kv_heads, (unsigned)tiles);
-    LAUNCH_EARLY((attention<DIM>), grid, ATTENTION_WARPS * WARP, sizeof(TensorShared<DIM>), stream, NULL, *a,
-                 first);
+    LAUNCH_EARLY((attention<FORMAT, DIM>), grid, ATTENTION_WARPS * WARP, sizeof(TensorShared<DIM>), stream,
+                 NULL, *a, first);
+}
+
+template <Dtype FORMAT>
+static void launch_padded(const Attention *a, int tiles, int first, int spans, void *stream) {
+    switch (padded_dim(a->heads.head_dim)) {
+    case 16: launch<FORMAT, 16>(a, tiles, first, spans, stream); break;
+    case 64: launch<FORMAT, 64>(a, tiles, first, spans, stream); break;
+    case 96: launch<FORMAT, 96>(a, tiles, first, spans, stream); break;
+    default: launch<FORMAT, HEAD_DIM_MAX>(a, tiles, first, spans, stream); break;
+    }
 }
 
 static void launch_tiles(const Attention *a, int tiles, int first, int spans, void *stream) {
-    if (!a->heads.bf16) {
-        gpu_attention_plain(a, tiles, first, spans, stream);
-        return;
-    }
-    switch (padded_dim(a->heads.head_dim)) {
-    case 16: launch<16>(a, tiles, first, spans, stream); break;
-    case 64: launch<64>(a, tiles, first, spans, stream); break;
-    case 96: launch<96>(a, tiles, first, spans, stream); break;
-    default: launch<HEAD_DIM_MAX>(a, tiles, first, spans, stream); break;
+    switch (a->heads.dtype) {
+    case DTYPE_F32: gpu_attention_plain(a, tiles, first, spans, stream); break;
+    case DTYPE_F16: launch_padded<DTYPE_F16>(a, tiles, first, spans, stream); break;
+    case DTYPE_BF16: launch_padded<DTYPE_BF16>(a, tiles, first, spans, stream); break;
     }
 }
 
 static int tiles_of(const Heads *h, int most) {
-    int queries = most * (h->heads / h->kv_heads), rows = h->bf16 ? QUERIES : 1;
+    int queries = most * (h->heads / h->kv_heads), rows = h->dtype == DTYPE_F32 ? 1 : QUERIES;
     return (queries + rows - 1) / rows;
 }
 
@@ -288,7 +294,7 @@ void gpu_attention(const Attention *a, int most, int spans, void *stream) {
 int gpu_attention_counters(const Heads *h, int most) { return tiles_of(h, most) * h->kv_heads; }
 
 size_t gpu_attention_part(const Heads *h, int spans) {
-    if (!h->bf16) return gpu_attention_plain_part(h, spans);
+    if (h->dtype == DTYPE_F32) return gpu_attention_plain_part(h, spans);
     return (size_t)h->kv_heads * (size_t)spans * (size_t)QUERIES *
            (size_t)(padded_dim(h->head_dim) + 6); // two of Running, four of padding
 }

@@ -7,7 +7,7 @@ enum { THREADS = 64 };
 __global__ void __launch_bounds__(THREADS) commit(Commit c) {
     if ((int)blockIdx.x >= c.list->count) return;
     size_t node = (size_t)c.list->pair[2 * blockIdx.x], slot = (size_t)c.list->pair[2 * blockIdx.x + 1];
-    size_t size = c.heads.bf16 ? 2 : 4, pieces = (size_t)c.heads.pitch * size / sizeof(uint4);
+    size_t size = c.heads.dtype == DTYPE_F32 ? 4 : 2, pieces = (size_t)c.heads.pitch * size / sizeof(uint4);
     size_t head = (size_t)blockIdx.z * (size_t)c.heads.kv_heads + blockIdx.y;
     size_t from = (head * (size_t)c.area + node) * pieces, to = (head * (size_t)c.slots + slot) * pieces;
     for (size_t i = threadIdx.x; i < pieces; i += THREADS) {

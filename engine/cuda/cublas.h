@@ -11,6 +11,7 @@
 
 enum {
     CUBLAS_R_32F = 0,
+    CUBLAS_R_16F = 2,
     CUBLAS_R_16BF = 14,
     CUBLAS_COMPUTE_IN_32F = 68,
     CUBLAS_TRANSPOSED = 1,

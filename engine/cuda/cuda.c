@@ -76,10 +76,14 @@ static bool check_memory(Cuda *c, const BackendOptions *o, Error *e) {
 // --- opening
 
 static Heads heads_of(const Shape *s, Compute compute) {
-    bool bf16 = compute == COMPUTE_BF16;
-    int unit = bf16 ? 16 : 4;
-    return (Heads){s->heads, s->kv_heads,  s->head_dim, (s->head_dim + unit - 1) / unit * unit,
-                   bf16,     s->rope.pairs};
+    Dtype dtype = compute_dtype(compute);
+    int unit = dtype == DTYPE_F32 ? 4 : 16;
+    return (Heads){.heads = s->heads,
+                   .kv_heads = s->kv_heads,
+                   .head_dim = s->head_dim,
+                   .pitch = (s->head_dim + unit - 1) / unit * unit,
+                   .dtype = dtype,
+                   .pairs = s->rope.pairs};
 }
 
 // Instances on a device take turns, in one stream: what one leaves there the next finds.
@@ -232,7 +236,7 @@ static void cuda_report(const void *self, BackendReport *out) {
     };
     out->weight_bytes = (size_t)m->shape.layers * out->layer_bytes + out->head_bytes;
     out->kv_bytes_per_position =
-        2 * (size_t)m->shape.layers * (size_t)shape_kv_width(&m->shape) * (c->heads.bf16 ? 2 : 4);
+        2 * (size_t)m->shape.layers * (size_t)shape_kv_width(&m->shape) * dtype_size(c->heads.dtype);
 }
 
 const Backend cuda_backend = {.name = "cuda",

@@ -72,7 +72,9 @@ static bool refused(const Cuda *c, int status, const char *what, Error *e) {
 // activations (pitch, rows).
 static bool describe(const Cuda *c, FastProduct *p, int stride, Error *e) {
     const Cublas *l = &c->fast->library;
-    const int transposed = CUBLAS_TRANSPOSED, type = p->form == FORM_ROWS ? CUBLAS_R_16BF : CUBLAS_R_32F;
+    const int transposed = CUBLAS_TRANSPOSED, type = p->dtype == DTYPE_F32   ? CUBLAS_R_32F
+                                                     : p->dtype == DTYPE_F16 ? CUBLAS_R_16F
+                                                                             : CUBLAS_R_16BF;
     uint64_t outputs = (uint64_t)p->outputs, pitch = (uint64_t)p->pitch, rows = (uint64_t)p->rows;
     int status = l->operation_create(&p->operation, CUBLAS_COMPUTE_IN_32F, CUBLAS_R_32F);
     if (!status)
@@ -148,7 +150,8 @@ static bool choose(Cuda *c, FastProduct *p, const Alike *on, Error *e) {
 static FastProduct *find(const Fast *f, const Matrix *m, int rows) {
     for (size_t i = 0; i < f->count; i++) {
         FastProduct *p = &f->products[i];
-        if (p->outputs == m->rows && p->pitch == m->pitch && p->form == m->form && p->rows == rows) return p;
+        if (p->outputs == m->rows && p->pitch == m->pitch && p->dtype == m->dtype && p->rows == rows)
+            return p;
     }
     return NULL;
 }
@@ -159,7 +162,7 @@ static bool measure(Cuda *c, const Matrix *m, int rows, const Alike *on, Error *
     if (!mem_grow(&list, &f->capacity, f->count + 1, sizeof *f->products))
         return error_system(e, "out of memory for a product");
     f->products = list;
-    FastProduct p = {.form = m->form, .outputs = m->rows, .pitch = m->pitch, .rows = rows};
+    FastProduct p = {.dtype = m->dtype, .outputs = m->rows, .pitch = m->pitch, .rows = rows};
     if (describe(c, &p, stride_of(m), e) && choose(c, &p, on, e)) {
         f->products[f->count++] = p;
         return true;
@@ -169,7 +172,7 @@ static bool measure(Cuda *c, const Matrix *m, int rows, const Alike *on, Error *
 }
 
 static bool same_shape(const Matrix *a, const Matrix *b) {
-    return a->library && a->rows == b->rows && a->pitch == b->pitch && a->form == b->form;
+    return a->library && a->rows == b->rows && a->pitch == b->pitch && a->dtype == b->dtype;
 }
 
 // The events that measure also time what is read back, so that must have come.

@@ -11,8 +11,8 @@
 
 // One shape, with the way that was fastest.
 typedef struct FastProduct {
-    Form form;
-    int outputs, pitch, rows; // of weights and activations (pitch); rows: as fast_rows gives them
+    Dtype dtype;
+    int outputs, pitch, rows; // of weights and activations (dtype, pitch); rows: as fast_rows gives them
     void *operation, *weights, *activations, *sums;
     CublasAlgorithm algorithm;
     size_t workspace;

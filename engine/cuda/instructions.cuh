@@ -11,6 +11,8 @@
 // happened. Before it a kernel may read its arguments and what `constant` points at, which no step writes,
 // and nothing else.
 #pragma once
+#include "engine/base/numbers.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -89,11 +91,6 @@ __device__ __forceinline__ uint16_t f32_bf16(float f) {
     if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(u >> 16 | 0x40u);
     return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
 }
-__device__ __forceinline__ float bf16_rounded(float f) { return bf16_f32(f32_bf16(f)); }
-__device__ __forceinline__ uint32_t bf16_pair(float low, float high) {
-    return (uint32_t)f32_bf16(low) | (uint32_t)f32_bf16(high) << 16;
-}
-
 __device__ __forceinline__ float f16_f32(uint16_t h) {
 #ifdef __CUDACC__
     float f;
@@ -105,8 +102,33 @@ __device__ __forceinline__ float f16_f32(uint16_t h) {
     return bits_f32(sign | (exponent == 31 ? 255u : exponent + 112u) << 23 | fraction << 13);
 #endif
 }
+__device__ __forceinline__ uint16_t f32_f16(float f) {
+#ifdef __CUDACC__
+    uint16_t h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
+    return h;
+#else
+    uint32_t u = f32_bits(f), size = u & 0x7fffffffu, sign = u >> 16 & 0x8000u;
+    if (size > 0x7f800000u) return 0x7fff;
+    if (size >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u); // 65520 and above
+    if (size < 0x38800000u)                                     // the sum has f16's smallest step as its last
+        return (uint16_t)(sign | (f32_bits(bits_f32(size) + 0.5f) - f32_bits(0.5f)));
+    return (uint16_t)(sign | (size - 0x38000000u + 0xfffu + (size >> 13 & 1u)) >> 13);
+#endif
+}
 
-// --- tensor cores: d (16, 8) += a (16, 16) b (16, 8), bf16 into f32
+// Of either 16-bit format.
+__device__ __forceinline__ float half_f32(Dtype format, uint16_t h) {
+    return format == DTYPE_F16 ? f16_f32(h) : bf16_f32(h);
+}
+__device__ __forceinline__ uint16_t f32_half(Dtype format, float f) {
+    return format == DTYPE_F16 ? f32_f16(f) : f32_bf16(f);
+}
+__device__ __forceinline__ uint32_t half_pair(Dtype format, float low, float high) {
+    return (uint32_t)f32_half(format, low) | (uint32_t)f32_half(format, high) << 16;
+}
+
+// --- tensor cores: d (16, 8) += a (16, 16) b (16, 8), of one 16-bit format FORMAT into f32
 //
 //      lane 4g + q holds   a[0] a[1]   rows g, g + 8, columns 2q and 2q + 1
 //                          a[2] a[3]   the same, columns 8 further on
@@ -114,12 +136,17 @@ __device__ __forceinline__ float f16_f32(uint16_t h) {
 //                          d[0] d[1]   row g, columns 2q and 2q + 1;  d[2] d[3]: row g + 8
 
 #ifdef __CUDACC__
+#define MMA(format)                                                                 \
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." format "." format ".f32 " \
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"  \
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                   \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
+template <Dtype FORMAT>
 __device__ __forceinline__ void mma_16816(float d[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    if (FORMAT == DTYPE_F16) MMA("f16");
+    else MMA("bf16");
 }
+#undef MMA
 #else
 struct MmaLane {
     float *d;
@@ -127,16 +154,16 @@ struct MmaLane {
     uint32_t b[2];
 };
 // An element's sum goes in double over ascending k, so it does not depend on what stands in other columns.
-static void mma_lanes(void *const lanes[32]) {
+template <Dtype FORMAT> static void mma_lanes(void *const lanes[32]) {
     float a[16][16], b[8][16];
     for (int t = 0; t < WARP; t++) {
         const MmaLane *l = (const MmaLane *)lanes[t];
         int g = t / 4, q = t % 4 * 2;
         for (int i = 0; i < 4; i++)
             for (int h = 0; h < 2; h++)
-                a[g + i % 2 * 8][q + i / 2 * 8 + h] = bf16_f32((uint16_t)(l->a[i] >> 16 * h));
+                a[g + i % 2 * 8][q + i / 2 * 8 + h] = half_f32(FORMAT, (uint16_t)(l->a[i] >> 16 * h));
         for (int i = 0; i < 2; i++)
-            for (int h = 0; h < 2; h++) b[g][q + i * 8 + h] = bf16_f32((uint16_t)(l->b[i] >> 16 * h));
+            for (int h = 0; h < 2; h++) b[g][q + i * 8 + h] = half_f32(FORMAT, (uint16_t)(l->b[i] >> 16 * h));
     }
     for (int t = 0; t < WARP; t++) {
         const MmaLane *l = (const MmaLane *)lanes[t];
@@ -148,11 +175,12 @@ static void mma_lanes(void *const lanes[32]) {
         }
     }
 }
+template <Dtype FORMAT>
 static inline void mma_16816(float d[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
     MmaLane l = {
         d, a, {b0, b1}
     };
-    simt_warp(mma_lanes, &l);
+    simt_warp(mma_lanes<FORMAT>, &l);
 }
 #endif
 

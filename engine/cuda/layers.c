@@ -43,7 +43,7 @@ static void add_to_hidden(const Work *w, const Matrix *m, Role from) {
 // Bytes of one layer's keys in an area of `count` slots or nodes.
 static size_t layer_bytes(const Cuda *c, int count) {
     const Heads *h = &c->heads;
-    return (size_t)h->kv_heads * (size_t)count * (size_t)h->pitch * (h->bf16 ? 2 : 4);
+    return (size_t)h->kv_heads * (size_t)count * (size_t)h->pitch * dtype_size(h->dtype);
 }
 static void *of_layer(void *area, size_t bytes, int layer) {
     return (unsigned char *)area + (size_t)layer * bytes;

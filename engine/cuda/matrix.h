@@ -26,7 +26,8 @@ enum {
 // How the operands of a product stand in memory, and so which product reads them.
 typedef enum {
     FORM_PLAIN,  // weights of any type, activations of f32: row after row
-    FORM_PACKED, // bf16: weights as a tensor core's lanes hold them (pack.cu), activations in 8x8 blocks
+    FORM_PACKED, // bf16 or f16: weights as a tensor core's lanes hold them (pack.cu), activations in 8x8
+                 // blocks
     FORM_ROWS,   // bf16, row after row: for cuBLASLt
     FORMS,
 } Form;
@@ -41,12 +42,20 @@ typedef struct Matrix {
     int splits;   // of a packed product's sum
 } Matrix;
 
+// Where a number that was finite and becomes infinite as it is rounded to f16 is told: the lowest place that
+// one came to stays in *least.
+typedef struct Overflow {
+    unsigned *least; // NULL: nobody asks
+    unsigned place;
+} Overflow;
+
 // What a product reads, (rows, pitch).
 typedef struct Activations {
     void *data;
     int pitch;
     Form form;
-    bool round; // plain, but rounded to bf16
+    Dtype dtype; // that they are rounded to; plain ones are kept as f32
+    Overflow overflow;
 } Activations;
 
 // Puts rows of a model's tensor into a matrix. Row r of the source becomes row base + stride * r; where

@@ -38,7 +38,7 @@ static bool take_role(Cuda *c, Role role, int columns, Form form, Error *e) {
     size_t rows = (size_t)cuda_rows_limit(c);
     *a = (Activations){.pitch = round_up(columns, form == FORM_PLAIN ? PLAIN_K : PACKED_K),
                        .form = form,
-                       .round = c->compute == COMPUTE_BF16};
+                       .dtype = c->heads.dtype};
     return cuda_take(c, &a->data, rows * (size_t)a->pitch * (form == FORM_PLAIN ? 4 : 2), true,
                      &c->step_bytes, e);
 }
@@ -111,7 +111,7 @@ bool cuda_take_buffers(Cuda *c, Error *e) {
     const Shape *s = &c->model->shape;
     Largest l = largest_product(c);
     size_t nodes = (size_t)c->max_nodes, f = sizeof(float), *t = &c->step_bytes;
-    size_t head = (size_t)c->heads.pitch * (c->heads.bf16 ? 2 : 4), layers = (size_t)s->layers;
+    size_t head = (size_t)c->heads.pitch * dtype_size(c->heads.dtype), layers = (size_t)s->layers;
     size_t slots = layers * (size_t)s->kv_heads * (size_t)c->slots * head,
            area = layers * (size_t)s->kv_heads * nodes * head;
     size_t rows = (size_t)cuda_rows_limit(c), qkv = (size_t)(shape_q_width(s) + 2 * shape_kv_width(s));

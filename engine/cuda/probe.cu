@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(THREADS) probe_mma(int rounds, float *sink) {
     for (int i = 0; i < CHAINS * 4; i++) sum[i / 4][i % 4] = (float)i;
     for (int r = 0; r < rounds; r++)
 #pragma unroll
-        for (int i = 0; i < CHAINS; i++) mma_16816(sum[i], a, a[i % 4], a[(i + 1) % 4]);
+        for (int i = 0; i < CHAINS; i++) mma_16816<DTYPE_BF16>(sum[i], a, a[i % 4], a[(i + 1) % 4]);
     float total = 0;
 #pragma unroll
     for (int i = 0; i < CHAINS * 4; i++) total += sum[i / 4][i % 4];

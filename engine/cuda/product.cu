@@ -1,4 +1,5 @@
-// Products of bf16 by bf16 on tensor cores: y (rows, m) = x (rows, k) w (m, k)^T, and what becomes of y.
+// Products of bf16 by bf16, and of f16 by f16, on tensor cores: y (rows, m) = x (rows, k) w (m, k)^T, and
+// what becomes of y.
 //
 // Weights are the long side of each mma, activations the short one, so a step of one row wastes 7 columns of
 // 8 and no weight. A block has TILE weight rows, a warp 32 of them; K goes by in stages of 64 columns,
@@ -81,7 +82,7 @@ __device__ __forceinline__ void fetch_activations(Stage<N, WARPS> *s, const Feed
 
 // One stage into a warp's accumulators [16-row tile][block of 8 columns]. Columns without a row are whatever
 // stood there; nothing keeps them.
-template <int N, int WARPS>
+template <Dtype FORMAT, int N, int WARPS>
 __device__ __forceinline__ void multiply(const Stage<N, WARPS> *s, const Part &b, float sum[2][N / 8][4]) {
     const int at_once = N > 8 ? 2 : 1;
 #pragma unroll
@@ -102,7 +103,7 @@ __device__ __forceinline__ void multiply(const Stage<N, WARPS> *s, const Part &b
                 load_matrices(x, &s->x[c][half * 4 + warp_lane() / 8][warp_lane() % 8 * 8]);
 #pragma unroll
                 for (int i = 0; i < 4; i++)
-                    mma_16816(sum[i / 2][c], a[i / 2][i % 2], x[i % 2 * 2], x[i % 2 * 2 + 1]);
+                    mma_16816<FORMAT>(sum[i / 2][c], a[i / 2][i % 2], x[i % 2 * 2], x[i % 2 * 2 + 1]);
             }
         }
     }
@@ -167,7 +168,7 @@ __device__ __forceinline__ bool last_of_tile(const Product &p, const Part &b, in
     return *is_last;
 }
 
-template <int N, int WARPS, int STAGES>
+template <Dtype FORMAT, int N, int WARPS, int STAGES>
 __global__ void __launch_bounds__(WARPS *WARP) product(Product p, int first) {
     typedef ProductShared<N, WARPS, STAGES> Shared;
     static_assert(N * (WARPS * WARP_ROWS + 4) * sizeof(float) <= sizeof(Stage<N, WARPS>) * STAGES,
@@ -210,7 +211,7 @@ __global__ void __launch_bounds__(WARPS *WARP) product(Product p, int first) {
             fetch_activations(&sm->stage[ahead], feed, b, k + STAGES - 1);
         } else let_next_begin();
         copy_commit();
-        multiply(&sm->stage[now], b, sum);
+        multiply<FORMAT>(&sm->stage[now], b, sum);
         ahead = now;
         now = now + 1 == STAGES ? 0 : now + 1;
     }
@@ -229,22 +230,24 @@ __global__ void __launch_bounds__(WARPS *WARP) product(Product p, int first) {
     }
 }
 
-template <int N, int WARPS, int STAGES> static void launch(const Product &p, int first, void *stream) {
+template <Dtype FORMAT, int N, int WARPS, int STAGES>
+static void launch(const Product &p, int first, void *stream) {
     const int tile = WARPS * WARP_ROWS;
     dim3 grid((unsigned)((p.w.rows + tile - 1) / tile), (unsigned)p.w.splits);
-    LAUNCH_EARLY((product<N, WARPS, STAGES>), grid, WARPS * WARP, sizeof(ProductShared<N, WARPS, STAGES>),
-                 stream, p.w.data, p, first);
+    LAUNCH_EARLY((product<FORMAT, N, WARPS, STAGES>), grid, WARPS * WARP,
+                 sizeof(ProductShared<N, WARPS, STAGES>), stream, p.w.data, p, first);
 }
 
 // Tiles of 256 rows read the activations half as often, where a block can have the memory.
+template <Dtype FORMAT>
 static void launch_panel(const Product &p, int most, int first, bool large, void *stream) {
-    if (most <= 8) launch<8, 4, 4>(p, first, stream);
-    else if (most <= 16) launch<16, 4, 4>(p, first, stream);
-    else if (most <= 32) launch<32, 4, 4>(p, first, stream);
-    else if (most <= 64 && !large) launch<64, 4, 4>(p, first, stream);
-    else if (most <= 64) launch<64, 8, 3>(p, first, stream);
-    else if (!large) launch<128, 4, 3>(p, first, stream);
-    else launch<128, 8, 3>(p, first, stream);
+    if (most <= 8) launch<FORMAT, 8, 4, 4>(p, first, stream);
+    else if (most <= 16) launch<FORMAT, 16, 4, 4>(p, first, stream);
+    else if (most <= 32) launch<FORMAT, 32, 4, 4>(p, first, stream);
+    else if (most <= 64 && !large) launch<FORMAT, 64, 4, 4>(p, first, stream);
+    else if (most <= 64) launch<FORMAT, 64, 8, 3>(p, first, stream);
+    else if (!large) launch<FORMAT, 128, 4, 3>(p, first, stream);
+    else launch<FORMAT, 128, 8, 3>(p, first, stream);
 }
 
 // What a block can have on 8.6 and 8.9.
@@ -256,6 +259,8 @@ void gpu_product(const Product *p, int most, size_t shared_bytes, void *stream) 
         gpu_product_plain(p, most, stream);
         return;
     }
+    bool large = shared_bytes >= sizeof(ProductShared<128, 8, 3>);
     for (int first = 0; first < most; first += PANEL_ROWS)
-        launch_panel(*p, most - first, first, shared_bytes >= sizeof(ProductShared<128, 8, 3>), stream);
+        if (p->w.dtype == DTYPE_F16) launch_panel<DTYPE_F16>(*p, most - first, first, large, stream);
+        else launch_panel<DTYPE_BF16>(*p, most - first, first, large, stream);
 }

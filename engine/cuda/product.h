@@ -22,8 +22,9 @@ typedef enum {
 
 typedef struct Heads {
     int heads, kv_heads, head_dim, pitch; // pitch: elements of one head of q, k or v, padded with zeros
-    bool bf16;                            // of q, k and v; else f32
+    Dtype dtype;                          // of q, k and v
     int pairs;                            // of a head, that are rotated: its first dimensions
+    Overflow overflow;                    // of q, k and v
 } Heads;
 
 typedef struct Put {

@@ -15,10 +15,7 @@ template <Dtype DTYPE> __device__ __forceinline__ void load_four(const void *dat
     }
     uint64_t bits = ((const uint64_t *)data)[i / 4];
 #pragma unroll
-    for (int k = 0; k < 4; k++) {
-        uint16_t h = (uint16_t)(bits >> 16 * k);
-        out[k] = DTYPE == DTYPE_F16 ? f16_f32(h) : bf16_f32(h);
-    }
+    for (int k = 0; k < 4; k++) out[k] = half_f32(DTYPE, (uint16_t)(bits >> 16 * k));
 }
 
 template <Dtype DTYPE> __global__ void __launch_bounds__(WARPS *WARP, 2) product_plain(Product p) {

@@ -7,19 +7,19 @@ __device__ __forceinline__ float activate(float x, Activation activation) {
     return 0.5f * x * (1 + tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x)));
 }
 
-__device__ __forceinline__ void put_head(void *at, bool bf16, size_t i, float x) {
-    if (bf16) ((uint16_t *)at)[i] = f32_bf16(x);
-    else ((float *)at)[i] = x;
+__device__ __forceinline__ void put_head(const Heads &h, void *at, size_t i, float x) {
+    if (h.dtype == DTYPE_F32) ((float *)at)[i] = x;
+    else ((uint16_t *)at)[i] = round_half(h.dtype, h.overflow, x);
 }
 
 // Dimensions 2i and 2i + 1 of a head; the last pair fills the head's padding with zeros.
 __device__ __forceinline__ void put_head_pair(const Heads &h, void *at, size_t head, int i, float x,
                                               float y) {
     size_t base = head * (size_t)h.pitch;
-    put_head(at, h.bf16, base + (size_t)(2 * i), x);
-    put_head(at, h.bf16, base + (size_t)(2 * i + 1), y);
+    put_head(h, at, base + (size_t)(2 * i), x);
+    put_head(h, at, base + (size_t)(2 * i + 1), y);
     if (2 * i + 2 < h.head_dim) return;
-    for (int d = h.head_dim; d < h.pitch; d++) put_head(at, h.bf16, base + (size_t)d, 0);
+    for (int d = h.head_dim; d < h.pitch; d++) put_head(h, at, base + (size_t)d, 0);
 }
 
 // Heads stand one after another: those of q, of k, of v.

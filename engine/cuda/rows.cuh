@@ -19,18 +19,26 @@ __device__ __forceinline__ size_t packed_at(int pitch, int row, int column) {
            (size_t)(row % 8 * 8 + column % 8);
 }
 
+// To bf16, or to f16, where an infinity is told.
+__device__ __forceinline__ uint16_t round_half(Dtype format, const Overflow &overflow, float x) {
+    uint16_t h = f32_half(format, x);
+    if (format == DTYPE_F16 && (h & 0x7fffu) == 0x7c00u && overflow.least)
+        atomicMin(overflow.least, overflow.place);
+    return h;
+}
+
 __device__ __forceinline__ void put_activation(const Activations &a, int row, int column, float x) {
     size_t at = (size_t)row * (size_t)a.pitch + (size_t)column;
-    if (a.form == FORM_PACKED) ((uint16_t *)a.data)[packed_at(a.pitch, row, column)] = f32_bf16(x);
-    else if (a.form == FORM_ROWS) ((uint16_t *)a.data)[at] = f32_bf16(x);
-    else ((float *)a.data)[at] = a.round ? bf16_rounded(x) : x;
+    uint16_t h = a.dtype == DTYPE_F32 ? 0 : round_half(a.dtype, a.overflow, x);
+    if (a.form == FORM_PACKED) ((uint16_t *)a.data)[packed_at(a.pitch, row, column)] = h;
+    else if (a.form == FORM_ROWS) ((uint16_t *)a.data)[at] = h;
+    else ((float *)a.data)[at] = a.dtype == DTYPE_F32 ? x : half_f32(a.dtype, h);
 }
 
 // Element i of an array of that type.
 __device__ __forceinline__ float load_number(Dtype dtype, const void *data, size_t i) {
     if (dtype == DTYPE_F32) return ((const float *)data)[i];
-    uint16_t h = ((const uint16_t *)data)[i];
-    return dtype == DTYPE_F16 ? f16_f32(h) : bf16_f32(h);
+    return half_f32(dtype, ((const uint16_t *)data)[i]);
 }
 
 // Fragment order: tile of 16 rows, 16 columns, lane, then the lane's a[0..3], two elements each.

@@ -1,7 +1,7 @@
 // Weights on the device: what is read together stands together, in the order that its product wants.
 //
-// A group (q k v; o; gate up; down; head) is packed for tensor cores if all of it is bf16 and so is the
-// arithmetic, else it keeps its type, or is widened to f32 where its tensors have several. Where cuBLASLt
+// A group (q k v; o; gate up; down; head) is packed for tensor cores if all of it is bf16, or f16, and so is
+// the arithmetic, else it keeps its type, or is widened to f32 where its tensors have several. Where cuBLASLt
 // multiplies, which takes bf16 by bf16 and f32 by f32, all is row after row. Tensors go up row by row as they
 // stand in the file, and the device puts them in order.
 #include "engine/cuda/instance.h"
@@ -30,7 +30,7 @@ static Matrix describe(const Cuda *c, const Tensor *const *t, int count) {
         if (t[i]->dtype != m.dtype) m.dtype = DTYPE_F32;
         m.rows += t[i]->rows;
     }
-    bool tensor = c->compute == COMPUTE_BF16 && m.dtype == DTYPE_BF16;
+    bool tensor = c->compute != COMPUTE_F32 && m.dtype == compute_dtype(c->compute);
     m.library = c->fast && (tensor || m.dtype == DTYPE_F32);
     if (tensor) m.form = m.library ? FORM_ROWS : FORM_PACKED;
     m.pitch = round_up(m.columns, tensor ? PACKED_K : PLAIN_K);

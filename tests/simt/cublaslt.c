@@ -75,7 +75,8 @@ int cublasLtMatmulDescSetAttribute(void *operation, int attribute, const void *v
 }
 
 int cublasLtMatrixLayoutCreate(void **layout, int type, uint64_t rows, uint64_t columns, int64_t leading) {
-    check(type == CUBLAS_R_32F || type == CUBLAS_R_16BF, "a type that no product here has");
+    check(type == CUBLAS_R_32F || type == CUBLAS_R_16F || type == CUBLAS_R_16BF,
+          "a type that no product here has");
     check(rows > 0 && columns > 0 && leading >= (int64_t)rows, "columns overlap");
     return create(
         layout, (Thing){.kind = LAYOUT, .type = type, .rows = rows, .columns = columns, .leading = leading});
@@ -138,8 +139,8 @@ typedef struct Work {
 
 static double number(const Thing *t, const void *data, uint64_t row, uint64_t column) {
     size_t at = (size_t)column * (size_t)t->leading + (size_t)row;
-    return t->type == CUBLAS_R_16BF ? (double)bf16_to_f32(((const uint16_t *)data)[at])
-                                    : (double)((const float *)data)[at];
+    Dtype dtype = t->type == CUBLAS_R_16BF ? DTYPE_BF16 : t->type == CUBLAS_R_16F ? DTYPE_F16 : DTYPE_F32;
+    return (double)dtype_load(dtype, data, at);
 }
 
 static void multiply(void *work) {

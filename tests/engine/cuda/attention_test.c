@@ -32,12 +32,9 @@ static Shape shape_of(int head_dim) {
     };
 }
 
-static void open_session(Session *s, const RandomModel *m, bool cuda) {
-    BackendOptions o = {.compute = COMPUTE_BF16,
-                        .max_nodes = NODES,
-                        .threads = 1,
-                        .isa = cuda ? NULL : "reference",
-                        .slack = 16};
+static void open_session(Session *s, const RandomModel *m, Compute compute, bool cuda) {
+    BackendOptions o = {
+        .compute = compute, .max_nodes = NODES, .threads = 1, .isa = cuda ? NULL : "reference", .slack = 16};
     void *self;
     Error e = {0};
     if (!(cuda ? cuda_open(&m->model, 0, &o, &self, &e) : cpu_open(&m->model, &o, &self, &e)) ||
@@ -72,7 +69,7 @@ static double worst_error(float got[TAIL][VOCAB], float want[TAIL][VOCAB]) {
     return worst / scale;
 }
 
-static void check_size(int head_dim, int round) {
+static void check_size(int head_dim, Compute compute, double tolerance, int round) {
     float want[TAIL][VOCAB], got[TAIL][VOCAB], again[TAIL][VOCAB];
     const int before = TOKENS - TAIL;
     int tokens[TOKENS];
@@ -81,10 +78,10 @@ static void check_size(int head_dim, int round) {
     RandomModel m;
     Session cpu, gpu;
     simt_settings.order = (SimtOrder)(round % SIMT_ORDERS);
-    random_model_init(&m, &shape, DTYPE_BF16, false, &r);
+    random_model_init(&m, &shape, compute_dtype(compute), false, &r);
     for (int i = 0; i < TOKENS; i++) tokens[i] = test_between(&r, 0, VOCAB - 1);
-    open_session(&cpu, &m, false);
-    open_session(&gpu, &m, true);
+    open_session(&cpu, &m, compute, false);
+    open_session(&gpu, &m, compute, true);
     prefill(&cpu, tokens, before);
     run_chain(&cpu, tokens + before, TAIL, want);
     prefill(&gpu, tokens, before);
@@ -92,8 +89,8 @@ static void check_size(int head_dim, int round) {
     if (!session_truncate(&gpu, before, NULL)) fail_msg("cannot go back");
     for (int i = 0; i < TAIL; i += 2) run_chain(&gpu, tokens + before + i, 2, again + i);
     double error = worst_error(got, want);
-    print_message("heads of %d: worst error %.2e\n", head_dim, error);
-    assert_true(error <= 4e-2);
+    print_message("heads of %d, %s: worst error %.2e\n", head_dim, dtype_name(compute_dtype(compute)), error);
+    assert_true(error <= tolerance);
     assert_memory_equal(got, again, sizeof got);
     session_release(&cpu);
     session_release(&gpu);
@@ -103,7 +100,10 @@ static void check_size(int head_dim, int round) {
 static void every_size(void **state) {
     static const int sizes[] = {12, 40, 64, 96, 112, 128}; // padded to 16, 64, 64, 96, 128, 128
     (void)state;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) check_size(sizes[i], (int)i);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        check_size(sizes[i], COMPUTE_BF16, 4e-2, (int)i);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i] % 32 == 0 || sizes[i] == 12) check_size(sizes[i], COMPUTE_F16, 5e-3, (int)i);
     assert_int_equal(simt_live_bytes(), 0);
 }
 

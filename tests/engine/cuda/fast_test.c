@@ -21,7 +21,9 @@
 // What cublas.h says of the real one, where its header is at hand.
 #if __has_include(<cublasLt.h>)
 #include <cublasLt.h>
-_Static_assert(CUBLAS_R_32F == (int)CUDA_R_32F && CUBLAS_R_16BF == (int)CUDA_R_16BF, "types");
+_Static_assert(CUBLAS_R_32F == (int)CUDA_R_32F && CUBLAS_R_16F == (int)CUDA_R_16F &&
+                   CUBLAS_R_16BF == (int)CUDA_R_16BF,
+               "types");
 _Static_assert(CUBLAS_COMPUTE_IN_32F == (int)CUBLAS_COMPUTE_32F && CUBLAS_TRANSPOSED == (int)CUBLAS_OP_T,
                "sums");
 _Static_assert(CUBLAS_MATMUL_TRANSA == (int)CUBLASLT_MATMUL_DESC_TRANSA, "operation");
@@ -113,13 +115,14 @@ static void check(Compute compute, Dtype dtype, bool mixed, double tolerance) {
         session_release(&gpu);
         random_model_release(&m);
     }
-    print_message("compute %s, weights %s: worst error %.2e\n", compute == COMPUTE_BF16 ? "bf16" : "f32",
+    print_message("compute %s, weights %s: worst error %.2e\n", dtype_name(compute_dtype(compute)),
                   mixed ? "mixed" : dtype_name(dtype), worst);
 }
 
 static void numbers_are_the_models(void **state) {
     check(COMPUTE_BF16, DTYPE_BF16, false, 4e-2);
     check(COMPUTE_BF16, DTYPE_BF16, true, 4e-2);
+    check(COMPUTE_F16, DTYPE_F16, false, 5e-3);
     check(COMPUTE_F32, DTYPE_F32, false, 2e-5);
     assert_true(fake(state)->products[FAKE_FASTEST] > 0);
     assert_int_equal(fake(state)->live, 0);

@@ -140,7 +140,11 @@ static void any_size(void **state) {
     for (int i = 0; i < ANGLES; i++) w.cosine[i] = random_normal(&r), w.sine[i] = random_normal(&r);
     for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
         int n = SIZES[i][0];
-        w.heads = (Heads){HEADS, KV_HEADS, n, (n + 3) / 4 * 4, false, SIZES[i][1]};
+        w.heads = (Heads){.heads = HEADS,
+                          .kv_heads = KV_HEADS,
+                          .head_dim = n,
+                          .pitch = (n + 3) / 4 * 4,
+                          .pairs = SIZES[i][1]};
         check(&w, &out[0], &out[1]);
     }
 }

@@ -31,20 +31,26 @@ static void take(void *out, size_t bytes) {
     memcpy(out, &block, sizeof block);
 }
 
-static void make_numbers(World *w, Random *r) {
-    for (size_t i = 0; i < OUTPUTS * INPUTS; i++) w->weights[i] = f32_to_bf16(random_normal(r));
-    for (size_t i = 0; i < ROWS * INPUTS; i++) w->inputs[i] = bf16_round(random_normal(r));
+static uint16_t to_half(Dtype dtype, float x) { return dtype == DTYPE_F16 ? f32_to_f16(x) : f32_to_bf16(x); }
+
+// Inputs beyond bf16's precision where the format is f16.
+static void make_numbers(World *w, Dtype dtype, Random *r) {
+    for (size_t i = 0; i < OUTPUTS * INPUTS; i++) w->weights[i] = to_half(dtype, random_normal(r));
+    for (size_t i = 0; i < ROWS * INPUTS; i++) {
+        uint16_t h = to_half(dtype, random_normal(r));
+        w->inputs[i] = dtype_load(dtype, &h, 0);
+    }
 }
 
-static void world_open(World *w, bool packed) {
+static void world_open(World *w, bool packed, Dtype dtype) {
     int pitch = 1152; // 1100 up to a multiple of PACKED_K and of PLAIN_K
     w->w = (Matrix){.rows = OUTPUTS,
                     .columns = INPUTS,
                     .pitch = pitch,
-                    .dtype = DTYPE_BF16,
+                    .dtype = dtype,
                     .form = packed ? FORM_PACKED : FORM_PLAIN,
                     .splits = packed ? 2 : 1};
-    w->x = (Activations){.pitch = pitch, .form = packed ? FORM_PACKED : FORM_PLAIN};
+    w->x = (Activations){.pitch = pitch, .form = packed ? FORM_PACKED : FORM_PLAIN, .dtype = dtype};
     void *raw;
     GpuFacts facts;
     assert_int_equal(gpu_facts(0, &facts), 0);
@@ -63,7 +69,7 @@ static void world_open(World *w, bool packed) {
     gpu_fill(w->done, 0, 8 * sizeof(unsigned), w->stream);
     gpu_copy(raw, w->weights, sizeof w->weights, w->stream);
     gpu_copy(w->hidden, w->inputs, sizeof w->inputs, w->stream);
-    Pack p = {.from = raw, .dtype = DTYPE_BF16, .rows = OUTPUTS, .columns = INPUTS, .stride = 1, .to = w->w};
+    Pack p = {.from = raw, .dtype = dtype, .rows = OUTPUTS, .columns = INPUTS, .stride = 1, .to = w->w};
     gpu_pack(&p, w->stream);
     gpu_stream_wait(w->stream);
     gpu_give(raw);
@@ -101,7 +107,8 @@ static double worst_error(const World *w, const float *y, int count) {
         for (int m = 0; m < OUTPUTS; m++) {
             double sum = 0;
             for (int k = 0; k < INPUTS; k++)
-                sum += (double)bf16_to_f32(w->weights[m * INPUTS + k]) * (double)w->inputs[r * INPUTS + k];
+                sum += (double)dtype_load(w->w.dtype, w->weights, (size_t)(m * INPUTS + k)) *
+                       (double)w->inputs[r * INPUTS + k];
             double d = fabs(sum - (double)y[r * OUTPUTS + m]);
             worst = test_worse(worst, d);
         }
@@ -118,14 +125,15 @@ static void compare(const float *got, const float *want, int count, const char *
             fail_msg("%s, %d rows: something was written to row %d", what, count, i / OUTPUTS);
 }
 
-static void check(bool packed) {
+// Every step'th size.
+static void check(bool packed, Dtype dtype, size_t step, uint64_t bits) {
     static const struct {
         int count, most;
     } sizes[] = {
         {1,   8  },
         {7,   8  },
-        {8,   8  },
         {9,   16 },
+        {8,   8  },
         {17,  32 },
         {33,  64 },
         {64,  64 },
@@ -138,15 +146,14 @@ static void check(bool packed) {
     World *w = mem_alloc(1, sizeof *w);
     float *want = mem_alloc(ROWS * OUTPUTS, sizeof *want), *got = mem_alloc(ROWS * OUTPUTS, sizeof *got);
     assert_true(w && want && got);
-    make_numbers(w, &r);
-    world_open(w, packed);
+    make_numbers(w, dtype, &r);
+    world_open(w, packed, dtype);
     run(w, ROWS, 256, w->most_shared, want);
-    TEST_SAME_BITS(want, ROWS * OUTPUTS * sizeof *want,
-                   (uint64_t)(packed ? 0x4434d57d626feabc : 0xbf5df5336122f986));
+    TEST_SAME_BITS(want, ROWS * OUTPUTS * sizeof *want, bits);
     double error = worst_error(w, want, ROWS);
-    print_message("%s: worst error %.2e\n", packed ? "tensor cores" : "plain", error);
+    print_message("%s, %s: worst error %.2e\n", packed ? "tensor cores" : "plain", dtype_name(dtype), error);
     assert_true(error < 3e-5); // tensor cores cut where others round
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i += step) {
         simt_settings.order = (SimtOrder)(i % SIMT_ORDERS);
         run(w, sizes[i].count, sizes[i].most, SMALL, got);
         compare(got, want, sizes[i].count, "small tiles");
@@ -163,15 +170,20 @@ static void check(bool packed) {
 
 static void tensor_cores(void **state) {
     (void)state;
-    check(true);
+    check(true, DTYPE_BF16, 1, 0x4434d57d626feabc);
+}
+static void tensor_cores_f16(void **state) {
+    (void)state;
+    check(true, DTYPE_F16, 2, 0x2a9cdc5b9585f62);
 }
 static void plain(void **state) {
     (void)state;
-    check(false);
+    check(false, DTYPE_BF16, 1, 0xbf5df5336122f986);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tensor_cores), cmocka_unit_test(plain)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tensor_cores), cmocka_unit_test(tensor_cores_f16),
+                                       cmocka_unit_test(plain)};
     simt_settings.locked = simt_settings.early = true; // what is touched too soon ends the program
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
