@@ -7,9 +7,10 @@
 //
 // Launched by LAUNCH_EARLY(.., stream, constant, arguments...), it may begin while the launch in front of it
 // still runs, as soon as all blocks of that one have called let_next_begin() or ended (gpu_begins_early;
-// elsewhere it is LAUNCH). Every thread calls wait_for_launches(): after it all that stands in front has
-// happened. Before it a kernel may read its arguments and what `constant` points at, which no step writes,
-// and nothing else.
+// elsewhere it is LAUNCH). LAUNCH_CLUSTER is the same for blocks that read one another's shared memory: so
+// many along x are a cluster (gpu_has_clusters; elsewhere one). Every thread calls wait_for_launches(): after
+// it all that stands in front has happened. Before it a kernel may read its arguments and what `constant`
+// points at, which no step writes, and nothing else.
 #pragma once
 #include "engine/base/numbers.h"
 
@@ -19,31 +20,47 @@
 #ifdef __CUDACC__
 #include "engine/cuda/runtime.h"
 
-#define LAUNCH(kernel, grid, block, shared, stream, ...)                                                \
-    do {                                                                                                \
-        if ((shared) > 48 << 10) /* more than a kernel has without asking */                            \
-            cudaFuncSetAttribute((kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(shared)); \
-        (kernel)<<<(grid), (block), (shared), (cudaStream_t)(stream)>>>(__VA_ARGS__);                   \
+// More than 48 KB of shared memory must be asked for. All kernels want a processor's memory split alike:
+// where the split changes, it has to fall idle first.
+static inline void prepare_kernel(const void *kernel, size_t shared) {
+    cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                         cudaSharedmemCarveoutMaxShared);
+    if (shared > 48 << 10)
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+}
+#define LAUNCH(kernel, grid, block, shared, stream, ...)                              \
+    do {                                                                              \
+        prepare_kernel((const void *)(kernel), (shared));                             \
+        (kernel)<<<(grid), (block), (shared), (cudaStream_t)(stream)>>>(__VA_ARGS__); \
     } while (0)
 template <typename... Parameters, typename... Arguments>
-static inline void launch_early(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared,
-                                void *stream, Arguments... arguments) {
-    cudaLaunchAttribute early = {};
+static inline void launch_early(void (*kernel)(Parameters...), unsigned cluster, dim3 grid, dim3 block,
+                                size_t shared, void *stream, Arguments... arguments) {
+    cudaLaunchAttribute wanted[2] = {};
+    unsigned count = 0;
     cudaLaunchConfig_t launch = {};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
+    if (gpu_begins_early()) {
+        wanted[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        wanted[count++].val.programmaticStreamSerializationAllowed = 1;
+    }
+    if (cluster > 1) {
+        wanted[count].id = cudaLaunchAttributeClusterDimension;
+        wanted[count].val.clusterDim.x = cluster;
+        wanted[count].val.clusterDim.y = wanted[count].val.clusterDim.z = 1;
+        count++;
+    }
     launch.gridDim = grid;
     launch.blockDim = block;
     launch.dynamicSmemBytes = shared;
     launch.stream = (cudaStream_t)stream;
-    launch.attrs = &early;
-    launch.numAttrs = gpu_begins_early() ? 1 : 0;
-    if (shared > 48 << 10)
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+    launch.attrs = wanted;
+    launch.numAttrs = count;
+    prepare_kernel((const void *)kernel, shared);
     cudaLaunchKernelEx(&launch, kernel, arguments...);
 }
-#define LAUNCH_EARLY(kernel, grid, block, shared, stream, constant, ...) \
-    launch_early((kernel), dim3(grid), dim3(block), (shared), (stream), __VA_ARGS__)
+#define LAUNCH_CLUSTER(kernel, cluster, grid, block, shared, stream, constant, ...) \
+    launch_early((kernel), (cluster), dim3(grid), dim3(block), (shared), (stream), __VA_ARGS__)
+#define LAUNCH_EARLY(kernel, ...) LAUNCH_CLUSTER(kernel, 1, __VA_ARGS__)
 #define SHARED(T, name)                                     \
     extern __shared__ __align__(128) unsigned char arena[]; \
     T *name = (T *)arena
@@ -271,3 +288,31 @@ __device__ __forceinline__ float warp_sum(float x) {
     for (int step = 16; step; step /= 2) x += __shfl_xor_sync(ALL_LANES, x, step);
     return x;
 }
+
+// --- clusters: what a block wrote to its shared memory before it arrived, others may read behind their wait.
+// A block that others still read must not leave.
+
+struct alignas(8) Pair {
+    float x, y;
+};
+
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 900
+__device__ __forceinline__ void cluster_arrive() {
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void cluster_wait() {
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+// Of what stands at the same place in the shared memory of the cluster's block `rank`.
+__device__ __forceinline__ Pair cluster_pair(const void *shared, int rank) {
+    uint32_t at;
+    Pair p;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(shared_address(shared)), "r"(rank));
+    asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];" : "=f"(p.x), "=f"(p.y) : "r"(at) : "memory");
+    return p;
+}
+#else // nobody comes here
+__device__ __forceinline__ void cluster_arrive() {}
+__device__ __forceinline__ void cluster_wait() {}
+__device__ __forceinline__ Pair cluster_pair(const void *, int) { return {0, 0}; }
+#endif

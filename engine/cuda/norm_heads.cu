@@ -7,10 +7,6 @@
 
 enum { THREADS = 128, WARPS = THREADS / WARP, HELD = HEAD_DIM_MAX / 2 / WARP }; // HELD: pairs of a lane
 
-struct alignas(8) Pair {
-    float x, y;
-};
-
 // Every WARP'th pair of a head; zeros after its end.
 __device__ __forceinline__ void fetch(Pair held[HELD], const float *head, int pairs) {
 #pragma unroll

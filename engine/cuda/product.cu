@@ -140,9 +140,6 @@ template <int N> __device__ __forceinline__ void keep(const Sums &s, const Part 
 }
 
 // Outputs m and m + 1 of a row; m and all steps are even. Parts do not wait for each other's loads.
-struct alignas(8) Pair {
-    float x, y;
-};
 __device__ __forceinline__ Pair sum_parts(const Sums &s, int row, int m) {
     const float *at = s.at + (size_t)row * s.row + (size_t)m;
     Pair sum = *(const Pair *)at;

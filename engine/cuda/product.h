@@ -58,6 +58,14 @@ typedef struct PutRows {
 } PutRows;
 void gpu_put_rows(const PutRows *p, int most, void *stream);
 
+// How many parts a packed product's sum has: enough that 132 blocks work on it, by shape alone. 132 is no
+// card's count here, but a part of the definition of the numbers.
+static inline int gpu_product_splits(int rows, int pitch) {
+    int want = 132 / ((rows + 255) / 256), most = pitch / 512;
+    int n = want < most ? want : most;
+    return n > 1 ? n : 1;
+}
+
 void gpu_product(const Product *p, int most, size_t shared_bytes, void *stream);
 void gpu_product_plain(const Product *p, int most, void *stream); // of a plain matrix; gpu_product knows
 

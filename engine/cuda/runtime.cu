@@ -91,12 +91,14 @@ __global__ void witness() {}
 // Only code compiled for 9.0 or later has the instruction that waits for the launch in front. Which code runs
 // is not the card's choice alone: a build for other architectures, or one whose machine code is passed over
 // (CUDA_FORCE_PTX_JIT), has none of it on a 9.0 card.
-bool gpu_begins_early(void) {
-    const char *wanted = getenv("OUTPACE_EARLY");
+static bool may(const char *name) {
+    const char *wanted = getenv(name);
     cudaFuncAttributes code;
     if (wanted && strcmp(wanted, "no") == 0) return false;
     return told(cudaFuncGetAttributes(&code, witness)) == 0 && code.ptxVersion >= 90;
 }
+bool gpu_begins_early(void) { return may("OUTPACE_EARLY"); }
+bool gpu_has_clusters(void) { return may("OUTPACE_CLUSTERS"); }
 
 int gpu_event_open(void **event) { return told(cudaEventCreate((cudaEvent_t *)event)); }
 int gpu_event_close(void *event) { return told(cudaEventDestroy((cudaEvent_t)event)); }

@@ -44,6 +44,9 @@ int gpu_launched(void); // whether the launches since the last call could be mad
 // it loaded is for 9.0 or later, unless OUTPACE_EARLY=no, which shows what that gains, and whether a wrong
 // number comes from it.
 bool gpu_begins_early(void);
+// Whether blocks of a launch can read one another's shared memory: code for 9.0 or later, unless
+// OUTPACE_CLUSTERS=no, which must give the same numbers.
+bool gpu_has_clusters(void);
 
 // A mark in a stream; seconds between two that have come.
 int gpu_event_open(void **event);

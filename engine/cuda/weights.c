@@ -15,14 +15,6 @@
 
 static int round_up(int n, int to) { return (n + to - 1) / to * to; }
 
-// How many parts a packed product's sum has: enough that 132 blocks work on it, by shape alone. 132 is no
-// card's count here, but a part of the definition of the numbers.
-static int splits_of(const Matrix *m) {
-    int want = 132 / ((m->rows + 255) / 256), most = m->pitch / 512;
-    int n = want < most ? want : most;
-    return n > 1 ? n : 1;
-}
-
 // The matrix that holds these tensors' rows.
 static Matrix describe(const Cuda *c, const Tensor *const *t, int count) {
     Matrix m = {.dtype = t[0]->dtype, .columns = t[0]->columns, .splits = 1};
@@ -34,7 +26,7 @@ static Matrix describe(const Cuda *c, const Tensor *const *t, int count) {
     m.library = c->fast && (tensor || m.dtype == DTYPE_F32);
     if (tensor) m.form = m.library ? FORM_ROWS : FORM_PACKED;
     m.pitch = round_up(m.columns, tensor ? PACKED_K : PLAIN_K);
-    if (m.form == FORM_PACKED) m.splits = splits_of(&m);
+    if (m.form == FORM_PACKED) m.splits = gpu_product_splits(m.rows, m.pitch);
     return m;
 }
 

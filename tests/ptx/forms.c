@@ -414,7 +414,7 @@ enum { QUICK = 4, SLOW = 20, WIDE = 8, DIVISION = 60 };
         "setp.num." type, num_##suffix, operands, COUNT_COMPARE, QUICK      \
     }
 
-static const Form FORMS[] = {
+static const Arithmetic FORMS[] = {
     {"mov.u32",            copy32,       "ww",    COUNT_MOVE,    QUICK   },
     {"mov.s32",            copy32,       "ww",    COUNT_MOVE,    QUICK   },
     {"mov.b32",            copy32,       "ww",    COUNT_MOVE,    QUICK   },
@@ -608,7 +608,7 @@ static const Form FORMS[] = {
     {"selp.f64",           select64,     "dddp",  COUNT_INTEGER, QUICK   },
 };
 
-const Form *form_find(const char *opcode) {
+const Arithmetic *form_find(const char *opcode) {
     for (size_t i = 0; i < sizeof FORMS / sizeof *FORMS; i++)
         if (strcmp(FORMS[i].opcode, opcode) == 0) return &FORMS[i];
     return NULL;

@@ -9,9 +9,10 @@
 //
 // What always holds:
 // 1. A warp's lanes run in lock-step, lowest program counter first; a collective waits for its lanes.
-// 2. Blocks of a launch run one after the other, launches in stream order. Races, missing fences and reads
-// before
-//    a launch's wait are found by what happened before what, not by luck of the order.
+// 2. Blocks of a launch run one after the other, those of a cluster in turns, launches in stream order.
+// Races,
+//    missing fences and reads before a launch's wait are found by what happened before what, not by luck of
+//    the order.
 // 3. The first fault ends the program with one line: kernel, line of PTX, block, warp, lane.
 #pragma once
 #include "tests/ptx/program.h"
@@ -24,6 +25,8 @@ typedef struct Counters {
     uint64_t shared_waves, shared_ideal;                                                     // of 128 bytes
     uint64_t longest, longest_mma;                                                           // of one warp
     uint64_t path; // cycles, the longest block's
+    uint64_t tail,
+        tail_trips; // after a block's last mma, the longest: cycles; trips to L2, one behind the other
 } Counters;
 
 typedef struct CopyInFlight {
@@ -31,8 +34,15 @@ typedef struct CopyInFlight {
     unsigned char data[16];
     uint8_t lane;
     uint32_t group; // how many groups the lane had closed
-    uint64_t ready; // on the clock of the critical path
+    uint32_t trips; // as in Reckoned
+    uint64_t ready;
 } CopyInFlight;
+
+// Where the critical path is: cycles, and how many trips to L2 stand one behind the other on it.
+typedef struct Reckoned {
+    uint64_t clock;
+    uint32_t trips;
+} Reckoned;
 
 struct Warp {
     Block *block;
@@ -42,12 +52,13 @@ struct Warp {
     unsigned char *registers, *local;
     const unsigned char *constants;
     uint32_t carry; // a bit a lane
-    bool at_barrier;
-    uint32_t sync; // grows with everything that orders the warp's own lanes
+    bool at_barrier, at_cluster;
+    uint32_t arrived, passed; // at barriers of the cluster: how often
+    uint32_t sync;            // grows with everything that orders the warp's own lanes
     CopyInFlight *copies;
     uint32_t copy_count, copy_space, closed[LANES];
     uint64_t executed, mmas;
-    uint64_t clock, *ready; // of the critical path: now, and when each register can be read
+    Reckoned now, arrival, last_mma, *ready; // ready: when each register can be read
 };
 
 typedef struct Fence {
@@ -64,6 +75,9 @@ struct Block {
     uint32_t number, epoch; // epoch: grows at each barrier, never comes again
     unsigned char *shared;
     size_t shared_bytes;
+    struct SharedCell *cells;
+    Block *cluster;
+    uint32_t rank, distant, distant_reader; // distant: barriers that end what other blocks read of its memory
     Warp *warps;
     uint32_t warp_count;
     Acquired *acquired;
@@ -72,9 +86,10 @@ struct Block {
     uint32_t line_count;
 };
 
+enum { MOST_CLUSTER = 8 };
 typedef struct Launch {
     const Kernel *kernel;
-    uint32_t grid[3], threads;
+    uint32_t grid[3], threads, cluster; // cluster: blocks of one, along x
     size_t shared;
     unsigned char *params;
     uint32_t device;
@@ -93,7 +108,7 @@ uint64_t ptx_blocks(void);
 typedef struct PtxSettings {
     bool checked; // races, uninitialised reads, waits: off where only counts matter
     bool timed;   // the critical path
-    bool (*only)(const Launch *l, uint32_t block); // NULL: every block runs
+    bool (*only)(const Launch *l, uint32_t block); // NULL: every block runs; of a cluster all or none
 } PtxSettings;
 extern PtxSettings ptx_settings; // checked, timed, every block
 

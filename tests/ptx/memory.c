@@ -10,6 +10,7 @@
 //      one thread              program order
 //      lanes of a warp         bar.warp.sync
 //      warps of a block        bar.sync
+//      blocks of a cluster     of shared memory: a barrier of the cluster, from its arrive to its wait
 //      blocks of a launch      write; fence; atomic of one block, atomic of the same word; fence; read of the
 //      other.
 //                              A write without its fence, and a read without its own, are told by those
@@ -35,7 +36,8 @@ enum {
     LINE = 128,
     LINES = 4096
 };
-enum { L1_CYCLES = 35, L2_CYCLES = 270, SHARED_CYCLES = 30, WAVE_CYCLES = 2 };
+enum { L1_CYCLES = 35, L2_CYCLES = 270, SHARED_CYCLES = 30, CLUSTER_CYCLES = 200, WAVE_CYCLES = 2 };
+enum { RANK_BIT = 24 }; // of an address in a cluster: there is 1 + the block's rank
 static const uint64_t SHARED_WINDOW = (uint64_t)1 << 56; // generic addresses of shared memory begin here
 
 typedef struct Cell {
@@ -46,10 +48,13 @@ typedef struct Cell {
     bool atomic;
 } Cell;
 
+// Barriers of the cluster at which a warp had arrived say when another block may touch a word (write_arrived,
+// read_arrived); distant: which of them ends what other blocks read here.
 typedef struct SharedCell {
-    uint32_t write_epoch, write_sync, read_epoch, read_sync;
+    uint32_t write_epoch, write_sync, write_arrived, read_epoch, read_sync, read_arrived, distant;
     uint16_t write_thread, read_thread;
     uint8_t write_bytes;
+    uint8_t known;       // likewise
     bool atomic, flight; // an asynchronous copy is on its way here
 } SharedCell;
 
@@ -69,10 +74,9 @@ static struct {
     unsigned char *public, *reach, *known; // known: a bit a byte
     Cell *cells;                           // one for 4 bytes
     Allocation *list;
-    size_t count, used, live, last; // last: found last
-    SharedCell shared[(228 << 10) / 4];
-    unsigned char shared_known[228 << 10];
-    Release *releases; // of this launch
+    size_t count, used, live, last;   // last: found last
+    SharedCell *shared[MOST_CLUSTER]; // of each block of a cluster
+    Release *releases;                // of this launch
     size_t release_count, release_space;
     Fence **fences; // by block
     uint32_t *fence_count, blocks;
@@ -200,13 +204,23 @@ void memory_begin_launch(const Launch *l, uint32_t blocks) {
     m.release_count = 0;
 }
 void memory_begin_block(Block *b) {
-    memset(m.shared_known, 0, b->shared_bytes);
+    if (!m.shared[b->rank]) m.shared[b->rank] = calloc((228 << 10) / 4, sizeof **m.shared);
+    b->cells = m.shared[b->rank];
+    b->distant = 0;
+    if (!b->cells) machine_fault("no memory");
     memset(b->shared, 0xff, b->shared_bytes);
-    for (size_t i = 0; i < b->shared_bytes / 4; i++) m.shared[i].flight = false;
+    for (size_t i = 0; i < (b->shared_bytes + 3) / 4 && ptx_settings.checked; i++)
+        b->cells[i].known = 0, b->cells[i].distant = 0, b->cells[i].flight = false;
     b->lines = calloc(LINES, sizeof *b->lines);
     if (!b->lines) machine_fault("no memory");
 }
+// When all blocks of its cluster have left.
 void memory_end_block(Block *b) {
+    uint32_t passed = 0;
+    for (uint32_t i = 0; i < b->warp_count; i++)
+        if (b->warps[i].passed > passed) passed = b->warps[i].passed;
+    if (b->distant > passed)
+        fault(b->warps, 0, "leaves while block %u may still read its shared memory", b->distant_reader);
     free(b->lines);
     free(b->acquired);
 }
@@ -229,8 +243,10 @@ static uint16_t readers(uint16_t before, uint16_t thread) {
 }
 
 // Whether an access of this block, by `other` at that epoch and sync, is in order before one of the warp's
-// lane.
-static bool ordered(const Warp *w, int lane, uint16_t other, uint32_t epoch, uint32_t sync) {
+// lane; arrived: at so many barriers of the cluster.
+static bool ordered(const Warp *w, int lane, uint16_t other, uint32_t epoch, uint32_t sync,
+                    uint32_t arrived) {
+    if (w->passed > arrived) return true;
     if (epoch != w->block->epoch || other == thread_of(w, lane)) return true;
     return other != SEVERAL && warp_of(other) == w->number && sync < w->sync;
 }
@@ -278,7 +294,7 @@ static void check_cell(const Warp *w, int lane, const Cell *c, uint8_t bytes, bo
         if (access == ACCESS_CONSTANT)
             fault(w, lane, "reads %#lx as constant (.nc), which this launch writes", (unsigned long)address);
         if (c->writer == b->number) {
-            if (!ordered(w, lane, c->write_thread, c->write_epoch, c->write_sync))
+            if (!ordered(w, lane, c->write_thread, c->write_epoch, c->write_sync, UINT32_MAX))
                 fault(w, lane, "race: %s %#lx, which thread %d wrote; nothing orders the two",
                       write ? "writes" : "reads", (unsigned long)address, c->write_thread);
         } else {
@@ -297,7 +313,7 @@ static void check_cell(const Warp *w, int lane, const Cell *c, uint8_t bytes, bo
             if (c->reader == NOBODY || missing(w, &as_write, true))
                 fault(w, lane, "race: writes %#lx, which another block reads in this launch",
                       (unsigned long)address);
-        } else if (!ordered(w, lane, c->read_thread, c->read_epoch, c->read_sync))
+        } else if (!ordered(w, lane, c->read_thread, c->read_epoch, c->read_sync, UINT32_MAX))
             fault(w, lane, "race: writes %#lx, which another thread reads; nothing orders the two",
                   (unsigned long)address);
     }
@@ -351,49 +367,91 @@ static unsigned char *touch(const Warp *w, int lane, uint64_t address, unsigned 
     return m.reach + at;
 }
 
-// A matrix may have rows that nobody wrote, as long as nobody looks at what is made of them: they are NaN.
-static unsigned char *touch_shared(const Warp *w, int lane, uint64_t address, unsigned bytes, bool write,
-                                   bool atomic, bool unwritten) {
-    Block *b = w->block;
-    uint16_t thread = thread_of(w, lane);
+static void check_place(const Warp *w, int lane, const Block *b, uint64_t address, unsigned bytes,
+                        bool write) {
     if (address + bytes > b->shared_bytes || address > b->shared_bytes)
         fault(w, lane, "%s %u bytes at %lu of shared memory, which has %zu", write ? "writes" : "reads",
               bytes, (unsigned long)address, b->shared_bytes);
     if (address % bytes)
         fault(w, lane, "%s %u bytes at %lu of shared memory, which is not aligned",
               write ? "writes" : "reads", bytes, (unsigned long)address);
+}
+
+static void check_written(const Warp *w, int lane, const SharedCell *c, uint8_t part, uint64_t address,
+                          bool write, bool unwritten) {
+    if (c->flight)
+        fault(w, lane, "%s byte %lu of shared memory, where a copy is still on its way",
+              write ? "writes" : "reads", (unsigned long)address);
+    if (part & ~c->known && !unwritten)
+        fault(w, lane, "reads byte %lu of shared memory, which nobody has written", (unsigned long)address);
+}
+
+// A matrix may have rows that nobody wrote, as long as nobody looks at what is made of them: they are NaN.
+static unsigned char *touch_shared(const Warp *w, int lane, uint64_t address, unsigned bytes, bool write,
+                                   bool atomic, bool unwritten) {
+    Block *b = w->block;
+    uint16_t thread = thread_of(w, lane);
+    check_place(w, lane, b, address, bytes, write);
     if (!ptx_settings.checked) return b->shared + address;
-    for (unsigned i = 0; i < bytes && (!write || atomic) && !unwritten; i++)
-        if (!m.shared_known[address + i] && !m.shared[(address + i) / 4].flight)
-            fault(w, lane, "reads byte %lu of shared memory, which nobody has written",
-                  (unsigned long)address + i);
     for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4; word++) {
-        SharedCell *c = &m.shared[word];
+        SharedCell *c = &b->cells[word];
         uint8_t part = bytes >= 4 ? 15 : (uint8_t)(((1u << bytes) - 1) << address % 4);
-        if (c->flight)
-            fault(w, lane, "%s byte %lu of shared memory, where a copy is still on its way",
-                  write ? "writes" : "reads", (unsigned long)address);
+        check_written(w, lane, c, part, address, write, unwritten || (write && !atomic));
         if (c->write_bytes & part && !(atomic && c->atomic) &&
-            !ordered(w, lane, c->write_thread, c->write_epoch, c->write_sync))
+            !ordered(w, lane, c->write_thread, c->write_epoch, c->write_sync, c->write_arrived))
             fault(w, lane,
                   "race: %s byte %lu of shared memory, which thread %d wrote; nothing orders the two",
                   write ? "writes" : "reads", (unsigned long)address, c->write_thread);
-        if (write && !atomic && !ordered(w, lane, c->read_thread, c->read_epoch, c->read_sync))
+        if (write && !atomic &&
+            !ordered(w, lane, c->read_thread, c->read_epoch, c->read_sync, c->read_arrived))
             fault(
                 w, lane,
                 "race: writes byte %lu of shared memory, which another thread reads; nothing orders the two",
                 (unsigned long)address);
+        if (write && c->distant > w->passed)
+            fault(w, lane,
+                  "race: writes byte %lu of shared memory, which another block reads; nothing orders the two",
+                  (unsigned long)address);
         if (write) {
             bool same = c->write_epoch == b->epoch && c->write_thread == thread;
             c->write_bytes = same ? (uint8_t)(c->write_bytes | part) : part;
             c->write_epoch = b->epoch, c->write_sync = w->sync, c->write_thread = thread, c->atomic = atomic;
+            c->write_arrived = w->arrived;
+            c->known |= part;
         } else {
-            c->read_thread = c->read_epoch == b->epoch ? readers(c->read_thread, thread) : thread;
+            bool same = c->read_epoch == b->epoch;
+            c->read_thread = same ? readers(c->read_thread, thread) : thread;
             c->read_epoch = b->epoch, c->read_sync = w->sync;
+            c->read_arrived = same && c->read_arrived > w->arrived ? c->read_arrived : w->arrived;
         }
     }
-    if (write) memset(m.shared_known + address, 1, bytes);
     return b->shared + address;
+}
+
+// Shared memory of another block of the cluster, which is only read.
+static unsigned char *touch_distant(const Warp *w, int lane, uint64_t address, unsigned bytes) {
+    uint32_t rank = (uint32_t)(address >> RANK_BIT) - 1;
+    Block *b = w->block, *other = &b->cluster[rank];
+    bool there = false;
+    if (address >> RANK_BIT == 0 || other == b)
+        return touch_shared(w, lane, address % ((uint64_t)1 << RANK_BIT), bytes, false, false, false);
+    address %= (uint64_t)1 << RANK_BIT;
+    check_place(w, lane, other, address, bytes, false);
+    for (uint32_t i = 0; i < other->warp_count; i++) there |= other->warps[i].alive != 0;
+    if (!there) fault(w, lane, "reads shared memory of block %u, which has left", other->number);
+    for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4 && ptx_settings.checked; word++) {
+        SharedCell *c = &other->cells[word];
+        uint8_t part = bytes >= 4 ? 15 : (uint8_t)(((1u << bytes) - 1) << address % 4);
+        bool written = part & c->known;
+        if (!w->passed || (written && w->passed <= c->write_arrived))
+            fault(w, lane,
+                  "race: reads byte %lu of shared memory of block %u; no barrier of the cluster is between",
+                  (unsigned long)address, other->number);
+        check_written(w, lane, c, part, address, false, false);
+        if (c->distant <= w->arrived) c->distant = w->arrived + 1;
+    }
+    if (other->distant <= w->arrived) other->distant = w->arrived + 1, other->distant_reader = b->number;
+    return other->shared + address;
 }
 
 const unsigned char *shared_row(Warp *w, const Instruction *o, int lane, uint64_t address) {
@@ -497,6 +555,7 @@ static unsigned char *reach(Warp *w, const Instruction *o, int lane, uint64_t ad
         return w->local + (size_t)lane * k->local_bytes + address;
     }
     if (o->space == SPACE_SHARED) return touch_shared(w, lane, address, bytes, write, atomic, false);
+    if (o->space == SPACE_CLUSTER) return touch_distant(w, lane, address, bytes);
     if (o->space == SPACE_GENERIC && is_shared_window(address))
         return touch_shared(w, lane, address - SHARED_WINDOW, bytes, write, atomic, false);
     return touch(w, lane, address, bytes, write, atomic, o->access);
@@ -508,6 +567,10 @@ static void count_access(Warp *w, const Instruction *o, const uint64_t *address,
     uint32_t shared = 0;
     if (o->space == SPACE_LOCAL) {
         machine_latency(L1_CYCLES);
+        return;
+    }
+    if (o->space == SPACE_CLUSTER) {
+        machine_latency(CLUSTER_CYCLES);
         return;
     }
     for (int l = 0; l < LANES; l++) {
@@ -662,6 +725,17 @@ void run_generic_to_shared(Warp *w, const Instruction *o, uint32_t lanes) {
         if (lanes >> l & 1) d[l] = operand_lane(w, &o->s[0], l) - SHARED_WINDOW;
 }
 
+void run_map(Warp *w, const Instruction *o, uint32_t lanes) {
+    uint32_t *d = operand_at(w, &o->d[0]);
+    for (int l = 0; l < LANES; l++) {
+        if (!(lanes >> l & 1)) continue;
+        uint32_t rank = (uint32_t)operand_lane(w, &o->s[1], l);
+        if (rank >= w->block->launch->cluster)
+            fault(w, l, "block %u of a cluster of %u", rank, w->block->launch->cluster);
+        d[l] = (uint32_t)operand_lane(w, &o->s[0], l) | (rank + 1) << RANK_BIT;
+    }
+}
+
 // --- asynchronous copies: the bytes leave at once, and arrive when their group is waited for
 
 void run_copy(Warp *w, const Instruction *o, uint32_t lanes) {
@@ -684,14 +758,16 @@ void run_copy(Warp *w, const Instruction *o, uint32_t lanes) {
                             .bytes = (uint32_t)bytes,
                             .lane = (uint8_t)l,
                             .group = w->closed[l],
-                            .ready = w->clock + L2_CYCLES};
+                            .trips = w->now.trips + 1,
+                            .ready = w->now.clock + L2_CYCLES};
         if (bytes) {
             memcpy(c->data, touch(w, l, from[l], 16, false, false, ACCESS_WEAK), bytes);
             reads |= 1u << l;
         }
         unsigned char *place = touch_shared(w, l, to[l], 16, true, false, false);
         memset(place, 0xff, 16);
-        for (int i = 0; i < 4 && ptx_settings.checked; i++) m.shared[to[l] / 4 + (unsigned)i].flight = true;
+        for (int i = 0; i < 4 && ptx_settings.checked; i++)
+            w->block->cells[to[l] / 4 + (unsigned)i].flight = true;
     }
     Counters *c = machine_counters();
     count_sectors(from, reads, 16, &c->copy_sectors, &c->copy_ideal);
@@ -712,9 +788,10 @@ void run_copy_wait(Warp *w, const Instruction *o, uint32_t lanes) {
             continue;
         }
         for (int k = 0; k < 4 && ptx_settings.checked; k++)
-            m.shared[c->shared / 4 + (unsigned)k].flight = false;
+            w->block->cells[c->shared / 4 + (unsigned)k].flight = false;
         memcpy(touch_shared(w, c->lane, c->shared, 16, true, false, false), c->data, 16);
-        if (c->ready > w->clock) w->clock = c->ready;
+        if (c->ready > w->now.clock) w->now.clock = c->ready;
+        if (c->trips > w->now.trips) w->now.trips = c->trips;
     }
     w->copy_count = left;
 }

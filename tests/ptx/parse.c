@@ -71,9 +71,10 @@ static void next_word(Cursor *c, char out[NAME]) {
         return;
     }
     bool number = *c->at == '-' && isdigit((unsigned char)c->at[1]);
-    while (*c->at && (number || is_word((unsigned char)*c->at)) && n < NAME - 1) {
+    while (*c->at && (number || is_word((unsigned char)*c->at)) && n < NAME - 3) {
         number = false;
         out[n++] = *c->at++;
+        if (c->at[0] == ':' && c->at[1] == ':') out[n++] = *c->at++, out[n++] = *c->at++; // shared::cluster
     }
     if (n == 0 && *c->at) out[n++] = *c->at++;
     out[n] = 0;
@@ -309,11 +310,12 @@ static bool begins(const char *opcode, const char *with) { return strncmp(opcode
 static int type_bits(const char *opcode) { return atoi(strrchr(opcode, '.') + 2); }
 
 static uint8_t space_of(const char *opcode) {
-    return has(opcode, "global")   ? SPACE_GLOBAL
-           : has(opcode, "shared") ? SPACE_SHARED
-           : has(opcode, "local")  ? SPACE_LOCAL
-           : has(opcode, "param")  ? SPACE_PARAM
-                                   : SPACE_GENERIC;
+    return has(opcode, "global")            ? SPACE_GLOBAL
+           : has(opcode, "shared")          ? SPACE_SHARED
+           : has(opcode, "shared::cluster") ? SPACE_CLUSTER
+           : has(opcode, "local")           ? SPACE_LOCAL
+           : has(opcode, "param")           ? SPACE_PARAM
+                                            : SPACE_GENERIC;
 }
 static uint8_t access_of(const char *opcode) {
     if (has(opcode, "nc")) return ACCESS_CONSTANT;
@@ -323,7 +325,8 @@ static uint8_t access_of(const char *opcode) {
                : ACCESS_WEAK;
 }
 static uint8_t count_of(uint8_t space) {
-    static const uint8_t counts[] = {COUNT_GLOBAL, COUNT_SHARED, COUNT_LOCAL, COUNT_PARAM, COUNT_GENERIC};
+    static const uint8_t counts[] = {COUNT_GLOBAL, COUNT_SHARED, COUNT_SHARED,
+                                     COUNT_LOCAL,  COUNT_PARAM,  COUNT_GENERIC};
     return counts[space];
 }
 
@@ -332,7 +335,7 @@ static Operand address_of(Reader *r, const Argument *a, uint8_t space) {
     if (!a->address) refuse(r, "'%s' is not an address", a->word[0]);
     const Declared *d = find(r, a->word[0], &index);
     if (d && d->kind == NAME_REGISTER) return register_named(r, a->word[0]);
-    return source(r, a->word[0], space == SPACE_SHARED ? 32 : 64);
+    return source(r, a->word[0], space == SPACE_SHARED || space == SPACE_CLUSTER ? 32 : 64);
 }
 
 static void read_memory(Reader *r, const char *opcode, const Argument *a, bool load) {
@@ -342,6 +345,7 @@ static void read_memory(Reader *r, const char *opcode, const Argument *a, bool l
     uint8_t space = space_of(opcode);
     bool slot = space == SPACE_PARAM && d && d->kind == NAME_SLOT; // of a call: local memory
     if (slot) space = SPACE_LOCAL;
+    if (space == SPACE_CLUSTER && !load) refuse(r, "'%s' is not known", opcode);
     int bits = type_bits(opcode);
     Operand address = address_of(r, at, space), value[4];
     if (values->words > 4) {
@@ -463,7 +467,7 @@ static void read_move(Reader *r, const char *opcode, const Argument *a) {
 }
 
 static void read_form(Reader *r, const char *opcode, const Argument *a, int count) {
-    const Form *f = form_find(opcode);
+    const Arithmetic *f = form_find(opcode);
     if (!f) {
         refuse(r, "'%s' is not known", opcode);
         return;
@@ -563,7 +567,16 @@ static void read_instruction(Reader *r, const char *opcode) {
     } else if (begins(opcode, "membar.gl") || begins(opcode, "membar.sys") ||
                begins(opcode, "fence.acq_rel.gpu") || begins(opcode, "fence.sc.gpu"))
         emit(r, run_fence, COUNT_FENCE, 500);
-    else if (!strcmp(opcode, "griddepcontrol.wait")) emit(r, run_launch_wait, COUNT_OTHER, 0);
+    else if (!strcmp(opcode, "barrier.cluster.arrive.release.aligned"))
+        emit(r, run_cluster_arrive, COUNT_BARRIER, 0)->flow = FLOW_CLUSTER;
+    else if (!strcmp(opcode, "barrier.cluster.wait.acquire.aligned"))
+        emit(r, run_cluster_wait, COUNT_BARRIER, 0)->flow = FLOW_CLUSTER;
+    else if (!strcmp(opcode, "mapa.shared::cluster.u32")) {
+        Operand from = source(r, a[1].word[0], 32), rank = source(r, a[2].word[0], 32);
+        Operand out = register_named(r, a[0].word[0]);
+        Instruction *o = emit(r, run_map, COUNT_MOVE, 20);
+        o->s[0] = from, o->s[1] = rank, o->sources = 2, o->d[o->results++] = out;
+    } else if (!strcmp(opcode, "griddepcontrol.wait")) emit(r, run_launch_wait, COUNT_OTHER, 0);
     else if (!strcmp(opcode, "griddepcontrol.launch_dependents")) emit(r, run_nothing, COUNT_OTHER, 0);
     else if (begins(opcode, "ld.")) read_memory(r, opcode, a, true);
     else if (begins(opcode, "st.")) read_memory(r, opcode, a, false);

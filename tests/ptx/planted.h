@@ -32,10 +32,17 @@ typedef enum {
     PLANT_SHUFFLE, // .. to a collective
     PLANT_ENDLESS, // a block that waits for another
     PLANT_EARLY_NONE,
-    PLANT_EARLY_READ,   // what the launch in front writes is read before the wait
-    PLANT_EARLY_WRITE,  // anything is written before it
-    PLANT_EARLY_LEAVE,  // a thread never waits
-    PLANT_SHARED_LIMIT, // more than 48 KB, not asked for
+    PLANT_EARLY_READ,        // what the launch in front writes is read before the wait
+    PLANT_EARLY_WRITE,       // anything is written before it
+    PLANT_EARLY_LEAVE,       // a thread never waits
+    PLANT_CLUSTER_WAIT,      // another block's shared memory is read before the wait
+    PLANT_CLUSTER_OVERWRITE, // .. and written while others may still read it
+    PLANT_CLUSTER_LEAVE,     // its block leaves without a barrier
+    PLANT_CLUSTER_BEHIND,    // .. or with one that the reads are not in front of
+    PLANT_CLUSTER_ARRIVE,    // a wait without an arrival
+    PLANT_CLUSTER_RANK,      // a block that the cluster has not
+    PLANT_CLUSTER_UNKNOWN,   // memory of another block that it did not write
+    PLANT_SHARED_LIMIT,      // more than 48 KB, not asked for
     PLANTS
 } Plant;
 

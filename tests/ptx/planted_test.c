@@ -91,6 +91,13 @@ static void every_bug_is_named(void **state) {
         [PLANT_EARLY_READ] = "before it has waited for the launch that writes it",
         [PLANT_EARLY_WRITE] = "before it has waited for the launches in front",
         [PLANT_EARLY_LEAVE] = "without having waited",
+        [PLANT_CLUSTER_WAIT] = "no barrier of the cluster is between",
+        [PLANT_CLUSTER_OVERWRITE] = "which another block reads; nothing orders the two",
+        [PLANT_CLUSTER_LEAVE] = "reads shared memory of block 0, which has left",
+        [PLANT_CLUSTER_BEHIND] = "may still read its shared memory",
+        [PLANT_CLUSTER_ARRIVE] = "without having arrived",
+        [PLANT_CLUSTER_RANK] = "block 4 of a cluster of 4",
+        [PLANT_CLUSTER_UNKNOWN] = "of shared memory, which nobody has written",
         [PLANT_SHARED_LIMIT] = "a launch failed",
     };
     char text[1024];

@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BRANCH_CYCLES = 6, BARRIER_CYCLES = 20, MOST_KERNELS = 256 };
+enum { BRANCH_CYCLES = 6, BARRIER_CYCLES = 20, CLUSTER_BARRIER_CYCLES = 200, TRIP_CYCLES = 250 };
+enum { MOST_KERNELS = 256 };
 static const uint64_t ENDLESS = (uint64_t)1 << 23; // more instructions of one warp than anybody believes
 
 PtxSettings ptx_settings = {.checked = true, .timed = true};
@@ -71,21 +72,41 @@ void run_launch_wait(Warp *w, const Instruction *o, uint32_t lanes) {
     w->waited |= lanes;
 }
 
+// A warp arrives at a barrier of its cluster, and waits until all others have: what stood before the one is
+// known behind the other.
+void run_cluster_arrive(Warp *w, const Instruction *o, uint32_t lanes) {
+    (void)o, (void)lanes;
+    if (w->arrived++ != w->passed) fault(w, 0, "arrives twice at a barrier of its cluster");
+    w->arrival = w->now;
+}
+void run_cluster_wait(Warp *w, const Instruction *o, uint32_t lanes) {
+    (void)o, (void)lanes;
+    if (w->arrived == w->passed) fault(w, 0, "waits at a barrier of its cluster without having arrived");
+    w->at_cluster = true;
+}
+
 // --- one warp
 
+static void come_to(Reckoned *at, const Reckoned *other) {
+    if (other->clock > at->clock) at->clock = other->clock;
+    if (other->trips > at->trips) at->trips = other->trips;
+}
+
 static void reckon(Warp *w, const Instruction *o, bool before) {
-    uint64_t at = w->clock + 1;
     if (before) {
+        w->now.clock++;
         for (int i = 0; i < o->sources; i++)
-            if (!o->s[i].constant && w->ready[o->s[i].id] > at) at = w->ready[o->s[i].id];
-        if (o->guarded && w->ready[o->guard.id] > at) at = w->ready[o->guard.id];
-        w->clock = at;
+            if (!o->s[i].constant) come_to(&w->now, &w->ready[o->s[i].id]);
+        if (o->guarded) come_to(&w->now, &w->ready[o->guard.id]);
         m.latency = 0;
         return;
     }
     int latency = o->latency < 0 ? m.latency : o->latency;
-    for (int i = 0; i < o->results; i++) w->ready[o->d[i].id] = w->clock + (uint64_t)latency;
-    if (o->count == COUNT_FENCE) w->clock += (uint64_t)latency;
+    bool trip = o->count == COUNT_FENCE || (o->latency < 0 && latency > TRIP_CYCLES);
+    Reckoned then = {w->now.clock + (uint64_t)latency, w->now.trips + trip};
+    for (int i = 0; i < o->results; i++) w->ready[o->d[i].id] = then;
+    if (o->count == COUNT_FENCE) w->now = then;
+    if (o->count == COUNT_MMA) w->last_mma = w->now;
 }
 
 static void count(Warp *w, const Instruction *o, uint32_t lanes) {
@@ -124,11 +145,11 @@ static void go_to(Warp *w, uint32_t lanes, uint32_t pc) {
 // A collective: runs when all lanes that it names are there, else those that are there wait. True: it ran.
 static bool meet(Warp *w, const Instruction *o, uint32_t pc, uint32_t lanes) {
     uint32_t here = lanes | lanes_at(w, w->waiting, pc),
-             wanted = o->flow == FLOW_BARRIER ? ALL : members(w, o, lanes);
+             wanted = o->flow <= FLOW_CLUSTER ? ALL : members(w, o, lanes);
     m.at = o;
     if (wanted & ~w->alive)
         fault(w, __builtin_ctz(lanes), "%s waits for lanes that have left (%#x)",
-              o->flow == FLOW_BARRIER ? "a barrier" : "a collective", wanted & ~w->alive);
+              o->flow <= FLOW_CLUSTER ? "a barrier" : "a collective", wanted & ~w->alive);
     if (lanes & ~wanted)
         fault(w, __builtin_ctz(lanes & ~wanted), "takes part in a collective that does not name it");
     if (wanted & ~here) {
@@ -168,7 +189,7 @@ static void run_straight(Warp *w, uint32_t pc, uint32_t lanes, uint32_t next) {
             pc++;
             continue;
         }
-        w->clock += BRANCH_CYCLES;
+        w->now.clock += BRANCH_CYCLES;
         if (o->flow == FLOW_EXIT) {
             memory_leave(w, active);
             w->alive &= ~active;
@@ -191,9 +212,9 @@ static void run_straight(Warp *w, uint32_t pc, uint32_t lanes, uint32_t next) {
     go_to(w, lanes, pc);
 }
 
-// Until the warp is at a barrier of its block, or has left.
+// Until the warp is at a barrier of its block or its cluster, or has left.
 static void run_warp(Warp *w) {
-    while (w->alive && !w->at_barrier) {
+    while (w->alive && !w->at_barrier && !w->at_cluster) {
         uint32_t free_lanes = w->alive & ~w->waiting;
         if (!free_lanes) {
             uint32_t pc = lowest(w, w->waiting);
@@ -237,8 +258,10 @@ static void begin_warp(Warp *w, const uint32_t block[3]) {
     if (k->local_bytes) memset(w->local, 0xfe, LANES * (size_t)k->local_bytes);
     w->alive = ALL;
     w->waiting = w->waited = w->carry = w->sync = w->copy_count = 0;
-    w->at_barrier = false;
-    w->executed = w->mmas = w->clock = 0;
+    w->at_barrier = w->at_cluster = false;
+    w->arrived = w->passed = 0;
+    w->executed = w->mmas = 0;
+    w->now = w->arrival = w->last_mma = (Reckoned){0, 0};
     w->constants = k->constants;
     for (int i = 0; i < 10; i++)
         for (int t = 0; t < LANES; t++)
@@ -248,47 +271,97 @@ static void begin_warp(Warp *w, const uint32_t block[3]) {
 // All warps are at a barrier or have left: the same barrier, or it is nobody's.
 static void pass_barrier(Block *b) {
     uint32_t pc = UINT32_MAX;
-    uint64_t latest = 0;
+    Reckoned latest = {0, 0};
     for (uint32_t i = 0; i < b->warp_count; i++) {
         Warp *w = &b->warps[i];
-        if (!w->at_barrier) fault(w, 0, "a barrier that a warp of the block has left");
+        if (!w->at_barrier) fault(w, 0, "a barrier that a warp of the block has left, or waits beyond");
         if (pc == UINT32_MAX) pc = w->pc[0];
         if (w->pc[0] != pc) fault(w, 0, "two barriers at once");
-        if (w->clock > latest) latest = w->clock;
+        come_to(&latest, &w->now);
     }
     b->epoch = machine_epoch();
+    latest.clock += BARRIER_CYCLES;
     for (uint32_t i = 0; i < b->warp_count; i++) {
         b->warps[i].at_barrier = false;
         b->warps[i].sync++;
-        b->warps[i].clock = latest + BARRIER_CYCLES;
+        b->warps[i].now = latest;
     }
 }
 
-static void run_block(Block *b, const uint32_t at[3]) {
-    uint32_t order[LANES];
+static void begin_block(Block *b, const uint32_t at[3]) {
     b->epoch = machine_epoch();
     b->acquired = NULL;
     b->acquired_count = b->acquired_space = 0;
     b->line_count = 0;
     memory_begin_block(b);
     for (uint32_t i = 0; i < b->warp_count; i++) begin_warp(&b->warps[i], at);
+}
+
+// Until each of its warps is at a barrier of the cluster, or has left.
+static void run_block(Block *b) {
+    uint32_t order[LANES];
     for (;;) {
         uint32_t waits = 0;
         put_order(order, b->warp_count);
         for (uint32_t i = 0; i < b->warp_count; i++) run_warp(&b->warps[order[i]]);
         for (uint32_t i = 0; i < b->warp_count; i++) waits += b->warps[i].at_barrier;
-        if (!waits) break;
+        if (!waits) return;
         pass_barrier(b);
     }
+}
+
+static void end_block(Block *b) {
+    Reckoned end = {0, 0}, mma = {0, 0};
     for (uint32_t i = 0; i < b->warp_count; i++) {
         const Warp *w = &b->warps[i];
         if (w->executed > m.now->longest) m.now->longest = w->executed;
         if (w->mmas > m.now->longest_mma) m.now->longest_mma = w->mmas;
-        if (w->clock > m.now->path) m.now->path = w->clock;
+        come_to(&end, &w->now);
+        come_to(&mma, &w->last_mma);
     }
+    if (end.clock > m.now->path) m.now->path = end.clock;
+    if (end.clock - mma.clock > m.now->tail) m.now->tail = end.clock - mma.clock;
+    if (end.trips - mma.trips > m.now->tail_trips) m.now->tail_trips = end.trips - mma.trips;
     m.now->blocks++;
     m.blocks++;
     memory_end_block(b);
+}
+
+// All warps are at a barrier of the cluster or have left. False: all have left.
+static bool pass_cluster(Block *blocks, uint32_t count_of) {
+    Reckoned latest = {0, 0};
+    uint32_t waits = 0;
+    for (uint32_t i = 0; i < count_of * blocks->warp_count; i++) {
+        Warp *w = &blocks[i / blocks->warp_count].warps[i % blocks->warp_count];
+        come_to(&latest, w->at_cluster ? &w->arrival : &w->now);
+        waits += w->at_cluster;
+    }
+    latest.clock += CLUSTER_BARRIER_CYCLES;
+    for (uint32_t i = 0; waits && i < count_of * blocks->warp_count; i++) {
+        Warp *w = &blocks[i / blocks->warp_count].warps[i % blocks->warp_count];
+        if (!w->at_cluster) continue;
+        w->at_cluster = false;
+        w->passed++;
+        come_to(&w->now, &latest);
+    }
+    return waits;
+}
+
+// The blocks of a cluster are there together and take turns, as warps of a block do.
+static void run_cluster(Block *blocks, uint32_t count_of, uint32_t first) {
+    const Launch *l = blocks->launch;
+    uint32_t order[MOST_CLUSTER];
+    for (uint32_t i = 0; i < count_of; i++) {
+        uint32_t n = first + i;
+        uint32_t at[3] = {n % l->grid[0], n / l->grid[0] % l->grid[1], n / l->grid[0] / l->grid[1]};
+        blocks[i].number = n;
+        begin_block(&blocks[i], at);
+    }
+    do {
+        put_order(order, count_of);
+        for (uint32_t i = 0; i < count_of; i++) run_block(&blocks[order[i]]);
+    } while (pass_cluster(blocks, count_of));
+    for (uint32_t i = 0; i < count_of; i++) end_block(&blocks[i]);
 }
 
 // --- launches
@@ -326,34 +399,40 @@ void ptx_launch(Launch *l) {
     if (l->threads % LANES || l->threads > 1024 ||
         (k->most_threads && l->threads > (uint32_t)k->most_threads))
         machine_fault("%s: %u threads a block", k->name, l->threads);
-    uint32_t blocks = l->grid[0] * l->grid[1] * l->grid[2], warps = l->threads / LANES;
-    Block b = {.kernel = k, .launch = l, .warp_count = warps, .shared_bytes = l->shared};
-    uint32_t *order = malloc((blocks + 1) * sizeof *order);
-    size_t each = (k->register_bytes + 63) / 64 * 64;
-    b.shared = kept(&m.shared, &m.shared_bytes, l->shared);
-    b.warps = calloc(warps, sizeof *b.warps);
-    unsigned char *registers = kept(&m.registers, &m.register_bytes, warps * each);
-    unsigned char *local = malloc((size_t)warps * LANES * k->local_bytes + 1);
-    uint64_t *ready = malloc((size_t)warps * k->registers * sizeof *ready + 1);
-    if (!order || !b.warps || !local || !ready) machine_fault("no memory");
-    for (uint32_t i = 0; i < warps; i++) {
-        Warp *w = &b.warps[i];
-        w->block = &b, w->number = (int)i;
-        w->registers = registers + (size_t)i * each;
-        w->local = local + (size_t)i * LANES * k->local_bytes;
-        w->ready = ready + (size_t)i * k->registers;
+    uint32_t clusters = l->grid[0] * l->grid[1] * l->grid[2] / l->cluster, warps = l->threads / LANES;
+    uint32_t *order = malloc((clusters + 1) * sizeof *order);
+    size_t each = (k->register_bytes + 63) / 64 * 64, shared = (l->shared + 127) / 128 * 128;
+    Block *b = calloc(l->cluster, sizeof *b);
+    Warp *w = calloc((size_t)l->cluster * warps, sizeof *w);
+    unsigned char *areas = kept(&m.shared, &m.shared_bytes, l->cluster * shared);
+    unsigned char *registers = kept(&m.registers, &m.register_bytes, l->cluster * warps * each);
+    unsigned char *local = malloc((size_t)l->cluster * warps * LANES * k->local_bytes + 1);
+    Reckoned *ready = malloc((size_t)l->cluster * warps * k->registers * sizeof *ready + 1);
+    if (!order || !b || !w || !local || !ready) machine_fault("no memory");
+    for (uint32_t i = 0; i < l->cluster; i++)
+        b[i] = (Block){.kernel = k,
+                       .launch = l,
+                       .shared = areas + i * shared,
+                       .shared_bytes = l->shared,
+                       .warps = w + (size_t)i * warps,
+                       .warp_count = warps,
+                       .cluster = b,
+                       .rank = i};
+    for (uint32_t i = 0; i < l->cluster * warps; i++) {
+        w[i].block = &b[i / warps], w[i].number = (int)(i % warps);
+        w[i].registers = registers + (size_t)i * each;
+        w[i].local = local + (size_t)i * LANES * k->local_bytes;
+        w[i].ready = ready + (size_t)i * k->registers;
     }
     m.random = simt_settings.seed;
     m.now = counters_of(k);
     m.now->launches++;
-    memory_begin_launch(l, blocks);
-    put_order(order, blocks);
-    for (uint32_t i = 0; i < blocks; i++) {
-        uint32_t n = order[i],
-                 at[3] = {n % l->grid[0], n / l->grid[0] % l->grid[1], n / l->grid[0] / l->grid[1]};
-        b.number = n;
-        if (!ptx_settings.only || ptx_settings.only(l, n)) run_block(&b, at);
+    memory_begin_launch(l, clusters * l->cluster);
+    put_order(order, clusters);
+    for (uint32_t i = 0; i < clusters; i++) {
+        uint32_t first = order[i] * l->cluster;
+        if (!ptx_settings.only || ptx_settings.only(l, first)) run_cluster(b, l->cluster, first);
     }
-    for (uint32_t i = 0; i < warps; i++) free(b.warps[i].copies);
-    free(order), free(b.warps), free(local), free(ready);
+    for (uint32_t i = 0; i < l->cluster * warps; i++) free(w[i].copies);
+    free(order), free(b), free(w), free(local), free(ready);
 }

@@ -516,18 +516,22 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *ho
 }
 
 static cudaError_t launch(Function *f, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t s,
-                          bool early) {
+                          bool early, dim3 cluster) {
     if (!f) return cudaErrorInvalidDeviceFunction;
     const Kernel *k = kernel_of(f, s->device);
     unsigned threads = block.x * block.y * block.z;
     if (threads > 1024 || !threads || !grid.x || !grid.y || !grid.z || grid.y > 65535 || grid.z > 65535)
         return cudaErrorInvalidConfiguration;
     if (shared > (size_t)f->shared) return cudaErrorInvalidValue;
+    if (cluster.x * cluster.y * cluster.z > 1 && k->target < 90) return cudaErrorNotSupported;
+    if (cluster.x < 1 || cluster.x > MOST_CLUSTER || grid.x % cluster.x || cluster.y != 1 || cluster.z != 1)
+        return cudaErrorInvalidClusterSize;
     Work w = {
         .kind = WORK_LAUNCH,
         .launch = {.kernel = k,
                    .grid = {grid.x, grid.y, grid.z},
                    .threads = threads,
+                   .cluster = cluster.x,
                    .shared = shared,
                    .device = s->device,
                    .early = early}
@@ -546,19 +550,24 @@ cudaError_t __cudaGetKernel(cudaKernel_t *out, const void *host) {
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
                                cudaStream_t s) {
     ENTER;
-    LEAVE(launch(function_of(kernel), grid, block, arguments, shared, s, false));
+    LEAVE(launch(function_of(kernel), grid, block, arguments, shared, s, false, (dim3){1, 1, 1}));
 }
 cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared,
                              cudaStream_t s) {
     ENTER;
-    LEAVE(launch(function_of(host), grid, block, arguments, shared, s, false));
+    LEAVE(launch(function_of(host), grid, block, arguments, shared, s, false, (dim3){1, 1, 1}));
 }
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *host, void **arguments) {
     bool early = false;
-    for (unsigned i = 0; i < c->numAttrs; i++)
-        if (c->attrs[i].id == cudaLaunchAttributeProgrammaticStreamSerialization)
-            early = c->attrs[i].val.programmaticStreamSerializationAllowed;
+    dim3 cluster = {1, 1, 1};
+    for (unsigned i = 0; i < c->numAttrs; i++) {
+        const cudaLaunchAttribute *a = &c->attrs[i];
+        if (a->id == cudaLaunchAttributeProgrammaticStreamSerialization)
+            early = a->val.programmaticStreamSerializationAllowed;
+        else if (a->id == cudaLaunchAttributeClusterDimension)
+            cluster = (dim3){a->val.clusterDim.x, a->val.clusterDim.y, a->val.clusterDim.z};
+    }
     ENTER;
-    LEAVE(
-        launch(function_of(host), c->gridDim, c->blockDim, arguments, c->dynamicSmemBytes, c->stream, early));
+    LEAVE(launch(function_of(host), c->gridDim, c->blockDim, arguments, c->dynamicSmemBytes, c->stream, early,
+                 cluster));
 }

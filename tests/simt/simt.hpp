@@ -78,6 +78,8 @@ static inline void simt_put_early(void (*kernel)(Parameters...), dim3 grid, dim3
 }
 #define LAUNCH_EARLY(kernel, grid, block, shared, stream, constant, ...) \
     simt_put_early((kernel), (grid), (block), (shared), (stream), (constant), __VA_ARGS__)
+#define LAUNCH_CLUSTER(kernel, cluster, grid, block, shared, stream, constant, ...) \
+    LAUNCH_EARLY(kernel, grid, block, shared, stream, constant, __VA_ARGS__)
 void simt_wait_for_launches();
 
 // A kernel's shared memory is one struct.
