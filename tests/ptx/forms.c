@@ -1,5 +1,6 @@
 // Arithmetic of PTX: a function an opcode, over the lanes that are on. The language of the manual (PTX ISA,
 // section 9.7) in C; what the manual leaves to the card (ex2.approx, rcp.approx) is the nearest float here.
+#include "tests/ptx/cards.h"
 #include "tests/ptx/machine.h"
 
 #include <fenv.h>
@@ -393,7 +394,7 @@ void unpack_halves(Warp *w, const Instruction *o, uint32_t lanes) {
 
 // --- the table
 
-enum { QUICK = 4, SLOW = 20, WIDE = 8, DIVISION = 60 };
+enum { QUICK = QUICK_CYCLES, SLOW = SLOW_CYCLES, WIDE = WIDE_CYCLES, DIVISION = DIVISION_CYCLES };
 
 #define COMPARE_FORMS(type, suffix, operands)                             \
     {"setp.eq." type, eq_##suffix, operands, COUNT_COMPARE, QUICK},       \

@@ -16,6 +16,7 @@
 //                              A write without its fence, and a read without its own, are told by those
 //                              names.
 //      launches                their order in the stream; before griddepcontrol.wait an early launch has none
+#include "tests/ptx/cards.h"
 #include "tests/ptx/memory.h"
 
 #include <errno.h>
@@ -36,7 +37,6 @@ enum {
     LINE = 128,
     LINES = 4096
 };
-enum { L1_CYCLES = 35, L2_CYCLES = 270, SHARED_CYCLES = 30, CLUSTER_CYCLES = 200, WAVE_CYCLES = 2 };
 enum { RANK_BIT = 24 }; // of an address in a cluster: there is 1 + the block's rank
 static const uint64_t SHARED_WINDOW = (uint64_t)1 << 56; // generic addresses of shared memory begin here
 
@@ -570,7 +570,7 @@ static void count_access(Warp *w, const Instruction *o, const uint64_t *address,
         return;
     }
     if (o->space == SPACE_CLUSTER) {
-        machine_latency(CLUSTER_CYCLES);
+        machine_latency(REMOTE_CYCLES);
         return;
     }
     for (int l = 0; l < LANES; l++) {
@@ -633,7 +633,7 @@ void run_load_param(Warp *w, const Instruction *o, uint32_t lanes) {
         for (unsigned i = 0; i < o->width; i++)
             put_result(w, &o->d[i], l, b->launch->params + address[l] + i * o->bytes, o->bytes, o->negated);
     }
-    machine_latency(8);
+    machine_latency(PARAM_CYCLES);
 }
 
 static uint64_t combined(uint8_t atom, uint64_t old, uint64_t value, uint64_t swap) {
@@ -711,7 +711,7 @@ void run_atomic(Warp *w, const Instruction *o, uint32_t lanes) {
         global = true;
     }
     machine_counters()->atomics += (uint64_t)__builtin_popcount(lanes);
-    machine_latency(global ? 2 * L2_CYCLES : 2 * SHARED_CYCLES);
+    machine_latency(global ? ATOMIC_CYCLES : SHARED_ATOMIC_CYCLES);
 }
 
 void run_shared_to_generic(Warp *w, const Instruction *o, uint32_t lanes) {

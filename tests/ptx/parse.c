@@ -5,6 +5,7 @@
 //      body     = { declaration | label | instruction | "{" body "}" }
 //      call     : the function's body is read again in place of it, its parameters bound to the caller's
 //      slots
+#include "tests/ptx/cards.h"
 #include "tests/ptx/memory.h"
 
 #include <ctype.h>
@@ -416,7 +417,7 @@ static void read_collective(Reader *r, const char *opcode, const Argument *a) {
     if (begins(opcode, "shfl.sync")) {
         for (int i = 1; i < 4; i++) operands[n++] = source(r, a[i].word[0], 32);
         members = source(r, a[4].word[0], 32);
-        Instruction *o = emit(r, run_shuffle, COUNT_SHUFFLE, 25);
+        Instruction *o = emit(r, run_shuffle, COUNT_SHUFFLE, SHUFFLE_CYCLES);
         o->more = has(opcode, "bfly") ? 0 : has(opcode, "idx") ? 1 : has(opcode, "down") ? 2 : 3;
         o->d[o->results++] = register_named(r, a[0].word[0]);
     } else if (begins(opcode, "vote.sync.ballot")) {
@@ -424,12 +425,12 @@ static void read_collective(Reader *r, const char *opcode, const Argument *a) {
         bool not = *p == '!';
         operands[n++] = register_named(r, not ? a[1].word[1] : p);
         members = source(r, a[2].word[0], 32);
-        Instruction *o = emit(r, run_ballot, COUNT_SHUFFLE, 12);
+        Instruction *o = emit(r, run_ballot, COUNT_SHUFFLE, VOTE_CYCLES);
         o->more = not ;
         o->d[o->results++] = register_named(r, a[0].word[0]);
     } else if (begins(opcode, "ldmatrix.sync.aligned.m8n8.x4")) {
         operands[n++] = address_of(r, &a[1], SPACE_SHARED);
-        Instruction *o = emit(r, run_matrices, COUNT_MATRIX, 33);
+        Instruction *o = emit(r, run_matrices, COUNT_MATRIX, MATRIX_CYCLES);
         o->more = has(opcode, "trans"), o->offset = a[1].offset;
         for (int i = 0; i < 4; i++) o->d[o->results++] = register_named(r, a[0].word[i]);
     } else if (begins(opcode, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32") ||
@@ -437,7 +438,7 @@ static void read_collective(Reader *r, const char *opcode, const Argument *a) {
         for (int i = 1; i < 4; i++)
             for (int j = 0; j < a[i].words && n < MOST_OPERANDS; j++)
                 operands[n++] = register_named(r, a[i].word[j]);
-        Instruction *o = emit(r, run_mma, COUNT_MMA, 33);
+        Instruction *o = emit(r, run_mma, COUNT_MMA, MMA_CYCLES);
         o->more = has(opcode, "f16");
         for (int i = 0; i < 4; i++) o->d[o->results++] = register_named(r, a[0].word[i]);
     } else {
@@ -459,7 +460,7 @@ static void read_move(Reader *r, const char *opcode, const Argument *a) {
                           pack   ? (wide ? pack_words : pack_halves)
                           : wide ? unpack_words
                                  : unpack_halves,
-                          COUNT_MOVE, 4);
+                          COUNT_MOVE, QUICK_CYCLES);
     for (int i = 0; i < a[1].words && i < 2; i++) o->s[o->sources++] = in[i];
     for (int i = 0; i < a[0].words && i < 2; i++) o->d[o->results++] = out[i];
     if (a[0].words > 2 || a[1].words > 2)
@@ -562,11 +563,11 @@ static void read_instruction(Reader *r, const char *opcode) {
         emit(r, run_nothing, COUNT_BARRIER, 0)->flow = FLOW_BARRIER;
     else if (!strcmp(opcode, "bar.warp.sync")) {
         Operand members = source(r, a[0].word[0], 32);
-        Instruction *o = emit(r, run_nothing, COUNT_BARRIER, 4);
+        Instruction *o = emit(r, run_nothing, COUNT_BARRIER, WARP_SYNC_CYCLES);
         o->flow = FLOW_WARP_SYNC, o->members = members;
     } else if (begins(opcode, "membar.gl") || begins(opcode, "membar.sys") ||
                begins(opcode, "fence.acq_rel.gpu") || begins(opcode, "fence.sc.gpu"))
-        emit(r, run_fence, COUNT_FENCE, 500);
+        emit(r, run_fence, COUNT_FENCE, FENCE_CYCLES);
     else if (!strcmp(opcode, "barrier.cluster.arrive.release.aligned"))
         emit(r, run_cluster_arrive, COUNT_BARRIER, 0)->flow = FLOW_CLUSTER;
     else if (!strcmp(opcode, "barrier.cluster.wait.acquire.aligned"))
@@ -574,7 +575,7 @@ static void read_instruction(Reader *r, const char *opcode) {
     else if (!strcmp(opcode, "mapa.shared::cluster.u32")) {
         Operand from = source(r, a[1].word[0], 32), rank = source(r, a[2].word[0], 32);
         Operand out = register_named(r, a[0].word[0]);
-        Instruction *o = emit(r, run_map, COUNT_MOVE, 20);
+        Instruction *o = emit(r, run_map, COUNT_MOVE, MAP_CYCLES);
         o->s[0] = from, o->s[1] = rank, o->sources = 2, o->d[o->results++] = out;
     } else if (!strcmp(opcode, "griddepcontrol.wait")) emit(r, run_launch_wait, COUNT_OTHER, 0);
     else if (!strcmp(opcode, "griddepcontrol.launch_dependents")) emit(r, run_nothing, COUNT_OTHER, 0);
@@ -586,8 +587,8 @@ static void read_instruction(Reader *r, const char *opcode) {
     else if (begins(opcode, "mov.") && (a[0].words > 1 || a[1].words > 1)) read_move(r, opcode, a);
     else if (!strcmp(opcode, "cvta.shared.u64") || !strcmp(opcode, "cvta.to.shared.u64")) {
         Operand in = source(r, a[1].word[0], 64), out = register_named(r, a[0].word[0]);
-        Instruction *o =
-            emit(r, has(opcode, "to") ? run_generic_to_shared : run_shared_to_generic, COUNT_MOVE, 4);
+        Instruction *o = emit(r, has(opcode, "to") ? run_generic_to_shared : run_shared_to_generic,
+                              COUNT_MOVE, QUICK_CYCLES);
         o->s[o->sources++] = in, o->d[o->results++] = out;
     } else if (begins(opcode, "shfl") || begins(opcode, "vote") || begins(opcode, "ldmatrix") ||
                begins(opcode, "mma"))

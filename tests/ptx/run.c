@@ -4,6 +4,7 @@
 // when its operands are there; latencies are constants (forms.c, memory.c). Warps of a block meet at
 // barriers. Warps that compete for units, memory that is busy and blocks that share a processor are not in
 // it.
+#include "tests/ptx/cards.h"
 #include "tests/ptx/memory.h"
 #include "tests/simt/settings.h"
 
@@ -12,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BRANCH_CYCLES = 6, BARRIER_CYCLES = 20, CLUSTER_BARRIER_CYCLES = 200, TRIP_CYCLES = 250 };
 enum { MOST_KERNELS = 256 };
 static const uint64_t ENDLESS = (uint64_t)1 << 23; // more instructions of one warp than anybody believes
 
@@ -102,7 +102,7 @@ static void reckon(Warp *w, const Instruction *o, bool before) {
         return;
     }
     int latency = o->latency < 0 ? m.latency : o->latency;
-    bool trip = o->count == COUNT_FENCE || (o->latency < 0 && latency > TRIP_CYCLES);
+    bool trip = o->count == COUNT_FENCE || (o->latency < 0 && latency >= L2_CYCLES);
     Reckoned then = {w->now.clock + (uint64_t)latency, w->now.trips + trip};
     for (int i = 0; i < o->results; i++) w->ready[o->d[i].id] = then;
     if (o->count == COUNT_FENCE) w->now = then;
@@ -336,7 +336,7 @@ static bool pass_cluster(Block *blocks, uint32_t count_of) {
         come_to(&latest, w->at_cluster ? &w->arrival : &w->now);
         waits += w->at_cluster;
     }
-    latest.clock += CLUSTER_BARRIER_CYCLES;
+    latest.clock += CLUSTER_CYCLES;
     for (uint32_t i = 0; waits && i < count_of * blocks->warp_count; i++) {
         Warp *w = &blocks[i / blocks->warp_count].warps[i % blocks->warp_count];
         if (!w->at_cluster) continue;
