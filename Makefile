@@ -58,7 +58,8 @@ $(VERSION): $(BUILD)/commit
 $(BUILD)/commit:   CONTENT = $(COMMIT)
 $(BUILD)/settings: CONTENT = $(CC) $(OPT) $(SANITIZE)
 $(BUILD)/parts:    CONTENT = without $(CUDA_OUT)
-$(BUILD)/commit $(BUILD)/settings $(BUILD)/parts: always
+build/cuda/toolkit: CONTENT = $(NVCC) $(NVCC_VERSION)
+$(BUILD)/commit $(BUILD)/settings $(BUILD)/parts build/cuda/toolkit: always
 	@mkdir -p $(@D)
 	@echo '$(CONTENT)' | cmp -s - $@ || echo '$(CONTENT)' >$@
 
@@ -132,7 +133,7 @@ help:
 	@echo "make fuzz       every parser fuzzed for FUZZ_SECONDS=60 (clang, libFuzzer); in test-long 900"
 	@echo "make lint       format, headers alone, layers, banned calls, file-scope state, cppcheck"
 	@echo "make portable   ./outpace-portable, which needs the C library only"
-	@echo "make gpu-check  the CUDA engine checked on a GPU; gpu-bench times it there; gpu-bundle: both, to take to one"
+	@echo "make gpu-check  the CUDA engine checked on a GPU; gpu-bench times it there; gpu-bundle: both, to take to one (NVCC=/path/to/nvcc)"
 	@echo "make install    PREFIX=$(PREFIX)"
 	@echo "make clean      remove what was built"
 	@echo "settings        V=1 (whole commands) CC=$(CC) OPT=$(OPT) PREFIX=$(PREFIX) BUILD=$(BUILD)"

@@ -1,12 +1,21 @@
 # The CUDA engine, compiled twice: by nvcc for GPUs, where there is one; and by the C++ compiler for the tests, which
 # run every kernel on the CPU (tests/simt). Part of the Makefile.
 CXX      = g++
+# `make NVCC=/path/to/nvcc` chooses the toolkit, `make NVCC=` builds for the CPU. What CUDA 12 builds runs with older
+# drivers than what 13 does (CUDA_DRIVER), so the bundle takes it where both are there.
+ifeq ($(origin NVCC),undefined)
+NVCC    := $(firstword $(if $(filter gpu-bundle,$(MAKECMDGOALS)),$(lastword $(sort $(wildcard /usr/local/cuda-12*/bin/nvcc)))) \
+    $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+endif
+NVCC_FOUND := $(NVCC)
+NVCC_VERSION := $(if $(NVCC),$(shell $(NVCC) --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p'))
 # A toolkit older than 12.0 doesn't know 9.0: it's passed over, with a line.
-NVCC_FOUND := $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
-NVCC_VERSION := $(if $(NVCC_FOUND),$(shell $(NVCC_FOUND) --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p'))
-NVCC_OLD := $(filter 1.% 2.% 3.% 4.% 5.% 6.% 7.% 8.% 9.% 10.% 11.%,$(NVCC_VERSION))
-NVCC     = $(if $(NVCC_OLD),,$(NVCC_FOUND))
-CUDA_HOME = $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
+ifneq ($(filter 1.% 2.% 3.% 4.% 5.% 6.% 7.% 8.% 9.% 10.% 11.%,$(NVCC_VERSION)),)
+NVCC_OLD := $(NVCC_VERSION)
+override NVCC :=
+endif
+CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v $(NVCC))))
+CUDA_DRIVER = $(if $(filter 12.%,$(NVCC_VERSION)),525,580)
 
 CUDA_C   = $(filter-out engine/cuda/none.c,$(wildcard engine/cuda/*.c))
 CUDA_CU  = $(wildcard engine/cuda/*.cu)
@@ -27,7 +36,7 @@ NVCCFLAGS = -std=c++17 -O3 --fmad=false -Xcompiler -Wall,-Wextra $(if $(filter 1
     $(if $(WERROR),-Werror all-warnings) -I. -MMD -MP
 , := ,
 # The PTX that nvcc makes on its way is kept, for the machine that runs it in the tests (tests/ptx).
-build/cuda/%.o: %.cu engine/cuda/cuda.mk
+build/cuda/%.o: %.cu engine/cuda/cuda.mk build/cuda/toolkit
 	@mkdir -p $(@D) build/ptx build/cuda/$*.kept
 	$(call say,NVCC,$<)$(NVCC) $(NVCCFLAGS) --keep --keep-dir build/cuda/$*.kept $(CUDA_ARCH) -c $< -o $@
 	@mv build/cuda/$*.kept/*.ptx build/ptx/ && rm -rf build/cuda/$*.kept
@@ -65,12 +74,14 @@ $(BUILD)/simt/libnvidia-ml.so: tests/simt/nvml.c $(BUILD)/settings
 $(BUILD)/tests/engine/cuda/nvml_test: $(BUILD)/simt/libnvidia-ml.so
 $(BUILD)/tests/engine/cuda/fast_test: LDFLAGS += -rdynamic
 $(BUILD)/tests/engine/cuda/fast_test: $(BUILD)/simt/libcublasLt.so
+$(BUILD)/tests/engine/cuda/fast_test.o: build/cuda/toolkit
 $(BUILD)/tests/engine/cuda/fast_test.o: CFLAGS += $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)
 
 # Tests of the engine on the machine that runs nvcc's PTX and links nvcc's own host objects: where there is an nvcc.
 PTX_TESTS = $(patsubst %,$(BUILD)/ptx/%_test,attention draw exact golden hidden long methods norm norm_heads open parts product reference \
     sampling top)
 PTX      = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard tests/ptx/*.c)))
+$(PTX): build/cuda/toolkit
 $(PTX): CFLAGS += -fno-strict-aliasing -isystem $(CUDA_HOME)/include -DPTX_FOLDER='"build/ptx"'
 PTX_LIBS = $(shell pkg-config --libs $(PACKAGES)) -lsupc++ -lpthread -lm
 PTX_LINK = $(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) -o $@ -lcmocka $(PTX_LIBS)
@@ -85,7 +96,7 @@ tests: $(PTX_TESTS)
 endif
 
 cuda-note:
-	@[ -n "$(NVCC)" ] || echo "CUDA toolkit: $(if $(NVCC_OLD),$(NVCC_FOUND) is $(NVCC_VERSION) and 12.0 is the oldest that will do,none found); building for the CPU"
+	@[ -n "$(NVCC)" ] || echo "CUDA toolkit: $(if $(NVCC_OLD),$(NVCC_FOUND) is $(NVCC_OLD) and 12.0 is the oldest that will do,none found); building for the CPU"
 .PHONY: cuda-note
 -include $(CUDA_OBJECTS:.o=.d) build/cuda/tests/ptx/planted.d $(PTX:.o=.d) $(SIMT:.o=.d) $(BUILD)/tests/gpu/real.d
 
@@ -103,7 +114,8 @@ gpu-tests: portable $(GPU_TESTS)
 gpu-bundle: gpu-tests
 	@strip outpace-portable
 	@tar -czf outpace-gpu.tar.gz outpace-portable build/gpu tools/gpu-check tools/gpu-bench $(BUNDLED)
-	@echo "made outpace-gpu.tar.gz; there: tools/gpu-check ./outpace-portable build/gpu, tools/gpu-bench ./outpace-portable results/gpu"
+	@echo "made outpace-gpu.tar.gz by CUDA $(NVCC_VERSION), for NVIDIA drivers from $(CUDA_DRIVER) on$(if $(filter 580,$(CUDA_DRIVER)), (525 if NVCC is of CUDA 12))"
+	@echo "there: tools/gpu-check ./outpace-portable build/gpu, tools/gpu-bench ./outpace-portable results/gpu"
 gpu-check: gpu-tests
 	@tools/gpu-check ./outpace-portable build/gpu
 gpu-bench: portable

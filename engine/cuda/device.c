@@ -4,15 +4,18 @@
 
 enum { LEAST_MAJOR = 8 }; // bf16 on tensor cores, asynchronous copies
 
-// A driver runs what was built for its own version of CUDA, or for an older one.
+// A driver runs what was built for its own major version of CUDA, or for an older one.
 static bool no_answer(int ordinal, int code, Error *e) {
     int driver, runtime;
-    if (gpu_versions(&driver, &runtime) == 0 && driver < runtime)
+    if (gpu_versions(&driver, &runtime) == 0 && driver / 1000 < runtime / 1000)
         return error_system(
             e,
-            "cuda:%d: the NVIDIA driver here is for CUDA %d.%d, this build needs %d.%d: update "
-            "the driver; --device cpu runs on the CPU",
-            ordinal, driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+            "cuda:%d: the NVIDIA driver here is for CUDA %d.%d, this build needs one for %d: update it (%s "
+            "or "
+            "later), or install cuda-compat-%d-%d (data-centre cards)%s; --device cpu runs on the CPU",
+            ordinal, driver / 1000, driver % 1000 / 10, runtime / 1000, runtime < 13000 ? "525" : "580",
+            runtime / 1000, runtime % 1000 / 10,
+            driver >= 12000 ? ", or build with CUDA 12 (make NVCC=/path/to/nvcc)" : "");
     return error_system(e, "cuda:%d: the NVIDIA driver does not answer: %s", ordinal, gpu_error(code));
 }
 

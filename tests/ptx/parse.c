@@ -376,10 +376,13 @@ static void read_memory(Reader *r, const char *opcode, const Argument *a, bool l
 static void read_atomic(Reader *r, const char *opcode, const Argument *a, int count) {
     uint8_t space = space_of(opcode);
     int bits = type_bits(opcode);
-    Operand result = register_named(r, a[0].word[0]), address = address_of(r, &a[1], space), value[2];
-    for (int i = 2; i < count && i < 4; i++) value[i - 2] = source(r, a[i].word[0], bits);
+    bool silent = begins(opcode, "red."); // nobody asks for the old value
+    Operand result = silent ? new_register(r, bits) : register_named(r, a++->word[0]);
+    Operand address = address_of(r, &a[0], space), value[2];
+    count -= !silent;
+    for (int i = 1; i < count && i < 3; i++) value[i - 1] = source(r, a[i].word[0], bits);
     Instruction *o = emit(r, run_atomic, COUNT_ATOMIC, -1);
-    o->space = space, o->bytes = (uint8_t)(bits / 8), o->width = 1, o->offset = a[1].offset;
+    o->space = space, o->bytes = (uint8_t)(bits / 8), o->width = 1, o->offset = a[0].offset;
     o->atom = has(opcode, "add")    ? ATOM_ADD
               : has(opcode, "min")  ? ATOM_MIN
               : has(opcode, "max")  ? ATOM_MAX
@@ -388,7 +391,7 @@ static void read_atomic(Reader *r, const char *opcode, const Argument *a, int co
     if (has(opcode, "s32") || has(opcode, "f32")) refuse(r, "'%s' is not known", opcode);
     o->d[0] = result, o->results = 1;
     o->s[0] = address, o->sources = 1;
-    for (int i = 2; i < count && i < 4; i++) o->s[o->sources++] = value[i - 2];
+    for (int i = 1; i < count && i < 3; i++) o->s[o->sources++] = value[i - 1];
 }
 
 static void read_copy(Reader *r, const char *opcode, const Argument *a, int count) {
@@ -581,7 +584,7 @@ static void read_instruction(Reader *r, const char *opcode) {
     else if (!strcmp(opcode, "griddepcontrol.launch_dependents")) emit(r, run_nothing, COUNT_OTHER, 0);
     else if (begins(opcode, "ld.")) read_memory(r, opcode, a, true);
     else if (begins(opcode, "st.")) read_memory(r, opcode, a, false);
-    else if (begins(opcode, "atom.")) read_atomic(r, opcode, a, n);
+    else if (begins(opcode, "atom.") || begins(opcode, "red.")) read_atomic(r, opcode, a, n);
     else if (begins(opcode, "cp.async")) read_copy(r, opcode, a, n);
     else if (begins(opcode, "call")) read_call(r, a, n);
     else if (begins(opcode, "mov.") && (a[0].words > 1 || a[1].words > 1)) read_move(r, opcode, a);

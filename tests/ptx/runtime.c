@@ -134,7 +134,7 @@ cudaError_t cudaRuntimeGetVersion(int *version) {
 }
 cudaError_t cudaGetDeviceCount(int *count) { // unset where it fails
     int capability[MOST_DEVICES], n = devices(capability);
-    if (simt_settings.driver < 13000) return failed(cudaErrorInsufficientDriver);
+    if (simt_settings.driver / 1000 < CUDART_VERSION / 1000) return failed(cudaErrorInsufficientDriver);
     if (!n) return failed(cudaErrorNoDevice);
     *count = n;
     return cudaSuccess;

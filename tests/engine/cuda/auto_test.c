@@ -61,7 +61,10 @@ static void an_old_driver_is_told(void **state) {
     Gauge g;
     simt_settings.driver = 12040;
     assert_true(engine_passes_over("auto", &why));
-    assert_non_null(strstr(why.text, "the NVIDIA driver here is for CUDA 12.4, this build needs 13.0"));
+    assert_non_null(strstr(
+        why.text,
+        "the NVIDIA driver here is for CUDA 12.4, this build needs one for 13: update it (580 or later), or "
+        "install cuda-compat-13-0 (data-centre cards), or build with CUDA 12"));
     assert_false(engine_gauge("auto", &g, &why));
     simt_settings.driver = 0; // none
     assert_false(engine_passes_over("auto", &why));

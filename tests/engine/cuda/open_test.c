@@ -96,9 +96,9 @@ static void a_machine_without_a_driver_is_told(void **state) {
     Error e = {0};
     BackendOptions o = {.compute = COMPUTE_BF16, .max_nodes = 8};
     random_model_init(&m, &shape, DTYPE_BF16, false, &r);
-    simt_settings.driver = 12040;
+    simt_settings.driver = 11080;
     assert_false(cuda_open(&m.model, 0, &o, &self, &e));
-    assert_non_null(strstr(e.text, "the NVIDIA driver here is for CUDA 12.4, this build needs 13.0"));
+    assert_non_null(strstr(e.text, "the NVIDIA driver here is for CUDA 11.8, this build needs one for "));
     simt_settings.driver = 0;
     assert_false(cuda_open(&m.model, 0, &o, &self, &e));
     assert_non_null(strstr(e.text, "no NVIDIA GPU, or no driver for it"));
@@ -155,6 +155,7 @@ static void two_models_side_by_side(void **state) {
 static void slower_ways_are_told(void **state) {
     (void)state;
     enum { MOST = 300 };
+    if (getenv("OUTPACE_FAKE_GPUS")) skip(); // 8.0 has no early launches to go without
     static const char *const names[] = {"sm_90", "sm_90, none early, steps not recorded: the "};
     Random r = test_random(99);
     Shape shape = some_shape();
