@@ -203,6 +203,7 @@ bool fast_prepare_head(Cuda *c, int rows, Error *e) { return prepare(c, &c->head
 void fast_multiply(Cuda *c, const Product *p, int rows) {
     const FastProduct *known = find(c->fast, &p->w, rows);
     PutRows put = {.rows = p->rows,
+                   .parts = 1,
                    .sums = c->fast->results,
                    .outputs = p->w.rows,
                    .stride = stride_of(&p->w),

@@ -41,8 +41,7 @@ static void multiply(Cuda *c, int count) {
         .w = c->head,
         .x = *cuda_role(c, ROLE_NORMED, &c->head),
         .put = {.kind = PUT_LOGITS, .out = c->logits, .stride = s->vocab, .real = s->real_vocab},
-        .parts = c->parts,
-        .done = c->done
+        .parts = c->parts
     };
     if (c->head.library) fast_multiply(c, &p, fast_rows(count));
     else gpu_product(&p, most_rows(count), c->facts.shared_bytes, c->stream);

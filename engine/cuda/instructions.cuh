@@ -72,6 +72,13 @@ static const unsigned ALL_LANES = 0xffffffffu;
 __device__ __forceinline__ int warp_lane() { return (int)(threadIdx.x % WARP); }
 __device__ __forceinline__ int warp_number() { return (int)(threadIdx.x / WARP); }
 
+// Whether anything can be done before the wait: without it, what is fetched there is only in the way.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+static const bool BEGINS_EARLY = false;
+#else
+static const bool BEGINS_EARLY = true;
+#endif
+
 #ifdef __CUDACC__
 __device__ __forceinline__ void wait_for_launches() {
 #if __CUDA_ARCH__ >= 900
@@ -297,6 +304,7 @@ struct alignas(8) Pair {
 };
 
 #if defined(__CUDACC__) && __CUDA_ARCH__ >= 900
+static const bool HAS_CLUSTERS = true;
 __device__ __forceinline__ void cluster_arrive() {
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
@@ -312,6 +320,7 @@ __device__ __forceinline__ Pair cluster_pair(const void *shared, int rank) {
     return p;
 }
 #else // nobody comes here
+static const bool HAS_CLUSTERS = false;
 __device__ __forceinline__ void cluster_arrive() {}
 __device__ __forceinline__ void cluster_wait() {}
 __device__ __forceinline__ Pair cluster_pair(const void *, int) { return {0, 0}; }

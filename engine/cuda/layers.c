@@ -25,12 +25,8 @@ static void norm(const Work *w, const float *weight, const Matrix *reader) {
 
 static void multiply(const Work *w, const Matrix *m, Role from, const Put *put) {
     Cuda *c = w->c;
-    Product p = {.rows = step_rows(c->step),
-                 .w = *m,
-                 .x = *cuda_role(c, from, m),
-                 .put = *put,
-                 .parts = c->parts,
-                 .done = c->done};
+    Product p = {
+        .rows = step_rows(c->step), .w = *m, .x = *cuda_role(c, from, m), .put = *put, .parts = c->parts};
     if (m->library) fast_multiply(c, &p, w->most);
     else gpu_product(&p, w->most, c->facts.shared_bytes, c->stream);
 }

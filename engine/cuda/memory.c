@@ -62,26 +62,21 @@ static bool take_roles(Cuda *c, Error *e) {
     return true;
 }
 
-typedef struct Largest {
-    size_t parts, tiles;
-} Largest;
-
-static void see_matrix(Largest *l, const Matrix *m) {
-    size_t rows = (size_t)round_up(m->rows, 16),
-           parts = m->splits > 1 ? (size_t)m->splits * PANEL_ROWS * rows : 0;
-    if (parts > l->parts) l->parts = parts;
-    if (rows / 128 + 1 > l->tiles) l->tiles = rows / 128 + 1;
+static void see_parts(size_t *most, const Matrix *m) {
+    size_t n = m->splits > 1 ? (size_t)m->splits * PANEL_ROWS * (size_t)round_up(m->rows, 16) : 0;
+    if (n > *most) *most = n;
 }
 
-static Largest largest_product(const Cuda *c) {
-    Largest l = {0, 1};
-    see_matrix(&l, &c->head);
+// Floats of the largest product's.
+static size_t most_parts(const Cuda *c) {
+    size_t most = 0;
+    see_parts(&most, &c->head);
     for (int i = 0; i < c->model->shape.layers; i++) {
         const GpuLayer *w = &c->layers[i];
         const Matrix *const all[] = {&w->qkv, &w->o, &w->in, &w->down};
-        for (size_t k = 0; k < sizeof all / sizeof *all; k++) see_matrix(&l, all[k]);
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) see_parts(&most, all[k]);
     }
-    return l;
+    return most;
 }
 
 // Room for the parts of as many tiles as a step has, up to 64 MB; at least one tile's.
@@ -109,7 +104,6 @@ static size_t answers_size(int nodes) {
 
 bool cuda_take_buffers(Cuda *c, Error *e) {
     const Shape *s = &c->model->shape;
-    Largest l = largest_product(c);
     size_t nodes = (size_t)c->max_nodes, f = sizeof(float), *t = &c->step_bytes;
     size_t head = (size_t)c->heads.pitch * dtype_size(c->heads.dtype), layers = (size_t)s->layers;
     size_t slots = layers * (size_t)s->kv_heads * (size_t)c->slots * head,
@@ -128,11 +122,9 @@ bool cuda_take_buffers(Cuda *c, Error *e) {
            cuda_take(c, &c->frequency, pairs * sizeof(double), false, t, e) &&
            cuda_take(c, &c->cosine, nodes * pairs * f, false, t, e) &&
            cuda_take(c, &c->sine, nodes * pairs * f, false, t, e) && take_roles(c, e) &&
-           cuda_take(c, &c->parts, l.parts * f, false, t, e) &&
-           cuda_take(c, &c->done, (l.tiles > PANEL_ROWS ? l.tiles : PANEL_ROWS) * sizeof(unsigned), true, t,
-                     e) &&
-           take_attention(c, e) && fast_take(c, e) &&
-           cuda_take(c, &c->logits, PANEL_ROWS * widest * f, false, t, e) &&
+           cuda_take(c, &c->parts, most_parts(c) * f, false, t, e) &&
+           cuda_take(c, &c->done, PANEL_ROWS * sizeof(unsigned), true, t, e) && take_attention(c, e) &&
+           fast_take(c, e) && cuda_take(c, &c->logits, PANEL_ROWS * widest * f, false, t, e) &&
            cuda_take(c, &c->top_id, PANEL_ROWS * TOP_MAX * f, false, t, e) &&
            cuda_take(c, &c->top_logit, PANEL_ROWS * TOP_MAX * f, false, t, e) &&
            cuda_take(c, &c->slice_id, (size_t)PANEL_ROWS * TOP_SLICES * TOP_MAX * f, false, t, e) &&

@@ -8,14 +8,19 @@
 //      block (tile, split):   w | stage | stage | stage | ..        x   | stage | ..    (N columns)
 //
 // An element's sum depends on K and M alone: k ascends by 16 in one accumulator, K is split in parts by shape
-// (matrix `splits`), and the last block to finish a tile adds the parts in ascending order. N, TILE and the
-// number of stages do not enter. A column does not see its neighbours.
+// (matrix `splits`), and parts are added in ascending order. N, TILE and the number of stages do not enter. A
+// column does not see its neighbours.
+//
+// The blocks of a tile are a cluster (9.0): each reads its share of the outputs from the shared memory of
+// all. Where there are no clusters the parts go through global memory, and the next launch (put_rows) adds
+// them: nobody waits for another block, and every processor takes part.
 //
 // Floor: weights once from memory. Activations are read once a tile, from L2. The first stages of weights are
 // fetched before the launch in front has ended: a step's short kernels cost little then (docs/cuda.md). So
 // the next launch may begin when the last stages are on their way: earlier, its weights would only take turns
 // with this one's, and none would be left to fill the gap.
 #include "engine/cuda/put.cuh"
+#include "engine/cuda/runtime.h"
 
 enum { K_STAGE = 64, WARP_ROWS = 32 };
 
@@ -23,10 +28,7 @@ template <int N, int WARPS> struct Stage {
     uint4 w[WARPS * WARP_ROWS / 16][K_STAGE / 16][WARP]; // a lane's fragment of a 16x16 tile
     uint16_t x[N / 8][K_STAGE / 8][64];
 };
-template <int N, int WARPS, int STAGES> struct ProductShared {
-    Stage<N, WARPS> stage[STAGES];
-    int is_last;
-};
+template <int N, int WARPS, int STAGES> struct ProductShared { Stage<N, WARPS> stage[STAGES]; };
 
 // What one block works on.
 struct Part {
@@ -97,32 +99,31 @@ __device__ __forceinline__ void multiply(const Stage<N, WARPS> *s, const Part &b
 #pragma unroll
         for (int n = 0; n < N / 8; n += at_once) {
             if (n >= b.blocks) continue;
+            uint32_t x[2][4];
 #pragma unroll
-            for (int c = n; c < n + at_once; c++) {
-                uint32_t x[4];
-                load_matrices(x, &s->x[c][half * 4 + warp_lane() / 8][warp_lane() % 8 * 8]);
+            for (int c = 0; c < at_once; c++)
+                load_matrices(x[c], &s->x[n + c][half * 4 + warp_lane() / 8][warp_lane() % 8 * 8]);
 #pragma unroll
-                for (int i = 0; i < 4; i++)
-                    mma_16816<FORMAT>(sum[i / 2][c], a[i / 2][i % 2], x[i % 2 * 2], x[i % 2 * 2 + 1]);
+            for (int i = 0; i < 4 * at_once; i++) { // those that add to one another stand apart
+                int k = i / (2 * at_once), t = i % 2, c = i / 2 % at_once;
+                mma_16816<FORMAT>(sum[t][n + c], a[t][k], x[c][k * 2], x[c][k * 2 + 1]);
             }
         }
     }
 }
 
-// Where a block's sums stand until they are put: in shared memory, or as one of several parts in global.
+// Where a block's sums stand until they are put: a row after the other, in its shared memory, or as one of
+// several parts in global.
 struct Sums {
     float *at;
-    size_t row, part; // elements from one row, and from one part, to the next
-    int parts;
+    int row; // elements from one to the next
 };
-
-template <int N, int WARPS>
-__device__ __forceinline__ Sums sums_of(const Product &p, const Part &b, void *shared) {
-    const int tile_rows = WARPS * WARP_ROWS;
-    size_t m = (size_t)(p.w.rows + 15) / 16 * 16;
-    if (p.w.splits == 1)
-        return {(float *)shared, tile_rows + 4, 0, 1}; // + 4: no two lanes of a store in one bank
-    return {p.parts + (size_t)b.tile * tile_rows, m, m * PANEL_ROWS, p.w.splits};
+template <int WARPS> __device__ __forceinline__ Sums own_sums(void *shared) {
+    return {(float *)shared, WARPS * WARP_ROWS + 4}; // + 4: no two lanes of a store in one bank
+}
+template <int WARPS> __device__ __forceinline__ Sums part_of(const Product &p, const Part &b) {
+    int m = (p.w.rows + 15) / 16 * 16;
+    return {p.parts + (size_t)b.split * PANEL_ROWS * (size_t)m + (size_t)(b.tile * WARPS * WARP_ROWS), m};
 }
 
 template <int N> __device__ __forceinline__ void keep(const Sums &s, const Part &b, float sum[2][N / 8][4]) {
@@ -135,53 +136,80 @@ template <int N> __device__ __forceinline__ void keep(const Sums &s, const Part 
             for (int i = 0; i < 4; i++) {
                 int m = (warp_number() * 2 + t) * 16 + g + i / 2 * 8, row = n * 8 + q + i % 2;
                 if (warp_number() * 2 + t < b.m_tiles && row < b.rows)
-                    s.at[(size_t)b.split * s.part + (size_t)row * s.row + (size_t)m] = sum[t][n][i];
+                    s.at[(size_t)row * (size_t)s.row + (size_t)m] = sum[t][n][i];
             }
 }
 
-// Outputs m and m + 1 of a row; m and all steps are even. Parts do not wait for each other's loads.
-__device__ __forceinline__ Pair sum_parts(const Sums &s, int row, int m) {
-    const float *at = s.at + (size_t)row * s.row + (size_t)m;
-    Pair sum = *(const Pair *)at;
-#pragma unroll 8
-    for (int i = 1; i < s.parts; i++) {
-        Pair part = *(const Pair *)(at + (size_t)i * s.part);
-        sum.x += part.x;
-        sum.y += part.y;
+// What a block puts of its tile: a share of the outputs, in every row. All parts of them are in the shared
+// memory of the cluster's blocks, this one's among them. A thread has two outputs of several rows, whose
+// loads do not wait for one another; what they meet is asked for before the sums of the rows in front are
+// there.
+enum { ROWS_AT_ONCE = 4 };
+template <int WARPS>
+__device__ __forceinline__ void put_share(const Product &p, const Part &b, int first_node, const Sums &s) {
+    const int pairs = WARPS * WARP_ROWS / 2;
+    int splits = HAS_CLUSTERS ? p.w.splits : 1, from = pairs * b.split / splits,
+        share = pairs * (b.split + 1) / splits - from;
+    int at_once = WARPS * WARP / share, own = (int)threadIdx.x / share;
+    int column = (from + (int)threadIdx.x % share) * 2, m = b.tile * WARPS * WARP_ROWS + column;
+    bool idle = own >= at_once || m >= p.w.rows;
+    Place at = place_of(p.put, p.w.rows, idle ? 0 : m);
+    Ahead ahead[ROWS_AT_ONCE];
+    for (int row = own - at_once * ROWS_AT_ONCE;; row += at_once * ROWS_AT_ONCE) {
+        bool begins = row < 0, ends = row + at_once * ROWS_AT_ONCE - own >= b.rows;
+        Ahead now[ROWS_AT_ONCE];
+        Pair sum[ROWS_AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < ROWS_AT_ONCE; i++) {
+            int next = row + (i + ROWS_AT_ONCE) * at_once;
+            now[i] = ahead[i];
+            if (!idle && next < b.rows) ahead[i] = look_ahead(p.put, at, p.rows, first_node, b.first + next);
+        }
+        if (begins) {
+            if (splits == 1) __syncthreads();
+            else cluster_wait();
+            continue;
+        }
+        Pair part[ROWS_AT_ONCE][PARTS_MAX];
+#pragma unroll
+        for (int i = 0; i < ROWS_AT_ONCE; i++) {
+            if (idle || row + i * at_once >= b.rows) continue;
+            const float *sums = s.at + (size_t)(row + i * at_once) * (size_t)s.row + (size_t)column;
+            if (splits == 1) part[i][0] = *(const Pair *)sums;
+#pragma unroll
+            for (int k = 0; k < PARTS_MAX; k++)
+                if (splits > 1 && k < splits) part[i][k] = cluster_pair(sums, k);
+        }
+#pragma unroll
+        for (int i = 0; i < ROWS_AT_ONCE; i++) sum[i] = add_parts(part[i], splits);
+        if (ends && splits > 1) cluster_arrive();
+#pragma unroll
+        for (int i = 0; i < ROWS_AT_ONCE; i++)
+            if (!idle && row + i * at_once < b.rows)
+                put_pair(p.put, at, b.first + row + i * at_once, now[i], sum[i]);
+        if (ends) break;
     }
-    return sum;
-}
-
-// Whether this block is the last of its tile to come here, and so sees what all of them kept.
-__device__ __forceinline__ bool last_of_tile(const Product &p, const Part &b, int *is_last) {
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        *is_last = atomicAdd(&p.done[b.tile], 1u) == (unsigned)p.w.splits - 1;
-        if (*is_last) p.done[b.tile] = 0;
-    }
-    __syncthreads();
-    __threadfence();
-    return *is_last;
+    if (splits > 1) cluster_wait(); // others may still read this block's
 }
 
 template <Dtype FORMAT, int N, int WARPS, int STAGES>
-__global__ void __launch_bounds__(WARPS *WARP) product(Product p, int first) {
+__global__ void __launch_bounds__(WARPS *WARP) product(Product p, int first, bool clusters) {
     typedef ProductShared<N, WARPS, STAGES> Shared;
     static_assert(N * (WARPS * WARP_ROWS + 4) * sizeof(float) <= sizeof(Stage<N, WARPS>) * STAGES,
                   "sums must fit");
     SHARED(Shared, sm);
     int stages = p.w.pitch / K_STAGE;
-    Part b = {(int)blockIdx.x, (int)blockIdx.y, 0, 0, first, 0, 0, 0};
+    Part b = {(int)blockIdx.y, (int)blockIdx.x, 0, 0, first, 0, 0, 0};
     b.from = stages * b.split / p.w.splits;
     b.to = stages * (b.split + 1) / p.w.splits;
     b.m_tiles = (p.w.rows + 15) / 16 - b.tile * WARPS * 2;
     Feed feed = feed_of<WARPS>(p, b);
     // The first panel always has rows.
-    for (int s = 0; s < STAGES - 1 && first == 0; s++)
+    bool early = BEGINS_EARLY && first == 0;
+    for (int s = 0; s < STAGES - 1 && early; s++)
         if (b.from + s < b.to) fetch_weights(&sm->stage[s], feed, b.from + s);
     wait_for_launches();
-    int rows = p.rows->count - first;
+    int rows = p.rows->count - first, first_node = p.rows->first;
     if (rows <= 0) {
         copy_commit();
         copy_wait<0>();
@@ -194,7 +222,7 @@ __global__ void __launch_bounds__(WARPS *WARP) product(Product p, int first) {
     for (int i = 0; i < 2 * (N / 8) * 4; i++) sum[i / (N / 2)][i / 4 % (N / 8)][i % 4] = 0;
     for (int s = 0; s < STAGES - 1; s++) {
         if (b.from + s < b.to) {
-            if (first) fetch_weights(&sm->stage[s], feed, b.from + s);
+            if (!early) fetch_weights(&sm->stage[s], feed, b.from + s);
             fetch_activations(&sm->stage[s], feed, b, b.from + s);
         }
         copy_commit();
@@ -214,25 +242,24 @@ __global__ void __launch_bounds__(WARPS *WARP) product(Product p, int first) {
     }
     copy_wait<0>();
     __syncthreads();
-    Sums s = sums_of<N, WARPS>(p, b, sm->stage);
-    keep<N>(s, b, sum);
-    if (p.w.splits == 1) __syncthreads();
-    else if (!last_of_tile(p, b, &sm->is_last)) return;
-    const int pairs = WARPS * WARP_ROWS / 2;
-    for (int i = (int)threadIdx.x; i < b.rows * pairs; i += WARPS * WARP) {
-        int row = i / pairs, m = i % pairs * 2, at = b.tile * WARPS * WARP_ROWS + m;
-        if (at >= p.w.rows) continue;
-        Pair sums = sum_parts(s, row, m);
-        put_pair(p.put, p.rows, p.w.rows, first + row, at, sums.x, sums.y);
+    if (p.w.splits > 1 && !(HAS_CLUSTERS && clusters)) {
+        keep<N>(part_of<WARPS>(p, b), b, sum);
+        return;
     }
+    Sums s = own_sums<WARPS>(sm->stage);
+    keep<N>(s, b, sum);
+    if (p.w.splits > 1) cluster_arrive();
+    put_share<WARPS>(p, b, first_node, s);
 }
 
 template <Dtype FORMAT, int N, int WARPS, int STAGES>
 static void launch(const Product &p, int first, void *stream) {
     const int tile = WARPS * WARP_ROWS;
-    dim3 grid((unsigned)((p.w.rows + tile - 1) / tile), (unsigned)p.w.splits);
-    LAUNCH_EARLY((product<FORMAT, N, WARPS, STAGES>), grid, WARPS * WARP,
-                 sizeof(ProductShared<N, WARPS, STAGES>), stream, p.w.data, p, first);
+    bool clusters = gpu_has_clusters();
+    unsigned splits = (unsigned)p.w.splits;
+    dim3 grid(splits, (unsigned)((p.w.rows + tile - 1) / tile));
+    LAUNCH_CLUSTER((product<FORMAT, N, WARPS, STAGES>), clusters ? splits : 1, grid, WARPS * WARP,
+                   sizeof(ProductShared<N, WARPS, STAGES>), stream, p.w.data, p, first, clusters);
 }
 
 // Tiles of 256 rows read the activations half as often, where a block can have the memory.
@@ -257,7 +284,13 @@ void gpu_product(const Product *p, int most, size_t shared_bytes, void *stream) 
         return;
     }
     bool large = shared_bytes >= sizeof(ProductShared<128, 8, 3>);
-    for (int first = 0; first < most; first += PANEL_ROWS)
-        if (p->w.dtype == DTYPE_F16) launch_panel<DTYPE_F16>(*p, most - first, first, large, stream);
-        else launch_panel<DTYPE_BF16>(*p, most - first, first, large, stream);
+    int m = (p->w.rows + 15) / 16 * 16;
+    PutRows put = {p->rows, 0, p->parts, p->w.rows, m, p->w.splits, (size_t)m * PANEL_ROWS, p->put};
+    for (int &first = put.first; first < most; first += PANEL_ROWS) {
+        int rows = most - first;
+        if (p->w.dtype == DTYPE_F16) launch_panel<DTYPE_F16>(*p, rows, first, large, stream);
+        else launch_panel<DTYPE_BF16>(*p, rows, first, large, stream);
+        if (p->w.splits > 1 && !gpu_has_clusters())
+            gpu_put_rows(&put, rows < PANEL_ROWS ? rows : PANEL_ROWS, stream);
+    }
 }

@@ -8,7 +8,10 @@
 extern "C" {
 #endif
 
-enum { PANEL_ROWS = 128 }; // rows that one launch of a product takes
+enum {
+    PANEL_ROWS = 128, // rows that one launch of a product takes
+    PARTS_MAX = 8,    // of a sum: as many blocks as every card of 9.0 lets read one another's memory
+};
 
 // What becomes of a product's outputs, two neighbours (2j, 2j + 1) at a time.
 typedef enum {
@@ -46,14 +49,15 @@ typedef struct Product {
     Matrix w;
     Activations x;
     Put put;
-    float *parts;   // (splits, PANEL_ROWS, rows of w) where splits > 1
-    unsigned *done; // (rows of w / 128), zeros between launches
+    float *parts; // (splits, PANEL_ROWS, rows of w up to a multiple of 16) where splits > 1
 } Product;
-// Sums (rows, stride) that are there already, and what becomes of them.
+// Sums (rows, stride) that are there already, in parts, and what becomes of them.
 typedef struct PutRows {
     const RowList *rows;
+    int first; // of the list's rows, the sums' first
     const float *sums;
-    int outputs, stride;
+    int outputs, stride, parts;
+    size_t part; // elements from one part to the next
     Put put;
 } PutRows;
 void gpu_put_rows(const PutRows *p, int most, void *stream);
@@ -61,8 +65,8 @@ void gpu_put_rows(const PutRows *p, int most, void *stream);
 // How many parts a packed product's sum has: enough that 132 blocks work on it, by shape alone. 132 is no
 // card's count here, but a part of the definition of the numbers.
 static inline int gpu_product_splits(int rows, int pitch) {
-    int want = 132 / ((rows + 255) / 256), most = pitch / 512;
-    int n = want < most ? want : most;
+    int n = 132 / ((rows + 255) / 256), most = pitch / 512 < PARTS_MAX ? pitch / 512 : PARTS_MAX;
+    if (n > most) n = most;
     return n > 1 ? n : 1;
 }
 

@@ -56,7 +56,9 @@ template <Dtype DTYPE> __global__ void __launch_bounds__(WARPS *WARP, 2) product
         float u = warp_sum(sum[r][0]), v = warp_sum(sum[r][1]);
         if (lane == r) a = u, b = v;
     }
-    if (lane < COLUMNS && lane < rows) put_pair(p.put, p.rows, p.w.rows, first + lane, m, a, b);
+    if (lane >= COLUMNS || lane >= rows) return;
+    Place at = place_of(p.put, p.w.rows, m);
+    put_pair(p.put, at, first + lane, look_ahead(p.put, at, p.rows, p.rows->first, first + lane), {a, b});
 }
 
 void gpu_product_plain(const Product *p, int most, void *stream) {

@@ -1,4 +1,5 @@
-// What becomes of sums that another library made: see put.cuh. A thread has two neighbours of a row.
+// What becomes of sums that stand in memory: another library's, or a product's parts where blocks of a launch
+// cannot read one another's. See put.cuh. A thread has two neighbours of a row.
 #include "engine/cuda/put.cuh"
 
 enum { THREADS = 128 };
@@ -6,10 +7,17 @@ enum { THREADS = 128 };
 __global__ void __launch_bounds__(THREADS) put_rows(PutRows p) {
     let_next_begin();
     wait_for_launches();
-    int row = (int)blockIdx.y, m = ((int)blockIdx.x * THREADS + (int)threadIdx.x) * 2;
-    if (row >= p.rows->count || m >= p.outputs) return;
-    const float *sums = p.sums + (size_t)row * (size_t)p.stride + (size_t)m;
-    put_pair(p.put, p.rows, p.outputs, row, m, sums[0], m + 1 < p.outputs ? sums[1] : 0);
+    int row = p.first + (int)blockIdx.y, m = ((int)blockIdx.x * THREADS + (int)threadIdx.x) * 2;
+    int count = p.rows->count, first_node = p.rows->first;
+    if (row >= count || m >= p.outputs) return;
+    const float *sums = p.sums + (size_t)blockIdx.y * (size_t)p.stride + (size_t)m;
+    Place at = place_of(p.put, p.outputs, m);
+    Ahead ahead = look_ahead(p.put, at, p.rows, first_node, row);
+    Pair part[PARTS_MAX] = {};
+#pragma unroll
+    for (int i = 0; i < PARTS_MAX; i++, sums += p.part)
+        if (i < p.parts) part[i] = {sums[0], at.both ? sums[1] : 0};
+    put_pair(p.put, at, row, ahead, add_parts(part, p.parts));
 }
 
 void gpu_put_rows(const PutRows *p, int most, void *stream) {

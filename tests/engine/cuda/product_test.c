@@ -18,7 +18,6 @@ typedef struct {
     Matrix w;
     Activations x;
     float *hidden, *y, *parts;
-    unsigned *done;
     RowList *rows;
     size_t most_shared; // that the card's blocks can have
     uint16_t weights[OUTPUTS * INPUTS];
@@ -61,12 +60,10 @@ static void world_open(World *w, bool packed, Dtype dtype) {
     take(&w->hidden, sizeof w->inputs);
     take(&w->y, ROWS * OUTPUTS * sizeof(float));
     take(&w->parts, (size_t)2 * PANEL_ROWS * ((OUTPUTS + 15) / 16 * 16) * sizeof(float));
-    take(&w->done, 8 * sizeof(unsigned));
     take(&w->rows, sizeof(RowList));
     take(&raw, sizeof w->weights);
     gpu_fill(w->w.data, 0, gpu_matrix_bytes(&w->w), w->stream);
     gpu_fill(w->x.data, 0, ROWS * (size_t)pitch * (packed ? 2 : 4), w->stream);
-    gpu_fill(w->done, 0, 8 * sizeof(unsigned), w->stream);
     gpu_copy(raw, w->weights, sizeof w->weights, w->stream);
     gpu_copy(w->hidden, w->inputs, sizeof w->inputs, w->stream);
     Pack p = {.from = raw, .dtype = dtype, .rows = OUTPUTS, .columns = INPUTS, .stride = 1, .to = w->w};
@@ -76,7 +73,7 @@ static void world_open(World *w, bool packed, Dtype dtype) {
 }
 
 static void world_close(World *w) {
-    void *const all[] = {w->w.data, w->x.data, w->hidden, w->y, w->parts, w->done, w->rows};
+    void *const all[] = {w->w.data, w->x.data, w->hidden, w->y, w->parts, w->rows};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) gpu_give(all[i]);
     gpu_stream_close(w->stream);
 }
@@ -92,8 +89,7 @@ static void run(World *w, int count, int most, size_t shared, float *y) {
         .w = w->w,
         .x = w->x,
         .put = {.kind = PUT_LOGITS, .out = w->y, .stride = OUTPUTS, .real = OUTPUTS},
-        .parts = w->parts,
-        .done = w->done
+        .parts = w->parts
     };
     gpu_norm(&n, most, w->stream);
     gpu_product(&p, most, shared, w->stream);
