@@ -23,7 +23,8 @@ typedef struct Device {
     bool (*ceilings)(int ordinal, const BackendOptions *o, Ceilings *out, Error *e);
     bool (*gauge)(int ordinal, Gauge *out, Error *e); // NULL: it says nothing of itself
     bool (*copy_rate)(int ordinal, double *bytes_per_s, Error *e);
-    bool (*usable)(int ordinal, Error *e); // NULL: always
+    bool (*usable)(int ordinal, Error *e);                                 // NULL: always
+    int (*fits)(const Model *model, int ordinal, const BackendOptions *o); // NULL: see host
 } Device;
 
 static bool open_cpu(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e) {
@@ -48,10 +49,10 @@ static bool ceilings_none(int ordinal, const BackendOptions *o, Ceilings *out, E
 }
 
 static const Device DEVICES[] = {
-    {"cpu",  &cpu_backend,  true,  true,  false, open_cpu,  ceilings_cpu,  NULL,       NULL,           NULL},
+    {"cpu",  &cpu_backend,  true,  true,  false, open_cpu,  ceilings_cpu,  NULL,       NULL,           NULL, NULL     },
     {"cuda", &cuda_backend, true,  false, true,  cuda_open, cuda_ceilings, cuda_gauge, cuda_copy_rate,
-     cuda_usable                                                                                           },
-    {"null", &null_backend, false, false, false, open_null, ceilings_none, NULL,       NULL,           NULL},
+     cuda_usable,                                                                                            cuda_fits},
+    {"null", &null_backend, false, false, false, open_null, ceilings_none, NULL,       NULL,           NULL, NULL     },
 };
 
 // The number after the colon, at most three digits; 0 where there is none. False if it is anything else.
@@ -245,6 +246,7 @@ typedef struct Opening {
     bool held;
     BackendOptions backend;
     EngineMemory need;
+    int fits; // see Engine
 } Opening;
 
 static bool choose_device(Opening *w, const EngineOptions *o, Error *e) {
@@ -256,9 +258,20 @@ static bool choose_device(Opening *w, const EngineOptions *o, Error *e) {
            choose_weights(o->weights, w->device, &w->held, e);
 }
 
+// A context that nobody asked for need not be the model's own: where a device has no room for that, half of
+// what fits is taken, since models beside it and other programs need room too.
+static void cut_context(Opening *w, const Model *m) {
+    int fits =
+        w->device->fits && m->layers && !w->backend.context ? w->device->fits(m, w->ordinal, &w->backend) : 0;
+    if (fits < 2 || fits >= m->shape.context) return; // all of it, or what opening will refuse
+    w->fits = fits;
+    w->backend.context = fits / 2;
+}
+
 static bool choose_rest(Opening *w, Model *m, const EngineOptions *o, Error *e) {
     if (!choose_compute(o->compute, m, &w->backend.compute, e) || !choose_window(o->window, &m->shape, e))
         return false;
+    cut_context(w, m);
     rope_fit(&m->shape.rope, context_of(&m->shape, &w->backend));
     if (!w->device->host) return true;
     w->need = estimate(m, &w->backend);
@@ -276,6 +289,7 @@ bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, Engine
          (!w.held || model_hold(&engine->model, dir, &w.backend.progress, e)) &&
          open_session(&engine->session, dir, &engine->model, w.device, w.ordinal, &w.backend, e);
     EngineMemory need = w.need;
+    engine->fits = w.fits;
     need.cache = ok ? 0 : need.cache;
     need.step = ok ? 0 : need.step;
     need.weights = ok && w.device->weights ? model_bytes(&engine->model) : need.weights;

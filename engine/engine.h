@@ -23,6 +23,8 @@ struct Engine {
     Model model;
     Session session;
     Tokenizer *tokenizer; // NULL where the directory has none
+    int fits; // positions that the device had room for, where that was less than the model's context and none
+              // was asked for: the session has half of them. 0: the session has what was wanted
 };
 
 // Bytes: of an open engine what it took, of a refused one what it would have taken, about. All 0 where
@@ -32,7 +34,8 @@ typedef struct EngineMemory {
     size_t available; // before opening, as the system says; 0 where the weights are not in its memory
 } EngineMemory;
 
-// Opens; refuses with the context that would fit where memory does not suffice. False with e filled, and
+// Opens; refuses with the context that would fit where memory does not suffice (a GPU: a shorter one is taken
+// where none was asked for). False with e filled, and
 // `engine` empty, on failure. memory may be NULL.
 bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, EngineMemory *memory, Error *e);
 void engine_close(Engine *engine); // takes an empty one

@@ -116,21 +116,28 @@ static void name_kernels(Cuda *c) {
     if (c->fast) snprintf(c->isa + n, sizeof c->isa - (size_t)n, ", cuBLASLt %s", c->fast->library.version);
 }
 
-bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e) {
+// An instance that has taken nothing yet.
+static Cuda *describe(const Model *model, int ordinal, const BackendOptions *o, Error *e) {
     const Shape *s = &model->shape;
-    *self = NULL;
     Cuda *c = mem_alloc(1, sizeof *c);
     GpuLayer *layers = mem_alloc((size_t)s->layers, sizeof *layers);
     if (!c || !layers) {
         mem_free(c);
         mem_free(layers);
-        return error_system(e, "out of memory for a CUDA instance");
+        error_system(e, "out of memory for a CUDA instance");
+        return NULL;
     }
     *c = (Cuda){.model = model, .compute = o->compute, .ordinal = ordinal, .layers = layers};
     c->heads = heads_of(s, o->compute);
     c->max_nodes = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
     set_context(c, o->context > 0 && o->context < s->context ? o->context : s->context, o);
-    if (device_find(ordinal, &c->facts, e) && check_shape(c, e) && open_library(c, o->fast, e) &&
+    return c;
+}
+
+bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e) {
+    Cuda *c = describe(model, ordinal, o, e);
+    *self = NULL;
+    if (c && device_find(ordinal, &c->facts, e) && check_shape(c, e) && open_library(c, o->fast, e) &&
         check_memory(c, o, e) && take_all(c, o, e)) {
         name_kernels(c);
         *self = c;
@@ -138,6 +145,15 @@ bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **
     }
     cuda_close(c);
     return false;
+}
+
+int cuda_fits(const Model *model, int ordinal, const BackendOptions *o) {
+    Cuda *c = describe(model, ordinal, o, NULL);
+    int fits = 0;
+    if (c && device_find(ordinal, &c->facts, NULL) && check_shape(c, NULL))
+        fits = needed(c) <= c->facts.free_bytes ? c->context : longest_context(c, o);
+    cuda_close(c);
+    return fits;
 }
 
 bool cuda_usable(int ordinal, Error *e) {

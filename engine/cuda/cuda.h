@@ -8,6 +8,9 @@ extern const Backend cuda_backend;
 // Like cpu_open; `ordinal` is the device's number.
 bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e);
 
+// The longest context, up to the one that is asked for, that the device's memory has room for now; 0: none.
+int cuda_fits(const Model *model, int ordinal, const BackendOptions *o);
+
 // How many devices there are, 0 also where the driver does not answer; whether there is none, or no driver.
 int cuda_count(void);
 bool cuda_absent(void);

@@ -13,6 +13,11 @@ bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **
     return refuse(e);
 }
 
+int cuda_fits(const Model *model, int ordinal, const BackendOptions *o) {
+    (void)model, (void)ordinal, (void)o;
+    return 0;
+}
+
 int cuda_count(void) { return 0; }
 bool cuda_absent(void) { return true; }
 

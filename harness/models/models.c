@@ -5,12 +5,22 @@
 #include <stdio.h>
 #include <unistd.h>
 
+static void tell_cut(const Engine *engine) {
+    const Session *s = &engine->session;
+    if (engine->fits)
+        fprintf(stderr,
+                "note: '%s' holds a context of %d, not %d: its device has no room; --context %d fits\n",
+                s->name, s->context, s->shape.context, engine->fits);
+}
+
 // The models beside the target.
 static bool open_beside(Models *m, const ModelChoice *c, const EngineOptions *target, Error *e) {
     EngineOptions options = *target;
     options.beside = &m->target;
+    if (m->target.fits) options.backend.context = m->target.session.context;
     if (c->draft && !engine_open(&m->draft, c->draft, &options, &m->draft_memory, e))
         return error_within(e, "--draft '%s'", c->draft);
+    tell_cut(&m->draft);
     m->has_draft = c->draft != NULL;
     if (c->draft && !engine_same_vocabulary(&m->target, &m->draft, e)) return false;
     if (c->heads && !engine_open_adapter(&m->heads, &m->target, c->heads, &options, &m->heads_memory, e))
@@ -39,6 +49,7 @@ bool models_open(Models *m, const ModelChoice *c, Error *e) {
     if (c->context > m->target.model.shape.context)
         fprintf(stderr, "warning: --context %d is cut to %d, all that '%s' holds\n", c->context,
                 m->target.model.shape.context, c->target);
+    tell_cut(&m->target);
     if (facts_cache(c->cache, &m->cache, e) && open_beside(m, c, &options, e)) return true;
     models_close(m);
     return false;

@@ -1,5 +1,5 @@
 // Device auto takes the first GPU that can be used, else the CPU, and says why the first is passed over
-// (tests/simt).
+// (tests/simt). What does not fit a GPU's memory is cut, or refused.
 #include "tests/support/check.h"
 
 #include "engine/engine.h"
@@ -71,9 +71,41 @@ static void an_old_driver_is_told(void **state) {
     simt_settings.driver = 13000;
 }
 
+// The shim's device has 1 GiB: a context that nobody asked for is cut to half of what fits, one that is asked
+// for is taken, or refused.
+static void a_context_that_fits(void **state) {
+    static const char *const sets[] = {"max_position_embeddings=16777216"};
+    const char *model = folder_path(*state, "long");
+    EngineOptions o = {.device = "cuda"}, half = o;
+    Engine engine;
+    Error e = {0};
+    unsetenv("OUTPACE_FAKE_GPUS");
+    if (!model_synth(model, &(SynthOptions){.shape = "tiny", .sets = sets, .set_count = 1}, &e) ||
+        !engine_open(&engine, model, &o, NULL, &e))
+        fail_msg("%s", e.text);
+    int fits = engine.fits;
+    assert_in_range(fits, 1 << 16, (1 << 24) - 1);
+    assert_int_equal(engine.session.context, fits / 2);
+    half.beside = &engine; // as a draft of the same kind
+    half.backend.context = engine.session.context;
+    Engine draft;
+    if (!engine_open(&draft, model, &half, NULL, &e)) fail_msg("%s", e.text);
+    assert_int_equal(draft.fits, 0);
+    engine_close(&draft);
+    engine_close(&engine);
+    o.backend.context = fits;
+    if (!engine_open(&engine, model, &o, NULL, &e)) fail_msg("%s", e.text);
+    assert_true(engine.fits == 0 && engine.session.context == fits);
+    engine_close(&engine);
+    o.backend.context = 1 << 24;
+    assert_false(engine_open(&engine, model, &o, NULL, &e));
+    assert_non_null(strstr(e.text, "would fit"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_first_of_use, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(a_context_that_fits, folder_setup, folder_teardown),
         cmocka_unit_test(an_old_driver_is_told)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
-// `outpace doctor` on machines of several GPUs, of one that is of no use, and of none (tests/simt).
+// `outpace doctor` on machines of several GPUs, of one that is of no use, and of none; what the program says
+// of a GPU's memory (tests/simt).
 #include "tests/support/check.h"
 
+#include "engine/model/synth.h"
 #include "tests/support/child.h"
 
 #include <jansson.h>
@@ -74,11 +76,28 @@ static void json_has_a_list(void **state) {
     child_release(&c);
 }
 
+// Where the model's own context has no room, `generate` takes less and says so.
+static void a_cut_context_is_told(void **state) {
+    static const char *const sets[] = {"max_position_embeddings=16777216"};
+    Child c;
+    Error e = {0};
+    unsetenv("OUTPACE_FAKE_GPUS");
+    if (!model_synth(folder_path(*state, "long"),
+                     &(SynthOptions){.shape = "tiny", .sets = sets, .set_count = 1}, &e))
+        fail_msg("%s", e.text);
+    CHILD_OUTPACE(&c, *state, 0, "generate", "long", "--ids", "1,2", "-n", "2", "--device", "cuda");
+    if (!strstr(text_get(&c.err), "note: 'long' holds a context of ") ||
+        !strstr(text_get(&c.err), ", not 16777216: its device has no room; --context "))
+        fail_msg("%s", text_get(&c.err));
+    child_release(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_gpu_has_a_block),
         cmocka_unit_test(none),
         cmocka_unit_test(json_has_a_list),
+        cmocka_unit_test(a_cut_context_is_told),
     };
     return cmocka_run_group_tests(tests, find_program, folder_teardown);
 }
