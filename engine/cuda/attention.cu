@@ -1,244 +1,360 @@
-// Attention in bf16 or f16 on tensor cores: a tile is 16 queries, rows of each mma; a block of 16 positions
-// is one step of its softmax.
+// Attention in bf16 or f16 on tensor cores: a tile is 16 queries, rows of each mma.
 //
-//      scores (16, 16) = q (16, dims) keys (16, dims)^T        two mma for 16 dimensions
-//      sums (16, dims) += weights (16, 16) values (16, dims)   one mma for 8 dimensions
+//      scores (16, 16) = q (16, dims) keys (16, dims)^T        of each turn; two mma for 16 dimensions
+//      weights = 2^(scores - the query's largest of the span)  rounded to the same format
+//      sums (16, dims) += weights (16, 16) values (16, dims)   turn after turn; one mma for 8 dimensions
 //
-// Blocks that are committed as a whole are the same for all queries. From there on each node has its own: the
-// rest of the cache, its ancestors, itself; such a block is taken once for each node of the tile, whose
-// queries alone it changes. Keys and values of the next block come in while this one is computed.
+// A warp takes the scores of one turn, or of two, and brings its keys and values in; then each warp sums 16
+// dimensions over all turns, and the weights beside them as a column of ones. So nothing but the largest
+// scores and the weights goes from warp to warp, and no sum is ever scaled again.
 //
-// Weights are rounded to the same format, and summed as they were rounded.
+//      |-- Q, K of turn w ----|                        |-- weights --|-- values of dimensions 16w .. --|
+//      |-- V of turn w, or K of turn w + 8 ----| then V, if there are two
 #include "engine/cuda/attention.cuh"
 
-enum { QUERIES = 16, BLOCK = 16, PAD = 8 }; // PAD: rows of a block fall into different banks
+enum { QUERIES = TILE_NODES, WARPS = SPAN / BLOCK, ROUNDS = SPAN_TURNS / WARPS };
+enum { PAD = 8 }; // rows of a block fall into different banks
 
-template <int DIM> struct Rows16 { uint16_t k[BLOCK][DIM + PAD], v[BLOCK][DIM + PAD]; };
+template <int DIM> struct Rows16 { uint16_t at[BLOCK][DIM + PAD]; };
 template <int DIM> struct TensorShared {
+    Rows16<DIM> slot[WARPS][2]; // keys, then values
     union {
-        Rows16<DIM> block[ATTENTION_WARPS][2];
-        Known<QUERIES, DIM> warp[ATTENTION_WARPS];
+        Rows16<DIM> q;
+        uint4 weights[SPAN_TURNS][WARP]; // operand a of each turn
     };
-    Known<QUERIES, DIM> mine;
+    float most[QUERIES][WARPS + 4];
     int is_last;
 };
 
-// A block of positions for one node of the tile, or for all of them.
-struct Turn {
-    int base, node; // node -1: all
-    bool any;       // there is one
+// What the launches have in common: some heads of each node, `heads` of them, in the place of one.
+struct Split {
+    int first_tile, heads, slices; // slices: that take all heads of one key head
+    int inverse;                   // 65536 / heads, rounded up
 };
 
-// Whether a node sees some of a block.
-__device__ __forceinline__ bool sees(const Attention &a, int node, int base) {
-    int p = step_nodes(a.step)[node].position;
-    return base <= p && base + BLOCK > first_seen(a, p);
+// What a block of the grid takes.
+struct Job {
+    int kv, head, last_head; // heads [head, last_head] of a node
+    int lowest, nodes;
+    int begin, shared, turns; // of its turns, so many are committed blocks from `begin` on
+    const Turn *own;          // then these
+    int context;
+};
+
+// Query i of a tile; rows are nodes, then heads.
+struct Query {
+    int row, head, node; // node: of the tile; -1: none
+};
+
+__device__ __forceinline__ Query query_of(const Job &j, const Split &s, const Tile *t, int i) {
+    int node = i * s.inverse >> 16, head = j.head + i - node * s.heads;
+    if (node >= j.nodes || head > j.last_head) return {0, 0, -1};
+    return {t->row[node], head, node};
 }
 
-// The next turn after t; end: of the warp's positions.
-__device__ __forceinline__ Turn next_turn(const Attention &a, const Tile &t, Turn turn, int end) {
-    int base = turn.base, node = turn.node + 1;
-    bool shared_done = turn.any && turn.node < 0;
-    for (; base < end && base <= t.highest; base += BLOCK, node = t.node_first, shared_done = false) {
-        if (base + BLOCK <= t.lowest) continue;
-        if (base + BLOCK <= a.step->context) {
-            if (!shared_done) return {base, -1, true};
-            continue;
-        }
-        if (node < t.node_first) node = t.node_first;
-        for (; node <= t.node_last; node++)
-            if (sees(a, node, base)) return {base, node, true};
+// Where the keys and values of a turn are: of rows 4 (lane / 8) .. + 3 of the block.
+struct Places {
+    size_t at[4];
+    unsigned there, step;
+    int base;
+    unsigned nodes;
+};
+
+__device__ __forceinline__ Places find_places(const Attention &a, const Job &j, int turn) {
+    Places p = {
+        {0, 0, 0, 0},
+        0, 0, j.begin + turn * BLOCK, ~0u
+    };
+    int first = warp_lane() / 8 * 4;
+    uint2 keys = {0, 0};
+    if (turn >= j.shared) {
+        const Turn *t = j.own + (turn - j.shared);
+        p.base = t->base;
+        p.nodes = t->nodes;
+        memcpy(&keys, __builtin_assume_aligned(&t->key[first], sizeof keys), sizeof keys);
     }
-    return {0, 0, false};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        int position = p.base + first + i, key = (int)((i < 2 ? keys.x : keys.y) >> i % 2 * 16 & NO_KEY);
+        bool step = position >= j.context;
+        if (step ? key == NO_KEY : position < j.lowest) continue;
+        p.there |= 1u << i;
+        p.step |= (unsigned)step << i;
+        p.at[i] = key_at(a, j.kv, position, step, key);
+    }
+    return p;
 }
 
-// Starts to bring a turn's keys and values in. What nobody may see is zero.
+// Starts to bring them in: zeros where there is none.
 template <int DIM>
-__device__ __forceinline__ void fetch(const Attention &a, const Tile &t, const Turn &turn, Rows16<DIM> *to) {
-    const int pieces = DIM / 8;
-    int last = turn.node < 0 ? t.highest : step_nodes(a.step)[turn.node].position;
-    const uint16_t *path = step_path(a.step, turn.node < 0 ? t.node_first : turn.node);
-    for (int i = warp_lane(); i < BLOCK * pieces; i += WARP) {
-        int row = i / pieces, d = i % pieces * 8, position = turn.base + row;
-        bool there = position >= t.lowest && position <= last && d < a.heads.pitch, step = false;
-        size_t at = there ? key_at(a, t.kv, path, position, &step) + (size_t)d : 0;
-        const uint16_t *k = (const uint16_t *)(step ? a.step_k : a.cache_k) + at,
-                       *v = (const uint16_t *)(step ? a.step_v : a.cache_v) + at;
-        copy_async_or_zero(&to->k[row][d], there ? k : NULL, a.q);
-        copy_async_or_zero(&to->v[row][d], there ? v : NULL, a.q);
+__device__ __forceinline__ void fetch(const Attention &a, const Places &p, const void *cache,
+                                      const void *step, Rows16<DIM> *to) {
+    int row = warp_lane() / 8 * 4;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const uint16_t *from = (const uint16_t *)(p.step >> i & 1 ? step : cache) + p.at[i];
+#pragma unroll
+        for (int k = 0; k < DIM; k += 64) {
+            int d = k + warp_lane() % 8 * 8;
+            if (d >= DIM) continue;
+            copy_async_or_zero(&to->at[row + i][d], p.there >> i & 1 && d < a.heads.pitch ? from + d : NULL,
+                               a.q);
+        }
     }
 }
 
-// A lane's share of a tile: queries g and g + 8 where the lane is 4g + q.
-template <int DIM> struct Mine {
-    uint32_t q[DIM / 16][4]; // operand a
-    float sum[DIM / 8][4];
-    Running running[2];
-    int node[2], first[2], last[2]; // positions [first, last] are seen; no query: last < first
+template <int DIM>
+__device__ __forceinline__ void fetch_queries(const Attention &a, const Job &j, const Split &s, const Tile *t,
+                                              Rows16<DIM> *to) {
+    for (int i = (int)threadIdx.x; i < QUERIES * (DIM / 8); i += WARPS * WARP) {
+        int d = i % (DIM / 8) * 8;
+        Query q = query_of(j, s, t, i / (DIM / 8));
+        const uint16_t *from =
+            (const uint16_t *)a.q +
+            ((size_t)q.row * (size_t)a.heads.heads + (size_t)q.head) * (size_t)a.heads.pitch + (size_t)d;
+        copy_async_or_zero(&to->at[i / (DIM / 8)][d], q.node >= 0 && d < a.heads.pitch ? from : NULL, a.q);
+    }
+}
+
+// A lane has queries g and g + 8 where it is lane 4g + q.
+struct Mine {
+    Query query[2];
+    int first[2], last[2]; // positions that they see
+    float most[2];
 };
 
-template <int DIM> __device__ __forceinline__ void begin(const Attention &a, const Tile &t, Mine<DIM> *m) {
-    int g = warp_lane() / 4, q = warp_lane() % 4 * 2;
+__device__ __forceinline__ Mine my_queries(const Attention &a, const Job &j, const Split &s, const Tile *t) {
+    Mine m;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        int query = g + half * 8;
-        bool there = query < t.queries;
-        m->running[half] = {0, 0};
-        m->node[half] = there ? a.step->first + query_row(t, query) : -1;
-        m->last[half] = there ? step_nodes(a.step)[m->node[half]].position : -1;
-        m->first[half] = there ? first_seen(a, m->last[half]) : 0;
-        const uint16_t *row =
-            there ? (const uint16_t *)a.q +
-                        ((size_t)query_row(t, query) * (size_t)a.heads.heads + (size_t)query_head(t, query)) *
-                            (size_t)a.heads.pitch
-                  : NULL;
-#pragma unroll
-        for (int i = 0; i < DIM / 8; i++) {
-            int d = i * 8 + q;
-            m->q[i / 2][i % 2 * 2 + half] = row && d < a.heads.pitch ? *(const uint32_t *)(row + d) : 0;
-        }
+        Query q = query_of(j, s, t, warp_lane() / 4 + half * 8);
+        m.query[half] = q;
+        m.last[half] = q.node < 0 ? -1 : t->position[q.node];
+        m.first[half] = first_seen(a, m.last[half]);
+        m.most[half] = -INFINITY;
     }
-#pragma unroll
-    for (int i = 0; i < DIM / 2; i++) m->sum[i / 4][i % 4] = 0;
+    return m;
 }
 
-// Scores of the block: s[i] of positions 8i + 2q, 8i + 2q + 1, for query g, then g + 8.
+// score[i]: of positions 8 (i / 4) + 2q + i % 2, for query g, then g + 8. Even and odd sixteens of dimensions
+// are summed apart: half the latency.
 template <Dtype FORMAT, int DIM>
-__device__ __forceinline__ void scores(const Mine<DIM> &m, const Rows16<DIM> *b, float s[2][4]) {
+__device__ __forceinline__ void take_scores(const uint32_t q[DIM / 16][4], const Rows16<DIM> *keys,
+                                            float score[2][4]) {
     int lane = warp_lane(), row = lane / 16 * 8 + lane % 8, column = lane / 8 % 2 * 8;
+    float odd[2][4];
 #pragma unroll
-    for (int i = 0; i < 8; i++) s[i / 4][i % 4] = 0;
+    for (int i = 0; i < 8; i++) score[i / 4][i % 4] = odd[i / 4][i % 4] = 0;
 #pragma unroll
     for (int d = 0; d < DIM / 16; d++) {
         uint32_t k[4];
-        load_matrices(k, &b->k[row][d * 16 + column]);
-        mma_16816<FORMAT>(s[0], m.q[d], k[0], k[1]);
-        mma_16816<FORMAT>(s[1], m.q[d], k[2], k[3]);
+        load_matrices(k, &keys->at[row][d * 16 + column]);
+        mma_16816<FORMAT>(d % 2 ? odd[0] : score[0], q[d], k[0], k[1]);
+        mma_16816<FORMAT>(d % 2 ? odd[1] : score[1], q[d], k[2], k[3]);
     }
+#pragma unroll
+    for (int i = 0; i < 8; i++) score[i / 4][i % 4] += odd[i / 4][i % 4];
 }
 
-// Of the four lanes that share a query.
-__device__ __forceinline__ float most_of_query(float x) {
-    x = fmaxf(x, __shfl_xor_sync(ALL_LANES, x, 1));
-    return fmaxf(x, __shfl_xor_sync(ALL_LANES, x, 2));
-}
-__device__ __forceinline__ float sum_of_query(float x) {
-    x += __shfl_xor_sync(ALL_LANES, x, 1);
-    return x + __shfl_xor_sync(ALL_LANES, x, 2);
-}
-
-// Scores of one query of the lane into weights; gives the factor for what was summed before, *live: whether
-// the query sees anything of the block.
-template <Dtype FORMAT, int DIM>
-__device__ __forceinline__ float weigh(Mine<DIM> *m, const Turn &turn, int half, float scale, float s[2][4],
-                                       bool *live) {
-    int q = warp_lane() % 4 * 2;
-    bool mine = turn.node < 0 || m->node[half] == turn.node;
-    float most = -INFINITY, weight[4];
-    bool seen[4], any = false;
+// What is not seen scores -INFINITY.
+__device__ __forceinline__ void mask(Mine *m, const Places &p, float score[2][4]) {
+    int begin = p.base + warp_lane() % 4 * 2;
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        int position = turn.base + i / 2 * 8 + q + i % 2;
-        seen[i] = mine && position >= m->first[half] && position <= m->last[half];
-        any = any || seen[i];
-        weight[i] = scale * s[i / 2][half * 2 + i % 2];
-        if (seen[i]) most = fmaxf(most, weight[i]);
-    }
-    Running *r = &m->running[half];
-    *live = (__ballot_sync(ALL_LANES, any) >> (warp_lane() / 4 * 4) & 15) != 0;
-    most = most_of_query(most);
-    if (r->sum > 0) most = fmaxf(most, r->most);
+    for (int half = 0; half < 2; half++) {
+        int node = m->query[half].node, low = m->first[half] - begin,
+            high = node >= 0 && p.nodes >> node & 1 ? m->last[half] - begin : -1;
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        weight[i] = seen[i] ? half_f32(FORMAT, f32_half(FORMAT, exp2f(weight[i] - most))) : 0;
-        s[i / 2][half * 2 + i % 2] = weight[i];
-    }
-    float sum = sum_of_query((weight[0] + weight[1]) + (weight[2] + weight[3]));
-    if (!*live) return 1;
-    float old = r->sum > 0 ? exp2f(r->most - most) : 0;
-    *r = {most, r->sum * old + sum};
-    return old;
-}
-
-template <Dtype FORMAT, int DIM>
-__device__ __forceinline__ void add_values(Mine<DIM> *m, const Rows16<DIM> *b, const float s[2][4],
-                                           const float old[2], const bool live[2]) {
-    int lane = warp_lane(), row = lane / 8 % 2 * 8 + lane % 8, column = lane / 16 * 8;
-    uint32_t weights[4] = {half_pair(FORMAT, s[0][0], s[0][1]), half_pair(FORMAT, s[0][2], s[0][3]),
-                           half_pair(FORMAT, s[1][0], s[1][1]), half_pair(FORMAT, s[1][2], s[1][3])};
-#pragma unroll
-    for (int d = 0; d < DIM / 16; d++) {
-        uint32_t v[4];
-        load_matrices_transposed(v, &b->v[row][d * 16 + column]);
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            float *sum = m->sum[d * 2 + i],
-                  next[4] = {sum[0] * old[0], sum[1] * old[0], sum[2] * old[1], sum[3] * old[1]};
-            mma_16816<FORMAT>(next, weights, v[i * 2], v[i * 2 + 1]);
-#pragma unroll
-            for (int k = 0; k < 4; k++)
-                if (live[k / 2]) sum[k] = next[k];
+        for (int i = 0; i < 4; i++) {
+            int at = i / 2 * 8 + i % 2;
+            float *x = &score[i / 2][half * 2 + i % 2];
+            if (at < low || at > high) *x = -INFINITY;
+            m->most[half] = fmaxf(m->most[half], *x);
         }
     }
 }
 
-template <Dtype FORMAT, int DIM>
-__device__ __forceinline__ void take(Mine<DIM> *m, const Turn &turn, const Rows16<DIM> *b, float scale) {
-    float s[2][4], old[2];
-    bool live[2];
-    scores<FORMAT>(*m, b, s);
-    old[0] = weigh<FORMAT>(m, turn, 0, scale, s, &live[0]);
-    old[1] = weigh<FORMAT>(m, turn, 1, scale, s, &live[1]);
-    add_values<FORMAT>(m, b, s, old, live);
-}
-
-// All turns of a warp, each fetched while the one before is computed.
-template <Dtype FORMAT, int DIM>
-__device__ __forceinline__ void take_all(const Attention &a, const Tile &t, Mine<DIM> *m,
-                                         Rows16<DIM> buffer[2], int from) {
-    float scale = 1.4426950408889634f / sqrtf((float)a.heads.head_dim);
-    Turn turn = next_turn(a, t, {from, t.node_first - 1, false}, from + SUB);
-    if (turn.any) fetch(a, t, turn, &buffer[0]);
-    copy_commit();
-    for (int i = 0; turn.any; i ^= 1) {
-        Turn next = next_turn(a, t, turn, from + SUB);
-        if (next.any) fetch(a, t, next, &buffer[i ^ 1]);
-        copy_commit();
-        copy_wait<1>();
-        __syncwarp();
-        take<FORMAT>(m, turn, &buffer[i], scale);
-        __syncwarp();
-        turn = next;
+// Of all warps, from those of each: of the four lanes that share a query, then from warp to warp.
+template <int DIM> __device__ __forceinline__ void share_most(TensorShared<DIM> *sm, Mine *m) {
+    int g = warp_lane() / 4;
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        float most = m->most[half];
+        most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, 1));
+        most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, 2));
+        if (warp_lane() % 4 == 0) sm->most[g + half * 8][warp_number()] = most;
     }
-    copy_wait<0>();
+    __syncthreads();
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        float4 x = *(const float4 *)&sm->most[g + half * 8][0],
+               y = *(const float4 *)&sm->most[g + half * 8][4];
+        m->most[half] =
+            fmaxf(fmaxf(fmaxf(x.x, x.y), fmaxf(x.z, x.w)), fmaxf(fmaxf(y.x, y.y), fmaxf(y.z, y.w)));
+    }
+}
+static_assert(WARPS == 8, "share_most takes the largest of eight");
+
+template <Dtype FORMAT>
+__device__ __forceinline__ uint4 weights_of(const float score[2][4], const float base[2], float scale) {
+    float w[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++) w[i] = exp2_fast(fmaf(score[i / 4][i % 4], scale, -base[i % 4 / 2]));
+    return {half_pair(FORMAT, w[0], w[1]), half_pair(FORMAT, w[2], w[3]), half_pair(FORMAT, w[4], w[5]),
+            half_pair(FORMAT, w[6], w[7])};
 }
 
-template <int DIM> __device__ __forceinline__ void keep(const Mine<DIM> &m, Known<QUERIES, DIM> *to) {
+// Sums of 16 dimensions of the values over all turns, and of the weights.
+template <Dtype FORMAT, int DIM>
+__device__ __forceinline__ void take_values(const TensorShared<DIM> *sm, int turns, float sum[2][4],
+                                            float total[4]) {
+    const uint32_t ones = FORMAT == DTYPE_F16 ? 0x3c003c00u : 0x3f803f80u;
+    int lane = warp_lane(), row = lane / 8 % 2 * 8 + lane % 8, column = warp_number() * 16 + lane / 16 * 8,
+        slot = turns > WARPS ? 0 : 1;
+#pragma unroll
+    for (int i = 0; i < 4; i++) sum[0][i] = sum[1][i] = total[i] = 0;
+    for (int t = 0; t < turns; t++) {
+        uint4 w = sm->weights[t][lane];
+        uint32_t weights[4] = {w.x, w.y, w.z, w.w}, v[4];
+        load_matrices_transposed(v, &sm->slot[t % WARPS][slot + t / WARPS].at[row][column]);
+        mma_16816<FORMAT>(sum[0], weights, v[0], v[1]);
+        mma_16816<FORMAT>(sum[1], weights, v[2], v[3]);
+        mma_16816<FORMAT>(total, weights, ones, ones);
+    }
+}
+
+template <int DIM>
+__device__ __forceinline__ void put_part(const Mine &m, const float sum[2][4], const float total[4],
+                                         Part<QUERIES, DIM> *to) {
     int g = warp_lane() / 4, q = warp_lane() % 4 * 2;
 #pragma unroll
-    for (int half = 0; half < 2; half++)
-        if (q == 0) to->running[g + half * 8] = m.running[half];
+    for (int half = 0; half < 2; half++) {
+        if (m.query[half].node < 0) continue;
+        int row = g + half * 8;
 #pragma unroll
-    for (int i = 0; i < DIM / 2; i++) to->sum[g + i % 4 / 2 * 8][i / 4 * 8 + q + i % 2] = m.sum[i / 4][i % 4];
+        for (int i = 0; i < 2; i++)
+            *(float2 *)&to->values[row][warp_number() * 16 + i * 8 + q] = {sum[i][half * 2],
+                                                                           sum[i][half * 2 + 1]};
+        if (warp_number() > 0 || q > 0) continue;
+        to->most[row] = m.most[half];
+        to->sum[row] = total[half * 2];
+    }
+}
+
+__device__ __forceinline__ void put_end(const Attention &a, const Mine &m, const float sum[2][4],
+                                        const float total[4]) {
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const Query &query = m.query[half];
+        float inverse = 1 / total[half * 2];
+        if (query.node < 0) continue;
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            put_mixed(a, query.row, query.head, warp_number() * 16 + i * 8 + warp_lane() % 4 * 2,
+                      sum[i][half * 2] * inverse, sum[i][half * 2 + 1] * inverse);
+    }
+}
+
+// False where there is nothing to do. Everything is asked for before any of it is looked at.
+__device__ __forceinline__ bool find_job(const Attention &a, const Split &s, const Tile *t, Job *j) {
+    int group = a.heads.heads / a.heads.kv_heads, at = t->turn[warp_lane() <= STEP_SPANS ? warp_lane() : 0];
+    int slice = s.slices > 1 ? (int)blockIdx.y % s.slices : 0, highest = t->highest;
+    const Turn *turns = step_turns(a.step);
+    j->kv = s.slices > 1 ? (int)blockIdx.y / s.slices : (int)blockIdx.y;
+    j->head = j->kv * group + slice * s.heads;
+    j->last_head = (j->kv + 1) * group - 1;
+    if (s.slices > 1 && j->head + s.heads - 1 < j->last_head) j->last_head = j->head + s.heads - 1;
+    j->nodes = t->nodes;
+    j->lowest = t->lowest;
+    j->context = a.step->context;
+    int span = j->lowest / SPAN + (int)blockIdx.x, own = span - j->context / SPAN;
+    if (j->nodes == 0 || span * SPAN > highest) return false;
+    int first = __shfl_sync(ALL_LANES, at, own < 0 ? 0 : own),
+        end = __shfl_sync(ALL_LANES, at, own < 0 ? 0 : own + 1),
+        limit = (span + 1) * SPAN < j->context ? (span + 1) * SPAN : j->context;
+    j->own = turns + first;
+    j->begin = span * SPAN > j->lowest ? span * SPAN : block_of(j->lowest);
+    j->shared = limit > j->begin ? (limit - j->begin) / BLOCK : 0;
+    j->turns = j->shared + end - first;
+    return true;
 }
 
 template <Dtype FORMAT, int DIM>
-__global__ void __launch_bounds__(ATTENTION_WARPS *WARP, 1) attention(Attention a, int first_tile) {
+__global__ void __launch_bounds__(WARPS *WARP, 2) attention(Attention a, Split s) {
     typedef TensorShared<DIM> Shared;
     SHARED(Shared, sm);
     let_next_begin();
     wait_for_launches();
-    Tile t;
-    if (!find_tile(a, first_tile + (int)blockIdx.z, (int)blockIdx.y, QUERIES, &t)) return;
-    int span = t.lowest / SPAN + (int)blockIdx.x, spans = t.highest / SPAN - t.lowest / SPAN + 1;
-    if ((int)blockIdx.x >= spans) return;
-    Mine<DIM> m;
-    begin(a, t, &m);
-    take_all<FORMAT>(a, t, &m, sm->block[warp_number()], span * SPAN + warp_number() * SUB);
-    __syncthreads(); // what was fetched makes room for what is known
-    keep(m, &sm->warp[warp_number()]);
-    conclude(a, t, sm->warp, &sm->mine, &sm->is_last, (int)blockIdx.x, spans,
-             (int)(blockIdx.z * gridDim.y + blockIdx.y));
+    const Tile *t = step_tiles(a.step) + s.first_tile + blockIdx.z;
+    int warp = warp_number(), spans = t->highest / SPAN - t->lowest / SPAN + 1;
+    Job j;
+    if (!find_job(a, s, t, &j)) return;
+
+    Rows16<DIM> *slot = sm->slot[warp];
+    bool one = warp < j.turns, two = warp + WARPS<j.turns, rounds = j.turns> WARPS;
+    Places p[ROUNDS];
+    if (one) {
+        p[0] = find_places(a, j, warp);
+        fetch(a, p[0], a.cache_k, a.step_k, &slot[0]);
+    }
+    fetch_queries(a, j, s, t, &sm->q);
+    copy_commit();
+    if (two) {
+        p[1] = find_places(a, j, warp + WARPS);
+        fetch(a, p[1], a.cache_k, a.step_k, &slot[1]);
+    } else if (one && !rounds) {
+        fetch(a, p[0], a.cache_v, a.step_v, &slot[1]);
+    }
+    copy_commit();
+
+    Mine m = my_queries(a, j, s, t);
+    float scale = 1.4426950408889634f / sqrtf((float)a.heads.head_dim), score[ROUNDS][2][4];
+    uint32_t q[DIM / 16][4];
+    copy_wait<1>();
+    __syncthreads();
+    if (one) {
+#pragma unroll
+        for (int d = 0; d < DIM / 16; d++)
+            load_matrices(q[d], &sm->q.at[warp_lane() % 16][d * 16 + warp_lane() / 16 * 8]);
+        take_scores<FORMAT>(q, &slot[0], score[0]);
+        mask(&m, p[0], score[0]);
+    }
+    if (one && rounds) {
+        __syncwarp();
+        fetch(a, p[0], a.cache_v, a.step_v, &slot[0]);
+        copy_commit();
+        copy_wait<1>();
+        __syncwarp();
+    }
+    if (two) {
+        take_scores<FORMAT>(q, &slot[1], score[1]);
+        mask(&m, p[1], score[1]);
+        __syncwarp();
+        fetch(a, p[1], a.cache_v, a.step_v, &slot[1]);
+    }
+    copy_commit();
+
+    m.most[0] *= scale, m.most[1] *= scale;
+    share_most(sm, &m);
+    float base[2] = {finite_most(m.most[0]), finite_most(m.most[1])};
+    if (one) sm->weights[warp][warp_lane()] = weights_of<FORMAT>(score[0], base, scale);
+    if (two) sm->weights[warp + WARPS][warp_lane()] = weights_of<FORMAT>(score[1], base, scale);
+    copy_wait<0>();
+    __syncthreads();
+
+    int counter = (int)(blockIdx.z * gridDim.y + blockIdx.y);
+    Part<QUERIES, DIM> *parts = (Part<QUERIES, DIM> *)a.parts + (size_t)counter * gridDim.x;
+    if (warp < DIM / 16) {
+        float sum[2][4], total[4];
+        take_values<FORMAT>(sm, j.turns, sum, total);
+        if (spans == 1) put_end(a, m, sum, total);
+        else put_part(m, sum, total, &parts[blockIdx.x]);
+    }
+    if (spans == 1 || !comes_last(&a.done[counter], spans, &sm->is_last)) return;
+    for (int i = (int)threadIdx.x; i < QUERIES * (DIM / 4); i += WARPS * WARP) {
+        Query query = query_of(j, s, t, i / (DIM / 4));
+        if (query.node >= 0)
+            merge_to_end(a, parts, spans, i / (DIM / 4), i % (DIM / 4) * 4, query.row, query.head);
+    }
 }
 
 // What a block can have on 8.6 and 8.9.
@@ -252,11 +368,18 @@ static int padded_dim(int head_dim) {
     return HEAD_DIM_MAX;
 }
 
+static Split split_of(const Heads *h) {
+    int group = h->heads / h->kv_heads, heads = group < QUERIES ? group : QUERIES;
+    return {0, heads, (group + heads - 1) / heads, (65536 + heads - 1) / heads};
+}
+
 template <Dtype FORMAT, int DIM>
 static void launch(const Attention *a, int tiles, int first, int spans, void *stream) {
-    dim3 grid((unsigned)spans, (unsigned)a->heads.kv_heads, (unsigned)tiles);
-    LAUNCH_EARLY((attention<FORMAT, DIM>), grid, ATTENTION_WARPS * WARP, sizeof(TensorShared<DIM>), stream,
-                 NULL, *a, first);
+    Split s = split_of(&a->heads);
+    dim3 grid((unsigned)spans, (unsigned)(a->heads.kv_heads * s.slices), (unsigned)tiles);
+    s.first_tile = first;
+    LAUNCH_EARLY((attention<FORMAT, DIM>), grid, WARPS * WARP, sizeof(TensorShared<DIM>), stream, NULL, *a,
+                 s);
 }
 
 template <Dtype FORMAT>
@@ -277,24 +400,17 @@ static void launch_tiles(const Attention *a, int tiles, int first, int spans, vo
     }
 }
 
-static int tiles_of(const Heads *h, int most) {
-    int queries = most * (h->heads / h->kv_heads), rows = h->dtype == DTYPE_F32 ? 1 : QUERIES;
-    return (queries + rows - 1) / rows;
-}
-
 // As many tiles at a time as the parts have room for; a single span has none.
-void gpu_attention(const Attention *a, int most, int spans, void *stream) {
-    int tiles = tiles_of(&a->heads, most), at_once = 65535;
+void gpu_attention(const Attention *a, int tiles, int spans, void *stream) {
+    int at_once = 65535;
     if (spans > 1 && a->parts_floats / gpu_attention_part(&a->heads, spans) < (size_t)at_once)
         at_once = (int)(a->parts_floats / gpu_attention_part(&a->heads, spans));
     for (int first = 0; first < tiles; first += at_once)
         launch_tiles(a, tiles - first < at_once ? tiles - first : at_once, first, spans, stream);
 }
 
-int gpu_attention_counters(const Heads *h, int most) { return tiles_of(h, most) * h->kv_heads; }
-
 size_t gpu_attention_part(const Heads *h, int spans) {
     if (h->dtype == DTYPE_F32) return gpu_attention_plain_part(h, spans);
-    return (size_t)h->kv_heads * (size_t)spans * (size_t)QUERIES *
-           (size_t)(padded_dim(h->head_dim) + 6); // two of Running, four of padding
+    return (size_t)(h->kv_heads * split_of(h).slices) * (size_t)spans * (size_t)QUERIES *
+           (size_t)(padded_dim(h->head_dim) + 2);
 }

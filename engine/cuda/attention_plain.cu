@@ -1,11 +1,13 @@
-// Attention in f32, for f32 compute: a tile is one query. A block of 32 positions has a lane for each score,
-// then lanes take dimensions and go through the positions in order. The fast road is attention.cu.
+// Attention in f32, for f32 compute: a tile is one node, and a block of the grid takes one head of it. A warp
+// has 32 positions, a lane for each score; then lanes take dimensions and go through the positions in order.
+// The fast road is attention.cu.
 #include "engine/cuda/attention.cuh"
 
-enum { DIM = HEAD_DIM_MAX, LANE_DIMS = DIM / WARP };
+enum { DIM = HEAD_DIM_MAX, LANE_DIMS = DIM / WARP, WARPS = SPAN / WARP };
 
+typedef Part<1, DIM> PlainPart;
 struct PlainShared {
-    Known<1, DIM> warp[ATTENTION_WARPS], mine;
+    PlainPart warp[WARPS];
     int is_last;
 };
 
@@ -27,23 +29,17 @@ __device__ __forceinline__ float warp_most(float x) {
     return x;
 }
 
-// Positions [base, base + 32) into a warp's running softmax.
-__device__ __forceinline__ void take_block(const Attention &a, const Tile &t, const float *q,
-                                           const uint16_t *path, int base, float scale, Running *r,
-                                           float sum[LANE_DIMS]) {
-    int position = base + warp_lane();
-    bool seen = position >= t.lowest && position <= t.highest, step = false;
-    size_t at = seen ? key_at(a, t.kv, path, position, &step) : 0;
+// What the warp knows of its positions; key: where the lane's is, for those that are seen.
+__device__ __forceinline__ void take_positions(const Attention &a, const float *q, bool seen, bool step,
+                                               size_t at, float scale, PlainPart *to) {
     float s =
         seen ? scale * score(q, (const float *)(step ? a.step_k : a.cache_k) + at, a.heads.pitch) : -INFINITY;
-    float most = fmaxf(r->sum > 0 ? r->most : -INFINITY, warp_most(s));
-    float old = r->sum > 0 ? exp2f(r->most - most) : 0, p = seen ? exp2f(s - most) : 0;
-    *r = {most, r->sum * old + warp_sum(p)};
+    float most = warp_most(s), p = exp2_fast(s - finite_most(most)), all = warp_sum(p), sum[LANE_DIMS];
     const float *v = (const float *)(step ? a.step_v : a.cache_v) + at;
     uint32_t low = (uint32_t)(uintptr_t)v, high = (uint32_t)((uintptr_t)v >> 32);
     unsigned seen_lanes = __ballot_sync(ALL_LANES, seen);
 #pragma unroll
-    for (int i = 0; i < LANE_DIMS; i++) sum[i] *= old;
+    for (int i = 0; i < LANE_DIMS; i++) sum[i] = 0;
     for (int j = 0; j < WARP; j++) {
         float weight = __shfl_sync(ALL_LANES, p, j);
         uintptr_t row = __shfl_sync(ALL_LANES, low, j) | (uintptr_t)__shfl_sync(ALL_LANES, high, j) << 32;
@@ -54,40 +50,55 @@ __device__ __forceinline__ void take_block(const Attention &a, const Tile &t, co
             if (d < a.heads.head_dim) sum[i] = fmaf(weight, ((const float *)row)[d], sum[i]);
         }
     }
+    if (warp_lane() == 0) to->most[0] = most, to->sum[0] = all;
+#pragma unroll
+    for (int i = 0; i < LANE_DIMS; i++) to->values[0][i * WARP + warp_lane()] = sum[i];
 }
 
-__global__ void __launch_bounds__(ATTENTION_WARPS *WARP, 1) attention_plain(Attention a, int first_tile) {
+// The node that the tile's path has at a position of this step: a block of positions is one turn.
+__device__ __forceinline__ int node_at(const Attention &a, const Tile *t, int span, int position) {
+    int first = span * SPAN > t->lowest ? span * SPAN : block_of(t->lowest), context = a.step->context;
+    if (first < context) first = block_of(context);
+    int turn = t->turn[span - context / SPAN] + (position - first) / BLOCK;
+    return step_turns(a.step)[turn].key[position % BLOCK];
+}
+
+__global__ void __launch_bounds__(WARPS *WARP, 1) attention_plain(Attention a, int first_tile) {
     SHARED(PlainShared, sm);
     let_next_begin();
     wait_for_launches();
-    Tile t;
-    if (!find_tile(a, first_tile + (int)blockIdx.z, (int)blockIdx.y, 1, &t)) return;
-    int span = t.lowest / SPAN + (int)blockIdx.x, spans = t.highest / SPAN - t.lowest / SPAN + 1;
-    if ((int)blockIdx.x >= spans) return;
-    const float *q =
-        (const float *)a.q +
-        ((size_t)query_row(t, 0) * (size_t)a.heads.heads + (size_t)query_head(t, 0)) * (size_t)a.heads.pitch;
-    const uint16_t *path = step_path(a.step, t.node_first);
-    float scale = 1.4426950408889634f / sqrtf((float)a.heads.head_dim), sum[LANE_DIMS];
-    Running r = {0, 0};
-#pragma unroll
-    for (int i = 0; i < LANE_DIMS; i++) sum[i] = 0;
-    int from = span * SPAN + warp_number() * SUB;
-    for (int base = from; base < from + SUB; base += WARP)
-        if (base <= t.highest && base + WARP > t.lowest) take_block(a, t, q, path, base, scale, &r, sum);
-    Known<1, DIM> *w = &sm->warp[warp_number()];
-    if (warp_lane() == 0) w->running[0] = r;
-#pragma unroll
-    for (int i = 0; i < LANE_DIMS; i++) w->sum[0][i * WARP + warp_lane()] = sum[i];
-    conclude(a, t, sm->warp, &sm->mine, &sm->is_last, (int)blockIdx.x, spans,
-             (int)(blockIdx.z * gridDim.y + blockIdx.y));
+    const Tile *t = step_tiles(a.step) + first_tile + blockIdx.z;
+    int head = (int)blockIdx.y, kv = head / (a.heads.heads / a.heads.kv_heads), row = t->row[0];
+    int span = t->lowest / SPAN + (int)blockIdx.x, spans = t->highest / SPAN - t->lowest / SPAN + 1;
+    if (t->nodes == 0 || (int)blockIdx.x >= spans) return;
+    int position = span * SPAN + (int)threadIdx.x;
+    bool seen = position >= t->lowest && position <= t->highest, step = position >= a.step->context;
+    size_t at = seen ? key_at(a, kv, position, step, step ? node_at(a, t, span, position) : 0) : 0;
+    take_positions(
+        a, (const float *)a.q + ((size_t)row * (size_t)a.heads.heads + (size_t)head) * (size_t)a.heads.pitch,
+        seen, step, at, 1.4426950408889634f / sqrtf((float)a.heads.head_dim), &sm->warp[warp_number()]);
+    __syncthreads();
+
+    int counter = (int)(blockIdx.z * gridDim.y + blockIdx.y), d = (int)threadIdx.x * 4;
+    PlainPart *parts = (PlainPart *)a.parts + (size_t)counter * gridDim.x, *own = &parts[blockIdx.x];
+    if (spans == 1) {
+        if (d < DIM) merge_to_end(a, sm->warp, WARPS, 0, d, row, head);
+        return;
+    }
+    if (d < DIM) {
+        float most, sum;
+        *(float4 *)&own->values[0][d] = merge(sm->warp, WARPS, 0, d, &most, &sum);
+        if (d == 0) own->most[0] = most, own->sum[0] = sum;
+    }
+    if (!comes_last(&a.done[counter], spans, &sm->is_last)) return;
+    if (d < DIM) merge_to_end(a, parts, spans, 0, d, row, head);
 }
 
 size_t gpu_attention_plain_part(const Heads *h, int spans) {
-    return (size_t)h->kv_heads * (size_t)spans * (sizeof(Known<1, DIM>) / sizeof(float));
+    return (size_t)h->heads * (size_t)spans * (sizeof(PlainPart) / sizeof(float));
 }
 
 void gpu_attention_plain(const Attention *a, int tiles, int first, int spans, void *stream) {
-    dim3 grid((unsigned)spans, (unsigned)a->heads.kv_heads, (unsigned)tiles);
-    LAUNCH_EARLY(attention_plain, grid, ATTENTION_WARPS * WARP, sizeof(PlainShared), stream, NULL, *a, first);
+    dim3 grid((unsigned)spans, (unsigned)a->heads.heads, (unsigned)tiles);
+    LAUNCH_EARLY(attention_plain, grid, WARPS * WARP, sizeof(PlainShared), stream, NULL, *a, first);
 }

@@ -91,6 +91,8 @@ $(BUILD)/ptx/%_test: $(BUILD)/tests/engine/cuda/%_test.o $(PTX) $(CUDA_C:%.c=$(B
 $(BUILD)/tests/ptx/planted_test: $(BUILD)/tests/ptx/planted_test.o $(PTX) build/cuda/tests/ptx/planted.o build/cuda/engine/cuda/runtime.o \
     $(BUILD)/libtests.a $(BUILD)/liboutpace.a
 	$(call say,LINK,$@)$(PTX_LINK)
+$(BUILD)/tests/ptx/%_counts_test: $(BUILD)/tests/ptx/%_counts_test.o $(PTX) $(CUDA_C:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS) $(BUILD)/libtests.a $(BUILD)/liboutpace.a
+	$(call say,LINK,$@)$(PTX_LINK)
 ifneq ($(NVCC),)
 tests: $(PTX_TESTS)
 endif

@@ -36,7 +36,7 @@ typedef struct Staging {
 
 // Launches of a run, captured once for all runs alike. graph NULL: not yet, or it cannot be (no_graphs).
 typedef struct StepGraph {
-    int most, spans, a, b; // most 0: free
+    int most, tiles, spans, a, b; // most 0: free
     void *graph;
     unsigned long used; // when last
 } StepGraph;
@@ -69,7 +69,7 @@ typedef struct Cuda {
     Matrix embedding, head;
     float *final_norm;
     void *cache_k, *cache_v, *step_k, *step_v;
-    Step *step;      // and its nodes and paths
+    Step *step;      // and its tiles, turns and nodes
     RowList *chosen; // nodes that the head looks at
     CommitList *moves;
     float *hidden; // (max_nodes, width)
@@ -108,7 +108,6 @@ bool cuda_take_buffers(Cuda *c, Error *e); // everything but weights
 bool cuda_take_pinned(Cuda *c, Error *e);
 void cuda_give_all(Cuda *c);
 bool cuda_ok(const Cuda *c, int code, const char *what, Error *e);
-
 // Memory that may be written now: waits for the last copy from it. And the copy.
 void *staging_begin(Staging *s);
 bool staging_send(Cuda *c, Staging *s, void *to, size_t bytes, Error *e);
@@ -124,14 +123,17 @@ bool cuda_wait(Cuda *c, Error *e);
 bool cuda_take_events(Cuda *c, Error *e);
 void cuda_give_events(Cuda *c);
 
-// step.c
+// step.c. A run; spans of positions, at most, that a tile of rows at positions [from, to] sees.
 bool cuda_step(Cuda *c, const StepRun *run, Error *e);
-
-// Spans of positions, at most, that a tile of rows at positions [from, to] sees.
 int cuda_spans(const Cuda *c, int from, int to);
 
-// layers.c. Puts the kernels of layers [a, b) into the stream.
-void cuda_layers(Cuda *c, int most, int spans, int a, int b);
+// turns.c. Writes a step of at most `most` rows, and gives its bytes; those of the largest; tiles, at most.
+size_t cuda_write_step(const Cuda *c, const StepRun *run, int most, Step *to);
+size_t cuda_step_size(const Cuda *c);
+int cuda_tiles_limit(const Cuda *c);
+
+// layers.c. Puts the kernels of a run's layers into the stream.
+void cuda_layers(Cuda *c, const StepGraph *run);
 
 // head.c
 bool cuda_head(Cuda *c, const int *nodes, int count, unsigned want, HeadOut *out, Error *e);
@@ -139,11 +141,9 @@ bool cuda_distribution(Cuda *c, int node, const Sampling *sampling, int vocab, f
 bool cuda_normed(Cuda *c, const int *nodes, int count, float *rows, Error *e);
 // Puts the normed states of at most PANEL_ROWS nodes into device memory.
 bool cuda_norm_to(Cuda *c, const int *nodes, int count, float *rows, Error *e);
-
 extern const HiddenMemory cuda_hidden; // hidden.c
 
-// Rows that activations have room for.
-int cuda_rows_limit(const Cuda *c);
+int cuda_rows_limit(const Cuda *c); // that activations have room for
 
 static inline const Activations *cuda_role(const Cuda *c, Role role, const Matrix *reader) {
     return &c->roles[role][reader->form];

@@ -149,7 +149,25 @@ __device__ __forceinline__ uint16_t f32_half(Dtype format, float f) {
     return format == DTYPE_F16 ? f32_f16(f) : f32_bf16(f);
 }
 __device__ __forceinline__ uint32_t half_pair(Dtype format, float low, float high) {
+#ifdef __CUDACC__
+    uint32_t pair;
+    if (format == DTYPE_F16) asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    else asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+#else
     return (uint32_t)f32_half(format, low) | (uint32_t)f32_half(format, high) << 16;
+#endif
+}
+
+// 2^x: 1 of 0, 0 of -INFINITY, and 0 where the result would be subnormal.
+__device__ __forceinline__ float exp2_fast(float x) {
+#ifdef __CUDACC__
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return x < -126 ? 0 : exp2f(x);
+#endif
 }
 
 // --- tensor cores: d (16, 8) += a (16, 16) b (16, 8), of one 16-bit format FORMAT into f32

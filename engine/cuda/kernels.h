@@ -9,7 +9,6 @@ extern "C" {
 #endif
 
 enum {
-    SPAN = 256, // positions whose part of an attention is taken together
     HEAD_DIM_MAX = 128,
     TOP_MAX = 64,
 };
@@ -55,15 +54,14 @@ typedef struct Attention {
     int window;      // 0: none
     bool ring;       // position p stands in slot p mod slots
     Activations to;  // (rows, heads * head_dim)
-    float *parts;    // (tiles at a time, kv_heads, spans, rows of a tile, head_dim padded + 2)
+    float *parts;    // (tiles at a time, blocks of heads, spans) of what a tile's queries know of a span
     size_t parts_floats;
-    unsigned *done;
+    unsigned *done; // (tiles, heads), zeros between launches
 } Attention;
-// spans: an upper bound of the spans that one tile of rows sees.
-void gpu_attention(const Attention *a, int most, int spans, void *stream);
+// As many tiles as the step has. spans: an upper bound of the spans that one of them sees.
+void gpu_attention(const Attention *a, int tiles, int spans, void *stream);
 void gpu_attention_plain(const Attention *a, int tiles, int first, int spans, void *stream); // of f32
 size_t gpu_attention_plain_part(const Heads *h, int spans);
-int gpu_attention_counters(const Heads *h, int most); // elements of `done`
 // Floats that one tile's parts take; parts_floats is at least one tile's.
 size_t gpu_attention_part(const Heads *h, int spans);
 

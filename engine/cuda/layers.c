@@ -8,7 +8,7 @@
 
 typedef struct Work {
     Cuda *c;
-    int most, spans;
+    int most, tiles, spans;
 } Work;
 
 static void norm(const Work *w, const float *weight, const Matrix *reader) {
@@ -90,7 +90,7 @@ static void attend(const Work *w, int layer) {
     norm(w, l->attention_norm, &l->qkv);
     if (l->qk_norm) norm_heads(w, l, &put);
     else multiply(w, &l->qkv, ROLE_NORMED, &put);
-    gpu_attention(&a, w->most, w->spans, c->stream);
+    gpu_attention(&a, w->tiles, w->spans, c->stream);
     add_to_hidden(w, &l->o, ROLE_MIXED);
 }
 
@@ -127,10 +127,10 @@ static void embed(const Work *w) {
     gpu_embed(&e, w->most, c->stream);
 }
 
-void cuda_layers(Cuda *c, int most, int spans, int a, int b) {
-    Work w = {c, most, spans};
-    if (a == 0) embed(&w);
-    for (int layer = a; layer < b; layer++) {
+void cuda_layers(Cuda *c, const StepGraph *run) {
+    Work w = {c, run->most, run->tiles, run->spans};
+    if (run->a == 0) embed(&w);
+    for (int layer = run->a; layer < run->b; layer++) {
         if (c->layers[layer].qkv.data) attend(&w, layer);
         if (c->layers[layer].in.data) run_mlp(&w, layer);
     }

@@ -82,16 +82,12 @@ static size_t most_parts(const Cuda *c) {
 // Room for the parts of as many tiles as a step has, up to 64 MB; at least one tile's.
 static bool take_attention(Cuda *c, Error *e) {
     const size_t most = (size_t)16 << 20;
-    int spans = cuda_spans(c, 0, c->context - 1), counters = gpu_attention_counters(&c->heads, c->max_nodes);
-    size_t part = gpu_attention_part(&c->heads, spans), tiles = (size_t)(counters / c->heads.kv_heads);
+    int spans = cuda_spans(c, 0, c->context - 1);
+    size_t part = gpu_attention_part(&c->heads, spans), tiles = (size_t)cuda_tiles_limit(c),
+           counters = tiles * (size_t)c->heads.heads;
     c->attention_floats = spans == 1 ? 0 : part * tiles < most ? part * tiles : part < most ? most : part;
     return cuda_take(c, &c->attention_parts, c->attention_floats * 4, false, &c->step_bytes, e) &&
-           cuda_take(c, &c->attention_done, (size_t)counters * sizeof(unsigned), true, &c->step_bytes, e);
-}
-
-static size_t step_size(int nodes) {
-    size_t n = (size_t)nodes;
-    return sizeof(Step) + n * sizeof(StepNode) + n * (n + 1) / 2 * sizeof(uint16_t);
+           cuda_take(c, &c->attention_done, counters * sizeof(unsigned), true, &c->step_bytes, e);
 }
 
 static size_t list_size(int nodes) { return sizeof(RowList) + 2 * (size_t)nodes * sizeof(int); }
@@ -113,7 +109,7 @@ bool cuda_take_buffers(Cuda *c, Error *e) {
     return cuda_take(c, &c->cache_k, slots, false, &c->cache_bytes, e) &&
            cuda_take(c, &c->cache_v, slots, false, &c->cache_bytes, e) &&
            cuda_take(c, &c->step_k, area, false, t, e) && cuda_take(c, &c->step_v, area, false, t, e) &&
-           cuda_take(c, &c->step, step_size(c->max_nodes), false, t, e) &&
+           cuda_take(c, &c->step, cuda_step_size(c), false, t, e) &&
            cuda_take(c, &c->chosen, list_size(PANEL_ROWS), false, t, e) &&
            cuda_take(c, &c->moves, list_size(c->max_nodes), false, t, e) &&
            cuda_take(c, &c->hidden, nodes * (size_t)s->width * f, false, t, e) &&
@@ -151,7 +147,7 @@ bool cuda_take_pinned(Cuda *c, Error *e) {
     size_t top = (size_t)PANEL_ROWS * TOP_MAX * sizeof(int), f = sizeof(float);
     const Shape *s = &c->model->shape;
     for (int i = 0; i < STEP_STAGINGS; i++)
-        if (!take_staging(c, &c->steps[i], step_size(c->max_nodes), e)) return false;
+        if (!take_staging(c, &c->steps[i], cuda_step_size(c), e)) return false;
     return take_staging(c, &c->list, list_size(c->max_nodes > PANEL_ROWS ? c->max_nodes : PANEL_ROWS), e) &&
            take_staging(c, &c->rows, (size_t)s->width * PANEL_ROWS * f, e) &&
            take_staging(c, &c->asks, asks_size(c->max_nodes), e) && take_pinned(c, &c->host_id, top, e) &&

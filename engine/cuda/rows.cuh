@@ -7,9 +7,12 @@ __device__ __forceinline__ int row_node(const RowList *rows, int row) {
     return rows->first >= 0 ? rows->first + row : rows->node[row];
 }
 
-__device__ __forceinline__ const StepNode *step_nodes(const Step *s) { return (const StepNode *)(s + 1); }
-__device__ __forceinline__ const uint16_t *step_path(const Step *s, int node) {
-    return (const uint16_t *)(step_nodes(s) + s->nodes) + step_nodes(s)[node].path;
+__device__ __forceinline__ const Tile *step_tiles(const Step *s) { return (const Tile *)(s + 1); }
+__device__ __forceinline__ const Turn *step_turns(const Step *s) {
+    return (const Turn *)(step_tiles(s) + s->tiles);
+}
+__device__ __forceinline__ const StepNode *step_nodes(const Step *s) {
+    return (const StepNode *)(step_turns(s) + s->turns);
 }
 
 // Packed: block of 8 rows, block of 8 columns, row, column: what ldmatrix reads as one 8x8 matrix of 128
@@ -33,6 +36,19 @@ __device__ __forceinline__ void put_activation(const Activations &a, int row, in
     if (a.form == FORM_PACKED) ((uint16_t *)a.data)[packed_at(a.pitch, row, column)] = h;
     else if (a.form == FORM_ROWS) ((uint16_t *)a.data)[at] = h;
     else ((float *)a.data)[at] = a.dtype == DTYPE_F32 ? x : half_f32(a.dtype, h);
+}
+
+// Columns `column` and, where both, column + 1.
+__device__ __forceinline__ void put_activations(const Activations &a, int row, int column, float x, float y,
+                                                bool both) {
+    if (!both || column % 2 || a.form == FORM_PLAIN || a.dtype == DTYPE_F16) {
+        put_activation(a, row, column, x);
+        if (both) put_activation(a, row, column + 1, y);
+        return;
+    }
+    size_t at = a.form == FORM_PACKED ? packed_at(a.pitch, row, column)
+                                      : (size_t)row * (size_t)a.pitch + (size_t)column;
+    *(uint32_t *)((uint16_t *)a.data + at) = half_pair(DTYPE_BF16, x, y);
 }
 
 // Element i of an array of that type.

@@ -1,7 +1,7 @@
 // A run: what changes from step to step goes up in one copy, then the layers follow as one graph.
 //
-// Graphs are kept by what sizes their launches: rows and spans, both rounded up to powers of two, and the
-// range of layers. So nothing is captured anew as the context grows, but at every doubling.
+// Graphs are kept by what sizes their launches: rows, tiles and spans, all rounded up (to powers of two,
+// mostly), and the range of layers. So nothing is captured anew as the context grows, but at every doubling.
 #include "engine/cuda/fast.h"
 
 #include <stdio.h>
@@ -11,25 +11,6 @@ int cuda_spans(const Cuda *c, int from, int to) {
     int lowest = cache_first_visible(&c->cache, from), all = to / SPAN - lowest / SPAN + 1;
     int limit = c->context / SPAN + 1;
     return all < limit ? all : limit;
-}
-
-// Node, position and path of every node up to the last that runs. Gives the bytes.
-static size_t write_step(const StepRun *run, Step *to) {
-    const Tree *t = run->tree;
-    StepNode *nodes = (StepNode *)(void *)(to + 1);
-    uint16_t *paths = (uint16_t *)(void *)(nodes + run->last);
-    unsigned used = 0;
-    *to = (Step){
-        .count = run->last - run->first, .first = run->first, .nodes = run->last, .context = t->context};
-    for (int i = 0; i < run->last; i++) {
-        int parent = t->parent[i];
-        nodes[i] = (StepNode){t->token[i], tree_position(t, i), used};
-        if (parent != TREE_NONE)
-            memcpy(paths + used, paths + nodes[parent].path, (size_t)t->depth[i] * sizeof *paths);
-        used += (unsigned)t->depth[i];
-        paths[used++] = (uint16_t)i;
-    }
-    return sizeof *to + (size_t)run->last * sizeof *nodes + used * sizeof *paths;
 }
 
 static int round_to_power(int n, int least) {
@@ -53,7 +34,9 @@ static StepGraph *find_graph(Cuda *c, const StepGraph *want) {
     StepGraph *oldest = c->graphs;
     for (int i = 0; i < GRAPHS; i++) {
         StepGraph *g = &c->graphs[i];
-        if (g->most == want->most && g->spans == want->spans && g->a == want->a && g->b == want->b) return g;
+        if (g->most == want->most && g->tiles == want->tiles && g->spans == want->spans && g->a == want->a &&
+            g->b == want->b)
+            return g;
         if (g->used < oldest->used) oldest = g;
     }
     if (oldest->graph) {
@@ -68,7 +51,7 @@ static StepGraph *find_graph(Cuda *c, const StepGraph *want) {
 static int record(Cuda *c, StepGraph *g) {
     int code = gpu_graph_begin(c->stream);
     if (code) return code;
-    cuda_layers(c, g->most, g->spans, g->a, g->b);
+    cuda_layers(c, g);
     return gpu_graph_end(c->stream, &g->graph);
 }
 
@@ -91,16 +74,17 @@ static bool put_layers(Cuda *c, StepGraph *g, Error *e) {
         *g = (StepGraph){.most = 0};
         return false;
     }
-    cuda_layers(c, g->most, g->spans, g->a, g->b);
+    cuda_layers(c, g);
     return cuda_ok(c, gpu_launched(), "cannot run a step", e) && fast_ok(c, e);
 }
 
 bool cuda_step(Cuda *c, const StepRun *run, Error *e) {
     Staging *s = &c->steps[c->turn ^= 1];
     if (run->first == run->last || run->a == run->b) return true;
-    size_t bytes = write_step(run, staging_begin(s));
     int rows = run->last - run->first, most = c->fast ? fast_rows(rows) : round_to_power(rows, 8);
-    StepGraph want = {most, spans_of(c, run), run->a, run->b, NULL, 0};
+    Step *step = staging_begin(s);
+    size_t bytes = cuda_write_step(c, run, most, step);
+    StepGraph want = {most, step->tiles, spans_of(c, run), run->a, run->b, NULL, 0};
     if ((c->fast && !fast_prepare(c, most, run->a, run->b, e)) || !cuda_begin(c, PHASE_RUN, e) ||
         !staging_send(c, s, c->step, bytes, e))
         return false;

@@ -90,6 +90,7 @@ UNARY(negate32, u32, u32, 0 - a)
 UNARY(negate64, u64, u64, 0 - a)
 UNARY(abs_s32, u32, i32, a < 0 ? 0u - (u32)a : (u32)a)
 BINARY(wide_s32, u64, i32, i32, (i64)a *b)
+BINARY(wide_u16, u32, u32, u32, (a & 0xffff) * (b & 0xffff))
 BINARY(wide_u32, u64, u32, u32, (u64)a *b)
 BINARY(high_s32, u32, i32, i32, (u64)((i64)a *b) >> 32)
 BINARY(high_u32, u32, u32, u32, (u64)a *b >> 32)
@@ -445,6 +446,7 @@ static const Arithmetic FORMS[] = {
     {"mul.hi.s32",         high_s32,     "www",   COUNT_INTEGER, WIDE    },
     {"mul.hi.u32",         high_u32,     "www",   COUNT_INTEGER, WIDE    },
     {"mul.wide.s32",       wide_s32,     "dww",   COUNT_INTEGER, QUICK   },
+    {"mul.wide.u16",       wide_u16,     "whh",   COUNT_INTEGER, QUICK   },
     {"mul.wide.u32",       wide_u32,     "dww",   COUNT_INTEGER, QUICK   },
     {"mad.lo.s32",         mad32,        "wwww",  COUNT_INTEGER, QUICK   },
     {"mad.lo.u32",         mad32,        "wwww",  COUNT_INTEGER, QUICK   },

@@ -107,8 +107,72 @@ static void every_size(void **state) {
     assert_int_equal(simt_live_bytes(), 0);
 }
 
+// A path's logits, run as a chain by itself.
+static void run_path(Session *s, const Tree *tree, int leaf, float logits[VOCAB]) {
+    Error e = {0};
+    int path[NODES], count = tree_path(tree, leaf, path), tokens[NODES], node;
+    for (int i = 0; i < count; i++) tokens[i] = tree->token[path[i]];
+    session_begin_step(s, true, LAYOUT_TREE);
+    node = tree_root(&s->tree, tokens[0]);
+    for (int i = 1; i < count; i++) node = tree_probe(&s->tree, node, tokens[i], i + 1 == count);
+    if (!session_run(s, s->shape.layers, &e) || !session_read(s, HEAD_LOGITS, &e)) fail_msg("%s", e.text);
+    memcpy(logits, session_logits(s, node), VOCAB * sizeof *logits);
+}
+
+// Trees whose paths part early, so that a tile has more turns than warps: each node's bits are those of its
+// path alone. Tokens before: the last is in the span of the first node, or not.
+static void check_tree(int heads, int kv_heads, int head_dim, Compute compute, int before, int round) {
+    enum { LOOKED_AT = 4 };
+    static float all[NODES][VOCAB];
+    float alone[VOCAB];
+    int tokens[TOKENS];
+    Random r = test_random(950 + (uint64_t)round);
+    Shape shape = shape_of(head_dim);
+    RandomModel m;
+    Session s, other;
+    Error e = {0};
+    shape.heads = heads, shape.kv_heads = kv_heads;
+    simt_settings.order = (SimtOrder)(round % SIMT_ORDERS);
+    random_model_init(&m, &shape, compute_dtype(compute), false, &r);
+    for (int i = 0; i < before; i++) tokens[i] = test_between(&r, 0, VOCAB - 1);
+    open_session(&s, &m, compute, true);
+    open_session(&other, &m, compute, true);
+    prefill(&s, tokens, before);
+    prefill(&other, tokens, before);
+    session_begin_step(&s, false, LAYOUT_TREE);
+    tree_root(&s.tree, 1);
+    for (int i = 1; i < NODES; i++)
+        tree_probe(&s.tree, test_between(&r, i > 12 ? i - 12 : 0, i - 1), test_between(&r, 0, VOCAB - 1),
+                   true);
+    if (!session_run(&s, 1, &e) || !session_read(&s, HEAD_LOGITS, &e)) fail_msg("%s", e.text);
+    for (int i = 0; i < NODES; i++) memcpy(all[i], session_logits(&s, i), sizeof all[i]);
+    for (int i = 0, node; i < LOOKED_AT; i++) {
+        do node = test_between(&r, 0, NODES - 1);
+        while (s.tree.canonical[node] != node);
+        run_path(&other, &s.tree, node, alone);
+        if (memcmp(all[node], alone, sizeof alone))
+            fail_msg("%d heads of %d, %d, context %d: node %d has other bits alone", heads, kv_heads,
+                     head_dim, before, node);
+    }
+    session_release(&s);
+    session_release(&other);
+    random_model_release(&m);
+}
+
+static void every_tree(void **state) {
+    (void)state;
+    simt_settings.locked = simt_settings.early = false;
+    check_tree(2, 2, 128, COMPUTE_BF16, 110, 0);
+    check_tree(8, 1, 64, COMPUTE_F16, 100, 1);
+    check_tree(7, 1, 16, COMPUTE_BF16, 120, 2);
+    check_tree(20, 1, 12, COMPUTE_BF16, 250, 3); // more heads of one key head than a tile has queries
+    check_tree(1, 1, 96, COMPUTE_BF16, 128, 4);
+    check_tree(2, 1, 40, COMPUTE_F32, 100, 5);
+    assert_int_equal(simt_live_bytes(), 0);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_size)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_size), cmocka_unit_test(every_tree)};
     simt_settings.locked = simt_settings.early = true; // what is touched too soon ends the program
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
