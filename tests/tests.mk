@@ -16,7 +16,7 @@ $(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(BUILD)/libtests.a $(BUILD)/libo
 $(BUILD)/tests/support/plot_store.o: tests/fixtures/plots/computed.json
 
 # The whole program on a machine that claims several GPUs.
-$(BUILD)/tests/engine/cuda/doctor_test: $(BUILD)/simt/outpace
+$(BUILD)/tests/engine/cuda/doctor_test $(BUILD)/tests/engine/cuda/fault_test: $(BUILD)/simt/outpace
 
 # A program that fails allocations or system calls links them through tests/support/fault.c.
 WRAPPED  = malloc calloc realloc free open read write fsync close rename

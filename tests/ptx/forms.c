@@ -429,6 +429,8 @@ static const Arithmetic FORMS[] = {
     {"mov.pred",           copy_p,       "pp",    COUNT_MOVE,    QUICK   },
     {"cvta.to.global.u64", copy64,       "dd",    COUNT_MOVE,    QUICK   },
     {"cvta.global.u64",    copy64,       "dd",    COUNT_MOVE,    QUICK   },
+    {"cvta.local.u64",     copy64,       "dd",    COUNT_MOVE,    QUICK   }, // and back: no generic access is of it
+    {"cvta.to.local.u64",  copy64,       "dd",    COUNT_MOVE,    QUICK   },
     {"add.s32",            add32,        "www",   COUNT_INTEGER, QUICK   },
     {"add.u32",            add32,        "www",   COUNT_INTEGER, QUICK   },
     {"add.s64",            add64,        "ddd",   COUNT_INTEGER, QUICK   },

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-enum { FAILED = 1, NO_MEMORY = 2 };
+enum { FAILED = 1, NO_MEMORY = 2, BROKEN = 3 };
 
 const bool simt_emulated = true;
 
@@ -53,16 +53,32 @@ void simt_call(void *stream, void (*function)(void *), const void *data, size_t 
     simt_enqueue(stream, [=]() mutable { function(copy.data()); });
 }
 
+// So much work of $OUTPACE_FAKE_FAULT is done, the next fails; from then on every call fails, as after a fault of a
+// kernel. Negative: nothing does.
+static long &work_left() {
+    static const char *given = getenv("OUTPACE_FAKE_FAULT");
+    static long left = given ? strtol(given, nullptr, 10) : -1;
+    return left;
+}
+static int answer() { return work_left() == 0 ? BROKEN : 0; }
+
 static void drain(Stream *s) {
     if (s->queue.empty()) return;
     if (simt_settings.locked) device_lock(false);
-    for (SimtWork &work : s->queue) work();
+    for (SimtWork &work : s->queue) {
+        if (answer()) break;
+        work();
+        work_left() -= work_left() > 0;
+    }
     s->queue.clear();
     if (simt_settings.locked) device_lock(true);
 }
 
 const char *gpu_error(int code) {
-    return code == NO_MEMORY ? "out of memory" : code == FAILED ? "the call failed" : "no error";
+    return code == NO_MEMORY ? "out of memory"
+           : code == BROKEN  ? "an illegal memory access was encountered"
+           : code == FAILED  ? "the call failed"
+                             : "no error";
 }
 
 int gpu_versions(int *driver, int *runtime) {
@@ -95,12 +111,13 @@ int gpu_facts(int ordinal, GpuFacts *out) {
     out->multiprocessors = 4;
     out->shared_bytes = 227 << 10;
     out->total_bytes = out->free_bytes = (size_t)1 << 30;
-    return 0;
+    return answer();
 }
 
 // The counted-down allocation fails, and all behind it.
 static int take(void **out, size_t bytes) {
     *out = nullptr;
+    if (answer()) return answer();
     if (simt_settings.fail_after == 0) return NO_MEMORY;
     if (simt_settings.fail_after > 0) simt_settings.fail_after--;
     *out = device_take(bytes);
@@ -126,6 +143,7 @@ int gpu_give(void *device) { return give(device); }
 // Pinned memory is the host's too, so it is never locked.
 int gpu_take_pinned(void **host, size_t bytes) {
     *host = nullptr;
+    if (answer()) return answer();
     if (simt_settings.fail_after == 0) return NO_MEMORY;
     if (simt_settings.fail_after > 0) simt_settings.fail_after--;
     *host = malloc(bytes);
@@ -154,17 +172,17 @@ int gpu_stream_close(void *stream) {
 }
 int gpu_stream_wait(void *stream) {
     drain((Stream *)stream);
-    return 0;
+    return answer();
 }
 int gpu_copy(void *to, const void *from, size_t bytes, void *stream) {
     simt_enqueue(stream, [=] { memcpy(to, from, bytes); });
-    return 0;
+    return answer();
 }
 int gpu_fill(void *device, int byte, size_t bytes, void *stream) {
     simt_enqueue(stream, [=] { memset(device, byte, bytes); });
-    return 0;
+    return answer();
 }
-int gpu_launched() { return 0; }
+int gpu_launched() { return answer(); }
 bool gpu_begins_early() {
     const char *wanted = getenv("OUTPACE_EARLY");
     return !wanted || strcmp(wanted, "no") != 0;
@@ -195,34 +213,34 @@ int gpu_event_record(void *event, void *stream) {
         e->at = now();
         e->coming--;
     });
-    return 0;
+    return answer();
 }
 int gpu_event_wait(void *event) {
     Event *e = (Event *)event;
     if (e->coming) drain(e->stream);
-    return 0;
+    return answer();
 }
 int gpu_event_seconds(void *from, void *to, double *seconds) {
     *seconds = ((Event *)to)->at - ((Event *)from)->at;
-    return 0;
+    return answer();
 }
 
 int gpu_graph_begin(void *stream) {
     ((Stream *)stream)->captured = std::make_shared<Works>();
-    return 0;
+    return answer();
 }
 int gpu_graph_end(void *stream, void **graph) {
     Stream *s = (Stream *)stream;
     *graph = simt_settings.no_graphs ? nullptr : new std::shared_ptr<Works>(s->captured);
     s->captured.reset();
-    return simt_settings.no_graphs ? FAILED : 0;
+    return simt_settings.no_graphs ? FAILED : answer();
 }
 int gpu_graph_run(void *graph, void *stream) {
     std::shared_ptr<Works> works = *(std::shared_ptr<Works> *)graph;
     push(stream, [=] {
         for (SimtWork &work : *works) work();
     });
-    return 0;
+    return answer();
 }
 int gpu_graph_close(void *graph) {
     delete (std::shared_ptr<Works> *)graph;
