@@ -88,11 +88,8 @@ static const Device *find_device(const char *text, int *ordinal, Error *e) {
 }
 
 static bool choose_compute(const char *text, const Model *m, Compute *out, Error *e) {
-    if (!text) *out = m->dtype == DTYPE_BF16 ? COMPUTE_BF16 : COMPUTE_F32;
-    else if (strcmp(text, "f32") == 0) *out = COMPUTE_F32;
-    else if (strcmp(text, "bf16") == 0) *out = COMPUTE_BF16;
-    else return error_input(e, "there is no compute '%s': f32 and bf16 are known", text);
-    return true;
+    return compute_find(text, m->dtype, out) ||
+           error_input(e, "there is no compute '%s': f32, bf16 and f16 are known", text);
 }
 
 static bool choose_math(const char *text, const Device *device, bool *fast, Error *e) {
@@ -144,7 +141,7 @@ static int context_of(const Shape *s, const BackendOptions *o) {
 
 // Bytes of keys and values of one position, all layers.
 static size_t position_bytes(const Shape *s, Compute compute) {
-    return 2 * (size_t)s->layers * (size_t)shape_kv_width(s) * (compute == COMPUTE_BF16 ? 2 : 4);
+    return 2 * (size_t)s->layers * (size_t)shape_kv_width(s) * dtype_size(compute_dtype(compute));
 }
 
 static EngineMemory estimate(const Model *m, const BackendOptions *o) {

@@ -10,7 +10,7 @@ typedef struct Engine Engine;
 
 typedef struct EngineOptions {
     const char *device;     // "cpu" (the default, or NULL), "null", "cuda[:n]", "auto"
-    const char *compute;    // "f32", "bf16", or NULL: bf16 where the weights are bf16, else f32
+    const char *compute;    // "f32", "bf16", "f16", or NULL: as the weights
     const char *window;     // "on" or NULL: the sliding window that config.json gives; "off": none
     const char *math;       // "exact" or NULL; "fast": products by a vendor's library, which cuda has
     const char *weights;    // "mapped" or NULL: left in the files; "held": in memory of our own (CPU only)

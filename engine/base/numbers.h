@@ -31,5 +31,27 @@ float f16_to_f32(uint16_t h);
 // Nearest, ties to even; 65520 and above become infinity, a NaN the quiet NaN of its sign.
 uint16_t f32_to_f16(float f);
 
+// The same as a float: what both of them give one after the other, without a branch, so that loops of it
+// become vectors.
+static inline float f16_round(float f) {
+    uint32_t u, sign, small;
+    memcpy(&u, &f, 4);
+    sign = u & 0x80000000u;
+    u &= 0x7fffffffu;
+    float low;
+    memcpy(&low, &u, 4);
+    low = (low + 0.5f) - 0.5f; // below 2^-14 the steps are those of 0.5
+    memcpy(&small, &low, 4);
+    uint32_t normal = (u + 0xfffu + (u >> 13 & 1u)) & ~0x1fffu;
+    uint32_t out = u < 0x38800000u ? small : normal >= 0x47800000u ? 0x7f800000u : normal;
+    out = (u > 0x7f800000u ? 0x7fc00000u : out) | sign;
+    memcpy(&f, &out, 4);
+    return f;
+}
+
+static inline float dtype_round(Dtype t, float f) {
+    return t == DTYPE_F32 ? f : t == DTYPE_F16 ? f16_round(f) : bf16_round(f);
+}
+
 // Element i of an array of that type; data may have any alignment.
 float dtype_load(Dtype t, const void *data, size_t i);

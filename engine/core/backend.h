@@ -12,17 +12,12 @@
 #include "engine/base/error.h"
 #include "engine/base/progress.h"
 #include "engine/core/cache.h"
+#include "engine/core/compute.h"
 #include "engine/core/sampler.h"
 #include "engine/core/shape.h"
 #include "engine/core/tree.h"
 
 #include <stddef.h>
-
-// What activations, keys and values are rounded to; sums and the residual stream are f32.
-typedef enum { COMPUTE_F32, COMPUTE_BF16, COMPUTE_F16, COMPUTE_KINDS } Compute;
-static inline Dtype compute_dtype(Compute c) {
-    return c == COMPUTE_F32 ? DTYPE_F32 : c == COMPUTE_BF16 ? DTYPE_BF16 : DTYPE_F16;
-}
 
 typedef struct BackendOptions {
     Compute compute;

@@ -139,11 +139,12 @@ bool cpu_ceilings(const BackendOptions *o, Ceilings *out, Error *e) {
         *out = (Ceilings){.isa = p.ops->name, .threads = pool_threads(pool)};
         out->few_bytes = p.bytes < BUFFER_BYTES ? p.bytes : 0;
         out->bytes_per_s = best_read(pool, &p);
-        for (int compute = 0; compute < COMPUTE_KINDS; compute++) {
+        for (int compute = 0; compute <= COMPUTE_BF16; compute++) {
             p.compute = (Compute)compute;
             double seconds = seconds_of(pool, multiply_all, &p);
             out->operations_per_s[compute] = out->threads * p.operations / seconds;
         }
+        out->operations_per_s[COMPUTE_F16] = out->operations_per_s[COMPUTE_F32]; // f16 is widened to it
     }
     pool_close(pool);
     mem_free(p.buffer);

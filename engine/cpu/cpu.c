@@ -128,8 +128,8 @@ bool cpu_open(const Model *model, const BackendOptions *o, void **self, Error *e
     const CpuOps *ops = cpu_ops_find(o->isa, e);
     Cpu *c = ops ? mem_alloc(1, sizeof *c) : NULL;
     if (!c) return ops ? error_system(e, "out of memory for a CPU instance") : false;
-    *c = (Cpu){.model = model, .ops = ops, .compute = o->compute};
-    c->layout = key_layout(s, o->compute == COMPUTE_BF16 ? DTYPE_BF16 : DTYPE_F32);
+    *c = (Cpu){.model = model, .ops = ops, .compute = o->compute, .overflow = OVERFLOW_NONE};
+    c->layout = key_layout(s, compute_dtype(o->compute));
     c->context = o->context > 0 && o->context < s->context ? o->context : s->context;
     c->max_nodes = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
     cache_init(&slots, c->context, s->window, o->slack > 0 ? o->slack : CACHE_SLACK);
@@ -161,13 +161,19 @@ static bool has_copies(const Cpu *c, const Tree *t, Error *e) {
 // Counts what has passed since `start`.
 static void add_since(double start, double *seconds) { *seconds += clock_now(clock_monotonic()) - start; }
 
+// Told once: the next call may be of another text.
+static bool nothing_overflowed(Cpu *c, Error *e) {
+    unsigned place = atomic_exchange(&c->overflow, OVERFLOW_NONE);
+    return place == OVERFLOW_NONE || overflow_refuse(place, c->model->shape.layers, e);
+}
+
 static bool cpu_run(void *self, const StepRun *run, Error *e) {
     Cpu *c = self;
     if (run->tree->layout == LAYOUT_COPIED && !has_copies(c, run->tree, e)) return false;
     double start = clock_now(clock_monotonic());
     cpu_forward(c, run);
     add_since(start, &c->seconds.run);
-    return true;
+    return nothing_overflowed(c, e);
 }
 
 static bool cpu_run_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
@@ -178,7 +184,7 @@ static bool cpu_run_head(void *self, const int *nodes, int count, unsigned want,
     double start = clock_now(clock_monotonic());
     cpu_head(c, nodes, count, want, out);
     add_since(start, &c->seconds.head);
-    return true;
+    return nothing_overflowed(c, e);
 }
 
 static bool cpu_get_hidden(void *self, const int *nodes, int count, HiddenKind kind, float *rows, Error *e) {

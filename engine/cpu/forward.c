@@ -37,10 +37,27 @@ typedef struct Products {
     float *y[PRODUCTS]; // (rows, outputs)
     int count;
     bool residual; // the outputs are added to the residual stream
+    Rounded what;  // x is
     Packed packed;
     int from, to;     // those of one type
     int units, least; // MATMUL_UNITs of these, one after another; how many are taken at least
 } Products;
+
+void cpu_watch(Cpu *c, const float *x, size_t n, unsigned place) {
+    const uint32_t least = 0x477ff000u, infinite = 0x7f800000u; // 65520
+    uint32_t found = 0, u;
+    if (c->compute != COMPUTE_F16) return;
+    for (size_t i = 0; i < n; i++) {
+        memcpy(&u, &x[i], sizeof u);
+        found |= (u & 0x7fffffffu) - least <= infinite - least; // a NaN has a cause of its own
+    }
+    unsigned known = atomic_load(&c->overflow);
+    while (found && place < known && !atomic_compare_exchange_weak(&c->overflow, &known, place)) {}
+}
+
+static void watch(const Work *k, const float *x, int n, Rounded what) {
+    cpu_watch(k->c, x, (size_t)n, overflow_place(k->layer, what));
+}
 
 static void ready_rows(void *argument, int thread, int threads) {
     const Products *p = argument;
@@ -49,7 +66,10 @@ static void ready_rows(void *argument, int thread, int threads) {
     pool_share(p->work->rows, ops->pack_unit, thread, threads, &first, &last);
     if (p->from == 0 && p->ready)
         for (int r = first; r < last; r++) p->ready(p->work, r, p->x + (size_t)r * (size_t)p->packed.columns);
-    if (first < last) ops->pack(p->x, &p->packed, first, last);
+    if (first >= last) return;
+    watch(p->work, p->x + (size_t)first * (size_t)p->packed.columns, (last - first) * p->packed.columns,
+          p->what);
+    ops->pack(p->x, &p->packed, first, last);
 }
 
 // A single row, which each thread makes ready for itself: less than one waits for the other's, and for the
@@ -58,8 +78,10 @@ static Packed ready_own_row(const Products *p, int thread) {
     ThreadScratch *own = &p->work->c->threads[thread];
     Packed packed = p->packed;
     packed.data = own->packed;
+    const float *x = p->ready ? own->row : p->x;
     if (p->ready) p->ready(p->work, 0, own->row);
-    p->work->c->ops->pack(p->ready ? own->row : p->x, &packed, 0, 1);
+    watch(p->work, x, packed.columns, p->what);
+    p->work->c->ops->pack(x, &packed, 0, 1);
     return packed;
 }
 
@@ -148,7 +170,11 @@ static void place_row(const Work *k, int r, void *keys, void *values) {
     add_bias(&k->w->v_bias, value);
     turn_heads(c, &k->w->q_norm, q, s->heads, position);
     turn_heads(c, &k->w->k_norm, key, s->kv_heads, position);
-    for (int i = 0; c->compute == COMPUTE_BF16 && i < q_width; i++) q[i] = bf16_round(q[i]);
+    watch(k, q, q_width, ROUNDED_HEADS);
+    watch(k, key, kv_width, ROUNDED_HEADS);
+    watch(k, value, kv_width, ROUNDED_HEADS);
+    for (int i = 0; c->compute != COMPUTE_F32 && i < q_width; i++)
+        q[i] = dtype_round(compute_dtype(c->compute), q[i]);
     keys_store(&c->layout, key, value, keys, values, k->first + r);
 }
 
@@ -172,9 +198,16 @@ static void run_attention(Work *k) {
         .x = p->normed,
         .w = {&w->q, &w->k, &w->v},
         .y = {p->q,  p->k,  p->v },
-        .count = 3
+        .count = 3,
+        .what = ROUNDED_ATTENTION_INPUT
     };
-    Products o = {.work = k, .x = p->mixed, .w = {&w->o}, .y = {p->delta}, .count = 1, .residual = true};
+    Products o = {.work = k,
+                  .x = p->mixed,
+                  .w = {&w->o},
+                  .y = {p->delta},
+                  .count = 1,
+                  .residual = true,
+                  .what = ROUNDED_ATTENTION_OUTPUT};
     project(&qkv);
     run_rows(k, place_rows, k);
     if (k->run->tree->layout == LAYOUT_COPIED && k->first == k->run->first) cpu_copy_cache(k);
@@ -212,7 +245,8 @@ static void run_mlp(Work *k) {
         .x = p->normed,
         .w = {&w->gate, &w->up},
         .y = {p->gate,  p->up },
-        .count = w->up.data ? 2 : 1
+        .count = w->up.data ? 2 : 1,
+        .what = ROUNDED_MLP_INPUT
     };
     Products out = {.work = k,
                     .ready = gate_row,
@@ -220,7 +254,8 @@ static void run_mlp(Work *k) {
                     .w = {&w->down},
                     .y = {p->delta},
                     .count = 1,
-                    .residual = true};
+                    .residual = true,
+                    .what = ROUNDED_MLP_PRODUCT};
     project(&in);
     if (w->down.data) project(&out);
     else add_activations(k);

@@ -97,6 +97,8 @@ static void head_panel(Cpu *c, const int *nodes, int rows, unsigned want, HeadOu
     };
     if (want & HEAD_LOGITS) t.logits = out->logits + (size_t)done * vocab;
     cpu_normed(c, nodes, rows, c->panel.normed);
+    cpu_watch(c, c->panel.normed, (size_t)rows * (size_t)w->columns,
+              overflow_place(c->model->shape.layers, ROUNDED_ATTENTION_INPUT));
     c->ops->pack(c->panel.normed, &t.packed, 0, rows);
     pool_run(c->pool, head_share, &t);
     for (int r = 0; r < rows; r++) {

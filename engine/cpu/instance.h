@@ -12,6 +12,8 @@
 #include "engine/cpu/kernels/ops.h"
 #include "engine/cpu/pool.h"
 
+#include <stdatomic.h>
+
 enum {
     PANEL = 256, // rows that go through a layer together: beyond this the weights' stream no longer counts
     HEAD_SCRATCH =
@@ -71,6 +73,7 @@ typedef struct Cpu {
     Pool *pool;
     bool shares_pool; // it is another instance's
     Compute compute;
+    atomic_uint overflow; // the first place that was told, or OVERFLOW_NONE
     KeyLayout layout;
     int context, max_nodes, slots;
     KeyValues cache, step;
@@ -101,6 +104,9 @@ static inline int cpu_block_nodes(const Shape *s) {
     return group < BLOCK_QUERIES_MIN ? BLOCK_QUERIES_MIN / group : 1;
 }
 static inline size_t cpu_score_row(const Cpu *c) { return (size_t)c->context / 16 * 16 + 16 + SCORE_PAD; }
+
+// Tells `place` where one of n numbers becomes infinite as compute f16 rounds it.
+void cpu_watch(Cpu *c, const float *x, size_t n, unsigned place);
 
 // Layers [a, b) for nodes [first, last); forward.c.
 void cpu_forward(Cpu *c, const StepRun *run);

@@ -1,5 +1,5 @@
 // What a card can do at most: it reads and copies buffers far larger than its caches, and multiplies in
-// registers. f32's rate is that of fused multiply-adds, which f32 and f16 weights are multiplied by
+// registers. f32's rate is that of fused multiply-adds, which f32 weights are multiplied by
 // (product_plain.cu; cuBLASLt is asked for no less than f32 either), so theirs is an upper bound too.
 //
 // A pass is made so long that its launch does not count, and passes go on until the card's clocks have had
@@ -97,6 +97,7 @@ bool cuda_ceilings(int ordinal, const BackendOptions *o, Ceilings *out, Error *e
     bool ok = probe_open(&p, ordinal, &facts, e) && measure(&p, read_pass, &out->bytes_per_s, e) &&
               measure(&p, mma_pass, &out->operations_per_s[COMPUTE_BF16], e) &&
               measure(&p, fma_pass, &out->operations_per_s[COMPUTE_F32], e);
+    out->operations_per_s[COMPUTE_F16] = out->operations_per_s[COMPUTE_BF16]; // the same cores, as fast
     probe_close(&p);
     return ok;
 }

@@ -113,7 +113,11 @@ static bool open_library(Cuda *c, bool wanted, Error *e) {
 static void name_kernels(Cuda *c) {
     const char *in_turn = c->facts.major >= 9 && !gpu_begins_early() ? ", none early" : "";
     int n = snprintf(c->isa, sizeof c->isa, "sm_%d%d%s", c->facts.major, c->facts.minor, in_turn);
-    if (c->fast) snprintf(c->isa + n, sizeof c->isa - (size_t)n, ", cuBLASLt %s", c->fast->library.version);
+    if (c->fast)
+        n += snprintf(c->isa + n, sizeof c->isa - (size_t)n, ", cuBLASLt %s", c->fast->library.version);
+    if (c->rounded)
+        snprintf(c->isa + n, sizeof c->isa - (size_t)n, ", %s weights rounded to %s",
+                 c->compute == COMPUTE_BF16 ? "f16" : "bf16", compute_name(c->compute));
 }
 
 // An instance that has taken nothing yet.

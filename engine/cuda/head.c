@@ -28,6 +28,12 @@ static void norm_chosen(Cuda *c, int count, const Activations *to) {
     gpu_norm(&n, count, c->stream);
 }
 
+static Activations head_input(const Cuda *c) {
+    Activations a = *cuda_role(c, ROLE_NORMED, &c->head);
+    a.overflow = (Overflow){c->overflow, overflow_place(c->model->shape.layers, ROUNDED_ATTENTION_INPUT)};
+    return a;
+}
+
 static int most_rows(int count) {
     int most = 8;
     while (most < count) most *= 2;
@@ -39,7 +45,7 @@ static void multiply(Cuda *c, int count) {
     Product p = {
         .rows = c->chosen,
         .w = c->head,
-        .x = *cuda_role(c, ROLE_NORMED, &c->head),
+        .x = head_input(c),
         .put = {.kind = PUT_LOGITS, .out = c->logits, .stride = s->vocab, .real = s->real_vocab},
         .parts = c->parts
     };
@@ -116,7 +122,8 @@ static bool read_panel(Cuda *c, const int *nodes, int count, unsigned want, Head
     if ((c->fast && !fast_prepare_head(c, fast_rows(count), e)) || !cuda_begin(c, PHASE_HEAD, e) ||
         !choose(c, nodes, count, e) || (draws && !send_asks(c, draws, done, count, e)))
         return false;
-    norm_chosen(c, count, cuda_role(c, ROLE_NORMED, &c->head));
+    Activations normed = head_input(c);
+    norm_chosen(c, count, &normed);
     multiply(c, count);
     if (!fast_ok(c, e)) return false;
     if (want & (HEAD_ARGMAX | HEAD_TOP) && !rank(c, count, k, e)) return false;

@@ -47,7 +47,7 @@ typedef struct Cuda {
     Compute compute;
     int ordinal;
     GpuFacts facts;
-    char isa[128];
+    char isa[192];
     int context, max_nodes, slots;
     Cache cache; // its window and ring
     Heads heads;
@@ -56,14 +56,14 @@ typedef struct Cuda {
     Mark marks[MARKS];  // (mark_count): since the stream was last waited for
     int mark_count;
     bool unread; // a run is in the stream that nothing was read of
-    double seconds[PHASES];
-    double waited_s;
+    double seconds[PHASES], waited_s;
 
     // device memory; every block is in `blocks` too
     bool planning; // nothing is allocated, only summed up
     void **blocks;
     size_t block_count, block_capacity;
     size_t weight_bytes, cache_bytes, step_bytes;
+    bool rounded; // weights were, from f16 to bf16 or the other way round
 
     GpuLayer *layers;
     Matrix embedding, head;
@@ -81,8 +81,8 @@ typedef struct Cuda {
     struct Fast *fast; // NULL: exact
     float *parts, *attention_parts;
     size_t attention_floats;
-    unsigned *done, *attention_done;
-    float *logits; // (PANEL_ROWS, max(vocab, width))
+    unsigned *done, *attention_done, *overflow; // overflow: the least place that was told
+    float *logits;                              // (PANEL_ROWS, max(vocab, width))
     int *top_id, *slice_id;
     float *top_logit, *slice_logit;
     DrawAsks *draw_asks;
@@ -92,11 +92,11 @@ typedef struct Cuda {
     int held_count;
 
     Staging steps[STEP_STAGINGS], list, rows, asks;
-    int turn;     // of the step stagings
-    int *host_id; // pinned: (PANEL_ROWS, TOP_MAX), then as many logits
-    float *host_logit;
+    int turn;                   // of the step stagings
+    int *host_id;               // pinned: (PANEL_ROWS, TOP_MAX), then as many logits
+    float *host_logit, *host_p; // host_p: (vocab)
+    unsigned *host_overflow;
     double *host_answers; // as draw_answers
-    float *host_p;        // (vocab)
     StepGraph graphs[GRAPHS];
     unsigned long graph_clock;
     bool no_graphs; // a step could not be recorded

@@ -11,7 +11,17 @@ typedef struct Work {
     int most, tiles, spans;
 } Work;
 
-static void norm(const Work *w, const float *weight, const Matrix *reader) {
+static Overflow told(const Cuda *c, int layer, Rounded what) {
+    return (Overflow){c->overflow, overflow_place(layer, what)};
+}
+
+static Activations to_role(const Cuda *c, Role role, const Matrix *reader, int layer, Rounded what) {
+    Activations to = *cuda_role(c, role, reader);
+    to.overflow = told(c, layer, what);
+    return to;
+}
+
+static void norm(const Work *w, const float *weight, const Matrix *reader, int layer, Rounded what) {
     const Cuda *c = w->c;
     const Shape *s = &c->model->shape;
     Norm n = {.rows = step_rows(c->step),
@@ -19,7 +29,7 @@ static void norm(const Work *w, const float *weight, const Matrix *reader) {
               .weight = weight,
               .epsilon = s->norm_epsilon,
               .width = s->width,
-              .to = *cuda_role(c, ROLE_NORMED, reader)};
+              .to = to_role(c, ROLE_NORMED, reader, layer, what)};
     gpu_norm(&n, w->most, c->stream);
 }
 
@@ -83,11 +93,12 @@ static void attend(const Work *w, int layer) {
                    .area = c->max_nodes,
                    .window = c->cache.window,
                    .ring = c->cache.ring,
-                   .to = *cuda_role(c, ROLE_MIXED, &l->o),
+                   .to = to_role(c, ROLE_MIXED, &l->o, layer, ROUNDED_ATTENTION_OUTPUT),
                    .parts = c->attention_parts,
                    .parts_floats = c->attention_floats,
                    .done = c->attention_done};
-    norm(w, l->attention_norm, &l->qkv);
+    put.heads.overflow = told(c, layer, ROUNDED_HEADS);
+    norm(w, l->attention_norm, &l->qkv, layer, ROUNDED_ATTENTION_INPUT);
     if (l->qk_norm) norm_heads(w, l, &put);
     else multiply(w, &l->qkv, ROLE_NORMED, &put);
     gpu_attention(&a, w->tiles, w->spans, c->stream);
@@ -101,13 +112,13 @@ static void run_mlp(const Work *w, int layer) {
     Put put = {.kind = l->gated ? PUT_GATED : PUT_ACTIVATED,
                .bias = l->gate_bias,
                .activation = c->model->shape.activation,
-               .to = *cuda_role(c, ROLE_GATED, &l->down)};
+               .to = to_role(c, ROLE_GATED, &l->down, layer, ROUNDED_MLP_PRODUCT)};
     if (!l->down.data) {
         put.kind = PUT_ACTIVATED_RESIDUAL;
         put.out = c->hidden;
         put.stride = c->model->shape.width;
     }
-    norm(w, l->mlp_norm, &l->in);
+    norm(w, l->mlp_norm, &l->in, layer, ROUNDED_MLP_INPUT);
     multiply(w, &l->in, ROLE_NORMED, &put);
     if (l->down.data) add_to_hidden(w, &l->down, ROLE_GATED);
 }

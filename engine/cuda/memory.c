@@ -117,7 +117,8 @@ bool cuda_take_buffers(Cuda *c, Error *e) {
            (!s->qk_norm || cuda_take(c, &c->qkv, rows * qkv * f, false, t, e)) &&
            cuda_take(c, &c->frequency, pairs * sizeof(double), false, t, e) &&
            cuda_take(c, &c->cosine, nodes * pairs * f, false, t, e) &&
-           cuda_take(c, &c->sine, nodes * pairs * f, false, t, e) && take_roles(c, e) &&
+           cuda_take(c, &c->sine, nodes * pairs * f, false, t, e) &&
+           cuda_take(c, &c->overflow, sizeof *c->overflow, false, t, e) && take_roles(c, e) &&
            cuda_take(c, &c->parts, most_parts(c) * f, false, t, e) &&
            cuda_take(c, &c->done, PANEL_ROWS * sizeof(unsigned), true, t, e) && take_attention(c, e) &&
            fast_take(c, e) && cuda_take(c, &c->logits, PANEL_ROWS * widest * f, false, t, e) &&
@@ -152,6 +153,9 @@ bool cuda_take_pinned(Cuda *c, Error *e) {
            take_staging(c, &c->rows, (size_t)s->width * PANEL_ROWS * f, e) &&
            take_staging(c, &c->asks, asks_size(c->max_nodes), e) && take_pinned(c, &c->host_id, top, e) &&
            take_pinned(c, &c->host_logit, top, e) &&
+           take_pinned(c, &c->host_overflow, sizeof *c->host_overflow, e) &&
+           cuda_ok(c, gpu_fill(c->overflow, 0xff, sizeof *c->overflow, c->stream), "cannot write its memory",
+                   e) &&
            take_pinned(c, &c->host_answers, answers_size(c->max_nodes), e) &&
            take_pinned(c, &c->host_p, (size_t)s->vocab * f, e);
 }
@@ -170,6 +174,7 @@ void cuda_give_all(Cuda *c) {
     give_staging(&c->asks);
     gpu_give_pinned(c->host_id);
     gpu_give_pinned(c->host_logit);
+    gpu_give_pinned(c->host_overflow);
     gpu_give_pinned(c->host_answers);
     gpu_give_pinned(c->host_p);
 }

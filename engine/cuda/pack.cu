@@ -9,10 +9,9 @@ enum { THREADS = 256 };
 
 __device__ __forceinline__ void put_number(Dtype dtype, void *data, size_t i, float x) {
     if (dtype == DTYPE_F32) ((float *)data)[i] = x;
-    else ((uint16_t *)data)[i] = f32_bf16(x); // from bf16: the same bits
+    else ((uint16_t *)data)[i] = f32_half(dtype, x); // from the same format: the same bits
 }
 
-// f16 stays what it is.
 __global__ void __launch_bounds__(THREADS) pack(Pack p) {
     size_t n = (size_t)p.rows * (size_t)p.columns, stride = (size_t)gridDim.x * THREADS;
     for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += stride) {
@@ -20,8 +19,7 @@ __global__ void __launch_bounds__(THREADS) pack(Pack p) {
         int column = (int)(i % (size_t)p.columns);
         size_t at = p.to.form == FORM_PACKED ? fragment_at(p.to.pitch, row, column)
                                              : (size_t)row * (size_t)p.to.pitch + (size_t)column;
-        if (p.to.dtype == DTYPE_F16) ((uint16_t *)p.to.data)[at] = ((const uint16_t *)p.from)[i];
-        else put_number(p.to.dtype, p.to.data, at, load_number(p.dtype, p.from, i));
+        put_number(p.to.dtype, p.to.data, at, load_number(p.dtype, p.from, i));
     }
 }
 

@@ -59,11 +59,26 @@ static bool wait_for(Cuda *c, const Mark *last, Error *e) {
     return ok;
 }
 
+// Compute f16 alone can overflow; what it told comes back in front of the last mark. It is told once: the
+// next step may be of another text.
+static bool ask_for_overflow(Cuda *c, Error *e) {
+    return cuda_ok(c, gpu_copy(c->host_overflow, c->overflow, sizeof *c->overflow, c->stream),
+                   "cannot copy from it", e);
+}
+
+static bool nothing_overflowed(Cuda *c, Error *e) {
+    if (*c->host_overflow == OVERFLOW_NONE) return true;
+    gpu_fill(c->overflow, 0xff, sizeof *c->overflow, c->stream);
+    return overflow_refuse(*c->host_overflow, c->model->shape.layers, e);
+}
+
 bool cuda_wait(Cuda *c, Error *e) {
     if (!c->mark_count) return true;
-    bool ok = phase_of(c) == PHASE_IDLE || mark(c, PHASE_IDLE, e);
+    bool watched = c->compute == COMPUTE_F16, ok = !watched || ask_for_overflow(c, e);
+    ok = ok && ((phase_of(c) == PHASE_IDLE && !watched) || mark(c, PHASE_IDLE, e));
     int marks = c->mark_count;
     c->mark_count = 0;
     c->unread = false;
-    return ok && wait_for(c, &c->marks[marks - 1], e) && count_time(c, marks, e);
+    return ok && wait_for(c, &c->marks[marks - 1], e) && count_time(c, marks, e) &&
+           (!watched || nothing_overflowed(c, e));
 }

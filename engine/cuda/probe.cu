@@ -1,5 +1,5 @@
 // What a card can do at most, to measure it: reading memory, and multiplying in registers, by tensor cores
-// and by fused multiply-adds of f32, which products of weights or activations that are not bf16 are made of.
+// and by fused multiply-adds of f32, which products of f32 weights or activations are made of.
 #include "engine/cuda/rows.cuh"
 
 enum { THREADS = 256, CHAINS = 8, UNROLLED = 8 };

@@ -1,9 +1,9 @@
 // Weights on the device: what is read together stands together, in the order that its product wants.
 //
-// A group (q k v; o; gate up; down; head) is packed for tensor cores if all of it is bf16, or f16, and so is
-// the arithmetic, else it keeps its type, or is widened to f32 where its tensors have several. Where cuBLASLt
-// multiplies, which takes bf16 by bf16 and f32 by f32, all is row after row. Tensors go up row by row as they
-// stand in the file, and the device puts them in order.
+// A group (q k v; o; gate up; down; head) of bf16 or of f16 is packed for tensor cores where the arithmetic
+// is one of the two, to which it is rounded; else it keeps its type, or is widened to f32 where its tensors
+// have several. Where cuBLASLt multiplies, all is row after row. Tensors go up row by row as they stand in
+// the file, and the device puts them in order.
 #include "engine/cuda/instance.h"
 
 #include "engine/base/memory.h"
@@ -22,7 +22,8 @@ static Matrix describe(const Cuda *c, const Tensor *const *t, int count) {
         if (t[i]->dtype != m.dtype) m.dtype = DTYPE_F32;
         m.rows += t[i]->rows;
     }
-    bool tensor = c->compute != COMPUTE_F32 && m.dtype == compute_dtype(c->compute);
+    bool tensor = c->compute != COMPUTE_F32 && m.dtype != DTYPE_F32;
+    if (tensor) m.dtype = compute_dtype(c->compute);
     m.library = c->fast && (tensor || m.dtype == DTYPE_F32);
     if (tensor) m.form = m.library ? FORM_ROWS : FORM_PACKED;
     m.pitch = round_up(m.columns, tensor ? PACKED_K : PLAIN_K);
@@ -33,6 +34,7 @@ static Matrix describe(const Cuda *c, const Tensor *const *t, int count) {
 static bool take_matrix(Cuda *c, Matrix *m, const Tensor *const *t, int count, Error *e) {
     if (!t[0]->data) return true;
     *m = describe(c, t, count);
+    c->rounded |= m->dtype != DTYPE_F32 && compute_rounds(c->compute, t[0]->dtype);
     return cuda_take(c, &m->data, gpu_matrix_bytes(m), true, &c->weight_bytes, e);
 }
 

@@ -46,7 +46,7 @@ static const Option OPTIONS[] = {
     {"threads",        0,   OPTION_INT,  AT(threads),       0, 1024,           "N",              "0: one a core",                              "0"                 },
     {"context",        'c', OPTION_INT,  AT(context),       0, 1 << 24,        "N",
      "positions to hold; 0: the model's, or what fits a GPU",                                                                                  "0"                 },
-    {"compute",        0,   OPTION_TEXT, AT(compute),       0, 0,              "f32|bf16",       "how activations enter products",
+    {"compute",        0,   OPTION_TEXT, AT(compute),       0, 0,              "f32|bf16|f16",   "how activations enter products",
      "as the weights"                                                                                                                                              },
     {"math",           0,   OPTION_TEXT, AT(math),          0, 0,              "exact|fast",     "fast: products by cuBLASLt, on cuda",        "exact"             },
     {"isa",            0,   OPTION_TEXT, AT(isa),           0, 0,              "NAME",           "force a set of CPU kernels",                 "the best there is" },
@@ -252,7 +252,7 @@ static void print_stats(const Run *r) {
         fprintf(stderr, "stand-in  %s\n", r->models.target.model.stand_in);
     fprintf(stderr, "method    %s\n", text_get(&method));
     fprintf(stderr, "engine    %s, kernels %s, compute %s\n", b.device, b.isa,
-            r->models.target.session.compute == COMPUTE_BF16 ? "bf16" : "f32");
+            compute_name(r->models.target.session.compute));
     if (refused) fprintf(stderr, "warning   %s\n", refused);
     if (engine_passes_over(r->o->device, &gpu)) fprintf(stderr, "warning   %s\n", gpu.text);
     print_memory("memory", &r->models.memory);
@@ -303,8 +303,7 @@ static bool print_json(const Run *r, Error *e) {
     json_t *more = json_pack("{s:s, s:s, s:i, s:f, s:s, s:s, s:s, s:s, s:I}", "method", text_get(&method),
                              "model", r->model, "prompt_tokens", (int)r->prompt.count, "rows", d->rows,
                              "ended_by", ended_by(r), "device", b.device, "isa", b.isa, "compute",
-                             r->models.target.session.compute == COMPUTE_BF16 ? "bf16" : "f32", "seed",
-                             (json_int_t)r->o->seed);
+                             compute_name(r->models.target.session.compute), "seed", (json_int_t)r->o->seed);
     text_release(&method);
     const char *stand_in = r->models.target.model.stand_in;
     bool ok = root && more && json_object_update(root, more) == 0 &&

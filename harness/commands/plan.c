@@ -124,12 +124,17 @@ static bool read_done(const Prepared *p, const char *db, Done *out, Error *e) {
     return ok;
 }
 
+static Compute compute_of(const Setup *s, const InputModel *m) {
+    Compute c;
+    return compute_find(settings_compute(s->settings), m->model.dtype, &c) ? c : COMPUTE_F32;
+}
+
 // Bytes of weights, and of keys and values at the context that the prompts need.
 static void print_memory(const Prepared *p, int setup) {
     const Setup *s = &p->schedule.setups[setup];
     const InputModel *m = &p->inputs.models[s->model];
     const Shape *shape = &m->model.shape;
-    size_t width = s->settings->compute == SETTINGS_F32 || m->model.dtype != DTYPE_BF16 ? 4 : 2;
+    size_t width = dtype_size(compute_dtype(compute_of(s, m)));
     double cache =
         2.0 * shape->layers * (double)shape_kv_width(shape) * (double)width * p->inputs.positions[setup];
     terminal_printf("           about %.2f GB: weights %.2f, cache of %d positions %.2f\n",
@@ -139,12 +144,13 @@ static void print_memory(const Prepared *p, int setup) {
 
 static void print_setup(const Prepared *p, int setup) {
     const Setup *s = &p->schedule.setups[setup];
+    const char *compute = settings_compute(s->settings);
     terminal_printf("\nmodel      %s on %s, compute %s, %d threads%s\n", p->experiment.models[s->model].name,
-                    s->settings->device,
-                    s->settings->compute == SETTINGS_AS_STORED ? "as stored"
-                    : s->settings->compute == SETTINGS_F32     ? "f32"
-                                                               : "bf16",
-                    s->settings->threads, s->settings->threads ? "" : " (one a core)");
+                    s->settings->device, compute ? compute : "as stored", s->settings->threads,
+                    s->settings->threads ? "" : " (one a core)");
+    const char *rounding = inputs_rounding(&p->inputs, s->model, s->settings);
+    if (rounding)
+        terminal_printf("           weights are rounded from %s: not quite the published model\n", rounding);
     print_memory(p, setup);
 }
 
@@ -326,10 +332,9 @@ static void reckon_price(const Prepared *p, int setup, const Ceilings *c, Price 
     const Setup *s = &p->schedule.setups[setup];
     const InputModel *m = &p->inputs.models[s->model];
     const Shape *shape = &m->model.shape;
-    bool f32 = s->settings->compute == SETTINGS_F32 || m->model.dtype != DTYPE_BF16;
     double operations = 2 * ((double)shape->layers * (double)shape_layer_parameters(shape) +
                              (double)shape->vocab * shape->width),
-           rate = WIDE_SHARE * c->operations_per_s[f32 ? COMPUTE_F32 : COMPUTE_BF16],
+           rate = WIDE_SHARE * c->operations_per_s[compute_rate(compute_of(s, m), m->model.dtype)],
            read = c->bytes_per_s > 0 ? (double)m->bytes / c->bytes_per_s : 0;
     *out = (Price){.row_s = rate > 0 ? operations / rate : 0};
     out->token_s = read > out->row_s ? read : out->row_s;

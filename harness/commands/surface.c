@@ -48,7 +48,7 @@ static const Option OPTIONS[] = {
     {"sliding-window", 0,   OPTION_TEXT, AT(window),  0, 0,    "on|off",        "off: see all, as if there were no window",
      "on"                                                                                                                                                  },
     {"threads",        0,   OPTION_INT,  AT(threads), 0, 1024, "N",             "0: one a core",                                        "0"                },
-    {"compute",        0,   OPTION_TEXT, AT(compute), 0, 0,    "f32|bf16",      "how activations enter products",
+    {"compute",        0,   OPTION_TEXT, AT(compute), 0, 0,    "f32|bf16|f16",  "how activations enter products",
      "as the weights"                                                                                                                                      },
     {"math",           0,   OPTION_TEXT, AT(math),    0, 0,    "exact|fast",    "fast: products by cuBLASLt, on cuda",                  "exact"            },
     {"weights",        0,   OPTION_TEXT, AT(weights), 0, 0,    "held|mapped",

@@ -47,7 +47,7 @@ static const Option OPTIONS[] = {
     {"threads",     0,   OPTION_INT,  AT(models.threads), 0,    1024,    "N",                  "0: one a core",                               "0"                },
     {"context",     'c', OPTION_INT,  AT(models.context), 0,    1 << 24, "N",
      "positions to hold; 0: as the model says",                                                                                               "0"                },
-    {"compute",     0,   OPTION_TEXT, AT(models.compute), 0,    0,       "f32|bf16",           "how activations enter products",
+    {"compute",     0,   OPTION_TEXT, AT(models.compute), 0,    0,       "f32|bf16|f16",       "how activations enter products",
      "as the weights"                                                                                                                                            },
     {"math",        0,   OPTION_TEXT, AT(models.math),    0,    0,       "exact|fast",         "fast: products by cuBLASLt, on cuda",
      "exact"                                                                                                                                                     },

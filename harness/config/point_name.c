@@ -54,7 +54,7 @@ static void *read_values(const MethodInfo *info, const Point *p) {
 
 static bool list_params(PointName *n, const MethodInfo *info, const Point *p, const void *values, Error *e) {
     Text texts = {0};
-    n->params = mem_alloc(MOST_PARAMS, sizeof *n->params);
+    n->params = mem_alloc(MOST_PARAMS + 1, sizeof *n->params);
     if (!n->params) return out_of_memory(e);
     add_params(n, "method", info->params, info->param_count, values, &texts);
     for (int i = 0; i < SETTINGS_SECTIONS; i++)

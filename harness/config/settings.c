@@ -1,7 +1,7 @@
 #include "harness/config/settings.h"
 
 static const char *const MATHS[] = {"exact", "fast", NULL};
-static const char *const COMPUTES[] = {"weights", "f32", "bf16", NULL};
+static const char *const COMPUTES[] = {"weights", "f32", "bf16", "f16", NULL};
 static const char *const WEIGHTS[] = {"mapped", "held", NULL};
 static const char *const LAYOUTS[] = {"tree", "batch", NULL};
 
@@ -33,6 +33,10 @@ const SettingsSection settings_sections[SETTINGS_SECTIONS] = {
 
 const Param *const settings_params = PARAMS;
 const size_t settings_count = COUNT;
+
+const char *settings_compute(const Settings *s) {
+    return s->compute == SETTINGS_AS_STORED ? NULL : COMPUTES[s->compute];
+}
 
 void settings_describe(const Settings *s, Text *out) {
     size_t hardware = HARDWARE_COUNT - (s->weights == WEIGHTS_MAPPED); // weights are its last row

@@ -26,7 +26,7 @@ typedef struct Settings {
 
 typedef enum { MATH_EXACT, MATH_FAST } SettingsMath;           // FAST: may differ with the number of rows
 typedef enum { WEIGHTS_MAPPED, WEIGHTS_HELD } SettingsWeights; // HELD: in memory of our own (engine.h)
-typedef enum { SETTINGS_AS_STORED, SETTINGS_F32, SETTINGS_BF16 } SettingsCompute;
+typedef enum { SETTINGS_AS_STORED, SETTINGS_F32, SETTINGS_BF16, SETTINGS_F16 } SettingsCompute;
 
 // The rows of a section of the config.
 typedef struct SettingsSection {
@@ -41,6 +41,9 @@ extern const SettingsSection settings_sections[SETTINGS_SECTIONS]; // hardware, 
 // The rows of both, in that order.
 extern const Param *const settings_params;
 extern const size_t settings_count;
+
+// As --compute names it; NULL: as the weights.
+const char *settings_compute(const Settings *s);
 
 // Writes them as param_write does, but of weights only that they are held: so points have the hashes that
 // they had before there was a choice, and are found again in older stores.

@@ -175,8 +175,7 @@ bool bench_take(const BenchOptions *o, BenchTake take, void *state, BenchSample 
 // --- points ----------------------------------------------------------------------------------------------
 
 double bench_peak(const Engine *engine, const Ceilings *ceilings) {
-    bool bf16 = engine->model.dtype == DTYPE_BF16 && engine->session.compute == COMPUTE_BF16;
-    return ceilings->operations_per_s[bf16 ? COMPUTE_BF16 : COMPUTE_F32];
+    return ceilings->operations_per_s[compute_rate(engine->session.compute, engine->model.dtype)];
 }
 
 static void set_floors(Engine *engine, const Ceilings *c, const StepShape *step, BenchPoint *p) {

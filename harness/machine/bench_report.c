@@ -211,7 +211,7 @@ static json_t *points_json(const BenchRun *b) {
 }
 
 static json_t *root_json(const BenchRun *b) {
-    const char *compute = b->engine.session.compute == COMPUTE_BF16 ? "bf16" : "f32";
+    const char *compute = compute_name(b->engine.session.compute);
     return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:f, s:I, s:I}", "version", version_text(),
                      "compiler", version_compiler(), "machine", machine_and_ceilings(b), "points",
                      points_json(b), "model", b->dir, "weights", dtype_name(b->engine.model.dtype), "compute",

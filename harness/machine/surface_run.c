@@ -6,6 +6,7 @@
 #include "results/rows.h"
 
 #include <stdio.h>
+#include <string.h>
 
 typedef struct Unit {
     SurfaceRun *run;
@@ -20,10 +21,15 @@ int surface_tokens(Layout layout, int k, int w) { return layout == LAYOUT_TREE ?
 
 // --- rows ------------------------------------------------------------------------------------------------
 
-static const char *compute_name(const SurfaceRun *s) {
-    bool bf16 = s->engine->session.compute == COMPUTE_BF16;
-    if (s->fast) return bf16 ? "bf16, fast" : "f32, fast";
-    return bf16 ? "bf16" : "f32";
+static const char *arithmetic(const SurfaceRun *s) {
+    static const char *const names[2][2][COMPUTE_KINDS] = {
+        {{"f32", "bf16", "f16"},                                   {"f32, fast", "bf16, fast", "f16, fast"}},
+        {{"f32", "bf16, weights rounded", "f16, weights rounded"},
+         {"f32, fast", "bf16, fast, weights rounded", "f16, fast, weights rounded"}                        },
+    };
+    Compute c = s->engine->session.compute;
+    bool gpu = strncmp(s->device, "cuda", 4) == 0;
+    return names[gpu && compute_rounds(c, s->engine->model.dtype)][s->fast][c];
 }
 
 // What the machine did meanwhile stands with the points that took it: the watch may find it out some points
@@ -42,7 +48,7 @@ static StoreSurface *add_row(Unit *u, const char *kind, const char *layout, cons
                           .model = s->model,
                           .kind = kind,
                           .device = s->device,
-                          .compute = compute_name(s),
+                          .compute = arithmetic(s),
                           .layout = layout,
                           .weights = s->engine->model.held ? "held" : "mapped",
                           .k = -1,

@@ -209,8 +209,6 @@ static bool check_prompts(Inputs *in, const Group *g, Error *e) {
 // --- how it is opened ------------------------------------------------------------------------------------
 
 ModelChoice inputs_choice(const Inputs *in, int setup) {
-    static const char *const COMPUTES[] = {
-        [SETTINGS_AS_STORED] = NULL, [SETTINGS_F32] = "f32", [SETTINGS_BF16] = "bf16"};
     const Setup *s = &in->schedule->setups[setup];
     const ModelFiles *f = &in->models[s->model].files;
     return (ModelChoice){.target = f->target,
@@ -221,11 +219,21 @@ ModelChoice inputs_choice(const Inputs *in, int setup) {
                          .math = s->settings->math == MATH_FAST ? "fast" : "exact",
                          .window = s->settings->sliding_window ? "on" : "off",
                          .weights = s->settings->weights == WEIGHTS_HELD ? "held" : "mapped",
-                         .compute = COMPUTES[s->settings->compute],
+                         .compute = settings_compute(s->settings),
                          .isa = getenv("OUTPACE_ISA"),
                          .context = in->positions[setup],
                          .cache = in->cache_option,
                          .threads = s->settings->threads};
+}
+
+// Of a device with kernels of its own that have a name beforehand, a CPU, weights are as they are.
+const char *inputs_rounding(const Inputs *in, int model, const Settings *s) {
+    Compute c;
+    Dtype weights = in->models[model].model.dtype;
+    if (is_null(s->device) || engine_kernels(s->device, NULL) ||
+        !compute_find(settings_compute(s), weights, &c) || !compute_rounds(c, weights))
+        return NULL;
+    return c == COMPUTE_BF16 ? "f16 to bf16" : "bf16 to f16";
 }
 
 MethodEnv inputs_env(const Inputs *in, int point, Models *m, const Sampling *sampling) {

@@ -131,6 +131,8 @@ bool ledger_baseline(Ledger *l, int number, int baseline, int same_path, Error *
     const Point *p = &l->inputs->schedule->points[number];
     PointName name;
     if (!point_name(l->inputs->experiment, p, &name, e)) return false;
+    const char *rounding = inputs_rounding(l->inputs, p->model, &p->settings);
+    if (rounding) name.params[name.param_count++] = (StoreParam){"hardware", "weights_rounded", rounding};
     StorePoint row = {.number = number + 1,
                       .hash = p->hash,
                       .model = l->models[p->model],

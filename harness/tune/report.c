@@ -118,8 +118,7 @@ static void print_use(const TuneReport *p, const char *method) {
     if (model->draft) printf(" --draft %s", files->draft);
     if (model->adapter) printf(" --adapter %s", files->adapter);
     if (strcmp(on->device, "cpu") != 0) printf(" --device %s", on->device);
-    if (on->compute != SETTINGS_AS_STORED)
-        printf(" --compute %s", on->compute == SETTINGS_F32 ? "f32" : "bf16");
+    if (settings_compute(on)) printf(" --compute %s", settings_compute(on));
     if (on->threads) printf(" --threads %d", on->threads);
     if (on->weights == WEIGHTS_HELD) printf(" --weights held");
     puts(on->math == MATH_FAST ? " --math fast" : "");

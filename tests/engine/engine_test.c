@@ -354,8 +354,8 @@ static void names(void **state) {
         {"null:1", NULL,   NULL,     "there is no device 'null:1': cpu, cuda[:n], auto and null are known"},
         {"cuda:",  NULL,   NULL,     "there is no device 'cuda:': cpu, cuda[:n], auto and null are known" },
         {"cuda:x", NULL,   NULL,     "there is no device 'cuda:x': cpu, cuda[:n], auto and null are known"},
-        {"cpu",    "fp8",  NULL,     "there is no compute 'fp8': f32 and bf16 are known"                  },
-        {"null",   "BF16", NULL,     "there is no compute 'BF16': f32 and bf16 are known"                 },
+        {"cpu",    "fp8",  NULL,     "there is no compute 'fp8': f32, bf16 and f16 are known"             },
+        {"null",   "BF16", NULL,     "there is no compute 'BF16': f32, bf16 and f16 are known"            },
         {"null",   NULL,   "held",   "weights held needs device cpu; leave --weights out for null"        },
         {"cuda",   NULL,   "held",   "weights held needs device cpu; leave --weights out for cuda"        },
         {"null",   NULL,   "packed", "weights are 'packed', must be held or mapped"                       },
@@ -381,16 +381,20 @@ static Compute compute_of(const char *dir, const char *name) {
     return c;
 }
 
-// bf16 weights compute in bf16 unless told otherwise, others in f32.
+// As the weights have it, unless told otherwise.
 static void computes(void **state) {
     const Models *m = *state;
-    char f32[FOLDER_PATH_SIZE + 64];
+    char f32[FOLDER_PATH_SIZE + 64], f16[FOLDER_PATH_SIZE + 64];
     const char *root = getenv("OUTPACE_ROOT");
     snprintf(f32, sizeof f32, "%s/tests/fixtures/golden/llama-f32-untied-mha", root ? root : ".");
+    snprintf(f16, sizeof f16, "%s/tests/fixtures/golden/llama-f16-shards", root ? root : ".");
     assert_int_equal(compute_of(m->target, NULL), COMPUTE_BF16);
     assert_int_equal(compute_of(m->target, "f32"), COMPUTE_F32);
     assert_int_equal(compute_of(f32, NULL), COMPUTE_F32);
     assert_int_equal(compute_of(f32, "bf16"), COMPUTE_BF16);
+    assert_int_equal(compute_of(f32, "f16"), COMPUTE_F16);
+    assert_int_equal(compute_of(f16, NULL), COMPUTE_F16);
+    assert_int_equal(compute_of(f16, "f32"), COMPUTE_F32);
 }
 
 int main(void) {

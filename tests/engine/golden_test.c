@@ -1,14 +1,14 @@
 // The forward pass against Hugging Face transformers: tiny random models of each architecture, with the
 // logits that it gave (tests/oracle/models.py made them). f32 within 2e-5 of the largest logit at every
-// position and 64 greedy tokens equal, by every method that needs nothing beside the target; bf16 at most
-// twice as far off as transformers' own bf16 is.
+// position and 64 greedy tokens equal, by every method that needs nothing beside the target; bf16, and f16 of
+// weights in f16, at most twice as far off as transformers' own is.
 #include "tests/support/check.h"
 #include "tests/support/golden.h"
 
 #include "engine/decode/decode.h"
 #include "engine/engine.h"
 
-static const double F32_TOLERANCE = 2e-5, BF16_FACTOR = 2;
+static const double F32_TOLERANCE = 2e-5, HALF_FACTOR = 2;
 
 static void open_engine(Engine *engine, const Golden *g, const char *compute) {
     Error e = {0};
@@ -42,6 +42,18 @@ static void greedy_tokens(Engine *engine, const Golden *g, const MethodInfo *inf
     method_close(&method);
 }
 
+// compute NULL: as the weights have it.
+static void check_half(const Golden *g, const char *name, const char *compute, Compute is, double theirs) {
+    Engine engine;
+    open_engine(&engine, g, compute);
+    assert_int_equal(engine.session.compute, is);
+    double ours = golden_error(&engine.session, g, 128), limit = HALF_FACTOR * theirs;
+    print_message(", %s error %.2e (transformers' %.2e)", compute_name(is), ours, theirs);
+    if (!(ours <= limit))
+        fail_msg("%s: %s error %.3g, wanted at most %.3g", name, compute_name(is), ours, limit);
+    engine_close(&engine);
+}
+
 static void check_model(const char *name) {
     Golden g;
     Engine engine;
@@ -59,11 +71,9 @@ static void check_model(const char *name) {
     for (size_t i = 0; i < count; i++)
         if (!methods[i]->needs) greedy_tokens(&engine, &g, methods[i]); // a second model has tests of its own
     engine_close(&engine);
-    open_engine(&engine, &g, "bf16");
-    double error = golden_error(&engine.session, &g, 128), limit = BF16_FACTOR * g.bf16_error;
-    print_message(", bf16 error %.2e (transformers' %.2e)\n", error, g.bf16_error);
-    if (!(error <= limit)) fail_msg("%s: bf16 error %.3g, wanted at most %.3g", name, error, limit);
-    engine_close(&engine);
+    check_half(&g, name, "bf16", COMPUTE_BF16, g.bf16_error);
+    if (g.f16_error > 0) check_half(&g, name, NULL, COMPUTE_F16, g.f16_error);
+    print_message("\n");
     golden_release(&g);
 }
 

@@ -6,7 +6,7 @@
 
 For each row of CASES it writes tests/fixtures/golden/NAME/: a tiny random model as transformers saves it
 (config.json, model.safetensors or shards), golden.json (prompt, 64 greedy tokens of the f32 model, the error of
-transformers' own bf16 against its f32, versions) and logits.f32 (little-endian, (positions, vocab), the f32 model's
+transformers' own bf16, and of its f16 where weights are, against its f32, versions) and logits.f32 (little-endian, (positions, vocab), the f32 model's
 logits over prompt and greedy tokens). tests/engine/golden_test.c holds our engine against them.
 
 A seed is searched for which no greedy choice is closer than MARGIN of the row's largest logit, so that equal
@@ -116,11 +116,12 @@ def write(name, kind, changes, dtype, shard, prompt_length):
     ids = prompt + tokens
     want = logits_of(model, ids)
     bf16 = error(logits_of(cast(cast(build(kind, changes, seed), dtype), "bfloat16"), ids), want)
+    f16 = error(logits_of(cast(build(kind, changes, seed), dtype), ids), want) if dtype == "float16" else 0
     path = f"{OUT}/{name}"
     shutil.rmtree(path, ignore_errors=True)
     cast(build(kind, changes, seed), dtype).save_pretrained(path, max_shard_size=shard or "50GB")
     want.numpy().astype("<f4").tofile(f"{path}/logits.f32")
-    json.dump(dict(prompt=prompt, greedy=tokens, vocab=want.shape[1], bf16_error=bf16, margin=margin, seed=seed,
+    json.dump(dict(prompt=prompt, greedy=tokens, vocab=want.shape[1], bf16_error=bf16, **(dict(f16_error=f16) if f16 else {}), margin=margin, seed=seed,
                    torch=torch.__version__, transformers=transformers.__version__), open(f"{path}/golden.json", "w"))
     size = sum(os.path.getsize(f"{path}/{f}") for f in os.listdir(path))
     print(f"{name}: seed {seed}, margin {margin:.1e}, bf16 error {bf16:.2e}, {size} bytes", flush=True)

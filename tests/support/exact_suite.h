@@ -18,4 +18,5 @@ typedef struct ExactBackend {
 } ExactBackend;
 
 // most_nodes: of a tree, at most EXACT_MAX_NODES.
-void exact_suite(const ExactBackend *b, int rounds, int most_nodes);
+// Rounds [first, first + rounds): round i is of compute i mod COMPUTE_KINDS.
+void exact_suite(const ExactBackend *b, int first, int rounds, int most_nodes);

@@ -29,6 +29,7 @@ void golden_open(Golden *g, const char *name) {
     g->greedy_count = read_ids(json_object_get(j, "greedy"), g->ids + g->prompt_count);
     g->vocab = (int)json_integer_value(json_object_get(j, "vocab"));
     g->bf16_error = json_real_value(json_object_get(j, "bf16_error"));
+    g->f16_error = json_number_value(json_object_get(j, "f16_error"));
     json_decref(j);
     snprintf(path, sizeof path, "%s/logits.f32", g->dir);
     if (!file_read(path, 1 << 24, &g->logit_bytes, &size, &e)) fail_msg("%s", e.text);

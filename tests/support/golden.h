@@ -10,6 +10,7 @@ typedef struct Golden {
     int prompt_count, greedy_count, vocab;
     int ids[GOLDEN_MAX_IDS]; // the prompt, then the greedy tokens
     double bf16_error;       // of transformers' own bf16
+    double f16_error;        // of its f16; 0: the weights are not f16
     const float *logits;     // (prompt_count + greedy_count, vocab)
     char *logit_bytes;
 } Golden;

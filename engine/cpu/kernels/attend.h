@@ -31,7 +31,7 @@ static inline void weigh(const Attend *a) {
 static inline void put_out(const Attend *a, int i) {
     const float *sum = sum_row(a, i);
     float *out = a->out + (size_t)(i / a->group) * a->row + (size_t)(i % a->group) * (size_t)a->head_dim;
-    if (a->layout->dtype == DTYPE_F32) memcpy(out, sum, (size_t)a->head_dim * sizeof *out);
+    if (a->layout->dtype != DTYPE_BF16) memcpy(out, sum, (size_t)a->head_dim * sizeof *out);
     else
         for (int d = 0; d < a->head_dim; d++)
             out[d] = sum[d / LANE_PAIRS * LANE_PAIRS + d % 2 * LANES + d % LANE_PAIRS / 2];

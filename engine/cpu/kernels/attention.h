@@ -43,21 +43,23 @@ static inline void put_lanes(Lanes x, int from, int to, float *out) {
     }
 }
 
+// LANE_PAIRS neighbours, even and odd ones where they are bf16.
+INLINE void load_step(Dtype dtype, const void *at, Lanes *low, Lanes *high) {
+    const uint16_t *h = at;
+    const float *f = at;
+    if (dtype == DTYPE_BF16) *low = lanes_bf16_even(h), *high = lanes_bf16_odd(h);
+    else if (dtype == DTYPE_F16) *low = lanes_f16(h), *high = lanes_f16(h + LANES);
+    else *low = lanes_load(f), *high = lanes_load(f + LANES);
+}
+
 // Scores of the 16 keys at `block` for `count` queries, sum[q].
 INLINE void score_block(const Attend *a, const void *block, const float *const *q, int count, Lanes *sum) {
 #pragma GCC unroll 8
     for (int i = 0; i < count; i++) sum[i] = lanes_set(0);
+    size_t size = dtype_size(a->layout->dtype);
     for (int d = 0; d < a->head_dim; d += PAIR) {
         Lanes even, odd;
-        if (a->layout->dtype == DTYPE_BF16) {
-            const uint16_t *k = (const uint16_t *)block + (size_t)d * LANES;
-            even = lanes_bf16_even(k);
-            odd = lanes_bf16_odd(k);
-        } else {
-            const float *k = (const float *)block + (size_t)d * LANES;
-            even = lanes_load(k);
-            odd = lanes_load(k + LANES);
-        }
+        load_step(a->layout->dtype, (const unsigned char *)block + (size_t)d * LANES * size, &even, &odd);
 #pragma GCC unroll 8
         for (int i = 0; i < count; i++) {
             sum[i] = lanes_fma(lanes_set(q[i][d]), even, sum[i]);

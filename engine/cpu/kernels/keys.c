@@ -4,6 +4,10 @@ static void store_key_f32(const KeyLayout *l, const float *key, float *keys, int
     for (int d = 0; d < l->head_dim; d++) keys[key_at(l, i, d)] = key[d];
 }
 
+static void store_key_f16(const KeyLayout *l, const float *key, uint16_t *keys, int i) {
+    for (int d = 0; d < l->head_dim; d++) keys[key_at(l, i, d)] = f32_to_f16(key[d]);
+}
+
 static void store_key_bf16(const KeyLayout *l, const float *key, uint16_t *keys, int i) {
     uint16_t *at = keys + key_at(l, i, 0);
     for (int d = 0; d < l->head_dim; d += 2, at += 2 * KEY_BLOCK) {
@@ -18,21 +22,27 @@ static void store_value(const KeyLayout *l, const float *value, void *values, si
         return;
     }
     uint16_t *to = (uint16_t *)values + at;
-    for (int d = 0; d < l->head_dim; d++) to[d] = f32_to_bf16(value[d]);
+    if (l->dtype == DTYPE_F16)
+        for (int d = 0; d < l->head_dim; d++) to[d] = f32_to_f16(value[d]);
+    else
+        for (int d = 0; d < l->head_dim; d++) to[d] = f32_to_bf16(value[d]);
 }
 
 void keys_store(const KeyLayout *l, const float *key, const float *value, void *keys, void *values, int i) {
     for (int h = 0; h < l->heads; h++, key += l->head_dim, value += l->head_dim) {
         if (l->dtype == DTYPE_F32) store_key_f32(l, key, (float *)keys + key_head(l, h), i);
+        else if (l->dtype == DTYPE_F16) store_key_f16(l, key, (uint16_t *)keys + key_head(l, h), i);
         else store_key_bf16(l, key, (uint16_t *)keys + key_head(l, h), i);
         store_value(l, value, values, value_head(l, h) + value_at(l, i, 0));
     }
 }
 
-// A key's elements of one kind stand KEY_BLOCK words of four bytes apart, in f32 one of them, in bf16 two.
-static void copy_key(const KeyLayout *l, const uint32_t *from, uint32_t *to) {
-    size_t words = (size_t)l->head_dim * dtype_size(l->dtype) / sizeof *to;
-    for (size_t i = 0; i < words; i++) to[i * KEY_BLOCK] = from[i * KEY_BLOCK];
+// A key's elements of one kind stand KEY_BLOCK words apart: of four bytes, in f32 one of them, in bf16 two;
+// in f16 of two bytes.
+static void copy_key(const KeyLayout *l, const unsigned char *from, unsigned char *to) {
+    size_t word = l->dtype == DTYPE_F16 ? 2 : 4, step = KEY_BLOCK * word;
+    size_t words = (size_t)l->head_dim * dtype_size(l->dtype) / word;
+    for (size_t i = 0; i < words; i++) memcpy(to + i * step, from + i * step, word);
 }
 
 void keys_copy(const KeyLayout *l, const void *keys, const void *values, int from, void *to_keys,
@@ -41,8 +51,7 @@ void keys_copy(const KeyLayout *l, const void *keys, const void *values, int fro
     for (int h = 0; h < l->heads; h++) {
         size_t source = (key_head(l, h) + key_at(l, from, 0)) * size;
         size_t target = (key_head(l, h) + key_at(l, to, 0)) * size;
-        copy_key(l, (const uint32_t *)(const void *)((const unsigned char *)keys + source),
-                 (uint32_t *)(void *)((unsigned char *)to_keys + target));
+        copy_key(l, (const unsigned char *)keys + source, (unsigned char *)to_keys + target);
     }
     memcpy((unsigned char *)to_values + (size_t)to * row, (const unsigned char *)values + (size_t)from * row,
            row);

@@ -1,11 +1,12 @@
 // How keys and values lie in memory, in the cache (indexed by slot) and in the step area (by node) alike.
 //
 // Keys stand in blocks of KEY_BLOCK, so that a vector holds one dimension of 16 keys and a query's product
-// with all of them needs no sum across lanes. bf16 keeps two dimensions side by side, which is one shift and
-// one mask away from f32:
+// with all of them needs no sum across lanes. f16 is widened by an instruction; bf16 keeps two dimensions
+// side by side, which is one shift and one mask away from f32:
 //
-//      block of 16 keys, one head:   f32   | d0: key 0 .. key 15 | d1: key 0 .. key 15 | ...
-//                                    bf16  | d0 d1 of key 0, d0 d1 of key 1, .. key 15 | d2 d3 of key 0 ...
+//      block of 16 keys, one head:   f32, f16 | d0: key 0 .. key 15 | d1: key 0 .. key 15 | ...
+//                                    bf16     | d0 d1 of key 0, d0 d1 of key 1, .. key 15 | d2 d3 of key 0
+//                                    ...
 //
 // A value is a row; each head's part is padded to whole vectors. The padding is never written, and what
 // comes of it is never read.
@@ -16,7 +17,7 @@
 enum { KEY_BLOCK = 16, VALUE_PAD = 32 };
 
 typedef struct KeyLayout {
-    Dtype dtype; // F32 or BF16
+    Dtype dtype;
     int heads, head_dim;
     size_t block_elements; // of KEY_BLOCK keys, all heads
     size_t row_elements;   // of one value, all heads with their padding
@@ -48,7 +49,7 @@ static inline size_t value_head(const KeyLayout *l, int head) {
 // Dimension d of key i, and of value i, from there.
 static inline size_t key_at(const KeyLayout *l, int i, int d) {
     size_t block = (size_t)(i / KEY_BLOCK) * l->block_elements, lane = (size_t)(i % KEY_BLOCK);
-    if (l->dtype == DTYPE_F32) return block + (size_t)d * KEY_BLOCK + lane;
+    if (l->dtype != DTYPE_BF16) return block + (size_t)d * KEY_BLOCK + lane;
     return block + (size_t)(d / 2) * (2 * KEY_BLOCK) + lane * 2 + (size_t)(d % 2);
 }
 static inline size_t value_at(const KeyLayout *l, int i, int d) {

@@ -16,13 +16,7 @@ INLINE void mix_block(const Attend *a, const KeySpan *s, const Queries *q, int f
     }
     for (int j = 0; j < s->count; j++, v += step) {
         Lanes a_half, b_half;
-        if (a->layout->dtype == DTYPE_BF16) {
-            a_half = lanes_bf16_even((const uint16_t *)(const void *)v);
-            b_half = lanes_bf16_odd((const uint16_t *)(const void *)v);
-        } else {
-            a_half = lanes_load((const float *)(const void *)v);
-            b_half = lanes_load((const float *)(const void *)v + LANES);
-        }
+        load_step(a->layout->dtype, v, &a_half, &b_half);
 #pragma GCC unroll 8
         for (int i = 0; i < count; i++) {
             Lanes w = lanes_set(weight[i][j]);

@@ -25,7 +25,7 @@
 typedef struct Packed {
     void *data;
     int rows, columns;
-    Compute compute; // bf16: rounded to it
+    Compute compute; // what they are rounded to
     Dtype weights;
 } Packed;
 
@@ -46,7 +46,7 @@ typedef struct Attend {
     int nodes, group, head_dim;
     const KeyLayout *layout;
     float scale;    // of q . k
-    const float *q; // node n's heads at q + n * row: (group, head_dim); rounded to bf16 where keys are
+    const float *q; // node n's heads at q + n * row: (group, head_dim); rounded to what keys are
     float *out;     // likewise
     size_t row;     // elements from one node to the next
     const KeySpan *span;

@@ -8,7 +8,7 @@ static size_t packed_bytes(int rows, int columns) { return (size_t)rows * (size_
 static void pack(const float *x, const Packed *p, int first, int last) {
     float *out = p->data;
     for (size_t i = (size_t)first * (size_t)p->columns; i < (size_t)last * (size_t)p->columns; i++)
-        out[i] = p->compute == COMPUTE_BF16 ? bf16_round(x[i]) : x[i];
+        out[i] = dtype_round(compute_dtype(p->compute), x[i]);
 }
 
 static void matmul(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {

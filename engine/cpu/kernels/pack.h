@@ -51,6 +51,8 @@ static inline void pack_step(const float *x, int n, const Packed *p, Form form, 
     }
     if (p->compute == COMPUTE_BF16)
         for (int i = 0; i < LANE_PAIRS; i++) step[i] = bf16_round(step[i]);
+    if (p->compute == COMPUTE_F16)
+        for (int i = 0; i < LANE_PAIRS; i++) step[i] = f16_round(step[i]);
     if (form != FORM_BF16) {
         memcpy(to, step, sizeof step);
         return;

@@ -12,14 +12,15 @@ typedef struct {
     int exponent_bits, fraction_bits;
     float (*widen)(uint16_t);
     uint16_t (*narrow)(float);
+    Dtype dtype;
 } Format;
 
 static float widen_bf16(uint16_t h) { return bf16_to_f32(h); }
 static uint16_t narrow_bf16(float f) { return f32_to_bf16(f); }
 
 static const Format formats[] = {
-    {"bf16", 8, 7,  widen_bf16, narrow_bf16},
-    {"f16",  5, 10, f16_to_f32, f32_to_f16 },
+    {"bf16", 8, 7,  widen_bf16, narrow_bf16, DTYPE_BF16},
+    {"f16",  5, 10, f16_to_f32, f32_to_f16,  DTYPE_F16 },
 };
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 
@@ -66,6 +67,8 @@ static void check_narrow(const Format *f, float x) {
     uint16_t want = nearest(f, x), got = f->narrow(x);
     if (want != got)
         fail_msg("%s of %a (0x%08x): want %04x, got %04x", f->name, (double)x, bits_of(x), want, got);
+    if (bits_of(dtype_round(f->dtype, x)) != bits_of(f->widen(want)))
+        fail_msg("%a (0x%08x) rounds to another %s than it is narrowed to", (double)x, bits_of(x), f->name);
 }
 
 static void all_halves(void **state) {
@@ -127,6 +130,7 @@ static void not_numbers(void **state) {
             assert_true((h & 0x7fff) > infinity_of(f)); // still none
             assert_int_equal(h >> 15, u >> 31);
             assert_true(h >> (f->fraction_bits - 1) & 1); // quiet
+            assert_true(isnan(dtype_round(f->dtype, float_of(u))));
         }
         assert_int_equal(f->narrow(INFINITY), infinity_of(f));
         assert_int_equal(f->narrow(-INFINITY), infinity_of(f) | 0x8000);

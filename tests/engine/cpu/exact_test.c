@@ -35,7 +35,7 @@ static void every_set(void **state) {
         if (left_out(name)) continue;
         bool slow = strcmp(name, "reference") == 0;
         ExactBackend b = {&cpu_backend, cpu_open, poison, name, EXACT_MAX_CONTEXT};
-        if (available) exact_suite(&b, slow ? 10 : 30, slow ? 25 : EXACT_MAX_NODES);
+        if (available) exact_suite(&b, 0, slow ? 10 : 30, slow ? 25 : EXACT_MAX_NODES);
         print_message("%s: %s\n", name, available ? "exact" : "not on this processor");
     }
 }
@@ -60,7 +60,7 @@ static void emulated_tiles(void **state) {
     (void)state;
     if (left_out("amx, emulated")) skip();
     ExactBackend b = {&cpu_backend, open_emulated, poison, "portable", EXACT_MAX_CONTEXT};
-    exact_suite(&b, 12, 40);
+    exact_suite(&b, 0, 12, 40);
 }
 
 // The object code that is made for tiles, where there are none.
@@ -72,7 +72,7 @@ static void trapped_tiles(void **state) {
     (void)state;
     if (left_out("amx") || !tiles_trap()) skip();
     ExactBackend b = {&cpu_backend, open_trapped, poison, "avx512_bf16", EXACT_MAX_CONTEXT};
-    exact_suite(&b, 3, 16);
+    exact_suite(&b, 0, 3, 16);
     assert_true(tiles_trap_end() > 0);
 }
 

@@ -9,7 +9,7 @@
 #include "engine/decode/decode.h"
 #include "engine/engine.h"
 
-static const double F32_TOLERANCE = 2e-5, BF16_FACTOR = 2;
+static const double F32_TOLERANCE = 2e-5, HALF_FACTOR = 2;
 enum { CHECKED = 24, TOKENS = 8 }; // ids after the prompt whose logits are compared, and that are generated
 
 static void open_engine(Engine *engine, const Golden *g, const char *compute) {
@@ -42,6 +42,19 @@ static void greedy_tokens(Engine *engine, const Golden *g, const char *method) {
     method_close(&m);
 }
 
+// At most twice as far off as transformers is. compute NULL: as the weights have it.
+static void check_half(const Golden *g, const char *name, const char *compute, Compute is, double theirs) {
+    Engine engine;
+    open_engine(&engine, g, compute);
+    assert_int_equal(engine.session.compute, is);
+    double ours = golden_error(&engine.session, g, 100);
+    if (!(ours <= HALF_FACTOR * theirs))
+        fail_msg("%s: %s error %.3g, wanted at most %.3g", name, compute_name(is), ours,
+                 HALF_FACTOR * theirs);
+    engine_close(&engine);
+    print_message(", %s error %.2e (transformers' %.2e)", compute_name(is), ours, theirs);
+}
+
 static void check(const char *name, bool tokens) {
     Golden g;
     Engine engine;
@@ -53,13 +66,10 @@ static void check(const char *name, bool tokens) {
     if (tokens) greedy_tokens(&engine, &g, "autoregressive");
     if (tokens) greedy_tokens(&engine, &g, "lookahead:W=3,N=3,G=3");
     engine_close(&engine);
-    open_engine(&engine, &g, "bf16");
-    double bf16 = golden_error(&engine.session, &g, 100);
-    if (!(bf16 <= BF16_FACTOR * g.bf16_error))
-        fail_msg("%s: bf16 error %.3g, wanted at most %.3g", name, bf16, BF16_FACTOR * g.bf16_error);
-    engine_close(&engine);
-    print_message("%s: f32 error %.2e, bf16 error %.2e (transformers' %.2e)\n", name, error, bf16,
-                  g.bf16_error);
+    print_message("%s: f32 error %.2e", name, error);
+    check_half(&g, name, "bf16", COMPUTE_BF16, g.bf16_error);
+    if (g.f16_error > 0) check_half(&g, name, NULL, COMPUTE_F16, g.f16_error);
+    print_message("\n");
     golden_release(&g);
 }
 

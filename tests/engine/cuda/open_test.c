@@ -186,11 +186,46 @@ static void slower_ways_are_told(void **state) {
     assert_int_equal(simt_live_bytes(), 0);
 }
 
+// Weights that stand in another format than the model's are told with the kernels' name, which every report
+// has.
+static void rounded_weights_are_told(void **state) {
+    static const struct {
+        Dtype dtype;
+        Compute compute;
+        const char *said;
+    } rows[] = {
+        {DTYPE_F16,  COMPUTE_BF16, ", f16 weights rounded to bf16"},
+        {DTYPE_BF16, COMPUTE_F16,  ", bf16 weights rounded to f16"},
+        {DTYPE_F16,  COMPUTE_F16,  NULL                           },
+        {DTYPE_F16,  COMPUTE_F32,  NULL                           },
+        {DTYPE_F32,  COMPUTE_BF16, NULL                           },
+    };
+    Random r = test_random(99);
+    Shape shape = some_shape();
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        RandomModel m;
+        void *self;
+        Error e = {0};
+        BackendReport report;
+        BackendOptions o = {.compute = rows[i].compute, .max_nodes = 8};
+        random_model_init(&m, &shape, rows[i].dtype, false, &r);
+        if (!cuda_open(&m.model, 0, &o, &self, &e)) fail_msg("%s", e.text);
+        cuda_backend.report(self, &report);
+        bool told = strstr(report.isa, rows[i].said ? rows[i].said : "rounded") != NULL;
+        if (told != (rows[i].said != NULL))
+            fail_msg("%s weights, compute %s: '%s'", dtype_name(rows[i].dtype), compute_name(rows[i].compute),
+                     report.isa);
+        cuda_backend.close(self);
+        random_model_release(&m);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_does_not_fit_is_told),  cmocka_unit_test(every_allocation_fails_once),
         cmocka_unit_test(what_cannot_run_is_refused), cmocka_unit_test(a_machine_without_a_driver_is_told),
         cmocka_unit_test(two_models_side_by_side),    cmocka_unit_test(slower_ways_are_told),
-    };
+        cmocka_unit_test(rounded_weights_are_told)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,9 +139,10 @@ static void products(void **state) {
     const CpuOps *ops = begin(state);
     Random r = test_random(20);
     for (int round = 0; round < 60; round++)
-        check_product(ops, (Dtype)(round % 3), round % 2 ? COMPUTE_BF16 : COMPUTE_F32,
-                      test_between(&r, 1, 40), test_between(&r, 1, 90), test_between(&r, 1, 200), &r);
+        check_product(ops, (Dtype)(round % 3), (Compute)(round / 3 % COMPUTE_KINDS), test_between(&r, 1, 40),
+                      test_between(&r, 1, 90), test_between(&r, 1, 200), &r);
     for (int dtype = 0; dtype < 3; dtype++) check_product(ops, (Dtype)dtype, COMPUTE_BF16, 121, 70, 160, &r);
+    check_product(ops, DTYPE_F16, COMPUTE_F16, 121, 70, 160, &r);
     check_product(ops, DTYPE_BF16, COMPUTE_BF16, 121, 70, 4100, &r); // beyond one chunk of activations
 }
 
@@ -242,7 +243,7 @@ static KeySpan random_span(Case *c, Random *r, int head, int most) {
 static void make_case(Case *c, Random *r, int round) {
     static const int sizes[] = {2, 4, 10, 16, 32, 64, 80, 96, 128, 256, 288};
     Shape shape = {.heads = 1, .kv_heads = test_between(r, 1, 3), .head_dim = sizes[random_below(r, 11)]};
-    c->layout = key_layout(&shape, round % 2 ? DTYPE_BF16 : DTYPE_F32);
+    c->layout = key_layout(&shape, round % 2 ? DTYPE_BF16 : round % 4 ? DTYPE_F16 : DTYPE_F32);
     size_t size = dtype_size(c->layout.dtype);
     c->used[0] = key_area(&c->layout, KEYS) * size;
     c->used[1] = value_area(&c->layout, KEYS) * size;

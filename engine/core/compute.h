@@ -1,0 +1,63 @@
+// What arithmetic a session computes in, and where that was too narrow.
+//
+// Compute f16 rounds activations, keys and values to it, and from 65520 on they become infinite: the step is
+// then refused, with the first place of the model that it came to, since an infinity need not reach the
+// logits as one.
+#pragma once
+#include "engine/base/error.h"
+#include "engine/base/numbers.h"
+
+// What activations, keys and values are rounded to; sums and the residual stream are f32.
+typedef enum { COMPUTE_F32, COMPUTE_BF16, COMPUTE_F16, COMPUTE_KINDS } Compute;
+static inline Dtype compute_dtype(Compute c) { return (Dtype[]){DTYPE_F32, DTYPE_BF16, DTYPE_F16}[c]; }
+static inline const char *compute_name(Compute c) { return (const char *[]){"f32", "bf16", "f16"}[c]; }
+
+// By its name; NULL: as weights of that type want it. False where there is none.
+static inline bool compute_find(const char *name, Dtype weights, Compute *out) {
+    for (*out = COMPUTE_F32; *out < COMPUTE_KINDS; ++*out)
+        if (name ? strcmp(name, compute_name(*out)) == 0 : compute_dtype(*out) == weights) return true;
+    return false;
+}
+
+// The rate (Ceilings) at which it multiplies such weights: a GPU has one for both 16-bit formats and rounds
+// weights of the other one, a CPU widens f16.
+static inline Compute compute_rate(Compute c, Dtype weights) {
+    if (c == COMPUTE_F32 || weights == DTYPE_F32) return COMPUTE_F32;
+    return c == COMPUTE_BF16 && weights == DTYPE_BF16 ? COMPUTE_BF16 : COMPUTE_F16;
+}
+
+// Whether a GPU rounds such weights as it loads them, so that the model is not quite the published one.
+static inline bool compute_rounds(Compute c, Dtype weights) {
+    return c != COMPUTE_F32 && weights != DTYPE_F32 && compute_dtype(c) != weights;
+}
+
+// What is rounded, in the order of a layer.
+typedef enum {
+    ROUNDED_ATTENTION_INPUT,
+    ROUNDED_HEADS, // q, k and v
+    ROUNDED_ATTENTION_OUTPUT,
+    ROUNDED_MLP_INPUT,
+    ROUNDED_MLP_PRODUCT, // activation(gate) * up
+    ROUNDED_PLACES,
+} Rounded;
+
+static const unsigned OVERFLOW_NONE = ~0u;
+
+// A place's number: lower ones come first. The head's input is that of a layer after the last one.
+static inline unsigned overflow_place(int layer, Rounded what) {
+    return (unsigned)layer * ROUNDED_PLACES + (unsigned)what;
+}
+
+// Gives false.
+static inline bool overflow_refuse(unsigned place, int layers, Error *e) {
+    static const char *const names[] = {"the attention's input", "q, k or v", "the attention's output",
+                                        "the MLP's input", "the MLP's gated product"};
+    int layer = (int)(place / ROUNDED_PLACES);
+    if (layer < layers)
+        return error_input(e,
+                           "layer %d: %s has a number beyond 65504, which compute f16 cannot hold; --compute "
+                           "bf16 and f32 can",
+                           layer, names[place % ROUNDED_PLACES]);
+    return error_input(e, "the head's input has a number beyond 65504, which compute f16 cannot hold; "
+                          "--compute bf16 and f32 can");
+}
