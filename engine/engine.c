@@ -18,22 +18,24 @@ typedef struct Device {
     const Backend *backend;
     bool weights;  // needs more than config.json
     bool host;     // each step reads the weights from this machine's memory, so they must fit there
-    bool numbered; // there may be several: "name:n"
-    bool (*open)(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e);
+    bool numbered; // there may be several: "name:n", and a model on some of them: "name:n,name:m"
+    bool (*open)(const Model *model, const CudaCards *cards, const BackendOptions *o, void **self, Error *e);
     bool (*ceilings)(int ordinal, const BackendOptions *o, Ceilings *out, Error *e);
     bool (*gauge)(int ordinal, Gauge *out, Error *e); // NULL: it says nothing of itself
     bool (*copy_rate)(int ordinal, double *bytes_per_s, Error *e);
-    bool (*usable)(int ordinal, Error *e);                                 // NULL: always
-    int (*fits)(const Model *model, int ordinal, const BackendOptions *o); // NULL: see host
+    bool (*usable)(int ordinal, Error *e);                                            // NULL: always
+    int (*fits)(const Model *model, const CudaCards *cards, const BackendOptions *o); // NULL: see host
 } Device;
 
-static bool open_cpu(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e) {
-    (void)ordinal;
+static bool open_cpu(const Model *model, const CudaCards *cards, const BackendOptions *o, void **self,
+                     Error *e) {
+    (void)cards;
     return cpu_open(model, o, self, e);
 }
 
-static bool open_null(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e) {
-    (void)ordinal;
+static bool open_null(const Model *model, const CudaCards *cards, const BackendOptions *o, void **self,
+                      Error *e) {
+    (void)cards;
     return null_open(model, o, self, e);
 }
 
@@ -49,41 +51,72 @@ static bool ceilings_none(int ordinal, const BackendOptions *o, Ceilings *out, E
 }
 
 static const Device DEVICES[] = {
-    {"cpu",  &cpu_backend,  true,  true,  false, open_cpu,  ceilings_cpu,  NULL,       NULL,           NULL, NULL     },
-    {"cuda", &cuda_backend, true,  false, true,  cuda_open, cuda_ceilings, cuda_gauge, cuda_copy_rate,
-     cuda_usable,                                                                                            cuda_fits},
-    {"null", &null_backend, false, false, false, open_null, ceilings_none, NULL,       NULL,           NULL, NULL     },
+    {"cpu",  &cpu_backend,  true,  true,  false, open_cpu,     ceilings_cpu,  NULL,       NULL,           NULL, NULL     },
+    {"cuda", &cuda_backend, true,  false, true,  cuda_open_on, cuda_ceilings, cuda_gauge, cuda_copy_rate,
+     cuda_usable,                                                                                               cuda_fits},
+    {"null", &null_backend, false, false, false, open_null,    ceilings_none, NULL,       NULL,           NULL, NULL     },
 };
 
-// The number after the colon, at most three digits; 0 where there is none. False if it is anything else.
-static bool read_ordinal(const Device *d, const char *text, int *ordinal) {
-    size_t digits = strspn(text, "0123456789");
-    *ordinal = (int)strtol(text, NULL, 10);
-    return d->numbered && digits > 0 && digits <= 3 && text[digits] == 0;
+static bool is_named(const Device *d, const char *text, size_t n) {
+    return strlen(d->name) == n && strncmp(d->name, text, n) == 0;
+}
+
+// "name:n", n of at most three digits, or "name", which is the first. Gives what stands behind it; NULL: it's
+// neither, or there are more than can be.
+static const char *read_card(const Device *d, const char *text, CudaCards *cards) {
+    size_t n = strcspn(text, ":,"), digits = text[n] == ':' ? strspn(text + n + 1, "0123456789") : 0;
+    bool numbered = text[n] == ':';
+    if (!is_named(d, text, n) || (numbered && (!d->numbered || !digits || digits > 3)) ||
+        cards->count == CUDA_CARDS_MAX)
+        return NULL;
+    cards->ordinal[cards->count++] = numbered ? (int)strtol(text + n + 1, NULL, 10) : 0;
+    return text + n + (numbered ? 1 + digits : 0);
+}
+
+static bool read_cards(const Device *d, const char *text, CudaCards *cards) {
+    cards->count = 0;
+    do {
+        text = read_card(d, text, cards);
+        if (!text || (*text && (*text != ',' || !d->numbered))) return false;
+    } while (*text++);
+    return true;
+}
+
+static bool check_cards(const Device *d, const CudaCards *cards, const char *text, Error *e) {
+    for (int i = 0; i < cards->count; i++)
+        for (int k = 0; k < i; k++)
+            if (cards->ordinal[i] == cards->ordinal[k])
+                return error_input(e, "device '%s' has %s:%d twice", text, d->name, cards->ordinal[i]);
+    return true;
 }
 
 // The first GPU that can be used.
-static bool find_gpu(int *ordinal) {
+static bool find_gpu(CudaCards *cards) {
     int count = cuda_count();
-    for (*ordinal = 0; *ordinal < count; ++*ordinal)
-        if (cuda_usable(*ordinal, NULL)) return true;
-    *ordinal = 0;
+    *cards = (CudaCards){1, {0}};
+    for (int i = 0; i < count; i++)
+        if (cuda_usable(i, NULL)) {
+            cards->ordinal[0] = i;
+            return true;
+        }
     return false;
 }
 
 static bool is_auto(const char *text) { return text && strcmp(text, "auto") == 0; }
 
-// "cuda:1" is device cuda, ordinal 1; "auto" is the first GPU that can be used, or else the CPU.
-static const Device *find_device(const char *text, int *ordinal, Error *e) {
+// "cuda:1" is the second card of device cuda, "cuda:0,cuda:1" two cards for one model; "auto" is the first
+// GPU that can be used, or else the CPU.
+static const Device *find_device(const char *text, CudaCards *cards, Error *e) {
     const char *name = text ? text : "cpu";
-    *ordinal = 0;
-    if (is_auto(text)) name = find_gpu(ordinal) ? "cuda" : "cpu";
-    size_t n = strcspn(name, ":");
+    if (is_auto(text)) {
+        bool gpu = find_gpu(cards);
+        for (size_t i = 0; i < sizeof DEVICES / sizeof *DEVICES; i++)
+            if (strcmp(DEVICES[i].name, gpu ? "cuda" : "cpu") == 0) return &DEVICES[i];
+    }
     for (size_t i = 0; i < sizeof DEVICES / sizeof *DEVICES; i++)
-        if (strlen(DEVICES[i].name) == n && strncmp(DEVICES[i].name, name, n) == 0 &&
-            (!name[n] || read_ordinal(&DEVICES[i], name + n + 1, ordinal)))
-            return &DEVICES[i];
-    error_input(e, "there is no device '%s': cpu, cuda[:n], auto and null are known", name);
+        if (read_cards(&DEVICES[i], name, cards))
+            return check_cards(&DEVICES[i], cards, name, e) ? &DEVICES[i] : NULL;
+    error_input(e, "there is no device '%s': cpu, cuda[:n][,cuda:m..], auto and null are known", name);
     return NULL;
 }
 
@@ -215,10 +248,10 @@ static bool open_tokenizer(Engine *engine, const char *dir, Error *e) {
     return true;
 }
 
-static bool open_session(Session *s, const char *dir, const Model *model, const Device *device, int ordinal,
-                         const BackendOptions *o, Error *e) {
+static bool open_session(Session *s, const char *dir, const Model *model, const Device *device,
+                         const CudaCards *cards, const BackendOptions *o, Error *e) {
     void *self;
-    if (!device->open(model, ordinal, o, &self, e) ||
+    if (!device->open(model, cards, o, &self, e) ||
         !session_init(s, device->backend, self, &model->shape, o, e))
         return false;
     snprintf(s->name, sizeof s->name, "%s", dir);
@@ -239,7 +272,7 @@ static void *instance_beside(const Engine *other, const Device *device) {
 // What the options choose, before and after config.json is read.
 typedef struct Opening {
     const Device *device;
-    int ordinal;
+    CudaCards cards;
     bool held;
     BackendOptions backend;
     EngineMemory need;
@@ -248,7 +281,7 @@ typedef struct Opening {
 
 static bool choose_device(Opening *w, const EngineOptions *o, Error *e) {
     *w = (Opening){.backend = o->backend};
-    w->device = find_device(o->device, &w->ordinal, e);
+    w->device = find_device(o->device, &w->cards, e);
     if (!w->device) return false;
     w->backend.beside = instance_beside(o->beside, w->device);
     return choose_math(o->math, w->device, &w->backend.fast, e) &&
@@ -259,7 +292,7 @@ static bool choose_device(Opening *w, const EngineOptions *o, Error *e) {
 // what fits is taken, since models beside it and other programs need room too.
 static void cut_context(Opening *w, const Model *m) {
     int fits =
-        w->device->fits && m->layers && !w->backend.context ? w->device->fits(m, w->ordinal, &w->backend) : 0;
+        w->device->fits && m->layers && !w->backend.context ? w->device->fits(m, &w->cards, &w->backend) : 0;
     if (fits < 2 || fits >= m->shape.context) return; // all of it, or what opening will refuse
     w->fits = fits;
     w->backend.context = fits / 2;
@@ -284,7 +317,7 @@ bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, Engine
         w.device->weights ? model_open(&engine->model, dir, e) : model_open_config(&engine->model, dir, e);
     ok = ok && choose_rest(&w, &engine->model, o, e) && open_tokenizer(engine, dir, e) &&
          (!w.held || model_hold(&engine->model, dir, &w.backend.progress, e)) &&
-         open_session(&engine->session, dir, &engine->model, w.device, w.ordinal, &w.backend, e);
+         open_session(&engine->session, dir, &engine->model, w.device, &w.cards, &w.backend, e);
     EngineMemory need = w.need;
     engine->fits = w.fits;
     need.cache = ok ? 0 : need.cache;
@@ -305,10 +338,16 @@ static bool rehearse_session(Session *s, const char *name, const Model *m, const
     return true;
 }
 
+static bool are_usable(const Opening *w, Error *e) {
+    for (int i = 0; w->device->usable && i < w->cards.count; i++)
+        if (!w->device->usable(w->cards.ordinal[i], e)) return false;
+    return true;
+}
+
 bool engine_rehearse(Engine *engine, const char *name, const Model *m, const EngineOptions *o, Error *e) {
     Opening w;
     *engine = (Engine){0};
-    if (!choose_device(&w, o, e) || (w.device->usable && !w.device->usable(w.ordinal, e)) ||
+    if (!choose_device(&w, o, e) || !are_usable(&w, e) ||
         (w.device->backend == &cpu_backend && !cpu_isa(o->backend.isa, e)))
         return false;
     Model described = *m; // its tensors are the caller's
@@ -324,8 +363,8 @@ bool engine_rehearse(Engine *engine, const char *name, const Model *m, const Eng
 }
 
 const char *engine_kernels(const char *device, const char *isa) {
-    int ordinal;
-    const Device *d = find_device(device, &ordinal, NULL);
+    CudaCards cards;
+    const Device *d = find_device(device, &cards, NULL);
     return d && d->backend == &cpu_backend ? cpu_isa(isa, NULL) : NULL;
 }
 
@@ -358,10 +397,11 @@ bool engine_same_vocabulary(const Engine *target, const Engine *draft, Error *e)
 // --- adapters
 
 // Heads see one row a step, an adapter the whole prompt.
-static bool open_adapter_sessions(AdapterEngine *a, const char *dir, const Device *device, int ordinal,
-                                  const BackendOptions *o, EngineMemory *took, Error *e) {
+static bool open_adapter_sessions(AdapterEngine *a, const char *dir, const Device *device,
+                                  const CudaCards *cards, const BackendOptions *o, EngineMemory *took,
+                                  Error *e) {
     for (int i = 0; i < a->adapter.kind.heads; i++) {
-        if (!open_session(&a->sessions[i], dir, &a->adapter.models[i], device, ordinal, o, e)) return false;
+        if (!open_session(&a->sessions[i], dir, &a->adapter.models[i], device, cards, o, e)) return false;
         a->count++;
         if (!device->weights) continue;
         add_what_it_took(&a->sessions[i], took);
@@ -372,12 +412,13 @@ static bool open_adapter_sessions(AdapterEngine *a, const char *dir, const Devic
 
 bool engine_open_adapter(AdapterEngine *a, const Engine *target, const char *dir, const EngineOptions *o,
                          EngineMemory *memory, Error *e) {
-    int ordinal;
+    CudaCards cards;
     EngineMemory took = {0};
     BackendOptions backend = o->backend;
     *a = (AdapterEngine){0};
-    const Device *device = find_device(o->device, &ordinal, e);
+    const Device *device = find_device(o->device, &cards, e);
     if (!device) return false;
+    cards = (CudaCards){1, {cards.ordinal[cards.count - 1]}};
     took.available = device->host ? memory_beside(target) : 0;
     backend.beside = instance_beside(target, device);
     if (!choose_math(o->math, device, &backend.fast, e)) return false;
@@ -386,7 +427,7 @@ bool engine_open_adapter(AdapterEngine *a, const Engine *target, const char *dir
     bool ok = device->weights ? adapter_open(&a->adapter, &target->model, dir, e)
                               : adapter_open_config(&a->adapter, &target->model, dir, e);
     if (a->adapter.kind.variant == ADAPTER_MEDUSA) backend.max_nodes = 1;
-    ok = ok && open_adapter_sessions(a, dir, device, ordinal, &backend, &took, e);
+    ok = ok && open_adapter_sessions(a, dir, device, &cards, &backend, &took, e);
     if (memory) *memory = took;
     if (!ok) engine_close_adapter(a);
     return ok;
@@ -411,28 +452,59 @@ void engine_close_adapter(AdapterEngine *a) {
     *a = (AdapterEngine){0};
 }
 
+void engine_list_gpus(const char *name, Text *list) {
+    CudaCards cards, known = {0};
+    const Device *device = find_device(name, &cards, NULL);
+    if (!device || !device->gauge || (list->length && !read_cards(device, text_get(list), &known))) return;
+    for (int i = 0; i < cards.count; i++) {
+        bool there = false;
+        for (int k = 0; k < known.count; k++) there |= known.ordinal[k] == cards.ordinal[i];
+        if (!there && known.count + i < CUDA_CARDS_MAX)
+            text_printf(list, "%s%s:%d", list->length ? "," : "", device->name, cards.ordinal[i]);
+    }
+}
+
 int engine_gpus(void) { return cuda_count(); }
 
 bool engine_passes_over(const char *device, Error *why) {
     return is_auto(device) && !cuda_absent() && !cuda_usable(0, why);
 }
 
-bool engine_gauge(const char *name, Gauge *out, Error *e) {
-    int ordinal;
-    const Device *device = find_device(name, &ordinal, e);
-    return device && device->gauge && device->gauge(ordinal, out, e);
+bool engine_gauge(const char *name, int card, Gauge *out, Error *e) {
+    CudaCards cards;
+    const Device *device = find_device(name, &cards, e);
+    return device && device->gauge && card < cards.count && device->gauge(cards.ordinal[card], out, e);
+}
+
+static void take_slower(double *slowest, double x) {
+    if (*slowest <= 0 || x < *slowest) *slowest = x;
 }
 
 bool engine_ceilings(const char *name, const BackendOptions *o, Ceilings *out, Error *e) {
-    int ordinal;
-    const Device *device = find_device(name, &ordinal, e);
-    return device && device->ceilings(ordinal, o, out, e);
+    CudaCards cards;
+    const Device *device = find_device(name, &cards, e);
+    for (int i = 0; device && i < cards.count; i++) {
+        Ceilings own;
+        if (!device->ceilings(cards.ordinal[i], o, &own, e)) return false;
+        if (i == 0) *out = own;
+        take_slower(&out->bytes_per_s, own.bytes_per_s);
+        for (int k = 0; k < COMPUTE_KINDS; k++)
+            take_slower(&out->operations_per_s[k], own.operations_per_s[k]);
+    }
+    return device != NULL;
 }
 
 const char *engine_kernels_refused(void) { return cpu_kernels_refused(); }
 
 bool engine_copy_rate(const char *name, double *bytes_per_s, Error *e) {
-    int ordinal;
-    const Device *device = find_device(name, &ordinal, e);
-    return device && device->copy_rate && device->copy_rate(ordinal, bytes_per_s, e);
+    CudaCards cards;
+    const Device *device = find_device(name, &cards, e);
+    *bytes_per_s = 0;
+    if (!device || !device->copy_rate) return false;
+    for (int i = 0; i < cards.count; i++) {
+        double own;
+        if (!device->copy_rate(cards.ordinal[i], &own, e)) return false;
+        take_slower(bytes_per_s, own);
+    }
+    return true;
 }

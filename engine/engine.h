@@ -1,6 +1,7 @@
 // Opens a model on a named backend: the one place that sees all the rooms of running a model.
 #pragma once
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "engine/core/session.h"
 #include "engine/model/adapter.h"
 #include "engine/model/model.h"
@@ -9,11 +10,11 @@
 typedef struct Engine Engine;
 
 typedef struct EngineOptions {
-    const char *device;     // "cpu" (the default, or NULL), "null", "cuda[:n]", "auto"
-    const char *compute;    // "f32", "bf16", "f16", or NULL: as the weights
-    const char *window;     // "on" or NULL: the sliding window that config.json gives; "off": none
-    const char *math;       // "exact" or NULL; "fast": products by a vendor's library, which cuda has
-    const char *weights;    // "mapped" or NULL: left in the files; "held": in memory of our own (CPU only)
+    const char *device;  // "cpu" (the default, or NULL), "null", "auto", "cuda[:n]", "cuda:0,cuda:1": of both
+    const char *compute; // "f32", "bf16", "f16", or NULL: as the weights
+    const char *window;  // "on" or NULL: the sliding window that config.json gives; "off": none
+    const char *math;    // "exact" or NULL; "fast": products by a vendor's library, which cuda has
+    const char *weights; // "mapped" or NULL: left in the files; "held": in memory of our own (CPU only)
     BackendOptions backend; // compute and fast are filled from the lines above
     const Engine *beside; // one that is open at the same time, and is closed later: memory has room for both,
                           // and they take turns with the same threads. NULL: alone
@@ -49,7 +50,8 @@ bool engine_rehearse(Engine *engine, const char *name, const Model *m, const Eng
 // tokenizer.
 bool engine_same_vocabulary(const Engine *target, const Engine *draft, Error *e);
 
-// A target's adapter or heads, on the target's device, closed before it. Their weights stay in the files.
+// A target's adapter or heads, on the target's device, the last card of several, closed before it. Their
+// weights stay in the files.
 typedef struct AdapterEngine {
     Adapter adapter;
     Session sessions[ADAPTER_HEADS_MAX]; // (count)
@@ -68,6 +70,10 @@ bool engine_rehearse_adapter(AdapterEngine *a, const char *name, const Adapter *
 // known only once it is open.
 const char *engine_kernels(const char *device, const char *isa);
 
+// Adds to a list, "cuda:0,cuda:1", the GPUs of a device (see EngineOptions) that it has not; it is a device,
+// too.
+void engine_list_gpus(const char *device, Text *list);
+
 // How many GPUs this machine and its driver have, "cuda:0" and so on: of any kind, also such as cannot be
 // used.
 int engine_gpus(void);
@@ -76,10 +82,12 @@ int engine_gpus(void);
 // other devices, and where there is no GPU, or no driver for one.
 bool engine_passes_over(const char *device, Error *why);
 
-// What a GPU (see EngineOptions) says of itself now. False without an error where the device is none.
-bool engine_gauge(const char *device, Gauge *out, Error *e);
+// What a GPU (see EngineOptions) says of itself now; card: which of the device's, from 0. False without an
+// error where the device is none, or has no such card.
+bool engine_gauge(const char *device, int card, Gauge *out, Error *e);
 
-// What the device (see EngineOptions) can do at most, measured now. All zero for a device without arithmetic.
+// What the device (see EngineOptions) can do at most, measured now; the slowest of its cards. All zero for a
+// device without arithmetic.
 bool engine_ceilings(const char *device, const BackendOptions *o, Ceilings *out, Error *e);
 
 // One line on CPU kernels that this processor names and that are not used all the same, with the mend; NULL

@@ -5,11 +5,19 @@
 
 extern const Backend cuda_backend;
 
-// Like cpu_open; `ordinal` is the device's number.
-bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e);
+enum { CUDA_CARDS_MAX = 16 };
+typedef struct CudaCards {
+    int count;
+    int ordinal[CUDA_CARDS_MAX]; // no two alike
+} CudaCards;
 
-// The longest context, up to the one that is asked for, that the device's memory has room for now; 0: none.
-int cuda_fits(const Model *model, int ordinal, const BackendOptions *o);
+// Like cpu_open; `ordinal` is the device's number. With its layers on several cards, in this order, a model
+// has the same bits as on any one of them, where they are of one kind.
+bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e);
+bool cuda_open_on(const Model *model, const CudaCards *cards, const BackendOptions *o, void **self, Error *e);
+
+// The longest context, up to the one that is asked for, that the devices' memory has room for now; 0: none.
+int cuda_fits(const Model *model, const CudaCards *cards, const BackendOptions *o);
 
 // How many devices there are, 0 also where the driver does not answer; whether there is none, or no driver.
 int cuda_count(void);

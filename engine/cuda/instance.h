@@ -1,6 +1,7 @@
-// The insides of an open CUDA instance, shared by cuda.c (its life), memory.c (what it allocates), weights.c
-// (what it loads), phases.c (how long it works), step.c and layers.c (a run), head.c (what comes out), fast.c
-// (products by cuBLASLt), hidden.c (states that go to another instance).
+// The insides of an open CUDA instance, shared by cuda.c (its life), fit.c (which card has which layers),
+// memory.c (what it allocates), weights.c (what it loads), phases.c (how long it works), step.c and layers.c
+// (a run), head.c (what comes out), fast.c (products by cuBLASLt), hidden.c (states that go to another card
+// or instance); cards.h, of what is on several cards.
 //
 // Everything is allocated at open, for the largest step. A call puts copies and kernels into one stream and
 // comes back; only what is read back is waited for (head, get_hidden), and a commit that nothing was read
@@ -42,12 +43,18 @@ typedef struct StepGraph {
 } StepGraph;
 enum { GRAPHS = 48, STEP_STAGINGS = 2 };
 
-typedef struct Cuda {
+typedef struct Cuda Cuda; // a card
+struct Cuda {
+    Cuda *first, *next; // the instance's cards in the order of their layers; next NULL: the last
+    int from, to;       // its layers
+    Cuda **holder;      // the first card's: (max_nodes), which card has the newest hidden state of a node
+    Cuda *lender;       // the first card's: the one whose stream takes hidden states (hidden.c)
+    void *passed;       // event: of this stream's work before a copy between cards, or of the copy
+    char names[512], isa[512]; // the first card's, of all
     const Model *model;
     Compute compute;
     int ordinal;
     GpuFacts facts;
-    char isa[192];
     int context, max_nodes, slots;
     Cache cache; // its window and ring
     Heads heads;
@@ -86,11 +93,9 @@ typedef struct Cuda {
     int *top_id, *slice_id;
     float *top_logit, *slice_logit;
     DrawAsks *draw_asks;
-    double *draw_answers; // (nodes) chances, (PANEL_ROWS) confidences, (PANEL_ROWS) ids, closely
-    float *draw_p;        // (vocab)
-    int held[PANEL_ROWS]; // (held_count): nodes whose logits are there
-    int held_count;
-
+    double *draw_answers;             // (nodes) chances, (PANEL_ROWS) confidences, (PANEL_ROWS) ids, closely
+    float *draw_p;                    // (vocab)
+    int held[PANEL_ROWS], held_count; // nodes whose logits are there
     Staging steps[STEP_STAGINGS], list, rows, asks;
     int turn;                   // of the step stagings
     int *host_id;               // pinned: (PANEL_ROWS, TOP_MAX), then as many logits
@@ -100,7 +105,7 @@ typedef struct Cuda {
     StepGraph graphs[GRAPHS];
     unsigned long graph_clock;
     bool no_graphs; // a step could not be recorded
-} Cuda;
+};
 
 // memory.c. A block of zeros where `zero`; counted in *total. False with e filled.
 bool cuda_take(Cuda *c, void *out, size_t bytes, bool zero, size_t *total, Error *e);
@@ -112,26 +117,23 @@ bool cuda_ok(const Cuda *c, int code, const char *what, Error *e);
 void *staging_begin(Staging *s);
 bool staging_send(Cuda *c, Staging *s, void *to, size_t bytes, Error *e);
 
-// weights.c. Describes all matrices, and allocates them; then fills them.
+// weights.c. Describes all matrices, and allocates them; fills them.
 bool cuda_take_weights(Cuda *c, Error *e);
 bool cuda_load_weights(Cuda *c, const Progress *progress, Error *e);
 
-// phases.c. What goes into the stream from now on is of this phase (PHASE_IDLE: nothing goes in for now);
-// waits for all of it, and counts its time.
+// phases.c. What goes into the card's stream from now on is of this phase (PHASE_IDLE: nothing does), and the
+// card is this thread's. Waits for all that is in the streams of the instance's cards, and counts its time.
 bool cuda_begin(Cuda *c, Phase phase, Error *e);
 bool cuda_wait(Cuda *c, Error *e);
 bool cuda_take_events(Cuda *c, Error *e);
 void cuda_give_events(Cuda *c);
-
 // step.c. A run; spans of positions, at most, that a tile of rows at positions [from, to] sees.
 bool cuda_step(Cuda *c, const StepRun *run, Error *e);
 int cuda_spans(const Cuda *c, int from, int to);
-
 // turns.c. Writes a step of at most `most` rows, and gives its bytes; those of the largest; tiles, at most.
 size_t cuda_write_step(const Cuda *c, const StepRun *run, int most, Step *to);
 size_t cuda_step_size(const Cuda *c);
 int cuda_tiles_limit(const Cuda *c);
-
 // layers.c. Puts the kernels of a run's layers into the stream.
 void cuda_layers(Cuda *c, const StepGraph *run);
 
@@ -141,10 +143,8 @@ bool cuda_distribution(Cuda *c, int node, const Sampling *sampling, int vocab, f
 bool cuda_normed(Cuda *c, const int *nodes, int count, float *rows, Error *e);
 // Puts the normed states of at most PANEL_ROWS nodes into device memory.
 bool cuda_norm_to(Cuda *c, const int *nodes, int count, float *rows, Error *e);
-extern const HiddenMemory cuda_hidden; // hidden.c
 
 int cuda_rows_limit(const Cuda *c); // that activations have room for
-
 static inline const Activations *cuda_role(const Cuda *c, Role role, const Matrix *reader) {
     return &c->roles[role][reader->form];
 }

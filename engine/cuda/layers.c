@@ -1,6 +1,6 @@
 // The kernels of a run, in order:
 //
-//      embed                               the first time only
+//      embed                               each card's first time only
 //      norm, q k v, attention, o           q k v ends with rotation and the write of keys and values (a
 //                                          kernel of its own where heads are normed before),
 //      norm, gate up, down                 gate up with the activation, o and down with the residual
@@ -72,21 +72,22 @@ static void norm_heads(const Work *w, const GpuLayer *l, const Put *put) {
 static void attend(const Work *w, int layer) {
     const Cuda *c = w->c;
     const GpuLayer *l = &c->layers[layer];
+    int own = layer - c->from;
     size_t slots = layer_bytes(c, c->slots), area = layer_bytes(c, c->max_nodes);
     Put put = {.kind = PUT_QKV,
                .bias = l->qkv_bias,
                .heads = c->heads,
                .q = c->q,
-               .k = of_layer(c->step_k, area, layer),
-               .v = of_layer(c->step_v, area, layer),
+               .k = of_layer(c->step_k, area, own),
+               .v = of_layer(c->step_v, area, own),
                .area = c->max_nodes,
                .cosine = c->cosine,
                .sine = c->sine};
     Attention a = {.step = c->step,
                    .heads = c->heads,
                    .q = c->q,
-                   .cache_k = of_layer(c->cache_k, slots, layer),
-                   .cache_v = of_layer(c->cache_v, slots, layer),
+                   .cache_k = of_layer(c->cache_k, slots, own),
+                   .cache_v = of_layer(c->cache_v, slots, own),
                    .step_k = put.k,
                    .step_v = put.v,
                    .slots = c->slots,
@@ -134,13 +135,13 @@ static void embed(const Work *w) {
                .pairs = s->rope.pairs,
                .cosine = c->cosine,
                .sine = c->sine};
-    if (s->input != INPUT_TOKENS) e.table.data = NULL;
+    if (s->input != INPUT_TOKENS || c->from > 0) e.table.data = NULL; // the states come, angles are wanted
     gpu_embed(&e, w->most, c->stream);
 }
 
 void cuda_layers(Cuda *c, const StepGraph *run) {
     Work w = {c, run->most, run->tiles, run->spans};
-    if (run->a == 0) embed(&w);
+    if (run->a == c->from) embed(&w);
     for (int layer = run->a; layer < run->b; layer++) {
         if (c->layers[layer].qkv.data) attend(&w, layer);
         if (c->layers[layer].in.data) run_mlp(&w, layer);

@@ -98,14 +98,28 @@ static size_t answers_size(int nodes) {
     return (size_t)(nodes + PANEL_ROWS) * sizeof(double) + PANEL_ROWS * sizeof(int);
 }
 
+// What the head leaves, on the card that has it.
+static bool take_head(Cuda *c, Error *e) {
+    size_t f = sizeof(float), *t = &c->step_bytes, vocab = (size_t)c->model->shape.vocab;
+    size_t width = (size_t)c->model->shape.width, widest = vocab > width ? vocab : width;
+    return cuda_take(c, &c->logits, PANEL_ROWS * widest * f, false, t, e) &&
+           cuda_take(c, &c->top_id, PANEL_ROWS * TOP_MAX * f, false, t, e) &&
+           cuda_take(c, &c->top_logit, PANEL_ROWS * TOP_MAX * f, false, t, e) &&
+           cuda_take(c, &c->slice_id, (size_t)PANEL_ROWS * TOP_SLICES * TOP_MAX * f, false, t, e) &&
+           cuda_take(c, &c->slice_logit, (size_t)PANEL_ROWS * TOP_SLICES * TOP_MAX * f, false, t, e) &&
+           cuda_take(c, &c->draw_asks, asks_size(c->max_nodes), false, t, e) &&
+           cuda_take(c, &c->draw_answers, answers_size(c->max_nodes), false, t, e) &&
+           cuda_take(c, &c->draw_p, vocab * f, false, t, e);
+}
+
 bool cuda_take_buffers(Cuda *c, Error *e) {
     const Shape *s = &c->model->shape;
     size_t nodes = (size_t)c->max_nodes, f = sizeof(float), *t = &c->step_bytes;
-    size_t head = (size_t)c->heads.pitch * dtype_size(c->heads.dtype), layers = (size_t)s->layers;
+    size_t head = (size_t)c->heads.pitch * dtype_size(c->heads.dtype), layers = (size_t)(c->to - c->from);
     size_t slots = layers * (size_t)s->kv_heads * (size_t)c->slots * head,
            area = layers * (size_t)s->kv_heads * nodes * head;
     size_t rows = (size_t)cuda_rows_limit(c), qkv = (size_t)(shape_q_width(s) + 2 * shape_kv_width(s));
-    size_t pairs = (size_t)s->rope.pairs, widest = (size_t)(s->vocab > s->width ? s->vocab : s->width);
+    size_t pairs = (size_t)s->rope.pairs;
     return cuda_take(c, &c->cache_k, slots, false, &c->cache_bytes, e) &&
            cuda_take(c, &c->cache_v, slots, false, &c->cache_bytes, e) &&
            cuda_take(c, &c->step_k, area, false, t, e) && cuda_take(c, &c->step_v, area, false, t, e) &&
@@ -121,14 +135,7 @@ bool cuda_take_buffers(Cuda *c, Error *e) {
            cuda_take(c, &c->overflow, sizeof *c->overflow, false, t, e) && take_roles(c, e) &&
            cuda_take(c, &c->parts, most_parts(c) * f, false, t, e) &&
            cuda_take(c, &c->done, PANEL_ROWS * sizeof(unsigned), true, t, e) && take_attention(c, e) &&
-           fast_take(c, e) && cuda_take(c, &c->logits, PANEL_ROWS * widest * f, false, t, e) &&
-           cuda_take(c, &c->top_id, PANEL_ROWS * TOP_MAX * f, false, t, e) &&
-           cuda_take(c, &c->top_logit, PANEL_ROWS * TOP_MAX * f, false, t, e) &&
-           cuda_take(c, &c->slice_id, (size_t)PANEL_ROWS * TOP_SLICES * TOP_MAX * f, false, t, e) &&
-           cuda_take(c, &c->slice_logit, (size_t)PANEL_ROWS * TOP_SLICES * TOP_MAX * f, false, t, e) &&
-           cuda_take(c, &c->draw_asks, asks_size(c->max_nodes), false, t, e) &&
-           cuda_take(c, &c->draw_answers, answers_size(c->max_nodes), false, t, e) &&
-           cuda_take(c, &c->draw_p, (size_t)s->vocab * f, false, t, e);
+           fast_take(c, e) && (c->next || take_head(c, e));
 }
 
 static bool take_staging(Cuda *c, Staging *s, size_t bytes, Error *e) {

@@ -13,9 +13,14 @@ bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **
     return refuse(e);
 }
 
-int cuda_fits(const Model *model, int ordinal, const BackendOptions *o) {
-    (void)model, (void)ordinal, (void)o;
+int cuda_fits(const Model *model, const CudaCards *cards, const BackendOptions *o) {
+    (void)model, (void)cards, (void)o;
     return 0;
+}
+
+bool cuda_open_on(const Model *model, const CudaCards *cards, const BackendOptions *o, void **self,
+                  Error *e) {
+    return cuda_open(model, cards->ordinal[0], o, self, e);
 }
 
 int cuda_count(void) { return 0; }

@@ -15,12 +15,13 @@
 bool cuda_take_events(Cuda *c, Error *e) {
     for (int i = 0; i < MARKS; i++)
         if (!cuda_ok(c, gpu_event_open(&c->marks[i].event), "no event", e)) return false;
-    return true;
+    return cuda_ok(c, gpu_event_open(&c->passed), "no event", e);
 }
 
 void cuda_give_events(Cuda *c) {
     for (int i = 0; i < MARKS; i++)
         if (c->marks[i].event) gpu_event_close(c->marks[i].event);
+    if (c->passed) gpu_event_close(c->passed);
 }
 
 static Phase phase_of(const Cuda *c) {
@@ -68,11 +69,12 @@ static bool ask_for_overflow(Cuda *c, Error *e) {
 
 static bool nothing_overflowed(Cuda *c, Error *e) {
     if (*c->host_overflow == OVERFLOW_NONE) return true;
+    gpu_use(c->ordinal);
     gpu_fill(c->overflow, 0xff, sizeof *c->overflow, c->stream);
     return overflow_refuse(*c->host_overflow, c->model->shape.layers, e);
 }
 
-bool cuda_wait(Cuda *c, Error *e) {
+static bool wait_for_card(Cuda *c, Error *e) {
     if (!c->mark_count) return true;
     bool watched = c->compute == COMPUTE_F16, ok = !watched || ask_for_overflow(c, e);
     ok = ok && ((phase_of(c) == PHASE_IDLE && !watched) || mark(c, PHASE_IDLE, e));
@@ -81,4 +83,11 @@ bool cuda_wait(Cuda *c, Error *e) {
     c->unread = false;
     return ok && wait_for(c, &c->marks[marks - 1], e) && count_time(c, marks, e) &&
            (!watched || nothing_overflowed(c, e));
+}
+
+// The first card to fail is told: a later one waits for those in front of it, and may fail for their sake.
+bool cuda_wait(Cuda *c, Error *e) {
+    bool ok = true;
+    for (c = c->first; c; c = c->next) ok = wait_for_card(c, ok ? e : NULL) && ok;
+    return ok;
 }

@@ -80,6 +80,10 @@ int gpu_stream_wait(void *stream) { return told(cudaStreamSynchronize((cudaStrea
 int gpu_copy(void *to, const void *from, size_t bytes, void *stream) {
     return told(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, (cudaStream_t)stream));
 }
+// Where neither device reaches the other's memory, it goes over the host, in the stream's order all the same.
+int gpu_copy_peer(void *to, int to_ordinal, const void *from, int from_ordinal, size_t bytes, void *stream) {
+    return told(cudaMemcpyPeerAsync(to, to_ordinal, from, from_ordinal, bytes, (cudaStream_t)stream));
+}
 int gpu_fill(void *device, int byte, size_t bytes, void *stream) {
     return told(cudaMemsetAsync(device, byte, bytes, (cudaStream_t)stream));
 }
@@ -106,6 +110,9 @@ int gpu_event_record(void *event, void *stream) {
     return told(cudaEventRecord((cudaEvent_t)event, (cudaStream_t)stream));
 }
 int gpu_event_wait(void *event) { return told(cudaEventSynchronize((cudaEvent_t)event)); }
+int gpu_stream_after(void *stream, void *event) {
+    return told(cudaStreamWaitEvent((cudaStream_t)stream, (cudaEvent_t)event, 0));
+}
 int gpu_event_seconds(void *from, void *to, double *seconds) {
     float ms = 0;
     cudaError_t code = cudaEventElapsedTime(&ms, (cudaEvent_t)from, (cudaEvent_t)to);

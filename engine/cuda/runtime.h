@@ -37,6 +37,8 @@ int gpu_stream_open(void **stream);
 int gpu_stream_close(void *stream);
 int gpu_stream_wait(void *stream);                                    // until all that is in it has happened
 int gpu_copy(void *to, const void *from, size_t bytes, void *stream); // either side device or host
+// From one device's memory to another's, in a stream of either.
+int gpu_copy_peer(void *to, int to_ordinal, const void *from, int from_ordinal, size_t bytes, void *stream);
 int gpu_fill(void *device, int byte, size_t bytes, void *stream);
 int gpu_launched(void); // whether the launches since the last call could be made
 
@@ -48,11 +50,13 @@ bool gpu_begins_early(void);
 // OUTPACE_CLUSTERS=no, which must give the same numbers.
 bool gpu_has_clusters(void);
 
-// A mark in a stream; seconds between two that have come.
+// A mark in a stream; seconds between two that have come. An event is the device's that was in use when it
+// was opened, as a stream is, and marks streams of that device alone.
 int gpu_event_open(void **event);
 int gpu_event_close(void *event);
 int gpu_event_record(void *event, void *stream);
 int gpu_event_wait(void *event);
+int gpu_stream_after(void *stream, void *event); // goes on when the event's last mark has come, on any device
 int gpu_event_seconds(void *from, void *to, double *seconds);
 
 // What is put into the stream between begin and end does not happen, but becomes a graph that can be put in

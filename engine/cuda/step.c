@@ -58,9 +58,10 @@ static int record(Cuda *c, StepGraph *g) {
 // Where steps cannot be recorded, kernels go into the stream one by one: later, with the same bits. Who asks
 // for the kernels' name hears of it.
 static void do_without_graphs(Cuda *c, int code) {
-    size_t n = strlen(c->isa);
+    char *isa = c->first->isa;
+    size_t n = strlen(isa);
     c->no_graphs = true;
-    snprintf(c->isa + n, sizeof c->isa - n, ", steps not recorded: %s", gpu_error(code));
+    snprintf(isa + n, sizeof c->isa - n, ", steps not recorded: %s", gpu_error(code));
 }
 
 static bool put_layers(Cuda *c, StepGraph *g, Error *e) {

@@ -60,12 +60,13 @@ static bool take_layer(Cuda *c, GpuLayer *l, const LayerWeights *w, Error *e) {
 bool cuda_take_weights(Cuda *c, Error *e) {
     const Model *m = c->model;
     const Tensor *const embedding[] = {&m->embedding}, *const head[] = {&m->head};
-    for (int i = 0; i < m->shape.layers; i++)
+    bool last = !c->next;
+    for (int i = c->from; i < c->to; i++)
         if (!take_layer(c, &c->layers[i], &m->layers[i], e)) return false;
-    if (!take_matrix(c, &c->head, head, 1, e)) return false;
-    if (m->embedding.data == m->head.data) c->embedding = c->head;
-    else if (!take_matrix(c, &c->embedding, embedding, 1, e)) return false;
-    return take_vector(c, &c->final_norm, &m->final_norm, m->shape.width, e);
+    if (last && !take_matrix(c, &c->head, head, 1, e)) return false;
+    if (c->first == c && last && m->embedding.data == m->head.data) c->embedding = c->head;
+    else if (c->first == c && !take_matrix(c, &c->embedding, embedding, 1, e)) return false;
+    return !last || take_vector(c, &c->final_norm, &m->final_norm, m->shape.width, e);
 }
 
 // --- filling: two buffers take turns, so that the file is read while the last part goes up
@@ -231,7 +232,7 @@ static bool load_all(Loader *l, const Progress *progress, Error *e) {
     const Model *m = c->model;
     const Tensor *const embedding[] = {&m->embedding}, *const head[] = {&m->head},
                         *const norm[] = {&m->final_norm};
-    for (int i = 0; i < m->shape.layers; i++)
+    for (int i = c->from; i < c->to; i++)
         if (!progress_say(progress, "loading weights", (double)i / m->shape.layers, e) ||
             !load_layer(l, &c->layers[i], &m->layers[i], e))
             return false;

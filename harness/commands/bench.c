@@ -215,7 +215,7 @@ static bool measure_ceilings(Bench *b, Error *e) {
     BackendOptions machine = {.threads = a->threads, .isa = a->isa};
     (void)engine_passes_over(a->device, &b->run.passed);
     if (!engine_ceilings(a->device, &machine, &b->run.ceilings, e)) return false;
-    b->run.gpu = engine_gauge(a->device, &b->run.before, NULL);
+    b->run.gpu = engine_gauge(a->device, 0, &b->run.before, NULL);
     return !b->run.gpu || engine_copy_rate(a->device, &b->run.copy_bytes_per_s, e);
 }
 
@@ -237,7 +237,7 @@ static bool bench(Bench *b, int *code, Error *e) {
     bool ok = measure(b, e), interrupted = !ok && e->kind == ERROR_INTERRUPTED;
     line_clear(&b->line);
     if (interrupted) *code = EXIT_INTERRUPTED;
-    if (b->run.gpu) engine_gauge(a->device, &b->run.after, NULL);
+    if (b->run.gpu) engine_gauge(a->device, 0, &b->run.after, NULL);
     bool told = !(ok || b->run.measured) || report(b, interrupted ? "interrupted" : ok ? NULL : e->text, e);
     return (ok || interrupted) && told;
 }

@@ -172,7 +172,7 @@ static bool read_gpus(Report *r, Error *e) {
         snprintf(g->device, sizeof g->device, "cuda:%d", i);
         (void)(engine_ceilings(g->device, &none, &g->ceilings, &g->useless) &&
                engine_copy_rate(g->device, &g->copies, &g->useless) &&
-               engine_gauge(g->device, &g->gauge, &g->useless));
+               engine_gauge(g->device, 0, &g->gauge, &g->useless));
     }
     return true;
 }

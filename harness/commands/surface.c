@@ -95,7 +95,7 @@ static bool read_layout(const SurfaceArguments *a, Layout *out, Error *e) {
         return error_input(e, "--cache is '%s', must be viewed or copied", a->cache);
     if (copied && !batch)
         return error_input(e, "--cache copied needs --layout batch: a tree's rows share the context");
-    if (copied && (strncmp(a->device, "cuda", 4) == 0 || engine_gauge(a->device, &gpu, NULL)))
+    if (copied && (strncmp(a->device, "cuda", 4) == 0 || engine_gauge(a->device, 0, &gpu, NULL)))
         return error_input(e, "--cache copied is measured on the CPU only, --device is '%s'", a->device);
     *out = copied ? LAYOUT_COPIED : batch ? LAYOUT_BATCH : LAYOUT_TREE;
     return true;
@@ -164,7 +164,7 @@ static bool hash_plan(const Work *s, const char *weights, const char *program, c
     Text all = {0};
     text_printf(&all, "surface %s %s\n", weights, program);
     machine_name(&s->machine, &all);
-    if (engine_gauge(a->device, &gpu, NULL)) text_printf(&all, ", %s", gpu.name);
+    for (int i = 0; engine_gauge(a->device, i, &gpu, NULL); i++) text_printf(&all, ", %s", gpu.name);
     put_list(&all, "\nk", &p->k);
     put_list(&all, "w", &p->w);
     put_list(&all, "contexts", &p->contexts);

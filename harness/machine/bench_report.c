@@ -23,6 +23,13 @@ static const char *kernels_of(const BenchRun *b) {
     return report.isa;
 }
 
+// Of several cards, all.
+static const char *device_of(const BenchRun *b) {
+    BackendReport report;
+    b->engine.session.backend->report(b->engine.session.self, &report);
+    return report.device;
+}
+
 // --- table -----------------------------------------------------------------------------------------------
 
 static void print_machine(const BenchRun *b) {
@@ -30,7 +37,7 @@ static void print_machine(const BenchRun *b) {
     double peak = bench_peak(&b->engine, c);
     if (b->gpu)
         terminal_printf("GPU       %s, kernels %s: reads %.0f GB/s, copies %.0f, computes %.1f TFLOP/s\n",
-                        b->before.name, kernels_of(b), c->bytes_per_s / 1e9, b->copy_bytes_per_s / 1e9,
+                        device_of(b), kernels_of(b), c->bytes_per_s / 1e9, b->copy_bytes_per_s / 1e9,
                         peak / 1e12);
     else
         terminal_printf("machine   %s, %d thread%s, kernels %s: reads %.1f GB/s, computes %.3f TFLOP/s\n",
@@ -189,6 +196,7 @@ static json_t *ceilings_json(const BenchRun *b) {
 static json_t *gpu_json(const BenchRun *b) {
     json_t *o = ceilings_json(b);
     json_object_del(o, "threads");
+    json_object_set_new(o, "cards", json_string(device_of(b)));
     json_object_set_new(o, "copy_bytes_per_s", json_real(b->copy_bytes_per_s));
     json_object_set_new(o, "operations_per_s_bf16", json_real(b->ceilings.operations_per_s[COMPUTE_BF16]));
     json_object_set_new(o, "operations_per_s_f32", json_real(b->ceilings.operations_per_s[COMPUTE_F32]));

@@ -13,9 +13,9 @@ typedef struct BenchRun {
     Engine engine;
     Ceilings ceilings;
     Machine machine;
-    Error passed; // why device auto has passed over the first GPU; none: it has not
-    bool gpu;     // what follows is of one
-    Gauge before, after;
+    Error passed;        // why device auto has passed over the first GPU; none: it has not
+    bool gpu;            // what follows is of one
+    Gauge before, after; // of its first card
     double copy_bytes_per_s;
     BenchPoint points[BENCH_POINTS];
     int count, measured; // of them; fewer where the run ended early

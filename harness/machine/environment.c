@@ -2,7 +2,6 @@
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
-#include "harness/machine/gauges.h"
 #include "harness/machine/libraries.h"
 #include "harness/program/version.h"
 
@@ -31,7 +30,7 @@ bool environment_open(Environment *out, const Machine *m, const char *device, Er
                                  .l2 = (int64_t)m->l2,
                                  .l3 = (int64_t)m->l3,
                                  .memory = (int64_t)m->memory};
-    if (device) gauges_name(device, &out->gauge, &out->on);
+    if (device) gauges_name(device, &out->gpus, &out->on);
     return true;
 }
 

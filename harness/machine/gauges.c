@@ -3,17 +3,29 @@
 #include "engine/base/clock.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *known(const char *text) { return text[0] ? text : NULL; }
 
-void gauges_name(const char *device, Gauge *g, StoreEnvironment *on) {
-    if (!engine_gauge(device, g, NULL)) return;
-    on->gpu = known(g->name);
-    on->gpu_uuid = known(g->uuid);
-    on->driver = known(g->driver);
-    on->cuda = known(g->runtime);
-    on->gpu_memory = (int64_t)g->memory;
+static void add_name(char *all, size_t size, const char *name) {
+    size_t n = strlen(all);
+    snprintf(all + n, size - n, "%s%s", n ? " + " : "", name);
+}
+
+void gauges_name(const char *device, GaugeNames *g, StoreEnvironment *on) {
+    Gauge card;
+    *g = (GaugeNames){.names = ""};
+    if (!engine_gauge(device, 0, &g->first, NULL)) return;
+    for (int i = 0; engine_gauge(device, i, &card, NULL); i++) {
+        add_name(g->names, sizeof g->names, card.name);
+        add_name(g->uuids, sizeof g->uuids, card.uuid);
+        on->gpu_memory = (i ? on->gpu_memory : 0) + (int64_t)card.memory;
+    }
+    on->gpu = known(g->names);
+    on->gpu_uuid = known(g->uuids);
+    on->driver = known(g->first.driver);
+    on->cuda = known(g->first.runtime);
 }
 
 // "sm_90, cuBLASLt 13.1.0"
@@ -26,7 +38,7 @@ static const char *library_of(const char *kernels) {
 void gauges_ceilings(const char *device, const Ceilings *c, double peak, const char *kernels,
                      StoreEnvironment *on) {
     Gauge g;
-    if (engine_gauge(device, &g, NULL)) {
+    if (engine_gauge(device, 0, &g, NULL)) {
         on->cublas = library_of(kernels);
         on->gpu_bandwidth = c->bytes_per_s;
         on->gpu_peak = peak;
@@ -63,16 +75,23 @@ json_t *gauges_json(const Gauge *g) {
     return o;
 }
 
-bool gauges_reading(const char *device, const char *moment, Gauge *g, StoreReading *out) {
-    if (!engine_gauge(device, g, NULL)) return false;
+// The i-th of a list.
+static void name_card(const char *gpus, int i, char *out, size_t size) {
+    while (i-- && *gpus) gpus += strcspn(gpus, ",") + (strchr(gpus, ',') != NULL);
+    snprintf(out, size, "%.*s", (int)strcspn(gpus, ","), gpus);
+}
+
+bool gauges_reading(const char *gpus, int card, const char *moment, GaugeReading *g, StoreReading *out) {
+    if (!engine_gauge(gpus, card, &g->gauge, NULL)) return false;
+    name_card(gpus, card, g->device, sizeof g->device);
     *out = (StoreReading){.at = clock_wall(),
                           .moment = moment,
-                          .device = device,
-                          .throttle = known(g->throttle),
-                          .clock_mhz = g->clock_mhz,
-                          .memory_clock_mhz = g->memory_clock_mhz,
-                          .power_w = g->power_w,
-                          .temperature_c = g->temperature_c,
+                          .device = g->device,
+                          .throttle = known(g->gauge.throttle),
+                          .clock_mhz = g->gauge.clock_mhz,
+                          .memory_clock_mhz = g->gauge.memory_clock_mhz,
+                          .power_w = g->gauge.power_w,
+                          .temperature_c = g->gauge.temperature_c,
                           .load = NAN};
     return true;
 }

@@ -6,9 +6,15 @@
 
 #include <jansson.h>
 
-// Names the GPU in the environment, whose texts then point into `g`. Nothing changes for a device that says
-// nothing of itself.
-void gauges_name(const char *device, Gauge *g, StoreEnvironment *on);
+// Of all cards of a device, "one + other" where there are several.
+typedef struct GaugeNames {
+    Gauge first;
+    char names[1024], uuids[1024];
+} GaugeNames;
+
+// Names the GPUs in the environment, whose texts then point into `g`; memory is that of all. Nothing changes
+// for a device that says nothing of itself.
+void gauges_name(const char *device, GaugeNames *g, StoreEnvironment *on);
 
 // Enters the ceilings of the measured device, and the kernels that they were measured with. A GPU's have
 // columns of their own, apart from the processor's. peak: the rate for products of the model's type; kernels:
@@ -20,5 +26,10 @@ void gauges_ceilings(const char *device, const Ceilings *c, double peak, const c
 // What it says, with null for what it does not; NULL: no memory.
 json_t *gauges_json(const Gauge *g);
 
-// False where the device says nothing of itself. The texts of `out` point into `g` and the arguments.
-bool gauges_reading(const char *device, const char *moment, Gauge *g, StoreReading *out);
+// What the one of these GPUs (engine_list_gpus) says. False where there are no more. The texts of `out` point
+// into `g` and `moment`.
+typedef struct GaugeReading {
+    Gauge gauge;
+    char device[24];
+} GaugeReading;
+bool gauges_reading(const char *gpus, int card, const char *moment, GaugeReading *g, StoreReading *out);

@@ -252,7 +252,7 @@ static bool hash_machine(Inputs *in, const char *machine, Error *e) {
     Gauge gpu;
     text_puts(&all, machine);
     for (int i = 0; i < in->schedule->setup_count; i++)
-        if (engine_gauge(in->schedule->setups[i].settings->device, &gpu, NULL))
+        for (int k = 0; engine_gauge(in->schedule->setups[i].settings->device, k, &gpu, NULL); k++)
             text_printf(&all, ", %s", gpu.name);
     bool ok = all.failed ? out_of_memory(e)
                          : sha256_bytes(text_get(&all), all.length,

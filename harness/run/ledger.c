@@ -40,18 +40,16 @@ static bool open_run(Ledger *l, const LedgerStart *start, Error *e) {
            store_claim(l->store, l->run, e);
 }
 
-// A GPU that points run on; NULL: none does.
-static const char *gpu_of(const Inputs *in) {
-    for (int i = 0; i < in->schedule->setup_count; i++) {
-        const char *device = in->schedule->setups[i].settings->device;
-        if (strncmp(device, "cuda", 4) == 0 || strcmp(device, "auto") == 0) return device;
-    }
-    return NULL;
+// The GPUs that points run on.
+static void list_gpus(const Inputs *in, Text *list) {
+    for (int i = 0; i < in->schedule->setup_count; i++)
+        engine_list_gpus(in->schedule->setups[i].settings->device, list);
 }
 
 static bool open_attempt(Ledger *l, const LedgerStart *start, Error *e) {
     Environment v;
-    if (!environment_open(&v, start->machine, gpu_of(l->inputs), e)) return false;
+    list_gpus(l->inputs, &l->gpus);
+    if (!environment_open(&v, start->machine, l->gpus.length ? text_get(&l->gpus) : NULL, e)) return false;
     bool ok = store_attempt(l->store, l->run, start->argc, start->argv, &v.on, &l->attempt, e);
     environment_release(&v);
     return ok;
@@ -68,11 +66,11 @@ static bool add_reading(Ledger *l, const char *moment, const Machine *m, Error *
                       .load = m->load,
                       .busy_others = m->busy_others};
     StoreReading gpu;
-    Gauge gauge;
-    const char *device = gpu_of(l->inputs);
-    return store_reading(l->store, l->attempt, &r, e) &&
-           (!device || !gauges_reading(device, moment, &gauge, &gpu) ||
-            store_reading(l->store, l->attempt, &gpu, e));
+    GaugeReading gauge;
+    bool ok = store_reading(l->store, l->attempt, &r, e);
+    for (int i = 0; ok && l->gpus.length && gauges_reading(text_get(&l->gpus), i, moment, &gauge, &gpu); i++)
+        ok = store_reading(l->store, l->attempt, &gpu, e);
+    return ok;
 }
 
 // --- what it measures ------------------------------------------------------------------------------------
@@ -191,6 +189,7 @@ bool ledger_end(Ledger *l, const char *result, Error *e) {
 void ledger_close(Ledger *l) {
     for (int i = 0; i < EXPERIMENT_DATASETS; i++) mem_free(l->prompts[i]);
     mem_free(l->points);
+    text_release(&l->gpus);
     store_close(l->store);
     *l = (Ledger){0};
 }

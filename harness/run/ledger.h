@@ -5,6 +5,7 @@
 // two seconds, and when a start ends: a process that is killed loses nothing that is here, a machine that is
 // switched off the rounds of these seconds.
 #pragma once
+#include "engine/base/text.h"
 #include "harness/run/inputs.h"
 #include "harness/machine/machine.h"
 #include "harness/run/measure.h"
@@ -14,6 +15,7 @@ typedef struct Ledger {
     Store *store;
     const Inputs *inputs;
     int64_t run, attempt;
+    Text gpus;       // that points run on: "cuda:0,cuda:1"
     bool found;      // the run was there, and goes on
     double synced;   // when the disk was
     int64_t *points; // (points of the schedule)

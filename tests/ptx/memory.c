@@ -16,6 +16,7 @@
 //                              A write without its fence, and a read without its own, are told by those
 //                              names.
 //      launches                their order in the stream; before griddepcontrol.wait an early launch has none
+//      streams                 order.h, by the allocation
 #include "tests/ptx/cards.h"
 #include "tests/ptx/memory.h"
 
@@ -62,6 +63,7 @@ typedef struct Allocation {
     size_t at, bytes;
     uint32_t owner;
     bool gone;
+    History history;
 } Allocation;
 
 // What an atomic of a word has seen of other blocks' fences.
@@ -109,7 +111,7 @@ void memory_take(void **device, size_t bytes, uint32_t owner) {
         m.list = realloc(m.list, (m.count ? 2 * m.count : 1) * sizeof *m.list);
         if (!m.list) machine_fault("no memory");
     }
-    m.list[m.count++] = (Allocation){m.used, bytes, owner, false};
+    m.list[m.count++] = (Allocation){.at = m.used, .bytes = bytes, .owner = owner};
     *device = m.public + m.used;
     m.used += (bytes + 2 * GUARD - 1) / GUARD * GUARD;
     if (owner != TABLE_OWNER) m.live += bytes;
@@ -141,6 +143,12 @@ uint32_t memory_owner(const void *p) {
     return a ? a->owner : 0;
 }
 size_t memory_live_bytes(void) { return m.live; }
+size_t memory_live_of(uint32_t owner) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < m.count; i++)
+        if (m.list[i].owner == owner && !m.list[i].gone) bytes += m.list[i].bytes;
+    return bytes;
+}
 
 bool memory_give(void *device) {
     Allocation *a = holder((uint64_t)(uintptr_t)device);
@@ -165,9 +173,10 @@ static const char *trouble(uint64_t address, size_t bytes) {
     return NULL;
 }
 
-void *memory_reach(const void *p, size_t bytes, const char *who) {
+void *memory_reach(const void *p, size_t bytes, bool write, const char *who) {
     const char *why = trouble((uint64_t)(uintptr_t)p, bytes);
     if (bytes && why) machine_fault("%s: %zu bytes at %p: this %s", who, bytes, p, why);
+    if (bytes && ptx_settings.checked) order_touch(&m.list[m.last].history, write);
     return m.reach + ((const unsigned char *)p - m.public);
 }
 
@@ -349,11 +358,12 @@ static unsigned char *touch(const Warp *w, int lane, uint64_t address, unsigned 
     if (address % bytes)
         fault(w, lane, "%s %u bytes at %#lx, which is not aligned", write ? "writes" : "reads", bytes,
               (unsigned long)address);
-    const Allocation *a = &m.list[m.last];
+    Allocation *a = &m.list[m.last];
     if (a->owner != w->block->launch->device && a->owner != TABLE_OWNER)
         fault(w, lane, "touches memory of device %u on device %u", a->owner, w->block->launch->device);
     size_t at = address - (uint64_t)(uintptr_t)m.public;
     if (ptx_settings.checked) {
+        order_touch(&a->history, write);
         for (unsigned i = 0; i < bytes && (!write || atomic); i++)
             if (!is_known(at + i))
                 fault(w, lane, "reads %#lx, which nobody has written", (unsigned long)(address + i));

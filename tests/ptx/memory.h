@@ -1,17 +1,20 @@
 // Device memory, as the runtime and the scheduler see it; how a word is watched is in memory.c.
 #pragma once
 #include "tests/ptx/machine.h"
+#include "tests/ptx/order.h"
 
 enum { TABLE_OWNER = 0xffff }; // of constant tables, which every device has
 void memory_take(void **device, size_t bytes, uint32_t owner);
 bool memory_give(void *device);       // false: it isn't ours
 bool memory_is_device(const void *p); // points into device memory, given back or not
-void *memory_reach(const void *p, size_t bytes,
-                   const char *who);                           // where the host can touch it; faults outside
+// Where the host can touch it, for the work that happens; faults outside, and where it has no order with
+// another stream's.
+void *memory_reach(const void *p, size_t bytes, bool write, const char *who);
 void memory_written_by_host(const void *device, size_t bytes); // all of it is known and in order from here on
 void memory_copied(const void *to, const void *from, size_t bytes); // .. as much as its source
 uint32_t memory_owner(const void *p);
 size_t memory_live_bytes(void);
+size_t memory_live_of(uint32_t owner);
 void memory_begin_launch(const Launch *l, uint32_t blocks);
 void memory_begin_block(Block *b);
 void memory_end_block(Block *b);

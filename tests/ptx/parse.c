@@ -812,7 +812,7 @@ static void read_table(Reader *r) {
     read_space(&r->c, name, &bytes, &align);
     void *data;
     memory_take(&data, bytes, TABLE_OWNER);
-    unsigned char *to = memory_reach(data, bytes, "a table");
+    unsigned char *to = memory_reach(data, bytes, true, "a table");
     if (take_word(&r->c, "=") && take_word(&r->c, "{")) do {
             next_word(&r->c, word);
             if (n < bytes) to[n++] = (unsigned char)strtol(word, NULL, 0);

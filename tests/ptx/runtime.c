@@ -10,6 +10,15 @@
 // launched.
 // - An early launch has no order with what is in front of it until it waits (memory.c).
 // - Which PTX a device gets: 9.0 and later that for 9.0, others that for 8.0.
+// - Streams and events are the device's that is the thread's when they are made. Kernels, fills and graphs
+// are put
+//   into a stream of the thread's device alone, an event marks streams of its own device; either is refused
+//   else.
+// - A stream that waits for another's event goes on when that has come, and no other order is between the two
+//   (order.h). A copy without "Peer" in its name is of its stream's device.
+//
+// OUTPACE_FAKE_GPUS lists devices: what each can do, and after a colon, if it isn't 1,024, its memory in MB:
+// "90:300,80".
 #include "tests/ptx/memory.h"
 #include "tests/simt/settings.h"
 
@@ -23,9 +32,16 @@
 
 enum { MOST_FUNCTIONS = 512, MOST_DEVICES = 16, FREE_SHARED = 48 << 10, MOST_SHARED = 227 << 10 };
 
-SimtSettings simt_settings = {.poison = 0xff, .fail_after = -1, .driver = 13000};
+SimtSettings simt_settings = {.poison = 0xff, .fail_after = -1, .driver = 13000, .lost = -1};
 
-typedef enum { WORK_COPY, WORK_FILL, WORK_LAUNCH, WORK_EVENT, WORK_GRAPH, WORK_TICK } WorkKind;
+// What an event marks, each time that it is recorded.
+typedef struct Mark {
+    struct CUstream_st *stream;
+    Clock clock;
+    unsigned held;
+    bool come;
+} Mark;
+typedef enum { WORK_COPY, WORK_FILL, WORK_LAUNCH, WORK_EVENT, WORK_WAIT, WORK_GRAPH } WorkKind;
 typedef struct Work {
     WorkKind kind;
     void *to;
@@ -35,7 +51,10 @@ typedef struct Work {
     int byte;
     Launch launch;
     struct CUevent_st *event;
+    Mark *mark; // of an event, and of who waits for it
     struct CUgraphExec_st *graph;
+    uint32_t to_device, from_device; // of a copy
+    Clock host;                      // what the host knew
 } Work;
 typedef struct Works {
     Work *list;
@@ -44,29 +63,34 @@ typedef struct Works {
 
 struct CUstream_st {
     Works queue;
+    size_t happened; // of them
+    int number;
+    Clock clock;
     Works *captured; // NULL: nothing is recorded
     bool spoiled, behind_launch;
     uint32_t device, overlap;
     struct CUstream_st *next;
 };
 struct CUevent_st {
-    struct CUstream_st *stream;
-    int coming;
+    uint32_t device;
+    Mark *mark;    // the last; NULL: none
     bool recorded; // into a graph
     double at;
 };
 struct CUgraph_st {
     Works works;
+    uint32_t device;
 };
 struct CUgraphExec_st {
     Works works;
+    uint32_t device;
 };
 
 typedef struct Function {
     const void *host;
     char name[256];
-    const Kernel *of[2]; // for 8.0, for 9.0
-    int shared;          // most that it may have
+    const Kernel *of[2];      // for 8.0, for 9.0
+    int shared[MOST_DEVICES]; // most that it may have
 } Function;
 typedef struct Pinned {
     unsigned char *data;
@@ -80,6 +104,9 @@ static struct {
     Pinned *pinned;
     size_t pinned_count, pinned_bytes;
     uint32_t launches;
+    Clock host;       // what it has waited for
+    uint32_t numbers; // bits: in use
+    Clock clocks;     // of each number, how far it is
     double ticked;
     bool loaded;
     struct {
@@ -111,13 +138,20 @@ unsigned long simt_blocks(void) { return (unsigned long)ptx_blocks(); }
 
 // --- devices
 
-static int devices(int capability[MOST_DEVICES]) {
+static int list_devices(int capability[MOST_DEVICES], size_t memory[MOST_DEVICES]) {
     const char *given = getenv("OUTPACE_FAKE_GPUS");
     int n = 0;
-    for (const char *p = given ? given : "90"; *p && n < MOST_DEVICES; p += *p == ',')
-        capability[n++] = (int)strtol(p, (char **)&p, 10);
+    for (const char *p = given ? given : "90"; *p && n < MOST_DEVICES; p += *p == ',') {
+        capability[n] = (int)strtol(p, (char **)&p, 10);
+        memory[n++] = (size_t)(*p == ':' ? strtol(p + 1, (char **)&p, 10) : 1024) << 20;
+    }
     return n;
 }
+static int devices(int capability[MOST_DEVICES]) {
+    size_t memory[MOST_DEVICES];
+    return list_devices(capability, memory);
+}
+static bool is_lost(uint32_t device) { return simt_settings.lost == (int)device; }
 static int target_of(uint32_t device) {
     int capability[MOST_DEVICES] = {90};
     devices(capability);
@@ -169,13 +203,19 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device) {
     return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {
-    *free_bytes = *total = (size_t)1 << 30;
+    int capability[MOST_DEVICES];
+    size_t memory[MOST_DEVICES] = {0}, live = memory_live_of((uint32_t)current);
+    list_devices(capability, memory);
+    *total = memory[current];
+    *free_bytes = live < *total ? *total - live : 0;
     return cudaSuccess;
 }
 const char *cudaGetErrorString(cudaError_t code) {
     return code == cudaSuccess                         ? "no error"
            : code == cudaErrorMemoryAllocation         ? "out of memory"
            : code == cudaErrorInsufficientDriver       ? "the driver is too old"
+           : code == cudaErrorInvalidResourceHandle    ? "it is another device's"
+           : code == cudaErrorLaunchFailure            ? "the device is lost"
            : code == cudaErrorStreamCaptureUnsupported ? "not permitted while a stream is recorded"
            : code == cudaErrorStreamCaptureInvalidated ? "the recording was spoiled"
                                                        : "the call failed";
@@ -196,6 +236,7 @@ static void push(struct CUstream_st *s, Work work) {
         to->list = realloc(to->list, to->space * sizeof *to->list);
         if (!to->list) machine_fault("no memory");
     }
+    work.host = m.host;
     to->list[to->count++] = work;
 }
 
@@ -206,16 +247,39 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static void *reach(const void *p, size_t bytes, bool write, uint32_t device) {
+    void *there = memory_reach(p, bytes, write, "a copy");
+    if (memory_owner(p) != device)
+        machine_fault(
+            "a copy %s memory of device %u for device %u's: between them there is cudaMemcpyPeerAsync",
+            write ? "takes" : "reads", memory_owner(p), device);
+    return there;
+}
 static void copy(const Work *w) {
     bool to = memory_is_device(w->to), from = !w->staged && memory_is_device(w->from);
-    const void *source = w->staged ? w->staged : from ? memory_reach(w->from, w->bytes, "a copy") : w->from;
-    memcpy(to ? memory_reach(w->to, w->bytes, "a copy") : w->to, source, w->bytes);
+    const void *source = w->staged ? w->staged
+                         : from    ? reach(w->from, w->bytes, false, w->from_device)
+                                   : w->from;
+    memcpy(to ? reach(w->to, w->bytes, true, w->to_device) : w->to, source, w->bytes);
     if (to && from) memory_copied(w->to, w->from, w->bytes);
     else if (to) memory_written_by_host(w->to, w->bytes);
 }
 
+static void let_go(Mark *mark) {
+    if (mark && --mark->held == 0) free(mark);
+}
+
+static void happen_next(struct CUstream_st *s);
+static void wait_for(struct CUstream_st *s, const Mark *mark) {
+    while (!mark->come) happen_next(mark->stream); // as late as may be: nothing that is behind the event
+    clock_join(&s->clock, &mark->clock);
+}
+
 static void happen(struct CUstream_st *s, Work *w) {
     bool launch = w->kind == WORK_LAUNCH;
+    clock_join(&s->clock, &w->host);
+    s->clock.at[s->number] = ++m.clocks.at[s->number];
+    order_begin(s->number, s->device, &s->clock);
     if (launch) {
         Launch l = w->launch;
         l.number = ++m.launches;
@@ -225,24 +289,39 @@ static void happen(struct CUstream_st *s, Work *w) {
         ptx_launch(&l);
     } else if (w->kind == WORK_COPY && w->bytes) copy(w);
     else if (w->kind == WORK_FILL && w->bytes) {
-        memset(memory_reach(w->to, w->bytes, "a fill"), w->byte, w->bytes);
+        memset(reach(w->to, w->bytes, true, s->device), w->byte, w->bytes);
         memory_written_by_host(w->to, w->bytes);
     } else if (w->kind == WORK_EVENT) {
         w->event->at = now();
-        w->event->coming--;
-    } else if (w->kind == WORK_GRAPH)
+        w->mark->clock = s->clock;
+        w->mark->come = true;
+    } else if (w->kind == WORK_WAIT) wait_for(s, w->mark);
+    else if (w->kind == WORK_GRAPH)
         for (size_t i = 0; i < w->graph->works.count; i++) happen(s, &w->graph->works.list[i]);
     if (launch || w->kind == WORK_COPY || w->kind == WORK_FILL) m.ticked += simt_settings.tick;
     if (w->kind != WORK_GRAPH) s->behind_launch = launch;
 }
 
+static void happen_next(struct CUstream_st *s) {
+    if (s->happened == s->queue.count) machine_fault("a stream waits for an event that nothing leads to");
+    Work *w = &s->queue.list[s->happened++];
+    happen(s, w);
+    free(w->staged);
+    let_go(w->mark);
+    if (w->kind == WORK_LAUNCH) free(w->launch.params);
+}
 static void drain(struct CUstream_st *s) {
-    for (size_t i = 0; i < s->queue.count; i++) {
-        happen(s, &s->queue.list[i]);
-        free(s->queue.list[i].staged);
-        if (s->queue.list[i].kind == WORK_LAUNCH) free(s->queue.list[i].launch.params);
-    }
-    s->queue.count = 0;
+    while (s->happened < s->queue.count) happen_next(s);
+    s->happened = s->queue.count = 0;
+}
+// The host waits for all of it.
+static void finish(struct CUstream_st *s) {
+    drain(s);
+    clock_join(&m.host, &s->clock);
+}
+static void finish_device(uint32_t device) {
+    for (struct CUstream_st *s = m.streams; s; s = s->next)
+        if (s->device == device) finish(s);
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags) {
@@ -250,6 +329,9 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags) {
     (void)flags;
     if (!s) return failed(cudaErrorMemoryAllocation);
     ENTER;
+    while (s->number < MOST_STREAMS && m.numbers >> s->number & 1) s->number++;
+    if (s->number == MOST_STREAMS) machine_fault("too many streams");
+    m.numbers |= 1u << s->number;
     s->device = (uint32_t)current;
     s->next = m.streams;
     m.streams = *out = s;
@@ -258,6 +340,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags) {
 cudaError_t cudaStreamDestroy(cudaStream_t s) {
     ENTER;
     drain(s);
+    m.numbers &= ~(1u << s->number);
     for (struct CUstream_st **p = &m.streams; *p; p = &(*p)->next)
         if (*p == s) {
             *p = s->next;
@@ -273,8 +356,20 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s) {
         s->spoiled = true;
         LEAVE(cudaErrorStreamCaptureUnsupported);
     }
-    drain(s);
-    LEAVE(cudaSuccess);
+    finish(s);
+    LEAVE(is_lost(s->device) ? cudaErrorLaunchFailure : cudaSuccess);
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags) {
+    (void)flags;
+    ENTER;
+    if (s->captured) {
+        s->spoiled = true;
+        LEAVE(cudaErrorStreamCaptureUnsupported);
+    }
+    if (!e->mark) LEAVE(cudaSuccess); // it was never recorded
+    e->mark->held++;
+    push(s, (Work){.kind = WORK_WAIT, .mark = e->mark});
+    LEAVE(is_lost(s->device) ? cudaErrorLaunchFailure : cudaSuccess);
 }
 
 // --- memory
@@ -285,8 +380,11 @@ static bool may_take(void) {
     return true;
 }
 cudaError_t cudaMalloc(void **out, size_t bytes) {
+    size_t room, total;
     ENTER;
-    if (!may_take()) LEAVE(cudaErrorMemoryAllocation);
+    cudaMemGetInfo(&room, &total);
+    if (is_lost((uint32_t)current)) LEAVE(cudaErrorLaunchFailure);
+    if (!may_take() || bytes > room) LEAVE(cudaErrorMemoryAllocation);
     memory_take(out, bytes, (uint32_t)current);
     LEAVE(cudaSuccess);
 }
@@ -294,7 +392,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes) {
 cudaError_t cudaFree(void *p) {
     if (!p) return cudaSuccess;
     ENTER;
-    for (struct CUstream_st *s = m.streams; s; s = s->next) drain(s);
+    finish_device(memory_owner(p));
     LEAVE(memory_give(p) ? cudaSuccess : cudaErrorInvalidValue);
 }
 cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags) {
@@ -332,9 +430,15 @@ static bool is_pageable(const void *p) {
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t s) {
-    Work w = {.kind = WORK_COPY, .to = to, .from = from, .bytes = bytes};
+    Work w = {.kind = WORK_COPY,
+              .to = to,
+              .from = from,
+              .bytes = bytes,
+              .to_device = s->device,
+              .from_device = s->device};
     (void)kind;
     ENTER;
+    if (is_lost(s->device)) LEAVE(cudaErrorLaunchFailure);
     if (is_pageable(from) && bytes && !s->captured) {
         w.staged = malloc(bytes);
         if (!w.staged) machine_fault("no memory");
@@ -343,11 +447,31 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     if (s->captured && (is_pageable(from) || is_pageable(to)))
         machine_fault("a copy of pageable memory is recorded");
     push(s, w);
-    if (is_pageable(to)) drain(s);
+    if (is_pageable(to)) finish(s);
     LEAVE(cudaSuccess);
+}
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
+                                cudaStream_t s) {
+    ENTER;
+    if (!memory_is_device(to) || !memory_is_device(from)) LEAVE(cudaErrorInvalidValue);
+    if (is_lost(s->device)) LEAVE(cudaErrorLaunchFailure);
+    push(s, (Work){.kind = WORK_COPY,
+                   .to = to,
+                   .from = from,
+                   .bytes = bytes,
+                   .to_device = (uint32_t)to_device,
+                   .from_device = (uint32_t)from_device});
+    LEAVE(cudaSuccess);
+}
+// What a thread's device must be for what goes into a stream.
+static cudaError_t usable(cudaStream_t s) {
+    return s->device != (uint32_t)current ? cudaErrorInvalidResourceHandle
+           : is_lost(s->device)           ? cudaErrorLaunchFailure
+                                          : cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t s) {
     ENTER;
+    if (usable(s)) LEAVE(usable(s));
     push(s, (Work){.kind = WORK_FILL, .to = to, .byte = byte, .bytes = bytes});
     LEAVE(cudaSuccess);
 }
@@ -356,32 +480,41 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t s) {
 
 cudaError_t cudaEventCreate(cudaEvent_t *out) {
     *out = calloc(1, sizeof **out);
+    if (*out) (*out)->device = (uint32_t)current;
     return *out ? cudaSuccess : failed(cudaErrorMemoryAllocation);
 }
 cudaError_t cudaEventDestroy(cudaEvent_t e) {
     ENTER;
-    if (e->coming) drain(e->stream);
+    if (e->mark && !e->mark->come) drain(e->mark->stream);
+    let_go(e->mark);
     free(e);
     LEAVE(cudaSuccess);
 }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
     ENTER;
+    if (e->device != s->device) LEAVE(cudaErrorInvalidResourceHandle);
+    if (is_lost(s->device)) LEAVE(cudaErrorLaunchFailure);
     e->recorded = s->captured != NULL;
-    e->stream = s;
-    if (!s->captured) e->coming++;
-    if (!s->captured) push(s, (Work){.kind = WORK_EVENT, .event = e});
+    if (e->recorded) LEAVE(cudaSuccess);
+    let_go(e->mark);
+    e->mark = calloc(1, sizeof *e->mark);
+    if (!e->mark) machine_fault("no memory");
+    *e->mark = (Mark){.stream = s, .held = 2}; // by the event, and by the work
+    push(s, (Work){.kind = WORK_EVENT, .event = e, .mark = e->mark});
     LEAVE(cudaSuccess);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {
     ENTER;
     if (e->recorded) LEAVE(cudaErrorStreamCaptureUnsupported);
-    if (e->coming) drain(e->stream);
+    if (is_lost(e->device)) LEAVE(cudaErrorLaunchFailure);
+    if (e->mark && !e->mark->come) drain(e->mark->stream);
+    if (e->mark) clock_join(&m.host, &e->mark->clock);
     LEAVE(cudaSuccess);
 }
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
-    if (from->recorded || to->recorded || !from->stream || !to->stream)
+    if (from->recorded || to->recorded || !from->mark || !to->mark || from->device != to->device)
         return failed(cudaErrorInvalidResourceHandle);
-    if (from->coming || to->coming) return failed(cudaErrorNotReady);
+    if (!from->mark->come || !to->mark->come) return failed(cudaErrorNotReady);
     *ms = (float)((to->at - from->at) * 1e3);
     return cudaSuccess;
 }
@@ -410,6 +543,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out) {
     *out = calloc(1, sizeof **out);
     if (!*out) machine_fault("no memory");
     (*out)->works = works;
+    (*out)->device = s->device;
     LEAVE(cudaSuccess);
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned long long flags) {
@@ -417,6 +551,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned l
     *out = calloc(1, sizeof **out);
     if (!*out) machine_fault("no memory");
     (*out)->works = g->works;
+    (*out)->device = g->device;
     g->works = (Works){0};
     return cudaSuccess;
 }
@@ -436,6 +571,8 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) {
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s) {
     ENTER;
+    if (g->device != s->device) LEAVE(cudaErrorInvalidResourceHandle);
+    if (usable(s)) LEAVE(usable(s));
     push(s, (Work){.kind = WORK_GRAPH, .graph = g});
     LEAVE(cudaSuccess);
 }
@@ -486,7 +623,8 @@ void __cudaRegisterFunction(void **handle, const char *host, char *device, const
     (void)handle, (void)device, (void)limit, (void)thread, (void)block, (void)size, (void)grid, (void)warps;
     if (m.function_count == MOST_FUNCTIONS) machine_fault("too many kernels");
     Function *f = &m.functions[m.function_count++];
-    f->host = host, f->shared = FREE_SHARED;
+    f->host = host;
+    for (int i = 0; i < MOST_DEVICES; i++) f->shared[i] = FREE_SHARED;
     snprintf(f->name, sizeof f->name, "%s", name);
 }
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream) {
@@ -504,7 +642,7 @@ cudaError_t cudaFuncSetAttribute(const void *host, enum cudaFuncAttribute attrib
     if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) return cudaSuccess;
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value > MOST_SHARED)
         return failed(cudaErrorInvalidValue);
-    f->shared = value;
+    f->shared[current] = value;
     return cudaSuccess;
 }
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *host) {
@@ -518,11 +656,12 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *ho
 static cudaError_t launch(Function *f, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t s,
                           bool early, dim3 cluster) {
     if (!f) return cudaErrorInvalidDeviceFunction;
+    if (usable(s)) return usable(s);
     const Kernel *k = kernel_of(f, s->device);
     unsigned threads = block.x * block.y * block.z;
     if (threads > 1024 || !threads || !grid.x || !grid.y || !grid.z || grid.y > 65535 || grid.z > 65535)
         return cudaErrorInvalidConfiguration;
-    if (shared > (size_t)f->shared) return cudaErrorInvalidValue;
+    if (shared > (size_t)f->shared[s->device]) return cudaErrorInvalidValue;
     if (cluster.x * cluster.y * cluster.z > 1 && k->target < 90) return cudaErrorNotSupported;
     if (cluster.x < 1 || cluster.x > MOST_CLUSTER || grid.x % cluster.x || cluster.y != 1 || cluster.z != 1)
         return cudaErrorInvalidClusterSize;

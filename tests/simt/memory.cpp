@@ -2,6 +2,7 @@
 
 #include "tests/simt/settings.h"
 
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -49,15 +50,57 @@ void guarded_close(Guarded *g) {
 
 // --- device memory
 
-static std::vector<Guarded> &all() {
-    static std::vector<Guarded> list;
+struct Owned : Guarded {
+    int owner;
+};
+static std::vector<Owned> &all() {
+    static std::vector<Owned> list;
     return list;
 }
+static int &reach() {
+    static int whose = OF_ALL;
+    return whose;
+}
+static struct sigaction &handler_before() {
+    static struct sigaction action;
+    return action;
+}
 
-void *device_take(size_t bytes) {
-    Guarded g = guarded_open(bytes);
+static bool reaches(int whose, const Owned &g) { return whose == OF_ALL || whose == g.owner; }
+static void protect(const Owned &g) {
+    bool there = reaches(reach(), g);
+    mprotect(g.map, usable(&g), there ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+// What it was comes again, and goes to whoever had the signal before.
+static void tell_whose(int, siginfo_t *info, void *) {
+    for (const Owned &g : all())
+        if (info->si_addr >= g.map && info->si_addr < (const char *)g.map + g.mapped && reach() >= 0 &&
+            g.owner != reach()) {
+            char line[96];
+            int n = snprintf(line, sizeof line, "simt: touches memory of device %d on device %d\n", g.owner,
+                             reach());
+            if (write(2, line, (size_t)n) < 0) break;
+        }
+    sigaction(SIGSEGV, &handler_before(), nullptr);
+}
+static void name_strangers() {
+    struct sigaction action = {};
+    action.sa_sigaction = tell_whose;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGSEGV, &action, &handler_before());
+}
+
+void *device_take(size_t bytes, int owner) {
+    static bool several;
+    if (owner > 0 && !several) name_strangers();
+    several |= owner > 0;
+    Owned g;
+    (Guarded &)g = guarded_open(bytes);
+    g.owner = owner;
     memset(g.data, simt_settings.poison, bytes);
     all().push_back(g);
+    protect(g);
     return g.data;
 }
 
@@ -65,6 +108,7 @@ void device_give(void *data) {
     for (size_t i = 0; i < all().size(); i++)
         if (all()[i].data == data) {
             Guarded g = all()[i];
+            mprotect(g.map, usable(&g), PROT_READ | PROT_WRITE);
             all().erase(all().begin() + (long)i);
             guarded_close(&g);
             return;
@@ -73,20 +117,32 @@ void device_give(void *data) {
     abort();
 }
 
-void device_lock(bool locked) {
-    for (const Guarded &g : all()) mprotect(g.map, usable(&g), locked ? PROT_NONE : PROT_READ | PROT_WRITE);
+int device_reach(int owner) {
+    int before = reach();
+    reach() = owner;
+    if (before == owner) return before;
+    for (const Owned &g : all())
+        if (reaches(before, g) != reaches(owner, g)) protect(g);
+    return before;
 }
 
 void device_reach_only(const void *constant) {
-    for (const Guarded &g : all())
+    for (const Owned &g : all())
         if (constant < g.map || constant >= (const char *)g.data + g.bytes)
             mprotect(g.map, usable(&g), PROT_NONE);
 }
 
-void device_reach_all() { device_lock(false); }
+void device_reach_all() {
+    for (const Owned &g : all()) protect(g);
+}
 
 size_t simt_live_bytes() {
     size_t bytes = 0;
-    for (const Guarded &g : all()) bytes += g.bytes;
+    for (const Owned &g : all()) bytes += g.bytes;
+    return bytes;
+}
+size_t device_live_bytes(int owner) {
+    size_t bytes = 0;
+    for (const Owned &g : all()) bytes += g.owner == owner ? g.bytes : 0;
     return bytes;
 }

@@ -16,14 +16,17 @@ struct Guarded {
 Guarded guarded_open(size_t bytes); // stops the program if the system has no memory
 void guarded_close(Guarded *g);     // takes an empty one; stops the program if a canary is dead
 
-// Device memory, a list of Guarded. new_bytes hold the poison; a pointer that is not from here stops the
-// program.
-void *device_take(size_t bytes);
+// Device memory, a list of Guarded, each of one device. New bytes hold the poison; a pointer that is not from
+// here stops the program.
+void *device_take(size_t bytes, int owner);
 void device_give(void *data);
 
 // What holds this address stays in reach, the rest does not; and all is again.
 void device_reach_only(const void *constant);
 void device_reach_all();
 
-// Puts all of it out of everybody's reach, or back into it; see SimtSettings.
-void device_lock(bool locked);
+// Whose memory is in reach: one device's, everybody's, nobody's. Gives what it was before. What is touched
+// out of reach ends the program, with a line on whose it is.
+enum { OF_ALL = -1, OF_NONE = -2 };
+int device_reach(int owner);
+size_t device_live_bytes(int owner);

@@ -18,7 +18,7 @@ static __device__ float multiplied(Plant plant, const Buffers *sm) {
     uint32_t a[4];
     load_matrices(a, sm->copied + warp_lane() % 8 * 4 + (plant == PLANT_MATRIX));
     if (plant == PLANT_MMA && threadIdx.x % WARP < 16) return 0;
-    mma_16816(d, a, a[0], a[1]);
+    mma_16816<DTYPE_BF16>(d, a, a[0], a[1]);
     return d[0];
 }
 

@@ -20,6 +20,7 @@ typedef struct SimtSettings {
     double tick;          // seconds between the events around a kernel or a copy; 0: as many as it takes
     bool no_graphs;       // nothing can be recorded
     int driver;           // the version of CUDA that the driver is for, 13000 for 13.0; 0: there is no driver
+    int lost;             // calls on this device fail; negative: on none
 } SimtSettings;
 
 // Natural order, poison 0xff (a NaN in every float format), not locked, no failures, the machine's clock,

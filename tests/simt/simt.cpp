@@ -18,7 +18,7 @@ enum { THREADS_MAX = 1024, SHARED_MAX = 227 << 10, WARP = 32 };
 
 SimtIndex threadIdx, blockIdx;
 dim3 blockDim, gridDim;
-SimtSettings simt_settings = {SIMT_NATURAL, 1, 0xff, false, false, -1, 0, false, 13000};
+SimtSettings simt_settings = {SIMT_NATURAL, 1, 0xff, false, false, -1, 0, false, 13000, -1};
 
 struct Copy {
     void *to;

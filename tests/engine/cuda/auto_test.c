@@ -22,7 +22,7 @@ static void check_taken(const char *model, const char *gpus, const char *isa, co
     engine.session.backend->report(engine.session.self, &r);
     if (strcmp(r.isa, isa) != 0) fail_msg("GPUs '%s': wanted %s, got %s", gpus, isa, r.isa);
     engine_close(&engine);
-    bool is_gpu = engine_gauge("auto", &g, &e);
+    bool is_gpu = engine_gauge("auto", 0, &g, &e);
     if (is_gpu != (uuid_end != NULL) || e.kind != ERROR_NONE) fail_msg("GPUs '%s': %s", gpus, e.text);
     if (is_gpu && strcmp(g.uuid + strlen(g.uuid) - 2, uuid_end) != 0)
         fail_msg("GPUs '%s': wanted that of %s, got %s", gpus, uuid_end, g.uuid);
@@ -65,7 +65,7 @@ static void an_old_driver_is_told(void **state) {
         why.text,
         "the NVIDIA driver here is for CUDA 12.4, this build needs one for 13: update it (580 or later), or "
         "install cuda-compat-13-0 (data-centre cards), or build with CUDA 12"));
-    assert_false(engine_gauge("auto", &g, &why));
+    assert_false(engine_gauge("auto", 0, &g, &why));
     simt_settings.driver = 0; // none
     assert_false(engine_passes_over("auto", &why));
     simt_settings.driver = 13000;
@@ -86,8 +86,8 @@ static void a_context_that_fits(void **state) {
     int fits = engine.fits;
     assert_in_range(fits, 1 << 16, (1 << 24) - 1);
     assert_int_equal(engine.session.context, fits / 2);
-    half.beside = &engine; // as a draft of the same kind
-    half.backend.context = engine.session.context;
+    half.beside = &engine; // as a draft of half its size
+    half.backend.context = engine.session.context / 2;
     Engine draft;
     if (!engine_open(&draft, model, &half, NULL, &e)) fail_msg("%s", e.text);
     assert_int_equal(draft.fits, 0);

@@ -1,6 +1,7 @@
 // Methods on the CUDA backend, whose kernels run on the CPU (tests/simt): greedy output is that of one token
 // a step, for methods with and without a second model beside the target, in either layout. Adapters of every
-// variant lack some weights of a layer, and read hidden states.
+// variant lack some weights of a layer, and read hidden states. With the target's layers on two and three
+// cards, and its draft or adapter on any of them, output is that of one.
 #include "tests/support/check.h"
 #include "tests/support/folder.h"
 #include "tests/support/null_session.h"
@@ -11,36 +12,49 @@
 #include "engine/decode/decode.h"
 #include "engine/model/adapter.h"
 
+#include <stdlib.h>
+
 enum { CONTEXT = 64, PROMPT = 9, TOKENS = 8 };
 
 typedef struct {
     RandomModel model;
     Session target;
     Compute compute;
+    int cards;
     MethodEnv env;
     int prompt[PROMPT], truth[TOKENS], runs;
 } World;
 
-static void open_cuda(Session *s, const Model *m, Compute compute, void *beside) {
+static void open_cuda(Session *s, const Model *m, Compute compute, const CudaCards *on, void *beside) {
     BackendOptions o = {
         .compute = compute, .context = CONTEXT, .max_nodes = 48, .slack = 16, .beside = beside};
     void *self;
     Error e = {0};
-    if (!cuda_open(m, 0, &o, &self, &e) || !session_init(s, &cuda_backend, self, &m->shape, &o, &e))
+    if (!cuda_open_on(m, on, &o, &self, &e) || !session_init(s, &cuda_backend, self, &m->shape, &o, &e))
         fail_msg("%s", e.text);
 }
 
-static void world_open(World *w, Compute compute, Random *r) {
+static const CudaCards ONE =
+                           {
+                               1, {0}
+},
+                       ALL[] = {{1, {0}}, {2, {1, 0}}, {3, {0, 2, 1}}};
+
+// Of several cards: what they must give is what one does.
+static void world_open(World *w, Compute compute, int cards, Random *r) {
     Shape shape = random_shape(r);
-    shape.layers = 2;
-    *w = (World){.compute = compute, .env.sampling.top_p = 1};
+    shape.layers = cards > 1 ? 3 : 2;
+    *w = (World){.compute = compute, .cards = cards, .env.sampling.top_p = 1};
     random_model_init(&w->model, &shape, compute == COMPUTE_BF16 ? DTYPE_BF16 : DTYPE_F32, false, r);
     random_model_calm(&w->model, 1);
-    open_cuda(&w->target, &w->model.model, compute, NULL);
+    open_cuda(&w->target, &w->model.model, compute, &ONE, NULL);
     w->env.target = &w->target;
     for (int i = 0; i < PROMPT; i++)
         w->prompt[i] = i < 5 ? test_between(r, 0, shape.real_vocab - 1) : w->prompt[i - 4];
     slow_greedy(&w->target, w->prompt, PROMPT, TOKENS, w->truth);
+    if (cards == 1) return;
+    session_release(&w->target);
+    open_cuda(&w->target, &w->model.model, compute, &ALL[cards - 1], NULL);
 }
 
 static void world_close(World *w) {
@@ -82,7 +96,8 @@ static void check_variant(World *w, AdapterVariant v, bool beside, const char *f
         !adapter_open(&a, &w->model.model, dir, &e))
         fail_msg("%s", e.text);
     for (int i = 0; i < kind.heads; i++)
-        open_cuda(&s[i], &a.models[i], w->compute, beside ? w->target.self : NULL);
+        open_cuda(&s[i], &a.models[i], w->compute, &(CudaCards){1, {w->runs % w->cards}},
+                  beside ? w->target.self : NULL);
     w->env.adapters = s;
     w->env.adapter_count = kind.heads;
     w->env.adapter_layer = kind.exit_layer;
@@ -91,28 +106,39 @@ static void check_variant(World *w, AdapterVariant v, bool beside, const char *f
     adapter_close(&a);
 }
 
-static void greedy_output_is_identical(void **state) {
+static void check_all(int i, int cards, const char *folder, Random *r) {
     static const char *const alone[] = {"jacobi", "prompt-lookup:draft=4", "lookahead:W=4,N=3,G=3"};
-    Random r = test_random(94);
-    for (int i = 0; i < 2; i++) {
-        World w;
-        Session draft;
-        world_open(&w, i ? COMPUTE_BF16 : COMPUTE_F32, &r);
-        for (size_t k = 0; k < sizeof alone / sizeof *alone; k++) check(&w, alone[k]);
-        open_cuda(&draft, &w.model.model, i ? COMPUTE_F32 : COMPUTE_BF16, w.target.self);
-        w.env.draft = &draft;
-        check(&w, "speculative:gamma=3");
-        session_release(&draft);
-        w.env.draft = NULL;
-        for (int v = ADAPTER_KANGAROO; v <= ADAPTER_MEDUSA; v++)
-            check_variant(&w, (AdapterVariant)v, i == v % 2, *state, &r);
-        world_close(&w);
-    }
+    World w;
+    Session draft;
+    world_open(&w, i ? COMPUTE_BF16 : COMPUTE_F32, cards, r);
+    for (size_t k = 0; k < sizeof alone / sizeof *alone && cards != 2; k++) check(&w, alone[k]);
+    open_cuda(&draft, &w.model.model, i ? COMPUTE_F32 : COMPUTE_BF16, &(CudaCards){1, {cards - 1}},
+              w.target.self);
+    w.env.draft = &draft;
+    check(&w, "speculative:gamma=3");
+    session_release(&draft);
+    w.env.draft = NULL;
+    for (int v = cards == 2 ? ADAPTER_MEDUSA : ADAPTER_KANGAROO; v <= ADAPTER_MEDUSA; v++)
+        check_variant(&w, (AdapterVariant)v, i == v % 2, folder, r);
+    world_close(&w);
     assert_int_equal(simt_live_bytes(), 0);
+}
+
+static void greedy_output_is_identical(void **state) {
+    Random r = test_random(94);
+    for (int i = 0; i < 2; i++) check_all(i, 1, *state, &r);
+}
+
+static void and_on_several_cards(void **state) {
+    Random r = test_random(95);
+    setenv("OUTPACE_FAKE_GPUS", "90,90,90", 1);
+    for (int cards = 2; cards <= 3; cards++) check_all(cards % 2, cards, *state, &r);
+    unsetenv("OUTPACE_FAKE_GPUS");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(greedy_output_is_identical, folder_setup, folder_teardown)};
+        cmocka_unit_test_setup_teardown(greedy_output_is_identical, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(and_on_several_cards, folder_setup, folder_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

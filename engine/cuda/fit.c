@@ -1,0 +1,150 @@
+// Which card has which layers, and whether all of it fits, told before anything is taken.
+//
+// Cards have consecutive layers, in the order in which the cards were named. Each is filled up to the same
+// share of its free memory, the smallest that will do: unequal cards have unequal numbers of layers, and what
+// is left for a draft model is left on each. What a card needs is summed up by the list that allocates later.
+#include "engine/cuda/cards.h"
+
+#include "engine/cuda/cuda.h"
+#include "engine/cuda/device.h"
+
+#include "engine/base/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// Beside what is in the list: the buffers that weights go up through, recorded graphs.
+static const size_t ROOM = (size_t)192 << 20;
+
+void cuda_set_context(Cuda *first, int context, const BackendOptions *o) {
+    for (Cuda *c = first; c; c = c->next) {
+        c->context = context;
+        cache_init(&c->cache, context, c->model->shape.window, o->slack > 0 ? o->slack : CACHE_SLACK);
+        c->slots = c->cache.capacity;
+    }
+}
+
+// Of a card with layers [from, to).
+static size_t needed(Cuda *c, int from, int to) {
+    c->from = from;
+    c->to = to;
+    c->planning = true;
+    c->weight_bytes = c->cache_bytes = c->step_bytes = 0;
+    memset(c->layers, 0, (size_t)c->model->shape.layers * sizeof *c->layers);
+    (void)(cuda_take_weights(c, NULL) && cuda_take_buffers(c, NULL));
+    c->planning = false;
+    return c->weight_bytes + c->cache_bytes + c->step_bytes + ROOM;
+}
+
+// Whether all layers find a place, each card filled up to this share of what is free.
+static bool place(Cuda *first, double share) {
+    int layers = first->model->shape.layers, behind = 0, at = 0;
+    for (Cuda *c = first->next; c; c = c->next) behind++;
+    for (Cuda *c = first; c; c = c->next, behind--) {
+        size_t room = (size_t)(share * (double)c->facts.free_bytes);
+        int to = behind ? at + 1 : layers;
+        while (to < layers - behind && needed(c, at, to + 1) <= room) to++;
+        if (needed(c, at, to) > room) return false;
+        at = to;
+    }
+    return true;
+}
+
+static bool place_evenly(Cuda *first) {
+    double enough = 1, little = 0;
+    if (!place(first, enough)) return false;
+    while (first->next && enough - little > 1e-3) {
+        double middle = (enough + little) / 2;
+        if (place(first, middle)) enough = middle;
+        else little = middle;
+    }
+    return place(first, enough);
+}
+
+// --- where it does not fit
+
+// The longest context that fits, with a little to spare; 0: none does.
+static int longest_context(Cuda *first, const BackendOptions *o) {
+    int asked = first->context, low = 0, high = asked;
+    while (low < high) {
+        int middle = low + (high - low + 1) / 2;
+        cuda_set_context(first, middle, o);
+        if (place(first, 31.0 / 32)) low = middle;
+        else high = middle - 1;
+    }
+    cuda_set_context(first, asked, o);
+    return low;
+}
+
+// The cards from the first one on, all of which together have room, as --device wants them; or nothing.
+static void find_more(const Cuda *first, char *out, size_t size) {
+    int count = cuda_count(), used = 1;
+    Cuda *cards = count > 1 && !first->next ? mem_alloc((size_t)count, sizeof *cards) : NULL;
+    *out = 0;
+    if (!cards) return;
+    cards[0] = *first;
+    cards[0].first = cards;
+    for (int i = 0; i < count && used < first->model->shape.layers; i++) {
+        Cuda *c = &cards[used];
+        *c = *first;
+        c->first = cards;
+        c->ordinal = i;
+        if (i == first->ordinal || !device_find(i, &c->facts, NULL)) continue;
+        cards[used++ - 1].next = c;
+        if (!place(cards, 31.0 / 32)) continue;
+        cuda_name_all(cards, out, size);
+        break;
+    }
+    mem_free(cards);
+    gpu_use(first->ordinal);
+}
+
+// All that it takes, in layers shared out evenly, which is as much as in any others.
+static void sum_up(Cuda *first, size_t *need, size_t *room, size_t parts[3]) {
+    int count = 0, i = 0, layers = first->model->shape.layers;
+    for (Cuda *c = first; c; c = c->next) count++;
+    *need = *room = 0;
+    for (Cuda *c = first; c; c = c->next, i++) {
+        *need += needed(c, layers * i / count, layers * (i + 1) / count);
+        *room += c->facts.free_bytes;
+        parts[0] += c->weight_bytes;
+        parts[1] += c->cache_bytes;
+        parts[2] += c->step_bytes;
+    }
+}
+
+static bool refuse(Cuda *first, const BackendOptions *o, Error *e) {
+    const double gigabyte = 1e9;
+    char all[256], more[256], mend[320], missing[64];
+    size_t need, room, parts[3] = {0};
+    int fits = longest_context(first, o);
+    cuda_name_all(first, all, sizeof all);
+    find_more(first, more, sizeof more);
+    sum_up(first, &need, &room, parts);
+    int n = snprintf(mend, sizeof mend, fits || *more ? "" : "it does not fit, whatever the context");
+    if (fits) n = snprintf(mend, sizeof mend, "--context %d%s", fits, *more ? " or " : "");
+    if (*more) n += snprintf(mend + n, sizeof mend - (size_t)n, "--device %s", more);
+    if (fits || *more) snprintf(mend + n, sizeof mend - (size_t)n, " would fit");
+    if (need > room)
+        snprintf(missing, sizeof missing, "%.2f GB are missing", (double)(need - room) / gigabyte);
+    else snprintf(missing, sizeof missing, "one of them has too little for its layers");
+    return error_system(
+        e, "%s: the model needs %.1f GB (weights %.1f, cache %.1f, step %.1f), %.1f GB are free, %s: %s", all,
+        (double)need / gigabyte, (double)parts[0] / gigabyte, (double)parts[1] / gigabyte,
+        (double)parts[2] / gigabyte, (double)room / gigabyte, missing, mend);
+}
+
+int cuda_longest(Cuda *first, const BackendOptions *o) {
+    return place(first, 1) ? first->context : longest_context(first, o);
+}
+
+bool cuda_fit(Cuda *first, const BackendOptions *o, Error *e) {
+    char all[256];
+    int count = 0, layers = first->model->shape.layers;
+    for (const Cuda *c = first; c; c = c->next) count++;
+    cuda_name_all(first, all, sizeof all);
+    if (count > layers)
+        return error_input(e, "%s: a model of %d layer%s cannot be on %d cards: name fewer", all, layers,
+                           layers == 1 ? "" : "s", count);
+    return place_evenly(first) || refuse(first, o, e);
+}
