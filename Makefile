@@ -134,6 +134,7 @@ help:
 	@echo "make lint       format, headers alone, layers, banned calls, file-scope state, cppcheck"
 	@echo "make portable   ./outpace-portable, which needs the C library only"
 	@echo "make gpu-check  the CUDA engine checked on a GPU; gpu-bench times it there; gpu-bundle: both, to take to one (NVCC=/path/to/nvcc)"
+	@echo "make gpu-reckon times of steps on cards that are not here, reckoned from what the kernels do; needs nvcc, no GPU"
 	@echo "make install    PREFIX=$(PREFIX)"
 	@echo "make clean      remove what was built"
 	@echo "settings        V=1 (whole commands) CC=$(CC) OPT=$(OPT) PREFIX=$(PREFIX) BUILD=$(BUILD)"

@@ -80,9 +80,10 @@ $(BUILD)/tests/engine/cuda/fast_test.o: CFLAGS += $(if $(CUDA_HOME),-isystem $(C
 # Tests of the engine on the machine that runs nvcc's PTX and links nvcc's own host objects: where there is an nvcc.
 PTX_TESTS = $(patsubst %,$(BUILD)/ptx/%_test,attention draw exact golden hidden long methods norm norm_heads open parts product reference \
     sampling top)
-PTX      = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard tests/ptx/*.c)))
-$(PTX): build/cuda/toolkit
-$(PTX): CFLAGS += -fno-strict-aliasing -isystem $(CUDA_HOME)/include -DPTX_FOLDER='"build/ptx"'
+RECKON   = $(BUILD)/tests/ptx/reckoned.o
+PTX      = $(filter-out $(RECKON) %/reckon.o,$(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard tests/ptx/*.c))))
+$(PTX) $(RECKON) $(BUILD)/tests/ptx/reckon.o: build/cuda/toolkit
+$(PTX) $(RECKON) $(BUILD)/tests/ptx/reckon.o: CFLAGS += -fno-strict-aliasing -isystem $(CUDA_HOME)/include -DPTX_FOLDER='"build/ptx"'
 PTX_LIBS = $(shell pkg-config --libs $(PACKAGES)) -lsupc++ -lpthread -lm
 PTX_LINK = $(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) -o $@ -lcmocka $(PTX_LIBS)
 $(BUILD)/ptx/%_test: $(BUILD)/tests/engine/cuda/%_test.o $(PTX) $(CUDA_C:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS) $(BUILD)/libtests.a $(BUILD)/liboutpace.a
@@ -96,6 +97,18 @@ $(BUILD)/tests/ptx/%_counts_test: $(BUILD)/tests/ptx/%_counts_test.o $(PTX) $(CU
 ifneq ($(NVCC),)
 tests: $(PTX_TESTS)
 endif
+
+# Times of steps on cards that are not here, reckoned from what that machine counts (tests/ptx/reckoned.h). How many
+# registers a kernel has decides how many of its blocks a card holds, and ptxas alone knows.
+REGISTERS = $(foreach a,80 90,$(patsubst engine/cuda/%.cu,build/ptx/%.compute_$(a).registers,$(CUDA_CU)))
+build/ptx/%.registers: $(CUDA_OBJECTS)
+	$(call say,PTXAS,$*)$(CUDA_HOME)/bin/ptxas -v -arch=sm_$(lastword $(subst _, ,$*)) build/ptx/$*.ptx -o /dev/null 2>$@
+$(BUILD)/ptx/reckon: $(BUILD)/tests/ptx/reckon.o $(RECKON) $(PTX) $(CUDA_C:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS) $(BUILD)/libtests.a \
+    $(BUILD)/liboutpace.a | $(REGISTERS)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(PTX_LINK)
+gpu-reckon: $(BUILD)/ptx/reckon $(REGISTERS)
+	@$(BUILD)/ptx/reckon
 
 cuda-note:
 	@[ -n "$(NVCC)" ] || echo "CUDA toolkit: $(if $(NVCC_OLD),$(NVCC_FOUND) is $(NVCC_OLD) and 12.0 is the oldest that will do,none found); building for the CPU"
@@ -122,4 +135,4 @@ gpu-check: gpu-tests
 	@tools/gpu-check ./outpace-portable build/gpu
 gpu-bench: portable
 	@tools/gpu-bench ./outpace-portable results/gpu
-.PHONY: gpu-tests gpu-bundle gpu-check gpu-bench
+.PHONY: gpu-tests gpu-bundle gpu-check gpu-bench gpu-reckon

@@ -17,7 +17,10 @@
 // measured.
 #pragma once
 
-enum {                         // cycles until a result can be used
+enum {
+    WINDOW = 32
+};     // instructions of a basic block that may pass one that waits: how far ptxas moves loads [lead]
+enum { // cycles until a result can be used
     QUICK_CYCLES = 4,          // of most arithmetic [2]
     WIDE_CYCLES = 8,           // of doubles, and of products of 64 bits [lead]
     SLOW_CYCLES = 20,          // of exponentials, reciprocals, conversions [lead]
@@ -76,3 +79,6 @@ enum { CARDS_COUNT = sizeof CARDS / sizeof *CARDS, PROCESSOR_REGISTERS = 65536 }
 // No contention: units, L2 and memory serve every warp at once, up to their rates. A path may take this much
 // longer, and verdicts on goals count with it.
 static const double PATH_ERROR = 0.4;
+// Bytes a cycle that one processor gets from L2, however few ask: 64 by the A100's whitepaper, of which seven
+// tenths are reached [lead].
+static const double PORT_BYTES = 0.7 * 64;

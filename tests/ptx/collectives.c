@@ -34,6 +34,12 @@ void run_mma(Warp *w, const Instruction *o, uint32_t lanes) {
     const uint32_t *s[10];
     double a[16][16], b[16][8], d[16][8];
     (void)lanes;
+    w->mmas++;
+    if (ptx_settings.skips) {
+        for (int i = 0; i < 4; i++)
+            memcpy(operand_at(w, &o->d[i]), operand_at(w, &o->s[6 + i]), LANES * sizeof(uint32_t));
+        return;
+    }
     for (int i = 0; i < 10; i++) s[i] = operand_at(w, &o->s[i]);
     for (int t = 0; t < LANES; t++) {
         int g = t / 4, q = t % 4 * 2;
@@ -53,7 +59,6 @@ void run_mma(Warp *w, const Instruction *o, uint32_t lanes) {
     for (int t = 0; t < LANES; t++)
         for (int i = 0; i < 4; i++)
             ((float *)operand_at(w, &o->d[i]))[t] = (float)d[t / 4 + i / 2 * 8][t % 4 * 2 + i % 2];
-    w->mmas++;
 }
 
 void run_matrices(Warp *w, const Instruction *o, uint32_t lanes) {

@@ -1,6 +1,5 @@
 // Arithmetic of PTX: a function an opcode, over the lanes that are on. The language of the manual (PTX ISA,
 // section 9.7) in C; what the manual leaves to the card (ex2.approx, rcp.approx) is the nearest float here.
-#include "tests/ptx/cards.h"
 #include "tests/ptx/machine.h"
 
 #include <fenv.h>

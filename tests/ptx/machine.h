@@ -15,6 +15,7 @@
 //    the order.
 // 3. The first fault ends the program with one line: kernel, line of PTX, block, warp, lane.
 #pragma once
+#include "tests/ptx/cards.h"
 #include "tests/ptx/program.h"
 
 typedef struct Counters {
@@ -23,10 +24,14 @@ typedef struct Counters {
     uint64_t blocks, launches, diverged, atomics;
     uint64_t load_sectors, load_ideal, store_sectors, store_ideal, copy_sectors, copy_ideal; // of 32 bytes
     uint64_t shared_waves, shared_ideal;                                                     // of 128 bytes
-    uint64_t longest, longest_mma;                                                           // of one warp
-    uint64_t path; // cycles, the longest block's
-    uint64_t tail,
-        tail_trips; // after a block's last mma, the longest: cycles; trips to L2, one behind the other
+    uint64_t mmas, tail_sectors; // tail: after a block's last mma
+    uint64_t settled_sectors;    // each once a launch: of memory that nobody wrote since ptx_settle
+    uint64_t early_sectors;      // copied before the launch waited for what is in front
+    // from here on the most of any: of a warp; of a block
+    uint64_t longest, longest_mma;
+    uint64_t path, tail; // cycles
+    uint64_t tail_trips; // to L2, one behind the other
+    uint64_t most_tail_sectors;
 } Counters;
 
 typedef struct CopyInFlight {
@@ -57,8 +62,11 @@ struct Warp {
     uint32_t sync;            // grows with everything that orders the warp's own lanes
     CopyInFlight *copies;
     uint32_t copy_count, copy_space, closed[LANES];
-    uint64_t executed, mmas;
-    Reckoned now, arrival, last_mma, *ready; // ready: when each register can be read
+    uint64_t executed, mmas, sectors, last_sectors; // sectors: read and written; then, at the last mma
+    // now: when the next instruction is issued; begins: the one that runs; begun: the last WINDOW of them;
+    // latest: of all; ready: when each register's value is there
+    Reckoned now, begins, begun[WINDOW], latest, arrival, last_mma, *ready;
+    uint32_t issued;
 };
 
 typedef struct Fence {
@@ -103,14 +111,18 @@ uint32_t machine_epoch(void); // another one each time
 // The most recent counters of a kernel, summed over its launches since they were cleared.
 const Counters *ptx_counters(const char *part_of_name); // NULL: not launched
 void ptx_counters_clear(void);
+void ptx_settle(void); // what is in memory now comes from there, not from L2, until it is written again
 uint64_t ptx_blocks(void);
 
 typedef struct PtxSettings {
     bool checked; // races, uninitialised reads, waits: off where only counts matter
     bool timed;   // the critical path
-    bool (*only)(const Launch *l, uint32_t block); // NULL: every block runs; of a cluster all or none
+    bool skips;   // no mma is computed: its sums stay as they are. Where only counts matter
+    bool (*only)(const Launch *l, uint32_t block);        // NULL: every block runs; of a cluster all or none
+    void (*launched)(const Launch *l, const Counters *c); // after each launch, with its own counters; or NULL
+    int processors, shared_kb;                            // of each device; of a block
 } PtxSettings;
-extern PtxSettings ptx_settings; // checked, timed, every block
+extern PtxSettings ptx_settings; // checked, timed, every block; 4 processors, 227 KB
 
 // One line about the instruction that runs, and the end of the program.
 _Noreturn void fault(const Warp *w, int lane, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -17,7 +17,6 @@
 //                              names.
 //      launches                their order in the stream; before griddepcontrol.wait an early launch has none
 //      streams                 order.h, by the allocation
-#include "tests/ptx/cards.h"
 #include "tests/ptx/memory.h"
 
 #include <errno.h>
@@ -62,7 +61,7 @@ typedef struct SharedCell {
 typedef struct Allocation {
     size_t at, bytes;
     uint32_t owner;
-    bool gone;
+    bool gone, settled; // settled: nobody wrote to it since ptx_settle
     History history;
 } Allocation;
 
@@ -75,6 +74,7 @@ typedef struct Release {
 static struct {
     unsigned char *public, *reach, *known; // known: a bit a byte
     Cell *cells;                           // one for 4 bytes
+    uint32_t *counted;                     // one for a sector: the last launch that read it
     Allocation *list;
     size_t count, used, live, last;   // last: found last
     SharedCell *shared[MOST_CLUSTER]; // of each block of a cluster
@@ -100,6 +100,7 @@ static void open_arena(void) {
     m.reach = reserve(ARENA, fd, PROT_READ | PROT_WRITE);
     m.known = reserve(ARENA / 8, -1, PROT_READ | PROT_WRITE);
     m.cells = reserve(ARENA / 4 * sizeof(Cell), -1, PROT_READ | PROT_WRITE);
+    m.counted = reserve(ARENA / SECTOR * sizeof *m.counted, -1, PROT_READ | PROT_WRITE);
     m.used = 4096;
     close(fd);
 }
@@ -195,8 +196,19 @@ static void set_known(size_t at, size_t bytes, bool known) {
 
 static size_t place(const void *p) { return (size_t)((const unsigned char *)p - m.public); }
 
-void memory_written_by_host(const void *device, size_t bytes) { set_known(place(device), bytes, true); }
+static void unsettle(const void *device) {
+    Allocation *a = holder((uint64_t)(uintptr_t)device);
+    if (a) a->settled = false;
+}
+void ptx_settle(void) {
+    for (size_t i = 0; i < m.count; i++) m.list[i].settled = true;
+}
+void memory_written_by_host(const void *device, size_t bytes) {
+    unsettle(device);
+    set_known(place(device), bytes, true);
+}
 void memory_copied(const void *to, const void *from, size_t bytes) {
+    unsettle(to);
     for (size_t i = 0; i < bytes; i++) set_known(place(to) + i, 1, is_known(place(from) + i));
 }
 
@@ -374,6 +386,11 @@ static unsigned char *touch(const Warp *w, int lane, uint64_t address, unsigned 
         }
         if (write) set_known(at, bytes, true);
     }
+    if (write) a->settled = false;
+    else if (a->settled && m.counted[at / SECTOR] != w->block->launch->number) {
+        m.counted[at / SECTOR] = w->block->launch->number;
+        machine_counters()->settled_sectors++;
+    }
     return m.reach + at;
 }
 
@@ -472,8 +489,8 @@ const unsigned char *shared_row(Warp *w, const Instruction *o, int lane, uint64_
 // --- counts
 
 // Bytes of different addresses, and the sectors they lie in.
-static void count_sectors(const uint64_t *address, uint32_t lanes, unsigned bytes, uint64_t *sectors,
-                          uint64_t *ideal) {
+static unsigned count_sectors(const uint64_t *address, uint32_t lanes, unsigned bytes, uint64_t *sectors,
+                              uint64_t *ideal) {
     uint64_t seen[LANES], sector[2 * LANES];
     unsigned different = 0, count = 0;
     for (int l = 0; l < LANES; l++) {
@@ -489,6 +506,7 @@ static void count_sectors(const uint64_t *address, uint32_t lanes, unsigned byte
     }
     *sectors += count;
     *ideal += (different * bytes + SECTOR - 1) / SECTOR;
+    return count;
 }
 
 // Passes of the 32 banks: lanes of wide accesses go in groups of 128 bytes.
@@ -534,10 +552,10 @@ static void count_global(Warp *w, const uint64_t *address, uint32_t lanes, unsig
     Counters *c = machine_counters();
     bool hit = access != ACCESS_STRONG;
     if (write) {
-        count_sectors(address, lanes, bytes, &c->store_sectors, &c->store_ideal);
+        w->sectors += count_sectors(address, lanes, bytes, &c->store_sectors, &c->store_ideal);
         return;
     }
-    count_sectors(address, lanes, bytes, &c->load_sectors, &c->load_ideal);
+    w->sectors += count_sectors(address, lanes, bytes, &c->load_sectors, &c->load_ideal);
     for (int l = 0; l < LANES && ptx_settings.timed; l++)
         if (lanes >> l & 1 && !in_l1(w->block, address[l])) hit = false;
     machine_latency(hit ? L1_CYCLES : L2_CYCLES);
@@ -780,7 +798,9 @@ void run_copy(Warp *w, const Instruction *o, uint32_t lanes) {
             w->block->cells[to[l] / 4 + (unsigned)i].flight = true;
     }
     Counters *c = machine_counters();
-    count_sectors(from, reads, 16, &c->copy_sectors, &c->copy_ideal);
+    unsigned sectors = count_sectors(from, reads, 16, &c->copy_sectors, &c->copy_ideal);
+    w->sectors += sectors;
+    if (w->block->launch->early && !w->waited) c->early_sectors += sectors;
     count_waves(to, lanes, 16);
 }
 

@@ -5,7 +5,6 @@
 //      body     = { declaration | label | instruction | "{" body "}" }
 //      call     : the function's body is read again in place of it, its parameters bound to the caller's
 //      slots
-#include "tests/ptx/cards.h"
 #include "tests/ptx/memory.h"
 
 #include <ctype.h>

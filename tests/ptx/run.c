@@ -1,10 +1,10 @@
 // Warps, blocks, launches; what is counted; the critical path.
 //
 // The critical path is reckoned, not simulated: each warp issues its instructions in order, one a cycle, each
-// when its operands are there; latencies are constants (forms.c, memory.c). Warps of a block meet at
-// barriers. Warps that compete for units, memory that is busy and blocks that share a processor are not in
-// it.
-#include "tests/ptx/cards.h"
+// when its operands are there, but that within a basic block up to WINDOW of them pass one that waits, since
+// machine code has loads moved to the front; latencies are constants (forms.c, memory.c). Warps of a block
+// meet at barriers. Warps that compete for units, memory that is busy and blocks that share a processor are
+// not in it.
 #include "tests/ptx/memory.h"
 #include "tests/simt/settings.h"
 
@@ -16,7 +16,7 @@
 enum { MOST_KERNELS = 256 };
 static const uint64_t ENDLESS = (uint64_t)1 << 23; // more instructions of one warp than anybody believes
 
-PtxSettings ptx_settings = {.checked = true, .timed = true};
+PtxSettings ptx_settings = {.checked = true, .timed = true, .processors = 4, .shared_kb = 227};
 
 static struct {
     struct {
@@ -92,21 +92,33 @@ static void come_to(Reckoned *at, const Reckoned *other) {
     if (other->trips > at->trips) at->trips = other->trips;
 }
 
+// Nothing moves across what ends a basic block, or what waits for copies and fences.
+static bool holds_back(const Instruction *o) {
+    bool flows = o->flow == FLOW_NEXT || o->flow == FLOW_COLLECTIVE;
+    return !flows || o->count == COUNT_COPY || o->count == COUNT_FENCE || o->count == COUNT_ATOMIC;
+}
+
 static void reckon(Warp *w, const Instruction *o, bool before) {
     if (before) {
+        Reckoned *begun = &w->begun[w->issued++ % WINDOW];
         w->now.clock++;
+        come_to(&w->now, begun);
+        *begun = w->now;
         for (int i = 0; i < o->sources; i++)
-            if (!o->s[i].constant) come_to(&w->now, &w->ready[o->s[i].id]);
-        if (o->guarded) come_to(&w->now, &w->ready[o->guard.id]);
+            if (!o->s[i].constant) come_to(begun, &w->ready[o->s[i].id]);
+        if (o->guarded) come_to(begun, &w->ready[o->guard.id]);
+        come_to(&w->latest, begun);
+        if (holds_back(o)) w->now = *begun = w->latest;
+        w->begins = *begun;
         m.latency = 0;
         return;
     }
     int latency = o->latency < 0 ? m.latency : o->latency;
     bool trip = o->count == COUNT_FENCE || (o->latency < 0 && latency >= L2_CYCLES);
-    Reckoned then = {w->now.clock + (uint64_t)latency, w->now.trips + trip};
+    Reckoned then = {w->begins.clock + (uint64_t)latency, w->begins.trips + trip};
     for (int i = 0; i < o->results; i++) w->ready[o->d[i].id] = then;
     if (o->count == COUNT_FENCE) w->now = then;
-    if (o->count == COUNT_MMA) w->last_mma = w->now;
+    if (o->count == COUNT_MMA) come_to(&w->last_mma, &w->begins), w->last_sectors = w->sectors;
 }
 
 static void count(Warp *w, const Instruction *o, uint32_t lanes) {
@@ -260,8 +272,9 @@ static void begin_warp(Warp *w, const uint32_t block[3]) {
     w->waiting = w->waited = w->carry = w->sync = w->copy_count = 0;
     w->at_barrier = w->at_cluster = false;
     w->arrived = w->passed = 0;
-    w->executed = w->mmas = 0;
-    w->now = w->arrival = w->last_mma = (Reckoned){0, 0};
+    w->executed = w->mmas = w->sectors = w->last_sectors = 0;
+    w->now = w->arrival = w->last_mma = w->latest = (Reckoned){0, 0};
+    memset(w->begun, 0, sizeof w->begun);
     w->constants = k->constants;
     for (int i = 0; i < 10; i++)
         for (int t = 0; t < LANES; t++)
@@ -312,16 +325,21 @@ static void run_block(Block *b) {
 
 static void end_block(Block *b) {
     Reckoned end = {0, 0}, mma = {0, 0};
+    uint64_t sectors = 0;
     for (uint32_t i = 0; i < b->warp_count; i++) {
         const Warp *w = &b->warps[i];
         if (w->executed > m.now->longest) m.now->longest = w->executed;
         if (w->mmas > m.now->longest_mma) m.now->longest_mma = w->mmas;
+        m.now->mmas += w->mmas;
+        sectors += w->sectors - w->last_sectors;
         come_to(&end, &w->now);
         come_to(&mma, &w->last_mma);
     }
     if (end.clock > m.now->path) m.now->path = end.clock;
     if (end.clock - mma.clock > m.now->tail) m.now->tail = end.clock - mma.clock;
     if (end.trips - mma.trips > m.now->tail_trips) m.now->tail_trips = end.trips - mma.trips;
+    if (sectors > m.now->most_tail_sectors) m.now->most_tail_sectors = sectors;
+    m.now->tail_sectors += sectors;
     m.now->blocks++;
     m.blocks++;
     memory_end_block(b);
@@ -372,6 +390,14 @@ static Counters *counters_of(const Kernel *k) {
     if (i == MOST_KERNELS) machine_fault("too many kernels");
     if (i == m.kernels) m.kept[m.kernels++].kernel = k;
     return &m.kept[i].counters;
+}
+static void add_counters(Counters *to,
+                         const Counters *c) { // all are uint64_t; from `longest` on the most counts
+    uint64_t *sum = (uint64_t *)to;
+    const uint64_t *one = (const uint64_t *)c;
+    for (size_t i = 0; i < sizeof *c / sizeof *sum; i++)
+        if (i < offsetof(Counters, longest) / sizeof *sum) sum[i] += one[i];
+        else if (one[i] > sum[i]) sum[i] = one[i];
 }
 const Counters *ptx_counters(const char *part_of_name) {
     for (size_t i = 0; i < m.kernels; i++)
@@ -425,14 +451,16 @@ void ptx_launch(Launch *l) {
         w[i].ready = ready + (size_t)i * k->registers;
     }
     m.random = simt_settings.seed;
-    m.now = counters_of(k);
-    m.now->launches++;
+    Counters own = {.launches = 1};
+    m.now = &own;
     memory_begin_launch(l, clusters * l->cluster);
     put_order(order, clusters);
     for (uint32_t i = 0; i < clusters; i++) {
         uint32_t first = order[i] * l->cluster;
         if (!ptx_settings.only || ptx_settings.only(l, first)) run_cluster(b, l->cluster, first);
     }
+    add_counters(counters_of(k), &own);
+    if (ptx_settings.launched) ptx_settings.launched(l, &own);
     for (uint32_t i = 0; i < l->cluster * warps; i++) free(w[i].copies);
     free(order), free(b), free(w), free(local), free(ready);
 }

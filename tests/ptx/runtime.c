@@ -30,7 +30,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST_FUNCTIONS = 512, MOST_DEVICES = 16, FREE_SHARED = 48 << 10, MOST_SHARED = 227 << 10 };
+enum { MOST_FUNCTIONS = 512, MOST_DEVICES = 16, FREE_SHARED = 48 << 10 };
 
 SimtSettings simt_settings = {.poison = 0xff, .fail_after = -1, .driver = 13000, .lost = -1};
 
@@ -187,7 +187,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     int capability[MOST_DEVICES];
     devices(capability);
     if (attribute == cudaDevAttrComputeCapabilityMajor) *value = capability[device] / 10;
-    else if (attribute == cudaDevAttrMultiProcessorCount) *value = 4;
+    else if (attribute == cudaDevAttrMultiProcessorCount) *value = ptx_settings.processors;
     else return failed(cudaErrorInvalidValue);
     return cudaSuccess;
 }
@@ -198,8 +198,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device) {
     snprintf(out->name, sizeof out->name, "PTX machine");
     out->uuid.bytes[15] = (char)(device + 1);
     out->major = capability[device] / 10, out->minor = capability[device] % 10;
-    out->multiProcessorCount = 4;
-    out->sharedMemPerBlockOptin = MOST_SHARED;
+    out->multiProcessorCount = ptx_settings.processors;
+    out->sharedMemPerBlockOptin = (size_t)ptx_settings.shared_kb << 10;
     return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {
@@ -640,7 +640,7 @@ cudaError_t cudaFuncSetAttribute(const void *host, enum cudaFuncAttribute attrib
     Function *f = function_of(host);
     if (!f) return failed(cudaErrorInvalidDeviceFunction);
     if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) return cudaSuccess;
-    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value > MOST_SHARED)
+    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value > ptx_settings.shared_kb << 10)
         return failed(cudaErrorInvalidValue);
     f->shared[current] = value;
     return cudaSuccess;
