@@ -9,12 +9,15 @@
 #pragma once
 #include "engine/base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { HARDWARE_NAME = 80 };
 
 typedef struct Hardware {
     char name[HARDWARE_NAME];
+    bool reckoned; // what is reached was fitted to steps that were reckoned: nothing was measured on such a
+                   // machine
     // of the data sheet, or measured
     double bytes_per_s;      // memory, read
     double operations_per_s; // products in 16 bits, dense; a multiply-add counts two

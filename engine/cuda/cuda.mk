@@ -103,12 +103,14 @@ endif
 REGISTERS = $(foreach a,80 90,$(patsubst engine/cuda/%.cu,build/ptx/%.compute_$(a).registers,$(CUDA_CU)))
 build/ptx/%.registers: $(CUDA_OBJECTS)
 	$(call say,PTXAS,$*)$(CUDA_HOME)/bin/ptxas -v -arch=sm_$(lastword $(subst _, ,$*)) build/ptx/$*.ptx -o /dev/null 2>$@
-$(BUILD)/ptx/reckon: $(BUILD)/tests/ptx/reckon.o $(RECKON) $(PTX) $(CUDA_C:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS) $(BUILD)/libtests.a \
+$(BUILD)/ptx/reckon: $(BUILD)/tests/ptx/reckon.o
+$(BUILD)/tests/ptx/reckon_test: $(BUILD)/tests/ptx/reckon_test.o
+$(BUILD)/ptx/reckon $(BUILD)/tests/ptx/reckon_test: $(RECKON) $(PTX) $(CUDA_C:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS) $(BUILD)/libtests.a \
     $(BUILD)/liboutpace.a | $(REGISTERS)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(PTX_LINK)
 gpu-reckon: $(BUILD)/ptx/reckon $(REGISTERS)
-	@$(BUILD)/ptx/reckon
+	@$(BUILD)/ptx/reckon >build/ptx/reckoned.md && cp build/ptx/reckoned.md results/gpu/ && cat results/gpu/reckoned.md
 
 cuda-note:
 	@[ -n "$(NVCC)" ] || echo "CUDA toolkit: $(if $(NVCC_OLD),$(NVCC_FOUND) is $(NVCC_OLD) and 12.0 is the oldest that will do,none found); building for the CPU"

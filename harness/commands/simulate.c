@@ -187,9 +187,11 @@ static void print_head(const Prediction *of) {
     double bytes = step_model_bytes(&p->target) + (p->has_draft ? step_model_bytes(&p->draft) : 0);
     terminal_printf("predicted  %s, shape %s: no number here was measured on it\n", p->machine.name,
                     of->of->shape);
-    terminal_printf("prices     %s\n", hardware_is_floor(&p->machine)
-                                           ? "a data sheet's: floors, no step there can be faster"
-                                           : "as its steps were measured and fitted");
+    terminal_printf("prices     %s\n",
+                    p->machine.reckoned
+                        ? "reckoned from what the kernels do: no step was measured on such a card"
+                    : hardware_is_floor(&p->machine) ? "a data sheet's: floors, no step there can be faster"
+                                                     : "as its steps were measured and fitted");
     puts("accepted   what the run's own models accepted: S is theirs");
     if (bytes > p->machine.memory_bytes)
         terminal_printf("note       weights of %.1f GB do not fit into its %.1f GB\n", 1e-9 * bytes,

@@ -11,6 +11,8 @@
 #include "engine/base/memory.h"
 #include "engine/model/config.h"
 #include "engine/model/shapes.h"
+#include "harness/predict/step_model.h"
+#include "simulate/surface.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -23,6 +25,7 @@ typedef struct Asked {
     const char *shapes[MOST_SHAPES];
     int shape_count, rows[MOST_ROWS], row_count, contexts[MOST_CONTEXTS], context_count;
     const char *card, *kernel; // NULL: all
+    const char *machines;      // where machines for simulate go; NULL: none are written
     bool details;
 } Asked;
 
@@ -147,6 +150,48 @@ static void print_overview(const Steps *s) {
     putchar('\n');
 }
 
+// --- a machine for simulate
+
+// What is reached of the data sheet, fitted to the chains' reckoned times.
+static bool write_machine(const Asked *a, const char *shape_name, const Shape *shape, const Card *card,
+                          const Hardware *sheet, const Steps *s, Error *e) {
+    SurfacePoint points[MOST_STEPS];
+    Surface surface = {points, 0};
+    SurfaceFit fit;
+    Hardware start = *sheet;
+    StepModel model = step_model(shape, 2);
+    char path[512], reached[512];
+    start.launches = 0;
+    for (int i = 0; i < s->counted[0].count; i++) {
+        start.launches += s->counted[0].launch[i].layer;
+        start.launch_s = s->reckoned[0].launch[i].dependency;
+    }
+    for (int i = 0; i < s->count; i++)
+        if (s->counted[i].tree == TREE_CHAIN)
+            points[surface.count++] = (SurfacePoint){step_chain(s->counted[i].rows, s->counted[i].context),
+                                                     step_time(&s->reckoned[i], shape, false), false};
+    if (!surface_fit(&surface, &start, &model, &fit, e)) return false;
+    snprintf(fit.machine.name, sizeof fit.machine.name, "%.60s, reckoned", sheet->name);
+    fit.machine.reckoned = true;
+    snprintf(path, sizeof path, "%s/%s-reckoned.json", a->machines, card->name);
+    snprintf(reached, sizeof reached,
+             "reckoned, never measured: fitted to %d steps of %s from make gpu-reckon (docs/cuda.md), which "
+             "it meets"
+             " within %.1f%% in the median, %.1f%% at worst",
+             surface.count, shape_name, 100 * fit.fitted.median, 100 * fit.fitted.worst);
+    char *text =
+        hardware_write(&fit.machine,
+                       "as in the data sheet's file, which names its source; launches counted, their time"
+                       " from tests/ptx/cards.h",
+                       reached);
+    FILE *f = text ? fopen(path, "w") : NULL;
+    bool ok = f && fputs(text, f) >= 0;
+    ok = f && fclose(f) == 0 && ok;
+    mem_free(text);
+    fprintf(stderr, "%s: %s\n", path, reached);
+    return ok || error_system(e, "cannot write '%s'", path);
+}
+
 static bool reckon_card(const Asked *a, const char *shape_name, const Shape *shape, const Card *card,
                         Steps *s, Error *e) {
     Hardware sheet;
@@ -158,7 +203,7 @@ static bool reckon_card(const Asked *a, const char *shape_name, const Shape *sha
         for (int i = 0; i < s->count; i++) print_kernels(a, &s->counted[i], &s->reckoned[i]);
     else print_overview(s);
     fflush(stdout);
-    return true;
+    return !a->machines || write_machine(a, shape_name, shape, card, &sheet, s, e);
 }
 
 // Cards that the engine sees alike run the same launches.
@@ -197,23 +242,24 @@ static int read_list(const char *text, int *out, int most) {
 }
 
 static int usage(void) {
-    fputs("reckon: options are --shape NAME (llama2-7b, ..), --card a100|h100|h200|rtx4090, --rows 1,8,.. "
-          "(up to"
-          " 121),\n--context 100,500 (ascending), --kernel PART-OF-ITS-NAME, --details (every kernel's "
-          "numbers)\n",
+    fputs("reckon: --shape NAME (llama2-7b, ..)   --card a100|h100|h200|rtx4090   --rows 1,8,.. (up to 121)\n"
+          "        --context 100,500 (ascending)   --kernel PART-OF-ITS-NAME   --details (each kernel's "
+          "numbers)\n"
+          "        --machines FOLDER (of one shape: CARD-reckoned.json, for outpace simulate --on)\n",
           stderr);
     return 2;
 }
 
 int main(int count, char **arguments) {
     static const struct option OPTIONS[] = {
-        {"shape",   required_argument, NULL, 's'},
-        {"card",    required_argument, NULL, 'c'},
-        {"rows",    required_argument, NULL, 'r'},
-        {"context", required_argument, NULL, 'x'},
-        {"kernel",  required_argument, NULL, 'k'},
-        {"details", no_argument,       NULL, 'd'},
-        {NULL,      0,                 NULL, 0  },
+        {"shape",    required_argument, NULL, 's'},
+        {"card",     required_argument, NULL, 'c'},
+        {"rows",     required_argument, NULL, 'r'},
+        {"context",  required_argument, NULL, 'x'},
+        {"kernel",   required_argument, NULL, 'k'},
+        {"details",  no_argument,       NULL, 'd'},
+        {"machines", required_argument, NULL, 'm'},
+        {NULL,       0,                 NULL, 0  },
     };
     Asked a = {
         .shapes = {"llama2-7b",  "llama2-13b", "mistral-7b", "phi3-mini"},
@@ -231,6 +277,7 @@ int main(int count, char **arguments) {
         else if (o == 'x') a.context_count = read_list(optarg, a.contexts, MOST_CONTEXTS);
         else if (o == 'k') a.kernel = optarg, a.details = true;
         else if (o == 'd') a.details = true;
+        else if (o == 'm') a.machines = optarg;
         else return usage();
     }
     if (optind < count || !a.row_count || !a.context_count) return usage();

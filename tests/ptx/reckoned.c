@@ -59,12 +59,12 @@ static int registers_of(const Kernel *k) {
 static bool is_attention(const Launch *l) { return strstr(l->kernel->name, "attention") != NULL; }
 
 static bool runs(const Launch *l, uint32_t block) {
-    uint32_t x = block % l->grid[0], y = block / l->grid[0] % l->grid[1];
+    uint32_t y = block / l->grid[0] % l->grid[1];
     if (counting->nothing || strstr(l->kernel->name, "pack")) return false;
-    if (is_attention(l)) return y == 0; // a key head
+    if (is_attention(l)) return y < l->grid[1] / (uint32_t)counting->cuda->heads.kv_heads; // a key head
     if (counting->only_attention) return false;
-    if (strstr(l->kernel->name, "product")) return l->cluster > 1 ? block < l->cluster : x == 0; // a tile
-    if (strstr(l->kernel->name, "3top")) return y == 0;                                          // a row
+    if (strstr(l->kernel->name, "product")) return y == 0; // a tile, all its parts
+    if (strstr(l->kernel->name, "3top")) return y == 0;    // a row
     return true;
 }
 
