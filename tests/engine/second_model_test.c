@@ -132,10 +132,10 @@ static void greedy_output_is_identical(void **state) {
     Random r = test_random(90);
     double steps = 0, tokens = 0;
     for (int i = 0; i < 10; i++) {
-        World w = {.folder = *state, .compute = i % 2 ? COMPUTE_BF16 : COMPUTE_F32, .env.sampling.top_p = 1};
+        World w = {.folder = *state, .compute = (Compute)(i % COMPUTE_KINDS), .env.sampling.top_p = 1};
         Shape shape = random_shape(&r);
         if (shape.layers == 1) shape.layers = 2;
-        random_model_init(&w.model, &shape, i % 2 ? DTYPE_BF16 : DTYPE_F32, false, &r);
+        random_model_init(&w.model, &shape, compute_dtype(w.compute), false, &r);
         w.exit_layer = test_between(&r, 1, shape.layers - 1);
         random_model_calm(&w.model, w.exit_layer);
         open_cpu(&w.target, &w.model.model, w.compute);

@@ -45,7 +45,7 @@ static void world_open(World *w, Compute compute, int cards, Random *r) {
     Shape shape = random_shape(r);
     shape.layers = cards > 1 ? 3 : 2;
     *w = (World){.compute = compute, .cards = cards, .env.sampling.top_p = 1};
-    random_model_init(&w->model, &shape, compute == COMPUTE_BF16 ? DTYPE_BF16 : DTYPE_F32, false, r);
+    random_model_init(&w->model, &shape, compute_dtype(compute), false, r);
     random_model_calm(&w->model, 1);
     open_cuda(&w->target, &w->model.model, compute, &ONE, NULL);
     w->env.target = &w->target;
@@ -106,33 +106,35 @@ static void check_variant(World *w, AdapterVariant v, bool beside, const char *f
     adapter_close(&a);
 }
 
-static void check_all(int i, int cards, const char *folder, Random *r) {
+static void check_all(Compute i, int cards, const char *folder, Random *r) {
     static const char *const alone[] = {"jacobi", "prompt-lookup:draft=4", "lookahead:W=4,N=3,G=3"};
     World w;
     Session draft;
-    world_open(&w, i ? COMPUTE_BF16 : COMPUTE_F32, cards, r);
+    world_open(&w, i, cards, r);
     for (size_t k = 0; k < sizeof alone / sizeof *alone && cards != 2; k++) check(&w, alone[k]);
-    open_cuda(&draft, &w.model.model, i ? COMPUTE_F32 : COMPUTE_BF16, &(CudaCards){1, {cards - 1}},
-              w.target.self);
+    open_cuda(&draft, &w.model.model, i == COMPUTE_BF16 ? COMPUTE_F32 : COMPUTE_BF16,
+              &(CudaCards){1, {cards - 1}}, w.target.self);
     w.env.draft = &draft;
     check(&w, "speculative:gamma=3");
     session_release(&draft);
     w.env.draft = NULL;
-    for (int v = cards == 2 ? ADAPTER_MEDUSA : ADAPTER_KANGAROO; v <= ADAPTER_MEDUSA; v++)
-        check_variant(&w, (AdapterVariant)v, i == v % 2, folder, r);
+    for (int v = cards == 2 ? ADAPTER_MEDUSA : ADAPTER_KANGAROO;
+         v <= (i == COMPUTE_F16 ? ADAPTER_KANGAROO : ADAPTER_MEDUSA); v++)
+        check_variant(&w, (AdapterVariant)v, (int)i == v % 2, folder, r);
     world_close(&w);
     assert_int_equal(simt_live_bytes(), 0);
 }
 
 static void greedy_output_is_identical(void **state) {
     Random r = test_random(94);
-    for (int i = 0; i < 2; i++) check_all(i, 1, *state, &r);
+    for (Compute i = COMPUTE_F32; i < COMPUTE_KINDS; i++) check_all(i, 1, *state, &r);
 }
 
 static void and_on_several_cards(void **state) {
     Random r = test_random(95);
     setenv("OUTPACE_FAKE_GPUS", "90,90,90", 1);
-    for (int cards = 2; cards <= 3; cards++) check_all(cards % 2, cards, *state, &r);
+    for (int cards = 2; cards <= 3; cards++)
+        check_all(cards % 2 ? COMPUTE_BF16 : COMPUTE_F32, cards, *state, &r);
     unsetenv("OUTPACE_FAKE_GPUS");
 }
 

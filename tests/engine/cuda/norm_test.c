@@ -103,7 +103,64 @@ static void any_width(void **state) {
         for (int weighted = 0; weighted < 2; weighted++) check(&w, WIDTHS[i], weighted);
 }
 
+// What a row of numbers is rounded to, and the least place that an infinity was told at.
+static unsigned round_row(const float *x, int count, Dtype dtype, unsigned place, uint16_t *out) {
+    enum { NONE = 9 };
+    void *stream;
+    int rows[2] = {1, 0}; // a RowList
+    unsigned least = NONE;
+    size_t bytes = (size_t)count * sizeof *out;
+    assert_int_equal(gpu_stream_open(&stream), 0);
+    Norm n = {
+        .rows = take(sizeof rows, rows, stream),
+        .hidden = take((size_t)count * sizeof *x, x, stream),
+        .width = count,
+        .to = {.data = take(bytes, out, stream),
+               .pitch = count,
+               .form = FORM_ROWS,
+               .dtype = dtype,
+               .overflow = {take(sizeof least, &least, stream), place}}
+    };
+    gpu_norm(&n, 8, stream);
+    gpu_copy(out, n.to.data, bytes, stream);
+    gpu_copy(&least, n.to.overflow.least, sizeof least, stream);
+    gpu_stream_wait(stream);
+    void *const all[] = {(void *)(uintptr_t)n.rows, (void *)(uintptr_t)n.hidden, n.to.data,
+                         n.to.overflow.least};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) gpu_give(all[i]);
+    gpu_stream_close(stream);
+    return least;
+}
+
+// Of all sizes that f16 has and some that it has not, the bits that the CPU gives.
+static void any_number(void **state) {
+    enum { COUNT = 6000, FINITE = 5000, UNTOLD = 9, PLACE = 4 };
+    static float x[COUNT];
+    static uint16_t got[COUNT];
+    Random r = test_random(513);
+    (void)state;
+    for (int i = 0; i < COUNT; i++) {
+        x[i] = ldexpf(1 + (float)random_uniform(&r), test_between(&r, -28, i < FINITE ? 14 : 18));
+        if (i % 3 == 0) x[i] = ldexpf((float)test_between(&r, 0, 5000), test_between(&r, -26, -23)); // ties
+        if (i % 2) x[i] = -x[i];
+    }
+    x[0] = 65519.996f;
+    for (Dtype dtype = DTYPE_F16; dtype <= DTYPE_BF16; dtype++)
+        for (int count = FINITE; count <= COUNT; count += COUNT - FINITE) {
+            bool infinite = dtype == DTYPE_F16 && count == COUNT;
+            assert_int_equal(round_row(x, count, dtype, PLACE, got), infinite ? PLACE : UNTOLD);
+            for (int i = 0; i < count; i++) {
+                uint16_t want = dtype == DTYPE_F16 ? f32_to_f16(x[i]) : f32_to_bf16(x[i]);
+                if (got[i] != want)
+                    fail_msg("%a in %s is %04x, wanted %04x", (double)x[i], dtype_name(dtype), got[i], want);
+            }
+        }
+    x[1] = 65520; // the first that is infinite; and a lower place stays
+    assert_int_equal(round_row(x, FINITE, DTYPE_F16, PLACE, got), PLACE);
+    assert_int_equal(round_row(x, FINITE, DTYPE_F16, UNTOLD + 1, got), UNTOLD);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(any_width)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(any_width), cmocka_unit_test(any_number)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
