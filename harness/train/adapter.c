@@ -13,7 +13,7 @@ enum { MOST_ROWS = TREE_MAX_NODES };
 typedef struct AdapterRun {
     TrainRun run;
     Engine engine;
-    char name[SHA256_TEXT + 32]; // of the target: its content and the kernels that run it
+    char name[SHA256_TEXT + 32]; // of the target: its content, the kernels that run it, and f16
     TargetChoice target;
 } AdapterRun;
 
@@ -71,7 +71,8 @@ static bool open_target(AdapterRun *a, const char *dir, const TrainAdapterOption
         !model_identity(&a->engine.model, dir, identity, e))
         return false;
     a->engine.session.backend->report(a->engine.session.self, &report);
-    snprintf(a->name, sizeof a->name, "%s %s", identity, report.isa);
+    snprintf(a->name, sizeof a->name, "%s %s%s", identity, report.isa,
+             a->engine.session.compute == COMPUTE_F16 ? " f16" : "");
     a->target.model = &a->engine.model;
     a->target.session = &a->engine.session;
     a->target.name = a->name;

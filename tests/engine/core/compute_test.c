@@ -1,0 +1,74 @@
+// What arithmetic is chosen by name and by weights, at whose rate it is, when weights are rounded to it, and
+// what is said where f16 was too narrow.
+#include "tests/support/check.h"
+
+#include "engine/core/compute.h"
+
+static void found(void **state) {
+    static const struct {
+        const char *name;
+        Dtype weights;
+        bool there;
+        Compute compute;
+    } rows[] = {
+        {NULL,   DTYPE_F32,  true,  COMPUTE_F32 },
+        {NULL,   DTYPE_BF16, true,  COMPUTE_BF16},
+        {NULL,   DTYPE_F16,  true,  COMPUTE_F16 },
+        {"f32",  DTYPE_F16,  true,  COMPUTE_F32 },
+        {"bf16", DTYPE_F16,  true,  COMPUTE_BF16},
+        {"f16",  DTYPE_F32,  true,  COMPUTE_F16 },
+        {"F16",  DTYPE_F16,  false, 0           },
+        {"",     DTYPE_F16,  false, 0           },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Compute c;
+        assert_int_equal(compute_find(rows[i].name, rows[i].weights, &c), rows[i].there);
+        if (rows[i].there) assert_int_equal(c, rows[i].compute);
+    }
+}
+
+static void rates(void **state) {
+    static const struct {
+        Compute compute;
+        Dtype weights;
+        Compute rate;
+        bool rounds;
+    } rows[] = {
+        {COMPUTE_F32,  DTYPE_F16,  COMPUTE_F32,  false},
+        {COMPUTE_BF16, DTYPE_F32,  COMPUTE_F32,  false},
+        {COMPUTE_BF16, DTYPE_BF16, COMPUTE_BF16, false},
+        {COMPUTE_BF16, DTYPE_F16,  COMPUTE_F16,  true },
+        {COMPUTE_F16,  DTYPE_F16,  COMPUTE_F16,  false},
+        {COMPUTE_F16,  DTYPE_BF16, COMPUTE_F16,  true },
+        {COMPUTE_F16,  DTYPE_F32,  COMPUTE_F32,  false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(compute_rate(rows[i].compute, rows[i].weights), rows[i].rate);
+        assert_int_equal(compute_rounds(rows[i].compute, rows[i].weights), rows[i].rounds);
+    }
+}
+
+static void told(void **state) {
+    enum { LAYERS = 2 };
+    Error e = {0};
+    (void)state;
+    assert_false(overflow_refuse(overflow_place(0, ROUNDED_HEADS), LAYERS, &e));
+    assert_string_equal(e.text,
+                        "layer 0: q, k or v has a number beyond 65504, which compute f16 cannot hold; "
+                        "--compute bf16 and f32 can");
+    assert_false(overflow_refuse(overflow_place(1, ROUNDED_MLP_PRODUCT), LAYERS, &e));
+    assert_string_equal(e.text, "layer 1: the MLP's gated product has a number beyond 65504, which compute "
+                                "f16 cannot hold; --compute bf16 and f32 can");
+    assert_false(overflow_refuse(overflow_place(2, ROUNDED_ATTENTION_INPUT), LAYERS, &e));
+    assert_string_equal(e.text, "the head's input has a number beyond 65504, which compute f16 cannot hold; "
+                                "--compute bf16 and f32 can");
+    assert_true(overflow_place(0, ROUNDED_MLP_PRODUCT) < overflow_place(1, ROUNDED_ATTENTION_INPUT));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(found), cmocka_unit_test(rates),
+                                       cmocka_unit_test(told)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
