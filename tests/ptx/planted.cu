@@ -101,7 +101,66 @@ __global__ void __launch_bounds__(THREADS) clustered(Plant plant, const float *i
     if (plant != PLANT_CLUSTER_LEAVE) cluster_wait();
 }
 
+__global__ void __launch_bounds__(THREADS) doubled(const float *in, float *out) {
+    int i = (int)(blockIdx.x * THREADS + threadIdx.x);
+    out[i] = 2 * in[i];
+}
+
+struct Card {
+    void *stream, *event, *in, *out;
+};
+static Card card_open(int ordinal, size_t bytes) {
+    Card c;
+    gpu_use(ordinal);
+    gpu_stream_open(&c.stream);
+    gpu_event_open(&c.event);
+    gpu_take(&c.in, bytes);
+    gpu_take(&c.out, bytes);
+    return c;
+}
+static void card_close(const Card *c) {
+    gpu_give(c->in);
+    gpu_give(c->out);
+    gpu_event_close(c->event);
+    gpu_stream_close(c->stream);
+}
+static int double_on(int ordinal, const Card *c, const void *in) {
+    gpu_use(ordinal);
+    LAUNCH(doubled, BLOCKS, THREADS, 0, c->stream, (const float *)in, (float *)c->out);
+    return gpu_launched();
+}
+
+// out: four times the input; -1 where a call is refused.
+static void run_cards(Plant plant, const float *input, float *out) {
+    size_t bytes = PLANTED_ITEMS * sizeof(float);
+    Card a = card_open(0, bytes), b = card_open(1, bytes);
+    bool peer = plant == PLANT_CARDS_PEER;
+    gpu_copy(a.in, input, bytes, a.stream);
+    int code = double_on(0, &a, a.in);
+    code |= gpu_event_record(a.event, plant == PLANT_CARDS_EVENT ? b.stream : a.stream);
+    if (plant != PLANT_CARDS_UNORDERED) gpu_stream_after(b.stream, a.event);
+    if (plant == PLANT_CARDS_COPY) gpu_copy(b.in, a.out, bytes, b.stream);
+    else gpu_copy_peer(b.in, !peer, a.out, peer, bytes, b.stream);
+    gpu_event_record(b.event, b.stream);
+    if (plant != PLANT_CARDS_OVERWRITE) gpu_stream_after(a.stream, b.event);
+    code |= double_on(0, &a, a.in);
+    code |= double_on(plant != PLANT_CARDS_LAUNCH, &b, plant == PLANT_CARDS_POINTER ? a.out : b.in);
+    if (code) {
+        out[0] = -1;
+        return;
+    }
+    gpu_stream_wait(a.stream);
+    gpu_copy(out, b.out, bytes, b.stream);
+    gpu_stream_wait(b.stream);
+    card_close(&a);
+    card_close(&b);
+}
+
 void planted_run(Plant plant, const float *input, float *out) {
+    if (plant >= PLANT_CARDS_NONE) {
+        run_cards(plant, input, out);
+        return;
+    }
     void *stream, *in, *parts, *to, *done, *zeros;
     size_t bytes = PLANTED_ITEMS * sizeof(float);
     gpu_stream_open(&stream);

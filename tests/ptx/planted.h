@@ -43,6 +43,14 @@ typedef enum {
     PLANT_CLUSTER_RANK,      // a block that the cluster has not
     PLANT_CLUSTER_UNKNOWN,   // memory of another block that it did not write
     PLANT_SHARED_LIMIT,      // more than 48 KB, not asked for
+    PLANT_CARDS_NONE,        // a kernel on either of two cards, a copy between them
+    PLANT_CARDS_POINTER,     // the second reads memory of the first
+    PLANT_CARDS_COPY,        // .. copies it as its own
+    PLANT_CARDS_UNORDERED,   // the copy does not wait for the kernel in front of it
+    PLANT_CARDS_OVERWRITE,   // the first card's next kernel does not wait for the copy
+    PLANT_CARDS_LAUNCH,      // a launch into a stream of a card that is not the thread's
+    PLANT_CARDS_EVENT,       // one card's event marks the other's stream
+    PLANT_CARDS_PEER,        // a copy between cards names them the wrong way round
     PLANTS
 } Plant;
 

@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -50,6 +51,7 @@ static void run_child(Plant plant, char *text, size_t size) {
     if (child == 0) {
         signal(SIGABRT, SIG_DFL);
         simt_settings.order = SIMT_NATURAL;
+        setenv("OUTPACE_FAKE_GPUS", "90,90", 1);
         setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
         dup2(pipes[1], 2);
         planted_run(plant, input, out);
@@ -98,6 +100,13 @@ static void every_bug_is_named(void **state) {
         [PLANT_CLUSTER_ARRIVE] = "without having arrived",
         [PLANT_CLUSTER_RANK] = "block 4 of a cluster of 4",
         [PLANT_CLUSTER_UNKNOWN] = "of shared memory, which nobody has written",
+        [PLANT_CARDS_POINTER] = "touches memory of device 0 on device 1",
+        [PLANT_CARDS_COPY] = "between them there is cudaMemcpyPeerAsync",
+        [PLANT_CARDS_UNORDERED] = "race of streams: a stream of device 1 reads",
+        [PLANT_CARDS_OVERWRITE] = "race of streams: a stream of device 1 reads",
+        [PLANT_CARDS_LAUNCH] = "a launch failed",
+        [PLANT_CARDS_EVENT] = "a launch failed",
+        [PLANT_CARDS_PEER] = "a copy reads memory of device 0 for device 1's",
         [PLANT_SHARED_LIMIT] = "a launch failed",
     };
     char text[1024];
