@@ -64,7 +64,7 @@ static bool is_named(const Device *d, const char *text, size_t n) {
 // "name:n", n of at most three digits, or "name", which is the first. Gives what stands behind it; NULL: it's
 // neither, or there are more than can be.
 static const char *read_card(const Device *d, const char *text, CudaCards *cards) {
-    size_t n = strcspn(text, ":,"), digits = text[n] == ':' ? strspn(text + n + 1, "0123456789") : 0;
+    size_t n = strcspn(text, ":,+"), digits = text[n] == ':' ? strspn(text + n + 1, "0123456789") : 0;
     bool numbered = text[n] == ':';
     if (!is_named(d, text, n) || (numbered && (!d->numbered || !digits || digits > 3)) ||
         cards->count == CUDA_CARDS_MAX)
@@ -77,7 +77,7 @@ static bool read_cards(const Device *d, const char *text, CudaCards *cards) {
     cards->count = 0;
     do {
         text = read_card(d, text, cards);
-        if (!text || (*text && (*text != ',' || !d->numbered))) return false;
+        if (!text || (*text && (!strchr(",+", *text) || !d->numbered))) return false;
     } while (*text++);
     return true;
 }

@@ -10,11 +10,12 @@
 typedef struct Engine Engine;
 
 typedef struct EngineOptions {
-    const char *device;  // "cpu" (the default, or NULL), "null", "auto", "cuda[:n]", "cuda:0,cuda:1": of both
-    const char *compute; // "f32", "bf16", "f16", or NULL: as the weights
-    const char *window;  // "on" or NULL: the sliding window that config.json gives; "off": none
-    const char *math;    // "exact" or NULL; "fast": products by a vendor's library, which cuda has
-    const char *weights; // "mapped" or NULL: left in the files; "held": in memory of our own (CPU only)
+    const char
+        *device; // "cpu" (the default, or NULL), "null", "auto", "cuda[:n]", "cuda:0,cuda:1" or with +: both
+    const char *compute;    // "f32", "bf16", "f16", or NULL: as the weights
+    const char *window;     // "on" or NULL: the sliding window that config.json gives; "off": none
+    const char *math;       // "exact" or NULL; "fast": products by a vendor's library, which cuda has
+    const char *weights;    // "mapped" or NULL: left in the files; "held": in memory of our own (CPU only)
     BackendOptions backend; // compute and fast are filled from the lines above
     const Engine *beside; // one that is open at the same time, and is closed later: memory has room for both,
                           // and they take turns with the same threads. NULL: alone

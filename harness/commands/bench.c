@@ -36,7 +36,7 @@ static const Option OPTIONS[] = {
      "as the weights"                                                                                                                              },
     {"math",           0,   OPTION_TEXT, AT(math),      0, 0,       "exact|fast",   "fast: products by cuBLASLt, on cuda",      "exact"            },
     {"isa",            0,   OPTION_TEXT, AT(isa),       0, 0,       "NAME",         "force a set of CPU kernels",               "the best there is"},
-    {"device",         0,   OPTION_TEXT, AT(device),    0, 0,       "NAME",         "cpu, cuda[:n], auto, null",                "cpu"              },
+    {"device",         0,   OPTION_TEXT, AT(device),    0, 0,       "NAME",         "cpu, cuda[:n][,cuda:m], auto, null",       "cpu"              },
     {"sliding-window", 0,   OPTION_TEXT, AT(window),    0, 0,       "on|off",       "off: see all, as if there were no window",
      "on"                                                                                                                                          },
     {"weights",        0,   OPTION_TEXT, AT(weights),   0, 0,       "held|mapped",

@@ -17,7 +17,7 @@
 
 typedef struct {
     const char *file, *ids, *template, *system, *method, *device, *window, *weights, *compute, *math, *isa,
-        *layout, *cache, *draft, *adapter;
+        *layout, *cache, *draft, *draft_device, *adapter;
     int max_tokens, top_k, threads, context, prefill_chunk, max_rows;
     double temperature, top_p;
     uint64_t seed;
@@ -35,6 +35,8 @@ static const Option OPTIONS[] = {
     {"method",         'm', OPTION_TEXT, AT(method),        0, 0,              "NAME[:k=v,...]", "'outpace methods' lists them",
      "autoregressive"                                                                                                                                              },
     {"draft",          0,   OPTION_TEXT, AT(draft),         0, 0,              "DIR",            "the model that drafts, where one is needed", NULL                },
+    {"draft-device",   0,   OPTION_TEXT, AT(draft_device),  0, 0,              "NAME",           "of the draft model",
+     "the target's last"                                                                                                                                           },
     {"adapter",        0,   OPTION_TEXT, AT(adapter),       0, 0,              "DIR",            "Kangaroo's adapter or Medusa's heads",       NULL                },
     {"max-tokens",     'n', OPTION_INT,  AT(max_tokens),    0, 1 << 24,        "N",              "generate at most so many",                   "128"               },
     {"temperature",    't', OPTION_REAL, AT(temperature),   0, 100,            "T",              "0 is greedy",                                "0"                 },
@@ -50,7 +52,7 @@ static const Option OPTIONS[] = {
      "as the weights"                                                                                                                                              },
     {"math",           0,   OPTION_TEXT, AT(math),          0, 0,              "exact|fast",     "fast: products by cuBLASLt, on cuda",        "exact"             },
     {"isa",            0,   OPTION_TEXT, AT(isa),           0, 0,              "NAME",           "force a set of CPU kernels",                 "the best there is" },
-    {"device",         0,   OPTION_TEXT, AT(device),        0, 0,              "NAME",           "cpu, cuda[:n], auto, null",                  "cpu"               },
+    {"device",         0,   OPTION_TEXT, AT(device),        0, 0,              "NAME",           "cpu, cuda[:n][,cuda:m], auto, null",         "cpu"               },
     {"sliding-window", 0,   OPTION_TEXT, AT(window),        0, 0,              "on|off",         "off: see all, as if there were no window",
      "on"                                                                                                                                                          },
     {"weights",        0,   OPTION_TEXT, AT(weights),       0, 0,              "held|mapped",
@@ -147,6 +149,7 @@ static bool open_run(Run *r, Error *e) {
     ModelChoice choice = {
         .target = r->model,
         .draft = o->draft,
+        .draft_device = o->draft_device,
         .adapter = o->adapter,
         .device = o->device,
         .window = o->window,
@@ -390,6 +393,7 @@ const Command command_generate = {
         "  outpace generate MODEL -f prompt.txt --method 'mix:ngrammys(k=5)+lookahead(W=7,G=7),rows=64'\n"
         "  echo \"2 + 2 =\" | outpace generate MODEL --temperature 0.8 --top-p 0.9 --seed 7\n"
         "  outpace generate MODEL --ids 1,257 --json\n"
+        "  outpace generate MODEL \"Once\" --device cuda:0,cuda:1       layers on two cards\n"
         "  outpace generate MODEL \"What is a token?\" --template llama-2 --system \"Be brief.\"\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,

@@ -54,7 +54,7 @@ static const Option OPTIONS[] = {
     {"weights",        0,   OPTION_TEXT, AT(weights), 0, 0,    "held|mapped",
      "held: in huge pages, not the file's; cpu (docs/speed.md)",                                                                        "mapped"           },
     {"isa",            0,   OPTION_TEXT, AT(isa),     0, 0,    "NAME",          "force a set of CPU kernels",                           "the best there is"},
-    {"device",         0,   OPTION_TEXT, AT(device),  0, 0,    "NAME",          "cpu, cuda[:n], auto, null",                            "cpu"              },
+    {"device",         0,   OPTION_TEXT, AT(device),  0, 0,    "NAME",          "cpu, cuda[:n][,cuda:m], auto, null",                   "cpu"              },
     {"seed",           0,   OPTION_SEED, AT(seed),    0, 0,    "N",             "of the tokens that are run",                           "0"                },
     {"name",           0,   OPTION_TEXT, AT(name),    0, 0,    "NAME",          "what the run is called",                               "MODEL"            },
     {"again",          0,   OPTION_FLAG, AT(again),   0, 0,    NULL,            "a new run, though one like this is there",             NULL               },

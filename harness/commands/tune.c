@@ -56,7 +56,7 @@ static const Option OPTIONS[] = {
     {"processor-time", 0,   OPTION_FLAG, AT(ask.processor),  0, 0,       NULL,
      "measure that, for a machine that is not at rest; with --threads 1",                                                                          NULL              },
     {"threads",        0,   OPTION_INT,  AT(ask.threads),    0, 1024,    "N",              "0: one a core",                                        "0"               },
-    {"device",         0,   OPTION_TEXT, AT(ask.device),     0, 0,       "NAME",           "cpu, cuda[:n], auto, null",                            "cpu"             },
+    {"device",         0,   OPTION_TEXT, AT(ask.device),     0, 0,       "NAME",           "cpu, cuda[:n][+cuda:m], auto, null",                   "cpu"             },
     {"compute",        0,   OPTION_TEXT, AT(ask.compute),    0, 0,       "f32|bf16|f16",   "how activations enter products",
      "as the weights"                                                                                                                                                },
     {"math",           0,   OPTION_TEXT, AT(ask.math),       0, 0,       "exact|fast",     "fast: products by cuBLASLt, on cuda",

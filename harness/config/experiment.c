@@ -29,9 +29,10 @@
     { .name = key, .type = FIELD_NODE, .offset = offsetof(s, field) }
 
 static const Field MODEL_FIELDS[] = {
-    TEXT(ModelSpec, name),       TEXT(ModelSpec, target),  TEXT(ModelSpec, reference),
-    TEXT(ModelSpec, synthesise), TEXT(ModelSpec, inflate), TEXT(ModelSpec, draft),
-    TEXT(ModelSpec, adapter),    TEXT(ModelSpec, heads),   SEED(ModelSpec, seed),
+    TEXT(ModelSpec, name),         TEXT(ModelSpec, target),  TEXT(ModelSpec, reference),
+    TEXT(ModelSpec, synthesise),   TEXT(ModelSpec, inflate), TEXT(ModelSpec, draft),
+    TEXT(ModelSpec, draft_device), TEXT(ModelSpec, adapter), TEXT(ModelSpec, heads),
+    SEED(ModelSpec, seed),
 };
 static const FieldTable MODEL = {.what = "a model",
                                  .fields = MODEL_FIELDS,

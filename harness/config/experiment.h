@@ -21,6 +21,7 @@ typedef struct ModelSpec {
     const char *synthesise;              // a shape (configs/shapes), with random weights
     const char *inflate;                 // a shape to which target or reference is inflated; NULL: as it is
     const char *draft, *adapter, *heads; // directories; NULL: none
+    const char *draft_device;            // NULL: the target's, of several cards the last
     uint64_t seed;                       // of random weights
 } ModelSpec;
 

@@ -7,7 +7,7 @@ static const char *const LAYOUTS[] = {"tree", "batch", NULL};
 
 #define AT(name) offsetof(Settings, name)
 static const Param PARAMS[] = {
-    {"device",         PARAM_TEXT,   AT(device),         0, 0,       "cpu",     NULL,     "cpu, cuda[:n], auto or null"                },
+    {"device",         PARAM_TEXT,   AT(device),         0, 0,       "cpu",     NULL,     "cpu, cuda[:n][+cuda:m], auto, null"         },
     {"math",           PARAM_CHOICE, AT(math),           0, 0,       "exact",   MATHS,    "fast: sums may depend on the step's rows"   },
     {"compute",        PARAM_CHOICE, AT(compute),        0, 0,       "weights", COMPUTES, "how activations enter products"             },
     {"threads",        PARAM_INT,    AT(threads),        0, 1024,    "0",       NULL,     "0: one a core"                              },

@@ -6,7 +6,7 @@
 
 typedef struct Settings {
     // hardware
-    char device[PARAM_TEXT_SIZE]; // cpu, cuda[:n], auto, null
+    char device[PARAM_TEXT_SIZE]; // cpu, cuda[:n], "cuda:0+cuda:1", auto, null
     int math;                     // SettingsMath
     int compute;                  // SettingsCompute
     int threads;                  // 0: one a core

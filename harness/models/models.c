@@ -3,6 +3,7 @@
 #include "engine/base/memory.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static void tell_cut(const Engine *engine) {
@@ -13,12 +14,22 @@ static void tell_cut(const Engine *engine) {
                 s->name, s->context, s->shape.context, engine->fits);
 }
 
+// Where the draft goes.
+static const char *draft_device(const ModelChoice *c) {
+    const char *last = c->device;
+    for (const char *p = c->device; p && *p; p++)
+        if (strchr(",+", *p)) last = p + 1;
+    return c->draft_device ? c->draft_device : last;
+}
+
 // The models beside the target.
 static bool open_beside(Models *m, const ModelChoice *c, const EngineOptions *target, Error *e) {
-    EngineOptions options = *target;
+    EngineOptions options = *target, draft;
     options.beside = &m->target;
     if (m->target.fits) options.backend.context = m->target.session.context;
-    if (c->draft && !engine_open(&m->draft, c->draft, &options, &m->draft_memory, e))
+    draft = options;
+    draft.device = draft_device(c);
+    if (c->draft && !engine_open(&m->draft, c->draft, &draft, &m->draft_memory, e))
         return error_within(e, "--draft '%s'", c->draft);
     tell_cut(&m->draft);
     m->has_draft = c->draft != NULL;
@@ -58,6 +69,7 @@ bool models_open(Models *m, const ModelChoice *c, Error *e) {
 static bool rehearse_beside(Models *m, const ModelChoice *c, const DescribedModels *d, Error *e) {
     EngineOptions options = engine_options(c);
     options.beside = &m->target;
+    options.device = draft_device(c);
     m->has_draft = d->draft != NULL;
     if (d->draft && !engine_rehearse(&m->draft, c->draft, d->draft, &options, e))
         return error_within(e, "--draft '%s'", c->draft);

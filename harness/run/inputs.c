@@ -213,6 +213,7 @@ ModelChoice inputs_choice(const Inputs *in, int setup) {
     const ModelFiles *f = &in->models[s->model].files;
     return (ModelChoice){.target = f->target,
                          .draft = f->draft,
+                         .draft_device = in->experiment->models[s->model].draft_device,
                          .adapter = f->adapter,
                          .heads = f->heads,
                          .device = s->settings->device,
@@ -253,6 +254,11 @@ static bool hash_machine(Inputs *in, const char *machine, Error *e) {
     text_puts(&all, machine);
     for (int i = 0; i < in->schedule->setup_count; i++)
         for (int k = 0; engine_gauge(in->schedule->setups[i].settings->device, k, &gpu, NULL); k++)
+            text_printf(&all, ", %s", gpu.name);
+    for (int i = 0; i < in->experiment->model_count; i++)
+        for (int k = 0; in->experiment->models[i].draft_device &&
+                        engine_gauge(in->experiment->models[i].draft_device, k, &gpu, NULL);
+             k++)
             text_printf(&all, ", %s", gpu.name);
     bool ok = all.failed ? out_of_memory(e)
                          : sha256_bytes(text_get(&all), all.length,

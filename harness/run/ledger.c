@@ -44,6 +44,9 @@ static bool open_run(Ledger *l, const LedgerStart *start, Error *e) {
 static void list_gpus(const Inputs *in, Text *list) {
     for (int i = 0; i < in->schedule->setup_count; i++)
         engine_list_gpus(in->schedule->setups[i].settings->device, list);
+    for (int i = 0; i < in->experiment->model_count; i++)
+        if (in->experiment->models[i].draft_device)
+            engine_list_gpus(in->experiment->models[i].draft_device, list);
 }
 
 static bool open_attempt(Ledger *l, const LedgerStart *start, Error *e) {

@@ -33,8 +33,12 @@ static bool collect(Prepared *p, const SweepOptions *o, Error *e) {
     snprintf(number, sizeof number, "%d", o->threads);
     p->sets = o->sets;
     p->changes = (ExperimentChanges){.scale = o->scale, .model = o->model, .sets = &p->sets};
-    return (o->threads < 0 || add_set(p, &p->threads, "hardware.threads", number, e)) &&
-           (!o->device || add_set(p, &p->device, "hardware.device", o->device, e));
+    if ((o->threads >= 0 && !add_set(p, &p->threads, "hardware.threads", number, e)) ||
+        (o->device && !add_set(p, &p->device, "hardware.device", o->device, e)))
+        return false;
+    for (char *c = p->device; c && *c; c++)
+        if (*c == ',') *c = '+'; // a config's values have no commas
+    return true;
 }
 
 static bool add_words(json_t *words, const char *key, const char *value) {

@@ -71,6 +71,29 @@ static void an_old_driver_is_told(void **state) {
     simt_settings.driver = 13000;
 }
 
+// Several cards of one device, and what a run of several devices is on.
+static void lists_of_cards(void **state) {
+    static const char *const refused[] = {"cuda:0,cuda:0", "cuda:0,cpu", "cuda:0,", "cpu,cuda:0",
+                                          "cuda:0 cuda:1"};
+    (void)state;
+    Text list = {0};
+    Gauge g;
+    setenv("OUTPACE_FAKE_GPUS", "90,90,80", 1);
+    engine_list_gpus("cuda:1+cuda:0", &list);
+    engine_list_gpus("cpu", &list);
+    engine_list_gpus("auto", &list);
+    engine_list_gpus("cuda:2", &list);
+    assert_string_equal(text_get(&list), "cuda:1,cuda:0,cuda:2");
+    assert_true(engine_gauge(text_get(&list), 2, &g, NULL) && g.uuid[strlen(g.uuid) - 1] == '3');
+    assert_false(engine_gauge(text_get(&list), 3, &g, NULL));
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        Error e = {0};
+        assert_false(engine_gauge(refused[i], 0, &g, &e));
+        if (!strstr(e.text, refused[i])) fail_msg("'%s' is told as '%s'", refused[i], e.text);
+    }
+    text_release(&list);
+}
+
 // The shim's device has 1 GiB: a context that nobody asked for is cut to half of what fits, one that is asked
 // for is taken, or refused.
 static void a_context_that_fits(void **state) {
@@ -106,6 +129,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_first_of_use, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_context_that_fits, folder_setup, folder_teardown),
-        cmocka_unit_test(an_old_driver_is_told)};
+        cmocka_unit_test(lists_of_cards), cmocka_unit_test(an_old_driver_is_told)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
