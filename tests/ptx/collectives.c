@@ -64,9 +64,11 @@ void run_mma(Warp *w, const Instruction *o, uint32_t lanes) {
 void run_matrices(Warp *w, const Instruction *o, uint32_t lanes) {
     uint16_t rows[LANES][8];
     uint64_t address[LANES];
+    bool written[LANES], all = true;
     for (int l = 0; l < LANES; l++) {
         address[l] = operand_lane(w, &o->s[0], l) + (uint64_t)o->offset;
-        memcpy(rows[l], shared_row(w, o, l, address[l]), 16);
+        memcpy(rows[l], shared_row(w, l, address[l], &written[l]), 16);
+        all &= written[l];
     }
     for (int i = 0; i < 4; i++) {
         uint32_t *d = operand_at(w, &o->d[i]);
@@ -74,13 +76,15 @@ void run_matrices(Warp *w, const Instruction *o, uint32_t lanes) {
             int g = t / 4, q = t % 4 * 2;
             d[t] = o->more ? rows[8 * i + q][g] | (uint32_t)rows[8 * i + q + 1][g] << 16
                            : rows[8 * i + g][q] | (uint32_t)rows[8 * i + g][q + 1] << 16;
+            bool known = all || (o->more ? written[8 * i + q] && written[8 * i + q + 1] : written[8 * i + g]);
+            if (!known) w->unknown[o->d[i].id] |= 1u << t; // the bit was clear
         }
     }
     count_waves(address, lanes, 16);
 }
 
 void run_shuffle(Warp *w, const Instruction *o, uint32_t lanes) {
-    uint32_t value[LANES], *d = operand_at(w, &o->d[0]);
+    uint32_t value[LANES], *d = operand_at(w, &o->d[0]), before = w->unknown[o->s[0].id], unknown = 0;
     memcpy(value, operand_at(w, &o->s[0]), sizeof value);
     for (int l = 0; l < LANES; l++) {
         if (!(lanes >> l & 1)) continue;
@@ -96,7 +100,9 @@ void run_shuffle(Warp *w, const Instruction *o, uint32_t lanes) {
         if (!inside) from = l;
         if (!(lanes >> from & 1)) fault(w, l, "shuffles from lane %d, which takes no part", from);
         d[l] = value[from];
+        unknown |= (before >> from & 1) << l;
     }
+    w->unknown[o->d[0].id] = (w->unknown[o->d[0].id] & ~lanes) | unknown;
 }
 
 void run_ballot(Warp *w, const Instruction *o, uint32_t lanes) {

@@ -4,6 +4,7 @@
 //      forms.c         arithmetic: one function an opcode, over the 32 lanes of a warp
 //      collectives.c   shuffles, votes, ldmatrix, mma
 //      memory.c        global, shared and local memory, and what is known about every word of it
+//      known.c         what is made of registers that nobody wrote
 //      run.c           warps, barriers, blocks, launches; counts and the critical path
 //      runtime.c       the CUDA runtime's calls, so that nvcc's own host objects run on it
 //
@@ -55,6 +56,7 @@ struct Warp {
     uint32_t alive, waiting, waited; // lanes; at a collective; past griddepcontrol.wait
     uint32_t pc[LANES];
     unsigned char *registers, *local;
+    uint32_t *unknown; // of each register: lanes whose value is made of what nobody wrote (known.c)
     const unsigned char *constants;
     uint32_t carry; // a bit a lane
     bool at_barrier, at_cluster;
@@ -130,6 +132,9 @@ _Noreturn void machine_fault(const char *format, ...) __attribute__((format(prin
 
 void machine_latency(int cycles); // of the memory access that runs, for the critical path
 Counters *machine_counters(void); // of the launch that runs
+
+// For these lanes, before they execute it: faults where what nobody wrote matters, else passes it on.
+void known_pass(Warp *w, const Instruction *o, uint32_t lanes);
 
 static inline void *operand_at(const Warp *w, const Operand *o) {
     return (o->constant ? (unsigned char *)(uintptr_t)w->constants : w->registers) + o->at;

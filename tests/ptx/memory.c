@@ -481,9 +481,11 @@ static unsigned char *touch_distant(const Warp *w, int lane, uint64_t address, u
     return other->shared + address;
 }
 
-const unsigned char *shared_row(Warp *w, const Instruction *o, int lane, uint64_t address) {
-    (void)o;
-    return touch_shared(w, lane, address, 16, false, false, true);
+const unsigned char *shared_row(Warp *w, int lane, uint64_t address, bool *written) {
+    const unsigned char *row = touch_shared(w, lane, address, 16, false, false, true);
+    const SharedCell *c = &w->block->cells[address / 4];
+    *written = !ptx_settings.checked || (c[0].known & c[1].known & c[2].known & c[3].known) == 15;
+    return row;
 }
 
 // --- counts

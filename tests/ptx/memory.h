@@ -20,5 +20,5 @@ void memory_begin_block(Block *b);
 void memory_end_block(Block *b);
 void memory_leave(const Warp *w, uint32_t lanes); // faults with copies in flight, or without a wait
 // A shared address of 16 bytes that a collective reads; the shared waves of such addresses, one a lane.
-const unsigned char *shared_row(Warp *w, const Instruction *o, int lane, uint64_t address);
+const unsigned char *shared_row(Warp *w, int lane, uint64_t address, bool *written);
 void count_waves(const uint64_t *address, uint32_t lanes, unsigned bytes);

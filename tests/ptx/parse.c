@@ -484,6 +484,10 @@ static void read_form(Reader *r, const char *opcode, const Argument *a, int coun
     if ((result.bits == 64) != (f->operands[0] == 'd') || (result.bits == 1) != (f->operands[0] == 'p'))
         refuse(r, "the result of '%s' has %d bits", opcode, result.bits);
     Instruction *o = emit(r, f->execute, f->count, f->latency);
+    o->pass = begins(opcode, "selp")        ? PASS_CHOSEN
+              : !strcmp(opcode, "and.pred") ? PASS_AND
+              : !strcmp(opcode, "or.pred")  ? PASS_OR
+                                            : PASS_ANY;
     o->d[0] = result, o->results = 1;
     memcpy(o->s, in, (size_t)(count - 1) * sizeof *in);
     o->sources = (uint8_t)(count - 1);

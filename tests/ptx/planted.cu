@@ -12,6 +12,23 @@ struct Buffers {
     int is_last;
 };
 
+__device__ float unwritten() {
+    float x;
+    asm volatile("{ .reg .f32 lost; mov.f32 %0, lost; }" : "=f"(x));
+    return x;
+}
+
+// 0. A product's column n is row n of the second matrix, of which the last four are `tail`; lane t has
+// columns t%4*2 and t%4*2 + 1.
+__device__ float multiplied(const float *known, const float *tail, bool all) {
+    uint32_t m[4], zero[4] = {0, 0, 0, 0};
+    float d[4] = {0, 0, 0, 0};
+    int lane = (int)threadIdx.x % WARP;
+    load_matrices(m, lane / 8 == 1 && lane % 8 >= 4 ? tail : known);
+    mma_16816<DTYPE_BF16>(d, zero, m[1], m[0]);
+    return all || lane % 4 < 2 ? 0 * d[0] : 0;
+}
+
 // out[i] = input of the opposite thread + twice its own; from the last block on, + the sum of all blocks'
 // parts.
 __global__ void __launch_bounds__(THREADS)
@@ -37,6 +54,13 @@ __global__ void __launch_bounds__(THREADS)
     float y = ((volatile float *)sm->passed)[t];
     if (plant == PLANT_OVERWRITE) sm->passed[to] = y;
     if (plant == PLANT_UNKNOWN_SHARED) y += sm->tail[t % 4];
+    float lost = unwritten();
+    if (plant == PLANT_REGISTER_STORED) out[i] = lost;
+    if (plant == PLANT_REGISTER_SUMMED) y += 2 * lost;
+    if (plant == PLANT_REGISTER_ADDRESS) y += input[(int)lost & 63];
+    if (plant == PLANT_REGISTER_ASKED && lost > 0) out[i] = y;
+    if (plant == PLANT_MATRIX || plant == PLANT_MATRIX_NONE)
+        y += multiplied(sm->copied, sm->tail, plant == PLANT_MATRIX);
     if (plant == PLANT_OUTSIDE_SHARED) y += ((float *)sm)[sizeof *sm / sizeof(float) + (unsigned)t];
     if (plant == PLANT_UNKNOWN_GLOBAL) y += parts[i];
     if (plant == PLANT_ALIGNED) {
@@ -192,6 +216,38 @@ void planted_run(Plant plant, const float *input, float *out) {
     void *const all[] = {in, parts, to, done, zeros};
     for (size_t i = plant == PLANT_FREED; i < sizeof all / sizeof *all; i++) gpu_give(all[i]);
     gpu_stream_close(stream);
+}
+
+// Each time: done, which a real runtime refuses, or the other way round.
+const char *planted_refusals() {
+    static float from[PLANTED_ITEMS], back[PLANTED_ITEMS];
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    void *device, *pinned;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    cudaMalloc(&device, sizeof from);
+    cudaHostAlloc(&pinned, sizeof from, cudaHostAllocDefault);
+    const char *passed = NULL;
+    last_block<<<BLOCKS, 2048, sizeof(Buffers), stream>>>(PLANT_NONE, NULL, NULL, NULL, NULL);
+    if (cudaStreamSynchronize(stream) != cudaSuccess) passed = "a call after a launch that could not be made";
+    cudaError_t last = cudaGetLastError();
+    if (last == cudaSuccess) passed = "a last error that another call takes back";
+    if (cudaGetLastError() != cudaSuccess) passed = "a last error that has been asked for";
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed);
+    if (cudaStreamSynchronize(stream) == cudaSuccess) passed = "a wait for a stream that is recorded";
+    if (cudaStreamEndCapture(stream, &graph) == cudaSuccess) passed = "a recording that was spoiled";
+    if (cudaGetLastError() == cudaSuccess) passed = "the last error of a recording";
+    ((float *)pinned)[0] = from[0] = 1;
+    cudaMemcpyAsync((float *)device + 1, from, sizeof *from, cudaMemcpyDefault, stream);
+    cudaMemcpyAsync(device, pinned, sizeof *from, cudaMemcpyDefault, stream);
+    ((float *)pinned)[0] = from[0] = 2;
+    cudaMemcpyAsync(back, device, 2 * sizeof *back, cudaMemcpyDefault, stream);
+    if (back[0] != 2) passed = "pinned memory that is changed before its copy has happened";
+    if (back[1] != 1) passed = "pageable memory, which is copied at once,";
+    cudaFree(device);
+    cudaFreeHost(pinned);
+    cudaStreamDestroy(stream);
+    return passed;
 }
 
 __global__ void counted(const float *in, float *out, unsigned *counter, int stride, int mmas) {

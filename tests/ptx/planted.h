@@ -24,6 +24,12 @@ typedef enum {
     PLANT_COPY_LEFT,      // .. or on its way when the thread leaves
     PLANT_UNKNOWN_SHARED, // memory that nobody wrote
     PLANT_UNKNOWN_GLOBAL,
+    PLANT_REGISTER_STORED, // a register that nobody wrote
+    PLANT_REGISTER_SUMMED, // .. by way of arithmetic
+    PLANT_REGISTER_ADDRESS,
+    PLANT_REGISTER_ASKED,
+    PLANT_MATRIX,      // a row that nobody wrote goes through ldmatrix and mma to what is stored
+    PLANT_MATRIX_NONE, // .. and to nothing that is
     PLANT_OUTSIDE_SHARED,
     PLANT_BEYOND,  // of an allocation
     PLANT_FREED,   // memory that was given back
@@ -56,6 +62,9 @@ typedef enum {
 
 // out (PLANTED_ITEMS): of PLANT_NONE and PLANT_EARLY_NONE, what planted_wanted gives.
 void planted_run(Plant plant, const float *input, float *out);
+
+// What the stand-in for the runtime lets pass of what the real one refuses; NULL: nothing.
+const char *planted_refusals(void);
 
 // A kernel of one block, for the counters: each warp of `warps` loads a float a lane, `stride` floats apart;
 // passes it through shared memory in the same steps, a barrier between; multiplies `mmas` times; adds one a

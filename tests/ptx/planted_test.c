@@ -83,6 +83,11 @@ static void every_bug_is_named(void **state) {
         [PLANT_COPY_LEFT] = "leaves with copies in flight",
         [PLANT_UNKNOWN_SHARED] = "of shared memory, which nobody has written",
         [PLANT_UNKNOWN_GLOBAL] = "which nobody has written",
+        [PLANT_REGISTER_STORED] = "a value that is stored is made of what nobody has written",
+        [PLANT_REGISTER_SUMMED] = "a value that is stored is made of what nobody has written",
+        [PLANT_REGISTER_ADDRESS] = "an address is made of what nobody has written",
+        [PLANT_REGISTER_ASKED] = "a predicate that nobody has written",
+        [PLANT_MATRIX] = "a value that is stored is made of what nobody has written",
         [PLANT_OUTSIDE_SHARED] = "of shared memory, which has",
         [PLANT_BEYOND] = "outside of every allocation",
         [PLANT_FREED] = "in memory that was given back",
@@ -116,6 +121,13 @@ static void every_bug_is_named(void **state) {
         if (!names[p] ? *text != 0 : !strstr(text, names[p]))
             fail_msg("plant %d: '%s', wanted '%s'", (int)p, text, names[p] ? names[p] : "");
     }
+}
+
+static void the_runtime_refuses(void **state) {
+    (void)state;
+    const char *passed = planted_refusals();
+    if (passed) fail_msg("lets pass: %s", passed);
+    assert_int_equal(simt_live_bytes(), 0);
 }
 
 static void want(uint64_t got, uint64_t wanted_count, const char *what, int stride) {
@@ -165,6 +177,7 @@ static void counts_are_right(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(right_numbers), cmocka_unit_test(every_bug_is_named),
+                                       cmocka_unit_test(the_runtime_refuses),
                                        cmocka_unit_test(counts_are_right)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

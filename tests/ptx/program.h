@@ -61,6 +61,7 @@ typedef enum {
     ACCESS_STRONG,
     ACCESS_CONSTANT
 } Access; // .volatile, .cg, .relaxed are strong; .nc constant
+typedef enum { PASS_ANY, PASS_CHOSEN, PASS_AND, PASS_OR } Pass; // how unwritten sources make a result so
 typedef enum { ATOM_ADD, ATOM_MIN, ATOM_MAX, ATOM_EXCH, ATOM_CAS } Atom;
 
 struct Instruction {
@@ -69,11 +70,12 @@ struct Instruction {
     uint8_t results, sources, flow, count;
     bool guarded, negated;
     uint8_t space, access, atom; // of memory
-    uint8_t bytes, width;        // bytes of an element, elements of a vector
-    int latency;                 // cycles until a result can be used; negative: memory's
-    uint32_t target;             // of a branch
-    int64_t offset, more;        // displacements of addresses; a small constant
-    int line;                    // in the PTX
+    uint8_t pass;
+    uint8_t bytes, width; // bytes of an element, elements of a vector
+    int latency;          // cycles until a result can be used; negative: memory's
+    uint32_t target;      // of a branch
+    int64_t offset, more; // displacements of addresses; a small constant
+    int line;             // in the PTX
 };
 
 typedef struct Kernel {

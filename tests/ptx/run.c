@@ -128,8 +128,24 @@ static void count(Warp *w, const Instruction *o, uint32_t lanes) {
     if (++w->executed > ENDLESS) fault(w, 0, "does not come to an end");
 }
 
+// Nearly always all that is read is known, and so is what is made of it. An operand that is not there is
+// register 0, which is known.
+static void follow(Warp *w, const Instruction *o, uint32_t lanes) {
+    uint32_t *u = w->unknown, unknown = u[o->s[0].id] | u[o->s[1].id] | u[o->s[2].id];
+    for (int i = 3; i < o->sources; i++) unknown |= u[o->s[i].id];
+    if (unknown & lanes) {
+        known_pass(w, o, lanes);
+        return;
+    }
+    u[o->d[0].id] &= ~lanes;
+    for (int i = 1; i < o->results; i++) u[o->d[i].id] &= ~lanes;
+}
+
 static uint32_t on(const Warp *w, const Instruction *o, uint32_t lanes) {
     if (!o->guarded) return lanes;
+    if (ptx_settings.checked && w->unknown[o->guard.id] & lanes)
+        fault(w, __builtin_ctz(w->unknown[o->guard.id] & lanes),
+              "asks for a predicate that nobody has written");
     uint32_t p = *(const uint32_t *)operand_at(w, &o->guard);
     return lanes & (o->negated ? ~p : p);
 }
@@ -171,6 +187,7 @@ static bool meet(Warp *w, const Instruction *o, uint32_t pc, uint32_t lanes) {
     w->waiting &= ~here;
     count(w, o, here);
     if (ptx_settings.timed) reckon(w, o, true);
+    if (ptx_settings.checked) follow(w, o, wanted);
     o->execute(w, o, wanted);
     if (ptx_settings.timed) reckon(w, o, false);
     if (o->flow == FLOW_WARP_SYNC) w->sync++;
@@ -196,6 +213,7 @@ static void run_straight(Warp *w, uint32_t pc, uint32_t lanes, uint32_t next) {
         count(w, o, active);
         if (ptx_settings.timed) reckon(w, o, true);
         if (o->flow == FLOW_NEXT) {
+            if (ptx_settings.checked) follow(w, o, active);
             if (active) o->execute(w, o, active);
             if (ptx_settings.timed) reckon(w, o, false);
             pc++;
@@ -265,6 +283,7 @@ static void begin_warp(Warp *w, const uint32_t block[3]) {
     uint32_t first[10] = {0,        0,          0,          block[0],   block[1],
                           block[2], l->grid[0], l->grid[1], l->grid[2], l->threads};
     memset(w->ready, 0, k->registers * sizeof *w->ready);
+    for (uint32_t i = 0; i < k->registers; i++) w->unknown[i] = i < 10 ? 0 : ALL;
     memset(w->pc, 0, sizeof w->pc);
     memset(w->closed, 0, sizeof w->closed);
     if (k->local_bytes) memset(w->local, 0xfe, LANES * (size_t)k->local_bytes);
@@ -434,7 +453,8 @@ void ptx_launch(Launch *l) {
     unsigned char *registers = kept(&m.registers, &m.register_bytes, l->cluster * warps * each);
     unsigned char *local = malloc((size_t)l->cluster * warps * LANES * k->local_bytes + 1);
     Reckoned *ready = malloc((size_t)l->cluster * warps * k->registers * sizeof *ready + 1);
-    if (!order || !b || !w || !local || !ready) machine_fault("no memory");
+    uint32_t *unknown = malloc((size_t)l->cluster * warps * k->registers * sizeof *unknown + 1);
+    if (!order || !b || !w || !local || !ready || !unknown) machine_fault("no memory");
     for (uint32_t i = 0; i < l->cluster; i++)
         b[i] = (Block){.kernel = k,
                        .launch = l,
@@ -449,6 +469,7 @@ void ptx_launch(Launch *l) {
         w[i].registers = registers + (size_t)i * each;
         w[i].local = local + (size_t)i * LANES * k->local_bytes;
         w[i].ready = ready + (size_t)i * k->registers;
+        w[i].unknown = unknown + (size_t)i * k->registers;
     }
     m.random = simt_settings.seed;
     Counters own = {.launches = 1};
@@ -462,5 +483,5 @@ void ptx_launch(Launch *l) {
     add_counters(counters_of(k), &own);
     if (ptx_settings.launched) ptx_settings.launched(l, &own);
     for (uint32_t i = 0; i < l->cluster * warps; i++) free(w[i].copies);
-    free(order), free(b), free(w), free(local), free(ready);
+    free(order), free(b), free(w), free(local), free(ready), free(unknown);
 }
