@@ -111,9 +111,15 @@ __device__ __forceinline__ float bf16_f32(uint16_t h) { return bits_f32((uint32_
 
 // Nearest, ties to even, as the CPU rounds.
 __device__ __forceinline__ uint16_t f32_bf16(float f) {
+#ifdef __CUDACC__
+    uint16_t h;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(f));
+    return h;
+#else
     uint32_t u = f32_bits(f);
     if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(u >> 16 | 0x40u);
     return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
+#endif
 }
 __device__ __forceinline__ float f16_f32(uint16_t h) {
 #ifdef __CUDACC__
@@ -146,7 +152,8 @@ __device__ __forceinline__ float half_f32(Dtype format, uint16_t h) {
     return format == DTYPE_F16 ? f16_f32(h) : bf16_f32(h);
 }
 __device__ __forceinline__ uint16_t f32_half(Dtype format, float f) {
-    return format == DTYPE_F16 ? f32_f16(f) : f32_bf16(f);
+    uint16_t h = f32_f16(f), b = f32_bf16(f); // both: no branch
+    return format == DTYPE_F16 ? h : b;
 }
 __device__ __forceinline__ uint32_t half_pair(Dtype format, float low, float high) {
 #ifdef __CUDACC__
@@ -329,17 +336,26 @@ __device__ __forceinline__ void cluster_arrive() {
 __device__ __forceinline__ void cluster_wait() {
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-// Of what stands at the same place in the shared memory of the cluster's block `rank`.
-__device__ __forceinline__ Pair cluster_pair(const void *shared, int rank) {
+// The same place in the shared memory of the cluster's block `rank`; and two floats from there, or two that
+// add nothing.
+__device__ __forceinline__ uint32_t cluster_place(const void *shared, int rank) {
     uint32_t at;
-    Pair p;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(shared_address(shared)), "r"(rank));
-    asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];" : "=f"(p.x), "=f"(p.y) : "r"(at) : "memory");
+    return at;
+}
+__device__ __forceinline__ Pair cluster_pair(uint32_t at, bool there) {
+    Pair p = {-0.0f, -0.0f};
+    asm volatile("{\n\t.reg .pred there;\n\tsetp.ne.s32 there, %3, 0;\n\t"
+                 "@there ld.shared::cluster.v2.f32 {%0, %1}, [%2];\n\t}"
+                 : "+f"(p.x), "+f"(p.y)
+                 : "r"(at), "r"((int)there)
+                 : "memory");
     return p;
 }
 #else // nobody comes here
 static const bool HAS_CLUSTERS = false;
 __device__ __forceinline__ void cluster_arrive() {}
 __device__ __forceinline__ void cluster_wait() {}
-__device__ __forceinline__ Pair cluster_pair(const void *, int) { return {0, 0}; }
+__device__ __forceinline__ uint32_t cluster_place(const void *, int) { return 0; }
+__device__ __forceinline__ Pair cluster_pair(uint32_t, bool) { return {0, 0}; }
 #endif

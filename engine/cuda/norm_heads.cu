@@ -37,13 +37,10 @@ __global__ void __launch_bounds__(THREADS) norm_heads(NormHeads n) {
     if (head >= all || row >= n.rows->count) return;
     fetch(x, n.sums + ((size_t)row * (size_t)all + (size_t)head) * (size_t)h.head_dim, pairs);
     if (head < normed) norm(x, weight, h.head_dim, n.epsilon);
-    int first_node = n.rows->first;
 #pragma unroll
     for (int i = 0; i < HELD; i++) {
-        Place at = {
-            0, true, false, head, warp_lane() + i * WARP, {0, 0}
-        };
-        if (at.i < pairs) put_qkv(n.put, at, row, look_ahead(n.put, at, n.rows, first_node, row), x[i]);
+        int at = warp_lane() + i * WARP;
+        if (at < pairs) put_pair(n.put, place_in_head(n.put, head, at), n.rows, row, x[i]);
     }
 }
 

@@ -126,68 +126,98 @@ template <int WARPS> __device__ __forceinline__ Sums part_of(const Product &p, c
     return {p.parts + (size_t)b.split * PANEL_ROWS * (size_t)m + (size_t)(b.tile * WARPS * WARP_ROWS), m};
 }
 
-template <int N> __device__ __forceinline__ void keep(const Sums &s, const Part &b, float sum[2][N / 8][4]) {
-    int g = warp_lane() / 4, q = warp_lane() % 4 * 2;
+// Columns without a row go where nobody looks, if they are the block's own.
+template <int N, bool OWN>
+__device__ __forceinline__ void keep(const Sums &s, const Part &b, float sum[2][N / 8][4]) {
+    int g = warp_lane() / 4, q = warp_lane() % 4 * 2, first = warp_number() * WARP_ROWS + g;
+    float *at = s.at + (size_t)q * (size_t)s.row + (size_t)first;
 #pragma unroll
-    for (int t = 0; t < 2; t++)
+    for (int n = 0; n < N / 8; n++, at += 8 * s.row) {
+        if (n >= b.blocks) continue;
 #pragma unroll
-        for (int n = 0; n < N / 8; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                int m = (warp_number() * 2 + t) * 16 + g + i / 2 * 8, row = n * 8 + q + i % 2;
-                if (warp_number() * 2 + t < b.m_tiles && row < b.rows)
-                    s.at[(size_t)row * (size_t)s.row + (size_t)m] = sum[t][n][i];
-            }
+        for (int i = 0; i < 8; i++) {
+            int m = i / 4 * 16 + i % 4 / 2 * 8, next = i % 2;
+            if (OWN || (n * 8 + q + next < b.rows && warp_number() * 2 + i / 4 < b.m_tiles))
+                at[next * s.row + m] = sum[i / 4][n][i % 4];
+        }
+    }
 }
 
-// What a block puts of its tile: a share of the outputs, in every row. All parts of them are in the shared
-// memory of the cluster's blocks, this one's among them. A thread has two outputs of several rows, whose
-// loads do not wait for one another; what they meet is asked for before the sums of the rows in front are
-// there.
-enum { ROWS_AT_ONCE = 4 };
-template <int WARPS>
-__device__ __forceinline__ void put_share(const Product &p, const Part &b, int first_node, const Sums &s) {
-    const int pairs = WARPS * WARP_ROWS / 2;
-    int splits = HAS_CLUSTERS ? p.w.splits : 1, from = pairs * b.split / splits,
-        share = pairs * (b.split + 1) / splits - from;
-    int at_once = WARPS * WARP / share, own = (int)threadIdx.x / share;
-    int column = (from + (int)threadIdx.x % share) * 2, m = b.tile * WARPS * WARP_ROWS + column;
-    bool idle = own >= at_once || m >= p.w.rows;
-    Place at = place_of(p.put, p.w.rows, idle ? 0 : m);
-    Ahead ahead[ROWS_AT_ONCE];
-    for (int row = own - at_once * ROWS_AT_ONCE;; row += at_once * ROWS_AT_ONCE) {
-        bool begins = row < 0, ends = row + at_once * ROWS_AT_ONCE - own >= b.rows;
-        Ahead now[ROWS_AT_ONCE];
-        Pair sum[ROWS_AT_ONCE];
+// Of rows `step` bytes apart from `from` on; all loads are on their way at once.
+template <int AT_ONCE>
+__device__ __forceinline__ void sum_parts(Pair sum[AT_ONCE], const uint32_t place[PARTS_MAX], int parts,
+                                          int count, int from, int step) {
+    Pair part[AT_ONCE][PARTS_MAX];
 #pragma unroll
-        for (int i = 0; i < ROWS_AT_ONCE; i++) {
-            int next = row + (i + ROWS_AT_ONCE) * at_once;
-            now[i] = ahead[i];
-            if (!idle && next < b.rows) ahead[i] = look_ahead(p.put, at, p.rows, first_node, b.first + next);
-        }
-        if (begins) {
-            if (splits == 1) __syncthreads();
-            else cluster_wait();
-            continue;
-        }
-        Pair part[ROWS_AT_ONCE][PARTS_MAX];
+    for (int i = 0; i < AT_ONCE; i++)
 #pragma unroll
-        for (int i = 0; i < ROWS_AT_ONCE; i++) {
-            if (idle || row + i * at_once >= b.rows) continue;
-            const float *sums = s.at + (size_t)(row + i * at_once) * (size_t)s.row + (size_t)column;
-            if (splits == 1) part[i][0] = *(const Pair *)sums;
+        for (int k = 0; k < PARTS_MAX; k++)
+            part[i][k] = cluster_pair(place[k] + (unsigned)(i < count ? from + i * step : 0), k < parts);
 #pragma unroll
-            for (int k = 0; k < PARTS_MAX; k++)
-                if (splits > 1 && k < splits) part[i][k] = cluster_pair(sums, k);
-        }
+    for (int i = 0; i < AT_ONCE; i++) {
+        sum[i] = part[i][0];
 #pragma unroll
-        for (int i = 0; i < ROWS_AT_ONCE; i++) sum[i] = add_parts(part[i], splits);
-        if (ends && splits > 1) cluster_arrive();
+        for (int k = 1; k < PARTS_MAX; k++) sum[i] = add(sum[i], part[i][k]);
+    }
+}
+
+// What a block puts of its tile: a share of the outputs, in every row. A thread has two outputs (from
+// `column` of the tile on) of several rows at once, of the first `step` rows its own.
+template <int AT_ONCE> struct Share {
+    int column, own, step;
+    bool idle;
+    Place at;
+    Ahead<AT_ONCE> next;
+};
+template <int WARPS, int AT_ONCE>
+__device__ __forceinline__ Share<AT_ONCE> share_of(const Product &p, const Part &b) {
+    const int pairs = WARPS * WARP_ROWS / 2, threads = WARPS * WARP;
+    int splits = HAS_CLUSTERS ? p.w.splits : 1, from = pairs * b.split / splits;
+    int count = pairs * (b.split + 1) / splits - from, thread = (int)threadIdx.x;
+    Share<AT_ONCE> s;
+    s.column = (from + thread % count) * 2;
+    s.own = thread / count;
+    s.step = threads / count;
+    s.idle = s.own >= s.step || b.tile * WARPS * WARP_ROWS + s.column >= p.w.rows;
+    return s;
+}
+
+// What they meet is asked for early: by nobody else is it written in this launch.
+template <int WARPS, int AT_ONCE>
+__device__ __forceinline__ void begin_share(Share<AT_ONCE> &s, const Product &p, const Part &b,
+                                            int first_node) {
+    s.at = place_of(p.put, p.w.rows, s.idle ? 0 : b.tile * WARPS * WARP_ROWS + s.column);
+    s.next.row = b.first + s.own;
+    s.next.step = s.step;
+    s.next.count = s.idle ? 0 : (b.rows - s.own + s.step - 1) / s.step;
+    look_ahead(s.next, p.put, s.at, p.rows, first_node);
+}
+
+// All parts of its outputs are in the shared memory of the cluster's blocks, the block's own among them.
+template <int AT_ONCE>
+__device__ __forceinline__ void put_share(Share<AT_ONCE> &s, const Product &p, const Part &b, int first_node,
+                                          const Sums &sums) {
+    int splits = HAS_CLUSTERS ? p.w.splits : 1, step = s.step * AT_ONCE;
+    const float *own = sums.at + s.own * sums.row + s.column;
+    uint32_t place[PARTS_MAX] = {};
 #pragma unroll
-        for (int i = 0; i < ROWS_AT_ONCE; i++)
-            if (!idle && row + i * at_once < b.rows)
-                put_pair(p.put, at, b.first + row + i * at_once, now[i], sum[i]);
-        if (ends) break;
+    for (int k = 0; k < PARTS_MAX; k++)
+        if (k < splits && splits > 1) place[k] = cluster_place(own, k);
+    if (splits == 1) __syncthreads();
+    else cluster_wait();
+    for (int row = 0; row < b.rows; row += step) {
+        Ahead<AT_ONCE> now = s.next;
+        Pair sum[AT_ONCE];
+        s.next.row += step;
+        s.next.count -= AT_ONCE;
+        if (row + step < b.rows) look_ahead(s.next, p.put, s.at, p.rows, first_node);
+        if (splits == 1) {
+#pragma unroll
+            for (int i = 0; i < AT_ONCE; i++)
+                if (i < now.count) sum[i] = *(const Pair *)(own + (row + i * s.step) * sums.row);
+        } else sum_parts<AT_ONCE>(sum, place, splits, now.count, 4 * row * sums.row, 4 * s.step * sums.row);
+        if (splits > 1 && row + step >= b.rows) cluster_arrive();
+        put_pairs(now, p.put, s.at, sum);
     }
     if (splits > 1) cluster_wait(); // others may still read this block's
 }
@@ -204,6 +234,8 @@ __global__ void __launch_bounds__(WARPS *WARP) product(Product p, int first, boo
     b.to = stages * (b.split + 1) / p.w.splits;
     b.m_tiles = (p.w.rows + 15) / 16 - b.tile * WARPS * 2;
     Feed feed = feed_of<WARPS>(p, b);
+    const int at_once = N < 64 ? 4 : 8;
+    Share<at_once> share = share_of<WARPS, at_once>(p, b);
     // The first panel always has rows.
     bool early = BEGINS_EARLY && first == 0;
     for (int s = 0; s < STAGES - 1 && early; s++)
@@ -227,6 +259,7 @@ __global__ void __launch_bounds__(WARPS *WARP) product(Product p, int first, boo
         }
         copy_commit();
     }
+    begin_share<WARPS, at_once>(share, p, b, first_node);
     int now = 0, ahead = STAGES - 1; // the stages of k and of k + STAGES - 1
     for (int k = b.from; k < b.to; k++) {
         copy_wait<STAGES - 2>();
@@ -243,13 +276,13 @@ __global__ void __launch_bounds__(WARPS *WARP) product(Product p, int first, boo
     copy_wait<0>();
     __syncthreads();
     if (p.w.splits > 1 && !(HAS_CLUSTERS && clusters)) {
-        keep<N>(part_of<WARPS>(p, b), b, sum);
+        keep<N, false>(part_of<WARPS>(p, b), b, sum);
         return;
     }
     Sums s = own_sums<WARPS>(sm->stage);
-    keep<N>(s, b, sum);
+    keep<N, true>(s, b, sum);
     if (p.w.splits > 1) cluster_arrive();
-    put_share<WARPS>(p, b, first_node, s);
+    put_share(share, p, b, first_node, s);
 }
 
 template <Dtype FORMAT, int N, int WARPS, int STAGES>

@@ -58,7 +58,7 @@ template <Dtype DTYPE> __global__ void __launch_bounds__(WARPS *WARP, 2) product
     }
     if (lane >= COLUMNS || lane >= rows) return;
     Place at = place_of(p.put, p.w.rows, m);
-    put_pair(p.put, at, first + lane, look_ahead(p.put, at, p.rows, p.rows->first, first + lane), {a, b});
+    put_pair(p.put, at, p.rows, first + lane, {a, b});
 }
 
 void gpu_product_plain(const Product *p, int most, void *stream) {

@@ -2,116 +2,202 @@
 #pragma once
 #include "engine/cuda/rows.cuh"
 
-__device__ __forceinline__ float activate(float x, Activation activation) {
-    if (activation == ACTIVATION_SILU) return x / (1 + expf(-x));
-    return 0.5f * x * (1 + tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x)));
-}
-
-__device__ __forceinline__ void put_head(const Heads &h, void *at, size_t i, float x) {
-    if (h.dtype == DTYPE_F32) ((float *)at)[i] = x;
-    else ((uint16_t *)at)[i] = round_half(h.dtype, h.overflow, x);
-}
-
-// Dimensions 2i and 2i + 1 of a head; the last pair fills the head's padding with zeros.
-__device__ __forceinline__ void put_head_pair(const Heads &h, void *at, size_t head, int i, float x,
-                                              float y) {
-    size_t base = head * (size_t)h.pitch;
-    put_head(h, at, base + (size_t)(2 * i), x);
-    put_head(h, at, base + (size_t)(2 * i + 1), y);
-    if (2 * i + 2 < h.head_dim) return;
-    for (int d = h.head_dim; d < h.pitch; d++) put_head(h, at, base + (size_t)d, 0);
+// Of every stride'th number; divisions don't wait for one another.
+template <int COUNT> __device__ __forceinline__ void activate(float *x, int stride, Activation activation) {
+    float e[COUNT];
+    if (activation == ACTIVATION_SILU) {
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) e[i] = expf(-x[i * stride]);
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) x[i * stride] /= 1 + e[i];
+    } else {
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            float v = x[i * stride];
+            x[i * stride] = 0.5f * v * (1 + tanhf(0.7978845608028654f * (v + 0.044715f * v * v * v)));
+        }
+    }
 }
 
 // A product's parts are added in ascending order.
-__device__ __forceinline__ Pair add_parts(const Pair part[PARTS_MAX], int parts) {
-    Pair sum = part[0];
-#pragma unroll
-    for (int i = 1; i < PARTS_MAX; i++)
-        if (i < parts) sum = {sum.x + part[i].x, sum.y + part[i].y};
-    return sum;
-}
+__device__ __forceinline__ Pair add(Pair a, Pair b) { return {a.x + b.x, a.y + b.y}; }
 
 // Outputs m and m + 1 of a product of so many: what is the same in every row. m is even.
 struct Place {
     int m;
     bool both, aligned; // the second is there; and a row's two can be loaded together
-    int head, i;        // of PUT_QKV: which pair of which head, q's, k's and v's one after another
     Pair bias;
+    char *to; // where row 0's stand, or node 0's; not of packed activations
+    size_t step;
+    bool by_node;
+    int turned; // of PUT_QKV: by which angle; -1: by none
+    int zeros;  // .. and how many follow
 };
+
+// Of PUT_QKV: pair i of a head; those of q, of k, of v stand one after another.
+__device__ __forceinline__ Place place_in_head(const Put &p, int head, int i) {
+    const Heads &h = p.heads;
+    Place at = {
+        0, true, true, {0, 0},
+           NULL, 0, head >= h.heads, -1, 0
+    };
+    size_t size = h.dtype == DTYPE_F32 ? 4 : 2, pitch = (size_t)h.pitch * size;
+    bool value = head >= h.heads + h.kv_heads;
+    at.to = (char *)(value ? p.v : at.by_node ? p.k : p.q) + 2 * (size_t)i * size;
+    at.step = at.by_node ? pitch : pitch * (size_t)h.heads;
+    if (at.by_node) head -= value ? h.heads + h.kv_heads : h.heads;
+    at.to += at.by_node ? (size_t)head * (size_t)p.area * pitch : (size_t)head * pitch;
+    if (!value && i < h.pairs) at.turned = i;
+    if (2 * i + 2 >= h.head_dim) at.zeros = h.pitch - h.head_dim;
+    return at;
+}
+
+__device__ __forceinline__ bool adds_to_hidden(const Put &p) {
+    return p.kind == PUT_RESIDUAL || p.kind == PUT_ACTIVATED_RESIDUAL;
+}
+
 __device__ __forceinline__ Place place_of(const Put &p, int outputs, int m) {
     Place at = {
-        m, m + 1 < outputs, m + 1 < outputs && p.stride % 2 == 0, 0, 0, {0, 0}
+        m, true, true, {0, 0},
+           (char *)(p.out + m), (size_t)p.stride * 4, adds_to_hidden(p), -1, 0
     };
-    if (p.kind == PUT_QKV) at.head = m / p.heads.head_dim, at.i = m % p.heads.head_dim / 2;
+    if (p.kind == PUT_QKV) at = place_in_head(p, m / p.heads.head_dim, m % p.heads.head_dim / 2);
+    at.m = m;
+    at.both = m + 1 < outputs;
+    at.aligned = at.both && p.stride % 2 == 0;
     if (p.bias) at.bias = {p.bias[m], at.both ? p.bias[m + 1] : 0};
     return at;
 }
 
-// What a row's two outputs meet: asked for before their sum is there, so that neither waits for the other.
-struct Ahead {
-    int node;
-    Pair met; // of the hidden state; or cosine and sine
+// Rows that a thread has at once: their loads don't wait for one another. What they meet is asked for before
+// their sums are there.
+template <int ROWS> struct Ahead {
+    int row, step, count; // of the list: row, row + step, .. (count of them)
+    int index[ROWS];      // the node, where it is asked for
+    Pair met[ROWS];       // of the hidden state; or cosine and sine
 };
-// first_node: the list's.
-__device__ __forceinline__ Ahead look_ahead(const Put &p, const Place &at, const RowList *list,
-                                            int first_node, int row) {
-    Ahead a = {
-        0, {0, 0}
-    };
-    if (p.kind == PUT_LOGITS || p.kind == PUT_GATED || p.kind == PUT_ACTIVATED) return a;
-    a.node = first_node >= 0 ? first_node + row : list->node[row];
-    if (p.kind == PUT_QKV) {
-        size_t angle = (size_t)a.node * (size_t)p.heads.pairs + (size_t)at.i;
-        if (at.head < p.heads.heads + p.heads.kv_heads && at.i < p.heads.pairs)
-            a.met = {p.cosine[angle], p.sine[angle]};
-        return a;
+
+template <int ROWS>
+__device__ __forceinline__ void look_ahead(Ahead<ROWS> &a, const Put &p, const Place &at, const RowList *list,
+                                           int first_node) {
+    bool nodes = at.by_node || at.turned >= 0;
+    int first = a.row + (nodes && first_node >= 0 ? first_node : 0);
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) a.index[i] = first + i * a.step;
+    if (nodes && first_node < 0) {
+#pragma unroll
+        for (int i = 0; i < ROWS; i++)
+            if (i < a.count) a.index[i] = list->node[a.index[i]];
     }
-    const float *hidden = p.out + (size_t)a.node * (size_t)p.stride + (size_t)at.m;
-    if (at.aligned) a.met = *(const Pair *)hidden;
-    else a.met = {hidden[0], at.both ? hidden[1] : 0};
-    return a;
+    if (at.turned >= 0) {
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            size_t angle = (size_t)a.index[i] * (size_t)p.heads.pairs + (size_t)at.turned;
+            if (i < a.count) a.met[i] = {p.cosine[angle], p.sine[angle]};
+        }
+    } else if (adds_to_hidden(p)) {
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            const float *from = (const float *)(at.to + (size_t)a.index[i] * at.step);
+            if (i >= a.count) continue;
+            if (at.aligned) a.met[i] = *(const Pair *)from;
+            else a.met[i] = {from[0], at.both ? from[1] : 0};
+        }
+    }
 }
 
-__device__ __forceinline__ void put_qkv(const Put &p, const Place &at, int row, const Ahead &a, Pair v) {
-    const Heads &h = p.heads;
-    if (at.head < h.heads + h.kv_heads && at.i < h.pairs)
-        v = {v.x * a.met.x - v.y * a.met.y, v.y * a.met.x + v.x * a.met.y};
-    if (at.head < h.heads) {
-        put_head_pair(h, p.q, (size_t)row * (size_t)h.heads + (size_t)at.head, at.i, v.x, v.y);
-        return;
+__device__ __forceinline__ void put_floats(char *to, const Place &at, Pair v) {
+    if (at.aligned) *(Pair *)to = v;
+    else {
+        ((float *)to)[0] = v.x;
+        if (at.both) ((float *)to)[1] = v.y;
     }
-    bool value = at.head >= h.heads + h.kv_heads;
-    int kv = at.head - h.heads - (value ? h.kv_heads : 0);
-    put_head_pair(h, value ? p.v : p.k, (size_t)kv * (size_t)p.area + (size_t)a.node, at.i, v.x, v.y);
 }
 
-__device__ __forceinline__ void put_floats(const Put &p, const Place &at, int row, Pair v) {
-    float *out = p.out + (size_t)row * (size_t)p.stride + (size_t)at.m;
-    if (at.aligned) {
-        *(Pair *)out = v;
-        return;
+template <int ROWS>
+__device__ __forceinline__ void put_heads(const Ahead<ROWS> &a, const Heads &h, const Place &at,
+                                          Pair v[ROWS]) {
+    bool over = false;
+    if (at.turned >= 0) {
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            Pair t = a.met[i];
+            v[i] = {v[i].x * t.x - v[i].y * t.y, v[i].y * t.x + v[i].x * t.y};
+        }
     }
-    out[0] = v.x;
-    if (at.both) out[1] = v.y;
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) { // q's rows stand by row
+        char *to = at.to + (size_t)(at.by_node ? a.index[i] : a.row + i * a.step) * at.step;
+        if (i >= a.count) continue;
+        if (h.dtype == DTYPE_F32) *(Pair *)to = v[i];
+        else {
+            uint16_t x = f32_half(h.dtype, v[i].x), y = f32_half(h.dtype, v[i].y);
+            over |= is_overflow(h.dtype, x) || is_overflow(h.dtype, y);
+            *(uint32_t *)to = (uint32_t)x | (uint32_t)y << 16;
+        }
+        for (int k = 0; k < at.zeros; k++)
+            if (h.dtype == DTYPE_F32) ((float *)to)[2 + k] = 0;
+            else ((uint16_t *)to)[2 + k] = 0;
+    }
+    if (over) tell(h.overflow);
 }
 
-// row: of the list. v: the sums.
-__device__ __forceinline__ void put_pair(const Put &p, const Place &at, int row, const Ahead &a, Pair v) {
-    if (p.bias) v = {v.x + at.bias.x, v.y + at.bias.y};
+template <int ROWS>
+__device__ __forceinline__ void put_activations(const Ahead<ROWS> &a, const Activations &to, int column,
+                                                const float *v, int stride) {
+    bool over = false;
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        int row = a.row + i * a.step;
+        if (i >= a.count) continue;
+        if (to.form == FORM_PACKED) {
+            uint16_t h = f32_half(to.dtype, v[i * stride]);
+            ((uint16_t *)to.data)[packed_at(to.pitch, row, column)] = h;
+            over |= is_overflow(to.dtype, h);
+        } else put_activation(to, row, column, v[i * stride]);
+    }
+    if (over) tell(to.overflow);
+}
+
+// v: the rows' sums.
+template <int ROWS>
+__device__ __forceinline__ void put_pairs(const Ahead<ROWS> &a, const Put &p, const Place &at, Pair v[ROWS]) {
+    if (p.bias) {
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) v[i] = add(v[i], at.bias);
+    }
     switch (p.kind) {
-    case PUT_LOGITS:
-        put_floats(p, at, row, {at.m < p.real ? v.x : -INFINITY, at.m + 1 < p.real ? v.y : -INFINITY});
-        break;
-    case PUT_RESIDUAL: put_floats(p, at, a.node, {a.met.x + v.x, a.met.y + v.y}); break;
-    case PUT_QKV: put_qkv(p, at, row, a, v); break;
-    case PUT_GATED: put_activation(p.to, row, at.m / 2, activate(v.x, p.activation) * v.y); break;
+    case PUT_QKV: put_heads(a, p.heads, at, v); return;
+    case PUT_GATED: activate<ROWS>(&v->x, 2, p.activation);
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) v[i].x *= v[i].y;
+        put_activations(a, p.to, at.m / 2, &v->x, 2);
+        return;
     case PUT_ACTIVATED:
-        put_activation(p.to, row, at.m, activate(v.x, p.activation));
-        if (at.both) put_activation(p.to, row, at.m + 1, activate(v.y, p.activation));
-        break;
-    case PUT_ACTIVATED_RESIDUAL:
-        put_floats(p, at, a.node,
-                   {a.met.x + activate(v.x, p.activation), a.met.y + activate(v.y, p.activation)});
+        activate<2 * ROWS>(&v->x, 1, p.activation);
+        put_activations(a, p.to, at.m, &v->x, 2);
+        if (at.both) put_activations(a, p.to, at.m + 1, &v->y, 2);
+        return;
+    case PUT_LOGITS: {
+        bool real = at.m < p.real, next = at.m + 1 < p.real;
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) v[i] = {real ? v[i].x : -INFINITY, next ? v[i].y : -INFINITY};
         break;
     }
+    case PUT_ACTIVATED_RESIDUAL: activate<2 * ROWS>(&v->x, 1, p.activation); [[fallthrough]];
+    case PUT_RESIDUAL:
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) v[i] = add(a.met[i], v[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < ROWS; i++)
+        if (i < a.count) put_floats(at.to + (size_t)a.index[i] * at.step, at, v[i]);
+}
+
+// One row alone.
+__device__ __forceinline__ void put_pair(const Put &p, const Place &at, const RowList *list, int row,
+                                         Pair v) {
+    Ahead<1> a = {row, 0, 1, {0}, {{0, 0}}};
+    look_ahead(a, p, at, list, list->first);
+    put_pairs(a, p, at, &v);
 }

@@ -12,12 +12,16 @@ __global__ void __launch_bounds__(THREADS) put_rows(PutRows p) {
     if (row >= count || m >= p.outputs) return;
     const float *sums = p.sums + (size_t)blockIdx.y * (size_t)p.stride + (size_t)m;
     Place at = place_of(p.put, p.outputs, m);
-    Ahead ahead = look_ahead(p.put, at, p.rows, first_node, row);
-    Pair part[PARTS_MAX] = {};
+    Ahead<1> ahead = {row, 0, 1, {0}, {{0, 0}}};
+    look_ahead(ahead, p.put, at, p.rows, first_node);
+    Pair part[PARTS_MAX];
 #pragma unroll
     for (int i = 0; i < PARTS_MAX; i++, sums += p.part)
         if (i < p.parts) part[i] = {sums[0], at.both ? sums[1] : 0};
-    put_pair(p.put, at, row, ahead, add_parts(part, p.parts));
+#pragma unroll
+    for (int i = 1; i < PARTS_MAX; i++)
+        if (i < p.parts) part[0] = add(part[0], part[i]);
+    put_pairs(ahead, p.put, at, part);
 }
 
 void gpu_put_rows(const PutRows *p, int most, void *stream) {

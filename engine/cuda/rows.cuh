@@ -22,11 +22,16 @@ __device__ __forceinline__ size_t packed_at(int pitch, int row, int column) {
            (size_t)(row % 8 * 8 + column % 8);
 }
 
+__device__ __forceinline__ bool is_overflow(Dtype format, uint16_t h) {
+    return format == DTYPE_F16 && (h & 0x7fffu) == 0x7c00u;
+}
+__device__ __forceinline__ void tell(const Overflow &overflow) {
+    if (overflow.least) atomicMin(overflow.least, overflow.place);
+}
 // To bf16, or to f16, where an infinity is told.
 __device__ __forceinline__ uint16_t round_half(Dtype format, const Overflow &overflow, float x) {
     uint16_t h = f32_half(format, x);
-    if (format == DTYPE_F16 && (h & 0x7fffu) == 0x7c00u && overflow.least)
-        atomicMin(overflow.least, overflow.place);
+    if (is_overflow(format, h)) tell(overflow);
     return h;
 }
 
