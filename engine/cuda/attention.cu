@@ -26,36 +26,38 @@ template <int DIM> struct TensorShared {
     int is_last;
 };
 
-// What the launches have in common: some heads of each node, `heads` of them, in the place of one.
+// What all blocks of a launch have in common. Some heads of each node, `heads` of them, take a node's place.
 struct Split {
-    int first_tile, heads, slices; // slices: that take all heads of one key head
-    int inverse;                   // 65536 / heads, rounded up
+    int first_tile, group, heads, slices; // slices: that take all heads of one key head
+    int inverse;                          // 65536 / heads, rounded up
+    float scale;                          // of scores, for powers of two
 };
 
 // What a block of the grid takes.
 struct Job {
+    const Tile *tile;
     int kv, head, last_head; // heads [head, last_head] of a node
-    int lowest, nodes;
+    int lowest, nodes, spans;
     int begin, shared, turns; // of its turns, so many are committed blocks from `begin` on
     const Turn *own;          // then these
     int context;
 };
 
-// Query i of a tile; rows are nodes, then heads.
+// Query i of a tile: rows are nodes, then heads.
 struct Query {
-    int row, head, node; // node: of the tile; -1: none
+    int head, node; // node: of the tile
+    bool there;
 };
 
-__device__ __forceinline__ Query query_of(const Job &j, const Split &s, const Tile *t, int i) {
+__device__ __forceinline__ Query query_of(const Job &j, const Split &s, int i) {
     int node = i * s.inverse >> 16, head = j.head + i - node * s.heads;
-    if (node >= j.nodes || head > j.last_head) return {0, 0, -1};
-    return {t->row[node], head, node};
+    return {head, node, node < j.nodes && head <= j.last_head};
 }
 
 // Where the keys and values of a turn are: of rows 4 (lane / 8) .. + 3 of the block.
 struct Places {
-    size_t at[4];
-    unsigned there, step;
+    unsigned at[4];       // bytes from where the key head's slots begin, or its step area
+    unsigned there, step; // a bit for each: there is one; in the step area
     int base;
     unsigned nodes;
 };
@@ -77,59 +79,71 @@ __device__ __forceinline__ Places find_places(const Attention &a, const Job &j, 
     for (int i = 0; i < 4; i++) {
         int position = p.base + first + i, key = (int)((i < 2 ? keys.x : keys.y) >> i % 2 * 16 & NO_KEY);
         bool step = position >= j.context;
-        if (step ? key == NO_KEY : position < j.lowest) continue;
-        p.there |= 1u << i;
+        int number = step ? key : a.ring ? position % a.slots : position;
+        p.there |= (unsigned)(step ? key != NO_KEY : position >= j.lowest) << i;
         p.step |= (unsigned)step << i;
-        p.at[i] = key_at(a, j.kv, position, step, key);
+        p.at[i] = (unsigned)number * (unsigned)a.heads.pitch * 2;
     }
     return p;
 }
 
 // Starts to bring them in: zeros where there is none.
 template <int DIM>
-__device__ __forceinline__ void fetch(const Attention &a, const Places &p, const void *cache,
+__device__ __forceinline__ void fetch(const Attention &a, const Places &p, int kv, const void *cache,
                                       const void *step, Rows16<DIM> *to) {
-    int row = warp_lane() / 8 * 4;
+    int row = warp_lane() / 8 * 4, d = warp_lane() % 8 * 8;
+    size_t head = (size_t)kv * (size_t)a.heads.pitch;
+    const uint16_t *slots = (const uint16_t *)cache + head * (size_t)a.slots + d,
+                   *area = (const uint16_t *)step + head * (size_t)a.area + d;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        const uint16_t *from = (const uint16_t *)(p.step >> i & 1 ? step : cache) + p.at[i];
+        const char *from = (const char *)(p.step >> i & 1 ? area : slots) + p.at[i];
+        int bytes = p.there >> i & 1 ? 16 : 0;
 #pragma unroll
-        for (int k = 0; k < DIM; k += 64) {
-            int d = k + warp_lane() % 8 * 8;
-            if (d >= DIM) continue;
-            copy_async_or_zero(&to->at[row + i][d], p.there >> i & 1 && d < a.heads.pitch ? from + d : NULL,
-                               a.q);
-        }
+        for (int k = 0; k < DIM; k += 64)
+            if (k + 64 <= DIM || k + d < DIM)
+                copy_async_some(&to->at[row + i][k + d], from + k * 2, k + d < a.heads.pitch ? bytes : 0);
     }
 }
 
+// The thread's 16 bytes of q. Which row, is asked for with all else.
+template <int DIM> struct QueryPiece {
+    Query query;
+    int at, d, row;
+};
+template <int DIM> __device__ __forceinline__ QueryPiece<DIM> find_piece(const Job &j, const Split &s) {
+    int i = (int)threadIdx.x / (DIM / 8);
+    if (i >= QUERIES)
+        return {
+            {0, 0, false},
+            -1, 0, 0
+        };
+    Query q = query_of(j, s, i);
+    return {q, i, (int)threadIdx.x % (DIM / 8) * 8, q.there ? j.tile->row[q.node] : 0};
+}
 template <int DIM>
-__device__ __forceinline__ void fetch_queries(const Attention &a, const Job &j, const Split &s, const Tile *t,
-                                              Rows16<DIM> *to) {
-    for (int i = (int)threadIdx.x; i < QUERIES * (DIM / 8); i += WARPS * WARP) {
-        int d = i % (DIM / 8) * 8;
-        Query q = query_of(j, s, t, i / (DIM / 8));
-        const uint16_t *from =
-            (const uint16_t *)a.q +
-            ((size_t)q.row * (size_t)a.heads.heads + (size_t)q.head) * (size_t)a.heads.pitch + (size_t)d;
-        copy_async_or_zero(&to->at[i / (DIM / 8)][d], q.node >= 0 && d < a.heads.pitch ? from : NULL, a.q);
-    }
+__device__ __forceinline__ void fetch_piece(const Attention &a, const QueryPiece<DIM> &p, Rows16<DIM> *to) {
+    if (p.at < 0) return;
+    size_t head = (size_t)p.row * (size_t)a.heads.heads + (size_t)p.query.head;
+    const uint16_t *from = (const uint16_t *)a.q + head * (size_t)a.heads.pitch + p.d;
+    copy_async_some(&to->at[p.at][p.d], from, p.query.there && p.d < a.heads.pitch ? 16 : 0);
 }
 
 // A lane has queries g and g + 8 where it is lane 4g + q.
 struct Mine {
     Query query[2];
-    int first[2], last[2]; // positions that they see
+    int row[2], first[2], last[2]; // positions [first, last] are seen; none: last is negative
     float most[2];
 };
 
-__device__ __forceinline__ Mine my_queries(const Attention &a, const Job &j, const Split &s, const Tile *t) {
+__device__ __forceinline__ Mine my_queries(const Attention &a, const Job &j, const Split &s) {
     Mine m;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        Query q = query_of(j, s, t, warp_lane() / 4 + half * 8);
+        Query q = query_of(j, s, warp_lane() / 4 + half * 8);
         m.query[half] = q;
-        m.last[half] = q.node < 0 ? -1 : t->position[q.node];
+        m.last[half] = q.there ? j.tile->position[q.node] : -1;
+        m.row[half] = q.there ? j.tile->row[q.node] : 0;
         m.first[half] = first_seen(a, m.last[half]);
         m.most[half] = -INFINITY;
     }
@@ -161,8 +175,8 @@ __device__ __forceinline__ void mask(Mine *m, const Places &p, float score[2][4]
     int begin = p.base + warp_lane() % 4 * 2;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        int node = m->query[half].node, low = m->first[half] - begin,
-            high = node >= 0 && p.nodes >> node & 1 ? m->last[half] - begin : -1;
+        int low = m->first[half] - begin,
+            high = p.nodes >> m->query[half].node & 1 ? m->last[half] - begin : -1;
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             int at = i / 2 * 8 + i % 2;
@@ -228,7 +242,7 @@ __device__ __forceinline__ void put_part(const Mine &m, const float sum[2][4], c
     int g = warp_lane() / 4, q = warp_lane() % 4 * 2;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        if (m.query[half].node < 0) continue;
+        if (!m.query[half].there) continue;
         int row = g + half * 8;
 #pragma unroll
         for (int i = 0; i < 2; i++)
@@ -244,30 +258,35 @@ __device__ __forceinline__ void put_end(const Attention &a, const Mine &m, const
                                         const float total[4]) {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        const Query &query = m.query[half];
         float inverse = 1 / total[half * 2];
-        if (query.node < 0) continue;
+        if (!m.query[half].there) continue;
 #pragma unroll
-        for (int i = 0; i < 2; i++)
-            put_mixed(a, query.row, query.head, warp_number() * 16 + i * 8 + warp_lane() % 4 * 2,
-                      sum[i][half * 2] * inverse, sum[i][half * 2 + 1] * inverse);
+        for (int i = 0; i < 2; i++) {
+            float x[2] = {sum[i][half * 2] * inverse, sum[i][half * 2 + 1] * inverse};
+            int d = warp_number() * 16 + i * 8 + warp_lane() % 4 * 2;
+            put_means<2>(a.to, m.row[half], m.query[half].head * a.heads.head_dim + d, x,
+                         a.heads.head_dim - d);
+        }
     }
 }
 
-// False where there is nothing to do. Everything is asked for before any of it is looked at.
-__device__ __forceinline__ bool find_job(const Attention &a, const Split &s, const Tile *t, Job *j) {
-    int group = a.heads.heads / a.heads.kv_heads, at = t->turn[warp_lane() <= STEP_SPANS ? warp_lane() : 0];
-    int slice = s.slices > 1 ? (int)blockIdx.y % s.slices : 0, highest = t->highest;
+// False where there is nothing to do. All is asked for before any of it is looked at.
+__device__ __forceinline__ bool find_job(const Attention &a, const Split &s, Job *j) {
+    const Tile *t = step_tiles(a.step) + s.first_tile + blockIdx.z;
+    int at = t->turn[warp_lane() <= STEP_SPANS ? warp_lane() : 0], highest = t->highest;
     const Turn *turns = step_turns(a.step);
-    j->kv = s.slices > 1 ? (int)blockIdx.y / s.slices : (int)blockIdx.y;
-    j->head = j->kv * group + slice * s.heads;
-    j->last_head = (j->kv + 1) * group - 1;
-    if (s.slices > 1 && j->head + s.heads - 1 < j->last_head) j->last_head = j->head + s.heads - 1;
+    j->tile = t;
     j->nodes = t->nodes;
     j->lowest = t->lowest;
     j->context = a.step->context;
+    int slice = s.slices > 1 ? (int)blockIdx.y % s.slices : 0;
+    j->kv = s.slices > 1 ? (int)blockIdx.y / s.slices : (int)blockIdx.y;
+    j->head = j->kv * s.group + slice * s.heads;
+    j->last_head = (j->kv + 1) * s.group - 1;
+    if (j->head + s.heads - 1 < j->last_head) j->last_head = j->head + s.heads - 1;
+    j->spans = highest / SPAN - j->lowest / SPAN + 1;
     int span = j->lowest / SPAN + (int)blockIdx.x, own = span - j->context / SPAN;
-    if (j->nodes == 0 || span * SPAN > highest) return false;
+    if (j->nodes == 0 || (int)blockIdx.x >= j->spans) return false;
     int first = __shfl_sync(ALL_LANES, at, own < 0 ? 0 : own),
         end = __shfl_sync(ALL_LANES, at, own < 0 ? 0 : own + 1),
         limit = (span + 1) * SPAN < j->context ? (span + 1) * SPAN : j->context;
@@ -284,30 +303,30 @@ __global__ void __launch_bounds__(WARPS *WARP, 2) attention(Attention a, Split s
     SHARED(Shared, sm);
     let_next_begin();
     wait_for_launches();
-    const Tile *t = step_tiles(a.step) + s.first_tile + blockIdx.z;
-    int warp = warp_number(), spans = t->highest / SPAN - t->lowest / SPAN + 1;
     Job j;
-    if (!find_job(a, s, t, &j)) return;
+    if (!find_job(a, s, &j)) return;
+    int warp = warp_number();
+    QueryPiece<DIM> piece = find_piece<DIM>(j, s);
+    Mine m = my_queries(a, j, s);
 
     Rows16<DIM> *slot = sm->slot[warp];
     bool one = warp < j.turns, two = warp + WARPS<j.turns, rounds = j.turns> WARPS;
     Places p[ROUNDS];
     if (one) {
         p[0] = find_places(a, j, warp);
-        fetch(a, p[0], a.cache_k, a.step_k, &slot[0]);
+        fetch(a, p[0], j.kv, a.cache_k, a.step_k, &slot[0]);
     }
-    fetch_queries(a, j, s, t, &sm->q);
+    fetch_piece(a, piece, &sm->q);
     copy_commit();
     if (two) {
         p[1] = find_places(a, j, warp + WARPS);
-        fetch(a, p[1], a.cache_k, a.step_k, &slot[1]);
+        fetch(a, p[1], j.kv, a.cache_k, a.step_k, &slot[1]);
     } else if (one && !rounds) {
-        fetch(a, p[0], a.cache_v, a.step_v, &slot[1]);
+        fetch(a, p[0], j.kv, a.cache_v, a.step_v, &slot[1]);
     }
     copy_commit();
 
-    Mine m = my_queries(a, j, s, t);
-    float scale = 1.4426950408889634f / sqrtf((float)a.heads.head_dim), score[ROUNDS][2][4];
+    float score[ROUNDS][2][4];
     uint32_t q[DIM / 16][4];
     copy_wait<1>();
     __syncthreads();
@@ -320,7 +339,7 @@ __global__ void __launch_bounds__(WARPS *WARP, 2) attention(Attention a, Split s
     }
     if (one && rounds) {
         __syncwarp();
-        fetch(a, p[0], a.cache_v, a.step_v, &slot[0]);
+        fetch(a, p[0], j.kv, a.cache_v, a.step_v, &slot[0]);
         copy_commit();
         copy_wait<1>();
         __syncwarp();
@@ -329,15 +348,15 @@ __global__ void __launch_bounds__(WARPS *WARP, 2) attention(Attention a, Split s
         take_scores<FORMAT>(q, &slot[1], score[1]);
         mask(&m, p[1], score[1]);
         __syncwarp();
-        fetch(a, p[1], a.cache_v, a.step_v, &slot[1]);
+        fetch(a, p[1], j.kv, a.cache_v, a.step_v, &slot[1]);
     }
     copy_commit();
 
-    m.most[0] *= scale, m.most[1] *= scale;
+    m.most[0] *= s.scale, m.most[1] *= s.scale;
     share_most(sm, &m);
     float base[2] = {finite_most(m.most[0]), finite_most(m.most[1])};
-    if (one) sm->weights[warp][warp_lane()] = weights_of<FORMAT>(score[0], base, scale);
-    if (two) sm->weights[warp + WARPS][warp_lane()] = weights_of<FORMAT>(score[1], base, scale);
+    if (one) sm->weights[warp][warp_lane()] = weights_of<FORMAT>(score[0], base, s.scale);
+    if (two) sm->weights[warp + WARPS][warp_lane()] = weights_of<FORMAT>(score[1], base, s.scale);
     copy_wait<0>();
     __syncthreads();
 
@@ -346,14 +365,15 @@ __global__ void __launch_bounds__(WARPS *WARP, 2) attention(Attention a, Split s
     if (warp < DIM / 16) {
         float sum[2][4], total[4];
         take_values<FORMAT>(sm, j.turns, sum, total);
-        if (spans == 1) put_end(a, m, sum, total);
+        if (j.spans == 1) put_end(a, m, sum, total);
         else put_part(m, sum, total, &parts[blockIdx.x]);
     }
-    if (spans == 1 || !comes_last(&a.done[counter], spans, &sm->is_last)) return;
+    if (j.spans == 1 || !comes_last(&a.done[counter], j.spans, &sm->is_last)) return;
     for (int i = (int)threadIdx.x; i < QUERIES * (DIM / 4); i += WARPS * WARP) {
-        Query query = query_of(j, s, t, i / (DIM / 4));
-        if (query.node >= 0)
-            merge_to_end(a, parts, spans, i / (DIM / 4), i % (DIM / 4) * 4, query.row, query.head);
+        Query query = query_of(j, s, i / (DIM / 4));
+        if (query.there)
+            merge_to_end(a, parts, j.spans, i / (DIM / 4), i % (DIM / 4) * 4, j.tile->row[query.node],
+                         query.head);
     }
 }
 
@@ -370,7 +390,12 @@ static int padded_dim(int head_dim) {
 
 static Split split_of(const Heads *h) {
     int group = h->heads / h->kv_heads, heads = group < QUERIES ? group : QUERIES;
-    return {0, heads, (group + heads - 1) / heads, (65536 + heads - 1) / heads};
+    return {0,
+            group,
+            heads,
+            (group + heads - 1) / heads,
+            (65536 + heads - 1) / heads,
+            1.4426950408889634f / sqrtf((float)h->head_dim)};
 }
 
 template <Dtype FORMAT, int DIM>

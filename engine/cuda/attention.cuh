@@ -30,42 +30,51 @@ __device__ __forceinline__ size_t key_at(const Attention &a, int kv, int positio
 }
 
 // Dimensions d .. d + 3 of a query's parts [0, count): their values' sum, and *sum of their weights; *most.
+// Eight, then four at a time are asked for together.
 template <int ROWS, int DIM>
-__device__ __forceinline__ float4 merge(const Part<ROWS, DIM> *parts, int count, int query, int d,
-                                        float *most, float *sum) {
-    float4 all = {0, 0, 0, 0};
+__device__ __forceinline__ void merge(const Part<ROWS, DIM> *parts, int count, int query, int d, float to[4],
+                                      float *most, float *sum) {
     *most = -INFINITY;
-    *sum = 0;
-#pragma unroll 4
-    for (int p = 0; p < count; p++) *most = fmaxf(*most, parts[p].most[query]);
-    float base = finite_most(*most);
-#pragma unroll 4
-    for (int p = 0; p < count; p++) {
-        float factor = exp2_fast(parts[p].most[query] - base);
-        float4 x = *(const float4 *)&parts[p].values[query][d];
-        *sum += factor * parts[p].sum[query];
-        all.x += factor * x.x;
-        all.y += factor * x.y;
-        all.z += factor * x.z;
-        all.w += factor * x.w;
+    *sum = to[0] = to[1] = to[2] = to[3] = 0;
+    for (int p = 0; p < count; p += 8) {
+        float x[8];
+#pragma unroll
+        for (int i = 0; i < 8; i++) x[i] = p + i < count ? parts[p + i].most[query] : -INFINITY;
+#pragma unroll
+        for (int i = 0; i < 8; i++) *most = fmaxf(*most, x[i]);
     }
-    return all;
-}
-
-// Two neighbours of a head's outputs, at d and d + 1.
-__device__ __forceinline__ void put_mixed(const Attention &a, int row, int head, int d, float x, float y) {
-    int dims = a.heads.head_dim;
-    if (d < dims) put_activations(a.to, row, head * dims + d, x, y, d + 1 < dims);
+    float base = finite_most(*most);
+    for (int p = 0; p < count; p += 4) {
+        float factor[4], all[4];
+        float4 x[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const Part<ROWS, DIM> *part = &parts[p + i < count ? p + i : 0];
+            factor[i] = part->most[query];
+            all[i] = part->sum[query];
+            x[i] = *(const float4 *)&part->values[query][d];
+        }
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            float f = p + i < count ? exp2_fast(factor[i] - base) : 0;
+            *sum += f * all[i];
+            to[0] += f * x[i].x;
+            to[1] += f * x[i].y;
+            to[2] += f * x[i].z;
+            to[3] += f * x[i].w;
+        }
+    }
 }
 
 template <int ROWS, int DIM>
 __device__ __forceinline__ void merge_to_end(const Attention &a, const Part<ROWS, DIM> *parts, int count,
                                              int query, int d, int row, int head) {
-    float most, sum;
-    float4 x = merge(parts, count, query, d, &most, &sum);
+    float most, sum, x[4];
+    merge(parts, count, query, d, x, &most, &sum);
     float inverse = 1 / sum;
-    put_mixed(a, row, head, d, x.x * inverse, x.y * inverse);
-    put_mixed(a, row, head, d + 2, x.z * inverse, x.w * inverse);
+#pragma unroll
+    for (int i = 0; i < 4; i++) x[i] *= inverse;
+    put_means<4>(a.to, row, head * a.heads.head_dim + d, x, a.heads.head_dim - d);
 }
 
 // True in all threads of the block that is the last of `count` to come here: what the others wrote can be

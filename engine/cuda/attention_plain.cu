@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(WARPS *WARP, 1) attention_plain(Attention a, i
     }
     if (d < DIM) {
         float most, sum;
-        *(float4 *)&own->values[0][d] = merge(sm->warp, WARPS, 0, d, &most, &sum);
+        merge(sm->warp, WARPS, 0, d, &own->values[0][d], &most, &sum);
         if (d == 0) own->most[0] = most, own->sum[0] = sum;
     }
     if (!comes_last(&a.done[counter], spans, &sm->is_last)) return;

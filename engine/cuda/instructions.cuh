@@ -294,10 +294,10 @@ __device__ __forceinline__ void copy_async(void *shared, const void *global) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(shared)), "l"(global)
                  : "memory");
 }
-// `any` is some valid address: none of it is read where there is nothing to copy.
-__device__ __forceinline__ void copy_async_or_zero(void *shared, const void *global, const void *any) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)),
-                 "l"(global ? global : any), "r"(global ? 16 : 0)
+// 16 bytes of it, or none: then none of it is read.
+__device__ __forceinline__ void copy_async_some(void *shared, const void *global, int bytes) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global),
+                 "r"(bytes)
                  : "memory");
 }
 __device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
@@ -306,8 +306,8 @@ template <int GROUPS_LEFT> __device__ __forceinline__ void copy_wait() {
 }
 #else
 static inline void copy_async(void *shared, const void *global) { simt_copy(shared, global); }
-static inline void copy_async_or_zero(void *shared, const void *global, const void *) {
-    simt_copy(shared, global);
+static inline void copy_async_some(void *shared, const void *global, int bytes) {
+    simt_copy(shared, bytes ? global : NULL);
 }
 static inline void copy_commit() { simt_copy_commit(); }
 template <int GROUPS_LEFT> static inline void copy_wait() { simt_copy_wait(GROUPS_LEFT); }

@@ -43,17 +43,21 @@ __device__ __forceinline__ void put_activation(const Activations &a, int row, in
     else ((float *)a.data)[at] = a.dtype == DTYPE_F32 ? x : half_f32(a.dtype, h);
 }
 
-// Columns `column` and, where both, column + 1.
-__device__ __forceinline__ void put_activations(const Activations &a, int row, int column, float x, float y,
-                                                bool both) {
-    if (!both || column % 2 || a.form == FORM_PLAIN || a.dtype == DTYPE_F16) {
-        put_activation(a, row, column, x);
-        if (both) put_activation(a, row, column + 1, y);
+// N columns from `column` on, or the first `count` of them; N is 2 or 4. They are means of numbers of the
+// format, and so do not overflow.
+template <int N>
+__device__ __forceinline__ void put_means(const Activations &a, int row, int column, const float x[N],
+                                          int count) {
+    if (count < N || column % N || a.form == FORM_PLAIN) {
+        for (int i = 0; i < count && i < N; i++) put_activation(a, row, column + i, x[i]);
         return;
     }
-    size_t at = a.form == FORM_PACKED ? packed_at(a.pitch, row, column)
-                                      : (size_t)row * (size_t)a.pitch + (size_t)column;
-    *(uint32_t *)((uint16_t *)a.data + at) = half_pair(DTYPE_BF16, x, y);
+    uint16_t *to =
+        (uint16_t *)a.data + (a.form == FORM_PACKED ? packed_at(a.pitch, row, column)
+                                                    : (size_t)row * (size_t)a.pitch + (size_t)column);
+    uint32_t low = half_pair(a.dtype, x[0], x[1]);
+    if (N == 2) *(uint32_t *)to = low;
+    else *(uint2 *)to = {low, half_pair(a.dtype, x[N - 2], x[N - 1])};
 }
 
 // Element i of an array of that type.

@@ -122,7 +122,7 @@ static void run_path(Session *s, const Tree *tree, int leaf, float logits[VOCAB]
 // Trees whose paths part early, so that a tile has more turns than warps: each node's bits are those of its
 // path alone. Tokens before: the last is in the span of the first node, or not.
 static void check_tree(int heads, int kv_heads, int head_dim, Compute compute, int before, int round) {
-    enum { LOOKED_AT = 4 };
+    enum { LOOKED_AT = 3 };
     static float all[NODES][VOCAB];
     float alone[VOCAB];
     int tokens[TOKENS];
