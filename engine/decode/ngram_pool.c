@@ -36,11 +36,12 @@ static size_t bytes(const NgramPool *p, int tuples) {
     return (size_t)tuples * (size_t)p->width * sizeof(int);
 }
 
-// The tuple's place, or the key's count.
+// The tuple's place, the oldest where it is there twice; or the key's count.
 static int find(const NgramPool *p, int key, const int *tuple) {
-    int i = 0;
-    while (i < p->count[key] && memcmp(ngram_pool_tuple(p, key, i), tuple, bytes(p, 1)) != 0) i++;
-    return i;
+    int i = p->count[key];
+    while (i-- > 0)
+        if (memcmp(ngram_pool_tuple(p, key, i), tuple, bytes(p, 1)) == 0) return i;
+    return p->count[key];
 }
 
 void ngram_pool_insert(NgramPool *p, int key, const int *tuple) {
@@ -63,6 +64,11 @@ void ngram_pool_remove(NgramPool *p, int key, const int *tuple) {
     p->count[key]--;
     p->size--;
     memmove(place(p, key, i), place(p, key, i + 1), bytes(p, p->count[key] - i));
+}
+
+void ngram_pool_write(NgramPool *p, int key, int i, const int *tuple) {
+    assert(i < p->count[key]);
+    memcpy(place(p, key, i), tuple, bytes(p, 1));
 }
 
 bool ngram_pool_equal(const NgramPool *a, const NgramPool *b) {

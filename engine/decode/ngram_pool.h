@@ -35,6 +35,10 @@ void ngram_pool_insert(NgramPool *p, int key, const int *tuple);
 // Takes a tuple out; nothing happens if it is not there.
 void ngram_pool_remove(NgramPool *p, int key, const int *tuple);
 
+// Writes over the i-th newest, in its place; a tuple can then be there twice. The tuple is not one of the
+// pool's own.
+void ngram_pool_write(NgramPool *p, int key, int i, const int *tuple);
+
 static inline int ngram_pool_count(const NgramPool *p, int key) { return p->count[key]; }
 
 // The i-th newest, (width); holds until the pool next changes.

@@ -10,6 +10,10 @@
 // word at each place of the draft and after it; accepted: tokens of the draft that stand.
 void phrases_inspire(NgramPool *p, const int *draft, const int *says, int count, int accepted);
 
+// As the authors' code has it: the key is the draft's token, from the wrong one on and right or not, and
+// beta-2 tokens after it are asked to agree.
+void phrases_inspire_loosely(NgramPool *p, const int *draft, const int *says, int count, int accepted);
+
 // Candidate refinement: `phrase`, tried below the key, makes way for what the target said along it. Both
 // (beta - 1); the phrase is not one of the pool's own tuples.
 void phrases_refine(NgramPool *p, int key, const int *phrase, const int *says);

@@ -11,19 +11,24 @@
 // of its own and as much of row 0 as its columns hang off. Every rank keeps window and pool and learns all
 // that was said, so that all stand alike; what is emitted is what R = 1 emits.
 //
-// The authors' code does not verify while the window fills, drops the token that a full match gives for free,
-// and slides by one whatever was accepted.
+// The authors' code (LookaheadDecoding at eed010d) does not verify while the window fills, drops the token
+// that a full match gives for free, slides by one whatever was accepted, lets EOS stand in the window of a
+// greedy search, and reads its own output wrong where the pool takes it in: each token of a step as the
+// step's last.
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
 #include "engine/decode/window.h"
 
 #include <assert.h>
+#include <string.h>
 
 typedef enum { MODE_PAPER, MODE_REFERENCE } Mode;
 typedef enum { SLIDE_ONE, SLIDE_ACCEPTED } Slide;
 typedef enum { BONUS_KEEP, BONUS_DROP } Bonus;
 typedef enum { SCOPE_TURN, SCOPE_CONVERSATION } Scope;
+typedef enum { PROMPT_OFF, PROMPT_ON, PROMPT_LAST } PromptPool;
+typedef enum { REPLACE_ALWAYS, REPLACE_SAMPLED } ReplaceEos;
 
 enum { N_MOST = 32, WG_MOST = 256 };
 
@@ -33,7 +38,7 @@ typedef struct LookaheadParams {
     bool verify_while_filling;
     int slide, bonus;
     int pool_cap, eviction, pool_scope;
-    bool prompt_pool;
+    int prompt_pool, replace_eos;
     int ranks;
 } LookaheadParams;
 
@@ -56,28 +61,33 @@ static const char *const SLIDES[] = {"one", "accepted", NULL};
 static const char *const BONUSES[] = {"keep", "drop", NULL};
 static const char *const EVICTIONS[] = {"lru", "fifo", NULL}; // as PoolEviction
 static const char *const SCOPES[] = {"turn", "conversation", NULL};
+static const char *const PROMPT_POOLS[] = {"off", "on", "last", NULL};
+static const char *const REPLACES[] = {"always", "sampled", NULL};
 
 enum { SOURCE_POOL };
 static const char *const SOURCES[] = {"pool"};
 
 #define AT(name) offsetof(LookaheadParams, name)
 static const Param PARAMS[] = {
-    {"preset",               PARAM_CHOICE, AT(preset),               0, 0,              "none",  PRESETS,
-     "a published setting, in place of W, N and G"                                                                                                      },
-    {"mode",                 PARAM_CHOICE, AT(mode),                 0, 0,              "paper", MODES,
-     "reference: verify_while_filling=off,slide=one,bonus=drop"                                                                                         },
-    {"W",                    PARAM_INT,    AT(W),                    1, WG_MOST,        "15",    NULL,      "columns of the window"                     },
-    {"N",                    PARAM_INT,    AT(N),                    2, N_MOST,         "5",     NULL,      "tokens of an n-gram"                       },
-    {"G",                    PARAM_INT,    AT(G),                    0, WG_MOST,        "15",    NULL,      "n-grams verified a step, at most"          },
-    {"verify_while_filling", PARAM_BOOL,   AT(verify_while_filling), 0, 0,              "on",    NULL,
-     "in the first N-2 steps, too"                                                                                                                      },
-    {"slide",                PARAM_CHOICE, AT(slide),                0, 0,              "one",   SLIDES,    "how far the window moves a step"           },
-    {"bonus",                PARAM_CHOICE, AT(bonus),                0, 0,              "keep",  BONUSES,   "the token that a full match gives for free"},
-    {"pool_cap",             PARAM_INT,    AT(pool_cap),             0, 1024,           "0",     NULL,      "n-grams kept under a token; 0: G"          },
-    {"eviction",             PARAM_CHOICE, AT(eviction),             0, 0,              "lru",   EVICTIONS, "which n-gram a full key gives up"          },
-    {"pool_scope",           PARAM_CHOICE, AT(pool_scope),           0, 0,              "turn",  SCOPES,    "conversation: from prompt to prompt"       },
-    {"prompt_pool",          PARAM_BOOL,   AT(prompt_pool),          0, 0,              "off",   NULL,      "n-grams of prompt and output, too"         },
-    {"ranks",                PARAM_INT,    AT(ranks),                1, TREE_MAX_PARTS, "1",     NULL,      "parts that a step is cut into"             },
+    {"preset",               PARAM_CHOICE, AT(preset),               0, 0,              "none",   PRESETS,
+     "a published setting, in place of W, N and G"                                                                                                          },
+    {"mode",                 PARAM_CHOICE, AT(mode),                 0, 0,              "paper",  MODES,
+     "reference: verify_while_filling=off,slide=one,bonus=drop,replace_eos=sampled; prompt_pool=last for on"                                                },
+    {"W",                    PARAM_INT,    AT(W),                    1, WG_MOST,        "15",     NULL,         "columns of the window"                     },
+    {"N",                    PARAM_INT,    AT(N),                    2, N_MOST,         "5",      NULL,         "tokens of an n-gram"                       },
+    {"G",                    PARAM_INT,    AT(G),                    0, WG_MOST,        "15",     NULL,         "n-grams verified a step, at most"          },
+    {"verify_while_filling", PARAM_BOOL,   AT(verify_while_filling), 0, 0,              "on",     NULL,
+     "in the first N-2 steps, too"                                                                                                                          },
+    {"slide",                PARAM_CHOICE, AT(slide),                0, 0,              "one",    SLIDES,       "how far the window moves a step"           },
+    {"bonus",                PARAM_CHOICE, AT(bonus),                0, 0,              "keep",   BONUSES,      "the token that a full match gives for free"},
+    {"pool_cap",             PARAM_INT,    AT(pool_cap),             0, 1024,           "0",      NULL,         "n-grams kept under a token; 0: G"          },
+    {"eviction",             PARAM_CHOICE, AT(eviction),             0, 0,              "lru",    EVICTIONS,    "which n-gram a full key gives up"          },
+    {"pool_scope",           PARAM_CHOICE, AT(pool_scope),           0, 0,              "turn",   SCOPES,       "conversation: from prompt to prompt"       },
+    {"prompt_pool",          PARAM_CHOICE, AT(prompt_pool),          0, 0,              "off",    PROMPT_POOLS,
+     "n-grams of prompt and output, too; last: a step's output read as its last token over and over"                                                        },
+    {"replace_eos",          PARAM_CHOICE, AT(replace_eos),          0, 0,              "always", REPLACES,
+     "EOS in the window makes way for a drawn token; sampled: not in greedy output"                                                                         },
+    {"ranks",                PARAM_INT,    AT(ranks),                1, TREE_MAX_PARTS, "1",      NULL,         "parts that a step is cut into"             },
 };
 #undef AT
 
@@ -87,9 +97,11 @@ typedef struct Lookahead {
     NgramPool pools[TREE_MAX_PARTS]; // (ranks)
     Offers offers;                   // of the open step: the pool's n-grams, newest first
     Random random;
-    int last; // the sequence's last token, the root of the next step
-    const int *eos;
+    int last;       // the sequence's last token, the root of the next step
+    const int *eos; // that the window does not keep
     int eos_count;
+    int read[N_MOST]; // (N): the end of the text as prompt_pool=last reads it
+    int read_count;
 } Lookahead;
 
 // --- open and close
@@ -106,6 +118,8 @@ static void lookahead_resolve(void *values) {
         p->verify_while_filling = false;
         p->slide = SLIDE_ONE;
         p->bonus = BONUS_DROP;
+        p->replace_eos = REPLACE_SAMPLED;
+        if (p->prompt_pool == PROMPT_ON) p->prompt_pool = PROMPT_LAST;
     }
     if (p->pool_cap == 0) p->pool_cap = p->G > 0 ? p->G : 1;
     p->preset = 0;
@@ -135,7 +149,8 @@ static bool lookahead_init(Lookahead *l, const MethodEnv *env, Error *e) {
     l->random = (Random){.seed = env->seed, .stream = STREAM_METHOD};
     l->offers = (Offers){.names = SOURCES, .source_count = 1};
     l->eos = env->eos;
-    l->eos_count = env->eos_count;
+    l->eos_count =
+        p->replace_eos == REPLACE_SAMPLED && sampling_is_greedy(&env->sampling) ? 0 : env->eos_count;
     if (!window_init(&l->window, p->W, p->N, e)) return false;
     for (int i = 0; i < p->ranks; i++)
         if (!ngram_pool_init(&l->pools[i], env->target->shape.vocab, p->N - 1, p->pool_cap,
@@ -159,11 +174,19 @@ static void *lookahead_open(const MethodEnv *env, const void *values, Error *e) 
 
 // --- the pool
 
-// The n-gram that ends in front of `end`.
-static void insert_text(Lookahead *l, const int *sequence, int end) {
-    const int *ngram = sequence + end - l->p.N;
-    if (end < l->p.N) return;
+static void insert_everywhere(Lookahead *l, const int *ngram) {
     for (int i = 0; i < l->p.ranks; i++) ngram_pool_insert(&l->pools[i], ngram[0], ngram + 1);
+}
+
+// Reads on in the text: the n-gram that ends with `token`.
+static void read_token(Lookahead *l, int token) {
+    if (l->read_count == l->p.N) memmove(l->read, l->read + 1, (size_t)(--l->read_count) * sizeof *l->read);
+    l->read[l->read_count++] = token;
+    if (l->read_count == l->p.N) insert_everywhere(l, l->read);
+}
+
+static void read_output(Lookahead *l, const int *emitted, int count) {
+    for (int i = 0; i < count; i++) read_token(l, emitted[l->p.prompt_pool == PROMPT_LAST ? count - 1 : i]);
 }
 
 // What every rank learns of a step: the n-grams of all columns.
@@ -190,7 +213,8 @@ static bool lookahead_begin(void *self, const Prompt *prompt, Error *e) {
     l->last = prompt->tokens[prompt->count - 1];
     window_start(&l->window, &(WindowSource){&l->random, prompt->tokens, prompt->count});
     for (int i = 0; i < l->p.ranks && l->p.pool_scope == SCOPE_TURN; i++) ngram_pool_clear(&l->pools[i]);
-    for (int end = 1; end <= prompt->count && l->p.prompt_pool; end++) insert_text(l, prompt->tokens, end);
+    l->read_count = 0;
+    for (int i = 0; i < prompt->count && l->p.prompt_pool; i++) read_token(l, prompt->tokens[i]);
     return true;
 }
 
@@ -236,8 +260,7 @@ static bool lookahead_observe(void *self, const Observation *seen, Error *e) {
     int by = l->p.slide == SLIDE_ACCEPTED ? seen->emitted_count : 1;
     window_read(&l->window, seen->target, &text);
     insert_columns(l);
-    for (int end = seen->length - seen->emitted_count + 1; end <= seen->length && l->p.prompt_pool; end++)
-        insert_text(l, seen->sequence, end);
+    if (l->p.prompt_pool) read_output(l, seen->emitted, seen->emitted_count);
     window_slide(&l->window, by, l->eos, l->eos_count, &text);
     l->last = seen->sequence[seen->length - 1];
     return true;

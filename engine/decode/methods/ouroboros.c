@@ -9,6 +9,11 @@
 //
 // The draft is greedy, so that every proposal is a one-hot: sampling keeps the target's distribution.
 //
+// The authors' code (Ouroboros at 7dac65b) is looser: inspiration asks for one agreeing token fewer
+// (phrases.h); refinement writes over the key's newest phrases, although inspiration may have pushed others
+// on top; a full phrase gives no token for free, to the draft nor to the target; the draft model verifies
+// nothing while its window fills, and keeps EOS in it.
+//
 // While drafting, the draft stands after the sequence that the draft model follows (follower.h), and is
 // committed as it is written; what the target did not say is taken back.
 #include "engine/decode/methods/methods.h"
@@ -21,54 +26,80 @@
 #include <string.h>
 
 typedef enum { MODE_PAPER, MODE_REFERENCE } Mode;
-typedef enum { REFINE_ALWAYS, REFINE_ON_ACCEPT, REFINE_OFF } Refine;
+typedef enum { REFINE_ALWAYS, REFINE_ON_ACCEPT, REFINE_IN_PLACE, REFINE_OFF } Refine;
+typedef enum { INSPIRE_ON, INSPIRE_LOOSE, INSPIRE_OFF } Inspire;
+typedef enum { BONUS_KEEP, BONUS_DROP } Bonus;
 
 enum { BETA_MOST = 32 };
 
 typedef struct OuroborosParams {
     int preset, mode;
     int gamma, K, beta, W, window;
-    bool suffixes, inspiration;
-    int refine;
+    bool suffixes;
+    int inspiration, refine, bonus;
+    bool verify_while_filling, replace_eos;
     bool warm;
 } OuroborosParams;
 
 typedef struct Preset {
-    int gamma, K, beta, W, window;
+    int gamma, beta, W; // the window has W columns, too
 } Preset;
 
-// The authors' code (its function's defaults, its README) and the paper's summaries; they try all that the
-// pool holds under a token.
-static const char *const PRESETS[] = {"none", "code", "readme", "cnn-dm", NULL};
+// The authors' code: its function's defaults, its README (HumanEval's for Yi, too), and what its
+// benchmark/test_*.py run for a pair of models, as defaults or in their last comment. All of them leave topk,
+// our K, at 3.
+enum { PRESET_K = 3 };
+// clang-format off
+static const char *const PRESETS[] = {
+    "none", "code", "readme", "human-eval-deepseek", "human-eval-codellama", "mbpp-yi", "mbpp-deepseek",
+    "mbpp-codellama", "gsm8k-yi", "gsm8k-llama", "cnn-dm-yi", "cnn-dm-llama", NULL};
+// clang-format on
 static const Preset PRESET_VALUES[] = {
-    {0,  0,  0, 0,  0 },
-    {4,  20, 7, 20, 20},
-    {12, 20, 7, 20, 20},
-    {10, 15, 5, 15, 15}
+    {0,  0, 0 },
+    {4,  7, 20},
+    {12, 7, 20},
+    {11, 7, 20},
+    {10, 6, 20},
+    {12, 5, 18},
+    {7,  5, 15},
+    {8,  6, 16},
+    {4,  6, 15},
+    {6,  6, 17},
+    {10, 5, 15},
+    {4,  5, 13}
 };
 
 static const char *const MODES[] = {"paper", "reference", NULL};
-static const char *const REFINES[] = {"always", "on_accept", "off", NULL};
+static const char *const REFINES[] = {"always", "on_accept", "in_place", "off", NULL};
+static const char *const INSPIRES[] = {"on", "loose", "off", NULL};
+static const char *const BONUSES[] = {"keep", "drop", NULL};
 
 enum { SOURCE_DRAFT, SOURCE_PHRASES };
 static const char *const SOURCES[] = {"draft", "phrases"};
 
 #define AT(name) offsetof(OuroborosParams, name)
 static const Param PARAMS[] = {
-    {"preset",      PARAM_CHOICE, AT(preset),      0, 0,                  "none",   PRESETS,
-     "a published setting of gamma, K, beta, W and window"                                                                           },
-    {"mode",        PARAM_CHOICE, AT(mode),        0, 0,                  "paper",  MODES,   "reference: refine=on_accept"           },
-    {"gamma",       PARAM_INT,    AT(gamma),       1, TREE_MAX_NODES - 1, "12",     NULL,    "tokens of a draft, at most"            },
-    {"K",           PARAM_INT,    AT(K),           0, 256,                "20",     NULL,    "phrases tried after the draft, at most"},
-    {"beta",        PARAM_INT,    AT(beta),        2, BETA_MOST,          "7",      NULL,    "tokens of a phrase"                    },
-    {"W",           PARAM_INT,    AT(W),           1, 1024,               "20",     NULL,    "phrases kept under a token"            },
-    {"window",      PARAM_INT,    AT(window),      1, 256,                "20",     NULL,    "columns of the draft model's window"   },
-    {"suffixes",    PARAM_BOOL,   AT(suffixes),    0, 0,                  "on",     NULL,    "try phrases after the draft"           },
-    {"inspiration", PARAM_BOOL,   AT(inspiration), 0, 0,                  "on",     NULL,
-     "learn from what agrees after a wrong token"                                                                                    },
-    {"refine",      PARAM_CHOICE, AT(refine),      0, 0,                  "always", REFINES,
-     "when tried phrases take the target's words"                                                                                    },
-    {"warm",        PARAM_BOOL,   AT(warm),        0, 0,                  "off",    NULL,    "keep the phrases from prompt to prompt"},
+    {"preset",               PARAM_CHOICE, AT(preset),               0, 0,                  "none",   PRESETS,
+     "a published setting of gamma, K, beta, W and window"                                                                                                   },
+    {"mode",                 PARAM_CHOICE, AT(mode),                 0, 0,                  "paper",  MODES,
+     "reference: bonus=drop,verify_while_filling=off,replace_eos=off; inspiration=loose and refine=in_place "
+     "unless off"                                                                                                                                            },
+    {"gamma",                PARAM_INT,    AT(gamma),                1, TREE_MAX_NODES - 1, "12",     NULL,     "tokens of a draft, at most"                 },
+    {"K",                    PARAM_INT,    AT(K),                    0, 256,                "3",      NULL,     "phrases tried after the draft, at most"     },
+    {"beta",                 PARAM_INT,    AT(beta),                 2, BETA_MOST,          "7",      NULL,     "tokens of a phrase"                         },
+    {"W",                    PARAM_INT,    AT(W),                    1, 1024,               "20",     NULL,     "phrases kept under a token"                 },
+    {"window",               PARAM_INT,    AT(window),               1, 256,                "20",     NULL,     "columns of the draft model's window"        },
+    {"suffixes",             PARAM_BOOL,   AT(suffixes),             0, 0,                  "on",     NULL,     "try phrases after the draft"                },
+    {"inspiration",          PARAM_CHOICE, AT(inspiration),          0, 0,                  "on",     INSPIRES,
+     "learn from what agrees after a wrong token; loose: from beta-2 tokens"                                                                                 },
+    {"refine",               PARAM_CHOICE, AT(refine),               0, 0,                  "always", REFINES,
+     "when tried phrases take the target's words; in_place: as the authors' code"                                                                            },
+    {"bonus",                PARAM_CHOICE, AT(bonus),                0, 0,                  "keep",   BONUSES,  "the token that a full phrase gives for free"},
+    {"verify_while_filling", PARAM_BOOL,   AT(verify_while_filling), 0, 0,                  "on",     NULL,
+     "the draft model, in its first beta-2 steps, too"                                                                                                       },
+    {"replace_eos",          PARAM_BOOL,   AT(replace_eos),          0, 0,                  "on",     NULL,
+     "EOS in the window makes way for a drawn token"                                                                                                         },
+    {"warm",                 PARAM_BOOL,   AT(warm),                 0, 0,                  "off",    NULL,     "keep the phrases from prompt to prompt"     },
 };
 #undef AT
 
@@ -96,12 +127,16 @@ static void ouroboros_resolve(void *values) {
     const Preset *preset = &PRESET_VALUES[p->preset];
     if (p->preset) {
         p->gamma = preset->gamma;
-        p->K = preset->K;
+        p->K = PRESET_K;
         p->beta = preset->beta;
-        p->W = preset->W;
-        p->window = preset->window;
+        p->W = p->window = preset->W;
     }
-    if (p->mode == MODE_REFERENCE) p->refine = REFINE_ON_ACCEPT;
+    if (p->mode == MODE_REFERENCE) {
+        if (p->inspiration != INSPIRE_OFF) p->inspiration = INSPIRE_LOOSE;
+        if (p->refine != REFINE_OFF) p->refine = REFINE_IN_PLACE;
+        p->bonus = BONUS_DROP;
+        p->verify_while_filling = p->replace_eos = false;
+    }
     if (!p->suffixes) p->K = 0;
     p->preset = 0;
     p->mode = MODE_PAPER;
@@ -145,7 +180,7 @@ static bool ouroboros_init(Ouroboros *o, const MethodEnv *env, Error *e) {
     o->offers = (Offers){.names = SOURCES, .source_count = 2};
     o->random = (Random){.seed = env->seed, .stream = STREAM_METHOD};
     o->eos = env->eos;
-    o->eos_count = env->eos_count;
+    o->eos_count = p->replace_eos ? env->eos_count : 0;
     return check_size(p, e) && allocate(o, e) &&
            follower_init(&o->follower, env->draft, env->target->context, e) &&
            window_init(&o->window, p->window, p->beta, e) &&
@@ -185,12 +220,13 @@ static bool ouroboros_begin(void *self, const Prompt *prompt, Error *e) {
 
 // --- the draft model's steps
 
-// Appends what the model says from `base` on, as far as the phrases know it and one token more. Gives the
-// last phrase token's node.
+// Appends what the model says from `base` on, as far as the phrases know it and one token more, but for what
+// a full phrase gives (`bonus`). Gives the last phrase token's node.
 static int append_words(Ouroboros *o, int base, int room) {
     const Session *s = o->follower.session;
     int node = base;
-    while (o->drafted < room) {
+    for (int words = 0; o->drafted < room; words++) {
+        if (o->p.bonus == BONUS_DROP && words == o->pool.width) break;
         int word = session_argmax(s, node), next = tree_child(&s->tree, node, word);
         follower_append(&o->follower, &word, 1);
         o->drafted++;
@@ -204,8 +240,9 @@ static int append_words(Ouroboros *o, int base, int room) {
 static bool draft_step(Ouroboros *o, int base, int room, Error *e) {
     Session *s = o->follower.session;
     int last = last_word(o);
+    bool verifies = o->p.verify_while_filling || !window_is_filling(&o->window);
     WindowSource from = {&o->random, o->follower.sequence, o->length + o->drafted};
-    for (int i = 0; i < ngram_pool_count(&o->pool, last); i++)
+    for (int i = 0; i < ngram_pool_count(&o->pool, last) && verifies; i++)
         tree_chain(&s->tree, base, ngram_pool_tuple(&o->pool, last, i), o->pool.width, NULL);
     window_probe(&o->window, &s->tree, base, 0, window_columns(&o->window));
     if (!session_run(s, s->shape.layers, e) || !session_read(s, HEAD_ARGMAX, e)) return false;
@@ -255,24 +292,36 @@ static int words_that_ran(const Ouroboros *o) {
     return n;
 }
 
-// The phrase begins with what the target says after the draft; a phrase that had no room is left as it is.
-static void refine_phrase(Ouroboros *o, const Session *target, int i) {
+// The phrase begins with what the target says after the draft; a phrase that had no room is left as it is. It
+// makes way for that, or (in place) that is written over the key's phrase `place`.
+static void refine_phrase(Ouroboros *o, const Session *target, int i, int place) {
     int width = o->pool.width, said[BETA_MOST];
     const int *nodes = o->phrase_nodes + i * width;
     if (width > 1 && nodes[width - 2] == TREE_NONE) return;
     said[0] = o->says[o->drafted];
     for (int k = 1; k < width; k++) said[k] = session_argmax(target, nodes[k - 1]);
-    phrases_refine(&o->pool, last_word(o), o->phrases + i * width, said);
+    if (o->p.refine == REFINE_IN_PLACE) ngram_pool_write(&o->pool, last_word(o), place, said);
+    else phrases_refine(&o->pool, last_word(o), o->phrases + i * width, said);
+}
+
+// After a wrong token, the authors' code divides the number of phrases by their length once too often: so
+// many of the oldest are refined, and written over the newest.
+static int refined(const Ouroboros *o, int accepted) {
+    bool divided = o->p.refine == REFINE_IN_PLACE && accepted < o->drafted;
+    return divided ? o->tried / o->pool.width : o->tried;
 }
 
 static void learn(Ouroboros *o, const Observation *seen) {
     int ran = words_that_ran(o), accepted = 0;
     if (ran) accepted = sources_match(&seen->target->tree, o->nodes[ran - 1], seen->verdict->node);
     for (int i = 0; i <= ran; i++) o->says[i] = session_argmax(seen->target, i == 0 ? 0 : o->nodes[i - 1]);
-    if (o->p.inspiration) phrases_inspire(&o->pool, draft_of(o), o->says, ran, accepted);
+    if (o->p.inspiration == INSPIRE_ON) phrases_inspire(&o->pool, draft_of(o), o->says, ran, accepted);
+    if (o->p.inspiration == INSPIRE_LOOSE)
+        phrases_inspire_loosely(&o->pool, draft_of(o), o->says, ran, accepted);
     if (o->p.refine == REFINE_OFF || ran < o->drafted) return;
     if (o->p.refine == REFINE_ON_ACCEPT && accepted < o->drafted) return;
-    for (int i = o->tried; i-- > 0;) refine_phrase(o, seen->target, i); // so that the newest stays the newest
+    int count = refined(o, accepted); // oldest first, so that the newest stays the newest
+    for (int i = 0; i < count; i++) refine_phrase(o, seen->target, o->tried - 1 - i, count - 1 - i);
 }
 
 // Takes the draft model back to what the sequence bears.
@@ -291,6 +340,11 @@ static bool ouroboros_observe(void *self, const Observation *seen, Error *e) {
     Ouroboros *o = self;
     learn(o, seen);
     return follow(o, seen, e);
+}
+
+static bool ouroboros_drops_bonus(const void *self, const Verdict *verdict) {
+    const Ouroboros *o = self;
+    return o->p.bonus == BONUS_DROP && verdict->accepted == o->drafted + o->pool.width;
 }
 
 static const Offers *ouroboros_offers(const void *self) { return &((const Ouroboros *)self)->offers; }
@@ -314,5 +368,6 @@ const MethodInfo method_ouroboros = {
     .propose = ouroboros_propose,
     .observe = ouroboros_observe,
     .close = ouroboros_close,
+    .drops_bonus = ouroboros_drops_bonus,
     .offers = ouroboros_offers,
     .note = ouroboros_note};

@@ -212,7 +212,7 @@ static void published_settings(void **state) {
         {"kangaroo:eta=0.000001",                     false, 2 },
         {"ouroboros:preset=code",                     true,  1 },
         {"ouroboros:preset=readme",                   true,  1 },
-        {"ouroboros:preset=cnn-dm",                   true,  1 },
+        {"ouroboros:preset=cnn-dm-yi",                true,  1 },
         {"medusa",                                    true,  32},
         {"mix:prompt-lookup+lookahead(W=7,G=7)",      true,  1 },
         {"mix:kangaroo(eta=0.000001)+prompt-lookup",  false, 2 },

@@ -17,13 +17,15 @@ typedef struct {
     Entry entries[MOST];
 } Slow;
 
+// The oldest, where it is there twice.
 static Entry *slow_find(Slow *s, int key, const int *tuple) {
+    Entry *oldest = NULL;
     for (int i = 0; i < s->count; i++) {
         Entry *x = &s->entries[i];
         bool same = memcmp(x->tuple, tuple, (size_t)s->width * sizeof *tuple) == 0;
-        if (x->stamp && x->key == key && same) return x;
+        if (x->stamp && x->key == key && same && (!oldest || x->stamp < oldest->stamp)) oldest = x;
     }
-    return NULL;
+    return oldest;
 }
 
 // The entry of the key with exactly `newer` entries before it, or NULL.
@@ -76,9 +78,15 @@ static void random_streams(void **state) {
         for (int i = 0; i < 120; i++) {
             int tuple[WIDEST], key = test_between(&r, 0, keys - 1);
             for (int k = 0; k < s.width; k++) tuple[k] = test_between(&r, 0, letters - 1);
-            if (test_between(&r, 0, 9)) {
+            int what = test_between(&r, 0, 9), place = test_between(&r, 0, s.cap - 1);
+            if (what > 1) {
                 ngram_pool_insert(&p, key, tuple);
                 slow_insert(&s, key, tuple);
+            } else if (what == 1) {
+                Entry *changed = slow_rank(&s, key, place);
+                if (!changed) continue;
+                ngram_pool_write(&p, key, place, tuple);
+                memcpy(changed->tuple, tuple, (size_t)s.width * sizeof *tuple);
             } else {
                 Entry *gone = slow_find(&s, key, tuple);
                 ngram_pool_remove(&p, key, tuple);

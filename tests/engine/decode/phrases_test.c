@@ -34,6 +34,24 @@ static void inspiration(void **state) {
     ngram_pool_release(&p);
 }
 
+// The wrong token W is a key, too: KLM is what the target would say after it. The last token need not agree.
+static void loose_inspiration(void **state) {
+    (void)state;
+    NgramPool p;
+    assert_true(ngram_pool_init(&p, LETTERS, BETA - 1, 3, POOL_LRU, NULL));
+    phrases_inspire_loosely(&p, spell("EFGHIWKLMN"), spell("EFGHIJKLMNO"), 10, 5);
+    check_phrases(&p, 'W', (const char *const[]){"KLM"}, 1);
+    check_phrases(&p, 'K', (const char *const[]){"LMN"}, 1);
+    check_phrases(&p, 'L', (const char *const[]){"MNO"}, 1);
+    assert_int_equal(p.size, 3);
+    phrases_inspire_loosely(&p, spell("XABY"), spell("EABCD"), 4, 0); // ABC: C is the target's own
+    check_phrases(&p, 'X', (const char *const[]){"ABC"}, 1);
+    phrases_inspire_loosely(&p, spell("XABY"), spell("EAZCD"), 4, 0);
+    phrases_inspire_loosely(&p, spell("EFGH"), spell("EFGHI"), 4, 4); // nothing is wrong
+    assert_int_equal(p.size, 4);
+    ngram_pool_release(&p);
+}
+
 static void inspiration_needs_a_rejection(void **state) {
     (void)state;
     NgramPool p;
@@ -63,6 +81,7 @@ static void refinement(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inspiration),
+        cmocka_unit_test(loose_inspiration),
         cmocka_unit_test(inspiration_needs_a_rejection),
         cmocka_unit_test(refinement),
     };

@@ -30,7 +30,8 @@ static void presets(void **state) {
     differ("lookahead:W=10,N=5,G=10", "lookahead:preset=paper-13b", 0, "");
     differ("lookahead:W=10,N=5,G=10", "lookahead:preset=paper-7b", 3,
            "W=15, not 10; G=15, not 10; pool_cap=15, not 10");
-    differ("lookahead:mode=reference", "lookahead:verify_while_filling=off,bonus=drop", 0, "");
+    differ("lookahead:mode=reference", "lookahead:verify_while_filling=off,bonus=drop,replace_eos=sampled", 0,
+           "");
     differ("prompt-lookup:preset=hf-4.37", "prompt-lookup:ngram_max=2,allow_short=on", 0, "");
     differ("ouroboros:preset=code,suffixes=off", "ouroboros:preset=code,K=3,suffixes=off", 0, "");
 }

@@ -14,7 +14,7 @@ enum { CONTEXT = 70, VOCAB = 7, TOKENS = 24, NODES = 600 };
 
 typedef struct {
     int W, N, G, cap, ranks;
-    bool verify_filling, slides_far, drops, fifo, keeps_pool, prompt_pool;
+    bool verify_filling, slides_far, drops, fifo, keeps_pool, prompt_pool, reads_last, keeps_eos;
 } Setting;
 
 typedef struct {
@@ -25,6 +25,7 @@ typedef struct {
     SlowWindow window;
     SlowPool pool;
     int prompt_count;
+    int read[CONTEXT], read_count; // the text as prompt_pool reads it
     bool merge;
     int guesses, filled, kept, dropped; // what was seen, so that a test that sees nothing fails
 } Watch;
@@ -36,12 +37,17 @@ static const int *guess(const Watch *w, int i) {
     return slow_pool_get(&w->pool, w->text.sequence[w->text.before - 1], i);
 }
 
+static void read_token(Watch *w, int token) {
+    w->read[w->read_count++] = token;
+    if (w->read_count >= w->a.N) slow_pool_insert(&w->pool, w->read + w->read_count - w->a.N);
+}
+
 static void start(Watch *w, uint64_t seed) {
     w->window.random = (Random){.seed = seed, .stream = STREAM_METHOD}; // begins anew with each prompt
     slow_window_start(&w->window, w->text.sequence, w->prompt_count);
     if (!w->a.keeps_pool) w->pool.count = 0;
-    for (int end = w->a.N; end <= w->text.length && w->a.prompt_pool; end++)
-        slow_pool_insert(&w->pool, w->text.sequence + end - w->a.N);
+    w->read_count = 0;
+    for (int i = 0; i < w->text.length && w->a.prompt_pool; i++) read_token(w, w->text.sequence[i]);
 }
 
 // --- the tree of a step
@@ -133,8 +139,8 @@ static void on_step(void *state, const StepReport *r) {
     Watch *w = state;
     check_step(w, r);
     slow_window_step(&w->window, w->text.sequence, w->text.before, w->text.length, &w->pool);
-    for (int end = w->text.before + 1; end <= w->text.length && w->a.prompt_pool; end++)
-        if (end >= w->a.N) slow_pool_insert(&w->pool, w->text.sequence + end - w->a.N);
+    for (int i = w->text.before; i < w->text.length && w->a.prompt_pool; i++)
+        read_token(w, w->text.sequence[w->a.reads_last ? w->text.length - 1 : i]);
     w->kept += w->pool.count > 0;
     w->filled += is_filling(w);
     if (r->accepted == w->a.N - 1) { // the output's end may cut either short
@@ -173,7 +179,9 @@ static Setting random_setting(Random *r) {
                  .drops = test_between(r, 0, 1),
                  .fifo = test_between(r, 0, 1),
                  .keeps_pool = test_between(r, 0, 1),
-                 .prompt_pool = test_between(r, 0, 1)};
+                 .prompt_pool = test_between(r, 0, 1),
+                 .reads_last = test_between(r, 0, 1),
+                 .keeps_eos = test_between(r, 0, 1)};
     a.cap = test_between(r, 0, 1) ? test_between(r, 1, 6) : a.G > 0 ? a.G : 1;
     return a;
 }
@@ -183,10 +191,13 @@ static void open_setting(Method *m, const Setting *a, const MethodEnv *env) {
     Error e = {0};
     snprintf(text, sizeof text,
              "lookahead:W=%d,N=%d,G=%d,ranks=%d,verify_while_filling=%s,slide=%s,bonus=%s,eviction=%s,"
-             "pool_scope=%s,prompt_pool=%s,pool_cap=%d",
+             "pool_scope=%s,prompt_pool=%s,replace_eos=%s,pool_cap=%d",
              a->W, a->N, a->G, a->ranks, a->verify_filling ? "on" : "off", a->slides_far ? "accepted" : "one",
              a->drops ? "drop" : "keep", a->fifo ? "fifo" : "lru", a->keeps_pool ? "conversation" : "turn",
-             a->prompt_pool ? "on" : "off", a->cap);
+             !a->prompt_pool ? "off"
+             : a->reads_last ? "last"
+                             : "on",
+             a->keeps_eos ? "sampled" : "always", a->cap);
     if (!method_open(m, text, env, &e)) fail_msg("'%s': %s", text, e.text);
 }
 
@@ -203,11 +214,14 @@ static void every_setting(void **state) {
         uint64_t seed = random_bits(&r);
         w = (Watch){.a = random_setting(&r), .session = &s};
         w.window = (SlowWindow){.W = w.a.W, .N = w.a.N, .model = &w.slow, .context = CONTEXT};
-        w.window.eos = test_between(&r, -1, VOCAB - 1);
+        int eos = test_between(&r, -1, VOCAB - 1);
+        Sampling sampling = {.temperature = (float)test_between(&r, 0, 1), .top_p = 1};
+        w.window.eos = w.a.keeps_eos && sampling_is_greedy(&sampling) ? -1 : eos;
         w.pool = (SlowPool){.N = w.a.N, .cap = w.a.cap, .fifo = w.a.fifo};
         null_session_open(&s, &setup);
         null_session_open(&w.slow, &one);
-        MethodEnv env = {.target = &s, .seed = seed, .eos = &w.window.eos, .eos_count = w.window.eos >= 0};
+        MethodEnv env = {
+            .target = &s, .seed = seed, .sampling = sampling, .eos = &eos, .eos_count = eos >= 0};
         open_setting(&m, &w.a, &env);
         for (int prompt = 0; prompt < 2; prompt++) gained += decode_watched(&s, &m, &w, seed, &r);
         guesses += w.guesses;
@@ -319,12 +333,12 @@ static void ranks_change_nothing(void **state) {
 static void presets_are_their_parts(void **state) {
     (void)state;
     static const char *const pairs[][2] = {
-        {"lookahead:preset=paper-7b",               "lookahead:W=15,N=5,G=15"         },
-        {"lookahead:preset=paper-13b,W=3",          "lookahead:W=10,N=5,G=10"         },
-        {"lookahead:preset=paper-34b",              "lookahead:W=7,N=5,G=7,pool_cap=7"},
-        {"lookahead:preset=readme-7b",              "lookahead:W=7,N=5,G=7"           },
+        {"lookahead:preset=paper-7b",               "lookahead:W=15,N=5,G=15"                          },
+        {"lookahead:preset=paper-13b,W=3",          "lookahead:W=10,N=5,G=10"                          },
+        {"lookahead:preset=paper-34b",              "lookahead:W=7,N=5,G=7,pool_cap=7"                 },
+        {"lookahead:preset=readme-7b",              "lookahead:W=7,N=5,G=7"                            },
         {"lookahead:mode=reference,prompt_pool=on",
-         "lookahead:verify_while_filling=off,bonus=drop,slide=one,prompt_pool=on"     },
+         "lookahead:verify_while_filling=off,bonus=drop,slide=one,prompt_pool=last,replace_eos=sampled"},
     };
     Sampling greedy = {.top_p = 1};
     Session s;

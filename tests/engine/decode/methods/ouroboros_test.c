@@ -14,12 +14,15 @@
 
 enum { CONTEXT = 110, MOST_VOCAB = 7, TOKENS = 18, NODES = 600, MOST_GAMMA = 40, MOST_K = 4 };
 
-typedef enum { ALWAYS, ON_ACCEPT, OFF } Refine;
-static const char *const REFINES[] = {"always", "on_accept", "off"};
+typedef enum { ALWAYS, ON_ACCEPT, IN_PLACE, OFF } Refine;
+static const char *const REFINES[] = {"always", "on_accept", "in_place", "off"};
+typedef enum { INSPIRE_ON, INSPIRE_LOOSE, INSPIRE_OFF } Inspire;
+static const char *const INSPIRES[] = {"on", "loose", "off"};
 
 typedef struct {
     int gamma, K, beta, W, window;
-    bool suffixes, inspiration, warm;
+    bool suffixes, warm, drops, verify_filling, keeps_eos;
+    Inspire inspiration;
     Refine refine;
 } Setting;
 
@@ -33,7 +36,7 @@ typedef struct {
     SlowPool pool;
     int draft[CONTEXT], drafted, passes; // of the draft model
     int phrases[MOST_K][SLOW_N], tried;  // with the key
-    int inspired, refined, gained, short_of_room;
+    int inspired, refined, gained, short_of_room, dropped, loose;
 } Watch;
 
 // What a model says after the sequence before the step, the draft's first m tokens and `more` of a phrase.
@@ -63,13 +66,14 @@ static int agrees(Watch *w, const int *tokens) {
 
 static void write_phrase(Watch *w, int room) {
     int best = 0, text[CONTEXT + 1], length = w->text.before + w->drafted, end = w->drafted;
-    for (int i = 0; phrase(w, i); i++) {
+    for (int i = 0; phrase(w, i) && (w->a.verify_filling || !slow_window_is_filling(&w->window)); i++) {
         int n = agrees(w, phrase(w, i) + 1);
         if (n > best) best = n;
     }
     memcpy(text, w->text.sequence, (size_t)w->text.before * sizeof *text);
     memcpy(text + w->text.before, w->draft, (size_t)w->drafted * sizeof *text);
-    for (int i = 0; i <= best && end < room; i++, end++)
+    int words = best + !(w->a.drops && best == w->a.beta - 1);
+    for (int i = 0; i < words && end < room; i++, end++)
         w->draft[end] = says(&w->slow_draft, w, end, w->draft, 0);
     slow_window_step(&w->window, text, length, length, &w->pool);
     slow_window_slide(&w->window, 1, text, length);
@@ -151,14 +155,39 @@ static void inspire(Watch *w, int accepted) {
     }
 }
 
-static void refine(Watch *w) {
-    for (int i = w->tried - 1; i >= 0; i--) {
-        int said[SLOW_N] = {w->phrases[i][0]};
+// As the authors' add_extra_ngram: remaining tokens of the draft from the wrong one on, and what the target
+// says after each of them.
+static void inspire_loosely(Watch *w, int wrong) {
+    int remaining = w->drafted - wrong;
+    for (int i = 0; i < remaining; i++) {
+        int ngram[SLOW_N] = {w->draft[wrong + i]}, n = 0;
+        for (int j = 0; j < w->a.beta - 1 && i + j < remaining; j++) {
+            int at = wrong + i + j, said = says(&w->slow_target, w, at + 1, w->draft, 0);
+            ngram[++n] = said;
+            if (i + j + 1 < remaining && w->draft[at + 1] != said) break;
+        }
+        if (n < w->a.beta - 1) continue;
+        slow_pool_insert(&w->pool, ngram);
+        w->loose++;
+    }
+}
+
+// In place: the corrections of the oldest, written over as many of the newest; after a wrong token the number
+// of phrases is divided by their length.
+static void refine(Watch *w, bool wrong) {
+    bool in_place = w->a.refine == IN_PLACE;
+    int count = in_place && wrong ? w->tried / (w->a.beta - 1) : w->tried;
+    for (int n = 0; n < count; n++) {
+        const int *tried = w->phrases[w->tried - 1 - n];
+        int said[SLOW_N] = {tried[0]};
         if (!has_room(w, w->drafted + w->a.beta - 2)) continue;
-        for (int k = 1; k < w->a.beta; k++)
-            said[k] = says(&w->slow_target, w, w->drafted, w->phrases[i] + 1, k - 1);
-        slow_pool_remove(&w->pool, w->phrases[i]);
-        slow_pool_insert(&w->pool, said);
+        for (int k = 1; k < w->a.beta; k++) said[k] = says(&w->slow_target, w, w->drafted, tried + 1, k - 1);
+        if (in_place) {
+            memcpy((int *)phrase(w, count - 1 - n), said, (size_t)w->a.beta * sizeof *said);
+        } else {
+            slow_pool_remove(&w->pool, tried);
+            slow_pool_insert(&w->pool, said);
+        }
         w->refined++;
     }
 }
@@ -169,9 +198,16 @@ static void on_step(void *state, const StepReport *r) {
     write_draft(w);
     check_step(w, r);
     accepted = r->accepted < w->drafted ? r->accepted : w->drafted;
-    if (w->a.inspiration) inspire(w, accepted);
-    if (w->a.refine == ALWAYS || (w->a.refine == ON_ACCEPT && accepted == w->drafted)) refine(w);
+    if (w->a.inspiration == INSPIRE_ON) inspire(w, accepted);
+    if (w->a.inspiration == INSPIRE_LOOSE) inspire_loosely(w, accepted);
+    if (w->a.refine == ALWAYS || w->a.refine == IN_PLACE ||
+        (w->a.refine == ON_ACCEPT && accepted == w->drafted))
+        refine(w, accepted < w->drafted);
     w->gained += r->emitted - 1;
+    if (w->a.drops && r->accepted == w->drafted + w->a.beta - 1) {
+        assert_in_range(r->emitted, 1, r->accepted);
+        w->dropped++;
+    }
 }
 
 static void decode_watched(Session *s, Method *m, Watch *w, uint64_t seed, Random *r) {
@@ -197,18 +233,23 @@ static Setting random_setting(Random *r) {
                      .W = test_between(r, 1, 5),
                      .window = test_between(r, 1, 5),
                      .suffixes = test_between(r, 0, 3),
-                     .inspiration = test_between(r, 0, 1),
+                     .inspiration = (Inspire)test_between(r, 0, 2),
+                     .drops = test_between(r, 0, 1),
+                     .verify_filling = test_between(r, 0, 1),
+                     .keeps_eos = test_between(r, 0, 1),
                      .warm = test_between(r, 0, 1),
-                     .refine = (Refine)test_between(r, 0, 2)};
+                     .refine = (Refine)test_between(r, 0, 3)};
 }
 
 static void open_setting(Method *m, const Setting *a, const MethodEnv *env) {
     char text[300];
     Error e = {0};
     snprintf(text, sizeof text,
-             "ouroboros:gamma=%d,K=%d,beta=%d,W=%d,window=%d,suffixes=%s,inspiration=%s,refine=%s,warm=%s",
-             a->gamma, a->K, a->beta, a->W, a->window, a->suffixes ? "on" : "off",
-             a->inspiration ? "on" : "off", REFINES[a->refine], a->warm ? "on" : "off");
+             "ouroboros:gamma=%d,K=%d,beta=%d,W=%d,window=%d,suffixes=%s,inspiration=%s,refine=%s,warm=%s,"
+             "bonus=%s,verify_while_filling=%s,replace_eos=%s",
+             a->gamma, a->K, a->beta, a->W, a->window, a->suffixes ? "on" : "off", INSPIRES[a->inspiration],
+             REFINES[a->refine], a->warm ? "on" : "off", a->drops ? "drop" : "keep",
+             a->verify_filling ? "on" : "off", a->keeps_eos ? "off" : "on");
     if (!method_open(m, text, env, &e)) fail_msg("'%s': %s", text, e.text);
 }
 
@@ -218,12 +259,13 @@ static void every_setting(void **state) {
     (void)state;
     static Watch w;
     Random r = test_random(81);
-    int inspired = 0, refined = 0, gained = 0, short_of_room = 0;
+    int inspired = 0, refined = 0, gained = 0, short_of_room = 0, dropped = 0, loose = 0;
     for (int round = 0; round < 300; round++) {
         Session s, draft;
         Method m;
         uint64_t seed = random_bits(&r);
         w = (Watch){.a = random_setting(&r), .session = &s, .vocab = test_between(&r, 2, MOST_VOCAB)};
+        int eos = test_between(&r, -1, w.vocab - 1);
         NullSetup target = {.vocab = w.vocab, .context = CONTEXT, .max_nodes = NODES};
         NullSetup small = {.vocab = w.vocab,
                            .context = test_between(&r, 0, 2) ? CONTEXT : test_between(&r, 1, CONTEXT),
@@ -235,25 +277,31 @@ static void every_setting(void **state) {
         target.max_nodes = small.max_nodes = 1;
         null_session_open(&w.slow_target, &target);
         null_session_open(&w.slow_draft, &small);
-        w.window = (SlowWindow){
-            .W = w.a.window, .N = w.a.beta, .model = &w.slow_draft, .context = small.context, .eos = -1};
+        w.window = (SlowWindow){.W = w.a.window,
+                                .N = w.a.beta,
+                                .model = &w.slow_draft,
+                                .context = small.context,
+                                .eos = w.a.keeps_eos ? -1 : eos};
         w.pool = (SlowPool){.N = w.a.beta, .cap = w.a.W};
-        MethodEnv env = {.target = &s, .draft = &draft, .seed = seed};
+        MethodEnv env = {.target = &s, .draft = &draft, .seed = seed, .eos = &eos, .eos_count = eos >= 0};
         open_setting(&m, &w.a, &env);
         for (int prompt = 0; prompt < 3; prompt++) decode_watched(&s, &m, &w, seed, &r);
         inspired += w.inspired;
         refined += w.refined;
         gained += w.gained;
         short_of_room += w.short_of_room;
+        dropped += w.dropped;
+        loose += w.loose;
         method_close(&m);
         session_release(&s);
         session_release(&draft);
         session_release(&w.slow_target);
         session_release(&w.slow_draft);
     }
-    print_message("inspired %d, refined %d, gained %d, short drafts %d\n", inspired, refined, gained,
-                  short_of_room);
-    assert_true(inspired > 1000 && refined > 2000 && gained > 3000 && short_of_room > 500);
+    print_message("inspired %d, loosely %d, refined %d, gained %d, short drafts %d, dropped %d\n", inspired,
+                  loose, refined, gained, short_of_room, dropped);
+    assert_true(inspired > 500 && loose > 1000 && refined > 2000 && gained > 3000 && short_of_room > 500 &&
+                dropped > 50);
 }
 
 // A step may hold less than the method asks for.
@@ -452,7 +500,7 @@ static void open_cpu(Session *s, const RandomModel *m, Compute compute) {
 static void check_settings(Session *target, Session *draft, Random *r, double *gained) {
     static const char *const settings[] = {"ouroboros:gamma=6,K=5,beta=4,W=5,window=5",
                                            "ouroboros:gamma=3,K=3,beta=3,W=8,window=3,mode=reference,warm=on",
-                                           "ouroboros:preset=cnn-dm,suffixes=off"};
+                                           "ouroboros:preset=cnn-dm-yi,suffixes=off"};
     int prompt[CONTEXT], count = test_between(r, 1, CONTEXT - 20);
     for (int i = 0; i < count; i++)
         prompt[i] =

@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""Step counts of the authors' own programs on our frozen model, which make test holds our methods against. Run by
+hand, from the repository's root, with the authors' repositories cloned into REPOS (nothing of theirs is kept here):
+
+    REPOS/LookaheadDecoding  github.com/hao-ai-lab/LookaheadDecoding at eed010d
+    REPOS/Ouroboros          github.com/thunlp/Ouroboros at 7dac65b
+    REPOS/Spec-Bench         github.com/hemingkx/Spec-Bench at fd2c1cd
+    python3 -m venv /tmp/authors && /tmp/authors/bin/pip install torch==2.6.0 transformers==4.36.2 'numpy<2'
+    /tmp/authors/bin/python tests/oracle/authors.py REPOS prompts lade ouroboros spec-bench
+    python3 -m venv /tmp/hf && /tmp/hf/bin/pip install torch==2.6.0 transformers==4.57.1
+    /tmp/hf/bin/python tests/oracle/authors.py REPOS hugging-face
+
+Every part writes a file of tests/fixtures/authors: prompts.tsv (the prompts' ids and the greedy tokens after them) or
+PART.tsv (a row a setting: our name of it, whether EOS ends the text, the program, the target's passes for each prompt).
+Both sides run in f32. Where the authors draw a window from random.choice, our generator's numbers are put in its
+place, so that both windows begin alike. Each output is compared with plain greedy search before it is written.
+"""
+import json
+import os
+import random
+import sys
+
+sys.path.pop(0)  # tokenizers.py beside this file has the name of a package that transformers wants
+import torch
+import transformers
+
+OUT, TOKENS, EACH = "tests/fixtures/authors", 128, 4
+SETS = ["chat", "code", "mathematics", "summarisation", "translation"]
+LADE, LADE_EOS = [(5, 3), (7, 5), (15, 5)], [(5, 3), (7, 5), (15, 5), (20, 7)]
+REPOS = sys.argv[1]
+
+
+# --- our random numbers (engine/base/random.c): seed 0, the stream of methods
+
+def philox(counter, stream=3):
+    c, k0, k1 = [counter & 0xffffffff, counter >> 32, stream, 0], 0, 0
+    for _ in range(10):
+        a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [(b >> 32) ^ c[1] ^ k0, b & 0xffffffff, (a >> 32) ^ c[3] ^ k1, a & 0xffffffff]
+        k0, k1 = (k0 + 0x9E3779B9) & 0xffffffff, (k1 + 0xBB67AE85) & 0xffffffff
+    return c[0] | c[1] << 32
+
+
+class Draws:
+    counter = 0
+
+    def choice(self, tokens):
+        self.counter += 1
+        return tokens[((philox(self.counter - 1) >> 32) * len(tokens)) >> 32]
+
+
+def restart_draws():
+    random.choice = Draws().choice
+
+
+# --- prompts and models
+
+def texts():
+    for name in SETS:
+        with open(f"datasets/small/{name}.jsonl") as f:
+            for row in [json.loads(line) for line in f][:EACH]:
+                yield row["id"], row["prompt"] if "prompt" in row else row["turns"][0]
+
+
+def prompts():
+    with open(f"{OUT}/prompts.tsv") as f:
+        for line in f:
+            name, ids, greedy = line.rstrip("\n").split("\t")
+            yield name, [int(i) for i in ids.split()], [int(i) for i in greedy.split()]
+
+
+def open_model(name, cls=None, **options):
+    model = (cls or transformers.AutoModelForCausalLM).from_pretrained(f"{OUT}/{name}", torch_dtype=torch.float32,
+                                                                       **options)
+    return model.eval()
+
+
+def ending(model, heeded):
+    # A pad token that is not EOS would be masked where it stands in the text.
+    model.generation_config.eos_token_id = model.generation_config.pad_token_id = 2 if heeded else None
+
+
+def make_prompts():
+    tokenizer = transformers.AutoTokenizer.from_pretrained(f"{OUT}/reference")
+    model = open_model("reference")
+    ending(model, False)
+    with open(f"{OUT}/prompts.tsv", "w") as f:
+        for name, text in texts():
+            ids = tokenizer(text).input_ids
+            out = model.generate(torch.tensor([ids]), do_sample=False, max_new_tokens=TOKENS)[0].tolist()
+            f.write("\t".join([name, *(" ".join(map(str, x)) for x in (ids, out[len(ids):]))]) + "\n")
+
+
+def expected(greedy, heeded):
+    return greedy[:greedy.index(2) + 1] if heeded and 2 in greedy else greedy
+
+
+def record(part, program, rows):
+    """rows: our method, whether EOS is heeded, a function from (ids) to (new ids, passes)"""
+    with open(f"{OUT}/{part}.tsv", "w") as f:
+        for method, heeded, run in rows:
+            counts = []
+            for name, ids, greedy in prompts():
+                out, passes = run(ids)
+                if out[:TOKENS] != expected(greedy, heeded):
+                    print(f"{method}, {name}: not what greedy search writes", file=sys.stderr)
+                    passes = "-"
+                counts.append(passes)
+            f.write("\t".join([method, "eos" if heeded else "none", program, " ".join(map(str, counts))]) + "\n")
+            f.flush()
+            print(method, heeded, sum(c for c in counts if c != "-"))
+
+
+# --- Lookahead
+
+def lade():
+    os.environ["USE_LADE"] = "1"
+    sys.path.insert(0, f"{REPOS}/LookaheadDecoding")
+    import lade as theirs
+    from lade.decoding import CONFIG_MAP
+    theirs.augment_all()
+    model = open_model("reference", attn_implementation="eager")
+
+    def setting(W, N, heeded, pool):
+        def run(ids):
+            theirs.config_lade(LEVEL=N, WINDOW_SIZE=W, GUESS_SET_SIZE=W, DEBUG=1, POOL_FROM_PROMPT=pool)
+            ending(model, heeded)
+            restart_draws()
+            out = model.generate(torch.tensor([ids]), do_sample=False, max_new_tokens=TOKENS)[0].tolist()
+            return out[len(ids):], CONFIG_MAP["log"][-1][1]
+        return f"lookahead:mode=reference,W={W},N={N},G={W}" + (",prompt_pool=on" if pool else ""), heeded, run
+
+    rows = [setting(W, N, False, 0) for W, N in LADE] + [setting(W, N, True, 0) for W, N in LADE_EOS]
+    rows += [setting(W, N, heeded, 1) for W, N in LADE[:2] for heeded in (False, True)]
+    record("lade", "LookaheadDecoding eed010d, transformers 4.36.2", rows)
+
+
+# --- Ouroboros
+
+def ouroboros():
+    sys.path.insert(0, f"{REPOS}/Ouroboros")
+    from ouroboros import ouroboros as theirs
+    from ouroboros.kv_cache_model import KVCacheModelSimpleWithGuess as Target
+    from ouroboros.models import LlamaForCausalLM
+    target, draft = (open_model(name, LlamaForCausalLM) for name in ("reference", "draft"))
+    passes, forward = [0], Target._forward_with_kvcache
+
+    def counted(*a, **k):
+        passes[0] += 1
+        return forward(*a, **k)
+
+    Target._forward_with_kvcache = counted
+
+    def setting(gamma, W, beta):
+        def run(ids):
+            ending(target, False), ending(draft, False)
+            restart_draws()
+            passes[0] = 0
+            out = theirs(torch.tensor([ids]), draft, target, max_len=TOKENS, gamma=gamma, window_size=W,
+                         guess_set_size=W, lookahead_level=beta, eos_token_id=-1, topk=3)[0].tolist()
+            return out[len(ids):], passes[0]
+        return f"ouroboros:mode=reference,gamma={gamma},K=3,beta={beta},W={W},window={W}", False, run
+
+    record("ouroboros", "Ouroboros 7dac65b, transformers 4.36.2",
+           [setting(12, 20, 7), setting(4, 5, 4)])
+
+
+# --- Spec-Bench's prompt lookup; Hugging Face's, and its assisted generation
+
+def counted_model():
+    model = open_model("reference")
+    passes, forward = [0], model.forward
+
+    def counted(*a, **k):
+        passes[0] += 1
+        return forward(*a, **k)
+
+    model.forward = counted
+    return model, passes
+
+
+def spec_bench():
+    sys.path.insert(0, f"{REPOS}/Spec-Bench")
+    real, torch.device = torch.device, lambda name: real("cpu")  # the file wants a GPU as it is imported
+    from model.pld.pld import greedy_search_pld
+    torch.device = real
+    from transformers import MaxLengthCriteria, StoppingCriteriaList
+    model, passes = counted_model()
+
+    def setting(heeded):
+        def run(ids):
+            passes[0] = 0
+            out = greedy_search_pld(model, torch.tensor([ids]), attention_mask=torch.ones(1, len(ids)), use_cache=True,
+                                    stopping_criteria=StoppingCriteriaList([MaxLengthCriteria(len(ids) + TOKENS)]),
+                                    eos_token_id=2 if heeded else -1, pad_token_id=2)[0][0].tolist()
+            return expected(out[len(ids):], heeded), passes[0]
+        return "prompt-lookup:draft=10,ngram_max=3", heeded, run
+
+    record("spec-bench", "Spec-Bench fd2c1cd, transformers 4.36.2", [setting(False), setting(True)])
+
+
+def hugging_face():
+    model, passes = counted_model()
+    draft = open_model("draft")
+
+    def setting(name, heeded, options, drafting=None):
+        def run(ids):
+            for m in (model, draft): # their candidates' EOS must be a number
+                m.generation_config.eos_token_id, m.generation_config.pad_token_id = 2 if heeded else -1, 2
+            for key, value in (drafting or {}).items():
+                setattr(draft.generation_config, key, value)
+            passes[0] = 0
+            extra = dict(options, assistant_model=draft) if drafting else options
+            out = model.generate(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.long),
+                                 do_sample=False, max_new_tokens=TOKENS, **extra)[0].tolist()
+            return out[len(ids):], passes[0]
+        return name, heeded, run
+
+    rows = []
+    for heeded in (False, True):
+        for tokens, ngram in ((10, 2), (4, 3), (2, 3)):
+            rows.append(setting(f"prompt-lookup:draft={tokens},ngram_max={ngram},allow_short=on", heeded,
+                                dict(prompt_lookup_num_tokens=tokens, max_matching_ngram_size=ngram)))
+        for name, tokens, schedule, threshold in (("speculative:gamma=5", 5, "constant", 0),
+                                                  ("speculative:gamma=5,adaptive=heuristic", 5, "heuristic", 0),
+                                                  ("speculative:gamma=20,adaptive=confidence,confidence=0.4", 20,
+                                                   "constant", 0.4)):
+            rows.append(setting(name, heeded, {}, dict(num_assistant_tokens=tokens,
+                                                       num_assistant_tokens_schedule=schedule,
+                                                       assistant_confidence_threshold=threshold)))
+    record("hugging-face", "transformers " + transformers.__version__, rows)
+
+
+PARTS = dict(prompts=make_prompts, lade=lade, ouroboros=ouroboros)
+PARTS.update({"spec-bench": spec_bench, "hugging-face": hugging_face})
+
+torch.set_num_threads(1)
+torch.set_grad_enabled(False)
+for part in sys.argv[2:]:
+    PARTS[part]()
