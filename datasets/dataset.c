@@ -85,8 +85,10 @@ static bool ends_in(const char *s, const char *end) {
 }
 
 static bool finish(Dataset *d, const DatasetRequest *q, bool by_set, Error *e) {
+    bool first = q->order == ORDER_FIRST_SHUFFLED;
+    if (!by_set && q->limit && first) prompts_cut(d, q->limit);
     if (!prompts_order(d, q, by_set, e)) return false;
-    if (!by_set && q->limit) prompts_cut(d, q->limit);
+    if (!by_set && q->limit && !first) prompts_cut(d, q->limit);
     return prompts_hash(d, q->path != NULL, e);
 }
 
@@ -175,7 +177,7 @@ static bool open_parts(Dataset *d, const DatasetRequest *q, Error *e) {
         Dataset part = {0};
         DatasetRequest of = *q;
         of.name = q->parts[i];
-        if (of.order == ORDER_BY_TASK) of.order = ORDER_WRITTEN;
+        if (of.order != ORDER_SHUFFLED) of.order = ORDER_WRITTEN;
         ok = (open_known(&part, &of, e) || error_within(e, "'%s'", q->name)) && prompts_move(d, &part, e);
         d->changed = d->changed || part.changed;
         dataset_release(&part);

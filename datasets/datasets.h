@@ -29,10 +29,10 @@ typedef struct DatasetPrompt {
     size_t row; // where it stands: its line in the file, or its place in a JSON array, from 1
 } DatasetPrompt;
 
-typedef enum { ORDER_WRITTEN, ORDER_SHUFFLED, ORDER_BY_TASK } DatasetOrder;
+typedef enum { ORDER_WRITTEN, ORDER_SHUFFLED, ORDER_BY_TASK, ORDER_FIRST_SHUFFLED } DatasetOrder;
 
 // What to load. First the rows are put into order, then the limit is taken; of a concatenation, `limit` rows
-// of each part, then the order.
+// of each part, then the order. FIRST_SHUFFLED takes the limit of the rows as written, then shuffles those.
 typedef struct DatasetRequest {
     const char *name;   // known (datasets_known), or what that of `path` or `parts` is called. "NAME:FRAME":
                         // the prompt in another frame, as "gsm8k:qa" (format.h)
@@ -48,7 +48,7 @@ typedef struct DatasetRequest {
     DatasetOrder
         order; // BY_TASK: parts (of a dataset without parts: its tasks) take turns, by `consecutive` rows
     int consecutive; // 0: all rows of one, then all of the next
-    uint64_t seed;   // of SHUFFLED
+    uint64_t seed;   // of SHUFFLED, FIRST_SHUFFLED
 } DatasetRequest;
 
 typedef struct Dataset {

@@ -79,7 +79,7 @@ static bool by_task(Dataset *d, size_t consecutive, bool by_set, Error *e) {
 }
 
 bool prompts_order(Dataset *d, const DatasetRequest *request, bool by_set, Error *e) {
-    if (request->order == ORDER_SHUFFLED) shuffle(d, request->seed);
+    if (request->order == ORDER_SHUFFLED || request->order == ORDER_FIRST_SHUFFLED) shuffle(d, request->seed);
     return request->order != ORDER_BY_TASK || d->count == 0 ||
            by_task(d, (size_t)request->consecutive, by_set, e);
 }

@@ -4,6 +4,7 @@
 --   point_sums       S, tokens, times, flags          pass_sums      the same for each pass
 --   point_speedup    the speedups, each under its name task_speedup   the same for each task of a dataset
 --   subtask          Spec-Bench's names of tasks       subtask_speedup the same for each of these
+--   part_specbench   S and speedup of each sub-benchmark, as Spec-Bench counts
 --   ctar             share of steps that accepted w    prompt_speedup per prompt: what intervals resample
 --   point_base       what speedups divide by
 --   point_source     who proposed, who won             point_rank     length and rank of what won
@@ -120,6 +121,25 @@ SELECT point_id, subtask,
             THEN (sum(base_decode_ns) / sum(base_tokens)) / (sum(decode_ns) / sum(tokens))
             ELSE sum(base_decode_ns) / sum(decode_ns) END AS speedup
 FROM prompt_speedup JOIN subtask USING (prompt_id) GROUP BY point_id, subtask;
+
+-- Sub-benchmarks, each by Spec-Bench's own rules: its subtasks; of other data, a dataset is one.
+CREATE VIEW prompt_part AS
+SELECT prompt_id, iif(dataset.name = 'spec-bench', subtask, dataset.name) AS part
+FROM subtask JOIN prompt ON prompt.id = prompt_id JOIN dataset ON dataset.id = dataset_id;
+
+CREATE VIEW conversation_part AS
+SELECT point_id, pass, dataset_id, number, min(part) AS part,
+       1e9 * sum(tokens) / nullif(sum(decode_ns + coalesce(prefill_ns, 0)), 0) AS tokens_per_s,
+       sum(tokens + prefill_tokens) AS tokens, sum(steps + prefill_steps) AS steps
+FROM sample JOIN prompt ON prompt.id = sample.prompt_id JOIN prompt_part USING (prompt_id)
+GROUP BY point_id, pass, dataset_id, number;
+
+CREATE VIEW part_specbench AS
+SELECT p.point_id, m.part, 1.0 * sum(m.tokens) / sum(m.steps) AS S_reference, avg(m.tokens_per_s) / avg(b.tokens_per_s) AS speedup
+FROM point_base AS p
+JOIN conversation_part AS m ON m.point_id = p.point_id
+LEFT JOIN conversation_part AS b ON b.point_id = p.base_id AND b.pass = m.pass AND b.dataset_id = m.dataset_id AND b.number = m.number
+GROUP BY p.point_id, m.part;
 
 CREATE VIEW task_speedup AS
 SELECT point_id, prompt.task AS task, count(*) AS prompts,

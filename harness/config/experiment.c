@@ -40,7 +40,7 @@ static const FieldTable MODEL = {.what = "a model",
                                  .size = sizeof(ModelSpec),
                                  .lone_key = "target"};
 
-static const char *const ORDERS[] = {"written", "shuffled", "by-task", NULL};
+static const char *const ORDERS[] = {"written", "shuffled", "by-task", "first-shuffled", NULL};
 static const Field DATASET_FIELDS[] = {
     NEEDED(DatasetSpec, name),
     TEXT(DatasetSpec, path),

@@ -9,17 +9,18 @@ newest AS (
         SELECT *, row_number() OVER (PARTITION BY machine ORDER BY run_id = ?1 DESC, newest DESC) AS place FROM machine)
     WHERE place = 1),
 at AS (
-    SELECT model, dataset, machine, n.value AS N, w.value AS W, g.value AS G, result.number, S, S_low, S_high, speedup, speedup_low, speedup_high, doubtful,
+    SELECT model, dataset, machine, n.value AS N, w.value AS W, g.value AS G, iif(b.value = 'drop', ', mode reference', '') AS mode, result.number, S, S_low, S_high, speedup, speedup_low, speedup_high, doubtful,
            min(g.value = w.value) OVER (PARTITION BY model, dataset, n.value) AS alike
     FROM newest JOIN result USING (run_id) JOIN point_doubt USING (point_id)
     JOIN point_param AS w ON w.point_id = result.point_id AND w.section = 'method' AND w.name = 'W'
     JOIN point_param AS n ON n.point_id = result.point_id AND n.section = 'method' AND n.name = 'N'
     JOIN point_param AS g ON g.point_id = result.point_id AND g.section = 'method' AND g.name = 'G'
+    LEFT JOIN point_param AS b ON b.point_id = result.point_id AND b.section = 'method' AND b.name = 'bonus'
     WHERE method = 'lookahead' AND S IS NOT NULL AND temperature = 0)
-SELECT iif(what = 'S', 'S, tokens a step: ', 'speedup: ') || model || ', ' || dataset AS panel,
+SELECT iif(what = 'S', 'S, tokens a step: ', 'speedup: ') || model || ', ' || dataset || mode AS panel,
        'N=' || N || iif(alike, ' G=W, ', ' G=' || G || ', ') || machine AS series, W,
        iif(what = 'S', S, speedup) AS value, iif(what = 'S', S_low, speedup_low) AS low, iif(what = 'S', S_high, speedup_high) AS high,
        what = 'speedup' AND doubtful AS doubtful
 FROM at JOIN (SELECT 'S' AS what UNION ALL SELECT 'speedup')
 WHERE what = 'S' OR speedup IS NOT NULL
-ORDER BY model, dataset, what, machine, N, iif(alike, 0, G), W, number;
+ORDER BY model, dataset, mode, what, machine, N, iif(alike, 0, G), W, number;

@@ -281,9 +281,45 @@ static void orders(void **state) {
     q.seed = 2;
     parse(&c, rows, "rows", &q);
     assert_string_not_equal(b.sha256, c.sha256);
+    dataset_release(&c);
+    q.order = ORDER_FIRST_SHUFFLED; // the first seven as written, in another order
+    parse(&c, rows, "rows", &q);
+    assert_int_equal(c.count, 7);
+    int sum = 0, in_place = 0;
+    for (size_t i = 0; i < 7; i++) {
+        sum += 1 << id_of(&c, i);
+        in_place += id_of(&c, i) == (int)i;
+    }
+    assert_int_equal(sum, 127);
+    assert_true(in_place < 7);
     dataset_release(&a);
     dataset_release(&b);
     dataset_release(&c);
+}
+
+// The same prompts as where the parts take turns, so that the order alone differs.
+static void first_of_parts_shuffled(void **state) {
+    (void)state;
+    static const char *const parts[] = {"code", "mathematics", "chat"};
+    DatasetRequest q = {.name = "mix", .parts = parts, .part_count = 3, .limit = 5, .order = ORDER_BY_TASK};
+    Dataset turns, shuffled;
+    size_t in_place = 0;
+    Error e = {0};
+    if (!dataset_open(&turns, &q, &e)) fail_msg("%s", e.text);
+    q.order = ORDER_FIRST_SHUFFLED;
+    q.seed = 1;
+    if (!dataset_open(&shuffled, &q, &e)) fail_msg("%s", e.text);
+    assert_int_equal(turns.count, 15);
+    assert_int_equal(shuffled.count, 15);
+    for (size_t i = 0; i < 15; i++) {
+        size_t k = 0;
+        while (k < 15 && strcmp(turns.prompts[i].id, shuffled.prompts[k].id) != 0) k++;
+        assert_true(k < 15);
+        in_place += k == i;
+    }
+    assert_true(in_place < 15);
+    dataset_release(&turns);
+    dataset_release(&shuffled);
 }
 
 // The slow model: walk over the tasks, each time take the next rows of the task that were not taken.
@@ -495,6 +531,7 @@ int main(void) {
         cmocka_unit_test(malformed),
         cmocka_unit_test(splits),
         cmocka_unit_test(orders),
+        cmocka_unit_test(first_of_parts_shuffled),
         cmocka_unit_test(turns_of_tasks),
         cmocka_unit_test(one_task_takes_no_turns),
         cmocka_unit_test(hash_of_what_is_loaded),

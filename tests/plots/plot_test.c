@@ -441,7 +441,7 @@ static void titles_tell_panels_apart(void **state) {
     store_close(store);
     CHILD_OUTPACE(&c, s->folder, 0, "plot", "exit-layer", "--run", "1", "--db", "titles.db");
     child_release(&c);
-    expect_in_script(s, "exit-layer", "'S, tokens a step: chat; small, other'");
+    expect_in_script(s, "exit-layer", "'compression rate: mean of 2 sub-benchmarks; small, other'");
     expect_in_script(s, "exit-layer", "y_range = '[0 < *:*]'");
     CHILD_OUTPACE(&c, s->folder, 0, "plot", "slowdown", "--run", "2", "--db", "titles.db");
     child_release(&c);

@@ -43,7 +43,7 @@ static void some_of_them(void **state) {
     assert_true(published_open(&p, published_find("lookahead-table-3"), NULL));
     const PublishedRow *last = &p.rows[p.row_count - 1];
     assert_string_equal(last->row, "(9)");
-    assert_string_equal(last->method, "lookahead:W=15,N=5,G=15,prompt_pool=on");
+    assert_string_equal(last->method, "lookahead:mode=reference,W=15,N=5,G=15,prompt_pool=on");
     assert_string_equal(last->value, "2.05");
     assert_string_equal(published_metric(&p, "S")->measure, "S_reference");
     published_release(&p);

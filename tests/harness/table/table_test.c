@@ -30,7 +30,7 @@ static const Case PUBLISHED = {.model = "llama2-7b-chat",
                                .dtype = "F16",
                                .gpu = "NVIDIA A100-SXM4-80GB",
                                .dataset = "mt-bench",
-                               .decoder = "lookahead:N=5,G=15,W=15,prompt_pool=on",
+                               .decoder = "lookahead:mode=reference,N=5,G=15,W=15,prompt_pool=on",
                                .temperature = "0",
                                .compute = "weights",
                                .config =
@@ -228,7 +228,7 @@ static void not_compared(void **state) {
 static void other_settings(void **state) {
     Case c = PUBLISHED;
     Table t;
-    c.decoder = "lookahead:N=5,G=15,W=14,prompt_pool=on";
+    c.decoder = "lookahead:mode=reference,N=5,G=15,W=14,prompt_pool=on";
     make(state, &c, "lookahead-table-3", &t);
     assert_string_equal(row_of(&t, "(9)", "S")->why_not, "not measured in this run");
     assert_string_equal(t.rows[t.row_count - 1].row, "ours");
@@ -281,7 +281,7 @@ static void sampled(void **state) {
     Table t;
     c.dataset = "cnndm";
     c.temperature = "1";
-    c.decoder = "lookahead:W=15,N=5,G=15";
+    c.decoder = "lookahead:mode=reference,W=15,N=5,G=15";
     c.seeds = 4;
     make(state, &c, "lookahead-table-2", &t);
     assert_string_equal(row_of(&t, "LA. at 1.0", "S")->why_not, "4 seeds of 5 at least");
@@ -308,7 +308,7 @@ static void quality(void **state) {
     Case c = PUBLISHED;
     Table t;
     c.dataset = "cnndm";
-    c.decoder = "lookahead:W=15,N=5,G=15";
+    c.decoder = "lookahead:mode=reference,W=15,N=5,G=15";
     c.prompts = 11;
     make(state, &c, "lookahead-table-2", &t);
     const TableRow *r = row_of(&t, "LA. at 0.0", "ROUGE-1");
