@@ -13,7 +13,7 @@
 #include <string.h>
 
 #ifndef EVERY
-#define EVERY 4
+#define EVERY 8
 #endif
 
 enum { PROMPTS = 20, MOST_IDS = 600, TOKENS = 128, EOS = 2, NONE = -1 };
