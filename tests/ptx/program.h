@@ -61,7 +61,7 @@ typedef enum {
     ACCESS_STRONG,
     ACCESS_CONSTANT
 } Access; // .volatile, .cg, .relaxed are strong; .nc constant
-typedef enum { PASS_ANY, PASS_CHOSEN, PASS_AND, PASS_OR } Pass; // how unwritten sources make a result so
+typedef enum { PASS_ANY, PASS_CHOSEN, PASS_AND, PASS_OR } Unwritten; // how unwritten sources make a result so
 typedef enum { ATOM_ADD, ATOM_MIN, ATOM_MAX, ATOM_EXCH, ATOM_CAS } Atom;
 
 struct Instruction {
