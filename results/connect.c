@@ -62,14 +62,15 @@ static bool uri_of(const char *path, bool immutable, Text *out, Error *e) {
     return !out->failed || error_system(e, "out of memory");
 }
 
-// SQLite asks this again and again while another process has the lock. 0 gives up.
+// SQLite asks this again and again while another process has the lock. 0 gives up, and SQLite says BUSY.
 static int wait_for_lock(void *state, int asked) {
     static const struct timespec MOMENT = {.tv_nsec = 50000000};
     Store *s = state;
     double now = clock_now(clock_monotonic()), before = asked ? s->waited : 0;
     if (!asked) s->began = now;
     s->waited = now - s->began;
-    if (s->waits ? !s->waits(s->path, before, s->waited) : s->waited >= s->wait_s) return 0;
+    s->ended = s->waits && !s->waits(s->path, before, s->waited);
+    if (s->ended || (!s->waits && s->waited >= s->wait_s)) return 0;
     nanosleep(&MOMENT, NULL);
     return 1;
 }

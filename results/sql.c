@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <sqlite3.h>
+#include <stdio.h>
 #include <string.h>
 
 Value of_text(const char *text) {
@@ -35,7 +36,11 @@ enum { MEANING_COUNT = sizeof MEANINGS / sizeof *MEANINGS };
 
 bool sql_error(const Store *s, int code, Error *e) {
     int primary = code & 0xff;
-    if (primary == SQLITE_BUSY || primary == SQLITE_LOCKED)
+    bool locked = primary == SQLITE_BUSY || primary == SQLITE_LOCKED;
+    char wait[400];
+    snprintf(wait, sizeof wait, "waiting for store '%s', which another process keeps locked", s->path);
+    if (locked && s->ended) return error_interrupted(e, wait);
+    if (locked)
         return error_input(
             e, "store '%s': another process has kept it locked for %.0f s; try again when it is done",
             s->path, s->waited);

@@ -33,6 +33,7 @@ struct Store {
     bool light;                   // transactions are committed without a sync
     double wait_s, began, waited; // for a lock: at most; since when; how long the last time
     bool (*waits)(const char *store, double before, double now); // NULL: up to wait_s
+    bool ended;                                                  // it said that the work is to end
     int depth;                                                   // of transactions: the outermost is SQLite's
     bool failed; // something in the open transaction did: it will be taken back
     bool writable;

@@ -36,7 +36,8 @@ typedef enum {
 typedef struct StoreOptions {
     double wait_s; // for a lock; 0: 10 s
     // Asked several times a second while another process keeps the store locked, with the seconds that it had
-    // when it was last asked and has now: false gives up. NULL: wait_s decides.
+    // when it was last asked and has now. False: the work is to end, by ERROR_INTERRUPTED. NULL: wait_s
+    // decides.
     bool (*waits)(const char *store, double before, double now);
     const char *vfs; // NULL: SQLite's own; tests put one that fails
 } StoreOptions;

@@ -63,7 +63,8 @@ bool error_within(Error *e, const char *format, ...) {
 bool error_interrupted(Error *e, const char *what) {
     if (!e) return false;
     e->kind = ERROR_INTERRUPTED;
-    snprintf(e->text, sizeof e->text, "interrupted%s%s", what ? " while " : "", what ? what : "");
+    int n = snprintf(e->text, sizeof e->text, "interrupted%s%s", what ? " while " : "", what ? what : "");
+    make_one_line(e->text, n >= (int)sizeof e->text);
     return false;
 }
 

@@ -70,16 +70,11 @@ static bool print_table(const Ledger *l, const RunnerResult *r, Error *e) {
     return ok;
 }
 
-// What failed is written down where it can be: a full disk takes no last words.
 static bool run_ledger(Ledger *l, const RunOptions *o, int *code, Error *e) {
     RunnerResult result;
     bool ok = runner_run(l, o->json, NULL, &result, e) && (result.interrupted || baselines_choose(l, e)) &&
               estimates_make(l->store, l->run, e);
-    if (!ok) {
-        Error ignored = {0};
-        ledger_end(l, "failed", &ignored);
-        return false;
-    }
+    if (!ok) return ledger_end_early(l, e);
     *code = code_of(&result);
     if (!ledger_end(l, result_of(&result), e)) return false;
     reporter_end(&(Reporter){.json = o->json}, result_of(&result), result.points,

@@ -121,7 +121,7 @@ static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, c
               read_doubt(ledger, result.choice, &report.doubt, e) &&
               (a->json ? tune_report_json(&report, e) : tune_report(&report, e));
     if (ok) *code = code_of(&result, p);
-    else ledger_end(ledger, "failed", &(Error){0});
+    else ledger_end_early(ledger, e);
     text_release(&report.doubt);
     tune_release(&result);
     return ok;

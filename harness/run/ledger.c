@@ -189,6 +189,12 @@ bool ledger_end(Ledger *l, const char *result, Error *e) {
     return add_reading(l, "after", &now, e) && store_attempt_end(l->store, l->attempt, result, e);
 }
 
+bool ledger_end_early(Ledger *l, const Error *why) {
+    Error ignored = {0};
+    ledger_end(l, why->kind == ERROR_INTERRUPTED ? "interrupted" : "failed", &ignored);
+    return false;
+}
+
 void ledger_close(Ledger *l) {
     for (int i = 0; i < EXPERIMENT_DATASETS; i++) mem_free(l->prompts[i]);
     mem_free(l->points);

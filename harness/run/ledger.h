@@ -36,7 +36,10 @@ typedef struct LedgerStart {
 
 bool ledger_open(Ledger *l, const Inputs *in, const LedgerStart *start, Error *e);
 bool ledger_end(Ledger *l, const char *result, Error *e); // result: done, partial, interrupted, failed
-void ledger_close(Ledger *l);                             // takes an empty one
+// Writes down that it was interrupted, or failed, where that can be: a full disk takes no last words. Returns
+// false.
+bool ledger_end_early(Ledger *l, const Error *why);
+void ledger_close(Ledger *l); // takes an empty one
 
 // One method's answer to one prompt.
 typedef struct LedgerEntry {

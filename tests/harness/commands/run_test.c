@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -132,8 +133,8 @@ static void changed_content(void **state) {
 
 // --- killed and interrupted ------------------------------------------------------------------------------
 
-// Runs the config in the folder; its events go to the descriptor given.
-static pid_t start(const char *folder, const char *db, int events) {
+// Runs the config in the folder; its events and errors go to the descriptors given, or nowhere.
+static pid_t start(const char *folder, const char *db, int events, int errors) {
     const char *program = getenv("OUTPACE") ? getenv("OUTPACE") : "./outpace";
     char *path = realpath(program, NULL);
     assert_non_null(path);
@@ -141,45 +142,81 @@ static pid_t start(const char *folder, const char *db, int events) {
     pid_t pid = child_start(folder,
                             (const char *const[]){path, "run", "x.yaml", "--set", "measurement.passes=3",
                                                   "--json", "--db", db, NULL},
-                            nowhere, events < 0 ? nowhere : events, nowhere);
+                            nowhere, events < 0 ? nowhere : events, errors < 0 ? nowhere : errors);
     close(nowhere);
     free(path);
     return pid;
 }
 
-// The program cannot be done before the signal: its events fill the pipe, which is read on only afterwards.
-static void stopped(const char *folder, const char *db, int signal_number, int want) {
+// One that has measured something. It cannot be done: its events fill the pipe, from which they are read on
+// only by finish.
+static pid_t start_and_see(const char *folder, const char *db, int errors, int *from) {
     int ends[2];
     char got[4096];
     Text events = {0};
     ssize_t bytes;
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     assert_true(fcntl(ends[1], F_SETPIPE_SZ, (int)sizeof got) >= 0);
-    pid_t pid = start(folder, db, ends[1]);
+    pid_t pid = start(folder, db, ends[1], errors);
     close(ends[1]);
     while (!strstr(text_get(&events), "\"event\":\"sample\"") && (bytes = read(ends[0], got, sizeof got)) > 0)
         text_add(&events, got, (size_t)bytes);
     assert_non_null(strstr(text_get(&events), "\"event\":\"sample\""));
     text_release(&events);
+    *from = ends[0];
+    return pid;
+}
+
+static int finish(pid_t pid, int from) {
+    char got[4096];
+    while (read(from, got, sizeof got) > 0) continue;
+    close(from);
+    return child_wait(pid);
+}
+
+static void stopped(const char *folder, const char *db, int signal_number, int want) {
+    int from;
+    pid_t pid = start_and_see(folder, db, -1, &from);
     kill(pid, signal_number);
-    while (read(ends[0], got, sizeof got) > 0) continue;
-    close(ends[0]);
-    assert_int_equal(child_wait(pid), want);
+    assert_int_equal(finish(pid, from), want);
     assert_true(stores_ask(folder, db, "SELECT count(DISTINCT point_id || ' ' || pass) < 5 * 3 FROM sample"));
 }
 
 // Killed, it goes on by the same command; interrupted, its prompt ends, and it is resumed by its number.
 static void killed_and_interrupted(void **state) {
     Child c;
-    assert_int_equal(child_wait(start(*state, "calm.db", -1)), 0);
+    assert_int_equal(child_wait(start(*state, "calm.db", -1, -1)), 0);
     stopped(*state, "killed.db", SIGKILL, 128 + SIGKILL);
-    assert_int_equal(child_wait(start(*state, "killed.db", -1)), 0);
+    assert_int_equal(child_wait(start(*state, "killed.db", -1, -1)), 0);
     stores_same(*state, "calm.db", "killed.db");
     stopped(*state, "interrupted.db", SIGINT, 130);
     assert_int_equal(stores_ask(*state, "interrupted.db", "SELECT result = 'interrupted' FROM attempt"), 1);
     CHILD_OUTPACE(&c, *state, 0, "resume", "1", "--db", "interrupted.db");
     child_release(&c);
     stores_same(*state, "calm.db", "interrupted.db");
+}
+
+// So it ends where another program keeps the store locked, too.
+static void interrupted_while_it_waits(void **state) {
+    int from, ends[2];
+    char line[1024] = {0};
+    sqlite3 *other;
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    pid_t pid = start_and_see(*state, "waits.db", ends[1], &from);
+    close(ends[1]);
+    sqlite3_open(folder_path(*state, "waits.db"), &other);
+    sqlite3_busy_timeout(other, 60000);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    kill(pid, SIGINT);
+    int code = finish(pid, from);
+    assert_true(read(ends[0], line, sizeof line - 1) > 0);
+    close(ends[0]);
+    sqlite3_close(other);
+    assert_int_equal(code, 130);
+    assert_non_null(strstr(line, "outpace: run: interrupted"));
+    assert_non_null(strstr(line, "; every prompt that ended is kept: the same command goes on\n"));
+    assert_int_equal(child_wait(start(*state, "waits.db", -1, -1)), 0);
+    stores_same(*state, "calm.db", "waits.db");
 }
 
 // While a process measures a run, no other does, nor takes it away.
@@ -515,6 +552,7 @@ int main(void) {
                                        cmocka_unit_test(second_turns_follow_replies),
                                        cmocka_unit_test(changed_content),
                                        cmocka_unit_test(killed_and_interrupted),
+                                       cmocka_unit_test(interrupted_while_it_waits),
                                        cmocka_unit_test(one_at_a_time),
                                        cmocka_unit_test(partial),
                                        cmocka_unit_test(validate_finds_what_run_refuses),
