@@ -82,7 +82,7 @@ static bool list(const char *folder, Error *e) {
     for (size_t i = 0; ok && known_at(i, &file); i++) ok = put_known(&g, &file, folder, e);
     ok = ok && grid_show(&g, e);
     grid_release(&g);
-    if (ok && folder) terminal_printf("\nlooked for in OUTPACE_DATA, %s\n", folder);
+    if (ok && folder) terminal_printf("\nlooked for in OUTPACE_DATA, %s\n", SHOWN(folder));
     else if (ok)
         terminal_printf(
             "\nOUTPACE_DATA is not set: a folder for published files, which datasets/fetch FOLDER "
@@ -129,7 +129,7 @@ static void print_facts(const Dataset *d) {
         several += d->prompts[i].turn_count > 1;
         answered += d->prompts[i].reference_count > 0;
     }
-    print_text("", d->name);
+    puts(SHOWN(d->name));
     terminal_printf(
         "%zu prompts, %zu of them of several turns, %zu with a reference\nsha256 of the prompts %s\n",
         d->count, several, answered, d->sha256);

@@ -6,6 +6,7 @@
 #include "engine/base/output.h"
 #include "engine/decode/datastore.h"
 #include "engine/text/tokenizer.h"
+#include "harness/program/terminal.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -83,7 +84,7 @@ static bool build(const Positionals *files, const DatastoreOptions *o, Error *e)
     ok = ok && write_store(&ids, tokenizer_size(t), o, &out, e);
     if (ok)
         fprintf(out.streamed ? stderr : stdout, "wrote %zu tokens of %d files to %s\n", ids.count,
-                files->count - 1, o->output);
+                files->count - 1, SHOWN(o->output));
     ids_release(&ids);
     tokenizer_close(t);
     output_release(&out);

@@ -4,6 +4,7 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/output.h"
+#include "harness/program/terminal.h"
 #include "harness/run/prepare.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
@@ -122,7 +123,7 @@ static bool export_answers(Store *s, const Rows *r, const TransferOptions *o, Er
                   &out, store_export_specbench(s, rows_int(r, 0), (int)rows_int(r, 3), to, &lines, e), e) &&
               output_finish(&out, e);
     output_release(&out);
-    if (ok) printf("%s: %d answers\n", path, lines);
+    if (ok) printf("%s: %d answers\n", SHOWN(path), lines);
     return ok;
 }
 

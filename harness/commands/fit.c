@@ -4,6 +4,7 @@
 
 #include "harness/predict/fit_report.h"
 #include "harness/predict/fit_surface.h"
+#include "harness/program/terminal.h"
 #include "harness/run/prepare.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/stored.h"
@@ -114,7 +115,7 @@ static bool fit_set(const FitArguments *a, Store *store, const StoredSet *set, E
     Points points = {0};
     FitOptions o = {.bonus_dropped = set->bonus_dropped};
     bool ok = stored_points(store, set, &tsv, &o.output, e);
-    if (ok && a->tsv) printf("# %s\n%s", set->title, text_get(&tsv));
+    if (ok && a->tsv) printf("# %s\n%s", SHOWN(set->title), text_get(&tsv));
     else if (ok)
         ok = points_parse(text_get(&tsv), tsv.length, set->title, &points, e) &&
              fit_points(a, set->title, &points, &o, e);
@@ -139,7 +140,7 @@ static bool fit_stored(const FitArguments *a, const char *which, Error *e) {
         if (i > 0 && !a->json) puts("");
         if (fit_set(a, store, &sets.sets[i], &why)) fitted++;
         else {
-            if (sets.count > 1 && !a->json) printf("%s\nnone: %s\n", sets.sets[i].title, why.text);
+            if (sets.count > 1 && !a->json) printf("%s\nnone: %s\n", SHOWN(sets.sets[i].title), why.text);
             if (first.kind == ERROR_NONE) first = why;
         }
     }

@@ -8,6 +8,7 @@
 #include "harness/program/interrupt.h"
 #include "harness/program/line.h"
 #include "harness/models/models.h"
+#include "harness/program/terminal.h"
 #include "harness/prompts/prompt.h"
 #include "harness/prompts/stop.h"
 
@@ -253,7 +254,7 @@ static void print_stats(const Run *r) {
     method_text(r, &method);
     if (r->models.target.model.stand_in[0])
         fprintf(stderr, "stand-in  %s\n", r->models.target.model.stand_in);
-    fprintf(stderr, "method    %s\n", text_get(&method));
+    fprintf(stderr, "method    %s\n", SHOWN(text_get(&method)));
     fprintf(stderr, "engine    %s, kernels %s, compute %s\n", b.device, b.isa,
             compute_name(r->models.target.session.compute));
     if (refused) fprintf(stderr, "warning   %s\n", refused);

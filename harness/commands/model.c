@@ -9,6 +9,7 @@
 #include "engine/model/synth.h"
 #include "harness/program/interrupt.h"
 #include "harness/program/line.h"
+#include "harness/program/terminal.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -58,7 +59,7 @@ static bool synth(const char *shape, const char *dir, const ModelOptions *o, Err
                       .progress = line_progress(&line)};
     bool ok = model_synth(dir, &s, e);
     line_clear(&line);
-    if (ok) printf("wrote a random model of shape %s to %s\n", shape, dir);
+    if (ok) printf("wrote a random model of shape %s to %s\n", SHOWN(shape), SHOWN(dir));
     return ok;
 }
 
@@ -85,8 +86,8 @@ static bool inflate(const char *small, const char *dir, const ModelOptions *o, E
     bool ok = check_apart(dir, small, o->adapter, e) && model_inflate(dir, &x, e);
     line_clear(&line);
     if (ok)
-        printf("wrote %s, inflated to %s, to %s: a stand-in\n", o->adapter ? o->adapter : small, o->shape,
-               dir);
+        printf("wrote %s, inflated to %s, to %s: a stand-in\n", SHOWN(o->adapter ? o->adapter : small),
+               SHOWN(o->shape), SHOWN(dir));
     return ok;
 }
 
@@ -100,7 +101,7 @@ static bool adapter(const char *model, const char *dir, const ModelOptions *o, E
     kind.exit_layer = medusa ? target.shape.layers : o->exit_layer;
     if (medusa) kind.heads = o->heads;
     bool ok = adapter_synth(dir, &target, &kind, o->seed, o->force, e);
-    if (ok) printf("wrote a random adapter (%s) for %s to %s\n", o->variant, model, dir);
+    if (ok) printf("wrote a random adapter (%s) for %s to %s\n", o->variant, SHOWN(model), SHOWN(dir));
     model_close(&target);
     return ok;
 }

@@ -71,8 +71,8 @@ static bool validate(int argc, char **argv, int *code, Error *e) {
     bool ok = !p || print_refusals(p, code, e);
     if (p && ok)
         terminal_printf(
-            "%s: %d points, %d cannot be run; %d models, %d datasets and %d methods are in order\n", p->file,
-            p->sweep.count, inputs_refused(&p->inputs), p->experiment.model_count,
+            "%s: %d points, %d cannot be run; %d models, %d datasets and %d methods are in order\n",
+            SHOWN(p->file), p->sweep.count, inputs_refused(&p->inputs), p->experiment.model_count,
             p->experiment.dataset_count, p->experiment.method_count);
     release(p);
     return ok;
@@ -120,7 +120,7 @@ static bool read_done(const Prepared *p, const char *db, Done *out, Error *e) {
     out->store = store_open(db, STORE_READ, NULL, e);
     bool ok = out->store && stored_by_hash(out->store, p->inputs.hash, &out->run, e) &&
               (!out->run || ledger_samples(out->store, out->run, take, out, e));
-    if (ok && out->run) terminal_printf("run        %lld in %s goes on\n", (long long)out->run, db);
+    if (ok && out->run) terminal_printf("run        %lld in %s goes on\n", (long long)out->run, SHOWN(db));
     return ok;
 }
 
@@ -145,8 +145,9 @@ static void print_memory(const Prepared *p, int setup) {
 static void print_setup(const Prepared *p, int setup) {
     const Setup *s = &p->schedule.setups[setup];
     const char *compute = settings_compute(s->settings);
-    terminal_printf("\nmodel      %s on %s, compute %s, %d threads%s\n", p->experiment.models[s->model].name,
-                    s->settings->device, compute ? compute : "as stored", s->settings->threads,
+    terminal_printf("\nmodel      %s on %s, compute %s, %d threads%s\n",
+                    SHOWN(p->experiment.models[s->model].name), s->settings->device,
+                    compute ? compute : "as stored", s->settings->threads,
                     s->settings->threads ? "" : " (one a core)");
     const char *rounding = inputs_rounding(&p->inputs, s->model, s->settings);
     if (rounding)
@@ -160,9 +161,9 @@ static bool print_point(const Prepared *p, const Done *done, int number, int rou
     Text line = {0};
     PointName name;
     if (!point_name(&p->experiment, point, &name, e)) return false;
-    if (number < p->sweep.count) text_printf(&line, "  %5d    %s", number + 1, text_get(&name.label));
-    else text_printf(&line, "           %s", text_get(&name.label));
-    if (skipped) text_printf(&line, ": skipped, %s\n", skipped);
+    if (number < p->sweep.count) text_printf(&line, "  %5d    %s", number + 1, SHOWN(text_get(&name.label)));
+    else text_printf(&line, "           %s", SHOWN(text_get(&name.label)));
+    if (skipped) text_printf(&line, ": skipped, %s\n", SHOWN(skipped));
     else text_printf(&line, ": %d of %d prompts and passes done\n", done->rounds[number], rounds);
     terminal_print(&line);
     point_name_release(&name);
@@ -178,7 +179,7 @@ static bool print_group(const Prepared *p, const Done *done, const Group *g, boo
     terminal_printf(
         "dataset    %s: %d prompts, %d passes%s, %d tokens at most, temperature %g, seed %d: %d methods side "
         "by side, baseline %s%s, %d of %d rounds done\n",
-        p->experiment.datasets[g->dataset].name, prompts, p->experiment.measurement.passes,
+        SHOWN(p->experiment.datasets[g->dataset].name), prompts, p->experiment.measurement.passes,
         p->experiment.measurement.stop == STOP_TIMING ? " at least" : "", set->max_tokens, set->temperature,
         set->seed, g->count, base < p->sweep.count ? "among them" : "added",
         g->warm ? ", in whole passes, since they keep state" : "", done->rounds[base], rounds);
@@ -406,7 +407,7 @@ static bool print_time(const Prepared *p, const Done *done, Error *e) {
     }
     for (int i = 0; left && i < setups; i++)
         terminal_printf("  %s on %s: a token %.3g ms, a row of many %.3g ms; %s\n",
-                        p->experiment.models[p->schedule.setups[i].model].name,
+                        SHOWN(p->experiment.models[p->schedule.setups[i].model].name),
                         p->schedule.setups[i].settings->device, 1e3 * prices[i].token_s,
                         1e3 * prices[i].row_s, prices[i].from);
     mem_free(prices);
@@ -418,7 +419,7 @@ static bool print_plan(const Prepared *p, const PlanOptions *o, int *code, Error
     Done done;
     const Schedule *s = &p->schedule;
     terminal_printf("config     %s: %d points, %d skipped; %d combinations excluded, %d written twice\n",
-                    p->file, p->sweep.count, inputs_refused(&p->inputs), p->sweep.excluded,
+                    SHOWN(p->file), p->sweep.count, inputs_refused(&p->inputs), p->sweep.excluded,
                     p->sweep.repeated);
     bool ok = read_done(p, o->sweep.db, &done, e);
     for (int setup = 0; ok && setup < s->setup_count; setup++) {

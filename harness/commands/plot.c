@@ -136,10 +136,10 @@ static bool print_plot(Store *store, const Figure *f, int64_t run, PlotOptions *
 // The picture, then the files beside it.
 static void tell_files(const Output *out, const char *path) {
     const char *slash = strrchr(path, '/'), *with = ", with ", *beside;
-    printf("%s", path);
+    printf("%s", SHOWN(path));
     for (size_t i = 0; (beside = output_path(out, i)); i++) {
         if (strcmp(beside, path) == 0) continue;
-        printf("%s%s", with, slash ? beside + (slash - path) + 1 : beside);
+        printf("%s%s", with, SHOWN(slash ? beside + (slash - path) + 1 : beside));
         with = ", ";
     }
     puts(" beside it");

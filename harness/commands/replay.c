@@ -2,6 +2,7 @@
 #include "harness/program/command.h"
 
 #include "engine/base/json.h"
+#include "harness/program/terminal.h"
 #include "harness/replay/replay.h"
 #include "simulate/bootstrap.h"
 
@@ -62,14 +63,14 @@ static bool measure(const ReplayOptions *o, const ReplayTexts *texts, const char
 }
 
 static void print_head(const Dataset *d, const ReplayTexts *t) {
-    printf("%s: %zu answers of %zu tokens", d->name, t->count, t->tokens);
+    printf("%s: %zu answers of %zu tokens", SHOWN(d->name), t->count, t->tokens);
     if (t->unanswered) printf("; %zu turns have none", t->unanswered);
     printf("\n%-44s %6s %16s %6s %6s %6s %6s %10s\n", "method", "S", "[95%]", "CTAR1", "CTAR2", "CTAR4",
            "rows", "tokens/s");
 }
 
 static void print_line(const Line *l) {
-    printf("%-44s %6.3f [%6.3f, %6.3f] %6.3f %6.3f %6.3f %6.1f ", l->method, l->S, l->interval.low,
+    printf("%-44s %6.3f [%6.3f, %6.3f] %6.3f %6.3f %6.3f %6.1f ", SHOWN(l->method), l->S, l->interval.low,
            l->interval.high, l->ctar[0], l->ctar[1], l->ctar[2], l->rows);
     if (isfinite(l->rate)) printf("%10.0f\n", l->rate);
     else printf("%10s\n", "-");

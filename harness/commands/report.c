@@ -2,6 +2,7 @@
 #include "harness/program/command.h"
 
 #include "harness/predict/computed.h"
+#include "harness/program/terminal.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
 #include "harness/run/prepare.h"
@@ -43,9 +44,9 @@ static bool find_format(const ReportArguments *a, PageFormat *out, Error *e) {
 static void tell_files(const Output *out, const char *path, int64_t run) {
     size_t files = 0;
     while (output_path(out, files)) files++;
-    printf("%s: run %lld", path, (long long)run);
+    printf("%s: run %lld", SHOWN(path), (long long)run);
     if (files > 1) {
-        const char *first = output_path(out, 0);
+        const char *first = SHOWN(output_path(out, 0));
         printf(", with %zu files of figures in %.*s", files - 1, (int)(strrchr(first, '/') - first), first);
     }
     puts("");

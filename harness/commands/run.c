@@ -2,6 +2,7 @@
 #include "harness/program/command.h"
 
 #include "engine/base/memory.h"
+#include "harness/program/terminal.h"
 #include "harness/run/baselines.h"
 #include "harness/stored/estimates.h"
 #include "harness/program/interrupt.h"
@@ -56,7 +57,8 @@ static bool print_table(const Ledger *l, const RunnerResult *r, Error *e) {
     Grid table = {0};
     bool ok = stored_table(l->store, l->run, &table, e) && grid_show(&table, e);
     if (ok) {
-        printf("\nrun %lld in %s: %d points measured, ", (long long)l->run, store_path(l->store), r->points);
+        printf("\nrun %lld in %s: %d points measured, ", (long long)l->run, SHOWN(store_path(l->store)),
+               r->points);
         if (r->left) printf("%d left, ", r->left);
         printf("%d skipped, %d failed, %d with another text", r->skipped, r->failed, r->diverged);
         if (r->baselines) printf("; %d baselines were added for them", r->baselines);

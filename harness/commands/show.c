@@ -1,6 +1,7 @@
 // What is stored: the table of a run's points, and the list of runs.
 #include "harness/program/command.h"
 
+#include "harness/program/terminal.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
 #include "harness/run/prepare.h"
@@ -42,7 +43,8 @@ static bool print_run(Store *store, int64_t run, Error *e) {
     rows_bind_int(r, 1, run);
     Text line = {0};
     if (rows_next(r)) {
-        text_printf(&line, "run %lld, %s%s: ", (long long)rows_int(r, 0), rows_text(r, 1), rows_text(r, 8));
+        text_printf(&line, "run %lld, %s%s: ", (long long)rows_int(r, 0), SHOWN(rows_text(r, 1)),
+                    rows_text(r, 8));
         if (strcmp(rows_text(r, 6), "import") == 0) text_puts(&line, "imported\n");
         else
             text_printf(&line, "outpace %s on %s, %lld cores (%s)%s%s\n", rows_text(r, 2), rows_text(r, 3),

@@ -185,8 +185,8 @@ static bool print_errors(const Simulation *s, Error *e) {
 static void print_head(const Prediction *of) {
     const Pricing *p = &of->pricing;
     double bytes = step_model_bytes(&p->target) + (p->has_draft ? step_model_bytes(&p->draft) : 0);
-    terminal_printf("predicted  %s, shape %s: no number here was measured on it\n", p->machine.name,
-                    of->of->shape);
+    terminal_printf("predicted  %s, shape %s: no number here was measured on it\n", SHOWN(p->machine.name),
+                    SHOWN(of->of->shape));
     terminal_printf("prices     %s\n",
                     p->machine.reckoned
                         ? "reckoned from what the kernels do: no step was measured on such a card"

@@ -2,6 +2,7 @@
 #include "harness/program/command.h"
 
 #include "engine/base/file.h"
+#include "harness/program/terminal.h"
 #include "harness/run/prepare.h"
 #include "harness/stored/stored.h"
 #include "plots/letters.h"
@@ -135,7 +136,7 @@ const Command command_sql = {
 static bool merge_one(Store *s, const char *path, Error *e) {
     StoreMerged m;
     if (!store_merge(s, path, &m, e)) return false;
-    printf("%s: %lld new runs, %lld new samples\n", path, (long long)m.runs, (long long)m.samples);
+    printf("%s: %lld new runs, %lld new samples\n", SHOWN(path), (long long)m.runs, (long long)m.samples);
     return true;
 }
 

@@ -8,6 +8,7 @@
 #include "harness/machine/gauges.h"
 #include "harness/program/interrupt.h"
 #include "harness/machine/machine.h"
+#include "harness/program/terminal.h"
 #include "harness/run/prepare.h"
 #include "harness/program/shape_text.h"
 #include "harness/machine/surface_run.h"
@@ -256,7 +257,7 @@ static void say_disturbed(const Work *s) {
 }
 
 static void report(const Work *s, const char *result) {
-    printf("run %lld in %s: %d points of the surface, ", (long long)s->run.run, store_path(s->store),
+    printf("run %lld in %s: %d points of the surface, ", (long long)s->run.run, SHOWN(store_path(s->store)),
            s->run.points + s->run.found);
     if (s->run.found) printf("%d of them from before, ", s->run.found);
     printf("%s; a cache of %.2f MB for %d positions\n", result, 1e-6 * (double)s->memory.cache,

@@ -5,6 +5,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/output.h"
 #include "engine/text/learn.h"
+#include "harness/program/terminal.h"
 #include "harness/prompts/documents.h"
 
 #include <stdio.h>
@@ -58,7 +59,7 @@ static bool train(const TokenizerOptions *o, const char *const *files, int count
     if (l && documents_read(files, count, o->separator, take_document, l, e))
         json = learner_finish(l, o->vocab, e);
     bool ok = json && output_add(&out, o->out, &TOKENIZER, json, strlen(json), e) && output_finish(&out, e);
-    if (ok) fprintf(out.streamed ? stderr : stdout, "wrote %d pieces to %s\n", o->vocab, o->out);
+    if (ok) fprintf(out.streamed ? stderr : stdout, "wrote %d pieces to %s\n", o->vocab, SHOWN(o->out));
     mem_free(json);
     learner_close(l);
     output_release(&out);

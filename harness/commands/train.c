@@ -8,6 +8,7 @@
 #include "engine/model/identity.h"
 #include "engine/train/ngram.h"
 #include "harness/program/interrupt.h"
+#include "harness/program/terminal.h"
 #include "harness/train/adapter.h"
 #include "harness/train/run.h"
 
@@ -123,7 +124,7 @@ static bool write_model(ModelRun *m, Error *e) {
                    : error_system(e, "out of memory");
     ok = ok && export_model(&m->run.trainer, &notes, dir, &m->run.out, e);
     mem_free(path);
-    if (ok) printf("wrote the model to %s\n", dir);
+    if (ok) printf("wrote the model to %s\n", SHOWN(dir));
     return ok;
 }
 

@@ -2,6 +2,7 @@
 #include "harness/program/command.h"
 
 #include "engine/base/memory.h"
+#include "harness/program/terminal.h"
 #include "harness/run/certify.h"
 #include "harness/program/interrupt.h"
 #include "harness/program/line.h"
@@ -133,7 +134,7 @@ static bool check_greedy(Verify *v, const char *text, Method *method, Error *e) 
         if (d.position >= 0 && bad++ == 0)
             printf("%s %s: prompt %zu, output token %d: wanted %d, got %d; the two best logits differ by "
                    "%g\n",
-                   word, text, i + 1, d.position + 1, d.want, d.got, (double)d.margin);
+                   word, SHOWN(text), i + 1, d.position + 1, d.want, d.got, (double)d.margin);
     }
     if (i == 0 || !(ok || e->kind == ERROR_INTERRUPTED)) return ok;
     v->checks++;
@@ -141,9 +142,10 @@ static bool check_greedy(Verify *v, const char *text, Method *method, Error *e) 
     v->outputs += (int)i;
     v->diverged += bad;
     line_clear(&v->line);
-    if (bad) printf("%s %s: greedy, %d of %zu prompts differ (%.0f tokens)\n", word, text, bad, i, tokens);
+    if (bad)
+        printf("%s %s: greedy, %d of %zu prompts differ (%.0f tokens)\n", word, SHOWN(text), bad, i, tokens);
     else
-        printf("ok    %s: greedy, %zu prompts, %.0f tokens identical, S %.3f\n", text, i, tokens,
+        printf("ok    %s: greedy, %zu prompts, %.0f tokens identical, S %.3f\n", SHOWN(text), i, tokens,
                steps > 0 ? tokens / steps : 0);
     return ok;
 }
@@ -172,7 +174,7 @@ static bool check_sampling(Verify *v, const char *text, Method *method, const Sa
         v->failures += !good;
         printf("%s  %s: sampling, %zu prompts, %zu tokens, chi-square %.1f of %d degrees (p %.3g), %d "
                "impossible\n",
-               good ? "ok  " : "FAIL", text, i, places.count, seen.chi_square, seen.degrees, seen.p,
+               good ? "ok  " : "FAIL", SHOWN(text), i, places.count, seen.chi_square, seen.degrees, seen.p,
                places.impossible);
     }
     mem_free(places.u);
@@ -193,7 +195,7 @@ static bool check_method(Verify *v, const char *text, bool named, Error *e) {
             return false;
         }
         line_clear(&v->line);
-        printf("-     %s: left out, %s\n", text, why.text);
+        printf("-     %s: left out, %s\n", SHOWN(text), why.text);
         v->skipped++;
         return true;
     }

@@ -48,7 +48,7 @@ static void print_machine(const BenchRun *b) {
     if (b->processor) puts("times     of the processor, not the wall's: no speed that anybody sees");
     terminal_printf(
         "model     %s: first logits %.3f s after opening; peak memory %.2f GB, %.2f GB in huge pages\n",
-        b->dir, b->open_s, (double)machine_peak_memory() / 1e9, (double)machine_huge_pages() / 1e9);
+        SHOWN(b->dir), b->open_s, (double)machine_peak_memory() / 1e9, (double)machine_huge_pages() / 1e9);
     if (b->engine.model.stand_in[0]) terminal_printf("stand-in  %s\n", b->engine.model.stand_in);
 }
 

@@ -1,6 +1,7 @@
 #include "harness/models/models.h"
 
 #include "engine/base/memory.h"
+#include "harness/program/terminal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -59,7 +60,7 @@ bool models_open(Models *m, const ModelChoice *c, Error *e) {
     m->facts = (EngineFacts){&m->target, c->target};
     if (c->context > m->target.model.shape.context)
         fprintf(stderr, "warning: --context %d is cut to %d, all that '%s' holds\n", c->context,
-                m->target.model.shape.context, c->target);
+                m->target.model.shape.context, SHOWN(c->target));
     tell_cut(&m->target);
     if (facts_cache(c->cache, &m->cache, e) && open_beside(m, c, &options, e)) return true;
     models_close(m);

@@ -2,6 +2,7 @@
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
+#include "harness/program/terminal.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -160,7 +161,7 @@ static void print_predictions(const Fit *fit) {
 }
 
 void fit_report(const char *title, const FitOptions *o, const Fit *fit) {
-    if (title) printf("%s\n", title);
+    if (title) printf("%s\n", SHOWN(title));
     print_head(o, fit);
     print_estimate("least squares", &fit->least_squares);
     print_estimate("likelihood", &fit->likelihood);

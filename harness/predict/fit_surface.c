@@ -6,6 +6,7 @@
 #include "engine/base/text.h"
 #include "harness/predict/step_model.h"
 #include "simulate/surface.h"
+#include "harness/program/terminal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +20,7 @@ static void print_error(const char *name, const SurfaceError *x) {
 
 static void print_fit(const SurfaceFit *f, const SurfaceError *contexts) {
     const Hardware *h = &f->machine;
-    printf("machine    %s\n", h->name);
+    printf("machine    %s\n", SHOWN(h->name));
     printf("reached    reads %.0f%%, products %.0f%%, attention %.1f%% of the data sheet's peaks\n",
            100 * h->read_share, 100 * h->compute_share, 100 * h->attention_share);
     printf("beside     %.3g passes over a row's activations a layer, %.3g ms a step, overlap %.2f\n",

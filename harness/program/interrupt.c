@@ -1,5 +1,7 @@
 #include "harness/program/interrupt.h"
 
+#include "harness/program/terminal.h"
+
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -77,9 +79,10 @@ static bool waits(const char *store, double before, double now) {
     enum { FIRST = 5, AGAIN = 60 };
     const char *clear = isatty(STDERR_FILENO) ? "\r\033[K" : "";
     if (before < FIRST && now >= FIRST)
-        fprintf(stderr, "%swaiting for store '%s': another process keeps it locked\n", clear, store);
+        fprintf(stderr, "%swaiting for store '%s': another process keeps it locked\n", clear, SHOWN(store));
     else if ((int)(before / AGAIN) != (int)(now / AGAIN))
-        fprintf(stderr, "%sstill waiting for store '%s', for %d min now\n", clear, store, (int)(now / AGAIN));
+        fprintf(stderr, "%sstill waiting for store '%s', for %d min now\n", clear, SHOWN(store),
+                (int)(now / AGAIN));
     return !interrupt_seen();
 }
 

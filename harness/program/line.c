@@ -2,6 +2,7 @@
 
 #include "engine/base/clock.h"
 #include "harness/program/interrupt.h"
+#include "harness/program/terminal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,9 +49,10 @@ size_t line_fit(const char *text, int columns) {
 // A text as wide as the terminal would leave the cursor on the next line of some.
 void line_show(Line *l, const char *text) {
     if (!l->on) return;
+    const char *shown = SHOWN(text);
     if (l->terminal)
-        fprintf(stderr, "\r%.*s\033[K", (int)line_fit(text, line_columns(STDERR_FILENO) - 1), text);
-    else fprintf(stderr, "%s\n", text);
+        fprintf(stderr, "\r%.*s\033[K", (int)line_fit(shown, line_columns(STDERR_FILENO) - 1), shown);
+    else fprintf(stderr, "%s\n", shown);
     l->there = l->terminal;
     l->shown = now();
 }

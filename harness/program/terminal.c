@@ -102,6 +102,13 @@ void terminal_letters(const char *text, Text *out) {
         else if (letters_next(&text, letter)) text_puts(out, letter);
 }
 
+const char *terminal_shown(char out[SHOWN_SIZE], const char *name) {
+    char letter[LETTER_SIZE];
+    for (size_t n = 0, size; n + LETTER_SIZE <= SHOWN_SIZE && letters_next(&name, letter); n += size)
+        memcpy(out + n, letter, (size = strlen(letter)) + 1);
+    return out;
+}
+
 void terminal_print(Text *text) {
     Text letters = {0}, out = {0};
     terminal_letters(text_get(text), &letters);

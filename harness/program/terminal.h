@@ -23,6 +23,12 @@ int terminal_height(void); // lines, of a terminal
 // out as '?'.
 void terminal_letters(const char *text, Text *out);
 
+// A foreign name within a line that is printed, of a file, a model, a point: ends of lines come out as '?',
+// too. It lives as long as the block around it.
+enum { SHOWN_SIZE = 4352 };
+#define SHOWN(name) terminal_shown((char[SHOWN_SIZE]){0}, name)
+const char *terminal_shown(char out[SHOWN_SIZE], const char *name);
+
 // Prints lines, as terminal_letters leaves them. Those that the terminal has no room for are folded at
 // blanks, under the start of their last column. The text is released.
 void terminal_print(Text *text);

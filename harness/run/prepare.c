@@ -5,6 +5,7 @@
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "harness/config/point_name.h"
+#include "harness/program/terminal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -140,8 +141,8 @@ bool prepare_refusals(const Prepared *p, Text *out, Error *e) {
         PointName name;
         if (!why) continue;
         if (!point_name(&p->experiment, point, &name, e)) return false;
-        text_printf(out, "point %d, %s, model %s: %s\n", i + 1, text_get(&name.label),
-                    p->experiment.models[point->model].name, why);
+        text_printf(out, "point %d, %s, model %s: %s\n", i + 1, SHOWN(text_get(&name.label)),
+                    SHOWN(p->experiment.models[point->model].name), SHOWN(why));
         point_name_release(&name);
     }
     return !out->failed || out_of_memory(e);
@@ -154,7 +155,7 @@ void prepare_warn(const Prepared *p) {
                     "warning: the dataset '%s' is not as published, and so are its results; 'datasets/fetch' "
                     "gets it "
                     "again\n",
-                    p->experiment.datasets[i].name);
+                    SHOWN(p->experiment.datasets[i].name));
 }
 
 void prepare_release(Prepared *p) {

@@ -2,6 +2,7 @@
 
 #include "engine/base/json.h"
 #include "engine/decode/decode.h"
+#include "harness/program/terminal.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -120,7 +121,8 @@ void reporter_divergence(Reporter *r, const char *label, const char *prompt, con
         fprintf(stderr,
                 "not the baseline's text: %s, prompt '%s', turn %d, output token %d: wanted %d, got %d; the "
                 "two best logits differ by %g\n",
-                label, prompt, entry->diverged + 1, d->position + 1, d->want, d->got, (double)d->margin);
+                SHOWN(label), SHOWN(prompt), entry->diverged + 1, d->position + 1, d->want, d->got,
+                (double)d->margin);
     else
         put_event(json_pack("{s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:i, s:f}", "event", "divergence", "point",
                             entry->point + 1, "label", label, "prompt", prompt, "turn", entry->diverged,
@@ -131,7 +133,7 @@ void reporter_divergence(Reporter *r, const char *label, const char *prompt, con
 void reporter_failure(Reporter *r, const char *label, const char *why) {
     reporter_clear(r);
     if (r->json) put_event(json_pack("{s:s, s:s, s:s}", "event", "failure", "label", label, "why", why));
-    else fprintf(stderr, "failed, and left out from here on: %s: %s\n", label, why);
+    else fprintf(stderr, "failed, and left out from here on: %s: %s\n", SHOWN(label), SHOWN(why));
 }
 
 void reporter_end(Reporter *r, const char *result, int points, int failed, int diverged, double seconds,

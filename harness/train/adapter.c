@@ -3,6 +3,7 @@
 
 #include "engine/engine.h"
 #include "engine/model/identity.h"
+#include "harness/program/terminal.h"
 #include "harness/train/run.h"
 
 #include <stdio.h>
@@ -97,7 +98,7 @@ static bool write_adapter(AdapterRun *a, Error *e) {
     ExportNotes notes = {.bos = -1, .eos = -1, .held_out_loss = r->held_out};
     if (!export_adapter(&r->trainer, &notes, r->file.out, &r->out, e)) return false;
     printf("wrote the %s to %s\n", a->target.kind.variant == ADAPTER_MEDUSA ? "heads" : "adapter",
-           r->file.out);
+           SHOWN(r->file.out));
     return true;
 }
 

@@ -6,6 +6,7 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "harness/program/command.h"
+#include "harness/program/terminal.h"
 #include "harness/prompts/documents.h"
 #include "harness/program/interrupt.h"
 
@@ -91,7 +92,7 @@ static bool check_room(const TrainRun *r, Error *e) {
 static bool resume(TrainRun *r, Error *e) {
     if (r->fresh || !file_exists(r->checkpoint)) return true;
     if (!checkpoint_read(&r->trainer, r->checkpoint, e)) return false;
-    fprintf(stderr, "resumed   at step %d from %s\n", r->trainer.step, r->checkpoint);
+    fprintf(stderr, "resumed   at step %d from %s\n", r->trainer.step, SHOWN(r->checkpoint));
     return true;
 }
 
@@ -195,7 +196,7 @@ bool train_run(TrainRun *r, bool *done, int *code, Error *e) {
     *done = r->trainer.step == r->trainer.config.optimizer.steps;
     if (*done) return train_run_held_out(r, e);
     fprintf(stderr, "stopped   after step %d; the same command goes on from %s\n", r->trainer.step,
-            r->checkpoint);
+            SHOWN(r->checkpoint));
     if (r->trainer.failure.kind == ERROR_INTERRUPTED) *code = EXIT_INTERRUPTED;
     return true;
 }

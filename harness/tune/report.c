@@ -1,6 +1,7 @@
 #include "harness/tune/report.h"
 
 #include "engine/base/json.h"
+#include "harness/program/terminal.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -30,8 +31,8 @@ static void print_head(const TuneReport *p) {
     const TuneResult *r = p->result;
     const Prepared *in = p->prepared;
     printf("space      %d points of %s on %s, %s; %d of them cannot win, whatever is accepted\n", r->points,
-           in->experiment.methods[0].name, in->experiment.models[0].name, in->experiment.datasets[0].name,
-           r->excluded);
+           in->experiment.methods[0].name, SHOWN(in->experiment.models[0].name),
+           SHOWN(in->experiment.datasets[0].name), r->excluded);
     printf("surface    %.1f s, at context %d: ", r->surface.took_s, r->surface.context);
     for (int i = 0; i < r->surface.count; i++)
         printf("%s%.0f%s %.3g", i ? ", " : "", r->surface.rows[i], i ? "" : " row",
@@ -58,7 +59,7 @@ static bool print_sample(const TuneReport *p, Error *e) {
         if (!r->seats[i].sampled || !tune_sum(&r->seats[i], 0, r->sample_rounds, &sum)) continue;
         bool ok = name(p, i, &text, e);
         if (ok)
-            printf("           %-36s %7.3f %9.3f %9.3f\n", text_get(&text), sum.tokens / sum.steps,
+            printf("           %-36s %7.3f %9.3f %9.3f\n", SHOWN(text_get(&text)), sum.tokens / sum.steps,
                    1e3 * sum.seconds / sum.steps, tune_speedup(r, i, 0));
         text_release(&text);
         if (!ok) return false;
@@ -72,7 +73,7 @@ static bool print_racer(const TuneReport *p, int i, Error *e) {
     TuneAnswer sum;
     Text text = {0};
     if (!name(p, i, &text, e)) return false;
-    printf("           %-36s %7.3f +-%4.1f%%", text_get(&text), said->speedup, 100 * said->error);
+    printf("           %-36s %7.3f +-%4.1f%%", SHOWN(text_get(&text)), said->speedup, 100 * said->error);
     text_release(&text);
     if (!tune_sum(&r->seats[i], from_race(r), r->sample_rounds + r->race_rounds, &sum)) {
         puts("  not measured");
@@ -104,7 +105,7 @@ static void print_doubts(const TuneReport *p) {
     if (r->speedup.high > 0 && r->speedup.low < 1)
         printf("           autoregressive decoding may be as fast%s\n",
                r->speedup.high < 1 ? ", or faster" : "");
-    if (p->doubt.length) printf("           in doubt: %s\n", text_get(&p->doubt));
+    if (p->doubt.length) printf("           in doubt: %s\n", SHOWN(text_get(&p->doubt)));
     if (r->failed) printf("           %d points failed\n", r->failed);
     if (r->diverged) printf("           %d points wrote another text than the baseline\n", r->diverged);
 }
@@ -114,9 +115,9 @@ static void print_use(const TuneReport *p, const char *method) {
     const ModelSpec *model = &p->prepared->experiment.models[0];
     const ModelFiles *files = &p->prepared->inputs.models[0].files;
     const Settings *on = &p->prepared->sweep.points[0].settings;
-    printf("use        outpace generate %s -f prompt.txt --method '%s'", files->target, method);
-    if (model->draft) printf(" --draft %s", files->draft);
-    if (model->adapter) printf(" --adapter %s", files->adapter);
+    printf("use        outpace generate %s -f prompt.txt --method '%s'", SHOWN(files->target), SHOWN(method));
+    if (model->draft) printf(" --draft %s", SHOWN(files->draft));
+    if (model->adapter) printf(" --adapter %s", SHOWN(files->adapter));
     if (strcmp(on->device, "cpu") != 0) printf(" --device %s", on->device);
     if (settings_compute(on)) printf(" --compute %s", settings_compute(on));
     if (on->threads) printf(" --threads %d", on->threads);
@@ -128,7 +129,7 @@ static bool print_choice(const TuneReport *p, Error *e) {
     const TuneResult *r = p->result;
     Text text = {0};
     if (!name(p, r->choice, &text, e)) return false;
-    printf("choice     %s: ", text_get(&text));
+    printf("choice     %s: ", SHOWN(text_get(&text)));
     if (r->speedup.high > 0)
         printf("speedup %.3f [%.3f, %.3f]\n", tune_speedup(r, r->choice, from_heat(r)), r->speedup.low,
                r->speedup.high);
@@ -137,7 +138,7 @@ static bool print_choice(const TuneReport *p, Error *e) {
     print_doubts(p);
     printf("took       %.1f s; every point over every prompt once would take about %.0f s, as predicted\n",
            took(r), r->sweep_s);
-    printf("stored     run %lld in %s\n", (long long)p->run, p->store);
+    printf("stored     run %lld in %s\n", (long long)p->run, SHOWN(p->store));
     print_use(p, text_get(&text));
     text_release(&text);
     return true;
