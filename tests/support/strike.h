@@ -29,15 +29,15 @@ extern const char *const STRIKE_NAMES[STRIKE_KINDS];
 
 typedef struct Strike {
     // What is wanted.
-    unsigned kinds; // bits of 1 << kind: the calls that are numbered
+    unsigned kinds; // bits of 1 << kind: the calls that are numbered; 0: the program runs unwatched
     int at;         // which of them, from 1; 0: none
     enum { STRIKE_FAILS, STRIKE_HALF, STRIKE_KILLS } way;
     int error;    // of what fails
     bool lasting; // all after it fail, too, as on a full disk
     bool named;   // the file system has no files without a name (O_TMPFILE)
     // What was seen.
-    int counts[STRIKE_KINDS];
-    int nameless; // files without a name that were asked for
+    int counts[STRIKE_KINDS]; // of `kinds`
+    int nameless;             // files without a name that were asked for
     bool struck;
     bool hung;       // it did not end, and was killed by us
     char where[300]; // what was struck, and its file

@@ -55,6 +55,10 @@ static const char INPUTS[] =
     "cd ../in && rm -r ../use\n"
     "$O export --db a.db --format jsonl --what steps -o steps.jsonl\n"
     "$O export --db a.db --format spec-bench -o answers\n"
+    "printf 'N\\tW\\tG\\tS\\n5\\t5\\t5\\t1.5\\n5\\t10\\t10\\t1.7\\n5\\t15\\t15\\t1.8\\n4\\t7\\t7\\t1.55\\n' "
+    ">points.tsv\n"
+    "$O bench tiny --tokens 1,2,4,8,16 --context 25,50,100 --samples 1 --seconds 0 --csv |\n"
+    "    awk -F, -v OFS=, 'NR > 1 { $6 = 1e-4 + 1e-5 * $1 + 1e-8 * $1 * $2 } 1' >steps.csv\n"
     "$O surface tiny --k 1,2 --w 0,1 --context 25 --rows 0 --samples 1 --device null --db s.db\n"
     "$O datastore build rhymes.txt -o rhymes.store --model tiny\n"
     "rm -f *.db-wal *.db-shm\n";
@@ -136,6 +140,10 @@ static const Row ROWS[] = {
     {.name = "surface", .words = "surface ../in/tiny --k 1,2 --w 0,1 --context 25 --rows 0 --samples 1 --device null --db s.db", .loose = true},
     {.name = "bench", .words = "bench ../in/tiny --tokens 1,2 --context 25 --samples 1 --seconds 0 --csv --device null", .loose = true, .few = true},
     {.name = "tune", .words = "tune ../in/tiny --method ngrammys --dataset chat --limit 2 --device null --budget 60s --db t.db", .loose = true, .varies = true, .few = true},
+    {.name = "table", .words = "table spec-bench --run 1 --db ../in/a.db"},
+    {.name = "fit", .words = "fit --points ../in/points.tsv --resamples 100"},
+    {.name = "fit machine", .words = "fit --surface ../in/steps.csv --model ../in/tiny --on cpu-2core-zen4 --save m.json"},
+    {.name = "doctor", .words = "doctor --threads 1", .loose = true, .few = true},
     {.name = "datasets", .words = "datasets --path ../in/own.jsonl"},
     {.name = "datastore", .words = "datastore build ../in/rhymes.txt -o a.store --model ../in/tiny"},
     {.name = "datastore info", .words = "datastore info ../in/rhymes.store"},
@@ -386,7 +394,7 @@ static void prepare(World *w, const Row *r, Strike *s, Text *printed) {
         setenv("HOME", in_world(w, "now/home"), true);
     }
     copy_stage(w);
-    *s = (Strike){.at = 0};
+    *s = (Strike){.kinds = (1 << STRIKE_KINDS) - 1};
     run_row(w, r, s, &c);
     if (c.code != r->code)
         fail_msg("%s: exit code %d: %s%s", r->name, c.code, text_get(&c.out), text_get(&c.err));
@@ -559,10 +567,11 @@ static void each_way(World *w, const Row *r, bool kills, double budget) {
     int before = w->strikes, count = kills ? KILL_COUNT : WAY_COUNT;
     Text printed = {0};
     Strike counted;
+    const char *most = getenv("OUTPACE_STRIKES_MOST"); // of each row and way
     prepare(w, r, &counted, &printed);
     for (int i = 0; i < count; i++) {
         int calls = calls_of(&counted, ways[i].kinds);
-        double share = budget > 0 ? budget / count : r->few ? 60 : calls;
+        double share = budget > 0 ? budget / count : most ? atoi(most) : r->few ? 60 : calls;
         bool skipped = calls == 0 || (ways[i].how.named && !counted.nameless);
         if (!skipped && wanted("OUTPACE_STRIKES_WAY", ways[i].name))
             strike_row(w, r, &ways[i], calls, share / calls, budget <= 0, &printed);
