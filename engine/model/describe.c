@@ -21,7 +21,9 @@ void model_describe(const Model *m, Text *out) {
     if (m->stand_in[0]) text_printf(out, "stand-in        %s\n", m->stand_in);
     text_printf(out, "architecture    %s\n", m->architecture);
     text_printf(out, "parameters      %.1f million\n", (double)shape_parameters(s) * 1e-6);
-    text_printf(out, "layers          %d of width %d, MLP %d\n", s->layers, s->width, s->mlp_width);
+    text_printf(out, "layers          %d of width %d, MLP %d", s->layers, s->width, s->mlp_width);
+    if (m->unused_layers) text_printf(out, "; the files hold %d more, which are left out", m->unused_layers);
+    text_puts(out, "\n");
     text_printf(out, "heads           %d of size %d, %d for keys (%d to one)%s\n", s->heads, s->head_dim,
                 s->kv_heads, group, s->qk_norm ? ", q and k normed" : "");
     text_printf(out, "vocabulary      %d%s\n", s->vocab, s->tied_head ? ", head tied to the embedding" : "");

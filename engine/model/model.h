@@ -62,7 +62,8 @@ typedef struct Model {
     LayerWeights *layers; // (shape.layers)
     WeightFile *shards;   // (shard_count)
     int shard_count;
-    bool held; // weights are in memory of the process's own, not in the files' pages
+    int unused_layers; // in the files, behind those of config.json
+    bool held;         // weights are in memory of the process's own, not in the files' pages
 } Model;
 
 // False with e filled, m then empty, if anything in the directory is not as it must be.

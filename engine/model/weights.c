@@ -154,19 +154,19 @@ static bool ends_with(const char *text, const char *end) {
 }
 
 // A weight of a layer that is never asked for, as a bias or a norm, is one of another arithmetic. Old files
-// also keep the frequencies of rotation, which config.json gives.
-static bool check_used(const Model *m, const StoredTensor *t, const char *dir, const char *file, Error *e) {
+// also keep the frequencies of rotation, which config.json gives. Layers behind those that config.json names
+// are only counted: a model may be cut there by hand.
+static bool check_used(Model *m, const StoredTensor *t, const char *dir, const char *file, Error *e) {
     WeightSpec specs[LAYER_WEIGHTS];
     int layer = -1, count;
     if (sscanf(t->name, "model.layers.%4d.", &layer) != 1 || layer < 0 ||
         ends_with(t->name, ".rotary_emb.inv_freq"))
         return true;
-    if (layer >= m->shape.layers)
-        return error_input(
-            e,
-            "'%s/%s' has the tensor '%s', config.json %d layers, from 0: the others would be left out; "
-            "is 'num_hidden_layers' right?",
-            dir, file, t->name, m->shape.layers);
+    if (layer >= m->shape.layers) {
+        int behind = layer + 1 - m->shape.layers;
+        if (behind > m->unused_layers) m->unused_layers = behind;
+        return true;
+    }
     count = weights_of_layer(m, layer, specs);
     for (int i = 0; i < count; i++)
         if (strcmp(specs[i].name, t->name) == 0) return true;

@@ -6,6 +6,7 @@
 #include "harness/program/interrupt.h"
 #include "harness/program/line.h"
 #include "harness/program/lists.h"
+#include "harness/program/shape_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,6 +136,7 @@ static bool open_model(Bench *b, Error *e) {
     BenchOptions once = {.max_samples = 1, .min_samples = 1, .clock = clock_monotonic()};
     double start = clock_now(once.clock);
     if (!engine_open(&b->run.engine, b->run.dir, &o, NULL, e)) return false;
+    shape_warn(&b->run.engine.model, b->run.dir);
     if (b->run.engine.session.context < need)
         return error_input(e, "bench: the largest point needs %d positions, the model has %d", need,
                            b->run.engine.session.context);

@@ -140,6 +140,7 @@ static bool open_model(Work *s, Error *e) {
     if (!engine_ceilings(a->device, &o.backend, &s->ceilings, e) ||
         !engine_open(&s->engine, s->dir, &o, &s->memory, e))
         return false;
+    shape_warn(&s->engine.model, s->dir);
     if (s->engine.session.context < need)
         return error_input(e, "the largest point needs %d positions, the model has %d", need,
                            s->engine.session.context);

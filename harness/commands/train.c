@@ -8,6 +8,7 @@
 #include "engine/model/identity.h"
 #include "engine/train/ngram.h"
 #include "harness/program/interrupt.h"
+#include "harness/program/shape_text.h"
 #include "harness/program/terminal.h"
 #include "harness/train/adapter.h"
 #include "harness/train/run.h"
@@ -92,8 +93,9 @@ static bool open_start(ModelRun *m, const char *dir, Error *e) {
     output_reads(&m->run.out, dir);
     m->run.file.config.start = &m->start;
     m->run.file.config.start_name = m->start_name;
-    return model_open(&m->start, dir, e) && model_check_finite(&m->start, dir, e) &&
-           model_identity(&m->start, dir, m->start_name, e);
+    if (!model_open(&m->start, dir, e)) return false;
+    shape_warn(&m->start, dir);
+    return model_check_finite(&m->start, dir, e) && model_identity(&m->start, dir, m->start_name, e);
 }
 
 static bool open_run(ModelRun *m, const char *config, const char *start, Error *e) {

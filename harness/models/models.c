@@ -1,18 +1,20 @@
 #include "harness/models/models.h"
 
 #include "engine/base/memory.h"
+#include "harness/program/shape_text.h"
 #include "harness/program/terminal.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-static void tell_cut(const Engine *engine) {
+static void tell(const Engine *engine, const char *dir) {
     const Session *s = &engine->session;
+    shape_warn(&engine->model, dir);
     if (engine->fits)
         fprintf(stderr,
                 "note: '%s' holds a context of %d, not %d: its device has no room; --context %d fits\n",
-                s->name, s->context, s->shape.context, engine->fits);
+                SHOWN(s->name), s->context, s->shape.context, engine->fits);
 }
 
 // Where the draft goes.
@@ -32,7 +34,7 @@ static bool open_beside(Models *m, const ModelChoice *c, const EngineOptions *ta
     draft.device = draft_device(c);
     if (c->draft && !engine_open(&m->draft, c->draft, &draft, &m->draft_memory, e))
         return error_within(e, "--draft '%s'", c->draft);
-    tell_cut(&m->draft);
+    if (c->draft) tell(&m->draft, c->draft);
     m->has_draft = c->draft != NULL;
     if (c->draft && !engine_same_vocabulary(&m->target, &m->draft, e)) return false;
     if (c->heads && !engine_open_adapter(&m->heads, &m->target, c->heads, &options, &m->heads_memory, e))
@@ -61,7 +63,7 @@ bool models_open(Models *m, const ModelChoice *c, Error *e) {
     if (c->context > m->target.model.shape.context)
         fprintf(stderr, "warning: --context %d is cut to %d, all that '%s' holds\n", c->context,
                 m->target.model.shape.context, SHOWN(c->target));
-    tell_cut(&m->target);
+    tell(&m->target, c->target);
     if (facts_cache(c->cache, &m->cache, e) && open_beside(m, c, &options, e)) return true;
     models_close(m);
     return false;

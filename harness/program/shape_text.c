@@ -1,6 +1,9 @@
 #include "harness/program/shape_text.h"
 
 #include "engine/base/json.h"
+#include "harness/program/terminal.h"
+
+#include <stdio.h>
 
 char *shape_text(const Shape *s) {
     json_t *o =
@@ -10,4 +13,13 @@ char *shape_text(const Shape *s) {
     char *text = json_text(o, JSON_COMPACT);
     json_decref(o);
     return text;
+}
+
+void shape_warn(const Model *m, const char *name) {
+    if (m->unused_layers)
+        fprintf(
+            stderr,
+            "warning: '%s' has %d layers, as its config.json says; the %d behind them in its files are left "
+            "out\n",
+            SHOWN(name), m->shape.layers, m->unused_layers);
 }

@@ -1,5 +1,10 @@
-// A model's shape as the store keeps it: what a price of its steps, and the size of its cache, need.
+// What commands say of a model's shape.
 #pragma once
-#include "engine/core/shape.h"
+#include "engine/model/model.h"
 
-char *shape_text(const Shape *s); // a JSON object, for mem_free; NULL: no memory
+// As the store keeps it: what a price of its steps, and the size of its cache, need. A JSON object, for
+// mem_free; NULL: no memory.
+char *shape_text(const Shape *s);
+
+// A line on standard error, where its files hold more layers than its config.json names.
+void shape_warn(const Model *m, const char *name);

@@ -3,6 +3,7 @@
 
 #include "engine/engine.h"
 #include "engine/model/identity.h"
+#include "harness/program/shape_text.h"
 #include "harness/program/terminal.h"
 #include "harness/train/run.h"
 
@@ -71,6 +72,7 @@ static bool open_target(AdapterRun *a, const char *dir, const TrainAdapterOption
     if (!ok || !engine_open(&a->engine, dir, &engine, NULL, e) ||
         !model_identity(&a->engine.model, dir, identity, e))
         return false;
+    shape_warn(&a->engine.model, dir);
     a->engine.session.backend->report(a->engine.session.self, &report);
     snprintf(a->name, sizeof a->name, "%s %s%s", identity, report.isa,
              a->engine.session.compute == COMPUTE_F16 ? " f16" : "");

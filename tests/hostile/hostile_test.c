@@ -121,8 +121,6 @@ static const Case SINGLE_CASES[] = {
     {"layers missing", spoil_json, CONFIG "/num_hidden_layers", "", CONFIG, "missing"},
     {"a layer too many", spoil_json, CONFIG "/num_hidden_layers", "4", "",
      "'model.layers.3.input_layernorm.weight'"},
-    {"layers that config.json does not know", spoil_json, CONFIG "/num_hidden_layers", "1", WEIGHTS,
-     "is 'num_hidden_layers' right?"},
     {"vocabulary unlike the embedding", spoil_json, CONFIG "/vocab_size", "600", WEIGHTS, "needs (600, 64)"},
     {"size a text", spoil_json, CONFIG "/hidden_size", "\"64\"", CONFIG, "'hidden_size'"},
     {"size a real", spoil_json, CONFIG "/hidden_size", "64.5", CONFIG, "'hidden_size'"},

@@ -2,6 +2,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
+#include "engine/model/safetensors.h"
 #include "engine/text/utf8.h"
 #include "tests/support/child.h"
 #include "tests/support/scratch.h"
@@ -579,6 +580,58 @@ static void swap_pieces(Cli *cli, const char *model, const char *a, const char *
     json_decref(root);
 }
 
+static void copy_tensor(const char *from, char *to, size_t size, const Safetensors *a, const char *name) {
+    Safetensors b;
+    assert_true(safetensors_parse((const unsigned char *)to, size, name, &b, NULL));
+    const StoredTensor *x = safetensors_find(a, name), *y = safetensors_find(&b, name);
+    assert_true(x && y && x->end - x->begin == y->end - y->begin);
+    memcpy(to + y->begin, from + x->begin, x->end - x->begin);
+    safetensors_release(&b);
+}
+
+// Layers behind those that config.json names are as if they were not in the files, and a line says so.
+static void cut_by_hand(void **state) {
+    Cli *cli = *state;
+    const char *folder = cli->folder, *file = "model.safetensors";
+    char tiny[FOLDER_PATH_SIZE], cut[FOLDER_PATH_SIZE], whole[FOLDER_PATH_SIZE];
+    size_t size, smaller;
+    Safetensors parsed;
+    snprintf(tiny, sizeof tiny, "%s", folder_path(folder, "tiny"));
+    snprintf(cut, sizeof cut, "%s", folder_path(folder, "cut"));
+    snprintf(whole, sizeof whole, "%s", folder_path(folder, "whole"));
+    run(cli, 0, "model synth tiny whole --set num_hidden_layers=1 --seed 3");
+    scratch_copy(tiny, cut);
+    json_t *config = scratch_json(whole, "config.json");
+    scratch_write_json(cut, "config.json", config);
+    json_decref(config);
+    // A seed draws the same first layer, and the rest that belongs to it is copied.
+    char *from = scratch_read(tiny, file, &size), *to = scratch_read(whole, file, &smaller);
+    assert_true(safetensors_parse((const unsigned char *)from, size, file, &parsed, NULL));
+    copy_tensor(from, to, smaller, &parsed, "model.norm.weight");
+    copy_tensor(from, to, smaller, &parsed, "lm_head.weight");
+    scratch_write(whole, file, to, smaller);
+    safetensors_release(&parsed);
+    mem_free(from);
+    mem_free(to);
+    json_t *want = json_of(cli, "generate whole --ids 1,5,9 -n 30 --json --ignore-eos");
+    assert_string_equal(text_get(&cli->last.err), "");
+    for (int i = 0; i < 2; i++) {
+        json_t *got = json_of(cli, i ? "generate cut --ids 1,5,9 -n 30 --json --ignore-eos --weights held"
+                                     : "generate cut --ids 1,5,9 -n 30 --json --ignore-eos");
+        expect_equal(want, got, "ids", "cut by hand");
+        json_decref(got);
+        assert_string_equal(text_get(&cli->last.err),
+                            "warning: 'cut' has 1 layers, as its config.json says; the 2 behind them in its "
+                            "files are left out\n");
+    }
+    json_decref(want);
+    run(cli, 0, "generate cut --ids 1,5,9 -n 4 --device null");
+    run(cli, 0, "generate tiny --ids 1,5,9 -n 4 --method speculative --draft cut");
+    assert_non_null(strstr(text_get(&cli->last.err), "warning: 'cut' has 1 layers"));
+    assert_non_null(
+        strstr(out_of(cli, "model info cut --check"), "; the files hold 2 more, which are left out\n"));
+}
+
 // The same ids with a draft, an adapter and heads as without, and what they took is told; what does not fit
 // is refused in one line.
 static void second_models(void **state) {
@@ -650,6 +703,7 @@ int main(void) {
         cmocka_unit_test(cache),
         cmocka_unit_test(reader_leaves),
         cmocka_unit_test(second_models),
+        cmocka_unit_test(cut_by_hand),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
