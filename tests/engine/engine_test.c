@@ -347,18 +347,22 @@ static void names(void **state) {
     static const struct {
         const char *device, *compute, *weights, *said;
     } rows[] = {
-        {"gpu",    NULL,   NULL,     "there is no device 'gpu': cpu, cuda[:n], auto and null are known"   },
-        {"",       NULL,   NULL,     "there is no device '': cpu, cuda[:n], auto and null are known"      },
-        {"CPU",    NULL,   NULL,     "there is no device 'CPU': cpu, cuda[:n], auto and null are known"   },
-        {"cpu:0",  NULL,   NULL,     "there is no device 'cpu:0': cpu, cuda[:n], auto and null are known" },
-        {"null:1", NULL,   NULL,     "there is no device 'null:1': cpu, cuda[:n], auto and null are known"},
-        {"cuda:",  NULL,   NULL,     "there is no device 'cuda:': cpu, cuda[:n], auto and null are known" },
-        {"cuda:x", NULL,   NULL,     "there is no device 'cuda:x': cpu, cuda[:n], auto and null are known"},
-        {"cpu",    "fp8",  NULL,     "there is no compute 'fp8': f32, bf16 and f16 are known"             },
-        {"null",   "BF16", NULL,     "there is no compute 'BF16': f32, bf16 and f16 are known"            },
-        {"null",   NULL,   "held",   "weights held needs device cpu; leave --weights out for null"        },
-        {"cuda",   NULL,   "held",   "weights held needs device cpu; leave --weights out for cuda"        },
-        {"null",   NULL,   "packed", "weights are 'packed', must be held or mapped"                       },
+        {"gpu",    NULL,   NULL,     "there is no device 'gpu': cpu, cuda[:n][,cuda:m..], auto and null are known"},
+        {"",       NULL,   NULL,     "there is no device '': cpu, cuda[:n][,cuda:m..], auto and null are known"   },
+        {"CPU",    NULL,   NULL,     "there is no device 'CPU': cpu, cuda[:n][,cuda:m..], auto and null are known"},
+        {"cpu:0",  NULL,   NULL,
+         "there is no device 'cpu:0': cpu, cuda[:n][,cuda:m..], auto and null are known"                          },
+        {"null:1", NULL,   NULL,
+         "there is no device 'null:1': cpu, cuda[:n][,cuda:m..], auto and null are known"                         },
+        {"cuda:",  NULL,   NULL,
+         "there is no device 'cuda:': cpu, cuda[:n][,cuda:m..], auto and null are known"                          },
+        {"cuda:x", NULL,   NULL,
+         "there is no device 'cuda:x': cpu, cuda[:n][,cuda:m..], auto and null are known"                         },
+        {"cpu",    "fp8",  NULL,     "there is no compute 'fp8': f32, bf16 and f16 are known"                     },
+        {"null",   "BF16", NULL,     "there is no compute 'BF16': f32, bf16 and f16 are known"                    },
+        {"null",   NULL,   "held",   "weights held needs device cpu; leave --weights out for null"                },
+        {"cuda",   NULL,   "held",   "weights held needs device cpu; leave --weights out for cuda"                },
+        {"null",   NULL,   "packed", "weights are 'packed', must be held or mapped"                               },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Engine engine;

@@ -168,7 +168,7 @@ static void mistakes(void **state) {
         {"generate tiny --ids 1,600",
          "outpace: token 1 of the prompt is 600, outside the vocabulary of 512\n"                                            },
         {"generate tiny x --device gpu",
-         "outpace: there is no device 'gpu': cpu, cuda[:n], auto and null are known\n"                                       },
+         "outpace: there is no device 'gpu': cpu, cuda[:n][,cuda:m..], auto and null are known\n"                            },
         {"generate nowhere x",                  "outpace: there is no directory 'nowhere': give that of a Hugging Face model; "
                                "nothing is downloaded\n"                                       },
         {"generate tiny 'far too long' -c 3",
