@@ -117,7 +117,8 @@ __global__ void __launch_bounds__(THREADS) clustered(Plant plant, const float *i
     if (plant != PLANT_CLUSTER_ARRIVE) cluster_arrive();
     if (plant != PLANT_CLUSTER_WAIT) cluster_wait();
     if (plant == PLANT_CLUSTER_BEHIND) cluster_arrive();
-    Pair x = cluster_pair(&sm->passed[t / 2 * 2], plant == PLANT_CLUSTER_RANK ? BLOCKS : next);
+    Pair x = cluster_pair(cluster_place(&sm->passed[t / 2 * 2], plant == PLANT_CLUSTER_RANK ? BLOCKS : next),
+                          true);
     if (plant == PLANT_CLUSTER_OVERWRITE) sm->passed[t] = x.x;
     if (plant == PLANT_CLUSTER_WAIT) cluster_wait();
     if (plant != PLANT_CLUSTER_LEAVE && plant != PLANT_CLUSTER_BEHIND) cluster_arrive();
