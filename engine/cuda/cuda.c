@@ -5,6 +5,7 @@
 #include "engine/cuda/device.h"
 #include "engine/cuda/fast.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -121,6 +122,7 @@ static Cuda *make_cards(const Model *model, const CudaCards *cards, const Backen
         error_system(e, "out of memory for a CUDA instance");
         return NULL;
     }
+    assert(first); // there is a card, at least
     for (int i = 0; i < first->max_nodes; i++) first->holder[i] = first;
     int own = model->shape.context, asked = o->context;
     cuda_set_context(first, asked > 0 && asked < own ? asked : own, o);
