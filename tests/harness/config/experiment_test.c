@@ -138,7 +138,7 @@ static void wrong_values(void **state) {
     expect_error("20", "2.5", "x.yaml:7:12: 'limit' is '2.5', must be a whole number from 0 to 16777216");
     expect_error("20", "2x", "x.yaml:7:12: 'limit' is '2x', must be a whole number from 0 to 16777216");
     expect_error("20", "20\n    order: wild",
-                 "x.yaml:8:12: 'order' is 'wild', must be one of written, shuffled, by-task");
+                 "x.yaml:8:12: 'order' is 'wild', must be one of written, shuffled, by-task, first-shuffled");
     expect_error("20", "20\n    template: vicunia",
                  "x.yaml:8:15: there is no template 'vicunia'; did you mean 'vicuna'?");
     expect_error("20", "20\n    seed: -5",
