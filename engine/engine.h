@@ -83,11 +83,11 @@ int engine_gpus(void);
 // other devices, and where there is no GPU, or no driver for one.
 bool engine_passes_over(const char *device, Error *why);
 
-// What a GPU (see EngineOptions) says of itself now; card: which of the device's, from 0. False without an
-// error where the device is none, or has no such card.
+// A GPU's own readings (see EngineOptions) at this moment; card: its number among the device's, from 0. False
+// without an error where the device is not a GPU, or has no such card.
 bool engine_gauge(const char *device, int card, Gauge *out, Error *e);
 
-// What the device (see EngineOptions) can do at most, measured now; the slowest of its cards. All zero for a
+// Measures the most that the device (see EngineOptions) can do; its slowest card counts. All zero for a
 // device without arithmetic.
 bool engine_ceilings(const char *device, const BackendOptions *o, Ceilings *out, Error *e);
 

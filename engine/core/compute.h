@@ -1,4 +1,4 @@
-// What arithmetic a session computes in, and where that was too narrow.
+// The arithmetic a session computes in, and the places where f16 can overflow.
 //
 // Compute f16 rounds activations, keys and values to it, and from 65520 on they become infinite: the step is
 // then refused, with the first place of the model that it came to, since an infinity need not reach the
@@ -7,7 +7,7 @@
 #include "engine/base/error.h"
 #include "engine/base/numbers.h"
 
-// What activations, keys and values are rounded to; sums and the residual stream are f32.
+// Activations, keys and values are rounded to this; sums and the residual stream stay in f32.
 typedef enum { COMPUTE_F32, COMPUTE_BF16, COMPUTE_F16, COMPUTE_KINDS } Compute;
 static inline Dtype compute_dtype(Compute c) { return (Dtype[]){DTYPE_F32, DTYPE_BF16, DTYPE_F16}[c]; }
 static inline const char *compute_name(Compute c) { return (const char *[]){"f32", "bf16", "f16"}[c]; }
@@ -31,7 +31,7 @@ static inline bool compute_rounds(Compute c, Dtype weights) {
     return c != COMPUTE_F32 && weights != DTYPE_F32 && compute_dtype(c) != weights;
 }
 
-// What is rounded, in the order of a layer.
+// The values a layer rounds, in the order it computes them.
 typedef enum {
     ROUNDED_ATTENTION_INPUT,
     ROUNDED_HEADS, // q, k and v

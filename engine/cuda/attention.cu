@@ -5,8 +5,8 @@
 //      sums (16, dims) += weights (16, 16) values (16, dims)   turn after turn; one mma for 8 dimensions
 //
 // A warp takes the scores of one turn, or of two, and brings its keys and values in; then each warp sums 16
-// dimensions over all turns, and the weights beside them as a column of ones. So nothing but the largest
-// scores and the weights goes from warp to warp, and no sum is ever scaled again.
+// dimensions over all turns, and the weights beside them as a column of ones. Only the
+// largest scores and the weights pass between warps, and no sum is ever rescaled.
 //
 //      |-- Q, K of turn w ----|                        |-- weights --|-- values of dimensions 16w .. --|
 //      |-- V of turn w, or K of turn w + 8 ----| then V, if there are two
@@ -26,14 +26,14 @@ template <int DIM> struct TensorShared {
     int is_last;
 };
 
-// What all blocks of a launch have in common. Some heads of each node, `heads` of them, take a node's place.
+// The same for all blocks of a launch. A tile holds `heads` heads of each of its nodes.
 struct Split {
     int first_tile, group, heads, slices; // slices: that take all heads of one key head
     int inverse;                          // 65536 / heads, rounded up
     float scale;                          // of scores, for powers of two
 };
 
-// What a block of the grid takes.
+// The work of one block of the grid.
 struct Job {
     const Tile *tile;
     int kv, head, last_head; // heads [head, last_head] of a node
@@ -170,7 +170,7 @@ __device__ __forceinline__ void take_scores(const uint32_t q[DIM / 16][4], const
     for (int i = 0; i < 8; i++) score[i / 4][i % 4] += odd[i / 4][i % 4];
 }
 
-// What is not seen scores -INFINITY.
+// A position that a query does not see scores -INFINITY.
 __device__ __forceinline__ void mask(Mine *m, const Places &p, float score[2][4]) {
     int begin = p.base + warp_lane() % 4 * 2;
 #pragma unroll

@@ -29,7 +29,7 @@ __device__ __forceinline__ float warp_most(float x) {
     return x;
 }
 
-// What the warp knows of its positions; key: where the lane's is, for those that are seen.
+// One warp's positions; key: the place of the lane's, where the query sees it.
 __device__ __forceinline__ void take_positions(const Attention &a, const float *q, bool seen, bool step,
                                                size_t at, float scale, PlainPart *to) {
     float s =

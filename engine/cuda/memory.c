@@ -98,7 +98,7 @@ static size_t answers_size(int nodes) {
     return (size_t)(nodes + PANEL_ROWS) * sizeof(double) + PANEL_ROWS * sizeof(int);
 }
 
-// What the head leaves, on the card that has it.
+// The head's results, on the card that runs it.
 static bool take_head(Cuda *c, Error *e) {
     size_t f = sizeof(float), *t = &c->step_bytes, vocab = (size_t)c->model->shape.vocab;
     size_t width = (size_t)c->model->shape.width, widest = vocab > width ? vocab : width;

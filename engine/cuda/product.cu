@@ -161,7 +161,7 @@ __device__ __forceinline__ void sum_parts(Pair sum[AT_ONCE], const uint32_t plac
     }
 }
 
-// What a block puts of its tile: a share of the outputs, in every row. A thread has two outputs (from
+// The share of its tile's outputs that a block puts, in every row. A thread has two outputs (from
 // `column` of the tile on) of several rows at once, of the first `step` rows its own.
 template <int AT_ONCE> struct Share {
     int column, own, step;
@@ -182,7 +182,7 @@ __device__ __forceinline__ Share<AT_ONCE> share_of(const Product &p, const Part 
     return s;
 }
 
-// What they meet is asked for early: by nobody else is it written in this launch.
+// Loads what the outputs are combined with ahead of time: nothing else in this launch writes it.
 template <int WARPS, int AT_ONCE>
 __device__ __forceinline__ void begin_share(Share<AT_ONCE> &s, const Product &p, const Part &b,
                                             int first_node) {

@@ -1,5 +1,5 @@
 // Products of f32 activations by weights of any type, with fused multiply-adds: f32 compute, and f32 weights.
-// What the CPU backend has, so that nothing is refused; the fast road is product.cu.
+// The plain path: it accepts every format that the CPU backend does. product.cu is the fast one.
 //
 // A warp has two weight rows and COLUMNS activation rows. Lane l takes four columns from 4 l on, 128 further
 // on in the next round; lanes are added by shuffles: an element's order of summing depends on K alone.

@@ -1,5 +1,5 @@
-// What becomes of sums that stand in memory: another library's, or a product's parts where blocks of a launch
-// cannot read one another's. See put.cuh. A thread has two neighbours of a row.
+// Puts sums that are in memory: another library's, or a product's parts where the blocks of a launch cannot
+// read one another's. See put.cuh. A thread has two neighbours of a row.
 #include "engine/cuda/put.cuh"
 
 enum { THREADS = 128 };

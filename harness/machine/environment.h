@@ -1,4 +1,4 @@
-// What a run is measured on, as the store has it: this build and its libraries, this machine, and the GPUs.
+// The environment of a run, as the store keeps it: this build and its libraries, this machine, its GPUs.
 #pragma once
 #include "harness/machine/machine.h"
 #include "harness/machine/gauges.h"

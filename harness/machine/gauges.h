@@ -26,8 +26,8 @@ void gauges_ceilings(const char *device, const Ceilings *c, double peak, const c
 // What it says, with null for what it does not; NULL: no memory.
 json_t *gauges_json(const Gauge *g);
 
-// What the one of these GPUs (engine_list_gpus) says. False where there are no more. The texts of `out` point
-// into `g` and `moment`.
+// The reading of one of these GPUs (engine_list_gpus). False where there are no more. The texts of `out`
+// point into `g` and `moment`.
 typedef struct GaugeReading {
     Gauge gauge;
     char device[24];

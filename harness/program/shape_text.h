@@ -1,4 +1,4 @@
-// What commands say of a model's shape.
+// A model's shape, as commands print it.
 #pragma once
 #include "engine/model/model.h"
 

@@ -64,8 +64,7 @@ int inputs_refused(const Inputs *in);
 ModelChoice inputs_choice(const Inputs *in, int setup);
 MethodEnv inputs_env(const Inputs *in, int point, Models *m, const Sampling *sampling);
 
-// What weights of a model are rounded to as a GPU loads them for these settings, "f16 to bf16"; NULL: they
-// are not.
+// How a GPU rounds a model's weights as it loads them for these settings, "f16 to bf16"; NULL: it does not.
 const char *inputs_rounding(const Inputs *in, int model, const Settings *settings);
 
 // Fills refusals and rehearsals: opens each method as the run will, but with models that compute nothing.

@@ -1,4 +1,4 @@
-// What attention costs, counted on one key head of the published shapes: the longest warp of a block, after
+// The cost of attention, counted on one key head of the published shapes: the longest warp of a block, after
 // 100 and 500 tokens, for one row, chains and the trees of the methods. A turn of 128 dimensions is 32 mma,
 // where one warp takes scores and values; here a warp has one turn's scores, 16, and two of each turn's
 // values.

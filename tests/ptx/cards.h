@@ -48,8 +48,8 @@ enum { // cycles until a result can be used
     FENCE_CYCLES = 500,   // MEMBAR.SC.GPU, which empties L1 [3, lead]
 };
 
-// What a card has beside its data sheet's bandwidth, operations and processors, which
-// configs/hardware/NAME.json says.
+// A card beyond the bandwidth, operations and processors of its data sheet, which are in
+// configs/hardware/NAME.json.
 typedef struct Card {
     const char *name, *sheet; // sheet: of configs/hardware
     int capability;           // 80, 89, 90

@@ -1,4 +1,4 @@
-// What comes before what where there are several streams.
+// The order of operations across streams.
 //
 // A clock tells of each stream how many of its works have surely happened: works of one stream in turn; what
 // the host had waited for when it put a work in; what was in front of the event that a stream waits for. Two

@@ -63,7 +63,7 @@ typedef enum {
 // out (PLANTED_ITEMS): of PLANT_NONE and PLANT_EARLY_NONE, what planted_wanted gives.
 void planted_run(Plant plant, const float *input, float *out);
 
-// What the stand-in for the runtime lets pass of what the real one refuses; NULL: nothing.
+// The calls that the stand-in accepts although the real runtime refuses them; NULL: none.
 const char *planted_refusals(void);
 
 // A kernel of one block, for the counters: each warp of `warps` loads a float a lane, `stride` floats apart;

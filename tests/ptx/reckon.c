@@ -152,7 +152,7 @@ static void print_overview(const Steps *s) {
 
 // --- a machine for simulate
 
-// What is reached of the data sheet, fitted to the chains' reckoned times.
+// The shares of the data sheet that fit the chains' reckoned times.
 static bool write_machine(const Asked *a, const char *shape_name, const Shape *shape, const Card *card,
                           const Hardware *sheet, const Steps *s, Error *e) {
     SurfacePoint points[MOST_STEPS];

@@ -1,4 +1,4 @@
-// What is counted, and the times made of it. The model is in reckoned.h.
+// Counts a step's work and derives times from the counts. reckoned.h describes the model.
 #include "tests/ptx/reckoned.h"
 
 #include "engine/base/configs.h"

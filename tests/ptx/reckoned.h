@@ -25,9 +25,9 @@
 // the launch in front of it was there. So much of memory's time, at most what the blocks that the card holds
 // at once have asked for, is taken off.
 //
-// What is not in it: contention, the order of instructions in machine code, blocks of two launches that share
-// a processor, bandwidth that a card does not reach. Paths are right within 40% (cards.h): `worst` has them
-// that much longer, and it is what goals are held against.
+// The model leaves out contention, the order of instructions in machine code, blocks of two launches that
+// share a processor, bandwidth that a card does not reach. Paths are right within 40% (cards.h): `worst` has
+// them that much longer, and it is what goals are held against.
 #pragma once
 #include "engine/core/shape.h"
 #include "simulate/hardware.h"

@@ -34,7 +34,7 @@ enum { MOST_FUNCTIONS = 512, MOST_DEVICES = 16, FREE_SHARED = 48 << 10 };
 
 SimtSettings simt_settings = {.poison = 0xff, .fail_after = -1, .driver = 13000, .lost = -1};
 
-// What an event marks, each time that it is recorded.
+// The point an event marks: a new one each time it is recorded.
 typedef struct Mark {
     struct CUstream_st *stream;
     Clock clock;
@@ -463,7 +463,7 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int f
                    .from_device = (uint32_t)from_device});
     LEAVE(cudaSuccess);
 }
-// What a thread's device must be for what goes into a stream.
+// A thread must have a stream's device current before it puts work into the stream.
 static cudaError_t usable(cudaStream_t s) {
     return s->device != (uint32_t)current ? cudaErrorInvalidResourceHandle
            : is_lost(s->device)           ? cudaErrorLaunchFailure

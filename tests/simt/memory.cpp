@@ -72,7 +72,7 @@ static void protect(const Owned &g) {
     mprotect(g.map, usable(&g), there ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
-// What it was comes again, and goes to whoever had the signal before.
+// The same fault happens again and goes to the previous handler of the signal.
 static void tell_whose(int, siginfo_t *info, void *) {
     for (const Owned &g : all())
         if (info->si_addr >= g.map && info->si_addr < (const char *)g.map + g.mapped && reach() >= 0 &&

@@ -48,7 +48,7 @@ static long &work_left() {
 static int answer() { return work_left() == 0 ? BROKEN : 0; }
 static int answer_of(int device) { return device == simt_settings.lost ? LOST : answer(); }
 
-// What goes into a stream while another device is the thread's is refused.
+// Work for a stream is refused while another device is current.
 static int usable(const void *stream) {
     int device = ((const Stream *)stream)->device;
     return device != current ? ANOTHER : answer_of(device);
@@ -125,8 +125,8 @@ int gpu_versions(int *driver, int *runtime) {
     return 0;
 }
 
-// What each device can do, 90 for 9.0, and after a colon, if it isn't 1,024, its memory in MB: "90:300,80".
-// $OUTPACE_FAKE_GPUS lists them; there may be none.
+// Each device's compute capability, 90 for 9.0, and after a colon, if it isn't 1,024, its memory in MB:
+// "90:300,80". $OUTPACE_FAKE_GPUS lists them; there may be none.
 struct Fake {
     int capability;
     size_t bytes;

@@ -1,5 +1,5 @@
-// What arithmetic is chosen by name and by weights, at whose rate it is, when weights are rounded to it, and
-// what is said where f16 was too narrow.
+// The arithmetic chosen by name and by weights, its rate, when weights are rounded to it, and the message
+// where f16 overflows.
 #include "tests/support/check.h"
 
 #include "engine/core/compute.h"

@@ -87,7 +87,7 @@ static void commands_end(void **state) {
             fail_msg("%s met no fault", all[i].words[0]);
 }
 
-// What a start has stored the next one has; nothing is measured twice, nothing counts as failed.
+// The next start has everything an earlier one stored: nothing is measured twice, nothing counts as failed.
 static void a_run_goes_on(void **state) {
     static const char *const words[] = {"run", "x.yaml", "--db", "r.db", NULL};
     int work = 128, failures = 0;

@@ -139,7 +139,7 @@ static void open_model(RandomModel *m, int layers, int context) {
     random_model_init(m, &shape, DTYPE_BF16, false, &r);
 }
 
-// What one card has no room for, two may have.
+// Two cards may hold what one has no room for.
 static void more_cards_are_named(void **state) {
     RandomModel m;
     void *self;

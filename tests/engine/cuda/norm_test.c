@@ -103,7 +103,7 @@ static void any_width(void **state) {
         for (int weighted = 0; weighted < 2; weighted++) check(&w, WIDTHS[i], weighted);
 }
 
-// What a row of numbers is rounded to, and the least place that an infinity was told at.
+// A row's rounded numbers, and the first place that reported an infinity.
 static unsigned round_row(const float *x, int count, Dtype dtype, unsigned place, uint16_t *out) {
     enum { NONE = 9 };
     void *stream;
