@@ -35,11 +35,13 @@ CUDA_ARCH = -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[s
 NVCCFLAGS = -std=c++17 -O3 --fmad=false -Xcompiler -Wall,-Wextra $(if $(filter 13.0,$(NVCC_VERSION)),-Xptxas --warn-on-spills$(,)-Werror) \
     $(if $(WERROR),-Werror all-warnings) -I. -MMD -MP
 , := ,
-# The PTX that nvcc makes on its way is kept, for the machine that runs it in the tests (tests/ptx).
+# The PTX that nvcc makes on its way is kept, for the machine that runs it in the tests (tests/ptx), and so are the
+# registers of each kernel, which ptxas alone knows: they decide how many blocks a card holds (tests/ptx/reckoned.h).
 build/cuda/%.o: %.cu engine/cuda/cuda.mk build/cuda/toolkit
 	@mkdir -p $(@D) build/ptx build/cuda/$*.kept
-	$(call say,NVCC,$<)$(NVCC) $(NVCCFLAGS) --keep --keep-dir build/cuda/$*.kept $(CUDA_ARCH) -c $< -o $@
-	@mv build/cuda/$*.kept/*.ptx build/ptx/ && rm -rf build/cuda/$*.kept
+	$(call say,NVCC,$<)$(NVCC) $(NVCCFLAGS) -Xptxas -v --keep --keep-dir build/cuda/$*.kept $(CUDA_ARCH) -c $< -o $@ 2>build/cuda/$*.log; \
+	    code=$$?; grep -vE '^ptxas info|bytes stack frame' build/cuda/$*.log >&2; exit $$code
+	@mv build/cuda/$*.log build/ptx/$(*F).registers && mv build/cuda/$*.kept/*.ptx build/ptx/ && rm -rf build/cuda/$*.kept
 
 # The host's meaning of the same sources; what a device would trap on traps here too.
 SIMTFLAGS = -std=c++17 -O2 -g -Wall -Wextra -Wshadow -Wno-unused-function -Wno-unknown-pragmas $(WERROR) $(EXACT) \
@@ -98,18 +100,14 @@ ifneq ($(NVCC),)
 tests: $(PTX_TESTS)
 endif
 
-# Times of steps on cards that are not here, reckoned from what that machine counts (tests/ptx/reckoned.h). How many
-# registers a kernel has decides how many of its blocks a card holds, and ptxas alone knows.
-REGISTERS = $(foreach a,80 90,$(patsubst engine/cuda/%.cu,build/ptx/%.compute_$(a).registers,$(CUDA_CU)))
-build/ptx/%.registers: $(CUDA_OBJECTS)
-	$(call say,PTXAS,$*)$(CUDA_HOME)/bin/ptxas -v -arch=sm_$(lastword $(subst _, ,$*)) build/ptx/$*.ptx -o /dev/null 2>$@
+# Times of steps on cards that are not here, reckoned from what that machine counts (tests/ptx/reckoned.h).
 $(BUILD)/ptx/reckon: $(BUILD)/tests/ptx/reckon.o
 $(BUILD)/tests/ptx/reckon_test: $(BUILD)/tests/ptx/reckon_test.o
 $(BUILD)/ptx/reckon $(BUILD)/tests/ptx/reckon_test: $(RECKON) $(PTX) $(CUDA_C:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS) $(BUILD)/libtests.a \
-    $(BUILD)/liboutpace.a | $(REGISTERS)
+    $(BUILD)/liboutpace.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(PTX_LINK)
-gpu-reckon: $(BUILD)/ptx/reckon $(REGISTERS)
+gpu-reckon: $(BUILD)/ptx/reckon
 	@$(BUILD)/ptx/reckon >build/ptx/reckoned.md && cp build/ptx/reckoned.md results/gpu/ && cat results/gpu/reckoned.md
 
 cuda-note:

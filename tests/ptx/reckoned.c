@@ -27,15 +27,16 @@ struct Counting {
 };
 static Counting *counting; // whose step runs: the machine's callbacks have no state
 
-// --- registers, as ptxas says them (make writes a file beside each of PTX)
+// --- registers, as ptxas reports them (make keeps its report beside the PTX)
 
-static int registers_in(FILE *f, const char *kernel) {
-    char line[1024], *at;
+// Of a kernel, in the report on both architectures.
+static int registers_in(FILE *f, const char *kernel, const char *architecture) {
+    char line[1024], entry[1024], *at;
     bool here = false;
     int n = 0;
+    snprintf(entry, sizeof entry, "Compiling entry function '%s' for 'sm_%s'", kernel, architecture);
     while (n == 0 && fgets(line, sizeof line, f)) {
-        at = strstr(line, "Compiling entry function '");
-        if (at) here = strncmp(at + 26, kernel, strlen(kernel)) == 0 && at[26 + strlen(kernel)] == '\'';
+        if (strstr(line, "Compiling entry function '")) here = strstr(line, entry) != NULL;
         at = strstr(line, "Used ");
         if (here && at) n = atoi(at + 5);
     }
@@ -43,12 +44,13 @@ static int registers_in(FILE *f, const char *kernel) {
 }
 
 static int registers_of(const Kernel *k) {
-    char path[1024];
-    const char *end = strrchr(k->file, '.');
+    char path[1024], architecture[8] = "";
+    const char *end = strstr(k->file, ".compute_");
+    if (end) sscanf(end, ".compute_%7[0-9]", architecture);
     snprintf(path, sizeof path, "%.*s.registers", (int)(end ? end - k->file : (long)strlen(k->file)),
              k->file);
     FILE *f = fopen(path, "r");
-    int n = f ? registers_in(f, k->name) : 0;
+    int n = f ? registers_in(f, k->name, architecture) : 0;
     if (f) fclose(f);
     if (!n) machine_fault("'%s' has no registers of %s; run make gpu-reckon", path, k->name);
     return n;
