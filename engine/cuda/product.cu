@@ -211,10 +211,10 @@ __device__ __forceinline__ void put_share(Share<AT_ONCE> &s, const Product &p, c
         s.next.row += step;
         s.next.count -= AT_ONCE;
         if (row + step < b.rows) look_ahead(s.next, p.put, s.at, p.rows, first_node);
-        if (splits == 1) {
+        if (splits == 1) { // activations are taken of every sum: where there is no row, of the first one's
 #pragma unroll
             for (int i = 0; i < AT_ONCE; i++)
-                if (i < now.count) sum[i] = *(const Pair *)(own + (row + i * s.step) * sums.row);
+                sum[i] = *(const Pair *)(own + (i < now.count ? row + i * s.step : 0) * sums.row);
         } else sum_parts<AT_ONCE>(sum, place, splits, now.count, 4 * row * sums.row, 4 * s.step * sums.row);
         if (splits > 1 && row + step >= b.rows) cluster_arrive();
         put_pairs(now, p.put, s.at, sum);
