@@ -117,9 +117,10 @@ void ptx_settle(void); // what is in memory now comes from there, not from L2, u
 uint64_t ptx_blocks(void);
 
 typedef struct PtxSettings {
-    bool checked; // races, uninitialised reads, waits: off where only counts matter
-    bool timed;   // the critical path
-    bool skips;   // no mma is computed: its sums stay as they are. Where only counts matter
+    bool checked;  // races, uninitialised reads, waits: off where only counts matter
+    bool timed;    // the critical path
+    bool skips;    // no mma is computed: its sums stay as they are. Where only counts matter
+    bool old_code; // 9.0 loads the code for 8.0, as from a build that has no other
     bool (*only)(const Launch *l, uint32_t block);        // NULL: every block runs; of a cluster all or none
     void (*launched)(const Launch *l, const Counters *c); // after each launch, with its own counters; or NULL
     int processors, shared_kb;                            // of each device; of a block

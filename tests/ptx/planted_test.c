@@ -5,6 +5,8 @@
 #include "tests/simt/settings.h"
 #include "tests/support/check.h"
 
+#include "engine/cuda/runtime.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,6 +132,31 @@ static void the_runtime_refuses(void **state) {
     assert_int_equal(simt_live_bytes(), 0);
 }
 
+// The code for 8.0 never waits for the launch in front, not even on a card of 9.0.
+static void the_loaded_code_decides(void **state) {
+    static const struct {
+        const char *card;
+        bool old_code, early;
+    } rows[] = {
+        {"90", false, true },
+        {"90", true,  false},
+        {"80", false, false}
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        GpuFacts facts;
+        setenv("OUTPACE_FAKE_GPUS", rows[i].card, 1);
+        ptx_settings.old_code = rows[i].old_code;
+        assert_int_equal(gpu_facts(0, &facts), 0);
+        assert_int_equal(facts.major * 10 + facts.minor, atoi(rows[i].card));
+        if (gpu_begins_early() != rows[i].early || gpu_has_clusters() != rows[i].early)
+            fail_msg("a card of %s, old code %d: early launches %d, clusters %d, wanted %d", rows[i].card,
+                     rows[i].old_code, gpu_begins_early(), gpu_has_clusters(), rows[i].early);
+    }
+    ptx_settings.old_code = false;
+    unsetenv("OUTPACE_FAKE_GPUS");
+}
+
 static void want(uint64_t got, uint64_t wanted_count, const char *what, int stride) {
     if (got != wanted_count)
         fail_msg("stride %d: %lu %s, wanted %lu", stride, (unsigned long)got, what,
@@ -178,6 +205,7 @@ static void counts_are_right(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(right_numbers), cmocka_unit_test(every_bug_is_named),
                                        cmocka_unit_test(the_runtime_refuses),
+                                       cmocka_unit_test(the_loaded_code_decides),
                                        cmocka_unit_test(counts_are_right)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

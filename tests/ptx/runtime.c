@@ -155,7 +155,7 @@ static bool is_lost(uint32_t device) { return simt_settings.lost == (int)device;
 static int target_of(uint32_t device) {
     int capability[MOST_DEVICES] = {90};
     devices(capability);
-    return capability[device] >= 90 ? 1 : 0;
+    return capability[device] >= 90 && !ptx_settings.old_code ? 1 : 0;
 }
 
 cudaError_t cudaDriverGetVersion(int *version) {
