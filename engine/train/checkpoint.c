@@ -20,6 +20,8 @@ static void identity_text(const Trainer *t, const char *corpus, Text *out) {
                 s->head_dim, s->mlp_width, s->vocab, s->context, (double)s->norm_epsilon, s->rope.theta);
     text_printf(out, "optimizer %d %d %a %a %a %a %a %a %a\n", o->steps, o->warmup, o->rate, o->last_rate,
                 o->beta1, o->beta2, o->epsilon, o->weight_decay, o->clip);
+    text_printf(out, "kind %d schedule %d %a decays %d momentum %a embedding %a\n", (int)o->kind,
+                (int)o->schedule, o->cooldown, (int)o->decays, o->momentum, o->embedding_rate);
     text_printf(out, "batch %d %d held out %a seed %llu kernels %s corpus %s\n", c->batch, c->pass,
                 c->held_out, (unsigned long long)c->seed, t->networks[0].kernels->name, corpus);
     if (c->start) text_printf(out, "start %s\n", c->start_name);
@@ -74,6 +76,12 @@ static TensorOut parameter_out(const Parameter *p, const Moments *m, char *name)
                        .bytes = parameter_size(p) * sizeof(float)};
 }
 
+// How many of the arrays a parameter has.
+static int arrays_used(const Trainer *t, int network, const Parameter *x) {
+    bool muon = optimizer_is_muon(&t->optimizers[network], &t->networks[network].parameters, x);
+    return muon ? ARRAYS - 1 : ARRAYS;
+}
+
 // All networks' numbers; the names of heads' parameters tell which head's they are.
 static size_t numbers_out(const Trainer *t, TensorOut *out, char (*names)[NAME]) {
     size_t count = 0;
@@ -82,7 +90,7 @@ static size_t numbers_out(const Trainer *t, TensorOut *out, char (*names)[NAME])
         Moments arrays[ARRAYS];
         arrays_of(t, n, arrays);
         for (int i = 0; i < p->count; i++)
-            for (int a = 0; a < ARRAYS; a++, count++)
+            for (int a = 0; a < arrays_used(t, n, &p->list[i]); a++, count++)
                 out[count] = parameter_out(&p->list[i], &arrays[a], names[count]);
     }
     return count;
@@ -144,7 +152,7 @@ static bool read_network(const Reading *r, Trainer *t, int network, bool copy) {
     char name[NAME];
     arrays_of(t, network, arrays);
     for (int i = 0; i < p->count; i++)
-        for (int a = 0; a < ARRAYS; a++) {
+        for (int a = 0; a < arrays_used(t, network, &p->list[i]); a++) {
             TensorOut x = parameter_out(&p->list[i], &arrays[a], name);
             const unsigned char *from = bytes_of(r, name, "F32", x.bytes);
             if (!from) return false;

@@ -2,8 +2,8 @@
 // result, bit for bit.
 //
 //      NAME          F32  a parameter, under its Hugging Face name
-//      NAME.mean     F32  AdamW's moving average of its gradient
-//      NAME.square   F32  and of the gradient's square
+//      NAME.mean     F32  the optimiser's moving average of its gradient
+//      NAME.square   F32  AdamW's, and of the gradient's square; Muon has none
 //      progress      I64  steps done; epoch, document and offset where reading stands
 //      loss          F64  of the last step
 //      identity      U8   SHA-256 (as text) of configuration, kernel set and corpus

@@ -1,6 +1,7 @@
 #include "engine/train/optimizer.h"
 
 #include "engine/base/memory.h"
+#include "engine/train/muon.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,12 +12,34 @@ static const double PI = 3.14159265358979323846;
 
 static size_t chunks_of(const Network *n) { return (n->parameters.total + CHUNK - 1) / CHUNK; }
 
+static bool is_embedding(const Parameters *p, const Parameter *x) {
+    return x->at == p->embedding || x->at == p->head;
+}
+
+bool optimizer_is_muon(const Optimizer *o, const Parameters *p, const Parameter *x) {
+    return o->options.kind == OPTIMIZER_MUON && !x->vector && !is_embedding(p, x);
+}
+
+static bool take_scratch(Optimizer *o, const Network *n) {
+    size_t all;
+    for (int i = 0; i < n->parameters.count; i++) {
+        const Parameter *x = &n->parameters.list[i];
+        size_t need = optimizer_is_muon(o, &n->parameters, x) ? muon_scratch(x->rows, x->columns) : 0;
+        if (need > o->scratch_size) o->scratch_size = need;
+    }
+    if (!o->scratch_size) return true;
+    o->scratch = size_mul(o->scratch_size, (size_t)pool_threads(n->pool), &all)
+                     ? mem_alloc(all, sizeof *o->scratch)
+                     : NULL;
+    return o->scratch != NULL;
+}
+
 bool optimizer_open(Optimizer *o, const OptimizerOptions *options, const Network *n, Error *e) {
     *o = (Optimizer){.options = *options};
     o->mean = mem_alloc(n->parameters.total, sizeof *o->mean);
     o->square = mem_alloc(n->parameters.total, sizeof *o->square);
     o->sums = mem_alloc(chunks_of(n), sizeof *o->sums);
-    if (o->mean && o->square && o->sums) return true;
+    if (o->mean && o->square && o->sums && take_scratch(o, n)) return true;
     optimizer_close(o);
     return error_system(e, "out of memory for the moments of %zu parameters", n->parameters.total);
 }
@@ -25,12 +48,17 @@ void optimizer_close(Optimizer *o) {
     mem_free(o->mean);
     mem_free(o->square);
     mem_free(o->sums);
+    mem_free(o->scratch);
     *o = (Optimizer){0};
 }
 
 double optimizer_rate(const OptimizerOptions *o, int step) {
     if (step <= o->warmup) return o->rate * step / o->warmup;
     double done = (double)(step - o->warmup) / (o->steps > o->warmup ? o->steps - o->warmup : 1);
+    if (o->schedule == SCHEDULE_STABLE) {
+        double left = (double)(o->steps - step), falling = o->cooldown * o->steps;
+        return left >= falling ? o->rate : o->last_rate + (o->rate - o->last_rate) * left / falling;
+    }
     return o->last_rate + (o->rate - o->last_rate) * (1 + cos(PI * done)) / 2;
 }
 
@@ -38,6 +66,7 @@ typedef struct Update {
     Optimizer *o;
     Network *n;
     AdamStep step;
+    float embedding_rate;
 } Update;
 
 static void sum_chunks(void *argument, int thread, int threads) {
@@ -57,11 +86,13 @@ static double gradient_length(Update *u) {
     return sqrt(sum);
 }
 
-// Numbers [from, to) of the array, all of one parameter.
-static void move(const Update *u, bool decays, size_t from, size_t to) {
+// Numbers [from, to) of the array, all of parameter x.
+static void move(const Update *u, const Parameter *x, size_t from, size_t to) {
     AdamStep s = u->step;
+    bool embedding = is_embedding(&u->n->parameters, x);
     float *gradient = u->n->gradients + from;
-    if (!decays) s.decay = 0;
+    if (x->vector || (embedding && u->o->options.decays == DECAY_LAYERS)) s.decay = 0;
+    if (embedding) s.rate = u->embedding_rate;
     u->n->kernels->adamw(&s, u->n->weights + from, gradient, u->o->mean + from, u->o->square + from,
                          to - from);
     memset(gradient, 0, (to - from) * sizeof *gradient);
@@ -74,10 +105,32 @@ static void move_share(void *argument, int thread, int threads) {
     size_t last = p->total * ((size_t)thread + 1) / (size_t)threads;
     for (int i = 0; i < p->count; i++) {
         size_t from = p->list[i].at, to = from + parameter_size(&p->list[i]);
+        if (optimizer_is_muon(u->o, p, &p->list[i])) continue;
         if (from < first) from = first;
         if (to > last) to = last;
-        if (from < to) move(u, !p->list[i].vector, from, to);
+        if (from < to) move(u, &p->list[i], from, to);
     }
+}
+
+// A matrix is one thread's; whose it is makes no difference to it.
+static void move_matrices(void *argument, int thread, int threads) {
+    const Update *u = argument;
+    const Network *n = u->n;
+    int from, to;
+    MuonStep s = {.kernels = n->kernels,
+                  .product = n->scratch[thread],
+                  .scratch = u->o->scratch + (size_t)thread * u->o->scratch_size,
+                  .rate = u->step.rate,
+                  .decay = u->step.decay,
+                  .momentum = (float)u->o->options.momentum,
+                  .gradient_scale = u->step.gradient_scale};
+    (void)threads;
+    while (pool_take(n->pool, n->parameters.count, 1, thread, &from, &to))
+        for (const Parameter *x = n->parameters.list + from; x < n->parameters.list + to; x++) {
+            if (!optimizer_is_muon(u->o, &n->parameters, x)) continue;
+            muon(&s, n->weights + x->at, n->gradients + x->at, u->o->mean + x->at, x->rows, x->columns);
+            memset(n->gradients + x->at, 0, parameter_size(x) * sizeof *n->gradients);
+        }
 }
 
 double optimizer_step(Optimizer *o, Network *n, int step) {
@@ -92,6 +145,9 @@ double optimizer_step(Optimizer *o, Network *n, int step) {
                         .unbias1 = (float)(1 / (1 - pow(c->beta1, step))),
                         .unbias2 = (float)(1 / (1 - pow(c->beta2, step))),
                         .gradient_scale = c->clip > 0 && length > c->clip ? (float)(c->clip / length) : 1.0f};
+    u.embedding_rate = u.step.rate;
+    if (c->embedding_rate > 0) u.embedding_rate *= (float)(c->embedding_rate / c->rate);
     pool_run(n->pool, move_share, &u);
+    if (o->scratch) pool_run(n->pool, move_matrices, &u);
     return length;
 }

@@ -1,4 +1,4 @@
-// Learning: backward passes and AdamW, for small reference models. Only the harness uses this room.
+// Learning: backward passes and AdamW or Muon, for small reference models. Only the harness uses this room.
 //
 //      kernels     the products and row operations of each instruction set, forward and backward
 //      network     a whole model: loss and gradients of a batch (forward.c, backward.c, head.c, attention.c)

@@ -1,25 +1,35 @@
 // Every key is a row: its type, where its value goes, its limits. What has no fallback must be there.
 #include "harness/train/config.h"
 
+static const char *const OPTIMIZERS[] = {"adamw", "muon", NULL};
+static const char *const SCHEDULES[] = {"cosine", "stable", NULL};
+static const char *const DECAYS[] = {"all", "layers", NULL};
+
 #define AT(field) offsetof(TrainFile, field)
 // What any run has.
-#define RUN_KEYS                                                                                   \
-    {"separator", FIELD_TEXT, AT(separator), 0, 0, .required = false},                             \
-        {"held_out", FIELD_REAL, AT(config.held_out), 0, 0.9, .required = false},                  \
-        {"held_out_rows", FIELD_INT, AT(config.held_out_rows), 1, 1 << 30, .required = false},     \
-        {"held_out_every", FIELD_INT, AT(held_out_every), 1, 1 << 30, .required = false},          \
-        {"checkpoint_every", FIELD_INT, AT(checkpoint_every), 1, 1 << 30, .required = false},      \
-        {"warmup", FIELD_INT, AT(config.optimizer.warmup), 0, 1 << 30, .required = false},         \
-        {"last_rate", FIELD_REAL, AT(config.optimizer.last_rate), 0, 10, .required = false},       \
-        {"beta1", FIELD_REAL, AT(config.optimizer.beta1), 0, 0.99999, .required = false},          \
-        {"beta2", FIELD_REAL, AT(config.optimizer.beta2), 0, 0.99999, .required = false},          \
-        {"epsilon", FIELD_REAL, AT(config.optimizer.epsilon), 0, 1, .required = false},            \
-        {"weight_decay", FIELD_REAL, AT(config.optimizer.weight_decay), 0, 10, .required = false}, \
-        {"clip", FIELD_REAL, AT(config.optimizer.clip), 0, 1e9, .required = false},                \
-        {"pass", FIELD_INT, AT(config.pass), 1, 1 << 20, .required = false},                       \
-        {"seed", FIELD_SEED, AT(config.seed), 0, 0, .required = false},                            \
-        {"threads", FIELD_INT, AT(config.threads), 0, 1024, .required = false}, {                  \
-        "isa", FIELD_TEXT, AT(isa), 0, 0, .required = false                                        \
+#define RUN_KEYS                                                                                       \
+    {"separator", FIELD_TEXT, AT(separator), 0, 0, .required = false},                                 \
+        {"held_out", FIELD_REAL, AT(config.held_out), 0, 0.9, .required = false},                      \
+        {"held_out_rows", FIELD_INT, AT(config.held_out_rows), 1, 1 << 30, .required = false},         \
+        {"held_out_every", FIELD_INT, AT(held_out_every), 1, 1 << 30, .required = false},              \
+        {"checkpoint_every", FIELD_INT, AT(checkpoint_every), 1, 1 << 30, .required = false},          \
+        {"warmup", FIELD_INT, AT(config.optimizer.warmup), 0, 1 << 30, .required = false},             \
+        {"last_rate", FIELD_REAL, AT(config.optimizer.last_rate), 0, 10, .required = false},           \
+        {"beta1", FIELD_REAL, AT(config.optimizer.beta1), 0, 0.99999, .required = false},              \
+        {"beta2", FIELD_REAL, AT(config.optimizer.beta2), 0, 0.99999, .required = false},              \
+        {"epsilon", FIELD_REAL, AT(config.optimizer.epsilon), 0, 1, .required = false},                \
+        {"weight_decay", FIELD_REAL, AT(config.optimizer.weight_decay), 0, 10, .required = false},     \
+        {"clip", FIELD_REAL, AT(config.optimizer.clip), 0, 1e9, .required = false},                    \
+        {"optimizer", FIELD_CHOICE, AT(optimizer), 0, 0, .choices = OPTIMIZERS},                       \
+        {"momentum", FIELD_REAL, AT(config.optimizer.momentum), 0, 0.99999, .required = false},        \
+        {"schedule", FIELD_CHOICE, AT(schedule), 0, 0, .choices = SCHEDULES},                          \
+        {"cooldown", FIELD_REAL, AT(config.optimizer.cooldown), 0, 1, .required = false},              \
+        {"decays", FIELD_CHOICE, AT(decays), 0, 0, .choices = DECAYS},                                 \
+        {"embedding_rate", FIELD_REAL, AT(config.optimizer.embedding_rate), 0, 10, .required = false}, \
+        {"pass", FIELD_INT, AT(config.pass), 1, 1 << 20, .required = false},                           \
+        {"seed", FIELD_SEED, AT(config.seed), 0, 0, .required = false},                                \
+        {"threads", FIELD_INT, AT(config.threads), 0, 1024, .required = false}, {                      \
+        "isa", FIELD_TEXT, AT(isa), 0, 0, .required = false                                            \
     }
 
 static const Field MODEL_KEYS[] = {
@@ -96,7 +106,13 @@ void train_file_defaults(TrainFile *f, TrainKind kind) {
     f->checkpoint_every = f->held_out_every = 200;
     f->norm_epsilon = 1e-5;
     f->config = (TrainConfig){.held_out_rows = 1 << 16, .shape.rope.theta = 10000};
-    *o = (OptimizerOptions){.beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .weight_decay = 0.1, .clip = 1};
+    *o = (OptimizerOptions){.beta1 = 0.9,
+                            .beta2 = 0.95,
+                            .epsilon = 1e-8,
+                            .weight_decay = 0.1,
+                            .clip = 1,
+                            .momentum = 0.95,
+                            .cooldown = 0.2};
     if (kind == TRAIN_MODEL) return;
     o->steps = 1200;
     o->warmup = 60;
@@ -113,6 +129,9 @@ static bool read_tree(TrainFile *f, TrainKind kind, Error *e) {
     if (fields_read(&TABLES[kind], f->tree.root, f, e)) {
         if (kind == TRAIN_MODEL) set_shape(f);
         f->config.isa = f->isa;
+        f->config.optimizer.kind = (OptimizerKind)f->optimizer;
+        f->config.optimizer.schedule = (RateSchedule)f->schedule;
+        f->config.optimizer.decays = (DecayPlace)f->decays;
         return true;
     }
     train_file_release(f);

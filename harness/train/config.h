@@ -13,10 +13,11 @@ typedef struct TrainFile {
     const char *start;     // directory of the model whose weights it starts from; NULL: random ones
     const char *separator; // NULL: a file is a document
     const char *isa;
-    FieldTexts files;     // paths and patterns
-    int head_size;        // 0: width / heads
-    int checkpoint_every; // steps
-    int held_out_every;   // steps
+    FieldTexts files;                // paths and patterns
+    int head_size;                   // 0: width / heads
+    int checkpoint_every;            // steps
+    int held_out_every;              // steps
+    int optimizer, schedule, decays; // what config.optimizer has as enums
     double norm_epsilon;
     YamlTree tree;
     TrainConfig config; // but for the vocabulary, which is the tokenizer's

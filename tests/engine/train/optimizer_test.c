@@ -19,6 +19,13 @@ static void schedule(void **state) {
     for (int step = 10; step < 110; step++)
         assert_true(optimizer_rate(&o, step) > optimizer_rate(&o, step + 1));
     assert_true(optimizer_rate(&none, 1) < 3 && optimizer_rate(&none, 4) < 1e-12);
+    o.schedule = SCHEDULE_STABLE;
+    o.cooldown = 0.5;
+    for (int step = 10; step <= 55; step++) assert_true(optimizer_rate(&o, step) == 2);
+    assert_true(fabs(optimizer_rate(&o, 66) - 1.8) < 1e-12);
+    assert_true(optimizer_rate(&o, 110) == 1);
+    o.cooldown = 0;
+    assert_true(optimizer_rate(&o, 110) == 2);
 }
 
 typedef struct Pair {
@@ -64,6 +71,30 @@ static void only_matrices_decay(void **state) {
     close_pair(&was);
 }
 
+// The embedding has a rate of its own, and may be spared the decay.
+static void embeddings(void **state) {
+    (void)state;
+    OptimizerOptions o = {.steps = 100,
+                          .decays = DECAY_LAYERS,
+                          .embedding_rate = 0.25,
+                          .rate = 0.5,
+                          .last_rate = 0.5,
+                          .beta1 = 0.9,
+                          .beta2 = 0.95,
+                          .epsilon = 1e-8,
+                          .weight_decay = 0.5};
+    Pair p = open_pair(&o, 2), was = open_pair(&o, 1);
+    size_t at = p.n.parameters.embedding, q = p.n.parameters.layers[0].qkv;
+    p.n.gradients[at] = 1;
+    p.n.gradients[q] = 1;
+    optimizer_step(&p.o, &p.n, 1); // the first step of AdamW is as long as its rate
+    assert_float_equal(p.n.weights[at], was.n.weights[at] - 0.25f, 1e-5);
+    assert_true(p.n.weights[at + 1] == was.n.weights[at + 1]);
+    assert_float_equal(p.n.weights[q], was.n.weights[q] * 0.75f - 0.5f, 1e-5);
+    close_pair(&p);
+    close_pair(&was);
+}
+
 // A long gradient moves the moments as one of length `clip` in the same direction; a short one as it is. The
 // gradient is gone afterwards.
 static void clipping(void **state) {
@@ -92,10 +123,10 @@ static void clipping(void **state) {
     }
 }
 
-static void threads_do_not_matter(void **state) {
-    (void)state;
+static void check_threads(OptimizerKind kind) {
     Random r = test_random(2);
     TrainConfig c = learner_config(100);
+    c.optimizer.kind = kind;
     Pair one = open_pair(&c.optimizer, 1), three = open_pair(&c.optimizer, 3);
     size_t total = one.n.parameters.total, bytes = total * sizeof(float);
     for (int step = 1; step < 5; step++) {
@@ -109,8 +140,15 @@ static void threads_do_not_matter(void **state) {
     close_pair(&three);
 }
 
+static void threads_do_not_matter(void **state) {
+    (void)state;
+    check_threads(OPTIMIZER_ADAMW);
+    check_threads(OPTIMIZER_MUON);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(schedule), cmocka_unit_test(only_matrices_decay),
-                                       cmocka_unit_test(clipping), cmocka_unit_test(threads_do_not_matter)};
+                                       cmocka_unit_test(embeddings), cmocka_unit_test(clipping),
+                                       cmocka_unit_test(threads_do_not_matter)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

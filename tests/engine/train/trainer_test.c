@@ -30,11 +30,11 @@ static void expect_same(const Trainer *a, const Trainer *b) {
 
 // What follows from the token before is learned to nothing, also for documents that were never seen; what
 // cannot be known is the first token, which is no target.
-static void it_learns(void **state) {
-    (void)state;
+static void learn(OptimizerKind kind) {
     Corpus corpus;
     learner_corpus(&corpus, 60, 80, 1);
     TrainConfig c = learner_config(400);
+    c.optimizer.kind = kind;
     Trainer t = open_trainer(&c, &corpus);
     double first = trainer_step(&t).loss, last = first, start = trainer_held_out(&t);
     assert_true(fabs(first - log(LEARNER_VOCAB)) < 0.3); // at first, any token is as likely as any other
@@ -45,6 +45,12 @@ static void it_learns(void **state) {
                  trainer_held_out(&t));
     trainer_close(&t);
     corpus_release(&corpus);
+}
+
+static void it_learns(void **state) {
+    (void)state;
+    learn(OPTIMIZER_ADAMW);
+    learn(OPTIMIZER_MUON);
 }
 
 // A model that was written is what another training starts from; one of another shape is refused, and so is
@@ -87,11 +93,11 @@ static void started_from_a_model(void **state) {
 
 // 30 steps at once, and 30 steps in pieces of random length, each by a new trainer with other threads; a
 // held-out loss in between changes nothing.
-static void resumed_is_uninterrupted(void **state) {
-    const char *path = folder_path(*state, "checkpoint.safetensors");
+static void resume_often(const char *path, OptimizerKind kind) {
     Random r = test_random(1);
     Corpus corpus;
     TrainConfig c = learner_config(30);
+    c.optimizer.kind = kind;
     learner_corpus(&corpus, 20, 90, 2);
     Trainer whole = open_trainer(&c, &corpus);
     while (whole.step < 30) trainer_step(&whole);
@@ -114,6 +120,12 @@ static void resumed_is_uninterrupted(void **state) {
     }
     trainer_close(&whole);
     corpus_release(&corpus);
+}
+
+static void resumed_is_uninterrupted(void **state) {
+    const char *path = folder_path(*state, "checkpoint.safetensors");
+    resume_often(path, OPTIMIZER_ADAMW);
+    resume_often(path, OPTIMIZER_MUON);
 }
 
 static void expect_refused(const TrainConfig *c, const Corpus *corpus, const char *path, const char *what) {

@@ -45,7 +45,8 @@ static void all_keys(void **state) {
              "eos: '<|end|>'\nseparator: '---8<---'\nheld_out: 0.25\nheld_out_rows: 10\nheld_out_every: 7\n"
              "checkpoint_every: 9\nhead_size: 32\nrope_theta: 500000\nnorm_epsilon: 1e-6\nwarmup: 20\n"
              "last_rate: 1e-4\nbeta1: 0.8\nbeta2: 0.9\nepsilon: 1e-9\nweight_decay: 0\nclip: 0\npass: 96\n"
-             "seed: 9223372036854775807\nthreads: 3\nisa: avx2\n");
+             "seed: 9223372036854775807\nthreads: 3\nisa: avx2\noptimizer: muon\nmomentum: 0.9\n"
+             "schedule: stable\ncooldown: 0.4\ndecays: layers\nembedding_rate: 2e-3\n");
     parse(&f, text);
     assert_string_equal(f.separator, "---8<---");
     assert_int_equal(f.config.shape.head_dim, 32);
@@ -54,7 +55,9 @@ static void all_keys(void **state) {
     assert_int_equal(f.config.pass, 96);
     assert_int_equal(f.held_out_every, 7);
     assert_string_equal(f.config.isa, "avx2");
-    assert_true(f.config.optimizer.clip == 0);
+    const OptimizerOptions *o = &f.config.optimizer;
+    assert_true(o->clip == 0 && o->momentum == 0.9 && o->cooldown == 0.4 && o->embedding_rate == 2e-3);
+    assert_true(o->kind == OPTIMIZER_MUON && o->schedule == SCHEDULE_STABLE && o->decays == DECAY_LAYERS);
     train_file_release(&f);
 }
 
