@@ -16,13 +16,22 @@ static bool set_ids(json_t *root, const ExportNotes *n) {
            (n->eos < 0 || json_object_set_new(root, "eos_token_id", json_integer(n->eos)) == 0);
 }
 
+// The share of held-out positions at which each model's likeliest token is the target's.
+static bool set_agreement(json_t *training, const Trainer *t) {
+    json_t *list = json_array();
+    for (int i = 0; i < t->count; i++)
+        if (json_array_append_new(list, json_real(t->agreement[i]))) break;
+    return json_object_set_new(training, "agreement", list) == 0 && json_array_size(list) == (size_t)t->count;
+}
+
 // What the training was: Hugging Face ignores the key.
 static bool set_training(json_t *root, const Trainer *t, const ExportNotes *n) {
     json_t *training = json_pack("{s:i, s:I, s:f}", "steps", t->step, "tokens",
                                  (json_int_t)t->step * (json_int_t)t->config.batch, "loss", t->loss);
-    return json_object_set_new(root, "outpace_train", training) == 0 &&
-           (isnan(n->held_out_loss) ||
-            json_object_set_new(training, "held_out_loss", json_real(n->held_out_loss)) == 0);
+    if (json_object_set_new(root, "outpace_train", training)) return false;
+    if (isnan(n->held_out_loss)) return true;
+    return json_object_set_new(training, "held_out_loss", json_real(n->held_out_loss)) == 0 &&
+           (!t->target.head || set_agreement(training, t));
 }
 
 static json_t *shape_json(const Shape *s) {
@@ -114,22 +123,13 @@ bool export_model(const Trainer *t, const ExportNotes *notes, const char *dir, O
 
 // --- an adapter ------------------------------------------------------------------------------------------
 
-// The share of held-out positions at which each model's likeliest token is the target's.
-static bool set_agreement(json_t *root, const Trainer *t) {
-    json_t *training = json_object_get(root, "outpace_train"), *list = json_array();
-    for (int i = 0; i < t->count; i++)
-        if (json_array_append_new(list, json_real(t->agreement[i]))) break;
-    return json_object_set_new(training, "agreement", list) == 0 && json_array_size(list) == (size_t)t->count;
-}
-
 static json_t *adapter_json(const Trainer *t, const ExportNotes *notes) {
     Text text = {0};
     const TargetChoice *c = t->config.adapter;
     adapter_config(&c->kind, &c->model->shape, &text);
     json_t *root = text.failed ? NULL : json_loads(text_get(&text), 0, NULL);
     text_release(&text);
-    if (root && set_training(root, t, notes) && (isnan(notes->held_out_loss) || set_agreement(root, t)))
-        return root;
+    if (root && set_training(root, t, notes)) return root;
     json_decref(root);
     return NULL;
 }

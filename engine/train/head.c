@@ -38,9 +38,10 @@ static void head_forward(void *argument, int thread, int threads) {
     Linear head = pass_head_linear(p, thread);
     pool_share(p->rows, n->kernels->row_unit, thread, threads, &from, &to);
     linear_forward(&head, pass_row(n->out_normed, p->first, width), n->head, n->logits, from, to, false);
+    head.inputs = n->wanted_width;
     if (n->target_head)
-        linear_forward(&head, p->batch->wanted + (size_t)p->first * (size_t)width, n->target_head, n->wanted,
-                       from, to, false);
+        linear_forward(&head, p->batch->wanted + (size_t)p->first * (size_t)n->wanted_width, n->target_head,
+                       n->wanted, from, to, false);
     for (int r = from; r < to; r++) judge(p, r);
 }
 

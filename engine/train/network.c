@@ -148,7 +148,8 @@ static bool check_rows(const NetworkOptions *o, int context, Error *e) {
 }
 
 bool network_open(Network *n, const Shape *shape, const NetworkOptions *o, Error *e) {
-    *n = (Network){.shape = *shape, .options = *o};
+    *n = (Network){
+        .shape = *shape, .options = *o, .target_head = o->wanted_head, .wanted_width = o->wanted_width};
     return check_rows(o, shape->context, e) && parameters_plan(&n->parameters, shape, e) && open_rest(n, e);
 }
 
@@ -164,8 +165,10 @@ static bool check_adapter(const Shape *s, const NetworkOptions *o, Error *e) {
 
 bool network_open_adapter(Network *n, const AdapterPart *part, const NetworkOptions *o, Error *e) {
     const Shape *target = &part->target->shape;
-    *n = (Network){
-        .shape = adapter_shape(&part->kind, target), .options = *o, .target_head = part->target_head};
+    *n = (Network){.shape = adapter_shape(&part->kind, target),
+                   .options = *o,
+                   .target_head = part->target_head,
+                   .wanted_width = target->width};
     return adapter_check(&part->kind, part->target, "the adapter to train", e) &&
            check_rows(o, target->context, e) && check_adapter(&n->shape, o, e) &&
            parameters_plan_adapter(&n->parameters, part->kind.variant, &n->shape, part->head, e) &&

@@ -10,7 +10,8 @@
 //      targets  a1  a2  -1  b1  -1  c1  c2  -1      -1: nothing to learn here
 //
 // An adapter's network reads a target's states in place of tokens, and learns distributions in place of
-// tokens: what the target's head makes of the states that are `wanted`. Its head is frozen, or its own.
+// tokens: what the target's head makes of the states that are `wanted`. Its head is frozen, or its own. A
+// model may learn a teacher's distributions in the same way.
 //
 // A gradient is the same, bit for bit, for any number of threads: products share out rows or outputs, and
 // sums over rows are taken NORM_BLOCK rows at a time and then added in order. Nothing is allocated after
@@ -25,7 +26,7 @@ typedef struct Batch {
         *start; // (rows); an adapter has no tokens, and any target but -1 means `wanted`
     int rows;
     const float *states; // (rows, width): what an adapter reads
-    const float *wanted; // (rows, width): final normed states of the target
+    const float *wanted; // (rows, wanted_width): final normed states of the target or teacher
 } Batch;
 
 enum {
@@ -75,6 +76,8 @@ typedef struct NetworkOptions {
     int threads;     // 0: one a core
     const char *isa; // NULL: the best there is
     Pool *pool;      // whose threads are used, in place of `threads` of its own; closed later. NULL: none
+    const float *wanted_head; // (vocab, wanted_width): a teacher's, which outlives a model; NULL: none
+    int wanted_width;
 } NetworkOptions;
 
 // Which network of an adapter it is.
@@ -93,12 +96,13 @@ typedef struct Network {
     Parameters parameters;
     float *weights, *gradients; // (parameters.total)
     const float *head;          // (vocab, width)
-    const float *target_head;   // (vocab, width); NULL: tokens are learned
-    LayerTrace *layers;         // (shape.layers)
-    float *out;                 // (rows, width) above the last layer
-    float *out_normed;          // (rows, width)
-    float *out_inverse;         // (rows)
-    float *logits, *wanted;     // (HEAD_ROWS, logit_stride); what was said and what was wanted
+    const float *target_head;   // (vocab, wanted_width); NULL: tokens are learned
+    int wanted_width;
+    LayerTrace *layers;     // (shape.layers)
+    float *out;             // (rows, width) above the last layer
+    float *out_normed;      // (rows, width)
+    float *out_inverse;     // (rows)
+    float *logits, *wanted; // (HEAD_ROWS, logit_stride); what was said and what was wanted
     size_t logit_stride;
     float *losses;  // (rows)
     bool *agreeing; // (rows): the likeliest token is the one wanted

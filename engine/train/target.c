@@ -7,17 +7,18 @@
 
 static bool is_medusa(const Target *t) { return t->choice.kind.variant == ADAPTER_MEDUSA; }
 
-bool target_open(Target *t, const TargetChoice *c, int rows, Error *e) {
+bool target_open(Target *t, const TargetChoice *c, bool adapter, int rows, Error *e) {
     size_t width = (size_t)c->model->shape.width, row = width * sizeof(float);
+    bool exits = adapter && c->kind.variant != ADAPTER_MEDUSA;
     *t = (Target){.choice = *c, .rows = rows};
     if (rows > c->session->tree.capacity)
         return error_input(e, "a pass of %d rows is more than the target takes at once, %d", rows,
                            c->session->tree.capacity);
     t->head = mem_alloc((size_t)c->model->head.rows, row);
-    t->exits = is_medusa(t) ? NULL : mem_alloc((size_t)rows, row);
+    t->exits = exits ? mem_alloc((size_t)rows, row) : NULL;
     t->states = mem_alloc((size_t)rows + ADAPTER_HEADS_MAX, row);
     t->nodes = mem_alloc((size_t)rows, sizeof *t->nodes);
-    if (t->head && (t->exits || is_medusa(t)) && t->states && t->nodes) {
+    if (t->head && (t->exits || !exits) && t->states && t->nodes) {
         tensor_load(&c->model->head, t->head);
         return true;
     }
@@ -50,8 +51,8 @@ bool target_run(Target *t, const int *tokens, const int *start, int rows, Error 
     if (s->tree.count < rows)
         return error_input(e, "the target has no room for a document of a pass: its context is %d",
                            s->context);
-    bool ok = (is_medusa(t) || (session_run(s, t->choice.kind.exit_layer, e) &&
-                                session_get_hidden(s, t->nodes, rows, HIDDEN_RAW, t->exits, e))) &&
+    bool ok = (!t->exits || (session_run(s, t->choice.kind.exit_layer, e) &&
+                             session_get_hidden(s, t->nodes, rows, HIDDEN_RAW, t->exits, e))) &&
               session_run(s, layers, e) && session_get_hidden(s, t->nodes, rows, HIDDEN_NORMED, t->states, e);
     for (size_t i = 0, n = (size_t)rows * (size_t)s->shape.width; ok && i < n; i++)
         if (!isfinite(t->states[i]))

@@ -1,10 +1,12 @@
-// The frozen model whose words an adapter learns to foretell. A pass is one step of its session on an empty
-// context, with one chain of nodes per document. It gives the states that the adapter will read in use, and
-// the final normed states, from which the target's head makes the distributions that are to be learned:
+// The frozen model whose words an adapter, or a small model, learns to foretell. A pass is one step of its
+// session on an empty context, with one chain of nodes per document. It gives the states that the adapter
+// will read in use, and the final normed states, from which the target's head makes the distributions that
+// are to be learned:
 //
 //                     what row t reads                     what it should say
 //      kangaroo ...   the state after exit_layer layers    what the target says at t
 //      medusa         the final normed state               head i: what the target says at t + 1 + i
+//      a model        the token at t                       what the target, its teacher, says at t
 //
 // The loss is Kangaroo's Eq. 3, the cross-entropy from the target's distribution. Medusa's heads learn the
 // same way, from the target in place of the text's tokens (its section on self-distillation), each weighted
@@ -27,12 +29,13 @@ typedef struct Target {
     TargetChoice choice;
     int rows;      // most in a pass
     float *head;   // (vocab, width)
-    float *exits;  // (rows, width); NULL for medusa
+    float *exits;  // (rows, width); NULL for medusa and for a model
     float *states; // (rows + ADAPTER_HEADS_MAX, width), normed
     int *nodes;    // (rows)
 } Target;
 
-bool target_open(Target *t, const TargetChoice *c, int rows, Error *e);
+// adapter: it is one that learns from it, and not a model.
+bool target_open(Target *t, const TargetChoice *c, bool adapter, int rows, Error *e);
 void target_close(Target *t); // takes an empty one
 
 // Runs a pass's documents.

@@ -16,6 +16,10 @@ static bool check(const TrainConfig *c, const Corpus *corpus, Error *e) {
     if (o->steps < 0 || o->warmup < 0)
         return error_input(e, "%d steps with %d of warm-up: neither may be negative", o->steps, o->warmup);
     if (!corpus->documents) return error_input(e, "there is no document of two tokens or more to learn from");
+    if (c->teacher && (c->teacher->model->shape.vocab != c->shape.vocab ||
+                       c->teacher->model->shape.real_vocab != c->shape.real_vocab))
+        return error_input(e, "the teacher's vocabulary of %d tokens is not the model's of %d",
+                           c->teacher->model->shape.real_vocab, c->shape.real_vocab);
     for (size_t i = 0; i < corpus->count; i++)
         if (corpus->ids[i] < 0 || corpus->ids[i] >= c->shape.vocab)
             return error_input(e, "the text has the token %d, the model's vocabulary ends at %d",
@@ -42,7 +46,9 @@ static bool open_network(Trainer *t, int i, Error *e) {
                         .longest = c->shape.context,
                         .threads = c->threads,
                         .isa = c->isa,
-                        .pool = i ? t->networks[0].pool : NULL};
+                        .pool = i ? t->networks[0].pool : NULL,
+                        .wanted_head = t->target.head,
+                        .wanted_width = c->teacher ? c->teacher->model->shape.width : 0};
     bool ok;
     if (c->adapter) {
         AdapterPart part = {
@@ -59,11 +65,10 @@ static bool open_network(Trainer *t, int i, Error *e) {
 }
 
 static bool open_networks(Trainer *t, Error *e) {
-    const TargetChoice *a = t->config.adapter;
+    const TargetChoice *a = t->config.adapter, *frozen = a ? a : t->config.teacher;
     int count = a ? a->kind.heads : 1;
-    if (a && !(adapter_check(&a->kind, a->model, "the adapter to train", e) &&
-               target_open(&t->target, a, t->config.pass, e)))
-        return false;
+    if (a && !adapter_check(&a->kind, a->model, "the adapter to train", e)) return false;
+    if (frozen && !target_open(&t->target, frozen, a != NULL, t->config.pass, e)) return false;
     for (int i = 0; i < count; i++)
         if (!open_network(t, i, e)) return false;
     return true;
@@ -102,7 +107,11 @@ size_t trainer_parameters(const Trainer *t) {
 // What network i is to learn, and from how many rows; text is its own target.
 static int batch_of(Trainer *t, int i, int rows, Batch *b) {
     if (t->config.adapter) return target_batch(&t->target, i, t->start, rows, t->targets, b);
-    *b = (Batch){.tokens = t->tokens, .targets = t->targets, .start = t->start, .rows = rows};
+    *b = (Batch){.tokens = t->tokens,
+                 .targets = t->targets,
+                 .start = t->start,
+                 .rows = rows,
+                 .wanted = t->target.states};
     return rows;
 }
 
@@ -113,7 +122,7 @@ static double weight_of(const Trainer *t, int i) {
 static bool next_pass(Trainer *t, Feed *f, int rows) {
     if (!progress_say(&t->config.progress, NULL, 0, &t->failure)) return false;
     feed_fill(f, rows, t->config.shape.context, t->tokens, t->targets, t->start);
-    return !t->config.adapter || target_run(&t->target, t->tokens, t->start, rows, &t->failure);
+    return !t->target.states || target_run(&t->target, t->tokens, t->start, rows, &t->failure);
 }
 
 // Sums over the passes of a batch, or of what is held out, for each network.

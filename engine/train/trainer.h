@@ -21,13 +21,15 @@ typedef struct TrainConfig {
     const Model *start;          // whose weights a model starts from; NULL: random ones
     const char *start_name;      // model_identity: a checkpoint goes on with the same start only
     const TargetChoice *adapter; // of an adapter: its target, and what it is. NULL: a model
+    const TargetChoice *teacher; // whose distributions a model learns in place of tokens, where its kind is
+                                 // not read; same vocabulary. NULL: tokens
     Progress progress;           // asked before each pass
 } TrainConfig;
 
 typedef struct Trainer {
     TrainConfig config;
     const Corpus *corpus;
-    Target target;                           // of an adapter
+    Target target;                           // of an adapter, or a model's teacher
     Network networks[ADAPTER_HEADS_MAX];     // (count): the model, the adapter, or Medusa's heads
     Optimizer optimizers[ADAPTER_HEADS_MAX]; // (count)
     int count;

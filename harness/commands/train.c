@@ -64,6 +64,7 @@ typedef struct ModelRun {
     int bos;
     Model start; // whose weights training begins with; empty: none
     char start_name[SHA256_TEXT];
+    FrozenModel teacher; // whose distributions it learns; empty: none
 } ModelRun;
 
 static bool find_specials(ModelRun *m, Error *e) {
@@ -98,10 +99,20 @@ static bool open_start(ModelRun *m, const char *dir, Error *e) {
     return model_check_finite(&m->start, dir, e) && model_identity(&m->start, dir, m->start_name, e);
 }
 
+// The baseline is of the text: a start beside it is, too, and a checkpoint is one of the run with its
+// teacher.
+static bool open_teacher(ModelRun *m, Error *e) {
+    TrainFile *f = &m->run.file;
+    if (!f->teacher || (m->run.looks && m->run.fresh)) return true;
+    output_reads(&m->run.out, f->teacher);
+    f->config.teacher = &m->teacher.choice;
+    return frozen_open(&m->teacher, f->teacher, &f->config, &m->run.line, e);
+}
+
 static bool open_run(ModelRun *m, const char *config, const char *start, Error *e) {
     Shape *s = &m->run.file.config.shape;
     if (!train_file_open(&m->run.file, config, TRAIN_MODEL, e) || !open_tokenizer(m, e) ||
-        !open_start(m, start, e))
+        !open_start(m, start, e) || !open_teacher(m, e))
         return false;
     s->vocab = s->real_vocab = tokenizer_size(m->tokenizer);
     m->run.tokenizer = m->tokenizer;
@@ -111,6 +122,7 @@ static bool open_run(ModelRun *m, const char *config, const char *start, Error *
 static void close_run(ModelRun *m) {
     train_run_close(&m->run);
     model_close(&m->start);
+    frozen_close(&m->teacher);
     tokenizer_close(m->tokenizer);
     mem_free(m->tokenizer_json);
 }
@@ -188,6 +200,8 @@ const Command command_train = {
         "says and writes it as a Hugging Face directory. Ctrl-C ends with a checkpoint beside that\n"
         "directory; the same command goes on from it, to the same result bit for bit. configs/train/ has\n"
         "examples. A model that 'train' did not write is not replaced without --force.\n"
+        "With 'teacher: DIR' in the file a model learns the distributions of another one with the same\n"
+        "tokenizer in place of the text's tokens: a draft for it.\n"
         "--baseline tells what a model that only counts (5-grams, modified Kneser-Ney) reaches on the\n"
         "same split.\n"
         "\n"

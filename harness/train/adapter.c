@@ -1,8 +1,6 @@
 // The target runs in the engine, as it will in use; the text is cut to what fits into one of its steps.
 #include "harness/train/adapter.h"
 
-#include "engine/engine.h"
-#include "engine/model/identity.h"
 #include "harness/program/shape_text.h"
 #include "harness/program/terminal.h"
 #include "harness/train/run.h"
@@ -14,10 +12,31 @@ enum { MOST_ROWS = TREE_MAX_NODES };
 
 typedef struct AdapterRun {
     TrainRun run;
-    Engine engine;
-    char name[SHA256_TEXT + 32]; // of the target: its content, the kernels that run it, and f16
-    TargetChoice target;
+    FrozenModel target;
 } AdapterRun;
+
+bool frozen_open(FrozenModel *f, const char *dir, const TrainConfig *c, Line *line, Error *e) {
+    EngineOptions o = {
+        .backend = {.threads = c->threads,
+                    .progress = line_progress(line),
+                    .context = c->shape.context,
+                    .max_nodes = c->pass}
+    };
+    BackendReport report;
+    char identity[SHA256_TEXT];
+    if (!engine_open(&f->engine, dir, &o, NULL, e) || !model_identity(&f->engine.model, dir, identity, e))
+        return false;
+    shape_warn(&f->engine.model, dir);
+    f->engine.session.backend->report(f->engine.session.self, &report);
+    snprintf(f->name, sizeof f->name, "%s %s%s", identity, report.isa,
+             f->engine.session.compute == COMPUTE_F16 ? " f16" : "");
+    f->choice.model = &f->engine.model;
+    f->choice.session = &f->engine.session;
+    f->choice.name = f->name;
+    return true;
+}
+
+void frozen_close(FrozenModel *f) { engine_close(&f->engine); }
 
 // The file, and what the command line says over it.
 static bool read_settings(AdapterRun *a, const TrainAdapterOptions *o, Error *e) {
@@ -55,42 +74,27 @@ static int longest_document(const Shape *s) {
 
 static bool open_target(AdapterRun *a, const char *dir, const TrainAdapterOptions *o, bool heads, Error *e) {
     TrainConfig *c = &a->run.file.config;
-    EngineOptions engine = {
-        .backend = {.threads = c->threads, .progress = line_progress(&a->run.line)}
-    };
-    BackendReport report;
-    char identity[SHA256_TEXT];
     Model shape;
     if (!model_open_config(&shape, dir, e)) return false;
     int context = c->shape.context ? c->shape.context : longest_document(&shape.shape);
-    bool ok = choose_kind(&a->target.kind, o, &shape, heads, e) &&
-              adapter_check(&a->target.kind, &shape, "the adapter to train", e);
+    bool ok = choose_kind(&a->target.choice.kind, o, &shape, heads, e) &&
+              adapter_check(&a->target.choice.kind, &shape, "the adapter to train", e);
     model_close(&shape);
     train_file_set_context(&a->run.file, context);
-    engine.backend.context = context;
-    engine.backend.max_nodes = c->pass;
-    if (!ok || !engine_open(&a->engine, dir, &engine, NULL, e) ||
-        !model_identity(&a->engine.model, dir, identity, e))
-        return false;
-    shape_warn(&a->engine.model, dir);
-    a->engine.session.backend->report(a->engine.session.self, &report);
-    snprintf(a->name, sizeof a->name, "%s %s%s", identity, report.isa,
-             a->engine.session.compute == COMPUTE_F16 ? " f16" : "");
-    a->target.model = &a->engine.model;
-    a->target.session = &a->engine.session;
-    a->target.name = a->name;
-    c->shape = a->engine.model.shape;
+    if (!ok || !frozen_open(&a->target, dir, c, &a->run.line, e)) return false;
+    c->shape = a->target.engine.model.shape;
     c->shape.context = context;
-    c->adapter = &a->target;
+    c->adapter = &a->target.choice;
     return true;
 }
 
 static bool choose_tokens(AdapterRun *a, const char *dir, Error *e) {
-    const Model *m = &a->engine.model;
-    if (!a->engine.tokenizer) return error_input(e, "'%s' has no tokenizer.json to read text with", dir);
+    const Model *m = &a->target.engine.model;
+    if (!a->target.engine.tokenizer)
+        return error_input(e, "'%s' has no tokenizer.json to read text with", dir);
     if (!m->eos_count)
         return error_input(e, "'%s' has no eos_token_id in its config.json to end documents with", dir);
-    a->run.tokenizer = a->engine.tokenizer;
+    a->run.tokenizer = a->target.engine.tokenizer;
     a->run.eos = m->eos[0];
     return true;
 }
@@ -99,7 +103,7 @@ static bool write_adapter(AdapterRun *a, Error *e) {
     TrainRun *r = &a->run;
     ExportNotes notes = {.bos = -1, .eos = -1, .held_out_loss = r->held_out};
     if (!export_adapter(&r->trainer, &notes, r->file.out, &r->out, e)) return false;
-    printf("wrote the %s to %s\n", a->target.kind.variant == ADAPTER_MEDUSA ? "heads" : "adapter",
+    printf("wrote the %s to %s\n", a->target.choice.kind.variant == ADAPTER_MEDUSA ? "heads" : "adapter",
            SHOWN(r->file.out));
     return true;
 }
@@ -116,6 +120,6 @@ bool train_adapter(const char *model, const TrainAdapterOptions *o, bool heads, 
               train_run_open(&a.run, e) && train_run(&a.run, &done, code, e) &&
               (!done || write_adapter(&a, e));
     train_run_close(&a.run);
-    engine_close(&a.engine);
+    frozen_close(&a.target);
     return ok;
 }

@@ -37,6 +37,7 @@ static const Field MODEL_KEYS[] = {
     {"tokenizer",    FIELD_TEXT,  AT(tokenizer),               0,    0,       .required = true },
     {"eos",          FIELD_TEXT,  AT(eos),                     0,    0,       .required = false},
     {"start",        FIELD_TEXT,  AT(start),                   0,    0,       .required = false},
+    {"teacher",      FIELD_TEXT,  AT(teacher),                 0,    0,       .required = false},
     {"files",        FIELD_TEXTS, AT(files),                   0,    0,       .required = true },
     {"layers",       FIELD_INT,   AT(config.shape.layers),     1,    1000,    .required = true },
     {"width",        FIELD_INT,   AT(config.shape.width),      1,    1 << 17, .required = true },

@@ -11,6 +11,7 @@ typedef struct TrainFile {
     const char *tokenizer; // a tokenizer.json
     const char *eos;       // the piece that ends a document
     const char *start;     // directory of the model whose weights it starts from; NULL: random ones
+    const char *teacher;   // directory of the model whose distributions are learned; NULL: the text's tokens
     const char *separator; // NULL: a file is a document
     const char *isa;
     FieldTexts files;                // paths and patterns

@@ -129,7 +129,7 @@ static void show_progress(TrainRun *r, const TrainedStep *s) {
     r->shown_step = t->step;
 }
 
-// Agreement is with the target, so a model by itself has none to show.
+// Agreement is with the target or teacher, so a model by itself has none to show.
 bool train_run_held_out(TrainRun *r, Error *e) {
     Trainer *t = &r->trainer;
     r->held_out = trainer_held_out(t);
@@ -142,7 +142,7 @@ bool train_run_held_out(TrainRun *r, Error *e) {
         return error_input(e, "the held-out loss of '%s' is not finite at step %d: try a lower rate",
                            r->file.out, t->step);
     printf("%sstep %d  held-out loss %.4f", r->line.terminal ? "\n" : "", t->step, r->held_out);
-    for (int i = 0; t->config.adapter && i < t->count; i++)
+    for (int i = 0; t->target.head && i < t->count; i++)
         printf("%s%.1f%%", i ? ", " : "  agreement ", 100 * t->agreement[i]);
     puts("");
     return true;

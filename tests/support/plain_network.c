@@ -12,7 +12,8 @@ typedef struct Plain {
     const Shape *s;
     const Parameters *p;
     double *w;           // (p->total)
-    double *target_head; // (vocab, width), of an adapter's; else NULL
+    double *target_head; // (vocab, wanted_width), of an adapter's; else NULL
+    int wanted_width;
     double x[PLAIN_ROWS][PLAIN_WIDTH], qkv[PLAIN_ROWS][PLAIN_WIDTH];
 } Plain;
 
@@ -102,8 +103,9 @@ static double row_loss(const Plain *p, const Batch *b, int r) {
     linear(normed, p->p->head == NO_PARAMETER ? p->target_head : p->w + p->p->head, width, vocab, logits);
     double all = log_of_sum(logits, vocab);
     if (!b->wanted) return all - logits[b->targets[r]];
-    for (int i = 0; i < width; i++) state[i] = (double)b->wanted[r * width + i];
-    linear(state, p->target_head, width, vocab, wanted);
+    int deep = p->wanted_width;
+    for (int i = 0; i < deep; i++) state[i] = (double)b->wanted[r * deep + i];
+    linear(state, p->target_head, deep, vocab, wanted);
     double all_wanted = log_of_sum(wanted, vocab);
     for (int i = 0; i < vocab; i++) loss += exp(wanted[i] - all_wanted) * (all - logits[i]);
     return loss;
@@ -138,8 +140,9 @@ static Plain *plain_open(const Network *n) {
     p->s = &n->shape;
     p->p = &n->parameters;
     p->w = doubles(n->weights, n->parameters.total);
+    p->wanted_width = n->wanted_width;
     if (n->target_head)
-        p->target_head = doubles(n->target_head, (size_t)n->shape.vocab * (size_t)n->shape.width);
+        p->target_head = doubles(n->target_head, (size_t)n->shape.vocab * (size_t)n->wanted_width);
     return p;
 }
 

@@ -85,6 +85,35 @@ static void plain_network(void **state) {
     }
 }
 
+// A model that learns a teacher's distributions, of another width.
+static void a_teacher(void **state) {
+    (void)state;
+    enum { MOST_WIDTH = 48 };
+    static float head[PLAIN_WIDTH * MOST_WIDTH], wanted[70 * MOST_WIDTH];
+    Random r = test_random(6);
+    Strip *strip = mem_alloc(1, sizeof *strip);
+    for (size_t i = 0; i < sizeof head / sizeof *head; i++) head[i] = random_normal(&r);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) wanted[i] = random_normal(&r);
+    for (int round = 0; round < 12; round++) {
+        Shape s = random_shape(&r);
+        NetworkOptions o = {.rows = test_between(&r, 1, 70),
+                            .longest = 40,
+                            .threads = 2,
+                            .isa = "portable",
+                            .wanted_head = head,
+                            .wanted_width = test_between(&r, 1, MOST_WIDTH)};
+        Network n;
+        Error e = {0};
+        if (!network_open(&n, &s, &o, &e)) fail_msg("%s", e.text);
+        random_weights(&n, &r);
+        random_strip(strip, o.rows, s.vocab, 40, &r);
+        strip->batch.wanted = wanted;
+        plain_compare(&n, &strip->batch, &r);
+        network_close(&n);
+    }
+    mem_free(strip);
+}
+
 // How far a tensor's gradients are from those of the f32 sets, as a share of their length.
 static double distance(const Network *n, const Network *exact, const Parameter *x) {
     double apart = 0, length = 0;
@@ -206,8 +235,9 @@ static void refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(plain_network), cmocka_unit_test(rounding_is_small),
-                                       cmocka_unit_test(threads_do_not_matter),
-                                       cmocka_unit_test(documents_do_not_matter), cmocka_unit_test(refusals)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_network),           cmocka_unit_test(a_teacher),
+        cmocka_unit_test(rounding_is_small),       cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(documents_do_not_matter), cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,6 +67,13 @@ static TrainConfig config_of(const World *w, int steps) {
     return c;
 }
 
+// The small learner's run with the world's model as its teacher.
+static TrainConfig taught(const World *w, int steps) {
+    TrainConfig c = learner_config(steps);
+    c.teacher = &w->choice;
+    return c;
+}
+
 // --- states ----------------------------------------------------------------------------------------------
 
 static void same_rows(const char *what, const float *want, const float *got, int rows, int width) {
@@ -84,7 +91,7 @@ static void check_states(const Shape *shape, AdapterVariant v, Random *r) {
     float *alone = mem_alloc((size_t)(PASS * width), sizeof *alone);
     kind.exit_layer = v == ADAPTER_MEDUSA ? layers : 1;
     open_world(&w, shape, &kind, r);
-    assert_true(target_open(&t, &w.choice, PASS, NULL));
+    assert_true(target_open(&t, &w.choice, true, PASS, NULL));
     for (int i = 0; i < PASS; i++) {
         if (random_below(r, 10) == 0) first = i;
         start[i] = first;
@@ -133,7 +140,7 @@ static void what_is_wanted(void **state) {
     Shape shape = small_shape();
     AdapterKind kind = kind_of(ADAPTER_MEDUSA);
     open_world(&w, &shape, &kind, &r);
-    assert_true(target_open(&t, &w.choice, PASS, NULL));
+    assert_true(target_open(&t, &w.choice, true, PASS, NULL));
     for (int head = 0; head < 2; head++) {
         assert_int_equal(target_batch(&t, head, start, 7, targets, &b), 4 - 2 * head);
         assert_memory_equal(targets, want[head], sizeof targets);
@@ -178,9 +185,29 @@ static void check_learning(AdapterVariant v, Random *r) {
     close_world(&w);
 }
 
+static void check_teacher(Random *r) {
+    World w;
+    Corpus corpus;
+    Shape shape = small_shape();
+    open_world(&w, &shape, &(AdapterKind){0}, r);
+    learner_corpus(&corpus, 60, 80, 1);
+    TrainConfig c = taught(&w, 150);
+    Trainer t = open_trainer(&c, &corpus);
+    double first = trainer_held_out(&t);
+    while (t.step < 150) assert_true(isfinite(trainer_step(&t).loss));
+    double last = trainer_held_out(&t);
+    if (!(last < first - 0.1 && t.agreement[0] > 0.25))
+        fail_msg("held out %g; after 150 steps %g, agreeing %g (seed %llu)", first, last, t.agreement[0],
+                 (unsigned long long)test_seed());
+    trainer_close(&t);
+    corpus_release(&corpus);
+    close_world(&w);
+}
+
 static void it_learns(void **state) {
     (void)state;
     Random r = test_random(3);
+    check_teacher(&r);
     for (int v = ADAPTER_KANGAROO; v <= ADAPTER_MEDUSA; v++) check_learning((AdapterVariant)v, &r);
 }
 
@@ -196,7 +223,7 @@ static void expect_same(const Trainer *a, const Trainer *b) {
 }
 
 // 20 steps at once, and in pieces, each by a new trainer with other threads.
-static void check_resuming(AdapterVariant v, const char *path, Random *r) {
+static void check_resuming(AdapterVariant v, bool teacher, const char *path, Random *r) {
     World w;
     Corpus corpus;
     Shape shape = small_shape();
@@ -204,7 +231,7 @@ static void check_resuming(AdapterVariant v, const char *path, Random *r) {
     Error e = {0};
     open_world(&w, &shape, &kind, r);
     learner_corpus(&corpus, 20, 90, 2);
-    TrainConfig c = config_of(&w, 20);
+    TrainConfig c = teacher ? taught(&w, 20) : config_of(&w, 20);
     Trainer whole = open_trainer(&c, &corpus);
     while (whole.step < 20) trainer_step(&whole);
     for (int step = 0; step < 20;) {
@@ -228,8 +255,9 @@ static void check_resuming(AdapterVariant v, const char *path, Random *r) {
 
 static void resumed_is_uninterrupted(void **state) {
     Random r = test_random(4);
-    check_resuming(ADAPTER_KANGAROO, folder_path(*state, "kangaroo.checkpoint"), &r);
-    check_resuming(ADAPTER_MEDUSA, folder_path(*state, "medusa.checkpoint"), &r);
+    check_resuming(ADAPTER_KANGAROO, false, folder_path(*state, "kangaroo.checkpoint"), &r);
+    check_resuming(ADAPTER_MEDUSA, false, folder_path(*state, "medusa.checkpoint"), &r);
+    check_resuming(ADAPTER_KANGAROO, true, folder_path(*state, "taught.checkpoint"), &r);
 }
 
 static void expect_tensor(const Network *n, size_t at, const Tensor *x) {
@@ -303,6 +331,10 @@ static void refusals(void **state) {
     w.choice.kind.exit_layer = 3;
     assert_false(trainer_open(&t, &c, &corpus, &e));
     assert_non_null(strstr(e.text, "exit layer"));
+    c = taught(&w, 5);
+    c.shape.vocab = c.shape.real_vocab = LEARNER_VOCAB + 1;
+    assert_false(trainer_open(&t, &c, &corpus, &e));
+    assert_non_null(strstr(e.text, "the teacher's vocabulary of 40 tokens is not the model's of 41"));
     corpus_release(&corpus);
     close_world(&w);
 }

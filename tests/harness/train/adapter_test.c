@@ -99,6 +99,29 @@ static void heads(void **state) {
     expect_fast(*state, "medusa", "medusa");
 }
 
+// A smaller model of the same tokenizer learns what the first one says, and drafts for it.
+static void a_draft(void **state) {
+    static const char DRAFT[] =
+        "out: small\ntokenizer: tokenizer.json\nfiles: rhymes.txt\nseparator: '-'\nteacher: heart\n"
+        "layers: 1\nwidth: 32\nheads: 2\nkey_heads: 1\nmlp: 64\ncontext: 64\nbatch: 256\n"
+        "steps: 100\nrate: 0.02\nlast_rate: 0.002\nwarmup: 10\nheld_out: 0.2\nheld_out_every: 50\n";
+    Child c;
+    prepare(*state);
+    scratch_write(*state, "draft.yaml", DRAFT, sizeof DRAFT - 1);
+    RUN(*state, 0, &c, "train", "draft.yaml");
+    assert_non_null(strstr(text_get(&c.out), "agreement "));
+    child_release(&c);
+    json_t *root = config_of(*state, "small"), *training = json_object_get(root, "outpace_train");
+    assert_true(json_real_value(json_array_get(json_object_get(training, "agreement"), 0)) > 0.7);
+    json_decref(root);
+    RUN(*state, 0, &c, "generate", "heart", "twinkle twinkle", "--json", "-n", "30", "-m", "speculative",
+        "--draft", "small");
+    root = json_loads(text_get(&c.out), 0, NULL);
+    assert_true(json_real_value(json_object_get(root, "S")) > 1.5);
+    json_decref(root);
+    child_release(&c);
+}
+
 static void expect_same_file(const char *folder, const char *name) {
     size_t n, m;
     char *x = scratch_read(folder_path(folder, "whole"), name, &n),
@@ -155,6 +178,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_variant, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(heads, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(a_draft, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(in_pieces, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(refusals, folder_setup, folder_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
