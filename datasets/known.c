@@ -5,6 +5,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/sha256.h"
 #include "engine/base/suggest.h"
+#include "engine/base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -98,9 +99,8 @@ char *known_path(const KnownFile *file, const char *folder, bool *failed) {
 
 bool known_changed(const KnownFile *file, const char *path, bool *changed, Error *e) {
     char sha256[SHA256_TEXT];
-    size_t n = strlen(path);
     bool packed = file->file.n > 3 && memcmp(file->file.at + file->file.n - 3, ".gz", 3) == 0;
-    bool unpacked = packed && n > 3 && strcmp(path + n - 3, ".gz") != 0;
+    bool unpacked = packed && !text_ends(path, ".gz");
     *changed = false;
     if (file->sha256.n + 1 != SHA256_TEXT || unpacked) return true;
     if (!sha256_file(path, sha256, e)) return false;

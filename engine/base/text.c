@@ -99,3 +99,8 @@ void text_measured(Text *t, double value, double low, double high) {
 }
 
 const char *text_get(const Text *t) { return t->data ? t->data : ""; }
+
+bool text_ends(const char *text, const char *end) {
+    size_t n = strlen(text), k = strlen(end);
+    return n >= k && strcmp(text + n - k, end) == 0;
+}

@@ -20,6 +20,8 @@ void text_clear(Text *t);   // empties it, keeps the memory
 void text_release(Text *t); // frees it; t is then as new
 const char *text_get(const Text *t);
 
+bool text_ends(const char *text, const char *end); // whether text ends in it
+
 // A measured number with the digits that it is known to, by its 95% interval: the last digit counts units of
 // at most 28% of the interval's half width, so 1.9523 [1.913, 1.998] is 1.95, and 1605.4 [1210, 1980] is
 // 1600. Without an interval (NAN) three digits count; a whole number keeps its digits. "-" where the value is

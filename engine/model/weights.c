@@ -1,5 +1,6 @@
 #include "engine/model/weights.h"
 
+#include "engine/base/text.h"
 #include "engine/model/config.h"
 
 #include <stdio.h>
@@ -148,11 +149,6 @@ bool weight_bind(Tensor *out, const WeightSpec *s, const Shard *shards, int coun
     return true;
 }
 
-static bool ends_with(const char *text, const char *end) {
-    size_t n = strlen(text), k = strlen(end);
-    return n >= k && strcmp(text + n - k, end) == 0;
-}
-
 // A weight of a layer that is never asked for, as a bias or a norm, is one of another arithmetic. Old files
 // also keep the frequencies of rotation, which config.json gives. Layers behind those that config.json names
 // are only counted: a model may be cut there by hand.
@@ -160,7 +156,7 @@ static bool check_used(Model *m, const StoredTensor *t, const char *dir, const c
     WeightSpec specs[LAYER_WEIGHTS];
     int layer = -1, count;
     if (sscanf(t->name, "model.layers.%4d.", &layer) != 1 || layer < 0 ||
-        ends_with(t->name, ".rotary_emb.inv_freq"))
+        text_ends(t->name, ".rotary_emb.inv_freq"))
         return true;
     if (layer >= m->shape.layers) {
         int behind = layer + 1 - m->shape.layers;

@@ -4,6 +4,7 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/output.h"
+#include "engine/base/text.h"
 #include "harness/program/terminal.h"
 #include "harness/run/prepare.h"
 #include "harness/stored/choice.h"
@@ -28,7 +29,8 @@ typedef struct {
 
 #define AT(name) offsetof(TransferOptions, name)
 static const Option EXPORT_OPTIONS[] = {
-    {"format", 0,   OPTION_TEXT, AT(format), 0, 0, "csv|jsonl|spec-bench",  "what it is written as",   "csv"            },
+    {"format", 0,   OPTION_TEXT, AT(format), 0, 0, "csv|jsonl|spec-bench",  "what it is written as",
+     "by -o, else csv"                                                                                                  },
     {"what",   0,   OPTION_TEXT, AT(what),   0, 0, "results|samples|steps",
      "a line a point, prompt or step; jsonl's steps: as docs/steps.md",                                "results"        },
     {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE|DIR",              "spec-bench: a directory", "standard output"},
@@ -142,6 +144,12 @@ static bool export_specbench(Store *s, int64_t run, const TransferOptions *o, Er
     return rows_end(r, ok, e);
 }
 
+// The format that was asked for, else the one that the file's name ends in.
+static const char *format_of(const TransferOptions *o) {
+    if (o->format) return o->format;
+    return o->output && text_ends(o->output, ".jsonl") ? "jsonl" : "csv";
+}
+
 static bool export_run(Store *s, int64_t run, const TransferOptions *o, Error *e) {
     if (strcmp(o->format, "spec-bench") == 0) return export_specbench(s, run, o, e);
     if (strcmp(o->format, "csv") == 0 || strcmp(o->format, "jsonl") == 0) return export_rows(s, run, o, e);
@@ -149,13 +157,14 @@ static bool export_run(Store *s, int64_t run, const TransferOptions *o, Error *e
 }
 
 static bool export(int argc, char **argv, int *code, Error *e) {
-    TransferOptions o = {.db = STORE_DEFAULT, .format = "csv", .what = "results"};
+    TransferOptions o = {.db = STORE_DEFAULT, .what = "results"};
     Positionals rest;
     bool stop;
     int64_t run;
     (void)code;
     if (!command_parse(&command_export, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
+    o.format = format_of(&o);
     Store *s = store_open(o.db, STORE_READ, NULL, e);
     bool ok = s && stored_run(s, rest.count ? rest.items[0] : NULL, &run, e) &&
               choice_apply(&o.choice, s, run, e) && export_run(s, run, &o, e);
@@ -165,7 +174,7 @@ static bool export(int argc, char **argv, int *code, Error *e) {
 
 const Command command_export = {
     .name = "export",
-    .usage = "[RUN] --format csv|jsonl|spec-bench [-o FILE|DIR] [OPTIONS]",
+    .usage = "[RUN] [--format csv|jsonl|spec-bench] [-o FILE|DIR] [OPTIONS]",
     .summary = "write a run for other programs: CSV, JSON lines, Spec-Bench's answer files",
     .arguments = {0, 1},
     .lesson =
@@ -174,7 +183,7 @@ const Command command_export = {
         "that is not such an export is not replaced without --force.\n"
         "\n"
         "  outpace export --what samples > samples.csv\n"
-        "  outpace export --format jsonl --what steps -o steps.jsonl  'outpace import steps' makes the same "
+        "  outpace export --what steps -o steps.jsonl                 'outpace import steps' makes the same "
         "run of it\n"
         "  outpace export --format spec-bench -o answers              for Spec-Bench's evaluation/speed.py\n",
     .options = EXPORT_OPTIONS,

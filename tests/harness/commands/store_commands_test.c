@@ -159,8 +159,7 @@ static void formats(void **state) {
     CHILD_OUTPACE(&c, *state, 0, "show", "1", "--db", "b.db");
     assert_null(strstr(text_get(&c.out), "no speedup"));
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "export", "1", "--format", "jsonl", "--what", "steps", "-o", "s.jsonl",
-                  "--db", "a.db");
+    CHILD_OUTPACE(&c, *state, 0, "export", "1", "--what", "steps", "-o", "s.jsonl", "--db", "a.db");
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "import", "steps", "s.jsonl", "--name", "other", "--db", "b.db");
     expect_out(&c, "run 2: 24 samples with 240 steps");
