@@ -81,7 +81,7 @@ endif
 
 # What the assembler reads into it (.incbin), which no compiler's -MMD tells.
 $(BUILD)/datasets/embedded.o: datasets/sources.tsv $(wildcard datasets/small/*.jsonl)
-$(BUILD)/results/open.o: results/schema.sql results/schema_2.sql results/schema_3.sql results/schema_4.sql results/views.sql
+$(BUILD)/results/open.o: results/schema.sql results/schema_2.sql results/schema_3.sql results/schema_4.sql results/schema_5.sql results/views.sql
 $(BUILD)/plots/figures.o $(BUILD)/plots/page.o $(BUILD)/plots/report.o: $(wildcard plots/figures/* plots/report/*)
 $(BUILD)/results/merge.o: results/merge.sql
 $(BUILD)/harness/stored/stored.o: harness/stored/stored.sql

@@ -12,7 +12,7 @@ static const char FORGET[] = "DROP TABLE IF EXISTS temp.map_run; DROP TABLE IF E
                              "DROP TABLE IF EXISTS temp.map_dataset; DROP TABLE IF EXISTS temp.map_prompt;"
                              "DROP TABLE IF EXISTS temp.map_point; DROP TABLE IF EXISTS temp.map_source;"
                              "DROP TABLE IF EXISTS temp.map_output; DROP TABLE IF EXISTS temp.map_sample;"
-                             "DROP TABLE IF EXISTS temp.before";
+                             "DROP TABLE IF EXISTS temp.map_fit; DROP TABLE IF EXISTS temp.before";
 
 static bool count(Store *s, StoreMerged *out, Error *e) {
     return rows_one_int(s, "SELECT count(*) FROM map_sample", 0, &out->samples, e) &&

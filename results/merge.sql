@@ -11,9 +11,10 @@ CREATE TEMP TABLE map_point (old INTEGER PRIMARY KEY, new INTEGER NOT NULL, fres
 CREATE TEMP TABLE map_source (old INTEGER PRIMARY KEY, new INTEGER NOT NULL);
 CREATE TEMP TABLE map_output (old INTEGER PRIMARY KEY, new INTEGER NOT NULL);
 CREATE TEMP TABLE map_sample (old INTEGER PRIMARY KEY, new INTEGER NOT NULL);
+CREATE TEMP TABLE map_fit (old INTEGER PRIMARY KEY, new INTEGER NOT NULL);
 CREATE TEMP TABLE before AS SELECT (SELECT coalesce(max(id), 0) FROM main.run) AS run,
     (SELECT coalesce(max(id), 0) FROM main.attempt) AS attempt, (SELECT coalesce(max(id), 0) FROM main.point) AS point,
-    (SELECT coalesce(max(id), 0) FROM main.sample) AS sample;
+    (SELECT coalesce(max(id), 0) FROM main.sample) AS sample, (SELECT coalesce(max(id), 0) FROM main.fit) AS fit;
 
 INSERT INTO main.run (uid, hash, kind, name, about, config_file, config, overrides, version, dirty, created)
 SELECT uid, hash, kind, name, about, config_file, config, overrides, version, dirty, created
@@ -131,6 +132,19 @@ INSERT INTO main.sample_rank SELECT m.new, s.new, length, rank, steps
 FROM map_sample AS m CROSS JOIN other.sample_rank ON sample_id = m.old JOIN map_source AS s ON s.old = source_id;
 INSERT INTO main.divergence SELECT new, position, wanted, got, margin
 FROM map_sample CROSS JOIN other.divergence ON sample_id = old;
+
+-- A fit that main has stays as it is. Samples that came in with it count: the view `fitted` looks.
+INSERT OR IGNORE INTO main.fit (run_id, hash, points, title, law, bonus, output, estimator, fitted, prompts, resamples, seed,
+    version, made)
+SELECT new, hash, points, title, law, bonus, output, estimator, fitted, prompts, resamples, seed, version, made
+FROM other.fit JOIN map_run ON old = run_id ORDER BY id;
+INSERT INTO map_fit SELECT o.id, m.id FROM other.fit AS o JOIN map_run AS r ON r.old = o.run_id
+JOIN main.fit AS m ON m.run_id = r.new AND m.hash = o.hash WHERE m.id > (SELECT fit FROM before);
+INSERT INTO main.fit_point SELECT t.new, p.new, samples
+FROM other.fit_point JOIN map_fit AS t ON t.old = fit_id JOIN map_point AS p ON p.old = point_id;
+INSERT INTO main.fit_estimate
+SELECT new, estimator, alpha, alpha_low, alpha_high, f, f_low, f_high, rms, condition, correlation, drawn
+FROM other.fit_estimate JOIN map_fit ON old = fit_id;
 
 -- Estimates of points that were there and now have more samples, or whose baseline has.
 DELETE FROM main.estimate WHERE point_id IN

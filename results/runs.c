@@ -299,3 +299,32 @@ bool store_surface(Store *s, const StoreSurface *rows, int count, Error *e) {
     }
     return sql_leave(s, ok, e);
 }
+
+// --- fits ------------------------------------------------------------------------------------------------
+
+static bool add_fit_estimate(Store *s, int64_t fit, const StoreFitEstimate *x, Error *e) {
+    return sql_run(s, STATEMENT_FIT_ESTIMATE,
+                   VALUES(of_int(fit), of_text(x->estimator), of_real(x->alpha), of_real(x->alpha_low),
+                          of_real(x->alpha_high), of_real(x->f), of_real(x->f_low), of_real(x->f_high),
+                          of_real(x->rms), of_real(x->condition), of_real(x->correlation), of_text(x->drawn)),
+                   e);
+}
+
+static bool add_fit(Store *s, int64_t run, const StoreFit *x, bool *added, Error *e) {
+    bool ok =
+        sql_run(s, STATEMENT_FIT_ADD,
+                VALUES(of_int(run), of_text(x->hash), of_text(x->points), of_text(x->title), of_text(x->law),
+                       of_text(x->bonus), of_known(x->output), of_text(x->estimator), of_int(x->fitted),
+                       of_int(x->prompts), of_int(x->resamples), of_int(x->seed), of_text(x->version)),
+                e);
+    *added = ok && sql_changes(s) > 0;
+    if (!*added) return ok;
+    int64_t fit = sql_last_id(s);
+    ok = sql_run(s, STATEMENT_FIT_POINTS, VALUES(of_int(fit), of_text(x->point_ids)), e);
+    for (int i = 0; ok && i < x->estimate_count; i++) ok = add_fit_estimate(s, fit, &x->estimates[i], e);
+    return ok;
+}
+
+bool store_fit(Store *s, int64_t run, const StoreFit *fit, bool *added, Error *e) {
+    return sql_enter(s, e) && sql_leave(s, add_fit(s, run, fit, added, e), e);
+}

@@ -1,4 +1,4 @@
--- The store, version 1; schema_2.sql to schema_4.sql bring it to the next ones. One file holds everything that was ever measured here, and what it was measured on.
+-- The store, version 1; schema_2.sql to schema_5.sql bring it to the next ones. One file holds everything that was ever measured here, and what it was measured on.
 --
 --   run ---- content                 what was run: a config with the hashes of all that it stands on
 --    |  \--- attempt ---- reading    each start of it, on which environment; clocks and temperatures
@@ -8,6 +8,7 @@
 --    |          | \------ output   divergence
 --   point ------/                    a model, a dataset, a method and all settings
 --    \--- point_param, one_off, estimate, failure
+--  run, points --- fit ---- fit_point, fit_estimate     the law that fits them (schema_5.sql)
 --
 -- What must always hold:
 --  1. A sample comes with its steps, their sources and passes, and the sums of them, in one transaction.

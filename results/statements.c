@@ -94,6 +94,16 @@ const char *const statement_sql[STATEMENTS] = {
     [STATEMENT_ESTIMATE_SET] =
         "INSERT OR REPLACE INTO estimate (point_id, metric, value, low, high, deviation, resamples, seed)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    [STATEMENT_FIT_ADD] =
+        "INSERT OR IGNORE INTO fit (run_id, hash, points, title, law, bonus, output, estimator, fitted, "
+        "prompts, resamples, seed, version)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+    [STATEMENT_FIT_POINTS] = "INSERT INTO fit_point (fit_id, point_id, samples) SELECT ?1, value,"
+                             " (SELECT count(*) FROM sample WHERE point_id = value) FROM json_each(?2)",
+    [STATEMENT_FIT_ESTIMATE] =
+        "INSERT INTO fit_estimate (fit_id, estimator, alpha, alpha_low, alpha_high, f, f_low, f_high, rms, "
+        "condition, correlation, drawn)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     [STATEMENT_SCORE_SET] =
         "INSERT OR REPLACE INTO score (output_id, prompt_id, metric, value) VALUES (?1, ?2, ?3, ?4)",
     [STATEMENT_ONE_OFF_SET] =

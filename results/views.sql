@@ -14,6 +14,7 @@
 --   flagged          what disturbed them, a line each  point_doubt    reasons to doubt a point's times
 --   drifted          contexts of surfaces in whose measuring the machine changed
 --   run_state        what is there of each run         run_weights    where its models' weights lay
+--   fitted           Lookahead's law as it was fitted to a run's points: alpha and f
 --
 -- The baseline of a point is that of point.baseline_id; an autoregressive point without one is a baseline, and its speedups
 -- are 1. Others without one were imported alone, and have no speedup.
@@ -324,3 +325,15 @@ SELECT id AS run_id, (
           UNION SELECT weights FROM attempt JOIN surface ON attempt_id = attempt.id WHERE run_id = run.id AND weights IS NOT NULL)
     ) AS weights
 FROM run;
+
+-- The estimate to take of each fit. other_points: the store has other points for it by now: samples came, or the same set was
+-- fitted again with others.
+CREATE VIEW fitted AS
+SELECT fit.id AS fit_id, fit.run_id, run.name AS run, title, law, bonus, output, fit.estimator, fitted AS settings, prompts,
+       alpha, alpha_low, alpha_high, f, f_low, f_high, rms, drawn, resamples, seed, fit.version, made,
+       EXISTS (SELECT 1 FROM fit_point AS p WHERE p.fit_id = fit.id
+               AND samples <> (SELECT count(*) FROM sample WHERE sample.point_id = p.point_id))
+       OR EXISTS (SELECT 1 FROM fit AS later WHERE later.run_id = fit.run_id AND later.title = fit.title
+                  AND later.points <> fit.points AND (later.made, later.id) > (fit.made, fit.id)) AS other_points
+FROM fit JOIN run ON run.id = fit.run_id
+JOIN fit_estimate AS x ON x.fit_id = fit.id AND x.estimator = fit.estimator;

@@ -29,12 +29,12 @@ typedef struct {
 
 #define AT(name) offsetof(TransferOptions, name)
 static const Option EXPORT_OPTIONS[] = {
-    {"format", 0,   OPTION_TEXT, AT(format), 0, 0, "csv|jsonl|spec-bench",  "what it is written as",
-     "by -o, else csv"                                                                                                  },
-    {"what",   0,   OPTION_TEXT, AT(what),   0, 0, "results|samples|steps",
-     "a line a point, prompt or step; jsonl's steps: as docs/steps.md",                                "results"        },
-    {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE|DIR",              "spec-bench: a directory", "standard output"},
-    {"db",     0,   OPTION_TEXT, AT(db),     0, 0, "FILE",                  "the store",               STORE_DEFAULT    },
+    {"format", 0,   OPTION_TEXT, AT(format), 0, 0, "csv|jsonl|spec-bench",       "what it is written as",
+     "by -o, else csv"                                                                                                       },
+    {"what",   0,   OPTION_TEXT, AT(what),   0, 0, "results|samples|steps|fits",
+     "a line a point, prompt, step or fit; jsonl's steps: docs/steps.md",                                   "results"        },
+    {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE|DIR",                   "spec-bench: a directory", "standard output"},
+    {"db",     0,   OPTION_TEXT, AT(db),     0, 0, "FILE",                       "the store",               STORE_DEFAULT    },
     CHOICE_OPTIONS(AT, choice),
     OPTION_FORCE(AT(force)),
 };
@@ -76,13 +76,17 @@ static const struct {
      " JOIN sample ON point_id = point.id JOIN prompt ON prompt.id = prompt_id JOIN step ON "
      "sample_id = sample.id"
      " WHERE run_id = ?1 ORDER BY 1, pass, prompt.number, turn, step.number"                             },
+    {"fits",
+     {.start = "fit_id,run_id,"},
+     {.start = "{\"fit_id\":"},
+     "SELECT * FROM fitted WHERE run_id = ?1 ORDER BY fit_id"                                            },
 };
 enum { TABLE_COUNT = sizeof TABLES / sizeof *TABLES };
 
 static bool find_table(const char *what, int *out, Error *e) {
     for (*out = 0; *out < TABLE_COUNT; (*out)++)
         if (strcmp(TABLES[*out].what, what) == 0) return true;
-    return error_input(e, "export: --what is '%s', must be results, samples or steps", what);
+    return error_input(e, "export: --what is '%s', must be results, samples, steps or fits", what);
 }
 
 static bool write_rows(Store *s, int64_t run, const TransferOptions *o, int table, FILE *out, Error *e) {

@@ -2,17 +2,20 @@
 // a machine to measured steps.
 #include "harness/program/command.h"
 
+#include "engine/base/memory.h"
 #include "harness/predict/fit_report.h"
 #include "harness/predict/fit_surface.h"
 #include "harness/program/terminal.h"
 #include "harness/run/prepare.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/stored.h"
+#include "harness/stored/stored_fit.h"
 #include "harness/stored/stored_points.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct {
     const char *points, *law, *bonus, *filling; // bonus, filling: NULL where not given
@@ -89,39 +92,51 @@ static bool print_json(const char *title, const FitOptions *o, const Fit *fit, E
 }
 
 static bool fit_points(const FitArguments *a, const char *title, const Points *points, FitOptions *o,
-                       Error *e) {
-    Fit fit = {0};
-    bool ok = read_options(a, o, e) && fit_run(points, o, &fit, e);
-    if (ok && a->json) ok = print_json(title, o, &fit, e);
-    else if (ok) fit_report(title, o, &fit);
-    fit_release(&fit);
-    return ok;
+                       Fit *fit, Error *e) {
+    if (!read_options(a, o, e) || !fit_run(points, o, fit, e)) return false;
+    if (a->json) return print_json(title, o, fit, e);
+    fit_report(title, o, fit);
+    return true;
 }
 
 static bool fit_file(const FitArguments *a, Error *e) {
     Points points = {0};
     FitOptions o = {0};
+    Fit fit = {0};
     // Mistakes on the command line come before those in the file.
-    bool ok =
-        read_options(a, &o, e) && points_open(a->points, &points, e) && fit_points(a, NULL, &points, &o, e);
+    bool ok = read_options(a, &o, e) && points_open(a->points, &points, e) &&
+              fit_points(a, NULL, &points, &o, &fit, e);
+    fit_release(&fit);
     points_release(&points);
     return ok;
 }
 
 // --- a stored run ----------------------------------------------------------------------------------------
 
-static bool fit_set(const FitArguments *a, Store *store, const StoredSet *set, Error *e) {
+static bool fit_set(const FitArguments *a, Store *store, const StoredSet *set, StoredFit *out, Error *e) {
     Text tsv = {0};
     Points points = {0};
     FitOptions o = {.bonus_dropped = set->bonus_dropped};
+    Fit fit = {0};
     bool ok = stored_points(store, set, &tsv, &o.output, e);
     if (ok && a->tsv) printf("# %s\n%s", SHOWN(set->title), text_get(&tsv));
     else if (ok)
         ok = points_parse(text_get(&tsv), tsv.length, set->title, &points, e) &&
-             fit_points(a, set->title, &points, &o, e);
+             fit_points(a, set->title, &points, &o, &fit, e) &&
+             stored_fit_make(out, set, text_get(&tsv), &o, &fit, e);
+    fit_release(&fit);
     points_release(&points);
     text_release(&tsv);
     return ok;
+}
+
+// Points that --label chose are a part of a set, and beside its fit theirs would be one of points that
+// changed.
+static bool keep(const FitArguments *a, int64_t run, const StoredFit *fits, size_t count, Error *e) {
+    if (a->tsv || a->choice.label.count) return true;
+    if (access(a->db, W_OK) == 0) return stored_fits_keep(a->db, run, fits, count, e);
+    fprintf(stderr, "the fit is not stored: '%s' can only be read\n", SHOWN(a->db));
+    return true;
 }
 
 // A set that cannot be fitted does not keep the others from it; where none can, the first says why.
@@ -132,22 +147,26 @@ static bool fit_stored(const FitArguments *a, const char *which, Error *e) {
     Error first = {0};
     size_t fitted = 0;
     if (!read_options(a, &o, e)) return false;
+    StoredFit *fits = NULL;
     Store *store = store_open(a->db, STORE_READ, NULL, e);
     bool ok = store && stored_run(store, which, &run, e) && choice_apply(&a->choice, store, run, e) &&
               stored_sets(store, run, &sets, e);
+    if (ok && !(fits = mem_alloc(sets.count, sizeof *fits))) ok = error_system(e, "out of memory");
     for (size_t i = 0; ok && i < sets.count; i++) {
         Error why = {0};
         if (i > 0 && !a->json) puts("");
-        if (fit_set(a, store, &sets.sets[i], &why)) fitted++;
+        if (fit_set(a, store, &sets.sets[i], &fits[fitted], &why)) fitted++;
         else {
             if (sets.count > 1 && !a->json) printf("%s\nnone: %s\n", SHOWN(sets.sets[i].title), why.text);
             if (first.kind == ERROR_NONE) first = why;
         }
     }
-    stored_sets_release(&sets);
     store_close(store);
+    if (ok && fitted) ok = keep(a, run, fits, fitted, e);
+    mem_free(fits);
+    stored_sets_release(&sets);
     if (ok && !fitted) *e = first;
-    return ok && fitted;
+    return ok && fitted > 0;
 }
 
 static bool run(int argc, char **argv, int *code, Error *e) {
@@ -185,6 +204,9 @@ const Command command_fit = {
         "the\n"
         "window is full; rms how far off S is; the condition, and the correlation of ln alpha and ln f, how\n"
         "badly the data tell both apart (1: not at all).\n"
+        "\n"
+        "A fit of a run is kept in its store (view fitted; docs/queries.md), once however often it is made,\n"
+        "but for points that --label chose. Once the run has other points, it is marked as of others.\n"
         "\n"
         "  outpace fit 12\n"
         "  outpace fit --points published.tsv\n"

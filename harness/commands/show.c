@@ -6,6 +6,7 @@
 #include "harness/stored/estimates.h"
 #include "harness/run/prepare.h"
 #include "harness/stored/stored.h"
+#include "harness/stored/stored_fit.h"
 #include "results/rows.h"
 
 #include <math.h>
@@ -155,6 +156,15 @@ static bool print_alone(Store *store, int64_t run, Error *e) {
     return true;
 }
 
+// alpha and f, where 'outpace fit' was run.
+static bool print_fits(Store *store, int64_t run, Error *e) {
+    Text lines = {0};
+    bool ok = stored_fits_text(store, run, &lines, e);
+    if (ok && lines.length) terminal_printf("\n%s", text_get(&lines));
+    text_release(&lines);
+    return ok;
+}
+
 static bool print_disturbed(Store *store, int64_t run, Error *e) {
     static const char SQL[] = "SELECT count(*) FROM surface JOIN attempt ON attempt.id = attempt_id WHERE "
                               "run_id = ?1 AND flags <> 0";
@@ -192,13 +202,14 @@ static bool show(int argc, char **argv, int *code, Error *e) {
     if (!command_parse(&command_show, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     Store *store = store_open(o.db, STORE_READ, NULL, e);
-    bool ok = store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) &&
-              estimates_ensure(&store, run, e) && choice_apply(&o.choice, store, run, e) &&
-              (o.json || print_run(store, run, e)) &&
-              (o.json ? stored_json(store, run, &text, e)
-                      : stored_table(store, run, &table, e) && grid_show(&table, e) &&
-                            print_alone(store, run, e) && print_surface(store, run, e) &&
-                            print_disturbed(store, run, e) && print_drift(store, run, e));
+    bool ok =
+        store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) &&
+        estimates_ensure(&store, run, e) && choice_apply(&o.choice, store, run, e) &&
+        (o.json || print_run(store, run, e)) &&
+        (o.json ? stored_json(store, run, &text, e)
+                : stored_table(store, run, &table, e) && grid_show(&table, e) && print_alone(store, run, e) &&
+                      print_fits(store, run, e) && print_surface(store, run, e) &&
+                      print_disturbed(store, run, e) && print_drift(store, run, e));
     if (ok && o.json) puts(text_get(&text));
     text_release(&text);
     grid_release(&table);
@@ -225,7 +236,9 @@ const Command command_show = {
         "prompts' tokens per second). Numbers have the digits that their intervals leave: these hold 95% of\n"
         "2000 resamples of prompts, and of passes within prompts. Disturbed: other processes ran, clocks\n"
         "changed, or a time is far from its repeats; nothing is left out for that. A stand-in is a model\n"
-        "with the shape of a published one, whose weights are others.\n",
+        "with the shape of a published one, whose weights are others. Below stand the fits that 'outpace fit "
+        "RUN'\n"
+        "made of it.\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = show

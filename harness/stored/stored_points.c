@@ -22,12 +22,12 @@
 
 static const char SETS[] =
     "SELECT model || ', ' || dataset, same, json_group_array(id), dropped,"
-    " count(*) OVER (PARTITION BY model, dataset) AS alike FROM ("
+    " min(same) OVER w <> max(same) OVER w, min(dropped) OVER w <> max(dropped) OVER w FROM ("
     "SELECT p.id, model.name AS model, dataset.name AS dataset, " DROPPED " AS dropped, " THE_SAME " AS same"
     " FROM point AS p JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id"
     " WHERE run_id = ?1 AND method = 'lookahead' AND " READABLE
     " AND EXISTS (SELECT 1 FROM sample WHERE point_id = p.id)"
-    ") GROUP BY model, dataset, same, dropped ORDER BY min(id)";
+    ") GROUP BY model, dataset, same, dropped WINDOW w AS (PARTITION BY model, dataset) ORDER BY min(id)";
 
 // The steps past filling of a prompt at a point by some number, as number:count,number:count.
 #define COUNTS(number, from)                                                                         \
@@ -56,7 +56,8 @@ static bool add_set(StoredSets *out, size_t *capacity, const Rows *r, Error *e) 
     StoredSet *s = &out->sets[out->count++];
     Text title = {0};
     text_puts(&title, rows_text(r, 0));
-    if (rows_int(r, 4) > 1) text_printf(&title, "; %s", rows_text(r, 1));
+    if (rows_int(r, 4)) text_printf(&title, "; %s", rows_text(r, 1)); // a title is of one set alone
+    if (rows_int(r, 5)) text_printf(&title, "; bonus %s", rows_int(r, 3) ? "dropped" : "kept");
     *s = (StoredSet){.title = mem_text(text_get(&title), title.length),
                      .points = mem_text(rows_text(r, 2), strlen(rows_text(r, 2))),
                      .bonus_dropped = rows_int(r, 3) != 0};

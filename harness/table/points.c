@@ -26,7 +26,9 @@ enum {
     SUBTASKS,
     TEMPERATURE,
     PROMPTS,
-    DOUBT
+    DOUBT,
+    FIT,
+    FIT_TEXT
 };
 
 static bool out_of_memory(Error *e) { return error_system(e, "out of memory for the points of a table"); }
@@ -65,13 +67,15 @@ static bool add_group(TablePoints *p, const Rows *r, Error *e) {
                     .label = keep(p, rows_text(r, LABEL)),
                     .settings = keep(p, rows_text(r, SETTINGS)),
                     .subtasks = keep(p, rows_text(r, SUBTASKS)),
+                    .fit = rows_int(r, FIT),
+                    .fitted = keep(p, rows_text(r, FIT_TEXT)),
                     .temperature = rows_real(r, TEMPERATURE),
                     .number = (int)rows_int(r, NUMBER),
                     .prompts = (int)rows_int(r, PROMPTS),
                     .first = p->seed_count};
     p->groups[p->group_count++] = g;
     return (g.model && g.stand_in && g.dtype && g.device && g.dataset && g.method && g.decoder && g.label &&
-            g.settings && g.subtasks) ||
+            g.settings && g.subtasks && g.fitted) ||
            out_of_memory(e);
 }
 

@@ -15,6 +15,8 @@ typedef struct TableGroup {
     const char *dataset, *method, *decoder, *label;
     const char *settings; // "max_tokens=64,temperature=0,...": all but the seed
     const char *subtasks; // "qa=80,rag=80": prompts of each of Spec-Bench's
+    int64_t fit;          // that the point is one of (the view fitted); 0: none
+    const char *fitted;   // how; "" not
     double temperature;
     int number, prompts; // number: of the first point
     size_t first, count; // of the seeds

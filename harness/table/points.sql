@@ -25,10 +25,15 @@ SELECT min(number) OVER (PARTITION BY model_id, dataset_id, decoder, temperature
        CASE compute WHEN 'f32' THEN 'F32' WHEN 'bf16' THEN 'BF16' ELSE dtype END,
        CASE WHEN device LIKE 'cuda%' OR device = 'auto' AND gpu IS NOT NULL THEN gpu
             WHEN device = 'null' THEN 'the null device' ELSE cpu END,
-       dataset.name, method, decoder, label, settings, subtasks, temperature, prompts, doubt
+       dataset.name, method, decoder, label, settings, subtasks, temperature, prompts, doubt, fit.fit_id, fit.text
 FROM r JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id
 LEFT JOIN point_doubt ON point_doubt.point_id = r.id
 LEFT JOIN environment
     ON environment.id = (SELECT environment_id FROM attempt WHERE run_id = ?1 ORDER BY id DESC LIMIT 1)
+LEFT JOIN (
+    SELECT point_id, fit_id, max(made), printf('%d settings of lookahead, %s: law %s, bonus %s%s', settings, replace(estimator, '_', ' '), law, bonus,
+           coalesce(', filling in outputs of ' || printf('%g', output) || ' tokens', '')) AS text
+    FROM fitted JOIN fit_point USING (fit_id) WHERE run_id = ?1 AND law = 'paper' AND NOT other_points GROUP BY point_id) AS fit
+    ON fit.point_id = r.id
 WHERE copy = 1
 ORDER BY first, number

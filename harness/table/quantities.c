@@ -37,6 +37,13 @@ static const char ROWS_OF[] =
 // Drafts that ended early (at a limit) count as they are.
 static const char PREFIX[] = "SELECT 1.0 * sum(accepted) / nullif(sum(steps), 0)" CHOSEN;
 
+// Of the newest fit of the point under the paper's law; of a fit of other points nothing.
+#define FITTED(x)                                                                                        \
+    "SELECT " x ", " x "_low, " x "_high FROM fitted JOIN fit_point USING (fit_id) WHERE point_id = ?1 " \
+    "AND law = 'paper' AND NOT other_points ORDER BY made DESC, fit_id DESC LIMIT 1"
+static const char ALPHA[] = FITTED("alpha");
+static const char F[] = FITTED("f");
+
 static const char PARAMETER[] =
     "SELECT value FROM point_param WHERE point_id = ?1 AND section = 'method' AND name = ?2";
 
@@ -78,6 +85,8 @@ static const QuantityInfo QUANTITIES[] = {
     {"common_prefix",     NULL,            -1,                PREFIX,    ""      },
     {"matched",           NULL,            -1,                NULL,      ""      },
     {"best",              NULL,            -1,                PARAMETER, NULL    },
+    {"alpha",             NULL,            -1,                ALPHA,     ""      },
+    {"f",                 NULL,            -1,                F,         ""      },
     {"cache_saving",      NULL,            -1,                NULL,      ""      },
     {"window_speedup",    NULL,            -1,                NULL,      ""      },
     {"rouge1",            NULL,            -1,                SCORE,     "rouge1"},
@@ -104,6 +113,11 @@ bool quantity_is_quality(const char *name) {
     return m && m->query == SCORE;
 }
 
+bool quantity_is_fitted(const char *name) {
+    const QuantityInfo *m = find(name);
+    return m && (m->query == ALPHA || m->query == F);
+}
+
 bool quantity_is_time(const char *name) {
     const QuantityInfo *m = find(name);
     return m && m->tally >= 0 && m->tally != TALLY_S && m->tally != TALLY_S_REFERENCE;
@@ -127,6 +141,10 @@ static void take_row(const Rows *r, Quantity *out) {
     mean_reach(rows_real(r, 0), rows_real(r, 1), (size_t)rows_int(r, 2), 0.95, &out->low, &out->high);
 }
 
+static void take_interval(const Rows *r, Quantity *out) {
+    *out = (Quantity){rows_real(r, 0), rows_real(r, 1), rows_real(r, 2)};
+}
+
 static bool ask(Store *store, const QuantityPart *part, const char *sql, const char *argument, Quantity *out,
                 Error *e) {
     Rows *r = rows_open(store, sql, e);
@@ -137,7 +155,7 @@ static bool ask(Store *store, const QuantityPart *part, const char *sql, const c
     if (parameters > 2) rows_bind_text(r, 3, part->subtask);
     if (parameters > 3) rows_bind_int(r, 4, part->baseline);
     *out = UNKNOWN;
-    if (rows_next(r)) take_row(r, out);
+    if (rows_next(r)) (sql == ALPHA || sql == F ? take_interval : take_row)(r, out);
     return rows_end(r, true, e);
 }
 
@@ -149,7 +167,7 @@ static bool ask_estimate(Store *store, const QuantityPart *part, const char *nam
     rows_bind_int(r, 1, part->point);
     rows_bind_text(r, 2, name);
     *out = UNKNOWN;
-    if (rows_next(r)) *out = (Quantity){rows_real(r, 0), rows_real(r, 1), rows_real(r, 2)};
+    if (rows_next(r)) take_interval(r, out);
     return rows_end(r, true, e);
 }
 
@@ -189,7 +207,7 @@ static bool ask_tally(Store *store, const QuantityPart *part, int metric, Quanti
 bool quantity(Store *store, const QuantityPart *part, const char *name, Quantity *out, Error *e) {
     const QuantityInfo *m = find(name);
     *out = UNKNOWN;
-    if (m && m->query)
+    if (m && m->query && !(quantity_is_fitted(name) && (part->subtask || part->parity >= 0)))
         return ask(store, part, m->query, m->argument ? m->argument : strchr(name, '.') + 1, out, e);
     if (m && strcmp(m->name, "matched") == 0 && !part->subtask) return ask_matched(store, part, out, e);
     if (!m || m->tally < 0) return true;

@@ -25,6 +25,7 @@ bool quantity_above_baseline(Store *store, const QuantityPart *part, const char 
 
 bool quantity_known(const char *name);       // "-" is one: by nothing that the store has
 bool quantity_is_quality(const char *name);  // ROUGE
+bool quantity_is_fitted(const char *name);   // by 'outpace fit', of many points at once: alpha, f
 bool quantity_is_time(const char *name);     // a disturbed machine changes it
 const char *quantity_own(const char *name);  // ours of the same thing, where that is another; NULL
 const char *quantity_best(const char *name); // "best.W": "W", a parameter of the fastest; NULL: none

@@ -60,12 +60,12 @@ static bool describe_ours(Maker *m, const TableMatch *match, TableRow *row, Erro
     row->seeds = (int)g->count;
     row->our_model = table_keep(m->t, g->model);
     row->our_dataset = table_keep(m->t, g->dataset);
-    row->our_method = keep_label(m->t, g);
+    row->our_method = quantity_is_fitted(row->measure) ? table_keep(m->t, g->fitted) : keep_label(m->t, g);
     row->stand_in = table_keep(m->t, stand_in_of(m, g));
     if (quantity_is_time(row->measure)) row->doubt = keep_doubts(m, match);
-    return (row->our_model && row->our_dataset && row->our_method && row->stand_in && row->doubt)
-               ? table_ask_text(&m->ask, g, &row->text, e)
-               : out_of_memory(e);
+    if (!row->our_model || !row->our_dataset || !row->our_method || !row->stand_in || !row->doubt)
+        return out_of_memory(e);
+    return quantity_is_fitted(row->measure) || table_ask_text(&m->ask, g, &row->text, e);
 }
 
 // Nothing of ours stands beside the row.
@@ -95,7 +95,9 @@ static bool compare(const Maker *m, const TableMatch *match, TableRow *row, Erro
     if (*end) why = strcmp(row->published, "NA") == 0 ? "not legible in what we have" : "not one number";
     else if (!match->count)
         why = strcmp(row->measure, "-") == 0 ? "not a measurement" : "not measured in this run";
-    else if (!isfinite(row->ours.value)) why = "not measured in this run";
+    else if (!isfinite(row->ours.value))
+        why = quantity_is_fitted(row->measure) ? "these points are not fitted: 'outpace fit RUN' does it"
+                                               : "not measured in this run";
     row->why_not = table_keep(m->t, why);
     if (!row->why_not) return out_of_memory(e);
     if (*why) return true;
@@ -104,10 +106,12 @@ static bool compare(const Maker *m, const TableMatch *match, TableRow *row, Erro
     return true;
 }
 
-static void mark(Maker *m, const TableMatch *match) {
-    for (int i = 0; i < match->count; i++)
-        for (size_t k = 0; k < m->points.group_count; k++)
-            if (&m->points.groups[k] == match->groups[i]) m->points.groups[k].used = true;
+// The group, and of a number that is fitted to many points all of these.
+static void mark(Maker *m, const TableGroup *g, const char *measure) {
+    bool fitted = quantity_is_fitted(measure) && g->fit;
+    for (size_t k = 0; k < m->points.group_count; k++)
+        if (&m->points.groups[k] == g || (fitted && m->points.groups[k].fit == g->fit))
+            m->points.groups[k].used = true;
 }
 
 static bool add_published(Maker *m, const PublishedRow *p, Error *e) {
@@ -125,7 +129,7 @@ static bool add_published(Maker *m, const PublishedRow *p, Error *e) {
     row->note = p->note;
     row->measure = published_metric(&m->t->item, p->metric)->measure;
     bool ok = (!match.count || fill_quantities(m, &match, -1, row, e)) && compare(m, &match, row, e);
-    mark(m, &match);
+    for (int i = 0; i < match.count; i++) mark(m, match.groups[i], row->measure);
     table_match_release(&match);
     return ok;
 }
@@ -135,7 +139,7 @@ static bool add_halves(Maker *m, const PublishedRow *p, Error *e) {
     TableJudge judge = {table_ask_even_speed, &m->ask};
     TableMatch match;
     const char *measure = published_metric(&m->t->item, p->metric)->measure;
-    if (!strstr(p->method, "=*") || quantity_best(measure)) return true;
+    if (!strstr(p->method, "=*") || quantity_best(measure) || quantity_is_fitted(measure)) return true;
     if (!table_match(&m->t->item, p, &m->points, &judge, &match, e)) return false;
     TableRow *row = match.count ? table_add_row(m->t, e) : NULL;
     bool ok = row != NULL || !match.count;
@@ -184,12 +188,16 @@ static void drop_others(Maker *m) {
 
 static bool add_owns(Maker *m, Error *e) {
     const Published *item = &m->t->item;
-    for (size_t i = 0; i < m->points.group_count; i++)
-        for (int k = 0; k < item->metric_count; k++)
-            if (!m->points.groups[i].used && strcmp(item->metrics[k].measure, "-") != 0 &&
-                !quantity_best(item->metrics[k].measure) &&
-                !add_own(m, &m->points.groups[i], &item->metrics[k], e))
+    for (size_t i = 0; i < m->points.group_count; i++) {
+        const TableGroup *g = &m->points.groups[i];
+        if (g->used) continue;
+        for (int k = 0; k < item->metric_count; k++) {
+            const char *measure = item->metrics[k].measure;
+            if (strcmp(measure, "-") != 0 && !quantity_best(measure) && !add_own(m, g, &item->metrics[k], e))
                 return false;
+            mark(m, g, measure);
+        }
+    }
     return true;
 }
 

@@ -47,6 +47,28 @@ static StoreMerged merged(Store *into, const char *path) {
     return m;
 }
 
+static const char FIT[] =
+    "SELECT count(*) FROM fitted JOIN fit_point USING (fit_id) JOIN point ON point.id = point_id"
+    " WHERE alpha = 0.4 AND number = 2 AND NOT other_points AND point.run_id = fitted.run_id";
+
+static void add_fit(FilledStore *f) {
+    char ids[32];
+    bool added;
+    Error e = {0};
+    StoreFit fit = {.hash = "1",
+                    .points = "p",
+                    .point_ids = ids,
+                    .title = "t",
+                    .law = "paper",
+                    .bonus = "kept",
+                    .estimator = "likelihood",
+                    .version = "0",
+                    .estimates = {{.estimator = "likelihood", .alpha = 0.4, .f = 2}},
+                    .estimate_count = 1};
+    snprintf(ids, sizeof ids, "[%lld]", (long long)f->points[1]);
+    if (!store_fit(f->store, f->run, &fit, &added, &e)) fail_msg("%s", e.text);
+}
+
 // One run, gone on with in two copies of its store: the first pass here, the second there, one prompt in
 // both.
 static void halves(void **state) {
@@ -63,7 +85,10 @@ static void halves(void **state) {
         for (int p = 0; p < 3; p++) assert_true(filled_add(&g, p, 1, q, NULL));
     assert_true(filled_add(&g, 1, 0, 1, NULL));
     filled_close(&g);
+    add_fit(&f);
     StoreMerged m = merged(f.store, right);
+    int64_t n; // samples came to the points of a fit
+    assert_true(rows_one_int(f.store, "SELECT other_points FROM fitted", 0, &n, NULL) && n == 1);
     assert_int_equal(m.runs, 0);
     assert_int_equal(m.samples, 12);
     expect_equal(f.store, whole.store);
@@ -83,12 +108,15 @@ static void into_another(void **state) {
     StoreEstimate x = {.metric = "S", .value = 2};
     assert_true(filled_add_all(&f, 2, NULL));
     assert_true(store_estimate(f.store, f.points[1], &x, NULL));
+    add_fit(&f);
     Store *empty = store_open(folder_path(*state, "empty.db"), STORE_WRITE, NULL, &e);
     StoreMerged m = merged(empty, from);
     assert_int_equal(m.runs, 1);
     expect_equal(f.store, empty);
     int64_t n = 0;
     assert_true(rows_one_int(empty, "SELECT count(*) FROM estimate", 0, &n, NULL) && n == 1);
+    m = merged(empty, from); // a fit comes once, with its points
+    assert_true(rows_one_int(empty, FIT, 0, &n, NULL) && n == 1);
     filled_close(&f);
     FilledStore other = opened(folder_path(*state, "other.db"));
     assert_true(filled_add_all(&other, 1, NULL));

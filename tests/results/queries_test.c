@@ -30,6 +30,18 @@ static void documented(void **state) {
     if (!filled_open(&f, folder_path(*state, "a.db"), NULL, 3, 4, &e) || !filled_add_all(&f, 2, &e))
         fail_msg("%s", e.text);
     if (!store_flag(f.store, f.points[1], 0, f.prompts[0], FLAG_LOAD, &e)) fail_msg("%s", e.text);
+    bool added;
+    StoreFit fit = {.hash = "1",
+                    .points = "p",
+                    .point_ids = "[1]",
+                    .title = "t",
+                    .law = "paper",
+                    .bonus = "kept",
+                    .estimator = "likelihood",
+                    .version = "0",
+                    .estimates = {{.estimator = "likelihood", .alpha = 0.4, .f = 2}},
+                    .estimate_count = 1};
+    if (!store_fit(f.store, f.run, &fit, &added, &e)) fail_msg("%s", e.text);
     char *page = scratch_read(root ? root : ".", "docs/queries.md", &size);
     for (char *at = page; (at = strstr(at, OPEN)); count++) {
         at += strlen(OPEN);

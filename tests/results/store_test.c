@@ -192,6 +192,61 @@ static void estimates_go_with_new_samples(void **state) {
     filled_close(&f);
 }
 
+// A fit made again is the same row. Of other points it is a new one, and the older one says that it is of
+// others: also as soon as a sample comes.
+static void fits_are_of_their_points(void **state) {
+    FilledStore f = filled(folder_path(*state, "a.db"), 3, 2, 1);
+    Error e = {0};
+    StoreGarbage g;
+    char ids[64];
+    bool added = false;
+    StoreFit fit = {
+        .hash = "1",
+        .points = "p",
+        .point_ids = ids,
+        .title = "tiny, chat",
+        .law = "paper",
+        .bonus = "kept",
+        .output = 64,
+        .estimator = "least_squares",
+        .fitted = 2,
+        .prompts = 2,
+        .resamples = 100,
+        .version = "0",
+        .estimates = {{"least_squares", 0.4, 0.3, 0.5, 2, 1, 3, 0.1, 2, 0.5, "prompts"},
+                      {"likelihood", 0.5, (double)NAN, (double)NAN, 2, (double)NAN, (double)NAN, 0.2, 3, 0.1,
+                       NULL}},
+        .estimate_count = 2
+    };
+    snprintf(ids, sizeof ids, "[%lld,%lld]", (long long)f.points[1], (long long)f.points[2]);
+    assert_true(store_fit(f.store, f.run, &fit, &added, &e) && added);
+    assert_true(store_fit(f.store, f.run, &fit, &added, &e) && !added);
+    assert_int_equal(one(f.store,
+                         "SELECT count(*) FROM fitted WHERE alpha = 0.4 AND f_high = 3 AND output = 64"
+                         " AND NOT other_points"),
+                     1);
+    assert_int_equal(
+        one(f.store, "SELECT (SELECT count(*) FROM fit_point) * 10 + count(*) FROM fit_estimate"), 22);
+    assert_true(filled_add(&f, 0, 1, 0, NULL)); // of a point that it is not of
+    assert_int_equal(one(f.store, "SELECT other_points FROM fitted"), 0);
+    assert_true(filled_add(&f, 1, 1, 0, NULL));
+    assert_int_equal(one(f.store, "SELECT other_points FROM fitted"), 1);
+    fit.hash = "2", fit.points = "q";
+    assert_true(store_fit(f.store, f.run, &fit, &added, &e) && added);
+    assert_int_equal(one(f.store, "SELECT count(*) * 10 + sum(other_points) FROM fitted"), 21);
+    fit.hash = "3", fit.points = "r"; // a point more, and no sample more of the others
+    snprintf(ids, sizeof ids, "[%lld]", (long long)f.points[1]);
+    assert_true(store_fit(f.store, f.run, &fit, &added, &e) && added);
+    assert_int_equal(one(f.store, "SELECT count(*) * 10 + sum(other_points) FROM fitted"), 32);
+    assert_true(store_gc(f.store, &f.run, 1, &g, &e));
+    assert_int_equal(one(f.store,
+                         "SELECT (SELECT count(*) FROM fit) + (SELECT count(*) FROM fit_point) + count(*)"
+                         " FROM fit_estimate"),
+                     0);
+    assert_true(store_check(f.store, &e));
+    filled_close(&f);
+}
+
 // A store's bytes are those of its log, too, where it still has one.
 static void garbage_is_counted_with_the_log(void **state) {
     FilledStore f = filled(folder_path(*state, "a.db"), 3, 8, 2);
@@ -214,6 +269,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(values_keep_their_type, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(twice_is_refused, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(estimates_go_with_new_samples, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(fits_are_of_their_points, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(garbage_is_counted_with_the_log, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

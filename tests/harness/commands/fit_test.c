@@ -140,12 +140,59 @@ static void says_what_is_wrong(void **state) {
     }
 }
 
+static void expect(const char *folder, const char *want, const char *const *argv) {
+    Child c;
+    run(folder, argv, 0, &c);
+    if (!strstr(text_get(&c.out), want)) fail_msg("wanted '%s', got '%s'", want, text_get(&c.out));
+    child_release(&c);
+}
+
+// A fit of a run stands in its store once, however often it is made, and beside the paper's. Its points are
+// the set's: the modes are two laws, and a part of a set is not kept.
+static void a_run_keeps_its_fits(void **state) {
+    static const char CONFIG[] =
+        "name: f\nmodels: [tiny]\ndatasets: [{name: chat, limit: 2}]\nhardware: {device: cpu, threads: 1}\n"
+        "generation: {max_tokens: 40}\nmethods:\n  - name: lookahead\n"
+        "    matrix: {mode: [reference, paper], N: 3}\n    zip: {W: [2, 4, 8], G: [2, 4, 8]}\n"
+        "measurement: {warmup: 0, passes: 1}\n";
+    static const char COUNT[] = "SELECT 'rows ' || count(*) || ', ' || count(DISTINCT title) || ', ' ||"
+                                " sum(settings) || ', ' || sum(other_points) AS x FROM fitted";
+    char path[4096];
+    const char *o = program(path, sizeof path);
+    const char *synth[] = {o, "model", "synth", "tiny", "tiny", NULL};
+    const char *make[] = {o, "run", "f.yaml", "--db", "s.db", NULL};
+    const char *table[] = {o,     "table", "lookahead-figure-4b", "--run", "f", "--db", "s.db", "--format",
+                           "csv", NULL};
+    const char *part[] = {o, "fit", "f", "--db", "s.db", "--resamples=100", "--label", "*N=3 W=[24]*", NULL};
+    const char *fit[] = {o, "fit", "f", "--db", "s.db", "--resamples=100", NULL};
+    const char *count[] = {o, "sql", COUNT, "--db", "s.db", NULL};
+    const char *show[] = {o, "show", "f", "--db", "s.db", NULL};
+    const char *csv[] = {o, "export", "f", "--what", "fits", "--db", "s.db", NULL};
+    FILE *f = fopen(folder_path(*state, "f.yaml"), "w");
+    fputs(CONFIG, f);
+    fclose(f);
+    expect(*state, "", synth);
+    expect(*state, "", make);
+    expect(*state, "these points are not fitted", table);
+    expect(*state, "rms", part);
+    expect(*state, "rms", fit);
+    expect(*state, "rms", fit);
+    expect(*state, "rows 2, 2, 6, 0", count);
+    expect(*state, "fit of tiny, chat; bonus dropped: alpha 0.", show);
+    expect(*state,
+           ",alpha,alpha,0.425,,tiny,no model of the paper,chat,\"3 settings of lookahead, least squares: "
+           "law paper, bonus dropped",
+           table);
+    expect(*state, ",\"tiny, chat; bonus kept\",paper,kept,", csv);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(fits, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(fits_a_machine, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(points_with_w_unlike_g, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(says_what_is_wrong, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(a_run_keeps_its_fits, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

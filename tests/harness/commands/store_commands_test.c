@@ -177,7 +177,7 @@ static void formats(void **state) {
     mem_free(csv);
     // What fails leaves what was there: a file, and a device, here by a link to it.
     CHILD_OUTPACE(&c, *state, 2, "export", "1", "--what", "nothing", "-o", "samples.csv", "--db", "a.db");
-    expect_err(&c, "must be results, samples or steps");
+    expect_err(&c, "must be results, samples, steps or fits");
     child_release(&c);
     size_t again;
     mem_free(scratch_read(*state, "samples.csv", &again));
