@@ -12,7 +12,8 @@
 #include <sys/stat.h>
 
 // Stands in for outpace: fast math crashes, batches end early, one model cannot be made; with $NO_GPU there
-// is none, with $NO_EARLY nothing works but by OUTPACE_EARLY=no.
+// is none, with $NO_EARLY nothing works but by OUTPACE_EARLY=no, with $NO_CLUSTERS but by
+// OUTPACE_CLUSTERS=no. $CARD has its kernels' name.
 static const char PROGRAM[] =
     "#!/bin/bash\n"
     "point() { echo \"{\\\"tokens\\\": $1, \\\"context\\\": 100, \\\"median_s\\\": 2e-3, \\\"slowdown\\\": "
@@ -20,13 +21,15 @@ static const char PROGRAM[] =
     "\\\"gb_per_s\\\": 900.0, \\\"submit_s\\\": 1e-5, \\\"busy_s\\\": 1.9e-3}\"; }\n"
     "ended() { echo \"{\\\"version\\\": \\\"1\\\", \\\"points\\\": [$(point 1 1.0), $(point 8 1.5)], "
     "\\\"gpu\\\": "
-    "{\\\"read_bytes_per_s\\\": 1000000000000.0}}\"; }\n"
+    "{\\\"read_bytes_per_s\\\": 1000000000000.0}, \\\"kernels\\\": \\\"$CARD\\\"}\"; }\n"
     "case \"$*\" in\n"
     "'model synth tiny '*) mkdir -p \"$4\" && exit 0 ;;\n"
     "'model synth nosuch '*) echo 'no such shape' >&2; exit 2 ;;\n"
     "'model synth '*) mkdir -p \"$4\" && echo '{\"num_hidden_layers\": 2}' >\"$4/config.json\"; exit 0 ;;\n"
     "bench*) [ -z \"$NO_GPU\" ] || { echo 'there is no GPU' >&2; exit 1; }\n"
-    "    [ -z \"$NO_EARLY\" ] || [ \"$OUTPACE_EARLY\" = no ] || { echo 'a kernel failed' >&2; exit 1; } ;;\n"
+    "    [ -z \"$NO_EARLY\" ] || [ \"$OUTPACE_EARLY\" = no ] || { echo 'a kernel failed' >&2; exit 1; }\n"
+    "    [ -z \"$NO_CLUSTERS\" ] || [ \"$OUTPACE_CLUSTERS\" = no ] || { echo 'a kernel failed' >&2; exit 1; "
+    "} ;;\n"
     "esac\n"
     "case \"$*\" in\n"
     "*fast*) echo 'fast is missing' >&2; exit 1 ;;\n"
@@ -36,12 +39,13 @@ static const char PROGRAM[] =
     "esac\n"
     "exit 0\n";
 
-// A profiler's line for each of 18 kernels, with the columns that rules have after the value. It is not asked
-// for the kernels of a prompt.
+// A profiler's line for each kernel that it's asked for, with the columns that rules have after the value. It
+// is not asked for the kernels of a prompt.
 static const char PROFILER[] =
     "#!/bin/bash\n"
     "[[ \"$*\" == *'--tokens 1 --context 0 '* ]] || exit 1\n"
-    "for i in $(seq 18); do echo '\"1\",\"product<8, 4, 4>(Product, "
+    "[[ \"$*\" =~ 'launch-count '([0-9]+) ]] && for i in $(seq ${BASH_REMATCH[1]}); do echo "
+    "'\"1\",\"product<8, 4, 4>(Product, "
     "int)\",\"x\",\"y\",\"z\",\"gpu__time_duration.sum\",\"ns\",\"1,000.00\",\"\",\"\"'; done\n";
 
 static void write_program(const char *folder, const char *name, const char *text) {
@@ -146,14 +150,39 @@ static void without_early_launches(void **state) {
                             "export OUTPACE_SCRATCH=. NO_EARLY=1 PATH=.:$PATH; SHAPES=one $0/tools/gpu-bench "
                             "./program none"),
                      3); // early launches, batch and fast
-    expect(&c, "a kernel failed\nearly launches: all that follows is with OUTPACE_EARLY=no\n");
+    expect(&c, "a kernel failed\nthe first step: all that follows is with OUTPACE_EARLY=no\n");
     expect(&c, "exact     8 rows");
     child_release(&c);
     assert_int_equal(
         run_in(*state, &c, "mkdir empty; NO_EARLY=1 GOLDEN=empty $0/tools/gpu-check ./program empty"),
         5); // they, and tests that are not there
     expect(&c,
-           "a kernel failed\nFAILED      0 s  early launches: all that follows is with OUTPACE_EARLY=no\n");
+           "a kernel failed\nFAILED      0 s  the first step: all that follows is with OUTPACE_EARLY=no\n");
+    child_release(&c);
+}
+
+// Neither early launches nor clusters work; a step then has three more launches a layer, as on 8.0.
+static void without_clusters(void **state) {
+    static const char *const told =
+        "the first step: all that follows is with OUTPACE_EARLY=no OUTPACE_CLUSTERS=no\n";
+    static const char *const commands[] = {"NO_EARLY=1 NO_CLUSTERS=1", "CARD=sm_80"};
+    for (int i = 0; i < 2; i++) {
+        Child c;
+        char command[200];
+        snprintf(command, sizeof command,
+                 "export OUTPACE_SCRATCH=. %s PATH=.:$PATH; SHAPES=one $0/tools/gpu-bench ./program none",
+                 commands[i]);
+        assert_int_equal(run_in(*state, &c, command), i ? 2 : 3);
+        if (!i) expect(&c, told);
+        expect(&c, "gaps   24 kernels alone 0.024 ms");
+        child_release(&c);
+    }
+    Child c;
+    assert_int_equal(
+        run_in(*state, &c,
+               "mkdir empty; NO_EARLY=1 NO_CLUSTERS=1 GOLDEN=empty $0/tools/gpu-check ./program empty"),
+        5);
+    expect(&c, told);
     child_release(&c);
 }
 
@@ -214,6 +243,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(bench_keeps_to_its_time, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(check_counts, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(without_early_launches, set_up, folder_teardown),
+        cmocka_unit_test_setup_teardown(without_clusters, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(a_sanitizer_that_refuses, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(what_hangs, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(an_old_toolkit_is_passed_over, set_up, folder_teardown),
