@@ -90,6 +90,19 @@ void feed_close(Feed *f) {
     *f = (Feed){0};
 }
 
+void feed_narrow(Feed *f, bool (*keep)(const void *state, size_t document), const void *state) {
+    size_t kept = 0;
+    f->rows = 0;
+    for (size_t i = 0; i < f->count; i++)
+        if (keep(state, f->given[i])) {
+            f->rows += rows_of(f->corpus, f->given[i]);
+            f->given[kept++] = f->given[i];
+        }
+    f->count = kept;
+    f->epoch = f->document = f->offset = 0;
+    shuffle(f);
+}
+
 static void move_to(Feed *f, uint64_t epoch, size_t document, size_t offset) {
     f->epoch = epoch;
     f->document = document;

@@ -43,6 +43,9 @@ typedef struct Feed {
 bool feed_open(Feed *f, const Corpus *c, double share, bool held_out, uint64_t seed, Error *e);
 void feed_close(Feed *f); // takes an empty one
 
+// Only the documents that are kept remain, in the order of an epoch of theirs; there may be none.
+void feed_narrow(Feed *f, bool (*keep)(const void *state, size_t document), const void *state);
+
 // Moves to where a feed of the same corpus stood; false, and at its start, if there is no such place.
 bool feed_seek(Feed *f, uint64_t epoch, size_t document, size_t offset);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GRAM = 4, TIMES = 3, SHORTEST = 12 };
+enum { GRAM = 4, TIMES = 3, SHORTEST = 12, LONG_GRAM = 8 };
 
 static int by_ids(const void *a, const void *b) {
     const int *p = *(const int *const *)a, *q = *(const int *const *)b;
@@ -33,8 +33,21 @@ static bool ends_with(const int *ids, int count, int period) {
     return memcmp(from, from + period, (size_t)(length - period) * sizeof *from) == 0;
 }
 
+// How often the long gram at `from` stands there and after it, each time beyond the last.
+static int times_from(const int *ids, int count, int from) {
+    int times = 1;
+    for (int i = from + LONG_GRAM; i + LONG_GRAM <= count;) {
+        bool same = memcmp(ids + from, ids + i, LONG_GRAM * sizeof *ids) == 0;
+        times += same;
+        i += same ? LONG_GRAM : 1;
+    }
+    return times;
+}
+
 bool repetition_loops(const int *ids, int count) {
     for (int period = 1; TIMES * period <= count; period++)
         if (ends_with(ids, count, period)) return true;
+    for (int i = 0; i + TIMES * LONG_GRAM <= count; i++)
+        if (times_from(ids, count, i) >= TIMES) return true;
     return false;
 }

@@ -51,6 +51,7 @@ static bool read_settings(AdapterRun *a, const TrainAdapterOptions *o, Error *e)
     if (o->files.count) {
         f->files.count = o->files.count;
         memcpy(f->files.items, o->files.items, sizeof f->files.items);
+        train_file_name_domains(f);
     }
     if (!f->out) return error_input(e, "train: give the directory to write with -o DIR");
     return f->files.count || error_input(e, "train: give text to learn from with --text FILE, or a --config");

@@ -1,6 +1,8 @@
 // Every key is a row: its type, where its value goes, its limits. What has no fallback must be there.
 #include "harness/train/config.h"
 
+#include <string.h>
+
 static const char *const OPTIMIZERS[] = {"adamw", "muon", NULL};
 static const char *const SCHEDULES[] = {"cosine", "stable", NULL};
 static const char *const DECAYS[] = {"all", "layers", NULL};
@@ -8,7 +10,9 @@ static const char *const DECAYS[] = {"all", "layers", NULL};
 #define AT(field) offsetof(TrainFile, field)
 // What any run has.
 #define RUN_KEYS                                                                                       \
-    {"separator", FIELD_TEXT, AT(separator), 0, 0, .required = false},                                 \
+    {"files", FIELD_TEXTS, AT(files), 0, 0, .required = false},                                        \
+        {"domains", FIELD_NODE, AT(domain_map), 0, 0, .required = false},                              \
+        {"separator", FIELD_TEXT, AT(separator), 0, 0, .required = false},                             \
         {"held_out", FIELD_REAL, AT(config.held_out), 0, 0.9, .required = false},                      \
         {"held_out_rows", FIELD_INT, AT(config.held_out_rows), 1, 1 << 30, .required = false},         \
         {"held_out_every", FIELD_INT, AT(held_out_every), 1, 1 << 30, .required = false},              \
@@ -33,34 +37,32 @@ static const char *const DECAYS[] = {"all", "layers", NULL};
     }
 
 static const Field MODEL_KEYS[] = {
-    {"out",          FIELD_TEXT,  AT(out),                     0,    0,       .required = true },
-    {"tokenizer",    FIELD_TEXT,  AT(tokenizer),               0,    0,       .required = true },
-    {"eos",          FIELD_TEXT,  AT(eos),                     0,    0,       .required = false},
-    {"start",        FIELD_TEXT,  AT(start),                   0,    0,       .required = false},
-    {"teacher",      FIELD_TEXT,  AT(teacher),                 0,    0,       .required = false},
-    {"files",        FIELD_TEXTS, AT(files),                   0,    0,       .required = true },
-    {"layers",       FIELD_INT,   AT(config.shape.layers),     1,    1000,    .required = true },
-    {"width",        FIELD_INT,   AT(config.shape.width),      1,    1 << 17, .required = true },
-    {"heads",        FIELD_INT,   AT(config.shape.heads),      1,    1 << 10, .required = true },
-    {"key_heads",    FIELD_INT,   AT(config.shape.kv_heads),   1,    1 << 10, .required = true },
-    {"head_size",    FIELD_INT,   AT(head_size),               2,    512,     .required = false},
-    {"mlp",          FIELD_INT,   AT(config.shape.mlp_width),  1,    1 << 19, .required = true },
-    {"context",      FIELD_INT,   AT(config.shape.context),    2,    1 << 20, .required = true },
-    {"rope_theta",   FIELD_REAL,  AT(config.shape.rope.theta), 1,    1e9,     .required = false},
-    {"norm_epsilon", FIELD_REAL,  AT(norm_epsilon),            1e-9, 0.1,     .required = false},
-    {"steps",        FIELD_INT,   AT(config.optimizer.steps),  0,    1 << 30, .required = true },
-    {"rate",         FIELD_REAL,  AT(config.optimizer.rate),   0,    10,      .required = true },
-    {"batch",        FIELD_INT,   AT(config.batch),            1,    1 << 24, .required = true },
+    {"out",          FIELD_TEXT, AT(out),                     0,    0,       .required = true },
+    {"tokenizer",    FIELD_TEXT, AT(tokenizer),               0,    0,       .required = true },
+    {"eos",          FIELD_TEXT, AT(eos),                     0,    0,       .required = false},
+    {"start",        FIELD_TEXT, AT(start),                   0,    0,       .required = false},
+    {"teacher",      FIELD_TEXT, AT(teacher),                 0,    0,       .required = false},
+    {"layers",       FIELD_INT,  AT(config.shape.layers),     1,    1000,    .required = true },
+    {"width",        FIELD_INT,  AT(config.shape.width),      1,    1 << 17, .required = true },
+    {"heads",        FIELD_INT,  AT(config.shape.heads),      1,    1 << 10, .required = true },
+    {"key_heads",    FIELD_INT,  AT(config.shape.kv_heads),   1,    1 << 10, .required = true },
+    {"head_size",    FIELD_INT,  AT(head_size),               2,    512,     .required = false},
+    {"mlp",          FIELD_INT,  AT(config.shape.mlp_width),  1,    1 << 19, .required = true },
+    {"context",      FIELD_INT,  AT(config.shape.context),    2,    1 << 20, .required = true },
+    {"rope_theta",   FIELD_REAL, AT(config.shape.rope.theta), 1,    1e9,     .required = false},
+    {"norm_epsilon", FIELD_REAL, AT(norm_epsilon),            1e-9, 0.1,     .required = false},
+    {"steps",        FIELD_INT,  AT(config.optimizer.steps),  0,    1 << 30, .required = true },
+    {"rate",         FIELD_REAL, AT(config.optimizer.rate),   0,    10,      .required = true },
+    {"batch",        FIELD_INT,  AT(config.batch),            1,    1 << 24, .required = true },
     RUN_KEYS
 };
 
 static const Field ADAPTER_KEYS[] = {
-    {"out",     FIELD_TEXT,  AT(out),                    0, 0,       .required = false},
-    {"files",   FIELD_TEXTS, AT(files),                  0, 0,       .required = false},
-    {"context", FIELD_INT,   AT(config.shape.context),   2, 1 << 20, .required = false},
-    {"steps",   FIELD_INT,   AT(config.optimizer.steps), 0, 1 << 30, .required = false},
-    {"rate",    FIELD_REAL,  AT(config.optimizer.rate),  0, 10,      .required = false},
-    {"batch",   FIELD_INT,   AT(config.batch),           1, 1 << 24, .required = false},
+    {"out",     FIELD_TEXT, AT(out),                    0, 0,       .required = false},
+    {"context", FIELD_INT,  AT(config.shape.context),   2, 1 << 20, .required = false},
+    {"steps",   FIELD_INT,  AT(config.optimizer.steps), 0, 1 << 30, .required = false},
+    {"rate",    FIELD_REAL, AT(config.optimizer.rate),  0, 10,      .required = false},
+    {"batch",   FIELD_INT,  AT(config.batch),           1, 1 << 24, .required = false},
     RUN_KEYS
 };
 #undef AT
@@ -125,9 +127,54 @@ void train_file_defaults(TrainFile *f, TrainKind kind) {
     f->config.held_out_rows = 1 << 14;
 }
 
+// --- domains ---------------------------------------------------------------------------------------------
+
+bool domain_same(const DomainName *a, const DomainName *b) {
+    return a->length == b->length && memcmp(a->text, b->text, (size_t)a->length) == 0;
+}
+
+// "texts/novels.txt" is novels, and a pattern such as "texts/*.txt" the directory.
+static DomainName name_of_path(const char *path) {
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *ending = strrchr(name, '.');
+    if (name > path && strpbrk(name, "*?[")) {
+        const char *end = name - 1;
+        for (name = end; name > path && name[-1] != '/';) name--;
+        if (name < end) return (DomainName){name, (int)(end - name)};
+    }
+    return (DomainName){name, ending && ending > name ? (int)(ending - name) : (int)strlen(name)};
+}
+
+void train_file_name_domains(TrainFile *f) {
+    for (int i = 0; i < f->files.count; i++) f->domains[i] = name_of_path(f->files.items[i]);
+}
+
+static bool add_domain_file(TrainFile *f, const char *name, const YamlNode *file, Error *e) {
+    if (file->kind != NODE_VALUE || !*file->text)
+        return yaml_error(file, e, "the domain '%s' must be a list of files: [one, two]", name);
+    if (f->files.count == FIELD_TEXTS_MAX)
+        return yaml_error(file, e, "there are more than %d files", FIELD_TEXTS_MAX);
+    f->domains[f->files.count] = (DomainName){name, (int)strlen(name)};
+    f->files.items[f->files.count++] = file->text;
+    return true;
+}
+
+static bool read_domains(TrainFile *f, TrainKind kind, Error *e) {
+    const YamlNode *map = f->domain_map;
+    train_file_name_domains(f);
+    if (map && map->kind != NODE_MAP)
+        return yaml_error(map, e, "'domains' must be a map of names to files: 'code: [a.txt, b.txt]'");
+    for (const YamlNode *d = map ? map->first : NULL; d; d = d->next)
+        for (const YamlNode *file = d->kind == NODE_LIST ? d->first : d; file; file = file->next) {
+            if (!add_domain_file(f, d->key, file, e)) return false;
+            if (d->kind != NODE_LIST) break;
+        }
+    return f->files.count || kind == TRAIN_ADAPTER ||
+           yaml_error(f->tree.root, e, "a training file needs 'files' or 'domains': add a line 'files: ...'");
+}
+
 static bool read_tree(TrainFile *f, TrainKind kind, Error *e) {
     train_file_defaults(f, kind);
-    if (fields_read(&TABLES[kind], f->tree.root, f, e)) {
+    if (fields_read(&TABLES[kind], f->tree.root, f, e) && read_domains(f, kind, e)) {
         if (kind == TRAIN_MODEL) set_shape(f);
         f->config.isa = f->isa;
         f->config.optimizer.kind = (OptimizerKind)f->optimizer;

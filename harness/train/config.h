@@ -4,6 +4,14 @@
 #include "engine/train/trainer.h"
 #include "harness/config/fields.h"
 
+// What a part of the text is called: a key of `domains`, or a file's name without directory and ending.
+typedef struct DomainName {
+    const char *text;
+    int length;
+} DomainName;
+
+bool domain_same(const DomainName *a, const DomainName *b);
+
 // Texts belong to the tree, which lives until train_file_release.
 typedef struct TrainFile {
     const YamlNode *at;
@@ -14,7 +22,9 @@ typedef struct TrainFile {
     const char *teacher;   // directory of the model whose distributions are learned; NULL: the text's tokens
     const char *separator; // NULL: a file is a document
     const char *isa;
-    FieldTexts files;                // paths and patterns
+    FieldTexts files;                    // paths and patterns, those of `domains` too
+    DomainName domains[FIELD_TEXTS_MAX]; // of each of them
+    const YamlNode *domain_map;
     int head_size;                   // 0: width / heads
     int checkpoint_every;            // steps
     int held_out_every;              // steps
@@ -32,6 +42,9 @@ bool train_file_open(TrainFile *f, const char *path, TrainKind kind, Error *e);
 
 // What an empty file says.
 void train_file_defaults(TrainFile *f, TrainKind kind);
+
+// Domains of the files, in place of those there were.
+void train_file_name_domains(TrainFile *f);
 
 // The longest document, and the pass that follows from it where the file says none.
 void train_file_set_context(TrainFile *f, int context);

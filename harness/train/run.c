@@ -20,6 +20,18 @@ static double now(void) { return clock_now(clock_monotonic()); }
 
 // --- what is read ----------------------------------------------------------------------------------------
 
+// Of the corpus's last document: a text of one token was not taken, and leaves its mark on none.
+static bool note_origin(TrainRun *r, size_t bytes, Error *e) {
+    void *list = r->origins;
+    size_t documents = r->corpus.documents;
+    if (!mem_grow(&list, &r->origin_capacity, documents, sizeof *r->origins))
+        return error_system(e, "out of memory");
+    r->origins = list;
+    if (documents && !r->origins[documents - 1].bytes)
+        r->origins[documents - 1] = (DocumentOrigin){r->reading, bytes};
+    return true;
+}
+
 // BOS, the text, EOS.
 static bool take_document(void *state, const char *text, size_t n, Error *e) {
     TrainRun *r = state;
@@ -30,7 +42,7 @@ static bool take_document(void *state, const char *text, size_t n, Error *e) {
         ok = error_system(e, "out of memory");
     ids.ids = list;
     if (ok) ids.ids[ids.count++] = r->eos;
-    ok = ok && corpus_add(&r->corpus, ids.ids, ids.count, e);
+    ok = ok && corpus_add(&r->corpus, ids.ids, ids.count, e) && note_origin(r, n, e);
     ids_release(&ids);
     return ok && progress_say(&r->file.config.progress, "reading the text", -1, e);
 }
@@ -38,7 +50,8 @@ static bool take_document(void *state, const char *text, size_t n, Error *e) {
 static bool read_text(TrainRun *r, Error *e) {
     const TrainFile *f = &r->file;
     double start = now();
-    if (!documents_read(f->files.items, f->files.count, f->separator, take_document, r, e)) return false;
+    for (r->reading = 0; r->reading < f->files.count; r->reading++)
+        if (!documents_read(&f->files.items[r->reading], 1, f->separator, take_document, r, e)) return false;
     line_clear(&r->line);
     fprintf(stderr, "text      %zu documents, %zu tokens, read in %.1f s\n", r->corpus.documents,
             r->corpus.count, now() - start);
@@ -107,6 +120,7 @@ void train_run_close(TrainRun *r) {
     trainer_close(&r->trainer);
     corpus_release(&r->corpus);
     mem_free(r->checkpoint);
+    mem_free(r->origins);
     output_release(&r->out);
     train_file_release(&r->file);
 }

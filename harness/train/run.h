@@ -7,6 +7,12 @@
 #include "harness/program/line.h"
 #include "harness/train/config.h"
 
+// A document of the corpus: which of the file's files it is from, and the bytes of its text.
+typedef struct DocumentOrigin {
+    int file;
+    size_t bytes;
+} DocumentOrigin;
+
 typedef struct TrainRun {
     // set by the caller
     TrainFile file;
@@ -20,6 +26,9 @@ typedef struct TrainRun {
     Line line;
     // the run
     Corpus corpus;
+    DocumentOrigin *origins; // (corpus.documents)
+    size_t origin_capacity;
+    int reading; // the file
     Trainer trainer;
     char *checkpoint;    // path
     double held_out;     // loss, at the last look; NAN: none yet

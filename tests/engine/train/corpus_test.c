@@ -120,9 +120,42 @@ static void places(void **state) {
     corpus_release(&c);
 }
 
+static bool is_odd(const void *state, size_t document) {
+    (void)state;
+    return document % 2;
+}
+
+static bool is_none(const void *state, size_t document) { return document == *(const size_t *)state; }
+
+// A narrowed feed has the rows of what it keeps, and may be empty.
+static void narrowed(void **state) {
+    (void)state;
+    Corpus c = {0};
+    Feed f;
+    size_t none = 99;
+    int tokens[4], targets[4], start[4], sum = 0;
+    for (int i = 0; i < 4; i++) assert_true(corpus_add(&c, (int[]){i, i + 10, i + 20}, 3, NULL));
+    assert_true(feed_open(&f, &c, 0, false, 3, NULL));
+    feed_fill(&f, 3, 4, tokens, targets, start);
+    feed_narrow(&f, is_odd, NULL);
+    assert_int_equal(f.count, 2);
+    assert_int_equal(f.rows, 4);
+    feed_fill(&f, 4, 4, tokens, targets, start);
+    for (int i = 0; i < 4; i++) sum += tokens[i];
+    assert_int_equal(sum, 1 + 11 + 3 + 13);
+    feed_narrow(&f, is_none, &none);
+    assert_int_equal(f.count, 0);
+    assert_int_equal(f.rows, 0);
+    feed_close(&f);
+    corpus_release(&c);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_documents), cmocka_unit_test(an_epoch_is_all_documents),
-        cmocka_unit_test(few_documents), cmocka_unit_test(split_is_fair), cmocka_unit_test(places)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_are_documents),
+                                       cmocka_unit_test(an_epoch_is_all_documents),
+                                       cmocka_unit_test(few_documents),
+                                       cmocka_unit_test(split_is_fair),
+                                       cmocka_unit_test(places),
+                                       cmocka_unit_test(narrowed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,6 +87,43 @@ static void a_baseline(void **state) {
     child_release(&c);
 }
 
+// Losses by domain after a training, and the whole report on its model; neither touches the model.
+static void a_report(void **state) {
+    static const char *const WANTED[] = {
+        "# Report: told",        "| rhymes | ",    "| numbers | ",      "| all | ",
+        "5-grams: nats a token", "## Texts",       "### rhymes",        " [>] ",
+        "## Tokens a step",      "| lookahead | ", "| prompt-lookup | "};
+    Child c;
+    Text text = {0};
+    size_t n;
+    prepare(*state);
+    for (int i = 0; i < 40; i++)
+        text_printf(&text, "one two three four five six seven eight nine ten and %d\n-\n", i);
+    scratch_write(*state, "many.txt", text.data, text.length);
+    text_release(&text);
+    write_config(*state, "told", 60, "held_out: 0.3\ndomains:\n  numbers: many.txt\n");
+    RUN(*state, 0, &c, "train", "told.yaml");
+    assert_non_null(strstr(text_get(&c.out), "| rhymes | "));
+    assert_non_null(strstr(text_get(&c.out), "| numbers | "));
+    child_release(&c);
+    RUN(*state, 0, &c, "train", "told.yaml", "--report", "new/report", "--prompts", "2", "-n", "20");
+    char *report = scratch_read(folder_path(*state, "new/report"), "report.md", &n);
+    assert_string_equal(text_get(&c.out), report);
+    for (size_t i = 0; i < sizeof WANTED / sizeof *WANTED; i++)
+        if (!strstr(report, WANTED[i])) fail_msg("wanted '%s' in: %s", WANTED[i], report);
+    assert_null(strstr(report, "medusa"));
+    assert_null(strstr(report, "nan"));
+    mem_free(report);
+    child_release(&c);
+    RUN(*state, 2, &c, "train", "told.yaml", "--report", "told");
+    assert_non_null(strstr(text_get(&c.err), "is read by this command"));
+    child_release(&c);
+    write_config(*state, "all", 20, "");
+    RUN(*state, 2, &c, "train", "all.yaml", "--report", "r", "--start", "told");
+    assert_non_null(strstr(text_get(&c.err), "set held_out"));
+    child_release(&c);
+}
+
 static void expect_same_file(const char *folder, const char *a, const char *b, const char *name) {
     size_t n, m;
     char *x = scratch_read(folder_path(folder, a), name, &n),
@@ -309,6 +346,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_text_learned_by_heart, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_baseline, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(a_report, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(killed_is_uninterrupted, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(refusals, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(models_stay, folder_setup, folder_teardown),

@@ -24,7 +24,24 @@ static bool slow_loops(const int *ids, int count) {
         for (int i = count - length; same && i + period < count; i++) same = ids[i] == ids[i + period];
         if (same) return true;
     }
+    for (int i = 0; i + 24 <= count; i++)
+        for (int j = i + 8; j + 16 <= count; j++)
+            for (int k = j + 8; k + 8 <= count; k++)
+                if (!memcmp(ids + i, ids + j, 8 * sizeof *ids) && !memcmp(ids + i, ids + k, 8 * sizeof *ids))
+                    return true;
     return false;
+}
+
+// Eight tokens three times with others between them; twice is no loop.
+static void long_grams(void **state) {
+    (void)state;
+    int ids[40];
+    for (int i = 0; i < 40; i++) ids[i] = 100 + i;
+    for (int i = 0; i < 8; i++) ids[i + 12] = ids[i];
+    assert_false(repetition_loops(ids, 40));
+    for (int i = 0; i < 8; i++) ids[i + 27] = ids[i];
+    assert_true(repetition_loops(ids, 40));
+    assert_false(repetition_loops(ids, 34));
 }
 
 static void random_texts(void **state) {
@@ -47,6 +64,6 @@ static void random_texts(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_texts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_texts), cmocka_unit_test(long_grams)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,6 +82,34 @@ static void adapters(void **state) {
     assert_non_null(strstr(e.text, "x.yaml:2:1: an adapter's training file has no key 'layers'"));
 }
 
+static void expect_domain(const TrainFile *f, int i, const char *file, const char *want) {
+    assert_string_equal(f->files.items[i], file);
+    if (f->domains[i].length != (int)strlen(want) || strncmp(f->domains[i].text, want, strlen(want)))
+        fail_msg("file %d: wanted the domain '%s', got '%.*s'", i, want, f->domains[i].length,
+                 f->domains[i].text);
+}
+
+// A domain is a file's name, a pattern's directory, or a key of `domains`.
+static void domains(void **state) {
+    (void)state;
+    const char *text = "files: [novels.txt, texts/a.b.txt, 'texts/*.txt', '*.txt', .txt]\n"
+                       "domains:\n  code: [x.py, y.py]\n  chat: z.txt\n";
+    TrainFile f;
+    Error e = {0};
+    if (!train_file_parse(&f, text, strlen(text), "x.yaml", TRAIN_ADAPTER, &e)) fail_msg("%s", e.text);
+    assert_int_equal(f.files.count, 8);
+    expect_domain(&f, 0, "novels.txt", "novels");
+    expect_domain(&f, 1, "texts/a.b.txt", "a.b");
+    expect_domain(&f, 2, "texts/*.txt", "texts");
+    expect_domain(&f, 3, "*.txt", "*");
+    expect_domain(&f, 4, ".txt", ".txt");
+    expect_domain(&f, 5, "x.py", "code");
+    expect_domain(&f, 6, "y.py", "code");
+    expect_domain(&f, 7, "z.txt", "chat");
+    assert_true(domain_same(&f.domains[5], &f.domains[6]) && !domain_same(&f.domains[6], &f.domains[7]));
+    train_file_release(&f);
+}
+
 static void expect_error(const char *was, const char *is, const char *want) {
     char text[2000];
     const char *at = strstr(GOOD, was);
@@ -110,6 +138,12 @@ static void errors(void **state) {
     expect_error("mlp: 128", "mlp: 128\nseed: -1",
                  "x.yaml:10:7: 'seed' is '-1', must be a whole number from 0 to 2^63 - 1");
     expect_error("models/small", "", "x.yaml:2:5: 'out' is empty: give it a value or take the line away");
+    expect_error("files: [a.txt, 'b/*.txt']\n", "",
+                 "x.yaml:2:1: a training file needs 'files' or 'domains': add a line 'files: ...'");
+    expect_error("files: [a.txt, 'b/*.txt']\n", "domains: a.txt\n",
+                 "x.yaml:4:10: 'domains' must be a map of names to files: 'code: [a.txt, b.txt]'");
+    expect_error("files: [a.txt, 'b/*.txt']\n", "domains: {a: {b: c}}\n",
+                 "x.yaml:4:14: the domain 'a' must be a list of files: [one, two]");
     expect_error("a.txt", "[a, b]", "x.yaml:4:9: 'files' must be one value");
     expect_error("a.txt, 'b/*.txt'", "a, *b", "x.yaml:4:12: '*b' is an alias: write the value itself");
     expect_error(GOOD, "just a text", "x.yaml:1:1: a training file must be a map: lines such as 'out: ...'");
@@ -138,8 +172,8 @@ static void random_bytes(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(values), cmocka_unit_test(all_keys),
-                                       cmocka_unit_test(errors), cmocka_unit_test(adapters),
-                                       cmocka_unit_test(random_bytes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(values),   cmocka_unit_test(all_keys),
+                                       cmocka_unit_test(domains),  cmocka_unit_test(errors),
+                                       cmocka_unit_test(adapters), cmocka_unit_test(random_bytes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,32 @@
+// What is held out of each domain of a text, and what a model loses there.
+#pragma once
+#include "harness/train/run.h"
+
+typedef struct DomainLoss {
+    DomainName name;
+    size_t documents, rows; // held out
+    double bytes;   // of text, a row; a row is a token that is foretold, and one of them ends the text
+    double loss;    // nats a row
+    double counted; // that of 5-grams; NAN: not asked
+} DomainLoss;
+
+typedef struct DomainLosses {
+    DomainLoss list[FIELD_TEXTS_MAX + 1]; // (count), the last one of all together
+    int count;
+} DomainLosses;
+
+// Of the run's model; counts: and of 5-grams that learn the run's text. There must be something held out.
+bool domains_look(TrainRun *r, bool counts, DomainLosses *out, Error *e);
+
+// As a Markdown table.
+void domains_text(const DomainLosses *d, Text *out);
+
+// Prompts of one domain: the beginnings of held-out documents, no two alike.
+typedef struct DomainPrompt {
+    const int *ids; // (count), in the corpus
+    int count;
+    int length; // of the document
+} DomainPrompt;
+
+// At most `most`, in the order of the run's seed; gives how many. Half of a document, and 64 tokens at most.
+int domains_prompts(const TrainRun *r, const DomainName *name, DomainPrompt *out, int most);

@@ -1,0 +1,208 @@
+// Prompts are the beginnings of held-out documents. S of a method is all its tokens over all its steps, at
+// temperature 0 and at 0.3; loops are those of greedy outputs, which are the same by every method, beside
+// those of the documents' own continuations.
+#include "harness/train/report.h"
+
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+#include "engine/decode/decode.h"
+#include "harness/models/models.h"
+#include "harness/run/repetition.h"
+#include "harness/train/domains.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PROMPTS_MAX = 200, SAMPLES = 3 };
+
+static const double TEMPERATURES[] = {0, 0.3};
+enum { TEMPERATURE_COUNT = 2 };
+
+typedef struct Reporting {
+    TrainRun *run;
+    const TrainReport *o;
+    DomainLosses losses;
+    DomainPrompt prompts[FIELD_TEXTS_MAX][PROMPTS_MAX];
+    int prompt_count[FIELD_TEXTS_MAX];
+    Models models;
+    Text text;
+} Reporting;
+
+static int domain_count(const Reporting *g) { return g->losses.count - 1; } // the last is all together
+
+static bool decode_one(Reporting *g, Method *m, const DomainPrompt *p, double temperature, uint64_t seed,
+                       DecodeResult *out, Error *e) {
+    const Model *model = &g->models.target.model;
+    DecodeOptions d = {
+        .max_tokens = g->o->tokens,
+        .eos = model->eos,
+        .eos_count = model->eos_count,
+        .sampling = {.temperature = temperature, .top_p = 1},
+        .seed = seed,
+        .merge = true,
+        .clock = clock_monotonic()
+    };
+    return progress_say(&g->run->file.config.progress, "decoding", -1, e) &&
+           decode(&g->models.target.session, m, p->ids, p->count, &d, out, e);
+}
+
+// --- texts -----------------------------------------------------------------------------------------------
+
+static bool put_sample(Reporting *g, const DomainPrompt *p, const DecodeResult *r, Error *e) {
+    const Tokenizer *t = g->models.target.tokenizer;
+    text_puts(&g->text, "\n~~~~ text\n");
+    bool ok = tokenizer_decode(t, p->ids, (size_t)p->count, true, &g->text, e);
+    text_puts(&g->text, " [>] ");
+    ok = ok && tokenizer_decode(t, r->ids, (size_t)r->tokens, true, &g->text, e);
+    text_puts(&g->text, r->ended_by_eos ? "\n~~~~\n" : " [...]\n~~~~\n");
+    return ok;
+}
+
+static bool put_texts_of(Reporting *g, Method *m, int domain, Text *table, Error *e) {
+    const DomainName *name = &g->losses.list[domain].name;
+    int looping = 0, ended = 0, own = 0, count = g->prompt_count[domain];
+    double tokens = 0;
+    text_printf(&g->text, "\n### %.*s\n", name->length, name->text);
+    for (int i = 0; i < count; i++) {
+        const DomainPrompt *p = &g->prompts[domain][i];
+        DecodeResult r = {0};
+        int rest = p->length - p->count;
+        bool ok = decode_one(g, m, p, 0, 0, &r, e) && (i >= SAMPLES || put_sample(g, p, &r, e));
+        looping += ok && repetition_loops(r.ids, r.tokens);
+        own += repetition_loops(p->ids + p->count, rest < g->o->tokens ? rest : g->o->tokens);
+        ended += r.ended_by_eos;
+        tokens += r.tokens;
+        decode_result_release(&r);
+        if (!ok) return false;
+    }
+    if (count)
+        text_printf(table, "| %.*s | %d | %.1f | %.0f%% | %.0f%% | %.0f%% |\n", name->length, name->text,
+                    count, tokens / count, 100.0 * ended / count, 100.0 * looping / count,
+                    100.0 * own / count);
+    return true;
+}
+
+static bool put_texts(Reporting *g, Error *e) {
+    MethodEnv env = models_env(&g->models, &(Sampling){.top_p = 1}, 0, false);
+    Method m;
+    Text table = {0};
+    if (!method_open(&m, "autoregressive", &env, e)) return false;
+    text_printf(
+        &table,
+        "\n## Texts\n\nGreedy, at most %d tokens after the beginnings of held-out documents. An output "
+        "loops where it ends in\nthe same part three times, or holds the same eight tokens three "
+        "times.\n\n"
+        "| domain | prompts | tokens | ended | loop | the documents' own |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: |\n",
+        g->o->tokens);
+    Text before = g->text;
+    g->text = (Text){0};
+    bool ok = true;
+    for (int i = 0; ok && i < domain_count(g); i++) ok = put_texts_of(g, &m, i, &table, e);
+    text_puts(&before, text_get(&table));
+    text_puts(&before, text_get(&g->text));
+    text_release(&g->text);
+    text_release(&table);
+    g->text = before;
+    method_close(&m);
+    return ok;
+}
+
+// --- methods ---------------------------------------------------------------------------------------------
+
+static bool is_possible(const Reporting *g, const MethodInfo *info) {
+    return strcmp(info->name, "autoregressive") && strcmp(info->name, "mix") && !(info->needs & NEEDS_FILE) &&
+           (!(info->needs & NEEDS_DRAFT) || g->o->draft) &&
+           (!(info->needs & NEEDS_ADAPTER) || g->o->adapter) && (!(info->needs & NEEDS_HEADS) || g->o->heads);
+}
+
+// Tokens a step over a domain's prompts.
+static bool put_S(Reporting *g, Method *m, int domain, double temperature, Error *e) {
+    double tokens = 0, steps = 0;
+    for (int i = 0; i < g->prompt_count[domain]; i++) {
+        DecodeResult r = {0};
+        bool ok = decode_one(g, m, &g->prompts[domain][i], temperature, (uint64_t)i, &r, e);
+        tokens += r.tokens;
+        steps += r.steps;
+        decode_result_release(&r);
+        if (!ok) return false;
+    }
+    if (steps > 0) text_printf(&g->text, " %.2f |", tokens / steps);
+    else text_puts(&g->text, " |");
+    return true;
+}
+
+static bool put_method(Reporting *g, const MethodInfo *info, Error *e) {
+    bool ok = true;
+    text_printf(&g->text, "| %s |", info->name);
+    for (int t = 0; ok && t < TEMPERATURE_COUNT; t++) {
+        Sampling sampling = {.temperature = TEMPERATURES[t], .top_p = 1};
+        MethodEnv env = models_env(&g->models, &sampling, 0, false);
+        Method m;
+        if (info->needs & NEEDS_HEADS) models_give_heads(&g->models, &env);
+        if (!method_open(&m, info->name, &env, e)) return false;
+        for (int i = 0; ok && i < domain_count(g); i++) ok = put_S(g, &m, i, TEMPERATURES[t], e);
+        method_close(&m);
+    }
+    text_puts(&g->text, "\n");
+    return ok;
+}
+
+static bool put_methods(Reporting *g, Error *e) {
+    size_t count;
+    const MethodInfo *const *table = method_table(&count);
+    text_puts(&g->text, "\n## Tokens a step\n\n| method |");
+    for (int t = 0; t < TEMPERATURE_COUNT; t++)
+        for (int i = 0; i < domain_count(g); i++)
+            text_printf(&g->text, " %.*s, %s |", g->losses.list[i].name.length, g->losses.list[i].name.text,
+                        TEMPERATURES[t] > 0 ? "t 0.3" : "greedy");
+    text_puts(&g->text, "\n| --- |");
+    for (int i = 0; i < TEMPERATURE_COUNT * domain_count(g); i++) text_puts(&g->text, " ---: |");
+    text_puts(&g->text, "\n");
+    for (size_t i = 0; i < count; i++)
+        if (is_possible(g, table[i]) && !put_method(g, table[i], e)) return false;
+    return true;
+}
+
+// --- the whole -------------------------------------------------------------------------------------------
+
+static bool open_models(Reporting *g, Error *e) {
+    const TrainFile *f = &g->run->file;
+    ModelChoice c = {.target = g->o->model,
+                     .draft = g->o->draft,
+                     .adapter = g->o->adapter ? g->o->adapter : g->o->heads,
+                     .heads = g->o->adapter ? g->o->heads : NULL,
+                     .threads = f->config.threads,
+                     .progress = f->config.progress};
+    return models_open(&g->models, &c, e);
+}
+
+static bool finish(Reporting *g, Error *e) {
+    char *path = file_path(g->o->dir, "report.md");
+    Output *out = &g->run->out;
+    static const OutputKind KIND = {.start = "# Report: "};
+    bool ok = (path && !g->text.failed) || error_system(e, "out of memory for a report");
+    ok = ok && output_add(out, path, &KIND, text_get(&g->text), g->text.length, e) && output_finish(out, e);
+    line_clear(&g->run->line);
+    if (ok) fputs(text_get(&g->text), stdout);
+    mem_free(path);
+    return ok;
+}
+
+bool train_report(TrainRun *r, const TrainReport *o, Error *e) {
+    Reporting *g = mem_alloc(1, sizeof *g);
+    if (!g) return error_system(e, "out of memory for a report");
+    g->run = r;
+    g->o = o;
+    text_printf(&g->text, "# Report: %s\n\n## Losses\n\n", o->model);
+    bool ok = domains_look(r, true, &g->losses, e);
+    domains_text(&g->losses, &g->text);
+    int most = o->prompts < PROMPTS_MAX ? o->prompts : PROMPTS_MAX;
+    for (int i = 0; ok && i < domain_count(g); i++)
+        g->prompt_count[i] = domains_prompts(r, &g->losses.list[i].name, g->prompts[i], most);
+    ok = ok && open_models(g, e) && put_texts(g, e) && put_methods(g, e) && finish(g, e);
+    models_close(&g->models);
+    text_release(&g->text);
+    mem_free(g);
+    return ok;
+}
