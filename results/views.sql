@@ -15,6 +15,7 @@
 --   drifted          contexts of surfaces in whose measuring the machine changed
 --   run_state        what is there of each run         run_weights    where its models' weights lay
 --   fitted           Lookahead's law as it was fitted to a run's points: alpha and f
+--   newest_point     points of the newest run of a name   newest_prompt  their prompts: what claims compare
 --
 -- The baseline of a point is that of point.baseline_id; an autoregressive point without one is a baseline, and its speedups
 -- are 1. Others without one were imported alone, and have no speedup.
@@ -214,7 +215,7 @@ CREATE VIEW result AS
 SELECT p.id AS point_id, p.run_id, p.number, m.name AS model, m.stand_in, d.name AS dataset, p.method, p.decoder,
        p.label, p.temperature, p.baseline_id, (SELECT base_id FROM point_base WHERE point_id = p.id) AS base_id, p.skipped,
        s.samples, s.prompts, s.passes, s.tokens, s.steps, s.S, e.low AS S_low, e.high AS S_high, s.S_reference,
-       s.rows_per_step, s.tokens_per_s, u.speedup, f.low AS speedup_low, f.high AS speedup_high, u.speedup_e2e,
+       s.rows_per_step, s.asked_per_step, s.tokens_per_s, u.speedup, f.low AS speedup_low, f.high AS speedup_high, u.speedup_e2e,
        u.speedup_same_path, u.speedup_specbench, u.speedup_task_mean, s.diverged,
        (SELECT count(*) FROM failure WHERE failure.point_id = p.id) AS failures
 FROM point AS p
@@ -337,3 +338,28 @@ SELECT fit.id AS fit_id, fit.run_id, run.name AS run, title, law, bonus, output,
                   AND later.points <> fit.points AND (later.made, later.id) > (fit.made, fit.id)) AS other_points
 FROM fit JOIN run ON run.id = fit.run_id
 JOIN fit_estimate AS x ON x.fit_id = fit.id AND x.estimator = fit.estimator;
+
+-- --- what claims compare (configs/claims.tsv) ----------------------------------------------------------------
+
+-- Points of the newest run of each name that has samples.
+CREATE VIEW newest_point AS
+SELECT run.name AS run, run.id AS run_id, point.id AS point_id, model.name AS model, stand_in, dataset.name AS dataset, point.method, label,
+       point.temperature, base_id,
+       (SELECT coalesce(gpu, cpu) FROM attempt JOIN environment ON environment.id = environment_id
+        WHERE run_id = run.id ORDER BY attempt.id DESC LIMIT 1) AS device
+FROM run JOIN point ON point.run_id = run.id JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id
+JOIN point_base ON point_base.point_id = point.id
+WHERE run.id = (SELECT max(r.id) FROM run AS r JOIN point AS p ON p.run_id = r.id
+                WHERE r.name = run.name AND EXISTS (SELECT 1 FROM sample WHERE sample.point_id = p.id));
+
+-- A conversation at each of them, its turns and passes together. rate: tokens/s; speedup: by the time of a token.
+CREATE VIEW newest_prompt AS
+SELECT q.run, q.point_id, q.model, q.stand_in, q.dataset, q.method, q.label, q.temperature, q.device,
+       prompt.number AS prompt, min(subtask.subtask) AS task, sum(sample.tokens) AS tokens, sum(sample.steps) AS steps,
+       1.0 * sum(sample.tokens) / nullif(sum(sample.steps), 0) AS S, 1e9 * sum(sample.tokens) / nullif(sum(sample.decode_ns), 0) AS rate,
+       (SELECT 1.0 * sum(b.decode_ns) / nullif(sum(b.tokens), 0) FROM sample AS b JOIN prompt AS p ON p.id = b.prompt_id
+        WHERE b.point_id = q.base_id AND p.number = prompt.number)
+           / (1.0 * sum(sample.decode_ns) / nullif(sum(sample.tokens), 0)) AS speedup
+FROM newest_point AS q JOIN sample ON sample.point_id = q.point_id JOIN prompt ON prompt.id = sample.prompt_id
+JOIN subtask ON subtask.prompt_id = prompt.id
+GROUP BY q.run, q.point_id, prompt.number;

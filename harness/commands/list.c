@@ -6,6 +6,7 @@
 #include "harness/program/terminal.h"
 #include "harness/run/prepare.h"
 #include "harness/table/catalogue.h"
+#include "harness/table/claims.h"
 #include "results/rows.h"
 
 #include <stdio.h>
@@ -83,12 +84,26 @@ static bool print_items(const Catalogue *c, Store *store, Error *e) {
     return ok;
 }
 
-static void print_claims(const Catalogue *c) {
+static bool print_claims(const Catalogue *c, Store *store, Error *e) {
+    int counts[CLAIM_VERDICTS] = {0};
     for (int i = 0; i < c->claim_count; i++) {
         const CatalogueClaim *claim = &c->claims[i];
-        terminal_printf("%-10s %s, %s: %s\n%-10s %s\n", claim->state, claim->paper, claim->where,
-                        claim->claim, "", claim->stands);
+        ClaimJudgement v;
+        if (!claim_judge(store, claim, &v, e)) return false;
+        terminal_printf("%-10s %s, %s: %s\n%-10s %s: %s\n", claim_verdicts[v.verdict], claim->paper,
+                        claim->where, claim->claim, "", claim->state, claim->stands);
+        if (!claim->query) terminal_printf("%-10s %s\n", "", claim->holds_when);
+        else
+            terminal_printf("%-10s holds when %s%s%s\n", "", claim->holds_when, v.why.length ? ": " : "",
+                            text_get(&v.why));
+        counts[v.verdict]++;
+        text_release(&v.why);
     }
+    terminal_printf("\n%d hold, %d do not, %d are undecided, %d were not run: by the newest runs of '%s', "
+                    "with the models and data of these\n",
+                    counts[CLAIM_HOLDS], counts[CLAIM_DOES_NOT], counts[CLAIM_UNDECIDED],
+                    counts[CLAIM_NOT_RUN], store_path(store));
+    return true;
 }
 
 // --- one item --------------------------------------------------------------------------------------------
@@ -132,6 +147,14 @@ static bool open_store(const char *db, Store **out, Error *e) {
     return *out || !file_exists(db);
 }
 
+// Queries need a store, be it an empty one.
+static bool list_claims(const char *db, const Catalogue *c, Error *e) {
+    Store *store = store_open(db, file_exists(db) ? STORE_READ : STORE_TRIAL, NULL, e);
+    bool ok = store && print_claims(c, store, e);
+    store_close(store);
+    return ok;
+}
+
 static bool list(const ListOptions *o, const char *name, const Catalogue *c, Error *e) {
     const CatalogueItem *item = name ? catalogue_find(c, name, e) : NULL;
     Store *store;
@@ -152,7 +175,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     Catalogue *c = mem_alloc(1, sizeof *c);
     if (!c) return error_system(e, "out of memory");
     bool ok = catalogue_open(c, e);
-    if (ok && o.claims) print_claims(c);
+    if (ok && o.claims) ok = list_claims(o.db, c, e);
     else if (ok) ok = list(&o, rest.count ? rest.items[0] : NULL, c, e);
     catalogue_release(c);
     mem_free(c);
@@ -169,8 +192,13 @@ const Command command_list = {
         "from one experiment. ITEM prints the commands that make it, at full scale and at smoke scale\n"
         "(the reference model, minutes on two cores), what the config chose where the paper is silent,\n"
         "and what is not run and why.\n"
-        "--claims lists what the papers say in their text: measured, computed, simulated or not run, and\n"
-        "where our number stands.\n"
+        "--claims lists what the papers say in their text: whether it holds by what the store has, does "
+        "not,\n"
+        "is undecided or was not run; whether it is measured, computed or simulated, and where our number\n"
+        "stands; and when it would hold. A comparison is made prompt by prompt: a claim holds where the 95%\n"
+        "interval of the mean margin is above 0, does not where it is below; of several comparisons all "
+        "must\n"
+        "hold, and their intervals are wider for it. Real weights and cards decide what needs them.\n"
         "\n"
         "  outpace list\n"
         "  outpace list lookahead-table-3\n"

@@ -12,7 +12,7 @@
 EMBED(items_tsv, "configs/catalogue.tsv")
 EMBED(claims_tsv, "configs/claims.tsv")
 
-enum { ITEM_FIELDS = 9, CLAIM_FIELDS = 5 };
+enum { ITEM_FIELDS = 9, CLAIM_FIELDS = 7 };
 
 // The fields of the line that ends at `end`, cut apart. Returns how many.
 static int cut(char *line, char *end, const char **fields, int most) {
@@ -37,7 +37,7 @@ static void take_item(Catalogue *c, const char *const *f) {
 
 static void take_claim(Catalogue *c, const char *const *f) {
     assert(c->claim_count < CATALOGUE_CLAIMS);
-    c->claims[c->claim_count++] = (CatalogueClaim){f[0], f[1], f[2], f[3], f[4]};
+    c->claims[c->claim_count++] = (CatalogueClaim){f[0], f[1], f[2], f[3], f[4], f[5], f[6]};
 }
 
 // The first line names the columns.

@@ -26,6 +26,8 @@ typedef struct CatalogueClaim {
     const char *claim;         // in our words
     const char *state;         // measured, computed, simulated, not run
     const char *stands;        // where our number stands, or why there is none
+    const char *holds_when;    // how `query` decides, or why none can
+    const char *query;         // of a store: harness/table/claims.h; NULL: none decides it
 } CatalogueClaim;
 
 typedef struct Catalogue {

@@ -59,7 +59,10 @@ static void claims_are_whole(void **state) {
     for (int i = 0; i < c->claim_count; i++) {
         const CatalogueClaim *claim = &c->claims[i];
         bool known = false;
-        assert_true(claim->paper && claim->where && claim->claim && claim->state && claim->stands);
+        assert_true(claim->paper && claim->where && claim->claim && claim->state && claim->stands &&
+                    claim->holds_when);
+        if ((strncmp(claim->holds_when, "no query: ", 10) == 0) != !claim->query)
+            fail_msg("'%s': without a query it says why, and with one when it holds", claim->claim);
         for (int k = 0; k < 4; k++) known |= strcmp(states[k], claim->state) == 0;
         if (!known) fail_msg("'%s': there is no state '%s'", claim->claim, claim->state);
         const char *page = strstr(claim->stands, "results/smoke/"), *end = page ? strstr(page, ".md") : NULL;
