@@ -17,6 +17,7 @@ EMBED_FIGURE(top_k, "top-k")
 EMBED_FIGURE(exit_layer, "exit-layer")
 EMBED_FIGURE(eta, "eta")
 EMBED_FIGURE(slowdown, "slowdown")
+EMBED_FIGURE(contexts, "contexts")
 EMBED_FIGURE(rows, "rows")
 EMBED_FIGURE(samples, "samples")
 EMBED_FIGURE(sources, "sources")
@@ -35,6 +36,7 @@ __asm__(".pushsection .rodata\n.globl figures_style, figures_notes\n"
 
 #define ASKED(symbol) .query = plots_##symbol##_sql, .script = plots_##symbol##_gp
 #define SURFACE       "measure one: outpace surface MODEL"
+#define PRICED        SURFACE ", or price one: --on MACHINE --shape SHAPE"
 
 const Figure figures[] = {
     {.name = "speedup",
@@ -147,10 +149,20 @@ const Figure figures[] = {
      .papers = "ngrammys-figure-1",
      .summary = "Slowdown of a step of k rows of w + 1 tokens; lines at 1.1, 1.5 and 2.0",
      .kind = RUN_SURFACE,
+     .priced = PRICED_TREES,
      ASKED(slowdown),
      .drawing = plots_heat_gp,
-     .needs = SURFACE,
+     .needs = PRICED,
      .width = 400,
+     .height = 340},
+    {.name = "contexts",
+     .summary = "Slowdown over rows and context",
+     .kind = RUN_SURFACE,
+     .priced = PRICED_CHAINS,
+     ASKED(contexts),
+     .drawing = plots_heat_gp,
+     .needs = PRICED,
+     .width = 640,
      .height = 340},
     {.name = "rows",
      .summary = "Slowdown by the rows of a step, and the roofline",
@@ -174,7 +186,7 @@ const Figure figures[] = {
      ASKED(predicted),
      .drawing = "",
      .needs = "run a config with lookahead over W and N; or name a machine and a run of it: "
-              "--on MACHINE --shape SHAPE --against RUN",                                                                                          .width = 400,
+              "--on MACHINE --shape SHAPE --against RUN",                                          .width = 400,
      .height = 340},
     {.name = "scaling",
      .papers = "lookahead-figure-6 lookahead-figure-7",
@@ -183,7 +195,7 @@ const Figure figures[] = {
      ASKED(scaling),
      .drawing = plots_curve_gp,
      .needs = "name a machine and what joins several, for a run with lookahead: "
-              "--on a100-40gb --shape llama2-7b --devices 1,2,4,8 --link 300,5",                                                                                                                                                                                                  .width = 900,
+              "--on a100-40gb --shape llama2-7b --devices 1,2,4,8 --link 300,5",                                                                                                                                                .width = 900,
      .height = 300},
     {.name = "samples",
      .summary = "Samples in the order of measuring",
@@ -191,7 +203,7 @@ const Figure figures[] = {
      .drawing = "",
      .needs = "no sample is stored: outpace run CONFIG",
      .width = 600,
-     .height = 280                                                                                                                                                                                              },
+     .height = 280                                                                                                                                                                           },
 };
 const int figure_count = sizeof figures / sizeof *figures;
 

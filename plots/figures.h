@@ -25,11 +25,16 @@ typedef enum {
     COMPUTED_TABLES = 4
 } Computed; // bits: which parts of ?2 its query reads
 
+// Which steps of a machine that is named it draws instead of measured ones
+// (harness/predict/priced_surface.h).
+typedef enum { PRICED_NONE, PRICED_TREES, PRICED_CHAINS } PricedSteps;
+
 typedef struct Figure {
     const char *name, *summary; // summary: its title, too
     const char *papers;         // those that it draws, as results/published names them, or NULL
     RunKind kind;
     unsigned computed; // of Computed
+    PricedSteps priced;
     const char *query;
     const char *script, *drawing; // in this order; drawing (how several figures are drawn) may be ""
     const char *needs;            // what to run, where a run has nothing to draw

@@ -3,6 +3,7 @@
 
 #include "engine/base/suggest.h"
 #include "harness/predict/computed.h"
+#include "harness/predict/priced_surface.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
 #include "harness/program/terminal.h"
@@ -35,7 +36,7 @@ static const Option OPTIONS[] = {
     OPTION_FORCE(AT(force)),
     {"dark",        0,   OPTION_FLAG, AT(dark),           0, 0, NULL,                   "for a dark page",                                     NULL                  },
     CHOICE_OPTIONS(AT, choice),
-    {"on",          0,   OPTION_TEXT, AT(of.on),          0, 0, "MACHINE",              "predicted, scaling: what is priced (as of simulate)",
+    {"on",          0,   OPTION_TEXT, AT(of.on),          0, 0, "MACHINE",              "predicted, scaling, slowdown, ..: price steps there",
      NULL                                                                                                                                                            },
     {"shape",       0,   OPTION_TEXT, AT(of.shape),       0, 0, "SHAPE",                "of the target there",                                 NULL                  },
     {"draft-shape", 0,   OPTION_TEXT, AT(of.draft_shape), 0, 0, "SHAPE",                "of the draft model there",                            NULL                  },
@@ -162,12 +163,47 @@ static bool write_plot(Store *store, const Figure *f, const char *name, int64_t 
     return ok;
 }
 
+// What is drawn, and from where.
+typedef struct Source {
+    Store *store;
+    int64_t run;
+    Figure figure;
+    PricedSurface priced; // its title is the figure's
+    Text computed, model;
+} Source;
+
+static bool open_stored(const PlotArguments *a, const char *name, Source *s, Error *e) {
+    s->store = store_open(a->db, STORE_READ, NULL, e);
+    return s->store && find_model(name, &s->model, e) &&
+           find_run(s->store, &s->figure, name, a->run, &s->run, e) &&
+           compute(&s->store, &s->figure, s->run, a, &s->computed, e);
+}
+
+// Steps of a machine that is named, in place of a run's.
+static bool open_priced(const PlotArguments *a, Source *s, Error *e) {
+    if (!a->of.shape) return error_input(e, "plot: --on goes with --shape: of which model?");
+    if (a->run || choice_made(&a->choice))
+        return error_input(e,
+                           "plot: %s with --on draws no run: leave out --run and what chooses a part of one",
+                           s->figure.name);
+    bool ok = priced_surface(&s->figure, a->of.on, a->of.shape, &s->priced, &s->computed, e);
+    s->store = s->priced.store;
+    s->run = s->priced.run;
+    s->figure.summary = s->priced.title;
+    return ok;
+}
+
+static void close_source(Source *s) {
+    text_release(&s->computed);
+    text_release(&s->model);
+    store_close(s->store);
+}
+
 static bool run(int argc, char **argv, int *code, Error *e) {
     (void)code;
     PlotArguments a = {.db = STORE_DEFAULT};
     Positionals rest;
     bool stop;
-    int64_t which;
     PlotOptions o = {0};
     if (!command_parse(&command_plot, argc, argv, &a, &rest, &stop, e)) return false;
     if (stop) return true;
@@ -175,25 +211,22 @@ static bool run(int argc, char **argv, int *code, Error *e) {
         list_figures();
         return true;
     }
-    const Figure *f = find(rest.items[0], e);
+    const char *name = rest.items[0];
+    const Figure *f = find(name, e);
     if (!f || !find_format(&a, &o.format, e)) return false;
     o.dark = a.dark;
-    Store *store = store_open(a.db, STORE_READ, NULL, e);
     bool print = o.format == PLOT_TERM && !a.output;
-    Text computed = {0}, model = {0}, left_out = {0};
+    Text left_out = {0};
+    Source s = {.figure = *f};
     o.left_out = &left_out;
-    bool ok = store && find_model(rest.items[0], &model, e) &&
-              find_run(store, f, rest.items[0], a.run, &which, e) &&
-              compute(&store, f, which, &a, &computed, e);
-    if (computed.length) o.computed = text_get(&computed);
-    if (model.length) o.of = text_get(&model);
-    ok = ok &&
-         (print ? print_plot(store, f, which, &o, e) : write_plot(store, f, rest.items[0], which, &o, &a, e));
-    text_release(&computed);
+    bool ok = a.of.on && f->priced ? open_priced(&a, &s, e) : open_stored(&a, name, &s, e);
+    if (s.computed.length) o.computed = text_get(&s.computed);
+    if (s.model.length) o.of = text_get(&s.model);
+    ok = ok && (print ? print_plot(s.store, &s.figure, s.run, &o, e)
+                      : write_plot(s.store, &s.figure, name, s.run, &o, &a, e));
     if (ok) fputs(text_get(&left_out), stderr);
-    text_release(&model);
     text_release(&left_out);
-    store_close(store);
+    close_source(&s);
     return ok;
 }
 
@@ -208,12 +241,16 @@ const Command command_plot = {
         "stand its numbers (FILE.dat) and the script (FILE.gp) with which gnuplot redraws it alone; beside\n"
         "NAME.tex stands the picture that it includes, too (NAME-inc.pdf). A file that 'plot' did not write\n"
         "is not replaced without --force. What was not measured is hatched; what failed says so.\n"
+        "With --on, slowdown, contexts and rows draw no run: each step is priced on that machine, for "
+        "SHAPE.\n"
+        "'CARD-reckoned' are GPUs whose steps were reckoned from what the kernels do; none was measured.\n"
         "A paper needs the package graphicx and \\input{FILE}: 5.5 inches wide, with letters of 9 points\n"
         "(with --dark, the package color, too). The terminal's figure is as large as the terminal.\n"
         "\n"
         "  outpace plot speedup\n"
         "  outpace plot slowdown --format term\n"
         "  outpace plot lookahead-figure-8 --dark\n"
+        "  outpace plot contexts --on h100-reckoned --shape llama2-7b\n"
         "  outpace plot ctar --run 3 -o ctar.pdf\n"
         "  outpace plot scaling --run 3 --on a100-40gb --shape llama2-7b --devices 1,2,4,8 --link 300,5\n",
     .options = OPTIONS,

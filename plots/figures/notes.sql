@@ -5,6 +5,7 @@ SELECT 'run ' || run.id || ', ' || run.name || coalesce(', ' || unfinished, '') 
        coalesce((SELECT ', weights ' || weights FROM run_weights WHERE run_id = ?1 AND weights <> 'mapped'), '')
 FROM run JOIN run_state ON run_state.run_id = run.id JOIN attempt ON attempt.run_id = run.id JOIN environment ON environment.id = environment_id
 WHERE run.id = ?1 AND attempt.id = (SELECT max(id) FROM attempt WHERE run_id = ?1)
+  AND json_extract(?2, '$.prediction.surface') IS NULL -- a surface that was priced did not run
 UNION ALL
 SELECT 'the machine changed meanwhile: one token took ' || group_concat(printf('%.2f x at context %d', drift, context), ', ')
 FROM (SELECT context, drift FROM drifted WHERE run_id = ?1 ORDER BY context) HAVING count(*) > 0

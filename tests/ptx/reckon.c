@@ -229,12 +229,12 @@ static bool reckon_shape(const Asked *a, const char *name, Error *e) {
 
 // --- what is asked
 
-static int read_list(const char *text, int *out, int most) {
+static int read_list(const char *text, long highest, int *out, int most) {
     int n = 0;
     for (const char *p = text; *p && n < most; p += *p == ',') {
         char *end;
         long value = strtol(p, &end, 10);
-        if (end == p || value < 1 || value > 900) return 0;
+        if (end == p || value < 1 || value > highest) return 0;
         out[n++] = (int)value;
         p = end;
     }
@@ -242,8 +242,9 @@ static int read_list(const char *text, int *out, int most) {
 }
 
 static int usage(void) {
-    fputs("reckon: --shape NAME (llama2-7b, ..)   --card a100|h100|h200|rtx4090   --rows 1,8,.. (up to 121)\n"
-          "        --context 100,500 (ascending)   --kernel PART-OF-ITS-NAME   --details (each kernel's "
+    fputs("reckon: --shape NAME (llama2-7b, ..)   --card a100|h100|h200|rtx4090   --rows 1,8,.. (up to 128)\n"
+          "        --context 100,500 (ascending, up to 900)   --kernel PART-OF-ITS-NAME   --details (each "
+          "kernel's "
           "numbers)\n"
           "        --machines FOLDER (of one shape: CARD-reckoned.json, for outpace simulate --on)\n",
           stderr);
@@ -262,24 +263,26 @@ int main(int count, char **arguments) {
         {NULL,       0,                 NULL, 0  },
     };
     Asked a = {
-        .shapes = {"llama2-7b",  "llama2-13b", "mistral-7b", "phi3-mini"},
-        .shape_count = 4,
-        .rows = {1, 8,             16, 32, 64, 121},
-        .row_count = 6,
-        .contexts = {100,           500        },
-        .context_count = 2
+        .shapes = {"llama2-7b", "llama2-13b", "mistral-7b", "phi3-mini"},
+          .shape_count = 4
     };
+    const char *rows = NULL, *contexts = NULL;
     Error e = {0};
     for (int o; (o = getopt_long(count, arguments, "", OPTIONS, NULL)) != -1;) {
         if (o == 's') a.shapes[0] = optarg, a.shape_count = 1;
         else if (o == 'c') a.card = optarg;
-        else if (o == 'r') a.row_count = read_list(optarg, a.rows, MOST_ROWS);
-        else if (o == 'x') a.context_count = read_list(optarg, a.contexts, MOST_CONTEXTS);
+        else if (o == 'r') rows = optarg;
+        else if (o == 'x') contexts = optarg;
         else if (o == 'k') a.kernel = optarg, a.details = true;
         else if (o == 'd') a.details = true;
         else if (o == 'm') a.machines = optarg;
         else return usage();
     }
+    // Machines price steps of any size, and are fitted to more of them.
+    if (!rows) rows = a.machines ? "1,2,4,8,16,32,48,64,96,121,128" : "1,8,16,32,64,121";
+    if (!contexts) contexts = a.machines ? "25,100,500,900" : "100,500";
+    a.row_count = read_list(rows, 128, a.rows, MOST_ROWS);
+    a.context_count = read_list(contexts, 900, a.contexts, MOST_CONTEXTS);
     if (optind < count || !a.row_count || !a.context_count) return usage();
     puts(
         "# Steps of the CUDA engine, reckoned\n\nNo number here was measured: what the kernels do was counted"

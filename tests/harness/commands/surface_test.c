@@ -1,7 +1,9 @@
 // outpace surface on the null backend: every point of the grid, and every part, stands in the store.
 #include "tests/support/check.h"
 
+#include "engine/base/memory.h"
 #include "tests/support/child.h"
+#include "tests/support/scratch.h"
 #include "tests/support/stores.h"
 
 #include <sched.h>
@@ -260,12 +262,48 @@ static void named_and_without_window(void **state) {
     assert_int_equal(stores_ask(f, "n.db", "SELECT count(*) FROM run WHERE name = 'mine'"), 2);
 }
 
+// A machine that was reckoned needs no store, is called reckoned everywhere, and has no step beyond those
+// that were.
+static void priced(void **state) {
+    static const char *const FIGURES[] = {"slowdown", "contexts"};
+    Child c;
+    const char *f = *state;
+    for (int i = 0; i < 2; i++) {
+        char svg[32], data[40];
+        size_t size;
+        snprintf(svg, sizeof svg, "%s.svg", FIGURES[i]);
+        snprintf(data, sizeof data, "%s.dat", svg);
+        CHILD_OUTPACE(&c, f, 0, "plot", FIGURES[i], "--on", "h100-reckoned", "--shape", "llama2-7b", "-o",
+                      svg);
+        child_release(&c);
+        char *picture = scratch_read(f, svg, &size), *numbers = scratch_read(f, data, &size);
+        assert_non_null(strstr(picture, "Reckoned, not measured: Slowdown"));
+        assert_non_null(strstr(picture, "priced for NVIDIA H100 SXM 80 GB, reckoned, shape llama2-7b"));
+        assert_null(strstr(picture, "run 1"));
+        assert_non_null(strstr(numbers, ": llama2-7b, reckoned: slowdown\n"));
+        assert_true((strstr(numbers, " nan ") && i == 0) || i == 1);
+        mem_free(picture);
+        mem_free(numbers);
+    }
+    CHILD_OUTPACE(&c, f, 0, "plot", "contexts", "--on", "a100-80gb", "--shape", "llama2-7b", "-o", "-");
+    assert_non_null(strstr(text_get(&c.out), "Priced, not measured: Slowdown"));
+    assert_non_null(strstr(text_get(&c.out), ">256<"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, f, 2, "plot", "slowdown", "--on", "h100-reckoned");
+    assert_non_null(strstr(text_get(&c.err), "--on goes with --shape"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, f, 2, "plot", "slowdown", "--on", "h100-reckoned", "--shape", "llama2-7b", "--run",
+                  "1");
+    assert_non_null(strstr(text_get(&c.err), "draws no run: leave out --run"));
+    child_release(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grid_and_parts),   cmocka_unit_test(trees),
         cmocka_unit_test(reference),        cmocka_unit_test(interrupted),
         cmocka_unit_test(copied),           cmocka_unit_test(named_and_without_window),
         cmocka_unit_test(held_and_drifted), cmocka_unit_test(disturbed),
-        cmocka_unit_test(mistakes)};
+        cmocka_unit_test(mistakes),         cmocka_unit_test(priced)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
