@@ -65,6 +65,7 @@ enum {
     S,
     S_LOW,
     S_HIGH,
+    ROWS_PER_STEP,
     RATE,
     RATE_LOW,
     RATE_HIGH,
@@ -88,20 +89,21 @@ static double real_at(const Rows *r, int column) {
 
 // The columns of the table; those that go first where a terminal is narrow are the variants of a number.
 static const GridColumn COLUMN[] = {
-    {"point",     true,  0,  0},
-    {"method",    false, 24, 0},
-    {"prompts",   true,  0,  6},
-    {"S",         true,  0,  0},
-    {"[95%]",     false, 0,  8},
-    {"CTAR1",     true,  0,  5},
-    {"CTAR2",     true,  0,  4},
-    {"CTAR4",     true,  0,  3},
-    {"tokens/s",  true,  0,  7},
-    {"speedup",   true,  0,  0},
-    {"[95%]",     false, 0,  9},
-    {"e2e",       true,  0,  2},
-    {"sb",        true,  0,  1},
-    {"same text", false, 12, 0},
+    {"point",     true,  0,  0 },
+    {"method",    false, 24, 0 },
+    {"prompts",   true,  0,  6 },
+    {"S",         true,  0,  0 },
+    {"[95%]",     false, 0,  9 },
+    {"rows/step", true,  0,  8 },
+    {"CTAR1",     true,  0,  5 },
+    {"CTAR2",     true,  0,  4 },
+    {"CTAR4",     true,  0,  3 },
+    {"tokens/s",  true,  0,  7 },
+    {"speedup",   true,  0,  0 },
+    {"[95%]",     false, 0,  10},
+    {"e2e",       true,  0,  2 },
+    {"sb",        true,  0,  1 },
+    {"same text", false, 12, 0 },
 };
 
 // The value of a column, to the digits that the interval in the two columns after it supports.
@@ -148,6 +150,7 @@ static void put_measured(Grid *g, const Rows *r) {
     text_printf(&g->cell, "%lldx%lld", (long long)rows_int(r, PROMPTS), (long long)rows_int(r, PASSES));
     grid_next(g);
     put_interval(g, r, S);
+    text_puts(&g->cell, measured_text(own, real_at(r, ROWS_PER_STEP), NAN, NAN)), grid_next(g);
     for (int i = CTAR_1; i <= CTAR_4; i++) put_share(g, real_at(r, i), real_at(r, STEPS));
     put_number(g, r, RATE);
     put_interval(g, r, SPEEDUP);

@@ -6,7 +6,7 @@
 WITH sums AS MATERIALIZED (
     SELECT point_id, count(DISTINCT prompt.number) AS prompts, count(DISTINCT pass) AS passes, count(*) AS samples,
            sum(flags & 16 <> 0) AS diverged,
-           1.0 * sum(sample.tokens) AS tokens, sum(sample.steps) AS steps, sum(decode_ns) AS decode_ns
+           1.0 * sum(sample.tokens) AS tokens, sum(sample.steps) AS steps, sum(sample.rows) AS rows, sum(decode_ns) AS decode_ns
     FROM point JOIN sample ON point_id = point.id JOIN prompt ON prompt_id = prompt.id
     WHERE run_id = ?1 GROUP BY point_id
 ),
@@ -46,7 +46,7 @@ SELECT p.number AS point, model.name AS model, stand_in, dataset.name AS dataset
        -- Texts of other engines are not held against each other.
        iif((SELECT kind FROM run WHERE id = ?1) = 'import', nullif(diverged, 0), diverged) AS diverged, steps,
        one / nullif(steps, 0) AS CTAR1, two / nullif(steps, 0) AS CTAR2, four / nullif(steps, 0) AS CTAR4,
-       coalesce(S, tokens / nullif(steps, 0)) AS S, S_low, S_high,
+       coalesce(S, tokens / nullif(steps, 0)) AS S, S_low, S_high, 1.0 * rows / nullif(steps, 0) AS rows_per_step,
        coalesce(rate, 1e9 * tokens / nullif(decode_ns, 0)) AS tokens_per_s,
        rate_low AS tokens_per_s_low, rate_high AS tokens_per_s_high,
        coalesce(estimates.speedup, (SELECT speedup FROM decode_speedup WHERE point_id = p.id)) AS speedup,

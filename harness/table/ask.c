@@ -109,7 +109,10 @@ bool table_ask_even_speed(void *ask, const TableGroup *g, const char *subtask, d
 // --- texts -----------------------------------------------------------------------------------------------
 
 static bool add_text(const TableAsk *a, int64_t point, double share, TableText *sum, Error *e) {
-    static const char SQL[] = "SELECT bytes_per_step, repeated, S_calm FROM point_text WHERE point_id = ?1";
+    static const char SQL[] =
+        "SELECT bytes_per_step, repeated, S_calm, rows, S FROM (SELECT ?1 AS point_id, 1.0 * sum(rows) /"
+        " nullif(sum(steps), 0) AS rows, 1.0 * sum(tokens) / nullif(sum(steps), 0) AS S FROM sample"
+        " WHERE sample.point_id = ?1) LEFT JOIN point_text USING (point_id)";
     Rows *r = rows_open(a->store, SQL, e);
     if (!r) return false;
     rows_bind_int(r, 1, point);
@@ -117,13 +120,15 @@ static bool add_text(const TableAsk *a, int64_t point, double share, TableText *
     sum->bytes_per_step += is_there ? share * rows_real(r, 0) : NAN;
     sum->repeated += is_there ? share * rows_real(r, 1) : NAN;
     sum->calm += is_there ? share * rows_real(r, 2) : NAN;
+    sum->rows_per_step += is_there ? share * rows_real(r, 3) : NAN;
+    sum->S += is_there ? share * rows_real(r, 4) : NAN;
     return rows_end(r, true, e);
 }
 
 // Means over the seeds.
 bool table_ask_text(TableAsk *a, const TableGroup *g, TableText *out, Error *e) {
     size_t at = (size_t)(g - a->points->groups);
-    TableText sum = {0, 0, 0};
+    TableText sum = {0};
     for (size_t i = 0; !a->has_text[at] && i < g->count; i++)
         if (!add_text(a, a->points->seeds[g->first + i].point, 1 / (double)g->count, &sum, e)) return false;
     if (!a->has_text[at]) a->texts[at] = sum;

@@ -37,6 +37,8 @@ static const Field FIELDS[] = {
     {"own",             FIELD_REAL, AT(own.value)          },
     {"own_low",         FIELD_REAL, AT(own.low)            },
     {"own_high",        FIELD_REAL, AT(own.high)           },
+    {"S",               FIELD_REAL, AT(text.S)             },
+    {"rows_per_step",   FIELD_REAL, AT(text.rows_per_step) },
     {"difference",      FIELD_REAL, AT(difference.value)   },
     {"difference_low",  FIELD_REAL, AT(difference.low)     },
     {"difference_high", FIELD_REAL, AT(difference.high)    },

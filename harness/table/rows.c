@@ -43,7 +43,7 @@ TableRow *table_add_row(Table *t, Error *e) {
         .own = UNKNOWN,
         .difference = UNKNOWN,
         .above = UNKNOWN,
-        .text = {NAN, NAN, NAN}
+        .text = {NAN, NAN, NAN, NAN, NAN}
     };
     return row;
 }

@@ -181,6 +181,8 @@ static void compared(void **state) {
     assert_string_equal(s->doubt, ""); // no disturbance changes S
     assert_string_equal(speedup->doubt, "speedup is 1.50 times S: its baseline was disturbed");
     near(6, s->text.bytes_per_step);
+    near(2, s->text.S);
+    near(1, s->text.rows_per_step);
     near(0.25, s->text.repeated);
     near(2, s->text.calm);
     assert_string_equal(row_of(&t, "(1)", "S")->why_not, "");
