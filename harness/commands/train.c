@@ -235,7 +235,8 @@ const Command command_train = {
     .lesson =
         "Trains a decoder-only model (RMSNorm, grouped heads, RoPE, SwiGLU, tied head) as the YAML file\n"
         "says and writes it as a Hugging Face directory. Ctrl-C ends with a checkpoint beside that\n"
-        "directory; the same command goes on from it, to the same result bit for bit. configs/train/ has\n"
+        "directory; the same command goes on from it, to the same result bit for bit. OUT.losses.tsv has\n"
+        "the losses by step, and the curve is drawn at the end. configs/train/ has\n"
         "examples. A model that 'train' did not write is not replaced without --force.\n"
         "With 'teacher: DIR' in the file a model learns the distributions of another one with the same\n"
         "tokenizer in place of the text's tokens: a draft for it.\n"

@@ -80,6 +80,19 @@ static bool name_checkpoint(TrainRun *r, Error *e) {
     return r->checkpoint || error_system(e, "out of memory");
 }
 
+// Beside the checkpoint: "OUT.losses.tsv".
+static void losses_path(const TrainRun *r, Text *out) {
+    text_printf(out, "%.*s.losses.tsv", (int)(strlen(r->checkpoint) - strlen(".checkpoint")), r->checkpoint);
+}
+
+static bool check_losses(const TrainRun *r, Error *e) {
+    Text path = {0};
+    losses_path(r, &path);
+    bool ok = output_check(&r->out, text_get(&path), &(OutputKind){.start = curve_heads}, e);
+    text_release(&path);
+    return ok;
+}
+
 // Whether what is there may be replaced, and a file made beside it. A checkpoint that is gone on from is
 // looked at when it is read.
 static bool check_place(TrainRun *r, Error *e) {
@@ -88,7 +101,7 @@ static bool check_place(TrainRun *r, Error *e) {
     if (replaces)
         return error_input(e, "'%s' is there, and is not a checkpoint: give another directory, or --force",
                            r->checkpoint);
-    return export_check(r->file.out, r->adapter, r->file.tokenizer, &r->out, e) &&
+    return check_losses(r, e) && export_check(r->file.out, r->adapter, r->file.tokenizer, &r->out, e) &&
            output_check(&r->out, r->checkpoint, &(OutputKind){0}, e);
 }
 
@@ -102,9 +115,38 @@ static bool check_room(const TrainRun *r, Error *e) {
                          "checkpoints and the model", e);
 }
 
+// Points that are lost are missing in the curve, and nothing else.
+static void read_curve(TrainRun *r) {
+    static const size_t MOST = 64u << 20;
+    Text path = {0};
+    char *text = NULL;
+    size_t n;
+    losses_path(r, &path);
+    if (file_exists(text_get(&path)) && file_read(text_get(&path), MOST, &text, &n, NULL))
+        curve_read(&r->curve, text, n, r->trainer.step, NULL);
+    mem_free(text);
+    text_release(&path);
+}
+
+static bool write_curve(TrainRun *r, Error *e) {
+    const OutputKind kind = {.start = curve_heads};
+    Output out = {.force = r->out.force};
+    Text path = {0}, text = {0};
+    losses_path(r, &path);
+    curve_write(&r->curve, &text);
+    bool ok = !(path.failed || text.failed) || error_system(e, "out of memory for the losses");
+    ok = ok && output_add(&out, text_get(&path), &kind, text_get(&text), text.length, e) &&
+         output_finish(&out, e);
+    output_release(&out);
+    text_release(&path);
+    text_release(&text);
+    return ok;
+}
+
 static bool resume(TrainRun *r, Error *e) {
     if (r->fresh || !file_exists(r->checkpoint)) return true;
     if (!checkpoint_read(&r->trainer, r->checkpoint, e)) return false;
+    read_curve(r);
     fprintf(stderr, "resumed   at step %d from %s\n", r->trainer.step, SHOWN(r->checkpoint));
     return true;
 }
@@ -121,6 +163,7 @@ void train_run_close(TrainRun *r) {
     corpus_release(&r->corpus);
     mem_free(r->checkpoint);
     mem_free(r->origins);
+    curve_release(&r->curve);
     output_release(&r->out);
     train_file_release(&r->file);
 }
@@ -159,10 +202,12 @@ bool train_run_held_out(TrainRun *r, Error *e) {
     for (int i = 0; t->target.head && i < t->count; i++)
         printf("%s%.1f%%", i ? ", " : "  agreement ", 100 * t->agreement[i]);
     puts("");
-    return true;
+    return curve_add(&r->curve, t->step, NAN, r->held_out, e);
 }
 
 // --- the run ---------------------------------------------------------------------------------------------
+
+enum { POINTS = 1000 }; // of the curve, at most
 
 static bool one_step(TrainRun *r, Error *e) {
     Trainer *t = &r->trainer;
@@ -172,6 +217,8 @@ static bool one_step(TrainRun *r, Error *e) {
         return false;
     }
     show_progress(r, &s);
+    int apart = t->config.optimizer.steps / POINTS + 1;
+    if (t->step % apart == 0 && !curve_add(&r->curve, t->step, s.loss, NAN, e)) return false;
     return isfinite(s.loss) ||
            error_input(e, "the loss of '%s' is not finite at step %d: try a lower rate or a longer warmup",
                        r->file.out, t->step);
@@ -182,7 +229,7 @@ static bool every(const TrainRun *r, int steps) { return r->trainer.step % steps
 // It takes the time that it takes, whoever interrupts.
 static bool save(TrainRun *r, Error *e) {
     interrupt_wait(true);
-    bool ok = checkpoint_write(&r->trainer, r->checkpoint, e);
+    bool ok = checkpoint_write(&r->trainer, r->checkpoint, e) && write_curve(r, e);
     interrupt_wait(false);
     return ok;
 }
@@ -205,10 +252,19 @@ static bool take_steps(TrainRun *r, Error *e) {
     return (ok || t->failure.kind == ERROR_INTERRUPTED) && save(r, e);
 }
 
+static bool show_curve(const TrainRun *r, Error *e) {
+    Text text = {0};
+    curve_draw(&r->curve, &text);
+    bool ok = !text.failed || error_system(e, "out of memory for the losses");
+    if (ok) fputs(text_get(&text), stdout);
+    text_release(&text);
+    return ok;
+}
+
 bool train_run(TrainRun *r, bool *done, int *code, Error *e) {
     if (!take_steps(r, e)) return false;
     *done = r->trainer.step == r->trainer.config.optimizer.steps;
-    if (*done) return train_run_held_out(r, e);
+    if (*done) return train_run_held_out(r, e) && write_curve(r, e) && show_curve(r, e);
     fprintf(stderr, "stopped   after step %d; the same command goes on from %s\n", r->trainer.step,
             SHOWN(r->checkpoint));
     if (r->trainer.failure.kind == ERROR_INTERRUPTED) *code = EXIT_INTERRUPTED;

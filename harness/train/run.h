@@ -6,6 +6,7 @@
 #include "engine/train/train.h"
 #include "harness/program/line.h"
 #include "harness/train/config.h"
+#include "harness/train/curve.h"
 
 // A document of the corpus: which of the file's files it is from, and the bytes of its text.
 typedef struct DocumentOrigin {
@@ -30,6 +31,7 @@ typedef struct TrainRun {
     size_t origin_capacity;
     int reading; // the file
     Trainer trainer;
+    Curve curve;
     char *checkpoint;    // path
     double held_out;     // loss, at the last look; NAN: none yet
     double start, shown; // seconds

@@ -56,6 +56,7 @@ static void a_text_learned_by_heart(void **state) {
     assert_non_null(strstr(text_get(&c.out), "step 50  held-out loss "));
     assert_non_null(strstr(text_get(&c.out), "wrote the model to heart"));
     assert_non_null(strstr(text_get(&c.err), "step 120 of 120  loss 0."));
+    assert_non_null(strstr(text_get(&c.out), "* loss of the batches, o held out; by step\n"));
     child_release(&c);
     RUN(*state, 0, &c, "generate", "heart", "twinkle twinkle", "-n", "60", "--stats");
     assert_string_equal(text_get(&c.out), "little star how i wonder what you are\n");
@@ -180,6 +181,13 @@ static void killed_is_uninterrupted(void **state) {
     child_release(&c);
     expect_same_file(*state, "whole", "broken", "model.safetensors");
     expect_same_file(*state, "whole", "broken", "config.json");
+    size_t n, m;
+    char *whole = scratch_read(*state, "whole.losses.tsv", &n),
+         *broken = scratch_read(*state, "broken.losses.tsv", &m);
+    assert_true(n == m && memcmp(whole, broken, n) == 0);
+    assert_non_null(strstr(whole, "\n120\t"));
+    mem_free(whole);
+    mem_free(broken);
 }
 
 static void refusals(void **state) {
