@@ -25,45 +25,47 @@ typedef struct {
     bool fresh, baseline, force;
     const char *start;
     TrainReport report;
+    TrainSaid said;
     TrainAdapterOptions adapter;
 } TrainOptions;
 
 #define AT(name) offsetof(TrainOptions, name)
 static const Option OPTIONS[] = {
     {"stop-after", 0,   OPTION_INT,  AT(stop_after),         0, 1 << 30,           "N",
-     "end with a checkpoint after so many steps more; 0: at the end",                                                                          "0"       },
-    {"fresh",      0,   OPTION_FLAG, AT(fresh),              0, 0,                 NULL,   "start anew, whatever checkpoint there is",         NULL      },
+     "end with a checkpoint after so many steps more; 0: at the end",                                                                  "0"       },
+    {"fresh",      0,   OPTION_FLAG, AT(fresh),              0, 0,                 NULL,   "start anew, whatever checkpoint there is", NULL      },
     OPTION_FORCE(AT(force)),
     {"start",      0,   OPTION_TEXT, AT(start),              0, 0,                 "DIR",
-     "begin with this model's weights; with --baseline, tell its loss",                                                                        NULL      },
+     "begin with this model's weights; with --baseline, tell its loss",                                                                NULL      },
     {"baseline",   0,   OPTION_FLAG, AT(baseline),           0, 0,                 NULL,
-     "train nothing: print the held-out loss of a 5-gram model beside the checkpoint's",                                                       NULL      },
+     "train nothing: print the held-out loss of a 5-gram model beside the checkpoint's",                                               NULL      },
+    {"preset",     0,   OPTION_TEXT, AT(said.preset),        0, 0,                 "NAME",
+     "a model's size and schedule: 5m, 20m, 60m; what the file says is first",                                                         NULL      },
+    {"tokenizer",  0,   OPTION_TEXT, AT(said.tokenizer),     0, 0,                 "FILE", "of a model, in place of the file's",
+     NULL                                                                                                                                        },
     {"report",     0,   OPTION_TEXT, AT(report.dir),         0, 0,                 "DIR",
-     "train nothing: write DIR/report.md on the model that the file trains, or that of --start",                                               NULL      },
-    {"prompts",    0,   OPTION_INT,  AT(report.prompts),     1, 200,               "N",    "report: of each domain",                           "10"      },
+     "train nothing: write DIR/report.md on the model that the file trains, or that of --start",                                       NULL      },
+    {"prompts",    0,   OPTION_INT,  AT(report.prompts),     1, 200,               "N",    "report: of each domain",                   "10"      },
     {"max-tokens", 'n', OPTION_INT,  AT(report.tokens),      1, 1 << 16,           "N",    "report: of each output, at most",
-     "128"                                                                                                                                               },
-    {"draft",      0,   OPTION_TEXT, AT(report.draft),       0, 0,                 "DIR",  "report: the model that drafts",                    NULL      },
-    {"adapter",    0,   OPTION_TEXT, AT(report.adapter),     0, 0,                 "DIR",  "report: Kangaroo's adapter",                       NULL      },
-    {"medusa",     0,   OPTION_TEXT, AT(report.heads),       0, 0,                 "DIR",  "report: Medusa's heads",                           NULL      },
+     "128"                                                                                                                                       },
+    {"draft",      0,   OPTION_TEXT, AT(report.draft),       0, 0,                 "DIR",  "report: the model that drafts",            NULL      },
+    {"adapter",    0,   OPTION_TEXT, AT(report.adapter),     0, 0,                 "DIR",  "report: Kangaroo's adapter",               NULL      },
+    {"medusa",     0,   OPTION_TEXT, AT(report.heads),       0, 0,                 "DIR",  "report: Medusa's heads",                   NULL      },
     {"exit-layer", 'l', OPTION_INT,  AT(adapter.exit_layer), 1, 1000,              "L",
-     "adapter: it reads what L layers of the model give",                                                                                      "2"       },
+     "adapter: it reads what L layers of the model give",                                                                              "2"       },
     {"variant",    0,   OPTION_TEXT, AT(adapter.variant),    0, 0,                 "NAME",
-     "adapter: kangaroo, with-head, one-layer, mlp",                                                                                           "kangaroo"},
-    {"heads",      0,   OPTION_INT,  AT(adapter.heads),      1, ADAPTER_HEADS_MAX, "N",    "heads: how many",                                  "4"       },
+     "adapter: kangaroo, with-head, one-layer, mlp",                                                                                   "kangaroo"},
+    {"heads",      0,   OPTION_INT,  AT(adapter.heads),      1, ADAPTER_HEADS_MAX, "N",    "heads: how many",                          "4"       },
     {"config",     0,   OPTION_TEXT, AT(adapter.config),     0, 0,                 "FILE",
-     "adapter, heads: a YAML file of what follows and more",                                                                                   NULL      },
-    {"out",        'o', OPTION_TEXT, AT(adapter.out),        0, 0,                 "DIR",  "adapter, heads: the directory to write",           NULL      },
+     "adapter, heads: a YAML file of what follows and more",                                                                           NULL      },
+    {"out",        'o', OPTION_TEXT, AT(adapter.out),        0, 0,                 "DIR",  "the directory to write",                   NULL      },
     {"text",       0,   OPTION_LIST, AT(adapter.files),      0, 0,                 "FILE",
-     "adapter, heads: what to learn from; repeatable, and a pattern in quotes",                                                                NULL      },
+     "what to learn from; repeatable, and a pattern in quotes",                                                                        NULL      },
     {"separator",  0,   OPTION_TEXT, AT(adapter.separator),  0, 0,                 "LINE",
-     "adapter, heads: the line that ends a document in the files",                                                                             NULL      },
-    {"steps",      0,   OPTION_INT,  AT(adapter.steps),      0, 1 << 30,           "N",
-     "adapter, heads: how many; 0: as the file says",                                                                                          "0"       },
-    {"batch",      0,   OPTION_INT,  AT(adapter.batch),      0, 1 << 24,           "N",
-     "adapter, heads: tokens a step; 0: as the file says",                                                                                     "0"       },
-    {"rate",       0,   OPTION_REAL, AT(adapter.rate),       0, 10,                "R",    "adapter, heads: of learning; 0: as the file says",
-     "0"                                                                                                                                                 },
+     "the line that ends a document in the files",                                                                                     NULL      },
+    {"steps",      0,   OPTION_INT,  AT(adapter.steps),      0, 1 << 30,           "N",    "how many; 0: as the file says",            "0"       },
+    {"batch",      0,   OPTION_INT,  AT(adapter.batch),      0, 1 << 24,           "N",    "tokens a step; 0: as the file says",       "0"       },
+    {"rate",       0,   OPTION_REAL, AT(adapter.rate),       0, 10,                "R",    "of learning; 0: as the file says",         "0"       },
 };
 #undef AT
 
@@ -121,9 +123,11 @@ static bool open_teacher(ModelRun *m, Error *e) {
 }
 
 // A report is on the model that is there.
-static bool open_run(ModelRun *m, const char *config, const char *start, bool reports, Error *e) {
+static bool open_run(ModelRun *m, const char *config, const TrainOptions *o, Error *e) {
+    bool reports = o->report.dir != NULL;
+    const char *start = o->start;
     Shape *s = &m->run.file.config.shape;
-    if (!train_file_open(&m->run.file, config, TRAIN_MODEL, e) || !open_tokenizer(m, e)) return false;
+    if (!train_file_open_said(&m->run.file, config, &o->said, e) || !open_tokenizer(m, e)) return false;
     if (!open_start(m, reports && !start ? m->run.file.out : start, e) || !open_teacher(m, e)) return false;
     s->vocab = s->real_vocab = tokenizer_size(m->tokenizer);
     m->run.tokenizer = m->tokenizer;
@@ -196,7 +200,7 @@ static bool train_model(const TrainOptions *o, const char *config, int *code, Er
     output_reads(&m.run.out, config);
     bool done = false;
     line_begin(&m.run.line, true);
-    bool ok = open_run(&m, config, o->start, reports, e);
+    bool ok = open_run(&m, config, o, e);
     if (ok && reports) ok = report(&m, o, e);
     else if (ok && o->baseline) ok = show_baseline(&m.run, e);
     else
@@ -218,7 +222,15 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     o.adapter.stop_after = o.stop_after;
     o.adapter.fresh = o.fresh;
     o.adapter.force = o.force;
+    o.said.out = o.adapter.out;
+    o.said.separator = o.adapter.separator;
+    o.said.files = o.adapter.files.items;
+    o.said.file_count = o.adapter.files.count;
+    o.said.steps = o.adapter.steps;
+    o.said.batch = o.adapter.batch;
+    o.said.rate = o.adapter.rate;
     interrupt_catch();
+    if (rest.count == 0 && o.said.preset) return train_model(&o, NULL, code, e);
     if (rest.count == 1) return train_model(&o, rest.items[0], code, e);
     bool heads = rest.count == 2 && strcmp(rest.items[0], "heads") == 0;
     if (heads || (rest.count == 2 && strcmp(rest.items[0], "adapter") == 0))
@@ -228,16 +240,24 @@ static bool run(int argc, char **argv, int *code, Error *e) {
 
 const Command command_train = {
     .name = "train",
-    .usage = "CONFIG.yaml | adapter MODEL | heads MODEL [OPTIONS]",
+    .usage = "CONFIG.yaml | --preset NAME | adapter MODEL | heads MODEL [OPTIONS]",
     .summary = "train a small model from text, or an adapter or heads for a model",
-    .arguments = {1, 2},
+    .arguments = {0, 2},
     .kept = "the last checkpoint is kept: the same command goes on from it",
     .lesson =
         "Trains a decoder-only model (RMSNorm, grouped heads, RoPE, SwiGLU, tied head) as the YAML file\n"
         "says and writes it as a Hugging Face directory. Ctrl-C ends with a checkpoint beside that\n"
         "directory; the same command goes on from it, to the same result bit for bit. OUT.losses.tsv has\n"
-        "the losses by step, and the curve is drawn at the end. configs/train/ has\n"
-        "examples. A model that 'train' did not write is not replaced without --force.\n"
+        "the losses by step, and the curve is drawn at the end. configs/train/ has examples. A model that\n"
+        "'train' did not write is not replaced without --force.\n"
+        "\n"
+        "  --preset  layers  width  vocabulary  parameters  tokens  memory  on two cores of Zen 4\n"
+        "  5m             8    256       2,048       5.0 M    20 M  0.2 GB  32 min\n"
+        "  20m           12    384       4,096      20.5 M    33 M  0.6 GB  3.6 hours\n"
+        "  60m           16    576       8,192      61.3 M    98 M  1.6 GB  33 hours\n"
+        "\n"
+        "Memory and times are reckoned: 16 bytes a parameter and what a pass leaves behind; 51 million\n"
+        "parameters times tokens a second. The tokenizer makes the vocabulary; --steps changes the time.\n"
         "With 'teacher: DIR' in the file a model learns the distributions of another one with the same\n"
         "tokenizer in place of the text's tokens: a draft for it.\n"
         "--baseline tells what a model that only counts (5-grams, modified Kneser-Ney) reaches on the\n"
@@ -251,6 +271,7 @@ const Command command_train = {
         "\n"
         "  outpace tokenizer train 'corpus/*.txt' --vocab 2048 -o tokenizer.json\n"
         "  outpace train configs/train/small.yaml\n"
+        "  outpace train --preset 5m --text 'corpus/*.txt' --tokenizer tokenizer.json -o models/small\n"
         "  outpace generate models/small \"Once upon a time\"\n"
         "  outpace train adapter models/small --exit-layer 2 --text 'corpus/*.txt' -o models/small-kangaroo\n"
         "  outpace generate models/small \"Once upon a time\" -m kangaroo --adapter models/small-kangaroo\n"

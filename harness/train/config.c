@@ -1,6 +1,9 @@
 // Every key is a row: its type, where its value goes, its limits. What has no fallback must be there.
 #include "harness/train/config.h"
 
+#include "engine/base/text.h"
+
+#include <stdio.h>
 #include <string.h>
 
 static const char *const OPTIMIZERS[] = {"adamw", "muon", NULL};
@@ -172,6 +175,92 @@ static bool read_domains(TrainFile *f, TrainKind kind, Error *e) {
            yaml_error(f->tree.root, e, "a training file needs 'files' or 'domains': add a line 'files: ...'");
 }
 
+// --- presets ---------------------------------------------------------------------------------------------
+
+// Keys and values for a vocabulary of 2,048, 4,096 and 8,192 tokens; any other works, too. 'outpace train
+// --help' tells sizes and times.
+typedef struct Preset {
+    const char *name;
+    const char *pairs[20][2]; // ending in NULL
+} Preset;
+
+#define COMMON                                                                       \
+    {"context", "1024"}, {"rate", "3e-3"}, {"last_rate", "1e-4"}, {"warmup", "100"}, \
+        {"weight_decay", "0.1"}, {"held_out", "0.01"}, {"held_out_every", "200"}, {  \
+        "checkpoint_every", "100"                                                    \
+    }
+static const Preset PRESETS[] = {
+    {"5m",
+     {{"layers", "8"},
+      {"width", "256"},
+      {"heads", "8"},
+      {"key_heads", "2"},
+      {"mlp", "512"},
+      {"steps", "2400"},
+      {"batch", "8192"},
+      COMMON}},
+    {"20m",
+     {{"layers", "12"},
+      {"width", "384"},
+      {"heads", "12"},
+      {"key_heads", "4"},
+      {"mlp", "1024"},
+      {"steps", "4000"},
+      {"batch", "8192"},
+      COMMON}},
+    {"60m",
+     {{"layers", "16"},
+      {"width", "576"},
+      {"heads", "18"},
+      {"key_heads", "6"},
+      {"mlp", "1536"},
+      {"steps", "6000"},
+      {"batch", "16384"},
+      COMMON}},
+};
+#undef COMMON
+
+static const Preset *find_preset(const char *name, Error *e) {
+    for (size_t i = 0; i < sizeof PRESETS / sizeof *PRESETS; i++)
+        if (strcmp(PRESETS[i].name, name) == 0) return &PRESETS[i];
+    error_input(e, "there is no preset '%s': there are 5m, 20m and 60m", name);
+    return NULL;
+}
+
+// Only the keys that the file does not have.
+static bool add_preset(TrainFile *f, const char *name, Error *e) {
+    const Preset *p = find_preset(name, e);
+    for (int i = 0; p && p->pairs[i][0]; i++)
+        if (!yaml_find(f->tree.root, p->pairs[i][0]) &&
+            !yaml_set(&f->tree, "--preset ", p->pairs[i][0], p->pairs[i][1], e))
+            return false;
+    return p != NULL;
+}
+
+// Any text as a YAML value.
+static bool set_text(TrainFile *f, const char *key, const char *const *texts, int count, Error *e) {
+    Text quoted = {0};
+    for (int i = 0; i < count; i++) {
+        text_puts(&quoted, i ? ", '" : "['");
+        for (const char *p = texts[i]; *p; p++) text_printf(&quoted, *p == '\'' ? "''" : "%c", *p);
+        text_puts(&quoted, "'");
+    }
+    text_puts(&quoted, "]");
+    bool ok = !quoted.failed || error_system(e, "out of memory");
+    const char *value = text_get(&quoted);
+    if (ok && strcmp(key, "files")) { // a text alone
+        quoted.data[quoted.length - 1] = 0;
+        value++;
+    }
+    ok = ok && yaml_set(&f->tree, "--", key, value, e);
+    text_release(&quoted);
+    return ok;
+}
+
+static bool need_key(const TrainFile *f, const char *key, const char *option, Error *e) {
+    return yaml_find(f->tree.root, key) || error_input(e, "train: a preset without a file needs %s", option);
+}
+
 static bool read_tree(TrainFile *f, TrainKind kind, Error *e) {
     train_file_defaults(f, kind);
     if (fields_read(&TABLES[kind], f->tree.root, f, e) && read_domains(f, kind, e)) {
@@ -195,6 +284,33 @@ bool train_file_parse(TrainFile *f, const char *bytes, size_t n, const char *pla
 bool train_file_open(TrainFile *f, const char *path, TrainKind kind, Error *e) {
     *f = (TrainFile){0};
     return yaml_open(&f->tree, path, e) && read_tree(f, kind, e);
+}
+
+static bool set_number(TrainFile *f, const char *key, double x, Error *e) {
+    char text[40];
+    snprintf(text, sizeof text, "%.17g", x);
+    return x <= 0 || yaml_set(&f->tree, "--", key, text, e);
+}
+
+static bool set_said(TrainFile *f, const TrainSaid *s, Error *e) {
+    return (!s->preset || add_preset(f, s->preset, e)) && (!s->out || set_text(f, "out", &s->out, 1, e)) &&
+           (!s->tokenizer || set_text(f, "tokenizer", &s->tokenizer, 1, e)) &&
+           (!s->separator || set_text(f, "separator", &s->separator, 1, e)) &&
+           (!s->file_count || (set_text(f, "files", s->files, s->file_count, e) &&
+                               yaml_set(&f->tree, "--", "domains", "{}", e))) &&
+           set_number(f, "steps", s->steps, e) && set_number(f, "batch", s->batch, e) &&
+           set_number(f, "rate", s->rate, e);
+}
+
+bool train_file_open_said(TrainFile *f, const char *path, const TrainSaid *s, Error *e) {
+    *f = (TrainFile){0};
+    bool ok = path ? yaml_open(&f->tree, path, e) : yaml_parse(&f->tree, "{}", 2, "--preset", e);
+    ok = ok && (f->tree.root->kind != NODE_MAP || set_said(f, s, e)) &&
+         (path || (need_key(f, "out", "-o DIR", e) && need_key(f, "files", "--text FILE", e) &&
+                   need_key(f, "tokenizer", "--tokenizer FILE; 'outpace tokenizer train' makes one", e)));
+    if (ok) return read_tree(f, TRAIN_MODEL, e);
+    train_file_release(f);
+    return false;
 }
 
 void train_file_release(TrainFile *f) {

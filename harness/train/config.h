@@ -40,6 +40,18 @@ typedef enum { TRAIN_MODEL, TRAIN_ADAPTER } TrainKind;
 bool train_file_parse(TrainFile *f, const char *bytes, size_t n, const char *place, TrainKind kind, Error *e);
 bool train_file_open(TrainFile *f, const char *path, TrainKind kind, Error *e);
 
+// What the command line says of a model's training. A preset stands in for keys that the file does not have;
+// all else is in place of the file's.
+typedef struct TrainSaid {
+    const char *preset, *out, *tokenizer, *separator; // NULL: not given
+    const char *const *files;                         // (file_count)
+    int file_count, steps, batch;                     // 0: not given
+    double rate;                                      // likewise
+} TrainSaid;
+
+// path: of the file; NULL: there is none, and preset, out, tokenizer and files are needed.
+bool train_file_open_said(TrainFile *f, const char *path, const TrainSaid *said, Error *e);
+
 // What an empty file says.
 void train_file_defaults(TrainFile *f, TrainKind kind);
 

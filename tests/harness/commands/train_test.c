@@ -125,6 +125,33 @@ static void a_report(void **state) {
     child_release(&c);
 }
 
+// A preset needs no file; where there is one, the file is first, and the command line before both.
+static void a_preset(void **state) {
+    Child c;
+    prepare(*state);
+    RUN(*state, 0, &c, "train", "--preset", "5m", "--text", "rhymes.txt", "--separator", "-", "--tokenizer",
+        "tokenizer.json", "-o", "it's", "--steps", "1", "--batch", "1024");
+    assert_non_null(strstr(text_get(&c.err), "step 1 of 1  loss "));
+    assert_non_null(strstr(text_get(&c.out), "wrote the model to it's"));
+    child_release(&c);
+    RUN(*state, 2, &c, "train", "--preset", "5m", "--text", "rhymes.txt", "-o", "m");
+    assert_non_null(strstr(text_get(&c.err), "needs --tokenizer FILE; 'outpace tokenizer train' makes one"));
+    child_release(&c);
+    RUN(*state, 2, &c, "train", "--preset", "7m");
+    assert_non_null(strstr(text_get(&c.err), "no preset '7m': there are 5m, 20m and 60m"));
+    child_release(&c);
+    static const char SHORT[] = "out: m\ntokenizer: tokenizer.json\nfiles: none.txt\nlayers: 1\nsteps: 9\n";
+    scratch_write(*state, "short.yaml", SHORT, sizeof SHORT - 1);
+    RUN(*state, 0, &c, "train", "short.yaml", "--preset", "5m", "--text", "rhymes.txt", "--separator", "-",
+        "--steps", "1", "--batch", "1024");
+    child_release(&c);
+    size_t n;
+    char *config = scratch_read(folder_path(*state, "m"), "config.json", &n);
+    assert_non_null(strstr(config, "\"num_hidden_layers\": 1"));
+    assert_non_null(strstr(config, "\"hidden_size\": 256"));
+    mem_free(config);
+}
+
 static void expect_same_file(const char *folder, const char *a, const char *b, const char *name) {
     size_t n, m;
     char *x = scratch_read(folder_path(folder, a), name, &n),
@@ -354,6 +381,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_text_learned_by_heart, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_baseline, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(a_preset, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_report, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(killed_is_uninterrupted, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(refusals, folder_setup, folder_teardown),

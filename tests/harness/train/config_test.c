@@ -4,6 +4,7 @@
 #include "harness/train/config.h"
 
 #include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 static const char GOOD[] = "# a small one\n"
@@ -110,6 +111,42 @@ static void domains(void **state) {
     train_file_release(&f);
 }
 
+// Every preset is a shape that trains, around the parameters that its name says.
+static void presets(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        int vocab;
+        double millions;
+    } SIZES[] = {
+        {"5m",  2048, 5 },
+        {"20m", 4096, 20},
+        {"60m", 8192, 60}
+    };
+    const char *file = "a'b.txt";
+    for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
+        TrainSaid said = {.preset = SIZES[i].name,
+                          .out = "o",
+                          .tokenizer = "t",
+                          .files = &file,
+                          .file_count = 1,
+                          .rate = 0.25};
+        TrainFile f;
+        Parameters p;
+        Error e = {0};
+        if (!train_file_open_said(&f, NULL, &said, &e)) fail_msg("%s: %s", said.preset, e.text);
+        assert_string_equal(f.files.items[0], file);
+        assert_true(f.config.optimizer.rate == 0.25);
+        f.config.shape.vocab = f.config.shape.real_vocab = SIZES[i].vocab;
+        if (!parameters_plan(&p, &f.config.shape, &e)) fail_msg("%s: %s", said.preset, e.text);
+        double millions = (double)p.total / 1e6;
+        if (fabs(millions / SIZES[i].millions - 1) > 0.03)
+            fail_msg("%s is %g million", said.preset, millions);
+        parameters_release(&p);
+        train_file_release(&f);
+    }
+}
+
 static void expect_error(const char *was, const char *is, const char *want) {
     char text[2000];
     const char *at = strstr(GOOD, was);
@@ -172,8 +209,9 @@ static void random_bytes(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(values),   cmocka_unit_test(all_keys),
-                                       cmocka_unit_test(domains),  cmocka_unit_test(errors),
-                                       cmocka_unit_test(adapters), cmocka_unit_test(random_bytes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(values),      cmocka_unit_test(all_keys),
+                                       cmocka_unit_test(domains),     cmocka_unit_test(presets),
+                                       cmocka_unit_test(errors),      cmocka_unit_test(adapters),
+                                       cmocka_unit_test(random_bytes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
