@@ -44,7 +44,7 @@ static const Option OPTIONS[] = {
     {"tokenizer",  0,   OPTION_TEXT, AT(said.tokenizer),     0, 0,                 "FILE", "of a model, in place of the file's",
      NULL                                                                                                                                        },
     {"report",     0,   OPTION_TEXT, AT(report.dir),         0, 0,                 "DIR",
-     "train nothing: write DIR/report.md on the model that the file trains, or that of --start",                                       NULL      },
+     "train nothing: write DIR/report.md on the file's model, or that of --start",                                                     NULL      },
     {"prompts",    0,   OPTION_INT,  AT(report.prompts),     1, 200,               "N",    "report: of each domain",                   "10"      },
     {"max-tokens", 'n', OPTION_INT,  AT(report.tokens),      1, 1 << 16,           "N",    "report: of each output, at most",
      "128"                                                                                                                                       },
