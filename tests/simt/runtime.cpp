@@ -135,7 +135,9 @@ static std::vector<Fake> devices() {
     const char *given = getenv("OUTPACE_FAKE_GPUS");
     std::vector<Fake> list;
     for (const char *p = given ? given : "90"; *p; p += *p == ',') {
+        const char *at = p;
         int capability = (int)strtol(p, (char **)&p, 10);
+        if (p == at) break; // no number: the list ends
         long megabytes = *p == ':' ? strtol(p + 1, (char **)&p, 10) : 1024;
         list.push_back({capability, (size_t)megabytes << 20});
     }

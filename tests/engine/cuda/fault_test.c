@@ -17,6 +17,11 @@ static const char EXPERIMENT[] =
     "hardware: {device: cuda}\ngeneration: {max_tokens: 8, ignore_eos: on}\n"
     "methods: [{name: autoregressive}, {name: prompt-lookup}]\nmeasurement: {passes: 1, warmup: 0}\n";
 
+static const char ON_TWO[] =
+    "name: test\nmodels: [{target: tiny, draft: tiny, draft_device: 'cuda:0'}]\n"
+    "datasets: [{name: own, path: own.txt}]\ngeneration: {max_tokens: 8, ignore_eos: on}\n"
+    "methods: [{name: autoregressive}, {name: speculative}]\nmeasurement: {passes: 1, warmup: 0}\n";
+
 static void write_text(const char *path, const char *text) {
     FILE *f = fopen(path, "w");
     assert_non_null(f);
@@ -60,7 +65,8 @@ static bool meets_fault(void *folder, int work, const char *const *words) {
     child_run(&c, folder, NULL, argv);
     unsetenv("OUTPACE_FAKE_FAULT");
     const char *said = last_words(&c, &lines);
-    bool told = lines == 1 && strstr(said, "cuda:0: ") && strstr(said, "an illegal memory access was");
+    bool named = strstr(said, "cuda:0: ") || (getenv("OUTPACE_FAKE_GPUS") && strstr(said, "cuda:1: "));
+    bool told = lines == 1 && named && strstr(said, "an illegal memory access was");
     if (c.code != 0 && (c.code != 1 || !told))
         fail_msg("%s, a fault after %d: exit code %d:\n%s", words[0], work, c.code, text_get(&c.err));
     bool met = c.code != 0;
@@ -97,7 +103,24 @@ static void a_run_goes_on(void **state) {
     assert_int_equal(stores_ask(*state, "r.db", "SELECT count(DISTINCT attempt_id) > 1 FROM sample"), 1);
 }
 
+// The same with its layers on two cards and the draft on the first of them: the store names both.
+static void and_on_two_cards(void **state) {
+    static const char *const words[] = {"run",  "two.yaml", "--device", "cuda:0,cuda:1",
+                                        "--db", "two.db",   NULL};
+    write_text(folder_path(*state, "two.yaml"), ON_TWO);
+    setenv("OUTPACE_FAKE_GPUS", "90,90", 1);
+    assert_true(meets_fault(*state, 1000, words));
+    assert_false(meets_fault(*state, 1 << 30, words));
+    unsetenv("OUTPACE_FAKE_GPUS");
+    assert_int_equal(stores_ask(*state, "two.db", "SELECT count(*) FROM sample"), 8);
+    assert_int_equal(stores_ask(*state, "two.db", "SELECT count(DISTINCT run_id) FROM attempt"), 1);
+    assert_int_equal(
+        stores_ask(*state, "two.db", "SELECT count(DISTINCT device) FROM reading WHERE device LIKE 'cuda:_'"),
+        2);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(commands_end), cmocka_unit_test(a_run_goes_on)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(commands_end), cmocka_unit_test(a_run_goes_on),
+                                       cmocka_unit_test(and_on_two_cards)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }

@@ -116,6 +116,11 @@ static void check_all(Compute i, int cards, const char *folder, Random *r) {
               &(CudaCards){1, {cards - 1}}, w.target.self);
     w.env.draft = &draft;
     check(&w, "speculative:gamma=3");
+    if (cards == 2) {
+        check(&w, "ngrammys:k=3,w=3,strategy=context");
+        check(&w, "ouroboros:gamma=3,K=2,beta=2,W=2,window=2");
+        check(&w, "mix:jacobi+ngrammys(k=2,w=2,strategy=context)+speculative(gamma=2),rows=9");
+    }
     session_release(&draft);
     w.env.draft = NULL;
     for (int v = cards == 2 ? ADAPTER_MEDUSA : ADAPTER_KANGAROO;
