@@ -428,7 +428,7 @@ static const Arithmetic FORMS[] = {
     {"mov.pred",           copy_p,       "pp",    COUNT_MOVE,    QUICK   },
     {"cvta.to.global.u64", copy64,       "dd",    COUNT_MOVE,    QUICK   },
     {"cvta.global.u64",    copy64,       "dd",    COUNT_MOVE,    QUICK   },
-    {"cvta.local.u64",     copy64,       "dd",    COUNT_MOVE,    QUICK   }, // and back: no generic access is of it
+    {"cvta.local.u64",     copy64,       "dd",    COUNT_MOVE,    QUICK   }, // and back, for no generic access
     {"cvta.to.local.u64",  copy64,       "dd",    COUNT_MOVE,    QUICK   },
     {"add.s32",            add32,        "www",   COUNT_INTEGER, QUICK   },
     {"add.u32",            add32,        "www",   COUNT_INTEGER, QUICK   },

@@ -27,8 +27,11 @@ static Shape shape_of(int head_dim) {
         .real_vocab = VOCAB,
         .context = 400,
         .norm_epsilon = 1e-5f,
-        .rope = {
-                 .kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = head_dim / 2, .attention_factor = 1}
+        .rope.kind = ROPE_PLAIN,
+        .rope.theta = 10000,
+        .rope.factor = 1,
+        .rope.pairs = head_dim / 2,
+        .rope.attention_factor = 1,
     };
 }
 

@@ -76,17 +76,23 @@ static bool meets_fault(void *folder, int work, const char *const *words) {
 
 // While weights are loaded, and while steps are run.
 static void commands_end(void **state) {
+    enum { WORDS = 16 };
+    static const char *const generate[WORDS] = {"generate", "tiny", "--ids",    "1,2",
+                                                "-n",       "30",   "--device", "cuda"};
+    static const char *const bench[WORDS] = {"bench",     "tiny", "--device", "cuda",
+                                             "--context", "20",   "--tokens", "1,4"};
+    static const char *const surface[WORDS] = {"surface", "tiny", "--device", "cuda", "--context", "20",
+                                               "--k",     "1,2",  "--w",      "1",    "--rows",    "0"};
+    static const char *const tune[WORDS] = {"tune",    "tiny",     "--device",  "cuda",   "--path",
+                                            "own.txt", "--method", "lookahead", "--axis", "W=1,2"};
     static const struct {
-        const char *words[16];
+        const char *const *words;
         int work;
     } all[] = {
-        {{"generate", "tiny", "--ids", "1,2", "-n", "30", "--device", "cuda"},                                200},
-        {{"bench", "tiny", "--device", "cuda", "--context", "20", "--tokens", "1,4"},                         400},
-        {{"surface", "tiny", "--device", "cuda", "--context", "20", "--k", "1,2", "--w", "1", "--rows", "0"},
-         400                                                                                                     },
-        {{"tune", "tiny", "--device", "cuda", "--path", "own.txt", "--method", "lookahead", "--axis",
-          "W=1,2"},
-         1500                                                                                                    },
+        {generate, 200 },
+        {bench,    400 },
+        {surface,  400 },
+        {tune,     1500},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!meets_fault(*state, 40, all[i].words) || !meets_fault(*state, all[i].work, all[i].words))

@@ -72,9 +72,13 @@ static bool fit(World *w, const double gigabytes[MOST], Error *e) {
             .ordinal = count,
             .layers = w->own[count],
             .max_nodes = 256,
-            .heads =
-                {.heads = 64,      .kv_heads = 8, .head_dim = 128, .pitch = 128, .dtype = DTYPE_BF16, .pairs = 64},
-            .facts = {.free_bytes = (size_t)(gigabytes[count] * 1e9)}
+            .heads.heads = 64,
+            .heads.kv_heads = 8,
+            .heads.head_dim = 128,
+            .heads.pitch = 128,
+            .heads.dtype = DTYPE_BF16,
+            .heads.pairs = 64,
+            .facts.free_bytes = (size_t)(gigabytes[count] * 1e9),
         };
         if (count) w->cards[count - 1].next = c;
     }
