@@ -3,7 +3,8 @@
 //      parse.c         text -> Kernel: decoded instructions, registers, constants
 //      forms.c         arithmetic: one function an opcode, over the 32 lanes of a warp
 //      collectives.c   shuffles, votes, ldmatrix, mma
-//      memory.c        global, shared and local memory, and what is known about every word of it
+//      memory.c        global and shared memory, and what is known about every word of it
+//      accesses.c      the instructions that touch them, and what they cost
 //      known.c         what is made of registers that nobody wrote
 //      run.c           warps, barriers, blocks, launches; counts and the critical path
 //      runtime.c       the CUDA runtime's calls, so that nvcc's own host objects run on it

@@ -3,7 +3,9 @@
 #include "tests/ptx/machine.h"
 #include "tests/ptx/order.h"
 
-enum { TABLE_OWNER = 0xffff }; // of constant tables, which every device has
+enum { TABLE_OWNER = 0xffff };      // of constant tables, which every device has
+enum { SECTOR = 32, LINES = 4096 }; // bytes; of L1, as a block's table of them has room for
+enum { RANK_BIT = 24 };             // of an address in a cluster: there is 1 + the block's rank
 void memory_take(void **device, size_t bytes, uint32_t owner);
 bool memory_give(void *device);       // false: it isn't ours
 bool memory_is_device(const void *p); // points into device memory, given back or not
@@ -19,6 +21,19 @@ void memory_begin_launch(const Launch *l, uint32_t blocks);
 void memory_begin_block(Block *b);
 void memory_end_block(Block *b);
 void memory_leave(const Warp *w, uint32_t lanes); // faults with copies in flight, or without a wait
+
+// The bytes of an access as the machine reaches them: checked that they may be touched, noted that they were.
+unsigned char *memory_touch(const Warp *w, int lane, uint64_t address, unsigned bytes, bool write,
+                            bool atomic, uint8_t access);
+// unwritten: reads of what nobody wrote are let through.
+unsigned char *memory_touch_shared(const Warp *w, int lane, uint64_t address, unsigned bytes, bool write,
+                                   bool atomic, bool unwritten);
+unsigned char *memory_touch_distant(const Warp *w, int lane, uint64_t address, unsigned bytes);
+void memory_in_flight(Block *b, uint64_t address, bool flight); // an asynchronous copy of 16 bytes is
+// An atomic of a word of global memory carries the fences of the blocks that came there before, and leaves
+// this block's.
+void memory_pass_on(Warp *w, uint64_t address);
+void memory_fence(Warp *w);
 // A shared address of 16 bytes that a collective reads; the shared waves of such addresses, one a lane.
 const unsigned char *shared_row(Warp *w, int lane, uint64_t address, bool *written);
 void count_waves(const uint64_t *address, uint32_t lanes, unsigned bytes);
