@@ -117,6 +117,9 @@ static bool refuse(Cuda *first, const BackendOptions *o, Error *e) {
     const double gigabyte = 1e9;
     char all[256], more[256], mend[320], missing[64];
     size_t need, room, parts[3] = {0};
+    const Cuda *least = first; // the card with the least memory
+    for (const Cuda *c = first; c; c = c->next)
+        if (c->facts.free_bytes < least->facts.free_bytes) least = c;
     int fits = longest_context(first, o);
     cuda_name_all(first, all, sizeof all);
     find_more(first, more, sizeof more);
@@ -127,7 +130,7 @@ static bool refuse(Cuda *first, const BackendOptions *o, Error *e) {
     if (fits || *more) snprintf(mend + n, sizeof mend - (size_t)n, " would fit");
     if (need > room)
         snprintf(missing, sizeof missing, "%.2f GB are missing", (double)(need - room) / gigabyte);
-    else snprintf(missing, sizeof missing, "one of them has too little for its layers");
+    else snprintf(missing, sizeof missing, "cuda:%d has too little for its layers", least->ordinal);
     return error_system(
         e, "%s: the model needs %.1f GB (weights %.1f, cache %.1f, step %.1f), %.1f GB are free, %s: %s", all,
         (double)need / gigabyte, (double)parts[0] / gigabyte, (double)parts[1] / gigabyte,

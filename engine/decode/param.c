@@ -64,8 +64,8 @@ static bool set_text(const Param *p, void *values, const char *text, Error *e) {
         return error_input(e, "'%s' has more than %d characters", p->name, PARAM_TEXT_SIZE - 1);
     int open;
     if (text[span(text, ',', &open)] || open) // a value that could not be read back from a row of them
-        return error_input(e, "'%s' is '%s', must have no comma outside parentheses, and close those",
-                           p->name, text);
+        return error_input(e, "'%s' is '%s', must have no comma outside parentheses, and close those: %s",
+                           p->name, text, p->help);
     snprintf(field(p, values), PARAM_TEXT_SIZE, "%s", text);
     return true;
 }

@@ -120,6 +120,8 @@ static bool check_model(ModelSpec *m, Error *e) {
                           "a model is one of target: DIR, reference: NAME and synthesise: SHAPE; "
                           "%s",
                           count ? "take the others away" : "give one");
+    if (m->draft_device && !m->draft)
+        return yaml_error(m->at, e, "draft_device is '%s', but the model has no draft", m->draft_device);
     if (m->synthesise && m->inflate)
         return yaml_error(m->at, e, "a model to synthesise is not inflated: give its shape in synthesise");
     if (!m->name) m->name = first;

@@ -58,6 +58,8 @@ static EngineOptions engine_options(const ModelChoice *c) {
 bool models_open(Models *m, const ModelChoice *c, Error *e) {
     EngineOptions options = engine_options(c);
     *m = (Models){.progress = c->progress, .must_keep = c->cache != NULL};
+    if (c->draft_device && !c->draft)
+        return error_input(e, "--draft-device is '%s', but there is no --draft", c->draft_device);
     if (!engine_open(&m->target, c->target, &options, &m->memory, e)) return false;
     m->facts = (EngineFacts){&m->target, c->target};
     if (c->context > m->target.model.shape.context)

@@ -122,7 +122,7 @@ static void what_is_missing_is_told(void **state) {
     } cases[] = {
         {{80, 40},   "cuda:0,cuda:1: the model needs 14"                     },
         {{80, 40},   " GB are missing: it does not fit, whatever the context"},
-        {{300, 0.5}, "one of them has too little for its layers"             },
+        {{300, 0.5}, "cuda:1 has too little for its layers"                  },
     };
     static World w;
     (void)state;

@@ -156,6 +156,8 @@ static void mistakes(void **state) {
         {"zebra",                               "outpace: there is no command 'zebra'; 'outpace --help' lists them\n"        },
         {"generate tiny x --max-token 3",
          "outpace: generate: there is no option --max-token; did you mean --max-tokens?\n"                                   },
+        {"generate tiny x --draft-device cpu",
+         "outpace: --draft-device is 'cpu', but there is no --draft\n"                                                       },
         {"generate tiny x -n 1e9",
          "outpace: generate: --max-tokens is '1e9', must be a whole number from 0 to 16777216\n"                             },
         {"generate tiny x --method jacobi,m=3",

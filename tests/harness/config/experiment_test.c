@@ -154,6 +154,8 @@ static void wrong_values(void **state) {
     expect_error(
         "target: a\n    ", "",
         "x.yaml:3:5: a model is one of target: DIR, reference: NAME and synthesise: SHAPE; give one");
+    expect_error("draft: b", "draft_device: cuda:1",
+                 "x.yaml:3:5: draft_device is 'cuda:1', but the model has no draft");
     expect_error("draft: b", "draft: b\n  - a",
                  "x.yaml:5:5: two models are called 'a': give one another name");
     expect_error("\n  - target: a\n    draft: b", " []",
