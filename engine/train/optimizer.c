@@ -52,7 +52,7 @@ void optimizer_close(Optimizer *o) {
     *o = (Optimizer){0};
 }
 
-double optimizer_rate(const OptimizerOptions *o, int step) {
+static double scheduled_rate(const OptimizerOptions *o, int step) {
     if (step <= o->warmup) return o->rate * step / o->warmup;
     double done = (double)(step - o->warmup) / (o->steps > o->warmup ? o->steps - o->warmup : 1);
     if (o->schedule == SCHEDULE_STABLE) {
@@ -60,6 +60,11 @@ double optimizer_rate(const OptimizerOptions *o, int step) {
         return left >= falling ? o->rate : o->last_rate + (o->rate - o->last_rate) * left / falling;
     }
     return o->last_rate + (o->rate - o->last_rate) * (1 + cos(PI * done)) / 2;
+}
+
+double optimizer_rate(const OptimizerOptions *o, int step) {
+    int since = step - o->begun;
+    return scheduled_rate(o, step) * (o->begun && since < o->warmup ? (double)since / o->warmup : 1);
 }
 
 typedef struct Update {
@@ -142,8 +147,8 @@ double optimizer_step(Optimizer *o, Network *n, int step) {
                         .beta1 = (float)c->beta1,
                         .beta2 = (float)c->beta2,
                         .epsilon = (float)c->epsilon,
-                        .unbias1 = (float)(1 / (1 - pow(c->beta1, step))),
-                        .unbias2 = (float)(1 / (1 - pow(c->beta2, step))),
+                        .unbias1 = (float)(1 / (1 - pow(c->beta1, step - c->begun))),
+                        .unbias2 = (float)(1 / (1 - pow(c->beta2, step - c->begun))),
                         .gradient_scale = c->clip > 0 && length > c->clip ? (float)(c->clip / length) : 1.0f};
     u.embedding_rate = u.step.rate;
     if (c->embedding_rate > 0) u.embedding_rate *= (float)(c->embedding_rate / c->rate);

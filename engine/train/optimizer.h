@@ -21,8 +21,9 @@ typedef struct OptimizerOptions {
     double embedding_rate; // of the embedding and an own head, at its highest; 0: rate
     int steps;             // of the whole training
     int warmup;            // steps in which the rate rises from 0
-    double rate;           // of learning, at its highest
-    double last_rate;      // at the end
+    int begun;   // steps that another training did: averages and a second warm-up begin after them; 0: none
+    double rate; // of learning, at its highest
+    double last_rate; // at the end
     double beta1, beta2, epsilon;
     double weight_decay;
     double clip; // most length of a gradient; 0: any

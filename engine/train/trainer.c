@@ -15,6 +15,8 @@ static bool check(const TrainConfig *c, const Corpus *corpus, Error *e) {
                            context);
     if (o->steps < 0 || o->warmup < 0)
         return error_input(e, "%d steps with %d of warm-up: neither may be negative", o->steps, o->warmup);
+    if (o->begun < 0 || o->begun > o->steps)
+        return error_input(e, "%d steps begun of %d: there must be as many or fewer", o->begun, o->steps);
     if (!corpus->documents) return error_input(e, "there is no document of two tokens or more to learn from");
     if (c->teacher && (c->teacher->model->shape.vocab != c->shape.vocab ||
                        c->teacher->model->shape.real_vocab != c->shape.real_vocab))
@@ -74,11 +76,20 @@ static bool open_networks(Trainer *t, Error *e) {
     return true;
 }
 
+// Reading goes on where a training stood that had done so many steps.
+static void skip_steps(Trainer *t) {
+    const TrainConfig *c = &t->config;
+    for (; t->step < c->optimizer.begun; t->step++)
+        for (int done = 0; done < c->batch; done += c->pass)
+            feed_fill(&t->feed, c->pass, c->shape.context, t->tokens, t->targets, t->start);
+}
+
 bool trainer_open(Trainer *t, const TrainConfig *c, const Corpus *corpus, Error *e) {
     *t = (Trainer){.config = *c, .corpus = corpus};
     bool ok = shape_check(&c->shape, "the model to train", e) && check(c, corpus, e) && open_networks(t, e) &&
               open_feeds(t, e);
-    if (!ok) trainer_close(t);
+    if (ok) skip_steps(t);
+    else trainer_close(t);
     return ok;
 }
 

@@ -23,7 +23,7 @@ static const size_t MOST_TOKENIZER_BYTES = 256u << 20;
 typedef struct {
     int stop_after;
     bool fresh, baseline, force;
-    const char *start;
+    const char *start, *snapshot;
     TrainReport report;
     TrainSaid said;
     TrainAdapterOptions adapter;
@@ -37,6 +37,10 @@ static const Option OPTIONS[] = {
     OPTION_FORCE(AT(force)),
     {"start",      0,   OPTION_TEXT, AT(start),              0, 0,                 "DIR",
      "begin with this model's weights; with --baseline, tell its loss",                                                                NULL      },
+    {"begun",      0,   OPTION_INT,  AT(said.begun),         0, 1 << 30,           "N",
+     "with --start: after N steps of it; the schedule and the reading go on from there",                                               "0"       },
+    {"snapshot",   0,   OPTION_TEXT, AT(snapshot),           0, 0,                 "DIR",
+     "train nothing: write the checkpoint's model to DIR, to look at or to --start from",                                              NULL      },
     {"baseline",   0,   OPTION_FLAG, AT(baseline),           0, 0,                 NULL,
      "train nothing: print the held-out loss of a 5-gram model beside the checkpoint's",                                               NULL      },
     {"preset",     0,   OPTION_TEXT, AT(said.preset),        0, 0,                 "NAME",
@@ -142,8 +146,7 @@ static void close_run(ModelRun *m) {
     mem_free(m->tokenizer_json);
 }
 
-static bool write_model(ModelRun *m, Error *e) {
-    const char *dir = m->run.file.out;
+static bool write_model(ModelRun *m, const char *dir, Error *e) {
     ExportNotes notes = {.bos = m->bos,
                          .eos = m->run.eos,
                          .held_out_loss = m->run.held_out,
@@ -183,6 +186,18 @@ static bool show_domains(TrainRun *r, Error *e) {
     return true;
 }
 
+// A checkpoint has three numbers of four bytes a parameter; its model one of two.
+static bool take_snapshot(ModelRun *m, const char *dir, Error *e) {
+    int steps = m->run.trainer.step;
+    if (!steps)
+        return error_input(e, "'%s' has nothing yet to take a snapshot of: train first", m->run.checkpoint);
+    if (!export_check(dir, false, m->run.file.tokenizer, &m->run.out, e) || !train_run_held_out(&m->run, e) ||
+        !write_model(m, dir, e))
+        return false;
+    printf("go on from it with: --fresh --start %s --begun %d\n", SHOWN(dir), steps);
+    return true;
+}
+
 static bool report(ModelRun *m, const TrainOptions *o, Error *e) {
     TrainReport report = o->report;
     report.model = o->start ? o->start : m->run.file.out;
@@ -194,7 +209,7 @@ static bool train_model(const TrainOptions *o, const char *config, int *code, Er
     ModelRun m = {
         .run = {.stop_after = o->stop_after,
                 .fresh = o->fresh || reports,
-                .looks = o->baseline || reports,
+                .looks = o->baseline || reports || o->snapshot,
                 .out.force = o->force}
     };
     output_reads(&m.run.out, config);
@@ -202,10 +217,11 @@ static bool train_model(const TrainOptions *o, const char *config, int *code, Er
     line_begin(&m.run.line, true);
     bool ok = open_run(&m, config, o, e);
     if (ok && reports) ok = report(&m, o, e);
+    else if (ok && o->snapshot) ok = take_snapshot(&m, o->snapshot, e);
     else if (ok && o->baseline) ok = show_baseline(&m.run, e);
     else
         ok = ok && train_run(&m.run, &done, code, e) &&
-             (!done || (write_model(&m, e) && show_domains(&m.run, e)));
+             (!done || (write_model(&m, m.run.file.out, e) && show_domains(&m.run, e)));
     close_run(&m);
     return ok;
 }
@@ -260,6 +276,8 @@ const Command command_train = {
         "parameters times tokens a second. The tokenizer makes the vocabulary; --steps changes the time.\n"
         "With 'teacher: DIR' in the file a model learns the distributions of another one with the same\n"
         "tokenizer in place of the text's tokens: a draft for it.\n"
+        "A checkpoint has 12 bytes a parameter (muon 8). --snapshot keeps its model in 2; a training that\n"
+        "goes on from that is close to the whole one, and not the same: it warms up a second time.\n"
         "--baseline tells what a model that only counts (5-grams, modified Kneser-Ney) reaches on the\n"
         "same split. --report writes what a trained model is like: loss of each domain in nats a token and\n"
         "a byte, with 5-grams beside it; texts, and how many of them loop; S of every method, greedy and\n"

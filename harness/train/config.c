@@ -15,6 +15,7 @@ static const char *const DECAYS[] = {"all", "layers", NULL};
 #define RUN_KEYS                                                                                       \
     {"files", FIELD_TEXTS, AT(files), 0, 0, .required = false},                                        \
         {"domains", FIELD_NODE, AT(domain_map), 0, 0, .required = false},                              \
+        {"begun", FIELD_INT, AT(config.optimizer.begun), 0, 1 << 30, .required = false},               \
         {"separator", FIELD_TEXT, AT(separator), 0, 0, .required = false},                             \
         {"held_out", FIELD_REAL, AT(config.held_out), 0, 0.9, .required = false},                      \
         {"held_out_rows", FIELD_INT, AT(config.held_out_rows), 1, 1 << 30, .required = false},         \
@@ -298,8 +299,8 @@ static bool set_said(TrainFile *f, const TrainSaid *s, Error *e) {
            (!s->separator || set_text(f, "separator", &s->separator, 1, e)) &&
            (!s->file_count || (set_text(f, "files", s->files, s->file_count, e) &&
                                yaml_set(&f->tree, "--", "domains", "{}", e))) &&
-           set_number(f, "steps", s->steps, e) && set_number(f, "batch", s->batch, e) &&
-           set_number(f, "rate", s->rate, e);
+           set_number(f, "begun", s->begun, e) && set_number(f, "steps", s->steps, e) &&
+           set_number(f, "batch", s->batch, e) && set_number(f, "rate", s->rate, e);
 }
 
 bool train_file_open_said(TrainFile *f, const char *path, const TrainSaid *s, Error *e) {

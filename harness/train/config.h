@@ -45,7 +45,7 @@ bool train_file_open(TrainFile *f, const char *path, TrainKind kind, Error *e);
 typedef struct TrainSaid {
     const char *preset, *out, *tokenizer, *separator; // NULL: not given
     const char *const *files;                         // (file_count)
-    int file_count, steps, batch;                     // 0: not given
+    int file_count, steps, batch, begun;              // 0: not given
     double rate;                                      // likewise
 } TrainSaid;
 

@@ -19,6 +19,11 @@ static void schedule(void **state) {
     for (int step = 10; step < 110; step++)
         assert_true(optimizer_rate(&o, step) > optimizer_rate(&o, step + 1));
     assert_true(optimizer_rate(&none, 1) < 3 && optimizer_rate(&none, 4) < 1e-12);
+    OptimizerOptions again = o;
+    again.begun = 50;
+    assert_true(fabs(optimizer_rate(&again, 55) - optimizer_rate(&o, 55) / 2) < 1e-12);
+    for (int step = 60; step <= 110; step++)
+        assert_true(optimizer_rate(&again, step) == optimizer_rate(&o, step));
     o.schedule = SCHEDULE_STABLE;
     o.cooldown = 0.5;
     for (int step = 10; step <= 55; step++) assert_true(optimizer_rate(&o, step) == 2);

@@ -260,6 +260,28 @@ static void bad_configurations(void **state) {
     corpus_release(&corpus);
 }
 
+// A run that another one began reads the rows that the whole run would read next.
+static void begun_elsewhere(void **state) {
+    (void)state;
+    Corpus corpus;
+    TrainConfig c = learner_config(30);
+    learner_corpus(&corpus, 20, 90, 2);
+    Trainer whole = open_trainer(&c, &corpus);
+    while (whole.step < 7) trainer_step(&whole);
+    c.optimizer.begun = 7;
+    Trainer other = open_trainer(&c, &corpus);
+    assert_int_equal(other.step, 7);
+    assert_int_equal(other.feed.epoch, whole.feed.epoch);
+    assert_int_equal(other.feed.document, whole.feed.document);
+    assert_int_equal(other.feed.offset, whole.feed.offset);
+    assert_true(isfinite(trainer_step(&other).loss));
+    trainer_close(&other);
+    trainer_close(&whole);
+    c.optimizer.begun = 31;
+    assert_false(trainer_open(&other, &c, &corpus, &(Error){0}));
+    corpus_release(&corpus);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_learns),
@@ -268,6 +290,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(broken_checkpoints, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(started_from_a_model, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(exported_model_opens, folder_setup, folder_teardown),
+        cmocka_unit_test(begun_elsewhere),
         cmocka_unit_test(bad_configurations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -125,6 +125,31 @@ static void a_report(void **state) {
     child_release(&c);
 }
 
+// A checkpoint's model as it is, and a training that goes on from it: the schedule and the reading where they
+// were.
+static void a_snapshot(void **state) {
+    Child c;
+    prepare(*state);
+    write_config(*state, "long", 120, "held_out: 0.3\nheld_out_every: 60\n");
+    RUN(*state, 2, &c, "train", "long.yaml", "--snapshot", "kept");
+    assert_non_null(strstr(text_get(&c.err), "'long.checkpoint' has nothing yet"));
+    child_release(&c);
+    RUN(*state, 0, &c, "train", "long.yaml", "--stop-after", "60");
+    child_release(&c);
+    RUN(*state, 0, &c, "train", "long.yaml", "--snapshot", "kept");
+    assert_non_null(strstr(text_get(&c.out), "go on from it with: --fresh --start kept --begun 60\n"));
+    child_release(&c);
+    assert_int_equal(access(folder_path(*state, "long"), R_OK), -1);
+    write_config(*state, "again", 120, "held_out: 0.3\nheld_out_every: 60\n");
+    RUN(*state, 0, &c, "train", "again.yaml", "--fresh", "--start", "kept", "--begun", "60");
+    assert_non_null(strstr(text_get(&c.err), "step 120 of 120  loss 0."));
+    assert_null(strstr(text_get(&c.out), "step 60 "));
+    child_release(&c);
+    RUN(*state, 0, &c, "generate", "again", "twinkle twinkle", "-n", "60");
+    assert_string_equal(text_get(&c.out), "little star how i wonder what you are\n");
+    child_release(&c);
+}
+
 // A preset needs no file; where there is one, the file is first, and the command line before both.
 static void a_preset(void **state) {
     Child c;
@@ -381,6 +406,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_text_learned_by_heart, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_baseline, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(a_snapshot, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_preset, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_report, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(killed_is_uninterrupted, folder_setup, folder_teardown),
