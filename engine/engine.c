@@ -133,6 +133,15 @@ static bool choose_math(const char *text, const Device *device, bool *fast, Erro
            error_input(e, "math fast needs device cuda; %s has exact alone", device->name);
 }
 
+static bool choose_attention(const char *text, const Device *device, bool *plain, Error *e) {
+    *plain = text && strcmp(text, "plain") == 0;
+    if (text && !*plain && strcmp(text, "flash") != 0)
+        return error_input(e, "there is no attention '%s': flash and plain are known", text);
+    return !*plain || device->backend != &cuda_backend ||
+           error_input(e, "attention plain needs device cpu or null; %s has flash alone (--attention flash)",
+                       device->name);
+}
+
 // Without its window a model sees all that stands before: the baseline that a window is measured against.
 static bool choose_window(const char *text, Shape *shape, Error *e) {
     if (text && strcmp(text, "off") == 0) shape->window = 0;
@@ -185,12 +194,13 @@ static EngineMemory estimate(const Model *m, const BackendOptions *o) {
     cache_init(&cache, context, s->window, o->slack > 0 ? o->slack : CACHE_SLACK);
     size_t row = position_bytes(s, o->compute), angles = (size_t)context * (size_t)s->rope.pairs * 2;
     size_t panel = 256 * (size_t)(3 * s->width + 2 * s->mlp_width + 2 * shape_q_width(s));
+    size_t scores = o->plain ? 256 * (size_t)s->heads * (size_t)context : 0;
     size_t weights = model_bytes(m);
     if (!weights) weights = shape_parameters(s) * dtype_size(m->dtype);
     return (EngineMemory){.weights = weights,
                           .cache = (size_t)cache.capacity * row,
                           .step = (size_t)nodes * (row + (size_t)s->width * sizeof(float)) +
-                                  (angles + panel) * sizeof(float)};
+                                  (angles + panel + scores) * sizeof(float)};
 }
 
 static size_t total(const EngineMemory *m) { return m->weights + m->cache + m->step; }
@@ -285,6 +295,7 @@ static bool choose_device(Opening *w, const EngineOptions *o, Error *e) {
     if (!w->device) return false;
     w->backend.beside = instance_beside(o->beside, w->device);
     return choose_math(o->math, w->device, &w->backend.fast, e) &&
+           choose_attention(o->attention, w->device, &w->backend.plain, e) &&
            choose_weights(o->weights, w->device, &w->held, e);
 }
 
@@ -421,7 +432,9 @@ bool engine_open_adapter(AdapterEngine *a, const Engine *target, const char *dir
     cards = (CudaCards){1, {cards.ordinal[cards.count - 1]}};
     took.available = device->host ? memory_beside(target) : 0;
     backend.beside = instance_beside(target, device);
-    if (!choose_math(o->math, device, &backend.fast, e)) return false;
+    if (!choose_math(o->math, device, &backend.fast, e) ||
+        !choose_attention(o->attention, device, &backend.plain, e))
+        return false;
     backend.compute = target->session.compute;
     backend.context = target->session.context;
     bool ok = device->weights ? adapter_open(&a->adapter, &target->model, dir, e)

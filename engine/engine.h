@@ -15,8 +15,9 @@ typedef struct EngineOptions {
     const char *compute;    // "f32", "bf16", "f16", or NULL: as the weights
     const char *window;     // "on" or NULL: the sliding window that config.json gives; "off": none
     const char *math;       // "exact" or NULL; "fast": products by a vendor's library, which cuda has
+    const char *attention;  // "flash" or NULL; "plain": BackendOptions.plain, which cpu and null have
     const char *weights;    // "mapped" or NULL: left in the files; "held": in memory of our own (CPU only)
-    BackendOptions backend; // compute and fast are filled from the lines above
+    BackendOptions backend; // compute, fast and plain are filled from the lines above
     const Engine *beside; // one that is open at the same time, and is closed later: memory has room for both,
                           // and they take turns with the same threads. NULL: alone
 } EngineOptions;

@@ -102,8 +102,10 @@ static double attention(const Hardware *h, const StepModel *m, const StepPlan *s
     double seen = m->window ? fmin(s->seen, (double)m->window * s->rows) : s->seen;
     double keys = visible(m, s->context) * s->sequences + s->rows;
     double bytes = 2 * keys * m->kv_width * m->cache_bytes;
-    return together(h, read_time(h, bytes),
-                    4 * m->q_width * seen / (h->operations_per_s * h->attention_share));
+    double columns = visible(m, s->context) + (double)s->rows / s->sequences;
+    double scores = m->plain ? read_time(h, m->score_bytes * s->rows * columns) : 0;
+    return scores + together(h, read_time(h, bytes),
+                             4 * m->q_width * seen / (h->operations_per_s * h->attention_share));
 }
 
 // Read once, written once a sequence, before attention reads it.

@@ -4,8 +4,8 @@
 // Each product of a layer takes the longer of two times, or their sum where they do not overlap: its bytes at
 // the memory's speed, and its tiles at the processors'. Tiles come in waves: 109 tiles on 108 processors take
 // as long as 216. Attention reads the cached context once, or once a sequence where rows repeat it; a cache
-// that is copied to be repeated costs that copy too. With the shares at 1 a data sheet's machine is a floor;
-// fitted to measured steps (surface.h) it is a model.
+// that is copied to be repeated costs that copy too, and plain attention the way of its scores. With the
+// shares at 1 a data sheet's machine is a floor; fitted to measured steps (surface.h) it is a model.
 #pragma once
 #include "engine/base/error.h"
 
@@ -40,6 +40,8 @@ typedef struct StepModel {
     int layers, width, q_width, kv_width, mlp_width, vocab;
     int window;                       // 0: none
     double weight_bytes, cache_bytes; // of one number
+    double score_bytes; // that all heads of a layer move for a row and a key, where attention is plain
+    bool plain;         // it writes its scores to memory and reads them, masked ones too, as frameworks do
 } StepModel;
 
 typedef struct StepPlan {

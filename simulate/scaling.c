@@ -65,6 +65,7 @@ double scaling_tensor(const Hardware *h, const StepModel *m, const LookaheadStep
     part.kv_width = share(m->kv_width, devices);
     part.mlp_width = share(m->mlp_width, devices);
     part.vocab = share(m->vocab, devices);
+    part.score_bytes = m->score_bytes / devices;
     double sums = 2.0 * m->layers * ring_sum(link, devices, 2.0 * rows * m->width);
     // The best token of each row and how good it is: eight bytes.
     return price(h, &part, rows, s->context) + sums + exchange(link, devices, 8.0 * rows * devices);

@@ -21,11 +21,12 @@
 
 typedef struct BackendOptions {
     Compute compute;
-    int context;     // positions; 0: the shape's own
-    int max_nodes;   // of a step; at most TREE_MAX_NODES
-    int slack;       // see cache.h
-    int threads;     // 0: as many as there are cores
-    int copies;      // rows that a step of LAYOUT_COPIED may have; 0: there is none (the CPU alone has it)
+    int context;   // positions; 0: the shape's own
+    int max_nodes; // of a step; at most TREE_MAX_NODES
+    int slack;     // see cache.h
+    int threads;   // 0: as many as there are cores
+    bool plain;    // attention keeps its scores in memory (docs/speed.md), as exact; the CPU and null have it
+    int copies;    // rows that a step of LAYOUT_COPIED may have; 0: there is none (the CPU alone has it)
     const char *isa; // force a kernel set; NULL: the best that this machine has
     bool fast;       // sums may depend on what shares the step (no exactness, below): a vendor's library
     // An instance of the same backend whose threads this one uses too (they take turns; `threads` is then
@@ -91,6 +92,7 @@ typedef struct BackendReport {
     size_t cache_bytes;           // allocated
     size_t step_bytes;            // allocated: step area and scratch
     size_t kv_bytes_per_position; // read by one query, all layers
+    size_t score_bytes; // moved by one query for each position that it sees, all layers; 0: not plain
     PhaseSeconds seconds;
     bool own_clock;  // `seconds` are by the device's own clock
     double waited_s; // the host's, until a device that works beside it had finished; by the wall clock

@@ -57,6 +57,12 @@ typedef struct Shape {
 static inline int shape_q_width(const Shape *s) { return s->heads * s->head_dim; }
 static inline int shape_kv_width(const Shape *s) { return s->kv_heads * s->head_dim; }
 
+// Of plain attention (backend.h): a score in f32 is written and read, and its weight is, in its place.
+enum { SCORE_BYTES = 16 };
+static inline size_t shape_score_bytes(const Shape *s) {
+    return (size_t)SCORE_BYTES * (size_t)s->layers * (size_t)s->heads;
+}
+
 // What must hold before anything is allocated by these numbers; `place` names the file in the message.
 bool shape_check(const Shape *s, const char *place, Error *e);
 

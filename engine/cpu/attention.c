@@ -9,6 +9,10 @@
 // tree gives each after it (see Attend).
 //
 //      chain, block of nodes 4 5 6:    shared | cache | 0 .. 4 |    after | - | 5 | 5 6 |
+//
+// Plain attention (BackendOptions) is the same sums with the whole panel's scores in memory: all threads
+// write scores, then all turn them into weights, then all sum values. So it changes no bit of a kernel set
+// whose scores are taken alike in both; on matrix tiles they are not (kernels/attend_tiles.c).
 #include "engine/cpu/instance.h"
 
 #include <math.h>
@@ -142,7 +146,12 @@ static void attend_block(const Work *k, int row, int nodes, int head, ThreadScra
     int group = s->heads / s->kv_heads;
     size_t width = (size_t)shape_q_width(s);
     size_t at = (size_t)row * width + (size_t)(head * group * s->head_dim);
-    Attend a = {.nodes = nodes,
+    size_t score_row = cpu_score_row(c);
+    float *scores = t->scores;
+    if (c->scores)
+        scores = c->scores + ((size_t)head * c->plain_rows + (size_t)row) * (size_t)group * score_row;
+    Attend a = {.part = k->part,
+                .nodes = nodes,
                 .group = group,
                 .head_dim = s->head_dim,
                 .layout = &c->layout,
@@ -156,8 +165,8 @@ static void attend_block(const Work *k, int row, int nodes, int head, ThreadScra
                 .before = t->before,
                 .visible = t->visible,
                 .first = t->first,
-                .scores = t->scores,
-                .score_row = cpu_score_row(c),
+                .scores = scores,
+                .score_row = score_row,
                 .sums = t->sums};
     find_spans(k, head, k->first + row, t, &a);
     c->ops->attend(&a);
@@ -177,5 +186,9 @@ static void attend_share(void *argument, int thread, int threads) {
 
 void cpu_attend(const Work *k) {
     Work task = *k;
-    pool_run(k->c->pool, attend_share, &task);
+    int last = k->c->scores ? ATTEND_VALUES : ATTEND_WHOLE;
+    for (int part = k->c->scores ? ATTEND_SCORES : ATTEND_WHOLE; part <= last; part++) {
+        task.part = (AttendPart)part;
+        pool_run(k->c->pool, attend_share, &task);
+    }
 }

@@ -86,6 +86,12 @@ static bool take_paths(Paths *p, size_t nodes, size_t *total) {
            take(&p->row, nodes, sizeof *p->row, total);
 }
 
+static bool take_scores(Cpu *c, bool plain) {
+    c->plain_rows = panel_rows(c);
+    return !plain || take(&c->scores, (size_t)c->model->shape.heads * c->plain_rows,
+                          cpu_score_row(c) * sizeof *c->scores, &c->step_bytes);
+}
+
 static bool take_buffers(Cpu *c) {
     const Shape *s = &c->model->shape;
     size_t nodes = (size_t)c->max_nodes, angles = (size_t)c->context * (size_t)s->rope.pairs;
@@ -110,10 +116,10 @@ static void cpu_close(void *self) {
         for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) mem_free(blocks[j]);
     }
     Panel *p = &c->panel;
-    void *blocks[] = {c->cache.k,    c->cache.v,    c->step.k,   c->step.v,   c->hidden,   c->cosine,
-                      c->paths.runs, c->paths.from, c->sine,     c->threads,  p->normed,   p->q,
-                      c->paths.size, p->k,          p->v,        p->mixed,    p->delta,    p->gate,
-                      p->up,         p->packed,     c->copies.k, c->copies.v, c->paths.row};
+    void *blocks[] = {c->cache.k,    c->cache.v,    c->step.k,   c->step.v,   c->hidden,    c->cosine,
+                      c->paths.runs, c->paths.from, c->sine,     c->threads,  p->normed,    p->q,
+                      c->paths.size, p->k,          p->v,        p->mixed,    p->delta,     p->gate,
+                      p->up,         p->packed,     c->copies.k, c->copies.v, c->paths.row, c->scores};
     for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) mem_free(blocks[j]);
     if (!c->shares_pool) pool_close(c->pool);
     mem_free(c);
@@ -138,7 +144,7 @@ bool cpu_open(const Model *model, const BackendOptions *o, void **self, Error *e
     c->shares_pool = o->beside != NULL;
     c->pool = c->shares_pool ? ((const Cpu *)o->beside)->pool
                              : pool_open(o->threads > 0 ? o->threads : pool_cores(), e);
-    if (c->pool && take_buffers(c)) {
+    if (c->pool && take_buffers(c) && take_scores(c, o->plain)) {
         fill_ones(c);
         *self = c;
         return true;
@@ -250,6 +256,7 @@ static void cpu_report(const void *self, BackendReport *out) {
                            .cache_bytes = c->cache_bytes,
                            .step_bytes = c->step_bytes,
                            .kv_bytes_per_position = kv_position_bytes(c),
+                           .score_bytes = c->scores ? shape_score_bytes(&m->shape) : 0,
                            .seconds = c->seconds};
     out->weight_bytes = (size_t)m->shape.layers * out->layer_bytes + out->head_bytes;
 }

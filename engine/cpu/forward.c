@@ -279,7 +279,7 @@ void cpu_forward(Cpu *c, const StepRun *run) {
     for (int layer = run->a; layer < run->b; layer++)
         for (int first = run->first; first < run->last; first += PANEL) {
             int rows = run->last - first < PANEL ? run->last - first : PANEL;
-            Work k = {c, run, &c->model->layers[layer], layer, first, rows};
+            Work k = {c, run, &c->model->layers[layer], layer, first, rows, ATTEND_WHOLE};
             if (k.w->q.data) run_attention(&k);
             if (k.w->gate.data) run_mlp(&k);
         }

@@ -8,6 +8,7 @@
 //      step    keys, values of each layer, by node            the open step
 //      hidden  (max_nodes, width)                             the residual stream of each node
 //      panel   scratch for PANEL rows on their way through a layer
+//      scores  of the panel in one layer, every head          plain attention
 #pragma once
 #include "engine/cpu/kernels/ops.h"
 #include "engine/cpu/pool.h"
@@ -83,6 +84,8 @@ typedef struct Cpu {
     float *cosine, *sine; // (context, pairs)
     int rope_filled;      // positions whose angles are there
     Panel panel;
+    float *scores;     // (kv_heads, plain_rows, group, context rounded up): of plain attention; NULL: not it
+    size_t plain_rows; // a panel's
     Paths paths;
     ThreadScratch *threads; // (pool_threads)
     size_t cache_bytes, step_bytes;
@@ -96,6 +99,7 @@ typedef struct Work {
     const LayerWeights *w;
     int layer;
     int first, rows; // nodes of the panel
+    AttendPart part; // that cpu_attend is at
 } Work;
 
 // Neighbouring nodes that attend together.

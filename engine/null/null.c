@@ -23,6 +23,7 @@ typedef struct Null {
     int *tokens;    // (max_nodes)
     int *layers;    // (max_nodes): layers that the node has been through
     uint64_t *says; // (max_nodes): the hash of the node's context
+    bool plain;
 } Null;
 
 static void null_close(void *self) {
@@ -44,6 +45,7 @@ bool null_open(const Model *model, const BackendOptions *o, void **self, Error *
     *self = b;
     if (!b) return error_system(e, "out of memory");
     b->shape = *s;
+    b->plain = o->plain;
     b->max_nodes = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
     b->slot_count = cache.capacity;
     b->slots = mem_alloc((size_t)b->slot_count, sizeof *b->slots);
@@ -178,8 +180,11 @@ static void null_reset(void *self) {
 }
 
 static void null_report(const void *self, BackendReport *out) {
-    (void)self;
-    *out = (BackendReport){.name = "null", .device = "none", .isa = "none"};
+    const Null *b = self;
+    *out = (BackendReport){.name = "null",
+                           .device = "none",
+                           .isa = "none",
+                           .score_bytes = b->plain ? shape_score_bytes(&b->shape) : 0};
 }
 
 const Backend null_backend = {.name = "null",

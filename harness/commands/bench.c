@@ -13,7 +13,8 @@
 #include <string.h>
 
 typedef struct {
-    const char *tokens, *context, *k, *w, *layout, *device, *window, *weights, *compute, *math, *isa;
+    const char *tokens, *context, *k, *w, *layout, *device, *window, *attention, *weights, *compute, *math,
+        *isa;
     int threads, samples, prefill;
     double seconds;
     uint64_t seed;
@@ -40,6 +41,8 @@ static const Option OPTIONS[] = {
     {"device",         0,   OPTION_TEXT, AT(device),    0, 0,       "NAME",         "cpu, cuda[:n][,cuda:m], auto, null",       "cpu"              },
     {"sliding-window", 0,   OPTION_TEXT, AT(window),    0, 0,       "on|off",       "off: see all, as if there were no window",
      "on"                                                                                                                                          },
+    {"attention",      0,   OPTION_TEXT, AT(attention), 0, 0,       "flash|plain",
+     "plain: the scores go through memory; cpu (docs/speed.md)",                                                                "flash"            },
     {"weights",        0,   OPTION_TEXT, AT(weights),   0, 0,       "held|mapped",
      "held: in huge pages, not the file's; cpu (docs/speed.md)",                                                                "mapped"           },
     {"seed",           0,   OPTION_SEED, AT(seed),      0, 0,       "N",            "of the tokens that are run",               "0"                },
@@ -126,6 +129,7 @@ static bool open_model(Bench *b, Error *e) {
     EngineOptions o = {
         .device = a->device,
         .window = a->window,
+        .attention = a->attention,
         .weights = a->weights,
         .compute = a->compute,
         .math = a->math,

@@ -17,8 +17,8 @@
 #include <string.h>
 
 typedef struct {
-    const char *file, *ids, *template, *system, *method, *device, *window, *weights, *compute, *math, *isa,
-        *layout, *cache, *draft, *draft_device, *adapter;
+    const char *file, *ids, *template, *system, *method, *device, *window, *attention, *weights, *compute,
+        *math, *isa, *layout, *cache, *draft, *draft_device, *adapter;
     int max_tokens, top_k, threads, context, prefill_chunk, max_rows;
     double temperature, top_p;
     uint64_t seed;
@@ -56,6 +56,8 @@ static const Option OPTIONS[] = {
     {"device",         0,   OPTION_TEXT, AT(device),        0, 0,              "NAME",           "cpu, cuda[:n][,cuda:m], auto, null",         "cpu"               },
     {"sliding-window", 0,   OPTION_TEXT, AT(window),        0, 0,              "on|off",         "off: see all, as if there were no window",
      "on"                                                                                                                                                          },
+    {"attention",      0,   OPTION_TEXT, AT(attention),     0, 0,              "flash|plain",
+     "plain: the scores go through memory; cpu (docs/speed.md)",                                                                               "flash"             },
     {"weights",        0,   OPTION_TEXT, AT(weights),       0, 0,              "held|mapped",
      "held: in huge pages, not the file's; cpu (docs/speed.md)",                                                                               "mapped"            },
     {"layout",         0,   OPTION_TEXT, AT(layout),        0, 0,              "tree|batch",     "how rows share the context",                 "tree"              },
@@ -154,6 +156,7 @@ static bool open_run(Run *r, Error *e) {
         .adapter = o->adapter,
         .device = o->device,
         .window = o->window,
+        .attention = o->attention,
         .weights = o->weights,
         .compute = o->compute,
         .math = o->math,

@@ -23,21 +23,23 @@ typedef struct {
 
 #define AT(name) offsetof(SimulateOptions, name)
 static const Option OPTIONS[] = {
-    {"on",          0, OPTION_TEXT, AT(of.on),          0, 0, "MACHINE",
-     "of configs/hardware, or a file of 'fit --surface --save'",                                  NULL         },
-    {"shape",       0, OPTION_TEXT, AT(of.shape),       0, 0, "SHAPE",
-     "of the target: of configs/shapes, or a config.json",                                        NULL         },
-    {"draft-shape", 0, OPTION_TEXT, AT(of.draft_shape), 0, 0, "SHAPE",
-     "of the draft model, for points that run one",                                               NULL         },
-    {"against",     0, OPTION_TEXT, AT(of.against),     0, 0, "RUN",
-     "the same points measured on that machine: print errors",                                    NULL         },
-    {"against-db",  0, OPTION_TEXT, AT(of.against_db),  0, 0, "FILE",    "the store of that run", "as --db"    },
-    {"devices",     0, OPTION_TEXT, AT(of.devices),     0, 0, "LIST",
-     "strong scaling of lookahead over so many of MACHINE",                                       NULL         },
-    {"link",        0, OPTION_TEXT, AT(of.link),        0, 0, "GB/S,US",
-     "with --devices: a link's speed and a message's latency",                                    NULL         },
-    {"db",          0, OPTION_TEXT, AT(db),             0, 0, "FILE",    "the store",             STORE_DEFAULT},
-    {"json",        0, OPTION_FLAG, AT(json),           0, 0, NULL,      "print one JSON object", NULL         },
+    {"on",          0, OPTION_TEXT, AT(of.on),          0, 0,  "MACHINE",
+     "of configs/hardware, or a file of 'fit --surface --save'",                                   NULL         },
+    {"shape",       0, OPTION_TEXT, AT(of.shape),       0, 0,  "SHAPE",
+     "of the target: of configs/shapes, or a config.json",                                         NULL         },
+    {"draft-shape", 0, OPTION_TEXT, AT(of.draft_shape), 0, 0,  "SHAPE",
+     "of the draft model, for points that run one",                                                NULL         },
+    {"against",     0, OPTION_TEXT, AT(of.against),     0, 0,  "RUN",
+     "the same points measured on that machine: print errors",                                     NULL         },
+    {"against-db",  0, OPTION_TEXT, AT(of.against_db),  0, 0,  "FILE",    "the store of that run", "as --db"    },
+    {"devices",     0, OPTION_TEXT, AT(of.devices),     0, 0,  "LIST",
+     "strong scaling of lookahead over so many of MACHINE",                                        NULL         },
+    {"link",        0, OPTION_TEXT, AT(of.link),        0, 0,  "GB/S,US",
+     "with --devices: a link's speed and a message's latency",                                     NULL         },
+    {"cut",         0, OPTION_REAL, AT(of.cut),         0, 10, "SPEEDUP",
+     "with --devices: of TP and PP with one token a step, as seen: fitted to",                     NULL         },
+    {"db",          0, OPTION_TEXT, AT(db),             0, 0,  "FILE",    "the store",             STORE_DEFAULT},
+    {"json",        0, OPTION_FLAG, AT(json),           0, 0,  NULL,      "print one JSON object", NULL         },
     CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
@@ -250,6 +252,15 @@ static bool print_scalings(const Prediction *p, Error *e) {
         "\nstrong scaling, predicted, over links of %g GB/s and %g us: speedup over autoregressive "
         "decoding on one\n",
         1e-9 * p->link.bytes_per_s, 1e6 * p->link.latency_s);
+    if (p->of->cut > 0)
+        terminal_printf(
+            "fitted: tensor and pipeline parallelism have a cost a step that brings autoregressive "
+            "decoding to %g; these columns do not test the price\n",
+            p->of->cut);
+    else
+        terminal_printf(
+            "ideal: tensor and pipeline parallelism cost products and messages, and no host's time "
+            "(--cut fits that)\n");
     grid_heads(&g);
     return show_and_release(&g, prediction_scaled(p, put_scaled, &g, e), e);
 }
@@ -314,7 +325,8 @@ const Command command_simulate = {
         "\n"
         "--devices predicts lookahead's strong scaling: by lookahead parallelism, which cuts a step's\n"
         "tokens, and by tensor and pipeline parallelism, which cut the model, with no cost but products\n"
-        "and messages.\n"
+        "and messages: an ideal, as libraries are slower. --cut 0.785 gives both a cost a step that makes\n"
+        "them as slow as they were seen with one token a step (Lookahead's paper: 0.75 to 0.82).\n"
         "\n"
         "  outpace simulate demo --on a100-80gb --shape llama2-7b\n"
         "  outpace simulate 12 --on a100-40gb --shape codellama-7b --devices 1,2,4,8 --link 300,5\n"

@@ -20,8 +20,8 @@
 #include <string.h>
 
 typedef struct {
-    const char *k, *w, *context, *layout, *cache, *rows, *exits, *window, *weights, *device, *compute, *math,
-        *isa, *name, *db;
+    const char *k, *w, *context, *layout, *cache, *rows, *exits, *window, *attention, *weights, *device,
+        *compute, *math, *isa, *name, *db;
     int threads, samples;
     uint64_t seed;
     bool again;
@@ -32,34 +32,36 @@ typedef struct {
 
 #define AT(name) offsetof(SurfaceArguments, name)
 static const Option OPTIONS[] = {
-    {"k",              'k', OPTION_TEXT, AT(k),       0, 0,    "LIST",          "rows",                                                 "1,2,4,8,16,32"    },
-    {"w",              'w', OPTION_TEXT, AT(w),       0, 0,    "LIST",          "tokens of a row after its first",                      "0,1,3,5,10,15"    },
-    {"context",        'c', OPTION_TEXT, AT(context), 0, 0,    "LIST",          "committed tokens before the step",
-     "25,100,500"                                                                                                                                          },
-    {"layout",         0,   OPTION_TEXT, AT(layout),  0, 0,    "tree|batch",    "do rows share the context, or repeat it",
-     "batch"                                                                                                                                               },
-    {"cache",          0,   OPTION_TEXT, AT(cache),   0, 0,    "viewed|copied",
-     "do rows of a batch look at one cache, or copy it",                                                                                "viewed"           },
-    {"rows",           0,   OPTION_TEXT, AT(rows),    0, 0,    "LIST",          "rows of a step's parts, timed by themselves; 0: none",
-     SURFACE_ROWS                                                                                                                                          },
-    {"exits",          0,   OPTION_TEXT, AT(exits),   0, 0,    "LIST",
-     "layers that are timed by themselves, up to and from each",                                                                        "1"                },
-    {"samples",        0,   OPTION_INT,  AT(samples), 1, 200,  "N",             "of each point; their mean and median are kept",
-     "5"                                                                                                                                                   },
-    {"sliding-window", 0,   OPTION_TEXT, AT(window),  0, 0,    "on|off",        "off: see all, as if there were no window",
-     "on"                                                                                                                                                  },
-    {"threads",        0,   OPTION_INT,  AT(threads), 0, 1024, "N",             "0: one a core",                                        "0"                },
-    {"compute",        0,   OPTION_TEXT, AT(compute), 0, 0,    "f32|bf16|f16",  "how activations enter products",
-     "as the weights"                                                                                                                                      },
-    {"math",           0,   OPTION_TEXT, AT(math),    0, 0,    "exact|fast",    "fast: products by cuBLASLt, on cuda",                  "exact"            },
-    {"weights",        0,   OPTION_TEXT, AT(weights), 0, 0,    "held|mapped",
-     "held: in huge pages, not the file's; cpu (docs/speed.md)",                                                                        "mapped"           },
-    {"isa",            0,   OPTION_TEXT, AT(isa),     0, 0,    "NAME",          "force a set of CPU kernels",                           "the best there is"},
-    {"device",         0,   OPTION_TEXT, AT(device),  0, 0,    "NAME",          "cpu, cuda[:n][,cuda:m], auto, null",                   "cpu"              },
-    {"seed",           0,   OPTION_SEED, AT(seed),    0, 0,    "N",             "of the tokens that are run",                           "0"                },
-    {"name",           0,   OPTION_TEXT, AT(name),    0, 0,    "NAME",          "what the run is called",                               "MODEL"            },
-    {"again",          0,   OPTION_FLAG, AT(again),   0, 0,    NULL,            "a new run, though one like this is there",             NULL               },
-    {"db",             0,   OPTION_TEXT, AT(db),      0, 0,    "FILE",          "the store",                                            STORE_DEFAULT      },
+    {"k",              'k', OPTION_TEXT, AT(k),         0, 0,    "LIST",          "rows",                                                 "1,2,4,8,16,32"    },
+    {"w",              'w', OPTION_TEXT, AT(w),         0, 0,    "LIST",          "tokens of a row after its first",                      "0,1,3,5,10,15"    },
+    {"context",        'c', OPTION_TEXT, AT(context),   0, 0,    "LIST",          "committed tokens before the step",
+     "25,100,500"                                                                                                                                            },
+    {"layout",         0,   OPTION_TEXT, AT(layout),    0, 0,    "tree|batch",    "do rows share the context, or repeat it",
+     "batch"                                                                                                                                                 },
+    {"cache",          0,   OPTION_TEXT, AT(cache),     0, 0,    "viewed|copied",
+     "do rows of a batch look at one cache, or copy it",                                                                                  "viewed"           },
+    {"rows",           0,   OPTION_TEXT, AT(rows),      0, 0,    "LIST",          "rows of a step's parts, timed by themselves; 0: none",
+     SURFACE_ROWS                                                                                                                                            },
+    {"exits",          0,   OPTION_TEXT, AT(exits),     0, 0,    "LIST",
+     "layers that are timed by themselves, up to and from each",                                                                          "1"                },
+    {"samples",        0,   OPTION_INT,  AT(samples),   1, 200,  "N",             "of each point; their mean and median are kept",
+     "5"                                                                                                                                                     },
+    {"sliding-window", 0,   OPTION_TEXT, AT(window),    0, 0,    "on|off",        "off: see all, as if there were no window",
+     "on"                                                                                                                                                    },
+    {"threads",        0,   OPTION_INT,  AT(threads),   0, 1024, "N",             "0: one a core",                                        "0"                },
+    {"compute",        0,   OPTION_TEXT, AT(compute),   0, 0,    "f32|bf16|f16",  "how activations enter products",
+     "as the weights"                                                                                                                                        },
+    {"math",           0,   OPTION_TEXT, AT(math),      0, 0,    "exact|fast",    "fast: products by cuBLASLt, on cuda",                  "exact"            },
+    {"attention",      0,   OPTION_TEXT, AT(attention), 0, 0,    "flash|plain",
+     "plain: the scores go through memory; cpu (docs/speed.md)",                                                                          "flash"            },
+    {"weights",        0,   OPTION_TEXT, AT(weights),   0, 0,    "held|mapped",
+     "held: in huge pages, not the file's; cpu (docs/speed.md)",                                                                          "mapped"           },
+    {"isa",            0,   OPTION_TEXT, AT(isa),       0, 0,    "NAME",          "force a set of CPU kernels",                           "the best there is"},
+    {"device",         0,   OPTION_TEXT, AT(device),    0, 0,    "NAME",          "cpu, cuda[:n][,cuda:m], auto, null",                   "cpu"              },
+    {"seed",           0,   OPTION_SEED, AT(seed),      0, 0,    "N",             "of the tokens that are run",                           "0"                },
+    {"name",           0,   OPTION_TEXT, AT(name),      0, 0,    "NAME",          "what the run is called",                               "MODEL"            },
+    {"again",          0,   OPTION_FLAG, AT(again),     0, 0,    NULL,            "a new run, though one like this is there",             NULL               },
+    {"db",             0,   OPTION_TEXT, AT(db),        0, 0,    "FILE",          "the store",                                            STORE_DEFAULT      },
 };
 #undef AT
 
@@ -130,6 +132,7 @@ static bool open_model(Work *s, Error *e) {
     EngineOptions o = {
         .device = a->device,
         .window = a->window,
+        .attention = a->attention,
         .weights = a->weights,
         .compute = a->compute,
         .math = a->math,
@@ -172,13 +175,14 @@ static bool hash_plan(const Work *s, const char *weights, const char *program, c
     put_list(&all, "contexts", &p->contexts);
     put_list(&all, "rows", &p->rows);
     put_list(&all, "exits", &p->exits);
-    text_printf(
-        &all,
-        "layout %d, %d samples, seed %llu, device %s, window %s, weights %s, compute %d, math %s, isa %s, "
-        "%d threads\n",
-        (int)p->layout, p->samples, (unsigned long long)p->seed, a->device, a->window ? a->window : "on",
-        s->engine.model.held ? "held" : "mapped", (int)s->engine.session.compute, a->math ? a->math : "exact",
-        s->ceilings.isa ? s->ceilings.isa : "none", s->ceilings.threads);
+    text_printf(&all,
+                "layout %d, %d samples, seed %llu, device %s, window %s, attention %s, weights %s, compute "
+                "%d, math %s, isa %s, "
+                "%d threads\n",
+                (int)p->layout, p->samples, (unsigned long long)p->seed, a->device,
+                a->window ? a->window : "on", a->attention ? a->attention : "flash",
+                s->engine.model.held ? "held" : "mapped", (int)s->engine.session.compute,
+                a->math ? a->math : "exact", s->ceilings.isa ? s->ceilings.isa : "none", s->ceilings.threads);
     bool ok =
         all.failed ? error_system(e, "out of memory") : sha256_bytes(text_get(&all), all.length, out, e);
     text_release(&all);

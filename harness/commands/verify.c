@@ -54,6 +54,8 @@ static const Option OPTIONS[] = {
      "as the weights"                                                                                                                                                  },
     {"math",         0,   OPTION_TEXT, AT(models.math),         0,    0,       "exact|fast",         "fast: products by cuBLASLt, on cuda",
      "exact"                                                                                                                                                           },
+    {"attention",    0,   OPTION_TEXT, AT(models.attention),    0,    0,       "flash|plain",
+     "plain: the scores go through memory; cpu (docs/speed.md)",                                                                                    "flash"            },
     {"weights",      0,   OPTION_TEXT, AT(models.weights),      0,    0,       "held|mapped",
      "held: in huge pages, not the file's; cpu (docs/speed.md)",                                                                                    "mapped"           },
     {"isa",          0,   OPTION_TEXT, AT(models.isa),          0,    0,       "NAME",               "force a set of CPU kernels",                  "the best there is"},

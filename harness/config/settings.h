@@ -15,6 +15,7 @@ typedef struct Settings {
     int max_rows;                 // of a step; 0: as many as a method asks for
     bool sliding_window;          // off: as if the model had none
     int weights;                  // SettingsWeights
+    int attention;                // SettingsAttention
     // generation
     int max_tokens;
     double temperature; // 0 is greedy
@@ -26,6 +27,7 @@ typedef struct Settings {
 
 typedef enum { MATH_EXACT, MATH_FAST } SettingsMath;           // FAST: may differ with the number of rows
 typedef enum { WEIGHTS_MAPPED, WEIGHTS_HELD } SettingsWeights; // HELD: in memory of our own (engine.h)
+typedef enum { ATTENTION_FLASH, ATTENTION_PLAIN } SettingsAttention; // PLAIN: BackendOptions.plain
 typedef enum { SETTINGS_AS_STORED, SETTINGS_F32, SETTINGS_BF16, SETTINGS_F16 } SettingsCompute;
 
 // The rows of a section of the config.
@@ -45,6 +47,6 @@ extern const size_t settings_count;
 // As --compute names it; NULL: as the weights.
 const char *settings_compute(const Settings *s);
 
-// Writes them as param_write does, but of weights only that they are held: so points have the hashes that
-// they had before there was a choice, and are found again in older stores.
+// Writes them as param_write does, but of weights only that they are held, and of attention that it is plain:
+// so points have the hashes that they had before there was a choice, and are found again in older stores.
 void settings_describe(const Settings *s, Text *out);

@@ -10,6 +10,7 @@ StepCost step_cost(const Shape *shape, const BackendReport *report, const StepSh
     double attention = 2 * layers * (double)shape_q_width(shape) * seen; // scores, and sums of values
     double cached = shape->window && step->context > shape->window ? shape->window : step->context;
     return (StepCost){.bytes = (double)report->weight_bytes +
-                               cached * step->cache_readers * (double)report->kv_bytes_per_position,
+                               cached * step->cache_readers * (double)report->kv_bytes_per_position +
+                               seen * (double)report->score_bytes,
                       .operations = 2 * (rows * parameters + head + attention)};
 }

@@ -48,6 +48,7 @@ static EngineOptions engine_options(const ModelChoice *c) {
     return (EngineOptions){
         .device = c->device,
         .window = c->window,
+        .attention = c->attention,
         .weights = c->weights,
         .compute = c->compute,
         .math = c->math,

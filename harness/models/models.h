@@ -8,7 +8,7 @@ typedef struct ModelChoice {
     const char *target, *draft, *adapter; // directories; adapter: an adapter or heads
     const char *heads;                    // where there are both
     const char *draft_device;             // NULL: the target's, of several cards the last
-    const char *device, *window, *weights, *compute, *math, *isa;
+    const char *device, *window, *attention, *weights, *compute, *math, *isa;
     int context, threads;
     const char *cache; // see facts_cache
     Progress progress; // of opening them, and of all that they and their methods run

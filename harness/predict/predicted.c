@@ -15,6 +15,7 @@ static bool read_scaling(const PredictionArguments *a, Prediction *out, Error *e
     char *end;
     if (!a->devices != !a->link)
         return error_input(e, "--devices and --link go together: how fast is what joins the devices?");
+    if (!a->devices && a->cut > 0) return error_input(e, "--cut goes with --devices");
     if (!a->devices) return true;
     if (!int_list_parse(a->devices, "--devices", 1, SCALING_MOST_DEVICES, &out->devices, e)) return false;
     speed = strtod(a->link, &end);
@@ -57,8 +58,8 @@ bool prediction_scaled(const Prediction *p, TakeScaled take, void *state, Error 
         for (int k = 0; k < p->devices.count && !p->points.points[i].needs_draft; k++) {
             Scaled x;
             const SimulatedPoint *point = &p->points.points[i];
-            if (!scaled_point(p->store, point, &p->pricing, &p->link, p->devices.items[k], &x, e))
-                return false;
+            Devices devices = {p->devices.items[k], p->link, p->of->cut};
+            if (!scaled_point(p->store, point, &p->pricing, &devices, &x, e)) return false;
             if (x.given) take(state, point, p->devices.items[k], &x);
         }
     return true;
@@ -124,5 +125,6 @@ bool prediction_json(const Prediction *p, Text *out, Error *e) {
     json_object_set_new(
         root, "link",
         json_pack("{s:f, s:f}", "bytes_per_s", p->link.bytes_per_s, "latency_s", p->link.latency_s));
+    if (p->of->cut > 0) json_object_set_new(root, "cut", json_real(p->of->cut));
     return json_append(root, 0, out) || error_system(e, "cannot make a JSON object: out of memory");
 }

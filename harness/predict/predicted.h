@@ -13,6 +13,7 @@ typedef struct PredictionArguments {
     const char *against,
         *against_db;            // a run of the same points measured there, and its store (else the run's)
     const char *devices, *link; // strong scaling: how many, and what joins them
+    double cut;                 // see Devices
 } PredictionArguments;
 
 typedef struct Prediction {

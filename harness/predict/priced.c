@@ -157,11 +157,23 @@ static void drop_unknown(PricedPoint *p) {
         if (p->samples[i].runs < p->samples[i].steps) p->samples[i].passes_s = NAN;
 }
 
+bool priced_attention(Store *store, int64_t point, const Pricing *p, Pricing *out, Error *e) {
+    static const char PLAIN[] = "SELECT EXISTS (SELECT 1 FROM point_param WHERE point_id = ?1 AND section = "
+                                "'hardware' AND name = 'attention' AND value = 'plain')";
+    int64_t plain = 0;
+    *out = *p;
+    if (!rows_one_int(store, PLAIN, point, &plain, e)) return false;
+    out->target.plain = out->draft.plain = plain != 0;
+    return true;
+}
+
 bool priced_point(Store *store, int64_t point, const Pricing *p, PricedPoint *out, Error *e) {
-    Reading g = {.pricing = p, .out = out};
+    Pricing own;
+    Reading g = {.pricing = &own, .out = out};
     int64_t draft = 0, proposes = 0;
     *out = (PricedPoint){0};
-    if (!rows_one_int(store, DRAFT, point, &draft, e) || !rows_one_int(store, PROPOSES, point, &proposes, e))
+    if (!priced_attention(store, point, p, &own, e) || !rows_one_int(store, DRAFT, point, &draft, e) ||
+        !rows_one_int(store, PROPOSES, point, &proposes, e))
         return false;
     g.draft_layers = (double)draft;
     g.proposes = proposes != 0;

@@ -11,6 +11,9 @@ typedef struct Pricing {
     bool has_draft; // else a point that runs a draft model cannot be priced
 } Pricing;
 
+// *p with the attention that the point ran (StepModel.plain).
+bool priced_attention(Store *store, int64_t point, const Pricing *p, Pricing *out, Error *e);
+
 // One prompt in one pass, all its turns. Seconds.
 typedef struct PricedSample {
     int prompt, pass;

@@ -27,23 +27,35 @@ static bool read_step(Store *store, int64_t point, LookaheadStep *out, bool *giv
 typedef double (*Scaling)(const Hardware *h, const StepModel *m, const LookaheadStep *s, int devices,
                           const Link *l);
 
-static double gain(Scaling f, const Pricing *p, const LookaheadStep *s, int devices, const Link *link) {
-    return f(&p->machine, &p->target, s, 1, link) / f(&p->machine, &p->target, s, devices, link);
+static double gain(Scaling f, const Pricing *p, const LookaheadStep *s, const Devices *d, double cost) {
+    return f(&p->machine, &p->target, s, 1, &d->link) /
+           (f(&p->machine, &p->target, s, d->count, &d->link) + cost);
 }
 
-bool scaled_point(Store *store, const SimulatedPoint *p, const Pricing *pricing, const Link *link,
-                  int devices, Scaled *out, Error *e) {
+// Seconds of a step that bring one token a step to d->cut of what it is on one device.
+static double fitted_cost(Scaling f, const Pricing *p, const LookaheadStep *one, const Devices *d) {
+    if (!(d->cut > 0) || d->count == 1) return 0;
+    double alone = f(&p->machine, &p->target, one, 1, &d->link);
+    return fmax(0, alone / d->cut - f(&p->machine, &p->target, one, d->count, &d->link));
+}
+
+bool scaled_point(Store *store, const SimulatedPoint *p, const Pricing *pricing, const Devices *d,
+                  Scaled *out, Error *e) {
     LookaheadStep step;
+    Pricing own;
     *out = (Scaled){0};
-    if (!read_step(store, p->id, &step, &out->given, e)) return false;
+    if (!read_step(store, p->id, &step, &out->given, e) || !priced_attention(store, p->id, pricing, &own, e))
+        return false;
     double speedup = p->tally.value[TALLY_SPEEDUP];
     out->given = out->given && isfinite(speedup);
     if (!out->given) return true;
     LookaheadStep one = {.W = 1, .N = 2, .G = 0, .context = step.context}; // the root alone
-    out->lookahead = speedup * gain(scaling_lookahead, pricing, &step, devices, link);
-    out->tensor = speedup * gain(scaling_tensor, pricing, &step, devices, link);
-    out->pipeline = speedup * gain(scaling_pipeline, pricing, &step, devices, link);
-    out->autoregressive_tensor = gain(scaling_tensor, pricing, &one, devices, link);
-    out->autoregressive_pipeline = gain(scaling_pipeline, pricing, &one, devices, link);
+    double tensor = fitted_cost(scaling_tensor, &own, &one, d);
+    double pipeline = fitted_cost(scaling_pipeline, &own, &one, d);
+    out->lookahead = speedup * gain(scaling_lookahead, &own, &step, d, 0);
+    out->tensor = speedup * gain(scaling_tensor, &own, &step, d, tensor);
+    out->pipeline = speedup * gain(scaling_pipeline, &own, &step, d, pipeline);
+    out->autoregressive_tensor = gain(scaling_tensor, &own, &one, d, tensor);
+    out->autoregressive_pipeline = gain(scaling_pipeline, &own, &one, d, pipeline);
     return true;
 }

@@ -8,11 +8,14 @@
 #include <string.h>
 
 static const char POINTS[] =
-    "SELECT p.id, p.number, coalesce(baseline_id, 0), label, model.name || ', ' || dataset.name, temperature "
-    "> 0, method"
+    "SELECT p.id, p.number, coalesce(baseline_id, 0), label,"
+    " model.name || ', ' || dataset.name || iif(plain.value = 'plain', ', plain attention', ''),"
+    " temperature > 0, method"
     " FROM point AS p JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id"
+    " LEFT JOIN point_param AS plain ON plain.point_id = p.id AND section = 'hardware' AND plain.name = "
+    "'attention'"
     " WHERE run_id = ?1 AND EXISTS (SELECT 1 FROM sample WHERE point_id = p.id)"
-    " ORDER BY model_id, dataset_id, temperature, baseline_id IS NOT NULL, p.number";
+    " ORDER BY model_id, dataset_id, plain.value = 'plain', temperature, baseline_id IS NOT NULL, p.number";
 
 static bool list_points(Store *store, int64_t run, Simulation *out, Error *e) {
     size_t capacity = 0;

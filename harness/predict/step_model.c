@@ -17,7 +17,8 @@ StepModel step_model(const Shape *s, double weight_bytes) {
                        .vocab = s->vocab,
                        .window = s->window,
                        .weight_bytes = weight_bytes,
-                       .cache_bytes = 2};
+                       .cache_bytes = 2,
+                       .score_bytes = (double)SCORE_BYTES * s->heads};
 }
 
 bool step_model_open(const char *name, StepModel *out, Error *e) {

@@ -12,7 +12,8 @@ static bool same_question(const Schedule *s, const Group *a, const Group *b) {
     const Settings *x = &p->settings, *y = &q->settings;
     return p->model == q->model && p->dataset == q->dataset && a->warm == b->warm &&
            strcmp(x->device, y->device) == 0 && x->compute == y->compute &&
-           x->sliding_window == y->sliding_window && schedule_same_output(x, y);
+           x->sliding_window == y->sliding_window && x->attention == y->attention &&
+           schedule_same_output(x, y);
 }
 
 // Seconds a token, over all samples; INFINITY where there are none.

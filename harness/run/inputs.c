@@ -219,6 +219,7 @@ ModelChoice inputs_choice(const Inputs *in, int setup) {
                          .device = s->settings->device,
                          .math = s->settings->math == MATH_FAST ? "fast" : "exact",
                          .window = s->settings->sliding_window ? "on" : "off",
+                         .attention = s->settings->attention == ATTENTION_PLAIN ? "plain" : "flash",
                          .weights = s->settings->weights == WEIGHTS_HELD ? "held" : "mapped",
                          .compute = settings_compute(s->settings),
                          .isa = getenv("OUTPACE_ISA"),
@@ -289,6 +290,11 @@ static bool check_devices(const Inputs *in, Error *e) {
             return yaml_error(at, e, "math: fast needs device cuda, and a point has it on '%s'", s->device);
         if (s->weights == WEIGHTS_HELD && strcmp(s->device, "cpu") != 0)
             return yaml_error(at, e, "weights: held needs device cpu, and a point has it on '%s'", s->device);
+        if (s->attention == ATTENTION_PLAIN && strcmp(s->device, "cpu") != 0 && !is_null(s->device))
+            return yaml_error(at, e,
+                              "attention: plain needs device cpu, and a point has it on '%s' (--set "
+                              "hardware.attention=flash)",
+                              s->device);
     }
     return true;
 }

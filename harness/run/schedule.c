@@ -37,7 +37,7 @@ static bool same_setup(const Point *a, const Point *b) {
     const Settings *s = &a->settings, *t = &b->settings;
     return a->model == b->model && strcmp(s->device, t->device) == 0 && s->math == t->math &&
            s->compute == t->compute && s->threads == t->threads && s->weights == t->weights &&
-           s->sliding_window == t->sliding_window;
+           s->attention == t->attention && s->sliding_window == t->sliding_window;
 }
 
 bool schedule_same_output(const Settings *s, const Settings *t) {

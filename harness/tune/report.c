@@ -122,6 +122,7 @@ static void print_use(const TuneReport *p, const char *method) {
     if (settings_compute(on)) printf(" --compute %s", settings_compute(on));
     if (on->threads) printf(" --threads %d", on->threads);
     if (on->weights == WEIGHTS_HELD) printf(" --weights held");
+    if (on->attention == ATTENTION_PLAIN) printf(" --attention plain");
     puts(on->math == MATH_FAST ? " --math fast" : "");
 }
 

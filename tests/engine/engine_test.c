@@ -376,6 +376,52 @@ static void names(void **state) {
     }
 }
 
+// Plain attention takes memory, moves bytes, and says what flash says, here bit for bit; other words, and
+// devices without it, are refused.
+static void attentions(void **state) {
+    const Models *m = *state;
+    float *logits[2];
+    size_t step[2];
+    for (int plain = 0; plain < 2; plain++) {
+        Engine engine;
+        Error e = {0};
+        EngineMemory memory;
+        BackendReport r;
+        EngineOptions o = {
+            .attention = plain ? "plain" : NULL, .backend = {.threads = 2, .isa = "portable"}
+        };
+        open_engine(&engine, m->target, &o, &memory);
+        Session *s = &engine.session;
+        step[plain] = memory.step;
+        s->backend->report(s->self, &r);
+        assert_int_equal(r.score_bytes, plain ? shape_score_bytes(&s->shape) : 0);
+        int tokens[] = {3, 1, 4, 1, 5, 9, 2, 6}, count = 8, last;
+        assert_true(session_prefill(s, tokens, count, 0, 0, NULL, &e));
+        session_begin_step(s, true, LAYOUT_TREE);
+        last = tree_propose(&s->tree, tree_root(&s->tree, 5), 3);
+        assert_true(session_run(s, s->shape.layers, &e) && session_read(s, HEAD_ARGMAX | HEAD_LOGITS, &e));
+        size_t size = (size_t)s->shape.vocab * sizeof(float);
+        logits[plain] = mem_alloc(1, size);
+        memcpy(logits[plain], session_logits(s, last), size);
+        if (plain) assert_memory_equal(logits[0], logits[1], size);
+        engine_close(&engine);
+    }
+    assert_true(step[1] > step[0]);
+    mem_free(logits[0]), mem_free(logits[1]);
+    static const char *const rows[][3] = {
+        {"cpu",  "dense", "there is no attention 'dense': flash and plain are known"         },
+        {"cuda", "plain",
+         "attention plain needs device cpu or null; cuda has flash alone (--attention flash)"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Engine engine;
+        Error e = {0};
+        assert_false(engine_open(&engine, m->target,
+                                 &(EngineOptions){.device = rows[i][0], .attention = rows[i][1]}, NULL, &e));
+        assert_string_equal(e.text, rows[i][2]);
+    }
+}
+
 static Compute compute_of(const char *dir, const char *name) {
     Engine engine;
     EngineOptions o = {.compute = name, .backend.threads = 1};
@@ -410,6 +456,7 @@ int main(void) {
         cmocka_unit_test(weights_too_large),
         cmocka_unit_test(context_too_large),
         cmocka_unit_test(names),
+        cmocka_unit_test(attentions),
         cmocka_unit_test(computes),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -166,6 +166,26 @@ static void monotone(void **state) {
 }
 
 // Positions that nodes see, counted one by one.
+// Plain attention moves a score for each row and key, masked ones too, and gains nothing by it.
+static void plain_scores(void **state) {
+    (void)state;
+    Random r = test_random(9);
+    for (int round = 0; round < 50; round++) {
+        Hardware h = draw_machine(&r);
+        StepModel m = draw_model(&r);
+        m.score_bytes = 16.0 * test_between(&r, 1, 64);
+        int tokens = test_between(&r, 1, 200), context = test_between(&r, 0, 3000);
+        int seen = m.window && context > m.window ? m.window : context;
+        StepPlan plan = step_chain(tokens, context);
+        double flash = hardware_price(&h, &m, &plan).attention;
+        m.plain = true;
+        double wanted = m.layers * m.score_bytes * tokens * (seen + tokens) / (h.bytes_per_s * h.read_share);
+        double got = hardware_price(&h, &m, &plan).attention - flash;
+        if (!(fabs(got - wanted) <= 1e-9 * (wanted + flash)))
+            fail_msg("%d rows after %d: scores take %g s, wanted %g", tokens, context, got, wanted);
+    }
+}
+
 static void plans(void **state) {
     (void)state;
     for (int k = 1; k < 5; k++)
@@ -305,9 +325,11 @@ static void floor_or_fitted(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(floor_or_fitted), cmocka_unit_test(written_and_read), cmocka_unit_test(waves),
-        cmocka_unit_test(floors),          cmocka_unit_test(monotone),         cmocka_unit_test(attention),
-        cmocka_unit_test(plans),           cmocka_unit_test(known_machine),    cmocka_unit_test(files),
+        cmocka_unit_test(floor_or_fitted), cmocka_unit_test(written_and_read),
+        cmocka_unit_test(waves),           cmocka_unit_test(floors),
+        cmocka_unit_test(monotone),        cmocka_unit_test(attention),
+        cmocka_unit_test(plain_scores),    cmocka_unit_test(plans),
+        cmocka_unit_test(known_machine),   cmocka_unit_test(files),
         cmocka_unit_test(file_mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

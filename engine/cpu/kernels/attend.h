@@ -39,8 +39,9 @@ static inline void put_out(const Attend *a, int i) {
 
 static inline void attend(const Attend *a) {
     int queries = a->nodes * a->group;
-    for_spans(a, score_span);
-    weigh(a);
+    if (attend_does(a, ATTEND_SCORES)) for_spans(a, score_span);
+    if (attend_does(a, ATTEND_WEIGHTS)) weigh(a);
+    if (!attend_does(a, ATTEND_VALUES)) return;
     memset(a->sums, 0, (size_t)queries * key_value_pad(a->head_dim) * sizeof *a->sums);
     for_spans(a, mix_span);
     for (int i = 0; i < queries; i++) put_out(a, i);

@@ -42,7 +42,12 @@ typedef struct KeySpan {
 //      node 0   | before | shared ............ | after |
 //      node 1       | before | shared ........ | after     |
 //      spans    shared, before of node 0, after of node 0, before of node 1, ..
+//
+// It is taken whole, or in three calls, for plain attention (core/attention.h): the scores; the weights,
+// which take their place; the values' sum. Between the calls nothing but `scores` is kept.
+typedef enum { ATTEND_WHOLE, ATTEND_SCORES, ATTEND_WEIGHTS, ATTEND_VALUES } AttendPart;
 typedef struct Attend {
+    AttendPart part;
     int nodes, group, head_dim;
     const KeyLayout *layout;
     float scale;    // of q . k
@@ -59,6 +64,10 @@ typedef struct Attend {
     size_t score_row;                      // at least the largest `first` + `visible` and SCORE_PAD
     float *sums;                           // (queries, head_dim rounded up to LANE_PAIRS) scratch
 } Attend;
+
+static inline bool attend_does(const Attend *a, AttendPart part) {
+    return a->part == ATTEND_WHOLE || a->part == part;
+}
 
 // Scratch is for nodes * group queries, rounded up to QUERY_TILE.
 enum { QUERY_TILE = 16, SCORE_PAD = 32 };

@@ -204,7 +204,7 @@ static void amx_matmul(const Tensor *w, const Packed *p, float *y, size_t stride
 }
 
 static void amx_attend(const Attend *a) {
-    if (!attend_on_tiles(a)) attend(a);
+    if (a->part != ATTEND_WHOLE || !attend_on_tiles(a)) attend(a);
 }
 
 // Tile products with all operands in tiles; not zeros, which cost less power.

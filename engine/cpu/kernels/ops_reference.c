@@ -86,34 +86,46 @@ static double score(const Attend *a, const float *q, const KeySpan *s, int key) 
     return (double)a->scale * sum;
 }
 
-// softmax(scale * q K) V for one query head.
-static void attend_query(const Attend *a, int node, const float *q, float *out) {
-    int visible = a->visible[node], key;
-    double highest = -INFINITY, total = 0;
+static void take_scores(const Attend *a, int node, const float *q, float *scores) {
     Walk w = walk_begin(a, node);
-    for (int i = 0; i < visible; i++) {
+    for (int i = 0, key; i < a->visible[node]; i++) {
         const KeySpan *s = walk_next(&w, &key);
-        a->scores[i] = (float)score(a, q, s, key);
-        highest = fmax(highest, (double)a->scores[i]);
+        scores[i] = (float)score(a, q, s, key);
     }
-    for (int i = 0; i < visible; i++) total += exp((double)a->scores[i] - highest);
-    for (int d = 0; d < a->head_dim; d++) {
+}
+
+static void weigh(float *scores, int visible) {
+    double highest = -INFINITY, total = 0;
+    for (int i = 0; i < visible; i++) highest = fmax(highest, (double)scores[i]);
+    for (int i = 0; i < visible; i++) total += exp((double)scores[i] - highest);
+    for (int i = 0; i < visible; i++) scores[i] = (float)(exp((double)scores[i] - highest) / total);
+}
+
+static void sum_values(const Attend *a, int node, const float *weights, float *out) {
+    for (int d = 0, key; d < a->head_dim; d++) {
         double sum = 0;
-        w = walk_begin(a, node);
-        for (int i = 0; i < visible; i++) {
+        Walk w = walk_begin(a, node);
+        for (int i = 0; i < a->visible[node]; i++) {
             const KeySpan *s = walk_next(&w, &key);
-            sum += exp((double)a->scores[i] - highest) *
-                   (double)dtype_load(a->layout->dtype, s->v, value_at(a->layout, key, d));
+            sum +=
+                (double)weights[i] * (double)dtype_load(a->layout->dtype, s->v, value_at(a->layout, key, d));
         }
-        out[d] = (float)(sum / total);
+        out[d] = (float)sum;
     }
+}
+
+// softmax(scale * q K) V for one query head, or a part of it.
+static void attend_query(const Attend *a, int node, const float *q, float *scores, float *out) {
+    if (attend_does(a, ATTEND_SCORES)) take_scores(a, node, q, scores);
+    if (attend_does(a, ATTEND_WEIGHTS)) weigh(scores, a->visible[node]);
+    if (attend_does(a, ATTEND_VALUES)) sum_values(a, node, scores, out);
 }
 
 static void attend(const Attend *a) {
     for (int n = 0; n < a->nodes; n++)
         for (int g = 0; g < a->group; g++) {
             size_t at = (size_t)n * a->row + (size_t)(g * a->head_dim);
-            attend_query(a, n, a->q + at, a->out + at);
+            attend_query(a, n, a->q + at, a->scores + (size_t)(n * a->group + g) * a->score_row, a->out + at);
         }
 }
 

@@ -9,6 +9,7 @@
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/instance.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 // Everything that no run has written is NaN.
@@ -76,8 +77,22 @@ static void trapped_tiles(void **state) {
     assert_true(tiles_trap_end() > 0);
 }
 
+static bool open_plain(const Model *model, const BackendOptions *o, void **self, Error *e) {
+    BackendOptions plain = *o;
+    plain.plain = true;
+    return cpu_open(model, &plain, self, e);
+}
+
+static void plain_attention(void **state) {
+    (void)state;
+    const CpuOps *best = cpu_ops_find(getenv("OUTPACE_ISA"), NULL);
+    assert_non_null(best);
+    ExactBackend b = {&cpu_backend, open_plain, poison, best->name, EXACT_MAX_CONTEXT};
+    exact_suite(&b, 0, 12, 40);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_set), cmocka_unit_test(emulated_tiles),
-                                       cmocka_unit_test(trapped_tiles)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_set), cmocka_unit_test(plain_attention),
+                                       cmocka_unit_test(emulated_tiles), cmocka_unit_test(trapped_tiles)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

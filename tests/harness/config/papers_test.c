@@ -20,48 +20,52 @@ typedef struct {
 static const Source SOURCES[] = {
   // thunlp/Ouroboros@7dac65b: gamma, W, level by defaults and last comments of benchmark/test_*.py; topk 3
     {"ouroboros-figure-4", "Yi-34B",              "humaneval:ouroboros",
-     "ouroboros:mode=reference,gamma=12,W=20,window=20,beta=7,K=3,warm=*"                                        },
+     "ouroboros:mode=reference,gamma=12,W=20,window=20,beta=7,K=3,warm=*"                                                },
     {"ouroboros-figure-4", "DeepSeek-Coder-33B",  "humaneval:ouroboros",
-     "ouroboros:mode=reference,gamma=11,W=20,window=20,beta=7,K=3,warm=*"                                        },
+     "ouroboros:mode=reference,gamma=11,W=20,window=20,beta=7,K=3,warm=*"                                                },
     {"ouroboros-figure-4", "CodeLlama-34B",       "humaneval:ouroboros",
-     "ouroboros:mode=reference,gamma=10,W=20,window=20,beta=6,K=3,warm=*"                                        },
+     "ouroboros:mode=reference,gamma=10,W=20,window=20,beta=6,K=3,warm=*"                                                },
     {"ouroboros-figure-4", "Yi-34B",              "mbpp",
-     "ouroboros:mode=reference,gamma=12,W=18,window=18,beta=5,K=3,warm=*"                                        },
+     "ouroboros:mode=reference,gamma=12,W=18,window=18,beta=5,K=3,warm=*"                                                },
     {"ouroboros-figure-4", "DeepSeek-Coder-33B",  "mbpp",
-     "ouroboros:mode=reference,gamma=7,W=15,window=15,beta=5,K=3,warm=*"                                         },
+     "ouroboros:mode=reference,gamma=7,W=15,window=15,beta=5,K=3,warm=*"                                                 },
     {"ouroboros-figure-4", "CodeLlama-34B",       "mbpp",
-     "ouroboros:mode=reference,gamma=8,W=16,window=16,beta=6,K=3,warm=*"                                         },
+     "ouroboros:mode=reference,gamma=8,W=16,window=16,beta=6,K=3,warm=*"                                                 },
     {"ouroboros-table-2",  "Yi-34B",              "gsm8k:ouroboros",
-     "ouroboros:mode=reference,gamma=4,W=15,window=15,beta=6,K=3,warm=*"                                         },
+     "ouroboros:mode=reference,gamma=4,W=15,window=15,beta=6,K=3,warm=*"                                                 },
     {"ouroboros-table-2",  "LLaMA-2-Chat-70B",    "gsm8k:ouroboros",
-     "ouroboros:mode=reference,gamma=6,W=17,window=17,beta=6,K=3,warm=*"                                         },
+     "ouroboros:mode=reference,gamma=6,W=17,window=17,beta=6,K=3,warm=*"                                                 },
     {"ouroboros-table-2",  "Yi-34B",              "cnndm:ouroboros",
-     "ouroboros:mode=reference,gamma=10,W=15,window=15,beta=5,K=3,warm=*"                                        },
+     "ouroboros:mode=reference,gamma=10,W=15,window=15,beta=5,K=3,warm=*"                                                },
     {"ouroboros-table-2",  "LLaMA-2-Chat-70B",    "cnndm:ouroboros",
-     "ouroboros:mode=reference,gamma=4,W=13,window=13,beta=5,K=3,warm=*"                                         },
+     "ouroboros:mode=reference,gamma=4,W=13,window=13,beta=5,K=3,warm=*"                                                 },
     {"ouroboros-table-2",  "Yi-34B",              "wmt16:ouroboros",
-     "ouroboros:mode=reference,gamma=4,W=20,window=20,beta=7,K=3,warm=*"                                         },
+     "ouroboros:mode=reference,gamma=4,W=20,window=20,beta=7,K=3,warm=*"                                                 },
     {"ouroboros-table-3",  "Yi-34B",              "humaneval:ouroboros",
-     "ouroboros:mode=reference,gamma=12,W=20,window=20,beta=7,K=*,suffixes=*,inspiration=*,refine=*"             },
+     "ouroboros:mode=reference,gamma=12,W=20,window=20,beta=7,K=*,suffixes=*,inspiration=*,refine=*"                     },
     {"ouroboros-figure-5", "Yi-34B",              "humaneval:ouroboros",
-     "ouroboros:mode=reference,gamma=12,W=20,window=20,beta=7,K=*"                                               },
+     "ouroboros:mode=reference,gamma=12,W=20,window=20,beta=7,K=*"                                                       },
  // hemingkx/Spec-Bench@fd2c1cd, eval.sh: --level 5 --window 7 --guess 7, for all sizes
-    {"kangaroo-table-1",   "Vicuna-7B",           "spec-bench",          "lookahead:mode=reference,N=5,W=7,G=7"  },
-    {"kangaroo-table-1",   "Vicuna-13B",          "spec-bench",          "lookahead:mode=reference,N=5,W=7,G=7"  },
+    {"kangaroo-table-1",   "Vicuna-7B",           "spec-bench",          "lookahead:mode=reference,N=5,W=7,G=7"          },
+    {"kangaroo-table-1",   "Vicuna-13B",          "spec-bench",          "lookahead:mode=reference,N=5,W=7,G=7"          },
  // Lookahead's paper, Table 4 for 7B; by its authors' code, and by the paper's algorithm beside it
-    {"lookahead-table-2",  "LLaMA-2-7B-Chat",     "cnndm:lookahead",     "lookahead:mode=reference,N=5,W=15,G=15"},
-    {"lookahead-table-2",  "LLaMA-2-7B-Chat",     "cnndm:lookahead",     "lookahead:N=5,W=15,G=15"               },
-    {"lookahead-figure-5", "CodeLlama-34B",       "humaneval",           "lookahead:mode=reference,N=5,W=7,G=7"  },
-    {"lookahead-figure-5", "CodeLlama-34B",       "humaneval",           "lookahead:N=5,W=7,G=7"                 },
-    {"lookahead-figure-8", "LLaMA-2-7B-Chat",     "mt-bench",            "lookahead:mode=reference,N=5,W=*,G=*"  },
-    {"lookahead-figure-8", "LLaMA-2-7B-Chat",     "mt-bench",            "lookahead:N=5,W=*,G=*"                 },
+    {"lookahead-table-2",  "LLaMA-2-7B-Chat",     "cnndm:lookahead",     "lookahead:mode=reference,N=5,W=15,G=15"        },
+    {"lookahead-table-2",  "LLaMA-2-7B-Chat",     "cnndm:lookahead",     "lookahead:N=5,W=15,G=15"                       },
+    {"lookahead-figure-5", "CodeLlama-34B",       "humaneval",           "lookahead:mode=reference,N=5,W=7,G=7"          },
+    {"lookahead-figure-5", "CodeLlama-34B",       "humaneval",           "lookahead:N=5,W=7,G=7"                         },
+    {"lookahead-figure-6", "LLaMA-2-Chat-7B",     "mt-bench",            "lookahead:mode=reference,N=5,W=15,G=15,ranks=*"},
+    {"lookahead-figure-6", "LLaMA-2-Chat-7B",     "mt-bench",            "lookahead:N=5,W=15,G=15,ranks=*"               },
+    {"lookahead-figure-7", "LLaMA-2-Chat-13B",    "mt-bench",            "lookahead:mode=reference,N=5,W=10,G=10,ranks=*"},
+    {"lookahead-figure-7", "LLaMA-2-Chat-13B",    "mt-bench",            "lookahead:N=5,W=10,G=10,ranks=*"               },
+    {"lookahead-figure-8", "LLaMA-2-7B-Chat",     "mt-bench",            "lookahead:mode=reference,N=5,W=*,G=*"          },
+    {"lookahead-figure-8", "LLaMA-2-7B-Chat",     "mt-bench",            "lookahead:N=5,W=*,G=*"                         },
  // N-Grammys: the unigram of its appendix, that of its text beside it
     {"ngrammys-figure-2",  "Mistral-7B-Instruct", "humaneval",
-     "ngrammys:strategy=unigram,order=inner,w=1,k=*"                                                             },
+     "ngrammys:strategy=unigram,order=inner,w=1,k=*"                                                                     },
     {"ngrammys-figure-2",  "Mistral-7B-Instruct", "humaneval",
-     "ngrammys:strategy=unigram,order=distance,w=1,k=*"                                                          },
-    {"ngrammys-figure-2",  "Mistral-7B-Instruct", "humaneval",           "ngrammys:strategy=bigram,w=1,k=*"      },
-    {"ngrammys-figure-2",  "Mistral-7B-Instruct", "humaneval",           "ngrammys:strategy=extended,w=*,k=*"    },
+     "ngrammys:strategy=unigram,order=distance,w=1,k=*"                                                                  },
+    {"ngrammys-figure-2",  "Mistral-7B-Instruct", "humaneval",           "ngrammys:strategy=bigram,w=1,k=*"              },
+    {"ngrammys-figure-2",  "Mistral-7B-Instruct", "humaneval",           "ngrammys:strategy=extended,w=*,k=*"            },
 };
 enum { SOURCE_COUNT = sizeof SOURCES / sizeof *SOURCES };
 
@@ -136,6 +140,20 @@ static void orders_share_their_prompts(void **state) {
     config_close(c);
 }
 
+// Figures 5 to 7 of Lookahead: every point without FlashAttention and with it (section 5.2).
+static void bars_have_both_attentions(void **state) {
+    (void)state;
+    static const char *const NAMES[] = {"lookahead-figure-5", "lookahead-figure-6", "lookahead-figure-7"};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+        Config *c = config_open(NAMES[i]);
+        int count[2] = {0};
+        for (int k = 0; k < c->sweep.count; k++) count[c->sweep.points[k].settings.attention]++;
+        assert_true(count[ATTENTION_FLASH] > 10);
+        assert_int_equal(count[ATTENTION_FLASH], count[ATTENTION_PLAIN]);
+        config_close(c);
+    }
+}
+
 // --- published rows
 
 static bool has_point(const Config *c, const PublishedRow *row) {
@@ -194,6 +212,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(configs_are_their_sources),
         cmocka_unit_test(orders_share_their_prompts),
+        cmocka_unit_test(bars_have_both_attentions),
         cmocka_unit_test(published_rows_have_points),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

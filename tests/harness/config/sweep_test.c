@@ -372,6 +372,11 @@ static void describes(void **state) {
     sweep_describe(&x, s.points, &text);
     if (!strstr(text_get(&text), ",sliding_window=on,weights=held,max_tokens=128,"))
         fail_msg("got\n%s", text_get(&text));
+    s.points->settings.attention = ATTENTION_PLAIN;
+    text_clear(&text);
+    sweep_describe(&x, s.points, &text);
+    if (!strstr(text_get(&text), ",weights=held,attention=plain,max_tokens=128,"))
+        fail_msg("got\n%s", text_get(&text));
     text_release(&text);
     release(&x, &s);
 }

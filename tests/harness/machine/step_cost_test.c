@@ -20,6 +20,17 @@ static void one_token(void **state) {
     assert_true(c.bytes == 1000 + 9 * 32);
 }
 
+// Each of two rows' scores of all that it sees: 16 bytes a head and layer.
+static void plain_attention(void **state) {
+    (void)state;
+    Shape s = small_shape();
+    BackendReport r = {
+        .weight_bytes = 1000, .kv_bytes_per_position = 32, .score_bytes = shape_score_bytes(&s)};
+    StepShape step = {.rows = 2, .read = 1, .context = 9, .cache_readers = 1, .seen = 21};
+    assert_int_equal(r.score_bytes, 16 * 2 * 2);
+    assert_true(step_cost(&s, &r, &step).bytes == 1000 + 9 * 32 + 21 * 64);
+}
+
 static void many_tokens(void **state) {
     (void)state;
     Shape s = small_shape();
@@ -51,7 +62,8 @@ static void no_arithmetic(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_token), cmocka_unit_test(many_tokens),
-                                       cmocka_unit_test(window), cmocka_unit_test(no_arithmetic)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_token), cmocka_unit_test(plain_attention),
+                                       cmocka_unit_test(many_tokens), cmocka_unit_test(window),
+                                       cmocka_unit_test(no_arithmetic)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,6 +52,19 @@ static void scales(void **state) {
     assert_true(field(four, "pipeline") < speedup && field(four, "autoregressive_pipeline") < 1);
     json_decref(root);
     child_release(&c);
+    // Fitted: one token a step over several devices is as slow as given, and lookahead's step has the same
+    // cost.
+    CHILD_OUTPACE(&c, *state, 0, "simulate", "x", "--db", "x.db", "--on", "a100-40gb", "--shape", "llama2-7b",
+                  "--devices", "1,4", "--link", "300,5", "--cut", "0.785", "--json");
+    root = json_loads(text_get(&c.out), 0, NULL);
+    rows = json_object_get(root, "scaling");
+    one = json_array_get(rows, 0), four = json_array_get(rows, 1);
+    assert_true(field(root, "cut") == 0.785 && field(one, "autoregressive_tensor") == 1);
+    assert_true(fabs(field(four, "autoregressive_tensor") - 0.785) < 1e-9 &&
+                fabs(field(four, "autoregressive_pipeline") - 0.785) < 1e-9);
+    assert_true(field(four, "tensor") < field(four, "lookahead"));
+    json_decref(root);
+    child_release(&c);
     // As it would be imported without its baseline: there is no speedup to scale.
     sqlite3 *db;
     assert_int_equal(sqlite3_open(folder_path(*state, "x.db"), &db), SQLITE_OK);

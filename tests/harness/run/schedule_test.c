@@ -32,8 +32,8 @@ static void release(Plan *p) {
 static void group_key(const Point *p, bool with_output, Text *out) {
     const Settings *s = &p->settings;
     text_clear(out);
-    text_printf(out, "%d %s %d %d %d %d %d", p->model, s->device, s->math, s->compute, s->threads, s->weights,
-                s->sliding_window);
+    text_printf(out, "%d %s %d %d %d %d %d %d", p->model, s->device, s->math, s->compute, s->threads,
+                s->weights, s->attention, s->sliding_window);
     if (with_output)
         text_printf(out, " %d %d %g %d %g %d %d %d", p->dataset, s->max_tokens, s->temperature, s->top_k,
                     s->top_p, s->seed, s->ignore_eos, strstr(p->decoder, "warm=on") != NULL);
@@ -104,6 +104,7 @@ static void random_schedules(void **state) {
         maybe(&r, &file, "  compute: [f32, bf16]\n");
         maybe(&r, &file, "  sliding_window: [on, off]\n");
         maybe(&r, &file, "  weights: [mapped, held]\n");
+        maybe(&r, &file, "  attention: [plain, flash]\n");
         maybe(&r, &file, "  layout: [tree, batch]\n");
         text_puts(&file, "generation:\n  max_tokens: 8\n");
         maybe(&r, &file, "  temperature: [0, 0.5, 1]\n");

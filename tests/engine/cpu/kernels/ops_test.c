@@ -290,7 +290,12 @@ static float *run_attend(const CpuOps *ops, Attend a) {
     a.score_row = MAX_POSITION + SCORE_PAD;
     a.scores = new_floats(queries * a.score_row);
     a.sums = new_floats(queries * key_value_pad(a.head_dim));
-    ops->attend(&a);
+    if (a.part == ATTEND_WHOLE) ops->attend(&a);
+    else
+        for (int part = ATTEND_SCORES; part <= ATTEND_VALUES; part++) {
+            a.part = (AttendPart)part;
+            ops->attend(&a);
+        }
     check_border(out, n, "attend");
     check_border(a.scores, queries * a.score_row, "attend's scores");
     check_border(a.sums, queries * key_value_pad(a.head_dim), "attend's sums");
@@ -344,6 +349,16 @@ static void attention(void **state) {
             if (!(fabsf(got[i] - want[i]) <= allowed(ops, &c, alike)))
                 fail_msg("%s: attention %zu of %zu is %g, wanted %g", ops->name, i, n, (double)got[i],
                          (double)want[i]);
+        Attend plain = c.a;
+        plain.part = ATTEND_SCORES;
+        bool tiles = strstr(ops->name, "amx") != NULL; // which take scores otherwise when they take all
+        float *parts = run_attend(ops, plain);
+        for (size_t i = 0; i < n; i++)
+            if (tiles ? !(fabsf(parts[i] - want[i]) <= allowed(ops, &c, alike))
+                      : memcmp(&parts[i], &got[i], sizeof *got) != 0)
+                fail_msg("%s: attention %zu of %zu is %g in parts, %g whole", ops->name, i, n,
+                         (double)parts[i], (double)got[i]);
+        free_floats(parts);
         for (int node = 0; node < c.a.nodes; node++) {
             float *alone = run_one_node(ops, &c, node);
             if (memcmp(alone, got + (size_t)node * row, row * sizeof *got) != 0)
