@@ -50,7 +50,7 @@ static void multiply(Cuda *c, int count) {
         .parts = c->parts
     };
     if (c->head.library) fast_multiply(c, &p, fast_rows(count));
-    else gpu_product(&p, most_rows(count), c->facts.shared_bytes, c->stream);
+    else gpu_product(&p, most_rows(count), &c->facts, c->stream);
 }
 
 static bool rank(Cuda *c, int count, int k, Error *e) {

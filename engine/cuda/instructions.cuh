@@ -321,12 +321,37 @@ __device__ __forceinline__ float warp_sum(float x) {
     return x;
 }
 
-// --- clusters: what a block wrote to its shared memory before it arrived, others may read behind their wait.
-// A block that others still read must not leave.
+// --- of several numbers that a thread loads or stores at once, those that are there: without a branch, so
+// that none waits for another
 
 struct alignas(8) Pair {
     float x, y;
 };
+
+#ifdef __CUDACC__
+#define SOME(instruction) "{\n\t.reg .pred there;\n\tsetp.ne.s32 there, %2, 0;\n\t@there " instruction "\n\t}"
+__device__ __forceinline__ void store_some(void *to, uint16_t x, bool there) {
+    asm volatile(SOME("st.global.u16 [%0], %1;")::"l"(__cvta_generic_to_global(to)), "h"(x), "r"((int)there)
+                 : "memory");
+}
+__device__ __forceinline__ void store_some(void *to, uint32_t x, bool there) {
+    asm volatile(SOME("st.global.u32 [%0], %1;")::"l"(__cvta_generic_to_global(to)), "r"(x), "r"((int)there)
+                 : "memory");
+}
+__device__ __forceinline__ void store_some(void *to, Pair p, bool there) {
+    asm volatile(SOME("st.global.v2.f32 [%0], {%1, %3};")::"l"(__cvta_generic_to_global(to)), "f"(p.x),
+                 "r"((int)there), "f"(p.y)
+                 : "memory");
+}
+#undef SOME
+#else
+template <typename T> static inline void store_some(void *to, T x, bool there) {
+    if (there) *(T *)to = x;
+}
+#endif
+
+// --- clusters: what a block wrote to its shared memory before it arrived, others may read behind their wait.
+// A block that others still read must not leave.
 
 #if defined(__CUDACC__) && __CUDA_ARCH__ >= 900
 static const bool HAS_CLUSTERS = true;

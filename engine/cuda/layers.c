@@ -38,7 +38,7 @@ static void multiply(const Work *w, const Matrix *m, Role from, const Put *put) 
     Product p = {
         .rows = step_rows(c->step), .w = *m, .x = *cuda_role(c, from, m), .put = *put, .parts = c->parts};
     if (m->library) fast_multiply(c, &p, w->most);
-    else gpu_product(&p, w->most, c->facts.shared_bytes, c->stream);
+    else gpu_product(&p, w->most, &c->facts, c->stream);
 }
 
 static void add_to_hidden(const Work *w, const Matrix *m, Role from) {

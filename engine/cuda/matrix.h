@@ -16,11 +16,11 @@ extern "C" {
 #endif
 
 enum {
-    PACKED_K =
-        64, // packed weights and activations are padded to a multiple of this many columns, with zeros,
-    PLAIN_K = 128,     // plain ones to a multiple of this
-    PACKED_ROWS = 256, // and packed weights to a multiple of this many rows: no tile of a product ends before
-                       // its last row
+    PACKED_K = 64,       // packed weights and activations are padded to a multiple of this many columns, with
+                         // zeros,
+    PLAIN_K = 128,       // plain ones to a multiple of this
+    TILE_ROWS = 256,     // and packed weights to whole tiles of a product, which have one of these
+    LOW_TILE_ROWS = 192, // numbers of rows: no tile ends before its last
 };
 
 // How the operands of a product stand in memory, and so which product reads them.

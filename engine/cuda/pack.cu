@@ -30,7 +30,8 @@ void gpu_pack(const Pack *p, void *stream) {
 }
 
 size_t gpu_matrix_bytes(const Matrix *m) {
-    const size_t tile = PACKED_ROWS;
-    size_t rows = m->form == FORM_PACKED ? ((size_t)m->rows + tile - 1) / tile * tile : (size_t)m->rows;
-    return rows * (size_t)m->pitch * dtype_size(m->dtype);
+    int tiles = (m->rows + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
+    int low = (m->rows + LOW_TILE_ROWS - 1) / LOW_TILE_ROWS * LOW_TILE_ROWS;
+    int rows = m->form != FORM_PACKED ? m->rows : tiles > low ? tiles : low;
+    return (size_t)rows * (size_t)m->pitch * dtype_size(m->dtype);
 }

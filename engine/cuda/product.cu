@@ -2,14 +2,16 @@
 // what becomes of y.
 //
 // Weights are the long side of each mma, activations the short one, so a step of one row wastes 7 columns of
-// 8 and no weight. A block has TILE weight rows, a warp 32 of them; K goes by in stages of 64 columns,
-// fetched asynchronously some stages ahead. A stage of activations is shared by the block's warps.
+// 8 and no weight. A block has ROWS of weights and N of activations; K goes by in stages of 64 columns,
+// fetched asynchronously some stages ahead. Warps share a stage: up to 64 rows of activations each has its
+// own rows of weights and all activations; of 128, its own 64 (or 48) by 64, so that neither is read by all
+// of them.
 //
 //      block (tile, split):   w | stage | stage | stage | ..        x   | stage | ..    (N columns)
 //
 // An element's sum depends on K and M alone: k ascends by 16 in one accumulator, K is split in parts by shape
-// (matrix `splits`), and parts are added in ascending order. N, TILE and the number of stages do not enter. A
-// column does not see its neighbours.
+// (matrix `splits`), and parts are added in ascending order. N, ROWS, warps and the number of stages do not
+// enter. A column does not see its neighbours.
 //
 // The blocks of a tile are a cluster (9.0): each reads its share of the outputs from the shared memory of
 // all. Where there are no clusters the parts go through global memory, and the next launch (put_rows) adds
@@ -22,13 +24,44 @@
 #include "engine/cuda/put.cuh"
 #include "engine/cuda/runtime.h"
 
-enum { K_STAGE = 64, WARP_ROWS = 32 };
+enum { K_STAGE = 64 };
 
-template <int N, int WARPS> struct Stage {
-    uint4 w[WARPS * WARP_ROWS / 16][K_STAGE / 16][WARP]; // a lane's fragment of a 16x16 tile
-    uint16_t x[N / 8][K_STAGE / 8][64];
+// How a block's warps share its tile: DOWN of them TALL fragments of 16 rows each, ACROSS of them the
+// columns.
+template <int N_, int TALL_, int DOWN_, int ACROSS_, int STAGES_> struct Cut {
+    enum {
+        N = N_,
+        TALL = TALL_,
+        DOWN = DOWN_,
+        ACROSS = ACROSS_,
+        STAGES = STAGES_,
+        ROWS = 16 * TALL * DOWN,
+        THREADS = DOWN * ACROSS * WARP,
+        BLOCKS = N / 8 / ACROSS,    // of 8 columns, a warp
+        PAIRED = BLOCKS > 1 ? 2 : 1 // that stand together, and warps take in turns
+    };
 };
-template <int N, int WARPS, int STAGES> struct ProductShared { Stage<N, WARPS> stage[STAGES]; };
+typedef Cut<128, 4, 4, 2, 3> Large;
+typedef Cut<128, 3, 4, 2, 4> Low; // for more blocks
+typedef Cut<128, 4, 2, 2, 3> Small;
+typedef Cut<64, 2, 4, 1, 4> Small64;
+static_assert((int)Large::ROWS == TILE_ROWS && (int)Low::ROWS == LOW_TILE_ROWS,
+              "weights are padded to these");
+
+template <class C> struct Stage {
+    uint4 w[C::ROWS / 16][K_STAGE / 16][WARP]; // a lane's fragment of a 16x16 tile
+    uint16_t x[C::N / 8][K_STAGE / 8][64];
+};
+template <class C> struct ProductShared { Stage<C> stage[C::STAGES]; };
+
+// A warp's place in its tile; and which of the tile's blocks of 8 columns is its n-th.
+template <class C> __device__ __forceinline__ int warp_down() {
+    return C::ACROSS > 1 ? warp_number() % C::DOWN : warp_number();
+}
+template <class C> __device__ __forceinline__ int column_block(int n) {
+    int across = C::ACROSS > 1 ? warp_number() / C::DOWN : 0;
+    return (n / C::PAIRED * C::ACROSS + across) * C::PAIRED + n % C::PAIRED;
+}
 
 // What one block works on.
 struct Part {
@@ -45,8 +78,8 @@ struct Feed {
     int tile, w_piece, block, x_piece;
 };
 
-template <int WARPS> __device__ __forceinline__ Feed feed_of(const Product &p, const Part &b) {
-    const int tiles = WARPS * WARP / W_PIECES, blocks = WARPS * WARP / X_PIECES;
+template <class C> __device__ __forceinline__ Feed feed_of(const Product &p, const Part &b) {
+    const int tiles = C::THREADS / W_PIECES, blocks = C::THREADS / X_PIECES;
     size_t tile_pieces = (size_t)(p.w.pitch / 16) * WARP, block_pieces = (size_t)(p.x.pitch / 8) * 8;
     int thread = (int)threadIdx.x;
     Feed f = {NULL,
@@ -57,26 +90,25 @@ template <int WARPS> __device__ __forceinline__ Feed feed_of(const Product &p, c
               thread % W_PIECES,
               thread / X_PIECES,
               thread % X_PIECES};
-    f.w = (const uint4 *)p.w.data + (size_t)(b.tile * WARPS * 2 + f.tile) * tile_pieces + f.w_piece;
+    f.w = (const uint4 *)p.w.data + (size_t)(b.tile * (C::ROWS / 16) + f.tile) * tile_pieces + f.w_piece;
     f.x = (const uint4 *)p.x.data + (size_t)(b.first / 8 + f.block) * block_pieces + f.x_piece;
     return f;
 }
 
-template <int N, int WARPS>
-__device__ __forceinline__ void fetch_weights(Stage<N, WARPS> *s, const Feed &f, int k) {
-    const int at_once = WARPS * WARP / W_PIECES;
+template <class C> __device__ __forceinline__ void fetch_weights(Stage<C> *s, const Feed &f, int k) {
+    const int at_once = C::THREADS / W_PIECES;
     const uint4 *w = f.w + (size_t)k * W_PIECES;
 #pragma unroll
-    for (int i = 0; i < WARPS * 2 / at_once; i++, w += f.w_step)
+    for (int i = 0; i < C::ROWS / 16 / at_once; i++, w += f.w_step)
         copy_async(&s->w[f.tile + i * at_once][f.w_piece / WARP][f.w_piece % WARP], w);
 }
 
-template <int N, int WARPS>
-__device__ __forceinline__ void fetch_activations(Stage<N, WARPS> *s, const Feed &f, const Part &b, int k) {
-    const int at_once = WARPS * WARP / X_PIECES;
+template <class C>
+__device__ __forceinline__ void fetch_activations(Stage<C> *s, const Feed &f, const Part &b, int k) {
+    const int at_once = C::THREADS / X_PIECES;
     const uint4 *x = f.x + (size_t)k * X_PIECES;
 #pragma unroll
-    for (int i = 0; i < (N / 8 + at_once - 1) / at_once; i++, x += f.x_step) {
+    for (int i = 0; i < (C::N / 8 + at_once - 1) / at_once; i++, x += f.x_step) {
         int block = f.block + i * at_once;
         if (block < b.blocks) copy_async(&s->x[block][f.x_piece / 8][f.x_piece % 8 * 8], x);
     }
@@ -84,28 +116,29 @@ __device__ __forceinline__ void fetch_activations(Stage<N, WARPS> *s, const Feed
 
 // One stage into a warp's accumulators [16-row tile][block of 8 columns]. Columns without a row are whatever
 // stood there; nothing keeps them.
-template <Dtype FORMAT, int N, int WARPS>
-__device__ __forceinline__ void multiply(const Stage<N, WARPS> *s, const Part &b, float sum[2][N / 8][4]) {
-    const int at_once = N > 8 ? 2 : 1;
+template <Dtype FORMAT, class C>
+__device__ __forceinline__ void multiply(const Stage<C> *s, const Part &b, float sum[C::TALL][C::BLOCKS][4]) {
+    const int tall = C::TALL, paired = C::PAIRED;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        uint32_t a[2][2][4];
+        uint32_t a[tall][2][4];
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            uint4 f = s->w[warp_number() * 2 + i / 2][half * 2 + i % 2][warp_lane()];
+        for (int i = 0; i < 2 * tall; i++) {
+            uint4 f = s->w[warp_down<C>() * tall + i / 2][half * 2 + i % 2][warp_lane()];
             a[i / 2][i % 2][0] = f.x, a[i / 2][i % 2][1] = f.y, a[i / 2][i % 2][2] = f.z,
                          a[i / 2][i % 2][3] = f.w;
         }
 #pragma unroll
-        for (int n = 0; n < N / 8; n += at_once) {
-            if (n >= b.blocks) continue;
+        for (int n = 0; n < C::BLOCKS; n += paired) {
+            int block = column_block<C>(n);
+            if (block >= b.blocks) continue;
             uint32_t x[2][4];
 #pragma unroll
-            for (int c = 0; c < at_once; c++)
-                load_matrices(x[c], &s->x[n + c][half * 4 + warp_lane() / 8][warp_lane() % 8 * 8]);
+            for (int c = 0; c < paired; c++)
+                load_matrices(x[c], &s->x[block + c][half * 4 + warp_lane() / 8][warp_lane() % 8 * 8]);
 #pragma unroll
-            for (int i = 0; i < 4 * at_once; i++) { // those that add to one another stand apart
-                int k = i / (2 * at_once), t = i % 2, c = i / 2 % at_once;
+            for (int i = 0; i < 2 * tall * paired; i++) { // those that add to one another stand apart
+                int k = i / (tall * paired), t = i % tall, c = i / tall % paired;
                 mma_16816<FORMAT>(sum[t][n + c], a[t][k], x[c][k * 2], x[c][k * 2 + 1]);
             }
         }
@@ -118,46 +151,47 @@ struct Sums {
     float *at;
     int row; // elements from one to the next
 };
-template <int WARPS> __device__ __forceinline__ Sums own_sums(void *shared) {
-    return {(float *)shared, WARPS * WARP_ROWS + 4}; // + 4: no two lanes of a store in one bank
+template <class C> __device__ __forceinline__ Sums own_sums(void *shared) {
+    return {(float *)shared, C::ROWS + 4}; // + 4: no two lanes of a store in one bank
 }
-template <int WARPS> __device__ __forceinline__ Sums part_of(const Product &p, const Part &b) {
+template <class C> __device__ __forceinline__ Sums part_of(const Product &p, const Part &b) {
     int m = (p.w.rows + 15) / 16 * 16;
-    return {p.parts + (size_t)b.split * PANEL_ROWS * (size_t)m + (size_t)(b.tile * WARPS * WARP_ROWS), m};
+    return {p.parts + (size_t)b.split * PANEL_ROWS * (size_t)m + (size_t)(b.tile * C::ROWS), m};
 }
 
 // Columns without a row go where nobody looks, if they are the block's own.
-template <int N, bool OWN>
-__device__ __forceinline__ void keep(const Sums &s, const Part &b, float sum[2][N / 8][4]) {
-    int g = warp_lane() / 4, q = warp_lane() % 4 * 2, first = warp_number() * WARP_ROWS + g;
-    float *at = s.at + (size_t)q * (size_t)s.row + (size_t)first;
+template <class C, bool OWN>
+__device__ __forceinline__ void keep(const Sums &s, const Part &b, float sum[C::TALL][C::BLOCKS][4]) {
+    int g = warp_lane() / 4, q = warp_lane() % 4 * 2, tile = warp_down<C>() * C::TALL;
 #pragma unroll
-    for (int n = 0; n < N / 8; n++, at += 8 * s.row) {
-        if (n >= b.blocks) continue;
+    for (int n = 0; n < C::BLOCKS; n++) {
+        int column = column_block<C>(n) * 8 + q;
+        if (column_block<C>(n) >= b.blocks) continue;
+        float *at = s.at + (size_t)column * (size_t)s.row + (size_t)(tile * 16 + g);
 #pragma unroll
-        for (int i = 0; i < 8; i++) {
+        for (int i = 0; i < 4 * C::TALL; i++) {
             int m = i / 4 * 16 + i % 4 / 2 * 8, next = i % 2;
-            if (OWN || (n * 8 + q + next < b.rows && warp_number() * 2 + i / 4 < b.m_tiles))
+            if (OWN || (column + next < b.rows && tile + i / 4 < b.m_tiles))
                 at[next * s.row + m] = sum[i / 4][n][i % 4];
         }
     }
 }
 
 // Of rows `step` bytes apart from `from` on; all loads are on their way at once.
-template <int AT_ONCE>
+template <int AT_ONCE, int MOST>
 __device__ __forceinline__ void sum_parts(Pair sum[AT_ONCE], const uint32_t place[PARTS_MAX], int parts,
                                           int count, int from, int step) {
-    Pair part[AT_ONCE][PARTS_MAX];
+    Pair part[AT_ONCE][MOST];
 #pragma unroll
     for (int i = 0; i < AT_ONCE; i++)
 #pragma unroll
-        for (int k = 0; k < PARTS_MAX; k++)
+        for (int k = 0; k < MOST; k++)
             part[i][k] = cluster_pair(place[k] + (unsigned)(i < count ? from + i * step : 0), k < parts);
 #pragma unroll
     for (int i = 0; i < AT_ONCE; i++) {
         sum[i] = part[i][0];
 #pragma unroll
-        for (int k = 1; k < PARTS_MAX; k++) sum[i] = add(sum[i], part[i][k]);
+        for (int k = 1; k < MOST; k++) sum[i] = add(sum[i], part[i][k]);
     }
 }
 
@@ -169,28 +203,51 @@ template <int AT_ONCE> struct Share {
     Place at;
     Ahead<AT_ONCE> next;
 };
-template <int WARPS, int AT_ONCE>
+template <class C, int AT_ONCE>
 __device__ __forceinline__ Share<AT_ONCE> share_of(const Product &p, const Part &b) {
-    const int pairs = WARPS * WARP_ROWS / 2, threads = WARPS * WARP;
+    const int pairs = C::ROWS / 2, threads = C::THREADS;
     int splits = HAS_CLUSTERS ? p.w.splits : 1, from = pairs * b.split / splits;
     int count = pairs * (b.split + 1) / splits - from, thread = (int)threadIdx.x;
     Share<AT_ONCE> s;
     s.column = (from + thread % count) * 2;
     s.own = thread / count;
     s.step = threads / count;
-    s.idle = s.own >= s.step || b.tile * WARPS * WARP_ROWS + s.column >= p.w.rows;
+    s.idle = s.own >= s.step || b.tile * C::ROWS + s.column >= p.w.rows;
     return s;
 }
 
 // Loads what the outputs are combined with ahead of time: nothing else in this launch writes it.
-template <int WARPS, int AT_ONCE>
+template <class C, int AT_ONCE>
 __device__ __forceinline__ void begin_share(Share<AT_ONCE> &s, const Product &p, const Part &b,
                                             int first_node) {
-    s.at = place_of(p.put, p.w.rows, s.idle ? 0 : b.tile * WARPS * WARP_ROWS + s.column);
+    s.at = place_of(p.put, p.w.rows, s.idle ? 0 : b.tile * C::ROWS + s.column);
     s.next.row = b.first + s.own;
     s.next.step = s.step;
     s.next.count = s.idle ? 0 : (b.rows - s.own + s.step - 1) / s.step;
     look_ahead(s.next, p.put, s.at, p.rows, first_node);
+}
+
+// One turn: the share's rows from `row` of the panel on, which `now` is about. After it, `now` is about those
+// of the turn after the next, and their loads are on their way.
+template <int AT_ONCE>
+__device__ __forceinline__ void put_turn(Ahead<AT_ONCE> &now, const Share<AT_ONCE> &s, const Product &p,
+                                         const Part &b, int first_node, const Sums &sums,
+                                         const uint32_t place[PARTS_MAX], int row) {
+    int splits = HAS_CLUSTERS ? p.w.splits : 1, step = s.step * AT_ONCE;
+    int from = row * sums.row, each = s.step * sums.row;
+    const float *own = sums.at + s.own * sums.row + s.column;
+    Pair sum[AT_ONCE];
+    if (splits == 1) { // activations are taken of every sum: where there is no row, of the first one's
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++)
+            sum[i] = *(const Pair *)(own + (i < now.count ? from + i * each : 0));
+    } else if (splits == 2) sum_parts<AT_ONCE, 2>(sum, place, splits, now.count, 4 * from, 4 * each);
+    else sum_parts<AT_ONCE, PARTS_MAX>(sum, place, splits, now.count, 4 * from, 4 * each);
+    if (splits > 1 && row + step >= b.rows) cluster_arrive();
+    put_pairs(now, p.put, s.at, sum);
+    now.row += 2 * step;
+    now.count -= 2 * AT_ONCE;
+    if (row + 2 * step < b.rows) look_ahead(now, p.put, s.at, p.rows, first_node);
 }
 
 // All parts of its outputs are in the shared memory of the cluster's blocks, the block's own among them.
@@ -198,47 +255,37 @@ template <int AT_ONCE>
 __device__ __forceinline__ void put_share(Share<AT_ONCE> &s, const Product &p, const Part &b, int first_node,
                                           const Sums &sums) {
     int splits = HAS_CLUSTERS ? p.w.splits : 1, step = s.step * AT_ONCE;
-    const float *own = sums.at + s.own * sums.row + s.column;
+    Ahead<AT_ONCE> other = {s.next.row + step, s.step, s.next.count - AT_ONCE, {}, {}};
+    if (step < b.rows) look_ahead(other, p.put, s.at, p.rows, first_node);
     uint32_t place[PARTS_MAX] = {};
 #pragma unroll
     for (int k = 0; k < PARTS_MAX; k++)
-        if (k < splits && splits > 1) place[k] = cluster_place(own, k);
+        if (k < splits && splits > 1) place[k] = cluster_place(sums.at + s.own * sums.row + s.column, k);
     if (splits == 1) __syncthreads();
     else cluster_wait();
-    for (int row = 0; row < b.rows; row += step) {
-        Ahead<AT_ONCE> now = s.next;
-        Pair sum[AT_ONCE];
-        s.next.row += step;
-        s.next.count -= AT_ONCE;
-        if (row + step < b.rows) look_ahead(s.next, p.put, s.at, p.rows, first_node);
-        if (splits == 1) { // activations are taken of every sum: where there is no row, of the first one's
-#pragma unroll
-            for (int i = 0; i < AT_ONCE; i++)
-                sum[i] = *(const Pair *)(own + (i < now.count ? row + i * s.step : 0) * sums.row);
-        } else sum_parts<AT_ONCE>(sum, place, splits, now.count, 4 * row * sums.row, 4 * s.step * sums.row);
-        if (splits > 1 && row + step >= b.rows) cluster_arrive();
-        put_pairs(now, p.put, s.at, sum);
+    for (int row = 0; row < b.rows; row += 2 * step) {
+        put_turn(s.next, s, p, b, first_node, sums, place, row);
+        if (row + step < b.rows) put_turn(other, s, p, b, first_node, sums, place, row + step);
     }
     if (splits > 1) cluster_wait(); // others may still read this block's
 }
 
-template <Dtype FORMAT, int N, int WARPS, int STAGES>
-__global__ void __launch_bounds__(WARPS *WARP) product(Product p, int first, bool clusters) {
-    typedef ProductShared<N, WARPS, STAGES> Shared;
-    static_assert(N * (WARPS * WARP_ROWS + 4) * sizeof(float) <= sizeof(Stage<N, WARPS>) * STAGES,
-                  "sums must fit");
+template <Dtype FORMAT, class C>
+__global__ void __launch_bounds__(C::THREADS) product(Product p, int first, bool clusters) {
+    typedef ProductShared<C> Shared;
+    static_assert(C::N * (C::ROWS + 4) * sizeof(float) <= sizeof(Shared), "sums must fit");
     SHARED(Shared, sm);
     int stages = p.w.pitch / K_STAGE;
     Part b = {(int)blockIdx.y, (int)blockIdx.x, 0, 0, first, 0, 0, 0};
     b.from = stages * b.split / p.w.splits;
     b.to = stages * (b.split + 1) / p.w.splits;
-    b.m_tiles = (p.w.rows + 15) / 16 - b.tile * WARPS * 2;
-    Feed feed = feed_of<WARPS>(p, b);
-    const int at_once = N < 64 ? 4 : 8;
-    Share<at_once> share = share_of<WARPS, at_once>(p, b);
+    b.m_tiles = (p.w.rows + 15) / 16 - b.tile * (C::ROWS / 16);
+    Feed feed = feed_of<C>(p, b);
+    const int at_once = C::N == 8 ? 2 : C::N < 64 ? 4 : 8, ahead_by = C::STAGES - 1;
+    Share<at_once> share = share_of<C, at_once>(p, b);
     // The first panel always has rows.
     bool early = BEGINS_EARLY && first == 0;
-    for (int s = 0; s < STAGES - 1 && early; s++)
+    for (int s = 0; s < ahead_by && early; s++)
         if (b.from + s < b.to) fetch_weights(&sm->stage[s], feed, b.from + s);
     wait_for_launches();
     int rows = p.rows->count - first, first_node = p.rows->first;
@@ -247,82 +294,94 @@ __global__ void __launch_bounds__(WARPS *WARP) product(Product p, int first, boo
         copy_wait<0>();
         return;
     }
-    b.rows = rows < N ? rows : N;
+    b.rows = rows < C::N ? rows : C::N;
     b.blocks = (b.rows + 7) / 8;
-    float sum[2][N / 8][4];
+    float sum[C::TALL][C::BLOCKS][4];
 #pragma unroll
-    for (int i = 0; i < 2 * (N / 8) * 4; i++) sum[i / (N / 2)][i / 4 % (N / 8)][i % 4] = 0;
-    for (int s = 0; s < STAGES - 1; s++) {
+    for (int i = 0; i < C::TALL * C::BLOCKS * 4; i++) sum[i / (C::BLOCKS * 4)][i / 4 % C::BLOCKS][i % 4] = 0;
+    for (int s = 0; s < ahead_by; s++) {
         if (b.from + s < b.to) {
             if (!early) fetch_weights(&sm->stage[s], feed, b.from + s);
             fetch_activations(&sm->stage[s], feed, b, b.from + s);
         }
         copy_commit();
     }
-    begin_share<WARPS, at_once>(share, p, b, first_node);
-    int now = 0, ahead = STAGES - 1; // the stages of k and of k + STAGES - 1
+    begin_share<C, at_once>(share, p, b, first_node);
+    int now = 0, ahead = ahead_by; // the stages of k and of k + ahead_by
     for (int k = b.from; k < b.to; k++) {
-        copy_wait<STAGES - 2>();
+        copy_wait<C::STAGES - 2>();
         __syncthreads();
-        if (k + STAGES - 1 < b.to) {
-            fetch_weights(&sm->stage[ahead], feed, k + STAGES - 1);
-            fetch_activations(&sm->stage[ahead], feed, b, k + STAGES - 1);
+        if (k + ahead_by < b.to) {
+            fetch_weights(&sm->stage[ahead], feed, k + ahead_by);
+            fetch_activations(&sm->stage[ahead], feed, b, k + ahead_by);
         } else let_next_begin();
         copy_commit();
-        multiply<FORMAT>(&sm->stage[now], b, sum);
+        multiply<FORMAT, C>(&sm->stage[now], b, sum);
         ahead = now;
-        now = now + 1 == STAGES ? 0 : now + 1;
+        now = now + 1 == C::STAGES ? 0 : now + 1;
     }
     copy_wait<0>();
     __syncthreads();
     if (p.w.splits > 1 && !(HAS_CLUSTERS && clusters)) {
-        keep<N, false>(part_of<WARPS>(p, b), b, sum);
+        keep<C, false>(part_of<C>(p, b), b, sum);
         return;
     }
-    Sums s = own_sums<WARPS>(sm->stage);
-    keep<N, true>(s, b, sum);
+    Sums s = own_sums<C>(sm->stage);
+    keep<C, true>(s, b, sum);
     if (p.w.splits > 1) cluster_arrive();
     put_share(share, p, b, first_node, s);
 }
 
-template <Dtype FORMAT, int N, int WARPS, int STAGES>
-static void launch(const Product &p, int first, void *stream) {
-    const int tile = WARPS * WARP_ROWS;
+template <Dtype FORMAT, class C> static void launch(const Product &p, int first, void *stream) {
     bool clusters = gpu_has_clusters();
     unsigned splits = (unsigned)p.w.splits;
-    dim3 grid(splits, (unsigned)((p.w.rows + tile - 1) / tile));
-    LAUNCH_CLUSTER((product<FORMAT, N, WARPS, STAGES>), clusters ? splits : 1, grid, WARPS * WARP,
-                   sizeof(ProductShared<N, WARPS, STAGES>), stream, p.w.data, p, first, clusters);
+    dim3 grid(splits, (unsigned)((p.w.rows + C::ROWS - 1) / C::ROWS));
+    LAUNCH_CLUSTER((product<FORMAT, C>), clusters ? splits : 1, grid, C::THREADS, sizeof(ProductShared<C>),
+                   stream, p.w.data, p, first, clusters);
 }
 
-// Tiles of 256 rows read the activations half as often, where a block can have the memory.
+// The busiest processor's rows of weights, times all processors: rows * splits, if none stood idle.
+template <class C> static int64_t occupied(const Product &p, int processors) {
+    int64_t blocks = (int64_t)((p.w.rows + C::ROWS - 1) / C::ROWS) * p.w.splits;
+    return (blocks + processors - 1) / processors * processors * C::ROWS;
+}
+
+// Large tiles read activations less often; but where they leave a third of the card idle, low ones are taken
+// if those leave less of it.
+static bool wants_low(const Product &p, int processors) {
+    int64_t large = occupied<Large>(p, processors);
+    return 2 * large > 3 * (int64_t)p.w.rows * p.w.splits && occupied<Low>(p, processors) < large;
+}
+
 template <Dtype FORMAT>
-static void launch_panel(const Product &p, int most, int first, bool large, void *stream) {
-    if (most <= 8) launch<FORMAT, 8, 4, 4>(p, first, stream);
-    else if (most <= 16) launch<FORMAT, 16, 4, 4>(p, first, stream);
-    else if (most <= 32) launch<FORMAT, 32, 4, 4>(p, first, stream);
-    else if (most <= 64 && !large) launch<FORMAT, 64, 4, 4>(p, first, stream);
-    else if (most <= 64) launch<FORMAT, 64, 8, 3>(p, first, stream);
-    else if (!large) launch<FORMAT, 128, 4, 3>(p, first, stream);
-    else launch<FORMAT, 128, 8, 3>(p, first, stream);
+static void launch_panel(const Product &p, int most, int first, const GpuFacts *card, void *stream) {
+    bool large = card->shared_bytes >= sizeof(ProductShared<Low>);
+    if (most <= 8) launch<FORMAT, Cut<8, 2, 4, 1, 4>>(p, first, stream);
+    else if (most <= 16) launch<FORMAT, Cut<16, 2, 4, 1, 4>>(p, first, stream);
+    else if (most <= 32) launch<FORMAT, Cut<32, 2, 4, 1, 4>>(p, first, stream);
+    else if (most <= 64 && !large) launch<FORMAT, Small64>(p, first, stream);
+    else if (most <= 64) launch<FORMAT, Cut<64, 2, 8, 1, 3>>(p, first, stream);
+    else if (!large) launch<FORMAT, Small>(p, first, stream);
+    else if (wants_low(p, card->multiprocessors)) launch<FORMAT, Low>(p, first, stream);
+    else launch<FORMAT, Large>(p, first, stream);
 }
 
 // What a block can have on 8.6 and 8.9.
-static_assert(sizeof(ProductShared<64, 4, 4>) <= 99 << 10 && sizeof(ProductShared<128, 4, 3>) <= 99 << 10,
+static_assert(sizeof(ProductShared<Small64>) <= 99 << 10 && sizeof(ProductShared<Small>) <= 99 << 10,
               "small tiles must fit the smallest cards");
+static_assert(sizeof(ProductShared<Large>) <= sizeof(ProductShared<Low>), "one bound for both");
 
-void gpu_product(const Product *p, int most, size_t shared_bytes, void *stream) {
+void gpu_product(const Product *p, int most, const GpuFacts *card, void *stream) {
     if (p->w.form != FORM_PACKED) {
         gpu_product_plain(p, most, stream);
         return;
     }
-    bool large = shared_bytes >= sizeof(ProductShared<128, 8, 3>);
     int m = (p->w.rows + 15) / 16 * 16;
     PutRows put = {p->rows, 0, p->parts, p->w.rows, m, p->w.splits, (size_t)m * PANEL_ROWS, p->put};
     for (int &first = put.first; first < most; first += PANEL_ROWS) {
         int rows = most - first;
-        if (p->w.dtype == DTYPE_F16) launch_panel<DTYPE_F16>(*p, rows, first, large, stream);
-        else launch_panel<DTYPE_BF16>(*p, rows, first, large, stream);
+        if (p->w.dtype == DTYPE_F16) launch_panel<DTYPE_F16>(*p, rows, first, card, stream);
+        else launch_panel<DTYPE_BF16>(*p, rows, first, card, stream);
         if (p->w.splits > 1 && !gpu_has_clusters())
             gpu_put_rows(&put, rows < PANEL_ROWS ? rows : PANEL_ROWS, stream);
     }

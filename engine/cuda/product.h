@@ -2,6 +2,7 @@
 #pragma once
 #include "engine/core/shape.h"
 #include "engine/cuda/matrix.h"
+#include "engine/cuda/runtime.h"
 #include "engine/cuda/step_rows.h"
 
 #ifdef __cplusplus
@@ -70,7 +71,7 @@ static inline int gpu_product_splits(int rows, int pitch) {
     return n > 1 ? n : 1;
 }
 
-void gpu_product(const Product *p, int most, size_t shared_bytes, void *stream);
+void gpu_product(const Product *p, int most, const GpuFacts *card, void *stream);
 void gpu_product_plain(const Product *p, int most, void *stream); // of a plain matrix; gpu_product knows
 
 #ifdef __cplusplus

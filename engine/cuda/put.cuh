@@ -106,18 +106,23 @@ __device__ __forceinline__ void look_ahead(Ahead<ROWS> &a, const Put &p, const P
     }
 }
 
-__device__ __forceinline__ void put_floats(char *to, const Place &at, Pair v) {
-    if (at.aligned) *(Pair *)to = v;
-    else {
-        ((float *)to)[0] = v.x;
-        if (at.both) ((float *)to)[1] = v.y;
+template <int ROWS>
+__device__ __forceinline__ void put_floats(const Ahead<ROWS> &a, const Place &at, const Pair v[ROWS]) {
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        char *to = at.to + (size_t)a.index[i] * at.step;
+        if (at.aligned) store_some(to, v[i], i < a.count);
+        else if (i < a.count) {
+            ((float *)to)[0] = v[i].x;
+            if (at.both) ((float *)to)[1] = v[i].y;
+        }
     }
 }
 
 template <int ROWS>
 __device__ __forceinline__ void put_heads(const Ahead<ROWS> &a, const Heads &h, const Place &at,
                                           Pair v[ROWS]) {
-    bool over = false;
+    bool over = false, half = h.dtype != DTYPE_F32;
     if (at.turned >= 0) {
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
@@ -128,16 +133,18 @@ __device__ __forceinline__ void put_heads(const Ahead<ROWS> &a, const Heads &h, 
 #pragma unroll
     for (int i = 0; i < ROWS; i++) { // q's rows stand by row
         char *to = at.to + (size_t)(at.by_node ? a.index[i] : a.row + i * a.step) * at.step;
-        if (i >= a.count) continue;
-        if (h.dtype == DTYPE_F32) *(Pair *)to = v[i];
-        else {
-            uint16_t x = f32_half(h.dtype, v[i].x), y = f32_half(h.dtype, v[i].y);
-            over |= is_overflow(h.dtype, x) || is_overflow(h.dtype, y);
-            *(uint32_t *)to = (uint32_t)x | (uint32_t)y << 16;
-        }
-        for (int k = 0; k < at.zeros; k++)
-            if (h.dtype == DTYPE_F32) ((float *)to)[2 + k] = 0;
-            else ((uint16_t *)to)[2 + k] = 0;
+        uint16_t x = f32_half(h.dtype, v[i].x), y = f32_half(h.dtype, v[i].y);
+        bool there = i < a.count;
+        over |= there & (is_overflow(h.dtype, x) | is_overflow(h.dtype, y));
+        store_some(to, (uint32_t)x | (uint32_t)y << 16, there & half);
+        store_some(to, v[i], there & !half);
+    }
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        char *to = at.to + (size_t)(at.by_node ? a.index[i] : a.row + i * a.step) * at.step;
+        for (int k = 0; k < at.zeros && i < a.count; k++)
+            if (half) ((uint16_t *)to)[2 + k] = 0;
+            else ((float *)to)[2 + k] = 0;
     }
     if (over) tell(h.overflow);
 }
@@ -146,15 +153,17 @@ template <int ROWS>
 __device__ __forceinline__ void put_activations(const Ahead<ROWS> &a, const Activations &to, int column,
                                                 const float *v, int stride) {
     bool over = false;
+    if (to.form != FORM_PACKED) {
+#pragma unroll
+        for (int i = 0; i < ROWS; i++)
+            if (i < a.count) put_activation(to, a.row + i * a.step, column, v[i * stride]);
+        return;
+    }
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {
-        int row = a.row + i * a.step;
-        if (i >= a.count) continue;
-        if (to.form == FORM_PACKED) {
-            uint16_t h = f32_half(to.dtype, v[i * stride]);
-            ((uint16_t *)to.data)[packed_at(to.pitch, row, column)] = h;
-            over |= is_overflow(to.dtype, h);
-        } else put_activation(to, row, column, v[i * stride]);
+        uint16_t h = f32_half(to.dtype, v[i * stride]);
+        store_some((uint16_t *)to.data + packed_at(to.pitch, a.row + i * a.step, column), h, i < a.count);
+        over |= (i < a.count) & is_overflow(to.dtype, h);
     }
     if (over) tell(to.overflow);
 }
@@ -189,9 +198,7 @@ __device__ __forceinline__ void put_pairs(const Ahead<ROWS> &a, const Put &p, co
 #pragma unroll
         for (int i = 0; i < ROWS; i++) v[i] = add(a.met[i], v[i]);
     }
-#pragma unroll
-    for (int i = 0; i < ROWS; i++)
-        if (i < a.count) put_floats(at.to + (size_t)a.index[i] * at.step, at, v[i]);
+    put_floats(a, at, v);
 }
 
 // One row alone.
