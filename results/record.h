@@ -148,28 +148,3 @@ typedef struct StoreEstimate {
     double value, low, high, deviation; // NAN: not made
     int64_t resamples, seed;
 } StoreEstimate;
-
-// What one estimator says of Lookahead's law.
-typedef struct StoreFitEstimate {
-    const char *estimator;
-    double alpha, alpha_low, alpha_high, f, f_low, f_high; // low, high: NAN where there is no interval
-    double rms, condition, correlation;
-    const char *drawn; // NULL: no interval
-} StoreFitEstimate;
-
-enum { STORE_FIT_ESTIMATES = 2 };
-
-// A fit of the law to points of a run.
-typedef struct StoreFit {
-    const char *hash;      // of `points` and all that is assumed
-    const char *points;    // the hash of what was fitted
-    const char *point_ids; // a JSON array
-    const char *title, *law, *bonus;
-    double output;         // tokens of an output whose first steps fill a window; 0: none do
-    const char *estimator; // the one to take
-    int fitted, prompts, resamples;
-    int64_t seed;
-    const char *version;
-    StoreFitEstimate estimates[STORE_FIT_ESTIMATES]; // (estimate_count)
-    int estimate_count;
-} StoreFit;

@@ -3,6 +3,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/sha256.h"
 #include "engine/base/text.h"
+#include "results/fit.h"
 #include "results/sql.h"
 
 #include <errno.h>

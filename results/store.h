@@ -95,8 +95,6 @@ bool store_score(Store *s, int64_t point, int pass, int64_t prompt, const char *
 bool store_one_off(Store *s, int64_t point, const char *name, double seconds, int64_t bytes, Error *e);
 bool store_estimate(Store *s, int64_t point, const StoreEstimate *estimate,
                     Error *e); // replaces an older one
-// *added: false where the run has this very fit.
-bool store_fit(Store *s, int64_t run, const StoreFit *fit, bool *added, Error *e);
 bool store_surface(Store *s, const StoreSurface *rows, int count, Error *e);
 
 // What failed and why, for the table; point, prompt 0: none. pass below 0: none.

@@ -162,8 +162,10 @@ static bool read_config(Adapter *a, const Model *target, const char *path, Error
     json_t *root = json_from_file(path, MAX_JSON, e);
     bool ok = root && (json_is_object(root) || error_input(e, "'%s' must be a JSON object", path));
     ok = ok && read_kind(root, target, path, &a->kind, e);
-    json_decref(root);
     if (ok) adapter_describe(a, &a->kind, target);
+    if (ok)
+        a->trained = json_integer_value(json_object_get(json_object_get(root, "outpace_train"), "tokens"));
+    json_decref(root);
     return ok;
 }
 
@@ -197,6 +199,17 @@ static bool load(Adapter *a, const Model *target, const char *dir, const char *p
     for (int i = 0; ok && i < a->kind.heads; i++) ok = bind(a, i, target, &shard, dir, e);
     safetensors_release(&shard.header);
     return ok;
+}
+
+size_t adapter_parameters(const Adapter *a) {
+    size_t sum = 0;
+    for (int head = 0; head < a->kind.heads && a->models[0].shape.width; head++) {
+        WeightSpec specs[ADAPTER_WEIGHTS];
+        adapter_weights(a->kind.variant, &a->models[head].shape, head, specs);
+        for (int i = 0; i < ADAPTER_WEIGHTS; i++)
+            if (specs[i].name[0]) sum += (size_t)specs[i].rows * (size_t)specs[i].columns;
+    }
+    return sum;
 }
 
 bool adapter_open(Adapter *a, const Model *target, const char *dir, Error *e) {

@@ -52,6 +52,7 @@ typedef struct AdapterKind {
 typedef struct Adapter {
     AdapterKind kind;
     Model models[ADAPTER_HEADS_MAX]; // (kind.heads), each of one layer; without weights after open_config
+    int64_t trained;                 // tokens that `outpace train` showed it, as config.json says; 0: unknown
     WeightFile file;
 } Adapter;
 
@@ -60,6 +61,8 @@ bool adapter_open(Adapter *a, const Model *target, const char *dir, Error *e);
 bool adapter_open_config(Adapter *a, const Model *target, const char *dir, Error *e); // no weights
 void adapter_describe(Adapter *a, const AdapterKind *kind, const Model *target);      // nor a directory
 void adapter_close(Adapter *a);                                                       // takes an empty one
+
+size_t adapter_parameters(const Adapter *a); // its own: a head that is the target's does not count; 0: empty
 
 const char *adapter_variant_name(AdapterVariant v);
 bool adapter_variant_find(const char *name, AdapterVariant *out, Error *e);

@@ -208,7 +208,7 @@ static bool add_run(Work *s, Error *e) {
                     .content_count = 2};
     // Without its window the shape is not the model's.
     bool whole = !s->a->window || strcmp(s->a->window, "off") != 0;
-    char *shape = whole ? shape_text(&s->engine.model.shape) : NULL;
+    char *shape = whole ? shape_text(&s->engine.model.shape, NULL, NULL) : NULL;
     StoreModel model = {.name = s->dir,
                         .hash = weights,
                         .path = s->dir,

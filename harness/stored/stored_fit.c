@@ -72,7 +72,7 @@ bool stored_fits_text(Store *store, int64_t run, Text *out, Error *e) {
     static const char SQL[] =
         "SELECT printf('%s: alpha %s, f %s (law %s, bonus %s%s; %s, %d settings, %d prompts; %s)%s', title,"
         " measured(alpha, alpha_low, alpha_high), measured(f, f_low, f_high), law, bonus,"
-        " coalesce(', filling in outputs of ' || printf('%g', output) || ' tokens', ''),"
+        " iif(output, printf(', filling in outputs of %g tokens', output), ''),"
         " replace(estimator, '_', ' '), settings, prompts, date(made, 'unixepoch'),"
         " iif(other_points, '; of other points than the run has now: fit it again', ''))"
         " FROM fitted WHERE run_id = ?1 ORDER BY title, made DESC, fit_id DESC";

@@ -2,6 +2,7 @@
 #pragma once
 #include "engine/base/sha256.h"
 #include "harness/stored/stored_points.h"
+#include "results/fit.h"
 #include "simulate/fit.h"
 
 typedef struct StoredFit {

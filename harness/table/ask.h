@@ -8,7 +8,8 @@ enum { TABLE_SEEDS = 5 }; // of sampled texts, that an interval needs
 
 // Of the texts of a group's outputs; NAN: unknown.
 typedef struct TableText {
-    double S, rows_per_step, bytes_per_step, repeated, calm; // calm: S of the outputs that do not end in a loop
+    double S, rows_per_step, bytes_per_step, repeated,
+        calm; // calm: S of the outputs that do not end in a loop
 } TableText;
 
 typedef struct TableAsk {

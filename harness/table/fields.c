@@ -150,12 +150,12 @@ static json_t *table_json(const Table *t) {
         json_decref(rows);
         return NULL;
     }
-    return json_pack("{s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "name",
+    return json_pack("{s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "name",
                      text_json(t->name), "title", text_json(t->item.title), "source",
                      text_json(t->item.source), "run", text_json(t->run), "machine", text_json(t->machine),
-                     "date", text_json(t->date), "command", text_json(t->command), "open",
-                     texts_json(t->item.chosen, (size_t)t->item.chosen_count), "chosen",
-                     texts_json(t->chosen, t->chosen_count), "rows", rows);
+                     "date", text_json(t->date), "command", text_json(t->command), "unlike_training",
+                     text_json(t->unlike), "open", texts_json(t->item.chosen, (size_t)t->item.chosen_count),
+                     "chosen", texts_json(t->chosen, t->chosen_count), "rows", rows);
 }
 
 bool table_fields_json(const Table *t, Text *out, Error *e) {

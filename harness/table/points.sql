@@ -32,7 +32,7 @@ LEFT JOIN environment
     ON environment.id = (SELECT environment_id FROM attempt WHERE run_id = ?1 ORDER BY id DESC LIMIT 1)
 LEFT JOIN (
     SELECT point_id, fit_id, max(made), printf('%d settings of lookahead, %s: law %s, bonus %s%s', settings, replace(estimator, '_', ' '), law, bonus,
-           coalesce(', filling in outputs of ' || printf('%g', output) || ' tokens', '')) AS text
+           iif(output, printf(', filling in outputs of %g tokens', output), '')) AS text
     FROM fitted JOIN fit_point USING (fit_id) WHERE run_id = ?1 AND law = 'paper' AND NOT other_points GROUP BY point_id) AS fit
     ON fit.point_id = r.id
 WHERE copy = 1

@@ -145,7 +145,10 @@ static void put_rows(const Table *t, int width, Text *out) {
     grid_release(&g);
 }
 
+static const char UNLIKE[] = "not trained alike, so what differs may be the training's: ";
+
 static void put_head(const Table *t, Text *out) {
+    put_line(UNLIKE, t->unlike, out);
     put_line("", t->item.title, out);
     put_line("published: ", t->item.source, out);
     put_line("ours: ", t->run, out);
@@ -240,6 +243,7 @@ static void print_page(const Table *t, PageFormat format, Text *out) {
     }
     page_heading(&p, t->item.title);
     open_lines(&p);
+    page_line(&p, UNLIKE, t->unlike);
     page_line(&p, "published: ", t->item.source);
     page_line(&p, "ours: ", t->run);
     page_line(&p, "on: ", t->machine);

@@ -44,6 +44,13 @@ static const char PREFIX[] = "SELECT 1.0 * sum(accepted) / nullif(sum(steps), 0)
 static const char ALPHA[] = FITTED("alpha");
 static const char F[] = FITTED("f");
 
+// Millions, of the heads or adapter that the method runs; heads may have been given as the adapter.
+static const char PARAMETERS[] =
+    "SELECT 1e-6 * CASE method WHEN 'medusa' THEN coalesce(json_extract(shape, '$.parts.heads.parameters'),"
+    " json_extract(shape, '$.parts.adapter.parameters')) WHEN 'kangaroo' THEN"
+    " json_extract(shape, '$.parts.adapter.parameters') END"
+    " FROM point JOIN model ON model.id = model_id WHERE point.id = ?1";
+
 static const char PARAMETER[] =
     "SELECT value FROM point_param WHERE point_id = ?1 AND section = 'method' AND name = ?2";
 
@@ -70,30 +77,31 @@ typedef struct QuantityInfo {
 } QuantityInfo;
 
 static const QuantityInfo QUANTITIES[] = {
-    {"S",                 NULL,            TALLY_S,           NULL,      NULL    },
-    {"S_reference",       "S",             TALLY_S_REFERENCE, NULL,      NULL    },
-    {"speedup",           NULL,            TALLY_SPEEDUP,     NULL,      NULL    },
-    {"speedup_e2e",       "speedup",       TALLY_SPEEDUP_E2E, NULL,      NULL    },
-    {"speedup_specbench", "speedup",       TALLY_SPECBENCH,   NULL,      NULL    },
-    {"tokens_per_s",      NULL,            TALLY_RATE,        NULL,      NULL    },
-    {"tokens_per_s_e2e",  "tokens_per_s",  TALLY_RATE_E2E,    NULL,      NULL    },
-    {"ctar",              NULL,            -1,                CTAR,      NULL    },
-    {"asked_per_step",    "rows_per_step", -1,                ASKED,     ""      },
-    {"rows_per_step",     NULL,            -1,                ROWS,      ""      },
-    {"won",               NULL,            -1,                WON,       NULL    },
-    {"rows",              NULL,            -1,                ROWS_OF,   NULL    },
-    {"common_prefix",     NULL,            -1,                PREFIX,    ""      },
-    {"matched",           NULL,            -1,                NULL,      ""      },
-    {"best",              NULL,            -1,                PARAMETER, NULL    },
-    {"alpha",             NULL,            -1,                ALPHA,     ""      },
-    {"f",                 NULL,            -1,                F,         ""      },
-    {"cache_saving",      NULL,            -1,                NULL,      ""      },
-    {"window_speedup",    NULL,            -1,                NULL,      ""      },
-    {"rouge1",            NULL,            -1,                SCORE,     "rouge1"},
-    {"rouge2",            NULL,            -1,                SCORE,     "rouge2"},
-    {"rougeL",            NULL,            -1,                SCORE,     "rougeL"},
-    {"slowdown",          NULL,            -1,                NULL,      ""      }, // the last three: harness/table/surface.h
-    {"-",                 NULL,            -1,                NULL,      ""      },
+    {"S",                 NULL,            TALLY_S,           NULL,       NULL    },
+    {"S_reference",       "S",             TALLY_S_REFERENCE, NULL,       NULL    },
+    {"speedup",           NULL,            TALLY_SPEEDUP,     NULL,       NULL    },
+    {"speedup_e2e",       "speedup",       TALLY_SPEEDUP_E2E, NULL,       NULL    },
+    {"speedup_specbench", "speedup",       TALLY_SPECBENCH,   NULL,       NULL    },
+    {"tokens_per_s",      NULL,            TALLY_RATE,        NULL,       NULL    },
+    {"tokens_per_s_e2e",  "tokens_per_s",  TALLY_RATE_E2E,    NULL,       NULL    },
+    {"ctar",              NULL,            -1,                CTAR,       NULL    },
+    {"asked_per_step",    "rows_per_step", -1,                ASKED,      ""      },
+    {"rows_per_step",     NULL,            -1,                ROWS,       ""      },
+    {"won",               NULL,            -1,                WON,        NULL    },
+    {"rows",              NULL,            -1,                ROWS_OF,    NULL    },
+    {"common_prefix",     NULL,            -1,                PREFIX,     ""      },
+    {"matched",           NULL,            -1,                NULL,       ""      },
+    {"best",              NULL,            -1,                PARAMETER,  NULL    },
+    {"parameters",        NULL,            -1,                PARAMETERS, ""      },
+    {"alpha",             NULL,            -1,                ALPHA,      ""      },
+    {"f",                 NULL,            -1,                F,          ""      },
+    {"cache_saving",      NULL,            -1,                NULL,       ""      },
+    {"window_speedup",    NULL,            -1,                NULL,       ""      },
+    {"rouge1",            NULL,            -1,                SCORE,      "rouge1"},
+    {"rouge2",            NULL,            -1,                SCORE,      "rouge2"},
+    {"rougeL",            NULL,            -1,                SCORE,      "rougeL"},
+    {"slowdown",          NULL,            -1,                NULL,       ""      }, // the last three: harness/table/surface.h
+    {"-",                 NULL,            -1,                NULL,       ""      },
 };
 
 static const QuantityInfo *find(const char *name) {

@@ -27,7 +27,8 @@ typedef struct Table {
     const char *name;
     Published item;
     const char *run, *machine, *date, *command; // lines about the run
-    TableRow *rows;                             // (row_count)
+    const char *unlike; // trainings of its adapters and heads, where they were not alike; "" nothing
+    TableRow *rows;     // (row_count)
     size_t row_count, row_capacity;
     const char **chosen; // (chosen_count): of the run's config
     size_t chosen_count, chosen_capacity;

@@ -229,11 +229,32 @@ static bool read_about(const Maker *m, Error *e) {
            ((m->t->run && m->t->machine && m->t->date && m->t->command) || out_of_memory(e));
 }
 
+// Tokens that its adapters and heads learnt from, as 'outpace train' says in their config.json: where they
+// are not the same, or not known of all.
+static bool read_unlike(const Maker *m, Error *e) {
+    static const char SQL[] =
+        "SELECT group_concat(name || ' ' || iif(tokens, printf('%.3g million tokens', 1e-6 * tokens),"
+        " 'not known'), ', ') FROM (SELECT DISTINCT run_id, model.name || iif(method = 'medusa', ' (heads)', "
+        "' (adapter)') "
+        "AS name,"
+        " CASE method WHEN 'medusa' THEN coalesce(json_extract(shape, '$.parts.heads.trained_tokens'),"
+        " json_extract(shape, '$.parts.adapter.trained_tokens'))"
+        " ELSE json_extract(shape, '$.parts.adapter.trained_tokens') END AS tokens"
+        " FROM point JOIN model ON model.id = model_id WHERE run_id = ?1 AND method IN ('kangaroo', 'medusa')"
+        " ORDER BY point.number)"
+        " GROUP BY run_id HAVING count(*) > 1 AND (count(tokens) < count(*) OR min(tokens) <> max(tokens))";
+    Rows *r = rows_open(m->store, SQL, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, m->run);
+    m->t->unlike = table_keep(m->t, rows_next(r) ? rows_text(r, 0) : "");
+    return rows_end(r, true, e) && (m->t->unlike || out_of_memory(e));
+}
+
 static bool make(Maker *m, Error *e) {
     const Published *item = &m->t->item;
     const PublishedMetric *speedup = published_metric(item, "speedup");
     const char *by = speedup ? speedup->measure : "speedup";
-    if (!read_about(m, e)) return false;
+    if (!read_about(m, e) || !read_unlike(m, e)) return false;
     if (strcmp(item->kind, "sweep") != 0) return table_surface_fill(m->store, m->run, m->t, e);
     if (!table_points_read(m->store, m->run, &m->points, e) ||
         !table_ask_open(&m->ask, m->store, &m->points, by, e))

@@ -2,6 +2,7 @@
 // nothing.
 #include "tests/support/check.h"
 
+#include "results/fit.h"
 #include "results/rows.h"
 #include "results/transfer.h"
 #include "tests/support/filled_store.h"

@@ -2,6 +2,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
+#include "results/fit.h"
 #include "results/rows.h"
 #include "tests/support/filled_store.h"
 #include "tests/support/folder.h"

@@ -563,6 +563,74 @@ static void command(void **state) {
     child_release(&c);
 }
 
+static void train_by_word(const char *folder, const char *name, const char *tokens) {
+    size_t size;
+    char path[64], *config;
+    Text text = {0};
+    snprintf(path, sizeof path, "%s/config.json", name);
+    config = scratch_read(folder, path, &size);
+    text_add(&text, config, (size_t)(strrchr(config, '}') - config));
+    text_printf(&text, ", \"outpace_train\": {\"tokens\": %s}}", tokens);
+    scratch_write(folder, path, text_get(&text), text.length);
+    text_release(&text);
+    mem_free(config);
+}
+
+// Parameters of an adapter and of heads are counted; that they were not trained alike is the table's first
+// line.
+static void adapters(void **state) {
+    static const char CONFIG[] =
+        "name: k\nmodels:\n  - {name: Kangaroo, target: tiny, adapter: exit}\n"
+        "  - {name: Medusa, target: tiny, heads: heads}\ndatasets: [{name: chat, limit: 1}]\n"
+        "hardware: {device: cpu, threads: 1}\ngeneration: {max_tokens: 4}\nmethods:\n"
+        "  - {name: kangaroo, exclude where: model == Medusa}\n  - {name: medusa, exclude where: model == "
+        "Kangaroo}\n"
+        "measurement: {warmup: 0, passes: 1}\n";
+    static const char *const MADE[][2] = {
+        {"exit",  "kangaroo"},
+        {"heads", "medusa"  }
+    };
+    static const struct {
+        const char *exit, *heads, *first;
+    } CASES[] = {
+        {NULL,      NULL,
+         "not trained alike, so what differs may be the training's: Kangaroo (adapter) not known, Medusa "
+         "(heads) not "
+         "known\nKangaroo, Table 2"                                                               },
+        {"3000000", "5000000",
+         "Kangaroo (adapter) 3 million tokens, Medusa (heads) 5 million tokens\nKangaroo, Table 2"},
+        {"3000000", "3000000", "Kangaroo, Table 2"                                                },
+    };
+    Child c = {0};
+    scratch_write(*state, "k.yaml", CONFIG, sizeof CONFIG - 1);
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "tiny");
+    child_release(&c);
+    for (int i = 0; i < 3; i++) {
+        char db[] = "0.db";
+        db[0] += (char)i;
+        for (int k = 0; k < 2; k++) {
+            CHILD_OUTPACE(&c, *state, 0, "model", "adapter", "tiny", MADE[k][0], "--exit-layer", "1",
+                          "--variant", MADE[k][1], "--heads", "3", "--force");
+            child_release(&c);
+        }
+        if (CASES[i].exit) train_by_word(*state, "exit", CASES[i].exit);
+        if (CASES[i].heads) train_by_word(*state, "heads", CASES[i].heads);
+        CHILD_OUTPACE(&c, *state, 0, "run", "k.yaml", "--db", db);
+        child_release(&c);
+        CHILD_OUTPACE(&c, *state, 0, "table", "kangaroo-table-2", "--run", "k", "--db", db);
+        const char *first = strstr(text_get(&c.out), CASES[i].first);
+        if (!first || (i == 2 && first != text_get(&c.out)))
+            fail_msg("wanted '%s', got '%s'", CASES[i].first, text_get(&c.out));
+        child_release(&c);
+        CHILD_OUTPACE(&c, *state, 0, "table", "kangaroo-table-2", "--run", "k", "--db", db, "--format",
+                      "csv");
+        if (strstr(text_get(&c.out), "not a measurement") ||
+            !strstr(text_get(&c.out), "\"parameters, M\",parameters,67,"))
+            fail_msg("%s", text_get(&c.out));
+        child_release(&c);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(compared, folder_setup, folder_teardown),
@@ -578,6 +646,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(awkward, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(resumed, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(command, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(adapters, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
