@@ -1,6 +1,6 @@
 // A machine that runs the PTX that nvcc wrote. Its parts:
 //
-//      parse.c         text -> Kernel: decoded instructions, registers, constants
+//      parse.c         text -> Kernel; instructions.c decodes, reader.c has the words, names and registers
 //      forms.c         arithmetic: one function an opcode, over the 32 lanes of a warp
 //      collectives.c   shuffles, votes, ldmatrix, mma
 //      memory.c        global and shared memory, and what is known about every word of it
