@@ -24,7 +24,7 @@ typedef struct {
         *compute, *math, *isa, *name, *db;
     int threads, samples;
     uint64_t seed;
-    bool again;
+    bool sequence, again;
 } SurfaceArguments;
 
 // To 512, dense where the tiles of products begin and end.
@@ -46,6 +46,8 @@ static const Option OPTIONS[] = {
      "layers that are timed by themselves, up to and from each",                                                                          "1"                },
     {"samples",        0,   OPTION_INT,  AT(samples),   1, 200,  "N",             "of each point; their mean and median are kept",
      "5"                                                                                                                                                     },
+    {"sequence",       0,   OPTION_FLAG, AT(sequence),  0, 0,    NULL,
+     "time the prefill of each context's text too, from nothing",                                                                         NULL               },
     {"sliding-window", 0,   OPTION_TEXT, AT(window),    0, 0,    "on|off",        "off: see all, as if there were no window",
      "on"                                                                                                                                                    },
     {"threads",        0,   OPTION_INT,  AT(threads),   0, 1024, "N",             "0: one a core",                                        "0"                },
@@ -107,6 +109,7 @@ static bool read_layout(const SurfaceArguments *a, Layout *out, Error *e) {
 static bool read_plan(const SurfaceArguments *a, SurfacePlan *p, Error *e) {
     p->samples = a->samples;
     p->seed = a->seed;
+    p->sequence = a->sequence;
     return read_layout(a, &p->layout, e) && int_list_parse(a->k, "--k", 1, TREE_MAX_NODES, &p->k, e) &&
            int_list_parse(a->w, "--w", 0, TREE_MAX_NODES, &p->w, e) &&
            int_list_parse(a->context, "--context", 0, 1 << 24, &p->contexts, e) &&
@@ -176,11 +179,11 @@ static bool hash_plan(const Work *s, const char *weights, const char *program, c
     put_list(&all, "rows", &p->rows);
     put_list(&all, "exits", &p->exits);
     text_printf(&all,
-                "layout %d, %d samples, seed %llu, device %s, window %s, attention %s, weights %s, compute "
+                "layout %d, %d samples%s, seed %llu, device %s, window %s, attention %s, weights %s, compute "
                 "%d, math %s, isa %s, "
                 "%d threads\n",
-                (int)p->layout, p->samples, (unsigned long long)p->seed, a->device,
-                a->window ? a->window : "on", a->attention ? a->attention : "flash",
+                (int)p->layout, p->samples, p->sequence ? ", sequence" : "", (unsigned long long)p->seed,
+                a->device, a->window ? a->window : "on", a->attention ? a->attention : "flash",
                 s->engine.model.held ? "held" : "mapped", (int)s->engine.session.compute,
                 a->math ? a->math : "exact", s->ceilings.isa ? s->ceilings.isa : "none", s->ceilings.threads);
     bool ok =
@@ -338,13 +341,14 @@ const Command command_surface = {
         "What other processes disturb is timed again, at most four times as often; what could not be\n"
         "measured undisturbed is marked, in the store, in 'outpace show' and by * in 'outpace plot "
         "slowdown'.\n"
+        "With --sequence a text of each context is run from nothing, in chunks of at most 1,024: prefill.\n"
         "With --cache copied each row of a batch reads a copy of the cache of its own, made in the step.\n"
         "One token is timed before and after a context's grid: if these differ, the machine changed, which\n"
         "is stored and said; --again measures anew. The same command goes on with what was interrupted.\n"
         "\n"
         "  outpace surface MODEL\n"
         "  outpace surface MODEL --k 1..32 --w 0..15 --context 25,100,500\n"
-        "  outpace surface MODEL --k 1 --w 0 --context 16000 --sliding-window off\n"
+        "  outpace surface MODEL --k 1 --w 0 --context 16000 --sequence --sliding-window off\n"
         "  outpace surface MODEL --layout tree --rows 0 --db mine.db\n"
         "  outpace surface MODEL --cache copied --rows 0\n"
         "  outpace surface MODEL --k 1 --w 0 --exits 1..8\n"

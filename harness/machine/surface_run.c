@@ -153,6 +153,38 @@ static bool look_for_drift(Unit *u, const BenchTime *one, Error *e) {
     return true;
 }
 
+// Times of a whole text, from nothing to the context, in chunks of as many rows as a step holds.
+typedef struct Sequence {
+    Unit *unit;
+    double operations;
+} Sequence;
+
+static bool time_sequence(void *state, BenchSample *out, Error *e) {
+    Sequence *q = state;
+    BenchOptions o = options_of(q->unit);
+    *out = (BenchSample){0};
+    return bench_prefill(q->unit->run->engine, &o, q->unit->context, &out->step, &q->operations, e);
+}
+
+// k and w tell it from a part of a step: one row of `context` tokens, after nothing.
+static bool measure_sequence(Unit *u, Error *e) {
+    BenchOptions o = options_of(u);
+    BenchSample samples[BENCH_SAMPLES];
+    BenchTime time;
+    Sequence q = {.unit = u};
+    o.warm_up = 0;
+    say(u, "a text", u->context);
+    if (!bench_take(&o, time_sequence, &q, samples, &time, e)) return false;
+    StoreSurface *row = add_row(u, "prefill", "chain", &time, e);
+    if (!row) return false;
+    row->context = 0;
+    row->k = 1;
+    row->w = u->context - 1;
+    row->rows = u->context;
+    row->operations = q.operations;
+    return true;
+}
+
 // (1, 0) is what all others are held against, wanted by the grid or not. It is stored once, so that the
 // slowdowns of a context are ratios of times that stand in the store.
 static bool measure_grid(Unit *u, Error *e) {
@@ -164,7 +196,8 @@ static bool measure_grid(Unit *u, Error *e) {
             bool is_one = p->k.items[i] == 1 && p->w.items[j] == 0;
             if (!is_one && !measure_step(u, p->k.items[i], p->w.items[j], &one, &ignored, e)) return false;
         }
-    return u->count == 1 || look_for_drift(u, &one, e);
+    return (u->count == 1 || look_for_drift(u, &one, e)) &&
+           (!p->sequence || u->context == 0 || measure_sequence(u, e));
 }
 
 static bool measure_part(Unit *u, PartPoint p, Error *e) {
@@ -201,7 +234,7 @@ static bool measure_parts(Unit *u, int rows, Error *e) {
 static bool count_stored(const SurfaceRun *s, int context, int rows, int *out, Error *e) {
     static const char SQL[] =
         "SELECT count(*) FROM surface JOIN attempt ON attempt.id = attempt_id WHERE run_id = ?1"
-        " AND context = ?2 AND CASE WHEN ?3 THEN kind <> 'step' AND surface.rows = ?3"
+        " AND context = ?2 AND CASE WHEN ?3 THEN kind <> 'step' AND k IS NULL AND surface.rows = ?3"
         " ELSE kind = 'step' END";
     Rows *r = rows_open(s->store, SQL, e);
     if (!r) return false;

@@ -14,6 +14,7 @@ typedef struct SurfacePlan {
     IntList exits;          // layers that a step stops at: those before and those from there on are timed
     int samples;
     uint64_t seed;
+    bool sequence; // the prefill of each context's text, from nothing, is timed too
 } SurfacePlan;
 
 typedef struct SurfaceRun {

@@ -22,22 +22,23 @@ static const char CACHE[] =
     " JOIN model ON model.id = model_id WHERE run_id = ?1 AND json_extract(shape, '$.window') > 0 GROUP BY "
     "model_id";
 
-// The newest of this name with the window on, and with it off, as their command lines say.
-static const char WINDOW[] = "WITH t AS (SELECT run.id AS run, s.context, s.median_ns, s.model_id, EXISTS "
-                             "(SELECT 1 FROM json_each(argv) AS a"
-                             " LEFT JOIN json_each(argv) AS b ON b.key = a.key + 1 WHERE a.value = "
-                             "'--sliding-window' AND b.value = 'off'"
-                             " OR a.value = '--sliding-window=off') AS off FROM run JOIN attempt ON run_id = "
-                             "run.id JOIN surface AS s ON"
-                             " attempt_id = attempt.id WHERE run.name = (SELECT name FROM run WHERE id = ?1) "
-                             "AND s.kind = 'step' AND k = 1 AND w = 0),"
-                             " n AS (SELECT off, max(run) AS run FROM t GROUP BY off)"
-                             " SELECT 'context ' || x.context, y.median_ns / x.median_ns, model.name, "
-                             "coalesce(stand_in, ''), 'one row'"
-                             " FROM t AS x JOIN t AS y ON y.context = x.context AND y.off AND NOT x.off JOIN "
-                             "model ON model.id = x.model_id"
-                             " WHERE x.run = (SELECT run FROM n WHERE NOT off) AND y.run = (SELECT run FROM "
-                             "n WHERE off) ORDER BY x.context";
+// The newest of this name with the window on, and with it off, as their command lines say: whole texts, and
+// steps of one row.
+static const char WINDOW[] =
+    "WITH t AS (SELECT run.id AS run, s.kind, s.context, s.rows, s.median_ns, s.model_id, EXISTS "
+    "(SELECT 1 FROM json_each(argv) AS a LEFT JOIN json_each(argv) AS b ON b.key = a.key + 1"
+    " WHERE a.value = '--sliding-window' AND b.value = 'off' OR a.value = '--sliding-window=off') AS off"
+    " FROM run JOIN attempt ON run_id = run.id JOIN surface AS s ON attempt_id = attempt.id"
+    " WHERE run.name = (SELECT name FROM run WHERE id = ?1)"
+    " AND k = 1 AND (s.kind = 'step' AND w = 0 OR s.kind = 'prefill')),"
+    " n AS (SELECT off, max(run) AS run FROM t GROUP BY off)"
+    " SELECT iif(x.kind = 'prefill', 'prefill of ' || x.rows, 'a step at ' || x.context),"
+    " y.median_ns / x.median_ns, model.name, coalesce(stand_in, ''),"
+    " iif(x.kind = 'prefill', 'chunks of at most 1,024', 'one row')"
+    " FROM t AS x JOIN t AS y ON y.kind = x.kind AND y.context = x.context AND y.rows = x.rows AND y.off AND"
+    " NOT x.off JOIN model ON model.id = x.model_id"
+    " WHERE x.run = (SELECT run FROM n WHERE NOT off) AND y.run = (SELECT run FROM n WHERE off)"
+    " ORDER BY x.kind, x.rows, x.context";
 
 static const char *query_of(const char *measure) {
     return strcmp(measure, "slowdown") == 0       ? SLOWDOWN

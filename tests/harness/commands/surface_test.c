@@ -251,8 +251,8 @@ static void named_and_without_window(void **state) {
     child_release(&c);
     for (int off = 0; off < 2; off++) {
         CHILD_OUTPACE(&c, f, 0, "surface", "narrow", "--k", "1", "--w", "0", "--rows", "0", "--context",
-                      "3000", "--samples", "1", "--sliding-window", off ? "off" : "on", "--name", "mine",
-                      "--db", "n.db");
+                      "3000", "--samples", "1", "--sequence", "--sliding-window", off ? "off" : "on",
+                      "--name", "mine", "--db", "n.db");
         const char *said = strstr(text_get(&c.out), "a cache of ");
         double size = said ? strtod(said + 11, NULL) : -1;
         if (off ? size < 0.7 : size > 0.35 || size <= 0)
@@ -260,6 +260,15 @@ static void named_and_without_window(void **state) {
         child_release(&c);
     }
     assert_int_equal(stores_ask(f, "n.db", "SELECT count(*) FROM run WHERE name = 'mine'"), 2);
+    // A whole text: one row of 3,000 tokens behind nothing; the window leaves fewer positions to see.
+    assert_int_equal(stores_ask(f, "n.db",
+                                "SELECT count(*) FROM surface WHERE kind = 'prefill' AND k = 1 AND w = 2999 "
+                                "AND rows = 3000 AND context = 0 AND median_ns > 0"),
+                     2);
+    assert_int_equal(stores_ask(f, "n.db",
+                                "SELECT max(operations) > 3 * min(operations) FROM surface "
+                                "WHERE kind = 'prefill'"),
+                     1);
 }
 
 // A machine that was reckoned needs no store, is called reckoned everywhere, and has no step beyond those

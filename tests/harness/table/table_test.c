@@ -409,7 +409,7 @@ static void surfaces(void **state) {
     assert_int_equal(found, run);
     assert_true(table_make(s, run, published_find("mistral-window"), &t, &e));
     assert_string_equal(t.rows[0].why_not, "the paper names no device");
-    assert_string_equal(t.rows[1].row, "context 16000");
+    assert_string_equal(t.rows[1].row, "a step at 16000");
     near(3.5, t.rows[1].ours.value);
     assert_string_equal(t.rows[1].stand_in, "no model of the paper");
     table_release(&t);
