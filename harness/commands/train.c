@@ -47,6 +47,8 @@ static const Option OPTIONS[] = {
      "a model's size and schedule: 5m, 20m, 60m; what the file says is first",                                                         NULL      },
     {"tokenizer",  0,   OPTION_TEXT, AT(said.tokenizer),     0, 0,                 "FILE", "of a model, in place of the file's",
      NULL                                                                                                                                        },
+    {"figure",     0,   OPTION_TEXT, AT(adapter.figure),     0, 0,                 "FILE",
+     "draw the losses at the end: .svg, .png, .pdf; needs gnuplot",                                                                    NULL      },
     {"report",     0,   OPTION_TEXT, AT(report.dir),         0, 0,                 "DIR",
      "train nothing: write DIR/report.md on the file's model, or that of --start",                                                     NULL      },
     {"prompts",    0,   OPTION_INT,  AT(report.prompts),     1, 200,               "N",    "report: of each domain",                   "10"      },
@@ -208,6 +210,7 @@ static bool train_model(const TrainOptions *o, const char *config, int *code, Er
     bool reports = o->report.dir != NULL;
     ModelRun m = {
         .run = {.stop_after = o->stop_after,
+                .figure = o->adapter.figure,
                 .fresh = o->fresh || reports,
                 .looks = o->baseline || reports || o->snapshot,
                 .out.force = o->force}
@@ -221,7 +224,8 @@ static bool train_model(const TrainOptions *o, const char *config, int *code, Er
     else if (ok && o->baseline) ok = show_baseline(&m.run, e);
     else
         ok = ok && train_run(&m.run, &done, code, e) &&
-             (!done || (write_model(&m, m.run.file.out, e) && show_domains(&m.run, e)));
+             (!done ||
+              (write_model(&m, m.run.file.out, e) && show_domains(&m.run, e) && train_run_figure(&m.run, e)));
     close_run(&m);
     return ok;
 }
@@ -264,7 +268,7 @@ const Command command_train = {
         "Trains a decoder-only model (RMSNorm, grouped heads, RoPE, SwiGLU, tied head) as the YAML file\n"
         "says and writes it as a Hugging Face directory. Ctrl-C ends with a checkpoint beside that\n"
         "directory; the same command goes on from it, to the same result bit for bit. OUT.losses.tsv has\n"
-        "the losses by step, and the curve is drawn at the end. configs/train/ has examples. A model that\n"
+        "the losses by step; their curve is shown at the end. configs/train/ has examples. A model that\n"
         "'train' did not write is not replaced without --force.\n"
         "\n"
         "  --preset  layers  width  vocabulary  parameters  tokens  memory  on two cores of Zen 4\n"

@@ -111,7 +111,11 @@ static bool write_adapter(AdapterRun *a, Error *e) {
 
 bool train_adapter(const char *model, const TrainAdapterOptions *o, bool heads, int *code, Error *e) {
     AdapterRun a = {
-        .run = {.stop_after = o->stop_after, .fresh = o->fresh, .adapter = true, .out.force = o->force}
+        .run = {.stop_after = o->stop_after,
+                .figure = o->figure,
+                .fresh = o->fresh,
+                .adapter = true,
+                .out.force = o->force}
     };
     bool done = false;
     output_reads(&a.run.out, model);
@@ -119,7 +123,7 @@ bool train_adapter(const char *model, const TrainAdapterOptions *o, bool heads, 
     line_begin(&a.run.line, true);
     bool ok = read_settings(&a, o, e) && open_target(&a, model, o, heads, e) && choose_tokens(&a, model, e) &&
               train_run_open(&a.run, e) && train_run(&a.run, &done, code, e) &&
-              (!done || write_adapter(&a, e));
+              (!done || (write_adapter(&a, e) && train_run_figure(&a.run, e)));
     train_run_close(&a.run);
     frozen_close(&a.target);
     return ok;

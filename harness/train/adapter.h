@@ -23,6 +23,7 @@ typedef struct TrainAdapterOptions {
     double rate;                                    // likewise
     OptionList files;
     int stop_after;
+    const char *figure; // as in TrainRun
     bool fresh, force;
 } TrainAdapterOptions;
 

@@ -37,6 +37,7 @@ static bool look(TrainRun *r, const Ngram *counts, DomainLoss *d, Error *e) {
     d->rows = f->rows;
     if (!f->rows) return true;
     d->bytes = bytes / (double)f->rows;
+    if (d->rows > (size_t)t->config.held_out_rows) d->rows = (size_t)t->config.held_out_rows;
     d->loss = trainer_held_out(t);
     if (t->failure.kind != ERROR_NONE) {
         *e = t->failure;

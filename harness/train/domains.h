@@ -4,7 +4,7 @@
 
 typedef struct DomainLoss {
     DomainName name;
-    size_t documents, rows; // held out
+    size_t documents, rows; // held out; rows: those that are looked at, as many as held_out_rows
     double bytes;   // of text, a row; a row is a token that is foretold, and one of them ends the text
     double loss;    // nats a row
     double counted; // that of 5-grams; NAN: not asked

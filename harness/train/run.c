@@ -9,6 +9,7 @@
 #include "harness/program/terminal.h"
 #include "harness/prompts/documents.h"
 #include "harness/program/interrupt.h"
+#include "plots/losses.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -151,7 +152,17 @@ static bool resume(TrainRun *r, Error *e) {
     return true;
 }
 
+// "x.svg" is an SVG.
+static bool format_of(const char *path, PlotFormat *out, Error *e) {
+    const char *dot = strrchr(path, '.');
+    for (*out = PLOT_SVG; dot && *out <= PLOT_PDF; (*out)++)
+        if (strcmp(plot_format_names[*out], dot + 1) == 0) return true;
+    return error_input(e, "--figure '%s' must end in .svg, .png or .pdf", path);
+}
+
 bool train_run_open(TrainRun *r, Error *e) {
+    PlotFormat format;
+    if (r->figure && !format_of(r->figure, &format, e)) return false;
     r->held_out = NAN;
     r->file.config.progress = line_progress(&r->line);
     return name_checkpoint(r, e) && check_place(r, e) && read_text(r, e) && open_trainer(r, e) &&
@@ -250,6 +261,28 @@ static bool take_steps(TrainRun *r, Error *e) {
     }
     if (r->line.there) fputs("\n", stderr);
     return (ok || t->failure.kind == ERROR_INTERRUPTED) && save(r, e);
+}
+
+bool train_run_figure(const TrainRun *r, Error *e) {
+    if (!r->figure) return true;
+    Output out = {.force = r->out.force};
+    PlotOptions o = {0};
+    PlotLosses l = {.title = r->file.out, .count = r->curve.count};
+    double *numbers = mem_alloc(3 * l.count + 1, sizeof *numbers);
+    if (!numbers) return error_system(e, "out of memory for the losses");
+    for (size_t i = 0; i < l.count; i++) {
+        numbers[i] = r->curve.points[i].step;
+        numbers[l.count + i] = r->curve.points[i].loss;
+        numbers[2 * l.count + i] = r->curve.points[i].held_out;
+    }
+    l.steps = numbers;
+    l.series[0] = numbers + l.count;
+    l.series[1] = numbers + 2 * l.count;
+    bool ok = format_of(r->figure, &o.format, e) && plot_losses(&l, &o, r->figure, &out, e) &&
+              output_finish(&out, e);
+    output_release(&out);
+    mem_free(numbers);
+    return ok;
 }
 
 static bool show_curve(const TrainRun *r, Error *e) {

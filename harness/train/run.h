@@ -18,12 +18,14 @@ typedef struct TrainRun {
     // set by the caller
     TrainFile file;
     const Tokenizer *tokenizer;
-    int eos;        // what ends a document
-    int stop_after; // steps; 0: at the end
-    bool fresh;     // whatever checkpoint there is
-    bool adapter;   // it is one that is trained
-    bool looks;     // it trains and writes nothing
-    Output out;     // what is read, and whether all may be replaced
+    int eos;            // what ends a document
+    int stop_after;     // steps; 0: at the end
+    bool fresh;         // whatever checkpoint there is
+    bool adapter;       // it is one that is trained
+    bool looks;         // it trains and writes nothing
+    const char *figure; // where the curve is drawn at the end, too: a path that ends in svg, png or pdf.
+                        // NULL: nowhere
+    Output out;         // what is read, and whether all may be replaced
     Line line;
     // the run
     Corpus corpus;
@@ -47,6 +49,9 @@ void train_run_close(TrainRun *r); // takes an empty or half-opened one; release
 // Steps until the end, an interrupt, or as many as were asked for, and a checkpoint. *done: at the end; what
 // was reached is then in r->held_out. *code as the program's.
 bool train_run(TrainRun *r, bool *done, int *code, Error *e);
+
+// Draws r->figure, where it is wanted: at the end, when what was trained is written.
+bool train_run_figure(const TrainRun *r, Error *e);
 
 // Looks at what is held out, and says what it saw.
 bool train_run_held_out(TrainRun *r, Error *e);

@@ -150,6 +150,28 @@ static void a_snapshot(void **state) {
     child_release(&c);
 }
 
+// The losses as a figure, also of a training that is done.
+static void a_figure(void **state) {
+    Child c;
+    size_t n;
+    prepare(*state);
+    write_config(*state, "drawn", 30, "held_out: 0.3\nheld_out_every: 10\n");
+    RUN(*state, 0, &c, "train", "drawn.yaml");
+    child_release(&c);
+    RUN(*state, 2, &c, "train", "drawn.yaml", "--figure", "losses.gif");
+    assert_non_null(strstr(text_get(&c.err), "--figure 'losses.gif' must end in .svg, .png or .pdf"));
+    child_release(&c);
+    if (access("/usr/bin/gnuplot", X_OK)) skip();
+    RUN(*state, 0, &c, "train", "drawn.yaml", "--figure", "losses.svg");
+    child_release(&c);
+    char *svg = scratch_read(*state, "losses.svg", &n), *numbers = scratch_read(*state, "losses.svg.dat", &n);
+    assert_true(strstr(svg, "</svg>") && strstr(svg, "held out") && strstr(svg, "drawn"));
+    assert_true(strstr(numbers, "# batches\n# step loss\n1 ") &&
+                strstr(numbers, "# held out\n# step loss\n10 "));
+    mem_free(svg);
+    mem_free(numbers);
+}
+
 // A preset needs no file; where there is one, the file is first, and the command line before both.
 static void a_preset(void **state) {
     Child c;
@@ -407,6 +429,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_text_learned_by_heart, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_baseline, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_snapshot, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(a_figure, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_preset, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_report, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(killed_is_uninterrupted, folder_setup, folder_teardown),
