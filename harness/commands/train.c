@@ -23,7 +23,7 @@ static const size_t MOST_TOKENIZER_BYTES = 256u << 20;
 typedef struct {
     int stop_after;
     bool fresh, baseline, force;
-    const char *start, *snapshot;
+    const char *start, *snapshot, *outputs;
     TrainReport report;
     TrainSaid said;
     TrainAdapterOptions adapter;
@@ -51,9 +51,12 @@ static const Option OPTIONS[] = {
      "draw the losses at the end: .svg, .png, .pdf; needs gnuplot",                                                                    NULL      },
     {"report",     0,   OPTION_TEXT, AT(report.dir),         0, 0,                 "DIR",
      "train nothing: write DIR/report.md on the file's model, or that of --start",                                                     NULL      },
-    {"prompts",    0,   OPTION_INT,  AT(report.prompts),     1, 200,               "N",    "report: of each domain",                   "10"      },
-    {"max-tokens", 'n', OPTION_INT,  AT(report.tokens),      1, 1 << 16,           "N",    "report: of each output, at most",
-     "128"                                                                                                                                       },
+    {"outputs",    0,   OPTION_TEXT, AT(outputs),            0, 0,                 "FILE",
+     "train nothing: write what that model writes after its documents' beginnings",                                                    NULL      },
+    {"prompts",    0,   OPTION_INT,  AT(report.prompts),     1, 1 << 20,           "N",
+     "report (200 at most), outputs: of each domain",                                                                                  "10"      },
+    {"max-tokens", 'n', OPTION_INT,  AT(report.tokens),      1, 1 << 16,           "N",
+     "report, outputs: of each output, at most",                                                                                       "128"     },
     {"draft",      0,   OPTION_TEXT, AT(report.draft),       0, 0,                 "DIR",  "report: the model that drafts",            NULL      },
     {"adapter",    0,   OPTION_TEXT, AT(report.adapter),     0, 0,                 "DIR",  "report: Kangaroo's adapter",               NULL      },
     {"medusa",     0,   OPTION_TEXT, AT(report.heads),       0, 0,                 "DIR",  "report: Medusa's heads",                   NULL      },
@@ -130,7 +133,7 @@ static bool open_teacher(ModelRun *m, Error *e) {
 
 // A report is on the model that is there.
 static bool open_run(ModelRun *m, const char *config, const TrainOptions *o, Error *e) {
-    bool reports = o->report.dir != NULL;
+    bool reports = o->report.dir || o->outputs;
     const char *start = o->start;
     Shape *s = &m->run.file.config.shape;
     if (!train_file_open_said(&m->run.file, config, &o->said, e) || !open_tokenizer(m, e)) return false;
@@ -203,11 +206,18 @@ static bool take_snapshot(ModelRun *m, const char *dir, Error *e) {
 static bool report(ModelRun *m, const TrainOptions *o, Error *e) {
     TrainReport report = o->report;
     report.model = o->start ? o->start : m->run.file.out;
+    if (o->outputs) {
+        report.dir = o->outputs;
+        if (file_exists(o->outputs) && !o->force)
+            return error_input(e, "'%s' is there: give another file, or --force", o->outputs);
+        return output_check(&m->run.out, report.dir, &(OutputKind){0}, e) &&
+               train_outputs(&m->run, &report, e);
+    }
     return output_check_directory(&m->run.out, report.dir, e) && train_report(&m->run, &report, e);
 }
 
 static bool train_model(const TrainOptions *o, const char *config, int *code, Error *e) {
-    bool reports = o->report.dir != NULL;
+    bool reports = o->report.dir || o->outputs;
     ModelRun m = {
         .run = {.stop_after = o->stop_after,
                 .figure = o->adapter.figure,
@@ -286,6 +296,9 @@ const Command command_train = {
         "same split. --report writes what a trained model is like: loss of each domain in nats a token and\n"
         "a byte, with 5-grams beside it; texts, and how many of them loop; S of every method, greedy and\n"
         "at temperature 0.3. A domain is a key of the file's 'domains', or a file of its 'files'.\n"
+        "--outputs makes a text of what the model itself writes, half greedy, half at temperature 0.3: "
+        "beside\n"
+        "the model's own text it is what adapters, heads and drafts are asked about in use.\n"
         "\n"
         "adapter and heads learn from what MODEL itself says after any text: Kangaroo's adapter (its\n"
         "paper's Table 2 has the variants) and Medusa's heads. The model does not change. What is held\n"

@@ -17,13 +17,20 @@ static bool is_chosen(const void *state, size_t document) {
     return domain_same(c->name, &c->run->file.domains[c->run->origins[document].file]);
 }
 
-static int find_domains(const TrainFile *f, DomainLoss *out) {
+int domains_list(const TrainFile *f, DomainName *out) {
     int count = 0;
     for (int i = 0; i < f->files.count; i++) {
         int k = 0;
-        while (k < count && !domain_same(&out[k].name, &f->domains[i])) k++;
-        if (k == count) out[count++] = (DomainLoss){.name = f->domains[i], .loss = NAN, .counted = NAN};
+        while (k < count && !domain_same(&out[k], &f->domains[i])) k++;
+        if (k == count) out[count++] = f->domains[i];
     }
+    return count;
+}
+
+static int find_domains(const TrainFile *f, DomainLoss *out) {
+    DomainName names[FIELD_TEXTS_MAX];
+    int count = domains_list(f, names);
+    for (int i = 0; i < count; i++) out[i] = (DomainLoss){.name = names[i], .loss = NAN, .counted = NAN};
     return count;
 }
 
@@ -109,9 +116,8 @@ static bool is_new(const DomainPrompt *list, int count, const DomainPrompt *p) {
     return true;
 }
 
-int domains_prompts(const TrainRun *r, const DomainName *name, DomainPrompt *out, int most) {
-    enum { LONGEST = 64, SHORTEST = 8 };
-    const Feed *f = &r->trainer.held_out;
+int domains_prompts(const TrainRun *r, const Feed *f, const DomainName *name, DomainPrompt *out, int most) {
+    enum { LONGEST = 64, SHORTEST = 4 };
     Chosen chosen = {r, name};
     int count = 0;
     for (size_t i = 0; i < f->count && count < most; i++) {

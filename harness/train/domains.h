@@ -21,12 +21,16 @@ bool domains_look(TrainRun *r, bool counts, DomainLosses *out, Error *e);
 // As a Markdown table.
 void domains_text(const DomainLosses *d, Text *out);
 
-// Prompts of one domain: the beginnings of held-out documents, no two alike.
+// Prompts of one domain: the beginnings of documents, no two alike.
 typedef struct DomainPrompt {
     const int *ids; // (count), in the corpus
     int count;
     int length; // of the document
 } DomainPrompt;
 
-// At most `most`, in the order of the run's seed; gives how many. Half of a document, and 64 tokens at most.
-int domains_prompts(const TrainRun *r, const DomainName *name, DomainPrompt *out, int most);
+// At most `most` of a feed of the run, in its order; gives how many. Half of a document, and 64 tokens at
+// most.
+int domains_prompts(const TrainRun *r, const Feed *f, const DomainName *name, DomainPrompt *out, int most);
+
+// The domains of a file, each once; gives how many, FIELD_TEXTS_MAX at most.
+int domains_list(const TrainFile *f, DomainName *out);

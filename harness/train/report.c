@@ -7,6 +7,7 @@
 #include "engine/base/memory.h"
 #include "engine/decode/decode.h"
 #include "harness/models/models.h"
+#include "harness/program/terminal.h"
 #include "harness/run/repetition.h"
 #include "harness/train/domains.h"
 
@@ -199,10 +200,80 @@ bool train_report(TrainRun *r, const TrainReport *o, Error *e) {
     domains_text(&g->losses, &g->text);
     int most = o->prompts < PROMPTS_MAX ? o->prompts : PROMPTS_MAX;
     for (int i = 0; ok && i < domain_count(g); i++)
-        g->prompt_count[i] = domains_prompts(r, &g->losses.list[i].name, g->prompts[i], most);
+        g->prompt_count[i] =
+            domains_prompts(r, &r->trainer.held_out, &g->losses.list[i].name, g->prompts[i], most);
     ok = ok && open_models(g, e) && put_texts(g, e) && put_methods(g, e) && finish(g, e);
     models_close(&g->models);
     text_release(&g->text);
+    mem_free(g);
+    return ok;
+}
+
+// --- outputs ---------------------------------------------------------------------------------------------
+
+// Decoded together: a tokenizer may drop the blank before a text's first word.
+static bool put_document(Reporting *g, const DomainPrompt *p, const DecodeResult *r, Error *e) {
+    size_t n = (size_t)p->count, more = (size_t)r->tokens;
+    int *ids = mem_alloc(n + more, sizeof *ids);
+    if (!ids) return error_system(e, "out of memory for the outputs");
+    memcpy(ids, p->ids, n * sizeof *ids);
+    if (more) memcpy(ids + n, r->ids, more * sizeof *ids);
+    bool ok = tokenizer_decode(g->models.target.tokenizer, ids, n + more, true, &g->text, e);
+    text_printf(&g->text, "\n%s\n", g->run->file.separator);
+    mem_free(ids);
+    return ok;
+}
+
+static bool put_outputs(Reporting *g, double temperature, const DomainPrompt *list, int count, int first,
+                        Error *e) {
+    MethodEnv env = models_env(&g->models, &(Sampling){.temperature = temperature, .top_p = 1}, 0, false);
+    Method m;
+    bool ok = true;
+    if (!method_open(&m, "autoregressive", &env, e)) return false;
+    for (int i = first; ok && i < count; i += TEMPERATURE_COUNT) {
+        DecodeResult r = {0};
+        ok = decode_one(g, &m, &list[i], temperature, (uint64_t)i, &r, e) && put_document(g, &list[i], &r, e);
+        decode_result_release(&r);
+    }
+    method_close(&m);
+    return ok;
+}
+
+static bool put_domain_outputs(Reporting *g, const DomainName *name, DomainPrompt *list, Error *e) {
+    int count = domains_prompts(g->run, &g->run->trainer.feed, name, list, g->o->prompts);
+    for (int t = 0; t < TEMPERATURE_COUNT; t++)
+        if (!put_outputs(g, TEMPERATURES[t], list, count, t, e)) return false;
+    return true;
+}
+
+static bool write_outputs(Reporting *g, Error *e) {
+    Output *out = &g->run->out;
+    line_clear(&g->run->line);
+    bool ok = !g->text.failed || error_system(e, "out of memory for the outputs");
+    ok = ok && output_add(out, g->o->dir, &(OutputKind){0}, text_get(&g->text), g->text.length, e) &&
+         output_finish(out, e);
+    if (ok) printf("wrote %zu bytes of outputs to %s\n", g->text.length, SHOWN(g->o->dir));
+    return ok;
+}
+
+bool train_outputs(TrainRun *r, const TrainReport *o, Error *e) {
+    if (!r->file.separator)
+        return error_input(e, "outputs need a separator between them: set it, or give --separator LINE");
+    DomainName names[FIELD_TEXTS_MAX];
+    Reporting *g = mem_alloc(1, sizeof *g);
+    DomainPrompt *list = mem_alloc((size_t)o->prompts, sizeof *list);
+    bool ok = (g && list) || error_system(e, "out of memory for the outputs");
+    if (ok) {
+        int count = domains_list(&r->file, names);
+        g->run = r;
+        g->o = o;
+        ok = open_models(g, e);
+        for (int i = 0; ok && i < count; i++) ok = put_domain_outputs(g, &names[i], list, e);
+        ok = ok && write_outputs(g, e);
+        models_close(&g->models);
+        text_release(&g->text);
+    }
+    mem_free(list);
     mem_free(g);
     return ok;
 }

@@ -150,6 +150,27 @@ static void a_snapshot(void **state) {
     child_release(&c);
 }
 
+// A text of the model's own, which an adapter can learn from.
+static void own_outputs(void **state) {
+    Child c;
+    size_t n;
+    prepare(*state);
+    write_config(*state, "own", 120, "held_out: 0.3\n");
+    RUN(*state, 0, &c, "train", "own.yaml");
+    child_release(&c);
+    RUN(*state, 0, &c, "train", "own.yaml", "--outputs", "new/own.txt", "--prompts", "9", "-n", "30");
+    assert_non_null(strstr(text_get(&c.out), "bytes of outputs to new/own.txt"));
+    child_release(&c);
+    char *text = scratch_read(*state, "new/own.txt", &n);
+    assert_non_null(strstr(text, "twinkle twinkle little star how i wonder what you are\n-\n"));
+    mem_free(text);
+    RUN(*state, 0, &c, "train", "heads", "own", "--text", "new/own.txt", "--separator", "-", "--steps", "1",
+        "-o", "heads");
+    child_release(&c);
+    RUN(*state, 2, &c, "train", "own.yaml", "--outputs", "rhymes.txt");
+    child_release(&c);
+}
+
 // The losses as a figure, also of a training that is done.
 static void a_figure(void **state) {
     Child c;
@@ -429,6 +450,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_text_learned_by_heart, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_baseline, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_snapshot, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(own_outputs, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_figure, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_preset, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_report, folder_setup, folder_teardown),
