@@ -126,12 +126,9 @@ static void judge(Comparisons *all, int columns, ClaimJudgement *out) {
     const Comparison *c = weakest(all);
     if (!c) return;
     out->verdict = verdict_of(c);
-    text_printf(&out->why, "%s, ", c->name);
-    if (c->low == c->high) text_puts(&out->why, "counted");
-    else {
-        text_printf(&out->why, "margin %s", c->value >= 0 ? "+" : "");
-        text_measured(&out->why, c->value, c->low, c->high);
-    }
+    text_printf(&out->why, "%s, margin %s", c->name, c->value >= 0 ? "+" : "");
+    if (c->low == c->high) text_printf(&out->why, "%.3g, counted", c->value);
+    else text_measured(&out->why, c->value, c->low, c->high);
     if (c->a.count) text_printf(&out->why, ", %zu prompts", c->a.count + c->b.count);
     if (all->count > 1) text_printf(&out->why, "; %zu of %zu comparisons hold", held, all->count);
 }
