@@ -93,6 +93,12 @@ $(BUILD)/%.o: %.c Makefile $(BUILD)/settings
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(CFLAGS) -c $< -o $@
 
+# The program that writes the reference family's text out of tools/reference/*.txt.
+WRITE = $(BUILD)/tools/reference/write
+WRITE_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/reference/*.c))
+$(WRITE): $(WRITE_OBJECTS) $(filter $(BUILD)/engine/base/%,$(OBJECTS))
+	$(call say,LINK,$@)$(CC) $(LDFLAGS) $^ -o $@ $(LIBS)
+
 include tests/tests.mk
 
 # Everything but the C library linked in, for a machine that has only that.
@@ -102,13 +108,13 @@ portable: $(OBJECTS)
 	$(call say,LINK,outpace-portable)$(CC) $(LDFLAGS) $^ -o outpace-portable $(PORTABLE_LIBS)
 	@tools/check-portable outpace-portable
 
-lint: $(OBJECTS) $(CUDA_C:%.c=$(BUILD)/%.o) $(BUILD)/engine/cuda/none.o
-	@./setup lint && tools/lint $(ROOMS) tests
+lint: $(OBJECTS) $(WRITE_OBJECTS) $(CUDA_C:%.c=$(BUILD)/%.o) $(BUILD)/engine/cuda/none.o
+	@./setup lint && tools/lint $(ROOMS) tools/reference tests
 
 demo: outpace
 	@tools/demo
 
-reference: outpace
+reference: outpace $(WRITE)
 	@tools/reference-family
 
 experiments: outpace
@@ -139,6 +145,6 @@ help:
 	@echo "make clean      remove what was built"
 	@echo "settings        V=1 (whole commands) CC=$(CC) OPT=$(OPT) PREFIX=$(PREFIX) BUILD=$(BUILD)"
 
--include $(patsubst %.o,%.d,$(OBJECTS) $(TESTS:=.o) $(SHARED) $(FUZZERS))
+-include $(patsubst %.o,%.d,$(OBJECTS) $(WRITE_OBJECTS) $(TESTS:=.o) $(SHARED) $(FUZZERS))
 .PHONY: always outpace tests test test-long soak debug test-debug fuzz portable lint demo reference experiments install clean help
 .SECONDARY:

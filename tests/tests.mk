@@ -15,6 +15,10 @@ $(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(BUILD)/libtests.a $(BUILD)/libo
 
 $(BUILD)/tests/support/plot_store.o: tests/fixtures/plots/computed.json
 
+# The reference family's grammars are no part of the library.
+$(BUILD)/tests/tools/reference/grammar_test $(BUILD)/tests/tools/reference/lists_test: $(filter-out %/write.o,$(WRITE_OBJECTS))
+$(BUILD)/tests/tools/reference/write_test: $(WRITE)
+
 # The whole program on a machine that claims several GPUs.
 $(BUILD)/tests/engine/cuda/doctor_test $(BUILD)/tests/engine/cuda/fault_test: $(BUILD)/simt/outpace
 

@@ -30,14 +30,17 @@ static void sources(void **state) {
         if (strncmp(url, "https://", 8) != 0) fail_msg("%s: '%s' is no https address", name, url);
         if (f.sha256.n != 64 || strtol(f.bytes.at, NULL, 10) <= 0) fail_msg("%s: no size or sum", name);
     }
-    assert_int_equal(n, 21);
+    assert_int_equal(n, 24);
 }
 
 // 40 prompts or more each, as many as the table says, no two the same.
 static void small_sets(void **state) {
     (void)state;
-    static const char *const names[] = {"chat", "code", "mathematics", "summarisation", "translation"};
-    for (int i = 0; i < 5; i++) {
+    static const char *const names[] = {"chat",           "code",
+                                        "mathematics",    "summarisation",
+                                        "translation",    "reference-mathematics",
+                                        "reference-code", "reference-stories"};
+    for (int i = 0; i < 8; i++) {
         Dataset d;
         Error e = {0};
         KnownFile f;
