@@ -32,7 +32,7 @@ static const Field MODEL_FIELDS[] = {
     TEXT(ModelSpec, name),         TEXT(ModelSpec, target),  TEXT(ModelSpec, reference),
     TEXT(ModelSpec, synthesise),   TEXT(ModelSpec, inflate), TEXT(ModelSpec, draft),
     TEXT(ModelSpec, draft_device), TEXT(ModelSpec, adapter), TEXT(ModelSpec, heads),
-    SEED(ModelSpec, seed),
+    TEXT(ModelSpec, template),     SEED(ModelSpec, seed),
 };
 static const FieldTable MODEL = {.what = "a model",
                                  .fields = MODEL_FIELDS,
@@ -143,23 +143,47 @@ static const char *template_name(const void *table, size_t i) {
     return ((const Template *const *)table)[i]->name;
 }
 
-static bool check_template(const DatasetSpec *d, Error *e) {
+static bool check_template(const char *template, const YamlNode *of, Error *e) {
     size_t count;
     const Template *const *table = template_table(&count);
-    if (!d->template) return true;
+    if (!template) return true;
     for (size_t i = 0; i < count; i++)
-        if (strcmp(table[i]->name, d->template) == 0) return true;
-    const char *nearest = suggest(d->template, table, count, template_name);
-    const YamlNode *at = yaml_find(d->at, "template");
-    if (nearest)
-        return yaml_error(at, e, "there is no template '%s'; did you mean '%s'?", d->template, nearest);
-    return yaml_error(at, e, "there is no template '%s'; 'outpace tokenize --help' lists them", d->template);
+        if (strcmp(table[i]->name, template) == 0) return true;
+    const char *nearest = suggest(template, table, count, template_name);
+    const YamlNode *at = yaml_find(of, "template");
+    if (nearest) return yaml_error(at, e, "there is no template '%s'; did you mean '%s'?", template, nearest);
+    return yaml_error(at, e, "there is no template '%s'; 'outpace tokenize --help' lists them", template);
+}
+
+static bool is_of_model(const DatasetSpec *d) {
+    return d->template && strcmp(d->template, TEMPLATE_OF_MODEL) == 0;
+}
+
+const char *experiment_template(const Experiment *x, int model, int dataset) {
+    const DatasetSpec *d = &x->datasets[dataset];
+    return is_of_model(d) ? x->models[model].template : d->template;
+}
+
+// Where a dataset takes the model's, every model has one.
+static bool check_templates(const Experiment *x, Error *e) {
+    for (int m = 0; m < x->model_count; m++) {
+        const ModelSpec *model = &x->models[m];
+        if (!check_template(model->template, model->at, e)) return false;
+        for (int d = 0; d < x->dataset_count; d++)
+            if (is_of_model(&x->datasets[d]) && !model->template)
+                return yaml_error(
+                    x->datasets[d].at, e,
+                    "dataset '%s' takes the model's template, and model '%s' has none: give it a "
+                    "'template' (--model target=DIR,template=NAME)",
+                    x->datasets[d].name, model->name);
+    }
+    return true;
 }
 
 static bool check_dataset(const DatasetSpec *d, Error *e) {
     if (d->path && d->parts.count)
         return yaml_error(d->at, e, "a dataset has a path or parts, not both: take one away");
-    return check_template(d, e);
+    return is_of_model(d) || check_template(d->template, d->at, e);
 }
 
 static bool check_datasets(const Experiment *x, Error *e) {
@@ -312,7 +336,9 @@ static bool read_experiment(Experiment *x, Error *e) {
     x->measurement = (Measurement){
         .at = x->tree.root, .warmup = 1, .passes = 1, .most_passes = 1000, .reruns = 2, .timing_error = 0.02};
     if (!fields_read(&EXPERIMENT, x->tree.root, x, e)) return false;
-    if (!check_models(x, e) || !check_datasets(x, e) || !check_measurement(&x->measurement, e)) return false;
+    if (!check_models(x, e) || !check_datasets(x, e) || !check_templates(x, e) ||
+        !check_measurement(&x->measurement, e))
+        return false;
     for (int i = 0; i < SETTINGS_SECTIONS; i++)
         if (!read_section(x, i, e)) return false;
     for (int i = 0; i < x->method_count; i++)

@@ -22,7 +22,8 @@ typedef struct ModelSpec {
     const char *inflate;                 // a shape to which target or reference is inflated; NULL: as it is
     const char *draft, *adapter, *heads; // directories; NULL: none
     const char *draft_device;            // NULL: the target's, of several cards the last
-    uint64_t seed;                       // of random weights
+    const char *template; // chat template, for datasets whose own is TEMPLATE_OF_MODEL; NULL: none
+    uint64_t seed;        // of random weights
 } ModelSpec;
 
 typedef struct DatasetSpec {
@@ -31,7 +32,7 @@ typedef struct DatasetSpec {
     const char *path;     // a file; NULL: known by its name
     const char *format;   // of path; NULL: by its ending
     const char *split;    // NULL: all
-    const char *template; // chat template; NULL: as the model says
+    const char *template; // chat template, or TEMPLATE_OF_MODEL; NULL: texts as written
     FieldTexts parts;     // names of datasets to concatenate, `limit` rows of each; none: it is one itself
     int limit;            // rows; 0: all
     int turns;            // of a conversation, at most
@@ -88,4 +89,7 @@ typedef struct ExperimentChanges {
 bool experiment_parse(Experiment *x, const char *bytes, size_t n, const char *file,
                       const ExperimentChanges *changes, Error *e);
 bool experiment_open(Experiment *x, const char *path, const ExperimentChanges *changes, Error *e);
+// The chat template of a dataset for a model; NULL: none.
+#define TEMPLATE_OF_MODEL "model"
+const char *experiment_template(const Experiment *x, int model, int dataset);
 void experiment_release(Experiment *x); // takes an empty one

@@ -190,6 +190,7 @@ static void write_model(const ModelSpec *m, Text *out) {
     write_text(out, "draft-device", m->draft_device);
     write_text(out, "adapter", m->adapter);
     write_text(out, "heads", m->heads);
+    write_text(out, "model-template", m->template);
     text_printf(out, "model-seed %" PRIu64 "\n", m->seed);
 }
 

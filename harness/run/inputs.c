@@ -188,7 +188,8 @@ static bool check_prompts(Inputs *in, const Group *g, Error *e) {
     const DatasetSpec *spec = &in->experiment->datasets[g->dataset];
     const Dataset *d = &in->datasets[g->dataset];
     const Settings *s = &in->schedule->points[in->schedule->members[g->first]].settings;
-    const Template *t = spec->template ? template_find(spec->template, e) : NULL;
+    const char *template = experiment_template(in->experiment, setup->model, g->dataset);
+    const Template *t = template ? template_find(template, e) : NULL;
     size_t too_long = 0, example = 0, tokens = 0, context = (size_t)m->model.shape.context;
     for (size_t i = 0; i < d->count; i++) {
         size_t first, all;

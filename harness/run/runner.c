@@ -151,8 +151,9 @@ static bool run_passes(Runner *r, GroupRun *g, Error *e) {
 // --- groups ----------------------------------------------------------------------------------------------
 
 static bool run_group(Runner *r, const Group *group, Error *e) {
-    const InputModel *model = &r->in->models[r->schedule->setups[group->setup].model];
-    const char *template = r->in->experiment->datasets[group->dataset].template;
+    int number = r->schedule->setups[group->setup].model;
+    const InputModel *model = &r->in->models[number];
+    const char *template = experiment_template(r->in->experiment, number, group->dataset);
     GroupRun g = {
         .ledger = r->ledger,
         .reporter = &r->reporter,

@@ -62,7 +62,7 @@ static bool sweep(Tune *t, Error *e) {
 static bool open_tune(Tune *t, Error *e) {
     const Schedule *s = t->in->schedule;
     const InputModel *model = &t->in->models[0];
-    const char *template = t->in->experiment->datasets[0].template;
+    const char *template = experiment_template(t->in->experiment, 0, 0);
     size_t seats = (size_t)s->groups[0].count;
     t->states = mem_alloc((size_t)s->point_count, sizeof *t->states);
     t->asked = mem_alloc(seats, sizeof *t->asked);

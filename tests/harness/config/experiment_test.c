@@ -148,6 +148,12 @@ static void wrong_values(void **state) {
                  "x.yaml:6:5: a dataset has a path or parts, not both: take one away");
     expect_error("20", "20\n  - d",
                  "x.yaml:8:5: two datasets are called 'd': give one another name and its path, or parts");
+    expect_error(
+        "20", "20\n    template: model",
+        "x.yaml:6:5: dataset 'd' takes the model's template, and model 'a' has none: give it a 'template' "
+        "(--model target=DIR,template=NAME)");
+    expect_error("draft: b", "template: vicunia",
+                 "x.yaml:4:15: there is no template 'vicunia'; did you mean 'vicuna'?");
     expect_error("draft: b", "reference: b",
                  "x.yaml:3:5: a model is one of target: DIR, reference: NAME and synthesise: SHAPE; take the "
                  "others away");

@@ -154,6 +154,20 @@ static void bars_have_both_attentions(void **state) {
     }
 }
 
+// One dataset serves three instruct models in N-Grammys' Table 1: each has its own chat template around it.
+static void templates_are_the_models(void **state) {
+    (void)state;
+    static const char *const WANTED[] = {"mistral", "phi-3", "vicuna"};
+    Config *c = config_open("ngrammys-table-1");
+    assert_int_equal(c->x.model_count, 3);
+    for (int m = 0; m < 3; m++) {
+        assert_string_equal(experiment_template(&c->x, m, 0), WANTED[m]);
+        assert_null(experiment_template(&c->x, m, 1)); // HumanEval is code to complete
+        assert_string_equal(experiment_template(&c->x, m, 2), WANTED[m]);
+    }
+    config_close(c);
+}
+
 // --- published rows
 
 static bool has_point(const Config *c, const PublishedRow *row) {
@@ -210,9 +224,8 @@ static void published_rows_have_points(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(configs_are_their_sources),
-        cmocka_unit_test(orders_share_their_prompts),
-        cmocka_unit_test(bars_have_both_attentions),
+        cmocka_unit_test(configs_are_their_sources),  cmocka_unit_test(orders_share_their_prompts),
+        cmocka_unit_test(bars_have_both_attentions),  cmocka_unit_test(templates_are_the_models),
         cmocka_unit_test(published_rows_have_points),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -309,6 +309,7 @@ static void what_a_hash_is_of(void **state) {
         {"models.adapter=n",           true,  true },
         {"models.heads=n",             true,  true },
         {"models.inflate=n",           true,  true },
+        {"models.template=vicuna",     true,  true },
         {"models.seed=1",              true,  true },
         {"datasets.name=e",            true,  true },
         {"datasets.path=p",            true,  true },
