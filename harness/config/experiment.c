@@ -164,17 +164,19 @@ const char *experiment_template(const Experiment *x, int model, int dataset) {
     return is_of_model(d) ? x->models[model].template : d->template;
 }
 
-// Where a dataset takes the model's, every model has one.
+// Where a dataset takes the model's, all models have one, or none has: texts are then as written.
 static bool check_templates(const Experiment *x, Error *e) {
+    bool any = false;
+    for (int m = 0; m < x->model_count; m++) any = any || x->models[m].template;
     for (int m = 0; m < x->model_count; m++) {
         const ModelSpec *model = &x->models[m];
         if (!check_template(model->template, model->at, e)) return false;
         for (int d = 0; d < x->dataset_count; d++)
-            if (is_of_model(&x->datasets[d]) && !model->template)
+            if (any && is_of_model(&x->datasets[d]) && !model->template)
                 return yaml_error(
                     x->datasets[d].at, e,
                     "dataset '%s' takes the model's template, and model '%s' has none: give it a "
-                    "'template' (--model target=DIR,template=NAME)",
+                    "'template'",
                     x->datasets[d].name, model->name);
     }
     return true;

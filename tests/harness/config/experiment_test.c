@@ -149,9 +149,9 @@ static void wrong_values(void **state) {
     expect_error("20", "20\n  - d",
                  "x.yaml:8:5: two datasets are called 'd': give one another name and its path, or parts");
     expect_error(
-        "20", "20\n    template: model",
-        "x.yaml:6:5: dataset 'd' takes the model's template, and model 'a' has none: give it a 'template' "
-        "(--model target=DIR,template=NAME)");
+        "draft: b\ndatasets:\n  - name: d\n",
+        "template: vicuna\n  - e\ndatasets:\n  - name: d\n    template: model\n",
+        "x.yaml:7:5: dataset 'd' takes the model's template, and model 'e' has none: give it a 'template'");
     expect_error("draft: b", "template: vicunia",
                  "x.yaml:4:15: there is no template 'vicunia'; did you mean 'vicuna'?");
     expect_error("draft: b", "reference: b",
