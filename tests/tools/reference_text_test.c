@@ -96,6 +96,17 @@ static void cleaning(void **state) {
            TEN "eleven, twelve.\n<|end|>\nThe text that stays 1.\n<|end|>\n");
 }
 
+// Every tenth document is held out. Of 18 others that are alike, what follows a known history has (18 + p) /
+// 19 with p of the shorter one: 0.4912 without, 0.9732 of one word, 0.9986 of two.
+static void variety(void **state) {
+    (void)state;
+    Text documents = {0};
+    for (int i = 0; i < 20; i++) text_puts(&documents, "x\n<|end|>\n");
+    expect("variety", "-v name=same -v most=1000", text_get(&documents),
+           "| same | 20 | 0.00 | 0.027 | 0.001 | 0.000 | 0.000 | 0% |\n");
+    text_release(&documents);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(functions),
@@ -103,6 +114,7 @@ int main(void) {
         cmocka_unit_test(passages),
         cmocka_unit_test(questions),
         cmocka_unit_test(brief),
+        cmocka_unit_test(variety),
         cmocka_unit_test_setup_teardown(cleaning, folder_setup, folder_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

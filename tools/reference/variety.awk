@@ -72,5 +72,5 @@ END {
         held_bytes += length(held[i])
     }
     printf "| %s | %d | %.2f | %.3f | %.3f | %.3f | %.3f | %.0f%% |\n", name, documents, bytes / 1e6,
-        loss[1] / held_bytes, loss[2] / held_bytes, loss[3] / held_bytes, loss[4] / held_bytes, 100 * known / held_runs
+        loss[1] / held_bytes, loss[2] / held_bytes, loss[3] / held_bytes, loss[4] / held_bytes, held_runs ? 100 * known / held_runs : 0
 }
