@@ -52,7 +52,7 @@ static const GridColumn COLUMNS[] = {
     {"split",      false, 0,  0},
     {"rows",       true,  0,  0},
     {"state",      false, 0,  0},
-    {"what it is", false, 30, 0},
+    {"what it is", false, 24, 0},
 };
 
 static bool put_known(Grid *g, const KnownFile *f, const char *folder, Error *e) {
