@@ -361,7 +361,7 @@ static void mistakes(void **state) {
     holds(text_get(&c.err), "'mine.md' is there already");
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "report", "--db", "plain.db", "--run", "grid", "-o", "its.md");
-    assert_string_equal(text_get(&c.out), "its.md: run 2, with 9 files of figures in its-figures\n");
+    assert_string_equal(text_get(&c.out), "its.md: run 2, with 12 files of figures in its-figures\n");
     child_release(&c);
 }
 
