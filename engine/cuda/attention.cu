@@ -4,9 +4,9 @@
 //      weights = 2^(scores - the query's largest of the span)  rounded to the same format
 //      sums (16, dims) += weights (16, 16) values (16, dims)   turn after turn; one mma for 8 dimensions
 //
-// A warp takes the scores of one turn, or of two, and brings its keys and values in; then each warp sums 16
-// dimensions over all turns, and the weights beside them as a column of ones. Only the
-// largest scores and the weights pass between warps, and no sum is ever rescaled.
+// Each warp computes the scores of one or two turns and loads their keys and values. Then each warp sums 16
+// dimensions over all turns; a column of ones among the values gives the sum of the weights. Only the largest
+// scores and the weights pass between warps, and no sum is ever rescaled.
 //
 //      |-- Q, K of turn w ----|                        |-- weights --|-- values of dimensions 16w .. --|
 //      |-- V of turn w, or K of turn w + 8 ----| then V, if there are two

@@ -237,7 +237,7 @@ __device__ __forceinline__ void put_turn(Ahead<AT_ONCE> &now, const Share<AT_ONC
     int from = row * sums.row, each = s.step * sums.row;
     const float *own = sums.at + s.own * sums.row + s.column;
     Pair sum[AT_ONCE];
-    if (splits == 1) { // activations are taken of every sum: where there is no row, of the first one's
+    if (splits == 1) { // put_pairs takes all of them: a row that is not there reads the first sum
 #pragma unroll
         for (int i = 0; i < AT_ONCE; i++)
             sum[i] = *(const Pair *)(own + (i < now.count ? from + i * each : 0));

@@ -1,5 +1,5 @@
-// All products are of the smaller side: with X wide, A = X X^T and X becomes (a I + b A + c A^2) X; with X
-// tall, A = X^T X stands on its right.
+// Newton-Schulz iterations on whichever side of X is smaller. If X is wide, A = X X^T, and X becomes
+// (a I + b A + c A^2) X. If it is tall, A = X^T X, and the polynomial is multiplied from the right.
 #include "engine/train/muon.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ void muon_orthogonalise(const MuonStep *s, float *x, int rows, int columns) {
     }
 }
 
-// Nesterov's look ahead: the gradient counts once more beside the average that holds it already.
+// Nesterov momentum: the step is along the average, moved on by the gradient a second time.
 void muon(const MuonStep *s, float *weight, const float *gradient, float *mean, int rows, int columns) {
     size_t n = (size_t)rows * (size_t)columns;
     float *x = s->scratch, by = s->rate * 0.2f * sqrtf((float)(rows > columns ? rows : columns));

@@ -1,12 +1,12 @@
-// What moves the weights: AdamW, or Muon for the layers' matrices and AdamW for the rest, with warm-up, a
-// schedule, and clipping by the gradient's whole length.
+// Updates the weights: by AdamW, or by Muon for the layers' matrices and AdamW for the rest. With warm-up, a
+// schedule of the rate, and clipping by the norm of the whole gradient.
 #pragma once
 #include "engine/train/network.h"
 
 typedef enum OptimizerKind { OPTIMIZER_ADAMW, OPTIMIZER_MUON } OptimizerKind;
 
-// How the rate falls from its highest: along half a cosine, or straight in the last `cooldown` of the steps
-// after it was constant (warm-up, stable, decay).
+// How the rate falls from its highest: along half a cosine, or, after a constant part, in a straight line
+// over the last `cooldown` of the steps (warm-up, stable, decay).
 typedef enum RateSchedule { SCHEDULE_COSINE, SCHEDULE_STABLE } RateSchedule;
 
 // The matrices that weight decay pulls at; norms keep theirs.

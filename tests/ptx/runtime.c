@@ -1,21 +1,18 @@
 // The calls of the CUDA runtime that nvcc's host objects make, on the machine that runs their PTX. As the
 // real one where programs trip over it:
 //
-// - What is put into a stream happens late: when somebody waits. Memory that is pinned must stay as it is
-// until then;
-//   what comes from pageable memory is taken at once, and what goes there is waited for.
+// - Work in a stream happens as late as it may: when somebody waits for it. Until then pinned memory must
+//   stay as it is; pageable memory is read at once, and a copy to it is waited for.
 // - A call that fails leaves its code as the thread's last error until cudaGetLastError asks for it.
-// - While a stream is recorded, what would have to wait for it fails, and spoils the recording.
-// - A kernel has 48 KB of shared memory unless it was given more; blocks of more than 1,024 threads can't be
-// launched.
-// - An early launch has no order with what is in front of it until it waits (memory.c).
-// - Which PTX a device gets: 9.0 and later that for 9.0, others that for 8.0.
-// - Streams and events are the device's that is the thread's when they are made. Kernels, fills and graphs
-// are put
-//   into a stream of the thread's device alone, an event marks streams of its own device; either is refused
-//   else.
-// - A stream that waits for another's event goes on when that has come, and no other order is between the two
-//   (order.h). A copy without "Peer" in its name is of its stream's device.
+// - While a stream is captured, a call that would have to wait for it fails, and spoils the capture.
+// - A kernel has 48 KB of shared memory unless it was given more. Blocks have 1,024 threads at most.
+// - An early launch has no order with the work before it until it waits (memory.c).
+// - A device of capability 9.0 or later gets the PTX for 9.0, another one that for 8.0.
+// - A stream or an event belongs to the device that was the thread's when it was made. Kernels, fills and
+//   graphs go only into streams of the thread's device, and an event marks only streams of its own device.
+// - A stream that waits for another's event is ordered behind that event, and behind nothing else of the
+// other
+//   stream (order.h). A copy without "Peer" in its name is within its stream's device.
 //
 // OUTPACE_FAKE_GPUS lists devices: what each can do, and after a colon, if it isn't 1,024, its memory in MB:
 // "90:300,80".

@@ -220,8 +220,8 @@ static bool ouroboros_begin(void *self, const Prompt *prompt, Error *e) {
 
 // --- the draft model's steps
 
-// Appends what the model says from `base` on, as far as the phrases know it and one token more, but for what
-// a full phrase gives (`bonus`). Gives the last phrase token's node.
+// Appends the model's tokens after `base`: those that a phrase foretold, and one more. After a phrase that
+// matched to its end, `bonus` decides about that one. Returns the node of the last token of a phrase.
 static int append_words(Ouroboros *o, int base, int room) {
     const Session *s = o->follower.session;
     int node = base;
