@@ -8,6 +8,7 @@
 //      known.c         what is made of registers that nobody wrote
 //      run.c           warps, barriers, blocks, launches; counts and the critical path
 //      runtime.c       the CUDA runtime's calls, so that nvcc's own host objects run on it
+//      launches.c      its functions, and how they are launched
 //
 // What always holds:
 // 1. A warp's lanes run in lock-step, lowest program counter first; a collective waits for its lanes.

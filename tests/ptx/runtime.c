@@ -5,29 +5,24 @@
 //   stay as it is; pageable memory is read at once, and a copy to it is waited for.
 // - A call that fails leaves its code as the thread's last error until cudaGetLastError asks for it.
 // - While a stream is captured, a call that would have to wait for it fails, and spoils the capture.
-// - A kernel has 48 KB of shared memory unless it was given more. Blocks have 1,024 threads at most.
 // - An early launch has no order with the work before it until it waits (memory.c).
-// - A device of capability 9.0 or later gets the PTX for 9.0, another one that for 8.0.
 // - A stream or an event belongs to the device that was the thread's when it was made. Kernels, fills and
 //   graphs go only into streams of the thread's device, and an event marks only streams of its own device.
-// - A stream that waits for another's event is ordered behind that event, and behind nothing else of the
-// other
-//   stream (order.h). A copy without "Peer" in its name is within its stream's device.
+// - A stream that waits for another's event is ordered behind that event alone (order.h).
+// - A copy without "Peer" in its name is within its stream's device.
 //
 // OUTPACE_FAKE_GPUS lists devices: what each can do, and after a colon, if it isn't 1,024, its memory in MB:
 // "90:300,80".
+#include "tests/ptx/runtime.h"
+
 #include "tests/ptx/memory.h"
 #include "tests/simt/settings.h"
 
-#include <cuda_runtime_api.h>
-#include <glob.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-enum { MOST_FUNCTIONS = 512, MOST_DEVICES = 16, FREE_SHARED = 48 << 10 };
 
 SimtSettings simt_settings = {.poison = 0xff, .fail_after = -1, .driver = 13000, .lost = -1};
 
@@ -83,20 +78,12 @@ struct CUgraphExec_st {
     uint32_t device;
 };
 
-typedef struct Function {
-    const void *host;
-    char name[256];
-    const Kernel *of[2];      // for 8.0, for 9.0
-    int shared[MOST_DEVICES]; // most that it may have
-} Function;
 typedef struct Pinned {
     unsigned char *data;
     size_t bytes;
 } Pinned;
 
 static struct {
-    Function functions[MOST_FUNCTIONS];
-    size_t function_count;
     struct CUstream_st *streams;
     Pinned *pinned;
     size_t pinned_count, pinned_bytes;
@@ -105,12 +92,6 @@ static struct {
     uint32_t numbers; // bits: in use
     Clock clocks;     // of each number, how far it is
     double ticked;
-    bool loaded;
-    struct {
-        dim3 grid, block;
-        size_t shared;
-        cudaStream_t stream;
-    } call;
     pthread_mutex_t lock;
 } m = {.lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
 static _Thread_local cudaError_t last;
@@ -120,6 +101,8 @@ static cudaError_t failed(cudaError_t code) {
     if (code != cudaSuccess) last = code;
     return code;
 }
+cudaError_t runtime_failed(cudaError_t code) { return failed(code); }
+uint32_t runtime_device(void) { return (uint32_t)current; }
 
 #define ENTER pthread_mutex_lock(&m.lock)
 #define LEAVE(code)                    \
@@ -149,10 +132,10 @@ static int devices(int capability[MOST_DEVICES]) {
     return list_devices(capability, memory);
 }
 static bool is_lost(uint32_t device) { return simt_settings.lost == (int)device; }
-static int target_of(uint32_t device) {
+bool runtime_is_nine(uint32_t device) {
     int capability[MOST_DEVICES] = {90};
     devices(capability);
-    return capability[device] >= 90 && !ptx_settings.old_code ? 1 : 0;
+    return capability[device] >= 90 && !ptx_settings.old_code;
 }
 
 cudaError_t cudaDriverGetVersion(int *version) {
@@ -473,6 +456,13 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t s) {
     LEAVE(cudaSuccess);
 }
 
+// --- launches
+
+void runtime_begin(void) { ENTER; }
+cudaError_t runtime_end(cudaError_t code) { LEAVE(code); }
+cudaError_t runtime_usable(cudaStream_t s) { return usable(s); }
+void runtime_put(cudaStream_t s, Launch l) { push(s, (Work){.kind = WORK_LAUNCH, .launch = l}); }
+
 // --- events
 
 cudaError_t cudaEventCreate(cudaEvent_t *out) {
@@ -572,138 +562,4 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s) {
     if (usable(s)) LEAVE(usable(s));
     push(s, (Work){.kind = WORK_GRAPH, .graph = g});
     LEAVE(cudaSuccess);
-}
-
-// --- functions
-
-static void load_all(void) {
-    glob_t found;
-    if (m.loaded) return;
-    m.loaded = true;
-    const char *folder = getenv("OUTPACE_PTX");
-    char pattern[512];
-    snprintf(pattern, sizeof pattern, "%s/*.ptx", folder ? folder : PTX_FOLDER);
-    if (glob(pattern, 0, NULL, &found)) machine_fault("there is no PTX in '%s'; run make", pattern);
-    for (size_t i = 0; i < found.gl_pathc; i++) ptx_load(found.gl_pathv[i]);
-    globfree(&found);
-}
-
-static Function *function_of(const void *host) {
-    for (size_t i = 0; i < m.function_count; i++)
-        if (m.functions[i].host == host || (const void *)&m.functions[i] == host) return &m.functions[i];
-    return NULL;
-}
-static const Kernel *kernel_of(Function *f, uint32_t device) {
-    int nine = target_of(device);
-    load_all();
-    if (!f->of[nine]) f->of[nine] = ptx_kernel(f->name, nine ? 90 : 80);
-    if (!f->of[nine]) machine_fault("there is no PTX of '%s' for %s", f->name, nine ? "9.0" : "8.0");
-    return f->of[nine];
-}
-
-void **__cudaRegisterFatBinary(void *binary);
-void __cudaRegisterFatBinaryEnd(void **handle);
-void __cudaUnregisterFatBinary(void **handle);
-void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int limit,
-                            uint3 *thread, uint3 *block, dim3 *size, dim3 *grid, int *warps);
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream);
-cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
-cudaError_t __cudaGetKernel(cudaKernel_t *out, const void *host);
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
-                               cudaStream_t stream);
-
-void **__cudaRegisterFatBinary(void *binary) { return binary; }
-void __cudaRegisterFatBinaryEnd(void **handle) { (void)handle; }
-void __cudaUnregisterFatBinary(void **handle) { (void)handle; }
-void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int limit,
-                            uint3 *thread, uint3 *block, dim3 *size, dim3 *grid, int *warps) {
-    (void)handle, (void)device, (void)limit, (void)thread, (void)block, (void)size, (void)grid, (void)warps;
-    if (m.function_count == MOST_FUNCTIONS) machine_fault("too many kernels");
-    Function *f = &m.functions[m.function_count++];
-    f->host = host;
-    for (int i = 0; i < MOST_DEVICES; i++) f->shared[i] = FREE_SHARED;
-    snprintf(f->name, sizeof f->name, "%s", name);
-}
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream) {
-    m.call.grid = grid, m.call.block = block, m.call.shared = shared, m.call.stream = stream;
-    return 0;
-}
-cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream) {
-    *grid = m.call.grid, *block = m.call.block, *shared = m.call.shared;
-    *(cudaStream_t *)stream = m.call.stream;
-    return cudaSuccess;
-}
-cudaError_t cudaFuncSetAttribute(const void *host, enum cudaFuncAttribute attribute, int value) {
-    Function *f = function_of(host);
-    if (!f) return failed(cudaErrorInvalidDeviceFunction);
-    if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) return cudaSuccess;
-    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value > ptx_settings.shared_kb << 10)
-        return failed(cudaErrorInvalidValue);
-    f->shared[current] = value;
-    return cudaSuccess;
-}
-cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *host) {
-    Function *f = function_of(host);
-    if (!f) return failed(cudaErrorInvalidDeviceFunction);
-    memset(out, 0, sizeof *out);
-    out->ptxVersion = out->binaryVersion = target_of((uint32_t)current) ? 90 : 80;
-    return cudaSuccess;
-}
-
-static cudaError_t launch(Function *f, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t s,
-                          bool early, dim3 cluster) {
-    if (!f) return cudaErrorInvalidDeviceFunction;
-    if (usable(s)) return usable(s);
-    const Kernel *k = kernel_of(f, s->device);
-    unsigned threads = block.x * block.y * block.z;
-    if (threads > 1024 || !threads || !grid.x || !grid.y || !grid.z || grid.y > 65535 || grid.z > 65535)
-        return cudaErrorInvalidConfiguration;
-    if (shared > (size_t)f->shared[s->device]) return cudaErrorInvalidValue;
-    if (cluster.x * cluster.y * cluster.z > 1 && k->target < 90) return cudaErrorNotSupported;
-    if (cluster.x < 1 || cluster.x > MOST_CLUSTER || grid.x % cluster.x || cluster.y != 1 || cluster.z != 1)
-        return cudaErrorInvalidClusterSize;
-    Work w = {
-        .kind = WORK_LAUNCH,
-        .launch = {.kernel = k,
-                   .grid = {grid.x, grid.y, grid.z},
-                   .threads = threads,
-                   .cluster = cluster.x,
-                   .shared = shared,
-                   .device = s->device,
-                   .early = early}
-    };
-    w.launch.params = calloc(1, k->param_bytes + 1);
-    if (!w.launch.params) machine_fault("no memory");
-    for (int i = 0; i < k->params; i++)
-        memcpy(w.launch.params + k->param_at[i], arguments[i], k->param_size[i]);
-    push(s, w);
-    return cudaSuccess;
-}
-cudaError_t __cudaGetKernel(cudaKernel_t *out, const void *host) {
-    *out = (cudaKernel_t)(void *)function_of(host);
-    return *out ? cudaSuccess : failed(cudaErrorInvalidDeviceFunction);
-}
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
-                               cudaStream_t s) {
-    ENTER;
-    LEAVE(launch(function_of(kernel), grid, block, arguments, shared, s, false, (dim3){1, 1, 1}));
-}
-cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared,
-                             cudaStream_t s) {
-    ENTER;
-    LEAVE(launch(function_of(host), grid, block, arguments, shared, s, false, (dim3){1, 1, 1}));
-}
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *host, void **arguments) {
-    bool early = false;
-    dim3 cluster = {1, 1, 1};
-    for (unsigned i = 0; i < c->numAttrs; i++) {
-        const cudaLaunchAttribute *a = &c->attrs[i];
-        if (a->id == cudaLaunchAttributeProgrammaticStreamSerialization)
-            early = a->val.programmaticStreamSerializationAllowed;
-        else if (a->id == cudaLaunchAttributeClusterDimension)
-            cluster = (dim3){a->val.clusterDim.x, a->val.clusterDim.y, a->val.clusterDim.z};
-    }
-    ENTER;
-    LEAVE(launch(function_of(host), c->gridDim, c->blockDim, arguments, c->dynamicSmemBytes, c->stream, early,
-                 cluster));
 }
