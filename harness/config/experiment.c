@@ -29,10 +29,10 @@
     { .name = key, .type = FIELD_NODE, .offset = offsetof(s, field) }
 
 static const Field MODEL_FIELDS[] = {
-    TEXT(ModelSpec, name),         TEXT(ModelSpec, target),  TEXT(ModelSpec, reference),
-    TEXT(ModelSpec, synthesise),   TEXT(ModelSpec, inflate), TEXT(ModelSpec, draft),
-    TEXT(ModelSpec, draft_device), TEXT(ModelSpec, adapter), TEXT(ModelSpec, heads),
-    TEXT(ModelSpec, template),     SEED(ModelSpec, seed),
+    TEXT(ModelSpec, name),         TEXT(ModelSpec, target),        TEXT(ModelSpec, reference),
+    TEXT(ModelSpec, synthesise),   TEXT(ModelSpec, inflate),       TEXT(ModelSpec, draft),
+    TEXT(ModelSpec, draft_device), TEXT(ModelSpec, inflate_draft), TEXT(ModelSpec, adapter),
+    TEXT(ModelSpec, heads),        TEXT(ModelSpec, template),      SEED(ModelSpec, seed),
 };
 static const FieldTable MODEL = {.what = "a model",
                                  .fields = MODEL_FIELDS,
@@ -124,6 +124,15 @@ static bool check_model(ModelSpec *m, Error *e) {
         return yaml_error(m->at, e, "draft_device is '%s', but the model has no draft", m->draft_device);
     if (m->synthesise && m->inflate)
         return yaml_error(m->at, e, "a model to synthesise is not inflated: give its shape in synthesise");
+    if (m->inflate_draft && !(m->inflate && m->draft))
+        return yaml_error(m->at, e, "inflate_draft is for the draft of an inflated model: give %s",
+                          m->draft ? "inflate" : "draft");
+    if (m->inflate && m->draft && !m->inflate_draft)
+        return yaml_error(
+            m->at, e,
+            "a draft beside 'inflate: %s' costs next to nothing as it is: give inflate_draft, a "
+            "shape of about a tenth of it (50m for 500m), or " INFLATE_NONE,
+            m->inflate);
     if (!m->name) m->name = first;
     return true;
 }

@@ -12,6 +12,8 @@
 
 enum { EXPERIMENT_MODELS = 32, EXPERIMENT_DATASETS = 32, EXPERIMENT_METHODS = 64 };
 
+#define INFLATE_NONE "none"
+
 // One of target, reference and synthesise says which model it is.
 typedef struct ModelSpec {
     const YamlNode *at;
@@ -21,6 +23,7 @@ typedef struct ModelSpec {
     const char *synthesise;              // a shape (configs/shapes), with random weights
     const char *inflate;                 // a shape to which target or reference is inflated; NULL: as it is
     const char *draft, *adapter, *heads; // directories; NULL: none
+    const char *inflate_draft;           // a shape for the draft of an inflated model; INFLATE_NONE: as it is
     const char *draft_device;            // NULL: the target's, of several cards the last
     const char *template; // chat template, for datasets whose own is TEMPLATE_OF_MODEL; NULL: none
     uint64_t seed;        // of random weights

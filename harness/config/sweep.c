@@ -187,6 +187,7 @@ static void write_model(const ModelSpec *m, Text *out) {
     write_text(out, "synthesise", m->synthesise);
     write_text(out, "inflate", m->inflate);
     write_text(out, "draft", m->draft);
+    write_text(out, "inflate-draft", m->inflate_draft);
     write_text(out, "draft-device", m->draft_device);
     write_text(out, "adapter", m->adapter);
     write_text(out, "heads", m->heads);

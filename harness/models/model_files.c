@@ -116,41 +116,66 @@ static bool find_target(const ModelSpec *m, const char *cache, ModelFiles *f, Er
 
 // --- inflated models -------------------------------------------------------------------------------------
 
+// The model in the shape, or its adapter for that; `adapter` is the small model's, NULL: the model.
 static InflateOptions inflate_options(const ModelSpec *m, const char *small, const char *adapter) {
     return (InflateOptions){.small = small, .adapter = adapter, .shape = m->inflate, .seed = m->seed};
 }
 
-// A path in place of itself, of the model in another shape. `adapter`: of the small model; NULL: the model.
-static bool find_one(const ModelSpec *m, const char *cache, ModelFiles *f, const char *adapter, char **path,
+static InflateOptions inflate_draft_options(const ModelSpec *m, const char *small) {
+    return (InflateOptions){.small = small, .shape = m->inflate_draft, .seed = m->seed};
+}
+
+static bool inflates_draft(const ModelSpec *m) {
+    return m->inflate_draft && strcmp(m->inflate_draft, INFLATE_NONE) != 0;
+}
+
+// Puts where it is, or will be, in place of *path.
+static bool find_one(const ModelSpec *m, const char *cache, InflateOptions o, char **path, bool *unmade,
                      Inflated *what, Error *e) {
-    InflateOptions o = inflate_options(m, f->small, adapter);
     bool there;
     char *dir = inflated_find(cache, &o, what, &there, e);
     if (!dir) return within(m, e);
     mem_free(*path);
     *path = dir;
-    f->unmade = f->unmade || !there;
-    f->model = what->model;
+    *unmade = *unmade || !there;
     return true;
 }
 
-// The draft stays as small as it is: inflate it by itself where it should not.
+// A draft that costs more than a fifth of its target is none that a paper has.
+static bool find_inflated_draft(const ModelSpec *m, const char *cache, ModelFiles *f, Error *e) {
+    Inflated what;
+    f->small_draft = f->draft;
+    f->draft = NULL;
+    InflateOptions o = inflate_draft_options(m, f->small_draft);
+    if (!find_one(m, cache, o, &f->draft, &f->draft_unmade, &what, e)) return false;
+    f->unmade = f->unmade || f->draft_unmade;
+    f->draft_model = what.model;
+    double share = (double)shape_parameters(&what.model.shape) / (double)shape_parameters(&f->model.shape);
+    return share <= 0.2 ||
+           yaml_error(m->at, e,
+                      "inflate_draft '%s' has %.0f%% of the parameters of '%s': take a shape of at most 20%%",
+                      m->inflate_draft, 100 * share, m->inflate);
+}
+
 static bool find_inflated(const ModelSpec *m, const char *cache, ModelFiles *f, Error *e) {
     Inflated what;
     if (!cache) return yaml_error(m->at, e, "there is no place for an inflated model: give a --cache");
     f->small = f->target;
     f->target = NULL;
-    if (!find_one(m, cache, f, NULL, &f->target, &what, e)) return false;
-    if (f->adapter && !find_one(m, cache, f, f->adapter, &f->adapter, &what, e)) return false;
+    InflateOptions target = inflate_options(m, f->small, NULL),
+                   adapter = inflate_options(m, f->small, f->adapter),
+                   heads = inflate_options(m, f->small, f->heads);
+    if (!find_one(m, cache, target, &f->target, &f->unmade, &what, e)) return false;
+    f->model = what.model;
+    if (f->adapter && !find_one(m, cache, adapter, &f->adapter, &f->unmade, &what, e)) return false;
     f->adapter_kind = what.kind;
-    if (f->heads && !find_one(m, cache, f, f->heads, &f->heads, &what, e)) return false;
+    if (f->heads && !find_one(m, cache, heads, &f->heads, &f->unmade, &what, e)) return false;
     f->heads_kind = what.kind;
-    return true;
+    return !inflates_draft(m) || find_inflated_draft(m, cache, f, e);
 }
 
-static bool make_one(const ModelSpec *m, const char *cache, const char *small, const char *adapter,
-                     const Progress *progress, Error *e) {
-    InflateOptions o = inflate_options(m, small, adapter);
+static bool make_one(const ModelSpec *m, const char *cache, InflateOptions o, const Progress *progress,
+                     Error *e) {
     o.progress = *progress;
     char *dir = inflated_open(cache, &o, e);
     mem_free(dir);
@@ -161,9 +186,10 @@ static bool make_inflated(const ModelSpec *m, const char *cache, const ModelFile
                           const Progress *progress, Error *e) {
     char *adapter = NULL, *heads = NULL; // of the small model
     bool ok = find_beside(m, m->adapter, &adapter, e) && find_beside(m, m->heads, &heads, e) &&
-              make_one(m, cache, f->small, NULL, progress, e) &&
-              (!adapter || make_one(m, cache, f->small, adapter, progress, e)) &&
-              (!heads || make_one(m, cache, f->small, heads, progress, e));
+              make_one(m, cache, inflate_options(m, f->small, NULL), progress, e) &&
+              (!adapter || make_one(m, cache, inflate_options(m, f->small, adapter), progress, e)) &&
+              (!heads || make_one(m, cache, inflate_options(m, f->small, heads), progress, e)) &&
+              (!f->small_draft || make_one(m, cache, inflate_draft_options(m, f->small_draft), progress, e));
     mem_free(adapter);
     mem_free(heads);
     return ok;
@@ -185,7 +211,7 @@ bool model_files_make(const ModelSpec *m, const char *cache, ModelFiles *f, cons
                       Error *e) {
     if (f->unmade && !(f->small ? make_inflated(m, cache, f, progress, e) : make_random(m, f, progress, e)))
         return false;
-    f->unmade = false;
+    f->unmade = f->draft_unmade = false;
     return true;
 }
 
@@ -208,5 +234,6 @@ void model_files_release(ModelFiles *f) {
     mem_free(f->adapter);
     mem_free(f->heads);
     mem_free(f->small);
+    mem_free(f->small_draft);
     *f = (ModelFiles){0};
 }

@@ -9,9 +9,11 @@
 typedef struct ModelFiles {
     char *target, *draft, *adapter, *heads; // directories; NULL: none
     bool unmade;                            // target, and with it adapter and heads, are still to be made
-    Model model;                            // of what is: without weights
+    bool draft_unmade;                      // so is the draft; then `unmade` holds, too
+    Model model, draft_model;               // of what is: without weights
     AdapterKind adapter_kind, heads_kind;
-    char *small; // of an unmade model that is inflated: from what. It has the same tokenizer
+    char *small;       // of an inflated model: from what. It has the same tokenizer
+    char *small_draft; // of its draft, alike; NULL: there is none, or it is as it was
 } ModelFiles;
 
 // Makes nothing. cache: a directory for what is made; NULL: there is none. False with e filled, and out

@@ -64,6 +64,12 @@ static bool describe_adapter(const InputModel *m, const char *dir, const Adapter
     return !dir || m->files.unmade || adapter_open_config(out, &m->model, dir, e);
 }
 
+static bool open_draft(InputModel *m, Error *e) {
+    const ModelFiles *f = &m->files;
+    if (f->draft_unmade) m->draft = f->draft_model;
+    return !f->draft || f->draft_unmade || model_open_config(&m->draft, f->draft, e);
+}
+
 // Weights are only mapped, and unmapped again: opening checks names, shapes and types.
 static bool open_model(InputModel *m, bool weights, Error *e) {
     const ModelFiles *f = &m->files;
@@ -74,8 +80,7 @@ static bool open_model(InputModel *m, bool weights, Error *e) {
     m->bytes = !weights    ? 0
                : f->unmade ? shape_parameters(s) * dtype_size(m->model.dtype)
                            : model_bytes(&m->model);
-    return (m->tokenizer || (m->tokenizer = model_files_tokenizer(f, e))) &&
-           (!f->draft || model_open_config(&m->draft, f->draft, e)) &&
+    return (m->tokenizer || (m->tokenizer = model_files_tokenizer(f, e))) && open_draft(m, e) &&
            describe_adapter(m, f->adapter, &f->adapter_kind, &m->adapter, e) &&
            describe_adapter(m, f->heads, &f->heads_kind, &m->heads, e);
 }

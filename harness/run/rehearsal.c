@@ -84,7 +84,8 @@ static bool open_models(Stage *s, Error *e) {
                          .adapter = f->adapter ? &s->model->adapter : NULL,
                          .heads = f->heads ? &s->model->heads : NULL,
                          .tokenizer = s->model->tokenizer};
-    if (f->draft && !(d.draft_tokenizer = tokenizer_open(f->draft, e))) return false;
+    const char *draft = f->draft_unmade ? f->small_draft : f->draft;
+    if (draft && !(d.draft_tokenizer = tokenizer_open(draft, e))) return false;
     bool ok = models_rehearse(&s->models, &choice, &d, e);
     tokenizer_close(d.draft_tokenizer);
     return ok;

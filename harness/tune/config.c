@@ -84,8 +84,9 @@ static bool add_axes(const TuneAsk *ask, const TuneMethod *method, const char *f
 
 // JSON is YAML, and jansson knows how to quote.
 static json_t *config_json(const TuneAsk *ask, const TuneMethod *method) {
-    json_t *model = json_pack("{s:s, s:s*, s:s*, s:s*}", "target", ask->target, "draft", ask->draft,
-                              "adapter", ask->adapter, "inflate", ask->inflate);
+    json_t *model =
+        json_pack("{s:s, s:s*, s:s*, s:s*, s:s*}", "target", ask->target, "draft", ask->draft, "adapter",
+                  ask->adapter, "inflate", ask->inflate, "inflate_draft", ask->inflate_draft);
     json_t *dataset = json_pack("{s:s, s:s*, s:s*, s:s*, s:s*, s:i, s:s, s:I}", "name",
                                 ask->path ? ask->path : ask->dataset, "path", ask->path, "format",
                                 ask->format, "split", ask->split, "template", ask->template, "limit",

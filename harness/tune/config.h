@@ -6,7 +6,7 @@
 typedef struct TuneAsk {
     const char *method;                             // "lookahead", or "lookahead:bonus=drop": fixed, no axis
     const char *target, *draft, *adapter;           // directories; NULL: none
-    const char *inflate;                            // a shape; NULL: as it is
+    const char *inflate, *inflate_draft;            // shapes; NULL: as they are
     const char *dataset, *path, *format, *split;    // path: a file in place of a dataset that is known
     const char *template, *device, *compute, *math; // NULL: none, cpu, as the weights, exact
     const char *weights;                            // NULL: mapped

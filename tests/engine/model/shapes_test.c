@@ -39,6 +39,9 @@ static const Published PUBLISHED[] = {
     {"500m",                "llama",   504689664,   30, 1024, 8,  4,  32000,  4096,  0,    1e4, 1e-5, ROPE_PLAIN },
     {"160m",                "llama",   159417344,   16, 1024, 32, 8,  2048,   2048,  0,    1e4, 1e-5, ROPE_PLAIN },
     {"68m",                 "llama",   67650560,    8,  1024, 32, 8,  2048,   2048,  0,    1e4, 1e-5, ROPE_PLAIN },
+    {"50m",                 "llama",   52835328,    6,  1024, 8,  4,  2048,   4096,  0,    1e4, 1e-5, ROPE_PLAIN },
+    {"16m",                 "llama",   16652800,    6,  512,  16, 4,  2048,   2048,  0,    1e4, 1e-5, ROPE_PLAIN },
+    {"7m",                  "llama",   7082240,     8,  256,  8,  2,  2048,   2048,  0,    1e4, 1e-5, ROPE_PLAIN },
     {"tiny",                "llama",   195008,      3,  64,   4,  2,  512,    512,   0,    1e4, 1e-5, ROPE_PLAIN },
 };
 enum { PUBLISHED_COUNT = sizeof PUBLISHED / sizeof *PUBLISHED };

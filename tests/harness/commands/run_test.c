@@ -353,6 +353,40 @@ static void validate_writes_nothing(void **state) {
     unsetenv("XDG_CACHE_HOME");
 }
 
+// An inflated model's draft is inflated, too, to a fifth of it at most; described, then made, by the same
+// rules.
+static void drafts_are_inflated(void **state) {
+    Child c;
+    setenv("XDG_CACHE_HOME", folder_path(*state, "drafts"), 1);
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "source", "--set", "num_hidden_layers=2");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "large", "--set", "num_hidden_layers=40");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "smaller", "--set", "num_hidden_layers=5");
+    child_release(&c);
+    write_file(*state, "drafted.yaml",
+               "name: drafted\nmodels: {target: source, inflate: large/config.json, draft: source, "
+               "inflate_draft: smaller/config.json}\ndatasets: [{name: own, path: own.jsonl, limit: 1}]\n"
+               "generation: {max_tokens: 8}\nmethods: [{name: speculative, matrix: {gamma: 2}}]\n");
+    CHILD_OUTPACE(&c, *state, 0, "validate", "drafted.yaml");
+    assert_int_equal(access(folder_path(*state, "drafts"), F_OK), -1);
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "run", "drafted.yaml", "--db", "drafted.db");
+    child_release(&c);
+    // The draft computes what the target does, so everything is accepted: three tokens a step.
+    CHILD_OUTPACE(&c, *state, 0, "sql", "SELECT S FROM result WHERE method = 'speculative'", "--db",
+                  "drafted.db", "--format", "csv");
+    assert_string_equal(text_get(&c.out), "S\r\n2.66666666666667\r\n");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "validate", "drafted.yaml", "--set",
+                  "models.inflate_draft=large/config.json");
+    assert_non_null(strstr(text_get(&c.err),
+                           "inflate_draft 'large/config.json' has 100% of the parameters of "
+                           "'large/config.json': take a shape of at most 20%"));
+    child_release(&c);
+    unsetenv("XDG_CACHE_HOME");
+}
+
 // Where a draft gives logits that are not finite its point fails, and the others are measured; where the
 // target does, all fail.
 static void logits_that_are_not_finite(void **state) {
@@ -475,7 +509,7 @@ static void demo(void **state) {
     char *path = realpath("configs/demo.yaml", NULL);
     assert_non_null(path);
     CHILD_OUTPACE(&c, *state, 0, "plan", path, "--model", "target=tiny", "--db", "none.db");
-    assert_non_null(strstr(text_get(&c.out), "20 points, 0 skipped"));
+    assert_non_null(strstr(text_get(&c.out), "15 points, 0 skipped"));
     assert_non_null(strstr(text_get(&c.out), "ms; reckoned: "));
     assert_non_null(strstr(text_get(&c.out), "  tables   "));
     child_release(&c);
@@ -557,6 +591,7 @@ int main(void) {
                                        cmocka_unit_test(partial),
                                        cmocka_unit_test(validate_finds_what_run_refuses),
                                        cmocka_unit_test(validate_writes_nothing),
+                                       cmocka_unit_test(drafts_are_inflated),
                                        cmocka_unit_test(logits_that_are_not_finite),
                                        cmocka_unit_test(mistakes),
                                        cmocka_unit_test(prompts_too_long),

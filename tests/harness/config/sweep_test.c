@@ -280,7 +280,8 @@ static void same_again(void **state) {
 }
 
 // A file with one point, and changes to it: to a hash's content or not.
-static const char ONE[] = "name: one\nmodels: {target: m, draft: s}\ndatasets: {name: d, limit: 5}\n"
+static const char ONE[] = "name: one\nmodels: {target: m, draft: s, inflate: i, inflate_draft: "
+                          "none}\ndatasets: {name: d, limit: 5}\n"
                           "hardware: {threads: 2}\ngeneration: {seed: 3, ignore_eos: on}\n"
                           "methods: {name: jacobi, matrix: {m: 7}}\nmeasurement: {passes: 2}\n";
 
@@ -309,6 +310,7 @@ static void what_a_hash_is_of(void **state) {
         {"models.adapter=n",           true,  true },
         {"models.heads=n",             true,  true },
         {"models.inflate=n",           true,  true },
+        {"models.inflate_draft=n",     true,  true },
         {"models.template=vicuna",     true,  true },
         {"models.seed=1",              true,  true },
         {"datasets.name=e",            true,  true },
@@ -361,7 +363,7 @@ static void describes(void **state) {
     expand(ONE, &x, &s);
     sweep_describe(&x, s.points, &text);
     const char *want =
-        "target 1 m\ndraft 1 s\nmodel-seed 0\ndataset 1 d\n"
+        "target 1 m\ninflate 1 i\ndraft 1 s\ninflate-draft 4 none\nmodel-seed 0\ndataset 1 d\n"
         "rows limit=5,turns=1,order=0,consecutive=1,seed=0\n"
         "settings device=cpu,math=exact,compute=weights,threads=2,layout=tree,merge=on,"
         "max_rows=0,sliding_window=on,max_tokens=128,temperature=0,top_k=0,top_p=1,seed=3,ignore_eos=on\n"
