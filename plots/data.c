@@ -179,6 +179,16 @@ static bool read_rows(PlotData *d, Rows *r, Error *e) {
     return true;
 }
 
+// The colours of methods, the same in every figure: in this order, those of style.gp.
+static bool name_methods(PlotData *d, Error *e) {
+    static const char *const METHODS[] = {
+        "lookahead", "speculative", "ngrammys", "kangaroo", "prompt-lookup", "ouroboros", "autoregressive",
+        "medusa",    "rest",        "jacobi",   "mix"};
+    for (size_t i = 0; i < sizeof METHODS / sizeof *METHODS; i++)
+        if (!name_number(&d->colours, METHODS[i])) return error_system(e, "out of memory for a figure");
+    return true;
+}
+
 // --- all of it -------------------------------------------------------------------------------------------
 
 static bool each(Store *store, const char *sql, int64_t run, const char *computed, PlotData *d,
@@ -240,7 +250,7 @@ void plot_left_out(const Figure *f, const PlotData *d, Text *out) {
 bool plot_data(Store *store, const Figure *f, int64_t run, const char *computed, const char *of,
                PlotData *out, Error *e) {
     *out = (PlotData){.of = of};
-    if (!each(store, f->query, run, computed, out, read_rows, e)) return false;
+    if (!name_methods(out, e) || !each(store, f->query, run, computed, out, read_rows, e)) return false;
     if (!out->count && out->others.count) {
         plot_data_release(out);
         return plot_data(store, f, run, computed, NULL, out, e);

@@ -1,20 +1,20 @@
--- The fastest setting of each method; of a method that nothing was measured of, why. published: the largest speedup that the
--- papers which this run is for printed of that method (?2); their machines are others.
+-- The fastest setting of each method; of a method that nothing was measured of, why. published: the speedup that the papers
+-- which this run is for printed of that setting (?2); their machines are others.
 WITH printed AS (
-    SELECT point.model_id, point.dataset_id, point.method, max(CAST(json_extract(r.value, '$.published') AS REAL)) AS published
+    SELECT point.id AS point_id, max(CAST(json_extract(r.value, '$.published') AS REAL)) AS published
     FROM json_each(?2, '$.tables') AS t, json_each(t.value, '$.rows') AS r
     JOIN point ON point.run_id = ?1 AND point.number = json_extract(r.value, '$.point')
     WHERE json_extract(r.value, '$.computed_as') GLOB 'speedup*' AND json_extract(r.value, '$.published') GLOB '[0-9]*'
           AND point.method <> 'autoregressive'
-    GROUP BY point.model_id, point.dataset_id, point.method),
+    GROUP BY point.id),
 setting AS (
     SELECT *, row_number() OVER (PARTITION BY model, dataset, temperature, method ORDER BY speedup DESC NULLS LAST, number) AS place
     FROM result LEFT JOIN point_doubt USING (point_id) WHERE run_id = ?1)
 SELECT model || ', ' || dataset || CASE WHEN temperature > 0 THEN ', temperature ' || temperature ELSE '' END AS panel,
-       method AS series,
+       method AS series, method AS colour,
        row_number() OVER (PARTITION BY model, dataset, temperature ORDER BY speedup DESC NULLS LAST, number) AS row,
        speedup, speedup_low AS low, speedup_high AS high, label AS label_bar,
-       (SELECT published FROM point JOIN printed USING (model_id, dataset_id, method) WHERE point.id = point_id) AS published,
+       (SELECT published FROM printed WHERE printed.point_id = setting.point_id) AS published,
        CASE WHEN speedup IS NOT NULL THEN iif(diverged > 0 AND temperature = 0, '(another text)', NULL)
             WHEN skipped IS NOT NULL THEN 'skipped: ' || substr(skipped, 1, 60)
             WHEN samples > 0 AND base_id IS NULL THEN 'no baseline to divide by'
