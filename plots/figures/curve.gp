@@ -9,7 +9,7 @@ do for [p = 1:panels] {
     set autoscale x
     if (x_by_powers) { unset logscale x }
     # Of y a point that is in every range: stats leaves out what is beyond one.
-    stats data index first[p]:last[p] using 1:(0) name 'A' nooutput
+    stats data index first[p]:last[p] using 1:(1) name 'A' nooutput
     if (x_is_whole) { set xtics whole(A_max_x - A_min_x) }
     if (x_is_whole && A_min_x == 0 && A_max_x > 0) { set xrange [0:*] } # there is no -1 of anything
     if (x_by_powers) {

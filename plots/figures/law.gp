@@ -2,14 +2,15 @@
 set xlabel 'window W, in powers of two'
 set ylabel 'S by the law'
 set logscale x 2
-set offsets graph 0.04, graph 0.04, graph 0.04, graph 0.04
+set offsets graph 0.04, graph 0.04, graph 0.04, 0
+set yrange [1:*]
 do for [p = 1:panels] {
     set origin left_of(p), bottom_of(p)
     set size wide, high
     set title panel[p]
     set autoscale x
     unset logscale x
-    stats data index first[p]:last[p] using 1:(0) name 'A' nooutput
+    stats data index first[p]:last[p] using 1:(1) name 'A' nooutput
     set logscale x 2
     set xtics twofold(A_max_x / A_min_x)
     if (A_min_x == A_max_x) { set xrange [A_min_x / 2:A_max_x * 2] }
