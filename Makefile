@@ -88,6 +88,7 @@ $(BUILD)/harness/stored/stored.o: harness/stored/stored.sql
 $(BUILD)/harness/table/points.o: harness/table/points.sql
 $(BUILD)/results/published_items.o: $(wildcard results/published/*.tsv)
 $(BUILD)/harness/table/catalogue.o: configs/catalogue.tsv configs/claims.tsv
+$(BUILD)/harness/predict/prices.o: configs/prices.tsv
 
 $(BUILD)/%.o: %.c Makefile $(BUILD)/settings
 	@mkdir -p $(@D)

@@ -2,6 +2,7 @@
 #include "harness/program/command.h"
 
 #include "engine/base/suggest.h"
+#include "harness/predict/prices.h"
 #include "harness/table/catalogue.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
@@ -21,6 +22,8 @@ typedef struct {
     Choice choice;
 } TableArguments;
 
+#define PRICES "price-model"
+
 #define AT(name) offsetof(TableArguments, name)
 static const Option OPTIONS[] = {
     {"run",    0, OPTION_TEXT, AT(run),    0, 0, "RUN",                    "a number or a name", "the newest for this table"},
@@ -39,6 +42,8 @@ static bool list_items(Error *e) {
         terminal_printf("%-20s %4zu published  %s\n", published_items[i].name, p.row_count, p.title);
         published_release(&p);
     }
+    terminal_printf("%-20s                 the price model beside published pairs of S and speedup\n",
+                    PRICES);
     return true;
 }
 
@@ -82,6 +87,23 @@ static bool print(Store *store, int64_t run, const PublishedItem *item, TableFor
     return ok;
 }
 
+// No paper's table, and of no run: what papers printed beside prices.
+static bool print_prices(const char *format, Error *e) {
+    Prices p;
+    Text text = {0};
+    TableFormat f = TABLE_TEXT;
+    if (!find_format(format, &f, e)) return false;
+    if (f != TABLE_TEXT && f != TABLE_MD && f != TABLE_CSV)
+        return error_input(e, "table " PRICES " cannot be '%s', but text, md or csv", format);
+    if (!prices_open(&p, e)) return false;
+    prices_print(&p, f == TABLE_MD ? PRICES_MD : f == TABLE_CSV ? PRICES_CSV : PRICES_TEXT, &text);
+    bool ok = !text.failed || error_system(e, "out of memory for a table");
+    if (ok) fputs(text_get(&text), stdout);
+    text_release(&text);
+    prices_close(&p);
+    return ok;
+}
+
 static bool run(int argc, char **argv, int *code, Error *e) {
     (void)code;
     TableArguments a = {.db = STORE_DEFAULT, .format = "text"};
@@ -92,6 +114,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (!command_parse(&command_table, argc, argv, &a, &rest, &stop, e)) return false;
     if (stop) return true;
     if (rest.count == 0) return list_items(e);
+    if (strcmp(rest.items[0], PRICES) == 0) return print_prices(a.format, e);
     const PublishedItem *item = find_item(rest.items[0], e);
     if (!item || !find_format(a.format, &format, e)) return false;
     if (access(a.db, F_OK) != 0 && !a.run) return catalogue_none(item->name, a.db, e);
@@ -118,7 +141,8 @@ const Command command_table = {
         "\n"
         "  outpace run configs/lookahead-table-3.yaml --scale smoke\n"
         "  outpace table lookahead-table-3\n"
-        "  outpace table spec-bench --run 3 --format md\n",
+        "  outpace table spec-bench --run 3 --format md\n"
+        "  outpace table price-model                     needs no run: prices beside published pairs\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run

@@ -1,0 +1,45 @@
+// The price model against the world: what papers printed of a method's S and speedup beside what the price of
+// its step says (configs/prices.tsv). speedup / S is the time of a step of one token over that of the
+// method's step, which needs no run of ours.
+#pragma once
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+
+// What a program loses beside the price is told from its other pairs, none of the same row, model and
+// machine.
+typedef enum LossKind {
+    LOSS_STEP,  // a share of the step
+    LOSS_DRAFT, // a share of the draft
+    LOSS_PASS   // seconds of a pass of the draft: one of few bytes, that waits for its host
+} LossKind;
+
+typedef struct PricePair {
+    const char *family; // pairs of one program
+    const char *item, *row, *model, *task, *machine, *taken;
+    double S, speedup; // as published
+    double one, verify, draft,
+        step;      // seconds by the price, of data sheets: of one token; of the method's step
+    double passes; // of the draft, a step
+    LossKind loss;
+    double with_loss; // seconds of the step with what the others of its family lose; NAN: there are none
+} PricePair;
+
+typedef struct Prices {
+    PricePair *list; // (count)
+    size_t count, capacity;
+    char *text; // that the list points into
+    struct Published *published;
+    size_t published_count, published_capacity;
+} Prices;
+
+// False with e filled, and out empty.
+bool prices_open(Prices *out, Error *e);
+void prices_close(Prices *p); // takes an empty one
+
+// Of speedup / S, relative.
+double price_error(const PricePair *p);
+double price_error_with_loss(const PricePair *p); // NAN: there are no others
+
+// As text, Markdown or CSV.
+typedef enum PricesFormat { PRICES_TEXT, PRICES_MD, PRICES_CSV } PricesFormat;
+void prices_print(const Prices *p, PricesFormat format, Text *out);
