@@ -31,7 +31,7 @@ static const FormatSplit MBPP_SPLITS[] = {
     "}\n\nBriefly summarize the given context.\nSummary: "
 
 static const Format MT_BENCH = {.name = "mt-bench",
-                                .about = "MT-Bench and Spec-Bench: conversations",
+                                .about = "MT-Bench and Spec-Bench (by either name): conversations",
                                 .keys = "question_id category turns",
                                 .id = "question_id",
                                 .task = "chat",
@@ -174,6 +174,8 @@ const Frame *format_frame(const Format *format, const char *name, Error *e) {
 }
 
 const Format *format_find(const char *name, const Frame **frame, Error *e) {
+    static const char SPEC_BENCH[] = "spec-bench"; // its rows are MT-Bench's
+    if (strcmp(name, SPEC_BENCH) == 0) name = MT_BENCH.name;
     size_t n = strcspn(name, ":");
     *frame = NULL;
     for (size_t i = 0; i < FORMATS_COUNT; i++)

@@ -31,6 +31,8 @@ static void sources(void **state) {
         if (f.sha256.n != 64 || strtol(f.bytes.at, NULL, 10) <= 0) fail_msg("%s: no size or sum", name);
     }
     assert_int_equal(n, 24);
+    const Frame *frame;
+    assert_ptr_equal(format_find("spec-bench", &frame, NULL), format_find("mt-bench", &frame, NULL));
 }
 
 // 40 prompts or more each, as many as the table says, no two the same.
