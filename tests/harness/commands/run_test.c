@@ -509,7 +509,7 @@ static void demo(void **state) {
     char *path = realpath("configs/demo.yaml", NULL);
     assert_non_null(path);
     CHILD_OUTPACE(&c, *state, 0, "plan", path, "--model", "target=tiny", "--db", "none.db");
-    assert_non_null(strstr(text_get(&c.out), "15 points, 0 skipped"));
+    assert_non_null(strstr(text_get(&c.out), "20 points, 0 skipped"));
     assert_non_null(strstr(text_get(&c.out), "ms; reckoned: "));
     assert_non_null(strstr(text_get(&c.out), "  tables   "));
     child_release(&c);

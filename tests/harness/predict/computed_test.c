@@ -94,10 +94,10 @@ static void prediction(void **state) {
 static void drawn(void **state) {
     Child c;
     size_t size;
-    CHILD_OUTPACE(&c, *state, 0, "plot", "lookahead", "--run", "1", "--db", "plain.db", "-o", "l.svg");
+    CHILD_OUTPACE(&c, *state, 0, "plot", "law", "--run", "1", "--db", "plain.db", "-o", "l.svg");
     child_release(&c);
     char *svg = scratch_read(*state, "l.svg", &size);
-    assert_non_null(strstr(svg, "law: alpha"));
+    assert_non_null(strstr(svg, "fitted: alpha"));
     assert_non_null(strstr(svg, "95 of 100 resamples"));
     mem_free(svg);
     CHILD_OUTPACE(&c, *state, 2, "plot", "scaling", "--run", "1", "--db", "plain.db");
