@@ -1,7 +1,6 @@
-# Documents that are worth learning from: printable ASCII, of the wanted size, no tables of numbers or escapes, none seen before, and
-# none that shares thirteen words in a row with a prompt or solution that models are measured with. The first files, those
-# before the assignment prompts=0 on the command line, are the ones to be kept apart from. Settings: name, shortest and longest
-# in bytes, the least share of letters in what is no space, the most digits for a letter.
+# Documents that are worth learning from: none seen before, and none that shares thirteen words in a row with a prompt or solution
+# that models are measured with. The first files, those before the assignment prompts=0 on the command line, are the ones to be
+# kept apart from. -v name= what is told about.
 
 function words_of(text) {
     text = tolower(text)
@@ -29,18 +28,6 @@ function runs(text, remember,    n, i, starts, at, words, run) {
     return 0
 }
 
-function count(text, pattern) { return gsub(pattern, "&", text) }
-
-function is_clean(text,    n) {
-    if (length(text) < shortest || length(text) > longest) return 0
-    if (text ~ /[^\n\t -~]/) return 0
-    n = count(text, "[a-zA-Z]")
-    if (n < letters * (length(text) - count(text, " "))) return 0
-    if (count(text, "[0-9]") > digits * n) return 0
-    if (count(text, "\\\\[xuU0-9]") > 4) return 0
-    return 1
-}
-
 # Seen already, but for numbers and marks: as a whole, or in its first letters.
 function is_repeat(text,    key, head) {
     key = tolower(text)
@@ -53,8 +40,7 @@ function is_repeat(text,    key, head) {
 
 function take(text) {
     sub(/\n$/, "", text)
-    if (!is_clean(text)) unclean++
-    else if (is_repeat(text)) repeats++
+    if (is_repeat(text)) repeats++
     else if (runs(text, 0)) measured++
     else {
         printf "%s\n<|end|>\n", text
@@ -81,6 +67,6 @@ $0 == "<|end|>" {
 { text = text $0 "\n" }
 
 END {
-    printf "%-14s %d documents, %.2f MB; left out: %d by size or content, %d repeats, %d that overlap with prompts\n",
-        name, left, bytes / 1e6, unclean, repeats, measured >"/dev/stderr"
+    printf "%-14s %d documents, %.2f MB; left out: %d repeats, %d that overlap with prompts\n",
+        name, left, bytes / 1e6, repeats, measured >"/dev/stderr"
 }
