@@ -39,6 +39,10 @@ static void cell_published(const TableRow *r, Text *out) {
     if (*r->spread) text_printf(out, " +- %s", r->spread);
 }
 static void cell_ours(const TableRow *r, Text *out) { put_interval(out, &r->ours); }
+static void cell_passes(const TableRow *r, Text *out) {
+    if (r->passes.count)
+        text_printf(out, "%.3g +- %.2g of %d", r->passes.mean, r->passes.deviation, r->passes.count);
+}
 static void cell_own(const TableRow *r, Text *out) {
     if (!isfinite(r->own.value)) return;
     char own[MEASURED_SIZE];
@@ -78,6 +82,7 @@ static const GridColumn CELLS[] = {
     {"on",            false, 8,  7 },
     {"our method",    false, 12, 10},
     {"ours [95%]",    true,  0,  0 },
+    {"passes",        true,  0,  4 },
     {"our own",       true,  0,  6 },
     {"S",             true,  0,  5 },
     {"rows/step",     true,  0,  5 },
@@ -91,11 +96,10 @@ static const GridColumn CELLS[] = {
 };
 enum { CELL_COUNT = sizeof CELLS / sizeof *CELLS };
 
-static const PutCell PUT[CELL_COUNT] = {cell_row,        cell_model,     cell_dataset,     cell_metric,
-                                        cell_published,  cell_our_model, cell_our_dataset, cell_our_method,
-                                        cell_ours,       cell_own,       cell_S,           cell_rows,
-                                        cell_difference, cell_above,     cell_bytes,       cell_repeated,
-                                        cell_calm,       cell_doubt,     cell_why};
+static const PutCell PUT[CELL_COUNT] = {
+    cell_row,        cell_model, cell_dataset,  cell_metric, cell_published, cell_our_model, cell_our_dataset,
+    cell_our_method, cell_ours,  cell_passes,   cell_own,    cell_S,         cell_rows,      cell_difference,
+    cell_above,      cell_bytes, cell_repeated, cell_calm,   cell_doubt,     cell_why};
 
 // Letters that a terminal shows, each as one.
 static int width_of(const char *text) {

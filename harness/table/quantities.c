@@ -67,6 +67,20 @@ static const char SCORE_ABOVE[] =
     "y.prompt_id"
     " = b.prompt_id AND y.metric = ?2 WHERE a.point_id = ?1 AND ?3 IS NULL)";
 
+// ?1 the point, ?2 its baseline, ?3 the measure.
+#define PASS_OF(point)                                                                     \
+    "(SELECT pass, 1.0 * sum(tokens) AS n, sum(steps) AS steps, sum(decode_ns) AS decode," \
+    " sum(decode_ns + prefill_ns) AS whole FROM sample WHERE point_id = " point " GROUP BY pass)"
+static const char PASSES[] =
+    "SELECT avg(v), sqrt(max(0.0, avg(v * v) - avg(v) * avg(v)) * count(v) / max(count(v) - 1, 1)), count(v)"
+    " FROM (SELECT CASE ?3 WHEN 'S' THEN p.n / nullif(p.steps, 0)"
+    " WHEN 'speedup' THEN (b.decode / b.n) / (p.decode / p.n)"
+    " WHEN 'speedup_e2e' THEN (b.whole / b.n) / (p.whole / p.n)"
+    " WHEN 'speedup_specbench' THEN (SELECT speedup FROM pass_specbench AS s WHERE s.point_id = ?1 AND"
+    " s.pass = p.pass) WHEN 'tokens_per_s' THEN 1e9 * p.n / nullif(p.decode, 0)"
+    " WHEN 'tokens_per_s_e2e' THEN 1e9 * p.n / nullif(p.whole, 0) END AS v"
+    " FROM " PASS_OF("?1") " AS p LEFT JOIN " PASS_OF("?2") " AS b USING (pass))";
+
 // --- the table -------------------------------------------------------------------------------------------
 
 typedef struct QuantityInfo {
@@ -228,4 +242,17 @@ bool quantity_above_baseline(Store *store, const QuantityPart *part, const char 
     *out = UNKNOWN;
     if (!quantity_is_quality(name) || !part->baseline) return true;
     return ask(store, part, SCORE_ABOVE, name, out, e);
+}
+
+bool quantity_passes(Store *store, int64_t point, int64_t baseline, const char *name, QuantityPasses *out,
+                     Error *e) {
+    *out = (QuantityPasses){NAN, NAN, 0};
+    Rows *r = rows_open(store, PASSES, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, point);
+    rows_bind_int(r, 2, baseline);
+    rows_bind_text(r, 3, name);
+    if (rows_next(r) && rows_int(r, 2) > 1)
+        *out = (QuantityPasses){rows_real(r, 0), rows_real(r, 1), (int)rows_int(r, 2)};
+    return rows_end(r, true, e);
 }

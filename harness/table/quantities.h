@@ -7,6 +7,12 @@ typedef struct Quantity {
     double value, low, high; // NAN: unknown
 } Quantity;
 
+// Mean and standard deviation over passes; count 0: of fewer than two, or nothing that a pass has.
+typedef struct QuantityPasses {
+    double mean, deviation;
+    int count;
+} QuantityPasses;
+
 // A point, and which of its prompts.
 typedef struct QuantityPart {
     int64_t point, baseline; // baseline 0: the point is one, or has none
@@ -22,6 +28,10 @@ bool quantity(Store *store, const QuantityPart *part, const char *name, Quantity
 // Of a quality: how much it is above the baseline's, over the same prompts and passes.
 bool quantity_above_baseline(Store *store, const QuantityPart *part, const char *name, Quantity *out,
                              Error *e);
+
+// Of all prompts of a point: each pass by itself, as papers give the spread over runs. False with e filled.
+bool quantity_passes(Store *store, int64_t point, int64_t baseline, const char *name, QuantityPasses *out,
+                     Error *e);
 
 bool quantity_known(const char *name);       // "-" is one: by nothing that the store has
 bool quantity_is_quality(const char *name);  // ROUGE

@@ -40,6 +40,7 @@ TableRow *table_add_row(Table *t, Error *e) {
         .doubt = "",
         .note = "",
         .ours = UNKNOWN,
+        .passes = {NAN, NAN, 0},
         .own = UNKNOWN,
         .difference = UNKNOWN,
         .above = UNKNOWN,

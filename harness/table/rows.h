@@ -10,7 +10,8 @@ typedef struct TableRow {
     const char *our_model, *our_dataset, *our_method; // what stands beside it; "" nothing
     Quantity ours;                                    // computed as the paper does, by `measure`
     const char *measure;
-    const char *own_name; // "" or our own measure of the same thing, and what it says
+    QuantityPasses passes; // of ours
+    const char *own_name;  // "" or our own measure of the same thing, and what it says
     Quantity own;
     Quantity difference; // ours less the published; NAN: not comparable
     const char *why_not; // "": it is filled

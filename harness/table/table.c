@@ -75,6 +75,13 @@ static bool forget(TableRow *row) {
     return true;
 }
 
+// As papers print a spread over runs: of one point, on all its prompts.
+static bool fill_passes(Maker *m, const TableMatch *match, TableRow *row, Error *e) {
+    if (match->count != 1 || match->groups[0]->count != 1 || match->subtasks[0]) return true;
+    const TableSeed *s = &m->points.seeds[match->groups[0]->first];
+    return quantity_passes(m->store, s->point, s->baseline, row->measure, &row->passes, e);
+}
+
 static bool fill_quantities(Maker *m, const TableMatch *match, int parity, TableRow *row, Error *e) {
     const char *own = quantity_own(row->measure);
     TableQuestion ours = {.measure = row->measure, .parity = parity}, beside = ours, above = ours;
@@ -84,6 +91,7 @@ static bool fill_quantities(Maker *m, const TableMatch *match, int parity, Table
     return table_ask_match(&m->ask, match, &ours, &row->ours, e) &&
            (!own || table_ask_match(&m->ask, match, &beside, &row->own, e)) &&
            (!quantity_is_quality(row->measure) || table_ask_match(&m->ask, match, &above, &row->above, e)) &&
+           (parity >= 0 || fill_passes(m, match, row, e)) &&
            (isfinite(row->ours.value) ? describe_ours(m, match, row, e) : forget(row));
 }
 

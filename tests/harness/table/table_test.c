@@ -446,6 +446,26 @@ static void filled(void **state, const char *file, int passes, Table *out) {
     filled_close(&f);
 }
 
+// S is 2.6625 in the first pass of point 11 and 2.5125 in the second: half their difference times sqrt 2.
+static void passes_have_a_spread(void **state) {
+    Table one, two;
+    filled(state, "one.db", 1, &one);
+    filled(state, "two.db", 2, &two);
+    int found = 0;
+    for (size_t i = 0; i < two.row_count; i++) {
+        const TableRow *r = &two.rows[i];
+        assert_int_equal(one.rows[i].passes.count, 0);
+        if (r->point != 11 || strcmp(r->measure, "S") != 0) continue;
+        assert_int_equal(r->passes.count, 2);
+        assert_true(fabs(r->passes.mean - 2.5875) < 1e-12);
+        assert_true(fabs(r->passes.deviation - 0.15 / sqrt(2)) < 1e-9);
+        found++;
+    }
+    assert_true(found > 0);
+    table_release(&one);
+    table_release(&two);
+}
+
 static void formats(void **state) {
     const char *root = getenv("OUTPACE_ROOT"), *golden = getenv("OUTPACE_GOLDEN");
     char folder[512], file[64];
@@ -642,6 +662,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(copies, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(run_is_found, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(surfaces, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(passes_have_a_spread, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(formats, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(awkward, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(resumed, folder_setup, folder_teardown),
