@@ -68,4 +68,7 @@ bool dataset_open(Dataset *d, const DatasetRequest *request, Error *e);
 // at.
 bool dataset_parse(Dataset *d, const char *bytes, size_t n, const char *place, const DatasetRequest *request,
                    Error *e);
+
+// Leaves prompts out, leave_out[i] each, and names what is left. False with e filled.
+bool dataset_leave_out(Dataset *d, const bool *leave_out, bool own_file, Error *e);
 void dataset_release(Dataset *d); // takes an empty one

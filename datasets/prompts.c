@@ -141,6 +141,15 @@ void prompts_cut(Dataset *d, size_t from) {
     while (d->count > from) prompt_release(&d->prompts[--d->count]);
 }
 
+bool dataset_leave_out(Dataset *d, const bool *leave_out, bool own_file, Error *e) {
+    size_t kept = 0;
+    for (size_t i = 0; i < d->count; i++)
+        if (leave_out[i]) prompt_release(&d->prompts[i]);
+        else d->prompts[kept++] = d->prompts[i];
+    d->count = kept;
+    return prompts_hash(d, own_file, e);
+}
+
 void prompts_cut_turns(Dataset *d, int turns) {
     for (size_t i = 0; i < d->count; i++) {
         DatasetPrompt *p = &d->prompts[i];

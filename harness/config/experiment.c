@@ -41,6 +41,7 @@ static const FieldTable MODEL = {.what = "a model",
                                  .lone_key = "target"};
 
 static const char *const ORDERS[] = {"written", "shuffled", "by-task", "first-shuffled", NULL};
+static const char *const TOO_LONG[] = {"stop", "skip", NULL};
 static const Field DATASET_FIELDS[] = {
     NEEDED(DatasetSpec, name),
     TEXT(DatasetSpec, path),
@@ -51,6 +52,7 @@ static const Field DATASET_FIELDS[] = {
     INT(DatasetSpec, limit, 0, 1 << 24),
     INT(DatasetSpec, turns, 1, 64),
     CHOICE(DatasetSpec, order, ORDERS),
+    CHOICE(DatasetSpec, too_long, TOO_LONG),
     INT(DatasetSpec, consecutive, 1, 1 << 24),
     SEED(DatasetSpec, seed),
 };

@@ -40,8 +40,9 @@ typedef struct DatasetSpec {
     int limit;            // rows; 0: all
     int turns;            // of a conversation, at most
     int order;            // DatasetOrder
-    int consecutive;      // BY_TASK: rows of a part before the next part's
-    uint64_t seed;        // of SHUFFLED
+    int too_long;    // a prompt that a model's context does not hold: 0 is a mistake, 1 is left out of all
+    int consecutive; // BY_TASK: rows of a part before the next part's
+    uint64_t seed;   // of SHUFFLED
 } DatasetSpec;
 
 typedef struct MethodSpec {

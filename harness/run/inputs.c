@@ -14,6 +14,7 @@
 enum {
     TEMPLATE_ROOM = 64, // tokens that a template puts around a turn, at most
     STEP_ROOM = 512,    // positions after the last token: a step must not be cut by the context's end
+    LEAVE_OUT = 1,      // DatasetSpec.too_long
 };
 
 static bool out_of_memory(Error *e) { return error_system(e, "out of memory for what a sweep stands on"); }
@@ -134,6 +135,9 @@ static bool hash_dataset(Inputs *in, int i, Error *e) {
     const DatasetSpec *d = &in->experiment->datasets[i];
     InputContent *c = add_content(in, "dataset", d->name, d->path);
     memcpy(c->hash, in->datasets[i].sha256, sizeof c->hash);
+    if (in->left_out[i] && !sha256_bytes(in->left_out[i], strlen(in->left_out[i]),
+                                         add_content(in, "left out", in->left_out[i], NULL)->hash, e))
+        return false;
     return !d->template || sha256_bytes(d->template, strlen(d->template),
                                         add_content(in, "template", d->name, NULL)->hash, e);
 }
@@ -177,14 +181,56 @@ static bool refuse_long(const Inputs *in, const Group *g, size_t count, const ch
     if (count == 1)
         return yaml_error(
             spec->at, e,
-            "prompt '%s' of '%s' has %zu tokens, the model's context holds %zu: leave it out of a "
-            "copy of the file, and name that by 'path'",
+            "prompt '%s' of '%s' has %zu tokens, the model's context holds %zu: 'too_long: skip' in the "
+            "dataset leaves it out",
             id, spec->name, tokens, context);
     return yaml_error(
         spec->at, e,
         "%zu of %zu prompts of '%s' have more tokens than the model's context holds, which is %zu, "
-        "'%s' has %zu: leave them out of a copy of the file, and name that by 'path'",
+        "'%s' has %zu: 'too_long: skip' in the dataset leaves them out",
         count, in->datasets[g->dataset].count, spec->name, context, id, tokens);
+}
+
+// Marks the prompts of a group that its model's context does not hold.
+static bool mark_long(Inputs *in, const Group *g, bool *too_long, Error *e) {
+    int model = in->schedule->setups[g->setup].model;
+    const InputModel *m = &in->models[model];
+    const Dataset *d = &in->datasets[g->dataset];
+    const char *name = experiment_template(in->experiment, model, g->dataset);
+    const Template *t = name ? template_find(name, e) : NULL;
+    for (size_t i = 0; i < d->count; i++) {
+        size_t first, all;
+        double prefill = 0;
+        if (!conversation_length(m, t, &d->prompts[i], 0, &first, &all, &prefill, e)) return false;
+        too_long[i] = too_long[i] || first >= (size_t)m->model.shape.context;
+    }
+    return true;
+}
+
+// What one model cannot hold is left out of all models' prompts: they are measured on the same ones.
+static bool leave_out(Inputs *in, int dataset, Error *e) {
+    const DatasetSpec *spec = &in->experiment->datasets[dataset];
+    Dataset *d = &in->datasets[dataset];
+    size_t count = 0, all = d->count;
+    bool *too_long = mem_alloc(all, sizeof *too_long), ok = too_long || out_of_memory(e);
+    for (int i = 0; ok && i < in->schedule->group_count; i++)
+        if (in->schedule->groups[i].dataset == dataset)
+            ok = mark_long(in, &in->schedule->groups[i], too_long, e) || within(spec->at, e);
+    for (size_t i = 0; ok && i < all; i++) count += too_long[i];
+    if (ok && count == all)
+        ok = yaml_error(spec->at, e, "all %zu prompts of '%s' have more tokens than a model's context holds",
+                        all, spec->name);
+    if (ok && count) {
+        Text text = {0};
+        text_printf(&text, "%zu of %zu prompts of %s, which have more tokens than a model's context holds",
+                    count, all, spec->name);
+        in->left_out[dataset] = text.failed ? NULL : mem_text(text.data, text.length);
+        text_release(&text);
+        ok = (in->left_out[dataset] || out_of_memory(e)) &&
+             dataset_leave_out(d, too_long, spec->path != NULL, e);
+    }
+    mem_free(too_long);
+    return ok;
 }
 
 static bool check_prompts(Inputs *in, const Group *g, Error *e) {
@@ -317,6 +363,8 @@ static bool read_all(Inputs *in, Error *e) {
         if (!read_dataset(in, i, e)) return false;
     for (int i = 0; i < x->model_count; i++)
         if (!read_model(in, i, e)) return false;
+    for (int i = 0; i < x->dataset_count; i++)
+        if (x->datasets[i].too_long == LEAVE_OUT && !leave_out(in, i, e)) return false;
     for (int i = 0; i < in->schedule->group_count; i++)
         if (!check_prompts(in, &in->schedule->groups[i], e)) return false;
     return inputs_rehearse(in, e);
@@ -373,7 +421,10 @@ void inputs_release(Inputs *in) {
         close_model(&in->models[i]);
         model_files_release(&in->models[i].files);
     }
-    for (int i = 0; i < EXPERIMENT_DATASETS; i++) dataset_release(&in->datasets[i]);
+    for (int i = 0; i < EXPERIMENT_DATASETS; i++) {
+        dataset_release(&in->datasets[i]);
+        mem_free(in->left_out[i]);
+    }
     for (int i = 0; in->refusals && i < in->schedule->point_count; i++) mem_free(in->refusals[i]);
     mem_free(in->refusals);
     mem_free(in->rehearsals);

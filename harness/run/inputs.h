@@ -13,7 +13,8 @@
 
 typedef struct InputContent {
     const char *kind, *name,
-        *path; // kind: weights, draft, adapter, heads, tokenizer, dataset, template, program, machine
+        *path; // kind: weights, draft, adapter, heads, tokenizer, dataset, template, program, machine, left
+               // out
     char hash[SHA256_TEXT];
 } InputContent;
 
@@ -26,7 +27,7 @@ typedef struct InputModel {
     char hash[SHA256_TEXT]; // of weights, tokenizer, draft, adapter, heads
 } InputModel;
 
-enum { INPUT_CONTENTS = 5 * EXPERIMENT_MODELS + 2 * EXPERIMENT_DATASETS + 2 };
+enum { INPUT_CONTENTS = 5 * EXPERIMENT_MODELS + 3 * EXPERIMENT_DATASETS + 2 };
 
 typedef struct Inputs {
     const Experiment *experiment;
@@ -35,6 +36,7 @@ typedef struct Inputs {
     char *machine;
     InputModel models[EXPERIMENT_MODELS];
     Dataset datasets[EXPERIMENT_DATASETS];
+    char *left_out[EXPERIMENT_DATASETS]; // how many prompts were too long, and of how many; NULL: none
     InputContent contents[INPUT_CONTENTS];
     int content_count;
     int *positions;           // (setups): of a context that holds every conversation; see EngineOptions

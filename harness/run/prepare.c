@@ -149,13 +149,15 @@ bool prepare_refusals(const Prepared *p, Text *out, Error *e) {
 }
 
 void prepare_warn(const Prepared *p) {
-    for (int i = 0; i < p->experiment.dataset_count; i++)
+    for (int i = 0; i < p->experiment.dataset_count; i++) {
+        if (p->inputs.left_out[i]) fprintf(stderr, "left out: %s\n", SHOWN(p->inputs.left_out[i]));
         if (p->inputs.datasets[i].changed)
             fprintf(stderr,
                     "warning: the dataset '%s' is not as published, and so are its results; 'datasets/fetch' "
                     "gets it "
                     "again\n",
                     SHOWN(p->experiment.datasets[i].name));
+    }
 }
 
 void prepare_release(Prepared *p) {

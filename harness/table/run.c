@@ -77,11 +77,22 @@ static bool add_list(Table *t, const char *config, Error *e) {
     return ok;
 }
 
+static bool add_left_out(Store *store, int64_t run, Table *t, Error *e) {
+    bool ok = true;
+    Rows *r = rows_open(
+        store,
+        "SELECT 'left out: ' || name FROM content WHERE run_id = ?1 AND kind = 'left out' ORDER BY name", e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    while (ok && rows_next(r)) ok = add_chosen(t, rows_text(r, 0), e);
+    return rows_end(r, ok, e);
+}
+
 bool table_run_chosen(Store *store, int64_t run, Table *t, Error *e) {
     bool ok = true;
     Rows *r = rows_open(store, "SELECT config FROM run WHERE id = ?1 AND config IS NOT NULL", e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
     if (rows_next(r)) ok = add_list(t, rows_text(r, 0), e);
-    return rows_end(r, ok, e);
+    return rows_end(r, ok, e) && add_left_out(store, run, t, e);
 }

@@ -441,12 +441,37 @@ static void prompts_too_long(void **state) {
     assert_non_null(strstr(
         text_get(&c.err),
         "2 of 3 prompts of 'own' have more tokens than the model's context holds, which is 16, '2' has "));
-    assert_non_null(
-        strstr(text_get(&c.err), "leave them out of a copy of the file, and name that by 'path'"));
+    assert_non_null(strstr(text_get(&c.err), "'too_long: skip' in the dataset leaves them out"));
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 2, "validate", "x.yaml", "--model", "target=short", "--set",
                   "datasets=[{name: own, path: long.txt, limit: 2}]");
     assert_non_null(strstr(text_get(&c.err), "prompt '2' of 'own' has "));
+    child_release(&c);
+}
+
+static void prompts_left_out(void **state) {
+    Child c;
+    Text text = {0};
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "middling", "--set", "max_position_embeddings=64");
+    child_release(&c);
+    for (int i = 0; i < 20; i++) text_puts(&text, "far longer than what it holds ");
+    write_file(*state, "longest.txt", text_get(&text));
+    text_puts(&text, "\none\n");
+    write_file(*state, "longer.txt", text_get(&text));
+    text_release(&text);
+    CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--model", "target=middling", "--db", "left.db", "--set",
+                  "datasets=[{name: own, path: longer.txt, too_long: skip}]");
+    assert_non_null(strstr(text_get(&c.err), "left out: 1 of 2 prompts of own, which have more tokens than"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "sql", "SELECT name FROM prompt", "--db", "left.db", "--format", "csv");
+    assert_string_equal(text_get(&c.out), "name\r\n2\r\n");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "table", "lookahead-table-3", "--run", "1", "--db", "left.db");
+    assert_non_null(strstr(text_get(&c.out), "chosen: left out: 1 of 2 prompts of own"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "validate", "x.yaml", "--model", "target=middling", "--set",
+                  "datasets=[{name: own, path: longest.txt, too_long: skip}]");
+    assert_non_null(strstr(text_get(&c.err), "all 1 prompts of 'own' have more tokens than a model's context"));
     child_release(&c);
 }
 
@@ -509,7 +534,7 @@ static void demo(void **state) {
     char *path = realpath("configs/demo.yaml", NULL);
     assert_non_null(path);
     CHILD_OUTPACE(&c, *state, 0, "plan", path, "--model", "target=tiny", "--db", "none.db");
-    assert_non_null(strstr(text_get(&c.out), "20 points, 0 skipped"));
+    assert_non_null(strstr(text_get(&c.out), "15 points, 0 skipped"));
     assert_non_null(strstr(text_get(&c.out), "ms; reckoned: "));
     assert_non_null(strstr(text_get(&c.out), "  tables   "));
     child_release(&c);
@@ -595,6 +620,7 @@ int main(void) {
                                        cmocka_unit_test(logits_that_are_not_finite),
                                        cmocka_unit_test(mistakes),
                                        cmocka_unit_test(prompts_too_long),
+                                       cmocka_unit_test(prompts_left_out),
                                        cmocka_unit_test(smaller_scale),
                                        cmocka_unit_test(models),
                                        cmocka_unit_test(demo),
