@@ -26,7 +26,6 @@ typedef struct BackendOptions {
     int slack;     // see cache.h
     int threads;   // 0: as many as there are cores
     bool plain;    // attention keeps its scores in memory (docs/speed.md), as exact; the CPU and null have it
-    int copies;    // rows that a step of LAYOUT_COPIED may have; 0: there is none (the CPU alone has it)
     const char *isa; // force a kernel set; NULL: the best that this machine has
     bool fast;       // sums may depend on what shares the step (no exactness, below): a vendor's library
     // An instance of the same backend whose threads this one uses too (they take turns; `threads` is then

@@ -53,10 +53,9 @@ void cpu_plan(Cpu *c, const StepRun *run) {
 
 static const void *at_bytes(const void *base, size_t bytes) { return (const unsigned char *)base + bytes; }
 
-// The head's keys and values in a part of an area: a layer, or, of copies, a row.
-static KeySpan span_of(const Work *k, const KeyValues *area, int part, int head, int first, int count) {
+static KeySpan span_of(const Work *k, const KeyValues *area, int head, int first, int count) {
     const KeyLayout *l = &k->c->layout;
-    size_t size = dtype_size(l->dtype), at = (size_t)part;
+    size_t size = dtype_size(l->dtype), at = (size_t)k->layer;
     return (KeySpan){at_bytes(area->k, at * area->k_bytes + key_head(l, head) * size),
                      at_bytes(area->v, at * area->v_bytes + value_head(l, head) * size), first, count};
 }
@@ -68,11 +67,10 @@ static int first_visible(const Work *k, int node) {
 }
 
 static int cached_spans(const Work *k, int head, int node, int from, int to, KeySpan *out) {
-    const KeyValues *area = is_copied(k) ? &k->c->copies : &k->c->cache;
-    int part = is_copied(k) ? k->c->paths.row[node] : k->layer;
+    const KeyValues *area = is_copied(k) ? &k->c->copies[k->c->paths.row[node]].cache : &k->c->cache;
     SlotRun runs[2];
     int n = cache_runs(k->run->cache, from, to, runs);
-    for (int i = 0; i < n; i++) out[i] = span_of(k, area, part, head, runs[i].slot, runs[i].count);
+    for (int i = 0; i < n; i++) out[i] = span_of(k, area, head, runs[i].slot, runs[i].count);
     return n;
 }
 
@@ -83,7 +81,7 @@ static int path_spans(const Work *k, int head, int node, int from, int to, KeySp
     int n = 0;
     for (int i = 0, at = 0; i < p->size[node] && at < to; at += runs[i++].count) {
         int a = from > at ? from - at : 0, b = to - at < runs[i].count ? to - at : runs[i].count;
-        if (a < b) out[n++] = span_of(k, &k->c->step, k->layer, head, runs[i].first + a, b - a);
+        if (a < b) out[n++] = span_of(k, &k->c->step, head, runs[i].first + a, b - a);
     }
     return n;
 }

@@ -71,15 +71,6 @@ static bool take_keys(const Cpu *c, KeyValues *area, int count, size_t *total) {
     return take(&area->k, layers, area->k_bytes, total) && take(&area->v, layers, area->v_bytes, total);
 }
 
-// Of one layer, for each row of LAYOUT_COPIED.
-static bool take_copies(Cpu *c) {
-    size_t rows = (size_t)c->copy_rows;
-    c->copies.k_bytes = c->cache.k_bytes;
-    c->copies.v_bytes = c->cache.v_bytes;
-    return rows == 0 || (take(&c->copies.k, rows, c->copies.k_bytes, &c->cache_bytes) &&
-                         take(&c->copies.v, rows, c->copies.v_bytes, &c->cache_bytes));
-}
-
 static bool take_paths(Paths *p, size_t nodes, size_t *total) {
     return take(&p->runs, nodes * (nodes + 1) / 2, sizeof *p->runs, total) &&
            take(&p->from, nodes, sizeof *p->from, total) && take(&p->size, nodes, sizeof *p->size, total) &&
@@ -96,7 +87,7 @@ static bool take_buffers(Cpu *c) {
     const Shape *s = &c->model->shape;
     size_t nodes = (size_t)c->max_nodes, angles = (size_t)c->context * (size_t)s->rope.pairs;
     size_t threads = (size_t)pool_threads(c->pool), f = sizeof(float), *total = &c->step_bytes;
-    bool ok = take_keys(c, &c->cache, c->slots, &c->cache_bytes) && take_copies(c) &&
+    bool ok = take_keys(c, &c->cache, c->slots, &c->cache_bytes) &&
               take_keys(c, &c->step, (int)nodes, total) &&
               take(&c->hidden, nodes * (size_t)s->width, f, total) && take(&c->cosine, angles, f, total) &&
               take(&c->sine, angles, f, total) && take_paths(&c->paths, nodes, total) &&
@@ -116,11 +107,12 @@ static void cpu_close(void *self) {
         for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) mem_free(blocks[j]);
     }
     Panel *p = &c->panel;
-    void *blocks[] = {c->cache.k,    c->cache.v,    c->step.k,   c->step.v,   c->hidden,    c->cosine,
-                      c->paths.runs, c->paths.from, c->sine,     c->threads,  p->normed,    p->q,
-                      c->paths.size, p->k,          p->v,        p->mixed,    p->delta,     p->gate,
-                      p->up,         p->packed,     c->copies.k, c->copies.v, c->paths.row, c->scores};
+    void *blocks[] = {c->cache.k,    c->cache.v,    c->step.k,    c->step.v,  c->hidden, c->cosine,
+                      c->paths.runs, c->paths.from, c->sine,      c->threads, p->normed, p->q,
+                      c->paths.size, p->k,          p->v,         p->mixed,   p->delta,  p->gate,
+                      p->up,         p->packed,     c->paths.row, c->scores};
     for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) mem_free(blocks[j]);
+    cpu_release_copies(c);
     if (!c->shares_pool) pool_close(c->pool);
     mem_free(c);
 }
@@ -140,7 +132,6 @@ bool cpu_open(const Model *model, const BackendOptions *o, void **self, Error *e
     c->max_nodes = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
     cache_init(&slots, c->context, s->window, o->slack > 0 ? o->slack : CACHE_SLACK);
     c->slots = slots.capacity;
-    c->copy_rows = o->copies;
     c->shares_pool = o->beside != NULL;
     c->pool = c->shares_pool ? ((const Cpu *)o->beside)->pool
                              : pool_open(o->threads > 0 ? o->threads : pool_cores(), e);
@@ -156,12 +147,10 @@ bool cpu_open(const Model *model, const BackendOptions *o, void **self, Error *e
     return false;
 }
 
-static bool has_copies(const Cpu *c, const Tree *t, Error *e) {
+static int rows_of(const Tree *t) {
     int rows = 0;
     for (int i = 0; i < t->count; i++) rows += t->parent[i] == TREE_NONE;
-    return rows <= c->copy_rows ||
-           error_input(e, "a step of %d rows with copies of the cache; there is room for %d", rows,
-                       c->copy_rows);
+    return rows;
 }
 
 // Counts what has passed since `start`.
@@ -175,7 +164,8 @@ static bool nothing_overflowed(Cpu *c, Error *e) {
 
 static bool cpu_run(void *self, const StepRun *run, Error *e) {
     Cpu *c = self;
-    if (run->tree->layout == LAYOUT_COPIED && !has_copies(c, run->tree, e)) return false;
+    if (run->tree->layout == LAYOUT_COPIED && !cpu_take_copies(c, rows_of(run->tree), e)) return false;
+    c->run_context = run->tree->context;
     double start = clock_now(clock_monotonic());
     cpu_forward(c, run);
     add_since(start, &c->seconds.run);
@@ -219,6 +209,7 @@ static bool cpu_commit(void *self, const int *nodes, const int *slots, int count
     (void)e;
     Cpu *c = self;
     double start = clock_now(clock_monotonic());
+    cpu_forget_copies(c, c->run_context);
     for (size_t layer = 0; layer < (size_t)c->model->shape.layers; layer++) {
         const unsigned char *k = (const unsigned char *)c->step.k + layer * c->step.k_bytes,
                             *v = (const unsigned char *)c->step.v + layer * c->step.v_bytes;

@@ -68,6 +68,12 @@ typedef struct ThreadScratch {
     float *top_logit;                                   // (PANEL, HEAD_TOP_MAX)
 } ThreadScratch;
 
+// A row's own copy of the cache, and in each layer how many positions of it are there.
+typedef struct CacheCopy {
+    KeyValues cache;
+    int *length; // (layers)
+} CacheCopy;
+
 typedef struct Cpu {
     const Model *model;
     const CpuOps *ops;
@@ -78,8 +84,8 @@ typedef struct Cpu {
     KeyLayout layout;
     int context, max_nodes, slots;
     KeyValues cache, step;
-    KeyValues copies; // (copy_rows): here the bytes are of one row's
-    int copy_rows;
+    CacheCopy *copies;          // (copy_rows): of LAYOUT_COPIED, copies.c
+    int copy_rows, run_context; // run_context: of the last step
     float *hidden;
     float *cosine, *sine; // (context, pairs)
     int rope_filled;      // positions whose angles are there
@@ -120,8 +126,12 @@ void cpu_forward(Cpu *c, const StepRun *run);
 void cpu_plan(Cpu *c, const StepRun *run);
 void cpu_attend(const Work *k);
 
-// The layer's cache for each row of LAYOUT_COPIED, before the layer attends; copies.c.
+// LAYOUT_COPIED, copies.c: room for as many rows; what was committed since goes into the layer's copies,
+// before the layer attends; positions from here on will be others.
+bool cpu_take_copies(Cpu *c, int rows, Error *e);
 void cpu_copy_cache(const Work *k);
+void cpu_forget_copies(Cpu *c, int position);
+void cpu_release_copies(Cpu *c);
 
 // The head for up to PANEL nodes at a time; head.c.
 void cpu_head(Cpu *c, const int *nodes, int count, unsigned want, HeadOut *out);

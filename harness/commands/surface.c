@@ -142,7 +142,6 @@ static bool open_model(Work *s, Error *e) {
         .backend = {
                     .context = need, .threads = a->threads, .isa = a->isa, .progress = line_progress(&s->silent)}
     };
-    if (s->plan.layout == LAYOUT_COPIED) o.backend.copies = largest(&s->plan.k);
     if (!engine_ceilings(a->device, &o.backend, &s->ceilings, e) ||
         !engine_open(&s->engine, s->dir, &o, &s->memory, e))
         return false;
@@ -342,7 +341,8 @@ const Command command_surface = {
         "measured undisturbed is marked, in the store, in 'outpace show' and by * in 'outpace plot "
         "slowdown'.\n"
         "With --sequence a text of each context is run from nothing, in chunks of at most 1,024: prefill.\n"
-        "With --cache copied each row of a batch reads a copy of the cache of its own, made in the step.\n"
+        "With --cache copied each row of a batch reads a copy of the cache of its own, made before it is "
+        "timed.\n"
         "One token is timed before and after a context's grid: if these differ, the machine changed, which\n"
         "is stored and said; --again measures anew. The same command goes on with what was interrupted.\n"
         "\n"

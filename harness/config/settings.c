@@ -4,7 +4,7 @@ static const char *const MATHS[] = {"exact", "fast", NULL};
 static const char *const COMPUTES[] = {"weights", "f32", "bf16", "f16", NULL};
 static const char *const WEIGHTS[] = {"mapped", "held", NULL};
 static const char *const ATTENTIONS[] = {"flash", "plain", NULL};
-static const char *const LAYOUTS[] = {"tree", "batch", NULL};
+static const char *const LAYOUTS[] = {"tree", "batch", "copied", NULL};
 
 #define AT(name) offsetof(Settings, name)
 static const Param PARAMS[] = {

@@ -37,8 +37,7 @@ static StepShape build_step(Session *s, const BenchPoint *p, Random *r) {
         for (int i = 0; i < p->w; i++) node = tree_propose(t, node, random_token(s, r));
     }
     StepShape step = {.rows = t->count, .read = t->count, .context = p->context, .cache_readers = 1};
-    if (p->layout == LAYOUT_BATCH && p->k > 1) step.cache_readers = p->k;
-    if (p->layout == LAYOUT_COPIED) step.cache_readers = 1 + 2 * p->k; // read, written and read a row
+    if (p->layout != LAYOUT_TREE && p->k > 1) step.cache_readers = p->k;
     for (int i = 0; i < t->count; i++) step.seen += tree_position(t, i) + 1;
     return step;
 }

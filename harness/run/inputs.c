@@ -348,6 +348,14 @@ static bool check_devices(const Inputs *in, Error *e) {
                               "hardware.attention=flash)",
                               s->device);
     }
+    for (int i = 0; i < in->schedule->point_count; i++) {
+        const Settings *s = &in->schedule->points[i].settings;
+        if (s->layout == LAYOUT_COPIED && strcmp(s->device, "cpu") != 0 && !is_null(s->device))
+            return yaml_error(at, e,
+                              "layout: copied needs device cpu, and a point has it on '%s' (--set "
+                              "hardware.layout=batch)",
+                              s->device);
+    }
     return true;
 }
 
