@@ -122,10 +122,12 @@ void train_file_defaults(TrainFile *f, TrainKind kind) {
                             .cooldown = 0.2};
     if (kind == TRAIN_MODEL) return;
     o->steps = 1200;
-    o->warmup = 60;
-    o->rate = 3e-3;
-    o->last_rate = 1e-4;
+    o->warmup = 100;
+    o->rate = 6e-3;
     o->weight_decay = 0;
+    o->cooldown = 0.5;
+    f->optimizer = OPTIMIZER_MUON;
+    f->schedule = SCHEDULE_STABLE;
     f->config.batch = 2048;
     f->config.held_out = 0.01;
     f->config.held_out_rows = 1 << 14;
@@ -185,10 +187,11 @@ typedef struct Preset {
     const char *pairs[20][2]; // ending in NULL
 } Preset;
 
-#define COMMON                                                                       \
-    {"context", "1024"}, {"rate", "3e-3"}, {"last_rate", "1e-4"}, {"warmup", "100"}, \
-        {"weight_decay", "0.1"}, {"held_out", "0.01"}, {"held_out_every", "200"}, {  \
-        "checkpoint_every", "100"                                                    \
+#define COMMON                                                                                           \
+    {"context", "1024"}, {"rate", "6e-3"}, {"last_rate", "0"}, {"warmup", "100"}, {"optimizer", "muon"}, \
+        {"schedule", "stable"}, {"cooldown", "0.5"}, {"weight_decay", "0.1"}, {"held_out", "0.01"},      \
+        {"held_out_every", "200"}, {                                                                     \
+        "checkpoint_every", "100"                                                                        \
     }
 static const Preset PRESETS[] = {
     {"5m",
