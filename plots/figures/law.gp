@@ -19,7 +19,7 @@ do for [p = 1:panels] {
          for [i = first[p]:last[p]] data index i using 1:2 with linespoints linewidth 2 pointsize 0.8 \
              linecolor rgb colour(block_colour[i + 1]) pointtype point_of(block_colour[i + 1]) dashtype dash_of(block_colour[i + 1]) \
              title series[block_series[i + 1]], \
-         for [n = 1:(chars ? 0 : 1)] keyentry with boxes fillstyle transparent solid 0.18 linecolor rgb ink title (chars ? '' : '95 of 100 resamples')
+         for [n = 1:(chars || panel[p][1:9] eq 'published' ? 0 : 1)] keyentry with boxes fillstyle transparent solid 0.18 linecolor rgb ink title (chars ? '' : '95 of 100 resamples')
     unset for [i = 1:1 + |note|] label i
 }
 unset multiplot
