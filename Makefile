@@ -7,10 +7,10 @@ BUILD    = build
 # Targets that build nothing here, or build through a make of their own.
 ifeq ($(filter help clean,$(MAKECMDGOALS)),)
 ifeq ($(MAKELEVEL),0)
-# ./setup is quiet and quick where nothing is missing.
-SETUP   := $(shell ./setup >&2 || echo failed)
+# ./setup is quiet and quick where nothing is missing. Only demo and tests install.
+SETUP   := $(shell ./setup $(if $(filter demo test%,$(MAKECMDGOALS)),,check) >&2 || echo failed)
 ifeq ($(SETUP),failed)
-$(error ./setup could not install what is missing; it said above what to run)
+$(error packages are missing; ./setup said above what to run)
 endif
 MAKEFLAGS += -j$(shell nproc)
 endif
@@ -130,7 +130,7 @@ clean:
 	rm -rf build outpace outpace-debug outpace-portable
 
 help:
-	@echo "make            build ./outpace (installs what is missing through ./setup)"
+	@echo "make            build ./outpace; ./setup installs what it needs, demo and test run that first"
 	@echo "make demo       see it work: S and speedup of each method, on the reference model and inflated to 500m"
 	@echo "make reference  the reference family anew: text, tokenizer, training; goes on where it was stopped"
 	@echo "make experiments the papers' tables and figures at smoke scale, into results/smoke; goes on where it was stopped"
