@@ -16,12 +16,12 @@ typedef struct ForeignFile {
 } ForeignFile;
 
 static const ForeignFile FILES[] = {
-    {"a Parquet file", "PAR1",   ", as by: " PANDAS("read_parquet")                    },
-    {"an Arrow file",  "ARROW1", ", as by: " PANDAS("read_feather")                    },
-    {"a zip archive",  "PK\3\4", " after unpacking it; of Excel, save the sheet as CSV"},
+    {"a Parquet file", "PAR1", ", as by: " PANDAS("read_parquet")},
+    {"an Arrow file", "ARROW1", ", as by: " PANDAS("read_feather")},
+    {"a zip archive", "PK\3\4", " after unpacking it; of Excel, save the sheet as CSV"},
 };
 static const ForeignFile SEPARATED[] = {
-    {"CSV", ",",  CSV("")                 },
+    {"CSV", ",", CSV("")},
     {"TSV", "\t", CSV(", delimiter='\\t'")},
 };
 
@@ -33,12 +33,12 @@ typedef struct ForeignRow {
 static const ForeignRow ROWS[] = {
     {"ShareGPT",
      {"conversations", NULL},
-     "{turns: [.conversations[] | select(.from == \"human\") | .value]}"                                 },
+     "{turns: [.conversations[] | select(.from == \"human\") | .value]}"},
     {"chat messages", {"messages", NULL}, "{turns: [.messages[] | select(.role == \"user\") | .content]}"},
     {"Alpaca",
      {"instruction", "output"},
      "{prompt: ([.instruction, .input // empty | select(. != \"\")] | join(\"\\n\\n\")), reference: "
-     ".output}"                                                                                          },
+     ".output}"},
 };
 
 static bool refuse(const ForeignFile *f, const char *file, Error *e) {

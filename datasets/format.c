@@ -7,12 +7,7 @@
 
 // The dataset's own README: 1 to 10 are examples for a prompt.
 static const FormatSplit MBPP_SPLITS[] = {
-    {"prompt",     1,   10 },
-    {"test",       11,  510},
-    {"validation", 511, 600},
-    {"train",      601, 974},
-    {NULL,         0,   0  }
-};
+    {"prompt", 1, 10}, {"test", 11, 510}, {"validation", 511, 600}, {"train", 601, 974}, {NULL, 0, 0}};
 
 #define HUMANEVAL_OUROBOROS                                                                             \
     "Please complete the following Python code without providing any additional tasks such as testing " \
@@ -132,19 +127,19 @@ enum { FORMATS_COUNT = sizeof FORMATS / sizeof *FORMATS };
 
 // In their order under each format.
 static const Frame FRAMES[] = {
-    {"humaneval",      "ouroboros", HUMANEVAL_OUROBOROS,             "Ouroboros"                                   },
-    {"mbpp",           "bare",      "{text}",                        "the task alone"                              },
-    {"mbpp",           "begin",     MBPP_BEGIN("text"),              "Austin et al., without examples"             },
-    {"mbpp-sanitized", "bare",      "{prompt}",                      "the task alone"                              },
-    {"mbpp-sanitized", "begin",     MBPP_BEGIN("prompt"),            "Austin et al., without examples"             },
-    {"gsm8k",          "qa",        "Question: {question}\nAnswer:", "what the reference family learns"            },
-    {"gsm8k",          "ouroboros", "Q: {question}\nA:",             "Ouroboros, without its eight examples"       },
-    {"classeval",      "lookahead", CLASSEVAL_LOOKAHEAD,             "LookaheadDecoding"                           },
-    {"cnndm",          "ouroboros", SUMMARY_OUROBOROS,               "Ouroboros"                                   },
-    {"cnndm",          "lookahead", SUMMARY_LOOKAHEAD("article"),    "LookaheadDecoding, without its list of rules"},
-    {"cnndm-llma",     "bare",      "Summarize: {docs}",             "the article alone, as in Spec-Bench"         },
-    {"xsum",           "lookahead", SUMMARY_LOOKAHEAD("document"),   "LookaheadDecoding, without its list of rules"},
-    {"wmt",            "ouroboros", WMT_OUROBOROS,                   "Ouroboros"                                   },
+    {"humaneval", "ouroboros", HUMANEVAL_OUROBOROS, "Ouroboros"},
+    {"mbpp", "bare", "{text}", "the task alone"},
+    {"mbpp", "begin", MBPP_BEGIN("text"), "Austin et al., without examples"},
+    {"mbpp-sanitized", "bare", "{prompt}", "the task alone"},
+    {"mbpp-sanitized", "begin", MBPP_BEGIN("prompt"), "Austin et al., without examples"},
+    {"gsm8k", "qa", "Question: {question}\nAnswer:", "what the reference family learns"},
+    {"gsm8k", "ouroboros", "Q: {question}\nA:", "Ouroboros, without its eight examples"},
+    {"classeval", "lookahead", CLASSEVAL_LOOKAHEAD, "LookaheadDecoding"},
+    {"cnndm", "ouroboros", SUMMARY_OUROBOROS, "Ouroboros"},
+    {"cnndm", "lookahead", SUMMARY_LOOKAHEAD("article"), "LookaheadDecoding, without its list of rules"},
+    {"cnndm-llma", "bare", "Summarize: {docs}", "the article alone, as in Spec-Bench"},
+    {"xsum", "lookahead", SUMMARY_LOOKAHEAD("document"), "LookaheadDecoding, without its list of rules"},
+    {"wmt", "ouroboros", WMT_OUROBOROS, "Ouroboros"},
 };
 enum { FRAMES_COUNT = sizeof FRAMES / sizeof *FRAMES };
 

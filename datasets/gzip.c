@@ -63,9 +63,7 @@ static bool expand(Expansion *x, const char *file, size_t most, Error *e) {
 bool gzip_expand(const char *bytes, size_t n, const char *file, size_t most, char **out, size_t *size,
                  Error *e) {
     if (n > MOST_INPUT) return error_input(e, "'%s' has more than %zu bytes compressed", file, MOST_INPUT);
-    Expansion x = {
-        .stream = {.zalloc = take, .zfree = give, .avail_in = (uInt)n}
-    };
+    Expansion x = {.stream = {.zalloc = take, .zfree = give, .avail_in = (uInt)n}};
     union {
         const char *given;
         Bytef *taken; // zlib reads it only

@@ -114,27 +114,11 @@ static void step_1c(Word *w) {
 
 static void step_2(Word *w) {
     static const Rule rules[] = {
-        {"ational", "ate" },
-        {"tional",  "tion"},
-        {"enci",    "ence"},
-        {"anci",    "ance"},
-        {"izer",    "ize" },
-        {"bli",     "ble" },
-        {"alli",    "al"  },
-        {"entli",   "ent" },
-        {"eli",     "e"   },
-        {"ousli",   "ous" },
-        {"ization", "ize" },
-        {"ation",   "ate" },
-        {"ator",    "ate" },
-        {"alism",   "al"  },
-        {"iveness", "ive" },
-        {"fulness", "ful" },
-        {"ousness", "ous" },
-        {"aliti",   "al"  },
-        {"iviti",   "ive" },
-        {"biliti",  "ble" },
-        {"fulli",   "ful" },
+        {"ational", "ate"}, {"tional", "tion"}, {"enci", "ence"}, {"anci", "ance"}, {"izer", "ize"},
+        {"bli", "ble"},     {"alli", "al"},     {"entli", "ent"}, {"eli", "e"},     {"ousli", "ous"},
+        {"ization", "ize"}, {"ation", "ate"},   {"ator", "ate"},  {"alism", "al"},  {"iveness", "ive"},
+        {"fulness", "ful"}, {"ousness", "ous"}, {"aliti", "al"},  {"iviti", "ive"}, {"biliti", "ble"},
+        {"fulli", "ful"},
     };
     // What is left goes through the rules too: -ationalli becomes -ational, and that -ate.
     if (ends(w, "alli") && measure(w->at, w->n - 4) > 0) w->n -= 2;
@@ -144,39 +128,16 @@ static void step_2(Word *w) {
 }
 
 static void step_3(Word *w) {
-    static const Rule rules[] = {
-        {"icate", "ic"},
-        {"ative", ""  },
-        {"alize", "al"},
-        {"iciti", "ic"},
-        {"ical",  "ic"},
-        {"ful",   ""  },
-        {"ness",  ""  }
-    };
+    static const Rule rules[] = {{"icate", "ic"}, {"ative", ""}, {"alize", "al"}, {"iciti", "ic"},
+                                 {"ical", "ic"},  {"ful", ""},   {"ness", ""}};
     APPLY(w, rules, 0);
 }
 
 static void step_4(Word *w) {
-    static const Rule rules[] = {
-        {"al",    ""},
-        {"ance",  ""},
-        {"ence",  ""},
-        {"er",    ""},
-        {"ic",    ""},
-        {"able",  ""},
-        {"ible",  ""},
-        {"ant",   ""},
-        {"ement", ""},
-        {"ment",  ""},
-        {"ent",   ""},
-        {"ou",    ""},
-        {"ism",   ""},
-        {"ate",   ""},
-        {"iti",   ""},
-        {"ous",   ""},
-        {"ive",   ""},
-        {"ize",   ""}
-    };
+    static const Rule rules[] = {{"al", ""},   {"ance", ""}, {"ence", ""}, {"er", ""},    {"ic", ""},
+                                 {"able", ""}, {"ible", ""}, {"ant", ""},  {"ement", ""}, {"ment", ""},
+                                 {"ent", ""},  {"ou", ""},   {"ism", ""},  {"ate", ""},   {"iti", ""},
+                                 {"ous", ""},  {"ive", ""},  {"ize", ""}};
     if (!ends(w, "ion")) APPLY(w, rules, 1);
     else if (w->n > 3 && strchr("st", w->at[w->n - 4]) && measure(w->at, w->n - 3) > 1) w->n -= 3;
 }
@@ -192,23 +153,10 @@ static void step_5(Word *w) {
 // Words that the steps would ruin, or tear apart.
 static bool irregular(Word *w) {
     static const Rule words[] = {
-        {"skies",    "sky"    },
-        {"dying",    "die"    },
-        {"lying",    "lie"    },
-        {"tying",    "tie"    },
-        {"sky",      "sky"    },
-        {"news",     "news"   },
-        {"innings",  "inning" },
-        {"inning",   "inning" },
-        {"outings",  "outing" },
-        {"outing",   "outing" },
-        {"cannings", "canning"},
-        {"canning",  "canning"},
-        {"howe",     "howe"   },
-        {"proceed",  "proceed"},
-        {"exceed",   "exceed" },
-        {"succeed",  "succeed"}
-    };
+        {"skies", "sky"},      {"dying", "die"},       {"lying", "lie"},        {"tying", "tie"},
+        {"sky", "sky"},        {"news", "news"},       {"innings", "inning"},   {"inning", "inning"},
+        {"outings", "outing"}, {"outing", "outing"},   {"cannings", "canning"}, {"canning", "canning"},
+        {"howe", "howe"},      {"proceed", "proceed"}, {"exceed", "exceed"},    {"succeed", "succeed"}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strlen(words[i].ending) == w->n && ends(w, words[i].ending)) {
             replace(w, w->n, words[i].becomes);

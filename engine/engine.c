@@ -51,10 +51,10 @@ static bool ceilings_none(int ordinal, const BackendOptions *o, Ceilings *out, E
 }
 
 static const Device DEVICES[] = {
-    {"cpu",  &cpu_backend,  true,  true,  false, open_cpu,     ceilings_cpu,  NULL,       NULL,           NULL, NULL     },
-    {"cuda", &cuda_backend, true,  false, true,  cuda_open_on, cuda_ceilings, cuda_gauge, cuda_copy_rate,
-     cuda_usable,                                                                                               cuda_fits},
-    {"null", &null_backend, false, false, false, open_null,    ceilings_none, NULL,       NULL,           NULL, NULL     },
+    {"cpu", &cpu_backend, true, true, false, open_cpu, ceilings_cpu, NULL, NULL, NULL, NULL},
+    {"cuda", &cuda_backend, true, false, true, cuda_open_on, cuda_ceilings, cuda_gauge, cuda_copy_rate,
+     cuda_usable, cuda_fits},
+    {"null", &null_backend, false, false, false, open_null, ceilings_none, NULL, NULL, NULL, NULL},
 };
 
 static bool is_named(const Device *d, const char *text, size_t n) {

@@ -89,7 +89,7 @@ const Figure figures[] = {
      .drawing = plots_curve_gp,
      .needs = "no sample is stored of a model whose shape is known: outpace run CONFIG",
      .width = 600,
-     .height = 300                                                                                         },
+     .height = 300},
     {.name = "devices",
      .papers = "lookahead-figure-8",
      .summary = "Lookahead: S and speedup against W on each machine",
@@ -100,11 +100,13 @@ const Figure figures[] = {
      .height = 300},
     {.name = "ngrammys",
      .papers = "ngrammys-figure-3 ngrammys-figure-5 ngrammys-figure-6 ngrammys-figure-7 ngrammys-figure-8 "
-               "ngrammys-figure-9",                                                                      .summary = "N-Grammys: S and speedup over (k, w); lines at 1.0, 1.5 and 2.0",
+               "ngrammys-figure-9",
+     .summary = "N-Grammys: S and speedup over (k, w); lines at 1.0, 1.5 and 2.0",
      ASKED(ngrammys),
      .drawing = plots_heat_gp,
      .needs =
-         "run a config with ngrammys over k and w, as {name: ngrammys, matrix: {k: [1, 5, 10], w: [2, 4]}}", .width = 400,
+         "run a config with ngrammys over k and w, as {name: ngrammys, matrix: {k: [1, 5, 10], w: [2, 4]}}",
+     .width = 400,
      .height = 340},
     {.name = "top-k",
      .papers = "ngrammys-figure-2",
@@ -120,7 +122,8 @@ const Figure figures[] = {
      ASKED(exit_layer),
      .drawing = plots_curve_gp,
      .needs = "run a config with kangaroo and a model for each exit layer's adapter, as "
-              "configs/kangaroo-figure-3a.yaml",                                                                               .width = 600,
+              "configs/kangaroo-figure-3a.yaml",
+     .width = 600,
      .height = 300},
     {.name = "eta",
      .papers = "kangaroo-figure-3b",
@@ -195,7 +198,8 @@ const Figure figures[] = {
      ASKED(predicted),
      .drawing = "",
      .needs = "run a config with lookahead over W and N; or name a machine and a run of it: "
-              "--on MACHINE --shape SHAPE --against RUN",                                                             .width = 400,
+              "--on MACHINE --shape SHAPE --against RUN",
+     .width = 400,
      .height = 340},
     {.name = "scaling",
      .papers = "lookahead-figure-6 lookahead-figure-7",
@@ -204,7 +208,8 @@ const Figure figures[] = {
      ASKED(scaling),
      .drawing = plots_curve_gp,
      .needs = "name a machine and what joins several, for a run with lookahead: "
-              "--on a100-40gb --shape llama2-7b --devices 1,2,4,8 --link 300,5",                                                                     .width = 900,
+              "--on a100-40gb --shape llama2-7b --devices 1,2,4,8 --link 300,5",
+     .width = 900,
      .height = 300},
     {.name = "samples",
      .summary = "Samples in the order of measuring",
@@ -212,7 +217,7 @@ const Figure figures[] = {
      .drawing = "",
      .needs = "no sample is stored: outpace run CONFIG",
      .width = 600,
-     .height = 280                                                                                       },
+     .height = 280},
 };
 const int figure_count = sizeof figures / sizeof *figures;
 

@@ -132,34 +132,19 @@ static void put_anchor(const Page *p, const char *level, const char *name, const
 
 void page_heading(const Page *p, const char *text) {
     static const Frame FRAMES[PAGE_FORMATS] = {
-        {"<h2>",             "</h2>\n"},
-        {"\n## ",            "\n\n"   },
-        {"\n\\subsection*{", "}\n"    }
-    };
+        {"<h2>", "</h2>\n"}, {"\n## ", "\n\n"}, {"\n\\subsection*{", "}\n"}};
     if (p->contents) put_anchor(p, "", text, text);
     put_framed(p, FRAMES, text);
 }
 
 void page_sentence(const Page *p, const char *text) {
-    static const Frame FRAMES[PAGE_FORMATS] = {
-        {"<p>", "</p>\n"},
-        {"",    "\n\n"  },
-        {"",    "\n\n"  }
-    };
+    static const Frame FRAMES[PAGE_FORMATS] = {{"<p>", "</p>\n"}, {"", "\n\n"}, {"", "\n\n"}};
     put_framed(p, FRAMES, text);
 }
 
 void page_verdict(const Page *p, const char *about, const char *says, const char *kind) {
-    static const Frame ABOUT[PAGE_FORMATS] = {
-        {"<b>",       "</b>"},
-        {"- **",      ":** "},
-        {"\\textbf{", "}: " }
-    };
-    static const Frame SAYS[PAGE_FORMATS] = {
-        {" ", "</div>\n"},
-        {"",  "\n"      },
-        {"",  "\n\n"    }
-    };
+    static const Frame ABOUT[PAGE_FORMATS] = {{"<b>", "</b>"}, {"- **", ":** "}, {"\\textbf{", "}: "}};
+    static const Frame SAYS[PAGE_FORMATS] = {{" ", "</div>\n"}, {"", "\n"}, {"", "\n\n"}};
     if (p->format == PAGE_HTML) text_printf(p->out, "<div class=\"verdict %s\">", kind);
     put_framed(p, ABOUT, about);
     put_framed(p, SAYS, says);
@@ -169,11 +154,7 @@ void page_verdict(const Page *p, const char *about, const char *says, const char
 // blanks. An empty one needs a box, for a line to be there at all.
 static void put_typed(const Page *p, const char *line) {
     static const char *const TYPED[][2] = {
-        {"-",  "{-}"                },
-        {"'",  "\\textquotesingle{}"},
-        {"\"", "\\textquotedbl{}"   },
-        {"`",  "\\textasciigrave{}" }
-    };
+        {"-", "{-}"}, {"'", "\\textquotesingle{}"}, {"\"", "\\textquotedbl{}"}, {"`", "\\textasciigrave{}"}};
     enum { KINDS = sizeof TYPED / sizeof *TYPED };
     char letter[LETTER_SIZE], before = ' ';
     if (!*line) text_puts(p->out, "\\mbox{}");

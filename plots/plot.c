@@ -22,11 +22,11 @@ static const OutputKind PLOT = {.holds = DRAWN_BY, .beside = ".gp"};
 static const struct {
     const char *end, *mark;
 } FORMATS[PLOT_FORMATS] = {
-    [PLOT_SVG] = {"</svg>",     "<!-- " DRAWN_BY " -->\n"},
-    [PLOT_PNG] = {"IEND",       NULL                     },
-    [PLOT_PDF] = {"%%EOF",      "% " DRAWN_BY "\n"       },
-    [PLOT_TEX] = {"\\endgroup", "% " DRAWN_BY "\n"       },
-    [PLOT_TERM] = {"\n",         DRAWN_BY "\n"            },
+    [PLOT_SVG] = {"</svg>", "<!-- " DRAWN_BY " -->\n"},
+    [PLOT_PNG] = {"IEND", NULL},
+    [PLOT_PDF] = {"%%EOF", "% " DRAWN_BY "\n"},
+    [PLOT_TEX] = {"\\endgroup", "% " DRAWN_BY "\n"},
+    [PLOT_TERM] = {"\n", DRAWN_BY "\n"},
 };
 
 // A PNG's is a chunk of text before the last chunk, with its length and checksum.

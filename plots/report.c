@@ -66,7 +66,7 @@ typedef struct Section {
 } Section;
 
 static const Section BEFORE[] = {
-    {"Verdict",              NULL,                                                                           plots_report_verdict,   put_verdict},
+    {"Verdict", NULL, plots_report_verdict, put_verdict},
     {"Points",
      "S is tokens per step after prefill; speedup the ratio of summed decode times over the same prompts, "
      "the baseline's over "
@@ -77,37 +77,42 @@ static const Section BEFORE[] = {
      "layout, not over the fastest; S with prefill: prefill counts as a step, as in the authors' codes; "
      "rows: "
      "tokens run in a step. "
-     "Disturbed samples are part of every number; a speedup above S means that the baseline was disturbed.", plots_report_points,    put_row    },
+     "Disturbed samples are part of every number; a speedup above S means that the baseline was disturbed.",
+     plots_report_points, put_row},
     {"Published numbers",
      "What the papers that this run is for printed, and what it measured, computed as they do. A difference "
      "stands where "
-     "model, dataset, type and device are theirs.",                                                          plots_report_published, put_row    },
-    {"Not measured",         NULL,                                                                           plots_report_missing,   put_row    },
-    {"Quality of texts",     NULL,                                                                           plots_report_text,      put_row    },
+     "model, dataset, type and device are theirs.",
+     plots_report_published, put_row},
+    {"Not measured", NULL, plots_report_missing, put_row},
+    {"Quality of texts", NULL, plots_report_text, put_row},
     {"Costs that come once",
      "Making or loading tables, datastores and drafts for a method; what took less than a millisecond is "
      "left out. "
-     "Not part of any speedup.",                                                                             plots_report_costs,     put_row    },
+     "Not part of any speedup.",
+     plots_report_costs, put_row},
 };
 
 static const Section AFTER[] = {
     {"Fitted laws",
      "S = 1 + (1/f) sum over i of (1 - (1 - alpha^i)^b): alpha is the chance that a guessed token is right, "
      "and one step in f "
-     "has a good guess (Lookahead, Eq. 4 to 7). Intervals hold 95 of 100 resamples.",   plots_report_fits,        put_row  },
-    {"Residuals of the fitted laws", NULL,                                              plots_report_residuals,   put_row  },
+     "has a good guess (Lookahead, Eq. 4 to 7). Intervals hold 95 of 100 resamples.",
+     plots_report_fits, put_row},
+    {"Residuals of the fitted laws", NULL, plots_report_residuals, put_row},
     {"The laws beside rivals",
      "How far off S is, by root mean square, at points that were left out of the fit.", plots_report_rivals,
-     put_row                                                                                                               },
+     put_row},
     {"Texts that differ",
      "Where a text first leaves the baseline's, which tokens stand there, and how far apart the two highest "
-     "logits are.",                                                                     plots_report_diverged,    put_row  },
-    {"Disturbed samples",            "They are part of every number above.",            plots_report_disturbed,   put_row  },
-    {"Where the machine changed",    "Slowdowns there may be as wrong as that.",        plots_report_drifted,     put_row  },
-    {"Machine",                      NULL,                                              plots_report_environment, put_facts},
-    {"Starts",                       NULL,                                              plots_report_starts,      put_row  },
-    {"What it stands on",            NULL,                                              plots_report_content,     put_row  },
-    {"To repeat it",                 NULL,                                              plots_report_repeat,      put_code },
+     "logits are.",
+     plots_report_diverged, put_row},
+    {"Disturbed samples", "They are part of every number above.", plots_report_disturbed, put_row},
+    {"Where the machine changed", "Slowdowns there may be as wrong as that.", plots_report_drifted, put_row},
+    {"Machine", NULL, plots_report_environment, put_facts},
+    {"Starts", NULL, plots_report_starts, put_row},
+    {"What it stands on", NULL, plots_report_content, put_row},
+    {"To repeat it", NULL, plots_report_repeat, put_code},
 };
 
 // A section with no rows is left out.
@@ -212,14 +217,12 @@ static const OutputKind REPORT = {.holds = WRITTEN_BY};
 bool report_write(Store *store, int64_t run, const ReportOptions *o, const char *path, Output *out,
                   Error *e) {
     Text text = {0}, contents = {0};
-    Report p = {
-        .store = store,
-        .run = run,
-        .o = o,
-        .path = path,
-        .out = out,
-        .page = {o->format, &text, o->format == PAGE_HTML ? &contents : NULL}
-    };
+    Report p = {.store = store,
+                .run = run,
+                .o = o,
+                .path = path,
+                .out = out,
+                .page = {o->format, &text, o->format == PAGE_HTML ? &contents : NULL}};
     if (o->format != PAGE_HTML && output_is_stream(path))
         return error_input(e, "a report of this kind has figures beside it, and cannot go to '%s'", path);
     bool ok = output_check(out, path, &REPORT, e) && put_page(&p, e);

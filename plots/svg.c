@@ -13,7 +13,7 @@ static size_t put_colour(const char *at, Text *out) {
         unsigned colour;
         const char *name;
     } NAMES[] = {
-        {0x1a1a1a, "var(--ink)" },
+        {0x1a1a1a, "var(--ink)"},
         {0xdddddd, "var(--grid)"},
     };
     unsigned r, g, b;

@@ -312,19 +312,23 @@ static json_t *run_json(Store *s, int64_t run, Error *e) {
         bool (*each)(Store *, int64_t, json_t *, Error *);
     } LISTS[] = {
         {"contents", "SELECT kind, name, hash, path FROM content WHERE run_id = ?1 AND kind <> 'import'",
-         NULL                                                                                                         },
+         NULL},
         {"models",
          "SELECT name, hash, path, shape, layers, dtype, stand_in FROM model WHERE id IN"
-         " (SELECT model_id FROM point WHERE run_id = ?1) ORDER BY id",                                   NULL        },
+         " (SELECT model_id FROM point WHERE run_id = ?1) ORDER BY id",
+         NULL},
         {"datasets",
          "SELECT name, hash, path FROM dataset WHERE id IN"
-         " (SELECT dataset_id FROM point WHERE run_id = ?1) ORDER BY id",                                 NULL        },
+         " (SELECT dataset_id FROM point WHERE run_id = ?1) ORDER BY id",
+         NULL},
         {"starts",
          "SELECT id, environment_id, argv, started, ended, result FROM attempt WHERE run_id = ?1"
-         " ORDER BY id",                                                                                  add_to_start},
+         " ORDER BY id",
+         add_to_start},
         {"points",
          "SELECT point.id AS id, " POINT " FROM point JOIN model ON model.id = model_id"
-         " JOIN dataset ON dataset.id = dataset_id WHERE run_id = ?1 ORDER BY point.number",              add_to_point},
+         " JOIN dataset ON dataset.id = dataset_id WHERE run_id = ?1 ORDER BY point.number",
+         add_to_point},
     };
     json_t *rows = rows_json(s, RUN, run, 0, NULL, e), *all = json_incref(json_array_get(rows, 0));
     bool ok = all != NULL;

@@ -67,14 +67,10 @@ static bool find_environment(Import *m, const json_t *on, int64_t *id, const cha
 }
 
 static bool add_start(Import *m, const json_t *start, const char *place, Error *e) {
-    static const Put START = {
-        STATEMENT_IMPORT_START, {"argv", "started", "ended", "result"}
-    };
-    static const Put READING = {
-        STATEMENT_READING_ADD,
-        {"at", "moment", "device", "clock_mhz", "memory_clock_mhz", "power_w", "temperature_c", "throttle",
-          "load", "busy_others"}
-    };
+    static const Put START = {STATEMENT_IMPORT_START, {"argv", "started", "ended", "result"}};
+    static const Put READING = {STATEMENT_READING_ADD,
+                                {"at", "moment", "device", "clock_mhz", "memory_clock_mhz", "power_w",
+                                 "temperature_c", "throttle", "load", "busy_others"}};
     int64_t environment;
     const json_t *on = json_array_get(json_object_get(start, "on"), 0);
     if (!find_environment(m, on, &environment, place, e) ||
@@ -98,9 +94,7 @@ static bool add_starts(Import *m, const json_t *run, const char *place, Error *e
 // --- points ----------------------------------------------------------------------------------------------
 
 static bool add_failures(Import *m, const json_t *row, int64_t point, const char *place, Error *e) {
-    static const Put FAILURE = {
-        STATEMENT_IMPORT_FAILURE, {"pass", "at", "message"}
-    };
+    static const Put FAILURE = {STATEMENT_IMPORT_FAILURE, {"pass", "at", "message"}};
     size_t n;
     bool ok = true;
     const json_t *list = list_of(row, "failures", &n, &ok, place, e);
@@ -114,9 +108,7 @@ static bool add_failures(Import *m, const json_t *row, int64_t point, const char
 }
 
 static bool add_points(Import *m, const json_t *run, const char *place, Error *e) {
-    static const Put ONCE = {
-        STATEMENT_ONE_OFF_SET, {"name", "ns", "bytes"}
-    };
+    static const Put ONCE = {STATEMENT_ONE_OFF_SET, {"name", "ns", "bytes"}};
     size_t n;
     bool ok = true;
     const json_t *list = list_of(run, "points", &n, &ok, place, e);
@@ -135,17 +127,11 @@ static bool add_points(Import *m, const json_t *run, const char *place, Error *e
 static bool add_all(Import *m, const json_t *run, const char *place, Error *e) {
     static const Put RUN = {
         STATEMENT_IMPORT_RUN,
-        {"kind", "name", "about", "config_file", "config", "overrides", "version", "dirty", "created"}
-    };
-    static const Put CONTENT = {
-        STATEMENT_CONTENT_ADD, {"kind", "name", "hash", "path"}
-    };
-    static const Put MODEL = {
-        STATEMENT_IMPORT_MODEL, {"name", "hash", "path", "shape", "layers", "dtype", "stand_in"}
-    };
-    static const Put DATASET = {
-        STATEMENT_IMPORT_DATASET, {"name", "hash", "path"}
-    };
+        {"kind", "name", "about", "config_file", "config", "overrides", "version", "dirty", "created"}};
+    static const Put CONTENT = {STATEMENT_CONTENT_ADD, {"kind", "name", "hash", "path"}};
+    static const Put MODEL = {STATEMENT_IMPORT_MODEL,
+                              {"name", "hash", "path", "shape", "layers", "dtype", "stand_in"}};
+    static const Put DATASET = {STATEMENT_IMPORT_DATASET, {"name", "hash", "path"}};
     const char *kind = field_text(run, "kind", place, e);
     if (!kind) return false;
     if (strcmp(kind, "sweep") != 0 && strcmp(kind, "import") != 0)

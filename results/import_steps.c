@@ -160,28 +160,24 @@ static bool read_numbers(const json_t *from, StoreStep *t, const char *place, Er
     const struct {
         const char *key;
         int *to;
-    } rows[] = {
-        {"context",    &t->context   },
-        {"rows",       &t->rows      },
-        {"asked",      &t->asked     },
-        {"depth",      &t->depth     },
-        {"candidates", &t->candidates},
-        {"probes",     &t->probes    },
-        {"drafted",    &t->drafted   },
-        {"tried",      &t->tried     },
-        {"pool",       &t->pool      },
-        {"pool_hits",  &t->pool_hits }
-    };
+    } rows[] = {{"context", &t->context},
+                {"rows", &t->rows},
+                {"asked", &t->asked},
+                {"depth", &t->depth},
+                {"candidates", &t->candidates},
+                {"probes", &t->probes},
+                {"drafted", &t->drafted},
+                {"tried", &t->tried},
+                {"pool", &t->pool},
+                {"pool_hits", &t->pool_hits}};
     const struct {
         const char *key;
         double *to;
-    } times[] = {
-        {"propose_s", &t->propose_s},
-        {"forward_s", &t->forward_s},
-        {"verify_s",  &t->verify_s },
-        {"observe_s", &t->observe_s},
-        {"device_s",  &t->device_s }
-    };
+    } times[] = {{"propose_s", &t->propose_s},
+                 {"forward_s", &t->forward_s},
+                 {"verify_s", &t->verify_s},
+                 {"observe_s", &t->observe_s},
+                 {"device_s", &t->device_s}};
     int kind;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!number(from, rows[i].key, -1, rows[i].to, place, e)) return false;

@@ -9,19 +9,10 @@ static const struct {
     const char *name;
     size_t offset;
 } COLUMNS[] = {
-    {"row",        AT(row)       },
-    {"model",      AT(model)     },
-    {"dataset",    AT(dataset)   },
-    {"task",       AT(task)      },
-    {"prompts",    AT(prompts)   },
-    {"method",     AT(method)    },
-    {"generation", AT(generation)},
-    {"dtype",      AT(dtype)     },
-    {"device",     AT(device)    },
-    {"metric",     AT(metric)    },
-    {"value",      AT(value)     },
-    {"spread",     AT(spread)    },
-    {"note",       AT(note)      },
+    {"row", AT(row)},         {"model", AT(model)},   {"dataset", AT(dataset)},       {"task", AT(task)},
+    {"prompts", AT(prompts)}, {"method", AT(method)}, {"generation", AT(generation)}, {"dtype", AT(dtype)},
+    {"device", AT(device)},   {"metric", AT(metric)}, {"value", AT(value)},           {"spread", AT(spread)},
+    {"note", AT(note)},
 };
 #undef AT
 enum { COLUMN_COUNT = sizeof COLUMNS / sizeof *COLUMNS };

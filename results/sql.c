@@ -20,17 +20,17 @@ typedef struct {
 } Meaning;
 
 static const Meaning MEANINGS[] = {
-    {SQLITE_FULL,      ERROR_SYSTEM,
-     "the disk is full; what was stored before is safe: make room and run the same command again"    },
-    {SQLITE_READONLY,  ERROR_INPUT,  "it may not be written: is the file or its directory read-only?"},
-    {SQLITE_PERM,      ERROR_INPUT,  "it may not be written: is the file or its directory read-only?"},
-    {SQLITE_NOTADB,    ERROR_INPUT,  "it is not a store: no SQLite database"                         },
-    {SQLITE_CORRUPT,   ERROR_SYSTEM,
-     "it is damaged; 'sqlite3 FILE .recover' saves what can be read, then restore a copy"            },
-    {SQLITE_CANTOPEN,  ERROR_INPUT,
-     "it cannot be opened: is there such a directory, and may it be read and written?"               },
-    {SQLITE_NOMEM,     ERROR_SYSTEM, "out of memory"                                                 },
-    {SQLITE_INTERRUPT, ERROR_SYSTEM, "interrupted"                                                   },
+    {SQLITE_FULL, ERROR_SYSTEM,
+     "the disk is full; what was stored before is safe: make room and run the same command again"},
+    {SQLITE_READONLY, ERROR_INPUT, "it may not be written: is the file or its directory read-only?"},
+    {SQLITE_PERM, ERROR_INPUT, "it may not be written: is the file or its directory read-only?"},
+    {SQLITE_NOTADB, ERROR_INPUT, "it is not a store: no SQLite database"},
+    {SQLITE_CORRUPT, ERROR_SYSTEM,
+     "it is damaged; 'sqlite3 FILE .recover' saves what can be read, then restore a copy"},
+    {SQLITE_CANTOPEN, ERROR_INPUT,
+     "it cannot be opened: is there such a directory, and may it be read and written?"},
+    {SQLITE_NOMEM, ERROR_SYSTEM, "out of memory"},
+    {SQLITE_INTERRUPT, ERROR_SYSTEM, "interrupted"},
 };
 enum { MEANING_COUNT = sizeof MEANINGS / sizeof *MEANINGS };
 

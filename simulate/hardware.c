@@ -23,21 +23,21 @@ bool hardware_check(const Hardware *h, Error *e) {
         const char *name;
         double value, low;
     } ROWS[] = {
-        {"bytes_per_s",      h->bytes_per_s,      1   },
-        {"operations_per_s", h->operations_per_s, 1   },
-        {"memory_bytes",     h->memory_bytes,     1   },
-        {"processors",       h->processors,       1   },
-        {"tile_rows",        h->tile_rows,        1   },
-        {"tile_columns",     h->tile_columns,     1   },
-        {"least_rows",       h->least_rows,       1   },
-        {"launch_s",         h->launch_s,         0   },
-        {"launches",         h->launches,         0   },
-        {"read_share",       h->read_share,       1e-9},
-        {"compute_share",    h->compute_share,    1e-9},
-        {"attention_share",  h->attention_share,  1e-9},
-        {"row_passes",       h->row_passes,       0   },
-        {"overlap",          h->overlap,          1   },
-        {"step_s",           h->step_s,           0   },
+        {"bytes_per_s", h->bytes_per_s, 1},
+        {"operations_per_s", h->operations_per_s, 1},
+        {"memory_bytes", h->memory_bytes, 1},
+        {"processors", h->processors, 1},
+        {"tile_rows", h->tile_rows, 1},
+        {"tile_columns", h->tile_columns, 1},
+        {"least_rows", h->least_rows, 1},
+        {"launch_s", h->launch_s, 0},
+        {"launches", h->launches, 0},
+        {"read_share", h->read_share, 1e-9},
+        {"compute_share", h->compute_share, 1e-9},
+        {"attention_share", h->attention_share, 1e-9},
+        {"row_passes", h->row_passes, 0},
+        {"overlap", h->overlap, 1},
+        {"step_s", h->step_s, 0},
     };
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
         if (!(ROWS[i].value >= ROWS[i].low) || !isfinite(ROWS[i].value))

@@ -55,12 +55,12 @@ static bool read_reached(const json_t *root, const char *place, Hardware *h, Err
         const char *key;
         double *value;
     } ROWS[] = {
-        {"read_share",      &h->read_share     },
-        {"compute_share",   &h->compute_share  },
+        {"read_share", &h->read_share},
+        {"compute_share", &h->compute_share},
         {"attention_share", &h->attention_share},
-        {"row_passes",      &h->row_passes     },
-        {"overlap",         &h->overlap        },
-        {"step_s",          &h->step_s         },
+        {"row_passes", &h->row_passes},
+        {"overlap", &h->overlap},
+        {"step_s", &h->step_s},
     };
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
         if (json_object_get(root, ROWS[i].key) && !read_number(root, ROWS[i].key, ROWS[i].value, place, e))

@@ -113,14 +113,14 @@ typedef struct {
 } Column;
 
 static const Column COLUMNS[] = {
-    {"N",          field_N,          0                },
-    {"W",          field_W,          0                },
-    {"G",          field_G,          0                },
-    {"S",          field_S,          0                },
-    {"se",         field_se,         POINTS_SE        },
-    {"prompt",     field_prompt,     POINTS_PROMPT    },
-    {"steps",      field_steps,      POINTS_STEPS     },
-    {"accepted",   field_accepted,   POINTS_ACCEPTED  },
+    {"N", field_N, 0},
+    {"W", field_W, 0},
+    {"G", field_G, 0},
+    {"S", field_S, 0},
+    {"se", field_se, POINTS_SE},
+    {"prompt", field_prompt, POINTS_PROMPT},
+    {"steps", field_steps, POINTS_STEPS},
+    {"accepted", field_accepted, POINTS_ACCEPTED},
     {"candidates", field_candidates, POINTS_CANDIDATES},
 };
 enum { COLUMN_COUNT = sizeof COLUMNS / sizeof *COLUMNS };

@@ -170,12 +170,9 @@ static const struct {
     size_t offset;
     double low, start; // start: what the search begins from and is held near
 } FREE[] = {
-    {offsetof(Hardware, read_share),      0, 0.8 },
-    {offsetof(Hardware, compute_share),   0, 0.6 },
-    {offsetof(Hardware, attention_share), 0, 0.1 },
-    {offsetof(Hardware, row_passes),      0, 10  },
-    {offsetof(Hardware, overlap),         1, 2   },
-    {offsetof(Hardware, step_s),          0, 1e-4},
+    {offsetof(Hardware, read_share), 0, 0.8},      {offsetof(Hardware, compute_share), 0, 0.6},
+    {offsetof(Hardware, attention_share), 0, 0.1}, {offsetof(Hardware, row_passes), 0, 10},
+    {offsetof(Hardware, overlap), 1, 2},           {offsetof(Hardware, step_s), 0, 1e-4},
 };
 enum { FREE_COUNT = sizeof FREE / sizeof *FREE, MOST_ITERATIONS = 200 };
 

@@ -14,16 +14,16 @@ typedef struct {
 // Bounds that keep every product of two of these numbers far inside 63 bits.
 bool shape_check(const Shape *s, const char *place, Error *e) {
     const Limit limits[] = {
-        {"layers",            s->layers,     1, 1000              },
-        {"hidden size",       s->width,      1, 1 << 17           },
-        {"attention heads",   s->heads,      1, 1 << 10           },
-        {"key-value heads",   s->kv_heads,   1, s->heads          },
-        {"head size",         s->head_dim,   2, 2 * ROPE_MAX_PAIRS},
-        {"intermediate size", s->mlp_width,  0, 1 << 19           },
-        {"vocabulary",        s->vocab,      1, 1 << 21           },
-        {"real vocabulary",   s->real_vocab, 1, s->vocab          },
-        {"context",           s->context,    1, 1 << 24           },
-        {"sliding window",    s->window,     0, 1 << 24           },
+        {"layers", s->layers, 1, 1000},
+        {"hidden size", s->width, 1, 1 << 17},
+        {"attention heads", s->heads, 1, 1 << 10},
+        {"key-value heads", s->kv_heads, 1, s->heads},
+        {"head size", s->head_dim, 2, 2 * ROPE_MAX_PAIRS},
+        {"intermediate size", s->mlp_width, 0, 1 << 19},
+        {"vocabulary", s->vocab, 1, 1 << 21},
+        {"real vocabulary", s->real_vocab, 1, s->vocab},
+        {"context", s->context, 1, 1 << 24},
+        {"sliding window", s->window, 0, 1 << 24},
     };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         if (limits[i].value < limits[i].low || limits[i].value > limits[i].high)

@@ -13,8 +13,8 @@
 //
 // LAYOUT_TREE has one root. LAYOUT_BATCH is k rows that each repeat the root and the context, as N-Grammys
 // runs them: tree_row starts the next row. A method calls tree_row and need not know the layout.
-// LAYOUT_COPIED is such a batch in which each row reads a copy of its own of the committed cache, as the paper's
-// program does (the CPU alone has it).
+// LAYOUT_COPIED is such a batch in which each row reads a copy of its own of the committed cache, as the
+// paper's program does (the CPU alone has it).
 //
 // A tree may be built in parts, each with a root of its own, that would run on machines of their own
 // (Lookahead, section 3.4): tree_part starts the next one. Prefixes are shared within a part only.

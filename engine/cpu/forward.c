@@ -192,15 +192,13 @@ static void place_rows(void *argument, int thread, int threads) {
 static void run_attention(Work *k) {
     const LayerWeights *w = k->w;
     const Panel *p = &k->c->panel;
-    Products qkv = {
-        .work = k,
-        .ready = norm_attention,
-        .x = p->normed,
-        .w = {&w->q, &w->k, &w->v},
-        .y = {p->q,  p->k,  p->v },
-        .count = 3,
-        .what = ROUNDED_ATTENTION_INPUT
-    };
+    Products qkv = {.work = k,
+                    .ready = norm_attention,
+                    .x = p->normed,
+                    .w = {&w->q, &w->k, &w->v},
+                    .y = {p->q, p->k, p->v},
+                    .count = 3,
+                    .what = ROUNDED_ATTENTION_INPUT};
     Products o = {.work = k,
                   .x = p->mixed,
                   .w = {&w->o},
@@ -239,15 +237,13 @@ static void add_activations(const Work *k) {
 static void run_mlp(Work *k) {
     const LayerWeights *w = k->w;
     const Panel *p = &k->c->panel;
-    Products in = {
-        .work = k,
-        .ready = norm_mlp,
-        .x = p->normed,
-        .w = {&w->gate, &w->up},
-        .y = {p->gate,  p->up },
-        .count = w->up.data ? 2 : 1,
-        .what = ROUNDED_MLP_INPUT
-    };
+    Products in = {.work = k,
+                   .ready = norm_mlp,
+                   .x = p->normed,
+                   .w = {&w->gate, &w->up},
+                   .y = {p->gate, p->up},
+                   .count = w->up.data ? 2 : 1,
+                   .what = ROUNDED_MLP_INPUT};
     Products out = {.work = k,
                     .ready = gate_row,
                     .x = p->gate,

@@ -88,13 +88,11 @@ static void head_panel(Cpu *c, const int *nodes, int rows, unsigned want, HeadOu
     float best[HEAD_TOP_MAX];
     size_t vocab = (size_t)c->model->shape.vocab;
     const Tensor *w = &c->model->head;
-    HeadTask t = {
-        c,
-        rows,
-        want & HEAD_TOP ? out->top : 1,
-        NULL,
-        {c->panel.packed, rows, w->columns, c->compute, w->dtype}
-    };
+    HeadTask t = {c,
+                  rows,
+                  want & HEAD_TOP ? out->top : 1,
+                  NULL,
+                  {c->panel.packed, rows, w->columns, c->compute, w->dtype}};
     if (want & HEAD_LOGITS) t.logits = out->logits + (size_t)done * vocab;
     cpu_normed(c, nodes, rows, c->panel.normed);
     cpu_watch(c, c->panel.normed, (size_t)rows * (size_t)w->columns,

@@ -63,10 +63,7 @@ struct Places {
 };
 
 __device__ __forceinline__ Places find_places(const Attention &a, const Job &j, int turn) {
-    Places p = {
-        {0, 0, 0, 0},
-        0, 0, j.begin + turn * BLOCK, ~0u
-    };
+    Places p = {{0, 0, 0, 0}, 0, 0, j.begin + turn * BLOCK, ~0u};
     int first = warp_lane() / 8 * 4;
     uint2 keys = {0, 0};
     if (turn >= j.shared) {
@@ -113,11 +110,7 @@ template <int DIM> struct QueryPiece {
 };
 template <int DIM> __device__ __forceinline__ QueryPiece<DIM> find_piece(const Job &j, const Split &s) {
     int i = (int)threadIdx.x / (DIM / 8);
-    if (i >= QUERIES)
-        return {
-            {0, 0, false},
-            -1, 0, 0
-        };
+    if (i >= QUERIES) return {{0, 0, false}, -1, 0, 0};
     Query q = query_of(j, s, i);
     return {q, i, (int)threadIdx.x % (DIM / 8) * 8, q.there ? j.tile->row[q.node] : 0};
 }

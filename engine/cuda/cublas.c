@@ -72,19 +72,19 @@ static bool find_functions(Cublas *c, Error *e) {
         const char *name;
         void *function; // where its address goes
     } list[] = {
-        {"cublasLtCreate",                       &c->create            },
-        {"cublasLtDestroy",                      &c->destroy           },
-        {"cublasLtGetVersion",                   &c->get_version       },
-        {"cublasLtMatmulDescCreate",             &c->operation_create  },
-        {"cublasLtMatmulDescDestroy",            &c->operation_destroy },
-        {"cublasLtMatmulDescSetAttribute",       &c->operation_set     },
-        {"cublasLtMatrixLayoutCreate",           &c->layout_create     },
-        {"cublasLtMatrixLayoutDestroy",          &c->layout_destroy    },
-        {"cublasLtMatmulPreferenceCreate",       &c->preference_create },
-        {"cublasLtMatmulPreferenceDestroy",      &c->preference_destroy},
-        {"cublasLtMatmulPreferenceSetAttribute", &c->preference_set    },
-        {"cublasLtMatmulAlgoGetHeuristic",       &c->find              },
-        {"cublasLtMatmul",                       &c->multiply          },
+        {"cublasLtCreate", &c->create},
+        {"cublasLtDestroy", &c->destroy},
+        {"cublasLtGetVersion", &c->get_version},
+        {"cublasLtMatmulDescCreate", &c->operation_create},
+        {"cublasLtMatmulDescDestroy", &c->operation_destroy},
+        {"cublasLtMatmulDescSetAttribute", &c->operation_set},
+        {"cublasLtMatrixLayoutCreate", &c->layout_create},
+        {"cublasLtMatrixLayoutDestroy", &c->layout_destroy},
+        {"cublasLtMatmulPreferenceCreate", &c->preference_create},
+        {"cublasLtMatmulPreferenceDestroy", &c->preference_destroy},
+        {"cublasLtMatmulPreferenceSetAttribute", &c->preference_set},
+        {"cublasLtMatmulAlgoGetHeuristic", &c->find},
+        {"cublasLtMatmul", &c->multiply},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         void *symbol = dlsym(c->library, list[i].name);

@@ -42,13 +42,11 @@ static int most_rows(int count) {
 
 static void multiply(Cuda *c, int count) {
     const Shape *s = &c->model->shape;
-    Product p = {
-        .rows = c->chosen,
-        .w = c->head,
-        .x = head_input(c),
-        .put = {.kind = PUT_LOGITS, .out = c->logits, .stride = s->vocab, .real = s->real_vocab},
-        .parts = c->parts
-    };
+    Product p = {.rows = c->chosen,
+                 .w = c->head,
+                 .x = head_input(c),
+                 .put = {.kind = PUT_LOGITS, .out = c->logits, .stride = s->vocab, .real = s->real_vocab},
+                 .parts = c->parts};
     if (c->head.library) fast_multiply(c, &p, fast_rows(count));
     else gpu_product(&p, most_rows(count), &c->facts, c->stream);
 }

@@ -226,9 +226,7 @@ template <Dtype FORMAT> static void mma_lanes(void *const lanes[32]) {
 }
 template <Dtype FORMAT>
 static inline void mma_16816(float d[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
-    MmaLane l = {
-        d, a, {b0, b1}
-    };
+    MmaLane l = {d, a, {b0, b1}};
     simt_warp(mma_lanes<FORMAT>, &l);
 }
 #endif

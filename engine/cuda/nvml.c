@@ -37,16 +37,16 @@ static bool find_functions(Nvml *n) {
         const char *name;
         void *function; // where its address goes
     } list[] = {
-        {"nvmlInit_v2",                               &n->init       },
-        {"nvmlShutdown",                              &n->shutdown   },
-        {"nvmlDeviceGetHandleByUUID",                 &n->find       },
-        {"nvmlDeviceGetClockInfo",                    &n->clock      },
-        {"nvmlDeviceGetMaxClockInfo",                 &n->most_clock },
-        {"nvmlDeviceGetPowerUsage",                   &n->power      },
-        {"nvmlDeviceGetEnforcedPowerLimit",           &n->power_limit},
-        {"nvmlDeviceGetTemperature",                  &n->temperature},
-        {"nvmlDeviceGetCurrentClocksThrottleReasons", &n->slowed     },
-        {"nvmlSystemGetDriverVersion",                &n->driver     },
+        {"nvmlInit_v2", &n->init},
+        {"nvmlShutdown", &n->shutdown},
+        {"nvmlDeviceGetHandleByUUID", &n->find},
+        {"nvmlDeviceGetClockInfo", &n->clock},
+        {"nvmlDeviceGetMaxClockInfo", &n->most_clock},
+        {"nvmlDeviceGetPowerUsage", &n->power},
+        {"nvmlDeviceGetEnforcedPowerLimit", &n->power_limit},
+        {"nvmlDeviceGetTemperature", &n->temperature},
+        {"nvmlDeviceGetCurrentClocksThrottleReasons", &n->slowed},
+        {"nvmlSystemGetDriverVersion", &n->driver},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         void *symbol = dlsym(n->library, list[i].name);
@@ -62,12 +62,8 @@ static void write_reasons(unsigned long long bits, char *out, size_t size) {
         unsigned long long bit;
         const char *name;
     } reasons[] = {
-        {0x004, "power cap"            },
-        {0x008, "hardware slowdown"    },
-        {0x020, "heat (software)"      },
-        {0x040, "heat (hardware)"      },
-        {0x080, "external power brake" },
-        {0x100, "display clock setting"},
+        {0x004, "power cap"},       {0x008, "hardware slowdown"},    {0x020, "heat (software)"},
+        {0x040, "heat (hardware)"}, {0x080, "external power brake"}, {0x100, "display clock setting"},
     };
     size_t n = (size_t)snprintf(out, size, "none");
     bool first = true;

@@ -31,10 +31,7 @@ template <Dtype DTYPE> __global__ void __launch_bounds__(WARPS *WARP, 2) product
 #pragma unroll
     for (int r = 0; r < COLUMNS; r++) sum[r][0] = sum[r][1] = 0;
     for (int k = lane * 4; k < p.w.pitch; k += PLAIN_K) {
-        float w[2][4] = {
-            {0, 0, 0, 0},
-            {0, 0, 0, 0}
-        };
+        float w[2][4] = {{0, 0, 0, 0}, {0, 0, 0, 0}};
         load_four<DTYPE>(p.w.data, (size_t)m * k_pitch + (size_t)k, w[0]);
         if (both) load_four<DTYPE>(p.w.data, (size_t)(m + 1) * k_pitch + (size_t)k, w[1]);
 #pragma unroll

@@ -37,10 +37,7 @@ struct Place {
 // Of PUT_QKV: pair i of a head; those of q, of k, of v stand one after another.
 __device__ __forceinline__ Place place_in_head(const Put &p, int head, int i) {
     const Heads &h = p.heads;
-    Place at = {
-        0, true, true, {0, 0},
-           NULL, 0, head >= h.heads, -1, 0
-    };
+    Place at = {0, true, true, {0, 0}, NULL, 0, head >= h.heads, -1, 0};
     size_t size = h.dtype == DTYPE_F32 ? 4 : 2, pitch = (size_t)h.pitch * size;
     bool value = head >= h.heads + h.kv_heads;
     at.to = (char *)(value ? p.v : at.by_node ? p.k : p.q) + 2 * (size_t)i * size;
@@ -57,10 +54,7 @@ __device__ __forceinline__ bool adds_to_hidden(const Put &p) {
 }
 
 __device__ __forceinline__ Place place_of(const Put &p, int outputs, int m) {
-    Place at = {
-        m, true, true, {0, 0},
-           (char *)(p.out + m), (size_t)p.stride * 4, adds_to_hidden(p), -1, 0
-    };
+    Place at = {m, true, true, {0, 0}, (char *)(p.out + m), (size_t)p.stride * 4, adds_to_hidden(p), -1, 0};
     if (p.kind == PUT_QKV) at = place_in_head(p, m / p.heads.head_dim, m % p.heads.head_dim / 2);
     at.m = m;
     at.both = m + 1 < outputs;

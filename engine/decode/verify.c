@@ -7,10 +7,7 @@
 #include <string.h>
 
 bool verifier_init(Verifier *v, const Sampling *sampling, uint64_t seed, int vocab, Error *e) {
-    *v = (Verifier){
-        .sampling = *sampling, .random = {.seed = seed, .stream = STREAM_VERIFY},
-             .vocab = vocab
-    };
+    *v = (Verifier){.sampling = *sampling, .random = {.seed = seed, .stream = STREAM_VERIFY}, .vocab = vocab};
     if (sampling_is_greedy(sampling)) return true;
     v->p = mem_alloc((size_t)vocab, sizeof *v->p);
     v->q = mem_alloc((size_t)vocab, sizeof *v->q);

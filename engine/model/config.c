@@ -11,11 +11,11 @@ enum { NO_WINDOWS = 1 << 20 };
 // Columns as the fields of Architecture: fused q k v, fused gate up, biases, norms, partly rotated, windowed;
 // then head size, context, original context, window, layers without one, epsilon.
 static const Architecture ARCHITECTURES[] = {
-    {"llama",   false, false, false, false, false, false, 0,   2048,   0,    0,    NO_WINDOWS, 1e-6},
-    {"mistral", false, false, false, false, false, true,  0,   131072, 0,    4096, 0,          1e-6},
-    {"phi3",    true,  true,  false, false, true,  true,  0,   4096,   4096, 0,    0,          1e-5},
-    {"qwen2",   false, false, true,  false, false, false, 0,   32768,  0,    4096, 28,         1e-6},
-    {"qwen3",   false, false, false, true,  false, false, 128, 32768,  0,    4096, 28,         1e-6},
+    {"llama", false, false, false, false, false, false, 0, 2048, 0, 0, NO_WINDOWS, 1e-6},
+    {"mistral", false, false, false, false, false, true, 0, 131072, 0, 4096, 0, 1e-6},
+    {"phi3", true, true, false, false, true, true, 0, 4096, 4096, 0, 0, 1e-5},
+    {"qwen2", false, false, true, false, false, false, 0, 32768, 0, 4096, 28, 1e-6},
+    {"qwen3", false, false, false, true, false, false, 128, 32768, 0, 4096, 28, 1e-6},
 };
 static const char SUPPORTED[] =
     "llama (also CodeLlama, Vicuna, Yi, DeepSeek-coder), mistral, phi3, qwen2, qwen3";

@@ -309,13 +309,11 @@ static bool plan_init(Plan *p, Sources *s, Error *e) {
     size_t most = adapter ? (size_t)ADAPTER_HEADS_MAX * ADAPTER_WEIGHTS
                           : (size_t)s->large.shape.layers * LAYER_WEIGHTS + 3;
     Shape large = adapter ? adapter_shape(&s->kind, &s->large.shape) : s->large.shape;
-    *p = (Plan){
-        .out = {.fill = fill,
-                .source = p,
-                .shard_bytes = adapter ? SIZE_MAX : s->o->shard_bytes,               // an adapter is one file
-                .progress = s->o->progress},
-        .inflation = {&p->places,            (double)large.width / s->small.shape.width, s->o->seed}
-    };
+    *p = (Plan){.out = {.fill = fill,
+                        .source = p,
+                        .shard_bytes = adapter ? SIZE_MAX : s->o->shard_bytes, // an adapter is one file
+                        .progress = s->o->progress},
+                .inflation = {&p->places, (double)large.width / s->small.shape.width, s->o->seed}};
     const Shape *small = adapter ? &s->adapter.models[0].shape : &s->small.shape;
     if (!placement_init(&p->places, small, &large, s->o->shape, e)) return false;
     p->out.tensors = mem_alloc(most, sizeof *p->out.tensors);

@@ -9,11 +9,11 @@ typedef struct Size {
 
 static bool check_sizes(const Shape *s, const Shape *l, const char *place, Error *e) {
     const Size sizes[] = {
-        {"layers",            s->layers,    l->layers   },
-        {"hidden size",       s->width,     l->width    },
+        {"layers", s->layers, l->layers},
+        {"hidden size", s->width, l->width},
         {"intermediate size", s->mlp_width, l->mlp_width},
-        {"vocabulary",        s->vocab,     l->vocab    },
-        {"attention heads",   s->heads,     l->heads    },
+        {"vocabulary", s->vocab, l->vocab},
+        {"attention heads", s->heads, l->heads},
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i].small > sizes[i].large)

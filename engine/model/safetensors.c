@@ -15,21 +15,9 @@ typedef struct {
     size_t bytes;
 } StoredDtype;
 
-static const StoredDtype DTYPES[] = {
-    {"BF16", 2},
-    {"F16",  2},
-    {"F32",  4},
-    {"F64",  8},
-    {"I8",   1},
-    {"U8",   1},
-    {"I16",  2},
-    {"U16",  2},
-    {"I32",  4},
-    {"U32",  4},
-    {"I64",  8},
-    {"U64",  8},
-    {"BOOL", 1}
-};
+static const StoredDtype DTYPES[] = {{"BF16", 2}, {"F16", 2}, {"F32", 4}, {"F64", 8}, {"I8", 1},
+                                     {"U8", 1},   {"I16", 2}, {"U16", 2}, {"I32", 4}, {"U32", 4},
+                                     {"I64", 8},  {"U64", 8}, {"BOOL", 1}};
 
 static size_t dtype_bytes(const char *name) {
     for (size_t i = 0; i < sizeof DTYPES / sizeof *DTYPES; i++)

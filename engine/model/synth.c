@@ -62,11 +62,7 @@ static bool read_dtype(const json_t *root, Dtype *out, Error *e) {
     static const struct {
         const char *name;
         Dtype dtype;
-    } known[] = {
-        {"bfloat16", DTYPE_BF16},
-        {"float16",  DTYPE_F16 },
-        {"float32",  DTYPE_F32 }
-    };
+    } known[] = {{"bfloat16", DTYPE_BF16}, {"float16", DTYPE_F16}, {"float32", DTYPE_F32}};
     const char *key = field_present(root, "dtype") ? "dtype" : "torch_dtype";
     *out = DTYPE_BF16;
     if (!field_present(root, key)) return true;
@@ -203,10 +199,8 @@ static bool synth(const char *dir, const json_t *config, Plan *p, const SynthOpt
 }
 
 bool model_synth(const char *dir, const SynthOptions *o, Error *e) {
-    Plan p = {
-        .out = {.shard_bytes = o->shard_bytes, .threads = o->threads, .progress = o->progress},
-        .seed = o->seed
-    };
+    Plan p = {.out = {.shard_bytes = o->shard_bytes, .threads = o->threads, .progress = o->progress},
+              .seed = o->seed};
     json_t *config = read_config(o, e);
     bool ok = config && synth(dir, config, &p, o, e);
     json_decref(config);

@@ -191,12 +191,12 @@ static bool end_byte_level(TextStream *s, int stage, Error *e) { return pass_val
 // --- the table -----------------------------------------------------------------------------------------
 
 static const DecoderKind KINDS[] = {
-    {"ByteLevel",    true,  read_byte_level,    take_byte_level,    end_byte_level},
-    {"ByteFallback", false, read_byte_fallback, take_byte_fallback, end_run       },
-    {"Metaspace",    false, read_metaspace,     take_metaspace,     NULL          },
-    {"Replace",      false, read_replace,       take_replace,       NULL          },
-    {"Strip",        false, read_strip,         take_strip,         NULL          },
-    {"Fuse",         true,  NULL,               take_fuse,          NULL          },
+    {"ByteLevel", true, read_byte_level, take_byte_level, end_byte_level},
+    {"ByteFallback", false, read_byte_fallback, take_byte_fallback, end_run},
+    {"Metaspace", false, read_metaspace, take_metaspace, NULL},
+    {"Replace", false, read_replace, take_replace, NULL},
+    {"Strip", false, read_strip, take_strip, NULL},
+    {"Fuse", true, NULL, take_fuse, NULL},
 };
 static const DecoderKind SPACED = {.type = "none", .joins = true, .take = take_spaced};
 

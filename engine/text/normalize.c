@@ -122,13 +122,13 @@ static bool run_strip(const Step *s, const Words *in, Words *out, Error *e) {
 }
 
 static const StepKind KINDS[] = {
-    {"NFC",     NULL,         run_nfc    },
-    {"NFD",     NULL,         run_nfd    },
-    {"NFKC",    NULL,         run_nfkc   },
-    {"NFKD",    NULL,         run_nfkd   },
+    {"NFC", NULL, run_nfc},
+    {"NFD", NULL, run_nfd},
+    {"NFKC", NULL, run_nfkc},
+    {"NFKD", NULL, run_nfkd},
     {"Prepend", read_prepend, run_prepend},
     {"Replace", read_replace, run_replace},
-    {"Strip",   read_strip,   run_strip  },
+    {"Strip", read_strip, run_strip},
 };
 
 const StepTable step_normalizers = {"normalizer", "normalizers", KINDS, sizeof KINDS / sizeof *KINDS};

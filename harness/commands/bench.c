@@ -23,33 +23,33 @@ typedef struct {
 
 #define AT(name) offsetof(BenchArguments, name)
 static const Option OPTIONS[] = {
-    {"tokens",         'n', OPTION_TEXT, AT(tokens),    0, 0,       "LIST",         "tokens of a step, as a chain",
-     "1,2,4,8,16,32,64,121,128,256"                                                                                                                },
-    {"context",        'c', OPTION_TEXT, AT(context),   0, 0,       "LIST",         "committed tokens before it",               "25,100,500"       },
-    {"k",              'k', OPTION_TEXT, AT(k),         0, 0,       "LIST",         "rows in place of a chain: k rows of w",    NULL               },
-    {"w",              'w', OPTION_TEXT, AT(w),         0, 0,       "LIST",         "tokens of a row after the root",           NULL               },
-    {"layout",         0,   OPTION_TEXT, AT(layout),    0, 0,       "tree|batch",   "do rows share the context, or repeat it",
-     "tree"                                                                                                                                        },
-    {"prefill",        0,   OPTION_INT,  AT(prefill),   0, 1 << 20, "N",            "time a prompt of N tokens too",            "0"                },
-    {"samples",        0,   OPTION_INT,  AT(samples),   1, 200,     "N",            "of each point at least",                   "5"                },
-    {"seconds",        0,   OPTION_REAL, AT(seconds),   0, 3600,    "S",            "for each point, once it has the samples",  "1"                },
-    {"threads",        0,   OPTION_INT,  AT(threads),   0, 1024,    "N",            "0: one a core",                            "0"                },
-    {"compute",        0,   OPTION_TEXT, AT(compute),   0, 0,       "f32|bf16|f16", "how activations enter products",
-     "as the weights"                                                                                                                              },
-    {"math",           0,   OPTION_TEXT, AT(math),      0, 0,       "exact|fast",   "fast: products by cuBLASLt, on cuda",      "exact"            },
-    {"isa",            0,   OPTION_TEXT, AT(isa),       0, 0,       "NAME",         "force a set of CPU kernels",               "the best there is"},
-    {"device",         0,   OPTION_TEXT, AT(device),    0, 0,       "NAME",         "cpu, cuda[:n][,cuda:m], auto, null",       "cpu"              },
-    {"sliding-window", 0,   OPTION_TEXT, AT(window),    0, 0,       "on|off",       "off: see all, as if there were no window",
-     "on"                                                                                                                                          },
-    {"attention",      0,   OPTION_TEXT, AT(attention), 0, 0,       "flash|plain",
-     "plain: the scores go through memory; cpu (docs/speed.md)",                                                                "flash"            },
-    {"weights",        0,   OPTION_TEXT, AT(weights),   0, 0,       "held|mapped",
-     "held: in huge pages, not the file's; cpu (docs/speed.md)",                                                                "mapped"           },
-    {"seed",           0,   OPTION_SEED, AT(seed),      0, 0,       "N",            "of the tokens that are run",               "0"                },
-    {"processor-time", 0,   OPTION_FLAG, AT(processor), 0, 0,       NULL,
-     "measure that, for a machine that is not at rest; with --threads 1",                                                       NULL               },
-    {"json",           0,   OPTION_FLAG, AT(json),      0, 0,       NULL,           "print one JSON object",                    NULL               },
-    {"csv",            0,   OPTION_FLAG, AT(csv),       0, 0,       NULL,           "print the points as CSV",                  NULL               },
+    {"tokens", 'n', OPTION_TEXT, AT(tokens), 0, 0, "LIST", "tokens of a step, as a chain",
+     "1,2,4,8,16,32,64,121,128,256"},
+    {"context", 'c', OPTION_TEXT, AT(context), 0, 0, "LIST", "committed tokens before it", "25,100,500"},
+    {"k", 'k', OPTION_TEXT, AT(k), 0, 0, "LIST", "rows in place of a chain: k rows of w", NULL},
+    {"w", 'w', OPTION_TEXT, AT(w), 0, 0, "LIST", "tokens of a row after the root", NULL},
+    {"layout", 0, OPTION_TEXT, AT(layout), 0, 0, "tree|batch", "do rows share the context, or repeat it",
+     "tree"},
+    {"prefill", 0, OPTION_INT, AT(prefill), 0, 1 << 20, "N", "time a prompt of N tokens too", "0"},
+    {"samples", 0, OPTION_INT, AT(samples), 1, 200, "N", "of each point at least", "5"},
+    {"seconds", 0, OPTION_REAL, AT(seconds), 0, 3600, "S", "for each point, once it has the samples", "1"},
+    {"threads", 0, OPTION_INT, AT(threads), 0, 1024, "N", "0: one a core", "0"},
+    {"compute", 0, OPTION_TEXT, AT(compute), 0, 0, "f32|bf16|f16", "how activations enter products",
+     "as the weights"},
+    {"math", 0, OPTION_TEXT, AT(math), 0, 0, "exact|fast", "fast: products by cuBLASLt, on cuda", "exact"},
+    {"isa", 0, OPTION_TEXT, AT(isa), 0, 0, "NAME", "force a set of CPU kernels", "the best there is"},
+    {"device", 0, OPTION_TEXT, AT(device), 0, 0, "NAME", "cpu, cuda[:n][,cuda:m], auto, null", "cpu"},
+    {"sliding-window", 0, OPTION_TEXT, AT(window), 0, 0, "on|off", "off: see all, as if there were no window",
+     "on"},
+    {"attention", 0, OPTION_TEXT, AT(attention), 0, 0, "flash|plain",
+     "plain: the scores go through memory; cpu (docs/speed.md)", "flash"},
+    {"weights", 0, OPTION_TEXT, AT(weights), 0, 0, "held|mapped",
+     "held: in huge pages, not the file's; cpu (docs/speed.md)", "mapped"},
+    {"seed", 0, OPTION_SEED, AT(seed), 0, 0, "N", "of the tokens that are run", "0"},
+    {"processor-time", 0, OPTION_FLAG, AT(processor), 0, 0, NULL,
+     "measure that, for a machine that is not at rest; with --threads 1", NULL},
+    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "print one JSON object", NULL},
+    {"csv", 0, OPTION_FLAG, AT(csv), 0, 0, NULL, "print the points as CSV", NULL},
 };
 #undef AT
 
@@ -134,8 +134,7 @@ static bool open_model(Bench *b, Error *e) {
         .compute = a->compute,
         .math = a->math,
         .backend = {
-                    .context = need, .threads = a->threads, .isa = a->isa, .progress = line_progress(&b->silent)}
-    };
+            .context = need, .threads = a->threads, .isa = a->isa, .progress = line_progress(&b->silent)}};
     BenchPoint first = {.tokens = 1};
     BenchOptions once = {.max_samples = 1, .min_samples = 1, .clock = clock_monotonic()};
     double start = clock_now(once.clock);
@@ -304,5 +303,4 @@ const Command command_bench = {
         "  outpace bench MODEL --tokens 1 --context 100 --prefill 1024\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run
-};
+    .run = run};

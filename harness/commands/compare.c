@@ -19,10 +19,10 @@ typedef struct {
 
 #define AT(name) offsetof(CompareOptions, name)
 static const Option OPTIONS[] = {
-    {"db",       0, OPTION_TEXT, AT(db),       0, 0,   "FILE", "the store",                                    STORE_DEFAULT},
-    {"margin",   0, OPTION_REAL, AT(margin),   0, 0.5, "X",    "a difference that means nothing to you",       "0.02"       },
-    {"absolute", 0, OPTION_FLAG, AT(absolute), 0, 0,   NULL,   "judge times, not speedups over the baselines",
-     NULL                                                                                                                   },
+    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
+    {"margin", 0, OPTION_REAL, AT(margin), 0, 0.5, "X", "a difference that means nothing to you", "0.02"},
+    {"absolute", 0, OPTION_FLAG, AT(absolute), 0, 0, NULL, "judge times, not speedups over the baselines",
+     NULL},
     CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
@@ -30,14 +30,8 @@ static const Option OPTIONS[] = {
 // --- rows ------------------------------------------------------------------------------------------------
 
 static const GridColumn COLUMN[] = {
-    {"B is",      false, 0,  0},
-    {"ratio",     true,  0,  0},
-    {"[95%]",     false, 0,  0},
-    {"prompts",   true,  0,  3},
-    {"speedup",   false, 0,  2},
-    {"S",         false, 0,  1},
-    {"point",     false, 24, 0},
-    {"disturbed", false, 16, 0},
+    {"B is", false, 0, 0},    {"ratio", true, 0, 0}, {"[95%]", false, 0, 0},  {"prompts", true, 0, 3},
+    {"speedup", false, 0, 2}, {"S", false, 0, 1},    {"point", false, 24, 0}, {"disturbed", false, 16, 0},
 };
 
 // The value and its interval, each in a cell.
@@ -203,5 +197,4 @@ const Command command_compare = {
         "  outpace compare before.db after.db --absolute --method autoregressive\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run
-};
+    .run = run};

@@ -19,13 +19,13 @@ typedef struct {
 
 #define AT(name) offsetof(DatasetsOptions, name)
 static const Option OPTIONS[] = {
-    {"show",    'n', OPTION_INT,  AT(show),    0, 1 << 24, "N",    "prompts to show",                        "2"        },
-    {"split",   0,   OPTION_TEXT, AT(split),   0, 0,       "NAME", "of a dataset that has several",          "its first"},
-    {"path",    0,   OPTION_TEXT, AT(path),    0, 0,       "FILE", "show the prompts of a file of your own", NULL       },
-    {"format",  0,   OPTION_TEXT, AT(format),  0, 0,       "NAME", "of that file, FORMAT or FORMAT:FRAME",
-     "told by its keys"                                                                                                 },
-    {"formats", 0,   OPTION_FLAG, AT(formats), 0, 0,       NULL,
-     "list the formats, and the frames that prompts stand in",                                               NULL       },
+    {"show", 'n', OPTION_INT, AT(show), 0, 1 << 24, "N", "prompts to show", "2"},
+    {"split", 0, OPTION_TEXT, AT(split), 0, 0, "NAME", "of a dataset that has several", "its first"},
+    {"path", 0, OPTION_TEXT, AT(path), 0, 0, "FILE", "show the prompts of a file of your own", NULL},
+    {"format", 0, OPTION_TEXT, AT(format), 0, 0, "NAME", "of that file, FORMAT or FORMAT:FRAME",
+     "told by its keys"},
+    {"formats", 0, OPTION_FLAG, AT(formats), 0, 0, NULL,
+     "list the formats, and the frames that prompts stand in", NULL},
 };
 #undef AT
 
@@ -48,11 +48,8 @@ static bool state_of(const KnownFile *file, const char *path, const char **out, 
 }
 
 static const GridColumn COLUMNS[] = {
-    {"name",       false, 0,  0},
-    {"split",      false, 0,  0},
-    {"rows",       true,  0,  0},
-    {"state",      false, 0,  0},
-    {"what it is", false, 24, 0},
+    {"name", false, 0, 0},  {"split", false, 0, 0},       {"rows", true, 0, 0},
+    {"state", false, 0, 0}, {"what it is", false, 24, 0},
 };
 
 static bool put_known(Grid *g, const KnownFile *f, const char *folder, Error *e) {
@@ -190,5 +187,4 @@ const Command command_datasets = {
         "  outpace datasets --path prompts.jsonl -n 5\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run
-};
+    .run = run};

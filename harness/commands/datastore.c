@@ -21,12 +21,12 @@ typedef struct {
 
 #define AT(name) offsetof(DatastoreOptions, name)
 static const Option OPTIONS[] = {
-    {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE", "build: the datastore to write",                     NULL},
-    {"model",  'm', OPTION_TEXT, AT(model),  0, 0, "DIR",  "build: the model whose tokenizer cuts the texts",
-     NULL                                                                                                           },
+    {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE", "build: the datastore to write", NULL},
+    {"model", 'm', OPTION_TEXT, AT(model), 0, 0, "DIR", "build: the model whose tokenizer cuts the texts",
+     NULL},
     OPTION_FORCE(AT(force)),
-    {"lines",  0,   OPTION_FLAG, AT(lines),  0, 0, NULL,   "build: each line is a document; else each file is",
-     NULL                                                                                                           },
+    {"lines", 0, OPTION_FLAG, AT(lines), 0, 0, NULL, "build: each line is a document; else each file is",
+     NULL},
 };
 #undef AT
 
@@ -132,5 +132,4 @@ const Command command_datastore = {
         "  outpace generate MODEL \"Dear diary\" --method rest:datastore=notes.store --stats\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run
-};
+    .run = run};

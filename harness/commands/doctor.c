@@ -23,9 +23,9 @@ typedef struct {
 
 #define AT(name) offsetof(DoctorOptions, name)
 static const Option OPTIONS[] = {
-    {"threads", 0, OPTION_INT,  AT(threads), 0, 1024, "N",    "0: one a core",               "0"                },
-    {"isa",     0, OPTION_TEXT, AT(isa),     0, 0,    "NAME", "measure this set of kernels", "the best there is"},
-    {"json",    0, OPTION_FLAG, AT(json),    0, 0,    NULL,   "print one JSON object",       NULL               },
+    {"threads", 0, OPTION_INT, AT(threads), 0, 1024, "N", "0: one a core", "0"},
+    {"isa", 0, OPTION_TEXT, AT(isa), 0, 0, "NAME", "measure this set of kernels", "the best there is"},
+    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "print one JSON object", NULL},
 };
 #undef AT
 

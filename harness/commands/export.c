@@ -29,23 +29,23 @@ typedef struct {
 
 #define AT(name) offsetof(TransferOptions, name)
 static const Option EXPORT_OPTIONS[] = {
-    {"format", 0,   OPTION_TEXT, AT(format), 0, 0, "csv|jsonl|spec-bench",       "what it is written as",
-     "by -o, else csv"                                                                                                       },
-    {"what",   0,   OPTION_TEXT, AT(what),   0, 0, "results|samples|steps|fits",
-     "a line a point, prompt, step or fit; jsonl's steps: docs/steps.md",                                   "results"        },
-    {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE|DIR",                   "spec-bench: a directory", "standard output"},
-    {"db",     0,   OPTION_TEXT, AT(db),     0, 0, "FILE",                       "the store",               STORE_DEFAULT    },
+    {"format", 0, OPTION_TEXT, AT(format), 0, 0, "csv|jsonl|spec-bench", "what it is written as",
+     "by -o, else csv"},
+    {"what", 0, OPTION_TEXT, AT(what), 0, 0, "results|samples|steps|fits",
+     "a line a point, prompt, step or fit; jsonl's steps: docs/steps.md", "results"},
+    {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE|DIR", "spec-bench: a directory", "standard output"},
+    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
     CHOICE_OPTIONS(AT, choice),
     OPTION_FORCE(AT(force)),
 };
 static const Option IMPORT_OPTIONS[] = {
-    {"db",       0, OPTION_TEXT, AT(db),       0, 0, "FILE", "the store",                                    STORE_DEFAULT               },
-    {"name",     0, OPTION_TEXT, AT(name),     0, 0, "TEXT", "of the run",                                   "as exported, or the file's"},
-    {"method",   0, OPTION_TEXT, AT(method),   0, 0, "NAME", "spec-bench: the method that gave the answers",
-     "imported"                                                                                                                          },
-    {"model",    0, OPTION_TEXT, AT(model),    0, 0, "NAME", "spec-bench: the model",                        "imported"                  },
-    {"dataset",  0, OPTION_TEXT, AT(dataset),  0, 0, "NAME", "spec-bench: the dataset",                      "spec-bench"                },
-    {"baseline", 0, OPTION_TEXT, AT(baseline), 0, 0, "FILE", "spec-bench: the autoregressive answers",       NULL                        },
+    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
+    {"name", 0, OPTION_TEXT, AT(name), 0, 0, "TEXT", "of the run", "as exported, or the file's"},
+    {"method", 0, OPTION_TEXT, AT(method), 0, 0, "NAME", "spec-bench: the method that gave the answers",
+     "imported"},
+    {"model", 0, OPTION_TEXT, AT(model), 0, 0, "NAME", "spec-bench: the model", "imported"},
+    {"dataset", 0, OPTION_TEXT, AT(dataset), 0, 0, "NAME", "spec-bench: the dataset", "spec-bench"},
+    {"baseline", 0, OPTION_TEXT, AT(baseline), 0, 0, "FILE", "spec-bench: the autoregressive answers", NULL},
 };
 #undef AT
 
@@ -60,7 +60,7 @@ static const struct {
     {"results",
      {.start = "point_id,run_id,"},
      {.start = "{\"point_id\":"},
-     "SELECT * FROM result WHERE run_id = ?1 ORDER BY number"                                            },
+     "SELECT * FROM result WHERE run_id = ?1 ORDER BY number"},
     {"samples",
      {.start = "point,label,dataset,prompt,"},
      {.start = "{\"point\":"},
@@ -75,11 +75,11 @@ static const struct {
      "SELECT point.number AS point, label, prompt.number AS prompt, turn, pass, step.* FROM point"
      " JOIN sample ON point_id = point.id JOIN prompt ON prompt.id = prompt_id JOIN step ON "
      "sample_id = sample.id"
-     " WHERE run_id = ?1 ORDER BY 1, pass, prompt.number, turn, step.number"                             },
+     " WHERE run_id = ?1 ORDER BY 1, pass, prompt.number, turn, step.number"},
     {"fits",
      {.start = "fit_id,run_id,"},
      {.start = "{\"fit_id\":"},
-     "SELECT * FROM fitted WHERE run_id = ?1 ORDER BY fit_id"                                            },
+     "SELECT * FROM fitted WHERE run_id = ?1 ORDER BY fit_id"},
 };
 enum { TABLE_COUNT = sizeof TABLES / sizeof *TABLES };
 
@@ -193,8 +193,7 @@ const Command command_export = {
     .options = EXPORT_OPTIONS,
     .option_count = sizeof EXPORT_OPTIONS / sizeof *EXPORT_OPTIONS,
     .bulk = true,
-    .run = export
-};
+    .run = export};
 
 // --- import ----------------------------------------------------------------------------------------------
 
@@ -274,5 +273,4 @@ const Command command_import = {
         "  outpace import spec-bench eagle.jsonl --baseline vanilla.jsonl --method eagle --model vicuna-7b\n",
     .options = IMPORT_OPTIONS,
     .option_count = sizeof IMPORT_OPTIONS / sizeof *IMPORT_OPTIONS,
-    .run = import
-};
+    .run = import};

@@ -28,29 +28,29 @@ typedef struct {
 
 #define AT(name) offsetof(FitArguments, name)
 static const Option OPTIONS[] = {
-    {"points",    'p', OPTION_TEXT, AT(points),    0,   0,      "FILE.tsv",        "points of S to fit",                                   NULL                       },
-    {"db",        0,   OPTION_TEXT, AT(db),        0,   0,      "FILE",            "the store that RUN is in",                             STORE_DEFAULT              },
-    {"law",       0,   OPTION_TEXT, AT(law),       0,   0,      "paper|corrected", "b = W = G, or each step's own candidates",
-     "paper"                                                                                                                                                          },
-    {"bonus",     0,   OPTION_TEXT, AT(bonus),     0,   0,      "kept|dropped",    "what a full match emits: N or N - 1",
-     "the run's; of points kept"                                                                                                                                      },
-    {"filling",   0,   OPTION_TEXT, AT(filling),   0,   0,      "none|N",
-     "tokens of an output, whose first N - 2 steps emit one each",                                                                         "the run's; of points none"},
-    {"surface",   0,   OPTION_TEXT, AT(surface),   0,   0,      "FILE.csv",
-     "steps measured by bench --csv: fit a machine to them",                                                                               NULL                       },
+    {"points", 'p', OPTION_TEXT, AT(points), 0, 0, "FILE.tsv", "points of S to fit", NULL},
+    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store that RUN is in", STORE_DEFAULT},
+    {"law", 0, OPTION_TEXT, AT(law), 0, 0, "paper|corrected", "b = W = G, or each step's own candidates",
+     "paper"},
+    {"bonus", 0, OPTION_TEXT, AT(bonus), 0, 0, "kept|dropped", "what a full match emits: N or N - 1",
+     "the run's; of points kept"},
+    {"filling", 0, OPTION_TEXT, AT(filling), 0, 0, "none|N",
+     "tokens of an output, whose first N - 2 steps emit one each", "the run's; of points none"},
+    {"surface", 0, OPTION_TEXT, AT(surface), 0, 0, "FILE.csv",
+     "steps measured by bench --csv: fit a machine to them", NULL},
     CHOICE_OPTIONS(AT, choice),
-    {"on",        0,   OPTION_TEXT, AT(on),        0,   0,      "MACHINE",
-     "with --surface: the machine's data sheet, of configs/hardware or a file",                                                            NULL                       },
-    {"save",      0,   OPTION_TEXT, AT(save),      0,   0,      "FILE.json",
-     "with --surface: write the fitted machine, for simulate --on",                                                                        NULL                       },
+    {"on", 0, OPTION_TEXT, AT(on), 0, 0, "MACHINE",
+     "with --surface: the machine's data sheet, of configs/hardware or a file", NULL},
+    {"save", 0, OPTION_TEXT, AT(save), 0, 0, "FILE.json",
+     "with --surface: write the fitted machine, for simulate --on", NULL},
     OPTION_FORCE(AT(force)),
-    {"resamples", 0,   OPTION_INT,  AT(resamples), 100, 100000, "N",               "of the bootstrap behind the intervals",
-     "1000"                                                                                                                                                           },
-    {"seed",      0,   OPTION_SEED, AT(seed),      0,   0,      "N",               "of the bootstrap, and what is held out",               "0"                        },
-    {"tsv",       0,   OPTION_FLAG, AT(tsv),       0,   0,      NULL,
-     "print the run's points, as --points reads them, and fit nothing",                                                                    NULL                       },
-    {"json",      0,   OPTION_FLAG, AT(json),      0,   0,      NULL,              "print one JSON object; of a run, one a set of points",
-     NULL                                                                                                                                                             },
+    {"resamples", 0, OPTION_INT, AT(resamples), 100, 100000, "N", "of the bootstrap behind the intervals",
+     "1000"},
+    {"seed", 0, OPTION_SEED, AT(seed), 0, 0, "N", "of the bootstrap, and what is held out", "0"},
+    {"tsv", 0, OPTION_FLAG, AT(tsv), 0, 0, NULL,
+     "print the run's points, as --points reads them, and fit nothing", NULL},
+    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "print one JSON object; of a run, one a set of points",
+     NULL},
 };
 #undef AT
 
@@ -218,5 +218,4 @@ const Command command_fit = {
         "  outpace fit --surface surface.csv --model MODEL --on cpu-2core-zen4 --save mine.json\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run
-};
+    .run = run};

@@ -28,47 +28,47 @@ typedef struct {
 
 #define AT(name) offsetof(GenerateOptions, name)
 static const Option OPTIONS[] = {
-    {"file",           'f', OPTION_TEXT, AT(file),          0, 0,              "FILE",              "read the prompt from a file",                NULL                },
-    {"ids",            0,   OPTION_TEXT, AT(ids),           0, 0,              "1,2,3",             "the prompt as token ids",                    NULL                },
-    {"template",       0,   OPTION_TEXT, AT(template),      0, 0,              "NAME",
-     "put the prompt into a chat template; 'outpace tokenize --help' lists them",                                                                 "none"              },
-    {"system",         0,   OPTION_TEXT, AT(system),        0, 0,              "TEXT",              "the template's system text",                 "the template's own"},
-    {"method",         'm', OPTION_TEXT, AT(method),        0, 0,              "NAME[:k=v,...]",    "'outpace methods' lists them",
-     "autoregressive"                                                                                                                                                 },
-    {"draft",          0,   OPTION_TEXT, AT(draft),         0, 0,              "DIR",               "the model that drafts, where one is needed", NULL                },
-    {"draft-device",   0,   OPTION_TEXT, AT(draft_device),  0, 0,              "NAME",              "of the draft model",
-     "the target's last"                                                                                                                                              },
-    {"adapter",        0,   OPTION_TEXT, AT(adapter),       0, 0,              "DIR",               "Kangaroo's adapter or Medusa's heads",       NULL                },
-    {"max-tokens",     'n', OPTION_INT,  AT(max_tokens),    0, 1 << 24,        "N",                 "generate at most so many",                   "128"               },
-    {"temperature",    't', OPTION_REAL, AT(temperature),   0, 100,            "T",                 "0 is greedy",                                "0"                 },
-    {"top-k",          0,   OPTION_INT,  AT(top_k),         0, 1 << 24,        "K",                 "sample from the K likeliest; 0 is off",      "0"                 },
-    {"top-p",          0,   OPTION_REAL, AT(top_p),         0, 1,              "P",                 "sample from the likeliest that hold P",      "1"                 },
-    {"seed",           0,   OPTION_SEED, AT(seed),          0, 0,              "N",                 "of everything random",                       "0"                 },
-    {"stop",           0,   OPTION_LIST, AT(stops),         0, 0,              "TEXT",              "end before this text; repeatable",           NULL                },
-    {"ignore-eos",     0,   OPTION_FLAG, AT(ignore_eos),    0, 0,              NULL,                "go on after the end-of-sequence token",      NULL                },
-    {"threads",        0,   OPTION_INT,  AT(threads),       0, 1024,           "N",                 "0: one a core",                              "0"                 },
-    {"context",        'c', OPTION_INT,  AT(context),       0, 1 << 24,        "N",
-     "positions to hold; 0: the model's, or what fits a GPU",                                                                                     "0"                 },
-    {"compute",        0,   OPTION_TEXT, AT(compute),       0, 0,              "f32|bf16|f16",      "how activations enter products",
-     "as the weights"                                                                                                                                                 },
-    {"math",           0,   OPTION_TEXT, AT(math),          0, 0,              "exact|fast",        "fast: products by cuBLASLt, on cuda",        "exact"             },
-    {"isa",            0,   OPTION_TEXT, AT(isa),           0, 0,              "NAME",              "force a set of CPU kernels",                 "the best there is" },
-    {"device",         0,   OPTION_TEXT, AT(device),        0, 0,              "NAME",              "cpu, cuda[:n][,cuda:m], auto, null",         "cpu"               },
-    {"sliding-window", 0,   OPTION_TEXT, AT(window),        0, 0,              "on|off",            "off: see all, as if there were no window",
-     "on"                                                                                                                                                             },
-    {"attention",      0,   OPTION_TEXT, AT(attention),     0, 0,              "flash|plain",
-     "plain: the scores go through memory; cpu (docs/speed.md)",                                                                                  "flash"             },
-    {"weights",        0,   OPTION_TEXT, AT(weights),       0, 0,              "held|mapped",
-     "held: in huge pages, not the file's; cpu (docs/speed.md)",                                                                                  "mapped"            },
-    {"layout",         0,   OPTION_TEXT, AT(layout),        0, 0,              "tree|batch|copied", "how rows share the context",                 "tree"              },
-    {"no-merge",       0,   OPTION_FLAG, AT(no_merge),      0, 0,              NULL,                "run equal prefixes separately",              NULL                },
-    {"max-rows",       0,   OPTION_INT,  AT(max_rows),      0, TREE_MAX_NODES, "N",
-     "rows of a step, at most; 0: as many as the method asks for",                                                                                "0"                 },
-    {"prefill-chunk",  0,   OPTION_INT,  AT(prefill_chunk), 0, TREE_MAX_NODES, "N",
-     "prompt tokens a pass; 0: 1024",                                                                                                             "0"                 },
+    {"file", 'f', OPTION_TEXT, AT(file), 0, 0, "FILE", "read the prompt from a file", NULL},
+    {"ids", 0, OPTION_TEXT, AT(ids), 0, 0, "1,2,3", "the prompt as token ids", NULL},
+    {"template", 0, OPTION_TEXT, AT(template), 0, 0, "NAME",
+     "put the prompt into a chat template; 'outpace tokenize --help' lists them", "none"},
+    {"system", 0, OPTION_TEXT, AT(system), 0, 0, "TEXT", "the template's system text", "the template's own"},
+    {"method", 'm', OPTION_TEXT, AT(method), 0, 0, "NAME[:k=v,...]", "'outpace methods' lists them",
+     "autoregressive"},
+    {"draft", 0, OPTION_TEXT, AT(draft), 0, 0, "DIR", "the model that drafts, where one is needed", NULL},
+    {"draft-device", 0, OPTION_TEXT, AT(draft_device), 0, 0, "NAME", "of the draft model",
+     "the target's last"},
+    {"adapter", 0, OPTION_TEXT, AT(adapter), 0, 0, "DIR", "Kangaroo's adapter or Medusa's heads", NULL},
+    {"max-tokens", 'n', OPTION_INT, AT(max_tokens), 0, 1 << 24, "N", "generate at most so many", "128"},
+    {"temperature", 't', OPTION_REAL, AT(temperature), 0, 100, "T", "0 is greedy", "0"},
+    {"top-k", 0, OPTION_INT, AT(top_k), 0, 1 << 24, "K", "sample from the K likeliest; 0 is off", "0"},
+    {"top-p", 0, OPTION_REAL, AT(top_p), 0, 1, "P", "sample from the likeliest that hold P", "1"},
+    {"seed", 0, OPTION_SEED, AT(seed), 0, 0, "N", "of everything random", "0"},
+    {"stop", 0, OPTION_LIST, AT(stops), 0, 0, "TEXT", "end before this text; repeatable", NULL},
+    {"ignore-eos", 0, OPTION_FLAG, AT(ignore_eos), 0, 0, NULL, "go on after the end-of-sequence token", NULL},
+    {"threads", 0, OPTION_INT, AT(threads), 0, 1024, "N", "0: one a core", "0"},
+    {"context", 'c', OPTION_INT, AT(context), 0, 1 << 24, "N",
+     "positions to hold; 0: the model's, or what fits a GPU", "0"},
+    {"compute", 0, OPTION_TEXT, AT(compute), 0, 0, "f32|bf16|f16", "how activations enter products",
+     "as the weights"},
+    {"math", 0, OPTION_TEXT, AT(math), 0, 0, "exact|fast", "fast: products by cuBLASLt, on cuda", "exact"},
+    {"isa", 0, OPTION_TEXT, AT(isa), 0, 0, "NAME", "force a set of CPU kernels", "the best there is"},
+    {"device", 0, OPTION_TEXT, AT(device), 0, 0, "NAME", "cpu, cuda[:n][,cuda:m], auto, null", "cpu"},
+    {"sliding-window", 0, OPTION_TEXT, AT(window), 0, 0, "on|off", "off: see all, as if there were no window",
+     "on"},
+    {"attention", 0, OPTION_TEXT, AT(attention), 0, 0, "flash|plain",
+     "plain: the scores go through memory; cpu (docs/speed.md)", "flash"},
+    {"weights", 0, OPTION_TEXT, AT(weights), 0, 0, "held|mapped",
+     "held: in huge pages, not the file's; cpu (docs/speed.md)", "mapped"},
+    {"layout", 0, OPTION_TEXT, AT(layout), 0, 0, "tree|batch|copied", "how rows share the context", "tree"},
+    {"no-merge", 0, OPTION_FLAG, AT(no_merge), 0, 0, NULL, "run equal prefixes separately", NULL},
+    {"max-rows", 0, OPTION_INT, AT(max_rows), 0, TREE_MAX_NODES, "N",
+     "rows of a step, at most; 0: as many as the method asks for", "0"},
+    {"prefill-chunk", 0, OPTION_INT, AT(prefill_chunk), 0, TREE_MAX_NODES, "N",
+     "prompt tokens a pass; 0: 1024", "0"},
     CACHE_OPTION(AT(cache)),
-    {"stats",          's', OPTION_FLAG, AT(stats),         0, 0,              NULL,                "say afterwards what it cost, on stderr",     NULL                },
-    {"json",           0,   OPTION_FLAG, AT(json),          0, 0,              NULL,                "print one JSON object in place of the text", NULL                },
+    {"stats", 's', OPTION_FLAG, AT(stats), 0, 0, NULL, "say afterwards what it cost, on stderr", NULL},
+    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "print one JSON object in place of the text", NULL},
 };
 #undef AT
 
@@ -149,23 +149,21 @@ static bool say(void *state, const char *what, double share) {
 
 static bool open_run(Run *r, Error *e) {
     const GenerateOptions *o = r->o;
-    ModelChoice choice = {
-        .target = r->model,
-        .draft = o->draft,
-        .draft_device = o->draft_device,
-        .adapter = o->adapter,
-        .device = o->device,
-        .window = o->window,
-        .attention = o->attention,
-        .weights = o->weights,
-        .compute = o->compute,
-        .math = o->math,
-        .isa = o->isa,
-        .context = o->context,
-        .threads = o->threads,
-        .cache = o->cache,
-        .progress = {say, r}
-    };
+    ModelChoice choice = {.target = r->model,
+                          .draft = o->draft,
+                          .draft_device = o->draft_device,
+                          .adapter = o->adapter,
+                          .device = o->device,
+                          .window = o->window,
+                          .attention = o->attention,
+                          .weights = o->weights,
+                          .compute = o->compute,
+                          .math = o->math,
+                          .isa = o->isa,
+                          .context = o->context,
+                          .threads = o->threads,
+                          .cache = o->cache,
+                          .progress = {say, r}};
     Sampling sampling = {o->temperature, o->top_k, o->top_p};
     if (!models_open(&r->models, &choice, e)) return false;
     MethodEnv env = models_env(&r->models, &sampling, o->seed, o->ignore_eos);
@@ -182,20 +180,18 @@ static bool read_layout(const char *text, Layout *out, Error *e) {
 
 static bool decode_run(Run *r, Error *e) {
     const GenerateOptions *o = r->o;
-    DecodeOptions d = {
-        .max_tokens = o->max_tokens,
-        .eos = r->models.target.model.eos,
-        .eos_count = r->models.target.model.eos_count,
-        .ignore_eos = o->ignore_eos,
-        .sampling = {o->temperature, o->top_k, o->top_p},
-        .seed = o->seed,
-        .merge = !o->no_merge,
-        .max_rows = o->max_rows,
-        .prefill_chunk = o->prefill_chunk,
-        .clock = clock_monotonic(),
-        .emit = take_token,
-        .state = &r->out
-    };
+    DecodeOptions d = {.max_tokens = o->max_tokens,
+                       .eos = r->models.target.model.eos,
+                       .eos_count = r->models.target.model.eos_count,
+                       .ignore_eos = o->ignore_eos,
+                       .sampling = {o->temperature, o->top_k, o->top_p},
+                       .seed = o->seed,
+                       .merge = !o->no_merge,
+                       .max_rows = o->max_rows,
+                       .prefill_chunk = o->prefill_chunk,
+                       .clock = clock_monotonic(),
+                       .emit = take_token,
+                       .state = &r->out};
     BackendReport device;
     r->models.target.session.backend->report(r->models.target.session.self, &device);
     if (!read_layout(o->layout, &d.layout, e)) return false;
@@ -364,9 +360,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (!command_parse(&command_generate, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     if (!check_options(&o, &rest, e)) return false;
-    Run r = {
-        .o = &o, .model = rest.items[0], .out = {.quiet = o.json, .filter.stops = &o.stops}
-    };
+    Run r = {.o = &o, .model = rest.items[0], .out = {.quiet = o.json, .filter.stops = &o.stops}};
     PromptSource source = {.text = rest.count > 1 ? rest.items[1] : NULL,
                            .file = o.file,
                            .ids = o.ids,
@@ -408,5 +402,4 @@ const Command command_generate = {
         "  outpace generate MODEL \"What is a token?\" --template llama-2 --system \"Be brief.\"\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run
-};
+    .run = run};

@@ -20,8 +20,8 @@ typedef struct {
 
 #define AT(name) offsetof(ListOptions, name)
 static const Option OPTIONS[] = {
-    {"claims", 0, OPTION_FLAG, AT(claims), 0, 0, NULL,   "what the papers say in their text", NULL         },
-    {"db",     0, OPTION_TEXT, AT(db),     0, 0, "FILE", "the store",                         STORE_DEFAULT},
+    {"claims", 0, OPTION_FLAG, AT(claims), 0, 0, NULL, "what the papers say in their text", NULL},
+    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
 };
 #undef AT
 
@@ -56,9 +56,9 @@ static bool find_run(Store *store, const char *experiment, char out[HERE_SIZE], 
 // --- lists -----------------------------------------------------------------------------------------------
 
 static const GridColumn COLUMNS[] = {
-    {"item",                                         false, 0,  0},
-    {"experiment",                                   false, 0,  1},
-    {"here",                                         false, 14, 0},
+    {"item", false, 0, 0},
+    {"experiment", false, 0, 1},
+    {"here", false, 14, 0},
     {"what it is; at full scale: how much, of what", false, 36, 0},
 };
 
@@ -205,5 +205,4 @@ const Command command_list = {
         "  outpace list --claims\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run
-};
+    .run = run};

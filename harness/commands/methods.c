@@ -38,5 +38,4 @@ const Command command_methods = {
         "in quotes, since a shell reads parentheses itself; of the rows left each may use an equal part,\n"
         "in turn:\n"
         "  outpace generate MODEL \"Hello\" --method 'mix:ngrammys(k=5,w=4)+lookahead(W=7,G=7),rows=64'\n",
-    .run = run
-};
+    .run = run};

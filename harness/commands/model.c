@@ -26,23 +26,23 @@ typedef struct {
 
 #define AT(name) offsetof(ModelOptions, name)
 static const Option OPTIONS[] = {
-    {"seed",       0, OPTION_SEED, AT(seed),       0, 0,                 "N",
-     "synth, adapter, inflate: random weights are a function of it alone",                                           "0"       },
-    {"set",        0, OPTION_LIST, AT(sets),       0, 0,                 "KEY=VALUE",
-     "synth: change a key of the shape's config.json; repeatable",                                                   NULL      },
+    {"seed", 0, OPTION_SEED, AT(seed), 0, 0, "N",
+     "synth, adapter, inflate: random weights are a function of it alone", "0"},
+    {"set", 0, OPTION_LIST, AT(sets), 0, 0, "KEY=VALUE",
+     "synth: change a key of the shape's config.json; repeatable", NULL},
     OPTION_FORCE(AT(force)),
-    {"check",      0, OPTION_FLAG, AT(check),      0, 0,                 NULL,
-     "info: read all weights too, and say whether each is a finite number",                                          NULL      },
-    {"variant",    0, OPTION_TEXT, AT(variant),    0, 0,                 "NAME",
-     "adapter: kangaroo, with-head, one-layer, mlp, medusa",                                                         "kangaroo"},
-    {"exit-layer", 0, OPTION_INT,  AT(exit_layer), 1, 1000,              "L",
-     "adapter: it reads what L layers of the model give",                                                            "2"       },
-    {"heads",      0, OPTION_INT,  AT(heads),      1, ADAPTER_HEADS_MAX, "N",         "adapter: heads of medusa",    "4"       },
-    {"kv-heads",   0, OPTION_INT,  AT(kv_heads),   0, 1 << 10,           "N",
-     "adapter: key-value heads; 0: as many as query heads",                                                          "0"       },
-    {"shape",      0, OPTION_TEXT, AT(shape),      0, 0,                 "SHAPE",     "inflate: the shape to write", NULL      },
-    {"adapter",    0, OPTION_TEXT, AT(adapter),    0, 0,                 "DIR",
-     "inflate: write this adapter of MODEL, or its heads, for the inflated model",                                   NULL      },
+    {"check", 0, OPTION_FLAG, AT(check), 0, 0, NULL,
+     "info: read all weights too, and say whether each is a finite number", NULL},
+    {"variant", 0, OPTION_TEXT, AT(variant), 0, 0, "NAME",
+     "adapter: kangaroo, with-head, one-layer, mlp, medusa", "kangaroo"},
+    {"exit-layer", 0, OPTION_INT, AT(exit_layer), 1, 1000, "L",
+     "adapter: it reads what L layers of the model give", "2"},
+    {"heads", 0, OPTION_INT, AT(heads), 1, ADAPTER_HEADS_MAX, "N", "adapter: heads of medusa", "4"},
+    {"kv-heads", 0, OPTION_INT, AT(kv_heads), 0, 1 << 10, "N",
+     "adapter: key-value heads; 0: as many as query heads", "0"},
+    {"shape", 0, OPTION_TEXT, AT(shape), 0, 0, "SHAPE", "inflate: the shape to write", NULL},
+    {"adapter", 0, OPTION_TEXT, AT(adapter), 0, 0, "DIR",
+     "inflate: write this adapter of MODEL, or its heads, for the inflated model", NULL},
 };
 #undef AT
 
@@ -169,5 +169,4 @@ const Command command_model = {
         "  outpace model info ~/models/Llama-2-7b-hf --check\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run
-};
+    .run = run};

@@ -30,9 +30,7 @@ static const Option OPTIONS[] = {
 static bool prepare(const Command *c, int argc, char **argv, PlanOptions *o, Prepared **out, Error *e) {
     Positionals rest;
     bool stop;
-    *o = (PlanOptions){
-        .sweep = {.threads = -1, .db = STORE_DEFAULT}
-    };
+    *o = (PlanOptions){.sweep = {.threads = -1, .db = STORE_DEFAULT}};
     *out = NULL;
     if (!command_parse(c, argc, argv, o, &rest, &stop, e)) return false;
     if (stop) return true;
@@ -91,8 +89,7 @@ const Command command_validate = {
         "Exit codes: 0 in order; 2 nothing can be run; 3 some points cannot.\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS - 1, // no --points
-    .run = validate
-};
+    .run = validate};
 
 // --- plan ------------------------------------------------------------------------------------------------
 
@@ -454,5 +451,4 @@ const Command command_plan = {
         "code 3), and about how much time and memory the rest takes. Nothing is written.\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = plan
-};
+    .run = plan};

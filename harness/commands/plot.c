@@ -28,27 +28,27 @@ typedef struct {
 
 #define AT(name) offsetof(PlotArguments, name)
 static const Option OPTIONS[] = {
-    {"run",         0,   OPTION_TEXT, AT(run),            0, 0,  "RUN",                  "a number or a name",                                  "the newest that fits"},
-    {"format",      0,   OPTION_TEXT, AT(format),         0, 0,  "svg|png|pdf|term|tex", "tex: for \\input, with a pdf",
-     "as FILE ends, or svg"                                                                                                                                           },
-    {"output",      'o', OPTION_TEXT, AT(output),         0, 0,  "FILE",                 "where to; -: standard output, the picture alone",
-     "NAME.svg"                                                                                                                                                       },
+    {"run", 0, OPTION_TEXT, AT(run), 0, 0, "RUN", "a number or a name", "the newest that fits"},
+    {"format", 0, OPTION_TEXT, AT(format), 0, 0, "svg|png|pdf|term|tex", "tex: for \\input, with a pdf",
+     "as FILE ends, or svg"},
+    {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE", "where to; -: standard output, the picture alone",
+     "NAME.svg"},
     OPTION_FORCE(AT(force)),
-    {"dark",        0,   OPTION_FLAG, AT(dark),           0, 0,  NULL,                   "for a dark page",                                     NULL                  },
+    {"dark", 0, OPTION_FLAG, AT(dark), 0, 0, NULL, "for a dark page", NULL},
     CHOICE_OPTIONS(AT, choice),
-    {"on",          0,   OPTION_TEXT, AT(of.on),          0, 0,  "MACHINE",              "predicted, scaling, slowdown, ..: price steps there",
-     NULL                                                                                                                                                             },
-    {"shape",       0,   OPTION_TEXT, AT(of.shape),       0, 0,  "SHAPE",                "of the target there",                                 NULL                  },
-    {"draft-shape", 0,   OPTION_TEXT, AT(of.draft_shape), 0, 0,  "SHAPE",                "of the draft model there",                            NULL                  },
-    {"against",     0,   OPTION_TEXT, AT(of.against),     0, 0,  "RUN",                  "predicted: the same points measured there",
-     "RUN itself"                                                                                                                                                     },
-    {"against-db",  0,   OPTION_TEXT, AT(of.against_db),  0, 0,  "FILE",                 "the store of that run",                               "as --db"             },
-    {"devices",     0,   OPTION_TEXT, AT(of.devices),     0, 0,  "LIST",                 "scaling: over so many",                               NULL                  },
-    {"link",        0,   OPTION_TEXT, AT(of.link),        0, 0,  "GB/S,US",              "scaling: a link's speed and a message's latency",
-     NULL                                                                                                                                                             },
-    {"cut",         0,   OPTION_REAL, AT(of.cut),         0, 10, "SPEEDUP",
-     "scaling: of TP and PP with one token a step: fitted to",                                                                                  NULL                  },
-    {"db",          0,   OPTION_TEXT, AT(db),             0, 0,  "FILE",                 "the store",                                           STORE_DEFAULT         },
+    {"on", 0, OPTION_TEXT, AT(of.on), 0, 0, "MACHINE", "predicted, scaling, slowdown, ..: price steps there",
+     NULL},
+    {"shape", 0, OPTION_TEXT, AT(of.shape), 0, 0, "SHAPE", "of the target there", NULL},
+    {"draft-shape", 0, OPTION_TEXT, AT(of.draft_shape), 0, 0, "SHAPE", "of the draft model there", NULL},
+    {"against", 0, OPTION_TEXT, AT(of.against), 0, 0, "RUN", "predicted: the same points measured there",
+     "RUN itself"},
+    {"against-db", 0, OPTION_TEXT, AT(of.against_db), 0, 0, "FILE", "the store of that run", "as --db"},
+    {"devices", 0, OPTION_TEXT, AT(of.devices), 0, 0, "LIST", "scaling: over so many", NULL},
+    {"link", 0, OPTION_TEXT, AT(of.link), 0, 0, "GB/S,US", "scaling: a link's speed and a message's latency",
+     NULL},
+    {"cut", 0, OPTION_REAL, AT(of.cut), 0, 10, "SPEEDUP",
+     "scaling: of TP and PP with one token a step: fitted to", NULL},
+    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
 };
 #undef AT
 
@@ -257,5 +257,4 @@ const Command command_plot = {
         "  outpace plot scaling --run 3 --on a100-40gb --shape llama2-7b --devices 1,2,4,8 --link 300,5\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run
-};
+    .run = run};

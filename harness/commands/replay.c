@@ -21,18 +21,18 @@ typedef struct {
 
 #define AT(name) offsetof(ReplayOptions, name)
 static const Option OPTIONS[] = {
-    {"model",     'm', OPTION_TEXT, AT(model),     0,   0,       "DIR",          "whose tokenizer cuts the texts; no weights are read",
-     NULL                                                                                                                                                 },
-    {"method",    0,   OPTION_LIST, AT(methods),   0,   0,       "NAME:K=V,...", "a method; may be given several times",
-     "prompt-lookup, ngrammys:strategy=context"                                                                                                           },
-    {"path",      0,   OPTION_TEXT, AT(path),      0,   0,       "FILE",         "a file of your own in place of DATASET",              NULL              },
-    {"format",    0,   OPTION_TEXT, AT(format),    0,   0,       "NAME",         "of that file",                                        "told by its keys"},
-    {"split",     0,   OPTION_TEXT, AT(split),     0,   0,       "NAME",         "of a dataset that has several",                       "its first"       },
-    {"template",  0,   OPTION_TEXT, AT(template),  0,   0,       "NAME",         "put prompts into a chat template",                    "none"            },
-    {"limit",     0,   OPTION_INT,  AT(limit),     0,   1 << 24, "N",            "prompts; 0: all",                                     "0"               },
-    {"resamples", 0,   OPTION_INT,  AT(resamples), 100, 100000,  "N",            "of prompts, behind the intervals",                    "1000"            },
-    {"seed",      0,   OPTION_SEED, AT(seed),      0,   0,       "N",            "of the resamples",                                    "0"               },
-    {"json",      0,   OPTION_FLAG, AT(json),      0,   0,       NULL,           "print one JSON object",                               NULL              },
+    {"model", 'm', OPTION_TEXT, AT(model), 0, 0, "DIR", "whose tokenizer cuts the texts; no weights are read",
+     NULL},
+    {"method", 0, OPTION_LIST, AT(methods), 0, 0, "NAME:K=V,...", "a method; may be given several times",
+     "prompt-lookup, ngrammys:strategy=context"},
+    {"path", 0, OPTION_TEXT, AT(path), 0, 0, "FILE", "a file of your own in place of DATASET", NULL},
+    {"format", 0, OPTION_TEXT, AT(format), 0, 0, "NAME", "of that file", "told by its keys"},
+    {"split", 0, OPTION_TEXT, AT(split), 0, 0, "NAME", "of a dataset that has several", "its first"},
+    {"template", 0, OPTION_TEXT, AT(template), 0, 0, "NAME", "put prompts into a chat template", "none"},
+    {"limit", 0, OPTION_INT, AT(limit), 0, 1 << 24, "N", "prompts; 0: all", "0"},
+    {"resamples", 0, OPTION_INT, AT(resamples), 100, 100000, "N", "of prompts, behind the intervals", "1000"},
+    {"seed", 0, OPTION_SEED, AT(seed), 0, 0, "N", "of the resamples", "0"},
+    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "print one JSON object", NULL},
 };
 #undef AT
 
@@ -131,11 +131,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (stop) return true;
     if (rest.count + (o.path != NULL) != 1) return error_input(e, "replay: give DATASET or --path FILE");
     if (!o.model) return error_input(e, "replay: give --model DIR, whose tokenizer cuts the texts");
-    if (!o.methods.count)
-        o.methods = (OptionList){
-            {"prompt-lookup", "ngrammys:strategy=context"},
-            2
-        };
+    if (!o.methods.count) o.methods = (OptionList){{"prompt-lookup", "ngrammys:strategy=context"}, 2};
     const char *folder = getenv("OUTPACE_DATA");
     DatasetRequest request = {.name = rest.count ? rest.items[0] : o.path,
                               .path = o.path,
@@ -164,5 +160,4 @@ const Command command_replay = {
         "  outpace replay gsm8k --model DIR --limit 200 --method ngrammys:strategy=context,k=10,w=10\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run
-};
+    .run = run};

@@ -20,11 +20,11 @@ typedef struct {
 
 #define AT(name) offsetof(ReportArguments, name)
 static const Option OPTIONS[] = {
-    {"run",    0,   OPTION_TEXT, AT(run),    0, 0, "RUN",         "a number or a name", "the newest"           },
-    {"format", 0,   OPTION_TEXT, AT(format), 0, 0, "html|md|tex", "of the page",        "as FILE ends, or html"},
-    {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE",        "where to",           "report.html"          },
+    {"run", 0, OPTION_TEXT, AT(run), 0, 0, "RUN", "a number or a name", "the newest"},
+    {"format", 0, OPTION_TEXT, AT(format), 0, 0, "html|md|tex", "of the page", "as FILE ends, or html"},
+    {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE", "where to", "report.html"},
     OPTION_FORCE(AT(force)),
-    {"db",     0,   OPTION_TEXT, AT(db),     0, 0, "FILE",        "the store",          STORE_DEFAULT          },
+    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
     CHOICE_OPTIONS(AT, choice),
 };
 #undef AT

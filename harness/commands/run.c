@@ -23,13 +23,13 @@ typedef struct {
 #define AT(name) offsetof(RunOptions, name)
 static const Option OPTIONS[] = {
     SWEEP_OPTIONS(AT),
-    {"again", 0, OPTION_FLAG, AT(again), 0, 0, NULL, "a new run, though one of this content is there",    NULL},
-    {"json",  0, OPTION_FLAG, AT(json),  0, 0, NULL, "events on standard output, one JSON object a line", NULL},
+    {"again", 0, OPTION_FLAG, AT(again), 0, 0, NULL, "a new run, though one of this content is there", NULL},
+    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "events on standard output, one JSON object a line", NULL},
 };
 static const Option RESUME_OPTIONS[] = {
-    {"db",   0, OPTION_TEXT, AT(sweep.db), 0, 0, "FILE", "the store",                                         STORE_DEFAULT},
+    {"db", 0, OPTION_TEXT, AT(sweep.db), 0, 0, "FILE", "the store", STORE_DEFAULT},
     CACHE_OPTION(AT(sweep.cache)),
-    {"json", 0, OPTION_FLAG, AT(json),     0, 0, NULL,   "events on standard output, one JSON object a line", NULL         },
+    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "events on standard output, one JSON object a line", NULL},
 };
 #undef AT
 
@@ -120,9 +120,7 @@ static bool run_prepared(Prepared *p, const RunOptions *o, int argc, char **argv
 }
 
 static bool run(int argc, char **argv, int *code, Error *e) {
-    RunOptions o = {
-        .sweep = {.threads = -1, .db = STORE_DEFAULT}
-    };
+    RunOptions o = {.sweep = {.threads = -1, .db = STORE_DEFAULT}};
     Positionals rest;
     bool stop;
     if (!command_parse(&command_run, argc, argv, &o, &rest, &stop, e)) return false;
@@ -167,8 +165,7 @@ const Command command_run = {
         "  outpace run mine.yaml --db /tmp/mine.db --json | jq -c 'select(.event == \"sample\")'\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run
-};
+    .run = run};
 
 // --- going on with a stored run --------------------------------------------------------------------------
 
@@ -226,9 +223,7 @@ static bool resume_config(const StoredConfig *c, const RunOptions *o, int argc, 
 }
 
 static bool resume(int argc, char **argv, int *code, Error *e) {
-    RunOptions o = {
-        .sweep = {.threads = -1, .db = STORE_DEFAULT}
-    };
+    RunOptions o = {.sweep = {.threads = -1, .db = STORE_DEFAULT}};
     Positionals rest;
     bool stop;
     if (!command_parse(&command_resume, argc, argv, &o, &rest, &stop, e)) return false;
@@ -257,5 +252,4 @@ const Command command_resume = {
         "  outpace resume 12\n",
     .options = RESUME_OPTIONS,
     .option_count = sizeof RESUME_OPTIONS / sizeof *RESUME_OPTIONS,
-    .run = resume
-};
+    .run = resume};

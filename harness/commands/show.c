@@ -22,8 +22,8 @@ typedef struct {
 
 #define AT(name) offsetof(ShowOptions, name)
 static const Option OPTIONS[] = {
-    {"db",   0, OPTION_TEXT, AT(db),   0, 0, "FILE", "the store",            STORE_DEFAULT},
-    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL,   "print one JSON array", NULL         },
+    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
+    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "print one JSON array", NULL},
     CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
@@ -56,18 +56,9 @@ static bool print_run(Store *store, int64_t run, Error *e) {
 }
 
 static const GridColumn SURFACE[] = {
-    {"kind",      false, 0, 0},
-    {"context",   true,  0, 0},
-    {"k x w",     true,  0, 0},
-    {"layers",    true,  0, 4},
-    {"rows",      true,  0, 0},
-    {"samples",   true,  0, 2},
-    {"median ms", true,  0, 0},
-    {"[95%]",     false, 0, 3},
-    {"slowdown",  true,  0, 0},
-    {"[95%]",     false, 0, 0},
-    {"floor ms",  true,  0, 5},
-    {"disturbed", false, 0, 0},
+    {"kind", false, 0, 0},    {"context", true, 0, 0}, {"k x w", true, 0, 0},     {"layers", true, 0, 4},
+    {"rows", true, 0, 0},     {"samples", true, 0, 2}, {"median ms", true, 0, 0}, {"[95%]", false, 0, 3},
+    {"slowdown", true, 0, 0}, {"[95%]", false, 0, 0},  {"floor ms", true, 0, 5},  {"disturbed", false, 0, 0},
 };
 
 // What the query of print_surface selects, in order.
@@ -242,19 +233,13 @@ const Command command_show = {
         "made of it.\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = show
-};
+    .run = show};
 
 // --- status ----------------------------------------------------------------------------------------------
 
 static const GridColumn RUNS[] = {
-    {"run",     true,  0,  0},
-    {"name",    false, 24, 0},
-    {"made",    false, 0,  2},
-    {"state",   false, 0,  0},
-    {"begun",   true,  0,  0},
-    {"samples", true,  0,  3},
-    {"starts",  true,  0,  1},
+    {"run", true, 0, 0},   {"name", false, 24, 0},  {"made", false, 0, 2},  {"state", false, 0, 0},
+    {"begun", true, 0, 0}, {"samples", true, 0, 3}, {"starts", true, 0, 1},
 };
 
 static void put_moment(Grid *g, double seconds) {

@@ -23,23 +23,23 @@ typedef struct {
 
 #define AT(name) offsetof(SimulateOptions, name)
 static const Option OPTIONS[] = {
-    {"on",          0, OPTION_TEXT, AT(of.on),          0, 0,  "MACHINE",
-     "of configs/hardware, or a file of 'fit --surface --save'",                                   NULL         },
-    {"shape",       0, OPTION_TEXT, AT(of.shape),       0, 0,  "SHAPE",
-     "of the target: of configs/shapes, or a config.json",                                         NULL         },
-    {"draft-shape", 0, OPTION_TEXT, AT(of.draft_shape), 0, 0,  "SHAPE",
-     "of the draft model, for points that run one",                                                NULL         },
-    {"against",     0, OPTION_TEXT, AT(of.against),     0, 0,  "RUN",
-     "the same points measured on that machine: print errors",                                     NULL         },
-    {"against-db",  0, OPTION_TEXT, AT(of.against_db),  0, 0,  "FILE",    "the store of that run", "as --db"    },
-    {"devices",     0, OPTION_TEXT, AT(of.devices),     0, 0,  "LIST",
-     "strong scaling of lookahead over so many of MACHINE",                                        NULL         },
-    {"link",        0, OPTION_TEXT, AT(of.link),        0, 0,  "GB/S,US",
-     "with --devices: a link's speed and a message's latency",                                     NULL         },
-    {"cut",         0, OPTION_REAL, AT(of.cut),         0, 10, "SPEEDUP",
-     "with --devices: of TP and PP with one token a step, as seen: fitted to",                     NULL         },
-    {"db",          0, OPTION_TEXT, AT(db),             0, 0,  "FILE",    "the store",             STORE_DEFAULT},
-    {"json",        0, OPTION_FLAG, AT(json),           0, 0,  NULL,      "print one JSON object", NULL         },
+    {"on", 0, OPTION_TEXT, AT(of.on), 0, 0, "MACHINE",
+     "of configs/hardware, or a file of 'fit --surface --save'", NULL},
+    {"shape", 0, OPTION_TEXT, AT(of.shape), 0, 0, "SHAPE",
+     "of the target: of configs/shapes, or a config.json", NULL},
+    {"draft-shape", 0, OPTION_TEXT, AT(of.draft_shape), 0, 0, "SHAPE",
+     "of the draft model, for points that run one", NULL},
+    {"against", 0, OPTION_TEXT, AT(of.against), 0, 0, "RUN",
+     "the same points measured on that machine: print errors", NULL},
+    {"against-db", 0, OPTION_TEXT, AT(of.against_db), 0, 0, "FILE", "the store of that run", "as --db"},
+    {"devices", 0, OPTION_TEXT, AT(of.devices), 0, 0, "LIST",
+     "strong scaling of lookahead over so many of MACHINE", NULL},
+    {"link", 0, OPTION_TEXT, AT(of.link), 0, 0, "GB/S,US",
+     "with --devices: a link's speed and a message's latency", NULL},
+    {"cut", 0, OPTION_REAL, AT(of.cut), 0, 10, "SPEEDUP",
+     "with --devices: of TP and PP with one token a step, as seen: fitted to", NULL},
+    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
+    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "print one JSON object", NULL},
     CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
@@ -47,19 +47,10 @@ static const Option OPTIONS[] = {
 // --- for people ------------------------------------------------------------------------------------------
 
 static const GridColumn POINTS[] = {
-    {"point",        true,  0,  0},
-    {"method",       false, 14, 0},
-    {"S",            true,  0,  0},
-    {"[95%]",        false, 0,  3},
-    {"step ms",      true,  0,  0},
-    {"tokens/s",     true,  0,  4},
-    {"speedup",      true,  0,  0},
-    {"[95%]",        false, 0,  5},
-    {"e2e",          true,  0,  2},
-    {"err. step",    true,  0,  6},
-    {"err. S",       true,  0,  1},
-    {"err. speedup", true,  0,  7},
-    {"note",         false, 14, 0},
+    {"point", true, 0, 0},   {"method", false, 14, 0},  {"S", true, 0, 0},       {"[95%]", false, 0, 3},
+    {"step ms", true, 0, 0}, {"tokens/s", true, 0, 4},  {"speedup", true, 0, 0}, {"[95%]", false, 0, 5},
+    {"e2e", true, 0, 2},     {"err. step", true, 0, 6}, {"err. S", true, 0, 1},  {"err. speedup", true, 0, 7},
+    {"note", false, 14, 0},
 };
 
 static void put_number(Grid *g, double value, double low, double high) {
@@ -125,15 +116,15 @@ static bool print_points(const Simulation *s, bool against, Error *e) {
 
 static const GridColumn ERRORS[] = {
     {"errors against what was measured", false, 20, 0},
-    {"step: median",                     true,  0,  0},
-    {"step: worst",                      true,  0,  2},
-    {"step: n",                          true,  0,  1},
-    {"S: median",                        true,  0,  0},
-    {"S: worst",                         true,  0,  3},
-    {"S: n",                             true,  0,  1},
-    {"speedup: median",                  true,  0,  0},
-    {"speedup: worst",                   true,  0,  4},
-    {"speedup: n",                       true,  0,  1},
+    {"step: median", true, 0, 0},
+    {"step: worst", true, 0, 2},
+    {"step: n", true, 0, 1},
+    {"S: median", true, 0, 0},
+    {"S: worst", true, 0, 3},
+    {"S: n", true, 0, 1},
+    {"speedup: median", true, 0, 0},
+    {"speedup: worst", true, 0, 4},
+    {"speedup: n", true, 0, 1},
 };
 
 // Median and worst of step time, S and speedup apart.
@@ -223,14 +214,9 @@ static bool print_exits(Store *store, int64_t run, int layers, Error *e) {
 // --- strong scaling --------------------------------------------------------------------------------------
 
 static const GridColumn SCALINGS[] = {
-    {"point",            true,  0,  0},
-    {"method",           false, 14, 0},
-    {"devices",          true,  0,  0},
-    {"lookahead",        true,  0,  0},
-    {"tensor",           true,  0,  0},
-    {"pipeline",         true,  0,  0},
-    {"autoreg.tensor",   true,  0,  2},
-    {"autoreg.pipeline", true,  0,  1},
+    {"point", true, 0, 0},          {"method", false, 14, 0},         {"devices", true, 0, 0},
+    {"lookahead", true, 0, 0},      {"tensor", true, 0, 0},           {"pipeline", true, 0, 0},
+    {"autoreg.tensor", true, 0, 2}, {"autoreg.pipeline", true, 0, 1},
 };
 
 static void put_scaled(void *state, const SimulatedPoint *p, int devices, const Scaled *x) {
@@ -333,5 +319,4 @@ const Command command_simulate = {
         "  outpace simulate 12 --on mine.json --shape models/x/config.json --against 12\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run
-};
+    .run = run};

@@ -21,12 +21,12 @@ typedef struct {
 
 #define AT(name) offsetof(StoreCommandOptions, name)
 static const Option SQL_OPTIONS[] = {
-    {"db",     0, OPTION_TEXT, AT(db),     0, 0, "FILE",            "the store",                STORE_DEFAULT},
-    {"format", 0, OPTION_TEXT, AT(format), 0, 0, "table|csv|jsonl", "how the rows are printed", "table"      },
+    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
+    {"format", 0, OPTION_TEXT, AT(format), 0, 0, "table|csv|jsonl", "how the rows are printed", "table"},
 };
 static const Option CARE_OPTIONS[] = {
-    {"db",    0, OPTION_TEXT, AT(db),    0, 0, "FILE", "the store",                                STORE_DEFAULT},
-    {"check", 0, OPTION_FLAG, AT(check), 0, 0, NULL,   "read all of it first, looking for damage", NULL         },
+    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
+    {"check", 0, OPTION_FLAG, AT(check), 0, 0, NULL, "read all of it first, looking for damage", NULL},
 };
 #undef AT
 
@@ -128,8 +128,7 @@ const Command command_sql = {
     .options = SQL_OPTIONS,
     .option_count = sizeof SQL_OPTIONS / sizeof *SQL_OPTIONS,
     .bulk = true,
-    .run = sql
-};
+    .run = sql};
 
 // --- merge -----------------------------------------------------------------------------------------------
 
@@ -169,8 +168,7 @@ const Command command_merge = {
         "  outpace merge laptop.db server.db --db all.db\n",
     .options = CARE_OPTIONS,
     .option_count = 1, // no --check
-    .run = merge
-};
+    .run = merge};
 
 // --- gc --------------------------------------------------------------------------------------------------
 
@@ -217,5 +215,4 @@ const Command command_gc = {
         "version do not open it any more.\n",
     .options = CARE_OPTIONS,
     .option_count = sizeof CARE_OPTIONS / sizeof *CARE_OPTIONS,
-    .run = gc
-};
+    .run = gc};

@@ -32,38 +32,38 @@ typedef struct {
 
 #define AT(name) offsetof(SurfaceArguments, name)
 static const Option OPTIONS[] = {
-    {"k",              'k', OPTION_TEXT, AT(k),         0, 0,    "LIST",          "rows",                                                 "1,2,4,8,16,32"    },
-    {"w",              'w', OPTION_TEXT, AT(w),         0, 0,    "LIST",          "tokens of a row after its first",                      "0,1,3,5,10,15"    },
-    {"context",        'c', OPTION_TEXT, AT(context),   0, 0,    "LIST",          "committed tokens before the step",
-     "25,100,500"                                                                                                                                            },
-    {"layout",         0,   OPTION_TEXT, AT(layout),    0, 0,    "tree|batch",    "do rows share the context, or repeat it",
-     "batch"                                                                                                                                                 },
-    {"cache",          0,   OPTION_TEXT, AT(cache),     0, 0,    "viewed|copied",
-     "do rows of a batch look at one cache, or copy it",                                                                                  "viewed"           },
-    {"rows",           0,   OPTION_TEXT, AT(rows),      0, 0,    "LIST",          "rows of a step's parts, timed by themselves; 0: none",
-     SURFACE_ROWS                                                                                                                                            },
-    {"exits",          0,   OPTION_TEXT, AT(exits),     0, 0,    "LIST",
-     "layers that are timed by themselves, up to and from each",                                                                          "1"                },
-    {"samples",        0,   OPTION_INT,  AT(samples),   1, 200,  "N",             "of each point; their mean and median are kept",
-     "5"                                                                                                                                                     },
-    {"sequence",       0,   OPTION_FLAG, AT(sequence),  0, 0,    NULL,
-     "time the prefill of each context's text too, from nothing",                                                                         NULL               },
-    {"sliding-window", 0,   OPTION_TEXT, AT(window),    0, 0,    "on|off",        "off: see all, as if there were no window",
-     "on"                                                                                                                                                    },
-    {"threads",        0,   OPTION_INT,  AT(threads),   0, 1024, "N",             "0: one a core",                                        "0"                },
-    {"compute",        0,   OPTION_TEXT, AT(compute),   0, 0,    "f32|bf16|f16",  "how activations enter products",
-     "as the weights"                                                                                                                                        },
-    {"math",           0,   OPTION_TEXT, AT(math),      0, 0,    "exact|fast",    "fast: products by cuBLASLt, on cuda",                  "exact"            },
-    {"attention",      0,   OPTION_TEXT, AT(attention), 0, 0,    "flash|plain",
-     "plain: the scores go through memory; cpu (docs/speed.md)",                                                                          "flash"            },
-    {"weights",        0,   OPTION_TEXT, AT(weights),   0, 0,    "held|mapped",
-     "held: in huge pages, not the file's; cpu (docs/speed.md)",                                                                          "mapped"           },
-    {"isa",            0,   OPTION_TEXT, AT(isa),       0, 0,    "NAME",          "force a set of CPU kernels",                           "the best there is"},
-    {"device",         0,   OPTION_TEXT, AT(device),    0, 0,    "NAME",          "cpu, cuda[:n][,cuda:m], auto, null",                   "cpu"              },
-    {"seed",           0,   OPTION_SEED, AT(seed),      0, 0,    "N",             "of the tokens that are run",                           "0"                },
-    {"name",           0,   OPTION_TEXT, AT(name),      0, 0,    "NAME",          "what the run is called",                               "MODEL"            },
-    {"again",          0,   OPTION_FLAG, AT(again),     0, 0,    NULL,            "a new run, though one like this is there",             NULL               },
-    {"db",             0,   OPTION_TEXT, AT(db),        0, 0,    "FILE",          "the store",                                            STORE_DEFAULT      },
+    {"k", 'k', OPTION_TEXT, AT(k), 0, 0, "LIST", "rows", "1,2,4,8,16,32"},
+    {"w", 'w', OPTION_TEXT, AT(w), 0, 0, "LIST", "tokens of a row after its first", "0,1,3,5,10,15"},
+    {"context", 'c', OPTION_TEXT, AT(context), 0, 0, "LIST", "committed tokens before the step",
+     "25,100,500"},
+    {"layout", 0, OPTION_TEXT, AT(layout), 0, 0, "tree|batch", "do rows share the context, or repeat it",
+     "batch"},
+    {"cache", 0, OPTION_TEXT, AT(cache), 0, 0, "viewed|copied",
+     "do rows of a batch look at one cache, or copy it", "viewed"},
+    {"rows", 0, OPTION_TEXT, AT(rows), 0, 0, "LIST", "rows of a step's parts, timed by themselves; 0: none",
+     SURFACE_ROWS},
+    {"exits", 0, OPTION_TEXT, AT(exits), 0, 0, "LIST",
+     "layers that are timed by themselves, up to and from each", "1"},
+    {"samples", 0, OPTION_INT, AT(samples), 1, 200, "N", "of each point; their mean and median are kept",
+     "5"},
+    {"sequence", 0, OPTION_FLAG, AT(sequence), 0, 0, NULL,
+     "time the prefill of each context's text too, from nothing", NULL},
+    {"sliding-window", 0, OPTION_TEXT, AT(window), 0, 0, "on|off", "off: see all, as if there were no window",
+     "on"},
+    {"threads", 0, OPTION_INT, AT(threads), 0, 1024, "N", "0: one a core", "0"},
+    {"compute", 0, OPTION_TEXT, AT(compute), 0, 0, "f32|bf16|f16", "how activations enter products",
+     "as the weights"},
+    {"math", 0, OPTION_TEXT, AT(math), 0, 0, "exact|fast", "fast: products by cuBLASLt, on cuda", "exact"},
+    {"attention", 0, OPTION_TEXT, AT(attention), 0, 0, "flash|plain",
+     "plain: the scores go through memory; cpu (docs/speed.md)", "flash"},
+    {"weights", 0, OPTION_TEXT, AT(weights), 0, 0, "held|mapped",
+     "held: in huge pages, not the file's; cpu (docs/speed.md)", "mapped"},
+    {"isa", 0, OPTION_TEXT, AT(isa), 0, 0, "NAME", "force a set of CPU kernels", "the best there is"},
+    {"device", 0, OPTION_TEXT, AT(device), 0, 0, "NAME", "cpu, cuda[:n][,cuda:m], auto, null", "cpu"},
+    {"seed", 0, OPTION_SEED, AT(seed), 0, 0, "N", "of the tokens that are run", "0"},
+    {"name", 0, OPTION_TEXT, AT(name), 0, 0, "NAME", "what the run is called", "MODEL"},
+    {"again", 0, OPTION_FLAG, AT(again), 0, 0, NULL, "a new run, though one like this is there", NULL},
+    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
 };
 #undef AT
 
@@ -140,8 +140,7 @@ static bool open_model(Work *s, Error *e) {
         .compute = a->compute,
         .math = a->math,
         .backend = {
-                    .context = need, .threads = a->threads, .isa = a->isa, .progress = line_progress(&s->silent)}
-    };
+            .context = need, .threads = a->threads, .isa = a->isa, .progress = line_progress(&s->silent)}};
     if (!engine_ceilings(a->device, &o.backend, &s->ceilings, e) ||
         !engine_open(&s->engine, s->dir, &o, &s->memory, e))
         return false;
@@ -197,10 +196,8 @@ static bool add_run(Work *s, Error *e) {
     if (!content_model(s->dir, computes, weights, e) || !sha256_file("/proc/self/exe", program, e) ||
         !hash_plan(s, weights, program, hash, e))
         return false;
-    StoreContent contents[] = {
-        {.kind = "weights", .name = s->dir, .hash = weights,     .path = s->dir},
-        {.kind = "program",                 .name = "outpace",               .hash = program}
-    };
+    StoreContent contents[] = {{.kind = "weights", .name = s->dir, .hash = weights, .path = s->dir},
+                               {.kind = "program", .name = "outpace", .hash = program}};
     StoreRun run = {.hash = hash,
                     .kind = "surface",
                     .name = s->a->name ? s->a->name : s->dir,
@@ -355,5 +352,4 @@ const Command command_surface = {
         "  outpace surface MODEL --device cuda --math fast\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run
-};
+    .run = run};

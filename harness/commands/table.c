@@ -26,9 +26,9 @@ typedef struct {
 
 #define AT(name) offsetof(TableArguments, name)
 static const Option OPTIONS[] = {
-    {"run",    0, OPTION_TEXT, AT(run),    0, 0, "RUN",                    "a number or a name", "the newest for this table"},
-    {"format", 0, OPTION_TEXT, AT(format), 0, 0, "text|md|csv|latex|json", "of the table",       "text"                     },
-    {"db",     0, OPTION_TEXT, AT(db),     0, 0, "FILE",                   "the store",          STORE_DEFAULT              },
+    {"run", 0, OPTION_TEXT, AT(run), 0, 0, "RUN", "a number or a name", "the newest for this table"},
+    {"format", 0, OPTION_TEXT, AT(format), 0, 0, "text|md|csv|latex|json", "of the table", "text"},
+    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
     CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
@@ -145,5 +145,4 @@ const Command command_table = {
         "  outpace table price-model                     needs no run: prices beside published pairs\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run
-};
+    .run = run};

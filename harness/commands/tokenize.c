@@ -16,12 +16,12 @@ typedef struct {
 
 #define AT(name) offsetof(TokenizeOptions, name)
 static const Option OPTIONS[] = {
-    {"file",       'f', OPTION_TEXT, AT(file),       0, 0, "FILE",  "read the text from a file",         NULL                },
-    {"ids",        0,   OPTION_TEXT, AT(ids),        0, 0, "1,2,3", "the other way: decode these ids",   NULL                },
-    {"template",   0,   OPTION_TEXT, AT(template),   0, 0, "NAME",  "put the text into a chat template", "none"              },
-    {"system",     0,   OPTION_TEXT, AT(system),     0, 0, "TEXT",  "the template's system text",        "the template's own"},
-    {"no-special", 0,   OPTION_FLAG, AT(no_special), 0, 0, NULL,    "put no BOS before the text",        NULL                },
-    {"json",       0,   OPTION_FLAG, AT(json),       0, 0, NULL,    "print one JSON object",             NULL                },
+    {"file", 'f', OPTION_TEXT, AT(file), 0, 0, "FILE", "read the text from a file", NULL},
+    {"ids", 0, OPTION_TEXT, AT(ids), 0, 0, "1,2,3", "the other way: decode these ids", NULL},
+    {"template", 0, OPTION_TEXT, AT(template), 0, 0, "NAME", "put the text into a chat template", "none"},
+    {"system", 0, OPTION_TEXT, AT(system), 0, 0, "TEXT", "the template's system text", "the template's own"},
+    {"no-special", 0, OPTION_FLAG, AT(no_special), 0, 0, NULL, "put no BOS before the text", NULL},
+    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "print one JSON object", NULL},
 };
 #undef AT
 
@@ -124,5 +124,4 @@ const Command command_tokenize = {
         "one.\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run
-};
+    .run = run};

@@ -19,11 +19,11 @@ typedef struct {
 
 #define AT(name) offsetof(TokenizerOptions, name)
 static const Option OPTIONS[] = {
-    {"vocab",     'n', OPTION_INT,  AT(vocab),     LEARN_MIN_VOCAB, 1 << 20, "N",    "pieces to learn",                            "2048"          },
-    {"out",       'o', OPTION_TEXT, AT(out),       0,               0,       "FILE", "where to write",                             "tokenizer.json"},
+    {"vocab", 'n', OPTION_INT, AT(vocab), LEARN_MIN_VOCAB, 1 << 20, "N", "pieces to learn", "2048"},
+    {"out", 'o', OPTION_TEXT, AT(out), 0, 0, "FILE", "where to write", "tokenizer.json"},
     OPTION_FORCE(AT(force)),
-    {"separator", 0,   OPTION_TEXT, AT(separator), 0,               0,       "LINE", "the line that ends a document in the files",
-     NULL                                                                                                                                          },
+    {"separator", 0, OPTION_TEXT, AT(separator), 0, 0, "LINE", "the line that ends a document in the files",
+     NULL},
 };
 #undef AT
 
@@ -91,5 +91,4 @@ const Command command_tokenizer = {
         "  outpace tokenizer train 'corpus/*.txt' --vocab 2048 -o tokenizer.json\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run
-};
+    .run = run};

@@ -31,50 +31,50 @@ typedef struct {
 
 #define AT(name) offsetof(TrainOptions, name)
 static const Option OPTIONS[] = {
-    {"stop-after", 0,   OPTION_INT,  AT(stop_after),         0, 1 << 30,           "N",
-     "end with a checkpoint after so many steps more; 0: at the end",                                                                  "0"       },
-    {"fresh",      0,   OPTION_FLAG, AT(fresh),              0, 0,                 NULL,   "start anew, whatever checkpoint there is", NULL      },
+    {"stop-after", 0, OPTION_INT, AT(stop_after), 0, 1 << 30, "N",
+     "end with a checkpoint after so many steps more; 0: at the end", "0"},
+    {"fresh", 0, OPTION_FLAG, AT(fresh), 0, 0, NULL, "start anew, whatever checkpoint there is", NULL},
     OPTION_FORCE(AT(force)),
-    {"start",      0,   OPTION_TEXT, AT(start),              0, 0,                 "DIR",
-     "begin with this model's weights; with --baseline, tell its loss",                                                                NULL      },
-    {"begun",      0,   OPTION_INT,  AT(said.begun),         0, 1 << 30,           "N",
-     "with --start: after N steps of it; the schedule and the reading go on from there",                                               "0"       },
-    {"snapshot",   0,   OPTION_TEXT, AT(snapshot),           0, 0,                 "DIR",
-     "train nothing: write the checkpoint's model to DIR, to look at or to --start from",                                              NULL      },
-    {"baseline",   0,   OPTION_FLAG, AT(baseline),           0, 0,                 NULL,
-     "train nothing: print the held-out loss of a 5-gram model beside the checkpoint's",                                               NULL      },
-    {"preset",     0,   OPTION_TEXT, AT(said.preset),        0, 0,                 "NAME",
-     "a model's size and schedule: 5m, 20m, 60m; what the file says is first",                                                         NULL      },
-    {"tokenizer",  0,   OPTION_TEXT, AT(said.tokenizer),     0, 0,                 "FILE", "of a model, in place of the file's",
-     NULL                                                                                                                                        },
-    {"figure",     0,   OPTION_TEXT, AT(adapter.figure),     0, 0,                 "FILE",
-     "draw the losses at the end: .svg, .png, .pdf; needs gnuplot",                                                                    NULL      },
-    {"report",     0,   OPTION_TEXT, AT(report.dir),         0, 0,                 "DIR",
-     "train nothing: write DIR/report.md on the file's model, or that of --start",                                                     NULL      },
-    {"outputs",    0,   OPTION_TEXT, AT(outputs),            0, 0,                 "FILE",
-     "train nothing: write what that model writes after its documents' beginnings",                                                    NULL      },
-    {"prompts",    0,   OPTION_INT,  AT(report.prompts),     1, 1 << 20,           "N",
-     "report (200 at most), outputs: of each domain",                                                                                  "10"      },
-    {"max-tokens", 'n', OPTION_INT,  AT(report.tokens),      1, 1 << 16,           "N",
-     "report, outputs: of each output, at most",                                                                                       "128"     },
-    {"draft",      0,   OPTION_TEXT, AT(report.draft),       0, 0,                 "DIR",  "report: the model that drafts",            NULL      },
-    {"adapter",    0,   OPTION_TEXT, AT(report.adapter),     0, 0,                 "DIR",  "report: Kangaroo's adapter",               NULL      },
-    {"medusa",     0,   OPTION_TEXT, AT(report.heads),       0, 0,                 "DIR",  "report: Medusa's heads",                   NULL      },
-    {"exit-layer", 'l', OPTION_INT,  AT(adapter.exit_layer), 1, 1000,              "L",
-     "adapter: it reads what L layers of the model give",                                                                              "2"       },
-    {"variant",    0,   OPTION_TEXT, AT(adapter.variant),    0, 0,                 "NAME",
-     "adapter: kangaroo, with-head, one-layer, mlp",                                                                                   "kangaroo"},
-    {"heads",      0,   OPTION_INT,  AT(adapter.heads),      1, ADAPTER_HEADS_MAX, "N",    "heads: how many",                          "4"       },
-    {"config",     0,   OPTION_TEXT, AT(adapter.config),     0, 0,                 "FILE",
-     "adapter, heads: a YAML file of what follows and more",                                                                           NULL      },
-    {"out",        'o', OPTION_TEXT, AT(adapter.out),        0, 0,                 "DIR",  "the directory to write",                   NULL      },
-    {"text",       0,   OPTION_LIST, AT(adapter.files),      0, 0,                 "FILE",
-     "what to learn from; repeatable, and a pattern in quotes",                                                                        NULL      },
-    {"separator",  0,   OPTION_TEXT, AT(adapter.separator),  0, 0,                 "LINE",
-     "the line that ends a document in the files",                                                                                     NULL      },
-    {"steps",      0,   OPTION_INT,  AT(adapter.steps),      0, 1 << 30,           "N",    "how many; 0: as the file says",            "0"       },
-    {"batch",      0,   OPTION_INT,  AT(adapter.batch),      0, 1 << 24,           "N",    "tokens a step; 0: as the file says",       "0"       },
-    {"rate",       0,   OPTION_REAL, AT(adapter.rate),       0, 10,                "R",    "of learning; 0: as the file says",         "0"       },
+    {"start", 0, OPTION_TEXT, AT(start), 0, 0, "DIR",
+     "begin with this model's weights; with --baseline, tell its loss", NULL},
+    {"begun", 0, OPTION_INT, AT(said.begun), 0, 1 << 30, "N",
+     "with --start: after N steps of it; the schedule and the reading go on from there", "0"},
+    {"snapshot", 0, OPTION_TEXT, AT(snapshot), 0, 0, "DIR",
+     "train nothing: write the checkpoint's model to DIR, to look at or to --start from", NULL},
+    {"baseline", 0, OPTION_FLAG, AT(baseline), 0, 0, NULL,
+     "train nothing: print the held-out loss of a 5-gram model beside the checkpoint's", NULL},
+    {"preset", 0, OPTION_TEXT, AT(said.preset), 0, 0, "NAME",
+     "a model's size and schedule: 5m, 20m, 60m; what the file says is first", NULL},
+    {"tokenizer", 0, OPTION_TEXT, AT(said.tokenizer), 0, 0, "FILE", "of a model, in place of the file's",
+     NULL},
+    {"figure", 0, OPTION_TEXT, AT(adapter.figure), 0, 0, "FILE",
+     "draw the losses at the end: .svg, .png, .pdf; needs gnuplot", NULL},
+    {"report", 0, OPTION_TEXT, AT(report.dir), 0, 0, "DIR",
+     "train nothing: write DIR/report.md on the file's model, or that of --start", NULL},
+    {"outputs", 0, OPTION_TEXT, AT(outputs), 0, 0, "FILE",
+     "train nothing: write what that model writes after its documents' beginnings", NULL},
+    {"prompts", 0, OPTION_INT, AT(report.prompts), 1, 1 << 20, "N",
+     "report (200 at most), outputs: of each domain", "10"},
+    {"max-tokens", 'n', OPTION_INT, AT(report.tokens), 1, 1 << 16, "N",
+     "report, outputs: of each output, at most", "128"},
+    {"draft", 0, OPTION_TEXT, AT(report.draft), 0, 0, "DIR", "report: the model that drafts", NULL},
+    {"adapter", 0, OPTION_TEXT, AT(report.adapter), 0, 0, "DIR", "report: Kangaroo's adapter", NULL},
+    {"medusa", 0, OPTION_TEXT, AT(report.heads), 0, 0, "DIR", "report: Medusa's heads", NULL},
+    {"exit-layer", 'l', OPTION_INT, AT(adapter.exit_layer), 1, 1000, "L",
+     "adapter: it reads what L layers of the model give", "2"},
+    {"variant", 0, OPTION_TEXT, AT(adapter.variant), 0, 0, "NAME",
+     "adapter: kangaroo, with-head, one-layer, mlp", "kangaroo"},
+    {"heads", 0, OPTION_INT, AT(adapter.heads), 1, ADAPTER_HEADS_MAX, "N", "heads: how many", "4"},
+    {"config", 0, OPTION_TEXT, AT(adapter.config), 0, 0, "FILE",
+     "adapter, heads: a YAML file of what follows and more", NULL},
+    {"out", 'o', OPTION_TEXT, AT(adapter.out), 0, 0, "DIR", "the directory to write", NULL},
+    {"text", 0, OPTION_LIST, AT(adapter.files), 0, 0, "FILE",
+     "what to learn from; repeatable, and a pattern in quotes", NULL},
+    {"separator", 0, OPTION_TEXT, AT(adapter.separator), 0, 0, "LINE",
+     "the line that ends a document in the files", NULL},
+    {"steps", 0, OPTION_INT, AT(adapter.steps), 0, 1 << 30, "N", "how many; 0: as the file says", "0"},
+    {"batch", 0, OPTION_INT, AT(adapter.batch), 0, 1 << 24, "N", "tokens a step; 0: as the file says", "0"},
+    {"rate", 0, OPTION_REAL, AT(adapter.rate), 0, 10, "R", "of learning; 0: as the file says", "0"},
 };
 #undef AT
 
@@ -218,13 +218,11 @@ static bool report(ModelRun *m, const TrainOptions *o, Error *e) {
 
 static bool train_model(const TrainOptions *o, const char *config, int *code, Error *e) {
     bool reports = o->report.dir || o->outputs;
-    ModelRun m = {
-        .run = {.stop_after = o->stop_after,
-                .figure = o->adapter.figure,
-                .fresh = o->fresh || reports,
-                .looks = o->baseline || reports || o->snapshot,
-                .out.force = o->force}
-    };
+    ModelRun m = {.run = {.stop_after = o->stop_after,
+                          .figure = o->adapter.figure,
+                          .fresh = o->fresh || reports,
+                          .looks = o->baseline || reports || o->snapshot,
+                          .out.force = o->force}};
     output_reads(&m.run.out, config);
     bool done = false;
     line_begin(&m.run.line, true);
@@ -241,10 +239,8 @@ static bool train_model(const TrainOptions *o, const char *config, int *code, Er
 }
 
 static bool run(int argc, char **argv, int *code, Error *e) {
-    TrainOptions o = {
-        .adapter = {.exit_layer = 2, .variant = "kangaroo", .heads = 4},
-        .report = {.prompts = 10,               .tokens = 128                       }
-    };
+    TrainOptions o = {.adapter = {.exit_layer = 2, .variant = "kangaroo", .heads = 4},
+                      .report = {.prompts = 10, .tokens = 128}};
     Positionals rest;
     bool stop;
     if (!command_parse(&command_train, argc, argv, &o, &rest, &stop, e)) return false;
@@ -314,5 +310,4 @@ const Command command_train = {
         "  outpace generate models/small \"Once upon a time\" -m medusa --adapter models/small-medusa\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run
-};
+    .run = run};

@@ -29,37 +29,37 @@ typedef struct {
 
 #define AT(name) offsetof(VerifyOptions, name)
 static const Option OPTIONS[] = {
-    {"method",       'm', OPTION_LIST, AT(methods),             0,    0,       "all|NAME[:k=v,...]",
-     "repeatable; all that the models given allow",                                                                                                 "all"              },
-    {"prompts",      'f', OPTION_TEXT, AT(prompts),             0,    0,       "FILE",               "a line each: text, or JSON with \"prompt\"",
-     "a few of our own"                                                                                                                                                },
-    {"count",        'n', OPTION_INT,  AT(count),               1,    1 << 20, "N",                  "prompts, at most",                            "8"                },
-    {"max-tokens",   0,   OPTION_INT,  AT(max_tokens),          1,    1 << 20, "N",                  "of each output",                              "64"               },
-    {"sampling",     0,   OPTION_FLAG, AT(sampling),            0,    0,       NULL,                 "test the distribution, too",                  NULL               },
-    {"temperature",  't', OPTION_REAL, AT(temperature),         1e-3, 100,     "T",                  "of that",                                     "1"                },
-    {"top-k",        0,   OPTION_INT,  AT(top_k),               0,    1 << 24, "K",                  "0 is off",                                    "0"                },
-    {"top-p",        0,   OPTION_REAL, AT(top_p),               0,    1,       "P",                  "1 is off",                                    "1"                },
-    {"seed",         0,   OPTION_SEED, AT(seed),                0,    0,       "N",                  "of everything random",                        "0"                },
-    {"draft",        0,   OPTION_TEXT, AT(models.draft),        0,    0,       "DIR",                "a draft model, for methods that need one",
-     NULL                                                                                                                                                              },
-    {"draft-device", 0,   OPTION_TEXT, AT(models.draft_device), 0,    0,       "NAME",               "of the draft model",
-     "the target's last"                                                                                                                                               },
-    {"adapter",      0,   OPTION_TEXT, AT(models.adapter),      0,    0,       "DIR",                "an adapter or heads, likewise",               NULL               },
-    {"max-rows",     0,   OPTION_INT,  AT(max_rows),            0,    1024,    "N",                  "rows of a step; 0: as many as are asked for",
-     "0"                                                                                                                                                               },
-    {"threads",      0,   OPTION_INT,  AT(models.threads),      0,    1024,    "N",                  "0: one a core",                               "0"                },
-    {"context",      'c', OPTION_INT,  AT(models.context),      0,    1 << 24, "N",
-     "positions to hold; 0: as the model says",                                                                                                     "0"                },
-    {"compute",      0,   OPTION_TEXT, AT(models.compute),      0,    0,       "f32|bf16|f16",       "how activations enter products",
-     "as the weights"                                                                                                                                                  },
-    {"math",         0,   OPTION_TEXT, AT(models.math),         0,    0,       "exact|fast",         "fast: products by cuBLASLt, on cuda",
-     "exact"                                                                                                                                                           },
-    {"attention",    0,   OPTION_TEXT, AT(models.attention),    0,    0,       "flash|plain",
-     "plain: the scores go through memory; cpu (docs/speed.md)",                                                                                    "flash"            },
-    {"weights",      0,   OPTION_TEXT, AT(models.weights),      0,    0,       "held|mapped",
-     "held: in huge pages, not the file's; cpu (docs/speed.md)",                                                                                    "mapped"           },
-    {"isa",          0,   OPTION_TEXT, AT(models.isa),          0,    0,       "NAME",               "force a set of CPU kernels",                  "the best there is"},
-    {"device",       0,   OPTION_TEXT, AT(models.device),       0,    0,       "NAME",               "cpu, cuda[:n][,cuda:m], auto, null",          "cpu"              },
+    {"method", 'm', OPTION_LIST, AT(methods), 0, 0, "all|NAME[:k=v,...]",
+     "repeatable; all that the models given allow", "all"},
+    {"prompts", 'f', OPTION_TEXT, AT(prompts), 0, 0, "FILE", "a line each: text, or JSON with \"prompt\"",
+     "a few of our own"},
+    {"count", 'n', OPTION_INT, AT(count), 1, 1 << 20, "N", "prompts, at most", "8"},
+    {"max-tokens", 0, OPTION_INT, AT(max_tokens), 1, 1 << 20, "N", "of each output", "64"},
+    {"sampling", 0, OPTION_FLAG, AT(sampling), 0, 0, NULL, "test the distribution, too", NULL},
+    {"temperature", 't', OPTION_REAL, AT(temperature), 1e-3, 100, "T", "of that", "1"},
+    {"top-k", 0, OPTION_INT, AT(top_k), 0, 1 << 24, "K", "0 is off", "0"},
+    {"top-p", 0, OPTION_REAL, AT(top_p), 0, 1, "P", "1 is off", "1"},
+    {"seed", 0, OPTION_SEED, AT(seed), 0, 0, "N", "of everything random", "0"},
+    {"draft", 0, OPTION_TEXT, AT(models.draft), 0, 0, "DIR", "a draft model, for methods that need one",
+     NULL},
+    {"draft-device", 0, OPTION_TEXT, AT(models.draft_device), 0, 0, "NAME", "of the draft model",
+     "the target's last"},
+    {"adapter", 0, OPTION_TEXT, AT(models.adapter), 0, 0, "DIR", "an adapter or heads, likewise", NULL},
+    {"max-rows", 0, OPTION_INT, AT(max_rows), 0, 1024, "N", "rows of a step; 0: as many as are asked for",
+     "0"},
+    {"threads", 0, OPTION_INT, AT(models.threads), 0, 1024, "N", "0: one a core", "0"},
+    {"context", 'c', OPTION_INT, AT(models.context), 0, 1 << 24, "N",
+     "positions to hold; 0: as the model says", "0"},
+    {"compute", 0, OPTION_TEXT, AT(models.compute), 0, 0, "f32|bf16|f16", "how activations enter products",
+     "as the weights"},
+    {"math", 0, OPTION_TEXT, AT(models.math), 0, 0, "exact|fast", "fast: products by cuBLASLt, on cuda",
+     "exact"},
+    {"attention", 0, OPTION_TEXT, AT(models.attention), 0, 0, "flash|plain",
+     "plain: the scores go through memory; cpu (docs/speed.md)", "flash"},
+    {"weights", 0, OPTION_TEXT, AT(models.weights), 0, 0, "held|mapped",
+     "held: in huge pages, not the file's; cpu (docs/speed.md)", "mapped"},
+    {"isa", 0, OPTION_TEXT, AT(models.isa), 0, 0, "NAME", "force a set of CPU kernels", "the best there is"},
+    {"device", 0, OPTION_TEXT, AT(models.device), 0, 0, "NAME", "cpu, cuda[:n][,cuda:m], auto, null", "cpu"},
     CACHE_OPTION(AT(models.cache)),
 };
 #undef AT
@@ -155,9 +155,7 @@ static bool check_greedy(Verify *v, const char *text, Method *method, Error *e) 
 // --- sampling --------------------------------------------------------------------------------------------
 
 static bool check_sampling(Verify *v, const char *text, Method *method, const Sampling *sampling, Error *e) {
-    SampledPlaces places = {
-        .sampling = *sampling, .random = {.seed = v->o->seed, .stream = STREAM_BENCH}
-    };
+    SampledPlaces places = {.sampling = *sampling, .random = {.seed = v->o->seed, .stream = STREAM_BENCH}};
     places.u = mem_alloc(v->prompts.count * (size_t)v->o->max_tokens, sizeof *places.u);
     bool ok = places.u || error_system(e, "out of memory");
     size_t i = 0; // prompts, as far as Ctrl-C let it come
@@ -295,5 +293,4 @@ const Command command_verify = {
         "  outpace verify MODEL --draft SMALLER --sampling --temperature 0.8\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run
-};
+    .run = run};

@@ -8,29 +8,29 @@ static const char *const LAYOUTS[] = {"tree", "batch", "copied", NULL};
 
 #define AT(name) offsetof(Settings, name)
 static const Param PARAMS[] = {
-    {"device",         PARAM_TEXT,   AT(device),         0, 0,       "cpu",     NULL,       "cpu, cuda[:n][+cuda:m], auto, null"         },
-    {"math",           PARAM_CHOICE, AT(math),           0, 0,       "exact",   MATHS,      "fast: sums may depend on the step's rows"   },
-    {"compute",        PARAM_CHOICE, AT(compute),        0, 0,       "weights", COMPUTES,   "how activations enter products"             },
-    {"threads",        PARAM_INT,    AT(threads),        0, 1024,    "0",       NULL,       "0: one a core"                              },
-    {"layout",         PARAM_CHOICE, AT(layout),         0, 0,       "tree",    LAYOUTS,    "how rows share the context"                 },
-    {"merge",          PARAM_BOOL,   AT(merge),          0, 0,       "on",      NULL,       "equal prefixes run once"                    },
-    {"max_rows",       PARAM_INT,    AT(max_rows),       0, 1024,    "0",       NULL,       "of a step; 0: as many as a method asks for" },
-    {"sliding_window", PARAM_BOOL,   AT(sliding_window), 0, 0,       "on",      NULL,       "off: as if the model had none"              },
-    {"weights",        PARAM_CHOICE, AT(weights),        0, 0,       "mapped",  WEIGHTS,    "held: in huge pages of our own; cpu"        },
-    {"attention",      PARAM_CHOICE, AT(attention),      0, 0,       "flash",   ATTENTIONS,
-     "plain: scores go through memory; cpu, null"                                                                                        },
-    {"max_tokens",     PARAM_INT,    AT(max_tokens),     1, 1 << 24, "128",     NULL,       "generated at most"                          },
-    {"temperature",    PARAM_REAL,   AT(temperature),    0, 100,     "0",       NULL,       "0 is greedy"                                },
-    {"top_k",          PARAM_INT,    AT(top_k),          0, 1 << 24, "0",       NULL,       "sample from the likeliest; 0 is off"        },
-    {"top_p",          PARAM_REAL,   AT(top_p),          0, 1,       "1",       NULL,       "sample from the likeliest that hold so much"},
-    {"seed",           PARAM_INT,    AT(seed),           0, 1 << 30, "0",       NULL,       "of everything random"                       },
-    {"ignore_eos",     PARAM_BOOL,   AT(ignore_eos),     0, 0,       "off",     NULL,       "go on after the end-of-sequence token"      },
+    {"device", PARAM_TEXT, AT(device), 0, 0, "cpu", NULL, "cpu, cuda[:n][+cuda:m], auto, null"},
+    {"math", PARAM_CHOICE, AT(math), 0, 0, "exact", MATHS, "fast: sums may depend on the step's rows"},
+    {"compute", PARAM_CHOICE, AT(compute), 0, 0, "weights", COMPUTES, "how activations enter products"},
+    {"threads", PARAM_INT, AT(threads), 0, 1024, "0", NULL, "0: one a core"},
+    {"layout", PARAM_CHOICE, AT(layout), 0, 0, "tree", LAYOUTS, "how rows share the context"},
+    {"merge", PARAM_BOOL, AT(merge), 0, 0, "on", NULL, "equal prefixes run once"},
+    {"max_rows", PARAM_INT, AT(max_rows), 0, 1024, "0", NULL, "of a step; 0: as many as a method asks for"},
+    {"sliding_window", PARAM_BOOL, AT(sliding_window), 0, 0, "on", NULL, "off: as if the model had none"},
+    {"weights", PARAM_CHOICE, AT(weights), 0, 0, "mapped", WEIGHTS, "held: in huge pages of our own; cpu"},
+    {"attention", PARAM_CHOICE, AT(attention), 0, 0, "flash", ATTENTIONS,
+     "plain: scores go through memory; cpu, null"},
+    {"max_tokens", PARAM_INT, AT(max_tokens), 1, 1 << 24, "128", NULL, "generated at most"},
+    {"temperature", PARAM_REAL, AT(temperature), 0, 100, "0", NULL, "0 is greedy"},
+    {"top_k", PARAM_INT, AT(top_k), 0, 1 << 24, "0", NULL, "sample from the likeliest; 0 is off"},
+    {"top_p", PARAM_REAL, AT(top_p), 0, 1, "1", NULL, "sample from the likeliest that hold so much"},
+    {"seed", PARAM_INT, AT(seed), 0, 1 << 30, "0", NULL, "of everything random"},
+    {"ignore_eos", PARAM_BOOL, AT(ignore_eos), 0, 0, "off", NULL, "go on after the end-of-sequence token"},
 };
 #undef AT
 enum { HARDWARE_COUNT = 10, FIRST_COUNT = 8, COUNT = sizeof PARAMS / sizeof *PARAMS };
 
 const SettingsSection settings_sections[SETTINGS_SECTIONS] = {
-    {"hardware",   PARAMS,                  HARDWARE_COUNT        },
+    {"hardware", PARAMS, HARDWARE_COUNT},
     {"generation", PARAMS + HARDWARE_COUNT, COUNT - HARDWARE_COUNT},
 };
 

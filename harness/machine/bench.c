@@ -195,9 +195,7 @@ bool bench_point(Engine *engine, const Ceilings *ceilings, const BenchOptions *o
     BenchSample samples[BENCH_SAMPLES];
     double scratch[BENCH_SAMPLES];
     Random r = {.seed = o->seed + 1, .stream = STREAM_BENCH};
-    Stepping t = {
-        engine, o, point, .random = {.seed = o->seed, .stream = STREAM_BENCH}
-    };
+    Stepping t = {engine, o, point, .random = {.seed = o->seed, .stream = STREAM_BENCH}};
     if (!bench_set_context(&engine->session, point->context, &r, e) ||
         !bench_take(o, time_step, &t, samples, &point->time, e))
         return false;

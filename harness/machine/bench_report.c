@@ -53,20 +53,13 @@ static void print_machine(const BenchRun *b) {
 }
 
 static const GridColumn COLUMNS[] = {
-    {"tokens",         true,  0, 0},
-    {"context",        true,  0, 0},
-    {"k x w",          true,  0, 0},
-    {"layout",         true,  0, 2},
-    {"step ms [95%]",  false, 0, 0},
-    {"GB/s",           true,  0, 6},
-    {"TFLOP/s",        true,  0, 5},
-    {"slowdown [95%]", false, 0, 0},
-    {"memory ms",      true,  0, 4},
-    {"compute ms",     true,  0, 3},
-    {"floor",          true,  0, 7},
-    {"submit us",      true,  0, 1},
-    {"idle us",        true,  0, 8},
-    {"",               false, 0, 0}, // disturbed
+    {"tokens", true, 0, 0},         {"context", true, 0, 0},
+    {"k x w", true, 0, 0},          {"layout", true, 0, 2},
+    {"step ms [95%]", false, 0, 0}, {"GB/s", true, 0, 6},
+    {"TFLOP/s", true, 0, 5},        {"slowdown [95%]", false, 0, 0},
+    {"memory ms", true, 0, 4},      {"compute ms", true, 0, 3},
+    {"floor", true, 0, 7},          {"submit us", true, 0, 1},
+    {"idle us", true, 0, 8},        {"", false, 0, 0}, // disturbed
 };
 
 static void put_reach(Grid *g, Reach r) { text_measured(&g->cell, r.value, r.low, r.high), grid_next(g); }

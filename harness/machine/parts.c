@@ -88,10 +88,7 @@ static bool take_sample(void *state, BenchSample *out, Error *e) {
 
 bool part_time(Session *s, const BenchOptions *o, PartPoint *p, Error *e) {
     BenchSample samples[BENCH_SAMPLES];
-    Timing t = {
-        s, o, p, {.seed = o->seed, .stream = STREAM_BENCH},
-           NULL
-    };
+    Timing t = {s, o, p, {.seed = o->seed, .stream = STREAM_BENCH}, NULL};
     t.row = mem_alloc((size_t)s->shape.width, sizeof *t.row);
     if (!t.row) return error_system(e, "out of memory for a row of %d numbers", s->shape.width);
     bool ok = bench_take(o, take_sample, &t, samples, &p->time, e);

@@ -52,8 +52,7 @@ static EngineOptions engine_options(const ModelChoice *c) {
         .weights = c->weights,
         .compute = c->compute,
         .math = c->math,
-        .backend = {.context = c->context, .threads = c->threads, .isa = c->isa, .progress = c->progress}
-    };
+        .backend = {.context = c->context, .threads = c->threads, .isa = c->isa, .progress = c->progress}};
 }
 
 bool models_open(Models *m, const ModelChoice *c, Error *e) {

@@ -93,14 +93,12 @@ static void count_step(void *state, const StepReport *r) {
 static bool replay_text(Session *target, Method *method, const ReplayText *text, Replay *out, size_t i,
                         Error *e) {
     DecodeResult r;
-    DecodeOptions o = {
-        .max_tokens = text->count - text->prompt,
-        .ignore_eos = true,
-        .merge = true,
-        .clock = {no_time, NULL},
-        .step = count_step,
-        .state = out
-    };
+    DecodeOptions o = {.max_tokens = text->count - text->prompt,
+                       .ignore_eos = true,
+                       .merge = true,
+                       .clock = {no_time, NULL},
+                       .step = count_step,
+                       .state = out};
     if (!decode(target, method, text->ids, text->prompt, &o, &r, e)) return false;
     out->tokens[i] = r.tokens, out->steps[i] = r.steps;
     out->total_tokens += r.tokens, out->total_steps += r.steps;

@@ -16,10 +16,10 @@ typedef struct PoolParams {
 
 #define AT(name) offsetof(PoolParams, name)
 static const Param PARAMS[] = {
-    {"K",    PARAM_INT,  AT(K),    1, 256,  "20",  NULL, "phrases tried, at most"            },
-    {"beta", PARAM_INT,  AT(beta), 2, 32,   "7",   NULL, "tokens of a phrase"                },
-    {"W",    PARAM_INT,  AT(W),    1, 1024, "20",  NULL, "phrases kept under a token"        },
-    {"warm", PARAM_BOOL, AT(warm), 0, 0,    "off", NULL, "keep the phrases from text to text"},
+    {"K", PARAM_INT, AT(K), 1, 256, "20", NULL, "phrases tried, at most"},
+    {"beta", PARAM_INT, AT(beta), 2, 32, "7", NULL, "tokens of a phrase"},
+    {"W", PARAM_INT, AT(W), 1, 1024, "20", NULL, "phrases kept under a token"},
+    {"warm", PARAM_BOOL, AT(warm), 0, 0, "off", NULL, "keep the phrases from text to text"},
 };
 #undef AT
 

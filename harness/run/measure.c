@@ -53,19 +53,17 @@ static uint64_t seed_of(const Settings *s, const Ask *ask, int turn) {
 }
 
 static DecodeOptions options_of(const Measuring *m, const Settings *s, uint64_t seed, Taking *taking) {
-    return (DecodeOptions){
-        .max_tokens = s->max_tokens,
-        .eos = m->eos,
-        .eos_count = m->eos_count,
-        .ignore_eos = s->ignore_eos,
-        .sampling = {s->temperature, s->top_k, s->top_p},
-        .seed = seed,
-        .layout = (Layout)s->layout,
-        .merge = s->merge,
-        .clock = m->clock,
-        .step = take_step,
-        .state = taking
-    };
+    return (DecodeOptions){.max_tokens = s->max_tokens,
+                           .eos = m->eos,
+                           .eos_count = m->eos_count,
+                           .ignore_eos = s->ignore_eos,
+                           .sampling = {s->temperature, s->top_k, s->top_p},
+                           .seed = seed,
+                           .layout = (Layout)s->layout,
+                           .merge = s->merge,
+                           .clock = m->clock,
+                           .step = take_step,
+                           .state = taking};
 }
 
 static bool decode_turn(const Measuring *m, Method *method, const Settings *settings, uint64_t seed,

@@ -154,20 +154,18 @@ static bool run_group(Runner *r, const Group *group, Error *e) {
     int number = r->schedule->setups[group->setup].model;
     const InputModel *model = &r->in->models[number];
     const char *template = experiment_template(r->in->experiment, number, group->dataset);
-    GroupRun g = {
-        .ledger = r->ledger,
-        .reporter = &r->reporter,
-        .group = group,
-        .measuring = {.target = &r->models.target.session,
-                      .tokenizer = model->tokenizer,
-                      .template = template ? template_find(template, e) : NULL,
-                      .eos = r->models.target.model.eos,
-                      .eos_count = r->models.target.model.eos_count,
-                      .clock = r->seams.clock,
-                      .watch = &r->watch},
-        .tokenizer = model->tokenizer,
-        .baseline = group->baseline - group->first
-    };
+    GroupRun g = {.ledger = r->ledger,
+                  .reporter = &r->reporter,
+                  .group = group,
+                  .measuring = {.target = &r->models.target.session,
+                                .tokenizer = model->tokenizer,
+                                .template = template ? template_find(template, e) : NULL,
+                                .eos = r->models.target.model.eos,
+                                .eos_count = r->models.target.model.eos_count,
+                                .clock = r->seams.clock,
+                                .watch = &r->watch},
+                  .tokenizer = model->tokenizer,
+                  .baseline = group->baseline - group->first};
     bool ok = seats_make(&g, r->agenda.states, e) && open_seats(r, &g, e) && warm_up(r, &g, e) &&
               run_passes(r, &g, e);
     r->rounds += g.rounds;

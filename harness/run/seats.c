@@ -69,14 +69,12 @@ bool seats_warm_up_prompts(const Models *models, int count, PromptList *out, Err
 
 static bool run_prompts(GroupRun *g, Seat *s, const PromptList *prompts, int tokens, Error *e) {
     const Settings *set = &g->ledger->inputs->schedule->points[s->point].settings;
-    DecodeOptions o = {
-        .max_tokens = tokens,
-        .ignore_eos = true,
-        .sampling = {set->temperature, set->top_k, set->top_p},
-        .layout = (Layout)set->layout,
-        .merge = set->merge,
-        .clock = g->measuring.clock
-    };
+    DecodeOptions o = {.max_tokens = tokens,
+                       .ignore_eos = true,
+                       .sampling = {set->temperature, set->top_k, set->top_p},
+                       .layout = (Layout)set->layout,
+                       .merge = set->merge,
+                       .clock = g->measuring.clock};
     for (size_t i = 0; i < prompts->count; i++) {
         DecodeResult result;
         const IdList *p = &prompts->prompts[i];

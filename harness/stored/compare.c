@@ -212,10 +212,7 @@ static bool resample(JoinedList *l, size_t *starts, Ratio *out, Error *e) {
 // Sorts the list. all: disturbed or not.
 static bool make_ratio(JoinedList *l, bool all, Ratio *out, Error *e) {
     size_t *starts = mem_alloc(l->count + 1, sizeof *starts);
-    *out = (Ratio){
-        .value = NAN, .interval = {NAN, NAN, NAN},
-             .samples = (int)l->count
-    };
+    *out = (Ratio){.value = NAN, .interval = {NAN, NAN, NAN}, .samples = (int)l->count};
     if (!starts) return out_of_memory(e);
     sort(l);
     if (!all) leave_out(l, starts, out);

@@ -89,21 +89,10 @@ static double real_at(const Rows *r, int column) {
 
 // The columns of the table; those that go first where a terminal is narrow are the variants of a number.
 static const GridColumn COLUMN[] = {
-    {"point",     true,  0,  0 },
-    {"method",    false, 24, 0 },
-    {"prompts",   true,  0,  6 },
-    {"S",         true,  0,  0 },
-    {"[95%]",     false, 0,  9 },
-    {"rows/step", true,  0,  8 },
-    {"CTAR1",     true,  0,  5 },
-    {"CTAR2",     true,  0,  4 },
-    {"CTAR4",     true,  0,  3 },
-    {"tokens/s",  true,  0,  7 },
-    {"speedup",   true,  0,  0 },
-    {"[95%]",     false, 0,  10},
-    {"e2e",       true,  0,  2 },
-    {"sb",        true,  0,  1 },
-    {"same text", false, 12, 0 },
+    {"point", true, 0, 0},  {"method", false, 24, 0},  {"prompts", true, 0, 6},     {"S", true, 0, 0},
+    {"[95%]", false, 0, 9}, {"rows/step", true, 0, 8}, {"CTAR1", true, 0, 5},       {"CTAR2", true, 0, 4},
+    {"CTAR4", true, 0, 3},  {"tokens/s", true, 0, 7},  {"speedup", true, 0, 0},     {"[95%]", false, 0, 10},
+    {"e2e", true, 0, 2},    {"sb", true, 0, 1},        {"same text", false, 12, 0},
 };
 
 // The value of a column, to the digits that the interval in the two columns after it supports.

@@ -38,21 +38,19 @@ static bool hash_all(StoredFit *out, const char *tsv, Error *e) {
 
 bool stored_fit_make(StoredFit *out, const StoredSet *set, const char *tsv, const FitOptions *o,
                      const Fit *fit, Error *e) {
-    *out = (StoredFit){
-        .fit = {.hash = out->hash,
-                .points = out->points,
-                .point_ids = set->points,
-                .title = set->title,
-                .law = o->law == FIT_PAPER ? "paper" : "corrected",
-                .bonus = o->bonus_dropped ? "dropped" : "kept",
-                .output = o->output,
-                .estimator = fit->best == &fit->likelihood ? "likelihood" : "least_squares",
-                .fitted = fit->fitted,
-                .prompts = fit->prompts,
-                .resamples = o->resamples,
-                .seed = (int64_t)o->seed,
-                .version = version_text()}
-    };
+    *out = (StoredFit){.fit = {.hash = out->hash,
+                               .points = out->points,
+                               .point_ids = set->points,
+                               .title = set->title,
+                               .law = o->law == FIT_PAPER ? "paper" : "corrected",
+                               .bonus = o->bonus_dropped ? "dropped" : "kept",
+                               .output = o->output,
+                               .estimator = fit->best == &fit->likelihood ? "likelihood" : "least_squares",
+                               .fitted = fit->fitted,
+                               .prompts = fit->prompts,
+                               .resamples = o->resamples,
+                               .seed = (int64_t)o->seed,
+                               .version = version_text()}};
     add_estimate(&out->fit, "least_squares", &fit->least_squares);
     add_estimate(&out->fit, "likelihood", &fit->likelihood);
     return hash_all(out, tsv, e);

@@ -24,28 +24,26 @@ TableRow *table_add_row(Table *t, Error *e) {
     }
     t->rows = rows;
     TableRow *row = &t->rows[t->row_count++];
-    *row = (TableRow){
-        .row = "",
-        .model = "",
-        .dataset = "",
-        .task = "",
-        .our_model = "",
-        .our_dataset = "",
-        .our_method = "",
-        .published = "",
-        .spread = "",
-        .own_name = "",
-        .why_not = "",
-        .stand_in = "",
-        .doubt = "",
-        .note = "",
-        .ours = UNKNOWN,
-        .passes = {NAN, NAN, 0},
-        .own = UNKNOWN,
-        .difference = UNKNOWN,
-        .above = UNKNOWN,
-        .text = {NAN, NAN, NAN, NAN, NAN}
-    };
+    *row = (TableRow){.row = "",
+                      .model = "",
+                      .dataset = "",
+                      .task = "",
+                      .our_model = "",
+                      .our_dataset = "",
+                      .our_method = "",
+                      .published = "",
+                      .spread = "",
+                      .own_name = "",
+                      .why_not = "",
+                      .stand_in = "",
+                      .doubt = "",
+                      .note = "",
+                      .ours = UNKNOWN,
+                      .passes = {NAN, NAN, 0},
+                      .own = UNKNOWN,
+                      .difference = UNKNOWN,
+                      .above = UNKNOWN,
+                      .text = {NAN, NAN, NAN, NAN, NAN}};
     return row;
 }
 

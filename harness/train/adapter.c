@@ -16,12 +16,10 @@ typedef struct AdapterRun {
 } AdapterRun;
 
 bool frozen_open(FrozenModel *f, const char *dir, const TrainConfig *c, Line *line, Error *e) {
-    EngineOptions o = {
-        .backend = {.threads = c->threads,
-                    .progress = line_progress(line),
-                    .context = c->shape.context,
-                    .max_nodes = c->pass}
-    };
+    EngineOptions o = {.backend = {.threads = c->threads,
+                                   .progress = line_progress(line),
+                                   .context = c->shape.context,
+                                   .max_nodes = c->pass}};
     BackendReport report;
     char identity[SHA256_TEXT];
     if (!engine_open(&f->engine, dir, &o, NULL, e) || !model_identity(&f->engine.model, dir, identity, e))
@@ -110,13 +108,11 @@ static bool write_adapter(AdapterRun *a, Error *e) {
 }
 
 bool train_adapter(const char *model, const TrainAdapterOptions *o, bool heads, int *code, Error *e) {
-    AdapterRun a = {
-        .run = {.stop_after = o->stop_after,
-                .figure = o->figure,
-                .fresh = o->fresh,
-                .adapter = true,
-                .out.force = o->force}
-    };
+    AdapterRun a = {.run = {.stop_after = o->stop_after,
+                            .figure = o->figure,
+                            .fresh = o->fresh,
+                            .adapter = true,
+                            .out.force = o->force}};
     bool done = false;
     output_reads(&a.run.out, model);
     output_reads(&a.run.out, o->config);

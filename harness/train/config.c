@@ -41,34 +41,32 @@ static const char *const DECAYS[] = {"all", "layers", NULL};
     }
 
 static const Field MODEL_KEYS[] = {
-    {"out",          FIELD_TEXT, AT(out),                     0,    0,       .required = true },
-    {"tokenizer",    FIELD_TEXT, AT(tokenizer),               0,    0,       .required = true },
-    {"eos",          FIELD_TEXT, AT(eos),                     0,    0,       .required = false},
-    {"start",        FIELD_TEXT, AT(start),                   0,    0,       .required = false},
-    {"teacher",      FIELD_TEXT, AT(teacher),                 0,    0,       .required = false},
-    {"layers",       FIELD_INT,  AT(config.shape.layers),     1,    1000,    .required = true },
-    {"width",        FIELD_INT,  AT(config.shape.width),      1,    1 << 17, .required = true },
-    {"heads",        FIELD_INT,  AT(config.shape.heads),      1,    1 << 10, .required = true },
-    {"key_heads",    FIELD_INT,  AT(config.shape.kv_heads),   1,    1 << 10, .required = true },
-    {"head_size",    FIELD_INT,  AT(head_size),               2,    512,     .required = false},
-    {"mlp",          FIELD_INT,  AT(config.shape.mlp_width),  1,    1 << 19, .required = true },
-    {"context",      FIELD_INT,  AT(config.shape.context),    2,    1 << 20, .required = true },
-    {"rope_theta",   FIELD_REAL, AT(config.shape.rope.theta), 1,    1e9,     .required = false},
-    {"norm_epsilon", FIELD_REAL, AT(norm_epsilon),            1e-9, 0.1,     .required = false},
-    {"steps",        FIELD_INT,  AT(config.optimizer.steps),  0,    1 << 30, .required = true },
-    {"rate",         FIELD_REAL, AT(config.optimizer.rate),   0,    10,      .required = true },
-    {"batch",        FIELD_INT,  AT(config.batch),            1,    1 << 24, .required = true },
-    RUN_KEYS
-};
+    {"out", FIELD_TEXT, AT(out), 0, 0, .required = true},
+    {"tokenizer", FIELD_TEXT, AT(tokenizer), 0, 0, .required = true},
+    {"eos", FIELD_TEXT, AT(eos), 0, 0, .required = false},
+    {"start", FIELD_TEXT, AT(start), 0, 0, .required = false},
+    {"teacher", FIELD_TEXT, AT(teacher), 0, 0, .required = false},
+    {"layers", FIELD_INT, AT(config.shape.layers), 1, 1000, .required = true},
+    {"width", FIELD_INT, AT(config.shape.width), 1, 1 << 17, .required = true},
+    {"heads", FIELD_INT, AT(config.shape.heads), 1, 1 << 10, .required = true},
+    {"key_heads", FIELD_INT, AT(config.shape.kv_heads), 1, 1 << 10, .required = true},
+    {"head_size", FIELD_INT, AT(head_size), 2, 512, .required = false},
+    {"mlp", FIELD_INT, AT(config.shape.mlp_width), 1, 1 << 19, .required = true},
+    {"context", FIELD_INT, AT(config.shape.context), 2, 1 << 20, .required = true},
+    {"rope_theta", FIELD_REAL, AT(config.shape.rope.theta), 1, 1e9, .required = false},
+    {"norm_epsilon", FIELD_REAL, AT(norm_epsilon), 1e-9, 0.1, .required = false},
+    {"steps", FIELD_INT, AT(config.optimizer.steps), 0, 1 << 30, .required = true},
+    {"rate", FIELD_REAL, AT(config.optimizer.rate), 0, 10, .required = true},
+    {"batch", FIELD_INT, AT(config.batch), 1, 1 << 24, .required = true},
+    RUN_KEYS};
 
 static const Field ADAPTER_KEYS[] = {
-    {"out",     FIELD_TEXT, AT(out),                    0, 0,       .required = false},
-    {"context", FIELD_INT,  AT(config.shape.context),   2, 1 << 20, .required = false},
-    {"steps",   FIELD_INT,  AT(config.optimizer.steps), 0, 1 << 30, .required = false},
-    {"rate",    FIELD_REAL, AT(config.optimizer.rate),  0, 10,      .required = false},
-    {"batch",   FIELD_INT,  AT(config.batch),           1, 1 << 24, .required = false},
-    RUN_KEYS
-};
+    {"out", FIELD_TEXT, AT(out), 0, 0, .required = false},
+    {"context", FIELD_INT, AT(config.shape.context), 2, 1 << 20, .required = false},
+    {"steps", FIELD_INT, AT(config.optimizer.steps), 0, 1 << 30, .required = false},
+    {"rate", FIELD_REAL, AT(config.optimizer.rate), 0, 10, .required = false},
+    {"batch", FIELD_INT, AT(config.batch), 1, 1 << 24, .required = false},
+    RUN_KEYS};
 #undef AT
 
 static const FieldTable TABLES[] = {
@@ -77,9 +75,9 @@ static const FieldTable TABLES[] = {
                      .count = sizeof MODEL_KEYS / sizeof *MODEL_KEYS,
                      .size = sizeof(TrainFile)},
     [TRAIN_ADAPTER] = {.what = "an adapter's training file",
-                     .fields = ADAPTER_KEYS,
-                     .count = sizeof ADAPTER_KEYS / sizeof *ADAPTER_KEYS,
-                     .size = sizeof(TrainFile)},
+                       .fields = ADAPTER_KEYS,
+                       .count = sizeof ADAPTER_KEYS / sizeof *ADAPTER_KEYS,
+                       .size = sizeof(TrainFile)},
 };
 
 // The largest multiple of the context that divides the batch and has at most PASS_ROWS rows.

@@ -80,10 +80,7 @@ bool domains_look(TrainRun *r, bool counts, DomainLosses *out, Error *e) {
     bool ok = true;
     for (int i = 0; ok && i < out->count; i++) ok = look_at_domain(r, counts ? &m : NULL, &out->list[i], e);
     DomainLoss *all = &out->list[out->count++];
-    *all = (DomainLoss){
-        .name = {"all", 3},
-          .counted = NAN
-    };
+    *all = (DomainLoss){.name = {"all", 3}, .counted = NAN};
     ok = ok && look(r, counts ? &m : NULL, all, e);
     if (counts) ngram_release(&m);
     return ok;

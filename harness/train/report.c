@@ -34,15 +34,13 @@ static int domain_count(const Reporting *g) { return g->losses.count - 1; } // t
 static bool decode_one(Reporting *g, Method *m, const DomainPrompt *p, double temperature, uint64_t seed,
                        DecodeResult *out, Error *e) {
     const Model *model = &g->models.target.model;
-    DecodeOptions d = {
-        .max_tokens = g->o->tokens,
-        .eos = model->eos,
-        .eos_count = model->eos_count,
-        .sampling = {.temperature = temperature, .top_p = 1},
-        .seed = seed,
-        .merge = true,
-        .clock = clock_monotonic()
-    };
+    DecodeOptions d = {.max_tokens = g->o->tokens,
+                       .eos = model->eos,
+                       .eos_count = model->eos_count,
+                       .sampling = {.temperature = temperature, .top_p = 1},
+                       .seed = seed,
+                       .merge = true,
+                       .clock = clock_monotonic()};
     return progress_say(&g->run->file.config.progress, "decoding", -1, e) &&
            decode(&g->models.target.session, m, p->ids, p->count, &d, out, e);
 }

@@ -25,11 +25,11 @@ typedef struct {
 } Served;
 
 static const Served SERVED[] = {
-    {"whole",    sizeof WHOLE - 1, WHOLE                                                                           },
-    {"cut",      sizeof WHOLE - 1, "{\"prompt\": \"What is"                                                        },
-    {"short",    8,                "{\"prompt"                                                                     },
-    {"tampered", sizeof WHOLE - 1, "{\"prompt\": \"What is true strays\"}\n"                                       },
-    {"longer",   70,               "{\"prompt\": \"What is true stays.\"}\n{\"prompt\": \"And more, and more.\"}\n"},
+    {"whole", sizeof WHOLE - 1, WHOLE},
+    {"cut", sizeof WHOLE - 1, "{\"prompt\": \"What is"},
+    {"short", 8, "{\"prompt"},
+    {"tampered", sizeof WHOLE - 1, "{\"prompt\": \"What is true strays\"}\n"},
+    {"longer", 70, "{\"prompt\": \"What is true stays.\"}\n{\"prompt\": \"And more, and more.\"}\n"},
 };
 
 static const Served *served(const char *request) {

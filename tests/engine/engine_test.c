@@ -132,12 +132,9 @@ static void run_both(Run *target, Run *draft) {
 
 static void two_at_once(void **state) {
     const Models *m = *state;
-    static const EngineOptions targets[] =
-        {
-            {.device = "cpu",   .backend.threads = 2},
-            {.device = "cpu",                 .compute = "f32", .backend.threads = 1},
-            {.device = "null"}
-    },
+    static const EngineOptions targets[] = {{.device = "cpu", .backend.threads = 2},
+                                            {.device = "cpu", .compute = "f32", .backend.threads = 1},
+                                            {.device = "null"}},
                                drafts[] = {{.device = "cpu", .backend.threads = 1},
                                            {.device = "null"},
                                            {.device = "null", .backend.context = 200}};
@@ -231,8 +228,7 @@ static void memory_is_told(void **state) {
             BackendReport took;
             EngineOptions o = {
                 .compute = bf16 ? "bf16" : "f32",
-                .backend = {.context = contexts[i], .threads = 2, .max_nodes = i % 2 ? 40 : 0}
-            };
+                .backend = {.context = contexts[i], .threads = 2, .max_nodes = i % 2 ? 40 : 0}};
             open_engine(&engine, m->target, &o, &said);
             engine.session.backend->report(engine.session.self, &took);
             int want = contexts[i] > 0 && contexts[i] < 512 ? contexts[i] : 512;
@@ -251,18 +247,18 @@ static void grow_weights(const char *dir, int width, int mlp, int vocab) {
         const char *name;
         int64_t rows, columns;
     } tensors[] = {
-        {"model.embed_tokens.weight",                      vocab, width},
-        {"model.norm.weight",                              0,     width},
-        {"lm_head.weight",                                 vocab, width},
-        {"model.layers.0.input_layernorm.weight",          0,     width},
-        {"model.layers.0.self_attn.q_proj.weight",         64,    width},
-        {"model.layers.0.self_attn.k_proj.weight",         64,    width},
-        {"model.layers.0.self_attn.v_proj.weight",         64,    width},
-        {"model.layers.0.self_attn.o_proj.weight",         width, 64   },
-        {"model.layers.0.post_attention_layernorm.weight", 0,     width},
-        {"model.layers.0.mlp.gate_proj.weight",            mlp,   width},
-        {"model.layers.0.mlp.up_proj.weight",              mlp,   width},
-        {"model.layers.0.mlp.down_proj.weight",            width, mlp  },
+        {"model.embed_tokens.weight", vocab, width},
+        {"model.norm.weight", 0, width},
+        {"lm_head.weight", vocab, width},
+        {"model.layers.0.input_layernorm.weight", 0, width},
+        {"model.layers.0.self_attn.q_proj.weight", 64, width},
+        {"model.layers.0.self_attn.k_proj.weight", 64, width},
+        {"model.layers.0.self_attn.v_proj.weight", 64, width},
+        {"model.layers.0.self_attn.o_proj.weight", width, 64},
+        {"model.layers.0.post_attention_layernorm.weight", 0, width},
+        {"model.layers.0.mlp.gate_proj.weight", mlp, width},
+        {"model.layers.0.mlp.up_proj.weight", mlp, width},
+        {"model.layers.0.mlp.down_proj.weight", width, mlp},
     };
     json_t *header = json_object();
     json_int_t end = 0;
@@ -333,9 +329,7 @@ static void context_too_large(void **state) {
     if (!at || !strstr(e.text, "would fit") || fits * (row + angles) > room ||
         fits * (row + angles) < room / 10 * 9)
         fail_msg("%zu bytes a position, %zu are free: got '%s'", row + angles, room, e.text);
-    EngineOptions small = {
-        .backend = {.context = 64, .max_nodes = 8, .threads = 1}
-    };
+    EngineOptions small = {.backend = {.context = 64, .max_nodes = 8, .threads = 1}};
     open_engine(&engine, dir, &small, &said);
     engine_close(&engine);
 }
@@ -347,22 +341,22 @@ static void names(void **state) {
     static const struct {
         const char *device, *compute, *weights, *said;
     } rows[] = {
-        {"gpu",    NULL,   NULL,     "there is no device 'gpu': cpu, cuda[:n][,cuda:m..], auto and null are known"},
-        {"",       NULL,   NULL,     "there is no device '': cpu, cuda[:n][,cuda:m..], auto and null are known"   },
-        {"CPU",    NULL,   NULL,     "there is no device 'CPU': cpu, cuda[:n][,cuda:m..], auto and null are known"},
-        {"cpu:0",  NULL,   NULL,
-         "there is no device 'cpu:0': cpu, cuda[:n][,cuda:m..], auto and null are known"                          },
-        {"null:1", NULL,   NULL,
-         "there is no device 'null:1': cpu, cuda[:n][,cuda:m..], auto and null are known"                         },
-        {"cuda:",  NULL,   NULL,
-         "there is no device 'cuda:': cpu, cuda[:n][,cuda:m..], auto and null are known"                          },
-        {"cuda:x", NULL,   NULL,
-         "there is no device 'cuda:x': cpu, cuda[:n][,cuda:m..], auto and null are known"                         },
-        {"cpu",    "fp8",  NULL,     "there is no compute 'fp8': f32, bf16 and f16 are known"                     },
-        {"null",   "BF16", NULL,     "there is no compute 'BF16': f32, bf16 and f16 are known"                    },
-        {"null",   NULL,   "held",   "weights held needs device cpu; leave --weights out for null"                },
-        {"cuda",   NULL,   "held",   "weights held needs device cpu; leave --weights out for cuda"                },
-        {"null",   NULL,   "packed", "weights are 'packed', must be held or mapped"                               },
+        {"gpu", NULL, NULL, "there is no device 'gpu': cpu, cuda[:n][,cuda:m..], auto and null are known"},
+        {"", NULL, NULL, "there is no device '': cpu, cuda[:n][,cuda:m..], auto and null are known"},
+        {"CPU", NULL, NULL, "there is no device 'CPU': cpu, cuda[:n][,cuda:m..], auto and null are known"},
+        {"cpu:0", NULL, NULL,
+         "there is no device 'cpu:0': cpu, cuda[:n][,cuda:m..], auto and null are known"},
+        {"null:1", NULL, NULL,
+         "there is no device 'null:1': cpu, cuda[:n][,cuda:m..], auto and null are known"},
+        {"cuda:", NULL, NULL,
+         "there is no device 'cuda:': cpu, cuda[:n][,cuda:m..], auto and null are known"},
+        {"cuda:x", NULL, NULL,
+         "there is no device 'cuda:x': cpu, cuda[:n][,cuda:m..], auto and null are known"},
+        {"cpu", "fp8", NULL, "there is no compute 'fp8': f32, bf16 and f16 are known"},
+        {"null", "BF16", NULL, "there is no compute 'BF16': f32, bf16 and f16 are known"},
+        {"null", NULL, "held", "weights held needs device cpu; leave --weights out for null"},
+        {"cuda", NULL, "held", "weights held needs device cpu; leave --weights out for cuda"},
+        {"null", NULL, "packed", "weights are 'packed', must be held or mapped"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Engine engine;
@@ -387,9 +381,7 @@ static void attentions(void **state) {
         Error e = {0};
         EngineMemory memory;
         BackendReport r;
-        EngineOptions o = {
-            .attention = plain ? "plain" : NULL, .backend = {.threads = 2, .isa = "portable"}
-        };
+        EngineOptions o = {.attention = plain ? "plain" : NULL, .backend = {.threads = 2, .isa = "portable"}};
         open_engine(&engine, m->target, &o, &memory);
         Session *s = &engine.session;
         step[plain] = memory.step;
@@ -409,7 +401,7 @@ static void attentions(void **state) {
     assert_true(step[1] > step[0]);
     mem_free(logits[0]), mem_free(logits[1]);
     static const char *const rows[][3] = {
-        {"cpu",  "dense", "there is no attention 'dense': flash and plain are known"         },
+        {"cpu", "dense", "there is no attention 'dense': flash and plain are known"},
         {"cuda", "plain",
          "attention plain needs device cpu or null; cuda has flash alone (--attention flash)"},
     };

@@ -13,8 +13,7 @@ static const double F32_TOLERANCE = 2e-5, HALF_FACTOR = 2;
 static void open_engine(Engine *engine, const Golden *g, const char *compute) {
     Error e = {0};
     EngineOptions o = {
-        .device = "cpu", .compute = compute, .backend = {.context = 128, .isa = getenv("OUTPACE_ISA")}
-    };
+        .device = "cpu", .compute = compute, .backend = {.context = 128, .isa = getenv("OUTPACE_ISA")}};
     if (!engine_open(engine, g->dir, &o, NULL, &e)) fail_msg("%s", e.text);
 }
 

@@ -201,8 +201,7 @@ static void open_tiny(Session *s, RandomModel *m, Random *r) {
         .real_vocab = VOCAB,
         .context = 64,
         .norm_epsilon = 1e-5f,
-        .rope = {.kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = 2, .attention_factor = 1}
-    };
+        .rope = {.kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = 2, .attention_factor = 1}};
     random_model_init(m, &shape, DTYPE_F32, false, r);
     open_cpu(s, m, COMPUTE_F32, NULL);
 }
@@ -240,10 +239,8 @@ static void draw(Session *s, Method *m, const Sampling *sampling, const int *pro
 // chance 0 and may never come.
 static void sampled_lookup_has_the_distribution(void **state) {
     (void)state;
-    static const Sampling samplings[] = {
-        {.temperature = 1.5, .top_p = 1  },
-        { .temperature = 1.2,        .top_k = 5, .top_p = 0.9}
-    };
+    static const Sampling samplings[] = {{.temperature = 1.5, .top_p = 1},
+                                         {.temperature = 1.2, .top_k = 5, .top_p = 0.9}};
     int prompt[PROMPT];
     Random r = test_random(72);
     Session s;
@@ -281,13 +278,11 @@ static void a_seed_repeats(void **state) {
     int different = 0, prompt[] = {1, 2, 5}, first[40] = {0};
     assert_true(method_open(&m, "autoregressive", &env, NULL));
     for (int i = 0; i < 40; i++) { // each seed twice
-        DecodeOptions o = {
-            .max_tokens = 40,
-            .sampling = {.temperature = 5, .top_p = 1}, // flat, whatever the model
-            .seed = (uint64_t)i / 2,
-            .merge = true,
-            .clock = still_clock()
-        };
+        DecodeOptions o = {.max_tokens = 40,
+                           .sampling = {.temperature = 5, .top_p = 1}, // flat, whatever the model
+                           .seed = (uint64_t)i / 2,
+                           .merge = true,
+                           .clock = still_clock()};
         DecodeResult out;
         assert_true(decode(&s, &m, prompt, 3, &o, &out, NULL));
         bool same = memcmp(first, out.ids, sizeof first) == 0;

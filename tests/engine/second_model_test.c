@@ -242,8 +242,7 @@ static Shape tiny_shape(void) {
         .real_vocab = VOCAB,
         .context = CONTEXT,
         .norm_epsilon = 1e-5f,
-        .rope = {.kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = 2, .attention_factor = 1}
-    };
+        .rope = {.kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = 2, .attention_factor = 1}};
 }
 
 typedef struct {
@@ -287,10 +286,8 @@ static void check_words(const MethodEnv *env, const char *text) {
 }
 
 static void sampled_output_has_the_distribution(void **state) {
-    static const Sampling samplings[] = {
-        {.temperature = 1.5, .top_p = 1  },
-        { .temperature = 1,        .top_k = 5, .top_p = 0.9}
-    };
+    static const Sampling samplings[] = {{.temperature = 1.5, .top_p = 1},
+                                         {.temperature = 1, .top_k = 5, .top_p = 0.9}};
     Random r = test_random(92);
     Shape shape = tiny_shape();
     RandomModel model, other, adapter;

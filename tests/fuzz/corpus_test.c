@@ -22,21 +22,11 @@ typedef struct {
 } Fuzzer;
 
 static const Fuzzer FUZZERS[] = {
-    {"adapter",     adapter_fuzz    },
-    {"config",      config_fuzz     },
-    {"dataset",     dataset_fuzz    },
-    {"datastore",   datastore_fuzz  },
-    {"experiment",  experiment_fuzz },
-    {"gzip",        gzip_fuzz       },
-    {"hardware",    hardware_fuzz   },
-    {"import",      import_fuzz     },
-    {"points",      points_fuzz     },
-    {"published",   published_fuzz  },
-    {"safetensors", safetensors_fuzz},
-    {"surface",     surface_fuzz    },
-    {"token_table", token_table_fuzz},
-    {"tokenizer",   tokenizer_fuzz  },
-    {"training",    training_fuzz   },
+    {"adapter", adapter_fuzz},         {"config", config_fuzz},           {"dataset", dataset_fuzz},
+    {"datastore", datastore_fuzz},     {"experiment", experiment_fuzz},   {"gzip", gzip_fuzz},
+    {"hardware", hardware_fuzz},       {"import", import_fuzz},           {"points", points_fuzz},
+    {"published", published_fuzz},     {"safetensors", safetensors_fuzz}, {"surface", surface_fuzz},
+    {"token_table", token_table_fuzz}, {"tokenizer", tokenizer_fuzz},     {"training", training_fuzz},
 };
 enum { FUZZER_COUNT = sizeof FUZZERS / sizeof *FUZZERS };
 

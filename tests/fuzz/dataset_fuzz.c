@@ -51,11 +51,11 @@ static void load(const uint8_t *data, size_t size, const DatasetRequest *q) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const DatasetRequest requests[] = {
-        {.name = "a"             },
-        {.name = "a",              .format = "text", .order = ORDER_SHUFFLED, .seed = 3, .limit = 2},
+        {.name = "a"},
+        {.name = "a", .format = "text", .order = ORDER_SHUFFLED, .seed = 3, .limit = 2},
         {.name = "a", .order = ORDER_BY_TASK, .consecutive = 2, .turns = 1},
-        {.name = "a",              .split = "test"},
-        {.name = "a:bare"             },
+        {.name = "a", .split = "test"},
+        {.name = "a:bare"},
     };
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) load(data, size, &requests[i]);
     return 0;

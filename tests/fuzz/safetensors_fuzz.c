@@ -45,17 +45,15 @@ static void check_tensors(const Safetensors *s, size_t size) {
 // tied.
 static void bind(const Safetensors *s, const uint8_t *data, const char *type) {
     LayerWeights layer = {.q = {.data = NULL}};
-    Model m = {
-        .shape = {.layers = 1,
-                  .width = 2,
-                  .heads = 1,
-                  .kv_heads = 1,
-                  .head_dim = 2,
-                  .mlp_width = 1,
-                  .vocab = 2,
-                  .tied_head = true},
-        .layers = &layer
-    };
+    Model m = {.shape = {.layers = 1,
+                         .width = 2,
+                         .heads = 1,
+                         .kv_heads = 1,
+                         .head_dim = 2,
+                         .mlp_width = 1,
+                         .vocab = 2,
+                         .tied_head = true},
+               .layers = &layer};
     memcpy(m.architecture, type, strlen(type));
     m.shape.qk_norm = architecture_find(type)->qk_norm;
     const Shard shard = {*s, data, "shard"};

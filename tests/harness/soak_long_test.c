@@ -78,14 +78,14 @@ static const struct {
     const char *name;
     double share, more; // how far the last rounds may be above the first ones
 } RULES[] = {
-    {"memory of the long process", 0.05, 4 << 20 },
-    {"its descriptors",            0,    0       },
-    {"its store, bytes a sample",  0.25, 0       },
-    {"a.db",                       0.25, 64 << 10},
-    {"c.db",                       0.25, 64 << 10},
-    {"the cache",                  0,    0       },
-    {"files",                      0,    0       },
-    {"temporary files",            0,    0       },
+    {"memory of the long process", 0.05, 4 << 20},
+    {"its descriptors", 0, 0},
+    {"its store, bytes a sample", 0.25, 0},
+    {"a.db", 0.25, 64 << 10},
+    {"c.db", 0.25, 64 << 10},
+    {"the cache", 0, 0},
+    {"files", 0, 0},
+    {"temporary files", 0, 0},
 };
 
 typedef struct {

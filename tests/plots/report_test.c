@@ -164,11 +164,11 @@ static void of_another_engine(void **state) {
 // Nor are there speedups where no clock saw time; what was accepted is drawn all the same.
 static void without_times(void **state) {
     static const char *const METHODS[][2] = {
-        {"autoregressive", ""                                             },
-        {"lookahead",      "\"W\": 5, \"N\": 5, \"G\": 5"                 },
-        {"ngrammys",       "\"k\": 2, \"w\": 3, \"strategy\": \"mixed\""  },
-        {"kangaroo",       "\"exit_layer\": 2, \"gamma\": 3, \"eta\": 0.4"},
-        {"ouroboros",      "\"K\": 3, \"beta\": 4, \"gamma\": 3"          },
+        {"autoregressive", ""},
+        {"lookahead", "\"W\": 5, \"N\": 5, \"G\": 5"},
+        {"ngrammys", "\"k\": 2, \"w\": 3, \"strategy\": \"mixed\""},
+        {"kangaroo", "\"exit_layer\": 2, \"gamma\": 3, \"eta\": 0.4"},
+        {"ouroboros", "\"K\": 3, \"beta\": 4, \"gamma\": 3"},
     };
     static const char *const FIGURES[] = {"devices", "ngrammys", "exit-layer", "eta", "phrases"};
     Child c;

@@ -40,20 +40,18 @@ static bool attention_alone(const Launch *l, uint32_t block) {
 
 // Of queries that share a key head.
 static Counters count(int group, int head_dim, int context, const Steps *steps) {
-    Shape shape = {
-        .input = INPUT_TOKENS,
-        .layers = 1,
-        .width = 32,
-        .heads = group,
-        .kv_heads = 1,
-        .head_dim = head_dim,
-        .mlp_width = 16,
-        .vocab = VOCAB,
-        .real_vocab = VOCAB,
-        .context = CONTEXT,
-        .norm_epsilon = 1e-5f,
-        .rope = {.theta = 10000, .factor = 1, .pairs = head_dim / 2, .attention_factor = 1}
-    };
+    Shape shape = {.input = INPUT_TOKENS,
+                   .layers = 1,
+                   .width = 32,
+                   .heads = group,
+                   .kv_heads = 1,
+                   .head_dim = head_dim,
+                   .mlp_width = 16,
+                   .vocab = VOCAB,
+                   .real_vocab = VOCAB,
+                   .context = CONTEXT,
+                   .norm_epsilon = 1e-5f,
+                   .rope = {.theta = 10000, .factor = 1, .pairs = head_dim / 2, .attention_factor = 1}};
     BackendOptions o = {.compute = COMPUTE_BF16, .max_nodes = NODES};
     Random r = test_random(40);
     int tokens[CONTEXT] = {0}, root = 0;
@@ -88,13 +86,9 @@ static Counters count(int group, int head_dim, int context, const Steps *steps) 
 }
 
 static const Steps STEPS[] = {
-    {"one",       1,   0,  0, 0,  0 },
-    {"chain",     8,   0,  0, 0,  0 },
-    {"chain",     32,  0,  0, 0,  0 },
-    {"chain",     121, 0,  0, 0,  0 },
-    {"lookahead", 0,   15, 4, 15, 4 },
-    {"ngrammys",  0,   0,  0, 25, 14},
-    {"chain",     400, 0,  0, 0,  0 }, // as a prompt's
+    {"one", 1, 0, 0, 0, 0},     {"chain", 8, 0, 0, 0, 0},       {"chain", 32, 0, 0, 0, 0},
+    {"chain", 121, 0, 0, 0, 0}, {"lookahead", 0, 15, 4, 15, 4}, {"ngrammys", 0, 0, 0, 25, 14},
+    {"chain", 400, 0, 0, 0, 0}, // as a prompt's
 };
 
 static void check(int group, int head_dim, int context, const Steps *steps) {

@@ -69,10 +69,10 @@ typedef struct Card {
 // brings to 5.5 at least; the A100's and the RTX 4090's likewise [lead]. launch_s: 1.5 us between kernels of
 // a recorded step [lead]; 0.7 where blocks stand ready and wait [lead].
 static const Card CARDS[] = {
-    {"a100",    "a100-80gb", 80, 1.410e9, 163, 164, 2048, 32, 0.95, 4.4e12, 1.5e-6, 0     },
-    {"h100",    "h100",      90, 1.755e9, 227, 228, 2048, 32, 0.62, 5.5e12, 1.5e-6, 0.7e-6},
-    {"h200",    "h200",      90, 1.755e9, 227, 228, 2048, 32, 0.62, 5.5e12, 1.5e-6, 0.7e-6},
-    {"rtx4090", "rtx4090",   89, 2.520e9, 99,  100, 1536, 24, 0.95, 5.0e12, 1.5e-6, 0     },
+    {"a100", "a100-80gb", 80, 1.410e9, 163, 164, 2048, 32, 0.95, 4.4e12, 1.5e-6, 0},
+    {"h100", "h100", 90, 1.755e9, 227, 228, 2048, 32, 0.62, 5.5e12, 1.5e-6, 0.7e-6},
+    {"h200", "h200", 90, 1.755e9, 227, 228, 2048, 32, 0.62, 5.5e12, 1.5e-6, 0.7e-6},
+    {"rtx4090", "rtx4090", 89, 2.520e9, 99, 100, 1536, 24, 0.95, 5.0e12, 1.5e-6, 0},
 };
 enum { CARDS_COUNT = sizeof CARDS / sizeof *CARDS, PROCESSOR_REGISTERS = 65536 };
 

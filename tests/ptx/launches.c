@@ -116,16 +116,14 @@ static cudaError_t launch(Function *f, dim3 grid, dim3 block, void **arguments, 
     if (cluster.x * cluster.y * cluster.z > 1 && k->target < 90) return cudaErrorNotSupported;
     if (cluster.x < 1 || cluster.x > MOST_CLUSTER || grid.x % cluster.x || cluster.y != 1 || cluster.z != 1)
         return cudaErrorInvalidClusterSize;
-    Launch l = {
-        .kernel = k,
-        .grid = {grid.x, grid.y, grid.z},
-        .threads = threads,
-        .cluster = cluster.x,
-        .shared = shared,
-        .device = device,
-        .early = early,
-        .params = calloc(1, k->param_bytes + 1)
-    };
+    Launch l = {.kernel = k,
+                .grid = {grid.x, grid.y, grid.z},
+                .threads = threads,
+                .cluster = cluster.x,
+                .shared = shared,
+                .device = device,
+                .early = early,
+                .params = calloc(1, k->param_bytes + 1)};
     if (!l.params) machine_fault("no memory");
     for (int i = 0; i < k->params; i++) memcpy(l.params + k->param_at[i], arguments[i], k->param_size[i]);
     runtime_put(s, l);

@@ -297,10 +297,7 @@ void ptx_load(const char *path) {
     fclose(f);
     text[size] = 0;
     Kernel none = {0};
-    Reader r = {
-        .c = {text, 1},
-          .k = &none
-    };
+    Reader r = {.c = {text, 1}, .k = &none};
     read_file(&r, path, false);
     r.c = (Cursor){text, 1};
     read_file(&r, path, true);

@@ -137,11 +137,7 @@ static void the_loaded_code_decides(void **state) {
     static const struct {
         const char *card;
         bool old_code, early;
-    } rows[] = {
-        {"90", false, true },
-        {"90", true,  false},
-        {"80", false, false}
-    };
+    } rows[] = {{"90", false, true}, {"90", true, false}, {"80", false, false}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         GpuFacts facts;
@@ -169,13 +165,7 @@ static void counts_are_right(void **state) {
     static const struct {
         int stride;
         uint64_t sectors, waves;
-    } cases[] = {
-        {1,  4,  1 },
-        {2,  8,  2 },
-        {4,  16, 4 },
-        {8,  32, 8 },
-        {32, 32, 32}
-    };
+    } cases[] = {{1, 4, 1}, {2, 8, 2}, {4, 16, 4}, {8, 32, 8}, {32, 32, 32}};
     uint64_t path = 0;
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -21,10 +21,10 @@ typedef struct Case {
 } Case;
 
 static const Case CASES[] = {
-    {"o",       WIDTH,     WIDTH, PUT_RESIDUAL, {1200, 1200, 1200, 1900}, 256},
-    {"down",    WIDTH,     11008, PUT_RESIDUAL, {1500, 1500, 1700, 3000}, 256},
-    {"q k v",   3 * WIDTH, WIDTH, PUT_QKV,      {1100, 1100, 1900, 5400}, 256},
-    {"gate up", 22016,     WIDTH, PUT_GATED,    {800, 1200, 2600, 7500},  192},
+    {"o", WIDTH, WIDTH, PUT_RESIDUAL, {1200, 1200, 1200, 1900}, 256},
+    {"down", WIDTH, 11008, PUT_RESIDUAL, {1500, 1500, 1700, 3000}, 256},
+    {"q k v", 3 * WIDTH, WIDTH, PUT_QKV, {1100, 1100, 1900, 5400}, 256},
+    {"gate up", 22016, WIDTH, PUT_GATED, {800, 1200, 2600, 7500}, 192},
 };
 
 static bool is_first_tile(const Launch *l, uint32_t block) { return block < l->grid[0]; }

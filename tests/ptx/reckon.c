@@ -253,19 +253,12 @@ static int usage(void) {
 
 int main(int count, char **arguments) {
     static const struct option OPTIONS[] = {
-        {"shape",    required_argument, NULL, 's'},
-        {"card",     required_argument, NULL, 'c'},
-        {"rows",     required_argument, NULL, 'r'},
-        {"context",  required_argument, NULL, 'x'},
-        {"kernel",   required_argument, NULL, 'k'},
-        {"details",  no_argument,       NULL, 'd'},
-        {"machines", required_argument, NULL, 'm'},
-        {NULL,       0,                 NULL, 0  },
+        {"shape", required_argument, NULL, 's'},    {"card", required_argument, NULL, 'c'},
+        {"rows", required_argument, NULL, 'r'},     {"context", required_argument, NULL, 'x'},
+        {"kernel", required_argument, NULL, 'k'},   {"details", no_argument, NULL, 'd'},
+        {"machines", required_argument, NULL, 'm'}, {NULL, 0, NULL, 0},
     };
-    Asked a = {
-        .shapes = {"llama2-7b", "llama2-13b", "mistral-7b", "phi3-mini"},
-          .shape_count = 4
-    };
+    Asked a = {.shapes = {"llama2-7b", "llama2-13b", "mistral-7b", "phi3-mini"}, .shape_count = 4};
     const char *rows = NULL, *contexts = NULL;
     Error e = {0};
     for (int o; (o = getopt_long(count, arguments, "", OPTIONS, NULL)) != -1;) {

@@ -18,8 +18,7 @@ static const Shape SMALL = {
     .real_vocab = 1024,
     .context = 1000,
     .norm_epsilon = 1e-5f,
-    .rope = {.kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = 32, .attention_factor = 1}
-};
+    .rope = {.kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = 32, .attention_factor = 1}};
 enum { QKV = 1024 * 512, O = 512 * 512, IN = 2048 * 512, DOWN = 512 * 1024, HEAD = 1024 * 512 }; // weights
 
 static const Card *card(const char *name) {

@@ -85,11 +85,8 @@ static void name_launch(const Launch *l, Counted *c) {
         const Matrix *matrix;
         const char *name;
     } MATRICES[] = {
-        {&layer->qkv,           "q k v"  },
-        {&layer->o,             "o"      },
-        {&layer->in,            "gate up"},
-        {&layer->down,          "down"   },
-        {&counting->cuda->head, "head"   },
+        {&layer->qkv, "q k v"},          {&layer->o, "o"}, {&layer->in, "gate up"}, {&layer->down, "down"},
+        {&counting->cuda->head, "head"},
     };
     plain_name(k->name, c->name, sizeof c->name);
     if (!strstr(k->name, "product") || !k->params || k->param_size[0] != sizeof(Product)) return;

@@ -256,11 +256,9 @@ static void writers_are_noticed(void **state) {
 
 // A store whose file is not at its path any more holds what nobody will find: it takes nothing.
 static void deleted_or_replaced(void **state) {
-    static const char *const WAYS[][2] = {
-        {"delete",  "its file was deleted or replaced"},
-        {"replace", "its file was deleted or replaced"},
-        {"log",     "its log"                         }
-    };
+    static const char *const WAYS[][2] = {{"delete", "its file was deleted or replaced"},
+                                          {"replace", "its file was deleted or replaced"},
+                                          {"log", "its log"}};
     for (size_t i = 0; i < sizeof WAYS / sizeof *WAYS; i++) {
         const char *path = folder_path(*state, "a.db"), *other = folder_path(*state, "b.db");
         FilledStore f;

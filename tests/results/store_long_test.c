@@ -34,20 +34,20 @@ static const struct {
     const char *sql;
     double limit_s;
 } QUERIES[] = {
-    {"SELECT * FROM result",                                                                                 2},
-    {"SELECT * FROM run_state",                                                                              2},
-    {"SELECT * FROM task_speedup",                                                                           2},
-    {"SELECT * FROM ctar",                                                                                   2},
-    {"SELECT * FROM pass_sums",                                                                              2},
-    {"SELECT * FROM point_source",                                                                           2},
-    {"SELECT * FROM point_rank",                                                                             2},
-    {"SELECT * FROM point_text",                                                                             2},
-    {"SELECT * FROM prompt_speedup WHERE point_id = 7",                                                      2},
-    {"SELECT a.value, S, speedup FROM result JOIN point_param AS a USING (point_id) WHERE a.name = 'k'",     2},
+    {"SELECT * FROM result", 2},
+    {"SELECT * FROM run_state", 2},
+    {"SELECT * FROM task_speedup", 2},
+    {"SELECT * FROM ctar", 2},
+    {"SELECT * FROM pass_sums", 2},
+    {"SELECT * FROM point_source", 2},
+    {"SELECT * FROM point_rank", 2},
+    {"SELECT * FROM point_text", 2},
+    {"SELECT * FROM prompt_speedup WHERE point_id = 7", 2},
+    {"SELECT a.value, S, speedup FROM result JOIN point_param AS a USING (point_id) WHERE a.name = 'k'", 2},
     {"SELECT rows, context / 64, count(*), avg(forward_ns) FROM step_time WHERE point_id = 7 GROUP BY 1, 2",
-     3                                                                                                        },
-    {"SELECT kind, model, a, b, rows, sum(count) FROM pass WHERE point_id = 7 GROUP BY 1, 2, 3, 4, 5",       3},
-    {"SELECT count(*), sum(emitted), avg(forward_ns) FROM step",                                             3}, // all five million
+     3},
+    {"SELECT kind, model, a, b, rows, sum(count) FROM pass WHERE point_id = 7 GROUP BY 1, 2, 3, 4, 5", 3},
+    {"SELECT count(*), sum(emitted), avg(forward_ns) FROM step", 3}, // all five million
 };
 
 static void ask(Store *s, const char *sql, double limit_s) {

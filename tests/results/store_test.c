@@ -73,10 +73,7 @@ static void sums(void **state) {
 
 // Passes that differ in anything from one of the whole target and its head are kept as they are.
 static void unlike_passes(void **state) {
-    static const StorePass WHOLE[2] = {
-        {ROLE_TARGET, 0, 4, 5, 9, 1},
-        {ROLE_TARGET, 4, 4, 2, 9, 1}
-    };
+    static const StorePass WHOLE[2] = {{ROLE_TARGET, 0, 4, 5, 9, 1}, {ROLE_TARGET, 4, 4, 2, 9, 1}};
     FilledStore f = filled(folder_path(*state, "a.db"), 1, 1, 0);
     StorePass passes[11][2];
     StoreStep steps[11];
@@ -171,10 +168,8 @@ static void values_keep_their_type(void **state) {
 static void twice_is_refused(void **state) {
     Error e = {0};
     FilledStore f = filled(folder_path(*state, "a.db"), 1, 2, 1);
-    StoreSample both[2] = {
-        {.point = f.points[0], .prompt = f.prompts[0], .attempt = f.attempt, .pass = 1},
-        {.point = f.points[0], .prompt = f.prompts[0], .attempt = f.attempt, .pass = 0}
-    };
+    StoreSample both[2] = {{.point = f.points[0], .prompt = f.prompts[0], .attempt = f.attempt, .pass = 1},
+                           {.point = f.points[0], .prompt = f.prompts[0], .attempt = f.attempt, .pass = 0}};
     assert_false(store_samples(f.store, both, 2, &e));
     assert_non_null(strstr(e.text, "is there already"));
     assert_int_equal(e.kind, ERROR_INPUT);
@@ -201,24 +196,22 @@ static void fits_are_of_their_points(void **state) {
     StoreGarbage g;
     char ids[64];
     bool added = false;
-    StoreFit fit = {
-        .hash = "1",
-        .points = "p",
-        .point_ids = ids,
-        .title = "tiny, chat",
-        .law = "paper",
-        .bonus = "kept",
-        .output = 64,
-        .estimator = "least_squares",
-        .fitted = 2,
-        .prompts = 2,
-        .resamples = 100,
-        .version = "0",
-        .estimates = {{"least_squares", 0.4, 0.3, 0.5, 2, 1, 3, 0.1, 2, 0.5, "prompts"},
-                      {"likelihood", 0.5, (double)NAN, (double)NAN, 2, (double)NAN, (double)NAN, 0.2, 3, 0.1,
-                       NULL}},
-        .estimate_count = 2
-    };
+    StoreFit fit = {.hash = "1",
+                    .points = "p",
+                    .point_ids = ids,
+                    .title = "tiny, chat",
+                    .law = "paper",
+                    .bonus = "kept",
+                    .output = 64,
+                    .estimator = "least_squares",
+                    .fitted = 2,
+                    .prompts = 2,
+                    .resamples = 100,
+                    .version = "0",
+                    .estimates = {{"least_squares", 0.4, 0.3, 0.5, 2, 1, 3, 0.1, 2, 0.5, "prompts"},
+                                  {"likelihood", 0.5, (double)NAN, (double)NAN, 2, (double)NAN, (double)NAN,
+                                   0.2, 3, 0.1, NULL}},
+                    .estimate_count = 2};
     snprintf(ids, sizeof ids, "[%lld,%lld]", (long long)f.points[1], (long long)f.points[2]);
     assert_true(store_fit(f.store, f.run, &fit, &added, &e) && added);
     assert_true(store_fit(f.store, f.run, &fit, &added, &e) && !added);

@@ -124,24 +124,24 @@ static const char *meaning_of(const char *column) {
     static const struct {
         const char *column, *sql;
     } MEANINGS[] = {
-        {"id",             NULL                                                                       },
-        {"run_id",         NULL                                                                       },
-        {"uid",            NULL                                                                       },
-        {"point_id",       "(SELECT number FROM point AS m WHERE m.id = t.point_id)"                  },
-        {"baseline_id",    "(SELECT number FROM point AS m WHERE m.id = t.baseline_id)"               },
-        {"same_path_id",   "(SELECT number FROM point AS m WHERE m.id = t.same_path_id)"              },
-        {"base_id",        "(SELECT number FROM point AS m WHERE m.id = t.base_id)"                   },
-        {"model_id",       "(SELECT name || hash FROM model AS m WHERE m.id = t.model_id)"            },
-        {"dataset_id",     "(SELECT name || hash FROM dataset AS m WHERE m.id = t.dataset_id)"        },
-        {"prompt_id",      "(SELECT d.name || m.number || '.' || m.turn FROM prompt AS m JOIN dataset AS d"
-                      " ON d.id = m.dataset_id WHERE m.id = t.prompt_id)"        },
+        {"id", NULL},
+        {"run_id", NULL},
+        {"uid", NULL},
+        {"point_id", "(SELECT number FROM point AS m WHERE m.id = t.point_id)"},
+        {"baseline_id", "(SELECT number FROM point AS m WHERE m.id = t.baseline_id)"},
+        {"same_path_id", "(SELECT number FROM point AS m WHERE m.id = t.same_path_id)"},
+        {"base_id", "(SELECT number FROM point AS m WHERE m.id = t.base_id)"},
+        {"model_id", "(SELECT name || hash FROM model AS m WHERE m.id = t.model_id)"},
+        {"dataset_id", "(SELECT name || hash FROM dataset AS m WHERE m.id = t.dataset_id)"},
+        {"prompt_id", "(SELECT d.name || m.number || '.' || m.turn FROM prompt AS m JOIN dataset AS d"
+                      " ON d.id = m.dataset_id WHERE m.id = t.prompt_id)"},
         {"sample_id",
          "(SELECT p.number || '/' || m.pass || '/' || q.number || '.' || q.turn FROM sample AS m JOIN point"
          " AS p ON p.id = m.point_id JOIN prompt AS q ON q.id = m.prompt_id WHERE m.id = t.sample_id)"},
-        {"attempt_id",     "(SELECT count(*) FROM attempt AS m WHERE m.id < t.attempt_id)"            },
-        {"environment_id", "(SELECT hash FROM environment AS m WHERE m.id = t.environment_id)"        },
-        {"output_id",      "(SELECT hash FROM output AS m WHERE m.id = t.output_id)"                  },
-        {"source_id",      "(SELECT name FROM source AS m WHERE m.id = t.source_id)"                  },
+        {"attempt_id", "(SELECT count(*) FROM attempt AS m WHERE m.id < t.attempt_id)"},
+        {"environment_id", "(SELECT hash FROM environment AS m WHERE m.id = t.environment_id)"},
+        {"output_id", "(SELECT hash FROM output AS m WHERE m.id = t.output_id)"},
+        {"source_id", "(SELECT name FROM source AS m WHERE m.id = t.source_id)"},
     };
     static char own[64];
     for (size_t i = 0; i < sizeof MEANINGS / sizeof *MEANINGS; i++)
@@ -247,14 +247,12 @@ static void disturb(const char *path) {
     StoreStep step = {
         .accepted = 1, .emitted = 2, .context = -1, .rows = 2, .asked = -1, .pool = -1, .device_s = -1};
     StoreDivergence d = {.position = 1, .wanted = 3, .got = -1, .margin = 1.0 / 3};
-    StoreOutput output = {
-        .ids = (const int[]){-1, 70000},
-        .count = 2,
-        .text = "a\0\0b",
-        .text_bytes = 4,
-        .repeated = 1.0 / 7,
-        .looping = true
-    };
+    StoreOutput output = {.ids = (const int[]){-1, 70000},
+                          .count = 2,
+                          .text = "a\0\0b",
+                          .text_bytes = 4,
+                          .repeated = 1.0 / 7,
+                          .looping = true};
     StoreSample x = {.attempt = second,
                      .pass = 9,
                      .steps = &step,
@@ -305,33 +303,34 @@ static void lines_that_are_no_good(void **state) {
     static const struct {
         const char *line, *want;
     } BAD[] = {
-        {"{",                                                                                        "a.jsonl:2"               },
-        {"[1]",                                                                                      "no JSON object"          },
-        {"{\"dataset\": \"d\", \"steps\": [{" STEP "}]}",                                            "'decode_s'"              },
-        {"{\"decode_s\": 1, \"prompt\": 0, \"dataset\": \"d\", \"steps\": [{" STEP "}]}",            "'model'"                 },
+        {"{", "a.jsonl:2"},
+        {"[1]", "no JSON object"},
+        {"{\"dataset\": \"d\", \"steps\": [{" STEP "}]}", "'decode_s'"},
+        {"{\"decode_s\": 1, \"prompt\": 0, \"dataset\": \"d\", \"steps\": [{" STEP "}]}", "'model'"},
         {"{\"model\": \"m\", \"dataset\": \"d\", \"method\": \"x\", \"decode_s\": 1, \"steps\": [{" STEP
-         "}]}",                                                                             "'prompt'"                },
-        {"{" GOOD "}",                                                                               "'steps'"                 },
-        {"{" GOOD ", \"steps\": []}",                                                                "'steps'"                 },
-        {"{" GOOD ", \"steps\": [1]}",                                                               "'steps'"                 },
-        {"{" GOOD ", \"steps\": [{\"accepted\": 1}]}",                                               "'accepted' and 'emitted'"},
-        {"{" GOOD ", \"steps\": [{" STEP ", \"rows\": -1}]}",                                        "'rows'"                  },
-        {"{" GOOD ", \"steps\": [{" STEP ", \"kind\": \"odd\"}]}",                                   "'kind'"                  },
-        {"{" GOOD ", \"steps\": [{" STEP ", \"matches\": \"0g\"}]}",                                 "'matches'"               },
-        {"{" GOOD ", \"steps\": [{" STEP ", \"sources\": [{\"rows\": 1}]}]}",                        "'name'"                  },
+         "}]}",
+         "'prompt'"},
+        {"{" GOOD "}", "'steps'"},
+        {"{" GOOD ", \"steps\": []}", "'steps'"},
+        {"{" GOOD ", \"steps\": [1]}", "'steps'"},
+        {"{" GOOD ", \"steps\": [{\"accepted\": 1}]}", "'accepted' and 'emitted'"},
+        {"{" GOOD ", \"steps\": [{" STEP ", \"rows\": -1}]}", "'rows'"},
+        {"{" GOOD ", \"steps\": [{" STEP ", \"kind\": \"odd\"}]}", "'kind'"},
+        {"{" GOOD ", \"steps\": [{" STEP ", \"matches\": \"0g\"}]}", "'matches'"},
+        {"{" GOOD ", \"steps\": [{" STEP ", \"sources\": [{\"rows\": 1}]}]}", "'name'"},
         {"{" GOOD ", \"steps\": [{" STEP ", \"sources\": [{\"name\": \"s\"}, {\"name\": \"s\"}]}]}",
-         "stands twice"                                                                                                        },
-        {"{" GOOD ", \"steps\": [{" STEP ", \"passes\": [{\"model\": \"z\"}]}]}",                    "'model'"                 },
-        {"{" GOOD ", \"tokens\": 2, \"steps\": [{" STEP "}]}",                                       "'tokens' is 2"           },
-        {"{" GOOD ", \"params\": {\"k\": [1]}, \"steps\": [{" STEP "}]}",                            "parameter 'k'"           },
-        {"{" GOOD ", \"settings\": 1, \"steps\": [{" STEP "}]}",                                     "'settings'"              },
-        {"{" GOOD ", \"ids\": [\"a\"], \"steps\": [{" STEP "}]}",                                    "'ids'"                   },
-        {"{" GOOD ", \"text\": \"a\", \"more_text\": [1], \"steps\": [{" STEP "}]}",                 "'more_text'"             },
-        {"{" GOOD ", \"pass\": 1, \"scores\": [], \"steps\": [{" STEP "}]}",                         "'scores'"                },
-        {"{" GOOD ", \"divergence\": {\"got\": 1}, \"steps\": [{" STEP "}]}",                        "'wanted'"                },
-        {"{" GOOD ", \"point\": 1, \"steps\": [{" STEP "}]}",                                        "several files"           },
-        {"{\"run\": {\"kind\": \"sweep\"}}",                                                         "another run begins"      },
-        {"{" GOOD ", \"steps\": [{" STEP "}]}",                                                      "on an earlier line"      }, // as the line before it
+         "stands twice"},
+        {"{" GOOD ", \"steps\": [{" STEP ", \"passes\": [{\"model\": \"z\"}]}]}", "'model'"},
+        {"{" GOOD ", \"tokens\": 2, \"steps\": [{" STEP "}]}", "'tokens' is 2"},
+        {"{" GOOD ", \"params\": {\"k\": [1]}, \"steps\": [{" STEP "}]}", "parameter 'k'"},
+        {"{" GOOD ", \"settings\": 1, \"steps\": [{" STEP "}]}", "'settings'"},
+        {"{" GOOD ", \"ids\": [\"a\"], \"steps\": [{" STEP "}]}", "'ids'"},
+        {"{" GOOD ", \"text\": \"a\", \"more_text\": [1], \"steps\": [{" STEP "}]}", "'more_text'"},
+        {"{" GOOD ", \"pass\": 1, \"scores\": [], \"steps\": [{" STEP "}]}", "'scores'"},
+        {"{" GOOD ", \"divergence\": {\"got\": 1}, \"steps\": [{" STEP "}]}", "'wanted'"},
+        {"{" GOOD ", \"point\": 1, \"steps\": [{" STEP "}]}", "several files"},
+        {"{\"run\": {\"kind\": \"sweep\"}}", "another run begins"},
+        {"{" GOOD ", \"steps\": [{" STEP "}]}", "on an earlier line"}, // as the line before it
     };
     static const char FIRST[] = "{" GOOD ", \"steps\": [{" STEP "}]}\n";
     static char *words[] = {"outpace"};
@@ -363,23 +362,23 @@ static void runs_that_are_no_good(void **state) {
     static const struct {
         const char *text, *want;
     } ROWS[] = {
-        {"{\"run\": 1}",                                                                             "a.jsonl:1: 'run' must be"},
-        {"{\"run\": {}}",                                                                            "'kind'"                  },
-        {"{\"run\": {\"kind\": \"surface\"}}",                                                       "must be sweep or import" },
-        {"{\"run\": {\"kind\": \"sweep\"}}",                                                         "a.jsonl:1: 'run'"        },
-        {"{\"run\": {" RUN_OF ", \"version\": 7}}",                                                  "a.jsonl:1"               },
-        {"{\"run\": {" RUN_OF ", \"models\": [{\"name\": \"m\"}]}}",                                 "a.jsonl:1: 'run'"        },
-        {"{\"run\": {" RUN_OF ", \"models\": 3}}",                                                   "must be a list"          },
-        {"{\"run\": {" RUN_OF ", \"starts\": [{}]}}",                                                "a.jsonl:1: 'run'"        },
-        {"{\"run\": {" RUN_OF ", \"starts\": [{\"argv\": {}}]}}",                                    "a.jsonl:1: 'argv'"       },
-        {"{\"run\": {" RUN_OF ", \"points\": [{\"model\": \"m\"}]}}",                                "'dataset'"               },
-        {"{\"run\": {" RUN_OF "}}",                                                                  "holds no samples"        },
-        {"{\"run\": {" RUN_OF ", " STARTS "}, \"point\": 1, " POINT "}",                             "'start'"                 },
-        {"{\"run\": {" RUN_OF ", " STARTS "}, \"start\": 1, \"point\": 1, " POINT "}",               "'start'"                 },
-        {"{\"point\": 1, " POINT "}\n{\"point\": 2, " POINT "}",                                     "a.jsonl:2: point 2"      },
-        {"{\"point\": 1, " POINT "}\n{\"point\": 1, \"hash\": \"a\", " POINT "}",                    "a.jsonl:2: point 1"      },
+        {"{\"run\": 1}", "a.jsonl:1: 'run' must be"},
+        {"{\"run\": {}}", "'kind'"},
+        {"{\"run\": {\"kind\": \"surface\"}}", "must be sweep or import"},
+        {"{\"run\": {\"kind\": \"sweep\"}}", "a.jsonl:1: 'run'"},
+        {"{\"run\": {" RUN_OF ", \"version\": 7}}", "a.jsonl:1"},
+        {"{\"run\": {" RUN_OF ", \"models\": [{\"name\": \"m\"}]}}", "a.jsonl:1: 'run'"},
+        {"{\"run\": {" RUN_OF ", \"models\": 3}}", "must be a list"},
+        {"{\"run\": {" RUN_OF ", \"starts\": [{}]}}", "a.jsonl:1: 'run'"},
+        {"{\"run\": {" RUN_OF ", \"starts\": [{\"argv\": {}}]}}", "a.jsonl:1: 'argv'"},
+        {"{\"run\": {" RUN_OF ", \"points\": [{\"model\": \"m\"}]}}", "'dataset'"},
+        {"{\"run\": {" RUN_OF "}}", "holds no samples"},
+        {"{\"run\": {" RUN_OF ", " STARTS "}, \"point\": 1, " POINT "}", "'start'"},
+        {"{\"run\": {" RUN_OF ", " STARTS "}, \"start\": 1, \"point\": 1, " POINT "}", "'start'"},
+        {"{\"point\": 1, " POINT "}\n{\"point\": 2, " POINT "}", "a.jsonl:2: point 2"},
+        {"{\"point\": 1, " POINT "}\n{\"point\": 1, \"hash\": \"a\", " POINT "}", "a.jsonl:2: point 1"},
         {"{\"point\": 1, " POINT "}\n{\"run\": {" RUN_OF "}, \"point\": 2, \"pass\": 1, " POINT "}",
-         "a.jsonl:2: another run"                                                                                              },
+         "a.jsonl:2: another run"},
     };
     static const char CUT[] =
         "{\"run\": {" RUN_OF ", " STARTS ", \"samples\": 2}, \"start\": 0, \"point\": 4, "

@@ -118,13 +118,11 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *operation, void *a, void 
     check_shapes(thing(operation, OPERATION), x, thing(b, LAYOUT), thing(c, LAYOUT), y);
     check(most >= FAKE_ALGORITHMS, "fewer algorithms are asked for than there are");
     for (int i = 0; i < FAKE_ALGORITHMS; i++)
-        found[i] = (CublasFound){
-            .algorithm.data = {(uint64_t)i, x->rows, y->rows, y->columns},
-            .workspace = i == FAKE_FASTEST     ? NEEDED
-                         : i == FAKE_TOO_LARGE ? p->workspace + 1
-                                               : 0,
-            .status = i == FAKE_UNUSABLE ? NOT_SUPPORTED : 0
-        };
+        found[i] = (CublasFound){.algorithm.data = {(uint64_t)i, x->rows, y->rows, y->columns},
+                                 .workspace = i == FAKE_FASTEST     ? NEEDED
+                                              : i == FAKE_TOO_LARGE ? p->workspace + 1
+                                                                    : 0,
+                                 .status = i == FAKE_UNUSABLE ? NOT_SUPPORTED : 0};
     *count = mode_is("refuse") ? 0 : FAKE_ALGORITHMS;
     return *count ? 0 : NOT_SUPPORTED;
 }

@@ -112,13 +112,8 @@ static void best(void **state) {
 
 static void domains(void **state) {
     (void)state;
-    ConfidenceBin bins[2] = {
-        {0.2, 0.5, 0.5},
-        {0.9, 0.5, 1  }
-    };
-    Draft d = {
-        bins, 2, {0.1, 1, 0}
-    };
+    ConfidenceBin bins[2] = {{0.2, 0.5, 0.5}, {0.9, 0.5, 1}};
+    Draft d = {bins, 2, {0.1, 1, 0}};
     Error e = {0};
     assert_true(draft_check(&d, &e));
     bins[1].share = 0.4;

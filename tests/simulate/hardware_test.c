@@ -257,12 +257,12 @@ static void machine_says(const char *bytes_per_s, const char *processors, char *
 static void file_mistakes(void **state) {
     (void)state;
     static const char *const ROWS[][2] = {
-        {"[]",                                                             "f.json: not a JSON object"      },
-        {"{",                                                              "f.json"                         },
-        {"{\"name\":\"x\"}",                                               "'bytes_per_s' must be an object"},
-        {"{\"name\":\"x\",\"bytes_per_s\":5}",                             "'bytes_per_s' must be an object"},
-        {"{\"name\":\"x\",\"bytes_per_s\":{\"value\":5}}",                 "source"                         },
-        {"{\"name\":\"x\",\"bytes_per_s\":{\"value\":5,\"source\":\"\"}}", "\"source\" is empty"            },
+        {"[]", "f.json: not a JSON object"},
+        {"{", "f.json"},
+        {"{\"name\":\"x\"}", "'bytes_per_s' must be an object"},
+        {"{\"name\":\"x\",\"bytes_per_s\":5}", "'bytes_per_s' must be an object"},
+        {"{\"name\":\"x\",\"bytes_per_s\":{\"value\":5}}", "source"},
+        {"{\"name\":\"x\",\"bytes_per_s\":{\"value\":5,\"source\":\"\"}}", "\"source\" is empty"},
     };
     char said[sizeof(Error)];
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {

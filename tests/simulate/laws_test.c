@@ -118,11 +118,9 @@ static void monotone(void **state) {
         const char *name;
         Change change;
     } ROWS[] = {
-        {"S of a larger alpha",  more_alpha    },
-        {"S of a larger gamma",  more_gamma    },
-        {"S of a larger b",      more_guesses  },
-        {"S of a smaller f",     better_guesses},
-        {"S of a longer output", longer_output },
+        {"S of a larger alpha", more_alpha},     {"S of a larger gamma", more_gamma},
+        {"S of a larger b", more_guesses},       {"S of a smaller f", better_guesses},
+        {"S of a longer output", longer_output},
     };
     Random r = test_random(4);
     double share[16];

@@ -90,9 +90,7 @@ static void drafting(void **state) {
     Held *h = *state;
     for (int n = 0; n < 200; n++) {
         ConfidenceBin bins[4];
-        Draft d = {
-            bins, 4, {0.1, 1, 0}
-        };
+        Draft d = {bins, 4, {0.1, 1, 0}};
         for (int i = 0; i < 4; i++) bins[i] = (ConfidenceBin){0.25 * i, 0.25, between(h->random, 0.05, 0.95)};
         int gamma = 1 + (int)gsl_rng_uniform_int(h->random, 8);
         double eta = n % 4 ? gsl_rng_uniform(h->random) * 0.7 : 0;

@@ -155,11 +155,7 @@ static void settles(void **state) {
 // One prompt, or one racer: what was known decides. Who is out is not settled on.
 static void settles_on_little(void **state) {
     (void)state;
-    static const RacePrior PRIORS[] = {
-        {1.2, 0.1},
-        {1.3, 0.1},
-        {1.1, 0.1}
-    };
+    static const RacePrior PRIORS[] = {{1.2, 0.1}, {1.3, 0.1}, {1.1, 0.1}};
     static const double SECONDS[] = {1, 5, 1, 5, 9, 9};
     assert_int_equal(race_settle(PRIORS, SECONDS, 3, 1, (bool[]){false, false, false}), 1);
     assert_int_equal(race_settle(PRIORS, SECONDS, 3, 2, (bool[]){true, true, false}), 2);

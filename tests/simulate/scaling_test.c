@@ -48,14 +48,8 @@ static void take(void *state, const StepReport *r) {
 // Among three tokens pools fill, so that some step verifies all G; nothing is merged.
 static void rows_are_the_methods(void **state) {
     (void)state;
-    static const int ROWS[][4] = {
-        {7,  4, 2, 1},
-        {7,  4, 3, 3},
-        {8,  3, 2, 4},
-        {5,  5, 2, 4},
-        {15, 5, 3, 8},
-        {6,  4, 2, 6}
-    };
+    static const int ROWS[][4] = {{7, 4, 2, 1}, {7, 4, 3, 3},  {8, 3, 2, 4},
+                                  {5, 5, 2, 4}, {15, 5, 3, 8}, {6, 4, 2, 6}};
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         Session s;
         Method m;

@@ -131,15 +131,15 @@ static void refuses_csv(void **state) {
     static const struct {
         const char *rows, *said;
     } ROWS[] = {
-        {"",                         "f.csv: no points"                             },
-        {"1,25,0,0,chain\n",         "f.csv:2: only 5 fields, 'median_s' is missing"},
-        {"1,25,0,0,ring,0.1,0\n",    "layout is 'ring'"                             },
-        {"1,25,0,0,tree,0.1,0\n",    "layout is 'tree' with k 0"                    },
-        {"0,25,0,0,chain,0.1,0\n",   "tokens is '0'"                                },
-        {"1.5,25,0,0,chain,0.1,0\n", "tokens is 1.5, must be a whole number"        },
-        {"1,25,0,0,chain,nan,0\n",   "median_s is 'nan'"                            },
-        {"1,25,0,0,chain,0,0\n",     "median_s is '0'"                              },
-        {"1,-1,0,0,chain,1,0\n",     "f.csv:2: context is '-1'"                     },
+        {"", "f.csv: no points"},
+        {"1,25,0,0,chain\n", "f.csv:2: only 5 fields, 'median_s' is missing"},
+        {"1,25,0,0,ring,0.1,0\n", "layout is 'ring'"},
+        {"1,25,0,0,tree,0.1,0\n", "layout is 'tree' with k 0"},
+        {"0,25,0,0,chain,0.1,0\n", "tokens is '0'"},
+        {"1.5,25,0,0,chain,0.1,0\n", "tokens is 1.5, must be a whole number"},
+        {"1,25,0,0,chain,nan,0\n", "median_s is 'nan'"},
+        {"1,25,0,0,chain,0,0\n", "median_s is '0'"},
+        {"1,-1,0,0,chain,1,0\n", "f.csv:2: context is '-1'"},
     };
     Surface s;
     Error e = {0};

@@ -60,15 +60,13 @@ static int tune(const World *w, double noise, Random *r, TuningPrediction *out, 
     }
     double seconds[CURVE];
     memcpy(seconds, w->curve_s, sizeof seconds);
-    TuningProblem p = {
-        .space = w->space,
-        .count = w->count,
-        .axes = 3,
-        .measured = measured,
-        .measured_count = n,
-        .curve = {w->curve_rows, seconds, CURVE},
-        .token_s = w->token_s
-    };
+    TuningProblem p = {.space = w->space,
+                       .count = w->count,
+                       .axes = 3,
+                       .measured = measured,
+                       .measured_count = n,
+                       .curve = {w->curve_rows, seconds, CURVE},
+                       .token_s = w->token_s};
     assert_true(tuning_predict(&p, out, law, NULL));
     return tuning_choose(out, w->count, -1, 5, racers);
 }
@@ -134,14 +132,12 @@ static void little(void **state) {
     TuningLaw law;
     make_world(w, 0.5, 2, 0);
     TuningMeasured one = {.point = 7, .tokens = 150, .steps = 100, .rows = 500, .seconds = 1};
-    TuningProblem p = {
-        .space = w->space,
-        .count = w->count,
-        .axes = 3,
-        .measured = &one,
-        .curve = {w->curve_rows, w->curve_s, CURVE},
-        .token_s = w->token_s
-    };
+    TuningProblem p = {.space = w->space,
+                       .count = w->count,
+                       .axes = 3,
+                       .measured = &one,
+                       .curve = {w->curve_rows, w->curve_s, CURVE},
+                       .token_s = w->token_s};
     for (; p.measured_count < 2; p.measured_count++) {
         assert_true(tuning_predict(&p, out, &law, NULL));
         assert_false(law.given);
@@ -155,11 +151,8 @@ static void little(void **state) {
 // beat the first stays away.
 static void choice(void **state) {
     static const TuningPrediction ALL[] = {
-        {.speedup = 1.0,  .error = 0.01},
-        {.speedup = 1.5,  .error = 0.02},
-        {.speedup = 1.2,  .error = 0.5 },
-        {.speedup = 1.4,  .error = 0.1 },
-        {.speedup = 1.45, .error = 0.1 },
+        {.speedup = 1.0, .error = 0.01}, {.speedup = 1.5, .error = 0.02}, {.speedup = 1.2, .error = 0.5},
+        {.speedup = 1.4, .error = 0.1},  {.speedup = 1.45, .error = 0.1},
     };
     int chosen[5];
     (void)state;
@@ -174,11 +167,8 @@ static void choice(void **state) {
 
 static void closing_in(void **state) {
     static const TuningPrediction ALL[] = {
-        {.speedup = 1.0,  .error = 0.01},
-        {.speedup = 1.5,  .error = 0.02},
-        {.speedup = 1.2,  .error = 0.5 },
-        {.speedup = 1.4,  .error = 0.1 },
-        {.speedup = 1.45, .error = 0.1 },
+        {.speedup = 1.0, .error = 0.01}, {.speedup = 1.5, .error = 0.02}, {.speedup = 1.2, .error = 0.5},
+        {.speedup = 1.4, .error = 0.1},  {.speedup = 1.45, .error = 0.1},
     };
     int chosen[5];
     (void)state;

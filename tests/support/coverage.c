@@ -13,12 +13,7 @@ enum { PROMPTS = 50, STEPS = 60 }; // steps of each prompt at each point
 
 static const double ALPHA = 0.5, PHI = 0.4; // PHI: mean over prompts
 
-static const int POINTS[][2] = {
-    {3, 3 },
-    {4, 8 },
-    {6, 5 },
-    {6, 15}
-}; // N, W
+static const int POINTS[][2] = {{3, 3}, {4, 8}, {6, 5}, {6, 15}}; // N, W
 enum { POINT_COUNT = sizeof POINTS / sizeof *POINTS };
 
 // A row: the lengths that one prompt's steps accepted at one point, and their S.

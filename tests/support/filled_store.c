@@ -17,10 +17,7 @@ static bool add_points(FilledStore *f, Error *e) {
         snprintf(k, sizeof k, "%d", i);
         snprintf(decoder, sizeof decoder, i ? "ngrammys:k=%d" : "autoregressive", i);
         StoreParam params[] = {
-            {"method",     "k",           k    },
-            {"generation", "temperature", "0.0"},
-            {"hardware",   "device",      "cpu"}
-        };
+            {"method", "k", k}, {"generation", "temperature", "0.0"}, {"hardware", "device", "cpu"}};
         StorePoint p = {.number = i + 1,
                         .hash = hash,
                         .model = f->model,
@@ -50,10 +47,7 @@ static bool add_prompts(FilledStore *f, Error *e) {
 
 static bool set_up(FilledStore *f, Error *e) {
     char *words[] = {"outpace", "run", "a.yaml"};
-    StoreContent contents[] = {
-        {"weights", "small", "11", "models/small"},
-        {"dataset", "chat",  "22", NULL          }
-    };
+    StoreContent contents[] = {{"weights", "small", "11", "models/small"}, {"dataset", "chat", "22", NULL}};
     StoreRun run = {.hash = "run", .kind = "sweep", .name = "filled", .config = "a: 1\n", .version = "0.1.0"};
     run.contents = contents;
     run.content_count = 2;

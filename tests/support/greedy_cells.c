@@ -74,17 +74,15 @@ static void open_models(World *w, int number, Random *r) {
     open_cpu(&w->target, &w->model.model, half ? COMPUTE_BF16 : COMPUTE_F32);
     open_cpu(&w->draft, &w->model.model, half ? COMPUTE_F32 : COMPUTE_BF16);
     open_cpu(&w->adapter, &w->adapter_model.model, half ? COMPUTE_BF16 : COMPUTE_F32);
-    w->env = (MethodEnv){
-        .target = &w->target,
-        .draft = &w->draft,
-        .adapters = &w->adapter,
-        .adapter_count = 1,
-        .adapter_layer = layer,
-        .sampling = {.top_p = 1        },
-        .eos = &w->eos,
-        .eos_count = 1,
-        .facts = { .prefix = &BOS, .prefix_count = 1}
-    };
+    w->env = (MethodEnv){.target = &w->target,
+                         .draft = &w->draft,
+                         .adapters = &w->adapter,
+                         .adapter_count = 1,
+                         .adapter_layer = layer,
+                         .sampling = {.top_p = 1},
+                         .eos = &w->eos,
+                         .eos_count = 1,
+                         .facts = {.prefix = &BOS, .prefix_count = 1}};
 }
 
 static void close_models(World *w) {

@@ -6,15 +6,13 @@
 #include <string.h>
 
 void null_session_open(Session *s, const NullSetup *setup) {
-    Model model = {
-        .shape = {.input = setup->input,
-                  .layers = NULL_LAYERS,
-                  .width = NULL_WIDTH,
-                  .vocab = setup->vocab,
-                  .real_vocab = setup->vocab - setup->masked,
-                  .context = setup->context,
-                  .window = setup->window}
-    };
+    Model model = {.shape = {.input = setup->input,
+                             .layers = NULL_LAYERS,
+                             .width = NULL_WIDTH,
+                             .vocab = setup->vocab,
+                             .real_vocab = setup->vocab - setup->masked,
+                             .context = setup->context,
+                             .window = setup->window}};
     BackendOptions o = {.max_nodes = setup->max_nodes, .slack = 16};
     void *self;
     Error e = {0};

@@ -34,44 +34,44 @@ static const struct {
     StrikeKind kind;
     Naming naming;
 } CALLS[] = {
-    {SYS_openat,     STRIKE_OPEN,   PATH_AT   },
-    {SYS_read,       STRIKE_READ,   DESCRIPTOR},
-    {SYS_pread64,    STRIKE_READ,   DESCRIPTOR},
-    {SYS_readv,      STRIKE_READ,   DESCRIPTOR},
-    {SYS_write,      STRIKE_WRITE,  DESCRIPTOR},
-    {SYS_pwrite64,   STRIKE_WRITE,  DESCRIPTOR},
-    {SYS_writev,     STRIKE_WRITE,  DESCRIPTOR},
-    {SYS_fsync,      STRIKE_SYNC,   DESCRIPTOR},
-    {SYS_fdatasync,  STRIKE_SYNC,   DESCRIPTOR},
-    {SYS_renameat2,  STRIKE_RENAME, PATH_AT   },
-    {SYS_linkat,     STRIKE_RENAME, NEW_PATH  },
-    {SYS_mmap,       STRIKE_MAP,    NOTHING   },
-    {SYS_close,      STRIKE_CLOSE,  DESCRIPTOR},
-    {SYS_ftruncate,  STRIKE_RESIZE, DESCRIPTOR},
-    {SYS_fallocate,  STRIKE_RESIZE, DESCRIPTOR},
-    {SYS_unlinkat,   STRIKE_REMOVE, PATH_AT   },
-    {SYS_mkdirat,    STRIKE_FOLDER, PATH_AT   },
-    {SYS_fcntl,      STRIKE_LOCK,   DESCRIPTOR},
-    {SYS_flock,      STRIKE_LOCK,   DESCRIPTOR},
-    {SYS_newfstatat, STRIKE_STAT,   PATH_AT   },
-    {SYS_fstat,      STRIKE_STAT,   DESCRIPTOR},
-    {SYS_pipe2,      STRIKE_START,  NOTHING   },
-    {SYS_clone,      STRIKE_START,  NOTHING   },
-    {SYS_brk,        STRIKE_MEMORY, NOTHING   },
+    {SYS_openat, STRIKE_OPEN, PATH_AT},
+    {SYS_read, STRIKE_READ, DESCRIPTOR},
+    {SYS_pread64, STRIKE_READ, DESCRIPTOR},
+    {SYS_readv, STRIKE_READ, DESCRIPTOR},
+    {SYS_write, STRIKE_WRITE, DESCRIPTOR},
+    {SYS_pwrite64, STRIKE_WRITE, DESCRIPTOR},
+    {SYS_writev, STRIKE_WRITE, DESCRIPTOR},
+    {SYS_fsync, STRIKE_SYNC, DESCRIPTOR},
+    {SYS_fdatasync, STRIKE_SYNC, DESCRIPTOR},
+    {SYS_renameat2, STRIKE_RENAME, PATH_AT},
+    {SYS_linkat, STRIKE_RENAME, NEW_PATH},
+    {SYS_mmap, STRIKE_MAP, NOTHING},
+    {SYS_close, STRIKE_CLOSE, DESCRIPTOR},
+    {SYS_ftruncate, STRIKE_RESIZE, DESCRIPTOR},
+    {SYS_fallocate, STRIKE_RESIZE, DESCRIPTOR},
+    {SYS_unlinkat, STRIKE_REMOVE, PATH_AT},
+    {SYS_mkdirat, STRIKE_FOLDER, PATH_AT},
+    {SYS_fcntl, STRIKE_LOCK, DESCRIPTOR},
+    {SYS_flock, STRIKE_LOCK, DESCRIPTOR},
+    {SYS_newfstatat, STRIKE_STAT, PATH_AT},
+    {SYS_fstat, STRIKE_STAT, DESCRIPTOR},
+    {SYS_pipe2, STRIKE_START, NOTHING},
+    {SYS_clone, STRIKE_START, NOTHING},
+    {SYS_brk, STRIKE_MEMORY, NOTHING},
 #ifdef SYS_clone3
-    {SYS_clone3,     STRIKE_START,  NOTHING   },
+    {SYS_clone3, STRIKE_START, NOTHING},
 #endif
 #ifdef SYS_renameat
-    {SYS_renameat,   STRIKE_RENAME, PATH_AT   },
+    {SYS_renameat, STRIKE_RENAME, PATH_AT},
 #endif
-#ifdef SYS_open  // what an older architecture has beside the newer calls
-    {SYS_open,       STRIKE_OPEN,   PATH      },
-    {SYS_rename,     STRIKE_RENAME, PATH      },
-    {SYS_unlink,     STRIKE_REMOVE, PATH      },
-    {SYS_rmdir,      STRIKE_REMOVE, PATH      },
-    {SYS_mkdir,      STRIKE_FOLDER, PATH      },
-    {SYS_stat,       STRIKE_STAT,   PATH      },
-    {SYS_vfork,      STRIKE_START,  NOTHING   },
+#ifdef SYS_open // what an older architecture has beside the newer calls
+    {SYS_open, STRIKE_OPEN, PATH},
+    {SYS_rename, STRIKE_RENAME, PATH},
+    {SYS_unlink, STRIKE_REMOVE, PATH},
+    {SYS_rmdir, STRIKE_REMOVE, PATH},
+    {SYS_mkdir, STRIKE_FOLDER, PATH},
+    {SYS_stat, STRIKE_STAT, PATH},
+    {SYS_vfork, STRIKE_START, NOTHING},
 #endif
 };
 enum { CALL_COUNT = sizeof CALLS / sizeof *CALLS };
@@ -110,9 +110,7 @@ typedef union {
 
 static bool pass(int socket, int fd) {
     char byte = 0;
-    Passed p = {
-        .head = {.cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}
-    };
+    Passed p = {.head = {.cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
     struct iovec data = {&byte, 1};
     struct msghdr m = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &p, .msg_controllen = sizeof p};
     memcpy(CMSG_DATA(&p.head), &fd, sizeof fd);
@@ -308,10 +306,7 @@ static void watch(Watch *w) {
     double start = now();
     assert_true(ended >= 0);
     for (;;) {
-        struct pollfd on[2] = {
-            {.fd = w->asks, .events = POLLIN},
-            {.fd = ended,   .events = POLLIN}
-        };
+        struct pollfd on[2] = {{.fd = w->asks, .events = POLLIN}, {.fd = ended, .events = POLLIN}};
         struct seccomp_notif q = {.id = 0};
         poll(on, 2, 1000);
         if (on[0].revents & POLLIN && ioctl(w->asks, SECCOMP_IOCTL_NOTIF_RECV, &q) == 0) decide(w, &q);

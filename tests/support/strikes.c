@@ -477,28 +477,28 @@ typedef struct {
 } Way;
 
 static const Way WAYS[] = {
-    {1u << STRIKE_OPEN,   {.error = EIO},                     "EIO"        },
-    {1u << STRIKE_OPEN,   {.error = EMFILE},                  "EMFILE"     },
-    {1u << STRIKE_READ,   {.error = EIO},                     "EIO"        },
-    {1u << STRIKE_READ,   {.error = EINTR},                   "EINTR"      },
-    {1u << STRIKE_READ,   {.way = STRIKE_HALF},               "half"       },
-    {1u << STRIKE_WRITE,  {.error = ENOSPC, .lasting = true}, "a full disk"},
-    {1u << STRIKE_WRITE,  {.error = EIO},                     "EIO"        },
-    {1u << STRIKE_WRITE,  {.error = EINTR},                   "EINTR"      },
-    {1u << STRIKE_WRITE,  {.way = STRIKE_HALF},               "half"       },
-    {1u << STRIKE_SYNC,   {.error = EIO},                     "EIO"        },
-    {1u << STRIKE_RENAME, {.error = EIO},                     "EIO"        },
-    {1u << STRIKE_MAP,    {.error = ENOMEM},                  "ENOMEM"     },
-    {1u << STRIKE_CLOSE,  {.error = EIO},                     "EIO"        },
-    {1u << STRIKE_RESIZE, {.error = ENOSPC},                  "ENOSPC"     },
-    {1u << STRIKE_REMOVE, {.error = EIO},                     "EIO"        },
-    {1u << STRIKE_FOLDER, {.error = ENOSPC},                  "ENOSPC"     },
-    {1u << STRIKE_LOCK,   {.error = ENOLCK},                  "ENOLCK"     },
-    {1u << STRIKE_STAT,   {.error = EIO},                     "EIO"        },
-    {1u << STRIKE_PIPE,   {.error = EINTR},                   "EINTR"      },
-    {1u << STRIKE_PIPE,   {.way = STRIKE_HALF},               "half"       },
-    {1u << STRIKE_START,  {.error = EAGAIN},                  "EAGAIN"     },
-    {1u << STRIKE_MEMORY, {.error = ENOMEM, .lasting = true}, "no memory"  },
+    {1u << STRIKE_OPEN, {.error = EIO}, "EIO"},
+    {1u << STRIKE_OPEN, {.error = EMFILE}, "EMFILE"},
+    {1u << STRIKE_READ, {.error = EIO}, "EIO"},
+    {1u << STRIKE_READ, {.error = EINTR}, "EINTR"},
+    {1u << STRIKE_READ, {.way = STRIKE_HALF}, "half"},
+    {1u << STRIKE_WRITE, {.error = ENOSPC, .lasting = true}, "a full disk"},
+    {1u << STRIKE_WRITE, {.error = EIO}, "EIO"},
+    {1u << STRIKE_WRITE, {.error = EINTR}, "EINTR"},
+    {1u << STRIKE_WRITE, {.way = STRIKE_HALF}, "half"},
+    {1u << STRIKE_SYNC, {.error = EIO}, "EIO"},
+    {1u << STRIKE_RENAME, {.error = EIO}, "EIO"},
+    {1u << STRIKE_MAP, {.error = ENOMEM}, "ENOMEM"},
+    {1u << STRIKE_CLOSE, {.error = EIO}, "EIO"},
+    {1u << STRIKE_RESIZE, {.error = ENOSPC}, "ENOSPC"},
+    {1u << STRIKE_REMOVE, {.error = EIO}, "EIO"},
+    {1u << STRIKE_FOLDER, {.error = ENOSPC}, "ENOSPC"},
+    {1u << STRIKE_LOCK, {.error = ENOLCK}, "ENOLCK"},
+    {1u << STRIKE_STAT, {.error = EIO}, "EIO"},
+    {1u << STRIKE_PIPE, {.error = EINTR}, "EINTR"},
+    {1u << STRIKE_PIPE, {.way = STRIKE_HALF}, "half"},
+    {1u << STRIKE_START, {.error = EAGAIN}, "EAGAIN"},
+    {1u << STRIKE_MEMORY, {.error = ENOMEM, .lasting = true}, "no memory"},
 };
 
 // Death comes before a call that changes what is on the disk.
@@ -507,7 +507,7 @@ enum {
               1 << STRIKE_REMOVE | 1 << STRIKE_FOLDER | 1 << STRIKE_OPEN
 };
 static const Way KILLS[] = {
-    {CHANGES, {.way = STRIKE_KILLS},                "kill"                  },
+    {CHANGES, {.way = STRIKE_KILLS}, "kill"},
     {CHANGES, {.way = STRIKE_KILLS, .named = true}, "kill, files have names"},
 };
 enum { WAY_COUNT = sizeof WAYS / sizeof *WAYS, KILL_COUNT = sizeof KILLS / sizeof *KILLS };

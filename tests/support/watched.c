@@ -12,14 +12,12 @@ void watched_prompt(Watched *w, int count, int vocab, Random *r) {
 }
 
 DecodeOptions watched_options(int max_tokens, int greedy, int of, Random *r) {
-    return (DecodeOptions){
-        .max_tokens = max_tokens,
-        .sampling = {.temperature = test_between(r, 1, of) <= greedy ? 0 : 3, .top_p = 1},
-        .seed = random_bits(r),
-        .merge = test_between(r, 0, 1),
-        .layout = test_between(r, 0, 1) ? LAYOUT_TREE : LAYOUT_BATCH,
-        .clock = still_clock()
-    };
+    return (DecodeOptions){.max_tokens = max_tokens,
+                           .sampling = {.temperature = test_between(r, 1, of) <= greedy ? 0 : 3, .top_p = 1},
+                           .seed = random_bits(r),
+                           .merge = test_between(r, 0, 1),
+                           .layout = test_between(r, 0, 1) ? LAYOUT_TREE : LAYOUT_BATCH,
+                           .clock = still_clock()};
 }
 
 static bool keep_token(void *state, int token) {

@@ -303,13 +303,11 @@ static char gender(const Text *value) {
 }
 
 static bool put_pronoun(const Text *value, const char *which, size_t n, Text *out) {
-    static const char *const WORDS_OF[][4] = {
-        {"they",     "she",     "he",      "it"    },
-        {"them",     "her",     "him",     "it"    },
-        {"their",    "her",     "his",     "its"   },
-        {"theirs",   "hers",    "his",     "its"   },
-        {"themself", "herself", "himself", "itself"}
-    };
+    static const char *const WORDS_OF[][4] = {{"they", "she", "he", "it"},
+                                              {"them", "her", "him", "it"},
+                                              {"their", "her", "his", "its"},
+                                              {"theirs", "hers", "his", "its"},
+                                              {"themself", "herself", "himself", "itself"}};
     const char g = gender(value);
     for (size_t i = 0; i < sizeof WORDS_OF / sizeof *WORDS_OF; i++) {
         if (strlen(WORDS_OF[i][0]) != n || memcmp(WORDS_OF[i][0], which, n) != 0) continue;

@@ -12,14 +12,10 @@ typedef struct {
 
 static inline Lanes lanes_set(float x) {
     float32x4_t q = vdupq_n_f32(x);
-    return (Lanes){
-        {q, q, q, q}
-    };
+    return (Lanes){{q, q, q, q}};
 }
 static inline Lanes lanes_load(const float *p) {
-    return (Lanes){
-        {vld1q_f32(p), vld1q_f32(p + 4), vld1q_f32(p + 8), vld1q_f32(p + 12)}
-    };
+    return (Lanes){{vld1q_f32(p), vld1q_f32(p + 4), vld1q_f32(p + 8), vld1q_f32(p + 12)}};
 }
 static inline void lanes_store(float *p, Lanes x) {
     for (int i = 0; i < 4; i++) vst1q_f32(p + 4 * i, x.q[i]);

@@ -18,9 +18,7 @@ static inline Lanes lanes_load(const float *p) {
 static inline void lanes_store(float *p, Lanes x) { memcpy(p, &x, sizeof x); }
 static inline Lanes lanes_set(float x) {
     Quarter q = {x, x, x, x};
-    return (Lanes){
-        {q, q, q, q}
-    };
+    return (Lanes){{q, q, q, q}};
 }
 static inline Lanes lanes_fma(Lanes a, Lanes b, Lanes c) { // rounded twice
     for (int i = 0; i < 4; i++) c.q[i] += a.q[i] * b.q[i];
@@ -35,9 +33,7 @@ static inline Quarter quarter_f16(const uint16_t *p) {
     return (Quarter)((QuarterBits)x | special | (h & 0x8000u) << 16);
 }
 static inline Lanes lanes_f16(const uint16_t *p) {
-    return (Lanes){
-        {quarter_f16(p), quarter_f16(p + 4), quarter_f16(p + 8), quarter_f16(p + 12)}
-    };
+    return (Lanes){{quarter_f16(p), quarter_f16(p + 4), quarter_f16(p + 8), quarter_f16(p + 12)}};
 }
 static inline QuarterBits quarter_bits(const uint16_t *p) {
     QuarterBits bits;

@@ -60,10 +60,8 @@ typedef struct Walk {
 static Walk walk_begin(const Attend *a, int node) {
     const KeySpan *own = a->span + a->shared_spans;
     for (int n = 0; n < node; n++) own += a->before_spans[n] + a->after_spans[n];
-    return (Walk){
-        .part = {own,                   a->span,         own + a->before_spans[node]},
-        .left = {a->before_spans[node], a->shared_spans, a->after_spans[node]       }
-    };
+    return (Walk){.part = {own, a->span, own + a->before_spans[node]},
+                  .left = {a->before_spans[node], a->shared_spans, a->after_spans[node]}};
 }
 
 // The next key: its span, and its number in the area.

@@ -29,12 +29,12 @@ static const char *const REFILLS[] = {"predictions", "fresh", NULL};
 
 #define AT(name) offsetof(JacobiParams, name)
 static const Param PARAMS[] = {
-    {"m",      PARAM_INT,    AT(m),      1, TREE_MAX_NODES - 1, "8",           NULL,    "guesses in a block"    },
-    {"start",  PARAM_CHOICE, AT(start),  0, 0,                  "random",      STARTS,
-     "fresh guesses: of the prompt, the last token, pad"                                                        },
-    {"pad",    PARAM_INT,    AT(pad),    0, 1 << 21,            "0",           NULL,    "the token of start=pad"},
-    {"refill", PARAM_CHOICE, AT(refill), 0, 0,                  "predictions", REFILLS,
-     "the next block: the model's words, or fresh"                                                              },
+    {"m", PARAM_INT, AT(m), 1, TREE_MAX_NODES - 1, "8", NULL, "guesses in a block"},
+    {"start", PARAM_CHOICE, AT(start), 0, 0, "random", STARTS,
+     "fresh guesses: of the prompt, the last token, pad"},
+    {"pad", PARAM_INT, AT(pad), 0, 1 << 21, "0", NULL, "the token of start=pad"},
+    {"refill", PARAM_CHOICE, AT(refill), 0, 0, "predictions", REFILLS,
+     "the next block: the model's words, or fresh"},
 };
 #undef AT
 

@@ -48,13 +48,7 @@ typedef struct Preset {
 
 // Lookahead's Table 4 with G = W (its Table 3 prints the same triples as N, W, G), and the README's 7B.
 static const char *const PRESETS[] = {"none", "paper-7b", "paper-13b", "paper-34b", "readme-7b", NULL};
-static const Preset PRESET_VALUES[] = {
-    {0,  0, 0 },
-    {15, 5, 15},
-    {10, 5, 10},
-    {7,  5, 7 },
-    {7,  5, 7 }
-};
+static const Preset PRESET_VALUES[] = {{0, 0, 0}, {15, 5, 15}, {10, 5, 10}, {7, 5, 7}, {7, 5, 7}};
 
 static const char *const MODES[] = {"paper", "reference", NULL};
 static const char *const SLIDES[] = {"one", "accepted", NULL};
@@ -69,25 +63,25 @@ static const char *const SOURCES[] = {"pool"};
 
 #define AT(name) offsetof(LookaheadParams, name)
 static const Param PARAMS[] = {
-    {"preset",               PARAM_CHOICE, AT(preset),               0, 0,              "none",   PRESETS,
-     "a published setting, in place of W, N and G"                                                                                                          },
-    {"mode",                 PARAM_CHOICE, AT(mode),                 0, 0,              "paper",  MODES,
-     "reference: verify_while_filling=off,slide=one,bonus=drop,replace_eos=sampled; prompt_pool=last for on"                                                },
-    {"W",                    PARAM_INT,    AT(W),                    1, WG_MOST,        "15",     NULL,         "columns of the window"                     },
-    {"N",                    PARAM_INT,    AT(N),                    2, N_MOST,         "5",      NULL,         "tokens of an n-gram"                       },
-    {"G",                    PARAM_INT,    AT(G),                    0, WG_MOST,        "15",     NULL,         "n-grams verified a step, at most"          },
-    {"verify_while_filling", PARAM_BOOL,   AT(verify_while_filling), 0, 0,              "on",     NULL,
-     "in the first N-2 steps, too"                                                                                                                          },
-    {"slide",                PARAM_CHOICE, AT(slide),                0, 0,              "one",    SLIDES,       "how far the window moves a step"           },
-    {"bonus",                PARAM_CHOICE, AT(bonus),                0, 0,              "keep",   BONUSES,      "the token that a full match gives for free"},
-    {"pool_cap",             PARAM_INT,    AT(pool_cap),             0, 1024,           "0",      NULL,         "n-grams kept under a token; 0: G"          },
-    {"eviction",             PARAM_CHOICE, AT(eviction),             0, 0,              "lru",    EVICTIONS,    "which n-gram a full key gives up"          },
-    {"pool_scope",           PARAM_CHOICE, AT(pool_scope),           0, 0,              "turn",   SCOPES,       "conversation: from prompt to prompt"       },
-    {"prompt_pool",          PARAM_CHOICE, AT(prompt_pool),          0, 0,              "off",    PROMPT_POOLS,
-     "n-grams of prompt and output, too; last: a step's output read as its last token over and over"                                                        },
-    {"replace_eos",          PARAM_CHOICE, AT(replace_eos),          0, 0,              "always", REPLACES,
-     "EOS in the window makes way for a drawn token; sampled: not in greedy output"                                                                         },
-    {"ranks",                PARAM_INT,    AT(ranks),                1, TREE_MAX_PARTS, "1",      NULL,         "parts that a step is cut into"             },
+    {"preset", PARAM_CHOICE, AT(preset), 0, 0, "none", PRESETS,
+     "a published setting, in place of W, N and G"},
+    {"mode", PARAM_CHOICE, AT(mode), 0, 0, "paper", MODES,
+     "reference: verify_while_filling=off,slide=one,bonus=drop,replace_eos=sampled; prompt_pool=last for on"},
+    {"W", PARAM_INT, AT(W), 1, WG_MOST, "15", NULL, "columns of the window"},
+    {"N", PARAM_INT, AT(N), 2, N_MOST, "5", NULL, "tokens of an n-gram"},
+    {"G", PARAM_INT, AT(G), 0, WG_MOST, "15", NULL, "n-grams verified a step, at most"},
+    {"verify_while_filling", PARAM_BOOL, AT(verify_while_filling), 0, 0, "on", NULL,
+     "in the first N-2 steps, too"},
+    {"slide", PARAM_CHOICE, AT(slide), 0, 0, "one", SLIDES, "how far the window moves a step"},
+    {"bonus", PARAM_CHOICE, AT(bonus), 0, 0, "keep", BONUSES, "the token that a full match gives for free"},
+    {"pool_cap", PARAM_INT, AT(pool_cap), 0, 1024, "0", NULL, "n-grams kept under a token; 0: G"},
+    {"eviction", PARAM_CHOICE, AT(eviction), 0, 0, "lru", EVICTIONS, "which n-gram a full key gives up"},
+    {"pool_scope", PARAM_CHOICE, AT(pool_scope), 0, 0, "turn", SCOPES, "conversation: from prompt to prompt"},
+    {"prompt_pool", PARAM_CHOICE, AT(prompt_pool), 0, 0, "off", PROMPT_POOLS,
+     "n-grams of prompt and output, too; last: a step's output read as its last token over and over"},
+    {"replace_eos", PARAM_CHOICE, AT(replace_eos), 0, 0, "always", REPLACES,
+     "EOS in the window makes way for a drawn token; sampled: not in greedy output"},
+    {"ranks", PARAM_INT, AT(ranks), 1, TREE_MAX_PARTS, "1", NULL, "parts that a step is cut into"},
 };
 #undef AT
 

@@ -26,10 +26,10 @@ typedef struct MedusaParams {
 
 #define AT(name) offsetof(MedusaParams, name)
 static const Param PARAMS[] = {
-    {"nodes", PARAM_INT,  AT(nodes), 1, MOST_NODES,   "63",   NULL, "guesses a step"                                   },
-    {"top",   PARAM_INT,  AT(top),   1, MEDUSA_RANKS, "10",   NULL, "choices of a head that may be tried"              },
-    {"depth", PARAM_INT,  AT(depth), 1, MEDUSA_DEPTH, "4",    NULL, "heads that are asked, if there are so many"       },
-    {"tree",  PARAM_TEXT, AT(tree),  0, 0,            "auto", NULL, "paths of ranks (0;1;00;01;000), or a file of them"},
+    {"nodes", PARAM_INT, AT(nodes), 1, MOST_NODES, "63", NULL, "guesses a step"},
+    {"top", PARAM_INT, AT(top), 1, MEDUSA_RANKS, "10", NULL, "choices of a head that may be tried"},
+    {"depth", PARAM_INT, AT(depth), 1, MEDUSA_DEPTH, "4", NULL, "heads that are asked, if there are so many"},
+    {"tree", PARAM_TEXT, AT(tree), 0, 0, "auto", NULL, "paths of ranks (0;1;00;01;000), or a file of them"},
 };
 #undef AT
 

@@ -54,20 +54,9 @@ static const char *const PRESETS[] = {
     "none", "code", "readme", "human-eval-deepseek", "human-eval-codellama", "mbpp-yi", "mbpp-deepseek",
     "mbpp-codellama", "gsm8k-yi", "gsm8k-llama", "cnn-dm-yi", "cnn-dm-llama", NULL};
 // clang-format on
-static const Preset PRESET_VALUES[] = {
-    {0,  0, 0 },
-    {4,  7, 20},
-    {12, 7, 20},
-    {11, 7, 20},
-    {10, 6, 20},
-    {12, 5, 18},
-    {7,  5, 15},
-    {8,  6, 16},
-    {4,  6, 15},
-    {6,  6, 17},
-    {10, 5, 15},
-    {4,  5, 13}
-};
+static const Preset PRESET_VALUES[] = {{0, 0, 0},   {4, 7, 20},  {12, 7, 20}, {11, 7, 20},
+                                       {10, 6, 20}, {12, 5, 18}, {7, 5, 15},  {8, 6, 16},
+                                       {4, 6, 15},  {6, 6, 17},  {10, 5, 15}, {4, 5, 13}};
 
 static const char *const MODES[] = {"paper", "reference", NULL};
 static const char *const REFINES[] = {"always", "on_accept", "in_place", "off", NULL};
@@ -79,27 +68,27 @@ static const char *const SOURCES[] = {"draft", "phrases"};
 
 #define AT(name) offsetof(OuroborosParams, name)
 static const Param PARAMS[] = {
-    {"preset",               PARAM_CHOICE, AT(preset),               0, 0,                  "none",   PRESETS,
-     "a published setting of gamma, K, beta, W and window"                                                                                                   },
-    {"mode",                 PARAM_CHOICE, AT(mode),                 0, 0,                  "paper",  MODES,
+    {"preset", PARAM_CHOICE, AT(preset), 0, 0, "none", PRESETS,
+     "a published setting of gamma, K, beta, W and window"},
+    {"mode", PARAM_CHOICE, AT(mode), 0, 0, "paper", MODES,
      "reference: bonus=drop,verify_while_filling=off,replace_eos=off; inspiration=loose and refine=in_place "
-     "unless off"                                                                                                                                            },
-    {"gamma",                PARAM_INT,    AT(gamma),                1, TREE_MAX_NODES - 1, "12",     NULL,     "tokens of a draft, at most"                 },
-    {"K",                    PARAM_INT,    AT(K),                    0, 256,                "3",      NULL,     "phrases tried after the draft, at most"     },
-    {"beta",                 PARAM_INT,    AT(beta),                 2, BETA_MOST,          "7",      NULL,     "tokens of a phrase"                         },
-    {"W",                    PARAM_INT,    AT(W),                    1, 1024,               "20",     NULL,     "phrases kept under a token"                 },
-    {"window",               PARAM_INT,    AT(window),               1, 256,                "20",     NULL,     "columns of the draft model's window"        },
-    {"suffixes",             PARAM_BOOL,   AT(suffixes),             0, 0,                  "on",     NULL,     "try phrases after the draft"                },
-    {"inspiration",          PARAM_CHOICE, AT(inspiration),          0, 0,                  "on",     INSPIRES,
-     "learn from what agrees after a wrong token; loose: from beta-2 tokens"                                                                                 },
-    {"refine",               PARAM_CHOICE, AT(refine),               0, 0,                  "always", REFINES,
-     "when tried phrases take the target's words; in_place: as the authors' code"                                                                            },
-    {"bonus",                PARAM_CHOICE, AT(bonus),                0, 0,                  "keep",   BONUSES,  "the token that a full phrase gives for free"},
-    {"verify_while_filling", PARAM_BOOL,   AT(verify_while_filling), 0, 0,                  "on",     NULL,
-     "the draft model, in its first beta-2 steps, too"                                                                                                       },
-    {"replace_eos",          PARAM_BOOL,   AT(replace_eos),          0, 0,                  "on",     NULL,
-     "EOS in the window makes way for a drawn token"                                                                                                         },
-    {"warm",                 PARAM_BOOL,   AT(warm),                 0, 0,                  "off",    NULL,     "keep the phrases from prompt to prompt"     },
+     "unless off"},
+    {"gamma", PARAM_INT, AT(gamma), 1, TREE_MAX_NODES - 1, "12", NULL, "tokens of a draft, at most"},
+    {"K", PARAM_INT, AT(K), 0, 256, "3", NULL, "phrases tried after the draft, at most"},
+    {"beta", PARAM_INT, AT(beta), 2, BETA_MOST, "7", NULL, "tokens of a phrase"},
+    {"W", PARAM_INT, AT(W), 1, 1024, "20", NULL, "phrases kept under a token"},
+    {"window", PARAM_INT, AT(window), 1, 256, "20", NULL, "columns of the draft model's window"},
+    {"suffixes", PARAM_BOOL, AT(suffixes), 0, 0, "on", NULL, "try phrases after the draft"},
+    {"inspiration", PARAM_CHOICE, AT(inspiration), 0, 0, "on", INSPIRES,
+     "learn from what agrees after a wrong token; loose: from beta-2 tokens"},
+    {"refine", PARAM_CHOICE, AT(refine), 0, 0, "always", REFINES,
+     "when tried phrases take the target's words; in_place: as the authors' code"},
+    {"bonus", PARAM_CHOICE, AT(bonus), 0, 0, "keep", BONUSES, "the token that a full phrase gives for free"},
+    {"verify_while_filling", PARAM_BOOL, AT(verify_while_filling), 0, 0, "on", NULL,
+     "the draft model, in its first beta-2 steps, too"},
+    {"replace_eos", PARAM_BOOL, AT(replace_eos), 0, 0, "on", NULL,
+     "EOS in the window makes way for a drawn token"},
+    {"warm", PARAM_BOOL, AT(warm), 0, 0, "off", NULL, "keep the phrases from prompt to prompt"},
 };
 #undef AT
 

@@ -26,14 +26,14 @@ static const char *const PRESETS[] = {"none", "hf-4.37", NULL};
 
 #define AT(name) offsetof(LookupParams, name)
 static const Param PARAMS[] = {
-    {"ngram_max",   PARAM_INT,    AT(ngram_max),   1, SUFFIX_LONGEST,     "3",      NULL,    "longest n-gram, sought first"},
-    {"ngram_min",   PARAM_INT,    AT(ngram_min),   1, SUFFIX_LONGEST,     "1",      NULL,    "shortest n-gram sought"      },
-    {"draft",       PARAM_INT,    AT(draft),       1, TREE_MAX_NODES - 1, "10",     NULL,    "tokens proposed"             },
-    {"match",       PARAM_CHOICE, AT(match),       0, 0,                  "oldest", MATCHES, "which of several matches"    },
-    {"allow_short", PARAM_BOOL,   AT(allow_short), 0, 0,                  "off",    NULL,
-     "take a match that fewer than draft tokens follow"                                                                    },
-    {"preset",      PARAM_CHOICE, AT(preset),      0, 0,                  "none",   PRESETS,
-     "a published setting, in place of all of the above"                                                                   },
+    {"ngram_max", PARAM_INT, AT(ngram_max), 1, SUFFIX_LONGEST, "3", NULL, "longest n-gram, sought first"},
+    {"ngram_min", PARAM_INT, AT(ngram_min), 1, SUFFIX_LONGEST, "1", NULL, "shortest n-gram sought"},
+    {"draft", PARAM_INT, AT(draft), 1, TREE_MAX_NODES - 1, "10", NULL, "tokens proposed"},
+    {"match", PARAM_CHOICE, AT(match), 0, 0, "oldest", MATCHES, "which of several matches"},
+    {"allow_short", PARAM_BOOL, AT(allow_short), 0, 0, "off", NULL,
+     "take a match that fewer than draft tokens follow"},
+    {"preset", PARAM_CHOICE, AT(preset), 0, 0, "none", PRESETS,
+     "a published setting, in place of all of the above"},
 };
 #undef AT
 
@@ -71,10 +71,7 @@ static void *lookup_open(const MethodEnv *env, const void *values, Error *e) {
     }
     Lookup *l = mem_alloc(1, sizeof *l);
     if (!l) error_system(e, "out of memory");
-    if (l)
-        *l = (Lookup){
-            .p = p, .offers = {.names = SOURCES, .source_count = 1}
-        };
+    if (l) *l = (Lookup){.p = p, .offers = {.names = SOURCES, .source_count = 1}};
     if (l && suffix_init(&l->index, p.ngram_max, e)) return l;
     lookup_close(l);
     return NULL;

@@ -26,12 +26,12 @@ typedef struct RestParams {
 
 #define AT(name) offsetof(RestParams, name)
 static const Param PARAMS[] = {
-    {"datastore", PARAM_TEXT, AT(datastore), 0, 0,                  "",     NULL, "file that 'outpace datastore build' wrote"},
-    {"longest",   PARAM_INT,  AT(longest),   1, MOST_PHRASE,        "16",   NULL, "last tokens that are sought first"        },
-    {"shortest",  PARAM_INT,  AT(shortest),  1, MOST_PHRASE,        "2",    NULL, "last tokens that are sought last"         },
-    {"draft",     PARAM_INT,  AT(draft),     1, MOST_FOLLOWING,     "10",   NULL, "tokens taken after a match"               },
-    {"nodes",     PARAM_INT,  AT(nodes),     1, TREE_MAX_NODES - 1, "64",   NULL, "prefixes proposed"                        },
-    {"matches",   PARAM_INT,  AT(matches),   1, MOST_MATCHES,       "1000", NULL, "places looked at"                         },
+    {"datastore", PARAM_TEXT, AT(datastore), 0, 0, "", NULL, "file that 'outpace datastore build' wrote"},
+    {"longest", PARAM_INT, AT(longest), 1, MOST_PHRASE, "16", NULL, "last tokens that are sought first"},
+    {"shortest", PARAM_INT, AT(shortest), 1, MOST_PHRASE, "2", NULL, "last tokens that are sought last"},
+    {"draft", PARAM_INT, AT(draft), 1, MOST_FOLLOWING, "10", NULL, "tokens taken after a match"},
+    {"nodes", PARAM_INT, AT(nodes), 1, TREE_MAX_NODES - 1, "64", NULL, "prefixes proposed"},
+    {"matches", PARAM_INT, AT(matches), 1, MOST_MATCHES, "1000", NULL, "places looked at"},
 };
 #undef AT
 

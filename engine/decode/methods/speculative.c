@@ -28,11 +28,11 @@ static const char *const ADAPTIVES[] = {"off", "heuristic", "confidence", NULL};
 
 #define AT(name) offsetof(SpeculativeParams, name)
 static const Param PARAMS[] = {
-    {"gamma",      PARAM_INT,    AT(gamma),      1, LONGEST, "5",   NULL,      "tokens drafted; where adaptive=heuristic starts"},
-    {"adaptive",   PARAM_CHOICE, AT(adaptive),   0, 0,       "off", ADAPTIVES,
-     "how the length follows what is accepted"                                                                                  },
-    {"confidence", PARAM_REAL,   AT(confidence), 0, 1,       "0.4", NULL,
-     "adaptive=confidence: end where the draft is no surer"                                                                     },
+    {"gamma", PARAM_INT, AT(gamma), 1, LONGEST, "5", NULL, "tokens drafted; where adaptive=heuristic starts"},
+    {"adaptive", PARAM_CHOICE, AT(adaptive), 0, 0, "off", ADAPTIVES,
+     "how the length follows what is accepted"},
+    {"confidence", PARAM_REAL, AT(confidence), 0, 1, "0.4", NULL,
+     "adaptive=confidence: end where the draft is no surer"},
     DRAFT_SAMPLING_PARAMS(AT(sampling)),
 };
 #undef AT
@@ -61,10 +61,7 @@ static void *speculative_open(const MethodEnv *env, const void *values, Error *e
     const SpeculativeParams *p = values;
     Speculative *s = mem_alloc(1, sizeof *s);
     if (!s) error_system(e, "out of memory");
-    if (s)
-        *s = (Speculative){
-            .p = *p, .offers = {.names = SOURCES, .source_count = 1}
-        };
+    if (s) *s = (Speculative){.p = *p, .offers = {.names = SOURCES, .source_count = 1}};
     if (s && follower_init(&s->follower, env->draft, env->target->context, e) &&
         drafter_init(&s->drafter, env->draft, env->target->shape.vocab, &p->sampling, &env->sampling,
                      p->adaptive == ADAPTIVE_CONFIDENCE, e))

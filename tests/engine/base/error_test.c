@@ -45,14 +45,15 @@ static void one_clean_line(void **state) {
     const struct {
         const char *in, *want;
     } rows[] = {
-        {"",                                          ""                                         },
-        {"a\nb\r\tc\x1b[31m\x7f",                     "a?b??c?[31m?"                             },
+        {"", ""},
+        {"a\nb\r\tc\x1b[31m\x7f", "a?b??c?[31m?"},
         {"K\xc3\xa4se \xe2\x82\xac \xf0\x9f\x98\x80", "K\xc3\xa4se \xe2\x82\xac \xf0\x9f\x98\x80"},
         {"\xc2\x9b"
-         "31m",                              "??31m"                                    }, // a control character of two bytes: the terminal's CSI
-        {"\xff\xfe x \xc3(",                          "?? x ?("                                  }, // not UTF-8
-        {"\xed\xa0\x80 \xc0\xaf",                     "??? ??"                                   }, // a surrogate, an overlong form
-        {"end \xe2\x82",                              "end ??"                                   }, // broken in the input, not cut by us
+         "31m",
+         "??31m"},                           // a control character of two bytes: the terminal's CSI
+        {"\xff\xfe x \xc3(", "?? x ?("},     // not UTF-8
+        {"\xed\xa0\x80 \xc0\xaf", "??? ??"}, // a surrogate, an overlong form
+        {"end \xe2\x82", "end ??"},          // broken in the input, not cut by us
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         error_input(&e, "%s", rows[i].in);

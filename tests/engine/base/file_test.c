@@ -263,12 +263,10 @@ static void writers_at_once(void **state) {
 }
 
 static void paths(void **state) {
-    static const char *const rows[][3] = {
-        {"dir",  "name", "dir/name"},
-        {"dir/", "name", "dir/name"},
-        {"/",    "name", "/name"   },
-        {"",     "name", "/name"   }
-    };
+    static const char *const rows[][3] = {{"dir", "name", "dir/name"},
+                                          {"dir/", "name", "dir/name"},
+                                          {"/", "name", "/name"},
+                                          {"", "name", "/name"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char *path = file_path(rows[i][0], rows[i][1]);
         assert_string_equal(path, rows[i][2]);

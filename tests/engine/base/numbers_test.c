@@ -19,8 +19,8 @@ static float widen_bf16(uint16_t h) { return bf16_to_f32(h); }
 static uint16_t narrow_bf16(float f) { return f32_to_bf16(f); }
 
 static const Format formats[] = {
-    {"bf16", 8, 7,  widen_bf16, narrow_bf16, DTYPE_BF16},
-    {"f16",  5, 10, f16_to_f32, f32_to_f16,  DTYPE_F16 },
+    {"bf16", 8, 7, widen_bf16, narrow_bf16, DTYPE_BF16},
+    {"f16", 5, 10, f16_to_f32, f32_to_f16, DTYPE_F16},
 };
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 

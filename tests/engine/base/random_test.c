@@ -10,13 +10,13 @@ static void known_answers(void **state) {
     static const struct {
         uint32_t counter[4], key[2], want[2];
     } rows[] = {
-        {{0, 0, 0, 0},                                     {0, 0}, {0x6627e8d5, 0xe169c58d}},
+        {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d}},
         {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
          {0xffffffff, 0xffffffff},
-         {0x408f276d, 0x41c83b0e}                                                          },
+         {0x408f276d, 0x41c83b0e}},
         {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
          {0xa4093822, 0x299f31d0},
-         {0xd16cfe09, 0x94fdcceb}                                                          },
+         {0xd16cfe09, 0x94fdcceb}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const uint32_t *c = rows[i].counter, *k = rows[i].key, *w = rows[i].want;

@@ -68,14 +68,14 @@ static void suggestions(void **state) {
     (void)state;
     static const char *const names[] = {"lookahead", "jacobi", "prompt_lookup", "speculative", "kangaroo"};
     static const char *const rows[][2] = {
-        {"lookahaed",     "lookahead"    },
-        {"jakobi",        "jacobi"       },
+        {"lookahaed", "lookahead"},
+        {"jakobi", "jacobi"},
         {"prompt-lookup", "prompt_lookup"},
-        {"kangaro",       "kangaroo"     },
-        {"jacobi",        "jacobi"       },
-        {"medusa",        NULL           },
-        {"",              NULL           },
-        {"x",             NULL           },
+        {"kangaro", "kangaroo"},
+        {"jacobi", "jacobi"},
+        {"medusa", NULL},
+        {"", NULL},
+        {"x", NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const char *got = suggest(rows[i][0], names, sizeof names / sizeof names[0], name_at);

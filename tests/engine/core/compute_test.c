@@ -11,14 +11,14 @@ static void found(void **state) {
         bool there;
         Compute compute;
     } rows[] = {
-        {NULL,   DTYPE_F32,  true,  COMPUTE_F32 },
-        {NULL,   DTYPE_BF16, true,  COMPUTE_BF16},
-        {NULL,   DTYPE_F16,  true,  COMPUTE_F16 },
-        {"f32",  DTYPE_F16,  true,  COMPUTE_F32 },
-        {"bf16", DTYPE_F16,  true,  COMPUTE_BF16},
-        {"f16",  DTYPE_F32,  true,  COMPUTE_F16 },
-        {"F16",  DTYPE_F16,  false, 0           },
-        {"",     DTYPE_F16,  false, 0           },
+        {NULL, DTYPE_F32, true, COMPUTE_F32},
+        {NULL, DTYPE_BF16, true, COMPUTE_BF16},
+        {NULL, DTYPE_F16, true, COMPUTE_F16},
+        {"f32", DTYPE_F16, true, COMPUTE_F32},
+        {"bf16", DTYPE_F16, true, COMPUTE_BF16},
+        {"f16", DTYPE_F32, true, COMPUTE_F16},
+        {"F16", DTYPE_F16, false, 0},
+        {"", DTYPE_F16, false, 0},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -35,13 +35,10 @@ static void rates(void **state) {
         Compute rate;
         bool rounds;
     } rows[] = {
-        {COMPUTE_F32,  DTYPE_F16,  COMPUTE_F32,  false},
-        {COMPUTE_BF16, DTYPE_F32,  COMPUTE_F32,  false},
-        {COMPUTE_BF16, DTYPE_BF16, COMPUTE_BF16, false},
-        {COMPUTE_BF16, DTYPE_F16,  COMPUTE_F16,  true },
-        {COMPUTE_F16,  DTYPE_F16,  COMPUTE_F16,  false},
-        {COMPUTE_F16,  DTYPE_BF16, COMPUTE_F16,  true },
-        {COMPUTE_F16,  DTYPE_F32,  COMPUTE_F32,  false},
+        {COMPUTE_F32, DTYPE_F16, COMPUTE_F32, false},    {COMPUTE_BF16, DTYPE_F32, COMPUTE_F32, false},
+        {COMPUTE_BF16, DTYPE_BF16, COMPUTE_BF16, false}, {COMPUTE_BF16, DTYPE_F16, COMPUTE_F16, true},
+        {COMPUTE_F16, DTYPE_F16, COMPUTE_F16, false},    {COMPUTE_F16, DTYPE_BF16, COMPUTE_F16, true},
+        {COMPUTE_F16, DTYPE_F32, COMPUTE_F32, false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -68,11 +68,7 @@ static void compare_node(Draws *d, Session *s, int node, const float *logits, Ra
 
 static void both_ways_are_one(void **state) {
     (void)state;
-    static const Sampling samplings[] = {
-        {1,   0, 1  },
-        {0.7, 3, 1  },
-        {1.4, 5, 0.8}
-    };
+    static const Sampling samplings[] = {{1, 0, 1}, {0.7, 3, 1}, {1.4, 5, 0.8}};
     Random r = test_random(150);
     Session s[2], plain;
     for (int way = 0; way < 2; way++) open_session(&s[way], way);

@@ -40,13 +40,13 @@ static bool check_with(const Field *f, int value, Error *e) {
 static void limits_hold(void **state) {
     (void)state;
     static const Field fields[] = {
-        {"layers",            offsetof(Shape, layers),     1,   1000   },
-        {"hidden size",       offsetof(Shape, width),      1,   1 << 17},
-        {"intermediate size", offsetof(Shape, mlp_width),  0,   1 << 19},
-        {"vocabulary",        offsetof(Shape, vocab),      290, 1 << 21},
-        {"real vocabulary",   offsetof(Shape, real_vocab), 1,   300    },
-        {"context",           offsetof(Shape, context),    1,   1 << 24},
-        {"sliding window",    offsetof(Shape, window),     0,   1 << 24},
+        {"layers", offsetof(Shape, layers), 1, 1000},
+        {"hidden size", offsetof(Shape, width), 1, 1 << 17},
+        {"intermediate size", offsetof(Shape, mlp_width), 0, 1 << 19},
+        {"vocabulary", offsetof(Shape, vocab), 290, 1 << 21},
+        {"real vocabulary", offsetof(Shape, real_vocab), 1, 300},
+        {"context", offsetof(Shape, context), 1, 1 << 24},
+        {"sliding window", offsetof(Shape, window), 0, 1 << 24},
     };
     Error e;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
@@ -72,23 +72,23 @@ typedef struct {
 static void heads_fit(void **state) {
     (void)state;
     static const HeadCase cases[] = {
-        {6,    2,  16,  1e-5f, NULL             },
-        {6,    6,  16,  1e-5f, NULL             },
-        {1024, 1,  512, 1e-5f, NULL             },
-        {1,    1,  2,   1e-5f, NULL             },
-        {6,    4,  16,  1e-5f, "do not divide"  },
-        {6,    7,  16,  1e-5f, "key-value heads"},
-        {6,    0,  16,  1e-5f, "key-value heads"},
-        {6,    -2, 16,  1e-5f, "key-value heads"},
-        {0,    0,  16,  1e-5f, "attention heads"},
-        {1025, 1,  16,  1e-5f, "attention heads"},
-        {6,    2,  15,  1e-5f, "odd size 15"    },
-        {6,    2,  0,   1e-5f, "head size"      },
-        {6,    2,  514, 1e-5f, "head size"      },
-        {6,    2,  16,  0,     "epsilon"        },
-        {6,    2,  16,  -1,    "epsilon"        },
-        {6,    2,  16,  1,     "epsilon"        },
-        {6,    2,  16,  NAN,   "epsilon"        },
+        {6, 2, 16, 1e-5f, NULL},
+        {6, 6, 16, 1e-5f, NULL},
+        {1024, 1, 512, 1e-5f, NULL},
+        {1, 1, 2, 1e-5f, NULL},
+        {6, 4, 16, 1e-5f, "do not divide"},
+        {6, 7, 16, 1e-5f, "key-value heads"},
+        {6, 0, 16, 1e-5f, "key-value heads"},
+        {6, -2, 16, 1e-5f, "key-value heads"},
+        {0, 0, 16, 1e-5f, "attention heads"},
+        {1025, 1, 16, 1e-5f, "attention heads"},
+        {6, 2, 15, 1e-5f, "odd size 15"},
+        {6, 2, 0, 1e-5f, "head size"},
+        {6, 2, 514, 1e-5f, "head size"},
+        {6, 2, 16, 0, "epsilon"},
+        {6, 2, 16, -1, "epsilon"},
+        {6, 2, 16, 1, "epsilon"},
+        {6, 2, 16, NAN, "epsilon"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const HeadCase *c = &cases[i];
@@ -181,13 +181,11 @@ static void llama3_bands(void **state) {
 static void longrope_divides_each(void **state) {
     (void)state;
     double out[ROPE_MAX_PAIRS];
-    Rope r = {
-        .kind = ROPE_LONGROPE,
-        .theta = 10000,
-        .pairs = 4,
-        .original_context = 100,
-        .stretch = {{1, 1, 3, 5}, {1, 2, 4, 64}}
-    };
+    Rope r = {.kind = ROPE_LONGROPE,
+              .theta = 10000,
+              .pairs = 4,
+              .original_context = 100,
+              .stretch = {{1, 1, 3, 5}, {1, 2, 4, 64}}};
     rope_fit(&r, 100);
     rope_frequencies(&r, out);
     same(out[1], 0.1, "longrope, the original context", 1);

@@ -15,9 +15,7 @@ static void check_taken(const char *model, const char *gpus, const char *isa, co
     BackendReport r;
     Gauge g;
     Error e = {0};
-    EngineOptions o = {
-        .device = "auto", .backend = {.context = 8, .threads = 1, .isa = "portable"}
-    };
+    EngineOptions o = {.device = "auto", .backend = {.context = 8, .threads = 1, .isa = "portable"}};
     if (!engine_open(&engine, model, &o, NULL, &e)) fail_msg("GPUs '%s': %s", gpus, e.text);
     engine.session.backend->report(engine.session.self, &r);
     if (strcmp(r.isa, isa) != 0) fail_msg("GPUs '%s': wanted %s, got %s", gpus, isa, r.isa);
@@ -33,11 +31,8 @@ static void the_first_of_use(void **state) {
         const char *gpus, *isa, *uuid_end; // NULL: the CPU
         bool passes_over;
     } rows[] = {
-        {"",         "portable", NULL, false},
-        {"90,75",    "sm_90",    "01", false},
-        {"75,80",    "sm_80",    "02", true },
-        {"75,70,90", "sm_90",    "03", true },
-        {"75",       "portable", NULL, true },
+        {"", "portable", NULL, false},     {"90,75", "sm_90", "01", false}, {"75,80", "sm_80", "02", true},
+        {"75,70,90", "sm_90", "03", true}, {"75", "portable", NULL, true},
     };
     const char *model = folder_path(*state, "model");
     Error e = {0};

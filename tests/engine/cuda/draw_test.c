@@ -266,9 +266,7 @@ static void draws_by_the_share(void **state) {
 static void ties_go_to_the_lower_id(void **state) {
     (void)state;
     static Case c = {
-        .sampling = {.temperature = 1, .top_k = 3, .top_p = 0.999},
-          .vocab = 6, .rows = 1, .u = {0.99 }
-    };
+        .sampling = {.temperature = 1, .top_k = 3, .top_p = 0.999}, .vocab = 6, .rows = 1, .u = {0.99}};
     const float row[] = {-0.0f, 0, -1, -0.0f, 0, 0};
     Answer a;
     memcpy(c.logits[0], row, sizeof row);
@@ -279,17 +277,15 @@ static void ties_go_to_the_lower_id(void **state) {
 
 static void logits_that_say_nothing(void **state) {
     (void)state;
-    static Case c = {
-        .sampling = {.temperature = 1, .top_k = 2, .top_p = 0.5},
-        .vocab = 5,
-        .rows = 4,
-        .tokens = { 1,               1,          1,            1}
-    };
+    static Case c = {.sampling = {.temperature = 1, .top_k = 2, .top_p = 0.5},
+                     .vocab = 5,
+                     .rows = 4,
+                     .tokens = {1, 1, 1, 1}};
     const float rows[4][5] = {
         {-INFINITY, -INFINITY, -INFINITY, -INFINITY, -INFINITY},
-        {NAN,       NAN,       NAN,       NAN,       NAN      },
-        {-INFINITY, 3,         NAN,       -INFINITY, -INFINITY}, // all there is was tried
-        {0,         1,         INFINITY,  3,         INFINITY }, // top-p leaves the first of the two
+        {NAN, NAN, NAN, NAN, NAN},
+        {-INFINITY, 3, NAN, -INFINITY, -INFINITY}, // all there is was tried
+        {0, 1, INFINITY, 3, INFINITY},             // top-p leaves the first of the two
     };
     Answer a;
     for (int i = 0; i < 4; i++) {

@@ -89,10 +89,10 @@ static void commands_end(void **state) {
         const char *const *words;
         int work;
     } all[] = {
-        {generate, 200 },
-        {bench,    400 },
-        {surface,  400 },
-        {tune,     1500},
+        {generate, 200},
+        {bench, 400},
+        {surface, 400},
+        {tune, 1500},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!meets_fault(*state, 40, all[i].words) || !meets_fault(*state, all[i].work, all[i].words))

@@ -30,22 +30,20 @@ static Tensor tensor(int rows, int columns) {
 static void describe(World *w) {
     const int width = 8192, kv = 1024, mlp = 28672, vocab = 32000;
     static const unsigned char elsewhere[1];
-    w->model = (Model){
-        .shape = {.layers = LAYERS,
-                  .width = width,
-                  .heads = 64,
-                  .kv_heads = 8,
-                  .head_dim = 128,
-                  .mlp_width = mlp,
-                  .vocab = vocab,
-                  .real_vocab = vocab,
-                  .context = 4096,
-                  .rope = {.pairs = 64}},
-        .layers = w->layers,
-        .embedding = tensor(vocab, width),
-        .head = tensor(vocab, width),
-        .final_norm = tensor(1, width)
-    };
+    w->model = (Model){.shape = {.layers = LAYERS,
+                                 .width = width,
+                                 .heads = 64,
+                                 .kv_heads = 8,
+                                 .head_dim = 128,
+                                 .mlp_width = mlp,
+                                 .vocab = vocab,
+                                 .real_vocab = vocab,
+                                 .context = 4096,
+                                 .rope = {.pairs = 64}},
+                       .layers = w->layers,
+                       .embedding = tensor(vocab, width),
+                       .head = tensor(vocab, width),
+                       .final_norm = tensor(1, width)};
     w->model.embedding.data = elsewhere;
     for (int i = 0; i < LAYERS; i++)
         w->layers[i] = (LayerWeights){.q = tensor(width, width),
@@ -91,10 +89,10 @@ static void layers_go_by_memory(void **state) {
         double gigabytes[MOST];
         int least[MOST], most[MOST]; // layers of each
     } cases[] = {
-        {{160},            {80},             {80}            },
-        {{80, 80},         {39, 39},         {41, 41}        },
-        {{80, 40, 40},     {38, 18, 18},     {42, 21, 21}    },
-        {{24, 141, 80},    {6, 42, 23},      {9, 50, 28}     },
+        {{160}, {80}, {80}},
+        {{80, 80}, {39, 39}, {41, 41}},
+        {{80, 40, 40}, {38, 18, 18}, {42, 21, 21}},
+        {{24, 141, 80}, {6, 42, 23}, {9, 50, 28}},
         {{48, 48, 48, 48}, {19, 19, 19, 19}, {21, 21, 21, 21}},
     };
     static World w;
@@ -120,9 +118,9 @@ static void what_is_missing_is_told(void **state) {
         double gigabytes[MOST];
         const char *text;
     } cases[] = {
-        {{80, 40},   "cuda:0,cuda:1: the model needs 14"                     },
-        {{80, 40},   " GB are missing: it does not fit, whatever the context"},
-        {{300, 0.5}, "cuda:1 has too little for its layers"                  },
+        {{80, 40}, "cuda:0,cuda:1: the model needs 14"},
+        {{80, 40}, " GB are missing: it does not fit, whatever the context"},
+        {{300, 0.5}, "cuda:1 has too little for its layers"},
     };
     static World w;
     (void)state;
@@ -159,18 +157,9 @@ static void more_cards_are_named(void **state) {
     o.context = fits + fits / 2;
     assert_false(cuda_open(&m.model, 0, &o, &self, &again));
     if (!strstr(again.text, " or --device cuda:0,cuda:2 would fit")) fail_msg("got: %s", again.text);
-    if (!cuda_open_on(&m.model,
-                      &(CudaCards){
-                          2, {0, 2}
-    },
-                      &o, &self, &again))
-        fail_msg("%s", again.text);
+    if (!cuda_open_on(&m.model, &(CudaCards){2, {0, 2}}, &o, &self, &again)) fail_msg("%s", again.text);
     cuda_backend.close(self);
-    assert_false(cuda_open_on(&m.model,
-                              &(CudaCards){
-                                  5, {0, 2, 3, 4, 5}
-    },
-                              &o, &self, &e));
+    assert_false(cuda_open_on(&m.model, &(CudaCards){5, {0, 2, 3, 4, 5}}, &o, &self, &e));
     random_model_release(&m);
     assert_int_equal(simt_live_bytes(), 0);
 }
@@ -193,11 +182,7 @@ static void a_lost_card_names_itself(void **state) {
         Session s;
         void *self;
         Error e = {0};
-        if (!cuda_open_on(&m.model,
-                          &(CudaCards){
-                              3, {2, 0, 1}
-        },
-                          &o, &self, &e) ||
+        if (!cuda_open_on(&m.model, &(CudaCards){3, {2, 0, 1}}, &o, &self, &e) ||
             !session_init(&s, &cuda_backend, self, &m.model.shape, &o, &e) || !run_step(&s, &e))
             fail_msg("%s", e.text);
         simt_settings.lost = lost;

@@ -14,9 +14,7 @@ enum { CHECKED = 24, TOKENS = 8 }; // ids after the prompt whose logits are comp
 
 static void open_engine(Engine *engine, const Golden *g, const char *compute) {
     Error e = {0};
-    EngineOptions o = {
-        .device = "cuda", .compute = compute, .backend = {.context = 128, .max_nodes = 128}
-    };
+    EngineOptions o = {.device = "cuda", .compute = compute, .backend = {.context = 128, .max_nodes = 128}};
     if (!engine_open(engine, g->dir, &o, NULL, &e)) fail_msg("%s", e.text);
 }
 

@@ -28,8 +28,7 @@ static Shape small_shape(int window) {
         .context = 1000,
         .window = window,
         .norm_epsilon = 1e-5f,
-        .rope = {.kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = 8, .attention_factor = 1}
-    };
+        .rope = {.kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = 8, .attention_factor = 1}};
 }
 
 static void open_session(Session *s, const RandomModel *m, Compute compute, bool cuda) {

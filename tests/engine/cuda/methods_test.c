@@ -34,11 +34,7 @@ static void open_cuda(Session *s, const Model *m, Compute compute, const CudaCar
         fail_msg("%s", e.text);
 }
 
-static const CudaCards ONE =
-                           {
-                               1, {0}
-},
-                       ALL[] = {{1, {0}}, {2, {1, 0}}, {3, {0, 2, 1}}};
+static const CudaCards ONE = {1, {0}}, ALL[] = {{1, {0}}, {2, {1, 0}}, {3, {0, 2, 1}}};
 
 // Of several cards: what they must give is what one does.
 static void world_open(World *w, Compute compute, int cards, Random *r) {

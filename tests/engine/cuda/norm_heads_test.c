@@ -42,20 +42,18 @@ static void run(const World *w, int count, Out *out) {
     memcpy(rows + 2, NODE, sizeof NODE);
     memset(out, 0xff, sizeof *out);
     assert_int_equal(gpu_stream_open(&stream), 0);
-    NormHeads n = {
-        .rows = take(sizeof rows, rows, stream),
-        .sums = take(sizeof w->sums, w->sums, stream),
-        .weight = take(sizeof w->weight, w->weight, stream),
-        .epsilon = EPSILON,
-        .put = {.kind = PUT_QKV,
-                .heads = w->heads,
-                .q = take(sizeof out->q, out->q, stream),
-                .k = take(sizeof out->k, out->k, stream),
-                .v = take(sizeof out->v, out->v, stream),
-                .area = NODES,
-                .cosine = take(sizeof w->cosine, w->cosine, stream),
-                .sine = take(sizeof w->sine, w->sine, stream)}
-    };
+    NormHeads n = {.rows = take(sizeof rows, rows, stream),
+                   .sums = take(sizeof w->sums, w->sums, stream),
+                   .weight = take(sizeof w->weight, w->weight, stream),
+                   .epsilon = EPSILON,
+                   .put = {.kind = PUT_QKV,
+                           .heads = w->heads,
+                           .q = take(sizeof out->q, out->q, stream),
+                           .k = take(sizeof out->k, out->k, stream),
+                           .v = take(sizeof out->v, out->v, stream),
+                           .area = NODES,
+                           .cosine = take(sizeof w->cosine, w->cosine, stream),
+                           .sine = take(sizeof w->sine, w->sine, stream)}};
     gpu_norm_heads(&n, 8, stream);
     gpu_copy(out->q, n.put.q, sizeof out->q, stream);
     gpu_copy(out->k, n.put.k, sizeof out->k, stream);
@@ -121,16 +119,8 @@ static void check(const World *w, Out *got, Out *other) {
 }
 
 static void any_size(void **state) {
-    static const int SIZES[][2] = {
-        {2,   1 },
-        {10,  5 },
-        {24,  9 },
-        {64,  32},
-        {66,  33},
-        {80,  40},
-        {128, 48},
-        {128, 64}
-    };
+    static const int SIZES[][2] = {{2, 1},   {10, 5},  {24, 9},   {64, 32},
+                                   {66, 33}, {80, 40}, {128, 48}, {128, 64}};
     static World w;
     static Out out[2];
     Random r = test_random(513);

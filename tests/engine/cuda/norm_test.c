@@ -44,14 +44,12 @@ static void run(World *w, int width, bool weighted, int count, float *out) {
     memcpy(rows + 2, NODE, sizeof NODE);
     assert_int_equal(gpu_stream_open(&stream), 0);
     memset(out, 0xff, ROWS * row);
-    Norm n = {
-        .rows = take(sizeof rows, rows, stream),
-        .hidden = take(NODES * row, w->hidden, stream),
-        .weight = weighted ? take(row, w->weight, stream) : NULL,
-        .epsilon = EPSILON,
-        .width = width,
-        .to = {.data = take(ROWS * row, out, stream), .pitch = width}
-    };
+    Norm n = {.rows = take(sizeof rows, rows, stream),
+              .hidden = take(NODES * row, w->hidden, stream),
+              .weight = weighted ? take(row, w->weight, stream) : NULL,
+              .epsilon = EPSILON,
+              .width = width,
+              .to = {.data = take(ROWS * row, out, stream), .pitch = width}};
     gpu_norm(&n, 8, stream);
     gpu_copy(out, n.to.data, ROWS * row, stream);
     gpu_stream_wait(stream);
@@ -111,16 +109,14 @@ static unsigned round_row(const float *x, int count, Dtype dtype, unsigned place
     unsigned least = NONE;
     size_t bytes = (size_t)count * sizeof *out;
     assert_int_equal(gpu_stream_open(&stream), 0);
-    Norm n = {
-        .rows = take(sizeof rows, rows, stream),
-        .hidden = take((size_t)count * sizeof *x, x, stream),
-        .width = count,
-        .to = {.data = take(bytes, out, stream),
-               .pitch = count,
-               .form = FORM_ROWS,
-               .dtype = dtype,
-               .overflow = {take(sizeof least, &least, stream), place}}
-    };
+    Norm n = {.rows = take(sizeof rows, rows, stream),
+              .hidden = take((size_t)count * sizeof *x, x, stream),
+              .width = count,
+              .to = {.data = take(bytes, out, stream),
+                     .pitch = count,
+                     .form = FORM_ROWS,
+                     .dtype = dtype,
+                     .overflow = {take(sizeof least, &least, stream), place}}};
     gpu_norm(&n, 8, stream);
     gpu_copy(out, n.to.data, bytes, stream);
     gpu_copy(&least, n.to.overflow.least, sizeof least, stream);

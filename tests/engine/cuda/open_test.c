@@ -194,11 +194,11 @@ static void rounded_weights_are_told(void **state) {
         Compute compute;
         const char *said;
     } rows[] = {
-        {DTYPE_F16,  COMPUTE_BF16, ", f16 weights rounded to bf16"},
-        {DTYPE_BF16, COMPUTE_F16,  ", bf16 weights rounded to f16"},
-        {DTYPE_F16,  COMPUTE_F16,  NULL                           },
-        {DTYPE_F16,  COMPUTE_F32,  NULL                           },
-        {DTYPE_F32,  COMPUTE_BF16, NULL                           },
+        {DTYPE_F16, COMPUTE_BF16, ", f16 weights rounded to bf16"},
+        {DTYPE_BF16, COMPUTE_F16, ", bf16 weights rounded to f16"},
+        {DTYPE_F16, COMPUTE_F16, NULL},
+        {DTYPE_F16, COMPUTE_F32, NULL},
+        {DTYPE_F32, COMPUTE_BF16, NULL},
     };
     Random r = test_random(99);
     Shape shape = some_shape();

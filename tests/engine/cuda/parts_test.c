@@ -15,9 +15,7 @@ static double blocks_run(void *state) {
 
 static double blocks_of(Session *s, PartPoint p) {
     Error e = {0};
-    BenchOptions o = {
-        .min_samples = 3, .max_samples = 3, .seed = 5, .clock = {blocks_run, NULL}
-    };
+    BenchOptions o = {.min_samples = 3, .max_samples = 3, .seed = 5, .clock = {blocks_run, NULL}};
     p.context = 6;
     if (!part_time(s, &o, &p, &e)) fail_msg("%s: %s", part_names[p.kind], e.text);
     if (p.time.mad_s > 0) fail_msg("%s: %g blocks, and others", part_names[p.kind], p.time.median_s);

@@ -82,13 +82,11 @@ static void run(World *w, int count, int most, const GpuFacts *card, float *y) {
     gpu_copy(w->rows, &rows, sizeof rows, w->stream);
     gpu_fill(w->y, 0xff, ROWS * OUTPUTS * sizeof(float), w->stream);
     Norm n = {.rows = w->rows, .hidden = w->hidden, .width = INPUTS, .to = w->x};
-    Product p = {
-        .rows = w->rows,
-        .w = w->w,
-        .x = w->x,
-        .put = {.kind = PUT_LOGITS, .out = w->y, .stride = OUTPUTS, .real = OUTPUTS},
-        .parts = w->parts
-    };
+    Product p = {.rows = w->rows,
+                 .w = w->w,
+                 .x = w->x,
+                 .put = {.kind = PUT_LOGITS, .out = w->y, .stride = OUTPUTS, .real = OUTPUTS},
+                 .parts = w->parts};
     gpu_norm(&n, most, w->stream);
     gpu_product(&p, most, card, w->stream);
     gpu_copy(y, w->y, ROWS * OUTPUTS * sizeof(float), w->stream);
@@ -123,19 +121,8 @@ static void compare(const float *got, const float *want, int count, const char *
 static void check(bool packed, Dtype dtype, size_t step, uint64_t bits) {
     static const struct {
         int count, most;
-    } sizes[] = {
-        {1,   8  },
-        {7,   8  },
-        {9,   16 },
-        {8,   8  },
-        {17,  32 },
-        {33,  64 },
-        {64,  64 },
-        {65,  128},
-        {121, 128},
-        {128, 128},
-        {130, 256}
-    };
+    } sizes[] = {{1, 8},   {7, 8},    {9, 16},    {8, 8},     {17, 32},  {33, 64},
+                 {64, 64}, {65, 128}, {121, 128}, {128, 128}, {130, 256}};
     GpuFacts small = {.shared_bytes = SMALL}, wide; // wide: a processor for each block of the lower tiles
     Random r = test_random(95);
     World *w = mem_alloc(1, sizeof *w);

@@ -88,12 +88,7 @@ static void run(World *w, const char *method, DecodeResult *out) {
 }
 
 static void check(World *w, const char *method) {
-    static const Sampling samplings[] = {
-        {0.8, 0,  1   },
-        {1.2, 20, 1   },
-        {1,   0,  0.9 },
-        {1.5, 30, 0.95}
-    };
+    static const Sampling samplings[] = {{0.8, 0, 1}, {1.2, 20, 1}, {1, 0, 0.9}, {1.5, 30, 0.95}};
     Backend logits_only = cuda_backend;
     DecodeResult drawn, plain;
     logits_only.distribution = NULL;

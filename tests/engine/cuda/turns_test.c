@@ -61,9 +61,7 @@ static void check_tile(const StepRun *run, const Tile *tile, const Turn *turns, 
 
 // Gives how many tiles and turns there are.
 static Step check(const Tree *t, int first, int window, int heads, int rows) {
-    Cuda c = {
-        .max_nodes = t->capacity, .heads = {.heads = heads, .kv_heads = 1, .dtype = DTYPE_BF16}
-    };
+    Cuda c = {.max_nodes = t->capacity, .heads = {.heads = heads, .kv_heads = 1, .dtype = DTYPE_BF16}};
     Cache cache = {.window = window};
     StepRun run = {.tree = t, .cache = &cache, .first = first, .last = t->count};
     bool seen[TREE_MAX_NODES] = {false};

@@ -89,14 +89,12 @@ static const Backend TIMED = {.name = "timed",
                               .close = timed_close};
 
 static void open_session(Session *s, int real_vocab, InputKind input, double *spent) {
-    Model model = {
-        .shape = {.input = input,
-                  .layers = 32,
-                  .width = 16,
-                  .vocab = VOCAB,
-                  .real_vocab = real_vocab,
-                  .context = CONTEXT}
-    };
+    Model model = {.shape = {.input = input,
+                             .layers = 32,
+                             .width = 16,
+                             .vocab = VOCAB,
+                             .real_vocab = real_vocab,
+                             .context = CONTEXT}};
     BackendOptions o = {.slack = 16};
     Timed *t = test_calloc(1, sizeof *t);
     t->spent = spent;
@@ -199,25 +197,25 @@ static void write_store(const char *path) {
 
 static void published_settings(void **state) {
     static const Setting settings[] = {
-        {"autoregressive",                            true,  1 },
-        {"jacobi:m=8",                                true,  1 },
-        {"prompt-lookup:preset=hf-4.37",              true,  1 },
-        {"ngrammys:strategy=context,k=10,w=10",       true,  1 },
-        {"ngrammys:strategy=context,k=25,w=14",       true,  1 },
-        {"lookahead:preset=paper-7b",                 true,  1 },
-        {"lookahead:preset=paper-7b,prompt_pool=on",  true,  1 },
-        {"lookahead:preset=readme-7b,mode=reference", true,  1 },
-        {"speculative:gamma=5",                       false, 1 },
-        {"speculative:gamma=5,adaptive=confidence",   false, 1 },
-        {"kangaroo:eta=0.000001",                     false, 2 },
-        {"ouroboros:preset=code",                     true,  1 },
-        {"ouroboros:preset=readme",                   true,  1 },
-        {"ouroboros:preset=cnn-dm-yi",                true,  1 },
-        {"medusa",                                    true,  32},
-        {"mix:prompt-lookup+lookahead(W=7,G=7)",      true,  1 },
-        {"mix:kangaroo(eta=0.000001)+prompt-lookup",  false, 2 },
-        {"rest:datastore=",                           true,  1 },
-        {"rest:longest=2,datastore=",                 true,  1 },
+        {"autoregressive", true, 1},
+        {"jacobi:m=8", true, 1},
+        {"prompt-lookup:preset=hf-4.37", true, 1},
+        {"ngrammys:strategy=context,k=10,w=10", true, 1},
+        {"ngrammys:strategy=context,k=25,w=14", true, 1},
+        {"lookahead:preset=paper-7b", true, 1},
+        {"lookahead:preset=paper-7b,prompt_pool=on", true, 1},
+        {"lookahead:preset=readme-7b,mode=reference", true, 1},
+        {"speculative:gamma=5", false, 1},
+        {"speculative:gamma=5,adaptive=confidence", false, 1},
+        {"kangaroo:eta=0.000001", false, 2},
+        {"ouroboros:preset=code", true, 1},
+        {"ouroboros:preset=readme", true, 1},
+        {"ouroboros:preset=cnn-dm-yi", true, 1},
+        {"medusa", true, 32},
+        {"mix:prompt-lookup+lookahead(W=7,G=7)", true, 1},
+        {"mix:kangaroo(eta=0.000001)+prompt-lookup", false, 2},
+        {"rest:datastore=", true, 1},
+        {"rest:longest=2,datastore=", true, 1},
     };
     char path[200];
     snprintf(path, sizeof path, "%s/store", (const char *)*state);

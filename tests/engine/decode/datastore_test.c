@@ -97,17 +97,8 @@ static void broken_bytes_are_refused(void **state) {
     static const struct {
         size_t at;
         int32_t value;
-    } lies[] = {
-        {0,          0      },
-        {8,          0      },
-        {8,          -1     },
-        {8,          INT_MAX},
-        {16,         0      },
-        {20,         1      },
-        {HEADER,     -2     },
-        {HEADER,     6      },
-        {HEADER + 4, INT_MAX}
-    };
+    } lies[] = {{0, 0},  {8, 0},       {8, -1},     {8, INT_MAX},         {16, 0},
+                {20, 1}, {HEADER, -2}, {HEADER, 6}, {HEADER + 4, INT_MAX}};
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         memcpy(bytes, view.data, view.size);
         memcpy(bytes + lies[i].at, &lies[i].value, 4);

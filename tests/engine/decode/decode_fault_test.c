@@ -21,21 +21,18 @@ typedef struct {
 
 static bool open_session(Session *s, Error *e) {
     Model model = {
-        .shape = {.layers = 2, .width = 2, .vocab = VOCAB, .real_vocab = VOCAB, .context = CONTEXT}
-    };
+        .shape = {.layers = 2, .width = 2, .vocab = VOCAB, .real_vocab = VOCAB, .context = CONTEXT}};
     BackendOptions o = {.max_nodes = 64};
     void *self;
     return null_open(&model, &o, &self, e) && session_init(s, &null_backend, self, &model.shape, &o, e);
 }
 
 static bool decode_with(const Run *run, Session *s, Method *m, DecodeResult *out, Error *e) {
-    DecodeOptions o = {
-        .max_tokens = TOKENS,
-        .sampling = {.temperature = run->temperature, .top_p = 1},
-        .seed = 5,
-        .merge = true,
-        .clock = still_clock()
-    };
+    DecodeOptions o = {.max_tokens = TOKENS,
+                       .sampling = {.temperature = run->temperature, .top_p = 1},
+                       .seed = 5,
+                       .merge = true,
+                       .clock = still_clock()};
     return decode(s, m, run->prompt, PROMPT, &o, out, e);
 }
 
@@ -120,12 +117,10 @@ static void arm_behind_the_first(void *state, const StepReport *r) {
 static void check_steps(const char *text, double temperature) {
     Session s, draft;
     Method m;
-    DecodeOptions o = {
-        .max_tokens = TOKENS,
-        .sampling = {.temperature = temperature, .top_p = 1},
-        .seed = 5,
-        .clock = still_clock()
-    };
+    DecodeOptions o = {.max_tokens = TOKENS,
+                       .sampling = {.temperature = temperature, .top_p = 1},
+                       .seed = 5,
+                       .clock = still_clock()};
     int prompt[PROMPT];
     for (int i = 0; i < PROMPT; i++) prompt[i] = i * i % VOCAB;
     assert_true(open_session(&s, NULL) && open_session(&draft, NULL));

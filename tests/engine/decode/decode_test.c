@@ -56,9 +56,7 @@ static void random_request(Case *c, Random *r) {
 }
 
 static void random_setup(Case *c, Random *r) {
-    *c = (Case){
-        .setup = {.vocab = test_between(r, 2, 12), .context = CONTEXT}
-    };
+    *c = (Case){.setup = {.vocab = test_between(r, 2, 12), .context = CONTEXT}};
     if (test_between(r, 0, 1)) c->setup.window = test_between(r, 1, 24);
     if (test_between(r, 0, 2) == 0) c->setup.max_nodes = test_between(r, 1, 24); // steps that fill up
 }

@@ -179,15 +179,15 @@ static void opens_from_text(void **state) {
 static void refuses(void **state) {
     World *w = *state;
     static const char *const bad[][2] = {
-        {"jakobi",                    "there is no method 'jakobi'; did you mean 'jacobi'?"                     },
-        {"",                          "there is no method ''"                                                   },
-        {"completely-different",      "'outpace methods' lists them"                                            },
-        {"jacobi:n=3",                "method 'jacobi': there is no parameter 'n'"                              },
-        {"jacobi:m=0",                "method 'jacobi': 'm' is '0'"                                             },
-        {"jacobi:start=pad,pad=20",   "method 'jacobi': 'pad' is 20, outside the vocabulary of 20"              },
-        {"autoregressive:m=1",        "method 'autoregressive': there is no parameter 'm': this method has none"},
-        {"lookahead:W=200,N=20",      "method 'lookahead': W=200, N=20 and G=15 make a step of 4085 tokens"     },
-        {"prompt-lookup:ngram_min=4", "method 'prompt-lookup': 'ngram_min' 4 is larger than 'ngram_max' 3"      },
+        {"jakobi", "there is no method 'jakobi'; did you mean 'jacobi'?"},
+        {"", "there is no method ''"},
+        {"completely-different", "'outpace methods' lists them"},
+        {"jacobi:n=3", "method 'jacobi': there is no parameter 'n'"},
+        {"jacobi:m=0", "method 'jacobi': 'm' is '0'"},
+        {"jacobi:start=pad,pad=20", "method 'jacobi': 'pad' is 20, outside the vocabulary of 20"},
+        {"autoregressive:m=1", "method 'autoregressive': there is no parameter 'm': this method has none"},
+        {"lookahead:W=200,N=20", "method 'lookahead': W=200, N=20 and G=15 make a step of 4085 tokens"},
+        {"prompt-lookup:ngram_min=4", "method 'prompt-lookup': 'ngram_min' 4 is larger than 'ngram_max' 3"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         Method m;

@@ -41,12 +41,10 @@ static void open_world(World *w, const char *cache) {
     w->weights = "weights";
     w->made = 0;
     w->prefix[0] = 1;
-    w->env = (MethodEnv){
-        .target = &w->session,
-        .facts = {w->prefix, 1,         w, identify, embedding},
-        .cache = cache,
-        .progress = {say, w}
-    };
+    w->env = (MethodEnv){.target = &w->session,
+                         .facts = {w->prefix, 1, w, identify, embedding},
+                         .cache = cache,
+                         .progress = {say, w}};
 }
 
 static void check_same(const TokenTable *a, const TokenTable *b, int k, int w) {

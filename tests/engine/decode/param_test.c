@@ -17,11 +17,11 @@ typedef struct {
 
 static const char *const COLOURS[] = {"red", "green", "blue", NULL};
 static const Param PARAMS[] = {
-    {"count",  PARAM_INT,    offsetof(Values, count),  -5, 500, "7",     NULL,    "how many"  },
-    {"share",  PARAM_REAL,   offsetof(Values, share),  0,  1,   "0.25",  NULL,    "how much"  },
-    {"on",     PARAM_BOOL,   offsetof(Values, on),     0,  0,   "on",    NULL,    "whether"   },
-    {"colour", PARAM_CHOICE, offsetof(Values, colour), 0,  0,   "green", COLOURS, "which one" },
-    {"path",   PARAM_TEXT,   offsetof(Values, path),   0,  0,   "",      NULL,    "from where"},
+    {"count", PARAM_INT, offsetof(Values, count), -5, 500, "7", NULL, "how many"},
+    {"share", PARAM_REAL, offsetof(Values, share), 0, 1, "0.25", NULL, "how much"},
+    {"on", PARAM_BOOL, offsetof(Values, on), 0, 0, "on", NULL, "whether"},
+    {"colour", PARAM_CHOICE, offsetof(Values, colour), 0, 0, "green", COLOURS, "which one"},
+    {"path", PARAM_TEXT, offsetof(Values, path), 0, 0, "", NULL, "from where"},
 };
 enum { COUNT = sizeof PARAMS / sizeof *PARAMS };
 
@@ -111,26 +111,26 @@ static void spellings(void **state) {
 static void mistakes(void **state) {
     (void)state;
     static const char *const rows[][2] = {
-        {"count=501",         "'count' is '501', must be a whole number from -5 to 500"},
-        {"count=-6",          "from -5 to 500"                                         },
-        {"count=1.5",         "a whole number"                                         },
-        {"count=",            "'count' is ''"                                          },
-        {"count=3x",          "'3x'"                                                   },
-        {"count=nan",         "'nan'"                                                  },
-        {"count=99999999999", "'99999999999'"                                          },
-        {"share=1.0001",      "must be a number from 0 to 1"                           },
-        {"share=nan",         "'nan'"                                                  },
-        {"share=inf",         "'inf'"                                                  },
-        {"share=1e999",       "'1e999'"                                                },
-        {"on=maybe",          "'on' is 'maybe', must be on or off"                     },
-        {"colour=pink",       "must be one of red, green, blue"                        },
-        {"color=red",         "no parameter 'color'; did you mean 'colour'?"           },
-        {"xyzzy=1",           "no parameter 'xyzzy'"                                   },
-        {"count",             "must be written as key=value"                           },
-        {"count=1,,on=1",     "must be written as key=value"                           },
-        {"count=1,",          "end in a comma"                                         },
-        {",",                 "must be written as key=value"                           },
-        {"count=1,count=1",   "'count' is given twice"                                 },
+        {"count=501", "'count' is '501', must be a whole number from -5 to 500"},
+        {"count=-6", "from -5 to 500"},
+        {"count=1.5", "a whole number"},
+        {"count=", "'count' is ''"},
+        {"count=3x", "'3x'"},
+        {"count=nan", "'nan'"},
+        {"count=99999999999", "'99999999999'"},
+        {"share=1.0001", "must be a number from 0 to 1"},
+        {"share=nan", "'nan'"},
+        {"share=inf", "'inf'"},
+        {"share=1e999", "'1e999'"},
+        {"on=maybe", "'on' is 'maybe', must be on or off"},
+        {"colour=pink", "must be one of red, green, blue"},
+        {"color=red", "no parameter 'color'; did you mean 'colour'?"},
+        {"xyzzy=1", "no parameter 'xyzzy'"},
+        {"count", "must be written as key=value"},
+        {"count=1,,on=1", "must be written as key=value"},
+        {"count=1,", "end in a comma"},
+        {",", "must be written as key=value"},
+        {"count=1,count=1", "'count' is given twice"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Values v;
@@ -177,14 +177,14 @@ static void methods_in_parentheses(void **state) {
         int rows;
     } Mixed;
     static const Param rows[] = {
-        {"of",   PARAM_METHODS, offsetof(Mixed, of),   0, 0, "a", NULL, "what"    },
-        {"rows", PARAM_INT,     offsetof(Mixed, rows), 0, 9, "0", NULL, "how many"},
+        {"of", PARAM_METHODS, offsetof(Mixed, of), 0, 0, "a", NULL, "what"},
+        {"rows", PARAM_INT, offsetof(Mixed, rows), 0, 9, "0", NULL, "how many"},
     };
     static const char *const texts[][2] = {
-        {"a(x=1,y=2)+b,rows=3",      "a(x=1,y=2)+b"     },
-        {"rows=3,of=a(x=1,y=2)+b",   "a(x=1,y=2)+b"     },
+        {"a(x=1,y=2)+b,rows=3", "a(x=1,y=2)+b"},
+        {"rows=3,of=a(x=1,y=2)+b", "a(x=1,y=2)+b"},
         {"a(b(c,d),e)+(f,g),rows=3", "a(b(c,d),e)+(f,g)"},
-        {"of=a),rows=3",             "a)"               },
+        {"of=a),rows=3", "a)"},
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         Mixed v;

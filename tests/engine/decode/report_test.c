@@ -116,18 +116,16 @@ static bool on_emit(void *state, int token) {
 }
 
 static void run(World *w, Method *m, Random *r) {
-    DecodeOptions o = {
-        .max_tokens = TOKENS,
-        .sampling = {.temperature = test_between(r, 0, 1), .top_p = 1},
-        .merge = test_between(r, 0, 1),
-        .layout = test_between(r, 0, 2) ? LAYOUT_TREE : LAYOUT_BATCH,
-        .prefill_chunk = test_between(r, 0, 5),
-        .clock = still_clock(),
-        .emit = on_emit,
-        .prefill = on_prefill,
-        .step = on_step,
-        .state = w
-    };
+    DecodeOptions o = {.max_tokens = TOKENS,
+                       .sampling = {.temperature = test_between(r, 0, 1), .top_p = 1},
+                       .merge = test_between(r, 0, 1),
+                       .layout = test_between(r, 0, 2) ? LAYOUT_TREE : LAYOUT_BATCH,
+                       .prefill_chunk = test_between(r, 0, 5),
+                       .clock = still_clock(),
+                       .emit = on_emit,
+                       .prefill = on_prefill,
+                       .step = on_step,
+                       .state = w};
     DecodeResult out;
     Error e = {0};
     w->prompt = w->length = w->before = test_between(r, 1, 20);
@@ -143,15 +141,13 @@ static void check_method(const char *text, unsigned models, Random *r) {
     Error e = {0};
     open_world(&w);
     const MethodInfo *info = method_find(text, NULL);
-    MethodEnv env = {
-        .target = &w.target,
-        .draft = &w.draft,
-        .adapters = &w.adapter,
-        .adapter_count = 1,
-        .adapter_layer = info->needs & NEEDS_HEADS ? NULL_LAYERS : 1,
-        .sampling = {.temperature = 1, .top_p = 1},
-        .seed = 3
-    };
+    MethodEnv env = {.target = &w.target,
+                     .draft = &w.draft,
+                     .adapters = &w.adapter,
+                     .adapter_count = 1,
+                     .adapter_layer = info->needs & NEEDS_HEADS ? NULL_LAYERS : 1,
+                     .sampling = {.temperature = 1, .top_p = 1},
+                     .seed = 3};
     if (!method_open(&m, text, &env, &e)) fail_msg("%s: %s", text, e.text);
     w.passes[PASS_TARGET] = w.target.passes; // tables were made with it
     w.rows[PASS_TARGET] = w.target.rows;

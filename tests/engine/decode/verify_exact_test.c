@@ -188,15 +188,15 @@ static void reject_one_hots_only(float *p, const float *q, int token, int vocab)
 }
 
 static const Rule BROKEN[] = {
-    {"q ignored",                          accept_ignoring_q,     verify_reject,         false, false, false},
-    {"equal one-hots tried twice",         accept_in_two_tries,   verify_reject,         false, false, false},
-    {"a token with p = 0 accepted",        accept_the_impossible, verify_reject,         false, false, false},
-    {"p kept after a rejection",           verify_acceptance,     reject_nothing,        false, false, false},
-    {"rejected draws treated as one-hots", verify_acceptance,     reject_the_token_only, false, false, false},
-    {"rejected draws leave p as it was",   verify_acceptance,     reject_one_hots_only,  false, false, false},
-    {"rejected tokens skipped",            verify_acceptance,     verify_reject,         true,  false, false},
-    {"draws put back",                     verify_acceptance,     verify_reject,         false, true,  false},
-    {"a full tree keeps what merges",      verify_acceptance,     verify_reject,         false, false, true },
+    {"q ignored", accept_ignoring_q, verify_reject, false, false, false},
+    {"equal one-hots tried twice", accept_in_two_tries, verify_reject, false, false, false},
+    {"a token with p = 0 accepted", accept_the_impossible, verify_reject, false, false, false},
+    {"p kept after a rejection", verify_acceptance, reject_nothing, false, false, false},
+    {"rejected draws treated as one-hots", verify_acceptance, reject_the_token_only, false, false, false},
+    {"rejected draws leave p as it was", verify_acceptance, reject_one_hots_only, false, false, false},
+    {"rejected tokens skipped", verify_acceptance, verify_reject, true, false, false},
+    {"draws put back", verify_acceptance, verify_reject, false, true, false},
+    {"a full tree keeps what merges", verify_acceptance, verify_reject, false, false, true},
 };
 
 static void rejects_what_is_broken(void **state) {

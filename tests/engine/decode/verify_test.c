@@ -269,11 +269,9 @@ static void replay_many(Session *s, const Sampling *sampling, int rounds, Random
 }
 
 static void sampling_replayed(void **state) {
-    static const Sampling others[] = {
-        {.temperature = 0.6, .top_p = 1},
-        {.temperature = 1,   .top_k = 2, .top_p = 1},
-        {.temperature = 1.7,                  .top_p = 0.7          }
-    };
+    static const Sampling others[] = {{.temperature = 0.6, .top_p = 1},
+                                      {.temperature = 1, .top_k = 2, .top_p = 1},
+                                      {.temperature = 1.7, .top_p = 0.7}};
     Random r = test_random(27);
     replay_many(*state, &PLAIN, 60000, &r);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) replay_many(*state, &others[i], 20000, &r);

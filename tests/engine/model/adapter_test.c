@@ -208,16 +208,16 @@ static void wrong_directories(void **state) {
     static const struct {
         const char *key, *value, *want;
     } rows[] = {
-        {"model_type",          "\"llama\"",  "has no \"model_type\": \"outpace_adapter\": it is not an adapter's"},
-        {"variant",             "\"wide\"",   "there is no adapter variant 'wide': kangaroo, with-head"           },
-        {"variant",             "\"mlp\"",    "has no tensor 'linear.0.weight', which its config.json needs"      },
-        {"variant",             "\"medusa\"", "'heads'"                                                           },
-        {"exit_layer",          "3",          "is 3, must be from 1 to 2, below the target's last"                },
-        {"exit_layer",          "0",          "'exit_layer'"                                                      },
-        {"exit_layer",          "null",       "'exit_layer'"                                                      },
-        {"hidden_size",         "1",          "it is of another model"                                            },
-        {"vocab_size",          "1",          "it is of another model"                                            },
-        {"num_key_value_heads", "1024",       "key-value heads, which must divide the target's"                   },
+        {"model_type", "\"llama\"", "has no \"model_type\": \"outpace_adapter\": it is not an adapter's"},
+        {"variant", "\"wide\"", "there is no adapter variant 'wide': kangaroo, with-head"},
+        {"variant", "\"mlp\"", "has no tensor 'linear.0.weight', which its config.json needs"},
+        {"variant", "\"medusa\"", "'heads'"},
+        {"exit_layer", "3", "is 3, must be from 1 to 2, below the target's last"},
+        {"exit_layer", "0", "'exit_layer'"},
+        {"exit_layer", "null", "'exit_layer'"},
+        {"hidden_size", "1", "it is of another model"},
+        {"vocab_size", "1", "it is of another model"},
+        {"num_key_value_heads", "1024", "key-value heads, which must divide the target's"},
     };
     Random r = test_random(95);
     RandomModel target;

@@ -36,36 +36,42 @@ static const Case CASES[] = {
      {NARROW, "num_attention_heads=4", "num_key_value_heads=1", "head_dim=32", "tie_word_embeddings=true"},
      {"hidden_size=256", "num_hidden_layers=2", "num_attention_heads=4", "num_key_value_heads=1",
       "head_dim=32", "tie_word_embeddings=true"},
-     true,  false},
+     true,
+     false},
     {"heads of 4 times, none shares a key head, more layers and words",
      {NARROW, "num_attention_heads=4", "num_key_value_heads=1", "head_dim=32", "tie_word_embeddings=true"},
      {"hidden_size=256", "num_hidden_layers=5", "num_attention_heads=6", "num_key_value_heads=6",
       "head_dim=128", "vocab_size=700"},
-     true,  true },
+     true,
+     true},
     {"dead heads, a width that is no power of 4, fused tensors, a window that the small one does not have",
      {NARROW, "num_attention_heads=4", "num_key_value_heads=2", "head_dim=16"},
      {"hidden_size=160", "num_hidden_layers=3", "num_attention_heads=15", "num_key_value_heads=3",
       "head_dim=16", "vocab_size=310", "model_type=phi3", "sliding_window=3"},
-     false, true },
+     false,
+     true},
     {"heads of 16 times, smaller groups, a window that the shape does not have",
      {NARROW, "num_attention_heads=4", "num_key_value_heads=1", "head_dim=8", "model_type=mistral",
       "sliding_window=5", "rope_theta=500"},
      {"hidden_size=192", "num_hidden_layers=4", "num_attention_heads=6", "num_key_value_heads=3",
       "head_dim=128", "vocab_size=301"},
-     false, true },
+     false,
+     true},
     {"biases, stretched angles, another activation, f16",
      {NARROW, "num_attention_heads=4", "num_key_value_heads=2", "head_dim=16", "model_type=qwen2",
       "torch_dtype=float16", "hidden_act=gelu_pytorch_tanh",
       "rope_scaling={\"type\":\"linear\",\"factor\":3}"},
      {"hidden_size=128", "num_hidden_layers=3", "num_attention_heads=4", "num_key_value_heads=2",
       "head_dim=64", "model_type=qwen2", "intermediate_size=97"},
-     false, false},
+     false,
+     false},
     {"biases that the small one lacks, f32, a masked end of both vocabularies",
      {NARROW, "num_attention_heads=2", "num_key_value_heads=2", "head_dim=16", "torch_dtype=float32",
       "real_vocab_size=290"},
      {"hidden_size=100", "num_hidden_layers=2", "num_attention_heads=5", "num_key_value_heads=5",
       "head_dim=16", "model_type=qwen2", "real_vocab_size=400"},
-     false, true },
+     false,
+     true},
 };
 enum { CASE_COUNT = sizeof CASES / sizeof *CASES };
 
@@ -128,9 +134,7 @@ static const char *in_order(void) {
 
 static void open_engine(Engine *engine, const char *dir) {
     Error e = {0};
-    EngineOptions o = {
-        .device = "cpu", .backend = {.threads = 1, .context = 64, .isa = in_order()}
-    };
+    EngineOptions o = {.device = "cpu", .backend = {.threads = 1, .context = 64, .isa = in_order()}};
     if (!engine_open(engine, dir, &o, NULL, &e)) fail_msg("%s", e.text);
 }
 
@@ -382,27 +386,25 @@ static void refused(void **state) {
     static const struct {
         const char *set, *want;
     } rows[] = {
-        {"head_dim=48",              "have size 48, those of the model to inflate 32: it must be 1, 4 or 16"},
-        {"head_dim=64",              "it must be 1, 4 or 16 times that"                                     },
-        {"hidden_size=63",           "hidden size of "                                                      },
-        {"intermediate_size=95",     "has 96: take a larger shape"                                          },
-        {"num_hidden_layers=1",      "layers of "                                                           },
-        {"vocab_size=299",           "has 300: take a larger shape"                                         },
-        {"num_attention_heads=5",    "do not divide"                                                        },
-        {"tie_word_embeddings=true", "is its embedding"                                                     },
-        {"num_attention_heads=2",    "attention heads of "                                                  },
-        {"num_key_value_heads=5",    "must be from 1 to 4"                                                  },
-        {"quantization_config={}",   "quantised"                                                            },
-        {"model_type=qwen3",         "norms the q and k of each head, '"                                    },
+        {"head_dim=48", "have size 48, those of the model to inflate 32: it must be 1, 4 or 16"},
+        {"head_dim=64", "it must be 1, 4 or 16 times that"},
+        {"hidden_size=63", "hidden size of "},
+        {"intermediate_size=95", "has 96: take a larger shape"},
+        {"num_hidden_layers=1", "layers of "},
+        {"vocab_size=299", "has 300: take a larger shape"},
+        {"num_attention_heads=5", "do not divide"},
+        {"tie_word_embeddings=true", "is its embedding"},
+        {"num_attention_heads=2", "attention heads of "},
+        {"num_key_value_heads=5", "must be from 1 to 4"},
+        {"quantization_config={}", "quantised"},
+        {"model_type=qwen3", "norms the q and k of each head, '"},
     };
     Sets small = {NARROW, "num_attention_heads=4", "num_key_value_heads=1", "head_dim=32"};
-    const Case c = {
-        "refused",
-        {small[0],  small[1], small[2], small[3], small[4], small[5], small[6]},
-        {"head_dim=32"},
-        false,
-        false
-    };
+    const Case c = {"refused",
+                    {small[0], small[1], small[2], small[3], small[4], small[5], small[6]},
+                    {"head_dim=32"},
+                    false,
+                    false};
     InflateOptions o = options(p);
     make(p, &c);
     const char *dir = folder_path(p->folder, "never");

@@ -7,16 +7,14 @@
 #include <string.h>
 
 static Shape shape(int heads, int kv_heads, int head_dim) {
-    return (Shape){
-        .layers = 2,
-        .width = 8,
-        .heads = heads,
-        .kv_heads = kv_heads,
-        .head_dim = head_dim,
-        .mlp_width = 6,
-        .vocab = 10,
-        .rope = {.kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = head_dim / 2}
-    };
+    return (Shape){.layers = 2,
+                   .width = 8,
+                   .heads = heads,
+                   .kv_heads = kv_heads,
+                   .head_dim = head_dim,
+                   .mlp_width = 6,
+                   .vocab = 10,
+                   .rope = {.kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = head_dim / 2}};
 }
 
 static void place(Placement *p, const Shape *small, const Shape *large) {

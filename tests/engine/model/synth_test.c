@@ -79,8 +79,7 @@ static void ends_early(void **state) {
     Place *p = *state;
     for (int threads = 1; threads < 4; threads += 2) {
         SynthOptions o = {
-            .shape = "tiny", .shard_bytes = 100000, .threads = threads, .progress = {refuse, NULL}
-        };
+            .shape = "tiny", .shard_bytes = 100000, .threads = threads, .progress = {refuse, NULL}};
         Error e = {0};
         assert_false(model_synth(under(p, "early"), &o, &e));
         assert_int_equal(e.kind, ERROR_INTERRUPTED);
@@ -101,13 +100,11 @@ static void seed_alone(void **state) {
     open_model(&c, p->dir);
     make(under(p, "d"), &(SynthOptions){.shape = "tiny", .seed = 7, .shard_bytes = 100000});
     open_model(&d, p->dir);
-    make(under(p, "e"), &(SynthOptions){
-                            .shape = "tiny",
-                            .seed = 7,
-                            .shard_bytes = 100000,
-                            .threads = 3,
-                            .progress = {see_share, &share}
-    });
+    make(under(p, "e"), &(SynthOptions){.shape = "tiny",
+                                        .seed = 7,
+                                        .shard_bytes = 100000,
+                                        .threads = 3,
+                                        .progress = {see_share, &share}});
     open_model(&threaded, p->dir);
     assert_int_equal(differences(&a, &b), 0);
     assert_int_equal(differences(&a, &c), 3 + 3 * 9); // every one
@@ -204,17 +201,17 @@ typedef struct {
 static void refused_before_anything_is_written(void **state) {
     Place *p = *state;
     static const Refused cases[] = {
-        {"tiny",            "novalue",                       "key=value"          },
-        {"tiny",            "=3",                            "key=value"          },
-        {"tiny",            "num_hidden_layers=0",           "'num_hidden_layers'"},
-        {"tiny",            "num_hidden_layers=many",        "'num_hidden_layers'"},
-        {"tiny",            "num_key_value_heads=3",         "do not divide"      },
-        {"tiny",            "torch_dtype=int8",              "'torch_dtype'"      },
-        {"tiny",            "model_type=bert",               "'bert'"             },
-        {"tiny",            "quantization_config={\"a\":1}", "quantised"          },
-        {"tiny",            "x=\xff",                        "UTF-8"              },
-        {"no-such-shape",   NULL,                            "no-such-shape"      },
-        {"none/of/it.json", NULL,                            "none/of/it.json"    },
+        {"tiny", "novalue", "key=value"},
+        {"tiny", "=3", "key=value"},
+        {"tiny", "num_hidden_layers=0", "'num_hidden_layers'"},
+        {"tiny", "num_hidden_layers=many", "'num_hidden_layers'"},
+        {"tiny", "num_key_value_heads=3", "do not divide"},
+        {"tiny", "torch_dtype=int8", "'torch_dtype'"},
+        {"tiny", "model_type=bert", "'bert'"},
+        {"tiny", "quantization_config={\"a\":1}", "quantised"},
+        {"tiny", "x=\xff", "UTF-8"},
+        {"no-such-shape", NULL, "no-such-shape"},
+        {"none/of/it.json", NULL, "none/of/it.json"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Error e = {0};
@@ -311,11 +308,7 @@ static void finite_is_checked(void **state) {
         size_t element = (size_t)(row * up->columns + column), bytes = tensor_bytes(up);
         unsigned char *copy = mem_alloc(bytes, 1);
         memcpy(copy, up->data, bytes);
-        static const uint32_t bad[3][2] = {
-            {0x7fc0,     0xff80    },
-            {0x7e00,     0xfc00    },
-            {0x7fc00000, 0xff800000}
-        };
+        static const uint32_t bad[3][2] = {{0x7fc0, 0xff80}, {0x7e00, 0xfc00}, {0x7fc00000, 0xff800000}};
         size_t size = dtype_size(up->dtype);
         memcpy(copy + element * size, &bad[i][0], size);
         Tensor saved = *up;

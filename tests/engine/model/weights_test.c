@@ -269,14 +269,14 @@ static void none_is_left_out(void **state) {
         const char *part;
         bool taken;
     } cases[] = {
-        {"llama", 1,      "self_attn.q_proj.bias",            false},
-        {"llama", 0,      "self_attn.q_norm.weight",          false},
-        {"qwen2", 1,      "self_attn.o_proj.bias",            false},
-        {"qwen3", 1,      "self_attn.v_proj.bias",            false},
-        {"phi3",  0,      "self_attn.q_proj.weight",          false},
-        {"llama", 1,      "pre_feedforward_layernorm.weight", false},
-        {"llama", 1,      "self_attn.rotary_emb.inv_freq",    true }, // what config.json says, once more
-        {"llama", LAYERS, "self_attn.q_proj.bias",            true }, // of a layer that config.json leaves out
+        {"llama", 1, "self_attn.q_proj.bias", false},
+        {"llama", 0, "self_attn.q_norm.weight", false},
+        {"qwen2", 1, "self_attn.o_proj.bias", false},
+        {"qwen3", 1, "self_attn.v_proj.bias", false},
+        {"phi3", 0, "self_attn.q_proj.weight", false},
+        {"llama", 1, "pre_feedforward_layernorm.weight", false},
+        {"llama", 1, "self_attn.rotary_emb.inv_freq", true}, // what config.json says, once more
+        {"llama", LAYERS, "self_attn.q_proj.bias", true},    // of a layer that config.json leaves out
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Fake f;

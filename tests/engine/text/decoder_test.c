@@ -17,19 +17,20 @@ static const char PIECES[] =
 enum { PIECE_COUNT = 10 };
 
 static const Row ROWS[] = {
-    {"null",                                                                                              "a __b _ <0x41> <0xC3> <0xA9> _c <0xc3> \xc4\xa0 \xc3\xa9"},
-    {"{'type':'Fuse'}",                                                                                   "a__b_<0x41><0xC3><0xA9>_c<0xc3>\xc4\xa0\xc3\xa9"         },
-    {"{'type':'ByteFallback'}",                                                                           "a__b_A\xc3\xa9_c\xef\xbf\xbd\xc4\xa0\xc3\xa9"            },
+    {"null", "a __b _ <0x41> <0xC3> <0xA9> _c <0xc3> \xc4\xa0 \xc3\xa9"},
+    {"{'type':'Fuse'}", "a__b_<0x41><0xC3><0xA9>_c<0xc3>\xc4\xa0\xc3\xa9"},
+    {"{'type':'ByteFallback'}", "a__b_A\xc3\xa9_c\xef\xbf\xbd\xc4\xa0\xc3\xa9"},
     {"{'type':'Strip','content':'_','start':1,'stop':0}",
-     "a_b<0x41><0xC3><0xA9>c<0xc3>\xc4\xa0\xc3\xa9"                                                                                                                 }, // of each token
+     "a_b<0x41><0xC3><0xA9>c<0xc3>\xc4\xa0\xc3\xa9"}, // of each token
     {"{'type':'Sequence','decoders':[{'type':'Replace','pattern':{'String':'a'},'content':'__'},{'type':'"
      "Fuse'},"
-     "{'type':'Strip','content':'_','start':3}]}",                                                   "_b_<0x41><0xC3><0xA9>_c<0xc3>\xc4\xa0\xc3\xa9"           }, // of the text
+     "{'type':'Strip','content':'_','start':3}]}",
+     "_b_<0x41><0xC3><0xA9>_c<0xc3>\xc4\xa0\xc3\xa9"}, // of the text
     {"{'type':'Metaspace','replacement':'_','prepend_scheme':'always'}",
-     "a  b <0x41><0xC3><0xA9> c<0xc3>\xc4\xa0\xc3\xa9"                                                                                                              },
-    {"{'type':'ByteLevel'}",                                                                              "a__b_<0x41><0xC3><0xA9>_c<0xc3> \xef\xbf\xbd"            },
+     "a  b <0x41><0xC3><0xA9> c<0xc3>\xc4\xa0\xc3\xa9"},
+    {"{'type':'ByteLevel'}", "a__b_<0x41><0xC3><0xA9>_c<0xc3> \xef\xbf\xbd"},
     {"{'type':'Sequence','decoders':[{'type':'Sequence','decoders':[{'type':'Fuse'}]},{'type':'Fuse'}]}",
-     "a__b_<0x41><0xC3><0xA9>_c<0xc3>\xc4\xa0\xc3\xa9"                                                                                                              },
+     "a__b_<0x41><0xC3><0xA9>_c<0xc3>\xc4\xa0\xc3\xa9"},
 };
 
 static Tokenizer *open_with(const char *decoder) {

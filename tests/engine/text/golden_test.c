@@ -55,11 +55,7 @@ static void close_family(Family *f) {
 // sentencepiece does not look for control pieces in a text, we do: they are written otherwise here, as in the
 // oracle.
 static void text_of(const Family *f, size_t i, Text *out) {
-    static const char *const pairs[][2] = {
-        {"<s>",   "<S>"  },
-        {"</s>",  "</S>" },
-        {"<unk>", "<UNK>"}
-    };
+    static const char *const pairs[][2] = {{"<s>", "<S>"}, {"</s>", "</S>"}, {"<unk>", "<UNK>"}};
     text_puts(out, json_string_value(json_array_get(f->strings, i)));
     if (!f->is_model) return;
     for (size_t k = 0; k < 3; k++)

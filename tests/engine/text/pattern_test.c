@@ -39,33 +39,36 @@ typedef struct {
 } Row;
 
 static const Row ROWS[] = {
-    {"a+",          "baac a",                    "b[aa]c [a]"                   },
-    {"x*",          "axxb",                      "[]a[xx]b[]"                   }, // no empty match right after a match
-    {"$",           "a\nb\n",                    "a[]\nb[]\n[]"                 }, // Ruby's $ is every line's
-    {"^.",          "ab\ncd",                    "[a]b\n[c]d"                   },
-    {"\\A.",        "ab\ncd",                    "[a]b\ncd"                     },
+    {"a+", "baac a", "b[aa]c [a]"},
+    {"x*", "axxb", "[]a[xx]b[]"},    // no empty match right after a match
+    {"$", "a\nb\n", "a[]\nb[]\n[]"}, // Ruby's $ is every line's
+    {"^.", "ab\ncd", "[a]b\n[c]d"},
+    {"\\A.", "ab\ncd", "[a]b\ncd"},
     {"\\s",
      "a\xc2\x85"
      "b\xe1\xa0\x8e"
-     "c\x1c",                                    "a[\xc2\x85]b\xe1\xa0\x8e"
-     "c\x1c"                                                       }, // U+0085 is, U+180E and U+001C are not
+     "c\x1c",
+     "a[\xc2\x85]b\xe1\xa0\x8e"
+     "c\x1c"}, // U+0085 is, U+180E and U+001C are not
     {"\\S+",
      "a\xc2\xa0"
-     "b",                                        "[a]\xc2\xa0[b]"               },
-    {"[^\\s]+",     "a b",                       "[a] [b]"                      },
-    {"\\w+",        "e\xcc\x81_1 \xe2\x93\x90-", "[e\xcc\x81_1] [\xe2\x93\x90]-"}, // marks and circled letters are
-    {"[\\w-]+",     "a-b c",                     "[a-b] [c]"                    },
-    {"\\W+",        "a -b",                      "a[ -]b"                       },
-    {"\\p{N}{1,3}", "12345",                     "[123][45]"                    },
+     "b",
+     "[a]\xc2\xa0[b]"},
+    {"[^\\s]+", "a b", "[a] [b]"},
+    {"\\w+", "e\xcc\x81_1 \xe2\x93\x90-", "[e\xcc\x81_1] [\xe2\x93\x90]-"}, // marks and circled letters are
+    {"[\\w-]+", "a-b c", "[a-b] [c]"},
+    {"\\W+", "a -b", "a[ -]b"},
+    {"\\p{N}{1,3}", "12345", "[123][45]"},
     {"\\p{L}+",
      "a\xe4\xb8\xad"
-     "1",                                        "[a\xe4\xb8\xad]1"             },
-    {"\\u4e2d",     "\xe4\xb8\xad",              "[\xe4\xb8\xad]"               },
-    {"[]a]+",       "a]b",                       "[a]]b"                        },
-    {"[^]a]+",      "a]b",                       "a][b]"                        },
-    {"(?i:'s|'ll)", "'S'lL'x",                   "['S]['lL]'x"                  },
-    {"\\s+(?!\\S)", "a   b  ",                   "a[  ] b[  ]"                  },
-    {".",           "\r\n",                      "[\r]\n"                       },
+     "1",
+     "[a\xe4\xb8\xad]1"},
+    {"\\u4e2d", "\xe4\xb8\xad", "[\xe4\xb8\xad]"},
+    {"[]a]+", "a]b", "[a]]b"},
+    {"[^]a]+", "a]b", "a][b]"},
+    {"(?i:'s|'ll)", "'S'lL'x", "['S]['lL]'x"},
+    {"\\s+(?!\\S)", "a   b  ", "a[  ] b[  ]"},
+    {".", "\r\n", "[\r]\n"},
 };
 
 static void rows(void **state) {

@@ -40,66 +40,67 @@ typedef struct {
     "{\"type\":\"Split\",\"pattern\":" pattern ",\"behavior\":\"Isolated\",\"invert\":false}"
 
 static const Change CHANGES[] = {
-    {"model.type",                           "\"Unigram\"",                                                             "the model 'Unigram'"                  },
-    {"model.type",                           "\"WordPiece\"",                                                           "supported"                            },
-    {"model.dropout",                        "0.1",                                                                     "'dropout'"                            },
-    {"model.continuing_subword_prefix",      "\"##\"",                                                                  "'continuing_subword_prefix'"          },
-    {"model.end_of_word_suffix",             "\"</w>\"",                                                                "'end_of_word_suffix'"                 },
-    {"model.unk_token",                      "\"nowhere\"",                                                             "unk_token 'nowhere'"                  },
-    {"model.unk_token",                      "7",                                                                       "'unk_token'"                          },
-    {"model.byte_fallback",                  "\"yes\"",                                                                 "'byte_fallback'"                      },
-    {"model.vocab",                          "[]",                                                                      "'vocab'"                              },
-    {"model.vocab",                          "{}",                                                                      ""                                     },
-    {"model.vocab",                          "{\"a\":0,\"b\":0}",                                                       "belongs to two pieces"                },
-    {"model.vocab",                          "{\"a\":-1}",                                                              "no id from 0"                         },
-    {"model.vocab",                          "{\"a\":1.5}",                                                             "no id from 0"                         },
-    {"model.vocab",                          "{\"a\":9223372036854775807}",                                             "no id from 0"                         },
-    {"model.vocab",                          "{\"a\":0,\"b\":2000000}",                                                 "ids are missing"                      },
-    {"model.merges",                         "{}",                                                                      "'merges'"                             },
-    {"model.merges",                         "[\"a\"]",                                                                 "merge 0"                              },
-    {"model.merges",                         "[\"a \"]",                                                                "merge 0"                              },
-    {"model.merges",                         "[\" a\"]",                                                                "merge 0"                              },
-    {"model.merges",                         "[[\"a\"]]",                                                               "merge 0"                              },
-    {"model.merges",                         "[[\"a\",7]]",                                                             "merge 0"                              },
-    {"model.merges",                         "[[\"\",\"a\"]]",                                                          "merge 0"                              },
-    {"model.merges",                         "[7]",                                                                     "merge 0"                              },
-    {"model.merges",                         "[\"nowhere a\"]",                                                         "'nowhere'"                            },
-    {"model.merges",                         "[\"z q\"]",                                                               "not in the vocabulary"                },
-    {"model",                                "null",                                                                    "a model with"                         },
-    {"normalizer",                           "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"\"}",
-     "the normalizer 'Precompiled'"                                                                                                                            },
-    {"normalizer",                           "{\"type\":\"Lowercase\"}",                                                "NFC, NFD"                             },
-    {"normalizer",                           "{\"type\":\"Prepend\"}",                                                  "'prepend'"                            },
-    {"normalizer",                           "{\"type\":\"Replace\",\"pattern\":{},\"content\":\"\"}",                  "'pattern'"                            },
-    {"normalizer",                           "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(\"},\"content\":\"\"}",
-     "cannot be compiled"                                                                                                                                      },
-    {"normalizer",                           "[]",                                                                      "'type'"                               },
-    {"normalizer",                           "{\"type\":\"Sequence\"}",                                                 "'normalizers'"                        },
-    {"pre_tokenizer",                        "{\"type\":\"BertPreTokenizer\"}",                                         "the pre_tokenizer 'BertPreTokenizer'" },
-    {"pre_tokenizer",                        SPLIT("{\"Regex\":\"\\\\h\"}"),                                            "not supported at '\\h'"               },
-    {"pre_tokenizer",                        SPLIT("\"a\""),                                                            "'pattern'"                            },
-    {"pre_tokenizer",                        "{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"},\"behavior\":\"X\"}",  "'behavior'"                           },
-    {"pre_tokenizer",                        "{\"type\":\"Metaspace\",\"replacement\":\"\"}",                           "'replacement'"                        },
-    {"pre_tokenizer",                        "{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"x\"}",
-     "'prepend_scheme'"                                                                                                                                        },
-    {"pre_tokenizer",                        SEQUENCE("pretokenizers",                                                  "{\"type\":\"Digits\"},7"),              "'type'"},
-    {"decoder",                                      "{\"type\":\"WordPiece\"}",                                                                                                       "the decoder 'WordPiece'"                                                                              },
-    {"decoder",                                      "{\"type\":\"Strip\",\"content\":\" \",\"start\":0,\"stop\":1}",                                                                                                       "'stop'"},
-    {"decoder",                                      "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"a\"},\"content\":\"\"}",                                                                                                       "Replace"                                                                      },
-    {"decoder",                                      SEQUENCE("decoders",                                                                                                       "{\"type\":\"Fuse\"},{\"type\":\"ByteFallback\"}"),                "before Fuse"},
-    {"post_processor",                         "{\"type\":\"BertProcessing\"}",                                                                                                  "the post_processor 'BertProcessing'"                                                                                                          },
-    {"post_processor", "{\"type\":\"TemplateProcessing\",\"single\":[]}","leaves the text out"},
+    {"model.type", "\"Unigram\"", "the model 'Unigram'"},
+    {"model.type", "\"WordPiece\"", "supported"},
+    {"model.dropout", "0.1", "'dropout'"},
+    {"model.continuing_subword_prefix", "\"##\"", "'continuing_subword_prefix'"},
+    {"model.end_of_word_suffix", "\"</w>\"", "'end_of_word_suffix'"},
+    {"model.unk_token", "\"nowhere\"", "unk_token 'nowhere'"},
+    {"model.unk_token", "7", "'unk_token'"},
+    {"model.byte_fallback", "\"yes\"", "'byte_fallback'"},
+    {"model.vocab", "[]", "'vocab'"},
+    {"model.vocab", "{}", ""},
+    {"model.vocab", "{\"a\":0,\"b\":0}", "belongs to two pieces"},
+    {"model.vocab", "{\"a\":-1}", "no id from 0"},
+    {"model.vocab", "{\"a\":1.5}", "no id from 0"},
+    {"model.vocab", "{\"a\":9223372036854775807}", "no id from 0"},
+    {"model.vocab", "{\"a\":0,\"b\":2000000}", "ids are missing"},
+    {"model.merges", "{}", "'merges'"},
+    {"model.merges", "[\"a\"]", "merge 0"},
+    {"model.merges", "[\"a \"]", "merge 0"},
+    {"model.merges", "[\" a\"]", "merge 0"},
+    {"model.merges", "[[\"a\"]]", "merge 0"},
+    {"model.merges", "[[\"a\",7]]", "merge 0"},
+    {"model.merges", "[[\"\",\"a\"]]", "merge 0"},
+    {"model.merges", "[7]", "merge 0"},
+    {"model.merges", "[\"nowhere a\"]", "'nowhere'"},
+    {"model.merges", "[\"z q\"]", "not in the vocabulary"},
+    {"model", "null", "a model with"},
+    {"normalizer", "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"\"}",
+     "the normalizer 'Precompiled'"},
+    {"normalizer", "{\"type\":\"Lowercase\"}", "NFC, NFD"},
+    {"normalizer", "{\"type\":\"Prepend\"}", "'prepend'"},
+    {"normalizer", "{\"type\":\"Replace\",\"pattern\":{},\"content\":\"\"}", "'pattern'"},
+    {"normalizer", "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(\"},\"content\":\"\"}",
+     "cannot be compiled"},
+    {"normalizer", "[]", "'type'"},
+    {"normalizer", "{\"type\":\"Sequence\"}", "'normalizers'"},
+    {"pre_tokenizer", "{\"type\":\"BertPreTokenizer\"}", "the pre_tokenizer 'BertPreTokenizer'"},
+    {"pre_tokenizer", SPLIT("{\"Regex\":\"\\\\h\"}"), "not supported at '\\h'"},
+    {"pre_tokenizer", SPLIT("\"a\""), "'pattern'"},
+    {"pre_tokenizer", "{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"},\"behavior\":\"X\"}", "'behavior'"},
+    {"pre_tokenizer", "{\"type\":\"Metaspace\",\"replacement\":\"\"}", "'replacement'"},
+    {"pre_tokenizer", "{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"x\"}",
+     "'prepend_scheme'"},
+    {"pre_tokenizer", SEQUENCE("pretokenizers", "{\"type\":\"Digits\"},7"), "'type'"},
+    {"decoder", "{\"type\":\"WordPiece\"}", "the decoder 'WordPiece'"},
+    {"decoder", "{\"type\":\"Strip\",\"content\":\" \",\"start\":0,\"stop\":1}", "'stop'"},
+    {"decoder", "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"a\"},\"content\":\"\"}", "Replace"},
+    {"decoder", SEQUENCE("decoders", "{\"type\":\"Fuse\"},{\"type\":\"ByteFallback\"}"), "before Fuse"},
+    {"post_processor", "{\"type\":\"BertProcessing\"}", "the post_processor 'BertProcessing'"},
+    {"post_processor", "{\"type\":\"TemplateProcessing\",\"single\":[]}", "leaves the text out"},
     {"post_processor",
-     "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"q\"}},{\"Sequence\":{}}]}",                                                                                                                  "does not define"                                                                                                                                                                                                                                                   },
-    {"added_tokens",                     "[{\"id\":0,\"content\":\"\"}]","is empty"},
-    {"added_tokens",                            "[{\"id\":-1,\"content\":\"x\"}]",                                                                                                                         "'id'"                                                                                                                                                                                                                                                                                                                                                                                               },
-    {"added_tokens",                                "[{\"id\":2097151,\"content\":\"x\"}]","ids are missing"},
-    {"added_tokens",                     "[{\"id\":2097152,\"content\":\"x\"}]",                                                                                                              "'id'"                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                            },
-    {"added_tokens",                                "[{\"id\":1,\"content\":\"<unk>\"}]","two ids"},
-    {"added_tokens",                             "[{\"id\":1,\"content\":\"<other>\"}]",                                                                                                           "belongs to two pieces"                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                           },
-    {"added_tokens",               "[{\"content\":\"x\"}]","'id'"},
-    {"added_tokens",                                "[{\"id\":0}]",                                                                                                                            "'content'"                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                         },
-    {"added_tokens",                           "[7]","'id'"},
+     "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"q\"}},{\"Sequence\":{}}]}",
+     "does not define"},
+    {"added_tokens", "[{\"id\":0,\"content\":\"\"}]", "is empty"},
+    {"added_tokens", "[{\"id\":-1,\"content\":\"x\"}]", "'id'"},
+    {"added_tokens", "[{\"id\":2097151,\"content\":\"x\"}]", "ids are missing"},
+    {"added_tokens", "[{\"id\":2097152,\"content\":\"x\"}]", "'id'"},
+    {"added_tokens", "[{\"id\":1,\"content\":\"<unk>\"}]", "two ids"},
+    {"added_tokens", "[{\"id\":1,\"content\":\"<other>\"}]", "belongs to two pieces"},
+    {"added_tokens", "[{\"content\":\"x\"}]", "'id'"},
+    {"added_tokens", "[{\"id\":0}]", "'content'"},
+    {"added_tokens", "[7]", "'id'"},
 };
 
 static char *changed(const Change *c) {
@@ -240,43 +241,43 @@ typedef struct {
 #define BYTES(text) text, sizeof text - 1
 
 static const ModelRow MODELS[] = {
-    {BYTES(""),                                                    "no pieces"             },
-    {BYTES("\x0a"),                                                "no sentencepiece model"},
-    {BYTES("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),        "no sentencepiece model"}, // longer than the file
-    {BYTES("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"),        "no sentencepiece model"},
-    {BYTES("\x00\x00"),                                            "no sentencepiece model"}, // field 0
-    {BYTES("\x0b\x0c"),                                            "no sentencepiece model"}, // a group
+    {BYTES(""), "no pieces"},
+    {BYTES("\x0a"), "no sentencepiece model"},
+    {BYTES("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), "no sentencepiece model"}, // longer than the file
+    {BYTES("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), "no sentencepiece model"},
+    {BYTES("\x00\x00"), "no sentencepiece model"}, // field 0
+    {BYTES("\x0b\x0c"), "no sentencepiece model"}, // a group
     {BYTES("\x0a\x03\x0a\x01"
            "a"),
-     "is unigram"                                                                          }, // what no type means
+     "is unigram"}, // what no type means
     {BYTES("\x0a\x03\x0a\x01"
            "a\x12\x02\x18\x03"),
-     "is word"                                                                             },
+     "is word"},
     {BYTES("\x0a\x03\x0a\x01"
            "a\x12\x02\x18\x09"),
-     "unknown kind"                                                                        },
-    {BYTES("\x0a\x02\x0a\x00\x12\x02\x18\x02"),                    "piece 0"               }, // empty
-    {BYTES("\x0a\x03\x0a\x01\xff\x12\x02\x18\x02"),                "piece 0"               }, // no UTF-8
-    {BYTES("\x0a\x03\x0a\x01\x00\x12\x02\x18\x02"),                "piece 0"               }, // NUL
+     "unknown kind"},
+    {BYTES("\x0a\x02\x0a\x00\x12\x02\x18\x02"), "piece 0"},     // empty
+    {BYTES("\x0a\x03\x0a\x01\xff\x12\x02\x18\x02"), "piece 0"}, // no UTF-8
+    {BYTES("\x0a\x03\x0a\x01\x00\x12\x02\x18\x02"), "piece 0"}, // NUL
     {BYTES("\x0a\x05\x0a\x01"
            "a\x18\x05\x12\x02\x18\x02"),
-     "type 5"                                                                              },
+     "type 5"},
     {BYTES("\x0a\x08\x0a\x01"
            "a\x15\x00\x00\xc0\x7f\x12\x02\x18\x02"),
-     "no score"                                                                            }, // a NaN
+     "no score"}, // a NaN
     {BYTES("\x0a\x03\x0a\x01"
            "a\x0a\x03\x0a\x01"
            "a\x12\x02\x18\x02"),
-     "two ids"                                                                             },
+     "two ids"},
     {BYTES("\x0a\x03\x0a\x01"
            "a\x12\x02\x18\x02\x1a\x09\x0a\x04nfkc\x12\x01x"),
-     "the normalizer 'nfkc'"                                                               },
+     "the normalizer 'nfkc'"},
     {BYTES("\x0a\x03\x0a\x01"
            "a\x12\x02\x18\x02\x1a\x02\x28\x00"),
-     "not supported"                                                                       }, // spaces as they are
+     "not supported"}, // spaces as they are
     {BYTES("\x0a\x03\x0a\x01"
            "a\x12\x05\x18\x02\xc0\x01\x01"),
-     "not supported"                                                                       }, // spaces after words
+     "not supported"}, // spaces after words
 };
 
 static void models(void **state) {

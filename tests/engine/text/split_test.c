@@ -115,34 +115,34 @@ typedef struct {
     "," next "]}"
 
 static const Row ROWS[] = {
-    {META("always",               "true"),                        "a b  c",                        true,                                                                             "|_a|_b|_|_c"},
-    {META("always",                           "true"),                                             " a",                                           true,                                                                           "|_a"},
-    {META("always",                      "true"),                                                    "_a",                                                                       true,                                                 "|_a"},
-    {META("always",                       "false"),                                                "a b",         false,                             "|_a_b"},
-    {META("first",                      "true"),"a b",                true,                                                                    "|_a|_b"},
-    {META("first","true"),                         "a b",                                     false,                                          "|a|_b"},
-    {META("never",                "true"),                                         "a b",                                           true,                                                                                  "|a|_b"},
-    {META("never",                           "true"),                                              " ",                                                       true,                                                                                          "|_"},
-    {META("never",                    "true"),                                                  "a ",                                                                      true,                                    "|a|_"},
-    {BEHIND_REMOVED(META("first",                       "true")),                                                 "axb",                          true,      "|_a|b"}, // the first word of the text only
-    {BEHIND_REMOVED(META("first",                       "true")),"xaxb",true, "|a|b"}, // which is not at its start here
-    {BEHIND_REMOVED(META("first","true")),"axb",false,                                            "|a|b"},
-    {BEHIND_REMOVED(META("always", "true")), "xaxb",                           true,                                                                                                                                                    "|_a|_b"},
-    {"{'type':'Digits','individual_digits':true}",                           "a12b\xc2\xbd",                               true,                                                          "|a|1|2|b|\xc2\xbd"                                                                                                                                                               },
-    {"{'type':'Digits','individual_digits':false}",                     "a12b",                                                   true,                                                       "|a|12|b"                                                                                   },
-    {"{'type':'Punctuation'}",                       "a+,b\xe2\x80\x94",                                             true,                                                  "|a|+|,|b|\xe2\x80\x94"},
-    {"{'type':'Punctuation','behavior':'Contiguous'}",                       "a+,b",    true,"|a|+,|b"},
-    {"{'type':'ByteLevel','use_regex':false,'add_prefix_space':true}",                       "a b",true,
+    {META("always", "true"), "a b  c", true, "|_a|_b|_|_c"},
+    {META("always", "true"), " a", true, "|_a"},
+    {META("always", "true"), "_a", true, "|_a"},
+    {META("always", "false"), "a b", false, "|_a_b"},
+    {META("first", "true"), "a b", true, "|_a|_b"},
+    {META("first", "true"), "a b", false, "|a|_b"},
+    {META("never", "true"), "a b", true, "|a|_b"},
+    {META("never", "true"), " ", true, "|_"},
+    {META("never", "true"), "a ", true, "|a|_"},
+    {BEHIND_REMOVED(META("first", "true")), "axb", true, "|_a|b"}, // the first word of the text only
+    {BEHIND_REMOVED(META("first", "true")), "xaxb", true, "|a|b"}, // which is not at its start here
+    {BEHIND_REMOVED(META("first", "true")), "axb", false, "|a|b"},
+    {BEHIND_REMOVED(META("always", "true")), "xaxb", true, "|_a|_b"},
+    {"{'type':'Digits','individual_digits':true}", "a12b\xc2\xbd", true, "|a|1|2|b|\xc2\xbd"},
+    {"{'type':'Digits','individual_digits':false}", "a12b", true, "|a|12|b"},
+    {"{'type':'Punctuation'}", "a+,b\xe2\x80\x94", true, "|a|+|,|b|\xe2\x80\x94"},
+    {"{'type':'Punctuation','behavior':'Contiguous'}", "a+,b", true, "|a|+,|b"},
+    {"{'type':'ByteLevel','use_regex':false,'add_prefix_space':true}", "a b", true,
      "|\xc4\xa0"
      "a\xc4\xa0"
      "b"},
-    {"{'type':'ByteLevel','use_regex':false,'add_prefix_space':true}",                       " b",true,
+    {"{'type':'ByteLevel','use_regex':false,'add_prefix_space':true}", " b", true,
      "|\xc4\xa0"
-     "b"                                                             },
-    {"{'type':'ByteLevel','add_prefix_space':false}",                       "it's  12",                                         true,
+     "b"},
+    {"{'type':'ByteLevel','add_prefix_space':false}", "it's  12", true,
      "|it|'s|\xc4\xa0|\xc4\xa0"
-     "12"                                                                                                                                                                                                                                                                 },
-    {"{'type':'Split','pattern':{'Regex':'x*'},'behavior':'Isolated'}",                       "axb",                                                         true,                                                                                        "|a|x|b"                                                                                                                                                                },
+     "12"},
+    {"{'type':'Split','pattern':{'Regex':'x*'},'behavior':'Isolated'}", "axb", true, "|a|x|b"},
 };
 
 static json_t *json_of(const char *text) {

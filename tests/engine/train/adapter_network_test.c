@@ -30,22 +30,18 @@ static float *random_floats(size_t n, Random *r) {
 static void open_case(Case *c, AdapterVariant v, int rows, int longest, Random *r) {
     int kv = test_between(r, 1, 2), size = 2 * test_between(r, 1, 5), width = test_between(r, 3, 40),
         vocab = test_between(r, 5, 60), heads = kv * test_between(r, 1, 3);
-    Shape s = {
-        .layers = 3,
-        .width = width,
-        .heads = heads,
-        .kv_heads = kv,
-        .head_dim = size,
-        .mlp_width = test_between(r, 1, 50),
-        .vocab = vocab + 3,
-        .real_vocab = vocab, // the last ids are masked
-        .context = PLAIN_ROWS,
-        .norm_epsilon = 1e-5f,
-        .rope = {.theta = 10000, .factor = 1, .pairs = size / 2, .attention_factor = 1}
-    };
-    *c = (Case){
-        .target.shape = s, .kind = {v, v == ADAPTER_MEDUSA ? 3 : 2, v == ADAPTER_MEDUSA ? 2 : 1, 0}
-    };
+    Shape s = {.layers = 3,
+               .width = width,
+               .heads = heads,
+               .kv_heads = kv,
+               .head_dim = size,
+               .mlp_width = test_between(r, 1, 50),
+               .vocab = vocab + 3,
+               .real_vocab = vocab, // the last ids are masked
+               .context = PLAIN_ROWS,
+               .norm_epsilon = 1e-5f,
+               .rope = {.theta = 10000, .factor = 1, .pairs = size / 2, .attention_factor = 1}};
+    *c = (Case){.target.shape = s, .kind = {v, v == ADAPTER_MEDUSA ? 3 : 2, v == ADAPTER_MEDUSA ? 2 : 1, 0}};
     if (random_below(r, 2)) c->kind.kv_heads = kv;
     c->head = random_floats((size_t)s.vocab * (size_t)width, r);
     c->states = random_floats((size_t)rows * (size_t)width, r);

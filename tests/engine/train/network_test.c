@@ -13,20 +13,18 @@ enum { MOST_ROWS = PLAIN_ROWS };
 
 static Shape random_shape(Random *r) {
     int kv = test_between(r, 1, 2), size = 2 * test_between(r, 1, 5), vocab = test_between(r, 5, 60);
-    return (Shape){
-        .layers = test_between(r, 1, 3),
-        .width = test_between(r, 3, 40),
-        .heads = kv * test_between(r, 1, 3),
-        .kv_heads = kv,
-        .head_dim = size,
-        .mlp_width = test_between(r, 1, 50),
-        .vocab = vocab,
-        .real_vocab = vocab,
-        .context = MOST_ROWS,
-        .tied_head = true,
-        .norm_epsilon = 1e-5f,
-        .rope = {.theta = 10000, .pairs = size / 2, .attention_factor = 1}
-    };
+    return (Shape){.layers = test_between(r, 1, 3),
+                   .width = test_between(r, 3, 40),
+                   .heads = kv * test_between(r, 1, 3),
+                   .kv_heads = kv,
+                   .head_dim = size,
+                   .mlp_width = test_between(r, 1, 50),
+                   .vocab = vocab,
+                   .real_vocab = vocab,
+                   .context = MOST_ROWS,
+                   .tied_head = true,
+                   .norm_epsilon = 1e-5f,
+                   .rope = {.theta = 10000, .pairs = size / 2, .attention_factor = 1}};
 }
 
 // A strip of documents; some rows have nothing to learn.

@@ -35,8 +35,7 @@ static Shape small_shape(void) {
         .real_vocab = LEARNER_VOCAB,
         .context = 64,
         .norm_epsilon = 1e-5f,
-        .rope = {.kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = 4, .attention_factor = 1}
-    };
+        .rope = {.kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = 4, .attention_factor = 1}};
 }
 
 static void open_world(World *w, const Shape *shape, const AdapterKind *kind, Random *r) {
@@ -127,10 +126,7 @@ static void states(void **state) {
 // Head i looks i + 1 rows ahead, and never into another document.
 static void what_is_wanted(void **state) {
     (void)state;
-    const int start[] =
-        {
-            0, 0, 0, 0, 4, 4, 6
-    },
+    const int start[] = {0, 0, 0, 0, 4, 4, 6},
               want[2][7] = {{0, 0, 0, -1, 0, -1, -1}, {0, 0, -1, -1, -1, -1, -1}};
     int targets[7];
     Random r = test_random(2);

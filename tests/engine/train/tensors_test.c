@@ -19,10 +19,8 @@ static void reads_back(void **state) {
         char name[100], path[FOLDER_PATH_SIZE + 16];
         snprintf(name, sizeof name, "w%0*d", longer + 1, 0);
         snprintf(path, sizeof path, "%s/t", dir);
-        const TensorOut tensors[] = {
-            {name, "F32", 2, 3, weights, sizeof weights},
-            {"b",  "F32", 0, 3, bias,    sizeof bias   }
-        };
+        const TensorOut tensors[] = {{name, "F32", 2, 3, weights, sizeof weights},
+                                     {"b", "F32", 0, 3, bias, sizeof bias}};
         Error e = {0};
         Safetensors s;
         size_t size;

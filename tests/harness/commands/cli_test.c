@@ -152,31 +152,31 @@ static void without_arguments(void **state) {
 static void mistakes(void **state) {
     Cli *cli = *state;
     static const char *const rows[][2] = {
-        {"genrate",                             "outpace: there is no command 'genrate'; did you mean 'generate'?\n"         },
-        {"zebra",                               "outpace: there is no command 'zebra'; 'outpace --help' lists them\n"        },
+        {"genrate", "outpace: there is no command 'genrate'; did you mean 'generate'?\n"},
+        {"zebra", "outpace: there is no command 'zebra'; 'outpace --help' lists them\n"},
         {"generate tiny x --max-token 3",
-         "outpace: generate: there is no option --max-token; did you mean --max-tokens?\n"                                   },
-        {"generate tiny x --draft-device cpu",  "outpace: --draft-device is 'cpu', but there is no --draft\n"                },
+         "outpace: generate: there is no option --max-token; did you mean --max-tokens?\n"},
+        {"generate tiny x --draft-device cpu", "outpace: --draft-device is 'cpu', but there is no --draft\n"},
         {"generate tiny x -n 1e9",
-         "outpace: generate: --max-tokens is '1e9', must be a whole number from 0 to 16777216\n"                             },
+         "outpace: generate: --max-tokens is '1e9', must be a whole number from 0 to 16777216\n"},
         {"generate tiny x --method jacobi,m=3",
-         "outpace: there is no method 'jacobi,m=3'; a method is NAME:k=v,...\n"                                              },
-        {"generate tiny x --method jacoby",     "outpace: there is no method 'jacoby'; did you mean 'jacobi'?\n"             },
-        {"generate tiny x y",                   "outpace: generate: 'y' is one argument too many; put the prompt in quotes\n"},
-        {"generate tiny x -f y",                "outpace: generate: give one prompt only: a text, -f FILE or --ids\n"        },
-        {"generate tiny x --stop=",             "outpace: generate: --stop may not be empty\n"                               },
-        {"generate tiny x --layout row",        "outpace: --layout is 'row', must be tree or batch\n"                        },
+         "outpace: there is no method 'jacobi,m=3'; a method is NAME:k=v,...\n"},
+        {"generate tiny x --method jacoby", "outpace: there is no method 'jacoby'; did you mean 'jacobi'?\n"},
+        {"generate tiny x y", "outpace: generate: 'y' is one argument too many; put the prompt in quotes\n"},
+        {"generate tiny x -f y", "outpace: generate: give one prompt only: a text, -f FILE or --ids\n"},
+        {"generate tiny x --stop=", "outpace: generate: --stop may not be empty\n"},
+        {"generate tiny x --layout row", "outpace: --layout is 'row', must be tree or batch\n"},
         {"generate tiny --ids 1,600",
-         "outpace: token 1 of the prompt is 600, outside the vocabulary of 512\n"                                            },
+         "outpace: token 1 of the prompt is 600, outside the vocabulary of 512\n"},
         {"generate tiny x --device gpu",
-         "outpace: there is no device 'gpu': cpu, cuda[:n][,cuda:m..], auto and null are known\n"                            },
-        {"generate nowhere x",                  "outpace: there is no directory 'nowhere': give that of a Hugging Face model; "
-                               "nothing is downloaded\n"                                       },
+         "outpace: there is no device 'gpu': cpu, cuda[:n][,cuda:m..], auto and null are known\n"},
+        {"generate nowhere x", "outpace: there is no directory 'nowhere': give that of a Hugging Face model; "
+                               "nothing is downloaded\n"},
         {"generate tiny 'far too long' -c 3",
-         "outpace: the prompt has 8 tokens, the context holds 3; shorten it or raise --context\n"                            },
-        {"model",                               "outpace: model: usage: outpace model synth SHAPE DIR | adapter MODEL DIR | inflate MODEL "
-                  "DIR | info DIR | shapes\n"                                                               },
-        {"methods jacoby",                      "outpace: there is no method 'jacoby'; did you mean 'jacobi'?\n"             },
+         "outpace: the prompt has 8 tokens, the context holds 3; shorten it or raise --context\n"},
+        {"model", "outpace: model: usage: outpace model synth SHAPE DIR | adapter MODEL DIR | inflate MODEL "
+                  "DIR | info DIR | shapes\n"},
+        {"methods jacoby", "outpace: there is no method 'jacoby'; did you mean 'jacobi'?\n"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) expect_error(cli, 2, rows[i][0], rows[i][1]);
 }

@@ -118,13 +118,13 @@ static void says_what_is_wrong(void **state) {
     static const struct {
         const char *option, *value, *said;
     } ROWS[] = {
-        {"--points",    "none.tsv", "none.tsv"                                  },
-        {"--law",       "eq5",      "--law is 'eq5', must be paper or corrected"},
-        {"--bonus",     "no",       "--bonus is 'no', must be kept or dropped"  },
-        {"--filling",   "some",     "--filling is 'some', must be none or"      },
-        {"--filling",   "nan",      "--filling is 'nan'"                        },
-        {"7",           "8",        "give one of RUN, --points FILE.tsv and"    },
-        {"--resamples", "1",        "resamples"                                 },
+        {"--points", "none.tsv", "none.tsv"},
+        {"--law", "eq5", "--law is 'eq5', must be paper or corrected"},
+        {"--bonus", "no", "--bonus is 'no', must be kept or dropped"},
+        {"--filling", "some", "--filling is 'some', must be none or"},
+        {"--filling", "nan", "--filling is 'nan'"},
+        {"7", "8", "give one of RUN, --points FILE.tsv and"},
+        {"--resamples", "1", "resamples"},
     };
     char path[4096];
     program(path, sizeof path);

@@ -281,15 +281,15 @@ static void validate_finds_what_run_refuses(void **state) {
         {"[jacobi, {name: kangaroo, matrix: {exit_layer: [1, 2]}}]",
          "point 3, kangaroo exit_layer=2, model tiny: method 'kangaroo': 'exit_layer' is 2, the adapter "
          "was "
-         "made for layer 1: each layer needs an adapter of its own (in a config a model entry for each"                                        },
+         "made for layer 1: each layer needs an adapter of its own (in a config a model entry for each"},
         {"[jacobi, {name: rest, matrix: {datastore: nowhere}}]",
          "point 2, rest datastore=nowhere, model tiny: "
-         "method 'rest': cannot open 'nowhere'"                                                                                                },
+         "method 'rest': cannot open 'nowhere'"},
         {"[jacobi, speculative]",
-         "point 2, speculative, model tiny: method 'speculative': a draft model is "                                                           },
-        {"[jacobi, medusa]",                                            "point 2, medusa, model tiny: method 'medusa': Medusa heads are needed"},
-        {"[jacobi, {name: ngrammys, matrix: {strategy: unigram}}]",     "this device has no weights"                                           },
-        {"[jacobi, {name: lookahead, matrix: {W: 200, N: 9, G: 200}}]", "point 2, lookahead W=200 N=9 G=200"                                   },
+         "point 2, speculative, model tiny: method 'speculative': a draft model is "},
+        {"[jacobi, medusa]", "point 2, medusa, model tiny: method 'medusa': Medusa heads are needed"},
+        {"[jacobi, {name: ngrammys, matrix: {strategy: unigram}}]", "this device has no weights"},
+        {"[jacobi, {name: lookahead, matrix: {W: 200, N: 9, G: 200}}]", "point 2, lookahead W=200 N=9 G=200"},
     };
     Child c;
     CHILD_OUTPACE(&c, *state, 0, "model", "adapter", "tiny", "exit", "--exit-layer", "1");
@@ -411,13 +411,13 @@ static void mistakes(void **state) {
     static const struct {
         const char *set, *want;
     } rows[] = {
-        {"datasets.own.path=nowhere.jsonl", "nowhere.jsonl"                                               },
-        {"datasets.own.template=vicunna",   "did you mean 'vicuna'"                                       },
-        {"models.tiny.target=nowhere",      "nowhere"                                                     },
-        {"models=[{reference: nobody}]",    "the reference model 'nobody'"                                },
-        {"methods=[jakobi]",                "did you mean 'jacobi'"                                       },
-        {"hardware.math=fast",              "math"                                                        },
-        {"hardware.weights=held",           "weights: held needs device cpu, and a point has it on 'null'"},
+        {"datasets.own.path=nowhere.jsonl", "nowhere.jsonl"},
+        {"datasets.own.template=vicunna", "did you mean 'vicuna'"},
+        {"models.tiny.target=nowhere", "nowhere"},
+        {"models=[{reference: nobody}]", "the reference model 'nobody'"},
+        {"methods=[jakobi]", "did you mean 'jacobi'"},
+        {"hardware.math=fast", "math"},
+        {"hardware.weights=held", "weights: held needs device cpu, and a point has it on 'null'"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Child c;
@@ -471,7 +471,8 @@ static void prompts_left_out(void **state) {
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 2, "validate", "x.yaml", "--model", "target=middling", "--set",
                   "datasets=[{name: own, path: longest.txt, too_long: skip}]");
-    assert_non_null(strstr(text_get(&c.err), "all 1 prompts of 'own' have more tokens than a model's context"));
+    assert_non_null(
+        strstr(text_get(&c.err), "all 1 prompts of 'own' have more tokens than a model's context"));
     child_release(&c);
 }
 

@@ -104,10 +104,7 @@ static void questions(void **state) {
 
 // Nothing is made where nothing was, and what was there is as it was.
 static void refused_imports(void **state) {
-    static const char *const ROWS[][2] = {
-        {"steps",      "holds no samples"},
-        {"spec-bench", "holds no answers"}
-    };
+    static const char *const ROWS[][2] = {{"steps", "holds no samples"}, {"spec-bench", "holds no answers"}};
     Child c = {0};
     size_t before, after;
     scratch_write(*state, "none.jsonl", "\n", 1);
@@ -277,10 +274,10 @@ static void together_and_away(void **state) {
 static void foreign_names(void **state) {
     static const char *const ASK[][4] = {
         {"show"},
-        {         "status"     },
-        { "compare",   "1", "1"},
-        {           "list"     },
-        {     "sql",      "SELECT label, run.name FROM run JOIN point ON run.id = run_id"},
+        {"status"},
+        {"compare", "1", "1"},
+        {"list"},
+        {"sql", "SELECT label, run.name FROM run JOIN point ON run.id = run_id"},
     };
     sqlite3 *db;
     Child c = {0};

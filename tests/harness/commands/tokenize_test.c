@@ -81,12 +81,10 @@ static void lines(void **state) {
 // A template's BOS is one, whoever writes it.
 static void templates(void **state) {
     (void)state;
-    static const char *const rows[][2] = {
-        {"--template=llama-2",   "[INST] hi [/INST]"},
-        {"--template=mistral",   "[INST] hi [/INST]"},
-        {"--template=none",      "hi"               },
-        {"--template=codellama", "[INST] hi [/INST]"}
-    };
+    static const char *const rows[][2] = {{"--template=llama-2", "[INST] hi [/INST]"},
+                                          {"--template=mistral", "[INST] hi [/INST]"},
+                                          {"--template=none", "hi"},
+                                          {"--template=codellama", "[INST] hi [/INST]"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Child c = tokenize(0, NULL, FIXTURES "llama2", "hi", rows[i][0], "--json");
         json_t *all = json_loads(text_get(&c.out), 0, NULL);

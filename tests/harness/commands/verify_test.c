@@ -49,12 +49,12 @@ static void chosen_ones_with_sampling(void **state) {
 // A model whose logits are not numbers is no model, whoever asks, and whatever its part is.
 static void logits_that_are_not_finite(void **state) {
     static const char *const rows[][8] = {
-        {"verify", "nan",          "-n",              "1"      },
-        {                 "verify",   "nan",               "-n",      "1",      "--sampling", "-m", "autoregressive"},
-        { "verify",           "tiny",           "-n",               "1", "--draft", "nan"},
-        {            "generate",             "nan",           "hi"                 },
-        {       "generate","tiny",      "hi", "-t", "1", "--draft=nan", "--method=speculative"},
-        {                  "surface",     "nan", "--k=1",        "--w=0",          "--context=20", "--rows=0"},
+        {"verify", "nan", "-n", "1"},
+        {"verify", "nan", "-n", "1", "--sampling", "-m", "autoregressive"},
+        {"verify", "tiny", "-n", "1", "--draft", "nan"},
+        {"generate", "nan", "hi"},
+        {"generate", "tiny", "hi", "-t", "1", "--draft=nan", "--method=speculative"},
+        {"surface", "nan", "--k=1", "--w=0", "--context=20", "--rows=0"},
     };
     char tiny[FOLDER_PATH_SIZE];
     snprintf(tiny, sizeof tiny, "%s", folder_path(*state, "tiny"));
@@ -75,11 +75,9 @@ static void mistakes(void **state) {
     static const struct {
         const char *option, *value, *want;
     } rows[] = {
-        {"--method",  "jacoby",      "did you mean 'jacobi'"},
-        {"--method",  "speculative", "draft"                },
-        {"--prompts", "nothing",     "cannot open 'nothing'"},
-        {"--count",   "0",           "--count is '0'"       },
-        {"--weights", "packed",      "weights are 'packed'" },
+        {"--method", "jacoby", "did you mean 'jacobi'"},   {"--method", "speculative", "draft"},
+        {"--prompts", "nothing", "cannot open 'nothing'"}, {"--count", "0", "--count is '0'"},
+        {"--weights", "packed", "weights are 'packed'"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Child c;

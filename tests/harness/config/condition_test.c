@@ -61,10 +61,7 @@ static bool make_comparison(Maker *m) {
 static bool make_words(Maker *m) {
     bool equal = test_between(m->random, 0, 1), which = test_between(m->random, 0, 1);
     int pick = test_between(m->random, 0, 1);
-    static const char *const switches[2][2] = {
-        {"off", "false"},
-        {"on",  "true" }
-    };
+    static const char *const switches[2][2] = {{"off", "false"}, {"on", "true"}};
     const char *word = which ? MODES[pick] : switches[pick][test_between(m->random, 0, 1)];
     const char *name = which ? "mode" : "prompt_pool", *sign = equal ? "==" : "!=";
     if (test_between(m->random, 0, 1)) text_printf(&m->out, "%s %s '%s'", name, sign, word);

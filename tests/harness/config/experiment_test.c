@@ -228,11 +228,10 @@ static void too_many(void **state) {
 
 static void sets(void **state) {
     (void)state;
-    OptionList list = {
-        {"datasets.d.limit=7", "methods.lookahead.matrix.W=[1, 2, 3]", "generation.max_tokens=64",
-         "measurement={passes: 9}", "models.0.draft=other", "datasets.0.limit=8"},
-        6
-    };
+    OptionList list = {{"datasets.d.limit=7", "methods.lookahead.matrix.W=[1, 2, 3]",
+                        "generation.max_tokens=64", "measurement={passes: 9}", "models.0.draft=other",
+                        "datasets.0.limit=8"},
+                       6};
     Experiment x;
     parse(&x, GOOD, &(ExperimentChanges){.sets = &list});
     assert_int_equal(x.datasets[0].limit, 8); // the later one holds
@@ -250,10 +249,10 @@ static void own_model(void **state) {
     static const struct {
         const char *model, *target, *draft, *adapter;
     } cases[] = {
-        {"target=dir",                       "dir",            NULL,    NULL},
-        {"target=dir,draft=small,adapter=x", "dir",            "small", "x" },
-        {"target=it's: [odd] #1,draft=a=b",  "it's: [odd] #1", "a=b",   NULL},
-        {"adapter=x,target=1..3",            "1..3",           NULL,    "x" },
+        {"target=dir", "dir", NULL, NULL},
+        {"target=dir,draft=small,adapter=x", "dir", "small", "x"},
+        {"target=it's: [odd] #1,draft=a=b", "it's: [odd] #1", "a=b", NULL},
+        {"adapter=x,target=1..3", "1..3", NULL, "x"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Experiment x;
@@ -272,19 +271,19 @@ static void wrong_changes(void **state) {
     static const struct {
         const char *set, *model, *want;
     } cases[] = {
-        {"generation",             NULL,        "--set is 'generation', must be written path=value: generation.max_tokens=64"    },
-        {"generation.sede=1",      NULL,
-         "--set generation.sede:1:1: generation has no parameter 'sede'; did you mean 'seed'?"                                   },
+        {"generation", NULL, "--set is 'generation', must be written path=value: generation.max_tokens=64"},
+        {"generation.sede=1", NULL,
+         "--set generation.sede:1:1: generation has no parameter 'sede'; did you mean 'seed'?"},
         {"generation.seed=[1, x]", NULL,
-         "--set generation.seed:1:5: 'seed' is 'x', must be a whole number from 0 to 1073741824"                                 },
+         "--set generation.seed:1:5: 'seed' is 'x', must be a whole number from 0 to 1073741824"},
         {"methods.jacobi.label=x", NULL,
-         "x.yaml:13:3: this list has no 'jacobi': name one of its 1 items, or its number from 0"                                 },
-        {NULL,                     "dir",       "--model has 'dir', must be target=DIR[,draft=DIR,...]"                          },
-        {NULL,                     "target=a,", "--model has '', must be target=DIR[,draft=DIR,...]"                             },
-        {NULL,                     "traget=a",  "--model: models.traget:1:1: a model has no key 'traget'; did you mean 'target'?"},
-        {NULL,                     "draft=a",
+         "x.yaml:13:3: this list has no 'jacobi': name one of its 1 items, or its number from 0"},
+        {NULL, "dir", "--model has 'dir', must be target=DIR[,draft=DIR,...]"},
+        {NULL, "target=a,", "--model has '', must be target=DIR[,draft=DIR,...]"},
+        {NULL, "traget=a", "--model: models.traget:1:1: a model has no key 'traget'; did you mean 'target'?"},
+        {NULL, "draft=a",
          "--model: models:1:1: a model is one of target: DIR, reference: NAME and synthesise: SHAPE; give "
-         "one"                                                                                                                   },
+         "one"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         OptionList list = {{cases[i].set}, cases[i].set != NULL};

@@ -42,14 +42,11 @@ static void rule(void **state) {
         double error, spent, limit;
         bool done;
     } rows[] = {
-        {STOP_PASSES, 1, 0,        0,   0,   false},
-        {STOP_PASSES, 2, INFINITY, 0,   0,   true }, // whatever its error
-        {STOP_TIMING, 1, 0,        900, 100, false}, // at least `passes`
-        {STOP_TIMING, 2, 0.02,     0,   0,   true },
-        {STOP_TIMING, 2, 0.03,     900, 0,   false}, // no limit of time
-        {STOP_TIMING, 2, 0.03,     99,  100, false},
-        {STOP_TIMING, 2, 0.03,     100, 100, true },
-        {STOP_TIMING, 7, 0.03,     0,   0,   true }, // most_passes
+        {STOP_PASSES, 1, 0, 0, 0, false},       {STOP_PASSES, 2, INFINITY, 0, 0, true}, // whatever its error
+        {STOP_TIMING, 1, 0, 900, 100, false},                                           // at least `passes`
+        {STOP_TIMING, 2, 0.02, 0, 0, true},     {STOP_TIMING, 2, 0.03, 900, 0, false},  // no limit of time
+        {STOP_TIMING, 2, 0.03, 99, 100, false}, {STOP_TIMING, 2, 0.03, 100, 100, true},
+        {STOP_TIMING, 7, 0.03, 0, 0, true}, // most_passes
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Measurement m = {.passes = 2,

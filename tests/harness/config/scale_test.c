@@ -125,21 +125,21 @@ static void refused(void **state) {
     static const struct {
         const char *section, *scale, *want;
     } CASES[] = {
-        {"smoke: 5\n",                               "smoke", "x.yaml:13:8: 'smoke' must be a map of sections: {generation: ...}"            },
-        {"smoke: {smoke: {}}\n",                     "smoke", "x.yaml:13:9: 'smoke' has no 'smoke': take it away"                            },
-        {"smoke: {name: m}\n",                       "smoke", "x.yaml:13:9: 'smoke' has no 'name': take it away"                             },
-        {"smoke: {generation: {max_tokens: 0}}\n",   NULL,
-         "x.yaml:13:34: 'max_tokens' is '0', must be a whole number from 1 to 16777216"                                                      },
-        {"smoke: {generatoin: {seed: 0}}\n",         NULL,
-         "x.yaml:13:9: a config has no key 'generatoin'; did you mean 'generation'?"                                                         },
+        {"smoke: 5\n", "smoke", "x.yaml:13:8: 'smoke' must be a map of sections: {generation: ...}"},
+        {"smoke: {smoke: {}}\n", "smoke", "x.yaml:13:9: 'smoke' has no 'smoke': take it away"},
+        {"smoke: {name: m}\n", "smoke", "x.yaml:13:9: 'smoke' has no 'name': take it away"},
+        {"smoke: {generation: {max_tokens: 0}}\n", NULL,
+         "x.yaml:13:34: 'max_tokens' is '0', must be a whole number from 1 to 16777216"},
+        {"smoke: {generatoin: {seed: 0}}\n", NULL,
+         "x.yaml:13:9: a config has no key 'generatoin'; did you mean 'generation'?"},
         {"smoke: {methods: {jacobi: {label: K}}}\n", "smoke",
-         "x.yaml:13:19: x.yaml:11:5: two items of this list are 'jacobi': say which by its number, from 0"                                   },
-        {"smoke: {methods: {jacob: {label: K}}}\n",  "full",
-         "x.yaml:13:19: x.yaml:8:3: this list has no 'jacob': name one of its 3 items, or its number from 0"                                 },
-        {"smoke: {models: {other: {draft: c}}}\n",   NULL,
-         "x.yaml:4:5: 'other' stands alone: write {name: other}, or nothing can be changed in it"                                            },
-        {"",                                         "smoke", "x.yaml:1:1: this config has no section 'smoke': it says nothing of that scale"},
-        {"smoke: {}\n",                              "tiny",  "--scale is 'tiny', must be smoke or full"                                     },
+         "x.yaml:13:19: x.yaml:11:5: two items of this list are 'jacobi': say which by its number, from 0"},
+        {"smoke: {methods: {jacob: {label: K}}}\n", "full",
+         "x.yaml:13:19: x.yaml:8:3: this list has no 'jacob': name one of its 3 items, or its number from 0"},
+        {"smoke: {models: {other: {draft: c}}}\n", NULL,
+         "x.yaml:4:5: 'other' stands alone: write {name: other}, or nothing can be changed in it"},
+        {"", "smoke", "x.yaml:1:1: this config has no section 'smoke': it says nothing of that scale"},
+        {"smoke: {}\n", "tiny", "--scale is 'tiny', must be smoke or full"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         Experiment x;

@@ -189,10 +189,7 @@ static void list_case(const Case *c, Listing *l) {
     for (int model = 0; model < c->models; model++)
         for (int dataset = 0; dataset < c->datasets; dataset++)
             for (int m = 0; m < c->methods; m++)
-                list_loop(c, l,
-                          (Expected){
-                              model, dataset, m, {15, 15, 0, 0, 0}
-                },
+                list_loop(c, l, (Expected){model, dataset, m, {15, 15, 0, 0, 0}},
                           0); // the defaults
 }
 
@@ -291,47 +288,47 @@ static void what_a_hash_is_of(void **state) {
         const char *set;
         bool point, sweep; // whether these hashes change
     } cases[] = {
-        {"name=two",                   false, false},
-        {"about=words",                false, false},
-        {"tables=t",                   false, false},
-        {"models.name=n",              false, false},
-        {"methods.label=l",            false, false},
-        {"hardware.threads=[2]",       false, false},
+        {"name=two", false, false},
+        {"about=words", false, false},
+        {"tables=t", false, false},
+        {"models.name=n", false, false},
+        {"methods.label=l", false, false},
+        {"hardware.threads=[2]", false, false},
         {"generation.ignore_eos=true", false, false}, // said otherwise
-        {"generation.temperature=0",   false, false}, // the default, written out
+        {"generation.temperature=0", false, false},   // the default, written out
         {"generation.temperature=0.0", false, false},
-        {"hardware.weights=mapped",    false, false},
-        {"methods.matrix.m=7..7",      false, false},
-        {"methods.matrix.seed=3",      false, false}, // by the method in place of the experiment
-        {"measurement.passes=3",       false, true },
-        {"measurement.warmup=3",       false, true },
-        {"models.target=n",            true,  true },
-        {"models.draft=n",             true,  true },
-        {"models.adapter=n",           true,  true },
-        {"models.heads=n",             true,  true },
-        {"models.inflate=n",           true,  true },
-        {"models.inflate_draft=n",     true,  true },
-        {"models.template=vicuna",     true,  true },
-        {"models.seed=1",              true,  true },
-        {"datasets.name=e",            true,  true },
-        {"datasets.path=p",            true,  true },
-        {"datasets.format=p",          true,  true },
-        {"datasets.split=p",           true,  true },
-        {"datasets.template=none",     true,  true },
-        {"datasets.limit=6",           true,  true },
-        {"datasets.turns=2",           true,  true },
-        {"datasets.order=shuffled",    true,  true },
-        {"datasets.consecutive=2",     true,  true },
-        {"datasets.seed=2",            true,  true },
-        {"datasets.parts=[q]",         true,  true },
-        {"hardware.threads=3",         true,  true },
-        {"hardware.compute=f32",       true,  true },
-        {"hardware.weights=held",      true,  true },
-        {"generation.seed=4",          true,  true },
-        {"generation.max_tokens=4",    true,  true },
-        {"methods.matrix.m=8",         true,  true },
-        {"methods.matrix.seed=4",      true,  true },
-        {"methods=autoregressive",     true,  true },
+        {"hardware.weights=mapped", false, false},
+        {"methods.matrix.m=7..7", false, false},
+        {"methods.matrix.seed=3", false, false}, // by the method in place of the experiment
+        {"measurement.passes=3", false, true},
+        {"measurement.warmup=3", false, true},
+        {"models.target=n", true, true},
+        {"models.draft=n", true, true},
+        {"models.adapter=n", true, true},
+        {"models.heads=n", true, true},
+        {"models.inflate=n", true, true},
+        {"models.inflate_draft=n", true, true},
+        {"models.template=vicuna", true, true},
+        {"models.seed=1", true, true},
+        {"datasets.name=e", true, true},
+        {"datasets.path=p", true, true},
+        {"datasets.format=p", true, true},
+        {"datasets.split=p", true, true},
+        {"datasets.template=none", true, true},
+        {"datasets.limit=6", true, true},
+        {"datasets.turns=2", true, true},
+        {"datasets.order=shuffled", true, true},
+        {"datasets.consecutive=2", true, true},
+        {"datasets.seed=2", true, true},
+        {"datasets.parts=[q]", true, true},
+        {"hardware.threads=3", true, true},
+        {"hardware.compute=f32", true, true},
+        {"hardware.weights=held", true, true},
+        {"generation.seed=4", true, true},
+        {"generation.max_tokens=4", true, true},
+        {"methods.matrix.m=8", true, true},
+        {"methods.matrix.seed=4", true, true},
+        {"methods=autoregressive", true, true},
     };
     Experiment x;
     Sweep was, is;
@@ -392,16 +389,16 @@ static void conditions_see_all(void **state) {
         const char *condition;
         int left;
     } cases[] = {
-        {"W == 1",                        12},
-        {"model == b",                    12},
-        {"dataset == 'e'",                12},
-        {"threads > 1",                   12},
-        {"[model == b, W == 1]",          6 },
-        {"model == b and W == 1",         18},
-        {"preset != none",                24},
-        {"prompt_pool == on",             12},
-        {"temperature > 0",               24},
-        {"not (W == 2 and dataset == d)", 6 },
+        {"W == 1", 12},
+        {"model == b", 12},
+        {"dataset == 'e'", 12},
+        {"threads > 1", 12},
+        {"[model == b, W == 1]", 6},
+        {"model == b and W == 1", 18},
+        {"preset != none", 24},
+        {"prompt_pool == on", 12},
+        {"temperature > 0", 24},
+        {"not (W == 2 and dataset == d)", 6},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char file[512];

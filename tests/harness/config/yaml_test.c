@@ -45,16 +45,11 @@ static void note(Writer *w, YamlKind kind, const char *key, const char *text) {
 }
 
 static const char *const SCALARS[][2] = {
-    {"plain",       "plain"      },
-    {"7",           "7"          },
-    {"2..14+2",     "2..14+2"    },
-    {"'it''s'",     "it's"       },
-    {"\"a\\tb\"",   "a\tb"       },
-    {"'W > 3'",     "W > 3"      },
-    {"a b c",       "a b c"      },
-    {"models/x-1b", "models/x-1b"},
-    {"\"\"",        ""           },
-    {"h\xc3\xa9",   "h\xc3\xa9"  },
+    {"plain", "plain"},     {"7", "7"},
+    {"2..14+2", "2..14+2"}, {"'it''s'", "it's"},
+    {"\"a\\tb\"", "a\tb"},  {"'W > 3'", "W > 3"},
+    {"a b c", "a b c"},     {"models/x-1b", "models/x-1b"},
+    {"\"\"", ""},           {"h\xc3\xa9", "h\xc3\xa9"},
 };
 
 static void write_value(Writer *w, const char *key) {
@@ -158,25 +153,25 @@ static void refuse_bytes(const char *bytes, size_t n, const char *want) {
 static void refusals(void **state) {
     (void)state;
     static const char *const cases[][2] = {
-        {"",                             "x.yaml:1:1: there is nothing in it"                                                },
-        {"# only\n",                     "x.yaml:1:1: there is nothing in it"                                                },
-        {"a: 1\nb: 2\n a: 3",            "x.yaml:3:3: this is not YAML: mapping values are not allowed in this context"      },
-        {"a: 1\nb: 2\na: 3",             "x.yaml:3:1: 'a' is given twice, first in line 1: take one away"                    },
-        {"x: {a: 1, 'a': 2}",            "x.yaml:1:11: 'a' is given twice, first in line 1: take one away"                   },
-        {"a: &b 1\nc: *b",               "x.yaml:1:4: '&b' is an anchor: write the value where it is used"                   },
-        {"a: &b [1]",                    "x.yaml:1:4: '&b' is an anchor: write the value where it is used"                   },
-        {"a: &b {c: 1}",                 "x.yaml:1:4: '&b' is an anchor: write the value where it is used"                   },
-        {"a: *b",                        "x.yaml:1:4: '*b' is an alias: write the value itself"                              },
-        {"a: !!str 5",                   "x.yaml:1:4: 'tag:yaml.org,2002:str' is a tag: take it away, and quote what is text"},
-        {"a: !x [5]",                    "x.yaml:1:4: '!x' is a tag: take it away, and quote what is text"                   },
-        {"a: 1\n---\nb: 2",              "x.yaml:2:1: a second document begins here: keep one to a file"                     },
-        {"a: 1\x01",                     "x.yaml:1:5: this is not YAML: control characters are not allowed"                  },
-        {"? \n: 1",                      "x.yaml:1:2: a key must be one word, such as 'seed: 1'"                             },
-        {"[a]: 1",                       "x.yaml:1:1: a key must be one word, such as 'seed: 1'"                             },
-        {"{a: 1}: 1",                    "x.yaml:1:1: a key must be one word, such as 'seed: 1'"                             },
-        {"a: \xc3\xa9\nb: \xc3\xa9\xff", "x.yaml:2:5: this is not YAML: invalid leading UTF-8 octet"                         },
-        {": 1",                          "x.yaml:1:1: this is not YAML: did not find expected key"                           },
-        {"a: \"x\\0y\"",                 "x.yaml:1:4: this text holds a NUL: take it out"                                    },
+        {"", "x.yaml:1:1: there is nothing in it"},
+        {"# only\n", "x.yaml:1:1: there is nothing in it"},
+        {"a: 1\nb: 2\n a: 3", "x.yaml:3:3: this is not YAML: mapping values are not allowed in this context"},
+        {"a: 1\nb: 2\na: 3", "x.yaml:3:1: 'a' is given twice, first in line 1: take one away"},
+        {"x: {a: 1, 'a': 2}", "x.yaml:1:11: 'a' is given twice, first in line 1: take one away"},
+        {"a: &b 1\nc: *b", "x.yaml:1:4: '&b' is an anchor: write the value where it is used"},
+        {"a: &b [1]", "x.yaml:1:4: '&b' is an anchor: write the value where it is used"},
+        {"a: &b {c: 1}", "x.yaml:1:4: '&b' is an anchor: write the value where it is used"},
+        {"a: *b", "x.yaml:1:4: '*b' is an alias: write the value itself"},
+        {"a: !!str 5", "x.yaml:1:4: 'tag:yaml.org,2002:str' is a tag: take it away, and quote what is text"},
+        {"a: !x [5]", "x.yaml:1:4: '!x' is a tag: take it away, and quote what is text"},
+        {"a: 1\n---\nb: 2", "x.yaml:2:1: a second document begins here: keep one to a file"},
+        {"a: 1\x01", "x.yaml:1:5: this is not YAML: control characters are not allowed"},
+        {"? \n: 1", "x.yaml:1:2: a key must be one word, such as 'seed: 1'"},
+        {"[a]: 1", "x.yaml:1:1: a key must be one word, such as 'seed: 1'"},
+        {"{a: 1}: 1", "x.yaml:1:1: a key must be one word, such as 'seed: 1'"},
+        {"a: \xc3\xa9\nb: \xc3\xa9\xff", "x.yaml:2:5: this is not YAML: invalid leading UTF-8 octet"},
+        {": 1", "x.yaml:1:1: this is not YAML: did not find expected key"},
+        {"a: \"x\\0y\"", "x.yaml:1:4: this text holds a NUL: take it out"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refuse_bytes(cases[i][0], strlen(cases[i][0]), cases[i][1]);
@@ -195,10 +190,10 @@ static void limits(void **state) {
         int most;
         const char *want;
     } cases[] = {
-        {"",        "[",     YAML_DEEPEST,   "x.yaml:1:17: maps and lists stand more than 16 deep in each other"},
-        {"",        "- 1\n", YAML_NODES - 1, "x.yaml:10000:3: there are more than 10000 values: take some away" },
-        {"a: 1\n#", "#",     YAML_BYTES - 6,
-         "x.yaml:1:1: it has more than 262144 bytes: no config needs so many"                                   },
+        {"", "[", YAML_DEEPEST, "x.yaml:1:17: maps and lists stand more than 16 deep in each other"},
+        {"", "- 1\n", YAML_NODES - 1, "x.yaml:10000:3: there are more than 10000 values: take some away"},
+        {"a: 1\n#", "#", YAML_BYTES - 6,
+         "x.yaml:1:1: it has more than 262144 bytes: no config needs so many"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Text file = {0};
@@ -257,16 +252,11 @@ static const YamlNode *at_path(const YamlNode *n, const char *keys) {
 static void overrides(void **state) {
     (void)state;
     static const char *const cases[][3] = {
-        {"seed",     "7",           "seed"    },
-        {"new",      "7",           "new"     },
-        {"map.a.b",  "7",           "map.a.b" },
-        {"map.q.r",  "7",           "map.q.r" },
-        {"list.0",   "7",           "list.0"  },
-        {"list.1.v", "7",           "list.1.v"},
-        {"list.y.v", "7",           "list.1.v"},
-        {"list.x",   "7",           "list.0"  },
-        {"list.3.v", "7",           "list.3.v"},
-        {"map",      "{u: [0, 7]}", "map.u.1" },
+        {"seed", "7", "seed"},         {"new", "7", "new"},
+        {"map.a.b", "7", "map.a.b"},   {"map.q.r", "7", "map.q.r"},
+        {"list.0", "7", "list.0"},     {"list.1.v", "7", "list.1.v"},
+        {"list.y.v", "7", "list.1.v"}, {"list.x", "7", "list.0"},
+        {"list.3.v", "7", "list.3.v"}, {"map", "{u: [0, 7]}", "map.u.1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         YamlTree t;
@@ -284,14 +274,14 @@ static void overrides(void **state) {
 static void wrong_overrides(void **state) {
     (void)state;
     static const char *const cases[][3] = {
-        {"seed",     "",   "--set seed:1:1: there is nothing in it"                                            },
-        {"seed",     "[1", "--set seed:2:1: this is not YAML: did not find expected ',' or ']'"                },
-        {"seed.a",   "1",  "--set seed.a:1:1: 'a' cannot stand below '1', which is one value"                  },
-        {"list.q",   "1",  "x.yaml:2:7: this list has no 'q': name one of its 4 items, or its number from 0"   },
-        {"list.4",   "1",  "x.yaml:2:7: this list has no '4': name one of its 4 items, or its number from 0"   },
-        {"list.z.v", "1",  "x.yaml:2:39: two items of this list are 'z': say which by its number, from 0"      },
-        {"",         "1",  "--set :1:1: a path is words with a dot between them, such as generation.seed"      },
-        {"map..b",   "1",  "--set map..b:1:1: a path is words with a dot between them, such as generation.seed"},
+        {"seed", "", "--set seed:1:1: there is nothing in it"},
+        {"seed", "[1", "--set seed:2:1: this is not YAML: did not find expected ',' or ']'"},
+        {"seed.a", "1", "--set seed.a:1:1: 'a' cannot stand below '1', which is one value"},
+        {"list.q", "1", "x.yaml:2:7: this list has no 'q': name one of its 4 items, or its number from 0"},
+        {"list.4", "1", "x.yaml:2:7: this list has no '4': name one of its 4 items, or its number from 0"},
+        {"list.z.v", "1", "x.yaml:2:39: two items of this list are 'z': say which by its number, from 0"},
+        {"", "1", "--set :1:1: a path is words with a dot between them, such as generation.seed"},
+        {"map..b", "1", "--set map..b:1:1: a path is words with a dot between them, such as generation.seed"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         YamlTree t;

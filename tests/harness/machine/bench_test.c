@@ -105,13 +105,10 @@ static void mistakes(void **state) {
     static const struct {
         const char *option, *value, *want;
     } rows[] = {
-        {"--tokens",  "1,x",  "--tokens has 'x'"              },
-        {"--tokens",  "2000", "must be numbers from 1 to 1024"},
-        {"--context", "5000", "the model has 512"             },
-        {"--layout",  "row",  "must be tree or batch"         },
-        {"--k",       "3",    "--k and --w go together"       },
-        {"--isa",     "z80",  "there is no kernel set 'z80'"  },
-        {"--samples", "0",    "--samples is '0'"              },
+        {"--tokens", "1,x", "--tokens has 'x'"},    {"--tokens", "2000", "must be numbers from 1 to 1024"},
+        {"--context", "5000", "the model has 512"}, {"--layout", "row", "must be tree or batch"},
+        {"--k", "3", "--k and --w go together"},    {"--isa", "z80", "there is no kernel set 'z80'"},
+        {"--samples", "0", "--samples is '0'"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Child c;
@@ -126,9 +123,7 @@ static void mistakes(void **state) {
 // too.
 static void rates(void **state) {
     (void)state;
-    const Ceilings c = {
-        .operations_per_s = {[COMPUTE_F32] = 1, [COMPUTE_BF16] = 2, [COMPUTE_F16] = 1}
-    };
+    const Ceilings c = {.operations_per_s = {[COMPUTE_F32] = 1, [COMPUTE_BF16] = 2, [COMPUTE_F16] = 1}};
     for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++)
         for (int compute = 0; compute < COMPUTE_KINDS; compute++) {
             Engine engine = {.model.dtype = (Dtype)dtype, .session.compute = (Compute)compute};
@@ -191,9 +186,7 @@ static void cold(void **state) {
     EngineOptions how = {.device = "null"};
     const Ceilings unknown = {0};
     double asked = 0;
-    BenchOptions o = {
-        .warm_up = 1, .min_samples = 5, .max_samples = 5, .clock = {warming_clock, &asked}
-    };
+    BenchOptions o = {.warm_up = 1, .min_samples = 5, .max_samples = 5, .clock = {warming_clock, &asked}};
     BenchPoint p = {.context = 20, .k = 1, .layout = LAYOUT_BATCH};
     Error e = {0};
     if (!engine_open(&engine, folder_path(*state, "tiny"), &how, &memory, &e) ||
@@ -245,9 +238,7 @@ static bool shared_step(void *state, BenchSample *out, Error *e) {
 static BenchTime time_shared(double work, double from, double until, bool watched) {
     Shared world = {.turn = SLICE / 3, .from = from, .until = until, .work = work};
     Watch watch = {.look = shared_look, .switches = shared_switches, .state = &world};
-    BenchOptions o = {
-        .warm_up = 1, .min_samples = 5, .max_samples = 5, .clock = {shared_now, &world}
-    };
+    BenchOptions o = {.warm_up = 1, .min_samples = 5, .max_samples = 5, .clock = {shared_now, &world}};
     BenchSample samples[BENCH_SAMPLES];
     BenchTime out;
     Error e = {0};
@@ -290,9 +281,7 @@ static void other_cores(void **state) {
     Shared world = {.turn = INFINITY, .from = 0, .until = INFINITY, .work = 2e-2};
     Watch watch = {.look = shared_look, .switches = shared_switches, .state = &world};
     BenchOptions o = {
-        .warm_up = 1, .min_samples = 2, .max_samples = 2, .clock = {shared_now, &world},
-                   .watch = &watch
-    };
+        .warm_up = 1, .min_samples = 2, .max_samples = 2, .clock = {shared_now, &world}, .watch = &watch};
     BenchSample samples[BENCH_SAMPLES];
     BenchTime first, second;
     Error e = {0};

@@ -94,11 +94,11 @@ static void scales(void **state) {
 
 static void mistakes(void **state) {
     static const char *const ROWS[][4] = {
-        {"--devices", "1,2", NULL,     "go together"                  },
-        {"--devices", "1,2", "300",    "must be GB/s and microseconds"},
-        {"--devices", "1,2", "0,5",    "must be above 0"              },
-        {"--devices", "1,2", "300,-1", "must be 0 or more"            },
-        {"--devices", "0",   "300,5",  "--devices"                    },
+        {"--devices", "1,2", NULL, "go together"},
+        {"--devices", "1,2", "300", "must be GB/s and microseconds"},
+        {"--devices", "1,2", "0,5", "must be above 0"},
+        {"--devices", "1,2", "300,-1", "must be 0 or more"},
+        {"--devices", "0", "300,5", "--devices"},
     };
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         Child c;

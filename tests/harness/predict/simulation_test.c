@@ -165,10 +165,7 @@ static void command(void **state) {
     assert_non_null(strstr(text_get(&c.out), "NVIDIA H100 SXM 80 GB, reckoned, shape tiny"));
     assert_non_null(strstr(text_get(&c.out), "prices     reckoned from what the kernels do"));
     child_release(&c);
-    static const char *const ROWS[][2] = {
-        {"abacus", "there is no machine 'abacus'"},
-        {"x.json", "x.json"                      }
-    };
+    static const char *const ROWS[][2] = {{"abacus", "there is no machine 'abacus'"}, {"x.json", "x.json"}};
     for (int i = 0; i < 2; i++) {
         CHILD_OUTPACE(&c, *state, 2, "simulate", "filled", "--db", "a.db", "--on", ROWS[i][0], "--shape",
                       "tiny");

@@ -20,14 +20,14 @@ static void fits(void **state) {
         int columns;
         size_t bytes;
     } rows[] = {
-        {"",                      5, 0},
-        {"abc",                   5, 3},
-        {"abcdef",                5, 5},
-        {"abcdef",                0, 0},
-        {"caf\u00e9s",            4, 5}, // two bytes, one column
-        {"\u6f22\u5b57",          3, 3}, // two columns each
+        {"", 5, 0},
+        {"abc", 5, 3},
+        {"abcdef", 5, 5},
+        {"abcdef", 0, 0},
+        {"caf\u00e9s", 4, 5},            // two bytes, one column
+        {"\u6f22\u5b57", 3, 3},          // two columns each
         {"e\u0301e\u0301e\u0301", 2, 6}, // accents of their own have none
-        {"a\xff\xfe",             2, 2},
+        {"a\xff\xfe", 2, 2},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -19,12 +19,12 @@ typedef struct {
 
 #define AT(field) offsetof(Values, field)
 static const Option OPTIONS[] = {
-    {"loud",  'l', OPTION_FLAG, AT(loud),  0,  0,       NULL,   "a flag",   NULL  },
-    {"count", 'n', OPTION_INT,  AT(count), -3, 1 << 24, "N",    "a number", "7"   },
-    {"heat",  0,   OPTION_REAL, AT(heat),  0,  1.5,     "T",    "a real",   NULL  },
-    {"seed",  0,   OPTION_SEED, AT(seed),  0,  0,       "N",    "a seed",   NULL  },
-    {"name",  'f', OPTION_TEXT, AT(name),  0,  0,       "NAME", "a text",   "none"},
-    {"stop",  0,   OPTION_LIST, AT(stops), 0,  0,       "TEXT", "a list",   NULL  },
+    {"loud", 'l', OPTION_FLAG, AT(loud), 0, 0, NULL, "a flag", NULL},
+    {"count", 'n', OPTION_INT, AT(count), -3, 1 << 24, "N", "a number", "7"},
+    {"heat", 0, OPTION_REAL, AT(heat), 0, 1.5, "T", "a real", NULL},
+    {"seed", 0, OPTION_SEED, AT(seed), 0, 0, "N", "a seed", NULL},
+    {"name", 'f', OPTION_TEXT, AT(name), 0, 0, "NAME", "a text", "none"},
+    {"stop", 0, OPTION_LIST, AT(stops), 0, 0, "TEXT", "a list", NULL},
 };
 #undef AT
 enum { OPTIONS_COUNT = sizeof OPTIONS / sizeof *OPTIONS, WORDS = 80 };
@@ -69,24 +69,24 @@ static void summary(const Parsed *p, char *out, size_t size) {
 static void right(void **state) {
     (void)state;
     static const char *const rows[][2] = {
-        {"",                                "loud 0 count 7 heat 0 seed 0 name - stops rest"                       },
-        {"a b",                             "loud 0 count 7 heat 0 seed 0 name - stops rest [a] [b]"               },
-        {"--loud a",                        "loud 1 count 7 heat 0 seed 0 name - stops rest [a]"                   },
-        {"a -l",                            "loud 1 count 7 heat 0 seed 0 name - stops rest [a]"                   },
-        {"-n 5 x --heat 0.5",               "loud 0 count 5 heat 0.5 seed 0 name - stops rest [x]"                 },
-        {"--count=-3 --heat=1.5",           "loud 0 count -3 heat 1.5 seed 0 name - stops rest"                    },
-        {"--count 16777216",                "loud 0 count 16777216 heat 0 seed 0 name - stops rest"                },
-        {"--count 1 --count 2",             "loud 0 count 2 heat 0 seed 0 name - stops rest"                       },
-        {"--seed 9223372036854775807",      "loud 0 count 7 heat 0 seed 9223372036854775807 name - stops rest"     },
-        {"--seed 0x10",                     "loud 0 count 7 heat 0 seed 16 name - stops rest"                      },
-        {"--name=a=b",                      "loud 0 count 7 heat 0 seed 0 name a=b stops rest"                     },
-        {"--name= x",                       "loud 0 count 7 heat 0 seed 0 name  stops rest [x]"                    },
-        {"--name --loud",                   "loud 0 count 7 heat 0 seed 0 name --loud stops rest"                  },
-        {"-f --",                           "loud 0 count 7 heat 0 seed 0 name -- stops rest"                      },
+        {"", "loud 0 count 7 heat 0 seed 0 name - stops rest"},
+        {"a b", "loud 0 count 7 heat 0 seed 0 name - stops rest [a] [b]"},
+        {"--loud a", "loud 1 count 7 heat 0 seed 0 name - stops rest [a]"},
+        {"a -l", "loud 1 count 7 heat 0 seed 0 name - stops rest [a]"},
+        {"-n 5 x --heat 0.5", "loud 0 count 5 heat 0.5 seed 0 name - stops rest [x]"},
+        {"--count=-3 --heat=1.5", "loud 0 count -3 heat 1.5 seed 0 name - stops rest"},
+        {"--count 16777216", "loud 0 count 16777216 heat 0 seed 0 name - stops rest"},
+        {"--count 1 --count 2", "loud 0 count 2 heat 0 seed 0 name - stops rest"},
+        {"--seed 9223372036854775807", "loud 0 count 7 heat 0 seed 9223372036854775807 name - stops rest"},
+        {"--seed 0x10", "loud 0 count 7 heat 0 seed 16 name - stops rest"},
+        {"--name=a=b", "loud 0 count 7 heat 0 seed 0 name a=b stops rest"},
+        {"--name= x", "loud 0 count 7 heat 0 seed 0 name  stops rest [x]"},
+        {"--name --loud", "loud 0 count 7 heat 0 seed 0 name --loud stops rest"},
+        {"-f --", "loud 0 count 7 heat 0 seed 0 name -- stops rest"},
         {"--stop a --stop=b --stop --help",
-         "loud 0 count 7 heat 0 seed 0 name - stops [a] [b] [--help] rest"                                         },
-        {"- -5 -.5 _",                      "loud 0 count 7 heat 0 seed 0 name - stops rest [-] [-5] [-.5] []"     },
-        {"-- --loud -- --help",             "loud 0 count 7 heat 0 seed 0 name - stops rest [--loud] [--] [--help]"},
+         "loud 0 count 7 heat 0 seed 0 name - stops [a] [b] [--help] rest"},
+        {"- -5 -.5 _", "loud 0 count 7 heat 0 seed 0 name - stops rest [-] [-5] [-.5] []"},
+        {"-- --loud -- --help", "loud 0 count 7 heat 0 seed 0 name - stops rest [--loud] [--] [--help]"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Parsed p;
@@ -102,29 +102,29 @@ static void right(void **state) {
 static void wrong(void **state) {
     (void)state;
     static const char *const rows[][2] = {
-        {"--lound",                    "there is no option --lound; did you mean --loud?"                 },
-        {"--cuont=5",                  "there is no option --cuont; did you mean --count?"                },
-        {"--stp x",                    "there is no option --stp; did you mean --stop?"                   },
-        {"--zebra",                    "there is no option --zebra; --help lists them"                    },
-        {"-x",                         "there is no option -x; --help lists them"                         },
-        {"-ln",                        "there is no option -ln; --help lists them"                        },
-        {"--loud=yes",                 "--loud takes no value"                                            },
-        {"a --name",                   "--name needs a value: --name NAME"                                },
-        {"-n",                         "--count needs a value: --count N"                                 },
-        {"--count -4",                 "--count is '-4', must be a whole number from -3 to 16777216"      },
-        {"--count 16777217",           "--count is '16777217', must be a whole number from -3 to 16777216"},
-        {"--count 1.5",                "--count is '1.5', must be a whole number from -3 to 16777216"     },
-        {"--count 5x",                 "--count is '5x', must be a whole number from -3 to 16777216"      },
-        {"--count nan",                "--count is 'nan', must be a whole number from -3 to 16777216"     },
-        {"--count _",                  "--count is '', must be a whole number from -3 to 16777216"        },
-        {"--heat 1.6",                 "--heat is '1.6', must be a number from 0 to 1.5"                  },
-        {"--heat inf",                 "--heat is 'inf', must be a number from 0 to 1.5"                  },
-        {"--heat 1e999",               "--heat is '1e999', must be a number from 0 to 1.5"                },
-        {"--seed -5",                  "--seed is '-5', must be a whole number from 0 to 2^63 - 1"        },
-        {"--seed= -5",                 "--seed is '', must be a whole number from 0 to 2^63 - 1"          },
+        {"--lound", "there is no option --lound; did you mean --loud?"},
+        {"--cuont=5", "there is no option --cuont; did you mean --count?"},
+        {"--stp x", "there is no option --stp; did you mean --stop?"},
+        {"--zebra", "there is no option --zebra; --help lists them"},
+        {"-x", "there is no option -x; --help lists them"},
+        {"-ln", "there is no option -ln; --help lists them"},
+        {"--loud=yes", "--loud takes no value"},
+        {"a --name", "--name needs a value: --name NAME"},
+        {"-n", "--count needs a value: --count N"},
+        {"--count -4", "--count is '-4', must be a whole number from -3 to 16777216"},
+        {"--count 16777217", "--count is '16777217', must be a whole number from -3 to 16777216"},
+        {"--count 1.5", "--count is '1.5', must be a whole number from -3 to 16777216"},
+        {"--count 5x", "--count is '5x', must be a whole number from -3 to 16777216"},
+        {"--count nan", "--count is 'nan', must be a whole number from -3 to 16777216"},
+        {"--count _", "--count is '', must be a whole number from -3 to 16777216"},
+        {"--heat 1.6", "--heat is '1.6', must be a number from 0 to 1.5"},
+        {"--heat inf", "--heat is 'inf', must be a number from 0 to 1.5"},
+        {"--heat 1e999", "--heat is '1e999', must be a number from 0 to 1.5"},
+        {"--seed -5", "--seed is '-5', must be a whole number from 0 to 2^63 - 1"},
+        {"--seed= -5", "--seed is '', must be a whole number from 0 to 2^63 - 1"},
         {"--seed 9223372036854775808",
-         "--seed is '9223372036854775808', must be a whole number from 0 to 2^63 - 1"                     },
-        {"--seed 1e3",                 "--seed is '1e3', must be a whole number from 0 to 2^63 - 1"       },
+         "--seed is '9223372036854775808', must be a whole number from 0 to 2^63 - 1"},
+        {"--seed 1e3", "--seed is '1e3', must be a whole number from 0 to 2^63 - 1"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Parsed p;
@@ -241,9 +241,8 @@ static void long_defaults(void **state) {
     memset(fits, 'x', sizeof fits), memset(longer, 'y', sizeof longer);
     fits[ROOM] = longer[ROOM + 1] = 0;
     const Option rows[] = {
-        {.name = "a", .type = OPTION_TEXT, .value = "N", .help = "number", .fallback = fits  },
-        {.name = "b", .type = OPTION_TEXT, .value = "N", .help = "number", .fallback = longer}
-    };
+        {.name = "a", .type = OPTION_TEXT, .value = "N", .help = "number", .fallback = fits},
+        {.name = "b", .type = OPTION_TEXT, .value = "N", .help = "number", .fallback = longer}};
     options_describe(rows, 2, &text);
     snprintf(want, sizeof want,
              "  --a N                      number (%s)\n  --b N                      number\n%29s(%s)\n",

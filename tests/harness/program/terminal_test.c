@@ -6,13 +6,8 @@
 #include <string.h>
 
 static const GridColumn COLUMNS[] = {
-    {"point",  true,  0,  0},
-    {"method", false, 12, 0},
-    {"S",      true,  0,  0},
-    {"e2e",    true,  0,  1},
-    {"CTAR1",  true,  0,  2},
-    {"note",   false, 9,  0},
-    {"never",  false, 0,  0},
+    {"point", true, 0, 0}, {"method", false, 12, 0}, {"S", true, 0, 0},      {"e2e", true, 0, 1},
+    {"CTAR1", true, 0, 2}, {"note", false, 9, 0},    {"never", false, 0, 0},
 };
 
 static void put(Grid *g, const char *const cells[6]) {

@@ -59,10 +59,7 @@ static void in_every_template(void **state) {
     for (size_t i = 0; i < count; i++) {
         IdList first = {0}, second = {0};
         Text text = {0};
-        Turn turns[] = {
-            {"one question", "its reply."},
-            {"and another",  NULL        }
-        };
+        Turn turns[] = {{"one question", "its reply."}, {"and another", NULL}};
         talk(t, table[i], "its reply.", &first, &second);
         assert_true(template_render(table[i], NULL, turns, 2, &text, NULL));
         same_ids(t, text_get(&text), !table[i]->begin, &second);

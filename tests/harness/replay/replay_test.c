@@ -92,12 +92,7 @@ static int slow_pool(const int *ids, int length, int count, int K, int beta, int
 
 static void pool(void **state) {
     static int ids[TEXTS][PROMPT + ANSWER];
-    static const int ROWS[][3] = {
-        {1,  2, 1 },
-        {4,  5, 2 },
-        {3,  4, 20},
-        {20, 7, 20}
-    };
+    static const int ROWS[][3] = {{1, 2, 1}, {4, 5, 2}, {3, 4, 20}, {20, 7, 20}};
     ReplayText list[TEXTS];
     ReplayTexts texts = {.texts = list, .count = TEXTS, .vocab = VOCAB, .longest = PROMPT + ANSWER};
     Random random = test_random(2);
@@ -132,13 +127,13 @@ static void pool(void **state) {
 
 static void needs_a_model(void **state) {
     static const char *const ROWS[][2] = {
-        {"lookahead",                "'lookahead' looks at what the model says"},
-        {"jacobi",                   "'jacobi' looks at"                       },
-        {"mix:jacobi+prompt-lookup", "'jacobi' looks at"                       },
-        {"ngrammys",                 "asks a model for its distribution"       },
-        {"ouroboros-pool:beta=1",    "method 'ouroboros-pool'"                 },
-        {"medusa",                   "heads are needed"                        },
-        {"promptlookup",             "prompt-lookup"                           },
+        {"lookahead", "'lookahead' looks at what the model says"},
+        {"jacobi", "'jacobi' looks at"},
+        {"mix:jacobi+prompt-lookup", "'jacobi' looks at"},
+        {"ngrammys", "asks a model for its distribution"},
+        {"ouroboros-pool:beta=1", "method 'ouroboros-pool'"},
+        {"medusa", "heads are needed"},
+        {"promptlookup", "prompt-lookup"},
     };
     int ids[] = {1, 2, 3, 4};
     ReplayText text = {ids, 2, 4, ""};

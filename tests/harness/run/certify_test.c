@@ -68,9 +68,7 @@ static void cut_off_tokens_are_impossible(void **state) {
     int prompt[] = {3, 4}, ids[2];
     double u[4];
     SampledPlaces places = {
-        .sampling = {.temperature = 1, .top_k = 1, .top_p = 1},
-          .random = test_random(60), .u = u
-    };
+        .sampling = {.temperature = 1, .top_k = 1, .top_p = 1}, .random = test_random(60), .u = u};
     IdList list = {.ids = prompt, .count = 2};
     null_session_open(&s, &(NullSetup){.vocab = VOCAB, .context = CONTEXT});
     slow_greedy(&s, prompt, 2, 2, ids);

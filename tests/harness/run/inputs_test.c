@@ -13,13 +13,13 @@ static void rounding(void **state) {
         SettingsCompute compute;
         const char *want;
     } rows[] = {
-        {"cuda",   DTYPE_F16,  SETTINGS_BF16,      "f16 to bf16"},
-        {"cuda:1", DTYPE_BF16, SETTINGS_F16,       "bf16 to f16"},
-        {"cuda",   DTYPE_F16,  SETTINGS_AS_STORED, NULL         },
-        {"cuda",   DTYPE_F16,  SETTINGS_F32,       NULL         },
-        {"cuda",   DTYPE_F32,  SETTINGS_BF16,      NULL         },
-        {"cpu",    DTYPE_F16,  SETTINGS_BF16,      NULL         },
-        {"null",   DTYPE_F16,  SETTINGS_BF16,      NULL         },
+        {"cuda", DTYPE_F16, SETTINGS_BF16, "f16 to bf16"},
+        {"cuda:1", DTYPE_BF16, SETTINGS_F16, "bf16 to f16"},
+        {"cuda", DTYPE_F16, SETTINGS_AS_STORED, NULL},
+        {"cuda", DTYPE_F16, SETTINGS_F32, NULL},
+        {"cuda", DTYPE_F32, SETTINGS_BF16, NULL},
+        {"cpu", DTYPE_F16, SETTINGS_BF16, NULL},
+        {"null", DTYPE_F16, SETTINGS_BF16, NULL},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

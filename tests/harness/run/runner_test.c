@@ -174,10 +174,7 @@ static void look_at_others(void *state, WatchLook *out) {
 static int64_t passes_of(SmallRun *b, const char *folder, const char *db, int disturbed) {
     double now = 0;
     Others others = {.disturbed = disturbed};
-    small_run(b, db,
-              &(RunnerSeams){
-                  .look = look_at_others, .look_state = &others, .clock = {tick, &now}
-    });
+    small_run(b, db, &(RunnerSeams){.look = look_at_others, .look_state = &others, .clock = {tick, &now}});
     return stores_ask(folder, db, "SELECT count(DISTINCT pass) FROM sample");
 }
 

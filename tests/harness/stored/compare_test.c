@@ -101,10 +101,7 @@ static void make_store(const char *path, const Made *m, uint64_t seed) {
     snprintf(rows, sizeof rows, "%s of %s", m->dataset, or_else(m->path, "here"));
     Store *s = store_open(path, STORE_WRITE, NULL, &e);
     MUST(s);
-    StoreContent contents[] = {
-        {"dataset", "d",       m->dataset, NULL},
-        {"program", "outpace", m->program, NULL}
-    };
+    StoreContent contents[] = {{"dataset", "d", m->dataset, NULL}, {"program", "outpace", m->program, NULL}};
     StoreRun made = {.hash = path, .kind = "sweep", .name = "made", .version = "0"};
     made.contents = contents;
     made.content_count = m->program ? 2 : 1;
@@ -322,12 +319,7 @@ static void moved_files(void **state) {
     static const struct {
         const char *b;
         int code;
-    } ROWS[] = {
-        {"there.db",   0},
-        {"edited.db",  2},
-        {"trained.db", 2},
-        {"framed.db",  2}
-    };
+    } ROWS[] = {{"there.db", 0}, {"edited.db", 2}, {"trained.db", 2}, {"framed.db", 2}};
     Child c;
     CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "tiny");
     child_release(&c);
@@ -376,17 +368,17 @@ static void said(void **state) {
         const char *b, *flag, *want;
         int code;
     } ROWS[] = {
-        {"busy.db",  NULL,         "\nno difference; B's speedups are 0.99",                                            0},
-        {"busy.db",  NULL,         "\nthe machine changed; a token of the baselines took 2.0",                          0},
-        {"busy.db",  "--absolute", "\nB is slower; by absolute times B is 0.4",                                         1},
-        {"all.db",   NULL,         "\nno clear difference: something disturbed 44 of 44 samples; B's speedups are 0.6",
-         0                                                                                                               },
-        {"some.db",  NULL,         "\n4 of 48 samples are left out",                                                    0},
-        {"half.db",  NULL,         "\nno clear difference: fewer than ten prompts",                                     0},
-        {"lost.db",  NULL,         "ITS TEXT IS NOT THE BASELINE'S ANY MORE",                                           1},
-        {"quick.db", NULL,         "\nB is faster; B's speedups are 1.2",                                               0},
-        {"new.db",   NULL,         "\nthe machine changed, or the program did; a token of the baselines took 1.3",      0},
-        {"moved.db", NULL,         "\nthe machine did not change; a token of the baselines took ",                      0},
+        {"busy.db", NULL, "\nno difference; B's speedups are 0.99", 0},
+        {"busy.db", NULL, "\nthe machine changed; a token of the baselines took 2.0", 0},
+        {"busy.db", "--absolute", "\nB is slower; by absolute times B is 0.4", 1},
+        {"all.db", NULL, "\nno clear difference: something disturbed 44 of 44 samples; B's speedups are 0.6",
+         0},
+        {"some.db", NULL, "\n4 of 48 samples are left out", 0},
+        {"half.db", NULL, "\nno clear difference: fewer than ten prompts", 0},
+        {"lost.db", NULL, "ITS TEXT IS NOT THE BASELINE'S ANY MORE", 1},
+        {"quick.db", NULL, "\nB is faster; B's speedups are 1.2", 0},
+        {"new.db", NULL, "\nthe machine changed, or the program did; a token of the baselines took 1.3", 0},
+        {"moved.db", NULL, "\nthe machine did not change; a token of the baselines took ", 0},
     };
     make_store(folder_path(*state, "p.db"),
                &(Made){.machine = 1, .method = 1, .dataset = "d", .program = "p"}, 1);
@@ -422,15 +414,12 @@ static void judgement(void **state) {
         int judgements;
         Judgement want;
     } rows[] = {
-        {0.985, 1.000, 1.015, 1,   JUDGED_SAME   },
-        {0.985, 1.005, 1.025, 1,   JUDGED_UNCLEAR},
-        {1.005, 1.010, 1.015, 1,   JUDGED_SAME   }, // different, but by nothing that matters
-        {1.005, 1.050, 1.100, 1,   JUDGED_UNCLEAR},
-        {1.031, 1.060, 1.090, 1,   JUDGED_FASTER },
+        {0.985, 1.000, 1.015, 1, JUDGED_SAME},      {0.985, 1.005, 1.025, 1, JUDGED_UNCLEAR},
+        {1.005, 1.010, 1.015, 1, JUDGED_SAME}, // different, but by nothing that matters
+        {1.005, 1.050, 1.100, 1, JUDGED_UNCLEAR},   {1.031, 1.060, 1.090, 1, JUDGED_FASTER},
         {1.031, 1.060, 1.090, 100, JUDGED_UNCLEAR}, // of a hundred, some are that far by chance
-        {0.900, 0.930, 0.965, 1,   JUDGED_SLOWER },
-        {0.900, 0.950, 0.990, 1,   JUDGED_UNCLEAR},
-        {NAN,   NAN,   NAN,   1,   JUDGED_UNCLEAR}, // no time was seen
+        {0.900, 0.930, 0.965, 1, JUDGED_SLOWER},    {0.900, 0.950, 0.990, 1, JUDGED_UNCLEAR},
+        {NAN, NAN, NAN, 1, JUDGED_UNCLEAR}, // no time was seen
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Ratio r = {.value = rows[i].value, .prompts = 40, .samples = 40, .calm = true};

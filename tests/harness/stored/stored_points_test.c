@@ -17,11 +17,7 @@ enum { PROMPTS = 6, STEPS = 400, GRID = 3 };
 static const struct {
     const char *N, *W;
     int n, w;
-} AT[GRID] = {
-    {"3", "4", 3, 4},
-    {"5", "4", 5, 4},
-    {"5", "8", 5, 8}
-};
+} AT[GRID] = {{"3", "4", 3, 4}, {"5", "4", 5, 4}, {"5", "8", 5, 8}};
 
 typedef struct Filled {
     Store *store;
@@ -37,14 +33,14 @@ static int64_t add_point(Filled *f, int at, const char *max_tokens, const char *
     char hash[32];
     snprintf(hash, sizeof hash, "%d", ++f->number);
     StoreParam params[] = {
-        {"method",     "N",          AT[at].N  },
-        {"method",     "W",          AT[at].W  },
-        {"method",     "G",          AT[at].W  },
-        {"method",     "preset",     preset    },
-        {"method",     "mode",       "paper"   },
-        {"method",     "bonus",      "keep"    },
+        {"method", "N", AT[at].N},
+        {"method", "W", AT[at].W},
+        {"method", "G", AT[at].W},
+        {"method", "preset", preset},
+        {"method", "mode", "paper"},
+        {"method", "bonus", "keep"},
         {"generation", "max_tokens", max_tokens},
-        {"hardware",   "threads",    hash      }, // changes no token
+        {"hardware", "threads", hash}, // changes no token
     };
     StorePoint p = {.number = f->number,
                     .hash = hash,

@@ -84,10 +84,7 @@ static void empty_and_single(void **state) {
     assert_false(t.has_interval);
     close_to(1, t.value[TALLY_S]);
     assert_true(isnan(t.value[TALLY_SPEEDUP])); // no time was seen
-    TallyPair two[] = {
-        {.prompt = 0, .tokens = 5, .steps = 5},
-        {.prompt = 1, .tokens = 5, .steps = 4}
-    };
+    TallyPair two[] = {{.prompt = 0, .tokens = 5, .steps = 5}, {.prompt = 1, .tokens = 5, .steps = 4}};
     assert_true(tally(two, 2, false, &t, NULL));
     assert_true(t.has_interval && t.interval[TALLY_S].low > 0);
     assert_true(isnan(t.interval[TALLY_SPEEDUP].low) && isnan(t.interval[TALLY_SPEEDUP].high));

@@ -167,23 +167,23 @@ static void each_config_is_for_an_item(void **state) {
 static const struct {
     const char *folder, *file, *row;
 } LOOKS[] = {
-    {"mt_bench",   "question.jsonl",
-     "{\"question_id\": %d, \"category\": \"math\", \"turns\": [\"a\", \"b\"]}"                             },
-    {"spec_bench", "question.jsonl",      "{\"question_id\": %d, \"category\": \"rag\", \"turns\": [\"a\"]}"},
-    {"humaneval",  "HumanEval.jsonl",
-     "{\"task_id\": \"H/%d\", \"prompt\": \"def f():\\n\", \"canonical_solution\": \"r\"}"                  },
-    {"mbpp",       "mbpp.jsonl",
-     "{\"task_id\": %d, \"text\": \"Add one.\", \"code\": \"r\", \"test_list\": [\"assert f(1) == 2\"]}"    },
-    {"gsm8k",      "test.jsonl",          "{\"question\": \"How many are %d?\", \"answer\": \"2\\n#### 2\"}"},
-    {"classeval",  "ClassEval_data.json",
+    {"mt_bench", "question.jsonl",
+     "{\"question_id\": %d, \"category\": \"math\", \"turns\": [\"a\", \"b\"]}"},
+    {"spec_bench", "question.jsonl", "{\"question_id\": %d, \"category\": \"rag\", \"turns\": [\"a\"]}"},
+    {"humaneval", "HumanEval.jsonl",
+     "{\"task_id\": \"H/%d\", \"prompt\": \"def f():\\n\", \"canonical_solution\": \"r\"}"},
+    {"mbpp", "mbpp.jsonl",
+     "{\"task_id\": %d, \"text\": \"Add one.\", \"code\": \"r\", \"test_list\": [\"assert f(1) == 2\"]}"},
+    {"gsm8k", "test.jsonl", "{\"question\": \"How many are %d?\", \"answer\": \"2\\n#### 2\"}"},
+    {"classeval", "ClassEval_data.json",
      "{\"task_id\": \"C_%d\", \"skeleton\": \"class A:\\n    pass\", \"solution_code\": \"r\", "
      "\"import_statement\": "
      "[\"import os\"], \"class_description\": \"    \\\"It.\\\"\\n\", \"class_constructor\": \"class A: "
-     "\\n\"}"                                                                                               },
-    {"cnndm",      "validation.jsonl",    "{\"id\": \"i%d\", \"article\": \"News.\", \"highlights\": \"r\"}"},
-    {"cnndm",      "test.jsonl",          "{\"id\": \"i%d\", \"article\": \"News.\", \"highlights\": \"r\"}"},
-    {"xsum",       "validation.jsonl",    "{\"id\": \"i%d\", \"document\": \"News.\", \"summary\": \"r\"}"  },
-    {"wmt16",      "test.jsonl",          "{\"translation\": {\"de\": \"Ja %d.\", \"en\": \"r\"}}"          },
+     "\\n\"}"},
+    {"cnndm", "validation.jsonl", "{\"id\": \"i%d\", \"article\": \"News.\", \"highlights\": \"r\"}"},
+    {"cnndm", "test.jsonl", "{\"id\": \"i%d\", \"article\": \"News.\", \"highlights\": \"r\"}"},
+    {"xsum", "validation.jsonl", "{\"id\": \"i%d\", \"document\": \"News.\", \"summary\": \"r\"}"},
+    {"wmt16", "test.jsonl", "{\"translation\": {\"de\": \"Ja %d.\", \"en\": \"r\"}}"},
 };
 
 // MBPP's splits are by the number of the task: 500 to 520 lie in two of them.

@@ -44,29 +44,29 @@ static const struct {
     ClaimVerdict want;
     const char *why; // in it
 } CASES[] = {
-    {NULL,                                                                                        CLAIM_NOT_RUN,   ""               },
-    {"SELECT 'x', 1.0 WHERE 0",                                                                   CLAIM_NOT_RUN,   ""               },
-    {"VALUES ('x', NULL)",                                                                        CLAIM_NOT_RUN,   ""               },
-    {"VALUES ('x', 1.0), ('x', 1.1), ('x', 0.9)",                                                 CLAIM_HOLDS,     "x, margin +1"   },
-    {"VALUES ('x', -1.0), ('x', -1.1), ('x', -0.9)",                                              CLAIM_DOES_NOT,  "x, margin -1"   },
-    {"VALUES ('x', 1.0), ('x', -1.1), ('x', 0.9)",                                                CLAIM_UNDECIDED, "3 prompts"      },
-    {"VALUES ('x', 9.0)",                                                                         CLAIM_UNDECIDED, "1 prompts"      },
-    {"VALUES ('x', 2.0, NULL), ('x', 2.1, NULL), ('x', NULL, 1.0), ('x', NULL, 1.1)",             CLAIM_HOLDS,
-     "x, margin +1"                                                                                                                 },
-    {"VALUES ('x', 2.0, NULL), ('x', 2.1, NULL), ('x', NULL, 1.0)",                               CLAIM_UNDECIDED, "3 prompts"      },
-    {"VALUES ('x', 1.0, 0.5, 1.5)",                                                               CLAIM_HOLDS,     "+1.0 [0.5, 1.5]"},
-    {"VALUES ('x', 1.0, -0.5, 1.5)",                                                              CLAIM_UNDECIDED, "[-0.5, 1.5]"    },
-    {"VALUES ('x', -1.0, -1.5, -0.5)",                                                            CLAIM_DOES_NOT,  "[-1.5, -0.5]"   },
-    {"VALUES ('x', 1.0, 1.0, 1.0)",                                                               CLAIM_HOLDS,     "counted"        },
- // Of several comparisons the one against it decides, then the one that is open.
-    {"VALUES ('x', 1.0, 0.5, 1.5), ('y', 2.0, -0.5, 4.5)",                                        CLAIM_UNDECIDED, "y, margin +2"   },
-    {"VALUES ('x', -1.0, -1.5, -0.5), ('y', 2.0, -0.5, 4.5), ('z', 1.0, 1.0, 1.0)",               CLAIM_DOES_NOT,
-     "1 of 3 comparisons"                                                                                                           },
- // Alone x would hold; beside y its interval is wider.
-    {"VALUES ('x', 1.0), ('x', 1.6), ('x', 0.4)",                                                 CLAIM_UNDECIDED, "x"              },
-    {"VALUES ('x', 1.0), ('x', 1.3), ('x', 0.7)",                                                 CLAIM_HOLDS,     "x"              },
+    {NULL, CLAIM_NOT_RUN, ""},
+    {"SELECT 'x', 1.0 WHERE 0", CLAIM_NOT_RUN, ""},
+    {"VALUES ('x', NULL)", CLAIM_NOT_RUN, ""},
+    {"VALUES ('x', 1.0), ('x', 1.1), ('x', 0.9)", CLAIM_HOLDS, "x, margin +1"},
+    {"VALUES ('x', -1.0), ('x', -1.1), ('x', -0.9)", CLAIM_DOES_NOT, "x, margin -1"},
+    {"VALUES ('x', 1.0), ('x', -1.1), ('x', 0.9)", CLAIM_UNDECIDED, "3 prompts"},
+    {"VALUES ('x', 9.0)", CLAIM_UNDECIDED, "1 prompts"},
+    {"VALUES ('x', 2.0, NULL), ('x', 2.1, NULL), ('x', NULL, 1.0), ('x', NULL, 1.1)", CLAIM_HOLDS,
+     "x, margin +1"},
+    {"VALUES ('x', 2.0, NULL), ('x', 2.1, NULL), ('x', NULL, 1.0)", CLAIM_UNDECIDED, "3 prompts"},
+    {"VALUES ('x', 1.0, 0.5, 1.5)", CLAIM_HOLDS, "+1.0 [0.5, 1.5]"},
+    {"VALUES ('x', 1.0, -0.5, 1.5)", CLAIM_UNDECIDED, "[-0.5, 1.5]"},
+    {"VALUES ('x', -1.0, -1.5, -0.5)", CLAIM_DOES_NOT, "[-1.5, -0.5]"},
+    {"VALUES ('x', 1.0, 1.0, 1.0)", CLAIM_HOLDS, "counted"},
+    // Of several comparisons the one against it decides, then the one that is open.
+    {"VALUES ('x', 1.0, 0.5, 1.5), ('y', 2.0, -0.5, 4.5)", CLAIM_UNDECIDED, "y, margin +2"},
+    {"VALUES ('x', -1.0, -1.5, -0.5), ('y', 2.0, -0.5, 4.5), ('z', 1.0, 1.0, 1.0)", CLAIM_DOES_NOT,
+     "1 of 3 comparisons"},
+    // Alone x would hold; beside y its interval is wider.
+    {"VALUES ('x', 1.0), ('x', 1.6), ('x', 0.4)", CLAIM_UNDECIDED, "x"},
+    {"VALUES ('x', 1.0), ('x', 1.3), ('x', 0.7)", CLAIM_HOLDS, "x"},
     {"VALUES ('x', 1.0), ('x', 1.3), ('x', 0.7), ('y', 1.0), ('y', 1.1), ('z', 1.0), ('z', 1.0)",
-     CLAIM_UNDECIDED,                                                                                              "1 of 3"         },
+     CLAIM_UNDECIDED, "1 of 3"},
 };
 
 static void intervals_decide(void **state) {

@@ -75,13 +75,11 @@ static bool add_point(Store *s, const Case *c, int64_t run, StorePoint *p, int s
     char hash[32], number[16];
     snprintf(hash, sizeof hash, "%d", p->number);
     snprintf(number, sizeof number, "%d", seed);
-    const StoreParam params[] = {
-        {"hardware",   "device",      c->gpu ? "cuda" : "cpu"},
-        {"hardware",   "compute",     c->compute             },
-        {"generation", "temperature", c->temperature         },
-        {"generation", "seed",        number                 },
-        {"generation", "max_tokens",  "20"                   }
-    };
+    const StoreParam params[] = {{"hardware", "device", c->gpu ? "cuda" : "cpu"},
+                                 {"hardware", "compute", c->compute},
+                                 {"generation", "temperature", c->temperature},
+                                 {"generation", "seed", number},
+                                 {"generation", "max_tokens", "20"}};
     p->hash = hash;
     p->label = p->method;
     p->temperature = strtod(c->temperature, NULL);
@@ -504,8 +502,8 @@ static void resumed(void **state) {
         const char *result, *run;
     } STARTS[] = {
         {"interrupted", "run 1, filled, interrupted, outpace 0.1.0"},
-        {"done",        "run 1, filled, outpace 0.1.0"             },
-        {NULL,          "run 1, filled, outpace 0.1.0"             }, // started again, though it was done
+        {"done", "run 1, filled, outpace 0.1.0"},
+        {NULL, "run 1, filled, outpace 0.1.0"}, // started again, though it was done
     };
     if (!filled_open(&f, folder_path(*state, "a.db"), NULL, 2, 2, &e) || !filled_add_all(&f, 1, &e))
         fail_msg("%s", e.text);
@@ -606,20 +604,17 @@ static void adapters(void **state) {
         "  - {name: kangaroo, exclude where: model == Medusa}\n  - {name: medusa, exclude where: model == "
         "Kangaroo}\n"
         "measurement: {warmup: 0, passes: 1}\n";
-    static const char *const MADE[][2] = {
-        {"exit",  "kangaroo"},
-        {"heads", "medusa"  }
-    };
+    static const char *const MADE[][2] = {{"exit", "kangaroo"}, {"heads", "medusa"}};
     static const struct {
         const char *exit, *heads, *first;
     } CASES[] = {
-        {NULL,      NULL,
+        {NULL, NULL,
          "not trained alike, so what differs may be the training's: Kangaroo (adapter) not known, Medusa "
          "(heads) not "
-         "known\nKangaroo, Table 2"                                                               },
+         "known\nKangaroo, Table 2"},
         {"3000000", "5000000",
          "Kangaroo (adapter) 3 million tokens, Medusa (heads) 5 million tokens\nKangaroo, Table 2"},
-        {"3000000", "3000000", "Kangaroo, Table 2"                                                },
+        {"3000000", "3000000", "Kangaroo, Table 2"},
     };
     Child c = {0};
     scratch_write(*state, "k.yaml", CONFIG, sizeof CONFIG - 1);

@@ -118,11 +118,7 @@ static void presets(void **state) {
         const char *name;
         int vocab;
         double millions;
-    } SIZES[] = {
-        {"5m",  2048, 5 },
-        {"20m", 4096, 20},
-        {"60m", 8192, 60}
-    };
+    } SIZES[] = {{"5m", 2048, 5}, {"20m", 4096, 20}, {"60m", 8192, 60}};
     const char *file = "a'b.txt";
     for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
         TrainSaid said = {.preset = SIZES[i].name,

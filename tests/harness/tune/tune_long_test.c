@@ -55,10 +55,10 @@ static void tune(Tuned *t, const Case *c, const char *db, bool exhaustive) {
 // Within 3% of the sweep's best, at a tenth of its time at most.
 static void finds(void **state) {
     static const Case CASES[] = {
-        {"ngrammys",  "code",          dear,  {"k=1..8", "w=1..8"}            },
-        {"lookahead", "summarisation", dear,  {"W=1..5", "N=2..4", "G=1..4"}  },
-        {"ngrammys",  "summarisation", cheap, {"k=1..8", "w=1..8"}            },
-        {"lookahead", "code",          cheap, {"W=1..6,8", "N=2..5", "G=1..4"}},
+        {"ngrammys", "code", dear, {"k=1..8", "w=1..8"}},
+        {"lookahead", "summarisation", dear, {"W=1..5", "N=2..4", "G=1..4"}},
+        {"ngrammys", "summarisation", cheap, {"k=1..8", "w=1..8"}},
+        {"lookahead", "code", cheap, {"W=1..6,8", "N=2..5", "G=1..4"}},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         Tuned *one = calloc(1, sizeof *one), *every = calloc(1, sizeof *every);

@@ -99,13 +99,13 @@ static void alike(void **state) {
 static void mistakes(void **state) {
     (void)state;
     static const char *const rows[][2] = {
-        {"    text\n",                       "'test' line 1: an alternative before any rule"     },
-        {"document\n",                       "'test' line 1: a rule's name ends in a colon"      },
-        {"document:\n    [none]\n",          "no such rule: 'none' in the grammar"               },
-        {"document:\n    {none}\n",          "no such variable: 'none}' in the grammar"          },
-        {"document:\n    {none\n",           "nothing closes '{none' in the grammar"             },
+        {"    text\n", "'test' line 1: an alternative before any rule"},
+        {"document\n", "'test' line 1: a rule's name ends in a colon"},
+        {"document:\n    [none]\n", "no such rule: 'none' in the grammar"},
+        {"document:\n    {none}\n", "no such variable: 'none}' in the grammar"},
+        {"document:\n    {none\n", "nothing closes '{none' in the grammar"},
         {"document:\n    <? 1 == 2>never\n", "no document of 'document' satisfies its conditions"},
-        {"other:\n    text\n",               "no such rule: 'document' in the grammar"           },
+        {"other:\n    text\n", "no such rule: 'document' in the grammar"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Error e = {0};

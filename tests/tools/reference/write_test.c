@@ -44,11 +44,7 @@ static void seeds(void **state) {
 // The sets in datasets/small are what the grammars write.
 static void sets(void **state) {
     (void)state;
-    static const char *const rows[][2] = {
-        {"mathematics", "101"},
-        {"code",        "102"},
-        {"stories",     "103"}
-    };
+    static const char *const rows[][2] = {{"mathematics", "101"}, {"code", "102"}, {"stories", "103"}};
     for (int i = 0; i < 3; i++) {
         char words[300], file[100];
         const char *root = getenv("OUTPACE_ROOT");

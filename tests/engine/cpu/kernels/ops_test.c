@@ -427,12 +427,9 @@ static void missing(void **state) {
 
 int main(void) {
     static const struct CMUnitTest all[] = {
-        {"products",  products,  NULL, NULL, NULL},
-        {"norms",     norms,     NULL, NULL, NULL},
-        {"rotations", rotations, NULL, NULL, NULL},
-        {"gates",     gates,     NULL, NULL, NULL},
-        {"attention", attention, NULL, NULL, NULL},
-        {"speed",     speed,     NULL, NULL, NULL},
+        {"products", products, NULL, NULL, NULL},   {"norms", norms, NULL, NULL, NULL},
+        {"rotations", rotations, NULL, NULL, NULL}, {"gates", gates, NULL, NULL, NULL},
+        {"attention", attention, NULL, NULL, NULL}, {"speed", speed, NULL, NULL, NULL},
     };
     enum { CHECKS = sizeof all / sizeof *all, SETS = 16 };
     static char names[SETS * CHECKS][64];

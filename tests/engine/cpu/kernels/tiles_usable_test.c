@@ -14,12 +14,12 @@ static void words(void **state) {
         Trial tried;
         const char *word; // NULL: nothing is said
     } rows[] = {
-        {TILES_NONE,    TRIAL_NOT_RUN, NULL          },
-        {TILES_UNSAVED, TRIAL_NOT_RUN, "5.16"        },
-        {TILES_DENIED,  TRIAL_NOT_RUN, "arch_prctl"  },
-        {TILES_GRANTED, TRIAL_PASSED,  NULL          },
-        {TILES_GRANTED, TRIAL_FAILED,  "wrongly"     },
-        {TILES_GRANTED, TRIAL_KILLED,  "kill"        },
+        {TILES_NONE, TRIAL_NOT_RUN, NULL},
+        {TILES_UNSAVED, TRIAL_NOT_RUN, "5.16"},
+        {TILES_DENIED, TRIAL_NOT_RUN, "arch_prctl"},
+        {TILES_GRANTED, TRIAL_PASSED, NULL},
+        {TILES_GRANTED, TRIAL_FAILED, "wrongly"},
+        {TILES_GRANTED, TRIAL_KILLED, "kill"},
         {TILES_GRANTED, TRIAL_NOT_RUN, "not be tried"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

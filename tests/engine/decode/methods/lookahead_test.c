@@ -299,10 +299,7 @@ static DecodeResult run_text(Session *s, const char *text, const Sampling *sampl
 // Not the output alone: step by step the same number is accepted, greedy and sampled.
 static void ranks_change_nothing(void **state) {
     (void)state;
-    static const Sampling samplings[] = {
-        {.temperature = 0, .top_p = 1},
-        {.temperature = 2, .top_p = 1}
-    };
+    static const Sampling samplings[] = {{.temperature = 0, .top_p = 1}, {.temperature = 2, .top_p = 1}};
     Session s;
     NullSetup setup = {.vocab = VOCAB, .context = CONTEXT};
     null_session_open(&s, &setup);
@@ -333,10 +330,10 @@ static void ranks_change_nothing(void **state) {
 static void presets_are_their_parts(void **state) {
     (void)state;
     static const char *const pairs[][2] = {
-        {"lookahead:preset=paper-7b",               "lookahead:W=15,N=5,G=15"                          },
-        {"lookahead:preset=paper-13b,W=3",          "lookahead:W=10,N=5,G=10"                          },
-        {"lookahead:preset=paper-34b",              "lookahead:W=7,N=5,G=7,pool_cap=7"                 },
-        {"lookahead:preset=readme-7b",              "lookahead:W=7,N=5,G=7"                            },
+        {"lookahead:preset=paper-7b", "lookahead:W=15,N=5,G=15"},
+        {"lookahead:preset=paper-13b,W=3", "lookahead:W=10,N=5,G=10"},
+        {"lookahead:preset=paper-34b", "lookahead:W=7,N=5,G=7,pool_cap=7"},
+        {"lookahead:preset=readme-7b", "lookahead:W=7,N=5,G=7"},
         {"lookahead:mode=reference,prompt_pool=on",
          "lookahead:verify_while_filling=off,bonus=drop,slide=one,prompt_pool=last,replace_eos=sampled"},
     };

@@ -75,11 +75,7 @@ static void write_tree(const MedusaNode *tree, int count, char *text) {
 static void text_comes_back(void **state) {
     (void)state;
     for (int count = 1; count < 120; count += 7) {
-        MedusaNode tree[120] =
-            {
-                {0, 0, 0}
-        },
-                   back[120] = {{0, 0, 0}};
+        MedusaNode tree[120] = {{0, 0, 0}}, back[120] = {{0, 0, 0}};
         char text[120 * 12];
         assert_int_equal(medusa_tree_grow(tree, count, 4, 10), count);
         write_tree(tree, count, text);
@@ -91,12 +87,12 @@ static void text_comes_back(void **state) {
 static void wrong_trees(void **state) {
     (void)state;
     static const char *const bad[][2] = {
-        {"0;00000", "the path '00000' in it is longer than the 4 heads"          },
-        {"0;10",    "the path '10' in it stands before the one that it continues"},
-        {"00;0",    "the path '00' in it stands before the one that it continues"},
-        {"0;1;0",   "the path '0' stands twice in it"                            },
-        {";;",      "it holds no path, such as 0 or 01"                          },
-        {"0;1;2;3", "it has more than 3 paths"                                   },
+        {"0;00000", "the path '00000' in it is longer than the 4 heads"},
+        {"0;10", "the path '10' in it stands before the one that it continues"},
+        {"00;0", "the path '00' in it stands before the one that it continues"},
+        {"0;1;0", "the path '0' stands twice in it"},
+        {";;", "it holds no path, such as 0 or 01"},
+        {"0;1;2;3", "it has more than 3 paths"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         MedusaNode tree[3];

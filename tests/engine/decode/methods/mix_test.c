@@ -43,15 +43,13 @@ static void open_world(World *w, double temperature) {
     setup.window = 0;
     setup.input = INPUT_HIDDEN;
     null_session_open(&w->adapter, &setup);
-    w->env = (MethodEnv){
-        .target = &w->target,
-        .draft = &w->draft,
-        .adapters = &w->adapter,
-        .adapter_count = 1,
-        .adapter_layer = LAYER,
-        .sampling = {.temperature = temperature, .top_p = 1},
-        .seed = 11
-    };
+    w->env = (MethodEnv){.target = &w->target,
+                         .draft = &w->draft,
+                         .adapters = &w->adapter,
+                         .adapter_count = 1,
+                         .adapter_layer = LAYER,
+                         .sampling = {.temperature = temperature, .top_p = 1},
+                         .seed = 11};
 }
 
 static void close_world(World *w) {
@@ -185,12 +183,12 @@ static void rows_are_shared_in_turn(void **state) {
         const char *text;
         int max_rows, rows, share;
     } cases[] = {
-        {"mix:jacobi(m=70)+jacobi(m=70,start=repeat,refill=fresh),rows=21",                           0,  21, 10},
-        {"mix:jacobi(m=70)+jacobi(m=70,start=repeat,refill=fresh)",                                   21, 21, 10},
-        {"mix:jacobi(m=70)+jacobi(m=70,start=repeat,refill=fresh),rows=30",                           18, 18, 8 },
-        {"mix:jacobi(m=3)+jacobi(m=70,start=repeat,refill=fresh),rows=21",                            0,  21, 3 },
-        {"mix:of=jacobi(m=70)+prompt-lookup(draft=1)+jacobi(m=70,start=repeat,refill=fresh),rows=13", 0,  13,
-         4                                                                                                      },
+        {"mix:jacobi(m=70)+jacobi(m=70,start=repeat,refill=fresh),rows=21", 0, 21, 10},
+        {"mix:jacobi(m=70)+jacobi(m=70,start=repeat,refill=fresh)", 21, 21, 10},
+        {"mix:jacobi(m=70)+jacobi(m=70,start=repeat,refill=fresh),rows=30", 18, 18, 8},
+        {"mix:jacobi(m=3)+jacobi(m=70,start=repeat,refill=fresh),rows=21", 0, 21, 3},
+        {"mix:of=jacobi(m=70)+prompt-lookup(draft=1)+jacobi(m=70,start=repeat,refill=fresh),rows=13", 0, 13,
+         4},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         World w;
@@ -341,19 +339,19 @@ static void a_bonus_is_dropped_by_its_method(void **state) {
 static void refuses(void **state) {
     (void)state;
     static const char *const bad[][2] = {
-        {"mix:",                                                               NULL                                                     },
-        {"mix:ngrammys+jakobi",                                                "method 'mix': there is no method 'jakobi'; did you mean"},
-        {"mix:ngrammys+",                                                      "there is no method ''"                                  },
-        {"mix:ngrammys(k=0)+lookahead",                                        "method 'mix': method 'ngrammys': 'k' is '0'"            },
-        {"mix:ngrammys(k=1",                                                   "close those"                                            },
-        {"mix:ngrammys(k=1)w",                                                 "'ngrammys(k=1)w' must end with the parenthesis"         },
-        {"mix:ngrammys,k=1",                                                   "there is no parameter 'k'"                              },
-        {"mix:ngrammys,of=jacobi",                                             "'of' is given twice"                                    },
-        {"mix:mix+jacobi",                                                     "a mix cannot be part of a mix"                          },
-        {"mix:speculative+ouroboros",                                          "speculative and ouroboros cannot share the draft model" },
-        {"mix:kangaroo+kangaroo(gamma=2)",                                     "kangaroo and kangaroo cannot share the adapter"         },
-        {"mix:lookahead(ranks=2)+jacobi",                                      "'ranks' is 2, must be 1 in a mix"                       },
-        {"mix:jacobi+jacobi+jacobi+jacobi+jacobi+jacobi+jacobi+jacobi+jacobi", "a mix has 8 methods at most"                            },
+        {"mix:", NULL},
+        {"mix:ngrammys+jakobi", "method 'mix': there is no method 'jakobi'; did you mean"},
+        {"mix:ngrammys+", "there is no method ''"},
+        {"mix:ngrammys(k=0)+lookahead", "method 'mix': method 'ngrammys': 'k' is '0'"},
+        {"mix:ngrammys(k=1", "close those"},
+        {"mix:ngrammys(k=1)w", "'ngrammys(k=1)w' must end with the parenthesis"},
+        {"mix:ngrammys,k=1", "there is no parameter 'k'"},
+        {"mix:ngrammys,of=jacobi", "'of' is given twice"},
+        {"mix:mix+jacobi", "a mix cannot be part of a mix"},
+        {"mix:speculative+ouroboros", "speculative and ouroboros cannot share the draft model"},
+        {"mix:kangaroo+kangaroo(gamma=2)", "kangaroo and kangaroo cannot share the adapter"},
+        {"mix:lookahead(ranks=2)+jacobi", "'ranks' is 2, must be 1 in a mix"},
+        {"mix:jacobi+jacobi+jacobi+jacobi+jacobi+jacobi+jacobi+jacobi+jacobi", "a mix has 8 methods at most"},
     };
     World w;
     open_world(&w, 0);

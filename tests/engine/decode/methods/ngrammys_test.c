@@ -254,9 +254,7 @@ static void every_setting(void **state) {
         w.x = random_setting(&r);
         NullSetup setup = {.vocab = w.vocab, .context = CONTEXT, .masked = w.masked};
         null_session_open(&s, &setup);
-        MethodEnv env = {
-            .target = &s, .facts = {.prefix = prefix, .prefix_count = 1}
-        };
+        MethodEnv env = {.target = &s, .facts = {.prefix = prefix, .prefix_count = 1}};
         describe(&w, text, sizeof text);
         if (w.x.sorted && !w.x.keep_short) describe_preset(&w, text, sizeof text);
         if (!method_open(&m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
@@ -328,9 +326,7 @@ static void check_output(Story *x, Random *r) {
     Method m;
     Error e = {0};
     Watch w = {.x = random_setting(r)};
-    MethodEnv env = {
-        .target = &x->session, .facts = {.prefix = x->prompt, .prefix_count = 1}
-    };
+    MethodEnv env = {.target = &x->session, .facts = {.prefix = x->prompt, .prefix_count = 1}};
     char text[200];
     describe(&w, text, sizeof text);
     if (!method_open(&m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
@@ -428,9 +424,9 @@ static void unigrams_are_offered(void **state) {
 static void refuses(void **state) {
     (void)state;
     static const char *const bad[][2] = {
-        {"ngrammys:bos=on",           "nothing stands before this model's texts"},
-        {"ngrammys:strategy=unigram", "has no weights"                          },
-        {"ngrammys:k=65",             "must be a whole number from 1 to 64"     },
+        {"ngrammys:bos=on", "nothing stands before this model's texts"},
+        {"ngrammys:strategy=unigram", "has no weights"},
+        {"ngrammys:k=65", "must be a whole number from 1 to 64"},
     };
     NullSetup setup = {.vocab = 4, .context = CONTEXT};
     Session s;

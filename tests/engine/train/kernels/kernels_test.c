@@ -290,12 +290,12 @@ static const struct {
     Plain *plain;
     Fast *fast;
 } OPERATIONS[] = {
-    {"rmsnorm",       2, plain_rmsnorm,       fast_rmsnorm      },
-    {"rope",          1, plain_rope,          fast_rope         },
-    {"swiglu",        2, plain_swiglu,        fast_swiglu       },
-    {"softmax",       1, plain_softmax,       fast_softmax      },
+    {"rmsnorm", 2, plain_rmsnorm, fast_rmsnorm},
+    {"rope", 1, plain_rope, fast_rope},
+    {"swiglu", 2, plain_swiglu, fast_swiglu},
+    {"softmax", 1, plain_softmax, fast_softmax},
     {"cross entropy", 1, plain_cross_entropy, fast_cross_entropy},
-    {"distillation",  1, plain_distillation,  fast_distillation },
+    {"distillation", 1, plain_distillation, fast_distillation},
 };
 enum { OPERATION_COUNT = sizeof OPERATIONS / sizeof *OPERATIONS };
 
