@@ -298,8 +298,8 @@ const Command command_bench = {
         "takes another time than before, the machine changed, and slowdowns may be wrong: measure again.\n"
         "\n"
         "  outpace bench MODEL\n"
-        "  outpace bench MODEL --tokens 1,8..64:8 --context 100\n"
-        "  outpace bench MODEL --k 1,5,10 --w 2..14:2 --layout batch --csv > surface.csv\n"
+        "  outpace bench MODEL --tokens 1,8..64+8 --context 100\n"
+        "  outpace bench MODEL --k 1,5,10 --w 2..14+2 --layout batch --csv > surface.csv\n"
         "  outpace bench MODEL --tokens 1 --context 100 --prefill 1024\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,

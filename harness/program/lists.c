@@ -10,7 +10,8 @@ typedef struct {
 } Reader;
 
 static bool wrong(const Reader *r) {
-    return error_input(r->e, "%s has '%.20s', must be numbers from %d to %d: 1,2,4 or 1..16 or 2..14:2",
+    return error_input(r->e,
+                       "%s has '%.20s', must be numbers from %d to %d: 1,2,4 or 1..16 or 2..14+2 or 1..64*2",
                        r->what, r->at, r->low, r->high);
 }
 
@@ -24,17 +25,23 @@ static bool read_number(Reader *r, int *out) {
     return true;
 }
 
+typedef struct {
+    int from, to, step;
+    bool multiplied;
+} Range;
+
 // One number or range after a comma.
-static bool read_item(Reader *r, int *from, int *to, int *step) {
-    *step = 1;
-    if (!read_number(r, from)) return false;
-    *to = *from;
+static bool read_item(Reader *r, Range *x) {
+    *x = (Range){.step = 1};
+    if (!read_number(r, &x->from)) return false;
+    x->to = x->from;
     if (r->at[0] == '.' && r->at[1] == '.') {
         r->at += 2;
-        if (!read_number(r, to) || *to < *from) return wrong(r);
-        if (*r->at == ':') {
-            r->at++;
-            if (!read_number(r, step) || *step < 1) return wrong(r);
+        if (!read_number(r, &x->to) || x->to < x->from) return wrong(r);
+        if (*r->at == '+' || *r->at == '*') {
+            x->multiplied = *r->at++ == '*';
+            if (!read_number(r, &x->step) || x->step < 1 + x->multiplied || (x->multiplied && x->from < 1))
+                return wrong(r);
         }
     }
     return *r->at == 0 || *r->at == ',' || wrong(r);
@@ -44,9 +51,9 @@ bool int_list_parse(const char *text, const char *what, int low, int high, IntLi
     Reader r = {what, text, low, high, e};
     *out = (IntList){.count = 0};
     for (;;) {
-        int from = 0, to = 0, step = 1;
-        if (!read_item(&r, &from, &to, &step)) return false;
-        for (long n = from; n <= to; n += step) {
+        Range x;
+        if (!read_item(&r, &x)) return false;
+        for (long n = x.from; n <= x.to; n = x.multiplied ? n * x.step : n + x.step) {
             if (out->count == INT_LIST_MAX)
                 return error_input(e, "%s has more than %d numbers", what, INT_LIST_MAX);
             out->items[out->count++] = (int)n;

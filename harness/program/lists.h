@@ -1,4 +1,4 @@
-// Lists of whole numbers as people write them: "1,2,4" and "1..16" and "2..14:2" (from, to, step).
+// Lists of whole numbers, with the ranges of configs (config/axis.h): "1,2,4", "1..16", "2..14+2", "1..64*2".
 #pragma once
 #include "engine/base/error.h"
 

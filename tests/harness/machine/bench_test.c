@@ -87,7 +87,7 @@ static void chains(void **state) {
 static void grids(void **state) {
     for (int batch = 0; batch < 2; batch++) {
         Child c;
-        CHILD_OUTPACE(&c, *state, 0, "bench", "tiny", "--k", "1,3", "--w", "0..4:2", "--context", "9",
+        CHILD_OUTPACE(&c, *state, 0, "bench", "tiny", "--k", "1,3", "--w", "0..4+2", "--context", "9",
                       "--samples", "3", "--seconds", "0", "--layout", batch ? "batch" : "tree", "--csv");
         int lines = 0, tokens, context, k, w;
         for (const char *line = text_get(&c.out); *line; line += strcspn(line, "\n") + 1, lines++) {
