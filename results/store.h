@@ -25,6 +25,8 @@
 
 #include <stddef.h>
 
+#define STORE_DEFAULT "results/outpace.db" // where commands look without --db
+
 typedef struct Store Store;
 
 typedef enum {

@@ -4,7 +4,7 @@
 #include "harness/stored/choice.h"
 #include "harness/stored/compare.h"
 #include "harness/program/terminal.h"
-#include "harness/run/prepare.h"
+#include "results/store.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,12 +6,12 @@
 #include "engine/base/output.h"
 #include "engine/base/text.h"
 #include "harness/program/terminal.h"
-#include "harness/run/prepare.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
 #include "harness/stored/stored.h"
 #include "results/rows.h"
 #include "results/transfer.h"
+#include "results/store.h"
 
 #include <limits.h>
 #include <stdio.h>

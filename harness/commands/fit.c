@@ -6,11 +6,11 @@
 #include "harness/predict/fit_report.h"
 #include "harness/predict/fit_surface.h"
 #include "harness/program/terminal.h"
-#include "harness/run/prepare.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/stored.h"
 #include "harness/stored/stored_fit.h"
 #include "harness/stored/stored_points.h"
+#include "results/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,11 +3,12 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
+#include "harness/config/experiment.h"
 #include "harness/program/terminal.h"
-#include "harness/run/prepare.h"
 #include "harness/table/catalogue.h"
 #include "harness/table/claims.h"
 #include "results/rows.h"
+#include "results/store.h"
 
 #include <stdio.h>
 #include <string.h>

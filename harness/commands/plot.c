@@ -7,12 +7,12 @@
 #include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
 #include "harness/program/terminal.h"
-#include "harness/run/prepare.h"
 #include "harness/stored/stored.h"
 #include "harness/table/catalogue.h"
 #include "harness/table/run.h"
 #include "plots/plots.h"
 #include "results/published.h"
+#include "results/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>

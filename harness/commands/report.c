@@ -5,9 +5,9 @@
 #include "harness/program/terminal.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
-#include "harness/run/prepare.h"
 #include "harness/stored/stored.h"
 #include "plots/report.h"
+#include "results/store.h"
 
 #include <stdio.h>
 #include <string.h>

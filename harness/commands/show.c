@@ -4,10 +4,10 @@
 #include "harness/program/terminal.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
-#include "harness/run/prepare.h"
 #include "harness/stored/stored.h"
 #include "harness/stored/stored_fit.h"
 #include "results/rows.h"
+#include "results/store.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,11 +3,11 @@
 
 #include "harness/predict/predicted.h"
 #include "harness/program/terminal.h"
-#include "harness/run/prepare.h"
 #include "harness/predict/step_model.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/stored.h"
 #include "results/rows.h"
+#include "results/store.h"
 
 #include <math.h>
 #include <stdio.h>

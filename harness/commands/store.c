@@ -3,11 +3,11 @@
 
 #include "engine/base/file.h"
 #include "harness/program/terminal.h"
-#include "harness/run/prepare.h"
 #include "harness/stored/stored.h"
 #include "plots/letters.h"
 #include "results/rows.h"
 #include "results/transfer.h"
+#include "results/store.h"
 
 #include <stdio.h>
 #include <string.h>

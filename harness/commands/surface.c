@@ -9,11 +9,11 @@
 #include "harness/program/interrupt.h"
 #include "harness/machine/machine.h"
 #include "harness/program/terminal.h"
-#include "harness/run/prepare.h"
 #include "harness/program/shape_text.h"
 #include "harness/machine/surface_run.h"
 #include "harness/program/version.h"
 #include "results/rows.h"
+#include "results/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,11 +7,11 @@
 #include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
 #include "harness/program/terminal.h"
-#include "harness/run/prepare.h"
 #include "harness/stored/stored.h"
 #include "harness/table/print.h"
 #include "harness/table/run.h"
 #include "harness/table/table.h"
+#include "results/store.h"
 
 #include <stdio.h>
 #include <string.h>
