@@ -6,7 +6,7 @@
 // machine.
 #pragma once
 #include "engine/base/error.h"
-#include "engine/base/sha256.h"
+#include "engine/base/file.h"
 
 #include <stddef.h>
 #include <stdint.h>

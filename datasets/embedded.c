@@ -1,6 +1,6 @@
 #include "datasets/embedded.h"
 
-#include "engine/base/embed.h"
+#include "engine/base/shipped.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 #include "datasets/format.h"
 
 #include "datasets/pattern.h"
-#include "engine/base/suggest.h"
+#include "engine/base/error.h"
 
 #include <string.h>
 

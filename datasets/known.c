@@ -3,8 +3,7 @@
 #include "datasets/embedded.h"
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "engine/base/sha256.h"
-#include "engine/base/suggest.h"
+#include "engine/base/error.h"
 #include "engine/base/text.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "harness/program/terminal.h"
 
 #include "engine/base/file.h"
-#include "engine/base/suggest.h"
+#include "engine/base/error.h"
 #include "harness/program/interrupt.h"
 #include "harness/shrunk.h"
 

@@ -1,6 +1,6 @@
 #include "plots/figures.h"
 
-#include "engine/base/embed.h"
+#include "engine/base/shipped.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #include "plots/losses.h"
 
-#include "engine/base/embed.h"
+#include "engine/base/shipped.h"
 #include "engine/base/memory.h"
 #include "plots/draw.h"
 

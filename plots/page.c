@@ -1,6 +1,6 @@
 #include "plots/page.h"
 
-#include "engine/base/embed.h"
+#include "engine/base/shipped.h"
 #include "plots/letters.h"
 #include "plots/svg.h"
 

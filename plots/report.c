@@ -1,6 +1,6 @@
 #include "plots/report.h"
 
-#include "engine/base/embed.h"
+#include "engine/base/shipped.h"
 #include "plots/draw.h"
 
 #include <stdio.h>

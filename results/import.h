@@ -1,6 +1,6 @@
 // What the imports share: the run that they make, its points and prompts, lines of JSON with their place.
 #pragma once
-#include "engine/base/sha256.h"
+#include "engine/base/file.h"
 #include "results/transfer.h"
 
 #include <jansson.h>

@@ -1,4 +1,4 @@
-#include "engine/base/embed.h"
+#include "engine/base/shipped.h"
 #include "results/connect.h"
 #include "results/rows.h"
 #include "results/transfer.h"

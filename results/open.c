@@ -5,10 +5,9 @@
 // store that may only be read they are made beside it, in memory.
 #include "results/open.h"
 
-#include "engine/base/embed.h"
+#include "engine/base/shipped.h"
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "engine/base/sha256.h"
 #include "engine/base/text.h"
 #include "results/connect.h"
 #include "results/rows.h"

@@ -1,4 +1,4 @@
-#include "engine/base/embed.h"
+#include "engine/base/shipped.h"
 #include "results/published.h"
 
 #include <string.h>

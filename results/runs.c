@@ -1,7 +1,7 @@
 // What is measured and on what: runs, starts, models, datasets, prompts, points. Each is found or added.
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
-#include "engine/base/sha256.h"
+#include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "results/fit.h"
 #include "results/sql.h"

@@ -1,7 +1,7 @@
 // What came out: samples with their steps. A sample is written with its steps first, then the sums over them
 // are taken by SQL from what was written, so that they cannot say anything else.
 #include "engine/base/memory.h"
-#include "engine/base/sha256.h"
+#include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "results/rows.h"
 #include "results/sql.h"

@@ -5,7 +5,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "engine/base/suggest.h"
+#include "engine/base/error.h"
 
 #include <errno.h>
 #include <math.h>

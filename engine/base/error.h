@@ -5,6 +5,7 @@
 // Only main prints it and picks the exit code. A programming error is an assert instead.
 #pragma once
 #include <stdbool.h>
+#include <stddef.h>
 
 typedef enum {
     ERROR_NONE,
@@ -34,3 +35,10 @@ bool error_within(Error *e, const char *format, ...) __attribute__((format(print
 
 // The exit code of a program that stops for this error.
 int error_exit_code(const Error *e);
+
+// "Did you mean": the name in a table of `count` rows that is nearest to `word`, or NULL if none is near
+// enough to be meant. suggest_distance counts edits (insert, delete, replace, swap of neighbours) from a to
+// b, for names of up to 63 characters; more for longer.
+const char *suggest(const char *word, const void *table, size_t count,
+                    const char *(*name_at)(const void *, size_t));
+int suggest_distance(const char *a, const char *b);

@@ -1,3 +1,4 @@
+// See file.h.
 #include "engine/base/file.h"
 
 #include "engine/base/memory.h"
@@ -5,7 +6,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <openssl/evp.h>
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -86,7 +90,7 @@ bool file_read(const char *path, size_t max_size, char **data, size_t *size, Err
     bool ok = n <= max_size ||
               error_input(e, "cannot read '%s': %zu bytes, at most %zu are allowed for such a file", path, n,
                           max_size);
-    if (ok && !(bytes = mem_alloc(n + 1, 1))) ok = error_system(e, "out of memory reading '%s'", path);
+    if (ok && !(bytes = mem_try(n + 1, 1))) ok = error_system(e, "out of memory reading '%s'", path);
     ok = ok && read_all(fd, bytes, n, path, e) && is_no_pointer(path, bytes, n, e);
     close(fd);
     if (!ok) {
@@ -112,11 +116,7 @@ char *file_directory(const char *path) {
 // A temporary name beside path, for mem_free. It has the process's number and a count that goes up past
 // whatever is there already, so two writers of one path never share a file.
 static char *name_beside(const char *path, int i) {
-    size_t bytes = strlen(path) + 48;
-    char *name = mem_alloc(bytes, 1);
-    if (name) snprintf(name, bytes, "%s.%ld-%d.part", path, (long)getpid(), i);
-    else errno = ENOMEM;
-    return name;
+    return mem_printf("%s.%ld-%d.part", path, (long)getpid(), i);
 }
 
 // Makes a name with `make`, past those that are taken. (mkstemp would give the file permissions of its own
@@ -124,7 +124,6 @@ static char *name_beside(const char *path, int i) {
 static bool take_name(FilePart *p, const char *path, bool (*make)(FilePart *p, const char *name)) {
     for (int i = 0; i < MOST_TRIES; i++) {
         char *name = name_beside(path, i);
-        if (!name) return false;
         if (make(p, name)) {
             p->name = name;
             return true;
@@ -154,7 +153,6 @@ static bool has_no_nameless(int why) { return why == EOPNOTSUPP || why == EISDIR
 bool file_part_open(FilePart *p, const char *path, Error *e) {
     char *directory = file_directory(path);
     *p = (FilePart){.fd = -1};
-    if (!directory) return error_system(e, "out of memory for '%s'", path);
     bool nameless = access("/proc/self/fd", X_OK) == 0;
     if (nameless) p->fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
     int why = errno;
@@ -267,8 +265,107 @@ bool file_has_room(const char *path, double bytes, const char *what, Error *e) {
 }
 
 char *file_path(const char *dir, const char *name) {
-    size_t n = strlen(dir), bytes = n + strlen(name) + 2;
-    char *path = mem_alloc(bytes, 1);
-    if (path) snprintf(path, bytes, "%s%s%s", dir, n && dir[n - 1] == '/' ? "" : "/", name);
-    return path;
+    size_t n = strlen(dir);
+    return mem_printf("%s%s%s", dir, n && dir[n - 1] == '/' ? "" : "/", name);
+}
+
+// --- in memory of our own: several threads read, as most of the time goes into pages that are written first
+
+enum { PART = 8 << 20, THREADS_MOST = 8, ENDED_EARLY = -1, INTERRUPTED = -2 };
+
+typedef struct Hold {
+    int fd;
+    unsigned char *data;
+    size_t size;
+    atomic_size_t taken;
+    atomic_int why; // an errno, ENDED_EARLY or INTERRUPTED
+} Hold;
+
+static int read_part(const Hold *h, size_t from, size_t to) {
+    while (from < to) {
+        ssize_t n = pread(h->fd, h->data + from, to - from, (off_t)from);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return errno;
+        if (n == 0) return ENDED_EARLY;
+        from += (size_t)n;
+    }
+    return 0;
+}
+
+// False where there is none left, or one has failed.
+static bool read_next(Hold *h) {
+    size_t from = atomic_load(&h->why) ? h->size : atomic_fetch_add(&h->taken, PART);
+    if (from >= h->size) return false;
+    int why = read_part(h, from, h->size - from < PART ? h->size : from + PART);
+    if (why) atomic_store(&h->why, why);
+    return true;
+}
+
+static void *read_parts(void *hold) {
+    while (read_next(hold)) {}
+    return NULL;
+}
+
+// As many threads as there are processors; what could not be started is done by the others.
+static void read_by_threads(Hold *h, const Progress *progress, Error *e) {
+    pthread_t threads[THREADS_MOST];
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int most = processors < THREADS_MOST ? (int)processors : THREADS_MOST, started = 0;
+    while (started < most - 1 && pthread_create(&threads[started], NULL, read_parts, h) == 0) started++;
+    while (read_next(h)) {
+        size_t taken = atomic_load(&h->taken);
+        double share = taken < h->size ? (double)taken / (double)h->size : 1;
+        if (!progress_say(progress, "reading weights", share, e)) atomic_store(&h->why, INTERRUPTED);
+    }
+    for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
+}
+
+static bool read_file(const char *path, Hold *h, const Progress *progress, Error *e) {
+    h->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (h->fd < 0) return error_input(e, "cannot open '%s': %s", path, strerror(errno));
+    read_by_threads(h, progress, e);
+    close(h->fd);
+    if (h->why == INTERRUPTED) return false;
+    if (h->why == ENDED_EARLY)
+        return error_input(e, "cannot read '%s': it became shorter while it was read", path);
+    return h->why == 0 || error_system(e, "cannot read '%s': %s", path, strerror(h->why));
+}
+
+bool file_hold(const char *path, FileView *view, size_t first, const Progress *progress, Error *e) {
+    enum { LINE = 64 };
+    size_t before = (LINE - first % LINE) % LINE, size = view->size + before;
+    if (!view->data) return true;
+    unsigned char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return error_system(e, "there is no memory to hold the %.1f GB of '%s': leave weights mapped",
+                            (double)size / 1e9, path);
+    madvise(memory, size, MADV_HUGEPAGE); // refused: ordinary pages
+    Hold h = {.data = memory + before, .size = view->size};
+    if (!read_file(path, &h, progress, e)) {
+        munmap(memory, size);
+        return false;
+    }
+    mprotect(memory, size, PROT_READ); // a guard only
+    file_unmap(view);
+    *view = (FileView){h.data, h.size};
+    return true;
+}
+
+// --- SHA-256
+
+bool sha256_bytes(const void *data, size_t n, char out[SHA256_TEXT], Error *e) {
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned length = 0;
+    if (!EVP_Digest(data, n, digest, &length, EVP_sha256(), NULL) || length != 32)
+        return error_system(e, "cannot compute SHA-256 of %zu bytes", n);
+    for (unsigned i = 0; i < 32; i++) snprintf(out + 2 * i, 3, "%02x", digest[i]);
+    return true;
+}
+
+bool sha256_file(const char *path, char out[SHA256_TEXT], Error *e) {
+    FileView view;
+    if (!file_map(path, &view, e)) return false;
+    bool ok = sha256_bytes(view.data ? view.data : (const void *)"", view.size, out, e);
+    file_unmap(&view);
+    return ok;
 }

@@ -1,3 +1,4 @@
+// See json.h.
 #include "engine/base/json.h"
 
 #include "engine/base/file.h"
@@ -7,8 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+// jansson (2.14) loses bytes of strings, calls it a syntax error or crashes when it gets no memory; so it
+// always gets some.
+static void *memory_of_jansson(size_t bytes) {
+    void *p = malloc(bytes);
+    if (!p && bytes) mem_exhausted(bytes);
+    return p;
+}
+
+__attribute__((constructor)) static void give_jansson_memory(void) {
+    json_set_alloc_funcs(memory_of_jansson, free);
+}
+
 const char *json_why(const json_error_t *why) {
-    enum json_error_code code = *why->text ? json_error_code(why) : json_error_unknown;
+    enum json_error_code code = json_error_code(why);
     return code == json_error_null_character || code == json_error_null_byte_in_key
                ? "the character \\u0000 is not read: take it out of the text"
                : why->text;
@@ -18,10 +31,7 @@ json_t *json_from_bytes(const char *bytes, size_t n, const char *place, Error *e
     json_error_t why;
     json_t *root = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &why);
     if (root) return root;
-    if (*why.text)
-        error_input(e, "cannot parse '%s': line %d, column %d: %s", place, why.line, why.column,
-                    json_why(&why));
-    else error_system(e, "out of memory parsing '%s'", place); // jansson then says nothing
+    error_input(e, "cannot parse '%s': line %d, column %d: %s", place, why.line, why.column, json_why(&why));
     return NULL;
 }
 
@@ -53,7 +63,7 @@ bool json_append(json_t *value, size_t flags, Text *out) {
     if (text) text_puts(out, text);
     mem_free(text);
     json_decref(value);
-    return text && !out->failed;
+    return text != NULL;
 }
 
 json_t *json_number(double x) { return isfinite(x) ? json_real(x) : json_null(); }

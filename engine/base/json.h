@@ -1,8 +1,6 @@
 // JSON, by jansson: duplicate keys are refused, depth is capped (at jansson's own 2,048), an error is one
-// line.
-//
-// When memory runs out, jansson reports it, calls it a syntax error, or (2.14, in one case) says nothing:
-// then a string of 16 bytes or more has lost a byte, as its buffer could not grow. We pass on what it says.
+// line. jansson never runs out of memory: the program ends first (memory.h), so a value that json_pack and
+// its relatives return is NULL only for text that is not UTF-8.
 //
 // The getters check type and range and name the key in their message; `place` is the file (and, where that
 // helps, the object in it) for the message.
@@ -15,18 +13,18 @@
 #include <stdint.h>
 #include <stdio.h>
 
-// Why jansson could not parse, in our words where its own are of its interface. Empty: there was no memory.
+// Why jansson could not parse: in our words where its own speak of its C interface.
 const char *json_why(const json_error_t *why);
 
 // Parses exactly n bytes; NULL with e filled if that is not JSON. Release with json_decref.
 json_t *json_from_bytes(const char *bytes, size_t n, const char *place, Error *e);
 json_t *json_from_file(const char *path, size_t max_size, Error *e);
 
-// A value as text; flags are those of json_dumps. For mem_free; NULL where there is no value or no memory.
+// A value as text, to be freed by mem_free; NULL for NULL. flags are those of json_dumps.
 char *json_text(const json_t *value, size_t flags);
 
-// The same as a line to a file, and at the end of a text. Both release the value (which may be NULL), and are
-// false where it could not become a text. Whether the file took the line is for its owner to check.
+// The same as a line to a file, and at the end of a text. Both release the value; false if it is NULL. The
+// file's owner checks whether the line was written.
 bool json_print(json_t *value, size_t flags, FILE *out);
 bool json_append(json_t *value, size_t flags, Text *out);
 

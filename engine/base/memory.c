@@ -1,7 +1,13 @@
+// See memory.h. Each block has its address from calloc in the eight bytes before it.
 #include "engine/base/memory.h"
 
+#include <assert.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ALIGN = 64 };
 
@@ -19,7 +25,17 @@ bool size_add(size_t a, size_t b, size_t *out) {
     return true;
 }
 
-void *mem_alloc(size_t count, size_t size) {
+__attribute__((weak)) _Noreturn void mem_exhausted(size_t bytes) {
+    char line[100];
+    bool huge = bytes == SIZE_MAX; // the product did not even fit
+    int n =
+        huge ? snprintf(line, sizeof line, "outpace: out of memory\n")
+             : snprintf(line, sizeof line, "outpace: out of memory: %.3g MB wanted\n", (double)bytes / 1e6);
+    ssize_t written = write(STDERR_FILENO, line, (size_t)n);
+    _exit(written == n ? 1 : 1); // nothing is left to do about a line that cannot be written
+}
+
+void *mem_try(size_t count, size_t size) {
     size_t bytes, padded;
     if (!size_mul(count, size, &bytes) || !size_add(bytes, 2 * ALIGN, &padded)) return NULL;
     padded = padded / ALIGN * ALIGN; // room for the header below p, and at least a byte above the elements
@@ -32,6 +48,15 @@ void *mem_alloc(size_t count, size_t size) {
     return p;
 }
 
+void *mem_alloc(size_t count, size_t size) { return mem_try(count, size); }
+
+void *mem_new(size_t count, size_t size) {
+    void *p = mem_try(count, size);
+    if (p) return p;
+    size_t bytes;
+    mem_exhausted(size_mul(count, size, &bytes) ? bytes : SIZE_MAX);
+}
+
 void mem_free(void *p) {
     if (!p) return;
     void *raw;
@@ -39,23 +64,37 @@ void mem_free(void *p) {
     free(raw);
 }
 
-bool mem_grow(void **p, size_t *capacity, size_t need, size_t size) {
+bool mem_grow(void *array, size_t *capacity, size_t need, size_t size) {
     if (need <= *capacity) return true;
     size_t want = *capacity < 8 ? 8 : *capacity;
     while (want < need)
-        if (!size_mul(want, 2, &want)) return false;
-    void *bigger = mem_alloc(want, size);
-    if (!bigger) return false;
-    if (*p) memcpy(bigger, *p, *capacity * size);
-    mem_free(*p);
-    *p = bigger;
+        if (!size_mul(want, 2, &want)) mem_exhausted(SIZE_MAX);
+    void *old, *bigger = mem_new(want, size);
+    memcpy(&old, array, sizeof old); // array points to a pointer of any type
+    if (old) memcpy(bigger, old, *capacity * size);
+    mem_free(old);
+    memcpy(array, &bigger, sizeof bigger);
     *capacity = want;
     return true;
 }
 
 char *mem_text(const char *s, size_t n) {
     size_t bytes;
-    char *copy = size_add(n, 1, &bytes) ? mem_alloc(bytes, 1) : NULL;
-    if (copy && n) memcpy(copy, s, n);
+    if (!size_add(n, 1, &bytes)) mem_exhausted(SIZE_MAX);
+    char *copy = mem_new(bytes, 1);
+    if (n) memcpy(copy, s, n);
     return copy;
+}
+
+char *mem_printf(const char *format, ...) {
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    assert(n >= 0); // our formats have no wide characters
+    char *text = mem_new((size_t)n + 1, 1);
+    vsnprintf(text, (size_t)n + 1, format, again);
+    va_end(again);
+    va_end(args);
+    return text;
 }

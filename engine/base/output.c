@@ -69,10 +69,8 @@ static bool is_of_kind(const char *path, const OutputKind *kind) {
 static bool is_ours(const char *path, const OutputKind *kind) {
     if (is_of_kind(path, kind)) return true;
     if (!kind->beside) return false;
-    size_t bytes = strlen(path) + strlen(kind->beside) + 1;
-    char *beside = mem_alloc(bytes, 1);
-    if (beside) snprintf(beside, bytes, "%s%s", path, kind->beside);
-    bool ours = beside && is_of_kind(beside, &(OutputKind){.holds = kind->holds});
+    char *beside = mem_printf("%s%s", path, kind->beside);
+    bool ours = is_of_kind(beside, &(OutputKind){.holds = kind->holds});
     mem_free(beside);
     return ours;
 }
@@ -85,7 +83,7 @@ void output_reads(Output *o, const char *path) {
 
 static bool make_directory_of(const char *path, Error *e) {
     char *directory = file_directory(path);
-    bool ok = directory ? file_make_directory(directory, e) : error_system(e, "out of memory for '%s'", path);
+    bool ok = file_make_directory(directory, e);
     if (ok && access(directory, W_OK)) ok = error_system(e, "cannot write '%s': %s", path, strerror(errno));
     mem_free(directory);
     return ok;
@@ -143,14 +141,9 @@ static bool open_stream(OutputPart *p, const char *path, Output *o, Error *e) {
 // The new part, at the end of the list.
 static OutputPart *begin(Output *o, const char *path, const OutputKind *kind, Error *e) {
     OutputPart p = {.file.fd = -1};
-    void *parts = o->parts;
     if (!output_check(o, path, kind, e)) return NULL;
-    bool room = mem_grow(&parts, &o->capacity, o->count + 1, sizeof *o->parts);
-    o->parts = parts;
-    if (!room || !(p.path = mem_text(path, strlen(path)))) {
-        error_system(e, "out of memory for '%s'", path);
-        return NULL;
-    }
+    mem_grow(&o->parts, &o->capacity, o->count + 1, sizeof *o->parts);
+    p.path = mem_text(path, strlen(path));
     if (!(output_is_stream(path) ? open_stream(&p, path, o, e) : file_part_open(&p.file, path, e))) {
         drop(&p);
         return NULL;

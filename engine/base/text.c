@@ -2,25 +2,22 @@
 
 #include "engine/base/memory.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-static bool reserve(Text *t, size_t more) {
-    void *data = t->data;
+static void reserve(Text *t, size_t more) {
     size_t need;
-    if (!t->failed && more < t->capacity - t->length) return true;
-    if (t->failed || !size_add(t->length + 1, more, &need) || !mem_grow(&data, &t->capacity, need, 1)) {
-        t->failed = true;
-        return false;
-    }
-    t->data = data;
-    return true;
+    if (more < t->capacity - t->length) return;
+    if (!size_add(t->length + 1, more, &need)) mem_exhausted(SIZE_MAX);
+    mem_grow(&t->data, &t->capacity, need, 1);
 }
 
 void text_add(Text *t, const char *bytes, size_t n) {
-    if (!reserve(t, n)) return;
+    reserve(t, n);
     if (n) memcpy(t->data + t->length, bytes, n);
     t->length += n;
     t->data[t->length] = 0;
@@ -32,11 +29,10 @@ void text_vprintf(Text *t, const char *format, va_list args) {
     va_list again;
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, format, args);
-    if (n < 0) t->failed = true;
-    else if (reserve(t, (size_t)n)) {
-        vsnprintf(t->data + t->length, (size_t)n + 1, format, again);
-        t->length += (size_t)n;
-    }
+    assert(n >= 0); // our formats have no wide characters
+    reserve(t, (size_t)n);
+    vsnprintf(t->data + t->length, (size_t)n + 1, format, again);
+    t->length += (size_t)n;
     va_end(again);
 }
 

@@ -1,6 +1,4 @@
-// A growing text: built piece by piece, always NUL-terminated, failing once and for all.
-//
-// If memory runs out, `failed` is set, later calls do nothing, and the owner checks it once at the end.
+// A growing text: built piece by piece, always NUL-terminated.
 #pragma once
 #include <stdarg.h>
 #include <stdbool.h>
@@ -9,7 +7,7 @@
 typedef struct Text {
     char *data; // NULL until the first byte; use text_get to read
     size_t length, capacity;
-    bool failed;
+    bool failed; // never: until the last room is converted
 } Text;
 
 void text_add(Text *t, const char *bytes, size_t n);

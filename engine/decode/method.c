@@ -1,7 +1,7 @@
 #include "engine/decode/method.h"
 
 #include "engine/base/memory.h"
-#include "engine/base/suggest.h"
+#include "engine/base/error.h"
 
 #include <assert.h>
 #include <stdio.h>

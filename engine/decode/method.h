@@ -4,7 +4,7 @@
 // and what was accepted (observe). It never emits a token, so it cannot break losslessness. A new method is
 // one file under methods/ and one row in methods/table.c.
 #pragma once
-#include "engine/base/sha256.h"
+#include "engine/base/file.h"
 #include "engine/core/session.h"
 #include "engine/decode/param.h"
 #include "engine/core/sampler.h"

@@ -1,6 +1,6 @@
 #include "engine/decode/param.h"
 
-#include "engine/base/suggest.h"
+#include "engine/base/error.h"
 
 #include <errno.h>
 #include <math.h>

@@ -10,7 +10,7 @@
 // the same as none: the table is made anew and takes its place.
 #pragma once
 #include "engine/base/error.h"
-#include "engine/base/sha256.h"
+#include "engine/base/file.h"
 
 #include <stdbool.h>
 #include <stddef.h>

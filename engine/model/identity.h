@@ -7,7 +7,7 @@
 // taken whole. Another training or another conversion changes numbers everywhere, and so some in the spots. A
 // change made by hand to fewer numbers than lie between two spots may go unseen.
 #pragma once
-#include "engine/base/sha256.h"
+#include "engine/base/file.h"
 #include "engine/model/model.h"
 
 enum { IDENTITY_SAMPLES = 4096, IDENTITY_BYTES = 64 };

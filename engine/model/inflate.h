@@ -24,7 +24,7 @@
 // What such a model measures is a stand-in's: "outpace_stand_in" in config.json says so (Model.stand_in).
 #pragma once
 #include "engine/base/progress.h"
-#include "engine/base/sha256.h"
+#include "engine/base/file.h"
 #include "engine/model/adapter.h"
 
 #include <stddef.h>

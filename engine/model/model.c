@@ -2,7 +2,7 @@
 // then every weight by role. Shards stay mapped for the model's life; their headers do not.
 #include "engine/model/model.h"
 
-#include "engine/base/hold.h"
+#include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/model/config.h"

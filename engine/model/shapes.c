@@ -1,7 +1,7 @@
 #include "engine/model/shapes.h"
 
-#include "engine/base/configs.h"
+#include "engine/base/shipped.h"
 
-char *shape_file(const char *name, Error *e) { return configs_named("shapes", "shape", name, e); }
+char *shape_file(const char *name, Error *e) { return shipped_named("shapes", "shape", name, e); }
 
-bool shape_names(Text *out, Error *e) { return configs_names("shapes", out, e); }
+bool shape_names(Text *out, Error *e) { return shipped_names("shapes", out, e); }

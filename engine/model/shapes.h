@@ -4,7 +4,7 @@
 #include "engine/base/text.h"
 
 // The path of a shape's file, for mem_free: `name` itself where it is a path to a file, else NAME.json of the
-// folder, wherever that is (engine/base/configs.h). NULL with e filled; an unknown name is answered with the
+// folder, wherever that is (engine/base/shipped.h). NULL with e filled; an unknown name is answered with the
 // known ones.
 char *shape_file(const char *name, Error *e);
 

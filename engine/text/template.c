@@ -1,6 +1,6 @@
 #include "engine/text/template.h"
 
-#include "engine/base/suggest.h"
+#include "engine/base/error.h"
 #include "engine/text/utf8.h"
 
 #include <string.h>

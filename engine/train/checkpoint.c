@@ -1,7 +1,7 @@
 #include "engine/train/checkpoint.h"
 
 #include "engine/base/memory.h"
-#include "engine/base/sha256.h"
+#include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "engine/model/safetensors.h"
 #include "engine/train/tensors.h"

@@ -1,7 +1,7 @@
 // A figure of a stored run: a file, or lines in the terminal.
 #include "harness/program/command.h"
 
-#include "engine/base/suggest.h"
+#include "engine/base/error.h"
 #include "harness/predict/computed.h"
 #include "harness/predict/priced_surface.h"
 #include "harness/stored/choice.h"

@@ -2,7 +2,7 @@
 #include "harness/program/command.h"
 
 #include "engine/base/memory.h"
-#include "engine/base/sha256.h"
+#include "engine/base/file.h"
 #include "harness/models/content.h"
 #include "harness/machine/environment.h"
 #include "harness/machine/gauges.h"

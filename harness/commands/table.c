@@ -1,7 +1,7 @@
 // A paper's table beside a stored run.
 #include "harness/program/command.h"
 
-#include "engine/base/suggest.h"
+#include "engine/base/error.h"
 #include "harness/predict/prices.h"
 #include "harness/table/catalogue.h"
 #include "harness/stored/choice.h"

@@ -4,7 +4,7 @@
 //   any = all { "or" all }      all = not { "and" not }      not = "not" not | "(" any ")" | comparison
 #include "harness/config/condition.h"
 
-#include "engine/base/suggest.h"
+#include "engine/base/error.h"
 
 #include <ctype.h>
 #include <errno.h>

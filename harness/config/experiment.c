@@ -4,7 +4,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "engine/base/suggest.h"
+#include "engine/base/error.h"
 #include "engine/text/template.h"
 #include "harness/config/axis.h"
 #include "harness/config/scale.h"

@@ -1,6 +1,6 @@
 #include "harness/config/fields.h"
 
-#include "engine/base/suggest.h"
+#include "engine/base/error.h"
 #include "engine/base/text.h"
 
 #include <errno.h>

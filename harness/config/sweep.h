@@ -6,7 +6,7 @@
 // varies, in the order of settings.c; the method's matrix as written; its zips as written. A setting that is
 // an axis of the method replaces the experiment's.
 #pragma once
-#include "engine/base/sha256.h"
+#include "engine/base/file.h"
 #include "harness/config/experiment.h"
 
 enum { SWEEP_MAX = 1 << 15 }; // points

@@ -1,6 +1,6 @@
 // Hashes of what a measurement stands on.
 #pragma once
-#include "engine/base/sha256.h"
+#include "engine/base/file.h"
 #include "engine/model/model.h"
 
 // A model directory; without weights, its config.json alone.

@@ -2,7 +2,6 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "engine/base/sha256.h"
 #include "engine/model/shapes.h"
 #include "engine/model/synth.h"
 #include "harness/models/inflated.h"

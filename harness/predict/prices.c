@@ -1,6 +1,6 @@
 #include "harness/predict/prices.h"
 
-#include "engine/base/embed.h"
+#include "engine/base/shipped.h"
 #include "engine/base/memory.h"
 #include "harness/predict/step_model.h"
 #include "results/published.h"

@@ -1,6 +1,6 @@
 #include "harness/predict/step_model.h"
 
-#include "engine/base/configs.h"
+#include "engine/base/shipped.h"
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/model/config.h"
@@ -33,7 +33,7 @@ bool step_model_open(const char *name, StepModel *out, Error *e) {
 }
 
 bool machine_open(const char *name, Hardware *out, Error *e) {
-    char *path = configs_named("hardware", "machine", name, e);
+    char *path = shipped_named("hardware", "machine", name, e);
     bool ok = path && hardware_open(path, out, e);
     mem_free(path);
     return ok;

@@ -9,5 +9,5 @@ StepModel step_model(const Shape *s, double weight_bytes);
 // A name under configs/shapes, or the path of a config.json; weights of 16 bits.
 bool step_model_open(const char *name, StepModel *out, Error *e);
 
-// A name under configs/hardware (engine/base/configs.h), or the path of such a file.
+// A name under configs/hardware (engine/base/shipped.h), or the path of such a file.
 bool machine_open(const char *name, Hardware *out, Error *e);

@@ -1,6 +1,6 @@
 #include "harness/program/options.h"
 
-#include "engine/base/suggest.h"
+#include "engine/base/error.h"
 
 #include <ctype.h>
 #include <errno.h>

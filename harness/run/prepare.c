@@ -1,6 +1,6 @@
 #include "harness/run/prepare.h"
 
-#include "engine/base/configs.h"
+#include "engine/base/shipped.h"
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
@@ -105,7 +105,7 @@ static bool open_all(Prepared *p, size_t n, const SweepOptions *o, Error *e) {
 static bool read_config(Prepared *p, const char *file, size_t *n, Error *e) {
     static const char ours[] = "configs/";
     bool elsewhere = !file_exists(file) && strncmp(file, ours, sizeof ours - 1) == 0;
-    char *path = elsewhere ? configs_path(file + sizeof ours - 1) : NULL;
+    char *path = elsewhere ? shipped_path(file + sizeof ours - 1) : NULL;
     bool ok = file_read(path ? path : file, YAML_BYTES, &p->config, n, e) && copy(file, &p->file, e);
     mem_free(path);
     return ok;

@@ -3,7 +3,7 @@
 #include "harness/stored/choice.h"
 
 #include "engine/base/memory.h"
-#include "engine/base/suggest.h"
+#include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "results/rows.h"
 

@@ -1,6 +1,6 @@
 #include "harness/stored/stored.h"
 
-#include "engine/base/embed.h"
+#include "engine/base/shipped.h"
 #include "engine/base/json.h"
 #include "results/rows.h"
 

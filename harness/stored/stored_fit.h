@@ -1,6 +1,6 @@
 // Fits of Lookahead's law that `outpace fit RUN` made, as the store keeps them (results/schema_5.sql).
 #pragma once
-#include "engine/base/sha256.h"
+#include "engine/base/file.h"
 #include "harness/stored/stored_points.h"
 #include "results/fit.h"
 #include "simulate/fit.h"

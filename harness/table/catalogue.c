@@ -2,9 +2,9 @@
 // our own, so what is wrong with them is found by the test of this one, not by its reader.
 #include "harness/table/catalogue.h"
 
-#include "engine/base/embed.h"
+#include "engine/base/shipped.h"
 #include "engine/base/memory.h"
-#include "engine/base/suggest.h"
+#include "engine/base/error.h"
 
 #include <assert.h>
 #include <string.h>

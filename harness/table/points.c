@@ -1,6 +1,6 @@
 #include "harness/table/points.h"
 
-#include "engine/base/embed.h"
+#include "engine/base/shipped.h"
 #include "engine/base/memory.h"
 #include "results/rows.h"
 

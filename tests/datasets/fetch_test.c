@@ -3,7 +3,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
-#include "engine/base/sha256.h"
+#include "engine/base/file.h"
 #include "tests/support/child.h"
 #include "tests/support/scratch.h"
 

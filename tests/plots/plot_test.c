@@ -5,7 +5,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
-#include "engine/base/sha256.h"
+#include "engine/base/file.h"
 #include "plots/plots.h"
 #include "results/sql.h"
 #include "tests/support/child.h"

@@ -4,7 +4,7 @@
 // OUTPACE_GOLDEN=write writes the fixture anew.
 #include "tests/support/check.h"
 
-#include "engine/base/embed.h"
+#include "engine/base/shipped.h"
 #include "engine/base/memory.h"
 #include "plots/page.h"
 #include "plots/report.h"

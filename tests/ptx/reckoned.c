@@ -1,7 +1,7 @@
 // Counts a step's work and derives times from the counts. reckoned.h describes the model.
 #include "tests/ptx/reckoned.h"
 
-#include "engine/base/configs.h"
+#include "engine/base/shipped.h"
 #include "engine/base/memory.h"
 #include "engine/core/session.h"
 #include "engine/cuda/cuda.h"
@@ -239,7 +239,7 @@ bool counting_step(Counting *c, int rows, TreeKind tree, int context, const Coun
 const char *const BOUND_NAMES[BOUNDS] = {"memory", "L2", "mma", "issue", "shared", "path"};
 
 bool card_sheet(const Card *card, Hardware *out, Error *e) {
-    char *path = configs_named("hardware", "machine", card->sheet, e);
+    char *path = shipped_named("hardware", "machine", card->sheet, e);
     bool ok = path && hardware_open(path, out, e);
     mem_free(path);
     return ok;

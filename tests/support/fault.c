@@ -6,9 +6,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 void *__real_malloc(size_t n);
@@ -90,11 +91,6 @@ int __wrap_close(int fd) { // closes all the same, as Linux does
     return failing ? -1 : result;
 }
 
-// Before the first JSON value there is, so that every one is counted when it comes and when it goes.
-__attribute__((constructor)) static void watch_jansson(void) {
-    json_set_alloc_funcs(__wrap_malloc, __wrap_free);
-}
-
 typedef bool (*FaultRun)(void *, Error *);
 typedef void (*FaultAfter)(void *, bool);
 
@@ -107,33 +103,71 @@ static void check_run(int n, bool ok, const Error *e, int leaked, int opened, bo
     if (!ok && !fault_seen()) fail_msg("nothing failed, but: '%s'", e->text);
 }
 
-static int each(FaultKind kind, FaultRun run, FaultAfter after, void *state, bool json) {
+// --- allocations: every run in a process of its own, which mem_exhausted may end
+
+enum { WHOLE = 10, REFUSED, WRONG }; // exit codes of such a process; 1 is mem_exhausted's
+
+static _Noreturn void run_apart(int n, FaultRun run, void *state) {
+    Error e = {.kind = ERROR_NONE};
+    int before = fault_live(), were_open = fault_open();
+    arm(n, 0);
+    bool ok = run(state, &e), failed = fault_seen();
+    arm(0, 0);
+    int leaked = fault_live() - before, opened = fault_open() - were_open;
+    if (leaked) fprintf(stderr, "%d allocations more than before it: '%s'", leaked, e.text);
+    else if (opened) fprintf(stderr, "%d files more are open than before it: '%s'", opened, e.text);
+    else if (ok && failed) fprintf(stderr, "want an error, got success");
+    else if (!ok && !failed) fprintf(stderr, "nothing failed, but: '%s'", e.text);
+    else if (!ok && e.kind != ERROR_SYSTEM) fprintf(stderr, "not a system error: '%s'", e.text);
+    else _exit(ok ? WHOLE : REFUSED);
+    _exit(WRONG);
+}
+
+static int each_allocation(FaultRun run, FaultAfter after, void *state) {
+    for (int n = 1;; n++) {
+        int ends[2], code;
+        char line[1000] = "";
+        assert_int_equal(pipe(ends), 0);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            dup2(ends[1], STDERR_FILENO);
+            run_apart(n, run, state);
+        }
+        __real_close(ends[1]);
+        ssize_t length = __real_read(ends[0], line, sizeof line - 1);
+        __real_close(ends[0]);
+        assert_int_equal(waitpid(child, &code, 0), child);
+        code = WIFEXITED(code) ? WEXITSTATUS(code) : WRONG;
+        bool one_line =
+            strncmp(line, "outpace: out of memory", 22) == 0 && strchr(line, '\n') == line + length - 1;
+        if (code == 1 ? !one_line : code != WHOLE && code != REFUSED) fail_msg("allocation %d: %s", n, line);
+        if (after) after(state, code == WHOLE);
+        if (code == WHOLE) return n - 1;
+    }
+}
+
+// --- calls
+
+static int each_call(FaultRun run, FaultAfter after, void *state, bool of_model) {
     for (int n = 1;; n++) {
         Error e = {.kind = ERROR_NONE};
         int before = fault_live(), were_open = fault_open();
-        arm(kind == FAULT_ALLOCATION ? n : 0, kind == FAULT_CALL ? n : 0);
+        arm(0, n);
         bool ok = run(state, &e), failed = fault_seen();
-        check_run(n, ok, &e, fault_live() - before, fault_open() - were_open,
-                  kind == FAULT_ALLOCATION || !json);
+        check_run(n, ok, &e, fault_live() - before, fault_open() - were_open, !of_model);
         arm(0, 0);
-        if (failed && ok && !json) fail_msg("failure %d: want a system error, got success", n);
+        if (failed && ok && !of_model) fail_msg("failure %d: want a system error, got success", n);
         if (after) after(state, ok);
         if (!failed) return n - 1;
     }
 }
 
 int fault_each(FaultKind kind, FaultRun run, FaultAfter after, void *state) {
-    return each(kind, run, after, state, false);
+    return kind == FAULT_ALLOCATION ? each_allocation(run, after, state)
+                                    : each_call(run, after, state, false);
 }
 
-static void *twice(size_t n) {
-    void *p = __wrap_malloc(n);
-    return p ? p : __wrap_malloc(n);
-}
-
-int fault_each_json(FaultKind kind, FaultRun run, FaultAfter after, void *state) {
-    json_set_alloc_funcs(twice, __wrap_free);
-    int failures = each(kind, run, after, state, true);
-    watch_jansson();
-    return failures;
+int fault_each_model_call(FaultRun run, FaultAfter after, void *state) {
+    return each_call(run, after, state, true);
 }

@@ -1,6 +1,6 @@
 // Failing allocations and system calls, one at a time. Only for programs named *_fault_test, which the
 // Makefile links so that malloc and its family, open, read, write, fsync, close and rename of our own code go
-// through fault.c. jansson allocates through there too; other libraries' allocations are neither failed nor
+// through fault.c, and jansson's allocations too. Other libraries' allocations are neither failed nor
 // counted.
 //
 // The way to use it is fault_each: it fails the first, the second, the third... until a run has no failure.
@@ -18,14 +18,14 @@ int fault_live(void);  // allocations alive
 int fault_open(void);  // files open
 
 // Runs `run`, failing what can fail one after the other, until nothing failed; returns how many failures
-// there were. Each failing run must return false with a system error, the last one true; none may leave an
-// allocation alive or a file open. `after`, where given, checks what a run left behind; ok is what the run
-// returned.
+// there were. A failing call must make it return false with a system error, leave no allocation alive and no
+// file open. A failing allocation may do the same, where a refused block is an error (mem_try), or end the
+// process by mem_exhausted: each of those runs is a child, so `state` is as it was, and what `after` checks
+// is what a killed run leaves behind. ok is what the run returned.
 int fault_each(FaultKind kind, bool (*run)(void *state, Error *e), void (*after)(void *state, bool ok),
                void *state);
 
-// The same for a run that reads or writes JSON. jansson (2.14) reads and writes wrong things where memory
-// runs out in it, and may crash: its allocations are tried a second time, so a run may survive the first
-// failing. A file of a model that cannot be read is an input error.
-int fault_each_json(FaultKind kind, bool (*run)(void *state, Error *e), void (*after)(void *state, bool ok),
-                    void *state);
+// The same for the calls of a run that reads a model: a file of it that cannot be read is an input error, and
+// some failures leave nothing to report.
+int fault_each_model_call(bool (*run)(void *state, Error *e), void (*after)(void *state, bool ok),
+                          void *state);

@@ -1,7 +1,7 @@
 // Memory in the place of a mapped file: the same bytes, whatever becomes of the file afterwards.
 #include "tests/support/check.h"
 
-#include "engine/base/hold.h"
+#include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "tests/support/folder.h"
 

@@ -1,7 +1,7 @@
 // The vectors of FIPS 180 and of bytes in a file.
 #include "tests/support/check.h"
 
-#include "engine/base/sha256.h"
+#include "engine/base/file.h"
 #include "tests/support/folder.h"
 #include "tests/support/scratch.h"
 

@@ -1,6 +1,6 @@
 #include "tests/support/check.h"
 
-#include "engine/base/suggest.h"
+#include "engine/base/error.h"
 
 #include <string.h>
 

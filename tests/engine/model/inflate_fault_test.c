@@ -37,8 +37,8 @@ static void every_failure(void **state) {
     SynthOptions o = {.shape = "tiny", .sets = sets, .set_count = 4};
     Error e = {0};
     if (!model_synth(small(*state), &o, &e)) fail_msg("%s", e.text);
-    assert_true(fault_each_json(FAULT_ALLOCATION, inflate, whole_or_nothing, *state) > 100);
-    assert_true(fault_each_json(FAULT_CALL, inflate, whole_or_nothing, *state) > 30);
+    assert_true(fault_each(FAULT_ALLOCATION, inflate, whole_or_nothing, *state) > 100);
+    assert_true(fault_each_model_call(inflate, whole_or_nothing, *state) > 30);
 }
 
 int main(void) {

@@ -38,15 +38,15 @@ static void whole_or_no_model(void *state, bool ok) {
 }
 
 static void making(void **state) {
-    assert_true(fault_each_json(FAULT_ALLOCATION, synth, whole_or_no_model, *state) > 50);
-    assert_true(fault_each_json(FAULT_CALL, synth, whole_or_no_model, *state) > 20);
+    assert_true(fault_each(FAULT_ALLOCATION, synth, whole_or_no_model, *state) > 50);
+    assert_true(fault_each_model_call(synth, whole_or_no_model, *state) > 20);
 }
 
 static void opening(void **state) {
     Error e = {0};
     if (!synth(*state, &e)) fail_msg("%s", e.text);
-    assert_true(fault_each_json(FAULT_ALLOCATION, open_and_close, NULL, *state) > 100);
-    assert_true(fault_each_json(FAULT_CALL, open_and_close, NULL, *state) > 5);
+    assert_true(fault_each(FAULT_ALLOCATION, open_and_close, NULL, *state) > 100);
+    assert_true(fault_each_model_call(open_and_close, NULL, *state) > 5);
 }
 
 int main(void) {

@@ -1,4 +1,5 @@
-#include "engine/base/configs.h"
+// See shipped.h.
+#include "engine/base/shipped.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
@@ -37,7 +38,7 @@ static bool find(const char *name, char out[MAX_PATH]) {
     return false;
 }
 
-char *configs_path(const char *name) {
+char *shipped_path(const char *name) {
     char path[MAX_PATH];
     return find(name, path) ? mem_text(path, strlen(path)) : NULL;
 }
@@ -56,7 +57,7 @@ static bool list_folder(const char *folder, Text *out, Error *e) {
     DIR *d = opendir(folder);
     if (!d) return error_input(e, "cannot read the folder '%s'", folder);
     for (struct dirent *f; count < MOST && (f = readdir(d));)
-        if (is_named(f) && (names[count] = mem_text(f->d_name, strlen(f->d_name) - 5))) count++;
+        if (is_named(f)) names[count++] = mem_text(f->d_name, strlen(f->d_name) - 5);
     closedir(d);
     qsort(names, (size_t)count, sizeof *names, by_text);
     for (int i = 0; i < count; i++) {
@@ -66,7 +67,7 @@ static bool list_folder(const char *folder, Text *out, Error *e) {
     return true;
 }
 
-bool configs_names(const char *folder, Text *out, Error *e) {
+bool shipped_names(const char *folder, Text *out, Error *e) {
     char path[MAX_PATH];
     if (find(folder, path)) return list_folder(path, out, e);
     return error_input(e, "cannot find the folder configs/%s: set OUTPACE_CONFIGS to the configs folder",
@@ -75,7 +76,7 @@ bool configs_names(const char *folder, Text *out, Error *e) {
 
 static void unknown(const char *folder, const char *what, const char *name, Error *e) {
     Text list = {0};
-    if (configs_names(folder, &list, e)) {
+    if (shipped_names(folder, &list, e)) {
         for (size_t i = 0; i + 1 < list.length; i++)
             if (list.data[i] == '\n') list.data[i] = ' ';
         if (list.length) list.data[list.length - 1] = 0;
@@ -85,19 +86,13 @@ static void unknown(const char *folder, const char *what, const char *name, Erro
     text_release(&list);
 }
 
-static char *copied(const char *path, const char *what, Error *e) {
-    char *copy = mem_text(path, strlen(path));
-    if (!copy) error_system(e, "out of memory for the path of the %s '%s'", what, path);
-    return copy;
-}
-
-char *configs_named(const char *folder, const char *what, const char *name, Error *e) {
+char *shipped_named(const char *folder, const char *what, const char *name, Error *e) {
     char file[256], path[MAX_PATH];
     snprintf(file, sizeof file, "%s/%.200s.json", folder, name);
     if (strchr(name, '/') || strstr(name, ".json")) {
-        if (file_exists(name)) return copied(name, what, e);
+        if (file_exists(name)) return mem_text(name, strlen(name));
         error_input(e, "cannot read the %s '%s'", what, name);
-    } else if (find(file, path)) return copied(path, what, e);
+    } else if (find(file, path)) return mem_text(path, strlen(path));
     else unknown(folder, what, name, e);
     return NULL;
 }

@@ -1,7 +1,7 @@
 // What comes with the program: by short names, by paths, from the folder that OUTPACE_CONFIGS names.
 #include "tests/support/check.h"
 
-#include "engine/base/configs.h"
+#include "engine/base/shipped.h"
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "tests/support/folder.h"
@@ -23,7 +23,7 @@ static void make(void **state) {
 
 static void check_named(const char *name, const char *end) {
     Error e = {0};
-    char *path = configs_named("machines", "machine", name, &e);
+    char *path = shipped_named("machines", "machine", name, &e);
     if (!path) fail_msg("%s: %s", name, e.text);
     size_t n = strlen(path), m = strlen(end);
     if (n < m || strcmp(path + n - m, end) != 0) fail_msg("%s: wanted ..%s, got %s", name, end, path);
@@ -32,7 +32,7 @@ static void check_named(const char *name, const char *end) {
 
 static void check_refused(const char *name, const char *why) {
     Error e = {0};
-    assert_null(configs_named("machines", "machine", name, &e));
+    assert_null(shipped_named("machines", "machine", name, &e));
     if (!strstr(e.text, why)) fail_msg("%s: wanted '%s' in: %s", name, why, e.text);
 }
 
@@ -43,20 +43,20 @@ static void names_and_paths(void **state) {
     check_named(folder_path(*state, "machines/a.json"), "machines/a.json");
     check_refused("c", "there is no machine 'c'; known are a b; or give the path");
     check_refused("none/c.json", "cannot read the machine 'none/c.json'");
-    char *whole = configs_path("machines/notes.txt");
+    char *whole = shipped_path("machines/notes.txt");
     assert_non_null(whole);
     mem_free(whole);
-    assert_null(configs_path("machines/other.txt"));
+    assert_null(shipped_path("machines/other.txt"));
 }
 
 static void lists_them_in_order(void **state) {
     Error e = {0};
     Text names = {0};
     make(state);
-    assert_true(configs_names("machines", &names, &e));
+    assert_true(shipped_names("machines", &names, &e));
     assert_string_equal(text_get(&names), "a\nb\n");
     text_release(&names);
-    assert_false(configs_names("planets", &names, &e));
+    assert_false(shipped_names("planets", &names, &e));
     assert_non_null(strstr(e.text, "set OUTPACE_CONFIGS"));
     text_release(&names);
 }
