@@ -303,4 +303,5 @@ const Command command_bench = {
         "  outpace bench MODEL --tokens 1 --context 100 --prefill 1024\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run,
+    .parts = (const Command *const[]){&command_bench_store, NULL}};

@@ -173,7 +173,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
 
 const Command command_datasets = {
     .name = "datasets",
-    .usage = "[NAME | --path FILE | --formats]",
+    .usage = "[NAME | --path FILE | --formats | index ...]",
     .summary = "list the datasets and where they are; show prompts of one",
     .arguments = {0, 1},
     .lesson =
@@ -184,7 +184,9 @@ const Command command_datasets = {
         "\n"
         "  outpace datasets mathematics\n"
         "  datasets/fetch data gsm8k && OUTPACE_DATA=data outpace datasets gsm8k:qa --split train\n"
-        "  outpace datasets --path prompts.jsonl -n 5\n",
+        "  outpace datasets --path prompts.jsonl -n 5\n"
+        "  outpace datasets index --help        texts for the method 'rest'\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run,
+    .parts = (const Command *const[]){&command_datasets_index, NULL}};

@@ -139,12 +139,14 @@ static bool merge_one(Store *s, const char *path, Error *e) {
     return true;
 }
 
+static const Command MERGE;
+
 static bool merge(int argc, char **argv, int *code, Error *e) {
     StoreCommandOptions o = {.db = STORE_DEFAULT, .format = "table"};
     Positionals rest;
     bool stop;
     (void)code;
-    if (!command_parse(&command_merge, argc, argv, &o, &rest, &stop, e)) return false;
+    if (!command_parse(&MERGE, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     Store *first = store_open(rest.items[0], STORE_READ, NULL, e); // a wrong name makes no store
     store_close(first);
@@ -155,8 +157,8 @@ static bool merge(int argc, char **argv, int *code, Error *e) {
     return ok;
 }
 
-const Command command_merge = {
-    .name = "merge",
+static const Command MERGE = {
+    .name = "store merge",
     .usage = "DB... [--db FILE]",
     .summary = "bring all that other stores hold into one",
     .arguments = {1, POSITIONALS_MAX},
@@ -165,7 +167,7 @@ const Command command_merge = {
         "is one run with the samples of both. Runs that were made apart stay apart, though their content\n"
         "be equal. Each store comes whole or not at all, and is only read.\n"
         "\n"
-        "  outpace merge laptop.db server.db --db all.db\n",
+        "  outpace store merge laptop.db server.db --db all.db\n",
     .options = CARE_OPTIONS,
     .option_count = 1, // no --check
     .run = merge};
@@ -189,12 +191,14 @@ static bool collect(Store *s, const Positionals *names, Error *e) {
     return true;
 }
 
+static const Command GC;
+
 static bool gc(int argc, char **argv, int *code, Error *e) {
     StoreCommandOptions o = {.db = STORE_DEFAULT, .format = "table"};
     Positionals rest;
     bool stop;
     (void)code;
-    if (!command_parse(&command_gc, argc, argv, &o, &rest, &stop, e)) return false;
+    if (!command_parse(&GC, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     StoreMode mode = file_exists(o.db) ? STORE_WRITE : STORE_READ; // gc makes no store
     Store *s = store_open(o.db, mode, NULL, e);
@@ -203,8 +207,8 @@ static bool gc(int argc, char **argv, int *code, Error *e) {
     return ok;
 }
 
-const Command command_gc = {
-    .name = "gc",
+static const Command GC = {
+    .name = "store gc",
     .usage = "[RUN...] [--check] [--db FILE]",
     .summary = "delete runs that are named, and what nothing refers to; give the space back",
     .arguments = {0, POSITIONALS_MAX},
@@ -216,3 +220,9 @@ const Command command_gc = {
     .options = CARE_OPTIONS,
     .option_count = sizeof CARE_OPTIONS / sizeof *CARE_OPTIONS,
     .run = gc};
+
+const Command command_store = {
+    .name = "store",
+    .usage = "export|import|merge|gc ...",
+    .summary = "write runs for other programs, take in theirs, merge stores, delete runs",
+    .parts = (const Command *const[]){&command_store_export, &command_store_import, &MERGE, &GC, NULL}};

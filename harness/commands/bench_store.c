@@ -310,7 +310,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
                           .db = STORE_DEFAULT};
     Positionals rest;
     bool stop;
-    if (!command_parse(&command_surface, argc, argv, &a, &rest, &stop, e)) return false;
+    if (!command_parse(&command_bench_store, argc, argv, &a, &rest, &stop, e)) return false;
     if (stop) return true;
     Work *s = mem_alloc(1, sizeof *s);
     if (!s) return error_system(e, "out of memory");
@@ -323,8 +323,8 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     return ok;
 }
 
-const Command command_surface = {
-    .name = "surface",
+const Command command_bench_store = {
+    .name = "bench --store",
     .usage = "MODEL [OPTIONS]",
     .summary = "measure what steps of every size cost, and their parts, into the store",
     .arguments = {1, 1},
@@ -343,13 +343,13 @@ const Command command_surface = {
         "One token is timed before and after a context's grid: if these differ, the machine changed, which\n"
         "is stored and said; --again measures anew. The same command goes on with what was interrupted.\n"
         "\n"
-        "  outpace surface MODEL\n"
-        "  outpace surface MODEL --k 1..32 --w 0..15 --context 25,100,500\n"
-        "  outpace surface MODEL --k 1 --w 0 --context 16000 --sequence --sliding-window off\n"
-        "  outpace surface MODEL --layout tree --rows 0 --db mine.db\n"
-        "  outpace surface MODEL --cache copied --rows 0\n"
-        "  outpace surface MODEL --k 1 --w 0 --exits 1..8\n"
-        "  outpace surface MODEL --device cuda --math fast\n",
+        "  outpace bench --store MODEL\n"
+        "  outpace bench --store MODEL --k 1..32 --w 0..15 --context 25,100,500\n"
+        "  outpace bench --store MODEL --k 1 --w 0 --context 16000 --sequence --sliding-window off\n"
+        "  outpace bench --store MODEL --layout tree --rows 0 --db mine.db\n"
+        "  outpace bench --store MODEL --cache copied --rows 0\n"
+        "  outpace bench --store MODEL --k 1 --w 0 --exits 1..8\n"
+        "  outpace bench --store MODEL --device cuda --math fast\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run};

@@ -135,7 +135,8 @@ static bool export_answers(Store *s, const Rows *r, const TransferOptions *o, Er
 
 static bool export_specbench(Store *s, int64_t run, const TransferOptions *o, Error *e) {
     if (!o->output)
-        return error_input(e, "export: --format spec-bench needs -o DIR: it writes a file a point and pass");
+        return error_input(
+            e, "store export: --format spec-bench needs -o DIR: it writes a file a point and pass");
     Rows *r = rows_open(
         s,
         "SELECT DISTINCT point.id, number, method, pass FROM point JOIN sample ON point_id = point.id"
@@ -157,7 +158,7 @@ static const char *format_of(const TransferOptions *o) {
 static bool export_run(Store *s, int64_t run, const TransferOptions *o, Error *e) {
     if (strcmp(o->format, "spec-bench") == 0) return export_specbench(s, run, o, e);
     if (strcmp(o->format, "csv") == 0 || strcmp(o->format, "jsonl") == 0) return export_rows(s, run, o, e);
-    return error_input(e, "export: --format is '%s', must be csv, jsonl or spec-bench", o->format);
+    return error_input(e, "store export: --format is '%s', must be csv, jsonl or spec-bench", o->format);
 }
 
 static bool export(int argc, char **argv, int *code, Error *e) {
@@ -166,7 +167,7 @@ static bool export(int argc, char **argv, int *code, Error *e) {
     bool stop;
     int64_t run;
     (void)code;
-    if (!command_parse(&command_export, argc, argv, &o, &rest, &stop, e)) return false;
+    if (!command_parse(&command_store_export, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     o.format = format_of(&o);
     Store *s = store_open(o.db, STORE_READ, NULL, e);
@@ -176,8 +177,8 @@ static bool export(int argc, char **argv, int *code, Error *e) {
     return ok;
 }
 
-const Command command_export = {
-    .name = "export",
+const Command command_store_export = {
+    .name = "store export",
     .usage = "[RUN] [--format csv|jsonl|spec-bench] [-o FILE|DIR] [OPTIONS]",
     .summary = "write a run for other programs: CSV, JSON lines, Spec-Bench's answer files",
     .arguments = {0, 1},
@@ -186,10 +187,12 @@ const Command command_export = {
         "file\n"
         "that is not such an export is not replaced without --force.\n"
         "\n"
-        "  outpace export --what samples > samples.csv\n"
-        "  outpace export --what steps -o steps.jsonl                 'outpace import steps' makes the same "
+        "  outpace store export --what samples > samples.csv\n"
+        "  outpace store export --what steps -o steps.jsonl                 'outpace store import steps' "
+        "makes the same "
         "run of it\n"
-        "  outpace export --format spec-bench -o answers              for Spec-Bench's evaluation/speed.py\n",
+        "  outpace store export --format spec-bench -o answers              for Spec-Bench's "
+        "evaluation/speed.py\n",
     .options = EXPORT_OPTIONS,
     .option_count = sizeof EXPORT_OPTIONS / sizeof *EXPORT_OPTIONS,
     .bulk = true,
@@ -223,7 +226,7 @@ static bool import_into(const char *db, StoreMode mode, const char *kind, const 
 
 static bool check_kind(const char *kind, Error *e) {
     return strcmp(kind, "steps") == 0 || strcmp(kind, "spec-bench") == 0 ||
-           error_input(e, "import: '%s' is no format; known are steps and spec-bench", kind);
+           error_input(e, "store import: '%s' is no format; known are steps and spec-bench", kind);
 }
 
 static bool import(int argc, char **argv, int *code, Error *e) {
@@ -232,7 +235,7 @@ static bool import(int argc, char **argv, int *code, Error *e) {
     Positionals rest;
     bool stop;
     (void)code;
-    if (!command_parse(&command_import, argc, argv, &o, &rest, &stop, e)) return false;
+    if (!command_parse(&command_store_import, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     if (!check_kind(rest.items[0], e)) return false;
     StoreImport from = {.name = o.name, .argc = argc, .argv = argv, .model = o.model};
@@ -258,8 +261,8 @@ static bool import(int argc, char **argv, int *code, Error *e) {
     return ok;
 }
 
-const Command command_import = {
-    .name = "import",
+const Command command_store_import = {
+    .name = "store import",
     .usage = "steps|spec-bench FILE.jsonl [OPTIONS]",
     .summary = "take in steps of other engines, or answers that Spec-Bench published",
     .arguments = {2, 2},
@@ -269,8 +272,9 @@ const Command command_import = {
         "export'\n"
         "wrote becomes the run that it was, with its settings, baselines, machine, failures and flags.\n"
         "\n"
-        "  outpace import steps other-engine.jsonl --name vllm\n"
-        "  outpace import spec-bench eagle.jsonl --baseline vanilla.jsonl --method eagle --model vicuna-7b\n",
+        "  outpace store import steps other-engine.jsonl --name vllm\n"
+        "  outpace store import spec-bench eagle.jsonl --baseline vanilla.jsonl --method eagle --model "
+        "vicuna-7b\n",
     .options = IMPORT_OPTIONS,
     .option_count = sizeof IMPORT_OPTIONS / sizeof *IMPORT_OPTIONS,
     .run = import};
