@@ -47,7 +47,6 @@ typedef struct SweepOptions {
         "db", 0, OPTION_TEXT, AT(sweep.db), 0, 0, "FILE", "the store", STORE_DEFAULT                       \
     }
 
-
 typedef struct Prepared {
     char *config, *file; // the config's text, and what it is called
     char *overrides;     // a JSON array of the words that change it

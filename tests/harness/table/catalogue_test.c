@@ -217,7 +217,7 @@ static void both_scales_are_in_order(void **state) {
     child_release(&c);
     write_looks(f);
     for (int i = 0; i < 2; i++) { // what REST's configs look things up in
-        static const char *const stores[] = {"data/sharegpt.store", "build/experiments/rest.store"};
+        static const char *const stores[] = {"data/sharegpt.store", "models/reference.store"};
         char folder[PATH_MAX];
         snprintf(folder, sizeof folder, "%s/%s", f, stores[i]);
         *strrchr(folder, '/') = 0;
