@@ -20,12 +20,13 @@ typedef struct {
 } DatastoreOptions;
 
 #define AT(name) offsetof(DatastoreOptions, name)
-static const Option OPTIONS[] = {
-    {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE", "the index to write", NULL},
-    {"model", 'm', OPTION_TEXT, AT(model), 0, 0, "DIR", "the model whose tokenizer is used", NULL},
-    OPTION_FORCE(AT(force)),
-    {"info", 0, OPTION_FLAG, AT(info), 0, 0, NULL, "print what an index holds", NULL},
-    {"lines", 0, OPTION_FLAG, AT(lines), 0, 0, NULL, "each line is a document; otherwise each file", NULL},
+static const Arg OPTIONS[] = {
+    {"output", ARG_WORD, AT(output), .help = "the index to write", .value = "FILE", .letter = 'o'},
+    {"model", ARG_WORD, AT(model), .help = "the model whose tokenizer is used", .value = "DIR",
+     .letter = 'm'},
+    ARG_FORCE(AT(force)),
+    {"info", ARG_FLAG, AT(info), .help = "print what an index holds"},
+    {"lines", ARG_FLAG, AT(lines), .help = "each line is a document; otherwise each file"},
 };
 #undef AT
 
@@ -70,7 +71,7 @@ static bool write_store(const IdList *ids, int vocab, const DatastoreOptions *o,
     return ok;
 }
 
-static bool build(const Positionals *files, const DatastoreOptions *o, Error *e) {
+static bool build(const Words *files, const DatastoreOptions *o, Error *e) {
     IdList ids = {0};
     Output out = {.force = o->force};
     if (!o->output || !o->model) return error_input(e, "datasets index: -o FILE and --model DIR are missing");
@@ -104,7 +105,7 @@ static bool info(const char *path, Error *e) {
 
 static bool run(int argc, char **argv, int *code, Error *e) {
     DatastoreOptions o = {.output = NULL};
-    Positionals rest;
+    Words rest;
     bool stop;
     (void)code;
     if (!command_parse(&command_datasets_index, argc, argv, &o, &rest, &stop, e)) return false;
@@ -116,7 +117,7 @@ const Command command_datasets_index = {
     .name = "datasets index",
     .usage = "FILES... -o FILE --model DIR | --info FILE",
     .summary = "index texts for the method 'rest', which looks phrases up in them",
-    .arguments = {1, POSITIONALS_MAX},
+    .arguments = {1, WORDS_MAX},
     .kept = "nothing is written",
     .lesson =
         "Cuts texts into tokens with a model's tokenizer and sorts all positions in them. A file is one\n"

@@ -21,15 +21,15 @@ typedef struct {
 } PlanOptions;
 
 #define AT(name) offsetof(PlanOptions, name)
-static const Option OPTIONS[] = {
+static const Arg OPTIONS[] = {
     SWEEP_OPTIONS(AT),
-    {"points", 0, OPTION_FLAG, AT(points), 0, 0, NULL, "list every point", NULL},
-    {"check", 0, OPTION_FLAG, AT(check), 0, 0, NULL, "only check it: no plan, no times", NULL},
+    {"points", ARG_FLAG, AT(points), .help = "list every point"},
+    {"check", ARG_FLAG, AT(check), .help = "only check it: no plan, no times"},
 };
 #undef AT
 
 static bool prepare(const Command *c, int argc, char **argv, PlanOptions *o, Prepared **out, Error *e) {
-    Positionals rest;
+    Words rest;
     bool stop;
     *o = (PlanOptions){.sweep = {.threads = -1, .db = STORE_DEFAULT}};
     *out = NULL;

@@ -21,10 +21,10 @@ typedef struct {
 } RunOptions;
 
 #define AT(name) offsetof(RunOptions, name)
-static const Option OPTIONS[] = {
+static const Arg OPTIONS[] = {
     SWEEP_OPTIONS(AT),
-    {"again", 0, OPTION_FLAG, AT(again), 0, 0, NULL, "a new run, though one of this content is there", NULL},
-    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "events on standard output, one JSON object a line", NULL},
+    {"again", ARG_FLAG, AT(again), .help = "a new run, though one of this content is there"},
+    {"json", ARG_FLAG, AT(json), .help = "events on standard output, one JSON object a line"},
 };
 #undef AT
 
@@ -210,7 +210,7 @@ static bool is_file(const char *word) {
 
 static bool run(int argc, char **argv, int *code, Error *e) {
     RunOptions o = {.sweep = {.threads = -1, .db = STORE_DEFAULT}};
-    Positionals rest;
+    Words rest;
     bool stop;
     if (!command_parse(&command_run, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;

@@ -21,9 +21,9 @@ typedef struct {
 } ShowOptions;
 
 #define AT(name) offsetof(ShowOptions, name)
-static const Option OPTIONS[] = {
-    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
-    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "print one JSON array", NULL},
+static const Arg OPTIONS[] = {
+    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    {"json", ARG_FLAG, AT(json), .help = "print one JSON array"},
     CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
@@ -113,7 +113,7 @@ static void put_step(Grid *g, const Rows *r) {
     grid_end(g);
 }
 
-// What a run of 'outpace surface' measured; nothing of others.
+// What a run of 'outpace bench --store' measured; nothing of others.
 static bool print_surface(Store *store, int64_t run, Error *e) {
     static const char SQL[] =
         "SELECT s.kind, context, k, w, a, b, s.rows, samples, 1e-6 * median_ns, 1e-6 * low_ns, 1e-6 * "
@@ -240,7 +240,7 @@ static bool list_runs(Store *store, Error *e) {
 static bool show(int argc, char **argv, int *code, Error *e) {
     (void)code;
     ShowOptions o = {.db = STORE_DEFAULT};
-    Positionals rest;
+    Words rest;
     bool stop;
     int64_t run;
     Text text = {0};

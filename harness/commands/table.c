@@ -32,13 +32,14 @@ typedef struct {
 #define PRICES "price-model"
 
 #define AT(name) offsetof(TableArguments, name)
-static const Option OPTIONS[] = {
-    {"run", 0, OPTION_TEXT, AT(run), 0, 0, "RUN", "a number or a name", "the newest for this table"},
-    {"format", 0, OPTION_TEXT, AT(format), 0, 0, "text|md|csv|latex|json", "of the table", "text"},
-    {"about", 0, OPTION_FLAG, AT(about), 0, 0, NULL, "what makes it, what it needs, what was run here", NULL},
-    {"claims", 0, OPTION_FLAG, AT(claims), 0, 0, NULL, "the papers' claims in words, with a verdict each",
-     NULL},
-    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
+static const Arg OPTIONS[] = {
+    {"run", ARG_WORD, AT(run), .help = "a number or a name", .value = "RUN",
+     .fallback = "the newest for this table"},
+    {"format", ARG_WORD, AT(format), .help = "of the table", .value = "text|md|csv|latex|json",
+     .fallback = "text"},
+    {"about", ARG_FLAG, AT(about), .help = "what makes it, what it needs, what was run here"},
+    {"claims", ARG_FLAG, AT(claims), .help = "the papers' claims in words, with a verdict each"},
+    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
     CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
@@ -256,7 +257,7 @@ static bool print_catalogue(const TableArguments *a, const char *name, Error *e)
 static bool run(int argc, char **argv, int *code, Error *e) {
     (void)code;
     TableArguments a = {.db = STORE_DEFAULT, .format = "text"};
-    Positionals rest;
+    Words rest;
     bool stop;
     int64_t which;
     TableFormat format = TABLE_TEXT;

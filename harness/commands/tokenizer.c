@@ -23,15 +23,17 @@ typedef struct {
 } EncodeOptions;
 
 #define AT(name) offsetof(EncodeOptions, name)
-static const Option ENCODE_OPTIONS[] = {
-    {"file", 'f', OPTION_TEXT, AT(file), 0, 0, "FILE", "read the text from a file", NULL},
-    {"template", 0, OPTION_TEXT, AT(template), 0, 0, "NAME", "put the text into a chat template", "none"},
-    {"system", 0, OPTION_TEXT, AT(system), 0, 0, "TEXT", "the template's system text", "the template's own"},
-    {"no-special", 0, OPTION_FLAG, AT(no_special), 0, 0, NULL, "don't put a BOS before the text", NULL},
-    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "print one JSON object", NULL},
+static const Arg ENCODE_OPTIONS[] = {
+    {"file", ARG_WORD, AT(file), .help = "read the text from a file", .value = "FILE", .letter = 'f'},
+    {"template", ARG_WORD, AT(template), .help = "put the text into a chat template", .value = "NAME",
+     .fallback = "none"},
+    {"system", ARG_WORD, AT(system), .help = "the template's system text", .value = "TEXT",
+     .fallback = "the template's own"},
+    {"no-special", ARG_FLAG, AT(no_special), .help = "don't put a BOS before the text"},
+    {"json", ARG_FLAG, AT(json), .help = "print one JSON object"},
 };
-static const Option DECODE_OPTIONS[] = {
-    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "print one JSON object", NULL},
+static const Arg DECODE_OPTIONS[] = {
+    {"json", ARG_FLAG, AT(json), .help = "print one JSON object"},
 };
 #undef AT
 
@@ -95,7 +97,7 @@ static bool show_of(const char *model, const PromptSource *source, bool as_json,
 
 static bool encode(int argc, char **argv, int *code, Error *e) {
     EncodeOptions o = {.file = NULL};
-    Positionals rest;
+    Words rest;
     bool stop;
     (void)code;
     if (!command_parse(&command_tokenizer_encode, argc, argv, &o, &rest, &stop, e)) return false;
@@ -117,7 +119,7 @@ const Command command_tokenizer_encode = {
     .name = "tokenizer encode",
     .usage = "MODEL [TEXT | -f FILE | -] [OPTIONS]",
     .summary = "print a text's tokens",
-    .arguments = {1, POSITIONALS_MAX},
+    .arguments = {1, WORDS_MAX},
     .lesson =
         "Prints the ids that MODEL's tokenizer.json or tokenizer.model makes of a text, their pieces, and "
         "the\n"
@@ -135,7 +137,7 @@ const Command command_tokenizer_encode = {
 
 static bool decode_ids(int argc, char **argv, int *code, Error *e) {
     EncodeOptions o = {.file = NULL};
-    Positionals rest;
+    Words rest;
     bool stop;
     (void)code;
     if (!command_parse(&command_tokenizer_decode, argc, argv, &o, &rest, &stop, e)) return false;
@@ -162,12 +164,14 @@ typedef struct {
 } TrainOptions;
 
 #define AT(name) offsetof(TrainOptions, name)
-static const Option TRAIN_OPTIONS[] = {
-    {"vocab", 'n', OPTION_INT, AT(vocab), LEARN_MIN_VOCAB, 1 << 20, "N", "pieces to learn", "2048"},
-    {"out", 'o', OPTION_TEXT, AT(out), 0, 0, "FILE", "the file to write", "tokenizer.json"},
-    OPTION_FORCE(AT(force)),
-    {"separator", 0, OPTION_TEXT, AT(separator), 0, 0, "LINE", "the line that ends a document in the files",
-     NULL},
+static const Arg TRAIN_OPTIONS[] = {
+    {"vocab", ARG_INT, AT(vocab), LEARN_MIN_VOCAB, 1 << 20, "2048", .help = "pieces to learn", .value = "N",
+     .letter = 'n'},
+    {"out", ARG_WORD, AT(out), .help = "the file to write", .value = "FILE", .fallback = "tokenizer.json",
+     .letter = 'o'},
+    ARG_FORCE(AT(force)),
+    {"separator", ARG_WORD, AT(separator), .help = "the line that ends a document in the files",
+     .value = "LINE"},
 };
 #undef AT
 
@@ -214,7 +218,7 @@ static const Command TRAIN;
 static bool train_command(int argc, char **argv, int *code, Error *e) {
     (void)code;
     TrainOptions o = {.vocab = 2048, .out = "tokenizer.json"};
-    Positionals rest;
+    Words rest;
     bool stop;
     if (!command_parse(&TRAIN, argc, argv, &o, &rest, &stop, e)) return false;
     return stop || train(&o, rest.items, rest.count, e);
@@ -224,7 +228,7 @@ static const Command TRAIN = {
     .name = "tokenizer train",
     .usage = "FILES... [--vocab N] [-o tokenizer.json]",
     .summary = "learn a tokenizer from text",
-    .arguments = {1, POSITIONALS_MAX},
+    .arguments = {1, WORDS_MAX},
     .kept = "nothing is written",
     .lesson =
         "Learns a byte-fallback BPE like Llama 2's: any text can be encoded, and common words are one\n"

@@ -28,24 +28,27 @@ typedef struct {
 } TransferOptions;
 
 #define AT(name) offsetof(TransferOptions, name)
-static const Option EXPORT_OPTIONS[] = {
-    {"format", 0, OPTION_TEXT, AT(format), 0, 0, "csv|jsonl|spec-bench", "what it is written as",
-     "by -o, else csv"},
-    {"what", 0, OPTION_TEXT, AT(what), 0, 0, "results|samples|steps|fits",
-     "a line a point, prompt, step or fit; jsonl's steps: docs/steps.md", "results"},
-    {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE|DIR", "spec-bench: a directory", "standard output"},
-    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
+static const Arg EXPORT_OPTIONS[] = {
+    {"format", ARG_WORD, AT(format), .help = "what it is written as", .value = "csv|jsonl|spec-bench",
+     .fallback = "by -o, else csv"},
+    {"what", ARG_WORD, AT(what), .help = "a line a point, prompt, step or fit; jsonl's steps: docs/steps.md",
+     .value = "results|samples|steps|fits", .fallback = "results"},
+    {"output", ARG_WORD, AT(output), .help = "spec-bench: a directory", .value = "FILE|DIR",
+     .fallback = "standard output", .letter = 'o'},
+    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
     CHOICE_OPTIONS(AT, choice),
-    OPTION_FORCE(AT(force)),
+    ARG_FORCE(AT(force)),
 };
-static const Option IMPORT_OPTIONS[] = {
-    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
-    {"name", 0, OPTION_TEXT, AT(name), 0, 0, "TEXT", "of the run", "as exported, or the file's"},
-    {"method", 0, OPTION_TEXT, AT(method), 0, 0, "NAME", "spec-bench: the method that gave the answers",
-     "imported"},
-    {"model", 0, OPTION_TEXT, AT(model), 0, 0, "NAME", "spec-bench: the model", "imported"},
-    {"dataset", 0, OPTION_TEXT, AT(dataset), 0, 0, "NAME", "spec-bench: the dataset", "spec-bench"},
-    {"baseline", 0, OPTION_TEXT, AT(baseline), 0, 0, "FILE", "spec-bench: the autoregressive answers", NULL},
+static const Arg IMPORT_OPTIONS[] = {
+    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    {"name", ARG_WORD, AT(name), .help = "of the run", .value = "TEXT",
+     .fallback = "as exported, or the file's"},
+    {"method", ARG_WORD, AT(method), .help = "spec-bench: the method that gave the answers", .value = "NAME",
+     .fallback = "imported"},
+    {"model", ARG_WORD, AT(model), .help = "spec-bench: the model", .value = "NAME", .fallback = "imported"},
+    {"dataset", ARG_WORD, AT(dataset), .help = "spec-bench: the dataset", .value = "NAME",
+     .fallback = "spec-bench"},
+    {"baseline", ARG_WORD, AT(baseline), .help = "spec-bench: the autoregressive answers", .value = "FILE"},
 };
 #undef AT
 
@@ -163,7 +166,7 @@ static bool export_run(Store *s, int64_t run, const TransferOptions *o, Error *e
 
 static bool export(int argc, char **argv, int *code, Error *e) {
     TransferOptions o = {.db = STORE_DEFAULT, .what = "results"};
-    Positionals rest;
+    Words rest;
     bool stop;
     int64_t run;
     (void)code;
@@ -232,7 +235,7 @@ static bool check_kind(const char *kind, Error *e) {
 static bool import(int argc, char **argv, int *code, Error *e) {
     TransferOptions o = {
         .db = STORE_DEFAULT, .method = "imported", .model = "imported", .dataset = "spec-bench"};
-    Positionals rest;
+    Words rest;
     bool stop;
     (void)code;
     if (!command_parse(&command_store_import, argc, argv, &o, &rest, &stop, e)) return false;

@@ -2,7 +2,7 @@
 // and exits.
 #pragma once
 #include "engine/base/error.h"
-#include "harness/program/options.h"
+#include "engine/base/args.h"
 
 // What a run ends with. EXIT_DONE etc. are the program's exit codes.
 typedef enum {
@@ -20,7 +20,7 @@ struct Command {
     const char *summary; // one line
     const char *lesson;  // what --help says beside the options: what it does, with examples
     int arguments[2];    // at least and at most how many it takes, options not counted
-    const Option *options;
+    const Arg *options;
     size_t option_count;
     const char *kept; // what an interruption leaves behind (interrupt.h)
     bool bulk;        // it may print millions of lines: a write each would take longer than they do
@@ -29,10 +29,10 @@ struct Command {
     const Command *const *parts;                             // chosen by their second word; ends in NULL
 };
 
-extern const Command command_bench, command_compare, command_datasets, command_doctor, command_fit, command_generate,
-    command_methods, command_model, command_plan, command_plot, command_replay, command_report, command_run,
-    command_show, command_simulate, command_sql, command_store, command_table, command_tokenizer, command_train,
-    command_tune, command_verify;
+extern const Command command_bench, command_compare, command_datasets, command_doctor, command_fit,
+    command_generate, command_methods, command_model, command_plan, command_plot, command_replay,
+    command_report, command_run, command_show, command_simulate, command_sql, command_store, command_table,
+    command_tokenizer, command_train, command_tune, command_verify;
 
 // Parts of other commands, which live in files of their own.
 extern const Command command_bench_store, command_datasets_index, command_store_export, command_store_import,
@@ -40,8 +40,7 @@ extern const Command command_bench_store, command_datasets_index, command_store_
 
 // Parses by the command's table. On --help prints it and sets *stop; otherwise there are as many arguments as
 // the row says.
-bool command_parse(const Command *c, int argc, char **argv, void *values, Positionals *rest, bool *stop,
-                   Error *e);
+bool command_parse(const Command *c, int argc, char **argv, void *values, Words *rest, bool *stop, Error *e);
 
 // The error for arguments that do not go together: how the command is used. Returns false.
 bool command_misused(const Command *c, Error *e);

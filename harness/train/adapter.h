@@ -3,7 +3,7 @@
 #include "engine/engine.h"
 #include "engine/model/identity.h"
 #include "harness/program/line.h"
-#include "harness/program/options.h"
+#include "engine/base/args.h"
 #include "harness/train/config.h"
 
 // A model that runs in the engine while another learns from it.
@@ -21,7 +21,7 @@ typedef struct TrainAdapterOptions {
     const char *variant, *config, *out, *separator; // config, out, separator: NULL where not given
     int exit_layer, heads, steps, batch;            // steps, batch: 0 where not given
     double rate;                                    // likewise
-    OptionList files;
+    Words files;
     int stop_after;
     const char *figure; // as in TrainRun
     bool fresh, force;

@@ -2,7 +2,7 @@
 // tokenizer, which are its model's, and everything in it has a fallback.
 #pragma once
 #include "engine/train/trainer.h"
-#include "harness/config/fields.h"
+#include "harness/config/values.h"
 
 // What a part of the text is called: a key of `domains`, or a file's name without directory and ending.
 typedef struct DomainName {
@@ -22,8 +22,8 @@ typedef struct TrainFile {
     const char *teacher;   // directory of the model whose distributions are learned; NULL: the text's tokens
     const char *separator; // NULL: a file is a document
     const char *isa;
-    FieldTexts files;                    // paths and patterns, those of `domains` too
-    DomainName domains[FIELD_TEXTS_MAX]; // of each of them
+    Words files;                   // paths and patterns, those of `domains` too
+    DomainName domains[WORDS_MAX]; // of each of them
     const YamlNode *domain_map;
     int head_size;                   // 0: width / heads
     int checkpoint_every;            // steps

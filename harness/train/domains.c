@@ -28,7 +28,7 @@ int domains_list(const TrainFile *f, DomainName *out) {
 }
 
 static int find_domains(const TrainFile *f, DomainLoss *out) {
-    DomainName names[FIELD_TEXTS_MAX];
+    DomainName names[WORDS_MAX];
     int count = domains_list(f, names);
     for (int i = 0; i < count; i++) out[i] = (DomainLoss){.name = names[i], .loss = NAN, .counted = NAN};
     return count;

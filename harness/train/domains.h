@@ -11,7 +11,7 @@ typedef struct DomainLoss {
 } DomainLoss;
 
 typedef struct DomainLosses {
-    DomainLoss list[FIELD_TEXTS_MAX + 1]; // (count), the last one of all together
+    DomainLoss list[WORDS_MAX + 1]; // (count), the last one of all together
     int count;
 } DomainLosses;
 
@@ -32,5 +32,5 @@ typedef struct DomainPrompt {
 // most.
 int domains_prompts(const TrainRun *r, const Feed *f, const DomainName *name, DomainPrompt *out, int most);
 
-// The domains of a file, each once; gives how many, FIELD_TEXTS_MAX at most.
+// The domains of a file, each once; gives how many, WORDS_MAX at most.
 int domains_list(const TrainFile *f, DomainName *out);

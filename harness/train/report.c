@@ -23,8 +23,8 @@ typedef struct Reporting {
     TrainRun *run;
     const TrainReport *o;
     DomainLosses losses;
-    DomainPrompt prompts[FIELD_TEXTS_MAX][PROMPTS_MAX];
-    int prompt_count[FIELD_TEXTS_MAX];
+    DomainPrompt prompts[WORDS_MAX][PROMPTS_MAX];
+    int prompt_count[WORDS_MAX];
     Models models;
     Text text;
 } Reporting;
@@ -257,7 +257,7 @@ static bool write_outputs(Reporting *g, Error *e) {
 bool train_outputs(TrainRun *r, const TrainReport *o, Error *e) {
     if (!r->file.separator)
         return error_input(e, "outputs need a separator between them: set it, or give --separator LINE");
-    DomainName names[FIELD_TEXTS_MAX];
+    DomainName names[WORDS_MAX];
     Reporting *g = mem_alloc(1, sizeof *g);
     DomainPrompt *list = mem_alloc((size_t)o->prompts, sizeof *list);
     bool ok = (g && list) || error_system(e, "out of memory for the outputs");

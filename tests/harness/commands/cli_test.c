@@ -197,7 +197,6 @@ static void lists(void **state) {
     }
     expect_within(cli, "model shapes", "\ntiny\n");
     expect_within(cli, "model info tiny", "layers          3 of width 64");
-    expect_within(cli, "version", "outpace ");
     expect_within(cli, "--version", "outpace ");
 }
 
