@@ -123,7 +123,7 @@ static void changed_content(void **state) {
     fputs("{\"turns\": [\"one more\"]}\n", f);
     fclose(f);
     CHILD_OUTPACE(&c, *state, 2, "run", "last", "--db", "whole.db");
-    assert_non_null(strstr(text_get(&c.err), "are not those of that run any more"));
+    assert_non_null(strstr(text_get(&c.err), "have changed since that run"));
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--db", "whole.db");
     child_release(&c);
@@ -214,7 +214,7 @@ static void interrupted_while_it_waits(void **state) {
     sqlite3_close(other);
     assert_int_equal(code, 130);
     assert_non_null(strstr(line, "outpace: run: interrupted"));
-    assert_non_null(strstr(line, "; every prompt that ended is kept: the same command goes on\n"));
+    assert_non_null(strstr(line, "; every prompt that ended is kept: the same command continues\n"));
     assert_int_equal(child_wait(start(*state, "waits.db", -1, -1)), 0);
     stores_same(*state, "calm.db", "waits.db");
 }
