@@ -38,7 +38,7 @@ enum {
 // The matrices of a layer.
 typedef enum LayerMatrix { MATRIX_QKV, MATRIX_O, MATRIX_GATE_UP, MATRIX_DOWN, LAYER_MATRICES } LayerMatrix;
 
-// What a layer's forward pass keeps for its backward pass; each (rows, ...).
+// Activations of a layer, kept from its forward pass for its backward pass; each (rows, ...).
 typedef struct LayerTrace {
     float *in;             // (width) the residual stream below the layer
     float *normed;         // (width)

@@ -1,4 +1,4 @@
-// What a trained model is like: its losses by domain, the texts it writes, and what every method gains on it.
+// A report on a trained model: its losses by domain, its texts, and the gain of every method on it.
 #pragma once
 #include "harness/train/train.h"
 

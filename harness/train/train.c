@@ -11,7 +11,7 @@
 #include "harness/program/shape_text.h"
 #include "harness/program/terminal.h"
 #include "harness/prompts/documents.h"
-#include "plots/losses.h"
+#include "plots/plots.h"
 
 #include <assert.h>
 #include <math.h>
@@ -292,7 +292,7 @@ bool train_run(TrainRun *r, bool *done, int *code, Error *e) {
         if (ok) show_curve(r);
         return ok;
     }
-    fprintf(stderr, "stopped   after step %d; the same command goes on from %s\n", r->trainer.step,
+    fprintf(stderr, "stopped   after step %d; the same command resumes from %s\n", r->trainer.step,
             SHOWN(r->checkpoint));
     if (r->trainer.failure.kind == ERROR_INTERRUPTED) *code = EXIT_INTERRUPTED;
     return true;

@@ -16,7 +16,7 @@ enum { ROUNDS_TO_BF16 = 0 };
 
 #include "engine/cpu/kernels/rows.h"
 
-#if !defined(SET) // for tools that read the source alone
+#if !defined(SET) // for tools that read only this source
 #define SET portable
 #endif
 
