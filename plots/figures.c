@@ -38,7 +38,7 @@ __asm__(".pushsection .rodata\n.globl figures_style, figures_notes\n"
         "figures_notes:\n.incbin \"plots/figures/notes.sql\"\n.byte 0\n.popsection\n");
 
 #define ASKED(symbol) .query = plots_##symbol##_sql, .script = plots_##symbol##_gp
-#define SURFACE       "measure one: outpace surface MODEL"
+#define SURFACE       "measure one: outpace bench --store MODEL"
 #define PRICED        SURFACE ", or price one: --on MACHINE --shape SHAPE"
 
 const Figure figures[] = {
@@ -97,7 +97,7 @@ const Figure figures[] = {
      .summary = "Lookahead: S and speedup against W on each machine",
      ASKED(devices),
      .drawing = plots_curve_gp,
-     .needs = "run a config with lookahead over several W on each machine, then: outpace merge",
+     .needs = "run a config with lookahead over several W on each machine, then: outpace store merge",
      .width = 600,
      .height = 300},
     {.name = "ngrammys",

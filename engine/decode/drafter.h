@@ -2,7 +2,7 @@
 // q together with q, so that the verifier can weigh both.
 #pragma once
 #include "engine/core/draws.h"
-#include "engine/decode/param.h"
+#include "engine/base/args.h"
 
 // A draft's own sampling, as parameters; -1: the same as the run's.
 typedef struct DraftSampling {
@@ -10,25 +10,20 @@ typedef struct DraftSampling {
     int top_k;
 } DraftSampling;
 
-// Rows of a method's table; `at` is the offset of its DraftSampling.
-#define DRAFT_SAMPLING_PARAMS(at)                                                                   \
-    {.name = "draft_temperature",                                                                   \
-     .type = PARAM_REAL,                                                                            \
-     .offset = (at) + offsetof(DraftSampling, temperature),                                         \
-     .low = -1,                                                                                     \
-     .high = 100,                                                                                   \
-     .fallback = "-1",                                                                              \
-     .help = "the draft's; 0 is greedy, -1 as the run's"},                                          \
-        {.name = "draft_top_k",                                                                     \
-         .type = PARAM_INT,                                                                         \
-         .offset = (at) + offsetof(DraftSampling, top_k),                                           \
-         .low = -1,                                                                                 \
-         .high = 1 << 24,                                                                           \
-         .fallback = "-1",                                                                          \
-         .help = "the draft's; 0 is off, -1 as the run's"},                                         \
-    {                                                                                               \
-        .name = "draft_top_p", .type = PARAM_REAL, .offset = (at) + offsetof(DraftSampling, top_p), \
-        .low = -1, .high = 1, .fallback = "-1", .help = "the draft's; 1 is off, -1 as the run's"    \
+// Rows of a method's table; `where` is the offset of its DraftSampling.
+#define DRAFT_SAMPLING_PARAMS(where)                                                    \
+    {"draft_temperature",                                                               \
+     ARG_REAL,                                                                          \
+     (where) + offsetof(DraftSampling, temperature),                                    \
+     -1,                                                                                \
+     100,                                                                               \
+     "-1",                                                                              \
+     .help = "the draft's; 0 is greedy, -1 as the run's"},                              \
+        {"draft_top_k", ARG_INT, (where) + offsetof(DraftSampling, top_k),        -1,   \
+         1 << 24,       "-1",    .help = "the draft's; 0 is off, -1 as the run's"},     \
+    {                                                                                   \
+        "draft_top_p", ARG_REAL, (where) + offsetof(DraftSampling, top_p), -1, 1, "-1", \
+            .help = "the draft's; 1 is off, -1 as the run's"                            \
     }
 
 typedef struct Drafter {

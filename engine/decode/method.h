@@ -6,7 +6,7 @@
 #pragma once
 #include "engine/base/file.h"
 #include "engine/core/session.h"
-#include "engine/decode/param.h"
+#include "engine/base/args.h"
 #include "engine/core/sampler.h"
 #include "engine/decode/sources.h"
 #include "engine/decode/verify.h"
@@ -97,7 +97,7 @@ typedef struct MethodInfo {
     const char *name;
     const char *summary; // one line
     unsigned needs;      // of MethodNeed
-    const Param *params;
+    const Arg *params;
     size_t param_count;
     size_t param_size; // of the parameter struct
     // Puts into `values` what presets and modes stand for, and takes these away, so that two ways to say one

@@ -22,10 +22,11 @@ typedef struct {
 } DoctorOptions;
 
 #define AT(name) offsetof(DoctorOptions, name)
-static const Option OPTIONS[] = {
-    {"threads", 0, OPTION_INT, AT(threads), 0, 1024, "N", "0: one a core", "0"},
-    {"isa", 0, OPTION_TEXT, AT(isa), 0, 0, "NAME", "measure this set of kernels", "the best there is"},
-    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "print one JSON object", NULL},
+static const Arg OPTIONS[] = {
+    {"threads", ARG_INT, AT(threads), 0, 1024, "0", .help = "0: one a core", .value = "N"},
+    {"isa", ARG_WORD, AT(isa), .help = "measure this set of kernels", .value = "NAME",
+     .fallback = "the best there is"},
+    {"json", ARG_FLAG, AT(json), .help = "print one JSON object"},
 };
 #undef AT
 
@@ -180,7 +181,7 @@ static bool read_gpus(Report *r, Error *e) {
 static bool run(int argc, char **argv, int *code, Error *e) {
     (void)code;
     DoctorOptions o = {.isa = getenv("OUTPACE_ISA")};
-    Positionals rest;
+    Words rest;
     bool stop;
     Report r = {.cpu.isa = ""};
     if (!command_parse(&command_doctor, argc, argv, &o, &rest, &stop, e)) return false;

@@ -17,18 +17,19 @@
 
 typedef struct {
     SweepOptions sweep;
-    bool points;
+    bool points, check;
 } PlanOptions;
 
 #define AT(name) offsetof(PlanOptions, name)
-static const Option OPTIONS[] = {
+static const Arg OPTIONS[] = {
     SWEEP_OPTIONS(AT),
-    {"points", 0, OPTION_FLAG, AT(points), 0, 0, NULL, "list every point", NULL},
+    {"points", ARG_FLAG, AT(points), .help = "list every point"},
+    {"check", ARG_FLAG, AT(check), .help = "only check it: no plan, no times"},
 };
 #undef AT
 
 static bool prepare(const Command *c, int argc, char **argv, PlanOptions *o, Prepared **out, Error *e) {
-    Positionals rest;
+    Words rest;
     bool stop;
     *o = (PlanOptions){.sweep = {.threads = -1, .db = STORE_DEFAULT}};
     *out = NULL;
@@ -60,36 +61,13 @@ static bool print_refusals(const Prepared *p, int *code, Error *e) {
     return ok;
 }
 
-// --- validate --------------------------------------------------------------------------------------------
-
-static bool validate(int argc, char **argv, int *code, Error *e) {
-    PlanOptions o;
-    Prepared *p;
-    if (!prepare(&command_validate, argc, argv, &o, &p, e)) return false;
-    bool ok = !p || print_refusals(p, code, e);
-    if (p && ok)
-        terminal_printf(
-            "%s: %d points, %d cannot be run; %d models, %d datasets and %d methods are in order\n",
-            SHOWN(p->file), p->sweep.count, inputs_refused(&p->inputs), p->experiment.model_count,
-            p->experiment.dataset_count, p->experiment.method_count);
-    release(p);
-    return ok;
+static bool print_check(const Prepared *p, int *code, Error *e) {
+    if (!print_refusals(p, code, e)) return false;
+    terminal_printf("%s: %d points, %d cannot be run; %d models, %d datasets and %d methods are in order\n",
+                    SHOWN(p->file), p->sweep.count, inputs_refused(&p->inputs), p->experiment.model_count,
+                    p->experiment.dataset_count, p->experiment.method_count);
+    return true;
 }
-
-const Command command_validate = {
-    .name = "validate",
-    .usage = "CONFIG.yaml [OPTIONS]",
-    .summary = "check an experiment: config, models, datasets, templates, prompts",
-    .arguments = {1, 1},
-    .lesson =
-        "Reads all that 'outpace run' would read before it starts, and says what is wrong with file, line\n"
-        "and column; of points that cannot be run, which and why: each method is opened, on models that\n"
-        "compute nothing. Nothing is measured, and nothing is written.\n"
-        "\n"
-        "Exit codes: 0 in order; 2 nothing can be run; 3 some points cannot.\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS - 1, // no --points
-    .run = validate};
 
 // --- plan ------------------------------------------------------------------------------------------------
 
@@ -435,7 +413,7 @@ static bool plan(int argc, char **argv, int *code, Error *e) {
     PlanOptions o;
     Prepared *p;
     if (!prepare(&command_plan, argc, argv, &o, &p, e)) return false;
-    bool ok = !p || print_plan(p, &o, code, e);
+    bool ok = !p || (o.check ? print_check(p, code, e) : print_plan(p, &o, code, e));
     release(p);
     return ok;
 }
@@ -446,9 +424,16 @@ const Command command_plan = {
     .summary = "say what an experiment would run, what is done, and how long it takes",
     .arguments = {1, 1},
     .lesson =
-        "Checks the experiment as 'outpace validate' does, and lists its models, groups of methods that are\n"
-        "measured side by side, what a store has of them already, which points cannot be run and why (exit\n"
-        "code 3), and about how much time and memory the rest takes. Nothing is written.\n",
+        "Reads everything that 'outpace run' would read before it starts. An error names file, line and "
+        "column.\n"
+        "Each method is opened, on models that compute nothing, so it also reports which points cannot run "
+        "and\n"
+        "why (exit code 3). Then it lists the models, the groups of methods that are measured side by side,\n"
+        "what a store already has of them, and how much time and memory the rest takes. Nothing is measured\n"
+        "and nothing is written.\n"
+        "\n"
+        "  outpace plan mine.yaml --check\n"
+        "  outpace plan mine.yaml --points\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = plan};

@@ -22,24 +22,25 @@ typedef struct {
 } SimulateOptions;
 
 #define AT(name) offsetof(SimulateOptions, name)
-static const Option OPTIONS[] = {
-    {"on", 0, OPTION_TEXT, AT(of.on), 0, 0, "MACHINE",
-     "of configs/hardware, or a file of 'fit --surface --save'", NULL},
-    {"shape", 0, OPTION_TEXT, AT(of.shape), 0, 0, "SHAPE",
-     "of the target: of configs/shapes, or a config.json", NULL},
-    {"draft-shape", 0, OPTION_TEXT, AT(of.draft_shape), 0, 0, "SHAPE",
-     "of the draft model, for points that run one", NULL},
-    {"against", 0, OPTION_TEXT, AT(of.against), 0, 0, "RUN",
-     "the same points measured on that machine: print errors", NULL},
-    {"against-db", 0, OPTION_TEXT, AT(of.against_db), 0, 0, "FILE", "the store of that run", "as --db"},
-    {"devices", 0, OPTION_TEXT, AT(of.devices), 0, 0, "LIST",
-     "strong scaling of lookahead over so many of MACHINE", NULL},
-    {"link", 0, OPTION_TEXT, AT(of.link), 0, 0, "GB/S,US",
-     "with --devices: a link's speed and a message's latency", NULL},
-    {"cut", 0, OPTION_REAL, AT(of.cut), 0, 10, "SPEEDUP",
-     "with --devices: of TP and PP with one token a step, as seen: fitted to", NULL},
-    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
-    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "print one JSON object", NULL},
+static const Arg OPTIONS[] = {
+    {"on", ARG_WORD, AT(of.on), .help = "of configs/hardware, or a file of 'fit --surface --save'",
+     .value = "MACHINE"},
+    {"shape", ARG_WORD, AT(of.shape), .help = "of the target: of configs/shapes, or a config.json",
+     .value = "SHAPE"},
+    {"draft-shape", ARG_WORD, AT(of.draft_shape), .help = "of the draft model, for points that run one",
+     .value = "SHAPE"},
+    {"against", ARG_WORD, AT(of.against), .help = "the same points measured on that machine: print errors",
+     .value = "RUN"},
+    {"against-db", ARG_WORD, AT(of.against_db), .help = "the store of that run", .value = "FILE",
+     .fallback = "as --db"},
+    {"devices", ARG_WORD, AT(of.devices), .help = "strong scaling of lookahead over so many of MACHINE",
+     .value = "LIST"},
+    {"link", ARG_WORD, AT(of.link), .help = "with --devices: a link's speed and a message's latency",
+     .value = "GB/S,US"},
+    {"cut", ARG_REAL, AT(of.cut), 0, 10,
+     .help = "with --devices: of TP and PP with one token a step, as seen: fitted to", .value = "SPEEDUP"},
+    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    {"json", ARG_FLAG, AT(json), .help = "print one JSON object"},
     CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
@@ -283,7 +284,7 @@ static bool simulate(const SimulateOptions *o, const char *which, Error *e) {
 
 static bool run(int argc, char **argv, int *code, Error *e) {
     SimulateOptions o = {.db = STORE_DEFAULT};
-    Positionals rest;
+    Words rest;
     bool stop;
     (void)code;
     if (!command_parse(&command_simulate, argc, argv, &o, &rest, &stop, e)) return false;

@@ -6,8 +6,8 @@
 #pragma once
 #include "datasets/datasets.h"
 #include "engine/decode/method.h"
-#include "harness/config/fields.h"
-#include "harness/program/options.h"
+#include "harness/config/values.h"
+#include "engine/base/args.h"
 #include "harness/config/settings.h"
 
 enum { EXPERIMENT_MODELS = 32, EXPERIMENT_DATASETS = 32, EXPERIMENT_METHODS = 64 };
@@ -36,7 +36,7 @@ typedef struct DatasetSpec {
     const char *format;   // of path; NULL: by its ending
     const char *split;    // NULL: all
     const char *template; // chat template, or TEMPLATE_OF_MODEL; NULL: texts as written
-    FieldTexts parts;     // names of datasets to concatenate, `limit` rows of each; none: it is one itself
+    Words parts;          // names of datasets to concatenate, `limit` rows of each; none: it is one itself
     int limit;            // rows; 0: all
     int turns;            // of a conversation, at most
     int order;            // DatasetOrder
@@ -69,8 +69,8 @@ typedef struct Measurement {
 typedef struct Experiment {
     const YamlNode *at;
     const char *name, *about;
-    FieldTexts tables, plots; // that it is for
-    FieldTexts chosen;        // what a paper leaves open, and what was taken
+    Words tables, plots; // that it is for
+    Words chosen;        // what a paper leaves open, and what was taken
     ModelSpec models[EXPERIMENT_MODELS];
     DatasetSpec datasets[EXPERIMENT_DATASETS];
     MethodSpec methods[EXPERIMENT_METHODS];
@@ -83,9 +83,9 @@ typedef struct Experiment {
 
 // What the command line changes, in this order: scale, model, sets.
 typedef struct ExperimentChanges {
-    const OptionList *sets; // "path=value" each (yaml_set), in order; NULL: none
-    const char *model;      // "target=DIR[,draft=DIR,...]" in place of all models; NULL: as written
-    const char *scale;      // "smoke", with what the config says of it; NULL or "full": as written
+    const Words *sets; // "path=value" each (yaml_set), in order; NULL: none
+    const char *model; // "target=DIR[,draft=DIR,...]" in place of all models; NULL: as written
+    const char *scale; // "smoke", with what the config says of it; NULL or "full": as written
 } ExperimentChanges;
 
 // False with e filled, and an empty config. `changes` may be NULL. What the config says of another scale is

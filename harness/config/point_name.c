@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { MOST_PARAMS = 2 * PARAM_MAX };
+enum { MOST_PARAMS = 2 * ARGS_MAX };
 
 static bool out_of_memory(Error *e) { return error_system(e, "out of memory for the name of a point"); }
 
@@ -13,7 +13,7 @@ static const MethodInfo *info_of(const Experiment *x, const Point *p) {
     return p->method >= 0 ? x->methods[p->method].info : method_find("autoregressive", NULL);
 }
 
-static const Param *find(const Param *params, size_t count, const char *name) {
+static const Arg *find(const Arg *params, size_t count, const char *name) {
     for (size_t i = 0; i < count; i++)
         if (strcmp(params[i].name, name) == 0) return &params[i];
     return NULL;
@@ -22,17 +22,17 @@ static const Param *find(const Param *params, size_t count, const char *name) {
 // --- parameters one by one -------------------------------------------------------------------------------
 
 // A value alone, as param_write writes it.
-static void write_value(const Param *p, const void *values, Text *out) {
+static void write_value(const Arg *p, const void *values, Text *out) {
     Text pair = {0};
-    param_write(p, 1, values, &pair);
+    args_write(p, 1, values, &pair);
     const char *equals = strchr(text_get(&pair), '=');
     text_puts(out, equals ? equals + 1 : "");
     out->failed = out->failed || pair.failed;
     text_release(&pair);
 }
 
-static void add_params(PointName *n, const char *section, const Param *params, size_t count,
-                       const void *values, Text *texts) {
+static void add_params(PointName *n, const char *section, const Arg *params, size_t count, const void *values,
+                       Text *texts) {
     for (size_t i = 0; i < count && n->param_count < MOST_PARAMS; i++) {
         n->params[n->param_count++] = (StoreParam){.section = section, .name = params[i].name};
         write_value(&params[i], values, texts);
@@ -44,8 +44,8 @@ static void *read_values(const MethodInfo *info, const Point *p) {
     const char *colon = strchr(p->decoder, ':');
     void *values = mem_alloc(1, info->param_size ? info->param_size : 1);
     if (!values) return NULL;
-    param_defaults(info->params, info->param_count, values);
-    if (colon && !param_parse(info->params, info->param_count, values, colon + 1, NULL)) {
+    args_defaults(info->params, info->param_count, values);
+    if (colon && !args_parse(info->params, info->param_count, values, colon + 1, NULL)) {
         mem_free(values);
         return NULL;
     }
@@ -72,8 +72,8 @@ static bool list_params(PointName *n, const MethodInfo *info, const Point *p, co
 
 static void name_axis(const MethodInfo *info, const Point *p, const void *values, const YamlNode *axis,
                       bool all, Text *out) {
-    const Param *own = find(info->params, info->param_count, axis->key);
-    const Param *setting = find(settings_params, settings_count, axis->key);
+    const Arg *own = find(info->params, info->param_count, axis->key);
+    const Arg *setting = find(settings_params, settings_count, axis->key);
     if (axis->count < 2 && !all) return;
     text_printf(out, " %s=", axis->key);
     if (own) write_value(own, values, out);

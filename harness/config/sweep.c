@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIMENSIONS_MAX = 2 * PARAM_MAX, VARIABLES_MAX = 2 * PARAM_MAX + 2 };
+enum { DIMENSIONS_MAX = 2 * ARGS_MAX, VARIABLES_MAX = 2 * ARGS_MAX + 2 };
 
 typedef struct Dimension {
     const YamlNode *axis;
@@ -46,7 +46,7 @@ static bool out_of_memory(Error *e) { return error_system(e, "out of memory for 
 
 // --- the grid --------------------------------------------------------------------------------------------
 
-static const Param *find(const Param *params, size_t count, const char *name) {
+static const Arg *find(const Arg *params, size_t count, const char *name) {
     for (size_t i = 0; i < count; i++)
         if (strcmp(params[i].name, name) == 0) return &params[i];
     return NULL;
@@ -107,16 +107,16 @@ static void set_axis(Grid *g, const YamlNode *axis, int at) {
     const MethodInfo *info = g->method->info;
     const YamlNode *value = axis->first;
     for (int i = 0; i < at; i++) value = value->next;
-    const Param *own = find(info->params, info->param_count, axis->key);
-    const Param *p = own ? own : find(settings_params, settings_count, axis->key);
-    bool ok = param_set(p, 1, own ? g->values : (void *)&g->point.settings, p->name, value->text, NULL);
+    const Arg *own = find(info->params, info->param_count, axis->key);
+    const Arg *p = own ? own : find(settings_params, settings_count, axis->key);
+    bool ok = args_set(p, 1, own ? g->values : (void *)&g->point.settings, p->name, value->text, NULL);
     assert(ok);
     (void)ok;
 }
 
 static void set_position(Grid *g) {
-    param_defaults(g->method->info->params, g->method->info->param_count, g->values);
-    param_defaults(settings_params, settings_count, &g->point.settings);
+    args_defaults(g->method->info->params, g->method->info->param_count, g->values);
+    args_defaults(settings_params, settings_count, &g->point.settings);
     for (int i = 0; i < g->count; i++) {
         const Dimension *d = &g->dimensions[i];
         for (const YamlNode *axis = d->axis; axis; axis = d->zipped ? axis->next : NULL)
@@ -126,22 +126,23 @@ static void set_position(Grid *g) {
 
 // --- exclude where ---------------------------------------------------------------------------------------
 
-static Variable variable_of(const Param *p, const void *values) {
-    const void *at = (const char *)values + p->offset;
+static Variable variable_of(const Arg *p, const void *values) {
+    const void *at = (const char *)values + p->at;
     Variable v = {.name = p->name};
     switch (p->type) {
-    case PARAM_INT: v.number = *(const int *)at; break;
-    case PARAM_REAL: v.number = *(const double *)at; break;
-    case PARAM_TEXT:
-    case PARAM_METHODS: v.text = at; break;
-    case PARAM_BOOL:
+    case ARG_INT: v.number = *(const int *)at; break;
+    case ARG_REAL: v.number = *(const double *)at; break;
+    case ARG_TEXT:
+    case ARG_METHODS: v.text = at; break;
+    case ARG_FLAG:
         v.text = *(const bool *)at ? "on" : "off";
         v.choices = condition_on_off;
         break;
-    case PARAM_CHOICE:
+    case ARG_CHOICE:
         v.text = p->choices[*(const int *)at];
         v.choices = p->choices;
         break;
+    default: assert(!"an axis of a type that no setting has");
     }
     return v;
 }
@@ -220,7 +221,7 @@ static bool write_decoder(const Grid *g, Point *p, Error *e) {
     Text text = {0};
     text_puts(&text, info->name);
     if (info->param_count) text_puts(&text, ":");
-    param_write(info->params, info->param_count, g->values, &text);
+    args_write(info->params, info->param_count, g->values, &text);
     p->decoder = text.failed ? NULL : mem_text(text.data, text.length);
     text_release(&text);
     return p->decoder || out_of_memory(e);

@@ -2,7 +2,7 @@
 // it.
 #pragma once
 #include "engine/base/text.h"
-#include "harness/program/lists.h"
+#include "engine/base/args.h"
 #include "harness/predict/scaled.h"
 #include "harness/predict/simulation.h"
 

@@ -169,11 +169,8 @@ double price_error_with_loss(const PricePair *p) { return error_of(p, p->with_lo
 static bool take_line(Prices *out, char *line, Error *e) {
     const char *f[FIELDS];
     int count = 0;
-    for (char *at = line; at && count < FIELDS; count++) {
-        f[count] = at;
-        at = strchr(at, '\t');
-        if (at) *at++ = 0;
-    }
+    for (char *save, *at = strtok_r(line, "\t", &save); at && count < FIELDS; at = strtok_r(NULL, "\t", &save))
+        f[count++] = at;
     assert(count == FIELDS && published_find(f[ITEM]));
     if (!mem_grow((void **)&out->published, &out->published_capacity, out->published_count + 1,
                   sizeof *out->published))

@@ -14,8 +14,8 @@
 enum { KINDS = 4 };
 static const char *const KIND[KINDS] = {"model", "dataset", "method", "label"};
 
-static const OptionList *list_of(const Choice *c, int kind) {
-    const OptionList *const LISTS[KINDS] = {&c->model, &c->dataset, &c->method, &c->label};
+static const Words *list_of(const Choice *c, int kind) {
+    const Words *const LISTS[KINDS] = {&c->model, &c->dataset, &c->method, &c->label};
     return LISTS[kind];
 }
 

@@ -1,16 +1,16 @@
 // A part of a run, as people choose it: --model, --dataset, --method and --label, each several times or with
 // commas, exact names or globs. After choice_apply every question to the store is about that part alone.
 #pragma once
-#include "harness/program/options.h"
+#include "engine/base/args.h"
 #include "results/store.h"
 
 typedef struct Choice {
-    OptionList model, dataset, method, label; // of any count: all
+    Words model, dataset, method, label; // of any count: all
 } Choice;
 
 // Rows of a command's options; AT(field) is the offset of a field in the command's values.
-#define CHOICE_OPTION(name, AT, field, help) \
-    { name, 0, OPTION_LIST, AT(field), 0, 0, "NAME,...", help, NULL }
+#define CHOICE_OPTION(option, AT, field, text) \
+    { option, ARG_WORDS, AT(field), .help = text, .value = "NAME,..." }
 #define CHOICE_OPTIONS(AT, choice)                                                                       \
     CHOICE_OPTION("model", AT, choice.model, "of a run: these models only ('ref*': all that begin so)"), \
         CHOICE_OPTION("dataset", AT, choice.dataset, "these datasets only"),                             \

@@ -25,6 +25,7 @@ bool stored_by_hash(Store *store, const char *hash, int64_t *id, Error *e) {
 }
 
 bool stored_run(Store *store, const char *which, int64_t *id, Error *e) {
+    if (which && strcmp(which, "last") == 0) which = NULL;
     bool number = which && which[0] && strspn(which, "0123456789") == strlen(which) && strlen(which) < 18;
     bool ok =
         number ? ask(store, "SELECT id FROM run WHERE id = ?1", NULL, strtoll(which, NULL, 10), id, e)
@@ -33,7 +34,7 @@ bool stored_run(Store *store, const char *which, int64_t *id, Error *e) {
             : ask(store, "SELECT id FROM run ORDER BY kind = 'sweep' DESC, id DESC LIMIT 1", NULL, 0, id, e);
     if (!ok || *id) return ok;
     if (which)
-        return error_input(e, "'%s' has no run '%s'; 'outpace status' lists them", store_path(store), which);
+        return error_input(e, "'%s' has no run '%s'; 'outpace show' lists them", store_path(store), which);
     return error_input(e, "'%s' has no run yet: 'outpace run CONFIG' makes one", store_path(store));
 }
 

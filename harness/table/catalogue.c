@@ -77,7 +77,7 @@ const CatalogueItem *catalogue_find(const Catalogue *c, const char *name, Error 
         if (strcmp(c->items[i].name, name) == 0) return &c->items[i];
     const char *nearest = suggest(name, c->items, (size_t)c->item_count, name_at);
     if (nearest) error_input(e, "no table or figure is called '%s'; did you mean '%s'?", name, nearest);
-    else error_input(e, "no table or figure is called '%s'; 'outpace list' names them", name);
+    else error_input(e, "no table or figure is called '%s'; 'outpace table' names them", name);
     return NULL;
 }
 

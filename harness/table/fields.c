@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { FIELD_TEXT, FIELD_REAL, FIELD_INT } FieldType; // INT: 0 is none
+typedef enum { ARG_WORD, ARG_REAL, ARG_INT } FieldType; // INT: 0 is none
 
 typedef struct Field {
     const char *name;
@@ -16,44 +16,44 @@ typedef struct Field {
 
 #define AT(name) offsetof(TableRow, name)
 static const Field FIELDS[] = {
-    {"row", FIELD_TEXT, AT(row)},
-    {"model", FIELD_TEXT, AT(model)},
-    {"dataset", FIELD_TEXT, AT(dataset)},
-    {"task", FIELD_TEXT, AT(task)},
-    {"metric", FIELD_TEXT, AT(metric)},
-    {"computed_as", FIELD_TEXT, AT(measure)},
-    {"published", FIELD_TEXT, AT(published)},
-    {"spread", FIELD_TEXT, AT(spread)},
-    {"our_model", FIELD_TEXT, AT(our_model)},
-    {"stand_in", FIELD_TEXT, AT(stand_in)},
-    {"our_dataset", FIELD_TEXT, AT(our_dataset)},
-    {"our_method", FIELD_TEXT, AT(our_method)},
-    {"point", FIELD_INT, AT(point)},
-    {"seeds", FIELD_INT, AT(seeds)},
-    {"ours", FIELD_REAL, AT(ours.value)},
-    {"low", FIELD_REAL, AT(ours.low)},
-    {"high", FIELD_REAL, AT(ours.high)},
-    {"passes", FIELD_INT, AT(passes.count)},
-    {"pass_mean", FIELD_REAL, AT(passes.mean)},
-    {"pass_deviation", FIELD_REAL, AT(passes.deviation)},
-    {"own_name", FIELD_TEXT, AT(own_name)},
-    {"own", FIELD_REAL, AT(own.value)},
-    {"own_low", FIELD_REAL, AT(own.low)},
-    {"own_high", FIELD_REAL, AT(own.high)},
-    {"S", FIELD_REAL, AT(text.S)},
-    {"rows_per_step", FIELD_REAL, AT(text.rows_per_step)},
-    {"difference", FIELD_REAL, AT(difference.value)},
-    {"difference_low", FIELD_REAL, AT(difference.low)},
-    {"difference_high", FIELD_REAL, AT(difference.high)},
-    {"why_not", FIELD_TEXT, AT(why_not)},
-    {"above_ar", FIELD_REAL, AT(above.value)},
-    {"above_ar_low", FIELD_REAL, AT(above.low)},
-    {"above_ar_high", FIELD_REAL, AT(above.high)},
-    {"bytes_per_step", FIELD_REAL, AT(text.bytes_per_step)},
-    {"repeated", FIELD_REAL, AT(text.repeated)},
-    {"S_calm", FIELD_REAL, AT(text.calm)},
-    {"doubt", FIELD_TEXT, AT(doubt)},
-    {"note", FIELD_TEXT, AT(note)},
+    {"row", ARG_WORD, AT(row)},
+    {"model", ARG_WORD, AT(model)},
+    {"dataset", ARG_WORD, AT(dataset)},
+    {"task", ARG_WORD, AT(task)},
+    {"metric", ARG_WORD, AT(metric)},
+    {"computed_as", ARG_WORD, AT(measure)},
+    {"published", ARG_WORD, AT(published)},
+    {"spread", ARG_WORD, AT(spread)},
+    {"our_model", ARG_WORD, AT(our_model)},
+    {"stand_in", ARG_WORD, AT(stand_in)},
+    {"our_dataset", ARG_WORD, AT(our_dataset)},
+    {"our_method", ARG_WORD, AT(our_method)},
+    {"point", ARG_INT, AT(point)},
+    {"seeds", ARG_INT, AT(seeds)},
+    {"ours", ARG_REAL, AT(ours.value)},
+    {"low", ARG_REAL, AT(ours.low)},
+    {"high", ARG_REAL, AT(ours.high)},
+    {"passes", ARG_INT, AT(passes.count)},
+    {"pass_mean", ARG_REAL, AT(passes.mean)},
+    {"pass_deviation", ARG_REAL, AT(passes.deviation)},
+    {"own_name", ARG_WORD, AT(own_name)},
+    {"own", ARG_REAL, AT(own.value)},
+    {"own_low", ARG_REAL, AT(own.low)},
+    {"own_high", ARG_REAL, AT(own.high)},
+    {"S", ARG_REAL, AT(text.S)},
+    {"rows_per_step", ARG_REAL, AT(text.rows_per_step)},
+    {"difference", ARG_REAL, AT(difference.value)},
+    {"difference_low", ARG_REAL, AT(difference.low)},
+    {"difference_high", ARG_REAL, AT(difference.high)},
+    {"why_not", ARG_WORD, AT(why_not)},
+    {"above_ar", ARG_REAL, AT(above.value)},
+    {"above_ar_low", ARG_REAL, AT(above.low)},
+    {"above_ar_high", ARG_REAL, AT(above.high)},
+    {"bytes_per_step", ARG_REAL, AT(text.bytes_per_step)},
+    {"repeated", ARG_REAL, AT(text.repeated)},
+    {"S_calm", ARG_REAL, AT(text.calm)},
+    {"doubt", ARG_WORD, AT(doubt)},
+    {"note", ARG_WORD, AT(note)},
 };
 #undef AT
 enum { FIELD_COUNT = sizeof FIELDS / sizeof *FIELDS };
@@ -82,9 +82,9 @@ static void put_real(double value, Text *out) {
 
 static void put_field(const TableRow *r, const Field *f, Text *out) {
     switch (f->type) {
-    case FIELD_TEXT: put_csv(*(const char *const *)at(r, f), out); break;
-    case FIELD_REAL: put_real(*(const double *)at(r, f), out); break;
-    case FIELD_INT:
+    case ARG_WORD: put_csv(*(const char *const *)at(r, f), out); break;
+    case ARG_REAL: put_real(*(const double *)at(r, f), out); break;
+    case ARG_INT:
         if (*(const int *)at(r, f)) text_printf(out, "%d", *(const int *)at(r, f));
         break;
     }
@@ -117,9 +117,9 @@ static json_t *text_json(const char *text) {
 
 static json_t *field_json(const TableRow *r, const Field *f) {
     switch (f->type) {
-    case FIELD_TEXT: return text_json(*(const char *const *)at(r, f));
-    case FIELD_INT: return *(const int *)at(r, f) ? json_integer(*(const int *)at(r, f)) : json_null();
-    case FIELD_REAL: break;
+    case ARG_WORD: return text_json(*(const char *const *)at(r, f));
+    case ARG_INT: return *(const int *)at(r, f) ? json_integer(*(const int *)at(r, f)) : json_null();
+    case ARG_REAL: break;
     }
     return json_number(*(const double *)at(r, f));
 }

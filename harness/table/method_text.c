@@ -10,7 +10,7 @@
 typedef struct Parsed {
     const MethodInfo *info;
     void *values;
-    bool open[PARAM_MAX];
+    bool open[ARGS_MAX];
 } Parsed;
 
 static const MethodInfo *info_of(const char *text, Error *e) {
@@ -35,7 +35,7 @@ static bool set_open(Parsed *p, const char *pair, size_t n) {
 // Takes the '*' out of "k=*,q=1", and leaves the rest for param_parse.
 static bool take_open(Parsed *p, const char *params, Text *rest) {
     for (const char *at = params; *at;) {
-        size_t n = param_span(at, ',');
+        size_t n = args_span(at, ',');
         if (n > 2 && at[n - 1] == '*' && at[n - 2] == '=') {
             if (!set_open(p, at, n)) return false;
         } else {
@@ -64,14 +64,14 @@ static bool parse(Parsed *p, const char *text, Error *e) {
     if (!p->info) return false;
     p->values = mem_alloc(1, p->info->param_size ? p->info->param_size : 1);
     if (!p->values) return error_system(e, "out of memory for a method");
-    param_defaults(p->info->params, p->info->param_count, p->values);
+    args_defaults(p->info->params, p->info->param_count, p->values);
     for (size_t i = 0; i < p->info->param_count; i++)
-        p->open[i] = p->info->params[i].type == PARAM_TEXT && !names(colon, p->info->params[i].name);
+        p->open[i] = p->info->params[i].type == ARG_TEXT && !names(colon, p->info->params[i].name);
     bool ok =
         (!colon || take_open(p, colon + 1, &rest) ||
          error_input(e, "'%s' leaves open what there is not", text)) &&
         (rest.failed ? error_system(e, "out of memory for a method")
-                     : param_parse(p->info->params, p->info->param_count, p->values, text_get(&rest), e));
+                     : args_parse(p->info->params, p->info->param_count, p->values, text_get(&rest), e));
     text_release(&rest);
     if (!ok) release(p);
     return ok;
@@ -92,19 +92,19 @@ bool method_text_same_method(const char *text, const char *ran) {
 }
 
 // A value as a person would write it: 0.6, where param_write says all digits of the nearest double.
-static void write_value(const Param *p, const void *values, Text *out) {
+static void write_value(const Arg *p, const void *values, Text *out) {
     Text pair = {0};
-    param_write(p, 1, values, &pair);
+    args_write(p, 1, values, &pair);
     const char *equals = strchr(text_get(&pair), '=');
-    const void *at = (const char *)values + p->offset;
+    const void *at = (const char *)values + p->at;
     const double *real = at;
-    if (p->type == PARAM_REAL) text_printf(out, "%.6g", *real);
+    if (p->type == ARG_REAL) text_printf(out, "%.6g", *real);
     else text_puts(out, equals ? equals + 1 : "");
     text_release(&pair);
 }
 
 static bool differs(const Parsed *want, const Parsed *ran, size_t i, Text *out) {
-    const Param *p = &want->info->params[i];
+    const Arg *p = &want->info->params[i];
     Text a = {0}, b = {0};
     write_value(p, want->values, &a);
     write_value(p, ran->values, &b);
@@ -123,11 +123,11 @@ static void resolve(Parsed *p) {
 // What is left open is as it ran: others may follow from it.
 static void close_open(Parsed *want, const Parsed *ran) {
     for (size_t i = 0; i < want->info->param_count; i++) {
-        const Param *p = &want->info->params[i];
+        const Arg *p = &want->info->params[i];
         Text value = {0};
         if (!want->open[i]) continue;
         write_value(p, ran->values, &value);
-        param_set(p, 1, want->values, p->name, text_get(&value), NULL);
+        args_set(p, 1, want->values, p->name, text_get(&value), NULL);
         text_release(&value);
     }
 }

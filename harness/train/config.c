@@ -15,70 +15,68 @@ static const char *const DECAYS[] = {"all", "layers", NULL};
 
 #define AT(field) offsetof(TrainFile, field)
 // The keys of any run.
-#define RUN_KEYS                                                                                       \
-    {"files", FIELD_TEXTS, AT(files), 0, 0, .required = false},                                        \
-        {"domains", FIELD_NODE, AT(domain_map), 0, 0, .required = false},                              \
-        {"begun", FIELD_INT, AT(config.optimizer.begun), 0, 1 << 30, .required = false},               \
-        {"separator", FIELD_TEXT, AT(separator), 0, 0, .required = false},                             \
-        {"held_out", FIELD_REAL, AT(config.held_out), 0, 0.9, .required = false},                      \
-        {"held_out_rows", FIELD_INT, AT(config.held_out_rows), 1, 1 << 30, .required = false},         \
-        {"held_out_every", FIELD_INT, AT(held_out_every), 1, 1 << 30, .required = false},              \
-        {"checkpoint_every", FIELD_INT, AT(checkpoint_every), 1, 1 << 30, .required = false},          \
-        {"warmup", FIELD_INT, AT(config.optimizer.warmup), 0, 1 << 30, .required = false},             \
-        {"last_rate", FIELD_REAL, AT(config.optimizer.last_rate), 0, 10, .required = false},           \
-        {"beta1", FIELD_REAL, AT(config.optimizer.beta1), 0, 0.99999, .required = false},              \
-        {"beta2", FIELD_REAL, AT(config.optimizer.beta2), 0, 0.99999, .required = false},              \
-        {"epsilon", FIELD_REAL, AT(config.optimizer.epsilon), 0, 1, .required = false},                \
-        {"weight_decay", FIELD_REAL, AT(config.optimizer.weight_decay), 0, 10, .required = false},     \
-        {"clip", FIELD_REAL, AT(config.optimizer.clip), 0, 1e9, .required = false},                    \
-        {"optimizer", FIELD_CHOICE, AT(optimizer), 0, 0, .choices = OPTIMIZERS},                       \
-        {"momentum", FIELD_REAL, AT(config.optimizer.momentum), 0, 0.99999, .required = false},        \
-        {"schedule", FIELD_CHOICE, AT(schedule), 0, 0, .choices = SCHEDULES},                          \
-        {"cooldown", FIELD_REAL, AT(config.optimizer.cooldown), 0, 1, .required = false},              \
-        {"decays", FIELD_CHOICE, AT(decays), 0, 0, .choices = DECAYS},                                 \
-        {"embedding_rate", FIELD_REAL, AT(config.optimizer.embedding_rate), 0, 10, .required = false}, \
-        {"pass", FIELD_INT, AT(config.pass), 1, 1 << 20, .required = false},                           \
-        {"seed", FIELD_SEED, AT(config.seed), 0, 0, .required = false},                                \
-        {"threads", FIELD_INT, AT(config.threads), 0, 1024, .required = false}, {                      \
-        "isa", FIELD_TEXT, AT(isa), 0, 0, .required = false                                            \
+#define RUN_KEYS                                                                                 \
+    {"files", ARG_WORDS, .at = AT(files)}, {"domains", ARG_NODE, .at = AT(domain_map)},          \
+        {"begun", ARG_INT, AT(config.optimizer.begun), .low = 0, .high = 1 << 30},               \
+        {"separator", ARG_WORD, .at = AT(separator)},                                            \
+        {"held_out", ARG_REAL, AT(config.held_out), .low = 0, .high = 0.9},                      \
+        {"held_out_rows", ARG_INT, AT(config.held_out_rows), .low = 1, .high = 1 << 30},         \
+        {"held_out_every", ARG_INT, AT(held_out_every), .low = 1, .high = 1 << 30},              \
+        {"checkpoint_every", ARG_INT, AT(checkpoint_every), .low = 1, .high = 1 << 30},          \
+        {"warmup", ARG_INT, AT(config.optimizer.warmup), .low = 0, .high = 1 << 30},             \
+        {"last_rate", ARG_REAL, AT(config.optimizer.last_rate), .low = 0, .high = 10},           \
+        {"beta1", ARG_REAL, AT(config.optimizer.beta1), .low = 0, .high = 0.99999},              \
+        {"beta2", ARG_REAL, AT(config.optimizer.beta2), .low = 0, .high = 0.99999},              \
+        {"epsilon", ARG_REAL, AT(config.optimizer.epsilon), .low = 0, .high = 1},                \
+        {"weight_decay", ARG_REAL, AT(config.optimizer.weight_decay), .low = 0, .high = 10},     \
+        {"clip", ARG_REAL, AT(config.optimizer.clip), .low = 0, .high = 1e9},                    \
+        {"optimizer", ARG_CHOICE, AT(optimizer), .choices = OPTIMIZERS},                         \
+        {"momentum", ARG_REAL, AT(config.optimizer.momentum), .low = 0, .high = 0.99999},        \
+        {"schedule", ARG_CHOICE, AT(schedule), .choices = SCHEDULES},                            \
+        {"cooldown", ARG_REAL, AT(config.optimizer.cooldown), .low = 0, .high = 1},              \
+        {"decays", ARG_CHOICE, AT(decays), .choices = DECAYS},                                   \
+        {"embedding_rate", ARG_REAL, AT(config.optimizer.embedding_rate), .low = 0, .high = 10}, \
+        {"pass", ARG_INT, AT(config.pass), .low = 1, .high = 1 << 20},                           \
+        {"seed", ARG_SEED, .at = AT(config.seed)},                                               \
+        {"threads", ARG_INT, AT(config.threads), .low = 0, .high = 1024}, {                      \
+        "isa", ARG_WORD, .at = AT(isa)                                                           \
     }
 
-static const Field MODEL_KEYS[] = {
-    {"out", FIELD_TEXT, AT(out), 0, 0, .required = true},
-    {"tokenizer", FIELD_TEXT, AT(tokenizer), 0, 0, .required = true},
-    {"eos", FIELD_TEXT, AT(eos), 0, 0, .required = false},
-    {"start", FIELD_TEXT, AT(start), 0, 0, .required = false},
-    {"teacher", FIELD_TEXT, AT(teacher), 0, 0, .required = false},
-    {"layers", FIELD_INT, AT(config.shape.layers), 1, 1000, .required = true},
-    {"width", FIELD_INT, AT(config.shape.width), 1, 1 << 17, .required = true},
-    {"heads", FIELD_INT, AT(config.shape.heads), 1, 1 << 10, .required = true},
-    {"key_heads", FIELD_INT, AT(config.shape.kv_heads), 1, 1 << 10, .required = true},
-    {"head_size", FIELD_INT, AT(head_size), 2, 512, .required = false},
-    {"mlp", FIELD_INT, AT(config.shape.mlp_width), 1, 1 << 19, .required = true},
-    {"context", FIELD_INT, AT(config.shape.context), 2, 1 << 20, .required = true},
-    {"rope_theta", FIELD_REAL, AT(config.shape.rope.theta), 1, 1e9, .required = false},
-    {"norm_epsilon", FIELD_REAL, AT(norm_epsilon), 1e-9, 0.1, .required = false},
-    {"steps", FIELD_INT, AT(config.optimizer.steps), 0, 1 << 30, .required = true},
-    {"rate", FIELD_REAL, AT(config.optimizer.rate), 0, 10, .required = true},
-    {"batch", FIELD_INT, AT(config.batch), 1, 1 << 24, .required = true},
+static const Arg MODEL_KEYS[] = {
+    {"out", ARG_WORD, AT(out), .required = true},
+    {"tokenizer", ARG_WORD, AT(tokenizer), .required = true},
+    {"eos", ARG_WORD, .at = AT(eos)},
+    {"start", ARG_WORD, .at = AT(start)},
+    {"teacher", ARG_WORD, .at = AT(teacher)},
+    {"layers", ARG_INT, AT(config.shape.layers), 1, 1000, .required = true},
+    {"width", ARG_INT, AT(config.shape.width), 1, 1 << 17, .required = true},
+    {"heads", ARG_INT, AT(config.shape.heads), 1, 1 << 10, .required = true},
+    {"key_heads", ARG_INT, AT(config.shape.kv_heads), 1, 1 << 10, .required = true},
+    {"head_size", ARG_INT, AT(head_size), .low = 2, .high = 512},
+    {"mlp", ARG_INT, AT(config.shape.mlp_width), 1, 1 << 19, .required = true},
+    {"context", ARG_INT, AT(config.shape.context), 2, 1 << 20, .required = true},
+    {"rope_theta", ARG_REAL, AT(config.shape.rope.theta), .low = 1, .high = 1e9},
+    {"norm_epsilon", ARG_REAL, AT(norm_epsilon), .low = 1e-9, .high = 0.1},
+    {"steps", ARG_INT, AT(config.optimizer.steps), 0, 1 << 30, .required = true},
+    {"rate", ARG_REAL, AT(config.optimizer.rate), 0, 10, .required = true},
+    {"batch", ARG_INT, AT(config.batch), 1, 1 << 24, .required = true},
     RUN_KEYS};
 
-static const Field ADAPTER_KEYS[] = {
-    {"out", FIELD_TEXT, AT(out), 0, 0, .required = false},
-    {"context", FIELD_INT, AT(config.shape.context), 2, 1 << 20, .required = false},
-    {"steps", FIELD_INT, AT(config.optimizer.steps), 0, 1 << 30, .required = false},
-    {"rate", FIELD_REAL, AT(config.optimizer.rate), 0, 10, .required = false},
-    {"batch", FIELD_INT, AT(config.batch), 1, 1 << 24, .required = false},
-    RUN_KEYS};
+static const Arg ADAPTER_KEYS[] = {{"out", ARG_WORD, .at = AT(out)},
+                                   {"context", ARG_INT, AT(config.shape.context), .low = 2, .high = 1 << 20},
+                                   {"steps", ARG_INT, AT(config.optimizer.steps), .low = 0, .high = 1 << 30},
+                                   {"rate", ARG_REAL, AT(config.optimizer.rate), .low = 0, .high = 10},
+                                   {"batch", ARG_INT, AT(config.batch), .low = 1, .high = 1 << 24},
+                                   RUN_KEYS};
 #undef AT
 
-static const FieldTable TABLES[] = {
+static const ArgTable TABLES[] = {
     [TRAIN_MODEL] = {.what = "a training file",
-                     .fields = MODEL_KEYS,
+                     .rows = MODEL_KEYS,
                      .count = sizeof MODEL_KEYS / sizeof *MODEL_KEYS,
                      .size = sizeof(TrainFile)},
     [TRAIN_ADAPTER] = {.what = "an adapter's training file",
-                       .fields = ADAPTER_KEYS,
+                       .rows = ADAPTER_KEYS,
                        .count = sizeof ADAPTER_KEYS / sizeof *ADAPTER_KEYS,
                        .size = sizeof(TrainFile)},
 };
@@ -154,8 +152,7 @@ void train_file_name_domains(TrainFile *f) {
 static bool add_domain_file(TrainFile *f, const char *name, const YamlNode *file, Error *e) {
     if (file->kind != NODE_VALUE || !*file->text)
         return yaml_error(file, e, "the domain '%s' must be a list of files: [one, two]", name);
-    if (f->files.count == FIELD_TEXTS_MAX)
-        return yaml_error(file, e, "there are more than %d files", FIELD_TEXTS_MAX);
+    if (f->files.count == WORDS_MAX) return yaml_error(file, e, "there are more than %d files", WORDS_MAX);
     f->domains[f->files.count] = (DomainName){name, (int)strlen(name)};
     f->files.items[f->files.count++] = file->text;
     return true;
@@ -264,7 +261,7 @@ static bool need_key(const TrainFile *f, const char *key, const char *option, Er
 
 static bool read_tree(TrainFile *f, TrainKind kind, Error *e) {
     set_defaults(f, kind);
-    if (fields_read(&TABLES[kind], f->tree.root, f, e) && read_domains(f, kind, e)) {
+    if (values_read(&TABLES[kind], f->tree.root, f, e) && read_domains(f, kind, e)) {
         if (kind == TRAIN_MODEL) set_shape(f);
         f->config.isa = f->isa;
         f->config.optimizer.kind = (OptimizerKind)f->optimizer;

@@ -33,7 +33,7 @@ static bool is_chosen(const void *state, size_t document) {
     return domain_same(c->name, &c->run->file.domains[c->run->origins[document].file]);
 }
 
-// The domains of a file, each once. Returns their number, at most FIELD_TEXTS_MAX.
+// The domains of a file, each once. Returns their number, at most WORDS_MAX.
 static int list_domains(const TrainFile *f, DomainName *out) {
     int count = 0;
     for (int i = 0; i < f->files.count; i++) {
@@ -83,7 +83,7 @@ static bool look_at_domain(TrainRun *r, const Ngram *counts, DomainLoss *d, Erro
 bool domains_look(TrainRun *r, bool counts, DomainLosses *out, Error *e) {
     Trainer *t = &r->trainer;
     Ngram m = {0};
-    DomainName names[FIELD_TEXTS_MAX];
+    DomainName names[WORDS_MAX];
     out->count = list_domains(&r->file, names);
     for (int i = 0; i < out->count; i++)
         out->list[i] = (DomainLoss){.name = names[i], .loss = NAN, .counted = NAN};
@@ -137,8 +137,8 @@ typedef struct Reporting {
     TrainRun *run;
     const TrainReport *o;
     DomainLosses losses;
-    DomainPrompt prompts[FIELD_TEXTS_MAX][PROMPTS_MAX];
-    int prompt_count[FIELD_TEXTS_MAX];
+    DomainPrompt prompts[WORDS_MAX][PROMPTS_MAX];
+    int prompt_count[WORDS_MAX];
     Models models;
     Text text;
 } Reporting;
@@ -382,7 +382,7 @@ static bool put_domain_outputs(Reporting *g, const DomainName *name, DomainPromp
 bool train_outputs(TrainRun *r, const TrainReport *o, Error *e) {
     if (!r->file.separator)
         return error_input(e, "outputs need a separator between them: set it, or give --separator LINE");
-    DomainName names[FIELD_TEXTS_MAX];
+    DomainName names[WORDS_MAX];
     Reporting *g = mem_new(1, sizeof *g);
     DomainPrompt *list = mem_new((size_t)o->prompts, sizeof *list);
     int count = list_domains(&r->file, names);

@@ -13,7 +13,7 @@ typedef struct DomainLoss {
 } DomainLoss;
 
 typedef struct DomainLosses {
-    DomainLoss list[FIELD_TEXTS_MAX + 1]; // (count), the last one of all domains together
+    DomainLoss list[WORDS_MAX + 1]; // (count), the last one of all domains together
     int count;
 } DomainLosses;
 

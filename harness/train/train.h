@@ -4,9 +4,8 @@
 #include "engine/base/file.h"
 #include "engine/engine.h"
 #include "engine/train/trainer.h"
-#include "harness/config/fields.h"
+#include "harness/config/values.h"
 #include "harness/program/line.h"
-#include "harness/program/options.h"
 
 // --- the file (config.c) ---------------------------------------------------------------------------------
 
@@ -27,8 +26,8 @@ typedef struct TrainFile {
     const char *teacher;   // directory of the model whose distributions are learnt; NULL: the text's tokens
     const char *separator; // NULL: a file is a document
     const char *isa;
-    FieldTexts files;                    // paths and patterns, including those of `domains`
-    DomainName domains[FIELD_TEXTS_MAX]; // (files.count)
+    Words files;                   // paths and patterns, including those of `domains`
+    DomainName domains[WORDS_MAX]; // (files.count)
     const YamlNode *domain_map;
     int head_size;                   // 0: width / heads
     int checkpoint_every;            // steps
@@ -140,7 +139,7 @@ typedef struct TrainAdapterOptions {
     const char *variant, *config, *out, *separator; // config, out, separator: NULL if not given
     int exit_layer, heads, steps, batch;            // steps, batch: 0 if not given
     double rate;                                    // likewise
-    OptionList files;
+    Words files;
     int stop_after;
     const char *figure; // as in TrainRun
     bool fresh, force;

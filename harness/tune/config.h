@@ -14,8 +14,8 @@ typedef struct TuneAsk {
     bool ignore_eos;
     bool processor; // what is measured is processor time: the run says so
     uint64_t seed;  // of the order of the prompts
-    OptionList axes;
-    OptionList sets; // of the config, as `run --set` takes them
+    Words axes;
+    Words sets; // of the config, as `run --set` takes them
 } TuneAsk;
 
 // `out` may not move. False with e filled, and out empty.

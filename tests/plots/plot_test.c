@@ -579,7 +579,7 @@ static void by_command(void **state) {
     assert_non_null(strstr(text_get(&c.err), "outpace run configs/kangaroo-table-1.yaml --scale smoke"));
     child_release(&c);
     CHILD_OUTPACE(&c, s->folder, 2, "plot", "slowdown", "--run", "demo", "--db", "plain.db");
-    assert_non_null(strstr(text_get(&c.err), "outpace surface MODEL"));
+    assert_non_null(strstr(text_get(&c.err), "outpace bench --store MODEL"));
     child_release(&c);
 }
 

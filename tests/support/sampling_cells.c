@@ -169,7 +169,7 @@ static void check_drawing(World *w, int method, const char *text, const Sampling
 
 static void check_cell(World *w, int method, const Sampling *sampling, int draws) {
     double count[WORDS] = {0};
-    char text[2 * PARAM_TEXT_SIZE];
+    char text[2 * ARG_TEXT_SIZE];
     const char *name = METHODS[method].text;
     snprintf(text, sizeof text, "%s%s", name, strncmp(name, "rest", 4) == 0 ? w->store : "");
     w->tried = w->accepted = w->steps = w->bare = 0;

@@ -28,13 +28,13 @@ static const char *const STARTS[] = {"random", "repeat", "pad", NULL};
 static const char *const REFILLS[] = {"predictions", "fresh", NULL};
 
 #define AT(name) offsetof(JacobiParams, name)
-static const Param PARAMS[] = {
-    {"m", PARAM_INT, AT(m), 1, TREE_MAX_NODES - 1, "8", NULL, "guesses in a block"},
-    {"start", PARAM_CHOICE, AT(start), 0, 0, "random", STARTS,
-     "fresh guesses: of the prompt, the last token, pad"},
-    {"pad", PARAM_INT, AT(pad), 0, 1 << 21, "0", NULL, "the token of start=pad"},
-    {"refill", PARAM_CHOICE, AT(refill), 0, 0, "predictions", REFILLS,
-     "the next block: the model's words, or fresh"},
+static const Arg PARAMS[] = {
+    {"m", ARG_INT, AT(m), 1, TREE_MAX_NODES - 1, "8", .help = "guesses in a block"},
+    {"start", ARG_CHOICE, AT(start), .fallback = "random", .choices = STARTS,
+     .help = "fresh guesses: of the prompt, the last token, pad"},
+    {"pad", ARG_INT, AT(pad), 0, 1 << 21, "0", .help = "the token of start=pad"},
+    {"refill", ARG_CHOICE, AT(refill), .fallback = "predictions", .choices = REFILLS,
+     .help = "the next block: the model's words, or fresh"},
 };
 #undef AT
 

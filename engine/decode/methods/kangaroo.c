@@ -32,12 +32,13 @@ typedef struct KangarooParams {
 } KangarooParams;
 
 #define AT(name) offsetof(KangarooParams, name)
-static const Param PARAMS[] = {
-    {"gamma", PARAM_INT, AT(gamma), 1, LONGEST, "6", NULL, "most tokens drafted"},
-    {"eta", PARAM_REAL, AT(eta), 0, 1, "0.6", NULL, "end where the best choice's chance falls to it"},
-    {"strict", PARAM_BOOL, AT(strict), 0, 0, "off", NULL, "end only below eta, as the authors' code does"},
-    {"exit_layer", PARAM_INT, AT(exit_layer), 0, 1000, "0", NULL,
-     "the adapter's must be this one; 0: whatever"},
+static const Arg PARAMS[] = {
+    {"gamma", ARG_INT, AT(gamma), 1, LONGEST, "6", .help = "most tokens drafted"},
+    {"eta", ARG_REAL, AT(eta), 0, 1, "0.6", .help = "end where the best choice's chance falls to it"},
+    {"strict", ARG_FLAG, AT(strict), .fallback = "off",
+     .help = "end only below eta, as the authors' code does"},
+    {"exit_layer", ARG_INT, AT(exit_layer), 0, 1000, "0",
+     .help = "the adapter's must be this one; 0: whatever"},
     DRAFT_SAMPLING_PARAMS(AT(sampling)),
 };
 #undef AT

@@ -21,15 +21,16 @@ enum { MOST_NODES = TREE_MAX_NODES - 1, MOST_TEXT = 1 << 16 };
 
 typedef struct MedusaParams {
     int nodes, top, depth;
-    char tree[PARAM_TEXT_SIZE];
+    char tree[ARG_TEXT_SIZE];
 } MedusaParams;
 
 #define AT(name) offsetof(MedusaParams, name)
-static const Param PARAMS[] = {
-    {"nodes", PARAM_INT, AT(nodes), 1, MOST_NODES, "63", NULL, "guesses a step"},
-    {"top", PARAM_INT, AT(top), 1, MEDUSA_RANKS, "10", NULL, "choices of a head that may be tried"},
-    {"depth", PARAM_INT, AT(depth), 1, MEDUSA_DEPTH, "4", NULL, "heads that are asked, if there are so many"},
-    {"tree", PARAM_TEXT, AT(tree), 0, 0, "auto", NULL, "paths of ranks (0;1;00;01;000), or a file of them"},
+static const Arg PARAMS[] = {
+    {"nodes", ARG_INT, AT(nodes), 1, MOST_NODES, "63", .help = "guesses a step"},
+    {"top", ARG_INT, AT(top), 1, MEDUSA_RANKS, "10", .help = "choices of a head that may be tried"},
+    {"depth", ARG_INT, AT(depth), 1, MEDUSA_DEPTH, "4", .help = "heads that are asked, if there are so many"},
+    {"tree", ARG_TEXT, AT(tree), .fallback = "auto",
+     .help = "paths of ranks (0;1;00;01;000), or a file of them"},
 };
 #undef AT
 

@@ -27,12 +27,12 @@ typedef struct SpeculativeParams {
 static const char *const ADAPTIVES[] = {"off", "heuristic", "confidence", NULL};
 
 #define AT(name) offsetof(SpeculativeParams, name)
-static const Param PARAMS[] = {
-    {"gamma", PARAM_INT, AT(gamma), 1, LONGEST, "5", NULL, "tokens drafted; where adaptive=heuristic starts"},
-    {"adaptive", PARAM_CHOICE, AT(adaptive), 0, 0, "off", ADAPTIVES,
-     "how the length follows what is accepted"},
-    {"confidence", PARAM_REAL, AT(confidence), 0, 1, "0.4", NULL,
-     "adaptive=confidence: end where the draft is no surer"},
+static const Arg PARAMS[] = {
+    {"gamma", ARG_INT, AT(gamma), 1, LONGEST, "5", .help = "tokens drafted; where adaptive=heuristic starts"},
+    {"adaptive", ARG_CHOICE, AT(adaptive), .fallback = "off", .choices = ADAPTIVES,
+     .help = "how the length follows what is accepted"},
+    {"confidence", ARG_REAL, AT(confidence), 0, 1, "0.4",
+     .help = "adaptive=confidence: end where the draft is no surer"},
     DRAFT_SAMPLING_PARAMS(AT(sampling)),
 };
 #undef AT

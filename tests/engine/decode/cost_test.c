@@ -141,7 +141,7 @@ static void check_cost(const Setting *x, const char *store) {
     Method m;
     DecodeResult out;
     Error e = {0};
-    char text[PARAM_TEXT_SIZE];
+    char text[ARG_TEXT_SIZE];
     int prompt[PROMPT], real = x->repeats ? FEW : VOCAB;
     Random r = test_random(76);
     snprintf(text, sizeof text, "%s%s", x->text, strncmp(x->text, "rest", 4) == 0 ? store : "");

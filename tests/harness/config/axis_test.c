@@ -2,7 +2,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/text.h"
-#include "harness/config/axis.h"
+#include "harness/config/values.h"
 
 #include <stdio.h>
 #include <string.h>

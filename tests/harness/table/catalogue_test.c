@@ -217,12 +217,12 @@ static void both_scales_are_in_order(void **state) {
     child_release(&c);
     write_looks(f);
     for (int i = 0; i < 2; i++) { // what REST's configs look things up in
-        static const char *const stores[] = {"data/sharegpt.store", "build/experiments/rest.store"};
+        static const char *const stores[] = {"data/sharegpt.store", "models/reference.store"};
         char folder[PATH_MAX];
         snprintf(folder, sizeof folder, "%s/%s", f, stores[i]);
         *strrchr(folder, '/') = 0;
         assert_true(file_make_directory(folder, NULL));
-        CHILD_OUTPACE(&c, f, 0, "datastore", "build", "tiny/config.json", "--model", "tiny", "-o", stores[i]);
+        CHILD_OUTPACE(&c, f, 0, "datasets", "index", "tiny/config.json", "--model", "tiny", "-o", stores[i]);
         child_release(&c);
     }
     setenv("OUTPACE_DATA", f, 1);
@@ -232,8 +232,8 @@ static void both_scales_are_in_order(void **state) {
         if (item->full || (i > 0 && strcmp(all->items[i - 1].experiment, item->experiment) == 0)) continue;
         snprintf(path, sizeof path, "%s/%s.yaml", here, item->experiment);
         for (int k = 0; k < 2; k++) {
-            CHILD_OUTPACE(&c, f, 0, "validate", path, "--scale", SCALES[k], "--device", "cpu", "--model",
-                          "target=tiny,draft=tiny,adapter=exit,heads=heads");
+            CHILD_OUTPACE(&c, f, 0, "plan", "--check", path, "--scale", SCALES[k], "--device", "cpu",
+                          "--model", "target=tiny,draft=tiny,adapter=exit,heads=heads");
             child_release(&c);
         }
     }

@@ -1,6 +1,6 @@
 #include "tests/support/check.h"
 
-#include "harness/program/lists.h"
+#include "engine/base/args.h"
 
 #include <string.h>
 

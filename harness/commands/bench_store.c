@@ -31,39 +31,42 @@ typedef struct {
 #define SURFACE_ROWS "1..4,7..9,15..17,24,31..33,48,63..65,96,127..129,192,255..257,384,511,512"
 
 #define AT(name) offsetof(SurfaceArguments, name)
-static const Option OPTIONS[] = {
-    {"k", 'k', OPTION_TEXT, AT(k), 0, 0, "LIST", "rows", "1,2,4,8,16,32"},
-    {"w", 'w', OPTION_TEXT, AT(w), 0, 0, "LIST", "tokens of a row after its first", "0,1,3,5,10,15"},
-    {"context", 'c', OPTION_TEXT, AT(context), 0, 0, "LIST", "committed tokens before the step",
-     "25,100,500"},
-    {"layout", 0, OPTION_TEXT, AT(layout), 0, 0, "tree|batch", "do rows share the context, or repeat it",
-     "batch"},
-    {"cache", 0, OPTION_TEXT, AT(cache), 0, 0, "viewed|copied",
-     "do rows of a batch look at one cache, or copy it", "viewed"},
-    {"rows", 0, OPTION_TEXT, AT(rows), 0, 0, "LIST", "rows of a step's parts, timed by themselves; 0: none",
-     SURFACE_ROWS},
-    {"exits", 0, OPTION_TEXT, AT(exits), 0, 0, "LIST",
-     "layers that are timed by themselves, up to and from each", "1"},
-    {"samples", 0, OPTION_INT, AT(samples), 1, 200, "N", "of each point; their mean and median are kept",
-     "5"},
-    {"sequence", 0, OPTION_FLAG, AT(sequence), 0, 0, NULL,
-     "time the prefill of each context's text too, from nothing", NULL},
-    {"sliding-window", 0, OPTION_TEXT, AT(window), 0, 0, "on|off", "off: see all, as if there were no window",
-     "on"},
-    {"threads", 0, OPTION_INT, AT(threads), 0, 1024, "N", "0: one a core", "0"},
-    {"compute", 0, OPTION_TEXT, AT(compute), 0, 0, "f32|bf16|f16", "how activations enter products",
-     "as the weights"},
-    {"math", 0, OPTION_TEXT, AT(math), 0, 0, "exact|fast", "fast: products by cuBLASLt, on cuda", "exact"},
-    {"attention", 0, OPTION_TEXT, AT(attention), 0, 0, "flash|plain",
-     "plain: the scores go through memory; cpu (docs/speed.md)", "flash"},
-    {"weights", 0, OPTION_TEXT, AT(weights), 0, 0, "held|mapped",
-     "held: in huge pages, not the file's; cpu (docs/speed.md)", "mapped"},
-    {"isa", 0, OPTION_TEXT, AT(isa), 0, 0, "NAME", "force a set of CPU kernels", "the best there is"},
-    {"device", 0, OPTION_TEXT, AT(device), 0, 0, "NAME", "cpu, cuda[:n][,cuda:m], auto, null", "cpu"},
-    {"seed", 0, OPTION_SEED, AT(seed), 0, 0, "N", "of the tokens that are run", "0"},
-    {"name", 0, OPTION_TEXT, AT(name), 0, 0, "NAME", "what the run is called", "MODEL"},
-    {"again", 0, OPTION_FLAG, AT(again), 0, 0, NULL, "a new run, though one like this is there", NULL},
-    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
+static const Arg OPTIONS[] = {
+    {"k", ARG_WORD, AT(k), .help = "rows", .value = "LIST", .fallback = "1,2,4,8,16,32", .letter = 'k'},
+    {"w", ARG_WORD, AT(w), .help = "tokens of a row after its first", .value = "LIST",
+     .fallback = "0,1,3,5,10,15", .letter = 'w'},
+    {"context", ARG_WORD, AT(context), .help = "committed tokens before the step", .value = "LIST",
+     .fallback = "25,100,500", .letter = 'c'},
+    {"layout", ARG_WORD, AT(layout), .help = "do rows share the context, or repeat it", .value = "tree|batch",
+     .fallback = "batch"},
+    {"cache", ARG_WORD, AT(cache), .help = "do rows of a batch look at one cache, or copy it",
+     .value = "viewed|copied", .fallback = "viewed"},
+    {"rows", ARG_WORD, AT(rows), .help = "rows of a step's parts, timed by themselves; 0: none",
+     .value = "LIST", .fallback = SURFACE_ROWS},
+    {"exits", ARG_WORD, AT(exits), .help = "layers that are timed by themselves, up to and from each",
+     .value = "LIST", .fallback = "1"},
+    {"samples", ARG_INT, AT(samples), 1, 200, "5", .help = "of each point; their mean and median are kept",
+     .value = "N"},
+    {"sequence", ARG_FLAG, AT(sequence), .help = "time the prefill of each context's text too, from nothing"},
+    {"sliding-window", ARG_WORD, AT(window), .help = "off: see all, as if there were no window",
+     .value = "on|off", .fallback = "on"},
+    {"threads", ARG_INT, AT(threads), 0, 1024, "0", .help = "0: one a core", .value = "N"},
+    {"compute", ARG_WORD, AT(compute), .help = "how activations enter products", .value = "f32|bf16|f16",
+     .fallback = "as the weights"},
+    {"math", ARG_WORD, AT(math), .help = "fast: products by cuBLASLt, on cuda", .value = "exact|fast",
+     .fallback = "exact"},
+    {"attention", ARG_WORD, AT(attention), .help = "plain: the scores go through memory; cpu (docs/speed.md)",
+     .value = "flash|plain", .fallback = "flash"},
+    {"weights", ARG_WORD, AT(weights), .help = "held: in huge pages, not the file's; cpu (docs/speed.md)",
+     .value = "held|mapped", .fallback = "mapped"},
+    {"isa", ARG_WORD, AT(isa), .help = "force a set of CPU kernels", .value = "NAME",
+     .fallback = "the best there is"},
+    {"device", ARG_WORD, AT(device), .help = "cpu, cuda[:n][,cuda:m], auto, null", .value = "NAME",
+     .fallback = "cpu"},
+    {"seed", ARG_SEED, AT(seed), .help = "of the tokens that are run", .value = "N", .fallback = "0"},
+    {"name", ARG_WORD, AT(name), .help = "what the run is called", .value = "NAME", .fallback = "MODEL"},
+    {"again", ARG_FLAG, AT(again), .help = "a new run, though one like this is there"},
+    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
 };
 #undef AT
 
@@ -308,9 +311,9 @@ static bool run(int argc, char **argv, int *code, Error *e) {
                           .device = "cpu",
                           .isa = getenv("OUTPACE_ISA"),
                           .db = STORE_DEFAULT};
-    Positionals rest;
+    Words rest;
     bool stop;
-    if (!command_parse(&command_surface, argc, argv, &a, &rest, &stop, e)) return false;
+    if (!command_parse(&command_bench_store, argc, argv, &a, &rest, &stop, e)) return false;
     if (stop) return true;
     Work *s = mem_alloc(1, sizeof *s);
     if (!s) return error_system(e, "out of memory");
@@ -323,8 +326,8 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     return ok;
 }
 
-const Command command_surface = {
-    .name = "surface",
+const Command command_bench_store = {
+    .name = "bench --store",
     .usage = "MODEL [OPTIONS]",
     .summary = "measure what steps of every size cost, and their parts, into the store",
     .arguments = {1, 1},
@@ -343,13 +346,13 @@ const Command command_surface = {
         "One token is timed before and after a context's grid: if these differ, the machine changed, which\n"
         "is stored and said; --again measures anew. The same command goes on with what was interrupted.\n"
         "\n"
-        "  outpace surface MODEL\n"
-        "  outpace surface MODEL --k 1..32 --w 0..15 --context 25,100,500\n"
-        "  outpace surface MODEL --k 1 --w 0 --context 16000 --sequence --sliding-window off\n"
-        "  outpace surface MODEL --layout tree --rows 0 --db mine.db\n"
-        "  outpace surface MODEL --cache copied --rows 0\n"
-        "  outpace surface MODEL --k 1 --w 0 --exits 1..8\n"
-        "  outpace surface MODEL --device cuda --math fast\n",
+        "  outpace bench --store MODEL\n"
+        "  outpace bench --store MODEL --k 1..32 --w 0..15 --context 25,100,500\n"
+        "  outpace bench --store MODEL --k 1 --w 0 --context 16000 --sequence --sliding-window off\n"
+        "  outpace bench --store MODEL --layout tree --rows 0 --db mine.db\n"
+        "  outpace bench --store MODEL --cache copied --rows 0\n"
+        "  outpace bench --store MODEL --k 1 --w 0 --exits 1..8\n"
+        "  outpace bench --store MODEL --device cuda --math fast\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run};

@@ -28,24 +28,27 @@ typedef struct {
 } TransferOptions;
 
 #define AT(name) offsetof(TransferOptions, name)
-static const Option EXPORT_OPTIONS[] = {
-    {"format", 0, OPTION_TEXT, AT(format), 0, 0, "csv|jsonl|spec-bench", "what it is written as",
-     "by -o, else csv"},
-    {"what", 0, OPTION_TEXT, AT(what), 0, 0, "results|samples|steps|fits",
-     "a line a point, prompt, step or fit; jsonl's steps: docs/steps.md", "results"},
-    {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE|DIR", "spec-bench: a directory", "standard output"},
-    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
+static const Arg EXPORT_OPTIONS[] = {
+    {"format", ARG_WORD, AT(format), .help = "what it is written as", .value = "csv|jsonl|spec-bench",
+     .fallback = "by -o, else csv"},
+    {"what", ARG_WORD, AT(what), .help = "a line a point, prompt, step or fit; jsonl's steps: docs/steps.md",
+     .value = "results|samples|steps|fits", .fallback = "results"},
+    {"output", ARG_WORD, AT(output), .help = "spec-bench: a directory", .value = "FILE|DIR",
+     .fallback = "standard output", .letter = 'o'},
+    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
     CHOICE_OPTIONS(AT, choice),
-    OPTION_FORCE(AT(force)),
+    ARG_FORCE(AT(force)),
 };
-static const Option IMPORT_OPTIONS[] = {
-    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
-    {"name", 0, OPTION_TEXT, AT(name), 0, 0, "TEXT", "of the run", "as exported, or the file's"},
-    {"method", 0, OPTION_TEXT, AT(method), 0, 0, "NAME", "spec-bench: the method that gave the answers",
-     "imported"},
-    {"model", 0, OPTION_TEXT, AT(model), 0, 0, "NAME", "spec-bench: the model", "imported"},
-    {"dataset", 0, OPTION_TEXT, AT(dataset), 0, 0, "NAME", "spec-bench: the dataset", "spec-bench"},
-    {"baseline", 0, OPTION_TEXT, AT(baseline), 0, 0, "FILE", "spec-bench: the autoregressive answers", NULL},
+static const Arg IMPORT_OPTIONS[] = {
+    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    {"name", ARG_WORD, AT(name), .help = "of the run", .value = "TEXT",
+     .fallback = "as exported, or the file's"},
+    {"method", ARG_WORD, AT(method), .help = "spec-bench: the method that gave the answers", .value = "NAME",
+     .fallback = "imported"},
+    {"model", ARG_WORD, AT(model), .help = "spec-bench: the model", .value = "NAME", .fallback = "imported"},
+    {"dataset", ARG_WORD, AT(dataset), .help = "spec-bench: the dataset", .value = "NAME",
+     .fallback = "spec-bench"},
+    {"baseline", ARG_WORD, AT(baseline), .help = "spec-bench: the autoregressive answers", .value = "FILE"},
 };
 #undef AT
 
@@ -135,7 +138,8 @@ static bool export_answers(Store *s, const Rows *r, const TransferOptions *o, Er
 
 static bool export_specbench(Store *s, int64_t run, const TransferOptions *o, Error *e) {
     if (!o->output)
-        return error_input(e, "export: --format spec-bench needs -o DIR: it writes a file a point and pass");
+        return error_input(
+            e, "store export: --format spec-bench needs -o DIR: it writes a file a point and pass");
     Rows *r = rows_open(
         s,
         "SELECT DISTINCT point.id, number, method, pass FROM point JOIN sample ON point_id = point.id"
@@ -157,16 +161,16 @@ static const char *format_of(const TransferOptions *o) {
 static bool export_run(Store *s, int64_t run, const TransferOptions *o, Error *e) {
     if (strcmp(o->format, "spec-bench") == 0) return export_specbench(s, run, o, e);
     if (strcmp(o->format, "csv") == 0 || strcmp(o->format, "jsonl") == 0) return export_rows(s, run, o, e);
-    return error_input(e, "export: --format is '%s', must be csv, jsonl or spec-bench", o->format);
+    return error_input(e, "store export: --format is '%s', must be csv, jsonl or spec-bench", o->format);
 }
 
 static bool export(int argc, char **argv, int *code, Error *e) {
     TransferOptions o = {.db = STORE_DEFAULT, .what = "results"};
-    Positionals rest;
+    Words rest;
     bool stop;
     int64_t run;
     (void)code;
-    if (!command_parse(&command_export, argc, argv, &o, &rest, &stop, e)) return false;
+    if (!command_parse(&command_store_export, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     o.format = format_of(&o);
     Store *s = store_open(o.db, STORE_READ, NULL, e);
@@ -176,8 +180,8 @@ static bool export(int argc, char **argv, int *code, Error *e) {
     return ok;
 }
 
-const Command command_export = {
-    .name = "export",
+const Command command_store_export = {
+    .name = "store export",
     .usage = "[RUN] [--format csv|jsonl|spec-bench] [-o FILE|DIR] [OPTIONS]",
     .summary = "write a run for other programs: CSV, JSON lines, Spec-Bench's answer files",
     .arguments = {0, 1},
@@ -186,10 +190,12 @@ const Command command_export = {
         "file\n"
         "that is not such an export is not replaced without --force.\n"
         "\n"
-        "  outpace export --what samples > samples.csv\n"
-        "  outpace export --what steps -o steps.jsonl                 'outpace import steps' makes the same "
+        "  outpace store export --what samples > samples.csv\n"
+        "  outpace store export --what steps -o steps.jsonl                 'outpace store import steps' "
+        "makes the same "
         "run of it\n"
-        "  outpace export --format spec-bench -o answers              for Spec-Bench's evaluation/speed.py\n",
+        "  outpace store export --format spec-bench -o answers              for Spec-Bench's "
+        "evaluation/speed.py\n",
     .options = EXPORT_OPTIONS,
     .option_count = sizeof EXPORT_OPTIONS / sizeof *EXPORT_OPTIONS,
     .bulk = true,
@@ -223,16 +229,16 @@ static bool import_into(const char *db, StoreMode mode, const char *kind, const 
 
 static bool check_kind(const char *kind, Error *e) {
     return strcmp(kind, "steps") == 0 || strcmp(kind, "spec-bench") == 0 ||
-           error_input(e, "import: '%s' is no format; known are steps and spec-bench", kind);
+           error_input(e, "store import: '%s' is no format; known are steps and spec-bench", kind);
 }
 
 static bool import(int argc, char **argv, int *code, Error *e) {
     TransferOptions o = {
         .db = STORE_DEFAULT, .method = "imported", .model = "imported", .dataset = "spec-bench"};
-    Positionals rest;
+    Words rest;
     bool stop;
     (void)code;
-    if (!command_parse(&command_import, argc, argv, &o, &rest, &stop, e)) return false;
+    if (!command_parse(&command_store_import, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     if (!check_kind(rest.items[0], e)) return false;
     StoreImport from = {.name = o.name, .argc = argc, .argv = argv, .model = o.model};
@@ -258,8 +264,8 @@ static bool import(int argc, char **argv, int *code, Error *e) {
     return ok;
 }
 
-const Command command_import = {
-    .name = "import",
+const Command command_store_import = {
+    .name = "store import",
     .usage = "steps|spec-bench FILE.jsonl [OPTIONS]",
     .summary = "take in steps of other engines, or answers that Spec-Bench published",
     .arguments = {2, 2},
@@ -269,8 +275,9 @@ const Command command_import = {
         "export'\n"
         "wrote becomes the run that it was, with its settings, baselines, machine, failures and flags.\n"
         "\n"
-        "  outpace import steps other-engine.jsonl --name vllm\n"
-        "  outpace import spec-bench eagle.jsonl --baseline vanilla.jsonl --method eagle --model vicuna-7b\n",
+        "  outpace store import steps other-engine.jsonl --name vllm\n"
+        "  outpace store import spec-bench eagle.jsonl --baseline vanilla.jsonl --method eagle --model "
+        "vicuna-7b\n",
     .options = IMPORT_OPTIONS,
     .option_count = sizeof IMPORT_OPTIONS / sizeof *IMPORT_OPTIONS,
     .run = import};

@@ -1,4 +1,4 @@
-// Builds a datastore for retrieval: texts tokenised, documents apart, places sorted.
+// datasets index: texts tokenised and indexed for the method `rest`, which looks phrases up in them.
 #include "harness/program/command.h"
 
 #include "engine/base/file.h"
@@ -16,21 +16,21 @@ static const size_t MOST_BYTES = (size_t)4 << 30; // of one file of text
 
 typedef struct {
     const char *output, *model;
-    bool lines, force;
+    bool lines, force, info;
 } DatastoreOptions;
 
 #define AT(name) offsetof(DatastoreOptions, name)
-static const Option OPTIONS[] = {
-    {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE", "build: the datastore to write", NULL},
-    {"model", 'm', OPTION_TEXT, AT(model), 0, 0, "DIR", "build: the model whose tokenizer cuts the texts",
-     NULL},
-    OPTION_FORCE(AT(force)),
-    {"lines", 0, OPTION_FLAG, AT(lines), 0, 0, NULL, "build: each line is a document; else each file is",
-     NULL},
+static const Arg OPTIONS[] = {
+    {"output", ARG_WORD, AT(output), .help = "the index to write", .value = "FILE", .letter = 'o'},
+    {"model", ARG_WORD, AT(model), .help = "the model whose tokenizer is used", .value = "DIR",
+     .letter = 'm'},
+    ARG_FORCE(AT(force)),
+    {"info", ARG_FLAG, AT(info), .help = "print what an index holds"},
+    {"lines", ARG_FLAG, AT(lines), .help = "each line is a document; otherwise each file"},
 };
 #undef AT
 
-// --- build
+// --- building
 
 static const OutputKind DATASTORE = {.start = DATASTORE_START};
 
@@ -71,20 +71,19 @@ static bool write_store(const IdList *ids, int vocab, const DatastoreOptions *o,
     return ok;
 }
 
-static bool build(const Positionals *files, const DatastoreOptions *o, Error *e) {
+static bool build(const Words *files, const DatastoreOptions *o, Error *e) {
     IdList ids = {0};
     Output out = {.force = o->force};
-    if (files->count < 2 || !o->output || !o->model)
-        return error_input(e, "datastore: build needs FILES, -o FILE and --model DIR");
+    if (!o->output || !o->model) return error_input(e, "datasets index: -o FILE and --model DIR are missing");
     output_reads(&out, o->model);
-    for (int i = 1; i < files->count; i++) output_reads(&out, files->items[i]);
+    for (int i = 0; i < files->count; i++) output_reads(&out, files->items[i]);
     Tokenizer *t = output_check(&out, o->output, &DATASTORE, e) ? tokenizer_open(o->model, e) : NULL;
     bool ok = t != NULL;
-    for (int i = 1; i < files->count && ok; i++) ok = add_file(t, files->items[i], o->lines, &ids, e);
+    for (int i = 0; i < files->count && ok; i++) ok = add_file(t, files->items[i], o->lines, &ids, e);
     ok = ok && write_store(&ids, tokenizer_size(t), o, &out, e);
     if (ok)
         fprintf(out.streamed ? stderr : stdout, "wrote %zu tokens of %d files to %s\n", ids.count,
-                files->count - 1, SHOWN(o->output));
+                files->count, SHOWN(o->output));
     ids_release(&ids);
     tokenizer_close(t);
     output_release(&out);
@@ -106,29 +105,28 @@ static bool info(const char *path, Error *e) {
 
 static bool run(int argc, char **argv, int *code, Error *e) {
     DatastoreOptions o = {.output = NULL};
-    Positionals rest;
+    Words rest;
     bool stop;
     (void)code;
-    if (!command_parse(&command_datastore, argc, argv, &o, &rest, &stop, e)) return false;
+    if (!command_parse(&command_datasets_index, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (rest.count > 0 && strcmp(rest.items[0], "build") == 0) return build(&rest, &o, e);
-    if (rest.count == 2 && strcmp(rest.items[0], "info") == 0) return info(rest.items[1], e);
-    return command_misused(&command_datastore, e);
+    return o.info ? info(rest.items[0], e) : build(&rest, &o, e);
 }
 
-const Command command_datastore = {
-    .name = "datastore",
-    .usage = "build FILES... -o FILE --model DIR | info FILE",
-    .summary = "build the texts that the method 'rest' looks things up in",
-    .arguments = {1, POSITIONALS_MAX},
+const Command command_datasets_index = {
+    .name = "datasets index",
+    .usage = "FILES... -o FILE --model DIR | --info FILE",
+    .summary = "index texts for the method 'rest', which looks phrases up in them",
+    .arguments = {1, WORDS_MAX},
     .kept = "nothing is written",
     .lesson =
-        "Cuts texts into tokens with a model's tokenizer, and sorts all places in them. A file is a\n"
-        "document, or with --lines each line of it; nothing is found across the border of two. Takes 20\n"
-        "bytes of memory a token while it builds, and 8 in the file. A file that is not a datastore is not\n"
-        "replaced without --force.\n"
+        "Cuts texts into tokens with a model's tokenizer and sorts all positions in them. A file is one\n"
+        "document, or with --lines each of its lines; no phrase crosses the border between documents. It\n"
+        "takes 20 bytes of memory a token while it builds, and 8 in the file. A file that isn't such an\n"
+        "index is replaced only with --force.\n"
         "\n"
-        "  outpace datastore build notes/*.txt -o notes.store --model MODEL\n"
+        "  outpace datasets index notes/*.txt -o notes.store --model MODEL\n"
+        "  outpace datasets index --info notes.store\n"
         "  outpace generate MODEL \"Dear diary\" --method rest:datastore=notes.store --stats\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,

@@ -2,7 +2,7 @@
 // against what they were made of.
 #include "tests/support/check.h"
 
-#include "harness/program/options.h"
+#include "engine/base/args.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,20 +14,21 @@ typedef struct {
     double heat;
     uint64_t seed;
     const char *name;
-    OptionList stops;
+    Words stops;
 } Values;
 
 #define AT(field) offsetof(Values, field)
-static const Option OPTIONS[] = {
-    {"loud", 'l', OPTION_FLAG, AT(loud), 0, 0, NULL, "a flag", NULL},
-    {"count", 'n', OPTION_INT, AT(count), -3, 1 << 24, "N", "a number", "7"},
-    {"heat", 0, OPTION_REAL, AT(heat), 0, 1.5, "T", "a real", NULL},
-    {"seed", 0, OPTION_SEED, AT(seed), 0, 0, "N", "a seed", NULL},
-    {"name", 'f', OPTION_TEXT, AT(name), 0, 0, "NAME", "a text", "none"},
-    {"stop", 0, OPTION_LIST, AT(stops), 0, 0, "TEXT", "a list", NULL},
+static const Arg OPTIONS[] = {
+    {"loud", ARG_FLAG, AT(loud), .help = "a flag", .letter = 'l'},
+    {"count", ARG_INT, AT(count), -3, 1 << 24, "7", .help = "a number", .value = "N", .letter = 'n'},
+    {"heat", ARG_REAL, AT(heat), 0, 1.5, .help = "a real", .value = "T"},
+    {"seed", ARG_SEED, AT(seed), .help = "a seed", .value = "N"},
+    {"name", ARG_WORD, AT(name), .help = "a text", .value = "NAME", .fallback = "none", .letter = 'f'},
+    {"stop", ARG_WORDS, AT(stops), .help = "a list", .value = "TEXT"},
 };
 #undef AT
-enum { OPTIONS_COUNT = sizeof OPTIONS / sizeof *OPTIONS, WORDS = 80 };
+static const ArgSet SET = {OPTIONS, sizeof OPTIONS / sizeof *OPTIONS, 0};
+enum { WORDS = 80 };
 
 // Splits line at single spaces; "_" stands for an empty word.
 static int words(char *line, char **argv) {
@@ -41,7 +42,7 @@ static int words(char *line, char **argv) {
 typedef struct {
     bool ok, help;
     Values values;
-    Positionals rest;
+    Words rest;
     Error error;
     char line[256];
 } Parsed;
@@ -51,7 +52,7 @@ static void parse(Parsed *p, const char *line) {
     *p = (Parsed){.values = {.count = 7}};
     snprintf(p->line, sizeof p->line, "%s", line);
     int argc = words(p->line, argv);
-    p->ok = options_parse(OPTIONS, OPTIONS_COUNT, argc, argv, &p->values, &p->rest, &p->help, &p->error);
+    p->ok = args_parse_line(&SET, 1, argc, argv, &p->values, &p->rest, &p->help, &p->error);
 }
 
 // All of what was understood, in one text.
@@ -147,21 +148,21 @@ static void help_ends_it(void **state) {
 // One more than a list or the positionals hold is refused; as many as they hold are kept.
 static void full_lists(void **state) {
     (void)state;
-    char *argv[2 * OPTION_LIST_MAX + 4] = {"command"};
+    char *argv[2 * WORDS_MAX + 4] = {"command"};
     Values v = {0};
-    Positionals rest;
+    Words rest;
     bool help;
     Error e = {0};
-    for (int i = 0; i <= OPTION_LIST_MAX; i++) argv[1 + i] = "--stop=x";
-    assert_true(options_parse(OPTIONS, OPTIONS_COUNT, 1 + OPTION_LIST_MAX, argv, &v, &rest, &help, &e));
-    assert_int_equal(v.stops.count, OPTION_LIST_MAX);
+    for (int i = 0; i <= WORDS_MAX; i++) argv[1 + i] = "--stop=x";
+    assert_true(args_parse_line(&SET, 1, 1 + WORDS_MAX, argv, &v, &rest, &help, &e));
+    assert_int_equal(v.stops.count, WORDS_MAX);
     v = (Values){0};
-    assert_false(options_parse(OPTIONS, OPTIONS_COUNT, 2 + OPTION_LIST_MAX, argv, &v, &rest, &help, &e));
+    assert_false(args_parse_line(&SET, 1, 2 + WORDS_MAX, argv, &v, &rest, &help, &e));
     assert_string_equal(e.text, "--stop may be given 64 times at most");
-    for (int i = 0; i <= POSITIONALS_MAX; i++) argv[1 + i] = "x";
-    assert_true(options_parse(OPTIONS, OPTIONS_COUNT, 1 + POSITIONALS_MAX, argv, &v, &rest, &help, &e));
-    assert_int_equal(rest.count, POSITIONALS_MAX);
-    assert_false(options_parse(OPTIONS, OPTIONS_COUNT, 2 + POSITIONALS_MAX, argv, &v, &rest, &help, &e));
+    for (int i = 0; i <= WORDS_MAX; i++) argv[1 + i] = "x";
+    assert_true(args_parse_line(&SET, 1, 1 + WORDS_MAX, argv, &v, &rest, &help, &e));
+    assert_int_equal(rest.count, WORDS_MAX);
+    assert_false(args_parse_line(&SET, 1, 2 + WORDS_MAX, argv, &v, &rest, &help, &e));
     assert_string_equal(e.text, "there are more than 64 arguments");
 }
 
@@ -213,16 +214,16 @@ static void set_by_name(void **state) {
     (void)state;
     Values v = {0};
     Error e = {0};
-    assert_true(options_set(OPTIONS, OPTIONS_COUNT, "count", "12", &v, &e));
+    assert_true(args_set_option(&SET, 1, &v, "count", "12", &e));
     assert_int_equal(v.count, 12);
-    assert_false(options_set(OPTIONS, OPTIONS_COUNT, "count", "many", &v, &e));
+    assert_false(args_set_option(&SET, 1, &v, "count", "many", &e));
     assert_string_equal(e.text, "--count is 'many', must be a whole number from -3 to 16777216");
 }
 
 static void described(void **state) {
     (void)state;
     Text text = {0};
-    options_describe(OPTIONS, OPTIONS_COUNT, &text);
+    args_help(&SET, 1, &text);
     assert_string_equal(text_get(&text), "  -l, --loud                 a flag\n"
                                          "  -n, --count N              a number (7)\n"
                                          "  --heat T                   a real\n"
@@ -240,10 +241,9 @@ static void long_defaults(void **state) {
     (void)state;
     memset(fits, 'x', sizeof fits), memset(longer, 'y', sizeof longer);
     fits[ROOM] = longer[ROOM + 1] = 0;
-    const Option rows[] = {
-        {.name = "a", .type = OPTION_TEXT, .value = "N", .help = "number", .fallback = fits},
-        {.name = "b", .type = OPTION_TEXT, .value = "N", .help = "number", .fallback = longer}};
-    options_describe(rows, 2, &text);
+    const Arg rows[] = {{.name = "a", .type = ARG_WORD, .value = "N", .help = "number", .fallback = fits},
+                        {.name = "b", .type = ARG_WORD, .value = "N", .help = "number", .fallback = longer}};
+    args_help(&(ArgSet){rows, 2, 0}, 1, &text);
     snprintf(want, sizeof want,
              "  --a N                      number (%s)\n  --b N                      number\n%29s(%s)\n",
              fits, "", longer);
