@@ -1,4 +1,6 @@
-#include "plots/figures.h"
+// The table of figures, in the order of the report. A row's texts are all shown to users: summary is the
+// title, needs completes "nothing to draw: ".
+#include "plots/plots.h"
 
 #include "engine/base/shipped.h"
 
@@ -221,7 +223,7 @@ const Figure figures[] = {
 };
 const int figure_count = sizeof figures / sizeof *figures;
 
-// Whether `name` is a word of `words`.
+// Whether `name` is one of the words.
 static bool holds(const char *words, const char *name) {
     size_t n = strlen(name);
     for (const char *at = words; at && *at; at += strspn(at, " ")) {

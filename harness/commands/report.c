@@ -6,7 +6,7 @@
 #include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
 #include "harness/stored/stored.h"
-#include "plots/report.h"
+#include "plots/plots.h"
 #include "results/store.h"
 
 #include <stdio.h>

@@ -6,14 +6,10 @@
 #include "engine/base/memory.h"
 #include "engine/model/finite.h"
 #include "engine/model/identity.h"
-#include "engine/train/ngram.h"
 #include "harness/program/interrupt.h"
 #include "harness/program/shape_text.h"
 #include "harness/program/terminal.h"
-#include "harness/train/adapter.h"
-#include "harness/train/domains.h"
 #include "harness/train/report.h"
-#include "harness/train/run.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +21,7 @@ typedef struct {
     bool fresh, baseline, force;
     const char *start, *snapshot, *outputs;
     TrainReport report;
-    TrainSaid said;
+    TrainOverrides said;
     TrainAdapterOptions adapter;
 } TrainOptions;
 
@@ -141,7 +137,7 @@ static bool open_run(ModelRun *m, const char *config, const TrainOptions *o, Err
     bool reports = o->report.dir || o->outputs;
     const char *start = o->start;
     Shape *s = &m->run.file.config.shape;
-    if (!train_file_open_said(&m->run.file, config, &o->said, e) || !open_tokenizer(m, e)) return false;
+    if (!train_file_override(&m->run.file, config, &o->said, e) || !open_tokenizer(m, e)) return false;
     if (!open_start(m, reports && !start ? m->run.file.out : start, e) || !open_teacher(m, e)) return false;
     s->vocab = s->real_vocab = tokenizer_size(m->tokenizer);
     m->run.tokenizer = m->tokenizer;

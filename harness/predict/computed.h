@@ -1,5 +1,5 @@
 // What figures and reports show that is not stored, but computed from what is: fitted laws, papers' numbers
-// beside ours, and prices on another machine. One JSON object, which their queries join (plots/figures.h):
+// beside ours, and prices on another machine. One JSON object, which their queries join (plots/plots.h):
 //
 //   {"run": its id,
 //    "fits": [{"points_of": [ids of points], "fit": what `fit --json` prints, or null}, ...],

@@ -1,8 +1,11 @@
-// Every key is a row: its type, where its value goes, its limits. What has no fallback must be there.
-#include "harness/train/config.h"
+// Every key is a row: its type, the place of its value, its limits, and whether it must be given.
+// Command-line settings and presets are written into the YAML tree before it is read, so they pass the same
+// checks.
+#include "harness/train/train.h"
 
 #include "engine/base/text.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +14,7 @@ static const char *const SCHEDULES[] = {"cosine", "stable", NULL};
 static const char *const DECAYS[] = {"all", "layers", NULL};
 
 #define AT(field) offsetof(TrainFile, field)
-// What any run has.
+// The keys of any run.
 #define RUN_KEYS                                                                                 \
     {"files", ARG_WORDS, .at = AT(files)}, {"domains", ARG_NODE, .at = AT(domain_map)},          \
         {"begun", ARG_INT, AT(config.optimizer.begun), .low = 0, .high = 1 << 30},               \
@@ -103,7 +106,7 @@ static void set_shape(TrainFile *f) {
 }
 
 // An adapter's are those of configs/train/adapter.yaml.
-void train_file_defaults(TrainFile *f, TrainKind kind) {
+static void set_defaults(TrainFile *f, TrainKind kind) {
     OptimizerOptions *o = &f->config.optimizer;
     f->eos = "</s>";
     f->checkpoint_every = f->held_out_every = 200;
@@ -131,11 +134,7 @@ void train_file_defaults(TrainFile *f, TrainKind kind) {
 
 // --- domains ---------------------------------------------------------------------------------------------
 
-bool domain_same(const DomainName *a, const DomainName *b) {
-    return a->length == b->length && memcmp(a->text, b->text, (size_t)a->length) == 0;
-}
-
-// "texts/novels.txt" is novels, and a pattern such as "texts/*.txt" the directory.
+// "texts/novels.txt" is named novels, and a pattern such as "texts/*.txt" after its directory.
 static DomainName name_of_path(const char *path) {
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *ending = strrchr(name, '.');
     if (name > path && strpbrk(name, "*?[")) {
@@ -175,8 +174,8 @@ static bool read_domains(TrainFile *f, TrainKind kind, Error *e) {
 
 // --- presets ---------------------------------------------------------------------------------------------
 
-// Keys and values for a vocabulary of 2,048, 4,096 and 8,192 tokens; any other works, too. 'outpace train
-// --help' tells sizes and times.
+// Keys and values, meant for a vocabulary of 2,048, 4,096 and 8,192 tokens; others work too. 'outpace train
+// --help' has sizes and times.
 typedef struct Preset {
     const char *name;
     const char *pairs[20][2]; // ending in NULL
@@ -226,7 +225,7 @@ static const Preset *find_preset(const char *name, Error *e) {
     return NULL;
 }
 
-// Only the keys that the file does not have.
+// Sets the keys that the file doesn't have.
 static bool add_preset(TrainFile *f, const char *name, Error *e) {
     const Preset *p = find_preset(name, e);
     for (int i = 0; p && p->pairs[i][0]; i++)
@@ -236,7 +235,7 @@ static bool add_preset(TrainFile *f, const char *name, Error *e) {
     return p != NULL;
 }
 
-// Any text as a YAML value.
+// Quotes any texts as a YAML list, or one text as a value for keys other than 'files'.
 static bool set_text(TrainFile *f, const char *key, const char *const *texts, int count, Error *e) {
     Text quoted = {0};
     for (int i = 0; i < count; i++) {
@@ -245,13 +244,13 @@ static bool set_text(TrainFile *f, const char *key, const char *const *texts, in
         text_puts(&quoted, "'");
     }
     text_puts(&quoted, "]");
-    bool ok = !quoted.failed || error_system(e, "out of memory");
     const char *value = text_get(&quoted);
-    if (ok && strcmp(key, "files")) { // a text alone
+    if (strcmp(key, "files")) {
+        assert(count == 1);
         quoted.data[quoted.length - 1] = 0;
         value++;
     }
-    ok = ok && yaml_set(&f->tree, "--", key, value, e);
+    bool ok = yaml_set(&f->tree, "--", key, value, e);
     text_release(&quoted);
     return ok;
 }
@@ -261,7 +260,7 @@ static bool need_key(const TrainFile *f, const char *key, const char *option, Er
 }
 
 static bool read_tree(TrainFile *f, TrainKind kind, Error *e) {
-    train_file_defaults(f, kind);
+    set_defaults(f, kind);
     if (values_read(&TABLES[kind], f->tree.root, f, e) && read_domains(f, kind, e)) {
         if (kind == TRAIN_MODEL) set_shape(f);
         f->config.isa = f->isa;
@@ -280,9 +279,11 @@ bool train_file_parse(TrainFile *f, const char *bytes, size_t n, const char *pla
     return yaml_parse(&f->tree, bytes, n, place, e) && read_tree(f, kind, e);
 }
 
-bool train_file_open(TrainFile *f, const char *path, TrainKind kind, Error *e) {
+bool train_file_open_adapter(TrainFile *f, const char *path, Error *e) {
     *f = (TrainFile){0};
-    return yaml_open(&f->tree, path, e) && read_tree(f, kind, e);
+    if (path) return yaml_open(&f->tree, path, e) && read_tree(f, TRAIN_ADAPTER, e);
+    set_defaults(f, TRAIN_ADAPTER);
+    return true;
 }
 
 static bool set_number(TrainFile *f, const char *key, double x, Error *e) {
@@ -291,7 +292,7 @@ static bool set_number(TrainFile *f, const char *key, double x, Error *e) {
     return x <= 0 || yaml_set(&f->tree, "--", key, text, e);
 }
 
-static bool set_said(TrainFile *f, const TrainSaid *s, Error *e) {
+static bool set_overrides(TrainFile *f, const TrainOverrides *s, Error *e) {
     return (!s->preset || add_preset(f, s->preset, e)) && (!s->out || set_text(f, "out", &s->out, 1, e)) &&
            (!s->tokenizer || set_text(f, "tokenizer", &s->tokenizer, 1, e)) &&
            (!s->separator || set_text(f, "separator", &s->separator, 1, e)) &&
@@ -301,10 +302,10 @@ static bool set_said(TrainFile *f, const TrainSaid *s, Error *e) {
            set_number(f, "batch", s->batch, e) && set_number(f, "rate", s->rate, e);
 }
 
-bool train_file_open_said(TrainFile *f, const char *path, const TrainSaid *s, Error *e) {
+bool train_file_override(TrainFile *f, const char *path, const TrainOverrides *s, Error *e) {
     *f = (TrainFile){0};
     bool ok = path ? yaml_open(&f->tree, path, e) : yaml_parse(&f->tree, "{}", 2, "--preset", e);
-    ok = ok && (f->tree.root->kind != NODE_MAP || set_said(f, s, e)) &&
+    ok = ok && (f->tree.root->kind != NODE_MAP || set_overrides(f, s, e)) &&
          (path || (need_key(f, "out", "-o DIR", e) && need_key(f, "files", "--text FILE", e) &&
                    need_key(f, "tokenizer", "--tokenizer FILE; 'outpace tokenizer train' makes one", e)));
     if (ok) return read_tree(f, TRAIN_MODEL, e);

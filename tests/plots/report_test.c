@@ -6,9 +6,7 @@
 
 #include "engine/base/shipped.h"
 #include "engine/base/memory.h"
-#include "plots/page.h"
-#include "plots/report.h"
-#include "plots/svg.h"
+#include "plots/plots.h"
 #include "results/sql.h"
 #include "tests/support/child.h"
 #include "tests/support/plot_store.h"
@@ -244,28 +242,28 @@ static void html(void **state) {
 static void svg(void **state) {
     (void)state;
     Text out = {0};
-    svg_inline(
+    page_svg(
         "<?xml version=\"1.0\"?>\n<svg><title>tool</title><path id='a' fill='url(#a)'/><use xlink:href='#a'/>"
         "<text> id='a' url(#a)</text></svg>",
         "p-", &out);
     assert_string_equal(text_get(&out), "<svg><path id='p-a' fill='url(#p-a)'/><use xlink:href='#p-a'/>"
                                         "<text> id='a' url(#a)</text></svg>");
     text_release(&out);
-    svg_inline("<svg\n width='1' xmlns=\"http://www.w3.org/2000/svg\"><g fill=\"none\">\n</g>\n<rect "
-               "fill=\"#ffffff\"/>"
-               "<g color=\"black\"><path stroke='rgb( 26,  26,  26)' fill=\"rgb(221,221,221)\" color='rgb(0, "
-               "114, 178)'"
-               " stroke-linecap=\"butt\"/></g>\n\t<text>rgb(26,26,26) 1</text></svg>",
-               "p-", &out);
+    page_svg("<svg\n width='1' xmlns=\"http://www.w3.org/2000/svg\"><g fill=\"none\">\n</g>\n<rect "
+             "fill=\"#ffffff\"/>"
+             "<g color=\"black\"><path stroke='rgb( 26,  26,  26)' fill=\"rgb(221,221,221)\" color='rgb(0, "
+             "114, 178)'"
+             " stroke-linecap=\"butt\"/></g>\n\t<text>rgb(26,26,26) 1</text></svg>",
+             "p-", &out);
     assert_string_equal(
         text_get(&out),
         "<svg  width='1'><rect fill=\"var(--paper)\"/><g color=\"black\"><path stroke='var(--ink)' "
         "fill=\"var(--grid)\" color='#0072b2'/></g><text>rgb(26,26,26) 1</text></svg>");
     text_release(&out);
-    svg_inline("<svg><path id='", "p-", &out);
+    page_svg("<svg><path id='", "p-", &out);
     assert_string_equal(text_get(&out), "<svg><path id='p-");
     text_release(&out);
-    svg_inline("no picture", "p-", &out);
+    page_svg("no picture", "p-", &out);
     assert_int_equal(out.length, 0);
     text_release(&out);
 }
@@ -344,7 +342,7 @@ static void mistakes(void **state) {
     holds(e.text, "has no run 99");
     assert_false(
         write_report(s, 1, &(ReportOptions){.gnuplot = "/no/gnuplot"}, folder_path(*state, "x.html"), &e));
-    holds(e.text, "'/no/gnuplot' is not there");
+    holds(e.text, "cannot find '/no/gnuplot'");
     store_close(s);
     CHILD_OUTPACE(&c, *state, 2, "report", "--db", "plain.db", "-o", "x.odt");
     holds(text_get(&c.err), "a report cannot be 'odt'");

@@ -1,16 +1,19 @@
-// What training a model and training adapters have in common; train/adapter.c and commands/train.c tell what
-// is trained, and write it.
-#include "harness/train/run.h"
+// A training run: what models and adapters have in common, and below it adapters and heads. A model's own
+// part is in harness/commands/train.c. A run can be killed at any moment: checkpoint, losses and result each
+// appear whole or not at all, and the same command resumes from the last checkpoint.
+#include "harness/train/train.h"
 
 #include "engine/base/clock.h"
-#include "engine/base/file.h"
 #include "engine/base/memory.h"
+#include "engine/model/identity.h"
 #include "harness/program/command.h"
+#include "harness/program/interrupt.h"
+#include "harness/program/shape_text.h"
 #include "harness/program/terminal.h"
 #include "harness/prompts/documents.h"
-#include "harness/program/interrupt.h"
-#include "plots/losses.h"
+#include "plots/plots.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,31 +22,27 @@ static const double SECONDS_BETWEEN_LINES = 10, SECONDS_ON_A_TERMINAL = 0.5;
 
 static double now(void) { return clock_now(clock_monotonic()); }
 
-// --- what is read ----------------------------------------------------------------------------------------
+// --- reading ---------------------------------------------------------------------------------------------
 
-// Of the corpus's last document: a text of one token was not taken, and leaves its mark on none.
-static bool note_origin(TrainRun *r, size_t bytes, Error *e) {
-    void *list = r->origins;
+// Notes the origin of the corpus's last document, unless it is noted already: corpus_add skips short texts.
+static void note_origin(TrainRun *r, size_t bytes) {
     size_t documents = r->corpus.documents;
-    if (!mem_grow(&list, &r->origin_capacity, documents, sizeof *r->origins))
-        return error_system(e, "out of memory");
-    r->origins = list;
+    mem_grow(&r->origins, &r->origin_capacity, documents, sizeof *r->origins);
     if (documents && !r->origins[documents - 1].bytes)
         r->origins[documents - 1] = (DocumentOrigin){r->reading, bytes};
-    return true;
 }
 
-// BOS, the text, EOS.
+// Adds BOS, the text, EOS.
 static bool take_document(void *state, const char *text, size_t n, Error *e) {
     TrainRun *r = state;
     IdList ids = {0};
     bool ok = tokenizer_encode(r->tokenizer, text, n, true, &ids, e);
-    void *list = ids.ids;
-    if (ok && !mem_grow(&list, &ids.capacity, ids.count + 1, sizeof *ids.ids))
-        ok = error_system(e, "out of memory");
-    ids.ids = list;
-    if (ok) ids.ids[ids.count++] = r->eos;
-    ok = ok && corpus_add(&r->corpus, ids.ids, ids.count, e) && note_origin(r, n, e);
+    if (ok) {
+        mem_grow(&ids.ids, &ids.capacity, ids.count + 1, sizeof *ids.ids);
+        ids.ids[ids.count++] = r->eos;
+        corpus_add(&r->corpus, ids.ids, ids.count);
+        note_origin(r, n);
+    }
     ids_release(&ids);
     return ok && progress_say(&r->file.config.progress, "reading the text", -1, e);
 }
@@ -70,18 +69,14 @@ static bool open_trainer(TrainRun *r, Error *e) {
     return true;
 }
 
-// The checkpoint stands beside the model's directory, so that this holds nothing but the model.
-static bool name_checkpoint(TrainRun *r, Error *e) {
-    Text path = {0};
+// The checkpoint is next to the model's directory, so that the directory holds only the model.
+static void name_checkpoint(TrainRun *r) {
     size_t n = strlen(r->file.out);
     while (n > 1 && r->file.out[n - 1] == '/') n--;
-    text_printf(&path, "%.*s.checkpoint", (int)n, r->file.out);
-    r->checkpoint = path.failed ? NULL : mem_text(path.data, path.length);
-    text_release(&path);
-    return r->checkpoint || error_system(e, "out of memory");
+    r->checkpoint = mem_printf("%.*s.checkpoint", (int)n, r->file.out);
 }
 
-// Beside the checkpoint: "OUT.losses.tsv".
+// "OUT.losses.tsv", next to the checkpoint.
 static void losses_path(const TrainRun *r, Text *out) {
     text_printf(out, "%.*s.losses.tsv", (int)(strlen(r->checkpoint) - strlen(".checkpoint")), r->checkpoint);
 }
@@ -94,8 +89,7 @@ static bool check_losses(const TrainRun *r, Error *e) {
     return ok;
 }
 
-// Whether what is there may be replaced, and a file made beside it. A checkpoint that is gone on from is
-// looked at when it is read.
+// Whether the run may write its files. A checkpoint that it resumes from is checked when it is read.
 static bool check_place(TrainRun *r, Error *e) {
     if (r->looks) return true;
     bool replaces = r->fresh && !r->out.force && file_exists(r->checkpoint) && !checkpoint_is(r->checkpoint);
@@ -106,7 +100,7 @@ static bool check_place(TrainRun *r, Error *e) {
            output_check(&r->out, r->checkpoint, &(OutputKind){0}, e);
 }
 
-// A checkpoint is written before the last one goes, and the model beside both.
+// A checkpoint is written before the previous one is removed, and the model next to both.
 static bool check_room(const TrainRun *r, Error *e) {
     if (r->looks) return true;
     double checkpoint = 3 * sizeof(float), model = sizeof(uint16_t),
@@ -116,7 +110,7 @@ static bool check_room(const TrainRun *r, Error *e) {
                          "checkpoints and the model", e);
 }
 
-// Points that are lost are missing in the curve, and nothing else.
+// Lost points leave only a gap in the curve.
 static void read_curve(TrainRun *r) {
     static const size_t MOST = 64u << 20;
     Text path = {0};
@@ -124,7 +118,7 @@ static void read_curve(TrainRun *r) {
     size_t n;
     losses_path(r, &path);
     if (file_exists(text_get(&path)) && file_read(text_get(&path), MOST, &text, &n, NULL))
-        curve_read(&r->curve, text, n, r->trainer.step, NULL);
+        curve_read(&r->curve, text, n, r->trainer.step);
     mem_free(text);
     text_release(&path);
 }
@@ -135,9 +129,8 @@ static bool write_curve(TrainRun *r, Error *e) {
     Text path = {0}, text = {0};
     losses_path(r, &path);
     curve_write(&r->curve, &text);
-    bool ok = !(path.failed || text.failed) || error_system(e, "out of memory for the losses");
-    ok = ok && output_add(&out, text_get(&path), &kind, text_get(&text), text.length, e) &&
-         output_finish(&out, e);
+    bool ok =
+        output_add(&out, text_get(&path), &kind, text_get(&text), text.length, e) && output_finish(&out, e);
     output_release(&out);
     text_release(&path);
     text_release(&text);
@@ -152,7 +145,7 @@ static bool resume(TrainRun *r, Error *e) {
     return true;
 }
 
-// "x.svg" is an SVG.
+// The format of a picture by its extension.
 static bool format_of(const char *path, PlotFormat *out, Error *e) {
     const char *dot = strrchr(path, '.');
     for (*out = PLOT_SVG; dot && *out <= PLOT_PDF; (*out)++)
@@ -165,8 +158,8 @@ bool train_run_open(TrainRun *r, Error *e) {
     if (r->figure && !format_of(r->figure, &format, e)) return false;
     r->held_out = NAN;
     r->file.config.progress = line_progress(&r->line);
-    return name_checkpoint(r, e) && check_place(r, e) && read_text(r, e) && open_trainer(r, e) &&
-           check_room(r, e) && resume(r, e);
+    name_checkpoint(r);
+    return check_place(r, e) && read_text(r, e) && open_trainer(r, e) && check_room(r, e) && resume(r, e);
 }
 
 void train_run_close(TrainRun *r) {
@@ -179,7 +172,7 @@ void train_run_close(TrainRun *r) {
     train_file_release(&r->file);
 }
 
-// --- what is said ----------------------------------------------------------------------------------------
+// --- reporting ------------------------------------------------------------------------------------------
 
 static void show_progress(TrainRun *r, const TrainedStep *s) {
     const Trainer *t = &r->trainer;
@@ -197,7 +190,7 @@ static void show_progress(TrainRun *r, const TrainedStep *s) {
     r->shown_step = t->step;
 }
 
-// Agreement is with the target or teacher, so a model by itself has none to show.
+// Agreement is with the target or teacher, so a model without a teacher has none.
 bool train_run_held_out(TrainRun *r, Error *e) {
     Trainer *t = &r->trainer;
     r->held_out = trainer_held_out(t);
@@ -213,10 +206,11 @@ bool train_run_held_out(TrainRun *r, Error *e) {
     for (int i = 0; t->target.head && i < t->count; i++)
         printf("%s%.1f%%", i ? ", " : "  agreement ", 100 * t->agreement[i]);
     puts("");
-    return curve_add(&r->curve, t->step, NAN, r->held_out, e);
+    curve_add(&r->curve, t->step, NAN, r->held_out);
+    return true;
 }
 
-// --- the run ---------------------------------------------------------------------------------------------
+// --- steps -----------------------------------------------------------------------------------------------
 
 enum { POINTS = 1000 }; // of the curve, at most
 
@@ -229,15 +223,13 @@ static bool one_step(TrainRun *r, Error *e) {
     }
     show_progress(r, &s);
     int apart = t->config.optimizer.steps / POINTS + 1;
-    if (t->step % apart == 0 && !curve_add(&r->curve, t->step, s.loss, NAN, e)) return false;
+    if (t->step % apart == 0) curve_add(&r->curve, t->step, s.loss, NAN);
     return isfinite(s.loss) ||
            error_input(e, "the loss of '%s' is not finite at step %d: try a lower rate or a longer warmup",
                        r->file.out, t->step);
 }
 
-static bool every(const TrainRun *r, int steps) { return r->trainer.step % steps == 0; }
-
-// It takes the time that it takes, whoever interrupts.
+// An interrupt waits until both files are written.
 static bool save(TrainRun *r, Error *e) {
     interrupt_wait(true);
     bool ok = checkpoint_write(&r->trainer, r->checkpoint, e) && write_curve(r, e);
@@ -245,7 +237,7 @@ static bool save(TrainRun *r, Error *e) {
     return ok;
 }
 
-// An interrupted step is as if it had not begun.
+// Steps, with held-out losses and checkpoints in between. An interrupted step leaves no trace.
 static bool take_steps(TrainRun *r, Error *e) {
     Trainer *t = &r->trainer;
     int end = t->config.optimizer.steps;
@@ -256,8 +248,8 @@ static bool take_steps(TrainRun *r, Error *e) {
     while (ok && t->step < end) {
         ok = one_step(r, e);
         if (!ok || t->step == end) break;
-        ok = !every(r, r->file.held_out_every) || train_run_held_out(r, e);
-        if (ok && every(r, r->file.checkpoint_every) && !save(r, e)) return false;
+        ok = t->step % r->file.held_out_every != 0 || train_run_held_out(r, e);
+        if (ok && t->step % r->file.checkpoint_every == 0 && !save(r, e)) return false;
     }
     if (r->line.there) fputs("\n", stderr);
     return (ok || t->failure.kind == ERROR_INTERRUPTED) && save(r, e);
@@ -268,8 +260,7 @@ bool train_run_figure(const TrainRun *r, Error *e) {
     Output out = {.force = r->out.force};
     PlotOptions o = {0};
     PlotLosses l = {.title = r->file.out, .count = r->curve.count};
-    double *numbers = mem_alloc(3 * l.count + 1, sizeof *numbers);
-    if (!numbers) return error_system(e, "out of memory for the losses");
+    double *numbers = mem_new(3 * l.count + 1, sizeof *numbers);
     for (size_t i = 0; i < l.count; i++) {
         numbers[i] = r->curve.points[i].step;
         numbers[l.count + i] = r->curve.points[i].loss;
@@ -285,21 +276,142 @@ bool train_run_figure(const TrainRun *r, Error *e) {
     return ok;
 }
 
-static bool show_curve(const TrainRun *r, Error *e) {
+static void show_curve(const TrainRun *r) {
     Text text = {0};
     curve_draw(&r->curve, &text);
-    bool ok = !text.failed || error_system(e, "out of memory for the losses");
-    if (ok) fputs(text_get(&text), stdout);
+    fputs(text_get(&text), stdout);
     text_release(&text);
-    return ok;
 }
 
 bool train_run(TrainRun *r, bool *done, int *code, Error *e) {
     if (!take_steps(r, e)) return false;
     *done = r->trainer.step == r->trainer.config.optimizer.steps;
-    if (*done) return train_run_held_out(r, e) && write_curve(r, e) && show_curve(r, e);
-    fprintf(stderr, "stopped   after step %d; the same command goes on from %s\n", r->trainer.step,
+    assert(r->trainer.step <= r->trainer.config.optimizer.steps);
+    if (*done) {
+        bool ok = train_run_held_out(r, e) && write_curve(r, e);
+        if (ok) show_curve(r);
+        return ok;
+    }
+    fprintf(stderr, "stopped   after step %d; the same command resumes from %s\n", r->trainer.step,
             SHOWN(r->checkpoint));
     if (r->trainer.failure.kind == ERROR_INTERRUPTED) *code = EXIT_INTERRUPTED;
     return true;
+}
+
+// --- adapters and heads ----------------------------------------------------------------------------------
+
+enum { MOST_ROWS = TREE_MAX_NODES };
+
+typedef struct AdapterRun {
+    TrainRun run;
+    FrozenModel target;
+} AdapterRun;
+
+bool frozen_open(FrozenModel *f, const char *dir, const TrainConfig *c, Line *line, Error *e) {
+    EngineOptions o = {.backend = {.threads = c->threads,
+                                   .progress = line_progress(line),
+                                   .context = c->shape.context,
+                                   .max_nodes = c->pass}};
+    BackendReport report;
+    char identity[SHA256_TEXT];
+    if (!engine_open(&f->engine, dir, &o, NULL, e) || !model_identity(&f->engine.model, dir, identity, e))
+        return false;
+    shape_warn(&f->engine.model, dir);
+    f->engine.session.backend->report(f->engine.session.self, &report);
+    snprintf(f->name, sizeof f->name, "%s %s%s", identity, report.isa,
+             f->engine.session.compute == COMPUTE_F16 ? " f16" : "");
+    f->choice.model = &f->engine.model;
+    f->choice.session = &f->engine.session;
+    f->choice.name = f->name;
+    return true;
+}
+
+void frozen_close(FrozenModel *f) { engine_close(&f->engine); }
+
+// Reads the file, if there is one, and applies the options of the command line.
+static bool read_settings(AdapterRun *a, const TrainAdapterOptions *o, Error *e) {
+    TrainFile *f = &a->run.file;
+    if (!train_file_open_adapter(f, o->config, e)) return false;
+    if (o->out) f->out = o->out;
+    if (o->separator) f->separator = o->separator;
+    if (o->steps) f->config.optimizer.steps = o->steps;
+    if (o->batch) f->config.batch = o->batch;
+    if (o->rate > 0) f->config.optimizer.rate = o->rate;
+    if (o->files.count) {
+        f->files.count = o->files.count;
+        memcpy(f->files.items, o->files.items, sizeof f->files.items);
+        train_file_name_domains(f);
+    }
+    if (!f->out) return error_input(e, "train: give the directory to write with -o DIR");
+    return f->files.count || error_input(e, "train: give text to learn from with --text FILE, or a --config");
+}
+
+static bool choose_kind(AdapterKind *k, const TrainAdapterOptions *o, const Model *m, bool heads, Error *e) {
+    *k = (AdapterKind){.variant = ADAPTER_MEDUSA, .exit_layer = m->shape.layers, .heads = o->heads};
+    if (heads) return true;
+    *k = (AdapterKind){.exit_layer = o->exit_layer, .heads = 1};
+    return adapter_variant_find(o->variant, &k->variant, e) &&
+           (k->variant != ADAPTER_MEDUSA ||
+            error_input(e, "train: medusa's heads are trained by 'outpace train heads MODEL'"));
+}
+
+// The longest document if the file has no context: a power of two, so that it divides a usual batch.
+static int longest_document(const Shape *s) {
+    int most = s->window && s->window < s->context ? s->window : s->context, n = MOST_ROWS;
+    while (n > most) n /= 2;
+    return n;
+}
+
+static bool open_target(AdapterRun *a, const char *dir, const TrainAdapterOptions *o, bool heads, Error *e) {
+    TrainConfig *c = &a->run.file.config;
+    Model shape;
+    if (!model_open_config(&shape, dir, e)) return false;
+    int context = c->shape.context ? c->shape.context : longest_document(&shape.shape);
+    bool ok = choose_kind(&a->target.choice.kind, o, &shape, heads, e) &&
+              adapter_check(&a->target.choice.kind, &shape, "the adapter to train", e);
+    model_close(&shape);
+    train_file_set_context(&a->run.file, context);
+    if (!ok || !frozen_open(&a->target, dir, c, &a->run.line, e)) return false;
+    c->shape = a->target.engine.model.shape;
+    c->shape.context = context;
+    c->adapter = &a->target.choice;
+    return true;
+}
+
+static bool choose_tokens(AdapterRun *a, const char *dir, Error *e) {
+    const Model *m = &a->target.engine.model;
+    if (!a->target.engine.tokenizer)
+        return error_input(e, "'%s' has no tokenizer.json to read text with", dir);
+    if (!m->eos_count)
+        return error_input(e, "'%s' has no eos_token_id in its config.json to end documents with", dir);
+    a->run.tokenizer = a->target.engine.tokenizer;
+    a->run.eos = m->eos[0];
+    return true;
+}
+
+static bool write_adapter(AdapterRun *a, Error *e) {
+    TrainRun *r = &a->run;
+    ExportNotes notes = {.bos = -1, .eos = -1, .held_out_loss = r->held_out};
+    if (!export_adapter(&r->trainer, &notes, r->file.out, &r->out, e)) return false;
+    printf("wrote the %s to %s\n", a->target.choice.kind.variant == ADAPTER_MEDUSA ? "heads" : "adapter",
+           SHOWN(r->file.out));
+    return true;
+}
+
+bool train_adapter(const char *model, const TrainAdapterOptions *o, bool heads, int *code, Error *e) {
+    AdapterRun a = {.run = {.stop_after = o->stop_after,
+                            .figure = o->figure,
+                            .fresh = o->fresh,
+                            .adapter = true,
+                            .out.force = o->force}};
+    bool done = false;
+    output_reads(&a.run.out, model);
+    output_reads(&a.run.out, o->config);
+    line_begin(&a.run.line, true);
+    bool ok = read_settings(&a, o, e) && open_target(&a, model, o, heads, e) && choose_tokens(&a, model, e) &&
+              train_run_open(&a.run, e) && train_run(&a.run, &done, code, e) &&
+              (!done || (write_adapter(&a, e) && train_run_figure(&a.run, e)));
+    train_run_close(&a.run);
+    frozen_close(&a.target);
+    return ok;
 }

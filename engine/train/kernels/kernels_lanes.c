@@ -1,10 +1,26 @@
-// What happens to one row at a time, forward and backward; part of each kernel set (see
-// engine/cpu/kernels/lanes.h). Lanes by hand where a loop is not turned into vectors; sums go in lanes.
-#pragma once
+// A set of training kernels. This source is compiled once for each set, as kernels_SET.o, with the set's name
+// in SET and under the set's own compiler flags (sets.mk). With PRODUCT_BF16 its products round their
+// operands to bf16; everything else is f32 in every set.
+//
+// A row operation sums in lanes (engine/cpu/kernels/lanes.h), in an order that depends only on the row's
+// length. Lanes are written by hand where the compiler doesn't vectorise the loop.
 #include "engine/train/kernels/kernels.h"
+
+#if defined(PRODUCT_BF16)
+#include "engine/train/kernels/product_bf16.h"
+enum { ROUNDS_TO_BF16 = 1 };
+#else
+#include "engine/train/kernels/product.h"
+enum { ROUNDS_TO_BF16 = 0 };
+#endif
+
 #include "engine/cpu/kernels/rows.h"
 
-// Sum over i of a[i] b[i].
+#if !defined(SET) // for tools that read only this source
+#define SET portable
+#endif
+
+// The sum over i of a[i] b[i].
 static inline float dot(const float *a, const float *b, int n) {
     Lanes sum = lanes_set(0);
     for (int i = 0; i < n; i += LANES)
@@ -35,7 +51,7 @@ static inline void rope_forward(float *head, const float *cosine, const float *s
     rope(head, cosine, sine, pairs);
 }
 
-// The same turn by the opposite angle: a rotation's transpose is its inverse.
+// Rotates by the opposite angle: a rotation's transpose is its inverse.
 static inline void rope_backward(float *head, const float *cosine, const float *sine, int pairs) {
     for (int i = 0; i < pairs; i++) {
         float a = head[i], b = head[i + pairs];
@@ -63,7 +79,7 @@ static inline void swiglu_backward(const float *dy, const float *gate_in, const 
     }
 }
 
-// x becomes e^(scale (x - highest)); gives their sum.
+// Replaces each x by e^(scale (x - highest)) and returns the sum.
 static inline float exponentials(float *x, float scale, float highest, int n) {
     const Lanes by = lanes_set(scale), down = lanes_set(-highest);
     Lanes sum = lanes_set(0);
@@ -123,3 +139,65 @@ static inline void adamw(const AdamStep *s, float *weight, const float *gradient
         weight[i] -= s->rate * (step + s->decay * weight[i]);
     }
 }
+
+// --- losses ----------------------------------------------------------------------------------------------
+
+// Reads the target's logit before it becomes a probability, which may round to 0.
+static inline float cross_entropy_forward(float *logits, int target, int n) {
+    float highest = highest_of(logits, n), wanted = logits[target];
+    float sum = exponentials(logits, 1.0f, highest, n);
+    multiply(logits, 1.0f / sum, n);
+    return logf(sum) + highest - wanted;
+}
+
+static inline void cross_entropy_backward(float *p, int target, float scale, int n) {
+    multiply(p, scale, n);
+    p[target] -= scale;
+}
+
+// wanted sums to one, so the sum of -wanted log p is the logits' normaliser less their mean under wanted.
+static inline float distillation_forward(float *logits, const float *wanted, int n) {
+    float highest = highest_of(logits, n), mean = dot(logits, wanted, n);
+    float sum = exponentials(logits, 1.0f, highest, n);
+    multiply(logits, 1.0f / sum, n);
+    return logf(sum) + highest - mean;
+}
+
+static inline void distillation_backward(float *p, const float *wanted, float scale, int n) {
+    const Lanes by = lanes_set(scale), minus = lanes_set(-1);
+    for (int i = 0; i < n; i += LANES) {
+        Lanes apart = lanes_fma(lanes_take(wanted + i, n - i, 0), minus, lanes_take(p + i, n - i, 0));
+        lanes_give(p + i, n - i, lanes_times(apart, by));
+    }
+}
+
+// --- the set ---------------------------------------------------------------------------------------------
+
+#define TEXT_OF(name)      #name
+#define NAME_OF(set)       TEXT_OF(set)
+#define PASTE(left, right) left##right
+#define KERNELS_OF(set)    PASTE(train_kernels_, set)
+
+const TrainKernels KERNELS_OF(SET) = {.name = NAME_OF(SET),
+                                      .rounds_to_bf16 = ROUNDS_TO_BF16,
+                                      .row_unit = TILE_ROWS,
+                                      .scratch = PRODUCT_SCRATCH,
+                                      .product = product,
+                                      .panels_size = panels_size,
+                                      .pack = pack,
+                                      .panel_unit = PANEL,
+                                      .rmsnorm_forward = rmsnorm_forward,
+                                      .rmsnorm_backward = rmsnorm_backward,
+                                      .rope_forward = rope_forward,
+                                      .rope_backward = rope_backward,
+                                      .swiglu_forward = swiglu_forward,
+                                      .swiglu_backward = swiglu_backward,
+                                      .softmax_forward = softmax_forward,
+                                      .softmax_backward = softmax_backward,
+                                      .cross_entropy_forward = cross_entropy_forward,
+                                      .cross_entropy_backward = cross_entropy_backward,
+                                      .distillation_forward = distillation_forward,
+                                      .distillation_backward = distillation_backward,
+                                      .add = add,
+                                      .sum_of_squares = sum_of_squares,
+                                      .adamw = adamw};
