@@ -4,7 +4,6 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "engine/cpu/ceilings.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cuda/cuda.h"
 #include "engine/null/null.h"
