@@ -6,7 +6,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/cpu/instance.h"
-#include "engine/cpu/kernels/tiles_usable.h"
+#include "engine/cpu/kernels/features.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "engine/train/kernels/kernels.h"
 
-#include "engine/cpu/kernels/sets.h"
+#include "engine/cpu/kernels/features.h"
 
 #define SET(kernels, available) \
     { &kernels, &kernels.name, available }

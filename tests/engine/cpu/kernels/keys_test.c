@@ -1,5 +1,5 @@
-// Keys and values: what is stored is read back by key_at and value_at, head by head, and copying from one
-// area to another moves exactly one key.
+// Keys and values: key_at and value_at read back everything stored, head by head, and copying from one area
+// to another moves exactly one key.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
