@@ -194,19 +194,15 @@ bool session_get_hidden(Session *s, const int *nodes, int count, HiddenKind kind
     return s->backend->get_hidden(s->self, nodes, count, kind, rows, e);
 }
 
-static bool is_wanted(const Session *s, int node, unsigned want) {
-    if (!(s->tree.flags[node] & NODE_READ) || s->tree.canonical[node] != node) return false;
-    return s->argmax[node] < 0 || (want & HEAD_LOGITS && s->logit_row[node] < 0) ||
-           (want & HEAD_DRAW && s->drawn[node] == UNDRAWN);
-}
-
 int session_unread(const Session *s, unsigned want, int *nodes) {
     int count = 0;
-    for (int i = 0; i < s->tree.count; i++)
-        if (is_wanted(s, i, want)) {
-            assert(s->done[i] == s->shape.layers);
-            nodes[count++] = i;
-        }
+    for (int i = 0; i < s->tree.count; i++) {
+        if (!(s->tree.flags[i] & NODE_READ) || s->tree.canonical[i] != i) continue;
+        bool unread = s->argmax[i] < 0 || (want & HEAD_LOGITS && s->logit_row[i] < 0) ||
+                      (want & HEAD_DRAW && s->drawn[i] == UNDRAWN);
+        assert(!unread || s->done[i] == s->shape.layers);
+        if (unread) nodes[count++] = i;
+    }
     return count;
 }
 

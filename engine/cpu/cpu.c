@@ -155,12 +155,6 @@ bool cpu_open(const Model *model, const BackendOptions *o, void **self, Error *e
     return true;
 }
 
-static int rows_of(const Tree *t) {
-    int rows = 0;
-    for (int i = 0; i < t->count; i++) rows += t->parent[i] == TREE_NONE;
-    return rows;
-}
-
 // Adds the time since `start`.
 static void add_since(double start, double *seconds) { *seconds += clock_now(clock_monotonic()) - start; }
 
@@ -172,8 +166,13 @@ static bool nothing_overflowed(Cpu *c, Error *e) {
 
 static bool cpu_run(void *self, const StepRun *run, Error *e) {
     Cpu *c = self;
-    if (run->tree->layout == LAYOUT_COPIED && !cpu_take_copies(c, rows_of(run->tree), e)) return false;
-    c->run_context = run->tree->context;
+    const Tree *t = run->tree;
+    if (t->layout == LAYOUT_COPIED) {
+        int rows = 0;
+        for (int i = 0; i < t->count; i++) rows += t->parent[i] == TREE_NONE;
+        if (!cpu_take_copies(c, rows, e)) return false;
+    }
+    c->run_context = t->context;
     double start = clock_now(clock_monotonic());
     cpu_forward(c, run);
     add_since(start, &c->seconds.run);

@@ -17,12 +17,6 @@ static float *hidden_row(const Work *k, int row) {
     return k->c->hidden + (size_t)(k->first + row) * (size_t)k->c->model->shape.width;
 }
 
-// Runs a task that shares out rows; a single row is less work than waking a thread.
-static void run_rows(const Work *k, PoolTask *task, void *argument) {
-    if (k->rows == 1) task(argument, 0, 1);
-    else pool_run(k->c->pool, task, argument);
-}
-
 // --- products: rows are made ready, then multiplied by weights of one type at a time
 
 // PART_BYTES: the least of the weights that a thread takes at a time, some microseconds of reading.
@@ -206,7 +200,8 @@ static void run_attention(Work *k) {
                   .residual = true,
                   .what = ROUNDED_ATTENTION_OUTPUT};
     project(&qkv);
-    run_rows(k, place_rows, k);
+    if (k->rows == 1) place_rows(k, 0, 1); // less work than waking a thread
+    else pool_run(k->c->pool, place_rows, k);
     if (k->run->tree->layout == LAYOUT_COPIED && k->first == k->run->first) cpu_copy_cache(k);
     cpu_attend(k);
     project(&o);

@@ -37,17 +37,11 @@ CpuFeatures cpu_features_of(const CpuWords *w) {
     return f;
 }
 
-static unsigned saved_state(void) {
-    unsigned low, high;
-    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    return low;
-}
-
 static CpuWords read_words(void) {
     CpuWords w = {0};
     unsigned a, b, c, d;
     if (__get_cpuid(1, &a, &b, &c, &d)) w.leaf1_ecx = c;
-    if (has(w.leaf1_ecx, bit_OSXSAVE)) w.saved = saved_state();
+    if (has(w.leaf1_ecx, bit_OSXSAVE)) __asm__ volatile("xgetbv" : "=a"(w.saved), "=d"(d) : "c"(0));
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) w.leaf7_ebx = b, w.leaf7_edx = d;
     if (__get_cpuid_count(7, 1, &a, &b, &c, &d)) w.leaf7_1_eax = a;
     return w;
