@@ -85,7 +85,7 @@ static Recorder *open_session(Session *s, int window) {
                    .context = CONTEXT,
                    .window = window};
     BackendOptions o = {.max_nodes = NODES, .slack = 16};
-    Recorder *b = mem_alloc(1, sizeof *b);
+    Recorder *b = mem_new(1, sizeof *b);
     session_init(s, &recorder, b, &shape, &o);
     return b;
 }

@@ -48,7 +48,7 @@ static bool open_with(const CpuOps *ops, const Model *model, const BackendOption
     Cpu *c = *self;
     c->ops = ops;
     mem_free(c->panel.packed);
-    c->panel.packed = mem_alloc(c->ops->packed_bytes(PANEL, s->width + shape_q_width(s) + s->mlp_width), 1);
+    c->panel.packed = mem_new(c->ops->packed_bytes(PANEL, s->width + shape_q_width(s) + s->mlp_width), 1);
     assert_non_null(c->panel.packed);
     return true;
 }

@@ -20,7 +20,7 @@ static const char *const DTYPES[] = {"f32", "f16", "bf16"};
 enum { BORDER = 64 };
 
 static float *new_floats(size_t n) {
-    float *all = mem_alloc(n + 2 * BORDER, sizeof *all);
+    float *all = mem_new(n + 2 * BORDER, sizeof *all);
     assert_non_null(all);
     memset(all, 0xff, (n + 2 * BORDER) * sizeof *all);
     return all + BORDER;
@@ -65,7 +65,7 @@ static const CpuOps *begin(void **state) {
 
 static void multiply(const CpuOps *ops, const Tensor *w, const float *x, int rows, Compute compute, float *y,
                      size_t stride, int from, int to) {
-    Packed p = {mem_alloc(ops->packed_bytes(rows, w->columns), 1), rows, w->columns, compute, w->dtype};
+    Packed p = {mem_new(ops->packed_bytes(rows, w->columns), 1), rows, w->columns, compute, w->dtype};
     assert_non_null(p.data);
     memset(p.data, 0xff, ops->packed_bytes(rows, w->columns));
     int half = rows / 2 / ops->pack_unit * ops->pack_unit; // as two threads would
@@ -247,8 +247,8 @@ static void make_case(Case *c, Random *r, int round) {
     size_t size = dtype_size(c->layout.dtype);
     c->used[0] = key_area(&c->layout, KEYS) * size;
     c->used[1] = value_area(&c->layout, KEYS) * size;
-    c->k = mem_alloc(c->used[0], 1);
-    c->v = mem_alloc(c->used[1], 1);
+    c->k = mem_new(c->used[0], 1);
+    c->v = mem_new(c->used[1], 1);
     memset(c->k, 0xff, c->used[0]);
     memset(c->v, 0xff, c->used[1]);
     c->a = (Attend){.nodes = test_between(r, 1, MAX_NODES),
@@ -375,7 +375,7 @@ static void attention(void **state) {
 
 static double seconds_of_product(const CpuOps *ops, const Tensor *w, int rows, Random *r) {
     float *x = new_floats((size_t)rows * (size_t)w->columns), *y = new_floats((size_t)rows * (size_t)w->rows);
-    Packed p = {mem_alloc(ops->packed_bytes(rows, w->columns), 1), rows, w->columns, COMPUTE_BF16, w->dtype};
+    Packed p = {mem_new(ops->packed_bytes(rows, w->columns), 1), rows, w->columns, COMPUTE_BF16, w->dtype};
     double best = 1e9;
     fill(x, (size_t)rows * (size_t)w->columns, 1, r);
     ops->pack(x, &p, 0, rows);
