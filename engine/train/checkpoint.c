@@ -63,12 +63,6 @@ static void arrays_of(const Trainer *t, int network, Moments out[ARRAYS]) {
     out[2] = (Moments){".square", t->optimizers[network].square};
 }
 
-static size_t parameter_count(const Trainer *t) {
-    size_t sum = 0;
-    for (int i = 0; i < t->count; i++) sum += (size_t)t->networks[i].parameters.count;
-    return sum;
-}
-
 static TensorOut parameter_out(const Parameter *p, const Moments *m, char *name) {
     snprintf(name, NAME, "%s%s", p->name, m->suffix);
     return (TensorOut){.name = name,
@@ -103,7 +97,8 @@ bool checkpoint_write(const Trainer *t, const char *path, Error *e) {
     const int64_t progress[PROGRESS] = {t->step, (int64_t)t->feed.epoch, (int64_t)t->feed.document,
                                         (int64_t)t->feed.offset};
     char identity[SHA256_TEXT];
-    size_t most = ARRAYS * parameter_count(t) + 3;
+    size_t most = 3;
+    for (int i = 0; i < t->count; i++) most += ARRAYS * (size_t)t->networks[i].parameters.count;
     TensorOut *out = mem_new(most, sizeof *out);
     char(*names)[NAME] = mem_new(most, NAME);
     bool ok = identity_of(t, identity, e);

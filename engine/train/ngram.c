@@ -165,8 +165,6 @@ static size_t find(const Ngram *m, int length, const uint32_t *ids, int n, bool 
     return low;
 }
 
-static double discount_of(const NgramLevel *l, uint32_t count) { return l->discount[count < 3 ? count : 3]; }
-
 // The probability of ids[length - 1] after the tokens before it; below: its probability without the oldest
 // one.
 static double interpolate(const Ngram *m, const uint32_t *ids, int length, double below) {
@@ -174,10 +172,11 @@ static double interpolate(const Ngram *m, const uint32_t *ids, int length, doubl
     size_t end = find(m, length, ids, length - 1, true);
     double all = 0, taken = 0, own = 0;
     for (size_t i = find(m, length, ids, length - 1, false); i < end; i++) {
-        double d = discount_of(l, l->entries[i].count);
-        all += l->entries[i].count;
+        uint32_t count = l->entries[i].count;
+        double d = l->discount[count < 3 ? count : 3];
+        all += count;
         taken += d;
-        if (m->ids[l->entries[i].end] == ids[length - 1]) own = l->entries[i].count - d;
+        if (m->ids[l->entries[i].end] == ids[length - 1]) own = count - d;
     }
     return all > 0 ? (own + taken * below) / all : below;
 }

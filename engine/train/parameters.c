@@ -76,16 +76,12 @@ void parameters_release(Parameters *p) {
     *p = (Parameters){0};
 }
 
-static float deviation_of(const Parameter *p, const Shape *shape) {
-    bool residual = strstr(p->name, "o_proj") || strstr(p->name, "down_proj");
-    return 0.02f / (residual ? sqrtf(2.0f * (float)shape->layers) : 1.0f);
-}
-
 void parameters_start(const Parameters *p, const Shape *shape, uint64_t seed, float *weights) {
     for (int i = 0; i < p->count; i++) {
         const Parameter *x = &p->list[i];
         Random r = {.seed = seed, .stream = STREAM_WEIGHTS + ((uint64_t)i << 8)};
-        float deviation = deviation_of(x, shape);
+        bool residual = strstr(x->name, "o_proj") || strstr(x->name, "down_proj");
+        float deviation = 0.02f / (residual ? sqrtf(2.0f * (float)shape->layers) : 1.0f);
         for (size_t j = 0; j < parameter_size(x); j++)
             weights[x->at + j] = x->vector ? 1.0f : deviation * random_normal(&r);
     }

@@ -22,7 +22,7 @@ static const double SECONDS_BETWEEN_LINES = 10, SECONDS_ON_A_TERMINAL = 0.5;
 
 static double now(void) { return clock_now(clock_monotonic()); }
 
-// --- reading ---------------------------------------------------------------------------------------------
+// --- reading ----------------------------------------------------------------------------------------------
 
 // Notes the origin of the corpus's last document, unless it is noted already: corpus_add skips short texts.
 static void note_origin(TrainRun *r, size_t bytes) {
@@ -69,24 +69,10 @@ static bool open_trainer(TrainRun *r, Error *e) {
     return true;
 }
 
-// The checkpoint is next to the model's directory, so that the directory holds only the model.
-static void name_checkpoint(TrainRun *r) {
-    size_t n = strlen(r->file.out);
-    while (n > 1 && r->file.out[n - 1] == '/') n--;
-    r->checkpoint = mem_printf("%.*s.checkpoint", (int)n, r->file.out);
-}
-
 // "OUT.losses.tsv", next to the checkpoint.
-static void losses_path(const TrainRun *r, Text *out) {
-    text_printf(out, "%.*s.losses.tsv", (int)(strlen(r->checkpoint) - strlen(".checkpoint")), r->checkpoint);
-}
-
-static bool check_losses(const TrainRun *r, Error *e) {
-    Text path = {0};
-    losses_path(r, &path);
-    bool ok = output_check(&r->out, text_get(&path), &(OutputKind){.start = curve_heads}, e);
-    text_release(&path);
-    return ok;
+static char *losses_path(const TrainRun *r) {
+    int n = (int)(strlen(r->checkpoint) - strlen(".checkpoint"));
+    return mem_printf("%.*s.losses.tsv", n, r->checkpoint);
 }
 
 // Whether the run may write its files. A checkpoint that it resumes from is checked when it is read.
@@ -96,8 +82,12 @@ static bool check_place(TrainRun *r, Error *e) {
     if (replaces)
         return error_input(e, "'%s' is there, and is not a checkpoint: give another directory, or --force",
                            r->checkpoint);
-    return check_losses(r, e) && export_check(r->file.out, r->adapter, r->file.tokenizer, &r->out, e) &&
-           output_check(&r->out, r->checkpoint, &(OutputKind){0}, e);
+    char *losses = losses_path(r);
+    bool ok = output_check(&r->out, losses, &(OutputKind){.start = curve_heads}, e) &&
+              export_check(r->file.out, r->adapter, r->file.tokenizer, &r->out, e) &&
+              output_check(&r->out, r->checkpoint, &(OutputKind){0}, e);
+    mem_free(losses);
+    return ok;
 }
 
 // A checkpoint is written before the previous one is removed, and the model next to both.
@@ -113,27 +103,24 @@ static bool check_room(const TrainRun *r, Error *e) {
 // Lost points leave only a gap in the curve.
 static void read_curve(TrainRun *r) {
     static const size_t MOST = 64u << 20;
-    Text path = {0};
-    char *text = NULL;
+    char *path = losses_path(r), *text = NULL;
     size_t n;
-    losses_path(r, &path);
-    if (file_exists(text_get(&path)) && file_read(text_get(&path), MOST, &text, &n, NULL))
+    if (file_exists(path) && file_read(path, MOST, &text, &n, NULL))
         curve_read(&r->curve, text, n, r->trainer.step);
     mem_free(text);
-    text_release(&path);
+    mem_free(path);
 }
 
 static bool write_curve(TrainRun *r, Error *e) {
     const OutputKind kind = {.start = curve_heads};
     Output out = {.force = r->out.force};
-    Text path = {0}, text = {0};
-    losses_path(r, &path);
+    char *path = losses_path(r);
+    Text text = {0};
     curve_write(&r->curve, &text);
-    bool ok =
-        output_add(&out, text_get(&path), &kind, text_get(&text), text.length, e) && output_finish(&out, e);
+    bool ok = output_add(&out, path, &kind, text_get(&text), text.length, e) && output_finish(&out, e);
     output_release(&out);
-    text_release(&path);
     text_release(&text);
+    mem_free(path);
     return ok;
 }
 
@@ -158,7 +145,9 @@ bool train_run_open(TrainRun *r, Error *e) {
     if (r->figure && !format_of(r->figure, &format, e)) return false;
     r->held_out = NAN;
     r->file.config.progress = line_progress(&r->line);
-    name_checkpoint(r);
+    size_t n = strlen(r->file.out);
+    while (n > 1 && r->file.out[n - 1] == '/') n--;
+    r->checkpoint = mem_printf("%.*s.checkpoint", (int)n, r->file.out); // next to the directory, not in it
     return check_place(r, e) && read_text(r, e) && open_trainer(r, e) && check_room(r, e) && resume(r, e);
 }
 
@@ -172,7 +161,7 @@ void train_run_close(TrainRun *r) {
     train_file_release(&r->file);
 }
 
-// --- reporting ------------------------------------------------------------------------------------------
+// --- reporting --------------------------------------------------------------------------------------------
 
 static void show_progress(TrainRun *r, const TrainedStep *s) {
     const Trainer *t = &r->trainer;
@@ -210,7 +199,7 @@ bool train_run_held_out(TrainRun *r, Error *e) {
     return true;
 }
 
-// --- steps -----------------------------------------------------------------------------------------------
+// --- steps ------------------------------------------------------------------------------------------------
 
 enum { POINTS = 1000 }; // of the curve, at most
 
@@ -298,7 +287,7 @@ bool train_run(TrainRun *r, bool *done, int *code, Error *e) {
     return true;
 }
 
-// --- adapters and heads ----------------------------------------------------------------------------------
+// --- adapters and heads -----------------------------------------------------------------------------------
 
 enum { MOST_ROWS = TREE_MAX_NODES };
 
