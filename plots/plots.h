@@ -18,7 +18,7 @@
 // --- the figures (figures.c) -----------------------------------------------------------------------------
 
 // A new figure is figures/NAME.sql, figures/NAME.gp and a row in figures.c. Its query gets the run as ?1 and
-// the run's computed values as ?2 (harness/predict/computed.h), or NULL. Each row is a point; the names of
+// the run's computed values as ?2 (harness/papers/computed.h), or NULL. Each row is a point; the names of
 // the columns give their meaning:
 //
 //   panel     text: the panel's title; the rows of one panel are adjacent
@@ -33,7 +33,7 @@
 //   others    numbers; NULL is nan
 typedef enum { RUN_SWEEP, RUN_SURFACE } RunKind; // of the run that a figure draws
 typedef enum { COMPUTED_FITS = 1, COMPUTED_PREDICTION = 2, COMPUTED_TABLES = 4 } Computed; // parts of ?2
-typedef enum { PRICED_NONE, PRICED_TREES, PRICED_CHAINS } PricedSteps; // harness/predict/priced_surface.h
+typedef enum { PRICED_NONE, PRICED_TREES, PRICED_CHAINS } PricedSteps; // harness/analysis/priced.h
 
 typedef struct Figure {
     const char *name, *summary; // summary: also the title

@@ -1,8 +1,8 @@
 // Is B faster than A?
 #include "harness/program/command.h"
 
-#include "harness/stored/choice.h"
-#include "harness/stored/compare.h"
+#include "harness/analysis/choice.h"
+#include "harness/analysis/compare.h"
 #include "harness/program/terminal.h"
 #include "results/store.h"
 

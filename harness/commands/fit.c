@@ -3,13 +3,10 @@
 #include "harness/program/command.h"
 
 #include "engine/base/memory.h"
-#include "harness/predict/fit_report.h"
-#include "harness/predict/fit_surface.h"
+#include "harness/analysis/fits.h"
 #include "harness/program/terminal.h"
-#include "harness/stored/choice.h"
-#include "harness/stored/stored.h"
-#include "harness/stored/stored_fit.h"
-#include "harness/stored/stored_points.h"
+#include "harness/analysis/choice.h"
+#include "harness/analysis/stored.h"
 #include "results/store.h"
 
 #include <stdio.h>

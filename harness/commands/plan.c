@@ -8,7 +8,7 @@
 #include "harness/program/terminal.h"
 #include "harness/run/prepare.h"
 #include "harness/run/seats.h"
-#include "harness/stored/stored.h"
+#include "harness/analysis/stored.h"
 #include "results/rows.h"
 
 #include <stdio.h>

@@ -1,11 +1,11 @@
 // All that is stored of a run, on one page.
 #include "harness/program/command.h"
 
-#include "harness/predict/computed.h"
+#include "harness/papers/computed.h"
 #include "harness/program/terminal.h"
-#include "harness/stored/choice.h"
-#include "harness/stored/estimates.h"
-#include "harness/stored/stored.h"
+#include "harness/analysis/choice.h"
+#include "harness/analysis/estimates.h"
+#include "harness/analysis/stored.h"
 #include "plots/plots.h"
 #include "results/store.h"
 

@@ -4,12 +4,12 @@
 #include "engine/base/memory.h"
 #include "harness/program/terminal.h"
 #include "harness/run/baselines.h"
-#include "harness/stored/estimates.h"
+#include "harness/analysis/estimates.h"
 #include "harness/program/interrupt.h"
 #include "harness/program/line.h"
 #include "harness/run/prepare.h"
 #include "harness/run/runner.h"
-#include "harness/stored/stored.h"
+#include "harness/analysis/stored.h"
 #include "results/rows.h"
 
 #include <stdio.h>

@@ -2,10 +2,9 @@
 #include "harness/program/command.h"
 
 #include "harness/program/terminal.h"
-#include "harness/stored/choice.h"
-#include "harness/stored/estimates.h"
-#include "harness/stored/stored.h"
-#include "harness/stored/stored_fit.h"
+#include "harness/analysis/choice.h"
+#include "harness/analysis/estimates.h"
+#include "harness/analysis/stored.h"
 #include "results/rows.h"
 #include "results/store.h"
 

@@ -1,11 +1,11 @@
 // A stored run's steps priced on another machine and model: what it would have come to there.
 #include "harness/program/command.h"
 
-#include "harness/predict/predicted.h"
+#include "harness/analysis/prediction.h"
 #include "harness/program/terminal.h"
-#include "harness/predict/step_model.h"
-#include "harness/stored/choice.h"
-#include "harness/stored/stored.h"
+#include "harness/analysis/priced.h"
+#include "harness/analysis/choice.h"
+#include "harness/analysis/stored.h"
 #include "results/rows.h"
 #include "results/store.h"
 

@@ -3,7 +3,7 @@
 
 #include "engine/base/file.h"
 #include "harness/program/terminal.h"
-#include "harness/stored/stored.h"
+#include "harness/analysis/stored.h"
 #include "plots/letters.h"
 #include "results/rows.h"
 #include "results/transfer.h"

@@ -4,10 +4,10 @@
 
 #include "engine/base/memory.h"
 #include "harness/run/baselines.h"
-#include "harness/stored/estimates.h"
+#include "harness/analysis/estimates.h"
 #include "harness/program/interrupt.h"
-#include "harness/tune/config.h"
-#include "harness/tune/report.h"
+#include "harness/tune/space.h"
+#include "harness/tune/tune.h"
 #include "results/rows.h"
 
 #include <stdio.h>

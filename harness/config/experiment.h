@@ -5,10 +5,13 @@
 // place.
 #pragma once
 #include "datasets/datasets.h"
-#include "engine/decode/method.h"
-#include "harness/config/values.h"
 #include "engine/base/args.h"
+#include "engine/decode/method.h"
 #include "harness/config/settings.h"
+#include "harness/config/values.h"
+#include "harness/config/yaml.h"
+
+#include <stdbool.h>
 
 enum { EXPERIMENT_MODELS = 32, EXPERIMENT_DATASETS = 32, EXPERIMENT_METHODS = 64 };
 
@@ -97,3 +100,10 @@ bool experiment_open(Experiment *x, const char *path, const ExperimentChanges *c
 #define TEMPLATE_OF_MODEL "model"
 const char *experiment_template(const Experiment *x, int model, int dataset);
 void experiment_release(Experiment *x); // takes an empty one
+
+// --- a smaller scale
+
+#define SCALE_SECTION "smoke"
+
+// scale: "full" or NULL, which changes nothing, or "smoke". Below the section nothing is left then.
+bool scale_apply(YamlTree *t, const char *scale, Error *e);

@@ -1,4 +1,4 @@
-#include "harness/tune/report.h"
+#include "harness/tune/tune.h"
 
 #include "engine/base/json.h"
 #include "harness/program/terminal.h"

@@ -1,7 +1,7 @@
 // outpace table: the items, one of them, the claims, and what the store has of an experiment.
 #include "tests/support/check.h"
 
-#include "harness/table/catalogue.h"
+#include "harness/papers/catalogue.h"
 #include "tests/support/child.h"
 #include "tests/support/scratch.h"
 

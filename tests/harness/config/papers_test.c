@@ -4,9 +4,8 @@
 
 #include "engine/base/memory.h"
 #include "harness/config/sweep.h"
-#include "harness/table/catalogue.h"
-#include "harness/table/match.h"
-#include "harness/table/method_text.h"
+#include "harness/papers/catalogue.h"
+#include "harness/papers/match.h"
 #include "results/published.h"
 
 #include <stdio.h>
