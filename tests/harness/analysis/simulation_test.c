@@ -193,7 +193,7 @@ static void unknown_passes(void **state) {
                     known ? "autoregressive" : "jacobi", prompt, TIMES, RAN, TIMES, known ? ", " : "",
                     known ? RAN : "");
     fclose(f);
-    CHILD_OUTPACE(&c, *state, 0, "store", "store", "import", "steps", "other.jsonl", "--db", "other.db");
+    CHILD_OUTPACE(&c, *state, 0, "store", "import", "steps", "other.jsonl", "--db", "other.db");
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "simulate", "1", "--db", "other.db", "--on", "l4", "--shape", "tiny",
                   "--json");

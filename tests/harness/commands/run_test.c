@@ -229,10 +229,10 @@ static void one_at_a_time(void **state) {
     CHILD_OUTPACE(&c, *state, 2, "run", "last", "--db", "claimed.db");
     assert_non_null(strstr(text_get(&c.err), "another process measures run 1"));
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "store", "store", "gc", "1", "--db", "claimed.db");
+    CHILD_OUTPACE(&c, *state, 2, "store", "gc", "1", "--db", "claimed.db");
     assert_non_null(strstr(text_get(&c.err), "another process measures run 1"));
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "show", "last", "--db", "claimed.db");
+    CHILD_OUTPACE(&c, *state, 0, "show", "--db", "claimed.db");
     assert_non_null(strstr(text_get(&c.out), " running "));
     child_release(&c);
     store_close(s);
@@ -597,7 +597,7 @@ static void fastest_baseline(void **state) {
 
 static void shows(void **state) {
     Child c;
-    CHILD_OUTPACE(&c, *state, 0, "show", "last", "--db", "calm.db");
+    CHILD_OUTPACE(&c, *state, 0, "show", "--db", "calm.db");
     assert_non_null(strstr(text_get(&c.out), "done"));
     assert_non_null(strstr(text_get(&c.out), " begun ")); // of a run that was stopped they are not done
     child_release(&c);
