@@ -88,7 +88,7 @@ static const Line LINES[] = {
     {2, "no%"},
 };
 // clang-format on
-enum { LINE_COUNT = sizeof LINES / sizeof *LINES, MOST_WORDS = 16 };
+enum { LINE_COUNT = sizeof LINES / sizeof *LINES, MOST_WORDS = 24 };
 
 // No control characters, and no line that begins within a name.
 static void check(const char *words, const Text *t) {
