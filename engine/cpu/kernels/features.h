@@ -1,4 +1,4 @@
-// What this processor can do, what the system lets us use of it, and the choice of a kernel set by that.
+// The features of this processor that the system lets us use, and the choice of a kernel set by them.
 #pragma once
 #include "engine/base/error.h"
 
