@@ -31,8 +31,8 @@ LIBS     = $(shell pkg-config --libs $(PACKAGES)) $(CUDA_LIBS) -lpthread -lm
 say      = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),,@printf '%-5s %s\n' $(1) $(2);)
 
 ROOMS    = engine simulate datasets results plots harness
-SOURCES  = $(filter-out $(CUDA_OUT) engine/train/kernels/kernels_lanes.c,$(shell find $(ROOMS) -name '*.c'))
-OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(LANES) $(CUDA_OBJECTS)
+SOURCES  = $(filter-out $(CUDA_OUT) $(LANES),$(shell find $(ROOMS) -name '*.c'))
+OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(LANE_OBJECTS) $(CUDA_OBJECTS)
 LIBRARY  = $(filter-out $(BUILD)/harness/main.o,$(OBJECTS))
 VERSION  = $(BUILD)/harness/program/version.o
 PROGRAM  = $(BUILD)/outpace
@@ -73,7 +73,7 @@ $(BUILD)/results/published_items.o: $(wildcard results/published/*.tsv)
 $(BUILD)/harness/table/catalogue.o: configs/catalogue.tsv configs/claims.tsv
 $(BUILD)/harness/predict/prices.o: configs/prices.tsv
 
-$(BUILD)/%.o: %.c Makefile $(BUILD)/settings
+$(BUILD)/%.o: %.c Makefile engine/cpu/kernels/sets.mk $(BUILD)/settings
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(CFLAGS) -c $< -o $@
 

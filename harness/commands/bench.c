@@ -264,8 +264,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (!command_parse(&command_bench, argc, argv, &a, &rest, &stop, e)) return false;
     if (stop) return true;
     if (a.json && a.csv) return error_input(e, "bench: give --json or --csv, not both");
-    Bench *b = mem_alloc(1, sizeof *b);
-    if (!b) return error_system(e, "out of memory");
+    Bench *b = mem_new(1, sizeof *b);
     b->a = &a;
     b->run.dir = rest.items[0];
     b->run.math = a.math ? a.math : "exact";

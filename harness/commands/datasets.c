@@ -53,10 +53,9 @@ static const GridColumn COLUMNS[] = {
 };
 
 static bool put_known(Grid *g, const KnownFile *f, const char *folder, Error *e) {
-    bool failed = false;
     const char *state = "";
-    char *path = folder && !f->content ? known_path(f, folder, &failed) : NULL;
-    bool ok = failed ? error_system(e, "out of memory") : state_of(f, path, &state, e);
+    char *path = folder && !f->content ? known_path(f, folder, NULL) : NULL;
+    bool ok = state_of(f, path, &state, e);
     text_add(&g->cell, f->name.at, f->name.n), grid_next(g);
     text_add(&g->cell, f->split.at, f->split.n), grid_next(g);
     text_add(&g->cell, f->rows.at, f->rows.n), grid_next(g);

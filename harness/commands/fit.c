@@ -82,9 +82,9 @@ static bool read_options(const FitArguments *a, FitOptions *o, Error *e) {
 
 // --- points ----------------------------------------------------------------------------------------------
 
-static bool print_json(const char *title, const FitOptions *o, const Fit *fit, Error *e) {
+static bool print_json(const char *title, const FitOptions *o, const Fit *fit) {
     Text line = {0};
-    bool ok = fit_report_json(title, o, fit, &line, e);
+    bool ok = fit_report_json(title, o, fit, &line);
     if (ok) puts(text_get(&line));
     text_release(&line);
     return ok;
@@ -93,7 +93,7 @@ static bool print_json(const char *title, const FitOptions *o, const Fit *fit, E
 static bool fit_points(const FitArguments *a, const char *title, const Points *points, FitOptions *o,
                        Fit *fit, Error *e) {
     if (!read_options(a, o, e) || !fit_run(points, o, fit, e)) return false;
-    if (a->json) return print_json(title, o, fit, e);
+    if (a->json) return print_json(title, o, fit);
     fit_report(title, o, fit);
     return true;
 }
@@ -150,7 +150,7 @@ static bool fit_stored(const FitArguments *a, const char *which, Error *e) {
     Store *store = store_open(a->db, STORE_READ, NULL, e);
     bool ok = store && stored_run(store, which, &run, e) && choice_apply(&a->choice, store, run, e) &&
               stored_sets(store, run, &sets, e);
-    if (ok && !(fits = mem_alloc(sets.count, sizeof *fits))) ok = error_system(e, "out of memory");
+    if (ok) fits = mem_new(sets.count, sizeof *fits);
     for (size_t i = 0; ok && i < sets.count; i++) {
         Error why = {0};
         if (i > 0 && !a->json) puts("");

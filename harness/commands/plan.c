@@ -35,8 +35,7 @@ static bool prepare(const Command *c, int argc, char **argv, PlanOptions *o, Pre
     *out = NULL;
     if (!command_parse(c, argc, argv, o, &rest, &stop, e)) return false;
     if (stop) return true;
-    *out = mem_alloc(1, sizeof **out);
-    if (!*out) return error_system(e, "out of memory");
+    *out = mem_new(1, sizeof **out);
     if (!prepare_file(*out, rest.items[0], &o->sweep, e)) {
         mem_free(*out);
         *out = NULL;
@@ -89,8 +88,7 @@ static bool take(void *state, const LedgerSample *s, Error *e) {
 // A store that is not there, or has no run of this content, has nothing done.
 static bool read_done(const Prepared *p, const char *db, Done *out, Error *e) {
     *out = (Done){.schedule = &p->schedule};
-    out->rounds = mem_alloc((size_t)p->schedule.point_count, sizeof *out->rounds);
-    if (!out->rounds) return error_system(e, "out of memory");
+    out->rounds = mem_new((size_t)p->schedule.point_count, sizeof *out->rounds);
     if (!file_exists(db)) return true;
     out->store = store_open(db, STORE_READ, NULL, e);
     bool ok = out->store && stored_by_hash(out->store, p->inputs.hash, &out->run, e) &&
@@ -130,12 +128,12 @@ static void print_setup(const Prepared *p, int setup) {
     print_memory(p, setup);
 }
 
-static bool print_point(const Prepared *p, const Done *done, int number, int rounds, Error *e) {
+static bool print_point(const Prepared *p, const Done *done, int number, int rounds) {
     const Point *point = &p->schedule.points[number];
     const char *skipped = inputs_refusal(&p->inputs, number);
     Text line = {0};
     PointName name;
-    if (!point_name(&p->experiment, point, &name, e)) return false;
+    if (!point_name(&p->experiment, point, &name)) return false;
     if (number < p->sweep.count) text_printf(&line, "  %5d    %s", number + 1, SHOWN(text_get(&name.label)));
     else text_printf(&line, "           %s", SHOWN(text_get(&name.label)));
     if (skipped) text_printf(&line, ": skipped, %s\n", SHOWN(skipped));
@@ -145,7 +143,7 @@ static bool print_point(const Prepared *p, const Done *done, int number, int rou
     return true;
 }
 
-static bool print_group(const Prepared *p, const Done *done, const Group *g, bool points, Error *e) {
+static bool print_group(const Prepared *p, const Done *done, const Group *g, bool points) {
     const Schedule *s = &p->schedule;
     const Settings *set = &s->points[s->members[g->first]].settings;
     int prompts = (int)p->inputs.datasets[g->dataset].count,
@@ -159,7 +157,7 @@ static bool print_group(const Prepared *p, const Done *done, const Group *g, boo
         set->seed, g->count, base < p->sweep.count ? "among them" : "added",
         g->warm ? ", in whole passes, since they keep state" : "", done->rounds[base], rounds);
     for (int i = g->first; points && i < g->first + g->count; i++)
-        if (!print_point(p, done, s->members[i], rounds, e)) return false;
+        if (!print_point(p, done, s->members[i], rounds)) return false;
     return true;
 }
 
@@ -369,9 +367,9 @@ static void print_parts(const Parts *t) {
 static bool print_time(const Prepared *p, const Done *done, Error *e) {
     Parts parts = {0};
     int setups = p->schedule.setup_count;
-    Price *prices = mem_alloc((size_t)setups, sizeof *prices);
-    Ceilings *ceilings = mem_alloc((size_t)setups, sizeof *ceilings);
-    bool ok = prices && ceilings ? true : error_system(e, "out of memory for %d setups", setups);
+    Price *prices = mem_new((size_t)setups, sizeof *prices);
+    Ceilings *ceilings = mem_new((size_t)setups, sizeof *ceilings);
+    bool ok = true;
     for (int i = 0; ok && i < setups; i++)
         ok = price(p, done, i, ceilings, &prices[i], e) && add_setup_parts(p, done, i, &prices[i], &parts, e);
     bool left = ok && parts.tokens > 0;
@@ -400,7 +398,7 @@ static bool print_plan(const Prepared *p, const PlanOptions *o, int *code, Error
     for (int setup = 0; ok && setup < s->setup_count; setup++) {
         print_setup(p, setup);
         for (int i = 0; ok && i < s->group_count; i++)
-            if (s->groups[i].setup == setup) ok = print_group(p, &done, &s->groups[i], o->points, e);
+            if (s->groups[i].setup == setup) ok = print_group(p, &done, &s->groups[i], o->points);
     }
     if (ok && inputs_refused(&p->inputs)) printf("\n");
     ok = ok && print_refusals(p, code, e) && print_time(p, &done, e);

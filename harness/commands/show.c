@@ -248,13 +248,13 @@ static bool show(int argc, char **argv, int *code, Error *e) {
     if (!command_parse(&command_show, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     Store *store = store_open(o.db, STORE_READ, NULL, e);
-    if (rest.count == 0) {
+    if (rest.count == 0 && !o.json) {
         bool listed = store && list_runs(store, e);
         store_close(store);
         return listed;
     }
     bool ok =
-        store && stored_run(store, rest.items[0], &run, e) && estimates_ensure(&store, run, e) &&
+        store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) && estimates_ensure(&store, run, e) &&
         choice_apply(&o.choice, store, run, e) && (o.json || print_run(store, run, e)) &&
         (o.json ? stored_json(store, run, &text, e)
                 : stored_table(store, run, &table, e) && grid_show(&table, e) && print_alone(store, run, e) &&

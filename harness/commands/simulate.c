@@ -129,11 +129,11 @@ static const GridColumn ERRORS[] = {
 };
 
 // Median and worst of step time, S and speedup apart.
-static bool put_part(Grid *g, const Simulation *s, const char *name, const SimulationPart *part, Error *e) {
+static bool put_part(Grid *g, const Simulation *s, const char *name, const SimulationPart *part) {
     text_puts(&g->cell, name), grid_next(g);
     for (int i = 0; i < SIMULATED_COUNT; i++) {
         SimulationError x;
-        if (!simulation_errors(s, part, (SimulatedWhat)i, &x, e)) return false;
+        if (!simulation_errors(s, part, (SimulatedWhat)i, &x)) return false;
         if (x.points) text_printf(&g->cell, "%.1f%%", 100 * x.median);
         else text_puts(&g->cell, "-");
         grid_next(g);
@@ -151,7 +151,7 @@ static const char *method_name(const SimulatedPoint *p) { return p->method; }
 static const char *group_name(const SimulatedPoint *p) { return p->group; }
 
 // A line for each name that the points have, where there are several.
-static bool put_parts(Grid *g, const Simulation *s, PartName name, bool methods, Error *e) {
+static bool put_parts(Grid *g, const Simulation *s, PartName name, bool methods) {
     bool several = false;
     for (size_t i = 1; i < s->count; i++)
         several = several || strcmp(name(&s->points[i]), name(&s->points[0])) != 0;
@@ -160,7 +160,7 @@ static bool put_parts(Grid *g, const Simulation *s, PartName name, bool methods,
         SimulationPart part = {methods ? own : NULL, methods ? NULL : own};
         size_t k = 0;
         while (k < i && strcmp(name(&s->points[k]), own) != 0) k++;
-        if (k == i && !put_part(g, s, own, &part, e)) return false;
+        if (k == i && !put_part(g, s, own, &part)) return false;
     }
     return true;
 }
@@ -171,8 +171,8 @@ static bool print_errors(const Simulation *s, Error *e) {
     Grid g = {.columns = ERRORS, .count = sizeof ERRORS / sizeof *ERRORS};
     grid_end(&g);
     grid_heads(&g);
-    bool ok = put_part(&g, s, "all points", &all, e) && put_parts(&g, s, method_name, true, e) &&
-              put_parts(&g, s, group_name, false, e);
+    bool ok = put_part(&g, s, "all points", &all) && put_parts(&g, s, method_name, true) &&
+              put_parts(&g, s, group_name, false);
     return show_and_release(&g, ok, e);
 }
 

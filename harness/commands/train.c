@@ -158,9 +158,8 @@ static bool write_model(ModelRun *m, const char *dir, Error *e) {
                          .held_out_loss = m->run.held_out,
                          .tokenizer = m->run.file.tokenizer};
     char *path = file_path(dir, "tokenizer.json");
-    bool ok = path ? output_add(&m->run.out, path, &(OutputKind){0}, m->tokenizer_json, m->tokenizer_bytes, e)
-                   : error_system(e, "out of memory");
-    ok = ok && export_model(&m->run.trainer, &notes, dir, &m->run.out, e);
+    bool ok = output_add(&m->run.out, path, &(OutputKind){0}, m->tokenizer_json, m->tokenizer_bytes, e) &&
+              export_model(&m->run.trainer, &notes, dir, &m->run.out, e);
     mem_free(path);
     if (ok) printf("wrote the model to %s\n", SHOWN(dir));
     return ok;

@@ -127,7 +127,7 @@ static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, c
               estimates_make(ledger->store, ledger->run, e) &&
               ledger_end(ledger, result_of(code_of(&result, p)), e) &&
               read_doubt(ledger, result.choice, &report.doubt, e) &&
-              (a->json ? tune_report_json(&report, e) : tune_report(&report, e));
+              (a->json ? tune_report_json(&report) : tune_report(&report));
     if (ok) *code = code_of(&result, p);
     else ledger_end_early(ledger, e);
     text_release(&report.doubt);
@@ -147,7 +147,7 @@ static bool tune_prepared(const TuneArguments *a, const TuneOptions *o, const Tu
                          .machine = &p->machine,
                          .argc = argc,
                          .argv = argv};
-    bool ok = tune_space_open(p, method, &space, e) && ledger_open(&ledger, &p->inputs, &start, e);
+    bool ok = tune_space_open(p, method, &space) && ledger_open(&ledger, &p->inputs, &start, e);
     if (ok) {
         ok = tune(&ledger, a, o, p, &space, code, e);
         ledger_close(&ledger);
@@ -188,8 +188,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
                       .processor = a.ask.processor,
                       .quiet = a.json};
     if (!read_budget(a.budget, &o.budget_s, e)) return false;
-    Prepared *p = mem_alloc(1, sizeof *p);
-    if (!p) return error_system(e, "out of memory");
+    Prepared *p = mem_new(1, sizeof *p);
     interrupt_catch();
     bool ok = tune_prepare(&a.ask, &method, p, e);
     if (ok) {

@@ -109,8 +109,7 @@ static bool open_method(Verify *v, const char *text, const Sampling *sampling, M
 static bool make_truth(Verify *v, Error *e) {
     Method method;
     Sampling greedy = {.top_p = 1};
-    v->truth = mem_alloc(v->prompts.count, sizeof *v->truth);
-    if (!v->truth) return error_system(e, "out of memory");
+    v->truth = mem_new(v->prompts.count, sizeof *v->truth);
     if (!open_method(v, "autoregressive", &greedy, &method, e)) return false;
     bool ok = true;
     for (size_t i = 0; ok && i < v->prompts.count; i++)
@@ -160,8 +159,8 @@ static bool check_greedy(Verify *v, const char *text, Method *method, Error *e) 
 
 static bool check_sampling(Verify *v, const char *text, Method *method, const Sampling *sampling, Error *e) {
     SampledPlaces places = {.sampling = *sampling, .random = {.seed = v->o->seed, .stream = STREAM_BENCH}};
-    places.u = mem_alloc(v->prompts.count * (size_t)v->o->max_tokens, sizeof *places.u);
-    bool ok = places.u || error_system(e, "out of memory");
+    places.u = mem_new(v->prompts.count * (size_t)v->o->max_tokens, sizeof *places.u);
+    bool ok = places.u;
     size_t i = 0; // prompts, as far as Ctrl-C let it come
     for (; ok && i < v->prompts.count; i += ok) {
         DecodeResult got = {0};

@@ -332,8 +332,7 @@ static bool read_method(Experiment *x, MethodSpec *m, Error *e) {
     const YamlNode *at = yaml_find(m->at, "name") ? yaml_find(m->at, "name") : m->at;
     m->info = method_find(m->name, e);
     if (!m->info) return error_within(e, "%s:%d:%d", at->file, at->line, at->column);
-    void *scratch = mem_alloc(1, m->info->param_size);
-    if (!scratch) return error_system(e, "out of memory");
+    void *scratch = mem_new(1, m->info->param_size);
     bool ok = (!m->matrix || read_axes(x, m, m->matrix, false, scratch, e)) && read_zips(x, m, scratch, e);
     mem_free(scratch);
     return ok && stand_once(m, m->matrix, e) && stand_once(m, m->zip, e) &&
@@ -381,8 +380,7 @@ static bool set_directory(YamlTree *t, const char *pair, size_t n, Error *e) {
     for (const char *p = pair + key + 1; p < pair + n; p++)
         text_add(&value, *p == '\'' ? "''" : p, *p == '\'' ? 2 : 1);
     text_puts(&value, "'");
-    bool ok = path.failed || value.failed ? error_system(e, "out of memory")
-                                          : yaml_set(t, "--model: ", text_get(&path), text_get(&value), e);
+    bool ok = yaml_set(t, "--model: ", text_get(&path), text_get(&value), e);
     text_release(&path);
     text_release(&value);
     return ok;
@@ -419,8 +417,7 @@ static bool parse(Experiment *x, const char *bytes, size_t n, const char *file,
 
 // The config at the other scale, as written, is one that can be run.
 static bool check_smoke(const char *bytes, size_t n, const char *file, Error *e) {
-    Experiment *smoke = mem_alloc(1, sizeof *smoke);
-    if (!smoke) return error_system(e, "out of memory");
+    Experiment *smoke = mem_new(1, sizeof *smoke);
     bool ok = parse(smoke, bytes, n, file, &(ExperimentChanges){.scale = SCALE_SECTION}, e);
     experiment_release(smoke);
     mem_free(smoke);

@@ -6,8 +6,6 @@
 
 enum { MOST_PARAMS = 2 * ARGS_MAX };
 
-static bool out_of_memory(Error *e) { return error_system(e, "out of memory for the name of a point"); }
-
 // A method's parameters are in its decoder after the colon, "key=value,..."; a baseline has none.
 static const MethodInfo *info_of(const Experiment *x, const Point *p) {
     return p->method >= 0 ? x->methods[p->method].info : method_find("autoregressive", NULL);
@@ -27,7 +25,6 @@ static void write_value(const Arg *p, const void *values, Text *out) {
     args_write(p, 1, values, &pair);
     const char *equals = strchr(text_get(&pair), '=');
     text_puts(out, equals ? equals + 1 : "");
-    out->failed = out->failed || pair.failed;
     text_release(&pair);
 }
 
@@ -42,7 +39,7 @@ static void add_params(PointName *n, const char *section, const Arg *params, siz
 
 static void *read_values(const MethodInfo *info, const Point *p) {
     const char *colon = strchr(p->decoder, ':');
-    void *values = mem_alloc(1, info->param_size ? info->param_size : 1);
+    void *values = mem_new(1, info->param_size ? info->param_size : 1);
     if (!values) return NULL;
     args_defaults(info->params, info->param_count, values);
     if (colon && !args_parse(info->params, info->param_count, values, colon + 1, NULL)) {
@@ -52,17 +49,15 @@ static void *read_values(const MethodInfo *info, const Point *p) {
     return values;
 }
 
-static bool list_params(PointName *n, const MethodInfo *info, const Point *p, const void *values, Error *e) {
+static bool list_params(PointName *n, const MethodInfo *info, const Point *p, const void *values) {
     Text texts = {0};
-    n->params = mem_alloc(MOST_PARAMS + 1, sizeof *n->params);
-    if (!n->params) return out_of_memory(e);
+    n->params = mem_new(MOST_PARAMS + 1, sizeof *n->params);
     add_params(n, "method", info->params, info->param_count, values, &texts);
     for (int i = 0; i < SETTINGS_SECTIONS; i++)
         add_params(n, settings_sections[i].name, settings_sections[i].params, settings_sections[i].count,
                    &p->settings, &texts);
-    n->texts = texts.failed ? NULL : mem_text(texts.data, texts.length);
+    n->texts = mem_text(texts.data, texts.length);
     text_release(&texts);
-    if (!n->texts) return out_of_memory(e);
     const char *at = n->texts;
     for (int i = 0; i < n->param_count; i++, at += strlen(at) + 1) n->params[i].value = at;
     return true;
@@ -98,13 +93,12 @@ static void write_label(const Experiment *x, const Point *p, const MethodInfo *i
     for (int i = 0; i < SETTINGS_SECTIONS; i++) name_axes(info, p, values, x->settings[i], false, out);
 }
 
-bool point_name(const Experiment *x, const Point *p, PointName *out, Error *e) {
+bool point_name(const Experiment *x, const Point *p, PointName *out) {
     const MethodInfo *info = info_of(x, p);
     *out = (PointName){.method = info->name};
     void *values = read_values(info, p);
-    bool ok = values ? list_params(out, info, p, values, e) : out_of_memory(e);
+    bool ok = values && list_params(out, info, p, values);
     if (ok) write_label(x, p, info, values, &out->label);
-    if (ok && out->label.failed) ok = out_of_memory(e);
     mem_free(values);
     if (!ok) point_name_release(out);
     return ok;

@@ -42,8 +42,6 @@ typedef struct Expansion {
     Error *e;
 } Expansion;
 
-static bool out_of_memory(Error *e) { return error_system(e, "out of memory for the points of a sweep"); }
-
 // --- the grid --------------------------------------------------------------------------------------------
 
 static const Arg *find(const Arg *params, size_t count, const char *name) {
@@ -216,21 +214,21 @@ void sweep_describe(const Experiment *x, const Point *p, Text *out) {
     write_text(out, "method", p->decoder);
 }
 
-static bool write_decoder(const Grid *g, Point *p, Error *e) {
+static bool write_decoder(const Grid *g, Point *p) {
     const MethodInfo *info = g->method->info;
     Text text = {0};
     text_puts(&text, info->name);
     if (info->param_count) text_puts(&text, ":");
     args_write(info->params, info->param_count, g->values, &text);
-    p->decoder = text.failed ? NULL : mem_text(text.data, text.length);
+    p->decoder = mem_text(text.data, text.length);
     text_release(&text);
-    return p->decoder || out_of_memory(e);
+    return p->decoder;
 }
 
 static bool hash_point(const Experiment *x, Point *p, Error *e) {
     Text text = {0};
     sweep_describe(x, p, &text);
-    bool ok = text.failed ? out_of_memory(e) : sha256_bytes(text.data, text.length, p->hash, e);
+    bool ok = sha256_bytes(text.data, text.length, p->hash, e);
     text_release(&text);
     return ok;
 }
@@ -250,9 +248,7 @@ static bool remember(Seen *seen, const Point *points, const char *hash, int inde
 
 static bool add_point(Expansion *run, Point *p) {
     Sweep *s = run->sweep;
-    void *points = s->points;
-    if (!mem_grow(&points, &run->capacity, (size_t)s->count + 1, sizeof *p)) return out_of_memory(run->e);
-    s->points = points;
+    mem_grow(&s->points, &run->capacity, (size_t)s->count + 1, sizeof *p);
     if (!remember(&run->seen, s->points, p->hash, s->count)) {
         mem_free(p->decoder);
         s->repeated++;
@@ -271,8 +267,7 @@ static bool take_position(Expansion *run, Grid *g) {
         return true;
     }
     Point p = g->point;
-    if (write_decoder(g, &p, run->e) && hash_point(run->experiment, &p, run->e) && add_point(run, &p))
-        return true;
+    if (write_decoder(g, &p) && hash_point(run->experiment, &p, run->e) && add_point(run, &p)) return true;
     mem_free(p.decoder);
     return false;
 }
@@ -286,8 +281,7 @@ static bool walk_grid(Expansion *run, int model, int dataset, int method) {
     const Experiment *x = run->experiment;
     Grid g = {.experiment = x, .method = &x->methods[method]};
     g.point = (Point){.model = model, .dataset = dataset, .method = method};
-    g.values = mem_alloc(1, g.method->info->param_size);
-    if (!g.values) return out_of_memory(run->e);
+    g.values = mem_new(1, g.method->info->param_size);
     lay_out(&g);
     bool ok;
     do ok = take_position(run, &g);
@@ -327,7 +321,7 @@ static bool hash_sweep(const Experiment *x, Sweep *s, Error *e) {
                 "warmup=%d,passes=%d,most_passes=%d,reruns=%d,stop=%d,timing_error=%.17g,time_limit=%.17g\n",
                 m->warmup, m->passes, m->most_passes, m->reruns, m->stop, m->timing_error, m->time_limit);
     for (int i = 0; i < s->count; i++) text_printf(&text, "%s\n", s->points[i].hash);
-    bool ok = text.failed ? out_of_memory(e) : sha256_bytes(text.data, text.length, s->hash, e);
+    bool ok = sha256_bytes(text.data, text.length, s->hash, e);
     text_release(&text);
     return ok;
 }
@@ -336,8 +330,8 @@ bool sweep_expand(const Experiment *x, Sweep *out, Error *e) {
     Expansion run = {.experiment = x, .sweep = out, .seen.size = 2 * SWEEP_MAX, .e = e};
     *out = (Sweep){0};
     if (!check_size(x, e)) return false;
-    run.seen.slots = mem_alloc(run.seen.size, sizeof *run.seen.slots);
-    bool ok = run.seen.slots ? walk_all(&run) && hash_sweep(x, out, e) : out_of_memory(e);
+    run.seen.slots = mem_new(run.seen.size, sizeof *run.seen.slots);
+    bool ok = walk_all(&run) && hash_sweep(x, out, e);
     mem_free(run.seen.slots);
     if (ok && out->count == 0)
         ok = yaml_error(x->at, e, "no points are left: 'exclude where' takes all %d away", out->excluded);

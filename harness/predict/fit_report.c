@@ -86,10 +86,10 @@ static json_t *fit_json(const FitOptions *o, const Fit *fit) {
     return root;
 }
 
-bool fit_report_json(const char *title, const FitOptions *o, const Fit *fit, Text *out, Error *e) {
+bool fit_report_json(const char *title, const FitOptions *o, const Fit *fit, Text *out) {
     json_t *root = fit_json(o, fit);
     if (title) json_object_set_new(root, "of", json_string(title));
-    return json_append(root, 0, out) || error_system(e, "fit: cannot make the JSON object: out of memory");
+    return json_append(root, 0, out);
 }
 
 // --- for people ------------------------------------------------------------------------------------------

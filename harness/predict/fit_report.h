@@ -7,4 +7,4 @@
 void fit_report(const char *title, const FitOptions *o, const Fit *fit);
 
 // One object, on one line without its end. Fails without memory.
-bool fit_report_json(const char *title, const FitOptions *o, const Fit *fit, Text *out, Error *e);
+bool fit_report_json(const char *title, const FitOptions *o, const Fit *fit, Text *out);

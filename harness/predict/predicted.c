@@ -113,8 +113,7 @@ static json_t *prediction_object(const Prediction *p, Error *e) {
         json_array_append_new(points, point_json(&p->points.points[i]));
     json_t *root = json_pack("{s:s, s:s, s:o, s:o}", "machine", p->pricing.machine.name, "shape",
                              p->of->shape, "points", points, "scaling", scalings);
-    if (ok && root) return root;
-    if (ok) error_system(e, "cannot make a JSON object: out of memory");
+    if (ok) return root;
     json_decref(root);
     return NULL;
 }
@@ -126,5 +125,5 @@ bool prediction_json(const Prediction *p, Text *out, Error *e) {
         root, "link",
         json_pack("{s:f, s:f}", "bytes_per_s", p->link.bytes_per_s, "latency_s", p->link.latency_s));
     if (p->of->cut > 0) json_object_set_new(root, "cut", json_real(p->of->cut));
-    return json_append(root, 0, out) || error_system(e, "cannot make a JSON object: out of memory");
+    return json_append(root, 0, out);
 }

@@ -67,10 +67,10 @@ typedef struct Reading {
 } Reading;
 
 static bool take_sample(void *state, const Rows *r, Error *e) {
+    (void)e;
     Reading *g = state;
     PricedPoint *out = g->out;
-    if (!mem_grow((void **)&out->samples, &g->capacity, (size_t)out->count + 1, sizeof *out->samples))
-        return error_system(e, "out of memory for samples");
+    mem_grow(&out->samples, &g->capacity, (size_t)out->count + 1, sizeof *out->samples);
     PricedSample *s = &out->samples[out->count++];
     *s = (PricedSample){.prompt = (int)rows_int(r, 0),
                         .pass = (int)rows_int(r, 1),
@@ -81,9 +81,9 @@ static bool take_sample(void *state, const Rows *r, Error *e) {
 }
 
 static bool take_host(void *state, const Rows *r, Error *e) {
+    (void)e;
     Reading *g = state;
-    if (!mem_grow((void **)&g->host, &g->host_capacity, g->host_count + 1, sizeof *g->host))
-        return error_system(e, "out of memory for steps");
+    mem_grow(&g->host, &g->host_capacity, g->host_count + 1, sizeof *g->host);
     g->host[g->host_count++] = 1e-9 * (rows_real(r, 0) + (g->proposes ? 0 : rows_real(r, 1)));
     return true;
 }
@@ -197,9 +197,8 @@ void priced_release(PricedPoint *p) {
 static double decode_s(const PricedSample *s) { return s->passes_s + s->commit_s + s->host_s; }
 
 bool priced_tally(const PricedPoint *point, const PricedPoint *baseline, bool sampled, Tally *out, Error *e) {
-    TallyPair *pairs = mem_alloc((size_t)point->count + 1, sizeof *pairs);
+    TallyPair *pairs = mem_new((size_t)point->count + 1, sizeof *pairs);
     int count = 0;
-    if (!pairs) return error_system(e, "out of memory for samples");
     for (int i = 0; i < point->count; i++) {
         const PricedSample *s = &point->samples[i], *b = baseline ? find(baseline, s->prompt, s->pass) : NULL;
         if (baseline && !b) continue;

@@ -24,7 +24,7 @@ static bool list_points(Store *store, int64_t run, Simulation *out, Error *e) {
     if (!r) return false;
     rows_bind_int(r, 1, run);
     while (ok && rows_next(r)) {
-        ok = mem_grow((void **)&out->points, &capacity, out->count + 1, sizeof *out->points);
+        ok = mem_grow(&out->points, &capacity, out->count + 1, sizeof *out->points);
         if (!ok) break;
         SimulatedPoint *p = &out->points[out->count++];
         *p = (SimulatedPoint){.id = rows_int(r, 0),
@@ -34,9 +34,7 @@ static bool list_points(Store *store, int64_t run, Simulation *out, Error *e) {
         p->label = mem_text(rows_text(r, 3), strlen(rows_text(r, 3)));
         p->group = mem_text(rows_text(r, 4), strlen(rows_text(r, 4)));
         p->method = mem_text(rows_text(r, 6), strlen(rows_text(r, 6)));
-        ok = p->label && p->group && p->method;
     }
-    if (!ok) error_system(e, "out of memory for the points of a run");
     if (!rows_end(r, ok, e)) return false;
     return out->count ||
            error_input(e, "run %lld of '%s' has no samples yet", (long long)run, store_path(store));
@@ -71,7 +69,7 @@ static bool read_measured(Store *store, const SimulationAgainst *against, Simula
         }
         if (p->measured && rows_type(o, 4) != VALUE_NULL) {
             p->doubt = mem_text(rows_text(o, 4), strlen(rows_text(o, 4)));
-            ok = p->doubt || error_system(e, "out of memory for the points of a run");
+            ok = p->doubt;
         }
     }
     return rows_end(r, rows_end(o, ok, e), e);
@@ -150,10 +148,9 @@ static bool is_in(const SimulatedPoint *p, const SimulationPart *part) {
 }
 
 bool simulation_errors(const Simulation *s, const SimulationPart *part, SimulatedWhat what,
-                       SimulationError *out, Error *e) {
-    double *errors = mem_alloc(s->count + 1, sizeof *errors);
+                       SimulationError *out) {
+    double *errors = mem_new(s->count + 1, sizeof *errors);
     *out = (SimulationError){0};
-    if (!errors) return error_system(e, "out of memory for errors");
     for (size_t i = 0; i < s->count; i++) {
         double error = fabs(simulation_error(&s->points[i], what));
         if (!isfinite(error) || !is_in(&s->points[i], part)) continue;

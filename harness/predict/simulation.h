@@ -50,4 +50,4 @@ typedef struct SimulationPart {
     const char *method, *group;
 } SimulationPart;
 bool simulation_errors(const Simulation *s, const SimulationPart *part, SimulatedWhat what,
-                       SimulationError *out, Error *e);
+                       SimulationError *out);

@@ -140,7 +140,7 @@ bool prepare_refusals(const Prepared *p, Text *out, Error *e) {
         const Point *point = &p->sweep.points[i];
         PointName name;
         if (!why) continue;
-        if (!point_name(&p->experiment, point, &name, e)) return false;
+        if (!point_name(&p->experiment, point, &name)) return false;
         text_printf(out, "point %d, %s, model %s: %s\n", i + 1, SHOWN(text_get(&name.label)),
                     SHOWN(p->experiment.models[point->model].name), SHOWN(why));
         point_name_release(&name);

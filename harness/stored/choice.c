@@ -106,20 +106,18 @@ static const char ROWS[] =
     " FROM surface JOIN attempt ON attempt.id = attempt_id JOIN model ON model.id = model_id";
 enum { RUN, MODEL, POINT, NAMES };
 
-static bool out_of_memory(Error *e) { return error_system(e, "out of memory for what was chosen"); }
-
-static bool add_id(Ids *l, int64_t id, Error *e) {
-    if (!mem_grow((void **)&l->ids, &l->capacity, l->count + 1, sizeof *l->ids)) return out_of_memory(e);
+static bool add_id(Ids *l, int64_t id) {
+    mem_grow(&l->ids, &l->capacity, l->count + 1, sizeof *l->ids);
     l->ids[l->count++] = id;
     return true;
 }
 
-static bool add_known(Known *k, const char *name, Error *e) {
+static bool add_known(Known *k, const char *name) {
     for (size_t i = 0; i < k->count; i++)
         if (strcmp(k->names[i], name) == 0) return true;
-    if (!mem_grow((void **)&k->names, &k->capacity, k->count + 1, sizeof *k->names)) return out_of_memory(e);
+    mem_grow(&k->names, &k->capacity, k->count + 1, sizeof *k->names);
     k->names[k->count] = mem_text(name, strlen(name));
-    return k->names[k->count++] || out_of_memory(e);
+    return k->names[k->count++];
 }
 
 // Whether a row is of a wanted name of each kind that has any.
@@ -136,23 +134,23 @@ static bool is_chosen(Choosing *c, const Rows *r) {
     return all;
 }
 
-static bool take(Choosing *c, const Rows *r, Error *e) {
+static bool take(Choosing *c, const Rows *r) {
     bool own = rows_int(r, RUN) == c->run;
     for (int kind = 0; own && kind < KINDS; kind++)
         if (rows_type(r, NAMES + kind) != VALUE_NULL &&
-            !add_known(&c->known[kind], rows_text(r, NAMES + kind), e))
+            !add_known(&c->known[kind], rows_text(r, NAMES + kind)))
             return false;
     if (!is_chosen(c, r)) return true;
     c->any = c->any || own;
-    return add_id(&c->models, rows_int(r, MODEL), e) &&
-           (rows_type(r, POINT) == VALUE_NULL || add_id(&c->points, rows_int(r, POINT), e));
+    return add_id(&c->models, rows_int(r, MODEL)) &&
+           (rows_type(r, POINT) == VALUE_NULL || add_id(&c->points, rows_int(r, POINT)));
 }
 
 static bool read_rows(Choosing *c, Store *store, Error *e) {
     bool ok = true;
     Rows *r = rows_open(store, ROWS, e);
     if (!r) return false;
-    while (ok && rows_next(r)) ok = take(c, r, e);
+    while (ok && rows_next(r)) ok = take(c, r);
     return rows_end(r, ok, e);
 }
 
@@ -202,8 +200,7 @@ static void release(Choosing *c) {
 
 bool choice_apply(const Choice *choice, Store *store, int64_t run, Error *e) {
     if (!choice_made(choice)) return true;
-    Choosing *c = mem_alloc(1, sizeof *c);
-    if (!c) return out_of_memory(e);
+    Choosing *c = mem_new(1, sizeof *c);
     c->run = run;
     bool ok = add_texts(c, store, choice, e) && read_rows(c, store, e) && check(c, e) &&
               rows_narrow(store, c->points.ids, c->points.count, c->models.ids, c->models.count, e);

@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool out_of_memory(Error *e) { return error_system(e, "out of memory for a comparison"); }
-
 // --- the judgement ---------------------------------------------------------------------------------------
 
 Judgement compare_judge(const Ratio *r, double margin, int judgements) {
@@ -51,7 +49,6 @@ static bool find_run(char *text, CompareSide *out, Error *e) {
 bool compare_find(const char *text, const char *store, CompareSide *out, Error *e) {
     *out = (CompareSide){0};
     char empty[] = "", *copy = mem_text(text, strlen(text)), *run = copy;
-    if (!copy) return out_of_memory(e);
     char *colon = strrchr(copy, ':');
     if (file_exists(text)) run = empty;
     else if (colon) {
@@ -86,10 +83,8 @@ typedef struct JoinedList {
     size_t count, capacity;
 } JoinedList;
 
-static bool add_joined(JoinedList *l, const Joined *one, Error *e) {
-    void *items = l->items;
-    if (!mem_grow(&items, &l->capacity, l->count + 1, sizeof *l->items)) return out_of_memory(e);
-    l->items = items;
+static bool add_joined(JoinedList *l, const Joined *one) {
+    mem_grow(&l->items, &l->capacity, l->count + 1, sizeof *l->items);
     l->items[l->count++] = *one;
     return true;
 }
@@ -116,18 +111,16 @@ static Sums sums_of(const Rows *r) {
 }
 
 // Merges two sorted lists; what stands in one only is left out. offset is added to the prompts' numbers.
-static bool join(Rows *a, Rows *b, int offset, JoinedList *out, Error *e) {
+static bool join(Rows *a, Rows *b, int offset, JoinedList *out) {
     bool ok = true, has_a = rows_next(a), has_b = rows_next(b);
     while (ok && has_a && has_b) {
         int64_t at_a = place_of(a), at_b = place_of(b);
         if (at_a == at_b)
-            ok = add_joined(out,
-                            &(Joined){.prompt = offset + (int)rows_int(a, 0),
-                                      .pass = (int)rows_int(a, 1),
-                                      .disturbed = rows_int(a, 7) || rows_int(b, 7),
-                                      .a = sums_of(a),
-                                      .b = sums_of(b)},
-                            e);
+            ok = add_joined(out, &(Joined){.prompt = offset + (int)rows_int(a, 0),
+                                           .pass = (int)rows_int(a, 1),
+                                           .disturbed = rows_int(a, 7) || rows_int(b, 7),
+                                           .a = sums_of(a),
+                                           .b = sums_of(b)});
         if (at_a <= at_b) has_a = rows_next(a);
         if (at_b <= at_a) has_b = rows_next(b);
     }
@@ -211,9 +204,8 @@ static bool resample(JoinedList *l, size_t *starts, Ratio *out, Error *e) {
 
 // Sorts the list. all: disturbed or not.
 static bool make_ratio(JoinedList *l, bool all, Ratio *out, Error *e) {
-    size_t *starts = mem_alloc(l->count + 1, sizeof *starts);
+    size_t *starts = mem_new(l->count + 1, sizeof *starts);
     *out = (Ratio){.value = NAN, .interval = {NAN, NAN, NAN}, .samples = (int)l->count};
-    if (!starts) return out_of_memory(e);
     sort(l);
     if (!all) leave_out(l, starts, out);
     sort(l);
@@ -252,10 +244,8 @@ static char *text_at(const Rows *r, int column) {
     return mem_text(s, strlen(s));
 }
 
-static bool add_point(PointList *l, const Rows *r, Error *e) {
-    void *rows = l->rows;
-    if (!mem_grow(&rows, &l->capacity, l->count + 1, sizeof *l->rows)) return out_of_memory(e);
-    l->rows = rows;
+static bool add_point(PointList *l, const Rows *r) {
+    mem_grow(&l->rows, &l->capacity, l->count + 1, sizeof *l->rows);
     PointRow *p = &l->rows[l->count++];
     *p = (PointRow){.id = rows_int(r, 0),
                     .base = rows_int(r, 1),
@@ -268,8 +258,7 @@ static bool add_point(PointList *l, const Rows *r, Error *e) {
                     .prompts = text_at(r, 8),
                     .diverged = rows_int(r, 9) != 0,
                     .above_S = rows_int(r, 10) != 0};
-    return (p->label && p->dataset && p->doubt && p->hash && p->rows && p->content && p->prompts) ||
-           out_of_memory(e);
+    return true;
 }
 
 // Measured points of a side, in order. The hash of a file of the user's own that an older program wrote down
@@ -296,7 +285,7 @@ static bool list_points(const CompareSide *side, PointList *out, Error *e) {
     bool ok = true;
     rows_bind_int(r, 1, side->run);
     rows_bind_int(r, 2, side->point);
-    while (ok && rows_next(r)) ok = add_point(out, r, e);
+    while (ok && rows_next(r)) ok = add_point(out, r);
     if (!rows_end(r, ok, e)) return false;
     if (out->count) return true;
     return error_input(e, "run %lld of '%s' has no such point, or nothing of it is measured",
@@ -317,7 +306,7 @@ static bool join_points(const Comparing *c, const int64_t a[2], const int64_t b[
                         JoinedList *out, Error *e) {
     Rows *x = open_samples(c->a->store, a[0], a[1], e),
          *y = x ? open_samples(c->b->store, b[0], b[1], e) : NULL;
-    bool ok = y && join(x, y, offset, out, e);
+    bool ok = y && join(x, y, offset, out);
     return rows_end(x, rows_end(y, ok, e), e);
 }
 
@@ -394,8 +383,7 @@ static bool compare_points(Comparing *c, PointRow *p, PointRow *q, Error *e) {
 // Each point once: equal names first, for several may have equal content.
 static bool pair_all(Comparing *c, Error *e) {
     bool ok = true, single = c->a->point && c->b->point;
-    c->out->pairs = mem_alloc(c->p.count, sizeof *c->out->pairs);
-    if (!c->out->pairs) return out_of_memory(e);
+    c->out->pairs = mem_new(c->p.count, sizeof *c->out->pairs);
     for (int by = single ? BY_PROMPTS : BY_NAMES; by <= (single ? BY_PROMPTS : BY_CONTENT); by++)
         for (size_t i = 0; ok && i < c->p.count; i++)
             for (size_t k = 0; ok && k < c->q.count; k++)

@@ -17,11 +17,8 @@ static double real_or_nan(const Rows *r, int column) {
     return rows_type(r, column) == VALUE_NULL ? NAN : rows_real(r, column);
 }
 
-static bool add_row(PairList *list, Rows *r, Error *e) {
-    void *pairs = list->pairs;
-    if (!mem_grow(&pairs, &list->capacity, list->count + 1, sizeof *list->pairs))
-        return error_system(e, "out of memory for the samples of a point");
-    list->pairs = pairs;
+static bool add_row(PairList *list, Rows *r) {
+    mem_grow(&list->pairs, &list->capacity, list->count + 1, sizeof *list->pairs);
     list->pairs[list->count++] = (TallyPair){.prompt = (int)rows_int(r, 0),
                                              .pass = (int)rows_int(r, 1),
                                              .tokens = rows_real(r, 2),
@@ -55,7 +52,7 @@ static bool read_pairs(Store *store, int64_t point, const SampleChoice *choice, 
     rows_bind_int(r, 1, point);
     rows_bind_text(r, 2, choice->subtask);
     rows_bind_int(r, 3, choice->parity);
-    while (ok && rows_next(r)) ok = add_row(out, r, e);
+    while (ok && rows_next(r)) ok = add_row(out, r);
     out->count = (size_t)tally_sum_turns(out->pairs, (int)out->count);
     return rows_end(r, ok, e);
 }
@@ -94,11 +91,10 @@ static bool list_points(Store *store, int64_t run, PointRow **out, size_t *count
     rows_bind_int(r, 1, run);
     bool ok = true;
     while (ok && rows_next(r)) {
-        ok = mem_grow(&rows, &capacity, *count + 1, sizeof **out);
-        if (ok) ((PointRow *)rows)[(*count)++] = (PointRow){rows_int(r, 0), rows_int(r, 1) != 0};
+        mem_grow(&rows, &capacity, *count + 1, sizeof **out);
+        ((PointRow *)rows)[(*count)++] = (PointRow){rows_int(r, 0), rows_int(r, 1) != 0};
     }
     *out = rows;
-    if (!ok) error_system(e, "out of memory for the points of a run");
     return rows_end(r, ok, e);
 }
 
@@ -138,11 +134,10 @@ bool estimates_ensure(Store **store, int64_t run, Error *e) {
         if (!missing) return true;
         char *path = mem_text(store_path(*store), strlen(store_path(*store)));
         store_close(*store);
-        *store = path ? store_open(path, STORE_WRITE, NULL, NULL) : NULL;
+        *store = store_open(path, STORE_WRITE, NULL, NULL);
         if (*store) estimates_make(*store, run, NULL);
         store_close(*store);
-        *store = path ? store_open(path, STORE_READ, NULL, e) : NULL;
-        if (!path) error_system(e, "out of memory");
+        *store = store_open(path, STORE_READ, NULL, e);
         mem_free(path);
         return *store != NULL;
     }

@@ -223,7 +223,7 @@ bool stored_json(Store *store, int64_t run, Text *out, Error *e) {
     json_t *list = json_array();
     bool ok = each_point(store, run, put_object, list, e);
     if (!ok) json_decref(list);
-    return ok && (json_append(list, JSON_COMPACT, out) || error_system(e, "out of memory for a table"));
+    return ok && (json_append(list, JSON_COMPACT, out));
 }
 
 void stored_alone(int64_t points, Text *out) {

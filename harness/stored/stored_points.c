@@ -50,9 +50,8 @@ static const char POINTS[] =
     "SELECT N, W, G, prompt, tokens, steps, outputs, filling, " ACCEPTED " AS accepted, " CANDIDATES
     " AS candidates FROM seen WHERE prompt IN whole) ORDER BY 1, 2, 3, 4";
 
-static bool add_set(StoredSets *out, size_t *capacity, const Rows *r, Error *e) {
-    if (!mem_grow((void **)&out->sets, capacity, out->count + 1, sizeof *out->sets))
-        return error_system(e, "out of memory");
+static bool add_set(StoredSets *out, size_t *capacity, const Rows *r) {
+    mem_grow(&out->sets, capacity, out->count + 1, sizeof *out->sets);
     StoredSet *s = &out->sets[out->count++];
     Text title = {0};
     text_puts(&title, rows_text(r, 0));
@@ -62,7 +61,7 @@ static bool add_set(StoredSets *out, size_t *capacity, const Rows *r, Error *e) 
                      .points = mem_text(rows_text(r, 2), strlen(rows_text(r, 2))),
                      .bonus_dropped = rows_int(r, 3) != 0};
     text_release(&title);
-    return (s->title && s->points) || error_system(e, "out of memory");
+    return (s->title && s->points);
 }
 
 bool stored_sets(Store *store, int64_t run, StoredSets *out, Error *e) {
@@ -72,7 +71,7 @@ bool stored_sets(Store *store, int64_t run, StoredSets *out, Error *e) {
     if (!r) return false;
     rows_bind_int(r, 1, run);
     bool ok = true;
-    while (ok && rows_next(r)) ok = add_set(out, &capacity, r, e);
+    while (ok && rows_next(r)) ok = add_set(out, &capacity, r);
     if (!rows_end(r, ok, e)) return false;
     return out->count || error_input(e,
                                      "run %lld of '%s' has no point whose law is known: measured, of "
@@ -121,7 +120,6 @@ bool stored_points(Store *store, const StoredSet *set, Text *tsv, double *output
         tokens += rows_real(r, TOKENS), outputs += rows_real(r, OUTPUTS), filling += rows_real(r, FILLING);
     }
     if (!rows_end(r, true, e)) return false;
-    if (tsv->failed) return error_system(e, "out of memory for points");
     *output = filling > 0 ? tokens / outputs : 0;
     return count > 0 || error_input(e, "%s: no prompt with a step past filling at every point", set->title);
 }

@@ -159,16 +159,14 @@ static bool tally_in(Pairs *all, size_t *starts, int *passes, Tally *out, Error 
 static bool tally_with(TallyPair *pairs, int count, bool sampled, bool intervals, Tally *out, Error *e) {
     *out = (Tally){.pairs = count, .has_interval = intervals};
     sort(pairs, count);
-    size_t room = (size_t)count + 1, *starts = mem_alloc(room, sizeof *starts);
-    int *passes = mem_alloc(room, sizeof *passes);
+    size_t room = (size_t)count + 1, *starts = mem_new(room, sizeof *starts);
+    int *passes = mem_new(room, sizeof *passes);
     Pairs all = {.items = pairs,
                  .count = count,
                  .sampled = sampled,
-                 .of_pair = mem_alloc(room, sizeof(Rates)),
-                 .of_pass = mem_alloc(room, sizeof(Rates))};
-    bool ok = starts && passes && all.of_pair && all.of_pass
-                  ? tally_in(&all, starts, passes, out, e)
-                  : error_system(e, "out of memory for %d samples", count);
+                 .of_pair = mem_new(room, sizeof(Rates)),
+                 .of_pass = mem_new(room, sizeof(Rates))};
+    bool ok = tally_in(&all, starts, passes, out, e);
     mem_free(all.of_pass);
     mem_free(all.of_pair);
     mem_free(passes);

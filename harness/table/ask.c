@@ -8,18 +8,12 @@
 
 static const Quantity UNKNOWN = {NAN, NAN, NAN};
 
-static bool out_of_memory(Error *e) { return error_system(e, "out of memory for a table"); }
-
-bool table_ask_open(TableAsk *a, Store *store, const TablePoints *points, const char *by, Error *e) {
+bool table_ask_open(TableAsk *a, Store *store, const TablePoints *points, const char *by) {
     size_t n = points->group_count;
     *a = (TableAsk){.store = store, .points = points, .by = by};
-    a->speeds = mem_alloc(n, 2 * sizeof *a->speeds);
-    a->texts = mem_alloc(n, sizeof *a->texts);
-    a->has_text = mem_alloc(n, sizeof *a->has_text);
-    if (!a->speeds || !a->texts || !a->has_text) {
-        table_ask_release(a);
-        return out_of_memory(e);
-    }
+    a->speeds = mem_new(n, 2 * sizeof *a->speeds);
+    a->texts = mem_new(n, sizeof *a->texts);
+    a->has_text = mem_new(n, sizeof *a->has_text);
     for (size_t i = 0; i < 2 * n; i++) a->speeds[i] = NAN;
     return true;
 }
@@ -49,8 +43,8 @@ static bool ask_seed(const TableAsk *a, const TableGroup *g, size_t i, const Tab
 static bool ask_group(const TableAsk *a, const TableGroup *g, const TableQuestion *q, Quantity *out,
                       Error *e) {
     if (g->count == 1) return ask_seed(a, g, 0, q, out, e);
-    double *values = mem_alloc(g->count, sizeof *values), sum = 0;
-    bool ok = values != NULL || out_of_memory(e);
+    double *values = mem_new(g->count, sizeof *values), sum = 0;
+    bool ok = values != NULL;
     *out = UNKNOWN;
     for (size_t i = 0; ok && i < g->count; i++) {
         Quantity one;

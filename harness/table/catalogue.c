@@ -54,10 +54,9 @@ static void read_rows(Catalogue *c, char *text, int columns, TakeRow take) {
     }
 }
 
-bool catalogue_open(Catalogue *c, Error *e) {
+bool catalogue_open(Catalogue *c) {
     size_t items = strlen(items_tsv) + 1, claims = strlen(claims_tsv) + 1;
-    *c = (Catalogue){.text = mem_alloc(items + claims, 1)};
-    if (!c->text) return error_system(e, "out of memory for the list of tables and figures");
+    *c = (Catalogue){.text = mem_new(items + claims, 1)};
     memcpy(c->text, items_tsv, items);
     memcpy(c->text + items, claims_tsv, claims);
     read_rows(c, c->text, ITEM_FIELDS, take_item);
@@ -83,7 +82,7 @@ const CatalogueItem *catalogue_find(const Catalogue *c, const char *name, Error 
 
 bool catalogue_none(const char *name, const char *db, Error *e) {
     Catalogue c;
-    if (!catalogue_open(&c, e)) return false;
+    if (!catalogue_open(&c)) return false;
     const CatalogueItem *known = catalogue_find(&c, name, NULL);
     if (!known) error_input(e, "'%s' has nothing for %s: name a run of the same methods by --run", db, name);
     else if (known->smoke)

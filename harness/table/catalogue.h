@@ -37,7 +37,7 @@ typedef struct Catalogue {
     char *text; // what all of it points into
 } Catalogue;
 
-bool catalogue_open(Catalogue *c, Error *e);
+bool catalogue_open(Catalogue *c);
 void catalogue_release(Catalogue *c); // takes an empty one
 
 // NULL with e filled, and the nearest name in it.

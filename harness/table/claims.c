@@ -25,8 +25,6 @@ typedef struct Comparisons {
     size_t count, capacity;
 } Comparisons;
 
-static bool out_of_memory(Error *e) { return error_system(e, "out of memory for a claim"); }
-
 static void release(Comparisons *c) {
     for (size_t i = 0; i < c->count; i++) {
         mem_free(c->list[i].name);
@@ -41,9 +39,7 @@ static void release(Comparisons *c) {
 static Comparison *find(Comparisons *c, const char *name) {
     for (size_t i = 0; i < c->count; i++)
         if (strcmp(c->list[i].name, name) == 0) return &c->list[i];
-    void *list = c->list;
-    if (!mem_grow(&list, &c->capacity, c->count + 1, sizeof *c->list)) return NULL;
-    c->list = list;
+    mem_grow(&c->list, &c->capacity, c->count + 1, sizeof *c->list);
     char *copy = mem_text(name, strlen(name));
     if (!copy) return NULL;
     c->list[c->count] = (Comparison){.name = copy, .value = NAN, .low = NAN, .high = NAN};
@@ -51,27 +47,24 @@ static Comparison *find(Comparisons *c, const char *name) {
 }
 
 static bool add_value(Side *side, const Rows *r, int column) {
-    void *values = side->values;
     double x = rows_real(r, column);
     if (!isfinite(x)) return true; // it was not measured
-    if (!mem_grow(&values, &side->capacity, side->count + 1, sizeof *side->values)) return false;
-    side->values = values;
+    mem_grow(&side->values, &side->capacity, side->count + 1, sizeof *side->values);
     side->values[side->count++] = x;
     return true;
 }
 
-static bool add_row(Comparisons *all, const Rows *r, Error *e) {
+static bool add_row(Comparisons *all, const Rows *r) {
     int columns = rows_columns(r);
     bool measured = false;
     for (int i = 1; i < columns; i++) measured = measured || isfinite(rows_real(r, i));
     if (!measured) return true;
     Comparison *c = find(all, rows_text(r, 0));
-    if (!c) return out_of_memory(e);
     if (columns == 4) {
         c->value = rows_real(r, 1), c->low = rows_real(r, 2), c->high = rows_real(r, 3);
         return true;
     }
-    return (add_value(&c->a, r, 1) && (columns < 3 || add_value(&c->b, r, 2))) || out_of_memory(e);
+    return (add_value(&c->a, r, 1) && (columns < 3 || add_value(&c->b, r, 2)));
 }
 
 // --- judging ---------------------------------------------------------------------------------------------
@@ -142,11 +135,10 @@ bool claim_judge(Store *store, const CatalogueClaim *claim, ClaimJudgement *out,
     int columns = ok ? rows_columns(r) : 0;
     if (ok && (columns < 2 || columns > 4))
         ok = error_input(e, "the claim '%s': its query has %d columns", claim->claim, columns);
-    while (ok && rows_next(r)) ok = add_row(&all, r, e);
+    while (ok && rows_next(r)) ok = add_row(&all, r);
     ok = rows_end(r, ok, e);
     if (ok) judge(&all, columns, out);
     release(&all);
-    if (ok && out->why.failed) ok = out_of_memory(e);
     if (ok) return true;
     text_release(&out->why);
     return error_within(e, "claim '%s, %s'", claim->paper, claim->where);

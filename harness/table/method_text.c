@@ -62,16 +62,13 @@ static bool parse(Parsed *p, const char *text, Error *e) {
     Text rest = {0};
     *p = (Parsed){.info = info_of(text, e)};
     if (!p->info) return false;
-    p->values = mem_alloc(1, p->info->param_size ? p->info->param_size : 1);
-    if (!p->values) return error_system(e, "out of memory for a method");
+    p->values = mem_new(1, p->info->param_size ? p->info->param_size : 1);
     args_defaults(p->info->params, p->info->param_count, p->values);
     for (size_t i = 0; i < p->info->param_count; i++)
         p->open[i] = p->info->params[i].type == ARG_TEXT && !names(colon, p->info->params[i].name);
-    bool ok =
-        (!colon || take_open(p, colon + 1, &rest) ||
-         error_input(e, "'%s' leaves open what there is not", text)) &&
-        (rest.failed ? error_system(e, "out of memory for a method")
-                     : args_parse(p->info->params, p->info->param_count, p->values, text_get(&rest), e));
+    bool ok = (!colon || take_open(p, colon + 1, &rest) ||
+               error_input(e, "'%s' leaves open what there is not", text)) &&
+              args_parse(p->info->params, p->info->param_count, p->values, text_get(&rest), e);
     text_release(&rest);
     if (!ok) release(p);
     return ok;

@@ -31,32 +31,23 @@ enum {
     FIT_TEXT
 };
 
-static bool out_of_memory(Error *e) { return error_system(e, "out of memory for the points of a table"); }
-
 static const char *keep(TablePoints *p, const char *text) {
-    void *texts = p->texts;
-    if (!mem_grow(&texts, &p->text_capacity, p->text_count + 1, sizeof *p->texts)) return NULL;
-    p->texts = texts;
+    mem_grow(&p->texts, &p->text_capacity, p->text_count + 1, sizeof *p->texts);
     char *copy = mem_text(text, strlen(text));
     if (copy) p->texts[p->text_count++] = copy;
     return copy;
 }
 
-static bool add_seed(TablePoints *p, const Rows *r, Error *e) {
-    void *seeds = p->seeds;
-    if (!mem_grow(&seeds, &p->seed_capacity, p->seed_count + 1, sizeof *p->seeds)) return out_of_memory(e);
-    p->seeds = seeds;
+static bool add_seed(TablePoints *p, const Rows *r) {
+    mem_grow(&p->seeds, &p->seed_capacity, p->seed_count + 1, sizeof *p->seeds);
     TableSeed s = {rows_int(r, POINT), rows_int(r, BASELINE), keep(p, rows_text(r, DOUBT))};
     p->seeds[p->seed_count++] = s;
     p->groups[p->group_count - 1].count++;
-    return s.doubt || out_of_memory(e);
+    return s.doubt;
 }
 
-static bool add_group(TablePoints *p, const Rows *r, Error *e) {
-    void *groups = p->groups;
-    if (!mem_grow(&groups, &p->group_capacity, p->group_count + 1, sizeof *p->groups))
-        return out_of_memory(e);
-    p->groups = groups;
+static bool add_group(TablePoints *p, const Rows *r) {
+    mem_grow(&p->groups, &p->group_capacity, p->group_count + 1, sizeof *p->groups);
     TableGroup g = {.model = keep(p, rows_text(r, MODEL)),
                     .stand_in = keep(p, rows_text(r, STAND_IN)),
                     .dtype = keep(p, rows_text(r, DTYPE)),
@@ -74,9 +65,7 @@ static bool add_group(TablePoints *p, const Rows *r, Error *e) {
                     .prompts = (int)rows_int(r, PROMPTS),
                     .first = p->seed_count};
     p->groups[p->group_count++] = g;
-    return (g.model && g.stand_in && g.dtype && g.device && g.dataset && g.method && g.decoder && g.label &&
-            g.settings && g.subtasks && g.fitted) ||
-           out_of_memory(e);
+    return true;
 }
 
 bool table_points_read(Store *store, int64_t run, TablePoints *out, Error *e) {
@@ -86,7 +75,7 @@ bool table_points_read(Store *store, int64_t run, TablePoints *out, Error *e) {
     if (!r) return false;
     rows_bind_int(r, 1, run);
     while (ok && rows_next(r))
-        ok = (rows_int(r, FIRST) != rows_int(r, NUMBER) || add_group(out, r, e)) && add_seed(out, r, e);
+        ok = (rows_int(r, FIRST) != rows_int(r, NUMBER) || add_group(out, r)) && add_seed(out, r);
     if (rows_end(r, ok, e)) return true;
     table_points_release(out);
     return false;

@@ -11,8 +11,6 @@
 
 const char *const table_format_names[TABLE_FORMATS] = {"text", "md", "csv", "latex", "json"};
 
-static bool out_of_memory(Error *e) { return error_system(e, "out of memory for a table"); }
-
 // --- cells -----------------------------------------------------------------------------------------------
 
 static void put_number(Text *out, double value) { text_measured(out, value, NAN, NAN); }
@@ -166,7 +164,6 @@ static void print_text(const Table *t, int width, Text *out) {
     terminal_fold(text_get(&head), width, out);
     put_rows(t, width, out);
     terminal_fold(text_get(&notes), width, out);
-    out->failed = out->failed || head.failed || notes.failed;
     text_release(&head);
     text_release(&notes);
 }
@@ -186,7 +183,6 @@ static void put_page_row(const Page *p, const TableRow *r, const int widths[CELL
         first = false;
     }
     text_puts(p->out, p->format == PAGE_MD ? "|\n" : r ? " \\\\\n" : " \\\\ \\hline\n");
-    p->out->failed = p->out->failed || cell.failed;
     text_release(&cell);
 }
 
@@ -259,13 +255,13 @@ static void print_page(const Table *t, PageFormat format, Text *out) {
     close_lines(&p);
 }
 
-bool table_print(const Table *t, TableFormat format, int width, Text *out, Error *e) {
+bool table_print(const Table *t, TableFormat format, int width, Text *out) {
     switch (format) {
     case TABLE_TEXT: print_text(t, width, out); break;
     case TABLE_MD: print_page(t, PAGE_MD, out); break;
     case TABLE_LATEX: print_page(t, PAGE_TEX, out); break;
     case TABLE_CSV: table_fields_csv(t, out); break;
-    default: return table_fields_json(t, out, e);
+    default: return table_fields_json(t, out);
     }
-    return !out->failed || out_of_memory(e);
+    return true;
 }

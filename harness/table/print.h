@@ -8,4 +8,4 @@ typedef enum { TABLE_TEXT, TABLE_MD, TABLE_CSV, TABLE_LATEX, TABLE_JSON, TABLE_F
 extern const char *const table_format_names[TABLE_FORMATS]; // "text", ...
 
 // width: of a terminal, that text is fitted to; 0: of any.
-bool table_print(const Table *t, TableFormat format, int width, Text *out, Error *e);
+bool table_print(const Table *t, TableFormat format, int width, Text *out);

@@ -8,21 +8,14 @@
 static const Quantity UNKNOWN = {NAN, NAN, NAN};
 
 const char *table_keep(Table *t, const char *text) {
-    void *texts = t->texts;
-    if (!mem_grow(&texts, &t->text_capacity, t->text_count + 1, sizeof *t->texts)) return NULL;
-    t->texts = texts;
+    mem_grow(&t->texts, &t->text_capacity, t->text_count + 1, sizeof *t->texts);
     char *copy = mem_text(text, strlen(text));
     if (copy) t->texts[t->text_count++] = copy;
     return copy;
 }
 
-TableRow *table_add_row(Table *t, Error *e) {
-    void *rows = t->rows;
-    if (!mem_grow(&rows, &t->row_capacity, t->row_count + 1, sizeof *t->rows)) {
-        error_system(e, "out of memory for a table");
-        return NULL;
-    }
-    t->rows = rows;
+TableRow *table_add_row(Table *t) {
+    mem_grow(&t->rows, &t->row_capacity, t->row_count + 1, sizeof *t->rows);
     TableRow *row = &t->rows[t->row_count++];
     *row = (TableRow){.row = "",
                       .model = "",

@@ -43,4 +43,4 @@ void table_release(Table *t); // takes an empty one
 const char *table_keep(Table *t, const char *text);
 
 // An empty row after the last; NULL with e filled.
-TableRow *table_add_row(Table *t, Error *e);
+TableRow *table_add_row(Table *t);

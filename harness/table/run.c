@@ -55,24 +55,20 @@ bool table_run_find(Store *store, const char *name, const char *kind, int64_t *r
 
 // --- what it chose ---------------------------------------------------------------------------------------
 
-static bool add_chosen(Table *t, const char *text, Error *e) {
-    void *chosen = t->chosen;
-    const char *copy = table_keep(t, text);
-    if (!copy || !mem_grow(&chosen, &t->chosen_capacity, t->chosen_count + 1, sizeof *t->chosen))
-        return error_system(e, "out of memory for a table");
-    t->chosen = chosen;
-    t->chosen[t->chosen_count++] = copy;
+static bool add_chosen(Table *t, const char *text) {
+    mem_grow(&t->chosen, &t->chosen_capacity, t->chosen_count + 1, sizeof *t->chosen);
+    t->chosen[t->chosen_count++] = table_keep(t, text);
     return true;
 }
 
-static bool add_list(Table *t, const char *config, Error *e) {
+static bool add_list(Table *t, const char *config) {
     YamlTree tree = {0};
     bool ok = true;
     if (!yaml_parse(&tree, config, strlen(config), "config", NULL)) return true;
     const YamlNode *list = tree.root->kind == NODE_MAP ? yaml_find(tree.root, "chosen") : NULL;
-    if (list && list->kind == NODE_VALUE) ok = add_chosen(t, list->text, e);
+    if (list && list->kind == NODE_VALUE) ok = add_chosen(t, list->text);
     for (const YamlNode *n = list ? list->first : NULL; ok && n; n = n->next)
-        ok = n->kind != NODE_VALUE || add_chosen(t, n->text, e);
+        ok = n->kind != NODE_VALUE || add_chosen(t, n->text);
     yaml_release(&tree);
     return ok;
 }
@@ -84,7 +80,7 @@ static bool add_left_out(Store *store, int64_t run, Table *t, Error *e) {
         "SELECT 'left out: ' || name FROM content WHERE run_id = ?1 AND kind = 'left out' ORDER BY name", e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
-    while (ok && rows_next(r)) ok = add_chosen(t, rows_text(r, 0), e);
+    while (ok && rows_next(r)) ok = add_chosen(t, rows_text(r, 0));
     return rows_end(r, ok, e);
 }
 
@@ -93,6 +89,6 @@ bool table_run_chosen(Store *store, int64_t run, Table *t, Error *e) {
     Rows *r = rows_open(store, "SELECT config FROM run WHERE id = ?1 AND config IS NOT NULL", e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
-    if (rows_next(r)) ok = add_list(t, rows_text(r, 0), e);
+    if (rows_next(r)) ok = add_list(t, rows_text(r, 0));
     return rows_end(r, ok, e) && add_left_out(store, run, t, e);
 }

@@ -52,8 +52,8 @@ static const char *why_not(const PublishedRow *p, bool measured) {
     return *p->device ? "" : "the paper names no device";
 }
 
-static bool add_published(Table *t, const PublishedRow *p, bool measured, Error *e) {
-    TableRow *row = table_add_row(t, e);
+static bool add_published(Table *t, const PublishedRow *p, bool measured) {
+    TableRow *row = table_add_row(t);
     if (!row) return false;
     row->row = p->row;
     row->model = p->model;
@@ -65,8 +65,8 @@ static bool add_published(Table *t, const PublishedRow *p, bool measured, Error 
     return true;
 }
 
-static bool add_own(Table *t, const PublishedMetric *metric, const Rows *r, Error *e) {
-    TableRow *row = table_add_row(t, e);
+static bool add_own(Table *t, const PublishedMetric *metric, const Rows *r) {
+    TableRow *row = table_add_row(t);
     if (!row) return false;
     bool is_published = table_match_same_model(&t->item.rows[0], rows_text(r, 2));
     row->row = table_keep(t, rows_text(r, 0));
@@ -77,8 +77,7 @@ static bool add_own(Table *t, const PublishedMetric *metric, const Rows *r, Erro
     row->stand_in =
         table_keep(t, *rows_text(r, 3) || is_published ? rows_text(r, 3) : "no model of the paper");
     row->our_method = table_keep(t, rows_text(r, 4));
-    return (row->row && row->our_model && row->stand_in && row->our_method) ||
-           error_system(e, "out of memory for a table");
+    return (row->row && row->our_model && row->stand_in && row->our_method);
 }
 
 bool table_surface_fill(Store *store, int64_t run, Table *t, Error *e) {
@@ -88,8 +87,8 @@ bool table_surface_fill(Store *store, int64_t run, Table *t, Error *e) {
     Rows *r = rows_open(store, query_of(metric->measure), e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
-    for (size_t i = 0; ok && i < published; i++) ok = add_published(t, &t->item.rows[i], true, e);
-    while (ok && rows_next(r)) ok = add_own(t, metric, r, e);
+    for (size_t i = 0; ok && i < published; i++) ok = add_published(t, &t->item.rows[i], true);
+    while (ok && rows_next(r)) ok = add_own(t, metric, r);
     ok = rows_end(r, ok, e);
     for (size_t i = 0; ok && i < published && t->row_count == published; i++)
         t->rows[i].why_not = why_not(&t->item.rows[i], false);

@@ -18,8 +18,6 @@ typedef struct Maker {
     TableAsk ask;
 } Maker;
 
-static bool out_of_memory(Error *e) { return error_system(e, "out of memory for a table"); }
-
 // --- rows ------------------------------------------------------------------------------------------------
 
 // A model that the paper does not name stands in for its own, whatever else it may be.
@@ -36,7 +34,7 @@ static const char *keep_label(Table *t, const TableGroup *g) {
     const char *seed = g->count > 1 ? strstr(g->label, " seed=") : NULL;
     text_add(&text, g->label, seed ? (size_t)(seed - g->label) : strlen(g->label));
     if (seed) text_puts(&text, seed + 1 + strcspn(seed + 1, " "));
-    const char *kept = text.failed ? NULL : table_keep(t, text_get(&text));
+    const char *kept = table_keep(t, text_get(&text));
     text_release(&text);
     return kept;
 }
@@ -49,7 +47,7 @@ static const char *keep_doubts(Maker *m, const TableMatch *match) {
             const TableSeed *s = &m->points.seeds[match->groups[i]->first + k];
             if (*s->doubt) text_printf(&text, "%s%s", text.length ? "; " : "", s->doubt);
         }
-    const char *kept = text.failed ? NULL : table_keep(m->t, text_get(&text));
+    const char *kept = table_keep(m->t, text_get(&text));
     text_release(&text);
     return kept;
 }
@@ -63,8 +61,6 @@ static bool describe_ours(Maker *m, const TableMatch *match, TableRow *row, Erro
     row->our_method = quantity_is_fitted(row->measure) ? table_keep(m->t, g->fitted) : keep_label(m->t, g);
     row->stand_in = table_keep(m->t, stand_in_of(m, g));
     if (quantity_is_time(row->measure)) row->doubt = keep_doubts(m, match);
-    if (!row->our_model || !row->our_dataset || !row->our_method || !row->stand_in || !row->doubt)
-        return out_of_memory(e);
     return quantity_is_fitted(row->measure) || table_ask_text(&m->ask, g, &row->text, e);
 }
 
@@ -96,7 +92,7 @@ static bool fill_quantities(Maker *m, const TableMatch *match, int parity, Table
 }
 
 // Filled only where nothing speaks against it.
-static bool compare(const Maker *m, const TableMatch *match, TableRow *row, Error *e) {
+static bool compare(const Maker *m, const TableMatch *match, TableRow *row) {
     char *end;
     double published = strtod(row->published, &end);
     const char *why = match->why.length ? text_get(&match->why) : "";
@@ -107,7 +103,6 @@ static bool compare(const Maker *m, const TableMatch *match, TableRow *row, Erro
         why = quantity_is_fitted(row->measure) ? "these points are not fitted: 'outpace fit RUN' does it"
                                                : "not measured in this run";
     row->why_not = table_keep(m->t, why);
-    if (!row->why_not) return out_of_memory(e);
     if (*why) return true;
     row->difference =
         (Quantity){row->ours.value - published, row->ours.low - published, row->ours.high - published};
@@ -125,7 +120,7 @@ static void mark(Maker *m, const TableGroup *g, const char *measure) {
 static bool add_published(Maker *m, const PublishedRow *p, Error *e) {
     TableJudge judge = {table_ask_speed, &m->ask};
     TableMatch match;
-    TableRow *row = table_add_row(m->t, e);
+    TableRow *row = table_add_row(m->t);
     if (!row || !table_match(&m->t->item, p, &m->points, &judge, &match, e)) return false;
     row->row = p->row;
     row->model = p->model;
@@ -136,7 +131,7 @@ static bool add_published(Maker *m, const PublishedRow *p, Error *e) {
     row->spread = p->spread;
     row->note = p->note;
     row->measure = published_metric(&m->t->item, p->metric)->measure;
-    bool ok = (!match.count || fill_quantities(m, &match, -1, row, e)) && compare(m, &match, row, e);
+    bool ok = (!match.count || fill_quantities(m, &match, -1, row, e)) && compare(m, &match, row);
     for (int i = 0; i < match.count; i++) mark(m, match.groups[i], row->measure);
     table_match_release(&match);
     return ok;
@@ -149,19 +144,19 @@ static bool add_halves(Maker *m, const PublishedRow *p, Error *e) {
     const char *measure = published_metric(&m->t->item, p->metric)->measure;
     if (!strstr(p->method, "=*") || quantity_best(measure) || quantity_is_fitted(measure)) return true;
     if (!table_match(&m->t->item, p, &m->points, &judge, &match, e)) return false;
-    TableRow *row = match.count ? table_add_row(m->t, e) : NULL;
+    TableRow *row = match.count ? table_add_row(m->t) : NULL;
     bool ok = row != NULL || !match.count;
     if (row) {
         Text name = {0};
         text_printf(&name, "%s, even to odd", p->row);
-        row->row = name.failed ? NULL : table_keep(m->t, text_get(&name));
+        row->row = table_keep(m->t, text_get(&name));
         text_release(&name);
         row->model = p->model;
         row->dataset = p->dataset;
         row->metric = p->metric;
         row->measure = measure;
         row->note = "chosen on even prompts, scored on odd ones";
-        ok = row->row ? fill_quantities(m, &match, 1, row, e) : out_of_memory(e);
+        ok = fill_quantities(m, &match, 1, row, e);
     }
     table_match_release(&match);
     return ok;
@@ -169,7 +164,7 @@ static bool add_halves(Maker *m, const PublishedRow *p, Error *e) {
 
 static bool add_own(Maker *m, const TableGroup *g, const PublishedMetric *metric, Error *e) {
     TableMatch match = {.groups = {g}, .count = 1};
-    TableRow *row = table_add_row(m->t, e);
+    TableRow *row = table_add_row(m->t);
     if (!row) return false;
     row->metric = metric->name;
     row->measure = metric->measure;
@@ -233,8 +228,7 @@ static bool read_about(const Maker *m, Error *e) {
     m->t->machine = table_keep(m->t, found ? rows_text(r, 1) : "");
     m->t->date = table_keep(m->t, found ? rows_text(r, 2) : "");
     m->t->command = table_keep(m->t, found ? rows_text(r, 3) : "");
-    return rows_end(r, true, e) &&
-           ((m->t->run && m->t->machine && m->t->date && m->t->command) || out_of_memory(e));
+    return rows_end(r, true, e) && ((m->t->run && m->t->machine && m->t->date && m->t->command));
 }
 
 // Tokens that its adapters and heads learnt from, as 'outpace train' says in their config.json: where they
@@ -255,7 +249,7 @@ static bool read_unlike(const Maker *m, Error *e) {
     if (!r) return false;
     rows_bind_int(r, 1, m->run);
     m->t->unlike = table_keep(m->t, rows_next(r) ? rows_text(r, 0) : "");
-    return rows_end(r, true, e) && (m->t->unlike || out_of_memory(e));
+    return rows_end(r, true, e) && (m->t->unlike);
 }
 
 static bool make(Maker *m, Error *e) {
@@ -265,7 +259,7 @@ static bool make(Maker *m, Error *e) {
     if (!read_about(m, e) || !read_unlike(m, e)) return false;
     if (strcmp(item->kind, "sweep") != 0) return table_surface_fill(m->store, m->run, m->t, e);
     if (!table_points_read(m->store, m->run, &m->points, e) ||
-        !table_ask_open(&m->ask, m->store, &m->points, by, e))
+        !table_ask_open(&m->ask, m->store, &m->points, by))
         return false;
     for (size_t i = 0; i < item->row_count; i++)
         if (!add_published(m, &item->rows[i], e) || !add_halves(m, &item->rows[i], e)) return false;

@@ -7,14 +7,12 @@
 
 #define OWN_CONFIG "outpace tune" // the name of what no file holds
 
-static bool out_of_memory(Error *e) { return error_system(e, "out of memory for a config"); }
-
 // --- what changes the config: the axes -------------------------------------------------------------------
 
 static bool add_set(json_t *words, const char *prefix, const char *text, Error *e) {
     Text set = {0};
     text_printf(&set, "%s%s", prefix, text);
-    bool ok = !set.failed && !json_array_append_new(words, json_string("--set")) &&
+    bool ok = !json_array_append_new(words, json_string("--set")) &&
               !json_array_append_new(words, json_string(text_get(&set)));
     text_release(&set);
     return ok || error_input(e, "tune: '%s' is not UTF-8, or there is no memory", text);
@@ -35,7 +33,7 @@ static bool add_axis(json_t *words, const char *axis, Error *e) {
         return error_input(e, "tune: --axis is '%s', must be NAME=VALUES, as W=1,2,4..8", axis);
     if (equals[1] == '[') return add_set(words, MATRIX, axis, e);
     text_printf(&pair, "%.*s=[%s]", (int)(equals - axis), axis, equals + 1);
-    bool ok = pair.failed ? out_of_memory(e) : add_set(words, MATRIX, text_get(&pair), e);
+    bool ok = add_set(words, MATRIX, text_get(&pair), e);
     text_release(&pair);
     return ok;
 }
@@ -65,7 +63,7 @@ static bool add_axes(const TuneAsk *ask, const TuneMethod *method, const char *f
     for (const char *p = fixed; p && *p;) {
         size_t n = strcspn(p, ",");
         char *pair = mem_text(p, n);
-        bool ok = pair || out_of_memory(e);
+        bool ok = pair;
         if (ok && !strchr(pair, '='))
             ok = error_input(e, "tune: '%s' in --method must be NAME=VALUE, as %s:N=4", pair, method->name);
         ok = ok && add_set(words, MATRIX, pair, e);
@@ -106,7 +104,7 @@ static json_t *config_json(const TuneAsk *ask, const TuneMethod *method) {
 static bool set_apart(Inputs *in, Error *e) {
     Text own = {0};
     text_printf(&own, "tune\n%s", in->hash);
-    bool ok = own.failed ? out_of_memory(e) : sha256_bytes(own.data, own.length, in->hash, e);
+    bool ok = sha256_bytes(own.data, own.length, in->hash, e);
     text_release(&own);
     return ok;
 }
@@ -154,7 +152,6 @@ bool tune_prepare(const TuneAsk *ask, const TuneMethod **method, Prepared *out, 
     const char *colon = strchr(ask->method, ':');
     char *name = mem_text(ask->method, colon ? (size_t)(colon - ask->method) : strlen(ask->method));
     *out = (Prepared){0};
-    if (!name) return out_of_memory(e);
     *method = tune_method_find(name, e);
     mem_free(name);
     if (!*method || !prepare(ask, *method, colon ? colon + 1 : NULL, out, e)) return false;

@@ -6,8 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-static bool out_of_memory(Error *e) { return error_system(e, "out of memory for what a sample says"); }
-
 // Relative error of S on known prompts: between neighbouring points S jumps by about this much, which no
 // model predicts.
 static const double ROUGH = 0.02;
@@ -28,7 +26,7 @@ static double ranking_error(const TuneResult *r, double (*value)(const TuneAnswe
     int prompts = r->sample_prompts, points = 0;
     double squares = 0;
     if (prompts < 2) return UNKNOWN;
-    double *common = mem_alloc((size_t)prompts, sizeof *common);
+    double *common = mem_new((size_t)prompts, sizeof *common);
     if (!common) return UNKNOWN;
     for (int i = 0; i < r->points; i++) points += is_whole(r, i);
     for (int pass = 0; pass < 2; pass++)
@@ -62,7 +60,7 @@ static double token_seconds(const TuneResult *r, const TuneSeat *s) {
 
 static bool is_measured(const Tune *t, int point) {
     const TuneSeat *s = &t->out->seats[point];
-    return s->count > 0 && !t->g.seats[point].state->failed;
+    return s->count > 0;
 }
 
 // What a step gains beyond one token. On some prompts it is large for all points, on others small for all, as
@@ -131,14 +129,9 @@ bool tune_predict(Tune *t, Error *e) {
     TuneResult *out = t->out;
     double seconds[TUNING_MOST_CURVE];
     size_t points = (size_t)out->points, prompts = t->in->datasets[0].count;
-    TuningMeasured *measured = mem_alloc(points, sizeof *measured);
-    double *logs = mem_alloc(points + 2 * prompts, sizeof *logs);
+    TuningMeasured *measured = mem_new(points, sizeof *measured);
+    double *logs = mem_new(points + 2 * prompts, sizeof *logs);
     TuneAnswer base;
-    if (!measured || !logs) {
-        mem_free(measured);
-        mem_free(logs);
-        return out_of_memory(e);
-    }
     set_logs(t, logs, logs + points, logs + points + prompts);
     bool ok = tune_sum(&out->seats[out->points], 0, t->rounds, &base);
     TuningProblem p = {.space = t->space->points,

@@ -21,8 +21,6 @@ typedef struct Racing {
     double *seconds; // (count + 1, units) means over laps; the baseline's last
 } Racing;
 
-static bool out_of_memory(Error *e) { return error_system(e, "out of memory for a race"); }
-
 // --- times -----------------------------------------------------------------------------------------------
 
 // Mean time of each prompt over the laps in which it was run.
@@ -104,16 +102,15 @@ static bool run_rounds(Racing *r, Error *e) {
 
 // --- who won ---------------------------------------------------------------------------------------------
 
-static int fastest(const Racing *r, Error *e) {
-    RacePrior *priors = mem_alloc((size_t)r->count, sizeof *priors);
+static int fastest(const Racing *r) {
+    RacePrior *priors = mem_new((size_t)r->count, sizeof *priors);
     int best = -1;
-    if (!priors) out_of_memory(e);
-    for (int i = 0; priors && i < r->count; i++) {
+    for (int i = 0; i < r->count; i++) {
         const TuningPrediction *said = &r->t->out->predictions[r->points[i]];
         double error = hypot(said->error, r->t->out->prompt_error);
         priors[i] = (RacePrior){said->speedup, fmax(error, LEAST_ERROR)};
     }
-    if (priors) best = race_settle(priors, r->seconds, r->count, r->units, r->out);
+    best = race_settle(priors, r->seconds, r->count, r->units, r->out);
     mem_free(priors);
     return best;
 }
@@ -124,7 +121,7 @@ static bool judge(Racing *r, Error *e) {
     out->choice = r->points[0]; // as predicted
     if (r->t->rounds == r->from) return true;
     set_times(r);
-    int best = fastest(r, e);
+    int best = fastest(r);
     if (best < 0 && e->kind == ERROR_NONE) error_input(e, "tune: every point of the race failed");
     if (best < 0) return false;
     out->choice = r->points[best];
@@ -156,10 +153,9 @@ static int best_of_sample(const TuneResult *r) {
 
 // Cuts the racers to as many as there is time for in PLAN_ROUNDS rounds. Two race if there is time for at
 // least two rounds; otherwise none do.
-static bool count_racers(Racing *r, Error *e) {
+static bool count_racers(Racing *r) {
     Tune *t = r->t;
-    double *points = mem_alloc((size_t)r->count, sizeof *points);
-    if (!points) return out_of_memory(e);
+    double *points = mem_new((size_t)r->count, sizeof *points);
     for (int i = 0; i < r->count; i++) points[i] = t->expected[r->points[i]];
     PlanCosts costs = {t->begin_s, t->expected[t->space->count], points, r->count};
     double left = (t->limit_s - tune_spent(t)) / tune_scale(t);
@@ -181,14 +177,13 @@ static bool challenge(Racing *r, Error *e) {
     Tune *t = r->t;
     TuneResult *out = t->out;
     if (t->rounds == r->from || t->o->racers < PLAN_RACERS || !tune_predict(t, e)) return false;
-    bool *known = mem_alloc((size_t)out->points, sizeof *known);
-    if (!known) return out_of_memory(e);
+    bool *known = mem_new((size_t)out->points, sizeof *known);
     for (int i = 0; i < out->points; i++) known[i] = out->seats[i].raced;
     int most = t->o->racers - 1 < CHALLENGERS ? t->o->racers - 1 : CHALLENGERS;
     r->points[0] = out->choice;
     r->count = 1 + tuning_close_in(out->predictions, known, out->points, most, r->points + 1);
     mem_free(known);
-    if (r->count < 2 || !count_racers(r, e) || r->count < 2) return false;
+    if (r->count < 2 || !count_racers(r) || r->count < 2) return false;
     memset(r->out, 0, (size_t)r->count * sizeof *r->out);
     r->from = t->rounds;
     return true;
@@ -211,14 +206,14 @@ bool tune_race(Tune *t, Error *e) {
     size_t most = (size_t)t->o->racers, prompts = t->in->datasets[0].count;
     double began = clock_now(t->wall);
     Racing r = {.t = t, .first = t->rounds, .from = t->rounds};
-    r.points = mem_alloc(most, sizeof *r.points);
-    r.out = mem_alloc(most, sizeof *r.out);
-    r.seconds = mem_alloc((most + 1) * prompts, sizeof *r.seconds);
-    bool ok = (r.points && r.out && r.seconds) || out_of_memory(e);
+    r.points = mem_new(most, sizeof *r.points);
+    r.out = mem_new(most, sizeof *r.out);
+    r.seconds = mem_new((most + 1) * prompts, sizeof *r.seconds);
+    bool ok = (r.points && r.out && r.seconds);
     if (ok)
         r.count = tuning_choose(t->out->predictions, t->space->count, best_of_sample(t->out), t->o->racers,
                                 r.points);
-    ok = ok && count_racers(&r, e) && run_heats(&r, e);
+    ok = ok && count_racers(&r) && run_heats(&r, e);
     t->out->race_s = clock_now(t->wall) - began;
     mem_free(r.points);
     mem_free(r.out);

@@ -13,5 +13,5 @@ typedef struct TuneReport {
     Text doubt; // about the choice's times, as the view point_doubt has it
 } TuneReport;
 
-bool tune_report(const TuneReport *r, Error *e);
-bool tune_report_json(const TuneReport *r, Error *e);
+bool tune_report(const TuneReport *r);
+bool tune_report_json(const TuneReport *r);

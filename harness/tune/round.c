@@ -46,8 +46,7 @@ static bool take_answers(Tune *t, Error *e) {
     for (size_t i = 0; i < t->g.entry_count; i++) {
         int seat = t->g.entries[i].point;
         TuneSeat *s = &t->out->seats[seat];
-        if (!mem_grow((void **)&s->answers, &s->capacity, s->count + 1, sizeof *s->answers))
-            return error_system(e, "out of memory for tuning");
+        mem_grow(&s->answers, &s->capacity, s->count + 1, sizeof *s->answers);
         TuneAnswer a = answer_of(&t->g.entries[i], t->rounds);
         if (!(a.seconds > 0)) // the law and the predictions are of logarithms
             return error_system(e, "tune: an answer took no time by the clock, which is too coarse; leave "

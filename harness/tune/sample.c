@@ -14,22 +14,19 @@
 static const double DESIGN_SHARE = 0.45, SAMPLE_SHARE = 0.6;
 enum { CLOSE = 2 }; // points that are added at a time when closing in
 
-static bool out_of_memory(Error *e) { return error_system(e, "out of memory for the sample of a space"); }
-
 // --- which points ----------------------------------------------------------------------------------------
 
 // Where steps of many rows are slow, the corners of the space take the most time and win the least. So a
 // point is allowed into the design only if it can win at all (a step is faster than the tokens that it could
 // emit), and if its step is among the shorter half, or not much longer than one token's. The half is made
 // larger where a design could not spread over it, and is no bound where none of it can win.
-static bool allow(Tune *t, int sample, bool *allowed, Error *e) {
+static bool allow(Tune *t, int sample, bool *allowed) {
     enum { SPREAD = 4 };
     const double NOT_MUCH = 1.5;
     double seconds[TUNING_MOST_CURVE];
     TuningCurve curve = tune_curve(&t->out->surface, seconds);
     int count = t->space->count, half = count / 2 > SPREAD * sample ? count / 2 : SPREAD * sample;
-    double *times = mem_alloc(2 * (size_t)count, sizeof *times);
-    if (!times) return out_of_memory(e);
+    double *times = mem_new(2 * (size_t)count, sizeof *times);
     double *sorted = times + count;
     for (int i = 0; i < count; i++) {
         const TuningPoint *p = &t->space->points[i];
@@ -55,10 +52,9 @@ static int design_size(const Tune *t) {
 // Gives the number of points chosen, -1 with e filled.
 static int design(Tune *t, int *chosen, Error *e) {
     const TuneSpace *s = t->space;
-    bool *allowed = mem_alloc((size_t)s->count, sizeof *allowed);
+    bool *allowed = mem_new((size_t)s->count, sizeof *allowed);
     int n = -1;
-    if (!allowed) out_of_memory(e);
-    else if (allow(t, design_size(t), allowed, e))
+    if (allow(t, design_size(t), allowed))
         n = design_points(s->places, allowed, s->count, s->axes, design_size(t), chosen, e);
     mem_free(allowed);
     return n;
@@ -80,8 +76,7 @@ static bool too_little(const Tune *t, const PlanCosts *c, Error *e) {
 static bool plan(Tune *t, const int *chosen, int count, PlanSample *out, Error *e) {
     int prompts = (int)t->in->datasets[0].count, least = t->space->axes + 2;
     *out = (PlanSample){count, prompts};
-    double *points = mem_alloc((size_t)count, sizeof *points);
-    if (!points) return out_of_memory(e);
+    double *points = mem_new((size_t)count, sizeof *points);
     tune_expect_planned(t, chosen[0]);
     for (int i = 0; i < count; i++) points[i] = t->expected[chosen[i]];
     PlanCosts costs = {t->begin_s, t->expected[t->space->count], points, count};
@@ -125,8 +120,7 @@ static bool answer_all(Tune *t, const int *chosen, int count, int *prompts, doub
 
 static bool measure_design(Tune *t, Error *e) {
     PlanSample fits;
-    int *chosen = mem_alloc((size_t)design_size(t), sizeof *chosen);
-    if (!chosen) return out_of_memory(e);
+    int *chosen = mem_new((size_t)design_size(t), sizeof *chosen);
     int n = design(t, chosen, e);
     bool ok = n > 0 && tune_seat(t, t->space->count, e) && tune_seat(t, chosen[0], e);
     if (!ok || t->out->end == TUNE_INTERRUPTED) {
@@ -155,8 +149,8 @@ static double closing_seconds(Tune *t, const int *chosen, int n) {
 // sample began. The predictions, and how long points take, are known better after each step.
 static bool close_in(Tune *t, double from, Error *e) {
     TuneResult *out = t->out;
-    bool *known = mem_alloc((size_t)out->points, sizeof *known);
-    bool ok = known || out_of_memory(e);
+    bool *known = mem_new((size_t)out->points, sizeof *known);
+    bool ok = known;
     while (ok && out->end != TUNE_INTERRUPTED) {
         int chosen[CLOSE], prompts = out->sample_prompts;
         for (int i = 0; i < out->points; i++) known[i] = out->seats[i].sampled;

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool out_of_memory(Error *e) { return error_system(e, "out of memory for the points of a space"); }
-
 // --- what points plan ------------------------------------------------------------------------------------
 
 static const char *text_of(const PointName *n, const char *name) {
@@ -94,16 +92,15 @@ static void place_points(TuneSpace *s, const double *values) {
     s->axes++;
 }
 
-static bool name_points(const Prepared *p, PointName *names, Error *e) {
+static bool name_points(const Prepared *p, PointName *names) {
     for (int i = 0; i < p->sweep.count; i++)
-        if (!point_name(&p->experiment, &p->sweep.points[i], &names[i], e)) return false;
+        if (!point_name(&p->experiment, &p->sweep.points[i], &names[i])) return false;
     return true;
 }
 
-static bool place_all(const Prepared *p, const PointName *names, TuneSpace *s, Error *e) {
+static bool place_all(const Prepared *p, const PointName *names, TuneSpace *s) {
     const YamlNode *matrix = p->experiment.methods[0].matrix;
-    double *values = mem_alloc((size_t)s->count, sizeof *values);
-    if (!values) return out_of_memory(e);
+    double *values = mem_new((size_t)s->count, sizeof *values);
     for (const YamlNode *axis = matrix ? matrix->first : NULL; axis; axis = axis->next) {
         if (axis->count < 2) continue;
         if (s->axes == TUNING_MOST_AXES) break;
@@ -111,25 +108,24 @@ static bool place_all(const Prepared *p, const PointName *names, TuneSpace *s, E
         place_points(s, values);
     }
     mem_free(values);
-    s->places = mem_alloc((size_t)s->count * (size_t)(s->axes ? s->axes : 1), sizeof *s->places);
-    if (!s->places) return out_of_memory(e);
+    s->places = mem_new((size_t)s->count * (size_t)(s->axes ? s->axes : 1), sizeof *s->places);
     for (int i = 0; i < s->count; i++)
         memcpy(s->places + i * s->axes, s->points[i].place, (size_t)s->axes * sizeof *s->places);
     return true;
 }
 
-bool tune_space_open(const Prepared *p, const TuneMethod *method, TuneSpace *out, Error *e) {
+bool tune_space_open(const Prepared *p, const TuneMethod *method, TuneSpace *out) {
     *out = (TuneSpace){.count = p->sweep.count, .most_rows = 1};
-    out->points = mem_alloc((size_t)out->count, sizeof *out->points);
-    PointName *names = mem_alloc((size_t)out->count, sizeof *names);
-    bool ok = (out->points && names) || out_of_memory(e);
-    ok = ok && name_points(p, names, e);
+    out->points = mem_new((size_t)out->count, sizeof *out->points);
+    PointName *names = mem_new((size_t)out->count, sizeof *names);
+    bool ok = (out->points && names);
+    ok = ok && name_points(p, names);
     for (int i = 0; ok && i < out->count; i++) {
         method->plan(&names[i], &out->points[i]);
         if (out->points[i].N > out->longest) out->longest = out->points[i].N;
         out->most_rows = fmax(out->most_rows, out->points[i].rows);
     }
-    ok = ok && place_all(p, names, out, e);
+    ok = ok && place_all(p, names, out);
     for (int i = 0; names && i < out->count; i++) point_name_release(&names[i]);
     mem_free(names);
     return ok;
@@ -143,13 +139,13 @@ void tune_space_release(TuneSpace *s) {
 
 // --- a point's words -------------------------------------------------------------------------------------
 
-bool tune_method_text(const Experiment *x, const Point *p, Text *out, Error *e) {
+bool tune_method_text(const Experiment *x, const Point *p, Text *out) {
     PointName name;
     const YamlNode *matrix = p->method >= 0 ? x->methods[p->method].matrix : NULL;
-    if (!point_name(x, p, &name, e)) return false;
+    if (!point_name(x, p, &name)) return false;
     text_puts(out, name.method);
     for (const YamlNode *axis = matrix ? matrix->first : NULL; axis; axis = axis->next)
         text_printf(out, "%s%s=%s", axis == matrix->first ? ":" : ",", axis->key, text_of(&name, axis->key));
     point_name_release(&name);
-    return !out->failed || out_of_memory(e);
+    return true;
 }

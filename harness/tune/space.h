@@ -29,8 +29,8 @@ typedef struct TuneSpace {
 } TuneSpace;
 
 // Of a config with one method, which is `method`'s. Release also what failed.
-bool tune_space_open(const Prepared *p, const TuneMethod *method, TuneSpace *out, Error *e);
+bool tune_space_open(const Prepared *p, const TuneMethod *method, TuneSpace *out);
 void tune_space_release(TuneSpace *s);
 
 // The point as --method takes it: "lookahead:W=5,N=3,G=5", with what the config sets.
-bool tune_method_text(const Experiment *x, const Point *p, Text *out, Error *e);
+bool tune_method_text(const Experiment *x, const Point *p, Text *out);

@@ -51,7 +51,7 @@ static bool sweep(Tune *t, Error *e) {
     double most = 0;
     for (int i = 0; i < out->points; i++) {
         double speedup = tune_speedup(out, i, 0);
-        if (speedup > most && !t->g.seats[i].state->failed) most = speedup, out->choice = i;
+        if (speedup > most) most = speedup, out->choice = i;
     }
     if (out->end != TUNE_INTERRUPTED) out->end = TUNE_SWEPT;
     return out->choice >= 0 || error_input(e, "tune: every point failed");
@@ -64,14 +64,12 @@ static bool open_tune(Tune *t, Error *e) {
     const InputModel *model = &t->in->models[0];
     const char *template = experiment_template(t->in->experiment, 0, 0);
     size_t seats = (size_t)s->groups[0].count;
-    t->states = mem_alloc((size_t)s->point_count, sizeof *t->states);
-    t->asked = mem_alloc(seats, sizeof *t->asked);
-    t->expected = mem_alloc(seats, sizeof *t->expected);
-    t->passes = mem_alloc(t->in->datasets[0].count, sizeof *t->passes);
-    t->out->seats = mem_alloc(seats, sizeof *t->out->seats);
-    t->out->predictions = mem_alloc(seats, sizeof *t->out->predictions);
-    if (!t->states || !t->asked || !t->expected || !t->passes || !t->out->seats || !t->out->predictions)
-        return error_system(e, "out of memory for tuning");
+    t->states = mem_new((size_t)s->point_count, sizeof *t->states);
+    t->asked = mem_new(seats, sizeof *t->asked);
+    t->expected = mem_new(seats, sizeof *t->expected);
+    t->passes = mem_new(t->in->datasets[0].count, sizeof *t->passes);
+    t->out->seats = mem_new(seats, sizeof *t->out->seats);
+    t->out->predictions = mem_new(seats, sizeof *t->out->predictions);
     for (int i = 0; i < s->point_count; i++) t->states[i].prompts = (int)t->in->datasets[0].count;
     reporter_begin(&t->reporter, false, 0, 0, t->seams.interrupted);
     t->reporter.line.on = !t->o->quiet;

@@ -137,7 +137,7 @@ static void of_another_engine(void **state) {
             " \"steps\": [{\"accepted\": %d, \"emitted\": %d}]}\n",
             i ? "jacobi" : "autoregressive", i + 1, i, i + 1);
     fclose(f);
-    CHILD_OUTPACE(&c, *state, 0, "store", "import", "steps", "other.jsonl", "--db", "other.db");
+    CHILD_OUTPACE(&c, *state, 0, "store", "store", "import", "steps", "other.jsonl", "--db", "other.db");
     child_release(&c);
     char *text = report(*state, "other.db", 1, PAGE_MD, "other.md");
     holds(text, "other-figures/speedup.svg");
@@ -151,7 +151,7 @@ static void of_another_engine(void **state) {
           "\"steps\": [{\"accepted\": 0, \"emitted\": 1}]}\n",
           f);
     fclose(f);
-    CHILD_OUTPACE(&c, *state, 0, "store", "import", "steps", "alone.jsonl", "--db", "alone.db");
+    CHILD_OUTPACE(&c, *state, 0, "store", "store", "import", "steps", "alone.jsonl", "--db", "alone.db");
     child_release(&c);
     text = report(*state, "alone.db", 1, PAGE_MD, "alone.md");
     holds(text, "eagle: no speedup is known, as no autoregressive baseline was imported");
@@ -177,7 +177,7 @@ static void without_times(void **state) {
                 " \"decode_s\": 0, \"steps\": [{\"accepted\": 0, \"emitted\": 1}]}\n",
                 METHODS[i][0], METHODS[i][1]);
     fclose(f);
-    CHILD_OUTPACE(&c, *state, 0, "store", "import", "steps", "still.jsonl", "--db", "still.db");
+    CHILD_OUTPACE(&c, *state, 0, "store", "store", "import", "steps", "still.jsonl", "--db", "still.db");
     child_release(&c);
     char *text = report(*state, "still.db", 1, PAGE_MD, "still.md");
     for (size_t i = 0; i < sizeof FIGURES / sizeof *FIGURES; i++) {

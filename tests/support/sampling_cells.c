@@ -60,7 +60,7 @@ static void fill_chances(World *w, const Sampling *sampling, int length, int wor
         return;
     }
     slow_next(&w->slow, w->prompt, length, logits);
-    assert_true(sampler_init(&sampler, sampling, VOCAB, NULL));
+    sampler_init(&sampler, sampling, VOCAB);
     sampler_distribution(&sampler, logits, p);
     sampler_release(&sampler);
     for (int i = 0; i < VOCAB; i++) {

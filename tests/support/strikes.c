@@ -146,7 +146,7 @@ static const Row ROWS[] = {
     {.name = "doctor", .words = "doctor --threads 1", .loose = true, .few = true},
     {.name = "datasets", .words = "datasets --path ../in/own.jsonl"},
     {.name = "datastore", .words = "datasets index ../in/rhymes.txt -o a.store --model ../in/tiny"},
-    {.name = "datastore info", .words = "datastore info ../in/rhymes.store"},
+    {.name = "datastore info", .words = "datasets index --info ../in/rhymes.store"},
     {.name = "methods", .words = "methods"},
     {.name = "version", .words = "--version"},
 };

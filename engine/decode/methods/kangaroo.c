@@ -74,8 +74,8 @@ static bool kangaroo_init(Kangaroo *k, const MethodEnv *env, const KangarooParam
     k->offers = (Offers){.names = SOURCES, .source_count = 1};
     k->capacity = p->gamma + 2 + (env->mixed ? TREE_MAX_NODES : 0);
     // In a mix some of them come from the host.
-    return hidden_open(&k->exits, env->target, env->mixed ? NULL : env->adapters, k->capacity, e) &&
-           follower_init(&k->follower, env->adapters, env->target->context, e) &&
+    hidden_open(&k->exits, env->target, env->mixed ? NULL : env->adapters, k->capacity);
+    return follower_init(&k->follower, env->adapters, env->target->context, e) &&
            drafter_init(&k->drafter, env->adapters, env->target->shape.vocab, &p->sampling, &env->sampling,
                         p->eta > 0, e);
 }

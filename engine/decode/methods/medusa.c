@@ -88,7 +88,8 @@ static bool medusa_init(Medusa *m, const MethodEnv *env, const MedusaParams *p, 
     m->tree = mem_alloc(MOST_NODES, sizeof *m->tree);
     m->placed = mem_alloc(MOST_NODES, sizeof *m->placed);
     if (!m->tree || !m->placed) return error_system(e, "out of memory for a tree of guesses");
-    if (!hidden_open(&m->state, env->target, env->adapters, 1, e) || !make_tree(m, p, e)) return false;
+    hidden_open(&m->state, env->target, env->adapters, 1);
+    if (!make_tree(m, p, e)) return false;
     m->top = ranks_used(m);
     return true;
 }

@@ -2,7 +2,7 @@
 // asked of the processor each time, so nothing is kept between calls.
 #include "engine/train/kernels/kernels.h"
 
-#include "engine/cpu/kernels/sets.h"
+#include "engine/cpu/kernels/features.h"
 
 #define SET(kernels, available) \
     { &kernels, &kernels.name, available }

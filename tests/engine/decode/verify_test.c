@@ -185,7 +185,7 @@ static int slow_draw(Replay *x, const double *p) {
 static void wanted_distribution(const Plan *plan, int place, const Sampling *sampling, double *p) {
     float logits[PLAN_VOCAB], rounded[PLAN_VOCAB];
     Sampler sampler;
-    assert_true(sampler_init(&sampler, sampling, PLAN_VOCAB, NULL));
+    sampler_init(&sampler, sampling, PLAN_VOCAB);
     for (int i = 0; i < PLAN_VOCAB; i++) logits[i] = logf(plan->p[place][i]);
     sampler_distribution(&sampler, logits, rounded);
     for (int i = 0; i < PLAN_VOCAB; i++) p[i] = (double)rounded[i];

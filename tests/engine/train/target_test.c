@@ -42,7 +42,7 @@ static void open_world(World *w, const Shape *shape, const AdapterKind *kind, Ra
     void *self;
     random_model_init(&w->model, shape, DTYPE_F32, false, r);
     assert_true(cpu_open(&w->model.model, &o, &self, NULL));
-    assert_true(session_init(&w->session, &cpu_backend, self, &w->model.model.shape, &o, NULL));
+    session_init(&w->session, &cpu_backend, self, &w->model.model.shape, &o);
     w->choice =
         (TargetChoice){.model = &w->model.model, .session = &w->session, .name = "one", .kind = *kind};
 }

@@ -34,7 +34,7 @@ static void one_item(void **state) {
     assert_non_null(strstr(out, "outpace run configs/lookahead-figure-4.yaml --scale smoke\n"));
     assert_non_null(strstr(out, "outpace fit lookahead-figure-4, then outpace table lookahead-figure-4b\n"));
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "table", "mistral-cache");
+    CHILD_OUTPACE(&c, *state, 0, "table", "mistral-cache", "--about");
     assert_non_null(strstr(text_get(&c.out), "outpace bench --store models/mistral-7b"));
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 2, "table", "lookahead-figure-4c", "--about");

@@ -53,7 +53,7 @@ static void grid_and_parts(void **state) {
     assert_non_null(strstr(text_get(&c.out), "2x3"));
     assert_non_null(strstr(text_get(&c.out), "prefill"));
     child_release(&c);
-    CHILD_OUTPACE(&c, f, 0, "show", "--db", "s.db"); // shapes, and how often they were timed
+    CHILD_OUTPACE(&c, f, 0, "show", "last", "--db", "s.db"); // shapes, and how often they were timed
     char counts[64];
     int shapes = (int)stores_ask(f, "s.db", "SELECT count(*) FROM surface"),
         timings = (int)stores_ask(f, "s.db", "SELECT sum(samples) FROM surface");
@@ -152,7 +152,7 @@ static void held_and_drifted(void **state) {
     sqlite3_exec(db, "UPDATE surface SET drift = iif(context = 9, 1.5, 1) WHERE kind = 'step'", NULL, NULL,
                  NULL);
     sqlite3_close(db);
-    CHILD_OUTPACE(&c, f, 0, "store", "merge", "h.db", "--db", "both.db");
+    CHILD_OUTPACE(&c, f, 0, "store", "store", "merge", "h.db", "--db", "both.db");
     child_release(&c);
     CHILD_OUTPACE(&c, f, 0, "show", "last", "--db", "both.db");
     assert_non_null(strstr(text_get(&c.out), "), weights held\n"));

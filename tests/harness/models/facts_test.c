@@ -164,7 +164,7 @@ static void datastores_are_built(void **state) {
                            "'b.gz' is there already"));
     assert_non_null(strstr(RUN(&cli, 2, "datasets", "index", "--info", "a.txt"), "'a.txt' is no datastore"));
     assert_non_null(
-        strstr(RUN(&cli, 2, "datastore", "build"), "'outpace datastore' is now 'outpace datasets index'"));
+        strstr(RUN(&cli, 2, "datasets", "index"), "'outpace datastore' is now 'outpace datasets index'"));
     close_cli(&cli);
 }
 

@@ -117,18 +117,18 @@ static void against_itself(void **state) {
     const SimulationPart all = {NULL, NULL};
     fill(&f, *state);
     assert_true(simulation_run(f.store, f.run, &p, &(SimulationAgainst){f.store, f.run}, &s, NULL));
-    assert_true(simulation_errors(&s, &all, SIMULATED_STEP, &step, NULL) &&
-                simulation_errors(&s, &all, SIMULATED_S, &S, NULL) &&
-                simulation_errors(&s, &all, SIMULATED_SPEEDUP, &speedup, NULL));
+    assert_true(simulation_errors(&s, &all, SIMULATED_STEP, &step) &&
+                simulation_errors(&s, &all, SIMULATED_S, &S) &&
+                simulation_errors(&s, &all, SIMULATED_SPEEDUP, &speedup));
     assert_true(step.points == POINTS && S.points == POINTS - 1 && speedup.points == POINTS - 1);
     assert_true(S.worst < 1e-12 && step.median > 0 && step.worst >= step.median);
     int points = 0;
     for (int i = 0; i < POINTS; i++) { // each method's are its own, and together they are all
         const SimulationPart own = {s.points[i].method, s.points[i].group}, no = {s.points[i].method, "none"};
-        assert_true(simulation_errors(&s, &own, SIMULATED_STEP, &part, NULL) && part.points > 0);
+        assert_true(simulation_errors(&s, &own, SIMULATED_STEP, &part) && part.points > 0);
         points += i == 0 || strcmp(s.points[i].method, s.points[i - 1].method) != 0 ? part.points : 0;
         assert_true(part.worst <= step.worst);
-        assert_true(simulation_errors(&s, &no, SIMULATED_STEP, &part, NULL) && part.points == 0);
+        assert_true(simulation_errors(&s, &no, SIMULATED_STEP, &part) && part.points == 0);
     }
     assert_int_equal(points, POINTS);
     double error = s.points[1].step_s / s.points[1].measured_step_s - 1;
@@ -193,7 +193,7 @@ static void unknown_passes(void **state) {
                     known ? "autoregressive" : "jacobi", prompt, TIMES, RAN, TIMES, known ? ", " : "",
                     known ? RAN : "");
     fclose(f);
-    CHILD_OUTPACE(&c, *state, 0, "store", "import", "steps", "other.jsonl", "--db", "other.db");
+    CHILD_OUTPACE(&c, *state, 0, "store", "store", "import", "steps", "other.jsonl", "--db", "other.db");
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "simulate", "1", "--db", "other.db", "--on", "l4", "--shape", "tiny",
                   "--json");

@@ -22,7 +22,7 @@
 static Catalogue *opened(void) {
     Error e = {0};
     Catalogue *c = mem_alloc(1, sizeof *c);
-    if (!catalogue_open(c, &e)) fail_msg("%s", e.text);
+    if (!catalogue_open(c)) fail_msg("%s", e.text);
     return c;
 }
 
