@@ -42,6 +42,14 @@ void plot_data_release(PlotData *d) {
     *d = (PlotData){0};
 }
 
+static void check(const PlotData *d) {
+    for (size_t i = 0; i < d->count; i++) {
+        const PlotBlock *b = &d->blocks[i];
+        assert(b->panel >= 1 && b->panel <= (int)d->panels.count && b->panel <= PLOT_MOST_PANELS);
+        assert(b->series >= 1 && b->series <= (int)d->series.count && b->colour >= 1 && b->rows > 0);
+    }
+}
+
 // --- titles ----------------------------------------------------------------------------------------------
 
 static bool is_path(const char *word, size_t n) {
@@ -250,5 +258,6 @@ bool plot_data(Store *store, const Figure *f, int64_t run, const char *computed,
     make_titles(out);
     if (!each(store, figures_notes, run, computed, out, read_notes, e)) return false;
     put_notes(f, out);
+    check(out);
     return true;
 }

@@ -134,6 +134,7 @@ static Canvas canvas_of(const Figure *f, const PlotData *d, const PlotOptions *o
         if (o->format == PLOT_TEX) c.width = TEX_WIDTH;
         c.height = c.down * height + LINE * (notes + 3);
     }
+    assert(c.across >= 1 && c.down >= 1 && c.across * c.down >= panels && c.width > 0 && c.height > 0);
     return c;
 }
 

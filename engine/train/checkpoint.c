@@ -8,6 +8,7 @@
 #include "engine/model/safetensors.h"
 #include "engine/train/tensors.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -104,6 +105,7 @@ bool checkpoint_write(const Trainer *t, const char *path, Error *e) {
     bool ok = identity_of(t, identity, e);
     if (ok) {
         size_t count = numbers_out(t, out, names);
+        assert(count + 3 <= most);
         out[count++] = (TensorOut){"progress", "I64", 0, PROGRESS, progress, sizeof progress};
         out[count++] = (TensorOut){"loss", "F64", 0, 1, &t->loss, sizeof t->loss};
         out[count++] = (TensorOut){"identity", "U8", 0, SHA256_TEXT - 1, identity, SHA256_TEXT - 1};

@@ -31,6 +31,7 @@ static bool set_number(json_t *object, const char *name, double x, Error *e) {
 static bool set_training(json_t *root, const Trainer *t, const ExportNotes *n, Error *e) {
     json_t *training = json_pack("{s:i, s:I}", "steps", t->step, "tokens",
                                  (json_int_t)t->step * (json_int_t)t->config.batch);
+    assert(root && training);
     json_object_set_new(root, "outpace_train", training);
     if (!set_number(training, "loss", t->loss, e)) return false;
     if (isnan(n->held_out_loss)) return true;

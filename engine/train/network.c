@@ -117,6 +117,14 @@ static void fill_ones(Network *n) {
             for (size_t i = 0; i < mlp; i++) n->layers[layer].gate_up[(2 * r + 1) * mlp + i] = 1;
 }
 
+static void check(const Network *n) {
+    const Shape *s = &n->shape;
+    assert(n->kernels && n->pool && n->weights && n->gradients && n->head);
+    assert(s->heads % s->kv_heads == 0 && (size_t)s->vocab <= n->logit_stride);
+    assert(!n->target_head == !n->wanted && (!n->target_head || n->wanted_width > 0));
+    assert(n->options.longest >= 1 && n->options.rows >= 1);
+}
+
 // Opens everything except parameters and target_head, which are there already.
 static bool open_rest(Network *n, Error *e) {
     const NetworkOptions *o = &n->options;
@@ -135,6 +143,7 @@ static bool open_rest(Network *n, Error *e) {
     n->head = head == NO_PARAMETER ? n->target_head : n->weights + head;
     fill_angles(n);
     fill_ones(n);
+    check(n);
     return true;
 }
 

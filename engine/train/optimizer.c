@@ -31,6 +31,7 @@ static bool take_scratch(Optimizer *o, const Network *n) {
         if (need > o->scratch_size) o->scratch_size = need;
     }
     if (!o->scratch_size) return true;
+    assert(o->options.kind == OPTIMIZER_MUON);
     o->scratch = size_mul(o->scratch_size, (size_t)pool_threads(n->pool), &all)
                      ? mem_try(all, sizeof *o->scratch)
                      : NULL;
@@ -85,6 +86,7 @@ void muon_orthogonalise(const MuonStep *s, float *x, int rows, int columns) {
     enum { STEPS = 5 };
     size_t n = (size_t)rows * (size_t)columns, width = (size_t)columns;
     int side = (int)smaller_side(rows, columns);
+    assert(rows > 0 && columns > 0);
     float *next = s->scratch + n, *a = next + n, *p = a + (size_t)side * (size_t)side;
     float by = 1 / ((float)sqrt(s->kernels->sum_of_squares(x, n)) + 1e-7f);
     for (size_t i = 0; i < n; i++) x[i] *= by;

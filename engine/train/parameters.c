@@ -9,6 +9,15 @@
 #include <math.h>
 #include <string.h>
 
+static void check(const Parameters *p) {
+    size_t at = 0;
+    for (int i = 0; i < p->count; at += parameter_size(&p->list[i++])) {
+        assert(p->list[i].at == at && p->list[i].rows > 0 && p->list[i].columns > 0);
+        assert(!p->list[i].vector || p->list[i].rows == 1);
+    }
+    assert(at == p->total && p->count > 0);
+}
+
 // Adds a parameter and returns its place, or NO_PARAMETER for a spec without a name.
 static size_t add_parameter(Parameters *p, const WeightSpec *s) {
     if (!s->name[0]) return NO_PARAMETER;
@@ -57,6 +66,7 @@ bool parameters_plan(Parameters *p, const Shape *shape, Error *e) {
         add_layer(p, layer, &p->layers[i]);
     }
     p->final_norm = add_parameter(p, &ends[1]);
+    check(p);
     return true;
 }
 
@@ -68,6 +78,7 @@ void parameters_plan_adapter(Parameters *p, AdapterVariant v, const Shape *shape
     add_layer(p, s, p->layers);
     p->final_norm = add_parameter(p, &s[ADAPTER_FINAL_NORM]);
     p->head = add_parameter(p, &s[ADAPTER_HEAD]);
+    check(p);
 }
 
 void parameters_release(Parameters *p) {

@@ -69,6 +69,7 @@ bool target_run(Target *t, const int *tokens, const int *start, int rows, Error 
 
 int target_batch(const Target *t, int head, const int *start, int rows, int *targets, Batch *b) {
     int ahead = is_medusa(t) ? head + 1 : 0, learned = 0;
+    assert(rows <= t->rows && head >= 0 && ahead <= ADAPTER_HEADS_MAX);
     for (int r = 0; r < rows; r++) {
         targets[r] = r + ahead < rows && start[r + ahead] == start[r] ? 0 : -1;
         learned += targets[r] + 1;

@@ -102,6 +102,7 @@ void curve_draw(const Curve *c, Text *out) {
     Column columns[COLUMNS];
     double low = INFINITY, high = -INFINITY;
     if (c->count < 2) return;
+    assert(c->points[0].step < c->points[c->count - 1].step);
     for (int i = 0; i < COLUMNS; i++) {
         columns[i] = (Column){mean_of(c, i, false), mean_of(c, i, true)};
         low = fmin(low, fmin(columns[i].loss, columns[i].held_out));
