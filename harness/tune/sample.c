@@ -309,7 +309,7 @@ static double token_seconds(const TuneResult *r, const TuneSeat *s) {
 
 static bool is_measured(const Tune *t, int point) {
     const TuneSeat *s = &t->out->seats[point];
-    return s->count > 0;
+    return s->count > 0 && !t->g.seats[point].state->failed;
 }
 
 // What a step gains beyond one token. On some prompts it is large for all points, on others small for all, as

@@ -55,7 +55,7 @@ static bool sweep(Tune *t, Error *e) {
     double most = 0;
     for (int i = 0; i < out->points; i++) {
         double speedup = tune_speedup(out, i, 0);
-        if (speedup > most) most = speedup, out->choice = i;
+        if (speedup > most && !t->g.seats[i].state->failed) most = speedup, out->choice = i;
     }
     if (out->end != TUNE_INTERRUPTED) out->end = TUNE_SWEPT;
     return out->choice >= 0 || error_input(e, "tune: every point failed");
