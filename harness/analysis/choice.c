@@ -154,7 +154,8 @@ static bool read_rows(Choosing *c, Store *store, Error *e) {
     return rows_end(r, ok, e);
 }
 
-// --- what is not there -----------------------------------------------------------------------------------
+// --- names that aren't there
+// -----------------------------------------------------------------------------------
 
 static const char *name_at(const void *table, size_t i) { return ((char *const *)table)[i]; }
 

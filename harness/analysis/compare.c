@@ -34,7 +34,7 @@ const char *compare_word(Judgement v) {
 
 // --- sides -----------------------------------------------------------------------------------------------
 
-// "12/3" is cut at the slash where a number stands after it.
+// "12/3" is cut at the slash if a number follows.
 static bool find_run(char *text, CompareSide *out, Error *e) {
     char *slash = strrchr(text, '/'), *end = NULL;
     long point = slash ? strtol(slash + 1, &end, 10) : 0;
@@ -45,7 +45,7 @@ static bool find_run(char *text, CompareSide *out, Error *e) {
     return stored_run(out->store, text[0] ? text : NULL, &out->run, e);
 }
 
-// FILE, or what stands before the last colon, if that is one.
+// FILE, or the part before the last colon if that is a file.
 bool compare_find(const char *text, const char *store, CompareSide *out, Error *e) {
     *out = (CompareSide){0};
     char empty[] = "", *copy = mem_text(text, strlen(text)), *run = copy;
@@ -110,7 +110,7 @@ static Sums sums_of(const Rows *r) {
                   1e-9 * rows_real(r, 6)};
 }
 
-// Merges two sorted lists; what stands in one only is left out. offset is added to the prompts' numbers.
+// Merges two sorted lists; items of only one list are left out. offset is added to the prompts' numbers.
 static bool join(Rows *a, Rows *b, int offset, JoinedList *out) {
     bool ok = true, has_a = rows_next(a), has_b = rows_next(b);
     while (ok && has_a && has_b) {

@@ -68,7 +68,7 @@ typedef struct Comparison {
     Ratio all;        // of all pairs of that kind together
     Ratio machine; // of all baselines together, disturbed or not: so many times as fast is B's. No samples:
                    // unknown
-    bool other_program, other_machine; // as the runs' contents say
+    bool other_program, other_machine; // by the runs' contents
 } Comparison;
 
 // Points are paired by content: of model, prompts, method and settings, wherever their files lie; two single

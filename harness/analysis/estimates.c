@@ -34,7 +34,7 @@ static bool add_row(PairList *list, Rows *r) {
     return true;
 }
 
-// What a point divides by is NULL where it has no baseline. Of imported samples prefill may be in decode_ns.
+// A point's baseline is NULL if it has none. Of imported samples prefill may be in decode_ns.
 static bool read_pairs(Store *store, int64_t point, const SampleChoice *choice, PairList *out, Error *e) {
     static const char SQL[] =
         "SELECT number, a.pass, a.tokens, a.steps, a.decode_ns, coalesce(a.prefill_ns, 0),"
@@ -58,7 +58,7 @@ static bool read_pairs(Store *store, int64_t point, const SampleChoice *choice, 
     return rows_end(r, ok, e);
 }
 
-// What does not apply is not stored: a null backend's times are all 0.
+// Values that don't apply aren't stored: a null backend's times are all 0.
 static bool store_tally(Store *store, int64_t point, const Tally *t, Error *e) {
     for (int i = 0; i < TALLY_METRICS; i++) {
         const Interval *in = &t->interval[i];

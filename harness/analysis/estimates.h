@@ -11,7 +11,7 @@ typedef struct TallyPair {
     int prompt, pass;
     double tokens, steps, decode_s, prefill_s;
     double base_tokens, base_decode_s, base_prefill_s; // NAN: there is no baseline, and no speedup
-    double prefill_tokens, prefill_steps; // what the authors' codes count beside `tokens` and `steps`
+    double prefill_tokens, prefill_steps; // counted by the authors' programs besides `tokens` and `steps`
 } TallyPair;
 
 // DESIGN's names.
@@ -38,7 +38,7 @@ typedef struct Tally {
 
 enum { TALLY_RESAMPLES = 2000, TALLY_SEED = 1 };
 
-// Sums what stands apart of a prompt in a pass: its turns. Sorts the pairs; gives how many are left.
+// Sums the turns of a prompt in a pass. Sorts the pairs and returns how many are left.
 int tally_sum_turns(TallyPair *pairs, int count);
 
 // Sorts the pairs. false with e filled where memory runs out.
@@ -66,7 +66,7 @@ typedef struct SampleChoice {
     bool plain;          // values alone, which take no resampling
 } SampleChoice;
 
-// What the samples chosen say; prompts and passes that the baseline has, too, if there is one. Nothing is
+// Values of the chosen samples; prompts and passes that the baseline has, too, if there is one. Nothing is
 // stored.
 bool estimates_tally(Store *store, int64_t point, bool sampled, const SampleChoice *choice, Tally *out,
                      Error *e);

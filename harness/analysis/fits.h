@@ -1,4 +1,4 @@
-// What a fit says, for people and as JSON.
+// Fits, printed for people and as JSON.
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-// title: what was fitted; NULL: it needs no name.
+// title: of the fitted set; NULL: it needs no name.
 void fit_report(const char *title, const FitOptions *o, const Fit *fit);
 
 // One object, on one line without its end. Fails without memory.
@@ -19,7 +19,7 @@ typedef struct SurfaceArguments {
     const char *model;   // directory of the model whose steps they are: its widths, and its weights' type
     const char *machine; // a file of configs/hardware
     const char *save;    // where the fitted machine is written, for 'outpace simulate'; NULL: nowhere
-    uint64_t seed;       // of what is held out
+    uint64_t seed;       // of the points held out
     bool json;
     bool force; // `save` may replace any file
 } SurfaceArguments;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// --- what is asked ---------------------------------------------------------------------------------------
+// --- the request ---------------------------------------------------------------------------------------
 
 static bool read_scaling(const PredictionArguments *a, Prediction *out, Error *e) {
     double speed, latency;

@@ -1,11 +1,11 @@
-// What a stored run would have come to on another machine, as `outpace simulate` prints it and figures draw
+// A stored run's expected result on another machine, as `outpace simulate` prints it and figures draw
 // it.
 #pragma once
 #include "engine/base/text.h"
 #include "engine/base/args.h"
 #include "harness/analysis/simulation.h"
 
-// As the command line says it; NULL: not said.
+// As on the command line; NULL: not given.
 typedef struct PredictionArguments {
     const char *on, *shape;  // needed
     const char *draft_shape; // of the draft model, for points that run one

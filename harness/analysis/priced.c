@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// --- what was recorded -----------------------------------------------------------------------------------
+// --- recorded steps -----------------------------------------------------------------------------------
 
 static const char SAMPLES[] =
     "SELECT number, pass, sum(tokens), sum(steps)"
@@ -41,7 +41,7 @@ static const char PASSES[] =
     "SELECT prompt.number, s.pass, 0, layers, layers, head_rows, t.context, 1, layers" OF_POINT
     " JOIN step AS t ON t.sample_id = s.id WHERE point_id = ?1 AND head_rows IS NOT NULL";
 
-// What the host took for each step: verify and observe, propose.
+// The host's time of each step: verify and observe, propose.
 static const char HOST[] = "SELECT t.verify_ns + t.observe_ns, t.propose_ns FROM sample AS s JOIN step AS t"
                            " ON t.sample_id = s.id WHERE point_id = ?1";
 
@@ -96,7 +96,7 @@ static bool take_host(void *state, const Rows *r, Error *e) {
     return true;
 }
 
-// The middle step stands for all: the host's times are microseconds, and one interrupt is thousands of them.
+// The median step is used for all: the host's times are microseconds, and one interrupt is thousands of them.
 static bool set_host(Store *store, int64_t point, Reading *g, Error *e) {
     if (!each_row(store, HOST, point, take_host, g, e)) return false;
     double middle = g->host_count ? median(g->host, g->host_count) : 0;
@@ -137,7 +137,7 @@ static StepModel model_of(const Reading *g, int model) {
     return m;
 }
 
-// What was a share of a model's layers there is the same share here.
+// Layers keep their share of the model.
 static double layers_of(const Reading *g, int model, double ran, double of, const StepModel *m) {
     if (model == ADAPTER) return ran;
     return ran / (model == TARGET ? of : g->draft_layers) * m->layers;
@@ -159,7 +159,7 @@ static bool take_pass(void *state, const Rows *r, Error *e) {
     return true;
 }
 
-// Steps of other engines need not say what they ran: then there is no price.
+// Steps of other engines may lack their passes: then there is no price.
 static void drop_unknown(PricedPoint *p) {
     for (int i = 0; i < p->count; i++)
         if (p->samples[i].runs < p->samples[i].steps) p->samples[i].passes_s = NAN;
@@ -200,7 +200,7 @@ void priced_release(PricedPoint *p) {
     *p = (PricedPoint){0};
 }
 
-// --- what it comes to ------------------------------------------------------------------------------------
+// --- sums ------------------------------------------------------------------------------------
 
 static double decode_s(const PricedSample *s) { return s->passes_s + s->commit_s + s->host_s; }
 
@@ -320,7 +320,7 @@ static bool add_trees(Grid *g, Error *e) {
     return true;
 }
 
-// The model's name, in every panel's title, says that it was not measured.
+// The model's name, in every panel's title, marks it as not measured.
 static bool add_run(Grid *g, const char *on, const char *shape, const char *made, int64_t *run, Error *e) {
     char name[256];
     snprintf(name, sizeof name, "%s, %s", shape, made);

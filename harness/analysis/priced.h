@@ -23,7 +23,7 @@ typedef struct PricedSample {
     int prompt, pass;
     double tokens, steps;
     double runs;                          // of the target's layers, or a part of them
-    double passes_s, commit_s, prefill_s; // priced; passes_s: NAN where some step does not say what it ran
+    double passes_s, commit_s, prefill_s; // priced; passes_s: NAN if some step lacks its passes
     double host_s; // recorded: propose, verify and observe of the point's median step, times the steps;
                    // propose is left out where it runs passes itself, as those are priced
 } PricedSample;
@@ -66,7 +66,7 @@ typedef struct PricedSurface {
 } PricedSurface;
 
 // on, shape: as of machine_open and step_model_open. Of a card that was reckoned no step is there beyond
-// those that were. notes: takes what the figure's notes ask (?2 of plots/plots.h). False with e
+// those that were. notes: receives the values for the figure's notes (?2 of plots/plots.h). False with e
 // filled; close the store then, too.
 bool priced_surface(const Figure *f, const char *on, const char *shape, PricedSurface *out, Text *notes,
                     Error *e);

@@ -94,7 +94,7 @@ static bool same_place(const PublishedRow *a, const PublishedRow *b) {
            strcmp(a->device, b->device) == 0;
 }
 
-// Where a row says S, the speedup of the same place beside it.
+// For a row of S, the speedup printed at the same place.
 static const PublishedRow *speedup_beside(const Published *p, const PublishedRow *row, double *speedup) {
     for (size_t i = 0; i < p->row_count; i++)
         if (strcmp(p->rows[i].metric, "speedup") == 0 && same_place(&p->rows[i], row) &&

@@ -1,11 +1,11 @@
-// The price model against the world: what papers printed of a method's S and speedup beside what the price of
-// its step says (configs/prices.tsv). speedup / S is the time of a step of one token over that of the
+// The price model against the world: S and speedup as papers printed them, beside the price of
+// a step (configs/prices.tsv). speedup / S is the time of a step of one token over that of the
 // method's step, which needs no run of ours.
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-// What a program loses beside the price is told from its other pairs, none of the same row, model and
+// A program's loss beside the price is estimated from its other pairs, none of the same row, model and
 // machine.
 typedef enum LossKind {
     LOSS_STEP,  // a share of the step
@@ -21,7 +21,7 @@ typedef struct PricePair {
         step;      // seconds by the price, of data sheets: of one token; of the method's step
     double passes; // of the draft, a step
     LossKind loss;
-    double with_loss; // seconds of the step with what the others of its family lose; NAN: there are none
+    double with_loss; // seconds of the step with the loss of the others of its family; NAN: there are none
 } PricePair;
 
 typedef struct Prices {

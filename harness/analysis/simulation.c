@@ -41,7 +41,7 @@ static bool list_points(Store *store, int64_t run, Simulation *out, Error *e) {
            error_input(e, "run %lld of '%s' has no samples yet", (long long)run, store_path(store));
 }
 
-// What the other run measured of a point of this one; nothing where it has no such point.
+// The other run's measurement of a point of this one; nothing if it doesn't have the point.
 static bool read_measured(Store *store, const SimulationAgainst *against, SimulatedPoint *p, Error *e) {
     static const char THIS[] =
         "SELECT decoder, dataset.name, temperature FROM point JOIN dataset ON dataset.id ="
@@ -76,7 +76,7 @@ static bool read_measured(Store *store, const SimulationAgainst *against, Simula
     return rows_end(r, rows_end(o, ok, e), e);
 }
 
-// The baseline that was priced last: points that share one stand together.
+// The baseline that was priced last: points that share one are adjacent.
 typedef struct Baseline {
     int64_t id;
     PricedPoint priced;

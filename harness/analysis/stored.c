@@ -119,7 +119,7 @@ static void put_share(Grid *g, double share, double steps) {
     text_puts(&g->cell, measured_text(own, share, share - reach, share + reach)), grid_next(g);
 }
 
-// What can be said of the text: a sampled one is 'outpace verify's.
+// The verdict on the text; sampled text is checked by 'outpace verify'.
 static void put_lossless(Text *out, const Rows *r) {
     if (rows_int(r, IS_BASELINE)) text_puts(out, "baseline");
     else if (rows_int(r, DIVERGED))
@@ -243,7 +243,7 @@ void stored_alone(int64_t points, Text *out) {
     "(SELECT value FROM point_param AS q WHERE q.point_id = p.id AND q.section = 'method' AND " \
     "q.name = '" name "')"
 
-// What may differ within a set: N, W, G, and what changes neither S nor which tokens are accepted.
+// Parameters that may differ within a set: N, W, G, and those that change neither S nor acceptance.
 #define THE_SAME                                                                                     \
     "(SELECT group_concat(name || '=' || value, ' ') FROM (SELECT name, value FROM point_param AS q" \
     " WHERE q.point_id = p.id AND (section <> 'hardware' OR name = 'max_rows')"                      \
@@ -251,7 +251,7 @@ void stored_alone(int64_t points, Text *out) {
 
 #define DROPPED "(" PARAM("mode") " = 'reference' OR " PARAM("bonus") " = 'drop')"
 
-// A preset's N, W and G are not among a point's parameters. What was imported need not know of presets.
+// A preset's N, W and G are not among a point's parameters. Imported points may lack presets.
 #define READABLE "coalesce(" PARAM("preset") ", 'none') = 'none' AND " PARAM("G") " > 0"
 
 static const char SETS[] =

@@ -20,7 +20,7 @@ bool stored_table(Store *store, int64_t run, Grid *out, Error *e);
 // The same as a JSON array of objects.
 bool stored_json(Store *store, int64_t run, Text *out, Error *e);
 
-// A line on imported points that have no baseline, of 0 none: why they have no speedup, and the mend.
+// A line on imported points that have no baseline, of 0 none: why they have no speedup, and the fix.
 void stored_alone(int64_t points, Text *out);
 
 // --- points of S for a fit
@@ -52,7 +52,7 @@ typedef struct StoredFit {
     char hash[SHA256_TEXT], points[SHA256_TEXT];
 } StoredFit;
 
-// tsv: what was fitted, of stored_points. The set must outlive *out.
+// tsv: the fitted points, from stored_points. The set must outlive *out.
 bool stored_fit_make(StoredFit *out, const StoredSet *set, const char *tsv, const FitOptions *o,
                      const Fit *fit, Error *e);
 

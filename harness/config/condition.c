@@ -59,7 +59,7 @@ static bool next_quoted(Reader *r) {
     return ok;
 }
 
-// A number, or a word if more than a number stands there ("7b").
+// A number; a word if it is followed by more than a number ("7b").
 static bool next_word(Reader *r) {
     size_t n = *r->at == '-';
     char *end;
@@ -117,7 +117,7 @@ static bool is_number(const Operand *o) {
 
 static double number_of(const Operand *o) { return o->variable ? o->variable->number : o->token.number; }
 
-// What a literal word means to a parameter: true and false are on and off to a switch.
+// The value of a literal word for a parameter: true and false are on and off to a switch.
 static const char *word_of(const Operand *o, const Variable *other) {
     if (o->variable) return o->variable->text;
     bool is_switch = other && other->choices == condition_on_off;
@@ -126,7 +126,7 @@ static const char *word_of(const Operand *o, const Variable *other) {
     return o->token.text;
 }
 
-// What stands alone on the left and is no parameter.
+// The left side alone isn't a parameter.
 static bool unknown(const Reader *r, const Token *t) {
     const char *word = t->text;
     if (t->kind != TOKEN_WORD) return error_input(r->e, "'%s' is compared with no parameter", word);
@@ -176,7 +176,7 @@ static bool compare(Reader *r, bool *holds) {
     if (!read_operand(r, &a)) return false;
     if (!a.variable && a.token.kind == TOKEN_WORD && !is_comparison(&r->token)) return unknown(r, &a.token);
     if (!is_comparison(&r->token))
-        return error_input(r->e, "after '%s' must stand ==, !=, <, <=, > or >=", a.token.text);
+        return error_input(r->e, "'%s' must be followed by ==, !=, <, <=, > or >=", a.token.text);
     Token sign = r->token;
     if (!next(r) || !read_operand(r, &b)) return false;
     if (!a.variable && !b.variable) return unknown(r, &a.token);
@@ -243,7 +243,7 @@ bool condition_holds(const char *text, const Scope *scope, bool *holds, Error *e
         return error_input(e, "the condition has more than %d characters", CONDITION_BYTES);
     if (!next(&r) || !read_any(&r, holds)) return false;
     return r.token.kind == TOKEN_END || error_input(e,
-                                                    "nothing may stand after the condition but 'and' or "
+                                                    "a condition may only be followed by 'and' or "
                                                     "'or', there is '%s'",
                                                     r.token.text);
 }

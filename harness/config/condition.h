@@ -13,7 +13,7 @@
 
 enum { CONDITION_BYTES = 1000 };
 
-// What may be compared. A number, or a word (text not NULL).
+// A value that can be compared: a number, or a word (text not NULL).
 typedef struct Variable {
     const char *name;
     double number;
@@ -28,5 +28,5 @@ typedef struct Scope {
 
 extern const char *const condition_on_off[]; // the choices of a switch; true and false mean them, too
 
-// All of the text is checked, whatever the outcome. False with e filled: what is wrong, without its place.
+// All of the text is checked, whatever the outcome. False with e filled: the reason, without its place.
 bool condition_holds(const char *text, const Scope *scope, bool *holds, Error *e);

@@ -1,5 +1,5 @@
-// The tables say what a file may hold. What they cannot say (which keys go together, that names differ, that
-// a parameter is its method's) is checked after them, so that a config that was read can be run.
+// The tables describe what a file may hold. What they can't express (which keys go together, that names
+// differ, that a parameter is its method's) is checked after them, so that a config that was read can be run.
 #include "harness/config/experiment.h"
 
 #include "engine/base/error.h"
@@ -311,7 +311,7 @@ static bool in_maps(const YamlNode *maps, const YamlNode *axis) {
     return false;
 }
 
-// Every axis of the maps stands in no other map of the method.
+// No axis of a map occurs in another map of the method.
 static bool stand_once(const MethodSpec *m, const YamlNode *maps, Error *e) {
     for (const YamlNode *n = maps ? maps->first : NULL; n; n = n->next) {
         if (maps->kind == NODE_LIST && !stand_once(m, n, e)) return false;
@@ -357,7 +357,7 @@ static bool read_experiment(Experiment *x, Error *e) {
     return true;
 }
 
-// --- what the command line changes -----------------------------------------------------------------------
+// --- changes from the command line -----------------------------------------------------------------------
 
 static bool apply_set(YamlTree *t, const char *set, Error *e) {
     char path[512];
@@ -458,7 +458,8 @@ static void add_child(YamlNode *map, YamlNode *child) {
 
 static bool put(YamlNode *at, YamlNode *with, Error *e);
 
-// What a key of `over` means in `at`: the child of a map (NULL: there is none yet), or an item of a list.
+// The place in `at` that a key of `over` names: the child of a map (NULL: there is none yet), or an item of a
+// list.
 static bool find_place(YamlNode *at, const YamlNode *over, YamlNode **out, Error *e) {
     *out = at->kind == NODE_MAP ? yaml_find(at, over->key) : yaml_item(at, over->key, e);
     if (at->kind == NODE_MAP) return true;
@@ -467,7 +468,7 @@ static bool find_place(YamlNode *at, const YamlNode *over, YamlNode **out, Error
         return error_within(e, "%s:%d:%d", key.file, key.line, key.column);
     }
     if ((*out)->kind == NODE_VALUE && over->kind == NODE_MAP)
-        return yaml_error(*out, e, "'%s' stands alone: write {name: %s}, or nothing can be changed in it",
+        return yaml_error(*out, e, "'%s' is a single value: write {name: %s} to change something in it",
                           (*out)->text, (*out)->text);
     return true;
 }
@@ -510,6 +511,6 @@ bool scale_apply(YamlTree *t, const char *scale, Error *e) {
         return error_input(e, "--scale is '%s', must be " SCALE_SECTION " or full", scale);
     return section ? apply(t->root, section, e)
                    : yaml_error(t->root, e,
-                                "this config has no section '" SCALE_SECTION "': it says nothing of that "
+                                "this config has no section '" SCALE_SECTION "': it doesn't have that "
                                 "scale");
 }

@@ -1,4 +1,4 @@
-// What an experiment is: a YAML file read into plain structs, by tables of fields (experiment.c), with
+// An experiment: a YAML file read into plain structs, by tables of fields (experiment.c), with
 // overrides. configs/README.md shows all keys.
 //
 // Texts and nodes belong to the tree, which lives until experiment_release. Each struct begins with its
@@ -17,10 +17,10 @@ enum { EXPERIMENT_MODELS = 32, EXPERIMENT_DATASETS = 32, EXPERIMENT_METHODS = 64
 
 #define INFLATE_NONE "none"
 
-// One of target, reference and synthesise says which model it is.
+// One of target, reference and synthesise names the model.
 typedef struct ModelSpec {
     const YamlNode *at;
-    const char *name;                    // in tables; by default what says which model it is
+    const char *name;                    // in tables; by default the target, reference or shape
     const char *target;                  // a model directory
     const char *reference;               // a member of the reference family (models/)
     const char *synthesise;              // a shape (configs/shapes), with random weights
@@ -73,25 +73,25 @@ typedef struct Experiment {
     const YamlNode *at;
     const char *name, *about;
     Words tables, plots; // that it is for
-    Words chosen;        // what a paper leaves open, and what was taken
+    Words chosen;        // choices where the paper is silent
     ModelSpec models[EXPERIMENT_MODELS];
     DatasetSpec datasets[EXPERIMENT_DATASETS];
     MethodSpec methods[EXPERIMENT_METHODS];
     int model_count, dataset_count, method_count;
     YamlNode *settings[SETTINGS_SECTIONS]; // axes of the whole experiment, values written out; NULL: none
     Measurement measurement;
-    YamlNode *smoke; // what is different at that scale (scale.h); NULL: it says nothing of it
+    YamlNode *smoke; // the differences at that scale; NULL: none
     YamlTree tree;
 } Experiment;
 
-// What the command line changes, in this order: scale, model, sets.
+// Changes from the command line, in this order: scale, model, sets.
 typedef struct ExperimentChanges {
     const Words *sets; // "path=value" each (yaml_set), in order; NULL: none
     const char *model; // "target=DIR[,draft=DIR,...]" in place of all models; NULL: as written
-    const char *scale; // "smoke", with what the config says of it; NULL or "full": as written
+    const char *scale; // "smoke": with the config's section of that name; NULL or "full": as written
 } ExperimentChanges;
 
-// False with e filled, and an empty config. `changes` may be NULL. What the config says of another scale is
+// False with e filled, and an empty config. `changes` may be NULL. The config's section for another scale is
 // checked, too.
 bool experiment_parse(Experiment *x, const char *bytes, size_t n, const char *file,
                       const ExperimentChanges *changes, Error *e);

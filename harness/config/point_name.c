@@ -83,7 +83,7 @@ static void name_axes(const MethodInfo *info, const Point *p, const void *values
     }
 }
 
-// A label stands for what does not vary. The experiment's own axes are named where they vary.
+// A label replaces the parameters that don't vary. The experiment's own axes are named where they vary.
 static void write_label(const Experiment *x, const Point *p, const MethodInfo *info, const void *values,
                         Text *out) {
     const MethodSpec *m = p->method >= 0 ? &x->methods[p->method] : NULL;

@@ -1,4 +1,4 @@
-// What a point is called in tables, and its parameters one by one.
+// A point's name in tables, and its parameters one by one.
 #pragma once
 #include "harness/config/sweep.h"
 #include "results/record.h"

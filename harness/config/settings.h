@@ -1,4 +1,4 @@
-// What a point sets beside its method: where and how the model runs, and what is generated. Each row is a
+// A point's settings besides its method: where and how the model runs, and what is generated. Each row is a
 // parameter like a method's (engine/base/args.h) and so may be an axis: of the whole experiment, or of one
 // method.
 #pragma once

@@ -161,7 +161,7 @@ static bool holds(const Grid *g, const YamlNode *condition, bool *out, Error *e)
     return error_within(e, "%s:%d:%d: exclude where", condition->file, condition->line, condition->column);
 }
 
-// All conditions are read, so that what is wrong in any shows.
+// All conditions are read, so that an error in any of them is reported.
 static bool is_excluded(const Grid *g, bool *out, Error *e) {
     const YamlNode *exclude = g->method->exclude;
     bool list = exclude && exclude->kind == NODE_LIST;
@@ -174,7 +174,7 @@ static bool is_excluded(const Grid *g, bool *out, Error *e) {
     return true;
 }
 
-// --- what a point is -------------------------------------------------------------------------------------
+// --- a point -------------------------------------------------------------------------------------
 
 static void write_text(Text *out, const char *name, const char *value) {
     if (value) text_printf(out, "%s %zu %s\n", name, strlen(value), value);

@@ -15,14 +15,14 @@ typedef struct Point {
     int model, dataset, method; // which of the config's
     Settings settings;
     char *decoder;          // "lookahead:W=15,...", all parameters, as method_open takes it
-    char hash[SHA256_TEXT]; // of all that decides what it measures; names and labels of models do not
+    char hash[SHA256_TEXT]; // of everything that affects the measurement: not names or labels
 } Point;
 
 typedef struct Sweep {
     Point *points; // (count)
     int count;
     int excluded;           // combinations that an `exclude where` took away
-    int repeated;           // that say what an earlier one says, and so are no points of their own
+    int repeated;           // duplicates of earlier points, dropped
     char hash[SHA256_TEXT]; // of the points, in order, and of how they are measured
 } Sweep;
 

@@ -100,7 +100,8 @@ static YamlNode place_at(const Reading *r, yaml_mark_t mark) {
     return (YamlNode){.file = r->file, .line = (int)mark.line + 1, .column = (int)mark.column + 1};
 }
 
-// Where a byte stands. libyaml's reader, which runs ahead of its marks, says no more of a wrong character.
+// The place of a byte. libyaml's reader runs ahead of its marks and reports only the offset of a wrong
+// character.
 static YamlNode place_of_byte(const Reading *r, size_t offset) {
     YamlNode at = {.file = r->file, .line = 1, .column = 1};
     for (size_t i = 0; i < offset && i < r->size; i++) {
@@ -149,7 +150,7 @@ static bool take_child(Reading *r, YamlNode *n) {
 
 static bool take_container(Reading *r, YamlKind kind, const YamlNode *place) {
     if (r->depth == YAML_DEEPEST)
-        return yaml_error(place, r->e, "maps and lists stand more than %d deep in each other", YAML_DEEPEST);
+        return yaml_error(place, r->e, "maps and lists are nested more than %d deep", YAML_DEEPEST);
     YamlNode *n = new_node(r->t, kind, place, r->e);
     if (!n || !take_child(r, n)) return false;
     r->open[r->depth++] = n;
@@ -168,7 +169,7 @@ static bool take_value(Reading *r, const yaml_event_t *event, const YamlNode *pl
 
 static bool is_plain(const yaml_char_t *anchor, const yaml_char_t *tag, const YamlNode *place, Error *e) {
     if (anchor) return yaml_error(place, e, "'&%s' is an anchor: write the value where it is used", anchor);
-    if (tag) return yaml_error(place, e, "'%s' is a tag: take it away, and quote what is text", tag);
+    if (tag) return yaml_error(place, e, "'%s' is a tag: remove it, and quote texts", tag);
     return true;
 }
 
@@ -268,7 +269,7 @@ YamlNode *yaml_item(const YamlNode *list, const char *word, Error *e) {
     for (YamlNode *n = list->first; n; n = n->next, index++) {
         if (by_number ? index != wanted : !is_named(n, word)) continue;
         if (found) {
-            yaml_error(n, e, "two items of this list are '%s': say which by its number, from 0", word);
+            yaml_error(n, e, "two items of this list are '%s': choose one by its number, from 0", word);
             return NULL;
         }
         found = n;
@@ -298,7 +299,7 @@ static YamlNode *step_down(YamlTree *t, YamlNode *at, const char *word, const Ya
     }
     if (at->kind == NODE_LIST) return yaml_item(at, word, e);
     if (at->kind == NODE_MAP) return find_or_make(t, at, word, place, e);
-    yaml_error(place, e, "'%s' cannot stand below '%s', which is one value", word, at->text);
+    yaml_error(place, e, "'%s' cannot be a key of '%s', which is a single value", word, at->text);
     return NULL;
 }
 

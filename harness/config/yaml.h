@@ -2,7 +2,7 @@
 //
 // Taken: one document of maps, lists and plain or quoted values. Refused, with file, line and column:
 // aliases, anchors and tags, a key given twice, values with a NUL, more than YAML_DEEPEST levels, more than
-// YAML_NODES nodes or YAML_BYTES bytes. What a value means (number, word, range) is for its reader to say.
+// YAML_NODES nodes or YAML_BYTES bytes. Readers decide what a value means (number, word, range).
 //
 // The tree owns every node and every text; they live until yaml_release.
 #pragma once
@@ -54,7 +54,7 @@ void yaml_become(YamlNode *at, const YamlNode *value);
 
 // Puts the YAML `text` at a path such as "generation.seed" or "methods.lookahead.matrix.W": keys of maps, and
 // in lists a number from 0 or an item's `name`. Maps on the way are made where they are missing. At most 60
-// times a tree. `option`: who says so, in front of the path in messages ("--set ").
+// times a tree. `option`: prefix of the path in messages ("--set ").
 bool yaml_set(YamlTree *t, const char *option, const char *path, const char *text, Error *e);
 
 // A new value at the place of `like`, after the list's last; false if there is no memory or no room.

@@ -190,7 +190,7 @@ static ClaimVerdict verdict_of(const Comparison *c) {
     return c->low > 0 ? CLAIM_HOLDS : c->high < 0 ? CLAIM_DOES_NOT : CLAIM_UNDECIDED;
 }
 
-// One that does not hold says that the claim does not, one that is undecided leaves it so.
+// A comparison that doesn't hold refutes the claim; an undecided one leaves it undecided.
 static const Comparison *weakest(const Comparisons *all) {
     static const int RANK[] = {[CLAIM_DOES_NOT] = 0, [CLAIM_UNDECIDED] = 1, [CLAIM_HOLDS] = 2};
     const Comparison *out = NULL;

@@ -1,5 +1,5 @@
-// The tables and figures of the papers, and what the papers claim in their text: what makes each, what it
-// needs, what of it is not run. Both lists are files in configs/ that the program carries in itself
+// The tables and figures of the papers, and the claims in their text: how to make each, what it
+// needs, and which parts are not run. Both lists are files in configs/ that the program carries in itself
 // (catalogue.tsv, claims.tsv): adding to them is adding a line.
 #pragma once
 #include "engine/base/error.h"
@@ -20,14 +20,14 @@ typedef struct CatalogueItem {
     const char *then;         // what shows it, once it has run
     const char *needs;        // at full scale: models, data, devices
     const char *takes;        // points, prompts, tokens at full scale
-    const char *limits;       // what of it is not run, or simulated, and why; NULL: all of it is measured
+    const char *limits;       // the parts not run, or simulated, and why; NULL: all measured
 } CatalogueItem;
 
 typedef struct CatalogueClaim {
     const char *paper, *where; // lookahead, section 5.2
     const char *claim;         // in our words
     const char *state;         // measured, computed, simulated, not run
-    const char *stands;        // where our number stands, or why there is none
+    const char *stands;        // where our number is, or why there is none
     const char *holds_when;    // how `query` decides, or why none can
     const char *query;         // of a store: harness/table/claims.h; NULL: none decides it
 } CatalogueClaim;

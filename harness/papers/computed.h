@@ -1,5 +1,6 @@
-// What figures and reports show that is not stored, but computed from what is: fitted laws, papers' numbers
-// beside ours, and prices on another machine. One JSON object, which their queries join (plots/plots.h):
+// Values for figures and reports that are computed from the store rather than stored: fitted laws, papers'
+// numbers beside ours, and prices on another machine. One JSON object, which their queries join
+// (plots/plots.h):
 //
 //   {"run": its id,
 //    "fits": [{"points_of": [ids of points], "fit": what `fit --json` prints, or null}, ...],

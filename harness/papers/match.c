@@ -87,7 +87,7 @@ static int needed_score(const Published *item, const PublishedRow *row, const Ta
 
 // --- datasets --------------------------------------------------------------------------------------------
 
-// What can stand in for a published dataset, the best first.
+// Our datasets in place of a published one, the best first.
 static const struct {
     const char *dataset, *task, *stand_in;
 } STAND_INS[] = {
@@ -247,7 +247,7 @@ static void compare_machine(const PublishedRow *row, const TableGroup *g, Text *
         because(why, "%s, not %s", *g->device ? g->device : "device not told", row->device);
 }
 
-// Prompts that were measured: of the subtasks of a dataset, or of all datasets that stand for them.
+// Prompts that were measured: of the subtasks of a dataset, or of all datasets used in their place.
 static int prompts_of(const TableMatch *m) {
     int sum = 0;
     for (int i = 0; i < m->count; i++) {
@@ -315,7 +315,7 @@ void table_match_release(TableMatch *m) {
 // --- methods as published rows write them
 
 // A method's parameters out of its text, presets as they are; `open`: those that are '*', and texts (a file's
-// name, a tree) of which nothing is said.
+// name, a tree) that are not mentioned.
 typedef struct Parsed {
     const MethodInfo *info;
     void *values;
@@ -397,7 +397,7 @@ bool method_text_same_method(const char *text, const char *ran) {
     return n == strcspn(ran, ":") && strncmp(text, ran, n) == 0;
 }
 
-// A value as a person would write it: 0.6, where param_write says all digits of the nearest double.
+// A value as a person would write it: 0.6, where args_write prints all digits of the nearest double.
 static void write_value(const Arg *p, const void *values, Text *out) {
     Text pair = {0};
     args_write(p, 1, values, &pair);
@@ -426,7 +426,7 @@ static void resolve(Parsed *p) {
     if (p->info->resolve) p->info->resolve(p->values);
 }
 
-// What is left open is as it ran: others may follow from it.
+// Open parameters are as they ran: others may follow from them.
 static void close_open(Parsed *want, const Parsed *ran) {
     for (size_t i = 0; i < want->info->param_count; i++) {
         const Arg *p = &want->info->params[i];

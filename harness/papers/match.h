@@ -1,9 +1,9 @@
-// Which of a run's points is compared with a published row, and in what it differs.
+// Finds the points of a run to compare with a published row, and how they differ from it.
 //
 // A point fits a row by its method (below), its temperature, its dataset and its model.
-// Where the run has not the very model or dataset, one that can stand in for it is taken, and `why` says so;
-// where the method's parameters are others, the nearest is taken only if the paper has one setting of that
-// method.
+// If the run doesn't have the very model or dataset, a similar one is used in its place, and `why` gives the
+// reason; where the method's parameters are others, the nearest is taken only if the paper has one setting of
+// that method.
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -18,7 +18,7 @@ typedef struct TableSeed {
 } TableSeed;
 
 typedef struct TableGroup {
-    const char *model, *stand_in; // stand_in: "" is what its name says
+    const char *model, *stand_in; // stand_in: "" means it is the model it's named after
     const char *dtype, *device;   // it computed in and on; "" where that was not told
     const char *dataset, *method, *decoder, *label;
     const char *settings; // "max_tokens=64,temperature=0,...": all but the seed
@@ -28,7 +28,7 @@ typedef struct TableGroup {
     double temperature;
     int number, prompts; // number: of the first point
     size_t first, count; // of the seeds
-    bool used;           // stands beside a published row
+    bool used;           // is shown beside a published row
 } TableGroup;
 
 typedef struct TablePoints {
@@ -57,7 +57,7 @@ typedef struct TableMatch {
     Text why;                              // what keeps the row from being compared; "": nothing
 } TableMatch;
 
-// Of several candidates for a method that the paper takes the fastest of, `faster` says which: the speed of a
+// Of several candidates for a method that the paper takes the fastest of, `faster` chooses: the speed of a
 // group, below 0: unknown. False with e filled.
 typedef struct TableJudge {
     bool (*speed)(void *state, const TableGroup *g, const char *subtask, double *out, Error *e);
@@ -81,6 +81,6 @@ bool method_text_check(const char *text, Error *e);
 bool method_text_open(const char *text);                         // it has a '*'
 bool method_text_same_method(const char *text, const char *ran); // whatever the parameters
 
-// How many parameters of `ran` are others than `text` says; each is added to `out` (may be NULL) as "W=5,
+// The number of parameters of `ran` that differ from `text`; each is added to `out` (may be NULL) as "W=5,
 // not 15". A text that no method parses (of an imported run) differs in nothing.
 int method_text_differences(const char *text, const char *ran, Text *out);

@@ -1,5 +1,4 @@
-// A table for people (text, Markdown, LaTeX) and for programs (CSV, JSON). What goes in may be of foreign
-// origin; it comes out as that text.
+// A table for people (text, Markdown, LaTeX) and for programs (CSV, JSON). Foreign text is escaped.
 #pragma once
 #include "engine/base/text.h"
 #include "harness/papers/table.h"
@@ -13,4 +12,4 @@ bool table_print(const Table *t, TableFormat format, int width, Text *out);
 // --- every field, for programs
 
 void table_fields_csv(const Table *t, Text *out);  // RFC 4180, a line of names first
-bool table_fields_json(const Table *t, Text *out); // one object; what is unknown is null
+bool table_fields_json(const Table *t, Text *out); // one object; unknown values are null

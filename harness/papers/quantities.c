@@ -87,7 +87,7 @@ typedef struct QuantityInfo {
     const char *name, *own;
     int tally;            // TallyMetric; below 0: a query
     const char *query;    // NULL: tally
-    const char *argument; // NULL: what stands after the name's point
+    const char *argument; // NULL: the part of the name after its point
 } QuantityInfo;
 
 static const QuantityInfo QUANTITIES[] = {
@@ -181,7 +181,7 @@ static bool ask(Store *store, const QuantityPart *part, const char *sql, const c
     return rows_end(r, true, e);
 }
 
-// What all of a point's samples say was worked out when its run ended.
+// Values of all of a point's samples were computed when its run ended.
 static bool ask_estimate(Store *store, const QuantityPart *part, const char *name, Quantity *out, Error *e) {
     static const char SQL[] = "SELECT value, low, high FROM estimate WHERE point_id = ?1 AND metric = ?2";
     Rows *r = rows_open(store, SQL, e);
@@ -199,7 +199,7 @@ static int bits_of(const unsigned char *bytes, size_t n) {
     return bits;
 }
 
-// Drafted tokens of a step that are the target's at their place, whatever stands before them.
+// Drafted tokens of a step that are the target's at their place, whatever precedes them.
 static bool ask_matched(Store *store, const QuantityPart *part, Quantity *out, Error *e) {
     static const char SQL[] =
         "SELECT matches FROM sample JOIN step ON sample_id = sample.id WHERE point_id = ?1"

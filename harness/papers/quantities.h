@@ -1,5 +1,5 @@
-// What a table may ask of stored points, by name: the measures that results/published/*.tsv compute the
-// papers' metrics by. "ctar.3" is the measure ctar with the argument 3.
+// The quantities that tables take from stored points, by name: the measures that results/published/*.tsv
+// compute the papers' metrics by. "ctar.3" is the measure ctar with the argument 3.
 #pragma once
 #include "results/store.h"
 

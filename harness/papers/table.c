@@ -106,7 +106,8 @@ bool table_run_find(Store *store, const char *name, const char *kind, int64_t *r
     return *run || strcmp(kind, "surface") != 0 || rows_one_int(store, ANY, 0, run, e);
 }
 
-// --- what it chose ---------------------------------------------------------------------------------------
+// --- the config's choices
+// ---------------------------------------------------------------------------------------
 
 static bool add_chosen(Table *t, const char *text) {
     mem_grow(&t->chosen, &t->chosen_capacity, t->chosen_count + 1, sizeof *t->chosen);
@@ -148,7 +149,7 @@ bool table_run_chosen(Store *store, int64_t run, Table *t, Error *e) {
 
 // --- tables of steps of given shapes
 
-// ?1 the run; columns: what the row is, the value, the model, what that stands in for, how it was run.
+// ?1 the run; columns: the row, the value, the model, the model it replaces, how it was run.
 static const char SLOWDOWN[] =
     "SELECT 'context ' || context || ', k ' || k || ', w ' || w, slowdown, model.name, coalesce(stand_in, "
     "''), layout ||"
@@ -164,7 +165,7 @@ static const char CACHE[] =
     " JOIN model ON model.id = model_id WHERE run_id = ?1 AND json_extract(shape, '$.window') > 0 GROUP BY "
     "model_id";
 
-// The newest of this name with the window on, and with it off, as their command lines say: whole texts, and
+// The newest of this name with the window on, and with it off, by their command lines: whole texts, and
 // steps of one row.
 static const char WINDOW[] =
     "WITH t AS (SELECT run.id AS run, s.kind, s.context, s.rows, s.median_ns, s.model_id, EXISTS "
@@ -250,7 +251,7 @@ typedef struct Maker {
 
 // --- rows ------------------------------------------------------------------------------------------------
 
-// A model that the paper does not name stands in for its own, whatever else it may be.
+// A model that the paper doesn't name counts as a stand-in for the paper's.
 static const char *stand_in_of(const Maker *m, const TableGroup *g) {
     if (*g->stand_in) return g->stand_in;
     for (size_t i = 0; i < m->t->item.row_count; i++)
@@ -294,7 +295,7 @@ static bool describe_ours(Maker *m, const TableMatch *match, TableRow *row, Erro
     return quantity_is_fitted(row->measure) || table_ask_text(&m->ask, g, &row->text, e);
 }
 
-// Nothing of ours stands beside the row.
+// We have nothing to show beside the row.
 static bool forget(TableRow *row) {
     row->own = row->above = UNKNOWN;
     row->own_name = "";
@@ -367,7 +368,7 @@ static bool add_published(Maker *m, const PublishedRow *p, Error *e) {
     return ok;
 }
 
-// What the paper takes the fastest of, chosen on the even prompts and scored on the odd ones.
+// Where the paper reports the fastest of several settings: chosen on even prompts, scored on odd ones.
 static bool add_halves(Maker *m, const PublishedRow *p, Error *e) {
     TableJudge judge = {table_ask_even_speed, &m->ask};
     TableMatch match;
@@ -436,7 +437,7 @@ static bool add_owns(Maker *m, Error *e) {
 
 // --- about the run ---------------------------------------------------------------------------------------
 
-// Machine and day are those of its last start; the command is that of its first, which says what was run.
+// Machine and day are those of its last start; the command is that of its first.
 static bool read_about(const Maker *m, Error *e) {
     static const char SQL[] =
         "SELECT 'run ' || run.id || ', ' || run.name || coalesce(', ' || unfinished, '') || ', outpace ' || "
@@ -461,7 +462,7 @@ static bool read_about(const Maker *m, Error *e) {
     return rows_end(r, true, e) && ((m->t->run && m->t->machine && m->t->date && m->t->command));
 }
 
-// Tokens that its adapters and heads learnt from, as 'outpace train' says in their config.json: where they
+// Tokens that its adapters and heads learnt from, from the config.json that 'outpace train' wrote: where they
 // are not the same, or not known of all.
 static bool read_unlike(const Maker *m, Error *e) {
     static const char SQL[] =

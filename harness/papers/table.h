@@ -7,11 +7,11 @@
 typedef struct TableRow {
     const char *row, *model, *dataset, *task;         // as published
     const char *metric, *published, *spread;          // published: "" is a row of ours alone
-    const char *our_model, *our_dataset, *our_method; // what stands beside it; "" nothing
+    const char *our_model, *our_dataset, *our_method; // shown beside it; "": nothing
     Quantity ours;                                    // computed as the paper does, by `measure`
     const char *measure;
     QuantityPasses passes; // of ours
-    const char *own_name;  // "" or our own measure of the same thing, and what it says
+    const char *own_name;  // "" or our own measure of the same quantity, and its value
     Quantity own;
     Quantity difference; // ours less the published; NAN: not comparable
     const char *why_not; // "": it is filled

@@ -1,4 +1,4 @@
-// What the parts of tuning share: sample, prediction and race.
+// Shared by the parts of tuning: sample, prediction and race.
 #pragma once
 #include "harness/run/seats.h"
 #include "harness/tune/tune.h"
@@ -34,7 +34,7 @@ typedef struct Tune {
     int awake;      // seats
 } Tune;
 
-// What follows up to tune_round is in round.c, but for what is expected of a round: expect.c.
+// Rounds.
 
 double tune_spent(const Tune *t); // seconds, by the wall clock
 
@@ -64,7 +64,7 @@ void tune_expect_planned(Tune *t, int seat);
 void tune_expect_predicted(Tune *t);
 void tune_expect_answered(Tune *t, int seat);
 
-// Sets limit_s and the result's sweep_s from what is expected.
+// Sets limit_s and the result's sweep_s from the expected times.
 void tune_set_limit(Tune *t);
 
 // Chooses the sample and measures it.

@@ -102,7 +102,7 @@ static void ask_nobody(Tune *t) {
     for (int i = 0; i < t->space->count; i++) t->asked[i] = false;
 }
 
-// All points chosen on *prompts prompts, or on as many as there is time for: *prompts then says how many.
+// All points chosen on *prompts prompts, or on as many as there is time for: *prompts is then their number.
 static bool answer_all(Tune *t, const int *chosen, int count, int *prompts, double until, Error *e) {
     int most = *prompts;
     ask_nobody(t);
@@ -312,7 +312,7 @@ static bool is_measured(const Tune *t, int point) {
     return s->count > 0 && !t->g.seats[point].state->failed;
 }
 
-// What a step gains beyond one token. On some prompts it is large for all points, on others small for all, as
+// A step's gain beyond one token. On some prompts it is large for all points, on others small for all, as
 // if each prompt had a phi of its own (Lookahead, Eq. 7).
 static double gain(const TuneAnswer *a) { return a->tokens / a->steps - 1; }
 

@@ -153,7 +153,7 @@ bool tune_method_text(const Experiment *x, const Point *p, Text *out) {
 
 // --- the experiment that tune runs
 
-#define OWN_CONFIG "outpace tune" // the name of what no file holds
+#define OWN_CONFIG "outpace tune" // the name of a config that isn't a file
 
 // --- what changes the config: the axes -------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ static bool add_axis(json_t *words, const char *axis, Error *e) {
     return ok;
 }
 
-// Whether the user says what the parameter is: as an axis, or in the method's text.
+// Whether the user sets the parameter: as an axis, or in the method's text.
 static bool is_given(const TuneAsk *ask, const char *fixed, const char *name) {
     for (int i = 0; i < ask->axes.count; i++)
         if (names(ask->axes.items[i], name)) return true;
@@ -198,7 +198,7 @@ static bool is_given(const TuneAsk *ask, const char *fixed, const char *name) {
     return false;
 }
 
-// The method's own axes, then what the user fixes, then the user's axes.
+// The method's own axes, then the user's fixed values, then the user's axes.
 static bool add_axes(const TuneAsk *ask, const TuneMethod *method, const char *fixed, json_t *words,
                      Error *e) {
     for (int i = 0; i < TUNE_AXES && method->axes[i].name; i++) {
@@ -257,7 +257,7 @@ static bool set_apart(Inputs *in, Error *e) {
     return ok;
 }
 
-// A place in a config that nobody wrote says nothing.
+// Drop file:line: the config is generated.
 static void drop_place(Error *e) {
     static const char own[] = OWN_CONFIG ":";
     if (!e || strncmp(e->text, own, sizeof own - 1) != 0) return;

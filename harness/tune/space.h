@@ -1,4 +1,4 @@
-// The spaces that `outpace tune` looks through: one row per method says which parameters it varies, and what
+// The spaces that `outpace tune` looks through: one row per method lists the parameters it varies and what
 // a point of them plans: how far a step can reach, how many guesses it has, how many rows it runs.
 #pragma once
 #include "harness/config/point_name.h"
@@ -32,7 +32,7 @@ typedef struct TuneSpace {
 bool tune_space_open(const Prepared *p, const TuneMethod *method, TuneSpace *out);
 void tune_space_release(TuneSpace *s);
 
-// The point as --method takes it: "lookahead:W=5,N=3,G=5", with what the config sets.
+// The point as --method takes it: "lookahead:W=5,N=3,G=5", with the config's own values.
 bool tune_method_text(const Experiment *x, const Point *p, Text *out);
 
 // --- the experiment that tune runs
@@ -46,7 +46,7 @@ typedef struct TuneAsk {
     const char *weights;                            // NULL: mapped
     int limit, max_tokens, threads;
     bool ignore_eos;
-    bool processor; // what is measured is processor time: the run says so
+    bool processor; // measures processor time; the run is marked so
     uint64_t seed;  // of the order of the prompts
     Words axes;
     Words sets; // of the config, as `run --set` takes them

@@ -163,7 +163,7 @@ static TuneAnswer answer_of(const LedgerEntry *entry, int round) {
     return a;
 }
 
-// Seats stand in the order of the sweep, the baseline's last.
+// Seats are in the order of the sweep, the baseline's last.
 static bool take_answers(Tune *t, Error *e) {
     for (size_t i = 0; i < t->g.entry_count; i++) {
         int seat = t->g.entries[i].point;

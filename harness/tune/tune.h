@@ -1,12 +1,12 @@
 // Finds the fastest point of a method's space in little time: the surface once, a few points of the space,
-// what they say of all, and a race among the best few.
+// predictions from them for all, and a race among the best few.
 //
 //      surface   the time of a step by its rows, at the dataset's middle context
 //      sample    the points of a design decode the same prompts, in turned order, beside the baseline
 //      predict   all of the space (simulate/tuning.h)
 //      close in  points that may be the best, as far as is known, decode the sample's prompts, two at a time
 //      race      the best few decode further prompts, round by round, until one is left (simulate/race.h);
-//                then that one races those that all prompts so far say could still be faster
+//                then that one races those that could still be faster by all prompts so far
 //
 // How long each part may take is planned from the measured times of steps (simulate/plan.h): all parts
 // together take no more than the budget, and no more than a share of what a sweep of all points would. A
@@ -60,10 +60,10 @@ typedef struct TuneOptions {
     bool quiet;
 } TuneOptions;
 
-// What a test puts in place of the real things; NULL: those.
+// Replacements for tests; NULL: the real ones.
 typedef struct TuneSeams {
     bool (*interrupted)(void);
-    Clock (*clock)(const Session *target); // of what is measured, and of the budget
+    Clock (*clock)(const Session *target); // of measurements, and of the budget
 } TuneSeams;
 
 typedef struct TuneAnswer { // one prompt by one point, or several summed
@@ -110,7 +110,7 @@ bool tune_sum(const TuneSeat *s, int from, int to, TuneAnswer *out);
 // The point's speedup over the baseline in the rounds from `from` on that it has answered; NAN: none.
 double tune_speedup(const TuneResult *r, int point, int from);
 
-// --- what it prints
+// --- printing
 
 typedef struct TuneReport {
     const Prepared *prepared;
