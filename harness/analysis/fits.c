@@ -121,7 +121,7 @@ static void print_value(const char *name, const FitValue *v, bool interval) {
 
 static void print_estimate(const char *name, const FitEstimate *x) {
     const char *warnings[FIT_MOST_WARNINGS];
-    static const char *const DRAWN[] = {"prompts drawn again", "S moved by its errors",
+    static const char *const METHODS[] = {"prompts drawn again", "S moved by its errors",
                                         "S moved by the residuals", "steps drawn again"};
     if (!x->given) {
         if (x->refused.kind != ERROR_NONE) printf("%-14s none: %s\n", name, x->refused.text);
@@ -132,7 +132,7 @@ static void print_estimate(const char *name, const FitEstimate *x) {
     print_value("f", &x->f, x->interval);
     printf("  rms %.3g\n%-14s  condition %.3g, correlation of ln alpha and ln f %.3f%s%s\n", x->rms, "",
            x->condition, x->correlation, x->interval ? "; 95% intervals: " : "",
-           x->interval ? DRAWN[x->drawn] : "");
+           x->interval ? METHODS[x->drawn] : "");
     for (int i = 0, n = fit_warnings(x, warnings); i < n; i++)
         printf("%-14s  warning: %s\n", "", warnings[i]);
 }

@@ -1,4 +1,4 @@
-// Times steps of one model over a grid of sizes and contexts, beside what the machine could do at most.
+// Times steps of one model over a grid of sizes and contexts, beside the most that the machine could do.
 #include "harness/program/command.h"
 
 #include "engine/base/memory.h"
@@ -175,14 +175,14 @@ static bool look_for_drift(Bench *b, const BenchOptions *o, const BenchPoint *on
     return true;
 }
 
-// What the watch found out during point i of the time before it belongs to the points since it looked last.
+// The watch's findings up to point i belong to the points since it last looked.
 static void mark_before(Bench *b, int i, int *unseen) {
     const BenchTime *t = &b->run.points[i].time;
     if (!t->looked) return;
     for (; *unseen < i; ++*unseen) b->run.points[*unseen].time.flags |= t->flags_before;
 }
 
-// One token is measured anew at every context, as what the others are slower than.
+// One token is measured anew at every context, as the base of the slowdowns.
 static bool measure(Bench *b, Error *e) {
     Watch watch = {0};
     BenchOptions o = {.warm_up = 2,
@@ -237,7 +237,7 @@ static bool report(const Bench *b, const char *ended, Error *e) {
     return true;
 }
 
-// What was measured before a failure, or an interruption, is told all the same.
+// Points measured before a failure or an interruption are printed all the same.
 static bool bench(Bench *b, int *code, Error *e) {
     const BenchArguments *a = b->a;
     machine_read(&b->run.machine); // before threads are kept on their cores
@@ -284,7 +284,8 @@ const Command command_bench = {
     .lesson =
         "Times one step of so many tokens on top of so much context: forward pass, LM head on every node,\n"
         "best token of each. Verification pays where a step of many tokens costs little more than a step of\n"
-        "one: that ratio is the slowdown. Two floors stand beside it, both measured on this machine just\n"
+        "one: that ratio is the slowdown. Two floors are printed beside it, both measured on this machine "
+        "just\n"
         "before: the bytes a step must read at the memory's speed, and its operations at the processor's.\n"
         "Floor is how much of the step's time the larger one explains; above 100% the model is in the\n"
         "caches, which no floor is of.\n"
@@ -297,7 +298,7 @@ const Command command_bench = {
         "do not.\n"
         "\n"
         "A stand-in is a model with the shape of a published one, whose weights are others.\n"
-        "Weights are read faster from huge pages; how much of the memory lies in them is said, and what to\n"
+        "Weights are read faster from huge pages; how much of the memory is in them is printed, and what to\n"
         "do about it in docs/speed.md. One token is timed again after each context's points: where that\n"
         "takes another time than before, the machine changed, and slowdowns may be wrong: measure again.\n"
         "\n"

@@ -64,7 +64,7 @@ static const Arg OPTIONS[] = {
     {"device", ARG_WORD, AT(device), .help = "cpu, cuda[:n][,cuda:m], auto, null", .value = "NAME",
      .fallback = "cpu"},
     {"seed", ARG_SEED, AT(seed), .help = "of the tokens that are run", .value = "N", .fallback = "0"},
-    {"name", ARG_WORD, AT(name), .help = "what the run is called", .value = "NAME", .fallback = "MODEL"},
+    {"name", ARG_WORD, AT(name), .help = "name of the run", .value = "NAME", .fallback = "MODEL"},
     {"again", ARG_FLAG, AT(again), .help = "a new run, though one like this is there"},
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
 };
@@ -164,7 +164,7 @@ static void put_list(Text *out, const char *name, const IntList *l) {
     text_puts(out, "\n");
 }
 
-// All that decides what is measured: the same again is the same run.
+// Everything that affects the measurement: repeated, it is the same run.
 static bool hash_plan(const Work *s, const char *weights, const char *program, char out[SHA256_TEXT],
                       Error *e) {
     const SurfacePlan *p = &s->plan;
@@ -329,7 +329,7 @@ const Command command_bench_store = {
     .usage = "MODEL [OPTIONS]",
     .summary = "measure what steps of every size cost, and their parts, into the store",
     .arguments = {1, 1},
-    .kept = "what was measured is kept: the same command goes on",
+    .kept = "measured points are kept: the same command continues",
     .lesson =
         "Times steps of k rows of w + 1 tokens over contexts, beside a step of one token at that context:\n"
         "the memory-to-compute surface, slowdown(k, w, context). And a step's parts by themselves: layers\n"
@@ -342,7 +342,7 @@ const Command command_bench_store = {
         "With --cache copied each row of a batch reads a copy of the cache of its own, made before it is "
         "timed.\n"
         "One token is timed before and after a context's grid: if these differ, the machine changed, which\n"
-        "is stored and said; --again measures anew. The same command goes on with what was interrupted.\n"
+        "is stored and printed; --again measures anew. The same command continues an interrupted run.\n"
         "\n"
         "  outpace bench --store MODEL\n"
         "  outpace bench --store MODEL --k 1..32 --w 0..15 --context 25,100,500\n"

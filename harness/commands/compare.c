@@ -95,9 +95,8 @@ static void put_all(const Comparison *c, Judgement j, Text *out) {
     text_printf(out, " times %s, over %d prompts\n", c->kind == COMPARED_SPEEDUP ? "A's" : "as fast as A",
                 c->all.prompts);
     if (c->all.disturbed && c->all.calm)
-        text_printf(
-            out, "%d of %d samples are left out: something disturbed them, or what they are compared with\n",
-            c->all.disturbed, c->all.samples);
+        text_printf(out, "%d of %d samples are left out: something disturbed them, or their counterparts\n",
+                    c->all.disturbed, c->all.samples);
 }
 
 // Of the baselines: not of B's speed as long as the program is the same.
@@ -179,7 +178,7 @@ const Command command_compare = {
         "is taken; FILE:12/3 is a point in another store. Points are paired by their content (model,\n"
         "prompts, method, settings; not the paths of files), two single points by their prompts alone.\n"
         "\n"
-        "What is compared is the speedup over the baseline that was measured beside each sample, prompt by\n"
+        "Compares the speedup over the baseline that was measured beside each sample, prompt by\n"
         "prompt: a ratio above 1 is B faster, with an interval of 2000 resamples of prompts and of passes\n"
         "within them. A slower or busier machine slows the baselines as well: their own change is printed\n"
         "separately. Disturbed samples are left out on both sides.\n"

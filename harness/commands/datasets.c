@@ -25,7 +25,7 @@ static const Arg OPTIONS[] = {
     {"path", ARG_WORD, AT(path), .help = "show the prompts of a file of your own", .value = "FILE"},
     {"format", ARG_WORD, AT(format), .help = "of that file, FORMAT or FORMAT:FRAME", .value = "NAME",
      .fallback = "told by its keys"},
-    {"formats", ARG_FLAG, AT(formats), .help = "list the formats, and the frames that prompts stand in"},
+    {"formats", ARG_FLAG, AT(formats), .help = "list the formats, and the frames for prompts"},
 };
 #undef AT
 
@@ -48,8 +48,8 @@ static bool state_of(const KnownFile *file, const char *path, const char **out, 
 }
 
 static const GridColumn COLUMNS[] = {
-    {"name", false, 0, 0},  {"split", false, 0, 0},       {"rows", true, 0, 0},
-    {"state", false, 0, 0}, {"what it is", false, 24, 0},
+    {"name", false, 0, 0},  {"split", false, 0, 0},  {"rows", true, 0, 0},
+    {"state", false, 0, 0}, {"about", false, 24, 0},
 };
 
 static bool put_known(Grid *g, const KnownFile *f, const char *folder, Error *e) {

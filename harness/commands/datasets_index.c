@@ -25,7 +25,7 @@ static const Arg OPTIONS[] = {
     {"model", ARG_WORD, AT(model), .help = "the model whose tokenizer is used", .value = "DIR",
      .letter = 'm'},
     ARG_FORCE(AT(force)),
-    {"info", ARG_FLAG, AT(info), .help = "print what an index holds"},
+    {"info", ARG_FLAG, AT(info), .help = "print the contents of an index"},
     {"lines", ARG_FLAG, AT(lines), .help = "each line is a document; otherwise each file"},
 };
 #undef AT

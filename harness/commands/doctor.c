@@ -1,4 +1,4 @@
-// What this machine is, what it can do at most, and what would spoil a measurement on it.
+// Describes this machine, its limits, and anything that would spoil a measurement on it.
 #include "harness/program/command.h"
 
 #include "engine/base/json.h"
@@ -201,9 +201,9 @@ static bool run(int argc, char **argv, int *code, Error *e) {
 const Command command_doctor = {
     .name = "doctor",
     .usage = "[OPTIONS]",
-    .summary = "say what this machine can do, and what would spoil a measurement",
+    .summary = "describe this machine, its limits, and what would spoil a measurement",
     .lesson =
-        "Reads what the system says of processor, caches, cores and memory, measures how fast memory is\n"
+        "Reads the system's facts on processor, caches, cores and memory, measures how fast memory is\n"
         "read and how fast the best kernels compute (the two floors of 'outpace bench'), lists the\n"
         "libraries, and warns of what makes numbers wrong: a governor that changes clocks, load, other\n"
         "processes.\n",

@@ -1,4 +1,4 @@
-// Fits (alpha, f) of Lookahead's law to measured points and prints what they say, and how far to trust it; or
+// Fits (alpha, f) of Lookahead's law to measured points and prints the result, and how far to trust it; or
 // a machine to measured steps.
 #include "harness/program/command.h"
 
@@ -29,7 +29,7 @@ static const Arg OPTIONS[] = {
     {"db", ARG_WORD, AT(db), .help = "the store that RUN is in", .value = "FILE", .fallback = STORE_DEFAULT},
     {"law", ARG_WORD, AT(law), .help = "b = W = G, or each step's own candidates", .value = "paper|corrected",
      .fallback = "paper"},
-    {"bonus", ARG_WORD, AT(bonus), .help = "what a full match emits: N or N - 1", .value = "kept|dropped",
+    {"bonus", ARG_WORD, AT(bonus), .help = "tokens of a full match: N or N - 1", .value = "kept|dropped",
      .fallback = "the run's; of points kept"},
     {"filling", ARG_WORD, AT(filling), .help = "tokens of an output, whose first N - 2 steps emit one each",
      .value = "none|N", .fallback = "the run's; of points none"},
@@ -43,14 +43,14 @@ static const Arg OPTIONS[] = {
     ARG_FORCE(AT(force)),
     {"resamples", ARG_INT, AT(resamples), 100, 100000, "1000",
      .help = "of the bootstrap behind the intervals", .value = "N"},
-    {"seed", ARG_SEED, AT(seed), .help = "of the bootstrap, and what is held out", .value = "N",
+    {"seed", ARG_SEED, AT(seed), .help = "of the bootstrap, and of the points held out", .value = "N",
      .fallback = "0"},
     {"tsv", ARG_FLAG, AT(tsv), .help = "print the run's points, as --points reads them, and fit nothing"},
     {"json", ARG_FLAG, AT(json), .help = "print one JSON object; of a run, one a set of points"},
 };
 #undef AT
 
-// --- what is asked ---------------------------------------------------------------------------------------
+// --- the request ---------------------------------------------------------------------------------------
 
 static bool read_choice(const char *option, const char *text, const char *no, const char *yes, bool *out,
                         Error *e) {
@@ -67,7 +67,7 @@ static bool read_filling(const char *text, double *output, Error *e) {
            error_input(e, "fit: --filling is '%s', must be none or the tokens of an output, 1 to 1e9", text);
 }
 
-// o has what is known without being told.
+// o holds the values that are known without options.
 static bool read_options(const FitArguments *a, FitOptions *o, Error *e) {
     bool corrected;
     o->resamples = a->resamples, o->level = 0.95, o->seed = a->seed;
@@ -135,7 +135,7 @@ static bool keep(const FitArguments *a, int64_t run, const StoredFit *fits, size
     return true;
 }
 
-// A set that cannot be fitted does not keep the others from it; where none can, the first says why.
+// A set that cannot be fitted does not keep the others from it; if none can, the first gives the reason.
 static bool fit_stored(const FitArguments *a, const char *which, Error *e) {
     int64_t run;
     StoredSets sets = {0};
@@ -193,7 +193,7 @@ const Command command_fit = {
         "dataset by itself, with the lengths that its steps accepted; or of a file, which has a header\n"
         "line and tabs: columns N, W, G, S, and where known se; or a row a prompt, with prompt and steps;\n"
         "accepted, as length:count,length:count, adds the maximum likelihood; candidates, the same way,\n"
-        "gives the corrected law each step's own number of guesses. How outputs were counted must be said\n"
+        "gives the corrected law each step's own number of guesses. How outputs were counted must be given\n"
         "(--bonus, --filling): another way may fit as well, and gives another alpha and f.\n"
         "\n"
         "Printed: a bonus token is the one that a step adds to what it accepts; filling are steps before "

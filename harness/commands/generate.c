@@ -1,4 +1,4 @@
-// Generates one text: opens the model, decodes with one method, streams, and says what it cost.
+// Generates one text: opens the model, decodes with one method, streams, and reports the cost.
 #include "harness/program/command.h"
 
 #include "engine/base/json.h"
@@ -76,7 +76,7 @@ static const Arg OPTIONS[] = {
     {"prefill-chunk", ARG_INT, AT(prefill_chunk), 0, TREE_MAX_NODES, "0",
      .help = "prompt tokens a pass; 0: 1024", .value = "N"},
     CACHE_OPTION(AT(cache)),
-    {"stats", ARG_FLAG, AT(stats), .help = "say afterwards what it cost, on stderr", .letter = 's'},
+    {"stats", ARG_FLAG, AT(stats), .help = "report the cost on stderr afterwards", .letter = 's'},
     {"json", ARG_FLAG, AT(json), .help = "print one JSON object in place of the text"},
 };
 #undef AT
@@ -227,7 +227,7 @@ static void close_run(Run *r) {
     models_close(&r->models);
 }
 
-// --- what is said of it ----------------------------------------------------------------------------------
+// --- the report ----------------------------------------------------------------------------------
 
 static double decode_seconds(const DecodeResult *d) {
     return d->propose_s + d->forward_s + d->verify_s + d->observe_s;
@@ -395,7 +395,7 @@ const Command command_generate = {
         "MODEL is a Hugging Face directory: config.json, model.safetensors (or shards), tokenizer.json.\n"
         "Greedy output is the same token for token whatever the method; --stats shows what each gains.\n"
         "Ctrl-C ends the text where it is (exit code 130). OUTPACE_THREADS and OUTPACE_ISA in the\n"
-        "environment stand for --threads and --isa where those are not given. Tables that a method makes\n"
+        "environment replace --threads and --isa where those aren't given. Tables that a method makes\n"
         "of the model are kept in --cache; a default that cannot be written is a warning.\n"
         "\n"
         "--stats: S is tokens a step after prefill; rows are the tokens that a step runs, guesses and all.\n"

@@ -34,7 +34,7 @@ const Command command_methods = {
         "Lists the methods, or those named, with a line a parameter: name, range, default, meaning.\n"
         "Give parameters after the method's name:\n"
         "  outpace generate MODEL \"Hello\" --method prompt-lookup:ngram_max=2,draft=8\n"
-        "A mix puts several into one tree. Each has its parameters in parentheses, and the whole stands\n"
+        "A mix puts several into one tree. Each has its parameters in parentheses, and the whole is written\n"
         "in quotes, since a shell reads parentheses itself; of the rows left each may use an equal part,\n"
         "in turn:\n"
         "  outpace generate MODEL \"Hello\" --method 'mix:ngrammys(k=5,w=4)+lookahead(W=7,G=7),rows=64'\n",

@@ -32,7 +32,7 @@ static const Arg OPTIONS[] = {
      .value = "KEY=VALUE"},
     ARG_FORCE(AT(force)),
     {"check", ARG_FLAG, AT(check),
-     .help = "info: read all weights too, and say whether each is a finite number"},
+     .help = "info: read all weights too, and check that each is a finite number"},
     {"variant", ARG_WORD, AT(variant), .help = "adapter: kangaroo, with-head, one-layer, mlp, medusa",
      .value = "NAME", .fallback = "kangaroo"},
     {"exit-layer", ARG_INT, AT(exit_layer), 1, 1000, "2",
@@ -64,7 +64,7 @@ static bool synth(const char *shape, const char *dir, const ModelOptions *o, Err
     return ok;
 }
 
-// What is read cannot be replaced while it is read, --force or not.
+// A file can't be replaced while it is read, --force or not.
 static bool check_apart(const char *dir, const char *model, const char *adapter, Error *e) {
     Output out = {0};
     output_reads(&out, model);
@@ -155,8 +155,8 @@ const Command command_model = {
         "synth writes a random model of a published shape as a Hugging Face directory: real cost, no\n"
         "meaning.\n"
         "adapter writes a random Kangaroo adapter, or Medusa's heads, for a model.\n"
-        "inflate writes a model of a large shape that computes what a small one does, every weight read and\n"
-        "multiplied: the small one's acceptance at the large one's cost. Its numbers are a stand-in's.\n"
+        "inflate writes a model of a large shape that computes a small one's results, every weight read and\n"
+        "multiplied: the small one's acceptance at the large one's cost. It is a stand-in for such a model.\n"
         "info opens a directory, checks every file in it, and describes the model; --check reads every\n"
         "weight.\n"
         "shapes lists the known shapes; the path of a config.json is a shape too.\n"

@@ -1,4 +1,4 @@
-// What a config would run: checked as run checks it, but nothing is measured of it.
+// Plans a run: the config is checked as `run` checks it, but nothing is measured.
 #include "harness/program/command.h"
 
 #include "engine/base/file.h"
@@ -163,21 +163,20 @@ static bool print_group(const Prepared *p, const Done *done, const Group *g, boo
 
 // --- how long it takes ------------------------------------------------------------------------------------
 
-// What is not measured of a machine: see the parts.
+// Assumed, not measured; the parts are printed with them.
 static const double WRITTEN_BYTES = 3e8; // a second, of a model that is made
 static const double OPENED_BYTES = 1e9;  // a second, of weights that are read first
 static const double HOST_RATE = 2e9;     // operations a second, of a table that the host makes
-static const double WIDE_SHARE =
-    0.65; // of what the machine computes at most, that a step of many rows reaches
+static const double WIDE_SHARE = 0.65;   // of the machine's peak, reached by a step of many rows
 
-// What a setup's steps cost.
+// The cost of a setup's steps.
 typedef struct Price {
     double token_s; // a step of one token
     double row_s;   // a row of a step of many
-    char from[200]; // what that is known by
+    char from[200]; // its source
 } Price;
 
-// Seconds of what is left; 0: nothing.
+// Seconds left; 0: nothing.
 typedef struct Parts {
     double making, opening, tables, warmup, prefill, decoding;
     double made_bytes, table_rows, prompt_tokens, tokens;
@@ -286,8 +285,8 @@ static bool stored_price(const Prepared *p, const Done *done, int setup, Price *
     return rows_end(r, true, e);
 }
 
-// What the setup's device can do, measured once for all setups on it; all 0 where it is not here, or has no
-// arithmetic.
+// The ceilings of the setup's device, measured once for all setups on it; all 0 where it is not here, or has
+// no arithmetic.
 static void measure_device(const Schedule *s, int setup, Ceilings *all) {
     const char *device = s->setups[setup].settings->device;
     BackendOptions o = {.isa = getenv("OUTPACE_ISA"), .threads = s->setups[setup].settings->threads};
@@ -333,7 +332,7 @@ static bool price(const Prepared *p, const Done *done, int setup, Ceilings *ceil
     return true;
 }
 
-// --- what is said
+// --- printing
 
 static const char *seconds_text(double seconds, char out[32]) {
     if (seconds < 99.5) snprintf(out, 32, "%.0f s", seconds);
@@ -419,7 +418,7 @@ static bool plan(int argc, char **argv, int *code, Error *e) {
 const Command command_plan = {
     .name = "plan",
     .usage = "CONFIG.yaml [OPTIONS]",
-    .summary = "say what an experiment would run, what is done, and how long it takes",
+    .summary = "plan an experiment: its points, what is done, and how long the rest takes",
     .arguments = {1, 1},
     .lesson =
         "Reads everything that 'outpace run' would read before it starts. An error names file, line and "

@@ -167,7 +167,7 @@ static bool write_plot(Store *store, const Figure *f, const char *name, int64_t 
     return ok;
 }
 
-// What is drawn, and from where.
+// The figure and its source.
 typedef struct Source {
     Store *store;
     int64_t run;
@@ -242,12 +242,12 @@ const Command command_plot = {
     .lesson =
         "Without FIGURE, lists the figures there are, and the papers' that each draws, whose names are as\n"
         "good: of a run of several models they draw the one that the paper's figure is of. Beside the plot\n"
-        "stand its numbers (FILE.dat) and the script (FILE.gp) with which gnuplot redraws it alone; beside\n"
-        "NAME.tex stands the picture that it includes, too (NAME-inc.pdf). A file that 'plot' did not write\n"
-        "is not replaced without --force. What was not measured is hatched; what failed says so.\n"
+        "are its numbers (FILE.dat) and the script (FILE.gp) with which gnuplot redraws it alone; beside\n"
+        "NAME.tex is the picture that it includes (NAME-inc.pdf). A file that 'plot' did not write\n"
+        "is not replaced without --force. Cells that weren't measured are hatched; failures are marked.\n"
         "With --on, slowdown, contexts and rows draw no run: each step is priced on that machine, for "
         "SHAPE.\n"
-        "'CARD-reckoned' are GPUs whose steps were reckoned from what the kernels do; none was measured.\n"
+        "'CARD-reckoned' are GPUs whose steps were reckoned from the kernels' work; none was measured.\n"
         "A paper needs the package graphicx and \\input{FILE}: 5.5 inches wide, with letters of 9 points\n"
         "(with --dark, the package color, too). The terminal's figure is as large as the terminal.\n"
         "\n"

@@ -148,7 +148,7 @@ const Command command_replay = {
     .arguments = {0, WORDS_MAX},
     .lesson =
         "Runs the real methods, decode loop and verifier over the dataset's own answers, as if a model\n"
-        "had said them: S and CTAR as a greedy run with these outputs would have them, in no time. For\n"
+        "had written them: S and CTAR as a greedy run with these outputs would have them, in no time. For\n"
         "prompt-lookup, ngrammys with strategy=context, rest (with a datastore), and mixes of them; and\n"
         "for ouroboros-pool (K, beta, W, warm as of ouroboros), the phrases that Ouroboros tries after\n"
         "its draft model's words, here after the text's. The intervals draw prompts again. No speed of a\n"

@@ -79,7 +79,7 @@ static bool run_ledger(Ledger *l, const RunOptions *o, int *code, Error *e) {
     return o->json || print_table(l, &result, e);
 }
 
-// Before anything is made or measured: who has an hour may want to mend these first.
+// Before anything is made or measured: users may want to fix these first.
 static bool tell_refusals(const Prepared *p, Error *e) {
     Text lines = {0};
     int count = inputs_refused(&p->inputs);

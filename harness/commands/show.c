@@ -1,4 +1,4 @@
-// What is stored: the table of a run's points, and the list of runs.
+// Prints stored runs: the list of them, or the table of a run's points.
 #include "harness/program/command.h"
 
 #include "harness/program/terminal.h"
@@ -60,7 +60,7 @@ static const GridColumn SURFACE[] = {
     {"slowdown", true, 0, 0}, {"[95%]", false, 0, 0},  {"floor ms", true, 0, 5},  {"disturbed", false, 0, 0},
 };
 
-// What the query of print_surface selects, in order.
+// The columns of print_surface's query, in order.
 enum {
     KIND,
     CONTEXT,
@@ -112,7 +112,7 @@ static void put_step(Grid *g, const Rows *r) {
     grid_end(g);
 }
 
-// What a run of 'outpace bench --store' measured; nothing of others.
+// The surface of a run of 'outpace bench --store'; nothing for others.
 static bool print_surface(Store *store, int64_t run, Error *e) {
     static const char SQL[] =
         "SELECT s.kind, context, k, w, a, b, s.rows, samples, 1e-6 * median_ns, 1e-6 * low_ns, 1e-6 * "
@@ -133,7 +133,7 @@ static bool print_surface(Store *store, int64_t run, Error *e) {
     return ok;
 }
 
-// Why there are points without a speedup, of what was imported.
+// Why imported points lack a speedup.
 static bool print_alone(Store *store, int64_t run, Error *e) {
     static const char SQL[] = "SELECT count(*) FROM point_base JOIN point ON point.id = point_id JOIN run ON "
                               "run.id = run_id WHERE run_id = ?1 AND kind = 'import' AND base_id IS NULL";
@@ -253,8 +253,9 @@ static bool show(int argc, char **argv, int *code, Error *e) {
         return listed;
     }
     bool ok =
-        store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) && estimates_ensure(&store, run, e) &&
-        choice_apply(&o.choice, store, run, e) && (o.json || print_run(store, run, e)) &&
+        store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) &&
+        estimates_ensure(&store, run, e) && choice_apply(&o.choice, store, run, e) &&
+        (o.json || print_run(store, run, e)) &&
         (o.json ? stored_json(store, run, &text, e)
                 : stored_table(store, run, &table, e) && grid_show(&table, e) && print_alone(store, run, e) &&
                       print_fits(store, run, e) && print_surface(store, run, e) &&

@@ -1,4 +1,4 @@
-// A stored run's steps priced on another machine and model: what it would have come to there.
+// A stored run's steps priced on another machine and model: its expected result there.
 #include "harness/program/command.h"
 
 #include "harness/analysis/prediction.h"
@@ -90,8 +90,7 @@ static void put_point(Grid *g, const SimulatedPoint *p, bool against) {
         else grid_next(g);
     if (against && p->doubt) text_printf(&g->cell, "measured: %s", p->doubt);
     if (!isfinite(p->step_s))
-        text_printf(&g->cell, "%sits steps do not say what they ran: docs/steps.md",
-                    g->cell.length ? "; " : "");
+        text_printf(&g->cell, "%sits steps lack their passes: docs/steps.md", g->cell.length ? "; " : "");
     grid_next(g);
     grid_end(g);
 }
@@ -116,7 +115,7 @@ static bool print_points(const Simulation *s, bool against, Error *e) {
 }
 
 static const GridColumn ERRORS[] = {
-    {"errors against what was measured", false, 20, 0},
+    {"errors against the measurement", false, 20, 0},
     {"step: median", true, 0, 0},
     {"step: worst", true, 0, 2},
     {"step: n", true, 0, 1},
@@ -183,10 +182,10 @@ static void print_head(const Prediction *of) {
                     SHOWN(of->of->shape));
     terminal_printf("prices     %s\n",
                     p->machine.reckoned
-                        ? "reckoned from what the kernels do: no step was measured on such a card"
+                        ? "reckoned from the kernels' work: no step was measured on such a card"
                     : hardware_is_floor(&p->machine) ? "a data sheet's: floors, no step there can be faster"
                                                      : "as its steps were measured and fitted");
-    puts("accepted   what the run's own models accepted: S is theirs");
+    puts("accepted   tokens that the run's own models accepted: S is theirs");
     if (bytes > p->machine.memory_bytes)
         terminal_printf("note       weights of %.1f GB do not fit into its %.1f GB\n", 1e-9 * bytes,
                         1e-9 * p->machine.memory_bytes);
@@ -301,7 +300,7 @@ const Command command_simulate = {
     .lesson =
         "Every pass that the run's steps ran is priced on MACHINE for a model of SHAPE: layers, head,\n"
         "draft passes, prefill and commit by what they read and compute; the host's part is as it was\n"
-        "recorded. What was accepted is the run's own, so S is that of the model that ran. Intervals draw\n"
+        "recorded. Acceptance is the run's own, so S is that of the model that ran. Intervals draw\n"
         "prompts again; they know nothing of the price's own error, which --against prints, for step\n"
         "time, S and speedup apart, where the same points were measured there. A machine of\n"
         "configs/hardware is a data sheet, and its prices are floors; fitted to a measured surface (fit\n"

@@ -33,7 +33,7 @@ static const Arg CARE_OPTIONS[] = {
 
 // --- sql -------------------------------------------------------------------------------------------------
 
-// What is printed of a cell, and its letters, at most MOST_WIDTH.
+// The printed part of a cell, at most MOST_WIDTH letters.
 static int cut(const char *cell, Text *out) {
     char letter[LETTER_SIZE];
     int n = 0;
@@ -164,7 +164,7 @@ static const Command MERGE = {
     .summary = "bring all that other stores hold into one",
     .arguments = {1, WORDS_MAX},
     .lesson =
-        "What both hold stands once: a run that was copied with its store and gone on with in both places\n"
+        "Rows of both are kept once: a run that was copied with its store and continued in both places\n"
         "is one run with the samples of both. Runs that were made apart stay apart, though their content\n"
         "be equal. Each store comes whole or not at all, and is only read.\n"
         "\n"

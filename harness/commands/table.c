@@ -35,7 +35,7 @@ static const Arg OPTIONS[] = {
      .fallback = "the newest for this table"},
     {"format", ARG_WORD, AT(format), .help = "of the table", .value = "text|md|csv|latex|json",
      .fallback = "text"},
-    {"about", ARG_FLAG, AT(about), .help = "what makes it, what it needs, what was run here"},
+    {"about", ARG_FLAG, AT(about), .help = "how to make it, what it needs, and its runs here"},
     {"claims", ARG_FLAG, AT(claims), .help = "the papers' claims in words, with a verdict each"},
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
     CHOICE_OPTIONS(AT, choice),
@@ -100,7 +100,7 @@ static bool print_prices(const char *format, Error *e) {
     return true;
 }
 
-// --- what was run here -----------------------------------------------------------------------------------
+// --- runs here -----------------------------------------------------------------------------------
 
 enum { HERE_SIZE = 64 };
 
@@ -134,7 +134,7 @@ static const GridColumn COLUMNS[] = {
     {"item", false, 0, 0},
     {"experiment", false, 0, 1},
     {"here", false, 14, 0},
-    {"what it is; at full scale: how much, of what", false, 36, 0},
+    {"about; at full scale: how much, of what", false, 36, 0},
 };
 
 static bool print_items(const Catalogue *c, Store *store, Error *e) {
@@ -184,7 +184,7 @@ static bool print_claims(const Catalogue *c, Store *store, Error *e) {
 
 // --- one item --------------------------------------------------------------------------------------------
 
-// What the paper leaves open, where the config is here.
+// Choices where the paper is silent, if the config is here.
 static bool print_chosen(const CatalogueItem *item, Error *e) {
     char path[256];
     snprintf(path, sizeof path, "configs/%s.yaml", item->experiment);

@@ -1,4 +1,4 @@
-// Trains a model as a YAML file says, or adapters on top of one: reads the text, goes on from a checkpoint if
+// Trains a model from a YAML file, or adapters on top of one: reads the text, goes on from a checkpoint if
 // there is one, and ends with a model directory, or well before that when it is interrupted.
 #include "harness/program/command.h"
 
@@ -42,7 +42,7 @@ static const Arg OPTIONS[] = {
     {"baseline", ARG_FLAG, AT(baseline),
      .help = "train nothing: print the held-out loss of a 5-gram model beside the checkpoint's"},
     {"preset", ARG_WORD, AT(said.preset),
-     .help = "a model's size and schedule: 5m, 20m, 60m; what the file says is first", .value = "NAME"},
+     .help = "a model's size and schedule: 5m, 20m, 60m; the file's own keys win", .value = "NAME"},
     {"tokenizer", ARG_WORD, AT(said.tokenizer), .help = "of a model, in place of the file's",
      .value = "FILE"},
     {"figure", ARG_WORD, AT(adapter.figure),
@@ -50,7 +50,7 @@ static const Arg OPTIONS[] = {
     {"report", ARG_WORD, AT(report.dir),
      .help = "train nothing: write DIR/report.md on the file's model, or that of --start", .value = "DIR"},
     {"outputs", ARG_WORD, AT(outputs),
-     .help = "train nothing: write what that model writes after its documents' beginnings", .value = "FILE"},
+     .help = "train nothing: write that model's continuations of its documents' beginnings", .value = "FILE"},
     {"prompts", ARG_INT, AT(report.prompts), 1, 1 << 20, "10",
      .help = "report (200 at most), outputs: of each domain", .value = "N"},
     {"max-tokens", ARG_INT, AT(report.tokens), 1, 1 << 16, "128",
@@ -70,12 +70,10 @@ static const Arg OPTIONS[] = {
      .value = "FILE"},
     {"separator", ARG_WORD, AT(adapter.separator), .help = "the line that ends a document in the files",
      .value = "LINE"},
-    {"steps", ARG_INT, AT(adapter.steps), 0, 1 << 30, "0", .help = "how many; 0: as the file says",
+    {"steps", ARG_INT, AT(adapter.steps), 0, 1 << 30, "0", .help = "how many; 0: the file's", .value = "N"},
+    {"batch", ARG_INT, AT(adapter.batch), 0, 1 << 24, "0", .help = "tokens a step; 0: the file's",
      .value = "N"},
-    {"batch", ARG_INT, AT(adapter.batch), 0, 1 << 24, "0", .help = "tokens a step; 0: as the file says",
-     .value = "N"},
-    {"rate", ARG_REAL, AT(adapter.rate), 0, 10, "0", .help = "of learning; 0: as the file says",
-     .value = "R"},
+    {"rate", ARG_REAL, AT(adapter.rate), 0, 10, "0", .help = "of learning; 0: the file's", .value = "R"},
 };
 #undef AT
 
@@ -165,7 +163,7 @@ static bool write_model(ModelRun *m, const char *dir, Error *e) {
     return ok;
 }
 
-// What counting alone reaches on the same split, and what the checkpoint has reached.
+// Losses on the same split: by counting alone, and the checkpoint's.
 static bool show_baseline(TrainRun *r, Error *e) {
     enum { ORDER = 5 };
     Trainer *t = &r->trainer;
@@ -282,21 +280,21 @@ const Command command_train = {
         "  20m           12    384       4,096      20.5 M    33 M  0.6 GB  3.6 hours\n"
         "  60m           16    576       8,192      61.3 M    98 M  1.6 GB  33 hours\n"
         "\n"
-        "Memory and times are reckoned: 16 bytes a parameter and what a pass leaves behind; 51 million\n"
+        "Memory and times are reckoned: 16 bytes a parameter, and the values that a pass keeps; 51 million\n"
         "parameters times tokens a second. The tokenizer makes the vocabulary; --steps changes the time.\n"
         "With 'teacher: DIR' in the file a model learns the distributions of another one with the same\n"
         "tokenizer in place of the text's tokens: a draft for it.\n"
         "A checkpoint has 12 bytes a parameter (muon 8). --snapshot keeps its model in 2; a training that\n"
         "goes on from that is close to the whole one, and not the same: it warms up a second time.\n"
-        "--baseline tells what a model that only counts (5-grams, modified Kneser-Ney) reaches on the\n"
-        "same split. --report writes what a trained model is like: loss of each domain in nats a token and\n"
+        "--baseline prints the loss of a model that only counts (5-grams, modified Kneser-Ney) on the\n"
+        "same split. --report describes a trained model: loss of each domain in nats a token and\n"
         "a byte, with 5-grams beside it; texts, and how many of them loop; S of every method, greedy and\n"
         "at temperature 0.3. A domain is a key of the file's 'domains', or a file of its 'files'.\n"
-        "--outputs makes a text of what the model itself writes, half greedy, half at temperature 0.3: "
+        "--outputs writes a text by the model itself, half greedy, half at temperature 0.3: "
         "beside\n"
         "the model's own text it is what adapters, heads and drafts are asked about in use.\n"
         "\n"
-        "adapter and heads learn from what MODEL itself says after any text: Kangaroo's adapter (its\n"
+        "adapter and heads learn MODEL's own predictions after any text: Kangaroo's adapter (its\n"
         "paper's Table 2 has the variants) and Medusa's heads. The model does not change. What is held\n"
         "out shows the agreement: at how many positions the likeliest token is the model's.\n"
         "\n"

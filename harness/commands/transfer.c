@@ -29,7 +29,7 @@ typedef struct {
 
 #define AT(name) offsetof(TransferOptions, name)
 static const Arg EXPORT_OPTIONS[] = {
-    {"format", ARG_WORD, AT(format), .help = "what it is written as", .value = "csv|jsonl|spec-bench",
+    {"format", ARG_WORD, AT(format), .help = "of the output", .value = "csv|jsonl|spec-bench",
      .fallback = "by -o, else csv"},
     {"what", ARG_WORD, AT(what), .help = "a line a point, prompt, step or fit; jsonl's steps: docs/steps.md",
      .value = "results|samples|steps|fits", .fallback = "results"},
@@ -98,7 +98,7 @@ static bool write_rows(Store *s, int64_t run, const TransferOptions *o, int tabl
     return (jsonl ? store_export_jsonl : store_export_csv)(s, TABLES[table].sql, run, out, e);
 }
 
-// A reader that has what it wanted, and left, is no failure: main asks the same of all that is printed.
+// A reader that left early isn't a failure; main treats standard output the same way.
 static bool print_rows(Store *s, int64_t run, const TransferOptions *o, int table, Error *e) {
     return write_rows(s, run, o, table, stdout, e) || (ferror(stdout) && file_reader_left(STDOUT_FILENO));
 }
@@ -270,8 +270,8 @@ const Command command_store_import = {
     .summary = "take in steps of other engines, or answers that Spec-Bench published",
     .arguments = {2, 2},
     .lesson =
-        "Steps of other engines stand in the same tables as our own: docs/steps.md says what a line holds.\n"
-        "What is imported is a run of its own, and the same file is taken once. A file that 'outpace "
+        "Steps of other engines go to the same tables as our own: docs/steps.md describes a line.\n"
+        "An import is a run of its own, and the same file is imported once. A file that 'outpace "
         "export'\n"
         "wrote becomes the run that it was, with its settings, baselines, machine, failures and flags.\n"
         "\n"

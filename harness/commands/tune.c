@@ -205,7 +205,7 @@ const Command command_tune = {
     .usage = "MODEL --method NAME --dataset NAME [OPTIONS]",
     .summary = "find a method's fastest parameters, without measuring them all",
     .arguments = {1, 1},
-    .kept = "what was measured is in the store",
+    .kept = "measured points are in the store",
     .lesson =
         "Measures what steps cost by their rows, then a few points of the method's space on a few\n"
         "prompts; fits Lookahead's law to what they accept, predicts all of the space, and measures what\n"

@@ -49,7 +49,7 @@ static const Arg OPTIONS[] = {
      .value = "N"},
     {"threads", ARG_INT, AT(models.threads), 0, 1024, "0", .help = "0: one a core", .value = "N"},
     {"context", ARG_INT, AT(models.context), 0, 1 << 24, "0",
-     .help = "positions to hold; 0: as the model says", .value = "N", .letter = 'c'},
+     .help = "positions to hold; 0: the model's context", .value = "N", .letter = 'c'},
     {"compute", ARG_WORD, AT(models.compute), .help = "how activations enter products",
      .value = "f32|bf16|f16", .fallback = "as the weights"},
     {"math", ARG_WORD, AT(models.math), .help = "fast: products by cuBLASLt, on cuda", .value = "exact|fast",
@@ -186,7 +186,7 @@ static bool check_sampling(Verify *v, const char *text, Method *method, const Sa
 
 // --- all of it -------------------------------------------------------------------------------------------
 
-// A method that cannot be opened with what was given is left out where it was not asked for by name.
+// A method that can't be opened with the given models is left out unless it was named.
 static bool check_method(Verify *v, const char *text, bool named, Error *e) {
     const VerifyOptions *o = v->o;
     Sampling greedy = {.top_p = 1}, sampling = {o->temperature, o->top_k, o->top_p};
@@ -286,7 +286,8 @@ const Command command_verify = {
         "decoding. The first difference is named: prompt, position, both tokens, and how close the two\n"
         "best logits were. With --sampling each sampled token is also placed in the model's own\n"
         "distribution in front of it; over many tokens these places are uniform if and only if tokens are\n"
-        "drawn as the model says (a chi-square test; a correct method fails it once in a million times).\n"
+        "drawn from the model's distribution (a chi-square test; a correct method fails it once in a million "
+        "times).\n"
         "Exit code 1 if any fails. With --math fast, whose sums may depend on what shares a step, outputs\n"
         "are held against those of exact math; those that differ are counted, and none of them fails.\n"
         "\n"

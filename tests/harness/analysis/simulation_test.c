@@ -154,7 +154,7 @@ static void command(void **state) {
     CHILD_OUTPACE(&c, *state, 0, "simulate", "filled", "--db", "a.db", "--on", "v100-32gb", "--shape",
                   "llama2-70b", "--against", "filled");
     assert_non_null(strstr(text_get(&c.out), "weights of 137.4 GB do not fit into its 32.0 GB"));
-    assert_non_null(strstr(text_get(&c.out), "errors against what was measured"));
+    assert_non_null(strstr(text_get(&c.out), "errors against the measurement"));
     assert_non_null(strstr(text_get(&c.out), "  measured: 1 of "));
     assert_non_null(strstr(text_get(&c.out), "a data sheet's: floors"));
     assert_non_null(strstr(text_get(&c.out),
@@ -214,7 +214,7 @@ static void unknown_passes(void **state) {
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "simulate", "1", "--db", "other.db", "--on", "l4", "--shape", "tiny");
     assert_null(strstr(text_get(&c.out), "nan"));
-    assert_non_null(strstr(text_get(&c.out), "its steps do not say what they ran: docs/steps.md"));
+    assert_non_null(strstr(text_get(&c.out), "its steps lack their passes: docs/steps.md"));
     child_release(&c);
 }
 

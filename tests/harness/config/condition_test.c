@@ -160,7 +160,7 @@ static void examples(void **state) {
 static void refusals(void **state) {
     (void)state;
     check("", "a parameter or a value is missing before ''");
-    check("W", "after 'W' must stand ==, !=, <, <=, > or >=");
+    check("W", "'W' must be followed by ==, !=, <, <=, > or >=");
     check("not prompt_pool", "after 'prompt_pool' must stand ==, !=, <, <=, > or >=");
     check("W >", "a parameter or a value is missing before ''");
     check("W = 3", "'= 3' is no part of a condition: write ==, !=, <, <=, > or >=");

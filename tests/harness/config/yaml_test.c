@@ -162,8 +162,8 @@ static void refusals(void **state) {
         {"a: &b [1]", "x.yaml:1:4: '&b' is an anchor: write the value where it is used"},
         {"a: &b {c: 1}", "x.yaml:1:4: '&b' is an anchor: write the value where it is used"},
         {"a: *b", "x.yaml:1:4: '*b' is an alias: write the value itself"},
-        {"a: !!str 5", "x.yaml:1:4: 'tag:yaml.org,2002:str' is a tag: take it away, and quote what is text"},
-        {"a: !x [5]", "x.yaml:1:4: '!x' is a tag: take it away, and quote what is text"},
+        {"a: !!str 5", "x.yaml:1:4: 'tag:yaml.org,2002:str' is a tag: remove it, and quote texts"},
+        {"a: !x [5]", "x.yaml:1:4: '!x' is a tag: remove it, and quote texts"},
         {"a: 1\n---\nb: 2", "x.yaml:2:1: a second document begins here: keep one to a file"},
         {"a: 1\x01", "x.yaml:1:5: this is not YAML: control characters are not allowed"},
         {"? \n: 1", "x.yaml:1:2: a key must be one word, such as 'seed: 1'"},
@@ -190,7 +190,7 @@ static void limits(void **state) {
         int most;
         const char *want;
     } cases[] = {
-        {"", "[", YAML_DEEPEST, "x.yaml:1:17: maps and lists stand more than 16 deep in each other"},
+        {"", "[", YAML_DEEPEST, "x.yaml:1:17: maps and lists are nested more than 16 deep"},
         {"", "- 1\n", YAML_NODES - 1, "x.yaml:10000:3: there are more than 10000 values: take some away"},
         {"a: 1\n#", "#", YAML_BYTES - 6,
          "x.yaml:1:1: it has more than 262144 bytes: no config needs so many"},
@@ -276,7 +276,7 @@ static void wrong_overrides(void **state) {
     static const char *const cases[][3] = {
         {"seed", "", "--set seed:1:1: there is nothing in it"},
         {"seed", "[1", "--set seed:2:1: this is not YAML: did not find expected ',' or ']'"},
-        {"seed.a", "1", "--set seed.a:1:1: 'a' cannot stand below '1', which is one value"},
+        {"seed.a", "1", "--set seed.a:1:1: 'a' cannot be a key of '1', which is a single value"},
         {"list.q", "1", "x.yaml:2:7: this list has no 'q': name one of its 4 items, or its number from 0"},
         {"list.4", "1", "x.yaml:2:7: this list has no '4': name one of its 4 items, or its number from 0"},
         {"list.z.v", "1", "x.yaml:2:39: two items of this list are 'z': say which by its number, from 0"},
