@@ -163,7 +163,7 @@ static void command(void **state) {
     CHILD_OUTPACE(&c, *state, 0, "simulate", "filled", "--db", "a.db", "--on", "h100-reckoned", "--shape",
                   "tiny"); // says it wherever the machine's name is
     assert_non_null(strstr(text_get(&c.out), "NVIDIA H100 SXM 80 GB, reckoned, shape tiny"));
-    assert_non_null(strstr(text_get(&c.out), "prices     reckoned from what the kernels do"));
+    assert_non_null(strstr(text_get(&c.out), "prices     reckoned from the kernels' work"));
     child_release(&c);
     static const char *const ROWS[][2] = {{"abacus", "there is no machine 'abacus'"}, {"x.json", "x.json"}};
     for (int i = 0; i < 2; i++) {

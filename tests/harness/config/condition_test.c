@@ -161,7 +161,7 @@ static void refusals(void **state) {
     (void)state;
     check("", "a parameter or a value is missing before ''");
     check("W", "'W' must be followed by ==, !=, <, <=, > or >=");
-    check("not prompt_pool", "after 'prompt_pool' must stand ==, !=, <, <=, > or >=");
+    check("not prompt_pool", "'prompt_pool' must be followed by ==, !=, <, <=, > or >=");
     check("W >", "a parameter or a value is missing before ''");
     check("W = 3", "'= 3' is no part of a condition: write ==, !=, <, <=, > or >=");
     check("W + G > 3", "'+ G > 3' is no part of a condition: write ==, !=, <, <=, > or >=");

@@ -279,7 +279,7 @@ static void wrong_overrides(void **state) {
         {"seed.a", "1", "--set seed.a:1:1: 'a' cannot be a key of '1', which is a single value"},
         {"list.q", "1", "x.yaml:2:7: this list has no 'q': name one of its 4 items, or its number from 0"},
         {"list.4", "1", "x.yaml:2:7: this list has no '4': name one of its 4 items, or its number from 0"},
-        {"list.z.v", "1", "x.yaml:2:39: two items of this list are 'z': say which by its number, from 0"},
+        {"list.z.v", "1", "x.yaml:2:39: two items of this list are 'z': choose one by its number, from 0"},
         {"", "1", "--set :1:1: a path is words with a dot between them, such as generation.seed"},
         {"map..b", "1", "--set map..b:1:1: a path is words with a dot between them, such as generation.seed"},
     };
