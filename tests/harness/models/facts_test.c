@@ -154,14 +154,14 @@ static void datastores_are_built(void **state) {
     mem_free(plain);
     assert_non_null(strstr(RUN(&cli, 2, "datastore", "build", "a.txt", "-o", "x"), "needs FILES, -o FILE"));
     assert_non_null(strstr(RUN(&cli, 2, "datastore", "build", "b.txt", "-o", "x", "--model", "model"),
-                           "a datastore of nothing"));
+                           "a datastore needs at least one token"));
     RUN(&cli, 0, "datastore", "build", "a.txt", "-o", "whole", "--model", "model"); // over one of its own
     assert_non_null(
         strstr(RUN(&cli, 2, "datastore", "build", "a.txt", "-o", "model/config.json", "--model", "model"),
                "is read by this command"));
     assert_non_null(strstr(RUN(&cli, 2, "datastore", "build", "a.txt", "-o", "b.gz", "--model", "model"),
                            "'b.gz' is there already"));
-    assert_non_null(strstr(RUN(&cli, 2, "datastore", "info", "a.txt"), "'a.txt' is no datastore"));
+    assert_non_null(strstr(RUN(&cli, 2, "datastore", "info", "a.txt"), "'a.txt' is not a datastore"));
     assert_non_null(strstr(RUN(&cli, 2, "datastore", "mend", "a.txt"), "usage: outpace datastore"));
     close_cli(&cli);
 }
