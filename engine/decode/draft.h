@@ -69,17 +69,17 @@ typedef struct DraftSampling {
      .low = -1,                                                                                     \
      .high = 100,                                                                                   \
      .fallback = "-1",                                                                              \
-     .help = "the draft's; 0 is greedy, -1 as the run's"},                                          \
+     .help = "of the draft; 0: greedy, -1: as the run"},                                            \
         {.name = "draft_top_k",                                                                     \
          .type = PARAM_INT,                                                                         \
          .offset = (at) + offsetof(DraftSampling, top_k),                                           \
          .low = -1,                                                                                 \
          .high = 1 << 24,                                                                           \
          .fallback = "-1",                                                                          \
-         .help = "the draft's; 0 is off, -1 as the run's"},                                         \
+         .help = "of the draft; 0: off, -1: as the run"},                                           \
     {                                                                                               \
         .name = "draft_top_p", .type = PARAM_REAL, .offset = (at) + offsetof(DraftSampling, top_p), \
-        .low = -1, .high = 1, .fallback = "-1", .help = "the draft's; 1 is off, -1 as the run's"    \
+        .low = -1, .high = 1, .fallback = "-1", .help = "of the draft; 1: off, -1: as the run"      \
     }
 
 // Proposes the model's most likely token as a one-hot, or a draw from its distribution q together with q, so

@@ -32,10 +32,10 @@ static const char *const REFILLS[] = {"predictions", "fresh", NULL};
 static const Param PARAMS[] = {
     {"m", PARAM_INT, AT(m), 1, TREE_MAX_NODES - 1, "8", NULL, "guesses in a block"},
     {"start", PARAM_CHOICE, AT(start), 0, 0, "random", STARTS,
-     "fresh guesses: of the prompt, the last token, pad"},
-    {"pad", PARAM_INT, AT(pad), 0, 1 << 21, "0", NULL, "the token of start=pad"},
+     "fresh guesses: tokens of the prompt, the last token, or pad"},
+    {"pad", PARAM_INT, AT(pad), 0, 1 << 21, "0", NULL, "token id for start=pad"},
     {"refill", PARAM_CHOICE, AT(refill), 0, 0, "predictions", REFILLS,
-     "the next block: the model's words, or fresh"},
+     "next block: the model's tokens, or fresh guesses"},
 };
 #undef AT
 
@@ -117,15 +117,15 @@ static bool jacobi_observe(void *self, const Observation *seen, Error *e) {
 
 static const Sources *jacobi_sources(const void *self) { return &((const Jacobi *)self)->sources; }
 
-const MethodInfo method_jacobi = {
-    .name = "jacobi",
-    .summary = "a block of guesses, replaced in each step by what the model says of them",
-    .params = PARAMS,
-    .param_count = sizeof PARAMS / sizeof *PARAMS,
-    .param_size = sizeof(JacobiParams),
-    .open = jacobi_open,
-    .begin = jacobi_begin,
-    .propose = jacobi_propose,
-    .observe = jacobi_observe,
-    .close = jacobi_close,
-    .sources = jacobi_sources};
+const MethodInfo method_jacobi = {.name = "jacobi",
+                                  .summary =
+                                      "a block of guesses, replaced in each step by the model's own tokens",
+                                  .params = PARAMS,
+                                  .param_count = sizeof PARAMS / sizeof *PARAMS,
+                                  .param_size = sizeof(JacobiParams),
+                                  .open = jacobi_open,
+                                  .begin = jacobi_begin,
+                                  .propose = jacobi_propose,
+                                  .observe = jacobi_observe,
+                                  .close = jacobi_close,
+                                  .sources = jacobi_sources};

@@ -34,10 +34,10 @@ typedef struct KangarooParams {
 #define AT(name) offsetof(KangarooParams, name)
 static const Param PARAMS[] = {
     {"gamma", PARAM_INT, AT(gamma), 1, LONGEST, "6", NULL, "most tokens drafted"},
-    {"eta", PARAM_REAL, AT(eta), 0, 1, "0.6", NULL, "end where the best choice's chance falls to it"},
-    {"strict", PARAM_BOOL, AT(strict), 0, 0, "off", NULL, "end only below eta, as the authors' code does"},
+    {"eta", PARAM_REAL, AT(eta), 0, 1, "0.6", NULL, "end when the best token's chance is at most eta"},
+    {"strict", PARAM_BOOL, AT(strict), 0, 0, "off", NULL, "end only below eta, as in the authors' code"},
     {"exit_layer", PARAM_INT, AT(exit_layer), 0, 1000, "0", NULL,
-     "the adapter's must be this one; 0: whatever"},
+     "the layer that the adapter must be for; 0: any"},
     DRAFT_SAMPLING_PARAMS(AT(sampling)),
 };
 #undef AT
@@ -181,17 +181,17 @@ static bool kangaroo_observe(void *self, const Observation *seen, Error *e) {
 
 static const Sources *kangaroo_sources(const void *self) { return &((const Kangaroo *)self)->sources; }
 
-const MethodInfo method_kangaroo = {
-    .name = "kangaroo",
-    .summary = "the target's first layers and an adapter write ahead (--adapter DIR)",
-    .needs = NEEDS_ADAPTER,
-    .params = PARAMS,
-    .param_count = sizeof PARAMS / sizeof *PARAMS,
-    .param_size = sizeof(KangarooParams),
-    .open = kangaroo_open,
-    .begin = kangaroo_begin,
-    .propose = kangaroo_propose,
-    .observe = kangaroo_observe,
-    .close = kangaroo_close,
-    .hidden_layer = kangaroo_hidden_layer,
-    .sources = kangaroo_sources};
+const MethodInfo method_kangaroo = {.name = "kangaroo",
+                                    .summary =
+                                        "the target's first layers and an adapter draft (--adapter DIR)",
+                                    .needs = NEEDS_ADAPTER,
+                                    .params = PARAMS,
+                                    .param_count = sizeof PARAMS / sizeof *PARAMS,
+                                    .param_size = sizeof(KangarooParams),
+                                    .open = kangaroo_open,
+                                    .begin = kangaroo_begin,
+                                    .propose = kangaroo_propose,
+                                    .observe = kangaroo_observe,
+                                    .close = kangaroo_close,
+                                    .hidden_layer = kangaroo_hidden_layer,
+                                    .sources = kangaroo_sources};

@@ -64,25 +64,25 @@ static const char *const SOURCES[] = {"pool"};
 
 #define AT(name) offsetof(LookaheadParams, name)
 static const Param PARAMS[] = {
-    {"preset", PARAM_CHOICE, AT(preset), 0, 0, "none", PRESETS,
-     "a published setting, in place of W, N and G"},
+    {"preset", PARAM_CHOICE, AT(preset), 0, 0, "none", PRESETS, "a published setting of W, N and G"},
     {"mode", PARAM_CHOICE, AT(mode), 0, 0, "paper", MODES,
      "reference: verify_while_filling=off,slide=one,bonus=drop,replace_eos=sampled; prompt_pool=last for on"},
     {"W", PARAM_INT, AT(W), 1, WG_MOST, "15", NULL, "columns of the window"},
     {"N", PARAM_INT, AT(N), 2, N_MOST, "5", NULL, "tokens of an n-gram"},
-    {"G", PARAM_INT, AT(G), 0, WG_MOST, "15", NULL, "n-grams verified a step, at most"},
+    {"G", PARAM_INT, AT(G), 0, WG_MOST, "15", NULL, "most n-grams verified per step"},
     {"verify_while_filling", PARAM_BOOL, AT(verify_while_filling), 0, 0, "on", NULL,
-     "in the first N-2 steps, too"},
-    {"slide", PARAM_CHOICE, AT(slide), 0, 0, "one", SLIDES, "how far the window moves a step"},
-    {"bonus", PARAM_CHOICE, AT(bonus), 0, 0, "keep", BONUSES, "the token that a full match gives for free"},
-    {"pool_cap", PARAM_INT, AT(pool_cap), 0, 1024, "0", NULL, "n-grams kept under a token; 0: G"},
-    {"eviction", PARAM_CHOICE, AT(eviction), 0, 0, "lru", EVICTIONS, "which n-gram a full key gives up"},
-    {"pool_scope", PARAM_CHOICE, AT(pool_scope), 0, 0, "turn", SCOPES, "conversation: from prompt to prompt"},
+     "verify n-grams in the first N-2 steps too"},
+    {"slide", PARAM_CHOICE, AT(slide), 0, 0, "one", SLIDES, "how far the window moves per step"},
+    {"bonus", PARAM_CHOICE, AT(bonus), 0, 0, "keep", BONUSES, "the free token after a full match"},
+    {"pool_cap", PARAM_INT, AT(pool_cap), 0, 1024, "0", NULL, "n-grams kept per first token; 0: G"},
+    {"eviction", PARAM_CHOICE, AT(eviction), 0, 0, "lru", EVICTIONS, "which n-gram is evicted for a new one"},
+    {"pool_scope", PARAM_CHOICE, AT(pool_scope), 0, 0, "turn", SCOPES,
+     "conversation: keep the pool between prompts"},
     {"prompt_pool", PARAM_CHOICE, AT(prompt_pool), 0, 0, "off", PROMPT_POOLS,
-     "n-grams of prompt and output, too; last: a step's output read as its last token over and over"},
+     "pool n-grams of prompt and output too; last: read a step's output as its last token repeated"},
     {"replace_eos", PARAM_CHOICE, AT(replace_eos), 0, 0, "always", REPLACES,
-     "EOS in the window makes way for a drawn token; sampled: not in greedy output"},
-    {"ranks", PARAM_INT, AT(ranks), 1, TREE_MAX_PARTS, "1", NULL, "parts that a step is cut into"},
+     "replace EOS in the window by a drawn token; sampled: not in greedy decoding"},
+    {"ranks", PARAM_INT, AT(ranks), 1, TREE_MAX_PARTS, "1", NULL, "ranks that share a step"},
 };
 #undef AT
 

@@ -31,9 +31,9 @@ typedef struct MedusaParams {
 
 #define AT(name) offsetof(MedusaParams, name)
 static const Param PARAMS[] = {
-    {"nodes", PARAM_INT, AT(nodes), 1, MOST_NODES, "63", NULL, "guesses a step"},
-    {"top", PARAM_INT, AT(top), 1, MEDUSA_RANKS, "10", NULL, "choices of a head that may be tried"},
-    {"depth", PARAM_INT, AT(depth), 1, MEDUSA_DEPTH, "4", NULL, "heads that are asked, if there are so many"},
+    {"nodes", PARAM_INT, AT(nodes), 1, MOST_NODES, "63", NULL, "guesses per step"},
+    {"top", PARAM_INT, AT(top), 1, MEDUSA_RANKS, "10", NULL, "most choices tried per head"},
+    {"depth", PARAM_INT, AT(depth), 1, MEDUSA_DEPTH, "4", NULL, "most heads used"},
     {"tree", PARAM_TEXT, AT(tree), 0, 0, "auto", NULL, "paths of ranks (0;1;00;01;000), or a file of them"},
 };
 #undef AT
@@ -278,7 +278,7 @@ static const Sources *medusa_sources(const void *self) { return &((const Medusa 
 
 const MethodInfo method_medusa = {
     .name = "medusa",
-    .summary = "heads that each say one further token, tried as a tree (--adapter DIR)",
+    .summary = "heads that each predict one further token, tried as a tree (--adapter DIR)",
     .needs = NEEDS_HEADS,
     .params = PARAMS,
     .param_count = sizeof PARAMS / sizeof *PARAMS,

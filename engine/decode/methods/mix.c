@@ -31,9 +31,9 @@ typedef struct MixParams {
 #define AT(name) offsetof(MixParams, name)
 static const Param PARAMS[] = {
     {"of", PARAM_METHODS, AT(of), 0, 0, "ngrammys+lookahead", NULL,
-     "NAME(k=v,...)+NAME(...), which may stand without of="},
+     "NAME(k=v,...)+NAME(...); 'of=' may be left out"},
     {"rows", PARAM_INT, AT(rows), 0, TREE_MAX_NODES, "0", NULL,
-     "of a step, at most, the root among them; 0: no limit"},
+     "most rows per step, root included; 0: no limit"},
 };
 #undef AT
 

@@ -46,17 +46,18 @@ static const char *const SOURCES[SOURCE_COUNT] = {"context", "bigram", "unigram"
 #define AT(name) offsetof(NgrammysParams, name)
 static const Param PARAMS[] = {
     {"k", PARAM_INT, AT(k), 1, TOKEN_TABLE_MAX_K, "10", NULL, "rows"},
-    {"w", PARAM_INT, AT(w), 1, TOKEN_TABLE_MAX_W, "10", NULL, "tokens of a row"},
-    {"q", PARAM_INT, AT(q), 1, SUFFIX_LONGEST, "1", NULL, "last tokens that are sought in the context"},
+    {"w", PARAM_INT, AT(w), 1, TOKEN_TABLE_MAX_W, "10", NULL, "tokens per row"},
+    {"q", PARAM_INT, AT(q), 1, SUFFIX_LONGEST, "1", NULL, "last tokens to look up in the context"},
     {"strategy", PARAM_CHOICE, AT(strategy), 0, 0, "mixed", STRATEGIES,
-     "where rows come from; mixed: context, then extended"},
+     "source of the rows; mixed: context, then extended"},
     {"extend", PARAM_CHOICE, AT(extend), 0, 0, "repeat", EXTENDS,
-     "a bigram's next tokens: bigrams again, or the model"},
-    {"bos", PARAM_BOOL, AT(bos), 0, 0, "off", NULL, "bigrams after what begins a text (BOS)"},
-    {"ties", PARAM_CHOICE, AT(ties), 0, 0, "recent", TIES, "of equally frequent matches"},
-    {"short", PARAM_BOOL, AT(keep_short), 0, 0, "on", NULL, "take a match that fewer than w tokens follow"},
+     "a bigram's next tokens: from bigrams again, or the model"},
+    {"bos", PARAM_BOOL, AT(bos), 0, 0, "off", NULL, "make bigrams after a text's prefix (BOS)"},
+    {"ties", PARAM_CHOICE, AT(ties), 0, 0, "recent", TIES, "order of equally frequent matches"},
+    {"short", PARAM_BOOL, AT(keep_short), 0, 0, "on", NULL,
+     "accept a match with fewer than w tokens after it"},
     {"order", PARAM_CHOICE, AT(order), 0, 0, "distance", ORDERS,
-     "unigrams: nearest the mean, or least along it"},
+     "unigrams: nearest to the mean, or least along it"},
     {"preset", PARAM_CHOICE, AT(preset), 0, 0, "none", PRESETS,
      "appendix: ties, short and order as in the paper's code"},
 };
@@ -309,7 +310,7 @@ static const Sources *ngrammys_sources(const void *self) { return &((const Ngram
 
 const MethodInfo method_ngrammys = {
     .name = "ngrammys",
-    .summary = "k rows of w tokens: n-grams of the context, and of the model's own tables",
+    .summary = "k rows of w tokens: n-grams from the context and from the model's own tables",
     .params = PARAMS,
     .param_count = sizeof PARAMS / sizeof *PARAMS,
     .param_size = sizeof(NgrammysParams),

@@ -77,22 +77,22 @@ static const Param PARAMS[] = {
     {"mode", PARAM_CHOICE, AT(mode), 0, 0, "paper", MODES,
      "reference: bonus=drop,verify_while_filling=off,replace_eos=off; inspiration=loose and refine=in_place "
      "unless off"},
-    {"gamma", PARAM_INT, AT(gamma), 1, TREE_MAX_NODES - 1, "12", NULL, "tokens of a draft, at most"},
-    {"K", PARAM_INT, AT(K), 0, 256, "3", NULL, "phrases tried after the draft, at most"},
-    {"beta", PARAM_INT, AT(beta), 2, BETA_MOST, "7", NULL, "tokens of a phrase"},
-    {"W", PARAM_INT, AT(W), 1, 1024, "20", NULL, "phrases kept under a token"},
+    {"gamma", PARAM_INT, AT(gamma), 1, TREE_MAX_NODES - 1, "12", NULL, "most tokens per draft"},
+    {"K", PARAM_INT, AT(K), 0, 256, "3", NULL, "most phrases tried after the draft"},
+    {"beta", PARAM_INT, AT(beta), 2, BETA_MOST, "7", NULL, "tokens per phrase"},
+    {"W", PARAM_INT, AT(W), 1, 1024, "20", NULL, "phrases kept per first token"},
     {"window", PARAM_INT, AT(window), 1, 256, "20", NULL, "columns of the draft model's window"},
     {"suffixes", PARAM_BOOL, AT(suffixes), 0, 0, "on", NULL, "try phrases after the draft"},
     {"inspiration", PARAM_CHOICE, AT(inspiration), 0, 0, "on", INSPIRES,
-     "learn from what agrees after a wrong token; loose: from beta-2 tokens"},
+     "learn phrases that agree after a wrong token; loose: in beta-2 tokens"},
     {"refine", PARAM_CHOICE, AT(refine), 0, 0, "always", REFINES,
-     "when tried phrases take the target's words; in_place: as the authors' code"},
-    {"bonus", PARAM_CHOICE, AT(bonus), 0, 0, "keep", BONUSES, "the token that a full phrase gives for free"},
+     "when tried phrases take the target's tokens; in_place: as the authors' code"},
+    {"bonus", PARAM_CHOICE, AT(bonus), 0, 0, "keep", BONUSES, "the free token after a full phrase"},
     {"verify_while_filling", PARAM_BOOL, AT(verify_while_filling), 0, 0, "on", NULL,
-     "the draft model, in its first beta-2 steps, too"},
+     "the draft model verifies in its first beta-2 steps too"},
     {"replace_eos", PARAM_BOOL, AT(replace_eos), 0, 0, "on", NULL,
-     "EOS in the window makes way for a drawn token"},
-    {"warm", PARAM_BOOL, AT(warm), 0, 0, "off", NULL, "keep the phrases from prompt to prompt"},
+     "replace EOS in the window by a drawn token"},
+    {"warm", PARAM_BOOL, AT(warm), 0, 0, "off", NULL, "keep the phrases between prompts"},
 };
 #undef AT
 
@@ -378,7 +378,7 @@ static void ouroboros_note(const void *self, StepNote *out) {
 
 const MethodInfo method_ouroboros = {
     .name = "ouroboros",
-    .summary = "a draft model that writes by phrases, and a pool of them that the target improves",
+    .summary = "a draft model that writes phrases from a pool, which the target improves",
     .needs = NEEDS_DRAFT,
     .params = PARAMS,
     .param_count = sizeof PARAMS / sizeof *PARAMS,

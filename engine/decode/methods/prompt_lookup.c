@@ -29,14 +29,13 @@ static const char *const PRESETS[] = {"none", "hf-4.37", NULL};
 
 #define AT(name) offsetof(LookupParams, name)
 static const Param PARAMS[] = {
-    {"ngram_max", PARAM_INT, AT(ngram_max), 1, SUFFIX_LONGEST, "3", NULL, "longest n-gram, sought first"},
-    {"ngram_min", PARAM_INT, AT(ngram_min), 1, SUFFIX_LONGEST, "1", NULL, "shortest n-gram sought"},
+    {"ngram_max", PARAM_INT, AT(ngram_max), 1, SUFFIX_LONGEST, "3", NULL, "longest n-gram, tried first"},
+    {"ngram_min", PARAM_INT, AT(ngram_min), 1, SUFFIX_LONGEST, "1", NULL, "shortest n-gram tried"},
     {"draft", PARAM_INT, AT(draft), 1, TREE_MAX_NODES - 1, "10", NULL, "tokens proposed"},
     {"match", PARAM_CHOICE, AT(match), 0, 0, "oldest", MATCHES, "which of several matches"},
     {"allow_short", PARAM_BOOL, AT(allow_short), 0, 0, "off", NULL,
-     "take a match that fewer than draft tokens follow"},
-    {"preset", PARAM_CHOICE, AT(preset), 0, 0, "none", PRESETS,
-     "a published setting, in place of all of the above"},
+     "accept a match with fewer than draft tokens after it"},
+    {"preset", PARAM_CHOICE, AT(preset), 0, 0, "none", PRESETS, "a published setting of all of the above"},
 };
 #undef AT
 
@@ -160,7 +159,7 @@ static const Sources *lookup_sources(const void *self) { return &((const Lookup 
 
 const MethodInfo method_prompt_lookup = {
     .name = "prompt-lookup",
-    .summary = "what followed the last tokens when they stood in the text before",
+    .summary = "the tokens that followed an earlier occurrence of the last ones",
     .params = PARAMS,
     .param_count = sizeof PARAMS / sizeof *PARAMS,
     .param_size = sizeof(LookupParams),

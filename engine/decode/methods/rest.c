@@ -29,12 +29,13 @@ typedef struct RestParams {
 
 #define AT(name) offsetof(RestParams, name)
 static const Param PARAMS[] = {
-    {"datastore", PARAM_TEXT, AT(datastore), 0, 0, "", NULL, "file that 'outpace datastore build' wrote"},
-    {"longest", PARAM_INT, AT(longest), 1, MOST_PHRASE, "16", NULL, "last tokens that are sought first"},
-    {"shortest", PARAM_INT, AT(shortest), 1, MOST_PHRASE, "2", NULL, "last tokens that are sought last"},
+    {"datastore", PARAM_TEXT, AT(datastore), 0, 0, "", NULL, "a file from 'outpace datastore build'"},
+    {"longest", PARAM_INT, AT(longest), 1, MOST_PHRASE, "16", NULL,
+     "most last tokens to look up, tried first"},
+    {"shortest", PARAM_INT, AT(shortest), 1, MOST_PHRASE, "2", NULL, "fewest last tokens to look up"},
     {"draft", PARAM_INT, AT(draft), 1, MOST_FOLLOWING, "10", NULL, "tokens taken after a match"},
     {"nodes", PARAM_INT, AT(nodes), 1, TREE_MAX_NODES - 1, "64", NULL, "prefixes proposed"},
-    {"matches", PARAM_INT, AT(matches), 1, MOST_MATCHES, "1000", NULL, "places looked at"},
+    {"matches", PARAM_INT, AT(matches), 1, MOST_MATCHES, "1000", NULL, "most places examined"},
 };
 #undef AT
 
@@ -211,7 +212,7 @@ static bool rest_observe(void *self, const Observation *seen, Error *e) {
 static const Sources *rest_sources(const void *self) { return &((const Rest *)self)->sources; }
 
 const MethodInfo method_rest = {.name = "rest",
-                                .summary = "what followed the last tokens in a datastore of texts",
+                                .summary = "the tokens that follow the last ones in a datastore of texts",
                                 .needs = NEEDS_FILE,
                                 .params = PARAMS,
                                 .param_count = sizeof PARAMS / sizeof *PARAMS,

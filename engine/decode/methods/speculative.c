@@ -31,11 +31,11 @@ static const char *const ADAPTIVES[] = {"off", "heuristic", "confidence", NULL};
 
 #define AT(name) offsetof(SpeculativeParams, name)
 static const Param PARAMS[] = {
-    {"gamma", PARAM_INT, AT(gamma), 1, LONGEST, "5", NULL, "tokens drafted; where adaptive=heuristic starts"},
+    {"gamma", PARAM_INT, AT(gamma), 1, LONGEST, "5", NULL, "tokens drafted; adaptive=heuristic starts here"},
     {"adaptive", PARAM_CHOICE, AT(adaptive), 0, 0, "off", ADAPTIVES,
-     "how the length follows what is accepted"},
+     "how the draft's length adapts to acceptance"},
     {"confidence", PARAM_REAL, AT(confidence), 0, 1, "0.4", NULL,
-     "adaptive=confidence: end where the draft is no surer"},
+     "adaptive=confidence: end at this chance or below"},
     DRAFT_SAMPLING_PARAMS(AT(sampling)),
 };
 #undef AT
@@ -121,7 +121,7 @@ static bool speculative_observe(void *self, const Observation *seen, Error *e) {
 static const Sources *speculative_sources(const void *self) { return &((const Speculative *)self)->sources; }
 
 const MethodInfo method_speculative = {.name = "speculative",
-                                       .summary = "a second, smaller model writes ahead (--draft DIR)",
+                                       .summary = "a second, smaller model drafts (--draft DIR)",
                                        .needs = NEEDS_DRAFT,
                                        .params = PARAMS,
                                        .param_count = sizeof PARAMS / sizeof *PARAMS,
