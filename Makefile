@@ -31,8 +31,8 @@ LIBS     = $(shell pkg-config --libs $(PACKAGES)) $(CUDA_LIBS) -lpthread -lm
 say      = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),,@printf '%-5s %s\n' $(1) $(2);)
 
 ROOMS    = engine simulate datasets results plots harness
-SOURCES  = $(filter-out $(CUDA_OUT),$(shell find $(ROOMS) -name '*.c'))
-OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS)
+SOURCES  = $(filter-out $(CUDA_OUT) $(LANES),$(shell find $(ROOMS) -name '*.c'))
+OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(LANE_OBJECTS) $(CUDA_OBJECTS)
 LIBRARY  = $(filter-out $(BUILD)/harness/main.o,$(OBJECTS))
 VERSION  = $(BUILD)/harness/program/version.o
 PROGRAM  = $(BUILD)/outpace
@@ -40,6 +40,7 @@ outpace: $(PROGRAM) cuda-note
 	@cmp -s $(PROGRAM) outpace || cp --remove-destination $(PROGRAM) outpace
 
 include engine/cuda/cuda.mk
+include engine/cpu/kernels/sets.mk
 
 $(PROGRAM): $(OBJECTS) $(BUILD)/parts
 	$(call say,LINK,$@)$(CC) $(LDFLAGS) $(OBJECTS) -o $@ $(LIBS)
@@ -63,32 +64,16 @@ $(BUILD)/commit $(BUILD)/settings $(BUILD)/parts build/cuda/toolkit: always
 	@mkdir -p $(@D)
 	@echo '$(CONTENT)' | cmp -s - $@ || echo '$(CONTENT)' >$@
 
-# Kernel sets for more than the processor that every x86-64, or Arm of 64 bits, has; chosen at run time.
-SET    = $(BUILD)/engine/cpu/kernels/ops_$(1).o $(BUILD)/engine/train/kernels/kernels_$(1).o
-MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
-ifneq ($(filter x86_64%,$(MACHINE)),)
-ifeq ($(filter help clean,$(MAKECMDGOALS))$(shell $(CC) -mamx-bf16 -E -xc /dev/null >/dev/null 2>&1 && echo new),)
-$(error $(CC) does not know the newest kernels' flags: take gcc 11 or clang 12, or a newer one (make CC=...))
-endif
-AVX512 = -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mprefer-vector-width=512
-$(call SET,avx2): CFLAGS += -mavx2 -mfma -mf16c
-$(call SET,avx512) $(BUILD)/tests/support/transpose_avx512.o: CFLAGS += $(AVX512)
-$(call SET,avx512_bf16): CFLAGS += $(AVX512) -mavx512bf16
-$(BUILD)/engine/cpu/kernels/ops_amx.o $(BUILD)/engine/cpu/kernels/attend_tiles.o $(BUILD)/tests/support/tile_product_real.o: CFLAGS += $(AVX512) -mavx512bf16 -mamx-tile -mamx-bf16
-else ifneq ($(filter aarch64%,$(MACHINE)),)
-$(BUILD)/engine/cpu/kernels/ops_neon_bf16.o: CFLAGS += -march=armv8.2-a+bf16
-endif
-
 # What the assembler reads into it (.incbin), which no compiler's -MMD tells.
 $(BUILD)/datasets/embedded.o: datasets/sources.tsv $(wildcard datasets/small/*.jsonl)
 $(BUILD)/results/open.o: results/schema.sql results/schema_2.sql results/schema_3.sql results/schema_4.sql results/schema_5.sql results/views.sql
-$(BUILD)/plots/figures.o $(BUILD)/plots/page.o $(BUILD)/plots/report.o: $(wildcard plots/figures/* plots/report/*)
-$(addprefix $(BUILD)/,results/merge.o harness/stored/stored.o harness/table/points.o): $(BUILD)/%.o: %.sql
+$(BUILD)/plots/figures.o $(BUILD)/plots/page.o $(BUILD)/plots/plot.o $(BUILD)/plots/report.o: $(wildcard plots/figures/* plots/report/*)
+$(addprefix $(BUILD)/,results/merge.o harness/analysis/stored.o harness/papers/match.o): $(BUILD)/%.o: %.sql
 $(BUILD)/results/published_items.o: $(wildcard results/published/*.tsv)
-$(BUILD)/harness/table/catalogue.o: configs/catalogue.tsv configs/claims.tsv
-$(BUILD)/harness/predict/prices.o: configs/prices.tsv
+$(BUILD)/harness/papers/catalogue.o: configs/catalogue.tsv configs/claims.tsv
+$(BUILD)/harness/analysis/prices.o: configs/prices.tsv
 
-$(BUILD)/%.o: %.c Makefile $(BUILD)/settings
+$(BUILD)/%.o: %.c Makefile engine/cpu/kernels/sets.mk $(BUILD)/settings
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(CFLAGS) -c $< -o $@
 

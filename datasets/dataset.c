@@ -152,19 +152,17 @@ static bool not_found(const KnownFile *file, const DatasetRequest *q, Error *e) 
 
 static bool open_known(Dataset *d, const DatasetRequest *q, Error *e) {
     KnownFile file;
-    bool failed = false;
     if (!known_find(q->name, q->split, &file, e)) return false;
     DatasetRequest found = *q;
     if (!known_is(file.split, "-", 1)) found.split = NULL; // the file is the split
     if (file.content) return dataset_parse(d, file.content, file.content_size, q->name, &found, e);
     if (found.folder && !*found.folder) found.folder = NULL; // a variable that is set to nothing
-    char *path = found.folder ? known_path(&file, found.folder, &failed) : NULL;
-    if (!path) return failed ? error_system(e, "out of memory") : not_found(&file, &found, e);
+    char *path = found.folder ? known_path(&file, found.folder) : NULL;
+    if (!path) return not_found(&file, &found, e);
     char *format = mem_text(file.format.at, file.format.n);
     found.format = format;
     bool changed = false;
-    bool ok = format ? known_changed(&file, path, &changed, e) && open_path(d, path, &found, e)
-                     : error_system(e, "out of memory");
+    bool ok = known_changed(&file, path, &changed, e) && open_path(d, path, &found, e);
     d->changed = changed;
     mem_free(format);
     mem_free(path);

@@ -77,23 +77,21 @@ bool known_find(const char *name, const char *split, KnownFile *out, Error *e) {
                 : unknown(name, e);
 }
 
-// The path with the last `cut` bytes of the file's name left away.
-static char *path_in(const KnownFile *file, const char *folder, size_t cut, bool *failed) {
-    char *name = mem_text(file->file.at, file->file.n - cut), *path = name ? file_path(folder, name) : NULL;
+// The path without the last `cut` bytes of the file's name; NULL if there is no such file.
+static char *path_in(const KnownFile *file, const char *folder, size_t cut) {
+    char *name = mem_text(file->file.at, file->file.n - cut), *path = file_path(folder, name);
     mem_free(name);
-    if (!path) *failed = true;
-    if (path && file_exists(path)) return path;
+    if (file_exists(path)) return path;
     mem_free(path);
     return NULL;
 }
 
-char *known_path(const KnownFile *file, const char *folder, bool *failed) {
+char *known_path(const KnownFile *file, const char *folder) {
     static const char GZ[] = ".gz";
     size_t n = file->file.n, gz = sizeof GZ - 1;
-    *failed = false;
-    char *path = path_in(file, folder, 0, failed);
-    if (path || *failed || n < gz || memcmp(file->file.at + n - gz, GZ, gz) != 0) return path;
-    return path_in(file, folder, gz, failed);
+    char *path = path_in(file, folder, 0);
+    if (path || n < gz || memcmp(file->file.at + n - gz, GZ, gz) != 0) return path;
+    return path_in(file, folder, gz);
 }
 
 bool known_changed(const KnownFile *file, const char *path, bool *changed, Error *e) {

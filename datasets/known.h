@@ -27,9 +27,8 @@ bool known_at(size_t i, KnownFile *out);
 // By name and split. split NULL: the first; where the dataset is one file, its format may know splits.
 bool known_find(const char *name, const char *split, KnownFile *out, Error *e);
 
-// Where it is in `folder` (as it is published, or unpacked), for mem_free. NULL without a message if it is
-// not there; NULL and *failed if there is no memory.
-char *known_path(const KnownFile *file, const char *folder, bool *failed);
+// Its path in `folder`, as it is published or unpacked, for mem_free; NULL if it isn't there.
+char *known_path(const KnownFile *file, const char *folder);
 
 // *changed: the file at `path` has other bytes than the published one. Of an unpacked file that cannot be
 // told, nor where no hash is known. False with e filled where it cannot be read.

@@ -4,7 +4,6 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "engine/cpu/ceilings.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cuda/cuda.h"
 #include "engine/null/null.h"
@@ -261,9 +260,8 @@ static bool open_tokenizer(Engine *engine, const char *dir, Error *e) {
 static bool open_session(Session *s, const char *dir, const Model *model, const Device *device,
                          const CudaCards *cards, const BackendOptions *o, Error *e) {
     void *self;
-    if (!device->open(model, cards, o, &self, e) ||
-        !session_init(s, device->backend, self, &model->shape, o, e))
-        return false;
+    if (!device->open(model, cards, o, &self, e)) return false;
+    session_init(s, device->backend, self, &model->shape, o);
     snprintf(s->name, sizeof s->name, "%s", dir);
     return true;
 }
@@ -344,7 +342,8 @@ bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, Engine
 static bool rehearse_session(Session *s, const char *name, const Model *m, const BackendOptions *o,
                              Error *e) {
     void *self;
-    if (!null_open(m, o, &self, e) || !session_init(s, &null_backend, self, &m->shape, o, e)) return false;
+    if (!null_open(m, o, &self, e)) return false;
+    session_init(s, &null_backend, self, &m->shape, o);
     snprintf(s->name, sizeof s->name, "%s", name);
     return true;
 }

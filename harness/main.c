@@ -5,6 +5,7 @@
 #include "engine/base/file.h"
 #include "engine/base/error.h"
 #include "harness/program/interrupt.h"
+#include "harness/program/version.h"
 #include "harness/shrunk.h"
 
 #include <signal.h>
@@ -13,14 +14,30 @@
 #include <unistd.h>
 
 static const Command *const COMMANDS[] = {
-    &command_generate,  &command_methods, &command_model,    &command_tokenize, &command_tokenizer,
-    &command_train,     &command_verify,  &command_list,     &command_run,      &command_validate,
-    &command_plan,      &command_status,  &command_resume,   &command_show,     &command_plot,
-    &command_report,    &command_sql,     &command_export,   &command_import,   &command_merge,
-    &command_gc,        &command_compare, &command_surface,  &command_table,    &command_bench,
-    &command_fit,       &command_replay,  &command_simulate, &command_tune,     &command_datasets,
-    &command_datastore, &command_doctor,  &command_version};
+    &command_generate, &command_verify, &command_methods,  &command_model,  &command_tokenizer,
+    &command_train,    &command_run,    &command_plan,     &command_show,   &command_compare,
+    &command_table,    &command_plot,   &command_report,   &command_sql,    &command_store,
+    &command_bench,    &command_fit,    &command_simulate, &command_replay, &command_tune,
+    &command_datasets, &command_doctor};
 enum { COMMAND_COUNT = sizeof COMMANDS / sizeof *COMMANDS };
+
+// Commands of earlier versions, and what to write now.
+static const struct {
+    const char *name, *now;
+} OLD[] = {
+    {"surface", "bench --store"},
+    {"tokenize", "tokenizer encode"},
+    {"list", "table"},
+    {"validate", "plan --check"},
+    {"resume", "run RUN (or run last)"},
+    {"status", "show"},
+    {"datastore", "datasets index"},
+    {"export", "store export"},
+    {"import", "store import"},
+    {"merge", "store merge"},
+    {"gc", "store gc"},
+    {"version", "--version"},
+};
 
 static const char LESSON[] =
     "outpace: a laboratory for lossless LLM decoding\n"
@@ -48,6 +65,11 @@ static const char *name_at(const void *table, size_t i) { return ((const Command
 static const Command *find(const char *name, Error *e) {
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (strcmp(COMMANDS[i]->name, name) == 0) return COMMANDS[i];
+    for (size_t i = 0; i < sizeof OLD / sizeof *OLD; i++)
+        if (strcmp(OLD[i].name, name) == 0) {
+            error_input(e, "'outpace %s' is now 'outpace %s'", name, OLD[i].now);
+            return NULL;
+        }
     const char *nearest = suggest(name, COMMANDS, COMMAND_COUNT, name_at);
     if (nearest) error_input(e, "there is no command '%s'; did you mean '%s'?", name, nearest);
     else error_input(e, "there is no command '%s'; 'outpace --help' lists them", name);
@@ -74,17 +96,16 @@ static void put_lesson(const char *lesson, Text *out) {
     }
 }
 
-bool command_parse(const Command *c, int argc, char **argv, void *values, Positionals *rest, bool *stop,
-                   Error *e) {
+bool command_parse(const Command *c, int argc, char **argv, void *values, Words *rest, bool *stop, Error *e) {
+    const ArgSet set = {c->options, c->option_count, 0};
     Text text = {0};
-    if (!options_parse(c->options, c->option_count, argc, argv, values, rest, stop, e))
-        return error_within(e, "%s", c->name);
+    if (!args_parse_line(&set, 1, argc, argv, values, rest, stop, e)) return error_within(e, "%s", c->name);
     if (!*stop)
         return (rest->count >= c->arguments[0] && rest->count <= c->arguments[1]) || command_misused(c, e);
     text_printf(&text, "usage: outpace %s%s%s\n\n", c->name, *c->usage ? " " : "", c->usage);
     put_lesson(c->lesson, &text);
     if (c->option_count) text_puts(&text, "\nOptions:\n");
-    options_describe(c->options, c->option_count, &text);
+    args_help(&set, 1, &text);
     terminal_print(&text);
     return true;
 }
@@ -103,9 +124,39 @@ static void add_kept(const Command *c, Error *e) {
              c->kept ? c->kept : "");
 }
 
+static const char *second_word(const Command *part) { return strchr(part->name, ' ') + 1; }
+
+// The part of a command that argv asks for: its second word, or an option such as --store wherever it is.
+// That word is taken out of argv.
+static const Command *find_part(const Command *c, int *argc, char **argv) {
+    for (const Command *const *part = c->parts; part && *part; part++) {
+        const char *word = second_word(*part);
+        for (int i = 1; i < (*word == '-' ? *argc : 2) && i < *argc; i++) {
+            if (strcmp(argv[i], word) != 0) continue;
+            memmove(argv + i, argv + i + 1, (size_t)(*argc - i) * sizeof *argv); // the NULL at its end, too
+            argv[0] = (char *)(size_t)(*part)->name;
+            --*argc;
+            return *part;
+        }
+    }
+    return c;
+}
+
+static bool explain_parts(const Command *c, int argc, char **argv, Error *e) {
+    if (argc > 1 && strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0)
+        return command_misused(c, e);
+    terminal_printf("usage: outpace %s %s\n\n", c->name, c->usage);
+    for (const Command *const *part = c->parts; *part; part++)
+        terminal_printf("  %-14s %s\n", (*part)->name, (*part)->summary);
+    terminal_printf("\n'outpace %s --help' teaches one.\n", c->parts[0]->name);
+    return true;
+}
+
 static bool run(int argc, char **argv, int *code, Error *e) {
-    const Command *c = find(strcmp(argv[0], "--version") == 0 ? "version" : argv[0], e);
+    const Command *c = find(argv[0], e);
     if (!c) return false;
+    c = find_part(c, &argc, argv);
+    if (!c->run) return explain_parts(c, argc, argv, e) && is_written(e);
     // What takes hours is read as it comes, through a pipe and in a file, too.
     if (!c->bulk) setvbuf(stdout, NULL, _IOLBF, 0);
     interrupt_begin(c->name, c->kept);
@@ -125,6 +176,9 @@ int main(int argc, char **argv) {
         strcmp(argv[1], "help") == 0) {
         print_help();
         if (argc < 2) return EXIT_USAGE;
+        if (is_written(&e)) return EXIT_DONE;
+    } else if (strcmp(argv[1], "--version") == 0) {
+        printf("outpace %s, %s\n", version_text(), version_compiler());
         if (is_written(&e)) return EXIT_DONE;
     } else if (run(argc - 1, argv + 1, &code, &e)) return code;
     if (e.kind == ERROR_NONE)

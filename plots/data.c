@@ -1,20 +1,25 @@
-#include "plots/data.h"
+// From a query's rows to the blocks of a data file. Rows of one panel and series are adjacent in the query,
+// so a block ends where either changes, and texts are numbered in the order in which they first appear.
+//
+// Invariant: a block's panel, series and colour are numbers of names, and its rows are those written since it
+// began.
+#include "plots/plots.h"
 
 #include "engine/base/memory.h"
 #include "plots/letters.h"
 #include "results/rows.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 // --- texts -----------------------------------------------------------------------------------------------
 
-// The number of a text, from 1; 0: out of memory.
-static int name_number(Names *n, const char *text) {
+int plot_name(Names *n, const char *text) {
     for (size_t i = 0; i < n->count; i++)
         if (strcmp(n->items[i], text) == 0) return (int)i + 1;
-    if (!mem_grow((void **)&n->items, &n->capacity, n->count + 1, sizeof *n->items)) return 0;
-    if (!(n->items[n->count] = mem_text(text, strlen(text)))) return 0;
+    mem_grow(&n->items, &n->capacity, n->count + 1, sizeof *n->items);
+    n->items[n->count] = mem_text(text, strlen(text));
     return (int)++n->count;
 }
 
@@ -37,13 +42,22 @@ void plot_data_release(PlotData *d) {
     *d = (PlotData){0};
 }
 
+static void check(const PlotData *d) {
+    for (size_t i = 0; i < d->count; i++) {
+        const PlotBlock *b = &d->blocks[i];
+        assert(b->panel >= 1 && b->panel <= (int)d->panels.count && b->panel <= PLOT_MOST_PANELS);
+        assert(b->series >= 1 && b->series <= (int)d->series.count && b->colour >= 1 && b->rows > 0);
+    }
+}
+
 // --- titles ----------------------------------------------------------------------------------------------
 
 static bool is_path(const char *word, size_t n) {
     return word[0] == '/' || word[0] == '.' || !memchr(word, ' ', n);
 }
 
-// Of every path in a text, a word up to ',', ':' or ';', the last name and `above` of those that lead to it.
+// Copies a text, but only the last name and `above` folders of every path in it. A path is a word up to ',',
+// ':' or ';'.
 static void put_path_ends(Text *out, const char *text, int above) {
     while (*text) {
         const char *word = text + strspn(text, " ");
@@ -56,20 +70,18 @@ static void put_path_ends(Text *out, const char *text, int above) {
     }
 }
 
-// A path is as short as it can be with no two titles alike.
-static bool make_titles(PlotData *d, Error *e) {
+// Shortens the paths in the panels' titles as far as the titles stay different.
+static void make_titles(PlotData *d) {
     enum { MOST_ABOVE = 64 };
     for (int above = 0; above <= MOST_ABOVE && d->titles.count < d->panels.count; above++) {
         names_release(&d->titles);
         for (size_t i = 0; i < d->panels.count; i++) {
             Text title = {0};
             put_path_ends(&title, d->panels.items[i], above);
-            bool ok = !title.failed && name_number(&d->titles, text_get(&title));
+            plot_name(&d->titles, text_get(&title));
             text_release(&title);
-            if (!ok) return error_system(e, "out of memory for a figure");
         }
     }
-    return true;
 }
 
 // --- rows ------------------------------------------------------------------------------------------------
@@ -92,9 +104,9 @@ static ColumnKind column_kind(const char *name) {
                                             : COLUMN_NUMBER;
 }
 
-// One row's place, and whether it is another than the last's.
+// The panel, series and scan of a row.
 typedef struct Place {
-    int panel, series, colour; // colour 0: no column says it
+    int panel, series, colour; // colour 0: there is no such column
     double scan;
 } Place;
 
@@ -107,23 +119,23 @@ static const char *panel_of(const Rows *r) {
 static Place place_of(PlotData *d, const Rows *r) {
     Place at = {0};
     for (int i = 0; i < rows_columns(r); i++) switch (column_kind(rows_name(r, i))) {
-        case COLUMN_PANEL: at.panel = name_number(&d->panels, rows_text(r, i)); break;
-        case COLUMN_SERIES: at.series = name_number(&d->series, rows_text(r, i)); break;
-        case COLUMN_COLOUR: at.colour = name_number(&d->colours, rows_text(r, i)); break;
+        case COLUMN_PANEL: at.panel = plot_name(&d->panels, rows_text(r, i)); break;
+        case COLUMN_SERIES: at.series = plot_name(&d->series, rows_text(r, i)); break;
+        case COLUMN_COLOUR: at.colour = plot_name(&d->colours, rows_text(r, i)); break;
         case COLUMN_SCAN: at.scan = rows_real(r, i); break;
         default: break;
         }
     return at;
 }
 
-// A text in a comment of the data file: on one line, whatever is in it.
+// Writes a text on one line, for a comment of the data file.
 static void put_comment(Text *out, const char *text) {
     char letter[LETTER_SIZE];
     while (letters_next(&text, letter)) text_puts(out, letter);
 }
 
-static bool open_block(PlotData *d, Place at, const Rows *r) {
-    if (!mem_grow((void **)&d->blocks, &d->capacity, d->count + 1, sizeof *d->blocks)) return false;
+static void open_block(PlotData *d, Place at, const Rows *r) {
+    mem_grow(&d->blocks, &d->capacity, d->count + 1, sizeof *d->blocks);
     text_puts(&d->numbers, d->count ? "\n\n# " : "# ");
     put_comment(&d->numbers, d->panels.items[at.panel - 1]);
     text_puts(&d->numbers, ": ");
@@ -135,11 +147,11 @@ static bool open_block(PlotData *d, Place at, const Rows *r) {
     text_puts(&d->numbers, "\n");
     d->blocks[d->count++] =
         (PlotBlock){.panel = at.panel, .series = at.series, .colour = at.colour ? at.colour : at.series};
-    return true;
 }
 
-static bool put_row(PlotData *d, const Rows *r) {
+static void put_row(PlotData *d, const Rows *r) {
     const char *between = "";
+    assert(d->count);
     for (int i = 0, column = 0; i < rows_columns(r); i++) {
         ColumnKind kind = column_kind(rows_name(r, i));
         bool null = rows_type(r, i) == VALUE_NULL;
@@ -148,87 +160,74 @@ static bool put_row(PlotData *d, const Rows *r) {
         if (strcmp(rows_name(r, i), "doubtful") == 0 && rows_int(r, i)) d->doubtful = column;
         text_puts(&d->numbers, between);
         between = " ";
-        if (kind == COLUMN_LABEL) {
-            int number = null ? 0 : name_number(&d->labels, rows_text(r, i));
-            if (!null && !number) return false;
-            text_printf(&d->numbers, "%d", number);
-        } else if (null) text_puts(&d->numbers, "nan");
+        if (kind == COLUMN_LABEL)
+            text_printf(&d->numbers, "%d", null ? 0 : plot_name(&d->labels, rows_text(r, i)));
+        else if (null) text_puts(&d->numbers, "nan");
         else text_printf(&d->numbers, "%.9g", rows_real(r, i));
     }
     text_puts(&d->numbers, "\n");
     d->blocks[d->count - 1].rows++;
-    return true;
 }
 
-static bool read_rows(PlotData *d, Rows *r, Error *e) {
+static void read_rows(PlotData *d, Rows *r) {
     Place last = {0};
     while (rows_next(r)) {
         if (d->of && !strstr(panel_of(r), d->of)) {
-            if (!name_number(&d->others, panel_of(r))) return error_system(e, "out of memory for a figure");
+            plot_name(&d->others, panel_of(r));
             continue;
         }
         Place at = place_of(d, r);
-        if (!at.panel || !at.series) return error_system(e, "out of memory for a figure");
+        assert(at.panel && at.series); // every query has both columns
         if (at.panel > PLOT_MOST_PANELS) continue;
         bool another = at.panel != last.panel || at.series != last.series;
-        if (another && !open_block(d, at, r)) return error_system(e, "out of memory for a figure");
-        if (!another && (at.scan < last.scan || at.scan > last.scan)) text_puts(&d->numbers, "\n");
-        if (!put_row(d, r)) return error_system(e, "out of memory for a figure");
+        if (another) open_block(d, at, r);
+        else if (at.scan < last.scan || at.scan > last.scan) text_puts(&d->numbers, "\n");
+        put_row(d, r);
         last = at;
     }
-    return true;
 }
 
-// The colours of methods, the same in every figure: in this order, those of style.gp.
-static bool name_methods(PlotData *d, Error *e) {
+static void read_notes(PlotData *d, Rows *r) {
+    while (rows_next(r)) plot_name(&d->notes, rows_text(r, 0));
+}
+
+// Gives methods the same colours in every figure: those of style.gp, in this order.
+static void name_methods(PlotData *d) {
     static const char *const METHODS[] = {
         "lookahead", "speculative", "ngrammys", "kangaroo", "prompt-lookup", "ouroboros", "autoregressive",
         "medusa",    "rest",        "jacobi",   "mix"};
-    for (size_t i = 0; i < sizeof METHODS / sizeof *METHODS; i++)
-        if (!name_number(&d->colours, METHODS[i])) return error_system(e, "out of memory for a figure");
-    return true;
+    for (size_t i = 0; i < sizeof METHODS / sizeof *METHODS; i++) plot_name(&d->colours, METHODS[i]);
 }
 
 // --- all of it -------------------------------------------------------------------------------------------
 
 static bool each(Store *store, const char *sql, int64_t run, const char *computed, PlotData *d,
-                 bool (*take)(PlotData *d, Rows *r, Error *e), Error *e) {
+                 void (*take)(PlotData *d, Rows *r), Error *e) {
     Rows *r = rows_open(store, sql, e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
     if (rows_parameters(r) > 1) rows_bind_text(r, 2, computed);
-    return rows_end(r, take(d, r, e), e);
+    take(d, r);
+    return rows_end(r, true, e);
 }
 
-static bool read_notes(PlotData *d, Rows *r, Error *e) {
-    while (rows_next(r))
-        if (!name_number(&d->notes, rows_text(r, 0))) return error_system(e, "out of memory for a figure");
-    return true;
-}
-
-static bool note_doubtful(const Figure *f, PlotData *d, Error *e) {
+static void put_notes(const Figure *f, PlotData *d) {
     static const char *const LINES[] = {
         [RUN_SWEEP] = "*: a tenth of its samples or its baseline's disturbed, or speedup above S",
         [RUN_SURFACE] = "*: too few of its samples are undisturbed"};
-    return !d->doubtful || name_number(&d->notes, LINES[f->kind]) ||
-           error_system(e, "out of memory for a figure");
-}
-
-static bool note_left_out(PlotData *d, Error *e) {
-    char line[64];
-    if (d->panels.count <= PLOT_MOST_PANELS) return true;
-    d->left_out = (int)d->panels.count - PLOT_MOST_PANELS;
-    snprintf(line, sizeof line, "%d more panels are left out: choose which to draw", d->left_out);
-    return name_number(&d->notes, line) || error_system(e, "out of memory for a figure");
-}
-
-static bool note_others(PlotData *d, Error *e) {
+    if (d->doubtful) plot_name(&d->notes, LINES[f->kind]);
     Text line = {0};
-    if (!d->others.count) return true;
-    text_printf(&line, "%zu panels are not of %s, and left out", d->others.count, d->of);
-    bool ok = !line.failed && name_number(&d->notes, text_get(&line));
+    if (d->panels.count > PLOT_MOST_PANELS) {
+        d->left_out = (int)d->panels.count - PLOT_MOST_PANELS;
+        text_printf(&line, "%d more panels are left out: choose which to draw", d->left_out);
+        plot_name(&d->notes, text_get(&line));
+        text_clear(&line);
+    }
+    if (d->others.count) {
+        text_printf(&line, "%zu panels are not of %s, and left out", d->others.count, d->of);
+        plot_name(&d->notes, text_get(&line));
+    }
     text_release(&line);
-    return ok || error_system(e, "out of memory for a figure");
 }
 
 void plot_left_out(const Figure *f, const PlotData *d, Text *out) {
@@ -250,13 +249,15 @@ void plot_left_out(const Figure *f, const PlotData *d, Text *out) {
 bool plot_data(Store *store, const Figure *f, int64_t run, const char *computed, const char *of,
                PlotData *out, Error *e) {
     *out = (PlotData){.of = of};
-    if (!name_methods(out, e) || !each(store, f->query, run, computed, out, read_rows, e)) return false;
+    name_methods(out);
+    if (!each(store, f->query, run, computed, out, read_rows, e)) return false;
     if (!out->count && out->others.count) {
         plot_data_release(out);
         return plot_data(store, f, run, computed, NULL, out, e);
     }
-    if (!make_titles(out, e) || !each(store, figures_notes, run, computed, out, read_notes, e) ||
-        !note_doubtful(f, out, e) || !note_left_out(out, e) || !note_others(out, e))
-        return false;
-    return !out->numbers.failed || error_system(e, "out of memory for a figure");
+    make_titles(out);
+    if (!each(store, figures_notes, run, computed, out, read_notes, e)) return false;
+    put_notes(f, out);
+    check(out);
+    return true;
 }

@@ -1,4 +1,6 @@
-#include "plots/figures.h"
+// The table of figures, in the order of the report. A row's texts are all shown to users: summary is the
+// title, needs completes "nothing to draw: ".
+#include "plots/plots.h"
 
 #include "engine/base/shipped.h"
 
@@ -36,7 +38,7 @@ __asm__(".pushsection .rodata\n.globl figures_style, figures_notes\n"
         "figures_notes:\n.incbin \"plots/figures/notes.sql\"\n.byte 0\n.popsection\n");
 
 #define ASKED(symbol) .query = plots_##symbol##_sql, .script = plots_##symbol##_gp
-#define SURFACE       "measure one: outpace surface MODEL"
+#define SURFACE       "measure one: outpace bench --store MODEL"
 #define PRICED        SURFACE ", or price one: --on MACHINE --shape SHAPE"
 
 const Figure figures[] = {
@@ -95,7 +97,7 @@ const Figure figures[] = {
      .summary = "Lookahead: S and speedup against W on each machine",
      ASKED(devices),
      .drawing = plots_curve_gp,
-     .needs = "run a config with lookahead over several W on each machine, then: outpace merge",
+     .needs = "run a config with lookahead over several W on each machine, then: outpace store merge",
      .width = 600,
      .height = 300},
     {.name = "ngrammys",
@@ -221,7 +223,7 @@ const Figure figures[] = {
 };
 const int figure_count = sizeof figures / sizeof *figures;
 
-// Whether `name` is a word of `words`.
+// Whether `name` is one of the words.
 static bool holds(const char *words, const char *name) {
     size_t n = strlen(name);
     for (const char *at = words; at && *at; at += strspn(at, " ")) {

@@ -1,9 +1,11 @@
+// Pages in three formats. Every text goes through page_text, which escapes it letter by letter, so none of it
+// can be markup; page_code and put_typed keep line ends and blanks as well.
 #include "plots/page.h"
 
 #include "engine/base/shipped.h"
 #include "plots/letters.h"
-#include "plots/svg.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +28,8 @@ static const char *html_escape(char c) {
     }
 }
 
-// pdfLaTeX stops at letters that its fonts do not have: it is given their numbers (page_tex_start).
+// pdfLaTeX stops at letters that its fonts don't have, so they are written with their numbers
+// (page_tex_start).
 static bool put_far(const Page *p, const char *letter) {
     enum { LATIN = 0x180 };
     uint32_t c = letters_code(letter);
@@ -41,10 +44,10 @@ void page_text(const Page *p, const char *text) {
         if (p->format == PAGE_TEX && put_far(p, letter)) continue;
         const char *escaped = p->format == PAGE_TEX ? letters_tex(*letter) : html_escape(*letter);
         if (p->format == PAGE_MD && (*letter == '"' || *letter == '\'')) escaped = NULL;
-        // Markdown holds HTML, so it needs that escaped, and its own marks.
+        // Markdown may contain HTML, so both HTML and Markdown's own marks are escaped.
         if (p->format == PAGE_MD && strchr("\\`*_{}[]()#+!|~$", *letter)) text_puts(p->out, "\\");
         if (p->format == PAGE_TEX && *letter == '-' && *text == '-')
-            escaped = "-{}"; // or they become one dash
+            escaped = "-{}"; // two hyphens would become a dash
         text_puts(p->out, escaped ? escaped : letter);
     }
 }
@@ -57,9 +60,9 @@ static void put_between(const Page *p, const char *before, const char *text, con
 
 // --- the page --------------------------------------------------------------------------------------------
 
-#define CONTENTS_HERE "<!-- contents -->" // no title can hold it: its '<' is escaped
+#define CONTENTS_HERE "<!-- contents -->" // no title can contain it: its '<' is escaped
 
-// The policy holds the page to itself: it can load nothing from anywhere.
+// The policy keeps the page from loading anything.
 static void open_html(const Page *p, const char *title) {
     text_puts(p->out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -71,6 +74,7 @@ static void open_html(const Page *p, const char *title) {
 }
 
 void page_open(const Page *p, const char *title) {
+    assert(p->out && p->format < PAGE_FORMATS && (!p->contents || p->format == PAGE_HTML));
     switch (p->format) {
     case PAGE_HTML: open_html(p, title); return;
     case PAGE_MD: put_between(p, "# ", title, "\n\n"); return;
@@ -90,7 +94,7 @@ void page_tex_start(const Page *p) {
     text_puts(p->out, "\\providecommand\\letter[2]{\\ifdefined\\Umathchar #1\\else[U+#2]\\fi}\n");
 }
 
-// They are known when the page is there.
+// Inserts the contents, which are complete only at the end of the page.
 static void put_contents(const Page *p) {
     Text all = {0};
     const char *here = strstr(text_get(p->out), CONTENTS_HERE);
@@ -98,7 +102,6 @@ static void put_contents(const Page *p) {
     text_add(&all, text_get(p->out), (size_t)(here - text_get(p->out)));
     text_printf(&all, "<nav aria-label=\"contents\"><ul>\n%s</ul></nav>", text_get(p->contents));
     text_puts(&all, here + strlen(CONTENTS_HERE));
-    all.failed = all.failed || p->out->failed || p->contents->failed;
     text_release(p->out);
     *p->out = all;
 }
@@ -120,7 +123,7 @@ static void put_framed(const Page *p, const Frame frames[PAGE_FORMATS], const ch
     put_between(p, frames[p->format].before, text, frames[p->format].after);
 }
 
-// A line of the contents, and what it leads to. Headings and names are the program's own.
+// Writes a line of the contents and its target. Headings and names are the program's own.
 static void put_anchor(const Page *p, const char *level, const char *name, const char *title) {
     char id[64] = "";
     for (size_t i = 0; name[i] && i + 1 < sizeof id; i++) id[i] = name[i] == ' ' ? '-' : name[i];
@@ -142,16 +145,16 @@ void page_sentence(const Page *p, const char *text) {
     put_framed(p, FRAMES, text);
 }
 
-void page_verdict(const Page *p, const char *about, const char *says, const char *kind) {
+void page_verdict(const Page *p, const char *about, const char *sentence, const char *kind) {
     static const Frame ABOUT[PAGE_FORMATS] = {{"<b>", "</b>"}, {"- **", ":** "}, {"\\textbf{", "}: "}};
-    static const Frame SAYS[PAGE_FORMATS] = {{" ", "</div>\n"}, {"", "\n"}, {"", "\n\n"}};
+    static const Frame SENTENCE[PAGE_FORMATS] = {{" ", "</div>\n"}, {"", "\n"}, {"", "\n\n"}};
     if (p->format == PAGE_HTML) text_printf(p->out, "<div class=\"verdict %s\">", kind);
     put_framed(p, ABOUT, about);
-    put_framed(p, SAYS, says);
+    put_framed(p, SENTENCE, sentence);
 }
 
-// A line in typewriter type, to be copied from the page: LaTeX would join hyphens, bend quotes and lose
-// blanks. An empty one needs a box, for a line to be there at all.
+// Writes a line in typewriter type that can be copied from the page: LaTeX would join hyphens, bend quotes
+// and drop blanks. An empty line needs a box to exist.
 static void put_typed(const Page *p, const char *line) {
     static const char *const TYPED[][2] = {
         {"-", "{-}"}, {"'", "\\textquotesingle{}"}, {"\"", "\\textquotedbl{}"}, {"`", "\\textasciigrave{}"}};
@@ -167,7 +170,7 @@ static void put_typed(const Page *p, const char *line) {
     }
 }
 
-// Line by line: what else is control characters is shown as '?'. In Markdown four spaces need no escape.
+// Other control characters become '?'. In Markdown, lines after four spaces need no escapes.
 void page_code(const Page *p, const char *text) {
     Text line = {0};
     text_puts(p->out, p->format == PAGE_HTML  ? "<pre>"
@@ -193,7 +196,7 @@ void page_code(const Page *p, const char *text) {
     text_release(&line);
 }
 
-enum { LONG = 40 }; // texts that may be broken into lines
+enum { LONG = 40 }; // letters of a text that the page may break into lines
 
 // --- tables ----------------------------------------------------------------------------------------------
 
@@ -302,16 +305,106 @@ void page_facts(const Page *p, const Rows *r) {
 
 // --- figures ---------------------------------------------------------------------------------------------
 
+static bool starts(const char *at, const char *word) { return strncmp(at, word, strlen(word)) == 0; }
+
+// Shortens "rgb( 26,  26,  26)" to digits. Colours of style.gp that a dark page replaces become names.
+// Returns the letters read, 0 if there is no colour.
+static size_t put_colour(const char *at, Text *out) {
+    static const struct {
+        unsigned colour;
+        const char *name;
+    } NAMES[] = {
+        {0x1a1a1a, "var(--ink)"},
+        {0xdddddd, "var(--grid)"},
+    };
+    unsigned r, g, b;
+    int n = 0;
+    if (sscanf(at, "rgb( %3u , %3u , %3u )%n", &r, &g, &b, &n) != 3 || !n) return 0;
+    unsigned colour = r << 16 | g << 8 | b;
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (NAMES[i].colour == colour) {
+            text_puts(out, NAMES[i].name);
+            return (size_t)n;
+        }
+    text_printf(out, "#%06x", colour);
+    return (size_t)n;
+}
+
+// The length of the attribute at `at` if it has no effect, else 0.
+static size_t needless(const char *at) {
+    static const char *const WORDS[] = {" stroke-linecap=\"butt\"",
+                                        " stroke-linejoin=\"miter\"",
+                                        " class=\"gridline\"",
+                                        " font-family=\"sans-serif\"",
+                                        " xmlns=\"http://www.w3.org/2000/svg\"",
+                                        " xmlns:xlink=\"http://www.w3.org/1999/xlink\""};
+    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
+        if (starts(at, WORDS[i])) return strlen(WORDS[i]);
+    return 0;
+}
+
+// Copies a tag, and returns the place after its '>'.
+static const char *put_tag(const char *at, const char *prefix, Text *out) {
+    static const char *const BEFORE_ID[] = {" id='", " id=\"", "href='#", "href=\"#", "url(#"};
+    static const char PAPER[] = "fill=\"#ffffff\"";
+    while (*at && *at != '>') {
+        size_t skip = needless(at);
+        bool id = false;
+        if (!skip && *at == 'r') skip = put_colour(at, out);
+        if (!skip && starts(at, PAPER)) {
+            text_puts(out, "fill=\"var(--paper)\"");
+            skip = strlen(PAPER);
+        }
+        if (skip) {
+            at += skip;
+            continue;
+        }
+        skip = 1;
+        for (size_t i = 0; i < sizeof BEFORE_ID / sizeof *BEFORE_ID && !id; i++)
+            if ((id = starts(at, BEFORE_ID[i]))) skip = strlen(BEFORE_ID[i]);
+        if (*at == '\n') text_puts(out, " ");
+        else text_add(out, at, skip);
+        if (id) text_puts(out, prefix);
+        at += skip;
+    }
+    if (*at) text_add(out, at++, 1);
+    return at;
+}
+
+// The place after an empty group, NULL if there is none at `at`.
+static const char *empty_group(const char *at) {
+    const char *end = starts(at, "<g ") ? strchr(at, '>') : NULL;
+    if (!end) return NULL;
+    end += 1 + strspn(end + 1, " \t\n");
+    return starts(end, "</g>") ? end + strlen("</g>") : NULL;
+}
+
+// One pass over tags and the text between them. Text is copied as it is: gnuplot has escaped every '<' of it.
+// Dropped is everything that draws nothing: empty groups, line ends between tags, attributes with default
+// values.
+void page_svg(const char *svg, const char *prefix, Text *out) {
+    const char *at = strstr(svg, "<svg"), *end;
+    while (at && *at) {
+        if (starts(at, "<title>") && (end = strstr(at, "</title>"))) at = end + strlen("</title>");
+        else if ((end = empty_group(at))) at = end;
+        else if (*at == '<') at = put_tag(at, prefix, out);
+        else if (*at == '\n' || *at == '\t') at++;
+        else text_add(out, at++, 1);
+    }
+}
+
 void page_figure(const Page *p, const char *name, const char *title, const char *svg) {
     char prefix[64];
+    assert(p->format == PAGE_HTML);
     snprintf(prefix, sizeof prefix, "%s-", name);
     if (p->contents) put_anchor(p, " class=\"figure\"", name, name);
     put_between(p, "<figure aria-label=\"", title, "\">\n");
-    svg_inline(svg, prefix, p->out);
+    page_svg(svg, prefix, p->out);
     text_puts(p->out, "\n</figure>\n");
 }
 
 void page_figure_file(const Page *p, const char *file, const char *title) {
+    assert(p->format != PAGE_HTML);
     if (p->format == PAGE_MD) {
         put_between(p, "![", title, "](");
         text_printf(p->out, "<%s>)\n\n", file);

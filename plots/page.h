@@ -1,5 +1,5 @@
-// A page of headings, sentences, tables and figures, written as HTML (one file that needs nothing else),
-// Markdown or LaTeX. Every text that goes in is of foreign origin: it comes out as that text.
+// A page of headings, sentences, tables and figures, written as HTML (one self-contained file), Markdown or
+// LaTeX. Every text may be of foreign origin: it appears on the page as that text, whatever is in it.
 #pragma once
 #include "engine/base/text.h"
 #include "results/rows.h"
@@ -10,33 +10,38 @@ extern const char *const page_format_names[PAGE_FORMATS + 1]; // "html", ...; NU
 typedef struct Page {
     PageFormat format;
     Text *out;
-    Text *contents; // of an HTML page: its headings, which stand after the title; NULL: no contents
+    Text *contents; // of an HTML page: links to its headings, after the title; NULL: no contents
 } Page;
 
 void page_open(const Page *p, const char *title);
 void page_close(const Page *p);
-void page_text(const Page *p, const char *text); // on a line: escaped as the format wants it
+void page_text(const Page *p, const char *text); // within a line, escaped for the format
 void page_heading(const Page *p, const char *text);
 void page_sentence(const Page *p, const char *text);
-void page_code(const Page *p, const char *text); // as it is, line by line
+void page_code(const Page *p, const char *text); // verbatim, line by line
 
-// What it is about, and what it says; kind: a class of page.css, "finding", "open" or "bad".
-void page_verdict(const Page *p, const char *about, const char *says, const char *kind);
+// A subject and a sentence on it; kind: a class of page.css, "finding", "open" or "bad".
+void page_verdict(const Page *p, const char *about, const char *sentence, const char *kind);
 
-// LaTeX that stands in another's page: what it needs, ahead of all else; and a table, up to its columns'
-// kinds, in type that lets so many columns stand beside each other. page_open and page_columns say both
-// themselves.
+// For LaTeX in another page: the definitions that must come first; and the start of a table up to its
+// columns' kinds, in a type size for that many columns. page_open and page_columns write both themselves.
 void page_tex_start(const Page *p);
 void page_tex_table(const Page *p, int columns);
 
-// A table's columns, as a query names them; its rows; its end. Numbers have three digits after the point.
+// A table: its columns by the query's names, its rows, its end. Numbers have three significant digits.
 void page_columns(const Page *p, const Rows *r);
 void page_row(const Page *p, const Rows *r);
 void page_end_table(const Page *p);
 
-// One row as a table of names and values; values that are unknown are left out.
+// One row as a table of names and values, without unknown values.
 void page_facts(const Page *p, const Rows *r);
 
-// HTML: an SVG, in the page's colours; else a file beside the page.
+// A figure: in HTML an SVG, in the page's colours; otherwise a file next to the page.
 void page_figure(const Page *p, const char *name, const char *title, const char *svg);
 void page_figure_file(const Page *p, const char *file, const char *title);
+
+// Copies an SVG picture into a page that has others: without the parts that belong to a file (prolog) or a
+// tool (titles, which would show as tips), and with `prefix` before every id and every reference to one, so
+// that pictures don't use each other's marks and patterns. The colours of ink, grid and paper become the
+// page's own (var(--ink), ...), so that one picture serves light and dark pages.
+void page_svg(const char *svg, const char *prefix, Text *out);

@@ -1,24 +1,410 @@
+// A plot in three stages: the script that draws it (its place, its texts as gnuplot's arrays, the style, and
+// the figure's own script), gnuplot as a program of its own, and the files that come out. No text of the data
+// is ever script: put_string quotes every byte of it. Pictures go through memory, and a plot's files appear
+// together.
 #include "plots/plots.h"
 
-#include "plots/draw.h"
-#include "plots/gnuplot.h"
-#include "plots/script.h"
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+#include "engine/base/shipped.h"
+#include "plots/letters.h"
 #include "results/rows.h"
 
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+EMBED(plots_losses_gp, "plots/figures/losses.gp")
+
+// --- the script: texts ------------------------------------------------------------------------------------
+
+// Writes a gnuplot string of exactly these bytes. In single quotes nothing is substituted; a byte that can't
+// be in them, a quote or a control character, becomes a string of its own, by its number, joined by a point.
+// (A quote alone in double quotes would do, but then gnuplot's macros would expand '@'.)
+static void put_string(Text *out, const char *bytes) {
+    enum { DELETE = 0x7f };
+    bool open = false;
+    for (const char *at = bytes; *at; at++) {
+        bool plain = *at != '\'' && *at != DELETE && !(*at >= 0 && *at < ' ');
+        if (open && !plain) text_puts(out, "'");
+        if (at > bytes && !(open && plain)) text_puts(out, ".");
+        if (plain && !open) text_puts(out, "'");
+        if (plain) text_add(out, at, 1);
+        else text_printf(out, "\"\\%03o\"", (unsigned)*at);
+        open = plain;
+    }
+    text_puts(out, open ? "'" : *bytes ? "" : "''");
+}
+
+enum { WHOLE = INT_MAX }; // of a text
+
+// Writes a text to be drawn, cut to `most` letters with dots. Terminals run without enhanced text, so only
+// TeX needs escapes.
+static void put_quoted(Text *out, const char *text, int most, PlotFormat format) {
+    char letter[LETTER_SIZE];
+    Text drawn = {0};
+    for (int i = 0; letters_next(&text, letter); i++) {
+        const char *escaped = format == PLOT_TEX ? letters_tex(*letter) : NULL;
+        if (i == most - 1 && *text) {
+            text_puts(&drawn, "...");
+            break;
+        }
+        text_puts(&drawn, escaped ? escaped : letter);
+    }
+    put_string(out, text_get(&drawn));
+    text_release(&drawn);
+}
+
+// Writes the name of a file in the script's folder. Names such as "|lpr", "<id" and "$numbers" would not be
+// files to gnuplot.
+static void put_file(Text *out, const char *name) {
+    if (!isalnum((unsigned char)name[0])) text_puts(out, "'./'.");
+    put_string(out, name);
+}
+
+static void put_names(Text *out, const char *array, const Names *n, int most, PlotFormat format) {
+    // An array has one element at least.
+    text_printf(out, "array %s[%zu] = [", array, n->count ? n->count : 1);
+    for (size_t i = 0; i < n->count; i++) {
+        if (i) text_puts(out, ", ");
+        put_quoted(out, n->items[i], most, format);
+    }
+    text_puts(out, n->count ? "]\n" : "'']\n");
+}
+
+// --- the script: canvas -----------------------------------------------------------------------------------
+
+typedef struct Canvas {
+    int across, down, width, height; // panels, and pixels or characters
+} Canvas;
+
+// A figure in a paper is as wide as its text, 5.5 in, with letters of 9 pt: pixels of 3/4 pt make them as
+// legible as 12 pt on a wider page.
+enum {
+    MOST_WIDTH = 1200,
+    TEX_WIDTH = 528,
+    LINE = 18,
+    LETTER_WIDTH = 7,
+    TEX_LETTER_WIDTH = 6,
+    COLUMNS = 100,
+    LEAST_LINES = 12,
+    MOST_LINES = 22
+};
+static const double INCHES = 1 / 72.0, TEX_INCHES = 0.75 / 72;
+
+static int rows_of_fullest(const PlotData *d) {
+    int most = 0, rows = 0;
+    for (size_t i = 0; i < d->count; i++) {
+        rows =
+            i && d->blocks[i].panel == d->blocks[i - 1].panel ? rows + d->blocks[i].rows : d->blocks[i].rows;
+        if (rows > most) most = rows;
+    }
+    return most;
+}
+
+static Canvas canvas_of(const Figure *f, const PlotData *d, const PlotOptions *o) {
+    int panels = (int)d->panels.count - d->left_out, notes = (int)d->notes.count;
+    int rows = f->row_height ? rows_of_fullest(d) : 0;
+    Canvas c = {.across = MOST_WIDTH / f->width};
+    if (c.across > panels) c.across = panels;
+    if (o->format == PLOT_TERM) c.across = 1;
+    if (o->format == PLOT_TEX) c.across = panels > 2 && f->width <= MOST_WIDTH / 2 ? 2 : 1;
+    c.down = (panels + c.across - 1) / c.across;
+    if (o->format == PLOT_TERM) {
+        c.width = o->columns ? o->columns : COLUMNS;
+        int lines = o->lines ? o->lines - (notes + 4) : MOST_LINES; // a panel fills the screen
+        if (lines < LEAST_LINES) lines = LEAST_LINES;
+        c.height = c.down * (f->row_height ? 6 + 2 * rows : lines) + notes + 3;
+    } else {
+        int height = f->height + f->row_height * rows;
+        // A single panel is wider, to make room for its legend and labels.
+        c.width = panels == 1 && f->width <= MOST_WIDTH / 2 ? f->width * 4 / 3 : c.across * f->width;
+        if (o->format == PLOT_TEX) c.width = TEX_WIDTH;
+        c.height = c.down * height + LINE * (notes + 3);
+    }
+    assert(c.across >= 1 && c.down >= 1 && c.across * c.down >= panels && c.width > 0 && c.height > 0);
+    return c;
+}
+
+// Terminals that count in inches get 72 pixels to the inch.
+static void put_terminal(Text *out, const Canvas *c, const PlotOptions *o) {
+    const char *paper = o->dark ? "#16191d" : "#ffffff";
+    double inches = o->format == PLOT_TEX ? TEX_INCHES : INCHES, x = c->width * inches,
+           y = c->height * inches;
+    switch (o->format) {
+    case PLOT_PNG:
+        text_printf(out,
+                    "set terminal pngcairo noenhanced size %d,%d font 'sans-serif,12' background '%s' "
+                    "fontscale 1.0\n",
+                    c->width, c->height, paper);
+        return;
+    case PLOT_PDF:
+        text_printf(
+            out, "set terminal pdfcairo noenhanced size %.3fin,%.3fin font 'sans-serif,12' background '%s'\n",
+            x, y, paper);
+        return;
+    // Letters on a page that loads no colours are black. The header is in a group of the figure's own.
+    case PLOT_TEX:
+        text_printf(out,
+                    "set terminal cairolatex pdf size %.3fin,%.3fin font ',9' %s header "
+                    "'\\providecommand\\definecolor[3]{}\\fontsize{9}{11}\\selectfont'\n",
+                    x, y, o->dark ? "colourtext" : "blacktext");
+        return;
+    case PLOT_TERM:
+        text_printf(out, "set terminal dumb noenhanced size %d,%d %s\n", c->width, c->height,
+                    o->colour ? "ansi256" : "mono");
+        return;
+    default:
+        text_printf(out, "set terminal svg noenhanced size %d,%d font 'sans-serif,12' background '%s'\n",
+                    c->width, c->height, paper);
+    }
+}
+
+// --- the script: blocks -----------------------------------------------------------------------------------
+
+typedef enum { PANEL_FIRST, PANEL_LAST, BLOCK_SERIES, BLOCK_COLOUR, BLOCK_ROWS } ArrayKind;
+
+static void put_array(Text *out, const char *name, const PlotData *d, ArrayKind kind) {
+    bool of_panels = kind == PANEL_FIRST || kind == PANEL_LAST;
+    const char *between = "";
+    text_printf(out, "array %s[%zu] = [", name, of_panels ? d->panels.count - (size_t)d->left_out : d->count);
+    for (size_t i = 0; i < d->count; i++) {
+        const PlotBlock *b = &d->blocks[i];
+        if (kind == PANEL_FIRST && i && b[-1].panel == b->panel) continue;
+        if (kind == PANEL_LAST && i + 1 < d->count && b[1].panel == b->panel) continue;
+        int value = of_panels              ? (int)i
+                    : kind == BLOCK_SERIES ? b->series
+                    : kind == BLOCK_COLOUR ? b->colour
+                                           : b->rows;
+        text_printf(out, "%s%d", between, value);
+        between = ", ";
+    }
+    text_puts(out, "]\n");
+}
+
+// Writes the place of the numbers, and that of the plot. Between the marks gnuplot reads only numbers.
+static void put_place(Text *out, const PlotData *d, const char *data, const char *output) {
+    if (output) {
+        text_puts(out, "set output ");
+        put_file(out, output);
+        text_puts(out, "\n");
+    }
+    if (!data) text_printf(out, "$numbers << END_OF_NUMBERS\n%s\nEND_OF_NUMBERS\n", text_get(&d->numbers));
+    text_puts(out, "data = ");
+    if (data) put_file(out, data);
+    else put_string(out, "$numbers");
+}
+
+// Writes the script that redraws a plot. data, output: file names without folders, as the script will find
+// them where it runs; NULL: the numbers are in the script, and the plot goes to standard output.
+static void put_script(const Figure *f, const PlotData *d, const PlotOptions *o, const char *data,
+                       const char *output, Text *out) {
+    Canvas c = canvas_of(f, d, o);
+    int letters = o->format == PLOT_TERM  ? c.width
+                  : o->format == PLOT_TEX ? c.width / TEX_LETTER_WIDTH
+                                          : c.width / LETTER_WIDTH;
+    text_puts(out, "# Redraws the plot: run gnuplot on this file, in its folder.\n");
+    if (data && o->format == PLOT_TEX)
+        text_printf(out, "# It writes %s, for \\input, and the picture that this includes.\n", output);
+    put_terminal(out, &c, o);
+    text_puts(out, "set encoding utf8\n");
+    put_place(out, d, data, output);
+    text_printf(out,
+                "\nchars = %d\ntex = %d\ndark = %d\npanels = %d\nacross = %d\ndown = %d\npixels = "
+                "%d\ndoubtful = %d\ntitle = ",
+                o->format == PLOT_TERM, o->format == PLOT_TEX, o->dark, (int)d->panels.count - d->left_out,
+                c.across, c.down, c.height, d->doubtful);
+    put_quoted(out, f->summary, WHOLE, o->format);
+    text_puts(out, "\n");
+    put_names(out, "panel", &d->titles, letters * 2 / 3 / c.across, o->format);
+    put_names(out, "series", &d->series, letters / c.across / 3, o->format);
+    put_names(out, "label", &d->labels, letters / c.across / 2, o->format);
+    put_names(out, "note", &d->notes, letters, o->format);
+    put_array(out, "first", d, PANEL_FIRST);
+    put_array(out, "last", d, PANEL_LAST);
+    put_array(out, "block_series", d, BLOCK_SERIES);
+    put_array(out, "block_colour", d, BLOCK_COLOUR);
+    put_array(out, "block_rows", d, BLOCK_ROWS);
+    text_printf(out, "\n%s\n%s\n%sunset output\n", figures_style, f->script, f->drawing);
+}
+
+// --- gnuplot ----------------------------------------------------------------------------------------------
+
+extern char **environ;
+
+typedef struct Run {
+    const char *program;
+    const char *folder;      // that it runs in; NULL: the current one
+    int in, out, complaints; // files; in: the script
+} Run;
+
+// Returns 0 or an errno. -d ignores the user's settings, so that a plot is the same for everyone.
+static int start(const Run *r, pid_t *pid) {
+    char *const argv[] = {(char *)(uintptr_t)r->program, (char *)(uintptr_t) "-d", NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    sigemptyset(&none);
+    int code = posix_spawn_file_actions_init(&actions);
+    if (code) return code;
+    code = posix_spawnattr_init(&attributes);
+    if (code) {
+        posix_spawn_file_actions_destroy(&actions);
+        return code;
+    }
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    if (r->folder) code = posix_spawn_file_actions_addchdir_np(&actions, r->folder);
+    if (!code) code = posix_spawn_file_actions_adddup2(&actions, r->in, STDIN_FILENO);
+    if (!code) code = posix_spawn_file_actions_adddup2(&actions, r->out, STDOUT_FILENO);
+    if (!code) code = posix_spawn_file_actions_adddup2(&actions, r->complaints, STDERR_FILENO);
+    if (!code) code = posix_spawnp(pid, r->program, &actions, &attributes, argv, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return code;
+}
+
+static void read_all(int from, Text *out) {
+    char bytes[4096];
+    for (;;) {
+        ssize_t n = read(from, bytes, sizeof bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return;
+        text_add(out, bytes, (size_t)n);
+    }
+}
+
+static int wait_for(pid_t pid) {
+    int status;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR) return -1;
+    return status;
+}
+
+// The last line of gnuplot's messages, which has the reason; the lines before it show the place, under marks.
+static const char *last_line(Text *messages) {
+    const char *line = "it printed no message";
+    for (char *at = messages->data, *end; at && *at; at = end) {
+        end = at + strcspn(at, "\n");
+        if (*end) *end++ = 0;
+        at += strspn(at, " \t^");
+        if (*at) line = at;
+    }
+    return line;
+}
+
+// Runs gnuplot until it ends.
+static bool run(Run *r, Error *e) {
+    int ends[2];
+    pid_t pid;
+    Text messages = {0};
+    if (pipe2(ends, O_CLOEXEC)) return error_system(e, "cannot make a pipe: %s", strerror(errno));
+    r->complaints = ends[1];
+    int code = start(r, &pid);
+    close(ends[1]);
+    if (!code) read_all(ends[0], &messages);
+    close(ends[0]);
+    if (code == ENOENT)
+        return error_system(
+            e, "cannot find '%s', which draws the plots: install it (Debian: apt-get install gnuplot-nox)",
+            r->program);
+    if (code) return error_system(e, "cannot run '%s': %s", r->program, strerror(code));
+    bool ok = wait_for(pid) == 0 ||
+              error_system(e, "'%s' failed on a figure: %s", r->program, last_line(&messages));
+    text_release(&messages);
+    return ok;
+}
+
+// A nameless file in memory: no disk can be too full for it.
+static int memory_file(Error *e) {
+    int fd = memfd_create("gnuplot", MFD_CLOEXEC);
+    if (fd < 0) error_system(e, "cannot make a file in memory for gnuplot: %s", strerror(errno));
+    return fd;
+}
+
+static bool put(int to, const Text *script, Error *e) {
+    FilePart file = {.fd = to};
+    return (file_part_write(&file, text_get(script), script->length) && lseek(to, 0, SEEK_SET) == 0) ||
+           error_system(e, "cannot write a script for gnuplot: %s", strerror(errno));
+}
+
+static bool run_script(Run *r, const Text *script, Text *out, Error *e) {
+    r->in = memory_file(e);
+    r->out = r->in < 0 ? -1 : memory_file(e);
+    bool ok = r->out >= 0 && put(r->in, script, e) && run(r, e);
+    if (ok && out) {
+        lseek(r->out, 0, SEEK_SET);
+        read_all(r->out, out);
+    }
+    if (r->in >= 0) close(r->in);
+    if (r->out >= 0) close(r->out);
+    return ok;
+}
+
+// Reads a file that gnuplot wrote in the folder, and removes it.
+static bool take(const char *folder, const char *name, Text *out, Error *e) {
+    static const size_t MOST_BYTES = (size_t)1 << 30;
+    char *path = file_path(folder, name), *bytes = NULL;
+    size_t n = 0;
+    bool ok = file_read(path, MOST_BYTES, &bytes, &n, e);
+    if (ok) text_add(out, bytes, n);
+    unlink(path);
+    mem_free(bytes);
+    mem_free(path);
+    return ok;
+}
+
+static void hold_signals(sigset_t *before) {
+    sigset_t ending;
+    sigemptyset(&ending);
+    sigaddset(&ending, SIGINT);
+    sigaddset(&ending, SIGTERM);
+    sigaddset(&ending, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &ending, before);
+}
+
+// For a script that must write files: runs it in a folder of its own, and adds the two files that it writes
+// there under these names to `out`. A signal that ends the program waits until the folder is gone.
+static bool run_in_folder(const char *program, const Text *script, const char *const names[2], Text out[2],
+                          Error *e) {
+    const char *set = getenv("TMPDIR");
+    char *folder = file_path(set && *set ? set : "/tmp", "outpace-XXXXXX");
+    sigset_t before;
+    hold_signals(&before);
+    bool made = mkdtemp(folder) != NULL;
+    bool ok = made || error_system(e, "cannot make the folder '%s': %s", folder, strerror(errno));
+    ok = ok && run_script(&(Run){.program = program, .folder = folder}, script, NULL, e);
+    for (int i = 0; made && i < 2; i++) ok = take(folder, names[i], &out[i], ok ? e : NULL) && ok;
+    if (made) rmdir(folder);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    mem_free(folder);
+    return ok;
+}
 
 const char *const plot_format_names[PLOT_FORMATS + 1] = {"svg", "png", "pdf", "tex", "term", NULL};
 
 static const char *program_of(const PlotOptions *o) { return o->gnuplot ? o->gnuplot : "gnuplot"; }
 
-// --- files -----------------------------------------------------------------------------------------------
+// --- files ------------------------------------------------------------------------------------------------
 
-// Every file of a plot holds these words, at its start or its end. A picture that its script redrew alone
-// does not: the script beside it does.
+// Every file of a plot contains these words, at its start or its end. A picture that its script has redrawn
+// doesn't, but the script next to it does.
 #define DRAWN_BY "drawn by 'outpace plot'"
 static const OutputKind PLOT = {.holds = DRAWN_BY, .beside = ".gp"};
 
-// How a picture that is whole ends, and the mark that it gets.
+// How a complete picture ends, and the mark that is added to it.
 static const struct {
     const char *end, *mark;
 } FORMATS[PLOT_FORMATS] = {
@@ -29,7 +415,7 @@ static const struct {
     [PLOT_TERM] = {"\n", DRAWN_BY "\n"},
 };
 
-// A PNG's is a chunk of text before the last chunk, with its length and checksum.
+// A PNG's mark is a chunk of text before the last chunk, with its length and checksum.
 static const char PNG_CHUNK[] = "\0\0\0\x20tEXtSoftware\0" DRAWN_BY "\x5b\xf2\xfd\x63";
 enum { PNG_CHUNK_BYTES = sizeof PNG_CHUNK - 1, PNG_LAST_CHUNK = 12 };
 
@@ -38,7 +424,7 @@ static bool check_whole(const Text *picture, PlotFormat format, Error *e) {
     size_t n = picture->length < LOOK ? picture->length : LOOK;
     const char *end = FORMATS[format].end;
     if (n && memmem(picture->data + picture->length - n, n, end, strlen(end))) return true;
-    return error_system(e, "gnuplot gave no whole %s of %zu bytes: is there room for temporary files?",
+    return error_system(e, "gnuplot wrote an incomplete %s of %zu bytes: is there room for temporary files?",
                         plot_format_names[format], picture->length);
 }
 
@@ -56,9 +442,8 @@ static void add_mark(Text *picture, PlotFormat format) {
 }
 
 static bool add_picture(Output *out, const char *path, Text *picture, PlotFormat format, Error *e) {
-    if (!picture->failed && !check_whole(picture, format, e)) return false;
-    if (!picture->failed) add_mark(picture, format);
-    if (picture->failed) return error_system(e, "out of memory for a figure");
+    if (!check_whole(picture, format, e)) return false;
+    add_mark(picture, format);
     return output_add(out, path, &PLOT, picture->data, picture->length, e);
 }
 
@@ -66,7 +451,7 @@ static bool add_picture(Output *out, const char *path, Text *picture, PlotFormat
 typedef struct Files {
     const char *path; // of the picture
     const char *name; // in its folder
-    Text included;    // of the picture that a TeX file includes, without its end: "NAME-inc"
+    Text included;    // the name of the picture that a TeX file includes, without its extension: "NAME-inc"
 } Files;
 
 static bool name_files(Files *f, const char *path, PlotFormat format, Error *e) {
@@ -78,10 +463,10 @@ static bool name_files(Files *f, const char *path, PlotFormat format, Error *e) 
         return error_input(e, "a plot for TeX is two files, and cannot go to '%s'", path);
     text_printf(&f->included, "%.*s-inc", (int)(dot && dot > f->name ? dot - f->name : (long)strlen(f->name)),
                 f->name);
-    return !f->included.failed || error_system(e, "out of memory for a figure");
+    return true;
 }
 
-// --- plots -----------------------------------------------------------------------------------------------
+// --- plots ------------------------------------------------------------------------------------------------
 
 // gnuplot writes TeX as two files: text that includes a picture.
 static bool draw_tex(const Files *f, const Figure *figure, const PlotData *d, const PlotOptions *o,
@@ -90,11 +475,9 @@ static bool draw_tex(const Files *f, const Figure *figure, const PlotData *d, co
     text_printf(&tex, "%s.tex", text_get(&f->included));
     text_printf(&pdf, "%s.pdf", text_get(&f->included));
     text_printf(&path, "%.*s%s", (int)(f->name - f->path), f->path, text_get(&pdf));
-    plot_script(figure, d, o, NULL, text_get(&tex), &script);
-    bool ok = !(script.failed || tex.failed || pdf.failed || path.failed) ||
-              error_system(e, "out of memory for a figure");
-    ok = ok && gnuplot_files(program_of(o), &script, (const char *const[]){text_get(&tex), text_get(&pdf)},
-                             drawn, e);
+    put_script(figure, d, o, NULL, text_get(&tex), &script);
+    bool ok = run_in_folder(program_of(o), &script, (const char *const[]){text_get(&tex), text_get(&pdf)},
+                            drawn, e);
     ok = ok && add_picture(out, text_get(&path), &drawn[1], PLOT_PDF, e) &&
          add_picture(out, f->path, &drawn[0], PLOT_TEX, e);
     Text *all[] = {&script, &tex, &pdf, &path, &drawn[0], &drawn[1]};
@@ -115,14 +498,12 @@ static bool draw(const Files *f, const Figure *figure, const PlotData *d, const 
 static bool add_beside(Output *out, const Files *f, const char *end, const Text *content, Error *e) {
     Text path = {0};
     text_printf(&path, "%s%s", f->path, end);
-    bool ok = content->failed || path.failed
-                  ? error_system(e, "out of memory for a figure")
-                  : output_add(out, text_get(&path), &PLOT, text_get(content), content->length, e);
+    bool ok = output_add(out, text_get(&path), &PLOT, text_get(content), content->length, e);
     text_release(&path);
     return ok;
 }
 
-// The numbers, and the script that draws them.
+// Adds the numbers, and the script that draws them.
 static bool add_sources(Output *out, const Files *f, const Figure *figure, const PlotData *d,
                         const PlotOptions *o, Error *e) {
     Text script = {0}, data = {0}, data_name = {0}, tex_name = {0};
@@ -130,10 +511,8 @@ static bool add_sources(Output *out, const Files *f, const Figure *figure, const
     text_printf(&tex_name, "%s.tex", text_get(&f->included));
     text_printf(&data, "%s# " DRAWN_BY "\n", text_get(&d->numbers));
     text_printf(&script, "# " DRAWN_BY "\n");
-    plot_script(figure, d, o, text_get(&data_name), o->format == PLOT_TEX ? text_get(&tex_name) : f->name,
-                &script);
-    data.failed |= d->numbers.failed;
-    script.failed |= data_name.failed || tex_name.failed;
+    put_script(figure, d, o, text_get(&data_name), o->format == PLOT_TEX ? text_get(&tex_name) : f->name,
+               &script);
     bool ok = add_beside(out, f, ".dat", &data, e) && add_beside(out, f, ".gp", &script, e);
     Text *all[] = {&script, &data, &data_name, &tex_name};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) text_release(all[i]);
@@ -143,6 +522,7 @@ static bool add_sources(Output *out, const Files *f, const Figure *figure, const
 bool plot_draw(const Figure *figure, const PlotData *d, const PlotOptions *o, const char *path, Output *out,
                Error *e) {
     Files f;
+    assert(d->count);
     bool ok = name_files(&f, path, o->format, e) && output_check(out, path, &PLOT, e) &&
               draw(&f, figure, d, o, out, e) &&
               (output_is_stream(path) || add_sources(out, &f, figure, d, o, e));
@@ -152,18 +532,16 @@ bool plot_draw(const Figure *figure, const PlotData *d, const PlotOptions *o, co
 
 bool plot_draw_text(const Figure *f, const PlotData *d, const PlotOptions *o, Text *out, Error *e) {
     Text script = {0}, drawn = {0};
-    plot_script(f, d, o, NULL, NULL, &script);
-    bool ok = script.failed ? error_system(e, "out of memory for a figure")
-                            : gnuplot_text(program_of(o), &script, &drawn, e);
+    put_script(f, d, o, NULL, NULL, &script);
+    bool ok = run_script(&(Run){.program = program_of(o)}, &script, &drawn, e);
     size_t from = drawn.length && drawn.data[0] == '\f'; // a terminal's first page needs no feed
     if (ok) text_add(out, text_get(&drawn) + from, drawn.length - from);
     text_release(&script);
     text_release(&drawn);
-    if (ok && out->failed) ok = error_system(e, "out of memory for a figure");
     return ok;
 }
 
-// --- from the store --------------------------------------------------------------------------------------
+// --- from the store ---------------------------------------------------------------------------------------
 
 static bool read_data(Store *store, const Figure *f, int64_t run, const PlotOptions *o, PlotData *d,
                       Error *e) {
@@ -192,4 +570,39 @@ bool plot_newest(Store *store, const Figure *f, int64_t *run, Error *e) {
     static const char SWEEP[] = "SELECT max(id) FROM run WHERE kind = 'sweep'";
     static const char SURFACE[] = "SELECT max(id) FROM run WHERE kind = 'surface'";
     return rows_one_int(store, f->kind == RUN_SURFACE ? SURFACE : SWEEP, 0, run, e);
+}
+
+// --- the losses of a training -----------------------------------------------------------------------------
+
+// Adds a series, unless it has no number.
+static void add_losses(PlotData *d, const PlotLosses *l, int series, const char *name) {
+    int rows = 0, number = (int)d->series.count + 1;
+    for (size_t i = 0; i < l->count; i++) rows += isfinite(l->series[series][i]);
+    if (!rows) return;
+    text_printf(&d->numbers, "%s# %s\n# step loss\n", d->count ? "\n\n" : "", name);
+    for (size_t i = 0; i < l->count; i++)
+        if (isfinite(l->series[series][i]))
+            text_printf(&d->numbers, "%.9g %.9g\n", l->steps[i], l->series[series][i]);
+    mem_grow(&d->blocks, &d->capacity, d->count + 1, sizeof *d->blocks);
+    d->blocks[d->count++] = (PlotBlock){.panel = 1, .series = number, .colour = number, .rows = rows};
+    plot_name(&d->series, name);
+    plot_name(&d->colours, name);
+}
+
+bool plot_losses(const PlotLosses *l, const PlotOptions *o, const char *path, Output *out, Error *e) {
+    const Figure figure = {.name = "losses",
+                           .summary = "Losses of a training",
+                           .script = plots_losses_gp,
+                           .drawing = "",
+                           .width = 700,
+                           .height = 320};
+    PlotData d = {0};
+    plot_name(&d.panels, l->title);
+    plot_name(&d.titles, l->title);
+    add_losses(&d, l, 0, "batches");
+    add_losses(&d, l, 1, "held out");
+    bool ok = (d.count || error_input(e, "there is no loss yet to draw: train first")) &&
+              plot_draw(&figure, &d, o, path, out, e);
+    plot_data_release(&d);
+    return ok;
 }

@@ -1,9 +1,10 @@
-#include "plots/report.h"
+// The report of a run: sections are rows of a table, each a query and the way its rows are written. A section
+// without rows is left out. Figures go to `out` before the page that refers to them.
+#include "plots/plots.h"
 
 #include "engine/base/shipped.h"
-#include "plots/draw.h"
+#include "results/rows.h"
 
-#include <stdio.h>
 #include <string.h>
 
 EMBED(plots_report_verdict, "plots/report/verdict.sql")
@@ -25,17 +26,17 @@ EMBED(plots_report_repeat, "plots/report/repeat.sql")
 
 typedef struct Report {
     Store *store;
-    int64_t run, surface; // surface: the run whose surface is drawn; 0: none
+    int64_t run, surface; // surface: the run whose surface the figures draw; 0: none
     const ReportOptions *o;
     const char *path;
     Output *out;
     Page page;
-    Text undrawn; // figures that have no data
+    Text undrawn; // names of figures without data
 } Report;
 
 // --- sections --------------------------------------------------------------------------------------------
 
-// Puts one row; `first` of its section.
+// Writes one row; first: of its section.
 typedef void (*PutRow)(const Page *p, const Rows *r, bool first);
 
 static void put_verdict(const Page *p, const Rows *r, bool first) {
@@ -69,53 +70,52 @@ static const Section BEFORE[] = {
     {"Verdict", NULL, plots_report_verdict, put_verdict},
     {"Points",
      "S is tokens per step after prefill; speedup the ratio of summed decode times over the same prompts, "
-     "the baseline's over "
-     "the point's own; intervals hold 95 of 100 resamples of prompts, and of passes within prompts. "
-     "With prefill: the speedup of decoding and prefill together; as Spec-Bench: the ratio of mean tokens/s "
-     "of "
-     "conversations; over own settings: over autoregressive decoding with this point's device, threads and "
-     "layout, not over the fastest; S with prefill: prefill counts as a step, as in the authors' codes; "
-     "rows: "
-     "tokens run in a step. "
-     "Disturbed samples are part of every number; a speedup above S means that the baseline was disturbed.",
+     "the baseline's over the point's own; intervals hold 95 of 100 resamples of prompts, and of passes "
+     "within "
+     "prompts. With prefill: the speedup of decoding and prefill together; as Spec-Bench: the ratio of mean "
+     "tokens/s of conversations; over own settings: over autoregressive decoding with this point's device, "
+     "threads and layout, not over the fastest; S with prefill: prefill counts as a step, as in the authors' "
+     "codes; rows: tokens run in a step. Disturbed samples are part of every number; a speedup above S means "
+     "that "
+     "the baseline was disturbed.",
      plots_report_points, put_row},
     {"Published numbers",
-     "What the papers that this run is for printed, and what it measured, computed as they do. A difference "
-     "stands where "
-     "model, dataset, type and device are theirs.",
+     "The numbers of the papers that this run reproduces, next to its own, computed as the papers do. A "
+     "difference "
+     "is given if model, dataset, type and device are the paper's.",
      plots_report_published, put_row},
     {"Not measured", NULL, plots_report_missing, put_row},
     {"Quality of texts", NULL, plots_report_text, put_row},
     {"Costs that come once",
-     "Making or loading tables, datastores and drafts for a method; what took less than a millisecond is "
-     "left out. "
-     "Not part of any speedup.",
+     "Making or loading tables, datastores and drafts for a method, if it took a millisecond or more. Not "
+     "part of "
+     "any speedup.",
      plots_report_costs, put_row},
 };
 
 static const Section AFTER[] = {
     {"Fitted laws",
      "S = 1 + (1/f) sum over i of (1 - (1 - alpha^i)^b): alpha is the chance that a guessed token is right, "
-     "and one step in f "
-     "has a good guess (Lookahead, Eq. 4 to 7). Intervals hold 95 of 100 resamples.",
+     "and one "
+     "step in f has a good guess (Lookahead, Eq. 4 to 7). Intervals hold 95 of 100 resamples.",
      plots_report_fits, put_row},
     {"Residuals of the fitted laws", NULL, plots_report_residuals, put_row},
-    {"The laws beside rivals",
-     "How far off S is, by root mean square, at points that were left out of the fit.", plots_report_rivals,
-     put_row},
+    {"The laws beside rivals", "The root mean square error of S at points that were left out of the fit.",
+     plots_report_rivals, put_row},
     {"Texts that differ",
-     "Where a text first leaves the baseline's, which tokens stand there, and how far apart the two highest "
-     "logits are.",
+     "Where a text first differs from the baseline's, the two tokens there, and the distance of the two "
+     "highest "
+     "logits.",
      plots_report_diverged, put_row},
     {"Disturbed samples", "They are part of every number above.", plots_report_disturbed, put_row},
-    {"Where the machine changed", "Slowdowns there may be as wrong as that.", plots_report_drifted, put_row},
+    {"Where the machine changed", "Slowdowns there may be wrong by that much.", plots_report_drifted,
+     put_row},
     {"Machine", NULL, plots_report_environment, put_facts},
     {"Starts", NULL, plots_report_starts, put_row},
-    {"What it stands on", NULL, plots_report_content, put_row},
+    {"Models and data", NULL, plots_report_content, put_row},
     {"To repeat it", NULL, plots_report_repeat, put_code},
 };
 
-// A section with no rows is left out.
 static bool put_section(Report *p, const Section *s, Error *e) {
     bool first = true;
     Rows *r = rows_open(p->store, s->query, e);
@@ -154,8 +154,7 @@ static bool put_beside(Report *p, const Figure *f, const PlotData *d, Error *e) 
     PlotOptions o = {.format = p->o->format == PAGE_TEX ? PLOT_PDF : PLOT_SVG, .gnuplot = p->o->gnuplot};
     Text path = {0};
     text_printf(&path, "%.*s-figures/%s.%s", stem, p->path, f->name, plot_format_names[o.format]);
-    bool ok = path.failed ? error_system(e, "out of memory for a report")
-                          : plot_draw(f, d, &o, text_get(&path), p->out, e);
+    bool ok = plot_draw(f, d, &o, text_get(&path), p->out, e);
     if (ok) page_figure_file(&p->page, text_get(&path) + (name - p->path), f->summary);
     text_release(&path);
     return ok;
@@ -177,7 +176,7 @@ static bool put_figures(Report *p, Error *e) {
     for (int i = 0; i < figure_count; i++)
         if (!put_figure(p, &figures[i], e)) return false;
     if (p->undrawn.length) {
-        text_puts(&p->undrawn, ": nothing of this run to draw ('outpace plot NAME' says what to run).");
+        text_puts(&p->undrawn, ": this run has nothing to draw ('outpace plot NAME' names what to run).");
         page_sentence(&p->page, text_get(&p->undrawn));
     }
     return true;
@@ -224,10 +223,9 @@ bool report_write(Store *store, int64_t run, const ReportOptions *o, const char 
                 .out = out,
                 .page = {o->format, &text, o->format == PAGE_HTML ? &contents : NULL}};
     if (o->format != PAGE_HTML && output_is_stream(path))
-        return error_input(e, "a report of this kind has figures beside it, and cannot go to '%s'", path);
+        return error_input(e, "a report in this format has figures next to it, and cannot go to '%s'", path);
     bool ok = output_check(out, path, &REPORT, e) && put_page(&p, e);
     text_puts(&text, o->format == PAGE_TEX ? "% " WRITTEN_BY "\n" : "<!-- " WRITTEN_BY " -->\n");
-    if (ok && text.failed) ok = error_system(e, "out of memory for a report");
     ok = ok && output_add(out, path, &REPORT, text_get(&text), text.length, e);
     text_release(&p.undrawn);
     text_release(&contents);

@@ -142,9 +142,10 @@ static bool prepare(Store *s, Error *e) {
     int64_t version;
     if (!read_version(s, VERSION, &version, e)) return false; // before anything is changed
     if (!s->writable && version < VERSION)
-        return error_input(
-            e, "store '%s': its version is %lld, this program reads %d: 'outpace gc --db %s' brings it there",
-            s->path, (long long)version, (int)VERSION, s->path);
+        return error_input(e,
+                           "store '%s': its version is %lld, this program reads %d: 'outpace store gc --db "
+                           "%s' brings it there",
+                           s->path, (long long)version, (int)VERSION, s->path);
     if (s->writable && !(store_journal(s, e) && store_migrate(s, SCRIPTS, VERSION, e))) return false;
     return sql_script(s, "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL", e) && renew_views(s, e) &&
            (s->writable || sql_script(s, "PRAGMA query_only = ON", e));

@@ -4,7 +4,7 @@
 //      # key: value        title, source; any number of metric, chosen and note
 //      row  model  ...     a line of names (those of PublishedRow), then a line a number, between tabs
 //
-// `metric: NAME = MEASURE` says by which of our measures (harness/table/quantities.h) the paper computes what
+// `metric: NAME = MEASURE` says by which of our measures (harness/papers/quantities.h) the paper computes what
 // it calls NAME; "-" by none. `chosen` is what the paper leaves open, and how we read it. A value is a
 // number, a range or a bound ("1.5-2.3", ">2"), or NA: published, and not legible in what we have. An empty
 // cell is unknown.

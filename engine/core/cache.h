@@ -1,15 +1,15 @@
-// Where committed keys and values stand: integers only, shared by all backends.
+// The slots of committed keys and values: integers only, shared by all backends.
 //
-// Position p of the committed sequence stands in slot p, or, where the model has a sliding window, in slot
-// p mod capacity of a ring (Mistral, section 2: the rolling buffer cache). The ring holds the window and
-// some slack, so that the last tokens can be taken back (truncate):
+// Position p of the committed sequence is in slot p or, if the model has a sliding window, in slot p mod
+// capacity of a ring (Mistral, section 2: the rolling buffer cache). The ring holds the window and some
+// slack, so that the last tokens can be taken back (cache_truncate):
 //
 //      capacity = window + slack, rounded up to CACHE_BLOCK
 //
-// Tokens of an open step are never in the cache; committing one is what overwrites the oldest slot.
+// The tokens of an open step are never in the cache; committing a token overwrites the oldest slot.
 //
-// Invariants: 0 <= length <= limit; positions [first, length) are intact, where
-// first = max(0, highest - capacity) and `highest` is the longest the sequence has been since the reset.
+// Invariants: 0 <= length <= highest <= limit; positions [first, length) are intact, where
+// first = max(0, highest - capacity).
 #pragma once
 #include "engine/base/error.h"
 
@@ -26,7 +26,7 @@ typedef struct Cache {
     bool ring;
 } Cache;
 
-// slack: tokens that can always be taken back where there is a ring.
+// slack: the tokens that can always be taken back from a ring.
 void cache_init(Cache *c, int limit, int window, int slack);
 void cache_reset(Cache *c);
 
@@ -39,17 +39,17 @@ static inline int cache_first_visible(const Cache *c, int position) {
     return c->window && position >= c->window ? position - c->window + 1 : 0;
 }
 
-// A run of consecutive slots: what a kernel can read as one block.
+// Consecutive slots, which a kernel can read as one block.
 typedef struct SlotRun {
     int slot, count;
 } SlotRun;
 
-// The slots of positions [from, to) in order, as one or two runs. Gives their number.
+// Writes the slots of positions [from, to) in order, as one or two runs, and returns the number of runs.
 int cache_runs(const Cache *c, int from, int to, SlotRun out[2]);
 
-// Lengthens the sequence by n; the caller copies to the slots of [length, length + n) first.
+// Lengthens the sequence by n. The caller has already written the slots of [length, length + n).
 void cache_advance(Cache *c, int n);
 
-// Takes the sequence back to `length` tokens. False, and nothing done, if a ring has already overwritten what
-// the next query would see.
+// Takes the sequence back to `length` tokens. Returns false, and changes nothing, if a ring has already
+// overwritten positions that the next query would see.
 bool cache_truncate(Cache *c, int length, Error *e);

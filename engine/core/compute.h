@@ -1,37 +1,39 @@
 // The arithmetic a session computes in, and the places where f16 can overflow.
 //
-// Compute f16 rounds activations, keys and values to it, and from 65520 on they become infinite: the step is
-// then refused, with the first place of the model that it came to, since an infinity need not reach the
-// logits as one.
+// Compute f16 rounds activations, keys and values to f16, where numbers from 65520 on become infinite. Such a
+// step fails, and its error names the first place in the model that overflowed: by the time the infinity
+// reaches the logits, it may look like an ordinary number.
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/numbers.h"
 
-// Activations, keys and values are rounded to this; sums and the residual stream stay in f32.
+// The type that activations, keys and values are rounded to. Sums and the residual stream stay in f32.
 typedef enum { COMPUTE_F32, COMPUTE_BF16, COMPUTE_F16, COMPUTE_KINDS } Compute;
 static inline Dtype compute_dtype(Compute c) { return (Dtype[]){DTYPE_F32, DTYPE_BF16, DTYPE_F16}[c]; }
 static inline const char *compute_name(Compute c) { return (const char *[]){"f32", "bf16", "f16"}[c]; }
 
-// By its name; NULL: as weights of that type want it. False where there is none.
+// Finds a kind by its name or, if name is NULL, the kind that matches the weights' type. Returns false if
+// there isn't one.
 static inline bool compute_find(const char *name, Dtype weights, Compute *out) {
     for (*out = COMPUTE_F32; *out < COMPUTE_KINDS; ++*out)
         if (name ? strcmp(name, compute_name(*out)) == 0 : compute_dtype(*out) == weights) return true;
     return false;
 }
 
-// The rate (Ceilings) at which it multiplies such weights: a GPU has one for both 16-bit formats and rounds
-// weights of the other one, a CPU widens f16.
+// The rate in Ceilings at which products with these weights run. A GPU has one rate for both 16-bit formats
+// and rounds weights of the other format; a CPU widens f16.
 static inline Compute compute_rate(Compute c, Dtype weights) {
     if (c == COMPUTE_F32 || weights == DTYPE_F32) return COMPUTE_F32;
     return c == COMPUTE_BF16 && weights == DTYPE_BF16 ? COMPUTE_BF16 : COMPUTE_F16;
 }
 
-// Whether a GPU rounds such weights as it loads them, so that the model is not quite the published one.
+// Whether a GPU rounds these weights as it loads them, so that the model differs slightly from the published
+// one.
 static inline bool compute_rounds(Compute c, Dtype weights) {
     return c != COMPUTE_F32 && weights != DTYPE_F32 && compute_dtype(c) != weights;
 }
 
-// The values a layer rounds, in the order it computes them.
+// The values that a layer rounds, in the order it computes them.
 typedef enum {
     ROUNDED_ATTENTION_INPUT,
     ROUNDED_HEADS, // q, k and v
@@ -43,12 +45,12 @@ typedef enum {
 
 static const unsigned OVERFLOW_NONE = ~0u;
 
-// A place's number: lower ones come first. The head's input is that of a layer after the last one.
+// A place as a number, in the order of computation. The head's input counts as a layer after the last.
 static inline unsigned overflow_place(int layer, Rounded what) {
     return (unsigned)layer * ROUNDED_PLACES + (unsigned)what;
 }
 
-// Gives false.
+// Writes the error of an overflow at `place`; returns false.
 static inline bool overflow_refuse(unsigned place, int layers, Error *e) {
     static const char *const names[] = {"the attention's input", "q, k or v", "the attention's output",
                                         "the MLP's input", "the MLP's gated product"};

@@ -1,23 +1,22 @@
+// Hidden states between two models. Invariant: rows belong to `memory` if that is set, else to the host; a
+// device that cannot hold them (no room, or the models are on two devices) leaves them to the host.
 #include "engine/core/hidden.h"
 
 #include "engine/base/memory.h"
 
 #include <assert.h>
 
-static float *row_at(const HiddenRows *h, int row) { return h->rows + (size_t)row * h->width; }
+static float *row_at(const HiddenRows *h, int row) {
+    assert(h->rows && row >= 0);
+    return h->rows + (size_t)row * h->width;
+}
 
-// What the device refuses, for want of room or because they are on two of them, the host has.
-bool hidden_open(HiddenRows *h, const Session *from, const Session *to, int count, Error *e) {
+void hidden_open(HiddenRows *h, const Session *from, const Session *to, int count) {
     const HiddenMemory *memory = to && to->backend == from->backend ? from->backend->hidden : NULL;
-    *h = (HiddenRows){.width = (size_t)from->shape.width};
+    *h = (HiddenRows){.self = from->self, .width = (size_t)from->shape.width};
     if (memory) h->rows = memory->take(from->self, to->self, (size_t)count * h->width * sizeof *h->rows);
-    if (h->rows) {
-        h->memory = memory;
-        h->self = from->self;
-        return true;
-    }
-    h->rows = mem_alloc((size_t)count, h->width * sizeof *h->rows);
-    return h->rows || error_system(e, "out of memory for %d hidden states", count);
+    if (h->rows) h->memory = memory;
+    else h->rows = mem_new((size_t)count, h->width * sizeof *h->rows);
 }
 
 void hidden_close(HiddenRows *h) {

@@ -1,16 +1,17 @@
+// Distributions are exact functions of the logits: all sums are in double and in order of id (or of rank), so
+// that every machine draws the same token. p is always finite, whatever the logits.
 #include "engine/core/sampler.h"
 
 #include "engine/base/memory.h"
 
+#include <assert.h>
 #include <math.h>
 
-bool sampler_init(Sampler *s, const Sampling *sampling, int vocab, Error *e) {
+void sampler_init(Sampler *s, const Sampling *sampling, int vocab) {
+    assert(vocab >= 1 && sampling->temperature >= 0);
     *s = (Sampler){.sampling = *sampling, .vocab = vocab};
-    s->order = mem_alloc((size_t)vocab, sizeof *s->order);
-    s->keys = mem_alloc((size_t)vocab, sizeof *s->keys);
-    if (s->order && s->keys) return true;
-    sampler_release(s);
-    return error_system(e, "out of memory for a distribution over %d tokens", vocab);
+    s->order = mem_new((size_t)vocab, sizeof *s->order);
+    s->keys = mem_new((size_t)vocab, sizeof *s->keys);
 }
 
 void sampler_release(Sampler *s) {
@@ -19,7 +20,7 @@ void sampler_release(Sampler *s) {
     *s = (Sampler){0};
 }
 
-// True if a comes before b: larger first, lower id first among equals.
+// Whether a comes before b: the larger key first, the lower id first among equals.
 static bool before(const float *keys, int a, int b) {
     return keys[a] > keys[b] || (keys[a] == keys[b] && a < b);
 }
@@ -38,8 +39,8 @@ static void sift(const float *keys, int *heap, int n, int i) {
     }
 }
 
-// Sorts ids, largest key first: heap sort with the worst on top, so it takes the same time on any
-// distribution and needs no memory.
+// Sorts ids, largest key first. Heap sort with the worst id on top: its time doesn't depend on the
+// distribution, and it needs no memory.
 static void sort_ids(const float *keys, int *ids, int n) {
     for (int i = n / 2 - 1; i >= 0; i--) sift(keys, ids, n, i);
     for (int end = n - 1; end > 0; end--) {
@@ -48,17 +49,17 @@ static void sort_ids(const float *keys, int *ids, int n) {
     }
 }
 
-// exp of a logit below the highest; a not-a-number weighs nothing, and infinities, where they are the
-// highest, share all there is.
+// exp of a logit relative to the highest. NaN weighs 0. If infinities are the highest, each weighs 1 and
+// everything else 0.
 static double weigh(double logit, double highest, double temperature) {
     double x = exp((logit - highest) / temperature);
     return x >= 0 ? x : logit == highest && logit > 0;
 }
 
-// p = softmax(logits / temperature), sums in double. Where no logit is a number above -INFINITY, p is 0.
+// p = softmax(logits / temperature). If no logit is a number above -INFINITY, p is 0.
 static void soften(const Sampler *s, const float *logits, float *p) {
     double highest = -INFINITY, total = 0;
-    for (int i = 0; i < s->vocab; i++) // not fmax, at which gcc 12 ends with an internal error on Arm
+    for (int i = 0; i < s->vocab; i++) // not fmax: gcc 12 fails on it on Arm (internal compiler error)
         if ((double)logits[i] > highest) highest = (double)logits[i];
     for (int i = 0; i < s->vocab; i++) {
         double x = weigh((double)logits[i], highest, s->sampling.temperature);
@@ -68,8 +69,7 @@ static void soften(const Sampler *s, const float *logits, float *p) {
     for (int i = 0; i < s->vocab && total > 0; i++) p[i] = (float)((double)p[i] / total);
 }
 
-// How many of the tokens in `order` stay: the first k, then the fewest of them whose share of the k reaches
-// top_p.
+// How many tokens of `order` remain: of the first k, the fewest whose share of the k reaches top_p.
 static int count_kept(const Sampler *s, const float *p, int k) {
     double total = 0, sum = 0;
     for (int i = 0; i < k; i++) total += (double)p[s->order[i]];
@@ -78,6 +78,7 @@ static int count_kept(const Sampler *s, const float *p, int k) {
     return n;
 }
 
+// Keeps the first n tokens of `order` and rescales them to a sum of 1.
 static void keep(const Sampler *s, float *p, int n) {
     double total = 0;
     for (int i = 0; i < n; i++) total += (double)p[s->order[i]];
@@ -91,7 +92,7 @@ void sampler_distribution(Sampler *s, const float *logits, float *p) {
     if (k == s->vocab && s->sampling.top_p >= 1) return;
     for (int i = 0; i < s->vocab; i++) {
         s->order[i] = i;
-        // by logits: two small probabilities may have rounded to the same number
+        // sort by logits: two small probabilities may have been rounded to the same number
         s->keys[i] = isnan(logits[i]) ? -INFINITY : logits[i];
     }
     sort_ids(s->keys, s->order, s->vocab);
@@ -101,6 +102,7 @@ void sampler_distribution(Sampler *s, const float *logits, float *p) {
 int sampler_draw(const float *p, int vocab, double u) {
     double total = 0, sum = 0;
     int last = 0;
+    assert(u >= 0 && u < 1);
     for (int i = 0; i < vocab; i++) total += (double)p[i];
     for (int i = 0; i < vocab; i++) {
         if (!(p[i] > 0)) continue;

@@ -1,10 +1,8 @@
 // From logits to a distribution to a token.
 //
-// Order as in Hugging Face: temperature, then top-k, then top-p. Ties at the edge of top-k go to the lower
-// id. Temperature 0 is greedy and never comes here.
+// The order is Hugging Face's: temperature, then top-k, then top-p. Ties at the edge of top-k go to the lower
+// id. Temperature 0 is greedy, and greedy decoding needs no sampler.
 #pragma once
-#include "engine/base/error.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -23,13 +21,13 @@ typedef struct Sampler {
     float *keys; // (vocab) scratch
 } Sampler;
 
-bool sampler_init(Sampler *s, const Sampling *sampling, int vocab, Error *e);
+void sampler_init(Sampler *s, const Sampling *sampling, int vocab);
 void sampler_release(Sampler *s);
 
-// p (vocab): sums to 1 within rounding; ids whose logit is -INFINITY or not a number get exactly 0. Where all
-// are so, p is 0 everywhere.
+// Fills p (vocab), which sums to 1 within rounding. Ids whose logit is -INFINITY or NaN get exactly 0; if all
+// are, p is 0 everywhere.
 void sampler_distribution(Sampler *s, const float *logits, float *p);
 
-// The token where the running sum of p first exceeds u times the sum, u in [0, 1). Never one with p = 0, as
-// long as any is above.
+// The token at which the running sum of p first exceeds u times the sum, u in [0, 1). Its p is above 0 unless
+// all of p is 0.
 int sampler_draw(const float *p, int vocab, double u);

@@ -1,6 +1,6 @@
 // All integer work of a step, once for all backends. A node's progress through the layers is one number;
-// bringing every node to layer b sweeps the levels from the lowest, so that each layer's weights are
-// read once for all nodes that need them:
+// running every node to layer b sweeps the levels from the lowest, so that each layer's weights are read once
+// for all nodes that need them:
 //
 //      done:   2 2 2 0        session_run(s, L):   node 3 through [0, 2)
 //      node:   0 1 2 3                             nodes 0 to 3 through [2, L)
@@ -11,8 +11,40 @@
 #include <assert.h>
 #include <math.h>
 
-// As if nodes [0, count) had never run: no step reads what is after its nodes, so most of them stay as they
-// are.
+// --- the log of passes: a step has few kinds, and the newest is the likeliest to recur, so it's searched
+// from the end
+
+static bool same_layers(const Pass *p, const Pass *q) {
+    return p->model == q->model && p->a == q->a && p->b == q->b;
+}
+
+static bool same(const Pass *p, const Pass *q) {
+    return same_layers(p, q) && p->rows == q->rows && p->context == q->context;
+}
+
+static Pass *last_that_is(PassLog *log, const Pass *pass, bool (*is)(const Pass *, const Pass *)) {
+    for (int i = log->count; i-- > 0;)
+        if (is(&log->passes[i], pass)) return &log->passes[i];
+    return NULL;
+}
+
+// The last entries are reserved for models and layers that haven't appeared yet; there are few of them.
+void pass_log_add(PassLog *log, const Pass *pass) {
+    enum { RESERVED = 32 };
+    Pass *known = last_that_is(log, pass, same);
+    if (!known && log->count >= PASS_LOG_SIZE - RESERVED) known = last_that_is(log, pass, same_layers);
+    if (!known) {
+        assert(log->count < PASS_LOG_SIZE);
+        known = &log->passes[log->count++];
+        *known = *pass;
+        known->count = 0;
+    }
+    known->count++;
+}
+
+// --- life
+
+// Resets nodes [0, count) to not run. No step reads entries beyond its nodes, so the others needn't be reset.
 static void forget_nodes(Session *s, int count) {
     for (int i = 0; i < count; i++) {
         s->done[i] = 0;
@@ -21,30 +53,21 @@ static void forget_nodes(Session *s, int count) {
     }
 }
 
-static bool allocate(Session *s, int capacity, Error *e) {
-    size_t n = (size_t)capacity;
-    s->done = mem_alloc(n, sizeof(int));
-    s->argmax = mem_alloc(n, sizeof(int));
-    s->logit_row = mem_alloc(n, sizeof(int));
-    s->drawn = mem_alloc(n, sizeof(int));
-    s->scratch = mem_alloc(2 * n, sizeof(int));
-    if (s->done && s->argmax && s->logit_row && s->drawn && s->scratch) {
-        forget_nodes(s, capacity);
-        return true;
-    }
-    return error_system(e, "out of memory for a step of %d nodes", capacity);
-}
-
-bool session_init(Session *s, const Backend *backend, void *self, const Shape *shape, const BackendOptions *o,
-                  Error *e) {
+void session_init(Session *s, const Backend *backend, void *self, const Shape *shape,
+                  const BackendOptions *o) {
     *s = (Session){
         .backend = backend, .self = self, .shape = *shape, .compute = o->compute, .progress = o->progress};
     s->context = o->context > 0 && o->context < shape->context ? o->context : shape->context;
     int capacity = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
+    size_t n = (size_t)capacity;
     cache_init(&s->cache, s->context, shape->window, o->slack > 0 ? o->slack : CACHE_SLACK);
-    if (tree_init(&s->tree, capacity, shape->vocab, e) && allocate(s, capacity, e)) return true;
-    session_release(s);
-    return false;
+    tree_init(&s->tree, capacity, shape->vocab);
+    s->done = mem_new(n, sizeof(int));
+    s->argmax = mem_new(n, sizeof(int));
+    s->logit_row = mem_new(n, sizeof(int));
+    s->drawn = mem_new(n, sizeof(int));
+    s->scratch = mem_new(2 * n, sizeof(int));
+    forget_nodes(s, capacity);
 }
 
 void session_release(Session *s) {
@@ -59,6 +82,13 @@ void session_release(Session *s) {
     *s = (Session){0};
 }
 
+// The cheap half of session_assert: numbers, not nodes, so that every operation can afford it.
+static void check(const Session *s) {
+    assert(s->cache.length <= s->context && s->tree.count <= s->tree.capacity);
+    assert(!s->open || s->tree.context == s->cache.length);
+    assert(s->logit_rows >= 0 && (size_t)s->logit_rows * (size_t)s->shape.vocab <= s->logits_capacity);
+}
+
 static void drop_step(Session *s) {
     forget_nodes(s, s->tree.count);
     s->open = false;
@@ -69,6 +99,7 @@ void session_reset(Session *s) {
     drop_step(s);
     cache_reset(&s->cache);
     s->backend->reset(s->self);
+    check(s);
 }
 
 void session_begin_step(Session *s, bool merge, Layout layout) {
@@ -76,6 +107,7 @@ void session_begin_step(Session *s, bool merge, Layout layout) {
     tree_clear(&s->tree, s->cache.length, s->context, merge, layout);
     s->logit_rows = 0;
     s->open = true;
+    check(s);
 }
 
 bool session_worked(const Session *s, PhaseSeconds *out) {
@@ -85,7 +117,7 @@ bool session_worked(const Session *s, PhaseSeconds *out) {
     return report.own_clock;
 }
 
-// The smallest progress above `after`, at most b.
+// The lowest level of any node above `after`, at most b.
 static int next_level(const Session *s, int after, int b) {
     int level = b;
     for (int i = 0; i < s->tree.count; i++)
@@ -99,8 +131,8 @@ static bool is_part_root(const Tree *t, int node) {
     return false;
 }
 
-// The end of the run of neighbours at layer a that starts at `first`. Parts run one after another, as the
-// machines that they stand for would.
+// The end of the run of neighbours at layer a that starts at `first`. Parts of the tree run one after
+// another, as they would on machines of their own.
 static int run_end(const Session *s, int first, int a) {
     int last = first;
     while (last < s->tree.count && s->done[last] == a && (last == first || !is_part_root(&s->tree, last)))
@@ -112,8 +144,8 @@ static void note_pass(Session *s, int a, int b, int rows) {
     if (s->log) pass_log_add(s->log, &(Pass){s->log_as, a, b, rows, s->cache.length, 1});
 }
 
-// A pass of many rows over a large model takes many seconds: it is then run layer by layer, where that costs
-// nothing, so that it can end between two.
+// A pass of many rows over a large model takes many seconds. If the backend loses nothing by it, such a pass
+// is run layer by layer, so that it can be interrupted between two layers.
 static bool run_nodes(Session *s, StepRun run, Error *e) {
     enum { MANY_ROWS = 32 };
     bool cut = s->progress.say && s->backend->cuts && run.last - run.first >= MANY_ROWS;
@@ -126,7 +158,7 @@ static bool run_nodes(Session *s, StepRun run, Error *e) {
     return true;
 }
 
-// Runs every node that stands at layer a to layer b, in runs of neighbours.
+// Runs every node at layer a to layer b, in runs of neighbours.
 static bool run_level(Session *s, int a, int b, Error *e) {
     for (int first = 0, last; first < s->tree.count; first = last) {
         last = run_end(s, first, a);
@@ -162,31 +194,16 @@ bool session_get_hidden(Session *s, const int *nodes, int count, HiddenKind kind
     return s->backend->get_hidden(s->self, nodes, count, kind, rows, e);
 }
 
-static bool is_wanted(const Session *s, int node, unsigned want) {
-    if (!(s->tree.flags[node] & NODE_READ) || s->tree.canonical[node] != node) return false;
-    return s->argmax[node] < 0 || (want & HEAD_LOGITS && s->logit_row[node] < 0) ||
-           (want & HEAD_DRAW && s->drawn[node] == UNDRAWN);
-}
-
 int session_unread(const Session *s, unsigned want, int *nodes) {
     int count = 0;
-    for (int i = 0; i < s->tree.count; i++)
-        if (is_wanted(s, i, want)) {
-            assert(s->done[i] == s->shape.layers);
-            nodes[count++] = i;
-        }
-    return count;
-}
-
-static bool reserve_logits(Session *s, int rows, Error *e) {
-    void *logits = s->logits;
-    size_t need;
-    if (size_mul((size_t)rows, (size_t)s->shape.vocab, &need) &&
-        mem_grow(&logits, &s->logits_capacity, need, sizeof(float))) {
-        s->logits = logits;
-        return true;
+    for (int i = 0; i < s->tree.count; i++) {
+        if (!(s->tree.flags[i] & NODE_READ) || s->tree.canonical[i] != i) continue;
+        bool unread = s->argmax[i] < 0 || (want & HEAD_LOGITS && s->logit_row[i] < 0) ||
+                      (want & HEAD_DRAW && s->drawn[i] == UNDRAWN);
+        assert(!unread || s->done[i] == s->shape.layers);
+        if (unread) nodes[count++] = i;
     }
-    return error_system(e, "out of memory for %d rows of %d logits", rows, s->shape.vocab);
+    return count;
 }
 
 static bool refuse_bad(const Session *s, int node, Error *e) {
@@ -205,7 +222,8 @@ bool session_read(Session *s, unsigned want, Error *e) {
     if (count == 0) return true;
     HeadOut out = {.argmax = best};
     if (want & HEAD_LOGITS) {
-        if (!reserve_logits(s, s->logit_rows + count, e)) return false;
+        mem_grow(&s->logits, &s->logits_capacity, (size_t)(s->logit_rows + count) * (size_t)s->shape.vocab,
+                 sizeof *s->logits);
         out.logits = s->logits + (size_t)s->logit_rows * (size_t)s->shape.vocab;
     }
     if (!s->backend->head(s->self, nodes, count, want | HEAD_ARGMAX, &out, e)) return false;
@@ -215,10 +233,12 @@ bool session_read(Session *s, unsigned want, Error *e) {
         s->argmax[nodes[i]] = best[i];
         if (want & HEAD_LOGITS) s->logit_row[nodes[i]] = s->logit_rows++;
     }
+    check(s);
     return true;
 }
 
 bool session_draw(Session *s, const int *nodes, int count, HeadDraws *draws, Error *e) {
+    assert(s->backend->distribution && count <= s->tree.capacity);
     HeadOut out = {.argmax = s->scratch, .draws = draws};
     if (!s->backend->head(s->self, nodes, count, HEAD_ARGMAX | HEAD_DRAW, &out, e)) return false;
     note_pass(s, s->shape.layers, s->shape.layers, count);
@@ -243,6 +263,7 @@ const float *session_logits(const Session *s, int node) {
 }
 
 bool session_top(Session *s, const int *nodes, int count, int k, int *ids, float *logits, Error *e) {
+    assert(k >= 1);
     HeadOut out = {.top = k, .top_id = ids, .top_logit = logits};
     note_pass(s, s->shape.layers, s->shape.layers, count);
     if (!s->backend->head(s->self, nodes, count, HEAD_TOP, &out, e)) return false;
@@ -251,7 +272,7 @@ bool session_top(Session *s, const int *nodes, int count, int k, int *ids, float
     return true;
 }
 
-// Where a ring is shorter than the path, only the last of it is copied: two nodes never share a slot.
+// If a ring is shorter than the path, only the end of the path is copied: two nodes never share a slot.
 bool session_commit(Session *s, int node, int count, Error *e) {
     assert(s->open && node >= 0 && node < s->tree.count);
     int *path = s->scratch, *slots = s->scratch + s->tree.capacity;
@@ -266,6 +287,7 @@ bool session_commit(Session *s, int node, int count, Error *e) {
     if (count && !s->backend->commit(s->self, path + skip, slots + skip, count - skip, e)) return false;
     cache_advance(&s->cache, count);
     s->open = false;
+    check(s);
     return true;
 }
 
@@ -274,19 +296,19 @@ bool session_truncate(Session *s, int length, Error *e) {
     return cache_truncate(&s->cache, length, e);
 }
 
-// Reads the hidden states of the open step's first n nodes at the layer asked for, on the way up.
+// Runs the open step through all layers and reads the hidden states of its first n nodes at hidden_layer on
+// the way.
 static bool run_chunk(Session *s, int n, int hidden_layer, float *hidden, Error *e) {
     int *nodes = s->scratch, layers = s->shape.layers;
     bool normed = hidden_layer == layers;
-    if (hidden && !session_run(s, hidden_layer, e)) return false;
-    if (!hidden && !session_run(s, layers, e)) return false;
+    if (!session_run(s, hidden ? hidden_layer : layers, e)) return false;
     for (int i = 0; i < n; i++) nodes[i] = i;
     if (hidden && !session_get_hidden(s, nodes, n, normed ? HIDDEN_NORMED : HIDDEN_RAW, hidden, e))
         return false;
     return session_run(s, layers, e);
 }
 
-// Opens a step that is a chain of n tokens; gives its last node.
+// Opens a step that is a chain of n tokens; returns its last node.
 static int begin_chain(Session *s, const int *tokens, int n) {
     session_begin_step(s, true, LAYOUT_TREE);
     int node = tree_root(&s->tree, tokens[0]);

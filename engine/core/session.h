@@ -1,23 +1,50 @@
-// An open model with its committed sequence and its open step: what methods and the decode loop talk to.
+// An open model with its committed sequence and its open step: the interface of methods and the decode loop.
 //
 //      session_begin_step ---> tree_root, tree_propose ... ---> session_run ---> session_read
 //             ^                        ^   may grow  |               |               |
 //             |                        +-------------+---------------+               v
 //             +---------------------------------------------- session_commit <-- the verifier
 //
-// A step's nodes live in scratch rows of the backend; only session_commit writes the cache. The session owns
-// the tree, the slots and each node's progress through the layers, checks every call against them, and hands
-// the backend finished integers.
+// A step's nodes are in scratch rows of the backend; only session_commit writes the cache. The session owns
+// the tree, the slots and each node's progress through the layers, checks every call against them, and passes
+// finished integers to the backend.
 //
-// Invariants (session_assert): ancestors of a node are at least as far through the layers as the node;
-// the tree's context equals the cache's length; nodes are read only at the last layer.
+// Invariants (session_assert): a node's ancestors have been through at least as many layers as the node; the
+// tree's context is the cache's length; nodes are read only at the last layer.
 #pragma once
 #include "engine/core/backend.h"
-#include "engine/core/passes.h"
 
-enum { UNDRAWN = -2 };
+// --- the log of a step's passes, from which its time on other hardware can be computed
 
-enum { SESSION_NAME = 256 };
+typedef enum { PASS_TARGET, PASS_DRAFT, PASS_ADAPTER } PassModel;
+
+// One forward. a < b: nodes through layers [a, b). a = b = the number of layers: the LM head on nodes.
+typedef struct Pass {
+    PassModel model;
+    int a, b;
+    int rows;    // nodes of one pass
+    int context; // tokens committed before it
+    int count;   // equal passes
+} Pass;
+
+enum { PASS_LOG_SIZE = 512 };
+
+// The passes of all models of a step. Equal ones are counted together, in the order in which each kind first
+// appeared.
+typedef struct PassLog {
+    Pass passes[PASS_LOG_SIZE]; // (count)
+    int count;
+} PassLog;
+
+static inline void pass_log_clear(PassLog *log) { log->count = 0; }
+
+// Counts a pass (its own `count` is ignored). If the log is nearly full, the pass is counted with the last
+// one of the same model and layers, whatever its rows and context.
+void pass_log_add(PassLog *log, const Pass *pass);
+
+// --- the session
+
+enum { UNDRAWN = -2, SESSION_NAME = 256 };
 
 typedef struct Session {
     char name[SESSION_NAME]; // of the model, for errors
@@ -30,73 +57,73 @@ typedef struct Session {
     Tree tree; // of the open step; readable until the next one begins
     bool open; // the step may still grow and run
     int *done; // (capacity): layers that node i has been through
-    // what session_read left, by canonical node
+    // results of session_read, by canonical node
     int *argmax;    // (capacity); -1: not read
     int *logit_row; // (capacity): row in logits, or -1
-    int *drawn;     // (capacity): the token that session_draw drew, -1: none was left; UNDRAWN: not asked
+    int *drawn;     // (capacity): the token that session_draw drew, -1: none was left, UNDRAWN: not drawn yet
     float *logits;  // (rows read, vocab)
     size_t logits_capacity;
     int logit_rows; // rows in use
     int *scratch;   // (2 * capacity)
-    double passes;  // forward passes (session_run calls that ran at least one node)
-    double rows;    // nodes run, counted once for each time they entered layer 0
-    PassLog *log;   // where each pass is noted, as one of `log_as`; NULL: nowhere
+    double passes;  // forwards: runs of neighbouring nodes from one layer to another
+    double rows;    // nodes run, counted each time they enter layer 0
+    PassLog *log;   // records each pass, as one of the model `log_as`; NULL: none
     PassModel log_as;
-    Progress progress;            // asked before each pass, and between the layers of a large one
-    double prefilled, prefilling; // shares of a prefill: before the open step, and in it; 0: it is no prefill
+    Progress progress;            // called before each pass, and between the layers of a large one
+    double prefilled, prefilling; // shares of a prefill: before the open step and in it; 0: not a prefill
 } Session;
 
-// Takes over the instance: session_release closes it, also when init fails.
-bool session_init(Session *s, const Backend *backend, void *self, const Shape *shape, const BackendOptions *o,
-                  Error *e);
+// Takes over the instance: session_release closes it.
+void session_init(Session *s, const Backend *backend, void *self, const Shape *shape,
+                  const BackendOptions *o);
 void session_release(Session *s);
 
 // Forgets the sequence.
 void session_reset(Session *s);
 
-// Opens a step on top of the committed sequence: an empty tree. What an earlier step left open is dropped.
+// Opens a step on top of the committed sequence: an empty tree. Drops a step that is still open.
 void session_begin_step(Session *s, bool merge, Layout layout);
 
-// How long its backend has worked (backend.h). True where that is by the device's own clock.
+// The backend's work so far (backend.h). Returns whether it's by the device's own clock.
 bool session_worked(const Session *s, PhaseSeconds *out);
 
-// Runs every node that stands before layer b up to it. b = shape.layers finishes them.
+// Runs every node that is below layer b up to it; b = shape.layers finishes them.
 bool session_run(Session *s, int b, Error *e);
 
-// Sets the input rows of nodes [first, first + count) of a model that takes hidden states.
+// Sets the input rows of nodes [first, first + count) of a model whose input is hidden states.
 bool session_set_hidden(Session *s, int first, int count, const float *rows, Error *e);
 bool session_get_hidden(Session *s, const int *nodes, int count, HiddenKind kind, float *rows, Error *e);
 
-// Runs the LM head for the canonical nodes that want it (roots, candidates, NODE_READ) and were not read yet:
-// HEAD_ARGMAX, and HEAD_LOGITS where asked.
+// Runs the LM head for the canonical nodes that need it (roots, candidates, NODE_READ) and were not read yet:
+// always HEAD_ARGMAX, and HEAD_LOGITS if wanted.
 bool session_read(Session *s, unsigned want, Error *e);
 int session_argmax(const Session *s, int node);          // of the node's canonical node
 const float *session_logits(const Session *s, int node); // (vocab); needs HEAD_LOGITS
 
-// The nodes (tree.count at most) that a read of this kind has before it; gives how many.
+// Writes the nodes (tree.count at most) that such a read would run the head for; returns their number.
 int session_unread(const Session *s, unsigned want, int *nodes);
 
-// HEAD_ARGMAX and HEAD_DRAW of chosen nodes, on a backend that draws; draws->drawn is left in s->drawn.
+// HEAD_ARGMAX and HEAD_DRAW of the given nodes, on a backend that draws; copies draws->drawn to s->drawn.
 bool session_draw(Session *s, const int *nodes, int count, HeadDraws *draws, Error *e);
 
-// The k best ids and logits of chosen nodes at the last layer; straight from the backend.
+// The k best ids and logits of nodes at the last layer, straight from the backend.
 bool session_top(Session *s, const int *nodes, int count, int k, int *ids, float *logits, Error *e);
 
 // Commits the first `count` nodes of the path root .. node and closes the step: its tree and outputs stay
-// readable until the next begins, but nothing is added or run. count may stop short of the path's end (a
-// dropped bonus), and may be 0.
+// readable until the next one begins, but it can't grow or run. count may be 0, or less than the path's
+// length (a dropped bonus).
 bool session_commit(Session *s, int node, int count, Error *e);
 
-// Takes the committed sequence back to `length` tokens (see cache_truncate); the open step is dropped.
+// Takes the committed sequence back to `length` tokens (see cache_truncate); drops the open step.
 bool session_truncate(Session *s, int length, Error *e);
 
-// Runs and commits a chain of tokens in chunks of at most `chunk` (0: as many as a step holds). hidden, where
-// not NULL, receives a row of `width` floats a token: the residual stream after hidden_layer >= 1 layers, or
-// the final normed state where hidden_layer is the number of layers.
+// Runs and commits a chain of tokens in chunks of at most `chunk` (0: as many as a step holds). hidden, if
+// not NULL, receives a row of `width` floats per token: the residual stream after hidden_layer >= 1 layers,
+// or the final normed state if hidden_layer is the number of layers.
 bool session_prefill(Session *s, const int *tokens, int count, int chunk, int hidden_layer, float *hidden,
                      Error *e);
 
-// The same for a model of hidden states: rows (count, width) go in, a token names each of them.
+// The same for a model of hidden states: its input is rows (count, width), and a token names each row.
 bool session_prefill_hidden(Session *s, const int *tokens, int count, const float *rows, Error *e);
 
 void session_assert(const Session *s);

@@ -1,7 +1,7 @@
+// Bounds, parameter counts and rotary frequencies. After shape_check, no product of two dimensions overflows.
 #include "engine/core/shape.h"
 
-#include "engine/base/memory.h"
-
+#include <assert.h>
 #include <math.h>
 
 static const double PI = 3.14159265358979323846;
@@ -11,7 +11,7 @@ typedef struct {
     int64_t value, low, high;
 } Limit;
 
-// Bounds that keep every product of two of these numbers far inside 63 bits.
+// The bounds keep every product of two of these numbers far below 63 bits.
 bool shape_check(const Shape *s, const char *place, Error *e) {
     const Limit limits[] = {
         {"layers", s->layers, 1, 1000},
@@ -54,8 +54,8 @@ size_t shape_parameters(const Shape *s) {
     return (size_t)s->layers * shape_layer_parameters(s) + ends;
 }
 
-// Llama 3: wavelengths beyond the trained context are stretched, short ones are not, and the ones between go
-// smoothly from one to the other.
+// Llama 3 stretches wavelengths beyond the trained context, leaves short ones as they are, and interpolates
+// between the two.
 static double llama3_frequency(const Rope *r, double frequency) {
     double turns = r->original_context * frequency / (2 * PI); // in the original context
     if (turns < r->low_frequency_factor) return frequency / r->factor;
@@ -67,6 +67,7 @@ static double llama3_frequency(const Rope *r, double frequency) {
 void rope_fit(Rope *r, int context) { r->beyond = context > r->original_context; }
 
 void rope_frequencies(const Rope *r, double *out) {
+    assert(r->pairs >= 0 && r->pairs <= ROPE_MAX_PAIRS);
     for (int i = 0; i < r->pairs; i++) {
         double frequency = pow(r->theta, -(double)i / r->pairs);
         switch (r->kind) {

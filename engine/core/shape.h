@@ -1,7 +1,7 @@
-// What a decoder-only model looks like, in numbers: enough to drive one forward pass for every family.
+// The dimensions of a decoder-only model: enough to drive one forward pass for every family.
 //
 // A transformer layer is: norm, attention (grouped heads, RoPE, optional window), residual, norm, gated MLP,
-// residual. An adapter is the same thing with parts missing (mlp_width 0) and hidden states as its input.
+// residual. An adapter is the same with some of it missing (mlp_width 0) and hidden states as its input.
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/numbers.h"
@@ -11,7 +11,7 @@
 
 typedef enum {
     INPUT_TOKENS, // rows of the embedding
-    INPUT_HIDDEN, // rows of `width` floats that the caller sets (adapters, heads)
+    INPUT_HIDDEN, // rows of `width` floats from the caller (adapters, heads)
 } InputKind;
 
 typedef enum { ACTIVATION_SILU, ACTIVATION_GELU_TANH } Activation;
@@ -27,9 +27,9 @@ typedef struct Rope {
     double factor;                                      // linear, llama3: positions are divided by it
     double low_frequency_factor, high_frequency_factor; // llama3
     int original_context;                               // llama3, longrope
-    int pairs;                                          // rotated pairs a head: head_dim / 2, or less
+    int pairs;                                          // rotated pairs per head: at most head_dim / 2
     double attention_factor;                            // longrope: cos and sin are multiplied by it; else 1
-    // longrope: divisors of the frequencies, in the original context and beyond; and which of them count
+    // longrope: divisors of the frequencies, within the original context and beyond it; and which to use
     float stretch[2][ROPE_MAX_PAIRS];
     bool beyond;
 } Rope;
@@ -43,7 +43,7 @@ typedef struct Shape {
     int head_dim;   // even
     int mlp_width;  // 0: a layer has no MLP
     int vocab;      // rows of the LM head
-    int real_vocab; // ids from here on are masked: they win no argmax and have no probability
+    int real_vocab; // ids from here on are masked: never the argmax, probability 0
     int context;    // positions 0 .. context-1
     int window;     // key j is visible to query q iff 0 <= q - j < window; 0: no window
     bool qkv_bias;
@@ -57,22 +57,23 @@ typedef struct Shape {
 static inline int shape_q_width(const Shape *s) { return s->heads * s->head_dim; }
 static inline int shape_kv_width(const Shape *s) { return s->kv_heads * s->head_dim; }
 
-// Of plain attention (backend.h): a score in f32 is written and read, and its weight is, in its place.
+// Plain attention (backend.h) writes and reads a score in f32, then its weight in the same place.
 enum { SCORE_BYTES = 16 };
 static inline size_t shape_score_bytes(const Shape *s) {
     return (size_t)SCORE_BYTES * (size_t)s->layers * (size_t)s->heads;
 }
 
-// What must hold before anything is allocated by these numbers; `place` names the file in the message.
+// Checks the bounds that every allocation relies on; `place` names the file in the error.
 bool shape_check(const Shape *s, const char *place, Error *e);
 
-// Parameters of one layer, and of the whole model with embedding and head (a tied one counts once).
+// Parameters of one layer, and of the whole model with embedding and head (counted once if tied).
 size_t shape_layer_parameters(const Shape *s);
 size_t shape_parameters(const Shape *s);
 
-// For a session of so many positions. longrope has one list of divisors for all that fits the original
-// context, another for longer ones: it is chosen here, once, so that logits do not jump while a text grows.
+// Prepares for a session of `context` positions. longrope has one list of divisors for contexts up to the
+// original one and another for longer ones. It's chosen here, once, so that logits don't jump as a text
+// grows.
 void rope_fit(Rope *r, int context);
 
-// out[i] is the angle by which one position turns pair i, (pairs) values.
+// Fills out (pairs): one position turns pair i by the angle out[i].
 void rope_frequencies(const Rope *r, double *out);

@@ -1,24 +1,20 @@
-// Nodes stand in arrays, in order of creation, so that a parent always comes before its child and a backend
-// can run any prefix. Children and proposals are linked lists at the canonical node of a path: a method may
-// build the same path twice (merging off, rows of a batch) and the verifier still sees it once.
+// Nodes are in arrays in order of creation, so that a parent always precedes its child and a backend can run
+// any prefix. Children and proposals are linked lists at the canonical node of a path: a method may build the
+// same path twice (merging off, rows of a batch), and the verifier still sees it once.
 #include "engine/core/tree.h"
 
 #include "engine/base/memory.h"
 
 #include <assert.h>
 
-bool tree_init(Tree *t, int capacity, int vocab, Error *e) {
+void tree_init(Tree *t, int capacity, int vocab) {
     assert(capacity >= 1 && capacity <= TREE_MAX_NODES && vocab >= 1);
     *t = (Tree){.capacity = capacity, .vocab = vocab};
     int **arrays[] = {&t->token,       &t->parent,       &t->depth,          &t->canonical,
                       &t->first_child, &t->next_sibling, &t->first_proposal, &t->last_proposal};
-    bool ok = true;
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        ok = (*arrays[i] = mem_alloc((size_t)capacity, sizeof(int))) && ok;
-    ok = (t->flags = mem_alloc((size_t)capacity, 1)) && ok;
-    if (ok) return true;
-    tree_release(t);
-    return error_system(e, "out of memory for a tree of %d nodes", capacity);
+        *arrays[i] = mem_new((size_t)capacity, sizeof(int));
+    t->flags = mem_new((size_t)capacity, 1);
 }
 
 void tree_release(Tree *t) {
@@ -47,8 +43,9 @@ static bool has_room(const Tree *t, int depth) { return tree_room(t) && t->conte
 
 static bool is_token(const Tree *t, int token) { return token >= 0 && token < t->vocab; }
 
-// canonical: TREE_NONE makes the node its own.
+// canonical: TREE_NONE makes the node canonical.
 static int add_node(Tree *t, int parent, int token, int canonical) {
+    assert(t->count < t->capacity && canonical < t->count);
     int n = t->count++;
     t->token[n] = token;
     t->parent[n] = parent;
@@ -95,7 +92,7 @@ static void link_child(Tree *t, int parent, int child) {
     *end = child;
 }
 
-// The child of `parent` itself that stands for `same`, which may stand in an earlier part.
+// The child of `parent` itself whose canonical node is `same`, which may be in an earlier part.
 static int child_in_part(const Tree *t, int parent, int same) {
     if (same == TREE_NONE || same >= t->part_root[t->parts - 1]) return same;
     for (int n = parent + 1; n < t->count; n++)
@@ -125,25 +122,24 @@ static bool is_listed(const Tree *t, int parent, int child) {
     return false;
 }
 
-static bool list_proposal(Tree *t, int parent, Proposal p) {
-    void *rows = t->proposals;
-    if (!mem_grow(&rows, &t->proposal_capacity, t->proposal_count + 1, sizeof *t->proposals)) return false;
-    t->proposals = rows;
+static void list_proposal(Tree *t, int parent, Proposal p) {
+    assert(t->canonical[parent] == parent && t->canonical[p.child] == p.child);
+    mem_grow(&t->proposals, &t->proposal_capacity, t->proposal_count + 1, sizeof *t->proposals);
     int n = (int)t->proposal_count++;
     t->proposals[n] = p;
     if (t->first_proposal[parent] == TREE_NONE) t->first_proposal[parent] = n;
     else t->proposals[t->last_proposal[parent]].next = n;
     t->last_proposal[parent] = n;
-    return true;
 }
 
 static int propose(Tree *t, int parent, int token, int q, bool without_replacement) {
     int n = add_child(t, parent, token, NODE_CANDIDATE | NODE_READ);
     if (n == TREE_NONE) return TREE_NONE;
     int at = t->canonical[parent], child = t->canonical[n];
-    if (q == ONE_HOT && is_listed(t, at, child)) return n; // an equal one-hot is tried once
+    if (q == ONE_HOT && is_listed(t, at, child)) return n; // an equal one-hot is tried only once
     Proposal p = {.child = child, .q = q, .without_replacement = without_replacement, .next = TREE_NONE};
-    return list_proposal(t, at, p) ? n : TREE_NONE;
+    list_proposal(t, at, p);
+    return n;
 }
 
 int tree_propose(Tree *t, int parent, int token) { return propose(t, parent, token, ONE_HOT, false); }
@@ -159,8 +155,7 @@ int tree_chain(Tree *t, int parent, const int *tokens, int count, int *nodes) {
 }
 
 // Whether a sampled proposal is kept must not depend on its token, or the output's distribution would change:
-// so a full tree refuses it even where it would have merged. Nor may a draw become a one-hot because there
-// was no memory for its q.
+// so a full tree refuses it even if it would have merged.
 int tree_propose_sampled(Tree *t, int parent, int token, int q, bool without_replacement) {
     if (parent == TREE_NONE || q == TREE_NONE || !has_room(t, t->depth[parent] + 1)) return TREE_NONE;
     return propose(t, parent, token, q, without_replacement);
@@ -171,10 +166,8 @@ int tree_probe(Tree *t, int parent, int token, bool read) {
 }
 
 int tree_distribution(Tree *t, float **where) {
-    void *rows = t->distributions;
     size_t need = (t->distribution_count + 1) * (size_t)t->vocab;
-    if (!mem_grow(&rows, &t->distribution_capacity, need, sizeof(float))) return TREE_NONE;
-    t->distributions = rows;
+    mem_grow(&t->distributions, &t->distribution_capacity, need, sizeof *t->distributions);
     *where = t->distributions + t->distribution_count * (size_t)t->vocab;
     return (int)t->distribution_count++;
 }
@@ -186,6 +179,7 @@ int tree_child(const Tree *t, int node, int token) {
 }
 
 int tree_path(const Tree *t, int node, int *out) {
+    assert(node >= 0 && node < t->count);
     int length = t->depth[node] + 1;
     for (int i = length - 1; i >= 0; i--, node = t->parent[node]) out[i] = node;
     return length;
@@ -199,9 +193,9 @@ static void assert_node(const Tree *t, int n) {
     assert(same <= n && t->canonical[same] == same && t->token[same] == t->token[n]);
     assert(t->depth[same] == t->depth[n]);
     assert(same == n || (t->first_child[n] == TREE_NONE && t->first_proposal[n] == TREE_NONE));
-    (void)parent, (void)same; // without asserts nobody reads them
 }
 
 void tree_assert(const Tree *t) {
+    assert(t->count <= t->capacity && t->parts >= 1 && t->parts <= TREE_MAX_PARTS);
     for (int n = 0; n < t->count; n++) assert_node(t, n);
 }

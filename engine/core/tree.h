@@ -1,29 +1,30 @@
-// The token tree: what one step runs. Every method fills one; the verifier walks it; backends run it.
+// The token tree: the nodes that one step runs. Every method fills one; the verifier walks it; backends run
+// it.
 //
 // A node is a token below a parent, at the position one past its parent's. It attends to the committed cache,
-// to its own ancestors and to itself, and to nothing else. A root hangs off the committed sequence.
+// to its own ancestors and to itself, and to nothing else. A root follows the committed sequence.
 //
 //      cache ... x  |  root --- a --- b            root: the last token, not yet in the cache
 //                   |        \- c --- d            a, c: two candidates for what follows it
 //
-// Nodes are candidates (may be accepted), probes (only looked at) or both. Equal prefixes are the same thing
-// to the verifier however many nodes hold them: each node knows its `canonical` node, the first with the same
-// path. With `merge` on, an equal prefix is that node; with it off (or with rows, below) it is a node of its
-// own that costs its own row, and the emitted tokens are the same.
+// Nodes are candidates (may be accepted), probes (only evaluated) or both. Equal prefixes are one to the
+// verifier, however many nodes have them: each node has a `canonical` node, the first with the same path.
+// With `merge` on, an equal prefix is that node itself; with it off (or in a batch, below) it's a separate
+// node that costs its own row, and the emitted tokens are the same.
 //
 // LAYOUT_TREE has one root. LAYOUT_BATCH is k rows that each repeat the root and the context, as N-Grammys
-// runs them: tree_row starts the next row. A method calls tree_row and need not know the layout.
-// LAYOUT_COPIED is such a batch in which each row reads a copy of its own of the committed cache, as the
-// paper's program does (the CPU alone has it).
+// runs them: tree_row starts the next row. A method calls tree_row and needn't know the layout.
+// LAYOUT_COPIED is such a batch in which each row reads its own copy of the committed cache, as the paper's
+// program does (CPU only).
 //
-// A tree may be built in parts, each with a root of its own, that would run on machines of their own
-// (Lookahead, section 3.4): tree_part starts the next one. Prefixes are shared within a part only.
+// A tree may be built in parts, each with its own root, that would run on separate machines (Lookahead,
+// section 3.4): tree_part starts the next one. Only nodes of the same part share prefixes.
 //
 // Invariants (tree_assert checks them)
 //  1. a parent's number is less than its child's;
 //  2. depth[child] = depth[parent] + 1, depth[root] = 0; position = context + depth < limit;
 //  3. canonical[i] <= i, and canonical[canonical[i]] = canonical[i];
-//  4. proposals and children hang at canonical nodes only.
+//  4. only canonical nodes have proposals and children.
 #pragma once
 #include "engine/base/error.h"
 
@@ -36,11 +37,11 @@ typedef enum { LAYOUT_TREE, LAYOUT_BATCH, LAYOUT_COPIED } Layout;
 
 typedef enum {
     NODE_CANDIDATE = 1, // may be accepted
-    NODE_PROBE = 2,     // looked at only
-    NODE_READ = 4,      // what the model says after it is wanted; candidates and roots always have it
+    NODE_PROBE = 2,     // evaluated, never accepted
+    NODE_READ = 4,      // the head runs on it; candidates and roots always have it
 } NodeFlag;
 
-// A proposal: at `child`'s parent, try child's token. One-hot (q = ONE_HOT) or drawn from distribution q.
+// A proposal: try child's token after `child`'s parent. One-hot (q = ONE_HOT) or drawn from distribution q.
 typedef struct Proposal {
     int child;                // canonical node
     int q;                    // number of a distribution (tree_distribution), or ONE_HOT
@@ -51,7 +52,7 @@ typedef struct Proposal {
 typedef struct Tree {
     // set by tree_clear
     int context; // committed tokens: the position of a root
-    int limit;   // positions from here on do not exist; nodes there are refused
+    int limit;   // the first position beyond the context; nodes from there on are refused
     int most;    // nodes, at most capacity (tree_limit_rows)
     bool merge;
     Layout layout;
@@ -70,49 +71,47 @@ typedef struct Tree {
     int rows;                      // rows that tree_row has started in this part
     int parts;                     // at least 1
     int part_root[TREE_MAX_PARTS]; // (parts): a part is the nodes from its root to the next one's
-    int asked; // nodes asked for and not refused since tree_clear: what merging saved is asked - count
+    int asked; // nodes requested and not refused since tree_clear: merging saved asked - count of them
 } Tree;
 
 // capacity: at most TREE_MAX_NODES. vocab: the length of a distribution.
-bool tree_init(Tree *t, int capacity, int vocab, Error *e);
+void tree_init(Tree *t, int capacity, int vocab);
 void tree_release(Tree *t);
 
 // An empty tree on top of `context` committed tokens.
 void tree_clear(Tree *t, int context, int limit, bool merge, Layout layout);
 
-// From now on the tree holds at most `rows` nodes, those that it has among them; more than its capacity is
-// its capacity.
+// Limits the tree, including the nodes that it already has, to `rows` nodes (at most its capacity).
 void tree_limit_rows(Tree *t, int rows);
 static inline int tree_room(const Tree *t) { return t->count < t->most ? t->most - t->count : 0; }
 
-// Every call that adds a node gives its number, or TREE_NONE where there is no room (for rows, or at the
-// context's end); a parent or a q of TREE_NONE gives TREE_NONE again, so a chain needs no test at every link.
-// A token that the vocabulary has not, or a parent that is no node of the open part, is the method's fault:
-// it ends in an assert, before a backend reads beside its weights.
-int tree_root(Tree *t, int token); // several roots need an empty parentage: n-gram tables, LAYOUT_BATCH
-int tree_row(Tree *t); // where a method's next chain starts: the part's root, or in LAYOUT_BATCH a new row
-int tree_part(
-    Tree *t); // starts the next part; later nodes hang below it, or below tree_row's. Gives its root
+// Every call that adds a node returns its number, or TREE_NONE if there isn't room (rows, or the context's
+// end). A parent or a q of TREE_NONE gives TREE_NONE again, so a chain needs no check at every link. A token
+// outside the vocabulary, or a parent outside the open part, is a bug in the method: it ends in an assert,
+// before a backend reads out of bounds.
+int tree_root(Tree *t, int token); // n-gram tables have several roots; LAYOUT_BATCH has one per row
+int tree_row(Tree *t);  // where a method's next chain starts: the part's root, or in LAYOUT_BATCH a new row
+int tree_part(Tree *t); // starts the next part, for all later nodes; returns its root
 int tree_propose(Tree *t, int parent, int token); // a one-hot candidate
 int tree_propose_sampled(Tree *t, int parent, int token, int q, bool without_replacement);
-// One-hots below one another; their nodes go to `nodes` (count) where that is not NULL. Gives the last that
-// found room, or TREE_NONE.
+// One-hots below one another; writes their nodes to `nodes` (count) unless that is NULL. Returns the last one
+// that found room, or TREE_NONE.
 int tree_chain(Tree *t, int parent, const int *tokens, int count, int *nodes);
 int tree_probe(Tree *t, int parent, int token, bool read);
 
-// Room for one more distribution of `vocab` floats: its number, and where to write it. The pointer holds
-// until the next call. TREE_NONE if there is no memory.
+// Adds a distribution of `vocab` floats: returns its number, and in *where the place to write it, which is
+// valid until the next call.
 int tree_distribution(Tree *t, float **where);
 static inline const float *tree_q(const Tree *t, int q) {
     return t->distributions + (size_t)q * (size_t)t->vocab;
 }
 
-// The canonical child of node (any node) that bears the token, or TREE_NONE.
+// The canonical child of node (any node) with this token, or TREE_NONE.
 int tree_child(const Tree *t, int node, int token);
 
 static inline int tree_position(const Tree *t, int node) { return t->context + t->depth[node]; }
 
-// Writes the path root .. node, (depth + 1) numbers, and gives its length.
+// Writes the path root .. node, (depth + 1) numbers, and returns its length.
 int tree_path(const Tree *t, int node, int *out);
 
 void tree_assert(const Tree *t);

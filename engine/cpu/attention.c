@@ -1,28 +1,34 @@
-// Who sees what: the keys of each node as spans of the cache and of the step area.
+// Which keys a node sees, as spans of the cache and of the step area; and the copies of the cache that
+// LAYOUT_COPIED reads in its place.
 //
-// A node's keys, in ascending order of position: cached ones from the first visible one, in the one or two
-// runs in which the slots stand; then its ancestors in the step area; then itself. Ancestors that were added
-// one after the other (a chain, a chunk of a prompt) form one span.
+// A node's keys, in ascending order of position: cached ones from the first visible one, in one or two runs
+// of slots; then its ancestors in the step area; then the node itself. Ancestors that were added one after
+// another (a chain, a chunk of a prompt) form one span.
 //
 // Neighbouring nodes attend together. Most of what they see is the same: the cache, the root, the chain so
-// far. That part is told once, and read once; what a window leaves to some of them stands before it, what the
-// tree gives each after it (see Attend).
+// far. That part is listed once and read once; positions that a window hides from some of the nodes come
+// before it, those that the tree gives each node come after it (see Attend).
 //
 //      chain, block of nodes 4 5 6:    shared | cache | 0 .. 4 |    after | - | 5 | 5 6 |
 //
-// Plain attention (BackendOptions) is the same sums with the whole panel's scores in memory: all threads
-// write scores, then all turn them into weights, then all sum values. So it changes no bit of a kernel set
-// whose scores are taken alike in both; on matrix tiles they are not (kernels/attend_tiles.c).
+// Plain attention (BackendOptions) does the same sums with the whole panel's scores in memory: all threads
+// write scores, then all turn them into weights, then all sum values. It changes no bit of a kernel set that
+// computes scores alike in both; on matrix tiles they differ (kernels/attend_tiles.c).
 #include "engine/cpu/instance.h"
 
-#include <math.h>
+#include "engine/base/memory.h"
 
-// Angles are taken in double, so that the last position is as exact as the first; and only when a position is
-// reached, since contexts are often much longer than texts.
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+// Angles are computed in double, so that the last position is as exact as the first; and only when a position
+// is reached, since contexts are often much longer than texts.
 static void fill_rope(Cpu *c, int positions) {
     const Rope *r = &c->model->shape.rope;
     double frequency[ROPE_MAX_PAIRS];
     if (positions <= c->rope_filled) return;
+    assert(positions <= c->context);
     rope_frequencies(r, frequency);
     for (int p = c->rope_filled; p < positions; p++)
         for (int i = 0; i < r->pairs; i++) {
@@ -41,6 +47,7 @@ void cpu_plan(Cpu *c, const StepRun *run) {
         NodeRun *to = p->runs + p->used;
         if (parent != TREE_NONE)
             for (; n < p->size[parent]; n++) to[n] = p->runs[p->from[parent] + n];
+        assert(parent < node);
         if (n && to[n - 1].first + to[n - 1].count == node) to[n - 1].count++;
         else to[n++] = (NodeRun){node, 1};
         p->row[node] = parent == TREE_NONE ? p->rows++ : p->row[parent];
@@ -86,7 +93,7 @@ static int path_spans(const Work *k, int head, int node, int from, int to, KeySp
     return n;
 }
 
-// Nodes at the start of their paths that a and b have in common.
+// How many nodes the paths of a and b have in common at their start.
 static int common_path(const Paths *p, int a, int b) {
     const NodeRun *x = p->runs + p->from[a], *y = p->runs + p->from[b];
     int common = 0;
@@ -104,9 +111,9 @@ static int spans_of(const Work *k, int head, int node, int from, int to, KeySpan
     return n + path_spans(k, head, node, from > context ? from - context : 0, to - context, out + n);
 }
 
-// The positions that all nodes of a block see, and see the same: from the latest first one on, as long as
-// their paths agree. Empty where a window has moved past that, and where they read copies of the cache of
-// their own.
+// The positions at which all nodes of a block see the same keys: from the latest first visible one, for as
+// long as their paths agree. Empty if a window has moved past that, or if the nodes read different copies of
+// the cache.
 static void shared_positions(const Work *k, int node, int nodes, int *from, int *to) {
     const int *row = k->c->paths.row;
     int common = k->run->tree->depth[node] + 1;
@@ -122,6 +129,7 @@ static void shared_positions(const Work *k, int node, int nodes, int *from, int 
     if (*to < *from) *to = *from;
 }
 
+// Fills the spans and counts of Attend: the shared spans, then each node's own before and after them.
 static void find_spans(const Work *k, int head, int node, ThreadScratch *t, Attend *a) {
     int from, to, n = 0;
     shared_positions(k, node, a->nodes, &from, &to);
@@ -136,8 +144,10 @@ static void find_spans(const Work *k, int head, int node, ThreadScratch *t, Atte
         n += t->before_spans[i] = spans_of(k, head, node + i, first, before, t->spans + n);
         n += t->after_spans[i] = spans_of(k, head, node + i, after, end, t->spans + n);
     }
+    assert(n <= (cpu_block_nodes(&k->c->model->shape) + 1) * (k->c->max_nodes + 4)); // see take_thread
 }
 
+// One key head of a block of neighbouring nodes.
 static void attend_block(const Work *k, int row, int nodes, int head, ThreadScratch *t) {
     const Cpu *c = k->c;
     const Shape *s = &c->model->shape;
@@ -170,7 +180,7 @@ static void attend_block(const Work *k, int row, int nodes, int head, ThreadScra
     c->ops->attend(&a);
 }
 
-// Threads take turns, so that nobody has all of the later, longer rows.
+// Threads take blocks in turn, so that no thread gets all of the later, longer rows.
 static void attend_share(void *argument, int thread, int threads) {
     const Work *k = argument;
     const Shape *s = &k->c->model->shape;
@@ -189,4 +199,85 @@ void cpu_attend(const Work *k) {
         task.part = (AttendPart)part;
         pool_run(k->c->pool, attend_share, &task);
     }
+}
+
+// --- LAYOUT_COPIED: each row of a batch attends over its own copy of the cached keys and values, as in a
+// framework that expands a cache to a batch. It changes no bit.
+//
+// A row's copy has all layers, in the slots of the cache. It's made when a step first has that row; from then
+// on, a layer copies what was committed since its last copy, before it attends.
+
+bool cpu_take_copies(Cpu *c, int rows, Error *e) {
+    size_t layers = (size_t)c->model->shape.layers;
+    if (!c->copies) c->copies = mem_new((size_t)c->max_nodes, sizeof *c->copies);
+    assert(rows <= c->max_nodes);
+    while (c->copy_rows < rows) {
+        CacheCopy *row = &c->copies[c->copy_rows++]; // released even if it's incomplete
+        row->cache = (KeyValues){.k_bytes = c->cache.k_bytes, .v_bytes = c->cache.v_bytes};
+        row->cache.k = mem_try(layers, row->cache.k_bytes);
+        row->cache.v = mem_try(layers, row->cache.v_bytes);
+        row->length = mem_new(layers, sizeof *row->length);
+        if (!row->cache.k || !row->cache.v)
+            return error_system(e, "out of memory for %d copies of a cache of %zu MB", rows,
+                                layers * (c->cache.k_bytes + c->cache.v_bytes) >> 20);
+        c->cache_bytes += layers * (row->cache.k_bytes + row->cache.v_bytes);
+    }
+    return true;
+}
+
+void cpu_release_copies(Cpu *c) {
+    for (int i = 0; i < c->copy_rows; i++) {
+        mem_free(c->copies[i].cache.k);
+        mem_free(c->copies[i].cache.v);
+        mem_free(c->copies[i].length);
+    }
+    mem_free(c->copies);
+}
+
+void cpu_forget_copies(Cpu *c, int position) {
+    for (int i = 0; i < c->copy_rows; i++)
+        for (int layer = 0; layer < c->model->shape.layers; layer++)
+            if (c->copies[i].length[layer] > position) c->copies[i].length[layer] = position;
+}
+
+static void copy_part(const KeyValues *from, const KeyValues *to, size_t layer, size_t k_first,
+                      size_t k_bytes, size_t v_first, size_t v_bytes) {
+    size_t k = layer * from->k_bytes + k_first, v = layer * from->v_bytes + v_first;
+    memcpy((unsigned char *)to->k + k, (const unsigned char *)from->k + k, k_bytes);
+    memcpy((unsigned char *)to->v + v, (const unsigned char *)from->v + v, v_bytes);
+}
+
+// Copies whole blocks of keys, and the values of the same slots.
+static void copy_blocks(const Work *k, const KeyValues *to, int first, int last) {
+    const Cpu *c = k->c;
+    const KeyLayout *l = &c->layout;
+    size_t size = dtype_size(l->dtype), block = l->block_elements * size, value = l->row_elements * size;
+    int end = last * KEY_BLOCK < c->slots ? last * KEY_BLOCK : c->slots;
+    copy_part(&c->cache, to, (size_t)k->layer, (size_t)first * block, (size_t)(last - first) * block,
+              (size_t)first * KEY_BLOCK * value, (size_t)(end - first * KEY_BLOCK) * value);
+}
+
+static void copy_share(void *argument, int thread, int threads) {
+    const Work *k = argument;
+    const Tree *t = k->run->tree;
+    int visible = cache_first_visible(k->run->cache, t->context);
+    for (int row = 0; row < k->c->paths.rows; row++) {
+        const CacheCopy *copy = &k->c->copies[row];
+        int length = copy->length[k->layer] > visible ? copy->length[k->layer] : visible;
+        SlotRun runs[2];
+        int n = length < t->context ? cache_runs(k->run->cache, length, t->context, runs) : 0;
+        for (int i = 0; i < n; i++) {
+            int first = runs[i].slot / KEY_BLOCK, last = (runs[i].slot + runs[i].count - 1) / KEY_BLOCK + 1;
+            int from, to;
+            pool_share(last - first, 1, thread, threads, &from, &to);
+            if (from < to) copy_blocks(k, &copy->cache, first + from, first + to);
+        }
+    }
+}
+
+void cpu_copy_cache(const Work *k) {
+    Work task = *k;
+    const Tree *t = k->run->tree;
+    if (t->context > 0) pool_run(k->c->pool, copy_share, &task);
+    for (int row = 0; row < k->c->paths.rows; row++) k->c->copies[row].length[k->layer] = t->context;
 }

@@ -1,4 +1,6 @@
-#include "engine/cpu/ceilings.h"
+// The two floors under a step's time, measured: how fast memory is read, in the parts in which products read
+// weights, and how fast the kernels multiply in registers.
+#include "engine/cpu/cpu.h"
 
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
@@ -11,9 +13,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PASSES = 7, PEAK_ROUNDS = 400000, CACHE_LINE = 64 };
+enum { RUNS = 7, PEAK_ROUNDS = 400000, CACHE_LINE = 64 };
 static const size_t LEAST_BYTES = (size_t)1 << 24,
-                    BUFFER_BYTES = (size_t)1 << 29; // virtual machines name caches of up to 480 MB
+                    BUFFER_BYTES = (size_t)1 << 29; // virtual machines report caches of up to 480 MB
 
 typedef struct {
     const CpuOps *ops;
@@ -26,22 +28,17 @@ typedef struct {
     Pool *pool;
 } Probe;
 
-static void share_of(const Probe *p, int thread, int threads, size_t *from, size_t *to) {
-    size_t lines = p->bytes / CACHE_LINE;
-    *from = lines * (size_t)thread / (size_t)threads * CACHE_LINE;
-    *to = lines * ((size_t)thread + 1) / (size_t)threads * CACHE_LINE;
-}
-
 static void touch(void *argument, int thread, int threads) {
     Probe *p = argument;
-    size_t from, to;
-    share_of(p, thread, threads, &from, &to);
+    size_t lines = p->bytes / CACHE_LINE;
+    size_t from = lines * (size_t)thread / (size_t)threads * CACHE_LINE;
+    size_t to = lines * ((size_t)thread + 1) / (size_t)threads * CACHE_LINE;
     memset(p->buffer + from, thread + 1, to - from);
 }
 
-// A part of the buffer as `streams` streams side by side, fetched into the second-level cache `ahead` bytes
-// before or left to the processor's own prefetchers. The sums are independent, and the compiler makes vectors
-// of them.
+// Reads a part of the buffer as `streams` streams side by side, prefetched into the second-level cache
+// `ahead` bytes early, or by the processor's own prefetchers. The sums are independent, and the compiler
+// vectorises them.
 static inline uint64_t read_streams(const unsigned char *from, size_t bytes, size_t streams, size_t ahead) {
     enum { WORDS = 32 };
     uint64_t sum[WORDS] = {0}, total = 0;
@@ -57,10 +54,10 @@ static inline uint64_t read_streams(const unsigned char *from, size_t bytes, siz
     return total;
 }
 
-// Which way gets the most out of the memory is another one on every processor: the fastest counts.
+// Which way of reading is the fastest depends on the processor: the fastest counts.
 typedef enum { READ_ONE, READ_FOUR, READ_FOUR_AHEAD, READS } Read;
 
-// Parts are taken as those of products are.
+// Threads take parts as they do in products.
 static void read_all(void *argument, int thread, int threads) {
     enum { AHEAD = 1024, UNIT = 128 << 10 };
     (void)threads;
@@ -89,17 +86,17 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// The median of PASSES runs, after one that warms up.
+// The median of RUNS runs, after one to warm up.
 static double seconds_of(Pool *pool, PoolTask *task, Probe *p) {
-    double seconds[PASSES];
+    double seconds[RUNS];
     pool_run(pool, task, p);
-    for (int i = 0; i < PASSES; i++) {
+    for (int i = 0; i < RUNS; i++) {
         double start = clock_now(clock_monotonic());
         pool_run(pool, task, p);
         seconds[i] = clock_now(clock_monotonic()) - start;
     }
-    qsort(seconds, PASSES, sizeof *seconds, by_value);
-    return seconds[PASSES / 2];
+    qsort(seconds, RUNS, sizeof *seconds, by_value);
+    return seconds[RUNS / 2];
 }
 
 static size_t buffer_bytes(void) {
@@ -117,15 +114,15 @@ static double best_read(Pool *pool, Probe *p) {
     return best;
 }
 
-// A buffer on huge pages where the system has them: what the memory gives, not what address translation
-// takes. Where so much memory cannot be had, half of it, and so on.
+// A buffer on huge pages if the system has them, so that memory is measured and not address translation. If
+// there isn't enough memory, half as much, and so on.
 static bool take_buffer(Probe *p) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    while (!(p->buffer = mem_alloc(p->bytes, 1)) && p->bytes > LEAST_BYTES) p->bytes /= 2;
+    while (!(p->buffer = mem_try(p->bytes, 1)) && p->bytes > LEAST_BYTES) p->bytes /= 2;
     if (!p->buffer) return false;
     unsigned char *first = p->buffer + (page - (size_t)p->buffer % page);
     size_t whole = (size_t)(p->buffer + p->bytes - first) / page * page;
-    madvise(first, whole, MADV_HUGEPAGE); // refused: ordinary pages
+    madvise(first, whole, MADV_HUGEPAGE); // if refused, ordinary pages will do
     return true;
 }
 

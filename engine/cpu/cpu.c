@@ -1,16 +1,19 @@
+// The life of an instance, and its row of backend.h. All memory that a step needs is taken at open, by
+// mem_try: its size follows from the model and the options, and a refusal is an error that names the context.
+// After that only LAYOUT_COPIED allocates, when a step has more rows than any before.
 #include "engine/cpu/cpu.h"
 
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/cpu/instance.h"
-#include "engine/cpu/kernels/tiles_usable.h"
+#include "engine/cpu/kernels/features.h"
 
-#include <math.h>
+#include <assert.h>
 #include <string.h>
 
-// Allocates count * size zeroed bytes into *p and adds them to *total.
+// Allocates count * size zeroed bytes to *p and adds them to *total.
 static bool take(void *p, size_t count, size_t size, size_t *total) {
-    void *block = mem_alloc(count, size);
+    void *block = mem_try(count, size);
     memcpy(p, &block, sizeof block);
     *total += count * size;
     return block != NULL;
@@ -36,8 +39,8 @@ static bool take_panel(Cpu *c) {
            take(&p->packed, c->ops->packed_bytes((int)rows, (int)widest(s)), 1, total);
 }
 
-// In an MLP without `up` (all layers have it or none) the activations are multiplied by ones: that changes no
-// bit, and no step writes there.
+// In an MLP without `up` (all layers have it, or none), activations are multiplied by ones: that changes no
+// bit, and no step overwrites the ones.
 static void fill_ones(Cpu *c) {
     const LayerWeights *w = &c->model->layers[0];
     size_t count = w->gate.data && !w->up.data ? panel_rows(c) * (size_t)c->model->shape.mlp_width : 0;
@@ -77,13 +80,7 @@ static bool take_paths(Paths *p, size_t nodes, size_t *total) {
            take(&p->row, nodes, sizeof *p->row, total);
 }
 
-static bool take_scores(Cpu *c, bool plain) {
-    c->plain_rows = panel_rows(c);
-    return !plain || take(&c->scores, (size_t)c->model->shape.heads * c->plain_rows,
-                          cpu_score_row(c) * sizeof *c->scores, &c->step_bytes);
-}
-
-static bool take_buffers(Cpu *c) {
+static bool take_buffers(Cpu *c, bool plain) {
     const Shape *s = &c->model->shape;
     size_t nodes = (size_t)c->max_nodes, angles = (size_t)c->context * (size_t)s->rope.pairs;
     size_t threads = (size_t)pool_threads(c->pool), f = sizeof(float), *total = &c->step_bytes;
@@ -93,6 +90,9 @@ static bool take_buffers(Cpu *c) {
               take(&c->sine, angles, f, total) && take_paths(&c->paths, nodes, total) &&
               take(&c->threads, threads, sizeof *c->threads, total) && take_panel(c);
     for (size_t i = 0; ok && i < threads; i++) ok = take_thread(c, &c->threads[i]);
+    c->plain_rows = panel_rows(c);
+    if (ok && plain)
+        ok = take(&c->scores, (size_t)s->heads * c->plain_rows, cpu_score_row(c) * sizeof *c->scores, total);
     return ok;
 }
 
@@ -117,15 +117,21 @@ static void cpu_close(void *self) {
     mem_free(c);
 }
 
-const char *cpu_kernels_refused(void) { return tiles_refused(); }
+static void check(const Cpu *c) {
+    size_t nodes = (size_t)c->max_nodes;
+    assert(c->context >= 1 && c->max_nodes >= 1 && c->max_nodes <= TREE_MAX_NODES);
+    assert(c->slots >= 1 && c->slots % KEY_BLOCK == 0); // whole blocks of keys
+    assert(c->copy_rows <= c->max_nodes && c->rope_filled <= c->context);
+    assert((size_t)c->paths.used <= nodes * (nodes + 1) / 2 && c->paths.rows <= c->max_nodes);
+}
 
 bool cpu_open(const Model *model, const BackendOptions *o, void **self, Error *e) {
     const Shape *s = &model->shape;
     Cache slots;
     *self = NULL;
     const CpuOps *ops = cpu_ops_find(o->isa, e);
-    Cpu *c = ops ? mem_alloc(1, sizeof *c) : NULL;
-    if (!c) return ops ? error_system(e, "out of memory for a CPU instance") : false;
+    if (!ops) return false;
+    Cpu *c = mem_new(1, sizeof *c);
     *c = (Cpu){.model = model, .ops = ops, .compute = o->compute, .overflow = OVERFLOW_NONE};
     c->layout = key_layout(s, compute_dtype(o->compute));
     c->context = o->context > 0 && o->context < s->context ? o->context : s->context;
@@ -135,28 +141,24 @@ bool cpu_open(const Model *model, const BackendOptions *o, void **self, Error *e
     c->shares_pool = o->beside != NULL;
     c->pool = c->shares_pool ? ((const Cpu *)o->beside)->pool
                              : pool_open(o->threads > 0 ? o->threads : pool_cores(), e);
-    if (c->pool && take_buffers(c) && take_scores(c, o->plain)) {
-        fill_ones(c);
-        *self = c;
-        return true;
+    bool ok = c->pool != NULL;
+    if (ok && !take_buffers(c, o->plain))
+        ok = error_system(e, "out of memory for a context of %d tokens; a smaller --context needs less",
+                          c->context);
+    if (!ok) {
+        cpu_close(c);
+        return false;
     }
-    if (c->pool)
-        error_system(e, "out of memory for a context of %d tokens; a smaller --context needs less",
-                     c->context);
-    cpu_close(c);
-    return false;
+    fill_ones(c);
+    check(c);
+    *self = c;
+    return true;
 }
 
-static int rows_of(const Tree *t) {
-    int rows = 0;
-    for (int i = 0; i < t->count; i++) rows += t->parent[i] == TREE_NONE;
-    return rows;
-}
-
-// Counts what has passed since `start`.
+// Adds the time since `start`.
 static void add_since(double start, double *seconds) { *seconds += clock_now(clock_monotonic()) - start; }
 
-// Told once: the next call may be of another text.
+// Reports an overflow once: the next call may be for another text.
 static bool nothing_overflowed(Cpu *c, Error *e) {
     unsigned place = atomic_exchange(&c->overflow, OVERFLOW_NONE);
     return place == OVERFLOW_NONE || overflow_refuse(place, c->model->shape.layers, e);
@@ -164,18 +166,24 @@ static bool nothing_overflowed(Cpu *c, Error *e) {
 
 static bool cpu_run(void *self, const StepRun *run, Error *e) {
     Cpu *c = self;
-    if (run->tree->layout == LAYOUT_COPIED && !cpu_take_copies(c, rows_of(run->tree), e)) return false;
-    c->run_context = run->tree->context;
+    const Tree *t = run->tree;
+    if (t->layout == LAYOUT_COPIED) {
+        int rows = 0;
+        for (int i = 0; i < t->count; i++) rows += t->parent[i] == TREE_NONE;
+        if (!cpu_take_copies(c, rows, e)) return false;
+    }
+    c->run_context = t->context;
     double start = clock_now(clock_monotonic());
     cpu_forward(c, run);
     add_since(start, &c->seconds.run);
+    check(c);
     return nothing_overflowed(c, e);
 }
 
 static bool cpu_run_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
     Cpu *c = self;
     if (want & HEAD_TOP && (out->top < 1 || out->top > HEAD_TOP_MAX))
-        return error_input(e, "the %d best tokens are asked for, from 1 to %d can be had", out->top,
+        return error_input(e, "the head cannot list the %d best tokens, only from 1 to %d", out->top,
                            HEAD_TOP_MAX);
     double start = clock_now(clock_monotonic());
     cpu_head(c, nodes, count, want, out);
@@ -209,6 +217,7 @@ static bool cpu_commit(void *self, const int *nodes, const int *slots, int count
     (void)e;
     Cpu *c = self;
     double start = clock_now(clock_monotonic());
+    for (int i = 0; i < count; i++) assert(slots[i] >= 0 && slots[i] < c->slots);
     cpu_forget_copies(c, c->run_context);
     for (size_t layer = 0; layer < (size_t)c->model->shape.layers; layer++) {
         const unsigned char *k = (const unsigned char *)c->step.k + layer * c->step.k_bytes,
@@ -221,15 +230,10 @@ static bool cpu_commit(void *self, const int *nodes, const int *slots, int count
     return true;
 }
 
-static void cpu_reset(void *self) {
-    (void)self;
-} // what stands in the cache is not read before it is written again
+// Nothing to do: a new sequence writes each slot of the cache before it reads it.
+static void cpu_reset(void *self) { (void)self; }
 
-// Read by one query for each position that it sees.
-static size_t kv_position_bytes(const Cpu *c) {
-    const Shape *s = &c->model->shape;
-    return 2 * (size_t)s->layers * (size_t)shape_kv_width(s) * dtype_size(c->layout.dtype);
-}
+const char *cpu_kernels_refused(void) { return tiles_refused(); }
 
 const char *cpu_isa(const char *isa, Error *e) {
     const CpuOps *ops = cpu_ops_find(isa, e);
@@ -239,6 +243,7 @@ const char *cpu_isa(const char *isa, Error *e) {
 static void cpu_report(const void *self, BackendReport *out) {
     const Cpu *c = self;
     const Model *m = c->model;
+    size_t kv_elements = 2 * (size_t)m->shape.layers * (size_t)shape_kv_width(&m->shape);
     *out = (BackendReport){.name = "cpu",
                            .device = "cpu",
                            .isa = c->ops->name,
@@ -246,7 +251,7 @@ static void cpu_report(const void *self, BackendReport *out) {
                            .head_bytes = tensor_bytes(&m->head) + tensor_bytes(&m->final_norm),
                            .cache_bytes = c->cache_bytes,
                            .step_bytes = c->step_bytes,
-                           .kv_bytes_per_position = kv_position_bytes(c),
+                           .kv_bytes_per_position = kv_elements * dtype_size(c->layout.dtype),
                            .score_bytes = c->scores ? shape_score_bytes(&m->shape) : 0,
                            .seconds = c->seconds};
     out->weight_bytes = (size_t)m->shape.layers * out->layer_bytes + out->head_bytes;

@@ -1,46 +1,39 @@
 // One forward pass over nodes of a token tree, layer by layer, PANEL rows at a time.
 //
-//      rows      norm, pack         each thread a share of the rows; a single one each for itself
-//      columns   q k v              each thread a share of the weights, and of what others have left
-//      rows      bias, norm of heads, rotate, store keys and values
-//      heads     attend
-//      rows      pack
-//      columns   o, added to the residual stream
-//      rows      norm, pack
-//      columns   gate, up
-//      rows      gate, pack
-//      columns   down, added to the residual stream
+//      rows      norm, pack         each thread a share of the rows; every thread all of it if there's one
+//      row columns   q k v              each thread a share of the weights, then of the shares of others rows
+//      bias, norm of heads, rotate, store keys and values heads     attend rows      pack columns   o, added
+//      to the residual stream rows      norm, pack columns   gate, up rows      gate, pack columns   down,
+//      added to the residual stream
+//
+// A row's numbers depend on its own inputs only, never on the panel, the thread or the share that computes
+// it.
 #include "engine/cpu/instance.h"
 
+#include <assert.h>
 #include <string.h>
 
 static float *hidden_row(const Work *k, int row) {
     return k->c->hidden + (size_t)(k->first + row) * (size_t)k->c->model->shape.width;
 }
 
-// Runs a task that shares out rows; a single row is less work than waking anybody.
-static void run_rows(const Work *k, PoolTask *task, void *argument) {
-    if (k->rows == 1) task(argument, 0, 1);
-    else pool_run(k->c->pool, task, argument);
-}
+// --- products: rows are made ready, then multiplied by weights of one type at a time
 
-// --- products: what makes a row ready, then weights of one type at a time
-
-// The smallest part of weights that a thread takes: some microseconds of reading.
+// PART_BYTES: the least of the weights that a thread takes at a time, some microseconds of reading.
 enum { PRODUCTS = 3, PART_BYTES = 128 << 10 };
 
 typedef struct Products {
     const Work *work;
-    void (*ready)(const Work *k, int row, float *x); // fills the row of x; may be NULL: it is there
+    void (*ready)(const Work *k, int row, float *x); // fills the row of x; NULL: x is filled already
     float *x;                                        // (rows, columns)
     const Tensor *w[PRODUCTS];
     float *y[PRODUCTS]; // (rows, outputs)
     int count;
     bool residual; // the outputs are added to the residual stream
-    Rounded what;  // x is
+    Rounded what;  // the place of x, for overflows
     Packed packed;
-    int from, to;     // those of one type
-    int units, least; // MATMUL_UNITs of these, one after another; how many are taken at least
+    int from, to;     // the weights of one type
+    int units, least; // their MATMUL_UNITs in all; how many a thread takes at least
 } Products;
 
 void cpu_watch(Cpu *c, const float *x, size_t n, unsigned place) {
@@ -49,7 +42,7 @@ void cpu_watch(Cpu *c, const float *x, size_t n, unsigned place) {
     if (c->compute != COMPUTE_F16) return;
     for (size_t i = 0; i < n; i++) {
         memcpy(&u, &x[i], sizeof u);
-        found |= (u & 0x7fffffffu) - least <= infinite - least; // a NaN has a cause of its own
+        found |= (u & 0x7fffffffu) - least <= infinite - least; // a NaN has another cause
     }
     unsigned known = atomic_load(&c->overflow);
     while (found && place < known && !atomic_compare_exchange_weak(&c->overflow, &known, place)) {}
@@ -72,8 +65,8 @@ static void ready_rows(void *argument, int thread, int threads) {
     ops->pack(p->x, &p->packed, first, last);
 }
 
-// A single row, which each thread makes ready for itself: less than one waits for the other's, and for the
-// lines on which it stands, core to core.
+// A single row, which each thread makes ready for itself: that takes less time than waiting for another
+// thread, and for its cache lines to move from core to core.
 static Packed ready_own_row(const Products *p, int thread) {
     ThreadScratch *own = &p->work->c->threads[thread];
     Packed packed = p->packed;
@@ -96,7 +89,7 @@ static void add_residual(const Work *k, int from, int to) {
 
 static int units_of(const Tensor *w) { return (w->rows + MATMUL_UNIT - 1) / MATMUL_UNIT; }
 
-// Units [first, last) of all weights, of which number i begins at unit `at`.
+// Multiplies weights i, which begin at unit `at` of all weights, as far as they are in units [first, last).
 static void multiply_part(const Products *p, const Packed *x, int i, int at, int first, int last) {
     const Tensor *w = p->w[i];
     int from = first > at ? (first - at) * MATMUL_UNIT : 0;
@@ -178,7 +171,7 @@ static void place_row(const Work *k, int r, void *keys, void *values) {
     keys_store(&c->layout, key, value, keys, values, k->first + r);
 }
 
-// Biases, norms of heads, rotation, and keys and values into the step area.
+// Adds biases, norms and rotates heads, and stores keys and values in the step area.
 static void place_rows(void *argument, int thread, int threads) {
     const Work *k = argument;
     const KeyValues *step = &k->c->step;
@@ -207,7 +200,8 @@ static void run_attention(Work *k) {
                   .residual = true,
                   .what = ROUNDED_ATTENTION_OUTPUT};
     project(&qkv);
-    run_rows(k, place_rows, k);
+    if (k->rows == 1) place_rows(k, 0, 1); // less work than waking a thread
+    else pool_run(k->c->pool, place_rows, k);
     if (k->run->tree->layout == LAYOUT_COPIED && k->first == k->run->first) cpu_copy_cache(k);
     cpu_attend(k);
     project(&o);
@@ -224,7 +218,7 @@ static void gate_row(const Work *k, int row, float *x) {
     k->c->ops->gate(x, k->c->panel.up + at, s->mlp_width, s->activation);
 }
 
-// An MLP that ends in its activations.
+// An MLP without down projection: its activations are its output.
 static void add_activations(const Work *k) {
     int width = k->c->model->shape.width;
     for (int r = 0; r < k->rows; r++) {
@@ -257,7 +251,7 @@ static void run_mlp(Work *k) {
     else add_activations(k);
 }
 
-// --- the pass
+// --- the whole
 
 static void embed(Cpu *c, const StepRun *run) {
     const Tensor *e = &c->model->embedding;
@@ -268,8 +262,10 @@ static void embed(Cpu *c, const StepRun *run) {
                 dtype_load(e->dtype, e->data, (size_t)run->tree->token[i] * width + j);
 }
 
-// Panels of one layer follow each other, so that a node's ancestors have stored their keys before it asks.
+// All panels go through a layer before the next layer, in order: a node's ancestors store their keys before
+// it attends.
 void cpu_forward(Cpu *c, const StepRun *run) {
+    assert(run->first >= 0 && run->last <= c->max_nodes && run->b <= c->model->shape.layers);
     if (run->a == 0) cpu_plan(c, run);
     if (run->a == 0 && c->model->shape.input == INPUT_TOKENS) embed(c, run);
     for (int layer = run->a; layer < run->b; layer++)

@@ -1,8 +1,9 @@
-// The LM head: only chosen rows, and for the best ids no logits are stored. Each thread takes a share of the
-// vocabulary in slices, keeps the k best of its share for every row, and the shares are merged in order of
-// id, so that the lowest id wins a tie however many threads there are.
+// The LM head: it runs for chosen rows only, and stores no logits if only the best ids are wanted. Each
+// thread takes a share of the vocabulary in slices and keeps the k best of its share for every row. The
+// shares are merged in order of id, so that the lowest id wins a tie, whatever the number of threads.
 #include "engine/cpu/instance.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -13,8 +14,8 @@ typedef struct {
     Packed packed;
 } HeadTask;
 
-// Puts (id, logit) into a list of at most k, best first; an equal logit goes after those there. NaN counts as
-// +INFINITY (HEAD_BAD): the comparison that lets nearly every logit go lets none that is NaN.
+// Inserts (id, logit) into a list of at most k, best first, behind equal logits. NaN counts as +INFINITY
+// (HEAD_BAD): the first comparison rejects nearly every logit, but never NaN.
 static void keep_best(int *ids, float *best, int k, int *count, int id, float logit) {
     int at = *count;
     if (at == k && logit <= best[k - 1]) return;
@@ -45,16 +46,15 @@ static void mask_slice(const HeadTask *t, int from, int to) {
             t->logits[(size_t)r * vocab + (size_t)n] = -INFINITY;
 }
 
-// Outputs that a thread's scratch has room for. With few rows they are many: weights then come in long
-// streams, and one token's whole step takes 4% less time than in slices of 64.
-static int slice_of(int rows) { return HEAD_SCRATCH / rows / MATMUL_UNIT * MATMUL_UNIT; }
-
 static void head_share(void *argument, int thread, int threads) {
     HeadTask *t = argument;
     Cpu *c = t->c;
     ThreadScratch *s = &c->threads[thread];
     size_t vocab = (size_t)c->model->shape.vocab;
-    int from, to, counts[PANEL] = {0}, slice = slice_of(t->rows);
+    // As many outputs as fit the thread's scratch. With few rows that's many: weights are then read in long
+    // streams, and the whole step of one token takes 4% less time than with slices of 64.
+    int slice = HEAD_SCRATCH / t->rows / MATMUL_UNIT * MATMUL_UNIT;
+    int from, to, counts[PANEL] = {0};
     pool_share((int)vocab, MATMUL_UNIT, thread, threads, &from, &to);
     for (int n = from; n < to; n += slice) {
         int end = n + slice < to ? n + slice : to;
@@ -68,7 +68,7 @@ static void head_share(void *argument, int thread, int threads) {
         for (int i = counts[r]; i < t->k; i++) s->top_id[r * HEAD_TOP_MAX + i] = -1;
 }
 
-// The k best of all shares of row r; ids that no share has come as id 0 with -INFINITY.
+// The k best of all shares of row r. If there are fewer than k, the rest is id 0 with -INFINITY.
 static void merge_shares(const HeadTask *t, int r, int *ids, float *logits) {
     int count = 0;
     for (int thread = 0; thread < pool_threads(t->c->pool); thread++) {
@@ -88,6 +88,7 @@ static void head_panel(Cpu *c, const int *nodes, int rows, unsigned want, HeadOu
     float best[HEAD_TOP_MAX];
     size_t vocab = (size_t)c->model->shape.vocab;
     const Tensor *w = &c->model->head;
+    assert(rows >= 1 && rows <= PANEL);
     HeadTask t = {c,
                   rows,
                   want & HEAD_TOP ? out->top : 1,
@@ -118,6 +119,7 @@ void cpu_normed(Cpu *c, const int *nodes, int count, float *rows) {
     const Shape *s = &c->model->shape;
     size_t width = (size_t)s->width;
     for (int i = 0; i < count; i++) {
+        assert(nodes[i] >= 0 && nodes[i] < c->max_nodes);
         const float *x = c->hidden + (size_t)nodes[i] * width;
         float *row = rows + (size_t)i * width;
         if (c->model->final_norm.data)

@@ -1,37 +1,88 @@
 // A task is published by raising `round`; a worker that has done it raises `finished`. Both sides first spin
-// on the atomic, then take the mutex and sleep on a condition: whoever may be waited for signals under the
-// mutex, after the atomic has changed, so no wake-up is lost.
+// on the atomic, then take the mutex and sleep on a condition. Every thread that others may wait for signals
+// under the mutex, after the atomic has changed, so no wake-up is lost.
 //
-// Where a pool takes every core, each thread stays on its own: a share of the weights is then always read
-// through the same caches, and two shares never wait for one core. A smaller pool goes where the system puts
-// it: another program's may be beside it, and would choose the same cores.
+// If a pool takes every core, each thread stays on its own core: it then reads a share of the weights through
+// the same caches every time, and two shares never compete for one core. A smaller pool leaves placement to
+// the system: another program's pool may run at the same time, and would choose the same cores.
 //
-// What a task shares out is taken by raising a count that every thread has of its own share. A count carries
-// the round that it was raised in: one of an earlier round stands for nothing taken, so none is ever reset.
+// A task's items are taken by raising a count that each thread has for its own share. A count carries the
+// round in which it was raised; one from an earlier round means that nothing is taken, so counts are never
+// reset.
 #include "engine/cpu/pool.h"
 
 #include "engine/base/memory.h"
-#include "engine/cpu/cores.h"
 
+#include <assert.h>
+#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-// Some tenths of a millisecond, as a processor's pause takes 40 to 140 cycles: longer than the gaps inside a
-// step, short against a scheduler's slice.
+// --- cores
+
+// The lowest processor on the same core as this one; the processor itself if the system doesn't report it.
+static int first_sibling(int cpu) {
+    char path[96];
+    int first = cpu;
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+    FILE *f = fopen(path, "re");
+    if (!f) return cpu;
+    if (fscanf(f, "%d", &first) != 1) first = cpu;
+    fclose(f);
+    return first;
+}
+
+// The processors that any thread of this process may run on: a pool may have pinned the calling one to a
+// single processor.
+static void find_allowed(cpu_set_t *allowed) {
+    if (sched_getaffinity(0, sizeof *allowed, allowed) != 0) CPU_ZERO(allowed);
+    DIR *threads = opendir("/proc/self/task");
+    if (!threads) return;
+    for (struct dirent *d; (d = readdir(threads));) {
+        cpu_set_t one;
+        int id = (int)strtol(d->d_name, NULL, 10);
+        if (id > 0 && sched_getaffinity(id, sizeof one, &one) == 0) CPU_OR(allowed, allowed, &one);
+    }
+    closedir(threads);
+}
+
+void cores_find(Cores *c) {
+    cpu_set_t allowed;
+    bool seen[CORES_MAX] = {false}, second[CORES_MAX] = {false};
+    *c = (Cores){.count = 0};
+    find_allowed(&allowed);
+    for (int i = 0; i < CORES_MAX; i++) {
+        if (!CPU_ISSET((size_t)i, &allowed)) continue;
+        int core = first_sibling(i);
+        second[i] = core >= 0 && core < CORES_MAX && seen[core];
+        if (core >= 0 && core < CORES_MAX) seen[core] = true;
+        if (!second[i]) c->number[c->count++] = i;
+    }
+    c->physical = c->count;
+    for (int i = 0; i < CORES_MAX; i++)
+        if (second[i]) c->number[c->count++] = i;
+    if (c->count == 0) *c = (Cores){.count = 1, .physical = 1};
+}
+
+// --- threads
+
+// Some tenths of a millisecond, since a processor's pause takes 40 to 140 cycles: longer than the gaps inside
+// a step, short compared with a scheduler's time slice.
 enum { SPINS = 20000, MAX_THREADS = 1024 };
 
 typedef struct Worker {
     Pool *pool;
     pthread_t id;
     int number;
-    int core; // -1: where the system likes
+    int core; // -1: the system decides
 } Worker;
 
-// How much of a thread's share has been taken, by whomever, and in which round: round << 32 | count.
+// How much of a thread's share has been taken, by any thread, and in which round: round << 32 | count.
 typedef struct Taken {
     _Alignas(64) _Atomic uint64_t count;
 } Taken;
@@ -41,13 +92,13 @@ struct Pool {
     Worker *workers; // (threads - 1)
     Taken *taken;    // (threads)
     int started;
-    cpu_set_t before; // where the caller might run
-    bool pinned;      // the caller too
+    cpu_set_t before; // the processors that the caller could run on
+    bool pinned;      // the caller is pinned too
     PoolTask *task;
     void *argument;
     _Alignas(64) atomic_uint round;
     _Alignas(64) atomic_int finished;
-    _Alignas(64) atomic_int sleepers; // workers that wait on `woken`
+    _Alignas(64) atomic_int sleepers; // workers waiting on `woken`
     atomic_bool closing;
     pthread_mutex_t mutex;
     pthread_cond_t woken;
@@ -81,14 +132,14 @@ static void *work(void *argument) {
     }
 }
 
-static void wake(Pool *p) {
-    if (atomic_load(&p->sleepers) == 0) return;
-    pthread_mutex_lock(&p->mutex);
-    pthread_cond_broadcast(&p->woken);
-    pthread_mutex_unlock(&p->mutex);
+static bool pin_caller(int core) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)core, &one);
+    return sched_setaffinity(0, sizeof one, &one) == 0; // false: the system refuses
 }
 
-// Called before a worker starts: a thread inherits what its maker may use.
+// Called before a worker starts: a thread inherits the processors of the thread that creates it.
 static void pin_threads(Pool *p) {
     Cores cores;
     cores_find(&cores);
@@ -96,10 +147,10 @@ static void pin_threads(Pool *p) {
     for (int i = 0; i < p->threads - 1; i++)
         p->workers[i] = (Worker){.pool = p, .number = i + 1, .core = whole ? cores.number[i + 1] : -1};
     p->pinned =
-        whole && sched_getaffinity(0, sizeof p->before, &p->before) == 0 && cores_pin(cores.number[0]);
+        whole && sched_getaffinity(0, sizeof p->before, &p->before) == 0 && pin_caller(cores.number[0]);
 }
 
-// On its core from the start, so that whoever asks where this process may run finds them all.
+// On its core from the start, so that cores_find in any thread sees all of the process's processors.
 static int start(Worker *w) {
     pthread_attr_t attributes;
     cpu_set_t one;
@@ -110,7 +161,8 @@ static int start(Worker *w) {
         pthread_attr_setaffinity_np(&attributes, sizeof one, &one);
     }
     int why = pthread_create(&w->id, &attributes, work, w);
-    if (why && w->core >= 0) why = pthread_create(&w->id, NULL, work, w); // the core may have been taken away
+    if (why && w->core >= 0)
+        why = pthread_create(&w->id, NULL, work, w); // the core may have been taken away meanwhile
     pthread_attr_destroy(&attributes);
     return why;
 }
@@ -120,16 +172,9 @@ Pool *pool_open(int threads, Error *e) {
         error_input(e, "cannot run %d threads: from 1 to %d are allowed", threads, MAX_THREADS);
         return NULL;
     }
-    Pool *p = mem_alloc(1, sizeof *p);
-    if (p) p->workers = mem_alloc((size_t)threads, sizeof *p->workers);
-    if (p) p->taken = mem_alloc((size_t)threads, sizeof *p->taken);
-    if (!p || !p->workers || !p->taken) {
-        if (p) mem_free(p->workers);
-        if (p) mem_free(p->taken);
-        mem_free(p);
-        error_system(e, "out of memory for %d threads", threads);
-        return NULL;
-    }
+    Pool *p = mem_new(1, sizeof *p);
+    p->workers = mem_new((size_t)threads, sizeof *p->workers);
+    p->taken = mem_new((size_t)threads, sizeof *p->taken);
     p->threads = threads;
     pthread_mutex_init(&p->mutex, NULL);
     pthread_cond_init(&p->woken, NULL);
@@ -174,9 +219,13 @@ void pool_run(Pool *p, PoolTask *task, void *argument) {
     p->argument = argument;
     atomic_store_explicit(&p->finished, 0, memory_order_relaxed);
     atomic_fetch_add(&p->round, 1);
-    wake(p);
+    if (atomic_load(&p->sleepers) > 0) {
+        pthread_mutex_lock(&p->mutex);
+        pthread_cond_broadcast(&p->woken);
+        pthread_mutex_unlock(&p->mutex);
+    }
     task(argument, 0, p->threads);
-    // The others end within their share of the work; if one was preempted, let it have this core.
+    // The others end within their share of the work; if one was preempted, give it this core.
     for (int i = 0; atomic_load_explicit(&p->finished, memory_order_acquire) < p->threads - 1; i++) {
         if (i < SPINS) relax();
         else sched_yield();
@@ -184,6 +233,7 @@ void pool_run(Pool *p, PoolTask *task, void *argument) {
 }
 
 void pool_share(int n, int unit, int thread, int threads, int *from, int *to) {
+    assert(n >= 0 && unit >= 1 && thread >= 0 && thread < threads);
     int units = (n + unit - 1) / unit;
     int a = (int)((long long)units * thread / threads) * unit;
     int b = (int)((long long)units * (thread + 1) / threads) * unit;
@@ -191,7 +241,8 @@ void pool_share(int n, int unit, int thread, int threads, int *from, int *to) {
     *to = b < n ? b : n;
 }
 
-// Half of what is left of one thread's share: large parts first, small ones where it matters who ends last.
+// Takes half of the rest of one thread's share: large parts first, small ones towards the end, where they
+// decide which thread finishes last.
 static bool take_of(Pool *p, int whose, int n, int least, int *from, int *to) {
     uint64_t round = atomic_load_explicit(&p->round, memory_order_relaxed);
     _Atomic uint64_t *count = &p->taken[whose].count;
@@ -202,6 +253,7 @@ static bool take_of(Pool *p, int whose, int n, int least, int *from, int *to) {
         taken = seen >> 32 == round ? (int)(seen & UINT32_MAX) : 0;
         int left = last - first - taken, half = p->threads > 1 ? (left + 1) / 2 : left;
         part = half > least ? half : least < left ? least : left;
+        assert(taken <= last - first && least >= 1);
         if (part == 0) return false;
     } while (!atomic_compare_exchange_weak_explicit(count, &seen, round << 32 | (uint64_t)(taken + part),
                                                     memory_order_relaxed, memory_order_relaxed));

@@ -22,7 +22,7 @@ static bool parse_header(const unsigned char *bytes, size_t n, const char *place
     uint32_t vocab;
     uint64_t count;
     if (n < TOKENS_AT || memcmp(bytes, MAGIC, sizeof MAGIC - 1) != 0)
-        return error_input(e, "'%s' is not a datastore: 'outpace datastore build' makes one", place);
+        return error_input(e, "'%s' is not a datastore: 'outpace datasets index' makes one", place);
     memcpy(&vocab, bytes + VOCAB_AT, sizeof vocab);
     memcpy(&count, bytes + COUNT_AT, sizeof count);
     if (vocab < 1 || vocab >= INT_MAX || count < 1 || count > INT_MAX)

@@ -289,7 +289,7 @@ bool decode(Session *target, Method *method, const int *prompt, int count, const
     Loop l = {.target = target, .method = method, .o = o, .out = out, .length = count, .prompt_count = count};
     l.limit = count + (asked < room ? asked : room);
     l.ended = l.limit == count;
-    if (!verifier_init(&l.verifier, &o->sampling, o->seed, target->shape.vocab, e)) return false;
+    verifier_init(&l.verifier, &o->sampling, o->seed, target->shape.vocab);
     l.sequence = mem_new((size_t)l.limit + 1, sizeof *l.sequence);
     l.log = mem_new(1, sizeof *l.log);
     memcpy(l.sequence, prompt, (size_t)count * sizeof *prompt);

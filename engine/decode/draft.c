@@ -86,17 +86,16 @@ static Sampling choose_sampling(const DraftSampling *own, const Sampling *run) {
     return s;
 }
 
-bool drafter_init(Drafter *d, Session *session, int target_vocab, const DraftSampling *own,
-                  const Sampling *run, bool confidence, Error *e) {
+void drafter_init(Drafter *d, Session *session, int target_vocab, const DraftSampling *own,
+                  const Sampling *run, bool confidence) {
     Sampling sampling = choose_sampling(own, run);
     int vocab = session->shape.vocab < target_vocab ? session->shape.vocab : target_vocab;
     *d = (Drafter){.session = session, .vocab = vocab, .confidence = confidence};
     d->greedy = sampling_is_greedy(&sampling);
-    if (d->greedy && !confidence) return true;
+    if (d->greedy && !confidence) return;
     if (d->greedy) sampling = (Sampling){.temperature = 1, .top_p = 1}; // only for the confidence
-    if (!draws_init(&d->draws, &sampling, vocab, e)) return false;
+    draws_init(&d->draws, &sampling, vocab);
     d->draws.confident = confidence;
-    return true;
 }
 
 void drafter_release(Drafter *d) {
@@ -112,8 +111,6 @@ void drafter_begin(Drafter *d, uint64_t seed) { d->random = (Random){.seed = see
 static bool propose_draw(Drafter *d, int node, Tree *tree, int parent, Draft *out, Error *e) {
     float *p;
     int q = tree_distribution(tree, &p);
-    if (q == TREE_NONE)
-        return error_system(e, "out of memory for a distribution over %d tokens", tree->vocab);
     assert(d->vocab <= tree->vocab);
     memset(p + d->vocab, 0, (size_t)(tree->vocab - d->vocab) * sizeof *p);
     if (!draws_draw(&d->draws, d->session, node, random_uniform(&d->random), &out->token, e) ||

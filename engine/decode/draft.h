@@ -17,8 +17,8 @@
 // Invariant between steps: the cache holds the first session->cache.length tokens of the sequence, at most
 // all except the last.
 #pragma once
+#include "engine/base/args.h"
 #include "engine/core/draws.h"
-#include "engine/decode/param.h"
 
 typedef struct Follower {
     Session *session;
@@ -61,25 +61,20 @@ typedef struct DraftSampling {
     int top_k;
 } DraftSampling;
 
-// Rows of a method's table; `at` is the offset of its DraftSampling.
-#define DRAFT_SAMPLING_PARAMS(at)                                                                   \
-    {.name = "draft_temperature",                                                                   \
-     .type = PARAM_REAL,                                                                            \
-     .offset = (at) + offsetof(DraftSampling, temperature),                                         \
-     .low = -1,                                                                                     \
-     .high = 100,                                                                                   \
-     .fallback = "-1",                                                                              \
-     .help = "of the draft; 0: greedy, -1: as the run"},                                            \
-        {.name = "draft_top_k",                                                                     \
-         .type = PARAM_INT,                                                                         \
-         .offset = (at) + offsetof(DraftSampling, top_k),                                           \
-         .low = -1,                                                                                 \
-         .high = 1 << 24,                                                                           \
-         .fallback = "-1",                                                                          \
-         .help = "of the draft; 0: off, -1: as the run"},                                           \
-    {                                                                                               \
-        .name = "draft_top_p", .type = PARAM_REAL, .offset = (at) + offsetof(DraftSampling, top_p), \
-        .low = -1, .high = 1, .fallback = "-1", .help = "of the draft; 1: off, -1: as the run"      \
+// Rows of a method's table; `where` is the offset of its DraftSampling.
+#define DRAFT_SAMPLING_PARAMS(where)                                                    \
+    {"draft_temperature",                                                               \
+     ARG_REAL,                                                                          \
+     (where) + offsetof(DraftSampling, temperature),                                    \
+     -1,                                                                                \
+     100,                                                                               \
+     "-1",                                                                              \
+     .help = "of the draft; 0: greedy, -1: as the run"},                                \
+        {"draft_top_k", ARG_INT, (where) + offsetof(DraftSampling, top_k),      -1,     \
+         1 << 24,       "-1",    .help = "of the draft; 0: off, -1: as the run"},       \
+    {                                                                                   \
+        "draft_top_p", ARG_REAL, (where) + offsetof(DraftSampling, top_p), -1, 1, "-1", \
+            .help = "of the draft; 1: off, -1: as the run"                              \
     }
 
 // Proposes the model's most likely token as a one-hot, or a draw from its distribution q together with q, so
@@ -99,8 +94,8 @@ typedef struct Draft {
 } Draft;
 
 // target_vocab: the length of q in the target's tree.
-bool drafter_init(Drafter *d, Session *session, int target_vocab, const DraftSampling *own,
-                  const Sampling *run, bool confidence, Error *e);
+void drafter_init(Drafter *d, Session *session, int target_vocab, const DraftSampling *own,
+                  const Sampling *run, bool confidence);
 void drafter_release(Drafter *d);
 
 // A new output: its draws start from the seed.

@@ -74,8 +74,8 @@ bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e) {
     *m = (Method){
         .info = info, .draft = env->draft, .adapters = env->adapters, .adapter_count = env->adapter_count};
     m->values = mem_new(1, info->param_size);
-    param_defaults(info->params, info->param_count, m->values);
-    if (param_parse(info->params, info->param_count, m->values, text[n] ? text + n + 1 : "", e) &&
+    args_defaults(info->params, info->param_count, m->values);
+    if (args_parse(info->params, info->param_count, m->values, text[n] ? text + n + 1 : "", e) &&
         check_needs(info, env, e)) {
         m->self = info->open(env, m->values, e);
         if (m->self) return true;
@@ -94,5 +94,5 @@ void method_close(Method *m) {
 
 void method_describe(const MethodInfo *info, Text *out) {
     text_printf(out, "%s\n    %s\n", info->name, info->summary);
-    param_describe(info->params, info->param_count, out);
+    args_describe(info->params, info->param_count, out);
 }

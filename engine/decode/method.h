@@ -4,10 +4,10 @@
 // the verdict (observe). It never emits a token, so it cannot break losslessness. A new method is one file
 // under methods/ and one row in methods/table.c.
 #pragma once
+#include "engine/base/args.h"
 #include "engine/base/file.h"
 #include "engine/core/sampler.h"
 #include "engine/core/session.h"
-#include "engine/decode/param.h"
 #include "engine/decode/sources.h"
 #include "engine/decode/verify.h"
 
@@ -94,7 +94,7 @@ typedef struct MethodInfo {
     const char *name;
     const char *summary; // one line
     unsigned needs;      // of MethodNeed
-    const Param *params;
+    const Arg *params;
     size_t param_count;
     size_t param_size; // of the parameter struct
     // Replaces presets and modes in `values` by the parameters they stand for, so that two spellings of the

@@ -10,13 +10,12 @@
 #include <assert.h>
 #include <string.h>
 
-bool verifier_init(Verifier *v, const Sampling *sampling, uint64_t seed, int vocab, Error *e) {
+void verifier_init(Verifier *v, const Sampling *sampling, uint64_t seed, int vocab) {
     *v = (Verifier){.sampling = *sampling, .random = {.seed = seed, .stream = STREAM_VERIFY}, .vocab = vocab};
-    if (sampling_is_greedy(sampling)) return true;
-    if (!draws_init(&v->draws, sampling, vocab, e)) return false;
+    if (sampling_is_greedy(sampling)) return;
+    draws_init(&v->draws, sampling, vocab);
     v->p = mem_new((size_t)vocab, sizeof *v->p);
     v->q = mem_new((size_t)vocab, sizeof *v->q);
-    return true;
 }
 
 void verifier_release(Verifier *v) {

@@ -30,7 +30,7 @@ typedef struct Verifier {
     float *p, *q; // (vocab)
 } Verifier;
 
-bool verifier_init(Verifier *v, const Sampling *sampling, uint64_t seed, int vocab, Error *e);
+void verifier_init(Verifier *v, const Sampling *sampling, uint64_t seed, int vocab);
 void verifier_release(Verifier *v);
 
 // Reads the outputs that the walk will need; the step's nodes have been through all layers.

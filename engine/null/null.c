@@ -1,11 +1,11 @@
-// What a node says is a hash of the last ORDER tokens of its context, so that text repeats itself and methods
-// find something to accept, and so that every slip in slots, paths or truncation changes the output.
+// A node's output is a hash of the last ORDER tokens of its context: so text repeats itself and methods find
+// tokens to accept, and every mistake in slots, paths or truncation changes the output.
 //
-// Committed tokens stand by slot, as commit was told; a node's context is read through the slots and its
-// parents. An instance checks the contract of backend.h as it goes: layers in order, ancestors no less far.
+// Committed tokens are stored by slot, in the slots that commit was given; a node's context is read through
+// its parents and then the slots. An instance asserts the contract of backend.h: layers in order, ancestors
+// at least as far as the node.
 //
-// Logits are pseudo-random in [0, LOGIT_RANGE), and the token that the hash names has LOGIT_RANGE more than
-// any.
+// Logits are pseudo-random in [0, LOGIT_RANGE); the token that the hash selects has LOGIT_RANGE on top.
 #include "engine/null/null.h"
 
 #include "engine/base/memory.h"
@@ -19,10 +19,10 @@ enum { ORDER = 3, LOGIT_RANGE = 4 };
 typedef struct Null {
     Shape shape;
     int max_nodes, slot_count;
-    int *slots;     // (slot_count): the token committed there
-    int *tokens;    // (max_nodes)
-    int *layers;    // (max_nodes): layers that the node has been through
-    uint64_t *says; // (max_nodes): the hash of the node's context
+    int *slots;       // (slot_count): the token committed there
+    int *tokens;      // (max_nodes)
+    int *layers;      // (max_nodes): layers that the node has been through
+    uint64_t *hashes; // (max_nodes): the hash of the node's context
     bool plain;
 } Null;
 
@@ -32,7 +32,7 @@ static void null_close(void *self) {
     mem_free(b->slots);
     mem_free(b->tokens);
     mem_free(b->layers);
-    mem_free(b->says);
+    mem_free(b->hashes);
     mem_free(b);
 }
 
@@ -41,18 +41,18 @@ bool null_open(const Model *model, const BackendOptions *o, void **self, Error *
     int context = o->context > 0 && o->context < s->context ? o->context : s->context;
     Cache cache;
     cache_init(&cache, context, s->window, o->slack > 0 ? o->slack : CACHE_SLACK);
-    Null *b = mem_alloc(1, sizeof *b);
-    *self = b;
-    if (!b) return error_system(e, "out of memory");
+    Null *b = mem_new(1, sizeof *b);
     b->shape = *s;
     b->plain = o->plain;
     b->max_nodes = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
     b->slot_count = cache.capacity;
-    b->slots = mem_alloc((size_t)b->slot_count, sizeof *b->slots);
-    b->tokens = mem_alloc((size_t)b->max_nodes, sizeof *b->tokens);
-    b->layers = mem_alloc((size_t)b->max_nodes, sizeof *b->layers);
-    b->says = mem_alloc((size_t)b->max_nodes, sizeof *b->says);
-    if (b->slots && b->tokens && b->layers && b->says) return true;
+    b->slots =
+        mem_try((size_t)b->slot_count, sizeof *b->slots); // the model's file or the user chose the size
+    b->tokens = mem_new((size_t)b->max_nodes, sizeof *b->tokens);
+    b->layers = mem_new((size_t)b->max_nodes, sizeof *b->layers);
+    b->hashes = mem_new((size_t)b->max_nodes, sizeof *b->hashes);
+    *self = b;
+    if (b->slots) return true;
     null_close(b);
     *self = NULL;
     return error_system(e, "out of memory for a context of %d tokens", context);
@@ -63,7 +63,8 @@ static uint64_t mix(uint64_t h, int token) {
     return h ^ h >> 31;
 }
 
-// The last ORDER tokens up to the node, through its parents and then the slots; a window hides what it hides.
+// Hashes the last ORDER tokens up to the node, through its parents and then the slots, as far as a window
+// lets it see.
 static uint64_t context_hash(const Null *b, const StepRun *run, int node) {
     const Tree *t = run->tree;
     int position = tree_position(t, node), first = cache_first_visible(run->cache, position);
@@ -82,38 +83,37 @@ static bool null_run(void *self, const StepRun *run, Error *e) {
         int parent = run->tree->parent[i];
         assert(run->a == 0 || b->layers[i] == run->a);
         assert(parent == TREE_NONE || b->layers[parent] >= run->b);
-        (void)parent;
         if (b->shape.input == INPUT_TOKENS) b->tokens[i] = run->tree->token[i];
         b->layers[i] = run->b;
-        if (run->a == 0) b->says[i] = context_hash(b, run, i);
+        if (run->a == 0) b->hashes[i] = context_hash(b, run, i);
     }
     return true;
 }
 
-static int next_token(const Null *b, uint64_t says) {
-    return (int)(((random_at(says, STREAM_TEST, 0) >> 32) * (uint64_t)b->shape.real_vocab) >> 32);
+static int next_token(const Null *b, uint64_t hash) {
+    return (int)(((random_at(hash, STREAM_TEST, 0) >> 32) * (uint64_t)b->shape.real_vocab) >> 32);
 }
 
-// In [0, 1): the finalizer of SplitMix64 (Steele et al., OOPSLA 2014). Cheaper than random_at, since a table
-// of bigrams asks for the square of the vocabulary.
-static float noise(uint64_t says, int token) {
-    uint64_t x = says + (uint64_t)(token + 1) * 0x9E3779B97F4A7C15u;
+// In [0, 1): the finalizer of SplitMix64 (Steele et al., OOPSLA 2014). Cheaper than random_at: a table of
+// bigrams needs the square of the vocabulary.
+static float noise(uint64_t hash, int token) {
+    uint64_t x = hash + (uint64_t)(token + 1) * 0x9E3779B97F4A7C15u;
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
     x = (x ^ x >> 27) * 0x94D049BB133111EBu;
     return (float)((x ^ x >> 31) >> 40) * 0x1p-24f;
 }
 
-static float logit(const Null *b, uint64_t says, int token, int next) {
+static float logit(const Null *b, uint64_t hash, int token, int next) {
     if (token >= b->shape.real_vocab) return -INFINITY;
-    float x = noise(says, token) * LOGIT_RANGE;
+    float x = noise(hash, token) * LOGIT_RANGE;
     return token == next ? x + LOGIT_RANGE : x;
 }
 
-// The best `top` by insertion; slow, and never in the way: only tables of n-grams ask.
-static void top_tokens(const Null *b, uint64_t says, int top, int *ids, float *logits) {
-    int count = 0, next = next_token(b, says);
+// The best `top` tokens, by insertion. Slow, but only n-gram tables need it.
+static void top_tokens(const Null *b, uint64_t hash, int top, int *ids, float *logits) {
+    int count = 0, next = next_token(b, hash);
     for (int v = 0; v < b->shape.vocab; v++) {
-        float x = logit(b, says, v, next);
+        float x = logit(b, hash, v, next);
         if (count == top && !(x > logits[top - 1])) continue;
         int at = count < top ? count++ : top - 1;
         for (; at > 0 && x > logits[at - 1]; at--) {
@@ -129,33 +129,33 @@ static bool null_head(void *self, const int *nodes, int count, unsigned want, He
     (void)e;
     Null *b = self;
     for (int i = 0; i < count; i++) {
-        uint64_t says = b->says[nodes[i]];
+        uint64_t hash = b->hashes[nodes[i]];
         size_t vocab = (size_t)b->shape.vocab, top = (size_t)out->top;
-        int next = next_token(b, says);
+        int next = next_token(b, hash);
         assert(b->layers[nodes[i]] == b->shape.layers);
         if (want & HEAD_ARGMAX) out->argmax[i] = next;
         for (int v = 0; want & HEAD_LOGITS && v < b->shape.vocab; v++)
-            out->logits[(size_t)i * vocab + (size_t)v] = logit(b, says, v, next);
+            out->logits[(size_t)i * vocab + (size_t)v] = logit(b, hash, v, next);
         if (want & HEAD_TOP)
-            top_tokens(b, says, out->top, out->top_id + (size_t)i * top, out->top_logit + (size_t)i * top);
+            top_tokens(b, hash, out->top, out->top_id + (size_t)i * top, out->top_logit + (size_t)i * top);
     }
     return true;
 }
 
-// Numbers that depend on the node's context, layer and kind, so that a mixed-up row shows.
+// Numbers that depend on the node's context, layer and kind, so that a mixed-up row is noticed.
 static bool null_get_hidden(void *self, const int *nodes, int count, HiddenKind kind, float *rows, Error *e) {
     (void)e;
     const Null *b = self;
     for (int i = 0; i < count; i++)
         for (int j = 0; j < b->shape.width; j++) {
             uint64_t stream = (uint64_t)b->layers[nodes[i]] * 2 + (kind == HIDDEN_NORMED) + 1;
-            *rows++ = (float)(random_at(b->says[nodes[i]], stream << 8 | STREAM_TEST, (uint64_t)j) >> 40) *
+            *rows++ = (float)(random_at(b->hashes[nodes[i]], stream << 8 | STREAM_TEST, (uint64_t)j) >> 40) *
                       0x1p-24f;
         }
     return true;
 }
 
-// A model of hidden states says something that depends on the row's first number.
+// The output of a model of hidden states depends on the row's first number.
 static bool null_set_hidden(void *self, int first, int count, const float *rows, Error *e) {
     (void)e;
     Null *b = self;

@@ -1,14 +1,24 @@
-#include "engine/train/attention.h"
+// Attention of one document and key head, forward and backward. A block of queries at a time meets all keys
+// up to its last query:
+//
+//            keys 0 ........ t          S = scale Q K^T      P = softmax(S)      mixed = P V
+//      q 0   x . . . .
+//        1   x x . . .                  dV += P^T dmixed     dP = dmixed V^T
+//        t   x x x x x                  dS = P (dP - rowsum(P dP)) scale
+//                                       dQ = dS K            dK += dS^T Q
+//
+// Scores aren't kept for the backward pass, which computes P again from the queries and keys.
+#include "engine/train/pass.h"
 
+#include <assert.h>
 #include <math.h>
-#include <string.h>
 
 // Rows of a block over all query heads: whole tiles of every kernel set, and few enough that a block's
 // weights and their gradients stay in the second-level cache.
 enum { BLOCK_ROWS_ALL_HEADS = 96 };
 
-// A task's keys and values as its products read them, packed once for all blocks: a (rows, head_dim) times
-// them turned over, or weights (rows, keys) times them as they are.
+// A task's keys and values, packed once for all blocks: transposed for products with a (rows, head_dim), and
+// as they are for products with weights (rows, keys).
 typedef struct Packed {
     Panels keys_turned, values_turned, keys, values;
 } Packed;
@@ -21,11 +31,12 @@ typedef struct Block {
     const Packed *packed;
     int first, count; // queries
     int rows;         // count * group
-    int keys;         // that the last one sees
+    int keys;         // that the last query sees
     size_t stride;    // of p and dp, an odd number of cache lines: rows of one tile fall into different sets
-    float *q, *mixed; // (rows, head_dim): what goes in, what comes out; of the backward pass dmixed, dq
-    float *p, *dp;    // (rows, keys)
-    float *scratch;   // of the products
+    float *q,
+        *mixed;     // (rows, head_dim): queries and outputs; in the backward pass mixed holds dmixed, then dq
+    float *p, *dp;  // (rows, keys)
+    float *scratch; // for the products
 } Block;
 
 static int block_queries(int group) {
@@ -40,7 +51,7 @@ size_t attention_scratch(const TrainKernels *k, int rows, int group, int head_di
            2 * (k->panels_size(head_dim, rows) + k->panels_size(rows, head_dim));
 }
 
-// Packs keys or values at *scratch, and moves that on.
+// Packs keys or values at *scratch, and advances *scratch past them.
 static Panels pack(const AttentionTask *t, const TrainKernels *k, const float *from, bool turned,
                    float **scratch) {
     Panels p = {*scratch, turned ? t->head_dim : t->rows, turned ? t->rows : t->head_dim};
@@ -63,6 +74,7 @@ static Block block_at(const AttentionTask *t, const TrainKernels *k, const Packe
     b.p = b.mixed + width;
     b.dp = b.p + (size_t)(most * t->group) * score_stride(t->rows);
     b.scratch = b.dp + (size_t)(most * t->group) * score_stride(t->rows);
+    assert(b.count > 0 && b.keys <= t->rows);
     return b;
 }
 
@@ -106,7 +118,7 @@ static void mix(const Block *b, const float *weights, Panels values, float *out)
     b->k->product(&p, b->scratch);
 }
 
-// The gradient of keys or values grows by weights^T (keys, rows) times (rows, head_dim).
+// gradient of keys or values += weights^T (keys, rows) times (rows, head_dim).
 static void spread(const Block *b, const float *weights, const float *from, float *gradient) {
     Product p = {.a = view_transposed(weights, b->stride),
                  .b = view_rows(from, (size_t)b->t->head_dim),
@@ -119,8 +131,10 @@ static void spread(const Block *b, const float *weights, const float *from, floa
     b->k->product(&p, b->scratch);
 }
 
+// The keys that a row of the block sees.
 static int visible(const Block *b, int row) { return b->first + row % b->count + 1; }
 
+// Fills q, and p with the weights.
 static void weigh(const Block *b) {
     gather(b, b->t->q, b->t->stride, b->q);
     against(b, b->q, b->packed->keys_turned, b->p);
@@ -139,21 +153,6 @@ void attention_forward(const AttentionTask *t, const TrainKernels *k, float *scr
     }
 }
 
-static void backward_block(const Block *b) {
-    const AttentionTask *t = b->t;
-    weigh(b);
-    gather(b, t->dmixed, t->mixed_stride, b->mixed);
-    spread(b, b->p, b->mixed, t->dv);
-    against(b, b->mixed, b->packed->values_turned, b->dp);
-    for (int r = 0; r < b->rows; r++) {
-        size_t row = (size_t)r * b->stride;
-        b->k->softmax_backward(b->dp + row, b->p + row, scale_of(t), visible(b, r), b->keys);
-    }
-    spread(b, b->dp, b->q, t->dk);
-    mix(b, b->dp, b->packed->keys, b->mixed);
-    scatter(b, b->mixed, t->dq, t->stride);
-}
-
 void attention_backward(const AttentionTask *t, const TrainKernels *k, float *scratch) {
     size_t bytes = (size_t)t->head_dim * sizeof(float);
     for (int r = 0; r < t->rows; r++) {
@@ -165,6 +164,16 @@ void attention_backward(const AttentionTask *t, const TrainKernels *k, float *sc
                      .keys = pack(t, k, t->k, false, &scratch)};
     for (int first = 0; first < t->rows; first += block_queries(t->group)) {
         Block b = block_at(t, k, &packed, first, scratch);
-        backward_block(&b);
+        weigh(&b);
+        gather(&b, t->dmixed, t->mixed_stride, b.mixed);
+        spread(&b, b.p, b.mixed, t->dv);
+        against(&b, b.mixed, packed.values_turned, b.dp);
+        for (int r = 0; r < b.rows; r++) {
+            size_t row = (size_t)r * b.stride;
+            k->softmax_backward(b.dp + row, b.p + row, scale_of(t), visible(&b, r), b.keys);
+        }
+        spread(&b, b.dp, b.q, t->dk);
+        mix(&b, b.dp, packed.keys, b.mixed);
+        scatter(&b, b.mixed, t->dq, t->stride);
     }
 }

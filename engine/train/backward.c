@@ -1,21 +1,19 @@
-// The backward pass of a batch: forward.c read from its end. In each layer rows come first, from gradients
-// above to gradients below, then the weights' gradients, where a thread owns outputs.
+// The backward pass of a batch: forward.c in reverse. In each layer a thread first takes its rows' gradients
+// from above to below, and then computes the weights' gradients for the outputs that it owns.
 #include "engine/train/pass.h"
-
-#include <string.h>
 
 // --- norms -----------------------------------------------------------------------------------------------
 
-// A norm's input, and where its gradients go.
+// A norm's input, and the places of its gradients.
 typedef struct NormSlope {
     const float *in, *inverse; // (rows, width), (rows)
     size_t weight;
-    const float *past; // (rows, width): the gradient that goes past the norm
+    const float *past; // (rows, width): the gradient that bypasses the norm
     float *below;      // (rows, width)
     float *parts;      // (blocks, width)
 } NormSlope;
 
-// slopes.normed through the norm, for rows that begin at a block's first.
+// Takes slopes.normed through the norm, for rows [from, to); `from` is a block's first row.
 static void norm_backward(const Network *n, const NormSlope *s, int from, int to) {
     size_t width = (size_t)n->shape.width;
     for (size_t r = (size_t)from; r < (size_t)to; r++) {
@@ -27,7 +25,7 @@ static void norm_backward(const Network *n, const NormSlope *s, int from, int to
     }
 }
 
-// The parts, in order, to the weight's gradient.
+// Adds the parts, in order, to the weight's gradient.
 static void add_parts(const Pass *p, const float *parts, size_t weight) {
     size_t width = (size_t)p->n->shape.width;
     for (int first = 0; first < p->batch->rows; first += NORM_BLOCK, parts += width)
@@ -61,7 +59,7 @@ static void pack(void *argument, int thread, int threads) {
     matrices_pack(p->n, p->layer, true, thread, threads);
 }
 
-// slopes.stream through the MLP: slopes.middle is that and what comes past it.
+// Takes slopes.stream through the MLP; slopes.middle is the sum of that and slopes.stream itself.
 static void mlp_backward(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
     const Shape *s = &n->shape;
@@ -88,7 +86,7 @@ static void mlp_backward(const Pass *p, int thread, int from, int to) {
                     (size_t)(to - from) * (size_t)s->width);
 }
 
-// From the stream above down to what attention gave.
+// From the stream above to the output of attention.
 static void rows_above(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
@@ -104,7 +102,7 @@ static void mlp_rows(void *argument, int thread, int threads) {
     pass_chunks(argument, thread, threads, rows_above);
 }
 
-// A thread's outputs of one weight, which may not be there.
+// The gradient of one weight, if the layer has it, for a thread's outputs.
 static void weight_share(const Pass *p, const Linear *l, int thread, int threads, const float *dy,
                          const float *x, size_t weight) {
     int from, to;
@@ -153,7 +151,7 @@ static void turn_back(const Pass *p, int from, int to) {
     }
 }
 
-// From queries, keys and values down to the stream below.
+// From queries, keys and values to the stream below.
 static void rows_below(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
@@ -179,7 +177,7 @@ static void qkv_weights(void *argument, int thread, int threads) {
     if (thread == 0) add_parts(p, n->slopes.attention_norm, plan->attention_norm);
 }
 
-// Below a layer without attention the gradient is what it was in the middle.
+// A layer without attention passes the middle's gradient on.
 static void pass_middle(void *argument, int thread, int threads) {
     const Pass *p = argument;
     int from, to;
@@ -187,7 +185,7 @@ static void pass_middle(void *argument, int thread, int threads) {
     pass_copy(p->n, p->n->slopes.stream, p->n->slopes.middle, from, to);
 }
 
-// Tokens may come again in any row, so a thread owns columns and takes all rows in order.
+// A token may be in any number of rows, so a thread owns columns and takes all rows in order.
 static void embedding_backward(void *argument, int thread, int threads) {
     const Pass *p = argument;
     Network *n = p->n;
@@ -199,13 +197,6 @@ static void embedding_backward(void *argument, int thread, int threads) {
                         pass_row(n->slopes.stream, r, width) + from, (size_t)(to - from));
 }
 
-static void below_attention(Pass *p) {
-    Pool *pool = p->n->pool;
-    pool_run(pool, attention, p);
-    pool_run(pool, qkv_rows, p);
-    pool_run(pool, qkv_weights, p);
-}
-
 void pass_backward(Pass *p) {
     Network *n = p->n;
     pool_run(n->pool, last_norm, p);
@@ -214,8 +205,13 @@ void pass_backward(Pass *p) {
         pool_run(n->pool, pack, p);
         pool_run(n->pool, mlp_rows, p);
         pool_run(n->pool, mlp_weights, p);
-        if (n->parameters.layers[p->layer].qkv != NO_PARAMETER) below_attention(p);
-        else pool_run(n->pool, pass_middle, p);
+        if (n->parameters.layers[p->layer].qkv == NO_PARAMETER) {
+            pool_run(n->pool, pass_middle, p);
+            continue;
+        }
+        pool_run(n->pool, attention, p);
+        pool_run(n->pool, qkv_rows, p);
+        pool_run(n->pool, qkv_weights, p);
     }
     if (n->parameters.embedding != NO_PARAMETER) pool_run(n->pool, embedding_backward, p);
 }

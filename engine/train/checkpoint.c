@@ -1,4 +1,6 @@
-#include "engine/train/checkpoint.h"
+// Writing and reading of a run's state. A file is read only after everything in it has been checked: its
+// identity is the run's, every tensor has the expected type and size, and the feed has the place it names.
+#include "engine/train/trainer.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/file.h"
@@ -6,12 +8,13 @@
 #include "engine/model/safetensors.h"
 #include "engine/train/tensors.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { PROGRESS = 4, NAME = TENSOR_NAME + 16 };
 
-// Exact numbers (%a) of all that a step depends on.
+// All settings that a step depends on; %a prints exact numbers.
 static void identity_text(const Trainer *t, const char *corpus, Text *out) {
     const TrainConfig *c = &t->config;
     const Shape *s = &c->shape;
@@ -42,13 +45,12 @@ static bool identity_of(const Trainer *t, char out[SHA256_TEXT], Error *e) {
         return false;
     snprintf(both, sizeof both, "%s%s", ids, ends);
     identity_text(t, both, &text);
-    bool ok = text.failed ? error_system(e, "out of memory for a checkpoint")
-                          : sha256_bytes(text.data, text.length, out, e);
+    bool ok = sha256_bytes(text.data, text.length, out, e);
     text_release(&text);
     return ok;
 }
 
-// The three arrays, and what is put after a parameter's name in each.
+// One of the three arrays, and the suffix of a parameter's name in it.
 typedef struct Moments {
     const char *suffix;
     float *numbers;
@@ -62,12 +64,6 @@ static void arrays_of(const Trainer *t, int network, Moments out[ARRAYS]) {
     out[2] = (Moments){".square", t->optimizers[network].square};
 }
 
-static size_t parameter_count(const Trainer *t) {
-    size_t sum = 0;
-    for (int i = 0; i < t->count; i++) sum += (size_t)t->networks[i].parameters.count;
-    return sum;
-}
-
 static TensorOut parameter_out(const Parameter *p, const Moments *m, char *name) {
     snprintf(name, NAME, "%s%s", p->name, m->suffix);
     return (TensorOut){.name = name,
@@ -78,13 +74,13 @@ static TensorOut parameter_out(const Parameter *p, const Moments *m, char *name)
                        .bytes = parameter_size(p) * sizeof(float)};
 }
 
-// How many of the arrays a parameter has.
+// The number of arrays that a parameter has.
 static int arrays_used(const Trainer *t, int network, const Parameter *x) {
     bool muon = optimizer_is_muon(&t->optimizers[network], &t->networks[network].parameters, x);
     return muon ? ARRAYS - 1 : ARRAYS;
 }
 
-// All networks' numbers; the names of heads' parameters tell which head's they are.
+// All networks' numbers; the names of the heads' parameters have the head's number. Returns their count.
 static size_t numbers_out(const Trainer *t, TensorOut *out, char (*names)[NAME]) {
     size_t count = 0;
     for (int n = 0; n < t->count; n++) {
@@ -102,12 +98,14 @@ bool checkpoint_write(const Trainer *t, const char *path, Error *e) {
     const int64_t progress[PROGRESS] = {t->step, (int64_t)t->feed.epoch, (int64_t)t->feed.document,
                                         (int64_t)t->feed.offset};
     char identity[SHA256_TEXT];
-    size_t most = ARRAYS * parameter_count(t) + 3;
-    TensorOut *out = mem_alloc(most, sizeof *out);
-    char(*names)[NAME] = mem_alloc(most, NAME);
-    bool ok = out && names ? identity_of(t, identity, e) : error_system(e, "out of memory for a checkpoint");
+    size_t most = 3;
+    for (int i = 0; i < t->count; i++) most += ARRAYS * (size_t)t->networks[i].parameters.count;
+    TensorOut *out = mem_new(most, sizeof *out);
+    char(*names)[NAME] = mem_new(most, NAME);
+    bool ok = identity_of(t, identity, e);
     if (ok) {
         size_t count = numbers_out(t, out, names);
+        assert(count + 3 <= most);
         out[count++] = (TensorOut){"progress", "I64", 0, PROGRESS, progress, sizeof progress};
         out[count++] = (TensorOut){"loss", "F64", 0, 1, &t->loss, sizeof t->loss};
         out[count++] = (TensorOut){"identity", "U8", 0, SHA256_TEXT - 1, identity, SHA256_TEXT - 1};
@@ -131,7 +129,7 @@ typedef struct Reading {
 static const unsigned char *bytes_of(const Reading *r, const char *name, const char *dtype, size_t bytes) {
     const StoredTensor *t = safetensors_find(&r->header, name);
     if (t && strcmp(t->dtype, dtype) == 0 && t->end - t->begin == bytes) return r->data + t->begin;
-    error_input(r->e, "the checkpoint '%s' has no '%s' of %zu bytes of %s: remove it to start anew", r->path,
+    error_input(r->e, "the checkpoint '%s' has no '%s' of %zu bytes of %s: remove it to start again", r->path,
                 name, bytes, dtype);
     return NULL;
 }
@@ -144,7 +142,7 @@ static bool same_run(const Reading *r, const Trainer *t) {
            error_input(
                r->e,
                "the checkpoint '%s' is of a run with another configuration, text, tokenizer or kernel "
-               "set: put them back, or remove it to start anew",
+               "set: put them back, or remove it to start again",
                r->path);
 }
 
@@ -163,7 +161,7 @@ static bool read_network(const Reading *r, Trainer *t, int network, bool copy) {
     return true;
 }
 
-// All tensors are looked up before the first one is copied.
+// copy: false looks all tensors up, true copies them.
 static bool read_numbers(const Reading *r, Trainer *t, bool copy) {
     for (int i = 0; i < t->count; i++)
         if (!read_network(r, t, i, copy)) return false;
@@ -179,7 +177,8 @@ static bool read_progress(const Reading *r, Trainer *t) {
     if (p[0] < 0 || p[0] > t->config.optimizer.steps ||
         !feed_seek(&t->feed, (uint64_t)p[1], (size_t)p[2], (size_t)p[3]))
         return error_input(
-            r->e, "the checkpoint '%s' stands where this text has nothing: remove it to start anew", r->path);
+            r->e, "the checkpoint '%s' names a place that this text doesn't have: remove it to start again",
+            r->path);
     t->step = (int)p[0];
     memcpy(&t->loss, loss, sizeof t->loss);
     return true;

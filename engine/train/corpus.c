@@ -1,28 +1,23 @@
+// Documents, their split into two sides, and the rows of batches. A feed's order is a function of its seed
+// and epoch, so its place is three numbers, and a checkpoint keeps only those.
+//
+// Invariant of a feed with documents: document < count, and offset < the rows of that document.
 #include "engine/train/corpus.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/random.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
-static bool grow(void *list, size_t *capacity, size_t need, size_t size, Error *e) {
-    void *block;
-    memcpy(&block, list, sizeof block);
-    if (!mem_grow(&block, capacity, need, size)) return error_system(e, "out of memory for %zu tokens", need);
-    memcpy(list, &block, sizeof block);
-    return true;
-}
-
-bool corpus_add(Corpus *c, const int *ids, size_t n, Error *e) {
-    if (n < 2) return true;
-    if (!grow(&c->ids, &c->capacity, c->count + n, sizeof *c->ids, e) ||
-        !grow(&c->ends, &c->end_capacity, c->documents + 1, sizeof *c->ends, e))
-        return false;
+void corpus_add(Corpus *c, const int *ids, size_t n) {
+    if (n < 2) return;
+    mem_grow(&c->ids, &c->capacity, c->count + n, sizeof *c->ids);
+    mem_grow(&c->ends, &c->end_capacity, c->documents + 1, sizeof *c->ends);
     memcpy(c->ids + c->count, ids, n * sizeof *ids);
     c->count += n;
     c->ends[c->documents++] = c->count;
-    return true;
 }
 
 void corpus_release(Corpus *c) {
@@ -35,7 +30,12 @@ static size_t rows_of(const Corpus *c, size_t document) {
     return c->ends[document] - corpus_begin(c, document) - 1;
 }
 
-// FNV-1a over the ids, then one random number from it.
+static void check(const Feed *f) {
+    assert(!f->count || f->document < f->count);
+    assert(!f->count || f->offset < rows_of(f->corpus, f->documents[f->document]));
+}
+
+// A number in [0, 1): FNV-1a of the ids, then one random number from that.
 static double place_of(const Corpus *c, size_t document, uint64_t seed) {
     uint64_t h = 0xcbf29ce484222325u;
     for (size_t i = corpus_begin(c, document); i < c->ends[document]; i++)
@@ -43,7 +43,7 @@ static double place_of(const Corpus *c, size_t document, uint64_t seed) {
     return (double)(random_at(seed, STREAM_TRAIN, h) >> 11) * 0x1p-53;
 }
 
-// Fisher and Yates, from the corpus's order: an epoch's order depends on the seed and its number alone.
+// Fisher and Yates, from the corpus's order: an epoch's order depends only on the seed and its number.
 static void shuffle(Feed *f) {
     Random r = {.seed = f->seed, .stream = STREAM_TRAIN + ((f->epoch + 1) << 8)};
     memcpy(f->documents, f->given, f->count * sizeof *f->given);
@@ -54,7 +54,15 @@ static void shuffle(Feed *f) {
     }
 }
 
-// Documents below it are held out: `share` of them, or, where that is above 0, the one with the least place.
+static void move_to(Feed *f, uint64_t epoch, size_t document, size_t offset) {
+    f->epoch = epoch;
+    f->document = document;
+    f->offset = offset;
+    shuffle(f);
+}
+
+// Documents whose place is below this are held out: `share` of them or, if share is above 0 and too small for
+// one, the document with the least place.
 static double held_below(const Corpus *c, double share, uint64_t seed) {
     double least = 1;
     for (size_t i = 0; share > 0 && i < c->documents; i++) least = fmin(least, place_of(c, i, seed));
@@ -63,12 +71,8 @@ static double held_below(const Corpus *c, double share, uint64_t seed) {
 
 bool feed_open(Feed *f, const Corpus *c, double share, bool held_out, uint64_t seed, Error *e) {
     *f = (Feed){.corpus = c, .seed = seed};
-    f->documents = mem_alloc(c->documents, sizeof *f->documents);
-    f->given = mem_alloc(c->documents, sizeof *f->given);
-    if (!f->documents || !f->given) {
-        feed_close(f);
-        return error_system(e, "out of memory for %zu documents", c->documents);
-    }
+    f->documents = mem_new(c->documents, sizeof *f->documents);
+    f->given = mem_new(c->documents, sizeof *f->given);
     double below = held_below(c, share, seed);
     for (size_t i = 0; i < c->documents; i++)
         if ((place_of(c, i, seed) < below) == held_out) {
@@ -99,15 +103,8 @@ void feed_narrow(Feed *f, bool (*keep)(const void *state, size_t document), cons
             f->given[kept++] = f->given[i];
         }
     f->count = kept;
-    f->epoch = f->document = f->offset = 0;
-    shuffle(f);
-}
-
-static void move_to(Feed *f, uint64_t epoch, size_t document, size_t offset) {
-    f->epoch = epoch;
-    f->document = document;
-    f->offset = offset;
-    shuffle(f);
+    move_to(f, 0, 0, 0);
+    check(f);
 }
 
 bool feed_seek(Feed *f, uint64_t epoch, size_t document, size_t offset) {
@@ -117,18 +114,17 @@ bool feed_seek(Feed *f, uint64_t epoch, size_t document, size_t offset) {
     return false;
 }
 
-static void next_document(Feed *f) {
-    f->offset = 0;
-    if (++f->document == f->count) move_to(f, f->epoch + 1, 0, 0);
-}
-
 void feed_fill(Feed *f, int rows, int context, int *tokens, int *targets, int *start) {
+    assert(f->count && rows > 0 && context > 0);
     for (int r = 0; r < rows; r++) {
         size_t document = f->documents[f->document];
         const int *ids = f->corpus->ids + corpus_begin(f->corpus, document) + f->offset;
         start[r] = f->offset == 0 || r % context == 0 ? r : start[r - 1];
         tokens[r] = ids[0];
         targets[r] = ids[1];
-        if (++f->offset == rows_of(f->corpus, document)) next_document(f);
+        if (++f->offset < rows_of(f->corpus, document)) continue;
+        f->offset = 0;
+        if (++f->document == f->count) move_to(f, f->epoch + 1, 0, 0);
     }
+    check(f);
 }

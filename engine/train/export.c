@@ -1,4 +1,6 @@
-#include "engine/train/export.h"
+// The trained model as files. They go into an Output, which renames all of them together; config.json, which
+// makes the directory a model, comes last (made.h).
+#include "engine/train/trainer.h"
 
 #include "engine/base/file.h"
 #include "engine/base/json.h"
@@ -7,31 +9,41 @@
 #include "engine/model/made.h"
 #include "engine/train/tensors.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
-// An id of -1 is left out.
-static bool set_ids(json_t *root, const ExportNotes *n) {
-    return (n->bos < 0 || json_object_set_new(root, "bos_token_id", json_integer(n->bos)) == 0) &&
-           (n->eos < 0 || json_object_set_new(root, "eos_token_id", json_integer(n->eos)) == 0);
+// Leaves out an id of -1.
+static void set_ids(json_t *root, const ExportNotes *n) {
+    if (n->bos >= 0) json_object_set_new(root, "bos_token_id", json_integer(n->bos));
+    if (n->eos >= 0) json_object_set_new(root, "eos_token_id", json_integer(n->eos));
 }
 
-// The share of held-out positions at which each model's likeliest token is the target's.
-static bool set_agreement(json_t *training, const Trainer *t) {
-    json_t *list = json_array();
-    for (int i = 0; i < t->count; i++)
-        if (json_array_append_new(list, json_real(t->agreement[i]))) break;
-    return json_object_set_new(training, "agreement", list) == 0 && json_array_size(list) == (size_t)t->count;
+// JSON has no NaN, and the loss may come from a checkpoint.
+static bool set_number(json_t *object, const char *name, double x, Error *e) {
+    if (!isfinite(x)) return error_input(e, "the training's '%s' is not finite", name);
+    json_object_set_new(object, name, json_real(x));
+    return true;
 }
 
-// What the training was: Hugging Face ignores the key.
-static bool set_training(json_t *root, const Trainer *t, const ExportNotes *n) {
-    json_t *training = json_pack("{s:i, s:I, s:f}", "steps", t->step, "tokens",
-                                 (json_int_t)t->step * (json_int_t)t->config.batch, "loss", t->loss);
-    if (json_object_set_new(root, "outpace_train", training)) return false;
+// Facts about the training; Hugging Face ignores the key. Agreement is the share of held-out positions at
+// which each model's likeliest token is the target's.
+static bool set_training(json_t *root, const Trainer *t, const ExportNotes *n, Error *e) {
+    json_t *training = json_pack("{s:i, s:I}", "steps", t->step, "tokens",
+                                 (json_int_t)t->step * (json_int_t)t->config.batch);
+    assert(root && training);
+    json_object_set_new(root, "outpace_train", training);
+    if (!set_number(training, "loss", t->loss, e)) return false;
     if (isnan(n->held_out_loss)) return true;
-    return json_object_set_new(training, "held_out_loss", json_real(n->held_out_loss)) == 0 &&
-           (!t->target.head || set_agreement(training, t));
+    if (!set_number(training, "held_out_loss", n->held_out_loss, e)) return false;
+    if (!t->target.head) return true;
+    json_t *list = json_array();
+    json_object_set_new(training, "agreement", list);
+    for (int i = 0; i < t->count; i++) {
+        if (!isfinite(t->agreement[i])) return error_input(e, "the training's agreement is not finite");
+        json_array_append_new(list, json_real(t->agreement[i]));
+    }
+    return true;
 }
 
 static json_t *shape_json(const Shape *s) {
@@ -48,16 +60,16 @@ static json_t *shape_json(const Shape *s) {
 static bool add_generation(const ExportNotes *notes, const char *dir, Output *out, Error *e) {
     static const char NAME[] = "generation_config.json";
     json_t *root = json_object();
-    bool ok = (root && set_ids(root, notes)) || error_system(e, "out of memory for the model's config");
-    char *text = ok ? made_json_text(NAME, root, e) : NULL, *path = file_path(dir, NAME);
-    ok = text && path && output_add(out, path, &(OutputKind){0}, text, strlen(text), e);
+    set_ids(root, notes);
+    char *text = made_json_text(NAME, root, e), *path = file_path(dir, NAME);
+    bool ok = text && output_add(out, path, &(OutputKind){0}, text, strlen(text), e);
     mem_free(text);
     mem_free(path);
     json_decref(root);
     return ok;
 }
 
-// The parameters of one network after those that are there, in bf16.
+// Rounds the parameters of one network to bf16, and describes them in `out`.
 static void tensors_of(const Network *n, TensorOut *out, uint16_t *numbers) {
     const Parameters *p = &n->parameters;
     for (size_t i = 0; i < p->total; i++) numbers[i] = f32_to_bf16(n->weights[i]);
@@ -75,10 +87,10 @@ static void tensors_of(const Network *n, TensorOut *out, uint16_t *numbers) {
 static bool add_weights(const Trainer *t, const char *dir, Output *to, Error *e) {
     size_t most = 0, count = 0, at = 0;
     for (int i = 0; i < t->count; i++) most += (size_t)t->networks[i].parameters.count;
-    uint16_t *numbers = mem_alloc(trainer_parameters(t), sizeof *numbers);
-    TensorOut *out = mem_alloc(most, sizeof *out);
+    uint16_t *numbers = mem_try(trainer_parameters(t), sizeof *numbers);
+    TensorOut *out = mem_new(most, sizeof *out);
     char *path = file_path(dir, "model.safetensors");
-    bool ok = (numbers && out && path) || error_system(e, "out of memory for the weights");
+    bool ok = numbers || error_system(e, "out of memory for the weights");
     for (int i = 0; ok && i < t->count; i++) {
         tensors_of(&t->networks[i], out + count, numbers + at);
         count += (size_t)t->networks[i].parameters.count;
@@ -105,7 +117,7 @@ bool export_check(const char *dir, bool adapter, const char *tokenizer, const Ou
     return (out->force || output_check_directory(out, dir, e)) && made_check(&made, e);
 }
 
-// All that is added so far, and then the config.
+// Gives all files their names, and then config.json.
 static bool finish(const Made *m, const json_t *config, Output *out, Error *e) {
     return made_replace(m, config, e) && output_finish(out, e) && made_finish(m, e);
 }
@@ -113,33 +125,26 @@ static bool finish(const Made *m, const json_t *config, Output *out, Error *e) {
 bool export_model(const Trainer *t, const ExportNotes *notes, const char *dir, Output *out, Error *e) {
     Made made = made_in(dir, false, notes->tokenizer, out);
     json_t *root = shape_json(&t->config.shape);
-    bool ok = (root && set_ids(root, notes) && set_training(root, t, notes)) ||
-              error_system(e, "out of memory for the model's config");
-    ok = ok && export_check(dir, false, notes->tokenizer, out, e) && add_generation(notes, dir, out, e) &&
-         add_weights(t, dir, out, e) && finish(&made, root, out, e);
+    set_ids(root, notes);
+    bool ok = set_training(root, t, notes, e) && export_check(dir, false, notes->tokenizer, out, e) &&
+              add_generation(notes, dir, out, e) && add_weights(t, dir, out, e) &&
+              finish(&made, root, out, e);
     json_decref(root);
     return ok;
 }
 
 // --- an adapter ------------------------------------------------------------------------------------------
 
-static json_t *adapter_json(const Trainer *t, const ExportNotes *notes) {
-    Text text = {0};
-    const TargetChoice *c = t->config.adapter;
-    adapter_config(&c->kind, &c->model->shape, &text);
-    json_t *root = text.failed ? NULL : json_loads(text_get(&text), 0, NULL);
-    text_release(&text);
-    if (root && set_training(root, t, notes)) return root;
-    json_decref(root);
-    return NULL;
-}
-
 bool export_adapter(const Trainer *t, const ExportNotes *notes, const char *dir, Output *out, Error *e) {
     Made made = made_in(dir, true, NULL, out);
-    json_t *root = adapter_json(t, notes);
-    bool ok = (root || error_system(e, "out of memory for the adapter's config")) &&
-              export_check(dir, true, NULL, out, e) && add_weights(t, dir, out, e) &&
-              finish(&made, root, out, e);
+    const TargetChoice *c = t->config.adapter;
+    Text text = {0};
+    adapter_config(&c->kind, &c->model->shape, &text);
+    json_t *root = json_loads(text_get(&text), 0, NULL);
+    assert(root); // adapter_config writes JSON
+    text_release(&text);
+    bool ok = set_training(root, t, notes, e) && export_check(dir, true, NULL, out, e) &&
+              add_weights(t, dir, out, e) && finish(&made, root, out, e);
     json_decref(root);
     return ok;
 }

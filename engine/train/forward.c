@@ -1,9 +1,9 @@
-// The forward pass of a batch, told layer by layer. Between two barriers a thread works on rows of its own.
+// The forward pass of a batch, layer by layer. It leaves in n->layers everything that backward.c reads.
 #include "engine/train/pass.h"
 
-#include <string.h>
+#include <assert.h>
 
-// What the first layer reads: rows of the embedding, or states that were given.
+// Fills the first layer's input with rows of the embedding, or with the batch's states.
 static void input_forward(void *argument, int thread, int threads) {
     const Pass *p = argument;
     Network *n = p->n;
@@ -41,7 +41,7 @@ static void pack(void *argument, int thread, int threads) {
     matrices_pack(p->n, p->layer, false, thread, threads);
 }
 
-// Stream to queries, keys and values.
+// From the stream to queries, keys and values.
 static void before_rows(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
@@ -56,8 +56,46 @@ static void before_attention(void *argument, int thread, int threads) {
     pass_chunks(argument, thread, threads, before_rows);
 }
 
+static AttentionTask attention_task(const Pass *p, const DocumentRows *d, int head) {
+    Network *n = p->n;
+    const Shape *s = &n->shape;
+    LayerTrace *t = &n->layers[p->layer];
+    int q = shape_q_width(s), kv = shape_kv_width(s), group = s->heads / s->kv_heads, size = s->head_dim;
+    size_t row = (size_t)(d->first * pass_qkv_width(s)), mixed = (size_t)(d->first * q);
+    size_t at_q = row + (size_t)(head * group * size), at_k = row + (size_t)(q + head * size);
+    size_t at_v = at_k + (size_t)kv, at_mixed = mixed + (size_t)(head * group * size);
+    return (AttentionTask){.rows = d->count,
+                           .group = group,
+                           .head_dim = size,
+                           .stride = (size_t)pass_qkv_width(s),
+                           .mixed_stride = (size_t)q,
+                           .q = t->qkv + at_q,
+                           .k = t->qkv + at_k,
+                           .v = t->qkv + at_v,
+                           .mixed = t->mixed + at_mixed,
+                           .dmixed = n->slopes.mixed + at_mixed,
+                           .dq = n->slopes.qkv + at_q,
+                           .dk = n->slopes.qkv + at_k,
+                           .dv = n->slopes.qkv + at_v};
+}
+
+// Tasks are dealt out in turn; backward uses the same tasks as forward.
+void pass_attention(const Pass *p, int thread, int threads, bool backward) {
+    int heads = p->n->shape.kv_heads;
+    for (int i = thread; i < p->documents * heads; i += threads) {
+        AttentionTask t = attention_task(p, &p->n->documents[i / heads], i % heads);
+        if (backward) attention_backward(&t, p->n->kernels, p->n->scratch[thread]);
+        else attention_forward(&t, p->n->kernels, p->n->scratch[thread]);
+    }
+}
+
 static void attention(void *argument, int thread, int threads) {
     pass_attention(argument, thread, threads, false);
+}
+
+// The stream above a layer: the next layer's input.
+static float *stream_above(const Network *n, int layer) {
+    return layer + 1 < n->shape.layers ? n->layers[layer + 1].in : n->out;
 }
 
 static void gate_forward(const Pass *p, int from, int to) {
@@ -72,14 +110,14 @@ static void gate_forward(const Pass *p, int from, int to) {
     }
 }
 
-// The stream above grows by what the MLP makes of the stream in the middle.
+// Adds the MLP of the stream in the middle to the stream above.
 static void mlp_forward(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
     const Shape *s = &n->shape;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     LayerTrace *t = &n->layers[p->layer];
     Linear gate_up = pass_linear(p, thread, MATRIX_GATE_UP), down = pass_linear(p, thread, MATRIX_DOWN);
-    float *above = pass_above(n, p->layer);
+    float *above = stream_above(n, p->layer);
     if (plan->mlp_norm == NO_PARAMETER) pass_copy(n, t->middle_normed, t->middle, from, to);
     else norm_rows(n, t->middle, plan->mlp_norm, t->middle_normed, t->middle_inverse, from, to);
     linear_forward(&gate_up, t->middle_normed, n->weights + plan->gate_up, t->gate_up, from, to, false);
@@ -91,7 +129,7 @@ static void mlp_forward(const Pass *p, int thread, int from, int to) {
                         (size_t)(to - from) * (size_t)s->width);
 }
 
-// What attention gives, and the MLP, each added to the stream.
+// Adds the outputs of attention and of the MLP to the stream.
 static void after_rows(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
@@ -100,7 +138,7 @@ static void after_rows(const Pass *p, int thread, int from, int to) {
     pass_copy(n, t->middle, t->in, from, to);
     if (plan->o != NO_PARAMETER)
         linear_forward(&o, t->mixed, n->weights + plan->o, t->middle, from, to, true);
-    pass_copy(n, pass_above(n, p->layer), t->middle, from, to);
+    pass_copy(n, stream_above(n, p->layer), t->middle, from, to);
     if (plan->gate_up != NO_PARAMETER) mlp_forward(p, thread, from, to);
 }
 
@@ -117,10 +155,12 @@ static void last_norm(void *argument, int thread, int threads) {
     else norm_rows(n, n->out, n->parameters.final_norm, n->out_normed, n->out_inverse, from, to);
 }
 
+// Returns the number of documents.
 static int find_documents(const Batch *b, DocumentRows *out) {
     int count = 0;
     for (int r = 0; r < b->rows; r++) {
         if (b->start[r] == r) out[count++].first = r;
+        assert(count && b->start[r] == out[count - 1].first);
         out[count - 1].count = r + 1 - out[count - 1].first;
     }
     return count;
@@ -128,6 +168,7 @@ static int find_documents(const Batch *b, DocumentRows *out) {
 
 void pass_forward(Pass *p) {
     Pool *pool = p->n->pool;
+    assert(p->batch->rows >= 1 && p->batch->rows <= p->n->options.rows);
     p->documents = find_documents(p->batch, p->n->documents);
     pool_run(pool, input_forward, p);
     for (p->layer = 0; p->layer < p->n->shape.layers; p->layer++) {

@@ -1,8 +1,19 @@
-// The head and the loss, chunk by chunk: forward and, where the network learns, at once backward, so that
-// logits are held once. Around them all layers, forward before and backward after.
+// The head and the loss, HEAD_ROWS rows at a time: forward and, when the network learns, backward right after
+// it, so that the logits of one chunk are all that is ever kept. The layers' forward pass comes before all
+// chunks, their backward pass after.
 #include "engine/train/pass.h"
 
-#include <string.h>
+#include <assert.h>
+
+// Padding at the end of the vocabulary takes no part in products.
+static Linear head_linear(const Pass *p, int thread) {
+    const Network *n = p->n;
+    return (Linear){.kernels = n->kernels,
+                    .scratch = n->scratch[thread],
+                    .inputs = n->shape.width,
+                    .outputs = n->shape.real_vocab,
+                    .y_stride = n->logit_stride};
+}
 
 static int likeliest(const float *x, int n) {
     int best = 0;
@@ -11,7 +22,7 @@ static int likeliest(const float *x, int n) {
     return best;
 }
 
-// The loss of row r of the chunk, whose logits become probabilities.
+// Stores the loss of row r of the chunk, and turns its logits into probabilities.
 static void judge(const Pass *p, int r) {
     Network *n = p->n;
     const TrainKernels *k = n->kernels;
@@ -35,7 +46,7 @@ static void head_forward(void *argument, int thread, int threads) {
     const Pass *p = argument;
     Network *n = p->n;
     int from, to, width = n->shape.width;
-    Linear head = pass_head_linear(p, thread);
+    Linear head = head_linear(p, thread);
     pool_share(p->rows, n->kernels->row_unit, thread, threads, &from, &to);
     linear_forward(&head, pass_row(n->out_normed, p->first, width), n->head, n->logits, from, to, false);
     head.inputs = n->wanted_width;
@@ -47,7 +58,7 @@ static void head_forward(void *argument, int thread, int threads) {
 
 // --- backward --------------------------------------------------------------------------------------------
 
-// Probabilities of row r of the chunk become the gradient of its logits.
+// Turns the probabilities of row r of the chunk into the gradient of its logits.
 static void judge_backward(const Pass *p, int r) {
     const Network *n = p->n;
     int vocab = n->shape.real_vocab, target = p->batch->targets[p->first + r];
@@ -62,7 +73,7 @@ static void head_rows(void *argument, int thread, int threads) {
     const Pass *p = argument;
     Network *n = p->n;
     int from, to;
-    Linear head = pass_head_linear(p, thread);
+    Linear head = head_linear(p, thread);
     pool_share(p->rows, n->kernels->row_unit, thread, threads, &from, &to);
     for (int r = from; r < to; r++) judge_backward(p, r);
     linear_backward_input(&head, n->logits, n->head, pass_row(n->slopes.normed, p->first, n->shape.width),
@@ -73,35 +84,29 @@ static void head_weight(void *argument, int thread, int threads) {
     const Pass *p = argument;
     Network *n = p->n;
     int from, to;
-    Linear head = pass_head_linear(p, thread);
+    Linear head = head_linear(p, thread);
     pool_share(head.outputs, n->kernels->row_unit, thread, threads, &from, &to);
     linear_backward_weight(&head, n->logits, pass_row(n->out_normed, p->first, n->shape.width), p->rows,
                            n->gradients + n->parameters.head, from, to);
 }
 
-static void learn_from_chunk(Pass *p) {
-    pool_run(p->n->pool, head_rows, p);
-    if (p->n->parameters.head != NO_PARAMETER) pool_run(p->n->pool, head_weight, p);
-}
-
 // --- a batch ---------------------------------------------------------------------------------------------
 
-static double sum_losses(const Network *n, int rows) {
-    double sum = 0;
-    for (int r = 0; r < rows; r++) sum += (double)n->losses[r];
-    return sum;
-}
-
+// Returns the sum of the rows' losses.
 static double run(Pass *p, bool learn) {
     const Batch *b = p->batch;
+    double sum = 0;
+    assert(b->states || b->tokens);
     pass_forward(p);
     for (p->first = 0; p->first < b->rows; p->first += HEAD_ROWS) {
         p->rows = b->rows - p->first < HEAD_ROWS ? b->rows - p->first : HEAD_ROWS;
         pool_run(p->n->pool, head_forward, p);
-        if (learn) learn_from_chunk(p);
+        if (learn) pool_run(p->n->pool, head_rows, p);
+        if (learn && p->n->parameters.head != NO_PARAMETER) pool_run(p->n->pool, head_weight, p);
     }
     if (learn) pass_backward(p);
-    return sum_losses(p->n, b->rows);
+    for (int r = 0; r < b->rows; r++) sum += (double)p->n->losses[r];
+    return sum;
 }
 
 double network_loss(Network *n, const Batch *batch, int *agreed) {

@@ -1,11 +1,15 @@
-#include "engine/train/linear.h"
+// The products of a layer's matrices, forward and backward, and their packing: once a layer and direction, by
+// all threads, for all rows.
+//
+// Each function computes a share, of rows or (for a weight's gradient) of outputs. Shares touch no common
+// memory, so threads need no order among them.
+#include "engine/train/pass.h"
 
-#include "engine/cpu/pool.h"
+#include "engine/base/memory.h"
 
-size_t linear_panels_size(const TrainKernels *k, int inputs, int outputs) {
-    size_t forward = k->panels_size(inputs, outputs), backward = k->panels_size(outputs, inputs);
-    return forward > backward ? forward : backward;
-}
+#include <assert.h>
+
+// --- one matrix ------------------------------------------------------------------------------------------
 
 static Panels panels_of(const Linear *l, bool backward) {
     return backward ? (Panels){l->panels, l->outputs, l->inputs} : (Panels){l->panels, l->inputs, l->outputs};
@@ -14,14 +18,6 @@ static Panels panels_of(const Linear *l, bool backward) {
 static View weight_view(const Linear *l, const float *weight, bool backward) {
     size_t inputs = (size_t)l->inputs;
     return backward ? view_rows(weight, inputs) : view_transposed(weight, inputs);
-}
-
-void linear_pack(const Linear *l, const float *weight, bool backward, int thread, int threads) {
-    View b = weight_view(l, weight, backward);
-    Panels to = panels_of(l, backward);
-    int from, end;
-    pool_share(to.n, l->kernels->panel_unit, thread, threads, &from, &end);
-    l->kernels->pack(&b, &to, from, end);
 }
 
 void linear_forward(const Linear *l, const float *x, const float *weight, float *y, int from, int to,
@@ -36,6 +32,7 @@ void linear_forward(const Linear *l, const float *x, const float *weight, float 
                  .n = l->outputs,
                  .k = l->inputs,
                  .add = add};
+    assert(from <= to && l->y_stride >= (size_t)l->outputs);
     l->kernels->product(&p, l->scratch);
 }
 
@@ -50,6 +47,7 @@ void linear_backward_input(const Linear *l, const float *dy, const float *weight
                  .m = to - from,
                  .n = l->inputs,
                  .k = l->outputs};
+    assert(from <= to && l->y_stride >= (size_t)l->outputs);
     l->kernels->product(&p, l->scratch);
 }
 
@@ -64,5 +62,58 @@ void linear_backward_weight(const Linear *l, const float *dy, const float *x, in
                  .n = l->inputs,
                  .k = rows,
                  .add = true};
+    assert(from <= to && to <= l->outputs);
     l->kernels->product(&p, l->scratch);
+}
+
+// --- the matrices of a layer -----------------------------------------------------------------------------
+
+// Where a matrix begins in the parameters; NO_PARAMETER if the layer has none.
+static size_t matrix_at(const LayerPlan *plan, LayerMatrix m) {
+    const size_t at[LAYER_MATRICES] = {plan->qkv, plan->o, plan->gate_up, plan->down};
+    return at[m];
+}
+
+// Without scratch, which belongs to a thread. If an MLP has no up, the products skip that half of each row.
+static Linear matrix_linear(const Network *n, int layer, LayerMatrix m) {
+    const Shape *s = &n->shape;
+    int q = shape_q_width(s), mlp = s->mlp_width, both = n->parameters.layers[layer].gated ? 2 * mlp : mlp;
+    const int inputs[] = {s->width, q, s->width, mlp};
+    const int outputs[] = {q + 2 * shape_kv_width(s), s->width, both, s->width};
+    return (Linear){.kernels = n->kernels,
+                    .inputs = inputs[m],
+                    .outputs = outputs[m],
+                    .y_stride = (size_t)(m == MATRIX_GATE_UP ? 2 * mlp : outputs[m]),
+                    .panels = n->panels[m]};
+}
+
+Linear pass_linear(const Pass *p, int thread, LayerMatrix m) {
+    Linear l = matrix_linear(p->n, p->layer, m);
+    l.scratch = p->n->scratch[thread];
+    return l;
+}
+
+bool matrices_open(Network *n) {
+    for (LayerMatrix m = 0; m < LAYER_MATRICES; m++) {
+        Linear l = matrix_linear(n, 0, m); // all layers are alike
+        size_t forward = n->kernels->panels_size(l.inputs, l.outputs);
+        size_t backward = n->kernels->panels_size(l.outputs, l.inputs);
+        if (matrix_at(&n->parameters.layers[0], m) == NO_PARAMETER) continue;
+        n->panels[m] = mem_try(forward > backward ? forward : backward, sizeof *n->panels[m]);
+        if (!n->panels[m]) return false;
+    }
+    return true;
+}
+
+void matrices_pack(const Network *n, int layer, bool backward, int thread, int threads) {
+    for (LayerMatrix m = 0; m < LAYER_MATRICES; m++) {
+        Linear l = matrix_linear(n, layer, m);
+        size_t at = matrix_at(&n->parameters.layers[layer], m);
+        if (at == NO_PARAMETER) continue;
+        View b = weight_view(&l, n->weights + at, backward);
+        Panels to = panels_of(&l, backward);
+        int from, end;
+        pool_share(to.n, n->kernels->panel_unit, thread, threads, &from, &end);
+        n->kernels->pack(&b, &to, from, end);
+    }
 }

@@ -1,29 +1,28 @@
+// The memory of a network: all of it is allocated here, at open. Its size follows from the user's choice of
+// shape and rows, so a lack of memory is an Error.
 #include "engine/train/network.h"
 
 #include "engine/base/memory.h"
-#include "engine/train/attention.h"
-#include "engine/train/matrices.h"
+#include "engine/train/pass.h"
 
+#include <assert.h>
 #include <math.h>
-#include <string.h>
 
-// (count, width) zeroed floats into *p.
+// Allocates (count, width) zeroed floats into *p.
 static bool take(float **p, size_t count, size_t width) {
     size_t n;
-    *p = size_mul(count, width, &n) ? mem_alloc(n, sizeof **p) : NULL;
+    *p = size_mul(count, width, &n) ? mem_try(n, sizeof **p) : NULL;
     return *p != NULL;
 }
-
-static size_t qkv_width(const Shape *s) { return (size_t)(shape_q_width(s) + 2 * shape_kv_width(s)); }
 
 static bool take_trace(const Network *n, LayerTrace *t) {
     const Shape *s = &n->shape;
     size_t rows = (size_t)n->options.rows, width = (size_t)s->width, mlp = (size_t)s->mlp_width;
     return take(&t->in, rows, width) && take(&t->normed, rows, width) && take(&t->inverse, rows, 1) &&
-           take(&t->qkv, rows, qkv_width(s)) && take(&t->mixed, rows, (size_t)shape_q_width(s)) &&
-           take(&t->middle, rows, width) && take(&t->middle_normed, rows, width) &&
-           take(&t->middle_inverse, rows, 1) && take(&t->gate_up, rows, 2 * mlp) &&
-           take(&t->active, rows, mlp);
+           take(&t->qkv, rows, (size_t)pass_qkv_width(s)) &&
+           take(&t->mixed, rows, (size_t)shape_q_width(s)) && take(&t->middle, rows, width) &&
+           take(&t->middle_normed, rows, width) && take(&t->middle_inverse, rows, 1) &&
+           take(&t->gate_up, rows, 2 * mlp) && take(&t->active, rows, mlp);
 }
 
 static void release_trace(LayerTrace *t) {
@@ -37,9 +36,10 @@ static bool take_slopes(const Network *n, Slopes *d) {
     size_t rows = (size_t)n->options.rows, width = (size_t)s->width, mlp = (size_t)s->mlp_width;
     size_t blocks = (rows + NORM_BLOCK - 1) / NORM_BLOCK;
     return take(&d->stream, rows, width) && take(&d->middle, rows, width) && take(&d->normed, rows, width) &&
-           take(&d->qkv, rows, qkv_width(s)) && take(&d->mixed, rows, (size_t)shape_q_width(s)) &&
-           take(&d->gate_up, rows, 2 * mlp) && take(&d->active, rows, mlp) &&
-           take(&d->attention_norm, blocks, width) && take(&d->mlp_norm, blocks, width);
+           take(&d->qkv, rows, (size_t)pass_qkv_width(s)) &&
+           take(&d->mixed, rows, (size_t)shape_q_width(s)) && take(&d->gate_up, rows, 2 * mlp) &&
+           take(&d->active, rows, mlp) && take(&d->attention_norm, blocks, width) &&
+           take(&d->mlp_norm, blocks, width);
 }
 
 static void release_slopes(Slopes *d) {
@@ -65,16 +65,16 @@ static bool take_scratch(Network *n) {
     const Shape *s = &n->shape;
     size_t threads = (size_t)pool_threads(n->pool);
     size_t need = attention_scratch(n->kernels, n->options.longest, s->heads / s->kv_heads, s->head_dim);
-    n->scratch = mem_alloc(threads, sizeof *n->scratch);
-    for (size_t i = 0; n->scratch && i < threads; i++)
+    n->scratch = mem_new(threads, sizeof *n->scratch);
+    for (size_t i = 0; i < threads; i++)
         if (!take(&n->scratch[i], need, 1)) return false;
-    return n->scratch != NULL;
+    return true;
 }
 
 static bool take_head(Network *n) {
     size_t rows = (size_t)(n->options.rows < HEAD_ROWS ? n->options.rows : HEAD_ROWS);
     n->logit_stride = ((size_t)(n->shape.vocab + 15) / 16 | 1) * 16; // see score_stride in attention.c
-    n->agreeing = mem_alloc((size_t)n->options.rows, sizeof *n->agreeing);
+    n->agreeing = mem_try((size_t)n->options.rows, sizeof *n->agreeing);
     return n->agreeing && take(&n->losses, (size_t)n->options.rows, 1) &&
            take(&n->logits, rows, n->logit_stride) &&
            (!n->target_head || take(&n->wanted, rows, n->logit_stride));
@@ -84,8 +84,8 @@ static bool take_buffers(Network *n) {
     const Shape *s = &n->shape;
     size_t rows = (size_t)n->options.rows, width = (size_t)s->width, layers = (size_t)s->layers;
     size_t longest = (size_t)n->options.longest, pairs = (size_t)s->rope.pairs;
-    n->layers = mem_alloc(layers, sizeof *n->layers);
-    n->documents = mem_alloc(rows, sizeof *n->documents);
+    n->layers = mem_try(layers, sizeof *n->layers);
+    n->documents = mem_try(rows, sizeof *n->documents);
     bool ok = n->layers && n->documents && take(&n->weights, n->parameters.total, 1) &&
               take(&n->gradients, n->parameters.total, 1) && take(&n->out, rows, width) &&
               take(&n->out_normed, rows, width) && take(&n->out_inverse, rows, 1) && take_head(n) &&
@@ -109,7 +109,7 @@ void network_close(Network *n) {
     *n = (Network){0};
 }
 
-// An MLP without up has ones there, once and for all: its products write the gates only.
+// Fills in ones as the up of an MLP that has none. Its products write only the gates, so the ones stay.
 static void fill_ones(Network *n) {
     size_t mlp = (size_t)n->shape.mlp_width, rows = (size_t)n->options.rows;
     for (int layer = 0; layer < n->shape.layers; layer++)
@@ -117,28 +117,34 @@ static void fill_ones(Network *n) {
             for (size_t i = 0; i < mlp; i++) n->layers[layer].gate_up[(2 * r + 1) * mlp + i] = 1;
 }
 
-static bool open_pool(Network *n, Error *e) {
-    const NetworkOptions *o = &n->options;
-    n->pool = o->pool ? o->pool : pool_open(o->threads > 0 ? o->threads : pool_cores(), e);
-    return n->pool != NULL;
+static void check(const Network *n) {
+    const Shape *s = &n->shape;
+    assert(n->kernels && n->pool && n->weights && n->gradients && n->head);
+    assert(s->heads % s->kv_heads == 0 && (size_t)s->vocab <= n->logit_stride);
+    assert(!n->target_head == !n->wanted && (!n->target_head || n->wanted_width > 0));
+    assert(n->options.longest >= 1 && n->options.rows >= 1);
 }
 
-// What is left when parameters and target_head are there.
+// Opens everything except parameters and target_head, which are there already.
 static bool open_rest(Network *n, Error *e) {
-    n->kernels = train_kernels_find(n->options.isa, e);
-    if (n->kernels && open_pool(n, e)) {
-        if (take_buffers(n)) {
-            size_t head = n->parameters.head;
-            n->head = head == NO_PARAMETER ? n->target_head : n->weights + head;
-            fill_angles(n);
-            fill_ones(n);
-            return true;
-        }
-        error_system(e, "out of memory to train %zu parameters on %d rows; fewer rows a pass need less",
-                     n->parameters.total, n->options.rows);
+    const NetworkOptions *o = &n->options;
+    size_t head = n->parameters.head;
+    assert(n->parameters.total > 0 && (head != NO_PARAMETER || n->target_head));
+    n->kernels = train_kernels_find(o->isa, e);
+    if (n->kernels) n->pool = o->pool ? o->pool : pool_open(o->threads > 0 ? o->threads : pool_cores(), e);
+    bool ok = n->pool && (take_buffers(n) || error_system(e,
+                                                          "out of memory to train %zu parameters on %d rows; "
+                                                          "fewer rows a pass need less",
+                                                          n->parameters.total, o->rows));
+    if (!ok) {
+        network_close(n);
+        return false;
     }
-    network_close(n);
-    return false;
+    n->head = head == NO_PARAMETER ? n->target_head : n->weights + head;
+    fill_angles(n);
+    fill_ones(n);
+    check(n);
+    return true;
 }
 
 static bool check_rows(const NetworkOptions *o, int context, Error *e) {
@@ -153,7 +159,7 @@ bool network_open(Network *n, const Shape *shape, const NetworkOptions *o, Error
     return check_rows(o, shape->context, e) && parameters_plan(&n->parameters, shape, e) && open_rest(n, e);
 }
 
-// A window is nothing to a document that fits into it.
+// The layer computes no window, so documents must fit into it.
 static bool check_adapter(const Shape *s, const NetworkOptions *o, Error *e) {
     if (s->window && o->longest > s->window)
         return error_input(e, "documents of %d tokens do not fit into the target's window of %d: set context",
@@ -169,8 +175,9 @@ bool network_open_adapter(Network *n, const AdapterPart *part, const NetworkOpti
                    .options = *o,
                    .target_head = part->target_head,
                    .wanted_width = target->width};
-    return adapter_check(&part->kind, part->target, "the adapter to train", e) &&
-           check_rows(o, target->context, e) && check_adapter(&n->shape, o, e) &&
-           parameters_plan_adapter(&n->parameters, part->kind.variant, &n->shape, part->head, e) &&
-           open_rest(n, e);
+    if (!adapter_check(&part->kind, part->target, "the adapter to train", e) ||
+        !check_rows(o, target->context, e) || !check_adapter(&n->shape, o, e))
+        return false;
+    parameters_plan_adapter(&n->parameters, part->kind.variant, &n->shape, part->head);
+    return open_rest(n, e);
 }

@@ -1,7 +1,7 @@
-// A model while it learns: weights in f32, what a batch's forward pass leaves behind for the backward pass,
-// and gradients.
+// A model in training: weights in f32, the activations that a batch's forward pass keeps for the backward
+// pass, and gradients.
 //
-// A batch is one strip of rows, one token each. Documents stand one after another in it; start[r] is the row
+// A batch is one strip of rows, one token each, with its documents one after another; start[r] is the row
 // where r's document begins, and a row attends to [start[r], r]. Positions count from the document's start.
 //
 //      rows     0   1   2   3   4   5   6   7
@@ -9,13 +9,13 @@
 //      start    0   0   0   3   3   5   5   5
 //      targets  a1  a2  -1  b1  -1  c1  c2  -1      -1: nothing to learn here
 //
-// An adapter's network reads a target's states in place of tokens, and learns distributions in place of
-// tokens: what the target's head makes of the states that are `wanted`. Its head is frozen, or its own. A
-// model may learn a teacher's distributions in the same way.
+// An adapter's network reads a target's states instead of tokens, and learns distributions instead of tokens:
+// the target's head applied to the states in `wanted`. Its head is frozen, or its own. A model can learn a
+// teacher's distributions in the same way.
 //
-// A gradient is the same, bit for bit, for any number of threads: products share out rows or outputs, and
-// sums over rows are taken NORM_BLOCK rows at a time and then added in order. Nothing is allocated after
-// open.
+// A gradient is the same, bit for bit, for any number of threads: threads divide rows or outputs of a
+// product, and sums over rows are taken NORM_BLOCK rows at a time and then added in order. Nothing is
+// allocated after open.
 #pragma once
 #include "engine/cpu/pool.h"
 #include "engine/train/kernels/kernels.h"
@@ -23,36 +23,36 @@
 
 typedef struct Batch {
     const int *tokens, *targets,
-        *start; // (rows); an adapter has no tokens, and any target but -1 means `wanted`
+        *start; // (rows); an adapter has no tokens, and any target but -1 is `wanted`
     int rows;
-    const float *states; // (rows, width): what an adapter reads
+    const float *states; // (rows, width): an adapter's input
     const float *wanted; // (rows, wanted_width): final normed states of the target or teacher
 } Batch;
 
 enum {
-    NORM_BLOCK = 64,  // rows whose part in a norm weight's gradient is summed by itself
-    HEAD_ROWS = 1024, // rows whose logits are held at a time
-    CHUNK_ROWS = 96, // rows that go through a layer's products and row operations together, in a core's cache
+    NORM_BLOCK = 64,  // rows whose part of a norm weight's gradient is one sum
+    HEAD_ROWS = 1024, // rows whose logits are in memory at a time
+    CHUNK_ROWS = 96,  // rows that go through a layer's operations together, in a core's cache
 };
 
 // The matrices of a layer.
 typedef enum LayerMatrix { MATRIX_QKV, MATRIX_O, MATRIX_GATE_UP, MATRIX_DOWN, LAYER_MATRICES } LayerMatrix;
 
-// What a layer's forward pass leaves for its backward pass; each (rows, ...).
+// Activations of a layer, kept from its forward pass for its backward pass; each (rows, ...).
 typedef struct LayerTrace {
-    float *in;             // (width) the residual stream as it comes
+    float *in;             // (width) the residual stream below the layer
     float *normed;         // (width)
     float *inverse;        // 1 / root mean square of `in`
-    float *qkv;            // (q_width + 2 kv_width), turned by their positions
-    float *mixed;          // (q_width) what attention gives
+    float *qkv;            // (q_width + 2 kv_width), rotated by their positions
+    float *mixed;          // (q_width) the output of attention
     float *middle;         // (width) the residual stream between attention and MLP
     float *middle_normed;  // (width)
     float *middle_inverse; // of `middle`
-    float *gate_up;        // (2 mlp_width); an MLP without up has ones there
+    float *gate_up;        // (2 mlp_width); an MLP without up has ones in its place
     float *active;         // (mlp_width): silu(gate) * up
 } LayerTrace;
 
-// Gradients on their way down; each (rows, ...).
+// The gradients of a layer's activations; each (rows, ...).
 typedef struct Slopes {
     float *stream;  // (width) of the residual stream above the layer, then below
     float *middle;  // (width) between attention and MLP
@@ -71,12 +71,12 @@ typedef struct DocumentRows {
 } DocumentRows;
 
 typedef struct NetworkOptions {
-    int rows;        // most in a batch
+    int rows;        // maximum in a batch
     int longest;     // document; at most the shape's context
-    int threads;     // 0: one a core
-    const char *isa; // NULL: the best there is
-    Pool *pool;      // whose threads are used, in place of `threads` of its own; closed later. NULL: none
-    const float *wanted_head; // (vocab, wanted_width): a teacher's, which outlives a model; NULL: none
+    int threads;     // 0: one per core
+    const char *isa; // NULL: the best of this processor
+    Pool *pool;      // shared threads, instead of `threads` of its own; outlives the network. NULL: none
+    const float *wanted_head; // (vocab, wanted_width): a teacher's, which outlives the network; NULL: none
     int wanted_width;
 } NetworkOptions;
 
@@ -102,25 +102,27 @@ typedef struct Network {
     float *out;             // (rows, width) above the last layer
     float *out_normed;      // (rows, width)
     float *out_inverse;     // (rows)
-    float *logits, *wanted; // (HEAD_ROWS, logit_stride); what was said and what was wanted
+    float *logits, *wanted; // (HEAD_ROWS, logit_stride): the network's, and the target's or teacher's
     size_t logit_stride;
     float *losses;  // (rows)
-    bool *agreeing; // (rows): the likeliest token is the one wanted
+    bool *agreeing; // (rows): whether the likeliest token is the wanted one
     Slopes slopes;
     DocumentRows *documents;       // (rows)
     float *cosine, *sine;          // (longest, pairs)
     float **scratch;               // (threads)
-    float *panels[LAYER_MATRICES]; // of the layer that a pass is at, packed for its direction
+    float *panels[LAYER_MATRICES]; // of the pass's current layer, packed for its direction
 } Network;
 
-// False with e filled, n then empty. Weights are zero: parameters_start or a checkpoint fills them.
+// False with e filled, and n empty, if memory is out or the shape can't be trained. Weights are zero until
+// parameters_start, target_start or a checkpoint fills them.
 bool network_open(Network *n, const Shape *shape, const NetworkOptions *o, Error *e);
 bool network_open_adapter(Network *n, const AdapterPart *part, const NetworkOptions *o, Error *e);
 void network_close(Network *n); // takes an empty or half-built one
 
-// Sum of -log p(target) over the batch's targets; for an adapter of -sum of wanted log p. *agreed (may be
-// NULL) grows by the rows whose likeliest token is the target, or the likeliest of those wanted.
+// Returns the sum of -log p(target) over the batch's targets, or of -sum of wanted log p for distributions.
+// Adds to *agreed (may be NULL) the number of rows whose likeliest token is the target, or the likeliest of
+// the distribution.
 double network_loss(Network *n, const Batch *batch, int *agreed);
 
-// The same, and adds the gradient of scale * that sum to n->gradients.
+// Returns the same sum, and adds the gradient of scale * sum to n->gradients.
 double network_learn(Network *n, const Batch *batch, float scale);

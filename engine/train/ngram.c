@@ -1,16 +1,16 @@
-// A level's n-grams are sorted places in the text, not copies of it: a history's n-grams are then a range
-// that binary search finds. The level below is made of the one above: of its entries, sorted anew without
-// their oldest token, equal ones become one whose count is how many they were. That is Kneser and Ney's
-// count.
-#include "engine/train/ngram.h"
+// A level's n-grams are sorted places in the text, not copies of it, so that binary search finds a history's
+// n-grams as a range. Each level is made from the one above: its entries are sorted again without their
+// oldest token, and equal ones are merged into one that counts them, which is Kneser and Ney's count.
+//
+// Invariant: the entries of a level are distinct and in ascending order of their tokens.
+#include "engine/train/corpus.h"
 
 #include "engine/base/memory.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static bool no_memory(Error *e) { return error_system(e, "out of memory for a model of n-grams"); }
 
 // --- the text --------------------------------------------------------------------------------------------
 
@@ -30,7 +30,7 @@ static int compare_spans(const void *x, const void *y) {
     return memcmp(a->ids, b->ids, a->n * sizeof *a->ids);
 }
 
-// The documents of a feed in some order, equal ones once.
+// Lists the documents of a feed in some order, equal ones once, and returns their number.
 static size_t distinct(const Feed *f, Span *spans) {
     size_t n = 0;
     for (size_t i = 0; i < f->count; i++) spans[i] = span_of(f->corpus, f->given[i]);
@@ -42,7 +42,7 @@ static size_t distinct(const Feed *f, Span *spans) {
 
 static size_t padding(const Ngram *m) { return (size_t)m->order - 1; }
 
-// Fills m->ids, and the longest level with an entry for every token that has one before it.
+// Fills m->ids, and gives the longest level an entry for every token that has one before it.
 static bool lay_out(Ngram *m, const Span *spans, size_t n, Error *e) {
     NgramLevel *l = &m->levels[m->order - 1];
     size_t tokens = 0, rows = 0;
@@ -52,9 +52,8 @@ static bool lay_out(Ngram *m, const Span *spans, size_t n, Error *e) {
     }
     if (tokens > UINT32_MAX)
         return error_input(e, "%zu tokens are too many for a model of n-grams; it takes 2^32", tokens);
-    m->ids = mem_alloc(tokens, sizeof *m->ids);
-    l->entries = mem_alloc(rows, sizeof *l->entries);
-    if (!m->ids || !l->entries) return no_memory(e);
+    m->ids = mem_new(tokens, sizeof *m->ids);
+    l->entries = mem_new(rows, sizeof *l->entries);
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; k < padding(m); k++) m->ids[m->count++] = (uint32_t)m->vocab;
         for (size_t k = 0; k < spans[i].n; k++) {
@@ -62,19 +61,13 @@ static bool lay_out(Ngram *m, const Span *spans, size_t n, Error *e) {
             m->ids[m->count++] = (uint32_t)spans[i].ids[k];
         }
     }
+    assert(m->count == tokens && l->count == rows);
     return true;
-}
-
-static bool read_feed(Ngram *m, const Feed *f, Error *e) {
-    Span *spans = mem_alloc(f->count, sizeof *spans);
-    bool ok = spans ? lay_out(m, spans, distinct(f, spans), e) : no_memory(e);
-    mem_free(spans);
-    return ok;
 }
 
 // --- the levels ------------------------------------------------------------------------------------------
 
-// Stable counting sorts from the newest token to the oldest; `other` and `places` are room to work in.
+// Stable counting sorts, from the newest token to the oldest; `other` and `places` are scratch.
 static void sort_entries(const Ngram *m, NgramEntry *entries, size_t n, int length, NgramEntry *other,
                          size_t *places) {
     NgramEntry *from = entries, *to = other;
@@ -100,7 +93,7 @@ static const uint32_t *ids_of(const Ngram *m, NgramEntry entry, int length) {
     return m->ids + entry.end + 1 - length;
 }
 
-// Equal n-grams of a sorted level become one.
+// Merges equal n-grams of a sorted level.
 static void merge(const Ngram *m, NgramLevel *l, int length) {
     size_t n = 0;
     for (size_t i = 0; i < l->count; i++) {
@@ -112,8 +105,8 @@ static void merge(const Ngram *m, NgramLevel *l, int length) {
     l->count = n;
 }
 
-// Chen and Goodman's estimates from how many n-grams were counted once, twice, ...; where a text is too
-// small for one, the discount is half the count it is taken from.
+// Chen and Goodman's estimates, from how many n-grams were counted once, twice, and so on. If a text is too
+// small for an estimate, the discount is half the count it is subtracted from.
 static void estimate_discounts(NgramLevel *l) {
     double n[5] = {0};
     for (size_t i = 0; i < l->count; i++)
@@ -124,31 +117,31 @@ static void estimate_discounts(NgramLevel *l) {
     }
 }
 
-static bool build_level(Ngram *m, int length, NgramEntry *other, size_t *places, Error *e) {
+static void build_level(Ngram *m, int length, NgramEntry *other, size_t *places) {
     NgramLevel *l = &m->levels[length - 1], *above = l + 1;
     if (length < m->order) {
-        l->entries = mem_alloc(above->count, sizeof *l->entries);
-        if (!l->entries) return no_memory(e);
+        l->entries = mem_new(above->count, sizeof *l->entries);
         memcpy(l->entries, above->entries, above->count * sizeof *l->entries);
         l->count = above->count;
     }
     sort_entries(m, l->entries, l->count, length, other, places);
     merge(m, l, length);
     estimate_discounts(l);
-    return true;
 }
 
 bool ngram_learn(Ngram *m, const Feed *f, int order, int vocab, Error *e) {
+    assert(order >= 1 && order <= NGRAM_MOST && vocab > 0);
     *m = (Ngram){.order = order, .vocab = vocab};
-    bool ok = read_feed(m, f, e);
-    NgramEntry *other = ok ? mem_alloc(m->levels[order - 1].count, sizeof *other) : NULL;
-    size_t *places = mem_alloc((size_t)vocab + 2, sizeof *places);
-    if (ok && (!other || !places)) ok = no_memory(e);
-    for (int length = order; ok && length > 0; length--) ok = build_level(m, length, other, places, e);
+    Span *spans = mem_new(f->count, sizeof *spans);
+    bool ok = lay_out(m, spans, distinct(f, spans), e);
+    mem_free(spans);
+    if (!ok) return false;
+    NgramEntry *other = mem_new(m->levels[order - 1].count, sizeof *other);
+    size_t *places = mem_new((size_t)vocab + 2, sizeof *places);
+    for (int length = order; length > 0; length--) build_level(m, length, other, places);
     mem_free(other);
     mem_free(places);
-    if (!ok) ngram_release(m);
-    return ok;
+    return true;
 }
 
 void ngram_release(Ngram *m) {
@@ -157,10 +150,9 @@ void ngram_release(Ngram *m) {
     *m = (Ngram){0};
 }
 
-// --- what it foretells -----------------------------------------------------------------------------------
+// --- predictions -----------------------------------------------------------------------------------------
 
-// The first entry that does not stand before those whose first n tokens are `ids` (last: that comes after
-// them).
+// The first entry whose first n tokens are not below `ids`; last: the first one above them.
 static size_t find(const Ngram *m, int length, const uint32_t *ids, int n, bool last) {
     const NgramLevel *l = &m->levels[length - 1];
     size_t low = 0, high = l->count;
@@ -173,18 +165,18 @@ static size_t find(const Ngram *m, int length, const uint32_t *ids, int n, bool 
     return low;
 }
 
-static double discount_of(const NgramLevel *l, uint32_t count) { return l->discount[count < 3 ? count : 3]; }
-
-// p of ids[length - 1] after the tokens before it, given p without the oldest of these.
+// The probability of ids[length - 1] after the tokens before it; below: its probability without the oldest
+// one.
 static double interpolate(const Ngram *m, const uint32_t *ids, int length, double below) {
     const NgramLevel *l = &m->levels[length - 1];
     size_t end = find(m, length, ids, length - 1, true);
     double all = 0, taken = 0, own = 0;
     for (size_t i = find(m, length, ids, length - 1, false); i < end; i++) {
-        double d = discount_of(l, l->entries[i].count);
-        all += l->entries[i].count;
+        uint32_t count = l->entries[i].count;
+        double d = l->discount[count < 3 ? count : 3];
+        all += count;
         taken += d;
-        if (m->ids[l->entries[i].end] == ids[length - 1]) own = l->entries[i].count - d;
+        if (m->ids[l->entries[i].end] == ids[length - 1]) own = count - d;
     }
     return all > 0 ? (own + taken * below) / all : below;
 }
@@ -192,6 +184,7 @@ static double interpolate(const Ngram *m, const uint32_t *ids, int length, doubl
 double ngram_probability(const Ngram *m, const int *ids, size_t at) {
     uint32_t window[NGRAM_MOST];
     double p = 1.0 / m->vocab;
+    assert(at >= 1);
     for (size_t back = 0; back < (size_t)m->order; back++)
         window[padding(m) - back] = (uint32_t)(back <= at ? ids[at - back] : m->vocab);
     for (int length = 1; length <= m->order; length++)

@@ -1,12 +1,15 @@
+// AdamW works on runs of the whole array, which threads divide at any number; Muon works on whole matrices,
+// one thread each. Neither depends on the number of threads, and the squares of the gradient are summed by
+// chunks of fixed size, so no result does.
 #include "engine/train/optimizer.h"
 
 #include "engine/base/memory.h"
-#include "engine/train/muon.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
-enum { CHUNK = 1 << 15 }; // numbers whose squares are summed together, whatever the threads
+enum { CHUNK = 1 << 15 }; // numbers whose squares are summed together
 
 static const double PI = 3.14159265358979323846;
 
@@ -28,18 +31,19 @@ static bool take_scratch(Optimizer *o, const Network *n) {
         if (need > o->scratch_size) o->scratch_size = need;
     }
     if (!o->scratch_size) return true;
+    assert(o->options.kind == OPTIMIZER_MUON);
     o->scratch = size_mul(o->scratch_size, (size_t)pool_threads(n->pool), &all)
-                     ? mem_alloc(all, sizeof *o->scratch)
+                     ? mem_try(all, sizeof *o->scratch)
                      : NULL;
     return o->scratch != NULL;
 }
 
 bool optimizer_open(Optimizer *o, const OptimizerOptions *options, const Network *n, Error *e) {
     *o = (Optimizer){.options = *options};
-    o->mean = mem_alloc(n->parameters.total, sizeof *o->mean);
-    o->square = mem_alloc(n->parameters.total, sizeof *o->square);
-    o->sums = mem_alloc(chunks_of(n), sizeof *o->sums);
-    if (o->mean && o->square && o->sums && take_scratch(o, n)) return true;
+    o->mean = mem_try(n->parameters.total, sizeof *o->mean);
+    o->square = mem_try(n->parameters.total, sizeof *o->square);
+    o->sums = mem_new(chunks_of(n), sizeof *o->sums);
+    if (o->mean && o->square && take_scratch(o, n)) return true;
     optimizer_close(o);
     return error_system(e, "out of memory for the moments of %zu parameters", n->parameters.total);
 }
@@ -51,6 +55,66 @@ void optimizer_close(Optimizer *o) {
     mem_free(o->scratch);
     *o = (Optimizer){0};
 }
+
+// --- Muon ------------------------------------------------------------------------------------------------
+
+// Newton-Schulz iterations on the smaller side of X. If X is wide, A = X X^T, and X becomes
+// (a I + b A + c A^2) X. If it is tall, A = X^T X, and the polynomial multiplies X from the right.
+
+static size_t smaller_side(int rows, int columns) { return (size_t)(rows < columns ? rows : columns); }
+
+// Room for X twice, A and its polynomial.
+size_t muon_scratch(int rows, int columns) {
+    size_t side = smaller_side(rows, columns);
+    return 2 * (size_t)rows * (size_t)columns + 2 * side * side;
+}
+
+static void multiply(const MuonStep *s, View a, View b, float *c, int m, int n, int k) {
+    Product p = {.a = a, .b = b, .c = c, .stride = (size_t)n, .m = m, .n = n, .k = k};
+    s->kernels->product(&p, s->product);
+}
+
+// p = 3.4445 I - 4.7750 a + 2.0315 a a
+static void polynomial(const MuonStep *s, const float *a, float *p, int side) {
+    size_t n = (size_t)side;
+    multiply(s, view_rows(a, n), view_rows(a, n), p, side, side, side);
+    for (size_t i = 0; i < n * n; i++) p[i] = 2.0315f * p[i] - 4.7750f * a[i];
+    for (size_t i = 0; i < n; i++) p[i * n + i] += 3.4445f;
+}
+
+void muon_orthogonalise(const MuonStep *s, float *x, int rows, int columns) {
+    enum { STEPS = 5 };
+    size_t n = (size_t)rows * (size_t)columns, width = (size_t)columns;
+    int side = (int)smaller_side(rows, columns);
+    assert(rows > 0 && columns > 0);
+    float *next = s->scratch + n, *a = next + n, *p = a + (size_t)side * (size_t)side;
+    float by = 1 / ((float)sqrt(s->kernels->sum_of_squares(x, n)) + 1e-7f);
+    for (size_t i = 0; i < n; i++) x[i] *= by;
+    for (int step = 0; step < STEPS; step++) {
+        bool wide = rows <= columns;
+        View here = view_rows(x, width), turned = view_transposed(x, width);
+        multiply(s, wide ? here : turned, wide ? turned : here, a, side, side, wide ? columns : rows);
+        polynomial(s, a, p, side);
+        View by_side = view_rows(p, (size_t)side);
+        multiply(s, wide ? by_side : here, wide ? here : by_side, next, rows, columns, side);
+        memcpy(x, next, n * sizeof *x);
+    }
+}
+
+// Nesterov momentum: the step follows the average after the gradient is applied to it a second time.
+void muon(const MuonStep *s, float *weight, const float *gradient, float *mean, int rows, int columns) {
+    size_t n = (size_t)rows * (size_t)columns;
+    float *x = s->scratch, by = s->rate * 0.2f * sqrtf((float)(rows > columns ? rows : columns));
+    for (size_t i = 0; i < n; i++) {
+        float g = gradient[i] * s->gradient_scale;
+        mean[i] += (1.0f - s->momentum) * (g - mean[i]);
+        x[i] = g + s->momentum * (mean[i] - g);
+    }
+    muon_orthogonalise(s, x, rows, columns);
+    for (size_t i = 0; i < n; i++) weight[i] -= by * x[i] + s->rate * s->decay * weight[i];
+}
+
+// --- a step ----------------------------------------------------------------------------------------------
 
 static double scheduled_rate(const OptimizerOptions *o, int step) {
     if (step <= o->warmup) return o->rate * step / o->warmup;
@@ -91,7 +155,7 @@ static double gradient_length(Update *u) {
     return sqrt(sum);
 }
 
-// Numbers [from, to) of the array, all of parameter x.
+// Updates numbers [from, to) of the array, all of parameter x, by AdamW.
 static void move(const Update *u, const Parameter *x, size_t from, size_t to) {
     AdamStep s = u->step;
     bool embedding = is_embedding(&u->n->parameters, x);
@@ -117,7 +181,7 @@ static void move_share(void *argument, int thread, int threads) {
     }
 }
 
-// A matrix is one thread's; whose it is makes no difference to it.
+// Each matrix is updated by one thread, whichever takes it.
 static void move_matrices(void *argument, int thread, int threads) {
     const Update *u = argument;
     const Network *n = u->n;
@@ -141,6 +205,7 @@ static void move_matrices(void *argument, int thread, int threads) {
 double optimizer_step(Optimizer *o, Network *n, int step) {
     const OptimizerOptions *c = &o->options;
     Update u = {.o = o, .n = n};
+    assert(step > c->begun && step <= c->steps);
     double length = gradient_length(&u);
     u.step = (AdamStep){.rate = (float)optimizer_rate(c, step),
                         .decay = (float)c->weight_decay,

@@ -1,12 +1,24 @@
+// The plan of the array and its first contents. Planned parameters are in ascending order without gaps: each
+// begins where the one before it ends.
 #include "engine/train/parameters.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/random.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
-// A spec without a name is no weight.
+static void check(const Parameters *p) {
+    size_t at = 0;
+    for (int i = 0; i < p->count; at += parameter_size(&p->list[i++])) {
+        assert(p->list[i].at == at && p->list[i].rows > 0 && p->list[i].columns > 0);
+        assert(!p->list[i].vector || p->list[i].rows == 1);
+    }
+    assert(at == p->total && p->count > 0);
+}
+
+// Adds a parameter and returns its place, or NO_PARAMETER for a spec without a name.
 static size_t add_parameter(Parameters *p, const WeightSpec *s) {
     if (!s->name[0]) return NO_PARAMETER;
     Parameter *x = &p->list[p->count++];
@@ -32,13 +44,10 @@ static void add_layer(Parameters *p, const WeightSpec s[LAYER_WEIGHTS], LayerPla
     plan->down = add_parameter(p, &s[WEIGHT_DOWN]);
 }
 
-static bool begin_plan(Parameters *p, int layers, Error *e) {
-    *p = (Parameters){0};
-    p->list = mem_alloc((size_t)layers * LAYER_WEIGHTS + 3, sizeof *p->list);
-    p->layers = mem_alloc((size_t)layers, sizeof *p->layers);
-    if (p->list && p->layers) return true;
-    parameters_release(p);
-    return error_system(e, "out of memory for a list of parameters");
+static void begin_plan(Parameters *p, int layers) {
+    assert(layers > 0);
+    *p = (Parameters){.list = mem_new((size_t)layers * LAYER_WEIGHTS + 3, sizeof *p->list),
+                      .layers = mem_new((size_t)layers, sizeof *p->layers)};
 }
 
 bool parameters_plan(Parameters *p, const Shape *shape, Error *e) {
@@ -49,7 +58,7 @@ bool parameters_plan(Parameters *p, const Shape *shape, Error *e) {
     if (!shape->tied_head || shape->qkv_bias || shape->qk_norm || !shape->mlp_width || shape->window)
         return error_input(e, "can only train a model with a tied head and an MLP, without biases, norms of "
                               "q and k, and window");
-    if (!begin_plan(p, shape->layers, e)) return false;
+    begin_plan(p, shape->layers);
     weights_of_ends(&m, ends);
     p->embedding = p->head = add_parameter(p, &ends[0]);
     for (int i = 0; i < shape->layers; i++) {
@@ -57,18 +66,19 @@ bool parameters_plan(Parameters *p, const Shape *shape, Error *e) {
         add_layer(p, layer, &p->layers[i]);
     }
     p->final_norm = add_parameter(p, &ends[1]);
+    check(p);
     return true;
 }
 
-bool parameters_plan_adapter(Parameters *p, AdapterVariant v, const Shape *shape, int head, Error *e) {
+void parameters_plan_adapter(Parameters *p, AdapterVariant v, const Shape *shape, int head) {
     WeightSpec s[ADAPTER_WEIGHTS];
-    if (!begin_plan(p, 1, e)) return false;
+    begin_plan(p, 1);
     adapter_weights(v, shape, head, s);
     p->embedding = NO_PARAMETER;
     add_layer(p, s, p->layers);
     p->final_norm = add_parameter(p, &s[ADAPTER_FINAL_NORM]);
     p->head = add_parameter(p, &s[ADAPTER_HEAD]);
-    return true;
+    check(p);
 }
 
 void parameters_release(Parameters *p) {
@@ -77,16 +87,12 @@ void parameters_release(Parameters *p) {
     *p = (Parameters){0};
 }
 
-static float deviation_of(const Parameter *p, const Shape *shape) {
-    bool residual = strstr(p->name, "o_proj") || strstr(p->name, "down_proj");
-    return 0.02f / (residual ? sqrtf(2.0f * (float)shape->layers) : 1.0f);
-}
-
 void parameters_start(const Parameters *p, const Shape *shape, uint64_t seed, float *weights) {
     for (int i = 0; i < p->count; i++) {
         const Parameter *x = &p->list[i];
         Random r = {.seed = seed, .stream = STREAM_WEIGHTS + ((uint64_t)i << 8)};
-        float deviation = deviation_of(x, shape);
+        bool residual = strstr(x->name, "o_proj") || strstr(x->name, "down_proj");
+        float deviation = 0.02f / (residual ? sqrtf(2.0f * (float)shape->layers) : 1.0f);
         for (size_t j = 0; j < parameter_size(x); j++)
             weights[x->at + j] = x->vector ? 1.0f : deviation * random_normal(&r);
     }
@@ -118,6 +124,7 @@ bool parameters_load(const Parameters *p, const Shape *shape, const Model *from,
             if (x->data) tensor_load(x, weights + p->list[i++].at);
         }
     }
+    assert(i == p->count - 1);
     tensor_load(&from->final_norm, weights + p->list[i].at);
     return true;
 }

@@ -1,58 +1,50 @@
-// The insides of a pass over a batch, shared by forward.c (layers), backward.c (the same from their end) and
-// head.c (the head in both directions, and the loss).
+// A pass over a batch: the internal page of forward.c (layers), backward.c (the same layers from their end),
+// head.c (the head in both directions, and the loss), attention.c and linear.c.
+//
+// Work goes to all threads of the pool, phase by phase. Between two phases a thread writes only rows, outputs
+// or attention tasks of its own, so no result depends on the order of threads or on their number.
 #pragma once
-#include "engine/train/matrices.h"
+#include "engine/train/network.h"
 
 #include <string.h>
 
-// A part of the work of one layer, or of the head, for all threads.
 typedef struct Pass {
     Network *n;
     const Batch *batch;
-    int documents; // in n->documents
-    int layer;
-    int first, rows; // of the head's chunk
+    int documents;   // in n->documents
+    int layer;       // that the phase works on
+    int first, rows; // of the chunk that the head works on
     float scale;     // of the loss
-    bool agreement;  // is wanted too
+    bool agreement;  // whether to fill n->agreeing
 } Pass;
+
+void pass_forward(Pass *p); // from tokens or states to n->out_normed; forward.c
+void pass_backward(
+    Pass *p); // from the head's gradient in slopes.normed to the first layer's input; backward.c
+
+// --- rows ------------------------------------------------------------------------------------------------
 
 static inline int pass_qkv_width(const Shape *s) { return shape_q_width(s) + 2 * shape_kv_width(s); }
 
-// The product of a thread with a matrix of the pass's layer, which is packed.
-static inline Linear pass_linear(const Pass *p, int thread, LayerMatrix m) {
-    Linear l = matrix_linear(p->n, p->layer, m);
-    l.scratch = p->n->scratch[thread];
-    return l;
-}
-
-// Rows of a vocabulary that are masked have no part in it.
-static inline Linear pass_head_linear(const Pass *p, int thread) {
-    const Network *n = p->n;
-    return (Linear){.kernels = n->kernels,
-                    .scratch = n->scratch[thread],
-                    .inputs = n->shape.width,
-                    .outputs = n->shape.real_vocab,
-                    .y_stride = n->logit_stride};
-}
-
 static inline float *pass_row(float *x, int row, int width) { return x + (size_t)row * (size_t)width; }
 
-// Rows [from, to) of one stream into another.
+// Copies rows [from, to) of one stream to another.
 static inline void pass_copy(const Network *n, float *to_rows, const float *from_rows, int from, int to) {
     size_t width = (size_t)n->shape.width;
     memcpy(to_rows + (size_t)from * width, from_rows + (size_t)from * width,
            (size_t)(to - from) * width * sizeof(float));
 }
 
-// Rows of a thread: cut so that the sums of a NORM_BLOCK stay in one hand.
+// A thread's rows, cut at multiples of NORM_BLOCK, so that one thread sums a whole block.
 static inline void pass_share(const Pass *p, int thread, int threads, int *from, int *to) {
     pool_share(p->batch->rows, NORM_BLOCK, thread, threads, from, to);
 }
 
-// What is done to rows [from, to) of a layer.
+// Works on rows [from, to) of a layer.
 typedef void RowsWork(const Pass *p, int thread, int from, int to);
 
-// A thread's rows in chunks, so that what one product gives is still in the cache when the next one reads it.
+// Calls `work` on a thread's rows in chunks: what one product writes is still cached when the next one reads
+// it.
 static inline void pass_chunks(const Pass *p, int thread, int threads, RowsWork *work) {
     int from, to;
     pass_share(p, thread, threads, &from, &to);
@@ -60,16 +52,60 @@ static inline void pass_chunks(const Pass *p, int thread, int threads, RowsWork 
         work(p, thread, from, to - from < CHUNK_ROWS ? to : from + CHUNK_ROWS);
 }
 
-// The stream above a layer: the next layer's input.
-static inline float *pass_above(const Network *n, int layer) {
-    return layer + 1 < n->shape.layers ? n->layers[layer + 1].in : n->out;
-}
+// --- products (linear.c) ---------------------------------------------------------------------------------
 
-// Every document and key head that are this thread's; pass.c.
+// y = x W^T for a weight W (outputs, inputs), and the two products of its gradients.
+typedef struct Linear {
+    const TrainKernels *kernels;
+    float *scratch; // of this thread
+    int inputs, outputs;
+    size_t y_stride; // floats from one row of y, or dy, to the next
+    float
+        *panels; // the packed weight, for linear_forward or for linear_backward_input; NULL: each call packs
+} Linear;
+
+// The products of a thread with a matrix of the pass's layer, which matrices_pack has packed.
+Linear pass_linear(const Pass *p, int thread, LayerMatrix m);
+
+// Rows [from, to): y = x W^T, or y += x W^T.
+void linear_forward(const Linear *l, const float *x, const float *weight, float *y, int from, int to,
+                    bool add);
+
+// Rows [from, to): dx = dy W.
+void linear_backward_input(const Linear *l, const float *dy, const float *weight, float *dx, int from,
+                           int to);
+
+// Outputs [from, to): dweight += dy^T x over all rows.
+void linear_backward_weight(const Linear *l, const float *dy, const float *x, int rows, float *dweight,
+                            int from, int to);
+
+// Allocates n->panels for the matrices of any layer; network_close frees them. False if there is no memory.
+bool matrices_open(Network *n);
+
+// A thread's share of packing all matrices of a layer for one direction of a pass.
+void matrices_pack(const Network *n, int layer, bool backward, int thread, int threads);
+
+// --- attention (attention.c) -----------------------------------------------------------------------------
+
+// Causal attention within one document, of one key head and the query heads that share it. No task writes
+// what another task reads, so packed documents can't see each other.
+typedef struct AttentionTask {
+    int rows;            // of the document
+    int group, head_dim; // the query heads of this key head, and their size
+    size_t stride;       // floats from one row to the next in q, k, v and their gradients
+    size_t mixed_stride; // likewise in mixed and dmixed
+    const float *q;      // (rows, group, head_dim)
+    const float *k, *v;  // (rows, head_dim)
+    float *mixed;        // (rows, group, head_dim); forward writes it
+    const float *dmixed; // backward reads it
+    float *dq, *dk, *dv; // backward writes them
+} AttentionTask;
+
+// Floats of scratch that a task of at most `rows` rows needs.
+size_t attention_scratch(const TrainKernels *k, int rows, int group, int head_dim);
+
+void attention_forward(const AttentionTask *t, const TrainKernels *k, float *scratch);
+void attention_backward(const AttentionTask *t, const TrainKernels *k, float *scratch);
+
+// A thread's share of the tasks of the pass's layer, in either direction; forward.c.
 void pass_attention(const Pass *p, int thread, int threads, bool backward);
-
-// From tokens or states to out_normed; forward.c.
-void pass_forward(Pass *p);
-
-// From the head's gradient in slopes.normed down to the first layer's input; backward.c.
-void pass_backward(Pass *p);

@@ -1,7 +1,10 @@
+// One session step per pass. The session is reset before each pass, so nothing of a pass reaches the next
+// one.
 #include "engine/train/target.h"
 
 #include "engine/base/memory.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -14,11 +17,11 @@ bool target_open(Target *t, const TargetChoice *c, bool adapter, int rows, Error
     if (rows > c->session->tree.capacity)
         return error_input(e, "a pass of %d rows is more than the target takes at once, %d", rows,
                            c->session->tree.capacity);
-    t->head = mem_alloc((size_t)c->model->head.rows, row);
-    t->exits = exits ? mem_alloc((size_t)rows, row) : NULL;
-    t->states = mem_alloc((size_t)rows + ADAPTER_HEADS_MAX, row);
-    t->nodes = mem_alloc((size_t)rows, sizeof *t->nodes);
-    if (t->head && (t->exits || !exits) && t->states && t->nodes) {
+    t->head = mem_try((size_t)c->model->head.rows, row);
+    t->exits = exits ? mem_try((size_t)rows, row) : NULL;
+    t->states = mem_try((size_t)rows + ADAPTER_HEADS_MAX, row);
+    t->nodes = mem_new((size_t)rows, sizeof *t->nodes);
+    if (t->head && (t->exits || !exits) && t->states) {
         tensor_load(&c->model->head, t->head);
         return true;
     }
@@ -34,7 +37,7 @@ void target_close(Target *t) {
     *t = (Target){0};
 }
 
-// Several roots on an empty context are several sequences: none sees another.
+// Fills the tree with one root per document. Roots on an empty context are separate sequences.
 static void plant(Target *t, const int *tokens, const int *start, int rows) {
     Tree *tree = &t->choice.session->tree;
     for (int r = 0; r < rows; r++)
@@ -45,6 +48,7 @@ static void plant(Target *t, const int *tokens, const int *start, int rows) {
 bool target_run(Target *t, const int *tokens, const int *start, int rows, Error *e) {
     Session *s = t->choice.session;
     int layers = s->shape.layers;
+    assert(rows >= 1 && rows <= t->rows && start[0] == 0);
     session_reset(s);
     session_begin_step(s, false, LAYOUT_TREE);
     plant(t, tokens, start, rows);
@@ -65,6 +69,7 @@ bool target_run(Target *t, const int *tokens, const int *start, int rows, Error 
 
 int target_batch(const Target *t, int head, const int *start, int rows, int *targets, Batch *b) {
     int ahead = is_medusa(t) ? head + 1 : 0, learned = 0;
+    assert(rows <= t->rows && head >= 0 && ahead <= ADAPTER_HEADS_MAX);
     for (int r = 0; r < rows; r++) {
         targets[r] = r + ahead < rows && start[r + ahead] == start[r] ? 0 : -1;
         learned += targets[r] + 1;

@@ -1,9 +1,12 @@
+// The writer of safetensors files. A file is built in memory as a whole, and output.h gives it its name when
+// it is complete. Its data begins on a cache line (safetensors.h).
 #include "engine/train/tensors.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
 #include "engine/model/safetensors.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -23,22 +26,21 @@ static void header_text(const TensorOut *tensors, size_t count, Text *t) {
 
 bool tensors_add(Output *out, const char *path, const TensorOut *tensors, size_t count, Error *e) {
     Text header = {0};
-    size_t bytes = 8, at;
     header_text(tensors, count, &header);
-    bytes += header.length;
+    size_t at = SAFETENSORS_PREFIX + header.length, bytes = at;
+    assert(at % SAFETENSORS_ALIGN == 0);
     for (size_t i = 0; i < count; i++) bytes += tensors[i].bytes;
-    unsigned char *file = header.failed ? NULL : mem_alloc(bytes, 1);
-    if (!file) {
-        text_release(&header);
-        return error_system(e, "out of memory writing '%s'", path);
+    unsigned char *file = mem_try(bytes, 1);
+    if (file) {
+        for (int i = 0; i < SAFETENSORS_PREFIX; i++)
+            file[i] = (unsigned char)((uint64_t)header.length >> 8 * i);
+        memcpy(file + SAFETENSORS_PREFIX, header.data, header.length);
+        for (size_t i = 0; i < count; at += tensors[i++].bytes)
+            memcpy(file + at, tensors[i].data, tensors[i].bytes);
     }
-    for (int i = 0; i < 8; i++) file[i] = (unsigned char)((uint64_t)header.length >> 8 * i);
-    memcpy(file + 8, header.data, header.length);
-    at = 8 + header.length;
-    for (size_t i = 0; i < count; at += tensors[i++].bytes)
-        memcpy(file + at, tensors[i].data, tensors[i].bytes);
+    bool ok = file ? output_add(out, path, &(OutputKind){0}, file, bytes, e)
+                   : error_system(e, "out of memory writing '%s'", path);
     text_release(&header);
-    bool ok = output_add(out, path, &(OutputKind){0}, file, bytes, e);
     mem_free(file);
     return ok;
 }

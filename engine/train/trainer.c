@@ -1,10 +1,24 @@
+// Invariants of an open trainer, between steps:
+//
+// 1. Every network has an optimizer, and all networks share the first one's threads.
+// 2. Gradients are zero.
+// 3. The feed has advanced by exactly `step` batches.
 #include "engine/train/trainer.h"
 
 #include "engine/base/memory.h"
 
+#include <assert.h>
 #include <math.h>
 
-static bool check(const TrainConfig *c, const Corpus *corpus, Error *e) {
+static void check(const Trainer *t) {
+    assert(t->count >= 1 && t->count <= ADAPTER_HEADS_MAX);
+    assert(t->step >= 0 && t->step <= t->config.optimizer.steps);
+    assert(t->config.batch % t->config.pass == 0);
+    for (int i = 0; i < t->count; i++)
+        assert(t->optimizers[i].mean && t->networks[i].pool == t->networks[0].pool);
+}
+
+static bool check_config(const TrainConfig *c, const Corpus *corpus, Error *e) {
     const OptimizerOptions *o = &c->optimizer;
     int context = c->shape.context;
     if (c->batch < 1 || c->pass < 1 || c->batch % c->pass)
@@ -32,11 +46,9 @@ static bool check(const TrainConfig *c, const Corpus *corpus, Error *e) {
 static bool open_feeds(Trainer *t, Error *e) {
     const TrainConfig *c = &t->config;
     size_t rows = (size_t)c->pass;
-    t->tokens = mem_alloc(rows, sizeof *t->tokens);
-    t->targets = mem_alloc(rows, sizeof *t->targets);
-    t->start = mem_alloc(rows, sizeof *t->start);
-    if (!t->tokens || !t->targets || !t->start)
-        return error_system(e, "out of memory for a pass of %zu rows", rows);
+    t->tokens = mem_new(rows, sizeof *t->tokens);
+    t->targets = mem_new(rows, sizeof *t->targets);
+    t->start = mem_new(rows, sizeof *t->start);
     return feed_open(&t->feed, t->corpus, c->held_out, false, c->seed, e) &&
            (c->held_out <= 0 || feed_open(&t->held_out, t->corpus, c->held_out, true, c->seed, e));
 }
@@ -76,7 +88,7 @@ static bool open_networks(Trainer *t, Error *e) {
     return true;
 }
 
-// Reading goes on where a training stood that had done so many steps.
+// Skips the steps that another training has done: the feed continues where it stopped.
 static void skip_steps(Trainer *t) {
     const TrainConfig *c = &t->config;
     for (; t->step < c->optimizer.begun; t->step++)
@@ -86,11 +98,15 @@ static void skip_steps(Trainer *t) {
 
 bool trainer_open(Trainer *t, const TrainConfig *c, const Corpus *corpus, Error *e) {
     *t = (Trainer){.config = *c, .corpus = corpus};
-    bool ok = shape_check(&c->shape, "the model to train", e) && check(c, corpus, e) && open_networks(t, e) &&
-              open_feeds(t, e);
-    if (ok) skip_steps(t);
-    else trainer_close(t);
-    return ok;
+    bool ok = shape_check(&c->shape, "the model to train", e) && check_config(c, corpus, e) &&
+              open_networks(t, e) && open_feeds(t, e);
+    if (!ok) {
+        trainer_close(t);
+        return false;
+    }
+    skip_steps(t);
+    check(t);
+    return true;
 }
 
 void trainer_close(Trainer *t) {
@@ -115,7 +131,7 @@ size_t trainer_parameters(const Trainer *t) {
 
 // --- a pass ----------------------------------------------------------------------------------------------
 
-// What network i is to learn, and from how many rows; text is its own target.
+// Fills *b with the batch of network i, and returns its number of rows to learn from. Text is its own target.
 static int batch_of(Trainer *t, int i, int rows, Batch *b) {
     if (t->config.adapter) return target_batch(&t->target, i, t->start, rows, t->targets, b);
     *b = (Batch){.tokens = t->tokens,
@@ -136,7 +152,7 @@ static bool next_pass(Trainer *t, Feed *f, int rows) {
     return !t->target.states || target_run(&t->target, t->tokens, t->start, rows, &t->failure);
 }
 
-// Sums over the passes of a batch, or of what is held out, for each network.
+// Sums over the passes of a batch, or over the held-out rows, for each network.
 typedef struct Sums {
     double loss[ADAPTER_HEADS_MAX];
     int rows[ADAPTER_HEADS_MAX], agreed[ADAPTER_HEADS_MAX];
@@ -178,6 +194,7 @@ TrainedStep trainer_step(Trainer *t) {
         squares += length * length;
     }
     t->loss = mean_loss(t, &sums);
+    check(t);
     return (TrainedStep){t->loss, sqrt(squares), rate};
 }
 

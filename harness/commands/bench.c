@@ -5,7 +5,7 @@
 #include "harness/machine/bench_report.h"
 #include "harness/program/interrupt.h"
 #include "harness/program/line.h"
-#include "harness/program/lists.h"
+#include "engine/base/args.h"
 #include "harness/program/shape_text.h"
 
 #include <stdio.h>
@@ -22,34 +22,39 @@ typedef struct {
 } BenchArguments;
 
 #define AT(name) offsetof(BenchArguments, name)
-static const Option OPTIONS[] = {
-    {"tokens", 'n', OPTION_TEXT, AT(tokens), 0, 0, "LIST", "tokens of a step, as a chain",
-     "1,2,4,8,16,32,64,121,128,256"},
-    {"context", 'c', OPTION_TEXT, AT(context), 0, 0, "LIST", "committed tokens before it", "25,100,500"},
-    {"k", 'k', OPTION_TEXT, AT(k), 0, 0, "LIST", "rows in place of a chain: k rows of w", NULL},
-    {"w", 'w', OPTION_TEXT, AT(w), 0, 0, "LIST", "tokens of a row after the root", NULL},
-    {"layout", 0, OPTION_TEXT, AT(layout), 0, 0, "tree|batch", "do rows share the context, or repeat it",
-     "tree"},
-    {"prefill", 0, OPTION_INT, AT(prefill), 0, 1 << 20, "N", "time a prompt of N tokens too", "0"},
-    {"samples", 0, OPTION_INT, AT(samples), 1, 200, "N", "of each point at least", "5"},
-    {"seconds", 0, OPTION_REAL, AT(seconds), 0, 3600, "S", "for each point, once it has the samples", "1"},
-    {"threads", 0, OPTION_INT, AT(threads), 0, 1024, "N", "0: one a core", "0"},
-    {"compute", 0, OPTION_TEXT, AT(compute), 0, 0, "f32|bf16|f16", "how activations enter products",
-     "as the weights"},
-    {"math", 0, OPTION_TEXT, AT(math), 0, 0, "exact|fast", "fast: products by cuBLASLt, on cuda", "exact"},
-    {"isa", 0, OPTION_TEXT, AT(isa), 0, 0, "NAME", "force a set of CPU kernels", "the best there is"},
-    {"device", 0, OPTION_TEXT, AT(device), 0, 0, "NAME", "cpu, cuda[:n][,cuda:m], auto, null", "cpu"},
-    {"sliding-window", 0, OPTION_TEXT, AT(window), 0, 0, "on|off", "off: see all, as if there were no window",
-     "on"},
-    {"attention", 0, OPTION_TEXT, AT(attention), 0, 0, "flash|plain",
-     "plain: the scores go through memory; cpu (docs/speed.md)", "flash"},
-    {"weights", 0, OPTION_TEXT, AT(weights), 0, 0, "held|mapped",
-     "held: in huge pages, not the file's; cpu (docs/speed.md)", "mapped"},
-    {"seed", 0, OPTION_SEED, AT(seed), 0, 0, "N", "of the tokens that are run", "0"},
-    {"processor-time", 0, OPTION_FLAG, AT(processor), 0, 0, NULL,
-     "measure that, for a machine that is not at rest; with --threads 1", NULL},
-    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "print one JSON object", NULL},
-    {"csv", 0, OPTION_FLAG, AT(csv), 0, 0, NULL, "print the points as CSV", NULL},
+static const Arg OPTIONS[] = {
+    {"tokens", ARG_WORD, AT(tokens), .help = "tokens of a step, as a chain", .value = "LIST",
+     .fallback = "1,2,4,8,16,32,64,121,128,256", .letter = 'n'},
+    {"context", ARG_WORD, AT(context), .help = "committed tokens before it", .value = "LIST",
+     .fallback = "25,100,500", .letter = 'c'},
+    {"k", ARG_WORD, AT(k), .help = "rows in place of a chain: k rows of w", .value = "LIST", .letter = 'k'},
+    {"w", ARG_WORD, AT(w), .help = "tokens of a row after the root", .value = "LIST", .letter = 'w'},
+    {"layout", ARG_WORD, AT(layout), .help = "do rows share the context, or repeat it", .value = "tree|batch",
+     .fallback = "tree"},
+    {"prefill", ARG_INT, AT(prefill), 0, 1 << 20, "0", .help = "time a prompt of N tokens too", .value = "N"},
+    {"samples", ARG_INT, AT(samples), 1, 200, "5", .help = "of each point at least", .value = "N"},
+    {"seconds", ARG_REAL, AT(seconds), 0, 3600, "1", .help = "for each point, once it has the samples",
+     .value = "S"},
+    {"threads", ARG_INT, AT(threads), 0, 1024, "0", .help = "0: one a core", .value = "N"},
+    {"compute", ARG_WORD, AT(compute), .help = "how activations enter products", .value = "f32|bf16|f16",
+     .fallback = "as the weights"},
+    {"math", ARG_WORD, AT(math), .help = "fast: products by cuBLASLt, on cuda", .value = "exact|fast",
+     .fallback = "exact"},
+    {"isa", ARG_WORD, AT(isa), .help = "force a set of CPU kernels", .value = "NAME",
+     .fallback = "the best there is"},
+    {"device", ARG_WORD, AT(device), .help = "cpu, cuda[:n][,cuda:m], auto, null", .value = "NAME",
+     .fallback = "cpu"},
+    {"sliding-window", ARG_WORD, AT(window), .help = "off: see all, as if there were no window",
+     .value = "on|off", .fallback = "on"},
+    {"attention", ARG_WORD, AT(attention), .help = "plain: the scores go through memory; cpu (docs/speed.md)",
+     .value = "flash|plain", .fallback = "flash"},
+    {"weights", ARG_WORD, AT(weights), .help = "held: in huge pages, not the file's; cpu (docs/speed.md)",
+     .value = "held|mapped", .fallback = "mapped"},
+    {"seed", ARG_SEED, AT(seed), .help = "of the tokens that are run", .value = "N", .fallback = "0"},
+    {"processor-time", ARG_FLAG, AT(processor),
+     .help = "measure that, for a machine that is not at rest; with --threads 1"},
+    {"json", ARG_FLAG, AT(json), .help = "print one JSON object"},
+    {"csv", ARG_FLAG, AT(csv), .help = "print the points as CSV"},
 };
 #undef AT
 
@@ -254,13 +259,12 @@ static bool run(int argc, char **argv, int *code, Error *e) {
                         .samples = 5,
                         .seconds = 1,
                         .isa = getenv("OUTPACE_ISA")};
-    Positionals rest;
+    Words rest;
     bool stop;
     if (!command_parse(&command_bench, argc, argv, &a, &rest, &stop, e)) return false;
     if (stop) return true;
     if (a.json && a.csv) return error_input(e, "bench: give --json or --csv, not both");
-    Bench *b = mem_alloc(1, sizeof *b);
-    if (!b) return error_system(e, "out of memory");
+    Bench *b = mem_new(1, sizeof *b);
     b->a = &a;
     b->run.dir = rest.items[0];
     b->run.math = a.math ? a.math : "exact";
@@ -303,4 +307,5 @@ const Command command_bench = {
         "  outpace bench MODEL --tokens 1 --context 100 --prefill 1024\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run,
+    .parts = (const Command *const[]){&command_bench_store, NULL}};

@@ -1,8 +1,8 @@
 // Is B faster than A?
 #include "harness/program/command.h"
 
-#include "harness/stored/choice.h"
-#include "harness/stored/compare.h"
+#include "harness/analysis/choice.h"
+#include "harness/analysis/compare.h"
 #include "harness/program/terminal.h"
 #include "results/store.h"
 
@@ -18,11 +18,11 @@ typedef struct {
 } CompareOptions;
 
 #define AT(name) offsetof(CompareOptions, name)
-static const Option OPTIONS[] = {
-    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
-    {"margin", 0, OPTION_REAL, AT(margin), 0, 0.5, "X", "a difference that means nothing to you", "0.02"},
-    {"absolute", 0, OPTION_FLAG, AT(absolute), 0, 0, NULL, "judge times, not speedups over the baselines",
-     NULL},
+static const Arg OPTIONS[] = {
+    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    {"margin", ARG_REAL, AT(margin), 0, 0.5, "0.02", .help = "a difference that means nothing to you",
+     .value = "X"},
+    {"absolute", ARG_FLAG, AT(absolute), .help = "judge times, not speedups over the baselines"},
     CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
@@ -151,7 +151,7 @@ static bool print(const Comparison *c, double margin, Error *e, bool *worse) {
 
 static bool run(int argc, char **argv, int *code, Error *e) {
     CompareOptions o = {.db = STORE_DEFAULT, .margin = 0.02};
-    Positionals rest;
+    Words rest;
     bool stop;
     if (!command_parse(&command_compare, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;

@@ -18,14 +18,14 @@ typedef struct {
 } DatasetsOptions;
 
 #define AT(name) offsetof(DatasetsOptions, name)
-static const Option OPTIONS[] = {
-    {"show", 'n', OPTION_INT, AT(show), 0, 1 << 24, "N", "prompts to show", "2"},
-    {"split", 0, OPTION_TEXT, AT(split), 0, 0, "NAME", "of a dataset that has several", "its first"},
-    {"path", 0, OPTION_TEXT, AT(path), 0, 0, "FILE", "show the prompts of a file of your own", NULL},
-    {"format", 0, OPTION_TEXT, AT(format), 0, 0, "NAME", "of that file, FORMAT or FORMAT:FRAME",
-     "told by its keys"},
-    {"formats", 0, OPTION_FLAG, AT(formats), 0, 0, NULL,
-     "list the formats, and the frames that prompts stand in", NULL},
+static const Arg OPTIONS[] = {
+    {"show", ARG_INT, AT(show), 0, 1 << 24, "2", .help = "prompts to show", .value = "N", .letter = 'n'},
+    {"split", ARG_WORD, AT(split), .help = "of a dataset that has several", .value = "NAME",
+     .fallback = "its first"},
+    {"path", ARG_WORD, AT(path), .help = "show the prompts of a file of your own", .value = "FILE"},
+    {"format", ARG_WORD, AT(format), .help = "of that file, FORMAT or FORMAT:FRAME", .value = "NAME",
+     .fallback = "told by its keys"},
+    {"formats", ARG_FLAG, AT(formats), .help = "list the formats, and the frames that prompts stand in"},
 };
 #undef AT
 
@@ -53,10 +53,9 @@ static const GridColumn COLUMNS[] = {
 };
 
 static bool put_known(Grid *g, const KnownFile *f, const char *folder, Error *e) {
-    bool failed = false;
     const char *state = "";
-    char *path = folder && !f->content ? known_path(f, folder, &failed) : NULL;
-    bool ok = failed ? error_system(e, "out of memory") : state_of(f, path, &state, e);
+    char *path = folder && !f->content ? known_path(f, folder) : NULL;
+    bool ok = state_of(f, path, &state, e);
     text_add(&g->cell, f->name.at, f->name.n), grid_next(g);
     text_add(&g->cell, f->split.at, f->split.n), grid_next(g);
     text_add(&g->cell, f->rows.at, f->rows.n), grid_next(g);
@@ -157,7 +156,7 @@ static bool show(const char *name, const DatasetsOptions *o, const char *folder,
 static bool run(int argc, char **argv, int *code, Error *e) {
     (void)code;
     DatasetsOptions o = {.show = 2};
-    Positionals rest;
+    Words rest;
     bool stop;
     const char *folder = getenv("OUTPACE_DATA");
     if (!command_parse(&command_datasets, argc, argv, &o, &rest, &stop, e)) return false;
@@ -173,7 +172,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
 
 const Command command_datasets = {
     .name = "datasets",
-    .usage = "[NAME | --path FILE | --formats]",
+    .usage = "[NAME | --path FILE | --formats | index ...]",
     .summary = "list the datasets and where they are; show prompts of one",
     .arguments = {0, 1},
     .lesson =
@@ -184,7 +183,9 @@ const Command command_datasets = {
         "\n"
         "  outpace datasets mathematics\n"
         "  datasets/fetch data gsm8k && OUTPACE_DATA=data outpace datasets gsm8k:qa --split train\n"
-        "  outpace datasets --path prompts.jsonl -n 5\n",
+        "  outpace datasets --path prompts.jsonl -n 5\n"
+        "  outpace datasets index --help        texts for the method 'rest'\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run,
+    .parts = (const Command *const[]){&command_datasets_index, NULL}};

@@ -22,10 +22,11 @@ typedef struct {
 } DoctorOptions;
 
 #define AT(name) offsetof(DoctorOptions, name)
-static const Option OPTIONS[] = {
-    {"threads", 0, OPTION_INT, AT(threads), 0, 1024, "N", "0: one a core", "0"},
-    {"isa", 0, OPTION_TEXT, AT(isa), 0, 0, "NAME", "measure this set of kernels", "the best there is"},
-    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "print one JSON object", NULL},
+static const Arg OPTIONS[] = {
+    {"threads", ARG_INT, AT(threads), 0, 1024, "0", .help = "0: one a core", .value = "N"},
+    {"isa", ARG_WORD, AT(isa), .help = "measure this set of kernels", .value = "NAME",
+     .fallback = "the best there is"},
+    {"json", ARG_FLAG, AT(json), .help = "print one JSON object"},
 };
 #undef AT
 
@@ -148,24 +149,23 @@ static json_t *warnings_json(const Text *warnings) {
     return list;
 }
 
-static bool print_json(const Report *r, Error *e) {
+static bool print_json(const Report *r) {
     json_t *root = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "version", version_text(), "compiler",
                              version_compiler(), "machine", machine_json(&r->machine), "cpu",
                              ceilings_json(&r->cpu), "gpus", gpus_json(r), "libraries", libraries_json(),
                              "warnings", warnings_json(&r->warnings));
-    return json_print(root, 0, stdout) || error_system(e, "out of memory");
+    return json_print(root, 0, stdout);
 }
 
 // One that cannot be used is no reason not to tell of the others.
-static bool read_gpus(Report *r, Error *e) {
+static bool read_gpus(Report *r) {
     const BackendOptions none = {0};
     r->gpu_count = engine_gpus();
     if (r->gpu_count == 0) {
         engine_ceilings("cuda", &none, &(Ceilings){0}, &r->no_gpu);
         return true;
     }
-    r->gpus = mem_alloc((size_t)r->gpu_count, sizeof *r->gpus);
-    if (!r->gpus) return error_system(e, "out of memory for %d GPUs", r->gpu_count);
+    r->gpus = mem_new((size_t)r->gpu_count, sizeof *r->gpus);
     for (int i = 0; i < r->gpu_count; i++) {
         Gpu *g = &r->gpus[i];
         *g = (Gpu){.copies = 0};
@@ -180,17 +180,17 @@ static bool read_gpus(Report *r, Error *e) {
 static bool run(int argc, char **argv, int *code, Error *e) {
     (void)code;
     DoctorOptions o = {.isa = getenv("OUTPACE_ISA")};
-    Positionals rest;
+    Words rest;
     bool stop;
     Report r = {.cpu.isa = ""};
     if (!command_parse(&command_doctor, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     BackendOptions measured = {.threads = o.threads, .isa = o.isa};
     machine_read(&r.machine);
-    bool ok = engine_ceilings("cpu", &measured, &r.cpu, e) && read_gpus(&r, e);
+    bool ok = engine_ceilings("cpu", &measured, &r.cpu, e) && read_gpus(&r);
     machine_warnings(&r.machine, &r.warnings);
     libraries_text(&r.libraries);
-    if (ok && o.json) ok = print_json(&r, e);
+    if (ok && o.json) ok = print_json(&r);
     else if (ok) print_report(&r);
     mem_free(r.gpus);
     text_release(&r.warnings);

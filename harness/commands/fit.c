@@ -3,13 +3,10 @@
 #include "harness/program/command.h"
 
 #include "engine/base/memory.h"
-#include "harness/predict/fit_report.h"
-#include "harness/predict/fit_surface.h"
+#include "harness/analysis/fits.h"
 #include "harness/program/terminal.h"
-#include "harness/stored/choice.h"
-#include "harness/stored/stored.h"
-#include "harness/stored/stored_fit.h"
-#include "harness/stored/stored_points.h"
+#include "harness/analysis/choice.h"
+#include "harness/analysis/stored.h"
 #include "results/store.h"
 
 #include <stdio.h>
@@ -27,30 +24,29 @@ typedef struct {
 } FitArguments;
 
 #define AT(name) offsetof(FitArguments, name)
-static const Option OPTIONS[] = {
-    {"points", 'p', OPTION_TEXT, AT(points), 0, 0, "FILE.tsv", "points of S to fit", NULL},
-    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store that RUN is in", STORE_DEFAULT},
-    {"law", 0, OPTION_TEXT, AT(law), 0, 0, "paper|corrected", "b = W = G, or each step's own candidates",
-     "paper"},
-    {"bonus", 0, OPTION_TEXT, AT(bonus), 0, 0, "kept|dropped", "what a full match emits: N or N - 1",
-     "the run's; of points kept"},
-    {"filling", 0, OPTION_TEXT, AT(filling), 0, 0, "none|N",
-     "tokens of an output, whose first N - 2 steps emit one each", "the run's; of points none"},
-    {"surface", 0, OPTION_TEXT, AT(surface), 0, 0, "FILE.csv",
-     "steps measured by bench --csv: fit a machine to them", NULL},
+static const Arg OPTIONS[] = {
+    {"points", ARG_WORD, AT(points), .help = "points of S to fit", .value = "FILE.tsv", .letter = 'p'},
+    {"db", ARG_WORD, AT(db), .help = "the store that RUN is in", .value = "FILE", .fallback = STORE_DEFAULT},
+    {"law", ARG_WORD, AT(law), .help = "b = W = G, or each step's own candidates", .value = "paper|corrected",
+     .fallback = "paper"},
+    {"bonus", ARG_WORD, AT(bonus), .help = "what a full match emits: N or N - 1", .value = "kept|dropped",
+     .fallback = "the run's; of points kept"},
+    {"filling", ARG_WORD, AT(filling), .help = "tokens of an output, whose first N - 2 steps emit one each",
+     .value = "none|N", .fallback = "the run's; of points none"},
+    {"surface", ARG_WORD, AT(surface), .help = "steps measured by bench --csv: fit a machine to them",
+     .value = "FILE.csv"},
     CHOICE_OPTIONS(AT, choice),
-    {"on", 0, OPTION_TEXT, AT(on), 0, 0, "MACHINE",
-     "with --surface: the machine's data sheet, of configs/hardware or a file", NULL},
-    {"save", 0, OPTION_TEXT, AT(save), 0, 0, "FILE.json",
-     "with --surface: write the fitted machine, for simulate --on", NULL},
-    OPTION_FORCE(AT(force)),
-    {"resamples", 0, OPTION_INT, AT(resamples), 100, 100000, "N", "of the bootstrap behind the intervals",
-     "1000"},
-    {"seed", 0, OPTION_SEED, AT(seed), 0, 0, "N", "of the bootstrap, and what is held out", "0"},
-    {"tsv", 0, OPTION_FLAG, AT(tsv), 0, 0, NULL,
-     "print the run's points, as --points reads them, and fit nothing", NULL},
-    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "print one JSON object; of a run, one a set of points",
-     NULL},
+    {"on", ARG_WORD, AT(on),
+     .help = "with --surface: the machine's data sheet, of configs/hardware or a file", .value = "MACHINE"},
+    {"save", ARG_WORD, AT(save), .help = "with --surface: write the fitted machine, for simulate --on",
+     .value = "FILE.json"},
+    ARG_FORCE(AT(force)),
+    {"resamples", ARG_INT, AT(resamples), 100, 100000, "1000",
+     .help = "of the bootstrap behind the intervals", .value = "N"},
+    {"seed", ARG_SEED, AT(seed), .help = "of the bootstrap, and what is held out", .value = "N",
+     .fallback = "0"},
+    {"tsv", ARG_FLAG, AT(tsv), .help = "print the run's points, as --points reads them, and fit nothing"},
+    {"json", ARG_FLAG, AT(json), .help = "print one JSON object; of a run, one a set of points"},
 };
 #undef AT
 
@@ -83,9 +79,9 @@ static bool read_options(const FitArguments *a, FitOptions *o, Error *e) {
 
 // --- points ----------------------------------------------------------------------------------------------
 
-static bool print_json(const char *title, const FitOptions *o, const Fit *fit, Error *e) {
+static bool print_json(const char *title, const FitOptions *o, const Fit *fit) {
     Text line = {0};
-    bool ok = fit_report_json(title, o, fit, &line, e);
+    bool ok = fit_report_json(title, o, fit, &line);
     if (ok) puts(text_get(&line));
     text_release(&line);
     return ok;
@@ -94,7 +90,7 @@ static bool print_json(const char *title, const FitOptions *o, const Fit *fit, E
 static bool fit_points(const FitArguments *a, const char *title, const Points *points, FitOptions *o,
                        Fit *fit, Error *e) {
     if (!read_options(a, o, e) || !fit_run(points, o, fit, e)) return false;
-    if (a->json) return print_json(title, o, fit, e);
+    if (a->json) return print_json(title, o, fit);
     fit_report(title, o, fit);
     return true;
 }
@@ -151,7 +147,7 @@ static bool fit_stored(const FitArguments *a, const char *which, Error *e) {
     Store *store = store_open(a->db, STORE_READ, NULL, e);
     bool ok = store && stored_run(store, which, &run, e) && choice_apply(&a->choice, store, run, e) &&
               stored_sets(store, run, &sets, e);
-    if (ok && !(fits = mem_alloc(sets.count, sizeof *fits))) ok = error_system(e, "out of memory");
+    if (ok) fits = mem_new(sets.count, sizeof *fits);
     for (size_t i = 0; ok && i < sets.count; i++) {
         Error why = {0};
         if (i > 0 && !a->json) puts("");
@@ -171,7 +167,7 @@ static bool fit_stored(const FitArguments *a, const char *which, Error *e) {
 
 static bool run(int argc, char **argv, int *code, Error *e) {
     FitArguments a = {.law = "paper", .resamples = 1000, .db = STORE_DEFAULT};
-    Positionals rest;
+    Words rest;
     bool stop;
     (void)code;
     if (!command_parse(&command_fit, argc, argv, &a, &rest, &stop, e)) return false;
@@ -190,7 +186,7 @@ const Command command_fit = {
     .name = "fit",
     .usage = "RUN | --points FILE.tsv | --surface FILE.csv [OPTIONS]",
     .summary = "fit the law of step compression, or a machine, to measured points",
-    .arguments = {0, POSITIONALS_MAX},
+    .arguments = {0, WORDS_MAX},
     .lesson =
         "Fits alpha, the chance that a guessed token is right, and f, one step in f having a good guess\n"
         "at all, to measured step compression S (Lookahead, Eq. 5 and 7): of a stored run, each model and\n"

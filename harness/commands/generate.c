@@ -23,52 +23,61 @@ typedef struct {
     double temperature, top_p;
     uint64_t seed;
     bool ignore_eos, no_merge, stats, json;
-    OptionList stops;
+    Words stops;
 } GenerateOptions;
 
 #define AT(name) offsetof(GenerateOptions, name)
-static const Option OPTIONS[] = {
-    {"file", 'f', OPTION_TEXT, AT(file), 0, 0, "FILE", "read the prompt from a file", NULL},
-    {"ids", 0, OPTION_TEXT, AT(ids), 0, 0, "1,2,3", "the prompt as token ids", NULL},
-    {"template", 0, OPTION_TEXT, AT(template), 0, 0, "NAME",
-     "put the prompt into a chat template; 'outpace tokenize --help' lists them", "none"},
-    {"system", 0, OPTION_TEXT, AT(system), 0, 0, "TEXT", "the template's system text", "the template's own"},
-    {"method", 'm', OPTION_TEXT, AT(method), 0, 0, "NAME[:k=v,...]", "'outpace methods' lists them",
-     "autoregressive"},
-    {"draft", 0, OPTION_TEXT, AT(draft), 0, 0, "DIR", "the model that drafts, where one is needed", NULL},
-    {"draft-device", 0, OPTION_TEXT, AT(draft_device), 0, 0, "NAME", "of the draft model",
-     "the target's last"},
-    {"adapter", 0, OPTION_TEXT, AT(adapter), 0, 0, "DIR", "Kangaroo's adapter or Medusa's heads", NULL},
-    {"max-tokens", 'n', OPTION_INT, AT(max_tokens), 0, 1 << 24, "N", "generate at most so many", "128"},
-    {"temperature", 't', OPTION_REAL, AT(temperature), 0, 100, "T", "0 is greedy", "0"},
-    {"top-k", 0, OPTION_INT, AT(top_k), 0, 1 << 24, "K", "sample from the K likeliest; 0 is off", "0"},
-    {"top-p", 0, OPTION_REAL, AT(top_p), 0, 1, "P", "sample from the likeliest that hold P", "1"},
-    {"seed", 0, OPTION_SEED, AT(seed), 0, 0, "N", "of everything random", "0"},
-    {"stop", 0, OPTION_LIST, AT(stops), 0, 0, "TEXT", "end before this text; repeatable", NULL},
-    {"ignore-eos", 0, OPTION_FLAG, AT(ignore_eos), 0, 0, NULL, "go on after the end-of-sequence token", NULL},
-    {"threads", 0, OPTION_INT, AT(threads), 0, 1024, "N", "0: one a core", "0"},
-    {"context", 'c', OPTION_INT, AT(context), 0, 1 << 24, "N",
-     "positions to hold; 0: the model's, or what fits a GPU", "0"},
-    {"compute", 0, OPTION_TEXT, AT(compute), 0, 0, "f32|bf16|f16", "how activations enter products",
-     "as the weights"},
-    {"math", 0, OPTION_TEXT, AT(math), 0, 0, "exact|fast", "fast: products by cuBLASLt, on cuda", "exact"},
-    {"isa", 0, OPTION_TEXT, AT(isa), 0, 0, "NAME", "force a set of CPU kernels", "the best there is"},
-    {"device", 0, OPTION_TEXT, AT(device), 0, 0, "NAME", "cpu, cuda[:n][,cuda:m], auto, null", "cpu"},
-    {"sliding-window", 0, OPTION_TEXT, AT(window), 0, 0, "on|off", "off: see all, as if there were no window",
-     "on"},
-    {"attention", 0, OPTION_TEXT, AT(attention), 0, 0, "flash|plain",
-     "plain: the scores go through memory; cpu (docs/speed.md)", "flash"},
-    {"weights", 0, OPTION_TEXT, AT(weights), 0, 0, "held|mapped",
-     "held: in huge pages, not the file's; cpu (docs/speed.md)", "mapped"},
-    {"layout", 0, OPTION_TEXT, AT(layout), 0, 0, "tree|batch|copied", "how rows share the context", "tree"},
-    {"no-merge", 0, OPTION_FLAG, AT(no_merge), 0, 0, NULL, "run equal prefixes separately", NULL},
-    {"max-rows", 0, OPTION_INT, AT(max_rows), 0, TREE_MAX_NODES, "N",
-     "rows of a step, at most; 0: as many as the method asks for", "0"},
-    {"prefill-chunk", 0, OPTION_INT, AT(prefill_chunk), 0, TREE_MAX_NODES, "N",
-     "prompt tokens a pass; 0: 1024", "0"},
+static const Arg OPTIONS[] = {
+    {"file", ARG_WORD, AT(file), .help = "read the prompt from a file", .value = "FILE", .letter = 'f'},
+    {"ids", ARG_WORD, AT(ids), .help = "the prompt as token ids", .value = "1,2,3"},
+    {"template", ARG_WORD, AT(template),
+     .help = "put the prompt into a chat template; 'outpace tokenizer encode --help' lists them",
+     .value = "NAME", .fallback = "none"},
+    {"system", ARG_WORD, AT(system), .help = "the template's system text", .value = "TEXT",
+     .fallback = "the template's own"},
+    {"method", ARG_WORD, AT(method), .help = "'outpace methods' lists them", .value = "NAME[:k=v,...]",
+     .fallback = "autoregressive", .letter = 'm'},
+    {"draft", ARG_WORD, AT(draft), .help = "the model that drafts, where one is needed", .value = "DIR"},
+    {"draft-device", ARG_WORD, AT(draft_device), .help = "of the draft model", .value = "NAME",
+     .fallback = "the target's last"},
+    {"adapter", ARG_WORD, AT(adapter), .help = "Kangaroo's adapter or Medusa's heads", .value = "DIR"},
+    {"max-tokens", ARG_INT, AT(max_tokens), 0, 1 << 24, "128", .help = "generate at most so many",
+     .value = "N", .letter = 'n'},
+    {"temperature", ARG_REAL, AT(temperature), 0, 100, "0", .help = "0 is greedy", .value = "T",
+     .letter = 't'},
+    {"top-k", ARG_INT, AT(top_k), 0, 1 << 24, "0", .help = "sample from the K likeliest; 0 is off",
+     .value = "K"},
+    {"top-p", ARG_REAL, AT(top_p), 0, 1, "1", .help = "sample from the likeliest that hold P", .value = "P"},
+    {"seed", ARG_SEED, AT(seed), .help = "of everything random", .value = "N", .fallback = "0"},
+    {"stop", ARG_WORDS, AT(stops), .help = "end before this text; repeatable", .value = "TEXT"},
+    {"ignore-eos", ARG_FLAG, AT(ignore_eos), .help = "go on after the end-of-sequence token"},
+    {"threads", ARG_INT, AT(threads), 0, 1024, "0", .help = "0: one a core", .value = "N"},
+    {"context", ARG_INT, AT(context), 0, 1 << 24, "0",
+     .help = "positions to hold; 0: the model's, or what fits a GPU", .value = "N", .letter = 'c'},
+    {"compute", ARG_WORD, AT(compute), .help = "how activations enter products", .value = "f32|bf16|f16",
+     .fallback = "as the weights"},
+    {"math", ARG_WORD, AT(math), .help = "fast: products by cuBLASLt, on cuda", .value = "exact|fast",
+     .fallback = "exact"},
+    {"isa", ARG_WORD, AT(isa), .help = "force a set of CPU kernels", .value = "NAME",
+     .fallback = "the best there is"},
+    {"device", ARG_WORD, AT(device), .help = "cpu, cuda[:n][,cuda:m], auto, null", .value = "NAME",
+     .fallback = "cpu"},
+    {"sliding-window", ARG_WORD, AT(window), .help = "off: see all, as if there were no window",
+     .value = "on|off", .fallback = "on"},
+    {"attention", ARG_WORD, AT(attention), .help = "plain: the scores go through memory; cpu (docs/speed.md)",
+     .value = "flash|plain", .fallback = "flash"},
+    {"weights", ARG_WORD, AT(weights), .help = "held: in huge pages, not the file's; cpu (docs/speed.md)",
+     .value = "held|mapped", .fallback = "mapped"},
+    {"layout", ARG_WORD, AT(layout), .help = "how rows share the context", .value = "tree|batch|copied",
+     .fallback = "tree"},
+    {"no-merge", ARG_FLAG, AT(no_merge), .help = "run equal prefixes separately"},
+    {"max-rows", ARG_INT, AT(max_rows), 0, TREE_MAX_NODES, "0",
+     .help = "rows of a step, at most; 0: as many as the method asks for", .value = "N"},
+    {"prefill-chunk", ARG_INT, AT(prefill_chunk), 0, TREE_MAX_NODES, "0",
+     .help = "prompt tokens a pass; 0: 1024", .value = "N"},
     CACHE_OPTION(AT(cache)),
-    {"stats", 's', OPTION_FLAG, AT(stats), 0, 0, NULL, "say afterwards what it cost, on stderr", NULL},
-    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "print one JSON object in place of the text", NULL},
+    {"stats", ARG_FLAG, AT(stats), .help = "say afterwards what it cost, on stderr", .letter = 's'},
+    {"json", ARG_FLAG, AT(json), .help = "print one JSON object in place of the text"},
 };
 #undef AT
 
@@ -235,7 +244,7 @@ static void method_text(const Run *r, Text *out) {
     const MethodInfo *info = r->method.info;
     text_puts(out, info->name);
     if (info->param_count) text_puts(out, ":");
-    param_write(info->params, info->param_count, r->method.values, out);
+    args_write(info->params, info->param_count, r->method.values, out);
 }
 
 static void print_ids(const DecodeResult *d) {
@@ -333,7 +342,7 @@ static bool report(Run *r, int *code, Error *e) {
     return !r->o->json || print_json(r, e);
 }
 
-static bool check_options(const GenerateOptions *o, const Positionals *rest, Error *e) {
+static bool check_options(const GenerateOptions *o, const Words *rest, Error *e) {
     if (rest->count > 2)
         return error_input(e, "generate: '%s' is one argument too many; put the prompt in quotes",
                            rest->items[2]);
@@ -344,17 +353,19 @@ static bool check_options(const GenerateOptions *o, const Positionals *rest, Err
     return true;
 }
 
-// What stands in the environment holds where the command line says nothing.
+static const ArgSet SET = {OPTIONS, sizeof OPTIONS / sizeof *OPTIONS, 0};
+
+// The environment applies where the command line gives no value.
 static bool read_environment(GenerateOptions *o, Error *e) {
     const char *threads = getenv("OUTPACE_THREADS");
     o->isa = getenv("OUTPACE_ISA");
-    return !threads || options_set(OPTIONS, sizeof OPTIONS / sizeof *OPTIONS, "threads", threads, o, e) ||
+    return !threads || args_set_option(&SET, 1, o, "threads", threads, e) ||
            error_within(e, "OUTPACE_THREADS");
 }
 
 static bool run(int argc, char **argv, int *code, Error *e) {
     GenerateOptions o = {.method = "autoregressive", .layout = "tree", .max_tokens = 128, .top_p = 1};
-    Positionals rest;
+    Words rest;
     bool stop;
     if (!read_environment(&o, e)) return false;
     if (!command_parse(&command_generate, argc, argv, &o, &rest, &stop, e)) return false;
@@ -379,7 +390,7 @@ const Command command_generate = {
     .name = "generate",
     .usage = "MODEL [PROMPT | -f FILE | - | --ids 1,2,3] [OPTIONS]",
     .summary = "generate text with a model by one method",
-    .arguments = {1, POSITIONALS_MAX},
+    .arguments = {1, WORDS_MAX},
     .lesson =
         "MODEL is a Hugging Face directory: config.json, model.safetensors (or shards), tokenizer.json.\n"
         "Greedy output is the same token for token whatever the method; --stats shows what each gains.\n"

@@ -7,7 +7,7 @@
 
 static bool run(int argc, char **argv, int *code, Error *e) {
     (void)code;
-    Positionals rest;
+    Words rest;
     bool stop;
     if (!command_parse(&command_methods, argc, argv, NULL, &rest, &stop, e)) return false;
     if (stop) return true;
@@ -29,7 +29,7 @@ const Command command_methods = {
     .name = "methods",
     .usage = "[NAME...]",
     .summary = "list the decoding methods and their parameters",
-    .arguments = {0, POSITIONALS_MAX},
+    .arguments = {0, WORDS_MAX},
     .lesson =
         "Lists the methods, or those named, with a line a parameter: name, range, default, meaning.\n"
         "Give parameters after the method's name:\n"

@@ -18,31 +18,32 @@
 
 typedef struct {
     uint64_t seed;
-    OptionList sets;
+    Words sets;
     bool check, force;
     const char *variant, *shape, *adapter;
     int exit_layer, heads, kv_heads;
 } ModelOptions;
 
 #define AT(name) offsetof(ModelOptions, name)
-static const Option OPTIONS[] = {
-    {"seed", 0, OPTION_SEED, AT(seed), 0, 0, "N",
-     "synth, adapter, inflate: random weights are a function of it alone", "0"},
-    {"set", 0, OPTION_LIST, AT(sets), 0, 0, "KEY=VALUE",
-     "synth: change a key of the shape's config.json; repeatable", NULL},
-    OPTION_FORCE(AT(force)),
-    {"check", 0, OPTION_FLAG, AT(check), 0, 0, NULL,
-     "info: read all weights too, and say whether each is a finite number", NULL},
-    {"variant", 0, OPTION_TEXT, AT(variant), 0, 0, "NAME",
-     "adapter: kangaroo, with-head, one-layer, mlp, medusa", "kangaroo"},
-    {"exit-layer", 0, OPTION_INT, AT(exit_layer), 1, 1000, "L",
-     "adapter: it reads what L layers of the model give", "2"},
-    {"heads", 0, OPTION_INT, AT(heads), 1, ADAPTER_HEADS_MAX, "N", "adapter: heads of medusa", "4"},
-    {"kv-heads", 0, OPTION_INT, AT(kv_heads), 0, 1 << 10, "N",
-     "adapter: key-value heads; 0: as many as query heads", "0"},
-    {"shape", 0, OPTION_TEXT, AT(shape), 0, 0, "SHAPE", "inflate: the shape to write", NULL},
-    {"adapter", 0, OPTION_TEXT, AT(adapter), 0, 0, "DIR",
-     "inflate: write this adapter of MODEL, or its heads, for the inflated model", NULL},
+static const Arg OPTIONS[] = {
+    {"seed", ARG_SEED, AT(seed), .help = "synth, adapter, inflate: random weights are a function of it alone",
+     .value = "N", .fallback = "0"},
+    {"set", ARG_WORDS, AT(sets), .help = "synth: change a key of the shape's config.json; repeatable",
+     .value = "KEY=VALUE"},
+    ARG_FORCE(AT(force)),
+    {"check", ARG_FLAG, AT(check),
+     .help = "info: read all weights too, and say whether each is a finite number"},
+    {"variant", ARG_WORD, AT(variant), .help = "adapter: kangaroo, with-head, one-layer, mlp, medusa",
+     .value = "NAME", .fallback = "kangaroo"},
+    {"exit-layer", ARG_INT, AT(exit_layer), 1, 1000, "2",
+     .help = "adapter: it reads what L layers of the model give", .value = "L"},
+    {"heads", ARG_INT, AT(heads), 1, ADAPTER_HEADS_MAX, "4", .help = "adapter: heads of medusa",
+     .value = "N"},
+    {"kv-heads", ARG_INT, AT(kv_heads), 0, 1 << 10, "0",
+     .help = "adapter: key-value heads; 0: as many as query heads", .value = "N"},
+    {"shape", ARG_WORD, AT(shape), .help = "inflate: the shape to write", .value = "SHAPE"},
+    {"adapter", ARG_WORD, AT(adapter),
+     .help = "inflate: write this adapter of MODEL, or its heads, for the inflated model", .value = "DIR"},
 };
 #undef AT
 
@@ -130,7 +131,7 @@ static bool shapes(Error *e) {
 static bool run(int argc, char **argv, int *code, Error *e) {
     (void)code;
     ModelOptions o = {.variant = "kangaroo", .exit_layer = 2, .heads = 4};
-    Positionals rest;
+    Words rest;
     bool stop;
     if (!command_parse(&command_model, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;

@@ -8,7 +8,7 @@
 #include "harness/program/terminal.h"
 #include "harness/run/prepare.h"
 #include "harness/run/seats.h"
-#include "harness/stored/stored.h"
+#include "harness/analysis/stored.h"
 #include "results/rows.h"
 
 #include <stdio.h>
@@ -17,25 +17,25 @@
 
 typedef struct {
     SweepOptions sweep;
-    bool points;
+    bool points, check;
 } PlanOptions;
 
 #define AT(name) offsetof(PlanOptions, name)
-static const Option OPTIONS[] = {
+static const Arg OPTIONS[] = {
     SWEEP_OPTIONS(AT),
-    {"points", 0, OPTION_FLAG, AT(points), 0, 0, NULL, "list every point", NULL},
+    {"points", ARG_FLAG, AT(points), .help = "list every point"},
+    {"check", ARG_FLAG, AT(check), .help = "only check it: no plan, no times"},
 };
 #undef AT
 
 static bool prepare(const Command *c, int argc, char **argv, PlanOptions *o, Prepared **out, Error *e) {
-    Positionals rest;
+    Words rest;
     bool stop;
     *o = (PlanOptions){.sweep = {.threads = -1, .db = STORE_DEFAULT}};
     *out = NULL;
     if (!command_parse(c, argc, argv, o, &rest, &stop, e)) return false;
     if (stop) return true;
-    *out = mem_alloc(1, sizeof **out);
-    if (!*out) return error_system(e, "out of memory");
+    *out = mem_new(1, sizeof **out);
     if (!prepare_file(*out, rest.items[0], &o->sweep, e)) {
         mem_free(*out);
         *out = NULL;
@@ -60,36 +60,13 @@ static bool print_refusals(const Prepared *p, int *code, Error *e) {
     return ok;
 }
 
-// --- validate --------------------------------------------------------------------------------------------
-
-static bool validate(int argc, char **argv, int *code, Error *e) {
-    PlanOptions o;
-    Prepared *p;
-    if (!prepare(&command_validate, argc, argv, &o, &p, e)) return false;
-    bool ok = !p || print_refusals(p, code, e);
-    if (p && ok)
-        terminal_printf(
-            "%s: %d points, %d cannot be run; %d models, %d datasets and %d methods are in order\n",
-            SHOWN(p->file), p->sweep.count, inputs_refused(&p->inputs), p->experiment.model_count,
-            p->experiment.dataset_count, p->experiment.method_count);
-    release(p);
-    return ok;
+static bool print_check(const Prepared *p, int *code, Error *e) {
+    if (!print_refusals(p, code, e)) return false;
+    terminal_printf("%s: %d points, %d cannot be run; %d models, %d datasets and %d methods are in order\n",
+                    SHOWN(p->file), p->sweep.count, inputs_refused(&p->inputs), p->experiment.model_count,
+                    p->experiment.dataset_count, p->experiment.method_count);
+    return true;
 }
-
-const Command command_validate = {
-    .name = "validate",
-    .usage = "CONFIG.yaml [OPTIONS]",
-    .summary = "check an experiment: config, models, datasets, templates, prompts",
-    .arguments = {1, 1},
-    .lesson =
-        "Reads all that 'outpace run' would read before it starts, and says what is wrong with file, line\n"
-        "and column; of points that cannot be run, which and why: each method is opened, on models that\n"
-        "compute nothing. Nothing is measured, and nothing is written.\n"
-        "\n"
-        "Exit codes: 0 in order; 2 nothing can be run; 3 some points cannot.\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS - 1, // no --points
-    .run = validate};
 
 // --- plan ------------------------------------------------------------------------------------------------
 
@@ -111,8 +88,7 @@ static bool take(void *state, const LedgerSample *s, Error *e) {
 // A store that is not there, or has no run of this content, has nothing done.
 static bool read_done(const Prepared *p, const char *db, Done *out, Error *e) {
     *out = (Done){.schedule = &p->schedule};
-    out->rounds = mem_alloc((size_t)p->schedule.point_count, sizeof *out->rounds);
-    if (!out->rounds) return error_system(e, "out of memory");
+    out->rounds = mem_new((size_t)p->schedule.point_count, sizeof *out->rounds);
     if (!file_exists(db)) return true;
     out->store = store_open(db, STORE_READ, NULL, e);
     bool ok = out->store && stored_by_hash(out->store, p->inputs.hash, &out->run, e) &&
@@ -152,12 +128,12 @@ static void print_setup(const Prepared *p, int setup) {
     print_memory(p, setup);
 }
 
-static bool print_point(const Prepared *p, const Done *done, int number, int rounds, Error *e) {
+static bool print_point(const Prepared *p, const Done *done, int number, int rounds) {
     const Point *point = &p->schedule.points[number];
     const char *skipped = inputs_refusal(&p->inputs, number);
     Text line = {0};
     PointName name;
-    if (!point_name(&p->experiment, point, &name, e)) return false;
+    if (!point_name(&p->experiment, point, &name)) return false;
     if (number < p->sweep.count) text_printf(&line, "  %5d    %s", number + 1, SHOWN(text_get(&name.label)));
     else text_printf(&line, "           %s", SHOWN(text_get(&name.label)));
     if (skipped) text_printf(&line, ": skipped, %s\n", SHOWN(skipped));
@@ -167,7 +143,7 @@ static bool print_point(const Prepared *p, const Done *done, int number, int rou
     return true;
 }
 
-static bool print_group(const Prepared *p, const Done *done, const Group *g, bool points, Error *e) {
+static bool print_group(const Prepared *p, const Done *done, const Group *g, bool points) {
     const Schedule *s = &p->schedule;
     const Settings *set = &s->points[s->members[g->first]].settings;
     int prompts = (int)p->inputs.datasets[g->dataset].count,
@@ -181,7 +157,7 @@ static bool print_group(const Prepared *p, const Done *done, const Group *g, boo
         set->seed, g->count, base < p->sweep.count ? "among them" : "added",
         g->warm ? ", in whole passes, since they keep state" : "", done->rounds[base], rounds);
     for (int i = g->first; points && i < g->first + g->count; i++)
-        if (!print_point(p, done, s->members[i], rounds, e)) return false;
+        if (!print_point(p, done, s->members[i], rounds)) return false;
     return true;
 }
 
@@ -391,9 +367,9 @@ static void print_parts(const Parts *t) {
 static bool print_time(const Prepared *p, const Done *done, Error *e) {
     Parts parts = {0};
     int setups = p->schedule.setup_count;
-    Price *prices = mem_alloc((size_t)setups, sizeof *prices);
-    Ceilings *ceilings = mem_alloc((size_t)setups, sizeof *ceilings);
-    bool ok = prices && ceilings ? true : error_system(e, "out of memory for %d setups", setups);
+    Price *prices = mem_new((size_t)setups, sizeof *prices);
+    Ceilings *ceilings = mem_new((size_t)setups, sizeof *ceilings);
+    bool ok = true;
     for (int i = 0; ok && i < setups; i++)
         ok = price(p, done, i, ceilings, &prices[i], e) && add_setup_parts(p, done, i, &prices[i], &parts, e);
     bool left = ok && parts.tokens > 0;
@@ -422,7 +398,7 @@ static bool print_plan(const Prepared *p, const PlanOptions *o, int *code, Error
     for (int setup = 0; ok && setup < s->setup_count; setup++) {
         print_setup(p, setup);
         for (int i = 0; ok && i < s->group_count; i++)
-            if (s->groups[i].setup == setup) ok = print_group(p, &done, &s->groups[i], o->points, e);
+            if (s->groups[i].setup == setup) ok = print_group(p, &done, &s->groups[i], o->points);
     }
     if (ok && inputs_refused(&p->inputs)) printf("\n");
     ok = ok && print_refusals(p, code, e) && print_time(p, &done, e);
@@ -435,7 +411,7 @@ static bool plan(int argc, char **argv, int *code, Error *e) {
     PlanOptions o;
     Prepared *p;
     if (!prepare(&command_plan, argc, argv, &o, &p, e)) return false;
-    bool ok = !p || print_plan(p, &o, code, e);
+    bool ok = !p || (o.check ? print_check(p, code, e) : print_plan(p, &o, code, e));
     release(p);
     return ok;
 }
@@ -446,9 +422,16 @@ const Command command_plan = {
     .summary = "say what an experiment would run, what is done, and how long it takes",
     .arguments = {1, 1},
     .lesson =
-        "Checks the experiment as 'outpace validate' does, and lists its models, groups of methods that are\n"
-        "measured side by side, what a store has of them already, which points cannot be run and why (exit\n"
-        "code 3), and about how much time and memory the rest takes. Nothing is written.\n",
+        "Reads everything that 'outpace run' would read before it starts. An error names file, line and "
+        "column.\n"
+        "Each method is opened, on models that compute nothing, so it also reports which points cannot run "
+        "and\n"
+        "why (exit code 3). Then it lists the models, the groups of methods that are measured side by side,\n"
+        "what a store already has of them, and how much time and memory the rest takes. Nothing is measured\n"
+        "and nothing is written.\n"
+        "\n"
+        "  outpace plan mine.yaml --check\n"
+        "  outpace plan mine.yaml --points\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = plan};

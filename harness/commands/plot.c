@@ -2,14 +2,14 @@
 #include "harness/program/command.h"
 
 #include "engine/base/error.h"
-#include "harness/predict/computed.h"
-#include "harness/predict/priced_surface.h"
-#include "harness/stored/choice.h"
-#include "harness/stored/estimates.h"
+#include "harness/papers/computed.h"
+#include "harness/analysis/priced.h"
+#include "harness/analysis/choice.h"
+#include "harness/analysis/estimates.h"
 #include "harness/program/terminal.h"
-#include "harness/stored/stored.h"
-#include "harness/table/catalogue.h"
-#include "harness/table/run.h"
+#include "harness/analysis/stored.h"
+#include "harness/papers/catalogue.h"
+#include "harness/papers/table.h"
 #include "plots/plots.h"
 #include "results/published.h"
 #include "results/store.h"
@@ -27,28 +27,30 @@ typedef struct {
 } PlotArguments;
 
 #define AT(name) offsetof(PlotArguments, name)
-static const Option OPTIONS[] = {
-    {"run", 0, OPTION_TEXT, AT(run), 0, 0, "RUN", "a number or a name", "the newest that fits"},
-    {"format", 0, OPTION_TEXT, AT(format), 0, 0, "svg|png|pdf|term|tex", "tex: for \\input, with a pdf",
-     "as FILE ends, or svg"},
-    {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE", "where to; -: standard output, the picture alone",
-     "NAME.svg"},
-    OPTION_FORCE(AT(force)),
-    {"dark", 0, OPTION_FLAG, AT(dark), 0, 0, NULL, "for a dark page", NULL},
+static const Arg OPTIONS[] = {
+    {"run", ARG_WORD, AT(run), .help = "a number or a name", .value = "RUN",
+     .fallback = "the newest that fits"},
+    {"format", ARG_WORD, AT(format), .help = "tex: for \\input, with a pdf", .value = "svg|png|pdf|term|tex",
+     .fallback = "as FILE ends, or svg"},
+    {"output", ARG_WORD, AT(output), .help = "where to; -: standard output, the picture alone",
+     .value = "FILE", .fallback = "NAME.svg", .letter = 'o'},
+    ARG_FORCE(AT(force)),
+    {"dark", ARG_FLAG, AT(dark), .help = "for a dark page"},
     CHOICE_OPTIONS(AT, choice),
-    {"on", 0, OPTION_TEXT, AT(of.on), 0, 0, "MACHINE", "predicted, scaling, slowdown, ..: price steps there",
-     NULL},
-    {"shape", 0, OPTION_TEXT, AT(of.shape), 0, 0, "SHAPE", "of the target there", NULL},
-    {"draft-shape", 0, OPTION_TEXT, AT(of.draft_shape), 0, 0, "SHAPE", "of the draft model there", NULL},
-    {"against", 0, OPTION_TEXT, AT(of.against), 0, 0, "RUN", "predicted: the same points measured there",
-     "RUN itself"},
-    {"against-db", 0, OPTION_TEXT, AT(of.against_db), 0, 0, "FILE", "the store of that run", "as --db"},
-    {"devices", 0, OPTION_TEXT, AT(of.devices), 0, 0, "LIST", "scaling: over so many", NULL},
-    {"link", 0, OPTION_TEXT, AT(of.link), 0, 0, "GB/S,US", "scaling: a link's speed and a message's latency",
-     NULL},
-    {"cut", 0, OPTION_REAL, AT(of.cut), 0, 10, "SPEEDUP",
-     "scaling: of TP and PP with one token a step: fitted to", NULL},
-    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
+    {"on", ARG_WORD, AT(of.on), .help = "predicted, scaling, slowdown, ..: price steps there",
+     .value = "MACHINE"},
+    {"shape", ARG_WORD, AT(of.shape), .help = "of the target there", .value = "SHAPE"},
+    {"draft-shape", ARG_WORD, AT(of.draft_shape), .help = "of the draft model there", .value = "SHAPE"},
+    {"against", ARG_WORD, AT(of.against), .help = "predicted: the same points measured there", .value = "RUN",
+     .fallback = "RUN itself"},
+    {"against-db", ARG_WORD, AT(of.against_db), .help = "the store of that run", .value = "FILE",
+     .fallback = "as --db"},
+    {"devices", ARG_WORD, AT(of.devices), .help = "scaling: over so many", .value = "LIST"},
+    {"link", ARG_WORD, AT(of.link), .help = "scaling: a link's speed and a message's latency",
+     .value = "GB/S,US"},
+    {"cut", ARG_REAL, AT(of.cut), 0, 10, .help = "scaling: of TP and PP with one token a step: fitted to",
+     .value = "SPEEDUP"},
+    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
 };
 #undef AT
 
@@ -204,7 +206,7 @@ static void close_source(Source *s) {
 static bool run(int argc, char **argv, int *code, Error *e) {
     (void)code;
     PlotArguments a = {.db = STORE_DEFAULT};
-    Positionals rest;
+    Words rest;
     bool stop;
     PlotOptions o = {0};
     if (!command_parse(&command_plot, argc, argv, &a, &rest, &stop, e)) return false;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 typedef struct {
-    OptionList methods;
+    Words methods;
     const char *model, *path, *format, *split, *template;
     int limit, resamples;
     uint64_t seed;
@@ -20,19 +20,22 @@ typedef struct {
 } ReplayOptions;
 
 #define AT(name) offsetof(ReplayOptions, name)
-static const Option OPTIONS[] = {
-    {"model", 'm', OPTION_TEXT, AT(model), 0, 0, "DIR", "whose tokenizer cuts the texts; no weights are read",
-     NULL},
-    {"method", 0, OPTION_LIST, AT(methods), 0, 0, "NAME:K=V,...", "a method; may be given several times",
-     "prompt-lookup, ngrammys:strategy=context"},
-    {"path", 0, OPTION_TEXT, AT(path), 0, 0, "FILE", "a file of your own in place of DATASET", NULL},
-    {"format", 0, OPTION_TEXT, AT(format), 0, 0, "NAME", "of that file", "told by its keys"},
-    {"split", 0, OPTION_TEXT, AT(split), 0, 0, "NAME", "of a dataset that has several", "its first"},
-    {"template", 0, OPTION_TEXT, AT(template), 0, 0, "NAME", "put prompts into a chat template", "none"},
-    {"limit", 0, OPTION_INT, AT(limit), 0, 1 << 24, "N", "prompts; 0: all", "0"},
-    {"resamples", 0, OPTION_INT, AT(resamples), 100, 100000, "N", "of prompts, behind the intervals", "1000"},
-    {"seed", 0, OPTION_SEED, AT(seed), 0, 0, "N", "of the resamples", "0"},
-    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "print one JSON object", NULL},
+static const Arg OPTIONS[] = {
+    {"model", ARG_WORD, AT(model), .help = "whose tokenizer cuts the texts; no weights are read",
+     .value = "DIR", .letter = 'm'},
+    {"method", ARG_WORDS, AT(methods), .help = "a method; may be given several times",
+     .value = "NAME:K=V,...", .fallback = "prompt-lookup, ngrammys:strategy=context"},
+    {"path", ARG_WORD, AT(path), .help = "a file of your own in place of DATASET", .value = "FILE"},
+    {"format", ARG_WORD, AT(format), .help = "of that file", .value = "NAME", .fallback = "told by its keys"},
+    {"split", ARG_WORD, AT(split), .help = "of a dataset that has several", .value = "NAME",
+     .fallback = "its first"},
+    {"template", ARG_WORD, AT(template), .help = "put prompts into a chat template", .value = "NAME",
+     .fallback = "none"},
+    {"limit", ARG_INT, AT(limit), 0, 1 << 24, "0", .help = "prompts; 0: all", .value = "N"},
+    {"resamples", ARG_INT, AT(resamples), 100, 100000, "1000", .help = "of prompts, behind the intervals",
+     .value = "N"},
+    {"seed", ARG_SEED, AT(seed), .help = "of the resamples", .value = "N", .fallback = "0"},
+    {"json", ARG_FLAG, AT(json), .help = "print one JSON object"},
 };
 #undef AT
 
@@ -82,15 +85,11 @@ static json_t *line_json(const Line *l) {
                      "CTAR4", l->ctar[2], "rows_per_step", l->rows, "tokens_per_cpu_s", json_number(l->rate));
 }
 
-static bool no_json(Error *e) {
-    return error_system(e, "replay: cannot make the JSON object: out of memory");
-}
-
-static bool print_json(const Dataset *d, const ReplayTexts *t, json_t *methods, Error *e) {
+static bool print_json(const Dataset *d, const ReplayTexts *t, json_t *methods) {
     json_t *root = json_pack("{s:s, s:s, s:I, s:I, s:I, s:O}", "dataset", d->name, "sha256", d->sha256,
                              "answers", (json_int_t)t->count, "tokens", (json_int_t)t->tokens, "unanswered",
                              (json_int_t)t->unanswered, "methods", methods);
-    return json_print(root, 0, stdout) || no_json(e);
+    return json_print(root, 0, stdout);
 }
 
 static bool replay_each(const ReplayOptions *o, const Dataset *d, const ReplayTexts *texts, Error *e) {
@@ -100,10 +99,10 @@ static bool replay_each(const ReplayOptions *o, const Dataset *d, const ReplayTe
     for (int i = 0; ok && i < o->methods.count; i++) {
         Line line;
         ok = measure(o, texts, o->methods.items[i], &line, e);
-        if (ok && o->json) ok = json_array_append_new(methods, line_json(&line)) == 0 || no_json(e);
+        if (ok && o->json) ok = json_array_append_new(methods, line_json(&line)) == 0;
         else if (ok) print_line(&line);
     }
-    if (ok && o->json) ok = print_json(d, texts, methods, e);
+    if (ok && o->json) ok = print_json(d, texts, methods);
     json_decref(methods);
     return ok;
 }
@@ -124,14 +123,14 @@ static bool replay(const ReplayOptions *o, const DatasetRequest *request, Error 
 
 static bool run(int argc, char **argv, int *code, Error *e) {
     ReplayOptions o = {.resamples = 1000};
-    Positionals rest;
+    Words rest;
     bool stop;
     (void)code;
     if (!command_parse(&command_replay, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     if (rest.count + (o.path != NULL) != 1) return error_input(e, "replay: give DATASET or --path FILE");
     if (!o.model) return error_input(e, "replay: give --model DIR, whose tokenizer cuts the texts");
-    if (!o.methods.count) o.methods = (OptionList){{"prompt-lookup", "ngrammys:strategy=context"}, 2};
+    if (!o.methods.count) o.methods = (Words){{"prompt-lookup", "ngrammys:strategy=context"}, 2};
     const char *folder = getenv("OUTPACE_DATA");
     DatasetRequest request = {.name = rest.count ? rest.items[0] : o.path,
                               .path = o.path,
@@ -146,7 +145,7 @@ const Command command_replay = {
     .name = "replay",
     .usage = "DATASET | --path FILE --model DIR [--method NAME:K=V,...]...",
     .summary = "what methods that need only text accept of given answers, without a model",
-    .arguments = {0, POSITIONALS_MAX},
+    .arguments = {0, WORDS_MAX},
     .lesson =
         "Runs the real methods, decode loop and verifier over the dataset's own answers, as if a model\n"
         "had said them: S and CTAR as a greedy run with these outputs would have them, in no time. For\n"

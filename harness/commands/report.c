@@ -1,12 +1,12 @@
 // All that is stored of a run, on one page.
 #include "harness/program/command.h"
 
-#include "harness/predict/computed.h"
+#include "harness/papers/computed.h"
 #include "harness/program/terminal.h"
-#include "harness/stored/choice.h"
-#include "harness/stored/estimates.h"
-#include "harness/stored/stored.h"
-#include "plots/report.h"
+#include "harness/analysis/choice.h"
+#include "harness/analysis/estimates.h"
+#include "harness/analysis/stored.h"
+#include "plots/plots.h"
 #include "results/store.h"
 
 #include <stdio.h>
@@ -19,12 +19,14 @@ typedef struct {
 } ReportArguments;
 
 #define AT(name) offsetof(ReportArguments, name)
-static const Option OPTIONS[] = {
-    {"run", 0, OPTION_TEXT, AT(run), 0, 0, "RUN", "a number or a name", "the newest"},
-    {"format", 0, OPTION_TEXT, AT(format), 0, 0, "html|md|tex", "of the page", "as FILE ends, or html"},
-    {"output", 'o', OPTION_TEXT, AT(output), 0, 0, "FILE", "where to", "report.html"},
-    OPTION_FORCE(AT(force)),
-    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
+static const Arg OPTIONS[] = {
+    {"run", ARG_WORD, AT(run), .help = "a number or a name", .value = "RUN", .fallback = "the newest"},
+    {"format", ARG_WORD, AT(format), .help = "of the page", .value = "html|md|tex",
+     .fallback = "as FILE ends, or html"},
+    {"output", ARG_WORD, AT(output), .help = "where to", .value = "FILE", .fallback = "report.html",
+     .letter = 'o'},
+    ARG_FORCE(AT(force)),
+    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
     CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
@@ -56,7 +58,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     (void)code;
     ReportArguments a = {.db = STORE_DEFAULT};
     ReportOptions o = {0};
-    Positionals rest;
+    Words rest;
     bool stop;
     int64_t which;
     char own[32];

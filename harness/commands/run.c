@@ -4,12 +4,12 @@
 #include "engine/base/memory.h"
 #include "harness/program/terminal.h"
 #include "harness/run/baselines.h"
-#include "harness/stored/estimates.h"
+#include "harness/analysis/estimates.h"
 #include "harness/program/interrupt.h"
 #include "harness/program/line.h"
 #include "harness/run/prepare.h"
 #include "harness/run/runner.h"
-#include "harness/stored/stored.h"
+#include "harness/analysis/stored.h"
 #include "results/rows.h"
 
 #include <stdio.h>
@@ -21,15 +21,10 @@ typedef struct {
 } RunOptions;
 
 #define AT(name) offsetof(RunOptions, name)
-static const Option OPTIONS[] = {
+static const Arg OPTIONS[] = {
     SWEEP_OPTIONS(AT),
-    {"again", 0, OPTION_FLAG, AT(again), 0, 0, NULL, "a new run, though one of this content is there", NULL},
-    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "events on standard output, one JSON object a line", NULL},
-};
-static const Option RESUME_OPTIONS[] = {
-    {"db", 0, OPTION_TEXT, AT(sweep.db), 0, 0, "FILE", "the store", STORE_DEFAULT},
-    CACHE_OPTION(AT(sweep.cache)),
-    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "events on standard output, one JSON object a line", NULL},
+    {"again", ARG_FLAG, AT(again), .help = "a new run, though one of this content is there"},
+    {"json", ARG_FLAG, AT(json), .help = "events on standard output, one JSON object a line"},
 };
 #undef AT
 
@@ -119,55 +114,20 @@ static bool run_prepared(Prepared *p, const RunOptions *o, int argc, char **argv
     return ok;
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
-    RunOptions o = {.sweep = {.threads = -1, .db = STORE_DEFAULT}};
-    Positionals rest;
-    bool stop;
-    if (!command_parse(&command_run, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
-    Prepared *p = mem_alloc(1, sizeof *p);
-    if (!p) return error_system(e, "out of memory");
-    interrupt_catch();
-    bool ok = prepare_file(p, rest.items[0], &o.sweep, e);
+// --- a config
+
+static bool run_file(const char *path, const RunOptions *o, int argc, char **argv, int *code, Error *e) {
+    Prepared *p = mem_new(1, sizeof *p);
+    bool ok = prepare_file(p, path, &o->sweep, e);
     if (ok) {
-        ok = run_prepared(p, &o, argc, argv, code, e);
+        ok = run_prepared(p, o, argc, argv, code, e);
         prepare_release(p);
     }
     mem_free(p);
     return ok;
 }
 
-const Command command_run = {
-    .name = "run",
-    .usage = "CONFIG.yaml [OPTIONS]",
-    .summary = "run an experiment; every step goes into the store",
-    .arguments = {1, 1},
-    .kept = "every prompt that ended is kept: the same command goes on",
-    .lesson =
-        "Reads and checks all that the config names, then measures its points: every prompt is decoded\n"
-        "by all methods and by the autoregressive baseline, one after the other, in turned order. Greedy\n"
-        "text is held against the baseline's as it comes. Whatever kills the program, a prompt that ended\n"
-        "is kept (a loss of power may take those of the last two seconds), and the same command again goes\n"
-        "on; changed content (config, program, model, data, machine) is another run. Ctrl-C ends it\n"
-        "within two seconds; the prompt that was being decoded is decoded again. A second one ends it at\n"
-        "once. While another program keeps the store locked, the run waits.\n"
-        "\n"
-        "Tables that a method makes of a model, and inflated models, are kept in --cache. A default that\n"
-        "cannot be written is a warning: tables are then made for this run alone.\n"
-        "\n"
-        "At the end stands the table that 'outpace show' prints; its --help explains the columns.\n"
-        "\n"
-        "Exit codes: 0 done; 1 failed, or a text differs; 2 usage; 3 some points could not be run; 130\n"
-        "interrupted.\n"
-        "\n"
-        "  outpace run configs/demo.yaml\n"
-        "  outpace run mine.yaml --model target=DIR,draft=DIR2 --set generation.max_tokens=64\n"
-        "  outpace run mine.yaml --db /tmp/mine.db --json | jq -c 'select(.event == \"sample\")'\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
-
-// --- going on with a stored run --------------------------------------------------------------------------
+// --- a stored run
 
 typedef struct StoredConfig {
     Text config, file, overrides, hash;
@@ -193,44 +153,47 @@ static bool read_config(const char *db, const char *which, StoredConfig *out, Er
     if (ok && imported)
         ok = error_input(
             e,
-            "run %lld was imported: let it go on in the store where it was measured, then 'outpace "
-            "merge' that",
+            "run %lld was imported: continue it in the store where it was measured, then merge that "
+            "('outpace store merge')",
             (long long)id);
     else if (ok && !out->config.length)
-        ok = error_input(e,
-                         "run %lld was not made by 'outpace run'; a surface goes on by its own command again",
-                         (long long)id);
+        ok = error_input(
+            e, "run %lld was not made by 'outpace run'; repeat the command of a surface to continue it",
+            (long long)id);
     store_close(store);
     return ok;
 }
 
 static bool resume_config(const StoredConfig *c, const RunOptions *o, int argc, char **argv, int *code,
                           Error *e) {
-    Prepared *p = mem_alloc(1, sizeof *p);
-    if (!p) return error_system(e, "out of memory");
-    interrupt_catch();
+    Prepared *p = mem_new(1, sizeof *p);
     bool ok =
         prepare_text(p, text_get(&c->config), text_get(&c->file), text_get(&c->overrides), o->sweep.cache, e);
     if (ok && strcmp(p->inputs.hash, text_get(&c->hash)) != 0)
-        ok = error_input(e,
-                         "program, models, data or machine are not those of that run any more: 'outpace run "
-                         "%s' makes a new one",
-                         p->file);
+        ok = error_input(
+            e,
+            "program, models, data or machine have changed since that run: 'outpace run %s' makes a "
+            "new one",
+            p->file);
     else if (ok) ok = run_prepared(p, o, argc, argv, code, e);
     prepare_release(p);
     mem_free(p);
     return ok;
 }
 
-static bool resume(int argc, char **argv, int *code, Error *e) {
-    RunOptions o = {.sweep = {.threads = -1, .db = STORE_DEFAULT}};
-    Positionals rest;
-    bool stop;
-    if (!command_parse(&command_resume, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
+// A stored run has its own settings.
+static bool check_stored_options(const RunOptions *o, Error *e) {
+    if (o->again || o->sweep.scale || o->sweep.sets.count || o->sweep.model || o->sweep.device ||
+        o->sweep.threads >= 0)
+        return error_input(e,
+                           "run: a stored run keeps its settings; only --db, --cache and --json go with it");
+    return true;
+}
+
+static bool run_stored(const char *which, const RunOptions *o, int argc, char **argv, int *code, Error *e) {
     StoredConfig c = {0};
-    bool ok = read_config(o.sweep.db, rest.count ? rest.items[0] : NULL, &c, e) &&
-              resume_config(&c, &o, argc, argv, code, e);
+    bool ok = check_stored_options(o, e) && read_config(o->sweep.db, which, &c, e) &&
+              resume_config(&c, o, argc, argv, code, e);
     text_release(&c.config);
     text_release(&c.file);
     text_release(&c.overrides);
@@ -238,18 +201,55 @@ static bool resume(int argc, char **argv, int *code, Error *e) {
     return ok;
 }
 
-const Command command_resume = {
-    .name = "resume",
-    .usage = "[RUN] [OPTIONS]",
-    .summary = "go on with a stored run that was interrupted",
-    .arguments = {0, 1},
-    .kept = "every prompt that ended is kept: the same command goes on",
+// --- the command
+
+// Whether a word names a file rather than a stored run.
+static bool is_file(const char *word) {
+    return file_exists(word) || strchr(word, '/') || text_ends(word, ".yaml") || text_ends(word, ".yml");
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    RunOptions o = {.sweep = {.threads = -1, .db = STORE_DEFAULT}};
+    Words rest;
+    bool stop;
+    if (!command_parse(&command_run, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    interrupt_catch();
+    return (is_file(rest.items[0]) ? run_file : run_stored)(rest.items[0], &o, argc, argv, code, e);
+}
+
+const Command command_run = {
+    .name = "run",
+    .usage = "CONFIG.yaml|RUN [OPTIONS]",
+    .summary = "run an experiment, or continue a stored one; every step goes into the store",
+    .arguments = {1, 1},
+    .kept = "every prompt that ended is kept: the same command continues",
     .lesson =
-        "Takes the config and its overrides from the store. Refuses where the program, a model, a dataset\n"
-        "or the machine is not the run's any more: what they would measure is another run.\n"
+        "Reads and checks everything that the config names, then measures its points: each prompt is "
+        "decoded\n"
+        "by all methods and by the autoregressive baseline, one after the other, in turned order. Greedy\n"
+        "text is compared with the baseline's as it comes. Whatever kills the program, a prompt that ended\n"
+        "is kept (a power cut may take those of the last two seconds), and the same command continues;\n"
+        "if config, program, model, data or machine have changed, it is another run. Ctrl-C ends it\n"
+        "within two seconds; the prompt that was being decoded is decoded again. A second Ctrl-C ends it at\n"
+        "once. While another program keeps the store locked, the run waits.\n"
         "\n"
-        "  outpace resume            the newest\n"
-        "  outpace resume 12\n",
-    .options = RESUME_OPTIONS,
-    .option_count = sizeof RESUME_OPTIONS / sizeof *RESUME_OPTIONS,
-    .run = resume};
+        "RUN continues a stored run with the config that the store has: a number, a name (its newest run), "
+        "or\n"
+        "'last'. It is refused if the program, a model, a dataset or the machine has changed.\n"
+        "\n"
+        "Tables that a method makes of a model, and inflated models, are kept in --cache. If the default\n"
+        "can't be written, there is a warning, and tables are made for this run alone.\n"
+        "\n"
+        "The table at the end is that of 'outpace show', whose --help explains the columns.\n"
+        "\n"
+        "Exit codes: 0 done; 1 failed, or a text differs; 2 usage; 3 some points could not be run; 130\n"
+        "interrupted.\n"
+        "\n"
+        "  outpace run configs/demo.yaml\n"
+        "  outpace run mine.yaml --model target=DIR,draft=DIR2 --set generation.max_tokens=64\n"
+        "  outpace run last\n"
+        "  outpace run mine.yaml --db /tmp/mine.db --json | jq -c 'select(.event == \"sample\")'\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = run};

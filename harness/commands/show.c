@@ -2,10 +2,9 @@
 #include "harness/program/command.h"
 
 #include "harness/program/terminal.h"
-#include "harness/stored/choice.h"
-#include "harness/stored/estimates.h"
-#include "harness/stored/stored.h"
-#include "harness/stored/stored_fit.h"
+#include "harness/analysis/choice.h"
+#include "harness/analysis/estimates.h"
+#include "harness/analysis/stored.h"
 #include "results/rows.h"
 #include "results/store.h"
 
@@ -21,9 +20,9 @@ typedef struct {
 } ShowOptions;
 
 #define AT(name) offsetof(ShowOptions, name)
-static const Option OPTIONS[] = {
-    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
-    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "print one JSON array", NULL},
+static const Arg OPTIONS[] = {
+    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    {"json", ARG_FLAG, AT(json), .help = "print one JSON array"},
     CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
@@ -113,7 +112,7 @@ static void put_step(Grid *g, const Rows *r) {
     grid_end(g);
 }
 
-// What a run of 'outpace surface' measured; nothing of others.
+// What a run of 'outpace bench --store' measured; nothing of others.
 static bool print_surface(Store *store, int64_t run, Error *e) {
     static const char SQL[] =
         "SELECT s.kind, context, k, w, a, b, s.rows, samples, 1e-6 * median_ns, 1e-6 * low_ns, 1e-6 * "
@@ -182,60 +181,7 @@ static bool print_drift(Store *store, int64_t run, Error *e) {
     return rows_end(r, true, e);
 }
 
-static bool show(int argc, char **argv, int *code, Error *e) {
-    (void)code;
-    ShowOptions o = {.db = STORE_DEFAULT};
-    Positionals rest;
-    bool stop;
-    int64_t run;
-    Text text = {0};
-    Grid table = {0};
-    if (!command_parse(&command_show, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
-    Store *store = store_open(o.db, STORE_READ, NULL, e);
-    bool ok =
-        store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) &&
-        estimates_ensure(&store, run, e) && choice_apply(&o.choice, store, run, e) &&
-        (o.json || print_run(store, run, e)) &&
-        (o.json ? stored_json(store, run, &text, e)
-                : stored_table(store, run, &table, e) && grid_show(&table, e) && print_alone(store, run, e) &&
-                      print_fits(store, run, e) && print_surface(store, run, e) &&
-                      print_disturbed(store, run, e) && print_drift(store, run, e));
-    if (ok && o.json) puts(text_get(&text));
-    text_release(&text);
-    grid_release(&table);
-    store_close(store);
-    return ok;
-}
-
-const Command command_show = {
-    .name = "show",
-    .usage = "[RUN] [OPTIONS]",
-    .summary = "print a stored run's points: S, CTAR, speedups, whether text is the same",
-    .arguments = {0, 1},
-    .lesson =
-        "RUN is a number, or a name, of which the newest run is taken; without it, the newest experiment.\n"
-        "Of a run of 'outpace surface', the surface: k rows of w + 1 tokens, or a part of a step (layers "
-        "a-b,\n"
-        "the LM head, prefill, committing tokens, the host's work on a tree) of so many rows; [95%] holds\n"
-        "the median, or the slowdown over one token. Disturbed: other processes ran, too few samples were\n"
-        "free of them (yes), or so many were repeated. A run that did not come to its end says so.\n"
-        "\n"
-        "Prompts: how many, x passes over them. S is tokens per step after prefill, rows/step what such a\n"
-        "step runs on the target; CTARw the share of steps in which w drafted tokens or more were accepted;\n"
-        "speedup the ratio of summed decode times over the same prompts, e2e with prefill, sb as\n"
-        "Spec-Bench has it (ratio of the means of the prompts' tokens per second). Numbers have the\n"
-        "digits that their intervals leave: these hold 95% of\n"
-        "2000 resamples of prompts, and of passes within prompts. Disturbed: other processes ran, clocks\n"
-        "changed, or a time is far from its repeats; nothing is left out for that. A stand-in is a model\n"
-        "with the shape of a published one, whose weights are others. Below stand the fits that 'outpace fit "
-        "RUN'\n"
-        "made of it.\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = show};
-
-// --- status ----------------------------------------------------------------------------------------------
+// --- the list of runs
 
 static const GridColumn RUNS[] = {
     {"run", true, 0, 0},   {"name", false, 24, 0},  {"made", false, 0, 2},  {"state", false, 0, 0},
@@ -250,7 +196,7 @@ static void put_moment(Grid *g, double seconds) {
     text_puts(&g->cell, text), grid_next(g);
 }
 
-// What the last start of a row of list_runs came to.
+// How the last attempt of a row of list_runs ended.
 static const char *state_of(Store *store, const Rows *r) {
     if (store_claimed(store, rows_int(r, 0))) return "running";
     return rows_type(r, 3) == VALUE_NULL ? "killed" : rows_text(r, 3);
@@ -288,29 +234,70 @@ static bool list_runs(Store *store, Error *e) {
     return ok;
 }
 
-static bool status(int argc, char **argv, int *code, Error *e) {
+// --- the command
+
+static bool show(int argc, char **argv, int *code, Error *e) {
     (void)code;
     ShowOptions o = {.db = STORE_DEFAULT};
-    Positionals rest;
+    Words rest;
     bool stop;
-    if (!command_parse(&command_status, argc, argv, &o, &rest, &stop, e)) return false;
+    int64_t run;
+    Text text = {0};
+    Grid table = {0};
+    if (!command_parse(&command_show, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     Store *store = store_open(o.db, STORE_READ, NULL, e);
-    bool ok = store && list_runs(store, e);
+    if (rest.count == 0 && !o.json) {
+        bool listed = store && list_runs(store, e);
+        store_close(store);
+        return listed;
+    }
+    bool ok =
+        store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) && estimates_ensure(&store, run, e) &&
+        choice_apply(&o.choice, store, run, e) && (o.json || print_run(store, run, e)) &&
+        (o.json ? stored_json(store, run, &text, e)
+                : stored_table(store, run, &table, e) && grid_show(&table, e) && print_alone(store, run, e) &&
+                      print_fits(store, run, e) && print_surface(store, run, e) &&
+                      print_disturbed(store, run, e) && print_drift(store, run, e));
+    if (ok && o.json) puts(text_get(&text));
+    text_release(&text);
+    grid_release(&table);
     store_close(store);
     return ok;
 }
 
-const Command command_status = {
-    .name = "status",
-    .usage = "[--db FILE]",
-    .summary = "list the runs of a store, and how far each has come",
+const Command command_show = {
+    .name = "show",
+    .usage = "[RUN] [OPTIONS]",
+    .summary = "list the runs of a store; print one: S, CTAR, speedups, whether the text is the same",
+    .arguments = {0, 1},
     .lesson =
-        "A run was interrupted (by Ctrl-C) or killed: 'outpace resume RUN' goes on with it. Partial: some\n"
-        "points cannot be run; failed: the run could not go on, or a text is not the baseline's. Begun\n"
-        "are points of which there is a sample, with the baselines that the run added for them; of a "
-        "surface,\n"
-        "the shapes that were timed, and how often. 'outpace plan CONFIG' says how much is left.\n",
+        "Without RUN, lists the runs and how far each has come. Interrupted (by Ctrl-C) or killed: 'outpace\n"
+        "run RUN' continues it. Partial: some points can't be run; failed: the run couldn't continue, or a\n"
+        "text differs from the baseline's. Begun counts the points that have a sample, with the baselines\n"
+        "that the run added; of a surface, the shapes that were timed, and how often. 'outpace plan\n"
+        "CONFIG' prints how much is left.\n"
+        "\n"
+        "RUN is a number, a name (its newest run), or 'last', the newest experiment. For a run of 'outpace\n"
+        "bench --store' it prints the surface: k rows of w + 1 tokens, or a part of a step (layers a-b, the\n"
+        "LM head, prefill, committing tokens, the host's work on a tree) of so many rows; [95%] contains "
+        "the\n"
+        "median, or the slowdown over one token. Disturbed: other processes ran, and too few samples were\n"
+        "free of them (yes), or so many were repeated.\n"
+        "\n"
+        "Prompts: how many, x passes over them. S is tokens per step after prefill, rows/step what such a\n"
+        "step runs on the target; CTARw the share of steps in which w drafted tokens or more were accepted;\n"
+        "speedup the ratio of summed decode times over the same prompts, e2e with prefill, sb as\n"
+        "Spec-Bench has it (ratio of the means of the prompts' tokens per second). Numbers have the\n"
+        "digits that their intervals leave: these hold 95% of\n"
+        "2000 resamples of prompts, and of passes within prompts. Disturbed: other processes ran, clocks\n"
+        "changed, or a time is far from its repeats; nothing is left out for that. A stand-in is a model\n"
+        "with the shape of a published one, whose weights are others. The fits that 'outpace fit RUN' made\n"
+        "come last.\n"
+        "\n"
+        "  outpace show\n"
+        "  outpace show last\n"
+        "  outpace show 12 --method lookahead\n",
     .options = OPTIONS,
-    .option_count = 1, // no --json
-    .run = status};
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = show};

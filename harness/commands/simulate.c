@@ -1,11 +1,11 @@
 // A stored run's steps priced on another machine and model: what it would have come to there.
 #include "harness/program/command.h"
 
-#include "harness/predict/predicted.h"
+#include "harness/analysis/prediction.h"
 #include "harness/program/terminal.h"
-#include "harness/predict/step_model.h"
-#include "harness/stored/choice.h"
-#include "harness/stored/stored.h"
+#include "harness/analysis/priced.h"
+#include "harness/analysis/choice.h"
+#include "harness/analysis/stored.h"
 #include "results/rows.h"
 #include "results/store.h"
 
@@ -22,24 +22,25 @@ typedef struct {
 } SimulateOptions;
 
 #define AT(name) offsetof(SimulateOptions, name)
-static const Option OPTIONS[] = {
-    {"on", 0, OPTION_TEXT, AT(of.on), 0, 0, "MACHINE",
-     "of configs/hardware, or a file of 'fit --surface --save'", NULL},
-    {"shape", 0, OPTION_TEXT, AT(of.shape), 0, 0, "SHAPE",
-     "of the target: of configs/shapes, or a config.json", NULL},
-    {"draft-shape", 0, OPTION_TEXT, AT(of.draft_shape), 0, 0, "SHAPE",
-     "of the draft model, for points that run one", NULL},
-    {"against", 0, OPTION_TEXT, AT(of.against), 0, 0, "RUN",
-     "the same points measured on that machine: print errors", NULL},
-    {"against-db", 0, OPTION_TEXT, AT(of.against_db), 0, 0, "FILE", "the store of that run", "as --db"},
-    {"devices", 0, OPTION_TEXT, AT(of.devices), 0, 0, "LIST",
-     "strong scaling of lookahead over so many of MACHINE", NULL},
-    {"link", 0, OPTION_TEXT, AT(of.link), 0, 0, "GB/S,US",
-     "with --devices: a link's speed and a message's latency", NULL},
-    {"cut", 0, OPTION_REAL, AT(of.cut), 0, 10, "SPEEDUP",
-     "with --devices: of TP and PP with one token a step, as seen: fitted to", NULL},
-    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
-    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "print one JSON object", NULL},
+static const Arg OPTIONS[] = {
+    {"on", ARG_WORD, AT(of.on), .help = "of configs/hardware, or a file of 'fit --surface --save'",
+     .value = "MACHINE"},
+    {"shape", ARG_WORD, AT(of.shape), .help = "of the target: of configs/shapes, or a config.json",
+     .value = "SHAPE"},
+    {"draft-shape", ARG_WORD, AT(of.draft_shape), .help = "of the draft model, for points that run one",
+     .value = "SHAPE"},
+    {"against", ARG_WORD, AT(of.against), .help = "the same points measured on that machine: print errors",
+     .value = "RUN"},
+    {"against-db", ARG_WORD, AT(of.against_db), .help = "the store of that run", .value = "FILE",
+     .fallback = "as --db"},
+    {"devices", ARG_WORD, AT(of.devices), .help = "strong scaling of lookahead over so many of MACHINE",
+     .value = "LIST"},
+    {"link", ARG_WORD, AT(of.link), .help = "with --devices: a link's speed and a message's latency",
+     .value = "GB/S,US"},
+    {"cut", ARG_REAL, AT(of.cut), 0, 10,
+     .help = "with --devices: of TP and PP with one token a step, as seen: fitted to", .value = "SPEEDUP"},
+    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    {"json", ARG_FLAG, AT(json), .help = "print one JSON object"},
     CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
@@ -128,11 +129,11 @@ static const GridColumn ERRORS[] = {
 };
 
 // Median and worst of step time, S and speedup apart.
-static bool put_part(Grid *g, const Simulation *s, const char *name, const SimulationPart *part, Error *e) {
+static bool put_part(Grid *g, const Simulation *s, const char *name, const SimulationPart *part) {
     text_puts(&g->cell, name), grid_next(g);
     for (int i = 0; i < SIMULATED_COUNT; i++) {
         SimulationError x;
-        if (!simulation_errors(s, part, (SimulatedWhat)i, &x, e)) return false;
+        if (!simulation_errors(s, part, (SimulatedWhat)i, &x)) return false;
         if (x.points) text_printf(&g->cell, "%.1f%%", 100 * x.median);
         else text_puts(&g->cell, "-");
         grid_next(g);
@@ -150,7 +151,7 @@ static const char *method_name(const SimulatedPoint *p) { return p->method; }
 static const char *group_name(const SimulatedPoint *p) { return p->group; }
 
 // A line for each name that the points have, where there are several.
-static bool put_parts(Grid *g, const Simulation *s, PartName name, bool methods, Error *e) {
+static bool put_parts(Grid *g, const Simulation *s, PartName name, bool methods) {
     bool several = false;
     for (size_t i = 1; i < s->count; i++)
         several = several || strcmp(name(&s->points[i]), name(&s->points[0])) != 0;
@@ -159,7 +160,7 @@ static bool put_parts(Grid *g, const Simulation *s, PartName name, bool methods,
         SimulationPart part = {methods ? own : NULL, methods ? NULL : own};
         size_t k = 0;
         while (k < i && strcmp(name(&s->points[k]), own) != 0) k++;
-        if (k == i && !put_part(g, s, own, &part, e)) return false;
+        if (k == i && !put_part(g, s, own, &part)) return false;
     }
     return true;
 }
@@ -170,8 +171,8 @@ static bool print_errors(const Simulation *s, Error *e) {
     Grid g = {.columns = ERRORS, .count = sizeof ERRORS / sizeof *ERRORS};
     grid_end(&g);
     grid_heads(&g);
-    bool ok = put_part(&g, s, "all points", &all, e) && put_parts(&g, s, method_name, true, e) &&
-              put_parts(&g, s, group_name, false, e);
+    bool ok = put_part(&g, s, "all points", &all) && put_parts(&g, s, method_name, true) &&
+              put_parts(&g, s, group_name, false);
     return show_and_release(&g, ok, e);
 }
 
@@ -283,7 +284,7 @@ static bool simulate(const SimulateOptions *o, const char *which, Error *e) {
 
 static bool run(int argc, char **argv, int *code, Error *e) {
     SimulateOptions o = {.db = STORE_DEFAULT};
-    Positionals rest;
+    Words rest;
     bool stop;
     (void)code;
     if (!command_parse(&command_simulate, argc, argv, &o, &rest, &stop, e)) return false;

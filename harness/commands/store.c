@@ -3,7 +3,7 @@
 
 #include "engine/base/file.h"
 #include "harness/program/terminal.h"
-#include "harness/stored/stored.h"
+#include "harness/analysis/stored.h"
 #include "plots/letters.h"
 #include "results/rows.h"
 #include "results/transfer.h"
@@ -20,13 +20,14 @@ typedef struct {
 } StoreCommandOptions;
 
 #define AT(name) offsetof(StoreCommandOptions, name)
-static const Option SQL_OPTIONS[] = {
-    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
-    {"format", 0, OPTION_TEXT, AT(format), 0, 0, "table|csv|jsonl", "how the rows are printed", "table"},
+static const Arg SQL_OPTIONS[] = {
+    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    {"format", ARG_WORD, AT(format), .help = "how the rows are printed", .value = "table|csv|jsonl",
+     .fallback = "table"},
 };
-static const Option CARE_OPTIONS[] = {
-    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
-    {"check", 0, OPTION_FLAG, AT(check), 0, 0, NULL, "read all of it first, looking for damage", NULL},
+static const Arg CARE_OPTIONS[] = {
+    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    {"check", ARG_FLAG, AT(check), .help = "read all of it first, looking for damage"},
 };
 #undef AT
 
@@ -100,7 +101,7 @@ static bool read_query(char out[MOST_QUERY], Error *e) {
 
 static bool sql(int argc, char **argv, int *code, Error *e) {
     StoreCommandOptions o = {.db = STORE_DEFAULT, .format = "table"};
-    Positionals rest;
+    Words rest;
     bool stop;
     char from_input[MOST_QUERY];
     (void)code;
@@ -139,12 +140,14 @@ static bool merge_one(Store *s, const char *path, Error *e) {
     return true;
 }
 
+static const Command MERGE;
+
 static bool merge(int argc, char **argv, int *code, Error *e) {
     StoreCommandOptions o = {.db = STORE_DEFAULT, .format = "table"};
-    Positionals rest;
+    Words rest;
     bool stop;
     (void)code;
-    if (!command_parse(&command_merge, argc, argv, &o, &rest, &stop, e)) return false;
+    if (!command_parse(&MERGE, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     Store *first = store_open(rest.items[0], STORE_READ, NULL, e); // a wrong name makes no store
     store_close(first);
@@ -155,17 +158,17 @@ static bool merge(int argc, char **argv, int *code, Error *e) {
     return ok;
 }
 
-const Command command_merge = {
-    .name = "merge",
+static const Command MERGE = {
+    .name = "store merge",
     .usage = "DB... [--db FILE]",
     .summary = "bring all that other stores hold into one",
-    .arguments = {1, POSITIONALS_MAX},
+    .arguments = {1, WORDS_MAX},
     .lesson =
         "What both hold stands once: a run that was copied with its store and gone on with in both places\n"
         "is one run with the samples of both. Runs that were made apart stay apart, though their content\n"
         "be equal. Each store comes whole or not at all, and is only read.\n"
         "\n"
-        "  outpace merge laptop.db server.db --db all.db\n",
+        "  outpace store merge laptop.db server.db --db all.db\n",
     .options = CARE_OPTIONS,
     .option_count = 1, // no --check
     .run = merge};
@@ -179,8 +182,8 @@ static void print_garbage(const StoreGarbage *g, int runs) {
     printf("%.1f MB are now %.1f MB\n", (double)g->bytes_before / 1e6, (double)g->bytes_after / 1e6);
 }
 
-static bool collect(Store *s, const Positionals *names, Error *e) {
-    int64_t runs[POSITIONALS_MAX];
+static bool collect(Store *s, const Words *names, Error *e) {
+    int64_t runs[WORDS_MAX];
     StoreGarbage g;
     for (int i = 0; i < names->count; i++)
         if (!stored_run(s, names->items[i], &runs[i], e) || !store_claim(s, runs[i], e)) return false;
@@ -189,12 +192,14 @@ static bool collect(Store *s, const Positionals *names, Error *e) {
     return true;
 }
 
+static const Command GC;
+
 static bool gc(int argc, char **argv, int *code, Error *e) {
     StoreCommandOptions o = {.db = STORE_DEFAULT, .format = "table"};
-    Positionals rest;
+    Words rest;
     bool stop;
     (void)code;
-    if (!command_parse(&command_gc, argc, argv, &o, &rest, &stop, e)) return false;
+    if (!command_parse(&GC, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     StoreMode mode = file_exists(o.db) ? STORE_WRITE : STORE_READ; // gc makes no store
     Store *s = store_open(o.db, mode, NULL, e);
@@ -203,11 +208,11 @@ static bool gc(int argc, char **argv, int *code, Error *e) {
     return ok;
 }
 
-const Command command_gc = {
-    .name = "gc",
+static const Command GC = {
+    .name = "store gc",
     .usage = "[RUN...] [--check] [--db FILE]",
     .summary = "delete runs that are named, and what nothing refers to; give the space back",
-    .arguments = {0, POSITIONALS_MAX},
+    .arguments = {0, WORDS_MAX},
     .lesson =
         "Without a RUN no measurement goes: only outputs, prompts, datasets, models and environments of\n"
         "runs that are gone. A RUN is a number, or a name, of which the newest is taken. There is no way\n"
@@ -216,3 +221,9 @@ const Command command_gc = {
     .options = CARE_OPTIONS,
     .option_count = sizeof CARE_OPTIONS / sizeof *CARE_OPTIONS,
     .run = gc};
+
+const Command command_store = {
+    .name = "store",
+    .usage = "export|import|merge|gc ...",
+    .summary = "write runs for other programs, take in theirs, merge stores, delete runs",
+    .parts = (const Command *const[]){&command_store_export, &command_store_import, &MERGE, &GC, NULL}};

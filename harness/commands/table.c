@@ -1,51 +1,48 @@
-// A paper's table beside a stored run.
+// A paper's table beside a stored run; the list of tables, and the papers' claims.
 #include "harness/program/command.h"
 
 #include "engine/base/error.h"
-#include "harness/predict/prices.h"
-#include "harness/table/catalogue.h"
-#include "harness/stored/choice.h"
-#include "harness/stored/estimates.h"
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+#include "harness/config/experiment.h"
+#include "harness/analysis/prices.h"
 #include "harness/program/terminal.h"
-#include "harness/stored/stored.h"
-#include "harness/table/print.h"
-#include "harness/table/run.h"
-#include "harness/table/table.h"
+#include "harness/analysis/choice.h"
+#include "harness/analysis/estimates.h"
+#include "harness/analysis/stored.h"
+#include "harness/papers/catalogue.h"
+#include "harness/papers/print.h"
+#include "harness/papers/table.h"
+#include "results/rows.h"
 #include "results/store.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef struct {
     const char *run, *db, *format;
     Choice choice;
+    bool about, claims;
 } TableArguments;
 
 #define PRICES "price-model"
 
 #define AT(name) offsetof(TableArguments, name)
-static const Option OPTIONS[] = {
-    {"run", 0, OPTION_TEXT, AT(run), 0, 0, "RUN", "a number or a name", "the newest for this table"},
-    {"format", 0, OPTION_TEXT, AT(format), 0, 0, "text|md|csv|latex|json", "of the table", "text"},
-    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
+static const Arg OPTIONS[] = {
+    {"run", ARG_WORD, AT(run), .help = "a number or a name", .value = "RUN",
+     .fallback = "the newest for this table"},
+    {"format", ARG_WORD, AT(format), .help = "of the table", .value = "text|md|csv|latex|json",
+     .fallback = "text"},
+    {"about", ARG_FLAG, AT(about), .help = "what makes it, what it needs, what was run here"},
+    {"claims", ARG_FLAG, AT(claims), .help = "the papers' claims in words, with a verdict each"},
+    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
     CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
 
 static const char *item_name(const void *table, size_t i) { return ((const PublishedItem *)table)[i].name; }
-
-static bool list_items(Error *e) {
-    for (int i = 0; i < published_count; i++) {
-        Published p;
-        if (!published_open(&p, &published_items[i], e)) return false;
-        terminal_printf("%-20s %4zu published  %s\n", published_items[i].name, p.row_count, p.title);
-        published_release(&p);
-    }
-    terminal_printf("%-20s                 the price model beside published pairs of S and speedup\n",
-                    PRICES);
-    return true;
-}
 
 static const PublishedItem *find_item(const char *name, Error *e) {
     const PublishedItem *item = published_find(name);
@@ -80,7 +77,7 @@ static bool print(Store *store, int64_t run, const PublishedItem *item, TableFor
     Table t;
     Text text = {0};
     if (!table_make(store, run, item, &t, e)) return false;
-    bool ok = table_run_chosen(store, run, &t, e) && table_print(&t, format, terminal_width(), &text, e);
+    bool ok = table_run_chosen(store, run, &t, e) && table_print(&t, format, terminal_width(), &text);
     if (ok) fputs(text_get(&text), stdout);
     text_release(&text);
     table_release(&t);
@@ -97,23 +94,174 @@ static bool print_prices(const char *format, Error *e) {
         return error_input(e, "table " PRICES " cannot be '%s', but text, md or csv", format);
     if (!prices_open(&p, e)) return false;
     prices_print(&p, f == TABLE_MD ? PRICES_MD : f == TABLE_CSV ? PRICES_CSV : PRICES_TEXT, &text);
-    bool ok = !text.failed || error_system(e, "out of memory for a table");
-    if (ok) fputs(text_get(&text), stdout);
+    fputs(text_get(&text), stdout);
     text_release(&text);
     prices_close(&p);
+    return true;
+}
+
+// --- what was run here -----------------------------------------------------------------------------------
+
+enum { HERE_SIZE = 64 };
+
+// The newest run of an experiment: "run 12, smoke, 2026-11-21, done, 36 s".
+static bool find_here(Store *store, const char *experiment, char out[HERE_SIZE], Error *e) {
+    static const char SQL[] =
+        "SELECT run.id, created, coalesce(overrides, '') LIKE '%\"--scale\",\"smoke\"%', result,"
+        " (SELECT coalesce(sum(ended - started), 0) FROM attempt WHERE run_id = run.id) FROM run"
+        " JOIN attempt ON run_id = run.id WHERE name = ?1 ORDER BY run.id DESC, attempt.id DESC LIMIT 1";
+    Rows *r = store ? rows_open(store, SQL, e) : NULL;
+    snprintf(out, HERE_SIZE, "-");
+    if (!r) return !store;
+    rows_bind_text(r, 1, experiment);
+    if (rows_next(r)) {
+        char text[16] = "?";
+        time_t t = (time_t)rows_real(r, 1);
+        struct tm day;
+        if (localtime_r(&t, &day)) strftime(text, sizeof text, "%Y-%m-%d", &day);
+        Text result = {0};
+        terminal_letters(rows_type(r, 3) == VALUE_NULL ? "not ended" : rows_text(r, 3), &result);
+        snprintf(out, HERE_SIZE, "run %lld%s, %s, %s, %.0f s", (long long)rows_int(r, 0),
+                 rows_int(r, 2) ? ", smoke" : "", text, text_get(&result), rows_real(r, 4));
+        text_release(&result);
+    }
+    return rows_end(r, true, e);
+}
+
+// --- lists -----------------------------------------------------------------------------------------------
+
+static const GridColumn COLUMNS[] = {
+    {"item", false, 0, 0},
+    {"experiment", false, 0, 1},
+    {"here", false, 14, 0},
+    {"what it is; at full scale: how much, of what", false, 36, 0},
+};
+
+static bool print_items(const Catalogue *c, Store *store, Error *e) {
+    Grid g = {.columns = COLUMNS, .count = sizeof COLUMNS / sizeof *COLUMNS};
+    bool ok = true;
+    grid_heads(&g);
+    for (int i = 0; ok && i < c->item_count; i++) {
+        const CatalogueItem *item = &c->items[i];
+        char here[HERE_SIZE];
+        ok = find_here(store, item->experiment, here, e);
+        text_puts(&g.cell, item->name), grid_next(&g);
+        text_puts(&g.cell, item->experiment), grid_next(&g);
+        text_puts(&g.cell, here), grid_next(&g);
+        text_printf(&g.cell, "%s; %s; %s", item->title, item->takes, item->needs), grid_next(&g);
+        grid_end(&g);
+    }
+    ok = ok && grid_show(&g, e);
+    grid_release(&g);
+    if (ok)
+        terminal_printf(
+            "\n'outpace table ITEM --about' prints the commands, and what is simulated or not run; --claims "
+            "lists the papers' claims in words. 'outpace table price-model' needs no run.\n");
     return ok;
 }
+
+static bool print_claims(const Catalogue *c, Store *store, Error *e) {
+    int counts[CLAIM_VERDICTS] = {0};
+    for (int i = 0; i < c->claim_count; i++) {
+        const CatalogueClaim *claim = &c->claims[i];
+        ClaimJudgement v;
+        if (!claim_judge(store, claim, &v, e)) return false;
+        terminal_printf("%-10s %s, %s: %s\n%-10s %s: %s\n", claim_verdicts[v.verdict], claim->paper,
+                        claim->where, claim->claim, "", claim->state, claim->stands);
+        if (!claim->query) terminal_printf("%-10s %s\n", "", claim->holds_when);
+        else
+            terminal_printf("%-10s holds when %s%s%s\n", "", claim->holds_when, v.why.length ? ": " : "",
+                            text_get(&v.why));
+        counts[v.verdict]++;
+        text_release(&v.why);
+    }
+    terminal_printf("\n%d hold, %d do not, %d are undecided, %d were not run: by the newest runs of '%s', "
+                    "with the models and data of these\n",
+                    counts[CLAIM_HOLDS], counts[CLAIM_DOES_NOT], counts[CLAIM_UNDECIDED],
+                    counts[CLAIM_NOT_RUN], store_path(store));
+    return true;
+}
+
+// --- one item --------------------------------------------------------------------------------------------
+
+// What the paper leaves open, where the config is here.
+static bool print_chosen(const CatalogueItem *item, Error *e) {
+    char path[256];
+    snprintf(path, sizeof path, "configs/%s.yaml", item->experiment);
+    if (item->full || !file_exists(path)) return true;
+    Experiment *x = mem_new(1, sizeof *x);
+    bool ok = experiment_open(x, path, NULL, e);
+    for (int i = 0; ok && i < x->chosen.count; i++)
+        terminal_printf("%-10s %s\n", i ? "" : "chosen", x->chosen.items[i]);
+    experiment_release(x);
+    mem_free(x);
+    return ok;
+}
+
+static bool print_item(const CatalogueItem *item, Store *store, Error *e) {
+    char here[HERE_SIZE];
+    if (!find_here(store, item->experiment, here, e)) return false;
+    terminal_printf("%-10s %s\n%-10s %s\n", "item", item->name, "shows", item->title);
+    if (item->full) terminal_printf("%-10s %s\n%-10s %s\n", "full", item->full, "smoke", item->smoke);
+    else
+        terminal_printf(
+            "%-10s outpace run configs/%s.yaml\n%-10s outpace run configs/%s.yaml --scale smoke\n", "full",
+            item->experiment, "smoke", item->experiment);
+    terminal_printf("%-10s %s\n%-10s %s\n%-10s %s\n", "then", item->then, "needs", item->needs, "takes",
+                    item->takes);
+    if (item->limits) terminal_printf("%-10s %s\n", "not run", item->limits);
+    terminal_printf("%-10s %s\n", "here", here);
+    return print_chosen(item, e);
+}
+
+// --- all of it -------------------------------------------------------------------------------------------
+
+// Without a store nothing was run yet.
+static bool open_store(const char *db, Store **out, Error *e) {
+    *out = file_exists(db) ? store_open(db, STORE_READ, NULL, e) : NULL;
+    return *out || !file_exists(db);
+}
+
+// Queries need a store, be it an empty one.
+static bool print_all_claims(const char *db, const Catalogue *c, Error *e) {
+    Store *store = store_open(db, file_exists(db) ? STORE_READ : STORE_TRIAL, NULL, e);
+    bool ok = store && print_claims(c, store, e);
+    store_close(store);
+    return ok;
+}
+
+static bool describe(const char *db, const char *name, const Catalogue *c, Error *e) {
+    const CatalogueItem *item = name ? catalogue_find(c, name, e) : NULL;
+    Store *store;
+    if ((name && !item) || !open_store(db, &store, e)) return false;
+    bool ok = item ? print_item(item, store, e) : print_items(c, store, e);
+    store_close(store);
+    return ok;
+}
+
+// What needs no table: the items, one of them, or the claims.
+static bool print_catalogue(const TableArguments *a, const char *name, Error *e) {
+    Catalogue *c = mem_new(1, sizeof *c);
+    bool ok = catalogue_open(c) && (a->claims ? print_all_claims(a->db, c, e) : describe(a->db, name, c, e));
+    catalogue_release(c);
+    mem_free(c);
+    return ok;
+}
+
+// --- the command
 
 static bool run(int argc, char **argv, int *code, Error *e) {
     (void)code;
     TableArguments a = {.db = STORE_DEFAULT, .format = "text"};
-    Positionals rest;
+    Words rest;
     bool stop;
     int64_t which;
     TableFormat format = TABLE_TEXT;
     if (!command_parse(&command_table, argc, argv, &a, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (rest.count == 0) return list_items(e);
+    if (a.claims && (rest.count || a.about)) return command_misused(&command_table, e);
+    if (a.claims || a.about || rest.count == 0)
+        return print_catalogue(&a, rest.count ? rest.items[0] : NULL, e);
     if (strcmp(rest.items[0], PRICES) == 0) return print_prices(a.format, e);
     const PublishedItem *item = find_item(rest.items[0], e);
     if (!item || !find_format(a.format, &format, e)) return false;
@@ -128,19 +276,33 @@ static bool run(int argc, char **argv, int *code, Error *e) {
 const Command command_table = {
     .name = "table",
     .usage = "[NAME] [OPTIONS]",
-    .summary = "print a paper's table or figure: its numbers, ours beside them",
+    .summary = "the papers' tables and figures: list them, print one beside ours, judge the claims",
     .arguments = {0, 1},
     .lesson =
-        "Without NAME, lists the tables and figures there are. A row is a published number; beside it\n"
-        "stands what a stored run measured, computed as the paper computes it, with our own measure where\n"
-        "that is another, and the difference: only where model, dataset, dtype and device are the\n"
-        "published ones; else the last column says why not. Below stand points that the paper has not. A "
-        "stand-in is a\n"
-        "model with the shape of the published one whose weights are others; above AR: a quality of text\n"
-        "less autoregressive decoding's; S, no loops: without outputs that end in a loop.\n"
+        "Without NAME, lists the 34 tables and figures that this laboratory reproduces. Several may come "
+        "from\n"
+        "one experiment. --about prints the commands that make one, at full scale and at smoke scale (the\n"
+        "reference model, minutes on two cores), what the config chose where the paper is silent, and what\n"
+        "isn't run and why.\n"
         "\n"
+        "A row is a published number. Beside it are what a stored run measured, computed as the paper\n"
+        "computes it, our own measure where that differs, and the difference: only if model, dataset, dtype\n"
+        "and device are the published ones; otherwise the last column gives the reason. Points that the\n"
+        "paper doesn't have come last. A stand-in is a model with the shape of the published one but other\n"
+        "weights; above AR: a quality of text less that of autoregressive decoding; S, no loops: without\n"
+        "outputs that end in a loop.\n"
+        "\n"
+        "--claims lists the papers' claims in words: whether each holds by what the store has, doesn't, is\n"
+        "undecided or was not run; whether it is measured, computed or simulated; and when it would hold. A\n"
+        "comparison is made prompt by prompt: a claim holds if the 95% interval of the mean margin is above\n"
+        "0, and doesn't if it is below; of several comparisons all must hold, and their intervals are wider\n"
+        "for it. Claims about real weights or cards wait for those.\n"
+        "\n"
+        "  outpace table\n"
+        "  outpace table lookahead-table-3 --about\n"
         "  outpace run configs/lookahead-table-3.yaml --scale smoke\n"
         "  outpace table lookahead-table-3\n"
+        "  outpace table --claims\n"
         "  outpace table spec-bench --run 3 --format md\n"
         "  outpace table price-model                     needs no run: prices beside published pairs\n",
     .options = OPTIONS,

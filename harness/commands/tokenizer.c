@@ -1,29 +1,177 @@
-// Learns a tokenizer from text files.
+// Tokenizers: a text's tokens, the text of tokens, and a tokenizer learnt from text.
 #include "harness/program/command.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/output.h"
 #include "engine/text/learn.h"
+#include "engine/text/template.h"
 #include "harness/program/terminal.h"
 #include "harness/prompts/documents.h"
+#include "harness/prompts/prompt.h"
 
+#include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+// --- encode and decode
+
+typedef struct {
+    const char *file, *template, *system;
+    bool no_special, json;
+} EncodeOptions;
+
+#define AT(name) offsetof(EncodeOptions, name)
+static const Arg ENCODE_OPTIONS[] = {
+    {"file", ARG_WORD, AT(file), .help = "read the text from a file", .value = "FILE", .letter = 'f'},
+    {"template", ARG_WORD, AT(template), .help = "put the text into a chat template", .value = "NAME",
+     .fallback = "none"},
+    {"system", ARG_WORD, AT(system), .help = "the template's system text", .value = "TEXT",
+     .fallback = "the template's own"},
+    {"no-special", ARG_FLAG, AT(no_special), .help = "don't put a BOS before the text"},
+    {"json", ARG_FLAG, AT(json), .help = "print one JSON object"},
+};
+static const Arg DECODE_OPTIONS[] = {
+    {"json", ARG_FLAG, AT(json), .help = "print one JSON object"},
+};
+#undef AT
+
+static json_t *result_json(const Tokenizer *t, const IdList *ids, const Text *text) {
+    json_t *numbers = json_array(), *pieces = json_array();
+    for (size_t i = 0; i < ids->count; i++) {
+        const char *piece = tokenizer_piece(t, ids->ids[i]);
+        json_array_append_new(numbers, json_integer(ids->ids[i]));
+        json_array_append_new(pieces, piece ? json_string(piece) : json_null());
+    }
+    json_t *decoded = json_stringn(text_get(text), text->length);
+    return json_pack("{s:o, s:o, s:o}", "ids", numbers, "pieces", pieces, "text", decoded);
+}
+
+// One line per field: the ids as `decode` takes them, the rest in JSON's quotes.
+static void print_lines(const IdList *ids, json_t *result) {
+    const json_t *pieces = json_object_get(result, "pieces");
+    printf("tokens  %zu\nids     ", ids->count);
+    for (size_t i = 0; i < ids->count; i++) printf("%s%d", i ? "," : "", ids->ids[i]);
+    printf("\npieces ");
+    for (size_t i = 0; i < ids->count; i++) {
+        putchar(' ');
+        json_dumpf(json_array_get(pieces, i), stdout, JSON_ENCODE_ANY);
+    }
+    printf("\ntext    ");
+    json_dumpf(json_object_get(result, "text"), stdout, JSON_ENCODE_ANY);
+    puts("");
+}
+
+static bool check_ids(const Tokenizer *t, const IdList *ids, Error *e) {
+    for (size_t i = 0; i < ids->count; i++)
+        if (ids->ids[i] >= tokenizer_size(t))
+            return error_input(e, "id %d is too large: the tokenizer ends at %d", ids->ids[i],
+                               tokenizer_size(t) - 1);
+    return true;
+}
+
+static bool show(const Tokenizer *t, const PromptSource *source, bool as_json, Error *e) {
+    IdList ids = {0};
+    Text text = {0};
+    json_t *result = NULL;
+    bool ok = prompt_read(source, t, &ids, e) && check_ids(t, &ids, e) &&
+              tokenizer_decode(t, ids.ids, ids.count, true, &text, e);
+    if (ok) result = result_json(t, &ids, &text);
+    if (ok && as_json) {
+        json_dumpf(result, stdout, 0);
+        puts("");
+    } else if (ok) print_lines(&ids, result);
+    json_decref(result);
+    text_release(&text);
+    ids_release(&ids);
+    return ok;
+}
+
+static bool show_of(const char *model, const PromptSource *source, bool as_json, Error *e) {
+    Tokenizer *t = tokenizer_open(model, e);
+    bool ok = t && show(t, source, as_json, e);
+    tokenizer_close(t);
+    return ok;
+}
+
+static bool encode(int argc, char **argv, int *code, Error *e) {
+    EncodeOptions o = {.file = NULL};
+    Words rest;
+    bool stop;
+    (void)code;
+    if (!command_parse(&command_tokenizer_encode, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    if (rest.count > 2)
+        return error_input(e, "tokenizer encode: '%s' is one argument too many; put the text in quotes",
+                           rest.items[2]);
+    if (rest.count == 2 && o.file)
+        return error_input(e, "tokenizer encode: give one text only: an argument or -f FILE");
+    PromptSource source = {.text = rest.count > 1 ? rest.items[1] : NULL,
+                           .file = o.file,
+                           .template = o.template,
+                           .system = o.system,
+                           .no_special = o.no_special};
+    return show_of(rest.items[0], &source, o.json, e);
+}
+
+const Command command_tokenizer_encode = {
+    .name = "tokenizer encode",
+    .usage = "MODEL [TEXT | -f FILE | -] [OPTIONS]",
+    .summary = "print a text's tokens",
+    .arguments = {1, WORDS_MAX},
+    .lesson =
+        "Prints the ids that MODEL's tokenizer.json or tokenizer.model makes of a text, their pieces, and "
+        "the\n"
+        "text that they decode to (without special tokens). The weights aren't read.\n"
+        "\n"
+        "  outpace tokenizer encode MODEL \"Hello world\"\n"
+        "  outpace tokenizer encode MODEL -f prompt.txt --template llama-2 --system \"Be brief.\" --json\n"
+        "\n"
+        "Templates: none, vicuna, llama-2, codellama, mistral, phi-3, llama-3, qwen-2.5, qwen-3.\n"
+        "A text that is already rendered needs none; if it starts with the BOS it doesn't get a second "
+        "one.\n",
+    .options = ENCODE_OPTIONS,
+    .option_count = sizeof ENCODE_OPTIONS / sizeof *ENCODE_OPTIONS,
+    .run = encode};
+
+static bool decode_ids(int argc, char **argv, int *code, Error *e) {
+    EncodeOptions o = {.file = NULL};
+    Words rest;
+    bool stop;
+    (void)code;
+    if (!command_parse(&command_tokenizer_decode, argc, argv, &o, &rest, &stop, e)) return false;
+    return stop || show_of(rest.items[0], &(PromptSource){.ids = rest.items[1]}, o.json, e);
+}
+
+const Command command_tokenizer_decode = {.name = "tokenizer decode",
+                                          .usage = "MODEL 1,2,3 [--json]",
+                                          .summary = "print the text of tokens",
+                                          .arguments = {2, 2},
+                                          .lesson = "Prints the pieces and the text of a list of ids.\n"
+                                                    "\n"
+                                                    "  outpace tokenizer decode MODEL 1,257,300\n",
+                                          .options = DECODE_OPTIONS,
+                                          .option_count = sizeof DECODE_OPTIONS / sizeof *DECODE_OPTIONS,
+                                          .run = decode_ids};
+
+// --- train
 
 typedef struct {
     int vocab;
     const char *out, *separator;
     bool force;
-} TokenizerOptions;
+} TrainOptions;
 
-#define AT(name) offsetof(TokenizerOptions, name)
-static const Option OPTIONS[] = {
-    {"vocab", 'n', OPTION_INT, AT(vocab), LEARN_MIN_VOCAB, 1 << 20, "N", "pieces to learn", "2048"},
-    {"out", 'o', OPTION_TEXT, AT(out), 0, 0, "FILE", "where to write", "tokenizer.json"},
-    OPTION_FORCE(AT(force)),
-    {"separator", 0, OPTION_TEXT, AT(separator), 0, 0, "LINE", "the line that ends a document in the files",
-     NULL},
+#define AT(name) offsetof(TrainOptions, name)
+static const Arg TRAIN_OPTIONS[] = {
+    {"vocab", ARG_INT, AT(vocab), LEARN_MIN_VOCAB, 1 << 20, "2048", .help = "pieces to learn", .value = "N",
+     .letter = 'n'},
+    {"out", ARG_WORD, AT(out), .help = "the file to write", .value = "FILE", .fallback = "tokenizer.json",
+     .letter = 'o'},
+    ARG_FORCE(AT(force)),
+    {"separator", ARG_WORD, AT(separator), .help = "the line that ends a document in the files",
+     .value = "LINE"},
 };
 #undef AT
 
@@ -31,12 +179,11 @@ static bool take_document(void *state, const char *text, size_t n, Error *e) {
     return learner_add(state, text, n, e);
 }
 
-// One that this command wrote, and that no model has been trained with: 'train' puts it beside the model's
-// config.
-static bool check(const TokenizerOptions *o, const Output *out, const OutputKind *kind, Error *e) {
-    char *directory = file_directory(o->out),
-         *config = directory ? file_path(directory, "config.json") : NULL;
-    bool of_model = config && file_exists(o->out) && file_exists(config) && !o->force;
+// Only a file that this command wrote is replaced, and not one that a model was trained with ('outpace train'
+// puts it beside the model's config).
+static bool check(const TrainOptions *o, const Output *out, const OutputKind *kind, Error *e) {
+    char *directory = file_directory(o->out), *config = file_path(directory, "config.json");
+    bool of_model = file_exists(o->out) && file_exists(config) && !o->force;
     mem_free(directory);
     mem_free(config);
     if (of_model)
@@ -48,8 +195,8 @@ static bool check(const TokenizerOptions *o, const Output *out, const OutputKind
     return output_check(out, o->out, kind, e);
 }
 
-static bool train(const TokenizerOptions *o, const char *const *files, int count, Error *e) {
-    // As learner_finish writes it; others indent by two.
+static bool train(const TrainOptions *o, const char *const *files, int count, Error *e) {
+    // The beginning that learner_finish writes; other programs indent by two.
     static const OutputKind TOKENIZER = {.start = "{\n \"version\": \"1.0\",\n", .holds = "\"<unk>\""};
     Output out = {.force = o->force};
     for (int i = 0; i < count; i++) output_reads(&out, files[i]);
@@ -66,29 +213,35 @@ static bool train(const TokenizerOptions *o, const char *const *files, int count
     return ok;
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
+static const Command TRAIN;
+
+static bool train_command(int argc, char **argv, int *code, Error *e) {
     (void)code;
-    TokenizerOptions o = {.vocab = 2048, .out = "tokenizer.json"};
-    Positionals rest;
+    TrainOptions o = {.vocab = 2048, .out = "tokenizer.json"};
+    Words rest;
     bool stop;
-    if (!command_parse(&command_tokenizer, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
-    return strcmp(rest.items[0], "train") == 0 ? train(&o, rest.items + 1, rest.count - 1, e)
-                                               : command_misused(&command_tokenizer, e);
+    if (!command_parse(&TRAIN, argc, argv, &o, &rest, &stop, e)) return false;
+    return stop || train(&o, rest.items, rest.count, e);
 }
+
+static const Command TRAIN = {
+    .name = "tokenizer train",
+    .usage = "FILES... [--vocab N] [-o tokenizer.json]",
+    .summary = "learn a tokenizer from text",
+    .arguments = {1, WORDS_MAX},
+    .kept = "nothing is written",
+    .lesson =
+        "Learns a byte-fallback BPE like Llama 2's: any text can be encoded, and common words are one\n"
+        "piece. The file loads in other programs too (Hugging Face tokenizers). A quoted pattern names\n"
+        "many files. A file that isn't such a tokenizer is replaced only with --force.\n"
+        "\n"
+        "  outpace tokenizer train 'corpus/*.txt' --vocab 2048 -o tokenizer.json\n",
+    .options = TRAIN_OPTIONS,
+    .option_count = sizeof TRAIN_OPTIONS / sizeof *TRAIN_OPTIONS,
+    .run = train_command};
 
 const Command command_tokenizer = {
     .name = "tokenizer",
-    .usage = "train FILES... [--vocab N] [-o tokenizer.json]",
-    .summary = "learn a tokenizer from text",
-    .arguments = {2, POSITIONALS_MAX},
-    .kept = "nothing is written",
-    .lesson =
-        "Learns a byte-fallback BPE of the Llama 2 kind: any text can be encoded, common words are one\n"
-        "piece. The file loads in other programs too (Hugging Face tokenizers). A pattern in quotes names\n"
-        "many files. A file that is not such a tokenizer is not replaced without --force.\n"
-        "\n"
-        "  outpace tokenizer train 'corpus/*.txt' --vocab 2048 -o tokenizer.json\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .usage = "encode|decode|train ...",
+    .summary = "print a text's tokens, or the text of tokens; learn a tokenizer",
+    .parts = (const Command *const[]){&command_tokenizer_encode, &command_tokenizer_decode, &TRAIN, NULL}};

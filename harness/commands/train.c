@@ -6,14 +6,10 @@
 #include "engine/base/memory.h"
 #include "engine/model/finite.h"
 #include "engine/model/identity.h"
-#include "engine/train/ngram.h"
 #include "harness/program/interrupt.h"
 #include "harness/program/shape_text.h"
 #include "harness/program/terminal.h"
-#include "harness/train/adapter.h"
-#include "harness/train/domains.h"
 #include "harness/train/report.h"
-#include "harness/train/run.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,56 +21,61 @@ typedef struct {
     bool fresh, baseline, force;
     const char *start, *snapshot, *outputs;
     TrainReport report;
-    TrainSaid said;
+    TrainOverrides said;
     TrainAdapterOptions adapter;
 } TrainOptions;
 
 #define AT(name) offsetof(TrainOptions, name)
-static const Option OPTIONS[] = {
-    {"stop-after", 0, OPTION_INT, AT(stop_after), 0, 1 << 30, "N",
-     "end with a checkpoint after so many steps more; 0: at the end", "0"},
-    {"fresh", 0, OPTION_FLAG, AT(fresh), 0, 0, NULL, "start anew, whatever checkpoint there is", NULL},
-    OPTION_FORCE(AT(force)),
-    {"start", 0, OPTION_TEXT, AT(start), 0, 0, "DIR",
-     "begin with this model's weights; with --baseline, tell its loss", NULL},
-    {"begun", 0, OPTION_INT, AT(said.begun), 0, 1 << 30, "N",
-     "with --start: after N steps of it; the schedule and the reading go on from there", "0"},
-    {"snapshot", 0, OPTION_TEXT, AT(snapshot), 0, 0, "DIR",
-     "train nothing: write the checkpoint's model to DIR, to look at or to --start from", NULL},
-    {"baseline", 0, OPTION_FLAG, AT(baseline), 0, 0, NULL,
-     "train nothing: print the held-out loss of a 5-gram model beside the checkpoint's", NULL},
-    {"preset", 0, OPTION_TEXT, AT(said.preset), 0, 0, "NAME",
-     "a model's size and schedule: 5m, 20m, 60m; what the file says is first", NULL},
-    {"tokenizer", 0, OPTION_TEXT, AT(said.tokenizer), 0, 0, "FILE", "of a model, in place of the file's",
-     NULL},
-    {"figure", 0, OPTION_TEXT, AT(adapter.figure), 0, 0, "FILE",
-     "draw the losses at the end: .svg, .png, .pdf; needs gnuplot", NULL},
-    {"report", 0, OPTION_TEXT, AT(report.dir), 0, 0, "DIR",
-     "train nothing: write DIR/report.md on the file's model, or that of --start", NULL},
-    {"outputs", 0, OPTION_TEXT, AT(outputs), 0, 0, "FILE",
-     "train nothing: write what that model writes after its documents' beginnings", NULL},
-    {"prompts", 0, OPTION_INT, AT(report.prompts), 1, 1 << 20, "N",
-     "report (200 at most), outputs: of each domain", "10"},
-    {"max-tokens", 'n', OPTION_INT, AT(report.tokens), 1, 1 << 16, "N",
-     "report, outputs: of each output, at most", "128"},
-    {"draft", 0, OPTION_TEXT, AT(report.draft), 0, 0, "DIR", "report: the model that drafts", NULL},
-    {"adapter", 0, OPTION_TEXT, AT(report.adapter), 0, 0, "DIR", "report: Kangaroo's adapter", NULL},
-    {"medusa", 0, OPTION_TEXT, AT(report.heads), 0, 0, "DIR", "report: Medusa's heads", NULL},
-    {"exit-layer", 'l', OPTION_INT, AT(adapter.exit_layer), 1, 1000, "L",
-     "adapter: it reads what L layers of the model give", "2"},
-    {"variant", 0, OPTION_TEXT, AT(adapter.variant), 0, 0, "NAME",
-     "adapter: kangaroo, with-head, one-layer, mlp", "kangaroo"},
-    {"heads", 0, OPTION_INT, AT(adapter.heads), 1, ADAPTER_HEADS_MAX, "N", "heads: how many", "4"},
-    {"config", 0, OPTION_TEXT, AT(adapter.config), 0, 0, "FILE",
-     "adapter, heads: a YAML file of what follows and more", NULL},
-    {"out", 'o', OPTION_TEXT, AT(adapter.out), 0, 0, "DIR", "the directory to write", NULL},
-    {"text", 0, OPTION_LIST, AT(adapter.files), 0, 0, "FILE",
-     "what to learn from; repeatable, and a pattern in quotes", NULL},
-    {"separator", 0, OPTION_TEXT, AT(adapter.separator), 0, 0, "LINE",
-     "the line that ends a document in the files", NULL},
-    {"steps", 0, OPTION_INT, AT(adapter.steps), 0, 1 << 30, "N", "how many; 0: as the file says", "0"},
-    {"batch", 0, OPTION_INT, AT(adapter.batch), 0, 1 << 24, "N", "tokens a step; 0: as the file says", "0"},
-    {"rate", 0, OPTION_REAL, AT(adapter.rate), 0, 10, "R", "of learning; 0: as the file says", "0"},
+static const Arg OPTIONS[] = {
+    {"stop-after", ARG_INT, AT(stop_after), 0, 1 << 30, "0",
+     .help = "end with a checkpoint after so many steps more; 0: at the end", .value = "N"},
+    {"fresh", ARG_FLAG, AT(fresh), .help = "start anew, whatever checkpoint there is"},
+    ARG_FORCE(AT(force)),
+    {"start", ARG_WORD, AT(start), .help = "begin with this model's weights; with --baseline, tell its loss",
+     .value = "DIR"},
+    {"begun", ARG_INT, AT(said.begun), 0, 1 << 30, "0",
+     .help = "with --start: after N steps of it; the schedule and the reading go on from there",
+     .value = "N"},
+    {"snapshot", ARG_WORD, AT(snapshot),
+     .help = "train nothing: write the checkpoint's model to DIR, to look at or to --start from",
+     .value = "DIR"},
+    {"baseline", ARG_FLAG, AT(baseline),
+     .help = "train nothing: print the held-out loss of a 5-gram model beside the checkpoint's"},
+    {"preset", ARG_WORD, AT(said.preset),
+     .help = "a model's size and schedule: 5m, 20m, 60m; what the file says is first", .value = "NAME"},
+    {"tokenizer", ARG_WORD, AT(said.tokenizer), .help = "of a model, in place of the file's",
+     .value = "FILE"},
+    {"figure", ARG_WORD, AT(adapter.figure),
+     .help = "draw the losses at the end: .svg, .png, .pdf; needs gnuplot", .value = "FILE"},
+    {"report", ARG_WORD, AT(report.dir),
+     .help = "train nothing: write DIR/report.md on the file's model, or that of --start", .value = "DIR"},
+    {"outputs", ARG_WORD, AT(outputs),
+     .help = "train nothing: write what that model writes after its documents' beginnings", .value = "FILE"},
+    {"prompts", ARG_INT, AT(report.prompts), 1, 1 << 20, "10",
+     .help = "report (200 at most), outputs: of each domain", .value = "N"},
+    {"max-tokens", ARG_INT, AT(report.tokens), 1, 1 << 16, "128",
+     .help = "report, outputs: of each output, at most", .value = "N", .letter = 'n'},
+    {"draft", ARG_WORD, AT(report.draft), .help = "report: the model that drafts", .value = "DIR"},
+    {"adapter", ARG_WORD, AT(report.adapter), .help = "report: Kangaroo's adapter", .value = "DIR"},
+    {"medusa", ARG_WORD, AT(report.heads), .help = "report: Medusa's heads", .value = "DIR"},
+    {"exit-layer", ARG_INT, AT(adapter.exit_layer), 1, 1000, "2",
+     .help = "adapter: it reads what L layers of the model give", .value = "L", .letter = 'l'},
+    {"variant", ARG_WORD, AT(adapter.variant), .help = "adapter: kangaroo, with-head, one-layer, mlp",
+     .value = "NAME", .fallback = "kangaroo"},
+    {"heads", ARG_INT, AT(adapter.heads), 1, ADAPTER_HEADS_MAX, "4", .help = "heads: how many", .value = "N"},
+    {"config", ARG_WORD, AT(adapter.config), .help = "adapter, heads: a YAML file of what follows and more",
+     .value = "FILE"},
+    {"out", ARG_WORD, AT(adapter.out), .help = "the directory to write", .value = "DIR", .letter = 'o'},
+    {"text", ARG_WORDS, AT(adapter.files), .help = "what to learn from; repeatable, and a pattern in quotes",
+     .value = "FILE"},
+    {"separator", ARG_WORD, AT(adapter.separator), .help = "the line that ends a document in the files",
+     .value = "LINE"},
+    {"steps", ARG_INT, AT(adapter.steps), 0, 1 << 30, "0", .help = "how many; 0: as the file says",
+     .value = "N"},
+    {"batch", ARG_INT, AT(adapter.batch), 0, 1 << 24, "0", .help = "tokens a step; 0: as the file says",
+     .value = "N"},
+    {"rate", ARG_REAL, AT(adapter.rate), 0, 10, "0", .help = "of learning; 0: as the file says",
+     .value = "R"},
 };
 #undef AT
 
@@ -136,7 +137,7 @@ static bool open_run(ModelRun *m, const char *config, const TrainOptions *o, Err
     bool reports = o->report.dir || o->outputs;
     const char *start = o->start;
     Shape *s = &m->run.file.config.shape;
-    if (!train_file_open_said(&m->run.file, config, &o->said, e) || !open_tokenizer(m, e)) return false;
+    if (!train_file_override(&m->run.file, config, &o->said, e) || !open_tokenizer(m, e)) return false;
     if (!open_start(m, reports && !start ? m->run.file.out : start, e) || !open_teacher(m, e)) return false;
     s->vocab = s->real_vocab = tokenizer_size(m->tokenizer);
     m->run.tokenizer = m->tokenizer;
@@ -157,9 +158,8 @@ static bool write_model(ModelRun *m, const char *dir, Error *e) {
                          .held_out_loss = m->run.held_out,
                          .tokenizer = m->run.file.tokenizer};
     char *path = file_path(dir, "tokenizer.json");
-    bool ok = path ? output_add(&m->run.out, path, &(OutputKind){0}, m->tokenizer_json, m->tokenizer_bytes, e)
-                   : error_system(e, "out of memory");
-    ok = ok && export_model(&m->run.trainer, &notes, dir, &m->run.out, e);
+    bool ok = output_add(&m->run.out, path, &(OutputKind){0}, m->tokenizer_json, m->tokenizer_bytes, e) &&
+              export_model(&m->run.trainer, &notes, dir, &m->run.out, e);
     mem_free(path);
     if (ok) printf("wrote the model to %s\n", SHOWN(dir));
     return ok;
@@ -241,7 +241,7 @@ static bool train_model(const TrainOptions *o, const char *config, int *code, Er
 static bool run(int argc, char **argv, int *code, Error *e) {
     TrainOptions o = {.adapter = {.exit_layer = 2, .variant = "kangaroo", .heads = 4},
                       .report = {.prompts = 10, .tokens = 128}};
-    Positionals rest;
+    Words rest;
     bool stop;
     if (!command_parse(&command_train, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;

@@ -4,10 +4,10 @@
 
 #include "engine/base/memory.h"
 #include "harness/run/baselines.h"
-#include "harness/stored/estimates.h"
+#include "harness/analysis/estimates.h"
 #include "harness/program/interrupt.h"
-#include "harness/tune/config.h"
-#include "harness/tune/report.h"
+#include "harness/tune/space.h"
+#include "harness/tune/tune.h"
 #include "results/rows.h"
 
 #include <stdio.h>
@@ -23,54 +23,60 @@ typedef struct {
 } TuneArguments;
 
 #define AT(name) offsetof(TuneArguments, name)
-static const Option OPTIONS[] = {
-    {"method", 0, OPTION_TEXT, AT(ask.method), 0, 0, "NAME[:K=V,...]",
-     "lookahead, ngrammys, kangaroo, ouroboros, speculative; values given are fixed", NULL},
-    {"dataset", 0, OPTION_TEXT, AT(ask.dataset), 0, 0, "NAME", "whose prompts are decoded", NULL},
-    {"path", 0, OPTION_TEXT, AT(ask.path), 0, 0, "FILE", "a file of your own in place of a dataset", NULL},
-    {"format", 0, OPTION_TEXT, AT(ask.format), 0, 0, "NAME", "of that file", "told by its keys"},
-    {"split", 0, OPTION_TEXT, AT(ask.split), 0, 0, "NAME", "of a dataset that has several", "its first"},
-    {"template", 0, OPTION_TEXT, AT(ask.template), 0, 0, "NAME", "put prompts into a chat template", "none"},
-    {"limit", 0, OPTION_INT, AT(ask.limit), 0, 1 << 24, "N", "prompts; 0: all", "0"},
-    {"budget", 0, OPTION_TEXT, AT(budget), 0, 0, "TIME",
-     "as 90s, 10m, 1h: nothing is begun that would not end in it", "10m"},
-    {"share", 0, OPTION_REAL, AT(share), 0, 1e6, "X",
-     "of the time of a whole sweep: it takes no more, unless the space is small", "0.085"},
-    {"axis", 0, OPTION_LIST, AT(ask.axes), 0, 0, "NAME=LIST",
-     "in place of the method's own, as W=1..8 or eta=0.2,0.4; repeatable", NULL},
-    {"draft", 0, OPTION_TEXT, AT(ask.draft), 0, 0, "DIR", "a smaller model, for methods that need one", NULL},
-    {"adapter", 0, OPTION_TEXT, AT(ask.adapter), 0, 0, "DIR", "for kangaroo", NULL},
-    {"inflate", 0, OPTION_TEXT, AT(ask.inflate), 0, 0, "SHAPE",
-     "inflate MODEL first, to the time of a larger one: a stand-in", NULL},
-    {"inflate-draft", 0, OPTION_TEXT, AT(ask.inflate_draft), 0, 0, "SHAPE",
-     "beside it: the draft to a tenth of that, or 'none'", NULL},
-    {"max-tokens", 'n', OPTION_INT, AT(ask.max_tokens), 2, 1 << 20, "N", "of an answer", "64"},
-    {"ignore-eos", 0, OPTION_FLAG, AT(ask.ignore_eos), 0, 0, NULL, "go on after the end-of-sequence token",
-     NULL},
-    {"racers", 0, OPTION_INT, AT(racers), 1, 64, "N", "points that race, at most", "5"},
-    {"sample", 0, OPTION_INT, AT(sample), 0, 256, "N", "points of the sample; 0: 2 an axis, and 3", "0"},
-    {"prompts", 0, OPTION_INT, AT(prompts), 1, 1 << 20, "N", "of the sample, at most", "4"},
-    {"laps", 0, OPTION_INT, AT(laps), 1, 1000, "N", "of the race through the prompts, at most", "3"},
-    {"margin", 0, OPTION_REAL, AT(margin), 0, 0.5, "X", "of time: points that are nearer are the same",
-     "0.02"},
-    {"exhaustive", 0, OPTION_FLAG, AT(exhaustive), 0, 0, NULL,
-     "measure every point on every prompt instead: slow, and the truth", NULL},
-    {"processor-time", 0, OPTION_FLAG, AT(ask.processor), 0, 0, NULL,
-     "measure that, for a machine that is not at rest; with --threads 1", NULL},
-    {"threads", 0, OPTION_INT, AT(ask.threads), 0, 1024, "N", "0: one a core", "0"},
-    {"device", 0, OPTION_TEXT, AT(ask.device), 0, 0, "NAME", "cpu, cuda[:n][+cuda:m], auto, null", "cpu"},
-    {"compute", 0, OPTION_TEXT, AT(ask.compute), 0, 0, "f32|bf16|f16", "how activations enter products",
-     "as the weights"},
-    {"math", 0, OPTION_TEXT, AT(ask.math), 0, 0, "exact|fast", "fast: products by cuBLASLt, on cuda",
-     "exact"},
-    {"weights", 0, OPTION_TEXT, AT(ask.weights), 0, 0, "held|mapped",
-     "held: in huge pages, not the file's; cpu (docs/speed.md)", "mapped"},
-    {"set", 0, OPTION_LIST, AT(ask.sets), 0, 0, "a.b=VALUE", "change the experiment, as in 'run'; repeatable",
-     NULL},
-    {"seed", 0, OPTION_SEED, AT(ask.seed), 0, 0, "N", "of the order of the prompts", "0"},
-    {"db", 0, OPTION_TEXT, AT(db), 0, 0, "FILE", "the store", STORE_DEFAULT},
-    {"json", 0, OPTION_FLAG, AT(json), 0, 0, NULL, "print one JSON object, with every point as predicted",
-     NULL},
+static const Arg OPTIONS[] = {
+    {"method", ARG_WORD, AT(ask.method),
+     .help = "lookahead, ngrammys, kangaroo, ouroboros, speculative; values given are fixed",
+     .value = "NAME[:K=V,...]"},
+    {"dataset", ARG_WORD, AT(ask.dataset), .help = "whose prompts are decoded", .value = "NAME"},
+    {"path", ARG_WORD, AT(ask.path), .help = "a file of your own in place of a dataset", .value = "FILE"},
+    {"format", ARG_WORD, AT(ask.format), .help = "of that file", .value = "NAME",
+     .fallback = "told by its keys"},
+    {"split", ARG_WORD, AT(ask.split), .help = "of a dataset that has several", .value = "NAME",
+     .fallback = "its first"},
+    {"template", ARG_WORD, AT(ask.template), .help = "put prompts into a chat template", .value = "NAME",
+     .fallback = "none"},
+    {"limit", ARG_INT, AT(ask.limit), 0, 1 << 24, "0", .help = "prompts; 0: all", .value = "N"},
+    {"budget", ARG_WORD, AT(budget), .help = "as 90s, 10m, 1h: nothing is begun that would not end in it",
+     .value = "TIME", .fallback = "10m"},
+    {"share", ARG_REAL, AT(share), 0, 1e6, "0.085",
+     .help = "of the time of a whole sweep: it takes no more, unless the space is small", .value = "X"},
+    {"axis", ARG_WORDS, AT(ask.axes),
+     .help = "in place of the method's own, as W=1..8 or eta=0.2,0.4; repeatable", .value = "NAME=LIST"},
+    {"draft", ARG_WORD, AT(ask.draft), .help = "a smaller model, for methods that need one", .value = "DIR"},
+    {"adapter", ARG_WORD, AT(ask.adapter), .help = "for kangaroo", .value = "DIR"},
+    {"inflate", ARG_WORD, AT(ask.inflate),
+     .help = "inflate MODEL first, to the time of a larger one: a stand-in", .value = "SHAPE"},
+    {"inflate-draft", ARG_WORD, AT(ask.inflate_draft),
+     .help = "beside it: the draft to a tenth of that, or 'none'", .value = "SHAPE"},
+    {"max-tokens", ARG_INT, AT(ask.max_tokens), 2, 1 << 20, "64", .help = "of an answer", .value = "N",
+     .letter = 'n'},
+    {"ignore-eos", ARG_FLAG, AT(ask.ignore_eos), .help = "go on after the end-of-sequence token"},
+    {"racers", ARG_INT, AT(racers), 1, 64, "5", .help = "points that race, at most", .value = "N"},
+    {"sample", ARG_INT, AT(sample), 0, 256, "0", .help = "points of the sample; 0: 2 an axis, and 3",
+     .value = "N"},
+    {"prompts", ARG_INT, AT(prompts), 1, 1 << 20, "4", .help = "of the sample, at most", .value = "N"},
+    {"laps", ARG_INT, AT(laps), 1, 1000, "3", .help = "of the race through the prompts, at most",
+     .value = "N"},
+    {"margin", ARG_REAL, AT(margin), 0, 0.5, "0.02", .help = "of time: points that are nearer are the same",
+     .value = "X"},
+    {"exhaustive", ARG_FLAG, AT(exhaustive),
+     .help = "measure every point on every prompt instead: slow, and the truth"},
+    {"processor-time", ARG_FLAG, AT(ask.processor),
+     .help = "measure that, for a machine that is not at rest; with --threads 1"},
+    {"threads", ARG_INT, AT(ask.threads), 0, 1024, "0", .help = "0: one a core", .value = "N"},
+    {"device", ARG_WORD, AT(ask.device), .help = "cpu, cuda[:n][+cuda:m], auto, null", .value = "NAME",
+     .fallback = "cpu"},
+    {"compute", ARG_WORD, AT(ask.compute), .help = "how activations enter products", .value = "f32|bf16|f16",
+     .fallback = "as the weights"},
+    {"math", ARG_WORD, AT(ask.math), .help = "fast: products by cuBLASLt, on cuda", .value = "exact|fast",
+     .fallback = "exact"},
+    {"weights", ARG_WORD, AT(ask.weights), .help = "held: in huge pages, not the file's; cpu (docs/speed.md)",
+     .value = "held|mapped", .fallback = "mapped"},
+    {"set", ARG_WORDS, AT(ask.sets), .help = "change the experiment, as in 'run'; repeatable",
+     .value = "a.b=VALUE"},
+    {"seed", ARG_SEED, AT(ask.seed), .help = "of the order of the prompts", .value = "N", .fallback = "0"},
+    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    {"json", ARG_FLAG, AT(json), .help = "print one JSON object, with every point as predicted"},
 };
 #undef AT
 
@@ -121,7 +127,7 @@ static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, c
               estimates_make(ledger->store, ledger->run, e) &&
               ledger_end(ledger, result_of(code_of(&result, p)), e) &&
               read_doubt(ledger, result.choice, &report.doubt, e) &&
-              (a->json ? tune_report_json(&report, e) : tune_report(&report, e));
+              (a->json ? tune_report_json(&report) : tune_report(&report));
     if (ok) *code = code_of(&result, p);
     else ledger_end_early(ledger, e);
     text_release(&report.doubt);
@@ -141,7 +147,7 @@ static bool tune_prepared(const TuneArguments *a, const TuneOptions *o, const Tu
                          .machine = &p->machine,
                          .argc = argc,
                          .argv = argv};
-    bool ok = tune_space_open(p, method, &space, e) && ledger_open(&ledger, &p->inputs, &start, e);
+    bool ok = tune_space_open(p, method, &space) && ledger_open(&ledger, &p->inputs, &start, e);
     if (ok) {
         ok = tune(&ledger, a, o, p, &space, code, e);
         ledger_close(&ledger);
@@ -165,7 +171,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
                        .margin = 0.02,
                        .share = 0.085};
     TuneOptions o;
-    Positionals rest;
+    Words rest;
     bool stop;
     const TuneMethod *method;
     if (!command_parse(&command_tune, argc, argv, &a, &rest, &stop, e)) return false;
@@ -182,8 +188,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
                       .processor = a.ask.processor,
                       .quiet = a.json};
     if (!read_budget(a.budget, &o.budget_s, e)) return false;
-    Prepared *p = mem_alloc(1, sizeof *p);
-    if (!p) return error_system(e, "out of memory");
+    Prepared *p = mem_new(1, sizeof *p);
     interrupt_catch();
     bool ok = tune_prepare(&a.ask, &method, p, e);
     if (ok) {

@@ -19,7 +19,7 @@ static const double FALSE_ALARM = 1e-6;
 
 typedef struct {
     ModelChoice models;
-    OptionList methods;
+    Words methods;
     const char *prompts;
     int count, max_tokens, top_k, max_rows;
     bool sampling;
@@ -28,38 +28,42 @@ typedef struct {
 } VerifyOptions;
 
 #define AT(name) offsetof(VerifyOptions, name)
-static const Option OPTIONS[] = {
-    {"method", 'm', OPTION_LIST, AT(methods), 0, 0, "all|NAME[:k=v,...]",
-     "repeatable; all that the models given allow", "all"},
-    {"prompts", 'f', OPTION_TEXT, AT(prompts), 0, 0, "FILE", "a line each: text, or JSON with \"prompt\"",
-     "a few of our own"},
-    {"count", 'n', OPTION_INT, AT(count), 1, 1 << 20, "N", "prompts, at most", "8"},
-    {"max-tokens", 0, OPTION_INT, AT(max_tokens), 1, 1 << 20, "N", "of each output", "64"},
-    {"sampling", 0, OPTION_FLAG, AT(sampling), 0, 0, NULL, "test the distribution, too", NULL},
-    {"temperature", 't', OPTION_REAL, AT(temperature), 1e-3, 100, "T", "of that", "1"},
-    {"top-k", 0, OPTION_INT, AT(top_k), 0, 1 << 24, "K", "0 is off", "0"},
-    {"top-p", 0, OPTION_REAL, AT(top_p), 0, 1, "P", "1 is off", "1"},
-    {"seed", 0, OPTION_SEED, AT(seed), 0, 0, "N", "of everything random", "0"},
-    {"draft", 0, OPTION_TEXT, AT(models.draft), 0, 0, "DIR", "a draft model, for methods that need one",
-     NULL},
-    {"draft-device", 0, OPTION_TEXT, AT(models.draft_device), 0, 0, "NAME", "of the draft model",
-     "the target's last"},
-    {"adapter", 0, OPTION_TEXT, AT(models.adapter), 0, 0, "DIR", "an adapter or heads, likewise", NULL},
-    {"max-rows", 0, OPTION_INT, AT(max_rows), 0, 1024, "N", "rows of a step; 0: as many as are asked for",
-     "0"},
-    {"threads", 0, OPTION_INT, AT(models.threads), 0, 1024, "N", "0: one a core", "0"},
-    {"context", 'c', OPTION_INT, AT(models.context), 0, 1 << 24, "N",
-     "positions to hold; 0: as the model says", "0"},
-    {"compute", 0, OPTION_TEXT, AT(models.compute), 0, 0, "f32|bf16|f16", "how activations enter products",
-     "as the weights"},
-    {"math", 0, OPTION_TEXT, AT(models.math), 0, 0, "exact|fast", "fast: products by cuBLASLt, on cuda",
-     "exact"},
-    {"attention", 0, OPTION_TEXT, AT(models.attention), 0, 0, "flash|plain",
-     "plain: the scores go through memory; cpu (docs/speed.md)", "flash"},
-    {"weights", 0, OPTION_TEXT, AT(models.weights), 0, 0, "held|mapped",
-     "held: in huge pages, not the file's; cpu (docs/speed.md)", "mapped"},
-    {"isa", 0, OPTION_TEXT, AT(models.isa), 0, 0, "NAME", "force a set of CPU kernels", "the best there is"},
-    {"device", 0, OPTION_TEXT, AT(models.device), 0, 0, "NAME", "cpu, cuda[:n][,cuda:m], auto, null", "cpu"},
+static const Arg OPTIONS[] = {
+    {"method", ARG_WORDS, AT(methods), .help = "repeatable; all that the models given allow",
+     .value = "all|NAME[:k=v,...]", .fallback = "all", .letter = 'm'},
+    {"prompts", ARG_WORD, AT(prompts), .help = "a line each: text, or JSON with \"prompt\"", .value = "FILE",
+     .fallback = "a few of our own", .letter = 'f'},
+    {"count", ARG_INT, AT(count), 1, 1 << 20, "8", .help = "prompts, at most", .value = "N", .letter = 'n'},
+    {"max-tokens", ARG_INT, AT(max_tokens), 1, 1 << 20, "64", .help = "of each output", .value = "N"},
+    {"sampling", ARG_FLAG, AT(sampling), .help = "test the distribution, too"},
+    {"temperature", ARG_REAL, AT(temperature), 1e-3, 100, "1", .help = "of that", .value = "T",
+     .letter = 't'},
+    {"top-k", ARG_INT, AT(top_k), 0, 1 << 24, "0", .help = "0 is off", .value = "K"},
+    {"top-p", ARG_REAL, AT(top_p), 0, 1, "1", .help = "1 is off", .value = "P"},
+    {"seed", ARG_SEED, AT(seed), .help = "of everything random", .value = "N", .fallback = "0"},
+    {"draft", ARG_WORD, AT(models.draft), .help = "a draft model, for methods that need one", .value = "DIR"},
+    {"draft-device", ARG_WORD, AT(models.draft_device), .help = "of the draft model", .value = "NAME",
+     .fallback = "the target's last"},
+    {"adapter", ARG_WORD, AT(models.adapter), .help = "an adapter or heads, likewise", .value = "DIR"},
+    {"max-rows", ARG_INT, AT(max_rows), 0, 1024, "0", .help = "rows of a step; 0: as many as are asked for",
+     .value = "N"},
+    {"threads", ARG_INT, AT(models.threads), 0, 1024, "0", .help = "0: one a core", .value = "N"},
+    {"context", ARG_INT, AT(models.context), 0, 1 << 24, "0",
+     .help = "positions to hold; 0: as the model says", .value = "N", .letter = 'c'},
+    {"compute", ARG_WORD, AT(models.compute), .help = "how activations enter products",
+     .value = "f32|bf16|f16", .fallback = "as the weights"},
+    {"math", ARG_WORD, AT(models.math), .help = "fast: products by cuBLASLt, on cuda", .value = "exact|fast",
+     .fallback = "exact"},
+    {"attention", ARG_WORD, AT(models.attention),
+     .help = "plain: the scores go through memory; cpu (docs/speed.md)", .value = "flash|plain",
+     .fallback = "flash"},
+    {"weights", ARG_WORD, AT(models.weights),
+     .help = "held: in huge pages, not the file's; cpu (docs/speed.md)", .value = "held|mapped",
+     .fallback = "mapped"},
+    {"isa", ARG_WORD, AT(models.isa), .help = "force a set of CPU kernels", .value = "NAME",
+     .fallback = "the best there is"},
+    {"device", ARG_WORD, AT(models.device), .help = "cpu, cuda[:n][,cuda:m], auto, null", .value = "NAME",
+     .fallback = "cpu"},
     CACHE_OPTION(AT(models.cache)),
 };
 #undef AT
@@ -105,8 +109,7 @@ static bool open_method(Verify *v, const char *text, const Sampling *sampling, M
 static bool make_truth(Verify *v, Error *e) {
     Method method;
     Sampling greedy = {.top_p = 1};
-    v->truth = mem_alloc(v->prompts.count, sizeof *v->truth);
-    if (!v->truth) return error_system(e, "out of memory");
+    v->truth = mem_new(v->prompts.count, sizeof *v->truth);
     if (!open_method(v, "autoregressive", &greedy, &method, e)) return false;
     bool ok = true;
     for (size_t i = 0; ok && i < v->prompts.count; i++)
@@ -156,8 +159,8 @@ static bool check_greedy(Verify *v, const char *text, Method *method, Error *e) 
 
 static bool check_sampling(Verify *v, const char *text, Method *method, const Sampling *sampling, Error *e) {
     SampledPlaces places = {.sampling = *sampling, .random = {.seed = v->o->seed, .stream = STREAM_BENCH}};
-    places.u = mem_alloc(v->prompts.count * (size_t)v->o->max_tokens, sizeof *places.u);
-    bool ok = places.u || error_system(e, "out of memory");
+    places.u = mem_new(v->prompts.count * (size_t)v->o->max_tokens, sizeof *places.u);
+    bool ok = places.u;
     size_t i = 0; // prompts, as far as Ctrl-C let it come
     for (; ok && i < v->prompts.count; i += ok) {
         DecodeResult got = {0};
@@ -209,7 +212,7 @@ static bool check_method(Verify *v, const char *text, bool named, Error *e) {
 }
 
 static bool check_methods(Verify *v, Error *e) {
-    const OptionList *list = &v->o->methods;
+    const Words *list = &v->o->methods;
     bool all = list->count == 0 || (list->count == 1 && strcmp(list->items[0], "all") == 0);
     size_t count;
     const MethodInfo *const *table = method_table(&count);
@@ -248,7 +251,7 @@ static void release(Verify *v) {
 
 static bool run(int argc, char **argv, int *code, Error *e) {
     VerifyOptions o = {.count = 8, .max_tokens = 64, .temperature = 1, .top_p = 1};
-    Positionals rest;
+    Words rest;
     bool stop;
     o.models.isa = getenv("OUTPACE_ISA");
     if (!command_parse(&command_verify, argc, argv, &o, &rest, &stop, e)) return false;

@@ -2,47 +2,45 @@
 // a parameter is its method's) is checked after them, so that a config that was read can be run.
 #include "harness/config/experiment.h"
 
+#include "engine/base/error.h"
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "engine/base/error.h"
 #include "engine/text/template.h"
-#include "harness/config/axis.h"
-#include "harness/config/scale.h"
+#include "harness/config/values.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define COUNT(rows) (sizeof(rows) / sizeof *(rows))
 #define ROW(s, field, kind, ...) \
-    { .name = #field, .type = kind, .offset = offsetof(s, field), __VA_ARGS__ }
-#define TEXT(s, field)              ROW(s, field, FIELD_TEXT, .required = false)
-#define NEEDED(s, field)            ROW(s, field, FIELD_TEXT, .required = true)
-#define TEXTS(s, field)             ROW(s, field, FIELD_TEXTS, .required = false)
-#define SEED(s, field)              ROW(s, field, FIELD_SEED, .required = false)
-#define INT(s, field, least, most)  ROW(s, field, FIELD_INT, .low = least, .high = most)
-#define REAL(s, field, least, most) ROW(s, field, FIELD_REAL, .low = least, .high = most)
-#define CHOICE(s, field, names)     ROW(s, field, FIELD_CHOICE, .choices = names)
-#define EACH(s, field, counter, most, rows)                                   \
-    ROW(s, field, FIELD_EACH, .high = most, .required = true, .table = &rows, \
-        .count_offset = offsetof(s, counter))
+    { .name = #field, .type = kind, .at = offsetof(s, field), __VA_ARGS__ }
+#define TEXT(s, field)              ROW(s, field, ARG_WORD, .required = false)
+#define NEEDED(s, field)            ROW(s, field, ARG_WORD, .required = true)
+#define TEXTS(s, field)             ROW(s, field, ARG_WORDS, .required = false)
+#define SEED(s, field)              ROW(s, field, ARG_SEED, .required = false)
+#define INT(s, field, least, most)  ROW(s, field, ARG_INT, .low = least, .high = most)
+#define REAL(s, field, least, most) ROW(s, field, ARG_REAL, .low = least, .high = most)
+#define CHOICE(s, field, names)     ROW(s, field, ARG_CHOICE, .choices = names)
+#define EACH(s, field, counter, most, rows) \
+    ROW(s, field, ARG_EACH, .high = most, .required = true, .table = &rows, .count_at = offsetof(s, counter))
 #define NODE(s, key, field) \
-    { .name = key, .type = FIELD_NODE, .offset = offsetof(s, field) }
+    { .name = key, .type = ARG_NODE, .at = offsetof(s, field) }
 
-static const Field MODEL_FIELDS[] = {
+static const Arg MODEL_FIELDS[] = {
     TEXT(ModelSpec, name),         TEXT(ModelSpec, target),        TEXT(ModelSpec, reference),
     TEXT(ModelSpec, synthesise),   TEXT(ModelSpec, inflate),       TEXT(ModelSpec, draft),
     TEXT(ModelSpec, draft_device), TEXT(ModelSpec, inflate_draft), TEXT(ModelSpec, adapter),
     TEXT(ModelSpec, heads),        TEXT(ModelSpec, template),      SEED(ModelSpec, seed),
 };
-static const FieldTable MODEL = {.what = "a model",
-                                 .fields = MODEL_FIELDS,
-                                 .count = COUNT(MODEL_FIELDS),
-                                 .size = sizeof(ModelSpec),
-                                 .lone_key = "target"};
+static const ArgTable MODEL = {.what = "a model",
+                               .rows = MODEL_FIELDS,
+                               .count = COUNT(MODEL_FIELDS),
+                               .size = sizeof(ModelSpec),
+                               .lone_key = "target"};
 
 static const char *const ORDERS[] = {"written", "shuffled", "by-task", "first-shuffled", NULL};
 static const char *const TOO_LONG[] = {"stop", "skip", NULL};
-static const Field DATASET_FIELDS[] = {
+static const Arg DATASET_FIELDS[] = {
     NEEDED(DatasetSpec, name),
     TEXT(DatasetSpec, path),
     TEXT(DatasetSpec, format),
@@ -57,39 +55,39 @@ static const Field DATASET_FIELDS[] = {
     SEED(DatasetSpec, seed),
 };
 static const DatasetSpec DATASET_DEFAULTS = {.turns = 1, .consecutive = 1};
-static const FieldTable DATASET = {.what = "a dataset",
-                                   .fields = DATASET_FIELDS,
-                                   .count = COUNT(DATASET_FIELDS),
-                                   .size = sizeof(DatasetSpec),
-                                   .lone_key = "name",
-                                   .defaults = &DATASET_DEFAULTS};
+static const ArgTable DATASET = {.what = "a dataset",
+                                 .rows = DATASET_FIELDS,
+                                 .count = COUNT(DATASET_FIELDS),
+                                 .size = sizeof(DatasetSpec),
+                                 .lone_key = "name",
+                                 .defaults = &DATASET_DEFAULTS};
 
-static const Field METHOD_FIELDS[] = {
+static const Arg METHOD_FIELDS[] = {
     NEEDED(MethodSpec, name),
     TEXT(MethodSpec, label),
     NODE(MethodSpec, "matrix", matrix),
     NODE(MethodSpec, "zip", zip),
     NODE(MethodSpec, "exclude where", exclude),
 };
-static const FieldTable METHOD = {.what = "a method",
-                                  .fields = METHOD_FIELDS,
-                                  .count = COUNT(METHOD_FIELDS),
-                                  .size = sizeof(MethodSpec),
-                                  .lone_key = "name"};
+static const ArgTable METHOD = {.what = "a method",
+                                .rows = METHOD_FIELDS,
+                                .count = COUNT(METHOD_FIELDS),
+                                .size = sizeof(MethodSpec),
+                                .lone_key = "name"};
 
 static const char *const STOPS[] = {"passes", "timing", NULL};
-static const Field MEASUREMENT_FIELDS[] = {
+static const Arg MEASUREMENT_FIELDS[] = {
     INT(Measurement, reruns, 0, 1000),     INT(Measurement, warmup, 0, 1000),
     INT(Measurement, passes, 1, 1000),     INT(Measurement, most_passes, 1, 1000),
     CHOICE(Measurement, stop, STOPS),      REAL(Measurement, timing_error, 1e-6, 1),
     REAL(Measurement, time_limit, 0, 1e9),
 };
-static const FieldTable MEASUREMENT = {.what = "measurement",
-                                       .fields = MEASUREMENT_FIELDS,
-                                       .count = COUNT(MEASUREMENT_FIELDS),
-                                       .size = sizeof(Measurement)};
+static const ArgTable MEASUREMENT = {.what = "measurement",
+                                     .rows = MEASUREMENT_FIELDS,
+                                     .count = COUNT(MEASUREMENT_FIELDS),
+                                     .size = sizeof(Measurement)};
 
-static const Field EXPERIMENT_FIELDS[] = {
+static const Arg EXPERIMENT_FIELDS[] = {
     NEEDED(Experiment, name),
     TEXT(Experiment, about),
     TEXTS(Experiment, tables),
@@ -100,13 +98,13 @@ static const Field EXPERIMENT_FIELDS[] = {
     NODE(Experiment, "hardware", settings[0]),
     NODE(Experiment, "generation", settings[1]),
     EACH(Experiment, methods, method_count, EXPERIMENT_METHODS, METHOD),
-    ROW(Experiment, measurement, FIELD_MAP, .table = &MEASUREMENT),
+    ROW(Experiment, measurement, ARG_MAP, .table = &MEASUREMENT),
     NODE(Experiment, SCALE_SECTION, smoke),
 };
-static const FieldTable EXPERIMENT = {.what = "a config",
-                                      .fields = EXPERIMENT_FIELDS,
-                                      .count = COUNT(EXPERIMENT_FIELDS),
-                                      .size = sizeof(Experiment)};
+static const ArgTable EXPERIMENT = {.what = "a config",
+                                    .rows = EXPERIMENT_FIELDS,
+                                    .count = COUNT(EXPERIMENT_FIELDS),
+                                    .size = sizeof(Experiment)};
 
 // --- models and datasets ---------------------------------------------------------------------------------
 
@@ -163,7 +161,8 @@ static bool check_template(const char *template, const YamlNode *of, Error *e) {
     const char *nearest = suggest(template, table, count, template_name);
     const YamlNode *at = yaml_find(of, "template");
     if (nearest) return yaml_error(at, e, "there is no template '%s'; did you mean '%s'?", template, nearest);
-    return yaml_error(at, e, "there is no template '%s'; 'outpace tokenize --help' lists them", template);
+    return yaml_error(at, e, "there is no template '%s'; 'outpace tokenizer encode --help' lists them",
+                      template);
 }
 
 static bool is_of_model(const DatasetSpec *d) {
@@ -215,21 +214,21 @@ static bool check_datasets(const Experiment *x, Error *e) {
 
 // --- axes ------------------------------------------------------------------------------------------------
 
-static const Param *find_param(const Param *params, size_t count, const char *name) {
+static const Arg *find_param(const Arg *params, size_t count, const char *name) {
     for (size_t i = 0; i < count; i++)
         if (strcmp(params[i].name, name) == 0) return &params[i];
     return NULL;
 }
 
-static const char *param_name(const void *table, size_t i) { return ((const Param *const *)table)[i]->name; }
+static const char *param_name(const void *table, size_t i) { return ((const Arg *const *)table)[i]->name; }
 
 // `first` and `second` are the tables that the axis may come from; second may be empty.
-static bool unknown_axis(const YamlNode *axis, const char *where, const Param *first, size_t first_count,
-                         const Param *second, size_t second_count, Error *e) {
-    const Param *all[2 * PARAM_MAX];
+static bool unknown_axis(const YamlNode *axis, const char *where, const Arg *first, size_t first_count,
+                         const Arg *second, size_t second_count, Error *e) {
+    const Arg *all[2 * ARGS_MAX];
     size_t count = 0;
-    for (size_t i = 0; i < first_count && i < PARAM_MAX; i++) all[count++] = &first[i];
-    for (size_t i = 0; i < second_count && i < PARAM_MAX; i++) all[count++] = &second[i];
+    for (size_t i = 0; i < first_count && i < ARGS_MAX; i++) all[count++] = &first[i];
+    for (size_t i = 0; i < second_count && i < ARGS_MAX; i++) all[count++] = &second[i];
     const char *nearest = suggest(axis->key, all, count, param_name);
     const YamlNode key = yaml_key(axis);
     if (nearest)
@@ -239,9 +238,9 @@ static bool unknown_axis(const YamlNode *axis, const char *where, const Param *f
 }
 
 // Each value alone must be one that the parameter takes.
-static bool check_values(const Param *p, const YamlNode *axis, void *scratch, Error *e) {
+static bool check_values(const Arg *p, const YamlNode *axis, void *scratch, Error *e) {
     for (const YamlNode *v = axis->first; v; v = v->next)
-        if (!param_set(p, 1, scratch, p->name, v->text, e))
+        if (!args_set(p, 1, scratch, p->name, v->text, e))
             return error_within(e, "%s:%d:%d", v->file, v->line, v->column);
     return true;
 }
@@ -255,7 +254,7 @@ static bool read_section(Experiment *x, int i, Error *e) {
     if (map->kind != NODE_MAP)
         return yaml_error(map, e, "'%s' must be a map: lines such as '%s: ...'", s->name, s->params[0].name);
     for (YamlNode *axis = map->first; axis; axis = axis->next) {
-        const Param *p = find_param(s->params, s->count, axis->key);
+        const Arg *p = find_param(s->params, s->count, axis->key);
         if (!p) return unknown_axis(axis, s->name, s->params, s->count, NULL, 0, e);
         if (!axis_expand(&x->tree, axis, e) || !check_values(p, axis, &scratch, e)) return false;
     }
@@ -264,8 +263,8 @@ static bool read_section(Experiment *x, int i, Error *e) {
 
 static bool read_method_axis(Experiment *x, const MethodSpec *m, YamlNode *axis, void *scratch, Error *e) {
     const MethodInfo *info = m->info;
-    const Param *own = find_param(info->params, info->param_count, axis->key);
-    const Param *setting = find_param(settings_params, settings_count, axis->key);
+    const Arg *own = find_param(info->params, info->param_count, axis->key);
+    const Arg *setting = find_param(settings_params, settings_count, axis->key);
     Settings settings;
     if (!own && !setting) {
         char where[128];
@@ -332,8 +331,7 @@ static bool read_method(Experiment *x, MethodSpec *m, Error *e) {
     const YamlNode *at = yaml_find(m->at, "name") ? yaml_find(m->at, "name") : m->at;
     m->info = method_find(m->name, e);
     if (!m->info) return error_within(e, "%s:%d:%d", at->file, at->line, at->column);
-    void *scratch = mem_alloc(1, m->info->param_size);
-    if (!scratch) return error_system(e, "out of memory");
+    void *scratch = mem_new(1, m->info->param_size);
     bool ok = (!m->matrix || read_axes(x, m, m->matrix, false, scratch, e)) && read_zips(x, m, scratch, e);
     mem_free(scratch);
     return ok && stand_once(m, m->matrix, e) && stand_once(m, m->zip, e) &&
@@ -348,7 +346,7 @@ static bool check_measurement(const Measurement *m, Error *e) {
 static bool read_experiment(Experiment *x, Error *e) {
     x->measurement = (Measurement){
         .at = x->tree.root, .warmup = 1, .passes = 1, .most_passes = 1000, .reruns = 2, .timing_error = 0.02};
-    if (!fields_read(&EXPERIMENT, x->tree.root, x, e)) return false;
+    if (!values_read(&EXPERIMENT, x->tree.root, x, e)) return false;
     if (!check_models(x, e) || !check_datasets(x, e) || !check_templates(x, e) ||
         !check_measurement(&x->measurement, e))
         return false;
@@ -381,8 +379,7 @@ static bool set_directory(YamlTree *t, const char *pair, size_t n, Error *e) {
     for (const char *p = pair + key + 1; p < pair + n; p++)
         text_add(&value, *p == '\'' ? "''" : p, *p == '\'' ? 2 : 1);
     text_puts(&value, "'");
-    bool ok = path.failed || value.failed ? error_system(e, "out of memory")
-                                          : yaml_set(t, "--model: ", text_get(&path), text_get(&value), e);
+    bool ok = yaml_set(t, "--model: ", text_get(&path), text_get(&value), e);
     text_release(&path);
     text_release(&value);
     return ok;
@@ -419,8 +416,7 @@ static bool parse(Experiment *x, const char *bytes, size_t n, const char *file,
 
 // The config at the other scale, as written, is one that can be run.
 static bool check_smoke(const char *bytes, size_t n, const char *file, Error *e) {
-    Experiment *smoke = mem_alloc(1, sizeof *smoke);
-    if (!smoke) return error_system(e, "out of memory");
+    Experiment *smoke = mem_new(1, sizeof *smoke);
     bool ok = parse(smoke, bytes, n, file, &(ExperimentChanges){.scale = SCALE_SECTION}, e);
     experiment_release(smoke);
     mem_free(smoke);
@@ -448,4 +444,72 @@ bool experiment_open(Experiment *x, const char *path, const ExperimentChanges *c
 void experiment_release(Experiment *x) {
     yaml_release(&x->tree);
     *x = (Experiment){0};
+}
+
+// --- a smaller scale: the section `smoke`
+
+static void add_child(YamlNode *map, YamlNode *child) {
+    if (map->last) map->last->next = child;
+    else map->first = child;
+    map->last = child;
+    child->next = NULL;
+    map->count++;
+}
+
+static bool put(YamlNode *at, YamlNode *with, Error *e);
+
+// What a key of `over` means in `at`: the child of a map (NULL: there is none yet), or an item of a list.
+static bool find_place(YamlNode *at, const YamlNode *over, YamlNode **out, Error *e) {
+    *out = at->kind == NODE_MAP ? yaml_find(at, over->key) : yaml_item(at, over->key, e);
+    if (at->kind == NODE_MAP) return true;
+    if (!*out) {
+        const YamlNode key = yaml_key(over);
+        return error_within(e, "%s:%d:%d", key.file, key.line, key.column);
+    }
+    if ((*out)->kind == NODE_VALUE && over->kind == NODE_MAP)
+        return yaml_error(*out, e, "'%s' stands alone: write {name: %s}, or nothing can be changed in it",
+                          (*out)->text, (*out)->text);
+    return true;
+}
+
+static bool put_each(YamlNode *at, YamlNode *map, Error *e) {
+    for (YamlNode *n = map->first, *next; n; n = next) {
+        YamlNode *place;
+        next = n->next;
+        if (!find_place(at, n, &place, e)) return false;
+        if (place && !put(place, n, e)) return false;
+        if (!place) add_child(at, n);
+    }
+    return true;
+}
+
+static bool put(YamlNode *at, YamlNode *with, Error *e) {
+    if (with->kind == NODE_MAP && at->kind != NODE_VALUE) return put_each(at, with, e);
+    yaml_become(at, with);
+    return true;
+}
+
+static bool apply(YamlNode *root, YamlNode *section, Error *e) {
+    if (section->kind != NODE_MAP)
+        return yaml_error(section, e, "'" SCALE_SECTION "' must be a map of sections: {generation: ...}");
+    for (const char *const *key = (const char *const[]){SCALE_SECTION, "name", NULL}; *key; key++) {
+        const YamlNode *n = yaml_find(section, *key);
+        const YamlNode at = n ? yaml_key(n) : *section;
+        if (n) return yaml_error(&at, e, "'" SCALE_SECTION "' has no '%s': take it away", *key);
+    }
+    if (!put_each(root, section, e)) return false;
+    section->first = section->last = NULL;
+    section->count = 0;
+    return true;
+}
+
+bool scale_apply(YamlTree *t, const char *scale, Error *e) {
+    YamlNode *section = yaml_find(t->root, SCALE_SECTION);
+    if (!scale || strcmp(scale, "full") == 0) return true;
+    if (strcmp(scale, SCALE_SECTION) != 0)
+        return error_input(e, "--scale is '%s', must be " SCALE_SECTION " or full", scale);
+    return section ? apply(t->root, section, e)
+                   : yaml_error(t->root, e,
+                                "this config has no section '" SCALE_SECTION "': it says nothing of that "
+                                "scale");
 }

@@ -5,10 +5,13 @@
 // place.
 #pragma once
 #include "datasets/datasets.h"
+#include "engine/base/args.h"
 #include "engine/decode/method.h"
-#include "harness/config/fields.h"
-#include "harness/program/options.h"
 #include "harness/config/settings.h"
+#include "harness/config/values.h"
+#include "harness/config/yaml.h"
+
+#include <stdbool.h>
 
 enum { EXPERIMENT_MODELS = 32, EXPERIMENT_DATASETS = 32, EXPERIMENT_METHODS = 64 };
 
@@ -36,7 +39,7 @@ typedef struct DatasetSpec {
     const char *format;   // of path; NULL: by its ending
     const char *split;    // NULL: all
     const char *template; // chat template, or TEMPLATE_OF_MODEL; NULL: texts as written
-    FieldTexts parts;     // names of datasets to concatenate, `limit` rows of each; none: it is one itself
+    Words parts;          // names of datasets to concatenate, `limit` rows of each; none: it is one itself
     int limit;            // rows; 0: all
     int turns;            // of a conversation, at most
     int order;            // DatasetOrder
@@ -69,8 +72,8 @@ typedef struct Measurement {
 typedef struct Experiment {
     const YamlNode *at;
     const char *name, *about;
-    FieldTexts tables, plots; // that it is for
-    FieldTexts chosen;        // what a paper leaves open, and what was taken
+    Words tables, plots; // that it is for
+    Words chosen;        // what a paper leaves open, and what was taken
     ModelSpec models[EXPERIMENT_MODELS];
     DatasetSpec datasets[EXPERIMENT_DATASETS];
     MethodSpec methods[EXPERIMENT_METHODS];
@@ -83,9 +86,9 @@ typedef struct Experiment {
 
 // What the command line changes, in this order: scale, model, sets.
 typedef struct ExperimentChanges {
-    const OptionList *sets; // "path=value" each (yaml_set), in order; NULL: none
-    const char *model;      // "target=DIR[,draft=DIR,...]" in place of all models; NULL: as written
-    const char *scale;      // "smoke", with what the config says of it; NULL or "full": as written
+    const Words *sets; // "path=value" each (yaml_set), in order; NULL: none
+    const char *model; // "target=DIR[,draft=DIR,...]" in place of all models; NULL: as written
+    const char *scale; // "smoke", with what the config says of it; NULL or "full": as written
 } ExperimentChanges;
 
 // False with e filled, and an empty config. `changes` may be NULL. What the config says of another scale is
@@ -97,3 +100,10 @@ bool experiment_open(Experiment *x, const char *path, const ExperimentChanges *c
 #define TEMPLATE_OF_MODEL "model"
 const char *experiment_template(const Experiment *x, int model, int dataset);
 void experiment_release(Experiment *x); // takes an empty one
+
+// --- a smaller scale
+
+#define SCALE_SECTION "smoke"
+
+// scale: "full" or NULL, which changes nothing, or "smoke". Below the section nothing is left then.
+bool scale_apply(YamlTree *t, const char *scale, Error *e);

@@ -4,16 +4,14 @@
 
 #include <string.h>
 
-enum { MOST_PARAMS = 2 * PARAM_MAX };
-
-static bool out_of_memory(Error *e) { return error_system(e, "out of memory for the name of a point"); }
+enum { MOST_PARAMS = 2 * ARGS_MAX };
 
 // A method's parameters are in its decoder after the colon, "key=value,..."; a baseline has none.
 static const MethodInfo *info_of(const Experiment *x, const Point *p) {
     return p->method >= 0 ? x->methods[p->method].info : method_find("autoregressive", NULL);
 }
 
-static const Param *find(const Param *params, size_t count, const char *name) {
+static const Arg *find(const Arg *params, size_t count, const char *name) {
     for (size_t i = 0; i < count; i++)
         if (strcmp(params[i].name, name) == 0) return &params[i];
     return NULL;
@@ -22,17 +20,16 @@ static const Param *find(const Param *params, size_t count, const char *name) {
 // --- parameters one by one -------------------------------------------------------------------------------
 
 // A value alone, as param_write writes it.
-static void write_value(const Param *p, const void *values, Text *out) {
+static void write_value(const Arg *p, const void *values, Text *out) {
     Text pair = {0};
-    param_write(p, 1, values, &pair);
+    args_write(p, 1, values, &pair);
     const char *equals = strchr(text_get(&pair), '=');
     text_puts(out, equals ? equals + 1 : "");
-    out->failed = out->failed || pair.failed;
     text_release(&pair);
 }
 
-static void add_params(PointName *n, const char *section, const Param *params, size_t count,
-                       const void *values, Text *texts) {
+static void add_params(PointName *n, const char *section, const Arg *params, size_t count, const void *values,
+                       Text *texts) {
     for (size_t i = 0; i < count && n->param_count < MOST_PARAMS; i++) {
         n->params[n->param_count++] = (StoreParam){.section = section, .name = params[i].name};
         write_value(&params[i], values, texts);
@@ -42,27 +39,25 @@ static void add_params(PointName *n, const char *section, const Param *params, s
 
 static void *read_values(const MethodInfo *info, const Point *p) {
     const char *colon = strchr(p->decoder, ':');
-    void *values = mem_alloc(1, info->param_size ? info->param_size : 1);
+    void *values = mem_new(1, info->param_size ? info->param_size : 1);
     if (!values) return NULL;
-    param_defaults(info->params, info->param_count, values);
-    if (colon && !param_parse(info->params, info->param_count, values, colon + 1, NULL)) {
+    args_defaults(info->params, info->param_count, values);
+    if (colon && !args_parse(info->params, info->param_count, values, colon + 1, NULL)) {
         mem_free(values);
         return NULL;
     }
     return values;
 }
 
-static bool list_params(PointName *n, const MethodInfo *info, const Point *p, const void *values, Error *e) {
+static bool list_params(PointName *n, const MethodInfo *info, const Point *p, const void *values) {
     Text texts = {0};
-    n->params = mem_alloc(MOST_PARAMS + 1, sizeof *n->params);
-    if (!n->params) return out_of_memory(e);
+    n->params = mem_new(MOST_PARAMS + 1, sizeof *n->params);
     add_params(n, "method", info->params, info->param_count, values, &texts);
     for (int i = 0; i < SETTINGS_SECTIONS; i++)
         add_params(n, settings_sections[i].name, settings_sections[i].params, settings_sections[i].count,
                    &p->settings, &texts);
-    n->texts = texts.failed ? NULL : mem_text(texts.data, texts.length);
+    n->texts = mem_text(texts.data, texts.length);
     text_release(&texts);
-    if (!n->texts) return out_of_memory(e);
     const char *at = n->texts;
     for (int i = 0; i < n->param_count; i++, at += strlen(at) + 1) n->params[i].value = at;
     return true;
@@ -72,8 +67,8 @@ static bool list_params(PointName *n, const MethodInfo *info, const Point *p, co
 
 static void name_axis(const MethodInfo *info, const Point *p, const void *values, const YamlNode *axis,
                       bool all, Text *out) {
-    const Param *own = find(info->params, info->param_count, axis->key);
-    const Param *setting = find(settings_params, settings_count, axis->key);
+    const Arg *own = find(info->params, info->param_count, axis->key);
+    const Arg *setting = find(settings_params, settings_count, axis->key);
     if (axis->count < 2 && !all) return;
     text_printf(out, " %s=", axis->key);
     if (own) write_value(own, values, out);
@@ -98,13 +93,12 @@ static void write_label(const Experiment *x, const Point *p, const MethodInfo *i
     for (int i = 0; i < SETTINGS_SECTIONS; i++) name_axes(info, p, values, x->settings[i], false, out);
 }
 
-bool point_name(const Experiment *x, const Point *p, PointName *out, Error *e) {
+bool point_name(const Experiment *x, const Point *p, PointName *out) {
     const MethodInfo *info = info_of(x, p);
     *out = (PointName){.method = info->name};
     void *values = read_values(info, p);
-    bool ok = values ? list_params(out, info, p, values, e) : out_of_memory(e);
+    bool ok = values && list_params(out, info, p, values);
     if (ok) write_label(x, p, info, values, &out->label);
-    if (ok && out->label.failed) ok = out_of_memory(e);
     mem_free(values);
     if (!ok) point_name_release(out);
     return ok;

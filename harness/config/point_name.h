@@ -12,5 +12,5 @@ typedef struct PointName {
     char *texts; // that params point to
 } PointName;
 
-bool point_name(const Experiment *x, const Point *p, PointName *out, Error *e);
+bool point_name(const Experiment *x, const Point *p, PointName *out);
 void point_name_release(PointName *n); // takes an empty one

@@ -33,7 +33,7 @@ bool repeat_is_done(const Measurement *m, int passes, double error, double spent
 }
 
 void repeat_outliers(const double *seconds, int passes, int stride, bool *out) {
-    double *sorted = mem_alloc((size_t)passes, sizeof *sorted);
+    double *sorted = mem_new((size_t)passes, sizeof *sorted);
     for (int i = 0; i < passes; i++) out[i] = false;
     if (!sorted || passes < 3) {
         mem_free(sorted);

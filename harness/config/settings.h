@@ -1,21 +1,21 @@
 // What a point sets beside its method: where and how the model runs, and what is generated. Each row is a
-// parameter like a method's (engine/decode/param.h) and so may be an axis: of the whole experiment, or of one
+// parameter like a method's (engine/base/args.h) and so may be an axis: of the whole experiment, or of one
 // method.
 #pragma once
-#include "engine/decode/param.h"
+#include "engine/base/args.h"
 
 typedef struct Settings {
     // hardware
-    char device[PARAM_TEXT_SIZE]; // cpu, cuda[:n], "cuda:0+cuda:1", auto, null
-    int math;                     // SettingsMath
-    int compute;                  // SettingsCompute
-    int threads;                  // 0: one a core
-    int layout;                   // Layout (engine/core/tree.h)
-    bool merge;                   // equal prefixes run once
-    int max_rows;                 // of a step; 0: as many as a method asks for
-    bool sliding_window;          // off: as if the model had none
-    int weights;                  // SettingsWeights
-    int attention;                // SettingsAttention
+    char device[ARG_TEXT_SIZE]; // cpu, cuda[:n], "cuda:0+cuda:1", auto, null
+    int math;                   // SettingsMath
+    int compute;                // SettingsCompute
+    int threads;                // 0: one a core
+    int layout;                 // Layout (engine/core/tree.h)
+    bool merge;                 // equal prefixes run once
+    int max_rows;               // of a step; 0: as many as a method asks for
+    bool sliding_window;        // off: as if the model had none
+    int weights;                // SettingsWeights
+    int attention;              // SettingsAttention
     // generation
     int max_tokens;
     double temperature; // 0 is greedy
@@ -33,7 +33,7 @@ typedef enum { SETTINGS_AS_STORED, SETTINGS_F32, SETTINGS_BF16, SETTINGS_F16 } S
 // The rows of a section of the config.
 typedef struct SettingsSection {
     const char *name;
-    const Param *params;
+    const Arg *params;
     size_t count;
 } SettingsSection;
 
@@ -41,7 +41,7 @@ enum { SETTINGS_SECTIONS = 2 };
 extern const SettingsSection settings_sections[SETTINGS_SECTIONS]; // hardware, generation
 
 // The rows of both, in that order.
-extern const Param *const settings_params;
+extern const Arg *const settings_params;
 extern const size_t settings_count;
 
 // As --compute names it; NULL: as the weights.

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIMENSIONS_MAX = 2 * PARAM_MAX, VARIABLES_MAX = 2 * PARAM_MAX + 2 };
+enum { DIMENSIONS_MAX = 2 * ARGS_MAX, VARIABLES_MAX = 2 * ARGS_MAX + 2 };
 
 typedef struct Dimension {
     const YamlNode *axis;
@@ -42,11 +42,9 @@ typedef struct Expansion {
     Error *e;
 } Expansion;
 
-static bool out_of_memory(Error *e) { return error_system(e, "out of memory for the points of a sweep"); }
-
 // --- the grid --------------------------------------------------------------------------------------------
 
-static const Param *find(const Param *params, size_t count, const char *name) {
+static const Arg *find(const Arg *params, size_t count, const char *name) {
     for (size_t i = 0; i < count; i++)
         if (strcmp(params[i].name, name) == 0) return &params[i];
     return NULL;
@@ -107,16 +105,16 @@ static void set_axis(Grid *g, const YamlNode *axis, int at) {
     const MethodInfo *info = g->method->info;
     const YamlNode *value = axis->first;
     for (int i = 0; i < at; i++) value = value->next;
-    const Param *own = find(info->params, info->param_count, axis->key);
-    const Param *p = own ? own : find(settings_params, settings_count, axis->key);
-    bool ok = param_set(p, 1, own ? g->values : (void *)&g->point.settings, p->name, value->text, NULL);
+    const Arg *own = find(info->params, info->param_count, axis->key);
+    const Arg *p = own ? own : find(settings_params, settings_count, axis->key);
+    bool ok = args_set(p, 1, own ? g->values : (void *)&g->point.settings, p->name, value->text, NULL);
     assert(ok);
     (void)ok;
 }
 
 static void set_position(Grid *g) {
-    param_defaults(g->method->info->params, g->method->info->param_count, g->values);
-    param_defaults(settings_params, settings_count, &g->point.settings);
+    args_defaults(g->method->info->params, g->method->info->param_count, g->values);
+    args_defaults(settings_params, settings_count, &g->point.settings);
     for (int i = 0; i < g->count; i++) {
         const Dimension *d = &g->dimensions[i];
         for (const YamlNode *axis = d->axis; axis; axis = d->zipped ? axis->next : NULL)
@@ -126,22 +124,23 @@ static void set_position(Grid *g) {
 
 // --- exclude where ---------------------------------------------------------------------------------------
 
-static Variable variable_of(const Param *p, const void *values) {
-    const void *at = (const char *)values + p->offset;
+static Variable variable_of(const Arg *p, const void *values) {
+    const void *at = (const char *)values + p->at;
     Variable v = {.name = p->name};
     switch (p->type) {
-    case PARAM_INT: v.number = *(const int *)at; break;
-    case PARAM_REAL: v.number = *(const double *)at; break;
-    case PARAM_TEXT:
-    case PARAM_METHODS: v.text = at; break;
-    case PARAM_BOOL:
+    case ARG_INT: v.number = *(const int *)at; break;
+    case ARG_REAL: v.number = *(const double *)at; break;
+    case ARG_TEXT:
+    case ARG_METHODS: v.text = at; break;
+    case ARG_FLAG:
         v.text = *(const bool *)at ? "on" : "off";
         v.choices = condition_on_off;
         break;
-    case PARAM_CHOICE:
+    case ARG_CHOICE:
         v.text = p->choices[*(const int *)at];
         v.choices = p->choices;
         break;
+    default: assert(!"an axis of a type that no setting has");
     }
     return v;
 }
@@ -215,21 +214,21 @@ void sweep_describe(const Experiment *x, const Point *p, Text *out) {
     write_text(out, "method", p->decoder);
 }
 
-static bool write_decoder(const Grid *g, Point *p, Error *e) {
+static bool write_decoder(const Grid *g, Point *p) {
     const MethodInfo *info = g->method->info;
     Text text = {0};
     text_puts(&text, info->name);
     if (info->param_count) text_puts(&text, ":");
-    param_write(info->params, info->param_count, g->values, &text);
-    p->decoder = text.failed ? NULL : mem_text(text.data, text.length);
+    args_write(info->params, info->param_count, g->values, &text);
+    p->decoder = mem_text(text.data, text.length);
     text_release(&text);
-    return p->decoder || out_of_memory(e);
+    return p->decoder;
 }
 
 static bool hash_point(const Experiment *x, Point *p, Error *e) {
     Text text = {0};
     sweep_describe(x, p, &text);
-    bool ok = text.failed ? out_of_memory(e) : sha256_bytes(text.data, text.length, p->hash, e);
+    bool ok = sha256_bytes(text.data, text.length, p->hash, e);
     text_release(&text);
     return ok;
 }
@@ -249,9 +248,7 @@ static bool remember(Seen *seen, const Point *points, const char *hash, int inde
 
 static bool add_point(Expansion *run, Point *p) {
     Sweep *s = run->sweep;
-    void *points = s->points;
-    if (!mem_grow(&points, &run->capacity, (size_t)s->count + 1, sizeof *p)) return out_of_memory(run->e);
-    s->points = points;
+    mem_grow(&s->points, &run->capacity, (size_t)s->count + 1, sizeof *p);
     if (!remember(&run->seen, s->points, p->hash, s->count)) {
         mem_free(p->decoder);
         s->repeated++;
@@ -270,8 +267,7 @@ static bool take_position(Expansion *run, Grid *g) {
         return true;
     }
     Point p = g->point;
-    if (write_decoder(g, &p, run->e) && hash_point(run->experiment, &p, run->e) && add_point(run, &p))
-        return true;
+    if (write_decoder(g, &p) && hash_point(run->experiment, &p, run->e) && add_point(run, &p)) return true;
     mem_free(p.decoder);
     return false;
 }
@@ -285,8 +281,7 @@ static bool walk_grid(Expansion *run, int model, int dataset, int method) {
     const Experiment *x = run->experiment;
     Grid g = {.experiment = x, .method = &x->methods[method]};
     g.point = (Point){.model = model, .dataset = dataset, .method = method};
-    g.values = mem_alloc(1, g.method->info->param_size);
-    if (!g.values) return out_of_memory(run->e);
+    g.values = mem_new(1, g.method->info->param_size);
     lay_out(&g);
     bool ok;
     do ok = take_position(run, &g);
@@ -326,7 +321,7 @@ static bool hash_sweep(const Experiment *x, Sweep *s, Error *e) {
                 "warmup=%d,passes=%d,most_passes=%d,reruns=%d,stop=%d,timing_error=%.17g,time_limit=%.17g\n",
                 m->warmup, m->passes, m->most_passes, m->reruns, m->stop, m->timing_error, m->time_limit);
     for (int i = 0; i < s->count; i++) text_printf(&text, "%s\n", s->points[i].hash);
-    bool ok = text.failed ? out_of_memory(e) : sha256_bytes(text.data, text.length, s->hash, e);
+    bool ok = sha256_bytes(text.data, text.length, s->hash, e);
     text_release(&text);
     return ok;
 }
@@ -335,8 +330,8 @@ bool sweep_expand(const Experiment *x, Sweep *out, Error *e) {
     Expansion run = {.experiment = x, .sweep = out, .seen.size = 2 * SWEEP_MAX, .e = e};
     *out = (Sweep){0};
     if (!check_size(x, e)) return false;
-    run.seen.slots = mem_alloc(run.seen.size, sizeof *run.seen.slots);
-    bool ok = run.seen.slots ? walk_all(&run) && hash_sweep(x, out, e) : out_of_memory(e);
+    run.seen.slots = mem_new(run.seen.size, sizeof *run.seen.slots);
+    bool ok = walk_all(&run) && hash_sweep(x, out, e);
     mem_free(run.seen.slots);
     if (ok && out->count == 0)
         ok = yaml_error(x->at, e, "no points are left: 'exclude where' takes all %d away", out->excluded);

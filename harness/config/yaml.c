@@ -32,19 +32,13 @@ YamlNode *yaml_find(const YamlNode *map, const char *key) {
 
 // --- nodes -----------------------------------------------------------------------------------------------
 
-static bool out_of_memory(Error *e) { return error_system(e, "out of memory reading YAML"); }
-
 // A copy of `place` with nothing in it and nothing of its own, owned by the tree.
 static YamlNode *new_node(YamlTree *t, YamlKind kind, const YamlNode *place, Error *e) {
     if (t->nodes == YAML_NODES) {
         yaml_error(place, e, "there are more than %d values: take some away", YAML_NODES);
         return NULL;
     }
-    YamlNode *n = mem_alloc(1, sizeof *n);
-    if (!n) {
-        out_of_memory(e);
-        return NULL;
-    }
+    YamlNode *n = mem_new(1, sizeof *n);
     *n = (YamlNode){.kind = kind, .file = place->file, .line = place->line, .column = place->column};
     n->older = t->newest;
     t->newest = n;
@@ -52,10 +46,10 @@ static YamlNode *new_node(YamlTree *t, YamlKind kind, const YamlNode *place, Err
     return n;
 }
 
-static bool set_text(char **own, const char **shown, const char *text, size_t n, Error *e) {
+static bool set_text(char **own, const char **shown, const char *text, size_t n) {
     *own = mem_text(text, n);
     *shown = *own;
-    return *own != NULL || out_of_memory(e);
+    return *own != NULL;
 }
 
 static void add_child(YamlNode *parent, YamlNode *child) {
@@ -67,7 +61,7 @@ static void add_child(YamlNode *parent, YamlNode *child) {
 
 static YamlNode *new_value(YamlTree *t, const YamlNode *place, const char *text, size_t n, Error *e) {
     YamlNode *value = new_node(t, NODE_VALUE, place, e);
-    return value && set_text(&value->own_text, &value->text, text, n, e) ? value : NULL;
+    return value && set_text(&value->own_text, &value->text, text, n) ? value : NULL;
 }
 
 bool yaml_append(YamlTree *t, YamlNode *list, const YamlNode *like, const char *text, Error *e) {
@@ -119,7 +113,7 @@ static YamlNode place_of_byte(const Reading *r, size_t offset) {
 
 static bool parser_failed(const Reading *r) {
     const yaml_parser_t *p = &r->parser;
-    if (p->error == YAML_MEMORY_ERROR) return out_of_memory(r->e);
+    if (p->error == YAML_MEMORY_ERROR) mem_exhausted(r->size);
     YamlNode at =
         p->error == YAML_READER_ERROR ? place_of_byte(r, p->problem_offset) : place_at(r, p->problem_mark);
     return yaml_error(&at, r->e, "this is not YAML: %s", p->problem ? p->problem : "unknown reason");
@@ -220,10 +214,7 @@ static YamlNode *read_node(YamlTree *t, const char *bytes, size_t n, const char 
         error_input(e, "%s:1:1: it has more than %d bytes: no config needs so many", file, YAML_BYTES);
         return NULL;
     }
-    if (!yaml_parser_initialize(&r.parser)) {
-        out_of_memory(e);
-        return NULL;
-    }
+    if (!yaml_parser_initialize(&r.parser)) mem_exhausted(n);
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)bytes, n);
     bool ok = take_all(&r);
     yaml_parser_delete(&r.parser);
@@ -240,8 +231,7 @@ static const char *keep_file(YamlTree *t, const char *prefix, const char *name, 
     }
     int n = snprintf(whole, sizeof whole, "%s%s", prefix, name);
     char *kept = mem_text(whole, n < (int)sizeof whole ? (size_t)n : sizeof whole - 1);
-    if (kept) t->files[t->file_count++] = kept;
-    else out_of_memory(e);
+    t->files[t->file_count++] = kept;
     return kept;
 }
 
@@ -294,7 +284,7 @@ static YamlNode *find_or_make(YamlTree *t, YamlNode *map, const char *key, const
     YamlNode *found = yaml_find(map, key);
     if (found) return found;
     YamlNode *made = new_node(t, NODE_MAP, place, e);
-    if (!made || !set_text(&made->own_key, &made->key, key, strlen(key), e)) return NULL;
+    if (!made || !set_text(&made->own_key, &made->key, key, strlen(key))) return NULL;
     made->key_line = place->line;
     made->key_column = place->column;
     add_child(map, made);

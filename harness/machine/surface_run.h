@@ -4,7 +4,7 @@
 #pragma once
 #include "harness/machine/bench.h"
 #include "harness/program/line.h"
-#include "harness/program/lists.h"
+#include "engine/base/args.h"
 #include "results/store.h"
 
 typedef struct SurfacePlan {

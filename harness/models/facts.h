@@ -13,10 +13,10 @@ typedef struct EngineFacts {
 TargetFacts facts_of(const EngineFacts *of);
 
 // The row of --cache in a command's options.
-#define CACHE_OPTION(at)                                                                                  \
-    {                                                                                                     \
-        "cache", 0, OPTION_TEXT, at, 0, 0, "DIR", "keeps what is made of a model once; '' keeps nothing", \
-            "$XDG_CACHE_HOME/outpace or ~/.cache/outpace"                                                 \
+#define CACHE_OPTION(at)                                                                                 \
+    {                                                                                                    \
+        "cache", ARG_WORD, at, .help = "keeps what is made of a model once; '' keeps nothing",           \
+                               .value = "DIR", .fallback = "$XDG_CACHE_HOME/outpace or ~/.cache/outpace" \
     }
 
 // The directory for what is made once: `option` where it is given ("" is none), else outpace/ under

@@ -2,7 +2,7 @@
 // and exits.
 #pragma once
 #include "engine/base/error.h"
-#include "harness/program/options.h"
+#include "engine/base/args.h"
 
 // What a run ends with. EXIT_DONE etc. are the program's exit codes.
 typedef enum {
@@ -13,31 +13,34 @@ typedef enum {
     EXIT_INTERRUPTED = 130 // as ERROR_INTERRUPTED has it
 } ExitCode;
 
-typedef struct Command {
-    const char *name;
+typedef struct Command Command;
+struct Command {
+    const char *name;    // of a part: "store export"
     const char *usage;   // what follows the name
     const char *summary; // one line
     const char *lesson;  // what --help says beside the options: what it does, with examples
     int arguments[2];    // at least and at most how many it takes, options not counted
-    const Option *options;
+    const Arg *options;
     size_t option_count;
     const char *kept; // what an interruption leaves behind (interrupt.h)
     bool bulk;        // it may print millions of lines: a write each would take longer than they do
     // argv[0] is the command's name. False with e filled, or *code set (0 where it is not).
-    bool (*run)(int argc, char **argv, int *code, Error *e);
-} Command;
+    bool (*run)(int argc, char **argv, int *code, Error *e); // NULL: it has only parts
+    const Command *const *parts;                             // chosen by their second word; ends in NULL
+};
 
-extern const Command command_bench, command_compare, command_datasets, command_datastore, command_doctor,
-    command_export, command_fit, command_gc, command_generate, command_import, command_list, command_merge,
-    command_methods, command_model, command_plan, command_plot, command_replay, command_report,
-    command_resume, command_run, command_show, command_simulate, command_sql, command_status, command_surface,
-    command_table, command_tokenize, command_tokenizer, command_train, command_tune, command_validate,
-    command_verify, command_version;
+extern const Command command_bench, command_compare, command_datasets, command_doctor, command_fit,
+    command_generate, command_methods, command_model, command_plan, command_plot, command_replay,
+    command_report, command_run, command_show, command_simulate, command_sql, command_store, command_table,
+    command_tokenizer, command_train, command_tune, command_verify;
+
+// Parts of other commands, which live in files of their own.
+extern const Command command_bench_store, command_datasets_index, command_store_export, command_store_import,
+    command_tokenizer_encode, command_tokenizer_decode;
 
 // Parses by the command's table. On --help prints it and sets *stop; otherwise there are as many arguments as
 // the row says.
-bool command_parse(const Command *c, int argc, char **argv, void *values, Positionals *rest, bool *stop,
-                   Error *e);
+bool command_parse(const Command *c, int argc, char **argv, void *values, Words *rest, bool *stop, Error *e);
 
 // The error for arguments that do not go together: how the command is used. Returns false.
 bool command_misused(const Command *c, Error *e);

@@ -1,10 +1,10 @@
 // Stop strings in a stream: text is held back only as long as it could still become one.
 #pragma once
 #include "engine/base/text.h"
-#include "harness/program/options.h"
+#include "engine/base/args.h"
 
 typedef struct StopFilter {
-    const OptionList *stops; // none of them empty
+    const Words *stops; // none of them empty
     Text held;
 } StopFilter;
 

@@ -15,11 +15,11 @@ typedef struct PoolParams {
 } PoolParams;
 
 #define AT(name) offsetof(PoolParams, name)
-static const Param PARAMS[] = {
-    {"K", PARAM_INT, AT(K), 1, 256, "20", NULL, "phrases tried, at most"},
-    {"beta", PARAM_INT, AT(beta), 2, 32, "7", NULL, "tokens of a phrase"},
-    {"W", PARAM_INT, AT(W), 1, 1024, "20", NULL, "phrases kept under a token"},
-    {"warm", PARAM_BOOL, AT(warm), 0, 0, "off", NULL, "keep the phrases from text to text"},
+static const Arg PARAMS[] = {
+    {"K", ARG_INT, AT(K), 1, 256, "20", .help = "phrases tried, at most"},
+    {"beta", ARG_INT, AT(beta), 2, 32, "7", .help = "tokens of a phrase"},
+    {"W", ARG_INT, AT(W), 1, 1024, "20", .help = "phrases kept under a token"},
+    {"warm", ARG_FLAG, AT(warm), .fallback = "off", .help = "keep the phrases from text to text"},
 };
 #undef AT
 
@@ -99,8 +99,8 @@ bool replay_pool_open(Method *m, const char *text, const MethodEnv *env, Error *
     size_t n = strcspn(text, ":");
     *m = (Method){.info = &INFO, .values = mem_alloc(1, INFO.param_size)};
     if (!m->values) return error_system(e, "out of memory for method '%s'", NAME);
-    param_defaults(PARAMS, INFO.param_count, m->values);
-    if (param_parse(PARAMS, INFO.param_count, m->values, text[n] ? text + n + 1 : "", e) &&
+    args_defaults(PARAMS, INFO.param_count, m->values);
+    if (args_parse(PARAMS, INFO.param_count, m->values, text[n] ? text + n + 1 : "", e) &&
         (m->self = pool_open(env, m->values, e)))
         return true;
     error_within(e, "method '%s'", NAME);

@@ -80,7 +80,8 @@ bool script_open(Session *session, Script **script, int vocab, int context, Erro
     shape.context = context;
     BackendOptions o = {.max_nodes = TREE_MAX_NODES};
     if (!(*script = mem_alloc(1, sizeof **script))) return error_system(e, "out of memory");
-    return session_init(session, &SCRIPT, *script, &shape, &o, e);
+    session_init(session, &SCRIPT, *script, &shape, &o);
+    return true;
 }
 
 void script_set(Script *script, const int *tokens, int count) {

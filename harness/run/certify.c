@@ -66,7 +66,8 @@ bool certify_sampled(Session *s, const IdList *prompt, const int *ids, int count
     Sampler sampler = {0};
     int vocab = s->shape.vocab, last = (int)prompt->count - 1, *all = join(prompt, ids, count, e);
     float *p = mem_alloc((size_t)vocab, sizeof *p);
-    bool ok = all && sampler_init(&sampler, &out->sampling, vocab, e);
+    bool ok = all != NULL;
+    sampler_init(&sampler, &out->sampling, vocab);
     if (ok && !p) ok = error_system(e, "out of memory for %d probabilities", vocab);
     session_reset(s);
     ok = ok && session_prefill(s, all, last, 0, 0, NULL, e);

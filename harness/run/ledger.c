@@ -131,7 +131,7 @@ static int64_t id_of(const Ledger *l, int point) { return point < 0 ? 0 : l->poi
 bool ledger_baseline(Ledger *l, int number, int baseline, int same_path, Error *e) {
     const Point *p = &l->inputs->schedule->points[number];
     PointName name;
-    if (!point_name(l->inputs->experiment, p, &name, e)) return false;
+    if (!point_name(l->inputs->experiment, p, &name)) return false;
     const char *rounding = inputs_rounding(l->inputs, p->model, &p->settings);
     if (rounding) name.params[name.param_count++] = (StoreParam){"hardware", "weights_rounded", rounding};
     StorePoint row = {.number = number + 1,

@@ -21,7 +21,7 @@ static bool copy(const char *text, char **out, Error *e) {
 
 static bool add_set(Prepared *p, char **slot, const char *path, const char *value, Error *e) {
     Text text = {0};
-    if (p->sets.count == OPTION_LIST_MAX) return error_input(e, "more than %d times --set", OPTION_LIST_MAX);
+    if (p->sets.count == WORDS_MAX) return error_input(e, "more than %d times --set", WORDS_MAX);
     text_printf(&text, "%s=%s", path, value);
     bool ok = !text.failed && copy(text_get(&text), slot, e);
     text_release(&text);
@@ -68,7 +68,7 @@ static bool read_overrides(const char *text, SweepOptions *o, json_t **words, Er
         if (!key || !value) return error_input(e, "the run's overrides are damaged");
         if (strcmp(key, "--scale") == 0) o->scale = value;
         else if (strcmp(key, "--model") == 0) o->model = value;
-        else if (o->sets.count < OPTION_LIST_MAX) o->sets.items[o->sets.count++] = value;
+        else if (o->sets.count < WORDS_MAX) o->sets.items[o->sets.count++] = value;
     }
     return true;
 }
@@ -140,7 +140,7 @@ bool prepare_refusals(const Prepared *p, Text *out, Error *e) {
         const Point *point = &p->sweep.points[i];
         PointName name;
         if (!why) continue;
-        if (!point_name(&p->experiment, point, &name, e)) return false;
+        if (!point_name(&p->experiment, point, &name)) return false;
         text_printf(out, "point %d, %s, model %s: %s\n", i + 1, SHOWN(text_get(&name.label)),
                     SHOWN(p->experiment.models[point->model].name), SHOWN(why));
         point_name_release(&name);

@@ -6,54 +6,42 @@
 
 // What the command line says beside the config.
 typedef struct SweepOptions {
-    OptionList sets;
+    Words sets;
     const char *scale, *model, *device, *cache, *db;
     int threads; // below 0: as the config says
 } SweepOptions;
 
 #define SWEEP_OPTIONS(AT)                                                                                  \
-    {"scale", 0, OPTION_TEXT,  AT(sweep.scale),                                                            \
-     0,       0, "smoke|full", "smoke: what the config says of it, in minutes on two cores",               \
-     "full"},                                                                                              \
-        {"set", 0, OPTION_LIST, AT(sweep.sets), 0, 0, "a.b=VALUE", "change the config; repeatable", NULL}, \
-        {"model",                                                                                          \
-         0,                                                                                                \
-         OPTION_TEXT,                                                                                      \
-         AT(sweep.model),                                                                                  \
-         0,                                                                                                \
-         0,                                                                                                \
-         "target=DIR[,draft=DIR,...]",                                                                     \
-         "in place of the config's models",                                                                \
-         NULL},                                                                                            \
+    {"scale",                                                                                              \
+     ARG_WORD,                                                                                             \
+     AT(sweep.scale),                                                                                      \
+     .help = "smoke: what the config says of it, in minutes on two cores",                                 \
+     .value = "smoke|full",                                                                                \
+     .fallback = "full"},                                                                                  \
+        {"set", ARG_WORDS, AT(sweep.sets), .help = "change the config; repeatable", .value = "a.b=VALUE"}, \
+        {"model", ARG_WORD, AT(sweep.model), .help = "in place of the config's models",                    \
+         .value = "target=DIR[,draft=DIR,...]"},                                                           \
         {"threads",                                                                                        \
-         0,                                                                                                \
-         OPTION_INT,                                                                                       \
+         ARG_INT,                                                                                          \
          AT(sweep.threads),                                                                                \
          0,                                                                                                \
          1024,                                                                                             \
-         "N",                                                                                              \
-         "the same as --set hardware.threads=N",                                                           \
-         "the config's"},                                                                                  \
-        {"device",                                                                                         \
-         0,                                                                                                \
-         OPTION_TEXT,                                                                                      \
-         AT(sweep.device),                                                                                 \
-         0,                                                                                                \
-         0,                                                                                                \
-         "NAME",                                                                                           \
-         "the same as --set hardware.device=NAME",                                                         \
-         "the config's"},                                                                                  \
+         "the config's",                                                                                   \
+         .help = "the same as --set hardware.threads=N",                                                   \
+         .value = "N"},                                                                                    \
+        {"device",         ARG_WORD,                                                                       \
+         AT(sweep.device), .help = "the same as --set hardware.device=NAME",                               \
+         .value = "NAME",  .fallback = "the config's"},                                                    \
         CACHE_OPTION(AT(sweep.cache)), {                                                                   \
-        "db", 0, OPTION_TEXT, AT(sweep.db), 0, 0, "FILE", "the store", STORE_DEFAULT                       \
+        "db", ARG_WORD, AT(sweep.db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT      \
     }
-
 
 typedef struct Prepared {
     char *config, *file; // the config's text, and what it is called
     char *overrides;     // a JSON array of the words that change it
     const char *cache;   // see facts_cache
     ExperimentChanges changes;
-    OptionList sets; // with what --threads and --device stand for
+    Words sets; // with what --threads and --device stand for
     char *threads, *device;
     Experiment experiment;
     Sweep sweep;

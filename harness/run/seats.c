@@ -21,7 +21,7 @@ bool seats_make(GroupRun *g, PointState *states, Error *e) {
         int point = in->schedule->members[g->group->first + i];
         PointName name;
         g->seats[i] = (Seat){.point = point, .state = &states[point]};
-        if (!point_name(in->experiment, &in->schedule->points[point], &name, e)) return false;
+        if (!point_name(in->experiment, &in->schedule->points[point], &name)) return false;
         g->seats[i].label = name.label;
         name.label = (Text){0};
         point_name_release(&name);

@@ -1,8 +1,11 @@
-// Every key is a row: its type, where its value goes, its limits. What has no fallback must be there.
-#include "harness/train/config.h"
+// Every key is a row: its type, the place of its value, its limits, and whether it must be given.
+// Command-line settings and presets are written into the YAML tree before it is read, so they pass the same
+// checks.
+#include "harness/train/train.h"
 
 #include "engine/base/text.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,71 +14,69 @@ static const char *const SCHEDULES[] = {"cosine", "stable", NULL};
 static const char *const DECAYS[] = {"all", "layers", NULL};
 
 #define AT(field) offsetof(TrainFile, field)
-// What any run has.
-#define RUN_KEYS                                                                                       \
-    {"files", FIELD_TEXTS, AT(files), 0, 0, .required = false},                                        \
-        {"domains", FIELD_NODE, AT(domain_map), 0, 0, .required = false},                              \
-        {"begun", FIELD_INT, AT(config.optimizer.begun), 0, 1 << 30, .required = false},               \
-        {"separator", FIELD_TEXT, AT(separator), 0, 0, .required = false},                             \
-        {"held_out", FIELD_REAL, AT(config.held_out), 0, 0.9, .required = false},                      \
-        {"held_out_rows", FIELD_INT, AT(config.held_out_rows), 1, 1 << 30, .required = false},         \
-        {"held_out_every", FIELD_INT, AT(held_out_every), 1, 1 << 30, .required = false},              \
-        {"checkpoint_every", FIELD_INT, AT(checkpoint_every), 1, 1 << 30, .required = false},          \
-        {"warmup", FIELD_INT, AT(config.optimizer.warmup), 0, 1 << 30, .required = false},             \
-        {"last_rate", FIELD_REAL, AT(config.optimizer.last_rate), 0, 10, .required = false},           \
-        {"beta1", FIELD_REAL, AT(config.optimizer.beta1), 0, 0.99999, .required = false},              \
-        {"beta2", FIELD_REAL, AT(config.optimizer.beta2), 0, 0.99999, .required = false},              \
-        {"epsilon", FIELD_REAL, AT(config.optimizer.epsilon), 0, 1, .required = false},                \
-        {"weight_decay", FIELD_REAL, AT(config.optimizer.weight_decay), 0, 10, .required = false},     \
-        {"clip", FIELD_REAL, AT(config.optimizer.clip), 0, 1e9, .required = false},                    \
-        {"optimizer", FIELD_CHOICE, AT(optimizer), 0, 0, .choices = OPTIMIZERS},                       \
-        {"momentum", FIELD_REAL, AT(config.optimizer.momentum), 0, 0.99999, .required = false},        \
-        {"schedule", FIELD_CHOICE, AT(schedule), 0, 0, .choices = SCHEDULES},                          \
-        {"cooldown", FIELD_REAL, AT(config.optimizer.cooldown), 0, 1, .required = false},              \
-        {"decays", FIELD_CHOICE, AT(decays), 0, 0, .choices = DECAYS},                                 \
-        {"embedding_rate", FIELD_REAL, AT(config.optimizer.embedding_rate), 0, 10, .required = false}, \
-        {"pass", FIELD_INT, AT(config.pass), 1, 1 << 20, .required = false},                           \
-        {"seed", FIELD_SEED, AT(config.seed), 0, 0, .required = false},                                \
-        {"threads", FIELD_INT, AT(config.threads), 0, 1024, .required = false}, {                      \
-        "isa", FIELD_TEXT, AT(isa), 0, 0, .required = false                                            \
+// The keys of any run.
+#define RUN_KEYS                                                                                 \
+    {"files", ARG_WORDS, .at = AT(files)}, {"domains", ARG_NODE, .at = AT(domain_map)},          \
+        {"begun", ARG_INT, AT(config.optimizer.begun), .low = 0, .high = 1 << 30},               \
+        {"separator", ARG_WORD, .at = AT(separator)},                                            \
+        {"held_out", ARG_REAL, AT(config.held_out), .low = 0, .high = 0.9},                      \
+        {"held_out_rows", ARG_INT, AT(config.held_out_rows), .low = 1, .high = 1 << 30},         \
+        {"held_out_every", ARG_INT, AT(held_out_every), .low = 1, .high = 1 << 30},              \
+        {"checkpoint_every", ARG_INT, AT(checkpoint_every), .low = 1, .high = 1 << 30},          \
+        {"warmup", ARG_INT, AT(config.optimizer.warmup), .low = 0, .high = 1 << 30},             \
+        {"last_rate", ARG_REAL, AT(config.optimizer.last_rate), .low = 0, .high = 10},           \
+        {"beta1", ARG_REAL, AT(config.optimizer.beta1), .low = 0, .high = 0.99999},              \
+        {"beta2", ARG_REAL, AT(config.optimizer.beta2), .low = 0, .high = 0.99999},              \
+        {"epsilon", ARG_REAL, AT(config.optimizer.epsilon), .low = 0, .high = 1},                \
+        {"weight_decay", ARG_REAL, AT(config.optimizer.weight_decay), .low = 0, .high = 10},     \
+        {"clip", ARG_REAL, AT(config.optimizer.clip), .low = 0, .high = 1e9},                    \
+        {"optimizer", ARG_CHOICE, AT(optimizer), .choices = OPTIMIZERS},                         \
+        {"momentum", ARG_REAL, AT(config.optimizer.momentum), .low = 0, .high = 0.99999},        \
+        {"schedule", ARG_CHOICE, AT(schedule), .choices = SCHEDULES},                            \
+        {"cooldown", ARG_REAL, AT(config.optimizer.cooldown), .low = 0, .high = 1},              \
+        {"decays", ARG_CHOICE, AT(decays), .choices = DECAYS},                                   \
+        {"embedding_rate", ARG_REAL, AT(config.optimizer.embedding_rate), .low = 0, .high = 10}, \
+        {"pass", ARG_INT, AT(config.pass), .low = 1, .high = 1 << 20},                           \
+        {"seed", ARG_SEED, .at = AT(config.seed)},                                               \
+        {"threads", ARG_INT, AT(config.threads), .low = 0, .high = 1024}, {                      \
+        "isa", ARG_WORD, .at = AT(isa)                                                           \
     }
 
-static const Field MODEL_KEYS[] = {
-    {"out", FIELD_TEXT, AT(out), 0, 0, .required = true},
-    {"tokenizer", FIELD_TEXT, AT(tokenizer), 0, 0, .required = true},
-    {"eos", FIELD_TEXT, AT(eos), 0, 0, .required = false},
-    {"start", FIELD_TEXT, AT(start), 0, 0, .required = false},
-    {"teacher", FIELD_TEXT, AT(teacher), 0, 0, .required = false},
-    {"layers", FIELD_INT, AT(config.shape.layers), 1, 1000, .required = true},
-    {"width", FIELD_INT, AT(config.shape.width), 1, 1 << 17, .required = true},
-    {"heads", FIELD_INT, AT(config.shape.heads), 1, 1 << 10, .required = true},
-    {"key_heads", FIELD_INT, AT(config.shape.kv_heads), 1, 1 << 10, .required = true},
-    {"head_size", FIELD_INT, AT(head_size), 2, 512, .required = false},
-    {"mlp", FIELD_INT, AT(config.shape.mlp_width), 1, 1 << 19, .required = true},
-    {"context", FIELD_INT, AT(config.shape.context), 2, 1 << 20, .required = true},
-    {"rope_theta", FIELD_REAL, AT(config.shape.rope.theta), 1, 1e9, .required = false},
-    {"norm_epsilon", FIELD_REAL, AT(norm_epsilon), 1e-9, 0.1, .required = false},
-    {"steps", FIELD_INT, AT(config.optimizer.steps), 0, 1 << 30, .required = true},
-    {"rate", FIELD_REAL, AT(config.optimizer.rate), 0, 10, .required = true},
-    {"batch", FIELD_INT, AT(config.batch), 1, 1 << 24, .required = true},
+static const Arg MODEL_KEYS[] = {
+    {"out", ARG_WORD, AT(out), .required = true},
+    {"tokenizer", ARG_WORD, AT(tokenizer), .required = true},
+    {"eos", ARG_WORD, .at = AT(eos)},
+    {"start", ARG_WORD, .at = AT(start)},
+    {"teacher", ARG_WORD, .at = AT(teacher)},
+    {"layers", ARG_INT, AT(config.shape.layers), 1, 1000, .required = true},
+    {"width", ARG_INT, AT(config.shape.width), 1, 1 << 17, .required = true},
+    {"heads", ARG_INT, AT(config.shape.heads), 1, 1 << 10, .required = true},
+    {"key_heads", ARG_INT, AT(config.shape.kv_heads), 1, 1 << 10, .required = true},
+    {"head_size", ARG_INT, AT(head_size), .low = 2, .high = 512},
+    {"mlp", ARG_INT, AT(config.shape.mlp_width), 1, 1 << 19, .required = true},
+    {"context", ARG_INT, AT(config.shape.context), 2, 1 << 20, .required = true},
+    {"rope_theta", ARG_REAL, AT(config.shape.rope.theta), .low = 1, .high = 1e9},
+    {"norm_epsilon", ARG_REAL, AT(norm_epsilon), .low = 1e-9, .high = 0.1},
+    {"steps", ARG_INT, AT(config.optimizer.steps), 0, 1 << 30, .required = true},
+    {"rate", ARG_REAL, AT(config.optimizer.rate), 0, 10, .required = true},
+    {"batch", ARG_INT, AT(config.batch), 1, 1 << 24, .required = true},
     RUN_KEYS};
 
-static const Field ADAPTER_KEYS[] = {
-    {"out", FIELD_TEXT, AT(out), 0, 0, .required = false},
-    {"context", FIELD_INT, AT(config.shape.context), 2, 1 << 20, .required = false},
-    {"steps", FIELD_INT, AT(config.optimizer.steps), 0, 1 << 30, .required = false},
-    {"rate", FIELD_REAL, AT(config.optimizer.rate), 0, 10, .required = false},
-    {"batch", FIELD_INT, AT(config.batch), 1, 1 << 24, .required = false},
-    RUN_KEYS};
+static const Arg ADAPTER_KEYS[] = {{"out", ARG_WORD, .at = AT(out)},
+                                   {"context", ARG_INT, AT(config.shape.context), .low = 2, .high = 1 << 20},
+                                   {"steps", ARG_INT, AT(config.optimizer.steps), .low = 0, .high = 1 << 30},
+                                   {"rate", ARG_REAL, AT(config.optimizer.rate), .low = 0, .high = 10},
+                                   {"batch", ARG_INT, AT(config.batch), .low = 1, .high = 1 << 24},
+                                   RUN_KEYS};
 #undef AT
 
-static const FieldTable TABLES[] = {
+static const ArgTable TABLES[] = {
     [TRAIN_MODEL] = {.what = "a training file",
-                     .fields = MODEL_KEYS,
+                     .rows = MODEL_KEYS,
                      .count = sizeof MODEL_KEYS / sizeof *MODEL_KEYS,
                      .size = sizeof(TrainFile)},
     [TRAIN_ADAPTER] = {.what = "an adapter's training file",
-                       .fields = ADAPTER_KEYS,
+                       .rows = ADAPTER_KEYS,
                        .count = sizeof ADAPTER_KEYS / sizeof *ADAPTER_KEYS,
                        .size = sizeof(TrainFile)},
 };
@@ -105,7 +106,7 @@ static void set_shape(TrainFile *f) {
 }
 
 // An adapter's are those of configs/train/adapter.yaml.
-void train_file_defaults(TrainFile *f, TrainKind kind) {
+static void set_defaults(TrainFile *f, TrainKind kind) {
     OptimizerOptions *o = &f->config.optimizer;
     f->eos = "</s>";
     f->checkpoint_every = f->held_out_every = 200;
@@ -133,11 +134,7 @@ void train_file_defaults(TrainFile *f, TrainKind kind) {
 
 // --- domains ---------------------------------------------------------------------------------------------
 
-bool domain_same(const DomainName *a, const DomainName *b) {
-    return a->length == b->length && memcmp(a->text, b->text, (size_t)a->length) == 0;
-}
-
-// "texts/novels.txt" is novels, and a pattern such as "texts/*.txt" the directory.
+// "texts/novels.txt" is named novels, and a pattern such as "texts/*.txt" after its directory.
 static DomainName name_of_path(const char *path) {
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *ending = strrchr(name, '.');
     if (name > path && strpbrk(name, "*?[")) {
@@ -155,8 +152,7 @@ void train_file_name_domains(TrainFile *f) {
 static bool add_domain_file(TrainFile *f, const char *name, const YamlNode *file, Error *e) {
     if (file->kind != NODE_VALUE || !*file->text)
         return yaml_error(file, e, "the domain '%s' must be a list of files: [one, two]", name);
-    if (f->files.count == FIELD_TEXTS_MAX)
-        return yaml_error(file, e, "there are more than %d files", FIELD_TEXTS_MAX);
+    if (f->files.count == WORDS_MAX) return yaml_error(file, e, "there are more than %d files", WORDS_MAX);
     f->domains[f->files.count] = (DomainName){name, (int)strlen(name)};
     f->files.items[f->files.count++] = file->text;
     return true;
@@ -178,8 +174,8 @@ static bool read_domains(TrainFile *f, TrainKind kind, Error *e) {
 
 // --- presets ---------------------------------------------------------------------------------------------
 
-// Keys and values for a vocabulary of 2,048, 4,096 and 8,192 tokens; any other works, too. 'outpace train
-// --help' tells sizes and times.
+// Keys and values, meant for a vocabulary of 2,048, 4,096 and 8,192 tokens; others work too. 'outpace train
+// --help' has sizes and times.
 typedef struct Preset {
     const char *name;
     const char *pairs[20][2]; // ending in NULL
@@ -229,7 +225,7 @@ static const Preset *find_preset(const char *name, Error *e) {
     return NULL;
 }
 
-// Only the keys that the file does not have.
+// Sets the keys that the file doesn't have.
 static bool add_preset(TrainFile *f, const char *name, Error *e) {
     const Preset *p = find_preset(name, e);
     for (int i = 0; p && p->pairs[i][0]; i++)
@@ -239,7 +235,7 @@ static bool add_preset(TrainFile *f, const char *name, Error *e) {
     return p != NULL;
 }
 
-// Any text as a YAML value.
+// Quotes any texts as a YAML list, or one text as a value for keys other than 'files'.
 static bool set_text(TrainFile *f, const char *key, const char *const *texts, int count, Error *e) {
     Text quoted = {0};
     for (int i = 0; i < count; i++) {
@@ -248,13 +244,13 @@ static bool set_text(TrainFile *f, const char *key, const char *const *texts, in
         text_puts(&quoted, "'");
     }
     text_puts(&quoted, "]");
-    bool ok = !quoted.failed || error_system(e, "out of memory");
     const char *value = text_get(&quoted);
-    if (ok && strcmp(key, "files")) { // a text alone
+    if (strcmp(key, "files")) {
+        assert(count == 1);
         quoted.data[quoted.length - 1] = 0;
         value++;
     }
-    ok = ok && yaml_set(&f->tree, "--", key, value, e);
+    bool ok = yaml_set(&f->tree, "--", key, value, e);
     text_release(&quoted);
     return ok;
 }
@@ -264,8 +260,8 @@ static bool need_key(const TrainFile *f, const char *key, const char *option, Er
 }
 
 static bool read_tree(TrainFile *f, TrainKind kind, Error *e) {
-    train_file_defaults(f, kind);
-    if (fields_read(&TABLES[kind], f->tree.root, f, e) && read_domains(f, kind, e)) {
+    set_defaults(f, kind);
+    if (values_read(&TABLES[kind], f->tree.root, f, e) && read_domains(f, kind, e)) {
         if (kind == TRAIN_MODEL) set_shape(f);
         f->config.isa = f->isa;
         f->config.optimizer.kind = (OptimizerKind)f->optimizer;
@@ -283,9 +279,11 @@ bool train_file_parse(TrainFile *f, const char *bytes, size_t n, const char *pla
     return yaml_parse(&f->tree, bytes, n, place, e) && read_tree(f, kind, e);
 }
 
-bool train_file_open(TrainFile *f, const char *path, TrainKind kind, Error *e) {
+bool train_file_open_adapter(TrainFile *f, const char *path, Error *e) {
     *f = (TrainFile){0};
-    return yaml_open(&f->tree, path, e) && read_tree(f, kind, e);
+    if (path) return yaml_open(&f->tree, path, e) && read_tree(f, TRAIN_ADAPTER, e);
+    set_defaults(f, TRAIN_ADAPTER);
+    return true;
 }
 
 static bool set_number(TrainFile *f, const char *key, double x, Error *e) {
@@ -294,7 +292,7 @@ static bool set_number(TrainFile *f, const char *key, double x, Error *e) {
     return x <= 0 || yaml_set(&f->tree, "--", key, text, e);
 }
 
-static bool set_said(TrainFile *f, const TrainSaid *s, Error *e) {
+static bool set_overrides(TrainFile *f, const TrainOverrides *s, Error *e) {
     return (!s->preset || add_preset(f, s->preset, e)) && (!s->out || set_text(f, "out", &s->out, 1, e)) &&
            (!s->tokenizer || set_text(f, "tokenizer", &s->tokenizer, 1, e)) &&
            (!s->separator || set_text(f, "separator", &s->separator, 1, e)) &&
@@ -304,10 +302,10 @@ static bool set_said(TrainFile *f, const TrainSaid *s, Error *e) {
            set_number(f, "batch", s->batch, e) && set_number(f, "rate", s->rate, e);
 }
 
-bool train_file_open_said(TrainFile *f, const char *path, const TrainSaid *s, Error *e) {
+bool train_file_override(TrainFile *f, const char *path, const TrainOverrides *s, Error *e) {
     *f = (TrainFile){0};
     bool ok = path ? yaml_open(&f->tree, path, e) : yaml_parse(&f->tree, "{}", 2, "--preset", e);
-    ok = ok && (f->tree.root->kind != NODE_MAP || set_said(f, s, e)) &&
+    ok = ok && (f->tree.root->kind != NODE_MAP || set_overrides(f, s, e)) &&
          (path || (need_key(f, "out", "-o DIR", e) && need_key(f, "files", "--text FILE", e) &&
                    need_key(f, "tokenizer", "--tokenizer FILE; 'outpace tokenizer train' makes one", e)));
     if (ok) return read_tree(f, TRAIN_MODEL, e);

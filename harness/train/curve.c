@@ -1,25 +1,24 @@
-#include "harness/train/curve.h"
+// The losses of a run. Invariant: points are in strictly ascending order of steps.
+#include "harness/train/train.h"
 
 #include "engine/base/memory.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 const char curve_heads[] = "step\tloss\theld_out\n";
 
-bool curve_add(Curve *c, int step, double loss, double held_out, Error *e) {
-    void *list = c->points;
+void curve_add(Curve *c, int step, double loss, double held_out) {
+    assert(!c->count || step >= c->points[c->count - 1].step);
     if (!c->count || c->points[c->count - 1].step != step) {
-        if (!mem_grow(&list, &c->capacity, c->count + 1, sizeof *c->points))
-            return error_system(e, "out of memory for the losses");
-        c->points = list;
+        mem_grow(&c->points, &c->capacity, c->count + 1, sizeof *c->points);
         c->points[c->count++] = (CurvePoint){step, NAN, NAN};
     }
     CurvePoint *p = &c->points[c->count - 1];
     if (!isnan(loss)) p->loss = loss;
     if (!isnan(held_out)) p->held_out = held_out;
-    return true;
 }
 
 void curve_release(Curve *c) {
@@ -44,6 +43,7 @@ void curve_write(const Curve *c, Text *out) {
     }
 }
 
+// The number at *at, and advances past it; NAN if there is none.
 static double take_number(const char **at) {
     char *end;
     double x = strtod(*at, &end);
@@ -52,7 +52,8 @@ static double take_number(const char **at) {
     return there ? x : NAN;
 }
 
-bool curve_read(Curve *c, const char *text, size_t n, int last_step, Error *e) {
+// Skips lines that aren't points.
+void curve_read(Curve *c, const char *text, size_t n, int last_step) {
     for (const char *line = text, *end; (end = memchr(line, '\n', (size_t)(text + n - line)));
          line = end + 1) {
         char own[120];
@@ -63,12 +64,12 @@ bool curve_read(Curve *c, const char *text, size_t n, int last_step, Error *e) {
         const char *loss = strchr(own, '\t'), *held_out = loss ? strchr(loss + 1, '\t') : NULL, *at = own;
         double step = take_number(&at), last = c->count ? c->points[c->count - 1].step : 0;
         if (!held_out || at != loss || !(step >= last + 1 && step <= last_step)) continue;
-        own[held_out - own] = 0; // an empty loss may not reach over into what was held out
+        own[held_out - own] = 0; // strtod must not skip an empty loss and read held_out for it
         loss++;
         held_out++;
-        if (!curve_add(c, (int)step, take_number(&loss), take_number(&held_out), e)) return false;
+        double first = take_number(&loss);
+        curve_add(c, (int)step, first, take_number(&held_out));
     }
-    return true;
 }
 
 // --- letters ---------------------------------------------------------------------------------------------
@@ -79,6 +80,7 @@ typedef struct Column {
     double loss, held_out; // means; NAN: no point
 } Column;
 
+// The mean of a column's points, NAN if it has none.
 static double mean_of(const Curve *c, int column, bool held_out) {
     double sum = 0, first = c->points[0].step, span = c->points[c->count - 1].step - first;
     int count = 0;
@@ -100,6 +102,7 @@ void curve_draw(const Curve *c, Text *out) {
     Column columns[COLUMNS];
     double low = INFINITY, high = -INFINITY;
     if (c->count < 2) return;
+    assert(c->points[0].step < c->points[c->count - 1].step);
     for (int i = 0; i < COLUMNS; i++) {
         columns[i] = (Column){mean_of(c, i, false), mean_of(c, i, true)};
         low = fmin(low, fmin(columns[i].loss, columns[i].held_out));

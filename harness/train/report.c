@@ -1,20 +1,134 @@
-// Prompts are the beginnings of held-out documents. S of a method is all its tokens over all its steps, at
-// temperature 0 and at 0.3; loops are those of greedy outputs, which are the same by every method, beside
-// those of the documents' own continuations.
+// Losses by domain, and the report. Prompts are the beginnings of held-out documents. S of a method is all
+// its tokens over all its steps, at temperature 0 and at 0.3. Loops are counted in greedy outputs, which are
+// the same for every method, and next to them in the documents' own continuations.
 #include "harness/train/report.h"
 
-#include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/decode/decode.h"
 #include "harness/models/models.h"
 #include "harness/program/terminal.h"
 #include "harness/run/repetition.h"
-#include "harness/train/domains.h"
 
+#include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+// --- domains ---------------------------------------------------------------------------------------------
+
+enum { ORDER = 5 }; // of the n-grams
+
+static bool domain_same(const DomainName *a, const DomainName *b) {
+    return a->length == b->length && memcmp(a->text, b->text, (size_t)a->length) == 0;
+}
+
+// One domain of a run, as feed_narrow takes it.
+typedef struct Chosen {
+    const TrainRun *run;
+    const DomainName *name;
+} Chosen;
+
+static bool is_chosen(const void *state, size_t document) {
+    const Chosen *c = state;
+    return domain_same(c->name, &c->run->file.domains[c->run->origins[document].file]);
+}
+
+// The domains of a file, each once. Returns their number, at most WORDS_MAX.
+static int list_domains(const TrainFile *f, DomainName *out) {
+    int count = 0;
+    for (int i = 0; i < f->files.count; i++) {
+        int k = 0;
+        while (k < count && !domain_same(&out[k], &f->domains[i])) k++;
+        if (k == count) out[count++] = f->domains[i];
+    }
+    return count;
+}
+
+// Measures the trainer's current held-out feed.
+static bool look(TrainRun *r, const Ngram *counts, DomainLoss *d, Error *e) {
+    Trainer *t = &r->trainer;
+    const Feed *f = &t->held_out;
+    double bytes = 0;
+    for (size_t i = 0; i < f->count; i++) bytes += (double)r->origins[f->given[i]].bytes;
+    d->documents = f->count;
+    d->rows = f->rows;
+    if (!f->rows) return true;
+    d->bytes = bytes / (double)f->rows;
+    if (d->rows > (size_t)t->config.held_out_rows) d->rows = (size_t)t->config.held_out_rows;
+    d->loss = trainer_held_out(t);
+    if (t->failure.kind != ERROR_NONE) {
+        *e = t->failure;
+        return false;
+    }
+    if (counts) d->counted = ngram_loss(counts, &t->held_out, (size_t)t->config.held_out_rows);
+    return true;
+}
+
+static bool look_at_domain(TrainRun *r, const Ngram *counts, DomainLoss *d, Error *e) {
+    Trainer *t = &r->trainer;
+    const TrainConfig *c = &t->config;
+    Chosen chosen = {r, &d->name};
+    Feed all = t->held_out;
+    if (!feed_open(&t->held_out, t->corpus, c->held_out, true, c->seed, e)) {
+        t->held_out = all;
+        return false;
+    }
+    feed_narrow(&t->held_out, is_chosen, &chosen);
+    bool ok = look(r, counts, d, e);
+    feed_close(&t->held_out);
+    t->held_out = all;
+    return ok;
+}
+
+bool domains_look(TrainRun *r, bool counts, DomainLosses *out, Error *e) {
+    Trainer *t = &r->trainer;
+    Ngram m = {0};
+    DomainName names[WORDS_MAX];
+    out->count = list_domains(&r->file, names);
+    for (int i = 0; i < out->count; i++)
+        out->list[i] = (DomainLoss){.name = names[i], .loss = NAN, .counted = NAN};
+    if (!t->held_out.count)
+        return error_input(e, "losses by domain need documents that are held out; set held_out");
+    if (counts && !ngram_learn(&m, &t->feed, ORDER, t->config.shape.vocab, e)) return false;
+    bool ok = true;
+    for (int i = 0; ok && i < out->count; i++) ok = look_at_domain(r, counts ? &m : NULL, &out->list[i], e);
+    DomainLoss *all = &out->list[out->count++];
+    *all = (DomainLoss){.name = {"all", 3}, .counted = NAN};
+    ok = ok && look(r, counts ? &m : NULL, all, e);
+    if (counts) ngram_release(&m);
+    return ok;
+}
+
+static void put_loss(Text *out, double loss, double bytes) {
+    if (isnan(loss)) text_puts(out, " | |");
+    else text_printf(out, " %.4f | %.4f |", loss, loss / bytes);
+}
+
+void domains_text(const DomainLosses *d, Text *out) {
+    bool counts = d->count && !isnan(d->list[d->count - 1].counted);
+    text_printf(out, "| held out | documents | tokens | bytes a token | nats a token | nats a byte |%s\n",
+                counts ? " 5-grams: nats a token | nats a byte |" : "");
+    text_printf(out, "| --- | ---: | ---: | ---: | ---: | ---: |%s\n", counts ? " ---: | ---: |" : "");
+    for (int i = 0; i < d->count; i++) {
+        const DomainLoss *x = &d->list[i];
+        text_printf(out, "| %.*s | %zu | %zu | %.3f |", x->name.length, x->name.text, x->documents, x->rows,
+                    x->bytes);
+        put_loss(out, x->rows ? x->loss : NAN, x->bytes);
+        if (counts) put_loss(out, x->rows ? x->counted : NAN, x->bytes);
+        text_puts(out, "\n");
+    }
+}
+
+// --- the report ------------------------------------------------------------------------------------------
+
 enum { PROMPTS_MAX = 200, SAMPLES = 3 };
+
+// The beginning of a document.
+typedef struct DomainPrompt {
+    const int *ids; // (count), in the corpus
+    int count;
+    int length; // of the document
+} DomainPrompt;
 
 static const double TEMPERATURES[] = {0, 0.3};
 enum { TEMPERATURE_COUNT = 2 };
@@ -23,13 +137,13 @@ typedef struct Reporting {
     TrainRun *run;
     const TrainReport *o;
     DomainLosses losses;
-    DomainPrompt prompts[FIELD_TEXTS_MAX][PROMPTS_MAX];
-    int prompt_count[FIELD_TEXTS_MAX];
+    DomainPrompt prompts[WORDS_MAX][PROMPTS_MAX];
+    int prompt_count[WORDS_MAX];
     Models models;
     Text text;
 } Reporting;
 
-static int domain_count(const Reporting *g) { return g->losses.count - 1; } // the last is all together
+static int domain_count(const Reporting *g) { return g->losses.count - 1; } // without the last, all together
 
 static bool decode_one(Reporting *g, Method *m, const DomainPrompt *p, double temperature, uint64_t seed,
                        DecodeResult *out, Error *e) {
@@ -43,6 +157,29 @@ static bool decode_one(Reporting *g, Method *m, const DomainPrompt *p, double te
                        .clock = clock_monotonic()};
     return progress_say(&g->run->file.config.progress, "decoding", -1, e) &&
            decode(&g->models.target.session, m, p->ids, p->count, &d, out, e);
+}
+
+static bool is_new(const DomainPrompt *list, int count, const DomainPrompt *p) {
+    for (int i = 0; i < count; i++)
+        if (list[i].count == p->count && !memcmp(list[i].ids, p->ids, (size_t)p->count * sizeof *p->ids))
+            return false;
+    return true;
+}
+
+// At most `most` prompts of one domain, in the feed's order, no two alike; returns their number. A prompt is
+// half of a document, at most LONGEST tokens.
+static int find_prompts(const TrainRun *r, const Feed *f, const DomainName *name, DomainPrompt *out,
+                        int most) {
+    enum { LONGEST = 64, SHORTEST = 4 };
+    Chosen chosen = {r, name};
+    int count = 0;
+    for (size_t i = 0; i < f->count && count < most; i++) {
+        size_t document = f->documents[i], begin = corpus_begin(f->corpus, document);
+        int length = (int)(f->corpus->ends[document] - begin), half = length / 2;
+        DomainPrompt p = {f->corpus->ids + begin, half < LONGEST ? half : LONGEST, length};
+        if (half >= SHORTEST && is_chosen(&chosen, document) && is_new(out, count, &p)) out[count++] = p;
+    }
+    return count;
 }
 
 // --- texts -----------------------------------------------------------------------------------------------
@@ -115,7 +252,7 @@ static bool is_possible(const Reporting *g, const MethodInfo *info) {
            (!(info->needs & NEEDS_ADAPTER) || g->o->adapter) && (!(info->needs & NEEDS_HEADS) || g->o->heads);
 }
 
-// Tokens a step over a domain's prompts.
+// Writes the tokens a step over a domain's prompts.
 static bool put_S(Reporting *g, Method *m, int domain, double temperature, Error *e) {
     double tokens = 0, steps = 0;
     for (int i = 0; i < g->prompt_count[domain]; i++) {
@@ -180,8 +317,7 @@ static bool finish(Reporting *g, Error *e) {
     char *path = file_path(g->o->dir, "report.md");
     Output *out = &g->run->out;
     static const OutputKind KIND = {.start = "# Report: "};
-    bool ok = (path && !g->text.failed) || error_system(e, "out of memory for a report");
-    ok = ok && output_add(out, path, &KIND, text_get(&g->text), g->text.length, e) && output_finish(out, e);
+    bool ok = output_add(out, path, &KIND, text_get(&g->text), g->text.length, e) && output_finish(out, e);
     line_clear(&g->run->line);
     if (ok) fputs(text_get(&g->text), stdout);
     mem_free(path);
@@ -189,8 +325,7 @@ static bool finish(Reporting *g, Error *e) {
 }
 
 bool train_report(TrainRun *r, const TrainReport *o, Error *e) {
-    Reporting *g = mem_alloc(1, sizeof *g);
-    if (!g) return error_system(e, "out of memory for a report");
+    Reporting *g = mem_new(1, sizeof *g);
     g->run = r;
     g->o = o;
     text_printf(&g->text, "# Report: %s\n\n## Losses\n\n", o->model);
@@ -199,7 +334,7 @@ bool train_report(TrainRun *r, const TrainReport *o, Error *e) {
     int most = o->prompts < PROMPTS_MAX ? o->prompts : PROMPTS_MAX;
     for (int i = 0; ok && i < domain_count(g); i++)
         g->prompt_count[i] =
-            domains_prompts(r, &r->trainer.held_out, &g->losses.list[i].name, g->prompts[i], most);
+            find_prompts(r, &r->trainer.held_out, &g->losses.list[i].name, g->prompts[i], most);
     ok = ok && open_models(g, e) && put_texts(g, e) && put_methods(g, e) && finish(g, e);
     models_close(&g->models);
     text_release(&g->text);
@@ -209,11 +344,10 @@ bool train_report(TrainRun *r, const TrainReport *o, Error *e) {
 
 // --- outputs ---------------------------------------------------------------------------------------------
 
-// Decoded together: a tokenizer may drop the blank before a text's first word.
+// Prompt and output are decoded together, because a tokenizer may drop the blank before a text's first word.
 static bool put_document(Reporting *g, const DomainPrompt *p, const DecodeResult *r, Error *e) {
     size_t n = (size_t)p->count, more = (size_t)r->tokens;
-    int *ids = mem_alloc(n + more, sizeof *ids);
-    if (!ids) return error_system(e, "out of memory for the outputs");
+    int *ids = mem_new(n + more, sizeof *ids);
     memcpy(ids, p->ids, n * sizeof *ids);
     if (more) memcpy(ids + n, r->ids, more * sizeof *ids);
     bool ok = tokenizer_decode(g->models.target.tokenizer, ids, n + more, true, &g->text, e);
@@ -237,40 +371,31 @@ static bool put_outputs(Reporting *g, double temperature, const DomainPrompt *li
     return ok;
 }
 
+// Prompts alternate between the temperatures.
 static bool put_domain_outputs(Reporting *g, const DomainName *name, DomainPrompt *list, Error *e) {
-    int count = domains_prompts(g->run, &g->run->trainer.feed, name, list, g->o->prompts);
+    int count = find_prompts(g->run, &g->run->trainer.feed, name, list, g->o->prompts);
     for (int t = 0; t < TEMPERATURE_COUNT; t++)
         if (!put_outputs(g, TEMPERATURES[t], list, count, t, e)) return false;
     return true;
 }
 
-static bool write_outputs(Reporting *g, Error *e) {
-    Output *out = &g->run->out;
-    line_clear(&g->run->line);
-    bool ok = !g->text.failed || error_system(e, "out of memory for the outputs");
-    ok = ok && output_add(out, g->o->dir, &(OutputKind){0}, text_get(&g->text), g->text.length, e) &&
-         output_finish(out, e);
-    if (ok) printf("wrote %zu bytes of outputs to %s\n", g->text.length, SHOWN(g->o->dir));
-    return ok;
-}
-
 bool train_outputs(TrainRun *r, const TrainReport *o, Error *e) {
     if (!r->file.separator)
         return error_input(e, "outputs need a separator between them: set it, or give --separator LINE");
-    DomainName names[FIELD_TEXTS_MAX];
-    Reporting *g = mem_alloc(1, sizeof *g);
-    DomainPrompt *list = mem_alloc((size_t)o->prompts, sizeof *list);
-    bool ok = (g && list) || error_system(e, "out of memory for the outputs");
-    if (ok) {
-        int count = domains_list(&r->file, names);
-        g->run = r;
-        g->o = o;
-        ok = open_models(g, e);
-        for (int i = 0; ok && i < count; i++) ok = put_domain_outputs(g, &names[i], list, e);
-        ok = ok && write_outputs(g, e);
-        models_close(&g->models);
-        text_release(&g->text);
-    }
+    DomainName names[WORDS_MAX];
+    Reporting *g = mem_new(1, sizeof *g);
+    DomainPrompt *list = mem_new((size_t)o->prompts, sizeof *list);
+    int count = list_domains(&r->file, names);
+    g->run = r;
+    g->o = o;
+    bool ok = open_models(g, e);
+    for (int i = 0; ok && i < count; i++) ok = put_domain_outputs(g, &names[i], list, e);
+    if (ok) line_clear(&r->line);
+    ok = ok && output_add(&r->out, o->dir, &(OutputKind){0}, text_get(&g->text), g->text.length, e) &&
+         output_finish(&r->out, e);
+    if (ok) printf("wrote %zu bytes of outputs to %s\n", g->text.length, SHOWN(o->dir));
+    models_close(&g->models);
+    text_release(&g->text);
     mem_free(list);
     mem_free(g);
     return ok;

@@ -1,4 +1,4 @@
-#include "harness/tune/report.h"
+#include "harness/tune/tune.h"
 
 #include "engine/base/json.h"
 #include "harness/program/terminal.h"
@@ -21,8 +21,8 @@ static int from_heat(const TuneResult *r) { return r->race_rounds ? r->heat : 0;
 
 static double took(const TuneResult *r) { return r->surface.took_s + r->sample_s + r->race_s; }
 
-static bool name(const TuneReport *p, int point, Text *out, Error *e) {
-    return tune_method_text(&p->prepared->experiment, &p->prepared->sweep.points[point], out, e);
+static bool name(const TuneReport *p, int point, Text *out) {
+    return tune_method_text(&p->prepared->experiment, &p->prepared->sweep.points[point], out);
 }
 
 // --- for people ------------------------------------------------------------------------------------------
@@ -47,7 +47,7 @@ static void print_head(const TuneReport *p) {
         puts("times      of the processor, not the wall's: no speed that anybody sees");
 }
 
-static bool print_sample(const TuneReport *p, Error *e) {
+static bool print_sample(const TuneReport *p) {
     const TuneResult *r = p->result;
     printf("sample     %.1f s, %d prompt%s", r->sample_s, r->sample_prompts,
            r->sample_prompts == 1 ? "" : "s");
@@ -57,7 +57,7 @@ static bool print_sample(const TuneReport *p, Error *e) {
         TuneAnswer sum;
         Text text = {0};
         if (!r->seats[i].sampled || !tune_sum(&r->seats[i], 0, r->sample_rounds, &sum)) continue;
-        bool ok = name(p, i, &text, e);
+        bool ok = name(p, i, &text);
         if (ok)
             printf("           %-36s %7.3f %9.3f %9.3f\n", SHOWN(text_get(&text)), sum.tokens / sum.steps,
                    1e3 * sum.seconds / sum.steps, tune_speedup(r, i, 0));
@@ -67,12 +67,12 @@ static bool print_sample(const TuneReport *p, Error *e) {
     return true;
 }
 
-static bool print_racer(const TuneReport *p, int i, Error *e) {
+static bool print_racer(const TuneReport *p, int i) {
     const TuneResult *r = p->result;
     const TuningPrediction *said = &r->predictions[i];
     TuneAnswer sum;
     Text text = {0};
-    if (!name(p, i, &text, e)) return false;
+    if (!name(p, i, &text)) return false;
     printf("           %-36s %7.3f +-%4.1f%%", SHOWN(text_get(&text)), said->speedup, 100 * said->error);
     text_release(&text);
     if (!tune_sum(&r->seats[i], from_race(r), r->sample_rounds + r->race_rounds, &sum)) {
@@ -87,13 +87,13 @@ static bool print_racer(const TuneReport *p, int i, Error *e) {
     return true;
 }
 
-static bool print_race(const TuneReport *p, Error *e) {
+static bool print_race(const TuneReport *p) {
     const TuneResult *r = p->result;
     if (r->race_rounds == 0) return true;
     printf("race       %.1f s, %d rounds\n           %-36s %15s %9s %8s %7s %7s\n", r->race_s, r->race_rounds,
            "point", "predicted", "measured", "off", "S", "said");
     for (int i = 0; i < r->points; i++)
-        if (r->seats[i].raced && !print_racer(p, i, e)) return false;
+        if (r->seats[i].raced && !print_racer(p, i)) return false;
     return true;
 }
 
@@ -126,10 +126,10 @@ static void print_use(const TuneReport *p, const char *method) {
     puts(on->math == MATH_FAST ? " --math fast" : "");
 }
 
-static bool print_choice(const TuneReport *p, Error *e) {
+static bool print_choice(const TuneReport *p) {
     const TuneResult *r = p->result;
     Text text = {0};
-    if (!name(p, r->choice, &text, e)) return false;
+    if (!name(p, r->choice, &text)) return false;
     printf("choice     %s: ", SHOWN(text_get(&text)));
     if (r->speedup.high > 0)
         printf("speedup %.3f [%.3f, %.3f]\n", tune_speedup(r, r->choice, from_heat(r)), r->speedup.low,
@@ -145,32 +145,29 @@ static bool print_choice(const TuneReport *p, Error *e) {
     return true;
 }
 
-bool tune_report(const TuneReport *p, Error *e) {
+bool tune_report(const TuneReport *p) {
     print_head(p);
     if (p->result->sample_rounds == 0) {
         printf("nothing was measured of it: %s\n", ENDS[p->result->end]);
         return true;
     }
-    return print_sample(p, e) && (p->options->exhaustive || print_race(p, e)) && print_choice(p, e);
+    return print_sample(p) && (p->options->exhaustive || print_race(p)) && print_choice(p);
 }
 
 // --- JSON ------------------------------------------------------------------------------------------------
 
-static bool no_json(Error *e) { return error_system(e, "tune: cannot make the JSON object: out of memory"); }
-
-static json_t *point_json(const TuneReport *p, int i, Error *e) {
+static json_t *point_json(const TuneReport *p, int i) {
     const TuneResult *r = p->result;
     const TuningPrediction *said = &r->predictions[i];
     const TuneSeat *s = &r->seats[i];
     TuneAnswer sum;
     Text text = {0};
-    if (!name(p, i, &text, e)) return NULL;
+    if (!name(p, i, &text)) return NULL;
     json_t *o = json_pack("{s:s, s:b, s:b, s:o, s:o, s:o, s:o}", "method", text_get(&text), "sampled",
                           s->sampled, "raced", s->raced, "predicted_S", json_number(said->S),
                           "predicted_step_s", json_number(said->step_s), "predicted_speedup",
                           json_number(said->speedup), "predicted_error", json_number(said->error));
     text_release(&text);
-    if (!o) no_json(e);
     if (o && tune_sum(s, 0, r->sample_rounds + r->race_rounds, &sum)) {
         json_object_set_new(o, "S", json_number(sum.tokens / sum.steps));
         json_object_set_new(o, "step_s", json_number(sum.seconds / sum.steps));
@@ -188,13 +185,13 @@ static json_t *surface_json(const TuneSurface *s) {
     return list;
 }
 
-bool tune_report_json(const TuneReport *p, Error *e) {
+bool tune_report_json(const TuneReport *p) {
     const TuneResult *r = p->result;
     json_t *points = json_array();
     Text choice = {0};
-    bool ok = r->choice < 0 || name(p, r->choice, &choice, e);
+    bool ok = r->choice < 0 || name(p, r->choice, &choice);
     for (int i = 0; ok && i < r->points && r->sample_rounds > 0; i++)
-        ok = json_array_append_new(points, point_json(p, i, e)) == 0;
+        ok = json_array_append_new(points, point_json(p, i)) == 0;
     double speedup = r->choice < 0 ? NAN : tune_speedup(r, r->choice, from_heat(r));
     bool known = r->speedup.high > 0;
     json_t *root = json_pack(
@@ -208,5 +205,5 @@ bool tune_report_json(const TuneReport *p, Error *e) {
     json_decref(points);
     text_release(&choice);
     if (!ok) json_decref(root);
-    return ok && (json_print(root, 0, stdout) || no_json(e));
+    return ok && (json_print(root, 0, stdout));
 }

@@ -29,8 +29,28 @@ typedef struct TuneSpace {
 } TuneSpace;
 
 // Of a config with one method, which is `method`'s. Release also what failed.
-bool tune_space_open(const Prepared *p, const TuneMethod *method, TuneSpace *out, Error *e);
+bool tune_space_open(const Prepared *p, const TuneMethod *method, TuneSpace *out);
 void tune_space_release(TuneSpace *s);
 
 // The point as --method takes it: "lookahead:W=5,N=3,G=5", with what the config sets.
-bool tune_method_text(const Experiment *x, const Point *p, Text *out, Error *e);
+bool tune_method_text(const Experiment *x, const Point *p, Text *out);
+
+// --- the experiment that tune runs
+
+typedef struct TuneAsk {
+    const char *method;                             // "lookahead", or "lookahead:bonus=drop": fixed, no axis
+    const char *target, *draft, *adapter;           // directories; NULL: none
+    const char *inflate, *inflate_draft;            // shapes; NULL: as they are
+    const char *dataset, *path, *format, *split;    // path: a file in place of a dataset that is known
+    const char *template, *device, *compute, *math; // NULL: none, cpu, as the weights, exact
+    const char *weights;                            // NULL: mapped
+    int limit, max_tokens, threads;
+    bool ignore_eos;
+    bool processor; // what is measured is processor time: the run says so
+    uint64_t seed;  // of the order of the prompts
+    Words axes;
+    Words sets; // of the config, as `run --set` takes them
+} TuneAsk;
+
+// `out` may not move. False with e filled, and out empty.
+bool tune_prepare(const TuneAsk *ask, const TuneMethod **method, Prepared *out, Error *e);

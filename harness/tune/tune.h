@@ -12,10 +12,40 @@
 // together take no more than the budget, and no more than a share of what a sweep of all points would. A
 // round is the runner's own round, and what it measured is stored as it ends.
 #pragma once
+#include "engine/base/text.h"
+#include "harness/analysis/estimates.h"
+#include "harness/machine/bench.h"
 #include "harness/run/runner.h"
-#include "harness/stored/tally.h"
 #include "harness/tune/space.h"
-#include "harness/tune/surface.h"
+#include "simulate/tuning.h"
+
+// --- the sample steps that prices are fitted to
+
+typedef struct TuneSurfaceAsk {
+    int context;
+    double most_rows; // that a point plans
+    int longest;    // most tokens that a step can emit: a step that takes that many times as long as one row
+                    // gains nothing
+    double seconds; // limit for all of it, but what was begun is finished; two numbers of rows are always
+                    // measured
+    double steps;   // the same limit, as a multiple of a step of one row
+    Clock clock;
+    Watch *watch; // NULL: nobody looks
+} TuneSurfaceAsk;
+
+typedef struct TuneSurface {
+    double rows[TUNING_MOST_CURVE], seconds[TUNING_MOST_CURVE]; // (count) as measured, medians
+    int context, count;
+    int disturbed; // of them: could not be measured undisturbed
+    double took_s;
+} TuneSurface;
+
+// As a curve that never falls as rows grow. seconds: (TUNING_MOST_CURVE), memory for the curve.
+TuningCurve tune_curve(const TuneSurface *s, double *seconds);
+
+bool tune_surface(Engine *engine, const TuneSurfaceAsk *ask, TuneSurface *out, Error *e);
+
+// --- tuning
 
 typedef struct TuneOptions {
     double budget_s; // nothing is begun that is expected to end later
@@ -79,3 +109,18 @@ bool tune_sum(const TuneSeat *s, int from, int to, TuneAnswer *out);
 
 // The point's speedup over the baseline in the rounds from `from` on that it has answered; NAN: none.
 double tune_speedup(const TuneResult *r, int point, int from);
+
+// --- what it prints
+
+typedef struct TuneReport {
+    const Prepared *prepared;
+    const TuneSpace *space;
+    const TuneOptions *options;
+    const TuneResult *result;
+    const char *store; // where it is stored, as this run
+    int64_t run;
+    Text doubt; // about the choice's times, as the view point_doubt has it
+} TuneReport;
+
+bool tune_report(const TuneReport *r);
+bool tune_report_json(const TuneReport *r);

@@ -1,6 +1,6 @@
 # The common style. The program has said before it: chars (1: drawn in characters), tex (1: the page sets its texts), dark, the figure's title,
 # panels, across (panels beside each other), down, pixels (the height; in lines where chars),
-# doubtful (figures.h), and arrays: panel (titles), first and last
+# doubtful (plots.h), and arrays: panel (titles), first and last
 # (blocks of data of each), series, label, note; of blocks: block_series, block_colour, block_rows.
 
 ink   = dark ? '#e6e6e6' : '#1a1a1a'

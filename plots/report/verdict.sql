@@ -32,6 +32,6 @@ WHERE place = 1
 ORDER BY model, dataset, temperature)
 UNION ALL
 SELECT * FROM (SELECT model || ', ' || dataset AS about, group_concat(label, ', ') || ': no speedup is known, as no autoregressive baseline was '
-       || 'imported with it (''outpace import'' with --baseline FILE, or with its lines in the same file).' AS says, 'open' AS kind
+       || 'imported with it (''outpace store import'' with --baseline FILE, or with its lines in the same file).' AS says, 'open' AS kind
 FROM result WHERE run_id = ?1 AND samples > 0 AND base_id IS NULL
 GROUP BY model, dataset ORDER BY model, dataset);

@@ -19,7 +19,7 @@ static void check_point(const Experiment *x, const Point *p) {
     size_t n = strlen(info->name);
     demand(info->param_size <= sizeof values && strncmp(p->decoder, info->name, n) == 0);
     demand(p->decoder[n] == 0 ||
-           param_parse(info->params, info->param_count, values, p->decoder + n + 1, NULL));
+           args_parse(info->params, info->param_count, values, p->decoder + n + 1, NULL));
     demand(p->model >= 0 && p->model < x->model_count && strlen(p->hash) == SHA256_TEXT - 1);
     demand(p->dataset >= 0 && p->dataset < x->dataset_count);
 }
@@ -46,10 +46,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     text_puts(&set, text_get(&text));
     check(text_get(&text), text.length, NULL);
     check(text_get(&text), text.length, &(ExperimentChanges){.scale = "smoke"});
-    OptionList sets = {{text_get(&set)}, 1};
+    Words sets = {{text_get(&set)}, 1};
     check(base, strlen(base), &(ExperimentChanges){.sets = &sets});
     check(base, strlen(base), &(ExperimentChanges){.model = text_get(&text)});
-    sets = (OptionList){{text_get(&text)}, 1};
+    sets = (Words){{text_get(&text)}, 1};
     check(base, strlen(base), &(ExperimentChanges){.sets = &sets});
     text_release(&text);
     text_release(&set);

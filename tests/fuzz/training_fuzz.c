@@ -1,5 +1,5 @@
 // A training run's YAML, a model's and an adapter's: what is taken lies within the limits of its keys.
-#include "harness/train/config.h"
+#include "harness/train/train.h"
 
 #include <math.h>
 #include <stdint.h>

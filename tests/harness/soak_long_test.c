@@ -176,8 +176,8 @@ static void watch_long(Soak *s, int round) {
 static void delete_runs(const Soak *s, const char *store, Child *c) {
     enum { MOST_RUNS = 20 };
     char numbers[MOST_RUNS][24];
-    const char *words[MOST_RUNS + 4] = {"gc"};
-    int n = 1;
+    const char *words[MOST_RUNS + 5] = {"store", "gc"};
+    int n = 2;
     for (int i = 0; i < MOST_RUNS; i++) {
         char sql[200];
         snprintf(sql, sizeof sql,
@@ -209,7 +209,7 @@ static void one_command(const Soak *s, const char *command, Child *c) {
     child_run(c, s->folder, NULL, argv);
     // 1: slower, or not the same machine any more; 2: the same file was taken before.
     bool fine =
-        c->code == 0 || (c->code < 3 && (strcmp(argv[1], "compare") == 0 || strcmp(argv[1], "import") == 0));
+        c->code == 0 || (c->code < 3 && (strcmp(argv[1], "compare") == 0 || strcmp(argv[2], "import") == 0));
     if (!fine) fail_msg("%s: exit code %d: %s", command, c->code, text_get(&c->err));
 }
 

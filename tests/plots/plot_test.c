@@ -34,7 +34,7 @@ static Store *make_store(const Stores *s, const char *name, int change) {
 }
 
 static int set_up(void **state) {
-    Stores *s = mem_alloc(1, sizeof *s);
+    Stores *s = mem_new(1, sizeof *s);
     folder_make(s->folder);
     s->plain = make_store(s, "plain.db", 0);
     s->changed = make_store(s, "changed.db", 1);
@@ -367,7 +367,7 @@ static void mistakes(void **state) {
     refused(s->plain, f, PLOT_SURFACE, &SVG, path, ERROR_INPUT,
             "nothing to draw for eta: run a config with kangaroo");
     refused(s->plain, f, PLOT_SWEEP, &(PlotOptions){.gnuplot = "/no/gnuplot"}, path, ERROR_SYSTEM,
-            "'/no/gnuplot' is not there, and draws the plots: install it");
+            "cannot find '/no/gnuplot', which draws the plots: install it");
     refused(s->plain, &broken, PLOT_SWEEP, &SVG, path, ERROR_SYSTEM, "'gnuplot' failed on");
     assert_int_equal(remove(path), -1); // half a plot is none
     refused(s->plain, f, PLOT_SWEEP, &SVG, folder_path(s->folder, "plain.db/m.svg"), ERROR_SYSTEM,
@@ -579,7 +579,7 @@ static void by_command(void **state) {
     assert_non_null(strstr(text_get(&c.err), "outpace run configs/kangaroo-table-1.yaml --scale smoke"));
     child_release(&c);
     CHILD_OUTPACE(&c, s->folder, 2, "plot", "slowdown", "--run", "demo", "--db", "plain.db");
-    assert_non_null(strstr(text_get(&c.err), "outpace surface MODEL"));
+    assert_non_null(strstr(text_get(&c.err), "outpace bench --store MODEL"));
     child_release(&c);
 }
 

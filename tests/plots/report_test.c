@@ -6,9 +6,7 @@
 
 #include "engine/base/shipped.h"
 #include "engine/base/memory.h"
-#include "plots/page.h"
-#include "plots/report.h"
-#include "plots/svg.h"
+#include "plots/plots.h"
 #include "results/sql.h"
 #include "tests/support/child.h"
 #include "tests/support/plot_store.h"
@@ -139,7 +137,7 @@ static void of_another_engine(void **state) {
             " \"steps\": [{\"accepted\": %d, \"emitted\": %d}]}\n",
             i ? "jacobi" : "autoregressive", i + 1, i, i + 1);
     fclose(f);
-    CHILD_OUTPACE(&c, *state, 0, "import", "steps", "other.jsonl", "--db", "other.db");
+    CHILD_OUTPACE(&c, *state, 0, "store", "import", "steps", "other.jsonl", "--db", "other.db");
     child_release(&c);
     char *text = report(*state, "other.db", 1, PAGE_MD, "other.md");
     holds(text, "other-figures/speedup.svg");
@@ -153,7 +151,7 @@ static void of_another_engine(void **state) {
           "\"steps\": [{\"accepted\": 0, \"emitted\": 1}]}\n",
           f);
     fclose(f);
-    CHILD_OUTPACE(&c, *state, 0, "import", "steps", "alone.jsonl", "--db", "alone.db");
+    CHILD_OUTPACE(&c, *state, 0, "store", "import", "steps", "alone.jsonl", "--db", "alone.db");
     child_release(&c);
     text = report(*state, "alone.db", 1, PAGE_MD, "alone.md");
     holds(text, "eagle: no speedup is known, as no autoregressive baseline was imported");
@@ -179,7 +177,7 @@ static void without_times(void **state) {
                 " \"decode_s\": 0, \"steps\": [{\"accepted\": 0, \"emitted\": 1}]}\n",
                 METHODS[i][0], METHODS[i][1]);
     fclose(f);
-    CHILD_OUTPACE(&c, *state, 0, "import", "steps", "still.jsonl", "--db", "still.db");
+    CHILD_OUTPACE(&c, *state, 0, "store", "import", "steps", "still.jsonl", "--db", "still.db");
     child_release(&c);
     char *text = report(*state, "still.db", 1, PAGE_MD, "still.md");
     for (size_t i = 0; i < sizeof FIGURES / sizeof *FIGURES; i++) {
@@ -244,28 +242,28 @@ static void html(void **state) {
 static void svg(void **state) {
     (void)state;
     Text out = {0};
-    svg_inline(
+    page_svg(
         "<?xml version=\"1.0\"?>\n<svg><title>tool</title><path id='a' fill='url(#a)'/><use xlink:href='#a'/>"
         "<text> id='a' url(#a)</text></svg>",
         "p-", &out);
     assert_string_equal(text_get(&out), "<svg><path id='p-a' fill='url(#p-a)'/><use xlink:href='#p-a'/>"
                                         "<text> id='a' url(#a)</text></svg>");
     text_release(&out);
-    svg_inline("<svg\n width='1' xmlns=\"http://www.w3.org/2000/svg\"><g fill=\"none\">\n</g>\n<rect "
-               "fill=\"#ffffff\"/>"
-               "<g color=\"black\"><path stroke='rgb( 26,  26,  26)' fill=\"rgb(221,221,221)\" color='rgb(0, "
-               "114, 178)'"
-               " stroke-linecap=\"butt\"/></g>\n\t<text>rgb(26,26,26) 1</text></svg>",
-               "p-", &out);
+    page_svg("<svg\n width='1' xmlns=\"http://www.w3.org/2000/svg\"><g fill=\"none\">\n</g>\n<rect "
+             "fill=\"#ffffff\"/>"
+             "<g color=\"black\"><path stroke='rgb( 26,  26,  26)' fill=\"rgb(221,221,221)\" color='rgb(0, "
+             "114, 178)'"
+             " stroke-linecap=\"butt\"/></g>\n\t<text>rgb(26,26,26) 1</text></svg>",
+             "p-", &out);
     assert_string_equal(
         text_get(&out),
         "<svg  width='1'><rect fill=\"var(--paper)\"/><g color=\"black\"><path stroke='var(--ink)' "
         "fill=\"var(--grid)\" color='#0072b2'/></g><text>rgb(26,26,26) 1</text></svg>");
     text_release(&out);
-    svg_inline("<svg><path id='", "p-", &out);
+    page_svg("<svg><path id='", "p-", &out);
     assert_string_equal(text_get(&out), "<svg><path id='p-");
     text_release(&out);
-    svg_inline("no picture", "p-", &out);
+    page_svg("no picture", "p-", &out);
     assert_int_equal(out.length, 0);
     text_release(&out);
 }
@@ -344,7 +342,7 @@ static void mistakes(void **state) {
     holds(e.text, "has no run 99");
     assert_false(
         write_report(s, 1, &(ReportOptions){.gnuplot = "/no/gnuplot"}, folder_path(*state, "x.html"), &e));
-    holds(e.text, "'/no/gnuplot' is not there");
+    holds(e.text, "cannot find '/no/gnuplot'");
     store_close(s);
     CHILD_OUTPACE(&c, *state, 2, "report", "--db", "plain.db", "-o", "x.odt");
     holds(text_get(&c.err), "a report cannot be 'odt'");

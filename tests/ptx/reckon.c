@@ -11,7 +11,7 @@
 #include "engine/base/memory.h"
 #include "engine/model/config.h"
 #include "engine/model/shapes.h"
-#include "harness/predict/step_model.h"
+#include "harness/analysis/priced.h"
 #include "simulate/surface.h"
 
 #include <getopt.h>

@@ -170,7 +170,8 @@ Counting *counting_open(const Shape *shape, const Card *card, Error *e) {
     if (!make_model(c, shape, e) || !cuda_open(&c->model, 0, &o, &self, e)) goto failed;
     c->cuda = self;
     c->open = true; // session_init takes it over
-    if (session_init(&c->session, &cuda_backend, self, &c->model.shape, &o, e)) return c;
+    session_init(&c->session, &cuda_backend, self, &c->model.shape, &o);
+    return c;
 failed:
     counting_close(c);
     return NULL;

@@ -459,7 +459,8 @@ static void older(const char *folder, int version) {
             "(8, 1, 2, 'b', 1, 1, 'autoregressive', '', '', 0);"
             "INSERT INTO estimate (point_id, metric, value) VALUES (7, 'S', 2), (7, 'speedup', 1), "
             "(7, 'speedup_e2e', 1), (8, 'speedup', 1)");
-    snprintf(refusal, sizeof refusal, "its version is %d, this program reads 5: 'outpace gc --db", version);
+    snprintf(refusal, sizeof refusal, "its version is %d, this program reads 5: 'outpace store gc --db",
+             version);
     expect_refused(path, STORE_READ, refusal, ERROR_INPUT);
     Store *s = store_open(path, STORE_WRITE, NULL, &e);
     if (!s) fail_msg("%s", e.text);

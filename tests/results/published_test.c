@@ -2,8 +2,8 @@
 #include "tests/support/check.h"
 
 #include "engine/base/text.h"
-#include "harness/table/method_text.h"
-#include "harness/table/quantities.h"
+#include "harness/papers/match.h"
+#include "harness/papers/quantities.h"
 #include "results/published.h"
 
 #include <stdlib.h>

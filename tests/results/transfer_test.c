@@ -280,17 +280,17 @@ static void runs_come_back(void **state) {
     CHILD_OUTPACE(&c, *state, 3, "run", "x.yaml", "--db", "a.db");
     child_release(&c);
     disturb(folder_path(*state, "a.db"));
-    CHILD_OUTPACE(&c, *state, 0, "show", "--db", "a.db"); // makes estimates anew
+    CHILD_OUTPACE(&c, *state, 0, "show", "last", "--db", "a.db"); // makes estimates anew
     Text first = c.out;
     text_release(&c.err);
     for (int i = 0; i < 2; i++) {
-        CHILD_OUTPACE(&c, *state, 0, "export", "--format", "jsonl", "--what", "steps", "-o", "s.jsonl",
-                      "--db", STORES[i]);
+        CHILD_OUTPACE(&c, *state, 0, "store", "export", "--format", "jsonl", "--what", "steps", "-o",
+                      "s.jsonl", "--db", STORES[i]);
         child_release(&c);
-        CHILD_OUTPACE(&c, *state, 0, "import", "steps", "s.jsonl", "--db", STORES[i + 1]);
+        CHILD_OUTPACE(&c, *state, 0, "store", "import", "steps", "s.jsonl", "--db", STORES[i + 1]);
         child_release(&c);
         expect_alike(folder_path(*state, "a.db"), folder_path(*state, STORES[i + 1]));
-        CHILD_OUTPACE(&c, *state, 0, "show", "--db", STORES[i + 1]);
+        CHILD_OUTPACE(&c, *state, 0, "show", "last", "--db", STORES[i + 1]);
         assert_string_equal(strchr(text_get(&c.out), '\n'), strchr(text_get(&first), '\n'));
         child_release(&c);
     }

@@ -27,7 +27,7 @@ static void check_token(DraftWatch *w, const Tree *t, int i) {
         return;
     }
     Sampler sampler;
-    assert_true(sampler_init(&sampler, &w->sampling, vocab, NULL));
+    sampler_init(&sampler, &w->sampling, vocab);
     sampler_distribution(&sampler, logits, p);
     sampler_release(&sampler);
     for (int v = 0; v < t->vocab; v++) {
@@ -37,7 +37,7 @@ static void check_token(DraftWatch *w, const Tree *t, int i) {
     assert_true(tree_q(t, proposal->q)[t->token[i + 1]] > 0);
 }
 
-static double top_chance(const float *logits, int n) {
+static double share_of_best(const float *logits, int n) {
     double sum = 0, most = 0;
     for (int i = 0; i < n; i++) {
         sum += exp((double)logits[i]);
@@ -47,7 +47,7 @@ static double top_chance(const float *logits, int n) {
 }
 
 static bool ends(const DraftWatch *w, const float *logits) {
-    double chance = top_chance(logits, w->second.shape.real_vocab);
+    double chance = share_of_best(logits, w->second.shape.real_vocab);
     return w->strict ? chance < w->confidence : chance <= w->confidence;
 }
 

@@ -25,6 +25,14 @@ int fault_open(void);  // files open
 int fault_each(FaultKind kind, bool (*run)(void *state, Error *e), void (*after)(void *state, bool ok),
                void *state);
 
+// One such run, in a child whose n-th allocation fails.
+typedef enum {
+    FAULT_NONE,
+    FAULT_REFUSED,
+    FAULT_ENDED
+} FaultEnd; // nothing failed; false; ended by mem_exhausted
+FaultEnd fault_apart(int n, bool (*run)(void *state, Error *e), void *state);
+
 // The same for the calls of a run that reads a model: a file of it that cannot be read is an input error, and
 // some failures leave nothing to report.
 int fault_each_model_call(bool (*run)(void *state, Error *e), void (*after)(void *state, bool ok),

@@ -128,15 +128,13 @@ static double plain_loss(Plain *p, const Batch *b) {
 }
 
 static double *doubles(const float *x, size_t n) {
-    double *out = mem_alloc(n, sizeof *out);
-    assert_non_null(out);
+    double *out = mem_new(n, sizeof *out);
     for (size_t i = 0; x && i < n; i++) out[i] = (double)x[i];
     return out;
 }
 
 static Plain *plain_open(const Network *n) {
-    Plain *p = mem_alloc(1, sizeof *p);
-    assert_non_null(p);
+    Plain *p = mem_new(1, sizeof *p);
     p->s = &n->shape;
     p->p = &n->parameters;
     p->w = doubles(n->weights, n->parameters.total);

@@ -10,7 +10,7 @@ enum {
     PLOT_ELSEWHERE = 3
 }; // its runs; the last: some of it on another machine
 
-// What might have been computed of the first (harness/predict/computed.h):
+// What might have been computed of the first (harness/papers/computed.h):
 // tests/fixtures/plots/computed.json.
 extern const char plot_computed[];
 

@@ -60,7 +60,7 @@ static void fill_chances(World *w, const Sampling *sampling, int length, int wor
         return;
     }
     slow_next(&w->slow, w->prompt, length, logits);
-    assert_true(sampler_init(&sampler, sampling, VOCAB, NULL));
+    sampler_init(&sampler, sampling, VOCAB);
     sampler_distribution(&sampler, logits, p);
     sampler_release(&sampler);
     for (int i = 0; i < VOCAB; i++) {
@@ -169,7 +169,7 @@ static void check_drawing(World *w, int method, const char *text, const Sampling
 
 static void check_cell(World *w, int method, const Sampling *sampling, int draws) {
     double count[WORDS] = {0};
-    char text[2 * PARAM_TEXT_SIZE];
+    char text[2 * ARG_TEXT_SIZE];
     const char *name = METHODS[method].text;
     snprintf(text, sizeof text, "%s%s", name, strncmp(name, "rest", 4) == 0 ? w->store : "");
     w->tried = w->accepted = w->steps = w->bare = 0;

@@ -2,7 +2,7 @@
 
 #include "engine/base/memory.h"
 #include "harness/run/baselines.h"
-#include "harness/stored/estimates.h"
+#include "harness/analysis/estimates.h"
 #include "tests/support/check.h"
 
 #include <stdio.h>

@@ -55,7 +55,8 @@ static bool distribution(void *self, int node, const Sampling *sampling, int voc
     float logits[SOFT_DRAWN_VOCAB];
     Sampler sampler;
     HeadOut out = {.logits = logits};
-    assert_true(s->vocab <= SOFT_DRAWN_VOCAB && sampler_init(&sampler, sampling, vocab, e));
+    assert_true(s->vocab <= SOFT_DRAWN_VOCAB);
+    sampler_init(&sampler, sampling, vocab);
     bool ok = soft_head(self, &node, 1, HEAD_LOGITS, &out, e);
     sampler_distribution(&sampler, logits, p);
     sampler_release(&sampler);

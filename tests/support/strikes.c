@@ -53,14 +53,14 @@ static const char INPUTS[] =
     "$O run ../in/one.yaml --db ../in/a.db\n"
     "$O run ../in/two.yaml --db ../in/b.db\n"
     "cd ../in && rm -r ../use\n"
-    "$O export --db a.db --format jsonl --what steps -o steps.jsonl\n"
-    "$O export --db a.db --format spec-bench -o answers\n"
+    "$O store export --db a.db --format jsonl --what steps -o steps.jsonl\n"
+    "$O store export --db a.db --format spec-bench -o answers\n"
     "printf 'N\\tW\\tG\\tS\\n5\\t5\\t5\\t1.5\\n5\\t10\\t10\\t1.7\\n5\\t15\\t15\\t1.8\\n4\\t7\\t7\\t1.55\\n' "
     ">points.tsv\n"
     "$O bench tiny --tokens 1,2,4,8,16 --context 25,50,100 --samples 1 --seconds 0 --csv |\n"
     "    awk -F, -v OFS=, 'NR > 1 { $6 = 1e-4 + 1e-5 * $1 + 1e-8 * $1 * $2 } 1' >steps.csv\n"
-    "$O surface tiny --k 1,2 --w 0,1 --context 25 --rows 0 --samples 1 --device null --db s.db\n"
-    "$O datastore build rhymes.txt -o rhymes.store --model tiny\n"
+    "$O bench --store tiny --k 1,2 --w 0,1 --context 25 --rows 0 --samples 1 --device null --db s.db\n"
+    "$O datasets index rhymes.txt -o rhymes.store --model tiny\n"
     "rm -f *.db-wal *.db-shm\n";
 
 // What takes long enough to be killed in the middle of it.
@@ -74,7 +74,7 @@ static const char LONG_INPUTS[] =
     "mkdir ../use && cd ../use\n"
     "$O run ../in/long.yaml --db ../in/long.db\n"
     "cd ../in && rm -r ../use\n"
-    "$O export --db long.db --format jsonl --what steps -o long.jsonl\n"
+    "$O store export --db long.db --format jsonl --what steps -o long.jsonl\n"
     "rm -f *.db-wal *.db-shm\n";
 
 typedef struct {
@@ -100,21 +100,21 @@ static const Row ROWS[] = {
     {.name = "adapter", .words = "model adapter ../in/tiny m --exit-layer 1"},
     {.name = "inflate", .words = "model inflate ../in/tiny m --shape ../in/wide.json"},
     {.name = "info", .words = "model info ../in/tiny --check"},
-    {.name = "tokenize", .words = "tokenize ../in/tiny hello"},
+    {.name = "tokenize", .words = "tokenizer encode ../in/tiny hello"},
     {.name = "tokenizer", .words = "tokenizer train ../in/rhymes.txt --vocab 390 --separator - -o tok.json"},
     {.name = "train", .words = "train ../in/train.yaml", .loose = true},
     {.name = "train on", .words = "train ../in/train.yaml", .loose = true, .prepare = "$O train ../in/train.yaml --stop-after 2"},
     {.name = "train adapter", .words = "train adapter ../in/tiny --exit-layer 1 --config ../in/parts.yaml -o m", .loose = true},
     {.name = "train heads", .words = "train heads ../in/tiny --heads 2 --config ../in/parts.yaml -o m", .loose = true},
     {.name = "verify", .words = "verify ../in/tiny -n 1 --max-tokens 4 --adapter ../in/adapter", .loose = true},
-    {.name = "list", .words = "list --db ../in/a.db"},
+    {.name = "list", .words = "table --db ../in/a.db"},
     {.name = "run", .words = "run ../in/one.yaml --db a.db", .loose = true},
     {.name = "run on", .words = "run ../in/two.yaml --db a.db", .loose = true, .prepare = "cp ../in/a.db ."},
     {.name = "run null", .words = "run ../in/one.yaml --db a.db --device null --json", .loose = true},
-    {.name = "resume", .words = "resume 1 --db a.db", .loose = true, .prepare = "cp ../in/a.db ."},
-    {.name = "validate", .words = "validate ../in/one.yaml"},
+    {.name = "resume", .words = "run 1 --db a.db", .loose = true, .prepare = "cp ../in/a.db ."},
+    {.name = "validate", .words = "plan --check ../in/one.yaml"},
     {.name = "plan", .words = "plan ../in/one.yaml --db ../in/a.db", .loose = true},
-    {.name = "status", .words = "status --db ../in/a.db", .loose = true},
+    {.name = "status", .words = "show --db ../in/a.db", .loose = true},
     {.name = "show", .words = "show --db a.db", .prepare = "cp ../in/a.db ."},
     {.name = "sql", .words = "sql SELECT(count(*))FROM(step) --db ../in/a.db"},
     {.name = "compare", .words = "compare 1/1 1/1 --db ../in/a.db"},
@@ -127,17 +127,17 @@ static const Row ROWS[] = {
     {.name = "term", .words = "plot speedup --db ../in/a.db --format term"},
     {.name = "html", .words = "report --db ../in/a.db -o a.html", .few = true},
     {.name = "md", .words = "report --db ../in/a.db -o a.md", .few = true},
-    {.name = "csv", .words = "export --db ../in/a.db -o a.csv"},
-    {.name = "csv out", .words = "export --db ../in/a.db"},
-    {.name = "jsonl over", .words = "export --db ../in/a.db --format jsonl --what steps -o a.jsonl", .prepare = "$O export --db ../in/b.db --format jsonl --what steps -o a.jsonl"},
-    {.name = "spec-bench", .words = "export --db ../in/a.db --format spec-bench -o answers"},
-    {.name = "import", .words = "import steps ../in/steps.jsonl --db a.db", .once = "already"},
-    {.name = "import on", .words = "import steps ../in/steps.jsonl --db a.db", .once = "already", .prepare = "cp ../in/b.db a.db"},
-    {.name = "import answers", .words = "import spec-bench ../in/answers/2-ngrammys-pass0.jsonl --baseline ../in/answers/1-autoregressive-pass0.jsonl --db a.db", .once = "already"},
-    {.name = "merge", .words = "merge ../in/a.db ../in/b.db --db c.db", .loose = true},
-    {.name = "merge into", .words = "merge ../in/b.db --db a.db", .loose = true, .prepare = "cp ../in/a.db ."},
-    {.name = "gc", .words = "gc 1 --check --db a.db", .prepare = "cp ../in/a.db . && $O merge ../in/b.db --db a.db", .loose = true, .once = "has no run"},
-    {.name = "surface", .words = "surface ../in/tiny --k 1,2 --w 0,1 --context 25 --rows 0 --samples 1 --device null --db s.db", .loose = true},
+    {.name = "csv", .words = "store export --db ../in/a.db -o a.csv"},
+    {.name = "csv out", .words = "store export --db ../in/a.db"},
+    {.name = "jsonl over", .words = "store export --db ../in/a.db --format jsonl --what steps -o a.jsonl", .prepare = "$O store export --db ../in/b.db --format jsonl --what steps -o a.jsonl"},
+    {.name = "spec-bench", .words = "store export --db ../in/a.db --format spec-bench -o answers"},
+    {.name = "import", .words = "store import steps ../in/steps.jsonl --db a.db", .once = "already"},
+    {.name = "import on", .words = "store import steps ../in/steps.jsonl --db a.db", .once = "already", .prepare = "cp ../in/b.db a.db"},
+    {.name = "import answers", .words = "store import spec-bench ../in/answers/2-ngrammys-pass0.jsonl --baseline ../in/answers/1-autoregressive-pass0.jsonl --db a.db", .once = "already"},
+    {.name = "merge", .words = "store merge ../in/a.db ../in/b.db --db c.db", .loose = true},
+    {.name = "merge into", .words = "store merge ../in/b.db --db a.db", .loose = true, .prepare = "cp ../in/a.db ."},
+    {.name = "gc", .words = "store gc 1 --check --db a.db", .prepare = "cp ../in/a.db . && $O store merge ../in/b.db --db a.db", .loose = true, .once = "has no run"},
+    {.name = "surface", .words = "bench --store ../in/tiny --k 1,2 --w 0,1 --context 25 --rows 0 --samples 1 --device null --db s.db", .loose = true},
     {.name = "bench", .words = "bench ../in/tiny --tokens 1,2 --context 25 --samples 1 --seconds 0 --csv --device null", .loose = true, .few = true},
     {.name = "tune", .words = "tune ../in/tiny --method ngrammys --dataset chat --limit 2 --device null --budget 60s --db t.db", .loose = true, .varies = true, .few = true},
     {.name = "table", .words = "table spec-bench --run 1 --db ../in/a.db"},
@@ -145,18 +145,18 @@ static const Row ROWS[] = {
     {.name = "fit machine", .words = "fit --surface ../in/steps.csv --model ../in/tiny --on cpu-2core-zen4 --save m.json"},
     {.name = "doctor", .words = "doctor --threads 1", .loose = true, .few = true},
     {.name = "datasets", .words = "datasets --path ../in/own.jsonl"},
-    {.name = "datastore", .words = "datastore build ../in/rhymes.txt -o a.store --model ../in/tiny"},
-    {.name = "datastore info", .words = "datastore info ../in/rhymes.store"},
+    {.name = "datastore", .words = "datasets index ../in/rhymes.txt -o a.store --model ../in/tiny"},
+    {.name = "datastore info", .words = "datasets index --info ../in/rhymes.store"},
     {.name = "methods", .words = "methods"},
-    {.name = "version", .words = "version"},
+    {.name = "version", .words = "--version"},
 };
 
 static const Row LONG_ROWS[] = {
     {.name = "run", .words = "run ../in/long.yaml --db a.db", .loose = true},
-    {.name = "surface", .words = "surface ../in/tiny --k 1..4 --w 0..3 --context 25,100 --rows 1..8 --samples 9 --db s.db", .loose = true},
+    {.name = "surface", .words = "bench --store ../in/tiny --k 1..4 --w 0..3 --context 25,100 --rows 1..8 --samples 9 --db s.db", .loose = true},
     {.name = "train", .words = "train ../in/train-long.yaml", .loose = true},
-    {.name = "merge", .words = "merge ../in/long.db --db a.db", .loose = true, .prepare = "cp ../in/b.db a.db"},
-    {.name = "import", .words = "import steps ../in/long.jsonl --db a.db", .once = "already"},
+    {.name = "merge", .words = "store merge ../in/long.db --db a.db", .loose = true, .prepare = "cp ../in/b.db a.db"},
+    {.name = "import", .words = "store import steps ../in/long.jsonl --db a.db", .once = "already"},
 };
 // clang-format on
 enum { ROW_COUNT = sizeof ROWS / sizeof *ROWS, LONG_COUNT = sizeof LONG_ROWS / sizeof *LONG_ROWS };

@@ -1,6 +1,6 @@
 // A method tuned in this process: its space, and all that came of it.
 #pragma once
-#include "harness/tune/config.h"
+#include "harness/tune/space.h"
 #include "harness/tune/tune.h"
 
 typedef struct Tuned {

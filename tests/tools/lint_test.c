@@ -129,22 +129,12 @@ static void careless_code(void **state) {
                "engine/base/careless.c:17:    free(to);", "careless.c:19", "lint: cppcheck", NULL});
 }
 
-// What jansson gave may be freed in one file, which still allocates nothing by itself.
-static void json_only_frees(void **state) {
-    (void)state;
-    if (!tools_are_here()) skip();
-    expect("engine/base/json.c",
-           "#include <stdlib.h>\n\nvoid *take(void *own) {\n    free(own);\n    return malloc(1);\n}\n",
-           (const char *const[]){"engine/base/json.c:5:    return malloc(1);", "lint: allocation", NULL});
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clean),
         cmocka_unit_test(an_upward_include),
         cmocka_unit_test(a_header_that_needs_another),
         cmocka_unit_test(careless_code),
-        cmocka_unit_test(json_only_frees),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,23 +5,21 @@
 //      scores (16, 16 keys) += queries (16, 32 dims) . keys (32 dims, 16)
 //      mixed (16, 16 dims) += weights (16, 32 positions) . values (32 positions, 16)
 //
-// Keys are multiplied as they lie (keys.h), values two rows at a time in pairs (tile_pair).
+// Keys are multiplied in their layout in memory (keys.h), values two rows at a time in pairs (tile_pair).
 //
-// A query has a row that is indexed by position in the text: first its scores, then in their place its
-// weights in bf16, e^(score - highest), with zeros around what it sees. They are summed as they were rounded,
-// and what is mixed is divided by that sum.
+// A query has a row indexed by position in the text: first its scores, then in their place its weights in
+// bf16, e^(score - highest), with zeros around the positions that it sees. The rounded weights are summed,
+// and the mixed values are divided by that sum.
 //
-// Exactness. A score has a chain of its own over dimensions, whatever else is in its tile, so that blocks of
-// keys are taken as they stand, ragged ones too. What is mixed is cut into blocks of 32 positions of the
-// text, the same ones for all queries; each block adds to each dimension once, in ascending order. A block
-// that all see is gathered once, from wherever its values stand; any other for each node alone, with zeros
-// for values that it does not see, and with zero weights for the other nodes, which adds zeros to theirs.
+// Exactness. A score has its own chain over dimensions, whatever else is in its tile, so blocks of keys are
+// taken as they are, even partial ones. Values are mixed in blocks of 32 positions of the text, the same
+// blocks for all queries; each block adds to each dimension once, in ascending order. A block that all nodes
+// see is gathered once, from any slots; any other block is gathered for each node separately, with zeros for
+// values that the node doesn't see, and with zero weights for the other nodes, which adds zeros to their
+// sums.
 //
-// Floor: a head of 64 dimensions has two tile products (32 cycles) for 16 keys and four for 32 values. Beside
-// them stand for the latter 64 loads, 64 shuffles, 64 stores, and for each query and 16 positions one
-// exponential.
-#include "engine/cpu/kernels/attend_tiles.h"
-
+// Floor: a head of 64 dimensions has two tile products (32 cycles) for 16 keys and four for 32 values. The
+// latter also need 64 loads, 64 shuffles and 64 stores; each query and 16 positions, one exponential.
 #include "engine/cpu/kernels/attention.h"
 #include "engine/cpu/kernels/tiles.h"
 
@@ -32,13 +30,13 @@ typedef struct TileAttend {
     Tiles tiles;
     int first, count; // queries of this tile
     _Alignas(TILE_BYTES) uint16_t q[HEAD_STEPS][QUERY_TILE][TILE_K];
-    _Alignas(TILE_BYTES) float scores[QUERY_TILE][KEY_BLOCK];  // of a block that is not stored whole
-    _Alignas(TILE_BYTES) uint16_t weights[QUERY_TILE][TILE_K]; // of one node, zeros for the others
+    _Alignas(TILE_BYTES) float scores[QUERY_TILE][KEY_BLOCK];  // of a block that isn't stored whole
+    _Alignas(TILE_BYTES) uint16_t weights[QUERY_TILE][TILE_K]; // one node's, zeros for the others
     _Alignas(TILE_BYTES) uint16_t values[2][TILES_MIXED][TILE_ROWS][TILE_K];
     float total[QUERY_TILE]; // of a query's weights
 } TileAttend;
 
-// --- what a node sees, in three parts
+// --- the keys that a node sees, in three parts
 
 typedef struct Part {
     const KeySpan *span;
@@ -58,7 +56,7 @@ static Part after_part(const Attend *a, int node) {
                   a->first[node] + a->before[node] + a->shared};
 }
 
-// The rows of a tile that are a node's, and the nodes of a tile.
+// The first row of a node in a tile, and the nodes of a tile.
 static int node_row(const TileAttend *w, int node) {
     int row = node * w->a->group - w->first;
     return row < 0 ? 0 : row < w->count ? row : w->count;
@@ -70,7 +68,7 @@ static uint16_t *weight_row(const Attend *a, int i) { return (uint16_t *)(void *
 
 // --- scores
 
-// Rows without a query hold anything, and so do their scores and sums, which nobody takes.
+// Rows without a query are undefined, and so are their scores and sums, which are never read.
 static void pack_queries(TileAttend *w) {
     for (int i = 0; i < w->count; i++)
         for (int d = 0; d < w->a->head_dim; d += TILE_K)
@@ -78,7 +76,7 @@ static void pack_queries(TileAttend *w) {
     tiles_see_memory();
 }
 
-// Scores of 16 keys, into tile 0.
+// Scores of 16 keys, in tile 0.
 static void score_keys(TileAttend *w, const unsigned char *keys) {
     tile_zero(&w->tiles, 0);
     for (int d = 0; d < w->a->head_dim; d += TILE_K, keys += TILE_ROWS * TILE_BYTES) {
@@ -88,8 +86,8 @@ static void score_keys(TileAttend *w, const unsigned char *keys) {
     }
 }
 
-// Scores of 64 keys, blocks `apart` bytes, to where the first query's begin; as good as four of the above,
-// whose products would wait for each other.
+// Scores of 64 keys, in blocks `apart` bytes from each other; `to`: of the first query. Faster than four
+// calls of the above, whose products would wait for each other.
 static void score_four(TileAttend *w, const unsigned char *keys, size_t apart, float *to) {
     size_t row = w->a->score_row * sizeof *to;
     tile_zero(&w->tiles, 0);
@@ -123,7 +121,7 @@ static void score_some(TileAttend *w, const unsigned char *keys, int from, int t
                (size_t)(to - from) * sizeof(float));
 }
 
-// A span, whose positions begin at `position`.
+// A span whose positions begin at `position`.
 static void score_part_span(TileAttend *w, const KeySpan *s, int position, int row, int end) {
     size_t apart = w->a->layout->block_elements * sizeof(uint16_t);
     bool all = row == 0 && end == w->count;
@@ -155,8 +153,8 @@ static void score_tile(TileAttend *w) {
 
 // --- weights
 
-// Scores [from, to) of a row become weights in its place, whole blocks of them; gives their sum. Which lane
-// of it a position goes to depends on the position alone.
+// Turns scores [from, to) of a row into weights in the same place, in whole blocks; returns their sum. The
+// lane of a position in that sum depends only on the position.
 static float weigh_row(float *scores, int from, int to, float scale) {
     const Lanes by = lanes_set(scale), down = lanes_set(-scale * highest_of(scores + from, to - from));
     Lanes sum = lanes_set(0);
@@ -185,12 +183,12 @@ static void weigh_tile(TileAttend *w) {
 
 // --- values
 
-// Where the values of a block of positions stand, from a dimension on.
+// The values of a block of positions, from one dimension on.
 typedef struct ValueRows {
     const uint16_t *row[TILE_K];
 } ValueRows;
 
-// Those of a part, of the block that begins at position `from`.
+// Finds the values that a part has in the block that begins at position `from`.
 static void find_rows(const Attend *a, Part p, int from, int d, ValueRows *v) {
     for (int i = 0; i < p.spans; p.position += p.span[i++].count) {
         const KeySpan *s = &p.span[i];
@@ -224,7 +222,7 @@ static void mix_gathered(TileAttend *w, int turn, const void *weights, size_t ro
     tile_multiply(&w->tiles, 3, 4, 5);
 }
 
-// Blocks [from, to) of a node alone.
+// Blocks [from, to) of one node.
 static void mix_node(TileAttend *w, int node, int from, int to, int d, int dims) {
     static const uint16_t none[MIXED_DIMS];
     const Attend *a = w->a;
@@ -248,8 +246,8 @@ static void gather_shared(TileAttend *w, int turn, int p, int d, int dims) {
     gather(w, turn, &v, dims);
 }
 
-// Blocks that all see whole; each is gathered a turn before it is multiplied, so that tiles do not wait for
-// stores.
+// Blocks that all nodes see whole. Each is gathered a turn before it's multiplied, so that tile loads don't
+// wait for stores.
 static void mix_shared(TileAttend *w, int from, int to, int d, int dims) {
     int turn = 0;
     if (from < to) gather_shared(w, turn, from, d, dims);
@@ -285,7 +283,7 @@ static void mix_dims(TileAttend *w, int d, int dims) {
     tile_store(&w->tiles, 3, sums + 3 * TILE_ROWS, row);
 }
 
-// Of 32 dimensions the first four of each eight stand in the lower half, see tile_pair.
+// Of 32 dimensions, the first four of each eight are in the lower half, see tile_pair.
 static void put_mixed(const TileAttend *w, int i) {
     const Attend *a = w->a;
     const float *sum = sum_row(a, w->first + i);
@@ -304,7 +302,7 @@ static bool has_whole_tiles(const Attend *a) {
 
 bool attend_on_tiles(const Attend *a) {
     if (!has_whole_tiles(a)) return false;
-    TileAttend w; // what is not filled is not read
+    TileAttend w; // left undefined: only filled fields are read
     int queries = a->nodes * a->group;
     w.a = a;
     tiles_begin(&w.tiles, TILE_ROWS, TILE_ROWS);

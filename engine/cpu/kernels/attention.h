@@ -1,22 +1,22 @@
-// Attention in lanes; part of each kernel set (see lanes.h, keys.h for how keys lie).
+// Attention in lanes: scores; part of each kernel set (see lanes.h, and keys.h for the layout of keys).
 //
-// Scores: a vector holds one dimension of 16 keys, a query's value is broadcast, so that 16 scores grow side
-// by side, each summed over dimensions in order; BLOCK_QUERIES queries share each load. Values: weights are
-// broadcast and rows added in order of position. So a score does not depend on the lane that it stands in,
-// nor a sum (mix.h) on where its keys stand. Lanes whose keys are not visible are computed and dropped.
+// Scores: a vector has one dimension of 16 keys, and a query's value is broadcast, so that 16 scores grow
+// side by side, each summed over dimensions in order; BLOCK_QUERIES queries share each load. Values
+// (attend.h): weights are broadcast, and rows added in order of position. So a score doesn't depend on its
+// lane, nor a sum on the slots of its keys. Lanes whose keys aren't visible are computed and dropped.
 //
-// One dimension after the other, also where a set multiplies pairs of bf16: a larger head that holds a
-// smaller one's dimensions with zeros between (model/inflate.h) then has the same scores, bit for bit.
+// Dimensions are taken one by one, even in sets that multiply pairs of bf16: a larger head that has a smaller
+// one's dimensions with zeros in between (model/inflate.h) then has the same scores, bit for bit.
 //
-// What neighbouring nodes all see is read once for BLOCK_QUERIES of their queries; the rest, mostly a few
-// ancestors, for the query heads of one node.
+// Keys that all neighbouring nodes see are read once for BLOCK_QUERIES of their queries; the rest, usually a
+// few ancestors, once for the query heads of one node.
 #pragma once
 #include "engine/cpu/kernels/rows.h"
 
 enum { PAIR = 2, HALF_BLOCK = BLOCK_QUERIES > 2 ? BLOCK_QUERIES / 2 : 2 }; // groups of 4 are common
 
-// Queries next to each other in (node, head of the group) order, from `first` on, and where in their rows of
-// scores a span's positions begin: `at`, after what a node has before the shared spans where they are these.
+// `count` queries in (node, head of the group) order, from `first` on. A span's positions begin at `at` in
+// their rows of scores; for a shared span, behind the positions that a node has before the shared ones.
 typedef struct Queries {
     int first, count, at;
     bool shared;
@@ -43,7 +43,7 @@ static inline void put_lanes(Lanes x, int from, int to, float *out) {
     }
 }
 
-// LANE_PAIRS neighbours, even and odd ones where they are bf16.
+// Loads LANE_PAIRS neighbours: bf16 as even and odd ones, others as lower and upper half.
 INLINE void load_step(Dtype dtype, const void *at, Lanes *low, Lanes *high) {
     const uint16_t *h = at;
     const float *f = at;

@@ -1,3 +1,5 @@
+// Storing and copying keys and values, element by element in the layout of keys.h: both directions go through
+// key_at and value_at, so that the layout is written down once.
 #include "engine/cpu/kernels/keys.h"
 
 static void store_key_f32(const KeyLayout *l, const float *key, float *keys, int i) {
@@ -37,8 +39,8 @@ void keys_store(const KeyLayout *l, const float *key, const float *value, void *
     }
 }
 
-// A key's elements of one kind stand KEY_BLOCK words apart: of four bytes, in f32 one of them, in bf16 two;
-// in f16 of two bytes.
+// A key's words are KEY_BLOCK words apart. A word is four bytes: one element of f32 or two of bf16; or two
+// bytes, one element of f16.
 static void copy_key(const KeyLayout *l, const unsigned char *from, unsigned char *to) {
     size_t word = l->dtype == DTYPE_F16 ? 2 : 4, step = KEY_BLOCK * word;
     size_t words = (size_t)l->head_dim * dtype_size(l->dtype) / word;

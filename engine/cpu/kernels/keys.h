@@ -1,15 +1,15 @@
-// How keys and values lie in memory, in the cache (indexed by slot) and in the step area (by node) alike.
+// The layout of keys and values in memory, in the cache (by slot) and in the step area (by node) alike.
 //
-// Keys stand in blocks of KEY_BLOCK, so that a vector holds one dimension of 16 keys and a query's product
-// with all of them needs no sum across lanes. f16 is widened by an instruction; bf16 keeps two dimensions
-// side by side, which is one shift and one mask away from f32:
+// Keys are in blocks of KEY_BLOCK, so that a vector has one dimension of 16 keys, and a query's product with
+// all of them needs no sum across lanes. f16 is widened by an instruction; bf16 has two dimensions side by
+// side, which a shift and a mask turn into f32:
 //
 //      block of 16 keys, one head:   f32, f16 | d0: key 0 .. key 15 | d1: key 0 .. key 15 | ...
 //                                    bf16     | d0 d1 of key 0, d0 d1 of key 1, .. key 15 | d2 d3 of key 0
 //                                    ...
 //
-// A value is a row; each head's part is padded to whole vectors. The padding is never written, and what
-// comes of it is never read.
+// A value is a row; each head's part is padded to whole vectors. The padding is never written, and results
+// from it are never read.
 #pragma once
 #include "engine/base/numbers.h"
 #include "engine/core/shape.h"

@@ -1,9 +1,9 @@
 // Sixteen f32 lanes: one AVX-512 register, two of AVX2, four of NEON, or a vector that the compiler lowers.
-// What is written in them is compiled once for each kernel set, and the order of every sum is the same in
-// all.
+// Code written in lanes is compiled once for each kernel set, and the order of every sum is the same in all
+// sets.
 //
-// A sum over k goes in lanes, and at its end the lanes are added, halves onto halves. bf16 is read in pairs:
-// of 32 neighbours the even ones are one shift away from f32, the odd ones one mask.
+// A sum over k runs in lanes; at its end the lanes are added, halves onto halves. bf16 is read in pairs: of
+// 32 neighbours, a shift turns the even ones into f32, a mask the odd ones.
 #pragma once
 #include "engine/base/numbers.h"
 
@@ -11,10 +11,10 @@
 
 enum { LANES = 16, LANE_PAIRS = 2 * LANES };
 
-// For what must see its counts as constants.
+// For functions that must see their counts as constants.
 #define INLINE static inline __attribute__((always_inline))
 
-// The blocks that products and attention keep in registers: OUTPUTS x ROWS sums beside OUTPUTS weights.
+// The blocks that products and attention keep in registers: OUTPUTS x ROWS sums and OUTPUTS weights.
 #if defined(__AVX512F__)
 #include <immintrin.h>
 enum { BLOCK_OUTPUTS = 4, BLOCK_ROWS = 6, BLOCK_QUERIES = 8 };
@@ -41,7 +41,7 @@ static inline float lanes_sum(Lanes x) {
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
-// Four sums at once, each added as lanes_sum does: a third of the shuffles.
+// Four sums at once, each in the order of lanes_sum, with a third of the shuffles.
 static inline void lanes_sum_four(Lanes a, Lanes b, Lanes c, Lanes d, float sums[4]) {
     Lanes eight_ab = _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
     Lanes eight_cd = _mm512_add_ps(_mm512_shuffle_f32x4(c, d, 0x44), _mm512_shuffle_f32x4(c, d, 0xee));
@@ -53,7 +53,8 @@ static inline void lanes_sum_four(Lanes a, Lanes b, Lanes c, Lanes d, float sums
 }
 
 #if defined(__AVX512BF16__)
-// sum + a . b of the two bf16 in each lane, as 32 neighbours lie: no shift, no mask. Subnormals are zero.
+// sum + a . b of the two bf16 in each lane, 32 neighbours as they are: without shifts and masks. Subnormals
+// are zero.
 enum { HAS_PAIRS = 1 };
 static inline Lanes lanes_pairs(Lanes a, Lanes b, Lanes sum) {
     return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
@@ -114,6 +115,6 @@ static inline void lanes_sum_four(Lanes a, Lanes b, Lanes c, Lanes d, float sums
 #endif
 
 #if !defined(__AVX512BF16__) && !defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
-enum { HAS_PAIRS = 0 }; // so that this is never asked
+enum { HAS_PAIRS = 0 }; // lanes_pairs is never called
 static inline Lanes lanes_pairs(Lanes a, Lanes b, Lanes sum) { return (void)a, (void)b, sum; }
 #endif

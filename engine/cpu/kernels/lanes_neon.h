@@ -49,7 +49,7 @@ static inline float lanes_sum(Lanes x) {
 }
 
 #if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
-// sum + a . b of the two bf16 in each lane, as 32 neighbours lie: no shift, no mask.
+// sum + a . b of the two bf16 in each lane, 32 neighbours as they are: without shifts and masks.
 enum { HAS_PAIRS = 1 };
 static inline Lanes lanes_pairs(Lanes a, Lanes b, Lanes sum) {
     for (int i = 0; i < 4; i++)

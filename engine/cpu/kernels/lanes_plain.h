@@ -1,10 +1,10 @@
-// Sixteen lanes in C that any compiler lowers to what vector unit there is; see lanes.h, which includes this
-// where it knows nothing better.
+// Sixteen lanes in C that any compiler lowers to the processor's vector unit; see lanes.h, which includes
+// this if it has nothing better.
 #pragma once
 #include "engine/base/numbers.h"
 
 enum { BLOCK_OUTPUTS = 2, BLOCK_ROWS = 1, BLOCK_QUERIES = 2 };
-typedef float Quarter __attribute__((vector_size(16))); // what the smallest vector unit holds
+typedef float Quarter __attribute__((vector_size(16))); // the width of the smallest vector unit
 typedef uint32_t QuarterBits __attribute__((vector_size(16)));
 typedef struct {
     Quarter q[4];
@@ -24,8 +24,8 @@ static inline Lanes lanes_fma(Lanes a, Lanes b, Lanes c) { // rounded twice
     for (int i = 0; i < 4; i++) c.q[i] += a.q[i] * b.q[i];
     return c;
 }
-// Exponent and fraction in place, times 2^112: subnormals come right by themselves, the largest exponent by
-// hand.
+// Exponent and fraction are shifted into place and multiplied by 2^112: subnormals come out right by
+// themselves, the largest exponent is set by hand.
 static inline Quarter quarter_f16(const uint16_t *p) {
     QuarterBits h = {p[0], p[1], p[2], p[3]}, magnitude = h & 0x7fffu;
     Quarter x = (Quarter)(magnitude << 13) * 0x1p112f;

@@ -1,8 +1,10 @@
+// The kernel sets of this build, slowest first. The first ones run on any processor, so a search always finds
+// one.
 #include "engine/cpu/kernels/ops.h"
 
-#include "engine/cpu/kernels/sets.h"
-#include "engine/cpu/kernels/tiles_usable.h"
+#include "engine/cpu/kernels/features.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define SET(ops, available) \
@@ -26,6 +28,7 @@ enum { SET_COUNT = sizeof SETS / sizeof *SETS };
 size_t cpu_ops_count(void) { return SET_COUNT; }
 
 const CpuOps *cpu_ops_at(size_t i, bool *available) {
+    assert(i < SET_COUNT);
     if (available) *available = SETS[i].available();
     return SETS[i].kernels;
 }

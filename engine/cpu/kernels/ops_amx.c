@@ -1,24 +1,21 @@
-// bf16 products and attention (attend_tiles.c) on matrix tiles; everything else as on AVX-512 with bf16
-// pairs.
+// bf16 products and attention (attend_tiles.c) on matrix tiles; everything else is as in avx512_bf16.
 //
-// Weights are the left operand as they lie in the file: 16 rows of 32 are one tile, no copy, no packing. What
-// is packed are the activations, 16 rows side by side in pairs along k; the sums come out with outputs as
-// rows and are turned over on their way to y. One block is 32 outputs by 32 rows: four tiles of sums, for
-// four loads four products. Rows beyond 32 are filled up to a multiple of 32 with zeros.
+// Weights are the left operand, straight from the file: 16 rows of 32 are one tile, without copying or
+// packing. Activations are packed, 16 rows side by side in pairs along k. Sums come out with outputs as rows
+// and are transposed on their way to y. One block is 32 outputs by 32 rows: four tiles of sums, and four
+// products for four loads. Rows beyond 32 are padded with zeros to a multiple of 32.
 //
-// Each row of a weight matrix is a page or more, so that no hardware prefetcher runs ahead: while one block
-// of outputs is multiplied with one block of rows after the other, the next one is fetched to the
-// second-level cache, a part of it with each: all of it with the first would take that at the memory's speed
-// and leave the memory idle in the others. Activations that do not stay in that cache are read once for two
-// blocks of outputs.
+// Each row of a weight matrix is a page or more, so hardware prefetchers don't run ahead. While one block of
+// outputs is multiplied with one block of rows after another, the next block is fetched into the second-level
+// cache, a part of it with each: fetched all with the first, it would slow that one down to the memory's
+// speed and leave the memory idle during the others. Activations too large for that cache are read once for
+// two blocks of outputs.
 //
 // A sum runs over k in steps of 32, from first to last, whatever the number of rows: exact in the sense of
-// ops.h. Products with other weights than bf16, and with f32 activations, are those of lanes.
+// ops.h. Products with weights other than bf16, and with f32 activations, are in lanes.
 //
-// Floor: a tile product takes 16 cycles for 16,384 operations. What is reached has not been measured.
+// Floor: a tile product takes 16 cycles for 16,384 operations. Not measured yet.
 #include "engine/cpu/kernels/attend.h"
-#include "engine/cpu/kernels/attend_tiles.h"
-#include "engine/cpu/kernels/peak.h"
 #include "engine/cpu/kernels/product.h"
 #include "engine/cpu/kernels/rows.h"
 #include "engine/cpu/kernels/tiles.h"
@@ -32,7 +29,7 @@ static inline bool on_tiles(const Packed *p) {
 
 static inline int k_steps(int columns) { return (columns + TILE_K - 1) / TILE_K; }
 
-// Rows of a group as they are packed: exactly those there are, while one block holds all.
+// Packed rows of a group: not padded if one block has all rows.
 static inline int group_rows(int rows, int first) {
     int left = rows - first;
     return rows > BLOCK || left >= GROUP ? GROUP : left > 0 ? left : 0;
@@ -46,15 +43,15 @@ static size_t amx_packed_bytes(int rows, int columns) {
     return tiles > lanes ? tiles : lanes;
 }
 
-// The group's tile of step k begins here, its pairs group_rows words apart.
+// The group's tile of this step of k; its pairs are group_rows words apart.
 static inline uint32_t *packed_tile(const Packed *p, int first, int step) {
     size_t steps = (size_t)k_steps(p->columns), before = (size_t)first * steps * PAIRS;
     return (uint32_t *)p->data + before + (size_t)step * PAIRS * (size_t)group_rows(p->rows, first);
 }
 
-// --- packing ---------------------------------------------------------------------------------------------
+// --- packing
 
-// Columns [k, k + TILE_K) of row r as bf16 pairs; zeros where there are none.
+// Columns [k, k + TILE_K) of row r as bf16 pairs, padded with zeros.
 static inline void round_step(const float *x, const Packed *p, int r, int k, uint32_t pairs[PAIRS]) {
     float step[TILE_K] = {0};
     const float *from = x + (size_t)r * (size_t)p->columns + (size_t)k;
@@ -78,13 +75,13 @@ static void amx_pack(const float *x, const Packed *p, int first, int last) {
         pack(x, p, first, last);
         return;
     }
-    int end = last == p->rows ? packed_rows(p->rows) : last; // whoever has the last rows fills up
+    int end = last == p->rows ? packed_rows(p->rows) : last; // the thread with the last rows pads them
     for (int r = first; r < end; r += GROUP) pack_group(x, p, r);
 }
 
-// --- products --------------------------------------------------------------------------------------------
+// --- products
 
-// 16 rows of weights from row n, column k on, with zeros where there are none.
+// 16 rows of weights from row n, column k on, padded with zeros.
 static inline void edge_tile(const Tensor *w, int n, int k, uint16_t tile[GROUP][TILE_K]) {
     int columns = w->columns - k < TILE_K ? w->columns - k : TILE_K;
     memset(tile, 0, GROUP * TILE_K * sizeof(uint16_t));
@@ -100,10 +97,12 @@ typedef struct BlockTask {
     int n, first;
     int left, right;      // rows of the two groups
     int ahead;            // outputs from here to the block that is fetched meanwhile
-    int fetch, fetch_end; // the outputs of it that are
+    int fetch, fetch_end; // its outputs that this block fetches
 } BlockTask;
 
-enum { KEPT_BYTES = 1 << 20 }; // of activations in the second-level cache, which has 2 MB where tiles are
+enum {
+    KEPT_BYTES = 1 << 20
+}; // of activations in the second-level cache, which has 2 MB on processors with tiles
 
 static inline void fetch_part(const BlockTask *b, int k) {
 #if defined(TILES_ARE_REAL)
@@ -118,7 +117,7 @@ static inline void fetch_part(const BlockTask *b, int k) {
 // Adds one step of k to the four tiles of sums.
 INLINE void block_step(Tiles *t, const BlockTask *b, const void *upper, const void *lower, size_t row,
                        int step) {
-    (void)t; // real tiles are the processor's own
+    (void)t; // real tiles are in the processor
     tile_load(t, 4, upper, row);
     tile_load(t, 6, packed_tile(b->p, b->first, step), 4 * (size_t)b->left);
     tile_multiply(t, 0, 4, 6);
@@ -152,7 +151,7 @@ static void sum_block(Tiles *t, const BlockTask *b) {
     }
 }
 
-// A tile of sums, outputs as rows, to y[row * stride + output].
+// Writes a tile of sums, outputs as rows, to y[row * stride + output].
 static inline void put_sums(const float sums[GROUP][GROUP], float *y, size_t stride, int outputs, int rows) {
     if (outputs <= 0 || rows <= 0) return;
     uint32_t words[SQUARE][SQUARE];
@@ -176,7 +175,7 @@ static void put_block(Tiles *t, const BlockTask *b, float *y, size_t stride, int
     put_sums((const float(*)[GROUP])sums, y + GROUP * stride + GROUP, stride, outputs - GROUP, rows - GROUP);
 }
 
-// The block at hand, of outputs [n, n + BLOCK) and of rows, and what is fetched with it.
+// Multiplies block b, and fetches its part of the next one.
 static inline void multiply_block(Tiles *t, BlockTask *b, float *y, size_t stride, int to) {
     int blocks = (b->p->rows + BLOCK - 1) / BLOCK, i = b->first / BLOCK;
     bool more = b->n + b->ahead + BLOCK <= to;
@@ -207,7 +206,7 @@ static void amx_attend(const Attend *a) {
     if (a->part != ATTEND_WHOLE || !attend_on_tiles(a)) attend(a);
 }
 
-// Tile products with all operands in tiles; not zeros, which cost less power.
+// Tile products with all operands in tiles; not of zeros, which would take less power.
 static double amx_peak(Compute compute, long rounds) {
     if (compute != COMPUTE_BF16) return peak(compute, rounds);
     Tiles tiles;
@@ -241,9 +240,10 @@ const CpuOps cpu_ops_amx = {.name = "amx",
                             .attend = amx_attend,
                             .peak = amx_peak};
 
-// --- what is asked of a processor before it is trusted -----------------------------------------------------
+// --- the test of a processor before its tiles are used
 
-// A product with edges on all sides, twice: by tiles and by hand, and a row of it alone.
+// A product with edges on all sides, on tiles and in plain C; and one of its rows on its own, which must be
+// the same bits.
 bool cpu_amx_works(void) {
     enum { ROWS = 35, OUTPUTS = 41, COLUMNS = 70 };
     static const float allowed = 1e-3f; // of sums of 70 products of numbers below 2

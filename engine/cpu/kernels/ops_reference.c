@@ -1,4 +1,5 @@
-// Every operation as its definition says, summed in double. Nothing here is fast, and nothing should be.
+// Every operation by its definition, summed in double. Nothing here is fast, and nothing should be: all tests
+// compare with it.
 #include "engine/cpu/kernels/ops.h"
 
 #include <math.h>
@@ -49,12 +50,12 @@ static void gate(float *gate, const float *up, int n, Activation activation) {
     for (int i = 0; i < n; i++) gate[i] = (float)(activate((double)gate[i], activation) * (double)up[i]);
 }
 
-// A walk over the keys of one node, in order of position: its spans before the shared ones, these, its
-// others.
+// A walk over the keys of one node, in order of position: its spans before the shared ones, the shared ones,
+// its spans after them.
 typedef struct Walk {
-    const KeySpan *part[3]; // where the spans of each part begin
-    int left[3];            // spans in it
-    int now, in_span;
+    const KeySpan *part[3]; // the next span of each part
+    int left[3];            // spans left in it
+    int now, in_span;       // the current part, keys taken of its span
 } Walk;
 
 static Walk walk_begin(const Attend *a, int node) {
@@ -64,7 +65,7 @@ static Walk walk_begin(const Attend *a, int node) {
                   .left = {a->before_spans[node], a->shared_spans, a->after_spans[node]}};
 }
 
-// The next key: its span, and its number in the area.
+// Returns the next key's span, and in *key its number in the area.
 static const KeySpan *walk_next(Walk *w, int *key) {
     while (w->left[w->now] == 0) w->now++;
     const KeySpan *s = w->part[w->now];
@@ -112,7 +113,7 @@ static void sum_values(const Attend *a, int node, const float *weights, float *o
     }
 }
 
-// softmax(scale * q K) V for one query head, or a part of it.
+// softmax(scale * q K) V for one query head, or the part of it that a->part names.
 static void attend_query(const Attend *a, int node, const float *q, float *scores, float *out) {
     if (attend_does(a, ATTEND_SCORES)) take_scores(a, node, q, scores);
     if (attend_does(a, ATTEND_WEIGHTS)) weigh(scores, a->visible[node]);

@@ -1,4 +1,4 @@
-// A square of 16 x 16 words, turned over its diagonal: what stands between rows and tiles.
+// A transposed square of 16 x 16 words: it turns rows into the columns of tiles, and back.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -32,7 +32,7 @@ static inline void transpose(__m512i row[SQUARE]) {
     }
 }
 
-// to[c * to_step + r] = from[r][c]; only rows and columns that are asked for are written.
+// to[c * to_step + r] = from[r][c], for the given numbers of rows and columns only.
 static inline void transpose_square(const uint32_t from[SQUARE][SQUARE], uint32_t *to, size_t to_step,
                                     int rows, int columns) {
     __m512i row[SQUARE];

@@ -29,13 +29,13 @@ static const char *const STARTS[] = {"random", "repeat", "pad", NULL};
 static const char *const REFILLS[] = {"predictions", "fresh", NULL};
 
 #define AT(name) offsetof(JacobiParams, name)
-static const Param PARAMS[] = {
-    {"m", PARAM_INT, AT(m), 1, TREE_MAX_NODES - 1, "8", NULL, "guesses in a block"},
-    {"start", PARAM_CHOICE, AT(start), 0, 0, "random", STARTS,
-     "fresh guesses: tokens of the prompt, the last token, or pad"},
-    {"pad", PARAM_INT, AT(pad), 0, 1 << 21, "0", NULL, "token id for start=pad"},
-    {"refill", PARAM_CHOICE, AT(refill), 0, 0, "predictions", REFILLS,
-     "next block: the model's tokens, or fresh guesses"},
+static const Arg PARAMS[] = {
+    {"m", ARG_INT, AT(m), 1, TREE_MAX_NODES - 1, "8", .help = "guesses in a block"},
+    {"start", ARG_CHOICE, AT(start), .fallback = "random", .choices = STARTS,
+     .help = "fresh guesses: tokens of the prompt, the last token, or pad"},
+    {"pad", ARG_INT, AT(pad), 0, 1 << 21, "0", .help = "token id for start=pad"},
+    {"refill", ARG_CHOICE, AT(refill), .fallback = "predictions", .choices = REFILLS,
+     .help = "next block: the model's tokens, or fresh guesses"},
 };
 #undef AT
 

@@ -32,12 +32,13 @@ typedef struct KangarooParams {
 } KangarooParams;
 
 #define AT(name) offsetof(KangarooParams, name)
-static const Param PARAMS[] = {
-    {"gamma", PARAM_INT, AT(gamma), 1, LONGEST, "6", NULL, "most tokens drafted"},
-    {"eta", PARAM_REAL, AT(eta), 0, 1, "0.6", NULL, "end when the best token's chance is at most eta"},
-    {"strict", PARAM_BOOL, AT(strict), 0, 0, "off", NULL, "end only below eta, as in the authors' code"},
-    {"exit_layer", PARAM_INT, AT(exit_layer), 0, 1000, "0", NULL,
-     "the layer that the adapter must be for; 0: any"},
+static const Arg PARAMS[] = {
+    {"gamma", ARG_INT, AT(gamma), 1, LONGEST, "6", .help = "most tokens drafted"},
+    {"eta", ARG_REAL, AT(eta), 0, 1, "0.6", .help = "end when the best token's chance is at most eta"},
+    {"strict", ARG_FLAG, AT(strict), .fallback = "off",
+     .help = "end only below eta, as in the authors' code"},
+    {"exit_layer", ARG_INT, AT(exit_layer), 0, 1000, "0",
+     .help = "the layer that the adapter must be for; 0: any"},
     DRAFT_SAMPLING_PARAMS(AT(sampling)),
 };
 #undef AT
@@ -66,17 +67,17 @@ static void kangaroo_close(void *self) {
     mem_free(k);
 }
 
-static bool kangaroo_init(Kangaroo *k, const MethodEnv *env, const KangarooParams *p, Error *e) {
+static void kangaroo_init(Kangaroo *k, const MethodEnv *env, const KangarooParams *p) {
     k->p = *p;
     k->p.exit_layer = env->adapter_layer;
     k->target = env->target;
     k->sources = (Sources){.names = SOURCES, .source_count = 1};
     k->capacity = p->gamma + 2 + (env->mixed ? TREE_MAX_NODES : 0);
-    follower_init(&k->follower, env->adapters, env->target->context);
     // In a mix, some of the exits come from the host.
-    return hidden_open(&k->exits, env->target, env->mixed ? NULL : env->adapters, k->capacity, e) &&
-           drafter_init(&k->drafter, env->adapters, env->target->shape.vocab, &p->sampling, &env->sampling,
-                        p->eta > 0, e);
+    hidden_open(&k->exits, env->target, env->mixed ? NULL : env->adapters, k->capacity);
+    follower_init(&k->follower, env->adapters, env->target->context);
+    drafter_init(&k->drafter, env->adapters, env->target->shape.vocab, &p->sampling, &env->sampling,
+                 p->eta > 0);
 }
 
 static void *kangaroo_open(const MethodEnv *env, const void *values, Error *e) {
@@ -90,9 +91,8 @@ static void *kangaroo_open(const MethodEnv *env, const void *values, Error *e) {
         return NULL;
     }
     Kangaroo *k = mem_new(1, sizeof *k);
-    if (kangaroo_init(k, env, p, e)) return k;
-    kangaroo_close(k);
-    return NULL;
+    kangaroo_init(k, env, p);
+    return k;
 }
 
 static int kangaroo_hidden_layer(const void *self) { return ((const Kangaroo *)self)->p.exit_layer; }

@@ -63,26 +63,31 @@ enum { SOURCE_POOL };
 static const char *const SOURCES[] = {"pool"};
 
 #define AT(name) offsetof(LookaheadParams, name)
-static const Param PARAMS[] = {
-    {"preset", PARAM_CHOICE, AT(preset), 0, 0, "none", PRESETS, "a published setting of W, N and G"},
-    {"mode", PARAM_CHOICE, AT(mode), 0, 0, "paper", MODES,
-     "reference: verify_while_filling=off,slide=one,bonus=drop,replace_eos=sampled; prompt_pool=last for on"},
-    {"W", PARAM_INT, AT(W), 1, WG_MOST, "15", NULL, "columns of the window"},
-    {"N", PARAM_INT, AT(N), 2, N_MOST, "5", NULL, "tokens of an n-gram"},
-    {"G", PARAM_INT, AT(G), 0, WG_MOST, "15", NULL, "most n-grams verified per step"},
-    {"verify_while_filling", PARAM_BOOL, AT(verify_while_filling), 0, 0, "on", NULL,
-     "verify n-grams in the first N-2 steps too"},
-    {"slide", PARAM_CHOICE, AT(slide), 0, 0, "one", SLIDES, "how far the window moves per step"},
-    {"bonus", PARAM_CHOICE, AT(bonus), 0, 0, "keep", BONUSES, "the free token after a full match"},
-    {"pool_cap", PARAM_INT, AT(pool_cap), 0, 1024, "0", NULL, "n-grams kept per first token; 0: G"},
-    {"eviction", PARAM_CHOICE, AT(eviction), 0, 0, "lru", EVICTIONS, "which n-gram is evicted for a new one"},
-    {"pool_scope", PARAM_CHOICE, AT(pool_scope), 0, 0, "turn", SCOPES,
-     "conversation: keep the pool between prompts"},
-    {"prompt_pool", PARAM_CHOICE, AT(prompt_pool), 0, 0, "off", PROMPT_POOLS,
-     "pool n-grams of prompt and output too; last: read a step's output as its last token repeated"},
-    {"replace_eos", PARAM_CHOICE, AT(replace_eos), 0, 0, "always", REPLACES,
-     "replace EOS in the window by a drawn token; sampled: not in greedy decoding"},
-    {"ranks", PARAM_INT, AT(ranks), 1, TREE_MAX_PARTS, "1", NULL, "ranks that share a step"},
+static const Arg PARAMS[] = {
+    {"preset", ARG_CHOICE, AT(preset), .fallback = "none", .choices = PRESETS,
+     .help = "a published setting, in place of W, N and G"},
+    {"mode", ARG_CHOICE, AT(mode), .fallback = "paper", .choices = MODES,
+     .help = "reference: verify_while_filling=off,slide=one,bonus=drop,replace_eos=sampled; prompt_pool=last "
+             "for on"},
+    {"W", ARG_INT, AT(W), 1, WG_MOST, "15", .help = "columns of the window"},
+    {"N", ARG_INT, AT(N), 2, N_MOST, "5", .help = "tokens of an n-gram"},
+    {"G", ARG_INT, AT(G), 0, WG_MOST, "15", .help = "most n-grams verified per step"},
+    {"verify_while_filling", ARG_FLAG, AT(verify_while_filling), .fallback = "on",
+     .help = "verify n-grams in the first N-2 steps too"},
+    {"slide", ARG_CHOICE, AT(slide), .fallback = "one", .choices = SLIDES,
+     .help = "how far the window moves per step"},
+    {"bonus", ARG_CHOICE, AT(bonus), .fallback = "keep", .choices = BONUSES,
+     .help = "the free token after a full match"},
+    {"pool_cap", ARG_INT, AT(pool_cap), 0, 1024, "0", .help = "n-grams kept per first token; 0: G"},
+    {"eviction", ARG_CHOICE, AT(eviction), .fallback = "lru", .choices = EVICTIONS,
+     .help = "which n-gram is evicted for a new one"},
+    {"pool_scope", ARG_CHOICE, AT(pool_scope), .fallback = "turn", .choices = SCOPES,
+     .help = "conversation: keep the pool between prompts"},
+    {"prompt_pool", ARG_CHOICE, AT(prompt_pool), .fallback = "off", .choices = PROMPT_POOLS,
+     .help = "pool n-grams of prompt and output too; last: read a step's output as its last token repeated"},
+    {"replace_eos", ARG_CHOICE, AT(replace_eos), .fallback = "always", .choices = REPLACES,
+     .help = "replace EOS in the window by a drawn token; sampled: not in greedy decoding"},
+    {"ranks", ARG_INT, AT(ranks), 1, TREE_MAX_PARTS, "1", .help = "ranks that share a step"},
 };
 #undef AT
 

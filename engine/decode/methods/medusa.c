@@ -26,15 +26,16 @@ enum { MEDUSA_DEPTH = 8, MEDUSA_RANKS = 10, MOST_NODES = TREE_MAX_NODES - 1, MOS
 
 typedef struct MedusaParams {
     int nodes, top, depth;
-    char tree[PARAM_TEXT_SIZE];
+    char tree[ARG_TEXT_SIZE];
 } MedusaParams;
 
 #define AT(name) offsetof(MedusaParams, name)
-static const Param PARAMS[] = {
-    {"nodes", PARAM_INT, AT(nodes), 1, MOST_NODES, "63", NULL, "guesses per step"},
-    {"top", PARAM_INT, AT(top), 1, MEDUSA_RANKS, "10", NULL, "most choices tried per head"},
-    {"depth", PARAM_INT, AT(depth), 1, MEDUSA_DEPTH, "4", NULL, "most heads used"},
-    {"tree", PARAM_TEXT, AT(tree), 0, 0, "auto", NULL, "paths of ranks (0;1;00;01;000), or a file of them"},
+static const Arg PARAMS[] = {
+    {"nodes", ARG_INT, AT(nodes), 1, MOST_NODES, "63", .help = "guesses per step"},
+    {"top", ARG_INT, AT(top), 1, MEDUSA_RANKS, "10", .help = "most choices tried per head"},
+    {"depth", ARG_INT, AT(depth), 1, MEDUSA_DEPTH, "4", .help = "most heads used"},
+    {"tree", ARG_TEXT, AT(tree), .fallback = "auto",
+     .help = "paths of ranks (0;1;00;01;000), or a file of them"},
 };
 #undef AT
 
@@ -200,7 +201,8 @@ static bool medusa_init(Medusa *m, const MethodEnv *env, const MedusaParams *p, 
     m->depth = p->depth < env->adapter_count ? p->depth : env->adapter_count;
     m->tree = mem_new(MOST_NODES, sizeof *m->tree);
     m->placed = mem_new(MOST_NODES, sizeof *m->placed);
-    if (!hidden_open(&m->state, env->target, env->adapters, 1, e) || !make_tree(m, p, e)) return false;
+    hidden_open(&m->state, env->target, env->adapters, 1);
+    if (!make_tree(m, p, e)) return false;
     check(m->tree, m->count);
     m->top = ranks_used(m);
     return true;

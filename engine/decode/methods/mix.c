@@ -24,16 +24,16 @@
 enum { MOST_METHODS = SOURCES_MAX / 3, NAME_SIZE = 80 }; // no method has more than three sources
 
 typedef struct MixParams {
-    char of[PARAM_TEXT_SIZE];
+    char of[ARG_TEXT_SIZE];
     int rows;
 } MixParams;
 
 #define AT(name) offsetof(MixParams, name)
-static const Param PARAMS[] = {
-    {"of", PARAM_METHODS, AT(of), 0, 0, "ngrammys+lookahead", NULL,
-     "NAME(k=v,...)+NAME(...); 'of=' may be left out"},
-    {"rows", PARAM_INT, AT(rows), 0, TREE_MAX_NODES, "0", NULL,
-     "most rows per step, root included; 0: no limit"},
+static const Arg PARAMS[] = {
+    {"of", ARG_METHODS, AT(of), .fallback = "ngrammys+lookahead",
+     .help = "NAME(k=v,...)+NAME(...), which may stand without of="},
+    {"rows", ARG_INT, AT(rows), 0, TREE_MAX_NODES, "0",
+     .help = "most rows per step, root included; 0: no limit"},
 };
 #undef AT
 
@@ -62,7 +62,7 @@ static void mix_close(void *self) {
 
 // Turns "name(k=v,...)" of n bytes into the form that method_open reads, "name:k=v,...".
 static bool plain_text(const char *part, size_t n, char *out, Error *e) {
-    snprintf(out, PARAM_TEXT_SIZE, "%.*s", (int)n, part);
+    snprintf(out, ARG_TEXT_SIZE, "%.*s", (int)n, part);
     char *open = strchr(out, '(');
     if (!open) return true;
     *open = ':';
@@ -91,7 +91,7 @@ static bool check_shared(const Mix *m, const MethodInfo *info, Error *e) {
 }
 
 static bool open_one(Mix *m, const char *part, size_t n, const MethodEnv *env, Error *e) {
-    char text[PARAM_TEXT_SIZE];
+    char text[ARG_TEXT_SIZE];
     MethodEnv own = *env;
     if (m->count == MOST_METHODS) return error_input(e, "a mix has %d methods at most", MOST_METHODS);
     if (!plain_text(part, n, text, e)) return false;
@@ -106,7 +106,7 @@ static bool open_one(Mix *m, const char *part, size_t n, const MethodEnv *env, E
 
 static bool open_all(Mix *m, const MethodEnv *env, Error *e) {
     for (const char *p = m->p.of;;) {
-        size_t n = param_span(p, '+');
+        size_t n = args_span(p, '+');
         if (!open_one(m, p, n, env, e)) return false;
         p += n;
         if (!*p++) return true;

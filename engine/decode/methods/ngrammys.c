@@ -44,22 +44,23 @@ static const char *const PRESETS[] = {"none", "appendix", NULL};
 static const char *const SOURCES[SOURCE_COUNT] = {"context", "bigram", "unigram"};
 
 #define AT(name) offsetof(NgrammysParams, name)
-static const Param PARAMS[] = {
-    {"k", PARAM_INT, AT(k), 1, TOKEN_TABLE_MAX_K, "10", NULL, "rows"},
-    {"w", PARAM_INT, AT(w), 1, TOKEN_TABLE_MAX_W, "10", NULL, "tokens per row"},
-    {"q", PARAM_INT, AT(q), 1, SUFFIX_LONGEST, "1", NULL, "last tokens to look up in the context"},
-    {"strategy", PARAM_CHOICE, AT(strategy), 0, 0, "mixed", STRATEGIES,
-     "source of the rows; mixed: context, then extended"},
-    {"extend", PARAM_CHOICE, AT(extend), 0, 0, "repeat", EXTENDS,
-     "a bigram's next tokens: from bigrams again, or the model"},
-    {"bos", PARAM_BOOL, AT(bos), 0, 0, "off", NULL, "make bigrams after a text's prefix (BOS)"},
-    {"ties", PARAM_CHOICE, AT(ties), 0, 0, "recent", TIES, "order of equally frequent matches"},
-    {"short", PARAM_BOOL, AT(keep_short), 0, 0, "on", NULL,
-     "accept a match with fewer than w tokens after it"},
-    {"order", PARAM_CHOICE, AT(order), 0, 0, "distance", ORDERS,
-     "unigrams: nearest to the mean, or least along it"},
-    {"preset", PARAM_CHOICE, AT(preset), 0, 0, "none", PRESETS,
-     "appendix: ties, short and order as in the paper's code"},
+static const Arg PARAMS[] = {
+    {"k", ARG_INT, AT(k), 1, TOKEN_TABLE_MAX_K, "10", .help = "rows"},
+    {"w", ARG_INT, AT(w), 1, TOKEN_TABLE_MAX_W, "10", .help = "tokens per row"},
+    {"q", ARG_INT, AT(q), 1, SUFFIX_LONGEST, "1", .help = "last tokens to look up in the context"},
+    {"strategy", ARG_CHOICE, AT(strategy), .fallback = "mixed", .choices = STRATEGIES,
+     .help = "source of the rows; mixed: context, then extended"},
+    {"extend", ARG_CHOICE, AT(extend), .fallback = "repeat", .choices = EXTENDS,
+     .help = "a bigram's next tokens: from bigrams again, or the model"},
+    {"bos", ARG_FLAG, AT(bos), .fallback = "off", .help = "make bigrams after a text's prefix (BOS)"},
+    {"ties", ARG_CHOICE, AT(ties), .fallback = "recent", .choices = TIES,
+     .help = "order of equally frequent matches"},
+    {"short", ARG_FLAG, AT(keep_short), .fallback = "on",
+     .help = "accept a match with fewer than w tokens after it"},
+    {"order", ARG_CHOICE, AT(order), .fallback = "distance", .choices = ORDERS,
+     .help = "unigrams: nearest to the mean, or least along it"},
+    {"preset", ARG_CHOICE, AT(preset), .fallback = "none", .choices = PRESETS,
+     .help = "appendix: ties, short and order as in the paper's code"},
 };
 #undef AT
 

@@ -71,28 +71,30 @@ enum { SOURCE_DRAFT, SOURCE_PHRASES };
 static const char *const SOURCES[] = {"draft", "phrases"};
 
 #define AT(name) offsetof(OuroborosParams, name)
-static const Param PARAMS[] = {
-    {"preset", PARAM_CHOICE, AT(preset), 0, 0, "none", PRESETS,
-     "a published setting of gamma, K, beta, W and window"},
-    {"mode", PARAM_CHOICE, AT(mode), 0, 0, "paper", MODES,
-     "reference: bonus=drop,verify_while_filling=off,replace_eos=off; inspiration=loose and refine=in_place "
-     "unless off"},
-    {"gamma", PARAM_INT, AT(gamma), 1, TREE_MAX_NODES - 1, "12", NULL, "most tokens per draft"},
-    {"K", PARAM_INT, AT(K), 0, 256, "3", NULL, "most phrases tried after the draft"},
-    {"beta", PARAM_INT, AT(beta), 2, BETA_MOST, "7", NULL, "tokens per phrase"},
-    {"W", PARAM_INT, AT(W), 1, 1024, "20", NULL, "phrases kept per first token"},
-    {"window", PARAM_INT, AT(window), 1, 256, "20", NULL, "columns of the draft model's window"},
-    {"suffixes", PARAM_BOOL, AT(suffixes), 0, 0, "on", NULL, "try phrases after the draft"},
-    {"inspiration", PARAM_CHOICE, AT(inspiration), 0, 0, "on", INSPIRES,
-     "learn phrases that agree after a wrong token; loose: in beta-2 tokens"},
-    {"refine", PARAM_CHOICE, AT(refine), 0, 0, "always", REFINES,
-     "when tried phrases take the target's tokens; in_place: as the authors' code"},
-    {"bonus", PARAM_CHOICE, AT(bonus), 0, 0, "keep", BONUSES, "the free token after a full phrase"},
-    {"verify_while_filling", PARAM_BOOL, AT(verify_while_filling), 0, 0, "on", NULL,
-     "the draft model verifies in its first beta-2 steps too"},
-    {"replace_eos", PARAM_BOOL, AT(replace_eos), 0, 0, "on", NULL,
-     "replace EOS in the window by a drawn token"},
-    {"warm", PARAM_BOOL, AT(warm), 0, 0, "off", NULL, "keep the phrases between prompts"},
+static const Arg PARAMS[] = {
+    {"preset", ARG_CHOICE, AT(preset), .fallback = "none", .choices = PRESETS,
+     .help = "a published setting of gamma, K, beta, W and window"},
+    {"mode", ARG_CHOICE, AT(mode), .fallback = "paper", .choices = MODES,
+     .help = "reference: bonus=drop,verify_while_filling=off,replace_eos=off; inspiration=loose and "
+             "refine=in_place "
+             "unless off"},
+    {"gamma", ARG_INT, AT(gamma), 1, TREE_MAX_NODES - 1, "12", .help = "most tokens per draft"},
+    {"K", ARG_INT, AT(K), 0, 256, "3", .help = "most phrases tried after the draft"},
+    {"beta", ARG_INT, AT(beta), 2, BETA_MOST, "7", .help = "tokens per phrase"},
+    {"W", ARG_INT, AT(W), 1, 1024, "20", .help = "phrases kept per first token"},
+    {"window", ARG_INT, AT(window), 1, 256, "20", .help = "columns of the draft model's window"},
+    {"suffixes", ARG_FLAG, AT(suffixes), .fallback = "on", .help = "try phrases after the draft"},
+    {"inspiration", ARG_CHOICE, AT(inspiration), .fallback = "on", .choices = INSPIRES,
+     .help = "learn phrases that agree after a wrong token; loose: in beta-2 tokens"},
+    {"refine", ARG_CHOICE, AT(refine), .fallback = "always", .choices = REFINES,
+     .help = "when tried phrases take the target's tokens; in_place: as the authors' code"},
+    {"bonus", ARG_CHOICE, AT(bonus), .fallback = "keep", .choices = BONUSES,
+     .help = "the free token after a full phrase"},
+    {"verify_while_filling", ARG_FLAG, AT(verify_while_filling), .fallback = "on",
+     .help = "the draft model verifies in its first beta-2 steps too"},
+    {"replace_eos", ARG_FLAG, AT(replace_eos), .fallback = "on",
+     .help = "replace EOS in the window by a drawn token"},
+    {"warm", ARG_FLAG, AT(warm), .fallback = "off", .help = "keep the phrases between prompts"},
 };
 #undef AT
 

@@ -28,14 +28,16 @@ static const char *const MATCHES[] = {"oldest", "newest", "frequent", NULL};
 static const char *const PRESETS[] = {"none", "hf-4.37", NULL};
 
 #define AT(name) offsetof(LookupParams, name)
-static const Param PARAMS[] = {
-    {"ngram_max", PARAM_INT, AT(ngram_max), 1, SUFFIX_LONGEST, "3", NULL, "longest n-gram, tried first"},
-    {"ngram_min", PARAM_INT, AT(ngram_min), 1, SUFFIX_LONGEST, "1", NULL, "shortest n-gram tried"},
-    {"draft", PARAM_INT, AT(draft), 1, TREE_MAX_NODES - 1, "10", NULL, "tokens proposed"},
-    {"match", PARAM_CHOICE, AT(match), 0, 0, "oldest", MATCHES, "which of several matches"},
-    {"allow_short", PARAM_BOOL, AT(allow_short), 0, 0, "off", NULL,
-     "accept a match with fewer than draft tokens after it"},
-    {"preset", PARAM_CHOICE, AT(preset), 0, 0, "none", PRESETS, "a published setting of all of the above"},
+static const Arg PARAMS[] = {
+    {"ngram_max", ARG_INT, AT(ngram_max), 1, SUFFIX_LONGEST, "3", .help = "longest n-gram, tried first"},
+    {"ngram_min", ARG_INT, AT(ngram_min), 1, SUFFIX_LONGEST, "1", .help = "shortest n-gram tried"},
+    {"draft", ARG_INT, AT(draft), 1, TREE_MAX_NODES - 1, "10", .help = "tokens proposed"},
+    {"match", ARG_CHOICE, AT(match), .fallback = "oldest", .choices = MATCHES,
+     .help = "which of several matches"},
+    {"allow_short", ARG_FLAG, AT(allow_short), .fallback = "off",
+     .help = "accept a match with fewer than draft tokens after it"},
+    {"preset", ARG_CHOICE, AT(preset), .fallback = "none", .choices = PRESETS,
+     .help = "a published setting of all of the above"},
 };
 #undef AT
 

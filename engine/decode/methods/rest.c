@@ -23,19 +23,19 @@
 enum { MOST_PHRASE = 64, MOST_FOLLOWING = 32, MOST_MATCHES = 100000 };
 
 typedef struct RestParams {
-    char datastore[PARAM_TEXT_SIZE];
+    char datastore[ARG_TEXT_SIZE];
     int longest, shortest, draft, nodes, matches;
 } RestParams;
 
 #define AT(name) offsetof(RestParams, name)
-static const Param PARAMS[] = {
-    {"datastore", PARAM_TEXT, AT(datastore), 0, 0, "", NULL, "a file from 'outpace datastore build'"},
-    {"longest", PARAM_INT, AT(longest), 1, MOST_PHRASE, "16", NULL,
-     "most last tokens to look up, tried first"},
-    {"shortest", PARAM_INT, AT(shortest), 1, MOST_PHRASE, "2", NULL, "fewest last tokens to look up"},
-    {"draft", PARAM_INT, AT(draft), 1, MOST_FOLLOWING, "10", NULL, "tokens taken after a match"},
-    {"nodes", PARAM_INT, AT(nodes), 1, TREE_MAX_NODES - 1, "64", NULL, "prefixes proposed"},
-    {"matches", PARAM_INT, AT(matches), 1, MOST_MATCHES, "1000", NULL, "most places examined"},
+static const Arg PARAMS[] = {
+    {"datastore", ARG_TEXT, AT(datastore), .fallback = "", .help = "a file from 'outpace datasets index'"},
+    {"longest", ARG_INT, AT(longest), 1, MOST_PHRASE, "16",
+     .help = "most last tokens to look up, tried first"},
+    {"shortest", ARG_INT, AT(shortest), 1, MOST_PHRASE, "2", .help = "fewest last tokens to look up"},
+    {"draft", ARG_INT, AT(draft), 1, MOST_FOLLOWING, "10", .help = "tokens taken after a match"},
+    {"nodes", ARG_INT, AT(nodes), 1, TREE_MAX_NODES - 1, "64", .help = "prefixes proposed"},
+    {"matches", ARG_INT, AT(matches), 1, MOST_MATCHES, "1000", .help = "most places examined"},
 };
 #undef AT
 
@@ -74,7 +74,7 @@ static bool rest_init(Rest *r, const MethodEnv *env, const RestParams *p, Error 
     r->p = *p;
     r->sources = (Sources){.names = SOURCES, .source_count = 1};
     if (!p->datastore[0])
-        return error_input(e, "datastore=FILE is missing: 'outpace datastore build' makes one");
+        return error_input(e, "datastore=FILE is missing: 'outpace datasets index' makes one");
     if (p->shortest > p->longest)
         return error_input(e, "'shortest' %d is larger than 'longest' %d", p->shortest, p->longest);
     if (!datastore_open(&r->store, p->datastore, e)) return false;

@@ -30,12 +30,12 @@ typedef struct SpeculativeParams {
 static const char *const ADAPTIVES[] = {"off", "heuristic", "confidence", NULL};
 
 #define AT(name) offsetof(SpeculativeParams, name)
-static const Param PARAMS[] = {
-    {"gamma", PARAM_INT, AT(gamma), 1, LONGEST, "5", NULL, "tokens drafted; adaptive=heuristic starts here"},
-    {"adaptive", PARAM_CHOICE, AT(adaptive), 0, 0, "off", ADAPTIVES,
-     "how the draft's length adapts to acceptance"},
-    {"confidence", PARAM_REAL, AT(confidence), 0, 1, "0.4", NULL,
-     "adaptive=confidence: end at this chance or below"},
+static const Arg PARAMS[] = {
+    {"gamma", ARG_INT, AT(gamma), 1, LONGEST, "5", .help = "tokens drafted; adaptive=heuristic starts here"},
+    {"adaptive", ARG_CHOICE, AT(adaptive), .fallback = "off", .choices = ADAPTIVES,
+     .help = "how the draft's length adapts to acceptance"},
+    {"confidence", ARG_REAL, AT(confidence), 0, 1, "0.4",
+     .help = "adaptive=confidence: end at this chance or below"},
     DRAFT_SAMPLING_PARAMS(AT(sampling)),
 };
 #undef AT
@@ -61,15 +61,14 @@ static void speculative_close(void *self) {
 }
 
 static void *speculative_open(const MethodEnv *env, const void *values, Error *e) {
+    (void)e;
     const SpeculativeParams *p = values;
     Speculative *s = mem_new(1, sizeof *s);
     *s = (Speculative){.p = *p, .sources = {.names = SOURCES, .source_count = 1}};
     follower_init(&s->follower, env->draft, env->target->context);
-    if (drafter_init(&s->drafter, env->draft, env->target->shape.vocab, &p->sampling, &env->sampling,
-                     p->adaptive == ADAPTIVE_CONFIDENCE, e))
-        return s;
-    speculative_close(s);
-    return NULL;
+    drafter_init(&s->drafter, env->draft, env->target->shape.vocab, &p->sampling, &env->sampling,
+                 p->adaptive == ADAPTIVE_CONFIDENCE);
+    return s;
 }
 
 static bool speculative_begin(void *self, const Prompt *prompt, Error *e) {

@@ -1,6 +1,8 @@
+// The sets of this build, slowest first; kernels.h describes what each of them holds. Which ones run here is
+// asked of the processor each time, so nothing is kept between calls.
 #include "engine/train/kernels/kernels.h"
 
-#include "engine/cpu/kernels/sets.h"
+#include "engine/cpu/kernels/features.h"
 
 #define SET(kernels, available) \
     { &kernels, &kernels.name, available }

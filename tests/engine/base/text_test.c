@@ -54,9 +54,8 @@ static void pieces(void **state) {
             assert_memory_equal(text_get(&t), model, n);
             assert_int_equal(text_get(&t)[n], 0);
         }
-        assert_false(t.failed);
         text_release(&t);
-        assert_true(t.data == NULL && t.length == 0 && t.capacity == 0 && !t.failed);
+        assert_true(t.data == NULL && t.length == 0 && t.capacity == 0);
     }
 }
 
@@ -69,28 +68,7 @@ static void empty(void **state) {
     text_add(&t, NULL, 0);
     text_printf(&t, "%s", "");
     assert_string_equal(text_get(&t), "");
-    assert_false(t.failed);
     text_release(&t);
-}
-
-// Sizes that cannot be are failures like any other, and a failure is for good.
-static void impossible(void **state) {
-    (void)state;
-    for (size_t below = 0; below < 3; below++) {
-        Text t = {0};
-        text_puts(&t, "abc");
-        text_add(&t, "x", SIZE_MAX - below);
-        assert_true(t.failed);
-        text_puts(&t, "def");
-        text_printf(&t, "%d", 1);
-        assert_string_equal(text_get(&t), "abc");
-        text_clear(&t);
-        text_puts(&t, "def");
-        assert_true(t.failed);
-        assert_string_equal(text_get(&t), "");
-        text_release(&t);
-        assert_false(t.failed);
-    }
 }
 
 typedef struct Measured {
@@ -141,7 +119,6 @@ int main(void) {
         cmocka_unit_test(measured),
         cmocka_unit_test(pieces),
         cmocka_unit_test(empty),
-        cmocka_unit_test(impossible),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 // The vector loop against exp and a sum in double, at every length round the loop's edges.
 #include "tests/support/check.h"
 
-#include "engine/core/chance.h"
+#include "engine/core/draws.h"
 
 #include <math.h>
 

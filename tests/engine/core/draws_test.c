@@ -1,5 +1,5 @@
-// Draws from logits, and from a backend that draws by itself: the same numbers, in any order of asking, and
-// with the random number that was guessed as with another.
+// Draws from logits and from a backend that draws by itself: the same numbers, in any order of calls, with
+// the random number that was guessed and with any other.
 #include "tests/support/check.h"
 #include "tests/support/soft_null.h"
 
@@ -80,7 +80,7 @@ static void both_ways_are_one(void **state) {
         for (int way = 0; way < 2; way++) {
             Draws d;
             Random asked = ask;
-            assert_true(draws_init(&d, &samplings[round % 3], VOCAB, NULL));
+            draws_init(&d, &samplings[round % 3], VOCAB);
             d.confident = true;
             grow(&s[way], tree);
             assert_true(draws_read(&d, &s[way], &ask, NULL));
@@ -96,15 +96,15 @@ static void both_ways_are_one(void **state) {
     session_release(&plain);
 }
 
-// A root with two proposals, one of them with one below it: the draw at each comes after as many numbers as
-// proposals were looked at on the way, and asks for no distribution.
+// A root with two proposals, one of which has one below it: the draw at each node uses the number after those
+// of the proposals tried on the way, and doesn't fetch a distribution.
 static void the_number_ahead_is_the_one(void **state) {
     (void)state;
     Session s;
     Draws d;
     Random ahead = test_random(151);
     open_session(&s, true);
-    assert_true(draws_init(&d, &(Sampling){.temperature = 1, .top_p = 1}, VOCAB, NULL));
+    draws_init(&d, &(Sampling){.temperature = 1, .top_p = 1}, VOCAB);
     session_begin_step(&s, true, LAYOUT_TREE);
     int root = tree_root(&s.tree, 1), first = tree_propose(&s.tree, root, 2),
         second = tree_propose(&s.tree, root, 3), below = tree_propose(&s.tree, second, 4);

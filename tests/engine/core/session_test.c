@@ -1,4 +1,4 @@
-// The session against a backend that records what it is told and checks the contract of backend.h.
+// The session against a backend that records its calls and checks the contract of backend.h.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
@@ -8,7 +8,7 @@
 
 enum { LAYERS = 4, VOCAB = 50, WIDTH = 2, NODES = 32, CONTEXT = 200 };
 
-// A node's token goes up the layers; the cache holds tokens by slot. The head says token + position.
+// A node's token goes up the layers; the cache has tokens by slot. The head's result is token + position.
 typedef struct {
     int layer[NODES], token[NODES], position[NODES], slot[CONTEXT + CACHE_BLOCK];
     int runs, layer_passes; // calls, and layers read by them
@@ -85,8 +85,8 @@ static Recorder *open_session(Session *s, int window) {
                    .context = CONTEXT,
                    .window = window};
     BackendOptions o = {.max_nodes = NODES, .slack = 16};
-    Recorder *b = mem_alloc(1, sizeof *b);
-    assert_true(session_init(s, &recorder, b, &shape, &o, NULL));
+    Recorder *b = mem_new(1, sizeof *b);
+    session_init(s, &recorder, b, &shape, &o);
     return b;
 }
 
@@ -110,14 +110,15 @@ static void levels_are_swept_once(void **state) {
     session_release(&s);
 }
 
-// Says yes as often as is left.
+// Returns true as often as `left` allows.
 static bool count_down(void *state, const char *what, double share) {
     assert_true(!what || (share >= 0 && share <= 1));
     return --*(int *)state >= 0;
 }
 
-// A prefill of two chunks asks before every layer; where it is told to end, no further one is run, and the
-// next sequence is as if nothing had been. One that is cut counts its passes like one that is not.
+// A prefill of two chunks reports progress before every layer. If it's interrupted, no further layer runs,
+// and the next sequence is unaffected. A prefill that runs layer by layer counts its passes like one that
+// doesn't.
 static void ends_between_layers(void **state) {
     (void)state;
     Backend cuts = recorder;

@@ -54,7 +54,7 @@ static void check_against_model(const Tree *t) {
     }
 }
 
-// A part hangs together, and where prefixes merge it has each of them once.
+// A part is connected and, if prefixes merge, has each of them once.
 static void check_parts(const Tree *t) {
     for (int part = 0; part < t->parts; part++) {
         int first = t->part_root[part], last = part + 1 < t->parts ? t->part_root[part + 1] : t->count;
@@ -71,7 +71,7 @@ static void random_trees(void **state) {
     Random r = test_random(1);
     Tree t;
     int parts = 0;
-    assert_true(tree_init(&t, NODES, VOCAB, NULL));
+    tree_init(&t, NODES, VOCAB);
     for (int round = 0; round < 300; round++) {
         Layout layout = test_between(&r, 0, 1) ? LAYOUT_BATCH : LAYOUT_TREE;
         bool merge = test_between(&r, 0, 1);
@@ -86,7 +86,7 @@ static void random_trees(void **state) {
     tree_release(&t);
 }
 
-// What the verifier sees is the same with merging, without, and in rows.
+// The verifier sees the same with merging, without, and in rows.
 static void proposals_do_not_depend_on_merging(void **state) {
     (void)state;
     enum { WAYS = 3, CHAINS = 8, LENGTH = 4 };
@@ -97,7 +97,7 @@ static void proposals_do_not_depend_on_merging(void **state) {
         for (int way = 0; way < WAYS; way++) {
             Tree t;
             r.counter = start;
-            assert_true(tree_init(&t, 64, VOCAB, NULL));
+            tree_init(&t, 64, VOCAB);
             tree_clear(&t, 0, 100, way == 0, way == 2 ? LAYOUT_BATCH : LAYOUT_TREE);
             tree_root(&t, 0);
             for (int c = 0; c < CHAINS; c++) {
@@ -129,12 +129,12 @@ static void proposals_do_not_depend_on_merging(void **state) {
 static void full_trees_refuse(void **state) {
     (void)state;
     Tree t;
-    assert_true(tree_init(&t, 4, VOCAB, NULL));
+    tree_init(&t, 4, VOCAB);
     tree_clear(&t, 10, 13, true, LAYOUT_TREE);
     int root = tree_root(&t, 0), a = tree_propose(&t, root, 1), b = tree_propose(&t, a, 1);
     assert_int_equal(b, 2);
     assert_int_equal(tree_propose(&t, b, 1), TREE_NONE);         // position 13 does not exist
-    assert_int_equal(tree_propose(&t, TREE_NONE, 1), TREE_NONE); // and a chain goes on as nothing
+    assert_int_equal(tree_propose(&t, TREE_NONE, 1), TREE_NONE); // and a chain stays TREE_NONE
     assert_int_equal(tree_propose(&t, root, 2), 3);
     assert_int_equal(tree_propose(&t, root, 0), TREE_NONE); // full
     assert_int_equal(tree_propose(&t, root, 2), 3);         // merging needs no room
@@ -153,11 +153,11 @@ static void full_trees_refuse(void **state) {
     tree_release(&t);
 }
 
-// A limit is a smaller capacity for as long as it stands.
+// While it's set, a limit is a smaller capacity.
 static void limited_rows(void **state) {
     (void)state;
     Tree t;
-    assert_true(tree_init(&t, 10, 5, NULL));
+    tree_init(&t, 10, 5);
     tree_clear(&t, 0, 100, true, LAYOUT_TREE);
     int root = tree_root(&t, 0);
     assert_int_equal(tree_room(&t), 9);
@@ -179,7 +179,7 @@ static void limited_rows(void **state) {
 static void roles_of_a_merged_node(void **state) {
     (void)state;
     Tree t;
-    assert_true(tree_init(&t, 8, VOCAB, NULL));
+    tree_init(&t, 8, VOCAB);
     tree_clear(&t, 0, 9, true, LAYOUT_TREE);
     int root = tree_root(&t, 0), a = tree_probe(&t, root, 1, false);
     assert_int_equal(t.flags[a], NODE_PROBE);
@@ -204,14 +204,15 @@ static void parent_below_0(Tree *t) { tree_propose(t, -2, 1); }
 static void root_too_large(Tree *t) { tree_root(t, VOCAB); }
 static void nothing_wrong(Tree *t) { tree_propose(t, 0, VOCAB - 1); }
 
-// The signal that ends a process that does so, 0: none.
+// The signal that ends a process that does this; 0: none.
 static int ends_by(void (*deed)(Tree *t)) {
     int status;
     Tree t;
     pid_t child = fork();
     if (child == 0) {
         signal(SIGABRT, SIG_DFL); // not the test's own handler
-        if (!freopen("/dev/null", "w", stderr) || !tree_init(&t, 8, VOCAB, NULL)) _exit(2);
+        if (!freopen("/dev/null", "w", stderr)) _exit(2);
+        tree_init(&t, 8, VOCAB);
         tree_clear(&t, 0, 9, true, LAYOUT_TREE);
         tree_root(&t, 0);
         deed(&t);
@@ -221,7 +222,7 @@ static int ends_by(void (*deed)(Tree *t)) {
     return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-// What a method must not propose is caught here, not by a backend that reads beside its weights.
+// Proposals that a method must not make are caught here, before a backend reads out of bounds.
 static void wrong_proposals_are_caught(void **state) {
     (void)state;
     void (*const wrong[])(Tree * t) = {token_too_large, token_below_0, parent_not_there, parent_below_0,

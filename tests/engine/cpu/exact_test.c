@@ -1,5 +1,5 @@
-// Every kernel set that this processor has through the suite of exactness, and the one of tiles as emulated
-// and by hand; where OUTPACE_ISA names a set, that one alone.
+// The exactness suite on every kernel set of this processor, and on tiles, emulated and with their
+// instructions trapped; if OUTPACE_ISA names a set, on that one only.
 #include "tests/support/amx_emulated.h"
 #include "tests/support/check.h"
 #include "tests/support/exact_suite.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Everything that no run has written is NaN.
+// Everything that a run hasn't written is NaN.
 static void poison(Session *s) {
     Cpu *c = s->self;
     size_t kv = (size_t)c->model->shape.layers;
@@ -48,7 +48,7 @@ static bool open_with(const CpuOps *ops, const Model *model, const BackendOption
     Cpu *c = *self;
     c->ops = ops;
     mem_free(c->panel.packed);
-    c->panel.packed = mem_alloc(c->ops->packed_bytes(PANEL, s->width + shape_q_width(s) + s->mlp_width), 1);
+    c->panel.packed = mem_new(c->ops->packed_bytes(PANEL, s->width + shape_q_width(s) + s->mlp_width), 1);
     assert_non_null(c->panel.packed);
     return true;
 }
@@ -64,7 +64,7 @@ static void emulated_tiles(void **state) {
     exact_suite(&b, 0, 12, 40);
 }
 
-// The object code that is made for tiles, where there are none.
+// The object code for tiles, on a processor without them.
 static bool open_trapped(const Model *model, const BackendOptions *o, void **self, Error *e) {
     return open_with(&cpu_ops_amx, model, o, self, e);
 }

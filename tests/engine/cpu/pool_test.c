@@ -1,8 +1,7 @@
-// The pool: every thread runs every task once, whatever their number; shares cover everything once; threads
-// are given back. And cores: numbers that this process may use, each once.
+// The pool: every thread runs every task once, for any number of threads; shares cover everything once;
+// threads end with the pool. And cores: numbers that this process may use, each once.
 #include "tests/support/check.h"
 
-#include "engine/cpu/cores.h"
 #include "engine/cpu/pool.h"
 
 #include <sched.h>
@@ -168,13 +167,13 @@ static int may_use(void) {
     return CPU_COUNT(&set);
 }
 
-// A pool of all cores pins its caller until it is closed; a smaller one leaves it where it is.
+// A pool of all cores pins its caller until it's closed; a smaller one doesn't.
 static void caller_is_freed(void **state) {
     (void)state;
     int before = may_use(), cores = pool_cores();
     Pool *p = pool_open(cores, NULL);
     assert_int_equal(may_use(), 1);
-    assert_int_equal(pool_cores(), cores); // a second pool finds them all, too
+    assert_int_equal(pool_cores(), cores); // a second pool finds all of them, too
     pool_close(p);
     assert_int_equal(may_use(), before);
     if (cores == 1) return;

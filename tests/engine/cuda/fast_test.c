@@ -63,8 +63,9 @@ static bool open_one(Session *s, const RandomModel *m, Compute compute, bool cud
                         .slack = 16,
                         .fast = cuda};
     void *self;
-    return (cuda ? cuda_open(&m->model, 0, &o, &self, e) : cpu_open(&m->model, &o, &self, e)) &&
-           session_init(s, cuda ? &cuda_backend : &cpu_backend, self, &m->model.shape, &o, e);
+    if (!(cuda ? cuda_open(&m->model, 0, &o, &self, e) : cpu_open(&m->model, &o, &self, e))) return false;
+    session_init(s, cuda ? &cuda_backend : &cpu_backend, self, &m->model.shape, &o);
+    return true;
 }
 
 // A chain of `count` after the prompt; its logits can be read then.

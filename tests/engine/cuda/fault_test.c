@@ -81,8 +81,9 @@ static void commands_end(void **state) {
                                                 "-n",       "30",   "--device", "cuda"};
     static const char *const bench[WORDS] = {"bench",     "tiny", "--device", "cuda",
                                              "--context", "20",   "--tokens", "1,4"};
-    static const char *const surface[WORDS] = {"surface", "tiny", "--device", "cuda", "--context", "20",
-                                               "--k",     "1,2",  "--w",      "1",    "--rows",    "0"};
+    static const char *const surface[WORDS] = {"bench",     "--store", "tiny", "--device", "cuda",
+                                               "--context", "20",      "--k",  "1,2",      "--w",
+                                               "1",         "--rows",  "0"};
     static const char *const tune[WORDS] = {"tune",    "tiny",     "--device",  "cuda",   "--path",
                                             "own.txt", "--method", "lookahead", "--axis", "W=1,2"};
     static const struct {

@@ -24,8 +24,8 @@ static void open_cuda(Session *s, const Model *m, int ordinal, void *beside) {
     BackendOptions o = {.compute = COMPUTE_BF16, .context = 40, .max_nodes = 16, .beside = beside};
     void *self;
     Error e = {0};
-    if (!cuda_open(m, ordinal, &o, &self, &e) || !session_init(s, &cuda_backend, self, &m->shape, &o, &e))
-        fail_msg("%s", e.text);
+    if (!cuda_open(m, ordinal, &o, &self, &e)) fail_msg("%s", e.text);
+    session_init(s, &cuda_backend, self, &m->shape, &o);
 }
 
 static void open_world(World *w, const char *folder) {
@@ -78,7 +78,8 @@ static void bits_are_those_of_the_host(void **state) {
     Error e = {0};
     open_world(&w, *state);
     open_cuda(&adapter, &w.adapter.models[0], 0, w.target.self);
-    assert_true(hidden_open(&rows, &w.target, &adapter, NODES, &e) && rows.memory);
+    hidden_open(&rows, &w.target, &adapter, NODES);
+    assert_non_null(rows.memory);
     for (int round = 0; round < 2 * SIMT_ORDERS; round++) {
         HiddenKind kind = round % 2 ? HIDDEN_NORMED : HIDDEN_RAW;
         const int nodes[NODES] = {0, 1, 2, 3, 4};
@@ -117,9 +118,9 @@ static void else_they_go_over_the_host(void **state) {
     for (int i = 0; i < 3; i++) {
         open_cuda(&adapter, &w.adapter.models[0], i == 1, i ? w.target.self : NULL);
         simt_settings.fail_after = i == 2 ? 0 : -1;
-        bool ok = hidden_open(&rows, &w.target, &adapter, NODES, &e);
+        hidden_open(&rows, &w.target, &adapter, NODES);
         simt_settings.fail_after = -1;
-        assert_true(ok && !rows.memory);
+        assert_null(rows.memory);
         open_step(&w.target, 1);
         open_step(&adapter, 0);
         for (int node = 0; node < NODES; node++)

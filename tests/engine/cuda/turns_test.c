@@ -86,7 +86,7 @@ static void random_trees(void **state) {
     (void)state;
     Random r = test_random(71);
     Tree t;
-    assert_true(tree_init(&t, TREE_MAX_NODES, 10, NULL));
+    tree_init(&t, TREE_MAX_NODES, 10);
     for (int round = 0; round < 150; round++) {
         int nodes = test_between(&r, 1, round % 10 ? 150 : TREE_MAX_NODES);
         tree_clear(&t, test_between(&r, 0, 300), 1 << 20, false, LAYOUT_TREE);
@@ -102,7 +102,7 @@ static void paths_share(void **state) {
     (void)state;
     Random r = test_random(72);
     Tree t;
-    assert_true(tree_init(&t, 400, 10, NULL));
+    tree_init(&t, 400, 10);
     tree_clear(&t, 96, 1 << 20, true, LAYOUT_TREE);
     grow(&t, &r, 128, 100);
     Step chain = check(&t, 0, 0, 1, 128);

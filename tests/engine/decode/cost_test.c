@@ -100,7 +100,7 @@ static void open_session(Session *s, int real_vocab, InputKind input, double *sp
     Timed *t = test_calloc(1, sizeof *t);
     t->spent = spent;
     assert_true(null_open(&model, &o, &t->inner, NULL));
-    assert_true(session_init(s, &TIMED, t, &model.shape, &o, NULL));
+    session_init(s, &TIMED, t, &model.shape, &o);
 }
 
 // --- one method
@@ -142,7 +142,7 @@ static void check_cost(const Setting *x, const char *store) {
     Method m;
     DecodeResult out;
     Error e = {0};
-    char text[PARAM_TEXT_SIZE];
+    char text[ARG_TEXT_SIZE];
     int prompt[PROMPT], real = x->repeats ? FEW : VOCAB;
     Random r = test_random(76);
     snprintf(text, sizeof text, "%s%s", x->text, strncmp(x->text, "rest", 4) == 0 ? store : "");

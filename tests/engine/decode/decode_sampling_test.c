@@ -31,7 +31,7 @@ static void fill_chances(World *w, int *sequence, int length, int word, double c
         return;
     }
     slow_next(&w->slow, sequence, length, logits);
-    assert_true(sampler_init(&sampler, &SAMPLING, VOCAB, NULL));
+    sampler_init(&sampler, &SAMPLING, VOCAB);
     sampler_distribution(&sampler, logits, p);
     sampler_release(&sampler);
     for (int i = 0; i < VOCAB; i++) {

@@ -53,13 +53,13 @@ static void check_row(const MethodInfo *m) {
     check_name(m->name);
     assert_true(m->summary && *m->summary && !strchr(m->summary, '\n'));
     assert_true(m->open && m->begin && m->propose && m->observe && m->close);
-    assert_true(m->param_count <= PARAM_MAX);
+    assert_true(m->param_count <= ARGS_MAX);
     for (size_t i = 0; i < m->param_count; i++) {
-        const Param *p = &m->params[i];
+        const Arg *p = &m->params[i];
         check_parameter_name(p->name);
         assert_true(p->help && *p->help && !strchr(p->help, '\n'));
-        assert_true((p->type == PARAM_CHOICE) == (p->choices != NULL));
-        assert_true(p->offset < m->param_size);
+        assert_true((p->type == ARG_CHOICE) == (p->choices != NULL));
+        assert_true(p->at < m->param_size);
         for (size_t k = 0; k < i; k++) assert_string_not_equal(p->name, m->params[k].name);
     }
     m->close(NULL);
@@ -76,49 +76,50 @@ static void table_is_sound(void **state) {
     }
 }
 
-static void random_value(const Param *p, Random *r, char *out, size_t size) {
+static void random_value(const Arg *p, Random *r, char *out, size_t size) {
     int choices = 0;
     while (p->choices && p->choices[choices]) choices++;
     switch (p->type) {
-    case PARAM_INT:
+    case ARG_INT:
         snprintf(out, size, "%.0f", p->low + (double)random_below(r, (uint32_t)(p->high - p->low + 1)));
         break;
-    case PARAM_REAL: snprintf(out, size, "%.17g", p->low + (p->high - p->low) * random_uniform(r)); break;
-    case PARAM_BOOL: snprintf(out, size, "%s", test_between(r, 0, 1) ? "on" : "off"); break;
-    case PARAM_CHOICE: snprintf(out, size, "%s", p->choices[test_between(r, 0, choices - 1)]); break;
-    case PARAM_TEXT:
-    case PARAM_METHODS:
+    case ARG_REAL: snprintf(out, size, "%.17g", p->low + (p->high - p->low) * random_uniform(r)); break;
+    case ARG_FLAG: snprintf(out, size, "%s", test_between(r, 0, 1) ? "on" : "off"); break;
+    case ARG_CHOICE: snprintf(out, size, "%s", p->choices[test_between(r, 0, choices - 1)]); break;
+    case ARG_TEXT:
+    case ARG_METHODS:
         snprintf(out, size, "a-%d(b=%d,c)", test_between(r, 0, 999), test_between(r, 0, 9));
         break;
+    default: fail_msg("'%s' is of a type that no parameter has", p->name);
     }
 }
 
 static void check_round_trip(const MethodInfo *m, void *values, void *back) {
     Text text = {0}, again = {0};
     Error e = {0};
-    param_write(m->params, m->param_count, values, &text);
-    param_defaults(m->params, m->param_count, back);
-    if (!param_parse(m->params, m->param_count, back, text_get(&text), &e))
+    args_write(m->params, m->param_count, values, &text);
+    args_defaults(m->params, m->param_count, back);
+    if (!args_parse(m->params, m->param_count, back, text_get(&text), &e))
         fail_msg("%s: '%s': %s", m->name, text_get(&text), e.text);
-    param_write(m->params, m->param_count, back, &again);
+    args_write(m->params, m->param_count, back, &again);
     assert_string_equal(text_get(&text), text_get(&again));
     text_release(&text);
     text_release(&again);
 }
 
 static void check_parameters(const MethodInfo *m, Random *r) {
-    char value[PARAM_TEXT_SIZE];
+    char value[ARG_TEXT_SIZE];
     void *values = test_calloc(2, m->param_size + 8), *back = (char *)values + (m->param_size + 7) / 8 * 8;
     for (size_t i = 0; i < m->param_count; i++) {
         Error e = {0};
-        if (!param_set(&m->params[i], 1, values, m->params[i].name, m->params[i].fallback, &e))
+        if (!args_set(&m->params[i], 1, values, m->params[i].name, m->params[i].fallback, &e))
             fail_msg("%s: the default does not parse: %s", m->name, e.text);
     }
     check_round_trip(m, values, back);
     for (int round = 0; round < 50; round++) {
         for (size_t i = 0; i < m->param_count; i++) {
             random_value(&m->params[i], r, value, sizeof value);
-            assert_true(param_set(m->params, m->param_count, values, m->params[i].name, value, NULL));
+            assert_true(args_set(m->params, m->param_count, values, m->params[i].name, value, NULL));
         }
         check_round_trip(m, values, back);
     }

@@ -71,7 +71,7 @@ static void every_path(void **state) {
     World *w = test_calloc(1, sizeof *w);
     w->sources.names = NAMES;
     w->sources.source_count = SOURCES;
-    assert_true(tree_init(&w->tree, CONTEXT, 3, NULL));
+    tree_init(&w->tree, CONTEXT, 3);
     for (int round = 0; round < 2000; round++) {
         propose_rows(w, &r, test_between(&r, 0, 3) ? MOST_TOKENS + 1 : test_between(&r, 1, MOST_TOKENS));
         for (int n = 0; n < w->tree.count; n++)

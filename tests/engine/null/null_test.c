@@ -1,5 +1,5 @@
-// The null backend keeps the contract that the real ones keep: what a node says does not depend on how it was
-// run, and follows from what it may see alone.
+// The null backend keeps the contract of the real ones: a node's output doesn't depend on how it was run,
+// only on the tokens that it sees.
 #include "tests/support/check.h"
 #include "tests/support/null_session.h"
 
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { VOCAB = 11, CONTEXT = 150, NODES = 40, SEEN = 3 }; // tokens that the hash looks at
+enum { VOCAB = 11, CONTEXT = 150, NODES = 40, SEEN = 3 }; // tokens in the hash
 
 static NullSetup random_setup(Random *r) {
     NullSetup setup = {.vocab = VOCAB, .context = CONTEXT, .max_nodes = NODES};
@@ -31,7 +31,7 @@ static void grow(Session *s, Random *r) {
     assert_true(session_run(s, NULL_LAYERS, NULL) && session_read(s, HEAD_ARGMAX | HEAD_LOGITS, NULL));
 }
 
-// Every node of the open step says what its path says, run alone one token a step.
+// Every node of the open step has the output of its path run separately, one token per step.
 static void check_nodes(Session *s, Session *slow, const int *sequence, int length) {
     for (int node = 0; node < s->tree.count; node++) {
         float want[VOCAB];
@@ -97,8 +97,7 @@ static void the_head_agrees_with_itself(void **state) {
     }
 }
 
-// Changing one token changes what is said if it is among the last SEEN that the window shows, and not
-// otherwise.
+// Changing one token changes the output if and only if it's among the last SEEN that the window shows.
 static void says_by_the_last_tokens(void **state) {
     (void)state;
     Random r = test_random(32);
@@ -142,7 +141,7 @@ static void hidden_states_tell_rows_apart(void **state) {
     session_release(&s);
 }
 
-// What a model of hidden states says follows from the rows, be they committed or of the open step.
+// The output of a model of hidden states follows from its rows, committed or in the open step.
 static void takes_hidden_states(void **state) {
     (void)state;
     Session s;

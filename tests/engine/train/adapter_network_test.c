@@ -21,8 +21,7 @@ typedef struct Case {
 } Case;
 
 static float *random_floats(size_t n, Random *r) {
-    float *x = mem_alloc(n, sizeof *x);
-    assert_non_null(x);
+    float *x = mem_new(n, sizeof *x);
     for (size_t i = 0; i < n; i++) x[i] = random_normal(r);
     return x;
 }

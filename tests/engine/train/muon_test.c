@@ -3,7 +3,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
-#include "engine/train/muon.h"
+#include "engine/train/optimizer.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,8 +16,7 @@ typedef struct Buffers {
 } Buffers;
 
 static MuonStep step_of(const TrainKernels *k, Buffers *b) {
-    b->product = mem_alloc(k->scratch, sizeof *b->product);
-    assert_non_null(b->product);
+    b->product = mem_new(k->scratch, sizeof *b->product);
     return (MuonStep){.kernels = k, .product = b->product, .scratch = b->scratch, .gradient_scale = 1};
 }
 

@@ -60,7 +60,7 @@ static void random_weights(const Network *n, Random *r) {
 // --- against it ------------------------------------------------------------------------------------------
 
 static void check_set(const TrainKernels *k, int rounds, Random *r) {
-    Strip *strip = mem_alloc(1, sizeof *strip);
+    Strip *strip = mem_new(1, sizeof *strip);
     for (int round = 0; round < rounds; round++) {
         Shape s = random_shape(r);
         int rows = test_between(r, 1, 70);
@@ -89,7 +89,7 @@ static void a_teacher(void **state) {
     enum { MOST_WIDTH = 48 };
     static float head[PLAIN_WIDTH * MOST_WIDTH], wanted[70 * MOST_WIDTH];
     Random r = test_random(6);
-    Strip *strip = mem_alloc(1, sizeof *strip);
+    Strip *strip = mem_new(1, sizeof *strip);
     for (size_t i = 0; i < sizeof head / sizeof *head; i++) head[i] = random_normal(&r);
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) wanted[i] = random_normal(&r);
     for (int round = 0; round < 12; round++) {

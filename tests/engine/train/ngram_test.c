@@ -3,14 +3,14 @@
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
-#include "engine/train/ngram.h"
+#include "engine/train/corpus.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { VOCAB = 7, MOST_WINDOWS = 4000, ORDER = 5 };
 
-static void add(Corpus *c, const int *ids, size_t n) { assert_true(corpus_add(c, ids, n, NULL)); }
+static void add(Corpus *c, const int *ids, size_t n) { corpus_add(c, ids, n); }
 
 static void expect_close(const char *what, double want, double got) {
     if (!(fabs(want - got) <= 1e-12)) fail_msg("%s: wanted %.15f, got %.15f", what, want, got);
@@ -110,7 +110,7 @@ static bool stood_before(const Corpus *c, size_t document) {
 static void slow_learn(SlowLevel *levels, const Corpus *c) {
     for (int length = ORDER; length > 0; length--) {
         SlowLevel *l = &levels[length - 1];
-        l->windows = mem_alloc(MOST_WINDOWS, sizeof *l->windows);
+        l->windows = mem_new(MOST_WINDOWS, sizeof *l->windows);
         for (size_t d = 0; length == ORDER && d < c->documents; d++)
             for (size_t begin = corpus_begin(c, d), i = begin + 1; i < c->ends[d] && !stood_before(c, d);
                  i++) {

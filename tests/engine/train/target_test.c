@@ -4,8 +4,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/cpu/cpu.h"
-#include "engine/train/checkpoint.h"
-#include "engine/train/export.h"
+#include "engine/train/trainer.h"
 #include "tests/support/folder.h"
 #include "tests/support/learner.h"
 #include "tests/support/random_model.h"
@@ -43,7 +42,7 @@ static void open_world(World *w, const Shape *shape, const AdapterKind *kind, Ra
     void *self;
     random_model_init(&w->model, shape, DTYPE_F32, false, r);
     assert_true(cpu_open(&w->model.model, &o, &self, NULL));
-    assert_true(session_init(&w->session, &cpu_backend, self, &w->model.model.shape, &o, NULL));
+    session_init(&w->session, &cpu_backend, self, &w->model.model.shape, &o);
     w->choice =
         (TargetChoice){.model = &w->model.model, .session = &w->session, .name = "one", .kind = *kind};
 }
@@ -87,7 +86,7 @@ static void check_states(const Shape *shape, AdapterVariant v, Random *r) {
     Target t;
     AdapterKind kind = kind_of(v);
     int tokens[PASS], start[PASS], first = 0, width = shape->width, layers = shape->layers;
-    float *alone = mem_alloc((size_t)(PASS * width), sizeof *alone);
+    float *alone = mem_new((size_t)(PASS * width), sizeof *alone);
     kind.exit_layer = v == ADAPTER_MEDUSA ? layers : 1;
     open_world(&w, shape, &kind, r);
     assert_true(target_open(&t, &w.choice, true, PASS, NULL));

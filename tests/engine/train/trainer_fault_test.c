@@ -2,8 +2,7 @@
 // every n, gives an error and loses nothing; and a step allocates nothing.
 #include "tests/support/check.h"
 
-#include "engine/train/checkpoint.h"
-#include "engine/train/export.h"
+#include "engine/train/trainer.h"
 #include "tests/support/fault.h"
 #include "tests/support/folder.h"
 #include "tests/support/learner.h"

@@ -2,8 +2,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
-#include "engine/train/checkpoint.h"
-#include "engine/train/export.h"
+#include "engine/train/trainer.h"
 #include "tests/support/folder.h"
 #include "tests/support/learner.h"
 #include "tests/support/scratch.h"

@@ -100,8 +100,8 @@ static void changed(void **state) {
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "tiny");
     child_release(&c);
-    static const char *const COMMANDS[] = {"validate", "plan", "run"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const COMMANDS[] = {"plan", "run"};
+    for (int i = 0; i < 2; i++) {
         CHILD_OUTPACE(&c, *state, 0, COMMANDS[i], "x.yaml", "--db", "x.db");
         if (!strstr(text_get(&c.err), "warning: the dataset 'gsm8k' is not as published"))
             fail_msg("%s: '%s'", COMMANDS[i], text_get(&c.err));

@@ -167,7 +167,7 @@ static void a_run_keeps_its_fits(void **state) {
     const char *fit[] = {o, "fit", "f", "--db", "s.db", "--resamples=100", NULL};
     const char *count[] = {o, "sql", COUNT, "--db", "s.db", NULL};
     const char *show[] = {o, "show", "f", "--db", "s.db", NULL};
-    const char *csv[] = {o, "export", "f", "--what", "fits", "--db", "s.db", NULL};
+    const char *csv[] = {o, "store", "export", "f", "--what", "fits", "--db", "s.db", NULL};
     FILE *f = fopen(folder_path(*state, "f.yaml"), "w");
     fputs(CONFIG, f);
     fclose(f);

@@ -1,7 +1,7 @@
-// outpace list: the items, one of them, the claims, and what the store has of an experiment.
+// outpace table: the items, one of them, the claims, and what the store has of an experiment.
 #include "tests/support/check.h"
 
-#include "harness/table/catalogue.h"
+#include "harness/papers/catalogue.h"
 #include "tests/support/child.h"
 #include "tests/support/scratch.h"
 
@@ -19,7 +19,7 @@ static int lines(const char *text) {
 
 static void items(void **state) {
     Child c;
-    CHILD_OUTPACE(&c, *state, 0, "list");
+    CHILD_OUTPACE(&c, *state, 0, "table");
     const char *out = text_get(&c.out);
     assert_int_equal(lines(out), 1 + CATALOGUE_ITEMS + 2); // the head, and how to go on
     assert_non_null(strstr(out, "\nmistral-window "));
@@ -29,24 +29,24 @@ static void items(void **state) {
 
 static void one_item(void **state) {
     Child c;
-    CHILD_OUTPACE(&c, *state, 0, "list", "lookahead-figure-4b");
+    CHILD_OUTPACE(&c, *state, 0, "table", "lookahead-figure-4b", "--about");
     const char *out = text_get(&c.out);
     assert_non_null(strstr(out, "outpace run configs/lookahead-figure-4.yaml --scale smoke\n"));
     assert_non_null(strstr(out, "outpace fit lookahead-figure-4, then outpace table lookahead-figure-4b\n"));
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "list", "mistral-cache");
-    assert_non_null(strstr(text_get(&c.out), "outpace surface models/mistral-7b"));
+    CHILD_OUTPACE(&c, *state, 0, "table", "mistral-cache", "--about");
+    assert_non_null(strstr(text_get(&c.out), "outpace bench --store models/mistral-7b"));
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "list", "lookahead-figure-4c");
+    CHILD_OUTPACE(&c, *state, 2, "table", "lookahead-figure-4c", "--about");
     assert_non_null(strstr(text_get(&c.err), "did you mean 'lookahead-figure-4"));
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "list", "--claims", "mistral-cache");
+    CHILD_OUTPACE(&c, *state, 2, "table", "--claims", "mistral-cache");
     child_release(&c);
 }
 
 static void claims(void **state) {
     Child c;
-    CHILD_OUTPACE(&c, *state, 0, "list", "--claims");
+    CHILD_OUTPACE(&c, *state, 0, "table", "--claims");
     const char *out = text_get(&c.out);
     assert_true(lines(out) > 120 && lines(out) % 3 == 2); // a blank line and the sums behind them
     assert_true(strstr(out, "\nnot run ") && strstr(out, "\nholds ") && strstr(out, " measured: "));
@@ -64,22 +64,22 @@ static void what_is_here(void **state) {
     scratch_write(f, "own.yaml", CONFIG, strlen(CONFIG));
     CHILD_OUTPACE(&c, f, 0, "run", "own.yaml", "--scale", "smoke", "--db", "s.db");
     child_release(&c);
-    CHILD_OUTPACE(&c, f, 0, "list", "ouroboros-table-3", "--db", "s.db");
+    CHILD_OUTPACE(&c, f, 0, "table", "ouroboros-table-3", "--about", "--db", "s.db");
     assert_non_null(strstr(text_get(&c.out), "run 1, smoke, 20"));
     assert_non_null(strstr(text_get(&c.out), ", done, "));
     child_release(&c);
-    CHILD_OUTPACE(&c, f, 0, "resume", "--db", "s.db"); // at the scale that it was run at
+    CHILD_OUTPACE(&c, f, 0, "run", "last", "--db", "s.db"); // at the scale that it was run at
     assert_non_null(strstr(text_get(&c.out), "2 points measured"));
     child_release(&c);
     CHILD_OUTPACE(&c, f, 0, "run", "own.yaml", "--db", "s.db");
     child_release(&c);
-    CHILD_OUTPACE(&c, f, 0, "list", "ouroboros-table-3", "--db", "s.db");
+    CHILD_OUTPACE(&c, f, 0, "table", "ouroboros-table-3", "--about", "--db", "s.db");
     assert_non_null(strstr(text_get(&c.out), "run 2, 20"));
     child_release(&c);
-    CHILD_OUTPACE(&c, f, 0, "list", "ouroboros-table-3", "--db", "none.db");
+    CHILD_OUTPACE(&c, f, 0, "table", "ouroboros-table-3", "--about", "--db", "none.db");
     assert_non_null(strstr(text_get(&c.out), "here       -"));
     child_release(&c);
-    CHILD_OUTPACE(&c, NULL, 0, "list", "ouroboros-table-3");
+    CHILD_OUTPACE(&c, NULL, 0, "table", "ouroboros-table-3", "--about");
     assert_non_null(strstr(text_get(&c.out), "chosen "));
     child_release(&c);
 }

@@ -122,8 +122,8 @@ static void changed_content(void **state) {
     assert_non_null(f);
     fputs("{\"turns\": [\"one more\"]}\n", f);
     fclose(f);
-    CHILD_OUTPACE(&c, *state, 2, "resume", "--db", "whole.db");
-    assert_non_null(strstr(text_get(&c.err), "are not those of that run any more"));
+    CHILD_OUTPACE(&c, *state, 2, "run", "last", "--db", "whole.db");
+    assert_non_null(strstr(text_get(&c.err), "have changed since that run"));
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--db", "whole.db");
     child_release(&c);
@@ -191,7 +191,7 @@ static void killed_and_interrupted(void **state) {
     stores_same(*state, "calm.db", "killed.db");
     stopped(*state, "interrupted.db", SIGINT, 130);
     assert_int_equal(stores_ask(*state, "interrupted.db", "SELECT result = 'interrupted' FROM attempt"), 1);
-    CHILD_OUTPACE(&c, *state, 0, "resume", "1", "--db", "interrupted.db");
+    CHILD_OUTPACE(&c, *state, 0, "run", "1", "--db", "interrupted.db");
     child_release(&c);
     stores_same(*state, "calm.db", "interrupted.db");
 }
@@ -214,7 +214,7 @@ static void interrupted_while_it_waits(void **state) {
     sqlite3_close(other);
     assert_int_equal(code, 130);
     assert_non_null(strstr(line, "outpace: run: interrupted"));
-    assert_non_null(strstr(line, "; every prompt that ended is kept: the same command goes on\n"));
+    assert_non_null(strstr(line, "; every prompt that ended is kept: the same command continues\n"));
     assert_int_equal(child_wait(start(*state, "waits.db", -1, -1)), 0);
     stores_same(*state, "calm.db", "waits.db");
 }
@@ -226,17 +226,17 @@ static void one_at_a_time(void **state) {
     child_release(&c);
     Store *s = store_open(folder_path(*state, "claimed.db"), STORE_WRITE, NULL, NULL);
     assert_true(s && store_claim(s, 1, NULL));
-    CHILD_OUTPACE(&c, *state, 2, "resume", "--db", "claimed.db");
+    CHILD_OUTPACE(&c, *state, 2, "run", "last", "--db", "claimed.db");
     assert_non_null(strstr(text_get(&c.err), "another process measures run 1"));
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "gc", "1", "--db", "claimed.db");
+    CHILD_OUTPACE(&c, *state, 2, "store", "gc", "1", "--db", "claimed.db");
     assert_non_null(strstr(text_get(&c.err), "another process measures run 1"));
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "status", "--db", "claimed.db");
+    CHILD_OUTPACE(&c, *state, 0, "show", "--db", "claimed.db");
     assert_non_null(strstr(text_get(&c.out), " running "));
     child_release(&c);
     store_close(s);
-    CHILD_OUTPACE(&c, *state, 0, "resume", "--db", "claimed.db");
+    CHILD_OUTPACE(&c, *state, 0, "run", "last", "--db", "claimed.db");
     child_release(&c);
     assert_int_equal(stores_ask(*state, "claimed.db", "SELECT count(*) FROM attempt"),
                      2); // of those that began
@@ -266,7 +266,7 @@ static void partial(void **state) {
     assert_non_null(strstr(text_get(&c.out), "1 points measured, 1 skipped, 0 failed"));
     assert_non_null(strstr(text_get(&c.out), "skipped: method 'rest': cannot open 'later'"));
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "datastore", "build", "own.jsonl", "--model", "tiny", "-o", "later");
+    CHILD_OUTPACE(&c, *state, 0, "datasets", "index", "own.jsonl", "--model", "tiny", "-o", "later");
     child_release(&c);
     child_outpace(&c, *state, 3, REST);
     assert_non_null(strstr(text_get(&c.out), "1 points measured, 0 skipped, 1 failed"));
@@ -298,9 +298,10 @@ static void validate_finds_what_run_refuses(void **state) {
         char set[200];
         snprintf(set, sizeof set, "methods=%s", rows[i].methods);
         for (int k = 0; k < 3; k++) {
-            static const char *const commands[] = {"validate", "plan", "run"};
-            CHILD_OUTPACE(&c, *state, 3, commands[k], "x.yaml", "--model", "target=tiny,adapter=exit",
-                          "--set", set, "--db", "refused.db", "--set", "datasets.own.limit=1");
+            static const char *const commands[] = {"plan", "plan", "run"};
+            CHILD_OUTPACE(&c, *state, 3, commands[k], "x.yaml", k ? "--db=refused.db" : "--check", "--model",
+                          "target=tiny,adapter=exit", "--set", set, "--db", "refused.db", "--set",
+                          "datasets.own.limit=1");
             const char *told = text_get(k < 2 ? &c.out : &c.err);
             if (!strstr(told, rows[i].want))
                 fail_msg("%s %s: wanted '%s', got '%s'", commands[k], set, rows[i].want, told);
@@ -310,7 +311,7 @@ static void validate_finds_what_run_refuses(void **state) {
 }
 
 // Models that are to be made are described: nothing is written, and what their adapters cannot do is found.
-static void validate_writes_nothing(void **state) {
+static void a_plan_writes_nothing(void **state) {
     Child c;
     setenv("XDG_CACHE_HOME", folder_path(*state, "cache"), 1);
     CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "small", "--set", "num_hidden_layers=2");
@@ -327,7 +328,7 @@ static void validate_writes_nothing(void **state) {
         "methods: [{name: kangaroo, matrix: {exit_layer: [1, 3]}}, {name: ngrammys, matrix: {strategy: "
         "bigram}}]\n");
     for (int k = 0; k < 2; k++) {
-        CHILD_OUTPACE(&c, *state, 3, k ? "plan" : "validate", "made.yaml");
+        CHILD_OUTPACE(&c, *state, 3, "plan", "made.yaml", k ? "--points" : "--check");
         assert_non_null(strstr(text_get(&c.out),
                                "exit_layer=1, model a: method 'kangaroo': 'exit_layer' is 1, the "
                                "adapter was made for layer 3"));
@@ -368,7 +369,7 @@ static void drafts_are_inflated(void **state) {
                "name: drafted\nmodels: {target: source, inflate: large/config.json, draft: source, "
                "inflate_draft: smaller/config.json}\ndatasets: [{name: own, path: own.jsonl, limit: 1}]\n"
                "generation: {max_tokens: 8}\nmethods: [{name: speculative, matrix: {gamma: 2}}]\n");
-    CHILD_OUTPACE(&c, *state, 0, "validate", "drafted.yaml");
+    CHILD_OUTPACE(&c, *state, 0, "plan", "--check", "drafted.yaml");
     assert_int_equal(access(folder_path(*state, "drafts"), F_OK), -1);
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "run", "drafted.yaml", "--db", "drafted.db");
@@ -378,7 +379,7 @@ static void drafts_are_inflated(void **state) {
                   "drafted.db", "--format", "csv");
     assert_string_equal(text_get(&c.out), "S\r\n2.66666666666667\r\n");
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "validate", "drafted.yaml", "--set",
+    CHILD_OUTPACE(&c, *state, 2, "plan", "--check", "drafted.yaml", "--set",
                   "models.inflate_draft=large/config.json");
     assert_non_null(strstr(text_get(&c.err),
                            "inflate_draft 'large/config.json' has 100% of the parameters of "
@@ -421,7 +422,7 @@ static void mistakes(void **state) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Child c;
-        CHILD_OUTPACE(&c, *state, 2, "validate", "x.yaml", "--set", rows[i].set);
+        CHILD_OUTPACE(&c, *state, 2, "plan", "--check", "x.yaml", "--set", rows[i].set);
         if (!strstr(text_get(&c.err), rows[i].want))
             fail_msg("%s: wanted '%s', got '%s'", rows[i].set, rows[i].want, text_get(&c.err));
         child_release(&c);
@@ -436,14 +437,14 @@ static void prompts_too_long(void **state) {
     child_release(&c);
     write_file(*state, "long.txt",
                "one\na prompt that is far longer than what it holds\nand another one, which is too\n");
-    CHILD_OUTPACE(&c, *state, 2, "validate", "x.yaml", "--model", "target=short", "--set",
+    CHILD_OUTPACE(&c, *state, 2, "plan", "--check", "x.yaml", "--model", "target=short", "--set",
                   "datasets=[{name: own, path: long.txt}]");
     assert_non_null(strstr(
         text_get(&c.err),
         "2 of 3 prompts of 'own' have more tokens than the model's context holds, which is 16, '2' has "));
     assert_non_null(strstr(text_get(&c.err), "'too_long: skip' in the dataset leaves them out"));
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "validate", "x.yaml", "--model", "target=short", "--set",
+    CHILD_OUTPACE(&c, *state, 2, "plan", "--check", "x.yaml", "--model", "target=short", "--set",
                   "datasets=[{name: own, path: long.txt, limit: 2}]");
     assert_non_null(strstr(text_get(&c.err), "prompt '2' of 'own' has "));
     child_release(&c);
@@ -469,7 +470,7 @@ static void prompts_left_out(void **state) {
     CHILD_OUTPACE(&c, *state, 0, "table", "lookahead-table-3", "--run", "1", "--db", "left.db");
     assert_non_null(strstr(text_get(&c.out), "chosen: left out: 1 of 2 prompts of own"));
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "validate", "x.yaml", "--model", "target=middling", "--set",
+    CHILD_OUTPACE(&c, *state, 2, "plan", "--check", "x.yaml", "--model", "target=middling", "--set",
                   "datasets=[{name: own, path: longest.txt, too_long: skip}]");
     assert_non_null(
         strstr(text_get(&c.err), "all 1 prompts of 'own' have more tokens than a model's context"));
@@ -483,13 +484,13 @@ static void smaller_scale(void **state) {
     text_printf(&text, "%ssmoke: {models: [{name: tiny, target: tiny}]}\n", CONFIG);
     write_file(*state, "s.yaml", text_get(&text));
     text_release(&text);
-    CHILD_OUTPACE(&c, *state, 2, "validate", "s.yaml", "--set", "models.tiny.target=nowhere");
+    CHILD_OUTPACE(&c, *state, 2, "plan", "--check", "s.yaml", "--set", "models.tiny.target=nowhere");
     if (!strstr(text_get(&c.err), HINT)) fail_msg("wanted '%s', got '%s'", HINT, text_get(&c.err));
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "validate", "x.yaml", "--set", "models.tiny.target=nowhere");
+    CHILD_OUTPACE(&c, *state, 2, "plan", "--check", "x.yaml", "--set", "models.tiny.target=nowhere");
     assert_null(strstr(text_get(&c.err), HINT));
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "validate", "s.yaml", "--scale", "smoke");
+    CHILD_OUTPACE(&c, *state, 0, "plan", "--check", "s.yaml", "--scale", "smoke");
     child_release(&c);
 }
 
@@ -497,8 +498,8 @@ static void smaller_scale(void **state) {
 
 static void in_order(const char *folder, const char *config, const char *set) {
     Child c;
-    CHILD_OUTPACE(&c, folder, 0, "validate", config, "--set", set, "--set", "methods=[speculative]", "--set",
-                  "hardware.device=cpu");
+    CHILD_OUTPACE(&c, folder, 0, "plan", "--check", config, "--set", set, "--set", "methods=[speculative]",
+                  "--set", "hardware.device=cpu");
     assert_non_null(strstr(text_get(&c.out), "1 points, 0 cannot be run"));
     child_release(&c);
 }
@@ -596,7 +597,7 @@ static void fastest_baseline(void **state) {
 
 static void shows(void **state) {
     Child c;
-    CHILD_OUTPACE(&c, *state, 0, "status", "--db", "calm.db");
+    CHILD_OUTPACE(&c, *state, 0, "show", "--db", "calm.db");
     assert_non_null(strstr(text_get(&c.out), "done"));
     assert_non_null(strstr(text_get(&c.out), " begun ")); // of a run that was stopped they are not done
     child_release(&c);
@@ -616,7 +617,7 @@ int main(void) {
                                        cmocka_unit_test(one_at_a_time),
                                        cmocka_unit_test(partial),
                                        cmocka_unit_test(validate_finds_what_run_refuses),
-                                       cmocka_unit_test(validate_writes_nothing),
+                                       cmocka_unit_test(a_plan_writes_nothing),
                                        cmocka_unit_test(drafts_are_inflated),
                                        cmocka_unit_test(logits_that_are_not_finite),
                                        cmocka_unit_test(mistakes),

@@ -50,16 +50,17 @@ static void all_fit_the_terminal(void **state) {
     static const char *const COMMANDS[] = {
         "--help",
         "bench --help",
-        "list",
-        "list --claims",
-        "list lookahead-figure-4b",
+        "table",
+        "table --claims",
+        "table lookahead-figure-4b --about",
         "methods",
         "datasets",
         "datasets chat",
         "datasets --formats",
         "plan x.yaml --points",
         "bench tiny --device null --tokens 1,9 --samples 1 --seconds 0",
-        "status --db a.db",
+        "show --db a.db",
+        "show last --db a.db",
         "compare 1 1 --db a.db",
         "table",
         "table ngrammys-table-1 --run 1 --db a.db",
@@ -111,11 +112,11 @@ static void refused_imports(void **state) {
     make(*state, "a.db", 1);
     mem_free(scratch_read(*state, "a.db", &before));
     for (size_t i = 0; i < 2; i++) {
-        CHILD_OUTPACE(&c, *state, 2, "import", ROWS[i][0], "none.jsonl", "--db", "new/b.db");
+        CHILD_OUTPACE(&c, *state, 2, "store", "import", ROWS[i][0], "none.jsonl", "--db", "new/b.db");
         expect_err(&c, ROWS[i][1]);
         assert_int_equal(access(folder_path(*state, "new"), F_OK), -1);
         child_release(&c);
-        CHILD_OUTPACE(&c, *state, 2, "import", ROWS[i][0], "none.jsonl", "--db", "a.db");
+        CHILD_OUTPACE(&c, *state, 2, "store", "import", ROWS[i][0], "none.jsonl", "--db", "a.db");
         expect_err(&c, ROWS[i][1]);
         mem_free(scratch_read(*state, "a.db", &after));
         assert_int_equal(after, before);
@@ -127,19 +128,20 @@ static void formats(void **state) {
     Child c = {0};
     size_t n;
     make(*state, "a.db", 2);
-    CHILD_OUTPACE(&c, *state, 0, "export", "1", "--format", "spec-bench", "-o", "answers", "--db", "a.db");
+    CHILD_OUTPACE(&c, *state, 0, "store", "export", "1", "--format", "spec-bench", "-o", "answers", "--db",
+                  "a.db");
     expect_out(&c, "answers/2-ngrammys-pass1.jsonl: 2 answers");
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "import", "spec-bench", "answers/2-ngrammys-pass1.jsonl", "--baseline",
-                  "answers/1-autoregressive-pass1.jsonl", "--method", "n", "--db", "b.db");
+    CHILD_OUTPACE(&c, *state, 0, "store", "import", "spec-bench", "answers/2-ngrammys-pass1.jsonl",
+                  "--baseline", "answers/1-autoregressive-pass1.jsonl", "--method", "n", "--db", "b.db");
     expect_out(&c, "run 1: 8 samples with 80 steps");
     assert_null(strstr(text_get(&c.out), "without an autoregressive baseline"));
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "show", "1", "--db", "b.db");
     expect_out(&c, "  not compared\n"); // its text with the baseline's
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "import", "spec-bench", "answers/2-ngrammys-pass1.jsonl", "--method", "n",
-                  "--db", "alone.db");
+    CHILD_OUTPACE(&c, *state, 0, "store", "import", "spec-bench", "answers/2-ngrammys-pass1.jsonl",
+                  "--method", "n", "--db", "alone.db");
     expect_out(&c, "points without an autoregressive baseline: 1; they have no speedup: import them with it");
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "show", "1", "--db", "alone.db");
@@ -156,35 +158,37 @@ static void formats(void **state) {
     CHILD_OUTPACE(&c, *state, 0, "show", "1", "--db", "b.db");
     assert_null(strstr(text_get(&c.out), "no speedup"));
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "export", "1", "--what", "steps", "-o", "s.jsonl", "--db", "a.db");
+    CHILD_OUTPACE(&c, *state, 0, "store", "export", "1", "--what", "steps", "-o", "s.jsonl", "--db", "a.db");
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "import", "steps", "s.jsonl", "--name", "other", "--db", "b.db");
+    CHILD_OUTPACE(&c, *state, 0, "store", "import", "steps", "s.jsonl", "--name", "other", "--db", "b.db");
     expect_out(&c, "run 2: 24 samples with 240 steps");
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "import", "steps", "s.jsonl", "--db", "b.db");
+    CHILD_OUTPACE(&c, *state, 2, "store", "import", "steps", "s.jsonl", "--db", "b.db");
     expect_err(&c, "is in the store already, as run 2");
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "import", "steps", "s.jsonl", "--db", "own/c.db");
+    CHILD_OUTPACE(&c, *state, 0, "store", "import", "steps", "s.jsonl", "--db", "own/c.db");
     expect_out(&c, "run 1: 24 samples with 240 steps");
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "export", "1", "--what", "samples", "-o", "samples.csv", "--db", "a.db");
+    CHILD_OUTPACE(&c, *state, 0, "store", "export", "1", "--what", "samples", "-o", "samples.csv", "--db",
+                  "a.db");
     child_release(&c);
     char *csv = scratch_read(*state, "samples.csv", &n);
     assert_int_equal(strncmp(csv, "point,label,dataset,prompt,turn,", 32), 0);
     mem_free(csv);
     // What fails leaves what was there: a file, and a device, here by a link to it.
-    CHILD_OUTPACE(&c, *state, 2, "export", "1", "--what", "nothing", "-o", "samples.csv", "--db", "a.db");
+    CHILD_OUTPACE(&c, *state, 2, "store", "export", "1", "--what", "nothing", "-o", "samples.csv", "--db",
+                  "a.db");
     expect_err(&c, "must be results, samples, steps or fits");
     child_release(&c);
     size_t again;
     mem_free(scratch_read(*state, "samples.csv", &again));
     assert_int_equal(again, n);
     assert_int_equal(symlink("/dev/full", folder_path(*state, "full")), 0);
-    CHILD_OUTPACE(&c, *state, 1, "export", "1", "--what", "samples", "-o", "full", "--db", "a.db");
+    CHILD_OUTPACE(&c, *state, 1, "store", "export", "1", "--what", "samples", "-o", "full", "--db", "a.db");
     expect_err(&c, "is the disk full?");
     child_release(&c);
     assert_int_equal(access(folder_path(*state, "full"), F_OK), 0);
-    CHILD_OUTPACE(&c, *state, 2, "export", "1", "--format", "xml", "--db", "a.db");
+    CHILD_OUTPACE(&c, *state, 2, "store", "export", "1", "--format", "xml", "--db", "a.db");
     expect_err(&c, "must be csv, jsonl or spec-bench");
     child_release(&c);
 }
@@ -201,21 +205,21 @@ static void exports_replace_exports(void **state) {
     for (int i = 0; i < 2 * 2 * 3; i++) {
         char file[32];
         snprintf(file, sizeof file, "%d.%s", i / 4, FORMATS[i / 2 % 2]);
-        CHILD_OUTPACE(&c, *state, 0, "export", "--db", "a.db", "--format", FORMATS[i / 2 % 2], "--what",
-                      TABLES[i / 4], "-o", file);
+        CHILD_OUTPACE(&c, *state, 0, "store", "export", "--db", "a.db", "--format", FORMATS[i / 2 % 2],
+                      "--what", TABLES[i / 4], "-o", file);
         child_release(&c);
     }
     for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++) {
-        CHILD_OUTPACE(&c, *state, 2, "export", "--db", "a.db", "-o", OTHERS[i]);
+        CHILD_OUTPACE(&c, *state, 2, "store", "export", "--db", "a.db", "-o", OTHERS[i]);
         expect_err(&c, OTHERS[i]);
         child_release(&c);
     }
-    CHILD_OUTPACE(&c, *state, 0, "show", "--db", "a.db");
+    CHILD_OUTPACE(&c, *state, 0, "show", "last", "--db", "a.db");
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "export", "--db", "a.db", "-o", "notes.txt", "--force");
+    CHILD_OUTPACE(&c, *state, 0, "store", "export", "--db", "a.db", "-o", "notes.txt", "--force");
     child_release(&c);
     char *csv = scratch_read(*state, "notes.txt", &n);
-    CHILD_OUTPACE(&c, *state, 0, "export", "--db", "a.db", "-o", "/dev/stdout");
+    CHILD_OUTPACE(&c, *state, 0, "store", "export", "--db", "a.db", "-o", "/dev/stdout");
     assert_string_equal(text_get(&c.out), csv);
     child_release(&c);
     mem_free(csv);
@@ -230,7 +234,7 @@ static void readers_may_leave(void **state) {
     assert_non_null(program);
     assert_int_equal(pipe(ends), 0);
     close(ends[0]);
-    const char *argv[] = {program, "export", "1", "--what", "steps", "--db", "a.db", NULL};
+    const char *argv[] = {program, "store", "export", "1", "--what", "steps", "--db", "a.db", NULL};
     FILE *err = tmpfile();
     assert_int_equal(child_wait(child_start(*state, argv, STDIN_FILENO, ends[1], fileno(err))), 0);
     assert_int_equal(fseek(err, 0, SEEK_END), 0);
@@ -247,25 +251,26 @@ static void together_and_away(void **state) {
     Child c = {0};
     make(*state, "a.db", 1);
     make(*state, "b.db", 2);
-    CHILD_OUTPACE(&c, *state, 0, "merge", "a.db", "b.db", "--db", "all.db");
+    CHILD_OUTPACE(&c, *state, 0, "store", "merge", "a.db", "b.db", "--db", "all.db");
     assert_string_equal(text_get(&c.out),
                         "a.db: 1 new runs, 12 new samples\nb.db: 1 new runs, 24 new samples\n");
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "merge", "c.db", "--db", "none.db"); // a wrong name makes no store
+    CHILD_OUTPACE(&c, *state, 2, "store", "merge", "c.db", "--db", "none.db"); // a wrong name makes no store
     expect_err(&c, "store 'c.db': there is none");
     assert_false(file_exists(folder_path(*state, "none.db")));
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "gc", "2", "--check", "--db", "all.db");
+    CHILD_OUTPACE(&c, *state, 0, "store", "gc", "2", "--check", "--db", "all.db");
     expect_out(&c, "deleted 1 runs,");
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "sql", "SELECT count(*) AS n FROM sample", "--format", "csv", "--db",
                   "all.db");
     assert_string_equal(text_get(&c.out), "n\r\n12\r\n");
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "gc", "1", "--db", "all.db"); // the last: nothing is left that it stood on
+    CHILD_OUTPACE(&c, *state, 0, "store", "gc", "1", "--db",
+                  "all.db"); // the last: nothing is left that it stood on
     expect_out(&c, "4 prompts, 1 datasets, 1 models, 1 environments");
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "gc", "7", "--db", "all.db");
+    CHILD_OUTPACE(&c, *state, 2, "store", "gc", "7", "--db", "all.db");
     expect_err(&c, "7");
     child_release(&c);
 }
@@ -273,10 +278,10 @@ static void together_and_away(void **state) {
 // What somebody else's store calls its things does not reach the terminal as it is; JSON escapes it.
 static void foreign_names(void **state) {
     static const char *const ASK[][4] = {
+        {"show", "last"},
         {"show"},
-        {"status"},
         {"compare", "1", "1"},
-        {"list"},
+        {"table"},
         {"sql", "SELECT label, run.name FROM run JOIN point ON run.id = run_id"},
     };
     sqlite3 *db;

@@ -1,4 +1,4 @@
-// outpace surface on the null backend: every point of the grid, and every part, stands in the store.
+// outpace bench --store on the null backend: every point of the grid, and every part, stands in the store.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
@@ -27,8 +27,8 @@ static int set_up(void **state) {
 static void grid_and_parts(void **state) {
     Child c;
     const char *f = *state;
-    CHILD_OUTPACE(&c, f, 0, "surface", "tiny", "--device", "null", "--k", "1,2", "--w", "0,3", "--context",
-                  "25,40", "--rows", "1,8", "--samples", "3", "--db", "s.db");
+    CHILD_OUTPACE(&c, f, 0, "bench", "--store", "tiny", "--device", "null", "--k", "1,2", "--w", "0,3",
+                  "--context", "25,40", "--rows", "1,8", "--samples", "3", "--db", "s.db");
     child_release(&c);
     assert_int_equal(stores_ask(f, "s.db", "SELECT count(*) FROM surface WHERE kind = 'step'"), 2 * 4);
     assert_int_equal(
@@ -53,7 +53,7 @@ static void grid_and_parts(void **state) {
     assert_non_null(strstr(text_get(&c.out), "2x3"));
     assert_non_null(strstr(text_get(&c.out), "prefill"));
     child_release(&c);
-    CHILD_OUTPACE(&c, f, 0, "status", "--db", "s.db"); // shapes, and how often they were timed
+    CHILD_OUTPACE(&c, f, 0, "show", "--db", "s.db"); // shapes, and how often they were timed
     char counts[64];
     int shapes = (int)stores_ask(f, "s.db", "SELECT count(*) FROM surface"),
         timings = (int)stores_ask(f, "s.db", "SELECT sum(samples) FROM surface");
@@ -65,8 +65,8 @@ static void grid_and_parts(void **state) {
 // A tree of k chains has one root.
 static void trees(void **state) {
     Child c;
-    CHILD_OUTPACE(&c, *state, 0, "surface", "tiny", "--device", "null", "--k", "4", "--w", "5", "--context",
-                  "25", "--rows", "0", "--layout", "tree", "--db", "t.db");
+    CHILD_OUTPACE(&c, *state, 0, "bench", "--store", "tiny", "--device", "null", "--k", "4", "--w", "5",
+                  "--context", "25", "--rows", "0", "--layout", "tree", "--db", "t.db");
     child_release(&c);
     assert_int_equal(
         stores_ask(*state, "t.db", "SELECT count(*) FROM surface WHERE rows = 21 AND layout = 'tree'"), 1);
@@ -76,8 +76,8 @@ static void trees(void **state) {
 // Slowdowns are ratios of stored times, though the grid does not want (1, 0).
 static void reference(void **state) {
     Child c;
-    CHILD_OUTPACE(&c, *state, 0, "surface", "tiny", "--device", "null", "--k", "2,4", "--w", "1", "--context",
-                  "0,9", "--rows", "0", "--db", "r.db");
+    CHILD_OUTPACE(&c, *state, 0, "bench", "--store", "tiny", "--device", "null", "--k", "2,4", "--w", "1",
+                  "--context", "0,9", "--rows", "0", "--db", "r.db");
     child_release(&c);
     assert_int_equal(stores_ask(*state, "r.db", "SELECT count(*) FROM surface"), 2 * 3);
     assert_int_equal(
@@ -90,8 +90,9 @@ static void reference(void **state) {
 // The same command goes on with the units that are not there.
 static void interrupted(void **state) {
     Child c;
-    const char *const command[] = {"surface",   "tiny", "--device", "null", "--k",  "1,2",  "--w", "1",
-                                   "--context", "5,9",  "--rows",   "1,3",  "--db", "i.db", NULL,  NULL};
+    const char *const command[] = {"bench", "--store", "tiny", "--device",  "null", "--k",
+                                   "1,2",   "--w",     "1",    "--context", "5,9",  "--rows",
+                                   "1,3",   "--db",    "i.db", NULL,        NULL};
     const char *again[sizeof command / sizeof *command];
     child_outpace(&c, *state, 0, command);
     child_release(&c);
@@ -122,8 +123,8 @@ static void interrupted(void **state) {
 // Rows that copy the cache say so.
 static void copied(void **state) {
     Child c;
-    CHILD_OUTPACE(&c, *state, 0, "surface", "tiny", "--k", "1,3", "--w", "2", "--context", "40", "--rows",
-                  "0", "--samples", "1", "--threads", "1", "--cache", "copied", "--db", "c.db");
+    CHILD_OUTPACE(&c, *state, 0, "bench", "--store", "tiny", "--k", "1,3", "--w", "2", "--context", "40",
+                  "--rows", "0", "--samples", "1", "--threads", "1", "--cache", "copied", "--db", "c.db");
     child_release(&c);
     assert_int_equal(stores_ask(*state, "c.db",
                                 "SELECT count(*) FROM surface WHERE cache = 'copied' AND layout = 'batch'"),
@@ -135,8 +136,8 @@ static void copied(void **state) {
 static void held_and_drifted(void **state) {
     Child c;
     const char *f = *state;
-    CHILD_OUTPACE(&c, f, 0, "surface", "tiny", "--k", "1,2", "--w", "1", "--context", "5,9", "--rows", "1",
-                  "--samples", "1", "--threads", "1", "--weights", "held", "--db", "h.db");
+    CHILD_OUTPACE(&c, f, 0, "bench", "--store", "tiny", "--k", "1,2", "--w", "1", "--context", "5,9",
+                  "--rows", "1", "--samples", "1", "--threads", "1", "--weights", "held", "--db", "h.db");
     child_release(&c);
     assert_int_equal(stores_ask(f, "h.db", "SELECT count(*) FROM surface WHERE weights IS NOT 'held'"), 0);
     assert_int_equal(stores_ask(f, "h.db", "SELECT count(*) FROM surface WHERE kind = 'step' AND drift > 0"),
@@ -151,25 +152,25 @@ static void held_and_drifted(void **state) {
     sqlite3_exec(db, "UPDATE surface SET drift = iif(context = 9, 1.5, 1) WHERE kind = 'step'", NULL, NULL,
                  NULL);
     sqlite3_close(db);
-    CHILD_OUTPACE(&c, f, 0, "merge", "h.db", "--db", "both.db");
+    CHILD_OUTPACE(&c, f, 0, "store", "merge", "h.db", "--db", "both.db");
     child_release(&c);
-    CHILD_OUTPACE(&c, f, 0, "show", "--db", "both.db");
+    CHILD_OUTPACE(&c, f, 0, "show", "last", "--db", "both.db");
     assert_non_null(strstr(text_get(&c.out), "), weights held\n"));
     assert_non_null(strstr(text_get(&c.out), "at context 9 one token took 1.50 times as long after"));
     assert_null(strstr(text_get(&c.out), "at context 5"));
     child_release(&c);
     // The same command has nothing to measure, and says of what was measured before.
-    CHILD_OUTPACE(&c, f, 0, "surface", "tiny", "--k", "1,2", "--w", "1", "--context", "5,9", "--rows", "1",
-                  "--samples", "1", "--threads", "1", "--weights", "held", "--db", "h.db");
+    CHILD_OUTPACE(&c, f, 0, "bench", "--store", "tiny", "--k", "1,2", "--w", "1", "--context", "5,9",
+                  "--rows", "1", "--samples", "1", "--threads", "1", "--weights", "held", "--db", "h.db");
     assert_non_null(strstr(text_get(&c.out), "in the middle of 1 of 2 contexts"));
     child_release(&c);
     assert_int_equal(stores_ask(f, "h.db", "SELECT count(*) FROM run"), 1);
-    CHILD_OUTPACE(&c, f, 0, "surface", "tiny", "--k", "1", "--w", "0", "--context", "5", "--rows", "0",
-                  "--samples", "1", "--threads", "1", "--db", "m.db");
+    CHILD_OUTPACE(&c, f, 0, "bench", "--store", "tiny", "--k", "1", "--w", "0", "--context", "5", "--rows",
+                  "0", "--samples", "1", "--threads", "1", "--db", "m.db");
     child_release(&c);
     assert_int_equal(
         stores_ask(f, "m.db", "SELECT count(*) FROM surface WHERE weights = 'mapped' AND drift IS NULL"), 1);
-    CHILD_OUTPACE(&c, f, 0, "show", "--db", "m.db");
+    CHILD_OUTPACE(&c, f, 0, "show", "last", "--db", "m.db");
     assert_null(strstr(text_get(&c.out), "weights"));
     child_release(&c);
 }
@@ -202,8 +203,8 @@ static void disturbed(void **state) {
     model = realpath(here, NULL);
     assert_non_null(model);
     int count = start_loops(loops);
-    CHILD_OUTPACE(&c, f, 0, "surface", model, "--k", "1", "--w", "0,31", "--context", "100", "--rows", "0",
-                  "--threads", "1", "--db", "busy.db");
+    CHILD_OUTPACE(&c, f, 0, "bench", "--store", model, "--k", "1", "--w", "0,31", "--context", "100",
+                  "--rows", "0", "--threads", "1", "--db", "busy.db");
     for (int i = 0; i < count; i++) {
         kill(loops[i], SIGKILL);
         child_wait(loops[i]);
@@ -214,7 +215,7 @@ static void disturbed(void **state) {
                 0);
     assert_int_equal(
         stores_ask(f, "busy.db", "SELECT count(*) FROM heat WHERE disturbed AND slowdown_low > slowdown"), 0);
-    CHILD_OUTPACE(&c, f, 0, "show", "--db", "busy.db");
+    CHILD_OUTPACE(&c, f, 0, "show", "last", "--db", "busy.db");
     assert_non_null(strstr(text_get(&c.out), "how far off their times and slowdowns are is not known"));
     child_release(&c);
     free(model);
@@ -222,22 +223,25 @@ static void disturbed(void **state) {
 
 static void mistakes(void **state) {
     Child c;
-    CHILD_OUTPACE(&c, *state, 2, "surface", "tiny", "--device", "null", "--weights", "held", "--db", "n.db");
+    CHILD_OUTPACE(&c, *state, 2, "bench", "--store", "tiny", "--device", "null", "--weights", "held", "--db",
+                  "n.db");
     assert_non_null(strstr(text_get(&c.err), "weights held needs device cpu; leave --weights out for null"));
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "surface", "tiny", "--k", "500", "--w", "500", "--db", "n.db");
+    CHILD_OUTPACE(&c, *state, 2, "bench", "--store", "tiny", "--k", "500", "--w", "500", "--db", "n.db");
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "surface", "tiny", "--layout", "bush", "--db", "n.db");
+    CHILD_OUTPACE(&c, *state, 2, "bench", "--store", "tiny", "--layout", "bush", "--db", "n.db");
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "surface", "tiny", "--context", "5000", "--db", "n.db");
+    CHILD_OUTPACE(&c, *state, 2, "bench", "--store", "tiny", "--context", "5000", "--db", "n.db");
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "surface", "tiny", "--cache", "moved", "--db", "n.db");
+    CHILD_OUTPACE(&c, *state, 2, "bench", "--store", "tiny", "--cache", "moved", "--db", "n.db");
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "surface", "tiny", "--cache", "copied", "--layout", "tree", "--db", "n.db");
+    CHILD_OUTPACE(&c, *state, 2, "bench", "--store", "tiny", "--cache", "copied", "--layout", "tree", "--db",
+                  "n.db");
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "surface", "tiny", "--cache", "copied", "--device", "cuda", "--db", "n.db");
+    CHILD_OUTPACE(&c, *state, 2, "bench", "--store", "tiny", "--cache", "copied", "--device", "cuda", "--db",
+                  "n.db");
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "surface", "tiny", "--exits", "90", "--db", "n.db");
+    CHILD_OUTPACE(&c, *state, 2, "bench", "--store", "tiny", "--exits", "90", "--db", "n.db");
     child_release(&c);
 }
 
@@ -250,9 +254,9 @@ static void named_and_without_window(void **state) {
                   "num_attention_heads=2", "--set", "num_key_value_heads=2", "--set", "vocab_size=256");
     child_release(&c);
     for (int off = 0; off < 2; off++) {
-        CHILD_OUTPACE(&c, f, 0, "surface", "narrow", "--k", "1", "--w", "0", "--rows", "0", "--context",
-                      "3000", "--samples", "1", "--sequence", "--sliding-window", off ? "off" : "on",
-                      "--name", "mine", "--db", "n.db");
+        CHILD_OUTPACE(&c, f, 0, "bench", "--store", "narrow", "--k", "1", "--w", "0", "--rows", "0",
+                      "--context", "3000", "--samples", "1", "--sequence", "--sliding-window",
+                      off ? "off" : "on", "--name", "mine", "--db", "n.db");
         const char *said = strstr(text_get(&c.out), "a cache of ");
         double size = said ? strtod(said + 11, NULL) : -1;
         if (off ? size < 0.7 : size > 0.35 || size <= 0)

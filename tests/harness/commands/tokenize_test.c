@@ -1,4 +1,4 @@
-// outpace tokenize, the real program: there and back, templates, and what it refuses.
+// outpace tokenizer encode, the real program: there and back, templates, and what it refuses.
 #include "tests/support/check.h"
 
 #include "tests/support/child.h"
@@ -14,11 +14,14 @@ static const char *program(void) {
     return s ? s : "./outpace";
 }
 
-// Runs tokenize with up to four arguments; for child_release.
+// Runs tokenizer encode with up to four arguments, or decode where the second is --ids; for child_release.
 static Child tokenize(int code, const char *input, const char *a, const char *b, const char *c,
                       const char *d) {
     Child child = {0};
-    const char *argv[] = {program(), "tokenize", a, b, c, d, NULL};
+    bool decode = b && strcmp(b, "--ids") == 0;
+    const char *argv[] = {
+        program(),         "tokenizer", decode ? "decode" : "encode", a, decode ? c : b, decode ? d : c,
+        decode ? NULL : d, NULL};
     child_run(&child, NULL, input, argv);
     if (child.code != code)
         fail_msg("wanted exit code %d, got %d: %s", code, child.code, text_get(&child.err));
@@ -103,12 +106,9 @@ static void refused(void **state) {
     expect_error("there is no template 'lama-2', did you mean 'llama-2'",
                  tokenize(2, NULL, FIXTURES "llama2", "x", "--template", "lama-2"));
     expect_error("--system needs a --template", tokenize(2, NULL, FIXTURES "llama2", "x", "--system", "y"));
-    expect_error("--template is for texts",
-                 tokenize(2, NULL, FIXTURES "llama2", "--ids=1", "--template=vicuna", NULL));
-    expect_error("the largest id of the tokenizer",
-                 tokenize(2, NULL, FIXTURES "llama2", "--ids", "1,99999", NULL));
-    expect_error("one text only", tokenize(2, NULL, FIXTURES "llama2", "x", "--ids", "1"));
-    expect_error("usage: outpace tokenize", tokenize(2, NULL, NULL, NULL, NULL, NULL));
+    expect_error("the tokenizer ends at", tokenize(2, NULL, FIXTURES "llama2", "--ids", "1,99999", NULL));
+    expect_error("one text only", tokenize(2, NULL, FIXTURES "llama2", "x", "-f", "y"));
+    expect_error("usage: outpace tokenizer encode", tokenize(2, NULL, NULL, NULL, NULL, NULL));
 }
 
 int main(void) {

@@ -270,7 +270,7 @@ static void killed_is_uninterrupted(void **state) {
     assert_int_equal(start_and_signal(*state, "broken.yaml", SIGINT), 130);
     RUN(*state, 0, &c, "train", "broken.yaml", "--stop-after", "3");
     assert_non_null(strstr(text_get(&c.err), "resumed   at step "));
-    assert_non_null(strstr(text_get(&c.err), "goes on from broken.checkpoint"));
+    assert_non_null(strstr(text_get(&c.err), "resumes from broken.checkpoint"));
     child_release(&c);
     RUN(*state, 0, &c, "train", "broken.yaml");
     child_release(&c);

@@ -54,7 +54,7 @@ static void logits_that_are_not_finite(void **state) {
         {"verify", "tiny", "-n", "1", "--draft", "nan"},
         {"generate", "nan", "hi"},
         {"generate", "tiny", "hi", "-t", "1", "--draft=nan", "--method=speculative"},
-        {"surface", "nan", "--k=1", "--w=0", "--context=20", "--rows=0"},
+        {"bench", "--store", "nan", "--k=1", "--w=0", "--context=20", "--rows=0"},
     };
     char tiny[FOLDER_PATH_SIZE];
     snprintf(tiny, sizeof tiny, "%s", folder_path(*state, "tiny"));

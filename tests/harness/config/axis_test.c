@@ -2,7 +2,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/text.h"
-#include "harness/config/axis.h"
+#include "harness/config/values.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -108,7 +108,7 @@ static void places(void **state) {
 
 static void refusals(void **state) {
     (void)state;
-    static const char MEND[] = "write 2..14, 2..14+2 or 1..64*2, the smaller first";
+    static const char MEND[] = "write 2..14, 2..14+2 or 1..64*2, the smaller number first";
     static const char *const ranges[] = {"2..",       "2..x",   "5..2",   "2..14:2", "1..64*1",
                                          "1..64*0.5", "0..8*2", "1..8+0", "1..8+-1", "1..8+",
                                          "1...8",     "1..8 9", "-4..8*2"};

@@ -187,7 +187,7 @@ static void wrong_axes(void **state) {
     expect_error("[5, 10]", "250..260", "x.yaml:15:10: 'W' is '257', must be a whole number from 1 to 256");
     expect_error("[5, 10]", "[5, x]", "x.yaml:15:14: 'W' is 'x', must be a whole number from 1 to 256");
     expect_error("[5, 10]", "5..2",
-                 "x.yaml:15:10: '5..2' is no range: write 2..14, 2..14+2 or 1..64*2, the smaller first");
+                 "x.yaml:15:10: '5..2' is not a range: write 2..14, 2..14+2 or 1..64*2, the smaller number first");
     expect_error("[1, 2]", "[1, 2000]",
                  "x.yaml:9:16: 'threads' is '2000', must be a whole number from 0 to 1024");
     expect_error("\n  threads: [1, 2]", " 3",
@@ -217,7 +217,7 @@ static void too_many(void **state) {
                  (text_printf(&want, " %s", text_get(&text)), text_get(&want)),
                  "x.yaml:2:160: 'models' has more than 32 items");
     text_clear(&text);
-    for (int i = 0; i <= FIELD_TEXTS_MAX; i++) text_printf(&text, "%s%d", i ? ", " : "tables: [", i);
+    for (int i = 0; i <= WORDS_MAX; i++) text_printf(&text, "%s%d", i ? ", " : "tables: [", i);
     text_puts(&text, "]\nmodels:");
     expect_error("models:", text_get(&text), "x.yaml:2:256: 'tables' has more than 64 items");
     text_release(&text);
@@ -228,10 +228,9 @@ static void too_many(void **state) {
 
 static void sets(void **state) {
     (void)state;
-    OptionList list = {{"datasets.d.limit=7", "methods.lookahead.matrix.W=[1, 2, 3]",
-                        "generation.max_tokens=64", "measurement={passes: 9}", "models.0.draft=other",
-                        "datasets.0.limit=8"},
-                       6};
+    Words list = {{"datasets.d.limit=7", "methods.lookahead.matrix.W=[1, 2, 3]", "generation.max_tokens=64",
+                   "measurement={passes: 9}", "models.0.draft=other", "datasets.0.limit=8"},
+                  6};
     Experiment x;
     parse(&x, GOOD, &(ExperimentChanges){.sets = &list});
     assert_int_equal(x.datasets[0].limit, 8); // the later one holds
@@ -286,7 +285,7 @@ static void wrong_changes(void **state) {
          "one"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        OptionList list = {{cases[i].set}, cases[i].set != NULL};
+        Words list = {{cases[i].set}, cases[i].set != NULL};
         Experiment x;
         Error e = {0};
         const ExperimentChanges changes = {&list, cases[i].model, NULL};

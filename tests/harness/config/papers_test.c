@@ -4,9 +4,8 @@
 
 #include "engine/base/memory.h"
 #include "harness/config/sweep.h"
-#include "harness/table/catalogue.h"
-#include "harness/table/match.h"
-#include "harness/table/method_text.h"
+#include "harness/papers/catalogue.h"
+#include "harness/papers/match.h"
 #include "results/published.h"
 
 #include <stdio.h>
@@ -194,7 +193,7 @@ static void published_rows_have_points(void **state) {
     Catalogue *all = mem_alloc(1, sizeof *all);
     Error e = {0};
     int checked = 0;
-    if (!catalogue_open(all, &e)) fail_msg("%s", e.text);
+    if (!catalogue_open(all)) fail_msg("%s", e.text);
     for (int i = 0; i < all->item_count; i++) {
         const CatalogueItem *item = &all->items[i];
         bool wanted = false;

@@ -3,7 +3,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/text.h"
-#include "harness/config/scale.h"
+#include "harness/config/experiment.h"
 #include "harness/config/sweep.h"
 
 #include <string.h>

@@ -337,7 +337,7 @@ static void what_a_hash_is_of(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Experiment y;
         Error e = {0};
-        OptionList sets = {{cases[i].set}, 1};
+        Words sets = {{cases[i].set}, 1};
         const ExperimentChanges changes = {.sets = &sets};
         if (!experiment_parse(&y, ONE, strlen(ONE), "x.yaml", &changes, &e) || !sweep_expand(&y, &is, &e))
             fail_msg("%s: %s", cases[i].set, e.text);
@@ -492,7 +492,7 @@ static void decoders_parse(void **state) {
         const char *colon = strchr(s.points->decoder, ':');
         assert_true(table[i]->param_size <= sizeof values);
         assert_memory_equal(s.points->decoder, table[i]->name, strlen(table[i]->name));
-        if (!param_parse(table[i]->params, table[i]->param_count, values, colon ? colon + 1 : "", &e))
+        if (!args_parse(table[i]->params, table[i]->param_count, values, colon ? colon + 1 : "", &e))
             fail_msg("%s: %s", s.points->decoder, e.text);
         release(&x, &s);
     }

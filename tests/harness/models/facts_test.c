@@ -143,26 +143,28 @@ static void datastores_are_built(void **state) {
     write_text(folder_path(*state, "a.txt"), "to be or not\n\nto be, that\nis the question");
     write_text(folder_path(*state, "b.txt"), "");
     write_text(folder_path(*state, "b.gz"), "mine");
-    RUN(&cli, 0, "datastore", "build", "a.txt", "b.txt", "-o", "whole", "--model", "model");
-    assert_non_null(strstr(RUN(&cli, 0, "datastore", "info", "whole"), "documents       1\n"));
-    RUN(&cli, 0, "datastore", "build", "a.txt", "-o", "lines", "--model", "model", "--lines");
-    assert_non_null(strstr(RUN(&cli, 0, "datastore", "info", "lines"), "documents       3\n"));
+    RUN(&cli, 0, "datasets", "index", "a.txt", "b.txt", "-o", "whole", "--model", "model");
+    assert_non_null(strstr(RUN(&cli, 0, "datasets", "index", "--info", "whole"), "documents       1\n"));
+    RUN(&cli, 0, "datasets", "index", "a.txt", "-o", "lines", "--model", "model", "--lines");
+    assert_non_null(strstr(RUN(&cli, 0, "datasets", "index", "--info", "lines"), "documents       3\n"));
     const char *out = RUN(&cli, 0, "generate", "model", "to be", "-n", "30");
     char *plain = mem_text(out, strlen(out));
     assert_string_equal(RUN(&cli, 0, "generate", "model", "to be", "-n", "30", "-m", "rest:datastore=lines"),
                         plain);
     mem_free(plain);
-    assert_non_null(strstr(RUN(&cli, 2, "datastore", "build", "a.txt", "-o", "x"), "needs FILES, -o FILE"));
-    assert_non_null(strstr(RUN(&cli, 2, "datastore", "build", "b.txt", "-o", "x", "--model", "model"),
-                           "a datastore needs at least one token"));
-    RUN(&cli, 0, "datastore", "build", "a.txt", "-o", "whole", "--model", "model"); // over one of its own
     assert_non_null(
-        strstr(RUN(&cli, 2, "datastore", "build", "a.txt", "-o", "model/config.json", "--model", "model"),
+        strstr(RUN(&cli, 2, "datasets", "index", "a.txt", "-o", "x"), "-o FILE and --model DIR are missing"));
+    assert_non_null(strstr(RUN(&cli, 2, "datasets", "index", "b.txt", "-o", "x", "--model", "model"),
+                           "a datastore needs at least one token"));
+    RUN(&cli, 0, "datasets", "index", "a.txt", "-o", "whole", "--model", "model"); // over one of its own
+    assert_non_null(
+        strstr(RUN(&cli, 2, "datasets", "index", "a.txt", "-o", "model/config.json", "--model", "model"),
                "is read by this command"));
-    assert_non_null(strstr(RUN(&cli, 2, "datastore", "build", "a.txt", "-o", "b.gz", "--model", "model"),
+    assert_non_null(strstr(RUN(&cli, 2, "datasets", "index", "a.txt", "-o", "b.gz", "--model", "model"),
                            "'b.gz' is there already"));
-    assert_non_null(strstr(RUN(&cli, 2, "datastore", "info", "a.txt"), "'a.txt' is not a datastore"));
-    assert_non_null(strstr(RUN(&cli, 2, "datastore", "mend", "a.txt"), "usage: outpace datastore"));
+    assert_non_null(strstr(RUN(&cli, 2, "datasets", "index", "--info", "a.txt"), "'a.txt' is not a datastore"));
+    assert_non_null(
+        strstr(RUN(&cli, 2, "datastore", "build"), "'outpace datastore' is now 'outpace datasets index'"));
     close_cli(&cli);
 }
 

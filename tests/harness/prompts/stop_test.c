@@ -11,7 +11,7 @@ enum { LONGEST = 24 };
 
 // Where the first stop string begins in text[0 .. n), reading as far as the first one that is complete: of
 // those complete at the same byte the leftmost counts. -1: none.
-static int slow_search(const OptionList *stops, const char *text, int n) {
+static int slow_search(const Words *stops, const char *text, int n) {
     for (int end = 1; end <= n; end++)
         for (int start = 0; start < end; start++)
             for (int i = 0; i < stops->count; i++)
@@ -22,7 +22,7 @@ static int slow_search(const OptionList *stops, const char *text, int n) {
 }
 
 // The longest end of text[0 .. n) that some stop string could begin with.
-static int slow_held(const OptionList *stops, const char *text, int n) {
+static int slow_held(const Words *stops, const char *text, int n) {
     for (int length = n; length > 0; length--)
         for (int i = 0; i < stops->count; i++)
             if (length < (int)strlen(stops->items[i]) &&
@@ -32,7 +32,7 @@ static int slow_held(const OptionList *stops, const char *text, int n) {
 }
 
 typedef struct {
-    OptionList stops;
+    Words stops;
     char store[3][8];
     char text[LONGEST + 1];
     int n;
@@ -126,7 +126,7 @@ static void every_split(void **state) {
 // Stops may hold any byte but NUL, text any byte.
 static void zero_bytes(void **state) {
     (void)state;
-    OptionList stops = {.items = {"\n\n"}, .count = 1};
+    Words stops = {.items = {"\n\n"}, .count = 1};
     StopFilter filter = {.stops = &stops};
     Text out = {0};
     assert_false(stop_feed(&filter, "a\0b\n", 4, &out));
@@ -140,7 +140,7 @@ static void zero_bytes(void **state) {
 
 static void no_stops(void **state) {
     (void)state;
-    OptionList stops = {.count = 0};
+    Words stops = {.count = 0};
     StopFilter filter = {.stops = &stops};
     Text out = {0};
     assert_false(stop_feed(&filter, "", 0, &out));

@@ -138,7 +138,7 @@ static void in_pieces(void **state) {
     child_release(&c);
     RUN(*state, 0, &c, "train", "heads", "heart", "--config", "lesson1.yaml", "--heads", "2", "-o", "pieces",
         "--stop-after", "31");
-    assert_non_null(strstr(text_get(&c.err), "goes on from pieces.checkpoint"));
+    assert_non_null(strstr(text_get(&c.err), "resumes from pieces.checkpoint"));
     child_release(&c);
     RUN(*state, 2, &c, "train", "heads", "heart", "--config", "lesson1.yaml", "--heads", "3", "-o", "pieces");
     assert_non_null(strstr(text_get(&c.err), "'pieces.checkpoint' is of a run with another configuration"));

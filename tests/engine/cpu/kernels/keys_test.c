@@ -1,5 +1,5 @@
-// Keys and values: what is stored is read back by key_at and value_at, head by head, and copying from one
-// area to another moves exactly one key.
+// Keys and values: key_at and value_at read back everything stored, head by head, and copying from one area
+// to another moves exactly one key.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
@@ -15,7 +15,7 @@ typedef struct {
 
 static Area new_area(const KeyLayout *l) {
     size_t size = dtype_size(l->dtype);
-    Area a = {mem_alloc(key_area(l, COUNT), size), mem_alloc(value_area(l, COUNT), size)};
+    Area a = {mem_new(key_area(l, COUNT), size), mem_new(value_area(l, COUNT), size)};
     memset(a.k, 0xff, key_area(l, COUNT) * size);
     memset(a.v, 0xff, value_area(l, COUNT) * size);
     return a;
@@ -37,7 +37,7 @@ static void check_case(const Shape *s, Dtype dtype, Random *r) {
     KeyLayout l = key_layout(s, dtype);
     Area a = new_area(&l), b = new_area(&l);
     int n = shape_kv_width(s), i = test_between(r, 0, COUNT - 1), to = test_between(r, 0, COUNT - 1);
-    float *key = mem_alloc((size_t)n, sizeof *key), *value = mem_alloc((size_t)n, sizeof *value);
+    float *key = mem_new((size_t)n, sizeof *key), *value = mem_new((size_t)n, sizeof *value);
     for (int k = 0; k < n; k++) {
         key[k] = dtype_round(dtype, random_normal(r));
         value[k] = dtype_round(dtype, random_normal(r));

@@ -1,5 +1,5 @@
-// The lanes as plain C has them, which every other set must agree with: conversions over all halves, sums in
-// the stated order; and the exponential that softmax and gates use.
+// The lanes in plain C, with which every other set must agree: conversions of all halves, sums in the stated
+// order; and the exponential that softmax and gates use.
 #include "tests/support/check.h"
 
 #include "engine/cpu/kernels/rows.h"

@@ -1,7 +1,7 @@
-// Every kernel set that this processor has, held against the reference on random data: within rounding of it,
-// nothing read or written outside (borders are NaN), and each row the same bits whatever runs beside it. Then
-// timed in the same program. Sets that the processor lacks count as skipped, but that of tiles, whose
-// instructions are then done by hand; all but one do where OUTPACE_ISA names it.
+// Every kernel set of this processor against the reference on random data: within rounding of it, nothing
+// read or written outside (borders are NaN), and each row the same bits whatever other rows run with it. Then
+// timed in the same program. Sets that the processor lacks count as skipped, except tiles, whose instructions
+// are then trapped; if OUTPACE_ISA names a set, all others are skipped.
 #include "tests/support/check.h"
 
 #include "engine/base/clock.h"
@@ -16,11 +16,11 @@
 
 static const char *const DTYPES[] = {"f32", "f16", "bf16"};
 
-// n floats with NaN in front and behind; what test_border finds changed fails.
+// n floats between NaN borders; test_border fails if a border has changed.
 enum { BORDER = 64 };
 
 static float *new_floats(size_t n) {
-    float *all = mem_alloc(n + 2 * BORDER, sizeof *all);
+    float *all = mem_new(n + 2 * BORDER, sizeof *all);
     assert_non_null(all);
     memset(all, 0xff, (n + 2 * BORDER) * sizeof *all);
     return all + BORDER;
@@ -53,7 +53,7 @@ static Tensor new_tensor(Dtype dtype, int rows, int columns, Random *r) {
 }
 static void free_tensor(Tensor *t) { free_floats((float *)(size_t)t->data); }
 
-// The set under test; its tiles by hand where there are none. cmocka has a handler of its own until a test
+// The set under test, with its tiles trapped if there are none. cmocka has a handler of its own until a test
 // begins.
 static const CpuOps *begin(void **state) {
     const CpuOps *ops = *state;
@@ -65,7 +65,7 @@ static const CpuOps *begin(void **state) {
 
 static void multiply(const CpuOps *ops, const Tensor *w, const float *x, int rows, Compute compute, float *y,
                      size_t stride, int from, int to) {
-    Packed p = {mem_alloc(ops->packed_bytes(rows, w->columns), 1), rows, w->columns, compute, w->dtype};
+    Packed p = {mem_new(ops->packed_bytes(rows, w->columns), 1), rows, w->columns, compute, w->dtype};
     assert_non_null(p.data);
     memset(p.data, 0xff, ops->packed_bytes(rows, w->columns));
     int half = rows / 2 / ops->pack_unit * ops->pack_unit; // as two threads would
@@ -83,7 +83,7 @@ static double magnitude(const Tensor *w, int n, const float *x) {
     return sum;
 }
 
-// What tiles say is what emulated ones say.
+// Tiles and emulated tiles give the same bits.
 static void check_tiles(const Tensor *w, const float *x, int rows, const float *y, size_t stride, int from) {
     size_t count = (size_t)(w->rows - from), n = (size_t)(rows - 1) * stride + count;
     float *want = new_floats(n);
@@ -247,8 +247,8 @@ static void make_case(Case *c, Random *r, int round) {
     size_t size = dtype_size(c->layout.dtype);
     c->used[0] = key_area(&c->layout, KEYS) * size;
     c->used[1] = value_area(&c->layout, KEYS) * size;
-    c->k = mem_alloc(c->used[0], 1);
-    c->v = mem_alloc(c->used[1], 1);
+    c->k = mem_new(c->used[0], 1);
+    c->v = mem_new(c->used[1], 1);
     memset(c->k, 0xff, c->used[0]);
     memset(c->v, 0xff, c->used[1]);
     c->a = (Attend){.nodes = test_between(r, 1, MAX_NODES),
@@ -324,8 +324,9 @@ static float *run_one_node(const CpuOps *ops, const Case *c, int node) {
     return run_attend(ops, a);
 }
 
-// Weights that are rounded to bf16 are off by 2^-9 of themselves, and with them the values that they weigh:
-// those here are below 5. A query of zeros weighs all alike, exactly; that shows whether each is there.
+// Weights rounded to bf16 are up to 2^-9 of themselves off, and with them the weighted values, which are
+// below 5 here. A query of zeros weighs all keys equally, exactly, which shows whether each of them is
+// counted.
 static float allowed(const CpuOps *ops, const Case *c, bool alike) {
     bool rounds = strcmp(ops->name, "amx") == 0 && c->layout.dtype == DTYPE_BF16;
     return rounds && !alike ? 5.0f / 512 : 2e-5f;
@@ -351,7 +352,7 @@ static void attention(void **state) {
                          (double)want[i]);
         Attend plain = c.a;
         plain.part = ATTEND_SCORES;
-        bool tiles = strstr(ops->name, "amx") != NULL; // which take scores otherwise when they take all
+        bool tiles = strstr(ops->name, "amx") != NULL; // their scores differ when attention is one call
         float *parts = run_attend(ops, plain);
         for (size_t i = 0; i < n; i++)
             if (tiles ? !(fabsf(parts[i] - want[i]) <= allowed(ops, &c, alike))
@@ -374,7 +375,7 @@ static void attention(void **state) {
 
 static double seconds_of_product(const CpuOps *ops, const Tensor *w, int rows, Random *r) {
     float *x = new_floats((size_t)rows * (size_t)w->columns), *y = new_floats((size_t)rows * (size_t)w->rows);
-    Packed p = {mem_alloc(ops->packed_bytes(rows, w->columns), 1), rows, w->columns, COMPUTE_BF16, w->dtype};
+    Packed p = {mem_new(ops->packed_bytes(rows, w->columns), 1), rows, w->columns, COMPUTE_BF16, w->dtype};
     double best = 1e9;
     fill(x, (size_t)rows * (size_t)w->columns, 1, r);
     ops->pack(x, &p, 0, rows);
@@ -406,10 +407,10 @@ static void speed(void **state) {
     double f32 = ops->peak(COMPUTE_F32, 1600), bf16 = ops->peak(COMPUTE_BF16, 1600);
     assert_true(f32 > 0 && bf16 > 0);
     if (strcmp(ops->name, "avx512_bf16") == 0) assert_true(bf16 == 2 * f32); // pairs, in as many rounds
-    assert_true(amx_emulated_works()); // what real tiles are asked before they are trusted
+    assert_true(amx_emulated_works()); // the test that real tiles must pass before they're used
 }
 
-// The sets of this build, and after them the tiles that are only emulated.
+// The sets of this build, then the emulated tiles.
 static const CpuOps *set_at(size_t i, bool *available) {
     *available = true;
     return i < cpu_ops_count() ? cpu_ops_at(i, available) : &cpu_ops_amx_emulated;
@@ -449,7 +450,7 @@ int main(void) {
             tests[count] = all[k];
             tests[count].name = names[count];
             tests[count].initial_state = (void *)(size_t)ops;
-            bool runs = available || (by_hand && all[k].test_func != speed); // by hand there is none
+            bool runs = available || (by_hand && all[k].test_func != speed); // trapped tiles have no speed
             if (!runs || !asked_for(ops, emulated)) tests[count].test_func = missing;
         }
     return _cmocka_run_group_tests("ops", tests, count, NULL, NULL);

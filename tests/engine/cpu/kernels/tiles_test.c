@@ -1,11 +1,11 @@
-// The product of tiles, bit for bit: as emulated against the manual's text in scalars; as this processor's
-// tiles do it, where it has some, against the emulated ones; and else their instructions, trapped.
+// The product of tiles, bit for bit: the emulated one against the manual's text in scalars, this processor's
+// own against the emulated one or, without tiles, their trapped instructions.
 #include "tests/support/check.h"
 #include "tests/support/tile_product.h"
 #include "tests/support/tiles_trapped.h"
 
 #include "engine/base/numbers.h"
-#include "engine/cpu/kernels/tiles_usable.h"
+#include "engine/cpu/kernels/features.h"
 
 #include <float.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 
 enum { ROUNDS = 200 };
 
-// What operands may be: any finite bits, subnormals among them, or anything at all.
+// Kinds of operands: any finite bits, subnormals among them, or any bits at all.
 typedef enum { NEAR_ONE, WIDE, FINITE, ANYTHING, KINDS } Kind;
 static const char *const NAMES[KINDS] = {"near one", "wide", "finite", "anything"};
 
@@ -21,7 +21,7 @@ static uint16_t bits_of(Kind kind, Random *r) {
     uint16_t bits = (uint16_t)random_below(r, 1 << 16);
     if (kind == NEAR_ONE) return (uint16_t)((bits & 0x807f) | test_between(r, 126, 128) << 7);
     if (kind == WIDE) return (uint16_t)((bits & 0x807f) | test_between(r, 97, 157) << 7);
-    if (kind == FINITE && (bits & 0x7f80) == 0x7f80) return 0; // infinite or no number
+    if (kind == FINITE && (bits & 0x7f80) == 0x7f80) return 0; // infinite or NaN
     return bits;
 }
 
@@ -82,7 +82,7 @@ static void real(void **state) {
     check(tile_product_emulated, tile_product_real, 72);
 }
 
-// The same instructions, done by hand: see tests/support/tiles_trapped.h.
+// The same instructions, trapped: see tests/support/tiles_trapped.h.
 static void trapped(void **state) {
     (void)state;
     if (!tiles_trap()) skip();

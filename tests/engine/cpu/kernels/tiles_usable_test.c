@@ -1,9 +1,9 @@
-// Tiles that cannot be used are refused with the mend, in one line; those that are not there without a word.
+// Tiles that can't be used are refused in one line, with the fix; a processor without tiles gives no message.
 #include "tests/support/check.h"
 
 #include "engine/base/error.h"
 #include "engine/cpu/kernels/ops.h"
-#include "engine/cpu/kernels/tiles_usable.h"
+#include "engine/cpu/kernels/features.h"
 
 #include <string.h>
 
@@ -12,7 +12,7 @@ static void words(void **state) {
     static const struct {
         TilesState state;
         Trial tried;
-        const char *word; // NULL: nothing is said
+        const char *word; // NULL: no message
     } rows[] = {
         {TILES_NONE, TRIAL_NOT_RUN, NULL},
         {TILES_UNSAVED, TRIAL_NOT_RUN, "5.16"},
@@ -23,24 +23,24 @@ static void words(void **state) {
         {TILES_GRANTED, TRIAL_NOT_RUN, "not be tried"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const char *said = tiles_refusal(rows[i].state, rows[i].tried);
-        if (!said != !rows[i].word) fail_msg("row %zu says '%s'", i, said ? said : "nothing");
-        if (!said) continue;
-        assert_non_null(strstr(said, rows[i].word));
-        assert_null(strchr(said, '\n'));
+        const char *message = tiles_refusal(rows[i].state, rows[i].tried);
+        if (!message != !rows[i].word) fail_msg("row %zu gives '%s'", i, message ? message : "nothing");
+        if (!message) continue;
+        assert_non_null(strstr(message, rows[i].word));
+        assert_null(strchr(message, '\n'));
     }
 }
 
-// What is said of this machine, what is taken and what --isa amx is told agree.
+// The message for this machine, the set chosen and the result of --isa amx agree.
 static void here(void **state) {
     (void)state;
     Error e = {0};
-    const char *said = tiles_refused();
+    const char *message = tiles_refused();
     const CpuOps *best = cpu_ops_find(NULL, NULL), *amx = cpu_ops_find("amx", &e);
     assert_int_equal(amx != NULL, tiles_usable());
     assert_int_equal(amx != NULL, strcmp(best->name, "amx") == 0);
-    if (amx) assert_null(said);
-    else assert_non_null(strstr(e.text, said ? said : "kernel set 'amx'"));
+    if (amx) assert_null(message);
+    else assert_non_null(strstr(e.text, message ? message : "kernel set 'amx'"));
 }
 
 int main(void) {

@@ -1,5 +1,5 @@
-// Squares turned over: the plain way by its definition, the AVX-512 way against it. Nothing is written beside
-// what is asked for.
+// Transposed squares: the plain version by its definition, the AVX-512 version against it. Nothing else is
+// written.
 #include "tests/support/check.h"
 
 #include "engine/cpu/kernels/features.h"

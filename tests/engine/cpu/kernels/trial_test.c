@@ -1,7 +1,7 @@
-// A trial tells what came of its check, and the worst of checks leaves nothing behind here.
+// A trial returns the result of its check, and the worst check leaves nothing behind here.
 #include "tests/support/check.h"
 
-#include "engine/cpu/kernels/trial.h"
+#include "engine/cpu/kernels/features.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -34,11 +34,11 @@ static void ends(void **state) {
     assert_int_equal(trial_run(illegal), TRIAL_KILLED);
     assert_int_equal(trial_run(segment), TRIAL_KILLED);
     assert_int_equal(trial_run(killed), TRIAL_KILLED);
-    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); // nobody is left to wait for
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); // every child has been waited for
     assert_int_equal(errno, ECHILD);
 }
 
-// A handler of ours that would say yes is not asked, and is still there.
+// A handler of ours that would report success isn't called, and is still installed.
 static void say_yes(int number) {
     (void)number;
     _exit(0);
@@ -53,7 +53,7 @@ static void handlers(void **state) {
     assert_true(after.sa_handler == say_yes);
 }
 
-// Whose ends the system drops cannot be told from those that passed: it is said so.
+// If the system drops exit statuses, the result is unknown, and reported as such.
 static void ignored(void **state) {
     (void)state;
     void (*before)(int) = signal(SIGCHLD, SIG_IGN);

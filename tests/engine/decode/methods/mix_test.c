@@ -114,7 +114,7 @@ static void one_method_is_itself(void **state) {
     for (int hot = 0; hot < 2; hot++)
         for (size_t i = 0; i < sizeof ALONE / sizeof *ALONE; i++) {
             World alone, mixed;
-            char text[PARAM_TEXT_SIZE];
+            char text[ARG_TEXT_SIZE];
             size_t name = strcspn(ALONE[i], ":");
             const char *rest = ALONE[i][name] ? ALONE[i] + name + 1 : "";
             snprintf(text, sizeof text, "mix:%.*s(%s)", (int)name, ALONE[i], rest);

@@ -165,7 +165,7 @@ static void every_setting(void **state) {
         Session s;
         Method m;
         Error e = {0};
-        char text[PARAM_TEXT_SIZE * 2];
+        char text[ARG_TEXT_SIZE * 2];
         NullSetup setup = {.vocab = test_between(&r, 1, 6), .context = CONTEXT};
         null_session_open(&s, &setup);
         random_store(w, &s, &r);
@@ -190,7 +190,7 @@ static void every_setting(void **state) {
 static void refuses(void **state) {
     static const int text[] = {1, 2, 9};
     const char *store = folder_path(*state, "store"), *other = folder_path(*state, "other");
-    char bad[3][PARAM_TEXT_SIZE + 40];
+    char bad[3][ARG_TEXT_SIZE + 40];
     static const char *const says[] = {"datastore=FILE is missing", "'shortest' 3 is larger than 'longest' 2",
                                        "has a vocabulary of 10, the model 4"};
     NullSetup setup = {.vocab = 4, .context = CONTEXT};

@@ -14,8 +14,7 @@ enum { LONGEST = 100, POISON = 12345 };
 static float uniform(Random *r) { return (float)(2 * random_uniform(r) - 1); }
 
 static float *numbers(size_t n, Random *r) {
-    float *x = mem_alloc(n, sizeof *x);
-    assert_non_null(x);
+    float *x = mem_new(n, sizeof *x);
     for (size_t i = 0; i < n; i++) x[i] = uniform(r);
     return x;
 }
@@ -69,7 +68,7 @@ static void compare_pieces(const TrainKernels *k, const Product *p, const float 
                            Random *r) {
     size_t bytes = (size_t)p->m * p->stride * sizeof(float);
     int cut = test_between(r, 0, p->m);
-    float *c = mem_alloc(bytes, 1);
+    float *c = mem_new(bytes, 1);
     Product low = *p, high = *p;
     memcpy(c, before, bytes);
     low.c = c;
@@ -96,7 +95,7 @@ static void compare_panels(const TrainKernels *k, const Product *whole, const fl
     k->pack(&whole->b, &panels, 0, cut);
     assert_true(panels.data[size] == POISON);
     for (int part = 0; part < 2; part++) {
-        float *plain = mem_alloc(bytes, 1), *packed = mem_alloc(bytes, 1);
+        float *plain = mem_new(bytes, 1), *packed = mem_alloc(bytes, 1);
         Product p = *whole;
         if (part) {
             p.n = test_between(r, 1, p.n);
@@ -119,7 +118,7 @@ static void compare_panels(const TrainKernels *k, const Product *whole, const fl
 }
 
 static void check_product(const TrainKernels *k, Random *r) {
-    float *scratch = mem_alloc(k->scratch, sizeof *scratch);
+    float *scratch = mem_new(k->scratch, sizeof *scratch);
     for (int round = 0; round < 300; round++) {
         int large = round % 20 == 0 ? 500 : 40;
         Product p = {
@@ -130,7 +129,7 @@ static void check_product(const TrainKernels *k, Random *r) {
         p.b = random_view(p.k, p.n, &b, r);
         p.stride = (size_t)(p.n + test_between(r, 0, 3));
         before = numbers((size_t)p.m * p.stride, r);
-        p.c = mem_alloc((size_t)p.m * p.stride, sizeof *p.c);
+        p.c = mem_new((size_t)p.m * p.stride, sizeof *p.c);
         memcpy(p.c, before, (size_t)p.m * p.stride * sizeof *p.c);
         k->product(&p, scratch);
         compare_product(k, &p, before);
@@ -146,7 +145,7 @@ static void check_product(const TrainKernels *k, Random *r) {
 
 // Columns beyond one block of b: more than COLUMN_BLOCK of them.
 static void check_wide_product(const TrainKernels *k, Random *r) {
-    float *scratch = mem_alloc(k->scratch, sizeof *scratch), *a, *b;
+    float *scratch = mem_new(k->scratch, sizeof *scratch), *a, *b;
     Product p = {.m = 3, .n = 2100, .k = 5, .stride = 2100};
     p.a = random_view(p.m, p.k, &a, r);
     p.b = random_view(p.k, p.n, &b, r);

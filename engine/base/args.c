@@ -1,0 +1,432 @@
+// See args.h. A value that was refused is left as it was; a message names the value, what was given, and what
+// is allowed. Numbers print with ten digits, so that bounds such as 16777216 keep theirs.
+#include "engine/base/args.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// --- one value
+
+static bool set_number(const Arg *a, const char *shown, void *value, const char *text, Error *e) {
+    char *end;
+    errno = 0;
+    double x = strtod(text, &end);
+    bool whole = a->type == ARG_REAL || x == floor(x);
+    if (end == text || *end || errno || !whole || !(x >= a->low && x <= a->high))
+        return error_input(e, "%s is '%s', must be %s from %.10g to %.10g", shown, text,
+                           a->type == ARG_INT ? "a whole number" : "a number", a->low, a->high);
+    if (a->type == ARG_INT) *(int *)value = (int)x;
+    else *(double *)value = x;
+    return true;
+}
+
+// strtoull alone would accept "-5", and read "010" as eight.
+static bool set_seed(const char *shown, uint64_t *value, const char *text, Error *e) {
+    char *end;
+    errno = 0;
+    unsigned long long n = strtoull(text, &end, strncmp(text, "0x", 2) == 0 ? 16 : 10);
+    if (!isdigit((unsigned char)text[0]) || *end || errno || n > INT64_MAX)
+        return error_input(e, "%s is '%s', must be a whole number from 0 to 2^63 - 1", shown, text);
+    *value = n;
+    return true;
+}
+
+static bool set_flag(const char *shown, bool *value, const char *text, Error *e) {
+    bool on = strcmp(text, "on") == 0 || strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+    bool off = strcmp(text, "off") == 0 || strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
+    if (!on && !off) return error_input(e, "%s is '%s', must be on or off", shown, text);
+    *value = on;
+    return true;
+}
+
+static bool set_choice(const Arg *a, const char *shown, int *value, const char *text, Error *e) {
+    Text list = {0};
+    for (int i = 0; a->choices[i]; i++) {
+        if (strcmp(a->choices[i], text) == 0) {
+            *value = i;
+            text_release(&list);
+            return true;
+        }
+        text_printf(&list, "%s%s", i ? ", " : "", a->choices[i]);
+    }
+    error_input(e, "%s is '%s', must be one of %s", shown, text, text_get(&list));
+    text_release(&list);
+    return false;
+}
+
+// Bytes before the first `end` outside parentheses; *open: how many parentheses are not closed there.
+static size_t span(const char *text, char end, int *open) {
+    size_t n = 0;
+    for (*open = 0; text[n] && (*open || text[n] != end); n++) {
+        if (text[n] == '(') ++*open;
+        if (text[n] == ')' && *open) --*open;
+    }
+    return n;
+}
+
+size_t args_span(const char *text, char end) {
+    int open;
+    return span(text, end, &open);
+}
+
+static bool set_text(const Arg *a, const char *shown, char value[ARG_TEXT_SIZE], const char *text, Error *e) {
+    if (strlen(text) >= ARG_TEXT_SIZE)
+        return error_input(e, "%s has more than %d characters", shown, ARG_TEXT_SIZE - 1);
+    int open;
+    if (text[span(text, ',', &open)] || open) // could not be read back from a list of values
+        return error_input(e, "%s is '%s', must have no comma outside parentheses, and close those: %s",
+                           shown, text, a->help);
+    snprintf(value, ARG_TEXT_SIZE, "%s", text);
+    return true;
+}
+
+static bool add_word(Words *words, const char *shown, const char *text, Error *e) {
+    if (words->count == WORDS_MAX)
+        return error_input(e, "%s may be given %d times at most", shown, WORDS_MAX);
+    words->items[words->count++] = text;
+    return true;
+}
+
+bool arg_set(const Arg *a, const char *shown, void *value, const char *text, Error *e) {
+    switch (a->type) {
+    case ARG_FLAG: return set_flag(shown, value, text, e);
+    case ARG_INT:
+    case ARG_REAL: return set_number(a, shown, value, text, e);
+    case ARG_SEED: return set_seed(shown, value, text, e);
+    case ARG_CHOICE: return set_choice(a, shown, value, text, e);
+    case ARG_TEXT:
+    case ARG_METHODS: return set_text(a, shown, value, text, e);
+    case ARG_WORD: *(const char **)value = text; return true;
+    case ARG_WORDS: return add_word(value, shown, text, e);
+    case ARG_NODE:
+    case ARG_MAP:
+    case ARG_EACH: break;
+    }
+    assert(!"a row that only configs have");
+    return false;
+}
+
+// --- rows by name
+
+static const char *name_at(const void *rows, size_t i) { return ((const Arg *)rows)[i].name; }
+
+static const Arg *row_named(const Arg *rows, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].name, name) == 0) return &rows[i];
+    return NULL;
+}
+
+// --- "key=value,key=value"
+
+static bool set_pair(const Arg *a, void *values, const char *text, Error *e) {
+    char shown[80];
+    snprintf(shown, sizeof shown, "'%s'", a->name);
+    return arg_set(a, shown, (char *)values + a->at, text, e);
+}
+
+void args_defaults(const Arg *rows, size_t count, void *values) {
+    for (size_t i = 0; i < count; i++) {
+        bool valid = set_pair(&rows[i], values, rows[i].fallback, NULL);
+        assert(valid);
+        (void)valid;
+    }
+}
+
+static const Arg *find_key(const Arg *rows, size_t count, const char *key, Error *e) {
+    const Arg *a = row_named(rows, count, key);
+    if (a) return a;
+    const char *nearest = suggest(key, rows, count, name_at);
+    if (nearest) error_input(e, "there is no parameter '%s'; did you mean '%s'?", key, nearest);
+    else error_input(e, "there is no parameter '%s'%s", key, count ? "" : ": this method has none");
+    return NULL;
+}
+
+bool args_set(const Arg *rows, size_t count, void *values, const char *key, const char *text, Error *e) {
+    const Arg *a = find_key(rows, count, key, e);
+    return a && set_pair(a, values, text, e);
+}
+
+// Cuts a pair at its '=' and returns the key. Without a '=' the pair is the value of the METHODS among the
+// rows; NULL if there is no such row.
+static const char *split_pair(const Arg *rows, size_t count, char *pair, const char **value) {
+    size_t n = args_span(pair, '=');
+    *value = pair;
+    if (pair[n]) {
+        pair[n] = 0;
+        *value = pair + n + 1;
+        return pair;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].type == ARG_METHODS) return rows[i].name;
+    return NULL;
+}
+
+static bool parse_pair(const Arg *rows, size_t count, void *values, const char *pair, size_t n,
+                       bool seen[ARGS_MAX], Error *e) {
+    char copy[ARG_TEXT_SIZE + 64];
+    if (n >= sizeof copy) return error_input(e, "the parameter '%.40s...' is too long", pair);
+    memcpy(copy, pair, n);
+    copy[n] = 0;
+    const char *value, *key = split_pair(rows, count, copy, &value);
+    if (!key) return error_input(e, "the parameter '%s' must be written as key=value", copy);
+    const Arg *a = find_key(rows, count, key, e);
+    if (!a) return false;
+    if (seen[a - rows]) return error_input(e, "the parameter '%s' is given twice", key);
+    seen[a - rows] = true;
+    return set_pair(a, values, value, e);
+}
+
+bool args_parse(const Arg *rows, size_t count, void *values, const char *text, Error *e) {
+    bool seen[ARGS_MAX] = {false};
+    assert(count <= ARGS_MAX);
+    for (const char *p = text; *p;) {
+        size_t n = args_span(p, ',');
+        if (!parse_pair(rows, count, values, p, n, seen, e)) return false;
+        p += n;
+        if (*p == ',' && !*++p) return error_input(e, "the parameters '%s' end in a comma", text);
+    }
+    return true;
+}
+
+// The shortest text that reads back as the same number: 0.8, not 0.80000000000000004.
+static void put_real(double value, Text *out) {
+    char text[32];
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    text_puts(out, text);
+}
+
+void args_write(const Arg *rows, size_t count, const void *values, Text *out) {
+    for (size_t i = 0; i < count; i++) {
+        const Arg *a = &rows[i];
+        const void *v = (const char *)values + a->at;
+        text_printf(out, "%s%s=", i ? "," : "", a->name);
+        switch (a->type) {
+        case ARG_INT: text_printf(out, "%d", *(const int *)v); break;
+        case ARG_REAL: put_real(*(const double *)v, out); break;
+        case ARG_FLAG: text_puts(out, *(const bool *)v ? "on" : "off"); break;
+        case ARG_CHOICE: text_puts(out, a->choices[*(const int *)v]); break;
+        case ARG_TEXT:
+        case ARG_METHODS: text_puts(out, v); break;
+        default: assert(!"a row that has no canonical text");
+        }
+    }
+}
+
+static void describe_range(const Arg *a, Text *out) {
+    switch (a->type) {
+    case ARG_INT:
+    case ARG_REAL: text_printf(out, "%.10g..%.10g", a->low, a->high); break;
+    case ARG_FLAG: text_puts(out, "on|off"); break;
+    case ARG_CHOICE:
+        for (int i = 0; a->choices[i]; i++) text_printf(out, "%s%s", i ? "|" : "", a->choices[i]);
+        break;
+    case ARG_METHODS: text_puts(out, "methods"); break;
+    default: text_puts(out, "text"); break;
+    }
+}
+
+static size_t longer(size_t n, const char *s) { return strlen(s) > n ? strlen(s) : n; }
+
+void args_describe(const Arg *rows, size_t count, Text *out) {
+    size_t name = 0, range = 0, fallback = 0; // widths of the columns
+    Text text = {0};
+    for (size_t i = 0; i < count; i++) {
+        text_clear(&text);
+        describe_range(&rows[i], &text);
+        name = longer(name, rows[i].name);
+        range = longer(range, text_get(&text));
+        fallback = longer(fallback, rows[i].fallback);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const Arg *a = &rows[i];
+        text_clear(&text);
+        describe_range(a, &text);
+        text_printf(out, "    %-*s  %-*s  default %-*s  %s\n", (int)name, a->name, (int)range,
+                    text_get(&text), (int)fallback, a->fallback, a->help);
+    }
+    text_release(&text);
+}
+
+// --- a command line
+
+typedef struct Found {
+    const ArgSet *set;
+    const Arg *row;
+} Found;
+
+static bool find_option(const ArgSet *sets, int n, const char *word, size_t length, Found *out, Error *e) {
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), word);
+    const char *nearest = NULL;
+    int best = 0;
+    for (int i = 0; i < n; i++) {
+        *out = (Found){&sets[i], row_named(sets[i].rows, sets[i].count, name)};
+        if (out->row) return true;
+        const char *near = suggest(name, sets[i].rows, sets[i].count, name_at);
+        int distance = near ? suggest_distance(name, near) : 0;
+        if (near && (!nearest || distance < best)) nearest = near, best = distance;
+    }
+    if (nearest) return error_input(e, "there is no option --%s; did you mean --%s?", name, nearest);
+    return error_input(e, "there is no option --%s; --help lists them", name);
+}
+
+static bool find_letter(const ArgSet *sets, int n, const char *word, Found *out, Error *e) {
+    for (int i = 0; i < n; i++)
+        for (size_t j = 0; j < sets[i].count; j++) {
+            *out = (Found){&sets[i], &sets[i].rows[j]};
+            if (out->row->letter && out->row->letter == word[1] && word[2] == 0) return true;
+        }
+    return error_input(e, "there is no option %s; --help lists them", word);
+}
+
+static bool set_option(const Found *found, void *values, const char *text, Error *e) {
+    char shown[80];
+    snprintf(shown, sizeof shown, "--%s", found->row->name);
+    return arg_set(found->row, shown, (char *)values + found->set->at + found->row->at, text, e);
+}
+
+bool args_set_option(const ArgSet *sets, int n, void *values, const char *name, const char *text, Error *e) {
+    Found found;
+    return find_option(sets, n, name, strlen(name), &found, e) && set_option(&found, values, text, e);
+}
+
+// One option at argv[*i]; *i moves on over a value in the next word.
+static bool parse_option(const ArgSet *sets, int n, int argc, char **argv, int *i, void *values, Error *e) {
+    const char *word = argv[*i];
+    bool is_long = word[1] == '-';
+    size_t length = is_long ? strcspn(word + 2, "=") : 0;
+    const char *equals = is_long && word[2 + length] == '=' ? word + 3 + length : NULL;
+    Found found;
+    if (!(is_long ? find_option(sets, n, word + 2, length, &found, e)
+                  : find_letter(sets, n, word, &found, e)))
+        return false;
+    const Arg *a = found.row;
+    if (a->type == ARG_FLAG && equals) return error_input(e, "--%s takes no value", a->name);
+    if (a->type == ARG_FLAG) return set_option(&found, values, "on", e);
+    if (equals) return set_option(&found, values, equals, e);
+    if (*i + 1 >= argc) return error_input(e, "--%s needs a value: --%s %s", a->name, a->name, a->value);
+    return set_option(&found, values, argv[++*i], e);
+}
+
+// "-5" and "-.5" are numbers, "-" is standard input.
+static bool is_option(const char *word) {
+    return word[0] == '-' && word[1] && !strchr("0123456789.", word[1]);
+}
+
+bool args_parse_line(const ArgSet *sets, int n, int argc, char **argv, void *values, Words *words, bool *help,
+                     Error *e) {
+    bool options_ended = false;
+    *words = (Words){.count = 0};
+    *help = false;
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+        if (!options_ended && strcmp(word, "--") == 0) options_ended = true;
+        else if (!options_ended && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
+            *help = true;
+            return true;
+        } else if (!options_ended && is_option(word)) {
+            if (!parse_option(sets, n, argc, argv, &i, values, e)) return false;
+        } else if (words->count == WORDS_MAX)
+            return error_input(e, "there are more than %d arguments", WORDS_MAX);
+        else words->items[words->count++] = word;
+    }
+    return true;
+}
+
+// A default goes to a line of its own where the help leaves it no room.
+static void help_row(const Arg *a, Text *out) {
+    enum { INDENT = 29, COLUMNS = 110 };
+    char letter[8] = "", left[64];
+    size_t from = out->length;
+    if (a->letter) snprintf(letter, sizeof letter, "-%c, ", a->letter);
+    snprintf(left, sizeof left, "%s--%s%s%s", letter, a->name, a->value ? " " : "", a->value ? a->value : "");
+    text_printf(out, "  %-26s %s", left, a->help);
+    if (a->fallback && out->length - from + strlen(a->fallback) + 3 > COLUMNS)
+        text_printf(out, "\n%*s(%s)", INDENT, "", a->fallback);
+    else if (a->fallback) text_printf(out, " (%s)", a->fallback);
+    text_puts(out, "\n");
+}
+
+void args_help(const ArgSet *sets, int n, Text *out) {
+    for (int i = 0; i < n; i++)
+        for (size_t j = 0; j < sets[i].count; j++) help_row(&sets[i].rows[j], out);
+}
+
+// --- ranges
+
+// Digits and at most one dot; strtod alone would read the "2." of "2..14".
+static bool read_number(const char **at, double *out) {
+    const char *p = *at + (**at == '-');
+    if (!isdigit((unsigned char)*p)) return false;
+    while (isdigit((unsigned char)*p)) p++;
+    if (p[0] == '.' && isdigit((unsigned char)p[1]))
+        for (p++; isdigit((unsigned char)*p);) p++;
+    char text[64];
+    size_t n = (size_t)(p - *at);
+    if (n >= sizeof text) return false;
+    memcpy(text, *at, n);
+    text[n] = 0;
+    *out = strtod(text, NULL);
+    *at = p;
+    return true;
+}
+
+bool range_starts(const char *text) {
+    double x;
+    return read_number(&text, &x) && strncmp(text, "..", 2) == 0;
+}
+
+bool range_read(const char **at, Range *r) {
+    *r = (Range){.step = 1};
+    if (!read_number(at, &r->from)) return false;
+    r->to = r->from;
+    if (strncmp(*at, "..", 2) != 0) return true;
+    *at += 2;
+    if (!read_number(at, &r->to)) return false;
+    if (**at == '+' || **at == '*') {
+        r->multiplied = *(*at)++ == '*';
+        if (!read_number(at, &r->step)) return false;
+    }
+    bool grows = r->multiplied ? r->from > 0 && r->step > 1 : r->step > 0;
+    return grows && r->from <= r->to;
+}
+
+// The last item may miss the end by what rounding does to the steps, and what rounding leaves of zero is
+// zero: -0.3 + 3 * 0.1 is not 5.6e-17.
+bool range_item(const Range *r, int i, double *out) {
+    double x = r->multiplied ? r->from * pow(r->step, i) : r->from + i * r->step;
+    if (!r->multiplied && fabs(x) < 1e-9 * r->step) x = 0;
+    *out = x;
+    return x <= r->to + 1e-9 * (fabs(r->to) + r->step);
+}
+
+static bool wrong_list(const char *what, const char *at, int low, int high, Error *e) {
+    return error_input(e,
+                       "%s has '%.20s', must be numbers from %d to %d: 1,2,4 or 1..16 or 2..14+2 or 1..64*2",
+                       what, at, low, high);
+}
+
+bool int_list_parse(const char *text, const char *what, int low, int high, IntList *out, Error *e) {
+    *out = (IntList){.count = 0};
+    for (const char *at = text;; at++) {
+        const char *from = at;
+        Range r;
+        double x;
+        if (!range_read(&at, &r) || (*at && *at != ',')) return wrong_list(what, from, low, high, e);
+        for (int i = 0; range_item(&r, i, &x); i++) {
+            if (x < low || x > high || x != floor(x)) return wrong_list(what, from, low, high, e);
+            if (out->count == INT_LIST_MAX)
+                return error_input(e, "%s has more than %d numbers", what, INT_LIST_MAX);
+            out->items[out->count++] = (int)x;
+        }
+        if (*at == 0) return true;
+    }
+}

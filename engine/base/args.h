@@ -1,0 +1,121 @@
+// What a user can set, a row each: the parameters of a method, the options of a command and the keys of a
+// config are all tables of Arg. Parsing, help, "did you mean", canonical text and the docs read these rows.
+//
+// A value lives at `at` bytes from the start of the caller's struct.
+#pragma once
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+
+#include <stdint.h>
+
+typedef enum {
+    ARG_FLAG,    // bool: on or off; on a command line just --name
+    ARG_INT,     // int, low..high
+    ARG_REAL,    // double, low..high
+    ARG_SEED,    // uint64_t below 2^63, so that JSON and SQLite give it back
+    ARG_CHOICE,  // int: the index of one of `choices`
+    ARG_TEXT,    // char[ARG_TEXT_SIZE]: outlives the text it was set from
+    ARG_METHODS, // the same: names of methods, each with parameters in parentheses; needs no key
+    ARG_WORD,    // const char *: belongs to argv or to the config
+    ARG_WORDS,   // Words: may be given several times
+    ARG_NODE,    // configs only: a part that has a reader of its own
+    ARG_MAP,     // configs only: a struct with a table of its own
+    ARG_EACH,    // configs only: an array of such structs
+} ArgType;
+
+enum { ARG_TEXT_SIZE = 256, ARGS_MAX = 64, WORDS_MAX = 64 };
+
+typedef struct Words {
+    const char *items[WORDS_MAX];
+    int count;
+} Words;
+
+struct ArgTable;
+
+typedef struct Arg {
+    const char *name;
+    ArgType type;
+    size_t at;                    // of the value in the struct
+    double low, high;             // INT, REAL: inclusive. EACH: high is how many there may be
+    const char *fallback;         // the default as a user would write it, or what --help says instead
+    const char *const *choices;   // CHOICE: names, ending in NULL
+    const char *help;             // one line
+    const char *value;            // what --help calls the value ("N"); NULL: a flag
+    char letter;                  // the one-letter form of an option, or 0
+    bool required;                // of a config
+    const struct ArgTable *table; // MAP, EACH
+    size_t count_at;              // EACH: of the int that counts the items
+} Arg;
+
+// Sets one value. `shown` is how a message calls it: --gamma, 'gamma'.
+bool arg_set(const Arg *row, const char *shown, void *value, const char *text, Error *e);
+
+// --- "key=value,key=value": the parameters of a method
+
+void args_defaults(const Arg *rows, size_t count, void *values);
+
+// Sets one value by its key; an unknown key is answered with the nearest one.
+bool args_set(const Arg *rows, size_t count, void *values, const char *key, const char *text, Error *e);
+
+// Sets all of a list ("" sets none). A comma inside parentheses ends no value. A key given twice is an error.
+bool args_parse(const Arg *rows, size_t count, void *values, const char *text, Error *e);
+
+// Bytes of text before the first `end` outside parentheses.
+size_t args_span(const char *text, char end);
+
+// Writes every value as key=value in the order of the rows: the text that args_parse reads back, and that
+// hashes are made of.
+void args_write(const Arg *rows, size_t count, const void *values, Text *out);
+
+// One line per row: name, range, default, help.
+void args_describe(const Arg *rows, size_t count, Text *out);
+
+// --- a command line: sets of rows, each of which may be shared by several commands
+
+typedef struct ArgSet {
+    const Arg *rows;
+    size_t count;
+    size_t at; // where the shared part begins in the command's struct
+} ArgSet;
+
+// Fills values, and words with the arguments that belong to no option, from argv[1..]. Options and arguments
+// come in any order; --key value equals --key=value; -- ends the options; a lone "-" is an argument (standard
+// input). *help becomes true, and the rest is ignored, at --help or -h.
+bool args_parse_line(const ArgSet *sets, int n, int argc, char **argv, void *values, Words *words, bool *help,
+                     Error *e);
+
+// Sets one option by its name, for values that come from elsewhere.
+bool args_set_option(const ArgSet *sets, int n, void *values, const char *name, const char *text, Error *e);
+
+// One line per option.
+void args_help(const ArgSet *sets, int n, Text *out);
+
+// The row of every command that writes files (output.h): `at` is a bool.
+#define ARG_FORCE(at_) \
+    { .name = "force", .type = ARG_FLAG, .at = at_, .help = "replace what is there, whoever wrote it" }
+
+// --- ranges: the one grammar of lists of numbers, in configs and on command lines
+//
+//   5        1,2,4        2..14        2..14+2        1..64*2        0.1..0.9+0.1
+//
+// A range includes its end if a step meets it: 2..7+2 is 2, 4, 6.
+
+typedef struct Range {
+    double from, to, step;
+    bool multiplied;
+} Range;
+
+// Reads one number or range at *at and moves *at behind it. false: it is neither, or it is empty or endless.
+bool range_read(const char **at, Range *out);
+bool range_item(const Range *r, int i, double *out); // false: there are no more than i
+bool range_starts(const char *text);                 // whether there is a number and then ".."
+
+enum { INT_LIST_MAX = 256 };
+
+typedef struct IntList {
+    int items[INT_LIST_MAX];
+    int count;
+} IntList;
+
+// "1,2,8..64*2" as whole numbers within [low, high]; `what` names the option in messages.
+bool int_list_parse(const char *text, const char *what, int low, int high, IntList *out, Error *e);

@@ -1,8 +1,0 @@
-// The lanes on AVX-512 with products of bf16 pairs; everything else as on AVX-512.
-#include "engine/cpu/kernels/ops.h"
-
-#if defined(__x86_64__)
-#include "engine/cpu/kernels/lane_ops.h"
-
-const CpuOps cpu_ops_avx512_bf16 = LANE_OPS("avx512_bf16");
-#endif

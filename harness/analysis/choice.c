@@ -1,0 +1,209 @@
+// Names are matched here, in one pass over the points; what matched is handed to the store as ids
+// (results/rows.h). Points of other runs are chosen alike, since a figure may draw several runs.
+#include "harness/analysis/choice.h"
+
+#include "engine/base/memory.h"
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "results/rows.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { KINDS = 4 };
+static const char *const KIND[KINDS] = {"model", "dataset", "method", "label"};
+
+static const Words *list_of(const Choice *c, int kind) {
+    const Words *const LISTS[KINDS] = {&c->model, &c->dataset, &c->method, &c->label};
+    return LISTS[kind];
+}
+
+bool choice_made(const Choice *c) {
+    int names = 0;
+    for (int kind = 0; kind < KINDS; kind++) names += list_of(c, kind)->count;
+    return names > 0;
+}
+
+// --- names -----------------------------------------------------------------------------------------------
+
+// One wanted name; text is not ended where a comma follows.
+typedef struct Wanted {
+    const char *text;
+    int length, kind;
+    bool met; // by a point of the run
+} Wanted;
+
+enum { MOST_WANTED = 512, NAME_SIZE = 512 };
+
+typedef struct Known {
+    char **names; // (count) of the run, each once
+    size_t count, capacity;
+} Known;
+
+typedef struct Ids {
+    int64_t *ids; // (count)
+    size_t count, capacity;
+} Ids;
+
+typedef struct Choosing {
+    Wanted wanted[MOST_WANTED];
+    int count;
+    int64_t run;
+    Known known[KINDS];
+    Ids points, models; // that are chosen
+    bool any;           // of them are the run's
+} Choosing;
+
+static bool matches(const Wanted *w, const char *name) {
+    char pattern[NAME_SIZE];
+    if ((int)strlen(name) == w->length && memcmp(name, w->text, (size_t)w->length) == 0) return true;
+    snprintf(pattern, sizeof pattern, "%.*s", w->length, w->text);
+    return fnmatch(pattern, name, 0) == 0;
+}
+
+// Labels may hold commas themselves: a text that is a name as a whole is one.
+static bool is_name(Store *store, int kind, const char *text, bool *out, Error *e) {
+    static const char *const SQL[KINDS] = {"SELECT EXISTS (SELECT 1 FROM model WHERE name = ?1)",
+                                           "SELECT EXISTS (SELECT 1 FROM dataset WHERE name = ?1)",
+                                           "SELECT EXISTS (SELECT 1 FROM point WHERE method = ?1)",
+                                           "SELECT EXISTS (SELECT 1 FROM point WHERE label = ?1)"};
+    Rows *r = rows_open(store, SQL[kind], e);
+    if (!r) return false;
+    rows_bind_text(r, 1, text);
+    *out = rows_next(r) && rows_int(r, 0);
+    return rows_end(r, true, e);
+}
+
+static bool add_text(Choosing *c, Store *store, int kind, const char *text, Error *e) {
+    bool whole;
+    if (!is_name(store, kind, text, &whole, e)) return false;
+    for (const char *at = text;; at++) { // past a comma
+        size_t n = whole ? strlen(at) : strcspn(at, ",");
+        if (c->count == MOST_WANTED) return error_input(e, "more than %d names are chosen", MOST_WANTED);
+        if (n == 0 || n >= NAME_SIZE)
+            return error_input(e, "--%s is '%s', must be names with commas between them", KIND[kind], text);
+        c->wanted[c->count++] = (Wanted){.text = at, .length = (int)n, .kind = kind};
+        at += n;
+        if (!*at) return true;
+    }
+}
+
+static bool add_texts(Choosing *c, Store *store, const Choice *choice, Error *e) {
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int i = 0; i < list_of(choice, kind)->count; i++)
+            if (!add_text(c, store, kind, list_of(choice, kind)->items[i], e)) return false;
+    return true;
+}
+
+// --- rows ------------------------------------------------------------------------------------------------
+
+// Points, and surfaces, which have a model only.
+static const char ROWS[] =
+    "SELECT run_id, model.id, point.id, model.name, dataset.name, method, label"
+    " FROM point JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id"
+    " UNION ALL SELECT DISTINCT attempt.run_id, model.id, NULL, model.name, NULL, NULL, NULL"
+    " FROM surface JOIN attempt ON attempt.id = attempt_id JOIN model ON model.id = model_id";
+enum { RUN, MODEL, POINT, NAMES };
+
+static bool add_id(Ids *l, int64_t id) {
+    mem_grow(&l->ids, &l->capacity, l->count + 1, sizeof *l->ids);
+    l->ids[l->count++] = id;
+    return true;
+}
+
+static bool add_known(Known *k, const char *name) {
+    for (size_t i = 0; i < k->count; i++)
+        if (strcmp(k->names[i], name) == 0) return true;
+    mem_grow(&k->names, &k->capacity, k->count + 1, sizeof *k->names);
+    k->names[k->count] = mem_text(name, strlen(name));
+    return k->names[k->count++];
+}
+
+// Whether a row is of a wanted name of each kind that has any.
+static bool is_chosen(Choosing *c, const Rows *r) {
+    bool wants[KINDS] = {false}, has[KINDS] = {false}, all = true;
+    for (int i = 0; i < c->count; i++) {
+        Wanted *w = &c->wanted[i];
+        bool met = rows_type(r, NAMES + w->kind) != VALUE_NULL && matches(w, rows_text(r, NAMES + w->kind));
+        wants[w->kind] = true;
+        has[w->kind] = has[w->kind] || met;
+        w->met = w->met || (met && rows_int(r, RUN) == c->run);
+    }
+    for (int kind = 0; kind < KINDS; kind++) all = all && (has[kind] || !wants[kind]);
+    return all;
+}
+
+static bool take(Choosing *c, const Rows *r) {
+    bool own = rows_int(r, RUN) == c->run;
+    for (int kind = 0; own && kind < KINDS; kind++)
+        if (rows_type(r, NAMES + kind) != VALUE_NULL &&
+            !add_known(&c->known[kind], rows_text(r, NAMES + kind)))
+            return false;
+    if (!is_chosen(c, r)) return true;
+    c->any = c->any || own;
+    return add_id(&c->models, rows_int(r, MODEL)) &&
+           (rows_type(r, POINT) == VALUE_NULL || add_id(&c->points, rows_int(r, POINT)));
+}
+
+static bool read_rows(Choosing *c, Store *store, Error *e) {
+    bool ok = true;
+    Rows *r = rows_open(store, ROWS, e);
+    if (!r) return false;
+    while (ok && rows_next(r)) ok = take(c, r);
+    return rows_end(r, ok, e);
+}
+
+// --- what is not there -----------------------------------------------------------------------------------
+
+static const char *name_at(const void *table, size_t i) { return ((char *const *)table)[i]; }
+
+static bool unknown(const Choosing *c, const Wanted *w, Error *e) {
+    enum { MOST = 12 };
+    const Known *k = &c->known[w->kind];
+    char name[NAME_SIZE];
+    Text list = {0};
+    snprintf(name, sizeof name, "%.*s", w->length, w->text);
+    const char *near = suggest(name, k->names, k->count, name_at);
+    for (size_t i = 0; i < k->count && i < MOST; i++)
+        text_printf(&list, "%s'%s'", i ? ", " : "", k->names[i]);
+    if (k->count > MOST) text_printf(&list, " and %zu more", k->count - MOST);
+    if (!k->count)
+        error_input(e, "run %lld has no %ss: it measured steps of given shapes", (long long)c->run,
+                    KIND[w->kind]);
+    else if (near)
+        error_input(e, "run %lld has no %s '%s'; did you mean '%s'? It has %s", (long long)c->run,
+                    KIND[w->kind], name, near, text_get(&list));
+    else
+        error_input(e, "run %lld has no %s '%s'; it has %s", (long long)c->run, KIND[w->kind], name,
+                    text_get(&list));
+    text_release(&list);
+    return false;
+}
+
+static bool check(const Choosing *c, Error *e) {
+    for (int i = 0; i < c->count; i++)
+        if (!c->wanted[i].met) return unknown(c, &c->wanted[i], e);
+    return c->any || error_input(e, "run %lld has each name that was chosen, but no point with all of them",
+                                 (long long)c->run);
+}
+
+static void release(Choosing *c) {
+    for (int kind = 0; kind < KINDS; kind++) {
+        for (size_t i = 0; i < c->known[kind].count; i++) mem_free(c->known[kind].names[i]);
+        mem_free(c->known[kind].names);
+    }
+    mem_free(c->points.ids);
+    mem_free(c->models.ids);
+    mem_free(c);
+}
+
+bool choice_apply(const Choice *choice, Store *store, int64_t run, Error *e) {
+    if (!choice_made(choice)) return true;
+    Choosing *c = mem_new(1, sizeof *c);
+    c->run = run;
+    bool ok = add_texts(c, store, choice, e) && read_rows(c, store, e) && check(c, e) &&
+              rows_narrow(store, c->points.ids, c->points.count, c->models.ids, c->models.count, e);
+    release(c);
+    return ok;
+}

@@ -1,0 +1,336 @@
+// A point's samples and its baseline's, joined by pass and prompt; the turns of a prompt are not summed by
+// SQLite, which takes twice as long.
+#include "harness/analysis/estimates.h"
+
+#include "engine/base/memory.h"
+#include "results/rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct PairList {
+    TallyPair *pairs; // (count)
+    size_t count, capacity;
+} PairList;
+
+static double real_or_nan(const Rows *r, int column) {
+    return rows_type(r, column) == VALUE_NULL ? NAN : rows_real(r, column);
+}
+
+static bool add_row(PairList *list, Rows *r) {
+    mem_grow(&list->pairs, &list->capacity, list->count + 1, sizeof *list->pairs);
+    list->pairs[list->count++] = (TallyPair){.prompt = (int)rows_int(r, 0),
+                                             .pass = (int)rows_int(r, 1),
+                                             .tokens = rows_real(r, 2),
+                                             .steps = rows_real(r, 3),
+                                             .decode_s = 1e-9 * rows_real(r, 4),
+                                             .prefill_s = 1e-9 * rows_real(r, 5),
+                                             .base_tokens = real_or_nan(r, 6),
+                                             .base_decode_s = 1e-9 * real_or_nan(r, 7),
+                                             .base_prefill_s = 1e-9 * real_or_nan(r, 8),
+                                             .prefill_tokens = rows_real(r, 9),
+                                             .prefill_steps = rows_real(r, 10)};
+    return true;
+}
+
+// What a point divides by is NULL where it has no baseline. Of imported samples prefill may be in decode_ns.
+static bool read_pairs(Store *store, int64_t point, const SampleChoice *choice, PairList *out, Error *e) {
+    static const char SQL[] =
+        "SELECT number, a.pass, a.tokens, a.steps, a.decode_ns, coalesce(a.prefill_ns, 0),"
+        " b.tokens, b.decode_ns, iif(b.id, coalesce(b.prefill_ns, 0), NULL), a.prefill_tokens, "
+        "a.prefill_steps"
+        " FROM point_base AS p JOIN sample a ON a.point_id = p.point_id JOIN prompt ON prompt.id = "
+        "a.prompt_id"
+        " LEFT JOIN sample b ON b.point_id = base_id AND b.pass = a.pass AND b.prompt_id = a.prompt_id"
+        " WHERE p.point_id = ?1 AND (base_id IS NULL OR b.id)"
+        " AND (?2 IS NULL OR ?2 = (SELECT subtask FROM subtask WHERE prompt_id = prompt.id))"
+        " AND (?3 < 0 OR number % 2 = ?3)";
+    Rows *r = rows_open(store, SQL, e);
+    if (!r) return false;
+    bool ok = true;
+    out->count = 0;
+    rows_bind_int(r, 1, point);
+    rows_bind_text(r, 2, choice->subtask);
+    rows_bind_int(r, 3, choice->parity);
+    while (ok && rows_next(r)) ok = add_row(out, r);
+    out->count = (size_t)tally_sum_turns(out->pairs, (int)out->count);
+    return rows_end(r, ok, e);
+}
+
+// What does not apply is not stored: a null backend's times are all 0.
+static bool store_tally(Store *store, int64_t point, const Tally *t, Error *e) {
+    for (int i = 0; i < TALLY_METRICS; i++) {
+        const Interval *in = &t->interval[i];
+        StoreEstimate row = {.metric = tally_names[i],
+                             .value = t->value[i],
+                             .low = t->has_interval ? in->low : NAN,
+                             .high = t->has_interval ? in->high : NAN,
+                             .deviation = t->has_interval ? in->se : NAN,
+                             .resamples = t->resamples[i],
+                             .seed = TALLY_SEED};
+        if (!isnan(t->value[i]) && !store_estimate(store, point, &row, e)) return false;
+    }
+    return true;
+}
+
+static const SampleChoice ALL = {.parity = -1};
+
+typedef struct PointRow {
+    int64_t id;
+    bool sampled;
+} PointRow;
+
+static bool list_points(Store *store, int64_t run, PointRow **out, size_t *count, Error *e) {
+    static const char SQL[] = "SELECT id, temperature > 0 FROM point WHERE run_id = ?1"
+                              " AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)";
+    size_t capacity = 0;
+    void *rows = NULL;
+    Rows *r = rows_open(store, SQL, e);
+    if (!r) return false;
+    *count = 0;
+    rows_bind_int(r, 1, run);
+    bool ok = true;
+    while (ok && rows_next(r)) {
+        mem_grow(&rows, &capacity, *count + 1, sizeof **out);
+        ((PointRow *)rows)[(*count)++] = (PointRow){rows_int(r, 0), rows_int(r, 1) != 0};
+    }
+    *out = rows;
+    return rows_end(r, ok, e);
+}
+
+bool estimates_missing(Store *store, int64_t run, bool *missing, Error *e) {
+    static const char SQL[] =
+        "SELECT count(*) FROM point WHERE run_id = ?1"
+        " AND iif(EXISTS (SELECT 1 FROM estimate WHERE point_id = point.id AND metric = 'speedup'),"
+        " 'speedup_over_S', 'S_reference')"
+        " NOT IN (SELECT metric FROM estimate WHERE point_id = point.id)"
+        " AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)";
+    int64_t count;
+    if (!rows_one_int(store, SQL, run, &count, e)) return false;
+    *missing = count > 0;
+    return true;
+}
+
+bool estimates_make(Store *store, int64_t run, Error *e) {
+    PointRow *points = NULL;
+    PairList list = {0};
+    size_t count = 0;
+    bool ok = list_points(store, run, &points, &count, e);
+    for (size_t i = 0; ok && i < count; i++) {
+        Tally t;
+        ok = read_pairs(store, points[i].id, &ALL, &list, e) &&
+             tally(list.pairs, (int)list.count, points[i].sampled, &t, e) && store_begin_lightly(store, e) &&
+             store_tally(store, points[i].id, &t, e) && store_commit(store, e);
+    }
+    if (!ok) store_rollback(store);
+    mem_free(list.pairs);
+    mem_free(points);
+    return ok;
+}
+
+bool estimates_ensure(Store **store, int64_t run, Error *e) {
+    bool missing;
+    if (estimates_missing(*store, run, &missing, e)) {
+        if (!missing) return true;
+        char *path = mem_text(store_path(*store), strlen(store_path(*store)));
+        store_close(*store);
+        *store = store_open(path, STORE_WRITE, NULL, NULL);
+        if (*store) estimates_make(*store, run, NULL);
+        store_close(*store);
+        *store = store_open(path, STORE_READ, NULL, e);
+        mem_free(path);
+        return *store != NULL;
+    }
+    store_close(*store);
+    *store = NULL;
+    return false;
+}
+
+bool estimates_tally(Store *store, int64_t point, bool sampled, const SampleChoice *choice, Tally *out,
+                     Error *e) {
+    PairList list = {0};
+    bool ok = read_pairs(store, point, choice, &list, e) &&
+              (choice->plain ? tally_plain : tally)(list.pairs, (int)list.count, sampled, out, e);
+    mem_free(list.pairs);
+    return ok;
+}
+
+// --- sums over samples, and their intervals
+
+const char *const tally_names[TALLY_METRICS] = {
+    "S",           "speedup",          "speedup_e2e",   "speedup_specbench", "tokens_per_s",
+    "S_reference", "tokens_per_s_e2e", "speedup_over_S"};
+
+// Tokens per second: of one pair, or of prompts summed over a pass. Spec-Bench divides within a pass, and
+// takes the mean of passes.
+typedef struct Rates {
+    int pass; // its place in Pairs.of_pass
+    double own, base;
+} Rates;
+
+typedef struct Pairs {
+    const TallyPair *items;
+    int count;
+    bool sampled;
+    Rates *of_pair; // (count): found once, as thousands of resamples ask for them
+    Rates *of_pass; // (pass_count), of one resample
+    int pass_count;
+} Pairs;
+
+static void add_pair(TallyPair *sum, const TallyPair *p, double weight) {
+    sum->tokens += weight * p->tokens;
+    sum->steps += weight * p->steps;
+    sum->decode_s += weight * p->decode_s;
+    sum->prefill_s += weight * p->prefill_s;
+    sum->base_tokens += weight * p->base_tokens;
+    sum->base_decode_s += weight * p->base_decode_s;
+    sum->base_prefill_s += weight * p->base_prefill_s;
+    sum->prefill_tokens += weight * p->prefill_tokens;
+    sum->prefill_steps += weight * p->prefill_steps;
+}
+
+static double ratio(double a, double b) { return b > 0 ? a / b : NAN; }
+
+static void add_rates(Rates *of_pass, const Rates *pair, double weight) {
+    of_pass[pair->pass].own += weight * pair->own;
+    of_pass[pair->pass].base += weight * pair->base;
+}
+
+// Passes that a resample drew nothing of have no ratio.
+static double mean_of_passes(const Pairs *pairs) {
+    double sum = 0;
+    int count = 0;
+    for (int i = 0; i < pairs->pass_count; i++)
+        if (pairs->of_pass[i].base > 0) {
+            sum += pairs->of_pass[i].own / pairs->of_pass[i].base;
+            count++;
+        }
+    return ratio(sum, count);
+}
+
+static void metrics(const TallyPair *sum, bool sampled, double *out) {
+    double tokens = sampled ? ratio(sum->tokens, sum->base_tokens) : 1;
+    double both_s = sum->decode_s + sum->prefill_s, base_both_s = sum->base_decode_s + sum->base_prefill_s;
+    out[TALLY_S] = ratio(sum->tokens, sum->steps);
+    out[TALLY_SPEEDUP] = ratio(sum->base_decode_s, sum->decode_s) * tokens;
+    out[TALLY_SPEEDUP_E2E] = ratio(base_both_s, both_s) * tokens;
+    out[TALLY_RATE] = ratio(sum->tokens, sum->decode_s);
+    out[TALLY_S_REFERENCE] = ratio(sum->tokens + sum->prefill_tokens, sum->steps + sum->prefill_steps);
+    out[TALLY_RATE_E2E] = ratio(sum->tokens, both_s);
+    out[TALLY_OVER_S] = ratio(out[TALLY_SPEEDUP], out[TALLY_S]);
+}
+
+// NAN is what the point does not have (a null backend takes no time that a clock sees), or what a resample
+// does not (of answers without a step).
+static bool statistic(void *context, const double *draws, double *out) {
+    const Pairs *pairs = context;
+    TallyPair sum = {0};
+    for (int i = 0; i < pairs->pass_count; i++) pairs->of_pass[i] = (Rates){0};
+    for (int i = 0; i < pairs->count; i++) {
+        double weight = draws ? draws[i] : 1;
+        add_pair(&sum, &pairs->items[i], weight);
+        add_rates(pairs->of_pass, &pairs->of_pair[i], weight);
+    }
+    metrics(&sum, pairs->sampled, out);
+    out[TALLY_SPECBENCH] = mean_of_passes(pairs);
+    return true;
+}
+
+static int by_prompt(const void *a, const void *b) {
+    const TallyPair *p = a, *q = b;
+    if (p->prompt != q->prompt) return p->prompt < q->prompt ? -1 : 1;
+    return (p->pass > q->pass) - (p->pass < q->pass);
+}
+
+static void sort(TallyPair *pairs, int count) {
+    if (count) qsort(pairs, (size_t)count, sizeof *pairs, by_prompt);
+}
+
+int tally_sum_turns(TallyPair *pairs, int count) {
+    int kept = 0;
+    sort(pairs, count);
+    for (int i = 0; i < count; i++)
+        if (kept && by_prompt(&pairs[kept - 1], &pairs[i]) == 0) add_pair(&pairs[kept - 1], &pairs[i], 1);
+        else pairs[kept++] = pairs[i];
+    return kept;
+}
+
+// Where each prompt's passes begin, in `starts`, and where the last one's end; gives the number of prompts.
+static int find_prompts(const TallyPair *pairs, int count, size_t *starts) {
+    int prompts = 0;
+    for (int i = 0; i < count; i++)
+        if (i == 0 || pairs[i].prompt != pairs[i - 1].prompt) starts[prompts++] = (size_t)i;
+    starts[prompts] = (size_t)count;
+    return prompts;
+}
+
+static int by_number(const void *a, const void *b) {
+    int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
+// Fills `passes` by the passes that there are, and gives their number.
+static int list_passes(const TallyPair *pairs, int count, int *passes) {
+    int distinct = 0;
+    for (int i = 0; i < count; i++) passes[i] = pairs[i].pass;
+    if (count) qsort(passes, (size_t)count, sizeof *passes, by_number);
+    for (int i = 0; i < count; i++)
+        if (i == 0 || passes[i] != passes[i - 1]) passes[distinct++] = passes[i];
+    return distinct;
+}
+
+static Rates rates_of(const TallyPair *p, const int *passes, int pass_count) {
+    const int *at = bsearch(&p->pass, passes, (size_t)pass_count, sizeof *passes, by_number);
+    double seconds = p->decode_s + p->prefill_s, base_seconds = p->base_decode_s + p->base_prefill_s;
+    return (Rates){.pass = (int)(at - passes),
+                   .own = seconds > 0 ? p->tokens / seconds : 0,
+                   .base = base_seconds > 0 ? p->base_tokens / base_seconds : 0};
+}
+
+// starts, passes: (all->count + 1) to work in.
+static bool tally_in(Pairs *all, size_t *starts, int *passes, Tally *out, Error *e) {
+    all->pass_count = list_passes(all->items, all->count, passes);
+    for (int i = 0; i < all->count; i++) all->of_pair[i] = rates_of(&all->items[i], passes, all->pass_count);
+    out->prompts = find_prompts(all->items, all->count, starts);
+    statistic(all, NULL, out->value);
+    out->has_interval = out->has_interval && out->prompts > 1;
+    NestedPlan plan = {starts, (size_t)out->prompts};
+    Bootstrap b = {.draws = (size_t)all->count,
+                   .draw = draw_nested,
+                   .plan = &plan,
+                   .statistic = statistic,
+                   .context = all,
+                   .outputs = TALLY_METRICS,
+                   .resamples = TALLY_RESAMPLES,
+                   .level = 0.95,
+                   .seed = TALLY_SEED};
+    if (!out->has_interval) return true;
+    return bootstrap(&b, out->interval, out->resamples, e);
+}
+
+static bool tally_with(TallyPair *pairs, int count, bool sampled, bool intervals, Tally *out, Error *e) {
+    *out = (Tally){.pairs = count, .has_interval = intervals};
+    sort(pairs, count);
+    size_t room = (size_t)count + 1, *starts = mem_new(room, sizeof *starts);
+    int *passes = mem_new(room, sizeof *passes);
+    Pairs all = {.items = pairs,
+                 .count = count,
+                 .sampled = sampled,
+                 .of_pair = mem_new(room, sizeof(Rates)),
+                 .of_pass = mem_new(room, sizeof(Rates))};
+    bool ok = tally_in(&all, starts, passes, out, e);
+    mem_free(all.of_pass);
+    mem_free(all.of_pair);
+    mem_free(passes);
+    mem_free(starts);
+    return ok;
+}
+
+bool tally(TallyPair *pairs, int count, bool sampled, Tally *out, Error *e) {
+    return tally_with(pairs, count, sampled, true, out, e);
+}
+
+bool tally_plain(TallyPair *pairs, int count, bool sampled, Tally *out, Error *e) {
+    return tally_with(pairs, count, sampled, false, out, e);
+}

@@ -1,0 +1,264 @@
+// See fits.h. Prints what the estimators of simulate/ found, for people and as JSON.
+#include "harness/analysis/fits.h"
+
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
+#include "engine/base/output.h"
+#include "engine/base/text.h"
+#include "harness/analysis/priced.h"
+#include "harness/program/terminal.h"
+#include "simulate/surface.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *law_name(const FitOptions *o) { return o->law == FIT_PAPER ? "paper" : "corrected"; }
+
+static const char *bonus_name(bool dropped) { return dropped ? "dropped" : "kept"; }
+
+// --- JSON ------------------------------------------------------------------------------------------------
+
+static json_t *value_json(const FitValue *v) {
+    return json_pack("{s:f, s:f, s:f, s:f}", "value", v->value, "se", v->se, "low", v->low, "high", v->high);
+}
+
+static const char *const DRAWN[] = {"prompts", "errors", "residuals", "steps"};
+
+static json_t *estimate_json(const FitEstimate *x) {
+    const char *warnings[FIT_MOST_WARNINGS];
+    if (!x->given)
+        return x->refused.kind == ERROR_NONE ? json_null() : json_pack("{s:s}", "refused", x->refused.text);
+    json_t *list = json_array();
+    for (int i = 0, n = fit_warnings(x, warnings); i < n; i++)
+        json_array_append_new(list, json_string(warnings[i]));
+    return json_pack("{s:o, s:o, s:f, s:f, s:f, s:s, s:o}", "alpha", value_json(&x->alpha), "f",
+                     value_json(&x->f), "condition", x->condition, "correlation", x->correlation, "rms",
+                     x->rms, "interval", x->interval ? DRAWN[x->drawn] : "none", "warnings", list);
+}
+
+static json_t *filling_json(double output) { return output > 0 ? json_real(output) : json_null(); }
+
+static json_t *others_json(const Fit *fit) {
+    json_t *list = json_array();
+    for (int i = 0; i < fit->other_count; i++) {
+        const FitOther *x = &fit->others[i];
+        json_t *other = json_pack("{s:s, s:o}", "bonus", bonus_name(x->bonus_dropped), "filling",
+                                  filling_json(x->output));
+        if (other && x->given)
+            json_object_update_new(other,
+                                   json_pack("{s:f, s:f, s:f}", "alpha", x->alpha, "f", x->f, "rms", x->rms));
+        json_array_append_new(list, other);
+    }
+    return list;
+}
+
+static json_t *leave_out_json(const LeaveOut *x) {
+    json_t *list = json_object();
+    for (int i = 0; i < RIVAL_COUNT; i++)
+        if (x->points[i])
+            json_object_set_new(list, RIVAL_NAMES[i],
+                                json_pack("{s:f, s:i}", "rms", x->rms[i], "points", x->points[i]));
+    return list;
+}
+
+static json_t *predictions_json(const Fit *fit) {
+    json_t *list = json_array();
+    for (int i = 0; i < fit->count; i++) {
+        const FitPrediction *p = &fit->predictions[i];
+        json_array_append_new(list, json_pack("{s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:b}", "N", p->at.N, "W",
+                                              p->at.W, "G", p->at.G, "S", p->S, "predicted", p->predicted,
+                                              "low", p->low, "high", p->high, "fitted", p->fitted));
+    }
+    return list;
+}
+
+static json_t *fit_json(const FitOptions *o, const Fit *fit) {
+    json_t *root = json_pack(
+        "{s:s, s:s, s:o, s:i, s:i, s:o, s:o, s:s, s:o, s:o}", "law", law_name(o), "bonus",
+        bonus_name(o->bonus_dropped), "filling", filling_json(o->output), "fitted", fit->fitted, "points",
+        fit->count, "alpha", value_json(&fit->best->alpha), "f", value_json(&fit->best->f), "estimator",
+        fit->best == &fit->likelihood ? "likelihood" : "least_squares", "least_squares",
+        estimate_json(&fit->least_squares), "likelihood", estimate_json(&fit->likelihood));
+    if (!root) return NULL;
+    if (fit->chi_square_given)
+        json_object_set_new(root, "chi_square",
+                            json_pack("{s:f, s:i, s:f}", "value", fit->chi_square, "freedom", fit->freedom,
+                                      "chance", fit->chance));
+    json_object_set_new(root, "otherwise", others_json(fit));
+    json_object_set_new(root, "leave_one_W_out", leave_out_json(&fit->by_W));
+    json_object_set_new(root, "leave_one_N_out", leave_out_json(&fit->by_N));
+    json_object_set_new(root, "predictions", predictions_json(fit));
+    return root;
+}
+
+bool fit_report_json(const char *title, const FitOptions *o, const Fit *fit, Text *out) {
+    json_t *root = fit_json(o, fit);
+    if (title) json_object_set_new(root, "of", json_string(title));
+    return json_append(root, 0, out);
+}
+
+// --- for people ------------------------------------------------------------------------------------------
+
+static void print_head(const FitOptions *o, const Fit *fit) {
+    char filling[64] = "no filling";
+    const char *guesses =
+        fit->candidates ? "each step's own candidates" : "b = G, for no step's own candidates are known";
+    if (o->output > 0) snprintf(filling, sizeof filling, "filling in outputs of %g tokens", o->output);
+    printf("law        %s; bonus %s, %s\n", o->law == FIT_PAPER ? "Eq. 5 and 7 with b = W = G" : guesses,
+           bonus_name(o->bonus_dropped), filling);
+    printf("points     %d fitted, %d predicted", fit->fitted, fit->count - fit->fitted);
+    if (fit->prompts) printf("; %d prompts", fit->prompts);
+    puts("");
+}
+
+static void print_value(const char *name, const FitValue *v, bool interval) {
+    Text text = {0};
+    text_measured(&text, v->value, interval ? v->low : NAN, interval ? v->high : NAN);
+    printf("  %s %s", name, text_get(&text));
+    text_release(&text);
+}
+
+static void print_estimate(const char *name, const FitEstimate *x) {
+    const char *warnings[FIT_MOST_WARNINGS];
+    static const char *const SAID[] = {"prompts drawn again", "S moved by its errors",
+                                       "S moved by the residuals", "steps drawn again"};
+    if (!x->given) {
+        if (x->refused.kind != ERROR_NONE) printf("%-14s none: %s\n", name, x->refused.text);
+        return;
+    }
+    printf("%-14s", name);
+    print_value("alpha", &x->alpha, x->interval);
+    print_value("f", &x->f, x->interval);
+    printf("  rms %.3g\n%-14s  condition %.3g, correlation of ln alpha and ln f %.3f%s%s\n", x->rms, "",
+           x->condition, x->correlation, x->interval ? "; 95% intervals: " : "",
+           x->interval ? SAID[x->drawn] : "");
+    for (int i = 0, n = fit_warnings(x, warnings); i < n; i++)
+        printf("%-14s  warning: %s\n", "", warnings[i]);
+}
+
+static void print_others(const Fit *fit) {
+    for (int i = 0; i < fit->other_count; i++) {
+        const FitOther *x = &fit->others[i];
+        printf("otherwise      bonus %s", bonus_name(x->bonus_dropped));
+        if (x->output > 0) printf(", filling in outputs of %g tokens", x->output);
+        if (x->given) printf(":  alpha %.4g  f %.4g  rms %.3g\n", x->alpha, x->f, x->rms);
+        else puts(": cannot be");
+    }
+}
+
+static void print_leave_out(const Fit *fit) {
+    puts("\nrms of S at points left out      one W   one N");
+    for (int i = 0; i < RIVAL_COUNT; i++) {
+        char by_W[16] = "-", by_N[16] = "-";
+        if (fit->by_W.points[i]) snprintf(by_W, sizeof by_W, "%.4f", fit->by_W.rms[i]);
+        if (fit->by_N.points[i]) snprintf(by_N, sizeof by_N, "%.4f", fit->by_N.rms[i]);
+        printf("  %-26s %9s %7s\n", RIVAL_NAMES[i], by_W, by_N);
+    }
+}
+
+static void print_predictions(const Fit *fit) {
+    puts("\n  N    W    G        S  predicted    error");
+    for (int i = 0; i < fit->count; i++) {
+        const FitPrediction *p = &fit->predictions[i];
+        printf("%3d %4d %4d %8.4f %10.4f %+8.4f%s\n", p->at.N, p->at.W, p->at.G, p->S, p->predicted,
+               p->predicted - p->S, p->fitted ? "" : "  not fitted");
+    }
+}
+
+void fit_report(const char *title, const FitOptions *o, const Fit *fit) {
+    if (title) printf("%s\n", SHOWN(title));
+    print_head(o, fit);
+    print_estimate("least squares", &fit->least_squares);
+    print_estimate("likelihood", &fit->likelihood);
+    if (fit->chi_square_given)
+        printf("chi-square     %.3g with %d degrees of freedom, chance %.3g\n", fit->chi_square, fit->freedom,
+               fit->chance);
+    print_others(fit);
+    print_leave_out(fit);
+    print_predictions(fit);
+}
+
+// --- a machine fitted to a surface
+
+static const double HELD_OUT = 0.3;
+
+static void print_error(const char *name, const SurfaceError *x) {
+    printf("%-10s %d points: median error %.1f%%, worst %.1f%%\n", name, x->points, 100 * x->median,
+           100 * x->worst);
+}
+
+static void print_fit(const SurfaceFit *f, const SurfaceError *contexts) {
+    const Hardware *h = &f->machine;
+    printf("machine    %s\n", SHOWN(h->name));
+    printf("reached    reads %.0f%%, products %.0f%%, attention %.1f%% of the data sheet's peaks\n",
+           100 * h->read_share, 100 * h->compute_share, 100 * h->attention_share);
+    printf("beside     %.3g passes over a row's activations a layer, %.3g ms a step, overlap %.2f\n",
+           h->row_passes, 1e3 * h->step_s, h->overlap);
+    print_error("fitted", &f->fitted);
+    print_error("held out", &f->held_out);
+    if (contexts->points) print_error("contexts", contexts);
+    if (contexts->points) puts("           contexts: each in turn held out whole");
+}
+
+static json_t *error_json(const SurfaceError *x) {
+    return json_pack("{s:i, s:f, s:f}", "points", x->points, "median", x->median, "worst", x->worst);
+}
+
+static bool print_json(const SurfaceFit *f, const SurfaceError *contexts) {
+    const Hardware *h = &f->machine;
+    json_t *root = json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:o}", "machine", h->name,
+                             "read_share", h->read_share, "compute_share", h->compute_share,
+                             "attention_share", h->attention_share, "row_passes", h->row_passes, "step_s",
+                             h->step_s, "overlap", h->overlap, "fitted", error_json(&f->fitted), "held_out",
+                             error_json(&f->held_out), "contexts", error_json(contexts));
+    return json_print(root, 0, stdout);
+}
+
+// A file that hardware_write wrote from here.
+static const OutputKind MACHINE = {.start = "{\n  \"name\": ", .holds = ", which names its source\""};
+
+static bool save(const SurfaceArguments *a, const SurfaceFit *f, Output *out, Error *e) {
+    Text sheet = {0}, reached = {0};
+    text_printf(&sheet, "as in '%s', which names its source", a->machine);
+    text_printf(&reached, "fitted to '%s'; median error of %d points held out %.1f%%", a->surface,
+                f->held_out.points, 100 * f->held_out.median);
+    char *text = hardware_write(&f->machine, text_get(&sheet), text_get(&reached));
+    bool ok = text ? output_add(out, a->save, &MACHINE, text, strlen(text), e) && output_finish(out, e)
+                   : error_system(e, "fit: cannot make '%s': a path is not UTF-8", a->save);
+    mem_free(text);
+    text_release(&sheet);
+    text_release(&reached);
+    return ok;
+}
+
+bool fit_surface(const SurfaceArguments *a, Error *e) {
+    Model model = {0};
+    Surface surface = {0};
+    Hardware machine;
+    SurfaceFit fit;
+    SurfaceError contexts;
+    if (!a->model || !a->machine)
+        return error_input(
+            e, "fit: --surface needs --model DIR, whose steps were measured, and --on MACHINE.json");
+    Output out = {.force = a->force};
+    output_reads(&out, a->surface);
+    output_reads(&out, a->model);
+    output_reads(&out, a->machine);
+    bool ok = (!a->save || output_check(&out, a->save, &MACHINE, e)) &&
+              surface_open(a->surface, &surface, e) && machine_open(a->machine, &machine, e) &&
+              model_open(&model, a->model, e);
+    if (ok) {
+        StepModel shape = step_model(&model.shape, (double)dtype_size(model.dtype));
+        surface_hold_out(&surface, HELD_OUT, a->seed);
+        ok = surface_fit(&surface, &machine, &shape, &fit, e) &&
+             surface_leave_context(&surface, &machine, &shape, &contexts, e);
+    }
+    if (ok && a->save) ok = save(a, &fit, &out, e);
+    if (ok && a->json) ok = print_json(&fit, &contexts);
+    else if (ok) print_fit(&fit, &contexts);
+    model_close(&model);
+    surface_release(&surface);
+    output_release(&out);
+    return ok;
+}

@@ -1,0 +1,38 @@
+// What a stored run would have come to on another machine, as `outpace simulate` prints it and figures draw
+// it.
+#pragma once
+#include "engine/base/text.h"
+#include "engine/base/args.h"
+#include "harness/analysis/simulation.h"
+
+// As the command line says it; NULL: not said.
+typedef struct PredictionArguments {
+    const char *on, *shape;  // needed
+    const char *draft_shape; // of the draft model, for points that run one
+    const char *against,
+        *against_db;            // a run of the same points measured there, and its store (else the run's)
+    const char *devices, *link; // strong scaling: how many, and what joins them
+    double cut;                 // see Devices
+} PredictionArguments;
+
+typedef struct Prediction {
+    const PredictionArguments *of;
+    Store *store;
+    Pricing pricing;
+    IntList devices; // of none: no strong scaling
+    Link link;
+    Simulation points;
+} Prediction;
+
+// Of the run (stored_run). Mistakes of the command line come before those of the store, which is opened
+// between. Release also what failed.
+bool prediction_read(const PredictionArguments *a, Prediction *out, Error *e);
+bool prediction_make(Prediction *p, Store *store, int64_t run, Error *e);
+void prediction_release(Prediction *p);
+
+// Each point of lookahead over each number of devices.
+typedef void (*TakeScaled)(void *state, const SimulatedPoint *p, int devices, const Scaled *x);
+bool prediction_scaled(const Prediction *p, TakeScaled take, void *state, Error *e);
+
+// All of it as one JSON object.
+bool prediction_json(const Prediction *p, Text *out, Error *e);

@@ -1,0 +1,364 @@
+// See priced.h. A price is computed from recorded passes and a machine; it is never called measured.
+#include "harness/analysis/priced.h"
+
+#include "engine/base/file.h"
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
+#include "engine/base/shipped.h"
+#include "engine/model/config.h"
+#include "engine/model/shapes.h"
+#include "harness/program/version.h"
+#include "results/rows.h"
+#include "simulate/statistics.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// --- what was recorded -----------------------------------------------------------------------------------
+
+static const char SAMPLES[] =
+    "SELECT number, pass, sum(tokens), sum(steps)"
+    " FROM sample JOIN prompt ON prompt.id = prompt_id WHERE point_id = ?1 GROUP BY 1, 2 ORDER BY 1, 2";
+
+static const char PREFILLS[] = "SELECT number, pass, prompt_tokens FROM sample JOIN prompt ON prompt.id ="
+                               " prompt_id WHERE point_id = ?1";
+
+// As the view `pass`, but of one point: number, pass, model, a, b, rows, context, count, layers of the
+// target.
+#define OF_POINT                                                                                       \
+    " FROM sample AS s JOIN prompt ON prompt.id = s.prompt_id JOIN main.point AS point ON point.id = " \
+    "s.point_id JOIN"                                                                                  \
+    " model ON model.id = point.model_id"
+static const char PASSES[] =
+    "SELECT prompt.number, s.pass, q.model, q.a, q.b, q.rows, q.context, sum(q.count), layers" OF_POINT
+    " JOIN step_pass AS q ON q.sample_id = s.id WHERE point_id = ?1 GROUP BY 1, 2, 3, 4, 5, 6, 7"
+    " UNION ALL "
+    "SELECT prompt.number, s.pass, 0, 0, layers, t.rows, t.context, 1, layers" OF_POINT
+    " JOIN step AS t ON t.sample_id = s.id WHERE point_id = ?1 AND head_rows IS NOT NULL"
+    " UNION ALL "
+    "SELECT prompt.number, s.pass, 0, layers, layers, head_rows, t.context, 1, layers" OF_POINT
+    " JOIN step AS t ON t.sample_id = s.id WHERE point_id = ?1 AND head_rows IS NOT NULL";
+
+// What the host took for each step: verify and observe, propose.
+static const char HOST[] = "SELECT t.verify_ns + t.observe_ns, t.propose_ns FROM sample AS s JOIN step AS t"
+                           " ON t.sample_id = s.id WHERE point_id = ?1";
+
+// Its layers; 0: no draft ran.
+static const char DRAFT[] = "SELECT max(q.b) FROM sample AS s JOIN step_pass AS q ON q.sample_id = s.id"
+                            " WHERE point_id = ?1 AND q.model = 1";
+
+// Whether propose ran passes: of other models, or of a part of the target.
+static const char PROPOSES[] = "SELECT EXISTS (SELECT 1" OF_POINT " JOIN step_pass AS q ON q.sample_id = s.id"
+                               " WHERE point_id = ?1 AND (q.model <> 0 OR q.b < layers))";
+
+typedef bool (*TakeRow)(void *state, const Rows *r, Error *e);
+
+static bool each_row(Store *store, const char *sql, int64_t point, TakeRow take, void *state, Error *e) {
+    Rows *r = rows_open(store, sql, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, point);
+    bool ok = true;
+    while (ok && rows_next(r)) ok = take(state, r, e);
+    return rows_end(r, ok, e);
+}
+
+typedef struct Reading {
+    const Pricing *pricing;
+    PricedPoint *out;
+    size_t capacity;
+    double *host; // (host_count) a step's seconds
+    size_t host_count, host_capacity;
+    bool proposes;
+    double draft_layers;
+} Reading;
+
+static bool take_sample(void *state, const Rows *r, Error *e) {
+    (void)e;
+    Reading *g = state;
+    PricedPoint *out = g->out;
+    mem_grow(&out->samples, &g->capacity, (size_t)out->count + 1, sizeof *out->samples);
+    PricedSample *s = &out->samples[out->count++];
+    *s = (PricedSample){.prompt = (int)rows_int(r, 0),
+                        .pass = (int)rows_int(r, 1),
+                        .tokens = rows_real(r, 2),
+                        .steps = rows_real(r, 3)};
+    s->commit_s = recorded_commit(&g->pricing->machine, &g->pricing->target, s->tokens, s->steps);
+    return true;
+}
+
+static bool take_host(void *state, const Rows *r, Error *e) {
+    (void)e;
+    Reading *g = state;
+    mem_grow(&g->host, &g->host_capacity, g->host_count + 1, sizeof *g->host);
+    g->host[g->host_count++] = 1e-9 * (rows_real(r, 0) + (g->proposes ? 0 : rows_real(r, 1)));
+    return true;
+}
+
+// The middle step stands for all: the host's times are microseconds, and one interrupt is thousands of them.
+static bool set_host(Store *store, int64_t point, Reading *g, Error *e) {
+    if (!each_row(store, HOST, point, take_host, g, e)) return false;
+    double middle = g->host_count ? median(g->host, g->host_count) : 0;
+    for (int i = 0; i < g->out->count; i++) g->out->samples[i].host_s = middle * g->out->samples[i].steps;
+    return true;
+}
+
+static int order(const void *a, const void *b) {
+    const PricedSample *p = a, *q = b;
+    return p->prompt != q->prompt ? (p->prompt > q->prompt) - (p->prompt < q->prompt)
+                                  : (p->pass > q->pass) - (p->pass < q->pass);
+}
+
+static PricedSample *find(const PricedPoint *p, int prompt, int pass) {
+    PricedSample key = {.prompt = prompt, .pass = pass};
+    return p->count ? bsearch(&key, p->samples, (size_t)p->count, sizeof key, order) : NULL;
+}
+
+// Samples may come in while this is read.
+static bool no_sample(const Rows *r, Error *e) {
+    return error_input(e, "prompt %lld has steps but no sample: is the run still going on?",
+                       (long long)rows_int(r, 0));
+}
+
+static bool take_prefill(void *state, const Rows *r, Error *e) {
+    Reading *g = state;
+    PricedSample *s = find(g->out, (int)rows_int(r, 0), (int)rows_int(r, 1));
+    if (!s) return no_sample(r, e);
+    s->prefill_s += recorded_prefill(&g->pricing->machine, &g->pricing->target, (int)rows_int(r, 2) - 1);
+    return true;
+}
+
+enum { TARGET, DRAFT_MODEL, ADAPTER }; // as table pass_model has them
+
+static StepModel model_of(const Reading *g, int model) {
+    StepModel m = model == DRAFT_MODEL ? g->pricing->draft : g->pricing->target;
+    if (model == ADAPTER) m.mlp_width = 0;
+    return m;
+}
+
+// What was a share of a model's layers there is the same share here.
+static double layers_of(const Reading *g, int model, double ran, double of, const StepModel *m) {
+    if (model == ADAPTER) return ran;
+    return ran / (model == TARGET ? of : g->draft_layers) * m->layers;
+}
+
+static bool take_pass(void *state, const Rows *r, Error *e) {
+    Reading *g = state;
+    PricedSample *s = find(g->out, (int)rows_int(r, 0), (int)rows_int(r, 1));
+    int model = (int)rows_int(r, 2);
+    double a = rows_real(r, 3), b = rows_real(r, 4);
+    RecordedPass pass = {.head = a == b, .rows = (int)rows_int(r, 5), .context = (int)rows_int(r, 6)};
+    if (!s) return no_sample(r, e);
+    if (pass.rows < 1) return true;
+    StepModel m = model_of(g, model);
+    pass.count = rows_real(r, 7);
+    if (!pass.head) pass.layers = layers_of(g, model, b - a, rows_real(r, 8), &m);
+    s->passes_s += recorded_price(&g->pricing->machine, &m, &pass);
+    if (model == TARGET && !pass.head) s->runs += pass.count;
+    return true;
+}
+
+// Steps of other engines need not say what they ran: then there is no price.
+static void drop_unknown(PricedPoint *p) {
+    for (int i = 0; i < p->count; i++)
+        if (p->samples[i].runs < p->samples[i].steps) p->samples[i].passes_s = NAN;
+}
+
+bool priced_attention(Store *store, int64_t point, const Pricing *p, Pricing *out, Error *e) {
+    static const char PLAIN[] = "SELECT EXISTS (SELECT 1 FROM point_param WHERE point_id = ?1 AND section = "
+                                "'hardware' AND name = 'attention' AND value = 'plain')";
+    int64_t plain = 0;
+    *out = *p;
+    if (!rows_one_int(store, PLAIN, point, &plain, e)) return false;
+    out->target.plain = out->draft.plain = plain != 0;
+    return true;
+}
+
+bool priced_point(Store *store, int64_t point, const Pricing *p, PricedPoint *out, Error *e) {
+    Pricing own;
+    Reading g = {.pricing = &own, .out = out};
+    int64_t draft = 0, proposes = 0;
+    *out = (PricedPoint){0};
+    if (!priced_attention(store, point, p, &own, e) || !rows_one_int(store, DRAFT, point, &draft, e) ||
+        !rows_one_int(store, PROPOSES, point, &proposes, e))
+        return false;
+    g.draft_layers = (double)draft;
+    g.proposes = proposes != 0;
+    out->needs_draft = draft > 0 && !p->has_draft;
+    if (out->needs_draft) return true;
+    bool ok = each_row(store, SAMPLES, point, take_sample, &g, e) &&
+              each_row(store, PREFILLS, point, take_prefill, &g, e) &&
+              each_row(store, PASSES, point, take_pass, &g, e) && set_host(store, point, &g, e);
+    mem_free(g.host);
+    drop_unknown(out);
+    return ok;
+}
+
+void priced_release(PricedPoint *p) {
+    mem_free(p->samples);
+    *p = (PricedPoint){0};
+}
+
+// --- what it comes to ------------------------------------------------------------------------------------
+
+static double decode_s(const PricedSample *s) { return s->passes_s + s->commit_s + s->host_s; }
+
+bool priced_tally(const PricedPoint *point, const PricedPoint *baseline, bool sampled, Tally *out, Error *e) {
+    TallyPair *pairs = mem_new((size_t)point->count + 1, sizeof *pairs);
+    int count = 0;
+    for (int i = 0; i < point->count; i++) {
+        const PricedSample *s = &point->samples[i], *b = baseline ? find(baseline, s->prompt, s->pass) : NULL;
+        if (baseline && !b) continue;
+        pairs[count++] = (TallyPair){.prompt = s->prompt,
+                                     .pass = s->pass,
+                                     .tokens = s->tokens,
+                                     .steps = s->steps,
+                                     .decode_s = decode_s(s),
+                                     .prefill_s = s->prefill_s,
+                                     .base_tokens = b ? b->tokens : NAN,
+                                     .base_decode_s = b ? decode_s(b) : NAN,
+                                     .base_prefill_s = b ? b->prefill_s : NAN};
+    }
+    bool ok = tally(pairs, count, sampled, out, e);
+    mem_free(pairs);
+    return ok;
+}
+
+double priced_step(const PricedPoint *point) {
+    double seconds = 0, steps = 0;
+    for (int i = 0; i < point->count; i++) {
+        seconds += decode_s(&point->samples[i]);
+        steps += point->samples[i].steps;
+    }
+    return steps > 0 ? seconds / steps : 0;
+}
+
+// --- the model of a step
+
+enum { MOST_BYTES = 1 << 20 };
+
+StepModel step_model(const Shape *s, double weight_bytes) {
+    return (StepModel){.layers = s->layers,
+                       .width = s->width,
+                       .q_width = shape_q_width(s),
+                       .kv_width = shape_kv_width(s),
+                       .mlp_width = s->mlp_width,
+                       .vocab = s->vocab,
+                       .window = s->window,
+                       .weight_bytes = weight_bytes,
+                       .cache_bytes = 2,
+                       .score_bytes = (double)SCORE_BYTES * s->heads};
+}
+
+bool step_model_open(const char *name, StepModel *out, Error *e) {
+    Model m = {0};
+    char *data = NULL, *path = shape_file(name, e);
+    size_t size;
+    bool ok = path && file_read(path, MOST_BYTES, &data, &size, e) && config_parse(&m, data, size, path, e);
+    if (ok) *out = step_model(&m.shape, 2);
+    mem_free(data);
+    mem_free(path);
+    return ok;
+}
+
+bool machine_open(const char *name, Hardware *out, Error *e) {
+    char *path = shipped_named("hardware", "machine", name, e);
+    bool ok = path && hardware_open(path, out, e);
+    mem_free(path);
+    return ok;
+}
+
+// --- a surface priced on a machine
+
+// The most rows and the longest context that reckoned machines were fitted to (tests/ptx/reckon.c).
+enum { RECKONED_ROWS = 128, RECKONED_CONTEXT = 900 };
+
+// Grids end with 0. Trees are those of N-Grammys' Figure 1, with its contexts.
+static const int CHAIN_ROWS[] = {1, 8, 16, 32, 48, 64, 80, 96, 112, 128, 192, 256, 0};
+static const int CHAIN_CONTEXTS[] = {25, 100, 250, 500, 700, 900, 2000, 4000, 0};
+static const int TREE_K[] = {1, 2, 4, 8, 12, 16, 25, 32, 0};
+static const int TREE_W[] = {1, 2, 3, 5, 7, 10, 15, 0};
+static const int TREE_CONTEXTS[] = {25, 100, 500, 0};
+
+typedef struct Grid {
+    Hardware machine;
+    StepModel model;
+    Store *store;
+    StoreSurface row; // what all rows have alike
+} Grid;
+
+static double price(const Grid *g, StepPlan step) {
+    return hardware_price(&g->machine, &g->model, &step).total;
+}
+
+static bool add_step(Grid *g, int k, int w, StepPlan step, Error *e) {
+    if (g->machine.reckoned && (step.rows > RECKONED_ROWS || step.context > RECKONED_CONTEXT)) return true;
+    StoreSurface *row = &g->row;
+    row->k = k, row->w = w;
+    row->rows = row->head_rows = step.rows;
+    row->context = step.context;
+    row->mean_s = row->median_s = price(g, step);
+    row->slowdown = row->median_s / price(g, step_chain(1, step.context));
+    return store_surface(g->store, row, 1, e);
+}
+
+static bool add_chains(Grid *g, Error *e) {
+    g->row.layout = "chain";
+    for (const int *context = CHAIN_CONTEXTS; *context; context++)
+        for (const int *rows = CHAIN_ROWS; *rows; rows++)
+            if (!add_step(g, 1, *rows - 1, step_chain(*rows, *context), e)) return false;
+    return true;
+}
+
+static bool add_trees(Grid *g, Error *e) {
+    g->row.layout = "tree";
+    for (const int *context = TREE_CONTEXTS; *context; context++)
+        for (const int *k = TREE_K; *k; k++)
+            for (const int *w = TREE_W; *w; w++)
+                if (!add_step(g, *k, *w, step_tree(*k, *w, *context), e)) return false;
+    return true;
+}
+
+// The model's name, in every panel's title, says that it was not measured.
+static bool add_run(Grid *g, const char *on, const char *shape, const char *made, int64_t *run, Error *e) {
+    char name[256];
+    snprintf(name, sizeof name, "%s, %s", shape, made);
+    StoreRun r = {.hash = "", .kind = "surface", .name = on, .version = version_text()};
+    StoreModel m = {.name = name, .hash = "", .layers = g->model.layers};
+    StoreEnvironment environment = {.version = version_text(), .gpu = g->machine.name};
+    g->row = (StoreSurface){.kind = "step",
+                            .device = on,
+                            .cache = "viewed",
+                            .b = g->model.layers,
+                            .samples = 1,
+                            .deviation_s = -1,
+                            .floor_s = -1,
+                            .bytes = -1,
+                            .operations = -1,
+                            .drift = -1,
+                            .low_s = -1,
+                            .high_s = -1,
+                            .slowdown_low = -1,
+                            .slowdown_high = -1};
+    return store_run(g->store, &r, run, NULL, e) && store_model(g->store, &m, &g->row.model, e) &&
+           store_attempt(g->store, *run, 0, NULL, &environment, &g->row.attempt, e) &&
+           store_attempt_end(g->store, g->row.attempt, "done", e);
+}
+
+bool priced_surface(const Figure *f, const char *on, const char *shape, PricedSurface *out, Text *notes,
+                    Error *e) {
+    Grid g = {0};
+    *out = (PricedSurface){0};
+    if (!machine_open(on, &g.machine, e) || !step_model_open(shape, &g.model, e)) return false;
+    bool reckoned = g.machine.reckoned;
+    snprintf(out->title, sizeof out->title, "%s, not measured: %s", reckoned ? "Reckoned" : "Priced",
+             f->summary);
+    json_t *o = json_pack("{s:{s:s, s:s, s:b}}", "prediction", "machine", g.machine.name, "shape", shape,
+                          "surface", 1);
+    json_append(o, 0, notes);
+    g.store = out->store = store_open(on, STORE_TRIAL, NULL, e);
+    return g.store && store_begin(g.store, e) &&
+           add_run(&g, on, shape, reckoned ? "reckoned" : "priced", &out->run, e) &&
+           (f->priced == PRICED_CHAINS ? add_chains(&g, e) : add_trees(&g, e)) && store_commit(g.store, e);
+}

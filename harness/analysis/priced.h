@@ -1,0 +1,72 @@
+// Stored runs priced on another machine: every pass that a step ran, its commit, its prefill, and what the
+// host took, as recorded.
+#pragma once
+#include "engine/base/text.h"
+#include "engine/model/model.h"
+#include "harness/analysis/estimates.h"
+#include "plots/plots.h"
+#include "results/store.h"
+#include "simulate/hardware.h"
+#include "simulate/recorded.h"
+
+typedef struct Pricing {
+    Hardware machine;
+    StepModel target, draft;
+    bool has_draft; // else a point that runs a draft model cannot be priced
+} Pricing;
+
+// *p with the attention that the point ran (StepModel.plain).
+bool priced_attention(Store *store, int64_t point, const Pricing *p, Pricing *out, Error *e);
+
+// One prompt in one pass, all its turns. Seconds.
+typedef struct PricedSample {
+    int prompt, pass;
+    double tokens, steps;
+    double runs;                          // of the target's layers, or a part of them
+    double passes_s, commit_s, prefill_s; // priced; passes_s: NAN where some step does not say what it ran
+    double host_s; // recorded: propose, verify and observe of the point's median step, times the steps;
+                   // propose is left out where it runs passes itself, as those are priced
+} PricedSample;
+
+typedef struct PricedPoint {
+    PricedSample *samples; // (count), by prompt, then pass
+    int count;
+    bool needs_draft; // it ran a draft model, and there is no shape for one: nothing is priced
+} PricedPoint;
+
+// Release also what failed. A draft model is as deep as the deepest of its passes; an adapter's layers are
+// attention layers of the target's width.
+bool priced_point(Store *store, int64_t point, const Pricing *p, PricedPoint *out, Error *e);
+void priced_release(PricedPoint *p);
+
+// S, tokens a second and speedups of a point beside its baseline (itself, for a baseline; NULL: it
+// has none, and no speedup), as priced.
+bool priced_tally(const PricedPoint *point, const PricedPoint *baseline, bool sampled, Tally *out, Error *e);
+
+// Mean seconds of a step, decoding.
+double priced_step(const PricedPoint *point);
+
+// --- the model of a step
+
+// weight_bytes: of one number. The cache holds 16-bit numbers on every backend.
+StepModel step_model(const Shape *s, double weight_bytes);
+
+// A name under configs/shapes, or the path of a config.json; weights of 16 bits.
+bool step_model_open(const char *name, StepModel *out, Error *e);
+
+// A name under configs/hardware (engine/base/shipped.h), or the path of such a file.
+bool machine_open(const char *name, Hardware *out, Error *e);
+
+// --- a surface priced on a machine
+
+typedef struct PricedSurface {
+    Store *store; // for store_close
+    int64_t run;
+    char title[160]; // of the figure
+} PricedSurface;
+
+// on, shape: as of machine_open and step_model_open. Of a card that was reckoned no step is there beyond
+// those that were. notes: takes what the figure's notes ask (?2 of plots/plots.h). False with e
+// filled; close the store then, too.
+bool priced_surface(const Figure *f, const char *on, const char *shape, PricedSurface *out, Text *notes,
+                    Error *e);

@@ -1,0 +1,356 @@
+// The memory-to-compute surface of a model on this machine, and the times of a step's parts, into the store.
+#include "harness/program/command.h"
+
+#include "engine/base/memory.h"
+#include "engine/base/file.h"
+#include "harness/models/content.h"
+#include "harness/machine/environment.h"
+#include "harness/machine/gauges.h"
+#include "harness/program/interrupt.h"
+#include "harness/machine/machine.h"
+#include "harness/program/terminal.h"
+#include "harness/program/shape_text.h"
+#include "harness/machine/surface_run.h"
+#include "harness/program/version.h"
+#include "results/rows.h"
+#include "results/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    const char *k, *w, *context, *layout, *cache, *rows, *exits, *window, *attention, *weights, *device,
+        *compute, *math, *isa, *name, *db;
+    int threads, samples;
+    uint64_t seed;
+    bool sequence, again;
+} SurfaceArguments;
+
+// To 512, dense where the tiles of products begin and end.
+#define SURFACE_ROWS "1..4,7..9,15..17,24,31..33,48,63..65,96,127..129,192,255..257,384,511,512"
+
+#define AT(name) offsetof(SurfaceArguments, name)
+static const Arg OPTIONS[] = {
+    {"k", ARG_WORD, AT(k), .help = "rows", .value = "LIST", .fallback = "1,2,4,8,16,32", .letter = 'k'},
+    {"w", ARG_WORD, AT(w), .help = "tokens of a row after its first", .value = "LIST",
+     .fallback = "0,1,3,5,10,15", .letter = 'w'},
+    {"context", ARG_WORD, AT(context), .help = "committed tokens before the step", .value = "LIST",
+     .fallback = "25,100,500", .letter = 'c'},
+    {"layout", ARG_WORD, AT(layout), .help = "do rows share the context, or repeat it", .value = "tree|batch",
+     .fallback = "batch"},
+    {"cache", ARG_WORD, AT(cache), .help = "do rows of a batch look at one cache, or copy it",
+     .value = "viewed|copied", .fallback = "viewed"},
+    {"rows", ARG_WORD, AT(rows), .help = "rows of a step's parts, timed by themselves; 0: none",
+     .value = "LIST", .fallback = SURFACE_ROWS},
+    {"exits", ARG_WORD, AT(exits), .help = "layers that are timed by themselves, up to and from each",
+     .value = "LIST", .fallback = "1"},
+    {"samples", ARG_INT, AT(samples), 1, 200, "5", .help = "of each point; their mean and median are kept",
+     .value = "N"},
+    {"sequence", ARG_FLAG, AT(sequence), .help = "time the prefill of each context's text too, from nothing"},
+    {"sliding-window", ARG_WORD, AT(window), .help = "off: see all, as if there were no window",
+     .value = "on|off", .fallback = "on"},
+    {"threads", ARG_INT, AT(threads), 0, 1024, "0", .help = "0: one a core", .value = "N"},
+    {"compute", ARG_WORD, AT(compute), .help = "how activations enter products", .value = "f32|bf16|f16",
+     .fallback = "as the weights"},
+    {"math", ARG_WORD, AT(math), .help = "fast: products by cuBLASLt, on cuda", .value = "exact|fast",
+     .fallback = "exact"},
+    {"attention", ARG_WORD, AT(attention), .help = "plain: the scores go through memory; cpu (docs/speed.md)",
+     .value = "flash|plain", .fallback = "flash"},
+    {"weights", ARG_WORD, AT(weights), .help = "held: in huge pages, not the file's; cpu (docs/speed.md)",
+     .value = "held|mapped", .fallback = "mapped"},
+    {"isa", ARG_WORD, AT(isa), .help = "force a set of CPU kernels", .value = "NAME",
+     .fallback = "the best there is"},
+    {"device", ARG_WORD, AT(device), .help = "cpu, cuda[:n][,cuda:m], auto, null", .value = "NAME",
+     .fallback = "cpu"},
+    {"seed", ARG_SEED, AT(seed), .help = "of the tokens that are run", .value = "N", .fallback = "0"},
+    {"name", ARG_WORD, AT(name), .help = "what the run is called", .value = "NAME", .fallback = "MODEL"},
+    {"again", ARG_FLAG, AT(again), .help = "a new run, though one like this is there"},
+    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+};
+#undef AT
+
+typedef struct Work {
+    const SurfaceArguments *a;
+    const char *dir;
+    SurfacePlan plan;
+    Engine engine;
+    EngineMemory memory;
+    Ceilings ceilings;
+    Machine machine;
+    Store *store;
+    SurfaceRun run;
+    Line silent; // of the session, which tells of parts of a sample
+} Work;
+
+// --- before ----------------------------------------------------------------------------------------------
+
+static bool check_grid(const SurfacePlan *p, Error *e) {
+    for (int i = 0; i < p->k.count; i++)
+        for (int j = 0; j < p->w.count; j++)
+            if (surface_tokens(p->layout, p->k.items[i], p->w.items[j]) > TREE_MAX_NODES)
+                return error_input(e, "%d rows of %d tokens are more than the %d that a step holds",
+                                   p->k.items[i], p->w.items[j] + 1, TREE_MAX_NODES);
+    return true;
+}
+
+static bool read_layout(const SurfaceArguments *a, Layout *out, Error *e) {
+    Gauge gpu;
+    bool batch = strcmp(a->layout, "batch") == 0, copied = strcmp(a->cache, "copied") == 0;
+    if (!batch && strcmp(a->layout, "tree") != 0)
+        return error_input(e, "--layout is '%s', must be tree or batch", a->layout);
+    if (!copied && strcmp(a->cache, "viewed") != 0)
+        return error_input(e, "--cache is '%s', must be viewed or copied", a->cache);
+    if (copied && !batch)
+        return error_input(e, "--cache copied needs --layout batch: a tree's rows share the context");
+    if (copied && (strncmp(a->device, "cuda", 4) == 0 || engine_gauge(a->device, 0, &gpu, NULL)))
+        return error_input(e, "--cache copied is measured on the CPU only, --device is '%s'", a->device);
+    *out = copied ? LAYOUT_COPIED : batch ? LAYOUT_BATCH : LAYOUT_TREE;
+    return true;
+}
+
+static bool read_plan(const SurfaceArguments *a, SurfacePlan *p, Error *e) {
+    p->samples = a->samples;
+    p->seed = a->seed;
+    p->sequence = a->sequence;
+    return read_layout(a, &p->layout, e) && int_list_parse(a->k, "--k", 1, TREE_MAX_NODES, &p->k, e) &&
+           int_list_parse(a->w, "--w", 0, TREE_MAX_NODES, &p->w, e) &&
+           int_list_parse(a->context, "--context", 0, 1 << 24, &p->contexts, e) &&
+           int_list_parse(a->rows, "--rows", 0, TREE_MAX_NODES, &p->rows, e) &&
+           int_list_parse(a->exits, "--exits", 1, 1 << 16, &p->exits, e) && check_grid(p, e);
+}
+
+static int largest(const IntList *l) {
+    int most = 0;
+    for (int i = 0; i < l->count; i++)
+        if (l->items[i] > most) most = l->items[i];
+    return most;
+}
+
+static int needed_context(const SurfacePlan *p) {
+    int rows = surface_tokens(p->layout, largest(&p->k), largest(&p->w));
+    return largest(&p->contexts) + (rows > largest(&p->rows) ? rows : largest(&p->rows));
+}
+
+static bool open_model(Work *s, Error *e) {
+    const SurfaceArguments *a = s->a;
+    int need = needed_context(&s->plan), layers;
+    EngineOptions o = {
+        .device = a->device,
+        .window = a->window,
+        .attention = a->attention,
+        .weights = a->weights,
+        .compute = a->compute,
+        .math = a->math,
+        .backend = {
+            .context = need, .threads = a->threads, .isa = a->isa, .progress = line_progress(&s->silent)}};
+    if (!engine_ceilings(a->device, &o.backend, &s->ceilings, e) ||
+        !engine_open(&s->engine, s->dir, &o, &s->memory, e))
+        return false;
+    shape_warn(&s->engine.model, s->dir);
+    if (s->engine.session.context < need)
+        return error_input(e, "the largest point needs %d positions, the model has %d", need,
+                           s->engine.session.context);
+    layers = s->engine.model.shape.layers;
+    return largest(&s->plan.exits) <= (layers > 1 ? layers : 1) ||
+           error_input(e, "--exits has %d, the model %d layers", largest(&s->plan.exits), layers);
+}
+
+// --- the store -------------------------------------------------------------------------------------------
+
+static void put_list(Text *out, const char *name, const IntList *l) {
+    text_printf(out, "%s", name);
+    for (int i = 0; i < l->count; i++) text_printf(out, " %d", l->items[i]);
+    text_puts(out, "\n");
+}
+
+// All that decides what is measured: the same again is the same run.
+static bool hash_plan(const Work *s, const char *weights, const char *program, char out[SHA256_TEXT],
+                      Error *e) {
+    const SurfacePlan *p = &s->plan;
+    const SurfaceArguments *a = s->a;
+    Gauge gpu;
+    Text all = {0};
+    text_printf(&all, "surface %s %s\n", weights, program);
+    machine_name(&s->machine, &all);
+    for (int i = 0; engine_gauge(a->device, i, &gpu, NULL); i++) text_printf(&all, ", %s", gpu.name);
+    put_list(&all, "\nk", &p->k);
+    put_list(&all, "w", &p->w);
+    put_list(&all, "contexts", &p->contexts);
+    put_list(&all, "rows", &p->rows);
+    put_list(&all, "exits", &p->exits);
+    text_printf(&all,
+                "layout %d, %d samples%s, seed %llu, device %s, window %s, attention %s, weights %s, compute "
+                "%d, math %s, isa %s, "
+                "%d threads\n",
+                (int)p->layout, p->samples, p->sequence ? ", sequence" : "", (unsigned long long)p->seed,
+                a->device, a->window ? a->window : "on", a->attention ? a->attention : "flash",
+                s->engine.model.held ? "held" : "mapped", (int)s->engine.session.compute,
+                a->math ? a->math : "exact", s->ceilings.isa ? s->ceilings.isa : "none", s->ceilings.threads);
+    bool ok = sha256_bytes(text_get(&all), all.length, out, e);
+    text_release(&all);
+    return ok;
+}
+
+static bool add_run(Work *s, Error *e) {
+    char weights[SHA256_TEXT], program[SHA256_TEXT], hash[SHA256_TEXT];
+    bool computes = strcmp(s->a->device, "null") != 0, found;
+    if (!content_model(s->dir, computes, weights, e) || !sha256_file("/proc/self/exe", program, e) ||
+        !hash_plan(s, weights, program, hash, e))
+        return false;
+    StoreContent contents[] = {{.kind = "weights", .name = s->dir, .hash = weights, .path = s->dir},
+                               {.kind = "program", .name = "outpace", .hash = program}};
+    StoreRun run = {.hash = hash,
+                    .kind = "surface",
+                    .name = s->a->name ? s->a->name : s->dir,
+                    .version = version_text(),
+                    .dirty = strstr(version_text(), "-dirty") != NULL,
+                    .contents = contents,
+                    .content_count = 2};
+    // Without its window the shape is not the model's.
+    bool whole = !s->a->window || strcmp(s->a->window, "off") != 0;
+    char *shape = whole ? shape_text(&s->engine.model.shape, NULL, NULL) : NULL;
+    StoreModel model = {.name = s->dir,
+                        .hash = weights,
+                        .path = s->dir,
+                        .shape = shape,
+                        .dtype = dtype_name(s->engine.model.dtype),
+                        .stand_in = s->engine.model.stand_in[0] ? s->engine.model.stand_in : NULL,
+                        .layers = s->engine.model.shape.layers};
+    bool ok = (s->a->again ? store_run_new(s->store, &run, &s->run.run, e)
+                           : store_run(s->store, &run, &s->run.run, &found, e)) &&
+              store_claim(s->store, s->run.run, e) && store_model(s->store, &model, &s->run.model, e);
+    mem_free(shape);
+    return ok;
+}
+
+static bool open_store(Work *s, int argc, char **argv, Error *e) {
+    const Session *session = &s->engine.session;
+    BackendReport report;
+    Environment v;
+    if (!environment_open(&v, &s->machine, s->a->device, e)) return false;
+    session->backend->report(session->self, &report);
+    gauges_ceilings(s->a->device, &s->ceilings, bench_peak(&s->engine, &s->ceilings), report.isa, &v.on);
+    s->store = store_open(s->a->db, STORE_WRITE, &interrupt_patience, e);
+    bool ok = s->store && store_begin(s->store, e) && add_run(s, e) &&
+              store_attempt(s->store, s->run.run, argc, argv, &v.on, &s->run.attempt, e) &&
+              store_commit(s->store, e);
+    environment_release(&v);
+    return ok;
+}
+
+// --- all of it -------------------------------------------------------------------------------------------
+
+static void say_drift(const Work *s) {
+    int64_t drifted = 0;
+    rows_one_int(s->store, "SELECT count(*) FROM drifted WHERE run_id = ?1", s->run.run, &drifted, NULL);
+    if (drifted)
+        printf("the machine changed in the middle of %lld of %d contexts: slowdowns there may be wrong, "
+               "--again measures anew\n",
+               (long long)drifted, s->plan.contexts.count);
+}
+
+static void say_disturbed(const Work *s) {
+    static const char SQL[] = "SELECT count(*) FROM surface JOIN attempt ON attempt.id = attempt_id"
+                              " WHERE run_id = ?1 AND flags <> 0";
+    int64_t points = 0;
+    rows_one_int(s->store, SQL, s->run.run, &points, NULL);
+    if (points)
+        printf(
+            "%lld of %d points could not be measured undisturbed: other processes took the processor, or its "
+            "clock changed. They are marked; on a machine at rest --again measures anew\n",
+            (long long)points, s->run.points + s->run.found);
+}
+
+static void report(const Work *s, const char *result) {
+    printf("run %lld in %s: %d points of the surface, ", (long long)s->run.run, SHOWN(store_path(s->store)),
+           s->run.points + s->run.found);
+    if (s->run.found) printf("%d of them from before, ", s->run.found);
+    printf("%s; a cache of %.2f MB for %d positions\n", result, 1e-6 * (double)s->memory.cache,
+           s->engine.session.context);
+    say_disturbed(s);
+    say_drift(s);
+    if (strcmp(result, "interrupted") == 0) puts("interrupted: the same command goes on");
+}
+
+static bool finish(Work *s, bool ok, int *code, Error *e) {
+    bool interrupted = !ok && e->kind == ERROR_INTERRUPTED;
+    const char *result = ok ? "done" : interrupted ? "interrupted" : "failed";
+    if (interrupted) *code = EXIT_INTERRUPTED;
+    if (interrupted) *e = (Error){0};
+    if (!store_attempt_end(s->store, s->run.attempt, result, ok || interrupted ? e : &(Error){0}))
+        return false;
+    if (ok || interrupted) report(s, result);
+    return ok || interrupted;
+}
+
+static bool surface(Work *s, int argc, char **argv, int *code, Error *e) {
+    machine_read(&s->machine);
+    interrupt_catch();
+    if (!read_plan(s->a, &s->plan, e) || !open_model(s, e) || !open_store(s, argc, argv, e)) return false;
+    s->run.plan = &s->plan;
+    s->run.engine = &s->engine;
+    s->run.ceilings = &s->ceilings;
+    s->run.device = strcmp(s->a->device, "auto") == 0 ? s->engine.session.backend->name : s->a->device;
+    s->run.fast = s->a->math && strcmp(s->a->math, "fast") == 0;
+    s->run.store = s->store;
+    line_begin(&s->run.line, true);
+    return finish(s, surface_run(&s->run, e), code, e);
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    SurfaceArguments a = {.k = "1,2,4,8,16,32",
+                          .w = "0,1,3,5,10,15",
+                          .context = "25,100,500",
+                          .layout = "batch",
+                          .cache = "viewed",
+                          .exits = "1",
+                          .rows = SURFACE_ROWS,
+                          .samples = 5,
+                          .device = "cpu",
+                          .isa = getenv("OUTPACE_ISA"),
+                          .db = STORE_DEFAULT};
+    Words rest;
+    bool stop;
+    if (!command_parse(&command_bench_store, argc, argv, &a, &rest, &stop, e)) return false;
+    if (stop) return true;
+    Work *s = mem_new(1, sizeof *s);
+    s->a = &a;
+    s->dir = rest.items[0];
+    bool ok = surface(s, argc, argv, code, e);
+    store_close(s->store);
+    engine_close(&s->engine);
+    mem_free(s);
+    return ok;
+}
+
+const Command command_bench_store = {
+    .name = "bench --store",
+    .usage = "MODEL [OPTIONS]",
+    .summary = "measure what steps of every size cost, and their parts, into the store",
+    .arguments = {1, 1},
+    .kept = "what was measured is kept: the same command goes on",
+    .lesson =
+        "Times steps of k rows of w + 1 tokens over contexts, beside a step of one token at that context:\n"
+        "the memory-to-compute surface, slowdown(k, w, context). And a step's parts by themselves: layers\n"
+        "(all, and those before and after each of --exits), the LM head, prefill, committing, building\n"
+        "a tree. Each point is timed --samples times; mean, median and its interval go into table surface.\n"
+        "What other processes disturb is timed again, at most four times as often; what could not be\n"
+        "measured undisturbed is marked, in the store, in 'outpace show' and by * in 'outpace plot "
+        "slowdown'.\n"
+        "With --sequence a text of each context is run from nothing, in chunks of at most 1,024: prefill.\n"
+        "With --cache copied each row of a batch reads a copy of the cache of its own, made before it is "
+        "timed.\n"
+        "One token is timed before and after a context's grid: if these differ, the machine changed, which\n"
+        "is stored and said; --again measures anew. The same command goes on with what was interrupted.\n"
+        "\n"
+        "  outpace bench --store MODEL\n"
+        "  outpace bench --store MODEL --k 1..32 --w 0..15 --context 25,100,500\n"
+        "  outpace bench --store MODEL --k 1 --w 0 --context 16000 --sequence --sliding-window off\n"
+        "  outpace bench --store MODEL --layout tree --rows 0 --db mine.db\n"
+        "  outpace bench --store MODEL --cache copied --rows 0\n"
+        "  outpace bench --store MODEL --k 1 --w 0 --exits 1..8\n"
+        "  outpace bench --store MODEL --device cuda --math fast\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = run};

@@ -1,0 +1,133 @@
+// datasets index: texts tokenised and indexed for the method `rest`, which looks phrases up in them.
+#include "harness/program/command.h"
+
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+#include "engine/base/output.h"
+#include "engine/decode/datastore.h"
+#include "engine/text/tokenizer.h"
+#include "harness/program/terminal.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+static const size_t MOST_BYTES = (size_t)4 << 30; // of one file of text
+
+typedef struct {
+    const char *output, *model;
+    bool lines, force, info;
+} DatastoreOptions;
+
+#define AT(name) offsetof(DatastoreOptions, name)
+static const Arg OPTIONS[] = {
+    {"output", ARG_WORD, AT(output), .help = "the index to write", .value = "FILE", .letter = 'o'},
+    {"model", ARG_WORD, AT(model), .help = "the model whose tokenizer is used", .value = "DIR",
+     .letter = 'm'},
+    ARG_FORCE(AT(force)),
+    {"info", ARG_FLAG, AT(info), .help = "print what an index holds"},
+    {"lines", ARG_FLAG, AT(lines), .help = "each line is a document; otherwise each file"},
+};
+#undef AT
+
+// --- building
+
+static const OutputKind DATASTORE = {.start = DATASTORE_START};
+
+// Empty documents are left out.
+static bool add_document(const Tokenizer *t, const char *text, size_t n, IdList *out, Error *e) {
+    size_t before = out->count;
+    if (!tokenizer_encode(t, text, n, false, out, e)) return false;
+    if (out->count == before) return true;
+    if (out->count >= INT_MAX)
+        return error_input(e, "more than %d tokens: build several datastores", INT_MAX);
+    return ids_add(out, DATASTORE_BREAK);
+}
+
+static bool add_lines(const Tokenizer *t, const char *text, size_t n, IdList *out, Error *e) {
+    for (const char *line = text, *end = text + n; line < end;) {
+        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        if (!stop) stop = end;
+        if (!add_document(t, line, (size_t)(stop - line), out, e)) return false;
+        line = stop + 1;
+    }
+    return true;
+}
+
+static bool add_file(const Tokenizer *t, const char *path, bool lines, IdList *out, Error *e) {
+    char *text;
+    size_t n;
+    if (!file_read(path, MOST_BYTES, &text, &n, e)) return false;
+    bool ok = (lines ? add_lines : add_document)(t, text, n, out, e);
+    mem_free(text);
+    return ok || error_within(e, "'%s'", path);
+}
+
+static bool write_store(const IdList *ids, int vocab, const DatastoreOptions *o, Output *out, Error *e) {
+    size_t n;
+    unsigned char *bytes = datastore_make(ids->ids, (int)ids->count, vocab, &n, e);
+    bool ok = bytes && output_add(out, o->output, &DATASTORE, bytes, n, e) && output_finish(out, e);
+    mem_free(bytes);
+    return ok;
+}
+
+static bool build(const Words *files, const DatastoreOptions *o, Error *e) {
+    IdList ids = {0};
+    Output out = {.force = o->force};
+    if (!o->output || !o->model) return error_input(e, "datasets index: -o FILE and --model DIR are missing");
+    output_reads(&out, o->model);
+    for (int i = 0; i < files->count; i++) output_reads(&out, files->items[i]);
+    Tokenizer *t = output_check(&out, o->output, &DATASTORE, e) ? tokenizer_open(o->model, e) : NULL;
+    bool ok = t != NULL;
+    for (int i = 0; i < files->count && ok; i++) ok = add_file(t, files->items[i], o->lines, &ids, e);
+    ok = ok && write_store(&ids, tokenizer_size(t), o, &out, e);
+    if (ok)
+        fprintf(out.streamed ? stderr : stdout, "wrote %zu tokens of %d files to %s\n", ids.count,
+                files->count, SHOWN(o->output));
+    ids_release(&ids);
+    tokenizer_close(t);
+    output_release(&out);
+    return ok;
+}
+
+// --- info
+
+static bool info(const char *path, Error *e) {
+    Datastore d;
+    int documents = 0;
+    if (!datastore_open(&d, path, e)) return false;
+    for (int i = 0; i < d.count; i++) documents += d.tokens[i] == DATASTORE_BREAK;
+    printf("documents       %d\ntokens          %d\nvocabulary      %d\nbytes           %zu\n", documents,
+           d.count - documents, d.vocab, d.view.size);
+    datastore_close(&d);
+    return true;
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    DatastoreOptions o = {.output = NULL};
+    Words rest;
+    bool stop;
+    (void)code;
+    if (!command_parse(&command_datasets_index, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    return o.info ? info(rest.items[0], e) : build(&rest, &o, e);
+}
+
+const Command command_datasets_index = {
+    .name = "datasets index",
+    .usage = "FILES... -o FILE --model DIR | --info FILE",
+    .summary = "index texts for the method 'rest', which looks phrases up in them",
+    .arguments = {1, WORDS_MAX},
+    .kept = "nothing is written",
+    .lesson =
+        "Cuts texts into tokens with a model's tokenizer and sorts all positions in them. A file is one\n"
+        "document, or with --lines each of its lines; no phrase crosses the border between documents. It\n"
+        "takes 20 bytes of memory a token while it builds, and 8 in the file. A file that isn't such an\n"
+        "index is replaced only with --force.\n"
+        "\n"
+        "  outpace datasets index notes/*.txt -o notes.store --model MODEL\n"
+        "  outpace datasets index --info notes.store\n"
+        "  outpace generate MODEL \"Dear diary\" --method rest:datastore=notes.store --stats\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = run};

@@ -1,0 +1,283 @@
+// Out of the store and into it, in the formats of others.
+#include "harness/program/command.h"
+
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+#include "engine/base/output.h"
+#include "engine/base/text.h"
+#include "harness/program/terminal.h"
+#include "harness/analysis/choice.h"
+#include "harness/analysis/estimates.h"
+#include "harness/analysis/stored.h"
+#include "results/rows.h"
+#include "results/transfer.h"
+#include "results/store.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const size_t MOST_BYTES = (size_t)1 << 30; // of a file that is imported
+
+typedef struct {
+    const char *db, *run, *format, *what, *output;
+    const char *name, *model, *dataset, *method, *baseline;
+    Choice choice;
+    bool force;
+} TransferOptions;
+
+#define AT(name) offsetof(TransferOptions, name)
+static const Arg EXPORT_OPTIONS[] = {
+    {"format", ARG_WORD, AT(format), .help = "what it is written as", .value = "csv|jsonl|spec-bench",
+     .fallback = "by -o, else csv"},
+    {"what", ARG_WORD, AT(what), .help = "a line a point, prompt, step or fit; jsonl's steps: docs/steps.md",
+     .value = "results|samples|steps|fits", .fallback = "results"},
+    {"output", ARG_WORD, AT(output), .help = "spec-bench: a directory", .value = "FILE|DIR",
+     .fallback = "standard output", .letter = 'o'},
+    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    CHOICE_OPTIONS(AT, choice),
+    ARG_FORCE(AT(force)),
+};
+static const Arg IMPORT_OPTIONS[] = {
+    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    {"name", ARG_WORD, AT(name), .help = "of the run", .value = "TEXT",
+     .fallback = "as exported, or the file's"},
+    {"method", ARG_WORD, AT(method), .help = "spec-bench: the method that gave the answers", .value = "NAME",
+     .fallback = "imported"},
+    {"model", ARG_WORD, AT(model), .help = "spec-bench: the model", .value = "NAME", .fallback = "imported"},
+    {"dataset", ARG_WORD, AT(dataset), .help = "spec-bench: the dataset", .value = "NAME",
+     .fallback = "spec-bench"},
+    {"baseline", ARG_WORD, AT(baseline), .help = "spec-bench: the autoregressive answers", .value = "FILE"},
+};
+#undef AT
+
+// --- export ----------------------------------------------------------------------------------------------
+
+// The tables that can be written, and how files of them begin.
+static const struct {
+    const char *what;
+    OutputKind csv, jsonl;
+    const char *sql;
+} TABLES[] = {
+    {"results",
+     {.start = "point_id,run_id,"},
+     {.start = "{\"point_id\":"},
+     "SELECT * FROM result WHERE run_id = ?1 ORDER BY number"},
+    {"samples",
+     {.start = "point,label,dataset,prompt,"},
+     {.start = "{\"point\":"},
+     "SELECT point.number AS point, label, dataset.name AS dataset, prompt.number AS prompt, turn, task, "
+     "sample.*,"
+     " output.tokens AS output_tokens, bytes, repeated, looping FROM point JOIN sample ON point_id = point.id"
+     " JOIN prompt ON prompt.id = prompt_id JOIN dataset ON dataset.id = prompt.dataset_id"
+     " LEFT JOIN output ON output.id = output_id WHERE run_id = ?1 ORDER BY 1, pass, prompt.number, turn"},
+    {"steps",
+     {.start = "point,label,prompt,turn,"},
+     {.start = "{\"model\":", .holds = "\"flags\":"},
+     "SELECT point.number AS point, label, prompt.number AS prompt, turn, pass, step.* FROM point"
+     " JOIN sample ON point_id = point.id JOIN prompt ON prompt.id = prompt_id JOIN step ON "
+     "sample_id = sample.id"
+     " WHERE run_id = ?1 ORDER BY 1, pass, prompt.number, turn, step.number"},
+    {"fits",
+     {.start = "fit_id,run_id,"},
+     {.start = "{\"fit_id\":"},
+     "SELECT * FROM fitted WHERE run_id = ?1 ORDER BY fit_id"},
+};
+enum { TABLE_COUNT = sizeof TABLES / sizeof *TABLES };
+
+static bool find_table(const char *what, int *out, Error *e) {
+    for (*out = 0; *out < TABLE_COUNT; (*out)++)
+        if (strcmp(TABLES[*out].what, what) == 0) return true;
+    return error_input(e, "export: --what is '%s', must be results, samples, steps or fits", what);
+}
+
+static bool write_rows(Store *s, int64_t run, const TransferOptions *o, int table, FILE *out, Error *e) {
+    bool jsonl = strcmp(o->format, "jsonl") == 0;
+    if (jsonl && strcmp(o->what, "steps") == 0) return store_export_steps(s, run, out, e);
+    return (jsonl ? store_export_jsonl : store_export_csv)(s, TABLES[table].sql, run, out, e);
+}
+
+// A reader that has what it wanted, and left, is no failure: main asks the same of all that is printed.
+static bool print_rows(Store *s, int64_t run, const TransferOptions *o, int table, Error *e) {
+    return write_rows(s, run, o, table, stdout, e) || (ferror(stdout) && file_reader_left(STDOUT_FILENO));
+}
+
+static bool export_rows(Store *s, int64_t run, const TransferOptions *o, Error *e) {
+    int table;
+    if (!find_table(o->what, &table, e)) return false;
+    if (!o->output || strcmp(o->output, "-") == 0) return print_rows(s, run, o, table, e);
+    const OutputKind *kind = strcmp(o->format, "jsonl") == 0 ? &TABLES[table].jsonl : &TABLES[table].csv;
+    Output out = {.force = o->force};
+    output_reads(&out, o->db);
+    FILE *to = output_open(&out, o->output, kind, e);
+    bool ok = to && output_close(&out, write_rows(s, run, o, table, to, e), e) && output_finish(&out, e);
+    output_release(&out);
+    return ok;
+}
+
+// DIR/3-lookahead-pass0.jsonl. Each is finished by itself: there may be thousands.
+static bool export_answers(Store *s, const Rows *r, const TransferOptions *o, Error *e) {
+    static const OutputKind ANSWERS = {.start = "{\"question_id\":"};
+    char path[PATH_MAX];
+    int lines, n = snprintf(path, sizeof path, "%s/%lld-%s-pass%lld.jsonl", o->output,
+                            (long long)rows_int(r, 1), rows_text(r, 2), (long long)rows_int(r, 3));
+    if (n < 0 || (size_t)n >= sizeof path)
+        return error_input(e, "export: the path '%s' is too long", o->output);
+    Output out = {.force = o->force};
+    output_reads(&out, o->db);
+    FILE *to = output_open(&out, path, &ANSWERS, e);
+    bool ok = to &&
+              output_close(
+                  &out, store_export_specbench(s, rows_int(r, 0), (int)rows_int(r, 3), to, &lines, e), e) &&
+              output_finish(&out, e);
+    output_release(&out);
+    if (ok) printf("%s: %d answers\n", SHOWN(path), lines);
+    return ok;
+}
+
+static bool export_specbench(Store *s, int64_t run, const TransferOptions *o, Error *e) {
+    if (!o->output)
+        return error_input(
+            e, "store export: --format spec-bench needs -o DIR: it writes a file a point and pass");
+    Rows *r = rows_open(
+        s,
+        "SELECT DISTINCT point.id, number, method, pass FROM point JOIN sample ON point_id = point.id"
+        " WHERE run_id = ?1 ORDER BY number, pass",
+        e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    bool ok = true;
+    while (ok && rows_next(r)) ok = export_answers(s, r, o, e);
+    return rows_end(r, ok, e);
+}
+
+// The format that was asked for, else the one that the file's name ends in.
+static const char *format_of(const TransferOptions *o) {
+    if (o->format) return o->format;
+    return o->output && text_ends(o->output, ".jsonl") ? "jsonl" : "csv";
+}
+
+static bool export_run(Store *s, int64_t run, const TransferOptions *o, Error *e) {
+    if (strcmp(o->format, "spec-bench") == 0) return export_specbench(s, run, o, e);
+    if (strcmp(o->format, "csv") == 0 || strcmp(o->format, "jsonl") == 0) return export_rows(s, run, o, e);
+    return error_input(e, "store export: --format is '%s', must be csv, jsonl or spec-bench", o->format);
+}
+
+static bool export(int argc, char **argv, int *code, Error *e) {
+    TransferOptions o = {.db = STORE_DEFAULT, .what = "results"};
+    Words rest;
+    bool stop;
+    int64_t run;
+    (void)code;
+    if (!command_parse(&command_store_export, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    o.format = format_of(&o);
+    Store *s = store_open(o.db, STORE_READ, NULL, e);
+    bool ok = s && stored_run(s, rest.count ? rest.items[0] : NULL, &run, e) &&
+              choice_apply(&o.choice, s, run, e) && export_run(s, run, &o, e);
+    store_close(s);
+    return ok;
+}
+
+const Command command_store_export = {
+    .name = "store export",
+    .usage = "[RUN] [--format csv|jsonl|spec-bench] [-o FILE|DIR] [OPTIONS]",
+    .summary = "write a run for other programs: CSV, JSON lines, Spec-Bench's answer files",
+    .arguments = {0, 1},
+    .lesson =
+        "RUN is a number, or a name, of which the newest run is taken; without it, the newest of all. A "
+        "file\n"
+        "that is not such an export is not replaced without --force.\n"
+        "\n"
+        "  outpace store export --what samples > samples.csv\n"
+        "  outpace store export --what steps -o steps.jsonl                 'outpace store import steps' "
+        "makes the same "
+        "run of it\n"
+        "  outpace store export --format spec-bench -o answers              for Spec-Bench's "
+        "evaluation/speed.py\n",
+    .options = EXPORT_OPTIONS,
+    .option_count = sizeof EXPORT_OPTIONS / sizeof *EXPORT_OPTIONS,
+    .bulk = true,
+    .run = export};
+
+// --- import ----------------------------------------------------------------------------------------------
+
+static bool read_file(const char *path, StoreImport *out, Error *e) {
+    char *bytes;
+    if (!file_read(path, MOST_BYTES, &bytes, &out->size, e)) return false;
+    out->path = path;
+    out->bytes = bytes;
+    return true;
+}
+
+static bool import_file(Store *s, const char *kind, const StoreImport *from, const StoreImport *baseline,
+                        StoreImported *out, Error *e) {
+    if (strcmp(kind, "steps") == 0) return store_import_steps(s, from, out, e);
+    return store_import_specbench(s, from, baseline->bytes ? baseline : NULL, out, e);
+}
+
+static bool import_into(const char *db, StoreMode mode, const char *kind, const StoreImport *from,
+                        const StoreImport *baseline, StoreImported *out, Error *e) {
+    Store *s = store_open(db, mode, NULL, e);
+    bool ok = s && import_file(s, kind, from, baseline, out, e);
+    // The run is in. Estimates that cannot be kept now are made by whoever asks for them.
+    if (ok && mode != STORE_TRIAL) estimates_make(s, out->run, NULL);
+    store_close(s);
+    return ok;
+}
+
+static bool check_kind(const char *kind, Error *e) {
+    return strcmp(kind, "steps") == 0 || strcmp(kind, "spec-bench") == 0 ||
+           error_input(e, "store import: '%s' is no format; known are steps and spec-bench", kind);
+}
+
+static bool import(int argc, char **argv, int *code, Error *e) {
+    TransferOptions o = {
+        .db = STORE_DEFAULT, .method = "imported", .model = "imported", .dataset = "spec-bench"};
+    Words rest;
+    bool stop;
+    (void)code;
+    if (!command_parse(&command_store_import, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    if (!check_kind(rest.items[0], e)) return false;
+    StoreImport from = {.name = o.name, .argc = argc, .argv = argv, .model = o.model};
+    from.dataset = o.dataset;
+    from.method = o.method;
+    StoreImport baseline = from;
+    StoreImported done;
+    bool ok = read_file(rest.items[1], &from, e) && (!o.baseline || read_file(o.baseline, &baseline, e));
+    // Where no store is yet, a file that is refused leaves none.
+    if (ok && !file_exists(o.db))
+        ok = import_into(o.db, STORE_TRIAL, rest.items[0], &from, &baseline, &done, e);
+    ok = ok && import_into(o.db, STORE_WRITE, rest.items[0], &from, &baseline, &done, e);
+    mem_free((char *)(size_t)from.bytes);
+    mem_free((char *)(size_t)baseline.bytes);
+    if (ok) printf("run %lld: %d samples with %d steps\n", (long long)done.run, done.samples, done.steps);
+    if (ok && done.promised > done.samples)
+        printf("the run had %lld samples when it was exported: the others are not in the file\n",
+               (long long)done.promised);
+    Text alone = {0};
+    if (ok) stored_alone(done.alone, &alone);
+    fputs(text_get(&alone), stdout);
+    text_release(&alone);
+    return ok;
+}
+
+const Command command_store_import = {
+    .name = "store import",
+    .usage = "steps|spec-bench FILE.jsonl [OPTIONS]",
+    .summary = "take in steps of other engines, or answers that Spec-Bench published",
+    .arguments = {2, 2},
+    .lesson =
+        "Steps of other engines stand in the same tables as our own: docs/steps.md says what a line holds.\n"
+        "What is imported is a run of its own, and the same file is taken once. A file that 'outpace "
+        "export'\n"
+        "wrote becomes the run that it was, with its settings, baselines, machine, failures and flags.\n"
+        "\n"
+        "  outpace store import steps other-engine.jsonl --name vllm\n"
+        "  outpace store import spec-bench eagle.jsonl --baseline vanilla.jsonl --method eagle --model "
+        "vicuna-7b\n",
+    .options = IMPORT_OPTIONS,
+    .option_count = sizeof IMPORT_OPTIONS / sizeof *IMPORT_OPTIONS,
+    .run = import};

@@ -1,0 +1,237 @@
+// See catalogue.h. The tables are embedded; a copy is cut at tabs and line ends, and each row becomes
+// pointers into it. Their form is tested, so a wrong row is an assertion.
+#include "harness/papers/catalogue.h"
+
+#include "engine/base/error.h"
+#include "engine/base/memory.h"
+#include "engine/base/shipped.h"
+#include "results/rows.h"
+#include "simulate/statistics.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+EMBED(items_tsv, "configs/catalogue.tsv")
+EMBED(claims_tsv, "configs/claims.tsv")
+
+enum { ITEM_FIELDS = 9, CLAIM_FIELDS = 7 };
+
+// The fields of the line that ends at `end`, cut apart. Returns how many.
+static int cut(char *line, char *end, const char **fields, int most) {
+    int count = 0;
+    *end = 0;
+    for (char *at = line; count < most; at++) {
+        char *tab = strchr(at, '\t');
+        if (tab) *tab = 0;
+        fields[count++] = strcmp(at, "-") == 0 ? NULL : at;
+        if (!tab) break;
+        at = tab;
+    }
+    return count;
+}
+
+typedef void (*TakeRow)(Catalogue *c, const char *const *fields);
+
+static void take_item(Catalogue *c, const char *const *f) {
+    assert(c->item_count < CATALOGUE_ITEMS);
+    c->items[c->item_count++] = (CatalogueItem){f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8]};
+}
+
+static void take_claim(Catalogue *c, const char *const *f) {
+    assert(c->claim_count < CATALOGUE_CLAIMS);
+    c->claims[c->claim_count++] = (CatalogueClaim){f[0], f[1], f[2], f[3], f[4], f[5], f[6]};
+}
+
+// The first line names the columns.
+static void read_rows(Catalogue *c, char *text, int columns, TakeRow take) {
+    const char *fields[ITEM_FIELDS];
+    char *line = strchr(text, '\n');
+    for (char *next; line && line[1]; line = next) {
+        next = strchr(line + 1, '\n');
+        assert(next);
+        int count = cut(line + 1, next, fields, columns);
+        assert(count == columns);
+        (void)count;
+        take(c, fields);
+    }
+}
+
+bool catalogue_open(Catalogue *c) {
+    size_t items = strlen(items_tsv) + 1, claims = strlen(claims_tsv) + 1;
+    *c = (Catalogue){.text = mem_new(items + claims, 1)};
+    memcpy(c->text, items_tsv, items);
+    memcpy(c->text + items, claims_tsv, claims);
+    read_rows(c, c->text, ITEM_FIELDS, take_item);
+    read_rows(c, c->text + items, CLAIM_FIELDS, take_claim);
+    return true;
+}
+
+void catalogue_release(Catalogue *c) {
+    mem_free(c->text);
+    *c = (Catalogue){0};
+}
+
+static const char *name_at(const void *table, size_t i) { return ((const CatalogueItem *)table)[i].name; }
+
+const CatalogueItem *catalogue_find(const Catalogue *c, const char *name, Error *e) {
+    for (int i = 0; i < c->item_count; i++)
+        if (strcmp(c->items[i].name, name) == 0) return &c->items[i];
+    const char *nearest = suggest(name, c->items, (size_t)c->item_count, name_at);
+    if (nearest) error_input(e, "no table or figure is called '%s'; did you mean '%s'?", name, nearest);
+    else error_input(e, "no table or figure is called '%s'; 'outpace table' names them", name);
+    return NULL;
+}
+
+bool catalogue_none(const char *name, const char *db, Error *e) {
+    Catalogue c;
+    if (!catalogue_open(&c)) return false;
+    const CatalogueItem *known = catalogue_find(&c, name, NULL);
+    if (!known) error_input(e, "'%s' has nothing for %s: name a run of the same methods by --run", db, name);
+    else if (known->smoke)
+        error_input(e, "'%s' has nothing for %s: run '%s --db %s'", db, name, known->smoke, db);
+    else
+        error_input(e, "'%s' has nothing for %s: run 'outpace run configs/%s.yaml --scale smoke --db %s'", db,
+                    name, known->experiment, db);
+    catalogue_release(&c);
+    return false;
+}
+
+// --- claims
+
+const char *const claim_verdicts[CLAIM_VERDICTS] = {"holds", "does not", "undecided", "not run"};
+
+typedef struct Side {
+    double *values; // (count)
+    size_t count, capacity;
+} Side;
+
+typedef struct Comparison {
+    char *name;
+    Side a, b; // b: of rows of a and b alone
+    double value, low, high;
+} Comparison;
+
+typedef struct Comparisons {
+    Comparison *list; // (count)
+    size_t count, capacity;
+} Comparisons;
+
+static void release(Comparisons *c) {
+    for (size_t i = 0; i < c->count; i++) {
+        mem_free(c->list[i].name);
+        mem_free(c->list[i].a.values);
+        mem_free(c->list[i].b.values);
+    }
+    mem_free(c->list);
+}
+
+// --- reading ---------------------------------------------------------------------------------------------
+
+static Comparison *find(Comparisons *c, const char *name) {
+    for (size_t i = 0; i < c->count; i++)
+        if (strcmp(c->list[i].name, name) == 0) return &c->list[i];
+    mem_grow(&c->list, &c->capacity, c->count + 1, sizeof *c->list);
+    char *copy = mem_text(name, strlen(name));
+    if (!copy) return NULL;
+    c->list[c->count] = (Comparison){.name = copy, .value = NAN, .low = NAN, .high = NAN};
+    return &c->list[c->count++];
+}
+
+static bool add_value(Side *side, const Rows *r, int column) {
+    double x = rows_real(r, column);
+    if (!isfinite(x)) return true; // it was not measured
+    mem_grow(&side->values, &side->capacity, side->count + 1, sizeof *side->values);
+    side->values[side->count++] = x;
+    return true;
+}
+
+static bool add_row(Comparisons *all, const Rows *r) {
+    int columns = rows_columns(r);
+    bool measured = false;
+    for (int i = 1; i < columns; i++) measured = measured || isfinite(rows_real(r, i));
+    if (!measured) return true;
+    Comparison *c = find(all, rows_text(r, 0));
+    if (columns == 4) {
+        c->value = rows_real(r, 1), c->low = rows_real(r, 2), c->high = rows_real(r, 3);
+        return true;
+    }
+    return (add_value(&c->a, r, 1) && (columns < 3 || add_value(&c->b, r, 2)));
+}
+
+// --- judging ---------------------------------------------------------------------------------------------
+
+static double mean_of(const Side *s) {
+    double sum = 0;
+    for (size_t i = 0; i < s->count; i++) sum += s->values[i];
+    return sum / (double)s->count;
+}
+
+// The reach of a side's mean to either side; NAN where one value tells none.
+static double reach_of(const Side *s, double level) {
+    double low, high;
+    if (s->count < 2) return NAN;
+    mean_interval(s->values, s->count, level, &low, &high);
+    return (high - low) / 2;
+}
+
+static void estimate(Comparison *c, int columns, double level) {
+    if (columns == 4) return;
+    double reach = reach_of(&c->a, level);
+    c->value = mean_of(&c->a);
+    if (columns == 3) {
+        reach = hypot(reach, reach_of(&c->b, level));
+        c->value -= mean_of(&c->b);
+    }
+    c->low = c->value - reach, c->high = c->value + reach;
+}
+
+static ClaimVerdict verdict_of(const Comparison *c) {
+    return c->low > 0 ? CLAIM_HOLDS : c->high < 0 ? CLAIM_DOES_NOT : CLAIM_UNDECIDED;
+}
+
+// One that does not hold says that the claim does not, one that is undecided leaves it so.
+static const Comparison *weakest(const Comparisons *all) {
+    static const int RANK[] = {[CLAIM_DOES_NOT] = 0, [CLAIM_UNDECIDED] = 1, [CLAIM_HOLDS] = 2};
+    const Comparison *out = NULL;
+    for (size_t i = 0; i < all->count; i++) {
+        const Comparison *c = &all->list[i];
+        int rank = RANK[verdict_of(c)], least = out ? RANK[verdict_of(out)] : 3;
+        if (rank < least || (rank == least && c->value < out->value)) out = c;
+    }
+    return out;
+}
+
+static void judge(Comparisons *all, int columns, ClaimJudgement *out) {
+    size_t held = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        estimate(&all->list[i], columns, 1 - 0.05 / (double)all->count);
+        held += verdict_of(&all->list[i]) == CLAIM_HOLDS;
+    }
+    const Comparison *c = weakest(all);
+    if (!c) return;
+    out->verdict = verdict_of(c);
+    text_printf(&out->why, "%s, margin %s", c->name, c->value >= 0 ? "+" : "");
+    if (c->low == c->high) text_printf(&out->why, "%.3g, counted", c->value);
+    else text_measured(&out->why, c->value, c->low, c->high);
+    if (c->a.count) text_printf(&out->why, ", %zu prompts", c->a.count + c->b.count);
+    if (all->count > 1) text_printf(&out->why, "; %zu of %zu comparisons hold", held, all->count);
+}
+
+bool claim_judge(Store *store, const CatalogueClaim *claim, ClaimJudgement *out, Error *e) {
+    Comparisons all = {0};
+    *out = (ClaimJudgement){.verdict = CLAIM_NOT_RUN};
+    if (!claim->query) return true;
+    Rows *r = rows_open(store, claim->query, e);
+    bool ok = r != NULL;
+    int columns = ok ? rows_columns(r) : 0;
+    if (ok && (columns < 2 || columns > 4))
+        ok = error_input(e, "the claim '%s': its query has %d columns", claim->claim, columns);
+    while (ok && rows_next(r)) ok = add_row(&all, r);
+    ok = rows_end(r, ok, e);
+    if (ok) judge(&all, columns, out);
+    release(&all);
+    if (ok) return true;
+    text_release(&out->why);
+    return error_within(e, "claim '%s, %s'", claim->paper, claim->where);
+}

@@ -1,0 +1,114 @@
+#include "harness/papers/computed.h"
+
+#include "harness/analysis/fits.h"
+#include "harness/analysis/stored.h"
+#include "harness/papers/print.h"
+#include "harness/papers/table.h"
+
+// --- fits ------------------------------------------------------------------------------------------------
+
+// The paper's law where a point has W = G; where none has, each step's own candidates, which take longer.
+static bool fit_points(const Points *points, double output, bool bonus_dropped, bool alone, Text *out,
+                       Error *e) {
+    Fit fit = {0};
+    Error none = {0};
+    FitOptions o = {
+        .bonus_dropped = bonus_dropped, .output = output, .resamples = 1000, .level = 0.95, .alone = alone};
+    bool ok = fit_run(points, &o, &fit, &none);
+    if (!ok) {
+        fit_release(&fit);
+        o.law = FIT_CORRECTED, o.resamples = 100;
+        none = (Error){0};
+        ok = fit_run(points, &o, &fit, &none);
+    }
+    if (ok) ok = fit_report_json(NULL, &o, &fit, out);
+    else if (none.kind == ERROR_SYSTEM) *e = none;
+    else {
+        text_puts(out, "null");
+        ok = true;
+    }
+    fit_release(&fit);
+    return ok;
+}
+
+static bool put_set(Store *store, const StoredSet *set, bool alone, Text *out, Error *e) {
+    Text tsv = {0};
+    Points points = {0};
+    Error none = {0};
+    double output = 0;
+    text_printf(out, "{\"points_of\": %s, \"fit\": ", set->points);
+    bool read = stored_points(store, set, &tsv, &output, &none) &&
+                points_parse(text_get(&tsv), tsv.length, set->title, &points, &none);
+    bool ok = read && fit_points(&points, output, set->bonus_dropped, alone, out, e);
+    if (!read && none.kind == ERROR_SYSTEM) *e = none;
+    else if (!read) {
+        text_puts(out, "null");
+        ok = true;
+    }
+    text_puts(out, "}");
+    points_release(&points);
+    text_release(&tsv);
+    return ok;
+}
+
+static bool put_fits(Store *store, int64_t run, bool alone, Text *out, Error *e) {
+    StoredSets sets = {0};
+    Error none = {0};
+    bool ok = stored_sets(store, run, &sets, &none) || none.kind != ERROR_SYSTEM;
+    if (!ok) *e = none;
+    text_puts(out, "\"fits\": [");
+    for (size_t i = 0; ok && i < sets.count; i++) {
+        text_puts(out, i ? ", " : "");
+        ok = put_set(store, &sets.sets[i], alone, out, e);
+    }
+    text_puts(out, "]");
+    stored_sets_release(&sets);
+    return ok;
+}
+
+// --- tables ----------------------------------------------------------------------------------------------
+
+static bool put_table(Store *store, int64_t run, const PublishedItem *item, Text *out, Error *e) {
+    Table t;
+    if (!table_make(store, run, item, &t, e)) return false;
+    bool ok = table_run_chosen(store, run, &t, e) && table_fields_json(&t, out);
+    table_release(&t);
+    return ok;
+}
+
+static bool put_tables(Store *store, int64_t run, Text *out, Error *e) {
+    const char *between = "";
+    text_puts(out, "\"tables\": [");
+    for (int i = 0; i < published_count; i++) {
+        bool named;
+        if (!table_run_names(store, run, published_items[i].name, &named, e)) return false;
+        if (!named) continue;
+        text_puts(out, between);
+        between = ", ";
+        if (!put_table(store, run, &published_items[i], out, e)) return false;
+    }
+    text_puts(out, "]");
+    return true;
+}
+
+// --- all of it -------------------------------------------------------------------------------------------
+
+static bool put_prediction(Store *store, int64_t run, const PredictionArguments *a, Text *out, Error *e) {
+    Prediction p;
+    text_puts(out, "\"prediction\": ");
+    bool ok = prediction_read(a, &p, e) && prediction_make(&p, store, run, e) && prediction_json(&p, out, e);
+    prediction_release(&p);
+    return ok;
+}
+
+bool computed_json(Store *store, int64_t run, const ComputedWanted *wanted, Text *out, Error *e) {
+    text_printf(out, "{\"run\": %lld", (long long)run);
+    if (wanted->fits) text_puts(out, ", ");
+    if (wanted->fits && !put_fits(store, run, wanted->alone, out, e)) return false;
+    if (wanted->tables) text_puts(out, ", ");
+    if (wanted->tables && !put_tables(store, run, out, e)) return false;
+    if (wanted->prediction) text_puts(out, ", ");
+    if (wanted->prediction && !put_prediction(store, run, wanted->prediction, out, e)) return false;
+    text_puts(out, "}");
+    return true;
+}

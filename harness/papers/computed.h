@@ -1,0 +1,20 @@
+// What figures and reports show that is not stored, but computed from what is: fitted laws, papers' numbers
+// beside ours, and prices on another machine. One JSON object, which their queries join (plots/plots.h):
+//
+//   {"run": its id,
+//    "fits": [{"points_of": [ids of points], "fit": what `fit --json` prints, or null}, ...],
+//    "tables": [what `table --format json` prints, ...] of the papers' items that the run is for,
+//    "prediction": what `simulate --json` prints}
+#pragma once
+#include "harness/analysis/prediction.h"
+
+typedef struct ComputedWanted {
+    bool fits;
+    bool alone; // without rivals and other assumptions, which take longer
+    bool tables;
+    const PredictionArguments *prediction; // NULL: none
+} ComputedWanted;
+
+// Estimates of the run must be there where tables are wanted (estimates_ensure). A run without a law to fit
+// has no fits, and a set that cannot be fitted has null: neither is an error.
+bool computed_json(Store *store, int64_t run, const ComputedWanted *wanted, Text *out, Error *e);

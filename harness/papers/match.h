@@ -1,0 +1,86 @@
+// Which of a run's points is compared with a published row, and in what it differs.
+//
+// A point fits a row by its method (below), its temperature, its dataset and its model.
+// Where the run has not the very model or dataset, one that can stand in for it is taken, and `why` says so;
+// where the method's parameters are others, the nearest is taken only if the paper has one setting of that
+// method.
+#pragma once
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "results/store.h"
+#include "results/published.h"
+
+// --- the points of a run, in groups
+
+typedef struct TableSeed {
+    int64_t point, baseline; // baseline 0: the point is one, or has none
+    const char *doubt;       // reasons to doubt its times (the view point_doubt); "" nothing
+} TableSeed;
+
+typedef struct TableGroup {
+    const char *model, *stand_in; // stand_in: "" is what its name says
+    const char *dtype, *device;   // it computed in and on; "" where that was not told
+    const char *dataset, *method, *decoder, *label;
+    const char *settings; // "max_tokens=64,temperature=0,...": all but the seed
+    const char *subtasks; // "qa=80,rag=80": prompts of each of Spec-Bench's
+    int64_t fit;          // that the point is one of (the view fitted); 0: none
+    const char *fitted;   // how; "" not
+    double temperature;
+    int number, prompts; // number: of the first point
+    size_t first, count; // of the seeds
+    bool used;           // stands beside a published row
+} TableGroup;
+
+typedef struct TablePoints {
+    TableGroup *groups; // (group_count), by number
+    TableSeed *seeds;   // (seed_count), group by group
+    size_t group_count, seed_count, group_capacity, seed_capacity;
+    char **texts; // that groups point to
+    size_t text_count, text_capacity;
+} TablePoints;
+
+// Of all points that have samples. False with e filled, and an empty list.
+bool table_points_read(Store *store, int64_t run, TablePoints *out, Error *e);
+void table_points_release(TablePoints *p); // takes an empty one
+
+// The value of a key of TableGroup.settings or subtasks, cut to `size`; false where there is none.
+bool table_setting(const char *settings, const char *key, char *out, size_t size);
+
+// --- points that a row means
+
+enum { MATCH_PARTS = 8 };
+
+typedef struct TableMatch {
+    const TableGroup *groups[MATCH_PARTS]; // (count): several only for a mean over subtasks
+    const char *subtasks[MATCH_PARTS];     // NULL: all of the dataset
+    int count;                             // 0: nothing fits
+    Text why;                              // what keeps the row from being compared; "": nothing
+} TableMatch;
+
+// Of several candidates for a method that the paper takes the fastest of, `faster` says which: the speed of a
+// group, below 0: unknown. False with e filled.
+typedef struct TableJudge {
+    bool (*speed)(void *state, const TableGroup *g, const char *subtask, double *out, Error *e);
+    void *state;
+} TableJudge;
+
+bool table_match(const Published *item, const PublishedRow *row, const TablePoints *points,
+                 const TableJudge *judge, TableMatch *out, Error *e);
+void table_match_release(TableMatch *m);
+
+// Whether `ours` is the row's model by name, but for case, order and what is neither letter nor digit
+// ("LLaMA-2-7B-Chat" is llama2-7b-chat); or is meant for it, as "reference for Vicuna-7B" is for Vicuna-7B.
+bool table_match_same_model(const PublishedRow *row, const char *ours);
+bool table_match_like_model(const PublishedRow *row, const char *ours);
+
+// --- a method as a published row writes it
+
+// Whether `text` names a method that there is and parameters that it has. False with e filled.
+bool method_text_check(const char *text, Error *e);
+
+bool method_text_open(const char *text);                         // it has a '*'
+bool method_text_same_method(const char *text, const char *ran); // whatever the parameters
+
+// How many parameters of `ran` are others than `text` says; each is added to `out` (may be NULL) as "W=5,
+// not 15". A text that no method parses (of an imported run) differs in nothing.
+int method_text_differences(const char *text, const char *ran, Text *out);

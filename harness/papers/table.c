@@ -1,0 +1,508 @@
+// See table.h. A published row gets our numbers beside it; they are compared only if model, dataset, dtype
+// and device are the published ones, and otherwise the row holds the reason.
+#include "harness/papers/table.h"
+
+#include "engine/base/memory.h"
+#include "harness/config/yaml.h"
+#include "harness/papers/match.h"
+#include "results/rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const Quantity UNKNOWN = {NAN, NAN, NAN};
+
+// --- rows
+
+const char *table_keep(Table *t, const char *text) {
+    mem_grow(&t->texts, &t->text_capacity, t->text_count + 1, sizeof *t->texts);
+    char *copy = mem_text(text, strlen(text));
+    if (copy) t->texts[t->text_count++] = copy;
+    return copy;
+}
+
+TableRow *table_add_row(Table *t) {
+    mem_grow(&t->rows, &t->row_capacity, t->row_count + 1, sizeof *t->rows);
+    TableRow *row = &t->rows[t->row_count++];
+    *row = (TableRow){.row = "",
+                      .model = "",
+                      .dataset = "",
+                      .task = "",
+                      .our_model = "",
+                      .our_dataset = "",
+                      .our_method = "",
+                      .published = "",
+                      .spread = "",
+                      .own_name = "",
+                      .why_not = "",
+                      .stand_in = "",
+                      .doubt = "",
+                      .note = "",
+                      .ours = UNKNOWN,
+                      .passes = {NAN, NAN, 0},
+                      .own = UNKNOWN,
+                      .difference = UNKNOWN,
+                      .above = UNKNOWN,
+                      .text = {NAN, NAN, NAN, NAN, NAN}};
+    return row;
+}
+
+void table_release(Table *t) {
+    for (size_t i = 0; i < t->text_count; i++) mem_free(t->texts[i]);
+    mem_free(t->texts);
+    mem_free(t->chosen);
+    mem_free(t->rows);
+    published_release(&t->item);
+    *t = (Table){0};
+}
+
+// --- which run a table is about
+
+// A config is read as a tree only: what names it must be found in configs of older programs, too.
+static bool lists(const YamlNode *root, const char *key, const char *name) {
+    const YamlNode *list = root->kind == NODE_MAP ? yaml_find(root, key) : NULL;
+    if (list && list->kind == NODE_VALUE) return strcmp(list->text, name) == 0;
+    for (const YamlNode *n = list ? list->first : NULL; n; n = n->next)
+        if (n->kind == NODE_VALUE && strcmp(n->text, name) == 0) return true;
+    return false;
+}
+
+static bool names_it(const char *config, const char *name) {
+    YamlTree tree = {0};
+    if (!yaml_parse(&tree, config, strlen(config), "config", NULL)) return false;
+    bool found = lists(tree.root, "tables", name) || lists(tree.root, "plots", name);
+    yaml_release(&tree);
+    return found;
+}
+
+// Of the runs of this kind the newest that is called so, or whose config names it.
+static bool find_named(Store *store, const char *name, const char *kind, int64_t *run, Error *e) {
+    static const char SQL[] = "SELECT id, name, config FROM run WHERE kind = ?1 AND (EXISTS (SELECT 1 FROM "
+                              "point JOIN sample ON point_id ="
+                              " point.id WHERE run_id = run.id) OR EXISTS (SELECT 1 FROM attempt JOIN "
+                              "surface ON attempt_id = attempt.id"
+                              " WHERE run_id = run.id)) ORDER BY id DESC";
+    Rows *r = rows_open(store, SQL, e);
+    if (!r) return false;
+    *run = 0;
+    rows_bind_text(r, 1, strcmp(kind, "sweep") == 0 ? kind : "surface");
+    while (!*run && rows_next(r))
+        if (strcmp(rows_text(r, 1), name) == 0 || names_it(rows_text(r, 2), name)) *run = rows_int(r, 0);
+    return rows_end(r, true, e);
+}
+
+bool table_run_names(Store *store, int64_t run, const char *item, bool *names, Error *e) {
+    Rows *r = rows_open(store, "SELECT name, coalesce(config, '') FROM run WHERE id = ?1", e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    *names = rows_next(r) && (strcmp(rows_text(r, 0), item) == 0 || names_it(rows_text(r, 1), item));
+    return rows_end(r, true, e);
+}
+
+bool table_run_find(Store *store, const char *name, const char *kind, int64_t *run, Error *e) {
+    static const char ANY[] = "SELECT max(run_id) FROM attempt JOIN surface ON attempt_id = attempt.id";
+    if (!find_named(store, name, kind, run, e)) return false;
+    return *run || strcmp(kind, "surface") != 0 || rows_one_int(store, ANY, 0, run, e);
+}
+
+// --- what it chose ---------------------------------------------------------------------------------------
+
+static bool add_chosen(Table *t, const char *text) {
+    mem_grow(&t->chosen, &t->chosen_capacity, t->chosen_count + 1, sizeof *t->chosen);
+    t->chosen[t->chosen_count++] = table_keep(t, text);
+    return true;
+}
+
+static bool add_list(Table *t, const char *config) {
+    YamlTree tree = {0};
+    bool ok = true;
+    if (!yaml_parse(&tree, config, strlen(config), "config", NULL)) return true;
+    const YamlNode *list = tree.root->kind == NODE_MAP ? yaml_find(tree.root, "chosen") : NULL;
+    if (list && list->kind == NODE_VALUE) ok = add_chosen(t, list->text);
+    for (const YamlNode *n = list ? list->first : NULL; ok && n; n = n->next)
+        ok = n->kind != NODE_VALUE || add_chosen(t, n->text);
+    yaml_release(&tree);
+    return ok;
+}
+
+static bool add_left_out(Store *store, int64_t run, Table *t, Error *e) {
+    bool ok = true;
+    Rows *r = rows_open(
+        store,
+        "SELECT 'left out: ' || name FROM content WHERE run_id = ?1 AND kind = 'left out' ORDER BY name", e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    while (ok && rows_next(r)) ok = add_chosen(t, rows_text(r, 0));
+    return rows_end(r, ok, e);
+}
+
+bool table_run_chosen(Store *store, int64_t run, Table *t, Error *e) {
+    bool ok = true;
+    Rows *r = rows_open(store, "SELECT config FROM run WHERE id = ?1 AND config IS NOT NULL", e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    if (rows_next(r)) ok = add_list(t, rows_text(r, 0));
+    return rows_end(r, ok, e) && add_left_out(store, run, t, e);
+}
+
+// --- tables of steps of given shapes
+
+// ?1 the run; columns: what the row is, the value, the model, what that stands in for, how it was run.
+static const char SLOWDOWN[] =
+    "SELECT 'context ' || context || ', k ' || k || ', w ' || w, slowdown, model.name, coalesce(stand_in, "
+    "''), layout ||"
+    " iif(context IN (SELECT context FROM drifted WHERE run_id = ?1), ', the machine changed meanwhile', '')"
+    " FROM surface AS s JOIN attempt ON attempt.id = attempt_id JOIN model ON model.id = model_id"
+    " WHERE run_id = ?1 AND s.kind = 'step' AND k IS NOT NULL AND slowdown IS NOT NULL ORDER BY context, k, "
+    "w";
+
+static const char CACHE[] =
+    "SELECT 'context ' || max(context), 1.0 * max(context) / min(json_extract(shape, '$.window'), "
+    "max(context)),"
+    " model.name, coalesce(stand_in, ''), 'counted' FROM surface JOIN attempt ON attempt.id = attempt_id"
+    " JOIN model ON model.id = model_id WHERE run_id = ?1 AND json_extract(shape, '$.window') > 0 GROUP BY "
+    "model_id";
+
+// The newest of this name with the window on, and with it off, as their command lines say: whole texts, and
+// steps of one row.
+static const char WINDOW[] =
+    "WITH t AS (SELECT run.id AS run, s.kind, s.context, s.rows, s.median_ns, s.model_id, EXISTS "
+    "(SELECT 1 FROM json_each(argv) AS a LEFT JOIN json_each(argv) AS b ON b.key = a.key + 1"
+    " WHERE a.value = '--sliding-window' AND b.value = 'off' OR a.value = '--sliding-window=off') AS off"
+    " FROM run JOIN attempt ON run_id = run.id JOIN surface AS s ON attempt_id = attempt.id"
+    " WHERE run.name = (SELECT name FROM run WHERE id = ?1)"
+    " AND k = 1 AND (s.kind = 'step' AND w = 0 OR s.kind = 'prefill')),"
+    " n AS (SELECT off, max(run) AS run FROM t GROUP BY off)"
+    " SELECT iif(x.kind = 'prefill', 'prefill of ' || x.rows, 'a step at ' || x.context),"
+    " y.median_ns / x.median_ns, model.name, coalesce(stand_in, ''),"
+    " iif(x.kind = 'prefill', 'chunks of at most 1,024', 'one row')"
+    " FROM t AS x JOIN t AS y ON y.kind = x.kind AND y.context = x.context AND y.rows = x.rows AND y.off AND"
+    " NOT x.off JOIN model ON model.id = x.model_id"
+    " WHERE x.run = (SELECT run FROM n WHERE NOT off) AND y.run = (SELECT run FROM n WHERE off)"
+    " ORDER BY x.kind, x.rows, x.context";
+
+static const char *query_of(const char *measure) {
+    return strcmp(measure, "slowdown") == 0       ? SLOWDOWN
+           : strcmp(measure, "cache_saving") == 0 ? CACHE
+                                                  : WINDOW;
+}
+
+static const char *why_not(const PublishedRow *p, bool measured) {
+    if (strcmp(p->value, "NA") == 0) return "not legible in what we have";
+    if (!measured) return "not measured";
+    return *p->device ? "" : "the paper names no device";
+}
+
+static bool add_published_step(Table *t, const PublishedRow *p, bool measured) {
+    TableRow *row = table_add_row(t);
+    if (!row) return false;
+    row->row = p->row;
+    row->model = p->model;
+    row->metric = p->metric;
+    row->published = p->value;
+    row->measure = published_metric(&t->item, p->metric)->measure;
+    row->why_not = why_not(p, measured);
+    row->note = p->note;
+    return true;
+}
+
+static bool add_own_step(Table *t, const PublishedMetric *metric, const Rows *r) {
+    TableRow *row = table_add_row(t);
+    if (!row) return false;
+    bool is_published = table_match_same_model(&t->item.rows[0], rows_text(r, 2));
+    row->row = table_keep(t, rows_text(r, 0));
+    row->metric = metric->name;
+    row->measure = metric->measure;
+    row->ours.value = rows_real(r, 1);
+    row->our_model = table_keep(t, rows_text(r, 2));
+    row->stand_in =
+        table_keep(t, *rows_text(r, 3) || is_published ? rows_text(r, 3) : "no model of the paper");
+    row->our_method = table_keep(t, rows_text(r, 4));
+    return (row->row && row->our_model && row->stand_in && row->our_method);
+}
+
+static bool table_surface_fill(Store *store, int64_t run, Table *t, Error *e) {
+    const PublishedMetric *metric = &t->item.metrics[0];
+    size_t published = t->item.row_count;
+    bool ok = true;
+    Rows *r = rows_open(store, query_of(metric->measure), e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    for (size_t i = 0; ok && i < published; i++) ok = add_published_step(t, &t->item.rows[i], true);
+    while (ok && rows_next(r)) ok = add_own_step(t, metric, r);
+    ok = rows_end(r, ok, e);
+    for (size_t i = 0; ok && i < published && t->row_count == published; i++)
+        t->rows[i].why_not = why_not(&t->item.rows[i], false);
+    return ok;
+}
+
+// --- a table of points
+
+// A table while it is made.
+typedef struct Maker {
+    Store *store;
+    int64_t run;
+    Table *t;
+    TablePoints points;
+    TableAsk ask;
+} Maker;
+
+// --- rows ------------------------------------------------------------------------------------------------
+
+// A model that the paper does not name stands in for its own, whatever else it may be.
+static const char *stand_in_of(const Maker *m, const TableGroup *g) {
+    if (*g->stand_in) return g->stand_in;
+    for (size_t i = 0; i < m->t->item.row_count; i++)
+        if (table_match_same_model(&m->t->item.rows[i], g->model)) return "";
+    return "no model of the paper";
+}
+
+// A label as the config gives it, but for the seed where there are several.
+static const char *keep_label(Table *t, const TableGroup *g) {
+    Text text = {0};
+    const char *seed = g->count > 1 ? strstr(g->label, " seed=") : NULL;
+    text_add(&text, g->label, seed ? (size_t)(seed - g->label) : strlen(g->label));
+    if (seed) text_puts(&text, seed + 1 + strcspn(seed + 1, " "));
+    const char *kept = table_keep(t, text_get(&text));
+    text_release(&text);
+    return kept;
+}
+
+// Of all points that the row's number is a mean of.
+static const char *keep_doubts(Maker *m, const TableMatch *match) {
+    Text text = {0};
+    for (int i = 0; i < match->count; i++)
+        for (size_t k = 0; k < match->groups[i]->count; k++) {
+            const TableSeed *s = &m->points.seeds[match->groups[i]->first + k];
+            if (*s->doubt) text_printf(&text, "%s%s", text.length ? "; " : "", s->doubt);
+        }
+    const char *kept = table_keep(m->t, text_get(&text));
+    text_release(&text);
+    return kept;
+}
+
+static bool describe_ours(Maker *m, const TableMatch *match, TableRow *row, Error *e) {
+    const TableGroup *g = match->groups[0];
+    row->point = g->number;
+    row->seeds = (int)g->count;
+    row->our_model = table_keep(m->t, g->model);
+    row->our_dataset = table_keep(m->t, g->dataset);
+    row->our_method = quantity_is_fitted(row->measure) ? table_keep(m->t, g->fitted) : keep_label(m->t, g);
+    row->stand_in = table_keep(m->t, stand_in_of(m, g));
+    if (quantity_is_time(row->measure)) row->doubt = keep_doubts(m, match);
+    return quantity_is_fitted(row->measure) || table_ask_text(&m->ask, g, &row->text, e);
+}
+
+// Nothing of ours stands beside the row.
+static bool forget(TableRow *row) {
+    row->own = row->above = UNKNOWN;
+    row->own_name = "";
+    return true;
+}
+
+// As papers print a spread over runs: of one point, on all its prompts.
+static bool fill_passes(Maker *m, const TableMatch *match, TableRow *row, Error *e) {
+    if (match->count != 1 || match->groups[0]->count != 1 || match->subtasks[0]) return true;
+    const TableSeed *s = &m->points.seeds[match->groups[0]->first];
+    return quantity_passes(m->store, s->point, s->baseline, row->measure, &row->passes, e);
+}
+
+static bool fill_quantities(Maker *m, const TableMatch *match, int parity, TableRow *row, Error *e) {
+    const char *own = quantity_own(row->measure);
+    TableQuestion ours = {.measure = row->measure, .parity = parity}, beside = ours, above = ours;
+    beside.measure = own;
+    above.above = true;
+    if (own) row->own_name = own;
+    return table_ask_match(&m->ask, match, &ours, &row->ours, e) &&
+           (!own || table_ask_match(&m->ask, match, &beside, &row->own, e)) &&
+           (!quantity_is_quality(row->measure) || table_ask_match(&m->ask, match, &above, &row->above, e)) &&
+           (parity >= 0 || fill_passes(m, match, row, e)) &&
+           (isfinite(row->ours.value) ? describe_ours(m, match, row, e) : forget(row));
+}
+
+// Filled only where nothing speaks against it.
+static bool compare(const Maker *m, const TableMatch *match, TableRow *row) {
+    char *end;
+    double published = strtod(row->published, &end);
+    const char *why = match->why.length ? text_get(&match->why) : "";
+    if (*end) why = strcmp(row->published, "NA") == 0 ? "not legible in what we have" : "not one number";
+    else if (!match->count)
+        why = strcmp(row->measure, "-") == 0 ? "not a measurement" : "not measured in this run";
+    else if (!isfinite(row->ours.value))
+        why = quantity_is_fitted(row->measure) ? "these points are not fitted: 'outpace fit RUN' does it"
+                                               : "not measured in this run";
+    row->why_not = table_keep(m->t, why);
+    if (*why) return true;
+    row->difference =
+        (Quantity){row->ours.value - published, row->ours.low - published, row->ours.high - published};
+    return true;
+}
+
+// The group, and of a number that is fitted to many points all of these.
+static void mark(Maker *m, const TableGroup *g, const char *measure) {
+    bool fitted = quantity_is_fitted(measure) && g->fit;
+    for (size_t k = 0; k < m->points.group_count; k++)
+        if (&m->points.groups[k] == g || (fitted && m->points.groups[k].fit == g->fit))
+            m->points.groups[k].used = true;
+}
+
+static bool add_published(Maker *m, const PublishedRow *p, Error *e) {
+    TableJudge judge = {table_ask_speed, &m->ask};
+    TableMatch match;
+    TableRow *row = table_add_row(m->t);
+    if (!row || !table_match(&m->t->item, p, &m->points, &judge, &match, e)) return false;
+    row->row = p->row;
+    row->model = p->model;
+    row->dataset = p->dataset;
+    row->task = p->task;
+    row->metric = p->metric;
+    row->published = p->value;
+    row->spread = p->spread;
+    row->note = p->note;
+    row->measure = published_metric(&m->t->item, p->metric)->measure;
+    bool ok = (!match.count || fill_quantities(m, &match, -1, row, e)) && compare(m, &match, row);
+    for (int i = 0; i < match.count; i++) mark(m, match.groups[i], row->measure);
+    table_match_release(&match);
+    return ok;
+}
+
+// What the paper takes the fastest of, chosen on the even prompts and scored on the odd ones.
+static bool add_halves(Maker *m, const PublishedRow *p, Error *e) {
+    TableJudge judge = {table_ask_even_speed, &m->ask};
+    TableMatch match;
+    const char *measure = published_metric(&m->t->item, p->metric)->measure;
+    if (!strstr(p->method, "=*") || quantity_best(measure) || quantity_is_fitted(measure)) return true;
+    if (!table_match(&m->t->item, p, &m->points, &judge, &match, e)) return false;
+    TableRow *row = match.count ? table_add_row(m->t) : NULL;
+    bool ok = row != NULL || !match.count;
+    if (row) {
+        Text name = {0};
+        text_printf(&name, "%s, even to odd", p->row);
+        row->row = table_keep(m->t, text_get(&name));
+        text_release(&name);
+        row->model = p->model;
+        row->dataset = p->dataset;
+        row->metric = p->metric;
+        row->measure = measure;
+        row->note = "chosen on even prompts, scored on odd ones";
+        ok = fill_quantities(m, &match, 1, row, e);
+    }
+    table_match_release(&match);
+    return ok;
+}
+
+static bool add_own(Maker *m, const TableGroup *g, const PublishedMetric *metric, Error *e) {
+    TableMatch match = {.groups = {g}, .count = 1};
+    TableRow *row = table_add_row(m->t);
+    if (!row) return false;
+    row->metric = metric->name;
+    row->measure = metric->measure;
+    row->row = "ours";
+    if (!fill_quantities(m, &match, -1, row, e)) return false;
+    if (!isfinite(row->ours.value)) m->t->row_count--; // it has no such quantity
+    return true;
+}
+
+static bool is_meant(const Published *item, const TableGroup *g) {
+    for (size_t i = 0; i < item->row_count; i++)
+        if (table_match_like_model(&item->rows[i], g->model)) return true;
+    return false;
+}
+
+// Where some models of the run are meant for models of the paper, others belong to another table.
+static void drop_others(Maker *m) {
+    bool any = false;
+    for (size_t i = 0; i < m->points.group_count; i++)
+        any = any || is_meant(&m->t->item, &m->points.groups[i]);
+    for (size_t i = 0; any && i < m->points.group_count; i++)
+        if (!is_meant(&m->t->item, &m->points.groups[i])) m->points.groups[i].used = true;
+}
+
+static bool add_owns(Maker *m, Error *e) {
+    const Published *item = &m->t->item;
+    for (size_t i = 0; i < m->points.group_count; i++) {
+        const TableGroup *g = &m->points.groups[i];
+        if (g->used) continue;
+        for (int k = 0; k < item->metric_count; k++) {
+            const char *measure = item->metrics[k].measure;
+            if (strcmp(measure, "-") != 0 && !quantity_best(measure) && !add_own(m, g, &item->metrics[k], e))
+                return false;
+            mark(m, g, measure);
+        }
+    }
+    return true;
+}
+
+// --- about the run ---------------------------------------------------------------------------------------
+
+// Machine and day are those of its last start; the command is that of its first, which says what was run.
+static bool read_about(const Maker *m, Error *e) {
+    static const char SQL[] =
+        "SELECT 'run ' || run.id || ', ' || run.name || coalesce(', ' || unfinished, '') || ', outpace ' || "
+        "run.version,"
+        " coalesce(coalesce(gpu || ' beside ', '') || cpu || coalesce(', ' || cores || ' cores', ''), 'a "
+        "machine that is not told'),"
+        " strftime('%Y-%m-%d', attempt.started, 'unixepoch'), CASE json_extract(first.argv, '$[0]') WHEN "
+        "'outpace' THEN '' ELSE 'outpace ' END || (SELECT group_concat(value, ' ') FROM "
+        "json_each(first.argv))"
+        " FROM run JOIN run_state ON run_state.run_id = run.id JOIN attempt ON attempt.run_id = run.id"
+        " JOIN environment ON environment.id = attempt.environment_id JOIN attempt AS first ON first.id ="
+        " (SELECT min(id) FROM attempt WHERE attempt.run_id = run.id)"
+        " WHERE run.id = ?1 ORDER BY attempt.id DESC LIMIT 1";
+    Rows *r = rows_open(m->store, SQL, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, m->run);
+    bool found = rows_next(r);
+    m->t->run = table_keep(m->t, found ? rows_text(r, 0) : "");
+    m->t->machine = table_keep(m->t, found ? rows_text(r, 1) : "");
+    m->t->date = table_keep(m->t, found ? rows_text(r, 2) : "");
+    m->t->command = table_keep(m->t, found ? rows_text(r, 3) : "");
+    return rows_end(r, true, e) && ((m->t->run && m->t->machine && m->t->date && m->t->command));
+}
+
+// Tokens that its adapters and heads learnt from, as 'outpace train' says in their config.json: where they
+// are not the same, or not known of all.
+static bool read_unlike(const Maker *m, Error *e) {
+    static const char SQL[] =
+        "SELECT group_concat(name || ' ' || iif(tokens, printf('%.3g million tokens', 1e-6 * tokens),"
+        " 'not known'), ', ') FROM (SELECT DISTINCT run_id, model.name || iif(method = 'medusa', ' (heads)', "
+        "' (adapter)') "
+        "AS name,"
+        " CASE method WHEN 'medusa' THEN coalesce(json_extract(shape, '$.parts.heads.trained_tokens'),"
+        " json_extract(shape, '$.parts.adapter.trained_tokens'))"
+        " ELSE json_extract(shape, '$.parts.adapter.trained_tokens') END AS tokens"
+        " FROM point JOIN model ON model.id = model_id WHERE run_id = ?1 AND method IN ('kangaroo', 'medusa')"
+        " ORDER BY point.number)"
+        " GROUP BY run_id HAVING count(*) > 1 AND (count(tokens) < count(*) OR min(tokens) <> max(tokens))";
+    Rows *r = rows_open(m->store, SQL, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, m->run);
+    m->t->unlike = table_keep(m->t, rows_next(r) ? rows_text(r, 0) : "");
+    return rows_end(r, true, e) && (m->t->unlike);
+}
+
+static bool make(Maker *m, Error *e) {
+    const Published *item = &m->t->item;
+    const PublishedMetric *speedup = published_metric(item, "speedup");
+    const char *by = speedup ? speedup->measure : "speedup";
+    if (!read_about(m, e) || !read_unlike(m, e)) return false;
+    if (strcmp(item->kind, "sweep") != 0) return table_surface_fill(m->store, m->run, m->t, e);
+    if (!table_points_read(m->store, m->run, &m->points, e) ||
+        !table_ask_open(&m->ask, m->store, &m->points, by))
+        return false;
+    for (size_t i = 0; i < item->row_count; i++)
+        if (!add_published(m, &item->rows[i], e) || !add_halves(m, &item->rows[i], e)) return false;
+    drop_others(m);
+    return add_owns(m, e);
+}
+
+bool table_make(Store *store, int64_t run, const PublishedItem *item, Table *out, Error *e) {
+    Maker m = {.store = store, .run = run, .t = out};
+    *out = (Table){.name = item->name};
+    bool ok = published_open(&out->item, item, e) && make(&m, e);
+    table_ask_release(&m.ask);
+    table_points_release(&m.points);
+    if (!ok) table_release(out);
+    return ok;
+}

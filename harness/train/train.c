@@ -1,0 +1,406 @@
+// A training run: what models and adapters have in common, and below it adapters and heads. A model's own
+// part is in harness/commands/train.c. A run can be killed at any moment: checkpoint, losses and result each
+// appear whole or not at all, and the same command resumes from the last checkpoint.
+#include "harness/train/train.h"
+
+#include "engine/base/clock.h"
+#include "engine/base/memory.h"
+#include "engine/model/identity.h"
+#include "harness/program/command.h"
+#include "harness/program/interrupt.h"
+#include "harness/program/shape_text.h"
+#include "harness/program/terminal.h"
+#include "harness/prompts/documents.h"
+#include "plots/plots.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const double SECONDS_BETWEEN_LINES = 10, SECONDS_ON_A_TERMINAL = 0.5;
+
+static double now(void) { return clock_now(clock_monotonic()); }
+
+// --- reading ----------------------------------------------------------------------------------------------
+
+// Notes the origin of the corpus's last document, unless it is noted already: corpus_add skips short texts.
+static void note_origin(TrainRun *r, size_t bytes) {
+    size_t documents = r->corpus.documents;
+    mem_grow(&r->origins, &r->origin_capacity, documents, sizeof *r->origins);
+    if (documents && !r->origins[documents - 1].bytes)
+        r->origins[documents - 1] = (DocumentOrigin){r->reading, bytes};
+}
+
+// Adds BOS, the text, EOS.
+static bool take_document(void *state, const char *text, size_t n, Error *e) {
+    TrainRun *r = state;
+    IdList ids = {0};
+    bool ok = tokenizer_encode(r->tokenizer, text, n, true, &ids, e);
+    if (ok) {
+        mem_grow(&ids.ids, &ids.capacity, ids.count + 1, sizeof *ids.ids);
+        ids.ids[ids.count++] = r->eos;
+        corpus_add(&r->corpus, ids.ids, ids.count);
+        note_origin(r, n);
+    }
+    ids_release(&ids);
+    return ok && progress_say(&r->file.config.progress, "reading the text", -1, e);
+}
+
+static bool read_text(TrainRun *r, Error *e) {
+    const TrainFile *f = &r->file;
+    double start = now();
+    for (r->reading = 0; r->reading < f->files.count; r->reading++)
+        if (!documents_read(&f->files.items[r->reading], 1, f->separator, take_document, r, e)) return false;
+    line_clear(&r->line);
+    fprintf(stderr, "text      %zu documents, %zu tokens, read in %.1f s\n", r->corpus.documents,
+            r->corpus.count, now() - start);
+    return true;
+}
+
+static bool open_trainer(TrainRun *r, Error *e) {
+    if (!trainer_open(&r->trainer, &r->file.config, &r->corpus, e)) return error_within(e, "train");
+    const Trainer *t = &r->trainer;
+    const Network *n = &t->networks[0];
+    fprintf(stderr, "%-9s %zu parameters, kernels %s, %d threads\n", t->config.adapter ? "adapter" : "model",
+            trainer_parameters(t), n->kernels->name, pool_threads(n->pool));
+    fprintf(stderr, "split     %zu documents to learn from, %zu held out\n", t->feed.count,
+            t->held_out.count);
+    return true;
+}
+
+// "OUT.losses.tsv", next to the checkpoint.
+static char *losses_path(const TrainRun *r) {
+    int n = (int)(strlen(r->checkpoint) - strlen(".checkpoint"));
+    return mem_printf("%.*s.losses.tsv", n, r->checkpoint);
+}
+
+// Whether the run may write its files. A checkpoint that it resumes from is checked when it is read.
+static bool check_place(TrainRun *r, Error *e) {
+    if (r->looks) return true;
+    bool replaces = r->fresh && !r->out.force && file_exists(r->checkpoint) && !checkpoint_is(r->checkpoint);
+    if (replaces)
+        return error_input(e, "'%s' is there, and is not a checkpoint: give another directory, or --force",
+                           r->checkpoint);
+    char *losses = losses_path(r);
+    bool ok = output_check(&r->out, losses, &(OutputKind){.start = curve_heads}, e) &&
+              export_check(r->file.out, r->adapter, r->file.tokenizer, &r->out, e) &&
+              output_check(&r->out, r->checkpoint, &(OutputKind){0}, e);
+    mem_free(losses);
+    return ok;
+}
+
+// A checkpoint is written before the previous one is removed, and the model next to both.
+static bool check_room(const TrainRun *r, Error *e) {
+    if (r->looks) return true;
+    double checkpoint = 3 * sizeof(float), model = sizeof(uint16_t),
+           first = file_exists(r->checkpoint) ? 1 : 2;
+    return file_has_room(r->checkpoint,
+                         (double)trainer_parameters(&r->trainer) * (first * checkpoint + model),
+                         "checkpoints and the model", e);
+}
+
+// Lost points leave only a gap in the curve.
+static void read_curve(TrainRun *r) {
+    static const size_t MOST = 64u << 20;
+    char *path = losses_path(r), *text = NULL;
+    size_t n;
+    if (file_exists(path) && file_read(path, MOST, &text, &n, NULL))
+        curve_read(&r->curve, text, n, r->trainer.step);
+    mem_free(text);
+    mem_free(path);
+}
+
+static bool write_curve(TrainRun *r, Error *e) {
+    const OutputKind kind = {.start = curve_heads};
+    Output out = {.force = r->out.force};
+    char *path = losses_path(r);
+    Text text = {0};
+    curve_write(&r->curve, &text);
+    bool ok = output_add(&out, path, &kind, text_get(&text), text.length, e) && output_finish(&out, e);
+    output_release(&out);
+    text_release(&text);
+    mem_free(path);
+    return ok;
+}
+
+static bool resume(TrainRun *r, Error *e) {
+    if (r->fresh || !file_exists(r->checkpoint)) return true;
+    if (!checkpoint_read(&r->trainer, r->checkpoint, e)) return false;
+    read_curve(r);
+    fprintf(stderr, "resumed   at step %d from %s\n", r->trainer.step, SHOWN(r->checkpoint));
+    return true;
+}
+
+// The format of a picture by its extension.
+static bool format_of(const char *path, PlotFormat *out, Error *e) {
+    const char *dot = strrchr(path, '.');
+    for (*out = PLOT_SVG; dot && *out <= PLOT_PDF; (*out)++)
+        if (strcmp(plot_format_names[*out], dot + 1) == 0) return true;
+    return error_input(e, "--figure '%s' must end in .svg, .png or .pdf", path);
+}
+
+bool train_run_open(TrainRun *r, Error *e) {
+    PlotFormat format;
+    if (r->figure && !format_of(r->figure, &format, e)) return false;
+    r->held_out = NAN;
+    r->file.config.progress = line_progress(&r->line);
+    size_t n = strlen(r->file.out);
+    while (n > 1 && r->file.out[n - 1] == '/') n--;
+    r->checkpoint = mem_printf("%.*s.checkpoint", (int)n, r->file.out); // next to the directory, not in it
+    return check_place(r, e) && read_text(r, e) && open_trainer(r, e) && check_room(r, e) && resume(r, e);
+}
+
+void train_run_close(TrainRun *r) {
+    trainer_close(&r->trainer);
+    corpus_release(&r->corpus);
+    mem_free(r->checkpoint);
+    mem_free(r->origins);
+    curve_release(&r->curve);
+    output_release(&r->out);
+    train_file_release(&r->file);
+}
+
+// --- reporting --------------------------------------------------------------------------------------------
+
+static void show_progress(TrainRun *r, const TrainedStep *s) {
+    const Trainer *t = &r->trainer;
+    double at = now(), wait = r->line.terminal ? SECONDS_ON_A_TERMINAL : SECONDS_BETWEEN_LINES;
+    int steps = t->config.optimizer.steps;
+    if (at - r->shown < wait && t->step < steps) return;
+    double speed = (double)(t->step - r->shown_step) * t->config.batch / (at - r->shown);
+    int left = (int)((at - r->start) / (t->step - r->first_step) * (steps - t->step));
+    Text text = {0};
+    text_printf(&text, "step %d of %d  loss %.4f  gradient %.3f  rate %.2e  %.0f tokens/s  %d:%02d:%02d left",
+                t->step, steps, s->loss, s->length, s->rate, speed, left / 3600, left / 60 % 60, left % 60);
+    line_show(&r->line, text_get(&text));
+    text_release(&text);
+    r->shown = at;
+    r->shown_step = t->step;
+}
+
+// Agreement is with the target or teacher, so a model without a teacher has none.
+bool train_run_held_out(TrainRun *r, Error *e) {
+    Trainer *t = &r->trainer;
+    r->held_out = trainer_held_out(t);
+    if (t->failure.kind != ERROR_NONE) {
+        if (e) *e = t->failure;
+        return false;
+    }
+    if (!t->held_out.count) return true;
+    if (!isfinite(r->held_out))
+        return error_input(e, "the held-out loss of '%s' is not finite at step %d: try a lower rate",
+                           r->file.out, t->step);
+    printf("%sstep %d  held-out loss %.4f", r->line.terminal ? "\n" : "", t->step, r->held_out);
+    for (int i = 0; t->target.head && i < t->count; i++)
+        printf("%s%.1f%%", i ? ", " : "  agreement ", 100 * t->agreement[i]);
+    puts("");
+    curve_add(&r->curve, t->step, NAN, r->held_out);
+    return true;
+}
+
+// --- steps ------------------------------------------------------------------------------------------------
+
+enum { POINTS = 1000 }; // of the curve, at most
+
+static bool one_step(TrainRun *r, Error *e) {
+    Trainer *t = &r->trainer;
+    TrainedStep s = trainer_step(t);
+    if (t->failure.kind != ERROR_NONE) {
+        if (e) *e = t->failure;
+        return false;
+    }
+    show_progress(r, &s);
+    int apart = t->config.optimizer.steps / POINTS + 1;
+    if (t->step % apart == 0) curve_add(&r->curve, t->step, s.loss, NAN);
+    return isfinite(s.loss) ||
+           error_input(e, "the loss of '%s' is not finite at step %d: try a lower rate or a longer warmup",
+                       r->file.out, t->step);
+}
+
+// An interrupt waits until both files are written.
+static bool save(TrainRun *r, Error *e) {
+    interrupt_wait(true);
+    bool ok = checkpoint_write(&r->trainer, r->checkpoint, e) && write_curve(r, e);
+    interrupt_wait(false);
+    return ok;
+}
+
+// Steps, with held-out losses and checkpoints in between. An interrupted step leaves no trace.
+static bool take_steps(TrainRun *r, Error *e) {
+    Trainer *t = &r->trainer;
+    int end = t->config.optimizer.steps;
+    bool ok = true;
+    if (r->stop_after && r->stop_after < end - t->step) end = t->step + r->stop_after;
+    r->start = r->shown = now();
+    r->first_step = r->shown_step = t->step;
+    while (ok && t->step < end) {
+        ok = one_step(r, e);
+        if (!ok || t->step == end) break;
+        ok = t->step % r->file.held_out_every != 0 || train_run_held_out(r, e);
+        if (ok && t->step % r->file.checkpoint_every == 0 && !save(r, e)) return false;
+    }
+    if (r->line.there) fputs("\n", stderr);
+    return (ok || t->failure.kind == ERROR_INTERRUPTED) && save(r, e);
+}
+
+bool train_run_figure(const TrainRun *r, Error *e) {
+    if (!r->figure) return true;
+    Output out = {.force = r->out.force};
+    PlotOptions o = {0};
+    PlotLosses l = {.title = r->file.out, .count = r->curve.count};
+    double *numbers = mem_new(3 * l.count + 1, sizeof *numbers);
+    for (size_t i = 0; i < l.count; i++) {
+        numbers[i] = r->curve.points[i].step;
+        numbers[l.count + i] = r->curve.points[i].loss;
+        numbers[2 * l.count + i] = r->curve.points[i].held_out;
+    }
+    l.steps = numbers;
+    l.series[0] = numbers + l.count;
+    l.series[1] = numbers + 2 * l.count;
+    bool ok = format_of(r->figure, &o.format, e) && plot_losses(&l, &o, r->figure, &out, e) &&
+              output_finish(&out, e);
+    output_release(&out);
+    mem_free(numbers);
+    return ok;
+}
+
+static void show_curve(const TrainRun *r) {
+    Text text = {0};
+    curve_draw(&r->curve, &text);
+    fputs(text_get(&text), stdout);
+    text_release(&text);
+}
+
+bool train_run(TrainRun *r, bool *done, int *code, Error *e) {
+    if (!take_steps(r, e)) return false;
+    *done = r->trainer.step == r->trainer.config.optimizer.steps;
+    assert(r->trainer.step <= r->trainer.config.optimizer.steps);
+    if (*done) {
+        bool ok = train_run_held_out(r, e) && write_curve(r, e);
+        if (ok) show_curve(r);
+        return ok;
+    }
+    fprintf(stderr, "stopped   after step %d; the same command resumes from %s\n", r->trainer.step,
+            SHOWN(r->checkpoint));
+    if (r->trainer.failure.kind == ERROR_INTERRUPTED) *code = EXIT_INTERRUPTED;
+    return true;
+}
+
+// --- adapters and heads -----------------------------------------------------------------------------------
+
+enum { MOST_ROWS = TREE_MAX_NODES };
+
+typedef struct AdapterRun {
+    TrainRun run;
+    FrozenModel target;
+} AdapterRun;
+
+bool frozen_open(FrozenModel *f, const char *dir, const TrainConfig *c, Line *line, Error *e) {
+    EngineOptions o = {.backend = {.threads = c->threads,
+                                   .progress = line_progress(line),
+                                   .context = c->shape.context,
+                                   .max_nodes = c->pass}};
+    BackendReport report;
+    char identity[SHA256_TEXT];
+    if (!engine_open(&f->engine, dir, &o, NULL, e) || !model_identity(&f->engine.model, dir, identity, e))
+        return false;
+    shape_warn(&f->engine.model, dir);
+    f->engine.session.backend->report(f->engine.session.self, &report);
+    snprintf(f->name, sizeof f->name, "%s %s%s", identity, report.isa,
+             f->engine.session.compute == COMPUTE_F16 ? " f16" : "");
+    f->choice.model = &f->engine.model;
+    f->choice.session = &f->engine.session;
+    f->choice.name = f->name;
+    return true;
+}
+
+void frozen_close(FrozenModel *f) { engine_close(&f->engine); }
+
+// Reads the file, if there is one, and applies the options of the command line.
+static bool read_settings(AdapterRun *a, const TrainAdapterOptions *o, Error *e) {
+    TrainFile *f = &a->run.file;
+    if (!train_file_open_adapter(f, o->config, e)) return false;
+    if (o->out) f->out = o->out;
+    if (o->separator) f->separator = o->separator;
+    if (o->steps) f->config.optimizer.steps = o->steps;
+    if (o->batch) f->config.batch = o->batch;
+    if (o->rate > 0) f->config.optimizer.rate = o->rate;
+    if (o->files.count) {
+        f->files.count = o->files.count;
+        memcpy(f->files.items, o->files.items, sizeof f->files.items);
+        train_file_name_domains(f);
+    }
+    if (!f->out) return error_input(e, "train: give the directory to write with -o DIR");
+    return f->files.count || error_input(e, "train: give text to learn from with --text FILE, or a --config");
+}
+
+static bool choose_kind(AdapterKind *k, const TrainAdapterOptions *o, const Model *m, bool heads, Error *e) {
+    *k = (AdapterKind){.variant = ADAPTER_MEDUSA, .exit_layer = m->shape.layers, .heads = o->heads};
+    if (heads) return true;
+    *k = (AdapterKind){.exit_layer = o->exit_layer, .heads = 1};
+    return adapter_variant_find(o->variant, &k->variant, e) &&
+           (k->variant != ADAPTER_MEDUSA ||
+            error_input(e, "train: medusa's heads are trained by 'outpace train heads MODEL'"));
+}
+
+// The longest document if the file has no context: a power of two, so that it divides a usual batch.
+static int longest_document(const Shape *s) {
+    int most = s->window && s->window < s->context ? s->window : s->context, n = MOST_ROWS;
+    while (n > most) n /= 2;
+    return n;
+}
+
+static bool open_target(AdapterRun *a, const char *dir, const TrainAdapterOptions *o, bool heads, Error *e) {
+    TrainConfig *c = &a->run.file.config;
+    Model shape;
+    if (!model_open_config(&shape, dir, e)) return false;
+    int context = c->shape.context ? c->shape.context : longest_document(&shape.shape);
+    bool ok = choose_kind(&a->target.choice.kind, o, &shape, heads, e) &&
+              adapter_check(&a->target.choice.kind, &shape, "the adapter to train", e);
+    model_close(&shape);
+    train_file_set_context(&a->run.file, context);
+    if (!ok || !frozen_open(&a->target, dir, c, &a->run.line, e)) return false;
+    c->shape = a->target.engine.model.shape;
+    c->shape.context = context;
+    c->adapter = &a->target.choice;
+    return true;
+}
+
+static bool choose_tokens(AdapterRun *a, const char *dir, Error *e) {
+    const Model *m = &a->target.engine.model;
+    if (!a->target.engine.tokenizer)
+        return error_input(e, "'%s' has no tokenizer.json to read text with", dir);
+    if (!m->eos_count)
+        return error_input(e, "'%s' has no eos_token_id in its config.json to end documents with", dir);
+    a->run.tokenizer = a->target.engine.tokenizer;
+    a->run.eos = m->eos[0];
+    return true;
+}
+
+static bool write_adapter(AdapterRun *a, Error *e) {
+    TrainRun *r = &a->run;
+    ExportNotes notes = {.bos = -1, .eos = -1, .held_out_loss = r->held_out};
+    if (!export_adapter(&r->trainer, &notes, r->file.out, &r->out, e)) return false;
+    printf("wrote the %s to %s\n", a->target.choice.kind.variant == ADAPTER_MEDUSA ? "heads" : "adapter",
+           SHOWN(r->file.out));
+    return true;
+}
+
+bool train_adapter(const char *model, const TrainAdapterOptions *o, bool heads, int *code, Error *e) {
+    AdapterRun a = {.run = {.stop_after = o->stop_after,
+                            .figure = o->figure,
+                            .fresh = o->fresh,
+                            .adapter = true,
+                            .out.force = o->force}};
+    bool done = false;
+    output_reads(&a.run.out, model);
+    output_reads(&a.run.out, o->config);
+    line_begin(&a.run.line, true);
+    bool ok = read_settings(&a, o, e) && open_target(&a, model, o, heads, e) && choose_tokens(&a, model, e) &&
+              train_run_open(&a.run, e) && train_run(&a.run, &done, code, e) &&
+              (!done || (write_adapter(&a, e) && train_run_figure(&a.run, e)));
+    train_run_close(&a.run);
+    frozen_close(&a.target);
+    return ok;
+}

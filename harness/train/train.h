@@ -1,0 +1,149 @@
+// A training run as the program carries it out, of a model or of adapters and heads: a YAML file, text to
+// tokens, steps with a progress line, checkpoints, and an end that an interrupt may bring earlier.
+#pragma once
+#include "engine/base/file.h"
+#include "engine/engine.h"
+#include "engine/train/trainer.h"
+#include "harness/config/values.h"
+#include "harness/program/line.h"
+
+// --- the file (config.c) ---------------------------------------------------------------------------------
+
+// The name of a part of the text: a key of `domains`, or a file's name without directory and extension.
+typedef struct DomainName {
+    const char *text;
+    int length;
+} DomainName;
+
+// One flat YAML mapping, read strictly; texts belong to the tree. An adapter's file has neither shape nor
+// tokenizer, which are its target's, and everything in it has a default.
+typedef struct TrainFile {
+    const YamlNode *at;
+    const char *out;       // directory of the model, or of the adapter
+    const char *tokenizer; // a tokenizer.json
+    const char *eos;       // the piece that ends a document
+    const char *start;     // directory of the model whose weights it starts from; NULL: random ones
+    const char *teacher;   // directory of the model whose distributions are learnt; NULL: the text's tokens
+    const char *separator; // NULL: a file is a document
+    const char *isa;
+    Words files;                   // paths and patterns, including those of `domains`
+    DomainName domains[WORDS_MAX]; // (files.count)
+    const YamlNode *domain_map;
+    int head_size;                   // 0: width / heads
+    int checkpoint_every;            // steps
+    int held_out_every;              // steps
+    int optimizer, schedule, decays; // the enums of config.optimizer
+    double norm_epsilon;
+    YamlTree tree;
+    TrainConfig config; // without the vocabulary, which is the tokenizer's
+} TrainFile;
+
+typedef enum { TRAIN_MODEL, TRAIN_ADAPTER } TrainKind;
+
+// The message of an error has file, line, column and what to do. Release with train_file_release.
+bool train_file_parse(TrainFile *f, const char *bytes, size_t n, const char *place, TrainKind kind, Error *e);
+
+// Settings of the command line, which replace the file's; a preset fills in keys that the file doesn't have.
+typedef struct TrainOverrides {
+    const char *preset, *out, *tokenizer, *separator; // NULL: not given
+    const char *const *files;                         // (file_count)
+    int file_count, steps, batch, begun;              // 0: not given
+    double rate;                                      // likewise
+} TrainOverrides;
+
+// path: NULL if there is no file; preset, out, tokenizer and files must then be given.
+bool train_file_override(TrainFile *f, const char *path, const TrainOverrides *o, Error *e);
+bool train_file_open_adapter(TrainFile *f, const char *path, Error *e); // NULL: the defaults
+void train_file_name_domains(TrainFile *f);                             // by the names of its files
+void train_file_set_context(TrainFile *f, int context);                 // and the pass, if the file has none
+void train_file_release(TrainFile *f);                                  // takes an empty one
+
+// --- the losses (curve.c) --------------------------------------------------------------------------------
+
+typedef struct CurvePoint {
+    int step;
+    double loss, held_out; // of the step's batch; NAN: not measured
+} CurvePoint;
+
+typedef struct Curve {
+    CurvePoint *points; // (count), in ascending order of steps
+    size_t count, capacity;
+} Curve;
+
+// Adds a point, or adds to the last point if that has the same step. NAN changes nothing.
+void curve_add(Curve *c, int step, double loss, double held_out);
+void curve_release(Curve *c); // takes an empty one
+
+// A table, "step <tab> loss <tab> held_out", one line per point; unknown numbers are empty. curve_read takes
+// the points up to a step.
+extern const char curve_heads[];
+void curve_write(const Curve *c, Text *out);
+void curve_read(Curve *c, const char *text, size_t n, int last_step);
+void curve_draw(const Curve *c, Text *out); // in letters
+
+// --- a run (train.c) -------------------------------------------------------------------------------------
+
+// Where a document of the corpus is from.
+typedef struct DocumentOrigin {
+    int file;     // of the file's files
+    size_t bytes; // of its text
+} DocumentOrigin;
+
+typedef struct TrainRun {
+    TrainFile file; // this and the following are set by the caller
+    const Tokenizer *tokenizer;
+    int eos;            // ends a document
+    int stop_after;     // steps; 0: at the end
+    bool fresh;         // ignore a checkpoint
+    bool adapter;       // trains an adapter
+    bool looks;         // trains nothing and writes nothing
+    const char *figure; // draw the curve at the end to this .svg, .png or .pdf; NULL: don't
+    Output out;         // the files that are read, and whether all may be replaced
+    Line line;
+    Corpus corpus;           // from here on it is the run's
+    DocumentOrigin *origins; // (corpus.documents)
+    size_t origin_capacity;
+    int reading; // index of the file
+    Trainer trainer;
+    Curve curve;
+    char *checkpoint;    // path
+    double held_out;     // the last held-out loss; NAN: none yet
+    double start, shown; // seconds
+    int first_step, shown_step;
+} TrainRun;
+
+// Checks that the result may be written and has room, reads the text, and resumes if there is a checkpoint.
+bool train_run_open(TrainRun *r, Error *e);
+void train_run_close(TrainRun *r); // takes an empty or half-opened one; releases the file too
+
+// Steps until the end, an interrupt, or stop_after, then writes a checkpoint. *done: it reached the end.
+bool train_run(TrainRun *r, bool *done, int *code, Error *e);
+
+bool train_run_figure(const TrainRun *r, Error *e); // draws r->figure, once the result is written
+bool train_run_held_out(TrainRun *r, Error *e);     // measures and prints the held-out loss
+
+// --- adapters and heads (train.c) ------------------------------------------------------------------------
+
+// A model that runs in the engine while another model learns from it.
+typedef struct FrozenModel {
+    Engine engine;
+    char name[SHA256_TEXT + 32]; // its content, the kernels that run it, and f16
+    TargetChoice choice;         // the caller sets its kind
+} FrozenModel;
+
+// With the pass, the threads and the context of c.
+bool frozen_open(FrozenModel *f, const char *dir, const TrainConfig *c, Line *line, Error *e);
+void frozen_close(FrozenModel *f); // takes an empty one
+
+typedef struct TrainAdapterOptions {
+    const char *variant, *config, *out, *separator; // config, out, separator: NULL if not given
+    int exit_layer, heads, steps, batch;            // steps, batch: 0 if not given
+    double rate;                                    // likewise
+    Words files;
+    int stop_after;
+    const char *figure; // as in TrainRun
+    bool fresh, force;
+} TrainAdapterOptions;
+
+// `outpace train adapter` and `outpace train heads`: trains models on top of a frozen model's states.
+bool train_adapter(const char *model, const TrainAdapterOptions *o, bool heads, int *code, Error *e);

@@ -1,0 +1,147 @@
+// The table of a run against what the views say of it, with and without estimates.
+#include "tests/support/check.h"
+
+#include "harness/analysis/estimates.h"
+#include "harness/analysis/stored.h"
+#include "results/rows.h"
+#include "results/sql.h"
+#include "tests/support/filled_store.h"
+#include "tests/support/folder.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static json_t *table_of(FilledStore *f) {
+    Text text = {0};
+    Error e = {0};
+    if (!stored_json(f->store, f->run, &text, &e)) fail_msg("%s", e.text);
+    json_t *list = json_loads(text_get(&text), 0, NULL);
+    assert_non_null(list);
+    text_release(&text);
+    return list;
+}
+
+// The columns of result that the table has too, in its points' order.
+static void expect_views(FilledStore *f) {
+    static const char *const COLUMNS[] = {"S", "tokens_per_s", "speedup", "speedup_e2e", "speedup_specbench"};
+    enum { COUNT = sizeof COLUMNS / sizeof *COLUMNS };
+    json_t *list = table_of(f);
+    Error e = {0};
+    size_t i = 0;
+    Rows *r = rows_open(f->store,
+                        "SELECT number, S, tokens_per_s, speedup, speedup_e2e, speedup_specbench FROM result"
+                        " WHERE run_id = ?1 ORDER BY number",
+                        &e);
+    if (!r) fail_msg("%s", e.text);
+    rows_bind_int(r, 1, f->run);
+    for (; rows_next(r); i++)
+        for (int k = 0; k < COUNT; k++) {
+            double got = json_real_value(json_object_get(json_array_get(list, i), COLUMNS[k]));
+            if (!(fabs(got - rows_real(r, k + 1)) <= 1e-9 * fabs(got)))
+                fail_msg("point %zu, %s: wanted %.9g, got %.9g", i + 1, COLUMNS[k], rows_real(r, k + 1), got);
+        }
+    assert_int_equal(i, json_array_size(list));
+    assert_true(rows_end(r, true, &e));
+    json_decref(list);
+}
+
+static void expect(const char *what, double want, double got) {
+    if (!(fabs(want - got) <= 1e-9 * fabs(want))) fail_msg("%s: wanted %.9g, got %.9g", what, want, got);
+}
+
+static double number(json_t *list, size_t point, const char *key) {
+    return json_number_value(json_object_get(json_array_get(list, point), key));
+}
+
+static void with_and_without_estimates(void **state) {
+    FilledStore f;
+    Error e = {0};
+    if (!filled_open(&f, folder_path(*state, "a.db"), NULL, 3, 4, &e) || !filled_add_all(&f, 2, &e))
+        fail_msg("%s", e.text);
+    expect_views(&f);
+    StoreEstimate x = {.metric = "speedup", .value = 7, .low = 6, .high = 8, .resamples = 10, .seed = 1};
+    assert_true(store_estimate(f.store, f.points[1], &x, &e));
+    json_t *list = table_of(&f);
+    expect("speedup", 7, number(list, 1, "speedup"));
+    expect("its lower end", 6, number(list, 1, "speedup_low"));
+    assert_true(json_is_null(json_object_get(json_array_get(list, 2), "speedup_low")));
+    json_decref(list);
+    filled_close(&f);
+}
+
+// The store is opened anew for it: where it is gone by then, that is told, and there is none.
+static void store_is_gone(void **state) {
+    FilledStore f;
+    Error e = {0};
+    const char *path = folder_path(*state, "a.db");
+    if (!filled_open(&f, path, NULL, 3, 4, &e) || !filled_add_all(&f, 1, &e)) fail_msg("%s", e.text);
+    Store *s = store_open(path, STORE_READ, NULL, &e);
+    assert_non_null(s);
+    filled_close(&f);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_false(estimates_ensure(&s, f.run, &e));
+    assert_null(s);
+    assert_non_null(strstr(e.text, "not a regular file"));
+}
+
+// Shares of steps, from the view that counts them in another way.
+static void ctar(void **state) {
+    FilledStore f;
+    Error e = {0};
+    if (!filled_open(&f, folder_path(*state, "a.db"), NULL, 3, 4, &e) || !filled_add_all(&f, 1, &e))
+        fail_msg("%s", e.text);
+    json_t *list = table_of(&f);
+    Rows *r = rows_open(f.store,
+                        "SELECT number, w, ctar FROM ctar JOIN point ON point.id = point_id"
+                        " WHERE w IN (1, 2, 4) AND number > 1",
+                        &e);
+    if (!r) fail_msg("%s", e.text);
+    int compared = 0;
+    for (; rows_next(r); compared++) {
+        char key[16];
+        snprintf(key, sizeof key, "CTAR%lld", (long long)rows_int(r, 1));
+        expect(key, rows_real(r, 2), number(list, (size_t)rows_int(r, 0) - 1, key));
+    }
+    assert_true(compared > 2);
+    assert_true(rows_end(r, true, &e));
+    json_decref(list);
+    filled_close(&f);
+}
+
+// A long label moves the columns of all rows, and of their head, alike: the last of them begins where a word
+// does.
+static void long_labels(void **state) {
+    static const char LONGER[] =
+        "UPDATE point SET label = 'a label that is longer than thirty-six letters' WHERE number = 2";
+    FilledStore f;
+    Grid table = {0};
+    Text text = {0};
+    Error e = {0};
+    if (!filled_open(&f, folder_path(*state, "a.db"), NULL, 3, 4, &e) || !filled_add_all(&f, 1, &e) ||
+        !sql_script(f.store, LONGER, &e) || !stored_table(f.store, f.run, &table, &e))
+        fail_msg("%s", e.text);
+    grid_print(&table, 0, &text);
+    grid_release(&table);
+    const char *head = strstr(text_get(&text), "point "), *line = head;
+    assert_non_null(head);
+    size_t last = (size_t)(strstr(head, "same text") - head);
+    for (int i = 0; i < 4; i++, line = strchr(line, '\n') + 1)
+        if (strcspn(line, "\n") <= last || line[last] == ' ' || strncmp(line + last - 2, "  ", 2) != 0)
+            fail_msg("row %d is out of line:\n%s", i, text_get(&text));
+    text_release(&text);
+    filled_close(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(long_labels, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(with_and_without_estimates, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(store_is_gone, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(ctar, folder_setup, folder_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
