@@ -1,7 +1,9 @@
-// A step, as told in decode.h. The sequence is kept here, prompt and output in one array; the session holds
-// all of it but the last token, which is the next step's root.
+// The decode loop. The loop owns the sequence, prompt and output in one array; the session has committed all
+// of it except the last token, which is the root of the next step.
 //
-// Invariant between steps: session length = sequence length - 1.
+// Invariants between steps, asserted by check():
+//  1. committed tokens = sequence length - 1;
+//  2. prompt length <= sequence length <= limit <= the session's context.
 #include "engine/decode/decode.h"
 
 #include "engine/base/memory.h"
@@ -18,9 +20,15 @@ typedef struct Loop {
     int *sequence;                   // (limit + 1)
     int length, prompt_count, limit; // tokens of prompt and output together
     bool ended;                      // by EOS, the limit, or the caller
-    PhaseSeconds worked;             // the target, until this step
+    PhaseSeconds worked;             // by the target, up to this step
     DecodeResult *out;
 } Loop;
+
+static void check(const Loop *l) {
+    assert(l->target->cache.length == l->length - 1);
+    assert(l->prompt_count >= 1 && l->prompt_count <= l->length);
+    assert(l->length <= l->limit && l->limit <= l->target->context);
+}
 
 static double now(const Loop *l) { return clock_now(l->o->clock); }
 
@@ -30,20 +38,100 @@ static bool is_eos(const DecodeOptions *o, int token) {
     return false;
 }
 
-// Since the last call; -1 each where the device does not say.
+// The device's time since the last call; -1 each if the device has no clock.
 static PhaseSeconds device_seconds(Loop *l) {
-    PhaseSeconds before = l->worked, now;
-    if (!session_worked(l->target, &now)) return (PhaseSeconds){-1, -1, -1};
-    l->worked = now;
-    return (PhaseSeconds){now.run - before.run, now.head - before.head, now.commit - before.commit};
+    PhaseSeconds before = l->worked, worked;
+    if (!session_worked(l->target, &worked)) return (PhaseSeconds){-1, -1, -1};
+    l->worked = worked;
+    return (PhaseSeconds){worked.run - before.run, worked.head - before.head, worked.commit - before.commit};
 }
+
+// --- reports
+
+static void report_nodes(const Tree *t, StepReport *r) {
+    r->rows = t->count;
+    r->asked = t->asked;
+    r->parts = t->parts;
+    for (int i = 0; i < t->parts; i++)
+        r->part_rows[i] = (i + 1 < t->parts ? t->part_root[i + 1] : t->count) - t->part_root[i];
+    for (int i = 0; i < t->count; i++) {
+        if (t->flags[i] & NODE_CANDIDATE && t->depth[i] > r->depth) r->depth = t->depth[i];
+        r->probes += (t->flags[i] & NODE_PROBE) != 0;
+        r->candidates += (t->flags[i] & NODE_CANDIDATE) != 0;
+    }
+}
+
+// The only proposal at a node, or TREE_NONE.
+static int only_child(const Tree *t, int node) {
+    int first = t->first_proposal[node];
+    return first != TREE_NONE && t->proposals[first].next == TREE_NONE ? t->proposals[first].child
+                                                                       : TREE_NONE;
+}
+
+static void report_chain(const Session *s, StepReport *r) {
+    const Tree *t = &s->tree;
+    for (int node = 0, child; (child = only_child(t, node)) != TREE_NONE; node = child) {
+        if (r->chain < 64 && session_argmax(s, node) == t->token[child]) r->agrees |= 1ull << r->chain;
+        r->chain++;
+    }
+}
+
+// Everything that the tree and the verdict tell, before anything is committed.
+static void report_tree(const Loop *l, const Verdict *v, StepReport *r) {
+    const MethodInfo *info = l->method->info;
+    const Sources *sources = info->sources ? info->sources(l->method->self) : NULL;
+    report_nodes(&l->target->tree, r);
+    report_chain(l->target, r);
+    r->accepted = v->accepted;
+    r->tried = v->tried;
+    if (sources) {
+        r->source_count = sources->source_count;
+        sources_judge(sources, &l->target->tree, v, r->sources);
+    }
+    if (info->note) info->note(l->method->self, &r->note);
+}
+
+// propose_s of prefill is the time of the method's begin. Prefill emits nothing: the prompt's last token is
+// the first step's root.
+static StepReport report_prefill(int rows, const PassLog *log, double forward_s, double begin_s) {
+    return (StepReport){.number = -1,
+                        .note.kind = STEP_PREFILL,
+                        .rows = rows,
+                        .asked = rows,
+                        .parts = 1,
+                        .part_rows = {rows},
+                        .passes = log->passes,
+                        .pass_count = log->count,
+                        .propose_s = begin_s,
+                        .forward_s = forward_s};
+}
+
+static void add_step(DecodeResult *out, const StepReport *r) {
+    out->steps++;
+    out->rows += r->rows;
+    out->parts = r->parts > out->parts ? r->parts : out->parts;
+    for (int i = 0; i < r->parts; i++) out->part_rows[i] += r->part_rows[i];
+    out->propose_s += r->propose_s;
+    out->forward_s += r->forward_s;
+    out->verify_s += r->verify_s;
+    out->observe_s += r->observe_s;
+    if (r->device.run >= 0) {
+        out->device.run += r->device.run;
+        out->device.head += r->device.head;
+        out->device.commit += r->device.commit;
+    }
+    out->source_count = r->source_count;
+    sources_add(out->sources, r->sources, r->source_count);
+}
+
+// --- prefill
 
 static bool prefill(Loop *l, float **hidden, Error *e) {
     const MethodInfo *info = l->method->info;
-    int layer = info->hidden_layer ? info->hidden_layer(l->method->self) : HIDDEN_NONE,
-        count = l->prompt_count - 1;
+    int layer = info->hidden_layer ? info->hidden_layer(l->method->self) : HIDDEN_NONE;
+    int count = l->prompt_count - 1;
     if (layer != HIDDEN_NONE) {
-        *hidden = mem_alloc((size_t)count * (size_t)l->target->shape.width, sizeof **hidden);
+        *hidden = mem_try((size_t)count * (size_t)l->target->shape.width, sizeof **hidden);
         if (!*hidden) return error_system(e, "out of memory for the hidden states of %d tokens", count);
     }
     return session_prefill(l->target, l->sequence, count, l->o->prefill_chunk, layer, *hidden, e);
@@ -65,39 +153,7 @@ static bool begin(Loop *l, Error *e) {
     return ok;
 }
 
-// Appends tokens until one ends the output; gives how many were emitted.
-static int emit(Loop *l, const int *tokens, int count) {
-    int n = 0;
-    while (n < count && !l->ended) {
-        int token = tokens[n++];
-        l->sequence[l->length++] = token;
-        l->out->ended_by_eos = is_eos(l->o, token);
-        bool go_on = !l->o->emit || l->o->emit(l->o->state, token);
-        l->ended = l->out->ended_by_eos || !go_on || l->length == l->limit;
-    }
-    return n;
-}
-
-// The step's tokens: what was accepted, then the bonus unless it is dropped (method.h says when it may be).
-static int gather(Loop *l, const Verdict *v, int *tokens) {
-    const Tree *t = &l->target->tree;
-    const MethodInfo *info = l->method->info;
-    int path[TREE_MAX_NODES], n = 0;
-    tree_path(t, v->node, path);
-    for (int i = 1; i <= v->accepted; i++) tokens[n++] = t->token[path[i]];
-    bool full = v->accepted > 0 && t->first_proposal[v->node] == TREE_NONE;
-    bool drop = full && info->drops_bonus && info->drops_bonus(l->method->self, v);
-    if (!drop) tokens[n++] = v->bonus;
-    return n;
-}
-
-static void judge_sources(const Loop *l, const Verdict *v, StepReport *r) {
-    const MethodInfo *info = l->method->info;
-    const Offers *offers = info->offers ? info->offers(l->method->self) : NULL;
-    if (!offers) return;
-    r->source_count = offers->source_count;
-    sources_judge(offers, &l->target->tree, v, r->sources);
-}
+// --- a step
 
 static bool propose(Loop *l, Error *e) {
     pass_log_clear(l->log);
@@ -109,15 +165,32 @@ static bool propose(Loop *l, Error *e) {
     return l->method->info->propose(l->method->self, &l->target->tree, e);
 }
 
-static bool forward(Loop *l, Error *e) {
-    return session_run(l->target, l->target->shape.layers, e) && verifier_read(&l->verifier, l->target, e);
+// The step's tokens: the accepted ones, then the bonus unless the method drops it (method.h: drops_bonus).
+// Returns how many.
+static int gather(Loop *l, const Verdict *v, int *tokens) {
+    const Tree *t = &l->target->tree;
+    const MethodInfo *info = l->method->info;
+    int path[TREE_MAX_NODES], n = 0;
+    tree_path(t, v->node, path);
+    for (int i = 1; i <= v->accepted; i++) tokens[n++] = t->token[path[i]];
+    bool full = v->accepted > 0 && t->first_proposal[v->node] == TREE_NONE;
+    assert(n == v->accepted && v->bonus < t->vocab);
+    bool drop = full && info->drops_bonus && info->drops_bonus(l->method->self, v);
+    if (!drop) tokens[n++] = v->bonus;
+    return n;
 }
 
-// Emits what the verdict gives and commits all of it but the last token, the next root.
-static bool settle(Loop *l, const Verdict *v, int *tokens, StepReport *r, Error *e) {
-    int count = gather(l, v, tokens);
-    r->emitted = emit(l, tokens, count);
-    return session_commit(l->target, v->node, r->emitted, e);
+// Appends tokens until one ends the output. Returns how many were emitted.
+static int emit(Loop *l, const int *tokens, int count) {
+    int n = 0;
+    while (n < count && !l->ended) {
+        int token = tokens[n++];
+        l->sequence[l->length++] = token;
+        l->out->ended_by_eos = is_eos(l->o, token);
+        bool more = !l->o->emit || l->o->emit(l->o->state, token);
+        l->ended = l->out->ended_by_eos || !more || l->length == l->limit;
+    }
+    return n;
 }
 
 static bool observe(Loop *l, const Verdict *v, const int *tokens, int emitted, Error *e) {
@@ -130,38 +203,21 @@ static bool observe(Loop *l, const Verdict *v, const int *tokens, int emitted, E
     return l->method->info->observe(l->method->self, &seen, e);
 }
 
-static void add_step(DecodeResult *out, const StepReport *r) {
-    out->steps++;
-    out->rows += r->rows;
-    out->parts = r->parts > out->parts ? r->parts : out->parts;
-    for (int i = 0; i < r->parts; i++) out->part_rows[i] += r->part_rows[i];
-    out->propose_s += r->propose_s;
-    out->forward_s += r->forward_s;
-    out->verify_s += r->verify_s;
-    out->observe_s += r->observe_s;
-    if (r->device.run >= 0) {
-        out->device.run += r->device.run;
-        out->device.head += r->device.head;
-        out->device.commit += r->device.commit;
-    }
-    out->source_count = r->source_count;
-    sources_add(out->sources, r->sources, r->source_count);
-}
-
 static bool step(Loop *l, Error *e) {
     StepReport r = {.number = l->out->steps, .context = l->target->cache.length};
     int tokens[TREE_MAX_NODES + 1];
     Verdict v;
+    check(l);
     double t0 = now(l);
     if (!propose(l, e)) return false;
     double t1 = now(l);
-    if (!forward(l, e)) return false;
+    if (!session_run(l->target, l->target->shape.layers, e) || !verifier_read(&l->verifier, l->target, e))
+        return false;
     double t2 = now(l);
     if (!verify(&l->verifier, l->target, &v, e)) return false;
-    report_tree(l->target, &v, &r);
-    judge_sources(l, &v, &r);
-    if (l->method->info->note) l->method->info->note(l->method->self, &r.note);
-    if (!settle(l, &v, tokens, &r, e)) return false;
+    report_tree(l, &v, &r);
+    r.emitted = emit(l, tokens, gather(l, &v, tokens));
+    if (!session_commit(l->target, v.node, r.emitted, e)) return false;
     double t3 = now(l);
     if (!observe(l, &v, tokens, r.emitted, e)) return false;
     r.propose_s = t1 - t0;
@@ -173,16 +229,13 @@ static bool step(Loop *l, Error *e) {
     r.pass_count = l->log->count;
     add_step(l->out, &r);
     if (l->o->step) l->o->step(l->o->state, &r);
+    check(l);
     return true;
 }
 
-// Between steps, when no time is taken.
-static bool go_on(const Loop *l, Error *e) {
-    return progress_say(&l->target->progress, DECODING,
-                        (double)(l->length - l->prompt_count) / l->o->max_tokens, e);
-}
+// --- the whole output
 
-static bool check(const Session *s, const int *prompt, int count, Error *e) {
+static bool check_prompt(const Session *s, const int *prompt, int count, Error *e) {
     if (count < 1) return error_input(e, "the prompt is empty: give at least one token");
     if (count > s->context)
         return error_input(
@@ -195,8 +248,8 @@ static bool check(const Session *s, const int *prompt, int count, Error *e) {
     return true;
 }
 
-// Lets all that runs note its passes in the log, or in none.
-static void note_passes(const Loop *l, PassLog *log) {
+// Makes every model that runs in a step write its passes to this log; NULL: to none.
+static void log_passes(const Loop *l, PassLog *log) {
     const Method *m = l->method;
     l->target->log = log;
     l->target->log_as = PASS_TARGET;
@@ -206,6 +259,17 @@ static void note_passes(const Loop *l, PassLog *log) {
         m->adapters[i].log = log;
         m->adapters[i].log_as = PASS_ADAPTER;
     }
+}
+
+// Steps until the output ends. Progress is reported between steps, when no clock runs.
+static bool run(Loop *l, Error *e) {
+    session_reset(l->target);
+    if (!begin(l, e)) return false;
+    while (!l->ended) {
+        double share = (double)(l->length - l->prompt_count) / l->o->max_tokens;
+        if (!progress_say(&l->target->progress, DECODING, share, e) || !step(l, e)) return false;
+    }
+    return true;
 }
 
 static void finish(Loop *l) {
@@ -220,23 +284,18 @@ static void finish(Loop *l) {
 bool decode(Session *target, Method *method, const int *prompt, int count, const DecodeOptions *o,
             DecodeResult *out, Error *e) {
     *out = (DecodeResult){0};
-    if (!check(target, prompt, count, e)) return false;
+    if (!check_prompt(target, prompt, count, e)) return false;
     int room = target->context - count, asked = o->max_tokens > 0 ? o->max_tokens : 0;
     Loop l = {.target = target, .method = method, .o = o, .out = out, .length = count, .prompt_count = count};
     l.limit = count + (asked < room ? asked : room);
     l.ended = l.limit == count;
-    l.sequence = mem_alloc((size_t)l.limit + 1, sizeof *l.sequence);
-    l.log = mem_alloc(1, sizeof *l.log);
-    bool ok = (l.sequence && l.log) || error_system(e, "out of memory for %d tokens", l.limit);
-    ok = ok && verifier_init(&l.verifier, &o->sampling, o->seed, target->shape.vocab, e);
-    if (ok) {
-        memcpy(l.sequence, prompt, (size_t)count * sizeof *prompt);
-        session_reset(target);
-        note_passes(&l, l.log);
-        ok = begin(&l, e);
-        while (ok && !l.ended) ok = go_on(&l, e) && step(&l, e);
-    }
-    note_passes(&l, NULL);
+    verifier_init(&l.verifier, &o->sampling, o->seed, target->shape.vocab);
+    l.sequence = mem_new((size_t)l.limit + 1, sizeof *l.sequence);
+    l.log = mem_new(1, sizeof *l.log);
+    memcpy(l.sequence, prompt, (size_t)count * sizeof *prompt);
+    log_passes(&l, l.log);
+    bool ok = run(&l, e);
+    log_passes(&l, NULL);
     mem_free(l.log);
     verifier_release(&l.verifier);
     if (ok) finish(&l);

@@ -1,14 +1,46 @@
-// The loop that every method runs in, and is timed in, alike:
+// The loop that runs and times every method the same way:
 //
-//      prefill (all prompt tokens but the last), then step by step:
+//      prefill (all prompt tokens except the last), then step by step:
 //      root -> propose -> forward -> read -> verify -> commit -> observe
+//
+// and what it reports of a step: everything the store keeps, and everything that pricing a step on other
+// hardware needs.
 #pragma once
 #include "engine/base/clock.h"
-#include "engine/decode/report.h"
+#include "engine/core/session.h"
+#include "engine/decode/method.h"
 
 #include <stdint.h>
 
-// What the target's progress is told between steps, with the share of max_tokens that is there.
+typedef struct StepReport {
+    int number;     // from 0; -1 for prefill
+    int context;    // tokens committed before the step
+    int rows;       // nodes run
+    int asked;      // nodes before merging
+    int depth;      // of the deepest candidate
+    int candidates; // nodes that may be accepted
+    int probes;
+    int parts; // of the tree (Lookahead's ranks), and the nodes of each
+    int part_rows[TREE_MAX_PARTS];
+    int tried;    // proposals the verifier looked at
+    int accepted; // proposals it accepted
+    int emitted;  // tokens, after EOS and limits: can be fewer than were accepted
+    // The drafted chain: candidates from the root down, as long as each is the only proposal at its place.
+    // Bit i of `agrees` is set if the target's argmax there is token i, even below a wrong token.
+    int chain;
+    uint64_t agrees; // for the first 64 tokens of the chain
+    int source_count;
+    SourceReport sources[SOURCES_MAX]; // (source_count)
+    StepNote note;                     // the method's own
+    const Pass *passes;                // (pass_count): by all models; valid until the next step
+    int pass_count;
+    double propose_s, forward_s, verify_s, observe_s;
+    // The target's device time; -1 each if the device has no clock of its own. Nobody waits for a commit, so
+    // a commit counts towards the next step, and the last one towards none.
+    PhaseSeconds device;
+} StepReport;
+
+// The Progress label between steps; the share is that of max_tokens.
 #define DECODING "decoding"
 
 typedef struct DecodeOptions {
@@ -19,36 +51,38 @@ typedef struct DecodeOptions {
     Sampling sampling;
     uint64_t seed;
     Layout layout;
-    bool merge;        // equal prefixes share nodes; changes neither S nor output
-    int max_rows;      // nodes of a step, the root among them; 0: as many as it holds
+    bool merge;        // equal prefixes share nodes; changes neither S nor the output
+    int max_rows;      // nodes per step, including the root; 0: as many as fit
     int prefill_chunk; // 0: as many as a step holds
     Clock clock;
-    // Sees each emitted token in order; false ends the output there (a stop string). May be NULL.
+    // Called for each emitted token in order; returns false to end the output there (a stop string). May be
+    // NULL.
     bool (*emit)(void *state, int token);
-    // Sees the finished prefill, and each finished step. May be NULL.
+    // Called after prefill, and after each step. May be NULL.
     void (*prefill)(void *state, const StepReport *report);
     void (*step)(void *state, const StepReport *report);
     void *state;
 } DecodeOptions;
 
 typedef struct DecodeResult {
-    int *ids; // (tokens): the generated ones; for mem_free
+    int *ids; // (tokens): the generated tokens; free with mem_free
     int tokens, steps;
     bool ended_by_eos;
-    double S; // tokens / steps; 0 where there was no step
-    // As the authors' codes count: their prefill runs the whole prompt, counts as a step and gives a token.
+    double S; // tokens / steps; 0 without steps
+    // As the authors' programs count: their prefill runs the whole prompt, is a step and yields a token.
     double S_reference; // (tokens + 1) / (steps + 1)
     double prefill_s, propose_s, forward_s, verify_s, observe_s;
-    PhaseSeconds device; // of all steps, as report.h says; below 0: unknown
+    PhaseSeconds device; // sum over the steps (see StepReport); negative: unknown
     double rows;         // nodes run in all steps
-    int parts;           // of the steps' trees, and the rows of each
+    int parts;           // the most parts of any step's tree, and the rows of each part in all steps
     double part_rows[TREE_MAX_PARTS];
     int source_count;
     SourceTotals sources[SOURCES_MAX]; // (source_count)
 } DecodeResult;
 
-// Decodes one prompt of at least one token from an empty sequence. A session's context bounds prompt and
-// output together.
+// Decodes one prompt (at least one token) from an empty sequence. The session's context limits prompt and
+// output together. Fails if the prompt does not fit, the backend or the method fails, or the work was
+// interrupted; out->ids is then NULL.
 bool decode(Session *target, Method *method, const int *prompt, int count, const DecodeOptions *o,
             DecodeResult *out, Error *e);
 void decode_result_release(DecodeResult *r);

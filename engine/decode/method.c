@@ -1,3 +1,6 @@
+// Opening a method: its name, its parameters, and whether the models it needs are there and fit the target.
+//
+// Invariant: an open method has self and values, and they belong to it.
 #include "engine/decode/method.h"
 
 #include "engine/base/memory.h"
@@ -6,11 +9,6 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
-
-const char *step_kind_name(StepKind kind) {
-    static const char *const NAMES[] = {"steady", "filling", "prefill"};
-    return NAMES[kind];
-}
 
 static const char *name_at(const void *table, size_t i) {
     return ((const MethodInfo *const *)table)[i]->name;
@@ -36,10 +34,10 @@ bool prompt_fits(const Prompt *prompt, const Session *draft, Error *e) {
     return true;
 }
 
-static bool shares_vocabulary(const Session *s, const char *what, const MethodEnv *env, Error *e) {
+static bool shares_vocabulary(const Session *s, const char *name, const MethodEnv *env, Error *e) {
     int own = s->shape.real_vocab, want = env->target->shape.real_vocab;
     return own == want || error_input(e, "the %s has %d tokens, the target %d: they must share a vocabulary",
-                                      what, own, want);
+                                      name, own, want);
 }
 
 static bool check_adapters(const MethodEnv *env, Error *e) {
@@ -75,8 +73,7 @@ bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e) {
     if (!info) return false;
     *m = (Method){
         .info = info, .draft = env->draft, .adapters = env->adapters, .adapter_count = env->adapter_count};
-    m->values = mem_alloc(1, info->param_size);
-    if (!m->values) return error_system(e, "out of memory for method '%s'", name);
+    m->values = mem_new(1, info->param_size);
     args_defaults(info->params, info->param_count, m->values);
     if (args_parse(info->params, info->param_count, m->values, text[n] ? text + n + 1 : "", e) &&
         check_needs(info, env, e)) {
@@ -89,6 +86,7 @@ bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e) {
 }
 
 void method_close(Method *m) {
+    assert(!m->self || m->info);
     if (m->self) m->info->close(m->self);
     mem_free(m->values);
     *m = (Method){0};

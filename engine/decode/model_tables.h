@@ -1,11 +1,40 @@
-// The tables that N-Grammys takes from the model alone (section 4.1), taken from the cache directory where
-// they are kept there, made and kept otherwise. What the table depends on is in its key: the weights'
-// identity, the backend, its kernels and compute, the prefix. Where the weights have no identity, or there is
-// no cache directory, the table is made for this run only.
+// The tables that N-Grammys makes from the model (section 4.1): the unigrams, the bigrams, and either of them
+// loaded from the cache directory if a table that serves is kept there, made and kept otherwise. A table's
+// key names everything it depends on: the weights' identity, the backend with its kernels and compute type,
+// the prefix. If the weights have no identity, or there is no cache directory, the table is for this run
+// only.
 #pragma once
 #include "engine/decode/method.h"
 #include "engine/decode/token_table.h"
-#include "engine/decode/unigram.h"
+
+// The tokens that the model favours whatever comes before, from the embeddings only: V of the input (rows v),
+// U of the output (rows u, mean m).
+//
+//      UNIGRAM_DISTANCE   |u_x - m| under the inner product u'V'Vu, smallest first (the paper's text)
+//      UNIGRAM_INNER      m'V'V u_x, smallest first (the appendix's code, which calls it a distance)
+//
+// The first costs vocab * width^2 multiplications, once: minutes for a 7B model on one core.
+typedef enum { UNIGRAM_DISTANCE, UNIGRAM_INNER } UnigramOrder;
+
+// Writes the first `count` tokens of [0, vocab) to out; of equals, the lower one first.
+bool unigram_order(const TargetFacts *facts, int vocab, int width, UnigramOrder order, int count,
+                   Progress progress, int *out, Error *e);
+
+// The model's own n-grams: its continuations of each single token, after the prefix or after nothing. No text
+// is needed: each token of the vocabulary is run as the root of a tree over an empty cache, as many trees at
+// a time as a step holds.
+//
+//      root x --- pick 1 --- greedy --- greedy        w = 1: the k best tokens after x
+//            \--- pick 2 --- greedy --- greedy        w > 1: each continued greedily by the model
+typedef struct BigramSetup {
+    const int *prefix; // (prefix_count): before every x
+    int prefix_count;
+    int k, w; // see TokenTable
+} BigramSetup;
+
+// Fills `out` for every token of the session's vocabulary. k becomes smaller if the model has fewer real
+// tokens; a continuation ends where the context ends. The session's sequence is lost.
+bool bigram_make(Session *s, const BigramSetup *setup, Progress progress, TokenTable *out, Error *e);
 
 typedef struct PlannedTable {
     const char *name;
@@ -13,20 +42,19 @@ typedef struct PlannedTable {
     int k, w;
 } PlannedTable;
 
-// Methods are opened only to see whether they can be: no session is run, tables that are not kept yet stay
-// empty, and what making them would take is added up.
+// In a rehearsal, methods are opened only to see whether they can be: no session is run, tables that are not
+// kept yet stay empty, and the cost of making them is added up.
 typedef struct Rehearsal {
-    const char *backend, *kernels; // of the session that this one stands for
-    double rows;                   // that the target would run
-    double operations;             // of the host besides, in double
-    PlannedTable tables[8];        // (table_count): what was added
+    const char *backend, *kernels; // of the session that will run
+    double rows;                   // for the target to run
+    double operations;             // for the host, in double
+    PlannedTable tables[8];        // (table_count): counted so far
     int table_count;
 } Rehearsal;
 
-// The k continuations of w tokens of every token (bigram.h), fewer where the model can say fewer; the text's
-// prefix stands before each token, or nothing. k and w of the table are at least these. The session's
-// sequence is lost.
+// The k continuations of w tokens of every token, fewer if the model has fewer; with the text's prefix before
+// each token, or without. k and w of the table are at least these. The session's sequence is lost.
 bool bigram_table(const MethodEnv *env, bool prefix, int k, int w, TokenTable *out, Error *e);
 
-// The k first tokens as the continuations of one token 0.
+// The first k tokens of the order, as the continuations of one token 0.
 bool unigram_table(const MethodEnv *env, UnigramOrder order, int k, TokenTable *out, Error *e);

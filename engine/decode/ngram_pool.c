@@ -1,4 +1,6 @@
-// A key's block is kept in order by moving it: a few hundred bytes, less than any list's bookkeeping.
+// A key's block is kept in order by moving it: a few hundred bytes, cheaper than any list's bookkeeping.
+//
+// Invariants, asserted by check(): a key holds 0 to cap tuples; size is the sum over the keys.
 #include "engine/decode/ngram_pool.h"
 
 #include "engine/base/memory.h"
@@ -6,17 +8,21 @@
 #include <assert.h>
 #include <string.h>
 
+static void check(const NgramPool *p, int key) {
+    assert(key >= 0 && key < p->vocab);
+    assert(p->count[key] >= 0 && p->count[key] <= p->cap && (size_t)p->count[key] <= p->size);
+}
+
 bool ngram_pool_init(NgramPool *p, int vocab, int width, int cap, PoolEviction eviction, Error *e) {
+    size_t block;
     assert(vocab >= 1 && width >= 1 && cap >= 1);
     *p = (NgramPool){.vocab = vocab, .width = width, .cap = cap, .eviction = eviction};
-    size_t block;
-    if (size_mul((size_t)width * sizeof(int), (size_t)cap, &block))
-        p->tuples = mem_alloc((size_t)vocab, block);
-    p->count = mem_alloc((size_t)vocab, sizeof *p->count);
-    if (p->tuples && p->count) return true;
-    ngram_pool_release(p);
-    return error_system(e, "out of memory for a pool of %d n-grams of %d tokens under each of %d tokens", cap,
-                        width + 1, vocab);
+    if (size_mul((size_t)width * sizeof(int), (size_t)cap, &block)) p->tuples = mem_try((size_t)vocab, block);
+    if (!p->tuples)
+        return error_system(e, "out of memory for a pool of %d n-grams of %d tokens under each of %d tokens",
+                            cap, width + 1, vocab);
+    p->count = mem_new((size_t)vocab, sizeof *p->count);
+    return true;
 }
 
 void ngram_pool_release(NgramPool *p) {
@@ -36,7 +42,7 @@ static size_t bytes(const NgramPool *p, int tuples) {
     return (size_t)tuples * (size_t)p->width * sizeof(int);
 }
 
-// The tuple's place, the oldest where it is there twice; or the key's count.
+// The tuple's place, the oldest one if the key holds it twice; the key's count if it is absent.
 static int find(const NgramPool *p, int key, const int *tuple) {
     int i = p->count[key];
     while (i-- > 0)
@@ -45,7 +51,7 @@ static int find(const NgramPool *p, int key, const int *tuple) {
 }
 
 void ngram_pool_insert(NgramPool *p, int key, const int *tuple) {
-    assert(key >= 0 && key < p->vocab);
+    check(p, key);
     int i = find(p, key, tuple);
     bool seen = i < p->count[key];
     if (seen && p->eviction == POOL_FIFO) return;
@@ -53,21 +59,25 @@ void ngram_pool_insert(NgramPool *p, int key, const int *tuple) {
         p->count[key]++;
         p->size++;
     }
-    if (i == p->cap) i--; // the last one's place
+    if (i == p->cap) i--; // evicts the last one
     memmove(place(p, key, 1), place(p, key, 0), bytes(p, i));
     memcpy(place(p, key, 0), tuple, bytes(p, 1));
+    check(p, key);
 }
 
 void ngram_pool_remove(NgramPool *p, int key, const int *tuple) {
+    check(p, key);
     int i = find(p, key, tuple);
     if (i == p->count[key]) return;
     p->count[key]--;
     p->size--;
     memmove(place(p, key, i), place(p, key, i + 1), bytes(p, p->count[key] - i));
+    check(p, key);
 }
 
 void ngram_pool_write(NgramPool *p, int key, int i, const int *tuple) {
-    assert(i < p->count[key]);
+    check(p, key);
+    assert(i >= 0 && i < p->count[key]);
     memcpy(place(p, key, i), tuple, bytes(p, 1));
 }
 

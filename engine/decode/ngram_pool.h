@@ -1,11 +1,11 @@
 // The n-gram pool of Lookahead and Ouroboros: under each first token (the key) the tuples that followed it,
-// newest first, at most `cap` of them. Where a key is full, the last one goes:
+// newest first, at most `cap` per key. When a key is full, its last tuple is evicted:
 //
-//      lru    a tuple that is seen again becomes the newest: the least recently used goes
-//      fifo   it stays where it is: the oldest goes
+//      lru    a tuple that is seen again becomes the newest: evicts the least recently used
+//      fifo   a tuple that is seen again stays in its place: evicts the oldest
 //
-// Flat arrays over the whole vocabulary, one block per key, so that nothing is allocated after init. The
-// system hands out their pages when a key is first used.
+// Flat arrays over the whole vocabulary, one block per key, so nothing is allocated after init. The system
+// hands out a block's pages when its key is first used.
 //
 //      tuples   | key 0: newest .. oldest | key 1: ... |      a tuple: `width` tokens
 #pragma once
@@ -19,32 +19,33 @@ typedef enum { POOL_LRU, POOL_FIFO } PoolEviction;
 typedef struct NgramPool {
     int vocab, width, cap;
     PoolEviction eviction;
-    int *count;  // (vocab): tuples of a key
+    int *count;  // (vocab): tuples per key
     int *tuples; // (vocab, cap, width)
     size_t size; // tuples of all keys
 } NgramPool;
 
-// width: tokens of a tuple, the key not among them; at least 1, as is cap.
+// width: tokens per tuple, not counting the key; at least 1, as is cap. Fails if there is no memory for
+// vocab * cap * width tokens.
 bool ngram_pool_init(NgramPool *p, int vocab, int width, int cap, PoolEviction eviction, Error *e);
 void ngram_pool_release(NgramPool *p);
 void ngram_pool_clear(NgramPool *p);
 
-// The tuple is not one of the pool's own.
+// The tuple must not point into the pool.
 void ngram_pool_insert(NgramPool *p, int key, const int *tuple);
 
-// Takes a tuple out; nothing happens if it is not there.
+// Removes a tuple if it is there.
 void ngram_pool_remove(NgramPool *p, int key, const int *tuple);
 
-// Writes over the i-th newest, in its place; a tuple can then be there twice. The tuple is not one of the
-// pool's own.
+// Overwrites the i-th newest tuple in place; a key can then hold a tuple twice. The tuple must not point into
+// the pool.
 void ngram_pool_write(NgramPool *p, int key, int i, const int *tuple);
 
 static inline int ngram_pool_count(const NgramPool *p, int key) { return p->count[key]; }
 
-// The i-th newest, (width); holds until the pool next changes.
+// The i-th newest tuple, (width); valid until the pool next changes.
 static inline const int *ngram_pool_tuple(const NgramPool *p, int key, int i) {
     return p->tuples + ((size_t)key * (size_t)p->cap + (size_t)i) * (size_t)p->width;
 }
 
-// The same tuples under every key, in the same order.
+// Whether both hold the same tuples under every key, in the same order.
 bool ngram_pool_equal(const NgramPool *a, const NgramPool *b);

@@ -1,18 +1,21 @@
+// Rows are compared as paths of the tree: merged or not, equal paths have the same canonical node.
 #include "engine/decode/sources.h"
 
 #include <assert.h>
 
-void offer(Offers *o, int source, int node) {
-    assert(source >= 0 && source < o->source_count);
-    if (node != TREE_NONE && o->count < TREE_MAX_NODES) o->rows[o->count++] = (Offer){source, node};
+void sources_record(Sources *s, int source, int node) {
+    assert(source >= 0 && source < s->source_count && s->source_count <= SOURCES_MAX);
+    assert(s->count >= 0 && s->count <= TREE_MAX_NODES);
+    if (node != TREE_NONE && s->count < TREE_MAX_NODES) s->rows[s->count++] = (SourceRow){source, node};
 }
 
-void offer_row(Offers *o, Tree *tree, int source, const int *tokens, int count) {
-    offer(o, source, tree_chain(tree, tree_row(tree), tokens, count, NULL));
+void sources_propose(Sources *s, Tree *tree, int source, const int *tokens, int count) {
+    sources_record(s, source, tree_chain(tree, tree_row(tree), tokens, count, NULL));
 }
 
-// Both climb to one depth, then together until they are the same place.
+// Both ends climb to the same depth, then together until they meet.
 int sources_match(const Tree *t, int node, int accepted) {
+    assert(node >= 0 && node < t->count && accepted >= 0 && accepted < t->count);
     while (t->depth[node] > t->depth[accepted]) node = t->parent[node];
     while (t->depth[accepted] > t->depth[node]) accepted = t->parent[accepted];
     while (t->canonical[node] != t->canonical[accepted]) {
@@ -22,11 +25,12 @@ int sources_match(const Tree *t, int node, int accepted) {
     return t->depth[node];
 }
 
-void sources_judge(const Offers *o, const Tree *tree, const Verdict *v, SourceReport *out) {
-    for (int i = 0; i < o->source_count; i++) out[i] = (SourceReport){.name = o->names[i]};
-    for (int i = 0; i < o->count; i++) {
-        SourceReport *source = &out[o->rows[i].source];
-        int match = sources_match(tree, o->rows[i].node, v->node);
+void sources_judge(const Sources *s, const Tree *tree, const Verdict *v, SourceReport *out) {
+    for (int i = 0; i < s->source_count; i++) out[i] = (SourceReport){.name = s->names[i]};
+    for (int i = 0; i < s->count; i++) {
+        SourceReport *source = &out[s->rows[i].source];
+        int match = sources_match(tree, s->rows[i].node, v->node);
+        assert(match <= v->accepted);
         source->rows++;
         if (match <= source->match) continue;
         source->match = match;

@@ -1,17 +1,28 @@
+// An open-addressing table of lists; the lists' links are in `earlier`.
+//
+// Invariants, asserted by check():
+//  1. table_size is a power of two, and at least half of the table is free, so a search ends soon;
+//  2. every n-gram of the sequence of length 1 to longest is in exactly one list.
 #include "engine/decode/suffix.h"
 
 #include "engine/base/memory.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum { FIRST_TABLE = 1024 };
 
-bool suffix_init(SuffixIndex *x, int longest, Error *e) {
-    assert(longest >= 1 && longest <= SUFFIX_LONGEST);
+static void check(const SuffixIndex *x) {
+    assert(x->longest >= 1 && x->longest <= SUFFIX_LONGEST);
+    assert((x->table_size & (x->table_size - 1)) == 0 && 2 * x->used <= x->table_size);
+    assert(x->length <= x->token_capacity && x->used <= x->length * (size_t)x->longest);
+}
+
+void suffix_init(SuffixIndex *x, int longest) {
     *x = (SuffixIndex){.longest = longest, .table_size = FIRST_TABLE};
-    x->table = mem_alloc(x->table_size, sizeof *x->table);
-    return x->table || error_system(e, "out of memory for an n-gram index");
+    x->table = mem_new(x->table_size, sizeof *x->table);
+    check(x);
 }
 
 void suffix_release(SuffixIndex *x) {
@@ -31,7 +42,7 @@ static uint64_t mix(uint64_t h, uint64_t value) {
     return h ^ h >> 29;
 }
 
-// Of the n tokens before `end`, from the last to the first, so that lengths 1..n share their beginning.
+// Hashes the n tokens before `end`, last to first.
 static uint64_t hash_of(const SuffixIndex *x, int n, size_t end) {
     uint64_t h = mix(0, (uint64_t)n);
     for (int i = 1; i <= n; i++) h = mix(h, (uint64_t)(unsigned)x->tokens[end - (size_t)i] + 1);
@@ -42,7 +53,7 @@ static bool same(const SuffixIndex *x, int n, size_t a, size_t b) {
     return memcmp(x->tokens + a - n, x->tokens + b - n, (size_t)n * sizeof *x->tokens) == 0;
 }
 
-// The list of the n-gram before `end`, or the free place where it would be.
+// The list of the n-gram before `end`, or the free place for it.
 static SuffixList *find(const SuffixIndex *x, int n, size_t end, uint64_t hash) {
     for (size_t i = hash & (x->table_size - 1);; i = (i + 1) & (x->table_size - 1)) {
         SuffixList *l = &x->table[i];
@@ -51,10 +62,9 @@ static SuffixList *find(const SuffixIndex *x, int n, size_t end, uint64_t hash) 
     }
 }
 
-static bool grow_table(SuffixIndex *x) {
+static void grow_table(SuffixIndex *x) {
     size_t size = 2 * x->table_size;
-    SuffixList *table = mem_alloc(size, sizeof *table);
-    if (!table) return false;
+    SuffixList *table = mem_new(size, sizeof *table);
     for (size_t i = 0; i < x->table_size; i++) {
         if (x->table[i].count == 0) continue;
         size_t at = x->table[i].hash & (size - 1);
@@ -64,19 +74,9 @@ static bool grow_table(SuffixIndex *x) {
     mem_free(x->table);
     x->table = table;
     x->table_size = size;
-    return true;
 }
 
-static bool reserve(SuffixIndex *x) {
-    void *tokens = x->tokens, *earlier = x->earlier;
-    bool ok = mem_grow(&tokens, &x->token_capacity, x->length + 1, sizeof(int));
-    x->tokens = tokens;
-    ok = ok && mem_grow(&earlier, &x->earlier_capacity, (x->length + 1) * (size_t)x->longest, sizeof(int));
-    x->earlier = earlier;
-    if (ok && 2 * (x->used + (size_t)x->longest) > x->table_size) ok = grow_table(x);
-    return ok;
-}
-
+// Enters the n-gram at the end of the sequence.
 static void enter(SuffixIndex *x, int n) {
     uint64_t hash = hash_of(x, n, x->length);
     SuffixList *l = find(x, n, x->length, hash);
@@ -90,25 +90,31 @@ static void enter(SuffixIndex *x, int n) {
     l->count++;
 }
 
-bool suffix_push(SuffixIndex *x, int token, Error *e) {
-    if (!reserve(x)) return error_system(e, "out of memory for an n-gram index of %zu tokens", x->length);
+void suffix_push(SuffixIndex *x, int token) {
+    size_t longest = (size_t)x->longest;
+    mem_grow(&x->tokens, &x->token_capacity, x->length + 1, sizeof *x->tokens);
+    mem_grow(&x->earlier, &x->earlier_capacity, (x->length + 1) * longest, sizeof *x->earlier);
+    if (2 * (x->used + longest) > x->table_size) grow_table(x);
     x->tokens[x->length++] = token;
     for (int n = 1; n <= x->longest; n++)
         if ((size_t)n <= x->length) enter(x, n);
-    return true;
+    check(x);
 }
 
 int suffix_newest(const SuffixIndex *x, int n) {
+    assert(n >= 1);
     if ((size_t)n >= x->length || n > x->longest) return SUFFIX_NONE;
     return suffix_before(x, n, (int)x->length);
 }
 
 int suffix_oldest(const SuffixIndex *x, int n) {
+    assert(n >= 1);
     if ((size_t)n >= x->length || n > x->longest) return SUFFIX_NONE;
     const SuffixList *l = find(x, n, x->length, hash_of(x, n, x->length));
     return l->count > 1 ? l->oldest : SUFFIX_NONE;
 }
 
 int suffix_before(const SuffixIndex *x, int n, int end) {
+    assert(n >= 1 && n <= x->longest && end >= n && (size_t)end <= x->length);
     return x->earlier[(size_t)(end - 1) * (size_t)x->longest + (size_t)(n - 1)];
 }

@@ -1,3 +1,8 @@
+// Tables of tokens and their files.
+//
+// Invariant of a table: 1 <= k <= TOKEN_TABLE_MAX_K, 1 <= w <= TOKEN_TABLE_MAX_W, and every id is below the
+// vocabulary or TABLE_NO_TOKEN. A file's sizes are checked before anything is allocated, its ids before a
+// table is returned.
 #include "engine/decode/token_table.h"
 
 #include "engine/base/file.h"
@@ -10,12 +15,13 @@
 
 static const char MAGIC[] = "OPTABLE1";
 enum { DIGITS = SHA256_TEXT - 1, KEY_AT = 24, SUM_AT = KEY_AT + DIGITS, IDS_AT = SUM_AT + DIGITS };
-enum { NAMED_DIGITS = 16 }; // of the key, in the file's name
+enum { NAMED_DIGITS = 16 }; // digits of the key in the file's name
 
 bool token_table_init(TokenTable *t, int tokens, int k, int w, Error *e) {
     size_t rows = (size_t)tokens * (size_t)k, count;
+    assert(tokens >= 1 && k >= 1 && k <= TOKEN_TABLE_MAX_K && w >= 1 && w <= TOKEN_TABLE_MAX_W);
     *t = (TokenTable){.tokens = tokens, .k = k, .w = w};
-    if (size_mul(rows, (size_t)w, &count)) t->ids = mem_alloc(count, sizeof *t->ids);
+    if (size_mul(rows, (size_t)w, &count)) t->ids = mem_try(count, sizeof *t->ids);
     if (!t->ids) return error_system(e, "out of memory for a table of %zu rows of %d tokens", rows, w);
     for (size_t i = 0; i < count; i++) t->ids[i] = TABLE_NO_TOKEN;
     return true;
@@ -41,7 +47,7 @@ static void store_u32(char *p, uint32_t x) {
 
 static bool parse_sizes(const char *bytes, size_t n, const char *place, int vocab, TokenTable *t, Error *e) {
     if (n < IDS_AT || memcmp(bytes, MAGIC, sizeof MAGIC - 1) != 0)
-        return error_input(e, "'%s' is no table of tokens", place);
+        return error_input(e, "'%s' is not a table of tokens", place);
     uint32_t tokens = load_u32(bytes + 8), k = load_u32(bytes + 12), w = load_u32(bytes + 16);
     if (tokens < 1 || tokens > (uint32_t)vocab || k < 1 || k > TOKEN_TABLE_MAX_K || w < 1 ||
         w > TOKEN_TABLE_MAX_W)
@@ -56,11 +62,11 @@ static bool parse_ids(const char *bytes, const char *place, int vocab, TokenTabl
     char sum[SHA256_TEXT];
     if (!sha256_bytes(bytes + IDS_AT, 4 * id_count(t), sum, e)) return false;
     if (memcmp(sum, bytes + SUM_AT, DIGITS) != 0)
-        return error_input(e, "'%s' is damaged: its checksum is another", place);
+        return error_input(e, "'%s' is damaged: its checksum differs", place);
     for (size_t i = 0; i < id_count(t); i++) {
         uint32_t id = load_u32(bytes + IDS_AT + 4 * i);
         if (id >= (uint32_t)vocab && id != (uint32_t)TABLE_NO_TOKEN)
-            return error_input(e, "'%s' has the token %u, outside the vocabulary of %d", place, id, vocab);
+            return error_input(e, "'%s' has token %u, outside the vocabulary of %d", place, id, vocab);
         t->ids[i] = id == (uint32_t)TABLE_NO_TOKEN ? TABLE_NO_TOKEN : (int)id;
     }
     return true;
@@ -87,7 +93,7 @@ bool table_file_init(TableFile *f, const char *directory, const char *name, cons
     if (!sha256_bytes(made_of, strlen(made_of), f->key, e)) return false;
     snprintf(file, sizeof file, "%s-%.*s.table", name, NAMED_DIGITS, f->key);
     f->path = file_path(directory, file);
-    return f->path || error_system(e, "out of memory");
+    return true;
 }
 
 void table_file_release(TableFile *f) {
@@ -110,7 +116,7 @@ bool table_file_load(const TableFile *f, int tokens, int vocab, TokenTable *t) {
 bool table_file_save(const TableFile *f, const TokenTable *t, Error *e) {
     size_t count = id_count(t), n = IDS_AT + 4 * count;
     if (!f->path) return true;
-    char sum[SHA256_TEXT], *bytes = mem_alloc(n, 1);
+    char sum[SHA256_TEXT], *bytes = mem_try(n, 1);
     if (!bytes) return error_system(e, "out of memory for '%s'", f->path);
     memcpy(bytes, MAGIC, sizeof MAGIC - 1);
     store_u32(bytes + 8, (uint32_t)t->tokens);

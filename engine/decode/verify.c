@@ -1,20 +1,21 @@
-// The walk is one for both ways: at a node, `pick` says which proposal is accepted, if any, or draws the
-// bonus. Where a session's backend draws, it is one as well: draws.h says what p is, from either side.
+// One walk for both kinds of decoding: at each node, pick_greedy or pick_sampled returns the accepted
+// proposal or sets the bonus. draws.h provides p, whether the backend draws or the host does.
+//
+// Invariants: the walk moves from a canonical node to one of its proposals, so accepted = depth of the node;
+// it takes one random number per proposal tried and one for the bonus, which draws.h relies on.
 #include "engine/decode/verify.h"
 
 #include "engine/base/memory.h"
 
+#include <assert.h>
 #include <string.h>
 
-bool verifier_init(Verifier *v, const Sampling *sampling, uint64_t seed, int vocab, Error *e) {
+void verifier_init(Verifier *v, const Sampling *sampling, uint64_t seed, int vocab) {
     *v = (Verifier){.sampling = *sampling, .random = {.seed = seed, .stream = STREAM_VERIFY}, .vocab = vocab};
-    if (sampling_is_greedy(sampling)) return true;
-    v->p = mem_alloc((size_t)vocab, sizeof *v->p);
-    v->q = mem_alloc((size_t)vocab, sizeof *v->q);
+    if (sampling_is_greedy(sampling)) return;
     draws_init(&v->draws, sampling, vocab);
-    if (v->p && v->q) return true;
-    verifier_release(v);
-    return error_system(e, "out of memory for a verifier over %d tokens", vocab);
+    v->p = mem_new((size_t)vocab, sizeof *v->p);
+    v->q = mem_new((size_t)vocab, sizeof *v->q);
 }
 
 void verifier_release(Verifier *v) {
@@ -54,7 +55,7 @@ static void scale_to_one(float *p, int n, double total) {
     for (int i = 0; i < n; i++) p[i] = (float)((double)p[i] / total);
 }
 
-// q of a proposal: without the tokens that earlier siblings drew from it, where it was drawn so.
+// The q of a proposal; if it was drawn without replacement, without the tokens that earlier siblings drew.
 static void proposal_distribution(const Tree *t, int node, int proposal, float *q) {
     const Proposal *p = &t->proposals[proposal];
     memcpy(q, tree_q(t, p->q), (size_t)t->vocab * sizeof *q);
@@ -65,7 +66,7 @@ static void proposal_distribution(const Tree *t, int node, int proposal, float *
     if (total > 0) scale_to_one(q, t->vocab, total);
 }
 
-// A token that q cannot draw is never accepted: its rejection changes nothing that should stay.
+// A token that q cannot draw is never accepted; p - q then leaves p(token) untouched.
 static double acceptance(double p, const float *q, int token) {
     if (!q) return p;
     if (!(q[token] > 0)) return 0;
@@ -74,13 +75,15 @@ static double acceptance(double p, const float *q, int token) {
 }
 
 double verify_acceptance(const float *p, const float *q, int token) {
+    assert(token >= 0);
     return acceptance((double)p[token], q, token);
 }
 
-// Where rounding leaves nothing, the rejection could not have happened in exact arithmetic; p then stands, so
-// that there is something to draw from.
+// If rounding leaves nothing of p, the rejection could not have happened in exact arithmetic: p is then left
+// unchanged, so that there is something to draw from.
 void verify_reject(float *p, const float *q, int token, int vocab) {
     double total = 0;
+    assert(token >= 0 && token < vocab);
     for (int i = 0; i < vocab; i++) {
         float left = q ? p[i] - q[i] : i == token ? 0 : p[i];
         total += left > 0 ? (double)left : 0;
@@ -92,21 +95,21 @@ void verify_reject(float *p, const float *q, int token, int vocab) {
     }
 }
 
-// What the rejections at a node have left of p. As long as only one-hots were rejected, that is p without
-// their tokens, and the sum of their chances is enough to know; once a draw from a q is rejected, all of p is
-// needed.
+// The part of p that the rejections at a node have left. As long as only one-hots were rejected, it is p
+// without their tokens, and the sum of their chances is all we need; after the rejection of a draw from q we
+// need all of p.
 typedef struct Rest {
     Verifier *v;
     const Session *s;
     int node;
-    bool whole;      // it stands in v->p
-    bool any;        // something was rejected
-    double rejected; // else: p of the tokens that were
-    int last;        // of those, the last that had a chance
+    bool whole;      // the rest is in v->p
+    bool any;        // a proposal was rejected
+    double rejected; // unless whole: the sum of p over the rejected tokens
+    int last;        // the last of them with p > 0
 } Rest;
 
-// Whether a one-hot in front of proposal `number` has its token: then it was rejected. One-hots are all
-// different.
+// Whether a one-hot before proposal `number` has the same token and so was rejected. No two one-hots are
+// equal.
 static bool was_rejected(const Tree *t, int node, int number) {
     if (t->proposals[number].q == ONE_HOT) return false;
     int i = t->first_proposal[node];
@@ -125,7 +128,7 @@ static double rest_chance(const Rest *r, int number) {
     return chance < left ? chance / left : 1;
 }
 
-// Makes v->p what is left in front of a proposal.
+// Fills v->p with the rest just before a proposal. Only one-hots have been rejected so far.
 static bool rest_fetch(Rest *r, int proposal, Error *e) {
     const Tree *t = &r->s->tree;
     Verifier *v = r->v;
@@ -151,7 +154,7 @@ static bool rest_reject(Rest *r, int proposal, const float *q, Error *e) {
     return true;
 }
 
-// As verify_reject has it: where nothing is left, the last one stands.
+// If nothing is left, returns the last rejected token, as verify_reject does.
 static bool rest_draw(Rest *r, double u, int *token, Error *e) {
     if (r->whole) *token = sampler_draw(r->v->p, r->v->vocab, u);
     else if (!draws_draw(&r->v->draws, r->s, r->node, u, token, e)) return false;
@@ -178,12 +181,16 @@ static bool pick_sampled(Verifier *v, const Session *s, int node, Verdict *out, 
 
 bool verify(Verifier *v, const Session *s, Verdict *out, Error *e) {
     bool greedy = sampling_is_greedy(&v->sampling);
+    assert(s->tree.count > 0 && s->tree.vocab == v->vocab);
     *out = (Verdict){.node = 0};
     for (int next;;) {
         if (greedy) next = pick_greedy(s, out->node, out);
         else if (!pick_sampled(v, s, out->node, out, &next, e)) return false;
-        if (next == TREE_NONE) return true;
+        if (next == TREE_NONE) break;
+        assert(next > out->node && s->tree.canonical[s->tree.parent[next]] == out->node);
         out->node = next;
         out->accepted++;
     }
+    assert(out->accepted == s->tree.depth[out->node]);
+    return true;
 }

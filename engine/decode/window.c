@@ -1,17 +1,24 @@
+// The window's rows in one array. Besides rows 0 to rows-1, the array has room for the new row, which
+// window_read fills and window_slide makes part of the window.
+//
+// Invariants between steps, asserted by check(): 1 <= rows <= N-1, and length = W+N-2 - rows, so the window
+// is W+N-3 wide with row 0 only and W-1 wide when it is full.
 #include "engine/decode/window.h"
 
 #include "engine/base/memory.h"
 
 #include <assert.h>
 
-bool window_init(Window *w, int W, int N, Error *e) {
+static void check(const Window *w) {
+    assert(w->rows >= 1 && w->rows <= w->N - 1);
+    assert(w->length == w->W + w->N - 2 - w->rows && window_columns(w) <= w->stride);
+}
+
+void window_init(Window *w, int W, int N) {
     assert(W >= 1 && N >= 2);
     *w = (Window){.W = W, .N = N, .stride = W + N - 2};
-    w->tokens = mem_alloc((size_t)N * (size_t)w->stride, sizeof *w->tokens);
-    w->ends = mem_alloc((size_t)w->stride, sizeof *w->ends);
-    if (w->tokens && w->ends) return true;
-    window_release(w);
-    return error_system(e, "out of memory for a window of %d columns and %d rows", W, N - 1);
+    w->tokens = mem_new((size_t)N * (size_t)w->stride, sizeof *w->tokens);
+    w->ends = mem_new((size_t)w->stride, sizeof *w->ends);
 }
 
 void window_release(Window *w) {
@@ -31,10 +38,12 @@ void window_start(Window *w, const WindowSource *from) {
     w->rows = 1;
     w->length = w->W + w->N - 3;
     for (int i = 0; i < w->length; i++) row(w, 0)[i] = draw(from);
+    check(w);
 }
 
 void window_probe(Window *w, Tree *tree, int base, int first, int last) {
     int chain = base, deepest = w->rows - 1;
+    assert(first >= 0 && last <= window_columns(w));
     for (int i = 0; i < last && first < last; i++) {
         if (i > 0) chain = tree_probe(tree, chain, row(w, 0)[i - 1], deepest == 0 && i >= first);
         int node = chain;
@@ -66,9 +75,11 @@ static void replace_eos(Window *w, const int *eos, int eos_count, const WindowSo
             if (row(w, w->rows)[i] == eos[k]) row(w, w->rows)[i] = draw(from);
 }
 
-// While filling, every row stays where it is and its tokens' positions move by `by`. Then row l+1 becomes row
-// l: its tokens stood one further along, except row 1's, which stood where row 0's did.
+// While filling, each row keeps its number and its tokens move `by` positions along. After that, row l+1
+// becomes row l: its tokens were one position further along, except those of row 1, which started where row 0
+// did.
 void window_slide(Window *w, int by, const int *eos, int eos_count, const WindowSource *from) {
+    assert(by >= 1);
     bool filling = window_is_filling(w);
     int rows = filling ? w->rows + 1 : w->rows, length = filling ? w->length - 1 : w->length;
     replace_eos(w, eos, eos_count, from);
@@ -80,4 +91,5 @@ void window_slide(Window *w, int by, const int *eos, int eos_count, const Window
     }
     w->rows = rows;
     w->length = length;
+    check(w);
 }

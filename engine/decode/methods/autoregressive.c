@@ -1,13 +1,12 @@
-// One token a step: proposes nothing, so that each step emits what the model says after the last token.
+// One token per step: proposes nothing, so each step emits the model's token after the last one. Has no
+// state.
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
 
 static void *autoregressive_open(const MethodEnv *env, const void *values, Error *e) {
-    (void)env, (void)values;
-    void *self = mem_alloc(1, 1);
-    if (!self) error_system(e, "out of memory");
-    return self;
+    (void)env, (void)values, (void)e;
+    return mem_new(1, 1); // open returns NULL for an error only
 }
 
 static bool autoregressive_begin(void *self, const Prompt *prompt, Error *e) {

@@ -2,16 +2,17 @@
 // block of m guesses is run as one chain, and each step replaces every guess by the model's argmax before it.
 //
 //      block   g0 g1 g2 g3          chain:  last - g0 - g1 - g2 - g3
-//      says    a0 a1 a2 a3 a4       a0: after last, a1: after g0, ...
+//      argmax  a0 a1 a2 a3 a4       a0: after last, a1: after g0, ...
 //      accepted: the longest i with g0 = a0, .., g(i-1) = a(i-1); the bonus is ai
-//      next block: a(i+1) .. a4, what the model said after the bonus, then fresh guesses; or all fresh
+//      next block: a(i+1) .. a4, the model's tokens after the bonus, then fresh guesses; or all fresh
 //      (refill)
 //
-// Invariant: between steps `block` holds m guesses for what follows the sequence's last token.
+// Invariant: between steps `block` holds m guesses for the tokens after the sequence's last one.
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
 
+#include <assert.h>
 #include <string.h>
 
 typedef enum { START_RANDOM, START_REPEAT, START_PAD } Start;
@@ -31,10 +32,10 @@ static const char *const REFILLS[] = {"predictions", "fresh", NULL};
 static const Arg PARAMS[] = {
     {"m", ARG_INT, AT(m), 1, TREE_MAX_NODES - 1, "8", .help = "guesses in a block"},
     {"start", ARG_CHOICE, AT(start), .fallback = "random", .choices = STARTS,
-     .help = "fresh guesses: of the prompt, the last token, pad"},
-    {"pad", ARG_INT, AT(pad), 0, 1 << 21, "0", .help = "the token of start=pad"},
+     .help = "fresh guesses: tokens of the prompt, the last token, or pad"},
+    {"pad", ARG_INT, AT(pad), 0, 1 << 21, "0", .help = "token id for start=pad"},
     {"refill", ARG_CHOICE, AT(refill), .fallback = "predictions", .choices = REFILLS,
-     .help = "the next block: the model's words, or fresh"},
+     .help = "next block: the model's tokens, or fresh guesses"},
 };
 #undef AT
 
@@ -47,7 +48,7 @@ typedef struct Jacobi {
     int *prompt;        // (prompt_count)
     size_t prompt_capacity;
     int prompt_count;
-    Offers offers; // of the open step: the block
+    Sources sources; // of the open step: the block
 } Jacobi;
 
 static void jacobi_close(void *self) {
@@ -59,27 +60,23 @@ static void jacobi_close(void *self) {
     mem_free(j);
 }
 
-static bool jacobi_init(Jacobi *j, const MethodEnv *env, const JacobiParams *p, Error *e) {
-    j->p = *p;
-    j->offers = (Offers){.names = SOURCES, .source_count = 1};
-    j->random = (Random){.seed = env->seed, .stream = STREAM_METHOD};
-    j->block = mem_alloc((size_t)p->m, sizeof *j->block);
-    j->nodes = mem_alloc((size_t)p->m, sizeof *j->nodes);
-    if (!j->block || !j->nodes) return error_system(e, "out of memory for a block of %d guesses", p->m);
-    if (p->start == START_PAD && p->pad >= env->target->shape.vocab)
-        return error_input(e, "'pad' is %d, outside the vocabulary of %d", p->pad, env->target->shape.vocab);
-    return true;
-}
-
 static void *jacobi_open(const MethodEnv *env, const void *values, Error *e) {
-    Jacobi *j = mem_alloc(1, sizeof *j);
-    if (!j) error_system(e, "out of memory");
-    if (j && jacobi_init(j, env, values, e)) return j;
-    jacobi_close(j);
-    return NULL;
+    const JacobiParams *p = values;
+    if (p->start == START_PAD && p->pad >= env->target->shape.vocab) {
+        error_input(e, "'pad' is %d, outside the vocabulary of %d", p->pad, env->target->shape.vocab);
+        return NULL;
+    }
+    Jacobi *j = mem_new(1, sizeof *j);
+    j->p = *p;
+    j->sources = (Sources){.names = SOURCES, .source_count = 1};
+    j->random = (Random){.seed = env->seed, .stream = STREAM_METHOD};
+    j->block = mem_new((size_t)p->m, sizeof *j->block);
+    j->nodes = mem_new((size_t)p->m, sizeof *j->nodes);
+    return j;
 }
 
 static int fresh_guess(Jacobi *j, int last) {
+    assert(j->prompt_count >= 1);
     switch ((Start)j->p.start) {
     case START_RANDOM: return j->prompt[random_below(&j->random, (uint32_t)j->prompt_count)];
     case START_REPEAT: return last;
@@ -89,11 +86,9 @@ static int fresh_guess(Jacobi *j, int last) {
 }
 
 static bool jacobi_begin(void *self, const Prompt *prompt, Error *e) {
+    (void)e;
     Jacobi *j = self;
-    void *copy = j->prompt;
-    if (!mem_grow(&copy, &j->prompt_capacity, (size_t)prompt->count, sizeof *j->prompt))
-        return error_system(e, "out of memory for a prompt of %d tokens", prompt->count);
-    j->prompt = copy;
+    mem_grow(&j->prompt, &j->prompt_capacity, (size_t)prompt->count, sizeof *j->prompt);
     j->prompt_count = prompt->count;
     memcpy(j->prompt, prompt->tokens, (size_t)prompt->count * sizeof *j->prompt);
     j->random.counter = 0; // a prompt's guesses do not depend on the prompts before it
@@ -104,8 +99,8 @@ static bool jacobi_begin(void *self, const Prompt *prompt, Error *e) {
 static bool jacobi_propose(void *self, Tree *tree, Error *e) {
     (void)e;
     Jacobi *j = self;
-    j->offers.count = 0;
-    offer(&j->offers, 0, tree_chain(tree, tree_row(tree), j->block, j->p.m, j->nodes));
+    j->sources.count = 0;
+    sources_record(&j->sources, 0, tree_chain(tree, tree_row(tree), j->block, j->p.m, j->nodes));
     return true;
 }
 
@@ -120,17 +115,17 @@ static bool jacobi_observe(void *self, const Observation *seen, Error *e) {
     return true;
 }
 
-static const Offers *jacobi_offers(const void *self) { return &((const Jacobi *)self)->offers; }
+static const Sources *jacobi_sources(const void *self) { return &((const Jacobi *)self)->sources; }
 
-const MethodInfo method_jacobi = {
-    .name = "jacobi",
-    .summary = "a block of guesses, replaced in each step by what the model says of them",
-    .params = PARAMS,
-    .param_count = sizeof PARAMS / sizeof *PARAMS,
-    .param_size = sizeof(JacobiParams),
-    .open = jacobi_open,
-    .begin = jacobi_begin,
-    .propose = jacobi_propose,
-    .observe = jacobi_observe,
-    .close = jacobi_close,
-    .offers = jacobi_offers};
+const MethodInfo method_jacobi = {.name = "jacobi",
+                                  .summary =
+                                      "a block of guesses, replaced in each step by the model's own tokens",
+                                  .params = PARAMS,
+                                  .param_count = sizeof PARAMS / sizeof *PARAMS,
+                                  .param_size = sizeof(JacobiParams),
+                                  .open = jacobi_open,
+                                  .begin = jacobi_begin,
+                                  .propose = jacobi_propose,
+                                  .observe = jacobi_observe,
+                                  .close = jacobi_close,
+                                  .sources = jacobi_sources};

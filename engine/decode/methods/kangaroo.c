@@ -1,24 +1,24 @@
 // Kangaroo (Liu et al.): the target's own first l layers and a small adapter are the draft. A guess runs
 // through layers [0, l) of the target as a node of its tree, the adapter reads the state f there, and the
-// target's head says the next guess:
+// target's head gives the next guess:
 //
 //      target's tree   x ---- d1 ---- d2 ---- d3          [0, l) one by one, [l, L) all at once by the loop
 //                      f0     f1      f2      f3
 //      adapter's chain f0 --> f1 ---> f2                   f3 is not read: there is no fourth guess
 //
-// Drafting ends at gamma guesses, or after one at which the best choice's chance has fallen to eta (Eq. 4).
-// That guess is kept and verified: whether one is proposed must not depend on what it is.
+// Drafting ends at gamma guesses, or after the first guess whose best token had a chance of at most eta
+// (Eq. 4). That guess is kept and verified: whether a guess is proposed must not depend on its token.
 //
 // Invariant between steps: the first `pending` exits are the states of the tokens that the adapter's cache
-// lacks, but for the last token, which comes first in the next step. After a full acceptance that is one: f3
+// lacks, except the last token, which is the next step's root. After a full acceptance that is one token: f3
 // here, and the next step feeds the adapter two rows.
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
 #include "engine/core/hidden.h"
-#include "engine/decode/drafter.h"
-#include "engine/decode/follower.h"
+#include "engine/decode/draft.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { LONGEST = TREE_MAX_NODES - 3 };
@@ -34,11 +34,11 @@ typedef struct KangarooParams {
 #define AT(name) offsetof(KangarooParams, name)
 static const Arg PARAMS[] = {
     {"gamma", ARG_INT, AT(gamma), 1, LONGEST, "6", .help = "most tokens drafted"},
-    {"eta", ARG_REAL, AT(eta), 0, 1, "0.6", .help = "end where the best choice's chance falls to it"},
+    {"eta", ARG_REAL, AT(eta), 0, 1, "0.6", .help = "end when the best token's chance is at most eta"},
     {"strict", ARG_FLAG, AT(strict), .fallback = "off",
-     .help = "end only below eta, as the authors' code does"},
+     .help = "end only below eta, as in the authors' code"},
     {"exit_layer", ARG_INT, AT(exit_layer), 0, 1000, "0",
-     .help = "the adapter's must be this one; 0: whatever"},
+     .help = "the layer that the adapter must be for; 0: any"},
     DRAFT_SAMPLING_PARAMS(AT(sampling)),
 };
 #undef AT
@@ -51,11 +51,11 @@ typedef struct Kangaroo {
     Follower follower; // the adapter's
     Drafter drafter;
     HiddenRows exits;    // states at layer l, from the first token that the adapter lacks
-    int start, capacity; // exit i stands in row (start + i) mod capacity
-    int pending;
-    int run;     // exits that this step has
-    int guessed; // the last guess of this step
-    Offers offers;
+    int start, capacity; // exit i is in row (start + i) mod capacity
+    int pending;         // exits left for the next step
+    int run;             // exits of this step
+    int guessed;         // the last guess of this step
+    Sources sources;
 } Kangaroo;
 
 static void kangaroo_close(void *self) {
@@ -67,17 +67,17 @@ static void kangaroo_close(void *self) {
     mem_free(k);
 }
 
-static bool kangaroo_init(Kangaroo *k, const MethodEnv *env, const KangarooParams *p, Error *e) {
+static void kangaroo_init(Kangaroo *k, const MethodEnv *env, const KangarooParams *p) {
     k->p = *p;
     k->p.exit_layer = env->adapter_layer;
     k->target = env->target;
-    k->offers = (Offers){.names = SOURCES, .source_count = 1};
+    k->sources = (Sources){.names = SOURCES, .source_count = 1};
     k->capacity = p->gamma + 2 + (env->mixed ? TREE_MAX_NODES : 0);
-    // In a mix some of them come from the host.
+    // In a mix, some of the exits come from the host.
     hidden_open(&k->exits, env->target, env->mixed ? NULL : env->adapters, k->capacity);
-    return follower_init(&k->follower, env->adapters, env->target->context, e) &&
-           drafter_init(&k->drafter, env->adapters, env->target->shape.vocab, &p->sampling, &env->sampling,
-                        p->eta > 0, e);
+    follower_init(&k->follower, env->adapters, env->target->context);
+    drafter_init(&k->drafter, env->adapters, env->target->shape.vocab, &p->sampling, &env->sampling,
+                 p->eta > 0);
 }
 
 static void *kangaroo_open(const MethodEnv *env, const void *values, Error *e) {
@@ -90,11 +90,9 @@ static void *kangaroo_open(const MethodEnv *env, const void *values, Error *e) {
             p->exit_layer, env->adapter_layer);
         return NULL;
     }
-    Kangaroo *k = mem_alloc(1, sizeof *k);
-    if (!k) error_system(e, "out of memory");
-    if (k && kangaroo_init(k, env, p, e)) return k;
-    kangaroo_close(k);
-    return NULL;
+    Kangaroo *k = mem_new(1, sizeof *k);
+    kangaroo_init(k, env, p);
+    return k;
 }
 
 static int kangaroo_hidden_layer(const void *self) { return ((const Kangaroo *)self)->p.exit_layer; }
@@ -106,18 +104,21 @@ static bool kangaroo_begin(void *self, const Prompt *prompt, Error *e) {
     return follower_begin(&k->follower, prompt->tokens, prompt->count, prompt->hidden, e);
 }
 
-static int row_of(const Kangaroo *k, int exit) { return (k->start + exit) % k->capacity; }
+static int row_of(const Kangaroo *k, int exit) {
+    assert(exit >= 0 && exit < k->capacity);
+    return (k->start + exit) % k->capacity;
+}
 
-// Takes a node of the target's tree, and all before it, through the shallow layers and keeps its state.
+// Runs a node of the target's tree, with all before it, through the shallow layers and keeps its state.
 static bool run_shallow(Kangaroo *k, int node, Error *e) {
     return session_run(k->target, k->p.exit_layer, e) &&
            hidden_keep(&k->exits, row_of(k, k->run++), k->target, node, HIDDEN_RAW, e);
 }
 
-// Takes the adapter's chain from node `first` on to its end; the states are the last ones kept.
+// Runs the adapter's chain from node `first` on; its states are the last ones kept.
 static bool run_adapter(Kangaroo *k, int first, Error *e) {
     Session *s = k->follower.session;
-    int behind = k->run - s->tree.count; // a node's exit is so much further on
+    int behind = k->run - s->tree.count; // offset of a node's exit
     for (int node = first; node < s->tree.count; node++)
         if (!hidden_give(&k->exits, row_of(k, node + behind), s, node, e)) return false;
     return session_run(s, s->shape.layers, e);
@@ -144,24 +145,25 @@ static bool kangaroo_propose(void *self, Tree *tree, Error *e) {
         bool last = drafted + 1 == k->p.gamma || is_unsure(k, &d);
         first = node = last ? TREE_NONE : follower_guess(&k->follower, node, d.token);
     }
-    k->offers.count = 0;
-    if (tree->depth[parent] > 0) offer(&k->offers, 0, parent);
+    k->sources.count = 0;
+    if (tree->depth[parent] > 0) sources_record(&k->sources, 0, parent);
     return true;
 }
 
-// In a mix the adapter may lack whatever another method proposed: the step's states are at hand for that.
+// In a mix, the adapter may lack tokens that another method proposed: their states come from the step itself.
 static void take_states(Kangaroo *k, const Observation *seen) {
     int path[TREE_MAX_NODES], before = seen->length - seen->emitted_count;
     int lacks = follower_missing(&k->follower) - 1, first = k->follower.session->cache.length - before + 1;
     tree_path(&k->target->tree, seen->verdict->node, path);
     k->pending = first >= 0 ? lacks : 0;
+    assert(k->pending <= k->capacity);
     for (int i = 0; i < k->pending; i++)
         memcpy(k->exits.rows + (size_t)row_of(k, i) * k->exits.width,
                seen->hidden + (size_t)path[first + i] * k->exits.width, k->exits.width * sizeof(float));
 }
 
-// The adapter may lack the last guess, whose state was kept. Where it lacks another token, as where its
-// context is too short, it rests until the next prompt.
+// The adapter may lack the last guess, whose state was kept. If it lacks any other token, for instance
+// because its context is too short, it rests until the next prompt.
 static bool kangaroo_observe(void *self, const Observation *seen, Error *e) {
     Kangaroo *k = self;
     Follower *f = &k->follower;
@@ -177,19 +179,19 @@ static bool kangaroo_observe(void *self, const Observation *seen, Error *e) {
     return true;
 }
 
-static const Offers *kangaroo_offers(const void *self) { return &((const Kangaroo *)self)->offers; }
+static const Sources *kangaroo_sources(const void *self) { return &((const Kangaroo *)self)->sources; }
 
-const MethodInfo method_kangaroo = {
-    .name = "kangaroo",
-    .summary = "the target's first layers and an adapter write ahead (--adapter DIR)",
-    .needs = NEEDS_ADAPTER,
-    .params = PARAMS,
-    .param_count = sizeof PARAMS / sizeof *PARAMS,
-    .param_size = sizeof(KangarooParams),
-    .open = kangaroo_open,
-    .begin = kangaroo_begin,
-    .propose = kangaroo_propose,
-    .observe = kangaroo_observe,
-    .close = kangaroo_close,
-    .hidden_layer = kangaroo_hidden_layer,
-    .offers = kangaroo_offers};
+const MethodInfo method_kangaroo = {.name = "kangaroo",
+                                    .summary =
+                                        "the target's first layers and an adapter draft (--adapter DIR)",
+                                    .needs = NEEDS_ADAPTER,
+                                    .params = PARAMS,
+                                    .param_count = sizeof PARAMS / sizeof *PARAMS,
+                                    .param_size = sizeof(KangarooParams),
+                                    .open = kangaroo_open,
+                                    .begin = kangaroo_begin,
+                                    .propose = kangaroo_propose,
+                                    .observe = kangaroo_observe,
+                                    .close = kangaroo_close,
+                                    .hidden_layer = kangaroo_hidden_layer,
+                                    .sources = kangaroo_sources};

@@ -1,20 +1,21 @@
-// Lookahead decoding: one step both makes n-grams and verifies some. A window of guesses (window.h) runs as
-// probes; the n-grams down its columns go into a pool (ngram_pool.h); those that the pool holds under the
+// Lookahead decoding: each step both makes n-grams and verifies some. A window of guesses (window.h) runs as
+// probes; the n-grams down its columns go into a pool (ngram_pool.h); the pool's n-grams that start with the
 // sequence's last token are this step's candidates.
 //
-//      root -+- window: (N-1) rows of W               (W+G)(N-1) tokens a step with the root, before equal
-//            +- n-gram 1: N-1 tokens                  prefixes are merged
+//      root -+- window: (N-1) rows of W               (W+G)(N-1) tokens per step, root included, before
+//            +- n-gram 1: N-1 tokens                  equal prefixes are merged
 //            +- ...
 //            +- n-gram G
 //
-// Ranks (section 3.4): the columns and the n-grams are cut into R shares, each a part of the tree with a root
-// of its own and as much of row 0 as its columns hang off. Every rank keeps window and pool and learns all
-// that was said, so that all stand alike; what is emitted is what R = 1 emits.
+// Ranks (section 3.4): the columns and the n-grams are cut into R shares. Each share is a part of the tree
+// with a root of its own and the part of row 0 that its columns are children of. Every rank has a window and
+// a pool and learns everything, so all ranks have equal pools and the output equals that of R = 1.
 //
-// The authors' code (LookaheadDecoding at eed010d) does not verify while the window fills, drops the token
-// that a full match gives for free, slides by one whatever was accepted, lets EOS stand in the window of a
-// greedy search, and reads its own output wrong where the pool takes it in: each token of a step as the
-// step's last.
+// The authors' code (LookaheadDecoding at eed010d) does not verify while the window fills, drops the free
+// token after a full match, slides by one whatever was accepted, leaves EOS in the window of a greedy search,
+// and misreads its own output when it adds it to the pool: each token of a step as the step's last.
+//
+// Invariants between steps: `last` is the sequence's last token; the pools of all ranks are equal.
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
@@ -70,23 +71,23 @@ static const Arg PARAMS[] = {
              "for on"},
     {"W", ARG_INT, AT(W), 1, WG_MOST, "15", .help = "columns of the window"},
     {"N", ARG_INT, AT(N), 2, N_MOST, "5", .help = "tokens of an n-gram"},
-    {"G", ARG_INT, AT(G), 0, WG_MOST, "15", .help = "n-grams verified a step, at most"},
+    {"G", ARG_INT, AT(G), 0, WG_MOST, "15", .help = "most n-grams verified per step"},
     {"verify_while_filling", ARG_FLAG, AT(verify_while_filling), .fallback = "on",
-     .help = "in the first N-2 steps, too"},
+     .help = "verify n-grams in the first N-2 steps too"},
     {"slide", ARG_CHOICE, AT(slide), .fallback = "one", .choices = SLIDES,
-     .help = "how far the window moves a step"},
+     .help = "how far the window moves per step"},
     {"bonus", ARG_CHOICE, AT(bonus), .fallback = "keep", .choices = BONUSES,
-     .help = "the token that a full match gives for free"},
-    {"pool_cap", ARG_INT, AT(pool_cap), 0, 1024, "0", .help = "n-grams kept under a token; 0: G"},
+     .help = "the free token after a full match"},
+    {"pool_cap", ARG_INT, AT(pool_cap), 0, 1024, "0", .help = "n-grams kept per first token; 0: G"},
     {"eviction", ARG_CHOICE, AT(eviction), .fallback = "lru", .choices = EVICTIONS,
-     .help = "which n-gram a full key gives up"},
+     .help = "which n-gram is evicted for a new one"},
     {"pool_scope", ARG_CHOICE, AT(pool_scope), .fallback = "turn", .choices = SCOPES,
-     .help = "conversation: from prompt to prompt"},
+     .help = "conversation: keep the pool between prompts"},
     {"prompt_pool", ARG_CHOICE, AT(prompt_pool), .fallback = "off", .choices = PROMPT_POOLS,
-     .help = "n-grams of prompt and output, too; last: a step's output read as its last token over and over"},
+     .help = "pool n-grams of prompt and output too; last: read a step's output as its last token repeated"},
     {"replace_eos", ARG_CHOICE, AT(replace_eos), .fallback = "always", .choices = REPLACES,
-     .help = "EOS in the window makes way for a drawn token; sampled: not in greedy output"},
-    {"ranks", ARG_INT, AT(ranks), 1, TREE_MAX_PARTS, "1", .help = "parts that a step is cut into"},
+     .help = "replace EOS in the window by a drawn token; sampled: not in greedy decoding"},
+    {"ranks", ARG_INT, AT(ranks), 1, TREE_MAX_PARTS, "1", .help = "ranks that share a step"},
 };
 #undef AT
 
@@ -94,12 +95,12 @@ typedef struct Lookahead {
     LookaheadParams p;
     Window window;
     NgramPool pools[TREE_MAX_PARTS]; // (ranks)
-    Offers offers;                   // of the open step: the pool's n-grams, newest first
+    Sources sources;                 // of the open step: the pool's n-grams, newest first
     Random random;
     int last;       // the sequence's last token, the root of the next step
-    const int *eos; // that the window does not keep
+    const int *eos; // (eos_count): tokens that the window does not keep
     int eos_count;
-    int read[N_MOST]; // (N): the end of the text as prompt_pool=last reads it
+    int read[N_MOST]; // (read_count), at most N: the end of the text that prompt_pool has read
     int read_count;
 } Lookahead;
 
@@ -133,24 +134,20 @@ static void lookahead_close(void *self) {
     mem_free(l);
 }
 
-static bool check_size(const LookaheadParams *p, Error *e) {
-    int nodes = (p->W + p->G) * (p->N - 1);
-    return nodes <= TREE_MAX_NODES ||
-           error_input(e, "W=%d, N=%d and G=%d make a step of %d tokens, (W+G)(N-1); it holds at most %d",
-                       p->W, p->N, p->G, nodes, TREE_MAX_NODES);
-}
-
 static bool lookahead_init(Lookahead *l, const MethodEnv *env, Error *e) {
     const LookaheadParams *p = &l->p;
-    if (!check_size(p, e)) return false;
+    int nodes = (p->W + p->G) * (p->N - 1);
+    if (nodes > TREE_MAX_NODES)
+        return error_input(e, "W=%d, N=%d and G=%d make a step of %d tokens, (W+G)(N-1); it holds at most %d",
+                           p->W, p->N, p->G, nodes, TREE_MAX_NODES);
     if (env->mixed && p->ranks > 1)
         return error_input(e, "'ranks' is %d, must be 1 in a mix: its methods share one tree", p->ranks);
     l->random = (Random){.seed = env->seed, .stream = STREAM_METHOD};
-    l->offers = (Offers){.names = SOURCES, .source_count = 1};
+    l->sources = (Sources){.names = SOURCES, .source_count = 1};
     l->eos = env->eos;
     l->eos_count =
         p->replace_eos == REPLACE_SAMPLED && sampling_is_greedy(&env->sampling) ? 0 : env->eos_count;
-    if (!window_init(&l->window, p->W, p->N, e)) return false;
+    window_init(&l->window, p->W, p->N);
     for (int i = 0; i < p->ranks; i++)
         if (!ngram_pool_init(&l->pools[i], env->target->shape.vocab, p->N - 1, p->pool_cap,
                              (PoolEviction)p->eviction, e))
@@ -159,11 +156,7 @@ static bool lookahead_init(Lookahead *l, const MethodEnv *env, Error *e) {
 }
 
 static void *lookahead_open(const MethodEnv *env, const void *values, Error *e) {
-    Lookahead *l = mem_alloc(1, sizeof *l);
-    if (!l) {
-        error_system(e, "out of memory");
-        return NULL;
-    }
+    Lookahead *l = mem_new(1, sizeof *l);
     l->p = *(const LookaheadParams *)values;
     lookahead_resolve(&l->p);
     if (lookahead_init(l, env, e)) return l;
@@ -173,22 +166,16 @@ static void *lookahead_open(const MethodEnv *env, const void *values, Error *e) 
 
 // --- the pool
 
-static void insert_everywhere(Lookahead *l, const int *ngram) {
-    for (int i = 0; i < l->p.ranks; i++) ngram_pool_insert(&l->pools[i], ngram[0], ngram + 1);
-}
-
-// Reads on in the text: the n-gram that ends with `token`.
+// Reads the next token of the text and inserts the n-gram that ends with it.
 static void read_token(Lookahead *l, int token) {
     if (l->read_count == l->p.N) memmove(l->read, l->read + 1, (size_t)(--l->read_count) * sizeof *l->read);
+    assert(l->read_count < l->p.N);
     l->read[l->read_count++] = token;
-    if (l->read_count == l->p.N) insert_everywhere(l, l->read);
+    for (int i = 0; i < l->p.ranks && l->read_count == l->p.N; i++)
+        ngram_pool_insert(&l->pools[i], l->read[0], l->read + 1);
 }
 
-static void read_output(Lookahead *l, const int *emitted, int count) {
-    for (int i = 0; i < count; i++) read_token(l, emitted[l->p.prompt_pool == PROMPT_LAST ? count - 1 : i]);
-}
-
-// What every rank learns of a step: the n-grams of all columns.
+// Every rank learns the n-grams of all columns.
 static void insert_columns(Lookahead *l) {
     for (int i = 0; i < l->p.ranks; i++) {
         window_collect(&l->window, l->last, &l->pools[i]);
@@ -196,8 +183,8 @@ static void insert_columns(Lookahead *l) {
     }
 }
 
-// Every rank holds the same pool: looked at whole as the next text begins, since that costs more than a step.
-static void assert_ranks_agree(const Lookahead *l) {
+// Every rank holds the same pool. Compared only when the next text begins: it costs more than a step.
+static void check(const Lookahead *l) {
     for (int i = 1; i < l->p.ranks; i++) assert(ngram_pool_equal(&l->pools[i], &l->pools[0]));
     (void)l; // without asserts
 }
@@ -207,7 +194,7 @@ static void assert_ranks_agree(const Lookahead *l) {
 static bool lookahead_begin(void *self, const Prompt *prompt, Error *e) {
     (void)e;
     Lookahead *l = self;
-    assert_ranks_agree(l);
+    check(l);
     l->random.counter = 0; // a prompt's window does not depend on the prompts before it
     l->last = prompt->tokens[prompt->count - 1];
     window_start(&l->window, &(WindowSource){&l->random, prompt->tokens, prompt->count});
@@ -217,13 +204,14 @@ static bool lookahead_begin(void *self, const Prompt *prompt, Error *e) {
     return true;
 }
 
-static void add_guesses(Lookahead *l, const NgramPool *pool, Tree *tree, int first, int last) {
+static void propose_guesses(Lookahead *l, const NgramPool *pool, Tree *tree, int first, int last) {
     for (int i = first; i < last; i++)
-        offer_row(&l->offers, tree, SOURCE_POOL, ngram_pool_tuple(pool, l->last, i), pool->width);
+        sources_propose(&l->sources, tree, SOURCE_POOL, ngram_pool_tuple(pool, l->last, i), pool->width);
 }
 
 static int guesses(const Lookahead *l) {
     int n = ngram_pool_count(&l->pools[0], l->last);
+    assert(l->last >= 0 && l->last < l->pools[0].vocab);
     if (window_is_filling(&l->window) && !l->p.verify_while_filling) return 0;
     return n < l->p.G ? n : l->p.G;
 }
@@ -234,21 +222,22 @@ static int share_end(int share, int rank, int count) {
 
 static int share_of(int count, int ranks) { return (count + ranks - 1) / ranks; }
 
-// Newest n-gram first. Where there is no room for a rank's root, its columns have no end.
+// Newest n-gram first. If there is no room for a rank's root, its columns do not fit either.
 static bool lookahead_propose(void *self, Tree *tree, Error *e) {
     (void)e;
     Lookahead *l = self;
     int columns = window_columns(&l->window), column = 0, guess = 0;
-    l->offers.count = 0;
+    l->sources.count = 0;
     for (int rank = 0; rank < l->p.ranks; rank++) {
         int columns_end = share_end(share_of(columns, l->p.ranks), rank, columns);
         int guesses_end = share_end(share_of(l->p.G, l->p.ranks), rank, guesses(l));
         int base = rank == 0 ? tree->part_root[0] : tree_part(tree);
-        if (base != TREE_NONE) add_guesses(l, &l->pools[rank], tree, guess, guesses_end);
+        if (base != TREE_NONE) propose_guesses(l, &l->pools[rank], tree, guess, guesses_end);
         window_probe(&l->window, tree, base, column, columns_end);
         column = columns_end;
         guess = guesses_end;
     }
+    assert(column == columns); // every column is in one share
     return true;
 }
 
@@ -256,10 +245,11 @@ static bool lookahead_observe(void *self, const Observation *seen, Error *e) {
     (void)e;
     Lookahead *l = self;
     WindowSource text = {&l->random, seen->sequence, seen->length};
-    int by = l->p.slide == SLIDE_ACCEPTED ? seen->emitted_count : 1;
+    int by = l->p.slide == SLIDE_ACCEPTED ? seen->emitted_count : 1, count = seen->emitted_count;
     window_read(&l->window, seen->target, &text);
     insert_columns(l);
-    if (l->p.prompt_pool) read_output(l, seen->emitted, seen->emitted_count);
+    for (int i = 0; i < count && l->p.prompt_pool; i++)
+        read_token(l, seen->emitted[l->p.prompt_pool == PROMPT_LAST ? count - 1 : i]);
     window_slide(&l->window, by, l->eos, l->eos_count, &text);
     l->last = seen->sequence[seen->length - 1];
     return true;
@@ -270,7 +260,7 @@ static bool lookahead_drops_bonus(const void *self, const Verdict *verdict) {
     return l->p.bonus == BONUS_DROP && verdict->accepted == l->p.N - 1;
 }
 
-static const Offers *lookahead_offers(const void *self) { return &((const Lookahead *)self)->offers; }
+static const Sources *lookahead_sources(const void *self) { return &((const Lookahead *)self)->sources; }
 
 static void lookahead_note(const void *self, StepNote *out) {
     const Lookahead *l = self;
@@ -292,5 +282,5 @@ const MethodInfo method_lookahead = {
     .observe = lookahead_observe,
     .close = lookahead_close,
     .drops_bonus = lookahead_drops_bonus,
-    .offers = lookahead_offers,
+    .sources = lookahead_sources,
     .note = lookahead_note};

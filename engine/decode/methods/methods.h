@@ -1,16 +1,16 @@
-// Every published way of proposing tokens, a file each. To add one: a file with its MethodInfo, a line here,
-// a row in table.c, and a test of the same name.
+// Every published way of proposing tokens, one file each. To add one: a file with its MethodInfo, a line
+// here, a row in table.c, and a test of the same name.
 #pragma once
 #include "engine/decode/method.h"
 
-extern const MethodInfo method_autoregressive; // one token a step: the baseline of everything
-extern const MethodInfo method_jacobi;         // a block of guesses, replaced by what the model says of them
-extern const MethodInfo method_prompt_lookup;  // what followed the last tokens when they stood here before
-extern const MethodInfo method_lookahead;      // n-grams from a window of guesses, verified as it goes
-extern const MethodInfo method_speculative;    // a second, smaller model writes ahead
-extern const MethodInfo method_ngrammys;  // rows of n-grams, of the context and of the model's own tables
-extern const MethodInfo method_ouroboros; // a draft model that writes phrases, and learns from the target
-extern const MethodInfo method_kangaroo;  // the target's first layers and an adapter write ahead
-extern const MethodInfo method_medusa;    // heads that each say one further token, as a tree
-extern const MethodInfo method_mix;       // several of them in one tree
-extern const MethodInfo method_rest;      // what followed the last tokens in a datastore of texts
+extern const MethodInfo method_autoregressive; // one token per step: the baseline of everything
+extern const MethodInfo method_jacobi;         // a block of guesses, replaced by the model's own tokens
+extern const MethodInfo method_prompt_lookup;  // continuations of an earlier occurrence of the last tokens
+extern const MethodInfo method_lookahead;      // n-grams from a window of guesses, verified on the way
+extern const MethodInfo method_speculative;    // a second, smaller model drafts
+extern const MethodInfo method_ngrammys;       // rows of n-grams, from the context and the model's own tables
+extern const MethodInfo method_ouroboros;      // a draft model that writes phrases and learns from the target
+extern const MethodInfo method_kangaroo;       // the target's first layers and an adapter draft
+extern const MethodInfo method_medusa;         // heads that each predict one further token, as a tree
+extern const MethodInfo method_mix;            // several methods in one tree
+extern const MethodInfo method_rest;           // continuations of the last tokens from a datastore of texts

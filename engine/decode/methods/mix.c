@@ -1,16 +1,18 @@
-// Several methods propose into one tree (ours): what any of them gets right is accepted, and what two of them
-// say costs one row.
+// Several methods propose into one tree (ours): tokens that any of them gets right are accepted, and a token
+// that two of them propose costs one row.
 //
 //      mix:ngrammys(k=5)+lookahead(W=7,N=5,G=7),rows=64
 //
-// Rows are shared in turn: of what is left, each method may add an equal part, and what it leaves goes on to
-// the next; the last may use all. So of 63 rows beside the root the first may take 31; if it takes 10, the
-// second may take 53. A method that fills what it gets stands best at the end, one whose guesses are the
-// surest at the front: of proposals at one place the first is tried first.
+// Methods get their rows in turn: each may use an equal share of the rows that are left, the last one all of
+// them. So of 63 rows besides the root, the first of two may use 31; if it uses 10, the second may use 53.
+// Put a method that fills its share at the end, and one with the surest guesses at the front: of the
+// proposals at a node, the first is tried first.
 //
-// Each sees all that happens (observe), whoever's tokens are accepted. The bonus is dropped where a method
-// that drops it proposed the accepted path whole. One draft model and one set of adapters serve one method
-// each.
+// Every method sees every step (observe), whichever tokens are accepted. The bonus is dropped if a method
+// that drops it proposed the whole accepted path. A draft model, or a set of adapters, serves one method
+// only.
+//
+// Invariant: source numbers of the mix are the methods' own, shifted by the sources of the methods before.
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
@@ -31,7 +33,7 @@ static const Arg PARAMS[] = {
     {"of", ARG_METHODS, AT(of), .fallback = "ngrammys+lookahead",
      .help = "NAME(k=v,...)+NAME(...), which may stand without of="},
     {"rows", ARG_INT, AT(rows), 0, TREE_MAX_NODES, "0",
-     .help = "of a step, at most, the root among them; 0: no limit"},
+     .help = "most rows per step, root included; 0: no limit"},
 };
 #undef AT
 
@@ -41,10 +43,11 @@ typedef struct Mix {
     int count;
     Session *target;
     int hidden_layer;
-    float *hidden; // (nodes, width): of the open step at a hidden_layer below the last; else NULL
+    float
+        *hidden; // (nodes, width): the open step's states at hidden_layer, if it is below the last; else NULL
     char names[SOURCES_MAX][NAME_SIZE];
-    const char *sources[SOURCES_MAX];
-    Offers offers; // of all, in turn
+    const char *source_names[SOURCES_MAX];
+    Sources sources; // of all methods, in order
 } Mix;
 
 static void mix_close(void *self) {
@@ -57,7 +60,7 @@ static void mix_close(void *self) {
 
 // --- open
 
-// "name(k=v,...)" of n bytes as method_open reads it: "name:k=v,...".
+// Turns "name(k=v,...)" of n bytes into the form that method_open reads, "name:k=v,...".
 static bool plain_text(const char *part, size_t n, char *out, Error *e) {
     snprintf(out, ARG_TEXT_SIZE, "%.*s", (int)n, part);
     char *open = strchr(out, '(');
@@ -69,12 +72,12 @@ static bool plain_text(const char *part, size_t n, char *out, Error *e) {
     return true;
 }
 
-// No two of a mix draw the same numbers.
+// No two methods of a mix draw the same numbers.
 static uint64_t seed_of(uint64_t seed, int method) {
     return method == 0 ? seed : random_at(seed, STREAM_METHOD + ((uint64_t)method << 8), 0);
 }
 
-// One draft model, or one set of adapters, cannot follow two methods.
+// A draft model, or a set of adapters, cannot follow two methods.
 static bool check_shared(const Mix *m, const MethodInfo *info, Error *e) {
     for (int i = 0; i < m->count; i++) {
         const MethodInfo *other = m->methods[i].info;
@@ -112,10 +115,10 @@ static bool open_all(Mix *m, const MethodEnv *env, Error *e) {
 
 // "method/source"; the second of a method is "method-2/source".
 static void name_sources(Mix *m) {
-    Offers *all = &m->offers;
+    Sources *all = &m->sources;
     for (int i = 0; i < m->count; i++) {
         const Method *method = &m->methods[i];
-        const Offers *own = method->info->offers ? method->info->offers(method->self) : NULL;
+        const Sources *own = method->info->sources ? method->info->sources(method->self) : NULL;
         char which[16] = "";
         int same = 1;
         for (int k = 0; k < i; k++) same += m->methods[k].info == method->info;
@@ -124,24 +127,24 @@ static void name_sources(Mix *m) {
             assert(all->source_count < SOURCES_MAX);
             char *name = m->names[all->source_count];
             snprintf(name, NAME_SIZE, "%s%s/%s", method->info->name, which, own->names[k]);
-            m->sources[all->source_count] = name;
+            m->source_names[all->source_count] = name;
         }
     }
-    all->names = m->sources;
+    all->names = m->source_names;
 }
 
 static int layer_of(const Method *method) {
     return method->info->hidden_layer ? method->info->hidden_layer(method->self) : HIDDEN_NONE;
 }
 
-static bool find_layer(Mix *m, Error *e) {
+// At most one method of a mix has adapters, so at most one has a hidden_layer.
+static void find_layer(Mix *m) {
     const Session *s = m->target;
     m->hidden_layer = HIDDEN_NONE;
     for (int i = 0; i < m->count; i++)
         if (layer_of(&m->methods[i]) != HIDDEN_NONE) m->hidden_layer = layer_of(&m->methods[i]);
-    if (m->hidden_layer <= 0 || m->hidden_layer == s->shape.layers) return true;
-    m->hidden = mem_alloc((size_t)s->tree.capacity, (size_t)s->shape.width * sizeof *m->hidden);
-    return m->hidden || error_system(e, "out of memory for %d hidden states", s->tree.capacity);
+    if (m->hidden_layer <= 0 || m->hidden_layer == s->shape.layers) return;
+    m->hidden = mem_new((size_t)s->tree.capacity, (size_t)s->shape.width * sizeof *m->hidden);
 }
 
 static void *mix_open(const MethodEnv *env, const void *values, Error *e) {
@@ -149,19 +152,16 @@ static void *mix_open(const MethodEnv *env, const void *values, Error *e) {
         error_input(e, "a mix cannot be part of a mix");
         return NULL;
     }
-    Mix *m = mem_alloc(1, sizeof *m);
-    if (!m) {
-        error_system(e, "out of memory");
-        return NULL;
-    }
+    Mix *m = mem_new(1, sizeof *m);
     m->p = *(const MixParams *)values;
     m->target = env->target;
-    if (open_all(m, env, e) && find_layer(m, e)) {
-        name_sources(m);
-        return m;
+    if (!open_all(m, env, e)) {
+        mix_close(m);
+        return NULL;
     }
-    mix_close(m);
-    return NULL;
+    find_layer(m);
+    name_sources(m);
+    return m;
 }
 
 // --- a step
@@ -188,20 +188,21 @@ static bool propose_all(Mix *m, Tree *tree, Error *e) {
     return true;
 }
 
-static void gather_offers(Mix *m) {
+static void gather_sources(Mix *m) {
     int first = 0; // the method's sources among all
-    m->offers.count = 0;
+    m->sources.count = 0;
     for (int i = 0; i < m->count; i++) {
         const Method *method = &m->methods[i];
-        const Offers *own = method->info->offers ? method->info->offers(method->self) : NULL;
+        const Sources *own = method->info->sources ? method->info->sources(method->self) : NULL;
         for (int k = 0; own && k < own->count; k++)
-            offer(&m->offers, first + own->rows[k].source, own->rows[k].node);
+            sources_record(&m->sources, first + own->rows[k].source, own->rows[k].node);
         if (own) first += own->source_count;
     }
+    assert(first == m->sources.source_count);
 }
 
-// States at the layer that a method asks for, on the way up: whoever's tokens are accepted, it will need
-// them.
+// Keeps the states of all nodes at the layer that a method needs: it will need them whichever method's tokens
+// are accepted.
 static bool keep_hidden(Mix *m, const Tree *tree, Error *e) {
     int nodes[TREE_MAX_NODES];
     for (int i = 0; i < tree->count; i++) nodes[i] = i;
@@ -212,7 +213,7 @@ static bool keep_hidden(Mix *m, const Tree *tree, Error *e) {
 static bool mix_propose(void *self, Tree *tree, Error *e) {
     Mix *m = self;
     if (!propose_all(m, tree, e)) return false;
-    gather_offers(m);
+    gather_sources(m);
     return keep_hidden(m, tree, e);
 }
 
@@ -225,13 +226,13 @@ static bool mix_observe(void *self, const Observation *seen, Error *e) {
     return true;
 }
 
-// --- what is said of it
+// --- the mix as a method
 
 static int mix_hidden_layer(const void *self) { return ((const Mix *)self)->hidden_layer; }
 
-// Whether one of the method's rows is the accepted path, to its end.
+// Whether one of the method's rows is the whole accepted path.
 static bool proposed_whole(const Mix *m, const Method *method, const Verdict *v) {
-    const Offers *own = method->info->offers ? method->info->offers(method->self) : NULL;
+    const Sources *own = method->info->sources ? method->info->sources(method->self) : NULL;
     for (int i = 0; own && i < own->count; i++)
         if (m->target->tree.canonical[own->rows[i].node] == v->node) return true;
     return false;
@@ -248,7 +249,7 @@ static bool mix_drops_bonus(const void *self, const Verdict *v) {
     return false;
 }
 
-static const Offers *mix_offers(const void *self) { return &((const Mix *)self)->offers; }
+static const Sources *mix_sources(const void *self) { return &((const Mix *)self)->sources; }
 
 static void mix_note(const void *self, StepNote *out) {
     const Mix *m = self;
@@ -274,5 +275,5 @@ const MethodInfo method_mix = {
     .close = mix_close,
     .hidden_layer = mix_hidden_layer,
     .drops_bonus = mix_drops_bonus,
-    .offers = mix_offers,
+    .sources = mix_sources,
     .note = mix_note};

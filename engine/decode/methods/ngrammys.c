@@ -1,22 +1,28 @@
 // N-Grammys: k rows of w tokens after the last one, guessed without a draft model.
 //
-//      context    what followed the last q tokens wherever they stood before, the most frequent first
-//      bigram     what the model says after the last token alone: w = 1
-//      extended   the same, each pick carried on to w tokens: by the bigram's own best token over and over
+//      context    continuations of the last q tokens earlier in the sequence, the most frequent first
+//      bigram     the model's best tokens after the last token only: w = 1
+//      extended   the same, each pick extended to w tokens: by the bigrams' best token over and over
 //                 (extend=repeat), or by the model (extend=model)
-//      unigram    the tokens that are likeliest whatever stands before, by the embeddings: w = 1
-//      mixed      (section 4.3) context first, and what is left of the k rows by extended bigrams
+//      unigram    the likeliest tokens whatever comes before, from the embeddings: w = 1
+//      mixed      (section 4.3) context first; extended bigrams fill the rest of the k rows
 //
 // The paper repeats the context in each of the k rows (--layout batch); with --layout tree the rows share it,
-// and equal prefixes. Paper and appendix disagree on the unigram's order, on ties and on short matches.
+// and equal prefixes. Paper and appendix disagree on the unigrams' order, on ties and on short matches.
+//
+// Invariant between steps: the context index holds the whole sequence; `last` is its last token.
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
-#include "engine/decode/context_ngrams.h"
 #include "engine/decode/model_tables.h"
+#include "engine/decode/suffix.h"
+
+#include <assert.h>
+#include <string.h>
 
 typedef enum { MIXED, CONTEXT, BIGRAM, EXTENDED, UNIGRAM } Strategy;
 typedef enum { EXTEND_REPEAT, EXTEND_MODEL } Extend;
+typedef enum { TIES_RECENT, TIES_SORTED } Ties;
 typedef enum { PRESET_NONE, PRESET_APPENDIX } Preset;
 typedef enum { FROM_CONTEXT, FROM_BIGRAM, FROM_UNIGRAM, SOURCE_COUNT } Source;
 
@@ -40,49 +46,172 @@ static const char *const SOURCES[SOURCE_COUNT] = {"context", "bigram", "unigram"
 #define AT(name) offsetof(NgrammysParams, name)
 static const Arg PARAMS[] = {
     {"k", ARG_INT, AT(k), 1, TOKEN_TABLE_MAX_K, "10", .help = "rows"},
-    {"w", ARG_INT, AT(w), 1, TOKEN_TABLE_MAX_W, "10", .help = "tokens of a row"},
-    {"q", ARG_INT, AT(q), 1, SUFFIX_LONGEST, "1", .help = "last tokens that are sought in the context"},
+    {"w", ARG_INT, AT(w), 1, TOKEN_TABLE_MAX_W, "10", .help = "tokens per row"},
+    {"q", ARG_INT, AT(q), 1, SUFFIX_LONGEST, "1", .help = "last tokens to look up in the context"},
     {"strategy", ARG_CHOICE, AT(strategy), .fallback = "mixed", .choices = STRATEGIES,
-     .help = "where rows come from; mixed: context, then extended"},
+     .help = "source of the rows; mixed: context, then extended"},
     {"extend", ARG_CHOICE, AT(extend), .fallback = "repeat", .choices = EXTENDS,
-     .help = "a bigram's next tokens: bigrams again, or the model"},
-    {"bos", ARG_FLAG, AT(bos), .fallback = "off", .help = "bigrams after what begins a text (BOS)"},
+     .help = "a bigram's next tokens: from bigrams again, or the model"},
+    {"bos", ARG_FLAG, AT(bos), .fallback = "off", .help = "make bigrams after a text's prefix (BOS)"},
     {"ties", ARG_CHOICE, AT(ties), .fallback = "recent", .choices = TIES,
-     .help = "of equally frequent matches"},
+     .help = "order of equally frequent matches"},
     {"short", ARG_FLAG, AT(keep_short), .fallback = "on",
-     .help = "take a match that fewer than w tokens follow"},
+     .help = "accept a match with fewer than w tokens after it"},
     {"order", ARG_CHOICE, AT(order), .fallback = "distance", .choices = ORDERS,
-     .help = "unigrams: nearest the mean, or least along it"},
+     .help = "unigrams: nearest to the mean, or least along it"},
     {"preset", ARG_CHOICE, AT(preset), .fallback = "none", .choices = PRESETS,
      .help = "appendix: ties, short and order as in the paper's code"},
 };
 #undef AT
 
+// A group of equal places.
+typedef struct ContextNgram {
+    int end;    // of the newest: the continuation starts at index.tokens + end
+    int length; // of the continuation, at most w
+    int count;  // places
+    uint64_t hash;
+} ContextNgram;
+
+typedef struct ContextNgrams {
+    int q, w;
+    bool sorted, keep_short; // order of ties; use places with fewer than w tokens after them
+    int context;             // the longest sequence to come
+    SuffixIndex index;       // of the whole sequence
+    ContextNgram *groups;    // (group_count), at most `context`
+    int group_count;
+    int *table;     // (table_size): group number + 1; 0: free. All free between lookups
+    int *used;      // (group_count): the table places in use
+    int table_size; // a power of two, at least twice the context
+} ContextNgrams;
+
 typedef struct Ngrammys {
     NgrammysParams p;
     ContextNgrams context;
-    TokenTable bigrams, unigrams; // empty where the strategy does not use them
+    TokenTable bigrams, unigrams; // empty if the strategy does not use them
     int last;                     // the sequence's last token
     ContextNgram found[TOKEN_TABLE_MAX_K];
-    Offers offers;
+    Sources sources;
 } Ngrammys;
+
+// --- the context n-gram (section 4.2)
+//
+//      ... a b c d ... a b c e ... a b c d ... a        q = 1, w = 3: "b c d" twice, then "b c e" once
+//
+// Two places are equal if the w tokens after them are; if the sequence ends earlier, both must be equally
+// short. Ties go to the more recent place (the paper's text), or to the smaller tokens (the order in which
+// the appendix's code lists them).
+
+static void context_init(ContextNgrams *f, const NgrammysParams *p, int context) {
+    assert(p->w >= 1 && context >= 1);
+    *f = (ContextNgrams){.q = p->q,
+                         .w = p->w,
+                         .sorted = p->ties == TIES_SORTED,
+                         .keep_short = p->keep_short,
+                         .context = context,
+                         .table_size = 2};
+    while (f->table_size < 2 * context) f->table_size *= 2;
+    f->groups = mem_new((size_t)context, sizeof *f->groups);
+    f->used = mem_new((size_t)context, sizeof *f->used);
+    f->table = mem_new((size_t)f->table_size, sizeof *f->table);
+    suffix_init(&f->index, p->q);
+}
+
+static void context_release(ContextNgrams *f) {
+    suffix_release(&f->index);
+    mem_free(f->groups);
+    mem_free(f->used);
+    mem_free(f->table);
+    *f = (ContextNgrams){0};
+}
+
+static void context_push(ContextNgrams *f, const int *tokens, int count) {
+    for (int i = 0; i < count; i++) suffix_push(&f->index, tokens[i]);
+    assert(f->index.length <= (size_t)f->context); // every place has a slot in `groups`
+}
+
+static const int *continuation(const ContextNgrams *f, const ContextNgram *x) {
+    return f->index.tokens + x->end;
+}
+
+static uint64_t hash_tokens(const int *tokens, int count) {
+    uint64_t h = (uint64_t)count;
+    for (int i = 0; i < count; i++) {
+        h = (h ^ (uint64_t)(unsigned)tokens[i]) * 0x9E3779B97F4A7C15u;
+        h ^= h >> 29;
+    }
+    return h;
+}
+
+static bool same_continuation(const ContextNgrams *f, const ContextNgram *a, const ContextNgram *b) {
+    return a->hash == b->hash && a->length == b->length &&
+           memcmp(continuation(f, a), continuation(f, b), (size_t)a->length * sizeof(int)) == 0;
+}
+
+// Counts a place in its group.
+static void enter_place(ContextNgrams *f, int end, int length) {
+    ContextNgram place = {.end = end, .length = length, .count = 1};
+    place.hash = hash_tokens(continuation(f, &place), length);
+    int at = (int)(place.hash & (uint64_t)(f->table_size - 1));
+    for (; f->table[at]; at = (at + 1) & (f->table_size - 1)) {
+        ContextNgram *group = &f->groups[f->table[at] - 1];
+        if (!same_continuation(f, group, &place)) continue;
+        group->count++;
+        return;
+    }
+    assert(f->group_count < f->context);
+    f->used[f->group_count] = at;
+    f->groups[f->group_count++] = place;
+    f->table[at] = f->group_count;
+}
+
+// Newest place first, so that a group's number is its rank by recency.
+static void collect(ContextNgrams *f) {
+    f->group_count = 0;
+    int length = (int)f->index.length, w = f->w, q = f->q;
+    for (int end = suffix_newest(&f->index, q); end != SUFFIX_NONE; end = suffix_before(&f->index, q, end)) {
+        int behind = length - end < w ? length - end : w;
+        if (behind == w || f->keep_short) enter_place(f, end, behind);
+    }
+}
+
+// Order of two continuations as lists of tokens; a prefix comes first.
+static bool sorts_before(const ContextNgrams *f, const ContextNgram *a, const ContextNgram *b) {
+    const int *x = continuation(f, a), *y = continuation(f, b);
+    int n = a->length < b->length ? a->length : b->length, i = 0;
+    while (i < n && x[i] == y[i]) i++;
+    return i < n ? x[i] < y[i] : a->length < b->length;
+}
+
+// b was found after a, so of equals a is the more recent one.
+static bool is_worse(const ContextNgrams *f, const ContextNgram *a, const ContextNgram *b) {
+    if (a->count != b->count) return a->count < b->count;
+    return f->sorted && sorts_before(f, b, a);
+}
+
+// Returns the best `most` continuations of the sequence's end, best first. Allocates nothing.
+static int context_find(ContextNgrams *f, int most, ContextNgram *out) {
+    int n = 0;
+    collect(f);
+    for (int i = 0; i < f->group_count; i++) {
+        const ContextNgram *x = &f->groups[i];
+        f->table[f->used[i]] = 0;
+        if (most == 0 || (n == most && !is_worse(f, &out[n - 1], x))) continue;
+        int at = n < most ? n++ : n - 1;
+        for (; at > 0 && is_worse(f, &out[at - 1], x); at--) out[at] = out[at - 1];
+        out[at] = *x;
+    }
+    return n;
+}
+
+// --- the method
 
 static void ngrammys_close(void *self) {
     Ngrammys *n = self;
     if (!n) return;
-    context_ngrams_release(&n->context);
+    context_release(&n->context);
     token_table_release(&n->bigrams);
     token_table_release(&n->unigrams);
     mem_free(n);
-}
-
-static bool open_context(Ngrammys *n, const MethodEnv *env, Error *e) {
-    ContextSetup setup = {.q = n->p.q,
-                          .w = n->p.w,
-                          .ties = (Ties)n->p.ties,
-                          .keep_short = n->p.keep_short,
-                          .context = env->target->context};
-    return context_ngrams_init(&n->context, &setup, e);
 }
 
 static bool open_tables(Ngrammys *n, const MethodEnv *env, Error *e) {
@@ -104,35 +233,34 @@ static void ngrammys_resolve(void *values) {
 }
 
 static void *ngrammys_open(const MethodEnv *env, const void *values, Error *e) {
-    Ngrammys *n = mem_alloc(1, sizeof *n);
-    if (!n) {
-        error_system(e, "out of memory");
-        return NULL;
-    }
+    Ngrammys *n = mem_new(1, sizeof *n);
     n->p = *(const NgrammysParams *)values;
-    n->offers = (Offers){.names = SOURCES, .source_count = SOURCE_COUNT};
+    n->sources = (Sources){.names = SOURCES, .source_count = SOURCE_COUNT};
     ngrammys_resolve(&n->p);
-    if (open_context(n, env, e) && open_tables(n, env, e)) return n;
+    context_init(&n->context, &n->p, env->target->context);
+    if (open_tables(n, env, e)) return n;
     ngrammys_close(n);
     return NULL;
 }
 
 static bool ngrammys_begin(void *self, const Prompt *prompt, Error *e) {
+    (void)e;
     Ngrammys *n = self;
-    context_ngrams_clear(&n->context);
+    suffix_clear(&n->context.index);
     n->last = prompt->tokens[prompt->count - 1];
-    return context_ngrams_push(&n->context, prompt->tokens, prompt->count, e);
+    context_push(&n->context, prompt->tokens, prompt->count);
+    return true;
 }
 
-static int offer_context(Ngrammys *n, Tree *tree) {
-    int count = context_ngrams_find(&n->context, n->p.k, n->found);
+static int propose_context(Ngrammys *n, Tree *tree) {
+    int count = context_find(&n->context, n->p.k, n->found);
     for (int i = 0; i < count; i++)
-        offer_row(&n->offers, tree, FROM_CONTEXT, context_ngrams_tokens(&n->context, &n->found[i]),
-                  n->found[i].length);
+        sources_propose(&n->sources, tree, FROM_CONTEXT, continuation(&n->context, &n->found[i]),
+                        n->found[i].length);
     return count;
 }
 
-// The rank-th bigram of the last token, carried on to w tokens or as far as the table goes.
+// The rank-th bigram of the last token, extended to w tokens or as far as the table goes.
 static int extended_row(const Ngrammys *n, int rank, int w, int *row) {
     const int *pick = token_table_row(&n->bigrams, n->last, rank);
     bool repeat = n->p.extend == EXTEND_REPEAT;
@@ -144,43 +272,46 @@ static int extended_row(const Ngrammys *n, int rank, int w, int *row) {
     return count;
 }
 
-static void offer_bigrams(Ngrammys *n, Tree *tree, int rows, int w) {
+static void propose_bigrams(Ngrammys *n, Tree *tree, int rows, int w) {
     int row[TOKEN_TABLE_MAX_W];
     for (int rank = 0; rank < rows && rank < n->bigrams.k; rank++)
-        offer_row(&n->offers, tree, FROM_BIGRAM, row, extended_row(n, rank, w, row));
+        sources_propose(&n->sources, tree, FROM_BIGRAM, row, extended_row(n, rank, w, row));
 }
 
-static void offer_unigrams(Ngrammys *n, Tree *tree, int rows) {
+static void propose_unigrams(Ngrammys *n, Tree *tree, int rows) {
     for (int rank = 0; rank < rows && rank < n->unigrams.k; rank++)
-        offer_row(&n->offers, tree, FROM_UNIGRAM, token_table_row(&n->unigrams, 0, rank), 1);
+        sources_propose(&n->sources, tree, FROM_UNIGRAM, token_table_row(&n->unigrams, 0, rank), 1);
 }
 
 static bool ngrammys_propose(void *self, Tree *tree, Error *e) {
     (void)e;
     Ngrammys *n = self;
     int k = n->p.k, w = n->p.w;
-    n->offers.count = 0;
+    n->sources.count = 0;
     switch ((Strategy)n->p.strategy) {
-    case MIXED: offer_bigrams(n, tree, k - offer_context(n, tree), w); break;
-    case CONTEXT: offer_context(n, tree); break;
-    case BIGRAM: offer_bigrams(n, tree, k, 1); break;
-    case EXTENDED: offer_bigrams(n, tree, k, w); break;
-    case UNIGRAM: offer_unigrams(n, tree, k); break;
+    case MIXED: propose_bigrams(n, tree, k - propose_context(n, tree), w); break;
+    case CONTEXT: propose_context(n, tree); break;
+    case BIGRAM: propose_bigrams(n, tree, k, 1); break;
+    case EXTENDED: propose_bigrams(n, tree, k, w); break;
+    case UNIGRAM: propose_unigrams(n, tree, k); break;
     }
     return true;
 }
 
 static bool ngrammys_observe(void *self, const Observation *seen, Error *e) {
+    (void)e;
     Ngrammys *n = self;
     n->last = seen->sequence[seen->length - 1];
-    return context_ngrams_push(&n->context, seen->emitted, seen->emitted_count, e);
+    context_push(&n->context, seen->emitted, seen->emitted_count);
+    assert(n->context.index.length == (size_t)seen->length);
+    return true;
 }
 
-static const Offers *ngrammys_offers(const void *self) { return &((const Ngrammys *)self)->offers; }
+static const Sources *ngrammys_sources(const void *self) { return &((const Ngrammys *)self)->sources; }
 
 const MethodInfo method_ngrammys = {
     .name = "ngrammys",
-    .summary = "k rows of w tokens: n-grams of the context, and of the model's own tables",
+    .summary = "k rows of w tokens: n-grams from the context and from the model's own tables",
     .params = PARAMS,
     .param_count = sizeof PARAMS / sizeof *PARAMS,
     .param_size = sizeof(NgrammysParams),
@@ -190,4 +321,4 @@ const MethodInfo method_ngrammys = {
     .propose = ngrammys_propose,
     .observe = ngrammys_observe,
     .close = ngrammys_close,
-    .offers = ngrammys_offers};
+    .sources = ngrammys_sources};

@@ -1,28 +1,32 @@
-// Ouroboros: a small model writes a draft, phrase by phrase; phrases that go on from its end are tried with
-// it; and what the target says of all that makes new phrases.
+// Ouroboros: a small model writes a draft, phrase by phrase; phrases that start with its last token are tried
+// after it; the target's outputs along all of that make new phrases.
 //
 //      draft model: lookahead steps with the pool's phrases    d1 .. dm, m up to gamma
 //      target:      x - d1 - d2 .. dm -+- phrase 1             1 + gamma + K(beta-1) tokens
 //                                      +- ...
 //                                      +- phrase K             the newest that start with dm
-//      pool:        n-grams of the draft model's window; inspiration and refinement (phrases.h)
+//      pool:        n-grams of the draft model's window; inspiration and refinement, below
 //
-// The draft is greedy, so that every proposal is a one-hot: sampling keeps the target's distribution.
+// A phrase of beta tokens is a key of the pool and a tuple of beta - 1 tokens. The draft is greedy, so every
+// proposal is a one-hot: sampling keeps the target's distribution.
 //
-// The authors' code (Ouroboros at 7dac65b) is looser: inspiration asks for one agreeing token fewer
-// (phrases.h); refinement writes over the key's newest phrases, although inspiration may have pushed others
-// on top; a full phrase gives no token for free, to the draft nor to the target; the draft model verifies
-// nothing while its window fills, and keeps EOS in it.
+// The authors' code (Ouroboros at 7dac65b) is looser: inspiration needs one agreeing token fewer; refinement
+// overwrites the key's newest phrases, although inspiration may have pushed others on top; neither draft nor
+// target gets a free token after a full phrase; the draft model verifies nothing while its window fills, and
+// keeps EOS in it.
 //
-// While drafting, the draft stands after the sequence that the draft model follows (follower.h), and is
-// committed as it is written; what the target did not say is taken back.
+// The draft is appended to the sequence that the draft model follows (draft.h) and committed as it is
+// written; the part that the target did not confirm is taken back.
+//
+// Invariant between steps, asserted by check(): the follower's sequence is the target's, without a draft.
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
-#include "engine/decode/follower.h"
-#include "engine/decode/phrases.h"
+#include "engine/decode/draft.h"
+#include "engine/decode/ngram_pool.h"
 #include "engine/decode/window.h"
 
+#include <assert.h>
 #include <string.h>
 
 typedef enum { MODE_PAPER, MODE_REFERENCE } Mode;
@@ -42,12 +46,12 @@ typedef struct OuroborosParams {
 } OuroborosParams;
 
 typedef struct Preset {
-    int gamma, beta, W; // the window has W columns, too
+    int gamma, beta, W; // the window has W columns too
 } Preset;
 
-// The authors' code: its function's defaults, its README (HumanEval's for Yi, too), and what its
-// benchmark/test_*.py run for a pair of models, as defaults or in their last comment. All of them leave topk,
-// our K, at 3.
+// From the authors' code: its function's defaults, its README (also HumanEval's for Yi), and the settings of
+// its benchmark/test_*.py for a pair of models, as defaults or in their last comment. All leave topk, our K,
+// at 3.
 enum { PRESET_K = 3 };
 // clang-format off
 static const char *const PRESETS[] = {
@@ -74,23 +78,23 @@ static const Arg PARAMS[] = {
      .help = "reference: bonus=drop,verify_while_filling=off,replace_eos=off; inspiration=loose and "
              "refine=in_place "
              "unless off"},
-    {"gamma", ARG_INT, AT(gamma), 1, TREE_MAX_NODES - 1, "12", .help = "tokens of a draft, at most"},
-    {"K", ARG_INT, AT(K), 0, 256, "3", .help = "phrases tried after the draft, at most"},
-    {"beta", ARG_INT, AT(beta), 2, BETA_MOST, "7", .help = "tokens of a phrase"},
-    {"W", ARG_INT, AT(W), 1, 1024, "20", .help = "phrases kept under a token"},
+    {"gamma", ARG_INT, AT(gamma), 1, TREE_MAX_NODES - 1, "12", .help = "most tokens per draft"},
+    {"K", ARG_INT, AT(K), 0, 256, "3", .help = "most phrases tried after the draft"},
+    {"beta", ARG_INT, AT(beta), 2, BETA_MOST, "7", .help = "tokens per phrase"},
+    {"W", ARG_INT, AT(W), 1, 1024, "20", .help = "phrases kept per first token"},
     {"window", ARG_INT, AT(window), 1, 256, "20", .help = "columns of the draft model's window"},
     {"suffixes", ARG_FLAG, AT(suffixes), .fallback = "on", .help = "try phrases after the draft"},
     {"inspiration", ARG_CHOICE, AT(inspiration), .fallback = "on", .choices = INSPIRES,
-     .help = "learn from what agrees after a wrong token; loose: from beta-2 tokens"},
+     .help = "learn phrases that agree after a wrong token; loose: in beta-2 tokens"},
     {"refine", ARG_CHOICE, AT(refine), .fallback = "always", .choices = REFINES,
-     .help = "when tried phrases take the target's words; in_place: as the authors' code"},
+     .help = "when tried phrases take the target's tokens; in_place: as the authors' code"},
     {"bonus", ARG_CHOICE, AT(bonus), .fallback = "keep", .choices = BONUSES,
-     .help = "the token that a full phrase gives for free"},
+     .help = "the free token after a full phrase"},
     {"verify_while_filling", ARG_FLAG, AT(verify_while_filling), .fallback = "on",
-     .help = "the draft model, in its first beta-2 steps, too"},
+     .help = "the draft model verifies in its first beta-2 steps too"},
     {"replace_eos", ARG_FLAG, AT(replace_eos), .fallback = "on",
-     .help = "EOS in the window makes way for a drawn token"},
-    {"warm", ARG_FLAG, AT(warm), .fallback = "off", .help = "keep the phrases from prompt to prompt"},
+     .help = "replace EOS in the window by a drawn token"},
+    {"warm", ARG_FLAG, AT(warm), .fallback = "off", .help = "keep the phrases between prompts"},
 };
 #undef AT
 
@@ -102,11 +106,12 @@ typedef struct Ouroboros {
     NgramPool pool;
     Random random;
     int length, drafted; // tokens of the sequence, of the draft after it
-    int *nodes, *says; // (gamma), (gamma + 1): the draft in the target's tree, and what the target says there
-    Offers offers;     // of the open step: the draft, then the phrases
-    int tried;         // phrases after the draft
-    int *phrases;      // (K, beta - 1)
-    int *phrase_nodes; // (K, beta - 1)
+    int *nodes;          // (gamma): the draft in the target's tree
+    int *argmax;         // (gamma + 1): the target's output before each token of the draft, and after it
+    Sources sources;     // of the open step: the draft, then the phrases
+    int tried;           // phrases tried after the draft
+    int *phrases;        // (K, beta - 1)
+    int *phrase_nodes;   // (K, beta - 1)
     const int *eos;
     int eos_count;
 } Ouroboros;
@@ -140,7 +145,7 @@ static void ouroboros_close(void *self) {
     window_release(&o->window);
     ngram_pool_release(&o->pool);
     mem_free(o->nodes);
-    mem_free(o->says);
+    mem_free(o->argmax);
     mem_free(o->phrases);
     mem_free(o->phrase_nodes);
     mem_free(o);
@@ -155,35 +160,26 @@ static bool check_size(const OuroborosParams *p, Error *e) {
                p->gamma, p->K, p->beta, nodes, TREE_MAX_NODES);
 }
 
-static bool allocate(Ouroboros *o, Error *e) {
-    size_t gamma = (size_t)o->p.gamma, tails = (size_t)o->p.K * (size_t)(o->p.beta - 1);
-    o->nodes = mem_alloc(gamma, sizeof *o->nodes);
-    o->says = mem_alloc(gamma + 1, sizeof *o->says);
-    o->phrases = mem_alloc(tails, sizeof *o->phrases);
-    o->phrase_nodes = mem_alloc(tails, sizeof *o->phrase_nodes);
-    return (o->nodes && o->says && o->phrases && o->phrase_nodes) ||
-           error_system(e, "out of memory for a draft of %d tokens", o->p.gamma);
-}
-
 static bool ouroboros_init(Ouroboros *o, const MethodEnv *env, Error *e) {
     const OuroborosParams *p = &o->p;
+    size_t gamma = (size_t)p->gamma, tails = (size_t)p->K * (size_t)(p->beta - 1);
+    if (!check_size(p, e)) return false;
     o->target = env->target;
-    o->offers = (Offers){.names = SOURCES, .source_count = 2};
+    o->sources = (Sources){.names = SOURCES, .source_count = 2};
     o->random = (Random){.seed = env->seed, .stream = STREAM_METHOD};
     o->eos = env->eos;
     o->eos_count = p->replace_eos ? env->eos_count : 0;
-    return check_size(p, e) && allocate(o, e) &&
-           follower_init(&o->follower, env->draft, env->target->context, e) &&
-           window_init(&o->window, p->window, p->beta, e) &&
-           ngram_pool_init(&o->pool, env->target->shape.vocab, p->beta - 1, p->W, POOL_LRU, e);
+    o->nodes = mem_new(gamma, sizeof *o->nodes);
+    o->argmax = mem_new(gamma + 1, sizeof *o->argmax);
+    o->phrases = mem_new(tails, sizeof *o->phrases);
+    o->phrase_nodes = mem_new(tails, sizeof *o->phrase_nodes);
+    follower_init(&o->follower, env->draft, env->target->context);
+    window_init(&o->window, p->window, p->beta);
+    return ngram_pool_init(&o->pool, env->target->shape.vocab, p->beta - 1, p->W, POOL_LRU, e);
 }
 
 static void *ouroboros_open(const MethodEnv *env, const void *values, Error *e) {
-    Ouroboros *o = mem_alloc(1, sizeof *o);
-    if (!o) {
-        error_system(e, "out of memory");
-        return NULL;
-    }
+    Ouroboros *o = mem_new(1, sizeof *o);
     o->p = *(const OuroborosParams *)values;
     ouroboros_resolve(&o->p);
     if (ouroboros_init(o, env, e)) return o;
@@ -191,13 +187,15 @@ static void *ouroboros_open(const MethodEnv *env, const void *values, Error *e) 
     return NULL;
 }
 
-// The draft, of which `drafted` tokens are there.
+static void check(const Ouroboros *o) { assert(o->drafted == 0 && o->length == o->follower.length); }
+
+// The draft, (drafted).
 static int *draft_of(const Ouroboros *o) { return o->follower.sequence + o->length; }
 
 // The last token of the sequence, or of the draft after it.
-static int last_word(const Ouroboros *o) { return draft_of(o)[o->drafted - 1]; }
+static int last_token(const Ouroboros *o) { return draft_of(o)[o->drafted - 1]; }
 
-// A prompt that is too long for the draft model is not followed: its steps are the pool's alone.
+// A prompt that is too long for the draft model is not followed: its steps only use the pool.
 static bool ouroboros_begin(void *self, const Prompt *prompt, Error *e) {
     Ouroboros *o = self;
     if (!prompt_fits(prompt, o->follower.session, e)) return false;
@@ -211,15 +209,15 @@ static bool ouroboros_begin(void *self, const Prompt *prompt, Error *e) {
 
 // --- the draft model's steps
 
-// Appends the model's tokens after `base`: those that a phrase foretold, and one more. After a phrase that
-// matched to its end, `bonus` decides about that one. Returns the node of the last token of a phrase.
-static int append_words(Ouroboros *o, int base, int room) {
+// Appends the model's tokens after `base`: those that a phrase predicted, and one more. After a full match,
+// `bonus` decides about that one. Returns the node of the last predicted token.
+static int append_tokens(Ouroboros *o, int base, int room) {
     const Session *s = o->follower.session;
     int node = base;
-    for (int words = 0; o->drafted < room; words++) {
-        if (o->p.bonus == BONUS_DROP && words == o->pool.width) break;
-        int word = session_argmax(s, node), next = tree_child(&s->tree, node, word);
-        follower_append(&o->follower, &word, 1);
+    for (int count = 0; o->drafted < room; count++) {
+        if (o->p.bonus == BONUS_DROP && count == o->pool.width) break;
+        int token = session_argmax(s, node), next = tree_child(&s->tree, node, token);
+        follower_append(&o->follower, &token, 1);
         o->drafted++;
         if (next == TREE_NONE || !(s->tree.flags[next] & NODE_CANDIDATE)) break;
         node = next;
@@ -227,17 +225,17 @@ static int append_words(Ouroboros *o, int base, int room) {
     return node;
 }
 
-// The last word stays out of the cache: it is where the next step begins.
+// The last token stays out of the cache: the next step starts with it.
 static bool draft_step(Ouroboros *o, int base, int room, Error *e) {
     Session *s = o->follower.session;
-    int last = last_word(o);
+    int last = last_token(o);
     bool verifies = o->p.verify_while_filling || !window_is_filling(&o->window);
     WindowSource from = {&o->random, o->follower.sequence, o->length + o->drafted};
     for (int i = 0; i < ngram_pool_count(&o->pool, last) && verifies; i++)
         tree_chain(&s->tree, base, ngram_pool_tuple(&o->pool, last, i), o->pool.width, NULL);
     window_probe(&o->window, &s->tree, base, 0, window_columns(&o->window));
     if (!session_run(s, s->shape.layers, e) || !session_read(s, HEAD_ARGMAX, e)) return false;
-    int node = append_words(o, base, room);
+    int node = append_tokens(o, base, room);
     window_read(&o->window, s, &from);
     window_collect(&o->window, last, &o->pool);
     window_slide(&o->window, 1, o->eos, o->eos_count, &from);
@@ -254,68 +252,101 @@ static bool write_draft(Ouroboros *o, Error *e) {
     return true;
 }
 
+// --- phrases from a verified draft (section 2.5): the target's tokens after a wrong one are not thrown away
+//
+// The draft EFGHIWKLMN, of which the target would write EFGHIJKLMN and then O, beta = 4: EFGHI is accepted, J
+// is the correction; KLM and LMN agree after it, so KLMN and LMNO are phrases.
+
+// Candidate inspiration: after the first wrong token, wherever beta-1 tokens of the draft in a row agree with
+// the target, those and the target's next token are a phrase. draft (count); argmax (count + 1): the target's
+// output at each place of the draft and after it; accepted: accepted tokens of the draft.
+static void phrases_inspire(NgramPool *p, const int *draft, const int *argmax, int count, int accepted) {
+    size_t matched = (size_t)p->width * sizeof *draft; // beta - 1 tokens
+    for (int i = accepted + 1; i + p->width <= count; i++)
+        if (memcmp(draft + i, argmax + i, matched) == 0) ngram_pool_insert(p, argmax[i], argmax + i + 1);
+}
+
+// The authors' code: the key is the draft's token, from the wrong one on and right or not, and beta-2 tokens
+// after it must agree.
+static void phrases_inspire_loosely(NgramPool *p, const int *draft, const int *argmax, int count,
+                                    int accepted) {
+    size_t matched = (size_t)(p->width - 1) * sizeof *draft; // beta - 2 tokens
+    for (int i = accepted; i + p->width <= count; i++)
+        if (memcmp(draft + i + 1, argmax + i + 1, matched) == 0)
+            ngram_pool_insert(p, draft[i], argmax + i + 1);
+}
+
+// Candidate refinement: replaces `phrase`, tried below the key, by the target's output along it. Both
+// (beta - 1); the phrase must not point into the pool.
+static void phrases_refine(NgramPool *p, int key, const int *phrase, const int *better) {
+    ngram_pool_remove(p, key, phrase);
+    ngram_pool_insert(p, key, better);
+}
+
 // --- the target's step
 
 static void propose_phrases(Ouroboros *o, Tree *tree, int parent) {
-    int last = last_word(o), count = ngram_pool_count(&o->pool, last), width = o->pool.width;
+    int last = last_token(o), count = ngram_pool_count(&o->pool, last), width = o->pool.width;
     o->tried = count < o->p.K ? count : o->p.K;
     for (int i = 0; i < o->tried; i++) {
         int *phrase = o->phrases + i * width;
         memcpy(phrase, ngram_pool_tuple(&o->pool, last, i), (size_t)width * sizeof *phrase);
-        offer(&o->offers, SOURCE_PHRASES,
-              tree_chain(tree, parent, phrase, width, o->phrase_nodes + i * width));
+        sources_record(&o->sources, SOURCE_PHRASES,
+                       tree_chain(tree, parent, phrase, width, o->phrase_nodes + i * width));
     }
 }
 
 static bool ouroboros_propose(void *self, Tree *tree, Error *e) {
     Ouroboros *o = self;
     int root = tree_row(tree);
+    check(o);
     if (!write_draft(o, e)) return false;
-    o->offers.count = 0;
-    offer(&o->offers, SOURCE_DRAFT, tree_chain(tree, root, draft_of(o), o->drafted, o->nodes));
+    o->sources.count = 0;
+    sources_record(&o->sources, SOURCE_DRAFT, tree_chain(tree, root, draft_of(o), o->drafted, o->nodes));
     propose_phrases(o, tree, o->drafted ? o->nodes[o->drafted - 1] : root);
     return true;
 }
 
-static int words_that_ran(const Ouroboros *o) {
+// Tokens of the draft that fit into the target's step.
+static int tokens_run(const Ouroboros *o) {
     int n = 0;
     while (n < o->drafted && o->nodes[n] != TREE_NONE) n++;
     return n;
 }
 
-// The phrase begins with what the target says after the draft; a phrase that had no room is left as it is. It
-// makes way for that, or (in place) that is written over the key's phrase `place`.
+// Replaces phrase i by the target's output along it, which starts with the token after the draft; or, in
+// place, overwrites the key's phrase `place`. A phrase that did not fit is left as it is.
 static void refine_phrase(Ouroboros *o, const Session *target, int i, int place) {
-    int width = o->pool.width, said[BETA_MOST];
+    int width = o->pool.width, better[BETA_MOST];
     const int *nodes = o->phrase_nodes + i * width;
     if (width > 1 && nodes[width - 2] == TREE_NONE) return;
-    said[0] = o->says[o->drafted];
-    for (int k = 1; k < width; k++) said[k] = session_argmax(target, nodes[k - 1]);
-    if (o->p.refine == REFINE_IN_PLACE) ngram_pool_write(&o->pool, last_word(o), place, said);
-    else phrases_refine(&o->pool, last_word(o), o->phrases + i * width, said);
+    better[0] = o->argmax[o->drafted];
+    for (int k = 1; k < width; k++) better[k] = session_argmax(target, nodes[k - 1]);
+    if (o->p.refine == REFINE_IN_PLACE) ngram_pool_write(&o->pool, last_token(o), place, better);
+    else phrases_refine(&o->pool, last_token(o), o->phrases + i * width, better);
 }
 
-// After a wrong token, the authors' code divides the number of phrases by their length once too often: so
-// many of the oldest are refined, and written over the newest.
+// After a wrong token, the authors' code divides the number of phrases by their length once too often: only
+// that many of the oldest are refined, and they overwrite the newest.
 static int refined(const Ouroboros *o, int accepted) {
     bool divided = o->p.refine == REFINE_IN_PLACE && accepted < o->drafted;
     return divided ? o->tried / o->pool.width : o->tried;
 }
 
 static void learn(Ouroboros *o, const Observation *seen) {
-    int ran = words_that_ran(o), accepted = 0;
+    int ran = tokens_run(o), accepted = 0;
     if (ran) accepted = sources_match(&seen->target->tree, o->nodes[ran - 1], seen->verdict->node);
-    for (int i = 0; i <= ran; i++) o->says[i] = session_argmax(seen->target, i == 0 ? 0 : o->nodes[i - 1]);
-    if (o->p.inspiration == INSPIRE_ON) phrases_inspire(&o->pool, draft_of(o), o->says, ran, accepted);
+    for (int i = 0; i <= ran; i++) o->argmax[i] = session_argmax(seen->target, i == 0 ? 0 : o->nodes[i - 1]);
+    if (o->p.inspiration == INSPIRE_ON) phrases_inspire(&o->pool, draft_of(o), o->argmax, ran, accepted);
     if (o->p.inspiration == INSPIRE_LOOSE)
-        phrases_inspire_loosely(&o->pool, draft_of(o), o->says, ran, accepted);
+        phrases_inspire_loosely(&o->pool, draft_of(o), o->argmax, ran, accepted);
     if (o->p.refine == REFINE_OFF || ran < o->drafted) return;
     if (o->p.refine == REFINE_ON_ACCEPT && accepted < o->drafted) return;
     int count = refined(o, accepted); // oldest first, so that the newest stays the newest
     for (int i = 0; i < count; i++) refine_phrase(o, seen->target, o->tried - 1 - i, count - 1 - i);
 }
 
-// Takes the draft model back to what the sequence bears.
+// Takes the draft model back to the part of the draft that the sequence confirms.
 static bool follow(Ouroboros *o, const Observation *seen, Error *e) {
     int same = 0, most = seen->emitted_count - 1;
     while (same < most && same < o->drafted && draft_of(o)[same] == seen->emitted[same]) same++;
@@ -324,6 +355,7 @@ static bool follow(Ouroboros *o, const Observation *seen, Error *e) {
     follower_append(&o->follower, seen->emitted, seen->emitted_count);
     o->length = seen->length;
     o->drafted = 0;
+    check(o);
     return follower_take_back(&o->follower, keep, e);
 }
 
@@ -338,7 +370,7 @@ static bool ouroboros_drops_bonus(const void *self, const Verdict *verdict) {
     return o->p.bonus == BONUS_DROP && verdict->accepted == o->drafted + o->pool.width;
 }
 
-static const Offers *ouroboros_offers(const void *self) { return &((const Ouroboros *)self)->offers; }
+static const Sources *ouroboros_sources(const void *self) { return &((const Ouroboros *)self)->sources; }
 
 static void ouroboros_note(const void *self, StepNote *out) {
     const Ouroboros *o = self;
@@ -348,7 +380,7 @@ static void ouroboros_note(const void *self, StepNote *out) {
 
 const MethodInfo method_ouroboros = {
     .name = "ouroboros",
-    .summary = "a draft model that writes by phrases, and a pool of them that the target improves",
+    .summary = "a draft model that writes phrases from a pool, which the target improves",
     .needs = NEEDS_DRAFT,
     .params = PARAMS,
     .param_count = sizeof PARAMS / sizeof *PARAMS,
@@ -360,5 +392,5 @@ const MethodInfo method_ouroboros = {
     .observe = ouroboros_observe,
     .close = ouroboros_close,
     .drops_bonus = ouroboros_drops_bonus,
-    .offers = ouroboros_offers,
+    .sources = ouroboros_sources,
     .note = ouroboros_note};

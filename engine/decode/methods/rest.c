@@ -1,20 +1,23 @@
-// REST: retrieval from a datastore of texts (He et al., 2023). The longest end of the sequence that stands
-// somewhere in the store is sought, from `longest` tokens down to `shortest`; what follows it there is
-// counted as a trie, and the `nodes` most frequent prefixes are proposed as a tree.
+// REST: retrieval from a datastore of texts (He et al., 2023). Finds the longest end of the sequence, from
+// `longest` tokens down to `shortest`, that occurs in the store; counts the continuations there as a trie,
+// and proposes the `nodes` most frequent prefixes as a tree.
 //
 //      store  ... a b | c d ... a b | c e ... a b | f        prefixes: c 2, c d 1, c e 1, f 1
 //
-// Places of one phrase are neighbours in the store's order, and so are equal continuations: a prefix is a
-// range of places, and its children are ranges of that. Only the ranges of prefixes that are among the best
-// are ever looked through. Ties go to the shorter prefix, then to the smaller tokens. Of a phrase with more
-// than `matches` places only that many are looked at, evenly spread: each costs a cache miss.
+// The places of a phrase are neighbours in the store's order, and so are equal continuations: a prefix is a
+// range of places, and its children are ranges within that range. Only the ranges of the best prefixes are
+// ever scanned. Ties go to the shorter prefix, then to the smaller tokens. If a phrase has more than
+// `matches` places, only that many are examined, evenly spread: each costs a cache miss.
 //
-// The longest phrase that stands in the store is found by halving, since its own end stands there too.
+// The longest phrase is found by bisection, since every end of a phrase in the store is in the store too.
+//
+// Invariant of `best`: sorted, and a parent comes before its children.
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
 #include "engine/decode/datastore.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { MOST_PHRASE = 64, MOST_FOLLOWING = 32, MOST_MATCHES = 100000 };
@@ -26,25 +29,24 @@ typedef struct RestParams {
 
 #define AT(name) offsetof(RestParams, name)
 static const Arg PARAMS[] = {
-    {"datastore", ARG_TEXT, AT(datastore), .fallback = "",
-     .help = "file that 'outpace datasets index' wrote"},
-    {"longest", ARG_INT, AT(longest), 1, MOST_PHRASE, "16", .help = "last tokens that are sought first"},
-    {"shortest", ARG_INT, AT(shortest), 1, MOST_PHRASE, "2", .help = "last tokens that are sought last"},
+    {"datastore", ARG_TEXT, AT(datastore), .fallback = "", .help = "a file from 'outpace datasets index'"},
+    {"longest", ARG_INT, AT(longest), 1, MOST_PHRASE, "16",
+     .help = "most last tokens to look up, tried first"},
+    {"shortest", ARG_INT, AT(shortest), 1, MOST_PHRASE, "2", .help = "fewest last tokens to look up"},
     {"draft", ARG_INT, AT(draft), 1, MOST_FOLLOWING, "10", .help = "tokens taken after a match"},
     {"nodes", ARG_INT, AT(nodes), 1, TREE_MAX_NODES - 1, "64", .help = "prefixes proposed"},
-    {"matches", ARG_INT, AT(matches), 1, MOST_MATCHES, "1000", .help = "places looked at"},
+    {"matches", ARG_INT, AT(matches), 1, MOST_MATCHES, "1000", .help = "most places examined"},
 };
 #undef AT
 
 static const char *const SOURCES[] = {"datastore"};
 
-// A prefix of what follows: the continuations [from, to) begin with it. A parent is always better than its
-// child, so among the best it stands before it.
+// A prefix of continuations: those in [from, to) begin with it. A parent is always better than its child.
 typedef struct Prefix {
-    int token, parent; // parent: number among the best, or TREE_NONE at depth 1
+    int token, parent; // parent: index in `best`, or TREE_NONE at depth 1
     int depth;
     int from, to;
-    bool inner; // with a child among the best
+    bool inner; // has a child among the best
 } Prefix;
 
 typedef struct Rest {
@@ -52,11 +54,11 @@ typedef struct Rest {
     Datastore store;
     int recent[MOST_PHRASE]; // (recent_count): the sequence's end
     int recent_count;
-    int64_t *places; // (matches): where the continuations begin, in their order
+    int64_t *places; // (place_count), at most `matches`: where the continuations begin, in their order
     int place_count;
-    Prefix *best; // (nodes): best first
+    Prefix *best; // (best_count), at most `nodes`: best first
     int best_count;
-    Offers offers;
+    Sources sources;
 } Rest;
 
 static void rest_close(void *self) {
@@ -70,25 +72,23 @@ static void rest_close(void *self) {
 
 static bool rest_init(Rest *r, const MethodEnv *env, const RestParams *p, Error *e) {
     r->p = *p;
-    r->offers = (Offers){.names = SOURCES, .source_count = 1};
+    r->sources = (Sources){.names = SOURCES, .source_count = 1};
     if (!p->datastore[0])
         return error_input(e, "datastore=FILE is missing: 'outpace datasets index' makes one");
     if (p->shortest > p->longest)
         return error_input(e, "'shortest' %d is larger than 'longest' %d", p->shortest, p->longest);
     if (!datastore_open(&r->store, p->datastore, e)) return false;
     if (r->store.vocab > env->target->shape.vocab)
-        return error_input(e,
-                           "'%s' is of a vocabulary of %d, the model's is %d: build one with its tokenizer",
+        return error_input(e, "'%s' has a vocabulary of %d, the model %d: build one with its tokenizer",
                            p->datastore, r->store.vocab, env->target->shape.vocab);
-    r->places = mem_alloc((size_t)p->matches, sizeof *r->places);
-    r->best = mem_alloc((size_t)p->nodes, sizeof *r->best);
-    return (r->places && r->best) || error_system(e, "out of memory for %d places", p->matches);
+    r->places = mem_new((size_t)p->matches, sizeof *r->places);
+    r->best = mem_new((size_t)p->nodes, sizeof *r->best);
+    return true;
 }
 
 static void *rest_open(const MethodEnv *env, const void *values, Error *e) {
-    Rest *r = mem_alloc(1, sizeof *r);
-    if (!r) error_system(e, "out of memory");
-    if (r && rest_init(r, env, values, e)) return r;
+    Rest *r = mem_new(1, sizeof *r);
+    if (rest_init(r, env, values, e)) return r;
     rest_close(r);
     return NULL;
 }
@@ -105,13 +105,13 @@ static bool rest_begin(void *self, const Prompt *prompt, Error *e) {
     return true;
 }
 
-// --- what follows a phrase
+// --- continuations of a phrase
 
 static int find(const Rest *r, int n, int *first) {
     return datastore_find(&r->store, r->recent + r->recent_count - n, n, first);
 }
 
-// The longest end of the sequence that stands in the store; less than `shortest` where none does.
+// The length of the longest end of the sequence that is in the store; less than `shortest` if none is.
 static int longest_match(const Rest *r) {
     int first, low = r->p.shortest - 1,
                high = r->p.longest < r->recent_count ? r->p.longest : r->recent_count;
@@ -123,7 +123,7 @@ static int longest_match(const Rest *r) {
     return low;
 }
 
-// The places of all continuations are asked of memory together, before the first is read.
+// Prefetches all continuations before the first is read.
 static void take_places(Rest *r, int n) {
     int first, found = find(r, n, &first);
     r->place_count = found < r->p.matches ? found : r->p.matches;
@@ -134,7 +134,7 @@ static void take_places(Rest *r, int n) {
     }
 }
 
-// Token number `depth` of continuation i, or DATASTORE_BREAK where it has ended.
+// Token number `depth` of continuation i, or DATASTORE_BREAK past its end.
 static int token_of(const Rest *r, int i, int depth) {
     int64_t at = r->places[i] + depth;
     return at < r->store.count ? r->store.tokens[at] : DATASTORE_BREAK;
@@ -142,7 +142,7 @@ static int token_of(const Rest *r, int i, int depth) {
 
 // --- the best prefixes
 
-// Of prefixes of one depth the earlier range has the smaller tokens.
+// Of two prefixes of the same depth, the one with the earlier range has the smaller tokens.
 static bool is_better(const Prefix *x, const Prefix *y) {
     int a = x->to - x->from, b = y->to - y->from;
     if (a != b) return a > b;
@@ -156,7 +156,7 @@ static void keep(Rest *r, const Prefix *p) {
     r->best[at] = *p;
 }
 
-// The ranges of [from, to) that go on alike; a continuation that has ended is part of none.
+// Keeps the ranges of [from, to) that share the next token; a continuation that has ended is in none of them.
 static void keep_children(Rest *r, int parent, int depth, int from, int to) {
     for (int end; from < to; from = end) {
         int token = token_of(r, from, depth);
@@ -166,38 +166,40 @@ static void keep_children(Rest *r, int parent, int depth, int from, int to) {
     }
 }
 
-// Children stand after their parent, which therefore has its place for good when its turn comes.
+// Children come after their parent, so a prefix has its final place when its children are added.
 static void choose(Rest *r) {
+    assert(r->place_count <= r->p.matches);
     r->best_count = 0;
     keep_children(r, TREE_NONE, 0, 0, r->place_count);
     for (int i = 0; i < r->best_count; i++) {
         Prefix p = r->best[i];
+        assert(p.parent < i && p.from < p.to);
         if (p.depth < r->p.draft) keep_children(r, i, p.depth, p.from, p.to);
     }
     for (int i = 0; i < r->best_count; i++)
         if (r->best[i].parent != TREE_NONE) r->best[r->best[i].parent].inner = true;
 }
 
-// A row for each of the best that no other goes on from: together they are the tree.
-static void offer_leaves(Rest *r, Tree *tree) {
+// Proposes a row for each of the best without a child: together they are the tree.
+static void propose_leaves(Rest *r, Tree *tree) {
     for (int i = 0; i < r->best_count; i++) {
         int row[MOST_FOLLOWING], depth = r->best[i].depth;
         if (r->best[i].inner) continue;
         for (int n = i, k = depth - 1; n != TREE_NONE; n = r->best[n].parent) row[k--] = r->best[n].token;
-        offer_row(&r->offers, tree, 0, row, depth);
+        sources_propose(&r->sources, tree, 0, row, depth);
     }
 }
 
-// Where the longest match is followed by nothing, a shorter one may be.
+// If nothing follows the longest match, tries shorter ones.
 static bool rest_propose(void *self, Tree *tree, Error *e) {
     (void)e;
     Rest *r = self;
-    r->offers.count = r->best_count = 0;
+    r->sources.count = r->best_count = 0;
     for (int n = longest_match(r); n >= r->p.shortest && r->best_count == 0; n--) {
         take_places(r, n);
         choose(r);
     }
-    offer_leaves(r, tree);
+    propose_leaves(r, tree);
     return true;
 }
 
@@ -207,10 +209,10 @@ static bool rest_observe(void *self, const Observation *seen, Error *e) {
     return true;
 }
 
-static const Offers *rest_offers(const void *self) { return &((const Rest *)self)->offers; }
+static const Sources *rest_sources(const void *self) { return &((const Rest *)self)->sources; }
 
 const MethodInfo method_rest = {.name = "rest",
-                                .summary = "what followed the last tokens in a datastore of texts",
+                                .summary = "the tokens that follow the last ones in a datastore of texts",
                                 .needs = NEEDS_FILE,
                                 .params = PARAMS,
                                 .param_count = sizeof PARAMS / sizeof *PARAMS,
@@ -220,4 +222,4 @@ const MethodInfo method_rest = {.name = "rest",
                                 .propose = rest_propose,
                                 .observe = rest_observe,
                                 .close = rest_close,
-                                .offers = rest_offers};
+                                .sources = rest_sources};

@@ -1,17 +1,20 @@
-// Speculative decoding (Leviathan et al.; Chen et al.): a small model of the same vocabulary writes a chain
-// of gamma tokens, one pass each; the target verifies them all in one.
+// Speculative decoding (Leviathan et al.; Chen et al.): a small model of the same vocabulary drafts a chain
+// of gamma tokens, one forward each; the target verifies them all in one.
 //
-//      draft:   .. x | d1 d2 d3       a pass a token; the last one is not run
-//      target:  x d1 d2 d3            one pass; accepts a prefix, gives the token after it
+//      draft:   .. x | d1 d2 d3       one forward per token; the last token is not run
+//      target:  x d1 d2 d3            one forward; accepts a prefix and adds the token after it
 //
-// adaptive=heuristic (Hugging Face): gamma is where the length starts; a full match makes it two longer,
-// anything else one shorter. adaptive=confidence: the chain ends after a token at which the draft's best
-// choice had at most that chance. That token is kept: whether one is proposed must not depend on what it is.
+// adaptive=heuristic (Hugging Face): gamma is the initial length; a full match makes it two longer, anything
+// else one shorter. adaptive=confidence: the chain ends after the first token where the draft's best choice
+// had at most that chance. That token is kept: whether it is proposed must not depend on which one it is.
+//
+// Invariant between steps: the follower has the whole sequence; 1 <= length <= LONGEST.
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
-#include "engine/decode/drafter.h"
-#include "engine/decode/follower.h"
+#include "engine/decode/draft.h"
+
+#include <assert.h>
 
 typedef enum { ADAPTIVE_OFF, ADAPTIVE_HEURISTIC, ADAPTIVE_CONFIDENCE } Adaptive;
 
@@ -28,11 +31,11 @@ static const char *const ADAPTIVES[] = {"off", "heuristic", "confidence", NULL};
 
 #define AT(name) offsetof(SpeculativeParams, name)
 static const Arg PARAMS[] = {
-    {"gamma", ARG_INT, AT(gamma), 1, LONGEST, "5", .help = "tokens drafted; where adaptive=heuristic starts"},
+    {"gamma", ARG_INT, AT(gamma), 1, LONGEST, "5", .help = "tokens drafted; adaptive=heuristic starts here"},
     {"adaptive", ARG_CHOICE, AT(adaptive), .fallback = "off", .choices = ADAPTIVES,
-     .help = "how the length follows what is accepted"},
+     .help = "how the draft's length adapts to acceptance"},
     {"confidence", ARG_REAL, AT(confidence), 0, 1, "0.4",
-     .help = "adaptive=confidence: end where the draft is no surer"},
+     .help = "adaptive=confidence: end at this chance or below"},
     DRAFT_SAMPLING_PARAMS(AT(sampling)),
 };
 #undef AT
@@ -43,10 +46,10 @@ typedef struct Speculative {
     SpeculativeParams p;
     Follower follower;
     Drafter drafter;
-    int length;  // how many to draft
-    int drafted; // in this step
-    int last;    // the last of them in the target's tree, or its root
-    Offers offers;
+    int length;  // tokens to draft
+    int drafted; // tokens drafted in this step
+    int last;    // the last one's node in the target's tree, or its root
+    Sources sources;
 } Speculative;
 
 static void speculative_close(void *self) {
@@ -58,16 +61,14 @@ static void speculative_close(void *self) {
 }
 
 static void *speculative_open(const MethodEnv *env, const void *values, Error *e) {
+    (void)e;
     const SpeculativeParams *p = values;
-    Speculative *s = mem_alloc(1, sizeof *s);
-    if (!s) error_system(e, "out of memory");
-    if (s) *s = (Speculative){.p = *p, .offers = {.names = SOURCES, .source_count = 1}};
-    if (s && follower_init(&s->follower, env->draft, env->target->context, e) &&
-        drafter_init(&s->drafter, env->draft, env->target->shape.vocab, &p->sampling, &env->sampling,
-                     p->adaptive == ADAPTIVE_CONFIDENCE, e))
-        return s;
-    speculative_close(s);
-    return NULL;
+    Speculative *s = mem_new(1, sizeof *s);
+    *s = (Speculative){.p = *p, .sources = {.names = SOURCES, .source_count = 1}};
+    follower_init(&s->follower, env->draft, env->target->context);
+    drafter_init(&s->drafter, env->draft, env->target->shape.vocab, &p->sampling, &env->sampling,
+                 p->adaptive == ADAPTIVE_CONFIDENCE);
+    return s;
 }
 
 static bool speculative_begin(void *self, const Prompt *prompt, Error *e) {
@@ -86,6 +87,7 @@ static bool is_last(const Speculative *s, const Draft *d) {
 static bool speculative_propose(void *self, Tree *tree, Error *e) {
     Speculative *s = self;
     Session *draft = s->follower.session;
+    assert(s->length >= 1 && s->length <= LONGEST);
     int node = follower_catch_up(&s->follower), parent = tree_row(tree);
     for (s->drafted = 0; node != TREE_NONE; s->drafted++) {
         Draft d;
@@ -97,8 +99,8 @@ static bool speculative_propose(void *self, Tree *tree, Error *e) {
         node = is_last(s, &d) ? TREE_NONE : follower_guess(&s->follower, node, d.token);
     }
     s->last = parent;
-    s->offers.count = 0;
-    if (s->drafted) offer(&s->offers, 0, parent);
+    s->sources.count = 0;
+    if (s->drafted) sources_record(&s->sources, 0, parent);
     return true;
 }
 
@@ -110,13 +112,15 @@ static bool speculative_observe(void *self, const Observation *seen, Error *e) {
         if (s->length < 1) s->length = 1;
         if (s->length > LONGEST) s->length = LONGEST;
     }
-    return follower_settle(&s->follower, seen->emitted, seen->emitted_count, e);
+    if (!follower_settle(&s->follower, seen->emitted, seen->emitted_count, e)) return false;
+    assert(s->follower.length == seen->length);
+    return true;
 }
 
-static const Offers *speculative_offers(const void *self) { return &((const Speculative *)self)->offers; }
+static const Sources *speculative_sources(const void *self) { return &((const Speculative *)self)->sources; }
 
 const MethodInfo method_speculative = {.name = "speculative",
-                                       .summary = "a second, smaller model writes ahead (--draft DIR)",
+                                       .summary = "a second, smaller model drafts (--draft DIR)",
                                        .needs = NEEDS_DRAFT,
                                        .params = PARAMS,
                                        .param_count = sizeof PARAMS / sizeof *PARAMS,
@@ -126,4 +130,4 @@ const MethodInfo method_speculative = {.name = "speculative",
                                        .propose = speculative_propose,
                                        .observe = speculative_observe,
                                        .close = speculative_close,
-                                       .offers = speculative_offers};
+                                       .sources = speculative_sources};

@@ -1,4 +1,4 @@
-// One row a method. The order is that of --help.
+// The table of methods: one row each, in the order of --help. No other list names them.
 #include "engine/decode/methods/methods.h"
 
 static const MethodInfo *const METHODS[] = {

@@ -5,7 +5,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/cpu/cpu.h"
-#include "engine/decode/bigram.h"
+#include "engine/decode/model_tables.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,7 +14,7 @@ enum { CONTEXT = 60, MOST_W = 6, MOST_PREFIX = 3 };
 
 // The k best after the sequence, the lower of equals first.
 static void slow_best(Session *s, const int *sequence, int length, int k, int *out) {
-    float *logits = mem_alloc((size_t)s->shape.vocab, sizeof *logits);
+    float *logits = mem_new((size_t)s->shape.vocab, sizeof *logits);
     slow_next(s, sequence, length, logits);
     for (int i = 0; i < k; i++) {
         out[i] = -1;
@@ -118,7 +118,7 @@ static bool count_down(void *state, const char *what, double share) {
     return --*(int *)state >= 0;
 }
 
-// Wherever it is told to end, there is no table.
+// Wherever it is interrupted, no table is left.
 static void ends_early(void **state) {
     (void)state;
     bool ok = false;

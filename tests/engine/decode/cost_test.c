@@ -1,9 +1,10 @@
-// What the methods themselves cost: a step's time without the backends', at the vocabulary of a 7B model and
-// every method's published setting, on text that repeats itself so that pools are full and guesses accepted.
+// The cost of the methods themselves: a step's time without the backends', with the vocabulary of a 7B model
+// and every method's published setting, on text that repeats itself so that pools fill and guesses are
+// accepted.
 //
-// Printed as a table beside a step of 4 ms: the 13.5 GB of a 7B model's bf16 weights at 3.35 TB/s, an H100's.
-// What is asserted is loose, since a test shares its machine: no method may cost more than a hundredth of
-// such a model's step on a processor, 135 ms at 100 GB/s.
+// Printed as a table, with a step of 4 ms for comparison: the 13.5 GB of a 7B model's bf16 weights at 3.35
+// TB/s, an H100's. The asserted bound is loose, since a test shares its machine: no method may cost more than
+// a hundredth of such a model's step on a processor, 135 ms at 100 GB/s.
 #include "tests/support/check.h"
 #include "tests/support/folder.h"
 #include "tests/support/null_session.h"
@@ -17,7 +18,7 @@
 
 enum {
     VOCAB = 32000,
-    FEW = 24, // ids that are said, where text is to repeat itself
+    FEW = 24, // ids that the model outputs if text should repeat itself
     CONTEXT = 1200,
     PROMPT = 500,
     TOKENS = 400,
@@ -131,7 +132,7 @@ static int by_size(const void *a, const void *b) {
 
 typedef struct {
     const char *text;
-    bool repeats; // the model says few words, so that text repeats itself
+    bool repeats; // the model outputs few ids, so that text repeats itself
     int layer;    // of the adapters
 } Setting;
 
@@ -168,7 +169,7 @@ static void check_cost(const Setting *x, const char *store) {
     double median = b.own[b.steps / 2], high = b.own[b.steps * 9 / 10];
     print_message("%-44s %6.1f %6.1f %8.2f%% %6.1f %6.2f\n", x->text, 1e6 * median, 1e6 * high,
                   100 * median / 4e-3, (double)b.rows / b.steps, out.S);
-#ifndef __SANITIZE_ADDRESS__ // whose checks take longer than what they check
+#ifndef __SANITIZE_ADDRESS__ // its checks take longer than the code they check
     assert_true(median < 0.01 * 0.135);
 #endif
     decode_result_release(&out);
@@ -178,8 +179,7 @@ static void check_cost(const Setting *x, const char *store) {
     for (int i = 0; i < HEADS; i++) session_release(&adapters[i]);
 }
 
-// Text as the model writes it, with every tenth token another: phrases stand there often, and go on in many
-// ways.
+// Text from the model with every tenth token changed: phrases occur often, with many continuations.
 static void write_store(const char *path) {
     Session s;
     Random r = test_random(77);

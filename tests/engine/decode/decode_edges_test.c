@@ -1,6 +1,5 @@
-// The loop where the answer is known beforehand: a method that knows the truth, ends inside an accepted
-// prefix, the context's edge, equal prefixes, a dropped bonus, hidden states of the prompt, and what is
-// refused.
+// The loop in cases with a known answer: a method that knows the truth, ends inside an accepted prefix, the
+// context's edge, equal prefixes, a dropped bonus, hidden states of the prompt, refused prompts, failures.
 #include "tests/support/check.h"
 #include "tests/support/null_session.h"
 #include "tests/support/test_methods.h"
@@ -112,7 +111,7 @@ static int first_place(const int *tokens, int token) {
     return -1;
 }
 
-// Each id of the vocabulary as the end, at whatever place of the chain it stands.
+// Each id of the vocabulary as EOS, wherever in the chain it occurs.
 static void eos_inside_a_prefix(void **state) {
     World *w = *state;
     int inside = 0;
@@ -138,7 +137,7 @@ static void eos_inside_a_prefix(void **state) {
     assert_true(inside > 20);
 }
 
-// Merging and layout change rows alone: neither the steps nor what they give, greedy or sampled.
+// Merging and layout only change rows: neither the steps nor their output, greedy or sampled.
 static void check_same_steps(const World *w, const StepReport *first, int count, const DecodeResult *out,
                              const DecodeResult *want) {
     assert_int_equal(out->tokens, want->tokens);
@@ -248,7 +247,7 @@ static void hidden_states_reach_begin(void **state) {
         }
 }
 
-// --- what is refused
+// --- refused prompts
 
 static void check_refused(World *w, const int *prompt, int count, const char *want) {
     Oracle oracle = {w->truth, TRUTH, 3, 0};
@@ -271,7 +270,7 @@ static void bad_prompts(void **state) {
     check_refused(w, large, 3, "token 2 of the prompt is 9");
 }
 
-// --- what fails on the way
+// --- failures on the way
 
 typedef struct {
     int calls, fails_at;

@@ -1,7 +1,7 @@
-// Sampling through the whole loop: the distribution of the first tokens is the model's own, whatever method
-// proposes. The exact chance of every word comes from the null backend's logits; the words are counted over
-// many seeds. This sees what the verifier's own tests cannot: streams that are not independent, bonuses
-// dropped where they may not be, a step that starts from the wrong distribution.
+// Sampling through the whole loop: the distribution of the first tokens is the model's own, with any method.
+// The exact chance of every word comes from the null backend's logits; the words are counted over many seeds.
+// This catches errors that the verifier's own tests cannot: dependent random streams, bonuses dropped where
+// they may not be, a step that starts from the wrong distribution.
 #include "tests/support/check.h"
 #include "tests/support/chi_square.h"
 #include "tests/support/null_session.h"
@@ -46,7 +46,7 @@ static int open_world(void **state) {
     int sequence[PROMPT + LENGTH] = {1, 3, 0, 1, 3, 2, 0, 1, 3}; // repeats itself, for lookups
     null_session_open(&w->session, &setup);
     null_session_open(&w->slow, &setup);
-    setup.window = 2; // it says something else than the target
+    setup.window = 2; // predicts other tokens than the target
     null_session_open(&w->draft, &setup);
     memcpy(w->prompt, sequence, sizeof w->prompt);
     fill_chances(w, sequence, PROMPT, 0, 1);

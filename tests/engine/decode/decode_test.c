@@ -1,6 +1,6 @@
 // The loop on the null backend: random prompts, contexts, windows, limits and ends, every method, both
-// layouts, with and without merging. What comes out is what the model says one token a step, cut where the
-// options cut it; each step's report is held against the tree it came from.
+// layouts, with and without merging. The output is what the model gives one token per step, cut where
+// the options cut it; each step's report is checked against its tree.
 #include "tests/support/check.h"
 #include "tests/support/null_session.h"
 #include "tests/support/test_methods.h"
@@ -13,12 +13,12 @@
 
 enum { CONTEXT = 160, MOST_EOS = 3 };
 
-// --- a case: what is decoded
+// --- a case to decode
 
 typedef struct {
     NullSetup setup;
     int prompt[CONTEXT], count;
-    int truth[CONTEXT]; // (CONTEXT - count): what follows, with no end
+    int truth[CONTEXT]; // (CONTEXT - count): the model's continuation, without an end
     int eos[MOST_EOS];
     int stop_after; // tokens after which emit returns false; 0: never
     DecodeOptions o;
@@ -77,7 +77,7 @@ static int wanted_tokens(const Case *c) {
     return n;
 }
 
-// --- watching: what the callbacks see
+// --- what the callbacks see
 
 typedef struct {
     const Session *session;
@@ -167,7 +167,7 @@ static void check_truth(const Case *c, const char *method, const DecodeResult *o
             c->o.max_tokens, (int)c->o.layout, c->o.merge, (unsigned long long)test_seed());
 }
 
-// --- every method says what the model says
+// --- every method gives the model's own output
 
 static const char *const SETTINGS[] = {
     "autoregressive",
@@ -220,7 +220,7 @@ static void close_world(World *w) {
     session_release(&w->adapter);
 }
 
-// Heads stand on the last layer, an adapter below it.
+// Heads read the last layer, an adapter a lower one.
 static void seat_adapters(World *w, const char *text) {
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);

@@ -1,9 +1,9 @@
-// The cache of a second model follows any sequence, whatever was guessed: chains that the sequence bears in
-// part, wholly, or not at all; several tokens behind; with a window; with hidden states as input.
+// The cache of a second model follows any sequence, whatever was guessed: chains that the sequence confirms
+// in part, in full, or not at all; several missing tokens; with a window; with hidden states as input.
 #include "tests/support/check.h"
 #include "tests/support/null_session.h"
 
-#include "engine/decode/follower.h"
+#include "engine/decode/draft.h"
 
 #include <string.h>
 
@@ -22,7 +22,7 @@ static void set_rows(Session *s, const int *tokens, int first, int count) {
     }
 }
 
-// What a new session says after the sequence, one token a step.
+// A new session's argmax after the sequence, one token per step.
 static int slow_says(Session *s, const int *sequence, int length) {
     if (s->shape.input == INPUT_TOKENS) return slow_next(s, sequence, length, NULL);
     int says = -1;
@@ -45,7 +45,7 @@ typedef struct {
     int partly, wholly, late;
 } World;
 
-// One step: catches up, guesses a chain, and is told what came of it.
+// One step: catches up, guesses a chain, and settles with the tokens emitted.
 static void step(World *w, Random *r) {
     Session *s = &w->session;
     int missing = follower_missing(&w->follower), node = follower_catch_up(&w->follower), guesses[MOST_NODES];
@@ -106,7 +106,7 @@ static void follows_anything(void **state) {
         null_session_open(&w.session, &setup);
         setup.context = CONTEXT + MOST_NODES;
         null_session_open(&w.slow, &setup);
-        assert_true(follower_init(&w.follower, &w.session, CONTEXT, NULL));
+        follower_init(&w.follower, &w.session, CONTEXT);
         for (int prompt = 0; prompt < 2; prompt++) follow(&w, &r);
         follower_release(&w.follower);
         session_release(&w.session);
@@ -116,8 +116,8 @@ static void follows_anything(void **state) {
     assert_true(w.partly > 300 && w.wholly > 100 && w.late > 300);
 }
 
-// A draft after the sequence, committed word by word and taken back to any length: what is said then is what
-// the rest of the text says, also where a ring has lost it and it was read again.
+// A draft after the sequence, committed token by token and taken back to any length: the model's output is
+// then that of the remaining text, even if a ring has dropped it and it was read again.
 static void takes_back(void **state) {
     (void)state;
     Random r = test_random(83);
@@ -127,7 +127,7 @@ static void takes_back(void **state) {
         NullSetup setup = {.vocab = VOCAB, .context = CONTEXT, .window = test_between(&r, 0, 5)};
         null_session_open(&w.session, &setup);
         null_session_open(&w.slow, &setup);
-        assert_true(follower_init(&w.follower, &w.session, CONTEXT, NULL));
+        follower_init(&w.follower, &w.session, CONTEXT);
         for (int i = 0; i < CONTEXT; i++) w.sequence[i] = test_between(&r, 0, VOCAB - 1);
         assert_true(follower_begin(&w.follower, w.sequence, w.length, NULL, NULL));
         int end = test_between(&r, w.length, CONTEXT - 1), keep = test_between(&r, 0, end);

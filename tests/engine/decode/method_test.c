@@ -1,4 +1,4 @@
-// What must hold of every row of the table, and how a method is opened from text.
+// Rules for every row of the table of methods, and opening a method from text.
 #include "tests/support/check.h"
 #include "tests/support/null_session.h"
 

@@ -1,4 +1,4 @@
-// When a table is made and when the one that is kept is taken; what is kept is what was made.
+// When a table is made, and when a kept one is loaded; the kept table equals the one that was made.
 #include "tests/support/check.h"
 #include "tests/support/folder.h"
 #include "tests/support/null_session.h"

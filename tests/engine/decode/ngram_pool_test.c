@@ -1,4 +1,4 @@
-// The pool against a list of entries with time stamps, sorted out anew at every look.
+// The pool against a list of entries with time stamps that is sorted for every look.
 #include "tests/support/check.h"
 
 #include "engine/decode/ngram_pool.h"

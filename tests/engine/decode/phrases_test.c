@@ -1,7 +1,7 @@
 // Ouroboros' Figure 1, letter by letter.
 #include "tests/support/check.h"
 
-#include "engine/decode/phrases.h"
+#include "engine/decode/methods/ouroboros.c" // for its static functions
 
 #include <string.h>
 
@@ -34,7 +34,7 @@ static void inspiration(void **state) {
     ngram_pool_release(&p);
 }
 
-// The wrong token W is a key, too: KLM is what the target would say after it. The last token need not agree.
+// The wrong token W is a key too: KLM is the target's output after it. The last token need not agree.
 static void loose_inspiration(void **state) {
     (void)state;
     NgramPool p;

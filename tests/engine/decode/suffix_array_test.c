@@ -2,7 +2,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
-#include "engine/decode/suffix_array.h"
+#include "engine/decode/datastore.h"
 
 typedef struct {
     const int *tokens;
@@ -16,8 +16,8 @@ static int slow_compare(const Body *b, int x, int y) {
 }
 
 static void check_order(const int *tokens, int n, int vocab) {
-    int *places = mem_alloc((size_t)n, sizeof *places);
-    char *seen = mem_alloc((size_t)n, 1);
+    int *places = mem_new((size_t)n, sizeof *places);
+    char *seen = mem_new((size_t)n, 1);
     Body b = {tokens, n};
     assert_true(suffix_array_build(tokens, n, vocab, places, NULL));
     for (int i = 0; i < n; i++) {
@@ -50,7 +50,7 @@ static void random_texts(void **state) {
 static void one_token_over_and_over(void **state) {
     (void)state;
     enum { MANY = 200000 };
-    int *tokens = mem_alloc(MANY, sizeof *tokens), *places = mem_alloc(MANY, sizeof *places);
+    int *tokens = mem_new(MANY, sizeof *tokens), *places = mem_alloc(MANY, sizeof *places);
     assert_true(suffix_array_build(tokens, MANY, 1, places, NULL));
     for (int i = 0; i < MANY; i++) assert_int_equal(places[i], MANY - 1 - i);
     mem_free(tokens);

@@ -63,7 +63,7 @@ static void another_key_is_no_table(void **state) {
 
 static bool parses(const char *bytes, size_t n, Error *e) {
     TokenTable t;
-    char key[SHA256_TEXT], *exact = mem_alloc(n, 1); // nothing after it: sanitizers see a read past the end
+    char key[SHA256_TEXT], *exact = mem_new(n, 1); // nothing after it: sanitizers see a read past the end
     memcpy(exact, bytes, n);
     *e = (Error){0};
     bool ok = token_table_parse(exact, n, "table", VOCAB, &t, key, e);

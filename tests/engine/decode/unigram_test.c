@@ -1,7 +1,7 @@
 // Both orders, against the sums as the paper writes them: over every token of the input embedding.
 #include "tests/support/check.h"
 
-#include "engine/decode/unigram.h"
+#include "engine/decode/model_tables.h"
 
 #include <math.h>
 

@@ -1,11 +1,11 @@
-// The verifier is lossless: what is emitted has the model's own distribution. Not sampled but summed: over
-// everything that a draft may draw, times everything that the verifier may decide about it.
+// The verifier is lossless: its output has the model's own distribution. Not sampled but summed: over
+// everything that a draft can draw, times everything that the verifier can decide about it.
 //
 // For each way in which the draws of a plan may fall, the real tree is built and its proposals are walked by
-// the rules of verify.c; what they emit, with the model's own words after it up to PLAN_LENGTH, must have
+// the rules of verify.c; the emitted tokens, completed by the model up to PLAN_LENGTH, must have
 // the model's distribution. The same sum runs over verifiers and trees that are broken in ways that look
-// harmless, and must reject each: else it would show nothing. verify_test holds verify() itself against the
-// same walk, draw by draw.
+// harmless, and must reject each of them, or it would prove nothing. verify_test checks verify() itself
+// against the same walk, draw by draw.
 #include "tests/support/check.h"
 #include "tests/support/draft_plan.h"
 #include "tests/support/null_session.h"
@@ -32,7 +32,7 @@ typedef struct {
     double emitted[PLAN_WORDS];
 } Sum;
 
-// Where a walk stands.
+// The state of a walk.
 typedef struct {
     int node, place, length, word;
     double chance;
@@ -46,7 +46,7 @@ static At below(At at, int child, int token, double chance) {
                 .chance = at.chance * chance};
 }
 
-// The model says the rest by itself.
+// The model completes the output by itself.
 static void say(Sum *s, At at, const float *p) {
     if (at.length == PLAN_LENGTH) {
         s->emitted[at.word] += at.chance;
@@ -75,7 +75,7 @@ static const float *proposal_q(const Sum *s, int node, int number, float *q) {
 
 static void walk(Sum *s, At at);
 
-// Proposal `number` at a node and those after it; `left` is what the rejections so far have left of p.
+// Proposal `number` at a node and those after it; `left` is the rest of p after the rejections so far.
 static void try_from(Sum *s, At at, int number, const float *left, unsigned rejected) {
     const Tree *t = &s->session->tree;
     float p[PLAN_VOCAB], scratch[PLAN_VOCAB];
@@ -117,7 +117,7 @@ static void draw_all(Sum *s, int *tokens, int slot, double chance) {
     if (total == 0) draw_all(s, tokens, slot + 1, chance);
 }
 
-// The largest difference between what is emitted and what the model says, over all words.
+// The largest difference between the output's distribution and the model's, over all words.
 static double deviation(const Plan *plan, const Rule *rule, Session *session) {
     Sum s = {.plan = plan, .rule = rule, .session = session};
     int tokens[PLAN_SLOTS];
@@ -157,7 +157,7 @@ static void emits_what_the_model_says(void **state) {
     }
 }
 
-// --- what must not pass
+// --- broken verifiers and trees
 
 static double accept_ignoring_q(const float *p, const float *q, int token) {
     (void)q;
@@ -229,7 +229,7 @@ static void a_draw_beside_a_one_hot(void **state) {
     assert_true(fabs(ones - 0.5 * (.6 * .6 + .3)) < 1e-6);
 }
 
-// The rules alone, where rounding or a careless draft could hurt.
+// Only the rules, in cases where rounding or a careless draft could hurt.
 static void edges_of_the_rules(void **state) {
     (void)state;
     float p[] = {.5f, .5f, 0}, q[] = {.25f, 0, .75f}, none[] = {0, 0, 0};
@@ -239,7 +239,7 @@ static void edges_of_the_rules(void **state) {
     assert_true(verify_acceptance(p, none, 0) == 0); // nor from nothing
     assert_true(verify_acceptance(p, q, 2) == 0);
     float left[] = {.5f, .5f, 0};
-    verify_reject(left, p, 0, 3); // nothing would be left: p stands
+    verify_reject(left, p, 0, 3); // nothing would be left: p is unchanged
     assert_memory_equal(left, p, sizeof p);
     float certain[] = {0, 1, 0}, same[] = {0, 1, 0};
     verify_reject(certain, NULL, 1, 3);

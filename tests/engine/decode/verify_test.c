@@ -1,6 +1,6 @@
 // verify() itself: greedy against a slow walk over a list of paths; sampling against a replay of its random
-// numbers in double, and by a chi-square of what it emits. That the rules replayed here are lossless is shown
-// in verify_exact_test.
+// numbers in double, and by a chi-square of its output. verify_exact_test shows that the rules replayed here
+// are lossless.
 #include "tests/support/check.h"
 #include "tests/support/chi_square.h"
 #include "tests/support/draft_plan.h"
@@ -16,7 +16,7 @@
 
 enum { GREEDY_NODES = 64, GREEDY_VOCAB = 3, CONTEXT = 200, DEEPEST = 9 };
 
-// What was proposed, as paths of tokens below the root, in order.
+// The proposals, as paths of tokens below the root, in order.
 typedef struct {
     int tokens[GREEDY_NODES][DEEPEST], length[GREEDY_NODES];
     int count;
@@ -48,7 +48,7 @@ static int children_of(const Paths *all, const int *path, int length) {
 }
 
 typedef struct {
-    int path[DEEPEST + 1], accepted, tried; // the bonus stands after the accepted ones
+    int path[DEEPEST + 1], accepted, tried; // the bonus is after the accepted ones
 } Walk;
 
 static Walk slow_walk(const Paths *all, Session *slow, const int *sequence, int count) {
@@ -102,7 +102,7 @@ static void greedy_walks(void **state) {
     int accepted[DEEPEST] = {0};
     null_session_open(&s, &setup);
     null_session_open(&slow, &setup);
-    assert_true(verifier_init(&v, &(Sampling){.top_p = 1}, 1, GREEDY_VOCAB, NULL));
+    verifier_init(&v, &(Sampling){.top_p = 1}, 1, GREEDY_VOCAB);
     for (int round = 0; round < 4000; round++) {
         Paths all = {.count = 0};
         int sequence[8], count = test_between(&r, 1, 8);
@@ -155,7 +155,7 @@ static void slow_q(const Tree *t, int node, int number, double *q) {
     normalise(q);
 }
 
-// The child that is accepted, or TREE_NONE; p becomes what is left.
+// The accepted child, or TREE_NONE; p becomes its rest.
 static int try_proposals(Replay *x, const Tree *t, double *p) {
     for (int i = t->first_proposal[x->node]; i != TREE_NONE; i = t->proposals[i].next) {
         int child = t->proposals[i].child, token = t->token[child];
@@ -181,7 +181,7 @@ static int slow_draw(Replay *x, const double *p) {
     return token < 0 ? PLAN_VOCAB - 1 : token;
 }
 
-// What the model says at a place, as the user wants it sampled; double sums of what the sampler gave.
+// The model's distribution at a place under this sampling, as the sampler computes it.
 static void wanted_distribution(const Plan *plan, int place, const Sampling *sampling, double *p) {
     float logits[PLAN_VOCAB], rounded[PLAN_VOCAB];
     Sampler sampler;
@@ -249,7 +249,7 @@ static void compare_replay(int round, const Verdict *got, const Replay *want, ui
 static void replay_many(Session *s, const Sampling *sampling, int rounds, Random *r) {
     Verifier v;
     int close = 0, accepted[PLAN_LENGTH] = {0};
-    assert_true(verifier_init(&v, sampling, test_seed(), PLAN_VOCAB, NULL));
+    verifier_init(&v, sampling, test_seed(), PLAN_VOCAB);
     for (int round = 0; round < rounds; round++) {
         int tokens[PLAN_SLOTS];
         Plan plan = shallow_plan(r);
@@ -277,11 +277,11 @@ static void sampling_replayed(void **state) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) replay_many(*state, &others[i], 20000, &r);
 }
 
-// --- sampling: what comes out
+// --- sampling: the output
 
 enum { DRAWS = 100000 };
 
-// The first PLAN_LENGTH tokens: what the step emits, and the model's own words after it.
+// The first PLAN_LENGTH tokens: those of the step, then the model's own.
 static int emitted_word(const Plan *plan, const Session *s, const Verdict *v, Random *r) {
     int path[PLAN_LENGTH + 1], word = 0, place = 0, n = tree_path(&s->tree, v->node, path);
     for (int i = 0; i < PLAN_LENGTH; i++) {
@@ -297,7 +297,7 @@ static int emitted_word(const Plan *plan, const Session *s, const Verdict *v, Ra
 static void count_words(const Plan *plan, Session *s, uint64_t seed, double *count) {
     Random r = test_random(seed);
     Verifier v;
-    assert_true(verifier_init(&v, &PLAIN, test_seed() + seed, PLAN_VOCAB, NULL));
+    verifier_init(&v, &PLAIN, test_seed() + seed, PLAN_VOCAB);
     for (int i = 0; i < DRAWS; i++) {
         int tokens[PLAN_SLOTS];
         Verdict verdict;
@@ -335,7 +335,7 @@ static void sampling_counted(void **state) {
 
 // --- a backend that draws
 
-// One that says of every proposed token that it has a chance of 0.4, and that nothing is left without them.
+// A backend that gives every proposed token a chance of 0.4, and leaves nothing without them.
 static bool odd_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
     if (!null_backend.head(self, nodes, count, want & ~(unsigned)HEAD_DRAW, out, e)) return false;
     for (int i = 0; i < out->draws->first[count]; i++) out->draws->chance[i] = 0.4;
@@ -348,8 +348,8 @@ static bool no_distribution(void *self, int node, const Sampling *sampling, int 
     return error_system(e, "not to be had");
 }
 
-// Where rounding leaves nothing, the last proposal that had a chance stands. And what a backend fails to give
-// is an error.
+// If rounding leaves nothing, the last proposal that had a chance is emitted. And a backend's failure is an
+// error.
 static void nothing_is_left(void **state) {
     Session *s = *state;
     Backend odd = null_backend;
@@ -359,7 +359,7 @@ static void nothing_is_left(void **state) {
     odd.head = odd_head;
     odd.distribution = no_distribution;
     s->backend = &odd;
-    assert_true(verifier_init(&v, &PLAIN, test_seed(), PLAN_VOCAB, NULL));
+    verifier_init(&v, &PLAIN, test_seed(), PLAN_VOCAB);
     for (int round = 0; round < 400; round++) {
         float *q;
         Verdict got;

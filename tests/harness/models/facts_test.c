@@ -155,14 +155,14 @@ static void datastores_are_built(void **state) {
     assert_non_null(
         strstr(RUN(&cli, 2, "datasets", "index", "a.txt", "-o", "x"), "-o FILE and --model DIR are missing"));
     assert_non_null(strstr(RUN(&cli, 2, "datasets", "index", "b.txt", "-o", "x", "--model", "model"),
-                           "a datastore of nothing"));
+                           "a datastore needs at least one token"));
     RUN(&cli, 0, "datasets", "index", "a.txt", "-o", "whole", "--model", "model"); // over one of its own
     assert_non_null(
         strstr(RUN(&cli, 2, "datasets", "index", "a.txt", "-o", "model/config.json", "--model", "model"),
                "is read by this command"));
     assert_non_null(strstr(RUN(&cli, 2, "datasets", "index", "a.txt", "-o", "b.gz", "--model", "model"),
                            "'b.gz' is there already"));
-    assert_non_null(strstr(RUN(&cli, 2, "datasets", "index", "--info", "a.txt"), "'a.txt' is no datastore"));
+    assert_non_null(strstr(RUN(&cli, 2, "datasets", "index", "--info", "a.txt"), "'a.txt' is not a datastore"));
     assert_non_null(
         strstr(RUN(&cli, 2, "datastore", "build"), "'outpace datastore' is now 'outpace datasets index'"));
     close_cli(&cli);

@@ -14,7 +14,7 @@ typedef enum { RANDOM, REPEAT, START_OF_PAD } Start;
 static const char *const STARTS[] = {"random", "repeat", "pad"};
 
 typedef struct {
-    Watched text; // first: it is what the loop is given
+    Watched text; // first: the loop's callbacks get it
     int m;
     Start start;
     bool fresh; // refill
@@ -22,7 +22,7 @@ typedef struct {
     Session slow;
     Random random;
     int prompt_count;
-    int block[MOST_M]; // what the step should propose
+    int block[MOST_M]; // the step's expected proposal
     int accepted, refilled;
 } Watch;
 
@@ -35,7 +35,7 @@ static int fresh_guess(Watch *w) {
     return -1;
 }
 
-// What the model says after the sequence before the step and the first n guesses.
+// The model's argmax after the sequence before the step and the first n guesses.
 static int says(Watch *w, int n) {
     int whole[CONTEXT + MOST_M];
     memcpy(whole, w->text.sequence, (size_t)w->text.before * sizeof *whole);
@@ -71,7 +71,7 @@ static void watch_decode(Session *s, Method *m, Watch *w, uint64_t seed, Random 
     DecodeOptions o = watched_options(TOKENS, 1, 2, r);
     watched_prompt(&w->text, test_between(r, 1, CONTEXT), VOCAB, r);
     w->prompt_count = w->text.length;
-    w->random = (Random){.seed = seed, .stream = STREAM_METHOD}; // begins anew with each prompt
+    w->random = (Random){.seed = seed, .stream = STREAM_METHOD}; // restarts with each prompt
     for (int i = 0; i < w->m; i++) w->block[i] = fresh_guess(w);
     DecodeResult out = watched_decode(&w->text, on_step, s, m, &o);
     decode_result_release(&out);

@@ -1,5 +1,5 @@
 // Each step's chain against a slow model of Kangaroo: from the first token on, the target's shallow layers
-// give every state, and an adapter that begins anew reads them one by one.
+// give every state, and a new adapter session reads them one by one.
 #include "tests/support/draft_watch.h"
 #include "tests/support/null_session.h"
 
@@ -20,7 +20,7 @@ static void states_of(Session *target, const int *tokens, int n, int layer, floa
 }
 
 typedef struct {
-    DraftWatch watch; // first: `says` is given it
+    DraftWatch watch; // first: its callback gets it
     int layer;
 } Kangaroo;
 

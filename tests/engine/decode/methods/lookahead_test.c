@@ -18,7 +18,7 @@ typedef struct {
 } Setting;
 
 typedef struct {
-    Watched text; // first: it is what the loop is given
+    Watched text; // first: the loop's callbacks get it
     Setting a;
     const Session *session;
     Session slow;
@@ -27,7 +27,7 @@ typedef struct {
     int prompt_count;
     int read[CONTEXT], read_count; // the text as prompt_pool reads it
     bool merge;
-    int guesses, filled, kept, dropped; // what was seen, so that a test that sees nothing fails
+    int guesses, filled, kept, dropped; // counts of what happened, so that a test of nothing fails
 } Watch;
 
 static bool is_filling(const Watch *w) { return slow_window_is_filling(&w->window); }
@@ -43,7 +43,7 @@ static void read_token(Watch *w, int token) {
 }
 
 static void start(Watch *w, uint64_t seed) {
-    w->window.random = (Random){.seed = seed, .stream = STREAM_METHOD}; // begins anew with each prompt
+    w->window.random = (Random){.seed = seed, .stream = STREAM_METHOD}; // restarts with each prompt
     slow_window_start(&w->window, w->text.sequence, w->prompt_count);
     if (!w->a.keeps_pool) w->pool.count = 0;
     w->read_count = 0;
@@ -59,7 +59,7 @@ static int guess_count(const Watch *w) {
     return n;
 }
 
-// The node at the end of a path, or fails; where there is no room, there is none.
+// The node at the end of a path, which must exist unless the tree has no room.
 static int find(const Watch *w, const int *path, int n, const char *what) {
     const Tree *t = &w->session->tree;
     int node = 0;
@@ -70,7 +70,7 @@ static int find(const Watch *w, const int *path, int n, const char *what) {
     return node;
 }
 
-// Marks what should be there with its flags; gives how many nodes were asked for, up to the context's end.
+// Marks the expected nodes with their flags; returns how many were asked for, up to the context's end.
 static int mark(const Watch *w, const int *path, int from, int n, unsigned flag, unsigned char *want) {
     int asked = 0;
     for (int i = from; i <= n; i++) {
@@ -88,7 +88,7 @@ static int mark_rank(const Watch *w, int rank, unsigned char *want) {
     for (int g = rank * few; g < (rank + 1) * few && g < guess_count(w); g++)
         asked += mark(w, guess(w, g) + 1, 1, w->a.N - 1, NODE_CANDIDATE, want);
     int last = (rank + 1) * share < columns(w) ? (rank + 1) * share : columns(w);
-    if (last > rank * share) { // row 0 as far as the last column hangs off it
+    if (last > rank * share) { // row 0 as far as the last column needs it
         slow_window_path(&w->window, last - 1, path);
         asked += mark(w, path, 1, last - 1, NODE_PROBE, want);
     }
@@ -296,7 +296,7 @@ static DecodeResult run_text(Session *s, const char *text, const Sampling *sampl
     return out;
 }
 
-// Not the output alone: step by step the same number is accepted, greedy and sampled.
+// Not only the output: each step accepts the same number, greedy and sampled.
 static void ranks_change_nothing(void **state) {
     (void)state;
     static const Sampling samplings[] = {{.temperature = 0, .top_p = 1}, {.temperature = 2, .top_p = 1}};

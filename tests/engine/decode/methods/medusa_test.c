@@ -1,11 +1,11 @@
-// The tree that is tried: its shape against a slow search, its text, and its tokens against heads that are
-// asked anew, on random streams of the null backend.
+// The tree: its shape against a slow search, its text, and its tokens against heads that are run again, on
+// random streams of the null backend.
 #include "tests/support/check.h"
 #include "tests/support/folder.h"
 #include "tests/support/null_session.h"
 #include "tests/support/watched.h"
 
-#include "engine/decode/methods/medusa_tree.h"
+#include "engine/decode/methods/medusa.c" // for its static functions
 
 #include <stdio.h>
 #include <string.h>
@@ -88,9 +88,9 @@ static void wrong_trees(void **state) {
     (void)state;
     static const char *const bad[][2] = {
         {"0;00000", "the path '00000' in it is longer than the 4 heads"},
-        {"0;10", "the path '10' in it stands before the one that it continues"},
-        {"00;0", "the path '00' in it stands before the one that it continues"},
-        {"0;1;0", "the path '0' stands twice in it"},
+        {"0;10", "the path '10' in it needs '1' before it"},
+        {"00;0", "the path '00' in it needs '0' before it"},
+        {"0;1;0", "the path '0' is in it twice"},
         {";;", "it holds no path, such as 0 or 01"},
         {"0;1;2;3", "it has more than 3 paths"},
     };
@@ -102,7 +102,7 @@ static void wrong_trees(void **state) {
     }
 }
 
-// --- what is proposed
+// --- proposals
 
 typedef struct {
     Watched text;

@@ -1,5 +1,5 @@
-// Mixing: one method alone is itself; two alike cost what one does; rows are shared as mix.c says; an adapter
-// follows whoever's tokens are accepted; what of a bonus; what is refused.
+// Mixing: a mix of one method equals the method; two equal methods cost as much as one; rows are shared as in
+// mix.c; an adapter follows whichever tokens are accepted; dropped bonuses; refused mixes.
 #include "tests/support/check.h"
 #include "tests/support/null_session.h"
 
@@ -38,7 +38,7 @@ static void open_world(World *w, double temperature) {
     NullSetup setup = {.vocab = VOCAB, .context = CONTEXT, .max_nodes = 300};
     *w = (World){0};
     null_session_open(&w->target, &setup);
-    setup.window = 4; // it says something else now and then
+    setup.window = 4; // sometimes predicts another token
     null_session_open(&w->draft, &setup);
     setup.window = 0;
     setup.input = INPUT_HIDDEN;
@@ -257,7 +257,7 @@ static int adapter_says(Shallow *s, const int *tokens, int n) {
     return said;
 }
 
-// The adapter's chain is the first of the tree, in every step whoever's tokens came before.
+// The adapter's chain is the first in the tree, in every step, whichever method's tokens came before.
 static void look_at_chain(void *state, const StepReport *r) {
     Shallow *s = state;
     const World *w = s->w;
@@ -305,9 +305,9 @@ static void an_adapter_follows_others(void **state) {
     session_release(&s.slow_target);
 }
 
-// --- the bonus, and what is refused
+// --- the bonus, and refused mixes
 
-// Lookahead drops the bonus after its own n-grams, whoever else has rows; after others' it stays.
+// Lookahead drops the bonus after its own n-grams, whatever the others propose; after theirs it is kept.
 static void count_bonuses(const World *w, int *dropped, int *kept) {
     for (int i = 0; i + 1 < w->count; i++) { // not the last, which a limit may cut
         const StepReport *r = &w->steps[i];

@@ -32,7 +32,7 @@ typedef struct {
     const Session *session;
     int vocab, masked;
     int bigram[MOST_VOCAB][MOST_VOCAB];                  // the tokens after each, best first
-    int carried[MOST_VOCAB][MOST_VOCAB][MOST_W];         // and what the model says then
+    int carried[MOST_VOCAB][MOST_VOCAB][MOST_W];         // and the model's tokens after it
     int rows, accepted, from_context, from_bigram, ties; // seen, so that nothing is tested in vain
 } Watch;
 
@@ -139,7 +139,7 @@ static void describe(const Watch *w, char *out, size_t n) {
              x->sorted ? "sorted" : "recent", x->keep_short ? "on" : "off");
 }
 
-// Ties and short matches are then as the appendix has them, whatever else is said.
+// The preset decides ties and short matches, whatever the other parameters are.
 static void describe_preset(const Watch *w, char *out, size_t n) {
     const Setting *x = &w->x;
     snprintf(out, n,
@@ -147,7 +147,7 @@ static void describe_preset(const Watch *w, char *out, size_t n) {
              x->k, x->w, x->q, NAMES[x->strategy], x->by_model ? "model" : "repeat", x->bos ? "on" : "off");
 }
 
-// Every row stands in the tree, and nothing else does.
+// The tree holds every row, and nothing else.
 static void check_tree(const Watch *w, const Row *rows, int count) {
     const Tree *t = &w->session->tree;
     bool seen[TREE_MAX_NODES] = {false};
@@ -168,7 +168,7 @@ static void check_tree(const Watch *w, const Row *rows, int count) {
     assert_int_equal(nodes, paths);
 }
 
-// In a batch the rows stand one after the other, each after a root of its own.
+// In a batch the rows come one after the other, each after its own root.
 static void check_batch(const Watch *w, const Row *rows, int count) {
     const Tree *t = &w->session->tree;
     int node = 0;
@@ -267,7 +267,7 @@ static void every_setting(void **state) {
     assert_true(w.ties > 1000);
 }
 
-// --- what comes out
+// --- output
 
 typedef struct {
     Session session;
@@ -342,7 +342,7 @@ static void output_is_the_models(void **state) {
     (void)state;
     Random r = test_random(121);
     for (int round = 0; round < 300; round++) {
-        Story x = {.count = 0}; // its first prompt's first token stands before every text: 0
+        Story x = {.count = 0}; // the prefix of every text is the first prompt's first token: 0
         NullSetup setup = {.vocab = test_between(&r, 2, MOST_VOCAB),
                            .context = CONTEXT,
                            .window = test_between(&r, 0, 1) ? test_between(&r, 4, 30) : 0,
@@ -424,7 +424,7 @@ static void unigrams_are_offered(void **state) {
 static void refuses(void **state) {
     (void)state;
     static const char *const bad[][2] = {
-        {"ngrammys:bos=on", "nothing stands before this model's texts"},
+        {"ngrammys:bos=on", "this model's texts have no prefix"},
         {"ngrammys:strategy=unigram", "has no weights"},
         {"ngrammys:k=65", "must be a whole number from 1 to 64"},
     };

@@ -27,7 +27,7 @@ typedef struct {
 } Setting;
 
 typedef struct {
-    Watched text; // first: it is what the loop is given
+    Watched text; // first: the loop's callbacks get it
     Setting a;
     const Session *session;
     int vocab;
@@ -39,7 +39,7 @@ typedef struct {
     int inspired, refined, gained, short_of_room, dropped, loose;
 } Watch;
 
-// What a model says after the sequence before the step, the draft's first m tokens and `more` of a phrase.
+// A model's argmax after the sequence before the step, the draft's first m tokens and `more` of a phrase.
 static int says(Session *model, const Watch *w, int m, const int *more, int n) {
     int whole[CONTEXT + 50];
     memcpy(whole, w->text.sequence, (size_t)w->text.before * sizeof *whole);
@@ -55,7 +55,7 @@ static const int *phrase(const Watch *w, int i) {
 
 // --- the draft
 
-// Tokens of the phrase that the draft model would say itself, as far as its context reaches.
+// Tokens of the phrase that the draft model predicts itself, as far as its context reaches.
 static int agrees(Watch *w, const int *tokens) {
     int n = 0, end = w->text.before + w->drafted;
     while (n < w->a.beta - 1 && end + n < w->window.context &&
@@ -108,7 +108,7 @@ static int walk(const Watch *w, int node, const int *tokens, int n, unsigned cha
     return node;
 }
 
-// Passes of the draft model but for those that read the text again, which come after the step.
+// Passes of the draft model, except those that read the text again after the step.
 static int passes_to_draft(const StepReport *r) {
     int heads = 0;
     for (int i = 0; i < r->pass_count; i++)
@@ -141,7 +141,7 @@ static void check_step(const Watch *w, const StepReport *r) {
     assert_int_equal(at, TREE_NONE);
 }
 
-// --- what is learnt
+// --- learning
 
 // The paper's i counts from 1, and so does its draft.
 static void inspire(Watch *w, int accepted) {
@@ -155,8 +155,8 @@ static void inspire(Watch *w, int accepted) {
     }
 }
 
-// As the authors' add_extra_ngram: remaining tokens of the draft from the wrong one on, and what the target
-// says after each of them.
+// As the authors' add_extra_ngram: the draft's tokens from the wrong one on, and the target's argmax after
+// each of them.
 static void inspire_loosely(Watch *w, int wrong) {
     int remaining = w->drafted - wrong;
     for (int i = 0; i < remaining; i++) {
@@ -253,8 +253,8 @@ static void open_setting(Method *m, const Setting *a, const MethodEnv *env) {
     if (!method_open(m, text, env, &e)) fail_msg("'%s': %s", text, e.text);
 }
 
-// A draft model that sees one or two tokens says something else than the target, one that sees three the
-// same. Some have less context; the ring of all is too short to take the longest drafts back.
+// A draft model that sees one or two tokens differs from the target; one that sees three agrees. Some have
+// less context; the ring of all is too short to take the longest drafts back.
 static void every_setting(void **state) {
     (void)state;
     static Watch w;
@@ -341,7 +341,7 @@ static void small_steps(void **state) {
 
 // --- the walk-through
 
-// A model that knows the alphabet: what it says depends on a token and its place.
+// A model that knows the alphabet: its output depends on a token and its position.
 typedef struct {
     int (*say)(int position, int token);
     int token[NODES], position[NODES];
@@ -424,7 +424,7 @@ static void note_draft(void *state, const StepReport *r) {
 }
 
 // "The target model finds that the next token of I should be J instead of W, so that EFGHIJ can be used as
-// generation." The draft after it begins with K: a KLMN that the pool learnt from what stood after W saves
+// generation." The draft after it begins with K: a KLMN that the pool learnt from the tokens after W saves
 // the draft model's steps.
 static int draft_passes(bool inspiration) {
     static Script target_script, draft_script;

@@ -1,4 +1,4 @@
-// What is proposed in every step, against a search that looks at each place of the text.
+// The proposal of every step, against a search of each place of the text.
 #include "tests/support/check.h"
 #include "tests/support/null_session.h"
 #include "tests/support/watched.h"
@@ -20,7 +20,7 @@ typedef struct {
 } Setting;
 
 typedef struct {
-    Watched text; // first: it is what the loop is given
+    Watched text; // first: the loop's callbacks get it
     Setting setting;
     const Session *session;
     int proposed, whole; // tokens, and continuations of full length
@@ -33,7 +33,7 @@ static int followers(const Watch *w, int end) {
     return n < w->setting.draft ? n : w->setting.draft;
 }
 
-// Whether the n tokens before `end` are those at the text's end, and what follows will do.
+// Whether the n tokens before `end` equal those at the text's end, with a usable continuation.
 static bool is_match(const Watch *w, int n, int end) {
     bool same = memcmp(w->text.sequence + end - n, w->text.sequence + w->text.before - n,
                        (size_t)n * sizeof(int)) == 0;
@@ -93,7 +93,7 @@ static void on_step(void *state, const StepReport *r) {
     w->whole += want == w->setting.draft;
 }
 
-// Two texts on one method, so that the second would see what was left of the first.
+// Two texts on one method, so that state left over from the first would show.
 static void watch_method(const char *text, const Setting *setting, Random *r, Watch *w) {
     Session s;
     Method m;

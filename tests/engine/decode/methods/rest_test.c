@@ -38,7 +38,7 @@ static int compare_places(const Watch *w, int a, int b) {
     return s[a] < s[b] ? -1 : 1;
 }
 
-// Where the n last tokens stand in the store, by what stands there.
+// The places of the last n tokens in the store, sorted by the text there.
 static int slow_places(const Watch *w, int n, int *out) {
     int count = 0;
     for (int i = 0; i + n <= w->store_count; i++) {
@@ -122,7 +122,7 @@ static void on_step(void *state, const StepReport *r) {
     w->accepted += r->accepted;
 }
 
-// Texts of the model's own making, so that it says some of it again.
+// Texts from the model itself, so that it repeats some of them.
 static void random_store(Watch *w, Session *s, Random *r) {
     int vocab = s->shape.vocab;
     w->store_count = 0;
@@ -192,7 +192,7 @@ static void refuses(void **state) {
     const char *store = folder_path(*state, "store"), *other = folder_path(*state, "other");
     char bad[3][ARG_TEXT_SIZE + 40];
     static const char *const says[] = {"datastore=FILE is missing", "'shortest' 3 is larger than 'longest' 2",
-                                       "is of a vocabulary of 10, the model's is 4"};
+                                       "has a vocabulary of 10, the model 4"};
     NullSetup setup = {.vocab = 4, .context = CONTEXT};
     Session s;
     null_session_open(&s, &setup);

@@ -1,5 +1,5 @@
-// Each step's chain against a slow model that asks the draft anew, from the first token on, what it says; on
-// random streams of the null backend, where a draft that sees a shorter window agrees now and then.
+// Each step's chain against a slow model that runs the draft from the first token on; on random streams of
+// the null backend, where a draft with a shorter window agrees now and then.
 #include "tests/support/draft_watch.h"
 #include "tests/support/null_session.h"
 
@@ -17,7 +17,7 @@ static void open_sessions(DraftWatch *w, Random *r) {
     NullSetup draft = {.vocab = WATCH_VOCAB, .context = WATCH_CONTEXT, .max_nodes = 16};
     if (test_between(r, 0, 1))
         draft = (NullSetup){.vocab = WATCH_VOCAB + 2, .masked = 2, .context = WATCH_CONTEXT};
-    draft.window = test_between(r, 0, 3); // 0 or 3: it says what the target does
+    draft.window = test_between(r, 0, 3); // 0 or 3: agrees with the target
     if (test_between(r, 0, 3) == 0) draft.context = test_between(r, 1, WATCH_CONTEXT);
     null_session_open(&w->target, &target);
     null_session_open(&w->second, &draft);
@@ -69,7 +69,7 @@ static void every_setting(void **state) {
     assert_true(accepted > 5000 && proposed - accepted > 5000 && full > 1000);
 }
 
-// A draft that says what the target says makes each step gamma + 1 tokens long, whatever the window.
+// A draft that agrees with the target makes each step gamma + 1 tokens long, whatever the window.
 static void perfect_draft(void **state) {
     (void)state;
     for (int window = 0; window < 20; window += 7) {

@@ -1,0 +1,135 @@
+// A model that follows the target and drafts for it. check() asserts the invariant of draft.h: the cache
+// holds a proper prefix of the sequence.
+#include "engine/decode/draft.h"
+
+#include "engine/base/memory.h"
+
+#include <assert.h>
+#include <string.h>
+
+// --- following
+
+static void check(const Follower *f) {
+    assert(f->length >= 1 && f->length <= f->capacity);
+    assert(f->session->cache.length < f->length);
+}
+
+void follower_init(Follower *f, Session *session, int limit) {
+    assert(limit >= 1);
+    *f = (Follower){.session = session, .capacity = limit};
+    f->sequence = mem_new((size_t)limit, sizeof *f->sequence);
+}
+
+void follower_release(Follower *f) {
+    mem_free(f->sequence);
+    *f = (Follower){0};
+}
+
+bool follower_begin(Follower *f, const int *prompt, int count, const float *hidden, Error *e) {
+    assert(count >= 1 && count <= f->capacity);
+    memcpy(f->sequence, prompt, (size_t)count * sizeof *prompt);
+    f->length = count;
+    session_reset(f->session);
+    check(f);
+    if (count - 1 > f->session->context) return true;
+    return hidden ? session_prefill_hidden(f->session, prompt, count - 1, hidden, e)
+                  : session_prefill(f->session, prompt, count - 1, 0, 0, NULL, e);
+}
+
+int follower_catch_up(Follower *f) {
+    Session *s = f->session;
+    int first = s->cache.length, room = s->context - first, missing = follower_missing(f);
+    check(f);
+    if (missing > room || missing > s->tree.capacity) return TREE_NONE;
+    session_begin_step(s, true, LAYOUT_TREE);
+    int node = tree_root(&s->tree, f->sequence[first]);
+    for (int i = first + 1; i < f->length; i++)
+        node = tree_probe(&s->tree, node, f->sequence[i], i == f->length - 1);
+    return node;
+}
+
+int follower_guess(Follower *f, int node, int token) {
+    return tree_probe(&f->session->tree, node, token, true);
+}
+
+void follower_append(Follower *f, const int *tokens, int count) {
+    assert(count >= 0 && f->length + count <= f->capacity);
+    memcpy(f->sequence + f->length, tokens, (size_t)count * sizeof *tokens);
+    f->length += count;
+}
+
+bool follower_take_back(Follower *f, int length, Error *e) {
+    Session *s = f->session;
+    assert(length >= 0 && length <= f->length);
+    if (s->cache.length <= length || session_truncate(s, length, NULL)) return true;
+    session_reset(s);
+    return session_prefill(s, f->sequence, length, 0, 0, NULL, e);
+}
+
+bool follower_settle(Follower *f, const int *emitted, int count, Error *e) {
+    Session *s = f->session;
+    int first = s->cache.length, n = 0;
+    follower_append(f, emitted, count);
+    check(f);
+    if (!s->open) return true;
+    while (n < s->tree.count && first + n < f->length - 1 && s->tree.token[n] == f->sequence[first + n]) n++;
+    return n == 0 ? session_truncate(s, first, e) : session_commit(s, n - 1, n, e);
+}
+
+// --- drafting
+
+static Sampling choose_sampling(const DraftSampling *own, const Sampling *run) {
+    Sampling s = *run;
+    if (own->temperature >= 0) s.temperature = own->temperature;
+    if (own->top_k >= 0) s.top_k = own->top_k;
+    if (own->top_p >= 0) s.top_p = own->top_p;
+    return s;
+}
+
+void drafter_init(Drafter *d, Session *session, int target_vocab, const DraftSampling *own,
+                  const Sampling *run, bool confidence) {
+    Sampling sampling = choose_sampling(own, run);
+    int vocab = session->shape.vocab < target_vocab ? session->shape.vocab : target_vocab;
+    *d = (Drafter){.session = session, .vocab = vocab, .confidence = confidence};
+    d->greedy = sampling_is_greedy(&sampling);
+    if (d->greedy && !confidence) return;
+    if (d->greedy) sampling = (Sampling){.temperature = 1, .top_p = 1}; // only for the confidence
+    draws_init(&d->draws, &sampling, vocab);
+    d->draws.confident = confidence;
+}
+
+void drafter_release(Drafter *d) {
+    draws_release(&d->draws);
+    *d = (Drafter){0};
+}
+
+void drafter_begin(Drafter *d, uint64_t seed) { d->random = (Random){.seed = seed, .stream = STREAM_DRAFT}; }
+
+// The tree's q has the target's length; ids that only one of the models has are padding, which is never
+// output. A draft's nodes have no proposals of their own, so draws come from all of p; if p is zero
+// everywhere, the token is id 0.
+static bool propose_draw(Drafter *d, int node, Tree *tree, int parent, Draft *out, Error *e) {
+    float *p;
+    int q = tree_distribution(tree, &p);
+    assert(d->vocab <= tree->vocab);
+    memset(p + d->vocab, 0, (size_t)(tree->vocab - d->vocab) * sizeof *p);
+    if (!draws_draw(&d->draws, d->session, node, random_uniform(&d->random), &out->token, e) ||
+        !draws_distribution(&d->draws, d->session, node, p, e))
+        return false;
+    if (out->token < 0) out->token = 0;
+    out->node = tree_propose_sampled(tree, parent, out->token, q, false);
+    return true;
+}
+
+bool drafter_propose(Drafter *d, int node, Tree *tree, int parent, Draft *out, Error *e) {
+    Session *s = d->session;
+    bool ok = d->greedy && !d->confidence ? session_read(s, HEAD_ARGMAX, e)
+                                          : draws_read(&d->draws, s, &d->random, e);
+    if (!ok) return false;
+    int best = session_argmax(s, node);
+    *out = (Draft){.token = best, .confidence = 1};
+    if (d->confidence) out->confidence = draws_confidence(&d->draws, s, node);
+    if (!d->greedy) return propose_draw(d, node, tree, parent, out, e);
+    out->node = tree_propose(tree, parent, best);
+    return true;
+}
