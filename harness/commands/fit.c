@@ -1,11 +1,11 @@
 // Fits (alpha, f) of Lookahead's law to measured points and prints what they say, and how far to trust it; or
 // a machine to measured steps.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
 #include "harness/predict/fit_report.h"
 #include "harness/predict/fit_surface.h"
-#include "harness/program/terminal.h"
+#include "harness/cli/terminal.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/stored.h"
 #include "harness/stored/stored_fit.h"

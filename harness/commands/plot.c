@@ -1,12 +1,12 @@
 // A figure of a stored run: a file, or lines in the terminal.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "engine/base/error.h"
 #include "harness/predict/computed.h"
 #include "harness/predict/priced_surface.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
-#include "harness/program/terminal.h"
+#include "harness/cli/terminal.h"
 #include "harness/stored/stored.h"
 #include "harness/table/catalogue.h"
 #include "harness/table/run.h"

@@ -1,8 +1,8 @@
 // All that is stored of a run, on one page.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "harness/predict/computed.h"
-#include "harness/program/terminal.h"
+#include "harness/cli/terminal.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
 #include "harness/stored/stored.h"

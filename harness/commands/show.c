@@ -1,7 +1,7 @@
 // What is stored: the table of a run's points, and the list of runs.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
-#include "harness/program/terminal.h"
+#include "harness/cli/terminal.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
 #include "harness/stored/stored.h"

@@ -1,8 +1,8 @@
 // A stored run's steps priced on another machine and model: what it would have come to there.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "harness/predict/predicted.h"
-#include "harness/program/terminal.h"
+#include "harness/cli/terminal.h"
 #include "harness/predict/step_model.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/stored.h"

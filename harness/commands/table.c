@@ -1,12 +1,12 @@
 // A paper's table beside a stored run; the list of tables, and the papers' claims.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "engine/base/error.h"
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "harness/config/experiment.h"
 #include "harness/predict/prices.h"
-#include "harness/program/terminal.h"
+#include "harness/cli/terminal.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
 #include "harness/stored/stored.h"

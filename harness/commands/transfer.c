@@ -1,11 +1,11 @@
 // Out of the store and into it, in the formats of others.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/output.h"
 #include "engine/base/text.h"
-#include "harness/program/terminal.h"
+#include "harness/cli/terminal.h"
 #include "harness/stored/choice.h"
 #include "harness/stored/estimates.h"
 #include "harness/stored/stored.h"

@@ -2,7 +2,7 @@
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
-#include "harness/program/terminal.h"
+#include "harness/cli/terminal.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "engine/base/text.h"
 #include "harness/predict/step_model.h"
 #include "simulate/surface.h"
-#include "harness/program/terminal.h"
+#include "harness/cli/terminal.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 
 #include "engine/base/json.h"
 #include "harness/predict/step_model.h"
-#include "harness/program/version.h"
+#include "harness/cli/version.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 // Stored runs, as commands name them.
 #pragma once
 #include "engine/base/text.h"
-#include "harness/program/terminal.h"
+#include "harness/cli/terminal.h"
 #include "results/store.h"
 
 // "12" is run 12, another text the newest run of that name, NULL the newest sweep, or the newest run of a

@@ -1,6 +1,6 @@
 #include "harness/stored/stored_fit.h"
 
-#include "harness/program/version.h"
+#include "harness/cli/version.h"
 #include "results/rows.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 // For people a row has few cells, each put together of several fields; for programs a field is a cell.
 #include "harness/table/print.h"
 
-#include "harness/program/terminal.h"
+#include "harness/cli/terminal.h"
 #include "harness/table/fields.h"
 #include "plots/letters.h"
 #include "plots/page.h"

@@ -19,4 +19,4 @@ typedef struct TuneAsk {
 } TuneAsk;
 
 // `out` may not move. False with e filled, and out empty.
-bool tune_prepare(const TuneAsk *ask, const TuneMethod **method, Prepared *out, Error *e);
+bool tune_prepare(const TuneAsk *ask, const TuneMethod **method, Plan *out, Error *e);

@@ -5,7 +5,7 @@
 
 void tune_expect_planned(Tune *t, int seat) {
     const TuneSpace *space = t->space;
-    const Seat *base = &t->g.seats[t->g.baseline], *one = &t->g.seats[seat];
+    const GroupPoint *base = &t->g.points[t->g.baseline], *one = &t->g.points[seat];
     double seconds[TUNING_MOST_CURVE], tokens = t->in->schedule->points[0].settings.max_tokens;
     TuningCurve curve = tune_curve(&t->out->surface, seconds);
     double whole = tuning_curve_at(&curve, t->prompt_tokens);

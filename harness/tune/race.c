@@ -53,7 +53,7 @@ static void set_times(Racing *r) {
 static int drop_failed(Racing *r) {
     int left = 0;
     for (int i = 0; i < r->count; i++) {
-        if (!r->out[i] && r->t->g.seats[r->points[i]].state->failed) {
+        if (!r->out[i] && r->t->g.points[r->points[i]].progress->failed) {
             r->out[i] = true;
             r->t->asked[r->points[i]] = false;
         }

@@ -4,7 +4,7 @@
 #include "harness/tune/tune.h"
 
 typedef struct TuneReport {
-    const Prepared *prepared;
+    const Plan *prepared;
     const TuneSpace *space;
     const TuneOptions *options;
     const TuneResult *result;

@@ -29,12 +29,12 @@ bool tune_goes_on(Tune *t, bool ok, Error *e) {
     return true;
 }
 
-static TuneAnswer answer_of(const LedgerEntry *entry, int round) {
+static TuneAnswer answer_of(const Answer *entry, int round) {
     TuneAnswer a = {.round = round, .prompt = entry->prompt, .diverged = entry->diverged >= 0};
-    for (int i = 0; i < entry->said->count; i++) {
-        const DecodeResult *r = &entry->said->turns[i].result;
+    for (int i = 0; i < entry->count; i++) {
+        const DecodeResult *r = &entry->turns[i].result;
         a.tokens += r->tokens, a.steps += r->steps, a.rows += r->rows;
-        a.seconds += said_decode_seconds(r);
+        a.seconds += answer_decode_seconds(r);
         a.whole_s += r->prefill_s;
     }
     a.whole_s += a.seconds;
@@ -43,11 +43,11 @@ static TuneAnswer answer_of(const LedgerEntry *entry, int round) {
 
 // Seats stand in the order of the sweep, the baseline's last.
 static bool take_answers(Tune *t, Error *e) {
-    for (size_t i = 0; i < t->g.entry_count; i++) {
-        int seat = t->g.entries[i].point;
+    for (size_t i = 0; i < t->g.answer_count; i++) {
+        int seat = t->g.answers[i].point;
         TuneSeat *s = &t->out->seats[seat];
         mem_grow(&s->answers, &s->capacity, s->count + 1, sizeof *s->answers);
-        TuneAnswer a = answer_of(&t->g.entries[i], t->rounds);
+        TuneAnswer a = answer_of(&t->g.answers[i], t->rounds);
         if (!(a.seconds > 0)) // the law and the predictions are of logarithms
             return error_system(e, "tune: an answer took no time by the clock, which is too coarse; leave "
                                    "--processor-time away");
@@ -60,26 +60,26 @@ static bool take_answers(Tune *t, Error *e) {
 
 bool tune_round(Tune *t, int prompt, Error *e) {
     double from = tune_spent(t);
-    bool ok = round_run(&t->g, t->passes[prompt], prompt, t->asked, e);
+    bool ok = run_round(&t->g, t->passes[prompt], prompt, t->asked, e);
     if (!ok) {
-        round_forget(&t->g);
+        group_forget(&t->g);
         return tune_goes_on(t, false, e);
     }
-    if (!take_answers(t, e) || !round_store(&t->g, e)) return false;
+    if (!take_answers(t, e) || !group_store(&t->g, e)) return false;
     t->passes[prompt]++;
     t->rounds++;
     t->wall_s += tune_spent(t) - from;
-    const PointState *base = t->g.seats[t->g.baseline].state;
+    const PointProgress *base = t->g.points[t->g.baseline].progress;
     return !base->failed || error_input(e, "tune: the baseline failed: %s", base->why);
 }
 
 // The first points to be opened also wake up what all of them share, so they run longer.
 bool tune_seat(Tune *t, int seat, Error *e) {
     t->asked[seat] = true;
-    if (t->g.seats[seat].open) return true;
+    if (t->g.points[seat].open) return true;
     int tokens = t->awake < 2 ? WARM_UP_TOKENS : WAKE_TOKENS;
     t->awake++;
-    bool ok = seat_open(&t->g, &t->models, method_open, seat, e) &&
-              seat_warm_up(&t->g, seat, &t->warm_up, tokens, e);
+    bool ok = group_open_point(&t->g, &t->models, method_open, seat, e) &&
+              group_warm_up(&t->g, seat, &t->warm_up, tokens, e);
     return tune_goes_on(t, ok, e);
 }

@@ -92,13 +92,13 @@ static void place_points(TuneSpace *s, const double *values) {
     s->axes++;
 }
 
-static bool name_points(const Prepared *p, PointName *names) {
+static bool name_points(const Plan *p, PointName *names) {
     for (int i = 0; i < p->sweep.count; i++)
         if (!point_name(&p->experiment, &p->sweep.points[i], &names[i])) return false;
     return true;
 }
 
-static bool place_all(const Prepared *p, const PointName *names, TuneSpace *s) {
+static bool place_all(const Plan *p, const PointName *names, TuneSpace *s) {
     const YamlNode *matrix = p->experiment.methods[0].matrix;
     double *values = mem_new((size_t)s->count, sizeof *values);
     for (const YamlNode *axis = matrix ? matrix->first : NULL; axis; axis = axis->next) {
@@ -114,7 +114,7 @@ static bool place_all(const Prepared *p, const PointName *names, TuneSpace *s) {
     return true;
 }
 
-bool tune_space_open(const Prepared *p, const TuneMethod *method, TuneSpace *out) {
+bool tune_space_open(const Plan *p, const TuneMethod *method, TuneSpace *out) {
     *out = (TuneSpace){.count = p->sweep.count, .most_rows = 1};
     out->points = mem_new((size_t)out->count, sizeof *out->points);
     PointName *names = mem_new((size_t)out->count, sizeof *names);

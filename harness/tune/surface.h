@@ -1,7 +1,7 @@
 // The surface as tuning needs it: the time of a step by its number of rows, at one context, up to the first
 // number of rows that is so slow that no method can gain by it.
 #pragma once
-#include "harness/machine/bench.h"
+#include "harness/machine/steps.h"
 #include "simulate/tuning.h"
 
 typedef struct TuneSurfaceAsk {

@@ -1,7 +1,7 @@
 #include "harness/tune/tune.h"
 
 #include "engine/base/memory.h"
-#include "harness/program/interrupt.h"
+#include "harness/cli/signals.h"
 #include "harness/tune/parts.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ static bool measure_prompts(Tune *t, Error *e) {
     for (; n < d->count && n < CONTEXT_PROMPTS; n++) {
         IdList ids = {0};
         const char *text = d->prompts[n].turns[0];
-        bool ok = tokenizer_encode(t->g.tokenizer, text, strlen(text), false, &ids, e);
+        bool ok = tokenizer_encode(t->g.env.tokenizer, text, strlen(text), false, &ids, e);
         sum += ids.count;
         ids_release(&ids);
         if (!ok) return false;
@@ -36,7 +36,7 @@ static bool measure_surface(Tune *t, Error *e) {
                           .longest = t->space->longest,
                           .seconds = SURFACE_SHARE * t->o->budget_s,
                           .steps = SURFACE_SHARE * t->o->share * answers * max_tokens / GUESSED_S,
-                          .clock = t->g.measuring.clock,
+                          .clock = t->g.env.clock,
                           .watch = t->o->processor || t->seams.clock ? NULL
                                                                      : &t->watch}; // of the wall's time only
     tune_say(t, "surface", 1);
@@ -73,30 +73,30 @@ static bool open_tune(Tune *t, Error *e) {
     for (int i = 0; i < s->point_count; i++) t->states[i].prompts = (int)t->in->datasets[0].count;
     reporter_begin(&t->reporter, false, 0, 0, t->seams.interrupted);
     t->reporter.line.on = !t->o->quiet;
-    if (!seats_open_models(t->in, 0, reporter_progress(&t->reporter), &t->models, e)) return false;
+    if (!group_open_models(t->in, 0, reporter_progress(&t->reporter), &t->models, e)) return false;
     Clock clock = t->o->processor ? clock_processor() : clock_monotonic();
     t->wall = clock_monotonic();
     if (t->seams.clock) t->wall = clock = t->seams.clock(&t->models.target.session);
     watch_begin(&t->watch, t->wall);
     t->began = clock_now(t->wall);
-    t->g.measuring = (Measuring){.target = &t->models.target.session,
-                                 .tokenizer = model->tokenizer,
-                                 .template = template ? template_find(template, e) : NULL,
-                                 .eos = t->models.target.model.eos,
-                                 .eos_count = t->models.target.model.eos_count,
-                                 .clock = clock,
-                                 .watch = &t->watch};
-    t->g.tokenizer = model->tokenizer;
-    return seats_make(&t->g, t->states, e) && seats_warm_up_prompts(&t->models, 1, &t->warm_up, e);
+    t->g.env = (AnswerEnv){.target = &t->models.target.session,
+                           .tokenizer = model->tokenizer,
+                           .template = template ? template_find(template, e) : NULL,
+                           .eos = t->models.target.model.eos,
+                           .eos_count = t->models.target.model.eos_count,
+                           .clock = clock,
+                           .watch = &t->watch};
+    group_warm_up_prompts(&t->models, 1, &t->warm_up);
+    return group_init(&t->g, t->states);
 }
 
 static void close_tune(Tune *t) {
     reporter_clear(&t->reporter);
-    seats_release(&t->g);
+    group_release(&t->g);
     for (int i = 0; t->states && i < t->in->schedule->point_count; i++) {
         t->out->failed += t->states[i].failed;
         t->out->diverged += t->states[i].diverged > 0;
-        state_release(&t->states[i]);
+        point_progress_release(&t->states[i]);
     }
     mem_free(t->states);
     mem_free(t->asked);

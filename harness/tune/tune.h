@@ -12,7 +12,7 @@
 // together take no more than the budget, and no more than a share of what a sweep of all points would. A
 // round is the runner's own round, and what it measured is stored as it ends.
 #pragma once
-#include "harness/run/runner.h"
+#include "harness/run/run.h"
 #include "harness/stored/tally.h"
 #include "harness/tune/space.h"
 #include "harness/tune/surface.h"

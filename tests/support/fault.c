@@ -123,8 +123,8 @@ static _Noreturn void run_apart(int n, FaultRun run, void *state) {
     _exit(WRONG);
 }
 
-static int each_allocation(FaultRun run, FaultAfter after, void *state) {
-    for (int n = 1;; n++) {
+static int each_allocation(FaultRun run, FaultAfter after, void *state, bool sparse) {
+    for (int n = 1, failures = 0;; n += sparse ? 1 + n / 8 : 1, failures++) {
         int ends[2], code;
         char line[1000] = "";
         assert_int_equal(pipe(ends), 0);
@@ -143,7 +143,7 @@ static int each_allocation(FaultRun run, FaultAfter after, void *state) {
             strncmp(line, "outpace: out of memory", 22) == 0 && strchr(line, '\n') == line + length - 1;
         if (code == 1 ? !one_line : code != WHOLE && code != REFUSED) fail_msg("allocation %d: %s", n, line);
         if (after) after(state, code == WHOLE);
-        if (code == WHOLE) return n - 1;
+        if (code == WHOLE) return failures;
     }
 }
 
@@ -164,8 +164,8 @@ static int each_call(FaultRun run, FaultAfter after, void *state, bool of_model)
 }
 
 int fault_each(FaultKind kind, FaultRun run, FaultAfter after, void *state) {
-    return kind == FAULT_ALLOCATION ? each_allocation(run, after, state)
-                                    : each_call(run, after, state, false);
+    return kind == FAULT_CALL ? each_call(run, after, state, false)
+                              : each_allocation(run, after, state, kind == FAULT_SPARSE_ALLOCATIONS);
 }
 
 int fault_each_model_call(FaultRun run, FaultAfter after, void *state) {

@@ -7,7 +7,9 @@
 #pragma once
 #include "engine/base/error.h"
 
-typedef enum { FAULT_ALLOCATION, FAULT_CALL } FaultKind;
+// FAULT_SPARSE_ALLOCATIONS: for long runs, whose first allocations are those of parts with tests of their
+// own; the steps between failing ones grow by an eighth.
+typedef enum { FAULT_ALLOCATION, FAULT_SPARSE_ALLOCATIONS, FAULT_CALL } FaultKind;
 
 // The n-th allocation (from 1) or system call from now fails once. 0: none fails.
 void fault_after(int n);
