@@ -34,7 +34,7 @@ ROOMS    = engine simulate datasets results plots harness
 SOURCES  = $(filter-out $(CUDA_OUT) $(LANES),$(shell find $(ROOMS) -name '*.c'))
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(LANE_OBJECTS) $(CUDA_OBJECTS)
 LIBRARY  = $(filter-out $(BUILD)/harness/main.o,$(OBJECTS))
-VERSION  = $(BUILD)/harness/program/version.o
+VERSION  = $(BUILD)/harness/cli/version.o
 PROGRAM  = $(BUILD)/outpace
 outpace: $(PROGRAM) cuda-note
 	@cmp -s $(PROGRAM) outpace || cp --remove-destination $(PROGRAM) outpace

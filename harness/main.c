@@ -1,12 +1,11 @@
 // Finds the subcommand, runs it; the only place that prints an error and picks the exit code.
-#include "harness/program/command.h"
-#include "harness/program/terminal.h"
+#include "harness/cli/command.h"
+#include "harness/cli/terminal.h"
 
 #include "engine/base/file.h"
 #include "engine/base/error.h"
-#include "harness/program/interrupt.h"
-#include "harness/program/version.h"
-#include "harness/shrunk.h"
+#include "harness/cli/signals.h"
+#include "harness/cli/version.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -110,7 +109,7 @@ bool command_parse(const Command *c, int argc, char **argv, void *values, Words 
     return true;
 }
 
-// False if something that was printed did not arrive, and somebody still wanted it.
+// False if printed text did not arrive, unless its reader has left.
 static bool is_written(Error *e) {
     bool failed = fflush(stdout) || ferror(stdout);
     return !failed || file_reader_left(STDOUT_FILENO) ||
@@ -157,7 +156,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (!c) return false;
     c = find_part(c, &argc, argv);
     if (!c->run) return explain_parts(c, argc, argv, e) && is_written(e);
-    // What takes hours is read as it comes, through a pipe and in a file, too.
+    // Output that takes hours is flushed line by line, in pipes and files, too.
     if (!c->bulk) setvbuf(stdout, NULL, _IOLBF, 0);
     interrupt_begin(c->name, c->kept);
     if (!c->run(argc, argv, code, e)) {

@@ -6,7 +6,7 @@
 #include "engine/base/output.h"
 #include "engine/base/text.h"
 #include "harness/analysis/priced.h"
-#include "harness/program/terminal.h"
+#include "harness/cli/terminal.h"
 #include "simulate/surface.h"
 
 #include <math.h>
@@ -122,7 +122,7 @@ static void print_value(const char *name, const FitValue *v, bool interval) {
 static void print_estimate(const char *name, const FitEstimate *x) {
     const char *warnings[FIT_MOST_WARNINGS];
     static const char *const METHODS[] = {"prompts drawn again", "S moved by its errors",
-                                        "S moved by the residuals", "steps drawn again"};
+                                          "S moved by the residuals", "steps drawn again"};
     if (!x->given) {
         if (x->refused.kind != ERROR_NONE) printf("%-14s none: %s\n", name, x->refused.text);
         return;

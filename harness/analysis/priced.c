@@ -7,7 +7,7 @@
 #include "engine/base/shipped.h"
 #include "engine/model/config.h"
 #include "engine/model/shapes.h"
-#include "harness/program/version.h"
+#include "harness/cli/version.h"
 #include "results/rows.h"
 #include "simulate/statistics.h"
 

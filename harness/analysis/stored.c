@@ -4,7 +4,7 @@
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
-#include "harness/program/version.h"
+#include "harness/cli/version.h"
 #include "results/rows.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 #pragma once
 #include "engine/base/file.h"
 #include "engine/base/text.h"
-#include "harness/program/terminal.h"
+#include "harness/cli/terminal.h"
 #include "results/fit.h"
 #include "results/store.h"
 #include "simulate/fit.h"

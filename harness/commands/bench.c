@@ -1,12 +1,12 @@
 // Times steps of one model over a grid of sizes and contexts, beside the most that the machine could do.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
 #include "harness/machine/bench_report.h"
-#include "harness/program/interrupt.h"
-#include "harness/program/line.h"
+#include "harness/cli/signals.h"
+#include "harness/cli/line.h"
 #include "engine/base/args.h"
-#include "harness/program/shape_text.h"
+#include "harness/models/models.h"
 
 #include <stdio.h>
 #include <stdlib.h>

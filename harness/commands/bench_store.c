@@ -1,17 +1,14 @@
 // The memory-to-compute surface of a model on this machine, and the times of a step's parts, into the store.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/file.h"
-#include "harness/models/content.h"
-#include "harness/machine/environment.h"
-#include "harness/machine/gauges.h"
-#include "harness/program/interrupt.h"
+#include "harness/models/models.h"
 #include "harness/machine/machine.h"
-#include "harness/program/terminal.h"
-#include "harness/program/shape_text.h"
-#include "harness/machine/surface_run.h"
-#include "harness/program/version.h"
+#include "harness/cli/signals.h"
+#include "harness/cli/terminal.h"
+#include "harness/machine/surface.h"
+#include "harness/cli/version.h"
 #include "results/rows.h"
 #include "results/store.h"
 
@@ -228,7 +225,7 @@ static bool open_store(Work *s, int argc, char **argv, Error *e) {
     const Session *session = &s->engine.session;
     BackendReport report;
     Environment v;
-    if (!environment_open(&v, &s->machine, s->a->device, e)) return false;
+    environment_open(&v, &s->machine, s->a->device);
     session->backend->report(session->self, &report);
     gauges_ceilings(s->a->device, &s->ceilings, bench_peak(&s->engine, &s->ceilings), report.isa, &v.on);
     s->store = store_open(s->a->db, STORE_WRITE, &interrupt_patience, e);

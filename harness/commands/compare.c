@@ -1,9 +1,9 @@
 // Is B faster than A?
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "harness/analysis/choice.h"
 #include "harness/analysis/compare.h"
-#include "harness/program/terminal.h"
+#include "harness/cli/terminal.h"
 #include "results/store.h"
 
 #include <math.h>

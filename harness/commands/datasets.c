@@ -1,11 +1,11 @@
 // Which datasets are known and where they are; the first prompts of one; the formats of files.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "datasets/datasets.h"
 #include "datasets/format.h"
 #include "datasets/known.h"
 #include "engine/base/memory.h"
-#include "harness/program/terminal.h"
+#include "harness/cli/terminal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

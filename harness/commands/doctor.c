@@ -1,14 +1,12 @@
 // Describes this machine, its limits, and anything that would spoil a measurement on it.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/engine.h"
-#include "harness/machine/gauges.h"
-#include "harness/machine/libraries.h"
 #include "harness/machine/machine.h"
-#include "harness/program/terminal.h"
-#include "harness/program/version.h"
+#include "harness/cli/version.h"
+#include "harness/cli/terminal.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 // Fits (alpha, f) of Lookahead's law to measured points and prints the result, and how far to trust it; or
 // a machine to measured steps.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
-#include "harness/analysis/fits.h"
-#include "harness/program/terminal.h"
 #include "harness/analysis/choice.h"
+#include "harness/analysis/fits.h"
 #include "harness/analysis/stored.h"
+#include "harness/cli/terminal.h"
 #include "results/store.h"
 
 #include <stdio.h>

@@ -1,16 +1,16 @@
 // Generates one text: opens the model, decodes with one method, streams, and reports the cost.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/decode/decode.h"
 #include "engine/engine.h"
-#include "harness/program/interrupt.h"
-#include "harness/program/line.h"
+#include "harness/cli/signals.h"
+#include "harness/cli/line.h"
 #include "harness/models/models.h"
-#include "harness/program/terminal.h"
-#include "harness/prompts/prompt.h"
-#include "harness/prompts/stop.h"
+#include "harness/cli/terminal.h"
+#include "harness/prompts/prompts.h"
+#include "harness/prompts/conversation.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "engine/decode/method.h"
-#include "harness/program/terminal.h"
+#include "harness/cli/terminal.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "engine/base/output.h"
 #include "engine/model/adapter.h"
@@ -7,9 +7,9 @@
 #include "engine/model/inflate.h"
 #include "engine/model/shapes.h"
 #include "engine/model/synth.h"
-#include "harness/program/interrupt.h"
-#include "harness/program/line.h"
-#include "harness/program/terminal.h"
+#include "harness/cli/signals.h"
+#include "harness/cli/line.h"
+#include "harness/cli/terminal.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,14 +1,14 @@
 // Plans a run: the config is checked as `run` checks it, but nothing is measured.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/engine.h"
 #include "harness/config/point_name.h"
-#include "harness/program/terminal.h"
-#include "harness/run/prepare.h"
-#include "harness/run/seats.h"
 #include "harness/analysis/stored.h"
+#include "harness/cli/terminal.h"
+#include "harness/run/plan.h"
+#include "harness/run/run.h"
 #include "results/rows.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ static const Arg OPTIONS[] = {
 };
 #undef AT
 
-static bool prepare(const Command *c, int argc, char **argv, PlanOptions *o, Prepared **out, Error *e) {
+static bool prepare(const Command *c, int argc, char **argv, PlanOptions *o, Plan **out, Error *e) {
     Words rest;
     bool stop;
     *o = (PlanOptions){.sweep = {.threads = -1, .db = STORE_DEFAULT}};
@@ -36,36 +36,34 @@ static bool prepare(const Command *c, int argc, char **argv, PlanOptions *o, Pre
     if (!command_parse(c, argc, argv, o, &rest, &stop, e)) return false;
     if (stop) return true;
     *out = mem_new(1, sizeof **out);
-    if (!prepare_file(*out, rest.items[0], &o->sweep, e)) {
+    if (!plan_open(*out, rest.items[0], &o->sweep, e)) {
         mem_free(*out);
         *out = NULL;
         return false;
     }
-    prepare_warn(*out);
+    plan_warn(*out);
     return true;
 }
 
-static void release(Prepared *p) {
-    if (p) prepare_release(p);
+static void release(Plan *p) {
+    if (p) plan_release(p);
     mem_free(p);
 }
 
 // Points that cannot be run; the exit code is that of a run without them.
-static bool print_refusals(const Prepared *p, int *code, Error *e) {
+static void print_refusals(const Plan *p, int *code) {
     Text lines = {0};
-    bool ok = prepare_refusals(p, &lines, e);
-    if (ok) terminal_print(&lines);
+    plan_refusals(p, &lines);
+    terminal_print(&lines);
     if (inputs_refused(&p->inputs)) *code = EXIT_PARTIAL;
     text_release(&lines);
-    return ok;
 }
 
-static bool print_check(const Prepared *p, int *code, Error *e) {
-    if (!print_refusals(p, code, e)) return false;
+static void print_check(const Plan *p, int *code) {
+    print_refusals(p, code);
     terminal_printf("%s: %d points, %d cannot be run; %d models, %d datasets and %d methods are in order\n",
                     SHOWN(p->file), p->sweep.count, inputs_refused(&p->inputs), p->experiment.model_count,
                     p->experiment.dataset_count, p->experiment.method_count);
-    return true;
 }
 
 // --- plan ------------------------------------------------------------------------------------------------
@@ -86,7 +84,7 @@ static bool take(void *state, const LedgerSample *s, Error *e) {
 }
 
 // A store that is not there, or has no run of this content, has nothing done.
-static bool read_done(const Prepared *p, const char *db, Done *out, Error *e) {
+static bool read_done(const Plan *p, const char *db, Done *out, Error *e) {
     *out = (Done){.schedule = &p->schedule};
     out->rounds = mem_new((size_t)p->schedule.point_count, sizeof *out->rounds);
     if (!file_exists(db)) return true;
@@ -103,7 +101,7 @@ static Compute compute_of(const Setup *s, const InputModel *m) {
 }
 
 // Bytes of weights, and of keys and values at the context that the prompts need.
-static void print_memory(const Prepared *p, int setup) {
+static void print_memory(const Plan *p, int setup) {
     const Setup *s = &p->schedule.setups[setup];
     const InputModel *m = &p->inputs.models[s->model];
     const Shape *shape = &m->model.shape;
@@ -115,7 +113,7 @@ static void print_memory(const Prepared *p, int setup) {
                     cache / 1e9);
 }
 
-static void print_setup(const Prepared *p, int setup) {
+static void print_setup(const Plan *p, int setup) {
     const Setup *s = &p->schedule.setups[setup];
     const char *compute = settings_compute(s->settings);
     terminal_printf("\nmodel      %s on %s, compute %s, %d threads%s\n",
@@ -128,7 +126,7 @@ static void print_setup(const Prepared *p, int setup) {
     print_memory(p, setup);
 }
 
-static bool print_point(const Prepared *p, const Done *done, int number, int rounds) {
+static bool print_point(const Plan *p, const Done *done, int number, int rounds) {
     const Point *point = &p->schedule.points[number];
     const char *skipped = inputs_refusal(&p->inputs, number);
     Text line = {0};
@@ -143,7 +141,7 @@ static bool print_point(const Prepared *p, const Done *done, int number, int rou
     return true;
 }
 
-static bool print_group(const Prepared *p, const Done *done, const Group *g, bool points) {
+static bool print_group(const Plan *p, const Done *done, const Group *g, bool points) {
     const Schedule *s = &p->schedule;
     const Settings *set = &s->points[s->members[g->first]].settings;
     int prompts = (int)p->inputs.datasets[g->dataset].count,
@@ -183,7 +181,7 @@ typedef struct Parts {
 } Parts;
 
 // Rounds of a group that are left, as far as that is fixed, and methods that take part.
-static double rounds_left(const Prepared *p, const Done *done, const Group *g, int *methods) {
+static double rounds_left(const Plan *p, const Done *done, const Group *g, int *methods) {
     const Schedule *s = &p->schedule;
     double rounds = (double)p->inputs.datasets[g->dataset].count * p->experiment.measurement.passes,
            left = rounds - done->rounds[s->members[g->baseline]];
@@ -200,19 +198,19 @@ static double average_turns(const Dataset *d) {
     return d->count ? turns / (double)d->count : 0;
 }
 
-static bool add_group_parts(const Prepared *p, const Done *done, const Group *g, const Price *price,
-                            Parts *out, bool *any, Error *e) {
+static void add_group_parts(const Plan *p, const Done *done, const Group *g, const Price *price, Parts *out,
+                            bool *any) {
     int methods, warmup = p->experiment.measurement.warmup;
     const Dataset *d = &p->inputs.datasets[g->dataset];
     const Setup *setup = &p->schedule.setups[g->setup];
     double left = rounds_left(p, done, g, &methods), read = 0;
-    if (!(left > 0)) return true;
+    if (!(left > 0)) return;
     double prompts = left / (double)d->count * p->inputs.prefill[g - p->schedule.groups] * methods,
            tokens = left * average_turns(d) * methods *
                     p->schedule.points[p->schedule.members[g->first]].settings.max_tokens;
     PromptList random = {0};
-    bool ok = prompts_random(p->inputs.models[setup->model].model.shape.real_vocab, (size_t)warmup,
-                             WARM_UP_SEED, &random, e);
+    prompts_random(p->inputs.models[setup->model].model.shape.real_vocab, (size_t)warmup, WARM_UP_SEED,
+                   &random);
     for (size_t i = 0; i < random.count; i++) read += (double)random.prompts[i].count;
     prompts_release(&random);
     out->warmup += methods * (read * price->row_s + warmup * WARM_UP_TOKENS * price->token_s);
@@ -221,25 +219,22 @@ static bool add_group_parts(const Prepared *p, const Done *done, const Group *g,
     out->prompt_tokens += prompts;
     out->tokens += tokens;
     *any = true;
-    return ok;
 }
 
-static bool add_setup_parts(const Prepared *p, const Done *done, int setup, const Price *price, Parts *out,
-                            Error *e) {
+static void add_setup_parts(const Plan *p, const Done *done, int setup, const Price *price, Parts *out) {
     const Schedule *s = &p->schedule;
     const InputModel *m = &p->inputs.models[s->setups[setup].model];
     const Rehearsal *r = &p->inputs.rehearsals[setup];
-    bool any = false, ok = true;
-    for (int i = 0; ok && i < s->group_count; i++)
-        if (s->groups[i].setup == setup) ok = add_group_parts(p, done, &s->groups[i], price, out, &any, e);
-    if (!ok || !any) return ok;
+    bool any = false;
+    for (int i = 0; i < s->group_count; i++)
+        if (s->groups[i].setup == setup) add_group_parts(p, done, &s->groups[i], price, out, &any);
+    if (!any) return;
     out->opening += (double)m->bytes / OPENED_BYTES;
     out->tables += r->rows * price->row_s + r->operations / HOST_RATE;
     out->table_rows += r->rows;
-    return true;
 }
 
-static void add_making(const Prepared *p, Parts *out) {
+static void add_making(const Plan *p, Parts *out) {
     for (int i = 0; i < p->experiment.model_count; i++) {
         const InputModel *m = &p->inputs.models[i];
         if (m->files.unmade)
@@ -252,7 +247,7 @@ static void add_making(const Prepared *p, Parts *out) {
 
 // By samples of this model, device and number of threads, on this machine: those of this run, all methods
 // together; or else the baselines of others.
-static bool stored_price(const Prepared *p, const Done *done, int setup, Price *out, bool *found, Error *e) {
+static bool stored_price(const Plan *p, const Done *done, int setup, Price *out, bool *found, Error *e) {
     static const char SQL[] =
         "SELECT sum(decode_ns), sum(tokens), sum(prefill_ns), sum(prompt_tokens), count(*) FROM sample"
         " JOIN point ON point.id = point_id JOIN model ON model.id = model_id WHERE model.hash = ?1"
@@ -301,7 +296,7 @@ static void measure_device(const Schedule *s, int setup, Ceilings *all) {
 }
 
 // A step reads all weights, and multiplies by all but the embedding.
-static void reckon_price(const Prepared *p, int setup, const Ceilings *c, Price *out) {
+static void reckon_price(const Plan *p, int setup, const Ceilings *c, Price *out) {
     const Setup *s = &p->schedule.setups[setup];
     const InputModel *m = &p->inputs.models[s->model];
     const Shape *shape = &m->model.shape;
@@ -323,7 +318,7 @@ static void reckon_price(const Prepared *p, int setup, const Ceilings *c, Price 
                  rate / WIDE_SHARE / 1e12);
 }
 
-static bool price(const Prepared *p, const Done *done, int setup, Ceilings *ceilings, Price *out, Error *e) {
+static bool price(const Plan *p, const Done *done, int setup, Ceilings *ceilings, Price *out, Error *e) {
     bool found;
     if (!stored_price(p, done, setup, out, &found, e)) return false;
     if (found) return true;
@@ -363,14 +358,15 @@ static void print_parts(const Parts *t) {
                t->tokens, "tokens");
 }
 
-static bool print_time(const Prepared *p, const Done *done, Error *e) {
+static bool print_time(const Plan *p, const Done *done, Error *e) {
     Parts parts = {0};
     int setups = p->schedule.setup_count;
     Price *prices = mem_new((size_t)setups, sizeof *prices);
     Ceilings *ceilings = mem_new((size_t)setups, sizeof *ceilings);
     bool ok = true;
     for (int i = 0; ok && i < setups; i++)
-        ok = price(p, done, i, ceilings, &prices[i], e) && add_setup_parts(p, done, i, &prices[i], &parts, e);
+        if ((ok = price(p, done, i, ceilings, &prices[i], e)))
+            add_setup_parts(p, done, i, &prices[i], &parts);
     bool left = ok && parts.tokens > 0;
     if (ok && !left) printf("\ntime       nothing is left\n");
     if (left) {
@@ -387,7 +383,7 @@ static bool print_time(const Prepared *p, const Done *done, Error *e) {
     return ok;
 }
 
-static bool print_plan(const Prepared *p, const PlanOptions *o, int *code, Error *e) {
+static bool print_plan(const Plan *p, const PlanOptions *o, int *code, Error *e) {
     Done done;
     const Schedule *s = &p->schedule;
     terminal_printf("config     %s: %d points, %d skipped; %d combinations excluded, %d written twice\n",
@@ -400,7 +396,8 @@ static bool print_plan(const Prepared *p, const PlanOptions *o, int *code, Error
             if (s->groups[i].setup == setup) ok = print_group(p, &done, &s->groups[i], o->points);
     }
     if (ok && inputs_refused(&p->inputs)) printf("\n");
-    ok = ok && print_refusals(p, code, e) && print_time(p, &done, e);
+    if (ok) print_refusals(p, code);
+    ok = ok && print_time(p, &done, e);
     store_close(done.store);
     mem_free(done.rounds);
     return ok;
@@ -408,9 +405,10 @@ static bool print_plan(const Prepared *p, const PlanOptions *o, int *code, Error
 
 static bool plan(int argc, char **argv, int *code, Error *e) {
     PlanOptions o;
-    Prepared *p;
+    Plan *p;
     if (!prepare(&command_plan, argc, argv, &o, &p, e)) return false;
-    bool ok = !p || (o.check ? print_check(p, code, e) : print_plan(p, &o, code, e));
+    bool ok = !p || o.check || print_plan(p, &o, code, e);
+    if (p && o.check) print_check(p, code);
     release(p);
     return ok;
 }

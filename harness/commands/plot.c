@@ -1,14 +1,14 @@
 // A figure of a stored run: a file, or lines in the terminal.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "engine/base/error.h"
-#include "harness/papers/computed.h"
-#include "harness/analysis/priced.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/estimates.h"
-#include "harness/program/terminal.h"
+#include "harness/analysis/priced.h"
 #include "harness/analysis/stored.h"
+#include "harness/cli/terminal.h"
 #include "harness/papers/catalogue.h"
+#include "harness/papers/computed.h"
 #include "harness/papers/table.h"
 #include "plots/plots.h"
 #include "results/published.h"

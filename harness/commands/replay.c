@@ -1,8 +1,8 @@
 // What methods that need only text would accept of given answers: a table of S, without a model.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "engine/base/json.h"
-#include "harness/program/terminal.h"
+#include "harness/cli/terminal.h"
 #include "harness/replay/replay.h"
 #include "simulate/bootstrap.h"
 

@@ -1,11 +1,11 @@
 // All that is stored of a run, on one page.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
-#include "harness/papers/computed.h"
-#include "harness/program/terminal.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/estimates.h"
 #include "harness/analysis/stored.h"
+#include "harness/cli/terminal.h"
+#include "harness/papers/computed.h"
 #include "plots/plots.h"
 #include "results/store.h"
 

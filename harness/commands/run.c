@@ -1,15 +1,15 @@
 // Runs an experiment, or goes on with one: every step into the store, a table at the end.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
-#include "harness/program/terminal.h"
-#include "harness/run/baselines.h"
 #include "harness/analysis/estimates.h"
-#include "harness/program/interrupt.h"
-#include "harness/program/line.h"
-#include "harness/run/prepare.h"
-#include "harness/run/runner.h"
 #include "harness/analysis/stored.h"
+#include "harness/cli/line.h"
+#include "harness/cli/signals.h"
+#include "harness/cli/terminal.h"
+#include "harness/run/ledger.h"
+#include "harness/run/plan.h"
+#include "harness/run/run.h"
 #include "results/rows.h"
 
 #include <stdio.h>
@@ -28,13 +28,13 @@ static const Arg OPTIONS[] = {
 };
 #undef AT
 
-static const char *result_of(const RunnerResult *r) {
+static const char *result_of(const RunResult *r) {
     if (r->interrupted) return "interrupted";
     if (r->diverged) return "failed";
     return r->skipped || r->failed ? "partial" : "done";
 }
 
-static int code_of(const RunnerResult *r) {
+static int code_of(const RunResult *r) {
     if (r->interrupted) return EXIT_INTERRUPTED;
     if (r->diverged) return EXIT_FAILED;
     return r->skipped || r->failed ? EXIT_PARTIAL : EXIT_DONE;
@@ -48,7 +48,7 @@ static void print_warnings(const Machine *m) {
     text_release(&warnings);
 }
 
-static bool print_table(const Ledger *l, const RunnerResult *r, Error *e) {
+static bool print_table(const Ledger *l, const RunResult *r, Error *e) {
     Grid table = {0};
     bool ok = stored_table(l->store, l->run, &table, e) && grid_show(&table, e);
     if (ok) {
@@ -68,9 +68,9 @@ static bool print_table(const Ledger *l, const RunnerResult *r, Error *e) {
 }
 
 static bool run_ledger(Ledger *l, const RunOptions *o, int *code, Error *e) {
-    RunnerResult result;
-    bool ok = runner_run(l, o->json, NULL, &result, e) && (result.interrupted || baselines_choose(l, e)) &&
-              estimates_make(l->store, l->run, e);
+    RunResult result;
+    bool ok = run_plan(l, o->json, NULL, &result, e) &&
+              (result.interrupted || ledger_choose_baselines(l, e)) && estimates_make(l->store, l->run, e);
     if (!ok) return ledger_end_early(l, e);
     *code = code_of(&result);
     if (!ledger_end(l, result_of(&result), e)) return false;
@@ -80,18 +80,17 @@ static bool run_ledger(Ledger *l, const RunOptions *o, int *code, Error *e) {
 }
 
 // Before anything is made or measured: users may want to fix these first.
-static bool tell_refusals(const Prepared *p, Error *e) {
+static void print_refusals(const Plan *p) {
     Text lines = {0};
     int count = inputs_refused(&p->inputs);
-    bool ok = prepare_refusals(p, &lines, e);
-    if (ok && count)
+    plan_refusals(p, &lines);
+    if (count)
         fprintf(stderr, "%d of %d points cannot be run, and are left out:\n%s", count, p->sweep.count,
                 text_get(&lines));
     text_release(&lines);
-    return ok;
 }
 
-static bool run_prepared(Prepared *p, const RunOptions *o, int argc, char **argv, int *code, Error *e) {
+static bool run_checked(Plan *p, const RunOptions *o, int argc, char **argv, int *code, Error *e) {
     Ledger ledger;
     LedgerStart start = {.store = o->sweep.db,
                          .config_file = p->file,
@@ -102,8 +101,8 @@ static bool run_prepared(Prepared *p, const RunOptions *o, int argc, char **argv
                          .argc = argc,
                          .argv = argv};
     if (!o->json) print_warnings(&p->machine);
-    prepare_warn(p);
-    if (!tell_refusals(p, e)) return false;
+    plan_warn(p);
+    print_refusals(p);
     Line line;
     line_begin(&line, !o->json);
     bool made = inputs_make(&p->inputs, line_progress(&line), e);
@@ -117,11 +116,11 @@ static bool run_prepared(Prepared *p, const RunOptions *o, int argc, char **argv
 // --- a config
 
 static bool run_file(const char *path, const RunOptions *o, int argc, char **argv, int *code, Error *e) {
-    Prepared *p = mem_new(1, sizeof *p);
-    bool ok = prepare_file(p, path, &o->sweep, e);
+    Plan *p = mem_new(1, sizeof *p);
+    bool ok = plan_open(p, path, &o->sweep, e);
     if (ok) {
-        ok = run_prepared(p, o, argc, argv, code, e);
-        prepare_release(p);
+        ok = run_checked(p, o, argc, argv, code, e);
+        plan_release(p);
     }
     mem_free(p);
     return ok;
@@ -166,17 +165,17 @@ static bool read_config(const char *db, const char *which, StoredConfig *out, Er
 
 static bool resume_config(const StoredConfig *c, const RunOptions *o, int argc, char **argv, int *code,
                           Error *e) {
-    Prepared *p = mem_new(1, sizeof *p);
+    Plan *p = mem_new(1, sizeof *p);
     bool ok =
-        prepare_text(p, text_get(&c->config), text_get(&c->file), text_get(&c->overrides), o->sweep.cache, e);
+        plan_reopen(p, text_get(&c->config), text_get(&c->file), text_get(&c->overrides), o->sweep.cache, e);
     if (ok && strcmp(p->inputs.hash, text_get(&c->hash)) != 0)
         ok = error_input(
             e,
             "program, models, data or machine have changed since that run: 'outpace run %s' makes a "
             "new one",
             p->file);
-    else if (ok) ok = run_prepared(p, o, argc, argv, code, e);
-    prepare_release(p);
+    else if (ok) ok = run_checked(p, o, argc, argv, code, e);
+    plan_release(p);
     mem_free(p);
     return ok;
 }

@@ -1,7 +1,7 @@
 // Prints stored runs: the list of them, or the table of a run's points.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
-#include "harness/program/terminal.h"
+#include "harness/cli/terminal.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/estimates.h"
 #include "harness/analysis/stored.h"

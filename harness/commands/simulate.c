@@ -1,8 +1,8 @@
 // A stored run's steps priced on another machine and model: its expected result there.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "harness/analysis/prediction.h"
-#include "harness/program/terminal.h"
+#include "harness/cli/terminal.h"
 #include "harness/analysis/priced.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/stored.h"

@@ -1,9 +1,9 @@
 // The store by hand: questions in SQL, several stores into one, and its care.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "engine/base/file.h"
-#include "harness/program/terminal.h"
 #include "harness/analysis/stored.h"
+#include "harness/cli/terminal.h"
 #include "plots/letters.h"
 #include "results/rows.h"
 #include "results/transfer.h"

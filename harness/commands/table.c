@@ -1,15 +1,15 @@
 // A paper's table beside a stored run; the list of tables, and the papers' claims.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "engine/base/error.h"
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "harness/config/experiment.h"
-#include "harness/analysis/prices.h"
-#include "harness/program/terminal.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/estimates.h"
+#include "harness/analysis/prices.h"
 #include "harness/analysis/stored.h"
+#include "harness/cli/terminal.h"
 #include "harness/papers/catalogue.h"
 #include "harness/papers/print.h"
 #include "harness/papers/table.h"

@@ -1,14 +1,13 @@
 // Tokenizers: a text's tokens, the text of tokens, and a tokenizer learnt from text.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/output.h"
 #include "engine/text/learn.h"
 #include "engine/text/template.h"
-#include "harness/program/terminal.h"
-#include "harness/prompts/documents.h"
-#include "harness/prompts/prompt.h"
+#include "harness/cli/terminal.h"
+#include "harness/prompts/prompts.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -1,14 +1,14 @@
 // Trains a model from a YAML file, or adapters on top of one: reads the text, goes on from a checkpoint if
 // there is one, and ends with a model directory, or well before that when it is interrupted.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/model/finite.h"
 #include "engine/model/identity.h"
-#include "harness/program/interrupt.h"
-#include "harness/program/shape_text.h"
-#include "harness/program/terminal.h"
+#include "harness/cli/signals.h"
+#include "harness/models/models.h"
+#include "harness/cli/terminal.h"
 #include "harness/train/report.h"
 
 #include <stdio.h>

@@ -1,14 +1,14 @@
 // Out of the store and into it, in the formats of others.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/output.h"
 #include "engine/base/text.h"
-#include "harness/program/terminal.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/estimates.h"
 #include "harness/analysis/stored.h"
+#include "harness/cli/terminal.h"
 #include "results/rows.h"
 #include "results/transfer.h"
 #include "results/store.h"

@@ -1,11 +1,11 @@
 // The fastest parameters of a method for a model, a machine and a dataset, found in a small part of the time
 // that measuring them all would take.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
-#include "harness/run/baselines.h"
 #include "harness/analysis/estimates.h"
-#include "harness/program/interrupt.h"
+#include "harness/cli/signals.h"
+#include "harness/run/ledger.h"
 #include "harness/tune/space.h"
 #include "harness/tune/tune.h"
 #include "results/rows.h"
@@ -92,7 +92,7 @@ static bool read_budget(const char *text, double *out, Error *e) {
 }
 
 // By fast math, whose sums may depend on what shares a step, another text is told, and is no failure.
-static int code_of(const TuneResult *r, const Prepared *p) {
+static int code_of(const TuneResult *r, const Plan *p) {
     bool exact = p->sweep.points[0].settings.math == MATH_EXACT;
     if (r->end == TUNE_INTERRUPTED) return EXIT_INTERRUPTED;
     if (r->diverged && exact) return EXIT_FAILED;
@@ -113,7 +113,7 @@ static bool read_doubt(const Ledger *l, int choice, Text *out, Error *e) {
     return rows_end(r, true, e);
 }
 
-static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, const Prepared *p,
+static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, const Plan *p,
                  const TuneSpace *space, int *code, Error *e) {
     TuneResult result;
     TuneReport report = {.prepared = p,
@@ -123,7 +123,7 @@ static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, c
                          .store = store_path(ledger->store),
                          .run = ledger->run};
     bool ok = tune_run(ledger, space, o, NULL, &result, e) &&
-              (result.end == TUNE_INTERRUPTED || baselines_choose(ledger, e)) &&
+              (result.end == TUNE_INTERRUPTED || ledger_choose_baselines(ledger, e)) &&
               estimates_make(ledger->store, ledger->run, e) &&
               ledger_end(ledger, result_of(code_of(&result, p)), e) &&
               read_doubt(ledger, result.choice, &report.doubt, e) &&
@@ -136,7 +136,7 @@ static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, c
 }
 
 static bool tune_prepared(const TuneArguments *a, const TuneOptions *o, const TuneMethod *method,
-                          const Prepared *p, char **argv, int argc, int *code, Error *e) {
+                          const Plan *p, char **argv, int argc, int *code, Error *e) {
     Ledger ledger;
     TuneSpace space;
     LedgerStart start = {.store = a->db,
@@ -188,13 +188,13 @@ static bool run(int argc, char **argv, int *code, Error *e) {
                       .processor = a.ask.processor,
                       .quiet = a.json};
     if (!read_budget(a.budget, &o.budget_s, e)) return false;
-    Prepared *p = mem_new(1, sizeof *p);
+    Plan *p = mem_new(1, sizeof *p);
     interrupt_catch();
     bool ok = tune_prepare(&a.ask, &method, p, e);
     if (ok) {
-        prepare_warn(p);
+        plan_warn(p);
         ok = tune_prepared(&a, &o, method, p, argv, argc, code, e);
-        prepare_release(p);
+        plan_release(p);
     }
     mem_free(p);
     return ok;

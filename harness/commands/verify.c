@@ -1,13 +1,13 @@
 // The user's own certificate: every method's output against the model's, on the user's model and prompts.
-#include "harness/program/command.h"
+#include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
-#include "harness/program/terminal.h"
-#include "harness/run/certify.h"
-#include "harness/program/interrupt.h"
-#include "harness/program/line.h"
+#include "harness/cli/terminal.h"
+#include "harness/run/answer.h"
+#include "harness/cli/signals.h"
+#include "harness/cli/line.h"
 #include "harness/models/models.h"
-#include "harness/prompts/prompt_file.h"
+#include "harness/prompts/prompts.h"
 #include "simulate/uniformity.h"
 
 #include <stdio.h>
@@ -229,7 +229,8 @@ static bool read_prompts(Verify *v, Error *e) {
         return prompts_read(v->o->prompts, target->tokenizer, (size_t)v->o->count, &v->prompts, e);
     if (v->o->prompts)
         return error_input(e, "the model has no tokenizer: leave --prompts out, and random ids are taken");
-    return prompts_random(target->model.shape.real_vocab, (size_t)v->o->count, v->o->seed, &v->prompts, e);
+    prompts_random(target->model.shape.real_vocab, (size_t)v->o->count, v->o->seed, &v->prompts);
+    return true;
 }
 
 // Fast math is held against the exact one on the same device, which is closed again before it opens.

@@ -1,9 +1,9 @@
 #include "harness/machine/bench_report.h"
 
 #include "engine/base/json.h"
-#include "harness/machine/gauges.h"
-#include "harness/program/terminal.h"
-#include "harness/program/version.h"
+#include "harness/machine/machine.h"
+#include "harness/cli/terminal.h"
+#include "harness/cli/version.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -235,5 +235,5 @@ bool bench_report_json(const BenchRun *b, const char *ended, Error *e) {
                             json_pack("{s:i, s:f, s:f}", "tokens", b->prefill, "seconds", b->prefill_s,
                                       "tflop_per_s", b->prefill_operations / b->prefill_s / 1e12));
     return json_print(root, 0, stdout) ||
-           error_system(e, "cannot make the JSON object: no memory, or the path is not UTF-8");
+           error_system(e, "cannot make the JSON object: the path is not UTF-8");
 }

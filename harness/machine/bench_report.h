@@ -1,7 +1,7 @@
 // What `outpace bench` says of a model's steps on a device: a table, CSV, or one JSON object that tells all
 // that the numbers hang on. A GPU's ceilings stand with the GPU, the processor's with the machine.
 #pragma once
-#include "harness/machine/bench.h"
+#include "harness/machine/steps.h"
 #include "harness/machine/machine.h"
 
 enum { BENCH_POINTS = 4096 };

@@ -1,10 +1,15 @@
+// Reads text files of the kernel without trust: a missing file, field or number leaves its field empty.
 #include "harness/machine/machine.h"
 
+#include "engine/base/clock.h"
+#include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/engine.h"
+#include "harness/cli/version.h"
 
 #include <ctype.h>
 #include <dirent.h>
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,8 +144,7 @@ static unsigned long long ticks_of(const Usage *list, int n, int pid) {
 
 // Processes that used at least a quarter of a core between two looks.
 static int count_busy(void) {
-    Usage *before = mem_alloc(2 * MAX_PROCESSES, sizeof *before);
-    if (!before) return 0;
+    Usage *before = mem_new(2 * MAX_PROCESSES, sizeof *before);
     Usage *after = before + MAX_PROCESSES;
     int n = read_usage(before), busy = 0;
     usleep(LOOK_MICROSECONDS);
@@ -242,4 +246,126 @@ size_t machine_huge_pages(void) {
         if (kilobytes) bytes += (size_t)strtoull(kilobytes, NULL, 10) << 10;
     }
     return bytes;
+}
+
+// --- gauges of GPUs --------------------------------------------------------------------------------------
+
+static const char *known(const char *text) { return text[0] ? text : NULL; }
+
+// "sm_90, cuBLASLt 13.1.0"
+static const char *library_of(const char *kernels) {
+    static const char NAME[] = "cuBLASLt ";
+    const char *at = kernels ? strstr(kernels, NAME) : NULL;
+    return at ? at + sizeof NAME - 1 : NULL;
+}
+
+void gauges_ceilings(const char *device, const Ceilings *c, double peak, const char *kernels,
+                     StoreEnvironment *on) {
+    Gauge g;
+    if (engine_gauge(device, 0, &g, NULL)) {
+        on->cublas = library_of(kernels);
+        on->gpu_bandwidth = c->bytes_per_s;
+        on->gpu_peak = peak;
+        return;
+    }
+    on->isa = c->isa;
+    on->threads = c->threads;
+    on->bandwidth = c->bytes_per_s;
+    on->peak = peak;
+}
+
+static void set_text(json_t *o, const char *key, const char *text) {
+    json_object_set_new(o, key, text[0] ? json_string(text) : json_null());
+}
+
+static void set_number(json_t *o, const char *key, double x) {
+    json_object_set_new(o, key, isnan(x) ? json_null() : json_real(x));
+}
+
+json_t *gauges_json(const Gauge *g) {
+    json_t *o = json_object();
+    set_text(o, "name", g->name);
+    set_text(o, "uuid", g->uuid);
+    set_text(o, "driver", g->driver);
+    set_text(o, "cuda", g->runtime);
+    set_text(o, "throttle", g->throttle);
+    json_object_set_new(o, "memory_bytes", json_integer((json_int_t)g->memory));
+    set_number(o, "clock_mhz", g->clock_mhz);
+    set_number(o, "most_clock_mhz", g->most_clock_mhz);
+    set_number(o, "memory_clock_mhz", g->memory_clock_mhz);
+    set_number(o, "power_w", g->power_w);
+    set_number(o, "power_limit_w", g->power_limit_w);
+    set_number(o, "temperature_c", g->temperature_c);
+    return o;
+}
+
+// The i-th of a list.
+static void name_card(const char *gpus, int i, char *out, size_t size) {
+    while (i-- && *gpus) gpus += strcspn(gpus, ",") + (strchr(gpus, ',') != NULL);
+    snprintf(out, size, "%.*s", (int)strcspn(gpus, ","), gpus);
+}
+
+bool gauges_reading(const char *gpus, int card, const char *moment, GaugeReading *g, StoreReading *out) {
+    if (!engine_gauge(gpus, card, &g->gauge, NULL)) return false;
+    name_card(gpus, card, g->device, sizeof g->device);
+    *out = (StoreReading){.at = clock_wall(),
+                          .moment = moment,
+                          .device = g->device,
+                          .throttle = known(g->gauge.throttle),
+                          .clock_mhz = g->gauge.clock_mhz,
+                          .memory_clock_mhz = g->gauge.memory_clock_mhz,
+                          .power_w = g->gauge.power_w,
+                          .temperature_c = g->gauge.temperature_c,
+                          .load = NAN};
+    return true;
+}
+
+// --- the environment of a run ----------------------------------------------------------------------------
+
+static void add_name(char *all, size_t size, const char *name) {
+    size_t n = strlen(all);
+    snprintf(all + n, size - n, "%s%s", n ? " + " : "", name);
+}
+
+// Memory is the sum over all cards.
+static void name_gpus(Environment *v, const char *device) {
+    Gauge card;
+    if (!engine_gauge(device, 0, &v->gpu, NULL)) return;
+    v->on.gpu_memory = 0;
+    for (int i = 0; engine_gauge(device, i, &card, NULL); i++) {
+        add_name(v->gpus, sizeof v->gpus, card.name);
+        add_name(v->uuids, sizeof v->uuids, card.uuid);
+        v->on.gpu_memory += (int64_t)card.memory;
+    }
+    v->on.gpu = known(v->gpus);
+    v->on.gpu_uuid = known(v->uuids);
+    v->on.driver = known(v->gpu.driver);
+    v->on.cuda = known(v->gpu.runtime);
+}
+
+void environment_open(Environment *out, const Machine *m, const char *device) {
+    json_t *libraries = libraries_json();
+    *out = (Environment){.libraries = json_text(libraries, 0)};
+    json_decref(libraries);
+    out->on = (StoreEnvironment){.version = version_text(),
+                                 .compiler = version_compiler(),
+                                 .libraries = out->libraries,
+                                 .host = m->host,
+                                 .system = m->system,
+                                 .kernel = m->kernel,
+                                 .cpu = m->cpu,
+                                 .isa = m->isa,
+                                 .governor = m->governor,
+                                 .cores = m->cores,
+                                 .virtual_machine = m->virtual_machine,
+                                 .l1d = (int64_t)m->l1d,
+                                 .l2 = (int64_t)m->l2,
+                                 .l3 = (int64_t)m->l3,
+                                 .memory = (int64_t)m->memory};
+    if (device) name_gpus(out, device);
+}
+
+void environment_release(Environment *v) {
+    mem_free(v->libraries);
+    *v = (Environment){0};
 }

@@ -1,3 +1,5 @@
+// A window lasts from one judgement to the next, at least SHORTEST: the system counts processor time in
+// hundredths of a second. Invariant: `first` never changes after watch_begin; `last` begins the open window.
 #include "harness/machine/watch.h"
 
 #include "results/record.h"

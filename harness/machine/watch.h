@@ -1,5 +1,5 @@
-// Watches the machine beside a measurement: who else used the processor, and whether its clock held. What is
-// seen becomes flags of the sample; nothing is ever dropped.
+// Watches the machine during a measurement: whether other processes used the processor, and whether its clock
+// was steady. Findings become flags of the sample; no sample is dropped.
 #pragma once
 #include "engine/base/clock.h"
 

@@ -1,31 +1,34 @@
-#include "harness/models/model_files.h"
+// Finding never writes: models that are not there are described, so that a plan can be made with them, until
+// model_files_make makes them. A directory in the cache is named by a hash of everything it is made of, so it
+// is never stale.
+#include "harness/models/models.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/model/shapes.h"
 #include "engine/model/synth.h"
-#include "harness/models/inflated.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 enum { PATH_SIZE = 4096 };
 
-static bool out_of_memory(Error *e) { return error_system(e, "out of memory for the paths of models"); }
-
 static bool has_config(const char *dir) {
     char *path = file_path(dir, "config.json");
-    bool there = path && file_exists(path);
+    bool there = file_exists(path);
     mem_free(path);
     return there;
 }
 
 // --- the reference family --------------------------------------------------------------------------------
 
-// The i-th folder that may hold it: $OUTPACE_MODELS, models beside the program, in its share, and here.
+// The i-th folder that may hold it: $OUTPACE_MODELS, models next to the program, in its share, and here.
 static bool reference_place(int i, char out[PATH_SIZE]) {
     char own[PATH_SIZE];
     const char *set = getenv("OUTPACE_MODELS");
@@ -65,9 +68,7 @@ static char *synth_place(const char *shape, uint64_t seed, const char *cache, Er
     if (!ok) return NULL;
     const char *slash = strrchr(shape, '/'), *base = slash ? slash + 1 : shape;
     snprintf(name, sizeof name, "random/%.100s-%" PRIu64 "-%.16s", base, seed, hash);
-    char *dir = file_path(cache, name);
-    if (!dir) out_of_memory(e);
-    return dir;
+    return file_path(cache, name);
 }
 
 static SynthOptions synth_options(const ModelSpec *m) {
@@ -94,28 +95,22 @@ static bool make_random(const ModelSpec *m, const ModelFiles *f, const Progress 
 
 // --- all of them -----------------------------------------------------------------------------------------
 
-static bool copy(const char *path, char **out, Error *e) {
-    *out = path ? mem_text(path, strlen(path)) : NULL;
-    return !path || *out || out_of_memory(e);
-}
-
-// Beside a reference model: a member of its family by name, or a path.
+// A model used with a reference model: a member of its family by name, or a path.
 static bool find_beside(const ModelSpec *m, const char *path, char **out, Error *e) {
-    if (!path || !m->reference || strchr(path, '/')) return copy(path, out, e);
-    *out = find_reference(m, path, e);
-    return *out != NULL;
+    bool is_path = !path || !m->reference || strchr(path, '/');
+    *out = !path ? NULL : is_path ? mem_text(path, strlen(path)) : find_reference(m, path, e);
+    return !path || *out;
 }
 
 static bool find_target(const ModelSpec *m, const char *cache, ModelFiles *f, Error *e) {
-    if (m->target) return copy(m->target, &f->target, e);
-    if (!m->reference) return find_random(m, cache, f, e);
-    f->target = find_reference(m, m->reference, e);
+    if (!m->target && !m->reference) return find_random(m, cache, f, e);
+    f->target = m->target ? mem_text(m->target, strlen(m->target)) : find_reference(m, m->reference, e);
     return f->target != NULL;
 }
 
 // --- inflated models -------------------------------------------------------------------------------------
 
-// The model in the shape, or its adapter for that; `adapter` is the small model's, NULL: the model.
+// Options to inflate the small model, or, unless NULL, its `adapter`.
 static InflateOptions inflate_options(const ModelSpec *m, const char *small, const char *adapter) {
     return (InflateOptions){.small = small, .adapter = adapter, .shape = m->inflate, .seed = m->seed};
 }
@@ -128,7 +123,7 @@ static bool inflates_draft(const ModelSpec *m) {
     return m->inflate_draft && strcmp(m->inflate_draft, INFLATE_NONE) != 0;
 }
 
-// Puts where it is, or will be, in place of *path.
+// Replaces *path by the directory where the model is or will be.
 static bool find_one(const ModelSpec *m, const char *cache, InflateOptions o, char **path, bool *unmade,
                      Inflated *what, Error *e) {
     bool there;
@@ -140,7 +135,7 @@ static bool find_one(const ModelSpec *m, const char *cache, InflateOptions o, ch
     return true;
 }
 
-// A draft that costs more than a fifth of its target is none that a paper has.
+// No paper uses a draft that costs more than a fifth of its target.
 static bool find_inflated_draft(const ModelSpec *m, const char *cache, ModelFiles *f, Error *e) {
     Inflated what;
     f->small_draft = f->draft;
@@ -235,4 +230,53 @@ void model_files_release(ModelFiles *f) {
     mem_free(f->small);
     mem_free(f->small_draft);
     *f = (ModelFiles){0};
+}
+
+// --- the cache -------------------------------------------------------------------------------------------
+
+enum { KEY_DIGITS = 20 }; // digits of the key in the directory's name; inflate_is compares them all
+
+// Waits for another process that makes it now. The lock ends with its process; its file stays.
+static int lock_directory(const char *dir, Error *e) {
+    char *path = mem_printf("%s.lock", dir);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    bool held = fd >= 0;
+    while (held && flock(fd, LOCK_EX))
+        if (errno != EINTR) held = false;
+    if (!held) error_system(e, "cannot lock '%s.lock': %s", dir, strerror(errno));
+    if (!held && fd >= 0) close(fd);
+    mem_free(path);
+    return held ? fd : -1;
+}
+
+char *inflated_find(const char *cache, const InflateOptions *o, Inflated *out, bool *there, Error *e) {
+    if (!inflate_describe(o, out, e)) return NULL;
+    char *dir = mem_printf("%s/inflated/%.*s", cache, KEY_DIGITS, out->key);
+    *there = inflate_is(dir, out->key);
+    return dir;
+}
+
+char *inflated_open(const char *cache, const InflateOptions *o, Error *e) {
+    Inflated what;
+    bool there;
+    char *dir = inflated_find(cache, o, &what, &there, e);
+    if (!dir || there) return dir;
+    InflateOptions ours = *o;
+    ours.force = true; // the lock is ours, and so is the directory
+    char *above = file_path(cache, "inflated");
+    int fd = file_make_directory(above, e) ? lock_directory(dir, e) : -1;
+    bool ok = fd >= 0 && (inflate_is(dir, what.key) || model_inflate(dir, &ours, e));
+    if (fd >= 0) close(fd);
+    mem_free(above);
+    if (ok) return dir;
+    mem_free(dir);
+    return NULL;
+}
+
+char *models_cache(const char *option) {
+    const char *above = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    bool is_set = above && above[0] == '/'; // its specification ignores relative paths
+    if (option) return option[0] ? mem_text(option, strlen(option)) : NULL;
+    if (is_set) return file_path(above, "outpace");
+    return home && file_exists(home) ? file_path(home, ".cache/outpace") : NULL;
 }

@@ -1,14 +1,20 @@
+// Invariant of open Models: adapters, heads and the draft share the target's vocabulary and live no longer
+// than the target; models_close takes whatever part is open.
 #include "harness/models/models.h"
 
+#include "engine/base/file.h"
+#include "engine/base/json.h"
 #include "engine/base/memory.h"
-#include "harness/program/shape_text.h"
-#include "harness/program/terminal.h"
+#include "engine/model/adapter.h"
+#include "engine/model/identity.h"
+#include "harness/cli/terminal.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static void tell(const Engine *engine, const char *dir) {
+static void warn(const Engine *engine, const char *dir) {
     const Session *s = &engine->session;
     shape_warn(&engine->model, dir);
     if (engine->fits)
@@ -17,7 +23,7 @@ static void tell(const Engine *engine, const char *dir) {
                 SHOWN(s->name), s->context, s->shape.context, engine->fits);
 }
 
-// Where the draft goes.
+// The device that the draft runs on.
 static const char *draft_device(const ModelChoice *c) {
     const char *last = c->device;
     for (const char *p = c->device; p && *p; p++)
@@ -25,8 +31,8 @@ static const char *draft_device(const ModelChoice *c) {
     return c->draft_device ? c->draft_device : last;
 }
 
-// The models beside the target.
-static bool open_beside(Models *m, const ModelChoice *c, const EngineOptions *target, Error *e) {
+// Opens the draft, the heads and the adapter.
+static bool open_others(Models *m, const ModelChoice *c, const EngineOptions *target, Error *e) {
     EngineOptions options = *target, draft;
     options.beside = &m->target;
     if (m->target.fits) options.backend.context = m->target.session.context;
@@ -34,7 +40,7 @@ static bool open_beside(Models *m, const ModelChoice *c, const EngineOptions *ta
     draft.device = draft_device(c);
     if (c->draft && !engine_open(&m->draft, c->draft, &draft, &m->draft_memory, e))
         return error_within(e, "--draft '%s'", c->draft);
-    if (c->draft) tell(&m->draft, c->draft);
+    if (c->draft) warn(&m->draft, c->draft);
     m->has_draft = c->draft != NULL;
     if (c->draft && !engine_same_vocabulary(&m->target, &m->draft, e)) return false;
     if (c->heads && !engine_open_adapter(&m->heads, &m->target, c->heads, &options, &m->heads_memory, e))
@@ -65,13 +71,14 @@ bool models_open(Models *m, const ModelChoice *c, Error *e) {
     if (c->context > m->target.model.shape.context)
         fprintf(stderr, "warning: --context %d is cut to %d, all that '%s' holds\n", c->context,
                 m->target.model.shape.context, SHOWN(c->target));
-    tell(&m->target, c->target);
-    if (facts_cache(c->cache, &m->cache, e) && open_beside(m, c, &options, e)) return true;
+    warn(&m->target, c->target);
+    m->cache = models_cache(c->cache);
+    if (open_others(m, c, &options, e)) return true;
     models_close(m);
     return false;
 }
 
-static bool rehearse_beside(Models *m, const ModelChoice *c, const DescribedModels *d, Error *e) {
+static bool rehearse_others(Models *m, const ModelChoice *c, const DescribedModels *d, Error *e) {
     EngineOptions options = engine_options(c);
     options.beside = &m->target;
     options.device = draft_device(c);
@@ -92,7 +99,7 @@ bool models_rehearse(Models *m, const ModelChoice *c, const DescribedModels *d, 
     if (!engine_rehearse(&m->target, c->target, d->target, &options, e)) return false;
     m->facts = (EngineFacts){&m->target, c->target};
     m->target.tokenizer = d->tokenizer;
-    if (rehearse_beside(m, c, d, e)) return true;
+    if (rehearse_others(m, c, d, e)) return true;
     models_end_rehearsal(m);
     return false;
 }
@@ -111,8 +118,8 @@ void models_close(Models *m) {
     *m = (Models){.has_draft = false};
 }
 
-// Without a cache a method runs all the same.
-static void tell_unkept(const void *models, const Error *why) {
+// A method runs without a cache, too.
+static void warn_unkept(const void *models, const Error *why) {
     (void)models;
     fprintf(stderr, "%swarning: a table made of the model is not kept, and is made again next time: %s\n",
             isatty(STDERR_FILENO) ? "\r\033[K" : "",
@@ -131,7 +138,7 @@ MethodEnv models_env(Models *m, const Sampling *sampling, uint64_t seed, bool ig
                        .eos_count = ignore_eos ? 0 : m->target.model.eos_count,
                        .facts = facts_of(&m->facts),
                        .cache = m->cache,
-                       .unkept = m->must_keep ? NULL : tell_unkept,
+                       .unkept = m->must_keep ? NULL : warn_unkept,
                        .progress = m->progress};
 }
 
@@ -140,4 +147,96 @@ void models_give_heads(Models *m, MethodEnv *env) {
     env->adapters = m->heads.sessions;
     env->adapter_count = m->heads.count;
     env->adapter_layer = m->heads.adapter.kind.exit_layer;
+}
+
+// --- facts -----------------------------------------------------------------------------------------------
+
+static bool identify_engine(const void *self, char out[SHA256_TEXT], Error *e) {
+    const EngineFacts *of = self;
+    return model_identity(&of->engine->model, of->dir, out, e);
+}
+
+static void embedding(const void *self, EmbeddingKind kind, int token, float *row) {
+    const Model *m = &((const EngineFacts *)self)->engine->model;
+    const Tensor *t = kind == EMBEDDING_INPUT ? &m->embedding : &m->head;
+    const unsigned char *from =
+        (const unsigned char *)t->data + (size_t)token * (size_t)t->columns * dtype_size(t->dtype);
+    for (int i = 0; i < t->columns; i++) row[i] = dtype_load(t->dtype, from, (size_t)i);
+}
+
+TargetFacts facts_of(const EngineFacts *of) {
+    const Model *m = &of->engine->model;
+    TargetFacts facts = {.self = of, .identify = identify_engine};
+    if (m->embedding.data && m->head.data) facts.embedding = embedding;
+    if (of->engine->tokenizer) facts.prefix = tokenizer_prefix(of->engine->tokenizer, &facts.prefix_count);
+    else if (m->bos >= 0) {
+        facts.prefix = &m->bos;
+        facts.prefix_count = 1;
+    }
+    return facts;
+}
+
+// --- shapes ----------------------------------------------------------------------------------------------
+
+static void add_shape_part(json_t *parts, const char *name, const Adapter *a) {
+    size_t parameters = a ? adapter_parameters(a) : 0;
+    if (!parameters) return;
+    json_t *part = json_pack("{s:s, s:I}", "variant", adapter_variant_name(a->kind.variant), "parameters",
+                             (json_int_t)parameters);
+    if (a->trained > 0) json_object_set_new(part, "trained_tokens", json_integer(a->trained));
+    json_object_set_new(parts, name, part);
+}
+
+char *shape_text(const Shape *s, const Adapter *adapter, const Adapter *heads) {
+    json_t *parts = json_object();
+    add_shape_part(parts, "adapter", adapter);
+    add_shape_part(parts, "heads", heads);
+    json_t *o =
+        json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "layers", s->layers, "width", s->width,
+                  "heads", s->heads, "kv_heads", s->kv_heads, "head_dim", s->head_dim, "mlp_width",
+                  s->mlp_width, "vocab", s->vocab, "context", s->context, "window", s->window);
+    if (json_object_size(parts)) json_object_set(o, "parts", parts);
+    json_decref(parts);
+    char *text = json_text(o, JSON_COMPACT);
+    json_decref(o);
+    return text;
+}
+
+void shape_warn(const Model *m, const char *name) {
+    if (m->unused_layers)
+        fprintf(
+            stderr,
+            "warning: '%s' has %d layers, as its config.json says; the %d behind them in its files are left "
+            "out\n",
+            SHOWN(name), m->shape.layers, m->unused_layers);
+}
+
+// --- hashes ----------------------------------------------------------------------------------------------
+
+bool content_adapter(const Model *target, const char *dir, char out[SHA256_TEXT], Error *e) {
+    Adapter adapter;
+    if (!adapter_open(&adapter, target, dir, e)) return false;
+    Model file = {.shards = &adapter.file, .shard_count = 1};
+    bool ok = model_identity(&file, dir, out, e);
+    adapter_close(&adapter);
+    return ok;
+}
+
+bool content_model(const char *dir, bool weights, char out[SHA256_TEXT], Error *e) {
+    Model m;
+    if (!(weights ? model_open(&m, dir, e) : model_open_config(&m, dir, e))) return false;
+    bool ok = model_identity(&m, dir, out, e);
+    model_close(&m);
+    return ok;
+}
+
+bool content_tokenizer(const char *dir, char out[SHA256_TEXT], Error *e) {
+    char *path = file_path(dir, "tokenizer.json");
+    if (!file_exists(path)) {
+        mem_free(path);
+        path = file_path(dir, "tokenizer.model");
+    }
+    bool ok = sha256_file(path, out, e);
+    mem_free(path);
+    return ok;
 }

@@ -1,18 +1,79 @@
-// The models of one run, opened together: the target, and beside it what a method may need.
+// The models of a run or a command: where they are, how they are made and opened, and what identifies them.
+//
+//      ModelSpec (config)  --model_files_find-->  ModelFiles (directories; described, until they are made)
+//      ModelChoice         --models_open------->  Models (target, draft, adapters, open)
+//      Models              --models_env-------->  MethodEnv, which methods are opened with
 #pragma once
+#include "engine/decode/method.h"
 #include "engine/engine.h"
-#include "harness/models/facts.h"
+#include "engine/model/adapter.h"
+#include "engine/model/inflate.h"
+#include "engine/text/tokenizer.h"
+#include "harness/config/experiment.h"
 
-// What a command line or a config says of them; NULL or 0 where it says nothing.
+// --- directories
+
+// Directories as written, members of the reference family, and random or inflated models, which are made once
+// and kept in the cache.
+typedef struct ModelFiles {
+    char *target, *draft, *adapter, *heads; // directories; NULL: none
+    bool unmade;                            // target, and with it adapter and heads, are still to be made
+    bool draft_unmade;                      // so is the draft; implies `unmade`
+    Model model, draft_model;               // descriptions of unmade ones: without weights
+    AdapterKind adapter_kind, heads_kind;
+    char *small;       // the model that an inflated one is made from; they share a tokenizer
+    char *small_draft; // likewise of its draft; NULL: no draft, or the draft as it is
+} ModelFiles;
+
+// Makes nothing. cache: a directory for models to be made; NULL: none. False with e filled, and out empty.
+bool model_files_find(const ModelSpec *m, const char *cache, ModelFiles *out, Error *e);
+void model_files_release(ModelFiles *f); // takes an empty one
+
+// Makes the unmade models.
+bool model_files_make(const ModelSpec *m, const char *cache, ModelFiles *f, const Progress *progress,
+                      Error *e);
+
+// The target's, for tokenizer_close; NULL with e filled.
+Tokenizer *model_files_tokenizer(const ModelFiles *f, Error *e);
+
+// Inflated models in the cache, found by what they are made of:
+//
+//      CACHE/inflated/KEY/     the model, or one of its adapters (engine/model/inflate.h)
+//      CACHE/inflated/KEY.lock locked while it is made: a second run waits, then finds it
+//
+// Describes what model_inflate(o) would write and returns where, a path for mem_free; *there: it is complete.
+// Writes nothing. NULL with e filled.
+char *inflated_find(const char *cache, const InflateOptions *o, Inflated *out, bool *there, Error *e);
+char *inflated_open(const char *cache, const InflateOptions *o, Error *e); // makes it unless it is there
+
+// The row of --cache in a command's options.
+#define CACHE_OPTION(at)                                                                                 \
+    {                                                                                                    \
+        "cache", ARG_WORD, at, .help = "keeps what is made of a model once; '' keeps nothing",           \
+                               .value = "DIR", .fallback = "$XDG_CACHE_HOME/outpace or ~/.cache/outpace" \
+    }
+
+// The cache's directory, for mem_free: `option` if given ("" is none), else outpace/ under $XDG_CACHE_HOME or
+// ~/.cache, provided that $HOME is a directory. NULL: there is none.
+char *models_cache(const char *option);
+
+// --- open models
+
+// NULL or 0 where the command line or the config is silent.
 typedef struct ModelChoice {
     const char *target, *draft, *adapter; // directories; adapter: an adapter or heads
-    const char *heads;                    // where there are both
+    const char *heads;                    // if there are both
     const char *draft_device;             // NULL: the target's, of several cards the last
     const char *device, *window, *attention, *weights, *compute, *math, *isa;
     int context, threads;
-    const char *cache; // see facts_cache
+    const char *cache; // see models_cache
     Progress progress; // of opening them, and of all that they and their methods run
 } ModelChoice;
+
+typedef struct EngineFacts {
+    const Engine *engine;
+    const char *dir; // that the engine was opened from
+} EngineFacts;
 
 typedef struct Models {
     Engine target, draft;
@@ -20,7 +81,7 @@ typedef struct Models {
     EngineMemory memory, draft_memory, adapter_memory, heads_memory;
     EngineFacts facts;
     char *cache;    // NULL: none
-    bool must_keep; // the cache was asked for: it is an error where it cannot be used
+    bool must_keep; // the cache was asked for: a method that cannot write to it fails
     Progress progress;
     bool has_draft;
 } Models;
@@ -41,8 +102,23 @@ typedef struct DescribedModels {
 bool models_rehearse(Models *m, const ModelChoice *choice, const DescribedModels *d, Error *e);
 void models_end_rehearsal(Models *m);
 
-// What a method is opened with; it uses m.
+// What a method is opened with; it uses m. models_give_heads replaces the adapter by the heads, if there are
+// any, for a method that needs them.
 MethodEnv models_env(Models *m, const Sampling *sampling, uint64_t seed, bool ignore_eos);
-
-// Heads in place of the adapter, for a method that needs them; where there are none, nothing changes.
 void models_give_heads(Models *m, MethodEnv *env);
+
+// --- descriptions and hashes
+
+// Facts about the target besides its outputs. `of` outlives the result.
+TargetFacts facts_of(const EngineFacts *of);
+
+// A JSON object for the store, for mem_free: what the prices of steps and the cache's size depend on, and in
+// "parts" the parameters of adapter and heads and the tokens they were trained on (empty or NULL: none).
+char *shape_text(const Shape *s, const Adapter *adapter, const Adapter *heads);
+
+// Warns on stderr if a model's files hold more layers than its config.json names.
+void shape_warn(const Model *m, const char *name);
+
+bool content_model(const char *dir, bool weights, char out[SHA256_TEXT], Error *e); // else config.json only
+bool content_adapter(const Model *target, const char *dir, char out[SHA256_TEXT], Error *e);
+bool content_tokenizer(const char *dir, char out[SHA256_TEXT], Error *e);

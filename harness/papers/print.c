@@ -2,7 +2,7 @@
 #include "harness/papers/print.h"
 
 #include "engine/base/json.h"
-#include "harness/program/terminal.h"
+#include "harness/cli/terminal.h"
 #include "plots/letters.h"
 #include "plots/page.h"
 

@@ -1,6 +1,9 @@
-// A conversation: what the user says turn by turn, and what one method replied. Each turn's prompt is all
-// that was said before it, in the method's own words.
+// Conversations, and the stop strings that end a reply.
+//
+// Each turn's prompt is the whole conversation so far: the user's turns and the method's own replies.
 #pragma once
+#include "engine/base/args.h"
+#include "engine/base/text.h"
 #include "engine/text/template.h"
 #include "engine/text/tokenizer.h"
 
@@ -16,10 +19,25 @@ typedef struct Conversation {
 
 void conversation_begin(Conversation *c, const Tokenizer *tokenizer, const Template *t);
 
-// What the user says next, at most CONVERSATION_TURNS times. Appends the prompt's ids to out.
+// Adds a user's turn, at most CONVERSATION_TURNS times, and appends the prompt's ids to out.
 bool conversation_ask(Conversation *c, const char *user, IdList *out, Error *e);
 
-// What the method replied.
+// Adds the method's reply to the last turn.
 bool conversation_reply(Conversation *c, const int *ids, int count, Error *e);
 
 void conversation_release(Conversation *c); // takes an empty one
+
+// Finds stop strings in a stream: text is held back only while it could still become one.
+typedef struct StopFilter {
+    const Words *stops; // none of them empty
+    Text held;
+} StopFilter;
+
+// Takes more text; appends to out what is safe to show. Returns true once a stop string is complete: out then
+// ends before it, and no more text may be given. How the text is cut into pieces makes no difference.
+bool stop_feed(StopFilter *f, const char *text, size_t n, Text *out);
+
+// Appends the text that is still held: the stream has ended without a stop string.
+void stop_flush(StopFilter *f, Text *out);
+
+void stop_release(StopFilter *f);

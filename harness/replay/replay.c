@@ -1,13 +1,197 @@
+// The real loop, methods and verifier, on a backend that follows a given text (Script). At a node whose path
+// is the text's own, the next token is the text's. What a model would output after any other path is unknown:
+// there the backend outputs token 0, which the verifier never reads, and a method must not. Logits, hidden
+// states and bigrams are refused, so that a method that needs a model fails with a clear error.
 #include "harness/replay/replay.h"
 
 #include "engine/base/memory.h"
 #include "engine/decode/decode.h"
+#include "engine/decode/ngram_pool.h"
 #include "harness/prompts/conversation.h"
-#include "harness/replay/replay_pool.h"
-#include "harness/replay/script.h"
 
 #include <math.h>
 #include <string.h>
+
+// --- the text as a model ---------------------------------------------------------------------------------
+
+typedef struct Script {
+    const int *tokens;
+    int count;
+    int next[TREE_MAX_NODES]; // the token after node i; OFF: its path is not the text's
+} Script;
+
+enum { OFF = -1 };
+
+static bool on_path(const Script *s, const Tree *t, int node) {
+    int position = tree_position(t, node), parent = t->parent[node];
+    return position < s->count && t->token[node] == s->tokens[position] &&
+           (parent == TREE_NONE || s->next[parent] != OFF);
+}
+
+static bool script_run(void *self, const StepRun *run, Error *e) {
+    Script *s = self;
+    (void)e;
+    for (int i = run->first; i < run->last; i++) {
+        int after = tree_position(run->tree, i) + 1;
+        s->next[i] = !on_path(s, run->tree, i) ? OFF : after < s->count ? s->tokens[after] : 0;
+    }
+    return true;
+}
+
+static bool refuse(const char *what, Error *e) {
+    return error_input(e, "the method asks a model for %s; replay has only text", what);
+}
+
+static bool script_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
+    const Script *s = self;
+    if (want & ~(unsigned)HEAD_ARGMAX) return refuse("its distribution", e);
+    for (int i = 0; i < count; i++) out->argmax[i] = s->next[nodes[i]] == OFF ? 0 : s->next[nodes[i]];
+    return true;
+}
+
+static bool script_get_hidden(void *self, const int *nodes, int count, HiddenKind kind, float *rows,
+                              Error *e) {
+    (void)self, (void)nodes, (void)count, (void)kind, (void)rows;
+    return refuse("hidden states", e);
+}
+
+static bool script_set_hidden(void *self, int first, int count, const float *rows, Error *e) {
+    (void)self, (void)first, (void)count, (void)rows;
+    return refuse("hidden states", e);
+}
+
+static bool script_commit(void *self, const int *nodes, const int *slots, int count, Error *e) {
+    (void)self, (void)nodes, (void)slots, (void)count, (void)e;
+    return true;
+}
+
+static void script_reset(void *self) { (void)self; }
+
+static void script_report(const void *self, BackendReport *out) {
+    (void)self;
+    *out = (BackendReport){.name = "script", .device = "none", .isa = "none"};
+}
+
+static void script_close(void *self) { mem_free(self); }
+
+static const Backend SCRIPT = {.name = "script",
+                               .run = script_run,
+                               .head = script_head,
+                               .get_hidden = script_get_hidden,
+                               .set_hidden = script_set_hidden,
+                               .commit = script_commit,
+                               .reset = script_reset,
+                               .report = script_report,
+                               .close = script_close};
+
+// Opens the session, which owns the script; context: positions that it holds.
+static Script *script_open(Session *session, int vocab, int context) {
+    Shape shape = {.input = INPUT_TOKENS, .layers = 1, .width = 1};
+    shape.vocab = shape.real_vocab = vocab;
+    shape.context = context;
+    BackendOptions o = {.max_nodes = TREE_MAX_NODES};
+    Script *s = mem_new(1, sizeof *s);
+    session_init(session, &SCRIPT, s, &shape, &o);
+    return s;
+}
+
+// --- Ouroboros' pool of phrases without its draft model --------------------------------------------------
+
+// A text can fill the pool only with itself; a replay measures how much of an answer is found there. Every
+// beta tokens of prompt and answer become a phrase as soon as they are known; the K newest phrases that begin
+// with the last token are tried, as Ouroboros tries them after a draft (section 2.4).
+
+static const char NAME[] = "ouroboros-pool";
+
+typedef struct PoolParams {
+    int K, beta, W;
+    bool warm;
+} PoolParams;
+
+#define AT(name) offsetof(PoolParams, name)
+static const Arg PARAMS[] = {
+    {"K", ARG_INT, AT(K), 1, 256, "20", .help = "phrases tried, at most"},
+    {"beta", ARG_INT, AT(beta), 2, 32, "7", .help = "tokens of a phrase"},
+    {"W", ARG_INT, AT(W), 1, 1024, "20", .help = "phrases kept under a token"},
+    {"warm", ARG_FLAG, AT(warm), .fallback = "off", .help = "keep the phrases from text to text"},
+};
+#undef AT
+
+typedef struct PoolReplay {
+    PoolParams p;
+    NgramPool pool;
+    int last; // the sequence's last token
+} PoolReplay;
+
+static void pool_close(void *self) {
+    PoolReplay *r = self;
+    if (!r) return;
+    ngram_pool_release(&r->pool);
+    mem_free(r);
+}
+
+static void *pool_open(const MethodEnv *env, const void *values, Error *e) {
+    PoolReplay *r = mem_new(1, sizeof *r);
+    r->p = *(const PoolParams *)values;
+    if (ngram_pool_init(&r->pool, env->target->shape.vocab, r->p.beta - 1, r->p.W, POOL_LRU, e)) return r;
+    pool_close(r);
+    return NULL;
+}
+
+// Phrases that end after `from` tokens of the sequence, and by its end.
+static void learn(PoolReplay *r, const int *sequence, int from, int length) {
+    int beta = r->p.beta;
+    for (int end = from > beta - 1 ? from + 1 : beta; end <= length; end++)
+        ngram_pool_insert(&r->pool, sequence[end - beta], sequence + end - beta + 1);
+    r->last = sequence[length - 1];
+}
+
+static bool pool_begin(void *self, const Prompt *prompt, Error *e) {
+    PoolReplay *r = self;
+    (void)e;
+    if (!r->p.warm) ngram_pool_clear(&r->pool);
+    learn(r, prompt->tokens, 0, prompt->count);
+    return true;
+}
+
+static bool pool_propose(void *self, Tree *tree, Error *e) {
+    PoolReplay *r = self;
+    int count = ngram_pool_count(&r->pool, r->last), root = tree_row(tree);
+    (void)e;
+    for (int i = 0; i < count && i < r->p.K; i++)
+        tree_chain(tree, root, ngram_pool_tuple(&r->pool, r->last, i), r->pool.width, NULL);
+    return true;
+}
+
+static bool pool_observe(void *self, const Observation *seen, Error *e) {
+    (void)e;
+    learn(self, seen->sequence, seen->length - seen->emitted_count, seen->length);
+    return true;
+}
+
+static const MethodInfo INFO = {.name = NAME,
+                                .summary = "Ouroboros' phrases without its draft model",
+                                .params = PARAMS,
+                                .param_count = sizeof PARAMS / sizeof *PARAMS,
+                                .param_size = sizeof(PoolParams),
+                                .open = pool_open,
+                                .begin = pool_begin,
+                                .propose = pool_propose,
+                                .observe = pool_observe,
+                                .close = pool_close};
+
+// Opens the pool as method_open opens other methods; for method_close.
+static bool open_pool(Method *m, const char *text, const MethodEnv *env, Error *e) {
+    size_t n = strcspn(text, ":");
+    *m = (Method){.info = &INFO, .values = mem_new(1, INFO.param_size)};
+    args_defaults(PARAMS, INFO.param_count, m->values);
+    if (args_parse(PARAMS, INFO.param_count, m->values, text[n] ? text + n + 1 : "", e) &&
+        (m->self = pool_open(env, m->values, e)))
+        return true;
+    error_within(e, "method '%s'", NAME);
+    method_close(m);
+    return false;
+}
 
 // --- texts -----------------------------------------------------------------------------------------------
 
@@ -21,10 +205,8 @@ static bool add_text(ReplayTexts *out, const IdList *prompt, const IdList *answe
                      Error *e) {
     size_t count = prompt->count + answer->count;
     if (count > (size_t)1 << 24) return error_input(e, "a text of %zu tokens is too long to replay", count);
-    if (!mem_grow((void **)&out->texts, &out->capacity, out->count + 1, sizeof *out->texts))
-        return error_system(e, "out of memory for answers");
-    int *ids = mem_alloc(count, sizeof *ids);
-    if (!ids) return error_system(e, "out of memory for answers");
+    mem_grow(&out->texts, &out->capacity, out->count + 1, sizeof *out->texts);
+    int *ids = mem_new(count, sizeof *ids);
     memcpy(ids, prompt->ids, prompt->count * sizeof *ids);
     memcpy(ids + prompt->count, answer->ids, answer->count * sizeof *ids);
     out->texts[out->count++] = (ReplayText){ids, (int)prompt->count, (int)count, task};
@@ -33,7 +215,7 @@ static bool add_text(ReplayTexts *out, const IdList *prompt, const IdList *answe
     return true;
 }
 
-// One turn; *answered becomes false where there is nothing to replay, nor to go on from.
+// Adds one turn; *answered becomes false if it has no answer: the conversation ends there.
 static bool add_turn(ReplayTexts *out, Conversation *c, const DatasetPrompt *p, int turn, bool *answered,
                      Error *e) {
     IdList prompt = {0}, answer = {0};
@@ -109,8 +291,7 @@ static bool replay_text(Session *target, Method *method, const ReplayText *text,
     return same || error_system(e, "text %zu came out as another text", i + 1);
 }
 
-// Off the path of the given text nothing is known of what a model would say, so a method that reads that
-// cannot be replayed, by itself or in a mix.
+// A method that reads the model's outputs off the text's path cannot be replayed, by itself or in a mix.
 static bool needs_only_text(const char *text, const Method *m, Error *e) {
     static const char *const NAMES[] = {"autoregressive", "prompt-lookup", "ngrammys", "rest", "mix"};
     bool mix = strcmp(m->info->name, "mix") == 0;
@@ -120,7 +301,7 @@ static bool needs_only_text(const char *text, const Method *m, Error *e) {
         for (k = 0; k < names && strcmp(table[i]->name, NAMES[k]) != 0; k++) {}
         if (k == names && (mix ? strstr(text, table[i]->name) != NULL : table[i] == m->info))
             return error_input(e,
-                               "'%s' looks at what the model says; replay has only text, for "
+                               "'%s' reads the model's outputs; replay has only text, for "
                                "prompt-lookup, ngrammys with strategy=context, rest, mixes of them, and "
                                "ouroboros-pool",
                                table[i]->name);
@@ -129,7 +310,8 @@ static bool needs_only_text(const char *text, const Method *m, Error *e) {
 }
 
 static bool open_method(Method *m, const char *text, const MethodEnv *env, Error *e) {
-    if (replay_pool_is_meant(text)) return replay_pool_open(m, text, env, e);
+    if (strcspn(text, ":") == sizeof NAME - 1 && strncmp(text, NAME, sizeof NAME - 1) == 0)
+        return open_pool(m, text, env, e);
     return method_open(m, text, env, e) && needs_only_text(text, m, e);
 }
 
@@ -137,7 +319,8 @@ static bool replay_all(const ReplayTexts *texts, Session *target, Script *script
                        Replay *out, Error *e) {
     double from = clock_now(clock);
     for (size_t i = 0; i < texts->count; i++) {
-        script_set(script, texts->texts[i].ids, texts->texts[i].count);
+        script->tokens = texts->texts[i].ids;
+        script->count = texts->texts[i].count;
         if (!replay_text(target, method, &texts->texts[i], out, i, e)) return false;
     }
     out->seconds = clock_now(clock) - from;
@@ -146,13 +329,11 @@ static bool replay_all(const ReplayTexts *texts, Session *target, Script *script
 
 bool replay_run(const ReplayTexts *texts, const char *method, Clock clock, Replay *out, Error *e) {
     Session target = {0};
-    Script *script;
     Method m = {0};
-    *out = (Replay){.tokens = mem_alloc(texts->count, sizeof(double)),
-                    .steps = mem_alloc(texts->count, sizeof(double))};
-    if (!out->tokens || !out->steps) return error_system(e, "out of memory");
-    // A step's guesses may stand after the text's end.
-    if (!script_open(&target, &script, texts->vocab, texts->longest + TREE_MAX_NODES, e)) return false;
+    *out = (Replay){.tokens = mem_new(texts->count, sizeof(double)),
+                    .steps = mem_new(texts->count, sizeof(double))};
+    // A step's guesses may reach past the text's end.
+    Script *script = script_open(&target, texts->vocab, texts->longest + TREE_MAX_NODES);
     MethodEnv env = {.target = &target};
     bool ok = open_method(&m, method, &env, e) && replay_all(texts, &target, script, &m, clock, out, e);
     method_close(&m);

@@ -1,18 +1,17 @@
+// Invariant: while a ledger is open, every point, prompt and dataset of its inputs has a row, and `points`,
+// `prompts` and `datasets` hold the ids. Opening, also of a run that continues, writes those rows in one
+// transaction.
 #include "harness/run/ledger.h"
 
 #include "engine/base/memory.h"
-#include "harness/machine/environment.h"
-#include "harness/machine/gauges.h"
+#include "harness/cli/signals.h"
+#include "harness/cli/version.h"
 #include "harness/config/point_name.h"
-#include "harness/program/interrupt.h"
-#include "harness/program/shape_text.h"
-#include "harness/program/version.h"
 #include "results/rows.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
-
-static bool out_of_memory(Error *e) { return error_system(e, "out of memory for a run's record"); }
 
 // --- the run ---------------------------------------------------------------------------------------------
 
@@ -40,19 +39,15 @@ static bool open_run(Ledger *l, const LedgerStart *start, Error *e) {
            store_claim(l->store, l->run, e);
 }
 
-// The GPUs that points run on.
-static void list_gpus(const Inputs *in, Text *list) {
-    for (int i = 0; i < in->schedule->setup_count; i++)
-        engine_list_gpus(in->schedule->setups[i].settings->device, list);
-    for (int i = 0; i < in->experiment->model_count; i++)
-        if (in->experiment->models[i].draft_device)
-            engine_list_gpus(in->experiment->models[i].draft_device, list);
-}
-
 static bool open_attempt(Ledger *l, const LedgerStart *start, Error *e) {
     Environment v;
-    list_gpus(l->inputs, &l->gpus);
-    if (!environment_open(&v, start->machine, l->gpus.length ? text_get(&l->gpus) : NULL, e)) return false;
+    const Inputs *in = l->inputs;
+    for (int i = 0; i < in->schedule->setup_count; i++)
+        engine_list_gpus(in->schedule->setups[i].settings->device, &l->gpus);
+    for (int i = 0; i < in->experiment->model_count; i++)
+        if (in->experiment->models[i].draft_device)
+            engine_list_gpus(in->experiment->models[i].draft_device, &l->gpus);
+    environment_open(&v, start->machine, l->gpus.length ? text_get(&l->gpus) : NULL);
     bool ok = store_attempt(l->store, l->run, start->argc, start->argv, &v.on, &l->attempt, e);
     environment_release(&v);
     return ok;
@@ -76,7 +71,8 @@ static bool add_reading(Ledger *l, const char *moment, const Machine *m, Error *
     return ok;
 }
 
-// --- what it measures ------------------------------------------------------------------------------------
+// --- what a run measures
+// ------------------------------------------------------------------------------------
 
 static bool add_models(Ledger *l, Error *e) {
     const Experiment *x = l->inputs->experiment;
@@ -97,38 +93,32 @@ static bool add_models(Ledger *l, Error *e) {
     return true;
 }
 
-static bool add_prompt(Ledger *l, int64_t dataset, const DatasetPrompt *p, int number, int64_t *ids,
-                       Error *e) {
-    for (int turn = 0; turn < p->turn_count; turn++) {
-        StorePrompt row = {
-            .dataset = dataset, .number = number, .turn = turn, .name = p->id, .task = p->task};
-        if (!store_prompt(l->store, &row, &ids[turn], e)) return false;
-    }
-    return true;
-}
-
 static bool add_datasets(Ledger *l, Error *e) {
     const Experiment *x = l->inputs->experiment;
     for (int i = 0; i < x->dataset_count; i++) {
         const Dataset *d = &l->inputs->datasets[i];
         StoreDataset row = {
             .name = x->datasets[i].name, .hash = d->named_sha256, .path = x->datasets[i].path};
-        size_t cells;
-        if (!size_mul(d->count, CONVERSATION_TURNS, &cells)) return out_of_memory(e);
-        l->prompts[i] = mem_alloc(cells, sizeof **l->prompts);
-        if (!l->prompts[i]) return out_of_memory(e);
+        l->prompts[i] = mem_new(d->count, CONVERSATION_TURNS * sizeof **l->prompts);
         if (!store_dataset(l->store, &row, &l->datasets[i], e)) return false;
         for (size_t k = 0; k < d->count; k++)
-            if (!add_prompt(l, l->datasets[i], &d->prompts[k], (int)k, l->prompts[i] + k * CONVERSATION_TURNS,
-                            e))
-                return false;
+            for (int turn = 0; turn < d->prompts[k].turn_count; turn++) {
+                StorePrompt prompt = {.dataset = l->datasets[i],
+                                      .number = (int)k,
+                                      .turn = turn,
+                                      .name = d->prompts[k].id,
+                                      .task = d->prompts[k].task};
+                if (!store_prompt(l->store, &prompt, &l->prompts[i][k * CONVERSATION_TURNS + (size_t)turn],
+                                  e))
+                    return false;
+            }
     }
     return true;
 }
 
-static int64_t id_of(const Ledger *l, int point) { return point < 0 ? 0 : l->points[point]; }
-
-bool ledger_baseline(Ledger *l, int number, int baseline, int same_path, Error *e) {
+// Stores a point, or renames its baselines: the point that it is compared with, and the one with the same
+// settings; -1: none.
+static bool put_point(Ledger *l, int number, int baseline, int same_path, Error *e) {
     const Point *p = &l->inputs->schedule->points[number];
     PointName name;
     if (!point_name(l->inputs->experiment, p, &name)) return false;
@@ -143,8 +133,8 @@ bool ledger_baseline(Ledger *l, int number, int baseline, int same_path, Error *
                       .label = text_get(&name.label),
                       .skipped = inputs_refusal(l->inputs, number),
                       .temperature = p->settings.temperature,
-                      .baseline = id_of(l, baseline),
-                      .same_path = id_of(l, same_path),
+                      .baseline = baseline < 0 ? 0 : l->points[baseline],
+                      .same_path = same_path < 0 ? 0 : l->points[same_path],
                       .params = name.params,
                       .param_count = name.param_count};
     bool ok = store_point(l->store, l->run, &row, &l->points[number], e);
@@ -152,13 +142,13 @@ bool ledger_baseline(Ledger *l, int number, int baseline, int same_path, Error *
     return ok;
 }
 
-// A group's baseline first: the others name it.
+// A group's baseline goes first: the others refer to it.
 static bool add_group(Ledger *l, const Group *g, Error *e) {
     const Schedule *s = l->inputs->schedule;
     int base = s->members[g->baseline];
-    if (!ledger_baseline(l, base, -1, -1, e)) return false;
+    if (!put_point(l, base, -1, -1, e)) return false;
     for (int i = g->first; i < g->first + g->count; i++)
-        if (i != g->baseline && !ledger_baseline(l, s->members[i], base, base, e)) return false;
+        if (i != g->baseline && !put_point(l, s->members[i], base, base, e)) return false;
     return true;
 }
 
@@ -174,8 +164,7 @@ static bool add_all(Ledger *l, const LedgerStart *start, Error *e) {
 
 bool ledger_open(Ledger *l, const Inputs *in, const LedgerStart *start, Error *e) {
     *l = (Ledger){.inputs = in};
-    l->points = mem_alloc((size_t)in->schedule->point_count, sizeof *l->points);
-    if (!l->points) return out_of_memory(e);
+    l->points = mem_new((size_t)in->schedule->point_count, sizeof *l->points);
     l->store = store_open(start->store, STORE_WRITE, &interrupt_patience, e);
     if (l->store && store_begin(l->store, e) && add_all(l, start, e) && store_commit(l->store, e))
         return true;
@@ -203,7 +192,7 @@ void ledger_close(Ledger *l) {
     *l = (Ledger){0};
 }
 
-// --- what goes wrong, what it cost once ------------------------------------------------------------------
+// --- failures, one-off costs, outliers ------------------------------------------------------------------
 
 bool ledger_failure(Ledger *l, int point, const char *message, Error *e) {
     return store_failure(l->store, l->attempt, l->points[point], 0, -1, message, e);
@@ -214,6 +203,7 @@ bool ledger_one_off(Ledger *l, int point, double seconds, Error *e) {
 }
 
 static bool flag_outlier(Ledger *l, const LedgerOutlier *o, Error *e) {
+    assert(l->prompts[o->dataset]);
     const int64_t *turns = l->prompts[o->dataset] + (size_t)o->prompt * CONVERSATION_TURNS;
     for (int i = 0; i < CONVERSATION_TURNS && turns[i]; i++)
         if (!store_flag(l->store, l->points[o->point], o->pass, turns[i], FLAG_OUTLIER, e)) return false;
@@ -227,6 +217,56 @@ bool ledger_outliers(Ledger *l, const LedgerOutlier *list, size_t count, Error *
     for (size_t i = 0; ok && i < count; i++) ok = flag_outlier(l, &list[i], e);
     ok = ok && store_commit(l->store, e);
     if (!ok) store_rollback(l->store);
+    return ok;
+}
+
+// --- baselines --------------------------------------------------------------------------------------------
+
+// Whether two groups' baselines make the same output. Threads, math and the place of weights may differ.
+static bool same_question(const Schedule *s, const Group *a, const Group *b) {
+    const Point *p = &s->points[s->members[a->baseline]], *q = &s->points[s->members[b->baseline]];
+    const Settings *x = &p->settings, *y = &q->settings;
+    return p->model == q->model && p->dataset == q->dataset && a->warm == b->warm &&
+           strcmp(x->device, y->device) == 0 && x->compute == y->compute &&
+           x->sliding_window == y->sliding_window && x->attention == y->attention &&
+           schedule_same_output(x, y);
+}
+
+// Seconds per token over all samples; INFINITY if there are none.
+static bool read_pace(Ledger *l, int point, double *out, Error *e) {
+    Rows *r = rows_open(l->store, "SELECT sum(decode_ns), sum(tokens) FROM sample WHERE point_id = ?1", e);
+    if (!r) return false;
+    rows_bind_int(r, 1, l->points[point]);
+    bool any = rows_next(r) && rows_real(r, 1) > 0;
+    *out = any ? rows_real(r, 0) / rows_real(r, 1) : INFINITY;
+    return rows_end(r, true, e);
+}
+
+static bool choose_baseline(Ledger *l, const Group *g, const double *paces, Error *e) {
+    const Schedule *s = l->inputs->schedule;
+    int best = (int)(g - s->groups), own = s->members[g->baseline];
+    for (int i = 0; i < s->group_count; i++)
+        if (same_question(s, g, &s->groups[i]) && paces[i] < paces[best]) best = i;
+    int fastest = s->members[s->groups[best].baseline];
+    if (fastest == own) return true; // as it was opened
+    for (int i = g->first; i < g->first + g->count; i++) {
+        int point = s->members[i];
+        if (!put_point(l, point, fastest, point == own ? -1 : own, e)) return false;
+    }
+    return true;
+}
+
+bool ledger_choose_baselines(Ledger *l, Error *e) {
+    const Schedule *s = l->inputs->schedule;
+    double *paces = mem_new((size_t)s->group_count, sizeof *paces);
+    bool ok = true;
+    for (int i = 0; ok && i < s->group_count; i++)
+        ok = read_pace(l, s->members[s->groups[i].baseline], &paces[i], e);
+    ok = ok && store_begin(l->store, e);
+    for (int i = 0; ok && i < s->group_count; i++) ok = choose_baseline(l, &s->groups[i], paces, e);
+    ok = ok && store_commit(l->store, e);
+    if (!ok) store_rollback(l->store);
+    mem_free(paces);
     return ok;
 }
 

@@ -1,14 +1,14 @@
-// What a run writes to its store, and reads back to go on where it stopped. Points are named by their number
-// in the schedule, from 0; for people, in the store and in tables, they count from 1.
+// What a run writes to its store, and reads back when it continues. Points are named by their number in the
+// schedule, from 0; in the store and in tables, which people read, they count from 1.
 //
-// A round, or a pass of rounds, is one transaction: it is there whole or not at all. The disk is synced every
-// two seconds, and when a start ends: a process that is killed loses nothing that is here, a machine that is
-// switched off the rounds of these seconds.
+// A round, or a pass of rounds, is one transaction: stored whole or not at all. The disk is synced every two
+// seconds, and when a start of the run ends: a process that is killed loses nothing that is in the ledger, a
+// machine that is switched off loses the rounds of these seconds.
 #pragma once
 #include "engine/base/text.h"
-#include "harness/run/inputs.h"
 #include "harness/machine/machine.h"
-#include "harness/run/measure.h"
+#include "harness/run/answer.h"
+#include "harness/run/plan.h"
 #include "results/store.h"
 
 typedef struct Ledger {
@@ -16,7 +16,7 @@ typedef struct Ledger {
     const Inputs *inputs;
     int64_t run, attempt;
     Text gpus;       // that points run on: "cuda:0,cuda:1"
-    bool found;      // the run was there, and goes on
+    bool found;      // the run was in the store, and continues
     double synced;   // when the disk was
     int64_t *points; // (points of the schedule)
     int64_t models[EXPERIMENT_MODELS], datasets[EXPERIMENT_DATASETS];
@@ -27,8 +27,8 @@ typedef struct LedgerStart {
     const char *store;       // path
     const char *config_file; // as given
     const char *config;      // its text
-    const char *overrides;   // a JSON object: what the command line changes
-    bool again;              // a new run, though one of this content is there
+    const char *overrides;   // a JSON array: the words of the command line that change the config
+    bool again;              // a new run, even if the store has one of this content
     const Machine *machine;
     int argc;
     char *const *argv;
@@ -36,26 +36,14 @@ typedef struct LedgerStart {
 
 bool ledger_open(Ledger *l, const Inputs *in, const LedgerStart *start, Error *e);
 bool ledger_end(Ledger *l, const char *result, Error *e); // result: done, partial, interrupted, failed
-// Writes down that it was interrupted, or failed, where that can be: a full disk takes no last words. Returns
-// false.
+// Records, if the store still takes it, that the run was interrupted or failed. Returns false.
 bool ledger_end_early(Ledger *l, const Error *why);
 void ledger_close(Ledger *l); // takes an empty one
 
-// One method's answer to one prompt.
-typedef struct LedgerEntry {
-    int point, pass, dataset, prompt;
-    int position; // in the round's order
-    Said *said;
-    int diverged; // the turn that differs from the baseline's; -1: none
-    Divergence divergence;
-} LedgerEntry;
+// --- writing
 
-// All of them in one transaction.
-bool ledger_add(Ledger *l, const LedgerEntry *entries, int count, const Tokenizer *tokenizer, Error *e);
-
-// Names the point that another is held against, and the one with the same settings; -1: none. ledger_open has
-// named the group's baseline as both.
-bool ledger_baseline(Ledger *l, int point, int baseline, int same_path, Error *e);
+// Stores answers in one transaction.
+bool ledger_add(Ledger *l, const Answer *answers, int count, const Tokenizer *tokenizer, Error *e);
 
 bool ledger_failure(Ledger *l, int point, const char *message, Error *e);
 bool ledger_one_off(Ledger *l, int point, double seconds, Error *e); // opening the method
@@ -65,8 +53,16 @@ typedef struct LedgerOutlier {
     int point, pass, dataset, prompt;
 } LedgerOutlier;
 
-// All of them in one transaction.
+// Flags them in one transaction.
 bool ledger_outliers(Ledger *l, const LedgerOutlier *list, size_t count, Error *e);
+
+// Names each point's baseline, after the whole run is measured. A speedup divides by the fastest of the
+// autoregressive points that make the same output from the same numbers in other ways (more threads, faster
+// sums); the one with the point's own settings is stored, too. ledger_open has named the group's baseline as
+// both. One transaction.
+bool ledger_choose_baselines(Ledger *l, Error *e);
+
+// --- reading back
 
 // A turn as it was stored.
 typedef struct LedgerSample {
@@ -75,10 +71,19 @@ typedef struct LedgerSample {
     bool diverged;
 } LedgerSample;
 
-// All of a run, ordered by point, pass, prompt and turn. take: false with e filled stops.
+// All of a run, ordered by point, pass, prompt and turn. take: returning false with e filled stops.
 bool ledger_samples(Store *store, int64_t run, bool (*take)(void *state, const LedgerSample *s, Error *e),
                     void *state, Error *e);
 
-// Points that failed before, and why; but those that a later start has measured.
+// Points that failed, and why, without those that a later start has measured.
 bool ledger_failures(Store *store, int64_t run, bool (*take)(void *state, int point, const char *why),
                      void *state, Error *e);
+
+// --- how much an output repeats itself: a small model that falls into a loop makes any method look fast
+
+// The share of its 4-grams that came before; below 0: it has no 4-gram.
+double repetition_share(const int *ids, int count);
+
+// Whether it loops: its last part three times in a row, at least twelve tokens in all, or the same eight
+// tokens three times without overlap.
+bool repetition_loops(const int *ids, int count);

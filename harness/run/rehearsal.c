@@ -1,7 +1,7 @@
-// Whether points can be run, found out by the very calls that the run opens them with: each setup's models
-// and each point's method are opened, on sessions that have the models' shapes and compute nothing. What is
-// refused here would be refused there, and the run's own list is this one.
-#include "harness/run/inputs.h"
+// Finds the points that cannot run, by the calls that the run opens them with: each setup's models and each
+// point's method are opened, on sessions that have the models' shapes and compute nothing. The run would
+// refuse the same points, and uses this list.
+#include "harness/run/plan.h"
 
 #include "engine/base/memory.h"
 #include "engine/model/identity.h"
@@ -14,19 +14,17 @@ typedef struct Stage {
     int setup;
     const InputModel *model;
     Models models;
-    int *opened; // (opened_count): points of the setup that differ in what is opened
+    int *opened; // (opened_count): points of the setup that open different methods
     int opened_count;
 } Stage;
 
-static bool refuse(Inputs *in, int point, const char *why, Error *e) {
+static void refuse(Inputs *in, int point, const char *why) {
     in->refusals[point] = mem_text(why, strlen(why));
-    return in->refusals[point] || error_system(e, "out of memory for a sweep's points");
 }
 
 // --- a point ---------------------------------------------------------------------------------------------
 
-// Of the model that the session stands for.
-static bool identify(const void *self, char out[SHA256_TEXT], Error *e) {
+static bool identify_described(const void *self, char out[SHA256_TEXT], Error *e) {
     const InputModel *m = self;
     return model_identity(&m->model, m->files.target, out, e);
 }
@@ -43,14 +41,15 @@ static bool open_point(Stage *s, int point, Error *e) {
     env.rehearsal = &s->in->rehearsals[s->setup];
     env.cache = s->model->files.unmade ? NULL : s->in->cache;
     env.facts.self = s->model;
-    env.facts.identify = identify;
+    env.facts.identify = identify_described;
     env.facts.embedding = s->model->bytes ? no_row : NULL;
     if (!method_open(&method, s->in->schedule->points[point].decoder, &env, e)) return false;
     method_close(&method);
     return true;
 }
 
-// A point that opened the same, or -1: sweeps repeat a method over datasets, seeds and lengths.
+// An earlier point that opens the same method, or -1: sweeps repeat a method over datasets, seeds and
+// lengths.
 static int same_before(const Stage *s, int point) {
     const Point *p = &s->in->schedule->points[point];
     for (int i = 0; i < s->opened_count; i++) {
@@ -62,16 +61,14 @@ static int same_before(const Stage *s, int point) {
     return -1;
 }
 
-static bool rehearse_point(Stage *s, int point, const char *setup_why, Error *e) {
+static void rehearse_point(Stage *s, int point, const char *setup_why) {
     Error why = {0};
-    if (setup_why) return refuse(s->in, point, setup_why, e);
-    int before = same_before(s, point);
-    if (before >= 0) {
-        const char *same = inputs_refusal(s->in, before);
-        return !same || refuse(s->in, point, same, e);
-    }
+    int before = setup_why ? -1 : same_before(s, point);
+    if (before >= 0) setup_why = inputs_refusal(s->in, before);
+    if (setup_why) refuse(s->in, point, setup_why);
+    if (setup_why || before >= 0) return;
     s->opened[s->opened_count++] = point;
-    return open_point(s, point, &why) || refuse(s->in, point, why.text, e);
+    if (!open_point(s, point, &why)) refuse(s->in, point, why.text);
 }
 
 // --- a setup ---------------------------------------------------------------------------------------------
@@ -91,36 +88,28 @@ static bool open_models(Stage *s, Error *e) {
     return ok;
 }
 
-// setup_why: why no point of the setup can be run; NULL: each may.
-static bool rehearse_points(Stage *s, const char *setup_why, Error *e) {
+// setup_why: why no point of the setup can run; NULL: each may.
+static void rehearse_points(Stage *s, const char *setup_why) {
     const Schedule *all = s->in->schedule;
     for (int i = 0; i < all->group_count; i++) {
         const Group *g = &all->groups[i];
         for (int k = g->first; g->setup == s->setup && k < g->first + g->count; k++)
-            if (!rehearse_point(s, all->members[k], setup_why, e)) return false;
+            rehearse_point(s, all->members[k], setup_why);
     }
-    return true;
 }
 
-static bool rehearse_setup(Stage *s, Error *e) {
-    Error why = {0};
-    const char *device = s->in->schedule->setups[s->setup].settings->device;
-    s->in->rehearsals[s->setup] =
-        (Rehearsal){.backend = device, .kernels = engine_kernels(device, getenv("OUTPACE_ISA"))};
-    if (!open_models(s, &why)) return rehearse_points(s, why.text, e);
-    bool ok = rehearse_points(s, NULL, e);
-    models_end_rehearsal(&s->models);
-    return ok;
-}
-
-bool inputs_rehearse(Inputs *in, Error *e) {
+void inputs_rehearse(Inputs *in) {
     const Schedule *all = in->schedule;
-    int *opened = mem_alloc((size_t)all->point_count, sizeof *opened);
-    bool ok = opened || error_system(e, "out of memory for a sweep's points");
-    for (int i = 0; ok && i < all->setup_count; i++) {
+    int *opened = mem_new((size_t)all->point_count, sizeof *opened);
+    for (int i = 0; i < all->setup_count; i++) {
         Stage s = {.in = in, .setup = i, .model = &in->models[all->setups[i].model], .opened = opened};
-        ok = rehearse_setup(&s, e);
+        Error why = {0};
+        const char *device = all->setups[i].settings->device;
+        in->rehearsals[i] =
+            (Rehearsal){.backend = device, .kernels = engine_kernels(device, getenv("OUTPACE_ISA"))};
+        bool open = open_models(&s, &why);
+        rehearse_points(&s, open ? NULL : why.text);
+        if (open) models_end_rehearsal(&s.models);
     }
     mem_free(opened);
-    return ok;
 }

@@ -1,8 +1,10 @@
+// Invariant: the terminal's line is cleared before anything else is printed, on either stream. Nothing here
+// fails: a report that cannot be written does not stop a run.
 #include "harness/run/reporter.h"
 
 #include "engine/base/json.h"
 #include "engine/decode/decode.h"
-#include "harness/program/terminal.h"
+#include "harness/cli/terminal.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +17,7 @@ void reporter_begin(Reporter *r, bool json, int points, double work, bool (*inte
     line_begin(&r->line, !json);
 }
 
-// Of the open round: methods that are done, and the share of the one that is at work.
+// The share of the open round that is done: whole methods, and the share of the one at work.
 static double round_share(const Reporter *r, double share) {
     const ReporterPlace *p = &r->place;
     return p->methods > 0 ? (p->method + share) / p->methods : 0;
@@ -38,7 +40,7 @@ static void write_rest(const Reporter *r, double share, Text *out) {
     if (p->of && !isnan(p->speedup)) text_printf(out, ", speedup %.2f", p->speedup);
 }
 
-// The most important first: the end is cut where the terminal is narrow.
+// The most important parts come first: a narrow terminal cuts the end.
 static void write_place(const Reporter *r, double share, Text *out) {
     const ReporterPlace *p = &r->place;
     if (p->phase) text_puts(out, p->phase);
@@ -87,45 +89,45 @@ void reporter_round_end(Reporter *r) {
     r->round_work = 0;
 }
 
-static bool say(void *state, const char *what, double share) {
+static bool show(void *state, const char *what, double share) {
     Reporter *r = state;
     if (what && line_due(&r->line)) write_line(r, what, share);
     return !r->interrupted || !r->interrupted();
 }
 
-Progress reporter_progress(Reporter *r) { return (Progress){say, r}; }
+Progress reporter_progress(Reporter *r) { return (Progress){show, r}; }
 
 void reporter_clear(Reporter *r) { line_clear(&r->line); }
 
-// Takes the object.
+// Takes ownership of the object.
 static void put_event(json_t *event) {
     json_print(event, JSON_COMPACT, stdout);
     fflush(stdout);
 }
 
-void reporter_sample(Reporter *r, const char *hash, const LedgerEntry *entry) {
-    for (int i = 0; r->json && i < entry->said->count; i++) {
-        const SaidTurn *t = &entry->said->turns[i];
+void reporter_sample(Reporter *r, const char *hash, const Answer *answer) {
+    for (int i = 0; r->json && i < answer->count; i++) {
+        const AnswerTurn *t = &answer->turns[i];
         put_event(json_pack("{s:s, s:i, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:f}", "event", "sample",
-                            "point", entry->point + 1, "hash", hash, "pass", entry->pass, "prompt",
-                            entry->prompt, "turn", i, "position", entry->position, "tokens", t->result.tokens,
-                            "flags", t->flags, "S", t->result.S, "prefill_s", t->result.prefill_s, "decode_s",
-                            said_decode_seconds(&t->result)));
+                            "point", answer->point + 1, "hash", hash, "pass", answer->pass, "prompt",
+                            answer->prompt, "turn", i, "position", answer->position, "tokens",
+                            t->result.tokens, "flags", t->flags, "S", t->result.S, "prefill_s",
+                            t->result.prefill_s, "decode_s", answer_decode_seconds(&t->result)));
     }
 }
 
-void reporter_divergence(Reporter *r, const char *label, const char *prompt, const LedgerEntry *entry) {
-    const Divergence *d = &entry->divergence;
+void reporter_divergence(Reporter *r, const char *label, const char *prompt, const Answer *answer) {
+    const Divergence *d = &answer->divergence;
     reporter_clear(r);
     if (!r->json)
         fprintf(stderr,
                 "not the baseline's text: %s, prompt '%s', turn %d, output token %d: wanted %d, got %d; the "
                 "two best logits differ by %g\n",
-                SHOWN(label), SHOWN(prompt), entry->diverged + 1, d->position + 1, d->want, d->got,
+                SHOWN(label), SHOWN(prompt), answer->diverged + 1, d->position + 1, d->want, d->got,
                 (double)d->margin);
     else
         put_event(json_pack("{s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:i, s:f}", "event", "divergence", "point",
-                            entry->point + 1, "label", label, "prompt", prompt, "turn", entry->diverged,
+                            answer->point + 1, "label", label, "prompt", prompt, "turn", answer->diverged,
                             "position", d->position, "wanted", d->want, "got", d->got, "margin",
                             (double)d->margin));
 }

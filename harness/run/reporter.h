@@ -1,10 +1,10 @@
-// What a run says while it runs: one line that renews itself on a terminal, a plain one once a minute off it,
-// or JSON events, a line each, on standard output.
+// A run's reports while it runs: one line that renews itself on a terminal, a plain line once a minute
+// elsewhere, or JSON events on standard output, one per line.
 #pragma once
-#include "harness/program/line.h"
+#include "harness/cli/line.h"
 #include "harness/run/ledger.h"
 
-// Where a run is. The texts outlive it, or the next place is told before they go.
+// Where a run is. The texts live until the next place is set.
 typedef struct ReporterPlace {
     const char *phase; // "opening the model"; NULL: a round
     const char *model, *dataset;
@@ -22,8 +22,8 @@ typedef struct Reporter {
     bool json;
     int points;                // of the sweep
     bool (*interrupted)(void); // NULL: nobody does
-    double work, done;         // what there is to do, in any unit; done since it began
-    double round_work;         // of the round that is open; 0: none is
+    double work, done;         // all work, in any unit; done since the start
+    double round_work;         // of the open round; 0: none is open
     double rounds_s, round_began;
     ReporterPlace place;
 } Reporter;
@@ -31,19 +31,18 @@ typedef struct Reporter {
 void reporter_begin(Reporter *r, bool json, int points, double work, bool (*interrupted)(void));
 
 void reporter_place(Reporter *r, const ReporterPlace *place); // a phase is written at once
-// Which method is at work, from 0, of how many; and how many tokens it may write.
+// The method at work, from 0, of how many; and how many tokens it may write.
 void reporter_method(Reporter *r, int method, int methods, const char *label, int tokens);
 void reporter_round(Reporter *r, double work); // it begins
 void reporter_round_end(Reporter *r);
 void reporter_clear(Reporter *r); // before anything else is printed
 
-// For the models of a run: what they are at is written behind the place. The work ends where interrupted()
-// says.
+// For the models of a run: their work is shown after the place. It ends when interrupted() returns true.
 Progress reporter_progress(Reporter *r);
 
 // Events. Each clears the line first.
-void reporter_sample(Reporter *r, const char *hash, const LedgerEntry *entry);
-void reporter_divergence(Reporter *r, const char *label, const char *prompt, const LedgerEntry *entry);
+void reporter_sample(Reporter *r, const char *hash, const Answer *answer);
+void reporter_divergence(Reporter *r, const char *label, const char *prompt, const Answer *answer);
 void reporter_failure(Reporter *r, const char *label, const char *why);
 void reporter_end(Reporter *r, const char *result, int points, int failed, int diverged, double seconds,
                   double harness_s);

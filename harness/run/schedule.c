@@ -1,9 +1,11 @@
-// Groups are found by asking every point whether it can stand beside the first of each group that there is:
-// sweeps have few groups. Baselines that the sweep lacks become points of their own after the sweep's.
+// A point joins the first group whose first point it matches: sweeps have few groups. Baselines that the
+// sweep lacks become points after the sweep's. Invariants: every point of the sweep is in one group; a
+// group's members are in the order of the sweep, an added baseline last; groups of one setup are neighbours.
 #include "harness/run/schedule.h"
 
 #include "engine/base/memory.h"
 
+#include <assert.h>
 #include <string.h>
 
 typedef struct Maker {
@@ -11,8 +13,6 @@ typedef struct Maker {
     Schedule *out;
     int *group_of; // (points of the sweep)
 } Maker;
-
-static bool out_of_memory(Error *e) { return error_system(e, "out of memory for a schedule"); }
 
 bool schedule_is_warm(const char *decoder) {
     static const char KEY[] = "warm=on";
@@ -30,9 +30,9 @@ static bool is_autoregressive(const char *decoder) {
     return strncmp(decoder, NAME, n) == 0 && (decoder[n] == 0 || decoder[n] == ':');
 }
 
-// --- what can stand side by side -------------------------------------------------------------------------
+// --- groups ----------------------------------------------------------------------------------------------
 
-// Layout and merging are of the step, not of the model.
+// Layout and merging belong to the step, not to the model.
 static bool same_setup(const Point *a, const Point *b) {
     const Settings *s = &a->settings, *t = &b->settings;
     return a->model == b->model && strcmp(s->device, t->device) == 0 && s->math == t->math &&
@@ -60,7 +60,7 @@ static int find_setup(Schedule *s, const Point *p) {
     return s->setup_count++;
 }
 
-// `first` of a group is the number of its first point, until members are laid out.
+// Until members are laid out, a group's `first` is the number of its first point.
 static int find_group(Schedule *s, int point) {
     const Point *p = &s->points[point];
     for (int i = 0; i < s->group_count; i++)
@@ -75,12 +75,12 @@ static int find_group(Schedule *s, int point) {
 
 // --- baselines -------------------------------------------------------------------------------------------
 
-// The hash of a warm group's baseline says so: it is not the one that other groups have.
+// A warm group's baseline has a hash of its own: it differs from the baseline of other groups.
 static bool hash_baseline(const Experiment *x, Point *p, bool warm, Error *e) {
     Text text = {0};
     if (warm) text_puts(&text, "beside warm methods\n");
     sweep_describe(x, p, &text);
-    bool ok = text.failed ? out_of_memory(e) : sha256_bytes(text.data, text.length, p->hash, e);
+    bool ok = sha256_bytes(text.data, text.length, p->hash, e);
     text_release(&text);
     return ok;
 }
@@ -91,11 +91,10 @@ static bool add_baseline(const Maker *m, const Group *g, int *number, Error *e) 
     Point *p = &s->points[s->point_count];
     static const char NAME[] = "autoregressive";
     *p = (Point){.model = like->model, .dataset = like->dataset, .method = -1, .settings = like->settings};
-    p->settings.layout = LAYOUT_TREE; // it has one row: none of these means anything to it
+    p->settings.layout = LAYOUT_TREE; // it has one row: these settings don't affect it
     p->settings.merge = true;
     p->settings.max_rows = 0;
     p->decoder = mem_text(NAME, sizeof NAME - 1);
-    if (!p->decoder) return out_of_memory(e);
     *number = s->point_count++;
     return hash_baseline(m->experiment, p, g->warm, e);
 }
@@ -111,7 +110,7 @@ static int count_members(const Maker *m, int group, int *baseline) {
     return count;
 }
 
-// A baseline of its own stands last.
+// An added baseline goes last.
 static bool lay_out(const Maker *m, int group, Error *e) {
     Schedule *s = m->out;
     Group *g = &s->groups[group];
@@ -128,7 +127,7 @@ static bool lay_out(const Maker *m, int group, Error *e) {
 
 // --- all of it -------------------------------------------------------------------------------------------
 
-// A setup's groups stand together, so that its model is opened once.
+// A setup's groups become neighbours, so that its model is opened once.
 static bool lay_out_all(const Maker *m, Error *e) {
     Schedule *s = m->out;
     for (int i = 0; i < s->group_count; i++)
@@ -142,27 +141,30 @@ static bool lay_out_all(const Maker *m, Error *e) {
     return true;
 }
 
-static bool make(Maker *m, const Sweep *sweep, Error *e) {
-    Schedule *s = m->out;
-    size_t most = (size_t)sweep->count;
-    s->points = mem_alloc(2 * most, sizeof *s->points);
-    s->setups = mem_alloc(most, sizeof *s->setups);
-    s->groups = mem_alloc(most, sizeof *s->groups);
-    s->members = mem_alloc(2 * most, sizeof *s->members);
-    m->group_of = mem_alloc(most, sizeof *m->group_of);
-    if (!s->points || !s->setups || !s->groups || !s->members || !m->group_of) return out_of_memory(e);
-    memcpy(s->points, sweep->points, most * sizeof *s->points);
-    s->point_count = s->sweep_count = sweep->count;
-    for (int i = 0; i < sweep->count; i++) m->group_of[i] = find_group(s, i);
-    return lay_out_all(m, e);
+static void check(const Schedule *s) {
+    assert(s->member_count == s->point_count);
+    for (int i = 0; i < s->group_count; i++) {
+        const Group *g = &s->groups[i];
+        assert(g->count > 0 && g->baseline >= g->first && g->baseline < g->first + g->count);
+        assert(i == 0 || g[-1].setup <= g->setup);
+    }
 }
 
 bool schedule_make(const Experiment *x, const Sweep *sweep, Schedule *out, Error *e) {
-    *out = (Schedule){0};
-    Maker m = {.experiment = x, .out = out};
-    bool ok = make(&m, sweep, e);
+    size_t most = (size_t)sweep->count;
+    *out = (Schedule){.points = mem_new(2 * most, sizeof *out->points),
+                      .setups = mem_new(most, sizeof *out->setups),
+                      .groups = mem_new(most, sizeof *out->groups),
+                      .members = mem_new(2 * most, sizeof *out->members),
+                      .point_count = sweep->count,
+                      .sweep_count = sweep->count};
+    Maker m = {.experiment = x, .out = out, .group_of = mem_new(most, sizeof *m.group_of)};
+    memcpy(out->points, sweep->points, most * sizeof *out->points);
+    for (int i = 0; i < sweep->count; i++) m.group_of[i] = find_group(out, i);
+    bool ok = lay_out_all(&m, e);
     mem_free(m.group_of);
-    if (!ok) schedule_release(out);
+    if (ok) check(out);
+    else schedule_release(out);
     return ok;
 }
 

@@ -1,21 +1,21 @@
-// In what order points are measured: those of a sweep put into groups, each measured side by side. A pure
+// The order in which points are measured: a sweep's points in groups, each measured side by side. A pure
 // function.
 //
 //      setup    one opened model: weights, device, threads, ...
 //      group    points of one setup, one dataset, one kind of output, and the autoregressive baseline that
-//               they are held against
+//               they are compared with
 //      round    one prompt: every member of the group decodes it, in turned order
 //      pass     a round for every prompt, in order
 //
-// A method that keeps state from prompt to prompt (parameter `warm`) is measured by whole passes, each from
+// A method that keeps state from prompt to prompt (parameter `warm`) is measured in whole passes, each from
 // an empty pool: such points have groups, and baselines, of their own.
 #pragma once
 #include "harness/config/sweep.h"
 
 typedef struct Setup {
     int model;                // which of the config's
-    const Settings *settings; // of its first point; all points have these settings of hardware, but for
-                              // layout, merge and max_rows
+    const Settings *settings; // of its first point; all points share its hardware settings, except layout,
+                              // merge and max_rows
 } Setup;
 
 typedef struct Group {
@@ -38,12 +38,12 @@ typedef struct Schedule {
 bool schedule_make(const Experiment *x, const Sweep *sweep, Schedule *out, Error *e);
 void schedule_release(Schedule *s); // takes an empty one
 
-// Whether a decoder, as a point writes it, keeps state from prompt to prompt.
+// Whether a decoder (a point's text) keeps state from prompt to prompt.
 bool schedule_is_warm(const char *decoder);
 
 // Whether all settings of generation are the same.
 bool schedule_same_output(const Settings *s, const Settings *t);
 
-// The order in which `count` members run in a round: turned by one from round to round, every other time
-// backwards, so that each stands at each place as often as any other, and after more than one neighbour.
+// The order in which `count` members run in a round: rotated by one from round to round, every other time
+// backwards, so that each member has each position equally often, and follows more than one neighbour.
 void schedule_order(int count, int round, int *order);

@@ -6,8 +6,8 @@
 #include "engine/base/memory.h"
 #include "engine/decode/decode.h"
 #include "harness/models/models.h"
-#include "harness/program/terminal.h"
-#include "harness/run/repetition.h"
+#include "harness/cli/terminal.h"
+#include "harness/run/ledger.h"
 
 #include <assert.h>
 #include <math.h>

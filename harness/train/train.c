@@ -6,11 +6,11 @@
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/model/identity.h"
-#include "harness/program/command.h"
-#include "harness/program/interrupt.h"
-#include "harness/program/shape_text.h"
-#include "harness/program/terminal.h"
-#include "harness/prompts/documents.h"
+#include "harness/cli/command.h"
+#include "harness/cli/signals.h"
+#include "harness/models/models.h"
+#include "harness/cli/terminal.h"
+#include "harness/prompts/prompts.h"
 #include "plots/plots.h"
 
 #include <assert.h>

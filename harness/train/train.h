@@ -5,7 +5,7 @@
 #include "engine/engine.h"
 #include "engine/train/trainer.h"
 #include "harness/config/values.h"
-#include "harness/program/line.h"
+#include "harness/cli/line.h"
 
 // --- the file (config.c) ---------------------------------------------------------------------------------
 

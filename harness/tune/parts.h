@@ -1,6 +1,6 @@
 // Shared by the parts of tuning: sample, prediction and race.
 #pragma once
-#include "harness/run/seats.h"
+#include "harness/run/run.h"
 #include "harness/tune/tune.h"
 
 // Tokens per step where nothing is measured yet.
@@ -15,7 +15,7 @@ typedef struct Tune {
     TuneResult *out;
     Models models;
     GroupRun g;
-    PointState *states; // (points of the schedule)
+    PointProgress *states; // (points of the schedule)
     PromptList warm_up;
     Reporter reporter;
     char phase[96]; // of its place

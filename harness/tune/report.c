@@ -1,7 +1,7 @@
 #include "harness/tune/tune.h"
 
 #include "engine/base/json.h"
-#include "harness/program/terminal.h"
+#include "harness/cli/terminal.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static bool name(const TuneReport *p, int point, Text *out) {
 
 static void print_head(const TuneReport *p) {
     const TuneResult *r = p->result;
-    const Prepared *in = p->prepared;
+    const Plan *in = p->prepared;
     printf("space      %d points of %s on %s, %s; %d of them cannot win, whatever is accepted\n", r->points,
            in->experiment.methods[0].name, SHOWN(in->experiment.models[0].name),
            SHOWN(in->experiment.datasets[0].name), r->excluded);

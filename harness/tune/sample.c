@@ -309,7 +309,7 @@ static double token_seconds(const TuneResult *r, const TuneSeat *s) {
 
 static bool is_measured(const Tune *t, int point) {
     const TuneSeat *s = &t->out->seats[point];
-    return s->count > 0 && !t->g.seats[point].state->failed;
+    return s->count > 0 && !t->g.points[point].progress->failed;
 }
 
 // A step's gain beyond one token. On some prompts it is large for all points, on others small for all, as
@@ -405,7 +405,7 @@ bool tune_predict(Tune *t, Error *e) {
 
 void tune_expect_planned(Tune *t, int seat) {
     const TuneSpace *space = t->space;
-    const Seat *base = &t->g.seats[t->g.baseline], *one = &t->g.seats[seat];
+    const GroupPoint *base = &t->g.points[t->g.baseline], *one = &t->g.points[seat];
     double seconds[TUNING_MOST_CURVE], tokens = t->in->schedule->points[0].settings.max_tokens;
     TuningCurve curve = tune_curve(&t->out->surface, seconds);
     double whole = tuning_curve_at(&curve, t->prompt_tokens);

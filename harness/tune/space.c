@@ -93,13 +93,13 @@ static void place_points(TuneSpace *s, const double *values) {
     s->axes++;
 }
 
-static bool name_points(const Prepared *p, PointName *names) {
+static bool name_points(const Plan *p, PointName *names) {
     for (int i = 0; i < p->sweep.count; i++)
         if (!point_name(&p->experiment, &p->sweep.points[i], &names[i])) return false;
     return true;
 }
 
-static bool place_all(const Prepared *p, const PointName *names, TuneSpace *s) {
+static bool place_all(const Plan *p, const PointName *names, TuneSpace *s) {
     const YamlNode *matrix = p->experiment.methods[0].matrix;
     double *values = mem_new((size_t)s->count, sizeof *values);
     for (const YamlNode *axis = matrix ? matrix->first : NULL; axis; axis = axis->next) {
@@ -115,7 +115,7 @@ static bool place_all(const Prepared *p, const PointName *names, TuneSpace *s) {
     return true;
 }
 
-bool tune_space_open(const Prepared *p, const TuneMethod *method, TuneSpace *out) {
+bool tune_space_open(const Plan *p, const TuneMethod *method, TuneSpace *out) {
     *out = (TuneSpace){.count = p->sweep.count, .most_rows = 1};
     out->points = mem_new((size_t)out->count, sizeof *out->points);
     PointName *names = mem_new((size_t)out->count, sizeof *names);
@@ -266,14 +266,13 @@ static void drop_place(Error *e) {
     memmove(e->text, what, strlen(what) + 1);
 }
 
-static bool prepare(const TuneAsk *ask, const TuneMethod *method, const char *fixed, Prepared *out,
-                    Error *e) {
+static bool prepare(const TuneAsk *ask, const TuneMethod *method, const char *fixed, Plan *out, Error *e) {
     json_t *config = config_json(ask, method), *words = json_array();
     bool ok = words && add_axes(ask, method, fixed, words, e);
     char *text = ok ? json_text(config, 0) : NULL, *overrides = ok ? json_text(words, 0) : NULL;
     if (ok && (!text || !overrides))
         ok = error_input(e, "tune: a name or path is not UTF-8, or there is no memory");
-    ok = ok && prepare_text(out, text, OWN_CONFIG, overrides, NULL, e);
+    ok = ok && plan_reopen(out, text, OWN_CONFIG, overrides, NULL, e);
     if (!ok) drop_place(e);
     mem_free(text);
     mem_free(overrides);
@@ -283,7 +282,7 @@ static bool prepare(const TuneAsk *ask, const TuneMethod *method, const char *fi
 }
 
 // Times are compared over the same texts, by prompts that do not depend on those before them.
-static bool check(const Prepared *p, Error *e) {
+static bool check(const Plan *p, Error *e) {
     const char *refusal;
     if (p->schedule.group_count != 1) return error_input(e, "tune: settings vary; give each one value");
     if (p->sweep.points[0].settings.temperature > 0)
@@ -296,14 +295,14 @@ static bool check(const Prepared *p, Error *e) {
            error_input(e, "tune: a race needs two prompts at least, the dataset has one");
 }
 
-bool tune_prepare(const TuneAsk *ask, const TuneMethod **method, Prepared *out, Error *e) {
+bool tune_prepare(const TuneAsk *ask, const TuneMethod **method, Plan *out, Error *e) {
     const char *colon = strchr(ask->method, ':');
     char *name = mem_text(ask->method, colon ? (size_t)(colon - ask->method) : strlen(ask->method));
-    *out = (Prepared){0};
+    *out = (Plan){0};
     *method = tune_method_find(name, e);
     mem_free(name);
     if (!*method || !prepare(ask, *method, colon ? colon + 1 : NULL, out, e)) return false;
     bool ok = check(out, e) && inputs_make(&out->inputs, (Progress){0}, e) && set_apart(&out->inputs, e);
-    if (!ok) prepare_release(out);
+    if (!ok) plan_release(out);
     return ok;
 }

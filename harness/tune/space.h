@@ -2,7 +2,7 @@
 // a point of them plans: how far a step can reach, how many guesses it has, how many rows it runs.
 #pragma once
 #include "harness/config/point_name.h"
-#include "harness/run/prepare.h"
+#include "harness/run/plan.h"
 #include "simulate/tuning.h"
 
 typedef struct TuneAxis {
@@ -29,7 +29,7 @@ typedef struct TuneSpace {
 } TuneSpace;
 
 // Of a config with one method, which is `method`'s. Release also what failed.
-bool tune_space_open(const Prepared *p, const TuneMethod *method, TuneSpace *out);
+bool tune_space_open(const Plan *p, const TuneMethod *method, TuneSpace *out);
 void tune_space_release(TuneSpace *s);
 
 // The point as --method takes it: "lookahead:W=5,N=3,G=5", with the config's own values.
@@ -53,4 +53,4 @@ typedef struct TuneAsk {
 } TuneAsk;
 
 // `out` may not move. False with e filled, and out empty.
-bool tune_prepare(const TuneAsk *ask, const TuneMethod **method, Prepared *out, Error *e);
+bool tune_prepare(const TuneAsk *ask, const TuneMethod **method, Plan *out, Error *e);

@@ -3,7 +3,7 @@
 #include "harness/tune/tune.h"
 
 #include "engine/base/memory.h"
-#include "harness/program/interrupt.h"
+#include "harness/cli/signals.h"
 #include "harness/tune/parts.h"
 #include "simulate/plan.h"
 #include "simulate/race.h"
@@ -23,7 +23,7 @@ static bool measure_prompts(Tune *t, Error *e) {
     for (; n < d->count && n < CONTEXT_PROMPTS; n++) {
         IdList ids = {0};
         const char *text = d->prompts[n].turns[0];
-        bool ok = tokenizer_encode(t->g.tokenizer, text, strlen(text), false, &ids, e);
+        bool ok = tokenizer_encode(t->g.env.tokenizer, text, strlen(text), false, &ids, e);
         sum += ids.count;
         ids_release(&ids);
         if (!ok) return false;
@@ -40,7 +40,7 @@ static bool measure_surface(Tune *t, Error *e) {
                           .longest = t->space->longest,
                           .seconds = SURFACE_SHARE * t->o->budget_s,
                           .steps = SURFACE_SHARE * t->o->share * answers * max_tokens / GUESSED_S,
-                          .clock = t->g.measuring.clock,
+                          .clock = t->g.env.clock,
                           .watch = t->o->processor || t->seams.clock ? NULL
                                                                      : &t->watch}; // of the wall's time only
     tune_say(t, "surface", 1);
@@ -55,7 +55,7 @@ static bool sweep(Tune *t, Error *e) {
     double most = 0;
     for (int i = 0; i < out->points; i++) {
         double speedup = tune_speedup(out, i, 0);
-        if (speedup > most && !t->g.seats[i].state->failed) most = speedup, out->choice = i;
+        if (speedup > most && !t->g.points[i].progress->failed) most = speedup, out->choice = i;
     }
     if (out->end != TUNE_INTERRUPTED) out->end = TUNE_SWEPT;
     return out->choice >= 0 || error_input(e, "tune: every point failed");
@@ -77,30 +77,30 @@ static bool open_tune(Tune *t, Error *e) {
     for (int i = 0; i < s->point_count; i++) t->states[i].prompts = (int)t->in->datasets[0].count;
     reporter_begin(&t->reporter, false, 0, 0, t->seams.interrupted);
     t->reporter.line.on = !t->o->quiet;
-    if (!seats_open_models(t->in, 0, reporter_progress(&t->reporter), &t->models, e)) return false;
+    if (!group_open_models(t->in, 0, reporter_progress(&t->reporter), &t->models, e)) return false;
     Clock clock = t->o->processor ? clock_processor() : clock_monotonic();
     t->wall = clock_monotonic();
     if (t->seams.clock) t->wall = clock = t->seams.clock(&t->models.target.session);
     watch_begin(&t->watch, t->wall);
     t->began = clock_now(t->wall);
-    t->g.measuring = (Measuring){.target = &t->models.target.session,
-                                 .tokenizer = model->tokenizer,
-                                 .template = template ? template_find(template, e) : NULL,
-                                 .eos = t->models.target.model.eos,
-                                 .eos_count = t->models.target.model.eos_count,
-                                 .clock = clock,
-                                 .watch = &t->watch};
-    t->g.tokenizer = model->tokenizer;
-    return seats_make(&t->g, t->states, e) && seats_warm_up_prompts(&t->models, 1, &t->warm_up, e);
+    t->g.env = (AnswerEnv){.target = &t->models.target.session,
+                           .tokenizer = model->tokenizer,
+                           .template = template ? template_find(template, e) : NULL,
+                           .eos = t->models.target.model.eos,
+                           .eos_count = t->models.target.model.eos_count,
+                           .clock = clock,
+                           .watch = &t->watch};
+    group_warm_up_prompts(&t->models, 1, &t->warm_up);
+    return group_init(&t->g, t->states);
 }
 
 static void close_tune(Tune *t) {
     reporter_clear(&t->reporter);
-    seats_release(&t->g);
+    group_release(&t->g);
     for (int i = 0; t->states && i < t->in->schedule->point_count; i++) {
         t->out->failed += t->states[i].failed;
         t->out->diverged += t->states[i].diverged > 0;
-        state_release(&t->states[i]);
+        point_progress_release(&t->states[i]);
     }
     mem_free(t->states);
     mem_free(t->asked);
@@ -151,12 +151,12 @@ bool tune_goes_on(Tune *t, bool ok, Error *e) {
     return true;
 }
 
-static TuneAnswer answer_of(const LedgerEntry *entry, int round) {
+static TuneAnswer answer_of(const Answer *entry, int round) {
     TuneAnswer a = {.round = round, .prompt = entry->prompt, .diverged = entry->diverged >= 0};
-    for (int i = 0; i < entry->said->count; i++) {
-        const DecodeResult *r = &entry->said->turns[i].result;
+    for (int i = 0; i < entry->count; i++) {
+        const DecodeResult *r = &entry->turns[i].result;
         a.tokens += r->tokens, a.steps += r->steps, a.rows += r->rows;
-        a.seconds += said_decode_seconds(r);
+        a.seconds += answer_decode_seconds(r);
         a.whole_s += r->prefill_s;
     }
     a.whole_s += a.seconds;
@@ -165,11 +165,11 @@ static TuneAnswer answer_of(const LedgerEntry *entry, int round) {
 
 // Seats are in the order of the sweep, the baseline's last.
 static bool take_answers(Tune *t, Error *e) {
-    for (size_t i = 0; i < t->g.entry_count; i++) {
-        int seat = t->g.entries[i].point;
+    for (size_t i = 0; i < t->g.answer_count; i++) {
+        int seat = t->g.answers[i].point;
         TuneSeat *s = &t->out->seats[seat];
         mem_grow(&s->answers, &s->capacity, s->count + 1, sizeof *s->answers);
-        TuneAnswer a = answer_of(&t->g.entries[i], t->rounds);
+        TuneAnswer a = answer_of(&t->g.answers[i], t->rounds);
         if (!(a.seconds > 0)) // the law and the predictions are of logarithms
             return error_system(e, "tune: an answer took no time by the clock, which is too coarse; leave "
                                    "--processor-time away");
@@ -182,27 +182,27 @@ static bool take_answers(Tune *t, Error *e) {
 
 bool tune_round(Tune *t, int prompt, Error *e) {
     double from = tune_spent(t);
-    bool ok = round_run(&t->g, t->passes[prompt], prompt, t->asked, e);
+    bool ok = run_round(&t->g, t->passes[prompt], prompt, t->asked, e);
     if (!ok) {
-        round_forget(&t->g);
+        group_forget(&t->g);
         return tune_goes_on(t, false, e);
     }
-    if (!take_answers(t, e) || !round_store(&t->g, e)) return false;
+    if (!take_answers(t, e) || !group_store(&t->g, e)) return false;
     t->passes[prompt]++;
     t->rounds++;
     t->wall_s += tune_spent(t) - from;
-    const PointState *base = t->g.seats[t->g.baseline].state;
+    const PointProgress *base = t->g.points[t->g.baseline].progress;
     return !base->failed || error_input(e, "tune: the baseline failed: %s", base->why);
 }
 
 // The first points to be opened also wake up what all of them share, so they run longer.
 bool tune_seat(Tune *t, int seat, Error *e) {
     t->asked[seat] = true;
-    if (t->g.seats[seat].open) return true;
+    if (t->g.points[seat].open) return true;
     int tokens = t->awake < 2 ? WARM_UP_TOKENS : WAKE_TOKENS;
     t->awake++;
-    bool ok = seat_open(&t->g, &t->models, method_open, seat, e) &&
-              seat_warm_up(&t->g, seat, &t->warm_up, tokens, e);
+    bool ok = group_open_point(&t->g, &t->models, method_open, seat, e) &&
+              group_warm_up(&t->g, seat, &t->warm_up, tokens, e);
     return tune_goes_on(t, ok, e);
 }
 
@@ -251,7 +251,7 @@ static void set_times(Racing *r) {
 static int drop_failed(Racing *r) {
     int left = 0;
     for (int i = 0; i < r->count; i++) {
-        if (!r->out[i] && r->t->g.seats[r->points[i]].state->failed) {
+        if (!r->out[i] && r->t->g.points[r->points[i]].progress->failed) {
             r->out[i] = true;
             r->t->asked[r->points[i]] = false;
         }

@@ -14,8 +14,8 @@
 #pragma once
 #include "engine/base/text.h"
 #include "harness/analysis/estimates.h"
-#include "harness/machine/bench.h"
-#include "harness/run/runner.h"
+#include "harness/machine/steps.h"
+#include "harness/run/run.h"
 #include "harness/tune/space.h"
 #include "simulate/tuning.h"
 
@@ -113,7 +113,7 @@ double tune_speedup(const TuneResult *r, int point, int from);
 // --- printing
 
 typedef struct TuneReport {
-    const Prepared *prepared;
+    const Plan *prepared;
     const TuneSpace *space;
     const TuneOptions *options;
     const TuneResult *result;

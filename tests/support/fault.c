@@ -123,32 +123,27 @@ static _Noreturn void run_apart(int n, FaultRun run, void *state) {
     _exit(WRONG);
 }
 
-FaultEnd fault_apart(int n, FaultRun run, void *state) {
-    int ends[2], code;
-    char line[1000] = "";
-    assert_int_equal(pipe(ends), 0);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        dup2(ends[1], STDERR_FILENO);
-        run_apart(n, run, state);
-    }
-    __real_close(ends[1]);
-    ssize_t length = __real_read(ends[0], line, sizeof line - 1);
-    __real_close(ends[0]);
-    assert_int_equal(waitpid(child, &code, 0), child);
-    code = WIFEXITED(code) ? WEXITSTATUS(code) : WRONG;
-    bool one_line =
-        strncmp(line, "outpace: out of memory", 22) == 0 && strchr(line, '\n') == line + length - 1;
-    if (code == 1 ? !one_line : code != WHOLE && code != REFUSED) fail_msg("allocation %d: %s", n, line);
-    return code == WHOLE ? FAULT_NONE : code == REFUSED ? FAULT_REFUSED : FAULT_ENDED;
-}
-
-static int each_allocation(FaultRun run, FaultAfter after, void *state) {
-    for (int n = 1;; n++) {
-        FaultEnd end = fault_apart(n, run, state);
-        if (after) after(state, end == FAULT_NONE);
-        if (end == FAULT_NONE) return n - 1;
+static int each_allocation(FaultRun run, FaultAfter after, void *state, bool sparse) {
+    for (int n = 1, failures = 0;; n += sparse ? 1 + n / 8 : 1, failures++) {
+        int ends[2], code;
+        char line[1000] = "";
+        assert_int_equal(pipe(ends), 0);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            dup2(ends[1], STDERR_FILENO);
+            run_apart(n, run, state);
+        }
+        __real_close(ends[1]);
+        ssize_t length = __real_read(ends[0], line, sizeof line - 1);
+        __real_close(ends[0]);
+        assert_int_equal(waitpid(child, &code, 0), child);
+        code = WIFEXITED(code) ? WEXITSTATUS(code) : WRONG;
+        bool one_line =
+            strncmp(line, "outpace: out of memory", 22) == 0 && strchr(line, '\n') == line + length - 1;
+        if (code == 1 ? !one_line : code != WHOLE && code != REFUSED) fail_msg("allocation %d: %s", n, line);
+        if (after) after(state, code == WHOLE);
+        if (code == WHOLE) return failures;
     }
 }
 
@@ -169,8 +164,8 @@ static int each_call(FaultRun run, FaultAfter after, void *state, bool of_model)
 }
 
 int fault_each(FaultKind kind, FaultRun run, FaultAfter after, void *state) {
-    return kind == FAULT_ALLOCATION ? each_allocation(run, after, state)
-                                    : each_call(run, after, state, false);
+    return kind == FAULT_CALL ? each_call(run, after, state, false)
+                              : each_allocation(run, after, state, kind == FAULT_SPARSE_ALLOCATIONS);
 }
 
 int fault_each_model_call(FaultRun run, FaultAfter after, void *state) {

@@ -7,7 +7,9 @@
 #pragma once
 #include "engine/base/error.h"
 
-typedef enum { FAULT_ALLOCATION, FAULT_CALL } FaultKind;
+// FAULT_SPARSE_ALLOCATIONS: for long runs, whose first allocations are those of parts with tests of their
+// own; the steps between failing ones grow by an eighth.
+typedef enum { FAULT_ALLOCATION, FAULT_SPARSE_ALLOCATIONS, FAULT_CALL } FaultKind;
 
 // The n-th allocation (from 1) or system call from now fails once. 0: none fails.
 void fault_after(int n);
@@ -25,13 +27,11 @@ int fault_open(void);  // files open
 int fault_each(FaultKind kind, bool (*run)(void *state, Error *e), void (*after)(void *state, bool ok),
                void *state);
 
-// One such run, in a child whose n-th allocation fails.
 typedef enum {
     FAULT_NONE,
     FAULT_REFUSED,
     FAULT_ENDED
 } FaultEnd; // nothing failed; false; ended by mem_exhausted
-FaultEnd fault_apart(int n, bool (*run)(void *state, Error *e), void *state);
 
 // The same for the calls of a run that reads a model: a file of it that cannot be read is an input error, and
 // some failures leave nothing to report.

@@ -1,8 +1,8 @@
 #include "tests/support/small_run.h"
 
 #include "engine/base/memory.h"
-#include "harness/run/baselines.h"
 #include "harness/analysis/estimates.h"
+#include "harness/run/ledger.h"
 #include "tests/support/check.h"
 
 #include <stdio.h>
@@ -45,7 +45,7 @@ void small_close(SmallRun *r) {
     mem_free(r);
 }
 
-bool small_try(const SmallRun *r, const char *db, const RunnerSeams *seams, RunnerResult *out, Error *e) {
+bool small_try(const SmallRun *r, const char *db, const RunSeams *seams, RunResult *out, Error *e) {
     Ledger l;
     Machine machine = {.cores = 1};
     char word[] = "test", *argv[] = {word, NULL};
@@ -57,15 +57,15 @@ bool small_try(const SmallRun *r, const char *db, const RunnerSeams *seams, Runn
                          .argc = 1,
                          .argv = argv};
     if (!ledger_open(&l, &r->inputs, &start, e)) return false;
-    bool ok = runner_run(&l, false, seams, out, e) && (out->interrupted || baselines_choose(&l, e)) &&
+    bool ok = run_plan(&l, false, seams, out, e) && (out->interrupted || ledger_choose_baselines(&l, e)) &&
               estimates_make(l.store, l.run, e);
     ledger_close(&l);
     return ok;
 }
 
-RunnerResult small_run(const SmallRun *r, const char *db, const RunnerSeams *seams) {
+RunResult small_run(const SmallRun *r, const char *db, const RunSeams *seams) {
     Error e = {0};
-    RunnerResult result;
+    RunResult result;
     MUST(small_try(r, db, seams, &result, &e));
     return result;
 }

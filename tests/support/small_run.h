@@ -1,7 +1,7 @@
 // A small sweep on the null backend without a program around it: the model in `tiny` here (model synth), also
 // as its own draft, and prompts of our own.
 #pragma once
-#include "harness/run/runner.h"
+#include "harness/run/run.h"
 
 typedef struct SmallRun {
     Experiment x;
@@ -16,5 +16,5 @@ SmallRun *small_open(const char *methods, const char *measurement, int prompts);
 void small_close(SmallRun *r);
 
 // Runs it, or goes on with it, in the store `db`.
-bool small_try(const SmallRun *r, const char *db, const RunnerSeams *seams, RunnerResult *out, Error *e);
-RunnerResult small_run(const SmallRun *r, const char *db, const RunnerSeams *seams); // must not fail
+bool small_try(const SmallRun *r, const char *db, const RunSeams *seams, RunResult *out, Error *e);
+RunResult small_run(const SmallRun *r, const char *db, const RunSeams *seams); // must not fail

@@ -31,7 +31,7 @@ void tuned_open(Tuned *t, const TuneAsk *ask, const TuneOptions *o, const TuneSe
 void tuned_release(Tuned *t) {
     tune_release(&t->result);
     tune_space_release(&t->space);
-    prepare_release(&t->p);
+    plan_release(&t->p);
 }
 
 double tuned_took(const TuneResult *r) { return r->surface.took_s + r->sample_s + r->race_s; }

@@ -4,7 +4,7 @@
 #include "harness/tune/tune.h"
 
 typedef struct Tuned {
-    Prepared p;
+    Plan p;
     TuneSpace space;
     TuneResult result;
 } Tuned;

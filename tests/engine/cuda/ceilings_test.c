@@ -4,7 +4,7 @@
 #include "tests/simt/settings.h"
 
 #include "engine/engine.h"
-#include "harness/machine/gauges.h"
+#include "harness/machine/machine.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 // other.
 #include "tests/support/check.h"
 
-#include "harness/machine/bench.h"
+#include "harness/machine/steps.h"
 #include "results/record.h"
 #include "tests/support/child.h"
 

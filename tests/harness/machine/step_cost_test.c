@@ -1,7 +1,7 @@
 // What a step must move and compute, against counting it by hand.
 #include "tests/support/check.h"
 
-#include "harness/machine/step_cost.h"
+#include "harness/machine/steps.h"
 
 static Shape small_shape(void) {
     return (Shape){

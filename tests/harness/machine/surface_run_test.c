@@ -1,6 +1,6 @@
 #include "tests/support/check.h"
 
-#include "harness/machine/surface_run.h"
+#include "harness/machine/surface.h"
 #include "results/rows.h"
 #include "tests/support/folder.h"
 

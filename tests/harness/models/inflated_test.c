@@ -5,7 +5,7 @@
 #include "engine/model/adapter.h"
 #include "engine/model/model.h"
 #include "engine/model/synth.h"
-#include "harness/models/inflated.h"
+#include "harness/models/models.h"
 #include "tests/support/folder.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/text.h"
-#include "harness/prompts/documents.h"
+#include "harness/prompts/prompts.h"
 #include "tests/support/folder.h"
 #include "tests/support/scratch.h"
 

@@ -3,7 +3,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/model/synth.h"
-#include "harness/prompts/prompt.h"
+#include "harness/prompts/prompts.h"
 #include "tests/support/child.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 // pieces and random ways of cutting longer ones.
 #include "tests/support/check.h"
 
-#include "harness/prompts/stop.h"
+#include "harness/prompts/conversation.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -127,7 +127,7 @@ static void pool(void **state) {
 
 static void needs_a_model(void **state) {
     static const char *const ROWS[][2] = {
-        {"lookahead", "'lookahead' looks at what the model says"},
+        {"lookahead", "'lookahead' reads the model's outputs"},
         {"jacobi", "'jacobi' looks at"},
         {"mix:jacobi+prompt-lookup", "'jacobi' looks at"},
         {"ngrammys", "asks a model for its distribution"},

@@ -2,7 +2,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
-#include "harness/run/certify.h"
+#include "harness/run/answer.h"
 #include "simulate/uniformity.h"
 #include "tests/support/null_session.h"
 

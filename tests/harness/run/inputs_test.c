@@ -1,7 +1,7 @@
 // Which weights a setup's device rounds as it loads them.
 #include "tests/support/check.h"
 
-#include "harness/run/inputs.h"
+#include "harness/run/plan.h"
 
 #include <stdio.h>
 #include <string.h>

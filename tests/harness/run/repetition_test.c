@@ -1,7 +1,7 @@
 // Random texts over few tokens, against counting by hand.
 #include "tests/support/check.h"
 
-#include "harness/run/repetition.h"
+#include "harness/run/ledger.h"
 
 #include <math.h>
 #include <string.h>

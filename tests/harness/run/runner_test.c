@@ -3,7 +3,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/clock.h"
-#include "harness/run/seats.h"
+#include "harness/run/run.h"
 #include "tests/support/child.h"
 #include "tests/support/small_run.h"
 #include "tests/support/stores.h"
@@ -46,7 +46,7 @@ static void killed(void **state) {
             pid_t pid = fork();
             assert_true(pid >= 0);
             if (pid == 0) {
-                RunnerResult result;
+                RunResult result;
                 _exit(small_try(b, db, NULL, &result, NULL) ? 0 : 1);
             }
             usleep((useconds_t)(1e6 * whole * 3 / KILLS * random_uniform(&r)));
@@ -74,8 +74,8 @@ static bool is_up(void) { return --countdown.left < 0; }
 // Between two steps of any method, between two rounds, as methods open and wake up.
 static void stopped_anywhere(void **state) {
     SmallRun *b = small_open(METHODS, "passes: 2, reruns: 0", 3);
-    RunnerSeams seams = {.interrupted = is_up};
-    RunnerResult result = {.interrupted = true};
+    RunSeams seams = {.interrupted = is_up};
+    RunResult result = {.interrupted = true};
     small_run(b, "calm3.db", NULL);
     for (int n = 1; result.interrupted; n += 1 + n / 8) {
         char db[32];
@@ -131,7 +131,7 @@ static bool open_liar(Method *m, const char *text, const MethodEnv *env, Error *
 
 static void lies_are_found(void **state) {
     SmallRun *b = small_open("autoregressive, jacobi, lookahead", "passes: 1", 6);
-    RunnerResult result = small_run(b, "lies.db", &(RunnerSeams){.open_method = open_liar});
+    RunResult result = small_run(b, "lies.db", &(RunSeams){.open_method = open_liar});
     assert_int_equal(result.diverged, 1);
     assert_int_equal(stores_ask(*state, "lies.db", "SELECT count(*) FROM divergence"), 6);
     assert_int_equal(
@@ -174,7 +174,7 @@ static void look_at_others(void *state, WatchLook *out) {
 static int64_t passes_of(SmallRun *b, const char *folder, const char *db, int disturbed) {
     double now = 0;
     Others others = {.disturbed = disturbed};
-    small_run(b, db, &(RunnerSeams){.look = look_at_others, .look_state = &others, .clock = {tick, &now}});
+    small_run(b, db, &(RunSeams){.look = look_at_others, .look_state = &others, .clock = {tick, &now}});
     return stores_ask(folder, db, "SELECT count(DISTINCT pass) FROM sample");
 }
 
@@ -230,7 +230,7 @@ static void repeats_end(void **state) {
 static void own_cost(void **state) {
     (void)state;
     SmallRun *b = small_open(METHODS, "passes: 1, reruns: 0", 20);
-    RunnerResult r = small_run(b, "cost.db", NULL);
+    RunResult r = small_run(b, "cost.db", NULL);
     printf("own cost: %.2f ms a round of %d methods (%d rounds)\n", 1e3 * r.harness_s / r.rounds,
            b->schedule.groups[0].count, r.rounds);
     small_close(b);
@@ -245,7 +245,7 @@ static void weights_are_held(void **state) {
         "{name: speculative, matrix: {device: cpu, threads: 1, weights: [mapped, held]}}", "passes: 1", 2);
     assert_int_equal(r->schedule.setup_count, 2);
     for (int i = 0; i < 2; i++) {
-        if (!seats_open_models(&r->inputs, i, (Progress){0}, &models, &e)) fail_msg("%s", e.text);
+        if (!group_open_models(&r->inputs, i, (Progress){0}, &models, &e)) fail_msg("%s", e.text);
         assert_int_equal(r->schedule.setups[i].settings->weights, i ? WEIGHTS_HELD : WEIGHTS_MAPPED);
         assert_int_equal(models.target.model.held, i);
         assert_int_equal(models.draft.model.held, i);

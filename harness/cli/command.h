@@ -1,0 +1,46 @@
+// The subcommands: a row each, a file each (harness/commands). Main finds the row, runs it, prints its error
+// and exits.
+#pragma once
+#include "engine/base/error.h"
+#include "engine/base/args.h"
+
+// The program's exit codes.
+typedef enum {
+    EXIT_DONE = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_PARTIAL = 3,
+    EXIT_INTERRUPTED = 130 // of ERROR_INTERRUPTED
+} ExitCode;
+
+typedef struct Command Command;
+struct Command {
+    const char *name;    // of a part: "store export"
+    const char *usage;   // what follows the name
+    const char *summary; // one line
+    const char *lesson;  // --help above the options: what the command does, with examples
+    int arguments[2];    // at least and at most how many it takes, options not counted
+    const Arg *options;
+    size_t option_count;
+    const char *kept; // what an interruption leaves behind (signals.h)
+    bool bulk;        // it may print millions of lines: a write each would take longer than they do
+    // argv[0] is the command's name. False with e filled, or *code set (0 where it is not).
+    bool (*run)(int argc, char **argv, int *code, Error *e); // NULL: it has only parts
+    const Command *const *parts;                             // chosen by their second word; ends in NULL
+};
+
+extern const Command command_bench, command_compare, command_datasets, command_doctor, command_fit,
+    command_generate, command_methods, command_model, command_plan, command_plot, command_replay,
+    command_report, command_run, command_show, command_simulate, command_sql, command_store, command_table,
+    command_tokenizer, command_train, command_tune, command_verify;
+
+// Parts of other commands, which live in files of their own.
+extern const Command command_bench_store, command_datasets_index, command_store_export, command_store_import,
+    command_tokenizer_encode, command_tokenizer_decode;
+
+// Parses by the command's table. On --help prints it and sets *stop; otherwise there are as many arguments as
+// the row says.
+bool command_parse(const Command *c, int argc, char **argv, void *values, Words *rest, bool *stop, Error *e);
+
+// The error for arguments that do not go together: how the command is used. Returns false.
+bool command_misused(const Command *c, Error *e);

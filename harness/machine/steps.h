@@ -1,0 +1,128 @@
+// Times single steps of an open model, and the parts of a step by themselves, next to the floors under them.
+#pragma once
+#include "engine/base/clock.h"
+#include "engine/base/random.h"
+#include "engine/core/backend.h"
+#include "engine/engine.h"
+#include "harness/machine/watch.h"
+#include "simulate/statistics.h"
+
+// Seconds of one sample.
+typedef struct BenchSample {
+    double step;
+    double submit, busy, layers, head; // of it: see BenchPoint
+    int flags;                         // of results/record.h: what disturbed it
+} BenchSample;
+
+// Statistics of the undisturbed samples; of all, if too few were undisturbed.
+typedef struct BenchTime {
+    double mean_s, median_s;
+    double low_s, high_s; // 95% of the median; NAN: a single sample
+    double mad_s;         // median deviation from the median
+    int n;                // samples
+    int disturbed;        // samples that other processes disturbed, and that were repeated
+    int flags;            // what disturbed it; 0: measured undisturbed
+    int flags_before;     // flags of the time before it, which the watch found during it
+    bool looked;          // whether the watch judged during it
+} BenchTime;
+
+typedef struct BenchPoint {
+    // what is run
+    int context;
+    int k, w;      // k rows of w tokens below the root; k = 0: a chain of `tokens`
+    int tokens;    // nodes of the step
+    Layout layout; // of k and w
+    // what it cost
+    BenchTime time;
+    double submit_s; // median: of the host's own work on layers and head, without waiting for a device
+    double busy_s;   // median, of them: the device's own work
+    double layers_s, head_s; // medians, of busy_s (each its own, so they need not add up)
+    double bytes;            // that it must read
+    double operations;
+    Reach slowdown; // over one token at this context, same run, 95%
+    double floor_bandwidth_s, floor_compute_s;
+} BenchPoint;
+
+typedef struct BenchOptions {
+    int warm_up; // steps before the first sample, at least
+    int min_samples, max_samples;
+    double seconds; // enough for one point, once there are min_samples
+    uint64_t seed;  // of the tokens
+    Clock clock;
+    Watch *watch; // NULL: disturbances are not looked for
+} BenchOptions;
+
+// Takes samples until enough of them are undisturbed, or four times as many have been taken. A sample is
+// disturbed if the system took a processor from one of our threads during it or during the step before it,
+// whose end may reach into it; or if the watch flags the time of the sample. False with e filled, also when
+// interrupted.
+enum { BENCH_SAMPLES = 800 };
+typedef bool (*BenchTake)(void *state, BenchSample *out, Error *e);
+bool bench_take(const BenchOptions *o, BenchTake take, void *state, BenchSample samples[BENCH_SAMPLES],
+                BenchTime *out, Error *e);
+
+// Whether samples are still thrown away, after so many that took so long. A model that fits the caches has to
+// be in them: its first steps took up to 1.7 times as long.
+bool bench_cold(const BenchOptions *o, int steps, double seconds);
+
+// Whether a step of one token changed by more than noise; then the points between may have changed, too.
+bool bench_drifted(double before, double after);
+
+// The slowdown of a step over one token that was timed before and after it (again NULL: before only); the
+// interval includes that change.
+Reach bench_slowdown(const BenchTime *step, const BenchTime *one, const BenchTime *again);
+
+// Operations per second that the open model's products can reach: in bf16 if weights and activations are
+// bf16, else in f32.
+double bench_peak(const Engine *engine, const Ceilings *ceilings);
+
+// Sets the session's sequence to `context` random tokens, unless it has that length already.
+bool bench_set_context(Session *s, int context, Random *r, Error *e);
+
+// Measures `point` on the model; `one` is one token at this context (NULL: this is that one).
+// The session's sequence is set to the context as needed. False with e filled, also where interrupted.
+bool bench_point(Engine *engine, const Ceilings *ceilings, const BenchOptions *o, const BenchTime *one,
+                 BenchPoint *point, Error *e);
+
+// Seconds to run and commit a prompt of `tokens` tokens from nothing, and its operations.
+bool bench_prefill(Engine *engine, const BenchOptions *o, int tokens, double *seconds, double *operations,
+                   Error *e);
+
+// --- parts of a step, from which any step can be priced
+
+typedef enum {
+    PART_LAYERS,  // rows through layers [a, b)
+    PART_HEAD,    // the LM head on rows, and the best token of each
+    PART_PREFILL, // rows run and committed
+    PART_COMMIT,  // rows that have been run, committed
+    PART_HOST,    // a tree of rows built: no arithmetic
+    PART_KINDS
+} PartKind;
+extern const char *const part_names[PART_KINDS]; // their names in the store
+
+typedef struct PartPoint {
+    PartKind kind;
+    int a, b; // LAYERS
+    int rows, context;
+    BenchTime time;
+} PartPoint;
+
+// As bench_point: the context is set as needed. False with e filled, also where interrupted.
+bool part_time(Session *s, const BenchOptions *o, PartPoint *p, Error *e);
+
+// --- what a step must move and compute: the numerators of the two floors under its time
+
+typedef struct StepShape {
+    int rows;          // nodes run
+    int read;          // of them that reach the LM head
+    int context;       // committed tokens
+    int cache_readers; // times the cached context is read or written: 1, or one a row of LAYOUT_BATCH
+    double seen;       // positions that the nodes see, summed over nodes
+} StepShape;
+
+typedef struct StepCost {
+    double bytes;      // weights once, cached keys and values
+    double operations; // products and attention; a multiply-add counts two
+} StepCost;
+
+StepCost step_cost(const Shape *shape, const BackendReport *report, const StepShape *step);

@@ -1,0 +1,50 @@
+// Text from files: the prompt of a command, lists of prompts, and documents to learn from.
+#pragma once
+#include "engine/text/tokenizer.h"
+
+#include <stdint.h>
+
+// Where one prompt comes from: an argument, a file, standard input, or ids written out.
+typedef struct PromptSource {
+    const char *text; // an argument; "-" is standard input
+    const char *file;
+    const char *ids;      // "1,2,3"
+    const char *template; // of engine/text/template.h; NULL: none
+    const char *system;   // text for the template; NULL: its own
+    bool no_special;      // nothing is put around the text, no BOS
+} PromptSource;
+
+// Fills `out` with the prompt's ids. The tokenizer may be NULL if ids are given. A text that starts with the
+// BOS itself, as a rendered prompt may, does not get a second one.
+bool prompt_read(const PromptSource *source, const Tokenizer *tokenizer, IdList *out, Error *e);
+
+// Appends the ids of a text; special: with the tokenizer's prefix and suffix, the prefix once (see above).
+bool prompt_encode(const Tokenizer *tokenizer, const char *text, size_t n, bool special, IdList *out,
+                   Error *e);
+
+// --- several prompts
+
+typedef struct PromptList {
+    IdList *prompts; // (count)
+    size_t count, capacity;
+} PromptList;
+
+// Appends at most `most` prompts of a file: a line of text each, or JSONL with the prompt under "prompt".
+// path NULL: a few of our own, of chat, code, mathematics and summarisation.
+bool prompts_read(const char *path, const Tokenizer *tokenizer, size_t most, PromptList *out, Error *e);
+
+// Appends prompts of random ids, for a model without a tokenizer.
+void prompts_random(int vocab, size_t count, uint64_t seed, PromptList *out);
+
+void prompts_release(PromptList *list);
+
+// --- documents, for training and tokenizers
+
+// Gets every document; false with e filled stops the reading.
+typedef bool TakeDocument(void *state, const char *text, size_t n, Error *e);
+
+// Passes on the documents of the files that the patterns name ("corpus/*.txt"), file by file in sorted order.
+// A file is one document; with a separator it is several, each ended by a line that is exactly the separator.
+// Empty documents are left out. A pattern that matches no file is an error.
+bool documents_read(const char *const *patterns, int count, const char *separator, TakeDocument *take,
+                    void *state, Error *e);

@@ -1,0 +1,187 @@
+// Steps are copied between two steps, when no time is taken. Invariant of a turn: its steps' passes follow
+// each other in `passes`, pass_count in all, so that a step needs no pointer to its own.
+#include "harness/run/answer.h"
+
+#include "engine/base/memory.h"
+#include "engine/base/random.h"
+#include "results/record.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+static void take_step(void *state, const StepReport *report) {
+    AnswerTurn *t = state;
+    size_t n = (size_t)report->number, more = (size_t)report->pass_count;
+    mem_grow(&t->steps, &t->step_capacity, n + 1, sizeof *t->steps);
+    mem_grow(&t->passes, &t->pass_capacity, t->pass_count + more, sizeof *t->passes);
+    if (more) memcpy(t->passes + t->pass_count, report->passes, more * sizeof *t->passes);
+    t->pass_count += more;
+    t->steps[n] = *report;
+    t->steps[n].passes = NULL; // the report's own go with the next step
+}
+
+static void check(const AnswerTurn *t) {
+    size_t passes = 0;
+    for (int i = 0; i < t->result.steps; i++) {
+        assert(t->steps[i].number == i && !t->steps[i].passes);
+        passes += (size_t)t->steps[i].pass_count;
+    }
+    assert(passes == t->pass_count);
+}
+
+static void release_turn(AnswerTurn *t) {
+    ids_release(&t->prompt);
+    decode_result_release(&t->result);
+    mem_free(t->steps);
+    mem_free(t->passes);
+    *t = (AnswerTurn){0};
+}
+
+void answer_release(Answer *a) {
+    for (int i = 0; i < a->count; i++) release_turn(&a->turns[i]);
+    mem_free(a->turns);
+    *a = (Answer){0};
+}
+
+double answer_decode_seconds(const DecodeResult *r) {
+    return r->propose_s + r->forward_s + r->verify_s + r->observe_s;
+}
+
+// The seed is equal for every method and every pass: S is measured once a seed, and repeats measure time.
+static DecodeOptions options_of(const AnswerEnv *env, const Settings *s, int prompt, int turn) {
+    return (DecodeOptions){.max_tokens = s->max_tokens,
+                           .eos = env->eos,
+                           .eos_count = env->eos_count,
+                           .ignore_eos = s->ignore_eos,
+                           .sampling = {s->temperature, s->top_k, s->top_p},
+                           .seed = random_at((uint64_t)s->seed, STREAM_BENCH,
+                                             (uint64_t)prompt * CONVERSATION_TURNS + (uint64_t)turn),
+                           .layout = (Layout)s->layout,
+                           .merge = s->merge,
+                           .clock = env->clock,
+                           .step = take_step};
+}
+
+bool answer_prompt(const AnswerEnv *env, Method *method, const Settings *settings, char *const *turns,
+                   int count, Answer *out, Error *e) {
+    Conversation c;
+    bool ok = true;
+    assert(!out->turns && out->count == 0);
+    out->turns = mem_new((size_t)count, sizeof *out->turns);
+    conversation_begin(&c, env->tokenizer, env->template);
+    for (int i = 0; ok && i < count; i++) {
+        AnswerTurn *turn = &out->turns[out->count++];
+        DecodeOptions o = options_of(env, settings, out->prompt, i);
+        o.state = turn;
+        ok = conversation_ask(&c, turns[i], &turn->prompt, e);
+        if (ok && i > 0 && turn->prompt.count >= (size_t)env->target->context) {
+            release_turn(&out->turns[--out->count]); // no room for a single token: the conversation ends
+            break;
+        }
+        turn->began = clock_wall();
+        ok = ok &&
+             decode(env->target, method, turn->prompt.ids, (int)turn->prompt.count, &o, &turn->result, e);
+        if (!ok) break;
+        check(turn);
+        turn->flags = env->watch ? watch_judge(env->watch) : 0;
+        if (!turn->result.ended_by_eos) turn->flags |= FLAG_CUT;
+        ok = conversation_reply(&c, turn->result.ids, turn->result.tokens, e);
+    }
+    conversation_release(&c);
+    return ok;
+}
+
+// --- certificates ----------------------------------------------------------------------------------------
+
+enum { AT_ONCE = 64 }; // tokens of a forward: each leaves logits for the whole vocabulary
+
+// Runs tokens as one chain after the committed ones; then node i's logits can be read.
+static bool read_chain(Session *s, const int *tokens, int count, Error *e) {
+    session_begin_step(s, true, LAYOUT_TREE);
+    int node = tree_root(&s->tree, tokens[0]);
+    for (int i = 1; i < count; i++) node = tree_probe(&s->tree, node, tokens[i], true);
+    return session_run(s, s->shape.layers, e) && session_read(s, HEAD_LOGITS, e);
+}
+
+static int *join(const IdList *prompt, const int *ids, int count) {
+    int *all = mem_new(prompt->count + (size_t)count + 1, sizeof *all);
+    memcpy(all, prompt->ids, prompt->count * sizeof *all);
+    if (count) memcpy(all + prompt->count, ids, (size_t)count * sizeof *all);
+    return all;
+}
+
+static float margin_of(const float *logits, int vocab) {
+    float best = -INFINITY, second = -INFINITY;
+    for (int i = 0; i < vocab; i++) {
+        if (logits[i] > best) {
+            second = best;
+            best = logits[i];
+        } else if (logits[i] > second) second = logits[i];
+    }
+    return best - second;
+}
+
+bool certify_greedy(Session *s, const IdList *prompt, const DecodeResult *want, const DecodeResult *got,
+                    Divergence *out, Error *e) {
+    int n = 0, last = (int)prompt->count - 1;
+    while (n < want->tokens && n < got->tokens && want->ids[n] == got->ids[n]) n++;
+    *out = (Divergence){.position = -1};
+    if (n == want->tokens && n == got->tokens) return true;
+    *out = (Divergence){n, n < want->tokens ? want->ids[n] : -1, n < got->tokens ? got->ids[n] : -1, 0};
+    int *all = join(prompt, want->ids, n);
+    session_reset(s);
+    bool ok = session_prefill(s, all, last + n, 0, 0, NULL, e) && read_chain(s, all + last + n, 1, e);
+    if (ok) out->margin = margin_of(session_logits(s, 0), s->shape.vocab);
+    mem_free(all);
+    return ok;
+}
+
+// The probability of all tokens that are likelier than this one (of equals, those with a lower id), plus a
+// share of its own.
+static double place_of(const float *p, int vocab, int token, double share) {
+    double below = 0, total = 0;
+    for (int i = 0; i < vocab; i++) {
+        total += (double)p[i];
+        if (p[i] > p[token] || (p[i] == p[token] && i < token)) below += (double)p[i];
+    }
+    return (below + share * (double)p[token]) / total;
+}
+
+bool certify_sampled(Session *s, const IdList *prompt, const int *ids, int count, SampledPlaces *out,
+                     Error *e) {
+    Sampler sampler = {0};
+    int vocab = s->shape.vocab, last = (int)prompt->count - 1, *all = join(prompt, ids, count);
+    float *p = mem_new((size_t)vocab, sizeof *p);
+    sampler_init(&sampler, &out->sampling, vocab);
+    session_reset(s);
+    bool ok = session_prefill(s, all, last, 0, 0, NULL, e);
+    for (int done = 0, n; ok && done < count; done += n) {
+        n = count - done < AT_ONCE ? count - done : AT_ONCE;
+        if (n > s->tree.capacity) n = s->tree.capacity;
+        ok = read_chain(s, all + last + done, n, e);
+        for (int i = 0; ok && i < n; i++) {
+            sampler_distribution(&sampler, session_logits(s, i), p);
+            out->impossible += !(p[ids[done + i]] > 0);
+            out->u[out->count++] = place_of(p, vocab, ids[done + i], random_uniform(&out->random));
+        }
+        ok = ok && session_commit(s, n - 1, n, e);
+    }
+    sampler_release(&sampler);
+    mem_free(p);
+    mem_free(all);
+    return ok;
+}
+
+bool answer_compare(Session *s, const Answer *want, Answer *got, Error *e) {
+    got->diverged = -1;
+    for (int i = 0; got->diverged < 0 && i < want->count && i < got->count; i++) {
+        const AnswerTurn *a = &want->turns[i], *b = &got->turns[i];
+        bool same_prompt = a->prompt.count == b->prompt.count &&
+                           memcmp(a->prompt.ids, b->prompt.ids, a->prompt.count * sizeof *a->prompt.ids) == 0;
+        if (!same_prompt) return true; // one was cut, or its divergence left no trace in the output
+        if (!certify_greedy(s, &a->prompt, &a->result, &b->result, &got->divergence, e)) return false;
+        if (got->divergence.position >= 0) got->diverged = i;
+    }
+    return true;
+}

@@ -1,0 +1,82 @@
+// One prompt answered by one method, turn by turn, with every step kept: the unit that is measured. And the
+// certificates that the answer is the model's own: greedy ids against autoregressive ones, and, when
+// sampling, whether each token was drawn from the model's distribution.
+//
+// For the second, a sampled token becomes a number: the probability of all tokens before it in the model's
+// distribution, ordered by likelihood, plus a random share of its own probability. Whatever the model and the
+// text, these numbers are uniform and independent if, and only if, tokens are drawn from the model's
+// distribution (uniformity() of simulate).
+#pragma once
+#include "engine/decode/decode.h"
+#include "engine/text/tokenizer.h"
+#include "harness/config/settings.h"
+#include "harness/machine/watch.h"
+#include "harness/prompts/conversation.h"
+
+typedef struct Divergence {
+    int position;  // of the output; -1: none
+    int want, got; // tokens; -1: the output had ended there
+    float margin;  // between the two best logits there
+} Divergence;
+
+// Shared by all answers that are measured side by side.
+typedef struct AnswerEnv {
+    Session *target;
+    const Tokenizer *tokenizer;
+    const Template *template; // NULL: plain texts
+    const int *eos;           // (eos_count)
+    int eos_count;
+    Clock clock;
+    Watch *watch; // NULL: the machine is not watched
+} AnswerEnv;
+
+typedef struct AnswerTurn {
+    IdList prompt;
+    DecodeResult result;
+    StepReport *steps; // (result.steps); step i's passes are at its place in `passes`
+    Pass *passes;      // (pass_count)
+    size_t step_capacity, pass_count, pass_capacity;
+    int flags;    // of results/record.h
+    double began; // seconds since 1970
+} AnswerTurn;
+
+// One point's answer to one prompt.
+typedef struct Answer {
+    int point, pass, dataset,
+        prompt;        // prompt: its number in the dataset; outputs that are drawn differ by it
+    int position;      // in the round's order
+    AnswerTurn *turns; // (count)
+    int count;         // fewer than the prompt's if the context is full
+    int diverged;      // the turn that differs from the baseline's; -1: none
+    Divergence divergence;
+} Answer;
+
+// Decodes the `count` user's turns of prompt out->prompt. `out` has no turns yet. A first turn that does not
+// fit into the context is an error; answer_release takes what was done.
+bool answer_prompt(const AnswerEnv *env, Method *method, const Settings *settings, char *const *turns,
+                   int count, Answer *out, Error *e);
+void answer_release(Answer *a); // takes an empty one
+
+double answer_decode_seconds(const DecodeResult *r);
+
+// Sets got->diverged and got->divergence to the first turn in which `got` differs from `want`; both are
+// greedy answers to one prompt. Later turns answer other prompts, and are not compared. Runs the session to
+// find the margin.
+bool answer_compare(Session *s, const Answer *want, Answer *got, Error *e);
+
+// Where `got` first differs from `want`, both outputs of one prompt. Runs the session to find the margin.
+bool certify_greedy(Session *s, const IdList *prompt, const DecodeResult *want, const DecodeResult *got,
+                    Divergence *out, Error *e);
+
+// The numbers of sampled tokens, over all outputs that were certified.
+typedef struct SampledPlaces {
+    Sampling sampling;
+    Random random; // for each token's share of its own
+    double *u;     // (count), in [0, 1); the caller's, with room for what is added
+    size_t count;
+    int impossible; // tokens that had no probability at all
+} SampledPlaces;
+
+// Adds the numbers of the `count` ids that follow the prompt.
+bool certify_sampled(Session *s, const IdList *prompt, const int *ids, int count, SampledPlaces *out,
+                     Error *e);

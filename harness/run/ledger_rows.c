@@ -1,0 +1,288 @@
+// An answer becomes rows: the only place that knows both step reports and the store. All rows of a call are
+// laid out in memory first and written in one transaction: AnswerRows holds the texts and arrays that they
+// point to.
+#include "harness/run/ledger.h"
+
+#include "datasets/rouge.h"
+#include "engine/base/clock.h"
+#include "engine/base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+// --- how much an output repeats itself --------------------------------------------------------------------
+
+enum { GRAM = 4, TIMES = 3, SHORTEST = 12, LONG_GRAM = 8 };
+
+static int by_ids(const void *a, const void *b) {
+    const int *p = *(const int *const *)a, *q = *(const int *const *)b;
+    for (int i = 0; i < GRAM; i++)
+        if (p[i] != q[i]) return p[i] < q[i] ? -1 : 1;
+    return 0;
+}
+
+double repetition_share(const int *ids, int count) {
+    int grams = count - GRAM + 1, again = 0;
+    if (grams < 1) return -1;
+    const int **sorted = mem_new((size_t)grams, sizeof *sorted);
+    for (int i = 0; i < grams; i++) sorted[i] = ids + i;
+    qsort(sorted, (size_t)grams, sizeof *sorted, by_ids);
+    for (int i = 1; i < grams; i++) again += by_ids(&sorted[i - 1], &sorted[i]) == 0;
+    mem_free(sorted);
+    return (double)again / grams;
+}
+
+static bool ends_with(const int *ids, int count, int period) {
+    int length = TIMES * period > SHORTEST ? TIMES * period : SHORTEST;
+    if (length > count) return false;
+    const int *from = ids + count - length;
+    return memcmp(from, from + period, (size_t)(length - period) * sizeof *from) == 0;
+}
+
+// How often the long gram at `from` occurs there and after it, without overlap.
+static int times_from(const int *ids, int count, int from) {
+    int times = 1;
+    for (int i = from + LONG_GRAM; i + LONG_GRAM <= count;) {
+        bool same = memcmp(ids + from, ids + i, LONG_GRAM * sizeof *ids) == 0;
+        times += same;
+        i += same ? LONG_GRAM : 1;
+    }
+    return times;
+}
+
+bool repetition_loops(const int *ids, int count) {
+    for (int period = 1; TIMES * period <= count; period++)
+        if (ends_with(ids, count, period)) return true;
+    for (int i = 0; i + TIMES * LONG_GRAM <= count; i++)
+        if (times_from(ids, count, i) >= TIMES) return true;
+    return false;
+}
+
+// --- room -------------------------------------------------------------------------------------------------
+
+// Room for the rows of some samples; freed together.
+typedef struct AnswerRows {
+    StoreSample *samples;
+    StoreDivergence *divergences; // (samples)
+    StoreOutput *outputs;         // (samples)
+    Text *texts;                  // (samples)
+    StoreStep *steps;
+    StorePass *passes;
+    StoreSource *sources;
+    uint8_t (*matches)[8]; // (steps)
+    size_t sample_room, step_room, pass_room;
+    size_t sample_count, step_count, pass_count, source_count;
+} AnswerRows;
+
+static void make_room(AnswerRows *b, const Answer *answers, int count) {
+    size_t samples = 0, steps = 0, passes = 0;
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < answers[i].count; k++) {
+            const AnswerTurn *t = &answers[i].turns[k];
+            samples++;
+            steps += (size_t)t->result.steps;
+            passes += t->pass_count;
+        }
+    *b = (AnswerRows){.sample_room = samples,
+                      .step_room = steps,
+                      .pass_room = passes,
+                      .samples = mem_new(samples, sizeof *b->samples),
+                      .divergences = mem_new(samples, sizeof *b->divergences),
+                      .outputs = mem_new(samples, sizeof *b->outputs),
+                      .texts = mem_new(samples, sizeof *b->texts),
+                      .steps = mem_new(steps, sizeof *b->steps),
+                      .passes = mem_new(passes, sizeof *b->passes),
+                      .sources = mem_new(steps * SOURCES_MAX, sizeof *b->sources),
+                      .matches = mem_new(steps, sizeof *b->matches)};
+}
+
+static void release_rows(AnswerRows *b) {
+    for (size_t i = 0; b->texts && i < b->sample_room; i++) text_release(&b->texts[i]);
+    mem_free(b->samples);
+    mem_free(b->divergences);
+    mem_free(b->outputs);
+    mem_free(b->texts);
+    mem_free(b->steps);
+    mem_free(b->passes);
+    mem_free(b->sources);
+    mem_free(b->matches);
+}
+
+// --- steps -----------------------------------------------------------------------------------------------
+
+static StorePass pass_row(const Pass *p) {
+    static const StoreRole ROLES[] = {
+        [PASS_TARGET] = ROLE_TARGET, [PASS_DRAFT] = ROLE_DRAFT, [PASS_ADAPTER] = ROLE_ADAPTER};
+    return (StorePass){.model = ROLES[p->model],
+                       .a = p->a,
+                       .b = p->b,
+                       .rows = p->rows,
+                       .context = p->context,
+                       .count = p->count};
+}
+
+// The bits of a drafted chain, from the lowest of the first byte.
+static int chain_bytes(const StepReport *r, uint8_t out[8]) {
+    int bits = r->chain < 64 ? r->chain : 64, bytes = (bits + 7) / 8;
+    for (int i = 0; i < bytes; i++) out[i] = (uint8_t)(r->agrees >> 8 * i);
+    return bytes;
+}
+
+static void add_sources(AnswerRows *b, const StepReport *r, StoreStep *row) {
+    row->sources = b->sources + b->source_count;
+    for (int i = 0; i < r->source_count; i++) {
+        const SourceReport *s = &r->sources[i];
+        if (s->rows == 0) continue;
+        b->sources[b->source_count++] =
+            (StoreSource){.name = s->name, .rows = s->rows, .length = s->match, .rank = s->rank};
+        row->source_count++;
+    }
+}
+
+// A kind has the same number in reports and in the store.
+static void add_step(AnswerRows *b, const StepReport *r, const Pass *passes) {
+    assert(b->step_count < b->step_room && b->pass_count + (size_t)r->pass_count <= b->pass_room);
+    StoreStep *row = &b->steps[b->step_count];
+    *row = (StoreStep){.kind = (StoreStepKind)r->note.kind,
+                       .context = r->context,
+                       .rows = r->rows,
+                       .asked = r->asked,
+                       .depth = r->depth,
+                       .candidates = r->candidates,
+                       .probes = r->probes,
+                       .drafted = r->depth,
+                       .tried = r->tried,
+                       .accepted = r->accepted,
+                       .emitted = r->emitted,
+                       .matches = r->chain ? b->matches[b->step_count] : NULL,
+                       .match_bytes = chain_bytes(r, b->matches[b->step_count]),
+                       .pool = r->note.pool || r->note.pool_hits ? r->note.pool : -1,
+                       .pool_hits = r->note.pool_hits,
+                       .propose_s = r->propose_s,
+                       .forward_s = r->forward_s,
+                       .verify_s = r->verify_s,
+                       .observe_s = r->observe_s,
+                       .device_s = r->device.run < 0 ? -1 : r->device.run + r->device.head,
+                       .passes = b->passes + b->pass_count,
+                       .pass_count = r->pass_count};
+    for (int i = 0; i < r->pass_count; i++) b->passes[b->pass_count++] = pass_row(&passes[i]);
+    add_sources(b, r, row);
+    b->step_count++;
+}
+
+// --- samples ---------------------------------------------------------------------------------------------
+
+static bool add_output(AnswerRows *b, const DecodeResult *r, const Tokenizer *tokenizer, Error *e) {
+    Text *text = &b->texts[b->sample_count];
+    if (!tokenizer_decode(tokenizer, r->ids, (size_t)r->tokens, true, text, e)) return false;
+    b->outputs[b->sample_count] = (StoreOutput){.ids = r->ids,
+                                                .count = r->tokens,
+                                                .text = text_get(text),
+                                                .text_bytes = (int64_t)text->length,
+                                                .repeated = repetition_share(r->ids, r->tokens),
+                                                .looping = repetition_loops(r->ids, r->tokens)};
+    return true;
+}
+
+static bool add_sample(AnswerRows *b, const Ledger *l, const Answer *answer, int turn,
+                       const Tokenizer *tokenizer, Error *e) {
+    const AnswerTurn *t = &answer->turns[turn];
+    const DecodeResult *r = &t->result;
+    bool diverged = answer->diverged == turn;
+    assert(b->sample_count < b->sample_room && l->points[answer->point]);
+    if (!add_output(b, r, tokenizer, e)) return false;
+    b->divergences[b->sample_count] = (StoreDivergence){.position = answer->divergence.position,
+                                                        .wanted = answer->divergence.want,
+                                                        .got = answer->divergence.got,
+                                                        .margin = (double)answer->divergence.margin};
+    b->samples[b->sample_count] = (StoreSample){
+        .point = l->points[answer->point],
+        .prompt = l->prompts[answer->dataset][(size_t)answer->prompt * CONVERSATION_TURNS + (size_t)turn],
+        .attempt = l->attempt,
+        .pass = answer->pass,
+        .position = answer->position,
+        .flags = t->flags | (diverged ? FLAG_DIVERGED : 0),
+        .started = t->began,
+        .prompt_tokens = (int)t->prompt.count,
+        .tokens = r->tokens,
+        .prefill_tokens = 1, // the authors' codes: prefill is a step, and gives a token
+        .prefill_steps = 1,
+        .prefill_s = r->prefill_s,
+        .decode_s = answer_decode_seconds(r),
+        .device_head_s = r->device.head,
+        .device_commit_s = r->device.commit,
+        .output = &b->outputs[b->sample_count],
+        .divergence = diverged ? &b->divergences[b->sample_count] : NULL,
+        .steps = b->steps + b->step_count,
+        .step_count = r->steps};
+    b->sample_count++;
+    size_t pass = 0;
+    for (int i = 0; i < r->steps; i++) {
+        add_step(b, &t->steps[i], t->passes + pass);
+        pass += (size_t)t->steps[i].pass_count;
+    }
+    return true;
+}
+
+static bool same_output(const Answer *a, const Answer *b, int turn) {
+    if (turn >= a->count || turn >= b->count) return false;
+    const DecodeResult *p = &a->turns[turn].result, *q = &b->turns[turn].result;
+    return p->tokens == q->tokens && memcmp(p->ids, q->ids, (size_t)p->tokens * sizeof *p->ids) == 0;
+}
+
+enum { MOST_REFERENCES = 64 };
+
+// How good an output is, if its dataset has references for the turn: ROUGE against the best of them.
+static bool add_score(Ledger *l, const Answer *answer, int turn, const char *text, Error *e) {
+    const DatasetPrompt *p = &l->inputs->datasets[answer->dataset].prompts[answer->prompt];
+    const char *references[MOST_REFERENCES];
+    int count = 0;
+    Rouge r;
+    for (int i = 0; i < p->reference_count && count < MOST_REFERENCES; i++)
+        if (p->references[i].turn == turn) references[count++] = p->references[i].text;
+    if (count == 0) return true;
+    int64_t prompt = l->prompts[answer->dataset][(size_t)answer->prompt * CONVERSATION_TURNS + (size_t)turn];
+    int64_t point = l->points[answer->point];
+    return rouge_best(references, count, text, &r, e) &&
+           store_score(l->store, point, answer->pass, prompt, "rouge1", r.one.f, e) &&
+           store_score(l->store, point, answer->pass, prompt, "rouge2", r.two.f, e) &&
+           store_score(l->store, point, answer->pass, prompt, "rougeL", r.longest.f, e);
+}
+
+// Equal outputs are one row of the store, so equal greedy outputs are scored only once.
+static bool add_scores(const AnswerRows *b, Ledger *l, const Answer *answers, int count, Error *e) {
+    const Text *text = b->texts;
+    for (int i = 0; i < count; i++)
+        for (int turn = 0; turn < answers[i].count; turn++, text++) {
+            bool equal = i > 0 && answers[i].prompt == answers[i - 1].prompt &&
+                         same_output(&answers[i], &answers[i - 1], turn);
+            if (answers[i].pass == 0 && !equal && !add_score(l, &answers[i], turn, text_get(text), e))
+                return false;
+        }
+    return true;
+}
+
+// A method that decodes a prompt in a tenth of a second would otherwise wait for the disk as long as for its
+// steps.
+static bool begin_transaction(Ledger *l, Error *e) {
+    enum { SYNC_SECONDS = 2 };
+    double now = clock_now(clock_monotonic());
+    if (now < l->synced + SYNC_SECONDS) return store_begin_lightly(l->store, e);
+    l->synced = now;
+    return store_begin(l->store, e);
+}
+
+bool ledger_add(Ledger *l, const Answer *answers, int count, const Tokenizer *tokenizer, Error *e) {
+    AnswerRows b;
+    bool ok = true;
+    make_room(&b, answers, count);
+    for (int i = 0; ok && i < count; i++)
+        for (int turn = 0; ok && turn < answers[i].count; turn++)
+            ok = add_sample(&b, l, &answers[i], turn, tokenizer, e);
+    ok = ok && begin_transaction(l, e) && store_samples(l->store, b.samples, (int)b.sample_count, e) &&
+         add_scores(&b, l, answers, count, e) && store_commit(l->store, e);
+    if (!ok) store_rollback(l->store);
+    release_rows(&b);
+    return ok;
+}

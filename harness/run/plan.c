@@ -1,0 +1,591 @@
+// Order matters to the user: checks that are cheap and likely to fail come first. The order of an
+// experiment's contents, and of the words in `overrides`, is part of hashes and stored runs.
+#include "harness/run/plan.h"
+
+#include "engine/base/file.h"
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
+#include "engine/base/shipped.h"
+#include "engine/engine.h"
+#include "harness/cli/terminal.h"
+#include "harness/config/point_name.h"
+#include "harness/prompts/conversation.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TEMPLATE_ROOM = 64, // tokens that a template puts around a turn, at most
+    STEP_ROOM = 512,    // positions after the last token: a step must not be cut by the context's end
+    LEAVE_OUT = 1,      // DatasetSpec.too_long
+};
+
+static bool within(const YamlNode *at, Error *e) {
+    return error_within(e, "%s:%d:%d", at->file, at->line, at->column);
+}
+
+// --- contents --------------------------------------------------------------------------------------------
+
+static InputContent *add_content(Inputs *in, const char *kind, const char *name, const char *path) {
+    InputContent *c = &in->contents[in->content_count++];
+    *c = (InputContent){.kind = kind, .name = name, .path = path};
+    return c;
+}
+
+// --- models ----------------------------------------------------------------------------------------------
+
+static bool is_null(const char *device) { return strcmp(device, "null") == 0; }
+
+// Whether any point runs this model on a device that computes.
+static bool needs_weights(const Schedule *s, int model) {
+    for (int i = 0; i < s->setup_count; i++)
+        if (s->setups[i].model == model && !is_null(s->setups[i].settings->device)) return true;
+    return false;
+}
+
+static bool hash_parts(Inputs *in, int i, bool weights, Error *e) {
+    InputModel *m = &in->models[i];
+    const ModelFiles *f = &m->files;
+    const char *name = in->experiment->models[i].name;
+    const char *const dirs[] = {f->target, f->draft}, *const kinds[] = {"weights", "draft"};
+    const char *const small[] = {f->adapter, f->heads}, *const small_kinds[] = {"adapter", "heads"};
+    for (int k = 0; k < 2; k++)
+        if (dirs[k] && !content_model(dirs[k], weights, add_content(in, kinds[k], name, dirs[k])->hash, e))
+            return false;
+    if (!content_tokenizer(f->target, add_content(in, "tokenizer", name, f->target)->hash, e)) return false;
+    for (int k = 0; weights && k < 2; k++)
+        if (small[k] &&
+            !content_adapter(&m->model, small[k], add_content(in, small_kinds[k], name, small[k])->hash, e))
+            return false;
+    return true;
+}
+
+static bool describe_adapter(const InputModel *m, const char *dir, const AdapterKind *kind, Adapter *out,
+                             Error *e) {
+    if (dir && m->files.unmade) adapter_describe(out, kind, &m->model);
+    return !dir || m->files.unmade || adapter_open_config(out, &m->model, dir, e);
+}
+
+static bool open_draft(InputModel *m, Error *e) {
+    const ModelFiles *f = &m->files;
+    if (f->draft_unmade) m->draft = f->draft_model;
+    return !f->draft || f->draft_unmade || model_open_config(&m->draft, f->draft, e);
+}
+
+// Weights are mapped and never read: opening checks names, shapes and types.
+static bool open_model(InputModel *m, bool weights, Error *e) {
+    const ModelFiles *f = &m->files;
+    if (f->unmade) m->model = f->model;
+    else if (!(weights ? model_open(&m->model, f->target, e) : model_open_config(&m->model, f->target, e)))
+        return false;
+    const Shape *s = &m->model.shape;
+    m->bytes = !weights    ? 0
+               : f->unmade ? shape_parameters(s) * dtype_size(m->model.dtype)
+                           : model_bytes(&m->model);
+    return (m->tokenizer || (m->tokenizer = model_files_tokenizer(f, e))) && open_draft(m, e) &&
+           describe_adapter(m, f->adapter, &f->adapter_kind, &m->adapter, e) &&
+           describe_adapter(m, f->heads, &f->heads_kind, &m->heads, e);
+}
+
+static bool read_model(Inputs *in, int i, Error *e) {
+    const ModelSpec *spec = &in->experiment->models[i];
+    InputModel *m = &in->models[i];
+    if (!model_files_find(spec, in->cache, &m->files, e)) return false;
+    return open_model(m, needs_weights(in->schedule, i), e) || within(spec->at, e);
+}
+
+static bool hash_model(Inputs *in, int i, Error *e) {
+    InputModel *m = &in->models[i];
+    Text all = {0};
+    int from = in->content_count;
+    if (!hash_parts(in, i, needs_weights(in->schedule, i), e)) return within(in->experiment->models[i].at, e);
+    for (int k = from; k < in->content_count; k++)
+        text_printf(&all, "%s %s\n", in->contents[k].kind, in->contents[k].hash);
+    bool ok = sha256_bytes(all.data, all.length, m->hash, e);
+    text_release(&all);
+    return ok;
+}
+
+static void close_model(InputModel *m) {
+    adapter_close(&m->heads);
+    adapter_close(&m->adapter);
+    model_close(&m->draft);
+    model_close(&m->model);
+}
+
+// --- datasets --------------------------------------------------------------------------------------------
+
+static bool read_dataset(Inputs *in, int i, Error *e) {
+    const DatasetSpec *d = &in->experiment->datasets[i];
+    DatasetRequest request = {.name = d->name,
+                              .path = d->path,
+                              .format = d->format,
+                              .split = d->split,
+                              .parts = d->parts.items,
+                              .part_count = d->parts.count,
+                              .folder = getenv("OUTPACE_DATA"),
+                              .limit = (size_t)d->limit,
+                              .turns = d->turns,
+                              .order = (DatasetOrder)d->order,
+                              .consecutive = d->consecutive,
+                              .seed = d->seed};
+    return dataset_open(&in->datasets[i], &request, e) || within(d->at, e);
+}
+
+static bool hash_dataset(Inputs *in, int i, Error *e) {
+    const DatasetSpec *d = &in->experiment->datasets[i];
+    InputContent *c = add_content(in, "dataset", d->name, d->path);
+    memcpy(c->hash, in->datasets[i].sha256, sizeof c->hash);
+    if (in->left_out[i] && !sha256_bytes(in->left_out[i], strlen(in->left_out[i]),
+                                         add_content(in, "left out", in->left_out[i], NULL)->hash, e))
+        return false;
+    return !d->template || sha256_bytes(d->template, strlen(d->template),
+                                        add_content(in, "template", d->name, NULL)->hash, e);
+}
+
+// --- prompts ---------------------------------------------------------------------------------------------
+
+static bool count_ids(const Tokenizer *t, const char *text, size_t *count, Error *e) {
+    IdList ids = {0};
+    bool ok = tokenizer_encode(t, text, strlen(text), false, &ids, e);
+    *count = ids.count;
+    ids_release(&ids);
+    return ok;
+}
+
+// Tokens of the first turn's prompt; of the whole conversation and of all its prefills, at most.
+static bool conversation_length(const InputModel *m, const Template *t, const DatasetPrompt *p,
+                                int max_tokens, size_t *first, size_t *all, double *prefill, Error *e) {
+    Conversation c;
+    IdList ids = {0};
+    conversation_begin(&c, m->tokenizer, t);
+    bool ok = conversation_ask(&c, p->turns[0], &ids, e);
+    *first = ids.count;
+    *all = ids.count + (size_t)max_tokens;
+    *prefill += (double)ids.count;
+    ids_release(&ids);
+    conversation_release(&c);
+    for (int i = 1; ok && i < p->turn_count; i++) {
+        size_t turn;
+        ok = count_ids(m->tokenizer, p->turns[i], &turn, e);
+        *prefill += (double)(*all + turn);
+        *all += turn + TEMPLATE_ROOM + (size_t)max_tokens;
+    }
+    return ok;
+}
+
+// One error for all prompts that the model's context does not hold: a dataset may have dozens.
+static bool refuse_long(const Inputs *in, const Group *g, size_t count, const char *id, size_t tokens,
+                        Error *e) {
+    const DatasetSpec *spec = &in->experiment->datasets[g->dataset];
+    size_t context = (size_t)in->models[in->schedule->setups[g->setup].model].model.shape.context;
+    if (count == 1)
+        return yaml_error(
+            spec->at, e,
+            "prompt '%s' of '%s' has %zu tokens, the model's context holds %zu: 'too_long: skip' in the "
+            "dataset leaves it out",
+            id, spec->name, tokens, context);
+    return yaml_error(
+        spec->at, e,
+        "%zu of %zu prompts of '%s' have more tokens than the model's context holds, which is %zu, "
+        "'%s' has %zu: 'too_long: skip' in the dataset leaves them out",
+        count, in->datasets[g->dataset].count, spec->name, context, id, tokens);
+}
+
+// Marks the prompts of a group that its model's context does not hold.
+static bool mark_long(Inputs *in, const Group *g, bool *too_long, Error *e) {
+    int model = in->schedule->setups[g->setup].model;
+    const InputModel *m = &in->models[model];
+    const Dataset *d = &in->datasets[g->dataset];
+    const char *name = experiment_template(in->experiment, model, g->dataset);
+    const Template *t = name ? template_find(name, e) : NULL;
+    for (size_t i = 0; i < d->count; i++) {
+        size_t first, all;
+        double prefill = 0;
+        if (!conversation_length(m, t, &d->prompts[i], 0, &first, &all, &prefill, e)) return false;
+        too_long[i] = too_long[i] || first >= (size_t)m->model.shape.context;
+    }
+    return true;
+}
+
+// A prompt that one model cannot hold is left out for all models: they are measured on the same prompts.
+static bool leave_out(Inputs *in, int dataset, Error *e) {
+    const DatasetSpec *spec = &in->experiment->datasets[dataset];
+    Dataset *d = &in->datasets[dataset];
+    size_t count = 0, all = d->count;
+    bool *too_long = mem_new(all, sizeof *too_long), ok = true;
+    for (int i = 0; ok && i < in->schedule->group_count; i++)
+        if (in->schedule->groups[i].dataset == dataset)
+            ok = mark_long(in, &in->schedule->groups[i], too_long, e) || within(spec->at, e);
+    for (size_t i = 0; ok && i < all; i++) count += too_long[i];
+    if (ok && count == all)
+        ok = yaml_error(spec->at, e, "all %zu prompts of '%s' have more tokens than a model's context holds",
+                        all, spec->name);
+    if (ok && count) {
+        in->left_out[dataset] =
+            mem_printf("%zu of %zu prompts of %s, which have more tokens than a model's context holds", count,
+                       all, spec->name);
+        ok = dataset_leave_out(d, too_long, spec->path != NULL, e);
+    }
+    mem_free(too_long);
+    return ok;
+}
+
+static bool check_prompts(Inputs *in, const Group *g, Error *e) {
+    const Setup *setup = &in->schedule->setups[g->setup];
+    const InputModel *m = &in->models[setup->model];
+    const DatasetSpec *spec = &in->experiment->datasets[g->dataset];
+    const Dataset *d = &in->datasets[g->dataset];
+    const Settings *s = &in->schedule->points[in->schedule->members[g->first]].settings;
+    const char *template = experiment_template(in->experiment, setup->model, g->dataset);
+    const Template *t = template ? template_find(template, e) : NULL;
+    size_t too_long = 0, example = 0, tokens = 0, context = (size_t)m->model.shape.context;
+    for (size_t i = 0; i < d->count; i++) {
+        size_t first, all;
+        if (!conversation_length(m, t, &d->prompts[i], s->max_tokens, &first, &all,
+                                 &in->prefill[g - in->schedule->groups], e))
+            return error_within(e, "dataset '%s', prompt '%s'", spec->name, d->prompts[i].id);
+        if (first == 0)
+            return yaml_error(spec->at, e, "prompt '%s' of '%s' has no token: there is nothing to continue",
+                              d->prompts[i].id, spec->name);
+        if (first >= context && too_long++ == 0) example = i, tokens = first;
+        all += STEP_ROOM;
+        int *most = &in->positions[g->setup];
+        if ((int)(all < context ? all : context) > *most) *most = (int)(all < context ? all : context);
+    }
+    return too_long == 0 || refuse_long(in, g, too_long, d->prompts[example].id, tokens, e);
+}
+
+// --- how it is opened ------------------------------------------------------------------------------------
+
+ModelChoice inputs_choice(const Inputs *in, int setup) {
+    const Setup *s = &in->schedule->setups[setup];
+    const ModelFiles *f = &in->models[s->model].files;
+    return (ModelChoice){.target = f->target,
+                         .draft = f->draft,
+                         .draft_device = in->experiment->models[s->model].draft_device,
+                         .adapter = f->adapter,
+                         .heads = f->heads,
+                         .device = s->settings->device,
+                         .math = s->settings->math == MATH_FAST ? "fast" : "exact",
+                         .window = s->settings->sliding_window ? "on" : "off",
+                         .attention = s->settings->attention == ATTENTION_PLAIN ? "plain" : "flash",
+                         .weights = s->settings->weights == WEIGHTS_HELD ? "held" : "mapped",
+                         .compute = settings_compute(s->settings),
+                         .isa = getenv("OUTPACE_ISA"),
+                         .context = in->positions[setup],
+                         .cache = in->cache_option,
+                         .threads = s->settings->threads};
+}
+
+// A CPU, whose kernels have a name before it is opened, does not round weights.
+const char *inputs_rounding(const Inputs *in, int model, const Settings *s) {
+    Compute c;
+    Dtype weights = in->models[model].model.dtype;
+    if (is_null(s->device) || engine_kernels(s->device, NULL) ||
+        !compute_find(settings_compute(s), weights, &c) || !compute_rounds(c, weights))
+        return NULL;
+    return c == COMPUTE_BF16 ? "f16 to bf16" : "bf16 to f16";
+}
+
+MethodEnv inputs_env(const Inputs *in, int point, Models *m, const Sampling *sampling) {
+    const Point *p = &in->schedule->points[point];
+    MethodEnv env = models_env(m, sampling, (uint64_t)p->settings.seed, p->settings.ignore_eos);
+    if (p->method >= 0 && in->experiment->methods[p->method].info->needs & NEEDS_HEADS)
+        models_give_heads(m, &env);
+    return env;
+}
+
+// --- all of it -------------------------------------------------------------------------------------------
+
+// The models of the GPUs that points run on are part of the machine; their serial numbers are only in the
+// environment.
+static bool hash_machine(Inputs *in, const char *machine, Error *e) {
+    Text all = {0};
+    Gauge gpu;
+    text_puts(&all, machine);
+    for (int i = 0; i < in->schedule->setup_count; i++)
+        for (int k = 0; engine_gauge(in->schedule->setups[i].settings->device, k, &gpu, NULL); k++)
+            text_printf(&all, ", %s", gpu.name);
+    for (int i = 0; i < in->experiment->model_count; i++)
+        for (int k = 0; in->experiment->models[i].draft_device &&
+                        engine_gauge(in->experiment->models[i].draft_device, k, &gpu, NULL);
+             k++)
+            text_printf(&all, ", %s", gpu.name);
+    bool ok = sha256_bytes(text_get(&all), all.length, add_content(in, "machine", "machine", NULL)->hash, e);
+    text_release(&all);
+    return ok;
+}
+
+static bool hash_run(Inputs *in, const char *sweep_hash, const char *machine, Error *e) {
+    Text all = {0};
+    if (!sha256_file("/proc/self/exe", add_content(in, "program", "outpace", NULL)->hash, e) ||
+        !hash_machine(in, machine, e))
+        return false;
+    text_printf(&all, "sweep %s\n", sweep_hash);
+    for (int i = 0; i < in->content_count; i++)
+        text_printf(&all, "%s %s\n", in->contents[i].kind, in->contents[i].hash);
+    bool ok = sha256_bytes(all.data, all.length, in->hash, e);
+    text_release(&all);
+    return ok;
+}
+
+// The CPU and the null backend only have exact sums; only the CPU can hold weights in memory.
+static bool check_devices(const Inputs *in, Error *e) {
+    const YamlNode *hardware = in->experiment->settings[0], *at = hardware ? hardware : in->experiment->at;
+    for (int i = 0; i < in->schedule->setup_count; i++) {
+        const Settings *s = in->schedule->setups[i].settings;
+        if (s->math == MATH_FAST && strncmp(s->device, "cuda", 4) != 0)
+            return yaml_error(at, e, "math: fast needs device cuda, and a point has it on '%s'", s->device);
+        if (s->weights == WEIGHTS_HELD && strcmp(s->device, "cpu") != 0)
+            return yaml_error(at, e, "weights: held needs device cpu, and a point has it on '%s'", s->device);
+        if (s->attention == ATTENTION_PLAIN && strcmp(s->device, "cpu") != 0 && !is_null(s->device))
+            return yaml_error(at, e,
+                              "attention: plain needs device cpu, and a point has it on '%s' (--set "
+                              "hardware.attention=flash)",
+                              s->device);
+    }
+    for (int i = 0; i < in->schedule->point_count; i++) {
+        const Settings *s = &in->schedule->points[i].settings;
+        if (s->layout == LAYOUT_COPIED && strcmp(s->device, "cpu") != 0 && !is_null(s->device))
+            return yaml_error(at, e,
+                              "layout: copied needs device cpu, and a point has it on '%s' (--set "
+                              "hardware.layout=batch)",
+                              s->device);
+    }
+    return true;
+}
+
+static bool read_all(Inputs *in, Error *e) {
+    const Experiment *x = in->experiment;
+    in->positions = mem_new((size_t)in->schedule->setup_count, sizeof *in->positions);
+    in->prefill = mem_new((size_t)in->schedule->group_count, sizeof *in->prefill);
+    in->rehearsals = mem_new((size_t)in->schedule->setup_count, sizeof *in->rehearsals);
+    in->refusals = mem_new((size_t)in->schedule->point_count, sizeof *in->refusals);
+    if (!check_devices(in, e)) return false;
+    for (int i = 0; i < x->dataset_count; i++)
+        if (!read_dataset(in, i, e)) return false;
+    for (int i = 0; i < x->model_count; i++)
+        if (!read_model(in, i, e)) return false;
+    for (int i = 0; i < x->dataset_count; i++)
+        if (x->datasets[i].too_long == LEAVE_OUT && !leave_out(in, i, e)) return false;
+    for (int i = 0; i < in->schedule->group_count; i++)
+        if (!check_prompts(in, &in->schedule->groups[i], e)) return false;
+    inputs_rehearse(in);
+    return true;
+}
+
+// The order of contents is part of the run's hash.
+static bool hash_all(Inputs *in, Error *e) {
+    in->content_count = 0;
+    for (int i = 0; i < in->experiment->dataset_count; i++)
+        if (!hash_dataset(in, i, e)) return false;
+    for (int i = 0; i < in->experiment->model_count; i++)
+        if (!hash_model(in, i, e)) return false;
+    return hash_run(in, in->sweep_hash, in->machine, e);
+}
+
+static bool is_unmade(const Inputs *in) {
+    for (int i = 0; i < in->experiment->model_count; i++)
+        if (in->models[i].files.unmade) return true;
+    return false;
+}
+
+bool inputs_open(Inputs *out, const Experiment *x, const Schedule *s, const char *sweep_hash,
+                 const char *machine, const char *cache, Error *e) {
+    *out = (Inputs){.experiment = x, .schedule = s, .sweep_hash = sweep_hash, .cache_option = cache};
+    out->machine = mem_text(machine, strlen(machine));
+    out->cache = models_cache(cache);
+    if (read_all(out, e) && (is_unmade(out) || hash_all(out, e))) return true;
+    inputs_release(out);
+    return false;
+}
+
+bool inputs_make(Inputs *in, Progress progress, Error *e) {
+    if (!is_unmade(in)) return true;
+    for (int i = 0; i < in->experiment->model_count; i++) {
+        const ModelSpec *spec = &in->experiment->models[i];
+        InputModel *m = &in->models[i];
+        if (!m->files.unmade) continue;
+        close_model(m);
+        if (!model_files_make(spec, in->cache, &m->files, &progress, e)) return false;
+        if (!open_model(m, needs_weights(in->schedule, i), e)) return within(spec->at, e);
+    }
+    return hash_all(in, e);
+}
+
+int inputs_refused(const Inputs *in) {
+    int count = 0;
+    for (int i = 0; i < in->schedule->sweep_count; i++) count += inputs_refusal(in, i) != NULL;
+    return count;
+}
+
+void inputs_release(Inputs *in) {
+    for (int i = 0; i < EXPERIMENT_MODELS; i++) {
+        tokenizer_close(in->models[i].tokenizer);
+        close_model(&in->models[i]);
+        model_files_release(&in->models[i].files);
+    }
+    for (int i = 0; i < EXPERIMENT_DATASETS; i++) {
+        dataset_release(&in->datasets[i]);
+        mem_free(in->left_out[i]);
+    }
+    for (int i = 0; in->refusals && i < in->schedule->point_count; i++) mem_free(in->refusals[i]);
+    mem_free(in->refusals);
+    mem_free(in->rehearsals);
+    mem_free(in->prefill);
+    mem_free(in->positions);
+    mem_free(in->machine);
+    mem_free(in->cache);
+    *in = (Inputs){0};
+}
+
+// --- what the command line changes -----------------------------------------------------------------------
+
+static bool add_set(Plan *p, char **slot, const char *path, const char *value, Error *e) {
+    if (p->sets.count == WORDS_MAX) return error_input(e, "more than %d times --set", WORDS_MAX);
+    *slot = mem_printf("%s=%s", path, value);
+    p->sets.items[p->sets.count++] = *slot;
+    return true;
+}
+
+static bool collect_sets(Plan *p, const SweepOptions *o, Error *e) {
+    char number[16];
+    snprintf(number, sizeof number, "%d", o->threads);
+    p->sets = o->sets;
+    p->changes = (ExperimentChanges){.scale = o->scale, .model = o->model, .sets = &p->sets};
+    if ((o->threads >= 0 && !add_set(p, &p->threads, "hardware.threads", number, e)) ||
+        (o->device && !add_set(p, &p->device, "hardware.device", o->device, e)))
+        return false;
+    for (char *c = p->device; c && *c; c++)
+        if (*c == ',') *c = '+'; // in a config's list of values a comma separates
+    return true;
+}
+
+static bool add_words(json_t *words, const char *key, const char *value) {
+    return !value || (!json_array_append_new(words, json_string(key)) &&
+                      !json_array_append_new(words, json_string(value)));
+}
+
+static bool write_overrides(Plan *p, Error *e) {
+    json_t *words = json_array();
+    bool ok = add_words(words, "--scale", p->changes.scale);
+    for (int i = 0; ok && i < p->sets.count; i++) ok = add_words(words, "--set", p->sets.items[i]);
+    ok = ok && add_words(words, "--model", p->changes.model);
+    p->overrides = ok ? json_text(words, JSON_COMPACT) : NULL;
+    json_decref(words);
+    return p->overrides || error_input(e, "an override is not UTF-8");
+}
+
+// The words that write_overrides wrote.
+static bool read_overrides(const char *text, SweepOptions *o, json_t **words, Error *e) {
+    *words = json_from_bytes(text, strlen(text), "the run's overrides", e);
+    if (!*words) return false;
+    *o = (SweepOptions){.threads = -1};
+    for (size_t i = 0; i + 1 < json_array_size(*words); i += 2) {
+        const char *key = json_string_value(json_array_get(*words, i));
+        const char *value = json_string_value(json_array_get(*words, i + 1));
+        if (!key || !value) return error_input(e, "the run's overrides are damaged");
+        if (strcmp(key, "--scale") == 0) o->scale = value;
+        else if (strcmp(key, "--model") == 0) o->model = value;
+        else if (o->sets.count < WORDS_MAX) o->sets.items[o->sets.count++] = value;
+    }
+    return true;
+}
+
+// --- a plan -------------------------------------------------------------------------------------------
+
+// Published weights and data take long to get: an error about them names the scale that needs none.
+static bool open_inputs(Plan *p, Error *e) {
+    Text name = {0};
+    machine_name(&p->machine, &name);
+    bool ok =
+        inputs_open(&p->inputs, &p->experiment, &p->schedule, p->sweep.hash, text_get(&name), p->cache, e);
+    text_release(&name);
+    Error why = ok || !e ? (Error){0} : *e;
+    if (why.kind == ERROR_INPUT && p->experiment.smoke && !p->changes.scale && !p->changes.model)
+        error_input(e, "%s; or run it at --scale smoke", why.text);
+    return ok;
+}
+
+static bool open_all(Plan *p, size_t n, const SweepOptions *o, Error *e) {
+    machine_read(&p->machine);
+    return collect_sets(p, o, e) && write_overrides(p, e) &&
+           experiment_parse(&p->experiment, p->config, n, p->file, &p->changes, e) &&
+           sweep_expand(&p->experiment, &p->sweep, e) &&
+           schedule_make(&p->experiment, &p->sweep, &p->schedule, e) && open_inputs(p, e);
+}
+
+// configs/NAME, which a clone has, also works elsewhere: it names a config that ships with the program.
+static bool read_config(Plan *p, const char *file, size_t *n, Error *e) {
+    static const char ours[] = "configs/";
+    bool elsewhere = !file_exists(file) && strncmp(file, ours, sizeof ours - 1) == 0;
+    char *path = elsewhere ? shipped_path(file + sizeof ours - 1) : NULL;
+    bool ok = file_read(path ? path : file, YAML_BYTES, &p->config, n, e);
+    p->file = mem_text(file, strlen(file));
+    mem_free(path);
+    return ok;
+}
+
+bool plan_open(Plan *out, const char *file, const SweepOptions *o, Error *e) {
+    size_t n;
+    *out = (Plan){.cache = o->cache};
+    if (read_config(out, file, &n, e) && open_all(out, n, o, e)) return true;
+    plan_release(out);
+    return false;
+}
+
+bool plan_reopen(Plan *out, const char *config, const char *file, const char *overrides, const char *cache,
+                 Error *e) {
+    SweepOptions o;
+    json_t *words = NULL;
+    *out = (Plan){.cache = cache};
+    out->config = mem_text(config, strlen(config));
+    out->file = mem_text(file, strlen(file));
+    bool ok = read_overrides(overrides, &o, &words, e) && open_all(out, strlen(config), &o, e);
+    // The tree has copies of the words; nothing reads the sets again.
+    json_decref(words);
+    out->sets.count = 0;
+    out->changes = (ExperimentChanges){0};
+    if (!ok) plan_release(out);
+    return ok;
+}
+
+void plan_refusals(const Plan *p, Text *out) {
+    for (int i = 0; i < p->sweep.count; i++) {
+        const char *why = inputs_refusal(&p->inputs, i);
+        const Point *point = &p->sweep.points[i];
+        PointName name;
+        if (!why || !point_name(&p->experiment, point, &name)) continue;
+        text_printf(out, "point %d, %s, model %s: %s\n", i + 1, SHOWN(text_get(&name.label)),
+                    SHOWN(p->experiment.models[point->model].name), SHOWN(why));
+        point_name_release(&name);
+    }
+}
+
+void plan_warn(const Plan *p) {
+    for (int i = 0; i < p->experiment.dataset_count; i++) {
+        if (p->inputs.left_out[i]) fprintf(stderr, "left out: %s\n", SHOWN(p->inputs.left_out[i]));
+        if (p->inputs.datasets[i].changed)
+            fprintf(stderr,
+                    "warning: the dataset '%s' is not as published, and so are its results; 'datasets/fetch' "
+                    "gets it "
+                    "again\n",
+                    SHOWN(p->experiment.datasets[i].name));
+    }
+}
+
+void plan_release(Plan *p) {
+    inputs_release(&p->inputs);
+    schedule_release(&p->schedule);
+    sweep_release(&p->sweep);
+    experiment_release(&p->experiment);
+    mem_free(p->config);
+    mem_free(p->file);
+    mem_free(p->overrides);
+    mem_free(p->threads);
+    mem_free(p->device);
+    *p = (Plan){0};
+}

@@ -1,0 +1,134 @@
+// From a config's text to a checked plan: the points to measure, in which order, and everything that they
+// need, read and checked before anything starts: models, tokenizers, datasets, prompts as ids, whether each
+// method can be opened; and the hashes that name it. The commands run and plan share all of it.
+//
+// Nothing is written: a model that is to be made is only described, until inputs_make makes it.
+#pragma once
+#include "datasets/datasets.h"
+#include "engine/decode/model_tables.h"
+#include "harness/machine/machine.h"
+#include "harness/models/models.h"
+#include "harness/run/schedule.h"
+
+// --- inputs
+
+typedef struct InputContent {
+    // weights, draft, adapter, heads, tokenizer, dataset, template, program, machine, left out
+    const char *kind, *name, *path;
+    char hash[SHA256_TEXT];
+} InputContent;
+
+typedef struct InputModel {
+    ModelFiles files;
+    Model model, draft;     // draft: config.json; no weights
+    Adapter adapter, heads; // likewise
+    Tokenizer *tokenizer;
+    size_t bytes;           // of weights that a step may read; 0 for the null device
+    char hash[SHA256_TEXT]; // of weights, tokenizer, draft, adapter, heads
+} InputModel;
+
+enum { INPUT_CONTENTS = 5 * EXPERIMENT_MODELS + 3 * EXPERIMENT_DATASETS + 2 };
+
+typedef struct Inputs {
+    const Experiment *experiment;
+    const Schedule *schedule;
+    const char *sweep_hash;
+    char *machine;
+    InputModel models[EXPERIMENT_MODELS];
+    Dataset datasets[EXPERIMENT_DATASETS];
+    char *left_out[EXPERIMENT_DATASETS]; // how many prompts were too long, and of how many; NULL: none
+    InputContent contents[INPUT_CONTENTS];
+    int content_count;
+    int *positions;           // (setups): of a context that holds every conversation; see EngineOptions
+    double *prefill;          // (groups): tokens that a method reads as prompts in one pass, at most
+    char **refusals;          // (points of the schedule): why it cannot run; NULL: it can
+    Rehearsal *rehearsals;    // (setups): cost of opening their methods
+    const char *cache_option; // as given
+    char *cache;              // a directory for what is made once; NULL: none
+    char hash[SHA256_TEXT];   // of the sweep and all contents: the run's; empty before inputs_make
+} Inputs;
+
+// machine: names the machine, so that its times are never mixed with another's. cache: see models_cache.
+// False with e filled, and `out` empty. The experiment, the schedule, sweep_hash and cache outlive it.
+bool inputs_open(Inputs *out, const Experiment *x, const Schedule *s, const char *sweep_hash,
+                 const char *machine, const char *cache, Error *e);
+void inputs_release(Inputs *in); // takes an empty one
+
+// Makes the models that are not there yet, and names the run.
+bool inputs_make(Inputs *in, Progress progress, Error *e);
+
+// Why a point of the schedule cannot run, or NULL; how many of the sweep's cannot.
+static inline const char *inputs_refusal(const Inputs *in, int point) { return in->refusals[point]; }
+int inputs_refused(const Inputs *in);
+
+// How a setup opens its models, and a point its method, in the rehearsal and in the run. `m` is open.
+ModelChoice inputs_choice(const Inputs *in, int setup);
+MethodEnv inputs_env(const Inputs *in, int point, Models *m, const Sampling *sampling);
+
+// How a GPU rounds a model's weights as it loads them with these settings, "f16 to bf16"; NULL: it does not.
+const char *inputs_rounding(const Inputs *in, int model, const Settings *settings);
+
+// Fills refusals and rehearsals: opens each method as the run will, with models that compute nothing.
+void inputs_rehearse(Inputs *in);
+
+// --- a plan
+
+// The command line's changes to the config.
+typedef struct SweepOptions {
+    Words sets;
+    const char *scale, *model, *device, *cache, *db;
+    int threads; // below 0: the config's
+} SweepOptions;
+
+#define SWEEP_OPTIONS(AT)                                                                                  \
+    {"scale",                                                                                              \
+     ARG_WORD,                                                                                             \
+     AT(sweep.scale),                                                                                      \
+     .help = "smoke: what the config says of it, in minutes on two cores",                                 \
+     .value = "smoke|full",                                                                                \
+     .fallback = "full"},                                                                                  \
+        {"set", ARG_WORDS, AT(sweep.sets), .help = "change the config; repeatable", .value = "a.b=VALUE"}, \
+        {"model", ARG_WORD, AT(sweep.model), .help = "in place of the config's models",                    \
+         .value = "target=DIR[,draft=DIR,...]"},                                                           \
+        {"threads",                                                                                        \
+         ARG_INT,                                                                                          \
+         AT(sweep.threads),                                                                                \
+         0,                                                                                                \
+         1024,                                                                                             \
+         "the config's",                                                                                   \
+         .help = "the same as --set hardware.threads=N",                                                   \
+         .value = "N"},                                                                                    \
+        {"device",         ARG_WORD,                                                                       \
+         AT(sweep.device), .help = "the same as --set hardware.device=NAME",                               \
+         .value = "NAME",  .fallback = "the config's"},                                                    \
+        CACHE_OPTION(AT(sweep.cache)), {                                                                   \
+        "db", ARG_WORD, AT(sweep.db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT      \
+    }
+
+typedef struct Plan {
+    char *config, *file; // the config's text and name
+    char *overrides;     // a JSON array of the words that change it
+    const char *cache;   // see models_cache
+    ExperimentChanges changes;
+    Words sets; // including those of --threads and --device
+    char *threads, *device;
+    Experiment experiment;
+    Sweep sweep;
+    Schedule schedule;
+    Inputs inputs;
+    Machine machine;
+} Plan;
+
+// Reads `file`. False with e filled, and `out` empty. The options outlive it; `out` may not move.
+bool plan_open(Plan *out, const char *file, const SweepOptions *o, Error *e);
+
+// From the config of a stored run, with its overrides.
+bool plan_reopen(Plan *out, const char *config, const char *file, const char *overrides, const char *cache,
+                 Error *e);
+void plan_release(Plan *p); // takes an empty one
+
+// Warns on stderr about datasets that differ from the published ones.
+void plan_warn(const Plan *p);
+
+// Appends a line for each point that cannot run: which, and why.
+void plan_refusals(const Plan *p, Text *out);

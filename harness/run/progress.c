@@ -1,0 +1,224 @@
+// Invariants: 1. A round is stored whole, so a group's round exists if its baseline's answer does.
+//             2. A point's passes begin in order; within a pass, NAN marks the prompts without a round.
+//             3. A point that failed stays out of a group that has begun: it would be measured without its
+//                neighbours. In a group without measurements all points may try again.
+#include "harness/run/progress.h"
+
+#include "engine/base/memory.h"
+#include "simulate/statistics.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+
+// --- when a point is measured often enough ---------------------------------------------------------------
+
+double repeat_error(const double *seconds, int passes, int prompts) {
+    double mean = 0, variance = 0;
+    if (passes < 2) return INFINITY;
+    for (int k = 0; k < prompts; k++) {
+        double prompt_mean = 0, squares = 0;
+        for (int i = 0; i < passes; i++) prompt_mean += seconds[i * prompts + k] / passes;
+        for (int i = 0; i < passes; i++) squares += pow(seconds[i * prompts + k] - prompt_mean, 2);
+        mean += prompt_mean;
+        variance += squares / (passes - 1);
+    }
+    return mean > 0 ? sqrt(variance / passes) / mean : 0;
+}
+
+bool repeat_is_done(const Measurement *m, int passes, double error, double spent) {
+    if (passes < m->passes) return false;
+    if (m->stop == STOP_PASSES || passes >= m->most_passes) return true;
+    return error <= m->timing_error || (m->time_limit > 0 && spent >= m->time_limit);
+}
+
+void repeat_outliers(const double *seconds, int passes, int stride, bool *out) {
+    // Five standard deviations of a normal distribution, estimated by the median deviation; but at least two
+    // hundredths, since a few repeats may agree by chance.
+    static const double FAR = 5 * 1.4826, LEAST = 0.02;
+    for (int i = 0; i < passes; i++) out[i] = false;
+    if (passes < 3) return;
+    double *sorted = mem_new((size_t)passes, sizeof *sorted);
+    for (int i = 0; i < passes; i++) sorted[i] = seconds[i * stride];
+    double middle = median(sorted, (size_t)passes), deviation = median_deviation(sorted, (size_t)passes);
+    for (int i = 0; i < passes; i++)
+        out[i] = fabs(seconds[i * stride] - middle) > fmax(FAR * deviation, LEAST * middle);
+    mem_free(sorted);
+}
+
+// --- a point ---------------------------------------------------------------------------------------------
+
+static double *seconds_at(const PointProgress *p, int pass, int prompt) {
+    assert(pass >= 0 && pass < p->passes && prompt >= 0 && prompt < p->prompts);
+    return &p->seconds[(size_t)pass * (size_t)p->prompts + (size_t)prompt];
+}
+
+void point_progress_add(PointProgress *p, const RoundTimes *t) {
+    size_t prompts = (size_t)p->prompts, had = (size_t)p->passes * prompts;
+    if (t->pass >= p->passes) {
+        p->passes = t->pass + 1;
+        mem_grow(&p->seconds, &p->seconds_capacity, (size_t)p->passes * prompts, sizeof *p->seconds);
+        mem_grow(&p->flagged, &p->flagged_capacity, (size_t)p->passes, sizeof *p->flagged);
+        for (size_t i = had; i < (size_t)p->passes * prompts; i++) p->seconds[i] = NAN;
+    }
+    *seconds_at(p, t->pass, t->prompt) = t->decode_s;
+    p->flagged[t->pass] = p->flagged[t->pass] || t->flagged;
+    p->tokens += t->tokens;
+    p->steps += t->steps;
+    p->decode_s += t->decode_s;
+    p->diverged += t->diverged;
+}
+
+void point_progress_release(PointProgress *p) {
+    mem_free(p->seconds);
+    mem_free(p->flagged);
+    *p = (PointProgress){0};
+}
+
+bool point_progress_has(const PointProgress *p, int pass, int prompt) {
+    return pass < p->passes && !isnan(*seconds_at(p, pass, prompt));
+}
+
+// Passes from the first on that have every prompt, at most `most`.
+static int whole_passes(const PointProgress *p, int most) {
+    int n = 0;
+    for (; n < most; n++)
+        for (int i = 0; i < p->prompts; i++)
+            if (!point_progress_has(p, n, i)) return n;
+    return n;
+}
+
+// Whether a point is measured, given its first `passes` passes. Flagged passes of a warm point run again, up
+// to `reruns` of them.
+static bool is_measured(const PointProgress *p, const Measurement *m, int passes, bool warm) {
+    int whole = whole_passes(p, passes), flagged = 0;
+    double spent = 0;
+    for (int i = 0; i < whole; i++) flagged += p->flagged[i];
+    for (int i = 0; i < whole * p->prompts; i++) spent += p->seconds[i];
+    int again = !warm ? 0 : flagged < m->reruns ? flagged : m->reruns;
+    return repeat_is_done(m, whole - again, repeat_error(p->seconds, whole, p->prompts), spent);
+}
+
+// --- reading the ledger ----------------------------------------------------------------------------------
+
+// Turns of a sample follow each other.
+static bool take_sample(void *state, const LedgerSample *s, Error *e) {
+    RunProgress *r = state;
+    bool known = s->point >= 0 && s->point < r->schedule->point_count && s->prompt >= 0;
+    PointProgress *p = known ? &r->points[s->point] : NULL;
+    if (!known || s->prompt >= p->prompts || s->pass < 0)
+        return error_system(e, "the store has a sample that this run cannot have");
+    double before = point_progress_has(p, s->pass, s->prompt) ? *seconds_at(p, s->pass, s->prompt) : 0;
+    RoundTimes t = {.pass = s->pass,
+                    .prompt = s->prompt,
+                    .tokens = s->tokens,
+                    .steps = s->steps,
+                    .decode_s = s->decode_s,
+                    .flagged = s->flags & (FLAG_LOAD | FLAG_CLOCK | FLAG_THROTTLED),
+                    .diverged = s->diverged};
+    point_progress_add(p, &t);
+    *seconds_at(p, s->pass, s->prompt) += before;
+    return true;
+}
+
+static bool take_failure(void *state, int point, const char *why) {
+    RunProgress *r = state;
+    if (point < 0 || point >= r->schedule->point_count) return true;
+    r->points[point].failed = true;
+    snprintf(r->points[point].why, sizeof r->points[point].why, "%s", why);
+    return true;
+}
+
+static PointProgress *baseline_of(const RunProgress *r, const Group *g) {
+    return &r->points[r->schedule->members[g->baseline]];
+}
+
+static void read_group(RunProgress *r, const Group *g) {
+    const PointProgress *base = baseline_of(r, g);
+    for (int i = g->first; i < g->first + g->count; i++) {
+        PointProgress *p = &r->points[r->schedule->members[i]];
+        for (int k = 0; k < p->passes * p->prompts; k++) {
+            int pass = k / p->prompts, prompt = k % p->prompts;
+            if (point_progress_has(p, pass, prompt) && point_progress_has(base, pass, prompt))
+                p->base_s += base->seconds[k];
+        }
+        if (base->passes == 0) p->failed = false; // invariant 3
+    }
+}
+
+bool progress_open(RunProgress *r, const Ledger *ledger, Error *e) {
+    const Inputs *in = ledger->inputs;
+    const Schedule *s = in->schedule;
+    *r =
+        (RunProgress){.ledger = ledger, .in = in, .schedule = s, .measurement = &in->experiment->measurement};
+    r->points = mem_new((size_t)s->point_count, sizeof *r->points);
+    for (int i = 0; i < s->point_count; i++)
+        r->points[i].prompts = (int)in->datasets[s->points[i].dataset].count;
+    if (!ledger_samples(ledger->store, ledger->run, take_sample, r, e) ||
+        !ledger_failures(ledger->store, ledger->run, take_failure, r, e)) {
+        progress_release(r);
+        return false;
+    }
+    for (int i = 0; i < s->group_count; i++) read_group(r, &s->groups[i]);
+    return true;
+}
+
+void progress_release(RunProgress *r) {
+    for (int i = 0; r->points && i < r->schedule->point_count; i++) point_progress_release(&r->points[i]);
+    mem_free(r->points);
+    *r = (RunProgress){0};
+}
+
+// --- what remains ----------------------------------------------------------------------------------------
+
+static bool member_wants(const RunProgress *r, const Group *g, int member, int passes) {
+    int point = r->schedule->members[member];
+    const PointProgress *p = &r->points[point];
+    return !p->failed && !inputs_refusal(r->in, point) && !is_measured(p, r->measurement, passes, g->warm);
+}
+
+bool progress_wants(const RunProgress *r, const Group *g, int passes, bool *wanted) {
+    bool any = false;
+    for (int i = 0; i < g->count; i++) {
+        int member = g->first + i;
+        bool added = member == g->baseline && r->schedule->members[member] >= r->schedule->sweep_count;
+        wanted[i] = !added && member_wants(r, g, member, passes);
+        any = any || wanted[i];
+    }
+    return any;
+}
+
+bool progress_is_done(const RunProgress *r, const Group *g) {
+    bool *wanted = mem_new((size_t)g->count, sizeof *wanted);
+    bool any = progress_wants(r, g, baseline_of(r, g)->passes, wanted);
+    mem_free(wanted);
+    return !any;
+}
+
+bool progress_is_left(const RunProgress *r, const Group *g, int member) {
+    return member_wants(r, g, g->first + member, baseline_of(r, g)->passes);
+}
+
+int progress_next(const RunProgress *r, const Group *g, int pass, int from) {
+    int prompts = (int)r->in->datasets[g->dataset].count;
+    while (from < prompts && point_progress_has(baseline_of(r, g), pass, from)) from++; // invariant 1
+    return from;
+}
+
+double progress_tokens(const RunProgress *r, const Group *g) {
+    const Point *p = &r->schedule->points[r->schedule->members[g->first]];
+    return (double)g->count * (double)r->in->datasets[g->dataset].count * p->settings.max_tokens;
+}
+
+double progress_work(const RunProgress *r) {
+    const Schedule *s = r->schedule;
+    double work = 0;
+    for (int i = 0; i < s->group_count; i++) {
+        const Group *g = &s->groups[i];
+        int prompts = (int)r->in->datasets[g->dataset].count, rounds = 0;
+        for (int pass = 0; pass < r->measurement->passes; pass++)
+            for (int k = 0; k < prompts; k++) rounds += !point_progress_has(baseline_of(r, g), pass, k);
+        work += progress_tokens(r, g) * rounds / (prompts ? prompts : 1);
+    }
+    return work;
+}

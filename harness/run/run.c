@@ -1,0 +1,488 @@
+// Invariants: 1. Groups of one setup are neighbours in the schedule, so each model is opened once.
+//             2. An answer is stored only with its whole round, and a warm group's only with its whole pass.
+//             3. A point that failed has a failure in the ledger and no answer in an unstored round; without
+//             its
+//                baseline no point of a group can run.
+//             4. An interruption ends the run between two answers; the open round, or the warm group's pass,
+//             is
+//                measured again by the next start.
+#include "harness/run/run.h"
+
+#include "engine/base/memory.h"
+#include "harness/cli/signals.h"
+#include "harness/config/point_name.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const Point *point_of(const GroupRun *g, int point) {
+    return &g->ledger->inputs->schedule->points[g->points[point].point];
+}
+
+static const DatasetPrompt *prompt_of(const GroupRun *g, int prompt) {
+    return &g->ledger->inputs->datasets[g->group->dataset].prompts[prompt];
+}
+
+static void check(const GroupRun *g) {
+    assert(g->baseline >= 0 && g->baseline < g->group->count);
+    assert(g->answer_count <= g->answer_capacity && g->decode_s >= 0);
+    for (int i = 0; i < g->group->count; i++) { assert(g->points[i].point >= 0 && g->points[i].progress); }
+}
+
+// --- failures --------------------------------------------------------------------------------------------
+
+static bool fail_one(GroupRun *g, int point, const char *why, Error *e) {
+    GroupPoint *p = &g->points[point];
+    if (p->progress->failed) return true;
+    p->progress->failed = true;
+    snprintf(p->progress->why, sizeof p->progress->why, "%.255s", why);
+    reporter_failure(g->reporter, text_get(&p->label), why);
+    return ledger_failure(g->ledger, p->point, why, e);
+}
+
+// An input error fails the point, and with a baseline its group; any other error ends the run.
+static bool fail_point(GroupRun *g, int point, const Error *why, Error *e) {
+    if (why->kind != ERROR_INPUT) {
+        *e = *why;
+        return false;
+    }
+    if (!fail_one(g, point, why->text, e)) return false;
+    for (int i = 0; point == g->baseline && i < g->group->count; i++)
+        if (!fail_one(g, i, "its baseline failed", e)) return false;
+    return true;
+}
+
+// --- a group's models and methods ------------------------------------------------------------------------
+
+bool group_open_models(const Inputs *in, int setup, Progress progress, Models *out, Error *e) {
+    ModelChoice choice = inputs_choice(in, setup);
+    choice.progress = progress;
+    return models_open(out, &choice, e);
+}
+
+bool group_init(GroupRun *g, PointProgress *progress) {
+    const Inputs *in = g->ledger->inputs;
+    g->points = mem_new((size_t)g->group->count, sizeof *g->points);
+    for (int i = 0; i < g->group->count; i++) {
+        int point = in->schedule->members[g->group->first + i];
+        PointName name;
+        g->points[i] = (GroupPoint){.point = point, .progress = &progress[point]};
+        if (!point_name(in->experiment, &in->schedule->points[point], &name)) return false;
+        g->points[i].label = name.label;
+        name.label = (Text){0};
+        point_name_release(&name);
+    }
+    return true;
+}
+
+bool group_open_point(GroupRun *g, Models *models, OpenMethod open, int point, Error *e) {
+    GroupPoint *p = &g->points[point];
+    const Settings *s = &point_of(g, point)->settings;
+    Error why = {0};
+    Sampling sampling = {s->temperature, s->top_k, s->top_p};
+    MethodEnv env = inputs_env(g->ledger->inputs, p->point, models, &sampling);
+    double start = clock_now(g->env.clock);
+    p->open = open(&p->method, point_of(g, point)->decoder, &env, &why);
+    return p->open ? ledger_one_off(g->ledger, p->point, clock_now(g->env.clock) - start, e)
+                   : fail_point(g, point, &why, e);
+}
+
+void group_close(GroupRun *g) {
+    for (int i = 0; i < g->group->count; i++) {
+        if (g->points[i].open) method_close(&g->points[i].method);
+        g->points[i].open = false;
+    }
+}
+
+void group_forget(GroupRun *g) {
+    while (g->answer_count) answer_release(&g->answers[--g->answer_count]);
+}
+
+void group_release(GroupRun *g) {
+    group_forget(g);
+    mem_free(g->answers);
+    if (!g->points) return;
+    group_close(g);
+    for (int i = 0; i < g->group->count; i++) text_release(&g->points[i].label);
+    mem_free(g->points);
+}
+
+void group_warm_up_prompts(const Models *models, int count, PromptList *out) {
+    prompts_random(models->target.model.shape.real_vocab, (size_t)count, WARM_UP_SEED, out);
+}
+
+bool group_warm_up(GroupRun *g, int point, const PromptList *prompts, int tokens, Error *e) {
+    GroupPoint *p = &g->points[point];
+    const Settings *s = &point_of(g, point)->settings;
+    Error why = {0};
+    DecodeOptions o = {.max_tokens = tokens,
+                       .ignore_eos = true,
+                       .sampling = {s->temperature, s->top_k, s->top_p},
+                       .layout = (Layout)s->layout,
+                       .merge = s->merge,
+                       .clock = g->env.clock};
+    for (size_t i = 0; p->open && !p->progress->failed && i < prompts->count; i++) {
+        const IdList *ids = &prompts->prompts[i];
+        DecodeResult r;
+        if (!decode(g->env.target, &p->method, ids->ids, (int)ids->count, &o, &r, &why))
+            return fail_point(g, point, &why, e);
+        p->prefill_s = r.prefill_s / (double)ids->count;
+        p->step_s = r.steps ? answer_decode_seconds(&r) / r.steps : 0;
+        decode_result_release(&r);
+    }
+    return true;
+}
+
+// --- a round ---------------------------------------------------------------------------------------------
+
+static Answer *add_answer(GroupRun *g, int point, int pass, int prompt, int position) {
+    mem_grow(&g->answers, &g->answer_capacity, g->answer_count + 1, sizeof *g->answers);
+    Answer *answer = &g->answers[g->answer_count++];
+    *answer = (Answer){.point = g->points[point].point,
+                       .pass = pass,
+                       .dataset = g->group->dataset,
+                       .prompt = prompt,
+                       .position = position,
+                       .diverged = -1};
+    return answer;
+}
+
+static void drop_answer(GroupRun *g, size_t i) {
+    answer_release(&g->answers[i]);
+    g->answers[i] = g->answers[--g->answer_count];
+}
+
+bool group_store(GroupRun *g, Error *e) {
+    for (size_t i = g->answer_count; i-- > 0;)
+        for (int k = 0; k < g->group->count; k++)
+            if (g->points[k].point == g->answers[i].point && g->points[k].progress->failed) {
+                drop_answer(g, i);
+                break;
+            }
+    bool ok =
+        g->answer_count == 0 || ledger_add(g->ledger, g->answers, (int)g->answer_count, g->env.tokenizer, e);
+    for (size_t i = 0; ok && i < g->answer_count; i++)
+        reporter_sample(g->reporter, g->ledger->inputs->schedule->points[g->answers[i].point].hash,
+                        &g->answers[i]);
+    group_forget(g);
+    check(g);
+    return ok;
+}
+
+// The round's answers are those from `from` on.
+static Answer *answer_of(GroupRun *g, size_t from, int point) {
+    for (size_t i = from; i < g->answer_count; i++)
+        if (g->answers[i].point == g->points[point].point) return &g->answers[i];
+    return NULL;
+}
+
+// Sampled outputs are not compared: each method draws in its own way, so texts differ; verify compares their
+// distributions.
+static bool compare_answers(GroupRun *g, size_t from, Error *e) {
+    const Answer *base = answer_of(g, from, g->baseline);
+    for (int i = 0; base && i < g->group->count; i++) {
+        Answer *answer = answer_of(g, from, i);
+        if (!answer || i == g->baseline || point_of(g, i)->settings.temperature > 0) continue;
+        if (!answer_compare(g->env.target, base, answer, e)) return false;
+        if (answer->diverged >= 0)
+            reporter_divergence(g->reporter, text_get(&g->points[i].label), prompt_of(g, answer->prompt)->id,
+                                answer);
+    }
+    return true;
+}
+
+static RoundTimes times_of(const Answer *answer, double *all) {
+    RoundTimes t = {.pass = answer->pass, .prompt = answer->prompt, .diverged = answer->diverged >= 0};
+    for (int i = 0; i < answer->count; i++) {
+        const AnswerTurn *turn = &answer->turns[i];
+        t.tokens += turn->result.tokens;
+        t.steps += turn->result.steps;
+        t.decode_s += answer_decode_seconds(&turn->result);
+        t.flagged = t.flagged || turn->flags & (FLAG_LOAD | FLAG_CLOCK | FLAG_THROTTLED);
+        *all += turn->result.prefill_s + answer_decode_seconds(&turn->result);
+    }
+    return t;
+}
+
+static void count_answers(GroupRun *g, size_t from) {
+    const Answer *base = answer_of(g, from, g->baseline);
+    double all = 0, ignored = 0, base_s = base ? times_of(base, &ignored).decode_s : 0;
+    for (int i = 0; i < g->group->count; i++) {
+        const Answer *answer = answer_of(g, from, i);
+        if (!answer) continue;
+        RoundTimes t = times_of(answer, &all);
+        point_progress_add(g->points[i].progress, &t);
+        g->points[i].progress->base_s += base_s;
+    }
+    g->decode_s += all;
+}
+
+bool run_round(GroupRun *g, int pass, int prompt, const bool *wanted, Error *e) {
+    int n = g->group->count;
+    int *order = mem_new((size_t)n, sizeof *order);
+    const DatasetPrompt *p = prompt_of(g, prompt);
+    size_t from = g->answer_count;
+    bool ok = true;
+    schedule_order(n, pass + prompt, order);
+    for (int i = 0; ok && i < n; i++) {
+        GroupPoint *point = &g->points[order[i]];
+        const Settings *s = &point_of(g, order[i])->settings;
+        bool takes_part = !wanted || wanted[order[i]] || order[i] == g->baseline;
+        Error why = {0};
+        if (!point->open || point->progress->failed || !takes_part) continue;
+        Answer *answer = add_answer(g, order[i], pass, prompt, i);
+        reporter_method(g->reporter, i, n, text_get(&point->label), s->max_tokens);
+        if (answer_prompt(&g->env, &point->method, s, p->turns, p->turn_count, answer, &why)) continue;
+        drop_answer(g, g->answer_count - 1);
+        error_within(&why, "prompt '%s'", p->id);
+        ok = fail_point(g, order[i], &why, e);
+    }
+    mem_free(order);
+    if (!ok || !compare_answers(g, from, e)) return false;
+    count_answers(g, from);
+    check(g);
+    return true;
+}
+
+// --- a pass ----------------------------------------------------------------------------------------------
+
+typedef struct Run {
+    Ledger *ledger;
+    const Inputs *in;
+    const Schedule *schedule;
+    RunProgress progress;
+    RunSeams seams;
+    Reporter reporter;
+    Watch watch;
+    Models models; // of the open setup
+    int setup;     // -1: none is open
+    int rounds;
+    double decode_s, round_s;
+    bool interrupted;
+} Run;
+
+static bool open_points(Run *r, GroupRun *g, Error *e) {
+    group_close(g);
+    reporter_place(&r->reporter, &(ReporterPlace){.phase = "opening the methods"});
+    for (int i = 0; i < g->group->count; i++) {
+        const GroupPoint *p = &g->points[i];
+        if (p->progress->failed || inputs_refusal(r->in, p->point)) continue;
+        reporter_method(&r->reporter, i, g->group->count, text_get(&p->label), 0);
+        if (!group_open_point(g, &r->models, r->seams.open_method, i, e)) return false;
+    }
+    return true;
+}
+
+// Of the round that begins. Its S and speedup are those of one method, a different one in each round.
+static ReporterPlace place_of(const Run *r, const GroupRun *g, int pass, int prompt) {
+    const Group *group = g->group;
+    const Schedule *s = r->schedule;
+    const GroupPoint *point = &g->points[prompt % group->count];
+    const PointProgress *p = point->progress;
+    int first = s->members[group->first], last = first;
+    for (int i = 0; i < group->count; i++) {
+        int number = s->members[group->first + i];
+        if (number < s->sweep_count && number > last) last = number;
+    }
+    return (ReporterPlace){.model = r->in->experiment->models[s->setups[group->setup].model].name,
+                           .dataset = r->in->experiment->datasets[group->dataset].name,
+                           .of = text_get(&point->label),
+                           .first_point = first + 1,
+                           .last_point = last + 1,
+                           .pass = pass,
+                           .prompt = prompt,
+                           .prompts = p->prompts,
+                           .S = p->steps > 0 ? p->tokens / p->steps : NAN,
+                           .speedup = p->decode_s > 0 ? p->base_s / p->decode_s : NAN};
+}
+
+// A warm group's pass begins with empty pools, at its first prompt, and is stored at its end.
+static bool run_pass(Run *r, GroupRun *g, int pass, const bool *wanted, Error *e) {
+    int prompts = (int)r->in->datasets[g->group->dataset].count;
+    bool warm = g->group->warm;
+    int first = progress_next(&r->progress, g->group, pass, 0);
+    if (first < prompts && warm && !open_points(r, g, e)) return false;
+    for (int i = first; i < prompts; i = warm ? i + 1 : progress_next(&r->progress, g->group, pass, i + 1)) {
+        ReporterPlace place = place_of(r, g, pass, i);
+        double start = clock_now(g->env.clock);
+        reporter_place(&r->reporter, &place);
+        reporter_round(&r->reporter, progress_tokens(&r->progress, g->group) / prompts);
+        if (!run_round(g, pass, i, wanted, e) || (!warm && !group_store(g, e))) return false;
+        g->rounds++;
+        g->round_s += clock_now(g->env.clock) - start;
+        reporter_round_end(&r->reporter);
+        if (g->points[g->baseline].progress->failed) break;
+    }
+    return group_store(g, e);
+}
+
+// --- a group ---------------------------------------------------------------------------------------------
+
+// A warm method is closed and opened again after its warm-up.
+static bool warm_up(Run *r, GroupRun *g, Error *e) {
+    PromptList prompts = {0};
+    bool ok = true;
+    group_warm_up_prompts(&r->models, r->progress.measurement->warmup, &prompts);
+    reporter_place(&r->reporter, &(ReporterPlace){.phase = "warming up"});
+    for (int i = 0; ok && i < g->group->count; i++) {
+        reporter_method(&r->reporter, i, g->group->count, text_get(&g->points[i].label), WARM_UP_TOKENS);
+        ok = group_warm_up(g, i, &prompts, WARM_UP_TOKENS, e);
+    }
+    prompts_release(&prompts);
+    return ok;
+}
+
+// Flags repeats of a prompt that are far from the others.
+static bool mark_outliers(Run *r, const GroupRun *g, Error *e) {
+    LedgerOutlier *list = NULL;
+    size_t count = 0, capacity = 0;
+    for (int i = 0; i < g->group->count; i++) {
+        const PointProgress *p = g->points[i].progress;
+        bool *out = mem_new((size_t)p->passes, sizeof *out);
+        for (int prompt = 0; prompt < p->prompts; prompt++) {
+            int passes = 0;
+            while (point_progress_has(p, passes, prompt)) passes++;
+            repeat_outliers(p->seconds + prompt, passes, p->prompts, out);
+            for (int pass = 0; pass < passes; pass++) {
+                if (!out[pass]) continue;
+                mem_grow(&list, &capacity, count + 1, sizeof *list);
+                list[count++] = (LedgerOutlier){g->points[i].point, pass, g->group->dataset, prompt};
+            }
+        }
+        mem_free(out);
+    }
+    bool ok = ledger_outliers(r->ledger, list, count, e);
+    mem_free(list);
+    return ok;
+}
+
+// A model that cannot be opened on this device fails the points of its setup; lack of memory or disk ends the
+// run.
+static bool fail_setup(Run *r, int setup, const Error *why, Error *e) {
+    const Schedule *s = r->schedule;
+    for (int i = 0; i < s->group_count; i++) {
+        GroupRun g = {.ledger = r->ledger, .reporter = &r->reporter, .group = &s->groups[i]};
+        g.baseline = g.group->baseline - g.group->first;
+        if (g.group->setup != setup || progress_is_done(&r->progress, g.group)) continue;
+        bool ok = group_init(&g, r->progress.points) && fail_point(&g, g.baseline, why, e);
+        group_release(&g);
+        if (!ok) return false;
+    }
+    return true;
+}
+
+static bool open_setup(Run *r, int setup, Error *e) {
+    if (r->setup == setup) return true;
+    models_close(&r->models);
+    r->setup = -1;
+    reporter_place(&r->reporter, &(ReporterPlace){.phase = "opening the models"});
+    if (!group_open_models(r->in, setup, reporter_progress(&r->reporter), &r->models, e)) return false;
+    r->setup = setup;
+    return true;
+}
+
+static bool run_group(Run *r, const Group *group, Error *e) {
+    Error why = {0};
+    if (!open_setup(r, group->setup, &why)) {
+        if (why.kind == ERROR_INPUT) return fail_setup(r, group->setup, &why, e);
+        *e = why;
+        return false;
+    }
+    int number = r->schedule->setups[group->setup].model;
+    const char *template = experiment_template(r->in->experiment, number, group->dataset);
+    GroupRun g = {.ledger = r->ledger,
+                  .reporter = &r->reporter,
+                  .group = group,
+                  .env = {.target = &r->models.target.session,
+                          .tokenizer = r->in->models[number].tokenizer,
+                          .template = template ? template_find(template, e) : NULL,
+                          .eos = r->models.target.model.eos,
+                          .eos_count = r->models.target.model.eos_count,
+                          .clock = r->seams.clock,
+                          .watch = &r->watch},
+                  .baseline = group->baseline - group->first};
+    bool *wanted = mem_new((size_t)group->count, sizeof *wanted);
+    bool ok = group_init(&g, r->progress.points) && open_points(r, &g, e) && warm_up(r, &g, e);
+    for (int pass = 0; ok && progress_wants(&r->progress, group, pass, wanted); pass++)
+        ok = run_pass(r, &g, pass, wanted, e);
+    ok = ok && mark_outliers(r, &g, e);
+    mem_free(wanted);
+    r->rounds += g.rounds;
+    r->decode_s += g.decode_s;
+    r->round_s += g.round_s;
+    reporter_place(&r->reporter, &(ReporterPlace){.phase = "closing the methods"});
+    group_release(&g);
+    return ok;
+}
+
+// --- a plan ----------------------------------------------------------------------------------------------
+
+static void count_point(const Run *r, const Group *g, int member, RunResult *out) {
+    int point = r->schedule->members[g->first + member];
+    const PointProgress *p = &r->progress.points[point];
+    out->diverged += p->diverged > 0;
+    if (point >= r->schedule->sweep_count) {
+        out->baselines += !p->failed && !progress_is_left(&r->progress, g, member);
+        return;
+    }
+    if (inputs_refusal(r->in, point)) out->skipped++;
+    else if (p->failed) out->failed++;
+    else if (progress_is_left(&r->progress, g, member)) out->left++;
+    else out->points++;
+}
+
+static RunResult sum_up(const Run *r) {
+    RunResult out = {.interrupted = r->interrupted,
+                     .rounds = r->rounds,
+                     .seconds = r->round_s,
+                     .harness_s = r->round_s - r->decode_s};
+    for (int i = 0; i < r->schedule->group_count; i++)
+        for (int k = 0; k < r->schedule->groups[i].count; k++)
+            count_point(r, &r->schedule->groups[i], k, &out);
+    return out;
+}
+
+// A point that cannot run is a failure in the store, too: a later start that could run it must not, if its
+// group has begun without it (see progress.c).
+static bool leave_out(Run *r, Error *e) {
+    for (int i = 0; i < r->schedule->sweep_count; i++) {
+        const char *why = inputs_refusal(r->in, i);
+        if (!why || r->progress.points[i].failed) continue;
+        r->progress.points[i].failed = true;
+        if (!ledger_failure(r->ledger, i, why, e)) return false;
+    }
+    return true;
+}
+
+bool run_plan(Ledger *ledger, bool json, const RunSeams *seams, RunResult *out, Error *e) {
+    Run r = {.ledger = ledger,
+             .in = ledger->inputs,
+             .schedule = ledger->inputs->schedule,
+             .seams = seams ? *seams : (RunSeams){0},
+             .setup = -1};
+    if (!r.seams.open_method) r.seams.open_method = method_open;
+    if (!r.seams.interrupted) r.seams.interrupted = interrupt_seen;
+    if (!r.seams.clock.now) r.seams.clock = clock_monotonic();
+    r.watch.look = r.seams.look;
+    r.watch.state = r.seams.look_state;
+    watch_begin(&r.watch, r.seams.clock);
+    *out = (RunResult){0};
+    if (!progress_open(&r.progress, ledger, e)) return false;
+    Error why = {0};
+    bool ok = leave_out(&r, &why);
+    if (ok)
+        reporter_begin(&r.reporter, json, r.schedule->sweep_count, progress_work(&r.progress),
+                       r.seams.interrupted);
+    for (int i = 0; ok && i < r.schedule->group_count; i++)
+        ok = progress_is_done(&r.progress, &r.schedule->groups[i]) ||
+             run_group(&r, &r.schedule->groups[i], &why);
+    models_close(&r.models);
+    r.interrupted = why.kind == ERROR_INTERRUPTED; // the open round is measured again (invariant 4)
+    if (!ok && !r.interrupted && e) *e = why;
+    reporter_clear(&r.reporter);
+    *out = sum_up(&r);
+    progress_release(&r.progress);
+    return ok || r.interrupted;
+}

@@ -1,0 +1,89 @@
+// Runs a plan, or continues it: answers that the ledger has are not measured again.
+//
+//      point    a model, a dataset, a method and settings
+//      group    points measured side by side on one open model and dataset, with their baseline
+//      pass     every prompt of the group once
+//      round    one prompt, answered by every point of the group in turned order: one transaction, except in
+//               warm groups, which store whole passes
+//      answer   one point's reply to one prompt, turn by turn (answer.h)
+//
+// Greedy answers are compared with the baseline's as they come.
+#pragma once
+#include "harness/prompts/prompts.h"
+#include "harness/run/progress.h"
+#include "harness/run/reporter.h"
+
+typedef struct RunResult {
+    bool interrupted;
+    int points;                // of the sweep, measured
+    int baselines;             // measured, and not in the sweep
+    int skipped, failed, left; // of the sweep, not measured
+    int diverged;              // points whose text differs from the baseline's
+    int rounds;                // of this start
+    double seconds, harness_s; // of these rounds; of that, not decoding
+} RunResult;
+
+// A test's replacements for the real things; NULL: those.
+typedef struct RunSeams {
+    bool (*open_method)(Method *m, const char *text, const MethodEnv *env, Error *e);
+    bool (*interrupted)(void);
+    void (*look)(void *state, WatchLook *out); // see watch.h
+    void *look_state;
+    Clock clock; // now NULL: the monotonic one
+} RunSeams;
+
+// False with e filled if the run cannot continue; the ledger has every round that ended before. seams may be
+// NULL.
+bool run_plan(Ledger *ledger, bool json, const RunSeams *seams, RunResult *out, Error *e);
+
+// --- a group at work, which tuning runs round by round
+
+typedef struct GroupPoint {
+    int point; // its number in the schedule
+    Method method;
+    bool open;
+    PointProgress *progress;
+    Text label;
+    double prefill_s, step_s; // per token of the prompt, and per step, of its warm-up; 0: unknown
+} GroupPoint;
+
+typedef struct GroupRun {
+    Ledger *ledger;
+    Reporter *reporter;
+    const Group *group;
+    AnswerEnv env;
+    GroupPoint *points; // (group->count)
+    int baseline;       // of the points
+    Answer *answers;    // (answer_count): measured, and not stored yet
+    size_t answer_count, answer_capacity;
+    int rounds;
+    double decode_s, round_s; // of all rounds: decoding with prefill, and everything
+} GroupRun;
+
+// The models of a setup.
+bool group_open_models(const Inputs *in, int setup, Progress progress, Models *out, Error *e);
+
+// A closed point with its label for every member of g->group. progress: (points of the schedule).
+bool group_init(GroupRun *g, PointProgress *progress);
+void group_close(GroupRun *g);   // its methods
+void group_release(GroupRun *g); // takes an empty one
+
+typedef bool (*OpenMethod)(Method *m, const char *text, const MethodEnv *env, Error *e);
+
+// Opens a point's method, and stores how long that took. A method that cannot be opened fails its point;
+// false with e filled if the run cannot continue.
+bool group_open_point(GroupRun *g, Models *models, OpenMethod open, int point, Error *e);
+
+// Runs prompts of random tokens, which no dataset has, through the point's method, `tokens` after each:
+// memory, threads and clocks wake up, and no pool learns from the prompts that are measured.
+enum { WARM_UP_TOKENS = 16, WARM_UP_SEED = 1 };
+bool group_warm_up(GroupRun *g, int point, const PromptList *prompts, int tokens, Error *e);
+void group_warm_up_prompts(const Models *models, int count, PromptList *out);
+
+// Every open point that is wanted (NULL: all; the baseline always) answers the prompt. A point that cannot is
+// failed. False with e filled if the run cannot continue.
+bool run_round(GroupRun *g, int pass, int prompt, const bool *wanted, Error *e);
+
+// Stores the measured answers, without those of points that failed, and forgets them.
+bool group_store(GroupRun *g, Error *e);
+void group_forget(GroupRun *g);
