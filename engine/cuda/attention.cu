@@ -9,11 +9,11 @@
 // scores and the weights pass between warps, and no sum is ever rescaled.
 //
 //      |-- Q, K of turn w ----|                        |-- weights --|-- values of dimensions 16w .. --|
-//      |-- V of turn w, or K of turn w + 8 ----| then V, if there are two
+//      |-- V of turn w, or K of turn w + 8 ----| then V, for two turns
 #include "engine/cuda/attention.cuh"
 
 enum { QUERIES = TILE_NODES, WARPS = SPAN / BLOCK, ROUNDS = SPAN_TURNS / WARPS };
-enum { PAD = 8 }; // rows of a block fall into different banks
+enum { PAD = 8 }; // puts the rows of a block into different banks
 
 template <int DIM> struct Rows16 { uint16_t at[BLOCK][DIM + PAD]; };
 template <int DIM> struct TensorShared {
@@ -26,9 +26,9 @@ template <int DIM> struct TensorShared {
     int is_last;
 };
 
-// The same for all blocks of a launch. A tile holds `heads` heads of each of its nodes.
+// How a launch divides heads. A tile has `heads` heads of each of its nodes.
 struct Split {
-    int first_tile, group, heads, slices; // slices: that take all heads of one key head
+    int first_tile, group, heads, slices; // slices: tiles that together take all heads of one key head
     int inverse;                          // 65536 / heads, rounded up
     float scale;                          // of scores, for powers of two
 };
@@ -38,8 +38,8 @@ struct Job {
     const Tile *tile;
     int kv, head, last_head; // heads [head, last_head] of a node
     int lowest, nodes, spans;
-    int begin, shared, turns; // of its turns, so many are committed blocks from `begin` on
-    const Turn *own;          // then these
+    int begin, shared, turns; // `shared` of its turns are committed blocks from `begin` on,
+    const Turn *own;          // the others are these
     int context;
 };
 
@@ -54,10 +54,10 @@ __device__ __forceinline__ Query query_of(const Job &j, const Split &s, int i) {
     return {head, node, node < j.nodes && head <= j.last_head};
 }
 
-// Where the keys and values of a turn are: of rows 4 (lane / 8) .. + 3 of the block.
+// Where a turn's keys and values are, for rows 4 (lane / 8) .. + 3 of the block.
 struct Places {
-    unsigned at[4];       // bytes from where the key head's slots begin, or its step area
-    unsigned there, step; // a bit for each: there is one; in the step area
+    unsigned at[4];       // bytes from the start of the key head's slots, or of its step area
+    unsigned there, step; // a bit for each row: it exists; it's in the step area
     int base;
     unsigned nodes;
 };
@@ -84,7 +84,7 @@ __device__ __forceinline__ Places find_places(const Attention &a, const Job &j, 
     return p;
 }
 
-// Starts to bring them in: zeros where there is none.
+// Starts to copy a turn's rows: zeros for absent ones.
 template <int DIM>
 __device__ __forceinline__ void fetch(const Attention &a, const Places &p, int kv, const void *cache,
                                       const void *step, Rows16<DIM> *to) {
@@ -103,7 +103,7 @@ __device__ __forceinline__ void fetch(const Attention &a, const Places &p, int k
     }
 }
 
-// The thread's 16 bytes of q. Which row, is asked for with all else.
+// The thread's 16 bytes of q. The row is loaded together with everything else.
 template <int DIM> struct QueryPiece {
     Query query;
     int at, d, row;
@@ -122,10 +122,10 @@ __device__ __forceinline__ void fetch_piece(const Attention &a, const QueryPiece
     copy_async_some(&to->at[p.at][p.d], from, p.query.there && p.d < a.heads.pitch ? 16 : 0);
 }
 
-// A lane has queries g and g + 8 where it is lane 4g + q.
+// Lane 4g + q has queries g and g + 8.
 struct Mine {
     Query query[2];
-    int row[2], first[2], last[2]; // positions [first, last] are seen; none: last is negative
+    int row[2], first[2], last[2]; // positions [first, last] are seen; none if last is negative
     float most[2];
 };
 
@@ -144,7 +144,7 @@ __device__ __forceinline__ Mine my_queries(const Attention &a, const Job &j, con
 }
 
 // score[i]: of positions 8 (i / 4) + 2q + i % 2, for query g, then g + 8. Even and odd sixteens of dimensions
-// are summed apart: half the latency.
+// are summed separately, which halves the latency.
 template <Dtype FORMAT, int DIM>
 __device__ __forceinline__ void take_scores(const uint32_t q[DIM / 16][4], const Rows16<DIM> *keys,
                                             float score[2][4]) {
@@ -180,7 +180,7 @@ __device__ __forceinline__ void mask(Mine *m, const Places &p, float score[2][4]
     }
 }
 
-// Of all warps, from those of each: of the four lanes that share a query, then from warp to warp.
+// Finds the largest of all warps' scores: over the four lanes that share a query, then over warps.
 template <int DIM> __device__ __forceinline__ void share_most(TensorShared<DIM> *sm, Mine *m) {
     int g = warp_lane() / 4;
 #pragma unroll
@@ -210,7 +210,7 @@ __device__ __forceinline__ uint4 weights_of(const float score[2][4], const float
             half_pair(FORMAT, w[6], w[7])};
 }
 
-// Sums of 16 dimensions of the values over all turns, and of the weights.
+// Sums 16 dimensions of the values over all turns, and the weights.
 template <Dtype FORMAT, int DIM>
 __device__ __forceinline__ void take_values(const TensorShared<DIM> *sm, int turns, float sum[2][4],
                                             float total[4]) {
@@ -263,7 +263,7 @@ __device__ __forceinline__ void put_end(const Attention &a, const Mine &m, const
     }
 }
 
-// False where there is nothing to do. All is asked for before any of it is looked at.
+// Returns false if there's nothing to do. All loads start before any result is used.
 __device__ __forceinline__ bool find_job(const Attention &a, const Split &s, Job *j) {
     const Tile *t = step_tiles(a.step) + s.first_tile + blockIdx.z;
     int at = t->turn[warp_lane() <= STEP_SPANS ? warp_lane() : 0], highest = t->highest;
@@ -370,7 +370,7 @@ __global__ void __launch_bounds__(WARPS *WARP, 2) attention(Attention a, Split s
     }
 }
 
-// What a block can have on 8.6 and 8.9.
+// 8.6 and 8.9 allow a block 99 KB.
 static_assert(sizeof(TensorShared<HEAD_DIM_MAX>) <= 99 << 10, "a block must fit the smallest cards");
 
 // Head sizes are padded to one of these.
@@ -418,7 +418,7 @@ static void launch_tiles(const Attention *a, int tiles, int first, int spans, vo
     }
 }
 
-// As many tiles at a time as the parts have room for; a single span has none.
+// Launches as many tiles at a time as the parts have room for; a single span needs no parts.
 void gpu_attention(const Attention *a, int tiles, int spans, void *stream) {
     int at_once = 65535;
     if (spans > 1 && a->parts_floats / gpu_attention_part(&a->heads, spans) < (size_t)at_once)

@@ -1,36 +1,36 @@
-// Attention over a token tree: what both kernels share.
+// Attention over a token tree: shared by both kernels.
 //
-// A block of the grid takes a span of a tile (step_rows.h) for some heads of one key head. What it knows of a
-// query then is a Part: the largest score in the span, and by it the weights' sum and the values' weighted
-// sum, taken in ascending order of positions. The last block of a tile to finish merges its spans, in
-// ascending order. A position that a query does not see, its own tile's or another's, has the weight zero,
-// and to add zero leaves a sum as it is, bit for bit. So a query's result depends on its position and on its
-// keys alone: not on which of them are committed already, not on its neighbours in the tile.
+// A block of the grid takes a span of a tile (kernels.h) for some heads of one key head. Its result for a
+// query is a Part: the largest score in the span, and relative to it the sum of the weights and the weighted
+// sum of the values, both in ascending order of positions. The last block of a tile to finish merges the
+// spans, in ascending order. A position that a query doesn't see has weight zero, and adding zero leaves a
+// sum unchanged, bit for bit. So a query's result depends only on its position and its keys: not on which of
+// them are committed already, not on its neighbours in the tile.
 #pragma once
 #include "engine/cuda/rows.cuh"
 
 template <int ROWS, int DIM> struct Part {
-    float most[ROWS], sum[ROWS]; // most: -INFINITY where nothing is seen
+    float most[ROWS], sum[ROWS]; // most: -INFINITY if nothing is seen
     alignas(16) float values[ROWS][DIM];
 };
 
-// Scores are taken less the largest; less nothing, where there is none.
+// Returns the largest score, which is subtracted from all; 0 if there is none.
 __device__ __forceinline__ float finite_most(float most) { return most > -INFINITY ? most : 0; }
 
 __device__ __forceinline__ int first_seen(const Attention &a, int position) {
     return a.window && position >= a.window ? position - a.window + 1 : 0;
 }
 
-// Element offset of the key and value at a position: in its slot where it is committed, else in the step
-// area, of the node that the path has there.
+// Returns the element offset of the key and value at a position: in its slot if committed, else in the step
+// area, where the path's node is.
 __device__ __forceinline__ size_t key_at(const Attention &a, int kv, int position, bool step, int node) {
     size_t area = (size_t)(step ? a.area : a.slots);
     int i = step ? node : a.ring ? position % a.slots : position;
     return ((size_t)kv * area + (size_t)i) * (size_t)a.heads.pitch;
 }
 
-// Dimensions d .. d + 3 of a query's parts [0, count): their values' sum, and *sum of their weights; *most.
-// Eight, then four at a time are asked for together.
+// Merges dimensions d .. d + 3 of a query's parts [0, count): the values' sum, the weights' *sum, and *most.
+// Eight, then four loads at a time are in flight.
 template <int ROWS, int DIM>
 __device__ __forceinline__ void merge(const Part<ROWS, DIM> *parts, int count, int query, int d, float to[4],
                                       float *most, float *sum) {
@@ -77,8 +77,7 @@ __device__ __forceinline__ void merge_to_end(const Attention &a, const Part<ROWS
     put_means<4>(a.to, row, head * a.heads.head_dim + d, x, a.heads.head_dim - d);
 }
 
-// True in all threads of the block that is the last of `count` to come here: what the others wrote can be
-// read.
+// Returns true in all threads of the last of `count` blocks to come here, which may read the others' writes.
 __device__ __forceinline__ bool comes_last(unsigned *done, int count, int *is_last) {
     __threadfence();
     __syncthreads();
@@ -90,3 +89,7 @@ __device__ __forceinline__ bool comes_last(unsigned *done, int count, int *is_la
     __threadfence();
     return *is_last;
 }
+
+// attention_plain.cu, for f32.
+void gpu_attention_plain(const Attention *a, int tiles, int first, int spans, void *stream);
+size_t gpu_attention_plain_part(const Heads *h, int spans);

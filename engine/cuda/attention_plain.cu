@@ -1,6 +1,6 @@
 // Attention in f32, for f32 compute: a tile is one node, and a block of the grid takes one head of it. A warp
 // has 32 positions, a lane for each score; then lanes take dimensions and go through the positions in order.
-// The fast road is attention.cu.
+// attention.cu is the fast kernel.
 #include "engine/cuda/attention.cuh"
 
 enum { DIM = HEAD_DIM_MAX, LANE_DIMS = DIM / WARP, WARPS = SPAN / WARP };
@@ -29,7 +29,7 @@ __device__ __forceinline__ float warp_most(float x) {
     return x;
 }
 
-// One warp's positions; key: the place of the lane's, where the query sees it.
+// Takes one warp's positions. `at`: the lane's key and value, if `seen`.
 __device__ __forceinline__ void take_positions(const Attention &a, const float *q, bool seen, bool step,
                                                size_t at, float scale, PlainPart *to) {
     float s =
@@ -55,7 +55,7 @@ __device__ __forceinline__ void take_positions(const Attention &a, const float *
     for (int i = 0; i < LANE_DIMS; i++) to->values[0][i * WARP + warp_lane()] = sum[i];
 }
 
-// The node that the tile's path has at a position of this step: a block of positions is one turn.
+// Returns the node of the tile's path at a position of this step: a block of positions is one turn.
 __device__ __forceinline__ int node_at(const Attention &a, const Tile *t, int span, int position) {
     int first = span * SPAN > t->lowest ? span * SPAN : block_of(t->lowest), context = a.step->context;
     if (first < context) first = block_of(context);

@@ -1,5 +1,7 @@
-// Where the library may be, in this order: $OUTPACE_CUBLAS, where the loader looks, the toolkit's own place,
-// and the packages of the python3 on PATH, which machines for learning have it from.
+// See cublas.h. The library is searched for in this order: $OUTPACE_CUBLAS, the loader's paths, the toolkit's
+// own place, and the packages of the python3 on PATH, where machines for learning have it.
+//
+// Invariant: either all functions of a Cublas are set and `handle` is open, or it is empty.
 #include "engine/cuda/cublas.h"
 
 #include <dlfcn.h>
@@ -12,8 +14,8 @@
 static const char *const NAMES[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
 enum { NAME_COUNT = sizeof NAMES / sizeof *NAMES, PATH_SIZE = 4096 };
 
-// It stays when it is closed: the driver holds on to its kernels, and what it does when the program ends must
-// find its code.
+// The library stays loaded when it's closed: the driver keeps its kernels, and its own code must be there
+// when the program ends.
 static void *open_file(const char *path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE); }
 
 static void *open_in(const char *dir) {
@@ -26,7 +28,7 @@ static void *open_in(const char *dir) {
     return library;
 }
 
-// The packages beside one python3: bin/python3 has them in lib/python3.N/.
+// The packages of one python3: bin/python3 has them in lib/python3.N/.
 static void *open_beside_python(const char *bin, size_t length) {
     char pattern[PATH_SIZE];
     glob_t found;

@@ -1,8 +1,8 @@
-// cuBLASLt through a small table of its functions, found when it is asked for. A build needs nothing of it;
-// a machine that lacks it lacks --math fast.
+// cuBLASLt through a small table of its functions, loaded on demand. The build doesn't need the library; a
+// machine without it has no --math fast.
 //
 // Names, numbers and layouts are those of NVIDIA's cublasLt.h, unchanged since its version 11. Every call
-// gives 0, or a status. Matrices stand column after column.
+// returns 0 or a status. Matrices are column after column.
 #pragma once
 #include "engine/base/error.h"
 
@@ -19,15 +19,15 @@ enum {
     CUBLAS_PREFERENCE_MAX_WORKSPACE = 1, // of a preference
 };
 
-// How a product is done: the library's own description, good for the shapes that it was asked for with.
+// The library's own description of an algorithm, valid only for the shapes of the query.
 typedef struct CublasAlgorithm {
     uint64_t data[8];
 } CublasAlgorithm;
 
 typedef struct CublasFound {
     CublasAlgorithm algorithm;
-    size_t workspace; // bytes that it needs
-    int status;       // 0: it can be used
+    size_t workspace; // bytes that the algorithm needs
+    int status;       // 0: usable
     float waves;
     int reserved[4];
 } CublasFound;
@@ -54,6 +54,6 @@ typedef struct Cublas {
                     void *stream);
 } Cublas;
 
-// Finds and opens it, for this thread's device; the message says where it was looked for.
+// Finds and opens the library for this thread's device; the error names the places searched.
 bool cublas_open(Cublas *c, Error *e);
 void cublas_close(Cublas *c); // takes an empty one

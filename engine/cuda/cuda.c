@@ -1,3 +1,12 @@
+// The life of a CUDA instance, and the backend's table: each entry goes to the card that has the layer, the
+// head or the state.
+//
+// Instances on one device share a stream, so that their work is ordered. Hidden states that go to another
+// card or instance are copied in stream order, between devices or within one; if a copy goes from card to
+// card, each stream waits for the other, and the host waits for nothing.
+//
+// Invariants: the cards of an instance have the model's layers between them, in order and without gaps; every
+// card's `first` is the list's head; holder[node] is one of its cards.
 #include "engine/cuda/cuda.h"
 
 #include "engine/base/memory.h"
@@ -8,6 +17,16 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+
+// Holds from open to close.
+static void check(const Cuda *first) {
+    int layers = 0;
+    for (const Cuda *c = first; c; c = c->next) {
+        assert(c->first == first && c->from == layers && c->to > c->from);
+        layers = c->to;
+    }
+    assert(layers == first->model->shape.layers);
+}
 
 static void close_card(Cuda *c) {
     gpu_use(c->ordinal);
@@ -38,12 +57,12 @@ static Heads heads_of(const Shape *s, Compute compute) {
     return (Heads){.heads = s->heads,
                    .kv_heads = s->kv_heads,
                    .head_dim = s->head_dim,
-                   .pitch = (s->head_dim + unit - 1) / unit * unit,
+                   .pitch = round_up(s->head_dim, unit),
                    .dtype = dtype,
                    .pairs = s->rope.pairs};
 }
 
-// Instances on a device take turns, in one stream: what one leaves there the next finds.
+// Instances on one device take turns in one stream, so that each finds the data that another left there.
 static bool take_stream(Cuda *c, const Cuda *beside, Error *e) {
     while (beside && beside->ordinal != c->ordinal) beside = beside->next;
     c->shares_stream = beside != NULL;
@@ -58,15 +77,11 @@ static bool take_all(Cuda *c, const BackendOptions *o, Error *e) {
            cuda_take_pinned(c, e) && cuda_load_weights(c, &o->progress, e);
 }
 
-static bool check_shape(const Cuda *c, Error *e) {
+static bool shape_fits(const Cuda *c, Error *e) {
     int dim = c->model->shape.head_dim;
     return dim <= HEAD_DIM_MAX ||
            error_input(e, "cuda:%d: heads of %d dimensions, at most %d are supported; --device cpu has them",
                        c->ordinal, dim, HEAD_DIM_MAX);
-}
-
-static bool open_library(Cuda *c, bool wanted, Error *e) {
-    return !wanted || (c->fast = fast_open(e)) != NULL;
 }
 
 void cuda_name_all(const Cuda *first, char *out, size_t size) {
@@ -75,7 +90,7 @@ void cuda_name_all(const Cuda *first, char *out, size_t size) {
         n += (size_t)snprintf(out + n, size - n, "%scuda:%d", n ? "," : "", c->ordinal);
 }
 
-// "sm_90 + sm_90, cuBLASLt 13.1.0" of two cards.
+// For two cards: "sm_90 + sm_90, cuBLASLt 13.1.0".
 static void name_kernels(Cuda *first) {
     size_t n = 0, m = 0;
     for (Cuda *c = first; c && n < sizeof first->isa && m < sizeof first->names; c = c->next) {
@@ -96,33 +111,24 @@ static void name_kernels(Cuda *first) {
                  first->compute == COMPUTE_BF16 ? "f16" : "bf16", compute_name(first->compute));
 }
 
-// Gives NULL where there is no memory.
 static Cuda *make_card(const Model *model, int ordinal, const BackendOptions *o) {
-    const Shape *s = &model->shape;
-    Cuda *c = mem_alloc(1, sizeof *c);
-    GpuLayer *layers = mem_alloc((size_t)s->layers, sizeof *layers);
-    if (!c || !layers) {
-        mem_free(c);
-        mem_free(layers);
-        return NULL;
-    }
-    *c = (Cuda){.model = model, .compute = o->compute, .ordinal = ordinal, .layers = layers};
-    c->heads = heads_of(s, o->compute);
+    Cuda *c = mem_new(1, sizeof *c);
+    *c = (Cuda){.model = model, .compute = o->compute, .ordinal = ordinal};
+    c->layers = mem_new((size_t)model->shape.layers, sizeof *c->layers);
+    c->heads = heads_of(&model->shape, o->compute);
     c->max_nodes = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
     return c;
 }
 
-static Cuda *make_cards(const Model *model, const CudaCards *cards, const BackendOptions *o, Error *e) {
+static Cuda *make_cards(const Model *model, const CudaCards *cards, const BackendOptions *o) {
+    assert(cards->count <= CUDA_CARDS_MAX);
     Cuda *first = NULL, **end = &first;
     for (int i = 0; i < cards->count; i++, end = &(*end)->next) {
         *end = make_card(model, cards->ordinal[i], o);
-        if (*end) (*end)->first = first;
-        if (*end && (i || (first->holder = mem_alloc((size_t)first->max_nodes, sizeof(Cuda *))))) continue;
-        cuda_close(first);
-        error_system(e, "out of memory for a CUDA instance");
-        return NULL;
+        (*end)->first = first;
     }
-    assert(first); // there is a card, at least
+    assert(first); // there is at least one card
+    first->holder = mem_new((size_t)first->max_nodes, sizeof *first->holder);
     for (int i = 0; i < first->max_nodes; i++) first->holder[i] = first;
     int own = model->shape.context, asked = o->context;
     cuda_set_context(first, asked > 0 && asked < own ? asked : own, o);
@@ -131,7 +137,8 @@ static Cuda *make_cards(const Model *model, const CudaCards *cards, const Backen
 
 static bool find_cards(Cuda *first, const BackendOptions *o, Error *e) {
     for (Cuda *c = first; c; c = c->next)
-        if (!device_find(c->ordinal, &c->facts, e) || !check_shape(c, e) || !open_library(c, o->fast, e))
+        if (!device_find(c->ordinal, &c->facts, e) || !shape_fits(c, e) ||
+            (o->fast && !(c->fast = fast_open(e))))
             return false;
     return true;
 }
@@ -145,9 +152,9 @@ static bool take_cards(Cuda *first, const BackendOptions *o, Error *e) {
 bool cuda_open_on(const Model *model, const CudaCards *cards, const BackendOptions *o, void **self,
                   Error *e) {
     *self = NULL;
-    Cuda *first = make_cards(model, cards, o, e);
-    if (!first) return false;
+    Cuda *first = make_cards(model, cards, o);
     if (find_cards(first, o, e) && cuda_fit(first, o, e) && take_cards(first, o, e)) {
+        check(first);
         name_kernels(first);
         *self = first;
         return true;
@@ -161,36 +168,104 @@ bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **
 }
 
 int cuda_fits(const Model *model, const CudaCards *cards, const BackendOptions *o) {
-    Cuda *first = make_cards(model, cards, o, NULL);
-    int fits = 0;
-    if (first && find_cards(first, o, NULL)) fits = cuda_longest(first, o);
+    Cuda *first = make_cards(model, cards, o);
+    int fits = find_cards(first, o, NULL) ? cuda_longest(first, o) : 0;
     cuda_close(first);
     return fits;
 }
 
-bool cuda_usable(int ordinal, Error *e) {
-    GpuFacts facts;
-    return device_find(ordinal, &facts, e);
+// --- hidden states on the move
+
+// Copies from one card to another, after everything in both streams; later work of both comes after the copy.
+static bool pass(Cuda *from, Cuda *to, float *there, const float *here, size_t bytes, Error *e) {
+    return cuda_begin(from, PHASE_IDLE, e) &&
+           cuda_ok(from, gpu_event_record(from->passed, from->stream), "cannot mark its work", e) &&
+           cuda_ok(to, gpu_stream_after(to->stream, from->passed), "cannot wait for another card", e) &&
+           cuda_begin(to, PHASE_RUN, e) &&
+           cuda_ok(to, gpu_copy_peer(there, to->ordinal, here, from->ordinal, bytes, to->stream),
+                   "cannot copy from another card", e) &&
+           cuda_ok(to, gpu_event_record(to->passed, to->stream), "cannot mark its work", e) &&
+           cuda_ok(from, gpu_stream_after(from->stream, to->passed), "cannot wait for another card", e);
 }
+
+// Takes rows on the card of `self` that shares its stream with the other instance's first card, the reader.
+static float *rows_take(void *self, void *other, size_t bytes) {
+    Cuda *first = self;
+    const Cuda *to = other;
+    void *rows = NULL;
+    Cuda *lender = first;
+    while (lender && lender->stream != to->stream) lender = lender->next;
+    if (!lender || gpu_use(lender->ordinal) || gpu_take(&rows, bytes)) return NULL;
+    first->lender = lender;
+    return rows;
+}
+
+static void rows_drop(void *self, float *rows) {
+    const Cuda *c = self;
+    gpu_use(c->lender->ordinal);
+    gpu_give(rows);
+}
+
+static float *row_of(const Cuda *c, int node) {
+    return c->hidden + (size_t)node * (size_t)c->model->shape.width;
+}
+
+static bool copy_row(Cuda *c, float *to, const float *from, Error *e) {
+    size_t bytes = (size_t)c->model->shape.width * sizeof *to;
+    return cuda_ok(c, gpu_copy(to, from, bytes, c->stream), "cannot copy within it", e);
+}
+
+// Only the last card can norm a state. For another card's row it goes through the logits' buffer.
+static bool keep_normed(Cuda *c, Cuda *lender, int node, float *row, Error *e) {
+    size_t bytes = (size_t)c->model->shape.width * sizeof *row;
+    if (!cuda_begin(c, PHASE_HEAD, e)) return false;
+    if (c == lender) return cuda_norm_to(c, &node, 1, row, e);
+    return cuda_norm_to(c, &node, 1, c->logits, e) && pass(c, lender, row, c->logits, bytes, e);
+}
+
+static bool keep_raw(Cuda *c, Cuda *lender, int node, float *row, Error *e) {
+    size_t bytes = (size_t)c->model->shape.width * sizeof *row;
+    if (c != lender) return pass(c, lender, row, row_of(c, node), bytes, e);
+    return cuda_begin(c, PHASE_HEAD, e) && copy_row(c, row, row_of(c, node), e);
+}
+
+// The other instance's work follows and counts as its own, so this one's phase ends here.
+static bool rows_keep(void *self, int node, HiddenKind kind, float *row, Error *e) {
+    Cuda *c = self, *lender = c->lender;
+    assert(lender && node >= 0 && node < c->max_nodes);
+    bool ok = kind == HIDDEN_NORMED ? keep_normed(cuda_last(c), lender, node, row, e)
+                                    : keep_raw(c->holder[node], lender, node, row, e);
+    return ok && cuda_begin(lender, PHASE_IDLE, e);
+}
+
+static bool rows_give(void *self, int node, const float *row, Error *e) {
+    Cuda *c = self;
+    assert(node >= 0 && node < c->max_nodes);
+    c->holder[node] = c;
+    return cuda_begin(c, PHASE_RUN, e) && copy_row(c, row_of(c, node), row, e);
+}
+
+static const HiddenMemory HIDDEN = {rows_take, rows_drop, rows_keep, rows_give};
 
 // --- the table
 
-// Cards have their layers one after another; what the one in front leaves goes on to the next.
+// Cards run their layers one after another, each on the hidden states that the previous one leaves.
 static bool cuda_run(void *self, const StepRun *run, Error *e) {
     Cuda *first = self, *before = NULL;
     size_t width = (size_t)first->model->shape.width, at = (size_t)run->first * width;
     size_t bytes = (size_t)(run->last - run->first) * width * sizeof(float);
+    assert(run->first >= 0 && run->last <= first->max_nodes);
     for (Cuda *c = first; c && run->first < run->last; before = c, c = c->next) {
-        StepRun part = *run;
-        if (part.a < c->from) part.a = c->from;
-        if (part.b > c->to) part.b = c->to;
-        if (part.a >= part.b) continue;
-        if (before && part.a == c->from &&
-            !cuda_pass(before, c, c->hidden + at, before->hidden + at, bytes, e))
+        StepRun own = *run;
+        if (own.a < c->from) own.a = c->from;
+        if (own.b > c->to) own.b = c->to;
+        if (own.a >= own.b) continue;
+        if (before && own.a == c->from && !pass(before, c, c->hidden + at, before->hidden + at, bytes, e))
             return false;
-        if (!cuda_step(c, &part, e)) return false;
+        if (!cuda_step(c, &own, e)) return false;
         for (int i = run->first; i < run->last; i++) first->holder[i] = c;
     }
+    check(first);
     return true;
 }
 
@@ -203,11 +278,12 @@ static bool cuda_get_distribution(void *self, int node, const Sampling *sampling
     return cuda_distribution(cuda_last(self), node, sampling, vocab, p, e);
 }
 
-// Neighbours come back in one copy.
+// Neighbouring nodes come back in one copy.
 static bool get_raw(Cuda *first, const int *nodes, int count, float *rows, Error *e) {
     size_t width = (size_t)first->model->shape.width;
     for (int i = 0, n; i < count; i += n) {
         Cuda *c = first->holder[nodes[i]];
+        assert(c->first == first);
         for (n = 1; i + n < count && nodes[i + n] == nodes[i] + n && first->holder[nodes[i + n]] == c; n++) {}
         const float *from = c->hidden + (size_t)nodes[i] * width;
         if (!cuda_begin(c, PHASE_HEAD, e) ||
@@ -264,7 +340,7 @@ static bool commit_on(Cuda *c, const int *nodes, const int *slots, int count, Er
 static bool cuda_commit(void *self, const int *nodes, const int *slots, int count, Error *e) {
     Cuda *first = self;
     bool unread = false;
-    if (!first->layers[0].qkv.data) return true; // an adapter without attention has no keys and values
+    if (!first->layers[0].qkv.data) return true; // an adapter without attention has no keys or values
     for (Cuda *c = first; c; c = c->next) {
         if (!commit_on(c, nodes, slots, count, e)) return false;
         unread |= c->unread;
@@ -272,7 +348,7 @@ static bool cuda_commit(void *self, const int *nodes, const int *slots, int coun
     return !unread || cuda_wait(first, e);
 }
 
-static void cuda_reset(void *self) { (void)self; } // no slot is read before it is written again
+static void cuda_reset(void *self) { (void)self; } // no slot is read before it's written again
 
 static void cuda_report(const void *self, BackendReport *out) {
     const Cuda *first = self;
@@ -302,7 +378,7 @@ const Backend cuda_backend = {.name = "cuda",
                               .distribution = cuda_get_distribution,
                               .get_hidden = cuda_get_hidden,
                               .set_hidden = cuda_set_hidden,
-                              .hidden = &cuda_hidden,
+                              .hidden = &HIDDEN,
                               .commit = cuda_commit,
                               .reset = cuda_reset,
                               .report = cuda_report,

@@ -1,4 +1,4 @@
-// The CUDA backend. A build without a CUDA engine links a stub whose cuda_open says so.
+// The CUDA backend. A build without CUDA links a stub (none.c) whose cuda_open fails with an error.
 #pragma once
 #include "engine/core/backend.h"
 #include "engine/model/model.h"
@@ -11,26 +11,25 @@ typedef struct CudaCards {
     int ordinal[CUDA_CARDS_MAX]; // no two alike
 } CudaCards;
 
-// Like cpu_open; `ordinal` is the device's number. With its layers on several cards, in this order, a model
-// has the same bits as on any one of them, where they are of one kind.
+// Like cpu_open; `ordinal` is the device's number. With its layers on several cards of one kind, in this
+// order, a model gives the same bits as on any one of them.
 bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e);
 bool cuda_open_on(const Model *model, const CudaCards *cards, const BackendOptions *o, void **self, Error *e);
 
-// The longest context, up to the one that is asked for, that the devices' memory has room for now; 0: none.
+// Returns the longest context, up to the one in o, that the devices' free memory has room for; 0: none.
 int cuda_fits(const Model *model, const CudaCards *cards, const BackendOptions *o);
 
-// How many devices there are, 0 also where the driver does not answer; whether there is none, or no driver.
-int cuda_count(void);
-bool cuda_absent(void);
+int cuda_count(void);   // devices; 0 also if the driver doesn't answer
+bool cuda_absent(void); // there is no device, or no driver
 
-// Whether a device can run the engine, or why not.
+// Whether a device can run the engine; if not, e has the reason.
 bool cuda_usable(int ordinal, Error *e);
 
-// Device `ordinal`, as it is now.
+// Reads the device's name and gauges.
 bool cuda_gauge(int ordinal, Gauge *out, Error *e);
 
-// Of device `ordinal`, measured now.
+// Measures the device.
 bool cuda_ceilings(int ordinal, const BackendOptions *o, Ceilings *out, Error *e);
 
-// Bytes a second that it copies within its memory, those read and those written, measured now.
+// Measures bytes per second of copies within the device's memory: those read plus those written.
 bool cuda_copy_rate(int ordinal, double *bytes_per_s, Error *e);

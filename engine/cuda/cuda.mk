@@ -1,15 +1,15 @@
-# The CUDA engine, compiled twice: by nvcc for GPUs, where there is one; and by the C++ compiler for the tests, which
-# run every kernel on the CPU (tests/simt). Part of the Makefile.
+# The CUDA engine, compiled twice: by nvcc, if there is one, for GPUs; and by the C++ compiler for the tests, which run
+# every kernel on the CPU (tests/simt). Part of the Makefile.
 CXX      = g++
-# `make NVCC=/path/to/nvcc` chooses the toolkit, `make NVCC=` builds for the CPU. What CUDA 12 builds runs with older
-# drivers than what 13 does (CUDA_DRIVER), so the bundle takes it where both are there.
+# `make NVCC=/path/to/nvcc` chooses the toolkit, `make NVCC=` builds for the CPU. A build by CUDA 12 runs with older
+# drivers than one by 13 (CUDA_DRIVER), so the bundle prefers 12.
 ifeq ($(origin NVCC),undefined)
 NVCC    := $(firstword $(if $(filter gpu-bundle,$(MAKECMDGOALS)),$(lastword $(sort $(wildcard /usr/local/cuda-12*/bin/nvcc)))) \
     $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
 endif
 NVCC_FOUND := $(NVCC)
 NVCC_VERSION := $(if $(NVCC),$(shell $(NVCC) --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p'))
-# A toolkit older than 12.0 doesn't know 9.0: it's passed over, with a line.
+# A toolkit older than 12.0 doesn't support 9.0: it's ignored, with a line.
 ifneq ($(filter 1.% 2.% 3.% 4.% 5.% 6.% 7.% 8.% 9.% 10.% 11.%,$(NVCC_VERSION)),)
 NVCC_OLD := $(NVCC_VERSION)
 override NVCC :=
@@ -23,27 +23,29 @@ ifeq ($(NVCC),)
 CUDA_OUT = $(CUDA_C)
 else
 CUDA_OUT = engine/cuda/none.c
-# The same for every BUILD: sanitizers do not change what runs on a GPU.
+# The same for every BUILD: sanitizers do not change GPU code.
 CUDA_OBJECTS = $(CUDA_CU:%.cu=build/cuda/%.o)
-# As NVIDIA's own packages, conda's and pip's have it.
+# The folders of NVIDIA's own packages, conda's and pip's.
 CUDA_LIBS = $(addprefix -L,$(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib $(CUDA_HOME)/targets/*/lib)) -lcudart_static -lsupc++ -static-libgcc -ldl -lrt
 endif
 
-# The PTX for 9.0 is what later cards compile: early launches are in it. No contraction of a*b+c (see EXACT). Spills
-# fail, where the toolkit is the one that this is written with. Both architectures at once: products take a minute each.
+# Later cards compile the PTX for 9.0, which has early launches. No contraction of a*b+c (see EXACT). Spills are errors
+# with the toolkit that this is written with. Both architectures at once: products take a minute each.
 CUDA_ARCH = -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
 NVCCFLAGS = -std=c++17 -O3 -t 2 --fmad=false -Xcompiler -Wall,-Wextra $(if $(filter 13.0,$(NVCC_VERSION)),-Xptxas --warn-on-spills$(,)-Werror) \
     $(if $(WERROR),-Werror all-warnings) -I. -MMD -MP
 , := ,
-# The PTX that nvcc makes on its way is kept, for the machine that runs it in the tests (tests/ptx), and so are the
-# registers of each kernel, which ptxas alone knows: they decide how many blocks a card holds (tests/ptx/reckoned.h).
+# nvcc's PTX is kept for the machine that runs it in the tests (tests/ptx), and so are each kernel's registers, which
+# only ptxas reports: they limit a card's blocks (tests/ptx/reckoned.h). The PTX of a source that is gone is removed.
+PTX_GONE := $(filter-out $(foreach f,planted $(notdir $(basename $(CUDA_CU))),build/ptx/$(f).%),\
+    $(wildcard build/ptx/*.ptx build/ptx/*.registers))
 build/cuda/%.o: %.cu engine/cuda/cuda.mk build/cuda/toolkit
-	@mkdir -p $(@D) build/ptx build/cuda/$*.kept
+	@mkdir -p $(@D) build/ptx build/cuda/$*.kept && rm -f $(PTX_GONE)
 	$(call say,NVCC,$<)$(NVCC) $(NVCCFLAGS) -Xptxas -v --keep --keep-dir build/cuda/$*.kept $(CUDA_ARCH) -c $< -o $@ 2>build/cuda/$*.log; \
 	    code=$$?; grep -vE '^ptxas info|bytes stack frame' build/cuda/$*.log >&2; exit $$code
 	@mv build/cuda/$*.log build/ptx/$(*F).registers && mv build/cuda/$*.kept/*.ptx build/ptx/ && rm -rf build/cuda/$*.kept
 
-# The host's meaning of the same sources; what a device would trap on traps here too.
+# The same sources compiled for the host; undefined behaviour that traps on a device traps here too.
 SIMTFLAGS = -std=c++17 -O2 -g -Wall -Wextra -Wshadow -Wno-unused-function -Wno-unknown-pragmas $(WERROR) $(EXACT) \
     -fsanitize=bounds,alignment -fsanitize-undefined-trap-on-error $(filter-out -fno-sanitize-recover=undefined,$(SANITIZE)) -I. -MMD -MP
 SIMT     = $(patsubst %,$(BUILD)/simt/%.o,$(basename $(wildcard tests/simt/*.cpp) $(filter-out %/runtime.cu,$(CUDA_CU)))) \
@@ -60,13 +62,12 @@ $(SIMT_TESTS): $(SIMT)
 $(SIMT_TESTS): CUDA_LIBS = -lstdc++
 $(BUILD)/tests/simt/simt_test: $(BUILD)/simt/tests/simt/planted.o
 
-# The whole program on that machine: `--device cuda` where there is no GPU, slowly. What stands in for cuBLASLt uses
-# its streams.
+# The whole program on that machine: `--device cuda` without a GPU, slowly. The simulated cuBLASLt uses its streams.
 $(BUILD)/simt/outpace: $(BUILD)/harness/main.o $(SIMT) $(BUILD)/liboutpace.a
 	$(call say,LINK,$@)$(CC) $(LDFLAGS) -rdynamic $^ -o $@ $(LIBS)
 $(BUILD)/simt/outpace: CUDA_LIBS = -lstdc++
 
-# What stands in for cuBLASLt and NVML is opened by the program; the former uses its streams.
+# The program opens these simulated libraries of cuBLASLt and NVML at run time.
 $(BUILD)/simt/libcublasLt.so: tests/simt/cublaslt.c tests/simt/cublaslt.h engine/cuda/cublas.h $(BUILD)/settings
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(filter-out -MMD -MP,$(CFLAGS)) -fPIC -shared $< engine/base/numbers.c -o $@
@@ -79,7 +80,7 @@ $(BUILD)/tests/engine/cuda/fast_test: $(BUILD)/simt/libcublasLt.so
 $(BUILD)/tests/engine/cuda/fast_test.o: build/cuda/toolkit
 $(BUILD)/tests/engine/cuda/fast_test.o: CFLAGS += $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)
 
-# Tests of the engine on the machine that runs nvcc's PTX and links nvcc's own host objects: where there is an nvcc.
+# Tests of the engine on the machine that runs nvcc's PTX and links nvcc's own host objects, if there is an nvcc.
 PTX_TESTS = $(patsubst %,$(BUILD)/ptx/%_test,attention draw exact golden hidden long methods norm norm_heads open parts product reference \
     sampling top)
 RECKON   = $(BUILD)/tests/ptx/reckoned.o
@@ -100,7 +101,7 @@ ifneq ($(NVCC),)
 tests: $(PTX_TESTS)
 endif
 
-# Times of steps on cards that are not here, reckoned from what that machine counts (tests/ptx/reckoned.h).
+# Times of steps on cards that are not here, computed from that machine's counts (tests/ptx/reckoned.h).
 $(BUILD)/ptx/reckon: $(BUILD)/tests/ptx/reckon.o
 $(BUILD)/tests/ptx/reckon_test: $(BUILD)/tests/ptx/reckon_test.o
 $(BUILD)/ptx/reckon $(BUILD)/tests/ptx/reckon_test: $(RECKON) $(PTX) $(CUDA_C:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS) $(BUILD)/libtests.a \
@@ -115,15 +116,15 @@ cuda-note:
 .PHONY: cuda-note
 -include $(CUDA_OBJECTS:.o=.d) build/cuda/tests/ptx/planted.d $(PTX:.o=.d) $(SIMT:.o=.d) $(BUILD)/tests/gpu/real.d
 
-# The same tests on a GPU, with all but the C library and cmocka linked in; cmocka lies beside them.
+# The same tests on a GPU, with everything but the C library and cmocka linked in; cmocka is in the same folder.
 GPU_TESTS = $(patsubst %,build/gpu/%_test,attention draw exact golden long methods norm norm_heads product reference sampling top)
 build/gpu/%_test: $(BUILD)/tests/engine/cuda/%_test.o $(BUILD)/tests/gpu/real.o $(BUILD)/libtests.a $(BUILD)/liboutpace.a
 	@mkdir -p $(@D)
 	@cp -L $$($(CC) -print-file-name=libcmocka.so.0) $(@D)/
 	$(call say,LINK,$@)$(CC) $(LDFLAGS) -s $(filter %.o,$^) $(filter %.a,$^) -o $@ -Wl,-rpath,'$$ORIGIN' -lcmocka $(PORTABLE_LIBS)
 
-# Where there is a GPU but no compiler: unpack outpace-gpu.tar.gz there, and run the scripts from where it lies. Where
-# that is a checkout, which has the other files: `make gpu-bundle BUNDLED=`.
+# For a machine with a GPU but no compiler: unpack outpace-gpu.tar.gz there and run the scripts from its folder. In a
+# checkout, which has the other files: `make gpu-bundle BUNDLED=`.
 BUNDLED = tests/fixtures/golden configs models/reference models/draft models/reference-kangaroo-2 models/reference-medusa
 gpu-tests: portable $(GPU_TESTS)
 gpu-bundle: gpu-tests

@@ -1,14 +1,15 @@
 // Sampling of a row of logits, a block a row: temperature, top-k, top-p, the chances of given tokens, and a
-// draw from the rest. It says what engine/core/sampler.c says, by sums that any order of adding leaves alike:
+// draw from the rest. It samples as engine/core/sampler.c does, with sums that any order of adding leaves
+// equal:
 //
 //      mass of a token = exp((logit - highest) / temperature) in units of 2^-44, rounded to a whole number
 //
-// so that a row's numbers do not depend on threads, on blocks or on what shares the step. A token below half
-// a unit has none (31.2 temperatures under the highest). A vocabulary of 2^19 tokens fits 64 bits.
+// so a row's numbers don't depend on threads, blocks, or the other rows of the step. A token below half a
+// unit (31.2 temperatures under the highest) has no mass. The sum over 2^19 tokens fits 64 bits.
 //
-// What top-k and top-p cut off is found without sorting (cut), and tokens in the order of ids by halving the
-// vocabulary, 16 ways at a time (find): each is a few passes over a row that stands in L2. What bounds a pass
-// is how long a load takes, so each thread has BATCH of them on their way.
+// The cuts of top-k and top-p are found without sorting (keep), and a place in the order of ids by dividing
+// the vocabulary 16 ways at a time (find): each takes a few sweeps over a row that is in L2. The latency of
+// loads bounds a sweep, so each thread has BATCH of them in flight.
 #include "engine/cuda/rows.cuh"
 
 enum { THREADS = 512, WARPS = THREADS / WARP, BATCH = 8 };
@@ -20,12 +21,12 @@ struct DrawShared {
     float highest[WARPS];
     Mass sum[WARPS]; // of a part of the vocabulary each
     Mass bin[BINS];  // the largest logits first
-    Mass rest, held; // of the bin that was sought: what is still to come, all that it holds
-    int chosen;      // its number; -1: all bins together do not reach it
+    Mass rest, held; // of the chosen bin: the mass needed from it, the mass in it
+    int chosen;      // the bin's number; -1: all bins together don't suffice
     unsigned low, high;
 };
 
-// A row and what stays of it: keys above `key`, and of those equal to it the ids up to `last`.
+// A row and its kept tokens: keys above `key`, and of those equal to it the ids up to `last`.
 struct Row {
     const float *logits;
     int vocab;
@@ -39,7 +40,7 @@ struct Row {
 
 // --- numbers
 
-// Whole numbers in the order of floats, both zeros alike. Not-a-numbers stand anywhere: they have no mass.
+// Returns whole numbers in the order of floats; both zeros are equal. A NaN may be anywhere: it has no mass.
 __device__ __forceinline__ unsigned key_of(float x) {
     unsigned bits = f32_bits(x + 0.0f);
     return bits >> 31 ? ~bits : bits | 0x80000000u;
@@ -49,13 +50,13 @@ __device__ __forceinline__ float logit_of(unsigned key) {
     return bits_f32(key >> 31 ? key & 0x7fffffffu : ~key);
 }
 
-// How far below the highest, in temperatures.
+// Returns how far x is below the highest, in temperatures.
 __device__ __forceinline__ double depth_of(const Row &row, float x) {
     return x == row.highest ? 0 : ((double)row.highest - (double)x) * row.inverse;
 }
 
 static const double UNITS = 0x1p44;  // the mass of the highest
-static const double DEEPEST = 31.25; // deeper ones have no mass
+static const double DEEPEST = 31.25; // deeper tokens have no mass
 
 __device__ __forceinline__ Mass mass_of(const Row &row, float x) {
     if (!(x > -INFINITY)) return 0;
@@ -63,7 +64,7 @@ __device__ __forceinline__ Mass mass_of(const Row &row, float x) {
     return depth < DEEPEST ? (Mass)(exp(-depth) * UNITS + 0.5) : 0;
 }
 
-// Of a token with that logit, as far as it stays.
+// Returns the mass of a token with that logit; 0 if it isn't kept.
 __device__ __forceinline__ Mass kept_mass(const Row &row, int id, float x) {
     unsigned key = key_of(x);
     return key > row.key || (key == row.key && id <= row.last) ? mass_of(row, x) : 0;
@@ -77,7 +78,7 @@ __device__ __forceinline__ bool was_tried(const Row &row, int id) {
 
 // --- sums
 
-// Logits of id, id + step, ..; those from `to` on have no mass.
+// Loads the logits of id, id + step, ..; those from `to` on have no mass.
 __device__ __forceinline__ void load(const Row &row, int id, int step, int to, float x[BATCH]) {
 #pragma unroll
     for (int i = 0; i < BATCH; i++) x[i] = id + i * step < to ? row.logits[id + i * step] : -INFINITY;
@@ -114,7 +115,7 @@ __device__ __forceinline__ float block_highest(DrawShared *sm, const Row &row) {
 
 // --- a place in the order of ids
 
-// What is counted of a token: itself where its key is the last that stays; or its mass, unless it was tried.
+// What a token counts: 1 if its key is the last one kept, or its mass unless it was tried.
 typedef enum { COUNT_EQUALS, COUNT_MASS } Counted;
 
 __device__ __forceinline__ Mass counted(const Row &row, Counted what, int id, float x) {
@@ -125,12 +126,12 @@ __device__ __forceinline__ Mass counted(const Row &row, Counted what, int id, fl
 
 __device__ __forceinline__ int part_length(int from, int to) { return (to - from + WARPS - 1) / WARPS; }
 
-// Sums of WARPS equal parts of [from, to) into sm->sum.
+// Writes the sums of WARPS equal parts of [from, to) to sm->sum.
 __device__ __forceinline__ void sum_parts(DrawShared *sm, const Row &row, Counted what, int from, int to) {
     int length = part_length(from, to), first = from + warp_number() * length,
         end = first + length < to ? first + length : to;
     Mass sum = 0;
-    __syncthreads(); // the last ones have been read
+    __syncthreads(); // the previous sums have been read
     for (int id = first + warp_lane(); id < end; id += WARP * BATCH) {
         float x[BATCH];
         load(row, id, WARP, end, x);
@@ -148,7 +149,7 @@ __device__ __forceinline__ Mass total_of_parts(const DrawShared *sm) {
     return total;
 }
 
-// Narrows [from, to) to the part in which the running sum exceeds *target, and takes off what is before it.
+// Narrows [from, to) to the part in which the running sum exceeds *target, and subtracts the parts before it.
 __device__ __forceinline__ void choose_part(const DrawShared *sm, int *from, int *to, Mass *target) {
     int part = 0, length = part_length(*from, *to);
     while (part < WARPS - 1 && *target >= sm->sum[part]) *target -= sm->sum[part++];
@@ -156,7 +157,7 @@ __device__ __forceinline__ void choose_part(const DrawShared *sm, int *from, int
     if (*to > *from + length) *to = *from + length;
 }
 
-// The id at which the running sum exceeds target, which is less than the sum over [from, to).
+// Returns the id at which the running sum exceeds target, which is less than the sum over [from, to).
 __device__ __forceinline__ int find(DrawShared *sm, const Row &row, Counted what, Mass target, int from,
                                     int to) {
     while (to - from > 1) {
@@ -183,7 +184,7 @@ __device__ __forceinline__ void put_in_bin(DrawShared *sm, Cut cut, int bin, Mas
     atomicAdd(&sm->bin[bin], cut == CUT_TOKENS ? (Mass)1 : mass);
 }
 
-// The bin in which the running sum reaches `need`, at least 1.
+// Chooses the bin in which the running sum reaches `need`, at least 1.
 __device__ __forceinline__ void choose_bin(DrawShared *sm, Mass need) {
     __syncthreads();
     if (warp_number() == 0) {
@@ -208,7 +209,7 @@ __device__ __forceinline__ void choose_bin(DrawShared *sm, Mass need) {
     __syncthreads();
 }
 
-// Bins of depth first, over which logits spread: the bin that `need` falls in, as its lowest and highest key.
+// Bins of depth come first, because logits spread over them: finds the keys that bound the bin of `need`.
 __device__ __forceinline__ bool find_depth(DrawShared *sm, const Row &row, Cut cut, Mass need) {
     clear_bins(sm);
     for (int id = (int)threadIdx.x; id < row.vocab; id += THREADS * BATCH) {
@@ -242,7 +243,7 @@ __device__ __forceinline__ bool find_depth(DrawShared *sm, const Row &row, Cut c
     return true;
 }
 
-// Then bins of keys in it, each pass 256 times finer: the key at which the running sum reaches `need`.
+// Then bins of keys, each sweep 256 times finer: returns the key at which the running sum reaches `need`.
 __device__ __forceinline__ unsigned find_key(DrawShared *sm, const Row &row, Cut cut, Mass need) {
     for (unsigned low = sm->low, high = sm->high;;) {
         int shift = 0;
@@ -268,8 +269,8 @@ __device__ __forceinline__ unsigned find_key(DrawShared *sm, const Row &row, Cut
     }
 }
 
-// Keeps the fewest tokens, largest logits first and lowest ids among equals, that reach `need`, at least 1:
-// in number or in mass. All, where they do not reach it.
+// Keeps the fewest tokens, largest logits first and lowest ids among equals, that reach `need`, at least 1,
+// in number or in mass; all tokens if they don't reach it.
 __device__ __forceinline__ void keep(DrawShared *sm, Row &row, Cut cut, Mass need) {
     if (!find_depth(sm, row, cut, need)) return;
     unsigned key = find_key(sm, row, cut, sm->rest);
@@ -298,7 +299,7 @@ __device__ __forceinline__ double chance_of(const Row &row, Mass total, int id) 
     return total && id < row.vocab ? (double)kept_mass(row, id, row.logits[id]) / (double)total : 0;
 }
 
-// From sums of parts over all tokens: takes off what was tried, and draws.
+// Starts from the sums of all parts: subtracts the tried tokens, then draws.
 __device__ __forceinline__ int draw_rest(DrawShared *sm, Row &row, double u) {
     int from = 0, to = row.vocab, length = part_length(from, to);
     __syncthreads();
@@ -320,7 +321,7 @@ __device__ __forceinline__ Row whole_row(DrawShared *sm, const float *logits, in
     return row;
 }
 
-// The chance of the likeliest token at temperature 1: its mass is one.
+// Returns the chance of the likeliest token at temperature 1: its mass is UNITS.
 __device__ __forceinline__ double confidence_of(DrawShared *sm, const float *logits, int vocab) {
     Row row = whole_row(sm, logits, vocab, 1);
     sum_parts(sm, row, COUNT_MASS, 0, row.vocab);

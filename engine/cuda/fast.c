@@ -1,23 +1,21 @@
+// See fast.h. Row after row for us is column after column for the library, so it computes the transposed:
+// sums (outputs, rows) = weights (pitch, outputs)^T activations (pitch, rows).
+//
+// Invariant: products[0 .. count) have a measured algorithm each; no two have the same shape and rows.
 #include "engine/cuda/fast.h"
 
 #include "engine/base/memory.h"
 
+#include <assert.h>
 #include <math.h>
 
 enum { CANDIDATES = 8, REPEATS = 6 };
-static const size_t WORKSPACE = (size_t)32 << 20; // what the library's authors advise for Hopper
-
-static int round_up(int n, int to) { return (n + to - 1) / to * to; }
+static const size_t WORKSPACE = (size_t)32 << 20; // the library's manual recommends this for Hopper
 
 int fast_rows(int rows) { return rows <= 8 ? 8 : round_up(rows, rows <= PANEL_ROWS ? 16 : 64); }
 
 Fast *fast_open(Error *e) {
-    Fast *f = mem_alloc(1, sizeof *f);
-    if (!f) {
-        error_system(e, "out of memory for cuBLASLt");
-        return NULL;
-    }
-    *f = (Fast){.results = NULL};
+    Fast *f = mem_new(1, sizeof *f);
     if (cublas_open(&f->library, e)) return f;
     mem_free(f);
     return NULL;
@@ -38,7 +36,7 @@ void fast_close(Fast *f) {
     mem_free(f);
 }
 
-// --- which matrices there are
+// --- the matrices
 
 static const Matrix *matrix_of(const GpuLayer *l, int kind) {
     const Matrix *const all[] = {&l->qkv, &l->o, &l->in, &l->down};
@@ -68,8 +66,6 @@ static bool refused(const Cuda *c, int status, const char *what, Error *e) {
                         c->fast->library.version, what, status);
 }
 
-// Row after row is column after column of the transposed: sums (outputs, rows) = weights (pitch, outputs)^T
-// activations (pitch, rows).
 static bool describe(const Cuda *c, FastProduct *p, int stride, Error *e) {
     const Cublas *l = &c->fast->library;
     const int transposed = CUBLAS_TRANSPOSED, type = p->dtype == DTYPE_F32   ? CUBLAS_R_32F
@@ -110,14 +106,14 @@ static int candidates(const Cuda *c, const FastProduct *p, CublasFound found[CAN
 
 // --- measuring
 
-// Matrices of one shape, for runs to take turns with.
+// Matrices of one shape, which the timed runs take in turn.
 typedef struct Alike {
     const void *weights[REPEATS];
     const void *activations;
     int count;
 } Alike;
 
-// Seconds of a run; INFINITY where the library refuses it.
+// Measures the seconds of a run; INFINITY if the library refuses it.
 static bool time_one(Cuda *c, const FastProduct *p, const CublasFound *found, const Alike *on,
                      double *seconds, Error *e) {
     *seconds = INFINITY;
@@ -158,10 +154,8 @@ static FastProduct *find(const Fast *f, const Matrix *m, int rows) {
 
 static bool measure(Cuda *c, const Matrix *m, int rows, const Alike *on, Error *e) {
     Fast *f = c->fast;
-    void *list = f->products;
-    if (!mem_grow(&list, &f->capacity, f->count + 1, sizeof *f->products))
-        return error_system(e, "out of memory for a product");
-    f->products = list;
+    assert(!find(f, m, rows));
+    mem_grow(&f->products, &f->capacity, f->count + 1, sizeof *f->products);
     FastProduct p = {.dtype = m->dtype, .outputs = m->rows, .pitch = m->pitch, .rows = rows};
     if (describe(c, &p, stride_of(m), e) && choose(c, &p, on, e)) {
         f->products[f->count++] = p;
@@ -175,7 +169,7 @@ static bool same_shape(const Matrix *a, const Matrix *b) {
     return a->library && a->rows == b->rows && a->pitch == b->pitch && a->dtype == b->dtype;
 }
 
-// The events that measure also time what is read back, so that must have come.
+// The events for measuring are also the marks of phases, so this waits for the stream first.
 static bool prepare(Cuda *c, const Matrix *m, int kind, int rows, Error *e) {
     static const Role READS[KINDS] = {ROLE_NORMED, ROLE_MIXED, ROLE_NORMED, ROLE_GATED};
     Alike on = {.activations = cuda_role(c, kind < KINDS ? READS[kind] : ROLE_NORMED, m)->data};
@@ -202,6 +196,7 @@ bool fast_prepare_head(Cuda *c, int rows, Error *e) { return prepare(c, &c->head
 
 void fast_multiply(Cuda *c, const Product *p, int rows) {
     const FastProduct *known = find(c->fast, &p->w, rows);
+    assert(known); // fast_prepare has measured it
     PutRows put = {.rows = p->rows,
                    .parts = 1,
                    .sums = c->fast->results,

@@ -1,8 +1,9 @@
-// Which card has which layers, and whether all of it fits, told before anything is taken.
+// Which card has which layers, and whether everything fits, decided before anything is allocated.
 //
-// Cards have consecutive layers, in the order in which the cards were named. Each is filled up to the same
-// share of its free memory, the smallest that will do: unequal cards have unequal numbers of layers, and what
-// is left for a draft model is left on each. What a card needs is summed up by the list that allocates later.
+// Cards have consecutive layers, in the order in which the user named the cards. All are filled up to the
+// same share of their free memory, the smallest share that holds the model: unequal cards get unequal numbers
+// of layers, and each keeps some memory for a draft model. The needs of a card are added up by the same list
+// that allocates later (Cuda.planning).
 #include "engine/cuda/cards.h"
 
 #include "engine/cuda/cuda.h"
@@ -10,10 +11,11 @@
 
 #include "engine/base/memory.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-// Beside what is in the list: the buffers that weights go up through, recorded graphs.
+// Needed in addition to the list: the loader's buffers, and recorded graphs.
 static const size_t ROOM = (size_t)192 << 20;
 
 void cuda_set_context(Cuda *first, int context, const BackendOptions *o) {
@@ -24,10 +26,11 @@ void cuda_set_context(Cuda *first, int context, const BackendOptions *o) {
     }
 }
 
-// Of a card with layers [from, to).
+// Bytes that a card with layers [from, to) needs.
 static size_t needed(Cuda *c, int from, int to) {
     c->from = from;
     c->to = to;
+    assert(!c->blocks); // nothing is allocated yet
     c->planning = true;
     c->weight_bytes = c->cache_bytes = c->step_bytes = 0;
     memset(c->layers, 0, (size_t)c->model->shape.layers * sizeof *c->layers);
@@ -36,7 +39,7 @@ static size_t needed(Cuda *c, int from, int to) {
     return c->weight_bytes + c->cache_bytes + c->step_bytes + ROOM;
 }
 
-// Whether all layers find a place, each card filled up to this share of what is free.
+// Places the layers, each card filled up to this share of its free memory. False if they don't fit.
 static bool place(Cuda *first, double share) {
     int layers = first->model->shape.layers, behind = 0, at = 0;
     for (Cuda *c = first->next; c; c = c->next) behind++;
@@ -61,9 +64,9 @@ static bool place_evenly(Cuda *first) {
     return place(first, enough);
 }
 
-// --- where it does not fit
+// --- if it does not fit
 
-// The longest context that fits, with a little to spare; 0: none does.
+// The longest context that fits, with a little to spare; 0: none.
 static int longest_context(Cuda *first, const BackendOptions *o) {
     int asked = first->context, low = 0, high = asked;
     while (low < high) {
@@ -76,12 +79,12 @@ static int longest_context(Cuda *first, const BackendOptions *o) {
     return low;
 }
 
-// The cards from the first one on, all of which together have room, as --device wants them; or nothing.
+// Writes the first card and as few others as have room together, as --device takes them; or nothing.
 static void find_more(const Cuda *first, char *out, size_t size) {
     int count = cuda_count(), used = 1;
-    Cuda *cards = count > 1 && !first->next ? mem_alloc((size_t)count, sizeof *cards) : NULL;
     *out = 0;
-    if (!cards) return;
+    if (count < 2 || first->next) return;
+    Cuda *cards = mem_new((size_t)count, sizeof *cards);
     cards[0] = *first;
     cards[0].first = cards;
     for (int i = 0; i < count && used < first->model->shape.layers; i++) {
@@ -99,42 +102,42 @@ static void find_more(const Cuda *first, char *out, size_t size) {
     gpu_use(first->ordinal);
 }
 
-// All that it takes, in layers shared out evenly, which is as much as in any others.
-static void sum_up(Cuda *first, size_t *need, size_t *room, size_t parts[3]) {
+// Adds up all cards' needs for layers divided evenly: any other division needs as much.
+static void sum_up(Cuda *first, size_t *need, size_t *room, size_t sums[3]) {
     int count = 0, i = 0, layers = first->model->shape.layers;
     for (Cuda *c = first; c; c = c->next) count++;
     *need = *room = 0;
     for (Cuda *c = first; c; c = c->next, i++) {
         *need += needed(c, layers * i / count, layers * (i + 1) / count);
         *room += c->facts.free_bytes;
-        parts[0] += c->weight_bytes;
-        parts[1] += c->cache_bytes;
-        parts[2] += c->step_bytes;
+        sums[0] += c->weight_bytes;
+        sums[1] += c->cache_bytes;
+        sums[2] += c->step_bytes;
     }
 }
 
 static bool refuse(Cuda *first, const BackendOptions *o, Error *e) {
     const double gigabyte = 1e9;
-    char all[256], more[256], mend[320], missing[64];
-    size_t need, room, parts[3] = {0};
+    char all[256], more[256], fix[320], missing[64];
+    size_t need, room, sums[3] = {0};
     const Cuda *least = first; // the card with the least memory
     for (const Cuda *c = first; c; c = c->next)
         if (c->facts.free_bytes < least->facts.free_bytes) least = c;
     int fits = longest_context(first, o);
     cuda_name_all(first, all, sizeof all);
     find_more(first, more, sizeof more);
-    sum_up(first, &need, &room, parts);
-    int n = snprintf(mend, sizeof mend, fits || *more ? "" : "it does not fit, whatever the context");
-    if (fits) n = snprintf(mend, sizeof mend, "--context %d%s", fits, *more ? " or " : "");
-    if (*more) n += snprintf(mend + n, sizeof mend - (size_t)n, "--device %s", more);
-    if (fits || *more) snprintf(mend + n, sizeof mend - (size_t)n, " would fit");
+    sum_up(first, &need, &room, sums);
+    int n = snprintf(fix, sizeof fix, fits || *more ? "" : "it does not fit, whatever the context");
+    if (fits) n = snprintf(fix, sizeof fix, "--context %d%s", fits, *more ? " or " : "");
+    if (*more) n += snprintf(fix + n, sizeof fix - (size_t)n, "--device %s", more);
+    if (fits || *more) snprintf(fix + n, sizeof fix - (size_t)n, " would fit");
     if (need > room)
         snprintf(missing, sizeof missing, "%.2f GB are missing", (double)(need - room) / gigabyte);
     else snprintf(missing, sizeof missing, "cuda:%d has too little for its layers", least->ordinal);
     return error_system(
         e, "%s: the model needs %.1f GB (weights %.1f, cache %.1f, step %.1f), %.1f GB are free, %s: %s", all,
-        (double)need / gigabyte, (double)parts[0] / gigabyte, (double)parts[1] / gigabyte,
-        (double)parts[2] / gigabyte, (double)room / gigabyte, missing, mend);
+        (double)need / gigabyte, (double)sums[0] / gigabyte, (double)sums[1] / gigabyte,
+        (double)sums[2] / gigabyte, (double)room / gigabyte, missing, fix);
 }
 
 int cuda_longest(Cuda *first, const BackendOptions *o) {

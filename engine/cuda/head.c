@@ -1,14 +1,19 @@
-// What is read back: the LM head on chosen nodes, PANEL_ROWS at a time, draws from their distributions, and
-// hidden states after the norm.
+// The outputs: the LM head on chosen nodes, PANEL_ROWS at a time, draws from their distributions, and normed
+// hidden states.
 //
-// Logits stay on the device: those of the last panel are there until others, or normed states, take their
-// room (Cuda.held), so that a distribution can still be asked for.
+// Logits stay on the device, so that a distribution can still be computed from them.
+//
+// Invariant: held[0 .. held_count) are the nodes whose logits are in the buffer, in the order of its rows,
+// until other logits or normed states overwrite it.
 #include "engine/cuda/fast.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
+// Makes these nodes the rows of the next launches; the logits on the device are lost.
 static bool choose(Cuda *c, const int *nodes, int count, Error *e) {
+    assert(count > 0 && count <= PANEL_ROWS);
     c->held_count = 0;
     RowList *list = staging_begin(&c->list);
     list->count = count;
@@ -69,7 +74,7 @@ static bool rank(Cuda *c, int count, int k, Error *e) {
            cuda_ok(c, gpu_copy(c->host_logit, c->top_logit, bytes, c->stream), "cannot copy from it", e);
 }
 
-// What rows [done, done + count) ask, for the device.
+// Copies the draws that rows [done, done + count) ask for to the device.
 static bool send_asks(Cuda *c, const HeadDraws *d, int done, int count, Error *e) {
     DrawAsks *asks = staging_begin(&c->asks);
     int from = d->first[done], tokens = d->first[done + count] - from, real = c->model->shape.real_vocab;
@@ -84,7 +89,7 @@ static bool send_asks(Cuda *c, const HeadDraws *d, int done, int count, Error *e
     return staging_send(c, &c->asks, c->draw_asks, sizeof *asks + (size_t)tokens * sizeof *asks->token, e);
 }
 
-// Chances stand in front, then how sure each row is, then what is drawn; they come back in one copy.
+// The answers come back in one copy: chances, then each row's confidence, then the drawn ids.
 static bool draw_panel(Cuda *c, int count, int tokens, bool confident, Error *e) {
     double *behind = c->draw_answers + tokens + (confident ? count : 0);
     Draw d = {.rows = c->chosen,
@@ -145,7 +150,7 @@ static bool read_panel(Cuda *c, const int *nodes, int count, unsigned want, Head
 
 bool cuda_head(Cuda *c, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
     if (want & HEAD_TOP && (out->top < 1 || out->top > TOP_MAX))
-        return error_input(e, "the %d best tokens are asked for, from 1 to %d can be had", out->top, TOP_MAX);
+        return error_input(e, "top %d: a card ranks 1 to %d tokens", out->top, TOP_MAX);
     for (int done = 0, n; done < count; done += n) {
         n = count - done < PANEL_ROWS ? count - done : PANEL_ROWS;
         if (!read_panel(c, nodes + done, n, want, out, done, e)) return false;
@@ -153,8 +158,9 @@ bool cuda_head(Cuda *c, const int *nodes, int count, unsigned want, HeadOut *out
     return true;
 }
 
-// The row of the logits that are on the device; -1: they have gone.
+// Returns the row of the node's logits on the device, or -1 if they were overwritten.
 static int held_row(const Cuda *c, int node) {
+    assert(c->held_count >= 0 && c->held_count <= PANEL_ROWS);
     for (int i = 0; i < c->held_count; i++)
         if (c->held[i] == node) return i;
     return -1;
@@ -167,7 +173,7 @@ static bool send_one_ask(Cuda *c, int row, const Sampling *sampling, int vocab, 
     return send_asks(c, &d, 0, row + 1, e);
 }
 
-// A step of more rows than a panel has may have lost the node's logits: the head then looks at it again.
+// A step with more rows than a panel may have overwritten the node's logits; the head then runs again.
 bool cuda_distribution(Cuda *c, int node, const Sampling *sampling, int vocab, float *p, Error *e) {
     if (held_row(c, node) < 0 && !read_panel(c, &node, 1, 0, NULL, 0, e)) return false;
     int row = held_row(c, node), real = c->model->shape.real_vocab, n = vocab < real ? vocab : real;
@@ -197,7 +203,7 @@ bool cuda_norm_to(Cuda *c, const int *nodes, int count, float *rows, Error *e) {
     return cuda_ok(c, gpu_launched(), "cannot run the norm", e);
 }
 
-// Through the room of the logits.
+// Goes through the logits' buffer.
 bool cuda_normed(Cuda *c, const int *nodes, int count, float *rows, Error *e) {
     size_t width = (size_t)c->model->shape.width;
     for (int done = 0, n; done < count; done += n) {

@@ -1,16 +1,16 @@
-// Every instruction that has no spelling in C, once for the device and once with its plain meaning for the
-// host, where the tests run the kernels (tests/simt/simt.hpp stands in front of this file then). Nothing else
-// under engine/cuda knows that there are two machines.
+// Every instruction that C cannot express, once for the device and once with its plain meaning for the host,
+// where the tests run the kernels (tests/simt/simt.hpp is included before this file then). No other file of
+// engine/cuda distinguishes the two machines.
 //
 // A kernel is launched by LAUNCH(kernel, grid, block, bytes of shared memory, stream, arguments...), and
 // names its shared memory once, SHARED(Type, name). Collectives are of whole warps.
 //
-// Launched by LAUNCH_EARLY(.., stream, constant, arguments...), it may begin while the launch in front of it
-// still runs, as soon as all blocks of that one have called let_next_begin() or ended (gpu_begins_early;
-// elsewhere it is LAUNCH). LAUNCH_CLUSTER is the same for blocks that read one another's shared memory: so
-// many along x are a cluster (gpu_has_clusters; elsewhere one). Every thread calls wait_for_launches(): after
-// it all that stands in front has happened. Before it a kernel may read its arguments and what `constant`
-// points at, which no step writes, and nothing else.
+// A kernel launched by LAUNCH_EARLY(.., stream, constant, arguments...) may begin while the launch in front
+// still runs, as soon as all of that launch's blocks have called let_next_begin() or ended (gpu_begins_early;
+// otherwise it is LAUNCH). LAUNCH_CLUSTER also groups blocks that read one another's shared memory: `cluster`
+// of them along x (gpu_has_clusters; otherwise one). Every thread calls wait_for_launches(), after which all
+// work in front is complete. Before it a kernel may read only its arguments and the memory that `constant`
+// points at, which no step writes.
 #pragma once
 #include "engine/base/numbers.h"
 
@@ -20,8 +20,8 @@
 #ifdef __CUDACC__
 #include "engine/cuda/runtime.h"
 
-// More than 48 KB of shared memory must be asked for. All kernels want a processor's memory split alike:
-// where the split changes, it has to fall idle first.
+// A kernel must request more than 48 KB of shared memory. All kernels want the same split of a processor's
+// memory: the processor has to become idle before the split changes.
 static inline void prepare_kernel(const void *kernel, size_t shared) {
     cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                          cudaSharedmemCarveoutMaxShared);
@@ -72,7 +72,7 @@ static const unsigned ALL_LANES = 0xffffffffu;
 __device__ __forceinline__ int warp_lane() { return (int)(threadIdx.x % WARP); }
 __device__ __forceinline__ int warp_number() { return (int)(threadIdx.x / WARP); }
 
-// Whether anything can be done before the wait: without it, what is fetched there is only in the way.
+// Whether code before the wait runs early. If not, fetching there only gets in the way.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 static const bool BEGINS_EARLY = false;
 #else
@@ -109,7 +109,7 @@ __device__ __forceinline__ uint32_t f32_bits(float f) {
 }
 __device__ __forceinline__ float bf16_f32(uint16_t h) { return bits_f32((uint32_t)h << 16); }
 
-// Nearest, ties to even, as the CPU rounds.
+// Rounds to nearest, ties to even, as the CPU does.
 __device__ __forceinline__ uint16_t f32_bf16(float f) {
 #ifdef __CUDACC__
     uint16_t h;
@@ -141,13 +141,13 @@ __device__ __forceinline__ uint16_t f32_f16(float f) {
     uint32_t u = f32_bits(f), size = u & 0x7fffffffu, sign = u >> 16 & 0x8000u;
     if (size > 0x7f800000u) return 0x7fff;
     if (size >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u); // 65520 and above
-    if (size < 0x38800000u)                                     // the sum has f16's smallest step as its last
+    if (size < 0x38800000u)                                     // the sum's last bit is f16's smallest step
         return (uint16_t)(sign | (f32_bits(bits_f32(size) + 0.5f) - f32_bits(0.5f)));
     return (uint16_t)(sign | (size - 0x38000000u + 0xfffu + (size >> 13 & 1u)) >> 13);
 #endif
 }
 
-// Of either 16-bit format.
+// Either 16-bit format.
 __device__ __forceinline__ float half_f32(Dtype format, uint16_t h) {
     return format == DTYPE_F16 ? f16_f32(h) : bf16_f32(h);
 }
@@ -166,7 +166,7 @@ __device__ __forceinline__ uint32_t half_pair(Dtype format, float low, float hig
 #endif
 }
 
-// 2^x: 1 of 0, 0 of -INFINITY, and 0 where the result would be subnormal.
+// 2^x: 1 for 0, 0 for -INFINITY, and 0 if the result would be subnormal.
 __device__ __forceinline__ float exp2_fast(float x) {
 #ifdef __CUDACC__
     float y;
@@ -202,7 +202,7 @@ struct MmaLane {
     const uint32_t *a;
     uint32_t b[2];
 };
-// An element's sum goes in double over ascending k, so it does not depend on what stands in other columns.
+// An element is summed in double over ascending k, so it doesn't depend on other columns.
 template <Dtype FORMAT> static void mma_lanes(void *const lanes[32]) {
     float a[16][16], b[8][16];
     for (int t = 0; t < WARP; t++) {
@@ -285,14 +285,14 @@ static inline void load_matrices_transposed(uint32_t out[4], const void *row) {
 }
 #endif
 
-// --- asynchronous copies of 16 bytes from global to shared memory; zeros where there is nothing to copy
+// --- asynchronous copies of 16 bytes from global to shared memory; or zeros if there is nothing to copy
 
 #ifdef __CUDACC__
 __device__ __forceinline__ void copy_async(void *shared, const void *global) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(shared)), "l"(global)
                  : "memory");
 }
-// 16 bytes of it, or none: then none of it is read.
+// Copies 16 bytes, or none: then nothing is read.
 __device__ __forceinline__ void copy_async_some(void *shared, const void *global, int bytes) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global),
                  "r"(bytes)
@@ -319,8 +319,7 @@ __device__ __forceinline__ float warp_sum(float x) {
     return x;
 }
 
-// --- of several numbers that a thread loads or stores at once, those that are there: without a branch, so
-// that none waits for another
+// --- predicated stores of several numbers at once, without a branch, so that none waits for another
 
 struct alignas(8) Pair {
     float x, y;
@@ -348,8 +347,8 @@ template <typename T> static inline void store_some(void *to, T x, bool there) {
 }
 #endif
 
-// --- clusters: what a block wrote to its shared memory before it arrived, others may read behind their wait.
-// A block that others still read must not leave.
+// --- clusters: after their wait, blocks may read what another block wrote to its shared memory before it
+// arrived. A block that others still read must not return.
 
 #if defined(__CUDACC__) && __CUDA_ARCH__ >= 900
 static const bool HAS_CLUSTERS = true;
@@ -359,8 +358,8 @@ __device__ __forceinline__ void cluster_arrive() {
 __device__ __forceinline__ void cluster_wait() {
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-// The same place in the shared memory of the cluster's block `rank`; and two floats from there, or two that
-// add nothing.
+// Returns the same place in the shared memory of the cluster's block `rank`; loads two floats from there, or
+// two that add nothing.
 __device__ __forceinline__ uint32_t cluster_place(const void *shared, int rank) {
     uint32_t at;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(shared_address(shared)), "r"(rank));
@@ -375,7 +374,7 @@ __device__ __forceinline__ Pair cluster_pair(uint32_t at, bool there) {
                  : "memory");
     return p;
 }
-#else // nobody comes here
+#else // never called
 static const bool HAS_CLUSTERS = false;
 __device__ __forceinline__ void cluster_arrive() {}
 __device__ __forceinline__ void cluster_wait() {}

@@ -1,6 +1,13 @@
-// What the kernels are given, and the functions that put them into a stream. Plain data for C and CUDA alike.
+// The arguments of the kernels, and the functions that put them into a stream. Plain data for C and CUDA.
 //
-// Exactness: an output element is summed in an order that depends on the length of the sum alone.
+// Rows are the nodes that a run takes through layers, or those that the head looks at. Their number, and all
+// else that changes from step to step, is read on the device, from one buffer filled by one copy:
+//
+//      | Step | Tile of tile 0, 1, .. tiles-1 | Turn of turn 0, 1, .. turns-1 | StepNode of node 0, 1, .. |
+//
+// So a launch's arguments never change, and it can be part of a graph. A launch is sized by `most`, an upper
+// bound of the rows; blocks without work return at once. The order in which an output element is summed
+// depends only on the length of the sum.
 #pragma once
 #include "engine/cuda/product.h"
 
@@ -8,15 +15,43 @@
 extern "C" {
 #endif
 
-enum {
-    HEAD_DIM_MAX = 128,
-    TOP_MAX = 64,
-};
+typedef struct StepNode {
+    int token, position;
+} StepNode;
+
+typedef struct Step {
+    int count, first; // as in RowList
+    int context;      // committed positions
+    int tiles, turns;
+    int unused[3]; // what follows is read 8 bytes at a time
+} Step;
+static inline const RowList *step_rows(const Step *s) { return (const RowList *)(const void *)s; }
+
+// Attention cuts positions at multiples of 16 into blocks and of SPAN into spans. The queries of a tile's
+// nodes go through attention together. A turn is a block for those of the nodes whose paths agree in it, up
+// to where each ends; a fully committed block is one turn for all and isn't listed (turns.c).
+enum { TILE_NODES = 16, BLOCK = 16, SPAN = 128, SPAN_TURNS = 16, STEP_SPANS = 9, NO_KEY = 0xffff };
+HOST_AND_DEVICE static inline int block_of(int position) { return position / BLOCK * BLOCK; }
+
+typedef struct Tile {
+    int nodes;           // 0: a launch has more tiles than the step
+    int lowest, highest; // positions that any of them sees
+    int unused;
+    int turn[STEP_SPANS + 1]; // [turn[k], turn[k + 1]): of the k-th span from that of position `context` on
+    int position[TILE_NODES];
+    uint16_t row[TILE_NODES];
+} Tile;
+
+typedef struct Turn {
+    int base;            // the block's first position
+    uint16_t nodes;      // a bit for each of the tile's
+    uint16_t last;       // where in the block the path ends
+    uint16_t key[BLOCK]; // the path's nodes; NO_KEY: committed, or behind the path's end
+} Turn;
 
 typedef struct Norm {
     const RowList *rows;
-    const float *hidden; // (nodes, width)
-    const float *weight; // (width), or NULL: the rows as they are
+    const float *hidden, *weight; // (nodes, width); (width), or NULL: the rows as they are
     float epsilon;
     int width;
     Activations to;
@@ -26,14 +61,13 @@ void gpu_norm(const Norm *n, int most, void *stream);
 // RMSNorm of each head's q and k, between their product and rotation.
 typedef struct NormHeads {
     const RowList *rows;
-    const float *sums;   // (rows, q k v)
-    const float *weight; // (2, head_dim): of q's heads and of k's
+    const float *sums, *weight; // (rows, q k v); (2, head_dim): of q's heads and of k's
     float epsilon;
     Put put; // PUT_QKV
 } NormHeads;
 void gpu_norm_heads(const NormHeads *n, int most, void *stream);
 
-// Hidden states from the embedding, where there is one, and the angles of each node's position.
+// Hidden states from the embedding, and the angles of each node's position.
 typedef struct Embed {
     const Step *step;
     Matrix table;            // data NULL: the hidden states are there already
@@ -45,27 +79,24 @@ typedef struct Embed {
 } Embed;
 void gpu_embed(const Embed *e, int most, void *stream);
 
-// Keys and values of this layer stand in areas (kv_heads, slots or nodes, pitch).
+// Keys and values of this layer are in areas (kv_heads, slots or nodes, pitch).
+enum { HEAD_DIM_MAX = 128 };
 typedef struct Attention {
     const Step *step;
     Heads heads;
     const void *q, *cache_k, *cache_v, *step_k, *step_v;
-    int slots, area; // of the cache; of the step area
-    int window;      // 0: none
-    bool ring;       // position p stands in slot p mod slots
-    Activations to;  // (rows, heads * head_dim)
-    float *parts;    // (tiles at a time, blocks of heads, spans) of what a tile's queries know of a span
-    size_t parts_floats;
-    unsigned *done; // (tiles, heads), zeros between launches
+    int slots, area, window; // slots of the cache; nodes of the step area; window 0: none
+    bool ring;               // position p is in slot p mod slots
+    Activations to;          // (rows, heads * head_dim)
+    float *parts;        // (tiles at a time, blocks of heads, spans): the state of a tile's queries in a span
+    size_t parts_floats; // room for at least one tile's (gpu_attention_part)
+    unsigned *done;      // (tiles, heads), zeros between launches
 } Attention;
-// As many tiles as the step has. spans: an upper bound of the spans that one of them sees.
-void gpu_attention(const Attention *a, int tiles, int spans, void *stream);
-void gpu_attention_plain(const Attention *a, int tiles, int first, int spans, void *stream); // of f32
-size_t gpu_attention_plain_part(const Heads *h, int spans);
-// Floats that one tile's parts take; parts_floats is at least one tile's.
-size_t gpu_attention_part(const Heads *h, int spans);
+void gpu_attention(const Attention *a, int tiles, int spans, void *stream); // of the step; at most in a tile
+size_t gpu_attention_part(const Heads *h, int spans);                       // floats of one tile's parts
 
-// The best k of each row of logits (rows, stride), largest first, lowest id first among equals.
+// The best k of each row of logits (rows, stride): largest first, lowest id first among equals.
+enum { TOP_SLICES = 16, TOP_MAX = 64 };
 typedef struct Top {
     const RowList *rows;
     const float *logits;
@@ -74,14 +105,11 @@ typedef struct Top {
     float *logit, *slice_logit; // likewise
     unsigned *done;             // (rows)
 } Top;
-enum { TOP_SLICES = 16 };
 void gpu_top(const Top *t, int most, void *stream);
 
-// Draws from rows of logits (rows, stride), and chances (backend.h, HeadDraws; draw.cu). What they ask comes
-// up in one copy.
+// Draws from rows of logits (rows, stride), and chances (backend.h, HeadDraws). One copy brings DrawAsks.
 typedef struct DrawAsks {
-    double inverse; // 1 / temperature
-    double top_p;
+    double inverse, top_p;  // inverse: 1 / temperature
     int top_k, vocab, real; // vocab <= real
     double u[PANEL_ROWS];
     int first[PANEL_ROWS + 1];
@@ -92,15 +120,13 @@ typedef struct Draw {
     int row; // the first
     const DrawAsks *asks;
     const float *logits;
-    int stride;
-    int *drawn;         // (rows)
-    double *chance;     // (tokens)
-    double *confidence; // (rows), or NULL
-    float *p;           // (vocab): the distribution of one row; or NULL
+    int stride, *drawn;          // drawn: (rows)
+    double *chance, *confidence; // (tokens); (rows), or NULL
+    float *p;                    // (vocab): the distribution of one row; or NULL
 } Draw;
 void gpu_draw(const Draw *d, int most, void *stream);
 
-// Keys and values of nodes to slots, all layers; the list stands on the device.
+// Moves keys and values of nodes to slots, in all layers. The list is on the device.
 typedef struct CommitList {
     int count;
     int pair[]; // (count): node, slot
@@ -114,8 +140,7 @@ typedef struct Commit {
 } Commit;
 void gpu_commit(const Commit *c, int count, void *stream);
 
-// Floors: reads `bytes`; or multiplies in registers, by mma of bf16 or by fused multiply-adds of f32, and
-// gives the operations that the call does.
+// Floors: reads `bytes`; or multiplies in registers, mma of bf16 or fma of f32, and returns the operations.
 void gpu_probe_read(const void *data, size_t bytes, int blocks, uint32_t *sink, void *stream);
 double gpu_probe_mma(int rounds, int blocks, float *sink, void *stream);
 double gpu_probe_fma(int rounds, int blocks, float *sink, void *stream);

@@ -1,10 +1,13 @@
-// What an instance allocates, by one list that is gone through twice: to tell beforehand whether it fits, and
-// to do it.
+// An instance's memory. The same list of blocks is walked twice: first to add up sizes, so that fit.c can
+// decide whether the model fits, then to allocate.
+//
+// Invariant: every block on the device is in `blocks`, and block_count <= block_capacity.
 #include "engine/cuda/instance.h"
 
 #include "engine/base/memory.h"
 #include "engine/cuda/fast.h"
 
+#include <assert.h>
 #include <string.h>
 
 bool cuda_ok(const Cuda *c, int code, const char *what, Error *e) {
@@ -12,27 +15,24 @@ bool cuda_ok(const Cuda *c, int code, const char *what, Error *e) {
 }
 
 bool cuda_take(Cuda *c, void *out, size_t bytes, bool zero, size_t *total, Error *e) {
-    void *block = NULL, *list = c->blocks;
-    size_t unit = bytes > (size_t)1 << 20 ? (size_t)2 << 20 : 512; // what a device rounds it up to
+    void *block = NULL;
+    size_t unit = bytes > (size_t)1 << 20 ? (size_t)2 << 20 : 512; // devices round sizes up to this
     *total += (bytes + unit - 1) / unit * unit;
     if (c->planning) return true;
-    if (!mem_grow(&list, &c->block_capacity, c->block_count + 1, sizeof *c->blocks))
-        return error_system(e, "out of memory for a list of %zu blocks", c->block_count + 1);
-    c->blocks = list;
+    assert(c->block_count <= c->block_capacity);
+    mem_grow(&c->blocks, &c->block_capacity, c->block_count + 1, sizeof *c->blocks);
     if (!cuda_ok(c, gpu_take(&block, bytes), "no memory for the model", e)) return false;
     c->blocks[c->block_count++] = block;
     memcpy(out, &block, sizeof block);
     return !zero || cuda_ok(c, gpu_fill(block, 0, bytes, c->stream), "cannot write its memory", e);
 }
 
-static int round_up(int n, int to) { return (n + to - 1) / to * to; }
-
 int cuda_rows_limit(const Cuda *c) {
     int most = c->max_nodes > PANEL_ROWS ? c->max_nodes : PANEL_ROWS;
     return c->fast ? fast_rows(most) : round_up(most, 8);
 }
 
-// One role's activations for readers of one kind. Padding is never written, and so stays zero.
+// One role's activations for readers of one form. Padding is never written and stays zero.
 static bool take_role(Cuda *c, Role role, int columns, Form form, Error *e) {
     Activations *a = &c->roles[role][form];
     size_t rows = (size_t)cuda_rows_limit(c);
@@ -67,7 +67,7 @@ static void see_parts(size_t *most, const Matrix *m) {
     if (n > *most) *most = n;
 }
 
-// Floats of the largest product's.
+// Floats that the parts of the largest product take.
 static size_t most_parts(const Cuda *c) {
     size_t most = 0;
     see_parts(&most, &c->head);
@@ -79,7 +79,7 @@ static size_t most_parts(const Cuda *c) {
     return most;
 }
 
-// Room for the parts of as many tiles as a step has, up to 64 MB; at least one tile's.
+// Takes room for the parts of all tiles of a step, up to 64 MB; at least one tile's.
 static bool take_attention(Cuda *c, Error *e) {
     const size_t most = (size_t)16 << 20;
     int spans = cuda_spans(c, 0, c->context - 1);
@@ -98,7 +98,7 @@ static size_t answers_size(int nodes) {
     return (size_t)(nodes + PANEL_ROWS) * sizeof(double) + PANEL_ROWS * sizeof(int);
 }
 
-// The head's results, on the card that runs it.
+// Takes the head's results, on the card that runs it.
 static bool take_head(Cuda *c, Error *e) {
     size_t f = sizeof(float), *t = &c->step_bytes, vocab = (size_t)c->model->shape.vocab;
     size_t width = (size_t)c->model->shape.width, widest = vocab > width ? vocab : width;
@@ -187,12 +187,14 @@ void cuda_give_all(Cuda *c) {
 }
 
 void *staging_begin(Staging *s) {
+    assert(s->host);
     if (s->sent) gpu_event_wait(s->event);
     s->sent = false;
     return s->host;
 }
 
 bool staging_send(Cuda *c, Staging *s, void *to, size_t bytes, Error *e) {
+    assert(bytes <= s->bytes && !s->sent);
     s->sent = true;
     return cuda_ok(c, gpu_copy(to, s->host, bytes, c->stream), "cannot copy to it", e) &&
            cuda_ok(c, gpu_event_record(s->event, c->stream), "cannot mark its work", e);

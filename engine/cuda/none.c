@@ -1,4 +1,4 @@
-// What stands in for the CUDA backend in a build that has none: it can say so, and nothing else.
+// The CUDA backend of a build without CUDA: every call fails with the same error, and there are 0 devices.
 #include "engine/cuda/cuda.h"
 
 const Backend cuda_backend = {.name = "cuda"};

@@ -1,5 +1,5 @@
-// What a card can do at most, to measure it: reading memory, and multiplying in registers, by tensor cores
-// and by fused multiply-adds of f32, which products of f32 weights or activations are made of.
+// Probes of a card's ceilings: reading memory, and multiplying in registers, by tensor cores and by fused
+// multiply-adds of f32, which products of f32 weights or activations consist of.
 #include "engine/cuda/rows.cuh"
 
 enum { THREADS = 256, CHAINS = 8, UNROLLED = 8 };
@@ -42,8 +42,7 @@ double gpu_probe_mma(int rounds, int blocks, float *sink, void *stream) {
     return 2.0 * 16 * 8 * 16 * CHAINS * (THREADS / WARP) * (double)rounds * (double)blocks;
 }
 
-// Chains that stay near 1. UNROLLED links in one turn of the loop, so that its counting costs little beside
-// them.
+// Chains that stay near 1. A turn of the loop has UNROLLED links, so that its counter costs little.
 __global__ void __launch_bounds__(THREADS) probe_fma(int rounds, float *sink) {
     float sum[CHAINS], x = 0.999f + 1e-6f * (float)threadIdx.x, y = 1.0009f - x;
 #pragma unroll

@@ -1,33 +1,32 @@
-// Products of bf16 by bf16, and of f16 by f16, on tensor cores: y (rows, m) = x (rows, k) w (m, k)^T, and
-// what becomes of y.
+// Products of bf16 by bf16, and of f16 by f16, on tensor cores: y (rows, m) = x (rows, k) w (m, k)^T, then
+// the put of y (put.cuh).
 //
 // Weights are the long side of each mma, activations the short one, so a step of one row wastes 7 columns of
-// 8 and no weight. A block has ROWS of weights and N of activations; K goes by in stages of 64 columns,
-// fetched asynchronously some stages ahead. Warps share a stage: up to 64 rows of activations each has its
-// own rows of weights and all activations; of 128, its own 64 (or 48) by 64, so that neither is read by all
-// of them.
+// 8 but no weight. A block has ROWS of weights and N of activations. It goes through K in stages of 64
+// columns, fetched asynchronously some stages ahead. Warps share a stage: with up to 64 rows of activations,
+// each warp has its own rows of weights and all activations; with 128 it has its own 64 (or 48) by 64, so
+// that neither operand is read by all warps.
 //
 //      block (tile, split):   w | stage | stage | stage | ..        x   | stage | ..    (N columns)
 //
-// An element's sum depends on K and M alone: k ascends by 16 in one accumulator, K is split in parts by shape
-// (matrix `splits`), and parts are added in ascending order. N, ROWS, warps and the number of stages do not
-// enter. A column does not see its neighbours.
+// An element's sum depends only on K and M: k ascends by 16 in one accumulator, K is split in parts by shape
+// (Matrix.splits), and parts are added in ascending order. N, ROWS, warps and the number of stages have no
+// effect, and a column has none on its neighbours.
 //
 // The blocks of a tile are a cluster (9.0): each reads its share of the outputs from the shared memory of
-// all. Where there are no clusters the parts go through global memory, and the next launch (put_rows) adds
-// them: nobody waits for another block, and every processor takes part.
+// all. Without clusters the parts go through global memory, and the next launch (put_rows) adds them: no
+// block waits for another, and every processor takes part.
 //
 // Floor: weights once from memory. Activations are read once a tile, from L2. The first stages of weights are
-// fetched before the launch in front has ended: a step's short kernels cost little then (docs/cuda.md). So
-// the next launch may begin when the last stages are on their way: earlier, its weights would only take turns
-// with this one's, and none would be left to fill the gap.
+// fetched before the launch in front has ended, so a step's short kernels cost little (docs/cuda.md). For the
+// same reason the next launch may begin when the last stages are being fetched: earlier, its weights would
+// only compete with this launch's, and none would be left to fill the gap.
 #include "engine/cuda/put.cuh"
 #include "engine/cuda/runtime.h"
 
 enum { K_STAGE = 64 };
 
-// How a block's warps share its tile: DOWN of them TALL fragments of 16 rows each, ACROSS of them the
-// columns.
+// A block's tile and its warps: DOWN warps have TALL fragments of 16 rows each, ACROSS share the columns.
 template <int N_, int TALL_, int DOWN_, int ACROSS_, int STAGES_> struct Cut {
     enum {
         N = N_,
@@ -38,7 +37,7 @@ template <int N_, int TALL_, int DOWN_, int ACROSS_, int STAGES_> struct Cut {
         ROWS = 16 * TALL * DOWN,
         THREADS = DOWN * ACROSS * WARP,
         BLOCKS = N / 8 / ACROSS,    // of 8 columns, a warp
-        PAIRED = BLOCKS > 1 ? 2 : 1 // that stand together, and warps take in turns
+        PAIRED = BLOCKS > 1 ? 2 : 1 // blocks side by side, dealt to warps in turn
     };
 };
 typedef Cut<128, 4, 4, 2, 3> Large;
@@ -54,7 +53,7 @@ template <class C> struct Stage {
 };
 template <class C> struct ProductShared { Stage<C> stage[C::STAGES]; };
 
-// A warp's place in its tile; and which of the tile's blocks of 8 columns is its n-th.
+// A warp's place in its tile; and the index of its n-th block of 8 columns.
 template <class C> __device__ __forceinline__ int warp_down() {
     return C::ACROSS > 1 ? warp_number() % C::DOWN : warp_number();
 }
@@ -63,7 +62,7 @@ template <class C> __device__ __forceinline__ int column_block(int n) {
     return (n / C::PAIRED * C::ACROSS + across) * C::PAIRED + n % C::PAIRED;
 }
 
-// What one block works on.
+// The work of one block.
 struct Part {
     int tile, split, from, to; // stages of K
     int first, rows, blocks;   // rows of the panel; in blocks of 8
@@ -114,8 +113,8 @@ __device__ __forceinline__ void fetch_activations(Stage<C> *s, const Feed &f, co
     }
 }
 
-// One stage into a warp's accumulators [16-row tile][block of 8 columns]. Columns without a row are whatever
-// stood there; nothing keeps them.
+// Multiplies one stage into a warp's accumulators [16-row tile][block of 8 columns]. Columns without a row
+// hold garbage that nothing keeps.
 template <Dtype FORMAT, class C>
 __device__ __forceinline__ void multiply(const Stage<C> *s, const Part &b, float sum[C::TALL][C::BLOCKS][4]) {
     const int tall = C::TALL, paired = C::PAIRED;
@@ -137,7 +136,7 @@ __device__ __forceinline__ void multiply(const Stage<C> *s, const Part &b, float
             for (int c = 0; c < paired; c++)
                 load_matrices(x[c], &s->x[block + c][half * 4 + warp_lane() / 8][warp_lane() % 8 * 8]);
 #pragma unroll
-            for (int i = 0; i < 2 * tall * paired; i++) { // those that add to one another stand apart
+            for (int i = 0; i < 2 * tall * paired; i++) { // dependent ones are far apart
                 int k = i / (tall * paired), t = i % tall, c = i / tall % paired;
                 mma_16816<FORMAT>(sum[t][n + c], a[t][k], x[c][k * 2], x[c][k * 2 + 1]);
             }
@@ -145,8 +144,7 @@ __device__ __forceinline__ void multiply(const Stage<C> *s, const Part &b, float
     }
 }
 
-// Where a block's sums stand until they are put: a row after the other, in its shared memory, or as one of
-// several parts in global.
+// Where a block's sums are until the put: row after row in its shared memory, or as a part in global memory.
 struct Sums {
     float *at;
     int row; // elements from one to the next
@@ -159,7 +157,7 @@ template <class C> __device__ __forceinline__ Sums part_of(const Product &p, con
     return {p.parts + (size_t)b.split * PANEL_ROWS * (size_t)m + (size_t)(b.tile * C::ROWS), m};
 }
 
-// Columns without a row go where nobody looks, if they are the block's own.
+// Stores the sums. Columns without a row are stored too if the place is the block's OWN: nothing reads them.
 template <class C, bool OWN>
 __device__ __forceinline__ void keep(const Sums &s, const Part &b, float sum[C::TALL][C::BLOCKS][4]) {
     int g = warp_lane() / 4, q = warp_lane() % 4 * 2, tile = warp_down<C>() * C::TALL;
@@ -177,7 +175,7 @@ __device__ __forceinline__ void keep(const Sums &s, const Part &b, float sum[C::
     }
 }
 
-// Of rows `step` bytes apart from `from` on; all loads are on their way at once.
+// Adds the parts of rows `step` bytes apart from `from` on; all loads are in flight at once.
 template <int AT_ONCE, int MOST>
 __device__ __forceinline__ void sum_parts(Pair sum[AT_ONCE], const uint32_t place[PARTS_MAX], int parts,
                                           int count, int from, int step) {
@@ -195,8 +193,8 @@ __device__ __forceinline__ void sum_parts(Pair sum[AT_ONCE], const uint32_t plac
     }
 }
 
-// The share of its tile's outputs that a block puts, in every row. A thread has two outputs (from
-// `column` of the tile on) of several rows at once, of the first `step` rows its own.
+// The share of its tile's outputs that a block puts, in every row. A thread has two outputs (from `column` of
+// the tile on) of several rows at once: rows own, own + step, ..
 template <int AT_ONCE> struct Share {
     int column, own, step;
     bool idle;
@@ -216,7 +214,7 @@ __device__ __forceinline__ Share<AT_ONCE> share_of(const Product &p, const Part 
     return s;
 }
 
-// Loads what the outputs are combined with ahead of time: nothing else in this launch writes it.
+// Loads the values that outputs are combined with ahead of time: nothing else in this launch writes them.
 template <class C, int AT_ONCE>
 __device__ __forceinline__ void begin_share(Share<AT_ONCE> &s, const Product &p, const Part &b,
                                             int first_node) {
@@ -227,8 +225,8 @@ __device__ __forceinline__ void begin_share(Share<AT_ONCE> &s, const Product &p,
     look_ahead(s.next, p.put, s.at, p.rows, first_node);
 }
 
-// One turn: the share's rows from `row` of the panel on, which `now` is about. After it, `now` is about those
-// of the turn after the next, and their loads are on their way.
+// Puts one turn: the share's rows from `row` of the panel on, which `now` describes. Afterwards `now`
+// describes the rows of the turn after the next, and their loads are in flight.
 template <int AT_ONCE>
 __device__ __forceinline__ void put_turn(Ahead<AT_ONCE> &now, const Share<AT_ONCE> &s, const Product &p,
                                          const Part &b, int first_node, const Sums &sums,
@@ -237,7 +235,7 @@ __device__ __forceinline__ void put_turn(Ahead<AT_ONCE> &now, const Share<AT_ONC
     int from = row * sums.row, each = s.step * sums.row;
     const float *own = sums.at + s.own * sums.row + s.column;
     Pair sum[AT_ONCE];
-    if (splits == 1) { // put_pairs takes all of them: a row that is not there reads the first sum
+    if (splits == 1) { // put_pairs takes all rows: an absent one reads the first sum
 #pragma unroll
         for (int i = 0; i < AT_ONCE; i++)
             sum[i] = *(const Pair *)(own + (i < now.count ? from + i * each : 0));
@@ -250,7 +248,7 @@ __device__ __forceinline__ void put_turn(Ahead<AT_ONCE> &now, const Share<AT_ONC
     if (row + 2 * step < b.rows) look_ahead(now, p.put, s.at, p.rows, first_node);
 }
 
-// All parts of its outputs are in the shared memory of the cluster's blocks, the block's own among them.
+// Puts the share; the parts are in the shared memory of the cluster's blocks, this one included.
 template <int AT_ONCE>
 __device__ __forceinline__ void put_share(Share<AT_ONCE> &s, const Product &p, const Part &b, int first_node,
                                           const Sums &sums) {
@@ -340,14 +338,14 @@ template <Dtype FORMAT, class C> static void launch(const Product &p, int first,
                    stream, p.w.data, p, first, clusters);
 }
 
-// The busiest processor's rows of weights, times all processors: rows * splits, if none stood idle.
+// Returns the rows of weights of the busiest processor, times all processors: rows * splits if none is idle.
 template <class C> static int64_t occupied(const Product &p, int processors) {
     int64_t blocks = (int64_t)((p.w.rows + C::ROWS - 1) / C::ROWS) * p.w.splits;
     return (blocks + processors - 1) / processors * processors * C::ROWS;
 }
 
-// Large tiles read activations less often; but where they leave a third of the card idle, low ones are taken
-// if those leave less of it.
+// Large tiles read activations less often; but if they leave a third of the card idle, low tiles are taken if
+// they leave less of it idle.
 static bool wants_low(const Product &p, int processors) {
     int64_t large = occupied<Large>(p, processors);
     return 2 * large > 3 * (int64_t)p.w.rows * p.w.splits && occupied<Low>(p, processors) < large;
@@ -366,7 +364,7 @@ static void launch_panel(const Product &p, int most, int first, const GpuFacts *
     else launch<FORMAT, Large>(p, first, stream);
 }
 
-// What a block can have on 8.6 and 8.9.
+// 8.6 and 8.9 allow a block 99 KB.
 static_assert(sizeof(ProductShared<Small64>) <= 99 << 10 && sizeof(ProductShared<Small>) <= 99 << 10,
               "small tiles must fit the smallest cards");
 static_assert(sizeof(ProductShared<Large>) <= sizeof(ProductShared<Low>), "one bound for both");
@@ -385,4 +383,41 @@ void gpu_product(const Product *p, int most, const GpuFacts *card, void *stream)
         if (p->w.splits > 1 && !gpu_has_clusters())
             gpu_put_rows(&put, rows < PANEL_ROWS ? rows : PANEL_ROWS, stream);
     }
+}
+
+// --- weights into the order in which products read them
+//
+// Packed, for mma: a 16x16 tile is stored as a warp's lanes hold the operand `a`, 16 bytes a lane, lanes one
+// after another; tiles of 16 rows are one after another along K. So a lane's operand is one load, and a
+// warp's weights of a stage are one run of 2 KB for each 16 rows.
+
+enum { PACK_THREADS = 256 };
+
+__device__ __forceinline__ void put_number(Dtype dtype, void *data, size_t i, float x) {
+    if (dtype == DTYPE_F32) ((float *)data)[i] = x;
+    else ((uint16_t *)data)[i] = f32_half(dtype, x); // the same format keeps its bits
+}
+
+__global__ void __launch_bounds__(PACK_THREADS) pack(Pack p) {
+    size_t n = (size_t)p.rows * (size_t)p.columns, stride = (size_t)gridDim.x * PACK_THREADS;
+    for (size_t i = (size_t)blockIdx.x * PACK_THREADS + threadIdx.x; i < n; i += stride) {
+        int row = pack_row(p.first + (int)(i / (size_t)p.columns), p.base, p.stride, p.head, p.pairs);
+        int column = (int)(i % (size_t)p.columns);
+        size_t at = p.to.form == FORM_PACKED ? fragment_at(p.to.pitch, row, column)
+                                             : (size_t)row * (size_t)p.to.pitch + (size_t)column;
+        put_number(p.to.dtype, p.to.data, at, load_number(p.dtype, p.from, i));
+    }
+}
+
+void gpu_pack(const Pack *p, void *stream) {
+    const size_t most = 1024;
+    size_t blocks = ((size_t)p->rows * (size_t)p->columns + PACK_THREADS - 1) / PACK_THREADS;
+    LAUNCH(pack, (unsigned)(blocks < most ? blocks : most), PACK_THREADS, 0, stream, *p);
+}
+
+size_t gpu_matrix_bytes(const Matrix *m) {
+    int tiles = (m->rows + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
+    int low = (m->rows + LOW_TILE_ROWS - 1) / LOW_TILE_ROWS * LOW_TILE_ROWS;
+    int rows = m->form != FORM_PACKED ? m->rows : tiles > low ? tiles : low;
+    return (size_t)rows * (size_t)m->pitch * dtype_size(m->dtype);
 }

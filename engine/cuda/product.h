@@ -1,24 +1,82 @@
-// A product, and what becomes of its outputs.
+// Matrices on the device, their product, and the use of its outputs. Plain data for C and CUDA.
 #pragma once
 #include "engine/core/shape.h"
-#include "engine/cuda/matrix.h"
 #include "engine/cuda/runtime.h"
-#include "engine/cuda/step_rows.h"
+
+#ifdef __CUDACC__
+#define HOST_AND_DEVICE __host__ __device__
+#else
+#define HOST_AND_DEVICE
+#endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 enum {
-    PANEL_ROWS = 128, // rows that one launch of a product takes
-    PARTS_MAX = 8,    // of a sum: as many blocks as every card of 9.0 lets read one another's memory
+    PACKED_K = 64,       // the columns of packed weights and activations are padded with zeros to a multiple,
+    PLAIN_K = 128,       // those of plain ones too
+    TILE_ROWS = 256,     // packed weights are also padded to whole tiles of a product, of either height
+    LOW_TILE_ROWS = 192, // (the kernel takes one of the two)
+    PANEL_ROWS = 128,    // rows that one launch of a product takes
+    PARTS_MAX = 8,       // of a sum: as many blocks as every card of 9.0 lets read one another's memory
 };
 
-// What becomes of a product's outputs, two neighbours (2j, 2j + 1) at a time.
+// The layout of a product's operands, which also decides the kernel that reads them.
+typedef enum {
+    FORM_PLAIN,  // weights of any type, activations of f32: row after row
+    FORM_PACKED, // bf16 or f16: weights as tensor cores read them (product.cu), activations in 8x8 blocks
+    FORM_ROWS,   // bf16 or f16, row after row: for cuBLASLt
+    FORMS,
+} Form;
+
+// Weights (rows, columns).
+typedef struct Matrix {
+    void *data;
+    int rows, columns, pitch; // pitch: columns with padding
+    Dtype dtype;
+    Form form;
+    bool library; // cuBLASLt multiplies it
+    int splits;   // parts of a packed product's sum
+} Matrix;
+size_t gpu_matrix_bytes(const Matrix *m);
+
+// A finite number that becomes infinite when rounded to f16 stores its place here; the lowest place wins.
+typedef struct Overflow {
+    unsigned *least; // NULL: not recorded
+    unsigned place;
+} Overflow;
+
+// What a product reads: (rows, pitch).
+typedef struct Activations {
+    void *data;
+    int pitch;
+    Form form;
+    Dtype dtype; // that they are rounded to; plain ones are stored as f32
+    Overflow overflow;
+} Activations;
+
+// Puts rows of a model's tensor into a matrix. Source row r becomes row base + stride * r. If `pairs` isn't
+// 0, the first 2 * pairs rows of each `head` are first put in the order 0, pairs, 1, pairs + 1, ..
+typedef struct Pack {
+    const void *from; // (rows, columns) of dtype, on the device
+    Dtype dtype;
+    int rows, columns, first; // first: the first of these rows in the whole tensor
+    int base, stride, head, pairs;
+    Matrix to;
+} Pack;
+void gpu_pack(const Pack *p, void *stream);
+HOST_AND_DEVICE static inline int pack_row(int row, int base, int stride, int head, int pairs) {
+    int i = pairs ? row % head : 0;
+    if (i < 2 * pairs) row += (i < pairs ? 2 * i : 2 * (i - pairs) + 1) - i;
+    return base + stride * row;
+}
+
+// The use of a product's outputs, two neighbours (2j, 2j + 1) at a time.
 typedef enum {
     PUT_LOGITS,    // stored by row; those from `real` on are -INFINITY
     PUT_RESIDUAL,  // added to the node's hidden state
-    PUT_QKV,       // bias; rotation of q and k, whose pairs are neighbours here; q, and k and v of the node
+    PUT_QKV,       // bias; rotation of q and k, whose pairs are neighbours here; q by row, k and v by node
     PUT_GATED,     // activation(gate 2j) * up 2j + 1: activation j
     PUT_ACTIVATED, // activation(2j), activation(2j + 1)
     PUT_ACTIVATED_RESIDUAL, // the same, added to the node's hidden state
@@ -27,7 +85,7 @@ typedef enum {
 typedef struct Heads {
     int heads, kv_heads, head_dim, pitch; // pitch: elements of one head of q, k or v, padded with zeros
     Dtype dtype;                          // of q, k and v
-    int pairs;                            // of a head, that are rotated: its first dimensions
+    int pairs;                            // rotated pairs of a head: its first dimensions
     Overflow overflow;                    // of q, k and v
 } Heads;
 
@@ -45,14 +103,23 @@ typedef struct Put {
     const float *cosine, *sine; // (nodes, pairs)
 } Put;
 
+// The nodes of a launch's rows (kernels.h).
+typedef struct RowList {
+    int count;
+    int first;  // row r is node first + r; or, if negative,
+    int node[]; // (count)
+} RowList;
+
 typedef struct Product {
     const RowList *rows;
     Matrix w;
     Activations x;
     Put put;
-    float *parts; // (splits, PANEL_ROWS, rows of w up to a multiple of 16) where splits > 1
+    float *parts; // (splits, PANEL_ROWS, rows of w up to a multiple of 16) if splits > 1
 } Product;
-// Sums (rows, stride) that are there already, in parts, and what becomes of them.
+void gpu_product(const Product *p, int most, const GpuFacts *card, void *stream);
+
+// Puts sums (rows, stride) that are in memory already, in parts.
 typedef struct PutRows {
     const RowList *rows;
     int first; // of the list's rows, the sums' first
@@ -63,16 +130,13 @@ typedef struct PutRows {
 } PutRows;
 void gpu_put_rows(const PutRows *p, int most, void *stream);
 
-// How many parts a packed product's sum has: enough that 132 blocks work on it, by shape alone. 132 is no
-// card's count here, but a part of the definition of the numbers.
+// The number of parts of a packed product's sum: enough that 132 blocks work on it, a function of the shape
+// alone. 132 isn't a card's count here but part of the definition of the numbers.
 static inline int gpu_product_splits(int rows, int pitch) {
     int n = 132 / ((rows + 255) / 256), most = pitch / 512 < PARTS_MAX ? pitch / 512 : PARTS_MAX;
     if (n > most) n = most;
     return n > 1 ? n : 1;
 }
-
-void gpu_product(const Product *p, int most, const GpuFacts *card, void *stream);
-void gpu_product_plain(const Product *p, int most, void *stream); // of a plain matrix; gpu_product knows
 
 #ifdef __cplusplus
 }

@@ -1,8 +1,8 @@
 // Products of f32 activations by weights of any type, with fused multiply-adds: f32 compute, and f32 weights.
-// The plain path: it accepts every format that the CPU backend does. product.cu is the fast one.
+// The plain kernel: it accepts every format that the CPU backend accepts. product.cu is the fast one.
 //
-// A warp has two weight rows and COLUMNS activation rows. Lane l takes four columns from 4 l on, 128 further
-// on in the next round; lanes are added by shuffles: an element's order of summing depends on K alone.
+// A warp has two weight rows and COLUMNS activation rows. Lane l takes four columns from 4 l on, then four
+// from 128 further on, ..; lanes are added by shuffles. The order of an element's sum depends only on K.
 #include "engine/cuda/put.cuh"
 
 enum { COLUMNS = 8, WARPS = 8 };

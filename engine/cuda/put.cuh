@@ -1,8 +1,9 @@
-// What becomes of a product's outputs: every product ends here, whichever kernel made the sums.
+// The put: bias, rotation, activation or residual, and the write. Every product ends here, whichever kernel
+// made the sums.
 #pragma once
 #include "engine/cuda/rows.cuh"
 
-// Of every stride'th number; divisions don't wait for one another.
+// Activates every stride'th number; divisions don't wait for one another.
 template <int COUNT> __device__ __forceinline__ void activate(float *x, int stride, Activation activation) {
     float e[COUNT];
     if (activation == ACTIVATION_SILU) {
@@ -22,19 +23,19 @@ template <int COUNT> __device__ __forceinline__ void activate(float *x, int stri
 // A product's parts are added in ascending order.
 __device__ __forceinline__ Pair add(Pair a, Pair b) { return {a.x + b.x, a.y + b.y}; }
 
-// Outputs m and m + 1 of a product of so many: what is the same in every row. m is even.
+// Where outputs m and m + 1 of a product go: what is the same in every row. m is even.
 struct Place {
     int m;
-    bool both, aligned; // the second is there; and a row's two can be loaded together
+    bool both, aligned; // output m + 1 exists; and a row's two can be loaded together
     Pair bias;
-    char *to; // where row 0's stand, or node 0's; not of packed activations
+    char *to; // of row 0, or of node 0; unused for packed activations
     size_t step;
     bool by_node;
-    int turned; // of PUT_QKV: by which angle; -1: by none
-    int zeros;  // .. and how many follow
+    int turned; // of PUT_QKV: the index of the angle; -1: not rotated
+    int zeros;  // .. and how many zeros follow
 };
 
-// Of PUT_QKV: pair i of a head; those of q, of k, of v stand one after another.
+// For PUT_QKV: pair i of a head; the heads of q, k and v follow one another.
 __device__ __forceinline__ Place place_in_head(const Put &p, int head, int i) {
     const Heads &h = p.heads;
     Place at = {0, true, true, {0, 0}, NULL, 0, head >= h.heads, -1, 0};
@@ -63,11 +64,11 @@ __device__ __forceinline__ Place place_of(const Put &p, int outputs, int m) {
     return at;
 }
 
-// Rows that a thread has at once: their loads don't wait for one another. What they meet is asked for before
-// their sums are there.
+// Rows that a thread has at once, so that their loads don't wait for one another. The values that they're
+// combined with are loaded before their sums are ready.
 template <int ROWS> struct Ahead {
     int row, step, count; // of the list: row, row + step, .. (count of them)
-    int index[ROWS];      // the node, where it is asked for
+    int index[ROWS];      // the node, or the row
     Pair met[ROWS];       // of the hidden state; or cosine and sine
 };
 
@@ -125,7 +126,7 @@ __device__ __forceinline__ void put_heads(const Ahead<ROWS> &a, const Heads &h, 
         }
     }
 #pragma unroll
-    for (int i = 0; i < ROWS; i++) { // q's rows stand by row
+    for (int i = 0; i < ROWS; i++) { // q is stored by row
         char *to = at.to + (size_t)(at.by_node ? a.index[i] : a.row + i * a.step) * at.step;
         uint16_t x = f32_half(h.dtype, v[i].x), y = f32_half(h.dtype, v[i].y);
         bool there = i < a.count;
@@ -140,7 +141,7 @@ __device__ __forceinline__ void put_heads(const Ahead<ROWS> &a, const Heads &h, 
             if (half) ((uint16_t *)to)[2 + k] = 0;
             else ((float *)to)[2 + k] = 0;
     }
-    if (over) tell(h.overflow);
+    if (over) record_overflow(h.overflow);
 }
 
 template <int ROWS>
@@ -159,10 +160,10 @@ __device__ __forceinline__ void put_activations(const Ahead<ROWS> &a, const Acti
         store_some((uint16_t *)to.data + packed_at(to.pitch, a.row + i * a.step, column), h, i < a.count);
         over |= (i < a.count) & is_overflow(to.dtype, h);
     }
-    if (over) tell(to.overflow);
+    if (over) record_overflow(to.overflow);
 }
 
-// v: the rows' sums.
+// Puts the rows' sums v.
 template <int ROWS>
 __device__ __forceinline__ void put_pairs(const Ahead<ROWS> &a, const Put &p, const Place &at, Pair v[ROWS]) {
     if (p.bias) {
@@ -195,10 +196,13 @@ __device__ __forceinline__ void put_pairs(const Ahead<ROWS> &a, const Put &p, co
     put_floats(a, at, v);
 }
 
-// One row alone.
+// Puts a single row.
 __device__ __forceinline__ void put_pair(const Put &p, const Place &at, const RowList *list, int row,
                                          Pair v) {
     Ahead<1> a = {row, 0, 1, {0}, {{0, 0}}};
     look_ahead(a, p, at, list, list->first);
     put_pairs(a, p, at, &v);
 }
+
+// product_plain.cu, for matrices of FORM_PLAIN.
+void gpu_product_plain(const Product *p, int most, void *stream);

@@ -1,4 +1,4 @@
-// Which node a row is, and where an activation stands; shared by the kernels.
+// Shared by the kernels: the node of a row, the parts of a step, and the layouts of activations and weights.
 #pragma once
 #include "engine/cuda/instructions.cuh"
 #include "engine/cuda/kernels.h"
@@ -15,8 +15,8 @@ __device__ __forceinline__ const StepNode *step_nodes(const Step *s) {
     return (const StepNode *)(step_turns(s) + s->turns);
 }
 
-// Packed: block of 8 rows, block of 8 columns, row, column: what ldmatrix reads as one 8x8 matrix of 128
-// bytes, and a stage of 64 columns as one run.
+// Packed order: block of 8 rows, block of 8 columns, row, column. ldmatrix reads a block as one 8x8 matrix of
+// 128 bytes, and a stage of 64 columns is one run.
 __device__ __forceinline__ size_t packed_at(int pitch, int row, int column) {
     return ((size_t)(row / 8) * (size_t)(pitch / 8) + (size_t)(column / 8)) * 64 +
            (size_t)(row % 8 * 8 + column % 8);
@@ -25,13 +25,13 @@ __device__ __forceinline__ size_t packed_at(int pitch, int row, int column) {
 __device__ __forceinline__ bool is_overflow(Dtype format, uint16_t h) {
     return format == DTYPE_F16 && (h & 0x7fffu) == 0x7c00u;
 }
-__device__ __forceinline__ void tell(const Overflow &overflow) {
+__device__ __forceinline__ void record_overflow(const Overflow &overflow) {
     if (overflow.least) atomicMin(overflow.least, overflow.place);
 }
-// To bf16, or to f16, where an infinity is told.
+// Rounds to bf16, or to f16, where an infinity is recorded.
 __device__ __forceinline__ uint16_t round_half(Dtype format, const Overflow &overflow, float x) {
     uint16_t h = f32_half(format, x);
-    if (is_overflow(format, h)) tell(overflow);
+    if (is_overflow(format, h)) record_overflow(overflow);
     return h;
 }
 
@@ -43,8 +43,8 @@ __device__ __forceinline__ void put_activation(const Activations &a, int row, in
     else ((float *)a.data)[at] = a.dtype == DTYPE_F32 ? x : half_f32(a.dtype, h);
 }
 
-// N columns from `column` on, or the first `count` of them; N is 2 or 4. They are means of numbers of the
-// format, and so do not overflow.
+// Puts N columns from `column` on, or the first `count` of them; N is 2 or 4. They are means of numbers of
+// the format, so they don't overflow.
 template <int N>
 __device__ __forceinline__ void put_means(const Activations &a, int row, int column, const float x[N],
                                           int count) {
@@ -60,7 +60,7 @@ __device__ __forceinline__ void put_means(const Activations &a, int row, int col
     else *(uint2 *)to = {low, half_pair(a.dtype, x[N - 2], x[N - 1])};
 }
 
-// Element i of an array of that type.
+// Returns element i of an array of that type.
 __device__ __forceinline__ float load_number(Dtype dtype, const void *data, size_t i) {
     if (dtype == DTYPE_F32) return ((const float *)data)[i];
     return half_f32(dtype, ((const uint16_t *)data)[i]);

@@ -1,8 +1,8 @@
-// The few calls of the CUDA runtime that the engine makes, so that a test can put another machine in their
-// place (tests/simt). Every call gives 0, or a code that gpu_error turns into words.
+// The few calls of the CUDA runtime that the engine makes, so that tests can replace the machine
+// (tests/simt). Every call returns 0 or an error code; gpu_error returns its text.
 //
-// A stream is a queue of copies and kernels: what is put into it happens in order, later. Memory that a copy
-// reads or writes stays as it is until an event after the copy has come, or the stream was waited for.
+// A stream is a queue of copies and kernels that run later, in order. Don't touch memory that a copy reads or
+// writes until an event behind the copy has come or the stream was waited for.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@ extern "C" {
 
 typedef struct GpuFacts {
     char name[256];
-    int major, minor; // what it can do: 8.0, 9.0
+    int major, minor; // compute capability: 8.0, 9.0
     int multiprocessors;
     size_t shared_bytes; // most that a block can have
     size_t total_bytes, free_bytes;
@@ -24,8 +24,8 @@ typedef struct GpuFacts {
 const char *gpu_error(int code);
 
 int gpu_versions(int *driver, int *runtime); // 13000 for 13.0; driver 0: none
-int gpu_count(int *count); // devices that this machine and its driver have; 0 where it has neither
-int gpu_use(int ordinal);  // this thread's calls are about that device from here on
+int gpu_count(int *count);                   // devices; 0 if there are none, or no driver
+int gpu_use(int ordinal);                    // the device of this thread's calls from here on
 int gpu_facts(int ordinal, GpuFacts *out);
 
 int gpu_take(void **device, size_t bytes);
@@ -35,32 +35,33 @@ int gpu_give_pinned(void *host);                // takes NULL
 
 int gpu_stream_open(void **stream);
 int gpu_stream_close(void *stream);
-int gpu_stream_wait(void *stream);                                    // until all that is in it has happened
-int gpu_copy(void *to, const void *from, size_t bytes, void *stream); // either side device or host
+int gpu_stream_wait(void *stream);                                    // until it's empty
+int gpu_copy(void *to, const void *from, size_t bytes, void *stream); // each side is device or host
 // From one device's memory to another's, in a stream of either.
 int gpu_copy_peer(void *to, int to_ordinal, const void *from, int from_ordinal, size_t bytes, void *stream);
 int gpu_fill(void *device, int byte, size_t bytes, void *stream);
-int gpu_launched(void); // whether the launches since the last call could be made
+int gpu_launched(void); // 0 if all launches since the last call were accepted
 
-// Whether a kernel may begin before the one in front has ended, on this thread's device: where the code that
-// it loaded is for 9.0 or later, unless OUTPACE_EARLY=no, which shows what that gains, and whether a wrong
-// number comes from it.
+// Whether a kernel may begin before the one in front has ended, on this thread's device: if the code that it
+// loaded is for 9.0 or later. OUTPACE_EARLY=no turns it off, to measure its gain or to find the cause of a
+// wrong number.
 bool gpu_begins_early(void);
-// Whether blocks of a launch can read one another's shared memory: code for 9.0 or later, unless
-// OUTPACE_CLUSTERS=no, which must give the same numbers.
+// Whether blocks of a launch can read one another's shared memory: if the code is for 9.0 or later.
+// OUTPACE_CLUSTERS=no turns it off, and must give the same numbers.
 bool gpu_has_clusters(void);
 
-// A mark in a stream; seconds between two that have come. An event is the device's that was in use when it
-// was opened, as a stream is, and marks streams of that device alone.
+// A mark in a stream; seconds between two marks that have come. An event, like a stream, belongs to the
+// device that was in use when it was opened, and marks only that device's streams.
 int gpu_event_open(void **event);
 int gpu_event_close(void *event);
 int gpu_event_record(void *event, void *stream);
 int gpu_event_wait(void *event);
-int gpu_stream_after(void *stream, void *event); // goes on when the event's last mark has come, on any device
+int gpu_stream_after(void *stream,
+                     void *event); // pauses it until the event's last mark has come, on any device
 int gpu_event_seconds(void *from, void *to, double *seconds);
 
-// What is put into the stream between begin and end does not happen, but becomes a graph that can be put in
-// as one, many times, with the same arguments.
+// Work put into the stream between begin and end isn't run, but becomes a graph that can be put into a stream
+// as a whole, many times, with the same arguments.
 int gpu_graph_begin(void *stream);
 int gpu_graph_end(void *stream, void **graph);
 int gpu_graph_run(void *graph, void *stream);

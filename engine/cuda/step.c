@@ -1,11 +1,266 @@
-// A run: what changes from step to step goes up in one copy, then the layers follow as one graph.
+// A run: one copy carries everything that changes from step to step, then the layers follow as one graph.
 //
-// Graphs are kept by what sizes their launches: rows, tiles and spans, all rounded up (to powers of two,
-// mostly), and the range of layers. So nothing is captured anew as the context grows, but at every doubling.
+// The kernels of a run, in order:
+//
+//      embed                               only on each card's first layer
+//      norm, q k v, attention, o           q k v ends with rotation and the write of keys and values (a
+//                                          separate kernel if heads are normed first)
+//      norm, gate up, down                 gate up ends with the activation, o and down with the residual
+//
+// Graphs are keyed by the sizes of their launches (rows, tiles and spans, rounded up, mostly to powers of
+// two) and the range of layers. A growing context causes a new capture only when it doubles.
+//
+// The device's time is split into phases by an event wherever the phase changes, between calls and never
+// inside a recorded graph. The events are read when the host waits for the stream anyway:
+//
+//      host:     run          head        wait     commit
+//      stream:   | layers ....| head .... |        | moves |
+//      marks:    run          head        (read)   commit  idle
+//
+// Nothing waits for a commit, so an idle mark follows it: the time that the host then takes to propose counts
+// for no phase. There's none between a run and its head, because the host gets there first except with the
+// smallest models.
+//
+// Invariant: marks[0 .. mark_count) are the phases since the last wait, and mark_count < MARKS outside of a
+// wait, so that the closing mark always has an event.
 #include "engine/cuda/fast.h"
 
+#include "engine/base/clock.h"
+
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
+
+// --- phases
+
+bool cuda_take_events(Cuda *c, Error *e) {
+    for (int i = 0; i < MARKS; i++)
+        if (!cuda_ok(c, gpu_event_open(&c->marks[i].event), "no event", e)) return false;
+    return cuda_ok(c, gpu_event_open(&c->passed), "no event", e);
+}
+
+void cuda_give_events(Cuda *c) {
+    for (int i = 0; i < MARKS; i++)
+        if (c->marks[i].event) gpu_event_close(c->marks[i].event);
+    if (c->passed) gpu_event_close(c->passed);
+}
+
+static void check_marks(const Cuda *c) { assert(c->mark_count >= 0 && c->mark_count < MARKS); }
+
+static Phase phase_of(const Cuda *c) {
+    return c->mark_count ? c->marks[c->mark_count - 1].phase : PHASE_IDLE;
+}
+
+static bool mark(Cuda *c, Phase phase, Error *e) {
+    assert(c->mark_count < MARKS);
+    Mark *m = &c->marks[c->mark_count++];
+    m->phase = phase;
+    return cuda_ok(c, gpu_event_record(m->event, c->stream), "cannot mark its work", e);
+}
+
+// The last mark is reserved for the end: if nothing has waited for that many phases, this waits.
+bool cuda_begin(Cuda *c, Phase phase, Error *e) {
+    check_marks(c);
+    if (!cuda_ok(c, gpu_use(c->ordinal), "cannot be used", e)) return false;
+    if (phase == phase_of(c)) return true;
+    return (c->mark_count < MARKS - 1 || cuda_wait(c, e)) && mark(c, phase, e);
+}
+
+// Each phase lasts until the next mark.
+static bool count_time(Cuda *c, int marks, Error *e) {
+    for (int i = 0; i + 1 < marks; i++) {
+        double seconds = 0;
+        if (!cuda_ok(c, gpu_event_seconds(c->marks[i].event, c->marks[i + 1].event, &seconds),
+                     "cannot time its work", e))
+            return false;
+        c->seconds[c->marks[i].phase] += seconds;
+    }
+    return true;
+}
+
+static bool wait_for(Cuda *c, const Mark *last, Error *e) {
+    double start = clock_now(clock_monotonic());
+    bool ok = cuda_ok(c, gpu_event_wait(last->event), "a kernel failed", e);
+    c->waited_s += clock_now(clock_monotonic()) - start;
+    return ok;
+}
+
+// Only compute f16 can overflow. An overflow is reported once: the next step may process another text.
+static bool nothing_overflowed(Cuda *c, Error *e) {
+    if (*c->host_overflow == OVERFLOW_NONE) return true;
+    gpu_use(c->ordinal);
+    gpu_fill(c->overflow, 0xff, sizeof *c->overflow, c->stream);
+    return overflow_refuse(*c->host_overflow, c->model->shape.layers, e);
+}
+
+static bool wait_for_card(Cuda *c, Error *e) {
+    if (!c->mark_count) return true;
+    bool watched = c->compute == COMPUTE_F16;
+    bool ok = !watched || cuda_ok(c, gpu_copy(c->host_overflow, c->overflow, sizeof *c->overflow, c->stream),
+                                  "cannot copy from it", e);
+    ok = ok && ((phase_of(c) == PHASE_IDLE && !watched) || mark(c, PHASE_IDLE, e));
+    int marks = c->mark_count;
+    c->mark_count = 0;
+    c->unread = false;
+    return ok && wait_for(c, &c->marks[marks - 1], e) && count_time(c, marks, e) &&
+           (!watched || nothing_overflowed(c, e));
+}
+
+// Reports the first card that fails: a later card waits for those in front of it and may fail because of
+// them.
+bool cuda_wait(Cuda *c, Error *e) {
+    bool ok = true;
+    for (c = c->first; c; c = c->next) ok = wait_for_card(c, ok ? e : NULL) && ok;
+    return ok;
+}
+
+// --- the layers of a run
+
+typedef struct Work {
+    Cuda *c;
+    int most, tiles, spans;
+} Work;
+
+static Overflow overflow_at(const Cuda *c, int layer, Rounded what) {
+    return (Overflow){c->overflow, overflow_place(layer, what)};
+}
+
+static Activations to_role(const Cuda *c, Role role, const Matrix *reader, int layer, Rounded what) {
+    Activations to = *cuda_role(c, role, reader);
+    to.overflow = overflow_at(c, layer, what);
+    return to;
+}
+
+static void norm(const Work *w, const float *weight, const Matrix *reader, int layer, Rounded what) {
+    const Cuda *c = w->c;
+    const Shape *s = &c->model->shape;
+    Norm n = {.rows = step_rows(c->step),
+              .hidden = c->hidden,
+              .weight = weight,
+              .epsilon = s->norm_epsilon,
+              .width = s->width,
+              .to = to_role(c, ROLE_NORMED, reader, layer, what)};
+    gpu_norm(&n, w->most, c->stream);
+}
+
+static void multiply(const Work *w, const Matrix *m, Role from, const Put *put) {
+    Cuda *c = w->c;
+    Product p = {
+        .rows = step_rows(c->step), .w = *m, .x = *cuda_role(c, from, m), .put = *put, .parts = c->parts};
+    if (m->library) fast_multiply(c, &p, w->most);
+    else gpu_product(&p, w->most, &c->facts, c->stream);
+}
+
+static void add_to_hidden(const Work *w, const Matrix *m, Role from) {
+    Put put = {.kind = PUT_RESIDUAL, .out = w->c->hidden, .stride = w->c->model->shape.width};
+    multiply(w, m, from, &put);
+}
+
+// Bytes of one layer's keys in an area of `count` slots or nodes, and where a layer's begin.
+static size_t layer_bytes(const Cuda *c, int count) {
+    const Heads *h = &c->heads;
+    return (size_t)h->kv_heads * (size_t)count * (size_t)h->pitch * dtype_size(h->dtype);
+}
+
+static void *of_layer(void *area, size_t bytes, int layer) {
+    return (unsigned char *)area + (size_t)layer * bytes;
+}
+
+// A tile of the product does not hold whole heads, so the norms need the whole product first.
+static void norm_heads(const Work *w, const GpuLayer *l, const Put *put) {
+    const Cuda *c = w->c;
+    NormHeads n = {.rows = step_rows(c->step),
+                   .sums = c->qkv,
+                   .weight = l->qk_norm,
+                   .epsilon = c->model->shape.norm_epsilon,
+                   .put = *put};
+    Put store = {
+        .kind = PUT_LOGITS, .bias = put->bias, .out = c->qkv, .stride = l->qkv.rows, .real = l->qkv.rows};
+    multiply(w, &l->qkv, ROLE_NORMED, &store);
+    gpu_norm_heads(&n, w->most, c->stream);
+}
+
+static void attend(const Work *w, int layer) {
+    const Cuda *c = w->c;
+    const GpuLayer *l = &c->layers[layer];
+    int own = layer - c->from;
+    size_t slots = layer_bytes(c, c->slots), area = layer_bytes(c, c->max_nodes);
+    Put put = {.kind = PUT_QKV,
+               .bias = l->qkv_bias,
+               .heads = c->heads,
+               .q = c->q,
+               .k = of_layer(c->step_k, area, own),
+               .v = of_layer(c->step_v, area, own),
+               .area = c->max_nodes,
+               .cosine = c->cosine,
+               .sine = c->sine};
+    Attention a = {.step = c->step,
+                   .heads = c->heads,
+                   .q = c->q,
+                   .cache_k = of_layer(c->cache_k, slots, own),
+                   .cache_v = of_layer(c->cache_v, slots, own),
+                   .step_k = put.k,
+                   .step_v = put.v,
+                   .slots = c->slots,
+                   .area = c->max_nodes,
+                   .window = c->cache.window,
+                   .ring = c->cache.ring,
+                   .to = to_role(c, ROLE_MIXED, &l->o, layer, ROUNDED_ATTENTION_OUTPUT),
+                   .parts = c->attention_parts,
+                   .parts_floats = c->attention_floats,
+                   .done = c->attention_done};
+    put.heads.overflow = overflow_at(c, layer, ROUNDED_HEADS);
+    norm(w, l->attention_norm, &l->qkv, layer, ROUNDED_ATTENTION_INPUT);
+    if (l->qk_norm) norm_heads(w, l, &put);
+    else multiply(w, &l->qkv, ROLE_NORMED, &put);
+    gpu_attention(&a, w->tiles, w->spans, c->stream);
+    add_to_hidden(w, &l->o, ROLE_MIXED);
+}
+
+// Without `down`, the activations themselves are added to the hidden states.
+static void run_mlp(const Work *w, int layer) {
+    const Cuda *c = w->c;
+    const GpuLayer *l = &c->layers[layer];
+    Put put = {.kind = l->gated ? PUT_GATED : PUT_ACTIVATED,
+               .bias = l->gate_bias,
+               .activation = c->model->shape.activation,
+               .to = to_role(c, ROLE_GATED, &l->down, layer, ROUNDED_MLP_PRODUCT)};
+    if (!l->down.data) {
+        put.kind = PUT_ACTIVATED_RESIDUAL;
+        put.out = c->hidden;
+        put.stride = c->model->shape.width;
+    }
+    norm(w, l->mlp_norm, &l->in, layer, ROUNDED_MLP_INPUT);
+    multiply(w, &l->in, ROLE_NORMED, &put);
+    if (l->down.data) add_to_hidden(w, &l->down, ROLE_GATED);
+}
+
+static void embed(const Work *w) {
+    const Cuda *c = w->c;
+    const Shape *s = &c->model->shape;
+    Embed e = {.step = c->step,
+               .table = c->embedding,
+               .hidden = c->hidden,
+               .frequency = c->frequency,
+               .factor = s->rope.attention_factor,
+               .pairs = s->rope.pairs,
+               .cosine = c->cosine,
+               .sine = c->sine};
+    if (s->input != INPUT_TOKENS || c->from > 0) e.table.data = NULL; // only the angles
+    gpu_embed(&e, w->most, c->stream);
+}
+
+static void put_layers(Cuda *c, const StepGraph *run) {
+    Work w = {c, run->most, run->tiles, run->spans};
+    assert(run->a >= c->from && run->b <= c->to && run->tiles > 0 && run->spans > 0);
+    if (run->a == c->from) embed(&w);
+    for (int layer = run->a; layer < run->b; layer++) {
+        if (c->layers[layer].qkv.data) attend(&w, layer);
+        if (c->layers[layer].in.data) run_mlp(&w, layer);
+    }
+}
+
+// --- a run
 
 int cuda_spans(const Cuda *c, int from, int to) {
     int lowest = cache_first_visible(&c->cache, from), all = to / SPAN - lowest / SPAN + 1;
@@ -29,7 +284,7 @@ static int spans_of(const Cuda *c, const StepRun *run) {
     return spans < limit ? spans : limit;
 }
 
-// The one that was used last long ago makes room.
+// Returns the graph with these sizes, or the least recently used one, emptied for them.
 static StepGraph *find_graph(Cuda *c, const StepGraph *want) {
     StepGraph *oldest = c->graphs;
     for (int i = 0; i < GRAPHS; i++) {
@@ -47,16 +302,16 @@ static StepGraph *find_graph(Cuda *c, const StepGraph *want) {
     return oldest;
 }
 
-// Gives 0, or why not as the runtime says it.
+// Returns 0 or the runtime's error code.
 static int record(Cuda *c, StepGraph *g) {
     int code = gpu_graph_begin(c->stream);
     if (code) return code;
-    cuda_layers(c, g);
+    put_layers(c, g);
     return gpu_graph_end(c->stream, &g->graph);
 }
 
-// Where steps cannot be recorded, kernels go into the stream one by one: later, with the same bits. Who asks
-// for the kernels' name hears of it.
+// If steps cannot be recorded, kernels go into the stream one by one: slower, with the same bits. The name of
+// the kernels (isa) then gives the reason.
 static void do_without_graphs(Cuda *c, int code) {
     char *isa = c->first->isa;
     size_t n = strlen(isa);
@@ -64,7 +319,7 @@ static void do_without_graphs(Cuda *c, int code) {
     snprintf(isa + n, sizeof c->isa - n, ", steps not recorded: %s", gpu_error(code));
 }
 
-static bool put_layers(Cuda *c, StepGraph *g, Error *e) {
+static bool run_layers(Cuda *c, StepGraph *g, Error *e) {
     if (!g->graph && !c->no_graphs) {
         int code = record(c, g);
         if (code) do_without_graphs(c, code);
@@ -75,11 +330,12 @@ static bool put_layers(Cuda *c, StepGraph *g, Error *e) {
         *g = (StepGraph){.most = 0};
         return false;
     }
-    cuda_layers(c, g);
+    put_layers(c, g);
     return cuda_ok(c, gpu_launched(), "cannot run a step", e) && fast_ok(c, e);
 }
 
 bool cuda_step(Cuda *c, const StepRun *run, Error *e) {
+    assert(run->first <= run->last && run->last <= c->max_nodes && run->a <= run->b);
     Staging *s = &c->steps[c->turn ^= 1];
     if (run->first == run->last || run->a == run->b) return true;
     int rows = run->last - run->first, most = c->fast ? fast_rows(rows) : round_to_power(rows, 8);
@@ -92,5 +348,5 @@ bool cuda_step(Cuda *c, const StepRun *run, Error *e) {
     StepGraph *g = find_graph(c, &want);
     g->used = ++c->graph_clock;
     c->unread = true;
-    return put_layers(c, g, e);
+    return run_layers(c, g, e);
 }

@@ -1,6 +1,6 @@
 // The best k of a row of logits. Up to TOP_SLICES blocks have a slice of the vocabulary each; the last of a
-// row to finish merges what they found. Round i finds the best of those that come after round i - 1's: larger
-// logits come first, lower ids among equals. NaN counts as +INFINITY (HEAD_BAD).
+// row to finish merges their results. Round i finds the best of the tokens that come after round i - 1's:
+// larger logits come first, lower ids among equals. NaN counts as +INFINITY (HEAD_BAD).
 #include "engine/cuda/rows.cuh"
 
 enum { THREADS = 256, SLICE_LEAST = 2048 };
@@ -15,7 +15,7 @@ struct TopShared {
     int is_last;
 };
 
-// Whether a comes before b.
+// Returns whether a comes before b.
 __device__ __forceinline__ bool before(Best a, Best b) {
     if (a.id < 0 || b.id < 0) return a.id >= 0;
     return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
@@ -41,7 +41,7 @@ __device__ __forceinline__ Best best_of_block(TopShared *sm, Best b) {
     return b;
 }
 
-// The k best of n candidates; ids NULL: candidate i has id from + i. What is missing has id -1.
+// Finds the k best of n candidates; if ids is NULL, candidate i has id from + i. Missing ones get id -1.
 __device__ __forceinline__ void rank(TopShared *sm, const float *logits, const int *ids, int from, int n,
                                      int k, int *to_id, float *to_logit) {
     Best last = {INFINITY, -1};
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(THREADS) top(Top t) {
          t.logit + (size_t)row * (size_t)t.k);
     __syncthreads();
     for (int i = (int)threadIdx.x; i < t.k; i += THREADS)
-        if (id[i] < 0) id[i] = 0; // as the CPU says it: id 0 with -INFINITY
+        if (id[i] < 0) id[i] = 0; // as on the CPU: id 0 with -INFINITY
 }
 
 void gpu_top(const Top *t, int most, void *stream) {

@@ -1,13 +1,17 @@
-// A step's tiles and turns (step_rows.h).
+// A step's tiles and turns (kernels.h).
 //
-// Nodes are taken in preorder, so that those of a tile have most of their path in common. A tile is full when
-// it has its number of nodes, or when one more would give it a span of more than SPAN_TURNS turns.
+// Nodes are taken in preorder, so that the nodes of a tile share most of their paths. A tile is full when it
+// has its number of nodes, or when one more would give it a span of more than SPAN_TURNS turns.
+//
+// Invariants: every node of the run is in exactly one tile; a tile's turns are in ascending order of their
+// blocks, and a turn's nodes agree in its block up to the shorter path.
 #include "engine/cuda/instance.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
-// One node has at most this many blocks; a tile has its turns and, for a moment, those of one node more.
+// One node has at most NODE_TURNS blocks; while it's built, a tile also has the turns of one node more.
 enum { NODE_TURNS = TREE_MAX_NODES / BLOCK + 2, MOST_TURNS = STEP_SPANS * SPAN_TURNS + NODE_TURNS };
 _Static_assert((SPAN - 1 + TREE_MAX_NODES - 1) / SPAN + 1 <= STEP_SPANS, "a step's nodes are in these spans");
 _Static_assert(SPAN_TURNS >= SPAN / BLOCK, "a node alone fits");
@@ -20,7 +24,7 @@ typedef struct Builder {
     Turn turn[MOST_TURNS]; // (turns)
 } Builder;
 
-static void copy(Builder *to, const Builder *from) {
+static void copy_builder(Builder *to, const Builder *from) {
     memcpy(to, from, offsetof(Builder, turn) + (size_t)from->turns * sizeof *from->turn);
 }
 
@@ -30,7 +34,7 @@ static int find_member(const Builder *b, int node) {
     return i;
 }
 
-// Shares a turn where one's path goes on from where the other's ends: then they agree before it, too.
+// Shares a turn if one path continues where the other ends: then the two also agree before it.
 static void join(Builder *b, const Turn *own) {
     for (Turn *t = b->turn; t < b->turn + b->turns; t++) {
         int end = t->last < own->last ? t->last : own->last;
@@ -43,9 +47,10 @@ static void join(Builder *b, const Turn *own) {
     b->turn[b->turns++] = *own;
 }
 
-// Goes up the node's path; from the first ancestor that is in the tile, too, it shares what that one has.
+// Goes up the node's path. From its first ancestor in the tile on, the node shares that ancestor's turns.
 static void add(Builder *b, int node) {
     const Tree *t = b->run->tree;
+    assert(b->nodes < TILE_NODES);
     int p = tree_position(t, node), first = cache_first_visible(b->run->cache, p), ancestor = -1, at = node;
     for (int base = block_of(p); base + BLOCK > t->context && base + BLOCK > first; base -= BLOCK) {
         Turn own = {.base = base, .nodes = (uint16_t)(1u << b->nodes), .last = (uint16_t)(p - base)};
@@ -54,6 +59,7 @@ static void add(Builder *b, int node) {
             own.key[p - base] = (uint16_t)at;
             if (ancestor < 0) ancestor = find_member(b, at);
         }
+        assert(b->turns < MOST_TURNS);
         join(b, &own);
         if (ancestor < 0) continue;
         for (int i = 0; i < b->turns; i++)
@@ -75,9 +81,10 @@ static bool fits(const Builder *b) {
     return true;
 }
 
-// Turns in ascending order of their blocks.
+// Writes the tile with its turns in ascending order of their blocks, and empties the builder.
 static void finish(Builder *b, Tile *tile, Turn *turns, int *used) {
     const StepRun *run = b->run;
+    assert(b->nodes > 0);
     *tile = (Tile){.nodes = b->nodes, .lowest = b->lowest};
     for (int i = 0; i < b->nodes; i++) {
         int p = tree_position(run->tree, b->node[i]);
@@ -109,21 +116,21 @@ static void put_in_order(const Tree *t, int count, int *order) {
     }
 }
 
-// Gives how many tiles there are.
+// Returns the number of tiles.
 static int make_tiles(const StepRun *run, int nodes_a_tile, Tile *tiles, Turn *turns, int *used) {
     int order[TREE_MAX_NODES], count = 0;
     Builder b = {.run = run}, next;
     put_in_order(run->tree, run->last, order);
     for (int i = 0; i < run->last; i++) {
         if (order[i] < run->first) continue;
-        copy(&next, &b);
+        copy_builder(&next, &b);
         if (b.nodes < nodes_a_tile) add(&next, order[i]);
         if (b.nodes == nodes_a_tile || (!fits(&next) && b.nodes > 0)) {
             finish(&b, &tiles[count++], turns, used);
-            copy(&next, &b);
+            copy_builder(&next, &b);
             add(&next, order[i]);
         }
-        copy(&b, &next);
+        copy_builder(&b, &next);
     }
     finish(&b, &tiles[count++], turns, used);
     return count;
@@ -145,8 +152,8 @@ size_t cuda_step_size(const Cuda *c) {
            n * sizeof(StepNode);
 }
 
-// The nodes up to the last that runs. Tiles are filled up to a number that few launches have: as many as
-// `most` rows of a chain have, times a power of two.
+// Writes the nodes up to the last one that runs. The number of tiles is padded to one of a few values (that
+// of `most` rows in a chain, times a power of two), so that few graphs are captured.
 size_t cuda_write_step(const Cuda *c, const StepRun *run, int most, Step *to) {
     const Tree *t = run->tree;
     int per = tile_nodes(&c->heads), tiles = (most + per - 1) / per, turns = 0;
@@ -154,6 +161,7 @@ size_t cuda_write_step(const Cuda *c, const StepRun *run, int most, Step *to) {
     Turn *turn = (Turn *)(void *)(tile + cuda_tiles_limit(c));
     int count = make_tiles(run, per, tile, turn, &turns);
     while (tiles < count) tiles *= 2;
+    assert(tiles <= cuda_tiles_limit(c) && run->last - run->first <= most);
     memset(tile + count, 0, (size_t)(tiles - count) * sizeof *tile);
     memmove(tile + tiles, turn, (size_t)turns * sizeof *turn);
     StepNode *nodes = (StepNode *)(void *)((Turn *)(void *)(tile + tiles) + turns);

@@ -1,19 +1,19 @@
-// Weights on the device: what is read together stands together, in the order that its product wants.
+// Weights on the device: tensors that are read together form one matrix, in the order that its product wants.
 //
-// A group (q k v; o; gate up; down; head) of bf16 or of f16 is packed for tensor cores where the arithmetic
-// is one of the two, to which it is rounded; else it keeps its type, or is widened to f32 where its tensors
-// have several. Where cuBLASLt multiplies, all is row after row. Tensors go up row by row as they stand in
-// the file, and the device puts them in order.
+// A group (q k v; o; gate up; down; head) of bf16 or f16 is packed for tensor cores if the arithmetic is one
+// of the two, and rounded to it; otherwise it keeps its type, or is widened to f32 if its tensors have
+// several types. For cuBLASLt everything is row after row. Tensors are copied row by row as they are in the
+// file, and the device puts them in order.
+//
+// Invariant: cuda_take_weights describes every matrix before any is filled, and a matrix that its card
+// doesn't have keeps data NULL.
 #include "engine/cuda/instance.h"
 
-#include "engine/base/memory.h"
-
+#include <assert.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-static int round_up(int n, int to) { return (n + to - 1) / to * to; }
 
 // The matrix that holds these tensors' rows.
 static Matrix describe(const Cuda *c, const Tensor *const *t, int count) {
@@ -21,6 +21,7 @@ static Matrix describe(const Cuda *c, const Tensor *const *t, int count) {
     for (int i = 0; i < count; i++) {
         if (t[i]->dtype != m.dtype) m.dtype = DTYPE_F32;
         m.rows += t[i]->rows;
+        assert(t[i]->columns == m.columns);
     }
     bool tensor = c->compute != COMPUTE_F32 && m.dtype != DTYPE_F32;
     if (tensor) m.dtype = compute_dtype(c->compute);
@@ -56,7 +57,7 @@ static bool take_layer(Cuda *c, GpuLayer *l, const LayerWeights *w, Error *e) {
            take_vector(c, &l->gate_bias, &w->gate_bias, l->gated ? 2 * s->mlp_width : s->mlp_width, e);
 }
 
-// The embedding is the head where it is tied.
+// A tied embedding shares the head's matrix.
 bool cuda_take_weights(Cuda *c, Error *e) {
     const Model *m = c->model;
     const Tensor *const embedding[] = {&m->embedding}, *const head[] = {&m->head};
@@ -69,7 +70,7 @@ bool cuda_take_weights(Cuda *c, Error *e) {
     return !last || take_vector(c, &c->final_norm, &m->final_norm, m->shape.width, e);
 }
 
-// --- filling: two buffers take turns, so that the file is read while the last part goes up
+// --- filling: two buffers take turns, so that the file is read while the previous part is copied
 
 typedef struct Loader {
     Cuda *c;
@@ -91,7 +92,7 @@ static size_t largest_tensor(const Model *m) {
     return most;
 }
 
-// A few rows of the largest matrix at least; vectors of f32 too.
+// A buffer holds at least a few rows of the largest matrix, and any vector as f32.
 static bool loader_open(Loader *l, Cuda *c, Error *e) {
     const size_t most = (size_t)32 << 20;
     const Shape *s = &c->model->shape;
@@ -100,11 +101,13 @@ static bool loader_open(Loader *l, Cuda *c, Error *e) {
     *l = (Loader){.c = c, .bytes = largest_tensor(c->model)};
     if (l->bytes > most) l->bytes = most;
     if (l->bytes < least) l->bytes = least;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
+        l->staging[i].bytes = l->bytes;
         if (!cuda_ok(c, gpu_take_pinned(&l->staging[i].host, l->bytes), "no pinned memory", e) ||
             !cuda_ok(c, gpu_event_open(&l->staging[i].event), "no event", e) ||
             !cuda_ok(c, gpu_take(&l->device[i], l->bytes), "no memory to load through", e))
             return false;
+    }
     return true;
 }
 
@@ -117,8 +120,8 @@ static void loader_close(Loader *l) {
     }
 }
 
-// One thread copies from mapped files at 2 to 4 GB/s, a fraction of what the bus takes; so several do. The
-// system is told first, so that it reads a cold file ahead.
+// One thread copies from mapped files at 2 to 4 GB/s, a fraction of the bus's rate, so several threads copy.
+// read_ahead first asks the system to read a cold file.
 enum { COPY_THREADS = 4, COPY_ALONE = 4 << 20 };
 typedef struct Piece {
     unsigned char *to;
@@ -155,6 +158,7 @@ static void read_ahead(const Tensor *t) {
 
 static bool load_tensor(Loader *l, const Tensor *t, Pack *p, Error *e) {
     size_t row = (size_t)t->columns * dtype_size(t->dtype);
+    assert(row <= l->bytes);
     int at_once = (int)(l->bytes / row < (size_t)t->rows ? l->bytes / row : (size_t)t->rows);
     p->dtype = t->dtype;
     p->columns = t->columns;
@@ -171,7 +175,7 @@ static bool load_tensor(Loader *l, const Tensor *t, Pack *p, Error *e) {
     return cuda_ok(l->c, gpu_launched(), "cannot pack weights", e);
 }
 
-// Tensors one after another, or row by row in turns; the first `paired` of them in rotary pairs.
+// Loads tensors one after another, or row by row in turns; the first `paired` of them in rotary pairs.
 static bool load_matrix(Loader *l, const Matrix *m, const Tensor *const *t, int count, bool in_turns,
                         int paired, Error *e) {
     for (int i = 0, base = 0; i < count && m->data; i++) {
@@ -186,7 +190,7 @@ static bool load_matrix(Loader *l, const Matrix *m, const Tensor *const *t, int 
     return true;
 }
 
-// The same order for a vector, as f32. Absent ones leave zeros.
+// Loads vectors in the same order, as f32. Absent ones leave zeros.
 static bool load_vector(Loader *l, float *to, const Tensor *const *t, int count, bool in_turns, int paired,
                         Error *e) {
     if (!to) return true;

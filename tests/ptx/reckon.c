@@ -213,9 +213,9 @@ static bool alike(const Card *a, const Card *b) {
 
 static bool reckon_shape(const Asked *a, const char *name, Error *e) {
     Shape shape;
-    Steps s = {.counted = mem_alloc(MOST_STEPS, sizeof *s.counted)};
+    Steps s = {.counted = mem_new(MOST_STEPS, sizeof *s.counted)};
     const Card *counted = NULL;
-    bool ok = s.counted ? read_shape(name, &shape, e) : error_system(e, "out of memory for steps");
+    bool ok = read_shape(name, &shape, e);
     for (int i = 0; ok && i < CARDS_COUNT; i++) {
         const Card *card = &CARDS[i];
         if (a->card && strcmp(card->name, a->card) != 0) continue;

@@ -128,7 +128,7 @@ static bool make_model(Counting *c, const Shape *shape, Error *e) {
     s->layers = 1, s->tied_head = true, s->context = CONTEXT;
     int q = shape_q_width(s), kv = shape_kv_width(s), w = s->width, mlp = s->mlp_width;
     size_t most = (size_t)w * (size_t)(mlp > s->vocab ? mlp : s->vocab), square = (size_t)w * (size_t)q;
-    c->zeros = mem_alloc(most > square ? most : square, sizeof(uint16_t));
+    c->zeros = mem_try(most > square ? most : square, sizeof(uint16_t));
     if (!c->zeros) return error_system(e, "out of memory for a model of zeros");
     c->layer = (LayerWeights){.attention_norm = zeros(c, 1, w),
                               .q = zeros(c, q, w),
@@ -148,7 +148,7 @@ static bool make_model(Counting *c, const Shape *shape, Error *e) {
 
 Counting *counting_open(const Shape *shape, const Card *card, Error *e) {
     char capability[16];
-    Counting *c = mem_alloc(1, sizeof *c);
+    Counting *c = mem_new(1, sizeof *c);
     void *self = NULL;
     if (!c) {
         error_system(e, "out of memory for a count");

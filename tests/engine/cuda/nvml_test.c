@@ -4,7 +4,7 @@
 #include "tests/simt/settings.h"
 
 #include "engine/cuda/cuda.h"
-#include "engine/cuda/nvml.h"
+#include "engine/cuda/device.h"
 
 #include <math.h>
 #include <stdio.h>

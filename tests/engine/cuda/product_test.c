@@ -125,9 +125,8 @@ static void check(bool packed, Dtype dtype, size_t step, uint64_t bits) {
                  {64, 64}, {65, 128}, {121, 128}, {128, 128}, {130, 256}};
     GpuFacts small = {.shared_bytes = SMALL}, wide; // wide: a processor for each block of the lower tiles
     Random r = test_random(95);
-    World *w = mem_alloc(1, sizeof *w);
-    float *want = mem_alloc(ROWS * OUTPUTS, sizeof *want), *got = mem_alloc(ROWS * OUTPUTS, sizeof *got);
-    assert_true(w && want && got);
+    World *w = mem_new(1, sizeof *w);
+    float *want = mem_new(ROWS * OUTPUTS, sizeof *want), *got = mem_new(ROWS * OUTPUTS, sizeof *got);
     make_numbers(w, dtype, &r);
     world_open(w, packed, dtype);
     wide = w->card;

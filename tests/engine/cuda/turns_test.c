@@ -65,7 +65,7 @@ static Step check(const Tree *t, int first, int window, int heads, int rows) {
     Cache cache = {.window = window};
     StepRun run = {.tree = t, .cache = &cache, .first = first, .last = t->count};
     bool seen[TREE_MAX_NODES] = {false};
-    Step *step = mem_alloc(1, cuda_step_size(&c));
+    Step *step = mem_new(1, cuda_step_size(&c));
     size_t bytes = cuda_write_step(&c, &run, rows, step);
     assert_in_range(bytes, 1, cuda_step_size(&c));
     const Tile *tiles = (const Tile *)(const void *)(step + 1);

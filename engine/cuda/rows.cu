@@ -1,0 +1,189 @@
+// The small kernels, one row at a time: embedding and angles, norms, sums that are in memory already, and the
+// commit of an accepted path.
+//
+// They run between two products that stream weights, so their time is mostly the latency of loads: a thread
+// starts all of its loads at once, and those of the weights of a norm before the launch in front has ended.
+#include "engine/cuda/put.cuh"
+
+enum { EMBED_THREADS = 128, PUT_THREADS = 128, COMMIT_THREADS = 64 };
+enum { NORM_THREADS = 256, NORM_HELD = 32 };      // NORM_HELD: numbers of a thread;
+enum { NORM_AT_ONCE = NORM_THREADS * NORM_HELD }; // a wider row takes several turns
+enum { HEAD_THREADS = 128, HEAD_WARPS = HEAD_THREADS / WARP };
+enum { HEAD_HELD = HEAD_DIM_MAX / 2 / WARP }; // pairs of a lane
+
+// --- the start of a step: rows of the embedding, and the cosines and sines of each node's position. Angles
+// are computed in double, so that the last position is as exact as the first.
+
+__global__ void __launch_bounds__(EMBED_THREADS) embed(Embed e) {
+    let_next_begin();
+    if ((int)blockIdx.x >= e.step->count) return;
+    int node = e.step->first + (int)blockIdx.x;
+    const StepNode *n = &step_nodes(e.step)[node];
+    for (int i = (int)threadIdx.x; e.table.data && i < e.table.columns; i += EMBED_THREADS)
+        e.hidden[(size_t)node * (size_t)e.table.columns + (size_t)i] = matrix_at(e.table, n->token, i);
+    for (int i = (int)threadIdx.x; i < e.pairs; i += EMBED_THREADS) {
+        double angle = n->position * e.frequency[i];
+        size_t at = (size_t)node * (size_t)e.pairs + (size_t)i;
+        e.cosine[at] = (float)(cos(angle) * e.factor);
+        e.sine[at] = (float)(sin(angle) * e.factor);
+    }
+}
+
+void gpu_embed(const Embed *e, int most, void *stream) {
+    LAUNCH(embed, (unsigned)most, EMBED_THREADS, 0, stream, *e);
+}
+
+// --- RMSNorm of rows of the residual stream, in the form that the next product reads. A block has a row.
+
+struct NormShared {
+    float part[NORM_THREADS / WARP];
+};
+
+// Loads every NORM_THREADS'th number from `from` on; zeros after the row's end.
+__device__ __forceinline__ void fetch_numbers(float held[NORM_HELD], const float *row, int from, int width) {
+#pragma unroll
+    for (int i = 0; i < NORM_HELD; i++) {
+        int at = from + (int)threadIdx.x + i * NORM_THREADS;
+        held[i] = at < width ? row[at] : 0;
+    }
+}
+
+// Returns the sum of squares: a thread goes up the row, then lanes and warps are added in order. x keeps the
+// last numbers.
+__device__ __forceinline__ float sum_of_squares(NormShared *sm, float x[NORM_HELD], const float *row,
+                                                int width) {
+    float sum = 0;
+    for (int from = 0; from < width; from += NORM_AT_ONCE) {
+        fetch_numbers(x, row, from, width);
+#pragma unroll
+        for (int i = 0; i < NORM_HELD; i++) sum = fmaf(x[i], x[i], sum); // zeros add nothing
+    }
+    sum = warp_sum(sum);
+    if (warp_lane() == 0) sm->part[warp_number()] = sum;
+    __syncthreads();
+    float total = 0;
+    for (int i = 0; i < NORM_THREADS / WARP; i++) total += sm->part[i];
+    return total;
+}
+
+__global__ void __launch_bounds__(NORM_THREADS) norm_rows(Norm n) {
+    SHARED(NormShared, sm);
+    float x[NORM_HELD], weight[NORM_HELD];
+    if (n.weight) fetch_numbers(weight, n.weight, 0, n.width);
+    let_next_begin();
+    wait_for_launches();
+    int row = (int)blockIdx.x;
+    if (row >= n.rows->count) return;
+    const float *hidden = n.hidden + (size_t)row_node(n.rows, row) * (size_t)n.width;
+    float scale = 1;
+    if (n.weight) scale = 1 / sqrtf(sum_of_squares(sm, x, hidden, n.width) / (float)n.width + n.epsilon);
+    for (int from = 0; from < n.width; from += NORM_AT_ONCE) {
+        if (!n.weight || n.width > NORM_AT_ONCE) fetch_numbers(x, hidden, from, n.width);
+        if (n.weight && from) fetch_numbers(weight, n.weight, from, n.width);
+#pragma unroll
+        for (int i = 0; i < NORM_HELD; i++) {
+            int at = from + (int)threadIdx.x + i * NORM_THREADS;
+            if (at < n.width) put_activation(n.to, row, at, n.weight ? x[i] * scale * weight[i] : x[i]);
+        }
+    }
+}
+
+void gpu_norm(const Norm *n, int most, void *stream) {
+    LAUNCH_EARLY(norm_rows, (unsigned)most, NORM_THREADS, sizeof(NormShared), stream, n->weight, *n);
+}
+
+// --- RMSNorm of each head's q and k; then rotation and the write, as after any product of q, k and v. A warp
+// has a head of a row, including those of v, which are only written.
+
+// Loads every WARP'th pair of a head; zeros after its end.
+__device__ __forceinline__ void fetch_pairs(Pair held[HEAD_HELD], const float *head, int pairs) {
+#pragma unroll
+    for (int i = 0; i < HEAD_HELD; i++) {
+        int at = warp_lane() + i * WARP;
+        held[i] = at < pairs ? ((const Pair *)head)[at] : Pair{0, 0};
+    }
+}
+
+// For the sum, a lane goes up the head; then lanes are added in order.
+__device__ __forceinline__ void norm_head(Pair x[HEAD_HELD], const Pair weight[HEAD_HELD], int n,
+                                          float epsilon) {
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < HEAD_HELD; i++) sum = fmaf(x[i].y, x[i].y, fmaf(x[i].x, x[i].x, sum));
+    float scale = 1 / sqrtf(warp_sum(sum) / (float)n + epsilon);
+#pragma unroll
+    for (int i = 0; i < HEAD_HELD; i++) x[i] = {x[i].x * scale * weight[i].x, x[i].y * scale * weight[i].y};
+}
+
+__global__ void __launch_bounds__(HEAD_THREADS) norm_heads(NormHeads n) {
+    const Heads &h = n.put.heads;
+    int head = (int)blockIdx.x * HEAD_WARPS + warp_number(), row = (int)blockIdx.y, pairs = h.head_dim / 2;
+    int normed = h.heads + h.kv_heads, all = normed + h.kv_heads;
+    Pair x[HEAD_HELD], weight[HEAD_HELD];
+    fetch_pairs(weight, n.weight + (head < h.heads ? 0 : h.head_dim), head < normed ? pairs : 0);
+    let_next_begin();
+    wait_for_launches();
+    if (head >= all || row >= n.rows->count) return;
+    fetch_pairs(x, n.sums + ((size_t)row * (size_t)all + (size_t)head) * (size_t)h.head_dim, pairs);
+    if (head < normed) norm_head(x, weight, h.head_dim, n.epsilon);
+#pragma unroll
+    for (int i = 0; i < HEAD_HELD; i++) {
+        int at = warp_lane() + i * WARP;
+        if (at < pairs) put_pair(n.put, place_in_head(n.put, head, at), n.rows, row, x[i]);
+    }
+}
+
+void gpu_norm_heads(const NormHeads *n, int most, void *stream) {
+    int heads = n->put.heads.heads + 2 * n->put.heads.kv_heads;
+    dim3 grid((unsigned)(heads + HEAD_WARPS - 1) / HEAD_WARPS, (unsigned)most);
+    LAUNCH_EARLY(norm_heads, grid, HEAD_THREADS, 0, stream, n->weight, *n);
+}
+
+// --- sums that are in memory: another library's, or a product's parts if the blocks of a launch cannot read
+// one another's (put.cuh). A thread has two neighbours of a row.
+
+__global__ void __launch_bounds__(PUT_THREADS) put_rows(PutRows p) {
+    let_next_begin();
+    wait_for_launches();
+    int row = p.first + (int)blockIdx.y, m = ((int)blockIdx.x * PUT_THREADS + (int)threadIdx.x) * 2;
+    int count = p.rows->count, first_node = p.rows->first;
+    if (row >= count || m >= p.outputs) return;
+    const float *sums = p.sums + (size_t)blockIdx.y * (size_t)p.stride + (size_t)m;
+    Place at = place_of(p.put, p.outputs, m);
+    Ahead<1> ahead = {row, 0, 1, {0}, {{0, 0}}};
+    look_ahead(ahead, p.put, at, p.rows, first_node);
+    Pair part[PARTS_MAX];
+#pragma unroll
+    for (int i = 0; i < PARTS_MAX; i++, sums += p.part)
+        if (i < p.parts) part[i] = {sums[0], at.both ? sums[1] : 0};
+#pragma unroll
+    for (int i = 1; i < PARTS_MAX; i++)
+        if (i < p.parts) part[0] = add(part[0], part[i]);
+    put_pairs(ahead, p.put, at, part);
+}
+
+void gpu_put_rows(const PutRows *p, int most, void *stream) {
+    int pairs = (p->outputs + 1) / 2;
+    dim3 grid((unsigned)(pairs + PUT_THREADS - 1) / PUT_THREADS, (unsigned)most);
+    LAUNCH_EARLY(put_rows, grid, PUT_THREADS, 0, stream, NULL, *p);
+}
+
+// --- keys and values of an accepted path, from the step area to their slots, all layers in one launch
+
+// A block copies one head of one node in one layer, 16 bytes at a time; a head's pitch is a multiple of that.
+__global__ void __launch_bounds__(COMMIT_THREADS) commit(Commit c) {
+    if ((int)blockIdx.x >= c.list->count) return;
+    size_t node = (size_t)c.list->pair[2 * blockIdx.x], slot = (size_t)c.list->pair[2 * blockIdx.x + 1];
+    size_t size = c.heads.dtype == DTYPE_F32 ? 4 : 2, pieces = (size_t)c.heads.pitch * size / sizeof(uint4);
+    size_t head = (size_t)blockIdx.z * (size_t)c.heads.kv_heads + blockIdx.y;
+    size_t from = (head * (size_t)c.area + node) * pieces, to = (head * (size_t)c.slots + slot) * pieces;
+    for (size_t i = threadIdx.x; i < pieces; i += COMMIT_THREADS) {
+        ((uint4 *)c.cache_k)[to + i] = ((const uint4 *)c.step_k)[from + i];
+        ((uint4 *)c.cache_v)[to + i] = ((const uint4 *)c.step_v)[from + i];
+    }
+}
+
+void gpu_commit(const Commit *c, int count, void *stream) {
+    LAUNCH(commit, dim3((unsigned)count, (unsigned)c->heads.kv_heads, (unsigned)c->layers), COMMIT_THREADS, 0,
+           stream, *c);
+}
