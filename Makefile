@@ -65,7 +65,7 @@ $(BUILD)/commit $(BUILD)/settings $(BUILD)/parts build/cuda/toolkit: always
 	@echo '$(CONTENT)' | cmp -s - $@ || echo '$(CONTENT)' >$@
 
 # What the assembler reads into it (.incbin), which no compiler's -MMD tells.
-$(BUILD)/datasets/embedded.o: datasets/sources.tsv $(wildcard datasets/small/*.jsonl)
+$(BUILD)/datasets/known.o: datasets/sources.tsv $(wildcard datasets/small/*.jsonl)
 $(BUILD)/results/open.o: results/schema.sql results/schema_2.sql results/schema_3.sql results/schema_4.sql results/schema_5.sql results/views.sql
 $(BUILD)/plots/figures.o $(BUILD)/plots/page.o $(BUILD)/plots/plot.o $(BUILD)/plots/report.o: $(wildcard plots/figures/* plots/report/*)
 $(addprefix $(BUILD)/,results/merge.o harness/stored/stored.o harness/table/points.o): $(BUILD)/%.o: %.sql

@@ -54,7 +54,7 @@ static const GridColumn COLUMNS[] = {
 
 static bool put_known(Grid *g, const KnownFile *f, const char *folder, Error *e) {
     const char *state = "";
-    char *path = folder && !f->content ? known_path(f, folder, NULL) : NULL;
+    char *path = folder && !f->content ? known_path(f, folder) : NULL;
     bool ok = state_of(f, path, &state, e);
     text_add(&g->cell, f->name.at, f->name.n), grid_next(g);
     text_add(&g->cell, f->split.at, f->split.n), grid_next(g);

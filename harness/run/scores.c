@@ -15,12 +15,11 @@ bool scores_add(Ledger *l, const LedgerEntry *entry, int turn, const char *text,
     const DatasetPrompt *p = &l->inputs->datasets[entry->dataset].prompts[entry->prompt];
     const char *references[MOST_REFERENCES];
     int count = references_of(p, turn, references);
-    Rouge r;
     if (count == 0) return true;
+    Rouge r = rouge_best(references, count, text);
     int64_t prompt = l->prompts[entry->dataset][(size_t)entry->prompt * CONVERSATION_TURNS + (size_t)turn];
     int64_t point = l->points[entry->point];
-    return rouge_best(references, count, text, &r, e) &&
-           store_score(l->store, point, entry->pass, prompt, "rouge1", r.one.f, e) &&
+    return store_score(l->store, point, entry->pass, prompt, "rouge1", r.one.f, e) &&
            store_score(l->store, point, entry->pass, prompt, "rouge2", r.two.f, e) &&
            store_score(l->store, point, entry->pass, prompt, "rougeL", r.longest.f, e);
 }
