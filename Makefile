@@ -68,8 +68,9 @@ $(BUILD)/commit $(BUILD)/settings $(BUILD)/parts build/cuda/toolkit: always
 $(BUILD)/datasets/known.o: datasets/sources.tsv $(wildcard datasets/small/*.jsonl)
 $(BUILD)/results/open.o: results/schema.sql results/schema_2.sql results/schema_3.sql results/schema_4.sql results/schema_5.sql results/views.sql
 $(BUILD)/plots/figures.o $(BUILD)/plots/page.o $(BUILD)/plots/plot.o $(BUILD)/plots/report.o: $(wildcard plots/figures/* plots/report/*)
-$(addprefix $(BUILD)/,results/merge.o harness/stored/stored.o harness/table/points.o): $(BUILD)/%.o: %.sql
-$(BUILD)/results/published_items.o: $(wildcard results/published/*.tsv)
+$(BUILD)/results/transfer.o: results/merge.sql
+$(addprefix $(BUILD)/,harness/stored/stored.o harness/table/points.o): $(BUILD)/%.o: %.sql
+$(BUILD)/results/published.o: $(wildcard results/published/*.tsv)
 $(BUILD)/harness/table/catalogue.o: configs/catalogue.tsv configs/claims.tsv
 $(BUILD)/harness/predict/prices.o: configs/prices.tsv
 

@@ -1,6 +1,6 @@
 #include "harness/machine/libraries.h"
 
-#include "results/library.h"
+#include "results/store.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <gsl/gsl_version.h>
