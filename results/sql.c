@@ -4,8 +4,6 @@
 // whole (Store.failed): the outermost sql_leave then rolls it back.
 #include "results/sql.h"
 
-#include "engine/base/memory.h"
-
 #include <assert.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -35,13 +33,13 @@ static const Meaning MEANINGS[] = {
      "it is damaged; 'sqlite3 FILE .recover' saves what can be read, then restore a copy"},
     {SQLITE_CANTOPEN, ERROR_INPUT,
      "it cannot be opened: is there such a directory, and may it be read and written?"},
+    {SQLITE_NOMEM, ERROR_SYSTEM, "out of memory"},
     {SQLITE_INTERRUPT, ERROR_SYSTEM, "interrupted"},
 };
 enum { MEANING_COUNT = sizeof MEANINGS / sizeof *MEANINGS };
 
 bool sql_error(const Store *s, int code, Error *e) {
     int primary = code & 0xff;
-    if (primary == SQLITE_NOMEM) mem_exhausted(SIZE_MAX);
     bool locked = primary == SQLITE_BUSY || primary == SQLITE_LOCKED;
     char wait[400];
     snprintf(wait, sizeof wait, "waiting for store '%s', which another process keeps locked", s->path);

@@ -8,7 +8,7 @@
 #include "harness/program/line.h"
 #include "harness/models/models.h"
 #include "harness/prompts/prompt_file.h"
-#include "simulate/uniformity.h"
+#include "simulate/statistics.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #pragma once
 #include "harness/stored/tally.h"
 #include "results/store.h"
-#include "simulate/recorded.h"
+#include "simulate/hardware.h"
 
 typedef struct Pricing {
     Hardware machine;

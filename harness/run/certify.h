@@ -3,7 +3,7 @@
 //
 // A sampled token becomes a number: the probability that stands before it in the model's distribution, in the
 // order of likelihood, and a random share of its own. Whatever the model and the text, these numbers are
-// uniform and independent if, and only if, tokens are drawn as the model says (simulate/uniformity.h).
+// uniform and independent if, and only if, tokens are drawn as the model says (simulate/statistics.h).
 #pragma once
 #include "engine/decode/decode.h"
 #include "engine/text/tokenizer.h"

@@ -1,7 +1,7 @@
 // A point's samples and its baseline's, summed up as speedups, S and rates with intervals (by drawing prompts
 // again, and within each prompt its passes). A pure function.
 #pragma once
-#include "simulate/bootstrap.h"
+#include "simulate/statistics.h"
 
 // One prompt in one pass, all its turns, decoded by the point and by its baseline.
 typedef struct TallyPair {

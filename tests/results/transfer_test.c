@@ -284,10 +284,10 @@ static void runs_come_back(void **state) {
     Text first = c.out;
     text_release(&c.err);
     for (int i = 0; i < 2; i++) {
-        CHILD_OUTPACE(&c, *state, 0, "store", "store", "export", "--format", "jsonl", "--what", "steps", "-o",
+        CHILD_OUTPACE(&c, *state, 0, "store", "export", "--format", "jsonl", "--what", "steps", "-o",
                       "s.jsonl", "--db", STORES[i]);
         child_release(&c);
-        CHILD_OUTPACE(&c, *state, 0, "store", "store", "import", "steps", "s.jsonl", "--db", STORES[i + 1]);
+        CHILD_OUTPACE(&c, *state, 0, "store", "import", "steps", "s.jsonl", "--db", STORES[i + 1]);
         child_release(&c);
         expect_alike(folder_path(*state, "a.db"), folder_path(*state, STORES[i + 1]));
         CHILD_OUTPACE(&c, *state, 0, "show", "last", "--db", STORES[i + 1]);
@@ -319,7 +319,7 @@ static void lines_that_are_no_good(void **state) {
         {"{" GOOD ", \"steps\": [{" STEP ", \"matches\": \"0g\"}]}", "'matches'"},
         {"{" GOOD ", \"steps\": [{" STEP ", \"sources\": [{\"rows\": 1}]}]}", "'name'"},
         {"{" GOOD ", \"steps\": [{" STEP ", \"sources\": [{\"name\": \"s\"}, {\"name\": \"s\"}]}]}",
-         "stands twice"},
+         "in a step twice"},
         {"{" GOOD ", \"steps\": [{" STEP ", \"passes\": [{\"model\": \"z\"}]}]}", "'model'"},
         {"{" GOOD ", \"tokens\": 2, \"steps\": [{" STEP "}]}", "'tokens' is 2"},
         {"{" GOOD ", \"params\": {\"k\": [1]}, \"steps\": [{" STEP "}]}", "parameter 'k'"},
