@@ -65,11 +65,12 @@ $(BUILD)/commit $(BUILD)/settings $(BUILD)/parts build/cuda/toolkit: always
 	@echo '$(CONTENT)' | cmp -s - $@ || echo '$(CONTENT)' >$@
 
 # What the assembler reads into it (.incbin), which no compiler's -MMD tells.
-$(BUILD)/datasets/embedded.o: datasets/sources.tsv $(wildcard datasets/small/*.jsonl)
+$(BUILD)/datasets/known.o: datasets/sources.tsv $(wildcard datasets/small/*.jsonl)
 $(BUILD)/results/open.o: results/schema.sql results/schema_2.sql results/schema_3.sql results/schema_4.sql results/schema_5.sql results/views.sql
 $(BUILD)/plots/figures.o $(BUILD)/plots/page.o $(BUILD)/plots/plot.o $(BUILD)/plots/report.o: $(wildcard plots/figures/* plots/report/*)
-$(addprefix $(BUILD)/,results/merge.o harness/analysis/stored.o harness/papers/match.o): $(BUILD)/%.o: %.sql
-$(BUILD)/results/published_items.o: $(wildcard results/published/*.tsv)
+$(BUILD)/results/transfer.o: results/merge.sql
+$(addprefix $(BUILD)/,harness/analysis/stored.o harness/papers/match.o): $(BUILD)/%.o: %.sql
+$(BUILD)/results/published.o: $(wildcard results/published/*.tsv)
 $(BUILD)/harness/papers/catalogue.o: configs/catalogue.tsv configs/claims.tsv
 $(BUILD)/harness/analysis/prices.o: configs/prices.tsv
 

@@ -1,15 +1,12 @@
-// Opening: a request says where the bytes are; bytes become rows, rows prompts; prompts are checked, cut,
-// ordered.
+// Opening a dataset: find the bytes that the request names, turn them into rows and rows into prompts, then
+// check, cut and order the prompts. After a failure the dataset is empty.
 #include "datasets/datasets.h"
 
-#include "datasets/foreign.h"
 #include "datasets/format.h"
-#include "datasets/gzip.h"
 #include "datasets/known.h"
-#include "datasets/prompts.h"
-#include "datasets/rows.h"
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
+#include "engine/base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +16,11 @@ static const size_t MOST_BYTES = (size_t)1 << 30, MOST_UNPACKED = (size_t)256 <<
 typedef struct Loading {
     Dataset *d;
     const DatasetRequest *request;
-    const Format *format; // NULL: told by the first row
+    const Format *format; // NULL: the first row decides
     const Frame *frame;
 } Loading;
 
-// What stands after the colon of "NAME:FRAME"; NULL: nothing does.
+// The frame in "NAME:FRAME"; NULL if there is none.
 static const char *frame_of(const char *name) {
     const char *colon = name ? strchr(name, ':') : NULL;
     return colon ? colon + 1 : NULL;
@@ -42,7 +39,7 @@ static bool find_split(const Format *f, const char *name, const FormatSplit **ou
                        f->splits->name);
 }
 
-// Whether the row, which was added, is of the split that is asked for.
+// *out: whether the row, which is already added, belongs to the requested split.
 static bool wanted(const Loading *l, const Row *row, bool *out, Error *e) {
     const FormatSplit *split;
     const char *name = l->request->split;
@@ -53,14 +50,14 @@ static bool wanted(const Loading *l, const Row *row, bool *out, Error *e) {
         *out = in_split(split, l->d->prompts[l->d->count - 1].id);
         return true;
     }
-    const json_t *said = row_find(row->json, "split", 5);
-    if (!json_is_string(said))
-        return row_error(row, "split", "is missing: without it, no split of this file can be asked for", e);
-    *out = strcmp(json_string_value(said), name) == 0;
+    const json_t *split_name = row_find(row->json, "split", 5);
+    if (!json_is_string(split_name))
+        return row_error(row, "split", "is missing: without it, this file has no splits to ask for", e);
+    *out = strcmp(json_string_value(split_name), name) == 0;
     return true;
 }
 
-static bool tell_format(Loading *l, const Row *row, Error *e) {
+static bool choose_format(Loading *l, const Row *row, Error *e) {
     const char *frame = frame_of(l->request->name);
     if (!l->format && !foreign_check_row(row, e)) return false;
     if (!l->format) l->format = format_of_row(row->json);
@@ -71,17 +68,12 @@ static bool tell_format(Loading *l, const Row *row, Error *e) {
 static bool take_row(void *state, Row *row, Error *e) {
     Loading *l = state;
     bool keep;
-    if (l->d->count == 0 && !tell_format(l, row, e)) return false;
+    if (l->d->count == 0 && !choose_format(l, row, e)) return false;
     row->format = l->format->name;
     row->keys = *l->format->keys ? l->format->keys : "prompt, or turns";
     if (!prompts_add(l->d, l->format, l->frame, row, e) || !wanted(l, row, &keep, e)) return false;
     if (!keep) prompts_cut(l->d, l->d->count - 1);
     return true;
-}
-
-static bool ends_in(const char *s, const char *end) {
-    size_t n = strlen(s), k = strlen(end);
-    return n >= k && strcmp(s + n - k, end) == 0;
 }
 
 static bool finish(Dataset *d, const DatasetRequest *q, bool by_set, Error *e) {
@@ -95,7 +87,7 @@ static bool finish(Dataset *d, const DatasetRequest *q, bool by_set, Error *e) {
 static bool load(Dataset *d, const char *bytes, size_t n, const char *place, const DatasetRequest *q,
                  Error *e) {
     Loading l = {.d = d, .request = q};
-    const char *format = q->format ? q->format : ends_in(place, ".txt") ? "text" : NULL;
+    const char *format = q->format ? q->format : text_ends(place, ".txt") ? "text" : NULL;
     if (format && !(l.format = format_find(format, &l.frame, e))) return false;
     RowsKind kind = l.format && l.format->is_text ? ROWS_TEXT : ROWS_JSON;
     if (kind == ROWS_JSON && !foreign_check_file(bytes, n, place, e)) return false;
@@ -109,17 +101,13 @@ static bool load(Dataset *d, const char *bytes, size_t n, const char *place, con
     return finish(d, q, false, e);
 }
 
-static bool name_it(Dataset *d, const DatasetRequest *q, Error *e) {
-    *d = (Dataset){.name = mem_text(q->name, strlen(q->name))};
-    return d->name || error_system(e, "out of memory");
-}
-
 bool dataset_parse(Dataset *d, const char *bytes, size_t n, const char *place, const DatasetRequest *request,
                    Error *e) {
     char *unpacked = NULL;
     size_t size = n;
-    bool ok = name_it(d, request, e);
-    if (ok && gzip_is(bytes, n)) ok = gzip_expand(bytes, n, place, MOST_UNPACKED, &unpacked, &size, e);
+    bool ok = true;
+    *d = (Dataset){.name = mem_text(request->name, strlen(request->name))};
+    if (gzip_is(bytes, n)) ok = gzip_expand(bytes, n, place, MOST_UNPACKED, &unpacked, &size, e);
     ok = ok && load(d, unpacked ? unpacked : bytes, size, place, request, e);
     mem_free(unpacked);
     if (!ok) dataset_release(d);
@@ -156,7 +144,7 @@ static bool open_known(Dataset *d, const DatasetRequest *q, Error *e) {
     DatasetRequest found = *q;
     if (!known_is(file.split, "-", 1)) found.split = NULL; // the file is the split
     if (file.content) return dataset_parse(d, file.content, file.content_size, q->name, &found, e);
-    if (found.folder && !*found.folder) found.folder = NULL; // a variable that is set to nothing
+    if (found.folder && !*found.folder) found.folder = NULL; // the variable is set, but empty
     char *path = found.folder ? known_path(&file, found.folder) : NULL;
     if (!path) return not_found(&file, &found, e);
     char *format = mem_text(file.format.at, file.format.n);
@@ -170,13 +158,15 @@ static bool open_known(Dataset *d, const DatasetRequest *q, Error *e) {
 }
 
 static bool open_parts(Dataset *d, const DatasetRequest *q, Error *e) {
-    bool ok = name_it(d, q, e);
+    bool ok = true;
+    *d = (Dataset){.name = mem_text(q->name, strlen(q->name))};
     for (int i = 0; ok && i < q->part_count; i++) {
         Dataset part = {0};
         DatasetRequest of = *q;
         of.name = q->parts[i];
         if (of.order != ORDER_SHUFFLED) of.order = ORDER_WRITTEN;
-        ok = (open_known(&part, &of, e) || error_within(e, "'%s'", q->name)) && prompts_move(d, &part, e);
+        ok = open_known(&part, &of, e) || error_within(e, "'%s'", q->name);
+        prompts_move(d, &part);
         d->changed = d->changed || part.changed;
         dataset_release(&part);
     }

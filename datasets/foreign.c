@@ -1,4 +1,6 @@
-#include "datasets/foreign.h"
+// Files and rows of other kinds, recognized by first bytes, name or keys. Nothing here converts: the message
+// has the command that does.
+#include "datasets/format.h"
 
 #include <string.h>
 #include <strings.h>
@@ -12,7 +14,7 @@
     " for row in csv.DictReader(sys.stdin" how ")]\" <FILE >FILE.jsonl"
 
 typedef struct ForeignFile {
-    const char *name, *mark, *convert; // mark: its first bytes, or what separates its columns
+    const char *name, *mark, *convert; // mark: the first bytes, or the separator of columns
 } ForeignFile;
 
 static const ForeignFile FILES[] = {
@@ -25,7 +27,7 @@ static const ForeignFile SEPARATED[] = {
     {"TSV", "\t", CSV(", delimiter='\\t'")},
 };
 
-// keys: those that a row has. convert: of a row, for jq.
+// keys: the keys of such a row. convert: a jq program for one row.
 typedef struct ForeignRow {
     const char *name, *keys[2], *convert;
 } ForeignRow;
@@ -46,12 +48,12 @@ static bool refuse(const ForeignFile *f, const char *file, Error *e) {
                        f->convert);
 }
 
-static bool ends_in(const char *file, const char *end) {
+static bool ends_in(const char *file, const char *end) { // in either case
     size_t n = strlen(file), k = strlen(end);
     return n >= k && strcasecmp(file + n - k, end) == 0;
 }
 
-// The names of columns, one of them what prompts are usually called.
+// Whether the line names columns, one of them a usual name of the prompts.
 static bool is_head(const char *line, size_t n, char separator) {
     static const char *const NAMES[] = {"prompt", "instruction", "question", "text", "input", "query"};
     for (size_t from = 0, length; from < n; from += length + 1) {

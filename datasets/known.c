@@ -1,18 +1,47 @@
+// The table of sources (datasets/sources.tsv) and the small sets, all embedded in the program. The table is
+// parsed anew at each look-up: it has a few dozen lines.
 #include "datasets/known.h"
 
-#include "datasets/embedded.h"
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "engine/base/error.h"
-#include "engine/base/text.h"
+#include "engine/base/shipped.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_KNOWN = 64, NAME = 64 };
-static const char SOURCES[] = "datasets/sources.tsv";
+#define OWN(symbol, path) EMBED(embedded_##symbol, path)
 
-// The next field of a line that ends at a tab or the line's end.
+#define FILES(X)                                                           \
+    X(sources, "datasets/sources.tsv")                                     \
+    X(chat, "datasets/small/chat.jsonl")                                   \
+    X(code, "datasets/small/code.jsonl")                                   \
+    X(mathematics, "datasets/small/mathematics.jsonl")                     \
+    X(summarisation, "datasets/small/summarisation.jsonl")                 \
+    X(reference_code, "datasets/small/reference-code.jsonl")               \
+    X(reference_mathematics, "datasets/small/reference-mathematics.jsonl") \
+    X(reference_stories, "datasets/small/reference-stories.jsonl")         \
+    X(translation, "datasets/small/translation.jsonl")
+
+#define ROW(symbol, path) {path, embedded_##symbol, embedded_##symbol##_end},
+
+FILES(OWN)
+
+typedef struct Embedded {
+    const char *path;       // in the repository
+    const char *data, *end; // a NUL is at `end`
+} Embedded;
+
+enum { MOST_KNOWN = 64, NAME = 64 };
+
+// NULL if the file isn't embedded.
+static const Embedded *find_embedded(const char *path, size_t n) {
+    static const Embedded files[] = {FILES(ROW)};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (strlen(files[i].path) == n && memcmp(files[i].path, path, n) == 0) return &files[i];
+    return NULL;
+}
+
+// The next field of a line: it ends at a tab or with the line.
 static KnownText next_field(const char **at, const char *end) {
     KnownText t = {*at, 0};
     while (t.at + t.n < end && t.at[t.n] != '\t' && t.at[t.n] != '\n') t.n++;
@@ -24,20 +53,19 @@ static void read_line(const char *at, const char *end, KnownFile *out) {
     KnownText *const fields[] = {&out->name,  &out->split,  &out->format,  &out->file, &out->rows,
                                  &out->bytes, &out->sha256, &out->licence, &out->url,  &out->about};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) *fields[i] = next_field(&at, end);
-    const Embedded *own = embedded_find(out->file.at, out->file.n);
+    const Embedded *own = find_embedded(out->file.at, out->file.n);
     out->content = own ? own->data : NULL;
     out->content_size = own ? (size_t)(own->end - own->data) : 0;
 }
 
 bool known_at(size_t i, KnownFile *out) {
-    const Embedded *table = embedded_find(SOURCES, strlen(SOURCES));
-    const char *at = table->data;
-    for (i++; i > 0 && at < table->end; i--) { // the first line names the columns
-        const char *line = memchr(at, '\n', (size_t)(table->end - at));
-        at = line ? line + 1 : table->end;
+    const char *at = embedded_sources, *end = embedded_sources_end;
+    for (i++; i > 0 && at < end; i--) { // the first line names the columns
+        const char *line = memchr(at, '\n', (size_t)(end - at));
+        at = line ? line + 1 : end;
     }
-    if (at == table->end) return false;
-    read_line(at, table->end, out);
+    if (at == end) return false;
+    read_line(at, end, out);
     return true;
 }
 
@@ -86,18 +114,18 @@ static char *path_in(const KnownFile *file, const char *folder, size_t cut) {
     return NULL;
 }
 
+static bool is_packed(const KnownFile *file) {
+    return file->file.n > 3 && memcmp(file->file.at + file->file.n - 3, ".gz", 3) == 0;
+}
+
 char *known_path(const KnownFile *file, const char *folder) {
-    static const char GZ[] = ".gz";
-    size_t n = file->file.n, gz = sizeof GZ - 1;
     char *path = path_in(file, folder, 0);
-    if (path || n < gz || memcmp(file->file.at + n - gz, GZ, gz) != 0) return path;
-    return path_in(file, folder, gz);
+    return path || !is_packed(file) ? path : path_in(file, folder, strlen(".gz"));
 }
 
 bool known_changed(const KnownFile *file, const char *path, bool *changed, Error *e) {
     char sha256[SHA256_TEXT];
-    bool packed = file->file.n > 3 && memcmp(file->file.at + file->file.n - 3, ".gz", 3) == 0;
-    bool unpacked = packed && !text_ends(path, ".gz");
+    bool unpacked = is_packed(file) && !text_ends(path, ".gz");
     *changed = false;
     if (file->sha256.n + 1 != SHA256_TEXT || unpacked) return true;
     if (!sha256_file(path, sha256, e)) return false;

@@ -1,38 +1,40 @@
-// Datasets that are known by name: the small sets of our own (datasets/small), which are in the program, and
-// those that others publish (datasets/sources.tsv), which datasets/fetch downloads.
+// Datasets that have a name: our small sets (datasets/small), which are part of the program, and published
+// ones (datasets/sources.tsv), which datasets/fetch downloads.
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
 #include <stddef.h>
 
-// One file of a dataset. Texts live as long as the program, but are no C strings: sizes stand beside them.
+// A piece of the table, without a NUL at its end. It lives as long as the program.
 typedef struct KnownText {
     const char *at;
     size_t n;
 } KnownText;
 
+// One file of a dataset.
 typedef struct KnownFile {
     KnownText name, split; // the first split of a name is its default; "-": all in one
-    KnownText format;      // of format.h
-    KnownText file;        // where it lies in the folder; of our own "datasets/small/NAME.jsonl"
+    KnownText format;      // as format_find takes it
+    KnownText file;        // path in the folder; of our sets "datasets/small/NAME.jsonl"
     KnownText rows, bytes, sha256, licence, url, about;
-    const char *content; // of our own; NULL: to be found
+    const char *content; // embedded; NULL: the file has to be found
     size_t content_size;
 } KnownFile;
 
 // The i-th, in the order of the table; false after the last.
 bool known_at(size_t i, KnownFile *out);
 
-// By name and split. split NULL: the first; where the dataset is one file, its format may know splits.
+// Finds a file by name and split. split NULL: the first one. A split of a dataset that is one file ("-") is
+// accepted here: its format may know it.
 bool known_find(const char *name, const char *split, KnownFile *out, Error *e);
 
-// Its path in `folder`, as it is published or unpacked, for mem_free; NULL if it isn't there.
+// The file's path in `folder`, as published or unpacked, for mem_free; NULL if it isn't there.
 char *known_path(const KnownFile *file, const char *folder);
 
-// *changed: the file at `path` has other bytes than the published one. Of an unpacked file that cannot be
-// told, nor where no hash is known. False with e filled where it cannot be read.
+// *changed: the file at `path` differs from the published one. Always false for an unpacked file and where
+// the hash is unknown. False with e filled if the file can't be read.
 bool known_changed(const KnownFile *file, const char *path, bool *changed, Error *e);
 
-// The name without the frame: "gsm8k:qa" is gsm8k.
+// Whether `text` equals the n bytes at s up to a colon: "gsm8k:qa" is gsm8k.
 bool known_is(KnownText text, const char *s, size_t n);

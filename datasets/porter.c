@@ -1,7 +1,7 @@
 // A word is a sequence of consonants and vowels, [C](VC)^m[V]; m is its measure. Each step takes the first
 // rule whose ending the word has, and no other, whether or not the rule's condition on what stands before the
 // ending holds.
-#include "datasets/porter.h"
+#include "datasets/rouge.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,14 +1,19 @@
-#include "datasets/prompts.h"
+// The list of prompts of a dataset: made from rows, checked, cut, ordered, hashed. A shuffle is Fisher-Yates
+// with a counter-based generator, so the order is the same on every machine. Groups (tasks or sets) take
+// turns, each in its own order:
+//
+//     BY_TASK, consecutive 2, groups a and b:   a0 a1 b0 b1 a2 a3 b2 b3 a4 b4 b5 ...
+#include "datasets/format.h"
 
 #include "engine/base/memory.h"
-#include "engine/base/text.h"
+#include "engine/base/random.h"
+
+#include <assert.h>
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PROMPTS = 1 << 24, MOST_TURNS = 1 << 10 };
-
-static bool no_memory(const char *file, Error *e) { return error_system(e, "out of memory for '%s'", file); }
+enum { MOST_PROMPTS = 1 << 24, MOST_TURNS = 1 << 10, MOST_GROUPS = 4096 };
 
 static void prompt_release(DatasetPrompt *p) {
     for (int i = 0; i < p->turn_count; i++) mem_free(p->turns[i]);
@@ -21,18 +26,17 @@ static void prompt_release(DatasetPrompt *p) {
     *p = (DatasetPrompt){0};
 }
 
-// A copy of a text that was built; empties it.
-static char *copy(Text *text) {
-    char *c = text->failed ? NULL : mem_text(text_get(text), text->length);
+// Returns a copy of the text and empties it.
+static char *take(Text *text) {
+    char *c = mem_text(text_get(text), text->length);
     text_clear(text);
     return c;
 }
 
 static bool put_turn(DatasetPrompt *p, Text *text, Error *e, const Row *row, const char *field) {
-    if (text->length == 0 && !text->failed)
-        return row_error(row, field, "is empty: a turn must say something", e);
-    p->turns[p->turn_count] = copy(text);
-    return p->turns[p->turn_count++] || no_memory(row->file, e);
+    if (text->length == 0) return row_error(row, field, "is empty: a turn must say something", e);
+    p->turns[p->turn_count++] = take(text);
+    return true;
 }
 
 static bool put_turns(DatasetPrompt *p, const json_t *list, const char *key, const Row *row, Text *text,
@@ -40,7 +44,7 @@ static bool put_turns(DatasetPrompt *p, const json_t *list, const char *key, con
     size_t n = json_array_size(list);
     if (!json_is_array(list) || n == 0 || n > MOST_TURNS)
         return row_error(row, key, "must be a list of turns, a string each", e);
-    if (!(p->turns = mem_alloc(n, sizeof *p->turns))) return no_memory(row->file, e);
+    p->turns = mem_new(n, sizeof *p->turns);
     for (size_t i = 0; i < n; i++) {
         const json_t *turn = json_array_get(list, i);
         if (!json_is_string(turn)) return row_error(row, key, "must be a list of turns, a string each", e);
@@ -54,24 +58,20 @@ static bool add_turns(DatasetPrompt *p, const Format *f, const Frame *frame, con
     const json_t *list = f->turns_key ? row_find(row->json, f->turns_key, strlen(f->turns_key)) : NULL;
     if (list) return put_turns(p, list, f->turns_key, row, text, e);
     if (!f->prompt) return row_missing(row, f->turns_key, e);
-    if (!(p->turns = mem_alloc(1, sizeof *p->turns))) return no_memory(row->file, e);
+    p->turns = mem_new(1, sizeof *p->turns);
     return pattern_expand(frame ? frame->pattern : f->prompt, row, text, e) &&
            put_turn(p, text, e, row, "prompt");
 }
 
-// An empty one is none: MT-Bench has them where only the other turn has an answer.
-static bool put_reference(DatasetPrompt *p, int turn, Text *text, size_t *capacity, const Row *row,
-                          Error *e) {
-    void *list = p->references;
-    if (text->length == 0 && !text->failed) return true;
-    if (!mem_grow(&list, capacity, (size_t)p->reference_count + 1, sizeof *p->references))
-        return no_memory(row->file, e);
-    p->references = list;
-    p->references[p->reference_count] = (Reference){turn, copy(text)};
-    return p->references[p->reference_count++].text || no_memory(row->file, e);
+// Empty references are skipped: MT-Bench has them where only the other turn has an answer.
+static void put_reference(DatasetPrompt *p, int turn, Text *text, size_t *capacity) {
+    if (text->length == 0) return;
+    mem_grow(&p->references, capacity, (size_t)p->reference_count + 1, sizeof *p->references);
+    p->references[p->reference_count++] = (Reference){turn, take(text)};
 }
 
-// Each item is of its turn, and what is left over of the last one: a single turn may have several answers.
+// Item i belongs to turn i, items beyond the last turn to the last turn: a single turn may have several
+// answers.
 static bool put_references(DatasetPrompt *p, const json_t *value, const char *key, const Row *row, Text *text,
                            Error *e) {
     size_t capacity = 0, n = json_is_array(value) ? json_array_size(value) : 1;
@@ -83,8 +83,8 @@ static bool put_references(DatasetPrompt *p, const json_t *value, const char *ke
             const json_t *answer = json_is_array(item) ? json_array_get(item, k) : item;
             if (!json_is_string(answer))
                 return row_error(row, key, "must be a string, or a list of strings", e);
-            if (!row_text(row, key, answer, text, e) || !put_reference(p, turn, text, &capacity, row, e))
-                return false;
+            if (!row_text(row, key, answer, text, e)) return false;
+            put_reference(p, turn, text, &capacity);
         }
     }
     return true;
@@ -95,40 +95,37 @@ static bool add_references(DatasetPrompt *p, const Format *f, const Row *row, Te
     const json_t *list =
         f->references_key ? row_find(row->json, f->references_key, strlen(f->references_key)) : NULL;
     if (list) return put_references(p, list, f->references_key, row, text, e);
-    return !f->reference ||
-           (pattern_expand(f->reference, row, text, e) && put_reference(p, 0, text, &capacity, row, e));
+    if (!f->reference) return true;
+    if (!pattern_expand(f->reference, row, text, e)) return false;
+    put_reference(p, 0, text, &capacity);
+    return true;
 }
 
-// What the key says, or `other` where the row does not have it.
+// The row's value of the key, or `other` if it has none.
 static char *field_or(const char *key, const char *other, const Row *row, Text *text, Error *e) {
     const json_t *value = key ? row_find(row->json, key, strlen(key)) : NULL;
     if (!value) text_puts(text, other);
     else if (!row_text(row, key, value, text, e)) return NULL;
-    char *c = copy(text);
-    if (!c) no_memory(row->file, e);
-    return c;
+    return take(text);
 }
 
 static bool add_names(DatasetPrompt *p, const char *set, const Format *f, const Row *row, Text *text,
                       Error *e) {
     text_printf(text, "%zu", row->number);
-    char *number = copy(text);
+    char *number = take(text);
     p->row = row->number;
     p->set = mem_text(set, strlen(set));
-    bool ok = (number && p->set) || no_memory(row->file, e);
-    ok = ok && (p->id = field_or(f->id, number, row, text, e)) &&
-         (p->task = field_or(f->task_key, f->task, row, text, e));
+    bool ok = (p->id = field_or(f->id, number, row, text, e)) &&
+              (p->task = field_or(f->task_key, f->task, row, text, e));
     mem_free(number);
     return ok && (p->id[0] || row_error(row, f->id, "is empty: give each row its own", e));
 }
 
 bool prompts_add(Dataset *d, const Format *format, const Frame *frame, const Row *row, Error *e) {
-    void *list = d->prompts;
     Text text = {0};
     if (d->count == MOST_PROMPTS)
         return error_input(e, "'%s' has more than %d rows: split it", row->file, MOST_PROMPTS);
-    if (!mem_grow(&list, &d->capacity, d->count + 1, sizeof *d->prompts)) return no_memory(row->file, e);
-    d->prompts = list;
+    mem_grow(&d->prompts, &d->capacity, d->count + 1, sizeof *d->prompts);
     DatasetPrompt *p = &d->prompts[d->count++];
     *p = (DatasetPrompt){0};
     bool ok = add_names(p, d->name, format, row, &text, e) && add_turns(p, format, frame, row, &text, e) &&
@@ -162,16 +159,89 @@ void prompts_cut_turns(Dataset *d, int turns) {
     }
 }
 
-bool prompts_move(Dataset *to, Dataset *from, Error *e) {
-    void *list = to->prompts;
-    if (!mem_grow(&list, &to->capacity, to->count + from->count, sizeof *to->prompts))
-        return error_system(e, "out of memory for %zu prompts", to->count + from->count);
-    to->prompts = list;
+void prompts_move(Dataset *to, Dataset *from) {
+    mem_grow(&to->prompts, &to->capacity, to->count + from->count, sizeof *to->prompts);
     if (from->count) memcpy(to->prompts + to->count, from->prompts, from->count * sizeof *to->prompts);
     to->count += from->count;
     from->count = 0;
+}
+
+// --- order -----------------------------------------------------------------------------------------------
+
+static void shuffle(Dataset *d, uint64_t seed) {
+    Random r = {.seed = seed, .stream = STREAM_ORDER};
+    for (size_t i = d->count; i > 1; i--) {
+        size_t k = random_below(&r, (uint32_t)i);
+        DatasetPrompt swap = d->prompts[i - 1];
+        d->prompts[i - 1] = d->prompts[k];
+        d->prompts[k] = swap;
+    }
+}
+
+typedef struct Groups {
+    const char *names[MOST_GROUPS];
+    size_t next[MOST_GROUPS],
+        end[MOST_GROUPS]; // where a group's prompts not yet taken begin, and end, in `rows`
+    size_t count;
+    size_t *of;   // (prompts) the group of each prompt
+    size_t *rows; // (prompts) numbers of prompts, group after group
+} Groups;
+
+static bool find_groups(Groups *g, const Dataset *d, bool by_set, Error *e) {
+    for (size_t i = 0; i < d->count; i++) {
+        const char *name = by_set ? d->prompts[i].set : d->prompts[i].task;
+        size_t k = 0;
+        while (k < g->count && strcmp(g->names[k], name) != 0) k++;
+        if (k == MOST_GROUPS)
+            return error_input(e, "'%s' has more than %d tasks: they cannot take turns", d->name,
+                               MOST_GROUPS);
+        if (k == g->count) g->names[g->count++] = name;
+        g->of[i] = k;
+        g->end[k]++;
+    }
+    if (g->count == 1)
+        return error_input(e, "all prompts of '%s' are of one %s: nothing can take turns by task", d->name,
+                           by_set ? "part" : "task");
+    for (size_t k = 1; k < g->count; k++) g->end[k] += g->end[k - 1];
+    for (size_t k = 1; k < g->count; k++) g->next[k] = g->end[k - 1];
+    size_t fill[MOST_GROUPS];
+    memcpy(fill, g->next, sizeof fill);
+    for (size_t i = 0; i < d->count; i++) g->rows[fill[g->of[i]]++] = i;
     return true;
 }
+
+static void take_turns(Groups *g, const Dataset *d, size_t consecutive, DatasetPrompt *out) {
+    for (size_t n = 0; n < d->count;)
+        for (size_t k = 0; k < g->count; k++)
+            for (size_t c = 0; g->next[k] < g->end[k] && (c < consecutive || consecutive == 0); c++)
+                out[n++] = d->prompts[g->rows[g->next[k]++]];
+    for (size_t k = 0; k < g->count; k++) assert(g->next[k] == g->end[k]);
+}
+
+static bool by_task(Dataset *d, size_t consecutive, bool by_set, Error *e) {
+    Groups *g = mem_new(1, sizeof *g);
+    g->of = mem_new(d->count, sizeof *g->of);
+    g->rows = mem_new(d->count, sizeof *g->rows);
+    bool ok = find_groups(g, d, by_set, e);
+    if (ok) {
+        DatasetPrompt *out = mem_new(d->count, sizeof *out);
+        take_turns(g, d, consecutive, out);
+        memcpy(d->prompts, out, d->count * sizeof *out);
+        mem_free(out);
+    }
+    mem_free(g->of);
+    mem_free(g->rows);
+    mem_free(g);
+    return ok;
+}
+
+bool prompts_order(Dataset *d, const DatasetRequest *request, bool by_set, Error *e) {
+    if (request->order == ORDER_SHUFFLED || request->order == ORDER_FIRST_SHUFFLED) shuffle(d, request->seed);
+    return request->order != ORDER_BY_TASK || d->count == 0 ||
+           by_task(d, (size_t)request->consecutive, by_set, e);
+}
+
+// --- ids and hashes --------------------------------------------------------------------------------------
 
 static int by_id(const void *a, const void *b) {
     const DatasetPrompt *x = *(const DatasetPrompt *const *)a, *y = *(const DatasetPrompt *const *)b;
@@ -181,10 +251,10 @@ static int by_id(const void *a, const void *b) {
 }
 
 bool prompts_check_ids(const Dataset *d, const char *file, Error *e) {
-    const DatasetPrompt **sorted = mem_alloc(d->count, sizeof *sorted);
-    bool ok = sorted || no_memory(file, e);
-    for (size_t i = 0; ok && i < d->count; i++) sorted[i] = &d->prompts[i];
-    if (ok) qsort(sorted, d->count, sizeof *sorted, by_id);
+    const DatasetPrompt **sorted = mem_new(d->count, sizeof *sorted);
+    bool ok = true;
+    for (size_t i = 0; i < d->count; i++) sorted[i] = &d->prompts[i];
+    qsort(sorted, d->count, sizeof *sorted, by_id);
     for (size_t i = 1; ok && i < d->count; i++)
         if (strcmp(sorted[i - 1]->id, sorted[i]->id) == 0 && strcmp(sorted[i - 1]->set, sorted[i]->set) == 0)
             ok = error_input(e,
@@ -194,7 +264,7 @@ bool prompts_check_ids(const Dataset *d, const char *file, Error *e) {
     return ok;
 }
 
-// With its length before it, so that no two lists of texts are the same bytes.
+// Appends the length, then the text: no two lists of texts give the same bytes.
 static void hash_text(Text *out, const char *s) {
     size_t n = strlen(s);
     text_printf(out, "%zu:", n);
@@ -215,7 +285,7 @@ static bool hash_prompts(const Dataset *d, bool sets, char out[SHA256_TEXT], Err
             hash_text(&all, p->references[k].text);
         }
     }
-    bool ok = all.failed ? no_memory(d->name, e) : sha256_bytes(text_get(&all), all.length, out, e);
+    bool ok = sha256_bytes(text_get(&all), all.length, out, e);
     text_release(&all);
     return ok;
 }

@@ -1,13 +1,15 @@
+// Words become numbers once (equal words, equal numbers); n-grams and subsequences then compare integers.
 #include "datasets/rouge.h"
 
-#include "datasets/porter.h"
 #include "engine/base/memory.h"
 
+#include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Both texts' words, each with a number that equal words share: [0, split) are the reference's.
+// The words of both texts, each with a number that equal words share: [0, split) are the reference's.
 typedef struct Words {
     char *text;         // the words, a NUL after each
     const char **words; // (count)
@@ -15,8 +17,8 @@ typedef struct Words {
     size_t count, split;
 } Words;
 
-// The next letter or digit in its small form, 0 for what is neither. Two characters outside of ASCII have
-// small forms in it: the Kelvin sign, and the dotted I, an i with a mark that ends the word: LAST_I.
+// Returns the next letter or digit in lower case, 0 for any other character. Two characters outside ASCII
+// have a lower case in it: the Kelvin sign, and the dotted I, whose mark ends the word: LAST_I.
 enum { LAST_I = 'I' };
 
 static char fold(const char **s) {
@@ -28,7 +30,7 @@ static char fold(const char **s) {
     return is_dotted ? LAST_I : is_kelvin ? 'k' : 0;
 }
 
-// The next word of `s`, put at `to`; its length, 0 at the end.
+// Writes the next word of `s` to `to` and returns its length, 0 at the end.
 static size_t next_word(const char **s, char *to) {
     char c = 0;
     size_t n = 0;
@@ -38,7 +40,7 @@ static size_t next_word(const char **s, char *to) {
     return n;
 }
 
-// Appends the words of `s` at `to`, and returns the place after them.
+// Writes the words of `s` to `to` and returns the place after them.
 static char *split_words(Words *w, const char *s, char *to) {
     for (size_t n; (n = next_word(&s, to));) {
         if (n > 3) n = porter_stem(to, n);
@@ -54,7 +56,7 @@ static int compare(const void *a, const void *b) {
     return strcmp(**(const char **const *)a, **(const char **const *)b);
 }
 
-// Sorted, equal words stand side by side; `sorted` points into `words`.
+// Sorted, equal words are neighbors. `sorted` points into `words`.
 static void number_words(Words *w, const char ***sorted) {
     uint32_t id = 0;
     for (size_t i = 0; i < w->count; i++) sorted[i] = &w->words[i];
@@ -65,22 +67,19 @@ static void number_words(Words *w, const char ***sorted) {
     }
 }
 
-static bool words_open(Words *w, const char *reference, const char *candidate) {
+static void words_open(Words *w, const char *reference, const char *candidate) {
     size_t most =
-        strlen(reference) + strlen(candidate) + 2; // each word ends at a byte that is none, or the end
-    *w = (Words){.text = mem_alloc(most, 1),
-                 .words = mem_alloc(most, sizeof *w->words),
-                 .ids = mem_alloc(most, sizeof *w->ids)};
-    const char ***sorted = mem_alloc(most, sizeof *sorted);
-    bool ok = w->text && w->words && w->ids && sorted;
-    if (ok) {
-        char *to = split_words(w, reference, w->text);
-        w->split = w->count;
-        split_words(w, candidate, to);
-        number_words(w, sorted);
-    }
+        strlen(reference) + strlen(candidate) + 2; // every word is followed by another byte or the end
+    *w = (Words){.text = mem_new(most, 1),
+                 .words = mem_new(most, sizeof *w->words),
+                 .ids = mem_new(most, sizeof *w->ids)};
+    const char ***sorted = mem_new(most, sizeof *sorted);
+    char *to = split_words(w, reference, w->text);
+    w->split = w->count;
+    split_words(w, candidate, to);
+    assert(w->count < most);
+    number_words(w, sorted);
     mem_free(sorted);
-    return ok;
 }
 
 static void words_close(Words *w) {
@@ -102,7 +101,7 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// The n-grams (n 1 or 2) of a text, sorted; returns how many.
+// Writes the n-grams (n 1 or 2) of a text, sorted; returns their number.
 static size_t grams(const uint32_t *ids, size_t count, size_t n, uint64_t *out) {
     size_t grams = count >= n ? count - n + 1 : 0;
     for (size_t i = 0; i < grams; i++) out[i] = n == 1 ? ids[i] : (uint64_t)ids[i] << 32 | ids[i + 1];
@@ -121,7 +120,7 @@ static RougeScore score_grams(const Words *w, size_t n, uint64_t *room) {
     return score(common, a, b);
 }
 
-// A row of the table of longest common subsequences at a time.
+// Keeps one row of the table of longest common subsequences.
 static RougeScore score_longest(const Words *w, uint64_t *row) {
     const uint32_t *a = w->ids, *b = w->ids + w->split;
     size_t n = w->split, m = w->count - w->split;
@@ -138,30 +137,28 @@ static RougeScore score_longest(const Words *w, uint64_t *row) {
     return score((size_t)row[m], n, m);
 }
 
-bool rouge_score(const char *reference, const char *candidate, Rouge *out, Error *e) {
+Rouge rouge_score(const char *reference, const char *candidate) {
     Words w;
-    bool ok = words_open(&w, reference, candidate);
-    uint64_t *room = ok ? mem_alloc(w.count + 1, sizeof *room) : NULL;
-    if (room) *out = (Rouge){score_grams(&w, 1, room), score_grams(&w, 2, room), score_longest(&w, room)};
-    else error_system(e, "out of memory for the words of a reference");
-    ok = room;
+    words_open(&w, reference, candidate);
+    uint64_t *room = mem_new(w.count + 1, sizeof *room);
+    Rouge r = {score_grams(&w, 1, room), score_grams(&w, 2, room), score_longest(&w, room)};
     mem_free(room);
     words_close(&w);
-    return ok;
+    return r;
 }
 
 static void take_better(RougeScore *best, const RougeScore *s) {
     if (s->f > best->f) *best = *s;
 }
 
-bool rouge_best(const char *const *references, int count, const char *candidate, Rouge *out, Error *e) {
-    for (int i = 0; i < count; i++) {
-        Rouge r;
-        if (!rouge_score(references[i], candidate, &r, e)) return false;
-        if (i == 0) *out = r;
-        take_better(&out->one, &r.one);
-        take_better(&out->two, &r.two);
-        take_better(&out->longest, &r.longest);
+Rouge rouge_best(const char *const *references, int count, const char *candidate) {
+    assert(count > 0);
+    Rouge best = rouge_score(references[0], candidate);
+    for (int i = 1; i < count; i++) {
+        Rouge r = rouge_score(references[i], candidate);
+        take_better(&best.one, &r.one);
+        take_better(&best.two, &r.two);
+        take_better(&best.longest, &r.longest);
     }
-    return true;
+    return best;
 }

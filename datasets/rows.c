@@ -1,12 +1,16 @@
-#include "datasets/rows.h"
+// Bytes to rows: gzip, JSON Lines, one JSON array, lines of text. Every size that the file claims is bounded
+// before memory is taken for it.
+#include "datasets/format.h"
 
 #include "engine/base/json.h"
+#include "engine/base/memory.h"
 
+#include <assert.h>
 #include <string.h>
-#include <utf8proc.h>
+#include <zlib.h>
 
-// Parsed JSON takes many times its bytes: "[]," is three of them and a hundred of memory. Lines are parsed
-// one at a time.
+// Parsed JSON takes many times its size: "[]," is three bytes and a hundred in memory. Lines are parsed one
+// at a time.
 static const size_t MOST_ARRAY = 64u << 20, MOST_LINE = 16u << 20;
 
 static bool take_json(const Row *at, const json_t *json, TakeRow *take, void *state, Error *e) {
@@ -22,7 +26,6 @@ static bool take_json(const Row *at, const json_t *json, TakeRow *take, void *st
 static bool take_line(const Row *at, const char *line, size_t n, TakeRow *take, void *state, Error *e) {
     json_error_t why;
     json_t *json = json_loadb(line, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
-    if (!json && !*why.text) return error_system(e, "out of memory parsing '%s'", at->file);
     if (!json)
         return error_input(
             e, "'%s', line %zu, column %d: is not JSON: %s; lines of plain text are of the format text",
@@ -32,20 +35,12 @@ static bool take_line(const Row *at, const char *line, size_t n, TakeRow *take, 
     return ok;
 }
 
-static bool is_utf8(const char *s, size_t n) {
-    utf8proc_int32_t code;
-    for (utf8proc_ssize_t left = (utf8proc_ssize_t)n, used; left > 0; s += used, left -= used)
-        if ((used = utf8proc_iterate((const utf8proc_uint8_t *)s, left, &code)) < 1) return false;
-    return true;
-}
-
 static bool take_text(const Row *at, const char *line, size_t n, TakeRow *take, void *state, Error *e) {
-    if (memchr(line, 0, n) || !is_utf8(line, n))
+    json_t *json = memchr(line, 0, n) ? NULL : json_pack("{s:s%}", "prompt", line, n); // NULL: not UTF-8
+    if (!json)
         return error_input(e, "'%s', line %zu: is not text in UTF-8: convert it, as with iconv", at->file,
                            at->number);
-    json_t *json = json_pack("{s:s%}", "prompt", line, n);
-    bool ok =
-        json ? take_json(at, json, take, state, e) : error_system(e, "out of memory for '%s'", at->file);
+    bool ok = take_json(at, json, take, state, e);
     json_decref(json);
     return ok;
 }
@@ -90,7 +85,7 @@ static bool each_item(const char *bytes, size_t n, const char *file, TakeRow *ta
 
 bool rows_each(const char *bytes, size_t n, const char *file, RowsKind kind, TakeRow *take, void *state,
                Error *e) {
-    static const char MARK[] = "\xEF\xBB\xBF"; // that some editors put before UTF-8
+    static const char MARK[] = "\xEF\xBB\xBF"; // the byte order mark that some editors put before UTF-8
     size_t from = n >= 3 && memcmp(bytes, MARK, 3) == 0 ? 3 : 0;
     bytes += from;
     n -= from;
@@ -98,4 +93,80 @@ bool rows_each(const char *bytes, size_t n, const char *file, RowsKind kind, Tak
     while (i < n && strchr(" \t\r\n", bytes[i]) && bytes[i]) i++;
     if (kind == ROWS_JSON && i < n && bytes[i] == '[') return each_item(bytes, n, file, take, state, e);
     return each_line(bytes, n, file, kind, take, state, e);
+}
+
+// --- gzip ------------------------------------------------------------------------------------------------
+
+enum { CHUNK = 1 << 16, WINDOW_GZIP = 15 + 16 }; // zlib: 15 bits of window, and 16 for a gzip header
+static const size_t MOST_INPUT = 1u << 30;       // zlib counts in 32 bits
+
+bool gzip_is(const char *bytes, size_t n) { return n >= 3 && memcmp(bytes, "\x1f\x8b\x08", 3) == 0; }
+
+static void *take_memory(void *state, unsigned count, unsigned size) {
+    (void)state;
+    return mem_new(count, size);
+}
+
+static void give_memory(void *state, void *p) {
+    (void)state;
+    mem_free(p);
+}
+
+typedef struct Expansion {
+    z_stream stream;
+    char *out;
+    size_t size, capacity;
+} Expansion;
+
+static bool expand_chunk(Expansion *x, const char *file, size_t most, int *status, Error *e) {
+    if (x->size > most)
+        return error_input(e, "'%s' unpacks to more than %zu bytes: unpack it yourself if you trust it", file,
+                           most);
+    mem_grow(&x->out, &x->capacity, x->size + CHUNK + 1, 1); // at most about twice `most`
+    x->stream.next_out = (Bytef *)x->out + x->size;
+    x->stream.avail_out = CHUNK;
+    *status = inflate(&x->stream, Z_NO_FLUSH);
+    x->size += CHUNK - x->stream.avail_out;
+    assert(*status != Z_MEM_ERROR); // take_memory never fails
+    if (*status == Z_BUF_ERROR) return error_input(e, "'%s' is cut short: fetch it again", file);
+    if (*status == Z_OK && x->stream.avail_in == 0 && x->stream.avail_out > 0)
+        return error_input(e, "'%s' is cut short: fetch it again", file);
+    return *status == Z_OK || *status == Z_STREAM_END ||
+           error_input(e, "'%s' is damaged: gzip says '%s'; fetch it again", file,
+                       x->stream.msg ? x->stream.msg : "data error");
+}
+
+static bool expand_members(Expansion *x, const char *file, size_t most, Error *e) {
+    for (;;) {
+        int status;
+        if (!expand_chunk(x, file, most, &status, e)) return false;
+        if (status != Z_STREAM_END) continue;
+        if (x->stream.avail_in == 0) break;
+        inflateReset(&x->stream); // on to the next member
+    }
+    return x->size <= most ||
+           error_input(e, "'%s' unpacks to more than %zu bytes: unpack it yourself if you trust it", file,
+                       most);
+}
+
+bool gzip_expand(const char *bytes, size_t n, const char *file, size_t most, char **out, size_t *size,
+                 Error *e) {
+    if (n > MOST_INPUT) return error_input(e, "'%s' has more than %zu bytes compressed", file, MOST_INPUT);
+    Expansion x = {.stream = {.zalloc = take_memory, .zfree = give_memory, .avail_in = (uInt)n}};
+    union {
+        const char *given;
+        Bytef *taken; // zlib only reads it
+    } in = {bytes};
+    x.stream.next_in = in.taken;
+    int status = inflateInit2(&x.stream, WINDOW_GZIP);
+    assert(status == Z_OK); // only memory can be missing, and take_memory ends the program then
+    (void)status;
+    bool ok = expand_members(&x, file, most, e);
+    inflateEnd(&x.stream);
+    if (ok) {
+        x.out[x.size] = 0; // there is always room: expand_chunk grows by one more
+        *out = x.out;
+        *size = x.size;
+    } else mem_free(x.out);
+    return ok;
 }

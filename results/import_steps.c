@@ -1,5 +1,7 @@
-// Steps of other engines, or of our own export: one line per sample, as docs/steps.md says. What a line does
-// not tell is unknown, and stays so.
+// Steps of other engines, or of our own export: one line per sample, as docs/steps.md describes. A field that
+// a line lacks stays unknown. Our export also has the run on its first line, with its models, datasets,
+// starts, machines and points: there keys are the names of the store's columns, and the tables check the
+// types.
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
@@ -9,12 +11,19 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_STEPS = 1 << 20, MOST = 1 << 24, MOST_PARAMS = 64, MATCH_BYTES = 128 };
+enum {
+    MOST_STEPS = 1 << 20,
+    MOST = 1 << 24,
+    MOST_PARAMS = 64,
+    MATCH_BYTES = 128,
+    MOST_STARTS = 1 << 16,
+    MOST_VALUES = 32
+};
 static const double LONG_S = 1e8;
 
 // --- lists with their memory -----------------------------------------------------------------------------
 
-// All steps of a line, with what hangs off them.
+// All steps of a line, with their lists.
 typedef struct {
     StoreStep *steps; // (count)
     int count;
@@ -25,23 +34,13 @@ typedef struct {
 
 static void release(Steps *s) {
     for (int i = 0; i < s->count; i++) {
-        if (s->passes) mem_free(s->passes[i]);
-        if (s->sources) mem_free(s->sources[i]);
+        mem_free(s->passes[i]);
+        mem_free(s->sources[i]);
     }
     mem_free(s->steps);
     mem_free(s->passes);
     mem_free(s->sources);
     mem_free(s->matches);
-}
-
-static bool reserve(Steps *s, size_t n, Error *e) {
-    *s = (Steps){.steps = mem_alloc(n, sizeof *s->steps), .passes = mem_alloc(n, sizeof *s->passes)};
-    s->sources = mem_alloc(n, sizeof *s->sources);
-    s->matches = mem_alloc(n, sizeof *s->matches);
-    s->count = (int)n;
-    if (s->steps && s->passes && s->sources && s->matches) return true;
-    s->count = 0;
-    return error_system(e, "out of memory");
 }
 
 // --- fields ----------------------------------------------------------------------------------------------
@@ -99,7 +98,7 @@ static bool read_passes(const json_t *from, StoreStep *t, StorePass **to, const 
     const json_t *all;
     size_t n;
     if (!list(from, "passes", MOST_STEPS, &all, &n, place, e)) return false;
-    if (n && !(*to = mem_alloc(n, sizeof **to))) return error_system(e, "out of memory");
+    if (n) *to = mem_new(n, sizeof **to);
     t->passes = *to;
     t->pass_count = (int)n;
     for (size_t i = 0; i < n; i++) {
@@ -119,7 +118,7 @@ static bool read_sources(const json_t *from, StoreStep *t, StoreSource **to, con
     const json_t *all;
     size_t n;
     if (!list(from, "sources", MOST_PARAMS, &all, &n, place, e)) return false;
-    if (n && !(*to = mem_alloc(n, sizeof **to))) return error_system(e, "out of memory");
+    if (n) *to = mem_new(n, sizeof **to);
     t->sources = *to;
     t->source_count = (int)n;
     for (size_t i = 0; i < n; i++) {
@@ -130,7 +129,7 @@ static bool read_sources(const json_t *from, StoreStep *t, StoreSource **to, con
             return false;
         for (size_t j = 0; j < i; j++)
             if (strcmp((*to)[j].name, x->name) == 0)
-                return error_input(e, "%s: source '%s' stands twice in a step", place, x->name);
+                return error_input(e, "%s: source '%s' is in a step twice", place, x->name);
     }
     return true;
 }
@@ -195,7 +194,12 @@ static bool read_numbers(const json_t *from, StoreStep *t, const char *place, Er
 static bool read_steps(const json_t *line, Steps *out, const char *place, Error *e) {
     const json_t *all;
     size_t n;
-    if (!list(line, "steps", MOST_STEPS, &all, &n, place, e) || !reserve(out, n, e)) return false;
+    if (!list(line, "steps", MOST_STEPS, &all, &n, place, e)) return false;
+    *out = (Steps){.steps = mem_new(n, sizeof *out->steps),
+                   .count = (int)n,
+                   .passes = mem_new(n, sizeof *out->passes),
+                   .sources = mem_new(n, sizeof *out->sources),
+                   .matches = mem_new(n, sizeof *out->matches)};
     for (size_t i = 0; i < n; i++) {
         const json_t *from = json_array_get(all, i);
         StoreStep *t = &out->steps[i];
@@ -207,7 +211,7 @@ static bool read_steps(const json_t *line, Steps *out, const char *place, Error 
     return true;
 }
 
-// --- one sample ------------------------------------------------------------------------------------------
+// --- points and samples ---------------------------------------------------------------------------------
 
 typedef struct {
     StoreParam rows[3 * MOST_PARAMS]; // of the method, and of two sections
@@ -219,7 +223,7 @@ static void release_params(Params *p) {
     for (int i = 0; i < p->count; i++) mem_free(p->texts[i]);
 }
 
-// A whole number that was stored as a real one comes back as one.
+// exact: a real number keeps its point, so that it is stored as real again.
 static char *value_text(const json_t *value, bool exact) {
     Text t = {0};
     if (json_is_string(value)) text_puts(&t, json_string_value(value));
@@ -227,7 +231,7 @@ static char *value_text(const json_t *value, bool exact) {
     else if (json_is_real(value)) text_printf(&t, "%.17g", json_real_value(value));
     else text_puts(&t, json_is_true(value) ? "true" : "false");
     if (exact && json_is_real(value) && !strpbrk(text_get(&t), ".e")) text_puts(&t, ".0");
-    char *text = t.failed ? NULL : mem_text(text_get(&t), t.length);
+    char *text = mem_text(text_get(&t), t.length);
     text_release(&t);
     return text;
 }
@@ -243,9 +247,7 @@ static bool read_params(json_t *from, const char *section, bool exact, Params *o
     json_object_foreach(from, key, value) {
         if (json_is_array(value) || json_is_object(value) || json_is_null(value))
             return error_input(e, "%s: parameter '%s' must be a number, a text, true or false", place, key);
-        char *text = value_text(value, exact);
-        if (!text) return error_system(e, "out of memory");
-        out->texts[out->count] = text;
+        char *text = out->texts[out->count] = value_text(value, exact);
         out->rows[out->count++] = (StoreParam){section, key, text};
     }
     return true;
@@ -260,8 +262,9 @@ static bool read_settings(const json_t *object, bool exact, Params *out, const c
            read_params(json_object_get(settings, "generation"), "generation", exact, out, place, e);
 }
 
-bool import_described(Import *m, const json_t *object, int64_t *point, int64_t *dataset, const char *place,
-                      Error *e) {
+// Adds the point that an object describes, as docs/steps.md defines it.
+static bool import_described(Import *m, const json_t *object, int64_t *point, int64_t *dataset,
+                             const char *place, Error *e) {
     ImportPoint p = {.layers = 0};
     Params params = {.count = 0};
     bool ok =
@@ -316,7 +319,7 @@ static bool read_sample(const json_t *line, const Steps *steps, StoreSample *x, 
            error_input(e, "%s: 'tokens' is %d, but the steps emitted %d", place, x->tokens, (int)emitted);
 }
 
-// --- what was written ------------------------------------------------------------------------------------
+// --- outputs --------------------------------------------------------------------------------------------
 
 typedef struct {
     StoreOutput row;
@@ -331,8 +334,7 @@ static bool read_ids(const json_t *line, Written *w, const char *place, Error *e
     if (list && !json_is_null(list) && !json_is_array(list))
         return error_input(e, "%s: 'ids' must be a list", place);
     if (n > MOST) return error_input(e, "%s: 'ids' has %zu entries", place, n);
-    w->ids = mem_alloc(n, sizeof *w->ids);
-    if (!w->ids) return error_system(e, "out of memory");
+    w->ids = mem_new(n, sizeof *w->ids);
     for (size_t i = 0; i < n; i++) {
         const json_t *id = json_array_get(list, i);
         if (!json_is_integer(id) || json_integer_value(id) < INT32_MIN || json_integer_value(id) > INT32_MAX)
@@ -345,7 +347,7 @@ static bool read_ids(const json_t *line, Written *w, const char *place, Error *e
     return true;
 }
 
-// The pieces of `more_text` stand behind a NUL each.
+// Each piece of `more_text` follows a NUL.
 static bool read_text(const json_t *line, Written *w, const char *place, Error *e) {
     const char *text;
     const json_t *more = json_object_get(line, "more_text");
@@ -361,7 +363,7 @@ static bool read_text(const json_t *line, Written *w, const char *place, Error *
     w->row.text = text_get(&w->text);
     w->row.text_bytes = (int64_t)w->text.length;
     w->is_there = true;
-    return !w->text.failed || error_system(e, "out of memory");
+    return true;
 }
 
 static bool read_written(const json_t *line, Written *w, const char *place, Error *e) {
@@ -403,6 +405,144 @@ static bool add_scores(Import *m, const json_t *line, const StoreSample *x, cons
     return true;
 }
 
+// --- the run of an export -------------------------------------------------------------------------------
+
+static bool value_of(const json_t *row, const char *key, Value *out, const char *place, Error *e) {
+    const json_t *v = json_object_get(row, key);
+    *out = (Value){.type = VALUE_NULL};
+    if (json_is_string(v)) *out = of_text(json_string_value(v));
+    else if (json_is_integer(v)) *out = of_int(json_integer_value(v));
+    else if (json_is_real(v)) *out = of_real(json_real_value(v));
+    else if (v && !json_is_null(v))
+        return error_input(e, "%s: '%s' of 'run' must be a text or a number", place, key);
+    return true;
+}
+
+// A statement to run with given values, followed by values of a row under these keys.
+typedef struct Put {
+    StatementId statement;
+    const char *keys[MOST_VALUES]; // up to NULL
+} Put;
+
+static bool put(Import *m, const Put *how, const json_t *row, const Value *given, int count,
+                const char *place, Error *e) {
+    Value values[MOST_VALUES];
+    for (int i = 0; i < count; i++) values[i] = given[i];
+    for (int i = 0; how->keys[i]; i++)
+        if (!value_of(row, how->keys[i], &values[count++], place, e)) return false;
+    return sql_run(m->store, how->statement, values, count, e) || error_within(e, "%s: 'run'", place);
+}
+
+// The list under a key; NULL with *count 0 if there is none. Sets *ok to false if the value is not a list.
+static const json_t *list_of(const json_t *from, const char *key, size_t *count, bool *ok, const char *place,
+                             Error *e) {
+    const json_t *list = json_object_get(from, key);
+    *count = json_array_size(list);
+    if (list && !json_is_array(list)) *ok = error_input(e, "%s: '%s' of 'run' must be a list", place, key);
+    return list;
+}
+
+static bool put_all(Import *m, const Put *how, const json_t *from, const char *key, const Value *given,
+                    int given_count, const char *place, Error *e) {
+    size_t n;
+    bool ok = true;
+    const json_t *list = list_of(from, key, &n, &ok, place, e);
+    for (size_t i = 0; ok && i < n; i++)
+        ok = put(m, how, json_array_get(list, i), given, given_count, place, e);
+    return ok;
+}
+
+static bool find_environment(Import *m, const json_t *on, int64_t *id, const char *place, Error *e) {
+    Value values[STORE_ENVIRONMENT_VALUES];
+    for (int i = 0; i < STORE_ENVIRONMENT_VALUES; i++)
+        if (!value_of(on, store_environment_columns[i], &values[i], place, e)) return false;
+    if (values[0].type != VALUE_TEXT) values[0] = of_text("imported");
+    return store_environment(m->store, values, id, e) || error_within(e, "%s: 'run'", place);
+}
+
+static bool add_start(Import *m, const json_t *start, const char *place, Error *e) {
+    static const Put START = {STATEMENT_IMPORT_START, {"argv", "started", "ended", "result"}};
+    static const Put READING = {STATEMENT_READING_ADD,
+                                {"at", "moment", "device", "clock_mhz", "memory_clock_mhz", "power_w",
+                                 "temperature_c", "throttle", "load", "busy_others"}};
+    int64_t environment;
+    const json_t *on = json_array_get(json_object_get(start, "on"), 0);
+    if (!find_environment(m, on, &environment, place, e) ||
+        !put(m, &START, start, VALUES(of_int(m->run), of_int(environment)), place, e))
+        return false;
+    int64_t id = m->starts[m->start_count++] = sql_last_id(m->store);
+    return put_all(m, &READING, start, "readings", VALUES(of_int(id)), place, e);
+}
+
+static bool add_starts(Import *m, const json_t *run, const char *place, Error *e) {
+    size_t n;
+    bool ok = true;
+    const json_t *list = list_of(run, "starts", &n, &ok, place, e);
+    if (n > MOST_STARTS) return error_input(e, "%s: 'run' has %zu starts", place, n);
+    m->starts = mem_new(n, sizeof *m->starts);
+    for (size_t i = 0; ok && i < n; i++) ok = add_start(m, json_array_get(list, i), place, e);
+    return ok;
+}
+
+static bool add_failures(Import *m, const json_t *row, int64_t point, const char *place, Error *e) {
+    static const Put FAILURE = {STATEMENT_IMPORT_FAILURE, {"pass", "at", "message"}};
+    size_t n;
+    bool ok = true;
+    const json_t *list = list_of(row, "failures", &n, &ok, place, e);
+    for (size_t i = 0; ok && i < n; i++) {
+        const json_t *failure = json_array_get(list, i);
+        int64_t start;
+        ok = import_start(m, failure, &start, place, e) &&
+             put(m, &FAILURE, failure, VALUES(of_int(start), of_int(point)), place, e);
+    }
+    return ok;
+}
+
+static bool add_points(Import *m, const json_t *run, const char *place, Error *e) {
+    static const Put ONCE = {STATEMENT_ONE_OFF_SET, {"name", "ns", "bytes"}};
+    size_t n;
+    bool ok = true;
+    const json_t *list = list_of(run, "points", &n, &ok, place, e);
+    for (size_t i = 0; ok && i < n; i++) {
+        const json_t *row = json_array_get(list, i);
+        int64_t point, dataset;
+        ok = import_described(m, row, &point, &dataset, place, e) &&
+             put_all(m, &ONCE, row, "once", VALUES(of_int(point)), place, e) &&
+             add_failures(m, row, point, place, e);
+    }
+    return ok;
+}
+
+static bool add_all(Import *m, const json_t *run, const char *place, Error *e) {
+    static const Put RUN = {
+        STATEMENT_IMPORT_RUN,
+        {"kind", "name", "about", "config_file", "config", "overrides", "version", "dirty", "created"}};
+    static const Put CONTENT = {STATEMENT_CONTENT_ADD, {"kind", "name", "hash", "path"}};
+    static const Put MODEL = {STATEMENT_IMPORT_MODEL,
+                              {"name", "hash", "path", "shape", "layers", "dtype", "stand_in"}};
+    static const Put DATASET = {STATEMENT_IMPORT_DATASET, {"name", "hash", "path"}};
+    const char *kind = field_text(run, "kind", place, e);
+    if (!kind) return false;
+    if (strcmp(kind, "sweep") != 0 && strcmp(kind, "import") != 0)
+        return error_input(e, "%s: 'kind' of 'run' is '%s', must be sweep or import", place, kind);
+    return field_int_optional(run, "samples", 0, INT64_MAX, &m->promised, place, e) &&
+           put(m, &RUN, run, VALUES(of_int(m->run), of_text(m->from->name)), place, e) &&
+           put_all(m, &CONTENT, run, "contents", VALUES(of_int(m->run)), place, e) &&
+           put_all(m, &MODEL, run, "models", NULL, 0, place, e) &&
+           put_all(m, &DATASET, run, "datasets", NULL, 0, place, e) && add_starts(m, run, place, e) &&
+           add_points(m, run, place, e);
+}
+
+static bool import_run(Import *m, const json_t *run, const char *place, Error *e) {
+    if (m->starts || m->lines > 0)
+        return error_input(e,
+                           "%s: another run begins here: the lines of one export are one file, and its 'run' "
+                           "stands on the first",
+                           place);
+    if (!json_is_object(run)) return error_input(e, "%s: 'run' must be an object", place);
+    return add_all(m, run, place, e);
+}
+
 // --- lines -----------------------------------------------------------------------------------------------
 
 static bool add_sample(Import *m, const json_t *line, StoreSample *x, const char *place, Error *e) {
@@ -423,7 +563,7 @@ static bool add_sample(Import *m, const json_t *line, StoreSample *x, const char
     return ok;
 }
 
-// A run of which nothing was measured is a line of its own.
+// A run without samples is a line of its own.
 static bool add_line(void *state, const json_t *line, const char *place, Error *e) {
     Import *m = state;
     Steps steps = {.count = 0};

@@ -1,8 +1,56 @@
+// The papers' numbers: tab-separated files embedded in the program, read once more at each use. All texts of
+// a Published point into its `bytes`, where tabs and line ends became NULs.
 #include "results/published.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 
 #include <string.h>
+
+// symbol, name of the item and its file
+#define ITEMS(X)                                  \
+    X(lookahead_table_2, "lookahead-table-2")     \
+    X(lookahead_table_3, "lookahead-table-3")     \
+    X(lookahead_table_4, "lookahead-table-4")     \
+    X(lookahead_figure_4a, "lookahead-figure-4a") \
+    X(lookahead_figure_4b, "lookahead-figure-4b") \
+    X(lookahead_figure_5, "lookahead-figure-5")   \
+    X(lookahead_figure_6, "lookahead-figure-6")   \
+    X(lookahead_figure_7, "lookahead-figure-7")   \
+    X(lookahead_figure_8, "lookahead-figure-8")   \
+    X(ngrammys_figure_1, "ngrammys-figure-1")     \
+    X(ngrammys_figure_2, "ngrammys-figure-2")     \
+    X(ngrammys_figure_3, "ngrammys-figure-3")     \
+    X(ngrammys_figure_4, "ngrammys-figure-4")     \
+    X(ngrammys_figure_5, "ngrammys-figure-5")     \
+    X(ngrammys_figure_6, "ngrammys-figure-6")     \
+    X(ngrammys_figure_7, "ngrammys-figure-7")     \
+    X(ngrammys_figure_8, "ngrammys-figure-8")     \
+    X(ngrammys_figure_9, "ngrammys-figure-9")     \
+    X(ngrammys_table_1, "ngrammys-table-1")       \
+    X(kangaroo_figure_1a, "kangaroo-figure-1a")   \
+    X(kangaroo_figure_1b, "kangaroo-figure-1b")   \
+    X(kangaroo_figure_3a, "kangaroo-figure-3a")   \
+    X(kangaroo_figure_3b, "kangaroo-figure-3b")   \
+    X(kangaroo_table_1, "kangaroo-table-1")       \
+    X(kangaroo_table_2, "kangaroo-table-2")       \
+    X(ouroboros_table_1, "ouroboros-table-1")     \
+    X(ouroboros_table_2, "ouroboros-table-2")     \
+    X(ouroboros_table_3, "ouroboros-table-3")     \
+    X(ouroboros_table_4, "ouroboros-table-4")     \
+    X(ouroboros_figure_3, "ouroboros-figure-3")   \
+    X(ouroboros_figure_4, "ouroboros-figure-4")   \
+    X(ouroboros_figure_5, "ouroboros-figure-5")   \
+    X(mistral_cache, "mistral-cache")             \
+    X(mistral_window, "mistral-window")           \
+    X(spec_bench, "spec-bench")
+#define OWN(symbol, name) EMBED(published_##symbol, "results/published/" name ".tsv")
+#define ROW(symbol, name) {name, published_##symbol, published_##symbol##_end},
+
+ITEMS(OWN)
+
+const PublishedItem published_items[] = {ITEMS(ROW)};
+const int published_count = sizeof published_items / sizeof *published_items;
 
 #define AT(name) offsetof(PublishedRow, name)
 static const struct {
@@ -17,19 +65,19 @@ static const struct {
 #undef AT
 enum { COLUMN_COUNT = sizeof COLUMNS / sizeof *COLUMNS };
 
-// A file while it is read.
+// A file that is being read.
 typedef struct Reader {
     Published *out;
     const char *name;
     int line;
-    bool named; // the line of names was there
+    bool named; // the line of names has been read
 } Reader;
 
 static bool wrong(const Reader *r, Error *e, const char *what) {
     return error_input(e, "%s.tsv:%d: %s", r->name, r->line, what);
 }
 
-// The text in front of `end`, which becomes a NUL; *at after it, or NULL at the line's end.
+// Cuts the text before `end`, which becomes a NUL. *at moves behind it, to NULL if there is no `end`.
 static char *cut(char **at, char end) {
     char *from = *at, *stop = strchr(from, end);
     *at = stop ? stop + 1 : NULL;
@@ -37,7 +85,7 @@ static char *cut(char **at, char end) {
     return from;
 }
 
-// --- what stands above the rows --------------------------------------------------------------------------
+// --- the lines above the rows ---------------------------------------------------------------------------
 
 static bool add_metric(const Reader *r, char *text, Error *e) {
     Published *p = r->out;
@@ -83,7 +131,6 @@ static bool check_names(const Reader *r, char *line, Error *e) {
 
 static bool add_row(const Reader *r, char *line, Error *e) {
     Published *p = r->out;
-    void *rows = p->rows;
     PublishedRow row = {0};
     for (int i = 0; i < COLUMN_COUNT; i++) {
         if (!line) return wrong(r, e, "the row has too few cells");
@@ -92,9 +139,7 @@ static bool add_row(const Reader *r, char *line, Error *e) {
     if (line) return wrong(r, e, "the row has a cell too many");
     if (!row.value[0]) return wrong(r, e, "the row has no value; what is not legible is NA");
     if (!published_metric(p, row.metric)) return wrong(r, e, "the row's metric is not named above");
-    if (!mem_grow(&rows, &p->capacity, p->row_count + 1, sizeof *p->rows))
-        return error_system(e, "out of memory for published numbers");
-    p->rows = rows;
+    mem_grow(&p->rows, &p->capacity, p->row_count + 1, sizeof *p->rows);
     p->rows[p->row_count++] = row;
     return true;
 }
@@ -120,7 +165,6 @@ bool published_parse(Published *out, const char *name, const char *bytes, size_t
     Reader r = {.out = out, .name = name};
     if (memchr(bytes, 0, n)) return error_input(e, "%s.tsv: the file has a NUL in it", name);
     out->bytes = mem_text(bytes, n);
-    if (!out->bytes) return error_system(e, "out of memory for published numbers");
     if (read_all(&r, e)) return true;
     published_release(out);
     return false;
@@ -139,5 +183,11 @@ void published_release(Published *p) {
 const PublishedMetric *published_metric(const Published *p, const char *name) {
     for (int i = 0; i < p->metric_count; i++)
         if (strcmp(p->metrics[i].name, name) == 0) return &p->metrics[i];
+    return NULL;
+}
+
+const PublishedItem *published_find(const char *name) {
+    for (int i = 0; i < published_count; i++)
+        if (strcmp(published_items[i].name, name) == 0) return &published_items[i];
     return NULL;
 }

@@ -1,8 +1,10 @@
+// A query in SQLite's hands. A failing step is kept (`failed`) until rows_end, so that callers loop without
+// checks; after it, and after the last row, rows_next always returns false.
 #include "results/rows.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
-#include "results/connect.h"
+#include "results/sql.h"
 
 #include <assert.h>
 #include <sqlite3.h>
@@ -17,14 +19,14 @@ struct Rows {
 
 static bool only_blanks(const char *s) { return s[strspn(s, " \t\r\n;")] == 0; }
 
-// Wrong SQL is the user's affair; the rest is the store's.
+// Wrong SQL is the user's error; the rest is the store's.
 static bool wrong(Store *s, int code, Error *e) {
     if ((code & 0xff) == SQLITE_ERROR)
         return error_input(e, "store '%s': wrong query: %s", s->path, sqlite3_errmsg(s->db));
     return sql_error(s, code, e);
 }
 
-static bool check(Store *s, sqlite3_stmt *statement, const char *rest, Error *e) {
+static bool check_query(Store *s, sqlite3_stmt *statement, const char *rest, Error *e) {
     if (!statement) return error_input(e, "store '%s': the query is empty", s->path);
     if (!only_blanks(rest))
         return error_input(e, "store '%s': one query at a time; after the first stands '%s'", s->path, rest);
@@ -43,13 +45,11 @@ Rows *rows_open(Store *s, const char *sql, Error *e) {
     sqlite3_stmt *statement = NULL;
     const char *rest;
     int code = sqlite3_prepare_v2(s->db, sql, -1, &statement, &rest);
-    Rows *r = NULL;
-    bool ok = code == SQLITE_OK ? check(s, statement, rest, e) : wrong(s, code, e);
-    if (ok && !(r = mem_alloc(1, sizeof *r))) error_system(e, "out of memory");
-    if (!r) {
+    if (!(code == SQLITE_OK ? check_query(s, statement, rest, e) : wrong(s, code, e))) {
         sqlite3_finalize(statement);
         return NULL;
     }
+    Rows *r = mem_new(1, sizeof *r);
     *r = (Rows){.store = s, .statement = statement};
     return r;
 }
@@ -127,8 +127,8 @@ static void put_ids(Text *script, const char *table, const int64_t *ids, size_t 
         text_printf(script, "INSERT OR IGNORE INTO temp.%s VALUES (%lld);", table, (long long)ids[i]);
 }
 
-// A name without a database is sought among the temporary ones first; a view of the file looks into the file.
-// Where open.c made views aside, those of result and heat are there already, and stand on these.
+// SQLite looks for a name without a database among the temporary ones first; a view in the file sees only the
+// file. If open.c made the views in memory, result and heat exist already and are built on these.
 bool rows_narrow(Store *s, const int64_t *points, size_t point_count, const int64_t *models,
                  size_t model_count, Error *e) {
     // A surface may have been measured of the same weights under another name.
@@ -150,7 +150,7 @@ bool rows_narrow(Store *s, const int64_t *points, size_t point_count, const int6
     text_puts(&script, SAME);
     text_puts(&script, VIEWS);
     text_printf(&script, "PRAGMA query_only = %s;", s->writable ? "OFF" : "ON");
-    bool ok = script.failed ? error_system(e, "out of memory") : sql_script(s, text_get(&script), e);
+    bool ok = sql_script(s, text_get(&script), e);
     text_release(&script);
     return ok;
 }

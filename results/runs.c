@@ -1,4 +1,4 @@
-// What is measured and on what: runs, starts, models, datasets, prompts, points. Each is found or added.
+// The objects of measurements: runs, starts, models, datasets, prompts, points. Each is found or added.
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/file.h"
@@ -43,7 +43,7 @@ bool store_run_new(Store *s, const StoreRun *run, int64_t *id, Error *e) {
 
 // --- starts ----------------------------------------------------------------------------------------------
 
-// Names values by their content: each with its type and length, so that no two lists look alike.
+// The hash of a list of values, each with its type and length: no two lists have the same bytes.
 static bool hash_values(const Value *values, int count, char out[SHA256_TEXT], Error *e) {
     Text t = {0};
     for (int i = 0; i < count; i++) {
@@ -56,38 +56,17 @@ static bool hash_values(const Value *values, int count, char out[SHA256_TEXT], E
             text_add(&t, v->bytes, (size_t)v->i);
         }
     }
-    bool ok = t.failed ? error_system(e, "out of memory") : sha256_bytes(text_get(&t), t.length, out, e);
+    bool ok = sha256_bytes(text_get(&t), t.length, out, e);
     text_release(&t);
     return ok;
 }
 
-const char *const store_environment_columns[STORE_ENVIRONMENT_VALUES] = {"version",
-                                                                         "compiler",
-                                                                         "flags",
-                                                                         "libraries",
-                                                                         "host",
-                                                                         "system",
-                                                                         "kernel",
-                                                                         "cpu",
-                                                                         "isa",
-                                                                         "governor",
-                                                                         "cores",
-                                                                         "threads",
-                                                                         "virtual_machine",
-                                                                         "l1d",
-                                                                         "l2",
-                                                                         "l3",
-                                                                         "memory",
-                                                                         "bandwidth",
-                                                                         "peak",
-                                                                         "gpu",
-                                                                         "gpu_uuid",
-                                                                         "driver",
-                                                                         "cuda",
-                                                                         "cublas",
-                                                                         "gpu_memory",
-                                                                         "gpu_bandwidth",
-                                                                         "gpu_peak"};
+// clang-format off
+const char *const store_environment_columns[STORE_ENVIRONMENT_VALUES] = {
+    "version", "compiler", "flags", "libraries", "host", "system", "kernel", "cpu", "isa", "governor",
+    "cores", "threads", "virtual_machine", "l1d", "l2", "l3", "memory", "bandwidth", "peak", "gpu",
+    "gpu_uuid", "driver", "cuda", "cublas", "gpu_memory", "gpu_bandwidth", "gpu_peak"};
+// clang-format on
 
 bool store_environment(Store *s, const Value values[STORE_ENVIRONMENT_VALUES], int64_t *id, Error *e) {
     char hash[SHA256_TEXT];
@@ -104,49 +83,26 @@ bool store_environment(Store *s, const Value values[STORE_ENVIRONMENT_VALUES], i
 }
 
 static bool find_environment(Store *s, const StoreEnvironment *on, int64_t *id, Error *e) {
-    const Value values[STORE_ENVIRONMENT_VALUES] = {of_text(on->version),
-                                                    of_text(on->compiler),
-                                                    of_text(on->flags),
-                                                    of_text(on->libraries),
-                                                    of_text(on->host),
-                                                    of_text(on->system),
-                                                    of_text(on->kernel),
-                                                    of_text(on->cpu),
-                                                    of_text(on->isa),
-                                                    of_text(on->governor),
-                                                    of_int(on->cores),
-                                                    of_int(on->threads),
-                                                    of_int(on->virtual_machine),
-                                                    of_int(on->l1d),
-                                                    of_int(on->l2),
-                                                    of_int(on->l3),
-                                                    of_int(on->memory),
-                                                    of_known(on->bandwidth),
-                                                    of_known(on->peak),
-                                                    of_text(on->gpu),
-                                                    of_text(on->gpu_uuid),
-                                                    of_text(on->driver),
-                                                    of_text(on->cuda),
-                                                    of_text(on->cublas),
-                                                    of_id(on->gpu_memory),
-                                                    of_known(on->gpu_bandwidth),
-                                                    of_known(on->gpu_peak)};
+    // clang-format off
+    const Value values[STORE_ENVIRONMENT_VALUES] = {
+        of_text(on->version), of_text(on->compiler), of_text(on->flags), of_text(on->libraries),
+        of_text(on->host), of_text(on->system), of_text(on->kernel), of_text(on->cpu), of_text(on->isa),
+        of_text(on->governor), of_int(on->cores), of_int(on->threads), of_int(on->virtual_machine),
+        of_int(on->l1d), of_int(on->l2), of_int(on->l3), of_int(on->memory), of_known(on->bandwidth),
+        of_known(on->peak), of_text(on->gpu), of_text(on->gpu_uuid), of_text(on->driver), of_text(on->cuda),
+        of_text(on->cublas), of_id(on->gpu_memory), of_known(on->gpu_bandwidth), of_known(on->gpu_peak)};
+    // clang-format on
     return store_environment(s, values, id, e);
 }
 
-// A word that is not UTF-8 is told as "?": an argument may be any bytes. jansson gives NULL for it, and where
-// there is no memory; then malloc has said so.
-static json_t *word_json(const char *word) {
-    errno = 0;
-    json_t *j = json_string(word);
-    return j || errno == ENOMEM ? j : json_string("?");
-}
-
+// An argument that is not UTF-8 becomes "?". For mem_free.
 static char *words_json(int argc, char *const *argv) {
     json_t *list = json_array();
-    bool ok = list != NULL;
-    for (int i = 0; i < argc && ok; i++) ok = json_array_append_new(list, word_json(argv[i])) == 0;
-    char *text = ok ? json_text(list, JSON_COMPACT) : NULL;
+    for (int i = 0; i < argc; i++) {
+        json_t *word = json_string(argv[i]);
+        json_array_append_new(list, word ? word : json_string("?"));
+    }
+    char *text = json_text(list, JSON_COMPACT);
     json_decref(list);
     return text;
 }
@@ -155,7 +111,6 @@ bool store_attempt(Store *s, int64_t run, int argc, char *const *argv, const Sto
                    int64_t *id, Error *e) {
     int64_t environment;
     char *words = words_json(argc, argv);
-    if (!words) return error_system(e, "out of memory");
     bool ok = sql_enter(s, e);
     if (ok) {
         ok = find_environment(s, on, &environment, e) &&
@@ -216,7 +171,7 @@ bool store_prompt(Store *s, const StorePrompt *p, int64_t *id, Error *e) {
 
 // --- points ----------------------------------------------------------------------------------------------
 
-// As a number where all of it reads as one.
+// A number if the whole text reads as one.
 static Value of_param(const char *text) {
     if (!text || !*text || strchr(" \t\n+", *text)) return of_text(text);
     char *end;
@@ -255,7 +210,7 @@ bool store_point(Store *s, int64_t run, const StorePoint *p, int64_t *id, Error 
     return sql_leave(s, ok, e);
 }
 
-// --- what is said of a point -----------------------------------------------------------------------------
+// --- facts about a point --------------------------------------------------------------------------------
 
 static bool write_one(Store *s, StatementId id, const Value *values, int count, Error *e) {
     return sql_enter(s, e) && sql_leave(s, sql_run(s, id, values, count, e), e);

@@ -1,5 +1,5 @@
-// What came out: samples with their steps. A sample is written with its steps first, then the sums over them
-// are taken by SQL from what was written, so that they cannot say anything else.
+// Samples with their steps. A sample is written with its steps first; SQL then sums the rows that were
+// written, so sums and steps always agree.
 #include "engine/base/memory.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
@@ -28,8 +28,7 @@ static bool add_output(Store *s, const StoreOutput *o, const unsigned char *ids,
     size_t n = (size_t)o->count * 4;
     text_add(&all, (const char *)ids, n);
     if (o->text) text_add(&all, o->text, (size_t)o->text_bytes);
-    bool ok =
-        all.failed ? error_system(e, "out of memory") : sha256_bytes(text_get(&all), all.length, hash, e);
+    bool ok = sha256_bytes(text_get(&all), all.length, hash, e);
     text_release(&all);
     Value text = {.type = o->text ? VALUE_TEXT : VALUE_NULL, .bytes = o->text, .i = o->text_bytes};
     ok = ok && sql_find(s, STATEMENT_OUTPUT_FIND, VALUES(of_text(hash)), id, &found, e);
@@ -45,8 +44,7 @@ static bool add_output(Store *s, const StoreOutput *o, const unsigned char *ids,
 static bool find_or_add_output(Store *s, const StoreOutput *o, int64_t *id, Error *e) {
     *id = 0;
     if (!o) return true;
-    unsigned char *ids = mem_alloc((size_t)o->count, 4);
-    if (!ids) return error_system(e, "out of memory");
+    unsigned char *ids = mem_new((size_t)o->count, 4);
     put_ids(ids, o->ids, o->count);
     bool ok = add_output(s, o, ids, id, e);
     mem_free(ids);
@@ -55,8 +53,7 @@ static bool find_or_add_output(Store *s, const StoreOutput *o, int64_t *id, Erro
 
 // --- steps -----------------------------------------------------------------------------------------------
 
-// Whether the step's passes are what the view `pass` shows of its other columns; *head is then the head's
-// rows.
+// Whether the view `pass` can derive the step's passes from its other columns; *head is then the head's rows.
 static bool is_plain(const StoreStep *t, int layers, int *head) {
     if (t->pass_count != 2) return false;
     const StorePass *whole = t->passes, *top = t->passes + 1;
@@ -123,7 +120,7 @@ static bool add_step(Store *s, int64_t sample, int number, int layers, const Sto
 // --- samples ---------------------------------------------------------------------------------------------
 
 typedef struct {
-    int64_t filling, accepted, rows, asked, drafted, tried; // below 0: of a step it is unknown
+    int64_t filling, accepted, rows, asked, drafted, tried; // below 0: unknown for some step
     double propose_s, forward_s, verify_s, observe_s, device_s;
 } Sums;
 
@@ -153,7 +150,7 @@ static bool add_sample_row(Store *s, const StoreSample *x, int64_t *id, Error *e
     int64_t output, there;
     bool found = false;
     Sums t = sum_steps(x);
-    bool told = t.device_s >= 0;
+    bool timed = t.device_s >= 0;
     int flags = x->flags | (x->divergence ? FLAG_DIVERGED : 0);
     if (!sql_find(s, STATEMENT_SAMPLE_FIND, VALUES(of_int(x->point), of_int(x->pass), of_int(x->prompt)),
                   &there, &found, e))
@@ -173,7 +170,7 @@ static bool add_sample_row(Store *s, const StoreSample *x, int64_t *id, Error *e
                              of_count(t.rows), of_count(t.asked), of_count(t.drafted), of_int(t.accepted),
                              of_count(t.tried), of_ns(x->prefill_s), of_ns(x->decode_s), of_ns(t.propose_s),
                              of_ns(t.forward_s), of_ns(t.verify_s), of_ns(t.observe_s), of_ns(t.device_s),
-                             of_ns(told ? x->device_head_s : -1), of_ns(told ? x->device_commit_s : -1)),
+                             of_ns(timed ? x->device_head_s : -1), of_ns(timed ? x->device_commit_s : -1)),
                       e);
     *id = sql_last_id(s);
     return ok;
@@ -207,7 +204,7 @@ bool store_samples(Store *s, const StoreSample *samples, int count, Error *e) {
     return sql_leave(s, ok, e);
 }
 
-// --- what is there ---------------------------------------------------------------------------------------
+// --- reading --------------------------------------------------------------------------------------------
 
 bool store_done(Store *s, int64_t point, int pass, int64_t prompt, bool *done, Error *e) {
     int64_t id;
@@ -215,14 +212,13 @@ bool store_done(Store *s, int64_t point, int pass, int64_t prompt, bool *done, E
                     e);
 }
 
-// Of the output's bytes; a blob whose length is no whole number of ids is damage.
+// Decodes the blob of an output; one whose length is not a multiple of 4 is damaged.
 static bool read_ids(Store *s, Rows *r, int **ids, int *count, Error *e) {
     size_t n;
     const void *bytes = rows_blob(r, 0, &n);
     if (n % 4 || n / 4 > INT_MAX)
         return error_system(e, "store '%s': an output has %zu bytes of ids", s->path, n);
-    *ids = mem_alloc(n / 4, sizeof **ids);
-    if (!*ids) return error_system(e, "out of memory");
+    *ids = mem_new(n / 4, sizeof **ids);
     *count = (int)(n / 4);
     get_ids(*ids, bytes, *count);
     return true;

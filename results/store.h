@@ -48,6 +48,7 @@ typedef struct StoreOptions {
 Store *store_open(const char *path, StoreMode mode, const StoreOptions *options, Error *e);
 void store_close(Store *s); // takes NULL; takes back what was not committed
 const char *store_path(const Store *s);
+const char *results_library(void); // SQLite's version, "3.40.1"
 
 bool store_begin(Store *s, Error *e);
 bool store_begin_lightly(Store *s, Error *e);

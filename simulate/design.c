@@ -30,14 +30,9 @@ static void set_middle(const double *places, const bool *allowed, int count, int
     }
 }
 
-int design_points(const double *places, const bool *allowed, int count, int axes, int most, int *chosen,
-                  Error *e) {
-    double *score = mem_alloc((size_t)count + (size_t)axes + 1, sizeof *score), *middle;
+int design_points(const double *places, const bool *allowed, int count, int axes, int most, int *chosen) {
+    double *score = mem_new((size_t)count + (size_t)axes + 1, sizeof *score), *middle;
     int n = 0;
-    if (!score) {
-        error_system(e, "out of memory for the design of a sample");
-        return -1;
-    }
     middle = score + count;
     set_middle(places, allowed, count, axes, middle);
     for (int i = 0; i < count; i++) score[i] = 1 / (1 + squared_distance(places + i * axes, middle, axes));

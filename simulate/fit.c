@@ -1,10 +1,10 @@
+// Both estimators with their intervals, the best one's predictions, and the fit under other assumptions. A
+// resample works on a second sample, so the first stays as measured.
 #include "simulate/fit.h"
 
 #include "engine/base/memory.h"
-#include "simulate/bootstrap.h"
-#include "simulate/least_squares.h"
-#include "simulate/likelihood.h"
 
+#include <assert.h>
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_randist.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 
 const double FIT_WARNING_CORRELATION = 0.99;
 
-// What a resample changes and begins from. The sample is a second one, so that the first stays as measured.
+// The state of a resample.
 typedef struct {
     const Points *points;
     const Sample *measured;
@@ -21,7 +21,7 @@ typedef struct {
     double error;      // of S, for points without an se
 } Resampling;
 
-// What a resample says: alpha, f, and S at every point that was measured.
+// The outputs of a resample: alpha, f, and S at every measured point.
 static void answer(const Resampling *r, double alpha, double phi, double *out) {
     out[0] = alpha, out[1] = 1 / phi;
     for (int i = 0; i < r->measured->count; i++)
@@ -45,7 +45,7 @@ static bool least_squares_of_prompts(void *context, const double *weights, doubl
     return answer_least_squares(r, out);
 }
 
-// Points are drawn about what the fit predicts, by the error of each.
+// Draws each point around its prediction, by its error.
 static bool least_squares_of_errors(void *context, const double *normal, double *out) {
     Resampling *r = context;
     for (int i = 0; i < r->drawn.count; i++) {
@@ -74,7 +74,7 @@ static bool likelihood_of_prompts(void *context, const double *weights, double *
     return answer_likelihood(r, out);
 }
 
-// Steps are drawn again: the number that falls on each length is Poisson about what it was.
+// Draws steps again: the number of steps of each length is Poisson around the measured one.
 static void draw_steps(gsl_rng *random, const void *plan, double *draws, size_t count) {
     const Sample *s = plan;
     (void)count;
@@ -101,23 +101,23 @@ static size_t lengths_of(const Sample *s) {
     return sum;
 }
 
-// Where resamples are all alike, rounding alone may put the value outside.
+// If all resamples are alike, rounding may put the value outside the interval.
 static FitValue value_within(double value, const Interval *i) {
     return (FitValue){value, i->se, fmin(i->low, value), fmax(i->high, value)};
 }
 
-// Where too few resamples have an answer, the estimator has none either; without memory, all of it fails.
-static bool set_intervals(Bootstrap *b, Resampling *r, const FitOptions *o, FitEstimate *out, Error *e) {
-    if (!sample_open(r->points, o, &r->drawn, e)) return false;
+// Without enough resamples that have an answer the estimator has none either.
+static void set_intervals(Bootstrap *b, Resampling *r, const FitOptions *o, FitEstimate *out) {
+    bool opened = sample_open(r->points, o, &r->drawn, NULL);
+    assert(opened); // as the measured sample was
+    (void)opened;
     b->context = r, b->outputs = 2 + r->measured->count;
     b->resamples = o->resamples, b->level = o->level, b->seed = o->seed;
-    Interval *intervals = out->intervals = mem_alloc((size_t)b->outputs, sizeof *intervals);
-    if (!intervals) error_system(&out->refused, "fit: out of memory");
-    out->given = out->interval = intervals && bootstrap(b, intervals, NULL, &out->refused);
+    Interval *intervals = out->intervals = mem_new((size_t)b->outputs, sizeof *intervals);
+    out->given = out->interval = bootstrap(b, intervals, NULL, &out->refused);
     if (out->interval) out->alpha = value_within(r->alpha, &intervals[0]);
     if (out->interval) out->f = value_within(1 / r->phi, &intervals[1]);
     sample_release(&r->drawn);
-    return out->refused.kind != ERROR_SYSTEM || error_system(e, "%s", out->refused.text);
 }
 
 static bool all_have_errors(const Sample *s) {
@@ -135,17 +135,16 @@ static double residual_squares(const Sample *s, double alpha, double phi) {
     return squares;
 }
 
-// Two points without errors are met exactly, and say nothing of how far off they may be.
+// The law meets two points without errors exactly, so they give no error of their own.
 static void without_interval(FitEstimate *out, double alpha, double phi) {
     out->interval = false;
     out->alpha = (FitValue){alpha, 0, alpha, alpha};
     out->f = (FitValue){1 / phi, 0, 1 / phi, 1 / phi};
 }
 
-static bool run_least_squares(const Points *points, const Sample *s, const FitOptions *o, FitEstimate *out,
-                              Error *e) {
+static void run_least_squares(const Points *points, const Sample *s, const FitOptions *o, FitEstimate *out) {
     LeastSquares fit;
-    if (!least_squares(s, &fit, &out->refused)) return true;
+    if (!least_squares(s, &fit, &out->refused)) return;
     double squares = residual_squares(s, fit.alpha, fit.phi);
     bool errors = all_have_errors(s);
     Resampling r = {.points = points, .measured = s, .alpha = fit.alpha, .phi = fit.phi};
@@ -159,16 +158,15 @@ static bool run_least_squares(const Points *points, const Sample *s, const FitOp
         b.draw = draw_units, b.statistic = least_squares_of_prompts;
     } else if (out->drawn == DRAWN_RESIDUALS && s->fitted <= 2) {
         without_interval(out, fit.alpha, fit.phi);
-        return true;
+        return;
     }
     r.error = s->fitted > 2 ? sqrt(squares / (s->fitted - 2)) : 0;
-    return set_intervals(&b, &r, o, out, e);
+    set_intervals(&b, &r, o, out);
 }
 
-static bool run_likelihood(const Points *points, const Sample *s, const FitOptions *o, FitEstimate *out,
-                           Error *e) {
+static void run_likelihood(const Points *points, const Sample *s, const FitOptions *o, FitEstimate *out) {
     Likelihood fit;
-    if (!likelihood(s, &fit, &out->refused)) return true;
+    if (!likelihood(s, &fit, &out->refused)) return;
     Resampling r = {.points = points, .measured = s, .alpha = fit.alpha, .phi = fit.phi};
     Bootstrap b = {.draws = lengths_of(s), .draw = draw_steps, .plan = s, .statistic = likelihood_of_steps};
     out->given = true;
@@ -180,10 +178,10 @@ static bool run_likelihood(const Points *points, const Sample *s, const FitOptio
         b.draws = (size_t)points->prompts;
         b.draw = draw_units, b.statistic = likelihood_of_prompts;
     }
-    return set_intervals(&b, &r, o, out, e);
+    set_intervals(&b, &r, o, out);
 }
 
-// --- the rest of it --------------------------------------------------------------------------------------
+// --- the fit as a whole ---------------------------------------------------------------------------------
 
 static void set_chi_square(const Sample *s, Fit *out) {
     const FitEstimate *best = out->best;
@@ -199,9 +197,8 @@ static void set_chi_square(const Sample *s, Fit *out) {
     out->chance = gsl_cdf_chisq_Q(out->chi_square, out->freedom);
 }
 
-static bool set_predictions(const Sample *s, Fit *out, Error *e) {
-    out->predictions = mem_alloc((size_t)s->count, sizeof *out->predictions);
-    if (!out->predictions) return error_system(e, "fit: out of memory");
+static void set_predictions(const Sample *s, Fit *out) {
+    out->predictions = mem_new((size_t)s->count, sizeof *out->predictions);
     out->count = s->count, out->fitted = s->fitted;
     for (int i = 0; i < s->count; i++) {
         const SamplePoint *p = &s->points[i];
@@ -215,7 +212,6 @@ static bool set_predictions(const Sample *s, Fit *out, Error *e) {
                                               .high = band ? fmax(band->high, predicted) : predicted,
                                               .fitted = p->fitted};
     }
-    return true;
 }
 
 static void add_other(const Points *points, FitOptions o, bool flip_bonus, bool flip_filling, Fit *out) {
@@ -233,7 +229,7 @@ static void add_other(const Points *points, FitOptions o, bool flip_bonus, bool 
     sample_release(&s);
 }
 
-// How long outputs were is known only where filling was asked for, so it can be left out but not put in.
+// The length of outputs is known only if filling was requested: filling can be dropped, but not added.
 static void set_others(const Points *points, const FitOptions *o, Fit *out) {
     add_other(points, *o, true, false, out);
     if (o->output <= 0) return;
@@ -252,14 +248,18 @@ static bool choose_best(Fit *out, Error *e) {
 }
 
 static bool run_sample(const Points *points, Sample *s, const FitOptions *o, Fit *out, Error *e) {
-    bool lengths = points->columns & POINTS_ACCEPTED;
     if (s->fitted == 0)
         return error_input(e, "fit: no point has W = G, which the paper's law needs; try --law corrected");
-    return run_least_squares(points, s, o, &out->least_squares, e) &&
-           (!lengths || run_likelihood(points, s, o, &out->likelihood, e)) && choose_best(out, e) &&
-           set_predictions(s, out, e) &&
-           (o->alone ||
-            (leave_out(s, points, false, &out->by_W, e) && leave_out(s, points, true, &out->by_N, e)));
+    run_least_squares(points, s, o, &out->least_squares);
+    if (points->columns & POINTS_ACCEPTED) run_likelihood(points, s, o, &out->likelihood);
+    if (!choose_best(out, e)) return false;
+    set_predictions(s, out);
+    set_chi_square(s, out);
+    if (o->alone) return true;
+    leave_out(s, points, false, &out->by_W);
+    leave_out(s, points, true, &out->by_N);
+    set_others(points, o, out);
+    return true;
 }
 
 bool fit_run(const Points *points, const FitOptions *o, Fit *out, Error *e) {
@@ -267,10 +267,6 @@ bool fit_run(const Points *points, const FitOptions *o, Fit *out, Error *e) {
     *out = (Fit){.prompts = points->columns & POINTS_PROMPT ? points->prompts : 0,
                  .candidates = points->columns & POINTS_CANDIDATES};
     bool ok = sample_open(points, o, &s, e) && run_sample(points, &s, o, out, e);
-    if (ok) {
-        set_chi_square(&s, out);
-        if (!o->alone) set_others(points, o, out);
-    }
     sample_release(&s);
     return ok;
 }
@@ -290,6 +286,6 @@ int fit_warnings(const FitEstimate *estimate, const char *out[FIT_MOST_WARNINGS]
         out[count++] = "alpha and f are correlated above 0.99: trust what they predict, not each alone";
     if (!estimate->interval) out[count++] = "two points without errors are met exactly: there is no interval";
     if (estimate->f.value == 1 || estimate->alpha.value >= 1 - 1e-9 || estimate->alpha.value <= 1e-5)
-        out[count++] = "the fit lies at the edge of what the law can be: it may not hold here";
+        out[count++] = "the fit is at the edge of the law's range: the law may not hold here";
     return count;
 }

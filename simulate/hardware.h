@@ -16,9 +16,8 @@ enum { HARDWARE_NAME = 80 };
 
 typedef struct Hardware {
     char name[HARDWARE_NAME];
-    bool reckoned; // what is reached was fitted to steps that were reckoned: nothing was measured on such a
-                   // machine
-    // of the data sheet, or measured
+    bool reckoned; // the reached shares were fitted to computed step times, not to measurements
+    // from the data sheet, or measured
     double bytes_per_s;      // memory, read
     double operations_per_s; // products in 16 bits, dense; a multiply-add counts two
     double memory_bytes;
@@ -27,7 +26,7 @@ typedef struct Hardware {
     int least_rows;              // tiles have fewer rows where the product has, down to these
     double launch_s;             // of one kernel after another
     int launches;                // kernels of a layer
-    // reached of it; fitted, else 1, and 0 for step_s
+    // reached shares: fitted, else 1, and 0 for step_s
     double read_share, compute_share;
     double attention_share; // of operations_per_s, in attention
     double row_passes;      // times that a row's activations pass through memory in a layer, beside products
@@ -58,13 +57,13 @@ typedef struct StepPrice { // seconds
     double total;
 } StepPrice;
 
-// A machine with the data sheet's part set, its shares as a floor has them.
+// Sets the reached shares to those of a floor; the data sheet's part is set already.
 void hardware_floor(Hardware *h);
 
-// Whether it is one still: nothing of it was fitted.
+// Whether the shares are still those of a floor: none was fitted.
 bool hardware_is_floor(const Hardware *h);
 
-// False, with the name and the domain, if a number is outside its own: above 0 and finite, overlap at
+// False with e filled (name and domain) if a number is outside its domain: above 0 and finite, overlap at
 // least 1.
 bool hardware_check(const Hardware *h, Error *e);
 
@@ -73,7 +72,7 @@ StepPlan step_chain(int tokens, int context);
 StepPlan step_tree(int k, int w, int context);  // k chains of w below one root
 StepPlan step_batch(int k, int w, int context); // k sequences of w + 1, each repeating the context
 
-// Of (rows, inner) x (inner, columns). rows >= 1; 0 columns cost nothing.
+// The time of (rows, inner) x (inner, columns). rows >= 1; 0 columns cost nothing.
 double hardware_product(const Hardware *h, int rows, int inner, int columns, double weight_bytes);
 
 // How many times as long as one tile the product's tiles take. Fewer tiles than processors are split along
@@ -87,9 +86,35 @@ double hardware_slowdown(const Hardware *h, const StepModel *m, int k, int w, in
 
 // configs/hardware/NAME.json: each number an object of "value" and "source"; one without a source is refused.
 bool hardware_open(const char *path, Hardware *out, Error *e);
-// What is reached of the data sheet may stand in it, too, the same way.
+// The reached shares may be in the file, too, in the same form.
 bool hardware_parse(const char *bytes, size_t n, const char *place, Hardware *out, Error *e);
 
-// Such a file's text, for mem_free: the sources of the data sheet's part, and of what is reached of it. NULL
-// without memory, or if a text is not UTF-8.
+// The text of such a file, for mem_free, with the sources of the data sheet's part and of the reached shares.
+// NULL if a text is not UTF-8.
 char *hardware_write(const Hardware *h, const char *sheet, const char *reached);
+
+// --- recorded passes ------------------------------------------------------------------------------------
+
+// Passes that ran on one machine, priced on another: the record holds which passes ran, the hardware model
+// gives their times. A pass through layers costs these layers and a constant; a pass of the LM head costs the
+// head. A priced model of another depth runs the same share of its layers. A step costs the sum over its
+// passes.
+typedef struct RecordedPass {
+    double layers; // of the priced model, may be fractional; ignored if `head`
+    bool head;     // the LM head over `rows`
+    int rows, context;
+    double count; // passes like this
+} RecordedPass;
+
+// Seconds. h must pass hardware_check; rows >= 1. Each node sees the context and itself; the cache is viewed,
+// not copied.
+double recorded_price(const Hardware *h, const StepModel *m, const RecordedPass *pass);
+
+// A prompt of `tokens` tokens in one pass without the head, which the first step runs. 0 tokens cost nothing.
+double recorded_prefill(const Hardware *h, const StepModel *m, int tokens);
+
+// Keys and values of `tokens` tokens read and written once, in `steps` steps.
+double recorded_commit(const Hardware *h, const StepModel *m, double tokens, double steps);
+
+// Bytes of weights that a step reads.
+double step_model_bytes(const StepModel *m);

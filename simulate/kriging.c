@@ -6,6 +6,7 @@
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_linalg.h>
 #include <math.h>
+#include <stdint.h>
 
 const double KRIGING_UNKNOWN = 0.5;
 
@@ -121,11 +122,11 @@ bool kriging(const KrigingData *data, const double *places, int asked, double *m
                  .factor = gsl_matrix_alloc(n, n),
                  .weights = gsl_vector_alloc(n),
                  .column = gsl_vector_alloc(n)};
-    bool memory = p.factor && p.weights && p.column, ok = memory && mix(&p, places, asked, mean, error);
-    if (p.factor) gsl_matrix_free(p.factor);
+    if (!p.factor || !p.weights || !p.column) mem_exhausted(SIZE_MAX);
+    bool ok = mix(&p, places, asked, mean, error);
+    gsl_matrix_free(p.factor);
     gsl_vector_free(p.weights);
     gsl_vector_free(p.column);
     gsl_set_error_handler(before);
-    if (!memory) return error_system(e, "out of memory for what a sample says of its space");
-    return ok || error_input(e, "what a sample says of its space is no number");
+    return ok || error_input(e, "kriging failed: the prediction is not finite");
 }

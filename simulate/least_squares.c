@@ -1,17 +1,80 @@
-// alpha and phi run through logistic functions in the finish, so that no step of it leaves their domain. At
-// the edge phi = 1 only alpha is free.
-#include "simulate/least_squares.h"
+// Least squares on S, and the search for a minimum that both estimators use. In the finish alpha and phi go
+// through logistic functions, so no step leaves their domain; at the edge phi = 1 only alpha is free.
+#include "simulate/fit.h"
 
-#include "simulate/search.h"
+#include "engine/base/memory.h"
 
+#include <assert.h>
 #include <gsl/gsl_errno.h>
+#include <gsl/gsl_min.h>
 #include <gsl/gsl_multifit_nlinear.h>
 #include <math.h>
 
-// f is a million at most: a law whose good steps never come is no law.
+// f is at most a million: a law whose good steps never happen is meaningless.
 static const double LEAST_PHI = 1e-6, LEAST_ALPHA = 1e-6, HOPELESS_CONDITION = 1e6;
 
 enum { CELLS = 128, MOST_ITERATIONS = 200 };
+
+// --- search ---------------------------------------------------------------------------------------------
+
+typedef struct {
+    double low, middle, high;
+    double at_low, at_middle, at_high;
+} Bracket;
+
+// Brent's method, within a bracket whose middle is below both ends.
+static double refine(SearchFunction f, void *context, const Bracket *b, double tolerance) {
+    gsl_function function = {f, context};
+    double x = b->middle;
+    gsl_error_handler_t *before = gsl_set_error_handler_off();
+    gsl_min_fminimizer *m = gsl_min_fminimizer_alloc(gsl_min_fminimizer_brent);
+    if (!m) mem_exhausted(SIZE_MAX);
+    int status = gsl_min_fminimizer_set_with_values(m, &function, b->middle, b->at_middle, b->low, b->at_low,
+                                                    b->high, b->at_high);
+    for (int i = 0; status == GSL_SUCCESS && i < 100; i++) {
+        status = gsl_min_fminimizer_iterate(m);
+        x = gsl_min_fminimizer_x_minimum(m);
+        if (gsl_min_fminimizer_x_upper(m) - gsl_min_fminimizer_x_lower(m) < tolerance) break;
+    }
+    gsl_min_fminimizer_free(m);
+    gsl_set_error_handler(before);
+    return x;
+}
+
+static bool is_bracket(const Bracket *b) { return b->at_middle < b->at_low && b->at_middle < b->at_high; }
+
+// The best so far is an end of the range: the valley may still be inside, however close to that end.
+static void narrow(SearchFunction f, void *context, Bracket *b, bool at_high, double tolerance) {
+    while (b->high - b->low > tolerance) {
+        b->middle = (b->low + b->high) / 2;
+        b->at_middle = f(b->middle, context);
+        if (is_bracket(b)) return;
+        if (at_high) b->low = b->middle, b->at_low = b->at_middle;
+        else b->high = b->middle, b->at_high = b->at_middle;
+    }
+}
+
+double search_minimum(SearchFunction f, void *context, double low, double high, int cells, double tolerance) {
+    assert(low < high && cells > 0);
+    double width = (high - low) / cells, best = low, value = f(low, context);
+    for (int i = 1; i <= cells; i++) {
+        double x = i == cells ? high : low + i * width, here = f(x, context);
+        if (here < value) best = x, value = here;
+    }
+    Bracket b = {.low = fmax(low, best - width), .middle = best, .high = fmin(high, best + width)};
+    b.at_low = f(b.low, context), b.at_middle = value, b.at_high = f(b.high, context);
+    if (best == low || best == high) narrow(f, context, &b, best == high, tolerance);
+    return is_bracket(&b) ? refine(f, context, &b, tolerance) : best;
+}
+
+double search_minimum_near(SearchFunction f, void *context, double low, double high, int cells,
+                           double tolerance, double guess, double reach) {
+    Bracket b = {.low = fmax(low, guess - reach), .middle = guess, .high = fmin(high, guess + reach)};
+    b.at_middle = f(b.middle, context);
+    b.at_low = f(b.low, context), b.at_high = f(b.high, context);
+    return is_bracket(&b) ? refine(f, context, &b, tolerance)
+                          : search_minimum(f, context, low, high, cells, tolerance);
+}
 
 // --- the profile over alpha ------------------------------------------------------------------------------
 
@@ -128,7 +191,7 @@ static void solve(const Sample *s, gsl_multifit_nlinear_workspace *w, gsl_vector
     if (squares <= out->squares) out->alpha = alpha, out->phi = phi, out->squares = squares;
 }
 
-// Keeps what the profile found where the solver finds nothing better, or no memory.
+// Keeps the profile's result if the solver finds nothing better.
 static void finish(const Sample *s, LeastSquares *out) {
     size_t free_parameters = out->phi < 1 ? 2 : 1;
     gsl_multifit_nlinear_parameters settings = gsl_multifit_nlinear_default_parameters();
@@ -136,17 +199,16 @@ static void finish(const Sample *s, LeastSquares *out) {
     gsl_vector *x = gsl_vector_alloc(free_parameters);
     gsl_multifit_nlinear_workspace *w =
         gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &settings, (size_t)s->fitted, free_parameters);
-    if (x && w) {
-        gsl_vector_set(x, 0, logit(out->alpha));
-        if (free_parameters == 2) gsl_vector_set(x, 1, logit(out->phi));
-        solve(s, w, x, out);
-    }
-    if (w) gsl_multifit_nlinear_free(w);
+    if (!x || !w) mem_exhausted(SIZE_MAX);
+    gsl_vector_set(x, 0, logit(out->alpha));
+    if (free_parameters == 2) gsl_vector_set(x, 1, logit(out->phi));
+    solve(s, w, x, out);
+    gsl_multifit_nlinear_free(w);
     gsl_vector_free(x);
     gsl_set_error_handler(before);
 }
 
-// --- how well the two are told apart ---------------------------------------------------------------------
+// --- the condition --------------------------------------------------------------------------------------
 
 // From the 2 x 2 matrix J'J: its eigenvalues are the squares of J's singular values.
 static void set_condition(const Sample *s, LeastSquares *out) {

@@ -1,8 +1,8 @@
-#include "simulate/leave_out.h"
+// Rounds of leaving out, fitting and predicting, for the law and three rivals. A round marks the points that
+// are left out as not fitted, and restores them.
+#include "simulate/fit.h"
 
 #include "engine/base/memory.h"
-#include "simulate/least_squares.h"
-#include "simulate/search.h"
 
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_fit.h>
@@ -13,17 +13,17 @@
 const char *const RIVAL_NAMES[RIVAL_COUNT] = {"law", "linear in log b", "phi of each prompt",
                                               "alpha of each position"};
 
-// One round: s->points[i].fitted says what is left; out says what was, and is to be predicted.
+// One round: the fitted points of s are left, those of left_out are predicted.
 typedef struct {
     Sample *s;
     const Points *points;
     const bool *left_out; // (count)
     double *predicted;    // (count)
-    double *scratch;      // (2 count + prompts): what a rival needs
+    double *scratch;      // (2 count + prompts) for the rivals
     double *gains;        // (count), of all points under one alpha
 } Round;
 
-typedef bool (*Predict)(Round *r); // false: what is left does not determine the rival
+typedef bool (*Predict)(Round *r); // false: the remaining points don't determine the rival
 
 // --- the law ---------------------------------------------------------------------------------------------
 
@@ -155,11 +155,12 @@ static bool solve_positions(Round *r, gsl_vector *x) {
     gsl_multifit_nlinear_workspace *w =
         gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &settings, system.n, system.p);
     int info;
-    bool ok = w && gsl_multifit_nlinear_init(x, &system, w) == GSL_SUCCESS;
+    if (!w) mem_exhausted(SIZE_MAX);
+    bool ok = gsl_multifit_nlinear_init(x, &system, w) == GSL_SUCCESS;
     if (ok) gsl_multifit_nlinear_driver(200, 1e-8, 1e-8, 0, NULL, NULL, &info, w);
     for (int i = 0; ok && i < r->s->count; i++)
         ok = isfinite(r->predicted[i] = position_predict(&r->s->points[i], w->x));
-    if (w) gsl_multifit_nlinear_free(w);
+    gsl_multifit_nlinear_free(w);
     return ok;
 }
 
@@ -171,7 +172,8 @@ static bool predict_position(Round *r) {
     if (positions == 0 || positions >= r->s->fitted) return false;
     gsl_error_handler_t *before = gsl_set_error_handler_off();
     gsl_vector *x = gsl_vector_calloc((size_t)positions); // rates of a half
-    bool ok = x && solve_positions(r, x);
+    if (!x) mem_exhausted(SIZE_MAX);
+    bool ok = solve_positions(r, x);
     gsl_vector_free(x);
     gsl_set_error_handler(before);
     return ok;
@@ -214,19 +216,17 @@ static bool seen_before(const Sample *s, int i, bool by_N) {
     return false;
 }
 
-bool leave_out(Sample *s, const Points *points, bool by_N, LeaveOut *out, Error *e) {
+void leave_out(Sample *s, const Points *points, bool by_N, LeaveOut *out) {
     size_t count = (size_t)s->count;
-    double *numbers = mem_alloc(4 * count + (size_t)points->prompts, sizeof *numbers);
-    bool *left_out = mem_alloc(count, sizeof *left_out);
-    bool ok = numbers && left_out;
+    double *numbers = mem_new(4 * count + (size_t)points->prompts, sizeof *numbers);
+    bool *left_out = mem_new(count, sizeof *left_out);
     *out = (LeaveOut){0};
     Round r = {s, points, left_out, numbers, numbers + 2 * count, numbers + count};
-    for (int i = 0; ok && i < s->count; i++)
+    for (int i = 0; i < s->count; i++)
         if (s->points[i].fitted && !seen_before(s, i, by_N))
             leave_one_out(&r, left_out, by_N, value_of(&s->points[i], by_N), out);
     for (int rival = 0; rival < RIVAL_COUNT; rival++)
         if (out->points[rival]) out->rms[rival] = sqrt(out->rms[rival] / out->points[rival]);
     mem_free(left_out);
     mem_free(numbers);
-    return ok || error_system(e, "fit: out of memory");
 }

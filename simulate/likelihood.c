@@ -1,12 +1,11 @@
-#include "simulate/likelihood.h"
-
-#include "simulate/search.h"
+// Maximum likelihood of accepted lengths: a profile over alpha, the best phi for each.
+#include "simulate/fit.h"
 
 #include <math.h>
 
 static const double LEAST_PHI = 1e-6, LEAST_ALPHA = 1e-6, HOPELESS_CONDITION = 1e6;
 
-// log 0 of what was seen, kept finite so that a search can compare.
+// In place of a probability of 0, whose logarithm would not be finite: a search must be able to compare.
 static const double IMPOSSIBLE = 1e-300;
 
 enum { CELLS = 128, MOST_ITERATIONS = 100 };
@@ -65,7 +64,7 @@ static double misfit(double alpha, void *context) {
     return -log_likelihood(s, alpha, best_phi(s, alpha));
 }
 
-// --- how well the two are told apart ---------------------------------------------------------------------
+// --- the condition --------------------------------------------------------------------------------------
 
 typedef struct {
     double aa, ff, af; // by ln alpha and ln f

@@ -1,12 +1,12 @@
-// A copy of the file is cut into lines and fields in place; each field goes through the reader of its column.
-// The rows, as they come, are then laid out as points x prompts, which shows what is there twice or not at
-// all.
+// A copy of the file is cut into lines and fields in place; the reader of its column takes each field. The
+// rows are then laid out as points x prompts, which finds duplicate and missing ones. A sample weighs these
+// rows.
 #include "simulate/points.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "engine/base/error.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ typedef struct {
     Error *e;
 } Reader;
 
-// Fills its field of the row from the text, which is not empty; false with the message set.
+// Fills its field of the row from the text, which isn't empty; false with e filled.
 typedef bool (*Field)(Reader *r, char *text, Raw *out);
 
 static bool read_real(Reader *r, const char *name, const char *text, double low, double high, double *out) {
@@ -79,8 +79,7 @@ static void histogram_release(Histogram *h) { mem_free(h->count); }
 static bool read_histogram(Reader *r, const char *name, char *text, int most, Histogram *h) {
     double total = 0;
     h->most = most;
-    if (!(h->count = mem_alloc((size_t)most + 1, sizeof *h->count)))
-        return error_system(r->e, "%s: out of memory", r->place);
+    h->count = mem_new((size_t)most + 1, sizeof *h->count);
     for (char *item = text, *next; item; item = next) {
         int at;
         double count;
@@ -194,8 +193,7 @@ static bool check_row(Reader *r, const Raw *raw) {
 static bool read_row(Reader *r, char *line, const Header *header) {
     if (r->count == MOST_ROWS)
         return error_input(r->e, "%s:%d: more than %d rows", r->place, r->line, MOST_ROWS);
-    if (!mem_grow((void **)&r->rows, &r->capacity, r->count + 1, sizeof *r->rows))
-        return error_system(r->e, "%s: out of memory", r->place);
+    mem_grow(&r->rows, &r->capacity, r->count + 1, sizeof *r->rows);
     Raw *raw = &r->rows[r->count++];
     raw->row.line = r->line;
     raw->row.steps = 1;
@@ -248,35 +246,31 @@ static int find_prompt(const Points *p, const char *name) {
     return i;
 }
 
-// Which points and prompts there are, in the order of their first rows.
-static bool collect(Points *p, const Reader *r) {
-    p->points = mem_alloc(r->count, sizeof *p->points);
-    p->names = mem_alloc(r->count, sizeof *p->names);
-    if (!p->points || !p->names) return false;
+// Lists points and prompts, in the order of their first rows.
+static void collect(Points *p, const Reader *r) {
+    p->points = mem_new(r->count, sizeof *p->points);
+    p->names = mem_new(r->count, sizeof *p->names);
     for (size_t i = 0; i < r->count; i++) {
         const Raw *raw = &r->rows[i];
         if (find_point(p, &raw->point) == p->count) p->points[p->count++] = raw->point;
         if (!raw->prompt) p->prompts = 1;
-        else if (find_prompt(p, raw->prompt) == p->prompts) {
-            if (!(p->names[p->prompts] = mem_text(raw->prompt, strlen(raw->prompt)))) return false;
-            p->prompts++;
-        }
+        else if (find_prompt(p, raw->prompt) == p->prompts)
+            p->names[p->prompts++] = mem_text(raw->prompt, strlen(raw->prompt));
     }
-    return true;
 }
 
 static bool fill_matrix(Points *p, Reader *r) {
     size_t size;
-    if (!size_mul((size_t)p->count, (size_t)p->prompts, &size) || size > MOST_ROWS ||
-        !(p->rows = mem_alloc(size, sizeof *p->rows)))
+    if (!size_mul((size_t)p->count, (size_t)p->prompts, &size) || size > MOST_ROWS)
         return error_system(r->e, "%s: no memory for %d points x %d prompts", r->place, p->count, p->prompts);
+    p->rows = mem_new(size, sizeof *p->rows);
     for (size_t i = 0; i < r->count; i++) {
         Raw *raw = &r->rows[i];
         int point = find_point(p, &raw->point), prompt = find_prompt(p, raw->prompt);
         PointRow *row = &p->rows[point * p->prompts + prompt];
         if (row->line)
-            return error_input(r->e, "%s:%d: N %d, W %d, G %d stands in line %d already", r->place,
-                               raw->row.line, raw->point.N, raw->point.W, raw->point.G, row->line);
+            return error_input(r->e, "%s:%d: N %d, W %d, G %d is in line %d already", r->place, raw->row.line,
+                               raw->point.N, raw->point.W, raw->point.G, row->line);
         *row = raw->row;
         raw->row = (PointRow){0}; // the histograms have moved
     }
@@ -300,8 +294,8 @@ bool points_parse(const char *bytes, size_t n, const char *place, Points *out, E
     *out = (Points){0};
     if (n && memchr(bytes, 0, n)) return error_input(e, "%s: has a zero byte; not a text file", place);
     char *text = mem_text(bytes, n);
-    bool ok = text ? read_lines(&r, text, &out->columns) : error_system(e, "%s: out of memory", place);
-    if (ok && !collect(out, &r)) ok = error_system(e, "%s: out of memory", place);
+    bool ok = read_lines(&r, text, &out->columns);
+    if (ok) collect(out, &r);
     ok = ok && fill_matrix(out, &r) && check_complete(out, &r);
     for (size_t i = 0; i < r.count; i++) {
         histogram_release(&r.rows[i].row.accepted);
@@ -332,4 +326,125 @@ void points_release(Points *p) {
     mem_free(p->names);
     mem_free(p->points);
     *p = (Points){0};
+}
+
+// --- the sample -----------------------------------------------------------------------------------------
+
+static void open_point(const Points *points, int at, const FitOptions *o, SamplePoint *p) {
+    PointAt point = points->points[at];
+    *p = (SamplePoint){.at = point};
+    p->law = (Law){.f = 1, .gamma = point.N - 1, .b = point.G, .output = o->output};
+    p->fitted = o->law == FIT_CORRECTED || point.W == point.G;
+    if (o->bonus_dropped) p->law.terms |= LAW_BONUS_DROPPED;
+    if (o->output > 0) {
+        p->law.terms |= LAW_FILLING;
+        p->law.filling = point.N - 2;
+    }
+    if (points->columns & POINTS_ACCEPTED) p->accepted = mem_new((size_t)point.N, sizeof *p->accepted);
+    if (o->law == FIT_PAPER || !(points->columns & POINTS_CANDIDATES)) return;
+    p->law.terms |= LAW_CANDIDATES;
+    p->law.share_count = POINTS_MOST_CANDIDATES + 1;
+    p->law.share = p->share = mem_new(POINTS_MOST_CANDIDATES + 1, sizeof *p->share);
+}
+
+double sample_most(const SamplePoint *p) {
+    return p->law.terms & LAW_BONUS_DROPPED ? p->law.gamma : p->law.gamma + 1;
+}
+
+static bool check_point(const SamplePoint *p, const FitOptions *o, Error *e) {
+    double most = sample_most(p);
+    if (o->output > 0 && o->output < p->law.filling)
+        return error_input(e, "fit: outputs of %g tokens are over before the %d filling steps of N = %d",
+                           o->output, p->law.filling, p->at.N);
+    if (p->tokens <= most + 1e-9) return true;
+    return error_input(e, "fit: N %d, W %d, G %d: S is %g, but a step emits %g tokens at most%s%s", p->at.N,
+                       p->at.W, p->at.G, p->S, most, o->bonus_dropped ? " where the bonus is dropped" : "",
+                       o->output > 0 ? ", and filling steps one" : "");
+}
+
+bool sample_open(const Points *points, const FitOptions *o, Sample *out, Error *e) {
+    *out = (Sample){.points = mem_new((size_t)points->count, sizeof *out->points), .count = points->count};
+    for (int i = 0; i < points->count; i++) {
+        open_point(points, i, o, &out->points[i]);
+        out->fitted += out->points[i].fitted;
+    }
+    sample_weigh(out, points, NULL);
+    for (int i = 0; i < out->count; i++)
+        if (!check_point(&out->points[i], o, e)) return false;
+    return true;
+}
+
+void sample_release(Sample *s) {
+    for (int i = 0; i < s->count; i++) {
+        mem_free(s->points[i].share);
+        mem_free(s->points[i].accepted);
+    }
+    mem_free(s->points);
+    *s = (Sample){0};
+}
+
+// tokens = law_without_filling(S), so the error of S grows by d tokens / d S on its way.
+void sample_move(SamplePoint *p, double S) {
+    const Law *law = &p->law;
+    double slope = 1;
+    p->S = p->tokens = S;
+    if (law->terms & LAW_FILLING && law->filling > 0) {
+        p->tokens = law_without_filling(S, law->filling, law->output);
+        slope = p->tokens * p->tokens * law->output / ((law->output - law->filling) * S * S);
+    }
+    double error = slope * (p->se > 0 ? p->se : 1);
+    p->weight = 1 / (error * error);
+}
+
+static void sum_hits(SamplePoint *p) {
+    p->hits = 0;
+    for (int i = 1; p->accepted && i <= p->law.gamma; i++) p->hits += p->accepted[i];
+}
+
+void sample_count(SamplePoint *p, const double *accepted) {
+    assert(p->accepted);
+    memcpy(p->accepted, accepted, (size_t)p->at.N * sizeof *accepted);
+    sum_hits(p);
+}
+
+static void add_histogram(double *sum, int most, const Histogram *h, double weight) {
+    for (int i = 0; i <= most && i <= h->most; i++) sum[i] += weight * h->count[i];
+}
+
+static void weigh_point(SamplePoint *p, const PointRow *rows, int prompts, const double *weights) {
+    double steps = 0, tokens = 0, total = 0;
+    if (p->accepted) memset(p->accepted, 0, (size_t)p->at.N * sizeof *p->accepted);
+    if (p->share) memset(p->share, 0, (POINTS_MOST_CANDIDATES + 1) * sizeof *p->share);
+    for (int i = 0; i < prompts; i++) {
+        double weight = weights ? weights[i] : 1;
+        if (weight == 0) continue;
+        steps += weight * rows[i].steps;
+        tokens += weight * rows[i].steps * rows[i].S;
+        if (p->accepted) add_histogram(p->accepted, p->law.gamma, &rows[i].accepted, weight);
+        if (p->share) add_histogram(p->share, POINTS_MOST_CANDIDATES, &rows[i].candidates, weight);
+    }
+    sum_hits(p);
+    for (int c = 0; p->share && c <= POINTS_MOST_CANDIDATES; c++) total += p->share[c];
+    // Laws sum over the counts up to the last that a step had, which is far below the most there can be.
+    for (int c = 0; p->share && c <= POINTS_MOST_CANDIDATES; c++)
+        if ((p->share[c] /= total) > 0) p->law.share_count = c + 1;
+    p->se = prompts == 1 ? rows[0].se : 0; // several prompts have their spread instead
+    sample_move(p, tokens / steps);
+}
+
+void sample_weigh(Sample *s, const Points *points, const double *weights) {
+    for (int i = 0; i < s->count; i++)
+        weigh_point(&s->points[i], &points->rows[i * points->prompts], points->prompts, weights);
+}
+
+double sample_gain(const SamplePoint *p, double alpha) {
+    Law law = p->law;
+    law.alpha = alpha;
+    return law_good_tokens(&law) - 1;
+}
+
+double sample_predict(const SamplePoint *p, double alpha, double phi) {
+    Law law = p->law;
+    law.alpha = alpha, law.f = 1 / phi;
+    return law_compression(&law);
 }

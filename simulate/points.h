@@ -4,7 +4,7 @@
 //     N  W   G   S     se        prompt  steps  accepted      candidates
 //     5  15  15  1.83  0.02      mt-81   210    0:120,4:90    0:30,15:180
 //
-// N, W, G and S are required. Each other column may be there, and then has a value in every row:
+// N, W, G and S are required. Other columns are optional; a column has a value in every row:
 //
 //   se          the standard error of S
 //   prompt      each row is one prompt's S at the point; needs `steps`, and every prompt at every point
@@ -14,8 +14,10 @@
 //   candidates  number:count pairs: how many steps had that many guesses to verify; at most 1,023 guesses
 #pragma once
 #include "engine/base/error.h"
+#include "simulate/laws.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum { POINTS_MOST_N = 129, POINTS_MOST_CANDIDATES = 1023, POINTS_MOST_BYTES = 64 << 20 };
 
@@ -52,7 +54,63 @@ typedef struct Points {
     unsigned columns;   // of PointsColumn
 } Points;
 
-// `place` names the file in messages, which give the line too. Release also what failed.
+// `place` is the file in messages, which also give the line. Release even after a failure.
 bool points_parse(const char *bytes, size_t n, const char *place, Points *out, Error *e);
 bool points_open(const char *path, Points *out, Error *e);
 void points_release(Points *p);
+
+// --- the sample -----------------------------------------------------------------------------------------
+
+// Points as a law sees them: the input of every estimator of (alpha, f). Points are weighed by prompt, so a
+// resample of prompts is the same sample with other weights.
+typedef enum {
+    FIT_PAPER,     // b = W = G; points with W != G are predicted, not fitted
+    FIT_CORRECTED, // b is each step's own number of candidates if known, else G; every point is fitted
+} FitLaw;
+
+typedef struct FitOptions {
+    FitLaw law;
+    bool bonus_dropped;
+    double output; // tokens of an output on average, whose first N - 2 steps emit one each; 0: no filling
+    int resamples; // of the bootstrap, at least 2
+    double level;  // of the intervals
+    uint64_t seed;
+    bool alone; // only the estimates: no leave-out rounds, no other assumptions
+} FitOptions;
+
+typedef struct SamplePoint {
+    PointAt at;
+    Law law;          // f = 1; alpha is the estimator's
+    double *share;    // (law.share_count), the law's; or NULL
+    double *accepted; // (gamma + 1): how many steps accepted i tokens; or NULL
+    double hits;      // of these, steps that accepted a token
+    double S, se;     // se: 0 where not known
+    double tokens;    // of a step past filling, from S
+    double weight;    // of tokens in a sum of squares: 1 / variance, or relative to it where se is not known
+    bool fitted;
+} SamplePoint;
+
+typedef struct Sample {
+    SamplePoint *points; // (count)
+    int count, fitted;
+} Sample;
+
+// All prompts have weight 1. Fails if S of a point is impossible under these options; release even then.
+bool sample_open(const Points *points, const FitOptions *o, Sample *out, Error *e);
+void sample_release(Sample *s);
+
+// Weighs prompts by `weights` (prompts); NULL: 1 each.
+void sample_weigh(Sample *s, const Points *points, const double *weights);
+
+// Sets S of a point.
+void sample_move(SamplePoint *p, double S);
+
+// Sets the accepted lengths, (gamma + 1), of a point that has some.
+void sample_count(SamplePoint *p, const double *accepted);
+
+// S of the point under (alpha, phi); tokens of a good step beyond the first, under alpha.
+double sample_predict(const SamplePoint *p, double alpha, double phi);
+double sample_gain(const SamplePoint *p, double alpha);
+
+// The most tokens that a step after filling can emit.
+double sample_most(const SamplePoint *p);

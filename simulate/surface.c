@@ -114,8 +114,7 @@ static bool read_lines(Reader *r, char *text, Surface *out) {
         }
         if (out->count == MOST_POINTS)
             return error_input(r->e, "%s: more than %d points", r->place, MOST_POINTS);
-        if (!mem_grow((void **)&out->points, &r->capacity, (size_t)out->count + 1, sizeof *out->points))
-            return error_system(r->e, "%s: out of memory", r->place);
+        mem_grow(&out->points, &r->capacity, (size_t)out->count + 1, sizeof *out->points);
         if (!read_point(r, line, &out->points[out->count])) return false;
         out->count++;
     }
@@ -127,7 +126,6 @@ bool surface_parse(const char *bytes, size_t n, const char *place, Surface *out,
     *out = (Surface){0};
     if (n && memchr(bytes, 0, n)) return error_input(e, "%s: has a zero byte; not a text file", place);
     char *text = mem_text(bytes, n);
-    if (!text) return error_system(e, "%s: out of memory", place);
     bool ok = read_lines(&r, text, out);
     mem_free(text);
     return ok;
@@ -217,12 +215,13 @@ static bool solve(Problem *p, size_t rows, Hardware *out) {
     gsl_multifit_nlinear_workspace *w =
         gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &settings, rows, FREE_COUNT);
     int info;
-    bool ok = x && w && gsl_multifit_nlinear_init(x, &system, w) == GSL_SUCCESS;
+    if (!x || !w) mem_exhausted(SIZE_MAX);
+    bool ok = gsl_multifit_nlinear_init(x, &system, w) == GSL_SUCCESS;
     if (ok) {
         gsl_multifit_nlinear_driver(MOST_ITERATIONS, 1e-8, 1e-8, 0, NULL, NULL, &info, w);
         *out = machine_of(p, w->x);
     }
-    if (w) gsl_multifit_nlinear_free(w);
+    gsl_multifit_nlinear_free(w);
     gsl_vector_free(x);
     gsl_set_error_handler(before);
     return ok;
@@ -246,13 +245,11 @@ static SurfaceError sum_up(double *errors, int count) {
     return out;
 }
 
-static bool set_error(const Surface *s, const Hardware *h, const StepModel *m, bool held_out,
-                      SurfaceError *out) {
-    double *errors = mem_alloc((size_t)s->count, sizeof *errors);
-    if (!errors) return false;
-    *out = sum_up(errors, add_errors(s, h, m, held_out, errors, 0));
+static SurfaceError error_of(const Surface *s, const Hardware *h, const StepModel *m, bool held_out) {
+    double *errors = mem_new((size_t)s->count, sizeof *errors);
+    SurfaceError out = sum_up(errors, add_errors(s, h, m, held_out, errors, 0));
     mem_free(errors);
-    return true;
+    return out;
 }
 
 bool surface_fit(const Surface *s, const Hardware *start, const StepModel *model, SurfaceFit *out, Error *e) {
@@ -261,10 +258,11 @@ bool surface_fit(const Surface *s, const Hardware *start, const StepModel *model
     for (int i = 0; i < s->count; i++) fitted += !s->points[i].held_out;
     if (fitted < 2) return error_input(e, "surface: %zu points to fit, two at least", fitted);
     if (!hardware_check(start, e)) return false;
-    bool ok = solve(&p, fitted + FREE_COUNT, &out->machine) &&
-              set_error(s, &out->machine, model, false, &out->fitted) &&
-              set_error(s, &out->machine, model, true, &out->held_out);
-    return ok || error_system(e, "surface: out of memory");
+    if (!solve(&p, fitted + FREE_COUNT, &out->machine))
+        return error_system(e, "surface: the solver refused the fit");
+    out->fitted = error_of(s, &out->machine, model, false);
+    out->held_out = error_of(s, &out->machine, model, true);
+    return true;
 }
 
 // --- contexts never measured -----------------------------------------------------------------------------
@@ -276,7 +274,7 @@ static bool is_first(const Surface *s, int i) {
     return true;
 }
 
-// Gives the number of points left; the context's are held out.
+// Holds out the points of this context; returns the number of the others.
 static int hold_out_context(Surface *s, int context) {
     int left = 0;
     for (int i = 0; i < s->count; i++) {
@@ -289,12 +287,11 @@ static int hold_out_context(Surface *s, int context) {
 bool surface_leave_context(const Surface *s, const Hardware *start, const StepModel *model, SurfaceError *out,
                            Error *e) {
     size_t count = (size_t)s->count;
-    double *errors = mem_alloc(count, sizeof *errors);
-    Surface cut = {mem_alloc(count, sizeof *cut.points), s->count};
+    double *errors = mem_new(count, sizeof *errors);
+    Surface cut = {mem_new(count, sizeof *cut.points), s->count};
     int n = 0;
-    bool ok = errors && cut.points;
-    if (!ok) error_system(e, "surface: out of memory");
-    else memcpy(cut.points, s->points, count * sizeof *cut.points);
+    bool ok = true;
+    memcpy(cut.points, s->points, count * sizeof *cut.points);
     for (int i = 0; ok && i < s->count; i++) {
         SurfaceFit fit;
         if (!is_first(s, i) || hold_out_context(&cut, s->points[i].step.context) < 2) continue;

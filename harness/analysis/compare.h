@@ -9,7 +9,7 @@
 // is unclear.
 #pragma once
 #include "results/store.h"
-#include "simulate/bootstrap.h"
+#include "simulate/statistics.h"
 
 typedef enum { JUDGED_SAME, JUDGED_FASTER, JUDGED_SLOWER, JUDGED_UNCLEAR } Judgement;
 

@@ -2,7 +2,7 @@
 // from there.
 #pragma once
 #include "results/store.h"
-#include "simulate/bootstrap.h"
+#include "simulate/statistics.h"
 
 // --- sums over samples, and their intervals
 

@@ -7,7 +7,6 @@
 #include "plots/plots.h"
 #include "results/store.h"
 #include "simulate/hardware.h"
-#include "simulate/recorded.h"
 
 typedef struct Pricing {
     Hardware machine;

@@ -1,7 +1,7 @@
 // The only object that sees the commit: the Makefile passes it as OUTPACE_COMMIT.
 #include "harness/cli/version.h"
 
-#include "results/library.h"
+#include "results/store.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <gsl/gsl_version.h>

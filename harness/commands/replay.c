@@ -4,7 +4,7 @@
 #include "engine/base/json.h"
 #include "harness/cli/terminal.h"
 #include "harness/replay/replay.h"
-#include "simulate/bootstrap.h"
+#include "simulate/statistics.h"
 
 #include <math.h>
 #include <stdio.h>

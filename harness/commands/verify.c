@@ -8,7 +8,7 @@
 #include "harness/cli/line.h"
 #include "harness/models/models.h"
 #include "harness/prompts/prompts.h"
-#include "simulate/uniformity.h"
+#include "simulate/statistics.h"
 
 #include <stdio.h>
 #include <stdlib.h>

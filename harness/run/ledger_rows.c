@@ -238,14 +238,13 @@ static bool add_score(Ledger *l, const Answer *answer, int turn, const char *tex
     const DatasetPrompt *p = &l->inputs->datasets[answer->dataset].prompts[answer->prompt];
     const char *references[MOST_REFERENCES];
     int count = 0;
-    Rouge r;
     for (int i = 0; i < p->reference_count && count < MOST_REFERENCES; i++)
         if (p->references[i].turn == turn) references[count++] = p->references[i].text;
     if (count == 0) return true;
+    Rouge r = rouge_best(references, count, text);
     int64_t prompt = l->prompts[answer->dataset][(size_t)answer->prompt * CONVERSATION_TURNS + (size_t)turn];
     int64_t point = l->points[answer->point];
-    return rouge_best(references, count, text, &r, e) &&
-           store_score(l->store, point, answer->pass, prompt, "rouge1", r.one.f, e) &&
+    return store_score(l->store, point, answer->pass, prompt, "rouge1", r.one.f, e) &&
            store_score(l->store, point, answer->pass, prompt, "rouge2", r.two.f, e) &&
            store_score(l->store, point, answer->pass, prompt, "rougeL", r.longest.f, e);
 }

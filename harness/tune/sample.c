@@ -50,13 +50,13 @@ static int design_size(const Tune *t) {
     return t->o->sample ? t->o->sample : 2 * t->space->axes + 3;
 }
 
-// Gives the number of points chosen, -1 with e filled.
-static int design(Tune *t, int *chosen, Error *e) {
+// Returns the number of points chosen.
+static int design(Tune *t, int *chosen) {
     const TuneSpace *s = t->space;
     bool *allowed = mem_new((size_t)s->count, sizeof *allowed);
     int n = -1;
     if (allow(t, design_size(t), allowed))
-        n = design_points(s->places, allowed, s->count, s->axes, design_size(t), chosen, e);
+        n = design_points(s->places, allowed, s->count, s->axes, design_size(t), chosen);
     mem_free(allowed);
     return n;
 }
@@ -122,7 +122,7 @@ static bool answer_all(Tune *t, const int *chosen, int count, int *prompts, doub
 static bool measure_design(Tune *t, Error *e) {
     PlanSample fits;
     int *chosen = mem_new((size_t)design_size(t), sizeof *chosen);
-    int n = design(t, chosen, e);
+    int n = design(t, chosen);
     bool ok = n > 0 && tune_seat(t, t->space->count, e) && tune_seat(t, chosen[0], e);
     if (!ok || t->out->end == TUNE_INTERRUPTED) {
         mem_free(chosen);

@@ -1,4 +1,4 @@
-// Every allocation of loading and of ROUGE fails once: one system error, nothing left behind.
+// Every allocation of loading and of ROUGE fails once.
 #include "tests/support/check.h"
 
 #include "datasets/datasets.h"
@@ -8,13 +8,7 @@
 #include "tests/support/folder.h"
 #include "tests/support/scratch.h"
 
-#include <jansson.h>
 #include <string.h>
-
-// jansson tells a lack of memory in the midst of a text from a text that is wrong in some places only: its
-// own allocations do not fail here.
-void *__real_malloc(size_t size);
-void __real_free(void *p);
 
 static const char ROWS[] =
     "{\"prompt\": \"a\", \"id\": 1, \"task\": \"t\", \"reference\": [\"r\", \"s\"]}\n"
@@ -68,8 +62,8 @@ static bool load_parts(void *state, Error *e) {
 
 static bool score(void *state, Error *e) {
     (void)state;
-    Rouge r;
-    return rouge_score("The dogs barked at night.", "A dog barks by night", &r, e);
+    (void)e;
+    return rouge_score("The dogs barked at night.", "A dog barks by night").one.f > 0;
 }
 
 static void allocations(void **state) {
@@ -90,7 +84,6 @@ static int set_up(void **state) {
 }
 
 int main(void) {
-    json_set_alloc_funcs(__real_malloc, __real_free);
     const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(allocations, set_up, folder_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-// A gzip file: what is taken is no larger than was allowed and has a NUL behind it; what is not leaves one
-// line.
-#include "datasets/gzip.h"
+// A gzip file: the expanded bytes are at most as many as allowed and end with a NUL; a refused file leaves
+// one line.
+#include "datasets/format.h"
 
 #include "engine/base/memory.h"
 

@@ -1,15 +1,16 @@
 // bits and ones against loops over single bits; what is NULL, short or out of range.
 #include "tests/support/check.h"
 
-#include "results/functions.h"
+#include "results/sql.h"
 
+#include <sqlite3.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 static int set_up(void **state) {
     sqlite3 *db;
-    if (sqlite3_open(":memory:", &db) || functions_add(db)) return -1;
+    if (sqlite3_open(":memory:", &db) || sql_functions(db)) return -1;
     *state = db;
     return 0;
 }

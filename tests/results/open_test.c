@@ -2,7 +2,6 @@
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
-#include "results/open.h"
 #include "results/rows.h"
 #include "results/sql.h"
 #include "tests/support/fault_vfs.h"
@@ -349,7 +348,7 @@ static void expect_first_pass(const char *folder, const char *db, size_t db_size
     int64_t n = 0;
     unlink(folder_path(folder, "lost.db-shm"));
     scratch_write(folder, "lost.db", db, db_size);
-    char *bytes = mem_alloc(size + 5000, 1);
+    char *bytes = mem_new(size + 5000, 1);
     assert_non_null(bytes);
     memcpy(bytes, log, size);
     memset(bytes + size, 0x5a, 5000);

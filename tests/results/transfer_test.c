@@ -319,7 +319,7 @@ static void lines_that_are_no_good(void **state) {
         {"{" GOOD ", \"steps\": [{" STEP ", \"matches\": \"0g\"}]}", "'matches'"},
         {"{" GOOD ", \"steps\": [{" STEP ", \"sources\": [{\"rows\": 1}]}]}", "'name'"},
         {"{" GOOD ", \"steps\": [{" STEP ", \"sources\": [{\"name\": \"s\"}, {\"name\": \"s\"}]}]}",
-         "stands twice"},
+         "in a step twice"},
         {"{" GOOD ", \"steps\": [{" STEP ", \"passes\": [{\"model\": \"z\"}]}]}", "'model'"},
         {"{" GOOD ", \"tokens\": 2, \"steps\": [{" STEP "}]}", "'tokens' is 2"},
         {"{" GOOD ", \"params\": {\"k\": [1]}, \"steps\": [{" STEP "}]}", "parameter 'k'"},

@@ -1,6 +1,5 @@
 #include "tests/support/check.h"
 
-#include "simulate/bootstrap.h"
 #include "simulate/statistics.h"
 
 #include <gsl/gsl_randist.h>

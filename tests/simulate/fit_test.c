@@ -2,7 +2,6 @@
 
 #include "engine/base/text.h"
 #include "simulate/fit.h"
-#include "simulate/least_squares.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -322,7 +321,8 @@ static void rivals(void **state) {
                         law_compression(&law), prompt, 100 + prompt);
         }
     parse(text_get(&t), &p);
-    assert_true(sample_open(&p, &PLAIN, &s, NULL) && leave_out(&s, &p, true, &by_N, NULL));
+    assert_true(sample_open(&p, &PLAIN, &s, NULL));
+    leave_out(&s, &p, true, &by_N);
     assert_true(by_N.rms[RIVAL_LAW] < 1e-6 && by_N.rms[RIVAL_PROMPT] < 1e-3);
     for (int i = 0; i < RIVAL_COUNT; i++) assert_int_equal(by_N.points[i], 12);
     assert_true(by_N.rms[RIVAL_LOG] > 0.02 && by_N.rms[RIVAL_POSITION] > 0.02 && s.fitted == 12);

@@ -67,7 +67,7 @@ static void refuses(void **state) {
         {"N\tW\tG\tS\n1\t7\t7\t1\n", "N is '1', must be a number from 2"},
         {"N\tW\tG\tS\n5\t0\t7\t1\n", "W is '0'"},
         {"N\tW\tG\tS\tse\n5\t7\t7\t1.5\t0\n", "se is '0'"},
-        {"N\tW\tG\tS\n5\t7\t7\t1.5\n5\t7\t7\t1.6\n", "f.tsv:3: N 5, W 7, G 7 stands in line 2 already"},
+        {"N\tW\tG\tS\n5\t7\t7\t1.5\n5\t7\t7\t1.6\n", "f.tsv:3: N 5, W 7, G 7 is in line 2 already"},
         {"N\tW\tG\tS\taccepted\n3\t7\t7\t1.5\t0:3,3:1\n", "f.tsv:2: a step accepted 3 tokens, with N = 3"},
         {"N\tW\tG\tS\taccepted\n3\t7\t7\t1.5\t0:3,0:1\n", "accepted has 0 twice"},
         {"N\tW\tG\tS\taccepted\n3\t7\t7\t1.5\t0:3,1\n", "accepted has '1', must be length:count"},

@@ -1,6 +1,6 @@
 #include "tests/support/check.h"
 
-#include "simulate/recorded.h"
+#include "simulate/hardware.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 #include "tests/support/check.h"
 
-#include "simulate/search.h"
+#include "simulate/fit.h"
 
 #include <math.h>
 

@@ -50,7 +50,7 @@ static int tune(const World *w, double noise, Random *r, TuningPrediction *out, 
     int chosen[9];
     TuningMeasured measured[9];
     for (int i = 0; i < w->count; i++) memcpy(places + 3 * i, w->space[i].place, 3 * sizeof *places);
-    int n = design_points(places, NULL, w->count, 3, 9, chosen, NULL);
+    int n = design_points(places, NULL, w->count, 3, 9, chosen);
     for (int i = 0; i < n; i++) {
         int at = chosen[i];
         double S = fmax(1, w->S[at] * exp(noise * (double)random_normal(r)));

@@ -1,6 +1,6 @@
 #include "tests/support/check.h"
 
-#include "simulate/uniformity.h"
+#include "simulate/statistics.h"
 
 enum { COUNT = 2000 };
 

@@ -3,7 +3,7 @@
 
 #include "engine/base/memory.h"
 #include "harness/run/answer.h"
-#include "simulate/uniformity.h"
+#include "simulate/statistics.h"
 #include "tests/support/null_session.h"
 
 #include <math.h>

@@ -1,12 +1,18 @@
-// Rows out, as CSV and JSON lines; steps as docs/steps.md has them; answers as Spec-Bench has them.
+// Export: rows as CSV and JSON lines, steps as docs/steps.md defines them, answers as Spec-Bench has them.
+// Merge: merge.sql copies another store's rows, in one transaction.
+#include "results/transfer.h"
+
 #include "engine/base/json.h"
+#include "engine/base/shipped.h"
 #include "engine/base/text.h"
 #include "results/rows.h"
 #include "results/sql.h"
-#include "results/transfer.h"
 
-#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+EMBED(results_merge, "results/merge.sql")
 
 static bool written(FILE *out, Error *e) {
     return !ferror(out) || error_system(e, "cannot write the export: is the disk full?");
@@ -52,15 +58,19 @@ bool store_export_csv(Store *s, const char *sql, int64_t run, FILE *out, Error *
 
 // --- JSON ------------------------------------------------------------------------------------------------
 
-// Bytes that are no UTF-8 (a path may be any) are told as "?". jansson gives NULL for them, and where there
-// is no memory; then malloc has said so. It reads no NUL: what is behind one is left out.
+// A text that is not UTF-8 (a path may be anything) becomes "?". A text ends at its first NUL here.
 static json_t *text_json(const char *text) {
-    errno = 0;
     json_t *j = json_string(text);
-    return j || errno == ENOMEM ? j : json_string("?");
+    return j ? j : json_string("?");
 }
 
-// A blob is told as its hexadecimal digits.
+// Sets a key that the store's content names. Takes the value.
+static bool set_key(const Store *s, json_t *object, const char *key, json_t *value, Error *e) {
+    return json_object_set_new(object, key, value) == 0 ||
+           error_input(e, "store '%s': the name '%s' is not UTF-8", s->path, key);
+}
+
+// A blob becomes hexadecimal digits.
 static json_t *hex(const void *bytes, size_t n) {
     static const char DIGITS[] = "0123456789abcdef";
     Text t = {0};
@@ -68,7 +78,7 @@ static json_t *hex(const void *bytes, size_t n) {
         unsigned char b = ((const unsigned char *)bytes)[i];
         text_add(&t, (const char[]){DIGITS[b >> 4], DIGITS[b & 15]}, 2);
     }
-    json_t *j = t.failed ? NULL : json_string(text_get(&t));
+    json_t *j = json_string(text_get(&t));
     text_release(&t);
     return j;
 }
@@ -86,21 +96,22 @@ static json_t *value_json(const Rows *r, int i) {
     return json_null();
 }
 
-// The row as an object; a NULL of the table is left out where `sparse`. NULL: no memory.
+// The row as an object; sparse: without NULLs. A column whose name is not UTF-8 is called "?".
 static json_t *row_json(const Rows *r, bool sparse) {
     json_t *object = json_object();
-    bool ok = object != NULL;
-    for (int i = 0; i < rows_columns(r) && ok; i++)
-        if (!(sparse && rows_type(r, i) == VALUE_NULL))
-            ok = json_object_set_new(object, rows_name(r, i), value_json(r, i)) == 0;
-    if (ok) return object;
-    json_decref(object);
-    return NULL;
+    for (int i = 0; i < rows_columns(r); i++)
+        if (!(sparse && rows_type(r, i) == VALUE_NULL)) {
+            json_t *value = value_json(r, i);
+            if (json_object_set(object, rows_name(r, i), value)) json_object_set(object, "?", value);
+            json_decref(value);
+        }
+    return object;
 }
 
-// Releases the object.
+// Takes the object.
 static bool put_json(json_t *object, FILE *out, Error *e) {
-    return json_print(object, JSON_COMPACT, out) ? written(out, e) : error_system(e, "out of memory");
+    json_print(object, JSON_COMPACT, out);
+    return written(out, e);
 }
 
 bool store_export_jsonl(Store *s, const char *sql, int64_t run, FILE *out, Error *e) {
@@ -113,33 +124,29 @@ bool store_export_jsonl(Store *s, const char *sql, int64_t run, FILE *out, Error
 
 // --- steps -----------------------------------------------------------------------------------------------
 
-// All rows of a query about `first` as an array of sparse objects; `each` may add to one. NULL with e filled.
+// The rows of a query with parameters ?1 and ?2, as sparse objects that `each` may add to. NULL with e
+// filled.
 static json_t *rows_json(Store *s, const char *sql, int64_t first, int64_t second,
                          bool (*each)(Store *s, int64_t sample, json_t *object, Error *e), Error *e) {
     json_t *list = json_array();
-    Rows *r = list ? ask(s, sql, first, e) : NULL;
-    if (!list) error_system(e, "out of memory");
+    Rows *r = ask(s, sql, first, e);
     if (r && rows_parameters(r) > 1) rows_bind_int(r, 2, second);
     bool ok = r != NULL;
     while (ok && rows_next(r)) {
         json_t *object = row_json(r, true);
-        ok = !object || !each || each(s, first, object, e);
-        if (!ok) json_decref(object);
-        else ok = !json_array_append_new(list, object) || error_system(e, "out of memory");
+        ok = !each || each(s, first, object, e);
+        json_array_append_new(list, object);
     }
     if (rows_end(r, ok, e)) return list;
     json_decref(list);
     return NULL;
 }
 
-// Adds a list under `key` where it is not empty.
-static bool add_list(json_t *object, const char *key, json_t *list, Error *e) {
-    if (!list) return false;
-    if (json_array_size(list) == 0) {
-        json_decref(list);
-        return true;
-    }
-    return json_object_set_new(object, key, list) == 0 || error_system(e, "out of memory");
+// Takes the list and adds it under `key` unless it is empty. False for NULL.
+static bool add_list(json_t *object, const char *key, json_t *list) {
+    if (json_array_size(list)) json_object_set(object, key, list);
+    json_decref(list);
+    return list != NULL;
 }
 
 static bool add_to_step(Store *s, int64_t sample, json_t *step, Error *e) {
@@ -150,12 +157,11 @@ static bool add_to_step(Store *s, int64_t sample, json_t *step, Error *e) {
                                  " WHERE sample_id = ?1 AND number = ?2 ORDER BY place";
     int64_t number = json_integer_value(json_object_get(step, "number"));
     json_object_del(step, "number");
-    return add_list(step, "sources", rows_json(s, SOURCES, sample, number, NULL, e), e) &&
-           add_list(step, "passes", rows_json(s, PASSES, sample, number, NULL, e), e);
+    return add_list(step, "sources", rows_json(s, SOURCES, sample, number, NULL, e)) &&
+           add_list(step, "passes", rows_json(s, PASSES, sample, number, NULL, e));
 }
 
-// What a point is. Its number, those of its baselines, and hashes tell it from others, whatever they are
-// called.
+// A point. Its number, the numbers of its baselines, and hashes distinguish it, whatever its labels are.
 #define POINT                                                                           \
     "model.name AS model, dataset.name AS dataset, method, label, temperature, layers," \
     " point.number AS point, point.hash AS hash, decoder, skipped,"                     \
@@ -163,56 +169,48 @@ static bool add_to_step(Store *s, int64_t sample, json_t *step, Error *e) {
     " (SELECT number FROM point AS b WHERE b.id = point.same_path_id) AS same_path,"    \
     " model.hash AS model_hash, dataset.hash AS dataset_hash"
 
-// The method's parameters, and by their sections all others.
+// The method's parameters, and the others by section.
 static bool add_params(json_t *object, int64_t point, Store *s, Error *e) {
     json_t *params = json_object(), *settings = json_object();
-    bool ok = json_object_set_new(object, "params", params) == 0;
-    ok = json_object_set_new(object, "settings", settings) == 0 && ok;
+    json_object_set_new(object, "params", params);
+    json_object_set_new(object, "settings", settings);
     Rows *r = ask(s, "SELECT section, name, value FROM point_param WHERE point_id = ?1", point, e);
-    if (!r) return false;
+    bool ok = r != NULL;
     while (ok && rows_next(r)) {
-        json_t *to = params;
-        if (strcmp(rows_text(r, 0), "method") != 0) {
-            to = json_object_get(settings, rows_text(r, 0));
-            if (!to && json_object_set_new(settings, rows_text(r, 0), json_object()) == 0)
-                to = json_object_get(settings, rows_text(r, 0));
-        }
-        ok = to && json_object_set_new(to, rows_text(r, 1), value_json(r, 2)) == 0;
+        const char *section = rows_text(r, 0);
+        json_t *to = strcmp(section, "method") == 0 ? params : json_object_get(settings, section);
+        if (!to) ok = set_key(s, settings, section, to = json_object(), e);
+        ok = ok && set_key(s, to, rows_text(r, 1), value_json(r, 2), e);
     }
-    if (!ok) error_system(e, "out of memory");
     return rows_end(r, ok, e);
 }
 
 // --- a sample ---
 
-static bool out_of_memory(Error *e) { return error_system(e, "out of memory"); }
-
-static bool add_ids(json_t *sample, const Rows *r, int column, Error *e) {
+static void add_ids(json_t *sample, const Rows *r, int column) {
     size_t n;
     const unsigned char *bytes = rows_blob(r, column, &n);
-    if (n == 0) return true;
+    if (n == 0) return;
     json_t *ids = json_array();
-    bool ok = json_object_set_new(sample, "ids", ids) == 0;
-    for (; ok && n >= 4; n -= 4, bytes += 4) {
+    json_object_set_new(sample, "ids", ids);
+    for (; n >= 4; n -= 4, bytes += 4) {
         uint32_t id =
             bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
-        ok = json_array_append_new(ids, json_integer((int32_t)id)) == 0;
+        json_array_append_new(ids, json_integer((int32_t)id));
     }
-    return ok || out_of_memory(e);
 }
 
-// JSON's strings hold no NUL here: a text that has some goes out in pieces.
-static bool add_text(json_t *sample, const Rows *r, int column, Error *e) {
+// JSON strings hold no NUL here: a text with NULs is exported in pieces.
+static void add_text(json_t *sample, const Rows *r, int column) {
     size_t n;
-    if (rows_type(r, column) == VALUE_NULL) return true;
+    if (rows_type(r, column) == VALUE_NULL) return;
     const char *text = rows_blob(r, column, &n), *end = text + n;
     json_t *more = json_array();
-    bool ok = more && json_object_set_new(sample, "text", text_json(n ? text : "")) == 0;
-    for (const char *at = text; ok && n && (at = memchr(at, 0, (size_t)(end - at)));)
-        ok = json_array_append_new(more, text_json(++at)) == 0;
-    if (ok && json_array_size(more)) ok = json_object_set(sample, "more_text", more) == 0;
+    json_object_set_new(sample, "text", text_json(n ? text : ""));
+    for (const char *at = text; n && (at = memchr(at, 0, (size_t)(end - at)));)
+        json_array_append_new(more, text_json(++at));
+    if (json_array_size(more)) json_object_set(sample, "more_text", more);
     json_decref(more);
-    return ok || out_of_memory(e);
 }
 
 static bool add_scores(Store *s, json_t *sample, int64_t id, Error *e) {
@@ -221,25 +219,22 @@ static bool add_scores(Store *s, json_t *sample, int64_t id, Error *e) {
                   " AND score.prompt_id = sample.prompt_id WHERE sample.id = ?1",
                   id, e);
     json_t *scores = json_object();
-    bool ok = r && scores;
-    while (ok && rows_next(r)) ok = json_object_set_new(scores, rows_text(r, 0), value_json(r, 1)) == 0;
-    if (ok && json_object_size(scores)) ok = json_object_set(sample, "scores", scores) == 0;
+    bool ok = r != NULL;
+    while (ok && rows_next(r)) ok = set_key(s, scores, rows_text(r, 0), value_json(r, 1), e);
+    if (json_object_size(scores)) json_object_set(sample, "scores", scores);
     json_decref(scores);
-    if (r && !ok) out_of_memory(e);
     return rows_end(r, ok, e);
 }
 
 static bool add_divergence(Store *s, json_t *sample, int64_t id, Error *e) {
     json_t *list = rows_json(s, "SELECT position, wanted, got, margin FROM divergence WHERE sample_id = ?1",
                              id, 0, NULL, e);
-    bool ok = list != NULL;
-    if (ok && json_array_size(list))
-        ok = json_object_set(sample, "divergence", json_array_get(list, 0)) == 0 || out_of_memory(e);
+    if (json_array_size(list)) json_object_set(sample, "divergence", json_array_get(list, 0));
     json_decref(list);
-    return ok;
+    return list != NULL;
 }
 
-// The first columns of SAMPLES are not for the line as they are.
+// The first columns of SAMPLES are not exported as they are.
 enum { SAMPLE_ID, POINT_ID, IDS, TEXT, UNLIKE };
 
 static bool add_steps(Store *s, json_t *sample, int64_t id, Error *e) {
@@ -249,20 +244,20 @@ static bool add_steps(Store *s, json_t *sample, int64_t id, Error *e) {
         " emitted, matches, pool, pool_hits, propose_ns / 1e9 AS propose_s, forward_ns / 1e9 AS forward_s,"
         " verify_ns / 1e9 AS verify_s, observe_ns / 1e9 AS observe_s, device_ns / 1e9 AS device_s"
         " FROM step JOIN step_kind ON step_kind.id = kind WHERE sample_id = ?1 ORDER BY number";
-    return add_list(sample, "steps", rows_json(s, STEPS, id, 0, add_to_step, e), e);
+    return add_list(sample, "steps", rows_json(s, STEPS, id, 0, add_to_step, e));
 }
 
-// The first line's object gets the run's.
+// The first line's object takes *run.
 static bool export_sample(Store *s, Rows *r, json_t **run, FILE *out, Error *e) {
     json_t *sample = row_json(r, true);
-    if (!sample) return out_of_memory(e);
     for (int i = SAMPLE_ID; i < UNLIKE; i++) json_object_del(sample, rows_name(r, i));
-    bool ok = !*run || json_object_set_new(sample, "run", *run) == 0 || out_of_memory(e);
+    if (*run) json_object_set_new(sample, "run", *run);
     *run = NULL;
     int64_t id = rows_int(r, SAMPLE_ID);
-    ok = ok && add_params(sample, rows_int(r, POINT_ID), s, e) && add_ids(sample, r, IDS, e) &&
-         add_text(sample, r, TEXT, e) && add_scores(s, sample, id, e) && add_divergence(s, sample, id, e) &&
-         add_steps(s, sample, id, e);
+    add_ids(sample, r, IDS);
+    add_text(sample, r, TEXT);
+    bool ok = add_params(sample, rows_int(r, POINT_ID), s, e) && add_scores(s, sample, id, e) &&
+              add_divergence(s, sample, id, e) && add_steps(s, sample, id, e);
     if (ok) return put_json(sample, out, e);
     json_decref(sample);
     return false;
@@ -284,8 +279,8 @@ static bool add_to_start(Store *s, int64_t run, json_t *start, Error *e) {
     (void)run;
     json_object_del(start, "id");
     json_object_del(start, "environment_id");
-    return add_list(start, "on", rows_json(s, ON, on, 0, NULL, e), e) &&
-           add_list(start, "readings", rows_json(s, READINGS, id, 0, NULL, e), e);
+    return add_list(start, "on", rows_json(s, ON, on, 0, NULL, e)) &&
+           add_list(start, "readings", rows_json(s, READINGS, id, 0, NULL, e));
 }
 
 static bool add_to_point(Store *s, int64_t run, json_t *point, Error *e) {
@@ -297,11 +292,11 @@ static bool add_to_point(Store *s, int64_t run, json_t *point, Error *e) {
     int64_t id = json_integer_value(json_object_get(point, "id"));
     (void)run;
     json_object_del(point, "id");
-    return add_params(point, id, s, e) && add_list(point, "once", rows_json(s, ONCE, id, 0, NULL, e), e) &&
-           add_list(point, "failures", rows_json(s, FAILURES, id, 0, NULL, e), e);
+    return add_params(point, id, s, e) && add_list(point, "once", rows_json(s, ONCE, id, 0, NULL, e)) &&
+           add_list(point, "failures", rows_json(s, FAILURES, id, 0, NULL, e));
 }
 
-// All of a run but its samples; NULL with e filled.
+// A run without its samples; NULL with e filled.
 static json_t *run_json(Store *s, int64_t run, Error *e) {
     static const char RUN[] =
         "SELECT kind, name, about, config_file, config, overrides, version, dirty, created, (SELECT count(*)"
@@ -333,7 +328,7 @@ static json_t *run_json(Store *s, int64_t run, Error *e) {
     json_t *rows = rows_json(s, RUN, run, 0, NULL, e), *all = json_incref(json_array_get(rows, 0));
     bool ok = all != NULL;
     for (size_t i = 0; ok && i < sizeof LISTS / sizeof *LISTS; i++)
-        ok = add_list(all, LISTS[i].key, rows_json(s, LISTS[i].sql, run, 0, LISTS[i].each, e), e);
+        ok = add_list(all, LISTS[i].key, rows_json(s, LISTS[i].sql, run, 0, LISTS[i].each, e));
     json_decref(rows);
     if (ok) return all;
     json_decref(all);
@@ -368,4 +363,137 @@ bool store_export_steps(Store *s, int64_t run, FILE *out, Error *e) {
     json_decref(all);
     return error_input(e, "run %lld of '%s' has no points, so no steps: is it a surface?", (long long)run,
                        s->path);
+}
+
+// --- Spec-Bench's answer files --------------------------------------------------------------------------
+
+// One line per conversation, with lists over its turns. Times, tokens and steps are those of the whole call,
+// prefill included.
+typedef struct {
+    int64_t number, dataset;                                 // of the conversation
+    json_t *line, *turns, *steps, *tokens, *times, *lengths; // the last five: of its only choice
+} Answer;
+
+static void begin_answer(Answer *a, const Rows *r) {
+    char *end;
+    const char *name = rows_text(r, 1);
+    long long id = strtoll(name, &end, 10);
+    if (*end || !*name) id = rows_int(r, 0);
+    a->number = rows_int(r, 0);
+    a->dataset = rows_int(r, 11);
+    a->line = json_pack("{s:I, s:o, s:o, s:o, s:[{s:i, s:[], s:[], s:[], s:[], s:[]}], s:f}", "question_id",
+                        (json_int_t)id, "category", text_json(rows_text(r, 2)), "answer_id",
+                        text_json(rows_text(r, 3)), "model_id", text_json(rows_text(r, 4)), "choices",
+                        "index", 0, "turns", "decoding_steps", "new_tokens", "wall_time", "accept_lengths",
+                        "tstamp", rows_real(r, 5));
+    json_t *choice = json_array_get(json_object_get(a->line, "choices"), 0);
+    a->turns = json_object_get(choice, "turns");
+    a->steps = json_object_get(choice, "decoding_steps");
+    a->tokens = json_object_get(choice, "new_tokens");
+    a->times = json_object_get(choice, "wall_time");
+    a->lengths = json_object_get(choice, "accept_lengths");
+}
+
+static bool add_lengths(Store *s, const Answer *a, int64_t sample, Error *e) {
+    Rows *r = rows_open(s, "SELECT emitted FROM step WHERE sample_id = ?1 ORDER BY number", e);
+    if (!r) return false;
+    rows_bind_int(r, 1, sample);
+    while (rows_next(r)) json_array_append_new(a->lengths, json_integer(rows_int(r, 0)));
+    return rows_end(r, true, e);
+}
+
+static bool add_turn(Store *s, const Answer *a, const Rows *r, Error *e) {
+    json_array_append_new(a->turns, text_json(rows_text(r, 7)));
+    json_array_append_new(a->steps, json_integer(rows_int(r, 8)));
+    json_array_append_new(a->tokens, json_integer(rows_int(r, 9)));
+    json_array_append_new(a->times, json_real(rows_real(r, 10)));
+    return add_lengths(s, a, rows_int(r, 6), e);
+}
+
+static bool end_answer(Answer *a, FILE *out, int *lines, Error *e) {
+    if (!a->line) return true;
+    json_print(a->line, 0, out);
+    a->line = NULL;
+    if (!written(out, e)) return false;
+    ++*lines;
+    return true;
+}
+
+bool store_export_specbench(Store *s, int64_t point, int pass, FILE *out, int *lines, Error *e) {
+    static const char SAMPLES[] =
+        "SELECT prompt.number, coalesce(prompt.name, ''), coalesce(task, ''), run.uid || '-' || sample.id,"
+        " model.name || '-' || label, started, sample.id, coalesce(text, ''), steps,"
+        " sample.tokens, (decode_ns + coalesce(prefill_ns, 0)) / 1e9, prompt.dataset_id"
+        " FROM sample JOIN point ON point.id = point_id JOIN run ON run.id = run_id JOIN model ON model.id = "
+        "model_id"
+        " JOIN prompt ON prompt.id = prompt_id LEFT JOIN output ON output.id = output_id"
+        " WHERE point_id = ?1 AND pass = ?2 ORDER BY prompt.dataset_id, prompt.number, turn";
+    Answer a = {.line = NULL};
+    Rows *r = rows_open(s, SAMPLES, e);
+    *lines = 0;
+    if (!r) return false;
+    rows_bind_int(r, 1, point);
+    rows_bind_int(r, 2, pass);
+    bool ok = true;
+    while (ok && rows_next(r)) {
+        if (a.number != rows_int(r, 0) || a.dataset != rows_int(r, 11)) ok = end_answer(&a, out, lines, e);
+        if (ok && !a.line) begin_answer(&a, r);
+        ok = ok && add_turn(s, &a, r, e);
+    }
+    ok = rows_end(r, ok, e) && end_answer(&a, out, lines, e);
+    json_decref(a.line);
+    return ok;
+}
+
+// --- merge ----------------------------------------------------------------------------------------------
+
+static const char FORGET[] = "DROP TABLE IF EXISTS temp.map_run; DROP TABLE IF EXISTS temp.map_environment;"
+                             "DROP TABLE IF EXISTS temp.map_attempt; DROP TABLE IF EXISTS temp.map_model;"
+                             "DROP TABLE IF EXISTS temp.map_dataset; DROP TABLE IF EXISTS temp.map_prompt;"
+                             "DROP TABLE IF EXISTS temp.map_point; DROP TABLE IF EXISTS temp.map_source;"
+                             "DROP TABLE IF EXISTS temp.map_output; DROP TABLE IF EXISTS temp.map_sample;"
+                             "DROP TABLE IF EXISTS temp.map_fit; DROP TABLE IF EXISTS temp.before";
+
+static bool count_merged(Store *s, StoreMerged *out, Error *e) {
+    return rows_one_int(s, "SELECT count(*) FROM map_sample", 0, &out->samples, e) &&
+           rows_one_int(s, "SELECT count(*) FROM run WHERE id > (SELECT run FROM before)", 0, &out->runs, e);
+}
+
+static bool merge_attached(Store *s, const Store *other, StoreMerged *out, Error *e) {
+    if (!sql_enter(s, e)) return false;
+    bool ok = sql_script(s, results_merge, e) && count_merged(s, out, e) && sql_script(s, FORGET, e) &&
+              store_unchanged(other, e);
+    return sql_leave(s, ok, e);
+}
+
+// Opens the other store for reading, and so checks that it exists and has this version: ATTACH would create
+// it.
+static Store *open_other(const Store *s, const char *path, Error *e) {
+    struct stat own, there;
+    if (stat(s->path, &own) == 0 && stat(path, &there) == 0 && own.st_dev == there.st_dev &&
+        own.st_ino == there.st_ino) {
+        error_input(e, "store '%s': it cannot be merged into itself", path);
+        return NULL;
+    }
+    return store_open(path, STORE_READ, NULL, e);
+}
+
+// SQLite does not report which of the two files is damaged.
+static void blame(Store *other, Error *e) {
+    Error of_other = {0};
+    if (e && e->kind == ERROR_SYSTEM && !store_check(other, &of_other)) *e = of_other;
+}
+
+bool store_merge(Store *s, const char *path, StoreMerged *out, Error *e) {
+    *out = (StoreMerged){0};
+    Store *other = open_other(s, path, e);
+    if (!other) return false;
+    bool ok = store_attach(s, other, e);
+    if (ok) {
+        ok = merge_attached(s, other, out, e);
+        sql_run(s, STATEMENT_DETACH, NULL, 0, NULL);
+    }
+    if (!ok) blame(other, e);
+    store_close(other);
+    return ok || error_within(e, "merging '%s'", path);
 }
