@@ -65,7 +65,7 @@ static const char *const SOURCES[] = {"pool"};
 #define AT(name) offsetof(LookaheadParams, name)
 static const Arg PARAMS[] = {
     {"preset", ARG_CHOICE, AT(preset), .fallback = "none", .choices = PRESETS,
-     .help = "a published setting, in place of W, N and G"},
+     .help = "a published setting of W, N and G"},
     {"mode", ARG_CHOICE, AT(mode), .fallback = "paper", .choices = MODES,
      .help = "reference: verify_while_filling=off,slide=one,bonus=drop,replace_eos=sampled; prompt_pool=last "
              "for on"},

@@ -31,7 +31,7 @@ typedef struct MixParams {
 #define AT(name) offsetof(MixParams, name)
 static const Arg PARAMS[] = {
     {"of", ARG_METHODS, AT(of), .fallback = "ngrammys+lookahead",
-     .help = "NAME(k=v,...)+NAME(...), which may stand without of="},
+     .help = "NAME(k=v,...)+NAME(...); 'of=' may be left out"},
     {"rows", ARG_INT, AT(rows), 0, TREE_MAX_NODES, "0",
      .help = "most rows per step, root included; 0: no limit"},
 };
