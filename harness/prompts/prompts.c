@@ -212,8 +212,8 @@ static size_t find_separator(const char *text, size_t n, const char *separator) 
     return n;
 }
 
-static bool split_documents(const char *text, size_t n, const char *separator, TakeDocument *take, void *state,
-                  Error *e) {
+static bool split_documents(const char *text, size_t n, const char *separator, TakeDocument *take,
+                            void *state, Error *e) {
     for (size_t from = 0; from < n;) {
         size_t length = separator ? find_separator(text + from, n - from, separator) : n;
         size_t shown = length && text[from + length - 1] == '\n' && separator ? length - 1 : length;
