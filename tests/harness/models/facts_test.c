@@ -163,8 +163,7 @@ static void datastores_are_built(void **state) {
     assert_non_null(strstr(RUN(&cli, 2, "datasets", "index", "a.txt", "-o", "b.gz", "--model", "model"),
                            "'b.gz' is there already"));
     assert_non_null(strstr(RUN(&cli, 2, "datasets", "index", "--info", "a.txt"), "'a.txt' is no datastore"));
-    assert_non_null(
-        strstr(RUN(&cli, 2, "datasets", "index"), "'outpace datastore' is now 'outpace datasets index'"));
+    assert_non_null(strstr(RUN(&cli, 2, "datastore"), "'outpace datastore' is now 'outpace datasets index'"));
     close_cli(&cli);
 }
 
