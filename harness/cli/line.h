@@ -11,7 +11,7 @@ typedef struct Line {
     double shown;  // when it was last written, in seconds of the monotonic clock
     // Of line_progress:
     char at[160];     // prefix: where the command is
-    const char *what; // what is being done, and since when
+    const char *what; // the current work, and when it began
     double began;
 } Line;
 
@@ -22,7 +22,7 @@ bool line_due(const Line *l);
 void line_show(Line *l, const char *text);
 void line_clear(Line *l); // before anything else is written; and at the end
 
-// "making bigrams 40%, 3 min left": as the work of `what` has come to `share` of it.
+// Appends "making bigrams 40%, 3 min left": `share` of the work `what` is done.
 void line_share(Line *l, const char *what, double share, Text *out);
 void line_left(double seconds, Text *out); // "90 s left"
 

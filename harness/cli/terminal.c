@@ -36,7 +36,7 @@ int terminal_height(void) {
 
 // --- letters ---------------------------------------------------------------------------------------------
 
-// Each letter as one.
+// Counts each letter as one column.
 static int width_of(const char *text, size_t bytes) {
     int width = 0;
     for (size_t i = 0; i < bytes; i++) width += ((unsigned char)text[i] & 0xc0) != 0x80;
@@ -94,7 +94,7 @@ void terminal_fold(const char *text, int width, Text *out) {
     }
 }
 
-// Control characters but the ends of lines would move the cursor, or worse.
+// Control characters except ends of lines would move the cursor, or worse.
 void terminal_letters(const char *text, Text *out) {
     char letter[LETTER_SIZE];
     while (*text)
@@ -130,7 +130,7 @@ void terminal_printf(const char *format, ...) {
 
 // --- rows ------------------------------------------------------------------------------------------------
 
-// What is in g->cell, and the mark behind it.
+// Appends g->cell and its mark to the rows.
 static void take_cell(Grid *g, char mark) {
     char letter[LETTER_SIZE];
     for (const char *at = text_get(&g->cell); letters_next(&at, letter);) text_puts(&g->rows, letter);
@@ -212,7 +212,7 @@ static int total_of(const Grid *g, const int widths[GRID_MOST_COLUMNS], bool fol
     return total;
 }
 
-// The column that goes first of those that are still there; -1: none may.
+// The next column to drop; -1: none may be dropped.
 static int droppable(const Grid *g, const int widths[GRID_MOST_COLUMNS]) {
     int found = -1;
     for (int i = 0; i < g->count; i++)
@@ -236,7 +236,7 @@ static void fit(const Grid *g, int width, int widths[GRID_MOST_COLUMNS], bool dr
 
 // --- printing --------------------------------------------------------------------------------------------
 
-// The next line of each cell of a row. False: nothing was left of any.
+// Appends the next line of each cell of a row; false if no cell had text left.
 static bool put_line(const Grid *g, Row *row, const int widths[GRID_MOST_COLUMNS], Text *out) {
     int blanks = 0, cells = row->count - row->has_rest; // blanks go before the next text: none ends a line
     bool any = false;
@@ -256,7 +256,7 @@ static bool put_line(const Grid *g, Row *row, const int widths[GRID_MOST_COLUMNS
     return any;
 }
 
-// A rest is folded where it stands, or under the row where there is no room.
+// A rest is folded in its place, or under the row if there is no room.
 static void put_rest(const Row *row, int width, const int widths[GRID_MOST_COLUMNS], int written, Text *out) {
     enum { UNDER = 7 };
     const char *text = row->cells[row->count - 1].text;

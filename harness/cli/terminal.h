@@ -10,26 +10,26 @@
 //      bool ok = grid_show(&g, e);
 //      grid_release(&g);
 //
-// Cells may hold foreign text: control characters come out as '?'.
+// Cells may hold foreign text: control characters become '?'.
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-// Letters in a line of the terminal that standard output is; 0: it is a file or a pipe.
+// The width of the terminal in letters; 0: standard output is a file or a pipe.
 int terminal_width(void);
 int terminal_height(void); // lines, of a terminal
 
-// Foreign text as it may be printed: control characters but the ends of lines, and what is not UTF-8, come
-// out as '?'.
+// Appends foreign text in a form that is safe to print: control characters except ends of lines, and bytes
+// that are not UTF-8, become '?'.
 void terminal_letters(const char *text, Text *out);
 
-// A foreign name within a line that is printed, of a file, a model, a point: ends of lines come out as '?',
-// too. It lives as long as the block around it.
+// A foreign name (of a file, a model, a point) within a printed line: ends of lines become '?', too. The
+// result lives as long as the enclosing block.
 enum { SHOWN_SIZE = 4352 };
 #define SHOWN(name) terminal_shown((char[SHOWN_SIZE]){0}, name)
 const char *terminal_shown(char out[SHOWN_SIZE], const char *name);
 
-// Prints lines, as terminal_letters leaves them. Those that the terminal has no room for are folded at
+// Prints lines, as terminal_letters leaves them. Lines too long for the terminal are folded at
 // blanks, under the start of their last column. The text is released.
 void terminal_print(Text *text);
 void terminal_printf(const char *format, ...) __attribute__((format(printf, 1, 2))); // the same, whole lines
@@ -53,9 +53,8 @@ enum { GRID_MOST_COLUMNS = 24 };
 
 void grid_heads(Grid *g); // a row of the columns' heads
 void grid_next(Grid *g);
-void grid_end(Grid *g); // ends the row. A column with no text in any row is not shown
-void grid_rest(
-    Grid *g); // the cell stands in place of all further ones, as wide as it likes, and ends the row
+void grid_end(Grid *g);  // ends the row. A column with no text in any row is not shown
+void grid_rest(Grid *g); // the cell replaces all further ones, in any width, and ends the row
 
 // width 0: of any. A last line names the columns that were left out.
 void grid_print(const Grid *g, int width, Text *out);

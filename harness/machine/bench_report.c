@@ -1,3 +1,5 @@
+// All three formats print the same points; only the table folds to the terminal, and only JSON has every
+// number.
 #include "harness/machine/bench_report.h"
 
 #include "engine/base/json.h"
@@ -16,7 +18,7 @@ static const char *layout_name(const BenchPoint *p) {
     return p->k == 0 ? "chain" : p->layout == LAYOUT_BATCH ? "batch" : "tree";
 }
 
-// The device's own words: its architecture, and the library's version where math is fast.
+// As the device names them: its architecture, and with fast math the library's version.
 static const char *kernels_of(const BenchRun *b) {
     BackendReport report;
     b->engine.session.backend->report(b->engine.session.self, &report);
@@ -67,7 +69,7 @@ static void put_rounded(Grid *g, int digits, double x) {
     text_printf(&g->cell, "%.*f", digits, x), grid_next(g);
 }
 
-// A GPU's columns more: what the host takes to hand a step over, and what the GPU waits for it.
+// Two more columns for a GPU: the host's time to submit a step, and the GPU's time to wait for it.
 static void put_point(const BenchRun *b, const BenchPoint *p, Grid *g) {
     text_printf(&g->cell, "%d", p->tokens), grid_next(g);
     text_printf(&g->cell, "%d", p->context), grid_next(g);
@@ -91,7 +93,7 @@ static void put_point(const BenchRun *b, const BenchPoint *p, Grid *g) {
     grid_end(g);
 }
 
-// Points that nobody may take for the machine's own.
+// Warns about points that do not show the machine's own speed.
 static void say_disturbed(const BenchRun *b, const char *before, Text *out) {
     int points = 0, repeated = 0;
     for (int i = 0; i < b->measured; i++) {

@@ -1,5 +1,5 @@
-// What `outpace bench` says of a model's steps on a device: a table, CSV, or one JSON object that tells all
-// that the numbers hang on. A GPU's ceilings stand with the GPU, the processor's with the machine.
+// The output of `outpace bench`: a table, CSV, or one JSON object with everything that the numbers depend on.
+// A GPU's ceilings are listed with the GPU, the processor's with the machine.
 #pragma once
 #include "harness/machine/steps.h"
 #include "harness/machine/machine.h"
@@ -9,11 +9,11 @@ enum { BENCH_POINTS = 4096 };
 typedef struct BenchRun {
     const char *dir;
     const char *math; // "exact" or "fast"
-    bool processor;   // times are the processor's, not the wall's
+    bool processor;   // processor time instead of wall time
     Engine engine;
     Ceilings ceilings;
     Machine machine;
-    Error passed;        // why device auto has passed over the first GPU; none: it has not
+    Error passed;        // why device auto passed over the first GPU; empty: it did not
     bool gpu;            // what follows is of one
     Gauge before, after; // of its first card
     double copy_bytes_per_s;

@@ -24,7 +24,7 @@ enum { SMALL_FILE = 8192, MAX_PROCESSES = 4096, LOOK_MICROSECONDS = 100000 };
 static const char *const FEATURES[] = {"avx2",     "fma",      "avx512f",  "avx512bw", "avx512_bf16",
                                        "amx_tile", "amx_bf16", "amx_int8", "asimd",    "bf16"};
 
-// The first bytes of a file of /proc or /sys, without the last newline; empty where there is none.
+// The first bytes of a file of /proc or /sys, without the last newline; empty if it cannot be read.
 static void slurp(const char *path, char *out, size_t size) {
     out[0] = 0;
     FILE *f = fopen(path, "re");
@@ -59,7 +59,7 @@ static bool has_word(const char *line, const char *word) {
     return false;
 }
 
-// An Arm has no name there, but two numbers.
+// There an Arm has two numbers instead of a name.
 static void copy_arm(Machine *m, const char *text) {
     char maker[16], part[16];
     copy_line(maker, sizeof maker, value_of(text, "CPU implementer", ':'));

@@ -43,7 +43,7 @@ static int64_t taken_away(void *state) {
     return getrusage(RUSAGE_SELF, &u) ? 0 : u.ru_nivcsw; // of all threads
 }
 
-// user, nice and system time of all processors, from the first line of /proc/stat; 0 where there is none.
+// User, nice and system time of all processors, from the first line of /proc/stat; 0 if it cannot be read.
 static double busy_seconds(void) {
     unsigned long long user, nice, system;
     FILE *f = fopen("/proc/stat", "re");

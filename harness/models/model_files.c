@@ -59,7 +59,7 @@ static char *find_reference(const ModelSpec *m, const char *name, Error *e) {
 
 // --- random models ---------------------------------------------------------------------------------------
 
-// Named by what it is made of: the shape's file, whatever its name, and the seed.
+// The directory's name is a hash of its content: the shape's file, whatever its name, and the seed.
 static char *synth_place(const char *shape, uint64_t seed, const char *cache, Error *e) {
     char hash[SHA256_TEXT], name[256];
     char *file = shape_file(shape, e);

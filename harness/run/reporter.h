@@ -21,7 +21,7 @@ typedef struct Reporter {
     Line line;
     bool json;
     int points;                // of the sweep
-    bool (*interrupted)(void); // NULL: nobody does
+    bool (*interrupted)(void); // NULL: it cannot be interrupted
     double work, done;         // all work, in any unit; done since the start
     double round_work;         // of the open round; 0: none is open
     double rounds_s, round_began;

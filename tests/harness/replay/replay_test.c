@@ -128,8 +128,8 @@ static void pool(void **state) {
 static void needs_a_model(void **state) {
     static const char *const ROWS[][2] = {
         {"lookahead", "'lookahead' reads the model's outputs"},
-        {"jacobi", "'jacobi' looks at"},
-        {"mix:jacobi+prompt-lookup", "'jacobi' looks at"},
+        {"jacobi", "'jacobi' reads"},
+        {"mix:jacobi+prompt-lookup", "'jacobi' reads"},
         {"ngrammys", "asks a model for its distribution"},
         {"ouroboros-pool:beta=1", "method 'ouroboros-pool'"},
         {"medusa", "heads are needed"},
