@@ -60,6 +60,7 @@ void rows_bind_text(Rows *r, int at, const char *value) { sql_bind(r->statement,
 int rows_parameters(const Rows *r) { return sqlite3_bind_parameter_count(r->statement); }
 
 bool rows_next(Rows *r) {
+    assert(r->statement && (r->ended || r->failed.kind == ERROR_NONE));
     if (r->ended) return false;
     int code = sqlite3_step(r->statement);
     if (code == SQLITE_ROW) return true;
