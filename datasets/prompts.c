@@ -34,7 +34,7 @@ static char *take(Text *text) {
 }
 
 static bool put_turn(DatasetPrompt *p, Text *text, Error *e, const Row *row, const char *field) {
-    if (text->length == 0) return row_error(row, field, "is empty: a turn must say something", e);
+    if (text->length == 0) return row_error(row, field, "is empty: a turn must have text", e);
     p->turns[p->turn_count++] = take(text);
     return true;
 }

@@ -65,9 +65,8 @@ typedef struct StorePoint {
     int64_t model, dataset;
     const char *method, *decoder, *label, *skipped;
     double temperature;
-    int64_t baseline,
-        same_path;            // points; 0: none, as of an autoregressive point
-    const StoreParam *params; // (param_count)
+    int64_t baseline, same_path; // points; 0: none, as for an autoregressive point
+    const StoreParam *params;    // (param_count)
     int param_count;
 } StorePoint;
 

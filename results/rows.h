@@ -34,15 +34,14 @@ const char *rows_name(const Rows *r, int column);
 ValueType rows_type(const Rows *r, int column);
 int64_t rows_int(const Rows *r, int column);
 double rows_real(const Rows *r, int column);
-const char *rows_text(const Rows *r,
-                      int column); // valid until the next rows_ call on this column, or the next row
+const char *rows_text(const Rows *r, int column); // valid until the next rows_ call on it, or the next row
 const void *rows_blob(const Rows *r, int column, size_t *size);
 
 // The first value of the first row, for queries that have one. False also without a row.
 bool rows_one_int(Store *s, const char *sql, int64_t parameter, int64_t *out, Error *e);
 
-// From now on `point` and `result` hold only these points, `surface` and `heat` only these models' (ids), for
-// every question but those that say main.point: for who asks about a part of a run. The other views see all,
-// so that a speedup's baseline is found as before.
+// Narrows the store to a subset of a run: from now on `point` and `result` hold only these points, `surface`
+// and `heat` only these models (ids), except in queries of main.point. The other views see everything, so the
+// baseline of a speedup is still found.
 bool rows_narrow(Store *s, const int64_t *points, size_t point_count, const int64_t *models,
                  size_t model_count, Error *e);

@@ -52,7 +52,7 @@ static bool read_header(Reader *r, char *line) {
             return error_input(
                 r->e,
                 "%s:%d: there is no column '%s' among tokens, context, k, w, layout, median_s: "
-                "'outpace bench --csv' prints them, docs/fit.md says what they hold",
+                "'outpace bench --csv' prints them, docs/fit.md describes them",
                 r->place, r->line, COLUMNS[c]);
     }
     return true;
